@@ -8,7 +8,7 @@ use super::answer::{self, ProposalAnswer};
 use super::api;
 use super::visitor::VISITOR;
 use karve_core::campaign::Event;
-use karve_core::spending::Usage;
+use karve_core::spending::AgentUsage;
 use karve_os::files;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -34,7 +34,7 @@ pub fn differences(event: &Event, exchange: &Path) -> Vec<String> {
     let Some(end) = last_line(exchange) else {
         return Vec::new();
     };
-    let used_at = match api::Kind::by_name(&agent) {
+    let used_at = match api::ApiKind::by_name(&agent) {
         Some(_) => Some(&end),
         // Older versions of karve wrote the usage of the whole conversation at the end of a turn.
         None => end.get("used"),
@@ -47,7 +47,7 @@ pub fn differences(event: &Event, exchange: &Path) -> Vec<String> {
 /// Compares the usage in the last line.
 fn of_usage(event: &Event, told: &Value) -> Option<String> {
     let stored = usage_of(event)?;
-    let told = Usage {
+    let told = AgentUsage {
         tokens: told.get("tokens")?.as_u64()?,
         usd: told.get("usd")?.as_f64()?,
         estimated: stored.estimated,
@@ -67,7 +67,7 @@ fn of_answer(event: &Event, agent: &str, said: &str) -> Vec<String> {
             candidate, usage, ..
         } if agent == VISITOR => {
             let mut found: Vec<String> = differ("summary", &candidate.summary, said).collect();
-            found.extend(used(*usage, Usage::default()));
+            found.extend(used(*usage, AgentUsage::default()));
             return found;
         }
         Event::Implemented { usage, .. } => match answer::parse_implementation(said) {
@@ -106,7 +106,7 @@ fn differ(what: &str, stored: &str, told: &str) -> impl Iterator<Item = String> 
     said.into_iter()
 }
 
-fn usage_of(event: &Event) -> Option<Usage> {
+fn usage_of(event: &Event) -> Option<AgentUsage> {
     match event {
         Event::Proposed { usage, .. }
         | Event::ProposalRefused { usage, .. }
@@ -117,7 +117,7 @@ fn usage_of(event: &Event) -> Option<Usage> {
     }
 }
 
-fn used(stored: Usage, told: Usage) -> Option<String> {
+fn used(stored: AgentUsage, told: AgentUsage) -> Option<String> {
     let slack = USD_SLACK * told.usd.abs().max(1.0);
     let same = stored.tokens == told.tokens && (stored.usd - told.usd).abs() <= slack;
     (!same).then(|| {

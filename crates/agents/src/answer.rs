@@ -6,8 +6,8 @@
 use super::form::{self, ProposalForm};
 use crate::messages;
 use karve_core::hypothesis::{Direction, Hypothesis};
-use karve_core::knowledge::Words;
-use karve_core::spending::Usage;
+use karve_core::knowledge::LessonNotes;
+use karve_core::spending::AgentUsage;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -22,15 +22,15 @@ const EXPECTED_MAX: f64 = 10_000.0;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ProposalAnswer {
     /// A hypothesis.
-    Stated(Box<Hypothesis>, Usage),
+    Stated(Box<Hypothesis>, AgentUsage),
     /// Nothing is left to try.
     Exhausted(String),
 }
 
 /// The usage that an answer reports.
-pub(super) fn parse_usage(text: &str) -> Usage {
+pub(super) fn parse_usage(text: &str) -> AgentUsage {
     let fields = json_of(text.trim()).ok().flatten();
-    fields.map_or_else(Usage::default, |fields| usage(&fields))
+    fields.map_or_else(AgentUsage::default, |fields| usage(&fields))
 }
 
 /// Parses a proposal, or lists everything that is wrong with it.
@@ -94,7 +94,7 @@ fn hypothesis_of(form: &ProposalForm) -> Result<Hypothesis, Vec<String>> {
 }
 
 /// Parses the answer after an implementation; plain text is a summary too.
-pub(super) fn parse_implementation(text: &str) -> Result<(String, Usage), String> {
+pub(super) fn parse_implementation(text: &str) -> Result<(String, AgentUsage), String> {
     if let Ok(Some(said)) = messages::summary_of(text) {
         let broken = |errors: Vec<String>| format!("malformed: {}", errors.join("; "));
         return said
@@ -102,7 +102,7 @@ pub(super) fn parse_implementation(text: &str) -> Result<(String, Usage), String
             .map_err(broken);
     }
     let Ok(fields) = fields_of(text) else {
-        return Ok((bounded(text.trim()), Usage::default()));
+        return Ok((bounded(text.trim()), AgentUsage::default()));
     };
     if let Some(why) = fields.get("give_up") {
         return Err(format!(
@@ -116,12 +116,12 @@ pub(super) fn parse_implementation(text: &str) -> Result<(String, Usage), String
 
 /// Parses an agent's lesson from a round: an object of texts, all of them optional. An unusable
 /// answer is an error, with its usage.
-pub(super) fn parse_words(text: &str) -> Result<(Words, Usage), (String, Usage)> {
-    let none = |why: String| (why, Usage::default());
+pub(super) fn parse_words(text: &str) -> Result<(LessonNotes, AgentUsage), (String, AgentUsage)> {
+    let none = |why: String| (why, AgentUsage::default());
     let fields = json_of(text.trim()).map_err(none)?;
     let fields = fields.ok_or_else(|| none("the answer has no JSON object".into()))?;
     let usage = usage(&fields);
-    let mut words = Words::default();
+    let mut words = LessonNotes::default();
     for (name, value) in &fields {
         let part = match name.as_str() {
             "mechanism" => &mut words.mechanism,
@@ -221,7 +221,7 @@ fn bounded(text: &str) -> String {
         .collect()
 }
 
-fn usage(fields: &Map<String, Value>) -> Usage {
+fn usage(fields: &Map<String, Value>) -> AgentUsage {
     let inner = fields.get("usage").and_then(Value::as_object);
     let find = |name: &str| {
         let said = inner
@@ -229,7 +229,7 @@ fn usage(fields: &Map<String, Value>) -> Usage {
             .or_else(|| fields.get(name));
         said.and_then(form::number_of)
     };
-    Usage {
+    AgentUsage {
         tokens: find("tokens").map_or(0, |tokens| tokens.max(0.0) as u64),
         usd: find("usd").map_or(0.0, |usd| usd.max(0.0)),
         estimated: false,

@@ -44,25 +44,28 @@ mod tools;
 mod trial;
 mod turn;
 
-pub use self::tells::Telling;
+pub use self::tells::SessionLogReader;
 pub use self::trial::{has_key, try_turn};
 
-use self::http::Client;
-use self::reply::Reply;
-use self::talk::{Item, Talk};
-use self::tools::{Bench, Rights, Tool};
-use self::turn::Place;
-use super::cli::heard::Fault;
+use self::http::ApiClient;
+use self::reply::ModelReply;
+use self::talk::{ApiConversation, ConversationItem};
+use self::tools::{ToolRights, ToolSpec, ToolWorkspace};
+use self::turn::ApiTurnContext;
+use super::cli::heard::TurnFailure;
 use super::prompt;
 use super::secrets::Secrets;
-use super::turn::{Ended, Task, Turned, Used};
-use super::{Agent, Answered, Desk, Implementation, Proposal, Question, Said, Taught};
+use super::turn::{FinishedTurn, TurnEnd, TurnTask, UsageReport};
+use super::{
+    Agent, AgentQuestion, AgentReply, Implementation, LessonAnswer, LessonQuestion, Proposal,
+    Workspace,
+};
 use crate::config::ApiConfig;
-use karve_core::asking::budget::{Gauge, Left};
+use karve_core::asking::budget::{RemainingBudget, TokenGauge};
 use karve_core::campaign::ImplementStep;
 use karve_core::campaign::strategy::Brief;
 use karve_core::charter::Charter;
-use karve_core::spending::Usage;
+use karve_core::spending::AgentUsage;
 use karve_os::error::{CommandError, Result};
 use karve_os::process::StopFlag;
 use serde_json::Value;
@@ -73,7 +76,7 @@ const ANSWER_TO: &str = "as your last message, in one fenced `json` block";
 
 /// A kind of model API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ApiKind {
     /// The Messages API of Anthropic.
     Anthropic,
     /// The Responses API of OpenAI.
@@ -84,7 +87,7 @@ pub enum Kind {
     Google,
 }
 
-impl Kind {
+impl ApiKind {
     /// All of them.
     pub const ALL: [Self; 4] = [
         Self::Anthropic,
@@ -128,7 +131,7 @@ impl Kind {
         self.wire().context_tokens
     }
 
-    fn wire(self) -> &'static Wire {
+    fn wire(self) -> &'static WireFormat {
         match self {
             Self::Anthropic => &anthropic::WIRE,
             Self::Openai => &openai::WIRE,
@@ -140,7 +143,7 @@ impl Kind {
 
 /// An API as data.
 #[derive(Debug)]
-struct Wire {
+struct WireFormat {
     name: &'static str,
     title: &'static str,
     key_env: &'static str,
@@ -152,11 +155,11 @@ struct Wire {
     /// The headers of every request, with the key if there is one.
     headers: fn(Option<&str>) -> Vec<(&'static str, String)>,
     /// Writes a request.
-    post: fn(&Ask<'_>) -> Post,
+    post: fn(&ApiQuestion<'_>) -> ApiRequest,
     /// Processes one event of a response.
-    read: fn(&mut Reply, &Value),
+    read: fn(&mut ModelReply, &Value),
     /// Turns the parts of a complete response into text, calls and the content to send back.
-    settle: fn(&mut Reply),
+    settle: fn(&mut ModelReply),
 }
 
 /// A key in the form that most servers expect.
@@ -166,34 +169,34 @@ fn bearer(key: Option<&str>) -> Vec<(&'static str, String)> {
 }
 
 /// What an API needs to write a request.
-struct Ask<'a> {
+struct ApiQuestion<'a> {
     model: &'a str,
     max_tokens: u32,
     system: &'a str,
-    tools: &'a [Tool],
-    items: &'a [Item],
+    tools: &'a [ToolSpec],
+    items: &'a [ConversationItem],
     /// Whether it goes to the vendor's own server.
     is_usual: bool,
 }
 
 /// A request.
-struct Post {
+struct ApiRequest {
     path: String,
     body: Value,
 }
 
 /// A model, ready for requests.
 #[derive(Debug)]
-struct Model {
+struct ApiModel {
     config: ApiConfig,
-    wire: &'static Wire,
+    wire: &'static WireFormat,
     name: String,
-    client: Client,
+    client: ApiClient,
     secrets: Secrets,
-    gauge: Gauge,
+    gauge: TokenGauge,
 }
 
-impl Model {
+impl ApiModel {
     /// Gets the key from its source.
     fn open(agent: &str, config: &ApiConfig, stop: &StopFlag) -> Result<Self> {
         let wire = config.kind.wire();
@@ -207,9 +210,9 @@ impl Model {
             config: config.clone(),
             wire,
             name: config.model_for(agent)?.to_owned(),
-            client: Client::new(url, key.as_ref(), wire.headers)?,
+            client: ApiClient::new(url, key.as_ref(), wire.headers)?,
             secrets: Secrets::of(told.iter().map(|(name, value)| (name, value))),
-            gauge: Gauge::default(),
+            gauge: TokenGauge::default(),
         })
     }
 }
@@ -223,8 +226,8 @@ pub struct ApiAgent {
     limit_s: u64,
     usd_max: Option<f64>,
     /// Created on first use, because a command may have to provide the key.
-    model: Option<Model>,
-    talk: Option<Talk>,
+    model: Option<ApiModel>,
+    talk: Option<ApiConversation>,
 }
 
 impl ApiAgent {
@@ -262,8 +265,8 @@ impl ApiAgent {
     }
 
     /// What is left, given what the campaign has used.
-    fn left(&self, spent: Usage) -> Left {
-        let all = Left {
+    fn left(&self, spent: AgentUsage) -> RemainingBudget {
+        let all = RemainingBudget {
             usd: self.usd_max,
             tokens: self.config.tokens_max,
         };
@@ -273,25 +276,26 @@ impl ApiAgent {
     /// One turn, in the conversation of its round if there is one.
     fn turn(
         &mut self,
-        task: Task,
+        task: TurnTask,
         (of, brief): ((u32, u32), &str),
         granted: &[String],
-        desk: &Desk<'_>,
-    ) -> Result<Turned> {
+        desk: &Workspace<'_>,
+    ) -> Result<FinishedTurn> {
         let limit_s = task.limit_s(self.limit_s);
         let until = Instant::now() + Duration::from_secs(limit_s);
         let mut model = match self.model.take() {
             Some(model) => model,
-            None => Model::open(&self.name, &self.config, desk.stop)?,
+            None => ApiModel::open(&self.name, &self.config, desk.stop)?,
         };
-        let last = match Rights::of(task) {
+        let last = match ToolRights::of(task) {
             // Without tools, a conversation that used some cannot continue.
-            Rights::Answer => None,
-            Rights::Read | Rights::Work => self.talk.take(),
+            ToolRights::Answer => None,
+            ToolRights::Read | ToolRights::Work => self.talk.take(),
         };
-        let mut talk = Talk::going_on(last, of);
-        talk.items.push(Item::Asked(model.secrets.redact(brief)));
-        let place = Place {
+        let mut talk = ApiConversation::going_on(last, of);
+        talk.items
+            .push(ConversationItem::Asked(model.secrets.redact(brief)));
+        let place = ApiTurnContext {
             task,
             exchange: desk.exchange,
             stop: desk.stop,
@@ -300,42 +304,42 @@ impl ApiAgent {
             left: self.left(desk.spent),
         };
         let secrets = model.secrets.clone();
-        let mut bench = Bench::new(desk, Rights::of(task), granted, (&secrets, until))?;
+        let mut bench = ToolWorkspace::new(desk, ToolRights::of(task), granted, (&secrets, until))?;
         let told = turn::run(&mut model, &mut talk, Some(&mut bench), &place)?;
         self.model = Some(model);
         // After a failure the next brief starts a new conversation; it has all that matters.
         self.talk = told.fault.is_none().then_some(talk);
-        Ok(Turned {
+        Ok(FinishedTurn {
             ended: match told.fault {
                 // Asking again would not help.
-                Some(fault @ Fault::Budget(_)) => Ended::Spent(fault.describe()),
-                Some(fault) => Ended::Failed(fault.describe()),
-                None => Ended::Said(told.text),
+                Some(fault @ TurnFailure::Budget(_)) => TurnEnd::Spent(fault.describe()),
+                Some(fault) => TurnEnd::Failed(fault.describe()),
+                None => TurnEnd::Said(told.text),
             },
-            used: Used::Counted(told.usage),
+            used: UsageReport::Counted(told.usage),
         })
     }
 }
 
 impl Agent for ApiAgent {
-    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
+    fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal> {
         let text = prompt::render_propose(brief, ANSWER_TO);
         let asked = ((brief.round, 0), text.as_str());
-        let turned = self.turn(Task::Propose, asked, &brief.granted, desk)?;
+        let turned = self.turn(TurnTask::Propose, asked, &brief.granted, desk)?;
         Ok(turned.proposal())
     }
 
-    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
         let text = prompt::render_implement(step) + &format!("\nAnswer {ANSWER_TO}.\n");
         let asked = ((step.round, step.variant), text.as_str());
-        let turned = self.turn(Task::of(step), asked, &step.brief.granted, desk)?;
+        let turned = self.turn(TurnTask::of(step), asked, &step.brief.granted, desk)?;
         Ok(turned.implementation())
     }
 
-    fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
+    fn ask(&mut self, question: &AgentQuestion<'_>, desk: &Workspace<'_>) -> Result<AgentReply> {
         let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
         let asked = ((question.round, 0), text.as_str());
-        Ok(self.turn(Task::Review, asked, &[], desk)?.answered())
+        Ok(self.turn(TurnTask::Review, asked, &[], desk)?.answered())
     }
 
     fn reads_worktree(&self) -> bool {
@@ -356,9 +360,9 @@ impl Agent for ApiAgent {
         self.learns
     }
 
-    fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<Said> {
+    fn learn(&mut self, taught: &LessonQuestion<'_>, desk: &Workspace<'_>) -> Result<LessonAnswer> {
         let text = prompt::render_learn(taught) + &format!("\nAnswer {ANSWER_TO}.\n");
         let asked = ((taught.round, 0), text.as_str());
-        Ok(self.turn(Task::Learn, asked, &[], desk)?.said())
+        Ok(self.turn(TurnTask::Learn, asked, &[], desk)?.said())
     }
 }

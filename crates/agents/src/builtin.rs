@@ -4,16 +4,16 @@
 mod recipes;
 mod tasks;
 
-use super::{Agent, Desk, Implementation, Proposal};
+use super::{Agent, Implementation, Proposal, Workspace};
 use karve_core::campaign::strategy::Brief;
-use karve_core::campaign::{ImplementStep, Refusal};
+use karve_core::campaign::{ImplementStep, ProposalRefusal};
 use karve_core::hypothesis::{Direction, Hypothesis};
-use karve_core::spending::Usage;
+use karve_core::spending::AgentUsage;
 use karve_harness::git::{Oid, Repo};
 use karve_harness::project_file;
-use karve_numerics::search::{self, Move};
-use karve_numerics::space::{Config, KNOBS_MAX, Knob, parse_knobs, set_knob};
+use karve_numerics::search::{self, ProposedMove};
 use karve_numerics::space::{Delivery, KnobDeclaration};
+use karve_numerics::space::{KNOBS_MAX, Knob, KnobSetting, parse_knobs, set_knob};
 use karve_os::error::{CommandError, Context, Result};
 use std::fs;
 use std::path::Path;
@@ -23,27 +23,27 @@ const SWEEP_RATIO: f64 = 1.2;
 
 /// Proposes knob settings based on the history.
 #[derive(Debug)]
-pub struct Builtin {
+pub struct BuiltinAgent {
     granted: Vec<String>,
     declared: Vec<KnobDeclaration>,
 }
 
-impl Builtin {
+impl BuiltinAgent {
     /// The strategy for the knobs in the editable files and in `karve.toml`.
     pub fn new(granted: Vec<String>, declared: Vec<KnobDeclaration>) -> Self {
         Self { granted, declared }
     }
 }
 
-impl Agent for Builtin {
-    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
+impl Agent for BuiltinAgent {
+    fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal> {
         let knobs = knobs_at(desk.repo, &brief.parent, &self.granted, &self.declared)?;
         if let Some(task) = &brief.task {
             return self.carry_out(task, brief, (desk.repo, &knobs));
         }
         if brief.sweep && knobs.len() > 1 {
             let hypothesis = Box::new(state_sweep(&knobs));
-            return Ok(Proposal::Stated(hypothesis, Usage::default()));
+            return Ok(Proposal::Stated(hypothesis, AgentUsage::default()));
         }
         let base = config_of(&knobs_at(
             desk.repo,
@@ -65,16 +65,16 @@ impl Agent for Builtin {
             (None, None) => {
                 let why = exhausted(knobs.len());
                 return Ok(Proposal::Refused(
-                    Refusal::Exhausted { why },
-                    Usage::default(),
+                    ProposalRefusal::Exhausted { why },
+                    AgentUsage::default(),
                 ));
             }
         };
-        Ok(Proposal::Stated(Box::new(stated), Usage::default()))
+        Ok(Proposal::Stated(Box::new(stated), AgentUsage::default()))
     }
 
-    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
-        let usage = Usage::default();
+    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
+        let usage = AgentUsage::default();
         if step.mend.is_some() {
             let why = "a failing knob setting cannot be fixed".to_owned();
             return Ok(Implementation::NotDone { why, usage });
@@ -100,15 +100,15 @@ impl Agent for Builtin {
     }
 }
 
-impl Builtin {
+impl BuiltinAgent {
     /// Applies the recipe of an entry.
     fn follow(
         &self,
         step: &ImplementStep,
-        desk: &Desk<'_>,
+        desk: &Workspace<'_>,
         knobs: &[Knob],
     ) -> Result<Implementation> {
-        let usage = Usage::default();
+        let usage = AgentUsage::default();
         let hypothesis = &step.hypothesis;
         let usable = &step.brief.recall.usable;
         let known = usable
@@ -117,7 +117,7 @@ impl Builtin {
         let action = known.and_then(|of| of.known.apply.get(hypothesis.variant as usize));
         let texts = recipes::texts_at(desk.repo, &step.parent, &self.granted)?;
         let change = action.and_then(|action| recipes::apply(action, &texts, knobs));
-        let Some(recipes::Change::Texts(changed)) = change else {
+        let Some(recipes::RecipeChange::Texts(changed)) = change else {
             let why = "the library changed, and the recipe no longer changes anything".to_owned();
             return Ok(Implementation::NotDone { why, usage });
         };
@@ -140,7 +140,7 @@ fn exhausted(n_knobs: usize) -> String {
 }
 
 /// Sets knobs in a worktree; returns a description of the change.
-pub fn write_config(tree: &Path, knobs: &[Knob], config: &Config) -> Result<Vec<String>> {
+pub fn write_config(tree: &Path, knobs: &[Knob], config: &KnobSetting) -> Result<Vec<String>> {
     let mut set = Vec::new();
     for knob in knobs {
         let Some(value) = config.get(&knob.name).filter(|v| **v != knob.current) else {
@@ -195,7 +195,7 @@ fn no_json(file: &str, text: &str, declared: &[KnobDeclaration]) -> Option<Strin
 }
 
 /// The current values.
-pub fn config_of(knobs: &[Knob]) -> Config {
+pub fn config_of(knobs: &[Knob]) -> KnobSetting {
     knobs
         .iter()
         .map(|knob| (knob.name.clone(), knob.current.clone()))
@@ -219,7 +219,7 @@ fn state_sweep(knobs: &[Knob]) -> Hypothesis {
         files,
         counters: Vec::new(),
         gate: None,
-        config: Config::new(),
+        config: KnobSetting::new(),
         question: None,
         sweep: true,
         entry: None,
@@ -229,7 +229,7 @@ fn state_sweep(knobs: &[Knob]) -> Hypothesis {
     }
 }
 
-fn state(knobs: &[Knob], next: &Move) -> Hypothesis {
+fn state(knobs: &[Knob], next: &ProposedMove) -> Hypothesis {
     let changes: Vec<String> = next
         .changes
         .iter()

@@ -25,20 +25,23 @@ mod tests;
 mod trial;
 mod turn;
 
-pub use self::trial::{Found, Tried, find, try_turn};
+pub use self::trial::{AgentTrial, InstalledProgram, find, try_turn};
 
-use self::heard::{Fault, Heard};
-use self::turn::{Caller, Place, Ran};
+use self::heard::{TurnFailure, TurnOutput};
+use self::turn::{CliProgram, CliTurnContext, CliTurnResult};
 use super::notes;
 use super::prompt;
-use super::told::Told;
-use super::turn::{Ended, Task, Turned, Used};
-use super::{Agent, Answered, Desk, Implementation, Proposal, Question, Said, Taught};
-use crate::config::{CliConfig, Reach};
+use super::told::SessionEvent;
+use super::turn::{FinishedTurn, TurnEnd, TurnTask, UsageReport};
+use super::{
+    Agent, AgentQuestion, AgentReply, Implementation, LessonAnswer, LessonQuestion, Proposal,
+    Workspace,
+};
+use crate::config::{CliConfig, NetworkAccess};
 use karve_core::campaign::ImplementStep;
 use karve_core::campaign::strategy::Brief;
 use karve_core::charter::Limits;
-use karve_core::spending::Usage;
+use karve_core::spending::AgentUsage;
 use karve_os::error::Result;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -52,7 +55,7 @@ const USD_MIN: f64 = 0.01;
 
 /// A kind of command-line agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CliKind {
     /// Claude Code.
     Claude,
     /// Codex.
@@ -65,7 +68,7 @@ pub enum Kind {
     Aider,
 }
 
-impl Kind {
+impl CliKind {
     /// All of them.
     pub const ALL: [Self; 5] = [
         Self::Claude,
@@ -100,7 +103,7 @@ impl Kind {
         self.spec().install
     }
 
-    fn spec(self) -> &'static Spec {
+    fn spec(self) -> &'static CliSpec {
         match self {
             Self::Claude => &claude::SPEC,
             Self::Codex => &codex::SPEC,
@@ -112,19 +115,23 @@ impl Kind {
 }
 
 /// Parses a line of an agent's output for display; an unknown kind is treated as text.
-pub fn told_of(agent: &str, line: &[u8]) -> Vec<Told> {
-    let more = || vec![Told::More(String::from_utf8_lossy(line).into_owned())];
-    let Some(spec) = Kind::by_name(agent).map(Kind::spec) else {
+pub fn told_of(agent: &str, line: &[u8]) -> Vec<SessionEvent> {
+    let more = || {
+        vec![SessionEvent::More(
+            String::from_utf8_lossy(line).into_owned(),
+        )]
+    };
+    let Some(spec) = CliKind::by_name(agent).map(CliKind::spec) else {
         return more();
     };
     match (spec.speaks, serde_json::from_slice::<Value>(line)) {
-        (Speaks::Events(_), Ok(event)) => (spec.tells)(&event),
-        (Speaks::Events(_), Err(_)) | (Speaks::Text(_), _) => more(),
+        (CliOutputParser::Events(_), Ok(event)) => (spec.tells)(&event),
+        (CliOutputParser::Events(_), Err(_)) | (CliOutputParser::Text(_), _) => more(),
     }
 }
 
 /// A kind as data.
-struct Spec {
+struct CliSpec {
     name: &'static str,
     title: &'static str,
     program: &'static str,
@@ -146,32 +153,32 @@ struct Spec {
     host_variables: &'static [&'static str],
     /// Other hosts that its own files in a directory name.
     addresses: fn(&Path) -> Vec<String>,
-    speaks: Speaks,
+    speaks: CliOutputParser,
     /// Parses an event for display.
-    tells: fn(&Value) -> Vec<Told>,
+    tells: fn(&Value) -> Vec<SessionEvent>,
     /// Its command line for a turn.
-    arguments: fn(&Ask<'_>) -> Vec<String>,
+    arguments: fn(&CliTurnRequest<'_>) -> Vec<String>,
     /// Variables that set its permissions in a turn.
-    settings: fn(&Ask<'_>) -> Vec<(String, String)>,
+    settings: fn(&CliTurnRequest<'_>) -> Vec<(String, String)>,
 }
 
 /// What it prints.
 #[derive(Clone, Copy)]
-enum Speaks {
+enum CliOutputParser {
     /// One JSON object on each line.
-    Events(fn(&mut Heard, &Value)),
+    Events(fn(&mut TurnOutput, &Value)),
     /// Plain text.
-    Text(fn(&mut Heard, &str)),
+    Text(fn(&mut TurnOutput, &str)),
 }
 
 /// What a kind needs to build its command line for a turn.
-struct Ask<'a> {
-    task: Task,
+struct CliTurnRequest<'a> {
+    task: TurnTask,
     model: Option<&'a str>,
     /// The conversation to resume.
     session: Option<&'a str>,
     /// What it has used so far.
-    used_before: Usage,
+    used_before: AgentUsage,
     /// Whether karve confines the program.
     confined: bool,
     /// What it may still cost.
@@ -185,19 +192,19 @@ struct Ask<'a> {
 
 /// A conversation within a round.
 #[derive(Debug)]
-struct Talk {
+struct CliConversation {
     /// The round, and which of several implementations.
     of: (u32, u32),
     session: String,
     /// The usage of the conversation so far, if only that is reported.
-    used: Usage,
+    used: AgentUsage,
 }
 
 /// A command-line agent.
 #[derive(Debug)]
 pub struct CliAgent {
-    caller: Caller,
-    talk: Option<Talk>,
+    caller: CliProgram,
+    talk: Option<CliConversation>,
     usd_max: Option<f64>,
     /// Whether it is asked what a round taught.
     learns: bool,
@@ -211,7 +218,7 @@ impl CliAgent {
         limits: &Limits,
         tag: String,
     ) -> Result<Self> {
-        let caller = Caller::new(config, env, limits.agent_s, tag)?;
+        let caller = CliProgram::new(config, env, limits.agent_s, tag)?;
         Ok(Self {
             caller,
             talk: None,
@@ -222,7 +229,7 @@ impl CliAgent {
 
     /// The same, with the hosts it may reach.
     #[must_use]
-    pub fn reaching(mut self, reach: Reach) -> Self {
+    pub fn reaching(mut self, reach: NetworkAccess) -> Self {
         self.caller.reach = reach;
         self
     }
@@ -236,7 +243,7 @@ impl CliAgent {
 
     /// What may still be spent, given what the campaign has used. A program that resumes a
     /// conversation counts all of it.
-    fn usd_left(&self, spent: Usage, talk: Option<&Talk>) -> Option<f64> {
+    fn usd_left(&self, spent: AgentUsage, talk: Option<&CliConversation>) -> Option<f64> {
         let counted = talk.map_or(0.0, |talk| talk.used.usd);
         let left = self.usd_max? - spent.usd + counted;
         Some(left.max(USD_MIN))
@@ -245,16 +252,16 @@ impl CliAgent {
     /// One turn, in the conversation of its round if there is one.
     fn turn(
         &mut self,
-        task: Task,
+        task: TurnTask,
         (of, brief): ((u32, u32), &str),
         granted: &[String],
-        desk: &Desk<'_>,
-    ) -> Result<Turned> {
-        let place = Place::of(desk);
+        desk: &Workspace<'_>,
+    ) -> Result<FinishedTurn> {
+        let place = CliTurnContext::of(desk);
         let files = plain_files(granted, desk.tree);
         let mut session = self.talk.take().filter(|talk| talk.of == of);
         loop {
-            let ask = Ask {
+            let ask = CliTurnRequest {
                 task,
                 model: self.caller.model(),
                 session: session.as_ref().map(|talk| talk.session.as_str()),
@@ -265,34 +272,35 @@ impl CliAgent {
                 files: &files,
                 brief_file: &place.brief_file(),
             };
-            let Ran {
+            let CliTurnResult {
                 heard,
                 mut fault,
                 talk_used: used,
             } = turn::run(&self.caller, &ask, brief, &place)?;
             // Some programs lose a conversation; then a new one is started, once.
-            let is_lost = fault.as_ref().is_some_and(Fault::is_of_start) && heard.is_unheard();
+            let is_lost =
+                fault.as_ref().is_some_and(TurnFailure::is_of_start) && heard.is_unheard();
             if is_lost && session.take().is_some() {
                 continue;
             }
             self.talk = heard
                 .session
                 .clone()
-                .map(|session| Talk { of, session, used });
-            if fault.is_none() && matches!(task, Task::Implement | Task::Mend) {
+                .map(|session| CliConversation { of, session, used });
+            if fault.is_none() && matches!(task, TurnTask::Implement | TurnTask::Mend) {
                 fault = turn::examine(&heard, &place);
             } else if fault.is_none() && heard.text.trim().is_empty() {
                 fault = Some(match heard.denied.as_slice() {
-                    [] => Fault::SaidNothing,
-                    denied => Fault::Denied(denied.to_vec()),
+                    [] => TurnFailure::SaidNothing,
+                    denied => TurnFailure::Denied(denied.to_vec()),
                 });
             }
-            return Ok(Turned {
+            return Ok(FinishedTurn {
                 ended: match fault {
-                    Some(fault) => Ended::Failed(fault.describe()),
-                    None => Ended::Said(heard.text),
+                    Some(fault) => TurnEnd::Failed(fault.describe()),
+                    None => TurnEnd::Said(heard.text),
                 },
-                used: Used::Counted(heard.usage),
+                used: UsageReport::Counted(heard.usage),
             });
         }
     }
@@ -305,26 +313,26 @@ fn plain_files(granted: &[String], tree: &Path) -> Vec<String> {
 }
 
 impl Agent for CliAgent {
-    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
+    fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal> {
         let text = prompt::render_propose(brief, ANSWER_TO);
         let asked = ((brief.round, 0), text.as_str());
-        let turned = self.turn(Task::Propose, asked, &brief.granted, desk)?;
+        let turned = self.turn(TurnTask::Propose, asked, &brief.granted, desk)?;
         Ok(turned.proposal())
     }
 
-    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
         let text = prompt::render_implement(step) + &format!("\nAnswer {ANSWER_TO}.\n");
         // Without a home it keeps its conversations there.
         notes::clear(desk.notes, step, &[turn::STATE])?;
         let asked = ((step.round, step.variant), text.as_str());
-        let turned = self.turn(Task::of(step), asked, &step.brief.granted, desk)?;
+        let turned = self.turn(TurnTask::of(step), asked, &step.brief.granted, desk)?;
         Ok(turned.implementation())
     }
 
-    fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
+    fn ask(&mut self, question: &AgentQuestion<'_>, desk: &Workspace<'_>) -> Result<AgentReply> {
         let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
         let asked = ((question.round, 0), text.as_str());
-        Ok(self.turn(Task::Review, asked, &[], desk)?.answered())
+        Ok(self.turn(TurnTask::Review, asked, &[], desk)?.answered())
     }
 
     fn reads_worktree(&self) -> bool {
@@ -335,18 +343,18 @@ impl Agent for CliAgent {
         self.learns
     }
 
-    fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<Said> {
+    fn learn(&mut self, taught: &LessonQuestion<'_>, desk: &Workspace<'_>) -> Result<LessonAnswer> {
         if let Some(usd) = self.usd_max.filter(|usd| desk.spent.usd >= *usd) {
-            let turned = Turned {
-                ended: Ended::Spent(format!(
+            let turned = FinishedTurn {
+                ended: TurnEnd::Spent(format!(
                     "budget: all of ${usd:.4} (limits.agent_usd) is spent"
                 )),
-                used: Used::Counted(Usage::default()),
+                used: UsageReport::Counted(AgentUsage::default()),
             };
             return Ok(turned.said());
         }
         let text = prompt::render_learn(taught) + &format!("\nAnswer {ANSWER_TO}.\n");
         let asked = ((taught.round, 0), text.as_str());
-        Ok(self.turn(Task::Learn, asked, &[], desk)?.said())
+        Ok(self.turn(TurnTask::Learn, asked, &[], desk)?.said())
     }
 }

@@ -9,20 +9,23 @@ mod own;
 
 pub use self::own::lacking;
 
-use super::exchange::{self, Asked};
+use super::exchange::{self, TurnPrompt};
 use super::notes;
 use super::prompt;
 use super::secrets::{Secrets, is_key_name};
-use super::turn::{Ended, Task, Turned, Used};
-use super::{Agent, Answered, Desk, Implementation, Proposal, Question, Said, Taught};
-use crate::config::Reach;
+use super::turn::{FinishedTurn, TurnEnd, TurnTask, UsageReport};
+use super::{
+    Agent, AgentQuestion, AgentReply, Implementation, LessonAnswer, LessonQuestion, Proposal,
+    Workspace,
+};
+use crate::config::NetworkAccess;
 use karve_core::campaign::ImplementStep;
 use karve_core::campaign::strategy::Brief;
 use karve_os::error::{Context, Result};
 use karve_os::files;
 use karve_os::process::excerpt;
-use karve_os::process::{self, Command, Exit, Run};
-use karve_os::sandbox::{self, Gateway, Places};
+use karve_os::process::{self, Command, CommandOutcome, Exit};
+use karve_os::sandbox::{self, AgentPaths, Gateway};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -50,7 +53,7 @@ pub struct CommandAgent {
     /// Whether it is asked what a round taught.
     learns: bool,
     /// The hosts it may reach.
-    reach: Reach,
+    reach: NetworkAccess,
 }
 
 impl CommandAgent {
@@ -64,13 +67,13 @@ impl CommandAgent {
             tag,
             pass: Vec::new(),
             learns: false,
-            reach: Reach::Usual,
+            reach: NetworkAccess::Usual,
         }
     }
 
     /// The same, with the hosts it may reach.
     #[must_use]
-    pub fn reaching(mut self, reach: Reach) -> Self {
+    pub fn reaching(mut self, reach: NetworkAccess) -> Self {
         self.reach = reach;
         self
     }
@@ -90,7 +93,7 @@ impl CommandAgent {
     }
 
     /// karve's environment variables with keys: those passed to it, and the names of the others.
-    fn keys(&self, desk: &Desk<'_>) -> (Vec<(String, String)>, Vec<String>) {
+    fn keys(&self, desk: &Workspace<'_>) -> (Vec<(String, String)>, Vec<String>) {
         let own: Vec<&str> = self.pass.iter().map(String::as_str).collect();
         let passed = sandbox::variables_of_agent(desk.sandbox, &own);
         let mut all: Vec<(String, String)> = std::env::vars_os()
@@ -104,19 +107,23 @@ impl CommandAgent {
     }
 
     /// A confined command, with its network gateway if it has one.
-    fn confine(&self, mut command: Command, desk: &Desk<'_>) -> Result<(Command, Option<Gateway>)> {
+    fn confine(
+        &self,
+        mut command: Command,
+        desk: &Workspace<'_>,
+    ) -> Result<(Command, Option<Gateway>)> {
         let Some(sandbox) = desk.sandbox else {
             return Ok((command, None));
         };
         // Its own script may be in a home or temporary directory, which the sandbox hides.
         let own = own::files(&self.line, sandbox);
-        let places = Places {
+        let places = AgentPaths {
             read: &own,
             hosts: match &self.reach {
-                Reach::Only(hosts) => Some(hosts),
-                Reach::Usual | Reach::All => None,
+                NetworkAccess::Only(hosts) => Some(hosts),
+                NetworkAccess::Usual | NetworkAccess::All => None,
             },
-            ..Places::of(desk.tree, desk.notes)
+            ..AgentPaths::of(desk.tree, desk.notes)
         };
         let (confined, gateway) = sandbox.confine_agent(&places)?;
         command = command.confined(&confined);
@@ -126,16 +133,16 @@ impl CommandAgent {
         Ok((command, gateway))
     }
 
-    fn turn(&self, task: Task, brief: &str, desk: &Desk<'_>) -> Result<Turned> {
+    fn turn(&self, task: TurnTask, brief: &str, desk: &Workspace<'_>) -> Result<FinishedTurn> {
         self.turn_of((task, 0), brief, desk)
     }
 
     fn turn_of(
         &self,
-        (task, variant): (Task, u32),
+        (task, variant): (TurnTask, u32),
         brief: &str,
-        desk: &Desk<'_>,
-    ) -> Result<Turned> {
+        desk: &Workspace<'_>,
+    ) -> Result<FinishedTurn> {
         let cannot = || format!("cannot write to {}", desk.notes.display());
         fs::create_dir_all(desk.notes).context(cannot)?;
         let brief_path = desk.notes.join("brief.md");
@@ -174,22 +181,22 @@ impl CommandAgent {
         // The answer is stored, so keys are removed from it.
         let ended = ended.map(|text| self.secrets.redact(&text));
         let ended = ended.map_err(|why| self.secrets.redact(&why));
-        let asked = Asked {
+        let asked = TurnPrompt {
             agent: "command",
             task: task.name(),
             brief,
         };
         let said = ended.as_deref().map_err(String::as_str);
         exchange::write_down(desk.exchange, asked, said, &self.secrets)?;
-        Ok(Turned {
-            ended: ended.map_or_else(Ended::Failed, Ended::Said),
-            used: Used::Claimed,
+        Ok(FinishedTurn {
+            ended: ended.map_or_else(TurnEnd::Failed, TurnEnd::Said),
+            used: UsageReport::Claimed,
         })
     }
 }
 
 /// How a program failed, and what may have been missing.
-fn why_failed(run: &Run, kept: &[String], unseen: String) -> String {
+fn why_failed(run: &CommandOutcome, kept: &[String], unseen: String) -> String {
     let lacks = match kept {
         [] => String::new(),
         kept => format!(
@@ -205,7 +212,7 @@ fn why_failed(run: &Run, kept: &[String], unseen: String) -> String {
 }
 
 /// The answer file if there is one, else the standard output; never truncated.
-fn read_answer(path: &Path, run: &Run) -> std::result::Result<String, String> {
+fn read_answer(path: &Path, run: &CommandOutcome) -> std::result::Result<String, String> {
     let too_long = || Err(format!("the answer exceeds {ANSWER_BYTES_MAX} bytes"));
     // A pipe would never end, and a symlink could point anywhere.
     match fs::symlink_metadata(path) {
@@ -221,21 +228,21 @@ fn read_answer(path: &Path, run: &Run) -> std::result::Result<String, String> {
 }
 
 impl Agent for CommandAgent {
-    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
+    fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal> {
         let text = prompt::render_propose(brief, ANSWER_TO);
-        Ok(self.turn(Task::Propose, &text, desk)?.proposal())
+        Ok(self.turn(TurnTask::Propose, &text, desk)?.proposal())
     }
 
-    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
         notes::clear(desk.notes, step, &[])?;
         let text = prompt::render_implement(step);
-        let turned = self.turn_of((Task::of(step), step.variant), &text, desk)?;
+        let turned = self.turn_of((TurnTask::of(step), step.variant), &text, desk)?;
         Ok(turned.implementation())
     }
 
-    fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
+    fn ask(&mut self, question: &AgentQuestion<'_>, desk: &Workspace<'_>) -> Result<AgentReply> {
         let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
-        Ok(self.turn(Task::Review, &text, desk)?.answered())
+        Ok(self.turn(TurnTask::Review, &text, desk)?.answered())
     }
 
     fn reads_worktree(&self) -> bool {
@@ -246,8 +253,8 @@ impl Agent for CommandAgent {
         self.learns
     }
 
-    fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<Said> {
+    fn learn(&mut self, taught: &LessonQuestion<'_>, desk: &Workspace<'_>) -> Result<LessonAnswer> {
         let text = prompt::render_learn(taught);
-        Ok(self.turn(Task::Learn, &text, desk)?.said())
+        Ok(self.turn(TurnTask::Learn, &text, desk)?.said())
     }
 }

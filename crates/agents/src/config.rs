@@ -1,10 +1,10 @@
 //! Which agents there are, as `karve.toml` configures them.
 
 use crate::api;
-use crate::cli::Kind;
-use karve_core::asking::budget::Price;
+use crate::cli::CliKind;
+use karve_core::asking::budget::TokenPrice;
 use karve_os::error::{CommandError, Result};
-use karve_os::sandbox::Host;
+use karve_os::sandbox::AllowedHost;
 use karve_os::text::shown;
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentConfig {
     /// What is started.
-    pub runs: Runs,
+    pub runs: AgentLaunch,
     /// Added to its environment.
     pub env: BTreeMap<String, String>,
     /// Names of the variables with keys that are passed to a program.
@@ -20,30 +20,30 @@ pub struct AgentConfig {
     /// Whether it is asked what was learned in a round.
     pub learn: bool,
     /// Its network access.
-    pub reach: Reach,
+    pub reach: NetworkAccess,
 }
 
 /// Which hosts an agent may reach, if it has network access at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Reach {
+pub enum NetworkAccess {
     /// Its model's hosts, if its kind defines them; otherwise all hosts.
     #[default]
     Usual,
     /// Everything.
     All,
     /// These hosts, and the ones its own variables point to.
-    Only(Vec<Host>),
+    Only(Vec<AllowedHost>),
 }
 
 impl AgentConfig {
     /// An agent with nothing added to its environment.
-    pub fn of(runs: Runs) -> Self {
+    pub fn of(runs: AgentLaunch) -> Self {
         Self {
             runs,
             env: BTreeMap::new(),
             pass: Vec::new(),
             learn: false,
-            reach: Reach::Usual,
+            reach: NetworkAccess::Usual,
         }
     }
 }
@@ -52,8 +52,8 @@ impl AgentConfig {
 /// model: `anthropic:MODEL`.
 pub fn agent_named(name: &str, tables: &BTreeMap<String, AgentConfig>) -> Option<AgentConfig> {
     let bare = |name: &str| {
-        let cli = Kind::by_name(name).map(|kind| Runs::Cli(CliConfig::of(kind)));
-        let api = || api::Kind::by_name(name).map(|kind| Runs::Api(ApiConfig::of(kind)));
+        let cli = CliKind::by_name(name).map(|kind| AgentLaunch::Cli(CliConfig::of(kind)));
+        let api = || api::ApiKind::by_name(name).map(|kind| AgentLaunch::Api(ApiConfig::of(kind)));
         cli.or_else(api).map(AgentConfig::of)
     };
     let whole = tables.get(name).cloned().or_else(|| bare(name));
@@ -61,8 +61,8 @@ pub fn agent_named(name: &str, tables: &BTreeMap<String, AgentConfig>) -> Option
         let (head, model) = name.split_once(':')?;
         let mut config = tables.get(head).cloned().or_else(|| bare(head))?;
         match &mut config.runs {
-            Runs::Api(api) if !model.trim().is_empty() => api.model = Some(model.to_owned()),
-            Runs::Api(_) | Runs::Cli(_) | Runs::Line(_) => return None,
+            AgentLaunch::Api(api) if !model.trim().is_empty() => api.model = Some(model.to_owned()),
+            AgentLaunch::Api(_) | AgentLaunch::Cli(_) | AgentLaunch::Line(_) => return None,
         }
         Some(config)
     })
@@ -70,7 +70,7 @@ pub fn agent_named(name: &str, tables: &BTreeMap<String, AgentConfig>) -> Option
 
 /// What is started for an agent.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Runs {
+pub enum AgentLaunch {
     /// A command line in the contract of docs/agents.md.
     Line(String),
     /// A command-line agent of a known kind.
@@ -83,7 +83,7 @@ pub enum Runs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CliConfig {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: CliKind,
     /// Its program, if it is not the usual one.
     pub program: Option<String>,
     /// The model it should use.
@@ -102,7 +102,7 @@ const BACKOFF_MS: u64 = 1_000;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiConfig {
     /// Its kind.
-    pub kind: api::Kind,
+    pub kind: api::ApiKind,
     /// The model to ask.
     pub model: Option<String>,
     /// Its base URL, if not the default.
@@ -110,7 +110,7 @@ pub struct ApiConfig {
     /// Where its key comes from.
     pub key: KeySource,
     /// What tokens cost.
-    pub price: Option<Price>,
+    pub price: Option<TokenPrice>,
     /// Most tokens of one reply.
     pub max_tokens: u32,
     /// The context window of the model, in tokens.
@@ -136,7 +136,7 @@ pub enum KeySource {
 
 impl ApiConfig {
     /// The defaults of a kind.
-    pub fn of(kind: api::Kind) -> Self {
+    pub fn of(kind: api::ApiKind) -> Self {
         Self {
             kind,
             model: None,
@@ -168,7 +168,7 @@ impl ApiConfig {
 
     /// Whether it may be used without a key: the user's own server.
     pub fn needs_no_key(&self) -> bool {
-        let is_own = self.kind == api::Kind::OpenaiChat && self.base_url.is_some();
+        let is_own = self.kind == api::ApiKind::OpenaiChat && self.base_url.is_some();
         is_own && self.key == KeySource::Usual
     }
 

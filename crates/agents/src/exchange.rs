@@ -12,7 +12,7 @@ pub(super) const VERSION: u32 = 1;
 
 /// The request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct TurnPrompt<'a> {
     /// The agent: its kind, or its name.
     pub(super) agent: &'a str,
     /// The task.
@@ -24,7 +24,7 @@ pub(super) struct Asked<'a> {
 /// Writes the log, without the values of keys.
 pub(super) fn write_down(
     path: &Path,
-    asked: Asked<'_>,
+    asked: TurnPrompt<'_>,
     said: std::result::Result<&str, &str>,
     secrets: &Secrets,
 ) -> Result<()> {

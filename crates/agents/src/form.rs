@@ -85,7 +85,7 @@ pub struct ProposalForm {
     pub exhausted: String,
     /// What the proposal cost.
     #[serde(deserialize_with = "cost", skip_serializing_if = "is_unset")]
-    pub usage: Cost,
+    pub usage: ReportedCost,
     /// The same as in usage.
     #[serde(deserialize_with = "number", skip_serializing_if = "is_unset")]
     pub tokens: Option<f64>,
@@ -97,7 +97,7 @@ pub struct ProposalForm {
 /// The usage that an agent reports.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default)]
-pub struct Cost {
+pub struct ReportedCost {
     /// Tokens of a model.
     #[serde(deserialize_with = "number", skip_serializing_if = "is_unset")]
     pub tokens: Option<f64>,
@@ -165,7 +165,7 @@ fn list<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     Ok(said.take(LIST_MAX).collect())
 }
 
-fn cost<'de, D: Deserializer<'de>>(from: D) -> Result<Cost, D::Error> {
+fn cost<'de, D: Deserializer<'de>>(from: D) -> Result<ReportedCost, D::Error> {
     let said = Value::deserialize(from)?;
     Ok(serde_json::from_value(said).unwrap_or_default())
 }
@@ -212,6 +212,6 @@ mod tests {
         let said = json!({"title": 3, "files": 4, "usage": "much", "high_risk": [], "usd": {}});
         let form = ProposalForm::of(said.as_object().unwrap()).unwrap();
         assert_eq!((form.title.as_str(), form.files.len()), ("3", 0));
-        assert_eq!((form.usage, form.usd), (Cost::default(), None));
+        assert_eq!((form.usage, form.usd), (ReportedCost::default(), None));
     }
 }

@@ -22,13 +22,13 @@ pub mod visitor;
 
 pub use secrets::Secrets;
 
-use crate::config::{AgentConfig, Runs};
+use crate::config::{AgentConfig, AgentLaunch};
 use karve_core::campaign::strategy::Brief;
-use karve_core::campaign::{ImplementStep, Refusal, Step};
+use karve_core::campaign::{ImplementStep, ProposalRefusal, Step};
 use karve_core::charter::{Charter, REPLAY};
 use karve_core::hypothesis::Hypothesis;
-use karve_core::knowledge::{Foretold, Learning, Words};
-use karve_core::spending::Usage;
+use karve_core::knowledge::{Learning, LessonNotes, PredictedCounter};
+use karve_core::spending::AgentUsage;
 use karve_harness::commands::Harness;
 use karve_harness::git::Repo;
 use karve_numerics::case::Case;
@@ -43,9 +43,9 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Proposal {
     /// A hypothesis.
-    Stated(Box<Hypothesis>, Usage),
+    Stated(Box<Hypothesis>, AgentUsage),
     /// None, and why.
-    Refused(Refusal, Usage),
+    Refused(ProposalRefusal, AgentUsage),
 }
 
 /// An agent's answer to a request to implement one.
@@ -56,20 +56,20 @@ pub enum Implementation {
         /// The agent's summary.
         summary: String,
         /// What it used.
-        usage: Usage,
+        usage: AgentUsage,
     },
     /// There is no change.
     NotDone {
         /// Why.
         why: String,
         /// What it used.
-        usage: Usage,
+        usage: AgentUsage,
     },
 }
 
 /// Where an agent works and what it may use.
 #[derive(Debug)]
-pub struct Desk<'a> {
+pub struct Workspace<'a> {
     /// The repository of the campaign, for reading commits.
     pub repo: &'a Repo,
     /// The worktree at the parent; an agent changes files here and nowhere else.
@@ -87,16 +87,16 @@ pub struct Desk<'a> {
     /// The cases that it may see.
     pub cases: &'a [Case],
     /// What the campaign has used so far.
-    pub spent: Usage,
+    pub spent: AgentUsage,
 }
 
 /// A participant that proposes hypotheses and implements them.
 pub trait Agent: Debug {
     /// Asks for the next hypothesis.
-    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal>;
+    fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal>;
 
     /// Asks to implement one in the given worktree.
-    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation>;
+    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation>;
 
     /// Whether it needs a worktree to propose.
     fn reads_worktree(&self) -> bool;
@@ -123,11 +123,11 @@ pub trait Agent: Debug {
     }
 
     /// Asks a self-contained question; the answer is text, and the worktree is only read.
-    fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
+    fn ask(&mut self, question: &AgentQuestion<'_>, desk: &Workspace<'_>) -> Result<AgentReply> {
         let _ = (question, desk);
-        Ok(Answered::Failed {
+        Ok(AgentReply::Failed {
             why: "this agent does not review".to_owned(),
-            usage: Usage::default(),
+            usage: AgentUsage::default(),
         })
     }
 
@@ -138,15 +138,15 @@ pub trait Agent: Debug {
     }
 
     /// Asks what a round taught, in words.
-    fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<Said> {
+    fn learn(&mut self, taught: &LessonQuestion<'_>, desk: &Workspace<'_>) -> Result<LessonAnswer> {
         let _ = (taught, desk);
-        Ok(Said::default())
+        Ok(LessonAnswer::default())
     }
 }
 
 /// A self-contained question.
 #[derive(Debug)]
-pub struct Question<'a> {
+pub struct AgentQuestion<'a> {
     /// The round.
     pub round: u32,
     /// Which attempt of the round it is about.
@@ -159,26 +159,26 @@ pub struct Question<'a> {
 
 /// The result of a question.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answered {
+pub enum AgentReply {
     /// An answer.
     Said {
         /// The text of the answer, unchanged.
         text: String,
         /// What it used.
-        usage: Usage,
+        usage: AgentUsage,
     },
     /// None.
     Failed {
         /// Why.
         why: String,
         /// What it used.
-        usage: Usage,
+        usage: AgentUsage,
     },
 }
 
 /// What a round taught in numbers, for the agent that puts it in words.
 #[derive(Debug)]
-pub struct Taught<'a> {
+pub struct LessonQuestion<'a> {
     /// The round.
     pub round: u32,
     /// The role that made it, where there are roles.
@@ -188,20 +188,20 @@ pub struct Taught<'a> {
     /// The outcome.
     pub lesson: &'a str,
     /// Counters that it expected to move, and whether they did.
-    pub foretold: &'a [Foretold],
+    pub foretold: &'a [PredictedCounter],
     /// What the library learns from it.
     pub learning: &'a Learning,
 }
 
 /// An agent's answer to the question what a round taught.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Said {
+pub struct LessonAnswer {
     /// Its words.
-    pub words: Words,
+    pub words: LessonNotes,
     /// Why there are none, if the answer cannot be used.
     pub failed: String,
     /// What it used.
-    pub usage: Usage,
+    pub usage: AgentUsage,
 }
 
 /// The brief of a step for an external agent, with the directory of its files; none for the steps
@@ -235,19 +235,19 @@ fn agent_named(
     tag: &str,
 ) -> Result<Box<dyn Agent>> {
     if name == "builtin" {
-        return Ok(Box::new(builtin::Builtin::new(
+        return Ok(Box::new(builtin::BuiltinAgent::new(
             charter.granted.clone(),
             charter.knobs.clone(),
         )));
     }
     if name == visitor::VISITOR {
-        return Ok(Box::new(visitor::Visitor::default()));
+        return Ok(Box::new(visitor::ExternalAgent::default()));
     }
     if name == scripted::SCRIPTED && !agents.contains_key(name) {
-        return Ok(Box::new(scripted::Scripted::open()?));
+        return Ok(Box::new(scripted::ScriptedAgent::open()?));
     }
     if let Some(dir) = name.strip_prefix(REPLAY) {
-        return Ok(Box::new(replay::Replay::open(&PathBuf::from(dir))?));
+        return Ok(Box::new(replay::ReplayAgent::open(&PathBuf::from(dir))?));
     }
     let Some(config) = config::agent_named(name, agents) else {
         let known: Vec<&str> = agents.keys().map(String::as_str).collect();
@@ -273,14 +273,14 @@ fn agent_named(
     } = config;
     let (limits, tag) = (&charter.limits, tag.to_owned());
     Ok(match runs {
-        Runs::Line(line) => {
+        AgentLaunch::Line(line) => {
             let agent = command::CommandAgent::new(line, env, limits.agent_s, tag);
             Box::new(agent.learning(learn).reaching(reach).passing(pass))
         }
-        Runs::Cli(config) => {
+        AgentLaunch::Cli(config) => {
             let agent = cli::CliAgent::new(config, env, limits, tag)?;
             Box::new(agent.learning(learn).reaching(reach))
         }
-        Runs::Api(config) => Box::new(api::ApiAgent::new(name, config, learn, charter)?),
+        AgentLaunch::Api(config) => Box::new(api::ApiAgent::new(name, config, learn, charter)?),
     })
 }

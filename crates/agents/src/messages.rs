@@ -5,7 +5,7 @@ mod taken;
 
 pub use taken::{hypothesis_of, render_review, review_of, summary_of};
 
-use karve_core::messages::{Datum, Form, Message, parse_markdown, render_markdown};
+use karve_core::messages::{Datum, Message, MessageFormat, parse_markdown, render_markdown};
 use karve_os::error::{CommandError, ErrorKind, Result};
 use serde::Deserialize;
 use std::sync::LazyLock;
@@ -21,13 +21,13 @@ const UNREADABLE: &str = "the object cannot be read";
 /// The file of forms.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Forms {
+struct MessageFile {
     message: Vec<Message>,
 }
 
 /// The forms, parsed once.
 static FORMS: LazyLock<Result<Vec<Message>, String>> = LazyLock::new(|| {
-    let forms: Forms = toml::from_str(BUILT_IN).map_err(|error| error.to_string())?;
+    let forms: MessageFile = toml::from_str(BUILT_IN).map_err(|error| error.to_string())?;
     let faults = forms.message.iter().flat_map(Message::faults);
     match faults.collect::<Vec<_>>().first() {
         Some(fault) => Err(fault.clone()),
@@ -57,8 +57,8 @@ pub fn form(name: &str) -> Result<&'static Message> {
 /// Writes a message, or names everything that is wrong with it.
 pub fn render(form: &Message, datum: &Datum) -> std::result::Result<String, Vec<String>> {
     match form.form {
-        Form::Markdown => render_markdown(form, datum),
-        Form::Object => {
+        MessageFormat::Markdown => render_markdown(form, datum),
+        MessageFormat::Object => {
             let faults = form.check(datum);
             if !faults.is_empty() {
                 return Err(faults);
@@ -78,7 +78,7 @@ pub fn parse(form: &Message, text: &str) -> std::result::Result<Datum, Vec<Strin
             "the message is longer than {BYTES_MAX} bytes"
         )]);
     }
-    if form.form == Form::Markdown {
+    if form.form == MessageFormat::Markdown {
         return parse_markdown(form, text);
     }
     let datum = object_in(text).map_err(|fault| vec![fault])?;

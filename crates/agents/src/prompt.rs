@@ -3,14 +3,14 @@
 
 mod share;
 
-use super::Taught;
-use karve_core::agenda::How;
-use karve_core::campaign::strategy::{Brief, Directive, Recall, Trigger};
-use karve_core::campaign::{ImplementStep, ReviewStep, Task};
+use super::LessonQuestion;
+use karve_core::agenda::ItemAction;
+use karve_core::campaign::strategy::{Brief, Directive, LibraryRecall, StagnationTrigger};
+use karve_core::campaign::{AgendaTask, ImplementStep, ReviewStep};
 use karve_core::hypothesis::Hypothesis;
 use karve_core::policy::StreakAction;
-use karve_core::roles::{Decision, Role};
-use share::{Shown, fit};
+use karve_core::roles::{Role, RoutingDecision};
+use share::{BriefShares, fit};
 use std::fmt::Write;
 
 /// Characters of a log in a brief.
@@ -34,7 +34,7 @@ pub(super) fn render_propose(brief: &Brief, answer_to: &str) -> String {
     fit(brief, &answer, |shown| propose_with(brief, shown))
 }
 
-fn propose_with(brief: &Brief, shown: &Shown) -> String {
+fn propose_with(brief: &Brief, shown: &BriefShares) -> String {
     let mut text = format!("# Round {}: state one hypothesis\n\n", brief.round);
     text.push_str(
         "Read the editable files in the current directory. Change nothing now. Answer with one \
@@ -83,7 +83,7 @@ fn push_list(text: &mut String, head: &str, lines: Vec<String>) {
 }
 
 /// Which role is asked, and what it may do.
-fn push_role(text: &mut String, role: &Role, route: &Decision) {
+fn push_role(text: &mut String, role: &Role, route: &RoutingDecision) {
     let _ = writeln!(text, "## Your role: {}\n\n{}.", role.name, role.title);
     if let Some(language) = &role.language {
         let _ = writeln!(text, "\n- you write {language}, and no other language");
@@ -102,8 +102,8 @@ fn push_role(text: &mut String, role: &Role, route: &Decision) {
 }
 
 /// The agenda item that is due; what it asks for is the user's text, so it is fenced.
-fn push_task(text: &mut String, task: &Task) {
-    let Task {
+fn push_task(text: &mut String, task: &AgendaTask) {
+    let AgendaTask {
         item,
         try_no,
         tries,
@@ -120,14 +120,14 @@ fn push_task(text: &mut String, task: &Task) {
     );
     let mut asks = item.title.clone();
     match &item.how {
-        How::Words => {}
-        How::Entry { entry } => asks.push_str(&format!("\nlibrary entry: {entry}")),
-        How::Knobs { config } => {
+        ItemAction::Words => {}
+        ItemAction::Entry { entry } => asks.push_str(&format!("\nlibrary entry: {entry}")),
+        ItemAction::Knobs { config } => {
             for (name, value) in config {
                 asks.push_str(&format!("\nset the knob {name} to {value}"));
             }
         }
-        How::Sweep => {
+        ItemAction::Sweep => {
             asks.push_str("\nanswer with \"sweep\": true and change nothing: karve tunes knobs")
         }
     }
@@ -171,7 +171,7 @@ const IMPLEMENT_ANSWER: &str = r#"## Answer
 "usd": 0.0}.
 "#;
 
-fn implement_with(step: &ImplementStep, shown: &Shown) -> String {
+fn implement_with(step: &ImplementStep, shown: &BriefShares) -> String {
     let brief = &step.brief;
     let title = match step.mend {
         Some(_) => "fix your change",
@@ -287,8 +287,8 @@ One JSON object, every signal "pass", "fail" or "unknown":
 "#;
 
 /// Asks what a round taught, in words.
-pub(super) fn render_learn(taught: &Taught<'_>) -> String {
-    let Taught {
+pub(super) fn render_learn(taught: &LessonQuestion<'_>) -> String {
+    let LessonQuestion {
         round,
         role: _,
         hypothesis,
@@ -363,14 +363,16 @@ fn push_directive(text: &mut String, directive: &Directive) {
     text.push_str("## Where to look next\n\n");
     for trigger in &directive.triggers {
         let line = match trigger {
-            Trigger::DropsInARow { rounds } => format!("{rounds} rounds in a row were not kept"),
-            Trigger::MicroAdjustments { rounds } => {
+            StagnationTrigger::DropsInARow { rounds } => {
+                format!("{rounds} rounds in a row were not kept")
+            }
+            StagnationTrigger::MicroAdjustments { rounds } => {
                 format!("the last {rounds} rounds changed almost nothing")
             }
-            Trigger::SameBottleneck { bottleneck } => {
+            StagnationTrigger::SameBottleneck { bottleneck } => {
                 format!("the last rounds all aimed at the same bottleneck: {bottleneck}")
             }
-            Trigger::ParameterJitter { knob } => {
+            StagnationTrigger::ParameterJitter { knob } => {
                 format!("the last rounds moved {knob} back and forth")
             }
         };
@@ -437,7 +439,7 @@ fn push_tried(text: &mut String, brief: &Brief, tried: usize) {
 }
 
 /// What the library knows: what matches the profile, and what was refuted here.
-fn push_recall(text: &mut String, recall: &Recall, shown: &Shown) {
+fn push_recall(text: &mut String, recall: &LibraryRecall, shown: &BriefShares) {
     if !recall.told.is_empty() && shown.told > 0 {
         text.push_str("## Matching library entries\n\n");
         let mut lines = String::new();

@@ -1,14 +1,17 @@
 //! A recorded campaign as an agent: the same hypotheses and patches, judged again.
 
-use super::{Agent, Answered, Desk, Implementation, Proposal, Question, Said, Taught};
+use super::{
+    Agent, AgentQuestion, AgentReply, Implementation, LessonAnswer, LessonQuestion, Proposal,
+    Workspace,
+};
 use crate::messages;
 use karve_core::campaign::strategy::Brief;
-use karve_core::campaign::{Event, ImplementStep, Record, Refusal};
+use karve_core::campaign::{Event, ImplementStep, ProposalRefusal, Record};
 use karve_core::hypothesis::{Candidate, Hypothesis};
-use karve_core::knowledge::Words;
+use karve_core::knowledge::LessonNotes;
 use karve_core::roles::Review;
-use karve_core::spending::Usage;
-use karve_harness::git::{Applied, Oid};
+use karve_core::spending::AgentUsage;
+use karve_harness::git::{Oid, PatchResult};
 use karve_harness::store::{self, CampaignDir};
 use karve_os::error::{CommandError, Result};
 use std::collections::BTreeMap;
@@ -16,7 +19,7 @@ use std::path::Path;
 
 /// The hypotheses and patches of a recorded campaign.
 #[derive(Debug)]
-pub struct Replay {
+pub struct ReplayAgent {
     dir: CampaignDir,
     hypotheses: BTreeMap<u32, Box<Hypothesis>>,
     /// By round, retry and variant.
@@ -28,12 +31,12 @@ pub struct Replay {
     /// What reviewers said, by round and attempt.
     reviews: BTreeMap<(u32, u32), Review>,
     /// Lessons by round.
-    words: BTreeMap<u32, Words>,
+    words: BTreeMap<u32, LessonNotes>,
     /// The last settled round.
     last: u32,
 }
 
-impl Replay {
+impl ReplayAgent {
     /// Opens the directory of a recorded campaign.
     pub fn open(path: &Path) -> Result<Self> {
         let (Some(root), Some(name)) = (path.parent(), path.file_name()) else {
@@ -114,7 +117,7 @@ impl Replay {
     }
 }
 
-impl Replay {
+impl ReplayAgent {
     /// The recording of a step. If one implementation is requested and several were recorded, it is
     /// the one that advanced.
     fn recorded(&self, step: &ImplementStep) -> Option<&Candidate> {
@@ -142,9 +145,9 @@ fn change_of(candidate: &Candidate) -> std::result::Result<&str, String> {
     }
 }
 
-impl Agent for Replay {
-    fn propose(&mut self, brief: &Brief, _: &Desk<'_>) -> Result<Proposal> {
-        let usage = Usage::default();
+impl Agent for ReplayAgent {
+    fn propose(&mut self, brief: &Brief, _: &Workspace<'_>) -> Result<Proposal> {
+        let usage = AgentUsage::default();
         Ok(match self.hypotheses.get(&brief.round) {
             Some(hypothesis) => {
                 let mut again = hypothesis.clone();
@@ -154,17 +157,17 @@ impl Agent for Replay {
             }
             None if brief.round <= self.last => {
                 let why = format!("the recorded round {} has no hypothesis", brief.round);
-                Proposal::Refused(Refusal::AgentFailed { why }, usage)
+                Proposal::Refused(ProposalRefusal::AgentFailed { why }, usage)
             }
             None => {
                 let why = format!("the recorded campaign has no round {}", brief.round);
-                Proposal::Refused(Refusal::Exhausted { why }, usage)
+                Proposal::Refused(ProposalRefusal::Exhausted { why }, usage)
             }
         })
     }
 
-    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
-        let usage = Usage::default();
+    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
+        let usage = AgentUsage::default();
         let Some(candidate) = self.recorded(step) else {
             let absent = self.absent.get(&(step.round, step.retry, step.variant));
             let none = || "the recorded campaign has no candidate here".to_owned();
@@ -180,7 +183,7 @@ impl Agent for Replay {
             let parent = Oid::named(&step.parent)?;
             desk.repo.worktree_add(desk.tree, &parent)?;
         }
-        if let Applied::Refused(said) = desk.repo.apply_patch(desk.tree, &patch)? {
+        if let PatchResult::Refused(said) = desk.repo.apply_patch(desk.tree, &patch)? {
             let why = format!("the recorded patch does not apply: {said}");
             return Ok(Implementation::NotDone { why, usage });
         }
@@ -190,13 +193,13 @@ impl Agent for Replay {
         })
     }
 
-    fn ask(&mut self, question: &Question<'_>, _: &Desk<'_>) -> Result<Answered> {
-        let usage = Usage::default();
+    fn ask(&mut self, question: &AgentQuestion<'_>, _: &Workspace<'_>) -> Result<AgentReply> {
+        let usage = AgentUsage::default();
         let review = self.reviews.get(&(question.round, question.retry));
         let said = review.and_then(messages::render_review);
         Ok(match said {
-            Some(text) => Answered::Said { text, usage },
-            None => Answered::Failed {
+            Some(text) => AgentReply::Said { text, usage },
+            None => AgentReply::Failed {
                 why: review.map_or_else(
                     || "the recorded campaign has no review here".to_owned(),
                     |review| review.failed.clone(),
@@ -214,11 +217,11 @@ impl Agent for Replay {
         !self.words.is_empty()
     }
 
-    fn learn(&mut self, taught: &Taught<'_>, _: &Desk<'_>) -> Result<Said> {
+    fn learn(&mut self, taught: &LessonQuestion<'_>, _: &Workspace<'_>) -> Result<LessonAnswer> {
         let words = self.words.get(&taught.round).cloned();
-        Ok(Said {
+        Ok(LessonAnswer {
             words: words.unwrap_or_default(),
-            ..Said::default()
+            ..LessonAnswer::default()
         })
     }
 }

@@ -5,10 +5,10 @@
 use super::answer::{self, ProposalAnswer};
 use super::exchange;
 use super::prompt;
-use super::{Agent, Desk, Implementation, Proposal};
+use super::{Agent, Implementation, Proposal, Workspace};
 use karve_core::campaign::strategy::Brief;
-use karve_core::campaign::{ImplementStep, Refusal};
-use karve_core::spending::Usage;
+use karve_core::campaign::{ImplementStep, ProposalRefusal};
+use karve_core::spending::AgentUsage;
 use karve_os::error::{CommandError, Context, ErrorKind, Result};
 use karve_os::files;
 use serde::Deserialize;
@@ -24,28 +24,28 @@ const RECORDING: &str = include_str!("../recordings/matmul.toml");
 
 /// The recorded agent.
 #[derive(Debug)]
-pub struct Scripted {
-    recording: Recording,
+pub struct ScriptedAgent {
+    recording: AgentRecording,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Recording {
-    turn: Vec<Turn>,
+struct AgentRecording {
+    turn: Vec<ScriptedTurn>,
 }
 
 /// One turn: the messages and the changes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Turn {
+struct ScriptedTurn {
     round: u32,
     task: String,
-    said: Vec<Said>,
+    said: Vec<ScriptedLine>,
     #[serde(default)]
-    edit: Vec<Edit>,
+    edit: Vec<ScriptedEdit>,
 }
 
-impl Turn {
+impl ScriptedTurn {
     /// The last message: the answer.
     fn last_words(&self) -> &str {
         let said = self.said.iter().rev();
@@ -57,7 +57,7 @@ impl Turn {
 /// Text, or a tool call.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct ScriptedLine {
     says: Option<String>,
     call: Option<String>,
     with: Option<String>,
@@ -67,13 +67,13 @@ struct Said {
 /// A part of a file, and its replacement.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Edit {
+struct ScriptedEdit {
     file: String,
     old: String,
     new: String,
 }
 
-impl Scripted {
+impl ScriptedAgent {
     /// Parses the recording.
     pub fn open() -> Result<Self> {
         let recording = toml::from_str(RECORDING).map_err(|error| {
@@ -87,8 +87,8 @@ impl Scripted {
         &self,
         (round, task): (u32, &str),
         brief: &str,
-        desk: &Desk<'_>,
-    ) -> Result<Option<(&Turn, &str)>> {
+        desk: &Workspace<'_>,
+    ) -> Result<Option<(&ScriptedTurn, &str)>> {
         let turns = &self.recording.turn;
         let found = turns
             .iter()
@@ -125,7 +125,7 @@ impl Scripted {
 }
 
 /// Repeats a change of a file; says why if that is not possible here.
-fn change(tree: &Path, edit: &Edit) -> Result<Option<String>> {
+fn change(tree: &Path, edit: &ScriptedEdit) -> Result<Option<String>> {
     let path = tree.join(&edit.file);
     let text = match files::read_text(&path, files::WRITTEN_BYTES_MAX) {
         Ok(text) => text,
@@ -140,24 +140,24 @@ fn change(tree: &Path, edit: &Edit) -> Result<Option<String>> {
     Ok(None)
 }
 
-impl Agent for Scripted {
-    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
-        let usage = Usage::default();
+impl Agent for ScriptedAgent {
+    fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal> {
+        let usage = AgentUsage::default();
         let refused = |refusal| Ok(Proposal::Refused(refusal, usage));
         let text = prompt::render_propose(brief, "as your last message");
         let Some((_, words)) = self.play((brief.round, "propose"), &text, desk)? else {
             let why = format!("the recording has no round {}", brief.round);
-            return refused(Refusal::Exhausted { why });
+            return refused(ProposalRefusal::Exhausted { why });
         };
         match answer::parse_proposal(words) {
             Ok(ProposalAnswer::Stated(hypothesis, _)) => Ok(Proposal::Stated(hypothesis, usage)),
-            Ok(ProposalAnswer::Exhausted(why)) => refused(Refusal::Exhausted { why }),
-            Err(errors) => refused(Refusal::Unreadable { errors }),
+            Ok(ProposalAnswer::Exhausted(why)) => refused(ProposalRefusal::Exhausted { why }),
+            Err(errors) => refused(ProposalRefusal::Unreadable { errors }),
         }
     }
 
-    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
-        let usage = Usage::default();
+    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
+        let usage = AgentUsage::default();
         let not_done = |why| Ok(Implementation::NotDone { why, usage });
         let task = match step.mend {
             Some(_) => "mend",
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_recording_can_be_played_on_the_example() {
-        let scripted = Scripted::open().unwrap();
+        let scripted = ScriptedAgent::open().unwrap();
         let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/matmul");
         for turn in &scripted.recording.turn {
             let words = turn.last_words();

@@ -4,7 +4,7 @@
 //! through here before they become an artifact or an event. A change that contains a key never
 //! becomes a candidate, whoever made it.
 
-use crate::config::{AgentConfig, KeySource, Runs};
+use crate::config::{AgentConfig, AgentLaunch, KeySource};
 use regex::bytes::{Regex, RegexBuilder};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +44,7 @@ impl Secrets {
         let mut more = Vec::new();
         for agent in agents.values() {
             more.extend(agent.env.clone());
-            if let Runs::Api(config) = &agent.runs
+            if let AgentLaunch::Api(config) = &agent.runs
                 && let KeySource::Variable(name) = &config.key
                 && let Ok(value) = std::env::var(name)
             {
@@ -111,8 +111,8 @@ impl Secrets {
     }
 
     /// Removes them from bytes that arrive in pieces.
-    pub(super) fn redacting(&self) -> Redacting {
-        Redacting {
+    pub(super) fn redacting(&self) -> Redactor {
+        Redactor {
             secrets: self.clone(),
             held: Vec::new(),
             found: false,
@@ -170,7 +170,7 @@ fn in_base64(value: &[u8], before: usize, last: &str) -> String {
 
 /// Removes keys from a stream; a key may span two pieces.
 #[derive(Debug)]
-pub(super) struct Redacting {
+pub(super) struct Redactor {
     secrets: Secrets,
     /// The end of the input so far, which may be the beginning of a key.
     held: Vec<u8>,
@@ -178,7 +178,7 @@ pub(super) struct Redacting {
     pub(super) found: bool,
 }
 
-impl Redacting {
+impl Redactor {
     /// Takes a piece and returns what is certain by now.
     pub(super) fn push<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let Some(any) = &self.secrets.any else {

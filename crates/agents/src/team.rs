@@ -4,7 +4,8 @@
 //! campaign's agent is used.
 
 use super::{
-    Agent, Answered, Desk, Implementation, Proposal, Question, Said, Taught, agent_named, agent_of,
+    Agent, AgentQuestion, AgentReply, Implementation, LessonAnswer, LessonQuestion, Proposal,
+    Workspace, agent_named, agent_of,
 };
 use crate::config::AgentConfig;
 use karve_core::campaign::strategy::Brief;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// Which roles keep their agents in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeps {
+pub enum AgentRetention {
     /// Every role.
     All,
     /// Only the reviewers: another agent proposes and implements in this run.
@@ -26,19 +27,19 @@ pub enum Keeps {
 
 /// The campaign's own agent, and those of roles.
 #[derive(Debug)]
-pub struct Team {
-    own: Member,
-    roles: BTreeMap<String, Member>,
+pub struct AgentTeam {
+    own: NamedAgent,
+    roles: BTreeMap<String, NamedAgent>,
 }
 
 /// An agent with its name.
 #[derive(Debug)]
-struct Member {
+struct NamedAgent {
     name: String,
     agent: Box<dyn Agent>,
 }
 
-impl Member {
+impl NamedAgent {
     /// The display name: without the model or the directory that was given with it.
     fn new(name: &str, agent: Box<dyn Agent>) -> Self {
         let name = name.split(':').next().unwrap_or(name).to_owned();
@@ -53,13 +54,18 @@ pub fn team_of(
     tag: &str,
 ) -> Result<Box<dyn Agent>> {
     let own = agent_of(charter, agents, tag)?;
-    with_roles((&charter.agent, own), (charter, Keeps::All), agents, tag)
+    with_roles(
+        (&charter.agent, own),
+        (charter, AgentRetention::All),
+        agents,
+        tag,
+    )
 }
 
 /// A named agent, plus those of the roles that keep theirs.
 pub fn with_roles(
     (name, own): (&str, Box<dyn Agent>),
-    (charter, keeps): (&Charter, Keeps),
+    (charter, keeps): (&Charter, AgentRetention),
     agents: &BTreeMap<String, AgentConfig>,
     tag: &str,
 ) -> Result<Box<dyn Agent>> {
@@ -67,21 +73,21 @@ pub fn with_roles(
     let mut roles = BTreeMap::new();
     for (role, named) in &charter.asks.agents {
         let kept = match keeps {
-            Keeps::All => true,
-            Keeps::Reviewer => reviewer == Some(role),
-            Keeps::None => false,
+            AgentRetention::All => true,
+            AgentRetention::Reviewer => reviewer == Some(role),
+            AgentRetention::None => false,
         };
         if kept {
             let agent = agent_named(named, charter, agents, tag)?;
-            roles.insert(role.clone(), Member::new(named, agent));
+            roles.insert(role.clone(), NamedAgent::new(named, agent));
         }
     }
-    let own = Member::new(name, own);
-    Ok(Box::new(Team { own, roles }))
+    let own = NamedAgent::new(name, own);
+    Ok(Box::new(AgentTeam { own, roles }))
 }
 
-impl Team {
-    fn seen(&self, role: Option<&str>) -> &Member {
+impl AgentTeam {
+    fn seen(&self, role: Option<&str>) -> &NamedAgent {
         let of_role = role.and_then(|role| self.roles.get(role));
         of_role.unwrap_or(&self.own)
     }
@@ -103,16 +109,16 @@ fn implements(step: &ImplementStep) -> Option<&str> {
     asked.map(|asked| asked.route.implements.as_str())
 }
 
-impl Agent for Team {
-    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
+impl Agent for AgentTeam {
+    fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal> {
         self.of(proposes(brief)).propose(brief, desk)
     }
 
-    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
         self.of(implements(step)).implement(step, desk)
     }
 
-    fn ask(&mut self, question: &Question<'_>, desk: &Desk<'_>) -> Result<Answered> {
+    fn ask(&mut self, question: &AgentQuestion<'_>, desk: &Workspace<'_>) -> Result<AgentReply> {
         self.of(Some(question.role)).ask(question, desk)
     }
 
@@ -154,7 +160,7 @@ impl Agent for Team {
     }
 
     /// The agent that made a round knows best what it taught.
-    fn learn(&mut self, taught: &Taught<'_>, desk: &Desk<'_>) -> Result<Said> {
+    fn learn(&mut self, taught: &LessonQuestion<'_>, desk: &Workspace<'_>) -> Result<LessonAnswer> {
         self.of(taught.role).learn(taught, desk)
     }
 }
@@ -164,14 +170,14 @@ mod tests {
     use super::*;
     use crate::command::CommandAgent;
 
-    fn member(name: &str, learns: bool) -> Member {
+    fn member(name: &str, learns: bool) -> NamedAgent {
         let agent = CommandAgent::new("true".into(), BTreeMap::new(), 1, "tag".into());
-        Member::new(name, Box::new(agent.learning(learns)))
+        NamedAgent::new(name, Box::new(agent.learning(learns)))
     }
 
     #[test]
     fn who_made_a_round_is_asked_what_it_taught() {
-        let team = Team {
+        let team = AgentTeam {
             own: member("mine", true),
             roles: [("designer".to_owned(), member("other", false))].into(),
         };

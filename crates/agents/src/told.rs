@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum SessionEvent {
     /// Text from the agent.
     Says(String),
     /// A continuation of the last text.
@@ -27,7 +27,7 @@ pub enum Told {
     Notes(String),
 }
 
-impl Told {
+impl SessionEvent {
     /// A tool call with a JSON value as input.
     pub(super) fn calls(tool: &str, with: Option<&Value>) -> Self {
         Self::Calls {

@@ -4,16 +4,16 @@
 //! them, the reply is parsed here as a proposal, a change, a review or a lesson.
 
 use super::answer::{self, ProposalAnswer};
-use super::{Answered, Implementation, Proposal, Said};
-use karve_core::campaign::{ImplementStep, Refusal};
-use karve_core::spending::Usage;
+use super::{AgentReply, Implementation, LessonAnswer, Proposal};
+use karve_core::campaign::{ImplementStep, ProposalRefusal};
+use karve_core::spending::AgentUsage;
 
 /// How long an agent may take to say what a round taught, in seconds.
 const LEARN_S: u64 = 300;
 
 /// The task of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Task {
+pub(super) enum TurnTask {
     Propose,
     Implement,
     Mend,
@@ -22,7 +22,7 @@ pub(super) enum Task {
     Trial,
 }
 
-impl Task {
+impl TurnTask {
     /// The task of a step.
     pub(super) fn of(step: &ImplementStep) -> Self {
         match step.mend {
@@ -54,7 +54,7 @@ impl Task {
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum TurnEnd {
     /// With this reply.
     Said(String),
     /// Without a reply, and why.
@@ -65,15 +65,15 @@ pub(super) enum Ended {
 
 /// Where the usage of a turn comes from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Used {
+pub(super) enum UsageReport {
     /// The adapter counted it.
-    Counted(Usage),
+    Counted(AgentUsage),
     /// It was not counted, so the answer's own claim is used.
     Claimed,
 }
 
-impl Used {
-    fn or(self, claimed: Usage) -> Usage {
+impl UsageReport {
+    fn or(self, claimed: AgentUsage) -> AgentUsage {
         match self {
             Self::Counted(usage) => usage,
             Self::Claimed => claimed,
@@ -83,20 +83,20 @@ impl Used {
 
 /// A finished turn.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Turned {
-    pub(super) ended: Ended,
-    pub(super) used: Used,
+pub(super) struct FinishedTurn {
+    pub(super) ended: TurnEnd,
+    pub(super) used: UsageReport,
 }
 
-impl Turned {
+impl FinishedTurn {
     /// As the answer to a request for a hypothesis.
     pub(super) fn proposal(self) -> Proposal {
         let used = self.used;
-        let refused = |refusal| Proposal::Refused(refusal, used.or(Usage::default()));
+        let refused = |refusal| Proposal::Refused(refusal, used.or(AgentUsage::default()));
         let text = match self.ended {
-            Ended::Said(text) => text,
-            Ended::Failed(why) => return refused(Refusal::AgentFailed { why }),
-            Ended::Spent(why) => return refused(Refusal::LimitReached { why }),
+            TurnEnd::Said(text) => text,
+            TurnEnd::Failed(why) => return refused(ProposalRefusal::AgentFailed { why }),
+            TurnEnd::Spent(why) => return refused(ProposalRefusal::LimitReached { why }),
         };
         // Its usage counts, even if the answer is useless.
         let refused = |refusal| Proposal::Refused(refusal, used.or(answer::parse_usage(&text)));
@@ -104,8 +104,8 @@ impl Turned {
             Ok(ProposalAnswer::Stated(hypothesis, claimed)) => {
                 Proposal::Stated(hypothesis, used.or(claimed))
             }
-            Ok(ProposalAnswer::Exhausted(why)) => refused(Refusal::Exhausted { why }),
-            Err(errors) => refused(Refusal::Unreadable { errors }),
+            Ok(ProposalAnswer::Exhausted(why)) => refused(ProposalRefusal::Exhausted { why }),
+            Err(errors) => refused(ProposalRefusal::Unreadable { errors }),
         }
     }
 
@@ -116,8 +116,10 @@ impl Turned {
             usage: self.used.or(claimed),
         };
         let text = match self.ended {
-            Ended::Said(text) => text,
-            Ended::Failed(why) | Ended::Spent(why) => return not_done(why, Usage::default()),
+            TurnEnd::Said(text) => text,
+            TurnEnd::Failed(why) | TurnEnd::Spent(why) => {
+                return not_done(why, AgentUsage::default());
+            }
         };
         match answer::parse_implementation(&text) {
             Ok((summary, claimed)) => Implementation::Done {
@@ -129,35 +131,35 @@ impl Turned {
     }
 
     /// As an answer in text.
-    pub(super) fn answered(self) -> Answered {
+    pub(super) fn answered(self) -> AgentReply {
         match self.ended {
-            Ended::Said(text) => Answered::Said {
+            TurnEnd::Said(text) => AgentReply::Said {
                 usage: self.used.or(answer::parse_usage(&text)),
                 text,
             },
-            Ended::Failed(why) | Ended::Spent(why) => Answered::Failed {
+            TurnEnd::Failed(why) | TurnEnd::Spent(why) => AgentReply::Failed {
                 why,
-                usage: self.used.or(Usage::default()),
+                usage: self.used.or(AgentUsage::default()),
             },
         }
     }
 
     /// As the answer to a request for a lesson.
-    pub(super) fn said(self) -> Said {
+    pub(super) fn said(self) -> LessonAnswer {
         let read = match self.ended {
-            Ended::Said(text) => answer::parse_words(&text),
-            Ended::Failed(why) | Ended::Spent(why) => Err((why, Usage::default())),
+            TurnEnd::Said(text) => answer::parse_words(&text),
+            TurnEnd::Failed(why) | TurnEnd::Spent(why) => Err((why, AgentUsage::default())),
         };
         match read {
-            Ok((words, claimed)) => Said {
+            Ok((words, claimed)) => LessonAnswer {
                 words,
                 usage: self.used.or(claimed),
-                ..Said::default()
+                ..LessonAnswer::default()
             },
-            Err((failed, claimed)) => Said {
+            Err((failed, claimed)) => LessonAnswer {
                 failed,
                 usage: self.used.or(claimed),
-                ..Said::default()
+                ..LessonAnswer::default()
             },
         }
     }
@@ -167,37 +169,46 @@ impl Turned {
 mod tests {
     use super::*;
 
-    const COUNTED: Usage = Usage {
+    const COUNTED: AgentUsage = AgentUsage {
         tokens: 7,
         usd: 0.5,
         estimated: false,
     };
 
-    fn turned(ended: Ended, used: Used) -> Turned {
-        Turned { ended, used }
+    fn turned(ended: TurnEnd, used: UsageReport) -> FinishedTurn {
+        FinishedTurn { ended, used }
     }
 
     #[test]
     fn a_failure_is_asked_again_unless_that_cannot_help() {
-        let failed = turned(Ended::Failed("api error".into()), Used::Counted(COUNTED));
+        let failed = turned(
+            TurnEnd::Failed("api error".into()),
+            UsageReport::Counted(COUNTED),
+        );
         let why = "api error".to_owned();
         assert_eq!(
             failed.proposal(),
-            Proposal::Refused(Refusal::AgentFailed { why }, COUNTED)
+            Proposal::Refused(ProposalRefusal::AgentFailed { why }, COUNTED)
         );
-        let spent = turned(Ended::Spent("budget".into()), Used::Counted(COUNTED));
+        let spent = turned(
+            TurnEnd::Spent("budget".into()),
+            UsageReport::Counted(COUNTED),
+        );
         let why = "budget".to_owned();
         assert_eq!(
             spent.proposal(),
-            Proposal::Refused(Refusal::LimitReached { why }, COUNTED)
+            Proposal::Refused(ProposalRefusal::LimitReached { why }, COUNTED)
         );
     }
 
     #[test]
     fn what_an_answer_claims_to_have_used_counts_only_where_nobody_counted() {
         let text = r#"{"summary": "unrolled", "tokens": 1000, "usd": 9.0}"#;
-        for (used, tokens) in [(Used::Counted(COUNTED), 7), (Used::Claimed, 1_000)] {
-            let done = turned(Ended::Said(text.into()), used).implementation();
+        for (used, tokens) in [
+            (UsageReport::Counted(COUNTED), 7),
+            (UsageReport::Claimed, 1_000),
+        ] {
+            let done = turned(TurnEnd::Said(text.into()), used).implementation();
             let Implementation::Done { summary, usage } = done else {
                 panic!("{done:?}");
             };
@@ -207,12 +218,16 @@ mod tests {
 
     #[test]
     fn a_turn_without_words_teaches_nothing_and_says_why() {
-        let failed = turned(Ended::Failed("killed".into()), Used::Counted(COUNTED)).said();
+        let failed = turned(
+            TurnEnd::Failed("killed".into()),
+            UsageReport::Counted(COUNTED),
+        )
+        .said();
         assert!(failed.words.is_empty());
         assert_eq!((failed.failed.as_str(), failed.usage), ("killed", COUNTED));
-        let answered = turned(Ended::Failed("killed".into()), Used::Claimed).answered();
+        let answered = turned(TurnEnd::Failed("killed".into()), UsageReport::Claimed).answered();
         let why = "killed".to_owned();
-        let usage = Usage::default();
-        assert_eq!(answered, Answered::Failed { why, usage });
+        let usage = AgentUsage::default();
+        assert_eq!(answered, AgentReply::Failed { why, usage });
     }
 }

@@ -4,15 +4,15 @@
 //! answers it. A submission is data like any other answer, and it is gated and measured in the
 //! same way.
 
-use super::exchange::{self, Asked};
+use super::exchange::{self, TurnPrompt};
 use super::prompt;
 use super::secrets::Secrets;
-use super::turn::{Ended, Task, Turned, Used};
-use super::{Agent, Desk, Implementation, Proposal};
+use super::turn::{FinishedTurn, TurnEnd, TurnTask, UsageReport};
+use super::{Agent, Implementation, Proposal, Workspace};
 use karve_core::campaign::strategy::Brief;
 use karve_core::campaign::{ImplementStep, Step};
-use karve_core::spending::Usage;
-use karve_harness::git::{Applied, ChangeKind, Oid};
+use karve_core::spending::AgentUsage;
+use karve_harness::git::{ChangeKind, Oid, PatchResult};
 use karve_os::error::{CommandError, Context, ErrorKind, Result};
 use karve_os::files;
 use std::collections::BTreeMap;
@@ -31,18 +31,18 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// What an external agent submits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ExternalAnswer {
     /// A proposal in the contract.
     Proposal(String),
     /// A change, with its author's summary.
-    Change(Change, String),
+    Change(ChangeSource, String),
     /// No change, and why.
     GiveUp(String),
 }
 
 /// Where a change is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum ChangeSource {
     /// In a patch against the parent.
     Patch(Vec<u8>),
     /// In a changed copy of the project at the parent.
@@ -51,75 +51,77 @@ pub enum Change {
 
 /// An external agent with an answer, or without one.
 #[derive(Debug, Default)]
-pub struct Visitor {
-    answer: Option<Answer>,
-    left: Brings,
+pub struct ExternalAgent {
+    answer: Option<ExternalAnswer>,
+    left: AnswerReceipt,
 }
 
 /// Whether an answer was used, for the caller.
 #[derive(Clone, Debug, Default)]
-pub struct Brings(Arc<AtomicBool>);
+pub struct AnswerReceipt(Arc<AtomicBool>);
 
-impl Brings {
+impl AnswerReceipt {
     /// Whether the answer is unused, because no step asked for it.
     pub fn is_left(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-impl Visitor {
+impl ExternalAgent {
     /// An external agent with an answer.
-    pub fn with(answer: Answer) -> Self {
+    pub fn with(answer: ExternalAnswer) -> Self {
         Self {
             answer: Some(answer),
-            left: Brings(Arc::new(AtomicBool::new(true))),
+            left: AnswerReceipt(Arc::new(AtomicBool::new(true))),
         }
     }
 
     /// Says later whether the answer was used.
-    pub fn brings(&self) -> Brings {
+    pub fn brings(&self) -> AnswerReceipt {
         self.left.clone()
     }
 
     /// The answer is stored, so keys are removed from it.
-    fn take(&mut self) -> Option<Answer> {
+    fn take(&mut self) -> Option<ExternalAnswer> {
         self.left.0.store(false, Ordering::Relaxed);
         let keys = Secrets::of(&BTreeMap::new());
         Some(match self.answer.take()? {
-            Answer::Proposal(text) => Answer::Proposal(keys.redact(&text)),
-            Answer::Change(change, summary) => Answer::Change(change, keys.redact(&summary)),
-            Answer::GiveUp(why) => Answer::GiveUp(keys.redact(&why)),
+            ExternalAnswer::Proposal(text) => ExternalAnswer::Proposal(keys.redact(&text)),
+            ExternalAnswer::Change(change, summary) => {
+                ExternalAnswer::Change(change, keys.redact(&summary))
+            }
+            ExternalAnswer::GiveUp(why) => ExternalAnswer::GiveUp(keys.redact(&why)),
         })
     }
 }
 
-impl Agent for Visitor {
-    fn propose(&mut self, brief: &Brief, desk: &Desk<'_>) -> Result<Proposal> {
-        let Some(Answer::Proposal(text)) = self.take() else {
+impl Agent for ExternalAgent {
+    fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal> {
+        let Some(ExternalAnswer::Proposal(text)) = self.take() else {
             return Err(nobody());
         };
         let brief = prompt::render_propose(brief, "with \"karve propose\"");
         write_down(desk, ("propose", &brief), &text)?;
-        let turned = Turned {
-            ended: Ended::Said(text),
-            used: Used::Claimed,
+        let turned = FinishedTurn {
+            ended: TurnEnd::Said(text),
+            used: UsageReport::Claimed,
         };
         Ok(turned.proposal())
     }
 
-    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
-        let usage = Usage::default();
+    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
+        let usage = AgentUsage::default();
         let (change, summary) = match self.take() {
-            Some(Answer::Change(change, summary)) => (change, summary),
-            Some(Answer::GiveUp(why)) => {
+            Some(ExternalAnswer::Change(change, summary)) => (change, summary),
+            Some(ExternalAnswer::GiveUp(why)) => {
                 write_down(desk, ("implement", &prompt::render_implement(step)), &why)?;
                 return Ok(Implementation::NotDone { why, usage });
             }
-            Some(Answer::Proposal(_)) | None => return Err(nobody()),
+            Some(ExternalAnswer::Proposal(_)) | None => return Err(nobody()),
         };
         write_down(
             desk,
-            (Task::of(step).name(), &prompt::render_implement(step)),
+            (TurnTask::of(step).name(), &prompt::render_implement(step)),
             &summary,
         )?;
         let parent = Oid::named(&step.parent)?;
@@ -128,8 +130,8 @@ impl Agent for Visitor {
             desk.repo.worktree_add(desk.tree, &parent)?;
         }
         match change {
-            Change::Patch(patch) => take_patch(&patch, desk, step)?,
-            Change::Tree(tree) => take_over(&tree, desk, (&parent, step))?,
+            ChangeSource::Patch(patch) => take_patch(&patch, desk, step)?,
+            ChangeSource::Tree(tree) => take_over(&tree, desk, (&parent, step))?,
         }
         Ok(Implementation::Done { summary, usage })
     }
@@ -140,18 +142,19 @@ impl Agent for Visitor {
 
     fn awaits(&self, step: &Step) -> bool {
         match step {
-            Step::Propose { .. } => !matches!(self.answer, Some(Answer::Proposal(_))),
-            Step::Implement(_) => {
-                !matches!(self.answer, Some(Answer::Change(..) | Answer::GiveUp(_)))
-            }
+            Step::Propose { .. } => !matches!(self.answer, Some(ExternalAnswer::Proposal(_))),
+            Step::Implement(_) => !matches!(
+                self.answer,
+                Some(ExternalAnswer::Change(..) | ExternalAnswer::GiveUp(_))
+            ),
             _ => false,
         }
     }
 }
 
 /// Logs the brief and the reply; the change itself is stored with the candidate.
-fn write_down(desk: &Desk<'_>, (task, brief): (&str, &str), said: &str) -> Result<()> {
-    let asked = Asked {
+fn write_down(desk: &Workspace<'_>, (task, brief): (&str, &str), said: &str) -> Result<()> {
+    let asked = TurnPrompt {
         agent: VISITOR,
         task,
         brief,
@@ -184,10 +187,10 @@ fn is_due(n_changes: usize, step: &ImplementStep) -> Result<()> {
     }
 }
 
-fn take_patch(patch: &[u8], desk: &Desk<'_>, step: &ImplementStep) -> Result<()> {
+fn take_patch(patch: &[u8], desk: &Workspace<'_>, step: &ImplementStep) -> Result<()> {
     is_due(patch.trim_ascii().len(), step)?;
     match desk.repo.apply_patch(desk.tree, patch)? {
-        Applied::Refused(why) => {
+        PatchResult::Refused(why) => {
             let why = format!("the patch does not apply: {why}");
             Err(no_change(&why, step))
         }
@@ -196,7 +199,11 @@ fn take_patch(patch: &[u8], desk: &Desk<'_>, step: &ImplementStep) -> Result<()>
 }
 
 /// Copies what differs in a directory to the worktree. Which files are editable is checked later.
-fn take_over(from: &Path, desk: &Desk<'_>, (parent, step): (&Oid, &ImplementStep)) -> Result<()> {
+fn take_over(
+    from: &Path,
+    desk: &Workspace<'_>,
+    (parent, step): (&Oid, &ImplementStep),
+) -> Result<()> {
     let mut changes = desk.repo.changes(from, parent)?;
     // In a checkout the campaigns are among the files, and so is this agent's own workspace.
     let (top, campaigns) = (settled(from), campaigns_of(desk.exchange));

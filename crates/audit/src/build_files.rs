@@ -1,7 +1,7 @@
 //! Build files: flags that change what is computed, what is linked, or what the harness sees.
 
-use super::Scene;
-use super::reading::Reading;
+use super::AuditContext;
+use super::reading::FileFacts;
 
 /// Flags that let a compiler change results.
 const LOOSE: [&str; 24] = [
@@ -89,7 +89,7 @@ pub fn is_build_file(path: &str) -> bool {
 }
 
 /// Scans a build file, line by line.
-pub(super) fn read(text: &str, scene: &Scene<'_>, reading: &mut Reading) {
+pub(super) fn read(text: &str, scene: &AuditContext<'_>, reading: &mut FileFacts) {
     for (line, number) in text.lines().zip(1..) {
         let code = line.split(" #").next().unwrap_or(line);
         if code.trim_start().starts_with('#') || code.trim_start().starts_with("//") {
@@ -110,11 +110,11 @@ pub(super) fn read(text: &str, scene: &Scene<'_>, reading: &mut Reading) {
     }
 }
 
-fn saw_trick(flag: &str, line: u32, reading: &mut Reading) {
+fn saw_trick(flag: &str, line: u32, reading: &mut FileFacts) {
     reading.saw("linker-trick", flag, line, format!("`{flag}`"));
 }
 
-fn flag(word: &str, line: u32, reading: &mut Reading) {
+fn flag(word: &str, line: u32, reading: &mut FileFacts) {
     // A word may follow `CFLAGS=` or `-C link-arg=`.
     let last = word.rsplit_once("=-").map_or(word, |(_, flag)| flag);
     let forms = [word, last, &format!("-{last}")].map(str::to_owned);
@@ -143,7 +143,7 @@ fn flag(word: &str, line: u32, reading: &mut Reading) {
 }
 
 /// `-DNAME`, `-DNAME=1`, `-UNAME`, and names in a list of definitions.
-fn define(word: &str, scene: &Scene<'_>, (line, reading): (u32, &mut Reading)) {
+fn define(word: &str, scene: &AuditContext<'_>, (line, reading): (u32, &mut FileFacts)) {
     let flagged = ["-D", "-U", "/D"]
         .iter()
         .find_map(|flag| word.strip_prefix(flag));
@@ -159,7 +159,7 @@ fn define(word: &str, scene: &Scene<'_>, (line, reading): (u32, &mut Reading)) {
 }
 
 /// `NAME = number` and `set(NAME number)`.
-fn constant(code: &str, line: u32, reading: &mut Reading) {
+fn constant(code: &str, line: u32, reading: &mut FileFacts) {
     if let Some((name, value)) = code.split_once('=') {
         let name = name.trim().trim_end_matches([':', '?', '+']).trim();
         reading.saw_tolerance(name, value.trim_matches([' ', '"', '\'']), line);

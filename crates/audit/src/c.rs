@@ -1,14 +1,14 @@
 //! C, C++ and CUDA: names, macros, pragmas, attributes and inline assembly.
 
 use super::c_flow;
-use super::names::{Speech, Use};
-use super::reading::Reading;
-use super::tree::{Ix, Tree};
+use super::names::{LanguageFamily, NameUse};
+use super::reading::FileFacts;
+use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::BTreeSet;
 
 /// Scans a file.
-pub(super) fn read(tree: &Tree<'_>, weights: &[String], reading: &mut Reading) {
-    let known = Known::of(tree);
+pub(super) fn read(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut FileFacts) {
+    let known = DeclaredNames::of(tree);
     for node in tree.all() {
         name(tree, node, &known, reading);
         directive(tree, node, reading);
@@ -18,13 +18,13 @@ pub(super) fn read(tree: &Tree<'_>, weights: &[String], reading: &mut Reading) {
 }
 
 /// Names that a file declares itself.
-struct Known<'a> {
+struct DeclaredNames<'a> {
     variables: BTreeSet<&'a str>,
     functions: BTreeSet<&'a str>,
 }
 
-impl<'a> Known<'a> {
-    fn of(tree: &Tree<'a>) -> Self {
+impl<'a> DeclaredNames<'a> {
+    fn of(tree: &SyntaxTree<'a>) -> Self {
         let mut known = Self {
             variables: BTreeSet::new(),
             functions: BTreeSet::new(),
@@ -57,21 +57,26 @@ impl<'a> Known<'a> {
     }
 }
 
-fn is_prototype(tree: &Tree<'_>, declarator: Ix) -> bool {
+fn is_prototype(tree: &SyntaxTree<'_>, declarator: NodeIndex) -> bool {
     let mut inner = tree.within(declarator).map(|node| tree.kind(node));
     inner.find(|kind| ["function_declarator", "init_declarator"].contains(kind))
         == Some("function_declarator")
 }
 
 /// The name that a declarator declares.
-pub(super) fn declared<'a>(tree: &Tree<'a>, declarator: Ix) -> Option<&'a str> {
+pub(super) fn declared<'a>(tree: &SyntaxTree<'a>, declarator: NodeIndex) -> Option<&'a str> {
     let name = tree
         .find(declarator, &["identifier", "field_identifier"])
         .next()?;
     Some(tree.text(name))
 }
 
-fn name(tree: &Tree<'_>, node: Ix, known: &Known<'_>, reading: &mut Reading) {
+fn name(
+    tree: &SyntaxTree<'_>,
+    node: NodeIndex,
+    known: &DeclaredNames<'_>,
+    reading: &mut FileFacts,
+) {
     let parent = tree.parent(node).map_or("", |parent| tree.kind(parent));
     if parent == "qualified_identifier" {
         return;
@@ -88,11 +93,11 @@ fn name(tree: &Tree<'_>, node: Ix, known: &Known<'_>, reading: &mut Reading) {
     let taken = ["value", "right"].map(Some).contains(&tree.place(node))
         || (parent == "pointer_expression" && tree.place(node) == Some("argument"));
     let value = foreign && tree.kind(node) == "identifier" && taken;
-    let found = Use {
+    let found = NameUse {
         path: &path,
         called: (called && !own) || value,
     };
-    reading.saw_name(Speech::C, found, tree.line(node));
+    reading.saw_name(LanguageFamily::C, found, tree.line(node));
     if called {
         let last = path.rsplit('.').next().unwrap_or(&path);
         reading.saw_call(last, tree.line(node));
@@ -112,7 +117,7 @@ fn qualified(text: &str) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
-fn directive(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
+fn directive(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     let line = tree.line(node);
     match tree.kind(node) {
         "preproc_include" => {
@@ -150,7 +155,7 @@ fn directive(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
 
 /// The body of a macro is not parsed: a name is called if a parenthesis follows, or if it is the
 /// whole body.
-fn macro_text(text: &str, line: u32, reading: &mut Reading) {
+fn macro_text(text: &str, line: u32, reading: &mut FileFacts) {
     let code = without_comments(text);
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut rest = code.as_str();
@@ -159,16 +164,16 @@ fn macro_text(text: &str, line: u32, reading: &mut Reading) {
         let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
         let word = &rest[..end];
         rest = &rest[end..];
-        let found = Use {
+        let found = NameUse {
             path: word,
             called: rest.trim_start().starts_with('(') || code.trim() == word,
         };
-        reading.saw_name(Speech::C, found, line);
+        reading.saw_name(LanguageFamily::C, found, line);
         hook(word, line, reading);
     }
-    reading.saw_string(Speech::C, &code, line);
+    reading.saw_string(LanguageFamily::C, &code, line);
     if code.contains("asm") {
-        reading.saw_asm(Speech::C, &code, line);
+        reading.saw_asm(LanguageFamily::C, &code, line);
     }
 }
 
@@ -184,7 +189,7 @@ fn without_comments(text: &str) -> String {
     code.split("//").next().unwrap_or_default().to_owned()
 }
 
-fn hook(word: &str, line: u32, reading: &mut Reading) {
+fn hook(word: &str, line: u32, reading: &mut FileFacts) {
     match word.trim_matches('_') {
         "constructor" | "ifunc" | "init_priority" => {
             reading.saw("load-hook", word, line, format!("attribute `{word}`"));
@@ -196,14 +201,14 @@ fn hook(word: &str, line: u32, reading: &mut Reading) {
     }
 }
 
-fn expression(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
+fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     let line = tree.line(node);
     match tree.kind(node) {
         "string_literal" | "raw_string_literal" | "concatenated_string" => {
-            reading.saw_string(Speech::C, tree.text(node), line);
+            reading.saw_string(LanguageFamily::C, tree.text(node), line);
         }
         "gnu_asm_expression" | "ms_asm_expression" => {
-            reading.saw_asm(Speech::C, tree.text(node), line);
+            reading.saw_asm(LanguageFamily::C, tree.text(node), line);
         }
         "kernel_call_syntax" => reading.launches += 1,
         "try_statement" => {
@@ -234,7 +239,7 @@ fn expression(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
     }
 }
 
-fn compared(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
+fn compared(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     let operator = tree
         .child(node, "operator")
         .map_or("", |node| tree.text(node));
@@ -250,7 +255,7 @@ fn compared(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
 }
 
 /// A name that is set to a number: `const int N = 1024`.
-fn constant(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
+fn constant(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     let (name, value) = match tree.kind(node) {
         "init_declarator" => ("declarator", "value"),
         "enumerator" => ("name", "value"),

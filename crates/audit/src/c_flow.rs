@@ -1,10 +1,10 @@
 //! C, C++ and CUDA: functions, broken down for `flow`.
 
 use super::c::declared;
-use super::flow::{Addresses, Function, Grammar, Program};
+use super::flow::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
 use super::names::is_hash;
-use super::reading::Reading;
-use super::tree::{Ix, Tree};
+use super::reading::FileFacts;
+use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::BTreeSet;
 
 /// Methods that change the object they are called on.
@@ -45,11 +45,11 @@ const COPYING: [&str; 6] = [
     "bcopy",
 ];
 
-pub(super) fn examine(tree: &Tree<'_>, weights: &[String], reading: &mut Reading) {
+pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut FileFacts) {
     let functions = tree.find(0, &["function_definition"]);
-    let program = Program {
+    let program = AnalyzedFile {
         tree,
-        grammar: &Speaker,
+        grammar: &CGrammar,
         functions: functions.map(|node| function(tree, node)).collect(),
         kept: BTreeSet::new(),
         declared: Some(state(tree)),
@@ -59,7 +59,7 @@ pub(super) fn examine(tree: &Tree<'_>, weights: &[String], reading: &mut Reading
 }
 
 /// The names that a file declares outside of functions, as members, or as static.
-fn state(tree: &Tree<'_>) -> BTreeSet<String> {
+fn state(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for node in tree.find(0, &["declaration", "field_declaration"]) {
         let inside = tree.enclosing(node, &["compound_statement"]).is_some();
@@ -78,21 +78,21 @@ fn state(tree: &Tree<'_>) -> BTreeSet<String> {
     names
 }
 
-fn is_static(tree: &Tree<'_>, declaration: Ix) -> bool {
+fn is_static(tree: &SyntaxTree<'_>, declaration: NodeIndex) -> bool {
     tree.children(declaration).any(|child| {
         let text = tree.text(child);
         tree.kind(child) == "storage_class_specifier" && ["static", "extern"].contains(&text)
     })
 }
 
-struct Speaker;
+struct CGrammar;
 
-fn is_of(tree: &Tree<'_>, node: Ix, kinds: &[&str]) -> bool {
+fn is_of(tree: &SyntaxTree<'_>, node: NodeIndex, kinds: &[&str]) -> bool {
     kinds.contains(&tree.kind(node))
 }
 
-impl Grammar for Speaker {
-    fn name<'t>(&self, tree: &Tree<'t>, node: Ix) -> Option<&'t str> {
+impl Grammar for CGrammar {
+    fn name<'t>(&self, tree: &SyntaxTree<'t>, node: NodeIndex) -> Option<&'t str> {
         match tree.kind(node) {
             "identifier" if tree.place(node) == Some("function") => None,
             "identifier" => Some(tree.text(node)),
@@ -104,7 +104,12 @@ impl Grammar for Speaker {
         }
     }
 
-    fn identities(&self, tree: &Tree<'_>, addresses: &Addresses, expression: Ix) -> Vec<String> {
+    fn identities(
+        &self,
+        tree: &SyntaxTree<'_>,
+        addresses: &AddressAliases,
+        expression: NodeIndex,
+    ) -> Vec<String> {
         let mut found = Vec::new();
         for leaf in tree.find(expression, &["identifier"]) {
             if let Some(of) = addresses.get(tree.text(leaf))
@@ -116,7 +121,7 @@ impl Grammar for Speaker {
         found
     }
 
-    fn hashes(&self, tree: &Tree<'_>, expression: Ix) -> bool {
+    fn hashes(&self, tree: &SyntaxTree<'_>, expression: NodeIndex) -> bool {
         let mut calls = tree.find(expression, &["call_expression"]);
         calls.any(|call| {
             let callee = tree.child(call, "function");
@@ -124,8 +129,13 @@ impl Grammar for Speaker {
         })
     }
 
-    fn reads(&self, tree: &Tree<'_>, function: &Function, expression: Ix) -> bool {
-        let address = |leaf: Ix| function.params.get(tree.text(leaf)) == Some(&true);
+    fn reads(
+        &self,
+        tree: &SyntaxTree<'_>,
+        function: &AnalyzedFunction,
+        expression: NodeIndex,
+    ) -> bool {
+        let address = |leaf: NodeIndex| function.params.get(tree.text(leaf)) == Some(&true);
         tree.find(expression, &["identifier"]).any(|leaf| {
             let Some(parent) = tree.parent(leaf).filter(|_| leaf != expression) else {
                 return false;
@@ -141,7 +151,7 @@ impl Grammar for Speaker {
 }
 
 /// Whether an expression takes an address itself, not the data there.
-fn is_identity(tree: &Tree<'_>, leaf: Ix, expression: Ix) -> bool {
+fn is_identity(tree: &SyntaxTree<'_>, leaf: NodeIndex, expression: NodeIndex) -> bool {
     let mut node = leaf;
     while node != expression {
         let Some(parent) = tree.parent(node) else {
@@ -187,8 +197,8 @@ fn is_identity(tree: &Tree<'_>, leaf: Ix, expression: Ix) -> bool {
     true
 }
 
-fn function(tree: &Tree<'_>, node: Ix) -> Function {
-    let mut function = Function::default();
+fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
+    let mut function = AnalyzedFunction::default();
     let declarator = tree.child(node, "declarator");
     let mut lists = declarator
         .into_iter()
@@ -215,7 +225,7 @@ fn function(tree: &Tree<'_>, node: Ix) -> Function {
     function
 }
 
-fn declaration(tree: &Tree<'_>, node: Ix, function: &mut Function) {
+fn declaration(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction) {
     let kind = tree.kind(node);
     if kind == "structured_binding_declarator" {
         let names = tree
@@ -249,7 +259,7 @@ fn declaration(tree: &Tree<'_>, node: Ix, function: &mut Function) {
     }
 }
 
-fn statement(tree: &Tree<'_>, node: Ix, function: &mut Function) {
+fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction) {
     let sides = || Some((tree.child(node, "left")?, tree.child(node, "right")?));
     let operator = || {
         tree.child(node, "operator")
@@ -301,11 +311,11 @@ fn statement(tree: &Tree<'_>, node: Ix, function: &mut Function) {
     }
 }
 
-fn is_name(tree: &Tree<'_>, node: Ix) -> bool {
+fn is_name(tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
     tree.kind(node) == "identifier"
 }
 
-fn call(tree: &Tree<'_>, node: Ix, function: &mut Function) {
+fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction) {
     if tree.kind(node) != "call_expression" {
         return;
     }
@@ -313,7 +323,7 @@ fn call(tree: &Tree<'_>, node: Ix, function: &mut Function) {
     else {
         return;
     };
-    let arguments: Vec<Ix> = tree
+    let arguments: Vec<NodeIndex> = tree
         .children(list)
         .filter(|child| !["(", ")", ",", "comment"].contains(&tree.kind(*child)))
         .collect();

@@ -5,13 +5,13 @@
 //! every language.
 
 use super::names::{is_version, is_weight};
-use super::reading::Reading;
-use super::tree::{Ix, Tree};
+use super::reading::FileFacts;
+use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A function, as far as this module needs it.
 #[derive(Debug, Default)]
-pub(super) struct Function {
+pub(super) struct AnalyzedFunction {
     /// Its parameters; true for those that are addresses or tensors.
     pub(super) params: BTreeMap<String, bool>,
     /// Those of them whose bare name is an identity.
@@ -19,43 +19,53 @@ pub(super) struct Function {
     /// Names whose lifetime is one call.
     pub(super) locals: BTreeSet<String>,
     /// Targets and values of assignments.
-    pub(super) assigned: Vec<(Ix, Ix)>,
+    pub(super) assigned: Vec<(NodeIndex, NodeIndex)>,
     /// Names that are changed in place: by `++`, by `+=`, by methods.
-    pub(super) changed: Vec<Ix>,
+    pub(super) changed: Vec<NodeIndex>,
     /// Those of them that are incremented.
-    pub(super) counted: Vec<Ix>,
+    pub(super) counted: Vec<NodeIndex>,
     /// Two sides that are compared for equality.
-    pub(super) compared: Vec<(Ix, Ix)>,
+    pub(super) compared: Vec<(NodeIndex, NodeIndex)>,
     /// A container and a key.
-    pub(super) looked_up: Vec<(Ix, Ix)>,
+    pub(super) looked_up: Vec<(NodeIndex, NodeIndex)>,
     /// Conditions.
-    pub(super) tested: Vec<Ix>,
+    pub(super) tested: Vec<NodeIndex>,
     /// Sources that are copied to an output, and returned values.
-    pub(super) given: Vec<Ix>,
+    pub(super) given: Vec<NodeIndex>,
     /// Whether it is a constructor: the state it writes is new.
     pub(super) prepares: bool,
 }
 
 /// Names that hold the identity of others.
-pub(super) type Addresses = BTreeMap<String, Vec<String>>;
+pub(super) type AddressAliases = BTreeMap<String, Vec<String>>;
 
 /// What differs between languages.
 pub(super) trait Grammar {
     /// The name of a node that is a variable; `self.x` is one name.
-    fn name<'t>(&self, tree: &Tree<'t>, node: Ix) -> Option<&'t str>;
+    fn name<'t>(&self, tree: &SyntaxTree<'t>, node: NodeIndex) -> Option<&'t str>;
     /// The names whose identity an expression takes; `addresses` are those known so far.
-    fn identities(&self, tree: &Tree<'_>, addresses: &Addresses, expression: Ix) -> Vec<String>;
+    fn identities(
+        &self,
+        tree: &SyntaxTree<'_>,
+        addresses: &AddressAliases,
+        expression: NodeIndex,
+    ) -> Vec<String>;
     /// Whether an expression is a hash of something.
-    fn hashes(&self, tree: &Tree<'_>, expression: Ix) -> bool;
+    fn hashes(&self, tree: &SyntaxTree<'_>, expression: NodeIndex) -> bool;
     /// Whether an expression reads elements of a parameter.
-    fn reads(&self, tree: &Tree<'_>, function: &Function, expression: Ix) -> bool;
+    fn reads(
+        &self,
+        tree: &SyntaxTree<'_>,
+        function: &AnalyzedFunction,
+        expression: NodeIndex,
+    ) -> bool;
 }
 
 /// A language and the functions of a file in it.
-pub(super) struct Program<'a> {
-    pub(super) tree: &'a Tree<'a>,
+pub(super) struct AnalyzedFile<'a> {
+    pub(super) tree: &'a SyntaxTree<'a>,
     pub(super) grammar: &'a dyn Grammar,
-    pub(super) functions: Vec<Function>,
+    pub(super) functions: Vec<AnalyzedFunction>,
     /// Names that outlive calls although nothing assigns to them.
     pub(super) kept: BTreeSet<String>,
     /// The names that can be state, if the file declares them all.
@@ -67,7 +77,7 @@ pub(super) struct Program<'a> {
 /// Locals of one function by what they hold.
 #[derive(Debug, Default)]
 struct Taint {
-    identity: Addresses,
+    identity: AddressAliases,
     hash: BTreeSet<String>,
     read: BTreeSet<String>,
     versioned: BTreeSet<String>,
@@ -77,9 +87,9 @@ struct Taint {
 /// Passes over the assignments of a function; longer chains of locals are not followed.
 const PASSES: usize = 4;
 
-impl Program<'_> {
+impl AnalyzedFile<'_> {
     /// Every variable in an expression.
-    fn names(&self, expression: Ix) -> Vec<&str> {
+    fn names(&self, expression: NodeIndex) -> Vec<&str> {
         let within = self.tree.within(expression);
         within
             .filter_map(|node| self.grammar.name(self.tree, node))
@@ -87,12 +97,12 @@ impl Program<'_> {
     }
 
     /// The variable at the start of an expression: `cache` of `cache[key].value`.
-    fn root(&self, expression: Ix) -> Option<&str> {
+    fn root(&self, expression: NodeIndex) -> Option<&str> {
         let mut within = self.tree.within(expression);
         within.find_map(|node| self.grammar.name(self.tree, node))
     }
 
-    fn is_outside(&self, function: &Function, name: &str) -> bool {
+    fn is_outside(&self, function: &AnalyzedFunction, name: &str) -> bool {
         let can_be =
             |declared: &BTreeSet<String>| declared.contains(name) || name.starts_with("this->");
         self.declared.as_ref().is_none_or(can_be)
@@ -125,12 +135,12 @@ impl Program<'_> {
         written
     }
 
-    fn is_bare(&self, node: Ix) -> bool {
+    fn is_bare(&self, node: NodeIndex) -> bool {
         self.grammar.name(self.tree, node).is_some()
     }
 
     /// Locals that are aliases of outer state.
-    fn aliases(&self, function: &Function) -> BTreeMap<String, String> {
+    fn aliases(&self, function: &AnalyzedFunction) -> BTreeMap<String, String> {
         let mut alias = BTreeMap::new();
         for (target, value) in &function.assigned {
             let (Some(name), Some(outer)) = (self.root(*target), self.root(*value)) else {
@@ -146,7 +156,7 @@ impl Program<'_> {
         alias
     }
 
-    fn taint(&self, function: &Function) -> Taint {
+    fn taint(&self, function: &AnalyzedFunction) -> Taint {
         let mut taint = Taint {
             alias: self.aliases(function),
             ..Taint::default()
@@ -180,7 +190,7 @@ impl Program<'_> {
         taint
     }
 
-    fn identities(&self, taint: &Taint, expression: Ix) -> Vec<String> {
+    fn identities(&self, taint: &Taint, expression: NodeIndex) -> Vec<String> {
         let mut found = self
             .grammar
             .identities(self.tree, &taint.identity, expression);
@@ -189,7 +199,7 @@ impl Program<'_> {
         found
     }
 
-    fn is_hash(&self, taint: &Taint, expression: Ix) -> bool {
+    fn is_hash(&self, taint: &Taint, expression: NodeIndex) -> bool {
         self.grammar.hashes(self.tree, expression)
             || self
                 .names(expression)
@@ -197,7 +207,7 @@ impl Program<'_> {
                 .any(|name| taint.hash.contains(*name))
     }
 
-    fn is_read(&self, function: &Function, taint: &Taint, expression: Ix) -> bool {
+    fn is_read(&self, function: &AnalyzedFunction, taint: &Taint, expression: NodeIndex) -> bool {
         self.grammar.reads(self.tree, function, expression)
             || self
                 .names(expression)
@@ -205,7 +215,7 @@ impl Program<'_> {
                 .any(|name| taint.read.contains(*name))
     }
 
-    fn is_versioned(&self, taint: &Taint, expression: Ix) -> bool {
+    fn is_versioned(&self, taint: &Taint, expression: NodeIndex) -> bool {
         let within = self.tree.within(expression);
         let mut leaves = within.filter(|node| self.tree.is_leaf(*node));
         leaves.any(|leaf| {
@@ -217,9 +227,9 @@ impl Program<'_> {
     /// The state that an expression refers to.
     fn outer(
         &self,
-        function: &Function,
+        function: &AnalyzedFunction,
         (taint, written): (&Taint, &BTreeSet<String>),
-        expression: Ix,
+        expression: NodeIndex,
     ) -> Option<String> {
         self.names(expression).into_iter().find_map(|name| {
             if self.is_outside(function, name) {
@@ -234,7 +244,7 @@ impl Program<'_> {
     }
 
     /// Scans all functions.
-    pub(super) fn examine(&self, reading: &mut Reading) {
+    pub(super) fn examine(&self, reading: &mut FileFacts) {
         let written = self.written();
         let taints: Vec<Taint> = self.functions.iter().map(|f| self.taint(f)).collect();
         let mut cached = BTreeSet::new();
@@ -264,9 +274,9 @@ impl Program<'_> {
     /// The rule for a key that is used with state.
     fn cache_rule(
         &self,
-        function: &Function,
+        function: &AnalyzedFunction,
         taint: &Taint,
-        (key, looked_up): (Ix, bool),
+        (key, looked_up): (NodeIndex, bool),
     ) -> Option<(&'static str, String)> {
         let shown = self.tree.excerpt(key);
         let identities = self.identities(taint, key);
@@ -295,8 +305,8 @@ impl Program<'_> {
         versions.then(|| ("weight-cache", format!("`{shown}`, a version")))
     }
 
-    fn condition_of(&self, function: &Function, node: Ix) -> Option<Ix> {
-        let holds = |tested: &&Ix| self.tree.holds(**tested, node);
+    fn condition_of(&self, function: &AnalyzedFunction, node: NodeIndex) -> Option<NodeIndex> {
+        let holds = |tested: &&NodeIndex| self.tree.holds(**tested, node);
         function.tested.iter().find(holds).copied()
     }
 
@@ -305,13 +315,13 @@ impl Program<'_> {
         &self,
         (taints, written): (&[Taint], &BTreeSet<String>),
         cached: &BTreeSet<String>,
-        reading: &mut Reading,
+        reading: &mut FileFacts,
     ) {
         let (mut decides, mut counts, mut lines) =
             (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
         let mut given = Vec::new();
         for (function, taint) in self.functions.iter().zip(taints) {
-            let outer = |node: &Ix| self.outer(function, (taint, written), *node);
+            let outer = |node: &NodeIndex| self.outer(function, (taint, written), *node);
             let decided: Vec<String> = function.tested.iter().filter_map(outer).collect();
             counts.extend(function.counted.iter().filter_map(outer));
             let targets = function.assigned.iter().map(|(target, _)| target);

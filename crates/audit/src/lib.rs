@@ -17,13 +17,13 @@ mod rust_flow;
 mod tree;
 
 pub use build_files::is_build_file;
-pub use rules::{KINDS, RULES, Rule, rule, rule_names};
-pub use tree::Language;
+pub use rules::{AuditRuleSpec, KINDS, RULES, rule, rule_names};
+pub use tree::AuditLanguage;
 
-use karve_core::integrity::{AuditMode, AuditRule, Finding, in_order};
+use karve_core::integrity::{AuditFinding, AuditMode, AuditRule, in_order};
 use karve_numerics::case::Case;
-use names::Speech;
-use reading::{Reading, Seen};
+use names::LanguageFamily;
+use reading::{FileFacts, RuleMatch};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of files of one change that are read.
@@ -31,7 +31,7 @@ const FILES_MAX: usize = 256;
 
 /// A file before and after the change.
 #[derive(Clone, Debug, Default)]
-pub struct Change {
+pub struct FileChange {
     /// Relative to the root of the repository.
     pub path: String,
     /// Its bytes in the parent; `None` if it is new.
@@ -42,7 +42,7 @@ pub struct Change {
 
 /// What an audit knows about a campaign.
 #[derive(Clone, Copy, Debug)]
-pub struct Scene<'a> {
+pub struct AuditContext<'a> {
     /// The visible cases.
     pub cases: &'a [Case],
     /// The user's settings.
@@ -54,12 +54,12 @@ pub struct Scene<'a> {
 }
 
 /// Audits a change.
-pub fn audit(changes: &[Change], scene: &Scene<'_>) -> Vec<Finding> {
+pub fn audit(changes: &[FileChange], scene: &AuditContext<'_>) -> Vec<AuditFinding> {
     if scene.rule.mode == AuditMode::Off {
         return Vec::new();
     }
-    let mut before = Version::default();
-    let mut after = Version::default();
+    let mut before = VersionMatches::default();
+    let mut after = VersionMatches::default();
     for change in changes.iter().take(FILES_MAX) {
         before.take(&change.path, change.before.as_deref(), scene);
         after.take(&change.path, change.after.as_deref(), scene);
@@ -76,24 +76,24 @@ pub fn audit(changes: &[Change], scene: &Scene<'_>) -> Vec<Finding> {
 }
 
 /// A file, the Finding there, and the text of its line.
-type Place = (String, Seen, String);
+type FileMatch = (String, RuleMatch, String);
 
 /// All changed files in one version.
 #[derive(Debug, Default)]
-struct Version {
+struct VersionMatches {
     /// By rule and key.
-    seen: BTreeMap<(&'static str, String), Vec<Place>>,
+    seen: BTreeMap<(&'static str, String), Vec<FileMatch>>,
     tolerances: BTreeMap<String, (f64, String, u32)>,
     launches: (u32, Option<String>),
 }
 
-impl Version {
-    fn take(&mut self, path: &str, bytes: Option<&[u8]>, scene: &Scene<'_>) {
+impl VersionMatches {
+    fn take(&mut self, path: &str, bytes: Option<&[u8]>, scene: &AuditContext<'_>) {
         let Some(bytes) = bytes else {
             return;
         };
         let text = String::from_utf8_lossy(bytes);
-        let mut reading = Reading::of(scene);
+        let mut reading = FileFacts::of(scene);
         read(path, (bytes, &text), scene, &mut reading);
         let lines: Vec<&str> = text.lines().collect();
         for seen in reading.seen {
@@ -124,7 +124,7 @@ impl Version {
     }
 
     /// What this version has and the other does not.
-    fn beyond(&self, before: &Self) -> Vec<Finding> {
+    fn beyond(&self, before: &Self) -> Vec<AuditFinding> {
         let mut findings = Vec::new();
         let had_library = before.seen.keys().any(|(rule, _)| *rule == "library-call");
         for ((rule, key), places) in &self.seen {
@@ -152,7 +152,7 @@ impl Version {
         findings
     }
 
-    fn looser(&self, before: &Self) -> Vec<Finding> {
+    fn looser(&self, before: &Self) -> Vec<AuditFinding> {
         let found = self
             .tolerances
             .iter()
@@ -179,9 +179,9 @@ fn is_looser(name: &str, value: f64, than: f64) -> bool {
     }
 }
 
-fn finding(name: &str, file: &str, line: u32, what: String) -> Option<Finding> {
+fn finding(name: &str, file: &str, line: u32, what: String) -> Option<AuditFinding> {
     let rule = rule(name)?;
-    Some(Finding {
+    Some(AuditFinding {
         rule: rule.name.to_owned(),
         severity: rule.severity,
         bucket: rule.bucket,
@@ -192,8 +192,13 @@ fn finding(name: &str, file: &str, line: u32, what: String) -> Option<Finding> {
 }
 
 /// Reads one file in one version.
-fn read(path: &str, (bytes, text): (&[u8], &str), scene: &Scene<'_>, reading: &mut Reading) {
-    let unread = |reading: &mut Reading, what: &str| {
+fn read(
+    path: &str,
+    (bytes, text): (&[u8], &str),
+    scene: &AuditContext<'_>,
+    reading: &mut FileFacts,
+) {
+    let unread = |reading: &mut FileFacts, what: &str| {
         reading.saw("unaudited", path, 0, what.to_owned());
     };
     if bytes.len() > tree::BYTES_MAX {
@@ -205,11 +210,11 @@ fn read(path: &str, (bytes, text): (&[u8], &str), scene: &Scene<'_>, reading: &m
     if build_files::is_build_file(path) {
         build_files::read(text, scene, reading);
     }
-    let Some(language) = Language::of(path) else {
+    let Some(language) = AuditLanguage::of(path) else {
         let assembler = [".s", ".S", ".asm", ".ptx", ".ll"];
         if assembler.iter().any(|end| path.ends_with(end)) {
             for (line, number) in text.lines().zip(1..) {
-                reading.saw_asm(Speech::C, line, number);
+                reading.saw_asm(LanguageFamily::C, line, number);
             }
         }
         return;
@@ -223,9 +228,11 @@ fn read(path: &str, (bytes, text): (&[u8], &str), scene: &Scene<'_>, reading: &m
     }
     let weights = &scene.rule.weights;
     match language {
-        Language::C | Language::Cpp | Language::Cuda => c::read(&tree, weights, reading),
-        Language::Python => python::read(&tree, weights, reading),
-        Language::Rust => rust::read(&tree, weights, reading),
+        AuditLanguage::C | AuditLanguage::Cpp | AuditLanguage::Cuda => {
+            c::read(&tree, weights, reading)
+        }
+        AuditLanguage::Python => python::read(&tree, weights, reading),
+        AuditLanguage::Rust => rust::read(&tree, weights, reading),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 /// The context in which a name counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum NameContext {
     Name,
     Call,
     Text,
@@ -14,48 +14,48 @@ pub(super) enum How {
 
 /// Whose names they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Speech {
+pub(super) enum LanguageFamily {
     C,
     Python,
     Rust,
 }
 
 #[derive(Debug)]
-struct Row {
+struct RuleNames {
     rule: &'static str,
-    speech: Option<Speech>,
-    how: How,
+    speech: Option<LanguageFamily>,
+    how: NameContext,
     names: Vec<&'static str>,
 }
 
 /// A name in a file, with its parts joined by dots.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Use<'a> {
+pub(super) struct NameUse<'a> {
     pub(super) path: &'a str,
     pub(super) called: bool,
 }
 
-fn rows() -> &'static [Row] {
-    static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
+fn rows() -> &'static [RuleNames] {
+    static ROWS: OnceLock<Vec<RuleNames>> = OnceLock::new();
     ROWS.get_or_init(|| include_str!("names.txt").lines().filter_map(row).collect())
 }
 
-fn row(line: &'static str) -> Option<Row> {
+fn row(line: &'static str) -> Option<RuleNames> {
     let mut words = line.split_whitespace();
     let rule = words.next().filter(|word| !word.starts_with('#'))?;
     let speech = match words.next()? {
-        "c" => Some(Speech::C),
-        "python" => Some(Speech::Python),
-        "rust" => Some(Speech::Rust),
+        "c" => Some(LanguageFamily::C),
+        "python" => Some(LanguageFamily::Python),
+        "rust" => Some(LanguageFamily::Rust),
         _ => None,
     };
     let how = match words.next()? {
-        "name" => How::Name,
-        "call" => How::Call,
-        "string" => How::Text,
-        _ => How::Asm,
+        "name" => NameContext::Name,
+        "call" => NameContext::Call,
+        "string" => NameContext::Text,
+        _ => NameContext::Asm,
     };
-    Some(Row {
+    Some(RuleNames {
         rule,
         speech,
         how,
@@ -63,27 +63,27 @@ fn row(line: &'static str) -> Option<Row> {
     })
 }
 
-fn rows_for(speech: Speech, how: How) -> impl Iterator<Item = &'static Row> {
-    let fits = move |row: &&Row| row.how == how && row.speech.is_none_or(|of| of == speech);
+fn rows_for(speech: LanguageFamily, how: NameContext) -> impl Iterator<Item = &'static RuleNames> {
+    let fits = move |row: &&RuleNames| row.how == how && row.speech.is_none_or(|of| of == speech);
     rows().iter().filter(fits)
 }
 
 /// A name of the list, with its rule.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct SuspectName {
     rule: &'static str,
-    how: How,
+    how: NameContext,
     name: &'static str,
 }
 
 /// The names of one language by their first part; names with an open start are under "".
-type Index = HashMap<&'static str, Vec<Known>>;
+type NameIndex = HashMap<&'static str, Vec<SuspectName>>;
 
-fn index(speech: Speech) -> &'static Index {
-    static INDICES: OnceLock<[Index; 3]> = OnceLock::new();
+fn index(speech: LanguageFamily) -> &'static NameIndex {
+    static INDICES: OnceLock<[NameIndex; 3]> = OnceLock::new();
     let make = |speech| {
-        let mut index = Index::new();
-        for row in rows_for(speech, How::Name).chain(rows_for(speech, How::Call)) {
+        let mut index = NameIndex::new();
+        for row in rows_for(speech, NameContext::Name).chain(rows_for(speech, NameContext::Call)) {
             for name in &row.names {
                 let first = name.split('.').next().unwrap_or_default();
                 let first = if first.ends_with('*') { "" } else { first };
@@ -91,27 +91,35 @@ fn index(speech: Speech) -> &'static Index {
                 index
                     .entry(first)
                     .or_default()
-                    .push(Known { rule, how, name });
+                    .push(SuspectName { rule, how, name });
             }
         }
         index
     };
-    let [c, python, rust] =
-        INDICES.get_or_init(|| [make(Speech::C), make(Speech::Python), make(Speech::Rust)]);
+    let [c, python, rust] = INDICES.get_or_init(|| {
+        [
+            make(LanguageFamily::C),
+            make(LanguageFamily::Python),
+            make(LanguageFamily::Rust),
+        ]
+    });
     match speech {
-        Speech::C => c,
-        Speech::Python => python,
-        Speech::Rust => rust,
+        LanguageFamily::C => c,
+        LanguageFamily::Python => python,
+        LanguageFamily::Rust => rust,
     }
 }
 
 /// The rules that know a name, each with the name it knows.
-pub(super) fn known(speech: Speech, found: Use<'_>) -> Vec<(&'static str, &'static str)> {
+pub(super) fn known(
+    speech: LanguageFamily,
+    found: NameUse<'_>,
+) -> Vec<(&'static str, &'static str)> {
     let index = index(speech);
     let mut hits: Vec<(&str, &str)> = Vec::new();
     for first in std::iter::once("").chain(found.path.split('.')) {
         for known in index.get(first).into_iter().flatten() {
-            let stands = known.how == How::Name || found.called;
+            let stands = known.how == NameContext::Name || found.called;
             let new = !hits.iter().any(|(rule, _)| *rule == known.rule);
             if stands && new && is_meant(speech, found.path, known.name) {
                 hits.push((known.rule, known.name));
@@ -122,11 +130,17 @@ pub(super) fn known(speech: Speech, found: Use<'_>) -> Vec<(&'static str, &'stat
 }
 
 /// The rules that a string or a piece of assembly breaks.
-pub(super) fn in_text(speech: Speech, how: How, text: &str) -> Vec<(&'static str, &'static str)> {
+pub(super) fn in_text(
+    speech: LanguageFamily,
+    how: NameContext,
+    text: &str,
+) -> Vec<(&'static str, &'static str)> {
     let text = text.to_ascii_lowercase();
     let holds = |name: &&&'static str| match how {
-        How::Asm => has_word(&text, name),
-        How::Text | How::Name | How::Call => text.contains(&name.to_ascii_lowercase()),
+        NameContext::Asm => has_word(&text, name),
+        NameContext::Text | NameContext::Name | NameContext::Call => {
+            text.contains(&name.to_ascii_lowercase())
+        }
     };
     let hits = rows_for(speech, how).filter_map(|row| {
         let name = row.names.iter().find(holds)?;
@@ -145,7 +159,7 @@ fn has_word(text: &str, word: &str) -> bool {
 }
 
 /// Whether a name in the list is a path.
-fn is_meant(speech: Speech, path: &str, name: &str) -> bool {
+fn is_meant(speech: LanguageFamily, path: &str, name: &str) -> bool {
     if let Some(method) = name.strip_prefix('.') {
         return path.contains('.') && path.rsplit('.').next() == Some(method);
     }
@@ -163,13 +177,13 @@ fn is_meant(speech: Speech, path: &str, name: &str) -> bool {
     };
     match speech {
         // Namespaces may be left out.
-        Speech::C => {
+        LanguageFamily::C => {
             let starts = path.match_indices('.').map(|(at, _)| at + 1);
             std::iter::once(0)
                 .chain(starts)
                 .any(|at| begins(&path[at..]))
         }
-        Speech::Python | Speech::Rust => begins(path),
+        LanguageFamily::Python | LanguageFamily::Rust => begins(path),
     }
 }
 
@@ -278,16 +292,24 @@ mod tests {
     fn names_are_meant_part_by_part() {
         let meant = |speech, path, name| is_meant(speech, path, name);
         assert!(meant(
-            Speech::C,
+            LanguageFamily::C,
             "std.chrono.steady_clock.now",
             "steady_clock"
         ));
-        assert!(meant(Speech::C, "cblas_sgemm", "cblas_*"));
-        assert!(!meant(Speech::C, "my_clock_gettime", "clock_gettime"));
-        assert!(meant(Speech::Python, "time.sleep", "time.sleep"));
-        assert!(!meant(Speech::Python, "self.time.sleep", "time.sleep"));
-        assert!(meant(Speech::Python, "x.data.tofile", ".tofile"));
-        assert!(!meant(Speech::Python, "tofile", ".tofile"));
+        assert!(meant(LanguageFamily::C, "cblas_sgemm", "cblas_*"));
+        assert!(!meant(
+            LanguageFamily::C,
+            "my_clock_gettime",
+            "clock_gettime"
+        ));
+        assert!(meant(LanguageFamily::Python, "time.sleep", "time.sleep"));
+        assert!(!meant(
+            LanguageFamily::Python,
+            "self.time.sleep",
+            "time.sleep"
+        ));
+        assert!(meant(LanguageFamily::Python, "x.data.tofile", ".tofile"));
+        assert!(!meant(LanguageFamily::Python, "tofile", ".tofile"));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Python, including Triton: imports and their aliases, decorators, classes, patches.
 
-use super::names::{Speech, Use, known};
+use super::names::{LanguageFamily, NameUse, known};
 use super::python_flow;
-use super::reading::Reading;
-use super::tree::{Ix, Tree};
+use super::reading::FileFacts;
+use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Methods that run when an object is inspected, compared or converted.
@@ -43,8 +43,8 @@ const ORDINARY: [&str; 3] = ["ImportError", "ModuleNotFoundError", "AttributeErr
 const MATMUL: &str = "@";
 
 /// Scans a file.
-pub(super) fn read(tree: &Tree<'_>, weights: &[String], reading: &mut Reading) {
-    let names = Names::of(tree);
+pub(super) fn read(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut FileFacts) {
+    let names = PythonNames::of(tree);
     for node in tree.all() {
         imported(tree, node, reading);
         named(tree, node, &names, reading);
@@ -58,13 +58,13 @@ pub(super) fn read(tree: &Tree<'_>, weights: &[String], reading: &mut Reading) {
 
 /// What the names in a file refer to.
 #[derive(Debug, Default)]
-pub(super) struct Names<'a> {
+pub(super) struct PythonNames<'a> {
     modules: BTreeMap<&'a str, String>,
     own: BTreeSet<&'a str>,
 }
 
-impl<'a> Names<'a> {
-    pub(super) fn of(tree: &Tree<'a>) -> Self {
+impl<'a> PythonNames<'a> {
+    pub(super) fn of(tree: &SyntaxTree<'a>) -> Self {
         let mut names = Self::default();
         for node in tree.all() {
             for (alias, path) in imports(tree, node) {
@@ -94,7 +94,7 @@ impl<'a> Names<'a> {
     }
 
     /// The full path of a name or an attribute that starts with something imported.
-    pub(super) fn resolved(&self, tree: &Tree<'_>, node: Ix) -> Option<String> {
+    pub(super) fn resolved(&self, tree: &SyntaxTree<'_>, node: NodeIndex) -> Option<String> {
         let text: String = tree.text(node).split_whitespace().collect();
         let (root, rest) = text.split_once('.').unwrap_or((&text, ""));
         let module = self.modules.get(root)?;
@@ -106,7 +106,7 @@ impl<'a> Names<'a> {
 }
 
 /// The names that an import adds, each with what it refers to.
-fn imports<'a>(tree: &Tree<'a>, node: Ix) -> Vec<(&'a str, String)> {
+fn imports<'a>(tree: &SyntaxTree<'a>, node: NodeIndex) -> Vec<(&'a str, String)> {
     let from = match tree.kind(node) {
         "import_statement" => "",
         "import_from_statement" => tree.child(node, "module_name").map_or("", |n| tree.text(n)),
@@ -140,14 +140,14 @@ fn imports<'a>(tree: &Tree<'a>, node: Ix) -> Vec<(&'a str, String)> {
     found
 }
 
-fn imported(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
+fn imported(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     let line = tree.line(node);
     let mut found = |path: &str| {
-        let found = Use {
+        let found = NameUse {
             path,
             called: false,
         };
-        reading.saw_name(Speech::Python, found, line);
+        reading.saw_name(LanguageFamily::Python, found, line);
         reading.saw_import(path, line);
     };
     match tree.kind(node) {
@@ -182,11 +182,11 @@ fn imported(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
     }
 }
 
-fn named(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading) {
+fn named(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, reading: &mut FileFacts) {
     let line = tree.line(node);
     let kind = tree.kind(node);
     if kind == "string_content" {
-        reading.saw_string(Speech::Python, tree.text(node), line);
+        reading.saw_string(LanguageFamily::Python, tree.text(node), line);
     }
     if !["identifier", "attribute"].contains(&kind) || is_inner(tree, node) {
         return;
@@ -197,22 +197,22 @@ fn named(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading) {
     let builtin = kind == "identifier" && path.is_none() && !names.own.contains(text.as_str());
     let magic = text.starts_with("__");
     if let Some(path) = &path {
-        let found = Use { path, called };
-        reading.saw_name(Speech::Python, found, line);
+        let found = NameUse { path, called };
+        reading.saw_name(LanguageFamily::Python, found, line);
     } else if (builtin && called) || magic {
-        let found = Use {
+        let found = NameUse {
             path: &text,
             called,
         };
-        reading.saw_name(Speech::Python, found, line);
+        reading.saw_name(LanguageFamily::Python, found, line);
     } else if kind == "attribute" {
         // For an unknown object, only methods are known.
         let method = format!("?.{}", text.rsplit('.').next().unwrap_or_default());
-        let found = Use {
+        let found = NameUse {
             path: &method,
             called,
         };
-        reading.saw_name(Speech::Python, found, line);
+        reading.saw_name(LanguageFamily::Python, found, line);
     }
     if called {
         reading.saw_call(text.rsplit('.').next().unwrap_or_default(), line);
@@ -221,7 +221,7 @@ fn named(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading) {
 }
 
 /// Whether a name is part of a longer one, or is being assigned.
-fn is_inner(tree: &Tree<'_>, node: Ix) -> bool {
+fn is_inner(tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
     let Some(parent) = tree.parent(node) else {
         return true;
     };
@@ -233,7 +233,12 @@ fn is_inner(tree: &Tree<'_>, node: Ix) -> bool {
 }
 
 /// `getattr(time, "perf_counter")` is `time.perf_counter`.
-fn found_by_name(tree: &Tree<'_>, callee: Ix, names: &Names<'_>, reading: &mut Reading) {
+fn found_by_name(
+    tree: &SyntaxTree<'_>,
+    callee: NodeIndex,
+    names: &PythonNames<'_>,
+    reading: &mut FileFacts,
+) {
     if tree.text(callee) != "getattr" {
         return;
     }
@@ -247,11 +252,11 @@ fn found_by_name(tree: &Tree<'_>, callee: Ix, names: &Names<'_>, reading: &mut R
     let line = tree.line(callee);
     if tree.kind(*name) == "string" {
         let path = format!("{module}.{}", tree.text(*name).trim_matches(['"', '\'']));
-        let found = Use {
+        let found = NameUse {
             path: &path,
             called: true,
         };
-        reading.saw_name(Speech::Python, found, line);
+        reading.saw_name(LanguageFamily::Python, found, line);
     } else {
         const SENSITIVE: [&str; 9] = [
             "time",
@@ -272,7 +277,7 @@ fn found_by_name(tree: &Tree<'_>, callee: Ix, names: &Names<'_>, reading: &mut R
 }
 
 /// The arguments of the call whose function this is.
-pub(super) fn arguments(tree: &Tree<'_>, callee: Ix) -> Vec<Ix> {
+pub(super) fn arguments(tree: &SyntaxTree<'_>, callee: NodeIndex) -> Vec<NodeIndex> {
     let call = tree
         .parent(callee)
         .filter(|parent| tree.kind(*parent) == "call");
@@ -284,7 +289,7 @@ pub(super) fn arguments(tree: &Tree<'_>, callee: Ix) -> Vec<Ix> {
 }
 
 /// Assignments to names that belong to other modules.
-fn patch(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading) {
+fn patch(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, reading: &mut FileFacts) {
     let line = tree.line(node);
     let target = match tree.kind(node) {
         "assignment" | "augmented_assignment" => tree.child(node, "left"),
@@ -326,18 +331,18 @@ fn patch(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading) {
     }
 }
 
-fn shape(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
-    let numbers = |of: Ix, reading: &mut Reading| {
+fn shape(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
+    let numbers = |of: NodeIndex, reading: &mut FileFacts| {
         for number in tree.find(of, &["integer"]) {
             reading.saw_number(tree.text(number), tree.line(number));
         }
     };
     match tree.kind(node) {
         "comparison_operator" => {
-            let equals = |child: Ix| ["==", "!=", "in"].contains(&tree.text(child));
+            let equals = |child: NodeIndex| ["==", "!=", "in"].contains(&tree.text(child));
             if tree.children(node).any(equals) {
                 let direct = ["integer", "tuple", "list", "set"];
-                let sides: Vec<Ix> = tree.children(node).collect();
+                let sides: Vec<NodeIndex> = tree.children(node).collect();
                 for side in sides
                     .into_iter()
                     .filter(|s| direct.contains(&tree.kind(*s)))
@@ -365,7 +370,12 @@ fn shape(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
     }
 }
 
-fn statement(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading) {
+fn statement(
+    tree: &SyntaxTree<'_>,
+    node: NodeIndex,
+    names: &PythonNames<'_>,
+    reading: &mut FileFacts,
+) {
     let line = tree.line(node);
     match tree.kind(node) {
         "try_statement" => fallback(tree, node, reading),
@@ -389,7 +399,7 @@ fn statement(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading
     }
 }
 
-fn fallback(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
+fn fallback(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     for clause in tree
         .children(node)
         .filter(|child| tree.kind(*child) == "except_clause")
@@ -410,16 +420,21 @@ fn fallback(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
 }
 
 /// The arguments of a memoized function decide which kind of cache it is.
-fn decorator(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading) {
+fn decorator(
+    tree: &SyntaxTree<'_>,
+    node: NodeIndex,
+    names: &PythonNames<'_>,
+    reading: &mut FileFacts,
+) {
     let mut parts = tree.find(node, &["attribute", "identifier"]);
     let Some(path) = parts.next().and_then(|part| names.resolved(tree, part)) else {
         return;
     };
-    let found = Use {
+    let found = NameUse {
         path: &path,
         called: true,
     };
-    if !known(Speech::Python, found)
+    if !known(LanguageFamily::Python, found)
         .iter()
         .any(|(rule, _)| *rule == "memo")
     {
@@ -445,7 +460,7 @@ fn decorator(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading
     reading.saw(rule, name, tree.line(node), what);
 }
 
-fn class(tree: &Tree<'_>, node: Ix, names: &Names<'_>, reading: &mut Reading) {
+fn class(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, reading: &mut FileFacts) {
     let line = tree.line(node);
     match tree.kind(node) {
         "function_definition" => {

@@ -1,10 +1,10 @@
 //! Python: functions, broken down for `flow`.
 
-use super::flow::{Addresses, Function, Grammar, Program};
-use super::names::{Speech, Use, is_hash, known, words};
-use super::python::{Names, arguments};
-use super::reading::Reading;
-use super::tree::{Ix, Tree};
+use super::flow::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
+use super::names::{LanguageFamily, NameUse, is_hash, known, words};
+use super::python::{PythonNames, arguments};
+use super::reading::FileFacts;
+use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::BTreeSet;
 
 /// Methods that change the object they are called on.
@@ -56,12 +56,12 @@ const OF_TENSORS: [&str; 16] = [
 /// Names of parameters that are plain values, though they are indexed.
 const PLAIN: [&str; 7] = ["shape", "shapes", "size", "sizes", "dims", "strides", "key"];
 
-pub(super) fn examine(tree: &Tree<'_>, weights: &[String], reading: &mut Reading) {
-    let names = Names::of(tree);
+pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut FileFacts) {
+    let names = PythonNames::of(tree);
     let functions = tree.find(0, &["function_definition"]);
-    let program = Program {
+    let program = AnalyzedFile {
         tree,
-        grammar: &Speaker { names: &names },
+        grammar: &PythonGrammar { names: &names },
         functions: functions.map(|node| function(tree, node)).collect(),
         kept: BTreeSet::new(),
         declared: None,
@@ -70,16 +70,16 @@ pub(super) fn examine(tree: &Tree<'_>, weights: &[String], reading: &mut Reading
     program.examine(reading);
 }
 
-struct Speaker<'a> {
-    names: &'a Names<'a>,
+struct PythonGrammar<'a> {
+    names: &'a PythonNames<'a>,
 }
 
-fn is_self(tree: &Tree<'_>, node: Ix) -> bool {
+fn is_self(tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
     ["self", "cls"].contains(&tree.text(node))
 }
 
-impl Grammar for Speaker<'_> {
-    fn name<'t>(&self, tree: &Tree<'t>, node: Ix) -> Option<&'t str> {
+impl Grammar for PythonGrammar<'_> {
+    fn name<'t>(&self, tree: &SyntaxTree<'t>, node: NodeIndex) -> Option<&'t str> {
         match tree.kind(node) {
             "identifier" => {
                 let attribute = tree.place(node) == Some("attribute");
@@ -96,7 +96,12 @@ impl Grammar for Speaker<'_> {
         }
     }
 
-    fn identities(&self, tree: &Tree<'_>, addresses: &Addresses, expression: Ix) -> Vec<String> {
+    fn identities(
+        &self,
+        tree: &SyntaxTree<'_>,
+        addresses: &AddressAliases,
+        expression: NodeIndex,
+    ) -> Vec<String> {
         let mut found = Vec::new();
         for node in tree.within(expression) {
             let of = match tree.kind(node) {
@@ -137,18 +142,18 @@ impl Grammar for Speaker<'_> {
         found
     }
 
-    fn hashes(&self, tree: &Tree<'_>, expression: Ix) -> bool {
+    fn hashes(&self, tree: &SyntaxTree<'_>, expression: NodeIndex) -> bool {
         tree.find(expression, &["call"]).any(|call| {
             let Some(callee) = tree.child(call, "function") else {
                 return false;
             };
             let last = tree.text(callee).rsplit('.').next().unwrap_or_default();
             let library = self.names.resolved(tree, callee).is_some_and(|path| {
-                let found = Use {
+                let found = NameUse {
                     path: &path,
                     called: true,
                 };
-                known(Speech::Python, found)
+                known(LanguageFamily::Python, found)
                     .iter()
                     .any(|(rule, _)| *rule == "hash")
             });
@@ -156,7 +161,12 @@ impl Grammar for Speaker<'_> {
         })
     }
 
-    fn reads(&self, tree: &Tree<'_>, function: &Function, expression: Ix) -> bool {
+    fn reads(
+        &self,
+        tree: &SyntaxTree<'_>,
+        function: &AnalyzedFunction,
+        expression: NodeIndex,
+    ) -> bool {
         tree.find(expression, &["subscript"]).any(|node| {
             let of = tree
                 .child(node, "value")
@@ -167,13 +177,14 @@ impl Grammar for Speaker<'_> {
 }
 
 /// Whether a function treats one of its parameters as a tensor.
-pub(super) fn takes_tensors(tree: &Tree<'_>, definition: Ix) -> bool {
+pub(super) fn takes_tensors(tree: &SyntaxTree<'_>, definition: NodeIndex) -> bool {
     let params = function(tree, definition).params;
     let Some(body) = tree.child(definition, "body") else {
         return false;
     };
-    let is_param =
-        |node: Ix| tree.kind(node) == "identifier" && params.get(tree.text(node)) == Some(&true);
+    let is_param = |node: NodeIndex| {
+        tree.kind(node) == "identifier" && params.get(tree.text(node)) == Some(&true)
+    };
     tree.within(body).any(|node| match tree.kind(node) {
         "subscript" => {
             let of = tree.child(node, "value").filter(|of| is_param(*of));
@@ -213,8 +224,8 @@ pub(super) fn takes_tensors(tree: &Tree<'_>, definition: Ix) -> bool {
     })
 }
 
-fn function(tree: &Tree<'_>, node: Ix) -> Function {
-    let mut function = Function::default();
+fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
+    let mut function = AnalyzedFunction::default();
     let name = tree.child(node, "name").map_or("", |name| tree.text(name));
     function.prepares = ["__init__", "__new__", "__post_init__", "reset", "setup"].contains(&name);
     let list = tree.child(node, "parameters");
@@ -243,7 +254,7 @@ fn function(tree: &Tree<'_>, node: Ix) -> Function {
         statement(tree, inner, &mut function);
         call(tree, inner, &mut function);
     }
-    let targets: Vec<Ix> = function
+    let targets: Vec<NodeIndex> = function
         .assigned
         .iter()
         .map(|(target, _)| *target)
@@ -260,7 +271,12 @@ fn function(tree: &Tree<'_>, node: Ix) -> Function {
 }
 
 /// The names that an assignment makes local.
-fn bind(tree: &Tree<'_>, target: Ix, outer: &BTreeSet<String>, function: &mut Function) {
+fn bind(
+    tree: &SyntaxTree<'_>,
+    target: NodeIndex,
+    outer: &BTreeSet<String>,
+    function: &mut AnalyzedFunction,
+) {
     let kinds = [
         "identifier",
         "pattern_list",
@@ -279,7 +295,7 @@ fn bind(tree: &Tree<'_>, target: Ix, outer: &BTreeSet<String>, function: &mut Fu
     }
 }
 
-fn statement(tree: &Tree<'_>, node: Ix, function: &mut Function) {
+fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction) {
     match tree.kind(node) {
         "assignment" | "named_expression" => {
             let left = tree
@@ -300,7 +316,7 @@ fn statement(tree: &Tree<'_>, node: Ix, function: &mut Function) {
             }
         }
         "comparison_operator" => {
-            let children: Vec<Ix> = tree.children(node).collect();
+            let children: Vec<NodeIndex> = tree.children(node).collect();
             let [left, operator, right] = children.as_slice() else {
                 return;
             };
@@ -325,7 +341,7 @@ fn statement(tree: &Tree<'_>, node: Ix, function: &mut Function) {
     }
 }
 
-fn call(tree: &Tree<'_>, node: Ix, function: &mut Function) {
+fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction) {
     let callee = (tree.kind(node) == "call")
         .then(|| tree.child(node, "function"))
         .flatten();

@@ -1,7 +1,7 @@
 //! What one version of a file contains, before it is compared with the other.
 
-use super::Scene;
-use super::names::{How, Speech, Use, in_text, is_reference, known, words};
+use super::AuditContext;
+use super::names::{LanguageFamily, NameContext, NameUse, in_text, is_reference, known, words};
 
 /// Maximum number of Findings in one file; more do not matter.
 const SEEN_MAX: usize = 2_000;
@@ -10,7 +10,7 @@ const VALUE_MIN: u64 = 16;
 
 /// A match of a rule at a line. The same key in parent and candidate is the same match.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct RuleMatch {
     pub(super) rule: &'static str,
     pub(super) key: String,
     pub(super) line: u32,
@@ -19,8 +19,8 @@ pub(super) struct Seen {
 
 /// What a file contains.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
-    pub(super) seen: Vec<Seen>,
+pub(super) struct FileFacts {
+    pub(super) seen: Vec<RuleMatch>,
     /// Launches of kernels.
     pub(super) launches: u32,
     /// Tolerances: the name, its value and its line.
@@ -31,9 +31,9 @@ pub(super) struct Reading {
     values: Vec<(String, String)>,
 }
 
-impl Reading {
+impl FileFacts {
     /// An empty one for the campaign.
-    pub(super) fn of(scene: &Scene<'_>) -> Self {
+    pub(super) fn of(scene: &AuditContext<'_>) -> Self {
         let numbers = |value: &String| value.parse::<u64>().is_ok_and(|n| n >= VALUE_MIN);
         let mut values = Vec::new();
         for case in scene.cases {
@@ -52,7 +52,7 @@ impl Reading {
     /// Adds a match.
     pub(super) fn saw(&mut self, rule: &'static str, key: &str, line: u32, what: String) {
         if self.seen.len() < SEEN_MAX {
-            self.seen.push(Seen {
+            self.seen.push(RuleMatch {
                 rule,
                 key: key.to_owned(),
                 line,
@@ -62,7 +62,12 @@ impl Reading {
     }
 
     /// Adds what is known about a name; returns whether it is known at all.
-    pub(super) fn saw_name(&mut self, speech: Speech, found: Use<'_>, line: u32) -> bool {
+    pub(super) fn saw_name(
+        &mut self,
+        speech: LanguageFamily,
+        found: NameUse<'_>,
+        line: u32,
+    ) -> bool {
         let hits = known(speech, found);
         for (rule, name) in &hits {
             if !["memo", "hash"].contains(rule) {
@@ -79,24 +84,24 @@ impl Reading {
     }
 
     /// Adds what a string contains.
-    pub(super) fn saw_string(&mut self, speech: Speech, text: &str, line: u32) {
-        for (rule, name) in in_text(speech, How::Text, text) {
+    pub(super) fn saw_string(&mut self, speech: LanguageFamily, text: &str, line: u32) {
+        for (rule, name) in in_text(speech, NameContext::Text, text) {
             self.saw(rule, name, line, format!("the string contains {name}"));
         }
     }
 
     /// Adds what a piece of assembly contains.
-    pub(super) fn saw_asm(&mut self, speech: Speech, text: &str, line: u32) {
-        for (rule, name) in in_text(speech, How::Asm, text) {
+    pub(super) fn saw_asm(&mut self, speech: LanguageFamily, text: &str, line: u32) {
+        for (rule, name) in in_text(speech, NameContext::Asm, text) {
             self.saw(rule, name, line, format!("assembly with {name}"));
         }
         // A label may give a function another name.
         for word in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
-            let found = Use {
+            let found = NameUse {
                 path: word,
                 called: false,
             };
-            self.saw_name(Speech::C, found, line);
+            self.saw_name(LanguageFamily::C, found, line);
         }
         self.saw("inline-asm", "asm", line, "inline assembly".to_owned());
     }

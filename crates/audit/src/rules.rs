@@ -4,7 +4,7 @@ use karve_core::integrity::{Bucket, Severity};
 
 /// A rule of the audit.
 #[derive(Clone, Copy, Debug)]
-pub struct Rule {
+pub struct AuditRuleSpec {
     /// Its name in `[audit]` and in Findings.
     pub name: &'static str,
     /// Its severity, unless `[audit]` says otherwise.
@@ -15,8 +15,8 @@ pub struct Rule {
     pub finds: &'static str,
 }
 
-const fn forbidden(name: &'static str, finds: &'static str) -> Rule {
-    Rule {
+const fn forbidden(name: &'static str, finds: &'static str) -> AuditRuleSpec {
+    AuditRuleSpec {
         name,
         severity: Severity::Forbidden,
         bucket: None,
@@ -24,8 +24,8 @@ const fn forbidden(name: &'static str, finds: &'static str) -> Rule {
     }
 }
 
-const fn suspicious(name: &'static str, finds: &'static str) -> Rule {
-    Rule {
+const fn suspicious(name: &'static str, finds: &'static str) -> AuditRuleSpec {
+    AuditRuleSpec {
         name,
         severity: Severity::Suspicious,
         bucket: None,
@@ -33,8 +33,8 @@ const fn suspicious(name: &'static str, finds: &'static str) -> Rule {
     }
 }
 
-const fn advice(name: &'static str, finds: &'static str) -> Rule {
-    Rule {
+const fn advice(name: &'static str, finds: &'static str) -> AuditRuleSpec {
+    AuditRuleSpec {
         name,
         severity: Severity::Advice,
         bucket: None,
@@ -42,15 +42,15 @@ const fn advice(name: &'static str, finds: &'static str) -> Rule {
     }
 }
 
-const fn of(bucket: Bucket, rule: Rule) -> Rule {
-    Rule {
+const fn of(bucket: Bucket, rule: AuditRuleSpec) -> AuditRuleSpec {
+    AuditRuleSpec {
         bucket: Some(bucket),
         ..rule
     }
 }
 
 /// All rules, the most severe first.
-pub const RULES: [Rule; 47] = [
+pub const RULES: [AuditRuleSpec; 47] = [
     of(
         Bucket::W2,
         forbidden(
@@ -179,7 +179,7 @@ pub const RULES: [Rule; 47] = [
 ];
 
 /// Rules that only determine the bucket of an honest change.
-pub const KINDS: [Rule; 3] = [
+pub const KINDS: [AuditRuleSpec; 3] = [
     of(
         Bucket::K2,
         advice(
@@ -195,7 +195,7 @@ pub const KINDS: [Rule; 3] = [
 ];
 
 /// The rule with that name.
-pub fn rule(name: &str) -> Option<&'static Rule> {
+pub fn rule(name: &str) -> Option<&'static AuditRuleSpec> {
     RULES.iter().chain(&KINDS).find(|rule| rule.name == name)
 }
 

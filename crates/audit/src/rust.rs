@@ -1,13 +1,13 @@
 //! Rust: paths and `use` aliases, macros, foreign functions.
 
-use super::names::{Speech, Use};
-use super::reading::Reading;
+use super::names::{LanguageFamily, NameUse};
+use super::reading::FileFacts;
 use super::rust_flow;
-use super::tree::{Ix, Tree};
+use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::BTreeMap;
 
 /// Scans a file.
-pub(super) fn read(tree: &Tree<'_>, weights: &[String], reading: &mut Reading) {
+pub(super) fn read(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut FileFacts) {
     let aliases = aliases(tree);
     for node in tree.all() {
         path(tree, node, &aliases, reading);
@@ -26,7 +26,7 @@ fn dotted(text: &str) -> String {
 }
 
 /// What the names in a file refer to, by its `use` declarations.
-fn aliases<'a>(tree: &Tree<'a>) -> BTreeMap<&'a str, String> {
+fn aliases<'a>(tree: &SyntaxTree<'a>) -> BTreeMap<&'a str, String> {
     let mut found = BTreeMap::new();
     for declaration in tree.find(0, &["use_declaration"]) {
         let names = ["identifier", "scoped_identifier", "use_as_clause"];
@@ -58,7 +58,12 @@ fn aliases<'a>(tree: &Tree<'a>) -> BTreeMap<&'a str, String> {
     found
 }
 
-fn path(tree: &Tree<'_>, node: Ix, aliases: &BTreeMap<&str, String>, reading: &mut Reading) {
+fn path(
+    tree: &SyntaxTree<'_>,
+    node: NodeIndex,
+    aliases: &BTreeMap<&str, String>,
+    reading: &mut FileFacts,
+) {
     let parent = tree.parent(node).map_or("", |parent| tree.kind(parent));
     let kinds = [
         "identifier",
@@ -74,11 +79,11 @@ fn path(tree: &Tree<'_>, node: Ix, aliases: &BTreeMap<&str, String>, reading: &m
     let called = tree.place(node) == Some("function");
     let last = text.rsplit('.').next().unwrap_or_default().to_owned();
     if parent == "function_signature_item" || text.starts_with("libc.") {
-        let found = Use {
+        let found = NameUse {
             path: &last,
             called: true,
         };
-        reading.saw_name(Speech::C, found, line);
+        reading.saw_name(LanguageFamily::C, found, line);
     }
     let (root, rest) = text.split_once('.').unwrap_or((&text, ""));
     let path = match aliases.get(root) {
@@ -87,30 +92,30 @@ fn path(tree: &Tree<'_>, node: Ix, aliases: &BTreeMap<&str, String>, reading: &m
         None => text.clone(),
     };
     if parent == "macro_invocation" && tree.place(node) == Some("macro") {
-        let found = Use {
+        let found = NameUse {
             path: &format!("{last}!"),
             called: true,
         };
-        reading.saw_name(Speech::Rust, found, line);
+        reading.saw_name(LanguageFamily::Rust, found, line);
     }
     // A single word that is not imported is a name of the file itself.
     if path.contains('.') || ["f16"].contains(&path.as_str()) {
-        let found = Use {
+        let found = NameUse {
             path: &path,
             called,
         };
-        reading.saw_name(Speech::Rust, found, line);
+        reading.saw_name(LanguageFamily::Rust, found, line);
     }
     if called {
         reading.saw_call(&last, line);
     }
 }
 
-fn expression(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
+fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     let line = tree.line(node);
     match tree.kind(node) {
         "string_literal" | "raw_string_literal" => {
-            reading.saw_string(Speech::Rust, tree.text(node), line);
+            reading.saw_string(LanguageFamily::Rust, tree.text(node), line);
         }
         "macro_invocation" => macro_call(tree, node, reading),
         "match_pattern" => {
@@ -164,20 +169,20 @@ fn expression(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
 }
 
 /// The tokens of a macro are not parsed: paths are joined again.
-fn macro_call(tree: &Tree<'_>, node: Ix, reading: &mut Reading) {
+fn macro_call(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     let line = tree.line(node);
     let name = tree.child(node, "macro").map_or("", |name| tree.text(name));
     let text = tree.text(node);
     if name.ends_with("asm") {
-        reading.saw_asm(Speech::Rust, text, line);
+        reading.saw_asm(LanguageFamily::Rust, text, line);
         return;
     }
     let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
     for word in words.filter(|word| word.contains("::")) {
-        let found = Use {
+        let found = NameUse {
             path: &dotted(word.trim_matches(':')),
             called: true,
         };
-        reading.saw_name(Speech::Rust, found, line);
+        reading.saw_name(LanguageFamily::Rust, found, line);
     }
 }

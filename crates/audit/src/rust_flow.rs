@@ -1,9 +1,9 @@
 //! Rust: functions, broken down for `flow`.
 
-use super::flow::{Addresses, Function, Grammar, Program};
+use super::flow::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
 use super::names::is_hash;
-use super::reading::Reading;
-use super::tree::{Ix, Tree};
+use super::reading::FileFacts;
+use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::BTreeSet;
 
 /// Types that make a static mutable.
@@ -42,11 +42,11 @@ const LOOKING: [&str; 6] = [
     "get_mut",
 ];
 
-pub(super) fn examine(tree: &Tree<'_>, weights: &[String], reading: &mut Reading) {
+pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut FileFacts) {
     let functions = tree.find(0, &["function_item"]);
-    let program = Program {
+    let program = AnalyzedFile {
         tree,
-        grammar: &Speaker,
+        grammar: &RustGrammar,
         functions: functions.map(|node| function(tree, node)).collect(),
         kept: kept(tree),
         declared: Some(statics(tree)),
@@ -56,7 +56,7 @@ pub(super) fn examine(tree: &Tree<'_>, weights: &[String], reading: &mut Reading
 }
 
 /// All names that outlive calls.
-fn statics(tree: &Tree<'_>) -> BTreeSet<String> {
+fn statics(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
     let items = tree.find(0, &["static_item"]);
     let names = items.filter_map(|item| tree.child(item, "name"));
     let mut names: BTreeSet<String> = names.map(|name| tree.text(name).to_owned()).collect();
@@ -65,7 +65,7 @@ fn statics(tree: &Tree<'_>) -> BTreeSet<String> {
 }
 
 /// Statics that can be changed without an assignment.
-fn kept(tree: &Tree<'_>) -> BTreeSet<String> {
+fn kept(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
     let mut kept = BTreeSet::new();
     for item in tree.find(0, &["static_item"]) {
         let text = tree.child(item, "type").map_or("", |kind| tree.text(kind));
@@ -85,10 +85,10 @@ fn kept(tree: &Tree<'_>) -> BTreeSet<String> {
     kept
 }
 
-struct Speaker;
+struct RustGrammar;
 
-impl Grammar for Speaker {
-    fn name<'t>(&self, tree: &Tree<'t>, node: Ix) -> Option<&'t str> {
+impl Grammar for RustGrammar {
+    fn name<'t>(&self, tree: &SyntaxTree<'t>, node: NodeIndex) -> Option<&'t str> {
         match tree.kind(node) {
             // The parts of a path, and a called function, are not variables.
             "identifier" if ["function", "path"].map(Some).contains(&tree.place(node)) => None,
@@ -102,7 +102,12 @@ impl Grammar for Speaker {
         }
     }
 
-    fn identities(&self, tree: &Tree<'_>, addresses: &Addresses, expression: Ix) -> Vec<String> {
+    fn identities(
+        &self,
+        tree: &SyntaxTree<'_>,
+        addresses: &AddressAliases,
+        expression: NodeIndex,
+    ) -> Vec<String> {
         let mut found = Vec::new();
         for leaf in tree.find(expression, &["identifier"]) {
             let of = addresses.get(tree.text(leaf));
@@ -115,7 +120,7 @@ impl Grammar for Speaker {
         found
     }
 
-    fn hashes(&self, tree: &Tree<'_>, expression: Ix) -> bool {
+    fn hashes(&self, tree: &SyntaxTree<'_>, expression: NodeIndex) -> bool {
         tree.find(expression, &["call_expression"]).any(|call| {
             let callee = tree
                 .child(call, "function")
@@ -125,8 +130,13 @@ impl Grammar for Speaker {
         })
     }
 
-    fn reads(&self, tree: &Tree<'_>, function: &Function, expression: Ix) -> bool {
-        let param = |node: Ix| {
+    fn reads(
+        &self,
+        tree: &SyntaxTree<'_>,
+        function: &AnalyzedFunction,
+        expression: NodeIndex,
+    ) -> bool {
+        let param = |node: NodeIndex| {
             let leaf = tree.find(node, &["identifier"]).next();
             leaf.is_some_and(|leaf| function.params.get(tree.text(leaf)) == Some(&true))
         };
@@ -139,7 +149,7 @@ impl Grammar for Speaker {
 }
 
 /// Whether a reference is turned into an address: `x.as_ptr()`, `x as *const T`.
-fn is_pointer(tree: &Tree<'_>, leaf: Ix) -> bool {
+fn is_pointer(tree: &SyntaxTree<'_>, leaf: NodeIndex) -> bool {
     let Some(parent) = tree.parent(leaf) else {
         return false;
     };
@@ -167,7 +177,7 @@ fn is_pointer(tree: &Tree<'_>, leaf: Ix) -> bool {
     }
 }
 
-fn is_identity(tree: &Tree<'_>, leaf: Ix, expression: Ix) -> bool {
+fn is_identity(tree: &SyntaxTree<'_>, leaf: NodeIndex, expression: NodeIndex) -> bool {
     let mut node = leaf;
     while node != expression {
         let Some(parent) = tree.parent(node) else {
@@ -210,8 +220,8 @@ fn is_identity(tree: &Tree<'_>, leaf: Ix, expression: Ix) -> bool {
     true
 }
 
-fn function(tree: &Tree<'_>, node: Ix) -> Function {
-    let mut function = Function::default();
+fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
+    let mut function = AnalyzedFunction::default();
     let list = tree.child(node, "parameters");
     for parameter in list.into_iter().flat_map(|list| tree.children(list)) {
         let (Some(name), Some(kind)) = (
@@ -234,14 +244,14 @@ fn function(tree: &Tree<'_>, node: Ix) -> Function {
     function
 }
 
-fn statement(tree: &Tree<'_>, node: Ix, function: &mut Function) {
+fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction) {
     let sides = || Some((tree.child(node, "left")?, tree.child(node, "right")?));
     match tree.kind(node) {
         "let_declaration" | "let_condition" => {
             let Some(pattern) = tree.child(node, "pattern") else {
                 return;
             };
-            let names: Vec<Ix> = tree.find(pattern, &["identifier"]).collect();
+            let names: Vec<NodeIndex> = tree.find(pattern, &["identifier"]).collect();
             function
                 .locals
                 .extend(names.iter().map(|name| tree.text(*name).to_owned()));
@@ -285,7 +295,7 @@ fn statement(tree: &Tree<'_>, node: Ix, function: &mut Function) {
             }
         }
         "index_expression" => {
-            let inner: Vec<Ix> = tree.children(node).collect();
+            let inner: Vec<NodeIndex> = tree.children(node).collect();
             if let [container, _, key, ..] = inner.as_slice() {
                 function.looked_up.push((*container, *key));
             }
@@ -299,7 +309,7 @@ fn statement(tree: &Tree<'_>, node: Ix, function: &mut Function) {
     }
 }
 
-fn call(tree: &Tree<'_>, node: Ix, function: &mut Function) {
+fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction) {
     if tree.kind(node) != "call_expression" {
         return;
     }
@@ -307,7 +317,7 @@ fn call(tree: &Tree<'_>, node: Ix, function: &mut Function) {
     else {
         return;
     };
-    let arguments: Vec<Ix> = tree
+    let arguments: Vec<NodeIndex> = tree
         .children(list)
         .filter(|child| !["(", ")", ","].contains(&tree.kind(*child)))
         .collect();

@@ -23,11 +23,11 @@ fn case(size: u32) -> Case {
     }
 }
 
-fn with_scene<T>(rule: &AuditRule, work: impl FnOnce(&Scene<'_>) -> T) -> T {
+fn with_scene<T>(rule: &AuditRule, work: impl FnOnce(&AuditContext<'_>) -> T) -> T {
     let cases = [case(192), case(4_000)];
     let harness = ["reference", "check"].map(str::to_owned);
     let reads = BTreeSet::from(["HARNESS_REPEATS".to_owned()]);
-    work(&Scene {
+    work(&AuditContext {
         cases: &cases,
         rule,
         harness: &harness,
@@ -35,8 +35,8 @@ fn with_scene<T>(rule: &AuditRule, work: impl FnOnce(&Scene<'_>) -> T) -> T {
     })
 }
 
-fn found(path: &str, before: Option<&str>, after: &str) -> Vec<Finding> {
-    let change = Change {
+fn found(path: &str, before: Option<&str>, after: &str) -> Vec<AuditFinding> {
+    let change = FileChange {
         path: path.to_owned(),
         before: before.map(|text| text.as_bytes().to_vec()),
         after: Some(after.as_bytes().to_vec()),
@@ -44,7 +44,7 @@ fn found(path: &str, before: Option<&str>, after: &str) -> Vec<Finding> {
     with_scene(&AuditRule::default(), |scene| audit(&[change], scene))
 }
 
-fn rules_of(findings: &[Finding], wanted: Severity) -> BTreeSet<&str> {
+fn rules_of(findings: &[AuditFinding], wanted: Severity) -> BTreeSet<&str> {
     let those = findings.iter().filter(|finding| finding.severity == wanted);
     those.map(|finding| finding.rule.as_str()).collect()
 }
@@ -75,7 +75,7 @@ fn samples(dir: &str) -> Vec<(String, String, String, BTreeSet<String>)> {
     samples
 }
 
-fn listed(findings: &[Finding]) -> String {
+fn listed(findings: &[AuditFinding]) -> String {
     findings.iter().fold(String::new(), |mut text, finding| {
         let _ = writeln!(text, "  {}", finding.describe());
         text
@@ -133,12 +133,12 @@ fn what_the_parent_has_does_not_count_unless_there_is_more_of_it() {
 fn what_moves_to_another_file_is_not_new() {
     let timer = b"void k(void) { clock_gettime(1, 0); }".to_vec();
     let changes = [
-        Change {
+        FileChange {
             path: "a.c".into(),
             before: Some(timer.clone()),
             after: Some(b"int a;".to_vec()),
         },
-        Change {
+        FileChange {
             path: "b.c".into(),
             before: None,
             after: Some(timer),
@@ -187,7 +187,7 @@ fn fewer_launches_are_a_fusion() {
 #[test]
 fn the_user_decides_about_rules() {
     let threads = "#include <pthread.h>\nvoid k(void) { pthread_create(0, 0, 0, 0); }";
-    let change = Change {
+    let change = FileChange {
         path: "k.c".into(),
         before: None,
         after: Some(threads.as_bytes().to_vec()),
@@ -221,7 +221,7 @@ fn the_user_decides_about_rules() {
         void k(const float *b, int version) {
           if (b != of || version != of_version) { of = b; of_version = version; }
         }";
-    let change = Change {
+    let change = FileChange {
         path: "k.c".into(),
         before: None,
         after: Some(kept.as_bytes().to_vec()),
@@ -237,7 +237,7 @@ fn the_user_decides_about_rules() {
 #[test]
 fn odd_files_are_findings_and_never_errors() {
     let rule_of = |path: &str, bytes: &[u8]| {
-        let change = Change {
+        let change = FileChange {
             path: path.to_owned(),
             before: None,
             after: Some(bytes.to_vec()),
@@ -311,7 +311,7 @@ proptest! {
         before in proptest::collection::vec(any::<u8>(), 0..400),
         after in proptest::collection::vec(any::<u8>(), 0..400),
     ) {
-        let change = Change {
+        let change = FileChange {
             path: path.to_owned(),
             before: Some(before),
             after: Some(after.clone()),
@@ -319,7 +319,7 @@ proptest! {
         let found = with_scene(&AuditRule::default(), |scene| audit(&[change], scene));
         prop_assert!(found.len() <= karve_core::integrity::FINDINGS_MAX);
         // Nothing changed, nothing found.
-        let same = Change {
+        let same = FileChange {
             path: path.to_owned(),
             before: Some(after.clone()),
             after: Some(after),
@@ -341,7 +341,7 @@ proptest! {
             let end = (at + length).min(bytes.len());
             bytes.splice(at..end, [byte]);
         }
-        let change = Change {
+        let change = FileChange {
             path: name.clone(),
             before: Some(parent.clone().into_bytes()),
             after: Some(bytes),

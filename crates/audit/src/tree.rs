@@ -20,7 +20,7 @@ const TIME_MAX: Duration = Duration::from_secs(5);
 
 /// A language that the audit parses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Language {
+pub enum AuditLanguage {
     /// C.
     C,
     /// C++ and what is close to it.
@@ -33,7 +33,7 @@ pub enum Language {
     Rust,
 }
 
-impl Language {
+impl AuditLanguage {
     /// By file name.
     pub fn of(path: &str) -> Option<Self> {
         // A template has the language of the file generated from it.
@@ -75,23 +75,23 @@ impl Language {
 }
 
 /// The index of a node.
-pub(super) type Ix = usize;
+pub(super) type NodeIndex = usize;
 
 #[derive(Clone, Debug)]
-struct Node {
+struct SyntaxNode {
     kind: &'static str,
     field: Option<&'static str>,
     bytes: Range<usize>,
     line: u32,
-    parent: Ix,
-    end: Ix,
+    parent: NodeIndex,
+    end: NodeIndex,
 }
 
 /// A parsed file.
 #[derive(Debug)]
-pub(super) struct Tree<'a> {
+pub(super) struct SyntaxTree<'a> {
     source: &'a str,
-    nodes: Vec<Node>,
+    nodes: Vec<SyntaxNode>,
     /// The line of the first text that does not parse.
     pub(super) broken: Option<u32>,
     /// Visits that are left.
@@ -99,7 +99,7 @@ pub(super) struct Tree<'a> {
 }
 
 /// Parses a file; `None` if it is larger or slower than the limits allow.
-pub(super) fn parse(language: Language, source: &str) -> Option<Tree<'_>> {
+pub(super) fn parse(language: AuditLanguage, source: &str) -> Option<SyntaxTree<'_>> {
     if source.len() > BYTES_MAX {
         return None;
     }
@@ -123,7 +123,7 @@ pub(super) fn parse(language: Language, source: &str) -> Option<Tree<'_>> {
     let fault = nodes.iter().find(|node| node.kind == "ERROR");
     let broken = broken.then(|| fault.map_or(1, |node| node.line));
     let fuel = Cell::new((nodes.len() + 1_000) * LOOKS_MAX);
-    Some(Tree {
+    Some(SyntaxTree {
         source,
         nodes,
         broken,
@@ -135,15 +135,15 @@ pub(super) fn parse(language: Language, source: &str) -> Option<Tree<'_>> {
 fn flatten(
     cursor: &mut TreeCursor<'_>,
     grammar: &'static tree_sitter::Language,
-) -> Option<Vec<Node>> {
-    let mut nodes: Vec<Node> = Vec::new();
-    let mut open: Vec<Ix> = Vec::new();
+) -> Option<Vec<SyntaxNode>> {
+    let mut nodes: Vec<SyntaxNode> = Vec::new();
+    let mut open: Vec<NodeIndex> = Vec::new();
     loop {
         if nodes.len() >= NODES_MAX {
             return None;
         }
         let node = cursor.node();
-        nodes.push(Node {
+        nodes.push(SyntaxNode {
             kind: grammar.node_kind_for_id(node.kind_id()).unwrap_or("ERROR"),
             field: cursor
                 .field_id()
@@ -169,14 +169,14 @@ fn flatten(
     }
 }
 
-impl<'a> Tree<'a> {
+impl<'a> SyntaxTree<'a> {
     /// All nodes.
-    pub(super) fn all(&self) -> Range<Ix> {
+    pub(super) fn all(&self) -> Range<NodeIndex> {
         0..self.nodes.len()
     }
 
     /// A node and everything below it; empty once too much was visited.
-    pub(super) fn within(&self, node: Ix) -> Range<Ix> {
+    pub(super) fn within(&self, node: NodeIndex) -> Range<NodeIndex> {
         let end = self.nodes[node].end;
         match self.fuel.get().checked_sub(end - node) {
             Some(left) => {
@@ -196,55 +196,55 @@ impl<'a> Tree<'a> {
     }
 
     /// Whether one node is below another, or is the same.
-    pub(super) fn holds(&self, outer: Ix, inner: Ix) -> bool {
+    pub(super) fn holds(&self, outer: NodeIndex, inner: NodeIndex) -> bool {
         self.fuel.set(self.fuel.get().saturating_sub(1));
         (outer..self.nodes[outer].end).contains(&inner)
     }
 
-    pub(super) fn kind(&self, node: Ix) -> &'static str {
+    pub(super) fn kind(&self, node: NodeIndex) -> &'static str {
         self.nodes[node].kind
     }
 
-    pub(super) fn line(&self, node: Ix) -> u32 {
+    pub(super) fn line(&self, node: NodeIndex) -> u32 {
         self.nodes[node].line
     }
 
-    pub(super) fn text(&self, node: Ix) -> &'a str {
+    pub(super) fn text(&self, node: NodeIndex) -> &'a str {
         self.source
             .get(self.nodes[node].bytes.clone())
             .unwrap_or_default()
     }
 
     /// The text of a node, shortened to one line.
-    pub(super) fn excerpt(&self, node: Ix) -> String {
+    pub(super) fn excerpt(&self, node: NodeIndex) -> String {
         excerpt(self.text(node))
     }
 
-    pub(super) fn is_leaf(&self, node: Ix) -> bool {
+    pub(super) fn is_leaf(&self, node: NodeIndex) -> bool {
         self.nodes[node].end == node + 1
     }
 
     /// The name of the field that a node has in its parent.
-    pub(super) fn place(&self, node: Ix) -> Option<&'static str> {
+    pub(super) fn place(&self, node: NodeIndex) -> Option<&'static str> {
         self.nodes[node].field
     }
 
-    pub(super) fn parent(&self, node: Ix) -> Option<Ix> {
+    pub(super) fn parent(&self, node: NodeIndex) -> Option<NodeIndex> {
         (node > 0).then(|| self.nodes[node].parent)
     }
 
     /// The ancestors of a node, from near to far.
-    pub(super) fn ancestors(&self, node: Ix) -> impl Iterator<Item = Ix> + '_ {
+    pub(super) fn ancestors(&self, node: NodeIndex) -> impl Iterator<Item = NodeIndex> + '_ {
         std::iter::successors(self.parent(node), |node| self.parent(*node)).take(DEPTH_MAX)
     }
 
     /// The nearest ancestor of one of these kinds.
-    pub(super) fn enclosing(&self, node: Ix, kinds: &[&str]) -> Option<Ix> {
+    pub(super) fn enclosing(&self, node: NodeIndex, kinds: &[&str]) -> Option<NodeIndex> {
         self.ancestors(node)
             .find(|node| kinds.contains(&self.kind(*node)))
     }
 
-    pub(super) fn children(&self, node: Ix) -> impl Iterator<Item = Ix> + '_ {
+    pub(super) fn children(&self, node: NodeIndex) -> impl Iterator<Item = NodeIndex> + '_ {
         let end = self.nodes[node].end;
         let first = (node + 1 < end).then_some(node + 1);
         std::iter::successors(first, move |child| {
@@ -253,13 +253,17 @@ impl<'a> Tree<'a> {
     }
 
     /// The child in a field.
-    pub(super) fn child(&self, node: Ix, field: &str) -> Option<Ix> {
+    pub(super) fn child(&self, node: NodeIndex, field: &str) -> Option<NodeIndex> {
         self.children(node)
             .find(|child| self.place(*child) == Some(field))
     }
 
     /// Everything below a node that is of one of these kinds, including itself.
-    pub(super) fn find<'t>(&'t self, node: Ix, kinds: &'t [&str]) -> impl Iterator<Item = Ix> + 't {
+    pub(super) fn find<'t>(
+        &'t self,
+        node: NodeIndex,
+        kinds: &'t [&str],
+    ) -> impl Iterator<Item = NodeIndex> + 't {
         self.within(node)
             .filter(|node| kinds.contains(&self.kind(*node)))
     }

@@ -7,9 +7,9 @@
 mod tests;
 mod values;
 
-use crate::knowledge::{Known, Status};
+use crate::knowledge::{EntryStatus, KnownEntry};
 use crate::profile::counters::known as known_counter;
-use crate::profile::{Predicate, Truth, Values};
+use crate::profile::{CounterValues, Predicate, PredicateValue};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ const EXPECTED_MAX: f64 = 10_000.0;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Agenda {
     /// The items.
-    pub wanted: Wanted,
+    pub wanted: AgendaSource,
     /// Rounds that one item may take.
     #[serde(default = "default_tries")]
     pub tries: u32,
@@ -41,13 +41,13 @@ fn default_tries() -> u32 {
 /// Where the items come from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "mode", rename_all = "snake_case")]
-pub enum Wanted {
+pub enum AgendaSource {
     /// One optimization that the user named.
     Only {
         /// In the user's words.
         asked: String,
         /// The item itself.
-        item: Item,
+        item: AgendaItem,
     },
     /// The recommendations of an analysis.
     Plan {
@@ -55,7 +55,7 @@ pub enum Wanted {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         bottleneck: String,
         /// What it recommends.
-        items: Vec<Item>,
+        items: Vec<AgendaItem>,
     },
     /// Whatever the first profile and the library suggest.
     Autopilot {
@@ -70,7 +70,7 @@ pub enum Wanted {
 
 /// One thing to try.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Item {
+pub struct AgendaItem {
     /// Its name: letters, digits, `.`, `_` and `-`.
     pub id: String,
     /// One line.
@@ -82,7 +82,7 @@ pub struct Item {
     pub expected_ratio: f64,
     /// The effort it takes.
     #[serde(default)]
-    pub effort: Effort,
+    pub effort: ItemEffort,
     /// Items that must be kept first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
@@ -91,21 +91,21 @@ pub struct Item {
     pub when: Vec<String>,
     /// How it is carried out.
     #[serde(default)]
-    pub how: How,
+    pub how: ItemAction,
 }
 
 /// The effort of an item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
-pub enum Effort {
+pub enum ItemEffort {
     Low,
     #[default]
     Medium,
     High,
 }
 
-impl Effort {
+impl ItemEffort {
     /// All of them, lowest effort first.
     pub const ALL: [Self; 3] = [Self::Low, Self::Medium, Self::High];
 
@@ -137,7 +137,7 @@ impl Effort {
 /// How an item is carried out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "snake_case")]
-pub enum How {
+pub enum ItemAction {
     /// As its text says.
     #[default]
     Words,
@@ -157,7 +157,7 @@ pub enum How {
 
 /// How an item ended, or that it is still open.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fate {
+pub enum ItemOutcome {
     /// One of its rounds was kept.
     Kept {
         /// The round.
@@ -181,7 +181,7 @@ pub enum Fate {
 
 /// The result of a settled round for its item.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Past<'a> {
+pub struct SettledItem<'a> {
     /// The item.
     pub task: &'a str,
     /// The round.
@@ -196,16 +196,16 @@ pub struct Past<'a> {
 
 /// What is known about the kernel and its environment now.
 #[derive(Clone, Copy, Debug)]
-pub struct Now<'a> {
+pub struct AgendaFacts<'a> {
     /// Counters of the last profile.
-    pub values: &'a Values,
+    pub values: &'a CounterValues,
     /// Library entries that apply here.
-    pub known: &'a [Known],
+    pub known: &'a [KnownEntry],
 }
 
 /// Whether the conditions of an item hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Condition {
+pub enum ItemCondition {
     /// They do, or there are none.
     Holds,
     /// One does not, with the reason.
@@ -216,48 +216,48 @@ pub enum Condition {
 
 impl Agenda {
     /// The items, where they are known from the start.
-    pub fn items(&self) -> Option<Vec<Item>> {
+    pub fn items(&self) -> Option<Vec<AgendaItem>> {
         match &self.wanted {
-            Wanted::Only { item, .. } => Some(vec![item.clone()]),
-            Wanted::Plan { items, .. } => Some(items.clone()),
-            Wanted::Autopilot { .. } => None,
+            AgendaSource::Only { item, .. } => Some(vec![item.clone()]),
+            AgendaSource::Plan { items, .. } => Some(items.clone()),
+            AgendaSource::Autopilot { .. } => None,
         }
     }
 
     /// One line of text.
     pub fn describe(&self) -> String {
         match &self.wanted {
-            Wanted::Only { item, .. } => match item.how {
+            AgendaSource::Only { item, .. } => match item.how {
                 // Its id only says that it is the only one.
-                How::Words => format!("only: {}", item.title),
+                ItemAction::Words => format!("only: {}", item.title),
                 _ if item.id == item.title => format!("only {}", item.id),
-                How::Entry { .. } | How::Knobs { .. } | How::Sweep => {
+                ItemAction::Entry { .. } | ItemAction::Knobs { .. } | ItemAction::Sweep => {
                     format!("only {} ({})", item.id, item.title)
                 }
             },
-            Wanted::Plan { items, .. } if items.len() == 1 => "a plan of 1 item".to_owned(),
-            Wanted::Plan { items, .. } => format!("a plan of {} items", items.len()),
-            Wanted::Autopilot { .. } => {
+            AgendaSource::Plan { items, .. } if items.len() == 1 => "a plan of 1 item".to_owned(),
+            AgendaSource::Plan { items, .. } => format!("a plan of {} items", items.len()),
+            AgendaSource::Autopilot { .. } => {
                 "autopilot: what the first profile and the library suggest".to_owned()
             }
         }
     }
 }
 
-impl Item {
+impl AgendaItem {
     /// The entry that it applies.
     pub fn entry(&self) -> Option<&str> {
         match &self.how {
-            How::Entry { entry } => Some(entry),
-            How::Words | How::Knobs { .. } | How::Sweep => None,
+            ItemAction::Entry { entry } => Some(entry),
+            ItemAction::Words | ItemAction::Knobs { .. } | ItemAction::Sweep => None,
         }
     }
 
     /// Rounds that it may take: a change that can be made in only one way is tried once.
     pub fn tries(&self, of_agenda: u32) -> u32 {
         match self.how {
-            How::Words | How::Entry { .. } => of_agenda.clamp(1, TRIES_MAX),
-            How::Knobs { .. } | How::Sweep => 1,
+            ItemAction::Words | ItemAction::Entry { .. } => of_agenda.clamp(1, TRIES_MAX),
+            ItemAction::Knobs { .. } | ItemAction::Sweep => 1,
         }
     }
 
@@ -279,7 +279,7 @@ pub fn is_id(text: &str) -> bool {
 }
 
 /// What is wrong with the items, each with its item number.
-pub fn faults(items: &[Item]) -> Vec<(usize, String)> {
+pub fn faults(items: &[AgendaItem]) -> Vec<(usize, String)> {
     let mut faults = Vec::new();
     let ids: BTreeSet<&str> = items.iter().map(|item| item.id.as_str()).collect();
     for (number, item) in items.iter().enumerate() {
@@ -329,7 +329,7 @@ fn fault_of_condition(when: &str) -> Option<String> {
 }
 
 /// An item that would have to come before itself.
-fn in_circle(items: &[Item]) -> Option<usize> {
+fn in_circle(items: &[AgendaItem]) -> Option<usize> {
     let mut done: BTreeSet<&str> = BTreeSet::new();
     let known = |id: &String| items.iter().any(|item| item.id == *id);
     for _ in 0..items.len() {
@@ -346,7 +346,7 @@ fn in_circle(items: &[Item]) -> Option<usize> {
 }
 
 /// The order in which items are tried: impact per effort, then the easier one, then as listed.
-pub fn order(items: &[Item]) -> Vec<usize> {
+pub fn order(items: &[AgendaItem]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by(|a, b| {
         let (a, b) = (&items[*a], &items[*b]);
@@ -357,68 +357,80 @@ pub fn order(items: &[Item]) -> Vec<usize> {
 }
 
 /// The state of each item.
-pub fn assess(items: &[Item], tries: u32, past: &[Past<'_>], now: Now<'_>) -> Vec<Fate> {
-    let mut fates: Vec<Fate> = items
+pub fn assess(
+    items: &[AgendaItem],
+    tries: u32,
+    past: &[SettledItem<'_>],
+    now: AgendaFacts<'_>,
+) -> Vec<ItemOutcome> {
+    let mut fates: Vec<ItemOutcome> = items
         .iter()
         .map(|item| of_rounds(item, tries, past, now))
         .collect();
     // An item that needs one that was not kept is skipped, and so is every item that needs it.
     for _ in 0..items.len() {
         let out: Vec<(usize, String)> = (0..items.len())
-            .filter(|number| fates[*number] == Fate::Open)
+            .filter(|number| fates[*number] == ItemOutcome::Open)
             .filter_map(|number| Some((number, missing(&items[number], items, &fates)?)))
             .collect();
         if out.is_empty() {
             break;
         }
         for (number, why) in out {
-            fates[number] = Fate::Skipped { why };
+            fates[number] = ItemOutcome::Skipped { why };
         }
     }
     fates
 }
 
 /// The item that is due.
-pub fn due(items: &[Item], fates: &[Fate]) -> Option<usize> {
+pub fn due(items: &[AgendaItem], fates: &[ItemOutcome]) -> Option<usize> {
     let kept = |id: &String| match items.iter().position(|item| item.id == *id) {
-        Some(number) => matches!(fates.get(number), Some(Fate::Kept { .. })),
+        Some(number) => matches!(fates.get(number), Some(ItemOutcome::Kept { .. })),
         None => true,
     };
     let ready = |number: &usize| {
-        fates.get(*number) == Some(&Fate::Open) && items[*number].needs.iter().all(kept)
+        fates.get(*number) == Some(&ItemOutcome::Open) && items[*number].needs.iter().all(kept)
     };
     order(items).into_iter().find(ready)
 }
 
 /// The state of an item from its rounds and its own prerequisites.
-fn of_rounds(item: &Item, tries: u32, past: &[Past<'_>], now: Now<'_>) -> Fate {
-    let own: Vec<&Past<'_>> = past.iter().filter(|past| past.task == item.id).collect();
+fn of_rounds(
+    item: &AgendaItem,
+    tries: u32,
+    past: &[SettledItem<'_>],
+    now: AgendaFacts<'_>,
+) -> ItemOutcome {
+    let own: Vec<&SettledItem<'_>> = past.iter().filter(|past| past.task == item.id).collect();
     if let Some(kept) = own.iter().find(|past| past.kept) {
         let (round, ratio) = (kept.round, kept.ratio);
-        return Fate::Kept { round, ratio };
+        return ItemOutcome::Kept { round, ratio };
     }
     let used = u32::try_from(own.len()).unwrap_or(u32::MAX);
     let gave_up = own.iter().any(|past| past.gave_up);
     let out = unfit(item, past, now);
     if used >= item.tries(tries) || gave_up || (used > 0 && out.is_some()) {
         let rounds = own.iter().map(|past| past.round).collect();
-        return Fate::Dropped { rounds };
+        return ItemOutcome::Dropped { rounds };
     }
     if let Some(why) = out {
-        return Fate::Skipped { why };
+        return ItemOutcome::Skipped { why };
     }
     match condition(item, now) {
         // An item that was started is not abandoned because another change moved a counter.
-        Condition::Fails(why) if used == 0 => Fate::Skipped { why },
-        Condition::Fails(_) | Condition::Holds | Condition::Unknown(_) => Fate::Open,
+        ItemCondition::Fails(why) if used == 0 => ItemOutcome::Skipped { why },
+        ItemCondition::Fails(_) | ItemCondition::Holds | ItemCondition::Unknown(_) => {
+            ItemOutcome::Open
+        }
     }
 }
 
 /// Why an entry can no longer be applied.
-fn unfit(item: &Item, past: &[Past<'_>], now: Now<'_>) -> Option<String> {
+fn unfit(item: &AgendaItem, past: &[SettledItem<'_>], now: AgendaFacts<'_>) -> Option<String> {
     let entry = item.entry()?;
     let known = now.known.iter().find(|known| known.id == entry)?;
-    if matches!(known.status, Status::Refuted | Status::Superseded) {
+    if matches!(known.status, EntryStatus::Refuted | EntryStatus::Superseded) {
         let status = known.status.name();
         return Some(format!(
             "the entry {entry} is {status} here: {}",
@@ -435,19 +447,19 @@ fn unfit(item: &Item, past: &[Past<'_>], now: Now<'_>) -> Option<String> {
 }
 
 /// The required item that was not kept and never will be.
-fn missing(item: &Item, items: &[Item], fates: &[Fate]) -> Option<String> {
+fn missing(item: &AgendaItem, items: &[AgendaItem], fates: &[ItemOutcome]) -> Option<String> {
     item.needs.iter().find_map(|id| {
         let number = items.iter().position(|item| item.id == *id)?;
         match fates.get(number)? {
-            Fate::Dropped { .. } => Some(format!("it needs {id}, which was dropped")),
-            Fate::Skipped { .. } => Some(format!("it needs {id}, which was skipped")),
-            Fate::Kept { .. } | Fate::Open => None,
+            ItemOutcome::Dropped { .. } => Some(format!("it needs {id}, which was dropped")),
+            ItemOutcome::Skipped { .. } => Some(format!("it needs {id}, which was skipped")),
+            ItemOutcome::Kept { .. } | ItemOutcome::Open => None,
         }
     })
 }
 
 /// Whether the conditions of an item and the triggers of its entry hold, as far as is known.
-pub fn condition(item: &Item, now: Now<'_>) -> Condition {
+pub fn condition(item: &AgendaItem, now: AgendaFacts<'_>) -> ItemCondition {
     let mut unknown = Vec::new();
     for when in &item.when {
         let Ok(predicate) = Predicate::parse(when) else {
@@ -455,43 +467,43 @@ pub fn condition(item: &Item, now: Now<'_>) -> Condition {
             continue;
         };
         match predicate.truth(now.values) {
-            Truth::Holds => {}
-            Truth::Fails => {
+            PredicateValue::Holds => {}
+            PredicateValue::Fails => {
                 let quote = predicate.quote(now.values);
-                return Condition::Fails(format!("`{when}` does not hold ({quote})"));
+                return ItemCondition::Fails(format!("`{when}` does not hold ({quote})"));
             }
-            Truth::Unknown => unknown.push(when.clone()),
+            PredicateValue::Unknown => unknown.push(when.clone()),
         }
     }
     let known = item
         .entry()
         .and_then(|entry| now.known.iter().find(|known| known.id == entry));
     match known.map(|known| of_triggers(known, now.values)) {
-        Some(Condition::Fails(why)) => return Condition::Fails(why),
-        Some(Condition::Unknown(what)) => unknown.push(what),
-        Some(Condition::Holds) | None => {}
+        Some(ItemCondition::Fails(why)) => return ItemCondition::Fails(why),
+        Some(ItemCondition::Unknown(what)) => unknown.push(what),
+        Some(ItemCondition::Holds) | None => {}
     }
     match unknown.is_empty() {
-        true => Condition::Holds,
-        false => Condition::Unknown(format!("`{}`", unknown.join("`, `"))),
+        true => ItemCondition::Holds,
+        false => ItemCondition::Unknown(format!("`{}`", unknown.join("`, `"))),
     }
 }
 
 /// One trigger that fires is enough; an entry does not apply only if all of them fail.
-fn of_triggers(known: &Known, values: &Values) -> Condition {
+fn of_triggers(known: &KnownEntry, values: &CounterValues) -> ItemCondition {
     let triggers = known.triggers.iter();
     let triggers: Vec<Predicate> = triggers.filter_map(|t| Predicate::parse(t).ok()).collect();
-    let truths: Vec<Truth> = triggers.iter().map(|t| t.truth(values)).collect();
-    if triggers.is_empty() || truths.contains(&Truth::Holds) {
-        return Condition::Holds;
+    let truths: Vec<PredicateValue> = triggers.iter().map(|t| t.truth(values)).collect();
+    if triggers.is_empty() || truths.contains(&PredicateValue::Holds) {
+        return ItemCondition::Holds;
     }
     let texts: Vec<&str> = triggers.iter().map(Predicate::text).collect();
     let all = texts.join("` or `");
-    if truths.contains(&Truth::Unknown) {
-        return Condition::Unknown(all);
+    if truths.contains(&PredicateValue::Unknown) {
+        return ItemCondition::Unknown(all);
     }
     let quotes: Vec<String> = triggers.iter().map(|t| t.quote(values)).collect();
     let quotes = quotes.join(", ");
     let id = &known.id;
-    Condition::Fails(format!("the entry {id} asks for `{all}` ({quotes})"))
+    ItemCondition::Fails(format!("the entry {id} asks for `{all}` ({quotes})"))
 }

@@ -22,7 +22,7 @@ const SCALE_MAX: f64 = 2.0;
 
 /// One gain and where it comes from.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Gain {
+pub struct AttributedGain {
     /// Its name, such as `round 3: tiling`.
     pub source: String,
     /// The buckets found in it.
@@ -33,7 +33,7 @@ pub struct Gain {
     pub kept: bool,
 }
 
-impl Gain {
+impl AttributedGain {
     fn ln(&self) -> f64 {
         self.ratio.map_or(0.0, ln)
     }
@@ -106,14 +106,18 @@ pub struct Attribution {
 /// Breaks down a gain. `weight_share` is the time to prepare the weights over the time of a step,
 /// 0 to 1; without it no part of a W1 gain counts. `benchmark` is the measured speedup of the
 /// result over the original; without it the product of the kept gains is used.
-pub fn attribute(gains: &[Gain], benchmark: Option<f64>, weight_share: Option<f64>) -> Attribution {
+pub fn attribute(
+    gains: &[AttributedGain],
+    benchmark: Option<f64>,
+    weight_share: Option<f64>,
+) -> Attribution {
     let kept = |wanted: Transfer| -> f64 {
         let those = gains.iter().filter(|g| g.kept && g.transfer() == wanted);
-        those.map(Gain::ln).sum()
+        those.map(AttributedGain::ln).sum()
     };
     let share = weight_share.filter(|share| share.is_finite());
     let cap = share.unwrap_or(0.0).clamp(0.0, 1.0).ln_1p();
-    let claimed = Parts {
+    let claimed = GainParts {
         s: kept(Transfer::AsReal),
         w: kept(Transfer::WithAsterisk),
         overfit: kept(Transfer::Overfit),
@@ -149,13 +153,13 @@ pub fn attribute(gains: &[Gain], benchmark: Option<f64>, weight_share: Option<f6
 
 /// The kept gains by how they count, as logarithms.
 #[derive(Clone, Copy, Debug)]
-struct Parts {
+struct GainParts {
     s: f64,
     w: f64,
     overfit: f64,
 }
 
-impl Parts {
+impl GainParts {
     fn sum(self) -> f64 {
         self.s + self.w + self.overfit
     }
@@ -177,7 +181,7 @@ impl Parts {
     }
 }
 
-fn row(gain: &Gain, w_claimed: f64, cap: f64) -> AttributionRow {
+fn row(gain: &AttributedGain, w_claimed: f64, cap: f64) -> AttributionRow {
     // Each W1 gain is scaled by the same factor, so that the rows add up to the whole.
     let w_scale = if w_claimed > cap {
         cap / w_claimed
@@ -220,7 +224,7 @@ pub fn attribute_rounds(campaign: &Campaign, benchmark: Option<f64>) -> Attribut
             }
         ) && classified.transfer() == Transfer::Overfit;
         let kept = round.verdict.keeps();
-        (kept || dropped_cache).then(|| Gain {
+        (kept || dropped_cache).then(|| AttributedGain {
             source: format!("round {}: {}", round.number, round.title()),
             buckets: classified.buckets,
             ratio: round.ratio(),

@@ -4,7 +4,7 @@
 //! clock times it, the build tools, the device, and the harness. What changes from minute to
 //! minute, such as the load, is not part of a basis; the duel takes care of that.
 
-use crate::charter::{Better, Metric, Output};
+use crate::charter::{Better, Metric, OutputRule};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub struct Basis {
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct BasisDifference {
     /// What it is, in words.
     pub what: String,
     /// The first value.
@@ -36,18 +36,18 @@ pub struct Difference {
 
 /// All differences; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mismatch {
+pub struct BasisMismatch {
     /// In the order of a basis.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<BasisDifference>,
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for BasisDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}, now {}", self.what, self.first, self.second)
     }
 }
 
-impl fmt::Display for Mismatch {
+impl fmt::Display for BasisMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts: Vec<String> = self.differences.iter().map(ToString::to_string).collect();
         f.write_str(&parts.join("; "))
@@ -55,7 +55,7 @@ impl fmt::Display for Mismatch {
 }
 
 /// What takes the time of a metric.
-pub fn engine_of(metric: &Metric, output: &Output) -> String {
+pub fn engine_of(metric: &Metric, output: &OutputRule) -> String {
     let is_own = metric.own_clock().is_some() && metric.seconds_per_unit().is_some();
     if is_own {
         metric.name.clone()
@@ -68,11 +68,11 @@ pub fn engine_of(metric: &Metric, output: &Output) -> String {
 ///
 /// A value that only the second basis has, such as the version of a tool that was not recorded
 /// before, is not a difference; one that only the first has is.
-pub fn comparable(first: &Basis, second: &Basis) -> Result<(), Mismatch> {
+pub fn comparable(first: &Basis, second: &Basis) -> Result<(), BasisMismatch> {
     let mut differences = Vec::new();
     let mut compare = |what: &str, first: &str, second: &str| {
         if first != second {
-            differences.push(Difference {
+            differences.push(BasisDifference {
                 what: what.to_owned(),
                 first: said(first),
                 second: said(second),
@@ -99,7 +99,7 @@ pub fn comparable(first: &Basis, second: &Basis) -> Result<(), Mismatch> {
     if differences.is_empty() {
         Ok(())
     } else {
-        Err(Mismatch { differences })
+        Err(BasisMismatch { differences })
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_engine_is_the_clock_or_the_format() {
-        let output = Output {
+        let output = OutputRule {
             format: "csv".into(),
             from_file: false,
             case_column: None,

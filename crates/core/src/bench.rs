@@ -7,11 +7,11 @@
 use crate::charter::Metric;
 use crate::comparison::Clock;
 use crate::comparison::Estimate;
-use crate::duel::{BadBlock, DISAGREEMENT_RATIO, DuelRule, check_block};
+use crate::duel::{BlockError, DISAGREEMENT_RATIO, DuelRule, check_block};
 use crate::measurement::Block;
 use crate::policy::{SmallGain, WarmUpRule};
 use crate::sampling::is_busy_thread;
-use karve_numerics::stats::{self, Evidence};
+use karve_numerics::stats::{self, SignEvidence};
 use serde::{Deserialize, Serialize};
 
 /// Fewest blocks for a finding.
@@ -33,17 +33,17 @@ pub struct BenchRule {
     /// The slowdown that is watched for, as a positive log.
     pub limit_ln: Option<f64>,
     /// Whether each case needs a finding of its own before the bench ends.
-    pub until: Until,
+    pub until: BenchGoal,
     /// The clock that is read alongside the metric, if any.
     pub second: Option<Clock>,
     /// When that clock counts.
-    pub admits: Admits,
+    pub admits: SecondClockRule,
 }
 
 /// When the second clock counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Admits {
+pub enum SecondClockRule {
     /// Always.
     Always,
     /// As soon as both sides have shown that they run in one thread and do not wait. On a busy
@@ -55,7 +55,7 @@ pub enum Admits {
 /// When a bench has found enough.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Until {
+pub enum BenchGoal {
     /// When there is a finding overall.
     #[default]
     Overall,
@@ -72,9 +72,9 @@ impl Default for BenchRule {
             beta: 0.05,
             blocks_max: 400,
             limit_ln: None,
-            until: Until::Overall,
+            until: BenchGoal::Overall,
             second: None,
-            admits: Admits::BusyThreads,
+            admits: SecondClockRule::BusyThreads,
         }
     }
 }
@@ -120,30 +120,30 @@ impl BenchRule {
 
 /// Log speedups of B over A, and the evidence that their signs give.
 #[derive(Clone, Debug, Default)]
-pub struct Signs {
+pub struct SpeedupSigns {
     /// One per block.
     pub ln_speedups: Vec<f64>,
     /// For a speedup above θ0.
-    pub faster: Evidence,
+    pub faster: SignEvidence,
     /// For a slowdown above θ0.
-    pub slower: Evidence,
+    pub slower: SignEvidence,
     /// For a speedup below δ.
-    pub not_faster: Evidence,
+    pub not_faster: SignEvidence,
     /// For a slowdown below δ.
-    pub not_slower: Evidence,
+    pub not_slower: SignEvidence,
     /// For any speedup.
-    pub above: Evidence,
+    pub above: SignEvidence,
     /// For any slowdown.
-    pub below: Evidence,
+    pub below: SignEvidence,
     /// For a slowdown above the watched limit.
-    pub beyond: Evidence,
+    pub beyond: SignEvidence,
     /// For one below it.
-    pub within: Evidence,
+    pub within: SignEvidence,
     /// The highest evidence after each block: faster, slower, the same.
     pub path: Vec<[f64; 3]>,
 }
 
-impl Signs {
+impl SpeedupSigns {
     fn see(&mut self, ln_speedup: f64, rule: &BenchRule) {
         self.ln_speedups.push(ln_speedup);
         self.faster.see(ln_speedup > rule.null_ln);
@@ -177,7 +177,7 @@ pub struct CaseSigns {
     /// Index of the case.
     pub case: usize,
     /// Its log speedups.
-    pub signs: Signs,
+    pub signs: SpeedupSigns,
     /// Readings of A and B, in the clock's unit.
     pub values: Vec<(f64, f64)>,
 }
@@ -188,7 +188,7 @@ pub struct ClockSigns {
     /// The clock.
     pub clock: Clock,
     /// The geometric mean over the cases.
-    pub overall: Signs,
+    pub overall: SpeedupSigns,
     /// Case by case, in the order of the blocks.
     pub cases: Vec<CaseSigns>,
 }
@@ -202,9 +202,9 @@ pub struct Bench {
     /// What each clock shows: the metric first, then the second one where it counts.
     pub clocks: Vec<ClockSigns>,
     /// Evidence that the metric shows more than the second clock does, by over 5%.
-    pub ahead: Evidence,
+    pub ahead: SignEvidence,
     /// Evidence that it shows less, by over 5%.
-    pub behind: Evidence,
+    pub behind: SignEvidence,
     /// The highest share of CPU time in wall time that A and B showed.
     highest_shares: [f64; 2],
 }
@@ -214,21 +214,21 @@ impl Bench {
     pub fn new(metric: &Metric, cases: &[usize], rule: BenchRule) -> Self {
         let case = |case: &usize| CaseSigns {
             case: *case,
-            signs: Signs::default(),
+            signs: SpeedupSigns::default(),
             values: Vec::new(),
         };
         let clocks = std::iter::once(Clock::Metric).chain(rule.second);
         let clocks = clocks.map(|clock| ClockSigns {
             clock,
-            overall: Signs::default(),
+            overall: SpeedupSigns::default(),
             cases: cases.iter().map(case).collect(),
         });
         Self {
             clocks: clocks.collect(),
             rule,
             metric: metric.clone(),
-            ahead: Evidence::default(),
-            behind: Evidence::default(),
+            ahead: SignEvidence::default(),
+            behind: SignEvidence::default(),
             highest_shares: [f64::NAN; 2],
         }
     }
@@ -242,8 +242,8 @@ impl Bench {
     /// The clocks that count: the metric, and the second one where it is admitted.
     pub fn counted(&self) -> &[ClockSigns] {
         let admitted = match self.rule.admits {
-            Admits::Always => true,
-            Admits::BusyThreads => self.highest_shares.iter().all(|s| is_busy_thread(*s)),
+            SecondClockRule::Always => true,
+            SecondClockRule::BusyThreads => self.highest_shares.iter().all(|s| is_busy_thread(*s)),
         };
         if admitted {
             &self.clocks
@@ -264,7 +264,7 @@ impl Bench {
     }
 
     /// Takes in one block; a discarded one is checked and left out.
-    pub fn take(&mut self, block: &Block) -> Result<(), BadBlock> {
+    pub fn take(&mut self, block: &Block) -> Result<(), BlockError> {
         let cases: Vec<usize> = self.main().cases.iter().map(|case| case.case).collect();
         check_block(&cases, block)?;
         for pair in &block.pairs {

@@ -25,62 +25,62 @@ mod tasks;
 mod tests;
 
 pub use crate::knowledge::Lesson;
-use crate::spending::Usage;
+use crate::spending::AgentUsage;
 pub use choosing::ChooseStep;
-pub use controls::{CONTROL_SLOWDOWN, Control, ControlKind, ControlResult, Detectable};
+pub use controls::{CONTROL_SLOWDOWN, Control, ControlKind, ControlResult, DetectableEffect};
 pub use event::{
-    Baseline, DuelName, Event, Halved, ImplementStep, LOG_VERSION, MeasureStep, PlantedFault,
+    Baseline, DuelName, Event, HalvedCase, ImplementStep, LOG_VERSION, MeasureStep, PlantedBug,
     Preparation, Provenance, Record, Repeats, Step, Tip,
 };
 pub use gating::TuneStep;
 pub use record::OutOfOrder;
-pub use refusal::Refusal;
-pub use reviewing::{ReviewStep, Unread, last_usage};
-pub use round::{LayoutTrial, Layouts, Measuring, RoundState, RoundSummary, Stage};
+pub use refusal::ProposalRefusal;
+pub use reviewing::{ReviewStep, UnreadableReview, last_usage};
+pub use round::{LayoutResults, LayoutTrial, RoundPhase, RoundState, RoundSummary, RunningDuel};
 pub use signals::signals_of;
 pub use stop_reason::StopReason;
-pub use tasks::Task;
+pub use tasks::AgendaTask;
 
-use crate::agenda::Item;
+use crate::agenda::AgendaItem;
 use crate::charter::Charter;
 use crate::comparison::Clock;
 use crate::comparison::Comparison;
 use crate::duel::Duel;
-use crate::hypothesis::{Candidate, Gist};
-use crate::knowledge::Known;
+use crate::hypothesis::{Candidate, HypothesisDigest};
+use crate::knowledge::KnownEntry;
 use crate::lineage::Lineage;
-use crate::measurement::{Discarded, Gate, Pair, Sample};
+use crate::measurement::{DiscardReason, Gate, Pair, Sample};
 use crate::policy::{FullWhen, ProfileWhen, StreakAction};
 use crate::profile::{Profile, ProfileDepth};
 use crate::sampling;
 use crate::spending::Spending;
-use controls::Controlling;
+use controls::RunningControl;
 use karve_numerics::case::{Case, CaseSet};
-use round::OpenDuel;
+use round::UndecidedDuel;
 use std::collections::BTreeMap;
 use strategy::Brief;
 
 /// A campaign as its events made it.
 #[derive(Clone, Debug, Default)]
 pub struct Campaign {
-    phase: Phase,
-    facts: Facts,
+    phase: CampaignPhase,
+    facts: CampaignFacts,
     rounds: Vec<RoundSummary>,
     /// The gist of each settled round's hypothesis, in the order of `rounds`.
-    gists: Vec<Option<Gist>>,
+    gists: Vec<Option<HypothesisDigest>>,
     lineage: Lineage,
     final_comparison: Option<Comparison>,
     controls: Vec<ControlResult>,
     /// Settled rounds when the measurement was last checked.
     controlled_at: Option<u32>,
     /// Undecided duels, by parent and tree: they are continued, never restarted.
-    open_duels: BTreeMap<(String, String), OpenDuel>,
+    open_duels: BTreeMap<(String, String), UndecidedDuel>,
     n_events: u64,
     spent_ms: u64,
     waited_ms: u64,
     /// Time that tuning took.
     tuned_ms: u64,
-    cost: Usage,
+    cost: AgentUsage,
     /// The agents that proposed or implemented, in order of first appearance.
     agents: Vec<String>,
     spending: Spending,
@@ -93,30 +93,30 @@ pub struct Campaign {
 
 /// What is known from the first steps on. Each is set once, by its event, before a round starts.
 #[derive(Clone, Debug, Default)]
-struct Facts {
+struct CampaignFacts {
     charter: Option<Box<Charter>>,
     preparation: Option<Preparation>,
-    engagement: Vec<PlantedFault>,
+    engagement: Vec<PlantedBug>,
     tips: Vec<Tip>,
-    known: Vec<Known>,
+    known: Vec<KnownEntry>,
     baseline: Option<Baseline>,
     quick: Vec<usize>,
     profile: Option<Profile>,
     first_profile: Option<Profile>,
     /// The items of the agenda.
-    items: Option<Vec<Item>>,
+    items: Option<Vec<AgendaItem>>,
 }
 
 /// Where a campaign stands.
 #[derive(Clone, Debug, Default)]
-enum Phase {
+enum CampaignPhase {
     #[default]
     Undefined,
     Defined,
     Prepared,
     Engaged,
     TipsKnown,
-    Controlling(Box<Controlling>),
+    Controlling(Box<RunningControl>),
     Round(Box<RoundState>),
     Confirming {
         reason: StopReason,
@@ -140,45 +140,45 @@ impl Campaign {
     /// same answer.
     pub fn next_step(&self) -> Option<Step> {
         Some(match &self.phase {
-            Phase::Undefined => Step::DefineTarget,
-            Phase::Defined => Step::Prepare,
-            Phase::Prepared => Step::ProveEngagement,
-            Phase::Engaged => Step::ReadTips,
-            Phase::TipsKnown => Step::MeasureBaseline,
-            Phase::Controlling(control) => control.step(self.incumbent()),
-            Phase::Round(round) => self.round_step(round),
-            Phase::Confirming { duel, blocks, .. } => Step::Measure(MeasureStep {
+            CampaignPhase::Undefined => Step::DefineTarget,
+            CampaignPhase::Defined => Step::Prepare,
+            CampaignPhase::Prepared => Step::ProveEngagement,
+            CampaignPhase::Engaged => Step::ReadTips,
+            CampaignPhase::TipsKnown => Step::MeasureBaseline,
+            CampaignPhase::Controlling(control) => control.step(self.incumbent()),
+            CampaignPhase::Round(round) => self.round_step(round),
+            CampaignPhase::Confirming { duel, blocks, .. } => Step::Measure(MeasureStep {
                 duel: DuelName::Final,
                 parent: self.base_commit().to_owned(),
                 candidate: self.incumbent().to_owned(),
                 cases: duel.cases(),
                 block: *blocks,
             }),
-            Phase::LookingBack(_) => Step::ProfileFinal {
+            CampaignPhase::LookingBack(_) => Step::ProfileFinal {
                 commit: self.incumbent().to_owned(),
                 depth: ProfileDepth::Light,
             },
-            Phase::Closing(reason) => Step::Finish {
+            CampaignPhase::Closing(reason) => Step::Finish {
                 reason: reason.clone(),
             },
-            Phase::Finished(_) => return None,
+            CampaignPhase::Finished(_) => return None,
         })
     }
 
     fn round_step(&self, state: &RoundState) -> Step {
         let round = state.number;
         match &state.stage {
-            Stage::Profiling => Step::Profile {
+            RoundPhase::Profiling => Step::Profile {
                 round,
                 commit: self.incumbent().to_owned(),
                 depth: self.profile_depth(),
             },
-            Stage::Proposing { try_no, errors } => Step::Propose {
+            RoundPhase::Proposing { try_no, errors } => Step::Propose {
                 round,
                 try_no: *try_no,
                 brief: Box::new(self.brief(errors)),
             },
-            Stage::Implementing {
+            RoundPhase::Implementing {
                 hypothesis,
                 retry,
                 variant,
@@ -195,14 +195,14 @@ impl Campaign {
                 mend: mend.as_ref().map(|failed| self.shown_failure(failed)),
                 brief: Box::new(self.brief(&[])),
             }),
-            Stage::Choosing { .. } => Step::Choose(self.choose_step(state)),
-            Stage::Reviewing {
+            RoundPhase::Choosing { .. } => Step::Choose(self.choose_step(state)),
+            RoundPhase::Reviewing {
                 hypothesis,
                 retry,
                 candidate,
                 ..
             } => self.review_step(round, *retry, (hypothesis, candidate)),
-            Stage::Gating {
+            RoundPhase::Gating {
                 retry,
                 candidate,
                 set,
@@ -213,25 +213,25 @@ impl Campaign {
                 candidate: candidate.clone(),
                 set: *set,
             },
-            Stage::Tuning {
+            RoundPhase::Tuning {
                 hypothesis,
                 candidate,
                 rung,
                 ..
             } => Step::Tune(self.tune_step(state, (hypothesis, candidate), *rung)),
-            Stage::Measuring(measuring) => Step::Measure(MeasureStep {
+            RoundPhase::Measuring(measuring) => Step::Measure(MeasureStep {
                 duel: measuring.name(round),
                 parent: self.incumbent().to_owned(),
                 candidate: measuring.candidate.commit.clone(),
                 cases: measuring.duel.cases(),
                 block: measuring.blocks,
             }),
-            Stage::Settling { verdict } => Step::Settle {
+            RoundPhase::Settling { verdict } => Step::Settle {
                 round,
                 verdict: verdict.clone(),
                 candidate: state.candidate.clone(),
             },
-            Stage::Learning { .. } => Step::Learn { round },
+            RoundPhase::Learning { .. } => Step::Learn { round },
         }
     }
 
@@ -255,7 +255,7 @@ impl Campaign {
     }
 
     /// The bugs that were planted before the baseline.
-    pub fn engagement(&self) -> &[PlantedFault] {
+    pub fn engagement(&self) -> &[PlantedBug] {
         &self.facts.engagement
     }
 
@@ -265,7 +265,7 @@ impl Campaign {
     }
 
     /// The entries of the library that apply to the target.
-    pub fn known(&self) -> &[Known] {
+    pub fn known(&self) -> &[KnownEntry] {
         &self.facts.known
     }
 
@@ -297,40 +297,40 @@ impl Campaign {
     /// The round under way.
     pub fn current_round(&self) -> Option<&RoundState> {
         match &self.phase {
-            Phase::Round(round) => Some(round),
-            Phase::Undefined
-            | Phase::Defined
-            | Phase::Prepared
-            | Phase::Engaged
-            | Phase::TipsKnown
-            | Phase::Controlling(_)
-            | Phase::Confirming { .. }
-            | Phase::LookingBack(_)
-            | Phase::Closing(_)
-            | Phase::Finished(_) => None,
+            CampaignPhase::Round(round) => Some(round),
+            CampaignPhase::Undefined
+            | CampaignPhase::Defined
+            | CampaignPhase::Prepared
+            | CampaignPhase::Engaged
+            | CampaignPhase::TipsKnown
+            | CampaignPhase::Controlling(_)
+            | CampaignPhase::Confirming { .. }
+            | CampaignPhase::LookingBack(_)
+            | CampaignPhase::Closing(_)
+            | CampaignPhase::Finished(_) => None,
         }
     }
 
     /// Why the campaign ended, or is about to.
     pub fn stop_reason(&self) -> Option<&StopReason> {
         match &self.phase {
-            Phase::Finished(reason)
-            | Phase::Closing(reason)
-            | Phase::LookingBack(reason)
-            | Phase::Confirming { reason, .. } => Some(reason),
-            Phase::Undefined
-            | Phase::Defined
-            | Phase::Prepared
-            | Phase::Engaged
-            | Phase::TipsKnown
-            | Phase::Controlling(_)
-            | Phase::Round(_) => None,
+            CampaignPhase::Finished(reason)
+            | CampaignPhase::Closing(reason)
+            | CampaignPhase::LookingBack(reason)
+            | CampaignPhase::Confirming { reason, .. } => Some(reason),
+            CampaignPhase::Undefined
+            | CampaignPhase::Defined
+            | CampaignPhase::Prepared
+            | CampaignPhase::Engaged
+            | CampaignPhase::TipsKnown
+            | CampaignPhase::Controlling(_)
+            | CampaignPhase::Round(_) => None,
         }
     }
 
     /// Whether the campaign is finished.
     pub fn is_finished(&self) -> bool {
-        matches!(self.phase, Phase::Finished(_))
+        matches!(self.phase, CampaignPhase::Finished(_))
     }
 
     /// Original against final, once it was measured at the end.
@@ -344,7 +344,7 @@ impl Campaign {
     }
 
     /// What the agent has used so far.
-    pub fn cost(&self) -> Usage {
+    pub fn cost(&self) -> AgentUsage {
         self.cost
     }
 
@@ -424,12 +424,12 @@ impl Campaign {
     }
 
     /// Why the next block, with these pairs, does not count; `None` if it does.
-    pub fn discards(&self, pairs: &[Pair]) -> Option<Discarded> {
+    pub fn discards(&self, pairs: &[Pair]) -> Option<DiscardReason> {
         match &self.phase {
-            Phase::Controlling(control) => control.discards(pairs),
-            Phase::Confirming { duel, .. } => duel.discards(pairs),
-            Phase::Round(round) => match &round.stage {
-                Stage::Measuring(measuring) => measuring.duel.discards(pairs),
+            CampaignPhase::Controlling(control) => control.discards(pairs),
+            CampaignPhase::Confirming { duel, .. } => duel.discards(pairs),
+            CampaignPhase::Round(round) => match &round.stage {
+                RoundPhase::Measuring(measuring) => measuring.duel.discards(pairs),
                 _ => None,
             },
             _ => None,

@@ -30,7 +30,7 @@ pub struct Charter {
     /// What is optimized.
     pub target: Target,
     /// Where the work happens.
-    pub mode: Mode,
+    pub mode: WorkMode,
     /// Globs of the files a candidate may change; all others are read-only.
     pub granted: Vec<String>,
     /// The project's commands.
@@ -39,7 +39,7 @@ pub struct Charter {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<Box<Contract>>,
     /// How the benchmark's output is read.
-    pub output: Output,
+    pub output: OutputRule,
     /// What is measured.
     pub metric: Metric,
     /// What the kernel is judged on; hidden cases are never shown to an agent.
@@ -99,7 +99,7 @@ pub struct Target {
 /// Where the work happens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Mode {
+pub enum WorkMode {
     /// In worktrees of the repository itself.
     Repo,
     /// In a minimal stack extracted from it; only the integration gate counts.
@@ -139,7 +139,7 @@ pub struct Commands {
 
 /// How the benchmark's output is read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Output {
+pub struct OutputRule {
     /// The format's name in `karve.toml`.
     pub format: String,
     /// Whether the result is in the file that `{out}` names, or on standard output.
@@ -339,7 +339,7 @@ impl Charter {
             let writes = book.role.iter_mut().flat_map(|role| &mut role.writes);
             writes.for_each(place);
         }
-        if let Mode::Workspace { files, .. } = &mut self.mode {
+        if let WorkMode::Workspace { files, .. } = &mut self.mode {
             files.iter_mut().for_each(place);
         }
         workdir.clone_into(&mut self.workdir);

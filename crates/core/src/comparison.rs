@@ -49,7 +49,7 @@ pub struct CaseComparison {
     /// The speedup.
     pub estimate: Estimate,
     /// Better, worse, or indistinguishable.
-    pub change: Change,
+    pub change: SpeedChange,
     /// How much.
     pub magnitude: Magnitude,
     /// Median reading of the parent, in the metric's unit.
@@ -73,7 +73,7 @@ pub struct Estimate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
-pub enum Change {
+pub enum SpeedChange {
     Improved,
     Regressed,
     NotToldApart,
@@ -113,11 +113,11 @@ impl Estimate {
         }
     }
 
-    pub(crate) fn change(&self) -> Change {
+    pub(crate) fn change(&self) -> SpeedChange {
         match (self.low, self.high) {
-            (Some(low), _) if low > 1.0 => Change::Improved,
-            (_, Some(high)) if high < 1.0 => Change::Regressed,
-            _ => Change::NotToldApart,
+            (Some(low), _) if low > 1.0 => SpeedChange::Improved,
+            (_, Some(high)) if high < 1.0 => SpeedChange::Regressed,
+            _ => SpeedChange::NotToldApart,
         }
     }
 

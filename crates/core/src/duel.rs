@@ -6,10 +6,10 @@
 use crate::charter::{Charter, ClockRule, Metric};
 use crate::comparison::Clock;
 use crate::comparison::{CaseComparison, Comparison, Estimate, SecondClock};
-use crate::measurement::{Block, Discarded, Pair};
+use crate::measurement::{Block, DiscardReason, Pair};
 use crate::policy::{SmallGain, WarmUpRule};
 use crate::sampling::WarmUp;
-use karve_numerics::stats::{self, Evidence};
+use karve_numerics::stats::{self, SignEvidence};
 
 /// Clocks that differ by more than this ratio do not see the same work.
 pub const DISAGREEMENT_RATIO: f64 = 1.05;
@@ -95,14 +95,14 @@ pub struct CaseTrack {
     /// Readings of the parent and the candidate, in the clock's unit.
     pub values: Vec<(f64, f64)>,
     /// Evidence that it did not lose more than allowed.
-    pub safe: Evidence,
+    pub safe: SignEvidence,
     /// Evidence that it did.
-    pub regressed: Evidence,
+    pub regressed: SignEvidence,
 }
 
 /// What one clock shows, per case and overall.
 #[derive(Clone, Debug)]
-pub struct Track {
+pub struct ClockTrack {
     /// The clock.
     pub clock: Clock,
     /// One entry per case, in the order of the blocks.
@@ -110,11 +110,11 @@ pub struct Track {
     /// Log of the geometric-mean speedup, one per block.
     pub ln_speedups: Vec<f64>,
     /// Evidence for a speedup above θ0.
-    pub faster: Evidence,
+    pub faster: SignEvidence,
     /// Evidence for a speedup below δ.
-    pub not_faster: Evidence,
+    pub not_faster: SignEvidence,
     /// Evidence for a speedup below 1.
-    pub slower: Evidence,
+    pub slower: SignEvidence,
 }
 
 /// Parent and candidate, interleaved, and the evidence so far.
@@ -124,19 +124,19 @@ pub struct Duel {
     pub rule: DuelRule,
     metric: Metric,
     /// What each clock shows: the metric first, then the second one where it counts.
-    pub tracks: Vec<Track>,
+    pub tracks: Vec<ClockTrack>,
     /// Evidence that the metric shows more than the second clock does, by over 5%.
-    pub ahead: Evidence,
+    pub ahead: SignEvidence,
     /// Evidence that it shows less, by over 5%.
-    pub behind: Evidence,
+    pub behind: SignEvidence,
     /// Evidence that the whole command became slower by over 5%, where the metric is reported.
-    pub command_slower: Evidence,
+    pub command_slower: SignEvidence,
     warm_up: WarmUp,
 }
 
 /// Why a block cannot be taken in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadBlock(pub String);
+pub struct BlockError(pub String);
 
 impl Duel {
     /// A duel on `cases` before its first block.
@@ -154,37 +154,37 @@ impl Duel {
             }),
             ln_speedups: Vec::new(),
             values: Vec::new(),
-            safe: Evidence::default(),
-            regressed: Evidence::default(),
+            safe: SignEvidence::default(),
+            regressed: SignEvidence::default(),
         };
         let clocks = std::iter::once(Clock::Metric).chain(rule.second);
-        let tracks = clocks.map(|clock| Track {
+        let tracks = clocks.map(|clock| ClockTrack {
             clock,
             cases: cases.iter().map(track).collect(),
             ln_speedups: Vec::new(),
-            faster: Evidence::default(),
-            not_faster: Evidence::default(),
-            slower: Evidence::default(),
+            faster: SignEvidence::default(),
+            not_faster: SignEvidence::default(),
+            slower: SignEvidence::default(),
         });
         Self {
             tracks: tracks.collect(),
             warm_up: WarmUp::new(rule.warm_up),
             rule,
             metric: charter.metric.clone(),
-            ahead: Evidence::default(),
-            behind: Evidence::default(),
-            command_slower: Evidence::default(),
+            ahead: SignEvidence::default(),
+            behind: SignEvidence::default(),
+            command_slower: SignEvidence::default(),
         }
     }
 
     /// What the metric shows.
-    pub fn main(&self) -> &Track {
+    pub fn main(&self) -> &ClockTrack {
         // There is always one: `new` makes it.
         &self.tracks[0]
     }
 
     /// What the second clock shows, if it counts.
-    pub fn second(&self) -> Option<&Track> {
+    pub fn second(&self) -> Option<&ClockTrack> {
         self.tracks.get(1)
     }
 
@@ -199,18 +199,18 @@ impl Duel {
     }
 
     /// Why the next block, with these pairs, does not count; `None` if it does.
-    pub fn discards(&self, pairs: &[Pair]) -> Option<Discarded> {
+    pub fn discards(&self, pairs: &[Pair]) -> Option<DiscardReason> {
         self.warm_up.discards(pairs)
     }
 
     /// Refuses a block that is discarded, or not, against the warm-up rule: whoever can choose
     /// which blocks count can choose the verdict.
-    pub fn check_discard(&self, block: &Block) -> Result<(), BadBlock> {
+    pub fn check_discard(&self, block: &Block) -> Result<(), BlockError> {
         if block.discarded == self.discards(&block.pairs) {
             return Ok(());
         }
         let why = "exactly the warm-up blocks of a duel must be discarded";
-        Err(BadBlock(why.to_owned()))
+        Err(BlockError(why.to_owned()))
     }
 
     /// The same duel after a break: it warms up again.
@@ -221,7 +221,7 @@ impl Duel {
     }
 
     /// Takes in one block; a discarded one is checked and left out.
-    pub fn take(&mut self, block: &Block) -> Result<(), BadBlock> {
+    pub fn take(&mut self, block: &Block) -> Result<(), BlockError> {
         check_block(&self.cases(), block)?;
         self.warm_up.saw(&block.pairs);
         if block.discarded.is_some() {
@@ -270,7 +270,7 @@ impl Duel {
     }
 
     /// The geometric mean over cases of the tail ratios, by one of the clocks.
-    pub fn tail_ratio(&self, track: &Track) -> f64 {
+    pub fn tail_ratio(&self, track: &ClockTrack) -> f64 {
         let time = |value: f64| match track.clock {
             // For a rate the slow tail is the low one; as times both are the reciprocal.
             Clock::Metric => self.metric.ln_speedup(value, 1.0).exp(),
@@ -283,8 +283,8 @@ impl Duel {
 }
 
 /// Refuses a block that does not have one usable pair per case, in order.
-pub(crate) fn check_block(cases: &[usize], block: &Block) -> Result<(), BadBlock> {
-    let bad = |why: &str| Err(BadBlock(why.to_owned()));
+pub(crate) fn check_block(cases: &[usize], block: &Block) -> Result<(), BlockError> {
+    let bad = |why: &str| Err(BlockError(why.to_owned()));
     if block.pairs.len() != cases.len() {
         return bad("the block does not have one pair for each case");
     }
@@ -300,7 +300,7 @@ pub(crate) fn check_block(cases: &[usize], block: &Block) -> Result<(), BadBlock
     Ok(())
 }
 
-impl Track {
+impl ClockTrack {
     /// Takes in one block and returns its overall log speedup.
     fn take(&mut self, pairs: &[Pair], rule: &DuelRule, metric: &Metric) -> f64 {
         let mut sum = 0.0;

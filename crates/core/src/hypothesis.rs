@@ -121,7 +121,7 @@ pub struct Candidate {
 /// Two sweeps of the same tile share nearly all words; their numbers tell them apart. Claims
 /// that set knobs are the same only if they set the same knobs to the same values.
 pub fn similarity(a: &Hypothesis, b: &Hypothesis) -> f64 {
-    Gist::of(a).similarity(&Gist::of(b))
+    HypothesisDigest::of(a).similarity(&HypothesisDigest::of(b))
 }
 
 /// How alike two titles are, 0 to 1: the share of their words that they have in common, or 0 if the
@@ -146,14 +146,14 @@ pub fn title_similarity(a: &str, b: &str) -> f64 {
 /// What a hypothesis is compared by, computed once: every proposal is compared with every
 /// dropped one.
 #[derive(Clone, Debug)]
-pub(crate) struct Gist {
+pub(crate) struct HypothesisDigest {
     config: BTreeMap<String, String>,
     /// Hashes in order, each once: thousands are compared at every resume.
     words: Vec<u64>,
     numbers: Vec<u64>,
 }
 
-impl Gist {
+impl HypothesisDigest {
     pub(crate) fn of(hypothesis: &Hypothesis) -> Self {
         let (words, numbers) = tokens(hypothesis);
         let mut config = hypothesis.config.clone();

@@ -8,7 +8,7 @@ mod plausible;
 mod rule;
 
 pub use plausible::{
-    Implausible, ROOFLINE_HARD, ROOFLINE_SLACK, amdahl_ratio, assess_gain, assess_time,
+    ImplausibleReason, ROOFLINE_HARD, ROOFLINE_SLACK, amdahl_ratio, assess_gain, assess_time,
 };
 
 pub use rule::{AuditMode, AuditRule};
@@ -136,7 +136,7 @@ impl Severity {
 
 /// Something that an audit found in a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct AuditFinding {
     /// The rule, by its name in `[audit]`.
     pub rule: String,
     /// Its severity.
@@ -152,7 +152,7 @@ pub struct Finding {
     pub what: String,
 }
 
-impl Finding {
+impl AuditFinding {
     /// One line: where, which rule, and what.
     pub fn describe(&self) -> String {
         let place = match self.line {
@@ -170,7 +170,7 @@ impl Finding {
 
 /// The classification of a change, from its Findings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Classified {
+pub struct Classification {
     /// The bucket that decides: the one that transfers least.
     pub bucket: Bucket,
     /// All buckets that were seen, in order.
@@ -179,7 +179,7 @@ pub struct Classified {
     pub cache_key: Option<String>,
 }
 
-impl Classified {
+impl Classification {
     /// Whether the gain transfers.
     pub fn transfer(&self) -> Transfer {
         self.bucket.transfer()
@@ -187,7 +187,7 @@ impl Classified {
 }
 
 /// The bucket of a change. A change with no other bucket is inside the kernel.
-pub fn classify(findings: &[Finding]) -> Classified {
+pub fn classify(findings: &[AuditFinding]) -> Classification {
     let mut buckets: Vec<Bucket> = findings
         .iter()
         .filter_map(|finding| finding.bucket)
@@ -198,10 +198,10 @@ pub fn classify(findings: &[Finding]) -> Classified {
     if buckets.is_empty() {
         buckets.push(bucket);
     }
-    let of_cache = |finding: &&Finding| {
+    let of_cache = |finding: &&AuditFinding| {
         finding.bucket == Some(bucket) && bucket.transfer() != Transfer::AsReal
     };
-    Classified {
+    Classification {
         bucket,
         buckets,
         cache_key: findings
@@ -213,14 +213,14 @@ pub fn classify(findings: &[Finding]) -> Classified {
 
 /// Sorted by severity, location and rule, without duplicates, and bounded.
 #[must_use]
-pub fn in_order(mut findings: Vec<Finding>) -> Vec<Finding> {
+pub fn in_order(mut findings: Vec<AuditFinding>) -> Vec<AuditFinding> {
     for finding in &mut findings {
         if finding.what.chars().count() > WHAT_CHARS_MAX {
             finding.what = finding.what.chars().take(WHAT_CHARS_MAX).collect();
         }
     }
     findings.sort_by(|a, b| {
-        let place = |f: &Finding| (f.severity, f.file.clone(), f.line, f.rule.clone());
+        let place = |f: &AuditFinding| (f.severity, f.file.clone(), f.line, f.rule.clone());
         place(a).cmp(&place(b)).then_with(|| a.what.cmp(&b.what))
     });
     findings.dedup();
@@ -229,8 +229,8 @@ pub fn in_order(mut findings: Vec<Finding>) -> Vec<Finding> {
 }
 
 /// The gate's message about a change, if it contains something forbidden.
-pub fn forbids(findings: &[Finding]) -> Option<Gate> {
-    let forbidden = |finding: &&Finding| finding.severity == Severity::Forbidden;
+pub fn forbids(findings: &[AuditFinding]) -> Option<Gate> {
+    let forbidden = |finding: &&AuditFinding| finding.severity == Severity::Forbidden;
     let n = findings.iter().filter(forbidden).count();
     let first = findings.iter().find(forbidden)?;
     let more = match n {

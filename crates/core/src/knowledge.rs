@@ -16,13 +16,14 @@ mod standing;
 mod tests;
 mod text;
 
-pub use expected::{Expected, expected, promises};
-pub use learning::{Foretold, Learning, Lesson, Words};
-pub use lint::{Complaint, Grave, lint, lint_all};
-pub use matching::{Known, Library, Match, Query, Why};
+pub use expected::{ExpectedGain, expected, promises};
+pub use learning::{Learning, Lesson, LessonNotes, PredictedCounter};
+pub use lint::{LintFinding, LintSeverity, lint, lint_all};
+pub use matching::{EntryMatch, KnownEntry, Library, LibraryQuery, MatchReason};
 pub use scope::{Scope, Situation};
 pub use standing::{
-    Effect, Standing, VOUCHED, assess, dependants, effect_of, is_of, narrowed, spent_after, weigh,
+    EntryStanding, EvidenceEffect, VOUCHED, assess, dependants, effect_of, is_of, narrowed,
+    spent_after, weigh,
 };
 
 use crate::hypothesis::Direction;
@@ -31,7 +32,7 @@ use serde::{Deserialize, Serialize};
 /// The kind of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum EntryKind {
     /// A change that makes kernels faster.
     #[default]
     Optimization,
@@ -48,7 +49,7 @@ pub enum Kind {
 /// How far an entry can be trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Status {
+pub enum EntryStatus {
     /// Not replicated yet.
     #[default]
     Candidate,
@@ -63,7 +64,7 @@ pub enum Status {
 /// The basis of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Basis {
+pub enum EntryBasis {
     /// It follows from how the machine or the language works.
     SourceSemantics,
     /// It was measured, with everything needed to measure it again.
@@ -95,13 +96,13 @@ pub struct Entry {
     /// Its name: lower case letters, digits and hyphens.
     pub id: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// One line.
     pub title: String,
     /// How far it can be trusted.
-    pub status: Status,
+    pub status: EntryStatus,
     /// Its basis.
-    pub basis: Basis,
+    pub basis: EntryBasis,
     /// Its risk for the results.
     pub risk: Risk,
     /// Other names, such as a number in a published catalog.
@@ -145,12 +146,12 @@ pub struct Entry {
     pub date: String,
     /// Its text, by heading.
     #[serde(skip)]
-    pub sections: Vec<Section>,
+    pub sections: Vec<EntrySection>,
 }
 
 /// A part of an entry's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Section {
+pub struct EntrySection {
     /// Its heading.
     pub heading: String,
     /// Markdown.
@@ -278,8 +279,8 @@ impl Entry {
     /// The entry as reported by others: a candidate, whatever status it claims.
     #[must_use]
     pub fn as_reported(mut self) -> Self {
-        if self.status == Status::Verified {
-            self.status = Status::Candidate;
+        if self.status == EntryStatus::Verified {
+            self.status = EntryStatus::Candidate;
         }
         for evidence in &mut self.evidence {
             evidence.reported = true;
@@ -361,7 +362,7 @@ impl Interactions {
 impl Entry {
     /// The text under a heading, ignoring case.
     pub fn section(&self, heading: &str) -> Option<&str> {
-        let is = |section: &&Section| section.heading.eq_ignore_ascii_case(heading);
+        let is = |section: &&EntrySection| section.heading.eq_ignore_ascii_case(heading);
         self.sections.iter().find(is).map(|s| s.text.as_str())
     }
 
@@ -402,20 +403,20 @@ macro_rules! names {
     };
 }
 
-names!(Kind {
+names!(EntryKind {
     Optimization => "optimization",
     AntiPattern => "anti-pattern",
     Case => "case",
     Tip => "tip",
     Technique => "technique",
 });
-names!(Status {
+names!(EntryStatus {
     Candidate => "candidate",
     Verified => "verified",
     Refuted => "refuted",
     Superseded => "superseded",
 });
-names!(Basis {
+names!(EntryBasis {
     SourceSemantics => "source-semantics",
     Measured => "measured",
     SingleObservation => "single-observation",

@@ -72,7 +72,7 @@ impl Rung {
 
 /// What the ladder showed so far. Values are times: less is better.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tuned {
+pub struct LadderResult {
     /// The highest rung that was climbed.
     pub rung: Rung,
     /// Settings that were tried.
@@ -98,7 +98,7 @@ pub struct Tuned {
     pub skipped: Option<String>,
 }
 
-impl Tuned {
+impl LadderResult {
     /// The apparent speedup of the best setting over the incumbent.
     pub fn ratio(&self) -> Option<f64> {
         Some(self.incumbent? / self.best?)
@@ -162,7 +162,7 @@ impl LadderRule {
     }
 
     /// The next rung, if what was seen is promising.
-    pub fn next(&self, seen: &Tuned) -> Option<Rung> {
+    pub fn next(&self, seen: &LadderResult) -> Option<Rung> {
         let (ratio, trend) = (seen.ratio()?, seen.trend().unwrap_or(1.0));
         if seen.exhausted || seen.skipped.is_some() {
             return None;
@@ -227,13 +227,13 @@ mod tests {
         fine: 120,
     };
 
-    fn seen(rung: Rung, first: f64, best: f64) -> Tuned {
-        Tuned {
+    fn seen(rung: Rung, first: f64, best: f64) -> LadderResult {
+        LadderResult {
             rung,
             incumbent: Some(1.0),
             first: Some(first),
             best: Some(best),
-            ..Tuned::default()
+            ..LadderResult::default()
         }
     }
 
@@ -253,28 +253,32 @@ mod tests {
             let what = format!("{rung:?} {first} {best}");
             assert_eq!(RULE.next(&seen(rung, first, best)), next, "{what}");
         }
-        let dull = Tuned {
+        let dull = LadderResult {
             expected_gain: Some(0.001),
             ..seen(Rung::Coarse, 1.0, 0.5)
         };
         assert_eq!(RULE.next(&dull), None);
-        let all = Tuned {
+        let all = LadderResult {
             exhausted: true,
             ..seen(Rung::Few, 1.0, 0.5)
         };
         assert_eq!(RULE.next(&all), None);
-        assert_eq!(RULE.next(&Tuned::default()), None, "nothing was read");
+        assert_eq!(
+            RULE.next(&LadderResult::default()),
+            None,
+            "nothing was read"
+        );
         let short = LadderRule { fine: 40, ..RULE };
         assert_eq!(short.next(&seen(Rung::Coarse, 1.0, 0.5)), None);
     }
 
     #[test]
     fn the_values_of_a_sweep_are_named_and_their_number_is_bounded() {
-        let tuned = |count: u32| Tuned {
+        let tuned = |count: u32| LadderResult {
             config: (0..count)
                 .map(|at| (format!("KNOB_{at:04}"), "x".repeat(12)))
                 .collect(),
-            ..Tuned::default()
+            ..LadderResult::default()
         };
         assert_eq!(tuned(0).values(), None);
         let two = "KNOB_0000=xxxxxxxxxxxx, KNOB_0001=xxxxxxxxxxxx";

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// One kept commit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct KeptCommit {
     /// The round that kept it.
     pub round: u32,
     /// The commit.
@@ -20,22 +20,22 @@ pub struct Kept {
 /// All kept commits, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lineage {
-    kept: Vec<Kept>,
+    kept: Vec<KeptCommit>,
 }
 
 impl Lineage {
     /// Adds a kept commit.
-    pub fn push(&mut self, kept: Kept) {
+    pub fn push(&mut self, kept: KeptCommit) {
         self.kept.push(kept);
     }
 
     /// The kept commits, oldest first.
-    pub fn kept(&self) -> &[Kept] {
+    pub fn kept(&self) -> &[KeptCommit] {
         &self.kept
     }
 
     /// The incumbent, if anything was kept.
-    pub fn best(&self) -> Option<&Kept> {
+    pub fn best(&self) -> Option<&KeptCommit> {
         self.kept.last()
     }
 

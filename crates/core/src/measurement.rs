@@ -28,7 +28,7 @@ impl Sample {
 /// Which arm ran first; a private coin decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum First {
+pub enum FirstArm {
     /// The incumbent.
     Parent,
     /// The candidate.
@@ -41,7 +41,7 @@ pub struct Pair {
     /// Index of the case in the charter.
     pub case: usize,
     /// Which arm ran first.
-    pub first: First,
+    pub first: FirstArm,
     /// The incumbent's reading.
     pub parent: Sample,
     /// The candidate's reading.
@@ -59,7 +59,7 @@ pub struct Block {
     /// One entry per case, in the order of the duel.
     pub pairs: Vec<Pair>,
     /// Why the block does not count, if it does not.
-    pub discarded: Option<Discarded>,
+    pub discarded: Option<DiscardReason>,
     /// The state of the host when it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Box<Conditions>>,
@@ -143,14 +143,14 @@ pub enum PauseReason {
 /// Why readings are stored but not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Discarded {
+pub enum DiscardReason {
     /// The first run after a build loads caches and pages.
     WarmUp,
 }
 
 /// A reading outside a duel, as the baseline takes them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reading {
+pub struct BaselineReading {
     /// Index of the case in the charter.
     pub case: usize,
     /// The reading.
@@ -192,7 +192,7 @@ pub enum Gate {
         paths: Vec<String>,
         /// Files in another language than the role was asked for.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        wrong_framework: Vec<Stray>,
+        wrong_framework: Vec<WrongLanguageFile>,
     },
     /// A command timed out.
     TimedOut {
@@ -260,7 +260,7 @@ impl Gate {
                 paths,
                 wrong_framework,
             } => {
-                let strays = wrong_framework.iter().map(Stray::describe);
+                let strays = wrong_framework.iter().map(WrongLanguageFile::describe);
                 let strays = strays.map(|stray| format!("wrong_framework: {stray}"));
                 let mut said: Vec<String> = strays.collect();
                 if !paths.is_empty() || said.is_empty() {
@@ -307,7 +307,7 @@ pub fn classify_failure(building: bool, log: &str) -> FailureCategory {
 /// A file in a different language than its author was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Stray {
+pub struct WrongLanguageFile {
     /// The file.
     pub path: String,
     /// The language it is written in.
@@ -318,7 +318,7 @@ pub struct Stray {
     pub line: String,
 }
 
-impl Stray {
+impl WrongLanguageFile {
     /// In words.
     pub fn describe(&self) -> String {
         let Self {

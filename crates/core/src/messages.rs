@@ -29,7 +29,7 @@ const NUMBER_MAX: f64 = 1e15;
 /// How a message is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Form {
+pub enum MessageFormat {
     /// An object of names and values.
     #[default]
     Object,
@@ -40,7 +40,7 @@ pub enum Form {
 /// The kind of value in a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum FieldKind {
     /// One line.
     #[default]
     Line,
@@ -65,11 +65,11 @@ pub enum Kind {
 /// A field of a message or of a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Field {
+pub struct MessageField {
     /// Its name.
     pub name: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: FieldKind,
     /// Whether it may be left out.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
@@ -78,7 +78,7 @@ pub struct Field {
     pub of: Vec<String>,
     /// The fields of a record, or of each of the rows.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub field: Vec<Field>,
+    pub field: Vec<MessageField>,
     /// Minimum number of entries of a list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub least: Option<usize>,
@@ -93,7 +93,7 @@ pub struct Field {
 /// A section of a message in Markdown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Section {
+pub struct MessageSection {
     /// Its heading; `{name}` is replaced by a field.
     pub heading: String,
     /// The field shown below it.
@@ -117,22 +117,22 @@ pub struct Message {
     /// Its purpose.
     pub about: String,
     /// How it is written.
-    pub form: Form,
+    pub form: MessageFormat,
     /// Its title in Markdown; `{name}` is replaced by a field.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub title: String,
     /// Its fields.
-    pub field: Vec<Field>,
+    pub field: Vec<MessageField>,
     /// Its sections in Markdown, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub section: Vec<Section>,
+    pub section: Vec<MessageSection>,
 }
 
 /// Errors as they are found, up to a limit.
 #[derive(Debug, Default)]
-struct Faults(Vec<String>);
+struct MessageErrors(Vec<String>);
 
-impl Faults {
+impl MessageErrors {
     fn add(&mut self, at: &str, what: &str) {
         if self.0.len() < FAULTS_MAX {
             self.0.push(format!("{at} {what}"));
@@ -143,7 +143,7 @@ impl Faults {
 impl Message {
     /// Everything that is wrong with a message of this form; empty if it conforms.
     pub fn check(&self, datum: &Datum) -> Vec<String> {
-        let mut faults = Faults::default();
+        let mut faults = MessageErrors::default();
         match datum {
             Datum::Fields(values) => check_fields(&self.field, values, "", &mut faults),
             _ => faults.add("the message", "must be an object"),
@@ -153,23 +153,23 @@ impl Message {
 
     /// Everything that is wrong with the form itself.
     pub fn faults(&self) -> Vec<String> {
-        let mut faults = Faults::default();
+        let mut faults = MessageErrors::default();
         if self.name.is_empty() || self.system.is_empty() || self.about.is_empty() {
             faults.add(&self.name, "needs a name, a system and a description");
         }
         push_field_faults(&self.name, &self.field, &mut faults);
         match self.form {
-            Form::Object if !self.section.is_empty() || !self.title.is_empty() => {
+            MessageFormat::Object if !self.section.is_empty() || !self.title.is_empty() => {
                 faults.add(&self.name, "has sections or a title, but is not Markdown");
             }
-            Form::Object => {}
-            Form::Markdown => self.push_section_faults(&mut faults),
+            MessageFormat::Object => {}
+            MessageFormat::Markdown => self.push_section_faults(&mut faults),
         }
         faults.0
     }
 
     /// Each field appears in exactly one place of the Markdown.
-    fn push_section_faults(&self, faults: &mut Faults) {
+    fn push_section_faults(&self, faults: &mut MessageErrors) {
         let mut placed = markdown::names_in(&self.title);
         for section in &self.section {
             placed.extend(markdown::names_in(&section.heading));
@@ -180,9 +180,9 @@ impl Message {
             };
             let inner: Vec<String> = field.field.iter().map(|f| f.name.clone()).collect();
             let shown = match (field.kind, section.columns.is_empty()) {
-                (Kind::Rows, true) => markdown::names_in(&section.row) == inner,
-                (Kind::Rows, false) => section.columns.len() == inner.len(),
-                (Kind::Record, _) => false,
+                (FieldKind::Rows, true) => markdown::names_in(&section.row) == inner,
+                (FieldKind::Rows, false) => section.columns.len() == inner.len(),
+                (FieldKind::Record, _) => false,
                 _ => section.columns.is_empty() && section.row.is_empty(),
             };
             if !shown {
@@ -199,7 +199,7 @@ impl Message {
             faults.add(&self.name, "does not show each field once");
         }
         let headed = |name: &String| {
-            let in_heading = |s: &Section| markdown::names_in(&s.heading).contains(name);
+            let in_heading = |s: &MessageSection| markdown::names_in(&s.heading).contains(name);
             markdown::names_in(&self.title).contains(name) || self.section.iter().any(in_heading)
         };
         for field in self.field.iter().filter(|field| headed(&field.name)) {
@@ -213,35 +213,44 @@ impl Message {
     }
 }
 
-impl Field {
+impl MessageField {
     /// Whether it fits into a line.
     fn is_inline(&self) -> bool {
         match self.kind {
-            Kind::Line | Kind::Number | Kind::Count | Kind::Truth | Kind::Choice => true,
-            Kind::Text | Kind::Lines | Kind::Rows | Kind::Record => false,
+            FieldKind::Line
+            | FieldKind::Number
+            | FieldKind::Count
+            | FieldKind::Truth
+            | FieldKind::Choice => true,
+            FieldKind::Text | FieldKind::Lines | FieldKind::Rows | FieldKind::Record => false,
         }
     }
 }
 
-fn push_field_faults(at: &str, fields: &[Field], faults: &mut Faults) {
+fn push_field_faults(at: &str, fields: &[MessageField], faults: &mut MessageErrors) {
     let mut seen = BTreeSet::new();
     for field in fields {
         let at = format!("{at}.{}", field.name);
         if field.name.is_empty() || !seen.insert(&field.name) {
             faults.add(&at, "needs a unique name");
         }
-        let nests = matches!(field.kind, Kind::Rows | Kind::Record);
+        let nests = matches!(field.kind, FieldKind::Rows | FieldKind::Record);
         if nests == field.field.is_empty() {
             faults.add(&at, "must have fields if and only if it holds records");
         }
-        if (field.kind == Kind::Choice) == field.of.is_empty() {
+        if (field.kind == FieldKind::Choice) == field.of.is_empty() {
             faults.add(&at, "must list words if and only if it is a choice");
         }
         push_field_faults(&at, &field.field, faults);
     }
 }
 
-fn check_fields(fields: &[Field], values: &BTreeMap<String, Datum>, at: &str, faults: &mut Faults) {
+fn check_fields(
+    fields: &[MessageField],
+    values: &BTreeMap<String, Datum>,
+    at: &str,
+    faults: &mut MessageErrors,
+) {
     for field in fields {
         let at = format!("{at}{}", field.name);
         match values.get(&field.name) {
@@ -258,26 +267,26 @@ fn check_fields(fields: &[Field], values: &BTreeMap<String, Datum>, at: &str, fa
     }
 }
 
-fn check_value(field: &Field, value: &Datum, at: &str, faults: &mut Faults) {
+fn check_value(field: &MessageField, value: &Datum, at: &str, faults: &mut MessageErrors) {
     match (field.kind, value) {
-        (Kind::Line, Datum::Text(text)) => check_line(text, at, faults),
-        (Kind::Text, Datum::Text(text)) => check_text(field, text, at, faults),
-        (Kind::Number, Datum::Number(number)) => {
+        (FieldKind::Line, Datum::Text(text)) => check_line(text, at, faults),
+        (FieldKind::Text, Datum::Text(text)) => check_text(field, text, at, faults),
+        (FieldKind::Number, Datum::Number(number)) => {
             if !number.is_finite() || number.abs() > NUMBER_MAX {
                 faults.add(at, "is too large a number");
             }
         }
-        (Kind::Count, Datum::Number(number)) => {
+        (FieldKind::Count, Datum::Number(number)) => {
             if !(number.fract() == 0.0 && (0.0..=NUMBER_MAX).contains(number)) {
                 faults.add(at, "must be a whole number of at least 0");
             }
         }
-        (Kind::Truth, Datum::Truth(_)) => {}
-        (Kind::Choice, Datum::Text(text)) if field.of.contains(text) => {}
-        (Kind::Choice, _) => {
+        (FieldKind::Truth, Datum::Truth(_)) => {}
+        (FieldKind::Choice, Datum::Text(text)) if field.of.contains(text) => {}
+        (FieldKind::Choice, _) => {
             faults.add(at, &format!("must be one of {}", field.of.join(", ")));
         }
-        (Kind::Lines, Datum::List(items)) => {
+        (FieldKind::Lines, Datum::List(items)) => {
             check_length(field, items.len(), at, faults);
             for (n, item) in items.iter().enumerate().take(LIST_MAX) {
                 let at = format!("{at}[{n}]");
@@ -287,7 +296,7 @@ fn check_value(field: &Field, value: &Datum, at: &str, faults: &mut Faults) {
                 }
             }
         }
-        (Kind::Rows, Datum::List(items)) => {
+        (FieldKind::Rows, Datum::List(items)) => {
             check_length(field, items.len(), at, faults);
             for (n, item) in items.iter().enumerate().take(LIST_MAX) {
                 let at = format!("{at}[{n}]");
@@ -299,27 +308,27 @@ fn check_value(field: &Field, value: &Datum, at: &str, faults: &mut Faults) {
                 }
             }
         }
-        (Kind::Record, Datum::Fields(values)) => {
+        (FieldKind::Record, Datum::Fields(values)) => {
             check_fields(&field.field, values, &format!("{at}."), faults);
         }
         (kind, _) => faults.add(at, wanted(kind)),
     }
 }
 
-fn wanted(kind: Kind) -> &'static str {
+fn wanted(kind: FieldKind) -> &'static str {
     match kind {
-        Kind::Line => "must be a line of text",
-        Kind::Text => "must be a text",
-        Kind::Number | Kind::Count => "must be a number",
-        Kind::Truth => "must be true or false",
-        Kind::Choice => "must be one of its words",
-        Kind::Lines => "must be a list of lines",
-        Kind::Rows => "must be a list of objects",
-        Kind::Record => "must be an object",
+        FieldKind::Line => "must be a line of text",
+        FieldKind::Text => "must be a text",
+        FieldKind::Number | FieldKind::Count => "must be a number",
+        FieldKind::Truth => "must be true or false",
+        FieldKind::Choice => "must be one of its words",
+        FieldKind::Lines => "must be a list of lines",
+        FieldKind::Rows => "must be a list of objects",
+        FieldKind::Record => "must be an object",
     }
 }
 
-fn check_line(text: &str, at: &str, faults: &mut Faults) {
+fn check_line(text: &str, at: &str, faults: &mut MessageErrors) {
     if text.trim().is_empty() {
         faults.add(at, "is empty");
     } else if text.chars().count() > LINE_CHARS {
@@ -329,7 +338,7 @@ fn check_line(text: &str, at: &str, faults: &mut Faults) {
     }
 }
 
-fn check_text(field: &Field, text: &str, at: &str, faults: &mut Faults) {
+fn check_text(field: &MessageField, text: &str, at: &str, faults: &mut MessageErrors) {
     let control = |c: char| c.is_control() && c != '\n';
     if text.trim().is_empty() {
         faults.add(at, "is empty");
@@ -363,7 +372,7 @@ fn sentences(text: &str) -> usize {
     n + usize::from(open)
 }
 
-fn check_length(field: &Field, n: usize, at: &str, faults: &mut Faults) {
+fn check_length(field: &MessageField, n: usize, at: &str, faults: &mut MessageErrors) {
     let (least, most) = (field.least.unwrap_or(0), field.most.unwrap_or(LIST_MAX));
     if n < least {
         faults.add(at, &format!("needs at least {least} entries"));

@@ -3,7 +3,7 @@
 
 use crate::bench::{Bench, ClockSigns};
 use crate::comparison::Clock;
-use crate::power::{self, Power};
+use crate::power::{self, DuelPower};
 use karve_numerics::stats;
 use serde::Serialize;
 
@@ -44,7 +44,7 @@ pub struct ClockNoise {
     /// The highest evidence that the sides differ at all; equal sides rarely reach 20.
     pub evidence: f64,
     /// Power and cost at some true speedups.
-    pub power: Vec<Power>,
+    pub power: Vec<DuelPower>,
     /// The smallest speedup that would be detected four times out of five.
     pub smallest: Option<f64>,
 }
@@ -135,12 +135,12 @@ fn lag1(values: &[f64]) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::bench::BenchRule;
-    use crate::measurement::{Block, First, Pair, Sample};
+    use crate::measurement::{Block, FirstArm, Pair, Sample};
     use crate::testing::charter;
-    use karve_numerics::stats::Draws;
+    use karve_numerics::stats::DrawRng;
 
     fn bench(n: usize, noise: f64) -> Bench {
-        let mut draws = Draws::new(4);
+        let mut draws = DrawRng::new(4);
         let mut bench = Bench::new(&charter().metric, &[0], BenchRule::default());
         for _ in 0..n {
             let mut sample = || Sample {
@@ -151,7 +151,7 @@ mod tests {
             let (parent, candidate) = (sample(), sample());
             let pair = Pair {
                 case: 0,
-                first: First::Parent,
+                first: FirstArm::Parent,
                 parent,
                 candidate,
             };

@@ -6,7 +6,7 @@
 //! Hodges–Lehmann estimate, the median stands in: it only needs counting.
 
 use crate::duel::DuelRule;
-use karve_numerics::stats::{Draws, ln_evidence};
+use karve_numerics::stats::{DrawRng, ln_evidence};
 use serde::{Deserialize, Serialize};
 
 /// Simulated duels for one ratio.
@@ -26,7 +26,7 @@ const GRID: [u32; 28] = [
 
 /// How often, and how soon, a true speedup would be reported as faster.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Power {
+pub struct DuelPower {
     /// The true speedup.
     pub ratio: f64,
     /// The share of duels that end with "faster".
@@ -42,15 +42,15 @@ pub fn residuals(ln_speedups: &[f64]) -> Vec<f64> {
 }
 
 /// The power of a rule at a true `ratio`; `None` with too few residuals.
-pub fn power(residuals: &[f64], rule: &DuelRule, ratio: f64, seed: u64) -> Option<Power> {
-    Some(Simulation::new(residuals, rule)?.power(ratio, seed))
+pub fn power(residuals: &[f64], rule: &DuelRule, ratio: f64, seed: u64) -> Option<DuelPower> {
+    Some(DuelSimulation::new(residuals, rule)?.power(ratio, seed))
 }
 
 /// The smallest speedup of a fixed grid that the rule would detect four times out of five.
 ///
 /// `None` with too few residuals, or if not even a 2x speedup would be detected.
 pub fn smallest_detectable(residuals: &[f64], rule: &DuelRule, seed: u64) -> Option<f64> {
-    let simulation = Simulation::new(residuals, rule)?;
+    let simulation = DuelSimulation::new(residuals, rule)?;
     let ratio = |step: &u32| 1.0 + f64::from(*step) / 10_000.0;
     // The power grows with the ratio, so bisection finds the step in five simulations.
     let shows = |step: &u32| simulation.power(ratio(step), seed).share >= POWER_WANTED;
@@ -59,7 +59,7 @@ pub fn smallest_detectable(residuals: &[f64], rule: &DuelRule, seed: u64) -> Opt
 }
 
 /// What every simulated duel of one host and one rule has in common.
-struct Simulation<'a> {
+struct DuelSimulation<'a> {
     residuals: &'a [f64],
     rule: &'a DuelRule,
     /// For each number of blocks the fewest successes that reach the keep's evidence.
@@ -69,12 +69,12 @@ struct Simulation<'a> {
 }
 
 /// How a simulated duel ended.
-struct Ended {
+struct SimulatedDuel {
     faster: bool,
     blocks: u32,
 }
 
-impl<'a> Simulation<'a> {
+impl<'a> DuelSimulation<'a> {
     fn new(residuals: &'a [f64], rule: &'a DuelRule) -> Option<Self> {
         let usable = residuals.len() >= RESIDUALS_MIN && residuals.iter().all(|v| v.is_finite());
         usable.then(|| Self {
@@ -85,23 +85,23 @@ impl<'a> Simulation<'a> {
         })
     }
 
-    fn power(&self, ratio: f64, seed: u64) -> Power {
+    fn power(&self, ratio: f64, seed: u64) -> DuelPower {
         // The same draws for every ratio: only the ratio differs.
-        let mut draws = Draws::new(seed);
+        let mut draws = DrawRng::new(seed);
         let (mut faster, mut blocks) = (0_u32, 0_u64);
         for _ in 0..SIMULATIONS {
-            let ended = self.duel(ratio.ln(), &mut Draws::new(draws.next_u64()));
+            let ended = self.duel(ratio.ln(), &mut DrawRng::new(draws.next_u64()));
             faster += u32::from(ended.faster);
             blocks += u64::from(ended.blocks);
         }
-        Power {
+        DuelPower {
             ratio,
             share: f64::from(faster) / f64::from(SIMULATIONS),
             blocks: blocks as f64 / f64::from(SIMULATIONS),
         }
     }
 
-    fn duel(&self, shift: f64, draws: &mut Draws) -> Ended {
+    fn duel(&self, shift: f64, draws: &mut DrawRng) -> SimulatedDuel {
         let rule = self.rule;
         let (mut above_null, mut below_effect, mut at_effect) = (0_u32, 0_u32, 0_u32);
         let (mut proven, mut disproven) = (false, false);
@@ -124,13 +124,13 @@ impl<'a> Simulation<'a> {
                 continue;
             }
             if disproven || (proven && at_effect * 2 >= n) {
-                return Ended {
+                return SimulatedDuel {
                     faster: !disproven,
                     blocks: n,
                 };
             }
         }
-        Ended {
+        SimulatedDuel {
             faster: false,
             blocks: rule.blocks_max,
         }
@@ -157,7 +157,7 @@ fn fewest_successes(threshold: f64, n_max: u32) -> Vec<u32> {
 mod tests {
     use super::*;
     use crate::testing::charter;
-    use karve_numerics::stats::Evidence;
+    use karve_numerics::stats::SignEvidence;
 
     fn rule() -> DuelRule {
         DuelRule::of(&charter(), 2_000.0)
@@ -165,7 +165,7 @@ mod tests {
 
     /// Readings of equal kernels: uniform within ±`width`.
     fn noise(width: f64, n: usize) -> Vec<f64> {
-        let mut draws = Draws::new(3);
+        let mut draws = DrawRng::new(3);
         (0..n)
             .map(|_| (draws.next_f64() * 2.0 - 1.0) * width)
             .collect()
@@ -218,9 +218,9 @@ mod tests {
         let table = fewest_successes(20.0, 60);
         for n in 0..=60_u32 {
             for successes in 0..=n {
-                let evidence = Evidence {
+                let evidence = SignEvidence {
                     ln_max: ln_evidence(successes, n - successes),
-                    ..Evidence::default()
+                    ..SignEvidence::default()
                 };
                 let reached = successes >= table[n as usize];
                 assert_eq!(reached, evidence.reached(20.0), "{successes} of {n}");

@@ -5,8 +5,8 @@ pub mod compare;
 pub mod counters;
 pub mod predicate;
 
-pub use classify::{Diagnosis, Health, Opportunity, RuleSet, diagnose};
-pub use predicate::{Predicate, Truth, Values};
+pub use classify::{CounterHealth, Diagnosis, DiagnosisRuleSet, Opportunity, diagnose};
+pub use predicate::{CounterValues, Predicate, PredicateValue};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -133,7 +133,7 @@ pub struct KernelProfile {
     pub counters: BTreeMap<String, Counter>,
     /// The profiler's own advice about it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub remarks: Vec<Remark>,
+    pub remarks: Vec<ProfilerRemark>,
 }
 
 /// One value, and its source.
@@ -142,12 +142,12 @@ pub struct Counter {
     /// The value, in the unit of its name.
     pub value: f64,
     /// Where it was read.
-    pub source: Source,
+    pub source: ProfileSource,
 }
 
 /// A place in the output of a profiler: quoted before it is interpreted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
+pub struct ProfileSource {
     /// The profiler.
     pub tool: String,
     /// The line of its output, from 1; 0 if the value is derived from others.
@@ -161,7 +161,7 @@ pub struct Source {
 
 /// Advice from a profiler, verbatim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Remark {
+pub struct ProfilerRemark {
     /// The profiler's name for it.
     pub rule: String,
     /// Its text, shortened.
@@ -170,7 +170,7 @@ pub struct Remark {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain_pct: Option<f64>,
     /// Where it was read.
-    pub source: Source,
+    pub source: ProfileSource,
 }
 
 impl KernelProfile {
@@ -188,7 +188,7 @@ impl KernelProfile {
     }
 
     /// The values of all counters.
-    pub fn values(&self) -> Values {
+    pub fn values(&self) -> CounterValues {
         let values = self.counters.iter();
         values
             .map(|(name, counter)| (name.clone(), counter.value))
@@ -196,7 +196,7 @@ impl KernelProfile {
     }
 
     /// Adds a value, unless it is not a number or is a share above 100%. Returns whether it did.
-    pub fn set(&mut self, name: &str, value: f64, source: Source) -> bool {
+    pub fn set(&mut self, name: &str, value: f64, source: ProfileSource) -> bool {
         let can_be = counters::can_be(name, value);
         if can_be {
             self.counters
@@ -206,7 +206,7 @@ impl KernelProfile {
     }
 }
 
-impl Source {
+impl ProfileSource {
     /// A line of a profiler's output.
     pub fn at(tool: &str, line: usize, quote: &str) -> Self {
         let quote = quote.split_whitespace().collect::<Vec<_>>().join(" ");

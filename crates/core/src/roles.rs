@@ -13,11 +13,13 @@ mod routing;
 pub(crate) mod tests;
 
 pub use framework::strays;
-pub use request::{Arch, Request};
-pub use review::{Advice, Review, Said, Signal, Stance};
-pub use routing::{Decision, Reason, Refused, address, named_elsewhere, route};
+pub use request::{DeviceArch, RoleRequest};
+pub use review::{Review, ReviewAdvice, ReviewSignal, SignalAssessment, Stance};
+pub use routing::{
+    RoutingDecision, RoutingReason, RoutingRefusal, address, named_elsewhere, route,
+};
 
-use crate::knowledge::{Known, Scope};
+use crate::knowledge::{KnownEntry, Scope};
 use crate::profile::Predicate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -99,10 +101,10 @@ pub struct Language {
     pub marks: Vec<String>,
     /// What it needs to run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub needs: Vec<Need>,
+    pub needs: Vec<LanguageNeed>,
     /// When to switch to another language.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub leave: Vec<Leave>,
+    pub leave: Vec<LanguageFallback>,
     /// What it is and what it is used for.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
@@ -111,7 +113,7 @@ pub struct Language {
 /// The device requirements of a language.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Need {
+pub struct LanguageNeed {
     /// Only for these operations or families; for all if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub op: Vec<String>,
@@ -129,7 +131,7 @@ pub struct Need {
 /// A condition under which a language cannot do what a kernel needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Leave {
+pub struct LanguageFallback {
     /// A condition on counters.
     pub when: String,
     /// The language to switch to.
@@ -141,7 +143,7 @@ pub struct Leave {
 /// A condition on counters that calls for a role.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Call {
+pub struct RoleTrigger {
     /// A condition on counters.
     pub when: String,
     /// The role.
@@ -153,7 +155,7 @@ pub struct Call {
 /// The language of a new kernel, if no preference is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Usual {
+pub struct DefaultLanguage {
     /// The family of architectures; any if empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub family: String,
@@ -168,17 +170,17 @@ pub struct Usual {
 /// Roles, languages, and the rules between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Book {
+pub struct RoleTable {
     /// The roles; the first that may implement and has no language is the fallback.
     pub role: Vec<Role>,
     /// The languages.
     pub language: Vec<Language>,
     /// Conditions that call for a role; the first that holds decides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub call: Vec<Call>,
+    pub call: Vec<RoleTrigger>,
     /// Languages of new kernels; the first that fits decides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub usual: Vec<Usual>,
+    pub usual: Vec<DefaultLanguage>,
 }
 
 impl Role {
@@ -188,7 +190,7 @@ impl Role {
     }
 
     /// Whether a library entry is for it. An entry that names no language is for all roles.
-    pub fn gets(&self, known: &Known) -> bool {
+    pub fn gets(&self, known: &KnownEntry) -> bool {
         let fits = |wanted: &[String], named: &[String]| {
             let is = |word: &String| wanted.iter().any(|own| own.eq_ignore_ascii_case(word));
             wanted.is_empty() || named.is_empty() || named.iter().any(is)
@@ -201,7 +203,7 @@ impl Role {
     }
 }
 
-impl Book {
+impl RoleTable {
     /// The role with that name.
     pub fn role(&self, name: &str) -> Option<&Role> {
         self.role.iter().find(|role| role.name == name)

@@ -2,14 +2,14 @@
 
 use crate::charter::Charter;
 use karve_numerics::case::Case;
-use karve_numerics::roof::{Cores, Demand, Peaks, Roof, roofline_s};
+use karve_numerics::roof::{CallDemand, Cores, DevicePeaks, Roof, roofline_s};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// What sets the ceiling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Limit {
+pub enum CeilingLimit {
     /// Operations per second.
     Compute,
     /// Bytes per second.
@@ -30,7 +30,7 @@ pub struct Ceiling {
     /// Operations per second that are possible at this intensity.
     pub ceiling: f64,
     /// What sets the ceiling.
-    pub limit: Limit,
+    pub limit: CeilingLimit,
     /// The shortest possible time of a call, in seconds.
     pub floor_s: f64,
     /// The time of a call, in seconds.
@@ -52,16 +52,16 @@ impl Ceiling {
 }
 
 /// A call on the roofline, if work, bytes and both peaks are known.
-pub fn ceiling(demand: Demand, peaks: Peaks, time_s: Option<f64>) -> Option<Ceiling> {
+pub fn ceiling(demand: CallDemand, peaks: DevicePeaks, time_s: Option<f64>) -> Option<Ceiling> {
     let usable = |value: &f64| value.is_finite() && *value > 0.0;
     let (work, bytes) = (demand.work.filter(usable)?, demand.bytes.filter(usable)?);
     let (flops, rate) = (peaks.flops.filter(usable)?, peaks.bytes.filter(usable)?);
     let floor_s = roofline_s(demand, peaks)?;
     let time_s = time_s.filter(usable);
     let limit = if work / flops >= bytes / rate {
-        Limit::Compute
+        CeilingLimit::Compute
     } else {
-        Limit::Bandwidth
+        CeilingLimit::Bandwidth
     };
     Some(Ceiling {
         work,
@@ -79,7 +79,7 @@ pub fn ceiling(demand: Demand, peaks: Peaks, time_s: Option<f64>) -> Option<Ceil
 
 /// A case on the part of the roofline that applies to it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Under {
+pub struct CaseUnderRoof {
     /// The index of the case.
     pub case: usize,
     /// The cache level that fits its bytes, if levels were measured.
@@ -90,7 +90,7 @@ pub struct Under {
     pub ceiling: Ceiling,
 }
 
-impl Under {
+impl CaseUnderRoof {
     /// Whose roofline it is, in words.
     pub fn whose(&self) -> String {
         match &self.level {
@@ -107,12 +107,12 @@ pub fn ceilings(
     cases: &[(usize, Case)],
     (roof, cores): (&Roof, Cores),
     times: &BTreeMap<usize, f64>,
-) -> Vec<Under> {
+) -> Vec<CaseUnderRoof> {
     let of_case = |(index, case): &(usize, Case)| {
         let demand = charter.demand(case)?;
         let time_s = times.get(index).copied();
         let (peaks, level) = roof.peaks_on(cores, demand);
-        Some(Under {
+        Some(CaseUnderRoof {
             case: *index,
             level: level.map(|level| level.name.clone()),
             cores,
@@ -144,7 +144,7 @@ pub fn shown_cores(
     }
 }
 
-impl Limit {
+impl CeilingLimit {
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
@@ -159,15 +159,15 @@ mod tests {
     use super::*;
     use karve_numerics::roof::{LevelRate, RoofLevel};
 
-    fn peaks(flops: f64, bytes: f64) -> Peaks {
-        Peaks {
+    fn peaks(flops: f64, bytes: f64) -> DevicePeaks {
+        DevicePeaks {
             flops: Some(flops),
             bytes: Some(bytes),
         }
     }
 
-    fn demand(work: f64, bytes: f64) -> Demand {
-        Demand {
+    fn demand(work: f64, bytes: f64) -> CallDemand {
+        CallDemand {
             work: Some(work),
             bytes: Some(bytes),
         }
@@ -180,14 +180,14 @@ mod tests {
         let product = demand(2.0 * n.powi(3), 12.0 * n * n);
         let roof = peaks(67e12, 4.8e12);
         let found = ceiling(product, roof, Some(2.105e-3)).unwrap();
-        assert_eq!(found.limit, Limit::Compute);
+        assert_eq!(found.limit, CeilingLimit::Compute);
         assert!((found.intensity - 341.33).abs() < 0.01);
         assert!((found.ridge - 13.958).abs() < 0.01);
         assert!((found.share.unwrap() - 0.1218).abs() < 0.001);
         assert!(!found.is_impossible());
         // A copy.
         let copy = ceiling(demand(1.0, 2.0 * 4.0), roof, Some(2e-12)).unwrap();
-        assert_eq!(copy.limit, Limit::Bandwidth);
+        assert_eq!(copy.limit, CeilingLimit::Bandwidth);
         assert!((copy.ceiling - 0.6e12).abs() < 1e9);
         assert!((copy.share.unwrap() - 8.0 / 4.8 / 2.0).abs() < 1e-9);
     }
@@ -201,7 +201,7 @@ mod tests {
         let cases = [(3, case)];
         let roof = Roof {
             flops: Some(1e9),
-            rates: vec![karve_numerics::roof::Rate {
+            rates: vec![karve_numerics::roof::ByteRate {
                 bytes: 1 << 20,
                 per_s: 1e9,
             }],
@@ -217,7 +217,7 @@ mod tests {
         let found = of(&charter, &roof);
         assert_eq!(found.len(), 1);
         let ceiling = found[0].ceiling;
-        assert_eq!((found[0].case, ceiling.limit), (3, Limit::Compute));
+        assert_eq!((found[0].case, ceiling.limit), (3, CeilingLimit::Compute));
         assert_eq!(found[0].whose(), "the device");
         assert!((ceiling.share.unwrap() - 0.5).abs() < 1e-12);
         // So few bytes may be in a cache: no floor, but a ceiling to show.
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn what_is_not_known_or_not_a_number_gives_no_ceiling() {
         let roof = peaks(1e12, 1e11);
-        assert!(ceiling(Demand::default(), roof, None).is_none());
+        assert!(ceiling(CallDemand::default(), roof, None).is_none());
         assert!(ceiling(demand(1.0, 0.0), roof, None).is_none());
         assert!(ceiling(demand(1.0, 1.0), peaks(f64::NAN, 1.0), None).is_none());
         let untimed = ceiling(demand(1.0, 1.0), roof, Some(-1.0)).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::charter::{ClockRule, Metric};
 use crate::comparison::Clock;
-use crate::measurement::{Discarded, Pair, Reading, Sample};
+use crate::measurement::{BaselineReading, DiscardReason, Pair, Sample};
 use crate::policy::WarmUpRule;
 use karve_numerics::stats;
 
@@ -98,7 +98,7 @@ impl WarmUp {
     }
 
     /// Why the next block, with these pairs, does not count; `None` if it does.
-    pub fn discards(&self, pairs: &[Pair]) -> Option<Discarded> {
+    pub fn discards(&self, pairs: &[Pair]) -> Option<DiscardReason> {
         let warming = match (self.over, self.last_us) {
             (true, _) => false,
             (false, None) => true,
@@ -108,7 +108,7 @@ impl WarmUp {
                     && both_arms_us(pairs) < last_us * WARMING_SHARE
             }
         };
-        warming.then_some(Discarded::WarmUp)
+        warming.then_some(DiscardReason::WarmUp)
     }
 
     /// Takes in a block with these pairs.
@@ -126,7 +126,11 @@ fn both_arms_us(pairs: &[Pair]) -> f64 {
 
 /// Cases that represent all: the smallest, the middle and the largest by time, and the two with
 /// the highest spread. All cases, if there are at most five.
-pub fn representative(cases: &[usize], readings: &[Reading], metric: &Metric) -> Vec<usize> {
+pub fn representative(
+    cases: &[usize],
+    readings: &[BaselineReading],
+    metric: &Metric,
+) -> Vec<usize> {
     if cases.len() <= REPRESENTATIVES {
         return cases.to_vec();
     }
@@ -162,7 +166,7 @@ pub fn representative(cases: &[usize], readings: &[Reading], metric: &Metric) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::First;
+    use crate::measurement::FirstArm;
     use crate::testing::charter;
 
     #[test]
@@ -204,7 +208,7 @@ mod tests {
                 };
                 let pairs = [Pair {
                     case: 0,
-                    first: First::Parent,
+                    first: FirstArm::Parent,
                     parent: sample(**time),
                     candidate: sample(100),
                 }];
@@ -253,7 +257,7 @@ mod tests {
         assert_eq!(more_repeats(&own, &sample(12.0, 12_000), 64), None);
     }
 
-    fn readings(values: &[(usize, f64)]) -> Vec<Reading> {
+    fn readings(values: &[(usize, f64)]) -> Vec<BaselineReading> {
         let sample = |value| Sample {
             value,
             wall_us: 1,
@@ -261,7 +265,7 @@ mod tests {
         };
         values
             .iter()
-            .map(|(case, v)| Reading {
+            .map(|(case, v)| BaselineReading {
                 case: *case,
                 sample: sample(*v),
             })

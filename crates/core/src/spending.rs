@@ -18,7 +18,7 @@ pub fn tokens_instead(told: u64, bytes: usize) -> Option<u64> {
 
 /// What an agent was asked for in a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum TurnPurpose {
     /// To state a hypothesis.
     Propose,
     /// To implement it.
@@ -31,7 +31,7 @@ pub enum Asked {
     Learn,
 }
 
-impl Asked {
+impl TurnPurpose {
     /// All of them, in the order of a round.
     pub const ALL: [Self; 5] = [
         Self::Propose,
@@ -62,8 +62,8 @@ pub fn shown_usd(usd: f64) -> f64 {
 }
 
 /// Usage, rounded for display.
-pub fn shown(usage: Usage) -> Usage {
-    Usage {
+pub fn shown(usage: AgentUsage) -> AgentUsage {
+    AgentUsage {
         usd: shown_usd(usage.usd),
         ..usage
     }
@@ -71,7 +71,7 @@ pub fn shown(usage: Usage) -> Usage {
 
 /// What the turns of one kind used together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Spent {
+pub struct TurnTotals {
     /// Turns.
     pub turns: u32,
     /// Tokens in and out, as far as reported.
@@ -80,8 +80,8 @@ pub struct Spent {
     pub usd: f64,
 }
 
-impl Spent {
-    fn add(&mut self, usage: Usage) {
+impl TurnTotals {
+    fn add(&mut self, usage: AgentUsage) {
         self.turns = self.turns.saturating_add(1);
         self.tokens = self.tokens.saturating_add(usage.tokens);
         // `max` also turns NaN into 0.
@@ -92,45 +92,45 @@ impl Spent {
 /// What all turns used, kind by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spending {
-    propose: Spent,
-    implement: Spent,
-    mend: Spent,
-    review: Spent,
-    learn: Spent,
+    propose: TurnTotals,
+    implement: TurnTotals,
+    mend: TurnTotals,
+    review: TurnTotals,
+    learn: TurnTotals,
 }
 
 impl Spending {
     /// Counts a turn.
-    pub fn count(&mut self, asked: Asked, usage: Usage) {
+    pub fn count(&mut self, asked: TurnPurpose, usage: AgentUsage) {
         // Most rounds are settled without asking an agent what they taught.
-        if asked == Asked::Learn && usage.is_none() {
+        if asked == TurnPurpose::Learn && usage.is_none() {
             return;
         }
         let spent = match asked {
-            Asked::Propose => &mut self.propose,
-            Asked::Implement => &mut self.implement,
-            Asked::Mend => &mut self.mend,
-            Asked::Review => &mut self.review,
-            Asked::Learn => &mut self.learn,
+            TurnPurpose::Propose => &mut self.propose,
+            TurnPurpose::Implement => &mut self.implement,
+            TurnPurpose::Mend => &mut self.mend,
+            TurnPurpose::Review => &mut self.review,
+            TurnPurpose::Learn => &mut self.learn,
         };
         spent.add(usage);
     }
 
     /// What the turns of a kind used.
-    pub fn of(&self, asked: Asked) -> Spent {
+    pub fn of(&self, asked: TurnPurpose) -> TurnTotals {
         match asked {
-            Asked::Propose => self.propose,
-            Asked::Implement => self.implement,
-            Asked::Mend => self.mend,
-            Asked::Review => self.review,
-            Asked::Learn => self.learn,
+            TurnPurpose::Propose => self.propose,
+            TurnPurpose::Implement => self.implement,
+            TurnPurpose::Mend => self.mend,
+            TurnPurpose::Review => self.review,
+            TurnPurpose::Learn => self.learn,
         }
     }
 }
 
 /// What a percent of gain cost; `None` if nothing was reported or nothing was gained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct PerPercent {
+pub struct CostPerPercent {
     /// The gain that is counted: (speedup - 1) in percent.
     pub gain_percent: f64,
     /// US dollars per percent.
@@ -141,13 +141,13 @@ pub struct PerPercent {
 
 /// What each percent of a speedup cost, failed rounds included: everything that was used, divided
 /// by the gain.
-pub fn per_percent(used: Usage, speedup: f64) -> Option<PerPercent> {
+pub fn per_percent(used: AgentUsage, speedup: f64) -> Option<CostPerPercent> {
     let gain_percent = (speedup - 1.0) * 100.0;
     if used.is_none() || !gain_percent.is_finite() || gain_percent <= 0.0 {
         return None;
     }
     let price = |amount: f64| (amount > 0.0).then_some(amount / gain_percent);
-    Some(PerPercent {
+    Some(CostPerPercent {
         gain_percent,
         usd: price(used.usd),
         tokens: price(used.tokens as f64),
@@ -156,7 +156,7 @@ pub fn per_percent(used: Usage, speedup: f64) -> Option<PerPercent> {
 
 /// What a turn of an agent cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct AgentUsage {
     /// Tokens in and out, if reported.
     pub tokens: u64,
     /// US dollars, if reported.
@@ -166,7 +166,7 @@ pub struct Usage {
     pub estimated: bool,
 }
 
-impl Usage {
+impl AgentUsage {
     /// Whether it is empty.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
@@ -193,15 +193,15 @@ mod tests {
         }
     }
 
-    fn usage(tokens: u64, usd: f64) -> Usage {
-        Usage {
+    fn usage(tokens: u64, usd: f64) -> AgentUsage {
+        AgentUsage {
             tokens,
             usd,
             estimated: false,
         }
     }
 
-    fn check(used: Usage, speedup: f64, want: Option<(Option<f64>, Option<f64>)>) {
+    fn check(used: AgentUsage, speedup: f64, want: Option<(Option<f64>, Option<f64>)>) {
         let got = per_percent(used, speedup).map(|price| (price.usd, price.tokens));
         let close = |a: Option<f64>, b: Option<f64>| match (a, b) {
             (Some(a), Some(b)) => (a - b).abs() < 1e-9 * b.abs().max(1.0),
@@ -246,20 +246,20 @@ mod tests {
     #[test]
     fn turns_are_counted_by_what_they_were_for() {
         let mut spending = Spending::default();
-        spending.count(Asked::Propose, usage(10, 0.1));
-        spending.count(Asked::Propose, usage(0, 0.0));
-        spending.count(Asked::Mend, usage(u64::MAX, f64::NAN));
-        spending.count(Asked::Mend, usage(1, -5.0));
-        spending.count(Asked::Review, usage(7, 0.0));
-        spending.count(Asked::Learn, usage(0, 0.0));
-        let spent = |turns, tokens, usd| Spent { turns, tokens, usd };
+        spending.count(TurnPurpose::Propose, usage(10, 0.1));
+        spending.count(TurnPurpose::Propose, usage(0, 0.0));
+        spending.count(TurnPurpose::Mend, usage(u64::MAX, f64::NAN));
+        spending.count(TurnPurpose::Mend, usage(1, -5.0));
+        spending.count(TurnPurpose::Review, usage(7, 0.0));
+        spending.count(TurnPurpose::Learn, usage(0, 0.0));
+        let spent = |turns, tokens, usd| TurnTotals { turns, tokens, usd };
         let want = [
             spent(2, 10, 0.1),
-            Spent::default(),
+            TurnTotals::default(),
             spent(2, u64::MAX, 0.0),
             spent(1, 7, 0.0),
-            Spent::default(),
+            TurnTotals::default(),
         ];
-        assert_eq!(Asked::ALL.map(|asked| spending.of(asked)), want);
+        assert_eq!(TurnPurpose::ALL.map(|asked| spending.of(asked)), want);
     }
 }

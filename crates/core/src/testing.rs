@@ -6,8 +6,8 @@ pub(crate) mod tuning;
 mod variants;
 
 use crate::charter::{
-    Better, Branch, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode, Output,
-    SandboxRule, Target, TuneRule,
+    Better, Branch, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, OutputRule,
+    SandboxRule, Target, TuneRule, WorkMode,
 };
 use crate::policy::{Controls, Policy, Preset};
 use karve_numerics::case::{Case, CaseSet};
@@ -33,7 +33,7 @@ pub(crate) fn charter() -> Charter {
             device: "cpu".into(),
             ..Target::default()
         },
-        mode: Mode::Repo,
+        mode: WorkMode::Repo,
         contract: None,
         granted: vec!["kernel.c".into()],
         commands: Commands {
@@ -41,7 +41,7 @@ pub(crate) fn charter() -> Charter {
             bench: "./bench {case}".into(),
             ..Commands::default()
         },
-        output: Output {
+        output: OutputRule {
             format: "metric".into(),
             from_file: false,
             case_column: None,
@@ -117,7 +117,7 @@ fn learnt(round: u32) -> crate::campaign::Event {
             text: format!("lesson {round}"),
             ..crate::knowledge::Lesson::default()
         },
-        usage: crate::spending::Usage::default(),
+        usage: crate::spending::AgentUsage::default(),
         exchange: None,
     }
 }
@@ -125,9 +125,9 @@ fn learnt(round: u32) -> crate::campaign::Event {
 /// A review of a candidate, with one signal.
 fn reviewed(
     step: &crate::campaign::ReviewStep,
-    advice: crate::roles::Advice,
+    advice: crate::roles::ReviewAdvice,
 ) -> crate::campaign::Event {
-    use crate::roles::{Review, Signal, Stance};
+    use crate::roles::{Review, ReviewSignal, Stance};
     crate::campaign::Event::Reviewed {
         round: step.round,
         retry: step.retry,
@@ -135,10 +135,10 @@ fn reviewed(
             tree: step.candidate.tree.clone(),
             advice: Some(advice),
             reason: "as it seems".into(),
-            signals: [(Signal::NoiseBand, Stance::Unknown)].into(),
+            signals: [(ReviewSignal::NoiseBand, Stance::Unknown)].into(),
             failed: String::new(),
         }),
-        usage: crate::spending::Usage::default(),
+        usage: crate::spending::AgentUsage::default(),
         exchange: None,
         earlier: Vec::new(),
     }

@@ -17,7 +17,7 @@ pub const TURNS: u32 = 3;
 
 /// A variant as the agent made it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Made {
+pub struct ImplementedVariant {
     /// Its number, from 0.
     pub variant: u32,
     /// The candidate, if there is one.
@@ -29,7 +29,7 @@ pub struct Made {
 
 /// The results of a variant before one was chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Tryout {
+pub struct VariantTrial {
     /// Its number, from 0.
     pub variant: u32,
     /// The result of build and tests.
@@ -39,7 +39,7 @@ pub struct Tryout {
     pub values: Vec<f64>,
 }
 
-impl Tryout {
+impl VariantTrial {
     /// The reading that counts: the middle one.
     pub fn value(&self) -> Option<f64> {
         stats::median(&self.values).filter(|value| value.is_finite() && *value > 0.0)
@@ -47,7 +47,10 @@ impl Tryout {
 }
 
 /// The variants that are worth a look: each source once, and none that was judged before.
-pub fn contenders(made: &[Made], is_new: impl Fn(&Candidate) -> bool) -> Vec<(u32, Candidate)> {
+pub fn contenders(
+    made: &[ImplementedVariant],
+    is_new: impl Fn(&Candidate) -> bool,
+) -> Vec<(u32, Candidate)> {
     let mut found: Vec<(u32, Candidate)> = Vec::new();
     for of in made {
         let Some(candidate) = &of.candidate else {
@@ -63,7 +66,7 @@ pub fn contenders(made: &[Made], is_new: impl Fn(&Candidate) -> bool) -> Vec<(u3
 
 /// Which variant continues: the fastest of those that passed; if none has readings, the first
 /// that passed; if none did, the first, which may be fixed.
-pub fn first(tryouts: &[Tryout]) -> Option<u32> {
+pub fn first(tryouts: &[VariantTrial]) -> Option<u32> {
     let passed = || tryouts.iter().filter(|tryout| tryout.gate.passed());
     let read = passed().filter_map(|tryout| Some((tryout.value()?, tryout.variant)));
     let best = read.min_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
@@ -77,8 +80,8 @@ mod tests {
     use super::*;
     use crate::testing::script::wrong_result;
 
-    fn tryout(variant: u32, gate: Gate, values: &[f64]) -> Tryout {
-        Tryout {
+    fn tryout(variant: u32, gate: Gate, values: &[f64]) -> VariantTrial {
+        VariantTrial {
             variant,
             gate,
             values: values.to_vec(),
@@ -87,7 +90,7 @@ mod tests {
 
     #[test]
     fn the_fastest_that_is_right_goes_first() {
-        let check = |tryouts: &[Tryout], want: Option<u32>| assert_eq!(first(tryouts), want);
+        let check = |tryouts: &[VariantTrial], want: Option<u32>| assert_eq!(first(tryouts), want);
         let right = |variant, values: &[f64]| tryout(variant, Gate::Passed, values);
         let wrong = |variant| tryout(variant, wrong_result("small"), &[]);
         check(&[], None);
@@ -109,7 +112,7 @@ mod tests {
 
     #[test]
     fn each_source_is_looked_at_once() {
-        let made = |variant: u32, tree: &str| Made {
+        let made = |variant: u32, tree: &str| ImplementedVariant {
             variant,
             candidate: (!tree.is_empty()).then(|| Candidate {
                 commit: format!("c{variant}"),

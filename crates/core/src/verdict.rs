@@ -1,8 +1,8 @@
 //! The only place that judges: what becomes of a candidate, and why.
 
 use crate::comparison::Clock;
-use crate::comparison::{Change, Comparison};
-use crate::duel::{Duel, Track};
+use crate::comparison::{Comparison, SpeedChange};
+use crate::duel::{ClockTrack, Duel};
 use crate::measurement::Gate;
 use crate::policy::SmallGain;
 use karve_numerics::stats;
@@ -12,9 +12,9 @@ mod bench;
 mod doubt;
 mod words;
 
-pub use doubt::{Doubt, judge_doubts};
+pub use doubt::{ImplausibleFigure, judge_doubts};
 
-pub use bench::{Finding, Limit, find, find_case, judge_bench, judge_limit};
+pub use bench::{BenchFinding, LimitVerdict, find, find_case, judge_bench, judge_limit};
 
 /// A proven small gain needs this many times the fewest blocks that a keep can need.
 const REMEASURE_FACTOR: u32 = 3;
@@ -26,14 +26,14 @@ pub enum Verdict {
     /// It becomes the incumbent.
     Keep {
         /// What a reader should know.
-        notes: Vec<Note>,
+        notes: Vec<KeepNote>,
     },
     /// It becomes the incumbent, and its change is behind a predicate.
     KeepGated {
         /// The predicate of the hypothesis.
         predicate: String,
         /// What a reader should know.
-        notes: Vec<Note>,
+        notes: Vec<KeepNote>,
     },
     /// The incumbent stays.
     Drop {
@@ -50,7 +50,7 @@ pub enum Verdict {
 /// What a reader of a keep should know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "note", rename_all = "snake_case")]
-pub enum Note {
+pub enum KeepNote {
     /// The gain is below the small-gain limit of the policy.
     SmallGain,
     /// These cases lost something, within what the policy allows.
@@ -122,7 +122,7 @@ pub enum DropReason {
 
 /// The state of a duel after a block.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ruling {
+pub enum DuelRuling {
     /// Another block is needed.
     Continue,
     /// This is decided.
@@ -131,7 +131,7 @@ pub enum Ruling {
 
 /// Whether the duel's time is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Time {
+pub enum DuelDeadline {
     /// There is time for another block.
     Left,
     /// There is none.
@@ -151,7 +151,7 @@ const NOISE_WIDTH: f64 = 1.1;
 
 /// What an A/A test shows about the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noise {
+pub enum NoiseVerdict {
     /// It finds a difference: the readings cannot be trusted.
     Differs,
     /// It finds none, but small gains could not be detected either.
@@ -161,21 +161,21 @@ pub enum Noise {
 }
 
 /// Judges an A/A test (a kernel against itself); its rule has θ0 = δ = 0.
-pub fn judge_noise(duel: &Duel) -> Noise {
+pub fn judge_noise(duel: &Duel) -> NoiseVerdict {
     let estimate = duel.comparison().overall;
     let track = duel.main();
     if track.faster.reached(NOISE_EVIDENCE) || track.not_faster.reached(NOISE_EVIDENCE) {
-        return Noise::Differs;
+        return NoiseVerdict::Differs;
     }
     match (estimate.low, estimate.high) {
-        (Some(low), Some(high)) if high / low <= NOISE_WIDTH => Noise::Quiet,
-        _ => Noise::Wide,
+        (Some(low), Some(high)) if high / low <= NOISE_WIDTH => NoiseVerdict::Quiet,
+        _ => NoiseVerdict::Wide,
     }
 }
 
 /// A difference that was found between equal kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Suspicion {
+pub struct FalsePositive {
     /// By this clock.
     pub clock: Clock,
     /// In favor of this arm.
@@ -192,14 +192,14 @@ pub enum Arm {
 }
 
 /// Judges a control; its rule has θ0 = δ = 0. Any difference between equals is suspicious.
-pub fn judge_control(duel: &Duel) -> Option<Suspicion> {
+pub fn judge_control(duel: &Duel) -> Option<FalsePositive> {
     duel.tracks.iter().find_map(|track| {
         let arms = [
             (track.faster, Arm::Candidate),
             (track.not_faster, Arm::Parent),
         ];
         let found = arms.into_iter().find(|(e, _)| e.reached(NOISE_EVIDENCE));
-        found.map(|(_, favours)| Suspicion {
+        found.map(|(_, favours)| FalsePositive {
             clock: track.clock,
             favours,
         })
@@ -258,12 +258,12 @@ pub fn judge_gate(gate: &Gate, same_artifact: bool) -> Option<Verdict> {
 }
 
 /// Judges a duel after any block. Looking early and often costs nothing: see `stats`.
-pub fn judge_duel(duel: &Duel, time: Time) -> Ruling {
+pub fn judge_duel(duel: &Duel, time: DuelDeadline) -> DuelRuling {
     let rule = &duel.rule;
     let n = duel.n_blocks();
     if n >= rule.blocks_min {
         if let Some(reason) = drop_reason(duel) {
-            return Ruling::Decided(Verdict::Drop { reason });
+            return DuelRuling::Decided(Verdict::Drop { reason });
         }
         // Either clock may supply the proof if the other does not contradict it.
         let supplied = duel.tracks.iter().find_map(|track| {
@@ -271,18 +271,18 @@ pub fn judge_duel(duel: &Duel, time: Time) -> Ruling {
                 .tracks
                 .iter()
                 .filter(|other| other.clock != track.clock);
-            let contradicted = |other: &Track| other.slower.reached(rule.guard_evidence);
+            let contradicted = |other: &ClockTrack| other.slower.reached(rule.guard_evidence);
             let notes = keep_notes(duel, track)?;
             (!others.into_iter().any(contradicted)).then_some(notes)
         });
         if let Some(notes) = supplied {
-            return Ruling::Decided(Verdict::Keep { notes });
+            return DuelRuling::Decided(Verdict::Keep { notes });
         }
     }
-    if n >= rule.blocks_max || time == Time::Up {
-        return Ruling::Decided(Verdict::Undecided { blocks: n });
+    if n >= rule.blocks_max || time == DuelDeadline::Up {
+        return DuelRuling::Decided(Verdict::Undecided { blocks: n });
     }
-    Ruling::Continue
+    DuelRuling::Continue
 }
 
 /// Either clock may decide, so each needs this many times more evidence for the same error bound.
@@ -296,7 +296,8 @@ fn drop_reason(duel: &Duel) -> Option<DropReason> {
     if let Some(second) = duel.second()
         && (duel.ahead.reached(enough) || duel.behind.reached(enough))
     {
-        let ratio = |track: &Track| stats::median(&track.ln_speedups).map_or(f64::NAN, f64::exp);
+        let ratio =
+            |track: &ClockTrack| stats::median(&track.ln_speedups).map_or(f64::NAN, f64::exp);
         return Some(DropReason::ClocksDisagree {
             clock: second.clock,
             metric: ratio(duel.main()),
@@ -315,7 +316,7 @@ fn drop_reason(duel: &Duel) -> Option<DropReason> {
     if !regressed.is_empty() {
         return Some(DropReason::Regressed { cases: regressed });
     }
-    let not_faster = |track: &Track| track.not_faster.reached(enough);
+    let not_faster = |track: &ClockTrack| track.not_faster.reached(enough);
     duel.tracks
         .iter()
         .any(not_faster)
@@ -323,7 +324,7 @@ fn drop_reason(duel: &Duel) -> Option<DropReason> {
 }
 
 /// The notes of a keep, if one clock has everything that a keep needs.
-fn keep_notes(duel: &Duel, track: &Track) -> Option<Vec<Note>> {
+fn keep_notes(duel: &Duel, track: &ClockTrack) -> Option<Vec<KeepNote>> {
     let rule = &duel.rule;
     if !track.faster.reached(rule.keep_evidence * clocks(duel)) {
         return None;
@@ -350,7 +351,7 @@ fn keep_notes(duel: &Duel, track: &Track) -> Option<Vec<Note>> {
                 return None;
             }
             SmallGain::Remeasure | SmallGain::AcceptNote | SmallGain::AcceptAndStop => {
-                notes.push(Note::SmallGain);
+                notes.push(KeepNote::SmallGain);
             }
         }
     }
@@ -359,24 +360,24 @@ fn keep_notes(duel: &Duel, track: &Track) -> Option<Vec<Note>> {
 }
 
 /// What a reader of a keep should know beyond its size.
-fn other_notes(duel: &Duel, track: &Track) -> Vec<Note> {
+fn other_notes(duel: &Duel, track: &ClockTrack) -> Vec<KeepNote> {
     let mut notes = Vec::new();
     let comparison = duel.comparison();
     let losses: Vec<usize> = comparison
         .cases
         .iter()
-        .filter(|case| case.change == Change::Regressed)
+        .filter(|case| case.change == SpeedChange::Regressed)
         .map(|case| case.case)
         .collect();
     if !losses.is_empty() {
-        notes.push(Note::Losses { cases: losses });
+        notes.push(KeepNote::Losses { cases: losses });
     }
     if track.clock != Clock::Metric {
-        notes.push(Note::ShownBy { clock: track.clock });
+        notes.push(KeepNote::ShownBy { clock: track.clock });
     }
     // As certain as the gain itself: a note caused by noise is worse than none.
     if duel.command_slower.reached(duel.rule.keep_evidence) {
-        notes.push(Note::CommandSlower);
+        notes.push(KeepNote::CommandSlower);
     }
     notes
 }
@@ -434,11 +435,11 @@ impl Verdict {
             Self::Drop { .. } | Self::Undecided { .. } => &[],
         };
         let second = notes.iter().find_map(|note| match note {
-            Note::ShownBy { clock } => Some(*clock),
-            Note::SmallGain
-            | Note::Losses { .. }
-            | Note::CommandSlower
-            | Note::NearImpossible { .. } => None,
+            KeepNote::ShownBy { clock } => Some(*clock),
+            KeepNote::SmallGain
+            | KeepNote::Losses { .. }
+            | KeepNote::CommandSlower
+            | KeepNote::NearImpossible { .. } => None,
         });
         second.unwrap_or(Clock::Metric)
     }
@@ -447,7 +448,7 @@ impl Verdict {
     pub fn is_small_gain(&self) -> bool {
         match self {
             Self::Keep { notes } | Self::KeepGated { notes, .. } => {
-                notes.contains(&Note::SmallGain)
+                notes.contains(&KeepNote::SmallGain)
             }
             Self::Drop { .. } | Self::Undecided { .. } => false,
         }

@@ -1,25 +1,25 @@
 //! Plain data from which every screen and file is rendered.
 
-use crate::agenda::{self, Fate};
+use crate::agenda::{self, ItemOutcome};
 use crate::campaign::signals_of;
 use crate::campaign::strategy::{self, Directive, QueueItem};
 use crate::campaign::{Campaign, RoundSummary};
 use crate::comparison::{Comparison, Estimate};
-use crate::integrity::Finding;
+use crate::integrity::AuditFinding;
 use crate::measurement::Gate;
-use crate::roles::{Decision, Review, Said};
-use crate::spending::Usage;
-use crate::spending::{self, Asked, PerPercent, Spent};
-use crate::variants::Tryout;
+use crate::roles::{Review, RoutingDecision, SignalAssessment};
+use crate::spending::AgentUsage;
+use crate::spending::{self, CostPerPercent, TurnPurpose, TurnTotals};
+use crate::variants::VariantTrial;
 use crate::{score, verdict};
-use karve_numerics::contract::Examined;
+use karve_numerics::contract::CaseTensorError;
 use karve_numerics::stats;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A campaign at a glance.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct View {
+pub struct CampaignView {
     /// Its name.
     pub campaign: String,
     /// What happens next, or `finished`.
@@ -37,7 +37,7 @@ pub struct View {
     /// Time of work, in seconds.
     pub spent_s: f64,
     /// What the agent used.
-    pub usage: Usage,
+    pub usage: AgentUsage,
     /// The same by what it was asked for, and for each percent of gain.
     pub cost: CostView,
     /// The metric: name, unit.
@@ -78,9 +78,9 @@ pub struct View {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CostView {
     /// By what was asked for; what was never asked for is left out.
-    pub turns: BTreeMap<String, Spent>,
+    pub turns: BTreeMap<String, TurnTotals>,
     /// Per percent of the gain that is shown; `None` if nothing was reported or gained.
-    pub per_percent: Option<PerPercent>,
+    pub per_percent: Option<CostPerPercent>,
 }
 
 /// An item of the agenda, and what became of it.
@@ -140,7 +140,7 @@ pub struct RoundView {
     pub passed: Option<bool>,
     /// The results of each implementation, if there were several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tryouts: Vec<Tryout>,
+    pub tryouts: Vec<VariantTrial>,
     /// Which of them continued, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chosen: Option<u32>,
@@ -156,22 +156,22 @@ pub struct RoundView {
     pub lesson: String,
     /// What the audit found.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<Finding>,
+    pub findings: Vec<AuditFinding>,
     /// How far its results were from the reference, under a contract.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub errors: Vec<Examined>,
+    pub errors: Vec<CaseTensorError>,
     /// Who was asked, and why, where there are roles.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub route: Option<Decision>,
+    pub route: Option<RoutingDecision>,
     /// The reviews of its candidates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reviews: Vec<Review>,
     /// The five signals of a review from the figures, where there was one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub signals: Vec<Said>,
+    pub signals: Vec<SignalAssessment>,
 }
 
-impl View {
+impl CampaignView {
     /// The one number to show: the headline, or the product of the kept gains before there is one.
     pub fn gain(&self) -> f64 {
         self.headline
@@ -181,13 +181,13 @@ impl View {
 
 impl Campaign {
     /// The campaign at a glance.
-    pub fn view(&self) -> View {
+    pub fn view(&self) -> CampaignView {
         let charter = self.charter();
         let best = self.lineage().best();
         let headline = self.final_comparison().map(|comparison| comparison.overall);
         let cumulative = self.lineage().cumulative_ratio();
         let now = self.final_visible_ratio().unwrap_or(cumulative);
-        View {
+        CampaignView {
             campaign: charter.map(|c| c.name.clone()).unwrap_or_default(),
             step: self
                 .next_step()
@@ -226,18 +226,19 @@ impl Campaign {
     /// What agents used. The gain is the headline, or the product of the kept gains before there
     /// is one.
     fn cost_view(&self) -> CostView {
-        let spent = Asked::ALL.map(|asked| (asked.name().to_owned(), self.spending().of(asked)));
+        let spent =
+            TurnPurpose::ALL.map(|asked| (asked.name().to_owned(), self.spending().of(asked)));
         let asked = spent.into_iter().filter(|(_, spent)| spent.turns > 0);
         let headline = self.final_comparison().map(|c| c.overall.ratio);
         let gain = headline.unwrap_or_else(|| self.lineage().cumulative_ratio());
-        let shown = |(name, spent): (String, Spent)| {
+        let shown = |(name, spent): (String, TurnTotals)| {
             let usd = spending::shown_usd(spent.usd);
-            (name, Spent { usd, ..spent })
+            (name, TurnTotals { usd, ..spent })
         };
         let price = spending::per_percent(self.cost(), gain);
         CostView {
             turns: asked.map(shown).collect(),
-            per_percent: price.map(|price| PerPercent {
+            per_percent: price.map(|price| CostPerPercent {
                 usd: price.usd.map(spending::shown_usd),
                 ..price
             }),
@@ -261,16 +262,18 @@ impl Campaign {
             let of_it = |round: &&RoundSummary| round.task.as_ref() == Some(&item.id);
             let tried: Vec<&RoundSummary> = self.rounds().iter().filter(of_it).collect();
             let (state, why, ratio) = match &fates[number] {
-                Fate::Kept { ratio, .. } => ("kept", String::new(), *ratio),
-                Fate::Dropped { .. } => {
+                ItemOutcome::Kept { ratio, .. } => ("kept", String::new(), *ratio),
+                ItemOutcome::Dropped { .. } => {
                     let last = tried.last().map(|round| &round.verdict);
                     let why = last.map(|verdict| verdict.describe(&|case| self.case_name(case)));
                     ("dropped", why.unwrap_or_default(), None)
                 }
-                Fate::Skipped { why } => ("skipped", why.clone(), None),
-                Fate::Open if task == Some(&item.id) => ("due", String::new(), None),
-                Fate::Open if self.stop_reason().is_some() => ("not reached", String::new(), None),
-                Fate::Open => ("open", String::new(), None),
+                ItemOutcome::Skipped { why } => ("skipped", why.clone(), None),
+                ItemOutcome::Open if task == Some(&item.id) => ("due", String::new(), None),
+                ItemOutcome::Open if self.stop_reason().is_some() => {
+                    ("not reached", String::new(), None)
+                }
+                ItemOutcome::Open => ("open", String::new(), None),
             };
             ItemView {
                 id: item.id.clone(),
@@ -289,7 +292,7 @@ impl Campaign {
     fn current_view(&self) -> Option<CurrentView> {
         let round = self.current_round()?;
         let blocks = match &round.stage {
-            crate::campaign::Stage::Measuring(measuring) => Some(measuring.duel.n_blocks()),
+            crate::campaign::RoundPhase::Measuring(measuring) => Some(measuring.duel.n_blocks()),
             _ => None,
         };
         Some(CurrentView {

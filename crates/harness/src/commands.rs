@@ -14,25 +14,25 @@ mod rows;
 mod said;
 mod samples;
 
-use crate::outcome::Gated;
+use crate::outcome::GateResult;
 pub use delivered::names_case;
 pub use profiled::{
-    CodeRange, DIR_VARIABLE, PART, PRINTED, PROFILE_DIR, Printed, Profiled, ProfilerOutput,
-    ProfilerStart,
+    CodeRange, DIR_VARIABLE, PART, PRINTED, PROFILE_DIR, ProfiledRun, ProfilerOutput,
+    ProfilerStart, StdoutWriter,
 };
 pub use raw::{RAW_BYTES_MAX, take as take_raw};
 pub use rows::knows_format;
 use said::wrong;
 
 use crate::placeholders::expand;
-pub use karve_core::charter::{Charter, Commands, Metric, Output};
+pub use karve_core::charter::{Charter, Commands, Metric, OutputRule};
 use karve_core::measurement::{Gate, Sample, classify_failure};
 use karve_numerics::case::Case;
 use karve_numerics::space::{Delivery, KnobDeclaration};
 use karve_os::error::{CommandError, Result};
-use karve_os::process::{self, Command, Confinement, Exit, Run, StopFlag, excerpt};
+use karve_os::process::{self, Command, CommandOutcome, Confinement, Exit, StopFlag, excerpt};
 use karve_os::random::fresh_seed;
-use karve_os::sandbox::{Purpose, Sandbox};
+use karve_os::sandbox::{CommandPurpose, Sandbox};
 use karve_os::{device, files};
 use std::collections::BTreeMap;
 use std::fs;
@@ -48,7 +48,7 @@ const PAD: &str = "KARVE_PAD";
 
 /// A variant of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Variant {
+pub enum CommandVariant {
     /// The usual one.
     Usual,
     /// The quick one, if there is one.
@@ -57,18 +57,18 @@ pub enum Variant {
 
 /// The inputs of one benchmark run, the same for both arms of a duel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct BenchParams {
     /// The seed of the inputs.
     pub seed: u64,
     /// Which variant of the command.
-    pub variant: Variant,
+    pub variant: CommandVariant,
     /// Padding of the environment, in bytes.
     pub pad: u16,
 }
 
-impl Call {
+impl BenchParams {
     /// An unpredictable call.
-    pub fn fresh(variant: Variant) -> Result<Self> {
+    pub fn fresh(variant: CommandVariant) -> Result<Self> {
         Ok(Self {
             seed: fresh_seed()?,
             variant,
@@ -81,7 +81,7 @@ impl Call {
 #[derive(Clone, Debug)]
 pub struct Harness {
     commands: Commands,
-    output: Output,
+    output: OutputRule,
     metric: Metric,
     limit: Duration,
     workdir: String,
@@ -90,10 +90,10 @@ pub struct Harness {
     scratch: PathBuf,
     tag: String,
     stop: StopFlag,
-    per_case: BTreeMap<String, PerCase>,
+    per_case: BTreeMap<String, CaseRunSettings>,
     /// The CPUs that benchmarks are pinned to.
     pinned: Vec<usize>,
-    under_contract: Option<contract::UnderContract>,
+    under_contract: Option<contract::HarnessContract>,
     /// What confines the commands.
     sandbox: Option<Arc<Sandbox>>,
     /// Environment variables of karve that no command gets.
@@ -102,7 +102,7 @@ pub struct Harness {
 
 /// Per-case settings besides the case's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PerCase {
+pub struct CaseRunSettings {
     /// How often the kernel is called in one run, if the benchmark uses `{repeats}`.
     pub repeats: u32,
     /// Microseconds of plain work that follow the benchmark in the same timed command.
@@ -128,7 +128,7 @@ impl Harness {
             under_contract: charter
                 .contract
                 .as_deref()
-                .map(|contract| contract::UnderContract {
+                .map(|contract| contract::HarnessContract {
                     contract: contract.clone(),
                     reference: None,
                     incumbent: None,
@@ -140,7 +140,7 @@ impl Harness {
 
     /// The same harness with per-case settings, by the case's name.
     #[must_use]
-    pub fn with_cases(mut self, per_case: BTreeMap<String, PerCase>) -> Self {
+    pub fn with_cases(mut self, per_case: BTreeMap<String, CaseRunSettings>) -> Self {
         self.per_case = per_case;
         self
     }
@@ -193,11 +193,11 @@ impl Harness {
     }
 
     /// Runs one line in a tree, in the directory of the project's `karve.toml`.
-    fn run(&self, line: &str, tree: &Path, purpose: Purpose) -> Result<Run> {
+    fn run(&self, line: &str, tree: &Path, purpose: CommandPurpose) -> Result<CommandOutcome> {
         process::run(&self.command(line, tree, purpose)?, &self.stop)
     }
 
-    fn command(&self, line: &str, tree: &Path, purpose: Purpose) -> Result<Command> {
+    fn command(&self, line: &str, tree: &Path, purpose: CommandPurpose) -> Result<Command> {
         let sandbox = self.sandbox.as_ref();
         let confinement = sandbox.map(|s| s.confine(purpose, tree)).transpose()?;
         Ok(self.within(line, tree, confinement.as_ref()))
@@ -227,12 +227,12 @@ impl Harness {
     }
 
     /// Builds a tree.
-    pub fn build(&self, tree: &Path) -> Result<Gated<()>> {
+    pub fn build(&self, tree: &Path) -> Result<GateResult<()>> {
         self.build_layout(tree, 0)
     }
 
     /// Builds a tree in one of its code layouts; 0 is the usual one.
-    pub fn build_layout(&self, tree: &Path, layout: u32) -> Result<Gated<()>> {
+    pub fn build_layout(&self, tree: &Path, layout: u32) -> Result<GateResult<()>> {
         if let Some(sandbox) = &self.sandbox {
             // A tree of the same name may have existed before.
             sandbox.forget(tree);
@@ -246,7 +246,7 @@ impl Harness {
         let mut values = self.placeholders(tree, 0, None);
         values.layout = Some(layout);
         let line = expand(line, None, &values)?;
-        let run = self.run(&line, tree, Purpose::Build)?;
+        let run = self.run(&line, tree, CommandPurpose::Build)?;
         Ok(match run.exit {
             Exit::Code(0) => Ok(()),
             Exit::TimedOut => Err(Gate::TimedOut {
@@ -263,15 +263,20 @@ impl Harness {
     }
 
     /// Tests a built tree on every case, each with a fresh seed; stops at the first failure.
-    pub fn test(&self, tree: &Path, cases: &[Case], variant: Variant) -> Result<Gated<()>> {
+    pub fn test(
+        &self,
+        tree: &Path,
+        cases: &[Case],
+        variant: CommandVariant,
+    ) -> Result<GateResult<()>> {
         if let Some(examined) = self.examine(tree, cases)? {
             return Ok(examined.map(|_| ()));
         }
         let line = match (variant, &self.commands.quick_test) {
-            (Variant::Quick, Some(quick)) => quick,
-            (Variant::Quick | Variant::Usual, _) => &self.commands.test,
+            (CommandVariant::Quick, Some(quick)) => quick,
+            (CommandVariant::Quick | CommandVariant::Usual, _) => &self.commands.test,
         };
-        let trial = self.trial(tree, Purpose::Test)?;
+        let trial = self.trial(tree, CommandPurpose::Test)?;
         if !names_case(line, cases) {
             return self.test_once(line, (tree, trial.as_ref()), None);
         }
@@ -290,7 +295,7 @@ impl Harness {
     }
 
     /// The confinement of commands that write in a worktree, where none of it may persist.
-    fn trial(&self, tree: &Path, purpose: Purpose) -> Result<Option<Confinement>> {
+    fn trial(&self, tree: &Path, purpose: CommandPurpose) -> Result<Option<Confinement>> {
         let sandbox = self.sandbox.as_ref();
         sandbox.map(|s| s.confine_trial(purpose, tree)).transpose()
     }
@@ -300,7 +305,7 @@ impl Harness {
         line: &str,
         (tree, trial): (&Path, Option<&Confinement>),
         case: Option<&Case>,
-    ) -> Result<Gated<()>> {
+    ) -> Result<GateResult<()>> {
         let line = expand(line, case, &self.placeholders(tree, fresh_seed()?, None))?;
         let run = process::run(&self.within(&line, tree, trial), &self.stop)?;
         let name = case.map_or_else(|| "the test".to_owned(), |case| case.name.clone());
@@ -316,13 +321,18 @@ impl Harness {
     }
 
     /// Benchmarks a built tree: one sample for each case, or why not.
-    pub fn bench(&self, tree: &Path, cases: &[Case], call: Call) -> Result<Gated<Vec<Sample>>> {
+    pub fn bench(
+        &self,
+        tree: &Path,
+        cases: &[Case],
+        call: BenchParams,
+    ) -> Result<GateResult<Vec<Sample>>> {
         if let Some(samples) = self.read_alone(tree, cases)? {
             return Ok(samples);
         }
         let line = match (call.variant, &self.commands.quick_bench) {
-            (Variant::Quick, Some(quick)) => quick,
-            (Variant::Quick | Variant::Usual, _) => &self.commands.bench,
+            (CommandVariant::Quick, Some(quick)) => quick,
+            (CommandVariant::Quick | CommandVariant::Usual, _) => &self.commands.bench,
         };
         if !names_case(line, cases) {
             return self.bench_once(line, tree, cases, call);
@@ -357,8 +367,8 @@ impl Harness {
         line: &str,
         tree: &Path,
         cases: &[Case],
-        call: Call,
-    ) -> Result<Gated<Vec<Sample>>> {
+        call: BenchParams,
+    ) -> Result<GateResult<Vec<Sample>>> {
         let seed = call.seed;
         let out = self
             .output
@@ -384,7 +394,7 @@ impl Harness {
             })?;
         }
         self.condition(tree)?;
-        let command = self.command(&line, tree, Purpose::Measure)?;
+        let command = self.command(&line, tree, CommandPurpose::Measure)?;
         let command = command.pin(&self.pinned);
         let pad = "x".repeat(usize::from(call.pad));
         let run = process::run(&command.env(PAD, pad), &self.stop)?;
@@ -417,10 +427,10 @@ impl Harness {
     }
 
     /// The settings for one run on these cases: the maximum of what they need.
-    fn of_cases(&self, cases: &[Case]) -> PerCase {
+    fn of_cases(&self, cases: &[Case]) -> CaseRunSettings {
         let known = |case: &Case| self.per_case.get(&case.name).copied();
-        let all: Vec<PerCase> = cases.iter().filter_map(known).collect();
-        PerCase {
+        let all: Vec<CaseRunSettings> = cases.iter().filter_map(known).collect();
+        CaseRunSettings {
             repeats: all.iter().map(|one| one.repeats).max().unwrap_or(1),
             spin_us: all.iter().filter_map(|one| one.spin_us).max(),
         }
@@ -433,7 +443,7 @@ impl Harness {
         };
         // On the same CPUs, because it conditions their caches.
         let line = expand(line, None, &self.placeholders(tree, 0, None))?;
-        let command = self.command(&line, tree, Purpose::Measure)?;
+        let command = self.command(&line, tree, CommandPurpose::Measure)?;
         let run = process::run(&command.pin(&self.pinned), &self.stop)?;
         if run.exit.success() || self.stop.at_once() {
             return Ok(());
@@ -449,9 +459,9 @@ impl Harness {
             return Ok(BTreeMap::new());
         };
         let line = expand(line, None, &self.placeholders(tree, 0, None))?;
-        let run = self.run(&line, tree, Purpose::Measure)?;
-        let spec = output::Spec {
-            format: output::Format::MetricLines,
+        let run = self.run(&line, tree, CommandPurpose::Measure)?;
+        let spec = output::ParseSpec {
+            format: output::OutputFormat::MetricLines,
             case_column: None,
             check_column: None,
             label: None,
@@ -464,14 +474,19 @@ impl Harness {
     }
 
     /// Runs the profile command, if there is one.
-    pub fn profile(&self, tree: &Path, case: Option<&Case>, depth: &str) -> Result<Option<Run>> {
+    pub fn profile(
+        &self,
+        tree: &Path,
+        case: Option<&Case>,
+        depth: &str,
+    ) -> Result<Option<CommandOutcome>> {
         let Some(line) = &self.commands.profile else {
             return Ok(None);
         };
         let mut values = self.placeholders(tree, 0, None);
         values.depth = Some(depth.to_owned());
         let line = expand(line, case, &values)?;
-        let trial = self.trial(tree, Purpose::Profile)?;
+        let trial = self.trial(tree, CommandPurpose::Profile)?;
         let command = self.within(&line, tree, trial.as_ref());
         process::run(&command, &self.stop).map(Some)
     }

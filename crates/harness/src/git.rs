@@ -41,12 +41,14 @@ use karve_os::sandbox::Checkout;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use candidate::{CandidateCommit, FILE_BYTES_MAX, Refusal, Refused, Terms};
-pub use detached::Past;
-pub use history::{Applied, FileStat, LogLine, TreeEntry};
-pub use refs::Expected;
-pub use start::{Head, NewFile, Version, init_with, version};
-pub use survey::{Change, ChangeKind};
+pub use candidate::{
+    CandidateCommit, CandidateFilter, ChangeRefusal, FILE_BYTES_MAX, RefusedChange,
+};
+pub use detached::HistoryAccess;
+pub use history::{FileStat, LogLine, PatchResult, TreeEntry};
+pub use refs::ExpectedRef;
+pub use start::{CheckoutHead, GitVersion, NewFile, init_with, version};
+pub use survey::{ChangeKind, WorktreeChange};
 
 /// The full name of a git object, in lower-case hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,7 +95,7 @@ impl fmt::Display for Oid {
 
 /// What kind of thing a path is, as git stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Mode {
+pub enum FileMode {
     /// A plain file.
     File,
     /// A file with the executable bit.
@@ -106,7 +108,7 @@ pub enum Mode {
     Other,
 }
 
-impl Mode {
+impl FileMode {
     /// The mode as git writes it in a tree; zero if git cannot store it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -150,14 +152,14 @@ pub struct Repo {
     root: PathBuf,
     git_dir: PathBuf,
     common_dir: PathBuf,
-    file_modes: FileModes,
+    file_modes: ExecutableBit,
     scratch: Option<PathBuf>,
-    memory: memory::Memory,
+    memory: memory::GitCache,
 }
 
 /// Whether the executable bit of a file means anything in this repository (`core.fileMode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FileModes {
+enum ExecutableBit {
     Kept,
     Ignored,
 }

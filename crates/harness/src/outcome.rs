@@ -4,14 +4,14 @@ use karve_core::measurement::Gate;
 use karve_numerics::case::Case;
 
 /// A failed gate, or a value.
-pub type Gated<T> = std::result::Result<T, Gate>;
+pub type GateResult<T> = std::result::Result<T, Gate>;
 
 /// A case with its index in the charter.
 pub type NumberedCase = (usize, Case);
 
 /// Why there is no block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum BlockFailure {
     /// The parent cannot be measured.
     Parent(Gate),
     /// The candidate cannot.

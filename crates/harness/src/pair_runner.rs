@@ -9,12 +9,12 @@
 //!
 //! Under a contract the arms are workers in a kernel runner, which live for the whole duel.
 
-use crate::commands::{Call, Harness, Variant};
-use crate::outcome::Fault;
-use crate::outcome::Gated;
+use crate::commands::{BenchParams, CommandVariant, Harness};
+use crate::outcome::BlockFailure;
+use crate::outcome::GateResult;
 use crate::outcome::NumberedCase;
-use crate::runner::Duelling;
-use karve_core::measurement::{Block, First, Gate, Pair, Sample};
+use crate::runner::KernelRunner;
+use karve_core::measurement::{Block, FirstArm, Gate, Pair, Sample};
 use karve_numerics::case::Case;
 use karve_os::error::Result;
 use karve_os::random::fresh_seed;
@@ -26,7 +26,7 @@ const PARENT_TRIES: u32 = 3;
 
 /// One side of a duel, built.
 #[derive(Clone, Debug)]
-pub struct Arm {
+pub struct BuiltArm {
     /// What runs it.
     pub harness: Harness,
     /// Its directory.
@@ -35,35 +35,35 @@ pub struct Arm {
 
 /// The two arms of a duel.
 #[derive(Clone, Debug)]
-pub struct Arena {
+pub struct PairRunner {
     /// The incumbent.
-    pub parent: Arm,
+    pub parent: BuiltArm,
     /// The challenger.
-    pub candidate: Arm,
+    pub candidate: BuiltArm,
     /// Which variant of the benchmark is run.
-    pub variant: Variant,
+    pub variant: CommandVariant,
     /// The kernel runner that holds both, under a contract.
-    ring: Ring,
+    ring: LazyRunner,
 }
 
 /// The kernel runner, created with the first block. A clone of the pair runner has its own.
 #[derive(Debug, Default)]
-struct Ring(RefCell<Option<Duelling>>);
+struct LazyRunner(RefCell<Option<KernelRunner>>);
 
-impl Clone for Ring {
+impl Clone for LazyRunner {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
-impl Arena {
+impl PairRunner {
     /// A pair runner for two arms.
-    pub fn new(parent: Arm, candidate: Arm, variant: Variant) -> Self {
+    pub fn new(parent: BuiltArm, candidate: BuiltArm, variant: CommandVariant) -> Self {
         Self {
             parent,
             candidate,
             variant,
-            ring: Ring::default(),
+            ring: LazyRunner::default(),
         }
     }
 
@@ -76,24 +76,30 @@ impl Arena {
     }
 
     /// One block: each case once by each arm.
-    pub fn block(&self, cases: &[NumberedCase]) -> Result<std::result::Result<Block, Fault>> {
+    pub fn block(
+        &self,
+        cases: &[NumberedCase],
+    ) -> Result<std::result::Result<Block, BlockFailure>> {
         let mut last = Gate::Passed;
         for _ in 0..PARENT_TRIES {
             match self.block_once(cases)? {
                 // The whole block is rerun: half of it would no longer be a pair.
-                Err(Fault::Parent(gate)) => last = gate,
+                Err(BlockFailure::Parent(gate)) => last = gate,
                 done => return Ok(done),
             }
             if self.parent.harness.stopped() {
                 break;
             }
         }
-        Ok(Err(Fault::Parent(last)))
+        Ok(Err(BlockFailure::Parent(last)))
     }
 
     /// One block in the kernel runner. Both arms stay there from block to block, and are
     /// recreated after a failure.
-    fn block_in_ring(&self, cases: &[NumberedCase]) -> Result<std::result::Result<Block, Fault>> {
+    fn block_in_ring(
+        &self,
+        cases: &[NumberedCase],
+    ) -> Result<std::result::Result<Block, BlockFailure>> {
         let held = self.ring.0.take();
         let mut duelling = match held {
             Some(duelling) => duelling,
@@ -112,14 +118,17 @@ impl Arena {
         Ok(block)
     }
 
-    fn block_once(&self, cases: &[NumberedCase]) -> Result<std::result::Result<Block, Fault>> {
+    fn block_once(
+        &self,
+        cases: &[NumberedCase],
+    ) -> Result<std::result::Result<Block, BlockFailure>> {
         if self.parent.harness.is_under_contract() {
             return self.block_in_ring(cases);
         }
-        let call = Call::fresh(self.variant)?;
+        let call = BenchParams::fresh(self.variant)?;
         let plain: Vec<Case> = cases.iter().map(|(_, case)| case.clone()).collect();
         // Both arms see all cases at once if either must.
-        let at_once = |arm: &Arm| arm.harness.benches_all_at_once(&plain);
+        let at_once = |arm: &BuiltArm| arm.harness.benches_all_at_once(&plain);
         let group = if at_once(&self.parent) || at_once(&self.candidate) {
             plain.len().max(1)
         } else {
@@ -150,30 +159,34 @@ impl Arena {
     }
 
     /// Each arm once, back to back.
-    fn turn(&self, cases: &[Case], call: Call) -> Result<std::result::Result<Turn, Fault>> {
-        let run = |arm: &Arm| arm.harness.bench(&arm.tree, cases, call);
+    fn turn(
+        &self,
+        cases: &[Case],
+        call: BenchParams,
+    ) -> Result<std::result::Result<PairReadings, BlockFailure>> {
+        let run = |arm: &BuiltArm| arm.harness.bench(&arm.tree, cases, call);
         // The coin comes from the operating system, after everything else is fixed.
         let (first, parent, candidate) = if fresh_seed()? & 1 == 0 {
             let parent = run(&self.parent)?;
-            (First::Parent, parent, run(&self.candidate)?)
+            (FirstArm::Parent, parent, run(&self.candidate)?)
         } else {
             let candidate = run(&self.candidate)?;
-            (First::Candidate, run(&self.parent)?, candidate)
+            (FirstArm::Candidate, run(&self.parent)?, candidate)
         };
         Ok(turn_of(first, parent, candidate))
     }
 }
 
 /// Which arm ran first, and the readings of both.
-type Turn = (First, Vec<Sample>, Vec<Sample>);
+type PairReadings = (FirstArm, Vec<Sample>, Vec<Sample>);
 
 fn turn_of(
-    first: First,
-    parent: Gated<Vec<Sample>>,
-    candidate: Gated<Vec<Sample>>,
-) -> std::result::Result<Turn, Fault> {
+    first: FirstArm,
+    parent: GateResult<Vec<Sample>>,
+    candidate: GateResult<Vec<Sample>>,
+) -> std::result::Result<PairReadings, BlockFailure> {
     // If the host fails both, the candidate is not to blame.
-    let parent = parent.map_err(Fault::Parent)?;
-    let candidate = candidate.map_err(Fault::Candidate)?;
+    let parent = parent.map_err(BlockFailure::Parent)?;
+    let candidate = candidate.map_err(BlockFailure::Candidate)?;
     Ok((first, parent, candidate))
 }

@@ -9,7 +9,7 @@
 //! unclear, because there it could end them and become a command.
 
 use karve_numerics::case::Case;
-use karve_numerics::space::Config;
+use karve_numerics::space::KnobSetting;
 use karve_os::error::{CommandError, Result};
 use karve_os::text::{shown, suggestion};
 
@@ -35,7 +35,7 @@ pub struct Placeholders {
     /// How often the kernel is called in one run.
     pub repeats: Option<u32>,
     /// The knobs that are given as arguments.
-    pub knobs: Config,
+    pub knobs: KnobSetting,
 }
 
 /// The command line with every placeholder replaced.
@@ -44,14 +44,14 @@ pub fn expand(command: &str, case: Option<&Case>, values: &Placeholders) -> Resu
         .iter()
         .any(|sign| command.contains(sign));
     let mut line = String::with_capacity(command.len());
-    let mut quotes = Quotes::default();
+    let mut quotes = QuoteTracker::default();
     for piece in pieces(command) {
         match piece {
-            Piece::Text(text) => {
+            CommandPiece::Text(text) => {
                 quotes.read(text);
                 line.push_str(text);
             }
-            Piece::ShellVariable(name) => {
+            CommandPiece::ShellVariable(name) => {
                 if known(case).any(|known| known == name) {
                     return Err(shell_variable(name));
                 }
@@ -59,7 +59,7 @@ pub fn expand(command: &str, case: Option<&Case>, values: &Placeholders) -> Resu
                 line.push_str(name);
                 line.push('}');
             }
-            Piece::Name(name) => {
+            CommandPiece::Name(name) => {
                 let value = value_of(name, case, values)?;
                 if is_harmless(&value) {
                     line.push_str(&value);
@@ -80,8 +80,8 @@ pub fn names(command: &str) -> Vec<&str> {
     pieces(command)
         .into_iter()
         .filter_map(|piece| match piece {
-            Piece::Name(name) => Some(name),
-            Piece::Text(_) | Piece::ShellVariable(_) => None,
+            CommandPiece::Name(name) => Some(name),
+            CommandPiece::Text(_) | CommandPiece::ShellVariable(_) => None,
         })
         .collect()
 }
@@ -160,7 +160,7 @@ pub fn quote(value: &str) -> String {
 
 /// A piece of a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Piece<'a> {
+enum CommandPiece<'a> {
     /// Literal text.
     Text(&'a str),
     /// `{name}`.
@@ -170,7 +170,7 @@ enum Piece<'a> {
 }
 
 /// Splits a command line; doubled braces become single ones.
-fn pieces(command: &str) -> Vec<Piece<'_>> {
+fn pieces(command: &str) -> Vec<CommandPiece<'_>> {
     let mut pieces = Vec::new();
     let (mut rest, mut text_end, mut doubled) = (command, 0, 0_usize);
     while let Some(character) = rest[text_end..].chars().next() {
@@ -179,19 +179,19 @@ fn pieces(command: &str) -> Vec<Piece<'_>> {
         let length = if here.starts_with("{{") && !dollar {
             // One of the two braces is the last character of the preceding text.
             doubled += 1;
-            pieces.push(Piece::Text(&rest[..=text_end]));
+            pieces.push(CommandPiece::Text(&rest[..=text_end]));
             text_end + 2
         } else if here.starts_with("}}") && doubled > 0 {
             doubled -= 1;
-            pieces.push(Piece::Text(&rest[..=text_end]));
+            pieces.push(CommandPiece::Text(&rest[..=text_end]));
             text_end + 2
         } else if let Some(name) = name_in_braces(here) {
             let before = if dollar { text_end - 1 } else { text_end };
-            pieces.push(Piece::Text(&rest[..before]));
+            pieces.push(CommandPiece::Text(&rest[..before]));
             let piece = if dollar {
-                Piece::ShellVariable(name)
+                CommandPiece::ShellVariable(name)
             } else {
-                Piece::Name(name)
+                CommandPiece::Name(name)
             };
             pieces.push(piece);
             text_end + name.len() + 2
@@ -202,8 +202,8 @@ fn pieces(command: &str) -> Vec<Piece<'_>> {
         rest = &rest[length..];
         text_end = 0;
     }
-    pieces.push(Piece::Text(rest));
-    pieces.retain(|piece| *piece != Piece::Text(""));
+    pieces.push(CommandPiece::Text(rest));
+    pieces.retain(|piece| *piece != CommandPiece::Text(""));
     pieces
 }
 
@@ -223,7 +223,7 @@ fn name_in_braces(text: &str) -> Option<&str> {
 
 /// The state of a shell lexer: outside quotes, inside them, or in a comment.
 #[derive(Debug, Default)]
-struct Quotes {
+struct QuoteTracker {
     state: QuoteState,
     escaped: bool,
     previous: Option<char>,
@@ -238,7 +238,7 @@ enum QuoteState {
     Comment,
 }
 
-impl Quotes {
+impl QuoteTracker {
     fn read(&mut self, text: &str) {
         for character in text.chars() {
             let begins_word = self
@@ -303,7 +303,7 @@ mod tests {
             depth: Some("full".into()),
             layout: Some(0),
             repeats: Some(1),
-            knobs: Config::new(),
+            knobs: KnobSetting::new(),
         }
     }
 

@@ -39,9 +39,9 @@ mod stage;
 mod terms;
 mod worker;
 
-pub use duel::{Corner, Duelling, Spent};
+pub use duel::{DuelCase, DuelTime, KernelRunner};
 pub use exam::examine;
 pub use inputs::ask_inputs;
 pub use solo::{calls_for, handover, readings};
-pub use terms::{Terms, no_reference};
+pub use terms::{RunnerSetup, no_reference};
 pub use worker::serve;

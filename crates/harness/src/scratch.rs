@@ -7,7 +7,7 @@
 //! moment before the file exists; in that moment only the owner's reaper may remove it.
 
 use crate::git::Repo;
-use crate::trees::{self, Trees};
+use crate::trees::{self, Worktrees};
 use karve_os::error::{Context, Result};
 use karve_os::process;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ const OWNER_BYTES_MAX: u64 = 64 << 10;
 
 /// What the directory is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ScratchKind {
     /// A trial of agents.
     Agents,
     /// A bench, or an A/A test for the noise.
@@ -41,7 +41,7 @@ pub enum Kind {
     Tune,
 }
 
-impl Kind {
+impl ScratchKind {
     const ALL: [Self; 5] = [
         Self::Agents,
         Self::Bench,
@@ -67,22 +67,22 @@ impl Kind {
 
 /// Who owns a directory, and where worktrees in it are registered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Owner {
+struct ScratchOwner {
     mark: String,
     repos: Vec<PathBuf>,
 }
 
 /// The directory; removed when dropped.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct ScratchDir {
     dir: TempDir,
     /// Locked while we live, and released when the directory is gone.
     _owner: File,
 }
 
-impl Scratch {
+impl ScratchDir {
     /// Creates one, for worktrees of some repositories, and removes what dead processes left.
-    pub fn new(kind: Kind, repos: &[&Repo]) -> Result<Self> {
+    pub fn new(kind: ScratchKind, repos: &[&Repo]) -> Result<Self> {
         sweep(|_| true);
         repos.iter().for_each(|repo| sweep_entries(repo));
         let cannot = || "cannot create a scratch directory".to_owned();
@@ -96,7 +96,7 @@ impl Scratch {
             .context(cannot)?;
         let mut repos: Vec<PathBuf> = repos.iter().map(|repo| repo.root().to_owned()).collect();
         repos.dedup();
-        let owner = Owner {
+        let owner = ScratchOwner {
             mark: process::own_mark().to_owned(),
             repos,
         };
@@ -124,7 +124,7 @@ pub fn sweep_after(mark: &str) {
     sweep(|owner| owner.mark == mark);
     for (name, dir) in directories() {
         if of_karve(&name, mark) && is_mine(&dir) && is_nameless(&dir) {
-            remove(&dir, &Owner::default());
+            remove(&dir, &ScratchOwner::default());
         }
     }
 }
@@ -135,8 +135,8 @@ fn in_name(mark: &str) -> String {
 }
 
 fn of_karve(name: &str, mark: &str) -> bool {
-    let rest = |kind: &Kind| name.strip_prefix(&kind.prefix());
-    let mut rests = Kind::ALL.iter().filter_map(rest);
+    let rest = |kind: &ScratchKind| name.strip_prefix(&kind.prefix());
+    let mut rests = ScratchKind::ALL.iter().filter_map(rest);
     rests.any(|rest| rest.starts_with(&in_name(mark)))
 }
 
@@ -164,7 +164,7 @@ fn directories() -> impl Iterator<Item = (String, PathBuf)> {
 
 /// Removes the directories whose karve process is dead, and the worktrees in them. What cannot be
 /// removed is left for the next time.
-fn sweep(is_meant: impl Fn(&Owner) -> bool) {
+fn sweep(is_meant: impl Fn(&ScratchOwner) -> bool) {
     for (_, dir) in directories() {
         // The lock is held meanwhile, so that only one karve process removes it.
         if let Some((owner, _lock)) = dead_owner(&dir)
@@ -176,13 +176,13 @@ fn sweep(is_meant: impl Fn(&Owner) -> bool) {
 }
 
 fn is_ours(name: &str) -> bool {
-    Kind::ALL
+    ScratchKind::ALL
         .iter()
         .any(|kind| name.starts_with(&kind.prefix()))
 }
 
 /// The owner of a directory, if it is dead.
-fn dead_owner(dir: &Path) -> Option<(Owner, File)> {
+fn dead_owner(dir: &Path) -> Option<(ScratchOwner, File)> {
     let path = dir.join(OWNER);
     let is_file = fs::symlink_metadata(&path).is_ok_and(|data| data.is_file());
     if !is_file || !is_mine(&path) || !is_mine(dir) {
@@ -196,7 +196,7 @@ fn dead_owner(dir: &Path) -> Option<(Owner, File)> {
     Some((serde_json::from_slice(&text).ok()?, file))
 }
 
-fn remove(dir: &Path, owner: &Owner) {
+fn remove(dir: &Path, owner: &ScratchOwner) {
     process::end_tagged(&dir.to_string_lossy());
     for repo in &owner.repos {
         let Ok(repo) = Repo::discover(repo) else {
@@ -207,7 +207,7 @@ fn remove(dir: &Path, owner: &Owner) {
         for entry in all.flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 // This removes the worktrees of an earlier process.
-                let _ = Trees::new(&repo, entry.path());
+                let _ = Worktrees::new(&repo, entry.path());
             }
         }
         let _ = repo.prune_under(dir);

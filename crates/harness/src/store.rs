@@ -129,7 +129,7 @@ fn started_at(dir: &CampaignDir) -> Option<i64> {
 
 /// A campaign's log after reading.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedLog {
     /// The records in order.
     pub records: Vec<Record>,
     /// The state folded from them.
@@ -141,11 +141,11 @@ pub struct Loaded {
 }
 
 /// Reads a campaign's log without taking the lock and without changing anything.
-pub fn read(dir: &CampaignDir) -> Result<Loaded> {
+pub fn read(dir: &CampaignDir) -> Result<LoadedLog> {
     let path = dir.join(LOG);
     let file = File::open(&path).context(|| format!("cannot read {}", path.display()))?;
     let mut reader = BufReader::with_capacity(1 << 16, file);
-    let mut loaded = Loaded {
+    let mut loaded = LoadedLog {
         records: Vec::new(),
         campaign: Campaign::new(),
         torn_bytes: 0,
@@ -210,7 +210,7 @@ fn newer(path: &Path) -> CommandError {
     CommandError::usage(message).hint("use that version; \"karve --version\" names this one")
 }
 
-fn damaged(path: &Path, loaded: &Loaded, error: &dyn std::fmt::Display) -> CommandError {
+fn damaged(path: &Path, loaded: &LoadedLog, error: &dyn std::fmt::Display) -> CommandError {
     let line = loaded.records.len() + 1;
     CommandError::environment(format!(
         "the log {} is damaged at line {line}",
@@ -238,7 +238,7 @@ pub struct Store {
 impl Store {
     /// Takes the lock, cuts off an incomplete last line, and reads the log. Creates the campaign if
     /// it does not exist yet.
-    pub fn open(dir: &CampaignDir, holder: &str) -> Result<(Self, Loaded)> {
+    pub fn open(dir: &CampaignDir, holder: &str) -> Result<(Self, LoadedLog)> {
         make_dirs(dir)?;
         let lock = take_lock(&dir.join(LOCK), holder)?;
         remove_temporary(&dir.join("artifacts"));

@@ -5,7 +5,7 @@
 
 use crate::commands::Harness;
 use crate::git::{Oid, Repo};
-use crate::outcome::Gated;
+use crate::outcome::GateResult;
 use crate::project_file;
 use karve_os::error::{Context, Result};
 use karve_os::files;
@@ -18,7 +18,7 @@ const PREFIX_CHARS: usize = 8;
 
 /// A built worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Built {
+pub struct BuiltTree {
     /// Its directory.
     pub path: PathBuf,
     /// Digest of the build's output, if the charter names artifacts.
@@ -27,7 +27,7 @@ pub struct Built {
 
 /// Which build of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Build {
+pub enum BuildVariant {
     /// The one that everything is measured on.
     Usual,
     /// A second one, for a control.
@@ -38,17 +38,17 @@ pub enum Build {
 
 /// The worktrees of one campaign.
 #[derive(Debug)]
-pub struct Trees {
+pub struct Worktrees {
     dir: PathBuf,
     /// How the name of each worktree starts. Git gives its own entry of a worktree the same name,
     /// so that an empty entry left by a crash is known to be ours.
     prefix: String,
-    built: BTreeMap<String, Built>,
+    built: BTreeMap<String, BuiltTree>,
     /// The file that names hidden cases, relative to the worktree, if they must stay secret.
     secret: Option<String>,
 }
 
-impl Trees {
+impl Worktrees {
     /// The worktrees in a directory. Leftovers of an earlier process are removed first.
     pub fn new(repo: &Repo, dir: PathBuf) -> Result<Self> {
         repo.prune_under(&dir)?;
@@ -106,8 +106,13 @@ impl Trees {
     }
 
     /// The built worktree of a commit, or why it does not build.
-    pub fn built(&mut self, repo: &Repo, harness: &Harness, commit: &str) -> Result<Gated<Built>> {
-        self.built_as(repo, harness, (commit, Build::Usual))
+    pub fn built(
+        &mut self,
+        repo: &Repo,
+        harness: &Harness,
+        commit: &str,
+    ) -> Result<GateResult<BuiltTree>> {
+        self.built_as(repo, harness, (commit, BuildVariant::Usual))
     }
 
     /// One of the builds of a commit, or why it does not build.
@@ -115,12 +120,12 @@ impl Trees {
         &mut self,
         repo: &Repo,
         harness: &Harness,
-        (commit, build): (&str, Build),
-    ) -> Result<Gated<Built>> {
+        (commit, build): (&str, BuildVariant),
+    ) -> Result<GateResult<BuiltTree>> {
         let (key, layout) = match build {
-            Build::Usual => (commit.to_owned(), 0),
-            Build::Copy => (files::sha256_hex(format!("{commit} copy").as_bytes()), 0),
-            Build::Layout(n) => (files::sha256_hex(format!("{commit} {n}").as_bytes()), n),
+            BuildVariant::Usual => (commit.to_owned(), 0),
+            BuildVariant::Copy => (files::sha256_hex(format!("{commit} copy").as_bytes()), 0),
+            BuildVariant::Layout(n) => (files::sha256_hex(format!("{commit} {n}").as_bytes()), n),
         };
         if let Some(built) = self.built.get(&key) {
             return Ok(Ok(built.clone()));
@@ -132,7 +137,7 @@ impl Trees {
             repo.worktree_remove(&path)?;
             return Ok(Err(gate));
         }
-        let built = Built {
+        let built = BuiltTree {
             artifacts: harness.artifacts_digest(&path)?,
             path,
         };

@@ -12,16 +12,16 @@ use figures::{exit_code, tell, time};
 use karve::library::catalog;
 use karve::roles;
 use karve_core::campaign::{
-    Baseline, Campaign, Event, LOG_VERSION, PlantedFault, Preparation, Record, Step,
+    Baseline, Campaign, Event, LOG_VERSION, PlantedBug, Preparation, Record, Step,
 };
 use karve_core::charter::Charter;
 use karve_core::hypothesis::{Candidate, Direction, Hypothesis};
-use karve_core::knowledge::{Known, Lesson};
-use karve_core::measurement::{Environment, Gate, Reading, Sample};
+use karve_core::knowledge::{KnownEntry, Lesson};
+use karve_core::measurement::{BaselineReading, Environment, Gate, Sample};
 use karve_core::profile::{Bottleneck, Profile};
-use karve_core::spending::Usage;
+use karve_core::spending::AgentUsage;
 use karve_os::error::{CommandError, Context, Result};
-use karve_profile::profilers::{self, Tool};
+use karve_profile::profilers::{self, ProfilerTool};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -86,7 +86,7 @@ rounds = 119
 "#;
 
 fn charter() -> Result<Charter> {
-    let now = karve::config::Now {
+    let now = karve::config::CharterTime {
         minute: "2026-01-01 00:00".to_owned(),
     };
     let overrides = karve::config::Overrides::default();
@@ -100,7 +100,7 @@ fn profile(commit: &str) -> Result<Profile> {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/profiles/ncu_details.csv");
     let text = fs::read_to_string(&path).context(|| format!("cannot read {}", path.display()))?;
     let unreadable = |why| CommandError::environment("the sample cannot be read").cause(why);
-    let parsed = profilers::parse(Tool::Ncu, &text).map_err(unreadable)?;
+    let parsed = profilers::parse(ProfilerTool::Ncu, &text).map_err(unreadable)?;
     Ok(Profile {
         commit: commit.to_owned(),
         depth: karve_core::profile::ProfileDepth::Light,
@@ -116,10 +116,10 @@ fn profile(commit: &str) -> Result<Profile> {
 }
 
 /// Entries as the library has them, under names of their own.
-fn known() -> Vec<Known> {
+fn known() -> Vec<KnownEntry> {
     let seeds = catalog::built_in();
     let made = seeds.iter().cycle().take(ENTRIES).enumerate();
-    made.map(|(number, seed)| Known {
+    made.map(|(number, seed)| KnownEntry {
         id: format!("{}-{number}", seed.id),
         kind: seed.kind,
         title: format!("{}, number {number}", seed.title),
@@ -129,7 +129,7 @@ fn known() -> Vec<Known> {
         expected_ratio: 1.1,
         n_evidence: 1,
         scope: seed.scope.clone(),
-        ..Known::default()
+        ..KnownEntry::default()
     })
     .collect()
 }
@@ -175,7 +175,7 @@ fn answer(step: &Step, charter: &Charter) -> Result<Event> {
         }),
         Step::ProveEngagement => Event::EngagementChecked {
             engaged: true,
-            faults: Vec::<PlantedFault>::new(),
+            faults: Vec::<PlantedBug>::new(),
         },
         Step::ReadTips => Event::TipsRead {
             tips: Vec::new(),
@@ -194,7 +194,7 @@ fn answer(step: &Step, charter: &Charter) -> Result<Event> {
             round: *round,
             try_no: *try_no,
             hypothesis: Box::new(hypothesis(*round)),
-            usage: Usage::default(),
+            usage: AgentUsage::default(),
             exchange: None,
             route: brief
                 .asked
@@ -220,7 +220,7 @@ fn in_round(step: &Step) -> Result<Event> {
                 whole: None,
                 summary: "as the hypothesis says".to_owned(),
             },
-            usage: Usage::default(),
+            usage: AgentUsage::default(),
             exchange: None,
         },
         Step::Gate {
@@ -248,7 +248,7 @@ fn in_round(step: &Step) -> Result<Event> {
                 text: "it ran past its limit, so nothing is known of its speed".to_owned(),
                 ..Lesson::default()
             },
-            usage: Usage::default(),
+            usage: AgentUsage::default(),
             exchange: None,
         },
         other => {
@@ -261,7 +261,7 @@ fn in_round(step: &Step) -> Result<Event> {
 }
 
 fn baseline(charter: &Charter) -> Baseline {
-    let readings = (0..charter.cases.len() * READINGS).map(|index| Reading {
+    let readings = (0..charter.cases.len() * READINGS).map(|index| BaselineReading {
         case: index % charter.cases.len(),
         sample: Sample {
             value: 100.0,

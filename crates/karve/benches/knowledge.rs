@@ -10,12 +10,12 @@ mod figures;
 
 use figures::{exit_code, tell, time};
 use karve::library::situation::of_words;
-use karve::library::{Layer, Shelves, Stock, catalog, markdown};
-use karve_core::knowledge::{Entry, Query, lint_all};
-use karve_core::profile::Values;
+use karve::library::{Layer, LibraryLayers, LoadedLibrary, catalog, markdown};
+use karve_core::knowledge::{Entry, LibraryQuery, lint_all};
+use karve_core::profile::CounterValues;
 use karve_core::profile::classify::with_derived;
 use karve_os::error::{CommandError, Context, Result};
-use karve_profile::profilers::{self, Tool};
+use karve_profile::profilers::{self, ProfilerTool};
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
 fn measure() -> Result<bool> {
     let scratch = tempfile::tempdir().context(|| "cannot make a scratch directory".into())?;
     let bytes = write_entries(scratch.path())?;
-    let mut shelves = Shelves::default();
+    let mut shelves = LibraryLayers::default();
     shelves.put(Layer::Project, scratch.path().to_owned());
     let (stock, load_s) = timed(|| shelves.load())?;
     tell("entries", stock.placed.len() as f64, "", None);
@@ -75,7 +75,7 @@ fn write_entries(dir: &Path) -> Result<usize> {
         entry.title = format!("{}, number {number}", seed.title);
         entry.interactions.depends_on.clear();
         if number % REFUTED_EVERY == 0 {
-            entry.status = karve_core::knowledge::Status::Refuted;
+            entry.status = karve_core::knowledge::EntryStatus::Refuted;
         } else if number % REFUTED_EVERY == 1
             && let Some(before) = seeds.get((number - 1) % seeds.len())
         {
@@ -92,22 +92,22 @@ fn write_entries(dir: &Path) -> Result<usize> {
 }
 
 /// The counters of a real kernel.
-fn profile() -> Result<Values> {
+fn profile() -> Result<CounterValues> {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/profiles/ncu_details.csv");
     let text = fs::read_to_string(&path).context(|| format!("cannot read {}", path.display()))?;
     let unreadable = |why| CommandError::environment("the sample cannot be read").cause(why);
-    let parsed = profilers::parse(Tool::Ncu, &text).map_err(unreadable)?;
+    let parsed = profilers::parse(ProfilerTool::Ncu, &text).map_err(unreadable)?;
     let kernel = parsed.kernels.first().map(with_derived);
     Ok(kernel.unwrap_or_default())
 }
 
 /// Times searches by trigger, by scope and by words; says whether all hold the bound.
-fn search_all(stock: &Stock) -> Result<bool> {
+fn search_all(stock: &LoadedLibrary) -> Result<bool> {
     let values = profile()?;
     let at = of_words("strided copy", "cuda", "cuda", "NVIDIA H200");
     let text = "coalesce strided global memory accesses of neighboring threads";
-    let whole = Query {
+    let whole = LibraryQuery {
         situation: Some(&at),
         values: Some(&values),
         text,
@@ -117,7 +117,7 @@ fn search_all(stock: &Stock) -> Result<bool> {
     for (what, query) in [
         (
             "match by trigger",
-            Query {
+            LibraryQuery {
                 situation: None,
                 text: "",
                 ..whole.clone()
@@ -125,14 +125,14 @@ fn search_all(stock: &Stock) -> Result<bool> {
         ),
         (
             "match by trigger and scope",
-            Query {
+            LibraryQuery {
                 text: "",
                 ..whole.clone()
             },
         ),
         (
             "match by words",
-            Query {
+            LibraryQuery {
                 situation: None,
                 values: None,
                 ..whole.clone()

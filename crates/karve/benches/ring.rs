@@ -10,10 +10,12 @@
 #![allow(clippy::expect_used, clippy::print_stdout)]
 
 use karve_core::charter::Metric;
-use karve_harness::runner::{self, Corner, Duelling, Terms};
-use karve_numerics::accuracy::RuleSet;
+use karve_harness::runner::{self, DuelCase, KernelRunner, RunnerSetup};
+use karve_numerics::accuracy::AccuracyRuleSet;
 use karve_numerics::case::{Case, CaseSet};
-use karve_numerics::contract::{Arg, ArgKind, Contract, Kernel, Modules, Precision, Reference};
+use karve_numerics::contract::{
+    Arg, ArgKind, Contract, Kernel, Precision, PythonRuntime, Reference,
+};
 use karve_numerics::draw::Draw;
 use karve_numerics::stats;
 use karve_numerics::tensor::Dtype;
@@ -116,20 +118,20 @@ fn main() {
     }
 }
 
-fn duel(terms: &Terms, tree: &Path, case: &Case, calls: u32) -> (runner::Spent, Vec<f64>) {
+fn duel(terms: &RunnerSetup, tree: &Path, case: &Case, calls: u32) -> (runner::DuelTime, Vec<f64>) {
     let copy = tree.with_extension("copy");
     fs::create_dir_all(&copy).expect("a directory");
     for file in ["kernel.so", "reference.so"] {
         fs::copy(tree.join(file), copy.join(file)).expect("a copy");
     }
-    let corner = Corner {
+    let corner = DuelCase {
         index: 0,
         case: case.clone(),
         calls,
         spin_ns: 0,
     };
     let metric = metric();
-    let mut duelling = Duelling::start(terms, &metric, [tree.to_owned(), copy], vec![corner])
+    let mut duelling = KernelRunner::start(terms, &metric, [tree.to_owned(), copy], vec![corner])
         .expect("a duel")
         .expect("two kernels that pass");
     let mut ratios = Vec::new();
@@ -180,7 +182,7 @@ fn build(tree: &Path, source: &str) {
     }
 }
 
-fn terms(tree: &Path) -> Terms {
+fn terms(tree: &Path) -> RunnerSetup {
     let shape = || vec!["n".to_owned(), "n".to_owned()];
     let draw = Draw::Uniform {
         low: -1.0,
@@ -199,7 +201,7 @@ fn terms(tree: &Path) -> Terms {
         arg(name, Dtype::F32, kind)
     };
     let value = "n".to_owned();
-    Terms {
+    RunnerSetup {
         contract: Contract {
             kernel: Kernel::Library {
                 path: "kernel.so".into(),
@@ -216,12 +218,12 @@ fn terms(tree: &Path) -> Terms {
                 entry: "reference".into(),
                 precision: Precision::Wide,
             },
-            accuracy: RuleSet::Default,
+            accuracy: AccuracyRuleSet::Default,
             reduction: Some("n".into()),
             deterministic: true,
             threads: 1,
             hostile: Vec::new(),
-            modules: Modules::default(),
+            modules: PythonRuntime::default(),
             work: Default::default(),
         },
         weights: 0,

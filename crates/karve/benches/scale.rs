@@ -13,16 +13,16 @@
 #[path = "scale/stage.rs"]
 mod stage;
 
-use karve::drive::{self, Session};
-use karve::ui::{self, Screen, Silent};
-use karve::world::{Parts, World};
+use karve::drive::{self, CampaignSession};
+use karve::ui::{self, Screen, SilentScreen};
+use karve::world::{World, WorldParts};
 use karve_agents::Secrets;
 use karve_core::campaign::{Campaign, Event, Record, Step};
 use karve_core::charter::Charter;
 use karve_core::measurement::Sample;
 use karve_harness::git::Repo;
 use karve_harness::store::{self, CampaignDir, Store};
-use karve_os::device::Notices;
+use karve_os::device::NoticeSink;
 use karve_os::error::{Context, Result};
 use karve_os::process::StopFlag;
 use stage::{Script, charter, cheap_commands, repository, slowed};
@@ -316,7 +316,7 @@ impl Cpu {
 
 /// A campaign in a repository of its own.
 struct Play {
-    session: Session,
+    session: CampaignSession,
     dir: CampaignDir,
     steps: Steps,
 }
@@ -327,16 +327,16 @@ impl Play {
         let root = repo.root().with_extension("campaigns");
         let dir = CampaignDir::new(&root, &name);
         let (store, loaded) = Store::open(&dir, "the scale benchmark")?;
-        let world = World::new(Parts {
+        let world = World::new(WorldParts {
             upstream: repo,
             dir: dir.clone(),
             agent: Box::new(Script),
             stop: StopFlag::new(),
             charter,
-            notices: Notices::default(),
+            notices: NoticeSink::default(),
             secrets: Secrets::known(&BTreeMap::new()),
         })?;
-        let session = Session {
+        let session = CampaignSession {
             campaign: loaded.campaign,
             world,
             store,
@@ -361,7 +361,7 @@ impl Play {
     /// Runs the rest.
     fn finish(mut self) -> Result<CampaignDir> {
         self.session.stop = StopFlag::new();
-        drive::drive(&mut self.session, &mut Silent)?;
+        drive::drive(&mut self.session, &mut SilentScreen)?;
         self.session.world.clean_up()?;
         Ok(self.dir)
     }

@@ -10,10 +10,10 @@
 //! - `--noise 0.05`, `--failures 0.2`: readings that differ, settings that fail;
 //! - `--each`: a line for each space.
 
-use karve::tuner::recorded::{self, Recorded};
-use karve::tuner::simulate::{self, Played, Trouble};
+use karve::tuner::recorded::{self, RecordedSpace};
+use karve::tuner::simulate::{self, SimulatedNoise, SimulationResult};
 use karve::ui;
-use karve_numerics::search::Kind;
+use karve_numerics::search::StrategyKind;
 use karve_numerics::stats;
 use karve_os::error::{CommandError, Result};
 use std::path::PathBuf;
@@ -30,8 +30,8 @@ const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/spaces");
 struct Asked {
     dir: PathBuf,
     seeds: u64,
-    kinds: Vec<Kind>,
-    trouble: Trouble,
+    kinds: Vec<StrategyKind>,
+    trouble: SimulatedNoise,
     each: bool,
 }
 
@@ -87,8 +87,8 @@ fn parse(arguments: &[String]) -> Result<Asked> {
     let mut asked = Asked {
         dir: PathBuf::from(OWN),
         seeds: 30,
-        kinds: Kind::ALL.to_vec(),
-        trouble: Trouble::default(),
+        kinds: StrategyKind::ALL.to_vec(),
+        trouble: SimulatedNoise::default(),
         each: false,
     };
     let mut arguments = arguments.iter();
@@ -108,7 +108,7 @@ fn parse(arguments: &[String]) -> Result<Asked> {
             "--only" => {
                 let kinds = value()?
                     .split(',')
-                    .map(Kind::by_name)
+                    .map(StrategyKind::by_name)
                     .collect::<Option<_>>();
                 asked.kinds = kinds.ok_or_else(wrong)?;
             }
@@ -119,10 +119,10 @@ fn parse(arguments: &[String]) -> Result<Asked> {
 }
 
 /// Plays all seeds on all spaces, on all CPUs.
-fn play_all(spaces: &[Recorded], kind: Kind, asked: &Asked) -> Vec<Cell> {
+fn play_all(spaces: &[RecordedSpace], kind: StrategyKind, asked: &Asked) -> Vec<Cell> {
     let seeds = asked.seeds as usize;
     let next = AtomicUsize::new(0);
-    let all: Mutex<Vec<(usize, Played)>> = Mutex::new(Vec::new());
+    let all: Mutex<Vec<(usize, SimulationResult)>> = Mutex::new(Vec::new());
     let work = || loop {
         let job = next.fetch_add(1, Ordering::Relaxed);
         let Some(space) = spaces.get(job / seeds.max(1)) else {
@@ -146,11 +146,11 @@ fn play_all(spaces: &[Recorded], kind: Kind, asked: &Asked) -> Vec<Cell> {
     });
     let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     all.sort_by_key(|(job, _)| *job);
-    let played: Vec<Played> = all.into_iter().map(|(_, played)| played).collect();
+    let played: Vec<SimulationResult> = all.into_iter().map(|(_, played)| played).collect();
     played.chunks(seeds.max(1)).map(cell).collect()
 }
 
-fn cell(played: &[Played]) -> Cell {
+fn cell(played: &[SimulationResult]) -> Cell {
     let count = played.len().max(1) as f64;
     let at = |mark: usize| played.iter().map(|p| p.fractions[mark - 1]).collect();
     Cell {

@@ -16,13 +16,13 @@
     reason = "a benchmark stops where something unexpected happens, and prints its figures"
 )]
 
-use karve::config::{self, Now, Overrides};
+use karve::config::{self, CharterTime, Overrides};
 use karve_core::charter::Charter;
 use karve_core::comparison::Clock;
 use karve_core::duel::{Duel, DuelRule};
-use karve_core::verdict::{self, Ruling, Time, Verdict};
-use karve_harness::outcome::Fault;
-use karve_harness::runner::{self, Corner, Duelling, Terms};
+use karve_core::verdict::{self, DuelDeadline, DuelRuling, Verdict};
+use karve_harness::outcome::BlockFailure;
+use karve_harness::runner::{self, DuelCase, KernelRunner, RunnerSetup};
 use karve_numerics::stats;
 use karve_os::process::{Command, StopFlag};
 use std::fs;
@@ -110,7 +110,9 @@ fn honest(lab: &Lab, runs: usize) -> usize {
                         let pair = &block.pairs[0];
                         gains[at].push(pair.parent.value / pair.candidate.value);
                     }
-                    Err(Fault::Parent(gate) | Fault::Candidate(gate)) => return Err(gate),
+                    Err(BlockFailure::Parent(gate) | BlockFailure::Candidate(gate)) => {
+                        return Err(gate);
+                    }
                 }
             }
             Ok(())
@@ -203,7 +205,7 @@ impl Lab {
         copy(&source("testdata/cheats/project"), &base);
         compile(&base, "kernel.so", "kernel.c");
         compile(&base, "reference.so", "reference.c");
-        let now = Now {
+        let now = CharterTime {
             minute: "2026-01-01 00:00".into(),
         };
         let overrides = Overrides {
@@ -228,10 +230,10 @@ impl Lab {
         tree
     }
 
-    fn terms(&self, threads: u32) -> Terms {
+    fn terms(&self, threads: u32) -> RunnerSetup {
         let mut contract = *self.charter.contract.clone().expect("a contract");
         contract.threads = threads;
-        Terms {
+        RunnerSetup {
             weights: 0,
             contract,
             workdir: String::new(),
@@ -244,15 +246,15 @@ impl Lab {
         }
     }
 
-    fn duel(&self, terms: &Terms, tree: &Path) -> Duelling {
-        let corner = Corner {
+    fn duel(&self, terms: &RunnerSetup, tree: &Path) -> KernelRunner {
+        let corner = DuelCase {
             index: 0,
             case: self.charter.cases[0].clone(),
             calls: 6,
             spin_ns: 0,
         };
         let trees = [self.base.clone(), tree.to_owned()];
-        Duelling::start(terms, &self.charter.metric, trees, vec![corner])
+        KernelRunner::start(terms, &self.charter.metric, trees, vec![corner])
             .expect("a duel")
             .unwrap_or_else(|fault| panic!("two kernels that start: {fault:?}"))
     }
@@ -265,7 +267,7 @@ impl Lab {
         loop {
             let block = duelling.block().expect("a block").ok()?;
             duel.take(&block).expect("a block that fits");
-            if let Ruling::Decided(verdict) = verdict::judge_duel(&duel, Time::Left) {
+            if let DuelRuling::Decided(verdict) = verdict::judge_duel(&duel, DuelDeadline::Left) {
                 return Some(verdict);
             }
         }

@@ -3,19 +3,21 @@
 
 pub mod analysis;
 
-use crate::config::{AgendaWish, Asked, Loaded, PROFILE_AUTO};
+use crate::config::{AgendaOption, AgendaRequest, LoadedConfig, PROFILE_AUTO};
 use crate::library::recall::known;
 use crate::library::situation::situation_of;
-use crate::library::{Layer, PROJECT_DIR, Shelves, Stock};
-use crate::session::Plan;
+use crate::library::{Layer, LibraryLayers, LoadedLibrary, PROJECT_DIR};
+use crate::session::SessionPlan;
 use analysis::Analysis;
-use karve_agents::builtin::{self, Builtin};
-use karve_core::agenda::{Agenda, Effort, How, ITEMS_MAX, Item, Wanted, faults, is_id};
+use karve_agents::builtin::{self, BuiltinAgent};
+use karve_core::agenda::{
+    Agenda, AgendaItem, AgendaSource, ITEMS_MAX, ItemAction, ItemEffort, faults, is_id,
+};
 use karve_core::charter::Charter;
-use karve_core::knowledge::{Kind, Known, Situation, Status};
+use karve_core::knowledge::{EntryKind, EntryStatus, KnownEntry, Situation};
 use karve_harness::git::Repo;
 use karve_harness::store;
-use karve_numerics::space::{Config, Knob};
+use karve_numerics::space::{Knob, KnobSetting};
 use karve_os::error::{CommandError, Result};
 use karve_os::files;
 use std::path::Path;
@@ -30,23 +32,23 @@ const EXPECTED_RATIO: f64 = 1.1;
 const FAULTS_MAX: usize = 20;
 
 /// Gives a new charter the requested agenda, or says why it cannot be carried out.
-pub fn put(charter: &mut Charter, loaded: &Loaded, repo: &Repo) -> Result<()> {
+pub fn put(charter: &mut Charter, loaded: &LoadedConfig, repo: &Repo) -> Result<()> {
     let Some(asked) = &loaded.asked else {
         return Ok(());
     };
-    let lookup = Lookup::new(charter, loaded, repo)?;
+    let lookup = ItemLookup::new(charter, loaded, repo)?;
     let wanted = match &asked.wish {
-        AgendaWish::Only(text) => Wanted::Only {
+        AgendaOption::Only(text) => AgendaSource::Only {
             asked: text.trim().to_owned(),
             item: lookup.only(text.trim())?,
         },
-        AgendaWish::Plan(path) => lookup.plan(path)?,
-        AgendaWish::Autopilot => Wanted::Autopilot {
+        AgendaOption::Plan(path) => lookup.plan(path)?,
+        AgendaOption::Autopilot => AgendaSource::Autopilot {
             knobs: u32::try_from(lookup.knobs.len()).unwrap_or(u32::MAX),
             by_machine: lookup.by_machine(),
         },
     };
-    if matches!(wanted, Wanted::Autopilot { .. }) && charter.commands.profile.is_none() {
+    if matches!(wanted, AgendaSource::Autopilot { .. }) && charter.commands.profile.is_none() {
         charter.commands.profile = Some(PROFILE_AUTO.to_owned());
     }
     let tries = asked.tries;
@@ -55,8 +57,8 @@ pub fn put(charter: &mut Charter, loaded: &Loaded, repo: &Repo) -> Result<()> {
 }
 
 /// Refuses to resume a campaign that was started with a different agenda than a flag asks for.
-pub fn goes_on(plan: &Plan, loaded: &Loaded) -> Result<()> {
-    let (Plan::Resume { dir, .. }, Some(asked)) = (plan, &loaded.asked) else {
+pub fn goes_on(plan: &SessionPlan, loaded: &LoadedConfig) -> Result<()> {
+    let (SessionPlan::Resume { dir, .. }, Some(asked)) = (plan, &loaded.asked) else {
         return Ok(());
     };
     if !asked.by_flag {
@@ -78,17 +80,17 @@ pub fn goes_on(plan: &Plan, loaded: &Loaded) -> Result<()> {
         .hint("or start another campaign: add --new"))
 }
 
-fn is_same(asked: &Asked, agenda: Option<&Agenda>) -> Result<bool> {
+fn is_same(asked: &AgendaRequest, agenda: Option<&Agenda>) -> Result<bool> {
     Ok(match (&asked.wish, agenda.map(|agenda| &agenda.wanted)) {
-        (AgendaWish::Only(text), Some(Wanted::Only { asked, .. })) => text.trim() == asked,
-        (AgendaWish::Plan(path), Some(Wanted::Plan { items, .. })) => {
+        (AgendaOption::Only(text), Some(AgendaSource::Only { asked, .. })) => text.trim() == asked,
+        (AgendaOption::Plan(path), Some(AgendaSource::Plan { items, .. })) => {
             let new = read_plan(path)?;
-            let named = |item: &Item| (item.id.clone(), item.title.clone());
+            let named = |item: &AgendaItem| (item.id.clone(), item.title.clone());
             let new = new.items.iter().map(|(_, item)| named(item));
             new.eq(items.iter().map(named))
         }
-        (AgendaWish::Autopilot, Some(Wanted::Autopilot { .. })) => true,
-        (AgendaWish::Only(_) | AgendaWish::Plan(_) | AgendaWish::Autopilot, _) => false,
+        (AgendaOption::Autopilot, Some(AgendaSource::Autopilot { .. })) => true,
+        (AgendaOption::Only(_) | AgendaOption::Plan(_) | AgendaOption::Autopilot, _) => false,
     })
 }
 
@@ -119,24 +121,24 @@ fn unusable(path: &Path, faults: &[(usize, String)]) -> CommandError {
 }
 
 /// What items are looked up in.
-struct Lookup<'a> {
+struct ItemLookup<'a> {
     charter: Charter,
     repo: &'a Repo,
     base: String,
-    stock: Stock,
+    stock: LoadedLibrary,
     at: Situation,
     knobs: Vec<Knob>,
 }
 
 /// Why an item cannot be carried out, and a hint.
-struct Fault {
+struct ItemProblem {
     why: String,
     hint: String,
 }
 
-impl<'a> Lookup<'a> {
-    fn new(charter: &Charter, loaded: &Loaded, repo: &'a Repo) -> Result<Self> {
-        let mut shelves = Shelves::of_user();
+impl<'a> ItemLookup<'a> {
+    fn new(charter: &Charter, loaded: &LoadedConfig, repo: &'a Repo) -> Result<Self> {
+        let mut shelves = LibraryLayers::of_user();
         shelves.put(Layer::Project, loaded.dir.join(PROJECT_DIR));
         shelves.put(Layer::Staged, loaded.root.join(PROJECT_DIR));
         let base = repo.head()?.oid().to_string();
@@ -156,7 +158,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// The one item that a text asks for.
-    fn only(&self, text: &str) -> Result<Item> {
+    fn only(&self, text: &str) -> Result<AgendaItem> {
         if text.is_empty() {
             return Err(CommandError::usage("the request is empty")
                 .hint("write --only with an entry, KNOB=VALUE, sweep, or the task in words"));
@@ -171,35 +173,35 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    fn item_of(&self, text: &str) -> Item {
-        let item = |id: &str, how: How| Item {
+    fn item_of(&self, text: &str) -> AgendaItem {
+        let item = |id: &str, how: ItemAction| AgendaItem {
             id: id.to_owned(),
             title: text.split_whitespace().collect::<Vec<_>>().join(" "),
             expected_ratio: EXPECTED_RATIO,
             how,
-            ..Item::default()
+            ..AgendaItem::default()
         };
         let mut item = if text == "sweep" {
-            item("sweep", How::Sweep)
+            item("sweep", ItemAction::Sweep)
         } else if let Some(config) = knob_values(text) {
-            item("knobs", How::Knobs { config })
+            item("knobs", ItemAction::Knobs { config })
         } else if self.stock.library.get(text).is_some() || names_an_entry(text) {
             self.of_entry(text)
         } else {
-            Item {
+            AgendaItem {
                 text: text.chars().take(TEXT_CHARS).collect(),
-                ..item("only", How::Words)
+                ..item("only", ItemAction::Words)
             }
         };
         item.title = item.title.chars().take(TITLE_CHARS).collect();
         item
     }
 
-    fn of_entry(&self, id: &str) -> Item {
+    fn of_entry(&self, id: &str) -> AgendaItem {
         let known = self.known(id);
         let entry = known.as_ref().map_or(id, |known| &known.id).to_owned();
         let by_hand = known.as_ref().is_none_or(|known| known.apply.is_empty());
-        Item {
+        AgendaItem {
             id: match is_id(&entry) {
                 true => entry.clone(),
                 false => "entry".to_owned(),
@@ -207,23 +209,23 @@ impl<'a> Lookup<'a> {
             title: known.as_ref().map_or(id, |known| &known.title).to_owned(),
             expected_ratio: known.map_or(EXPECTED_RATIO, |known| known.expected_ratio),
             effort: match by_hand {
-                true => Effort::Medium,
-                false => Effort::Low,
+                true => ItemEffort::Medium,
+                false => ItemEffort::Low,
             },
-            how: How::Entry { entry },
-            ..Item::default()
+            how: ItemAction::Entry { entry },
+            ..AgendaItem::default()
         }
     }
 
     /// An entry as a campaign here would remember it.
-    fn known(&self, id: &str) -> Option<Known> {
+    fn known(&self, id: &str) -> Option<KnownEntry> {
         let entry = self.stock.library.get(id)?;
         let layer = self.stock.placed.get(&entry.id)?.layer;
         Some(known(&self.stock, entry, layer, &self.at))
     }
 
     /// The text of an entry becomes part of its item.
-    fn with_text(&self, mut item: Item) -> Item {
+    fn with_text(&self, mut item: AgendaItem) -> AgendaItem {
         let known = item.entry().and_then(|entry| self.known(entry));
         if let Some(known) = known.filter(|_| item.text.is_empty()) {
             item.text = known.text;
@@ -232,16 +234,16 @@ impl<'a> Lookup<'a> {
     }
 
     /// The items of an analysis.
-    fn plan(&self, path: &Path) -> Result<Wanted> {
+    fn plan(&self, path: &Path) -> Result<AgendaSource> {
         let Analysis { bottleneck, items } = read_plan(path)?;
-        let (lines, mut items): (Vec<usize>, Vec<Item>) = items.into_iter().unzip();
+        let (lines, mut items): (Vec<usize>, Vec<AgendaItem>) = items.into_iter().unzip();
         let mut wrong: Vec<(usize, String)> = Vec::new();
         if items.len() > ITEMS_MAX {
             let fault = format!("there are more than {ITEMS_MAX} recommendations");
             wrong.push((lines[ITEMS_MAX], fault));
         }
         for item in &mut items {
-            if let How::Entry { entry } = &mut item.how
+            if let ItemAction::Entry { entry } = &mut item.how
                 && let Some(known) = self.stock.library.get(entry)
             {
                 entry.clone_from(&known.id);
@@ -256,7 +258,7 @@ impl<'a> Lookup<'a> {
         }
         wrong.sort();
         match wrong.is_empty() {
-            true => Ok(Wanted::Plan {
+            true => Ok(AgendaSource::Plan {
                 bottleneck,
                 items: items.into_iter().map(|item| self.with_text(item)).collect(),
             }),
@@ -265,7 +267,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// If the plan contains what an entry depends on, that comes first.
-    fn add_needs(&self, items: &mut [Item]) {
+    fn add_needs(&self, items: &mut [AgendaItem]) {
         let ids: Vec<(String, String)> = items
             .iter()
             .filter_map(|item| Some((item.entry()?.to_owned(), item.id.clone())))
@@ -285,28 +287,28 @@ impl<'a> Lookup<'a> {
     }
 
     /// Problems with an item, found before anything runs.
-    fn faults(&self, item: &Item) -> Result<Vec<Fault>> {
-        let fault = |why: String, hint: &str| Fault {
+    fn faults(&self, item: &AgendaItem) -> Result<Vec<ItemProblem>> {
+        let fault = |why: String, hint: &str| ItemProblem {
             why,
             hint: hint.to_owned(),
         };
         Ok(match &item.how {
-            How::Words if self.by_machine() => vec![fault(
+            ItemAction::Words if self.by_machine() => vec![fault(
                 "the built-in strategy cannot carry out a task in words".to_owned(),
                 "name an agent with --agent; \"karve agents\" lists them",
             )],
-            How::Words => Vec::new(),
-            How::Sweep if self.knobs.is_empty() => vec![fault(
+            ItemAction::Words => Vec::new(),
+            ItemAction::Sweep if self.knobs.is_empty() => vec![fault(
                 "the editable files declare no knobs".to_owned(),
                 "declare one like \"karve: knob TILE in 8,16,32\", see docs/tune.md",
             )],
-            How::Sweep => Vec::new(),
-            How::Knobs { config } => self.faults_of_knobs(config),
-            How::Entry { entry } => self.faults_of_entry(entry)?.into_iter().collect(),
+            ItemAction::Sweep => Vec::new(),
+            ItemAction::Knobs { config } => self.faults_of_knobs(config),
+            ItemAction::Entry { entry } => self.faults_of_entry(entry)?.into_iter().collect(),
         })
     }
 
-    fn faults_of_knobs(&self, config: &Config) -> Vec<Fault> {
+    fn faults_of_knobs(&self, config: &KnobSetting) -> Vec<ItemProblem> {
         let names: Vec<&str> = self.knobs.iter().map(|knob| knob.name.as_str()).collect();
         let names = match names.is_empty() {
             true => "declare it first, see docs/tune.md".to_owned(),
@@ -317,12 +319,12 @@ impl<'a> Lookup<'a> {
         };
         let of = |(name, value): (&String, &String)| {
             let Some(knob) = self.knobs.iter().find(|knob| knob.name == *name) else {
-                return Some(Fault {
+                return Some(ItemProblem {
                     why: format!("there is no knob {name}"),
                     hint: names.clone(),
                 });
             };
-            (!knob.values.contains(value)).then(|| Fault {
+            (!knob.values.contains(value)).then(|| ItemProblem {
                 why: format!("{name} cannot be {value}"),
                 hint: format!(
                     "{} takes {}; it is declared in {}",
@@ -335,9 +337,9 @@ impl<'a> Lookup<'a> {
         config.iter().filter_map(of).collect()
     }
 
-    fn faults_of_entry(&self, id: &str) -> Result<Option<Fault>> {
+    fn faults_of_entry(&self, id: &str) -> Result<Option<ItemProblem>> {
         let fault = |why: String, hint: &str| {
-            Some(Fault {
+            Some(ItemProblem {
                 why,
                 hint: hint.to_owned(),
             })
@@ -350,13 +352,13 @@ impl<'a> Lookup<'a> {
         Ok(if !entry.scope.holds(&self.at) {
             let scope = entry.scope.describe();
             fault(format!("the entry {id} is only for {scope}"), &show)
-        } else if matches!(known.status, Status::Refuted | Status::Superseded) {
+        } else if matches!(known.status, EntryStatus::Refuted | EntryStatus::Superseded) {
             let status = known.status.name();
             fault(
                 format!("the entry {id} is {status} here: {}", known.refuted),
                 &show,
             )
-        } else if known.kind == Kind::AntiPattern {
+        } else if known.kind == EntryKind::AntiPattern {
             fault(format!("the entry {id} says what not to do"), &show)
         } else if !self.by_machine() {
             None
@@ -378,9 +380,9 @@ impl<'a> Lookup<'a> {
     }
 
     /// Whether the built-in strategy finds something to change.
-    fn applies(&self, known: &Known) -> Result<bool> {
+    fn applies(&self, known: &KnownEntry) -> Result<bool> {
         let Charter { granted, knobs, .. } = &self.charter;
-        let machine = Builtin::new(granted.clone(), knobs.clone());
+        let machine = BuiltinAgent::new(granted.clone(), knobs.clone());
         machine.can_apply(self.repo, &self.base, known)
     }
 }
@@ -393,7 +395,7 @@ fn few(knob: &Knob) -> String {
 }
 
 /// `KNOB=VALUE,…`, if that is all there is.
-pub(crate) fn knob_values(text: &str) -> Option<Config> {
+pub(crate) fn knob_values(text: &str) -> Option<KnobSetting> {
     let pair = |part: &str| {
         let (name, value) = part.split_once('=')?;
         let (name, value) = (name.trim(), value.trim());

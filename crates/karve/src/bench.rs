@@ -21,25 +21,25 @@ pub mod text;
 pub mod view;
 
 use crate::ui;
-use karve_core::bench::{Admits, Bench, BenchRule};
+use karve_core::bench::{Bench, BenchRule, SecondClockRule};
 use karve_core::charter::{ClockRule, Metric};
 use karve_core::comparison::Clock;
 use karve_core::measurement::{Block, Conditions, Gate};
 use karve_core::policy::WarmUpRule;
 use karve_core::sampling::WarmUp;
-use karve_core::verdict::{self, Time};
-use karve_harness::outcome::Fault;
-use karve_harness::pair_runner::Arena;
-use karve_os::device::{Notices, Session};
+use karve_core::verdict::{self, DuelDeadline};
+use karve_harness::outcome::BlockFailure;
+use karve_harness::pair_runner::PairRunner;
+use karve_os::device::{DeviceSession, NoticeSink};
 use karve_os::error::{CommandError, Result};
 use karve_os::process::StopFlag;
-use record::{End, Recorded, Side};
-use sides::Ground;
+use record::{BenchEnd, BenchRecord, BenchSide};
+use sides::BenchSetup;
 use std::time::{Duration, Instant};
 
 /// The limits of a bench.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Plan {
+pub struct BenchPlan {
     /// The thresholds.
     pub rule: BenchRule,
     /// How long it may take.
@@ -53,19 +53,19 @@ const LOOK_EVERY: usize = 25;
 const PAUSE_S: u64 = 2;
 
 /// The device under a bench: held from the first block to the last.
-pub struct Device {
-    session: Session,
-    notices: Notices,
+pub struct BenchDevice {
+    session: DeviceSession,
+    notices: NoticeSink,
 }
 
-impl Device {
+impl BenchDevice {
     /// Waits for the device, and holds it.
-    pub fn hold(ground: &Ground, stop: &StopFlag) -> Result<Self> {
+    pub fn hold(ground: &BenchSetup, stop: &StopFlag) -> Result<Self> {
         let mut charter = ground.charter.clone();
         charter.device.pause_max_s = charter.device.pause_max_s.min(PAUSE_S);
         let notices = ui::notices();
         let dir = ground.scratch();
-        let mut session = Session::new(&charter, dir, dir, &notices)?;
+        let mut session = DeviceSession::new(&charter, dir, dir, &notices)?;
         session.knows(&ground.environment);
         let mut device = Self { session, notices };
         device.look(stop)?;
@@ -79,7 +79,7 @@ impl Device {
     }
 }
 
-impl Drop for Device {
+impl Drop for BenchDevice {
     fn drop(&mut self) {
         self.session.close(&self.notices);
     }
@@ -87,12 +87,12 @@ impl Drop for Device {
 
 /// Runs a bench to its end; `watch` is called after each block.
 pub fn run(
-    ground: &Ground,
-    plan: Plan,
+    ground: &BenchSetup,
+    plan: BenchPlan,
     stop: &StopFlag,
     watch: &mut dyn FnMut(&Bench),
-) -> Result<Recorded> {
-    let mut device = Device::hold(ground, stop)?;
+) -> Result<BenchRecord> {
+    let mut device = BenchDevice::hold(ground, stop)?;
     let started = Instant::now();
     let metric = &ground.charter.metric;
     let rule = with_second(plan.rule, metric);
@@ -102,17 +102,21 @@ pub fn run(
     ground.arena.fresh_pages()?;
     let end = loop {
         if stop.finish_step() {
-            break End::Stopped;
+            break BenchEnd::Stopped;
         }
         let up = started.elapsed() >= plan.time;
-        let time = if up { Time::Up } else { Time::Left };
+        let time = if up {
+            DuelDeadline::Up
+        } else {
+            DuelDeadline::Left
+        };
         if let Some(finding) = verdict::judge_bench(&bench, time) {
-            break End::of(finding, bench.n_blocks(), &rule);
+            break BenchEnd::of(finding, bench.n_blocks(), &rule);
         }
         let due = blocks.len().is_multiple_of(LOOK_EVERY);
         let conditions = due.then(|| device.look(stop)).transpose()?;
         let Some(mut block) = block(ground, stop)? else {
-            break End::Stopped;
+            break BenchEnd::Stopped;
         };
         block.conditions = conditions;
         block.discarded = warm_up.discards(&block.pairs);
@@ -130,9 +134,9 @@ pub fn run(
 pub fn with_second(rule: BenchRule, metric: &Metric) -> BenchRule {
     let other = metric.own_clock().map(Clock::beside);
     let (second, admits) = match metric.clocks {
-        ClockRule::Metric => (None, Admits::BusyThreads),
-        ClockRule::Auto => (other, Admits::BusyThreads),
-        ClockRule::Both => (Some(other.unwrap_or(Clock::Cpu)), Admits::Always),
+        ClockRule::Metric => (None, SecondClockRule::BusyThreads),
+        ClockRule::Auto => (other, SecondClockRule::BusyThreads),
+        ClockRule::Both => (Some(other.unwrap_or(Clock::Cpu)), SecondClockRule::Always),
     };
     BenchRule {
         second,
@@ -142,21 +146,21 @@ pub fn with_second(rule: BenchRule, metric: &Metric) -> BenchRule {
 }
 
 /// One block; `None` if the user asked to stop at once.
-pub fn block(ground: &Ground, stop: &StopFlag) -> Result<Option<Block>> {
+pub fn block(ground: &BenchSetup, stop: &StopFlag) -> Result<Option<Block>> {
     block_in(&ground.arena, ground, stop)
 }
 
 /// One block in another pair runner of the same ground.
-pub fn block_in(arena: &Arena, ground: &Ground, stop: &StopFlag) -> Result<Option<Block>> {
+pub fn block_in(arena: &PairRunner, ground: &BenchSetup, stop: &StopFlag) -> Result<Option<Block>> {
     match arena.block(&ground.cases)? {
         Ok(block) => Ok(Some(block)),
         Err(_) if stop.at_once() => Ok(None),
-        Err(Fault::Parent(gate)) => Err(cannot_measure(ground, ("A", &ground.a), &gate)),
-        Err(Fault::Candidate(gate)) => Err(cannot_measure(ground, ("B", &ground.b), &gate)),
+        Err(BlockFailure::Parent(gate)) => Err(cannot_measure(ground, ("A", &ground.a), &gate)),
+        Err(BlockFailure::Candidate(gate)) => Err(cannot_measure(ground, ("B", &ground.b), &gate)),
     }
 }
 
-fn cannot_measure(ground: &Ground, named: (&str, &Side), gate: &Gate) -> CommandError {
+fn cannot_measure(ground: &BenchSetup, named: (&str, &BenchSide), gate: &Gate) -> CommandError {
     let side = named.1;
     let name = sides::called(named, [&ground.a.label, &ground.b.label]);
     let what = format!("{name} cannot be measured");

@@ -31,7 +31,7 @@ pub mod verify;
 pub mod visit;
 pub mod worker;
 
-use crate::project::Place;
+use crate::project::ProjectArgs;
 use clap::{Parser, Subcommand};
 use karve_os::error::Result;
 
@@ -60,115 +60,115 @@ Exit codes: 0 success, 1 check failed, 2 usage or karve.toml, 3 environment, 4 b
 70 a bug in karve, 130 stopped by the user.")]
 pub struct Cli {
     #[command(flatten)]
-    place: Place,
+    place: ProjectArgs,
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Demo(demo::Demo),
-    New(new::New),
-    Init(init::Init),
-    Doctor(doctor::Doctor),
-    Agents(agents::Agents),
-    Install(install::Install),
-    Roles(roles::Roles),
-    Messages(messages::Messages),
-    Run(run::Run),
-    Next(visit::Next),
-    Propose(visit::Propose),
-    Submit(visit::Submit),
-    Check(check::Check),
-    Audit(audit::Audit),
-    Bench(bench::Bench),
-    Noise(noise::Noise),
-    Tune(tune::Tune),
-    Profile(profile::Profile),
-    Knowledge(knowledge::Knowledge),
-    Roofline(roofline::Roofline),
-    Status(status::Status),
-    Log(history::Log),
-    Show(history::Show),
-    Diff(history::Diff),
-    Best(status::Best),
-    Report(report::Report),
-    Verify(verify::Verify),
-    Apply(apply::Apply),
-    List(list::List),
-    Mcp(mcp::Mcp),
-    Queue(answer::Queue),
-    Answer(answer::Answer),
-    Schema(completions::Schema),
-    Spin(spin::Spin),
-    Worker(worker::Worker),
-    Sweep(sweep::Sweep),
-    Completions(completions::Completions),
+enum CliCommand {
+    Demo(demo::DemoArgs),
+    New(new::NewArgs),
+    Init(init::InitArgs),
+    Doctor(doctor::DoctorArgs),
+    Agents(agents::AgentsArgs),
+    Install(install::InstallArgs),
+    Roles(roles::RolesArgs),
+    Messages(messages::MessagesArgs),
+    Run(run::RunArgs),
+    Next(visit::NextArgs),
+    Propose(visit::ProposeArgs),
+    Submit(visit::SubmitArgs),
+    Check(check::CheckArgs),
+    Audit(audit::AuditArgs),
+    Bench(bench::BenchArgs),
+    Noise(noise::NoiseArgs),
+    Tune(tune::TuneArgs),
+    Profile(profile::ProfileArgs),
+    Knowledge(knowledge::KnowledgeArgs),
+    Roofline(roofline::RooflineArgs),
+    Status(status::StatusArgs),
+    Log(history::LogArgs),
+    Show(history::ShowArgs),
+    Diff(history::DiffArgs),
+    Best(status::BestArgs),
+    Report(report::ReportArgs),
+    Verify(verify::VerifyArgs),
+    Apply(apply::ApplyArgs),
+    List(list::ListArgs),
+    Mcp(mcp::McpArgs),
+    Queue(answer::QueueArgs),
+    Answer(answer::AnswerArgs),
+    Schema(completions::SchemaArgs),
+    Spin(spin::SpinArgs),
+    Worker(worker::WorkerArgs),
+    Sweep(sweep::CleanupArgs),
+    Completions(completions::CompletionsArgs),
 }
 
 /// Runs the command line.
 pub fn run(cli: &Cli) -> Result<()> {
     let place = &cli.place;
     // Held until the command has ended.
-    let _sweeper = starts_others(&cli.command).then(sweep::Sweep::start);
+    let _sweeper = starts_others(&cli.command).then(sweep::CleanupArgs::start);
     match &cli.command {
-        Command::Demo(command) => command.run(),
-        Command::New(command) => command.run(place),
-        Command::Init(command) => command.run(place),
-        Command::Doctor(command) => command.run(place),
-        Command::Agents(command) => command.run(place),
-        Command::Install(command) => command.run(place),
-        Command::Roles(command) => command.run(place),
-        Command::Messages(command) => command.run(),
-        Command::Run(command) => command.run(place),
-        Command::Next(command) => command.run(place),
-        Command::Propose(command) => command.run(place),
-        Command::Submit(command) => command.run(place),
-        Command::Check(command) => command.run(place),
-        Command::Audit(command) => command.run(place),
-        Command::Bench(command) => command.run(place),
-        Command::Noise(command) => command.run(place),
-        Command::Tune(command) => command.run(place),
-        Command::Profile(command) => command.run(place),
-        Command::Knowledge(command) => command.run(place),
-        Command::Roofline(command) => command.run(place),
-        Command::Status(command) => command.run(place),
-        Command::Log(command) => command.run(place),
-        Command::Show(command) => command.run(place),
-        Command::Diff(command) => command.run(place),
-        Command::Best(command) => command.run(place),
-        Command::Report(command) => command.run(place),
-        Command::Verify(command) => command.run(place),
-        Command::Apply(command) => command.run(place),
-        Command::List(command) => command.run(place),
-        Command::Mcp(command) => command.run(place),
-        Command::Queue(command) => command.run(place),
-        Command::Answer(command) => command.run(place),
-        Command::Schema(command) => command.run(),
-        Command::Spin(command) => command.run(),
-        Command::Worker(command) => command.run(),
-        Command::Sweep(command) => command.run(),
-        Command::Completions(command) => command.run(),
+        CliCommand::Demo(command) => command.run(),
+        CliCommand::New(command) => command.run(place),
+        CliCommand::Init(command) => command.run(place),
+        CliCommand::Doctor(command) => command.run(place),
+        CliCommand::Agents(command) => command.run(place),
+        CliCommand::Install(command) => command.run(place),
+        CliCommand::Roles(command) => command.run(place),
+        CliCommand::Messages(command) => command.run(),
+        CliCommand::Run(command) => command.run(place),
+        CliCommand::Next(command) => command.run(place),
+        CliCommand::Propose(command) => command.run(place),
+        CliCommand::Submit(command) => command.run(place),
+        CliCommand::Check(command) => command.run(place),
+        CliCommand::Audit(command) => command.run(place),
+        CliCommand::Bench(command) => command.run(place),
+        CliCommand::Noise(command) => command.run(place),
+        CliCommand::Tune(command) => command.run(place),
+        CliCommand::Profile(command) => command.run(place),
+        CliCommand::Knowledge(command) => command.run(place),
+        CliCommand::Roofline(command) => command.run(place),
+        CliCommand::Status(command) => command.run(place),
+        CliCommand::Log(command) => command.run(place),
+        CliCommand::Show(command) => command.run(place),
+        CliCommand::Diff(command) => command.run(place),
+        CliCommand::Best(command) => command.run(place),
+        CliCommand::Report(command) => command.run(place),
+        CliCommand::Verify(command) => command.run(place),
+        CliCommand::Apply(command) => command.run(place),
+        CliCommand::List(command) => command.run(place),
+        CliCommand::Mcp(command) => command.run(place),
+        CliCommand::Queue(command) => command.run(place),
+        CliCommand::Answer(command) => command.run(place),
+        CliCommand::Schema(command) => command.run(),
+        CliCommand::Spin(command) => command.run(),
+        CliCommand::Worker(command) => command.run(),
+        CliCommand::Sweep(command) => command.run(),
+        CliCommand::Completions(command) => command.run(),
     }
 }
 
 /// Whether a command runs the project's own commands, which may be many and slow.
-fn starts_others(command: &Command) -> bool {
+fn starts_others(command: &CliCommand) -> bool {
     matches!(
         command,
-        Command::Demo(_)
-            | Command::Doctor(_)
-            | Command::Agents(_)
-            | Command::Run(_)
-            | Command::Mcp(_)
-            | Command::Next(_)
-            | Command::Propose(_)
-            | Command::Submit(_)
-            | Command::Check(_)
-            | Command::Bench(_)
-            | Command::Noise(_)
-            | Command::Tune(_)
-            | Command::Profile(_)
-            | Command::Roofline(_)
+        CliCommand::Demo(_)
+            | CliCommand::Doctor(_)
+            | CliCommand::Agents(_)
+            | CliCommand::Run(_)
+            | CliCommand::Mcp(_)
+            | CliCommand::Next(_)
+            | CliCommand::Propose(_)
+            | CliCommand::Submit(_)
+            | CliCommand::Check(_)
+            | CliCommand::Bench(_)
+            | CliCommand::Noise(_)
+            | CliCommand::Tune(_)
+            | CliCommand::Profile(_)
+            | CliCommand::Roofline(_)
     )
 }

@@ -34,7 +34,7 @@ mod source;
 mod tests;
 mod values;
 
-pub use api_table::Price;
+pub use api_table::PriceSetting;
 pub use cases::{CASES_MAX, case_of};
 pub use commands::PROFILE_AUTO;
 pub use metric::unit_in;
@@ -45,7 +45,7 @@ use karve_core::charter::Charter;
 use karve_harness::project_file::FILE_NAME;
 use karve_os::error::{CommandError, Context, Result};
 use karve_os::files;
-use source::Source;
+use source::ConfigSource;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ const BYTES_MAX: usize = 1024 * 1024;
 
 /// A charter with everything else the file contains.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// What the user agreed to.
     pub charter: Charter,
     /// The directory that holds all campaigns; absolute if `dir` is.
@@ -64,14 +64,14 @@ pub struct Loaded {
     /// The programs that can be selected as the agent.
     pub agents: BTreeMap<String, AgentConfig>,
     /// The items a new campaign is asked to work through.
-    pub asked: Option<Asked>,
+    pub asked: Option<AgendaRequest>,
 }
 
 /// What a campaign is asked to do, as the user wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct AgendaRequest {
     /// The items.
-    pub wish: AgendaWish,
+    pub wish: AgendaOption,
     /// Rounds that one item may take.
     pub tries: u32,
     /// Whether this comes from the command line rather than the file.
@@ -80,7 +80,7 @@ pub struct Asked {
 
 /// Which items a campaign works through.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AgendaWish {
+pub enum AgendaOption {
     /// A single one: an entry, knob values, a sweep, or free text.
     Only(String),
     /// The recommendations of an analysis in this file.
@@ -101,18 +101,18 @@ pub struct Overrides {
     /// `--best-of`.
     pub best_of: Option<u32>,
     /// `--only`, `--plan` or `--autopilot`.
-    pub agenda: Option<AgendaWish>,
+    pub agenda: Option<AgendaOption>,
 }
 
 /// When the charter was agreed to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Now {
+pub struct CharterTime {
     /// `YYYY-MM-DD HH:MM`, by the host's clock.
     pub minute: String,
 }
 
 /// Reads a file and makes its charter.
-pub fn load(path: &Path, overrides: &Overrides, now: Now) -> Result<Loaded> {
+pub fn load(path: &Path, overrides: &Overrides, now: CharterTime) -> Result<LoadedConfig> {
     let text = files::read_text(path, files::WRITTEN_BYTES_MAX)
         .context(|| format!("cannot read {}", path.display()))
         .map_err(|error| error.hint("create one with \"karve init\", or pass another file"))?;
@@ -122,7 +122,7 @@ pub fn load(path: &Path, overrides: &Overrides, now: Now) -> Result<Loaded> {
     parse_named(
         &name,
         &text,
-        &charter_of::Given {
+        &charter_of::CharterContext {
             dir: &dir,
             overrides,
             now: &now,
@@ -131,11 +131,16 @@ pub fn load(path: &Path, overrides: &Overrides, now: Now) -> Result<Loaded> {
 }
 
 /// Builds the charter from the text of a `karve.toml` in `dir`; touches nothing.
-pub fn parse(text: &str, dir: &Path, overrides: &Overrides, now: &Now) -> Result<Loaded> {
+pub fn parse(
+    text: &str,
+    dir: &Path,
+    overrides: &Overrides,
+    now: &CharterTime,
+) -> Result<LoadedConfig> {
     parse_named(
         FILE_NAME,
         text,
-        &charter_of::Given {
+        &charter_of::CharterContext {
             dir,
             overrides,
             now,
@@ -143,7 +148,11 @@ pub fn parse(text: &str, dir: &Path, overrides: &Overrides, now: &Now) -> Result
     )
 }
 
-fn parse_named(name: &str, text: &str, given: &charter_of::Given<'_>) -> Result<Loaded> {
+fn parse_named(
+    name: &str,
+    text: &str,
+    given: &charter_of::CharterContext<'_>,
+) -> Result<LoadedConfig> {
     if text.len() > BYTES_MAX {
         return Err(CommandError::usage(format!(
             "{name}:1: the file is longer than {BYTES_MAX} bytes"
@@ -152,9 +161,9 @@ fn parse_named(name: &str, text: &str, given: &charter_of::Given<'_>) -> Result<
             "use cases.matrix instead of a long cases.list in {name}"
         )));
     }
-    let source = Source::parse(name, text)?;
+    let source = ConfigSource::parse(name, text)?;
     shape::check(&source, &schema::schema())?;
-    let file: file::File = toml::from_str(text).map_err(|error| {
+    let file: file::ConfigFile = toml::from_str(text).map_err(|error| {
         // The shape was checked, so this is a value that the schema should have rejected.
         let line = source.line_of(error.span().unwrap_or_default());
         source

@@ -14,7 +14,7 @@ mod render;
 #[cfg(test)]
 mod tests;
 
-pub use questions::{Question, apply_answer, questions};
+pub use questions::{SetupQuestion, apply_answer, questions};
 pub use render::render_karve_toml;
 
 use karve_core::charter::Better;
@@ -24,14 +24,14 @@ pub const TEXT_MAX: usize = 64 * 1024;
 
 /// The files of a project, relative to its directory, each with the beginning of its text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct ProjectFiles {
     /// Path with `/`, and at most [`TEXT_MAX`] bytes of text.
     pub files: Vec<(String, String)>,
 }
 
 /// What a `karve.toml` would say, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proposal {
+pub struct ConfigProposal {
     /// The operation.
     pub op: String,
     /// The backend.
@@ -65,8 +65,8 @@ pub struct Proposal {
 }
 
 /// Guesses what there is to optimize and how it is built, tested and measured.
-pub fn propose(found: &Found) -> Proposal {
-    let files = Files(found);
+pub fn propose(found: &ProjectFiles) -> ConfigProposal {
+    let files = FileListing(found);
     let guess = kernel::guess(&files);
     let recipe = recipe::choose(&files, &guess);
     let cases = cases_for(&guess.op, &recipe);
@@ -79,7 +79,7 @@ pub fn propose(found: &Found) -> Proposal {
     }
     let mut granted = vec![guess.file];
     granted.extend(files.path_named("flags.mk").map(str::to_owned));
-    Proposal {
+    ConfigProposal {
         op: guess.op,
         backend: guess.kind.backend().to_owned(),
         language: guess.kind.language().to_owned(),
@@ -99,7 +99,7 @@ pub fn propose(found: &Found) -> Proposal {
 }
 
 /// Shapes for a command that takes a case; otherwise one case for the whole run.
-fn cases_for(op: &str, recipe: &recipe::Recipe) -> Vec<String> {
+fn cases_for(op: &str, recipe: &recipe::ProjectRecipe) -> Vec<String> {
     if !recipe.bench.contains("{case}") {
         return vec!["default".to_owned()];
     }
@@ -114,9 +114,9 @@ fn cases_for(op: &str, recipe: &recipe::Recipe) -> Vec<String> {
 
 /// The listing, with a few queries on it.
 #[derive(Clone, Copy, Debug)]
-struct Files<'a>(&'a Found);
+struct FileListing<'a>(&'a ProjectFiles);
 
-impl<'a> Files<'a> {
+impl<'a> FileListing<'a> {
     /// The files whose paths can be used unquoted in a command and in a glob.
     fn iter(self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.0

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 /// How a drive ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum DriveEnd {
     /// The campaign is finished.
     Finished,
     /// The user asked to stop; the next run resumes here.
@@ -27,7 +27,7 @@ pub enum End {
 
 /// Everything that makes up a running campaign.
 #[derive(Debug)]
-pub struct Session {
+pub struct CampaignSession {
     /// What decides.
     pub campaign: Campaign,
     /// What acts.
@@ -39,23 +39,23 @@ pub struct Session {
 }
 
 /// Runs a campaign until it is finished or the user stops it.
-pub fn drive(session: &mut Session, screen: &mut dyn Screen) -> Result<End> {
+pub fn drive(session: &mut CampaignSession, screen: &mut dyn Screen) -> Result<DriveEnd> {
     loop {
         if session.campaign.is_finished() {
-            return Ok(End::Finished);
+            return Ok(DriveEnd::Finished);
         }
         if session.stop.finish_step() {
-            return Ok(End::Paused);
+            return Ok(DriveEnd::Paused);
         }
         for news in session.world.news(&session.campaign)? {
             take(session, screen, news, 0)?;
         }
         // Only now, because the brief of the step contains the news.
         let Some(step) = session.campaign.next_step() else {
-            return Ok(End::Finished);
+            return Ok(DriveEnd::Finished);
         };
         if session.world.awaits(&step, &session.campaign)? {
-            return Ok(End::Waiting);
+            return Ok(DriveEnd::Waiting);
         }
         screen.starts(&session.campaign, &step);
         let start = Instant::now();
@@ -78,7 +78,7 @@ pub fn drive(session: &mut Session, screen: &mut dyn Screen) -> Result<End> {
 
 /// An event is made durable first, then applied, then shown.
 pub fn take(
-    session: &mut Session,
+    session: &mut CampaignSession,
     screen: &mut dyn Screen,
     event: Event,
     spent_ms: u64,

@@ -24,16 +24,16 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-pub use self::disk::{Deed, Done};
+pub use self::disk::{InstallChange, InstallResult};
 
-use self::disk::Ground;
-use self::edit::{How, Piece};
+use self::disk::InstallRoot;
+use self::edit::{PlannedContent, PlannedWrite};
 use karve_os::error::{CommandError, Result};
 use std::path::{Path, PathBuf};
 
 /// What karve can be installed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Tool {
+pub enum InstallTarget {
     /// Claude Code
     Claude,
     /// Codex
@@ -50,7 +50,7 @@ pub enum Tool {
 
 /// The scope of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum For {
+pub enum InstallOwner {
     /// For everyone who works on a project, in its directory.
     Project(PathBuf),
     /// For the user, in all projects.
@@ -59,14 +59,14 @@ pub enum For {
 
 /// What may be overwritten or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Care {
+pub enum OverwritePolicy {
     /// Only what is unchanged since karve wrote it.
     Unchanged,
     /// Also what was changed since.
     Force,
 }
 
-impl Tool {
+impl InstallTarget {
     /// All of them.
     pub const ALL: [Self; 6] = [
         Self::Claude,
@@ -101,7 +101,7 @@ impl Tool {
         }
     }
 
-    fn pieces(self, site: &Site) -> Vec<Piece> {
+    fn pieces(self, site: &InstallSite) -> Vec<PlannedWrite> {
         match self {
             Self::Claude => claude::pieces(site),
             Self::Codex => codex::pieces(site),
@@ -113,7 +113,7 @@ impl Tool {
     }
 
     /// Its configuration directory: below the user's home, or where its variable points.
-    fn user_site(self) -> Result<Site> {
+    fn user_site(self) -> Result<InstallSite> {
         let led = |name: &str| std::env::var_os(name).filter(|dir| !dir.is_empty());
         let home = || {
             led("HOME").ok_or_else(|| {
@@ -136,14 +136,18 @@ impl Tool {
             Some(dir) => (dir, own_if_led, true),
             None => (home()?, own, false),
         };
-        Ok(Site {
+        Ok(InstallSite {
             root: root.into(),
             own: own.to_owned(),
-            reach: if is_led { Reach::Led } else { Reach::User },
+            reach: if is_led {
+                InstallScope::Led
+            } else {
+                InstallScope::User
+            },
         })
     }
 
-    fn project_site(self, root: &Path) -> Site {
+    fn project_site(self, root: &Path) -> InstallSite {
         let own = match self {
             Self::Claude => ".claude",
             Self::Codex => ".codex",
@@ -152,16 +156,16 @@ impl Tool {
             Self::Cursor => ".cursor",
             Self::AgentsMd => "",
         };
-        Site {
+        InstallSite {
             root: root.to_owned(),
             own: own.to_owned(),
-            reach: Reach::Project,
+            reach: InstallScope::Project,
         }
     }
 
     /// The records of the other tools in the same directory.
-    fn others(self, whom: &For) -> Vec<String> {
-        let For::Project(root) = whom else {
+    fn others(self, whom: &InstallOwner) -> Vec<String> {
+        let InstallOwner::Project(root) = whom else {
             return Vec::new();
         };
         let others = Self::ALL.into_iter().filter(|tool| *tool != self);
@@ -170,17 +174,17 @@ impl Tool {
             .collect()
     }
 
-    fn site(self, whom: &For) -> Result<Site> {
+    fn site(self, whom: &InstallOwner) -> Result<InstallSite> {
         match whom {
-            For::User => self.user_site(),
-            For::Project(root) => Ok(self.project_site(root)),
+            InstallOwner::User => self.user_site(),
+            InstallOwner::Project(root) => Ok(self.project_site(root)),
         }
     }
 }
 
 /// The scope of what is installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reach {
+enum InstallScope {
     Project,
     User,
     /// For the user, in the directory that a variable points to.
@@ -189,14 +193,14 @@ enum Reach {
 
 /// Where a tool looks.
 #[derive(Clone, Debug)]
-struct Site {
+struct InstallSite {
     root: PathBuf,
     /// The tool's own directory, from the root.
     own: String,
-    reach: Reach,
+    reach: InstallScope,
 }
 
-impl Site {
+impl InstallSite {
     /// A path in the tool's own directory.
     fn own(&self, path: &str) -> String {
         match self.own.as_str() {
@@ -206,7 +210,7 @@ impl Site {
     }
 
     fn is_project(&self) -> bool {
-        self.reach == Reach::Project
+        self.reach == InstallScope::Project
     }
 
     /// The file that records what was written.
@@ -219,7 +223,7 @@ impl Site {
 }
 
 /// Every file with its content; nothing is read or written.
-pub fn shown(tool: Tool, whom: &For) -> Result<Vec<(String, String)>> {
+pub fn shown(tool: InstallTarget, whom: &InstallOwner) -> Result<Vec<(String, String)>> {
     let site = tool.site(whom)?;
     let pieces = tool.pieces(&site).into_iter();
     Ok(pieces
@@ -228,22 +232,30 @@ pub fn shown(tool: Tool, whom: &For) -> Result<Vec<(String, String)>> {
 }
 
 /// Writes everything that is not there yet.
-pub fn install(tool: Tool, whom: &For, care: Care) -> Result<Done> {
+pub fn install(
+    tool: InstallTarget,
+    whom: &InstallOwner,
+    care: OverwritePolicy,
+) -> Result<InstallResult> {
     let site = tool.site(whom)?;
     let pieces = tool.pieces(&site);
-    Ground::open(&site, &tool.others(whom))?.put(&pieces, care)
+    InstallRoot::open(&site, &tool.others(whom))?.put(&pieces, care)
 }
 
 /// Removes what was written, and nothing else.
-pub fn uninstall(tool: Tool, whom: &For, care: Care) -> Result<Done> {
+pub fn uninstall(
+    tool: InstallTarget,
+    whom: &InstallOwner,
+    care: OverwritePolicy,
+) -> Result<InstallResult> {
     let site = tool.site(whom)?;
-    Ground::open(&site, &tool.others(whom))?.take(care)
+    InstallRoot::open(&site, &tool.others(whom))?.take(care)
 }
 
 /// A file of karve's own.
-fn whole(path: String, text: String) -> Piece {
-    Piece {
+fn whole(path: String, text: String) -> PlannedWrite {
+    PlannedWrite {
         path,
-        how: How::Whole(text),
+        how: PlannedContent::Whole(text),
     }
 }

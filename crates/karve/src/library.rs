@@ -21,9 +21,9 @@ pub mod recall;
 pub mod situation;
 mod writing;
 
-pub use writing::{Change, Held};
+pub use writing::{LayerLock, LibraryChange};
 
-use crate::project::Place;
+use crate::project::ProjectArgs;
 use karve_core::knowledge::{Entry, Library, is_id};
 use karve_os::error::{CommandError, Result};
 use karve_os::files;
@@ -66,13 +66,13 @@ impl Layer {
 
 /// The directories of the layers.
 #[derive(Clone, Debug, Default)]
-pub struct Shelves {
+pub struct LibraryLayers {
     dirs: BTreeMap<&'static str, (Layer, PathBuf)>,
 }
 
 /// An entry, and where it was read from.
 #[derive(Clone, Debug)]
-pub struct Placed {
+pub struct LoadedEntry {
     /// The entry.
     pub entry: Entry,
     /// The layer that won.
@@ -85,9 +85,9 @@ pub struct Placed {
 
 /// All entries of all layers.
 #[derive(Debug)]
-pub struct Stock {
+pub struct LoadedLibrary {
     /// The entries that won, by id.
-    pub placed: BTreeMap<String, Placed>,
+    pub placed: BTreeMap<String, LoadedEntry>,
     /// Files that are not entries, and why.
     pub unreadable: Vec<(PathBuf, String)>,
     /// What happened to changes left behind by a karve that was killed.
@@ -96,9 +96,9 @@ pub struct Stock {
     pub library: Library,
 }
 
-impl Shelves {
+impl LibraryLayers {
     /// The layers as a command sees them, including the project's if there is one.
-    pub fn of(place: &Place) -> Self {
+    pub fn of(place: &ProjectArgs) -> Self {
         let mut shelves = Self::of_user();
         if let (Ok(config), Ok(root)) = (place.config(), place.root()) {
             let beside = config.parent().unwrap_or(Path::new("."));
@@ -128,8 +128,8 @@ impl Shelves {
     }
 
     /// Reads all layers.
-    pub fn load(&self) -> Result<Stock> {
-        let mut placed: BTreeMap<String, Placed> = BTreeMap::new();
+    pub fn load(&self) -> Result<LoadedLibrary> {
+        let mut placed: BTreeMap<String, LoadedEntry> = BTreeMap::new();
         let mut unreadable = Vec::new();
         let mut settled = Vec::new();
         for left in self.settle_left() {
@@ -169,7 +169,7 @@ impl Shelves {
             }
         }
         let entries = placed.values().map(|placed| placed.entry.clone());
-        Ok(Stock {
+        Ok(LoadedLibrary {
             library: Library::new(entries.collect()),
             placed,
             unreadable,
@@ -218,9 +218,9 @@ fn leads_out(dir: &Path) -> bool {
     is_link && !stays
 }
 
-impl Stock {
+impl LoadedLibrary {
     /// The entry with that id or alias, and where it was read from.
-    pub fn get(&self, id: &str) -> Result<&Placed> {
+    pub fn get(&self, id: &str) -> Result<&LoadedEntry> {
         let found = self.library.get(id);
         found
             .and_then(|entry| self.placed.get(&entry.id))
@@ -232,14 +232,19 @@ impl Stock {
 }
 
 /// A nearer entry replaces a farther one and records that it did.
-fn add(placed: &mut BTreeMap<String, Placed>, entry: Entry, layer: Layer, path: Option<PathBuf>) {
+fn add(
+    placed: &mut BTreeMap<String, LoadedEntry>,
+    entry: Entry,
+    layer: Layer,
+    path: Option<PathBuf>,
+) {
     let id = entry.id.clone();
     let mut hides = Vec::new();
     if let Some(before) = placed.remove(&id) {
         hides = before.hides;
         hides.push(before.layer);
     }
-    let nearest = Placed {
+    let nearest = LoadedEntry {
         entry,
         layer,
         path,

@@ -7,18 +7,18 @@
 pub mod http;
 pub(crate) mod stdio;
 
-use crate::library::Shelves;
+use crate::library::LibraryLayers;
 use crate::library::situation::situation_of;
-use crate::project::Place;
+use crate::project::ProjectArgs;
 use crate::reports;
-use crate::session::Wish;
+use crate::session::CampaignChoice;
 use crate::ui::Screen;
-use crate::visit::{Speed, finished, tried, visit, wish_of};
+use crate::visit::{CampaignSpeed, finished, tried, visit, wish_of};
 use crate::world::DESK;
 use karve_agents::form::ProposalForm;
-use karve_agents::visitor::{Answer, Change};
+use karve_agents::visitor::{ChangeSource, ExternalAnswer};
 use karve_core::campaign::{Campaign, Record, Step};
-use karve_core::knowledge::Query;
+use karve_core::knowledge::LibraryQuery;
 use karve_core::profile::classify::with_derived;
 use karve_harness::store;
 use karve_os::error::CommandError;
@@ -50,9 +50,9 @@ const MESSAGES_MAX: usize = 64;
 
 /// The server of one project.
 #[derive(Clone, Debug)]
-pub struct Server {
-    place: Place,
-    may: Start,
+pub struct McpServer {
+    place: ProjectArgs,
+    may: StartPermission,
     /// Held by the call that drives the campaign.
     driving: Arc<Mutex<()>>,
     tool_router: ToolRouter<Self>,
@@ -60,7 +60,7 @@ pub struct Server {
 
 /// What a client may do, and what it wants, if there is no campaign to resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum StartPermission {
     /// Start one.
     Begin,
     /// Nothing: campaigns are only resumed.
@@ -68,12 +68,12 @@ pub enum Start {
 }
 
 /// What a tool returns: text, or an error that says what to do.
-type Said = Result<String, String>;
+type ToolResult = Result<String, String>;
 
 /// Which campaign.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct NextArgs {
+struct NextInput {
     /// Start another campaign if the last one is finished.
     #[serde(default)]
     begin: bool,
@@ -82,7 +82,7 @@ struct NextArgs {
 /// A change.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct SubmitArgs {
+struct SubmitInput {
     /// A patch against the parent, as git diff writes it. Default: the changes in the workspace.
     #[serde(default)]
     diff: String,
@@ -100,7 +100,7 @@ struct SubmitArgs {
 /// Which round.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct RoundArgs {
+struct RoundInput {
     /// The round number; 0 means the last round.
     #[serde(default)]
     round: u32,
@@ -109,16 +109,16 @@ struct RoundArgs {
 /// What to search for in the library.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct SearchArgs {
+struct SearchInput {
     /// Search words; if empty, entries that match the last profile.
     #[serde(default)]
     text: String,
 }
 
 #[tool_router]
-impl Server {
+impl McpServer {
     /// The server of a project.
-    pub fn new(place: Place, may: Start) -> Self {
+    pub fn new(place: ProjectArgs, may: StartPermission) -> Self {
         Self {
             place,
             may,
@@ -134,12 +134,12 @@ impl Server {
     )]
     async fn next(
         &self,
-        Parameters(args): Parameters<NextArgs>,
+        Parameters(args): Parameters<NextInput>,
         context: RequestContext<RoleServer>,
-    ) -> Said {
+    ) -> ToolResult {
         let wants = match args.begin {
-            true => Start::Begin,
-            false => Start::GoOn,
+            true => StartPermission::Begin,
+            false => StartPermission::GoOn,
         };
         self.drive(None, wants, context).await
     }
@@ -152,10 +152,14 @@ impl Server {
         &self,
         Parameters(form): Parameters<ProposalForm>,
         context: RequestContext<RoleServer>,
-    ) -> Said {
+    ) -> ToolResult {
         let text = serde_json::to_string(&form).map_err(|error| error.to_string())?;
-        self.drive(Some(Answer::Proposal(text)), Start::GoOn, context)
-            .await
+        self.drive(
+            Some(ExternalAnswer::Proposal(text)),
+            StartPermission::GoOn,
+            context,
+        )
+        .await
     }
 
     #[tool(
@@ -166,20 +170,21 @@ impl Server {
     )]
     async fn submit(
         &self,
-        Parameters(args): Parameters<SubmitArgs>,
+        Parameters(args): Parameters<SubmitInput>,
         context: RequestContext<RoleServer>,
-    ) -> Said {
+    ) -> ToolResult {
         let answer = if !args.give_up.is_empty() {
-            Answer::GiveUp(args.give_up)
+            ExternalAnswer::GiveUp(args.give_up)
         } else if !args.diff.is_empty() {
-            Answer::Change(Change::Patch(args.diff.into_bytes()), args.summary)
+            ExternalAnswer::Change(ChangeSource::Patch(args.diff.into_bytes()), args.summary)
         } else if !args.tree.is_empty() {
-            Answer::Change(Change::Tree(PathBuf::from(args.tree)), args.summary)
+            ExternalAnswer::Change(ChangeSource::Tree(PathBuf::from(args.tree)), args.summary)
         } else {
             let dir = self.place.pick().map_err(words)?;
-            Answer::Change(Change::Tree(dir.join(DESK)), args.summary)
+            ExternalAnswer::Change(ChangeSource::Tree(dir.join(DESK)), args.summary)
         };
-        self.drive(Some(answer), Start::GoOn, context).await
+        self.drive(Some(answer), StartPermission::GoOn, context)
+            .await
     }
 
     #[tool(
@@ -187,11 +192,11 @@ impl Server {
                        final duel, before that the product of the kept gains), rounds, what is due",
         annotations(read_only_hint = true)
     )]
-    async fn status(&self) -> Said {
+    async fn status(&self) -> ToolResult {
         let campaign = self.read()?;
         let due = campaign.next_step().map_or("nothing", |step| step.name());
         let charter = campaign.charter();
-        let speed = Speed::of(&campaign);
+        let speed = CampaignSpeed::of(&campaign);
         pretty(&json!({
             "campaign": charter.map(|charter| &charter.name),
             "finished": campaign.is_finished(),
@@ -210,7 +215,7 @@ impl Server {
         description = "The verdict on a round, with its reasons and what it taught",
         annotations(read_only_hint = true)
     )]
-    async fn verdict(&self, Parameters(args): Parameters<RoundArgs>) -> Said {
+    async fn verdict(&self, Parameters(args): Parameters<RoundInput>) -> ToolResult {
         let seen = tried(&self.read()?);
         let found = match args.round {
             0 => seen.first(),
@@ -227,7 +232,7 @@ impl Server {
                        was dropped",
         annotations(read_only_hint = true)
     )]
-    async fn tried(&self) -> Said {
+    async fn tried(&self) -> ToolResult {
         pretty(&tried(&self.read()?))
     }
 
@@ -235,7 +240,7 @@ impl Server {
         description = "What each round gained, and the product of the kept gains after it",
         annotations(read_only_hint = true)
     )]
-    async fn trend(&self) -> Said {
+    async fn trend(&self) -> ToolResult {
         let campaign = self.read()?;
         let rounds = campaign.rounds().iter().map(|round| {
             json!({
@@ -253,7 +258,7 @@ impl Server {
                        bottleneck, its root cause, the most promising directions",
         annotations(read_only_hint = true)
     )]
-    async fn profile(&self) -> Said {
+    async fn profile(&self) -> ToolResult {
         match self.read()?.profile() {
             Some(profile) => pretty(profile),
             None => {
@@ -267,13 +272,13 @@ impl Server {
                        refuted entries are marked",
         annotations(read_only_hint = true)
     )]
-    async fn knowledge(&self, Parameters(args): Parameters<SearchArgs>) -> Said {
+    async fn knowledge(&self, Parameters(args): Parameters<SearchInput>) -> ToolResult {
         let campaign = self.read()?;
-        let stock = Shelves::of(&self.place).load().map_err(words)?;
+        let stock = LibraryLayers::of(&self.place).load().map_err(words)?;
         let situation = campaign.charter().map(situation_of);
         let kernel = campaign.profile().and_then(|profile| profile.main_kernel());
         let values = kernel.map(with_derived);
-        let query = Query {
+        let query = LibraryQuery {
             situation: situation.as_ref(),
             values: values.as_ref(),
             text: &args.text,
@@ -302,13 +307,13 @@ impl Server {
         description = "The report of the campaign as Markdown",
         annotations(read_only_hint = true)
     )]
-    async fn report(&self) -> Said {
+    async fn report(&self) -> ToolResult {
         Ok(reports::render_final_report(&self.read()?))
     }
 }
 
 #[tool_handler(router = self.tool_router)]
-impl ServerHandler for Server {
+impl ServerHandler for McpServer {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
@@ -339,7 +344,7 @@ impl ServerHandler for Server {
     }
 }
 
-impl Server {
+impl McpServer {
     /// The names of its tools.
     #[cfg(test)]
     pub(crate) fn tool_names() -> Vec<String> {
@@ -355,10 +360,10 @@ impl Server {
     /// Takes an answer, runs until it is the caller's turn, and says what to do.
     async fn drive(
         &self,
-        answer: Option<Answer>,
-        wants: Start,
+        answer: Option<ExternalAnswer>,
+        wants: StartPermission,
         context: RequestContext<RoleServer>,
-    ) -> Said {
+    ) -> ToolResult {
         let Ok(_driving) = Arc::clone(&self.driving).try_lock_owned() else {
             return Err("another call is running: wait for it, or cancel it".to_owned());
         };
@@ -368,7 +373,7 @@ impl Server {
         tokio::spawn(tell(receiver, context.peer.clone(), token));
         let (server, flag) = (self.clone(), stop.clone());
         let mut work = tokio::task::spawn_blocking(move || {
-            server.visit((answer, wants), &flag, &mut Progress { sender })
+            server.visit((answer, wants), &flag, &mut McpScreen { sender })
         });
         let came = tokio::select! {
             came = &mut work => came,
@@ -384,10 +389,10 @@ impl Server {
 
     fn visit(
         &self,
-        (answer, wants): (Option<Answer>, Start),
+        (answer, wants): (Option<ExternalAnswer>, StartPermission),
         stop: &StopFlag,
-        screen: &mut Progress,
-    ) -> Said {
+        screen: &mut McpScreen,
+    ) -> ToolResult {
         let wish = self.wish(wants)?;
         let came = visit(&self.place, (wish, answer), stop, screen).map_err(words)?;
         let said = pretty(&came)?;
@@ -399,28 +404,28 @@ impl Server {
     }
 }
 
-impl Server {
+impl McpServer {
     /// Which campaign a call is about. An unfinished one is resumed; another one is started only if
     /// that is allowed, and after the first only if the client asks for it, so that an agent that
     /// keeps calling stops at the end of a campaign.
-    fn wish(&self, wants: Start) -> Result<Wish<'_>, String> {
+    fn wish(&self, wants: StartPermission) -> Result<CampaignChoice<'_>, String> {
         self.place.root().map_err(words)?;
         let is_there = self
             .place
             .pick()
             .ok()
             .is_some_and(|dir| store::has_begun(&dir));
-        if !is_there && self.may == Start::GoOn {
+        if !is_there && self.may == StartPermission::GoOn {
             return Err(
                 "there is no campaign: the user starts one with \"karve next --yes\", or starts \
                  this server with \"karve mcp --yes\""
                     .to_owned(),
             );
         }
-        let asked = (wants, self.may) == (Start::Begin, Start::Begin);
+        let asked = (wants, self.may) == (StartPermission::Begin, StartPermission::Begin);
         let another = asked && finished(&self.place).map_err(words)?.is_some();
         Ok(match another {
-            true => Wish::New,
+            true => CampaignChoice::New,
             false => wish_of(&self.place),
         })
     }
@@ -455,16 +460,16 @@ fn words(error: CommandError) -> String {
     error.to_string()
 }
 
-fn pretty(value: &impl Serialize) -> Said {
+fn pretty(value: &impl Serialize) -> ToolResult {
     serde_json::to_string_pretty(value).map_err(|error| error.to_string())
 }
 
 /// A screen that reports progress to a client.
-struct Progress {
+struct McpScreen {
     sender: mpsc::Sender<String>,
 }
 
-impl Screen for Progress {
+impl Screen for McpScreen {
     fn starts(&mut self, campaign: &Campaign, step: &Step) {
         let round = campaign.current_round().map_or(0, |round| round.number);
         let text = match round {
@@ -477,8 +482,8 @@ impl Screen for Progress {
 
     fn saw(&mut self, _: &Campaign, _: &Record) {}
 
-    fn notices(&self) -> karve_os::device::Notices {
-        karve_os::device::Notices::default()
+    fn notices(&self) -> karve_os::device::NoticeSink {
+        karve_os::device::NoticeSink::default()
     }
 }
 
@@ -506,7 +511,7 @@ mod tests {
     use super::*;
 
     fn check(tool: &str, arguments: Value, want: Option<&str>) {
-        let router = Server::tool_router();
+        let router = McpServer::tool_router();
         let got = strange_arguments(router.get(tool).unwrap(), arguments.as_object());
         assert_eq!(got.as_deref(), want);
     }

@@ -1,6 +1,6 @@
 //! What a command works on: the project's `karve.toml`, its campaigns, and the selected one.
 
-use crate::config::{self, Loaded, Now, Overrides};
+use crate::config::{self, CharterTime, LoadedConfig, Overrides};
 use crate::ui;
 use karve_core::campaign::{Campaign, Record};
 use karve_harness::git::Repo;
@@ -17,7 +17,7 @@ const LEVELS_MAX: usize = 64;
 
 /// Options that most commands share.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct Place {
+pub struct ProjectArgs {
     /// Run as if started in this directory
     #[arg(short = 'C', long = "dir", value_name = "DIR", global = true)]
     pub dir: Option<PathBuf>,
@@ -26,7 +26,7 @@ pub struct Place {
     pub campaign: Option<String>,
 }
 
-impl Place {
+impl ProjectArgs {
     /// The working directory of a command.
     pub fn here(&self) -> Result<PathBuf> {
         let here = match &self.dir {
@@ -60,18 +60,18 @@ impl Place {
     }
 
     /// The configuration, with the command line's overrides.
-    pub fn load(&self, overrides: &Overrides) -> Result<Loaded> {
+    pub fn load(&self, overrides: &Overrides) -> Result<LoadedConfig> {
         config::load(
             &self.config()?,
             overrides,
-            Now {
+            CharterTime {
                 minute: clock::minute(),
             },
         )
     }
 
     /// The path of the configuration in its repository: a project may be in a subdirectory.
-    pub fn load_in(&self, repo: &Repo, overrides: &Overrides) -> Result<Loaded> {
+    pub fn load_in(&self, repo: &Repo, overrides: &Overrides) -> Result<LoadedConfig> {
         let mut loaded = self.load(overrides)?;
         let workdir = loaded
             .dir
@@ -100,9 +100,9 @@ impl Place {
     }
 
     /// The selected campaign and its log.
-    pub fn open(&self) -> Result<Opened> {
+    pub fn open(&self) -> Result<LoadedCampaign> {
         let dir = self.pick()?;
-        let store::Loaded {
+        let store::LoadedLog {
             records,
             campaign,
             torn_bytes,
@@ -113,7 +113,7 @@ impl Place {
                 "note: the last line of the log is incomplete ({torn_bytes} bytes)"
             ));
         }
-        Ok(Opened {
+        Ok(LoadedCampaign {
             dir,
             records,
             campaign,
@@ -162,7 +162,7 @@ pub fn newest(root: &Path, repo: Option<&Repo>) -> Result<Option<CampaignDir>> {
 
 /// A campaign read from disk.
 #[derive(Debug)]
-pub struct Opened {
+pub struct LoadedCampaign {
     /// Where it lives.
     pub dir: CampaignDir,
     /// Its log.

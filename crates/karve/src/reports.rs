@@ -39,7 +39,7 @@ pub use messages::{render_candidate_message, render_commit_message, render_pull_
 pub use terminal::render_terminal_summary;
 
 use karve_core::campaign::{Campaign, RoundSummary};
-use source::Source;
+use source::ReportSource;
 
 /// The final report.
 pub const REPORT: &str = "REPORT.md";
@@ -52,7 +52,7 @@ const WHY_MAX: usize = 1_000;
 
 /// Why a campaign ended, in text that is safe to publish.
 pub fn why_ended(campaign: &Campaign) -> String {
-    let source = Source::guarded(campaign);
+    let source = ReportSource::guarded(campaign);
     let why = source.zip(campaign.stop_reason());
     why.map_or_else(String::new, |(source, reason)| source.stop(reason, WHY_MAX))
 }
@@ -68,7 +68,7 @@ pub struct DerivedFile {
 
 /// Every derived text file of a campaign. `REPORT.md` is among them once it is finished.
 pub fn derived_files(campaign: &Campaign) -> Vec<DerivedFile> {
-    let Some(source) = Source::guarded(campaign) else {
+    let Some(source) = ReportSource::guarded(campaign) else {
         return Vec::new();
     };
     let mut files = vec![file("manifest.yaml", manifest::render_manifest(&source))];
@@ -84,7 +84,7 @@ pub fn derived_files(campaign: &Campaign) -> Vec<DerivedFile> {
 
 /// The derived files of one round.
 pub fn round_files(campaign: &Campaign, round: u32) -> Vec<DerivedFile> {
-    let source = Source::guarded(campaign);
+    let source = ReportSource::guarded(campaign);
     let files = source.and_then(|source| Some(of_round(&source, source.round(round)?)));
     files.unwrap_or_default()
 }
@@ -92,10 +92,10 @@ pub fn round_files(campaign: &Campaign, round: u32) -> Vec<DerivedFile> {
 /// The derived files that cover all rounds, and so change with each round. The others change
 /// only with the charter, its limits, and the end.
 pub fn overview_files(campaign: &Campaign) -> Vec<DerivedFile> {
-    Source::guarded(campaign).map_or_else(Vec::new, |source| campaign_wide(&source))
+    ReportSource::guarded(campaign).map_or_else(Vec::new, |source| campaign_wide(&source))
 }
 
-fn campaign_wide(source: &Source<'_>) -> Vec<DerivedFile> {
+fn campaign_wide(source: &ReportSource<'_>) -> Vec<DerivedFile> {
     vec![
         file(
             "logs/optimize.md",
@@ -119,7 +119,7 @@ fn campaign_wide(source: &Source<'_>) -> Vec<DerivedFile> {
     ]
 }
 
-fn of_round(source: &Source<'_>, round: &RoundSummary) -> Vec<DerivedFile> {
+fn of_round(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<DerivedFile> {
     let number = round.number;
     vec![
         file(

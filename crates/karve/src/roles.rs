@@ -3,7 +3,7 @@
 use crate::library::situation::of_words;
 use karve_core::charter::Target;
 use karve_core::knowledge::Situation;
-use karve_core::roles::{Arch, Book};
+use karve_core::roles::{DeviceArch, RoleTable};
 use karve_os::error::{CommandError, ErrorKind, Result};
 
 /// The role table.
@@ -13,9 +13,9 @@ const BUILT_IN: &str = include_str!("../data/roles.toml");
 const FAMILIES: [&str; 2] = ["sm", "gfx"];
 
 /// The role table that karve ships.
-pub fn built_in() -> Result<Book> {
+pub fn built_in() -> Result<RoleTable> {
     let broken = |why: String| CommandError::new(ErrorKind::Bug, "roles.toml is broken").cause(why);
-    let book: Book = toml::from_str(BUILT_IN).map_err(|error| broken(error.to_string()))?;
+    let book: RoleTable = toml::from_str(BUILT_IN).map_err(|error| broken(error.to_string()))?;
     match book.faults().first() {
         Some(fault) => Err(broken(fault.clone())),
         None => Ok(book),
@@ -38,7 +38,7 @@ pub fn arch_of(target: &Target) -> String {
 /// The same for a situation.
 pub fn arch_in(at: &Situation) -> String {
     let numbered = |word: &&String| {
-        Arch::parse(word)
+        DeviceArch::parse(word)
             .is_some_and(|arch| FAMILIES.contains(&&*arch.family) && arch.number.is_some())
     };
     let named = at.device.iter().find(numbered).cloned();
@@ -55,7 +55,7 @@ pub fn arch_in(at: &Situation) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use karve_core::roles::{Duty, Request, address, route};
+    use karve_core::roles::{Duty, RoleRequest, address, route};
 
     fn target(device: &str) -> Target {
         Target {
@@ -106,19 +106,19 @@ mod tests {
             ("cpu", "cpu"),
             ("a toaster", ""),
         ] {
-            let found = Arch::parse(&arch_of(&target(device)));
-            assert_eq!(found, Arch::parse(arch), "{device}");
+            let found = DeviceArch::parse(&arch_of(&target(device)));
+            assert_eq!(found, DeviceArch::parse(arch), "{device}");
         }
     }
 
     #[track_caller]
     fn check(intent: &str, arch: &str, kernel: &str, want: Result<&[&str], &str>) {
-        let request = Request {
+        let request = RoleRequest {
             intent: intent.into(),
             arch: arch.into(),
             op: "matmul".into(),
             kernel: kernel.into(),
-            ..Request::default()
+            ..RoleRequest::default()
         };
         match (route(&built_in().unwrap(), &request), want) {
             (Ok(decision), Ok(steps)) => assert_eq!(decision.steps, steps, "{decision:#?}"),
@@ -159,11 +159,11 @@ mod tests {
 
     #[test]
     fn a_message_for_triton_is_not_for_the_cute_specialist() {
-        let request = Request {
+        let request = RoleRequest {
             intent: "a Triton softmax".into(),
             arch: "sm_90".into(),
             duty: Duty::Implement,
-            ..Request::default()
+            ..RoleRequest::default()
         };
         let book = built_in().unwrap();
         let refused = address(&book, "cute-dsl-specialist", &request).unwrap_err();

@@ -1,23 +1,23 @@
 //! Starts or resumes a campaign: charter, lock, world, Ctrl-C. Then `drive` takes over.
 
 use crate::agenda;
-use crate::config::Loaded;
-use crate::drive::{self, End, Session};
+use crate::config::LoadedConfig;
+use crate::drive::{self, CampaignSession, DriveEnd};
 use crate::project;
 use crate::ui::{self, Screen};
-use crate::world::{self, Parts, World, tag_of};
+use crate::world::{self, World, WorldParts, tag_of};
 use karve_agents;
 use karve_agents::Agent;
 use karve_agents::config::AgentConfig;
-use karve_agents::team::{self, Keeps};
-use karve_agents::visitor::{VISITOR, Visitor};
+use karve_agents::team::{self, AgentRetention};
+use karve_agents::visitor::{ExternalAgent, VISITOR};
 use karve_core::basis;
 use karve_core::campaign::{Campaign, Event};
 use karve_core::charter::{Charter, Limits};
 use karve_harness::git::Repo;
 use karve_harness::store::{self, CampaignDir, Store};
 use karve_os::clock;
-use karve_os::device::Notices;
+use karve_os::device::NoticeSink;
 use karve_os::error::{CommandError, Context, ErrorKind, Result};
 use karve_os::host;
 use karve_os::process::{self, StopFlag};
@@ -30,7 +30,7 @@ const NAMES_MAX: u32 = 1_000;
 
 /// Which campaign to run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Plan {
+pub enum SessionPlan {
     /// A new one with this charter.
     Start(Box<Charter>),
     /// An existing one, possibly with new limits.
@@ -46,7 +46,7 @@ pub enum Plan {
 
 /// What a campaign needs besides its charter.
 #[derive(Debug)]
-pub struct Setting<'a> {
+pub struct CampaignSetup<'a> {
     /// The user's repository.
     pub repo: Repo,
     /// Where campaigns live.
@@ -56,19 +56,19 @@ pub struct Setting<'a> {
     /// An agent that overrides the charter's for this run.
     pub agent: Option<&'a str>,
     /// An external agent with an answer; it is then the agent.
-    pub visitor: Option<Visitor>,
+    pub visitor: Option<ExternalAgent>,
 }
 
 /// Starts or resumes a campaign and runs it; returns its state afterwards.
 pub fn run(
-    plan: Plan,
-    setting: Setting<'_>,
+    plan: SessionPlan,
+    setting: CampaignSetup<'_>,
     stop: &StopFlag,
     screen: &mut dyn Screen,
-) -> Result<(Campaign, CampaignDir, End)> {
+) -> Result<(Campaign, CampaignDir, DriveEnd)> {
     let (mut session, dir) = open(&plan, setting, stop, screen.notices())?;
-    let new = matches!(plan, Plan::Start(_));
-    if let Plan::Resume { rounds, wall_s, .. } = plan {
+    let new = matches!(plan, SessionPlan::Start(_));
+    if let SessionPlan::Resume { rounds, wall_s, .. } = plan {
         extend(&mut session, screen, rounds, wall_s)?;
     }
     let end = drive::drive(&mut session, screen);
@@ -89,14 +89,16 @@ pub fn run(
 
 /// Takes the lock, reads the log, and cleans up what an earlier process left behind.
 fn open(
-    plan: &Plan,
-    setting: Setting<'_>,
+    plan: &SessionPlan,
+    setting: CampaignSetup<'_>,
     stop: &StopFlag,
-    notices: Notices,
-) -> Result<(Session, CampaignDir)> {
+    notices: NoticeSink,
+) -> Result<(CampaignSession, CampaignDir)> {
     let (dir, new_charter) = match plan {
-        Plan::Start(charter) => (CampaignDir::new(setting.root, &charter.name), Some(charter)),
-        Plan::Resume { dir, .. } => (dir.clone(), None),
+        SessionPlan::Start(charter) => {
+            (CampaignDir::new(setting.root, &charter.name), Some(charter))
+        }
+        SessionPlan::Resume { dir, .. } => (dir.clone(), None),
     };
     if let Some(charter) = new_charter {
         if let Some(warning) = sandbox::warning(&charter.sandbox) {
@@ -113,7 +115,7 @@ fn open(
             loaded.torn_bytes
         ));
     }
-    let store::Loaded {
+    let store::LoadedLog {
         records, campaign, ..
     } = loaded;
     if campaign.unknown_events() > 0 {
@@ -135,7 +137,7 @@ fn open(
     }
     let named = (setting.agent, setting.agents);
     let agent = acting(named, &charter, &dir, setting.visitor)?;
-    let parts = Parts {
+    let parts = WorldParts {
         upstream: setting.repo,
         dir: dir.clone(),
         agent,
@@ -146,7 +148,7 @@ fn open(
     };
     let mut world = World::new(parts)?;
     world.resume(&campaign, &records)?;
-    let session = Session {
+    let session = CampaignSession {
         campaign,
         world,
         store,
@@ -160,12 +162,12 @@ fn acting(
     (name, agents): (Option<&str>, &BTreeMap<String, AgentConfig>),
     charter: &Charter,
     dir: &CampaignDir,
-    visitor: Option<Visitor>,
+    visitor: Option<ExternalAgent>,
 ) -> Result<Box<dyn Agent>> {
     let tag = tag_of(dir);
     if let Some(visitor) = visitor {
         let own: (&str, Box<dyn Agent>) = (VISITOR, Box::new(visitor));
-        return team::with_roles(own, (charter, Keeps::Reviewer), agents, &tag);
+        return team::with_roles(own, (charter, AgentRetention::Reviewer), agents, &tag);
     }
     let Some(name) = name else {
         return team::team_of(charter, agents, &tag);
@@ -175,17 +177,17 @@ fn acting(
     let own = karve_agents::agent_of(&acting, agents, &tag)?;
     // A recording contains its own reviews.
     let keeps = match acting.is_replay() {
-        true => Keeps::None,
-        false => Keeps::Reviewer,
+        true => AgentRetention::None,
+        false => AgentRetention::Reviewer,
     };
     team::with_roles((name, own), (charter, keeps), agents, &tag)
 }
 
 /// Whether a campaign that was prepared before will measure again.
-fn goes_on(plan: &Plan, campaign: &Campaign) -> bool {
+fn goes_on(plan: &SessionPlan, campaign: &Campaign) -> bool {
     match plan {
-        Plan::Start(_) => false,
-        Plan::Resume { rounds, wall_s, .. } => {
+        SessionPlan::Start(_) => false,
+        SessionPlan::Resume { rounds, wall_s, .. } => {
             !campaign.is_finished() || rounds.is_some() || wall_s.is_some()
         }
     }
@@ -215,7 +217,7 @@ fn check_host(campaign: &Campaign, stop: &StopFlag) -> Result<()> {
 }
 
 fn extend(
-    session: &mut Session,
+    session: &mut CampaignSession,
     screen: &mut dyn Screen,
     rounds: Option<u32>,
     wall_s: Option<u64>,
@@ -256,7 +258,7 @@ fn holder() -> String {
 
 /// Which campaign the user wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish<'a> {
+pub enum CampaignChoice<'a> {
     /// The newest unfinished one, or a new one if there is none.
     Newest,
     /// A new one.
@@ -267,18 +269,18 @@ pub enum Wish<'a> {
 
 /// The plan for `karve run`.
 pub fn plan(
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     repo: &Repo,
-    wish: Wish<'_>,
+    wish: CampaignChoice<'_>,
     limits: (Option<u32>, Option<u64>),
-) -> Result<Plan> {
+) -> Result<SessionPlan> {
     let plan = plan_without_agenda((loaded, repo), wish, limits)?;
     match plan {
-        Plan::Start(mut charter) => {
+        SessionPlan::Start(mut charter) => {
             agenda::put(&mut charter, loaded, repo)?;
-            Ok(Plan::Start(charter))
+            Ok(SessionPlan::Start(charter))
         }
-        Plan::Resume { .. } => {
+        SessionPlan::Resume { .. } => {
             agenda::goes_on(&plan, loaded)?;
             Ok(plan)
         }
@@ -286,19 +288,21 @@ pub fn plan(
 }
 
 fn plan_without_agenda(
-    (loaded, repo): (&Loaded, &Repo),
-    wish: Wish<'_>,
+    (loaded, repo): (&LoadedConfig, &Repo),
+    wish: CampaignChoice<'_>,
     limits: (Option<u32>, Option<u64>),
-) -> Result<Plan> {
-    let resume = |dir| Plan::Resume {
+) -> Result<SessionPlan> {
+    let resume = |dir| SessionPlan::Resume {
         dir,
         rounds: limits.0,
         wall_s: limits.1,
     };
     let found = match wish {
-        Wish::Named(name) => Some(CampaignDir::new(&loaded.root, name)).filter(CampaignDir::exists),
-        Wish::New => None,
-        Wish::Newest => newest_unfinished(&loaded.root, Some(repo))?,
+        CampaignChoice::Named(name) => {
+            Some(CampaignDir::new(&loaded.root, name)).filter(CampaignDir::exists)
+        }
+        CampaignChoice::New => None,
+        CampaignChoice::Newest => newest_unfinished(&loaded.root, Some(repo))?,
     };
     let mut charter = loaded.charter.clone();
     if let Some(dir) = found {
@@ -307,15 +311,15 @@ fn plan_without_agenda(
         }
         // It died before its first record, so it starts fresh.
         rename(&mut charter, &dir.name());
-        return Ok(Plan::Start(Box::new(charter)));
+        return Ok(SessionPlan::Start(Box::new(charter)));
     }
-    if let Wish::Named(name) = wish {
+    if let CampaignChoice::Named(name) = wish {
         rename(&mut charter, name);
     }
     let wanted = charter.name.clone();
     for number in 2..NAMES_MAX {
         if !CampaignDir::new(&loaded.root, &charter.name).exists() {
-            return Ok(Plan::Start(Box::new(charter)));
+            return Ok(SessionPlan::Start(Box::new(charter)));
         }
         rename(&mut charter, &format!("{wanted}-{number}"));
     }

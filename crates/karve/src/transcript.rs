@@ -7,12 +7,12 @@ mod text;
 
 pub use self::text::render_transcript;
 
-use self::kept::Kept;
-use karve_agents::api::Telling;
-use karve_agents::cli::{Kind, told_of};
-use karve_agents::told::Told;
+use self::kept::TurnExcerpt;
+use karve_agents::api::SessionLogReader;
+use karve_agents::cli::{CliKind, told_of};
+use karve_agents::told::SessionEvent;
 use karve_core::campaign::Record;
-use karve_core::spending::Usage;
+use karve_core::spending::AgentUsage;
 use karve_harness::store::CampaignDir;
 use karve_os::error::{CommandError, Context, Result};
 use karve_os::files;
@@ -52,7 +52,7 @@ pub struct TurnView {
     /// The brief.
     pub brief: String,
     /// The messages, in order.
-    pub said: Vec<Utterance>,
+    pub said: Vec<TranscriptLine>,
     /// Messages in the middle that are not shown.
     pub left_out: usize,
     /// How its program ended.
@@ -62,16 +62,16 @@ pub struct TurnView {
     /// The outcome, in words.
     pub outcome: String,
     /// What it used.
-    pub usage: Usage,
+    pub usage: AgentUsage,
     /// The artifact.
     pub exchange: String,
 }
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Utterance {
+pub struct TranscriptLine {
     /// Its author.
-    pub who: Who,
+    pub who: TranscriptAuthor,
     /// The tool, if one was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -84,7 +84,7 @@ pub struct Utterance {
 /// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Who {
+pub enum TranscriptAuthor {
     /// The agent, as text.
     Agent,
     /// The agent, as a tool call.
@@ -139,9 +139,9 @@ fn read_turn(dir: &CampaignDir, hash: &str) -> Result<TurnView> {
         .context(cannot)
         .map_err(|error| error.hint("see what else is missing with \"karve verify\""))?;
     let mut reader = BufReader::new(file);
-    let mut reading = Reading::default();
+    let mut reading = TurnReader::default();
     let mut line = Vec::new();
-    let mut place = Place::First;
+    let mut place = LinePosition::First;
     loop {
         line.clear();
         let n = (&mut reader)
@@ -154,14 +154,14 @@ fn read_turn(dir: &CampaignDir, hash: &str) -> Result<TurnView> {
         if n as u64 == LINE_BYTES_MAX && line.last() != Some(&b'\n') {
             reader.skip_until(b'\n').context(cannot)?;
             let note = "a line that is too long to show".to_owned();
-            reading.kept.push(Told::Notes(note));
+            reading.kept.push(SessionEvent::Notes(note));
             continue;
         }
-        if reader.fill_buf().is_ok_and(<[u8]>::is_empty) && place != Place::First {
-            place = Place::Last;
+        if reader.fill_buf().is_ok_and(<[u8]>::is_empty) && place != LinePosition::First {
+            place = LinePosition::Last;
         }
         reading.take(place, &line);
-        place = Place::Between;
+        place = LinePosition::Between;
     }
     let mut turn = reading.finish();
     turn.exchange = hash.to_owned();
@@ -170,7 +170,7 @@ fn read_turn(dir: &CampaignDir, hash: &str) -> Result<TurnView> {
 
 /// The position of a line in a session log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum LinePosition {
     First,
     Between,
     Last,
@@ -178,34 +178,36 @@ enum Place {
 
 /// A session log that is read line by line.
 #[derive(Debug, Default)]
-struct Reading {
+struct TurnReader {
     turn: TurnView,
-    kept: Kept,
+    kept: TurnExcerpt,
     /// Assembles the answers of a model API.
-    telling: Option<Telling>,
+    telling: Option<SessionLogReader>,
 }
 
-impl Reading {
+impl TurnReader {
     /// The first line and the last are karve's. Those between are either the output of a
     /// command-line agent, which may pretend to be anything, or the events of a model API mixed
     /// with karve's notes; for all other agents karve writes every line.
-    fn take(&mut self, place: Place, line: &[u8]) {
+    fn take(&mut self, place: LinePosition, line: &[u8]) {
         let own = match place {
-            Place::Between if Kind::by_name(&self.turn.agent).is_some() => None,
-            Place::First | Place::Between | Place::Last => serde_json::from_slice(line).ok(),
+            LinePosition::Between if CliKind::by_name(&self.turn.agent).is_some() => None,
+            LinePosition::First | LinePosition::Between | LinePosition::Last => {
+                serde_json::from_slice(line).ok()
+            }
         };
         let own: Value = own.unwrap_or_default();
         let word = |key: &str| own.get(key).and_then(Value::as_str).map(str::to_owned);
         let text = || word("text").unwrap_or_default();
         match (place, word("karve").unwrap_or_default().as_str()) {
-            (Place::First, "brief") => self.begin(&own),
-            (Place::Last, "end") => {
+            (LinePosition::First, "brief") => self.begin(&own),
+            (LinePosition::Last, "end") => {
                 self.tell_rest();
                 self.turn.exit = word("exit");
                 self.turn.fault = word("fault");
                 let complaint = word("stderr").filter(|text| !text.is_empty());
                 if let Some(complaint) = complaint.filter(|_| self.turn.fault.is_some()) {
-                    self.kept.push(Told::Notes(complaint));
+                    self.kept.push(SessionEvent::Notes(complaint));
                 }
             }
             (_, name) => match (&mut self.telling, name) {
@@ -213,12 +215,12 @@ impl Reading {
                     let told = telling.take(line);
                     told.into_iter().for_each(|told| self.kept.push(told));
                 }
-                (None, "answer" | "says") => self.kept.push(Told::Says(text())),
-                (None, "call") => self.kept.push(Told::Calls {
+                (None, "answer" | "says") => self.kept.push(SessionEvent::Says(text())),
+                (None, "call") => self.kept.push(SessionEvent::Calls {
                     tool: word("tool").unwrap_or_default(),
                     with: word("with").unwrap_or_default(),
                 }),
-                (None, "gives") => self.kept.push(Told::Gives {
+                (None, "gives") => self.kept.push(SessionEvent::Gives {
                     text: text(),
                     failed: own.get("failed").and_then(Value::as_bool) == Some(true),
                 }),
@@ -236,11 +238,11 @@ impl Reading {
         self.turn.model = word("model");
         let brief = word("brief").unwrap_or_default();
         self.turn.brief = brief.chars().take(BRIEF_CHARS_MAX).collect();
-        self.telling = Telling::of(&self.turn.agent);
+        self.telling = SessionLogReader::of(&self.turn.agent);
     }
 
     fn tell_rest(&mut self) {
-        let told = self.telling.as_mut().map(Telling::rest);
+        let told = self.telling.as_mut().map(SessionLogReader::rest);
         let told = told.into_iter().flatten();
         told.for_each(|told| self.kept.push(told));
     }

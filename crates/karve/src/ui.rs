@@ -5,13 +5,13 @@ mod plain;
 mod progress;
 pub mod style;
 
-pub use jsonl::JsonLines;
+pub use jsonl::JsonLinesScreen;
 use karve_os::text;
-pub use plain::Plain;
+pub use plain::PlainScreen;
 pub use progress::Progress;
 
 use karve_core::campaign::{Campaign, Record, Step};
-use karve_os::device::{Notice, Notices};
+use karve_os::device::{Notice, NoticeSink};
 use std::io::Write;
 
 /// Most characters of a notice.
@@ -24,14 +24,14 @@ pub trait Screen {
     /// A record was made durable and applied.
     fn saw(&mut self, campaign: &Campaign, record: &Record);
     /// Where messages go that explain a pause; standard error unless the screen has a better place.
-    fn notices(&self) -> Notices {
+    fn notices(&self) -> NoticeSink {
         notices()
     }
 }
 
 /// Notices on standard error: only lasting ones, no transient progress.
-pub fn notices() -> Notices {
-    Notices::new(|said| match said {
+pub fn notices() -> NoticeSink {
+    NoticeSink::new(|said| match said {
         Notice::Passing(_) => {}
         Notice::Lasting(text) => note(&format!("note: {}", text::safe(text, NOTICE_CHARS))),
     })
@@ -39,13 +39,13 @@ pub fn notices() -> Notices {
 
 /// Shows nothing.
 #[derive(Debug, Default)]
-pub struct Silent;
+pub struct SilentScreen;
 
-impl Screen for Silent {
+impl Screen for SilentScreen {
     fn starts(&mut self, _: &Campaign, _: &Step) {}
     fn saw(&mut self, _: &Campaign, _: &Record) {}
-    fn notices(&self) -> Notices {
-        Notices::default()
+    fn notices(&self) -> NoticeSink {
+        NoticeSink::default()
     }
 }
 

@@ -2,15 +2,15 @@
 //! turn it is. `karve next`, `karve propose`, `karve submit` and the MCP server use this.
 
 use crate::config::Overrides;
-use crate::drive::End;
-use crate::project::Place;
+use crate::drive::DriveEnd;
+use crate::project::ProjectArgs;
 use crate::reports;
-use crate::session::{self, Plan, Setting, Wish};
+use crate::session::{self, CampaignChoice, CampaignSetup, SessionPlan};
 use crate::ui::Screen;
 use crate::world::DESK;
 use karve_agents;
-use karve_agents::visitor::{Answer, VISITOR, Visitor};
-use karve_core::campaign::strategy::{Tried, brief};
+use karve_agents::visitor::{ExternalAgent, ExternalAnswer, VISITOR};
+use karve_core::campaign::strategy::{PastRound, brief};
 use karve_core::campaign::{Campaign, Step};
 use karve_harness::store::{self, CampaignDir};
 use karve_os::error::{CommandError, Result};
@@ -24,7 +24,7 @@ const ANSWER_TO: &str = "submitted with \"karve propose FILE\" or the tool `prop
 /// What an external agent does next.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "turn", rename_all = "snake_case")]
-pub enum Turn {
+pub enum ExternalTask {
     /// State a hypothesis.
     Propose {
         /// The round.
@@ -65,7 +65,7 @@ pub enum Turn {
 
 /// The speedup of a campaign, each number under its own name.
 #[derive(Clone, Debug, Serialize)]
-pub struct Speed {
+pub struct CampaignSpeed {
     /// The one number to quote: the headline, or the kept gains before there is one.
     pub speedup: f64,
     /// Original against final, interleaved, measured at the end.
@@ -74,7 +74,7 @@ pub struct Speed {
     pub kept_gains: f64,
 }
 
-impl Speed {
+impl CampaignSpeed {
     /// The speed of a campaign.
     pub fn of(campaign: &Campaign) -> Self {
         let view = campaign.view();
@@ -88,38 +88,38 @@ impl Speed {
 
 /// The state of a campaign after a call.
 #[derive(Clone, Debug, Serialize)]
-pub struct Visit {
+pub struct ExternalStatus {
     /// The campaign.
     pub campaign: String,
     /// Its speedup.
     #[serde(flatten)]
-    pub speed: Speed,
+    pub speed: CampaignSpeed,
     /// The round that was settled last.
-    pub last: Option<Tried>,
+    pub last: Option<PastRound>,
     /// Why the submission must be fixed and submitted again; empty if it was accepted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
     /// What to do next.
     #[serde(flatten)]
-    pub turn: Turn,
+    pub turn: ExternalTask,
 }
 
 /// The rounds that an external agent may see, newest first. Hidden cases are not revealed.
-pub fn tried(campaign: &Campaign) -> Vec<Tried> {
+pub fn tried(campaign: &Campaign) -> Vec<PastRound> {
     brief(campaign, &[]).tried
 }
 
 /// The named campaign, or else the newest one.
-pub fn wish_of(place: &Place) -> Wish<'_> {
+pub fn wish_of(place: &ProjectArgs) -> CampaignChoice<'_> {
     match place.campaign.as_deref() {
-        Some(name) => Wish::Named(name),
-        None => Wish::Newest,
+        Some(name) => CampaignChoice::Named(name),
+        None => CampaignChoice::Newest,
     }
 }
 
 /// A finished campaign is not resumed, and another one is started only on request: the error that
 /// says so, if the campaign is finished.
-pub fn finished(place: &Place) -> Result<Option<CommandError>> {
+pub fn finished(place: &ProjectArgs) -> Result<Option<CommandError>> {
     let Some(dir) = place.pick().ok().filter(store::has_begun) else {
         return Ok(None);
     };
@@ -143,12 +143,12 @@ fn is_finished(name: &str, why: &str) -> CommandError {
 
 /// Takes an answer, if there is one, and runs until it is the external agent's turn.
 pub fn visit(
-    place: &Place,
-    (wish, answer): (Wish<'_>, Option<Answer>),
+    place: &ProjectArgs,
+    (wish, answer): (CampaignChoice<'_>, Option<ExternalAnswer>),
     stop: &StopFlag,
     screen: &mut dyn Screen,
-) -> Result<Visit> {
-    if wish != Wish::New
+) -> Result<ExternalStatus> {
+    if wish != CampaignChoice::New
         && let Some(error) = finished(place)?
     {
         return Err(error);
@@ -160,14 +160,14 @@ pub fn visit(
     let repo = place.repo()?;
     let loaded = place.load_in(&repo, &overrides)?;
     let plan = session::plan(&loaded, &repo, wish, (None, None))?;
-    if matches!(plan, Plan::Start(_)) && answer.is_some() {
+    if matches!(plan, SessionPlan::Start(_)) && answer.is_some() {
         return Err(CommandError::usage("no campaign is waiting for an answer")
             .hint("start one with \"karve next --yes\""));
     }
     let asks = answer.is_none();
-    let visitor = answer.map_or_else(Visitor::default, Visitor::with);
+    let visitor = answer.map_or_else(ExternalAgent::default, ExternalAgent::with);
     let brings = visitor.brings();
-    let setting = Setting {
+    let setting = CampaignSetup {
         repo,
         root: &loaded.root,
         agents: &loaded.agents,
@@ -182,9 +182,9 @@ pub fn visit(
     }
     let mut seen = tried(&campaign);
     seen.truncate(1);
-    Ok(Visit {
+    Ok(ExternalStatus {
         campaign: dir.name(),
-        speed: Speed::of(&campaign),
+        speed: CampaignSpeed::of(&campaign),
         last: seen.pop(),
         refused: match asks {
             true => Vec::new(),
@@ -209,13 +209,13 @@ fn refused(due: Option<&Step>) -> Vec<String> {
 }
 
 /// Whose turn it is, and what to do.
-fn turn_of(campaign: &Campaign, dir: &CampaignDir, end: End) -> Turn {
+fn turn_of(campaign: &Campaign, dir: &CampaignDir, end: DriveEnd) -> ExternalTask {
     let step = campaign.next_step();
     let desk = dir.join(DESK);
     let brief = |step: &Step| karve_agents::brief_of(step, ANSWER_TO, &desk).unwrap_or_default();
     match (end, &step) {
         (
-            End::Waiting,
+            DriveEnd::Waiting,
             Some(
                 step @ Step::Propose {
                     round,
@@ -223,36 +223,36 @@ fn turn_of(campaign: &Campaign, dir: &CampaignDir, end: End) -> Turn {
                     brief: of,
                 },
             ),
-        ) => Turn::Propose {
+        ) => ExternalTask::Propose {
             round: *round,
             try_no: *try_no,
             errors: of.errors.clone(),
             brief: brief(step),
             desk,
         },
-        (End::Waiting, Some(step @ Step::Implement(of))) => Turn::Implement {
+        (DriveEnd::Waiting, Some(step @ Step::Implement(of))) => ExternalTask::Implement {
             round: of.round,
             retry: of.retry,
             brief: brief(step),
             desk,
         },
-        (End::Finished, _) => Turn::Finished {
+        (DriveEnd::Finished, _) => ExternalTask::Finished {
             why: reports::why_ended(campaign),
             report: dir.join(reports::REPORT),
             summary: reports::render_terminal_summary(campaign),
         },
-        (End::Paused | End::Waiting, _) => Turn::Stopped,
+        (DriveEnd::Paused | DriveEnd::Waiting, _) => ExternalTask::Stopped,
     }
 }
 
 /// The error for an answer that karve did not ask for; it changes nothing.
-fn not_due(turn: &Turn, dir: &CampaignDir) -> CommandError {
+fn not_due(turn: &ExternalTask, dir: &CampaignDir) -> CommandError {
     match turn {
-        Turn::Propose { round, .. } => CommandError::usage(format!(
+        ExternalTask::Propose { round, .. } => CommandError::usage(format!(
             "round {round} is waiting for a proposal, not for a change"
         ))
         .hint("state a hypothesis first: \"karve propose FILE\"; \"karve next\" shows the brief"),
-        Turn::Implement { round, desk, .. } => {
+        ExternalTask::Implement { round, desk, .. } => {
             let message = format!("round {round} is waiting for a change, not for a proposal");
             let hint = format!(
                 "edit {} and submit the change: \"karve submit\"",
@@ -260,7 +260,7 @@ fn not_due(turn: &Turn, dir: &CampaignDir) -> CommandError {
             );
             CommandError::usage(message).hint(hint)
         }
-        Turn::Finished { why, .. } => is_finished(&dir.name(), why),
-        Turn::Stopped => session::paused(),
+        ExternalTask::Finished { why, .. } => is_finished(&dir.name(), why),
+        ExternalTask::Stopped => session::paused(),
     }
 }

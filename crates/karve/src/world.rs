@@ -36,14 +36,14 @@ use karve_core::charter::{Branch, Charter, SandboxMode};
 use karve_core::profile::Profile;
 use karve_harness::commands::{Harness, take_raw};
 use karve_harness::git::Repo;
-use karve_harness::pair_runner::Arena;
+use karve_harness::pair_runner::PairRunner;
 use karve_harness::store::{self, CampaignDir};
-use karve_harness::trees::Trees;
-use karve_os::device::{self, Notices};
+use karve_harness::trees::Worktrees;
+use karve_os::device::{self, NoticeSink};
 use karve_os::error::{CommandError, Context, ErrorKind, Result};
 use karve_os::process::StopFlag;
 use karve_os::sandbox::Sandbox;
-use karve_profile::profilers::Tool;
+use karve_profile::profilers::ProfilerTool;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ pub struct World {
     pub(crate) agent: Box<dyn Agent>,
     /// What no candidate may contain.
     secrets: Secrets,
-    pub(crate) trees: Trees,
+    pub(crate) trees: Worktrees,
     pub(crate) stop: StopFlag,
     /// What the user is asked to agree to; later the campaign's own charter.
     pub(crate) charter: Charter,
@@ -75,24 +75,24 @@ pub struct World {
     /// Records of the current round, from which its artifacts are written.
     pub(crate) round_records: Vec<Record>,
     /// The device session around every block.
-    pub(crate) device: device::Session,
+    pub(crate) device: device::DeviceSession,
     /// The pair runner of the current duel, kept from block to block, under a contract.
-    pub(crate) meeting: Option<(DuelName, Arena)>,
+    pub(crate) meeting: Option<(DuelName, PairRunner)>,
     /// The reference of the unchanged project, under a contract.
     pub(crate) reference: Option<PathBuf>,
     /// Where notices about waiting go.
-    pub(crate) notices: Notices,
+    pub(crate) notices: NoticeSink,
     /// What confines commands and agents.
     pub(crate) sandbox: Option<Arc<Sandbox>>,
     /// The profile of the last candidate, for the next round if it was kept.
     profiled: Option<Profile>,
     /// Profilers that do not work here.
-    failed_tools: Vec<Tool>,
+    failed_tools: Vec<ProfilerTool>,
 }
 
 /// What a world is made of.
 #[derive(Debug)]
-pub struct Parts {
+pub struct WorldParts {
     /// The user's repository.
     pub upstream: Repo,
     /// The campaign's directory.
@@ -106,13 +106,13 @@ pub struct Parts {
     /// The charter.
     pub charter: Charter,
     /// Where notices about waiting go.
-    pub notices: Notices,
+    pub notices: NoticeSink,
 }
 
 impl World {
     /// A world for a campaign; leftovers of an earlier process are cleaned up.
-    pub fn new(parts: Parts) -> Result<Self> {
-        let Parts {
+    pub fn new(parts: WorldParts) -> Result<Self> {
+        let WorldParts {
             upstream,
             dir,
             agent,
@@ -124,7 +124,7 @@ impl World {
         let upstream = upstream.with_scratch(dir.join("tmp"));
         let repo = workspace::repo_of(&upstream, &dir, &charter)?;
         karve_os::process::end_tagged(&tag_of(&dir));
-        let trees = Trees::new(&repo, dir.worktrees())?;
+        let trees = Worktrees::new(&repo, dir.worktrees())?;
         upstream.prune_under(&dir.worktrees())?;
         for repo in [&upstream, &repo] {
             repo.release_refs(&refs_of(&charter.name))?;
@@ -136,7 +136,7 @@ impl World {
         let campaigns = dir.path().parent().unwrap_or(dir.path());
         let sandbox = Sandbox::of(&upstream.checkout(), campaigns, dir.path(), &charter)?;
         let workdir = upstream.root().join(&charter.workdir);
-        let device = device::Session::new(&charter, dir.path(), &workdir, &notices)?;
+        let device = device::DeviceSession::new(&charter, dir.path(), &workdir, &notices)?;
         let tips_root = dir.path().parent().unwrap_or(dir.path()).join("tips");
         Ok(Self {
             upstream,

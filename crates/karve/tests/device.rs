@@ -15,9 +15,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{env, thread};
 
-use karve_os::device::Notices;
-use karve_os::device::lease::{self, Wish};
-use karve_os::process::{self, Guardian, StopFlag, end_tagged};
+use karve_os::device::NoticeSink;
+use karve_os::device::lease::{self, LeaseRequest};
+use karve_os::process::{self, CleanupProcess, StopFlag, end_tagged};
 
 use inner::{INNER, lives, start, wait_until};
 
@@ -58,13 +58,13 @@ fn inner_hold() {
 #[ignore = "started by a_lease_dies_with_its_holder_whatever_the_holder_started"]
 fn inner_take() {
     let Some(dir) = inner_dir() else { return };
-    let wish = Wish {
+    let wish = LeaseRequest {
         device: "cpu",
         holder: "second",
         limit: Duration::from_secs(120),
     };
     let told = dir.join("told");
-    let notices = Notices::new(move |said| {
+    let notices = NoticeSink::new(move |said| {
         let new = told.with_extension("new");
         fs::write(&new, said.text()).unwrap();
         let _ = fs::rename(new, &told);
@@ -81,7 +81,7 @@ fn a_guardian_runs_its_line_when_karve_lets_go() {
     let held = File::create(file("held")).unwrap();
     held.lock().unwrap();
     let line = "echo undone >> undone; echo noise";
-    let guardian = Guardian::start(line, dir.path(), &file("note"), &held).unwrap();
+    let guardian = CleanupProcess::start(line, dir.path(), &file("note"), &held).unwrap();
     assert!(!file("undone").exists());
     assert!(guardian.finish(Duration::from_secs(60)));
     assert_eq!(fs::read_to_string(file("undone")).unwrap(), "undone\n");
@@ -95,7 +95,7 @@ fn a_guardian_whose_line_fails_leaves_the_note() {
     let note = dir.path().join("note");
     fs::write(&note, "").unwrap();
     let held = File::create(dir.path().join("held")).unwrap();
-    let guardian = Guardian::start("exit 3", dir.path(), &note, &held).unwrap();
+    let guardian = CleanupProcess::start("exit 3", dir.path(), &note, &held).unwrap();
     assert!(guardian.finish(Duration::from_secs(60)));
     assert!(note.exists());
 }
@@ -123,7 +123,7 @@ fn inner_guarded() {
     let held = File::create(dir.join("held")).unwrap();
     held.lock().unwrap();
     let line = "touch begun; until [ -e go ]; do sleep 0.01; done; touch undone";
-    let _guardian = Guardian::start(line, &dir, &dir.join("note"), &held).unwrap();
+    let _guardian = CleanupProcess::start(line, &dir, &dir.join("note"), &held).unwrap();
     // Other commands come and go, and are ended with their strays, and the tag is cleaned up.
     let tag = dir.to_str().unwrap();
     let command = process::Command::shell("setsid sleep 1000 & exit 0", &dir).tag(tag);

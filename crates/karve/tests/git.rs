@@ -15,8 +15,8 @@ use std::time::{Duration, SystemTime};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use karve_harness::git::{
-    Applied, CandidateCommit, ChangeKind, CommitNote, Expected, Head, Mode, NewFile, Oid, Refusal,
-    Repo, Terms, init_with, version,
+    CandidateCommit, CandidateFilter, ChangeKind, ChangeRefusal, CheckoutHead, CommitNote,
+    ExpectedRef, FileMode, NewFile, Oid, PatchResult, Repo, init_with, version,
 };
 use karve_os::error::ErrorKind;
 use tempfile::TempDir;
@@ -126,7 +126,7 @@ fn read(repo: &Repo, oid: &Oid, path: &str) -> String {
     String::from_utf8(repo.read_file(oid, path).unwrap().unwrap()).unwrap()
 }
 
-fn refusals(candidate: &CandidateCommit) -> Vec<(&str, ChangeKind, Refusal)> {
+fn refusals(candidate: &CandidateCommit) -> Vec<(&str, ChangeKind, ChangeRefusal)> {
     let all = candidate.out_of_scope.iter();
     all.map(|refused| {
         (
@@ -153,7 +153,7 @@ fn a_new_repository_is_clean_and_on_main() {
     assert_eq!(lab.repo.root(), lab.path("repo"));
     assert_eq!(
         lab.repo.head().unwrap(),
-        Head::Branch {
+        CheckoutHead::Branch {
             name: "main".into(),
             oid: lab.base.clone()
         }
@@ -236,7 +236,7 @@ fn a_detached_head_is_allowed_and_said() {
     let repo = Repo::discover(lab.repo.root()).unwrap();
     assert_eq!(
         repo.head().unwrap(),
-        Head::Detached {
+        CheckoutHead::Detached {
             oid: lab.base.clone()
         }
     );
@@ -522,8 +522,12 @@ fn a_file_without_rights_is_no_error() {
     let made = lab.commit(&tree, &["src/*"]);
     assert_eq!(made.tree, lab.repo.tree_of(&lab.base).unwrap());
     let want = [
-        ("README", ChangeKind::Modified, Refusal::NotGranted),
-        ("src/kernel.c", ChangeKind::Modified, Refusal::Unreadable),
+        ("README", ChangeKind::Modified, ChangeRefusal::NotGranted),
+        (
+            "src/kernel.c",
+            ChangeKind::Modified,
+            ChangeRefusal::Unreadable,
+        ),
     ];
     assert_eq!(refusals(&made), if may_read { &[][..] } else { &want[..] });
     fs::set_permissions(tree.join("src"), fs::Permissions::from_mode(0o000)).unwrap();
@@ -560,7 +564,7 @@ fn no_hook_runs() {
     write(tree.join("src/kernel.c"), "faster\n");
     let made = lab.commit(&tree, &["src/*"]);
     lab.repo
-        .update_ref("refs/karve/x", &made.oid, Expected::Absent)
+        .update_ref("refs/karve/x", &made.oid, ExpectedRef::Absent)
         .unwrap();
     lab.repo.dirty().unwrap();
     lab.repo.worktree_remove(&tree).unwrap();
@@ -596,7 +600,7 @@ fn each_kind_of_change_is_found() {
     assert_eq!(changes(&lab, &tree), want);
     let all = lab.repo.changes(&tree, &lab.base).unwrap();
     assert!(all[4].is_symlink() && all[4].tracked && !all[3].tracked);
-    assert_eq!(all[1].mode, Mode::Executable);
+    assert_eq!(all[1].mode, FileMode::Executable);
 }
 
 #[test]
@@ -614,8 +618,8 @@ fn a_candidate_is_the_parent_plus_the_granted_changes() {
     assert_eq!(read(&lab.repo, &made.oid, "bench.sh"), "#!/bin/sh\n");
     assert_eq!(lab.repo.read_file(&made.oid, "src/other.c").unwrap(), None);
     let want = [
-        ("bench.sh", ChangeKind::Modified, Refusal::NotGranted),
-        ("extra", ChangeKind::Added, Refusal::NotGranted),
+        ("bench.sh", ChangeKind::Modified, ChangeRefusal::NotGranted),
+        ("extra", ChangeKind::Added, ChangeRefusal::NotGranted),
     ];
     assert_eq!(refusals(&made), want);
     let author = git(
@@ -640,7 +644,7 @@ fn what_holds_a_key_is_refused_and_git_never_sees_it() {
     write(tree.join("src/other.c"), "int more;\n");
     write(tree.join("notes"), "sk-very-secret\n");
     let key = b"sk-very-secret";
-    let terms = Terms {
+    let terms = CandidateFilter {
         granted: &globs(&["src/*"]),
         forbids: &|bytes| bytes.windows(key.len()).any(|part| part == key),
     };
@@ -648,9 +652,17 @@ fn what_holds_a_key_is_refused_and_git_never_sees_it() {
     let made = made.unwrap();
     assert_eq!(made.files, ["src/other.c"]);
     let want = [
-        ("notes", ChangeKind::Added, Refusal::NotGranted),
-        ("src/kernel.c", ChangeKind::Modified, Refusal::HoldsKey),
-        ("src/sk-very-secret.c", ChangeKind::Added, Refusal::HoldsKey),
+        ("notes", ChangeKind::Added, ChangeRefusal::NotGranted),
+        (
+            "src/kernel.c",
+            ChangeKind::Modified,
+            ChangeRefusal::HoldsKey,
+        ),
+        (
+            "src/sk-very-secret.c",
+            ChangeKind::Added,
+            ChangeRefusal::HoldsKey,
+        ),
     ];
     assert_eq!(refusals(&made), want);
     let objects = Command::new("git")
@@ -673,22 +685,22 @@ fn the_patch_makes_the_candidate_from_the_parent() {
     lab.repo.worktree_add(&second, &lab.base).unwrap();
     assert_eq!(
         lab.repo.apply_patch(&second, &made.patch).unwrap(),
-        Applied::Cleanly
+        PatchResult::Cleanly
     );
     assert_eq!(lab.commit(&second, &["src/*"]).oid, made.oid);
     let again = lab
         .repo
         .apply_patch(&second, b"--- a/x\n+++ b/x\n@@ nonsense\n")
         .unwrap();
-    assert!(matches!(again, Applied::Refused(why) if !why.is_empty()));
+    assert!(matches!(again, PatchResult::Refused(why) if !why.is_empty()));
     assert_eq!(
         lab.repo.apply_patch(&second, b"").unwrap(),
-        Applied::Cleanly
+        PatchResult::Cleanly
     );
     let outside = b"--- a/../../x\n+++ b/../../x\n@@ -0,0 +1 @@\n+x\n";
     assert!(matches!(
         lab.repo.apply_patch(&second, outside).unwrap(),
-        Applied::Refused(_)
+        PatchResult::Refused(_)
     ));
 }
 
@@ -766,8 +778,16 @@ fn attributes_and_filters_of_an_agent_do_not_run() {
     assert_eq!(read(&lab.repo, &made.oid, "src/kernel.c"), "faster\n");
     assert_eq!(made.files, ["src/kernel.c"]);
     let want = [
-        (".gitattributes", ChangeKind::Added, Refusal::NotGranted),
-        ("src/.gitattributes", ChangeKind::Added, Refusal::GitsOwn),
+        (
+            ".gitattributes",
+            ChangeKind::Added,
+            ChangeRefusal::NotGranted,
+        ),
+        (
+            "src/.gitattributes",
+            ChangeKind::Added,
+            ChangeRefusal::GitsOwn,
+        ),
     ];
     assert_eq!(refusals(&made), want);
     assert!(
@@ -794,8 +814,12 @@ fn ignore_rules_of_an_agent_hide_nothing() {
     assert_eq!(made.files, ["src/new.c"]);
     assert_eq!(made.ignored, ["src/table.o"]);
     let want = [
-        (".gitignore", ChangeKind::Modified, Refusal::NotGranted),
-        ("src/.gitignore", ChangeKind::Added, Refusal::GitsOwn),
+        (
+            ".gitignore",
+            ChangeKind::Modified,
+            ChangeRefusal::NotGranted,
+        ),
+        ("src/.gitignore", ChangeKind::Added, ChangeRefusal::GitsOwn),
     ];
     assert_eq!(refusals(&made), want);
 }
@@ -814,11 +838,23 @@ fn links_are_not_followed() {
     let made = lab.commit(&tree, &["src/*", "lib/*"]);
     assert_eq!(made.tree, lab.repo.tree_of(&lab.base).unwrap());
     let want = [
-        ("lib", ChangeKind::Added, Refusal::NotGranted),
-        ("lib/a.c", ChangeKind::TypeChanged, Refusal::BehindLink),
-        ("lib/b.c", ChangeKind::TypeChanged, Refusal::BehindLink),
-        ("src/kernel.c", ChangeKind::TypeChanged, Refusal::NotAFile),
-        ("src/new.c", ChangeKind::Added, Refusal::NotAFile),
+        ("lib", ChangeKind::Added, ChangeRefusal::NotGranted),
+        (
+            "lib/a.c",
+            ChangeKind::TypeChanged,
+            ChangeRefusal::BehindLink,
+        ),
+        (
+            "lib/b.c",
+            ChangeKind::TypeChanged,
+            ChangeRefusal::BehindLink,
+        ),
+        (
+            "src/kernel.c",
+            ChangeKind::TypeChanged,
+            ChangeRefusal::NotAFile,
+        ),
+        ("src/new.c", ChangeKind::Added, ChangeRefusal::NotAFile),
     ];
     assert_eq!(refusals(&made), want);
 }
@@ -842,7 +878,7 @@ fn a_tracked_link_is_compared_by_its_target() {
         .unwrap();
     assert_eq!(
         refusals(&made),
-        [("link", ChangeKind::Modified, Refusal::NotAFile)]
+        [("link", ChangeKind::Modified, ChangeRefusal::NotAFile)]
     );
     assert_eq!(made.tree, lab.repo.tree_of(&base).unwrap());
 }
@@ -913,12 +949,12 @@ fn a_name_that_is_not_utf8_or_that_git_guards_is_not_taken() {
     assert!(
         made.out_of_scope
             .iter()
-            .any(|refused| refused.why == Refusal::BadName)
+            .any(|refused| refused.why == ChangeRefusal::BadName)
     );
     let own = made
         .out_of_scope
         .iter()
-        .filter(|refused| refused.why == Refusal::GitsOwn);
+        .filter(|refused| refused.why == ChangeRefusal::GitsOwn);
     assert_eq!(own.count(), 4);
 }
 
@@ -948,7 +984,7 @@ fn the_executable_bit_stays_the_parents() {
     );
     assert_eq!(
         refusals(&made),
-        [("README", ChangeKind::ModeChanged, Refusal::NotGranted)]
+        [("README", ChangeKind::ModeChanged, ChangeRefusal::NotGranted)]
     );
 }
 
@@ -978,7 +1014,7 @@ fn a_nested_repository_is_not_taken_and_hides_nothing() {
             .collect::<Vec<_>>(),
         ["src", "src/nested"]
     );
-    assert!(all.iter().all(|change| change.mode == Mode::Gitlink));
+    assert!(all.iter().all(|change| change.mode == FileMode::Gitlink));
 }
 
 #[test]
@@ -992,10 +1028,10 @@ fn a_new_file_does_not_push_out_what_is_not_granted() {
     let made = lab.commit(&tree, &["data", "data/one", "tool/*"]);
     assert_eq!(made.files, ["data/one"]);
     let want = [
-        ("data", ChangeKind::Added, Refusal::InTheWay),
-        ("data/two", ChangeKind::Deleted, Refusal::NotGranted),
-        ("tool", ChangeKind::Deleted, Refusal::NotGranted),
-        ("tool/x.c", ChangeKind::Added, Refusal::InTheWay),
+        ("data", ChangeKind::Added, ChangeRefusal::InTheWay),
+        ("data/two", ChangeKind::Deleted, ChangeRefusal::NotGranted),
+        ("tool", ChangeKind::Deleted, ChangeRefusal::NotGranted),
+        ("tool/x.c", ChangeKind::Added, ChangeRefusal::InTheWay),
     ];
     assert_eq!(refusals(&made), want);
     let made = lab.commit(&tree, &["data", "data/*", "tool", "tool/*"]);
@@ -1021,9 +1057,17 @@ fn large_and_special_files_are_refused_quickly() {
     let made = lab.commit(&tree, &["src/*"]);
     assert_eq!(made.tree, lab.repo.tree_of(&lab.base).unwrap());
     let want = [
-        ("src/kernel.c", ChangeKind::Modified, Refusal::TooLarge),
-        ("src/other.c", ChangeKind::TypeChanged, Refusal::NotAFile),
-        ("src/pipe.c", ChangeKind::Added, Refusal::NotAFile),
+        (
+            "src/kernel.c",
+            ChangeKind::Modified,
+            ChangeRefusal::TooLarge,
+        ),
+        (
+            "src/other.c",
+            ChangeKind::TypeChanged,
+            ChangeRefusal::NotAFile,
+        ),
+        ("src/pipe.c", ChangeKind::Added, ChangeRefusal::NotAFile),
     ];
     assert_eq!(refusals(&made), want);
 }
@@ -1142,15 +1186,15 @@ fn a_ref_moves_only_from_where_it_is_expected() {
     let b = &lab.commit(&lab.worktree(), &[]).oid;
     let name = "refs/heads/karve/one";
     assert_eq!(repo.read_ref(name).unwrap(), None);
-    repo.update_ref(name, a, Expected::Absent).unwrap();
-    repo.update_ref(name, a, Expected::Absent).unwrap();
+    repo.update_ref(name, a, ExpectedRef::Absent).unwrap();
+    repo.update_ref(name, a, ExpectedRef::Absent).unwrap();
     assert!(repo.branch_exists("karve/one").unwrap());
-    let error = repo.update_ref(name, b, Expected::Absent).unwrap_err();
+    let error = repo.update_ref(name, b, ExpectedRef::Absent).unwrap_err();
     assert!(error.message.contains("another process moved"), "{error}");
-    assert!(repo.update_ref(name, b, Expected::At(b)).is_err());
-    repo.update_ref(name, b, Expected::At(a)).unwrap();
-    repo.update_ref(name, b, Expected::At(a)).unwrap();
-    repo.update_ref(name, a, Expected::Any).unwrap();
+    assert!(repo.update_ref(name, b, ExpectedRef::At(b)).is_err());
+    repo.update_ref(name, b, ExpectedRef::At(a)).unwrap();
+    repo.update_ref(name, b, ExpectedRef::At(a)).unwrap();
+    repo.update_ref(name, a, ExpectedRef::Any).unwrap();
     assert_eq!(repo.read_ref(name).unwrap().as_ref(), Some(a));
     // A tag whose name looks like the ref is not the ref.
     git(
@@ -1158,11 +1202,11 @@ fn a_ref_moves_only_from_where_it_is_expected() {
         &["update-ref", "refs/tags/refs/heads/two", a.as_str()],
     );
     assert_eq!(repo.read_ref("refs/heads/two").unwrap(), None);
-    repo.update_ref("refs/karve/x/1", a, Expected::Absent)
+    repo.update_ref("refs/karve/x/1", a, ExpectedRef::Absent)
         .unwrap();
-    repo.update_ref("refs/karve/x/2", b, Expected::Absent)
+    repo.update_ref("refs/karve/x/2", b, ExpectedRef::Absent)
         .unwrap();
-    repo.update_ref("refs/karve/xy", b, Expected::Absent)
+    repo.update_ref("refs/karve/xy", b, ExpectedRef::Absent)
         .unwrap();
     let refs = repo.list_refs("refs/karve/x").unwrap();
     let want = [
@@ -1174,7 +1218,7 @@ fn a_ref_moves_only_from_where_it_is_expected() {
     repo.delete_ref("refs/karve/x/1").unwrap();
     assert_eq!(repo.list_refs("refs/karve/x").unwrap().len(), 1);
     assert!(
-        repo.update_ref("refs/heads/a..b", a, Expected::Any)
+        repo.update_ref("refs/heads/a..b", a, ExpectedRef::Any)
             .is_err()
     );
 }
@@ -1189,7 +1233,7 @@ fn a_branch_that_is_checked_out_is_not_moved() {
     );
     let error = lab
         .repo
-        .update_ref("refs/heads/main", &made.oid, Expected::Any)
+        .update_ref("refs/heads/main", &made.oid, ExpectedRef::Any)
         .unwrap_err();
     assert!(error.hints[0].contains("switch --detach"));
     assert!(lab.repo.delete_ref("refs/heads/main").is_err());
@@ -1209,7 +1253,7 @@ fn a_branch_that_is_checked_out_is_not_moved() {
     assert_eq!(lab.repo.checked_out("none").unwrap(), None);
     git(lab.repo.root(), &["checkout", "-q", "--detach"]);
     lab.repo
-        .update_ref("refs/heads/main", &made.oid, Expected::At(&lab.base))
+        .update_ref("refs/heads/main", &made.oid, ExpectedRef::At(&lab.base))
         .unwrap();
 }
 
@@ -1279,12 +1323,12 @@ fn submodules_are_filled_from_the_users_checkout() {
         (
             "third/dep/mid.h",
             ChangeKind::Modified,
-            Refusal::InSubmodule,
+            ChangeRefusal::InSubmodule,
         ),
         (
             "third/dep/third/dep/leaf.h",
             ChangeKind::Modified,
-            Refusal::InSubmodule,
+            ChangeRefusal::InSubmodule,
         ),
     ];
     assert_eq!(refusals(&made), want);

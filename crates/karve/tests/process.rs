@@ -16,7 +16,7 @@ use std::{env, fs, process, thread};
 
 use karve_os::error::ErrorKind;
 use karve_os::process::{
-    CAPTURE_BYTES, Command, Exit, Run, StopFlag, end_tagged, find_program, run,
+    CAPTURE_BYTES, Command, CommandOutcome, Exit, StopFlag, end_tagged, find_program, run,
 };
 
 use inner::{INNER, lives, start, wait_until};
@@ -25,7 +25,7 @@ fn shell(line: &str) -> Command {
     Command::shell(line, Path::new("/")).limit(Duration::from_secs(300))
 }
 
-fn run_now(command: &Command) -> Run {
+fn run_now(command: &Command) -> CommandOutcome {
     run(command, &StopFlag::new()).unwrap()
 }
 

@@ -9,11 +9,13 @@ mod python;
 
 use karve_core::charter::Metric;
 use karve_core::measurement::Gate;
-use karve_harness::outcome::Fault;
-use karve_harness::runner::{self, Corner, Duelling, Terms};
-use karve_numerics::accuracy::RuleSet;
+use karve_harness::outcome::BlockFailure;
+use karve_harness::runner::{self, DuelCase, KernelRunner, RunnerSetup};
+use karve_numerics::accuracy::AccuracyRuleSet;
 use karve_numerics::case::{Case, CaseSet};
-use karve_numerics::contract::{Arg, ArgKind, Contract, Kernel, Modules, Precision, Reference};
+use karve_numerics::contract::{
+    Arg, ArgKind, Contract, Kernel, Precision, PythonRuntime, Reference,
+};
 use karve_numerics::draw::{Draw, Skew};
 use karve_numerics::tensor::Dtype;
 use karve_os::process::{Command, StopFlag};
@@ -43,7 +45,7 @@ fn built_with(kernel: &str, reference: &str) -> tempfile::TempDir {
     dir
 }
 
-fn terms(dir: &Path) -> Terms {
+fn terms(dir: &Path) -> RunnerSetup {
     let shape = || vec!["n".to_owned()];
     let arg = |name: &str, dtype, kind| Arg {
         name: name.into(),
@@ -62,7 +64,7 @@ fn terms(dir: &Path) -> Terms {
         shape: shape(),
         draw,
     };
-    Terms {
+    RunnerSetup {
         contract: Contract {
             kernel: Kernel::Library {
                 path: "kernel.so".into(),
@@ -80,12 +82,12 @@ fn terms(dir: &Path) -> Terms {
                 entry: "reference".into(),
                 precision: Precision::Wide,
             },
-            accuracy: RuleSet::Default,
+            accuracy: AccuracyRuleSet::Default,
             reduction: Some("1".into()),
             deterministic: true,
             threads: 1,
             hostile: vec![Draw::Denormals, Draw::Mixed],
-            modules: Modules::default(),
+            modules: PythonRuntime::default(),
             work: Default::default(),
         },
         weights: 7,
@@ -309,13 +311,13 @@ fn a_library_that_is_not_there_or_has_no_entry_is_said_so() {
     assert!(matches!(gate, Err(Gate::BuildFailed { .. })), "{gate:?}");
 }
 
-fn duel(parent: &Path, candidate: &Path, calls: u32) -> Duelling {
+fn duel(parent: &Path, candidate: &Path, calls: u32) -> KernelRunner {
     let metric = Metric {
         name: "wall_time".into(),
         unit: "us".into(),
         ..Metric::default()
     };
-    let corner = |index, n| Corner {
+    let corner = |index, n| DuelCase {
         index,
         case: case(n),
         calls,
@@ -323,7 +325,7 @@ fn duel(parent: &Path, candidate: &Path, calls: u32) -> Duelling {
     };
     let corners = vec![corner(0, 1_000), corner(1, 64)];
     let trees = [parent.to_owned(), candidate.to_owned()];
-    Duelling::start(&terms(parent), &metric, trees, corners)
+    KernelRunner::start(&terms(parent), &metric, trees, corners)
         .expect("a duel")
         .expect("both start")
 }
@@ -351,7 +353,7 @@ fn a_kernel_that_is_right_only_at_first_is_caught_while_it_is_timed() {
     let fault = (0..30).find_map(|_| duelling.block().expect("a block").err());
     let fault = fault.expect("it is caught");
     assert!(
-        matches!(fault, Fault::Candidate(Gate::WrongResult { .. })),
+        matches!(fault, BlockFailure::Candidate(Gate::WrongResult { .. })),
         "{fault:?}"
     );
 }

@@ -11,8 +11,10 @@
 )]
 
 use karve_core::charter::{Caches, SandboxMode, SandboxRule};
-use karve_os::process::{Command, Exit, Run, StopFlag, run};
-use karve_os::sandbox::{Host, Offer, Places, Purpose, Sandbox, Site};
+use karve_os::process::{Command, CommandOutcome, Exit, StopFlag, run};
+use karve_os::sandbox::{
+    AgentPaths, AllowedHost, CommandPurpose, HostSupport, Sandbox, SandboxPaths,
+};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -39,7 +41,7 @@ impl Lab {
     fn new(rule: &SandboxRule) -> Self {
         let dir = TempDir::new().unwrap();
         let path = dir.path().canonicalize().unwrap();
-        let site = Site {
+        let site = SandboxPaths {
             checkout: path.join("project"),
             campaigns: path.join("project/.karve"),
             worktrees: path.join("project/.karve/toy/worktrees"),
@@ -67,20 +69,20 @@ impl Lab {
         self.path("project/.karve/toy/worktrees/tree")
     }
 
-    fn command(&self, purpose: Purpose, line: &str) -> Command {
+    fn command(&self, purpose: CommandPurpose, line: &str) -> Command {
         let confinement = self.sandbox.confine(purpose, &self.tree()).unwrap();
         Command::shell(line, &self.tree())
             .confined(&confinement)
             .limit(Duration::from_secs(60))
     }
 
-    fn sh(&self, purpose: Purpose, line: &str) -> Run {
+    fn sh(&self, purpose: CommandPurpose, line: &str) -> CommandOutcome {
         run(&self.command(purpose, line), &StopFlag::new()).unwrap()
     }
 
     /// The line succeeds.
     #[track_caller]
-    fn can(&self, purpose: Purpose, line: &str) -> String {
+    fn can(&self, purpose: CommandPurpose, line: &str) -> String {
         let run = self.sh(purpose, line);
         assert_eq!(run.exit, Exit::Code(0), "{line}: {}", run.stderr.text());
         run.stdout.text().into_owned()
@@ -88,7 +90,7 @@ impl Lab {
 
     /// The line fails, but not because it could not be run at all.
     #[track_caller]
-    fn cannot(&self, purpose: Purpose, line: &str) {
+    fn cannot(&self, purpose: CommandPurpose, line: &str) {
         let run = self.sh(purpose, line);
         let code = match run.exit {
             Exit::Code(code) => code,
@@ -99,28 +101,32 @@ impl Lab {
 }
 
 fn has_room() -> bool {
-    Offer::of_host().no_room.is_none()
+    HostSupport::of_host().no_room.is_none()
 }
 
 fn has_landlock() -> bool {
-    Offer::of_host().kernel.landlock > 0
+    HostSupport::of_host().kernel.landlock > 0
 }
 
 #[test]
 fn a_build_writes_in_its_worktree_and_a_benchmark_does_not() {
     let lab = Lab::new(&auto());
     lab.can(
-        Purpose::Build,
+        CommandPurpose::Build,
         "echo 1 > built && mkdir -p a/b && mv built a/b/",
     );
-    lab.can(Purpose::Measure, "cat a/b/built kernel.c");
+    lab.can(CommandPurpose::Measure, "cat a/b/built kernel.c");
     if has_landlock() || has_room() {
-        lab.cannot(Purpose::Measure, "echo 2 > state");
-        lab.cannot(Purpose::Measure, "echo 2 >> kernel.c");
-        lab.cannot(Purpose::Measure, "rm kernel.c");
-        lab.cannot(Purpose::Measure, "mv kernel.c other.c");
+        lab.cannot(CommandPurpose::Measure, "echo 2 > state");
+        lab.cannot(CommandPurpose::Measure, "echo 2 >> kernel.c");
+        lab.cannot(CommandPurpose::Measure, "rm kernel.c");
+        lab.cannot(CommandPurpose::Measure, "mv kernel.c other.c");
     }
-    for purpose in [Purpose::Build, Purpose::Test, Purpose::Measure] {
+    for purpose in [
+        CommandPurpose::Build,
+        CommandPurpose::Test,
+        CommandPurpose::Measure,
+    ] {
         lab.cannot(purpose, "touch /etc/karve-was-here");
         lab.cannot(purpose, "touch /usr/karve-was-here");
     }
@@ -134,7 +140,7 @@ fn what_a_test_writes_in_its_worktree_does_not_stay() {
     }
     let trial = lab
         .sandbox
-        .confine_trial(Purpose::Test, &lab.tree())
+        .confine_trial(CommandPurpose::Test, &lab.tree())
         .unwrap();
     let sh = |line: &str| {
         let command = Command::shell(line, &lab.tree()).confined(&trial);
@@ -159,10 +165,10 @@ fn what_the_charter_names_can_be_written() {
         ..auto()
     };
     let lab = Lab::new(&rule);
-    lab.can(Purpose::Measure, "echo 1 > target/x");
+    lab.can(CommandPurpose::Measure, "echo 1 > target/x");
     // Where the project lies in a private place, Landlock cannot tell the two apart.
     if has_landlock() && !lab.path("").starts_with(std::env::temp_dir()) {
-        lab.cannot(Purpose::Measure, "echo 1 > x");
+        lab.cannot(CommandPurpose::Measure, "echo 1 > x");
     }
 }
 
@@ -176,11 +182,14 @@ fn the_user_the_campaign_and_others_cannot_be_seen() {
     ];
     for file in files {
         let path = lab.path(file);
-        lab.cannot(Purpose::Build, &format!("cat {}", path.display()));
+        lab.cannot(CommandPurpose::Build, &format!("cat {}", path.display()));
         assert!(path.exists());
     }
     // A link in the worktree leads nowhere either.
-    lab.cannot(Purpose::Build, "ln -s ../../../../secret link && cat link");
+    lab.cannot(
+        CommandPurpose::Build,
+        "ln -s ../../../../secret link && cat link",
+    );
 }
 
 #[test]
@@ -200,19 +209,22 @@ fn nothing_is_left_for_the_next_command() {
     for place in places {
         let write = format!("mkdir -p {place} && echo answer > {place}/answer");
         let read = format!("test -e {place}/answer");
-        lab.can(Purpose::Measure, &format!("{write} && {read}"));
-        lab.cannot(Purpose::Measure, &read);
+        lab.can(CommandPurpose::Measure, &format!("{write} && {read}"));
+        lab.cannot(CommandPurpose::Measure, &read);
     }
     // Not even in a directory that is there because the project lies below it.
     let above = lab.path("").display().to_string();
-    lab.sh(Purpose::Measure, &format!("echo answer > {above}/answer"));
-    lab.cannot(Purpose::Measure, &format!("test -e {above}/answer"));
+    lab.sh(
+        CommandPurpose::Measure,
+        &format!("echo answer > {above}/answer"),
+    );
+    lab.cannot(CommandPurpose::Measure, &format!("test -e {above}/answer"));
     // Nor where rights were taken away.
     lab.can(
-        Purpose::Measure,
+        CommandPurpose::Measure,
         "mkdir -p $HOME/a/b && chmod 0 $HOME/a/b $HOME/a",
     );
-    lab.cannot(Purpose::Measure, "test -e $HOME/a");
+    lab.cannot(CommandPurpose::Measure, "test -e $HOME/a");
 }
 
 #[test]
@@ -222,9 +234,12 @@ fn caches_of_a_worktree_last_if_the_charter_says_so() {
         ..auto()
     };
     let lab = Lab::new(&rule);
-    lab.can(Purpose::Measure, "echo 1 > $HOME/cache; echo 1 > $TMPDIR/x");
     lab.can(
-        Purpose::Measure,
+        CommandPurpose::Measure,
+        "echo 1 > $HOME/cache; echo 1 > $TMPDIR/x",
+    );
+    lab.can(
+        CommandPurpose::Measure,
         "test -e $HOME/cache && ! test -e $TMPDIR/x",
     );
 }
@@ -236,7 +251,7 @@ fn a_server_of_the_host_cannot_be_reached() {
     let port = tcp.local_addr().unwrap().port();
     let connect =
         format!("python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 5)'");
-    lab.cannot(Purpose::Build, &connect);
+    lab.cannot(CommandPurpose::Build, &connect);
     let socket = lab.path("other/socket");
     let _unix = UnixListener::bind(&socket).unwrap();
     if has_room() {
@@ -244,26 +259,26 @@ fn a_server_of_the_host_cannot_be_reached() {
             "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"{}\")'",
             socket.display()
         );
-        lab.cannot(Purpose::Build, &connect);
+        lab.cannot(CommandPurpose::Build, &connect);
     }
     lab.cannot(
-        Purpose::Build,
+        CommandPurpose::Build,
         "python3 -c 'import socket; socket.socket(socket.AF_VSOCK)'",
     );
     let open = Lab::new(&SandboxRule {
         network: true,
         ..auto()
     });
-    open.can(Purpose::Build, &connect);
+    open.can(CommandPurpose::Build, &connect);
 }
 
 #[test]
 fn other_processes_are_out_of_reach() {
     let lab = Lab::new(&auto());
     let own = std::process::id();
-    lab.cannot(Purpose::Build, &format!("kill -0 {own}"));
-    lab.cannot(Purpose::Build, &format!("cat /proc/{own}/environ"));
-    lab.cannot(Purpose::Build, "cat /proc/1/environ");
+    lab.cannot(CommandPurpose::Build, &format!("kill -0 {own}"));
+    lab.cannot(CommandPurpose::Build, &format!("cat /proc/{own}/environ"));
+    lab.cannot(CommandPurpose::Build, "cat /proc/1/environ");
     let call = |line: &str| {
         let script = "import ctypes; libc = ctypes.CDLL(None, use_errno=True); \
                       import sys; sys.exit(0 if LINE != -1 else 3)";
@@ -278,10 +293,10 @@ fn other_processes_are_out_of_reach() {
         "libc.mount(b\"none\", b\"/tmp\", b\"tmpfs\", 0, 0)",
         "libc.chroot(b\"/tmp\")",
     ] {
-        lab.cannot(Purpose::Build, &call(line));
+        lab.cannot(CommandPurpose::Build, &call(line));
     }
     if has_room() {
-        let seen = lab.can(Purpose::Build, "ls /proc | grep -c '^[0-9]'");
+        let seen = lab.can(CommandPurpose::Build, "ls /proc | grep -c '^[0-9]'");
         assert!(seen.trim().parse::<u32>().unwrap() < 8, "{seen}");
     }
 }
@@ -295,7 +310,7 @@ fn root_keeps_no_right_but_those_on_files() {
         return;
     }
     // The shell executes another program, which could get rights anew.
-    let status = lab.can(Purpose::Build, "cat /proc/self/status");
+    let status = lab.can(CommandPurpose::Build, "cat /proc/self/status");
     let value = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         u64::from_str_radix(line.unwrap().trim(), 16).unwrap()
@@ -304,8 +319,8 @@ fn root_keeps_no_right_but_those_on_files() {
     for name in ["CapEff:", "CapPrm:", "CapInh:"] {
         assert_eq!(value(name) & !on_files, 0, "{status}");
     }
-    lab.cannot(Purpose::Build, "chroot / true");
-    lab.cannot(Purpose::Build, "unshare --mount true");
+    lab.cannot(CommandPurpose::Build, "chroot / true");
+    lab.cannot(CommandPurpose::Build, "unshare --mount true");
 }
 
 #[test]
@@ -316,7 +331,7 @@ fn the_environment_is_clean() {
     };
     let lab = Lab::new(&rule);
     // The test's own variables are those of whoever runs it; these are set by cargo.
-    let seen = lab.can(Purpose::Build, "env");
+    let seen = lab.can(CommandPurpose::Build, "env");
     for name in [
         "CARGO_MANIFEST_DIR=",
         "CARGO_PKG_NAME=",
@@ -326,7 +341,9 @@ fn the_environment_is_clean() {
         assert!(!seen.lines().any(|line| line.starts_with(name)), "{seen}");
     }
     assert!(seen.lines().any(|line| line.starts_with("PATH=")), "{seen}");
-    let own = lab.command(Purpose::Build, "test $OWN = 1").env("OWN", "1");
+    let own = lab
+        .command(CommandPurpose::Build, "test $OWN = 1")
+        .env("OWN", "1");
     assert_eq!(run(&own, &StopFlag::new()).unwrap().exit, Exit::Code(0));
 }
 
@@ -338,7 +355,7 @@ fn too_many_processes_end_the_command() {
     };
     let lab = Lab::new(&rule);
     let bomb = "for i in $(seq 400); do sleep 100 & done 2>/dev/null; wait";
-    let ended = lab.sh(Purpose::Build, bomb);
+    let ended = lab.sh(CommandPurpose::Build, bomb);
     // Either the kernel refused to make more, or karve noticed.
     assert!(!ended.exit.success(), "{:?}", ended.exit);
     assert!(ended.wall < Duration::from_secs(50), "{:?}", ended.wall);
@@ -352,11 +369,11 @@ fn too_much_memory_ends_the_command() {
     };
     let lab = Lab::new(&rule);
     let one = "python3 -c 'x = bytearray(600 << 20)'";
-    lab.cannot(Purpose::Build, one);
+    lab.cannot(CommandPurpose::Build, one);
     let grow = "import time; x = bytearray(180 << 20); time.sleep(30)";
     let many = format!("for i in 1 2 3; do python3 -c '{grow}' & done; wait");
-    let ended = lab.sh(Purpose::Build, &many);
-    let excess = Exit::TooMuch(karve_os::process::Excess::Memory);
+    let ended = lab.sh(CommandPurpose::Build, &many);
+    let excess = Exit::TooMuch(karve_os::process::ExceededLimit::Memory);
     assert_eq!(ended.exit, excess);
 }
 
@@ -375,13 +392,17 @@ fn files_in_memory_are_bounded_by_the_memory_of_a_command() {
         "head -c 16M /dev/zero >/dev/shm/x",
         "head -c 160M /dev/zero >/dev/shm/x",
     );
-    for purpose in [Purpose::Build, Purpose::Test, Purpose::Measure] {
+    for purpose in [
+        CommandPurpose::Build,
+        CommandPurpose::Test,
+        CommandPurpose::Measure,
+    ] {
         lab.can(purpose, fits);
         lab.cannot(purpose, too_much);
     }
     let (tree, notes) = (lab.tree(), lab.path("project/.karve/toy/tmp/agent"));
     fs::create_dir_all(&notes).unwrap();
-    let places = Places::of(&tree, &notes);
+    let places = AgentPaths::of(&tree, &notes);
     let (agent, _) = lab.sandbox.confine_agent(&places).unwrap();
     let sh = |line: &str| {
         let command = Command::shell(line, &tree).confined(&agent);
@@ -401,7 +422,7 @@ fn files_in_memory_are_bounded_by_the_memory_of_a_command() {
 fn what_a_command_leaves_running_is_ended() {
     let lab = Lab::new(&auto());
     let ended = lab.sh(
-        Purpose::Build,
+        CommandPurpose::Build,
         "setsid -f env -i sleep 1000; sleep 0.2; exit 3",
     );
     assert_eq!(ended.exit, Exit::Code(3));
@@ -411,20 +432,23 @@ fn what_a_command_leaves_running_is_ended() {
 #[test]
 fn exit_codes_signals_and_limits_are_told_as_without_a_sandbox() {
     let lab = Lab::new(&auto());
-    assert_eq!(lab.sh(Purpose::Build, "exit 7").exit, Exit::Code(7));
+    assert_eq!(lab.sh(CommandPurpose::Build, "exit 7").exit, Exit::Code(7));
     assert_eq!(
-        lab.sh(Purpose::Build, "kill -SEGV $$").exit,
+        lab.sh(CommandPurpose::Build, "kill -SEGV $$").exit,
         Exit::Signal(11)
     );
     let slow = lab
-        .command(Purpose::Build, "sleep 100")
+        .command(CommandPurpose::Build, "sleep 100")
         .limit(Duration::from_millis(300));
     assert_eq!(run(&slow, &StopFlag::new()).unwrap().exit, Exit::TimedOut);
     let burn = "python3 -c 'import time\nwhile time.process_time() < 0.3: pass'";
-    let burnt = lab.sh(Purpose::Build, burn);
+    let burnt = lab.sh(CommandPurpose::Build, burn);
     assert!(burnt.cpu >= Duration::from_millis(290), "{:?}", burnt.cpu);
-    let missing = Command::argv(["/nowhere/at-all"], Path::new("/"))
-        .confined(&lab.sandbox.confine(Purpose::Build, &lab.tree()).unwrap());
+    let missing = Command::argv(["/nowhere/at-all"], Path::new("/")).confined(
+        &lab.sandbox
+            .confine(CommandPurpose::Build, &lab.tree())
+            .unwrap(),
+    );
     assert!(run(&missing, &StopFlag::new()).is_err());
 }
 
@@ -441,7 +465,7 @@ fn an_agent_changes_its_worktree_and_sees_no_other() {
     fs::create_dir_all(&notes).unwrap();
     let (confinement, _) = lab
         .sandbox
-        .confine_agent(&Places::of(&tree, &notes))
+        .confine_agent(&AgentPaths::of(&tree, &notes))
         .unwrap();
     let sh = |line: &str| {
         let command = Command::shell(line, &tree).confined(&confinement);
@@ -501,7 +525,7 @@ print(said.decode())
 
 #[test]
 fn an_agent_reaches_its_model_and_nothing_else() {
-    if Offer::of_host().no_room.is_some() || !has_program("python3 --version") {
+    if HostSupport::of_host().no_room.is_some() || !has_program("python3 --version") {
         return;
     }
     let rule = SandboxRule {
@@ -515,10 +539,10 @@ fn an_agent_reaches_its_model_and_nothing_else() {
     fs::create_dir_all(&notes).unwrap();
     fs::write(tree.join("ask.py"), ASK).unwrap();
     let (model, other) = (one_word_server(), one_word_server());
-    let hosts = [Host::parse(&format!("http://127.0.0.1:{model}/v1")).unwrap()];
-    let places = Places {
+    let hosts = [AllowedHost::parse(&format!("http://127.0.0.1:{model}/v1")).unwrap()];
+    let places = AgentPaths {
         hosts: Some(&hosts),
-        ..Places::of(&tree, &notes)
+        ..AgentPaths::of(&tree, &notes)
     };
     let (confinement, gateway) = lab.sandbox.confine_agent(&places).unwrap();
     let gateway = gateway.unwrap();
@@ -570,9 +594,9 @@ fn make_and_git_work_in_a_worktree() {
                     $$HOME/.cache/x\n\tcc -shared -fPIC -o $@ kernel.c\n\
                     check: all\n\ttest -e build/k.so && touch build/checked\n";
     fs::write(lab.tree().join("Makefile"), makefile).unwrap();
-    lab.can(Purpose::Build, "git init -q . && git status --short");
-    lab.can(Purpose::Build, "make -s && make -s check");
-    lab.can(Purpose::Measure, "make -s && git status --short");
+    lab.can(CommandPurpose::Build, "git init -q . && git status --short");
+    lab.can(CommandPurpose::Build, "make -s && make -s check");
+    lab.can(CommandPurpose::Measure, "make -s && git status --short");
 }
 
 #[test]
@@ -616,14 +640,20 @@ fn cargo_builds_tests_and_measures() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    lab.can(Purpose::Build, "cargo build -q && cargo bench -q --no-run");
+    lab.can(
+        CommandPurpose::Build,
+        "cargo build -q && cargo bench -q --no-run",
+    );
     if has_room() {
-        let trial = lab.sandbox.confine_trial(Purpose::Test, &tree).unwrap();
+        let trial = lab
+            .sandbox
+            .confine_trial(CommandPurpose::Test, &tree)
+            .unwrap();
         let command = Command::shell("cargo test -q", &tree).confined(&trial);
         let tested = run(&command, &StopFlag::new()).unwrap();
         assert_eq!(tested.exit, Exit::Code(0), "{}", tested.stderr.text());
     }
-    let printed = lab.can(Purpose::Measure, "cargo bench -q");
+    let printed = lab.can(CommandPurpose::Measure, "cargo bench -q");
     assert!(printed.trim().ends_with('7'), "{printed}");
 }
 
@@ -643,11 +673,11 @@ fn pytest_and_its_processes_work() {
     fs::write(lab.tree().join("test_k.py"), test).unwrap();
     let run_it = "python3 -m pytest -q";
     if has_room() {
-        lab.can(Purpose::Build, run_it);
-        lab.can(Purpose::Measure, run_it);
+        lab.can(CommandPurpose::Build, run_it);
+        lab.can(CommandPurpose::Measure, run_it);
     } else {
         // Without a room there is no network at all, and no shared memory.
-        lab.can(Purpose::Build, "python3 -m pytest -q -k test_file");
+        lab.can(CommandPurpose::Build, "python3 -m pytest -q -k test_file");
     }
 }
 
@@ -664,7 +694,10 @@ fn what_a_start_costs() {
         times[0].push(start.elapsed());
         times[1].push(ended.wall);
         let start = std::time::Instant::now();
-        let confinement = lab.sandbox.confine(Purpose::Measure, &lab.tree()).unwrap();
+        let confinement = lab
+            .sandbox
+            .confine(CommandPurpose::Measure, &lab.tree())
+            .unwrap();
         times[2].push(start.elapsed());
         let confined = plain.clone().confined(&confinement);
         let ended = run(&confined, &StopFlag::new()).unwrap();

@@ -6,12 +6,12 @@
     reason = "a test stops where something unexpected happens"
 )]
 
-use karve::tuner::recorded::{self, Recorded};
-use karve::tuner::simulate::{self, Trouble};
-use karve_numerics::search::Kind;
+use karve::tuner::recorded::{self, RecordedSpace};
+use karve::tuner::simulate::{self, SimulatedNoise};
+use karve_numerics::search::StrategyKind;
 use std::path::Path;
 
-fn spaces() -> Vec<Recorded> {
+fn spaces() -> Vec<RecordedSpace> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/spaces");
     recorded::load_all(&dir).unwrap()
 }
@@ -32,10 +32,10 @@ fn every_format_gives_a_space() {
 #[test]
 fn a_search_finds_the_optimum_once_it_has_tried_every_setting() {
     for space in spaces() {
-        for kind in [Kind::Auto, Kind::Random] {
+        for kind in [StrategyKind::Auto, StrategyKind::Random] {
             // More than there is: the search ends by itself.
             let budget = space.grid.len() + 5;
-            let played = simulate::play(&space, (kind, 7), budget, Trouble::default());
+            let played = simulate::play(&space, (kind, 7), budget, SimulatedNoise::default());
             let at = format!("{} on {}", kind.name(), space.name);
             assert_eq!(played.readings, space.grid.len(), "{at}");
             assert_eq!(played.fractions.len(), budget, "{at}");
@@ -48,8 +48,9 @@ fn a_search_finds_the_optimum_once_it_has_tried_every_setting() {
 #[test]
 fn the_same_run_in_two_formats_is_searched_the_same_way() {
     let spaces = spaces();
-    for kind in [Kind::Auto, Kind::Random] {
-        let play = |space| simulate::play(space, (kind, 3), 10, Trouble::default()).fractions;
+    for kind in [StrategyKind::Auto, StrategyKind::Random] {
+        let play =
+            |space| simulate::play(space, (kind, 3), 10, SimulatedNoise::default()).fractions;
         assert_eq!(play(&spaces[0]), play(&spaces[2]), "{}", kind.name());
     }
 }
@@ -61,12 +62,12 @@ fn on_our_own_spaces_the_model_comes_nearer_to_the_optimum_than_chance() {
     let names: Vec<&str> = spaces.iter().map(|space| space.name.as_str()).collect();
     assert_eq!(names, ["stencil-cpu", "triton-matmul-h200"]);
     for space in &spaces {
-        let reached = |kind: Kind| {
-            let play = |seed| simulate::play(space, (kind, seed), 50, Trouble::default());
+        let reached = |kind: StrategyKind| {
+            let play = |seed| simulate::play(space, (kind, seed), 50, SimulatedNoise::default());
             let last = |seed| play(seed).fractions.last().copied().unwrap();
             (1..=5).map(last).sum::<f64>() / 5.0
         };
-        let (auto, random) = (reached(Kind::Auto), reached(Kind::Random));
+        let (auto, random) = (reached(StrategyKind::Auto), reached(StrategyKind::Random));
         assert!(auto > random, "{}: {auto} {random}", space.name);
         assert!(auto > 0.95, "{}: {auto}", space.name);
     }

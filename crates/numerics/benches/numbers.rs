@@ -8,7 +8,7 @@
     reason = "a benchmark reads the clock and prints"
 )]
 
-use karve_numerics::accuracy::{CrossBound, RuleSet, agree, measure};
+use karve_numerics::accuracy::{AccuracyRuleSet, CrossBound, agree, measure};
 use karve_numerics::draw::{Draw, fill, hash64};
 use karve_numerics::tensor::{Dtype, from_f64, to_f64};
 use std::hint::black_box;
@@ -108,7 +108,7 @@ fn comparing() {
         let (mut a, mut values) = (vec![0; N * dtype.bytes()], Vec::new());
         fill(&draw, dtype, 7, 0, &mut a);
         to_f64(dtype, &a, &mut values);
-        let tolerance = RuleSet::Default.tolerance(dtype);
+        let tolerance = AccuracyRuleSet::Default.tolerance(dtype);
         let moved: Vec<f64> = values
             .iter()
             .map(|v| v * (1.0 + 2.0 * dtype.epsilon()))

@@ -8,8 +8,8 @@
 mod cross;
 mod rules;
 
-pub use cross::{Agreement, CrossBound, agree};
-pub use rules::{Floor, Inaccuracy, Output, RuleSet, Sensitivity, judge};
+pub use cross::{CrossBound, CrossCheckResult, agree};
+pub use rules::{AccuracyRuleSet, ErrorFloor, Inaccuracy, OutputInfo, Sensitivity, judge};
 
 use crate::tensor::{self, Dtype};
 use serde::{Deserialize, Serialize};
@@ -91,7 +91,7 @@ fn is_zero(n: &usize) -> bool {
 /// The reference is not rounded to the output's type. If the lengths differ, every element that
 /// only one of them has is a mismatch.
 pub fn measure(out: &[f64], reference: &[f64], tolerance: &Tolerance) -> ErrorStats {
-    let kinds = Kinds::of(tolerance.dtype);
+    let kinds = FloatLimits::of(tolerance.dtype);
     let sums = sums_of(out, reference, &kinds);
     let mut stats = sums.stats();
     let limit = tolerance.absolute + tolerance.scaled * stats.scale;
@@ -103,8 +103,8 @@ pub fn measure(out: &[f64], reference: &[f64], tolerance: &Tolerance) -> ErrorSt
     };
     for (i, (o, r)) in out.iter().zip(reference).enumerate() {
         let within = match kinds.compare(*o, *r) {
-            Compared::Same => true,
-            Compared::Apart(difference) => {
+            ElementDifference::Same => true,
+            ElementDifference::Apart(difference) => {
                 let ulp = kinds.ulp(*r);
                 stats.max_ulp = stats.max_ulp.max(difference / ulp).min(f64::MAX);
                 stats.max_excess = stats.max_excess.max(difference - ulp / 2.0);
@@ -115,15 +115,15 @@ pub fn measure(out: &[f64], reference: &[f64], tolerance: &Tolerance) -> ErrorSt
                     None => difference <= limit + tolerance.relative * r.abs(),
                 }
             }
-            Compared::NanMissing => {
+            ElementDifference::NanMissing => {
                 stats.nan_missing += 1;
                 false
             }
-            Compared::NanExtra => {
+            ElementDifference::NanExtra => {
                 stats.nan_extra += 1;
                 false
             }
-            Compared::InfMismatch => {
+            ElementDifference::InfMismatch => {
                 stats.inf_mismatch += 1;
                 false
             }
@@ -185,7 +185,7 @@ pub fn rounded(dtype: Dtype, values: &[f64]) -> Vec<f64> {
     back
 }
 
-enum Compared {
+enum ElementDifference {
     Same,
     Apart(f64),
     NanMissing,
@@ -194,7 +194,7 @@ enum Compared {
 }
 
 /// The properties of a type that a comparison needs.
-struct Kinds {
+struct FloatLimits {
     /// Beyond this the type has no finite number.
     overflow: f64,
     largest: f64,
@@ -203,17 +203,17 @@ struct Kinds {
     epsilon: f64,
 }
 
-impl Kinds {
-    fn of(dtype: Dtype) -> Kinds {
+impl FloatLimits {
+    fn of(dtype: Dtype) -> FloatLimits {
         match dtype.float_range() {
-            Some(range) => Kinds {
+            Some(range) => FloatLimits {
                 overflow: range.largest * (1.0 + dtype.epsilon() / 4.0),
                 largest: range.largest,
                 infinite: dtype != Dtype::F8E4m3,
                 normal: tensor::power_of_two(range.exponent_min),
                 epsilon: dtype.epsilon(),
             },
-            None => Kinds {
+            None => FloatLimits {
                 overflow: f64::INFINITY,
                 largest: f64::MAX,
                 infinite: false,
@@ -231,7 +231,7 @@ impl Kinds {
         (power * self.epsilon).max(f64::from_bits(1))
     }
 
-    fn compare(&self, out: f64, reference: f64) -> Compared {
+    fn compare(&self, out: f64, reference: f64) -> ElementDifference {
         // Out of range: infinity or the largest number, depending on the type.
         let reference = if reference.abs() <= self.overflow || reference.is_nan() {
             reference
@@ -241,19 +241,19 @@ impl Kinds {
             self.largest.copysign(reference)
         };
         match (out.is_nan(), reference.is_nan()) {
-            (true, true) => Compared::Same,
-            (true, false) => Compared::NanExtra,
-            (false, true) => Compared::NanMissing,
-            _ if out == reference => Compared::Same,
-            _ if out.is_infinite() || reference.is_infinite() => Compared::InfMismatch,
-            _ => Compared::Apart((out - reference).abs().min(f64::MAX)),
+            (true, true) => ElementDifference::Same,
+            (true, false) => ElementDifference::NanExtra,
+            (false, true) => ElementDifference::NanMissing,
+            _ if out == reference => ElementDifference::Same,
+            _ if out.is_infinite() || reference.is_infinite() => ElementDifference::InfMismatch,
+            _ => ElementDifference::Apart((out - reference).abs().min(f64::MAX)),
         }
     }
 }
 
 /// Sums over the elements that are finite on both sides, in units in which no square overflows.
 #[derive(Default)]
-struct Sums {
+struct ErrorSums {
     n: usize,
     n_finite: f64,
     unit: f64,
@@ -269,7 +269,7 @@ struct Sums {
     reference_spread: f64,
 }
 
-fn sums_of(out: &[f64], reference: &[f64], kinds: &Kinds) -> Sums {
+fn sums_of(out: &[f64], reference: &[f64], kinds: &FloatLimits) -> ErrorSums {
     let finite = || {
         let pairs = out.iter().zip(reference).map(|(o, r)| (*o, *r));
         pairs.filter(|(o, r)| o.is_finite() && r.abs() <= kinds.overflow.min(f64::MAX))
@@ -279,10 +279,10 @@ fn sums_of(out: &[f64], reference: &[f64], kinds: &Kinds) -> Sums {
     let unit = tensor::power_of_two(exponent);
     let inverse = tensor::power_of_two(-exponent);
     let scaled = || finite().map(|(o, r)| (o * inverse, r * inverse));
-    let mut found = Sums {
+    let mut found = ErrorSums {
         n: out.len().max(reference.len()),
         unit,
-        ..Sums::default()
+        ..ErrorSums::default()
     };
     for (o, r) in scaled() {
         let difference = (o - r).abs();
@@ -305,7 +305,7 @@ fn sums_of(out: &[f64], reference: &[f64], kinds: &Kinds) -> Sums {
     found
 }
 
-impl Sums {
+impl ErrorSums {
     fn stats(&self) -> ErrorStats {
         let n_finite = self.n_finite.max(1.0);
         let mean_root = |sum: f64| ((sum / n_finite).sqrt() * self.unit).min(f64::MAX);

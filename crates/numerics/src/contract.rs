@@ -13,10 +13,10 @@
 mod replay;
 mod work;
 
-pub use replay::{REPLAY_STEPS, ReplayStep};
-pub use work::Work;
+pub use replay::{AliasingStep, REPLAY_STEPS};
+pub use work::CallWork;
 
-use crate::accuracy::{ErrorStats, RuleSet};
+use crate::accuracy::{AccuracyRuleSet, ErrorStats};
 use crate::case::Case;
 use crate::draw::Draw;
 use crate::expr::parse_expr;
@@ -45,7 +45,7 @@ pub struct Contract {
     pub reference: Reference,
     /// How close the result must be.
     #[serde(default)]
-    pub accuracy: RuleSet,
+    pub accuracy: AccuracyRuleSet,
     /// How many terms are summed for one element of the result, an expression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduction: Option<String>,
@@ -59,16 +59,16 @@ pub struct Contract {
     #[serde(default)]
     pub hostile: Vec<Draw>,
     /// What runs Python modules, and the device of their tensors.
-    #[serde(default, skip_serializing_if = "Modules::is_default")]
-    pub modules: Modules,
+    #[serde(default, skip_serializing_if = "PythonRuntime::is_default")]
+    pub modules: PythonRuntime,
     /// The least work of a call, as far as it is declared.
-    #[serde(default, skip_serializing_if = "Work::is_default")]
-    pub work: Work,
+    #[serde(default, skip_serializing_if = "CallWork::is_default")]
+    pub work: CallWork,
 }
 
 /// What runs the Python modules of a contract, and the device of their tensors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Modules {
+pub struct PythonRuntime {
     /// The interpreter; `python3` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interpreter: Option<String>,
@@ -80,7 +80,7 @@ pub struct Modules {
     pub asks: bool,
 }
 
-impl Modules {
+impl PythonRuntime {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -208,7 +208,7 @@ pub enum ArgKind {
 
 /// The largest error of a kernel on one tensor of one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Examined {
+pub struct CaseTensorError {
     /// The name of the case.
     pub case: String,
     /// The name of the tensor.
@@ -220,7 +220,7 @@ pub struct Examined {
     pub beside: Option<ErrorStats>,
 }
 
-impl Examined {
+impl CaseTensorError {
     /// The error as a multiple of the incumbent's, if that had one.
     pub fn ratio(&self) -> Option<f64> {
         let beside = self.beside.as_ref()?;
@@ -231,20 +231,20 @@ impl Examined {
 
 /// One argument of one call, with its place in memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Place {
+pub enum PlacedArg {
     /// An integer, in two's complement.
     Integer(i64),
     /// A floating-point number.
     Float(f64),
     /// A tensor in the memory that is only read.
-    Input(Region),
+    Input(TensorRegion),
     /// A tensor in the memory that is written.
-    Output(Region),
+    Output(TensorRegion),
 }
 
 /// The place of a tensor in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Region {
+pub struct TensorRegion {
     /// Bytes from the start of the slot.
     pub offset: u64,
     /// Its elements.
@@ -255,9 +255,9 @@ pub struct Region {
 
 /// The memory layout of one call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Layout {
+pub struct CallLayout {
     /// The arguments, in order.
-    pub places: Vec<Place>,
+    pub places: Vec<PlacedArg>,
     /// How many terms are summed for one element, if the contract says so.
     pub reduction: Option<u64>,
     /// Extents of each argument; none for a scalar.
@@ -302,13 +302,13 @@ impl Arg {
 
 impl Contract {
     /// The memory layout of a call of the kernel on a case.
-    pub fn layout(&self, case: &Case) -> Result<Layout, String> {
+    pub fn layout(&self, case: &Case) -> Result<CallLayout, String> {
         self.layout_in(case, Precision::Native)
     }
 
     /// The same for a reference of some precision.
-    pub fn layout_in(&self, case: &Case, precision: Precision) -> Result<Layout, String> {
-        let mut layout = Layout {
+    pub fn layout_in(&self, case: &Case, precision: Precision) -> Result<CallLayout, String> {
+        let mut layout = CallLayout {
             places: Vec::new(),
             reduction: self.reduction_on(case)?,
             extents: Vec::new(),
@@ -372,8 +372,13 @@ impl Contract {
     }
 }
 
-impl Layout {
-    fn place(&mut self, arg: &Arg, dtype: Dtype, case: &Case) -> Result<(Place, Vec<u64>), String> {
+impl CallLayout {
+    fn place(
+        &mut self,
+        arg: &Arg,
+        dtype: Dtype,
+        case: &Case,
+    ) -> Result<(PlacedArg, Vec<u64>), String> {
         if let ArgKind::Scalar { value } = &arg.kind {
             let value = value_of(value, case)?;
             return Ok((scalar_of(value, dtype)?, Vec::new()));
@@ -399,7 +404,7 @@ impl Layout {
         } else {
             &mut self.input_bytes
         };
-        let region = Region {
+        let region = TensorRegion {
             offset: *end,
             elements,
             bytes,
@@ -412,15 +417,15 @@ impl Layout {
             ));
         }
         let place = if arg.is_written() {
-            Place::Output(region)
+            PlacedArg::Output(region)
         } else {
-            Place::Input(region)
+            PlacedArg::Input(region)
         };
         Ok((place, extents))
     }
 
     fn check(&self) -> Result<(), String> {
-        let is_float = |place: &&Place| matches!(place, Place::Float(_));
+        let is_float = |place: &&PlacedArg| matches!(place, PlacedArg::Float(_));
         let floats = self.places.iter().filter(is_float).count();
         if floats > FLOATS_MAX {
             return Err(format!("more than {FLOATS_MAX} floating-point scalars"));
@@ -432,10 +437,10 @@ impl Layout {
     }
 
     /// The regions that are written, with the number of their argument.
-    pub fn outputs(&self) -> impl Iterator<Item = (usize, Region)> {
-        let output = |(index, place): (usize, &Place)| match place {
-            Place::Output(region) => Some((index, *region)),
-            Place::Integer(_) | Place::Float(_) | Place::Input(_) => None,
+    pub fn outputs(&self) -> impl Iterator<Item = (usize, TensorRegion)> {
+        let output = |(index, place): (usize, &PlacedArg)| match place {
+            PlacedArg::Output(region) => Some((index, *region)),
+            PlacedArg::Integer(_) | PlacedArg::Float(_) | PlacedArg::Input(_) => None,
         };
         self.places.iter().enumerate().filter_map(output)
     }
@@ -470,10 +475,10 @@ fn extent_of(value: f64) -> Option<u64> {
     whole.then_some(value as u64)
 }
 
-fn scalar_of(value: f64, dtype: Dtype) -> Result<Place, String> {
+fn scalar_of(value: f64, dtype: Dtype) -> Result<PlacedArg, String> {
     if dtype.is_float() {
         return match dtype {
-            Dtype::F64 | Dtype::F32 => Ok(Place::Float(value)),
+            Dtype::F64 | Dtype::F32 => Ok(PlacedArg::Float(value)),
             _ => Err(format!(
                 "a scalar cannot be {}; use f32 or f64",
                 dtype.name()
@@ -482,7 +487,7 @@ fn scalar_of(value: f64, dtype: Dtype) -> Result<Place, String> {
     }
     let whole = value.fract() == 0.0 && value.abs() <= (1_u64 << 53) as f64;
     if whole {
-        Ok(Place::Integer(value as i64))
+        Ok(PlacedArg::Integer(value as i64))
     } else {
         Err(format!("{value} is not a whole number"))
     }

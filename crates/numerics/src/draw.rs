@@ -16,7 +16,7 @@ pub use groups::Skew;
 pub use poison::{Poison, poison};
 
 use crate::tensor::{self, Dtype};
-use lanes::{BLOCK, Key, Lanes};
+use lanes::{BLOCK, StreamKey, StreamLanes};
 use serde::{Deserialize, Serialize};
 
 /// The part of a stream that is reserved for nudges; no part of a draw has this number.
@@ -105,13 +105,13 @@ pub enum Draw {
         /// What every piece is drawn from.
         of: Box<Draw>,
         /// The pieces, each written over those before it. The first covers everything.
-        pieces: Vec<Piece>,
+        pieces: Vec<DrawSegment>,
     },
 }
 
 /// Elements that were drawn at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
+pub struct DrawSegment {
     /// From this seed.
     pub seed: u64,
     /// The first element.
@@ -202,7 +202,7 @@ impl Draw {
 ///
 /// Except for constants, two streams give different bytes, and so do two seeds.
 pub fn fill(draw: &Draw, dtype: Dtype, seed: u64, stream: u64, out: &mut [u8]) {
-    let key = Key {
+    let key = StreamKey {
         seed,
         stream,
         part: 0,
@@ -210,7 +210,7 @@ pub fn fill(draw: &Draw, dtype: Dtype, seed: u64, stream: u64, out: &mut [u8]) {
     fill_part(draw, dtype, key, out);
 }
 
-fn fill_part(draw: &Draw, dtype: Dtype, key: Key, out: &mut [u8]) {
+fn fill_part(draw: &Draw, dtype: Dtype, key: StreamKey, out: &mut [u8]) {
     let count = out.len() / dtype.bytes();
     match draw {
         Draw::Uniform { low, high } => uniform((*low, *high), dtype, key, out),
@@ -218,7 +218,7 @@ fn fill_part(draw: &Draw, dtype: Dtype, key: Key, out: &mut [u8]) {
         Draw::Integers { low, high } => integers((*low, *high), dtype, key, out),
         Draw::Permutation => tensor::from_i64(dtype, &permutation(count, key), out),
         Draw::Groups { total, skew, .. } => {
-            let sizes = groups::sizes(*total, *skew, count, &mut Lanes::of(key));
+            let sizes = groups::sizes(*total, *skew, count, &mut StreamLanes::of(key));
             tensor::from_i64(dtype, &sizes, out);
         }
         Draw::Sparse { density, of } => {
@@ -245,7 +245,7 @@ fn fill_part(draw: &Draw, dtype: Dtype, key: Key, out: &mut [u8]) {
             let mut drawn = vec![0; out.len()];
             for piece in pieces {
                 let seed = piece.seed;
-                fill_part(of, dtype, Key { seed, ..key }, &mut drawn);
+                fill_part(of, dtype, StreamKey { seed, ..key }, &mut drawn);
                 let at = |element: u64| (element as usize).min(count) * dtype.bytes();
                 let (from, to) = (at(piece.from), at(piece.to.max(piece.from)));
                 out[from..to].copy_from_slice(&drawn[from..to]);
@@ -260,7 +260,7 @@ fn fill_part(draw: &Draw, dtype: Dtype, key: Key, out: &mut [u8]) {
 /// How much a reference changes then shows how large an error honest arithmetic may make.
 pub fn nudge(dtype: Dtype, seed: u64, stream: u64, bytes: &mut [u8]) {
     let part = NUDGE_PART;
-    let mut lanes = Lanes::of(Key { seed, stream, part });
+    let mut lanes = StreamLanes::of(StreamKey { seed, stream, part });
     let (mut tosses, mut values) = ([0.0; BLOCK], Vec::with_capacity(BLOCK));
     if !dtype.is_float() {
         return;
@@ -280,8 +280,8 @@ fn fits_f32(dtype: Dtype) -> bool {
     dtype.is_float() && dtype != Dtype::F64
 }
 
-fn uniform((low, high): (f64, f64), dtype: Dtype, key: Key, out: &mut [u8]) {
-    let mut lanes = Lanes::of(key);
+fn uniform((low, high): (f64, f64), dtype: Dtype, key: StreamKey, out: &mut [u8]) {
+    let mut lanes = StreamLanes::of(key);
     let width = high - low;
     if !fits_f32(dtype) {
         return by_block(dtype, out, |block| {
@@ -303,8 +303,8 @@ fn uniform((low, high): (f64, f64), dtype: Dtype, key: Key, out: &mut [u8]) {
     }
 }
 
-fn normal((mean, sd): (f64, f64), dtype: Dtype, key: Key, out: &mut [u8]) {
-    let mut lanes = Lanes::of(key);
+fn normal((mean, sd): (f64, f64), dtype: Dtype, key: StreamKey, out: &mut [u8]) {
+    let mut lanes = StreamLanes::of(key);
     if !fits_f32(dtype) {
         return by_block(dtype, out, |block| {
             lanes.normal_f64(block);
@@ -320,8 +320,8 @@ fn normal((mean, sd): (f64, f64), dtype: Dtype, key: Key, out: &mut [u8]) {
     }
 }
 
-fn integers((low, high): (i64, i64), dtype: Dtype, key: Key, out: &mut [u8]) {
-    let mut lanes = Lanes::of(key);
+fn integers((low, high): (i64, i64), dtype: Dtype, key: StreamKey, out: &mut [u8]) {
+    let mut lanes = StreamLanes::of(key);
     let steps = high.wrapping_sub(low) as u64;
     let mut block = [0_i64; BLOCK];
     for chunk in out.chunks_mut(BLOCK * dtype.bytes()) {
@@ -331,8 +331,8 @@ fn integers((low, high): (i64, i64), dtype: Dtype, key: Key, out: &mut [u8]) {
     }
 }
 
-fn permutation(count: usize, key: Key) -> Vec<i64> {
-    let mut lanes = Lanes::of(key);
+fn permutation(count: usize, key: StreamKey) -> Vec<i64> {
+    let mut lanes = StreamLanes::of(key);
     let mut order: Vec<i64> = (0..count as i64).collect();
     for last in (1..count).rev() {
         order.swap(last, lanes.below(last as u64 + 1) as usize);
@@ -371,7 +371,7 @@ fn repeat(element: &[u8], out: &mut [u8]) {
 }
 
 /// Replaces a share of the elements by `value`, each by its own coin toss.
-fn replace_share(share: f64, dtype: Dtype, value: f64, key: Key, out: &mut [u8]) {
+fn replace_share(share: f64, dtype: Dtype, value: f64, key: StreamKey, out: &mut [u8]) {
     let bytes = element(dtype, value);
     match dtype.bytes() {
         1 => replace_some::<1>(share, &bytes, key, out),
@@ -381,11 +381,11 @@ fn replace_share(share: f64, dtype: Dtype, value: f64, key: Key, out: &mut [u8])
     }
 }
 
-fn replace_some<const N: usize>(share: f64, element: &[u8], key: Key, out: &mut [u8]) {
+fn replace_some<const N: usize>(share: f64, element: &[u8], key: StreamKey, out: &mut [u8]) {
     let Some(element) = element.first_chunk::<N>() else {
         return;
     };
-    let mut lanes = Lanes::of(key.mask());
+    let mut lanes = StreamLanes::of(key.mask());
     let mut tosses = [0.0; BLOCK];
     for block in out.chunks_mut(BLOCK * N) {
         lanes.uniform_f64(&mut tosses);

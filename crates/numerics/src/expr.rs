@@ -25,15 +25,15 @@ pub enum Expr {
     /// `-x` or `!x`.
     Unary(char, Box<Expr>),
     /// `a op b`.
-    Binary(Op, Box<Expr>, Box<Expr>),
+    Binary(BinaryOp, Box<Expr>, Box<Expr>),
     /// `min(a, b)`, `max(a, b)`, `sqrt(a)`, `ln(a)`.
-    Call(Function, Vec<Expr>),
+    Call(MathFunction, Vec<Expr>),
 }
 
 /// A binary operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Op {
+pub enum BinaryOp {
     Add,
     Subtract,
     Multiply,
@@ -54,7 +54,7 @@ pub enum Op {
 /// A function of one or two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Function {
+pub enum MathFunction {
     Min,
     Max,
     Sqrt,
@@ -84,7 +84,7 @@ pub fn parse_expr(text: &str) -> Result<Expr, ExprError> {
             reason: "the expression is too long".into(),
         });
     }
-    let mut parser = Parser {
+    let mut parser = ExprParser {
         text,
         at: 0,
         depth: 0,
@@ -145,7 +145,7 @@ pub(crate) fn truth(holds: bool) -> f64 {
     if holds { 1.0 } else { 0.0 }
 }
 
-impl Op {
+impl BinaryOp {
     /// The result for two numbers.
     pub(crate) fn apply(self, a: f64, b: f64) -> f64 {
         match self {
@@ -168,7 +168,7 @@ impl Op {
     }
 }
 
-impl Function {
+impl MathFunction {
     /// The result for a list of numbers.
     pub(crate) fn apply(self, values: &[f64]) -> f64 {
         let first = values.first().copied().unwrap_or(f64::NAN);
@@ -192,40 +192,40 @@ impl Function {
 }
 
 /// Operators from the weakest binding to the strongest; longer spellings first.
-const LEVELS: &[&[(&str, Op)]] = &[
-    &[("||", Op::Or), ("or", Op::Or)],
-    &[("&&", Op::And), ("and", Op::And)],
+const LEVELS: &[&[(&str, BinaryOp)]] = &[
+    &[("||", BinaryOp::Or), ("or", BinaryOp::Or)],
+    &[("&&", BinaryOp::And), ("and", BinaryOp::And)],
     COMPARISONS,
-    &[("+", Op::Add), ("-", Op::Subtract)],
+    &[("+", BinaryOp::Add), ("-", BinaryOp::Subtract)],
     &[
-        ("*", Op::Multiply),
-        ("//", Op::FloorDivide),
-        ("/", Op::Divide),
-        ("%", Op::Remainder),
+        ("*", BinaryOp::Multiply),
+        ("//", BinaryOp::FloorDivide),
+        ("/", BinaryOp::Divide),
+        ("%", BinaryOp::Remainder),
     ],
 ];
 
 /// The level of comparisons, which may be chained.
-const COMPARISONS: &[(&str, Op)] = &[
-    ("<=", Op::LessOrEqual),
-    (">=", Op::GreaterOrEqual),
-    ("==", Op::Equal),
-    ("!=", Op::NotEqual),
-    ("<", Op::Less),
-    (">", Op::Greater),
+const COMPARISONS: &[(&str, BinaryOp)] = &[
+    ("<=", BinaryOp::LessOrEqual),
+    (">=", BinaryOp::GreaterOrEqual),
+    ("==", BinaryOp::Equal),
+    ("!=", BinaryOp::NotEqual),
+    ("<", BinaryOp::Less),
+    (">", BinaryOp::Greater),
 ];
 /// The position of the comparisons among the levels.
 const COMPARING: usize = 2;
 /// Values in one `in [...]` at most.
 const LISTED_MAX: usize = 256;
 
-struct Parser<'a> {
+struct ExprParser<'a> {
     text: &'a str,
     at: usize,
     depth: u32,
 }
 
-impl Parser<'_> {
+impl ExprParser<'_> {
     fn error(&self, reason: &str) -> ExprError {
         ExprError {
             at: self.at,
@@ -273,7 +273,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    fn operator(&mut self, operators: &[(&str, Op)]) -> Option<Op> {
+    fn operator(&mut self, operators: &[(&str, BinaryOp)]) -> Option<BinaryOp> {
         let found = operators.iter().find(|(token, _)| self.eat(token));
         found.map(|(_, op)| *op)
     }
@@ -308,7 +308,7 @@ impl Parser<'_> {
             };
             whole = Some(match whole {
                 None => compared,
-                Some(earlier) => Expr::Binary(Op::And, Box::new(earlier), Box::new(compared)),
+                Some(earlier) => Expr::Binary(BinaryOp::And, Box::new(earlier), Box::new(compared)),
             });
         }
     }
@@ -326,8 +326,8 @@ impl Parser<'_> {
                 return Ok(any);
             }
             let one = self.level(COMPARING + 1)?;
-            let equal = Expr::Binary(Op::Equal, Box::new(value.clone()), Box::new(one));
-            any = Expr::Binary(Op::Or, Box::new(any), Box::new(equal));
+            let equal = Expr::Binary(BinaryOp::Equal, Box::new(value.clone()), Box::new(one));
+            any = Expr::Binary(BinaryOp::Or, Box::new(any), Box::new(equal));
             let _ = self.eat(",");
         }
         Err(self.error("the list is too long"))
@@ -359,7 +359,11 @@ impl Parser<'_> {
                 return Ok(base);
             }
             let exponent = parser.unary()?;
-            Ok(Expr::Binary(Op::Power, Box::new(base), Box::new(exponent)))
+            Ok(Expr::Binary(
+                BinaryOp::Power,
+                Box::new(base),
+                Box::new(exponent),
+            ))
         })
     }
 
@@ -426,7 +430,7 @@ impl Parser<'_> {
         if !self.eat("(") {
             return Ok(Expr::Name(name));
         }
-        let Some(function) = Function::by_name(&name) else {
+        let Some(function) = MathFunction::by_name(&name) else {
             return Err(self.error(&format!(
                 "`{name}` is not a function; use min, max, sqrt or ln"
             )));

@@ -8,10 +8,10 @@
 mod restriction;
 mod walk;
 
-pub use restriction::{Restriction, Terms};
+pub use restriction::{Restriction, RestrictionNames};
 pub use walk::{GridError, VALID_MAX};
 
-use crate::space::Config;
+use crate::space::KnobSetting;
 use std::collections::BTreeMap;
 
 /// Maximum number of values of one axis.
@@ -19,7 +19,7 @@ pub const VALUES_MAX: usize = 4_096;
 
 /// A setting, by its index in the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Point(pub u32);
+pub struct GridPoint(pub u32);
 
 /// One knob with its values, as the search sees it.
 #[derive(Clone, Debug, PartialEq)]
@@ -157,26 +157,26 @@ impl Grid {
     }
 
     /// All points.
-    pub fn points(&self) -> impl Iterator<Item = Point> + use<> {
-        (0..self.len() as u32).map(Point)
+    pub fn points(&self) -> impl Iterator<Item = GridPoint> + use<> {
+        (0..self.len() as u32).map(GridPoint)
     }
 
     /// The value index of each knob in a setting.
-    pub fn ranks(&self, point: Point) -> &[u16] {
+    pub fn ranks(&self, point: GridPoint) -> &[u16] {
         let width = self.axes.len();
         let at = point.0 as usize * width;
         self.ranks.get(at..at + width).unwrap_or_default()
     }
 
     /// The point with these values, if it is valid.
-    pub fn find(&self, ranks: &[u16]) -> Option<Point> {
+    pub fn find(&self, ranks: &[u16]) -> Option<GridPoint> {
         let code = code(&self.axes, ranks);
         let at = self.codes.binary_search(&code).ok()?;
-        u32::try_from(at).ok().map(Point)
+        u32::try_from(at).ok().map(GridPoint)
     }
 
     /// The setting of a point, by knob name.
-    pub fn config(&self, point: Point) -> Config {
+    pub fn config(&self, point: GridPoint) -> KnobSetting {
         let named = |(axis, rank): (&Axis, &u16)| {
             let value = axis.values.get(usize::from(*rank));
             value.map(|value| (axis.name.clone(), value.clone()))
@@ -186,7 +186,7 @@ impl Grid {
     }
 
     /// The point of a setting; knobs that it does not name have their defaults.
-    pub fn point(&self, config: &BTreeMap<String, String>) -> Option<Point> {
+    pub fn point(&self, config: &BTreeMap<String, String>) -> Option<GridPoint> {
         let mut ranks = Vec::with_capacity(self.axes.len());
         for axis in &self.axes {
             let rank = match config.get(&axis.name) {
@@ -199,12 +199,12 @@ impl Grid {
     }
 
     /// The default setting, if it is valid.
-    pub fn default_point(&self) -> Option<Point> {
+    pub fn default_point(&self) -> Option<GridPoint> {
         self.point(&BTreeMap::new())
     }
 
     /// The valid settings that differ from a point in one knob.
-    pub fn neighbours(&self, point: Point) -> Vec<Point> {
+    pub fn neighbours(&self, point: GridPoint) -> Vec<GridPoint> {
         let mut ranks = self.ranks(point).to_vec();
         let mut found = Vec::new();
         for (index, axis) in self.axes.iter().enumerate() {

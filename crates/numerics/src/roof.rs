@@ -15,7 +15,7 @@ pub fn is_amount(amount: f64) -> bool {
 
 /// The least that one call must do.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Demand {
+pub struct CallDemand {
     /// Floating-point operations.
     pub work: Option<f64>,
     /// Bytes that must be read or written, each counted once.
@@ -24,7 +24,7 @@ pub struct Demand {
 
 /// The most that the device can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Peaks {
+pub struct DevicePeaks {
     /// Floating-point operations per second.
     pub flops: Option<f64>,
     /// Bytes per second.
@@ -40,7 +40,7 @@ pub struct Roof {
     pub flops: Option<f64>,
     /// The memory bandwidth; small amounts of data are faster because of caches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rates: Vec<Rate>,
+    pub rates: Vec<ByteRate>,
     /// Floating-point operations per second of one core, where that was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flops_one: Option<f64>,
@@ -101,7 +101,7 @@ impl Cores {
 
 /// A measured bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rate {
+pub struct ByteRate {
     /// When this many bytes are moved repeatedly.
     pub bytes: u64,
     /// Bytes per second.
@@ -114,11 +114,11 @@ const RATE_FACTOR: f64 = 4.0;
 impl Roof {
     /// The peaks for a call that moves this many bytes. The rate is that of the largest amount that
     /// is well below them, so that data that stays in a cache is not considered impossible.
-    pub fn peaks(&self, demand: Demand) -> Peaks {
+    pub fn peaks(&self, demand: CallDemand) -> DevicePeaks {
         let moved = demand.bytes.unwrap_or(0.0);
-        let holds = |rate: &&Rate| rate.bytes as f64 * RATE_FACTOR <= moved;
+        let holds = |rate: &&ByteRate| rate.bytes as f64 * RATE_FACTOR <= moved;
         let rate = self.rates.iter().filter(holds).max_by_key(|r| r.bytes);
-        Peaks {
+        DevicePeaks {
             flops: self.flops,
             bytes: rate.map(|rate| rate.per_s),
         }
@@ -126,7 +126,7 @@ impl Roof {
 
     /// The peaks to show a call against: where no rate is known for so few bytes, the best one, so
     /// that a ceiling is too high rather than too low.
-    pub fn shown_peaks(&self, demand: Demand) -> Peaks {
+    pub fn shown_peaks(&self, demand: CallDemand) -> DevicePeaks {
         let mut peaks = self.peaks(demand);
         let best = self.rates.iter().map(|rate| rate.per_s).reduce(f64::max);
         peaks.bytes = peaks.bytes.or(best);
@@ -135,7 +135,7 @@ impl Roof {
 
     /// The peaks to show a call against that runs on some cores, with the level that fits its
     /// bytes. Without measured levels, the peaks of the whole device.
-    pub fn peaks_on(&self, cores: Cores, demand: Demand) -> (Peaks, Option<&RoofLevel>) {
+    pub fn peaks_on(&self, cores: Cores, demand: CallDemand) -> (DevicePeaks, Option<&RoofLevel>) {
         let moved = demand.bytes.unwrap_or(f64::MAX);
         let holds = |level: &&RoofLevel| {
             let most = cores.of(level).holds;
@@ -150,17 +150,17 @@ impl Roof {
             Cores::All => self.flops,
         };
         let bytes = Some(cores.of(level).per_s);
-        (Peaks { flops, bytes }, Some(level))
+        (DevicePeaks { flops, bytes }, Some(level))
     }
 
     /// The shortest possible time of one call, in seconds, as far as it is known.
-    pub fn floor_s(&self, demand: Demand) -> Option<f64> {
+    pub fn floor_s(&self, demand: CallDemand) -> Option<f64> {
         roofline_s(demand, self.peaks(demand))
     }
 }
 
 /// The shortest possible time of one call, in seconds, as far as work, bytes and peaks are known.
-pub fn roofline_s(demand: Demand, peaks: Peaks) -> Option<f64> {
+pub fn roofline_s(demand: CallDemand, peaks: DevicePeaks) -> Option<f64> {
     let usable = |value: f64| value.is_finite() && value > 0.0;
     let part = |amount: Option<f64>, peak: Option<f64>| {
         let (amount, peak) = (amount?, peak?);

@@ -16,18 +16,18 @@ mod race;
 mod record;
 
 pub use importance::{Importance, importance};
-pub use moves::{Move, Outcome, Trial, propose};
-pub use portfolio::{Aim, Portfolio, portfolio};
+pub use moves::{KnobTrial, ProposedMove, TrialOutcome, propose};
+pub use portfolio::{Portfolio, PortfolioGoal, portfolio};
 pub use race::{Contender, Race};
-pub use record::{Entry, Record};
+pub use record::{SearchRecord, TriedSetting};
 
-use crate::grid::{Grid, Point};
-use crate::stats::Draws;
+use crate::grid::{Grid, GridPoint};
+use crate::stats::DrawRng;
 use std::sync::Arc;
 
 /// How the tuner chooses settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum StrategyKind {
     /// A model of the times, made of a Gaussian process and trees.
     #[default]
     Auto,
@@ -41,7 +41,7 @@ pub enum Kind {
     Genetic,
 }
 
-impl Kind {
+impl StrategyKind {
     /// All of them.
     pub const ALL: [Self; 5] = [
         Self::Auto,
@@ -68,20 +68,20 @@ impl Kind {
     }
 
     fn strategy(self, seed: u64) -> Box<dyn Strategy> {
-        let draws = Draws::new(seed ^ 0x6b61_7276_6500);
+        let draws = DrawRng::new(seed ^ 0x6b61_7276_6500);
         match self {
-            Self::Auto => Box::new(auto::Auto::new(draws)),
-            Self::Random => Box::new(Random { draws }),
-            Self::Local => Box::new(local::Local::new(draws)),
-            Self::Annealing => Box::new(annealing::Annealing::new(draws)),
-            Self::Genetic => Box::new(genetic::Genetic::new(draws)),
+            Self::Auto => Box::new(auto::AutoSearch::new(draws)),
+            Self::Random => Box::new(RandomSearch { draws }),
+            Self::Local => Box::new(local::LocalSearch::new(draws)),
+            Self::Annealing => Box::new(annealing::AnnealingSearch::new(draws)),
+            Self::Genetic => Box::new(genetic::GeneticSearch::new(draws)),
         }
     }
 }
 
 /// The result of one trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Reading {
+pub enum TrialResult {
     /// The time it took, or any other value where less is better.
     Value(f64),
     /// It did not build, was wrong, ran out of a resource or exceeded a limit.
@@ -92,7 +92,7 @@ pub enum Reading {
 trait Strategy: std::fmt::Debug + Send {
     /// The next setting, or `None` if there are no more. May be called again before the last
     /// results have arrived.
-    fn ask(&mut self, grid: &Grid, record: &Record) -> Option<Point>;
+    fn ask(&mut self, grid: &Grid, record: &SearchRecord) -> Option<GridPoint>;
 
     /// By which factor the next setting is expected to beat the best, minus one.
     fn expected_gain(&self) -> Option<f64> {
@@ -104,21 +104,21 @@ trait Strategy: std::fmt::Debug + Send {
 #[derive(Debug)]
 pub struct Search {
     grid: Arc<Grid>,
-    record: Record,
+    record: SearchRecord,
     strategy: Box<dyn Strategy>,
     /// Settings to try first: the default, and the best from elsewhere.
-    first: Vec<Point>,
+    first: Vec<GridPoint>,
 }
 
 impl Search {
     /// A search of a grid. The default setting is proposed first, then the given ones.
-    pub fn new(grid: Arc<Grid>, kind: Kind, seed: u64, given: &[Point]) -> Self {
-        let mut first: Vec<Point> = grid.default_point().into_iter().collect();
+    pub fn new(grid: Arc<Grid>, kind: StrategyKind, seed: u64, given: &[GridPoint]) -> Self {
+        let mut first: Vec<GridPoint> = grid.default_point().into_iter().collect();
         first.extend(given);
         first.reverse();
         Self {
             grid,
-            record: Record::default(),
+            record: SearchRecord::default(),
             strategy: kind.strategy(seed),
             first,
         }
@@ -135,12 +135,12 @@ impl Search {
     }
 
     /// All proposals and results so far.
-    pub fn record(&self) -> &Record {
+    pub fn record(&self) -> &SearchRecord {
         &self.record
     }
 
     /// The next setting to try; `None` when all were tried.
-    pub fn ask(&mut self) -> Option<Point> {
+    pub fn ask(&mut self) -> Option<GridPoint> {
         while let Some(point) = self.first.pop() {
             if self.record.expect(point) {
                 return Some(point);
@@ -152,18 +152,18 @@ impl Search {
         let asked = self.strategy.ask(&self.grid, &self.record);
         let point = asked.filter(|point| !self.record.knows(*point));
         // A strategy without further ideas does not end the search.
-        let point = point.or_else(|| self.record.fresh(&self.grid, &mut Draws::new(1)))?;
+        let point = point.or_else(|| self.record.fresh(&self.grid, &mut DrawRng::new(1)))?;
         self.record.expect(point);
         Some(point)
     }
 
     /// Records the result of a setting, whether it was proposed or not.
-    pub fn tell(&mut self, point: Point, reading: Reading) {
+    pub fn tell(&mut self, point: GridPoint, reading: TrialResult) {
         self.record.tell(point, reading);
     }
 
     /// Records that the builds of two settings are identical.
-    pub fn tell_same(&mut self, a: Point, b: Point) {
+    pub fn tell_same(&mut self, a: GridPoint, b: GridPoint) {
         self.record.same(a, b);
     }
 
@@ -175,12 +175,12 @@ impl Search {
 
 /// Any setting, with equal probability.
 #[derive(Debug)]
-struct Random {
-    draws: Draws,
+struct RandomSearch {
+    draws: DrawRng,
 }
 
-impl Strategy for Random {
-    fn ask(&mut self, grid: &Grid, record: &Record) -> Option<Point> {
+impl Strategy for RandomSearch {
+    fn ask(&mut self, grid: &Grid, record: &SearchRecord) -> Option<GridPoint> {
         record.fresh(grid, &mut self.draws)
     }
 }

@@ -17,7 +17,7 @@ mod json;
 mod spot;
 
 pub use declaration::{Delivery, KnobDeclaration};
-pub use spot::{Spot, TEMPLATE_END, is_value, render_template};
+pub use spot::{KnobLocation, TEMPLATE_END, is_value, render_template};
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ const VALUES_MAX: usize = 256;
 pub const KNOBS_MAX: usize = 64;
 
 /// Knob values by name; all knobs of a kernel.
-pub type Config = BTreeMap<String, String>;
+pub type KnobSetting = BTreeMap<String, String>;
 
 /// A declared tunable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct Knob {
     /// The file.
     pub file: String,
     /// Where its value is in the file.
-    pub spot: Spot,
+    pub spot: KnobLocation,
     /// The current value.
     pub current: String,
     /// Where it matters, if not everywhere: an expression over the other knobs.
@@ -67,14 +67,14 @@ impl Knob {
 }
 
 /// A parsed declaration.
-struct Declared {
+struct KnobComment {
     name: String,
-    wants: Wants,
+    wants: AllowedValues,
     when: Option<String>,
 }
 
 /// Which values a declaration allows.
-enum Wants {
+enum AllowedValues {
     OneOf(Vec<String>),
     AnyOf(Vec<String>),
 }
@@ -116,19 +116,19 @@ pub fn parse_knobs(
             return Err(format!("{file} does not define the knob {}", one.name));
         }
         let spot = match one.deliver {
-            Delivery::Json => Some(Spot::Json {
+            Delivery::Json => Some(KnobLocation::Json {
                 path: one.key.clone().unwrap_or_else(|| one.name.clone()),
             }),
-            Delivery::Placeholder => Some(Spot::Placeholder),
+            Delivery::Placeholder => Some(KnobLocation::Placeholder),
             Delivery::Source | Delivery::Environment | Delivery::Argument => None,
         };
         match (spot, declaration.wants) {
-            (Some(spot), Wants::OneOf(values)) => {
+            (Some(spot), AllowedValues::OneOf(values)) => {
                 let when = declaration.when;
                 knobs.push(knob((file, text), (&one.name, spot), values, when)?);
             }
             (_, wants) => {
-                let again = Declared {
+                let again = KnobComment {
                     wants,
                     ..declaration
                 };
@@ -147,45 +147,50 @@ pub fn parse_knobs(
     Ok(knobs)
 }
 
-fn declaration_of(one: &KnobDeclaration) -> Result<Declared, String> {
+fn declaration_of(one: &KnobDeclaration) -> Result<KnobComment, String> {
     let wants = match one.flags.is_empty() {
-        true => Wants::OneOf(
+        true => AllowedValues::OneOf(
             expand_values(&one.values)
                 .ok_or_else(|| format!("the knob {} has an invalid range", one.name))?,
         ),
-        false => Wants::AnyOf(one.flags.clone()),
+        false => AllowedValues::AnyOf(one.flags.clone()),
     };
-    Ok(Declared {
+    Ok(KnobComment {
         name: one.name.clone(),
         wants,
         when: one.when.clone(),
     })
 }
 
-fn defines(line: &str, declaration: &Declared) -> bool {
+fn defines(line: &str, declaration: &KnobComment) -> bool {
     match declaration.wants {
-        Wants::OneOf(_) => spot::find_value(line, &declaration.name).is_some(),
-        Wants::AnyOf(_) => spot::find_list(line, &declaration.name).is_some(),
+        AllowedValues::OneOf(_) => spot::find_value(line, &declaration.name).is_some(),
+        AllowedValues::AnyOf(_) => spot::find_list(line, &declaration.name).is_some(),
     }
 }
 
 /// The knobs of a declaration whose definition is on a line: one, or one per flag.
 fn knobs_of(
     of: (&str, &str),
-    declaration: Declared,
+    declaration: KnobComment,
     line: Option<usize>,
 ) -> Result<Vec<Knob>, String> {
-    let Declared { name, wants, when } = declaration;
+    let KnobComment { name, wants, when } = declaration;
     let line = line.unwrap_or_default();
     match wants {
-        Wants::OneOf(values) => Ok(vec![knob(of, (&name, Spot::Value { line }), values, when)?]),
-        Wants::AnyOf(flags) => flags
+        AllowedValues::OneOf(values) => Ok(vec![knob(
+            of,
+            (&name, KnobLocation::Value { line }),
+            values,
+            when,
+        )?]),
+        AllowedValues::AnyOf(flags) => flags
             .into_iter()
             .map(|flag| {
                 let values = spot::FLAG.map(str::to_owned).to_vec();
                 let one = name_of_flag(&name, &flag);
                 let list = name.clone();
-                let spot = Spot::Flag { line, list, flag };
+                let spot = KnobLocation::Flag { line, list, flag };
                 knob(of, (&one, spot), values, when.clone())
             })
             .collect(),
@@ -199,7 +204,7 @@ fn name_of_flag(list: &str, flag: &str) -> String {
     format!("{list}_{name}")
 }
 
-fn parse_declaration(text: &str) -> Option<Declared> {
+fn parse_declaration(text: &str) -> Option<KnobComment> {
     // A comment may end on the same line.
     let text = text.trim().trim_end_matches("*/").trim_end_matches("-->");
     let (text, when) = match text.split_once(" when ") {
@@ -218,12 +223,12 @@ fn parse_declaration(text: &str) -> Option<Declared> {
         && words.iter().all(|value| is_value(value))
         && !(any && words.iter().any(|flag| !is_flag(flag)))
         && when.as_ref().is_none_or(|when| !when.is_empty());
-    usable.then(|| Declared {
+    usable.then(|| KnobComment {
         name: name.to_owned(),
         wants: if any {
-            Wants::AnyOf(words)
+            AllowedValues::AnyOf(words)
         } else {
-            Wants::OneOf(words)
+            AllowedValues::OneOf(words)
         },
         when,
     })
@@ -287,7 +292,7 @@ pub fn parse_restrictions(text: &str) -> Vec<String> {
 
 fn knob(
     (file, text): (&str, &str),
-    (name, spot): (&str, Spot),
+    (name, spot): (&str, KnobLocation),
     mut values: Vec<String>,
     when: Option<String>,
 ) -> Result<Knob, String> {
@@ -298,9 +303,9 @@ fn knob(
     }
     let Some(current) = spot.read(text, name) else {
         return Err(match spot {
-            Spot::Json { path } => format!("{file} has no number or word at {path}"),
-            Spot::Placeholder => format!("{file} does not contain @{name}=VALUE@"),
-            Spot::Value { .. } | Spot::Flag { .. } => {
+            KnobLocation::Json { path } => format!("{file} has no number or word at {path}"),
+            KnobLocation::Placeholder => format!("{file} does not contain @{name}=VALUE@"),
+            KnobLocation::Value { .. } | KnobLocation::Flag { .. } => {
                 format!("{file} does not define the knob {name}")
             }
         });

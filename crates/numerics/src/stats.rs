@@ -68,7 +68,7 @@ fn tail_sum(fractions: impl Iterator<Item = f64>) -> f64 {
 
 /// The highest evidence so far for one statement, kept as signs arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Evidence {
+pub struct SignEvidence {
     /// Signs for the statement.
     pub successes: u32,
     /// All other signs, ties included.
@@ -77,7 +77,7 @@ pub struct Evidence {
     pub ln_max: f64,
 }
 
-impl Evidence {
+impl SignEvidence {
     /// Takes in one sign.
     pub fn see(&mut self, success: bool) {
         if success {
@@ -168,9 +168,9 @@ pub fn interval(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
 
 /// A small generator for draws from a given seed (xorshift64*); never for a coin of a duel.
 #[derive(Clone, Debug)]
-pub struct Draws(u64);
+pub struct DrawRng(u64);
 
-impl Draws {
+impl DrawRng {
     /// The draws that belong to a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
@@ -219,10 +219,10 @@ mod tests {
 
     #[test]
     fn a_fair_coin_rarely_reaches_twenty() {
-        let mut draws = Draws::new(7);
+        let mut draws = DrawRng::new(7);
         let reached = (0..2_000)
             .filter(|_| {
-                let mut evidence = Evidence::default();
+                let mut evidence = SignEvidence::default();
                 (0..200).for_each(|_| evidence.see(draws.next_f64() < 0.5));
                 evidence.reached(20.0)
             })
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_interval_covers_the_median_at_all_times_at_once() {
-        let mut draws = Draws::new(5);
+        let mut draws = DrawRng::new(5);
         let missed = (0..200)
             .filter(|_| {
                 let values: Vec<f64> = (0..60).map(|_| draws.next_f64() - 0.5).collect();

@@ -1,6 +1,6 @@
 //! The device while it is measured: one karve at a time, on a calm host, with steady clocks.
 //!
-//! A [`Session`] wraps every block: it takes the lease, locks the clocks if the charter says so,
+//! A [`DeviceSession`] wraps every block: it takes the lease, locks the clocks if the charter says so,
 //! waits for a calm host within bounds, and records the conditions. Verdicts are valid without
 //! any of it; it only adds statistical power, so nothing here ever refuses a measurable block.
 //!
@@ -21,12 +21,12 @@ mod pause;
 use crate::error::{CommandError, Result};
 use crate::host;
 use crate::process::StopFlag;
-use clocks::{Clocks, Left};
-use cpu::{Clock, Files};
+use clocks::{DeviceClocks, LeftoverLock};
+use cpu::{CpuClock, CpuFiles};
 use karve_core::charter::{Charter, DeviceRule, Pin};
 use karve_core::measurement::{Conditions, Environment, Pause, PauseReason};
-use lease::{Lease, Wish};
-use pause::{Budget, Patience};
+use lease::{Lease, LeaseRequest};
+use pause::{PauseBackoff, PauseBudget};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -43,9 +43,9 @@ pub enum Notice<'a> {
 
 /// Where notices go.
 #[derive(Clone)]
-pub struct Notices(Arc<dyn Fn(Notice<'_>) + Send + Sync>);
+pub struct NoticeSink(Arc<dyn Fn(Notice<'_>) + Send + Sync>);
 
-impl Notices {
+impl NoticeSink {
     /// Passes everything to `hear`.
     pub fn new(hear: impl Fn(Notice<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(hear))
@@ -63,7 +63,7 @@ impl Notices {
 }
 
 /// Discards everything.
-impl Default for Notices {
+impl Default for NoticeSink {
     fn default() -> Self {
         Self::new(|_| {})
     }
@@ -78,7 +78,7 @@ impl Notice<'_> {
     }
 }
 
-impl fmt::Debug for Notices {
+impl fmt::Debug for NoticeSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Notices")
     }
@@ -86,33 +86,38 @@ impl fmt::Debug for Notices {
 
 /// The device of a campaign while it is measured.
 #[derive(Debug)]
-pub struct Session {
+pub struct DeviceSession {
     rule: DeviceRule,
     device: String,
     holder: String,
-    files: Files,
-    clock: Clock,
-    gpu: gpu::Watch,
+    files: CpuFiles,
+    clock: CpuClock,
+    gpu: gpu::GpuMonitor,
     pinned: Vec<usize>,
-    clocks: Option<Clocks>,
+    clocks: Option<DeviceClocks>,
     lease: Option<Lease>,
-    budget: Budget,
-    pressure: Patience,
-    throttling: Patience,
+    budget: PauseBudget,
+    pressure: PauseBackoff,
+    throttling: PauseBackoff,
     environment: Option<String>,
     /// All waits since the last query.
     waited: Duration,
 }
 
-impl Session {
+impl DeviceSession {
     /// The device of a charter. Commands that lock clocks run in `dir`; `campaign` is the
     /// campaign's directory. Clocks that an earlier process left locked are unlocked.
-    pub fn new(charter: &Charter, campaign: &Path, dir: &Path, notices: &Notices) -> Result<Self> {
-        let files = Files::default();
+    pub fn new(
+        charter: &Charter,
+        campaign: &Path,
+        dir: &Path,
+        notices: &NoticeSink,
+    ) -> Result<Self> {
+        let files = CpuFiles::default();
         let pinned = cpus_of(&charter.device.pin)?;
-        let clocks = Clocks::new(charter, campaign, dir);
+        let clocks = DeviceClocks::new(charter, campaign, dir);
         if let Some(clocks) = &clocks
-            && clocks.undo_left(clocks::LEFT_LIMIT, notices)? == Left::Undone
+            && clocks.undo_left(clocks::LEFT_LIMIT, notices)? == LeftoverLock::Undone
         {
             notices.say("unlocked the clocks that an earlier karve process had left locked");
         }
@@ -120,15 +125,15 @@ impl Session {
             rule: charter.device.clone(),
             device: charter.target.device.clone(),
             holder: charter.name.clone(),
-            clock: Clock::new(&files, pinned.first().copied().unwrap_or(0)),
+            clock: CpuClock::new(&files, pinned.first().copied().unwrap_or(0)),
             files,
-            gpu: gpu::Watch::new(charter),
+            gpu: gpu::GpuMonitor::new(charter),
             pinned,
             clocks,
             lease: None,
-            budget: Budget::new(&charter.device),
-            pressure: Patience::default(),
-            throttling: Patience::default(),
+            budget: PauseBudget::new(&charter.device),
+            pressure: PauseBackoff::default(),
+            throttling: PauseBackoff::default(),
             environment: None,
             waited: Duration::ZERO,
         })
@@ -146,7 +151,7 @@ impl Session {
 
     /// Prepares the device for a block, and returns its conditions. The lease is held until
     /// [`Session::after_block`].
-    pub fn before_block(&mut self, stop: &StopFlag, notices: &Notices) -> Result<Conditions> {
+    pub fn before_block(&mut self, stop: &StopFlag, notices: &NoticeSink) -> Result<Conditions> {
         let environment = match &self.environment {
             Some(known) => known.clone(),
             None => {
@@ -162,7 +167,7 @@ impl Session {
             }
         };
         if self.lease.is_none() {
-            let wish = Wish {
+            let wish = LeaseRequest {
                 device: &self.device,
                 holder: &self.holder,
                 limit: Duration::from_secs(self.rule.lease_wait_s),
@@ -198,7 +203,7 @@ impl Session {
     }
 
     /// Releases everything; the next block acquires it again.
-    pub fn close(&mut self, notices: &Notices) {
+    pub fn close(&mut self, notices: &NoticeSink) {
         self.after_block();
         if let Some(clocks) = &mut self.clocks {
             clocks.unlock(notices);
@@ -206,7 +211,7 @@ impl Session {
     }
 
     /// Waits while the GPU is throttled by heat or by its power supply.
-    fn cool_down(&mut self, stop: &StopFlag, notices: &Notices) -> Duration {
+    fn cool_down(&mut self, stop: &StopFlag, notices: &NoticeSink) -> Duration {
         let hot = |said: Option<&_>| {
             let reasons = said.map(gpu::worth_waiting).unwrap_or_default();
             (!reasons.is_empty()).then(|| format!("the GPU is throttled: {}", reasons.join(", ")))
@@ -246,9 +251,9 @@ pub fn lease_for(
     charter: &Charter,
     command: &str,
     stop: &StopFlag,
-    notices: &Notices,
+    notices: &NoticeSink,
 ) -> Result<Option<Lease>> {
-    let wish = Wish {
+    let wish = LeaseRequest {
         device: &charter.target.device,
         holder: command,
         limit: Duration::from_secs(charter.device.lease_wait_s),
@@ -261,9 +266,9 @@ pub fn lease_of(
     device: &str,
     command: &str,
     stop: &StopFlag,
-    notices: &Notices,
+    notices: &NoticeSink,
 ) -> Result<Option<Lease>> {
-    let wish = Wish {
+    let wish = LeaseRequest {
         device,
         holder: command,
         limit: Duration::from_secs(DeviceRule::LEASE_WAIT_S),

@@ -14,34 +14,34 @@ const F_SEAL_FUTURE_WRITE: libc::c_int = 0x0010;
 
 /// Memory that has a descriptor, so that another process can map it.
 #[derive(Debug)]
-pub struct Shared {
+pub struct SharedMemory {
     file: File,
-    map: Map,
+    map: MemoryMap,
 }
 
 /// A mapping of such memory.
 #[derive(Debug)]
-struct Map {
+struct MemoryMap {
     base: NonNull<u8>,
     bytes: usize,
 }
 
 // SAFETY: a mapping has a single owner and may move between threads.
-unsafe impl Send for Map {}
+unsafe impl Send for MemoryMap {}
 
 // SAFETY: through a shared borrow a mapping is only read, by copying out of it.
-unsafe impl Sync for Map {}
+unsafe impl Sync for MemoryMap {}
 
 /// What a mapping is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum MappingAccess {
     /// Reading only.
     Read,
     /// Reading and writing.
     Write,
 }
 
-impl Shared {
+impl SharedMemory {
     /// Fresh memory of some bytes, all zero.
     pub fn new(bytes: usize) -> io::Result<Self> {
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
@@ -53,7 +53,7 @@ impl Shared {
         // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
         let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
         file.set_len(bytes as u64)?;
-        let map = Map::new(file.as_fd(), bytes, Access::Write)?;
+        let map = MemoryMap::new(file.as_fd(), bytes, MappingAccess::Write)?;
         let shared = Self { file, map };
         shared.seal(libc::F_SEAL_GROW | libc::F_SEAL_SHRINK)?;
         Ok(shared)
@@ -103,11 +103,11 @@ impl Shared {
     }
 }
 
-impl Map {
-    fn new(fd: BorrowedFd<'_>, bytes: usize, access: Access) -> io::Result<Self> {
+impl MemoryMap {
+    fn new(fd: BorrowedFd<'_>, bytes: usize, access: MappingAccess) -> io::Result<Self> {
         let protection = match access {
-            Access::Read => libc::PROT_READ,
-            Access::Write => libc::PROT_READ | libc::PROT_WRITE,
+            MappingAccess::Read => libc::PROT_READ,
+            MappingAccess::Write => libc::PROT_READ | libc::PROT_WRITE,
         };
         // Mapped from the start: otherwise the first call would pay for every page.
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
@@ -140,7 +140,7 @@ impl Map {
     }
 }
 
-impl Drop for Map {
+impl Drop for MemoryMap {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and nothing uses it anymore.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes.max(1)) };
@@ -149,12 +149,12 @@ impl Drop for Map {
 
 /// The memory of a worker: mapped for as long as it lives.
 #[derive(Debug)]
-pub struct Mapped(Map);
+pub struct WorkerMemory(MemoryMap);
 
-impl Mapped {
+impl WorkerMemory {
     /// Maps the given memory.
-    pub fn new(fd: &OwnedFd, bytes: usize, access: Access) -> io::Result<Self> {
-        Map::new(fd.as_fd(), bytes, access).map(Self)
+    pub fn new(fd: &OwnedFd, bytes: usize, access: MappingAccess) -> io::Result<Self> {
+        MemoryMap::new(fd.as_fd(), bytes, access).map(Self)
     }
 
     /// The address of a byte, if it is inside.
@@ -166,10 +166,10 @@ impl Mapped {
 
 /// A function of a shared object.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry(*mut c_void);
+pub struct EntryPoint(*mut c_void);
 
 /// Loads a shared object and finds a function; the loader's message is the error.
-pub fn load(library: &CString, entry: &CString) -> Result<Entry, String> {
+pub fn load(library: &CString, entry: &CString) -> Result<EntryPoint, String> {
     // SAFETY: both names are null-terminated; constructors of the object run in this worker, which
     // exists for that. The message of the loader is copied before anything else is loaded.
     unsafe {
@@ -188,14 +188,14 @@ pub fn load(library: &CString, entry: &CString) -> Result<Entry, String> {
         if function.is_null() {
             return Err(said());
         }
-        Ok(Entry(function))
+        Ok(EntryPoint(function))
     }
 }
 
 /// The arguments of a call by class, as the calling convention of C passes them: integers and
 /// pointers in their order, floating-point numbers in theirs, whatever the order among them.
 #[derive(Clone, Copy, Debug)]
-pub struct Registers {
+pub struct CallRegisters {
     /// Integers and pointers; what is not used is zero.
     pub integers: [usize; 16],
     /// Floating-point numbers; a float32 is in the low half.
@@ -203,7 +203,7 @@ pub struct Registers {
 }
 
 /// A function that takes all of them. One that takes fewer ignores the rest.
-type Any = extern "C" fn(
+type RawKernelFn = extern "C" fn(
     usize,
     usize,
     usize,
@@ -230,17 +230,17 @@ type Any = extern "C" fn(
     f64,
 );
 
-impl Entry {
+impl EntryPoint {
     /// Calls it.
     #[rustfmt::skip]
-    pub fn call(self, with: &Registers) {
+    pub fn call(self, with: &CallRegisters) {
         let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = with.integers;
         let [q, r, s, t, u, v, w, x] = with.floats;
         // SAFETY: the pointer is that of a function, and the caller of a C function cleans up its
         // arguments, so extra ones do no harm. The function itself is why this is a separate
         // process.
         unsafe {
-            let function: Any = std::mem::transmute(self.0);
+            let function: RawKernelFn = std::mem::transmute(self.0);
             function(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x);
         }
     }
@@ -249,8 +249,8 @@ impl Entry {
 /// Waits for a message on the socket that is standard input, with descriptors if there are any.
 pub fn receive(buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     #[repr(C, align(8))]
-    struct Control([u8; 128]);
-    let mut control = Control([0; 128]);
+    struct WorkerControlBuffer([u8; 128]);
+    let mut control = WorkerControlBuffer([0; 128]);
     let mut part = libc::iovec {
         iov_base: buffer.as_mut_ptr().cast(),
         iov_len: buffer.len(),

@@ -3,8 +3,8 @@
 //! The only file of karve that starts processes. A command gets its own session, dies with karve,
 //! and is killed together with all its descendants: over its limit, at a second Ctrl-C, and also
 //! after a normal exit, when anything it left behind is killed and counted. The outcome is a
-//! [`Run`], whatever happened; an error means that it could not be started or waited for. Only a
-//! [`Guardian`] outlives karve, to undo one thing, and a [`Sweeper`], to clean up after it.
+//! [`CommandOutcome`], whatever happened; an error means that it could not be started or waited for. Only a
+//! [`CleanupProcess`] outlives karve, to undo one thing, and a [`Reaper`], to clean up after it.
 //!
 //! ```text
 //! launch    command, environment, marks -> C strings, and why a start failed
@@ -49,22 +49,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use self::capture::Stream;
-use self::cgroup::Leaf;
-use self::launch::Launch;
-use self::sys::{Death, SpawnError, Start};
-use self::tree::Tree;
-use self::watch::{End, Ended, Watch};
+use self::capture::CapturedStream;
+use self::cgroup::CommandCgroup;
+use self::launch::ExecCommand;
+use self::sys::{ParentDeathAction, SpawnError, SpawnSpec};
+use self::tree::ProcessTree;
+use self::watch::{FinishedProcess, OutputWatch, WatchEnd};
 use crate::error::{CommandError, Context, Result};
 
-pub use self::capture::{Captured, Tap};
-pub use self::companion::{Companion, Heard, Stood};
-pub use self::confinement::{Bounds, Confinement, Grants, Kernel, Variables};
+pub use self::capture::{CapturedOutput, OutputTap};
+pub use self::companion::{ChildProcess, ReceiveResult, StopResult};
+pub use self::confinement::{
+    CommandPermissions, Confinement, ConfinementSupport, EnvPolicy, ResourceLimits,
+};
 pub use self::excerpt::excerpt;
-pub use self::exit::{Excess, Exit};
-pub use self::guardian::{Guardian, Sweeper};
-pub use self::room::{Access, Layered, Room, Shown, View, has_accelerators, is_accelerator};
-pub use self::seat::Seated;
+pub use self::exit::{ExceededLimit, Exit};
+pub use self::guardian::{CleanupProcess, Reaper};
+pub use self::room::{
+    BindMount, MountAccess, NamespaceSandbox, NamespaceView, OverlayDir, has_accelerators,
+    is_accelerator,
+};
+pub use self::seat::AffinityGuard;
 pub use self::watch::run_tapped;
 
 /// Permanently drops, for this process, what no kernel needs: writing files, other processes, the
@@ -77,7 +82,7 @@ pub fn give_up(kernel: &CStr) {
 /// The same for a program that is not karve, which applies it to itself before it loads a kernel:
 /// as JSON, for `ring/worker.py`.
 pub fn lock_text() -> String {
-    serde_json::to_string(&sys::Lock::of_host()).unwrap_or_default()
+    serde_json::to_string(&sys::WorkerProfile::of_host()).unwrap_or_default()
 }
 
 /// The default for how much of each stream is kept.
@@ -223,10 +228,10 @@ impl Command {
         self
     }
 
-    fn bounds(&self) -> Bounds {
-        let free = Bounds {
+    fn bounds(&self) -> ResourceLimits {
+        let free = ResourceLimits {
             memory_sum_bytes: self.memory_bytes,
-            ..Bounds::default()
+            ..ResourceLimits::default()
         };
         self.confinement.as_ref().map_or(free, Confinement::bounds)
     }
@@ -244,7 +249,7 @@ impl Command {
 
 /// How a command went.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct CommandOutcome {
     /// How it ended.
     pub exit: Exit,
     /// From just before its start until its exit was noticed, or until karve decided to kill it.
@@ -254,9 +259,9 @@ pub struct Run {
     /// The largest resident set among them; never below that of karve when it forked.
     pub max_rss_bytes: u64,
     /// What it printed.
-    pub stdout: Captured,
+    pub stdout: CapturedOutput,
     /// What it printed to stderr.
-    pub stderr: Captured,
+    pub stderr: CapturedOutput,
     /// Descendants that outlived the command and were killed. Zero if the command itself was
     /// killed, because then all of them were killed together.
     pub strays: u32,
@@ -295,7 +300,7 @@ impl StopFlag {
 ///
 /// Any number of threads may call this at once. An error means that the command could not be
 /// started or waited for.
-pub fn run(command: &Command, stop: &StopFlag) -> Result<Run> {
+pub fn run(command: &Command, stop: &StopFlag) -> Result<CommandOutcome> {
     run_with(command, stop, LAYERS)
 }
 
@@ -346,21 +351,21 @@ pub fn ignores(signal: i32) -> bool {
 
 /// Which kernel features to use if available; tests disable them.
 #[derive(Clone, Copy, Debug)]
-struct Layers {
+struct KernelFeatures {
     cgroup: bool,
     pidfd: bool,
 }
 
 /// All kernel features.
-const LAYERS: Layers = Layers {
+const LAYERS: KernelFeatures = KernelFeatures {
     cgroup: true,
     pidfd: true,
 };
 
-fn run_with(command: &Command, stop: &StopFlag, layers: Layers) -> Result<Run> {
+fn run_with(command: &Command, stop: &StopFlag, layers: KernelFeatures) -> Result<CommandOutcome> {
     match (run_once(command, stop, layers, None), &command.program) {
         // A shell runs a script without a shebang line, and reports what is wrong in its own words.
-        (Err(NotRun::Refused(_)), Program::Line(line)) => {
+        (Err(RunError::Refused(_)), Program::Line(line)) => {
             let by_shell = Command {
                 program: Program::Shell(line.clone()),
                 ..command.clone()
@@ -369,18 +374,18 @@ fn run_with(command: &Command, stop: &StopFlag, layers: Layers) -> Result<Run> {
         }
         (result, _) => result,
     }
-    .map_err(NotRun::into_error)
+    .map_err(RunError::into_error)
 }
 
 /// Why a command did not run to its end.
-enum NotRun {
+enum RunError {
     /// The kernel refuses to execute its program.
     Refused(CommandError),
     /// Anything else.
     Other(CommandError),
 }
 
-impl NotRun {
+impl RunError {
     fn into_error(self) -> CommandError {
         match self {
             Self::Refused(error) | Self::Other(error) => error,
@@ -388,7 +393,7 @@ impl NotRun {
     }
 }
 
-impl From<CommandError> for NotRun {
+impl From<CommandError> for RunError {
     fn from(error: CommandError) -> Self {
         Self::Other(error)
     }
@@ -397,50 +402,52 @@ impl From<CommandError> for NotRun {
 fn run_once(
     command: &Command,
     stop: &StopFlag,
-    layers: Layers,
-    tap: Option<Tap<'_>>,
-) -> std::result::Result<Run, NotRun> {
+    layers: KernelFeatures,
+    tap: Option<OutputTap<'_>>,
+) -> std::result::Result<CommandOutcome, RunError> {
     let cannot_prepare = || format!("cannot prepare {}", command.name());
     sys::become_subreaper();
     let mark = launch::fresh_mark();
-    let launch = Launch::new(command, &mark)?;
+    let launch = ExecCommand::new(command, &mark)?;
     let stdin = open_stdin(command).context(cannot_prepare)?;
-    let (stdout, stdout_end) = Stream::new(command.capture_bytes).context(cannot_prepare)?;
-    let (stderr, stderr_end) = Stream::new(command.capture_bytes).context(cannot_prepare)?;
+    let (stdout, stdout_end) =
+        CapturedStream::new(command.capture_bytes).context(cannot_prepare)?;
+    let (stderr, stderr_end) =
+        CapturedStream::new(command.capture_bytes).context(cannot_prepare)?;
     let leaf = if layers.cgroup {
-        Leaf::for_tag(&command.tag)
+        CommandCgroup::for_tag(&command.tag)
     } else {
         None
     };
-    let mut watch = Watch::new(stdout.tapped(tap), stderr);
-    let mut child = sys::spawn(&Start {
+    let mut watch = OutputWatch::new(stdout.tapped(tap), stderr);
+    let mut child = sys::spawn(&SpawnSpec {
         program: &launch.program,
         argv: &launch.argv,
         env: &launch.env,
         dir: &launch.dir,
         streams: [stdin.as_fd(), stdout_end.as_fd(), stderr_end.as_fd()],
-        cgroup: leaf.as_ref().map(Leaf::fd),
+        cgroup: leaf.as_ref().map(CommandCgroup::fd),
         cpus: launch.cpus.as_deref(),
-        death: Death::WithKarve,
+        death: ParentDeathAction::WithKarve,
         room: command.confinement.as_ref().and_then(Confinement::room),
         cage: command.confinement.as_ref().map(Confinement::cage),
     })
     .map_err(|error| {
         let why = launch::spawn_error(command, &error);
         match error {
-            SpawnError::Execute(_) => NotRun::Refused(why),
-            _ => NotRun::Other(why),
+            SpawnError::Execute(_) => RunError::Refused(why),
+            _ => RunError::Other(why),
         }
     })?;
     drop((stdin, stdout_end, stderr_end));
     child.pidfd = child.pidfd.filter(|_| layers.pidfd);
     let room = command.confinement.as_ref().and_then(Confinement::room);
-    let mut tree = Tree::new(child, mark, leaf).in_room(room.map(|room| room.pid));
+    let mut tree = ProcessTree::new(child, mark, leaf).in_room(room.map(|room| room.pid));
     let end = watch.until_end(&tree, command.limit, command.bounds(), stop);
     // Before any error is returned: nothing may be left running.
     let strays = match &end {
-        Ok((End::Itself, _)) => tree.end_strays(),
-        Ok((End::TimedOut | End::Stopped | End::TooMuch(_), _)) | Err(_) => {
+        Ok((WatchEnd::Itself, _)) => tree.end_strays(),
+        Ok((WatchEnd::TimedOut | WatchEnd::Stopped | WatchEnd::TooMuch(_), _)) | Err(_) => {
             tree.end();
             0
         }
@@ -450,7 +457,7 @@ fn run_once(
         .finish()
         .map_err(|cause| cannot_wait(command, pid, &cause))?;
     let (end, wall) = end.map_err(|cause| cannot_wait(command, pid, &cause))?;
-    Ok(watch.finish(Ended {
+    Ok(watch.finish(FinishedProcess {
         exit: exit(end, status),
         wall,
         usage,
@@ -484,12 +491,12 @@ fn cannot_wait(command: &Command, pid: sys::Pid, cause: &io::Error) -> CommandEr
         .hint(format!("see \"ps -o pid,stat,wchan:32,args -p {pid}\""))
 }
 
-fn exit(end: End, status: i32) -> Exit {
+fn exit(end: WatchEnd, status: i32) -> Exit {
     match end {
-        End::TimedOut => Exit::TimedOut,
-        End::Stopped => Exit::Stopped,
-        End::TooMuch(what) => Exit::TooMuch(what),
-        End::Itself => match sys::parse_status(status) {
+        WatchEnd::TimedOut => Exit::TimedOut,
+        WatchEnd::Stopped => Exit::Stopped,
+        WatchEnd::TooMuch(what) => Exit::TooMuch(what),
+        WatchEnd::Itself => match sys::parse_status(status) {
             Ok(code) => Exit::Code(code),
             Err(signal) => Exit::Signal(signal),
         },

@@ -22,14 +22,15 @@ mod private;
 mod view;
 
 pub use self::gateway::Gateway;
-pub use self::hosts::Host;
-pub use self::private::Private;
+pub use self::hosts::AllowedHost;
+pub use self::private::PrivateDirs;
 pub use self::private::empty;
-pub use self::view::{Checkout, Site};
+pub use self::view::{Checkout, SandboxPaths};
 
 use crate::error::{CommandError, Context, Result};
 use crate::process::{
-    Access, Bounds, Confinement, Grants, Kernel, Room, Variables, View, has_accelerators,
+    CommandPermissions, Confinement, ConfinementSupport, EnvPolicy, MountAccess, NamespaceSandbox,
+    NamespaceView, ResourceLimits, has_accelerators,
 };
 use karve_core::charter::{Caches, Charter, SandboxMode, SandboxRule};
 use std::collections::BTreeMap;
@@ -47,20 +48,20 @@ const MEMORY_SHARE: f64 = 0.9;
 
 /// What the host offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct HostSupport {
     /// What the kernel offers every process.
-    pub kernel: Kernel,
+    pub kernel: ConfinementSupport,
     /// Why no namespace sandbox can be created, if none can.
     pub no_room: Option<String>,
 }
 
-impl Offer {
+impl HostSupport {
     /// Probes it, once.
     pub fn of_host() -> &'static Self {
-        static OFFER: OnceLock<Offer> = OnceLock::new();
+        static OFFER: OnceLock<HostSupport> = OnceLock::new();
         OFFER.get_or_init(|| Self {
-            kernel: Kernel::ask(),
-            no_room: Room::make(&View::default())
+            kernel: ConfinementSupport::ask(),
+            no_room: NamespaceSandbox::make(&NamespaceView::default())
                 .err()
                 .map(|error| error.causes.join(": ")),
         })
@@ -119,7 +120,7 @@ impl Offer {
 
 /// What a command is for; each kind may write to different places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Purpose {
+pub enum CommandPurpose {
     /// It may write in its worktree.
     Build,
     /// It may write in its worktree, but the changes are discarded.
@@ -132,20 +133,20 @@ pub enum Purpose {
 
 /// The sandboxes of the project's commands; they differ in whether worktrees are writable.
 #[derive(Debug)]
-struct Rooms {
-    writing: Arc<Room>,
-    measuring: Arc<Room>,
+struct CommandNamespaces {
+    writing: Arc<NamespaceSandbox>,
+    measuring: Arc<NamespaceSandbox>,
 }
 
 /// The sandbox of a campaign, or of any other work in worktrees of the project.
 #[derive(Debug)]
 pub struct Sandbox {
     rule: SandboxRule,
-    site: Site,
-    offer: &'static Offer,
-    rooms: Option<Rooms>,
-    private: Private,
-    prepared: Mutex<BTreeMap<(Purpose, PathBuf), Confinement>>,
+    site: SandboxPaths,
+    offer: &'static HostSupport,
+    rooms: Option<CommandNamespaces>,
+    private: PrivateDirs,
+    prepared: Mutex<BTreeMap<(CommandPurpose, PathBuf), Confinement>>,
 }
 
 impl Sandbox {
@@ -158,14 +159,14 @@ impl Sandbox {
     ) -> Result<Option<Arc<Self>>> {
         Self::open(
             &charter.sandbox,
-            Site::of(checkout, campaigns, dir, charter),
+            SandboxPaths::of(checkout, campaigns, dir, charter),
         )
     }
 
     /// Creates the sandbox that a rule asks for; none if it asks for none or the host offers
     /// nothing. The worktrees' directory and the scratch directory are created.
-    pub fn open(rule: &SandboxRule, site: Site) -> Result<Option<Arc<Self>>> {
-        let offer = Offer::of_host();
+    pub fn open(rule: &SandboxRule, site: SandboxPaths) -> Result<Option<Arc<Self>>> {
+        let offer = HostSupport::of_host();
         match rule.mode {
             SandboxMode::Off => return Ok(None),
             SandboxMode::Auto if !offer.is_any() => return Ok(None),
@@ -173,7 +174,7 @@ impl Sandbox {
             SandboxMode::Require => require(offer)?,
         }
         let site = site.settled()?;
-        let private = Private::make(&site.scratch.join("private"))?;
+        let private = PrivateDirs::make(&site.scratch.join("private"))?;
         let mut sandbox = Self {
             rule: rule.clone(),
             offer,
@@ -183,36 +184,38 @@ impl Sandbox {
             site,
         };
         if offer.no_room.is_none() {
-            let writing = sandbox.make_room(Access::Write)?;
+            let writing = sandbox.make_room(MountAccess::Write)?;
             // Write access to part of a worktree needs a fully writable worktree; Landlock then
             // denies writes to the rest.
             let inside = sandbox.rule.write.iter().any(|path| view::is_inside(path));
             let measuring = match inside {
                 true => writing.clone(),
-                false => sandbox.make_room(Access::Read)?,
+                false => sandbox.make_room(MountAccess::Read)?,
             };
-            sandbox.rooms = Some(Rooms { writing, measuring });
+            sandbox.rooms = Some(CommandNamespaces { writing, measuring });
         }
         Ok(Some(Arc::new(sandbox)))
     }
 
-    fn make_room(&mut self, worktrees: Access) -> Result<Arc<Room>> {
+    fn make_room(&mut self, worktrees: MountAccess) -> Result<Arc<NamespaceSandbox>> {
         let view = view::of_commands(&self.site, &self.rule, (&self.private, worktrees))?;
-        let room = Arc::new(Room::make(&view)?);
+        let room = Arc::new(NamespaceSandbox::make(&view)?);
         self.private.lies_in(&room, &view);
         Ok(room)
     }
 
-    fn room_for(&self, purpose: Purpose) -> Option<&Arc<Room>> {
+    fn room_for(&self, purpose: CommandPurpose) -> Option<&Arc<NamespaceSandbox>> {
         let rooms = self.rooms.as_ref()?;
         Some(match purpose {
-            Purpose::Build | Purpose::Test | Purpose::Profile => &rooms.writing,
-            Purpose::Measure => &rooms.measuring,
+            CommandPurpose::Build | CommandPurpose::Test | CommandPurpose::Profile => {
+                &rooms.writing
+            }
+            CommandPurpose::Measure => &rooms.measuring,
         })
     }
 
     /// What a command in a worktree may do. Private directories of earlier commands are emptied.
-    pub fn confine(&self, purpose: Purpose, tree: &Path) -> Result<Confinement> {
+    pub fn confine(&self, purpose: CommandPurpose, tree: &Path) -> Result<Confinement> {
         let tree = view::settled(tree);
         let home = self.home_of(&tree);
         self.private.clean(&home, self.rule.caches)?;
@@ -240,15 +243,15 @@ impl Sandbox {
 
     fn prepare(
         &self,
-        purpose: Purpose,
+        purpose: CommandPurpose,
         tree: &Path,
-        (home, room): (&str, Option<&Arc<Room>>),
+        (home, room): (&str, Option<&Arc<NamespaceSandbox>>),
     ) -> Result<Confinement> {
         let mut write = self.private.places(home);
         write.push(self.site.out());
         // In a sandbox with an overlay on the worktree, that is not the directory that karve sees.
         let mut write_in_room = Vec::new();
-        if purpose != Purpose::Measure {
+        if purpose != CommandPurpose::Measure {
             write.push(tree.to_owned());
             write_in_room.push(tree.to_owned());
         }
@@ -263,13 +266,13 @@ impl Sandbox {
             read.push(tree.to_owned());
             write.extend(view::usual_devices());
         }
-        let grants = Grants {
+        let grants = CommandPermissions {
             write,
             read,
             write_in_room,
             network: self.rule.network,
             nested: false,
-            counters: purpose == Purpose::Profile,
+            counters: purpose == CommandPurpose::Profile,
             bounds: bounds(&self.rule),
         };
         let variables = environment::of_command(&self.rule, &self.private.variables(home));
@@ -278,7 +281,7 @@ impl Sandbox {
 
     /// What the tests of a worktree may do: write in it, in a sandbox that discards the changes. On
     /// a host without such sandboxes, they write in the worktree itself.
-    pub fn confine_trial(&self, purpose: Purpose, tree: &Path) -> Result<Confinement> {
+    pub fn confine_trial(&self, purpose: CommandPurpose, tree: &Path) -> Result<Confinement> {
         if self.rooms.is_none() {
             return self.confine(purpose, tree);
         }
@@ -286,7 +289,7 @@ impl Sandbox {
         let home = self.home_of(&tree);
         self.private.clean(&home, self.rule.caches)?;
         let view = view::of_trial(&self.site, &self.rule, (&self.private, &tree))?;
-        match Room::make(&view) {
+        match NamespaceSandbox::make(&view) {
             Ok(room) => self.prepare(purpose, &tree, (&home, Some(&Arc::new(room)))),
             Err(_) => self.confine(purpose, &tree),
         }
@@ -302,19 +305,19 @@ impl Sandbox {
     /// What an agent may do in one turn: change its worktree, reply in its notes, and see neither
     /// the campaign nor the checkout. If it may reach only some hosts, it uses a gateway, which
     /// must be kept as long as it runs; on a host without namespaces this is not enforced.
-    pub fn confine_agent(&self, places: &Places<'_>) -> Result<(Confinement, Option<Gateway>)> {
+    pub fn confine_agent(&self, places: &AgentPaths<'_>) -> Result<(Confinement, Option<Gateway>)> {
         let (tree, notes) = (view::settled(places.tree), view::settled(places.notes));
         self.private.clean("home", Caches::Run)?;
         let room = match &self.rooms {
             None => None,
             Some(_) => {
-                let own = Places {
+                let own = AgentPaths {
                     tree: &tree,
                     notes: &notes,
                     ..*places
                 };
                 let view = view::of_agent(&self.site, &self.rule, (&self.private, &own))?;
-                Some(Arc::new(Room::make(&view)?))
+                Some(Arc::new(NamespaceSandbox::make(&view)?))
             }
         };
         let mut write = self.private.places("home");
@@ -337,7 +340,7 @@ impl Sandbox {
             }
             _ => None,
         };
-        let grants = Grants {
+        let grants = CommandPermissions {
             write,
             read,
             write_in_room: home,
@@ -372,7 +375,7 @@ impl Sandbox {
 
 /// Where an agent works, and what its program needs.
 #[derive(Clone, Copy, Debug)]
-pub struct Places<'a> {
+pub struct AgentPaths<'a> {
     /// Its worktree.
     pub tree: &'a Path,
     /// Where its brief and its reply are.
@@ -382,10 +385,10 @@ pub struct Places<'a> {
     /// Where its program keeps its credentials, besides the usual places.
     pub write: &'a [PathBuf],
     /// The hosts that it may reach; all that the rule allows if none are named.
-    pub hosts: Option<&'a [Host]>,
+    pub hosts: Option<&'a [AllowedHost]>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> AgentPaths<'a> {
     /// A worktree and notes, and nothing else.
     pub fn of(tree: &'a Path, notes: &'a Path) -> Self {
         Self {
@@ -400,7 +403,7 @@ impl<'a> Places<'a> {
 
 /// The environment variables of karve that an agent of a known kind gets: what tools need, its
 /// own, and what `sandbox.env` names.
-pub fn variables_of_agent(sandbox: Option<&Sandbox>, own: &[&str]) -> Variables {
+pub fn variables_of_agent(sandbox: Option<&Sandbox>, own: &[&str]) -> EnvPolicy {
     let more = sandbox.map_or(&[][..], |sandbox| &sandbox.rule.env);
     environment::of_kind(more, own)
 }
@@ -410,7 +413,7 @@ const PREPARED_MAX: usize = 64;
 
 /// The layers that are active for a rule on this host, for the log and the report.
 pub fn active(rule: &SandboxRule) -> String {
-    let offer = Offer::of_host();
+    let offer = HostSupport::of_host();
     match rule.mode {
         SandboxMode::Off => "off".into(),
         SandboxMode::Auto if !offer.is_any() => "none: the host offers nothing".into(),
@@ -427,7 +430,7 @@ pub fn active(rule: &SandboxRule) -> String {
 
 /// The warning for a user who did not turn the sandbox off: one line, if anything is missing.
 pub fn warning(rule: &SandboxRule) -> Option<String> {
-    let missing = Offer::of_host().missing();
+    let missing = HostSupport::of_host().missing();
     (rule.mode == SandboxMode::Auto && !missing.is_empty()).then(|| {
         format!(
             "note: the sandbox is incomplete: {}; see \"karve doctor\"",
@@ -439,12 +442,12 @@ pub fn warning(rule: &SandboxRule) -> Option<String> {
 /// Refuses a rule that this host cannot enforce.
 pub fn can_hold(rule: &SandboxRule) -> Result<()> {
     match rule.mode {
-        SandboxMode::Require => require(Offer::of_host()),
+        SandboxMode::Require => require(HostSupport::of_host()),
         SandboxMode::Auto | SandboxMode::Off => Ok(()),
     }
 }
 
-fn require(offer: &Offer) -> Result<()> {
+fn require(offer: &HostSupport) -> Result<()> {
     let missing = offer.missing();
     if missing.is_empty() {
         return Ok(());
@@ -458,9 +461,9 @@ fn require(offer: &Offer) -> Result<()> {
         .hint("in a container, start it with --cap-add SYS_ADMIN; see SECURITY.md"))
 }
 
-fn bounds(rule: &SandboxRule) -> Bounds {
+fn bounds(rule: &SandboxRule) -> ResourceLimits {
     let gib = |gib: f64| (gib * f64::from(1 << 30)) as u64;
-    Bounds {
+    ResourceLimits {
         memory_bytes: rule.memory_gib.map(gib),
         memory_sum_bytes: rule.memory_gib.map(gib).or_else(most_memory),
         processes: Some(rule.processes.unwrap_or(PROCESSES_MAX)),

@@ -4,7 +4,7 @@
 //! one next to `karve.toml` add devices and override single figures; the nearest wins. A device is
 //! found only by its full name: "RTX 4090 D" is not an RTX 4090.
 
-use karve_numerics::roof::Peaks;
+use karve_numerics::roof::DevicePeaks;
 use karve_os::error::{CommandError, Result};
 use karve_os::files;
 use karve_os::text::safe;
@@ -34,7 +34,7 @@ const CPU_WORDS: [&str; 4] = ["cpu", "x86", "arm", "aarch64"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
-pub enum Figure {
+pub enum DeviceFigure {
     Fp64,
     Fp64Tensor,
     Fp32,
@@ -56,35 +56,35 @@ pub enum Figure {
 }
 
 /// Every figure with its key, and its smallest and largest plausible value.
-const FIGURES: [(Figure, &str, f64, f64); 18] = [
-    (Figure::Fp64, "fp64", 1e6, 1e18),
-    (Figure::Fp64Tensor, "fp64_tensor", 1e6, 1e18),
-    (Figure::Fp32, "fp32", 1e6, 1e18),
-    (Figure::Tf32, "tf32", 1e6, 1e18),
-    (Figure::Bf16, "bf16", 1e6, 1e18),
-    (Figure::Fp16, "fp16", 1e6, 1e18),
-    (Figure::Fp8, "fp8", 1e6, 1e18),
-    (Figure::Fp4, "fp4", 1e6, 1e18),
-    (Figure::MemoryRate, "memory_rate", 1e6, 1e15),
-    (Figure::Memory, "memory", 1e6, 1e15),
-    (Figure::Cache, "cache", 1e3, 1e12),
-    (Figure::Units, "units", 1.0, 1e6),
-    (Figure::Shared, "shared", 1e3, 1e9),
-    (Figure::Registers, "registers", 1.0, 1e9),
-    (Figure::Clock, "clock", 1e6, 1e11),
-    (Figure::Fp64PerTick, "fp64_per_tick", 1.0, 1e6),
-    (Figure::Fp32PerTick, "fp32_per_tick", 1.0, 1e6),
-    (Figure::Bf16PerTick, "bf16_per_tick", 1.0, 1e6),
+const FIGURES: [(DeviceFigure, &str, f64, f64); 18] = [
+    (DeviceFigure::Fp64, "fp64", 1e6, 1e18),
+    (DeviceFigure::Fp64Tensor, "fp64_tensor", 1e6, 1e18),
+    (DeviceFigure::Fp32, "fp32", 1e6, 1e18),
+    (DeviceFigure::Tf32, "tf32", 1e6, 1e18),
+    (DeviceFigure::Bf16, "bf16", 1e6, 1e18),
+    (DeviceFigure::Fp16, "fp16", 1e6, 1e18),
+    (DeviceFigure::Fp8, "fp8", 1e6, 1e18),
+    (DeviceFigure::Fp4, "fp4", 1e6, 1e18),
+    (DeviceFigure::MemoryRate, "memory_rate", 1e6, 1e15),
+    (DeviceFigure::Memory, "memory", 1e6, 1e15),
+    (DeviceFigure::Cache, "cache", 1e3, 1e12),
+    (DeviceFigure::Units, "units", 1.0, 1e6),
+    (DeviceFigure::Shared, "shared", 1e3, 1e9),
+    (DeviceFigure::Registers, "registers", 1.0, 1e9),
+    (DeviceFigure::Clock, "clock", 1e6, 1e11),
+    (DeviceFigure::Fp64PerTick, "fp64_per_tick", 1.0, 1e6),
+    (DeviceFigure::Fp32PerTick, "fp32_per_tick", 1.0, 1e6),
+    (DeviceFigure::Bf16PerTick, "bf16_per_tick", 1.0, 1e6),
 ];
 
 /// Peaks derived from cores, clock and operations per core and cycle.
-const BY_TICKS: [(Figure, Figure); 3] = [
-    (Figure::Fp64, Figure::Fp64PerTick),
-    (Figure::Fp32, Figure::Fp32PerTick),
-    (Figure::Bf16, Figure::Bf16PerTick),
+const BY_TICKS: [(DeviceFigure, DeviceFigure); 3] = [
+    (DeviceFigure::Fp64, DeviceFigure::Fp64PerTick),
+    (DeviceFigure::Fp32, DeviceFigure::Fp32PerTick),
+    (DeviceFigure::Bf16, DeviceFigure::Bf16PerTick),
 ];
 
-impl Figure {
+impl DeviceFigure {
     /// Its key in a file.
     pub fn name(self) -> &'static str {
         let row = FIGURES.iter().find(|row| row.0 == self);
@@ -99,7 +99,7 @@ impl Figure {
 
 /// A figure with the source it was read in.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Known {
+pub struct SourcedFigure {
     /// In operations, bytes or cycles per second, or a count.
     pub value: f64,
     /// Where it was read, or what it is derived from.
@@ -109,7 +109,7 @@ pub struct Known {
 /// What sort of device it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum DeviceKind {
     /// The processor of a host.
     Cpu,
     /// A graphics processor, or another accelerator.
@@ -118,11 +118,11 @@ pub enum Kind {
 
 /// One device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Device {
+pub struct DeviceSpec {
     /// Its name.
     pub name: String,
     /// What sort of device it is.
-    pub kind: Kind,
+    pub kind: DeviceKind,
     /// The compilers' name for its instruction set.
     pub arch: String,
     /// Other names, such as the ones that the vendor's tools print.
@@ -130,29 +130,35 @@ pub struct Device {
     /// Words for the scopes of knowledge.
     pub scope: Vec<String>,
     /// Its known figures.
-    pub figures: BTreeMap<Figure, Known>,
+    pub figures: BTreeMap<DeviceFigure, SourcedFigure>,
 }
 
-impl Device {
+impl DeviceSpec {
     /// A figure, if it is known or can be derived from others.
-    pub fn figure(&self, figure: Figure) -> Option<Known> {
+    pub fn figure(&self, figure: DeviceFigure) -> Option<SourcedFigure> {
         if let Some(known) = self.figures.get(&figure) {
             return Some(known.clone());
         }
         let (_, per_tick) = BY_TICKS.iter().find(|(of, _)| *of == figure)?;
-        let value = |figure| self.figures.get(&figure).map(|known: &Known| known.value);
+        let value = |figure| {
+            self.figures
+                .get(&figure)
+                .map(|known: &SourcedFigure| known.value)
+        };
         let per_tick_value = value(*per_tick)?;
-        Some(Known {
-            value: value(Figure::Units)? * value(Figure::Clock)? * per_tick_value,
+        Some(SourcedFigure {
+            value: value(DeviceFigure::Units)? * value(DeviceFigure::Clock)? * per_tick_value,
             source: format!("units x clock x {}", per_tick.name()),
         })
     }
 
     /// Its peak for an element type, such as `fp32`.
-    pub fn peaks(&self, element: Figure) -> Peaks {
-        Peaks {
+    pub fn peaks(&self, element: DeviceFigure) -> DevicePeaks {
+        DevicePeaks {
             flops: self.figure(element).map(|known| known.value),
-            bytes: self.figure(Figure::MemoryRate).map(|known| known.value),
+            bytes: self
+                .figure(DeviceFigure::MemoryRate)
+                .map(|known| known.value),
         }
     }
 
@@ -183,11 +189,11 @@ impl Device {
 
 /// All known devices.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Devices {
-    list: Vec<Device>,
+pub struct DeviceCatalog {
+    list: Vec<DeviceSpec>,
 }
 
-impl Devices {
+impl DeviceCatalog {
     /// The devices that karve ships.
     pub fn built_in() -> Result<Self> {
         let mut devices = Self::default();
@@ -218,12 +224,12 @@ impl Devices {
     }
 
     /// All of them, in file order.
-    pub fn all(&self) -> &[Device] {
+    pub fn all(&self) -> &[DeviceSpec] {
         &self.list
     }
 
     /// The device with a name or an alias; case, spaces and punctuation are ignored.
-    pub fn find(&self, name: &str) -> Option<&Device> {
+    pub fn find(&self, name: &str) -> Option<&DeviceSpec> {
         self.list.iter().find(|device| device.is_called(name))
     }
 
@@ -241,10 +247,10 @@ impl Devices {
                 continue;
             };
             let mut shared = first.kind_words();
-            let mut gpus = first.kind == Kind::Gpu;
+            let mut gpus = first.kind == DeviceKind::Gpu;
             for device in told {
                 shared = &shared & &device.kind_words();
-                gpus &= device.kind == Kind::Gpu;
+                gpus &= device.kind == DeviceKind::Gpu;
             }
             shared.retain(|word| gpus || CPU_WORDS.contains(word));
             words.extend(shared.into_iter().map(str::to_owned));
@@ -254,7 +260,7 @@ impl Devices {
     }
 
     /// The device with a name that the user gave.
-    pub fn named(&self, name: &str) -> Result<&Device> {
+    pub fn named(&self, name: &str) -> Result<&DeviceSpec> {
         self.find(name).ok_or_else(|| {
             let names: Vec<&str> = self.list.iter().map(|d| d.name.as_str()).collect();
             let known = safe(&names.join(", "), 2_000);
@@ -266,7 +272,7 @@ impl Devices {
 
     /// Adds the devices in a text, and overrides figures of existing ones.
     pub fn add(&mut self, text: &str, file: &str) -> Result<()> {
-        let written: FileTable = toml::from_str(text).map_err(|cause| {
+        let written: DeviceCatalogTable = toml::from_str(text).map_err(|cause| {
             let cause = cause.to_string();
             CommandError::usage(format!("cannot read {file}"))
                 .cause(safe(cause.trim(), 400))
@@ -286,7 +292,7 @@ impl Devices {
     }
 }
 
-impl Device {
+impl DeviceSpec {
     fn overridden_by(&mut self, other: Self) {
         self.kind = other.kind;
         if !other.arch.is_empty() {
@@ -346,16 +352,16 @@ fn bad(file: &str, key: &str, what: &str) -> CommandError {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FileTable {
+struct DeviceCatalogTable {
     #[serde(default)]
-    device: Vec<DeviceTable>,
+    device: Vec<DeviceSpecTable>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct DeviceTable {
+struct DeviceSpecTable {
     name: String,
-    kind: Kind,
+    kind: DeviceKind,
     #[serde(default)]
     arch: String,
     #[serde(default)]
@@ -366,8 +372,8 @@ struct DeviceTable {
     figures: Vec<toml::Table>,
 }
 
-impl DeviceTable {
-    fn checked(self, file: &str, index: usize) -> Result<Device> {
+impl DeviceSpecTable {
+    fn checked(self, file: &str, index: usize) -> Result<DeviceSpec> {
         let at = match self.name.is_empty() {
             true => format!("device.{}", index + 1),
             false => format!("device.{}", safe(&self.name, TEXT_MAX)),
@@ -398,7 +404,7 @@ impl DeviceTable {
         for group in self.figures {
             add_group(&mut figures, &group, file, &at)?;
         }
-        Ok(Device {
+        Ok(DeviceSpec {
             name: self.name,
             kind: self.kind,
             arch: self.arch,
@@ -411,7 +417,7 @@ impl DeviceTable {
 
 /// The figures of one source.
 fn add_group(
-    figures: &mut BTreeMap<Figure, Known>,
+    figures: &mut BTreeMap<DeviceFigure, SourcedFigure>,
     group: &toml::Table,
     file: &str,
     at: &str,
@@ -441,7 +447,7 @@ fn add_group(
             let what = format!("must be a number from {least:e} to {most:e}");
             return Err(bad(file, &key_at, &what));
         };
-        let known = Known {
+        let known = SourcedFigure {
             value,
             source: source.clone(),
         };

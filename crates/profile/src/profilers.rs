@@ -29,7 +29,7 @@ mod torch;
 pub mod valgrind;
 pub(crate) mod vectors;
 
-use granted::Granted;
+use granted::EditableFiles;
 use karve_core::profile::KernelProfile;
 use std::fmt::{self, Display};
 
@@ -44,7 +44,7 @@ const SQLITE: &str = "SQLite format 3";
 
 /// A tool whose output karve reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tool {
+pub enum ProfilerTool {
     /// Nsight Compute: `ncu --csv` with the page `details` or `raw`.
     Ncu,
     /// The report of `ptxas -v`, printed by `nvcc -Xptxas -v`.
@@ -65,7 +65,7 @@ pub enum Tool {
     Nsys,
 }
 
-impl Tool {
+impl ProfilerTool {
     /// All of them.
     pub const ALL: [Self; 9] = [
         Self::Ncu,
@@ -116,7 +116,7 @@ impl Tool {
 
 /// What was read from an output.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Parsed {
+pub struct ParsedProfile {
     /// The kernels, the one that takes longest first; on a CPU functions, or the whole program.
     ///
     /// If one was launched several times, its values are those of the launch with the median time.
@@ -130,14 +130,14 @@ pub struct Parsed {
 
 /// Why an output cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct ProfileParseError {
     /// The line, from 1.
     pub line: usize,
     /// The message, without a full stop.
     pub reason: String,
 }
 
-impl Unreadable {
+impl ProfileParseError {
     pub(crate) fn at(line: usize, reason: impl Into<String>) -> Self {
         Self {
             line,
@@ -146,40 +146,40 @@ impl Unreadable {
     }
 }
 
-impl Display for Unreadable {
+impl Display for ProfileParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.line, self.reason)
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for ProfileParseError {}
 
 /// Which tool wrote a text, judged by its first lines.
-pub fn sniff(text: &str) -> Option<Tool> {
+pub fn sniff(text: &str) -> Option<ProfilerTool> {
     let lines = text.lines().take(SNIFF_LINES);
     lines
         .map(|line| line.trim_start_matches('\u{feff}'))
         .find_map(|line| {
             Some(if ncu::is_header(line) {
-                Tool::Ncu
+                ProfilerTool::Ncu
             } else if line.starts_with("# callgrind format")
                 || line.starts_with("creator: callgrind")
             {
-                Tool::Callgrind
+                ProfilerTool::Callgrind
             } else if line.starts_with("desc: I1 cache:") || line.starts_with("events: Ir") {
-                Tool::Cachegrind
+                ProfilerTool::Cachegrind
             } else if line.starts_with("ptxas info") {
-                Tool::Ptxas
+                ProfilerTool::Ptxas
             } else if rocprof::is_header(line) {
-                Tool::Rocprof
+                ProfilerTool::Rocprof
             } else if rocprof_compute::is_header(line) {
-                Tool::RocprofCompute
+                ProfilerTool::RocprofCompute
             } else if line.contains("\"traceEvents\"") {
-                Tool::Torch
+                ProfilerTool::Torch
             } else if line.starts_with(SQLITE) {
-                Tool::Nsys
+                ProfilerTool::Nsys
             } else if perf::is_row(line) {
-                Tool::Perf
+                ProfilerTool::Perf
             } else {
                 return None;
             })
@@ -187,29 +187,36 @@ pub fn sniff(text: &str) -> Option<Tool> {
 }
 
 /// Reads the output of a tool. The output of nsys is a file: [`nsys::read`].
-pub fn parse(tool: Tool, text: &str) -> Result<Parsed, Unreadable> {
-    parse_of(tool, text, &Granted::default())
+pub fn parse(tool: ProfilerTool, text: &str) -> Result<ParsedProfile, ProfileParseError> {
+    parse_of(tool, text, &EditableFiles::default())
 }
 
 /// Reads the output of a tool; kernels that the editable files define come first.
-pub fn parse_of(tool: Tool, text: &str, granted: &Granted) -> Result<Parsed, Unreadable> {
+pub fn parse_of(
+    tool: ProfilerTool,
+    text: &str,
+    granted: &EditableFiles,
+) -> Result<ParsedProfile, ProfileParseError> {
     let mut parsed = match tool {
-        Tool::Ncu => ncu::parse(text),
-        Tool::Ptxas => ptxas::parse(text),
-        Tool::Perf => perf::parse(text),
-        Tool::Cachegrind => valgrind::cachegrind::parse(text, granted),
-        Tool::Callgrind => valgrind::callgrind::parse(text, granted),
-        Tool::Rocprof => rocprof::parse(text),
-        Tool::RocprofCompute => rocprof_compute::parse(text),
-        Tool::Torch => torch::parse(text),
-        Tool::Nsys => Err(Unreadable::at(1, "a database must be read from its file")),
+        ProfilerTool::Ncu => ncu::parse(text),
+        ProfilerTool::Ptxas => ptxas::parse(text),
+        ProfilerTool::Perf => perf::parse(text),
+        ProfilerTool::Cachegrind => valgrind::cachegrind::parse(text, granted),
+        ProfilerTool::Callgrind => valgrind::callgrind::parse(text, granted),
+        ProfilerTool::Rocprof => rocprof::parse(text),
+        ProfilerTool::RocprofCompute => rocprof_compute::parse(text),
+        ProfilerTool::Torch => torch::parse(text),
+        ProfilerTool::Nsys => Err(ProfileParseError::at(
+            1,
+            "a database must be read from its file",
+        )),
     }?;
     own_first(&mut parsed, granted);
     Ok(parsed)
 }
 
 /// Puts the kernels that the editable files define first.
-fn own_first(parsed: &mut Parsed, granted: &Granted) {
+fn own_first(parsed: &mut ParsedProfile, granted: &EditableFiles) {
     for kernel in &mut parsed.kernels {
         kernel.granted |= granted.holds(&kernel.name, "");
     }

@@ -13,10 +13,12 @@ mod levels;
 pub mod plot;
 pub mod text;
 
-pub use gpu::{Gpu, measure_gpu};
-pub use levels::{Level, levels};
+pub use gpu::{GpuRoofline, measure_gpu};
+pub use levels::{CacheLevel, levels};
 
-pub use karve_numerics::roof::{Cores, Demand, LevelRate, Peaks, Rate, Roof, RoofLevel};
+pub use karve_numerics::roof::{
+    ByteRate, CallDemand, Cores, DevicePeaks, LevelRate, Roof, RoofLevel,
+};
 use karve_numerics::stats;
 use karve_os::error::{CommandError, Context, Result};
 use karve_os::process::{self, Command, StopFlag};
@@ -52,7 +54,7 @@ const RATE_MAX: f64 = 1e18;
 
 /// How long to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effort {
+pub enum RooflineEffort {
     /// A quick estimate.
     Quick,
     /// The full measurement, which is saved.
@@ -72,7 +74,7 @@ pub struct Peak {
 
 /// With one core, and with all.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Pair {
+pub struct CorePeaks {
     /// With one thread.
     pub one: Peak,
     /// With a thread for each core.
@@ -81,7 +83,7 @@ pub struct Pair {
 
 /// How fast bytes are moved at one level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Moved {
+pub struct LevelBandwidth {
     /// Which level: `L1`, `L2`, `LLC` or `memory`.
     pub level: String,
     /// The most bytes that one core can hold there; none for memory.
@@ -89,16 +91,16 @@ pub struct Moved {
     /// All cores together.
     pub holds_all: Option<u64>,
     /// Only read.
-    pub read: Pair,
+    pub read: CorePeaks,
     /// Read, and written to another place.
-    pub copy: Pair,
+    pub copy: CorePeaks,
     /// Two read, one written, with a multiply-add.
-    pub triad: Pair,
+    pub triad: CorePeaks,
 }
 
 /// What was measured on a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct HostRoofline {
     /// The version of this record.
     pub version: u32,
     /// Which host it was.
@@ -110,20 +112,20 @@ pub struct Measured {
     /// How many fp32 values a register of the widest instructions holds.
     pub lanes: u32,
     /// Floating-point operations per second in fp32.
-    pub flops: Pair,
+    pub flops: CorePeaks,
     /// From the nearest level to memory.
-    pub levels: Vec<Moved>,
+    pub levels: Vec<LevelBandwidth>,
 }
 
 /// What some cores reach.
-fn reached(cores: Cores, pair: &Pair) -> f64 {
+fn reached(cores: Cores, pair: &CorePeaks) -> f64 {
     match cores {
         Cores::One => pair.one.best,
         Cores::All => pair.all.best,
     }
 }
 
-impl Moved {
+impl LevelBandwidth {
     /// The fastest of its rates.
     pub fn best(&self, cores: Cores) -> f64 {
         let ways = [&self.read, &self.copy, &self.triad];
@@ -140,22 +142,23 @@ impl Moved {
     }
 }
 
-impl Measured {
+impl HostRoofline {
     /// Operations per second.
     pub fn flops(&self, cores: Cores) -> f64 {
         reached(cores, &self.flops)
     }
 
     /// The level that holds this many bytes, if they are reused.
-    pub fn level_of(&self, bytes: f64, cores: Cores) -> Option<&Moved> {
-        let holds = |level: &&Moved| level.holds(cores).is_none_or(|most| bytes <= most as f64);
+    pub fn level_of(&self, bytes: f64, cores: Cores) -> Option<&LevelBandwidth> {
+        let holds =
+            |level: &&LevelBandwidth| level.holds(cores).is_none_or(|most| bytes <= most as f64);
         self.levels.iter().find(holds).or(self.levels.last())
     }
 
     /// The peaks for a call, with the bandwidth of the level that holds its bytes.
-    pub fn peaks(&self, demand: Demand, cores: Cores) -> Peaks {
+    pub fn peaks(&self, demand: CallDemand, cores: Cores) -> DevicePeaks {
         let level = self.level_of(demand.bytes.unwrap_or(f64::MAX), cores);
-        Peaks {
+        DevicePeaks {
             flops: Some(self.flops(cores)),
             bytes: level.map(|level| level.best(cores)),
         }
@@ -195,10 +198,10 @@ impl Measured {
         let mut rates = Vec::new();
         for level in &self.levels {
             let (bytes, per_s) = (held, level.best(Cores::All));
-            rates.push(Rate { bytes, per_s });
+            rates.push(ByteRate { bytes, per_s });
             held = level.holds_all.unwrap_or(held);
         }
-        let rate = |level: &Moved, cores: Cores| LevelRate {
+        let rate = |level: &LevelBandwidth, cores: Cores| LevelRate {
             per_s: level.best(cores),
             holds: level.holds(cores),
         };
@@ -217,14 +220,14 @@ impl Measured {
 }
 
 /// Measures this host.
-pub fn measure(effort: Effort, stop: &StopFlag) -> Result<Measured> {
+pub fn measure(effort: RooflineEffort, stop: &StopFlag) -> Result<HostRoofline> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let levels = levels(cores);
     let dir = tempfile::tempdir().context(|| "cannot create a temporary directory".into())?;
     let program = compile(dir.path(), stop)?;
     let (runs, ms) = match effort {
-        Effort::Quick => (15, "1"),
-        Effort::Usual => (60, "2"),
+        RooflineEffort::Quick => (15, "1"),
+        RooflineEffort::Usual => (60, "2"),
     };
     let mut line = vec![program.display().to_string(), cores.min(1024).to_string()];
     line.extend([runs.to_string(), ms.to_owned()]);
@@ -244,7 +247,7 @@ pub fn measure(effort: Effort, stop: &StopFlag) -> Result<Measured> {
     }
     let readings = parse_readings(&run.stdout.text());
     let machine = host::machine();
-    let read = Host {
+    let read = HostInfo {
         fingerprint: host::fingerprint(&machine),
         cpu: host::cpu_model().unwrap_or_default(),
         cores,
@@ -290,7 +293,7 @@ fn compile(dir: &Path, stop: &StopFlag) -> Result<PathBuf> {
 }
 
 /// Facts about the host besides the readings.
-struct Host {
+struct HostInfo {
     fingerprint: String,
     cpu: String,
     cores: usize,
@@ -298,19 +301,19 @@ struct Host {
 
 /// Readings by kind, bytes and threads.
 #[derive(Debug, Default, PartialEq)]
-struct Readings {
+struct RooflineReadings {
     flops: BTreeMap<usize, Vec<f64>>,
     moved: BTreeMap<(String, u64, usize), Vec<f64>>,
     lanes: u32,
 }
 
 /// Reads what the program printed; malformed lines are ignored.
-fn parse_readings(text: &str) -> Readings {
+fn parse_readings(text: &str) -> RooflineReadings {
     let rate = |word: &str| {
         let rate = word.parse::<f64>().ok()?;
         (rate > 0.0 && rate < RATE_MAX).then_some(rate)
     };
-    let mut readings = Readings::default();
+    let mut readings = RooflineReadings::default();
     for line in text.lines().take(LINES_MAX) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
@@ -344,18 +347,22 @@ fn peak(values: &[f64]) -> Option<Peak> {
 }
 
 /// All cores together are at least as fast as one; a lower reading was disturbed.
-fn pair(one: Option<&Vec<f64>>, all: Option<&Vec<f64>>) -> Option<Pair> {
+fn pair(one: Option<&Vec<f64>>, all: Option<&Vec<f64>>) -> Option<CorePeaks> {
     let one = peak(one?)?;
     let all = all
         .and_then(|all| peak(all))
         .filter(|all| all.best >= one.best);
-    Some(Pair {
+    Some(CorePeaks {
         one,
         all: all.unwrap_or(one),
     })
 }
 
-fn put_together(readings: &Readings, levels: &[Level], host: Host) -> Option<Measured> {
+fn put_together(
+    readings: &RooflineReadings,
+    levels: &[CacheLevel],
+    host: HostInfo,
+) -> Option<HostRoofline> {
     let cores = host.cores.min(1024);
     let flops = pair(readings.flops.get(&1), readings.flops.get(&cores))?;
     let mut moved = Vec::new();
@@ -365,7 +372,7 @@ fn put_together(readings: &Readings, levels: &[Level], host: Host) -> Option<Mea
             let one = readings.moved.get(&key(level.goes_over_one, 1));
             pair(one, readings.moved.get(&key(level.goes_over_all, cores)))
         };
-        moved.push(Moved {
+        moved.push(LevelBandwidth {
             level: level.name.to_owned(),
             holds_one: level.holds_one,
             holds_all: level.holds_all,
@@ -383,7 +390,7 @@ fn put_together(readings: &Readings, levels: &[Level], host: Host) -> Option<Mea
             raise(&mut near.triad, &far.triad);
         }
     }
-    Some(Measured {
+    Some(HostRoofline {
         version: VERSION,
         fingerprint: host.fingerprint,
         cpu: host.cpu,
@@ -394,7 +401,7 @@ fn put_together(readings: &Readings, levels: &[Level], host: Host) -> Option<Mea
     })
 }
 
-fn raise(near: &mut Pair, far: &Pair) {
+fn raise(near: &mut CorePeaks, far: &CorePeaks) {
     if near.one.best < far.one.best {
         near.one = far.one;
     }
@@ -419,7 +426,7 @@ fn kept_at() -> Option<PathBuf> {
 
 /// Saves the measurement, merged with any better earlier figures: a busy host lowers no peak.
 /// Failing to save it is not an error.
-pub fn keep(measured: &Measured) -> Option<PathBuf> {
+pub fn keep(measured: &HostRoofline) -> Option<PathBuf> {
     let path = kept_at()?;
     fs::create_dir_all(path.parent()?).ok()?;
     let mut best = measured.clone();
@@ -432,18 +439,19 @@ pub fn keep(measured: &Measured) -> Option<PathBuf> {
 }
 
 /// The saved measurement of this host, if the fingerprint still matches.
-pub fn kept() -> Option<Measured> {
+pub fn kept() -> Option<HostRoofline> {
     let text = files::read_text(&kept_at()?, KEPT_BYTES_MAX).ok()?;
     let fingerprint = host::fingerprint(&host::machine());
     parse_kept(&text).filter(|kept| kept.fingerprint == fingerprint)
 }
 
 /// The saved measurement, unless one of its figures is impossible.
-fn parse_kept(text: &str) -> Option<Measured> {
-    let kept: Measured = serde_json::from_str(text).ok()?;
+fn parse_kept(text: &str) -> Option<HostRoofline> {
+    let kept: HostRoofline = serde_json::from_str(text).ok()?;
     let usable = |peak: &Peak| peak.best > 0.0 && peak.best < RATE_MAX;
-    let both = |pair: &Pair| usable(&pair.one) && usable(&pair.all);
-    let level = |level: &Moved| both(&level.read) && both(&level.copy) && both(&level.triad);
+    let both = |pair: &CorePeaks| usable(&pair.one) && usable(&pair.all);
+    let level =
+        |level: &LevelBandwidth| both(&level.read) && both(&level.copy) && both(&level.triad);
     let sound = both(&kept.flops) && kept.levels.iter().all(level) && !kept.levels.is_empty();
     (kept.version == VERSION && sound).then_some(kept)
 }

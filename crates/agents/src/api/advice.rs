@@ -1,13 +1,17 @@
 //! What the user can do about a server's refusal: which key, which address, how long to wait. Pure.
 
 use super::key;
-use super::retry::Failure;
+use super::retry::ApiFailure;
 use crate::config::ApiConfig;
 use karve_core::asking::retry::SERVER_WAIT_MAX;
 
 /// What to check after a refusal, if anything.
-pub(super) fn advice(status: Option<u16>, failure: &Failure, config: &ApiConfig) -> Option<String> {
-    if let Failure::Passing(_, Some(wait)) = failure
+pub(super) fn advice(
+    status: Option<u16>,
+    failure: &ApiFailure,
+    config: &ApiConfig,
+) -> Option<String> {
+    if let ApiFailure::Passing(_, Some(wait)) = failure
         && *wait > SERVER_WAIT_MAX
     {
         return Some(format!(

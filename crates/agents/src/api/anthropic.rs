@@ -1,10 +1,10 @@
 //! The Messages API of Anthropic: blocks of content, streamed as deltas to the block at an index.
 
-use super::reply::{End, Part, Reply, input_of};
+use super::reply::{ModelReply, ReplyEnd, ReplyPart, input_of};
 use super::retry::fault_in_stream;
-use super::talk::{Call, Item};
-use super::tools::Tool;
-use super::{Ask, Post, Wire};
+use super::talk::{ConversationItem, ToolCall};
+use super::tools::ToolSpec;
+use super::{ApiQuestion, ApiRequest, WireFormat};
 use crate::cli::heard::{message, text};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const VERSION: &str = "2023-06-01";
 
 /// The Messages API.
-pub(super) const WIRE: Wire = Wire {
+pub(super) const WIRE: WireFormat = WireFormat {
     name: "anthropic",
     title: "Anthropic Messages API",
     key_env: "ANTHROPIC_API_KEY",
@@ -30,7 +30,7 @@ pub(super) const WIRE: Wire = Wire {
     settle,
 };
 
-fn post(ask: &Ask<'_>) -> Post {
+fn post(ask: &ApiQuestion<'_>) -> ApiRequest {
     let mut messages: Vec<Value> = ask.items.iter().map(message_of).collect();
     // Everything before this is the same in the next request.
     if let Some(last) = messages
@@ -50,13 +50,13 @@ fn post(ask: &Ask<'_>) -> Post {
     if !ask.tools.is_empty() {
         body["tools"] = ask.tools.iter().map(tool_of).collect();
     }
-    Post {
+    ApiRequest {
         path: "/v1/messages".into(),
         body,
     }
 }
 
-fn tool_of(tool: &Tool) -> Value {
+fn tool_of(tool: &ToolSpec) -> Value {
     json!({
         "name": tool.name,
         "description": tool.description,
@@ -64,14 +64,14 @@ fn tool_of(tool: &Tool) -> Value {
     })
 }
 
-fn message_of(item: &Item) -> Value {
+fn message_of(item: &ConversationItem) -> Value {
     match item {
-        Item::Asked(brief) => json!({
+        ConversationItem::Asked(brief) => json!({
             "role": "user",
             "content": [{"type": "text", "text": brief}],
         }),
-        Item::Said(said) => json!({"role": "assistant", "content": said.raw}),
-        Item::Given(all) => {
+        ConversationItem::Said(said) => json!({"role": "assistant", "content": said.raw}),
+        ConversationItem::Given(all) => {
             let blocks = all.iter().map(|one| {
                 json!({
                     "type": "tool_result",
@@ -85,7 +85,7 @@ fn message_of(item: &Item) -> Value {
     }
 }
 
-fn read(reply: &mut Reply, event: &Value) {
+fn read(reply: &mut ModelReply, event: &Value) {
     let at = event.get("index").and_then(Value::as_u64).unwrap_or(0);
     match text(event, "/type") {
         "message_start" => count(reply, event.pointer("/message/usage")),
@@ -109,31 +109,31 @@ fn read(reply: &mut Reply, event: &Value) {
     }
 }
 
-fn begin(reply: &mut Reply, at: u64, block: &Value) {
+fn begin(reply: &mut ModelReply, at: u64, block: &Value) {
     let part = match text(block, "/type") {
-        "text" => Part::Text(text(block, "/text").to_owned()),
-        "tool_use" => Part::Call {
+        "text" => ReplyPart::Text(text(block, "/text").to_owned()),
+        "tool_use" => ReplyPart::Call {
             id: text(block, "/id").to_owned(),
             name: text(block, "/name").to_owned(),
             args: String::new(),
         },
-        _ => Part::Other(block.clone()),
+        _ => ReplyPart::Other(block.clone()),
     };
     reply.begin(at, part);
 }
 
-fn end_of(reason: &str) -> Option<End> {
+fn end_of(reason: &str) -> Option<ReplyEnd> {
     match reason {
         "" => None,
-        "max_tokens" => Some(End::Cut),
-        "refusal" => Some(End::Declined("the model declined".into())),
-        "model_context_window_exceeded" => Some(End::Full(message(reason))),
-        _ => Some(End::Whole),
+        "max_tokens" => Some(ReplyEnd::Cut),
+        "refusal" => Some(ReplyEnd::Declined("the model declined".into())),
+        "model_context_window_exceeded" => Some(ReplyEnd::Full(message(reason))),
+        _ => Some(ReplyEnd::Whole),
     }
 }
 
 /// Counts are reported at the start and, for the output, again at the end.
-fn count(reply: &mut Reply, usage: Option<&Value>) {
+fn count(reply: &mut ModelReply, usage: Option<&Value>) {
     let Some(usage) = usage else { return };
     let counted = &mut reply.counted;
     for (name, count) in [
@@ -146,28 +146,28 @@ fn count(reply: &mut Reply, usage: Option<&Value>) {
     }
 }
 
-fn settle(reply: &mut Reply) {
+fn settle(reply: &mut ModelReply) {
     for part in reply.parts.values() {
         let block = match part {
-            Part::Text(text) if text.is_empty() => continue,
-            Part::Text(text) => {
+            ReplyPart::Text(text) if text.is_empty() => continue,
+            ReplyPart::Text(text) => {
                 reply.text.push_str(text);
                 json!({"type": "text", "text": text})
             }
-            Part::Call { id, name, args } => {
+            ReplyPart::Call { id, name, args } => {
                 let input = input_of(args);
                 let sent = match &input {
                     Value::Null => json!({}),
                     input => input.clone(),
                 };
-                reply.calls.push(Call {
+                reply.calls.push(ToolCall {
                     id: id.clone(),
                     name: name.clone(),
                     input,
                 });
                 json!({"type": "tool_use", "id": id, "name": name, "input": sent})
             }
-            Part::Other(block) => block.clone(),
+            ReplyPart::Other(block) => block.clone(),
         };
         reply.raw.push(block);
     }

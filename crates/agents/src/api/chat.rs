@@ -1,11 +1,11 @@
 //! Chat Completions of OpenAI, and of the many compatible servers: messages, streamed as deltas to
 //! the one choice.
 
-use super::reply::{End, Part, Reply, input_of};
+use super::reply::{ModelReply, ReplyEnd, ReplyPart, input_of};
 use super::retry::fault_in_stream;
-use super::talk::{Call, Item};
-use super::tools::Tool;
-use super::{Ask, Post, Wire};
+use super::talk::{ConversationItem, ToolCall};
+use super::tools::ToolSpec;
+use super::{ApiQuestion, ApiRequest, WireFormat};
 use crate::cli::heard::{count, text};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const WORDS: u64 = 0;
 
 /// Chat Completions.
-pub(super) const WIRE: Wire = Wire {
+pub(super) const WIRE: WireFormat = WireFormat {
     name: "openai-chat",
     title: "OpenAI Chat Completions API",
     key_env: "OPENAI_API_KEY",
@@ -27,7 +27,7 @@ pub(super) const WIRE: Wire = Wire {
     settle,
 };
 
-fn post(ask: &Ask<'_>) -> Post {
+fn post(ask: &ApiQuestion<'_>) -> ApiRequest {
     let mut messages = vec![json!({"role": "system", "content": ask.system})];
     messages.extend(ask.items.iter().flat_map(messages_of));
     // OpenAI has renamed it; most other servers have not.
@@ -45,13 +45,13 @@ fn post(ask: &Ask<'_>) -> Post {
     if !ask.tools.is_empty() {
         body["tools"] = ask.tools.iter().map(tool_of).collect();
     }
-    Post {
+    ApiRequest {
         path: "/chat/completions".into(),
         body,
     }
 }
 
-fn tool_of(tool: &Tool) -> Value {
+fn tool_of(tool: &ToolSpec) -> Value {
     json!({
         "type": "function",
         "function": {
@@ -62,11 +62,11 @@ fn tool_of(tool: &Tool) -> Value {
     })
 }
 
-fn messages_of(item: &Item) -> Vec<Value> {
+fn messages_of(item: &ConversationItem) -> Vec<Value> {
     match item {
-        Item::Asked(brief) => vec![json!({"role": "user", "content": brief})],
-        Item::Said(said) => said.raw.clone(),
-        Item::Given(all) => {
+        ConversationItem::Asked(brief) => vec![json!({"role": "user", "content": brief})],
+        ConversationItem::Said(said) => said.raw.clone(),
+        ConversationItem::Given(all) => {
             let results = all
                 .iter()
                 .map(|one| json!({"role": "tool", "tool_call_id": one.id, "content": one.text}));
@@ -75,7 +75,7 @@ fn messages_of(item: &Item) -> Vec<Value> {
     }
 }
 
-fn read(reply: &mut Reply, event: &Value) {
+fn read(reply: &mut ModelReply, event: &Value) {
     if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
         reply.fault = Some(fault_in_stream(error));
         return;
@@ -102,14 +102,14 @@ fn read(reply: &mut Reply, event: &Value) {
     }
     match text(choice, "/finish_reason") {
         "" => {}
-        "length" => reply.end = Some(End::Cut),
-        "content_filter" => reply.end = Some(End::Declined("content_filter".into())),
-        _ => reply.end = Some(End::Whole),
+        "length" => reply.end = Some(ReplyEnd::Cut),
+        "content_filter" => reply.end = Some(ReplyEnd::Declined("content_filter".into())),
+        _ => reply.end = Some(ReplyEnd::Whole),
     }
 }
 
 /// The first delta of a tool names it, the others add to its arguments.
-fn read_call(reply: &mut Reply, call: &Value) {
+fn read_call(reply: &mut ModelReply, call: &Value) {
     let name = text(call, "/function/name");
     let args = text(call, "/function/arguments");
     let told = call.get("index").and_then(Value::as_u64);
@@ -128,15 +128,15 @@ fn read_call(reply: &mut Reply, call: &Value) {
         id => id.to_owned(),
     };
     let (name, args) = (name.to_owned(), args.to_owned());
-    reply.begin(at, Part::Call { id, name, args });
+    reply.begin(at, ReplyPart::Call { id, name, args });
 }
 
-fn settle(reply: &mut Reply) {
+fn settle(reply: &mut ModelReply) {
     let mut sent = Vec::new();
     for part in reply.parts.values() {
         match part {
-            Part::Text(text) => reply.text.push_str(text),
-            Part::Call { id, name, args } => {
+            ReplyPart::Text(text) => reply.text.push_str(text),
+            ReplyPart::Call { id, name, args } => {
                 let input = input_of(args);
                 let args = match &input {
                     Value::Null => "{}".to_owned(),
@@ -144,13 +144,13 @@ fn settle(reply: &mut Reply) {
                 };
                 sent.push(json!({"id": id, "type": "function",
                     "function": {"name": name, "arguments": args}}));
-                reply.calls.push(Call {
+                reply.calls.push(ToolCall {
                     id: id.clone(),
                     name: name.clone(),
                     input,
                 });
             }
-            Part::Other(_) => {}
+            ReplyPart::Other(_) => {}
         }
     }
     let mut said = json!({"role": "assistant", "content": reply.text});

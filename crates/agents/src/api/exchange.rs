@@ -15,14 +15,14 @@ pub(super) const VERSION: u32 = 1;
 
 /// A log file that grows during a turn.
 #[derive(Debug)]
-pub(super) struct Exchange {
+pub(super) struct SessionLog {
     file: BufWriter<File>,
     path: PathBuf,
     written: u64,
     secrets: Secrets,
 }
 
-impl Exchange {
+impl SessionLog {
     /// Appends to a file, or creates it.
     pub(super) fn open(path: &Path, secrets: &Secrets) -> Result<Self> {
         let mut options = OpenOptions::new();

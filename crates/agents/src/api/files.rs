@@ -34,11 +34,11 @@ const FOUND_CHARS_MAX: usize = 300;
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 /// The result, or an error for the model to read.
-pub(super) type Refused<T> = std::result::Result<T, String>;
+pub(super) type FileResult<T> = std::result::Result<T, String>;
 
 /// The files of a turn.
 #[derive(Debug)]
-pub(super) struct Files<'a> {
+pub(super) struct WorkspaceFiles<'a> {
     tree: &'a Path,
     granted: GlobSet,
     /// The editable files, in words.
@@ -46,7 +46,7 @@ pub(super) struct Files<'a> {
     secrets: &'a Secrets,
 }
 
-impl<'a> Files<'a> {
+impl<'a> WorkspaceFiles<'a> {
     /// The files of a worktree, some of them editable.
     pub(super) fn new(
         tree: &'a Path,
@@ -62,7 +62,7 @@ impl<'a> Files<'a> {
     }
 
     /// Some lines of a file, or the contents of a directory.
-    pub(super) fn read(&self, path: &str, from: usize, lines: usize) -> Refused<String> {
+    pub(super) fn read(&self, path: &str, from: usize, lines: usize) -> FileResult<String> {
         let at = self.inside(path)?;
         let kind = fs::symlink_metadata(&at).map_err(|error| format!("{path}: {error}"))?;
         if kind.is_dir() {
@@ -91,7 +91,7 @@ impl<'a> Files<'a> {
         })
     }
 
-    fn list(&self, dir: &Path) -> Refused<String> {
+    fn list(&self, dir: &Path) -> FileResult<String> {
         let entries = fs::read_dir(dir).map_err(|error| error.to_string())?;
         let mut names = Vec::new();
         for entry in entries.flatten().take(LISTED_MAX) {
@@ -108,7 +108,7 @@ impl<'a> Files<'a> {
     }
 
     /// Lines that match a pattern, each with its file and number.
-    pub(super) fn search(&self, pattern: &str, below: &str) -> Refused<String> {
+    pub(super) fn search(&self, pattern: &str, below: &str) -> FileResult<String> {
         let mut builder = RegexBuilder::new(pattern);
         let pattern = builder.size_limit(PATTERN_BYTES_MAX).build();
         let pattern = pattern.map_err(|error| format!("the pattern is not valid: {error}"))?;
@@ -164,7 +164,7 @@ impl<'a> Files<'a> {
     }
 
     /// Replaces a text that occurs once.
-    pub(super) fn edit(&self, path: &str, old: &str, new: &str) -> Refused<String> {
+    pub(super) fn edit(&self, path: &str, old: &str, new: &str) -> FileResult<String> {
         let at = self.may_write(path)?;
         let text = self.text(path, &at)?;
         if old.is_empty() {
@@ -180,13 +180,13 @@ impl<'a> Files<'a> {
     }
 
     /// Writes a whole file, which may be new.
-    pub(super) fn write(&self, path: &str, text: &str) -> Refused<String> {
+    pub(super) fn write(&self, path: &str, text: &str) -> FileResult<String> {
         let at = self.may_write(path)?;
         self.put(path, &at, text)
     }
 
     /// An editable file, whether it exists or not.
-    pub(super) fn may_write(&self, path: &str) -> Refused<PathBuf> {
+    pub(super) fn may_write(&self, path: &str) -> FileResult<PathBuf> {
         let at = self.inside(path)?;
         let name = at.strip_prefix(self.tree).unwrap_or(&at);
         match self.granted.is_match(name) {
@@ -198,7 +198,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    fn put(&self, path: &str, at: &Path, text: &str) -> Refused<String> {
+    fn put(&self, path: &str, at: &Path, text: &str) -> FileResult<String> {
         if text.len() as u64 > FILE_BYTES_MAX {
             return Err(format!("{path} would exceed {FILE_BYTES_MAX} bytes"));
         }
@@ -223,7 +223,7 @@ impl<'a> Files<'a> {
     }
 
     /// The text of a regular file, without hidden cases.
-    fn text(&self, path: &str, at: &Path) -> Refused<String> {
+    fn text(&self, path: &str, at: &Path) -> FileResult<String> {
         let plain = fs::symlink_metadata(at).is_ok_and(|data| data.is_file());
         if !plain {
             return Err(format!("{path} is not a regular file"));
@@ -240,7 +240,7 @@ impl<'a> Files<'a> {
     }
 
     /// The location of a path in the worktree; no component of it is a symlink.
-    fn inside(&self, path: &str) -> Refused<PathBuf> {
+    fn inside(&self, path: &str) -> FileResult<PathBuf> {
         let mut at = self.tree.to_owned();
         for part in Path::new(path).components() {
             match part {

@@ -1,11 +1,11 @@
 //! The Gemini API of Google: parts of content. Thought signatures stay with their parts, which are
 //! sent back unchanged.
 
-use super::reply::{End, Part, Reply};
+use super::reply::{ModelReply, ReplyEnd, ReplyPart};
 use super::retry::fault_in_stream;
-use super::talk::{Call, Given, Item};
-use super::tools::Tool;
-use super::{Ask, Post, Wire};
+use super::talk::{ConversationItem, ToolCall, ToolOutput};
+use super::tools::ToolSpec;
+use super::{ApiQuestion, ApiRequest, WireFormat};
 use crate::cli::heard::{count, message, text};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const NAMELESS: &str = "karve_call_";
 
 /// The Gemini API.
-pub(super) const WIRE: Wire = Wire {
+pub(super) const WIRE: WireFormat = WireFormat {
     name: "google",
     title: "Google Gemini API",
     key_env: "GEMINI_API_KEY",
@@ -30,7 +30,7 @@ pub(super) const WIRE: Wire = Wire {
     settle,
 };
 
-fn post(ask: &Ask<'_>) -> Post {
+fn post(ask: &ApiQuestion<'_>) -> ApiRequest {
     let contents: Vec<Value> = ask.items.iter().map(content_of).collect();
     let mut body = json!({
         "systemInstruction": {"parts": [{"text": ask.system}]},
@@ -41,14 +41,14 @@ fn post(ask: &Ask<'_>) -> Post {
         let tools: Vec<Value> = ask.tools.iter().map(tool_of).collect();
         body["tools"] = json!([{"functionDeclarations": tools}]);
     }
-    Post {
+    ApiRequest {
         path: format!("/models/{}:streamGenerateContent?alt=sse", ask.model),
         body,
     }
 }
 
 /// The API refuses an object without properties.
-fn tool_of(tool: &Tool) -> Value {
+fn tool_of(tool: &ToolSpec) -> Value {
     let mut declared = json!({"name": tool.name, "description": tool.description});
     let schema = tool.schema();
     if schema["properties"]
@@ -60,18 +60,18 @@ fn tool_of(tool: &Tool) -> Value {
     declared
 }
 
-fn content_of(item: &Item) -> Value {
+fn content_of(item: &ConversationItem) -> Value {
     match item {
-        Item::Asked(brief) => json!({"role": "user", "parts": [{"text": brief}]}),
-        Item::Said(said) => json!({"role": "model", "parts": said.raw}),
-        Item::Given(all) => {
+        ConversationItem::Asked(brief) => json!({"role": "user", "parts": [{"text": brief}]}),
+        ConversationItem::Said(said) => json!({"role": "model", "parts": said.raw}),
+        ConversationItem::Given(all) => {
             let parts: Vec<Value> = all.iter().map(response_of).collect();
             json!({"role": "user", "parts": parts})
         }
     }
 }
 
-fn response_of(given: &Given) -> Value {
+fn response_of(given: &ToolOutput) -> Value {
     let key = if given.failed { "error" } else { "output" };
     let mut response = json!({"name": given.name, "response": {key: given.text}});
     if !given.id.starts_with(NAMELESS) {
@@ -80,7 +80,7 @@ fn response_of(given: &Given) -> Value {
     json!({"functionResponse": response})
 }
 
-fn read(reply: &mut Reply, event: &Value) {
+fn read(reply: &mut ModelReply, event: &Value) {
     if let Some(error) = event.get("error") {
         reply.fault = Some(fault_in_stream(error));
         return;
@@ -96,7 +96,7 @@ fn read(reply: &mut Reply, event: &Value) {
     }
     let blocked = text(event, "/promptFeedback/blockReason");
     if !blocked.is_empty() {
-        reply.end = Some(End::Declined(message(blocked)));
+        reply.end = Some(ReplyEnd::Declined(message(blocked)));
     }
     let parts = event.pointer("/candidates/0/content/parts");
     for part in parts.and_then(Value::as_array).into_iter().flatten() {
@@ -104,29 +104,31 @@ fn read(reply: &mut Reply, event: &Value) {
     }
     match text(event, "/candidates/0/finishReason") {
         "" => {}
-        "STOP" => reply.end = Some(End::Whole),
-        "MAX_TOKENS" => reply.end = Some(End::Cut),
-        other => reply.end = Some(End::Declined(message(other))),
+        "STOP" => reply.end = Some(ReplyEnd::Whole),
+        "MAX_TOKENS" => reply.end = Some(ReplyEnd::Cut),
+        other => reply.end = Some(ReplyEnd::Declined(message(other))),
     }
 }
 
 /// Text continues the last text; everything else is a separate part.
-fn take_part(reply: &mut Reply, part: &Value) {
+fn take_part(reply: &mut ModelReply, part: &Value) {
     let is_plain = |part: &Value| {
         let fields = part.as_object().map_or(0, serde_json::Map::len);
         fields == 1 && part.get("text").is_some_and(Value::is_string)
     };
     let last = reply.parts.last_key_value();
-    let last = last.filter(|(_, last)| matches!(last, Part::Other(last) if is_plain(last)));
+    let last = last.filter(|(_, last)| matches!(last, ReplyPart::Other(last) if is_plain(last)));
     match last.map(|(at, _)| *at) {
         Some(at) if is_plain(part) => reply.adds_to(at, "text", text(part, "/text")),
-        _ => reply.begin(reply.next_place(), Part::Other(part.clone())),
+        _ => reply.begin(reply.next_place(), ReplyPart::Other(part.clone())),
     }
 }
 
-fn settle(reply: &mut Reply) {
+fn settle(reply: &mut ModelReply) {
     for (at, part) in &reply.parts {
-        let Part::Other(part) = part else { continue };
+        let ReplyPart::Other(part) = part else {
+            continue;
+        };
         let is_thought = part.get("thought").and_then(Value::as_bool) == Some(true);
         if !is_thought {
             reply.text.push_str(text(part, "/text"));
@@ -141,7 +143,7 @@ fn settle(reply: &mut Reply) {
                 Some(args) if args.is_object() => args.clone(),
                 Some(_) => Value::Null,
             };
-            reply.calls.push(Call {
+            reply.calls.push(ToolCall {
                 id,
                 name: text(call, "/name").to_owned(),
                 input,

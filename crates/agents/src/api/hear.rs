@@ -1,13 +1,13 @@
 //! Receives one response: removes keys, logs what arrives, and parses it event by event.
 
-use super::Wire;
-use super::exchange::{EXCHANGE_BYTES_MAX, Exchange};
-use super::http::{Came, Lost};
-use super::reply::{End, Reply};
-use super::retry::{Failure, refusal_of};
-use super::sse::Sse;
+use super::WireFormat;
+use super::exchange::{EXCHANGE_BYTES_MAX, SessionLog};
+use super::http::{ResponseError, ResponsePart};
+use super::reply::{ModelReply, ReplyEnd};
+use super::retry::{ApiFailure, refusal_of};
+use super::sse::SseDecoder;
 use crate::cli::heard::message;
-use crate::secrets::{Redacting, Secrets};
+use crate::secrets::{Redactor, Secrets};
 use karve_os::error::Result;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -20,48 +20,48 @@ const STREAM_BYTES_MAX: u64 = 64 << 20;
 const DONE: &[u8] = b"[DONE]";
 
 /// The receiver of one response.
-pub(super) struct Hearing<'a> {
-    wire: &'a Wire,
-    keys: Redacting,
-    log: &'a mut Exchange,
-    sse: Sse,
+pub(super) struct ReplyReader<'a> {
+    wire: &'a WireFormat,
+    keys: Redactor,
+    log: &'a mut SessionLog,
+    sse: SseDecoder,
     status: Option<u16>,
     wait: Option<Duration>,
     /// The body of a refusal.
     refusal: Vec<u8>,
     bytes: u64,
-    pub(super) reply: Reply,
-    failure: Option<Failure>,
+    pub(super) reply: ModelReply,
+    failure: Option<ApiFailure>,
     /// The error if the log could not be written.
     broken: Result<()>,
 }
 
-impl<'a> Hearing<'a> {
+impl<'a> ReplyReader<'a> {
     /// Receives a response of an API.
-    pub(super) fn new(wire: &'a Wire, secrets: &Secrets, log: &'a mut Exchange) -> Self {
+    pub(super) fn new(wire: &'a WireFormat, secrets: &Secrets, log: &'a mut SessionLog) -> Self {
         Self {
             wire,
             keys: secrets.redacting(),
             log,
-            sse: Sse::default(),
+            sse: SseDecoder::default(),
             status: None,
             wait: None,
             refusal: Vec::new(),
             bytes: 0,
-            reply: Reply::default(),
+            reply: ModelReply::default(),
             failure: None,
             broken: Ok(()),
         }
     }
 
     /// Processes what arrives; returns whether more is wanted.
-    pub(super) fn take(&mut self, came: &Came<'_>) -> bool {
+    pub(super) fn take(&mut self, came: &ResponsePart<'_>) -> bool {
         match came {
-            Came::Head(status, wait) => {
+            ResponsePart::Head(status, wait) => {
                 self.status = Some(*status);
                 self.wait = *wait;
             }
-            Came::Piece(bytes) => {
+            ResponsePart::Piece(bytes) => {
                 self.bytes += bytes.len() as u64;
                 let clean = self.keys.push(bytes).into_owned();
                 self.take_clean(&clean);
@@ -74,15 +74,15 @@ impl<'a> Hearing<'a> {
     /// Checks the size limits.
     fn look(&mut self) {
         if self.bytes > STREAM_BYTES_MAX {
-            self.fail(Failure::Flooded(STREAM_BYTES_MAX));
+            self.fail(ApiFailure::Flooded(STREAM_BYTES_MAX));
         } else if self.log.is_full() {
-            self.fail(Failure::Flooded(EXCHANGE_BYTES_MAX));
+            self.fail(ApiFailure::Flooded(EXCHANGE_BYTES_MAX));
         } else if self.reply.is_over || self.sse.is_over {
-            self.fail(Failure::TooLong);
+            self.fail(ApiFailure::TooLong);
         }
     }
 
-    fn fail(&mut self, failure: Failure) {
+    fn fail(&mut self, failure: ApiFailure) {
         self.failure.get_or_insert(failure);
     }
 
@@ -113,7 +113,7 @@ impl<'a> Hearing<'a> {
             }
             Ok(_) | Err(_) => {
                 let said = message(&String::from_utf8_lossy(data));
-                self.fail(Failure::Garbled(format!("not an event: {said:?}")));
+                self.fail(ApiFailure::Garbled(format!("not an event: {said:?}")));
                 self.log.note(&json!({"karve": "strange", "data": said}))
             }
         };
@@ -125,8 +125,8 @@ impl<'a> Hearing<'a> {
     /// The complete response, or why there is none.
     pub(super) fn finish(
         mut self,
-        ended: std::result::Result<(), Lost>,
-    ) -> Result<(Reply, Option<Failure>)> {
+        ended: std::result::Result<(), ResponseError>,
+    ) -> Result<(ModelReply, Option<ApiFailure>)> {
         let rest = self.keys.rest();
         self.take_clean(&rest);
         self.look();
@@ -141,32 +141,32 @@ impl<'a> Hearing<'a> {
     }
 
     /// Why there is no response, if so.
-    fn judge(&mut self, ended: std::result::Result<(), Lost>) -> Option<Failure> {
+    fn judge(&mut self, ended: std::result::Result<(), ResponseError>) -> Option<ApiFailure> {
         let way = match ended {
             Ok(()) => None,
-            Err(Lost::Stopped) => return Some(Failure::Stopped),
-            Err(Lost::OverTime) => return Some(Failure::OverTime),
-            Err(Lost::Way(why)) => Some(message(&why)),
+            Err(ResponseError::Stopped) => return Some(ApiFailure::Stopped),
+            Err(ResponseError::OverTime) => return Some(ApiFailure::OverTime),
+            Err(ResponseError::Way(why)) => Some(message(&why)),
         };
         if let Some(failure) = self.failure.take().or(self.reply.fault.take()) {
             return Some(failure);
         }
         let in_the_middle = "the stream stopped in the middle";
         match (self.status, &self.reply.end) {
-            (None, _) => Some(Failure::Unreachable(
+            (None, _) => Some(ApiFailure::Unreachable(
                 way.unwrap_or_else(|| "there was no answer".into()),
             )),
             (Some(200), None) => Some(match (&self.sse.strange, way) {
-                (Some(strange), _) => Failure::Garbled(message(strange)),
-                (None, None) => Failure::Broken(in_the_middle.into()),
-                (None, Some(why)) => Failure::Broken(format!("{in_the_middle}: {why}")),
+                (Some(strange), _) => ApiFailure::Garbled(message(strange)),
+                (None, None) => ApiFailure::Broken(in_the_middle.into()),
+                (None, Some(why)) => ApiFailure::Broken(format!("{in_the_middle}: {why}")),
             }),
-            (Some(200), Some(End::Whole)) => None,
-            (Some(200), Some(End::Cut)) => Some(Failure::Cut),
-            (Some(200), Some(End::Declined(why))) => {
-                Some(Failure::Lasting(format!("declined: {why}")))
+            (Some(200), Some(ReplyEnd::Whole)) => None,
+            (Some(200), Some(ReplyEnd::Cut)) => Some(ApiFailure::Cut),
+            (Some(200), Some(ReplyEnd::Declined(why))) => {
+                Some(ApiFailure::Lasting(format!("declined: {why}")))
             }
-            (Some(200), Some(End::Full(why))) => Some(Failure::Full(why.clone())),
+            (Some(200), Some(ReplyEnd::Full(why))) => Some(ApiFailure::Full(why.clone())),
             (Some(status), _) => Some(refusal_of(status, &self.refusal, self.wait)),
         }
     }

@@ -5,7 +5,7 @@
 //! of the turn's time at the latest. The caller polls the stop flag while it waits. Redirects are
 //! not followed, because they would leak the key.
 
-use super::key::Key;
+use super::key::ApiKey;
 use karve_os::error::{CommandError, Context, Result};
 use karve_os::files;
 use karve_os::process::StopFlag;
@@ -34,7 +34,7 @@ const CERTIFICATES_BYTES_MAX: u64 = 16 << 20;
 
 /// A piece of a response.
 #[derive(Debug)]
-pub(super) enum Came<'a> {
+pub(super) enum ResponsePart<'a> {
     /// Its head: the status, and how long the server asks to wait.
     Head(u16, Option<Duration>),
     /// A piece of its body.
@@ -43,7 +43,7 @@ pub(super) enum Came<'a> {
 
 /// Why a response is incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Lost {
+pub(super) enum ResponseError {
     /// The user stopped it.
     Stopped,
     /// The time limit passed.
@@ -54,23 +54,23 @@ pub(super) enum Lost {
 
 /// What stops a request, and when.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience<'a> {
+pub(super) struct RequestLimit<'a> {
     pub(super) stop: &'a StopFlag,
     pub(super) until: Instant,
 }
 
-impl Patience<'_> {
+impl RequestLimit<'_> {
     /// Why to stop waiting, if so.
-    pub(super) fn is_over(&self) -> Option<Lost> {
+    pub(super) fn is_over(&self) -> Option<ResponseError> {
         match self.stop.at_once() {
-            true => Some(Lost::Stopped),
-            false if Instant::now() >= self.until => Some(Lost::OverTime),
+            true => Some(ResponseError::Stopped),
+            false if Instant::now() >= self.until => Some(ResponseError::OverTime),
             false => None,
         }
     }
 
     /// Waits; returns why if it was interrupted.
-    pub(super) fn wait(&self, wait: Duration) -> Option<Lost> {
+    pub(super) fn wait(&self, wait: Duration) -> Option<ResponseError> {
         let end = Instant::now() + wait;
         loop {
             let left = end.saturating_duration_since(Instant::now());
@@ -84,30 +84,30 @@ impl Patience<'_> {
 }
 
 /// A server, and the headers of every request to it.
-pub(super) struct Client {
+pub(super) struct ApiClient {
     agent: ureq::Agent,
     base_url: String,
     headers: Vec<(&'static str, String)>,
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for ApiClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Headers contain the key.
         write!(f, "Client({})", self.base_url)
     }
 }
 
-enum Sent {
+enum ResponseMessage {
     Head(u16, Option<Duration>),
     Piece(Vec<u8>),
     Failed(String),
 }
 
-impl Client {
+impl ApiClient {
     /// A server at an address; `headers` makes those that carry the key.
     pub(super) fn new(
         base_url: &str,
-        key: Option<&Key>,
+        key: Option<&ApiKey>,
         headers: fn(Option<&str>) -> Vec<(&'static str, String)>,
     ) -> Result<Self> {
         let tls = TlsConfig::builder().root_certs(roots()?).build();
@@ -121,7 +121,7 @@ impl Client {
         Ok(Self {
             agent: config.into(),
             base_url: base_url.trim_end_matches('/').to_owned(),
-            headers: headers(key.map(Key::reveal)),
+            headers: headers(key.map(ApiKey::reveal)),
         })
     }
 
@@ -130,9 +130,9 @@ impl Client {
         &self,
         path: &str,
         body: Vec<u8>,
-        patience: Patience<'_>,
-        on: &mut dyn FnMut(Came<'_>) -> bool,
-    ) -> std::result::Result<(), Lost> {
+        patience: RequestLimit<'_>,
+        on: &mut dyn FnMut(ResponsePart<'_>) -> bool,
+    ) -> std::result::Result<(), ResponseError> {
         let (sender, pieces) = sync_channel(PIECES_MAX);
         let left = patience.until.saturating_duration_since(Instant::now());
         let mut request = self
@@ -147,10 +147,12 @@ impl Client {
         }
         let asks = std::thread::Builder::new().name("karve-model".into());
         asks.spawn(move || hear(request, &body, &sender))
-            .map_err(|error| Lost::Way(error.to_string()))?;
+            .map_err(|error| ResponseError::Way(error.to_string()))?;
         pass_on(&pieces, patience, on).map_err(|lost| match lost {
-            Lost::Way(why) => Lost::Way(format!("{}: {why}", host_of(&self.base_url))),
-            lost @ (Lost::Stopped | Lost::OverTime) => lost,
+            ResponseError::Way(why) => {
+                ResponseError::Way(format!("{}: {why}", host_of(&self.base_url)))
+            }
+            lost @ (ResponseError::Stopped | ResponseError::OverTime) => lost,
         })
     }
 }
@@ -190,18 +192,21 @@ fn roots() -> Result<RootCerts> {
 fn hear(
     request: ureq::RequestBuilder<ureq::typestate::WithBody>,
     body: &[u8],
-    to: &SyncSender<Sent>,
+    to: &SyncSender<ResponseMessage>,
 ) {
     let answer = match request.send(body) {
         Ok(answer) => answer,
         Err(error) => {
-            let _ = to.send(Sent::Failed(error.to_string()));
+            let _ = to.send(ResponseMessage::Failed(error.to_string()));
             return;
         }
     };
     let wait = answer.headers().get("retry-after");
     let wait = wait.and_then(|value| seconds_of(value.to_str().ok()?));
-    if to.send(Sent::Head(answer.status().as_u16(), wait)).is_err() {
+    if to
+        .send(ResponseMessage::Head(answer.status().as_u16(), wait))
+        .is_err()
+    {
         return;
     }
     let mut reader = answer.into_body().into_reader();
@@ -209,9 +214,9 @@ fn hear(
     loop {
         let sent = match reader.read(&mut piece) {
             Ok(0) => return,
-            Ok(n) => to.send(Sent::Piece(piece[..n].to_vec())),
+            Ok(n) => to.send(ResponseMessage::Piece(piece[..n].to_vec())),
             Err(error) => {
-                let _ = to.send(Sent::Failed(error.to_string()));
+                let _ = to.send(ResponseMessage::Failed(error.to_string()));
                 return;
             }
         };
@@ -228,23 +233,25 @@ fn seconds_of(value: &str) -> Option<Duration> {
 }
 
 fn pass_on(
-    pieces: &Receiver<Sent>,
-    patience: Patience<'_>,
-    on: &mut dyn FnMut(Came<'_>) -> bool,
-) -> std::result::Result<(), Lost> {
+    pieces: &Receiver<ResponseMessage>,
+    patience: RequestLimit<'_>,
+    on: &mut dyn FnMut(ResponsePart<'_>) -> bool,
+) -> std::result::Result<(), ResponseError> {
     let mut heard = Instant::now();
     loop {
         let wanted = match pieces.recv_timeout(TICK) {
-            Ok(Sent::Head(status, wait)) => on(Came::Head(status, wait)),
-            Ok(Sent::Piece(bytes)) => on(Came::Piece(&bytes)),
-            Ok(Sent::Failed(why)) => {
-                return Err(patience.is_over().unwrap_or(Lost::Way(why)));
+            Ok(ResponseMessage::Head(status, wait)) => on(ResponsePart::Head(status, wait)),
+            Ok(ResponseMessage::Piece(bytes)) => on(ResponsePart::Piece(&bytes)),
+            Ok(ResponseMessage::Failed(why)) => {
+                return Err(patience.is_over().unwrap_or(ResponseError::Way(why)));
             }
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
             Err(RecvTimeoutError::Timeout) => {
                 if heard.elapsed() >= SILENCE_MAX {
                     let s = SILENCE_MAX.as_secs();
-                    return Err(Lost::Way(format!("the server sent nothing for {s} s")));
+                    return Err(ResponseError::Way(format!(
+                        "the server sent nothing for {s} s"
+                    )));
                 }
                 match patience.is_over() {
                     Some(lost) => return Err(lost),

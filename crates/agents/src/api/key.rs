@@ -14,15 +14,15 @@ const COMMAND_BYTES_MAX: usize = 64 << 10;
 
 /// A key. Only [`Key::reveal`] shows it.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Key(String);
+pub(super) struct ApiKey(String);
 
-impl fmt::Debug for Key {
+impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[key]")
     }
 }
 
-impl Key {
+impl ApiKey {
     /// Its value, for the header that carries it.
     pub(super) fn reveal(&self) -> &str {
         &self.0
@@ -63,7 +63,7 @@ pub(super) fn check(name: &str, config: &ApiConfig) -> Result<()> {
 }
 
 /// The key; none if none is needed and none is set.
-pub(super) fn key_of(name: &str, config: &ApiConfig, stop: &StopFlag) -> Result<Option<Key>> {
+pub(super) fn key_of(name: &str, config: &ApiConfig, stop: &StopFlag) -> Result<Option<ApiKey>> {
     match &config.key {
         KeySource::Command(line) => by_command(name, line, stop).map(Some),
         // A key that was not meant for this server is not sent.
@@ -76,8 +76,8 @@ pub(super) fn key_of(name: &str, config: &ApiConfig, stop: &StopFlag) -> Result<
     }
 }
 
-fn in_variable(config: &ApiConfig) -> Option<Key> {
-    Key::of(&std::env::var(variable_of(config)?).ok()?)
+fn in_variable(config: &ApiConfig) -> Option<ApiKey> {
+    ApiKey::of(&std::env::var(variable_of(config)?).ok()?)
 }
 
 fn missing(name: &str, config: &ApiConfig) -> CommandError {
@@ -91,13 +91,13 @@ fn missing(name: &str, config: &ApiConfig) -> CommandError {
     ))
 }
 
-fn by_command(name: &str, line: &str, stop: &StopFlag) -> Result<Key> {
+fn by_command(name: &str, line: &str, stop: &StopFlag) -> Result<ApiKey> {
     let command = Command::shell(line, Path::new("/"))
         .limit(COMMAND_LIMIT)
         .capture_bytes(COMMAND_BYTES_MAX);
     let run = process::run(&command, stop)?;
     let said = run.stdout.text();
-    let key = said.lines().find_map(Key::of);
+    let key = said.lines().find_map(ApiKey::of);
     match key.filter(|_| run.exit.success()) {
         Some(key) => Ok(key),
         // Its output may be the key, so it is not shown.

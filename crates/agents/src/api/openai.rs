@@ -1,16 +1,16 @@
 //! The Responses API of OpenAI: output items, each reported in full when it is done. The server
 //! stores nothing, so reasoning arrives encrypted and is sent back unchanged.
 
-use super::reply::{End, Part, Reply, input_of};
+use super::reply::{ModelReply, ReplyEnd, ReplyPart, input_of};
 use super::retry::fault_in_stream;
-use super::talk::{Call, Item};
-use super::tools::Tool;
-use super::{Ask, Post, Wire};
+use super::talk::{ConversationItem, ToolCall};
+use super::tools::ToolSpec;
+use super::{ApiQuestion, ApiRequest, WireFormat};
 use crate::cli::heard::{count, message, text};
 use serde_json::{Value, json};
 
 /// The Responses API.
-pub(super) const WIRE: Wire = Wire {
+pub(super) const WIRE: WireFormat = WireFormat {
     name: "openai",
     title: "OpenAI Responses API",
     key_env: "OPENAI_API_KEY",
@@ -24,7 +24,7 @@ pub(super) const WIRE: Wire = Wire {
     settle,
 };
 
-fn post(ask: &Ask<'_>) -> Post {
+fn post(ask: &ApiQuestion<'_>) -> ApiRequest {
     let input: Vec<Value> = ask.items.iter().flat_map(items_of).collect();
     let mut body = json!({
         "model": ask.model,
@@ -38,13 +38,13 @@ fn post(ask: &Ask<'_>) -> Post {
     if !ask.tools.is_empty() {
         body["tools"] = ask.tools.iter().map(tool_of).collect();
     }
-    Post {
+    ApiRequest {
         path: "/responses".into(),
         body,
     }
 }
 
-fn tool_of(tool: &Tool) -> Value {
+fn tool_of(tool: &ToolSpec) -> Value {
     json!({
         "type": "function",
         "name": tool.name,
@@ -54,14 +54,14 @@ fn tool_of(tool: &Tool) -> Value {
     })
 }
 
-fn items_of(item: &Item) -> Vec<Value> {
+fn items_of(item: &ConversationItem) -> Vec<Value> {
     match item {
-        Item::Asked(brief) => vec![json!({
+        ConversationItem::Asked(brief) => vec![json!({
             "role": "user",
             "content": [{"type": "input_text", "text": brief}],
         })],
-        Item::Said(said) => said.raw.clone(),
-        Item::Given(all) => {
+        ConversationItem::Said(said) => said.raw.clone(),
+        ConversationItem::Given(all) => {
             let outputs = all.iter().map(|one| {
                 json!({
                     "type": "function_call_output",
@@ -74,23 +74,23 @@ fn items_of(item: &Item) -> Vec<Value> {
     }
 }
 
-fn read(reply: &mut Reply, event: &Value) {
+fn read(reply: &mut ModelReply, event: &Value) {
     match text(event, "/type") {
         "response.output_item.done" => {
             let at = event.get("output_index").and_then(Value::as_u64);
             let at = at.unwrap_or_else(|| reply.next_place());
-            reply.begin(at, Part::Other(event["item"].clone()));
+            reply.begin(at, ReplyPart::Other(event["item"].clone()));
         }
         "response.completed" => {
             take_count(reply, event);
             take_output(reply, event);
-            reply.end = Some(End::Whole);
+            reply.end = Some(ReplyEnd::Whole);
         }
         "response.incomplete" => {
             take_count(reply, event);
             reply.end = Some(match text(event, "/response/incomplete_details/reason") {
-                "max_output_tokens" => End::Cut,
-                other => End::Declined(message(other)),
+                "max_output_tokens" => ReplyEnd::Cut,
+                other => ReplyEnd::Declined(message(other)),
             });
         }
         "response.failed" => {
@@ -106,17 +106,17 @@ fn read(reply: &mut Reply, event: &Value) {
 }
 
 /// Some servers report the items only at the end.
-fn take_output(reply: &mut Reply, event: &Value) {
+fn take_output(reply: &mut ModelReply, event: &Value) {
     let items = event.pointer("/response/output").and_then(Value::as_array);
     if reply.parts.is_empty() {
         for item in items.into_iter().flatten() {
-            reply.begin(reply.next_place(), Part::Other(item.clone()));
+            reply.begin(reply.next_place(), ReplyPart::Other(item.clone()));
         }
     }
 }
 
 /// Cached tokens are part of the input tokens.
-fn take_count(reply: &mut Reply, event: &Value) {
+fn take_count(reply: &mut ModelReply, event: &Value) {
     let all = count(event, "/response/usage/input_tokens");
     let cached = count(event, "/response/usage/input_tokens_details/cached_tokens");
     reply.counted.cached = cached.min(all);
@@ -124,9 +124,11 @@ fn take_count(reply: &mut Reply, event: &Value) {
     reply.counted.output = count(event, "/response/usage/output_tokens");
 }
 
-fn settle(reply: &mut Reply) {
+fn settle(reply: &mut ModelReply) {
     for part in reply.parts.values() {
-        let Part::Other(item) = part else { continue };
+        let ReplyPart::Other(item) = part else {
+            continue;
+        };
         match text(item, "/type") {
             "message" => {
                 let parts = item.get("content").and_then(Value::as_array);
@@ -134,7 +136,7 @@ fn settle(reply: &mut Reply) {
                     reply.text.push_str(text(part, "/text"));
                 }
             }
-            "function_call" => reply.calls.push(Call {
+            "function_call" => reply.calls.push(ToolCall {
                 id: text(item, "/call_id").to_owned(),
                 name: text(item, "/name").to_owned(),
                 input: input_of(text(item, "/arguments")),

@@ -1,10 +1,10 @@
 //! The part of one model response received so far. Every API fills the same few fields.
 
-use super::retry::Failure;
-use super::talk::{Call, Said};
+use super::retry::ApiFailure;
+use super::talk::{ModelMessage, ToolCall};
 use crate::cli::heard::TEXT_BYTES_MAX;
 use crate::secrets::Secrets;
-use karve_core::asking::budget::Counted;
+use karve_core::asking::budget::TokenCounts;
 use karve_core::spending::tokens_instead;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ const PARTS_MAX: usize = 256;
 
 /// A part of a response, as it grows.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Part {
+pub(super) enum ReplyPart {
     /// Text.
     Text(String),
     /// A tool call.
@@ -30,7 +30,7 @@ pub(super) enum Part {
 
 /// How a response ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ReplyEnd {
     /// It is complete.
     Whole,
     /// It hit the length limit.
@@ -43,32 +43,32 @@ pub(super) enum End {
 
 /// A response, as received so far.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Reply {
+pub(super) struct ModelReply {
     /// The parts, by index.
-    pub(super) parts: BTreeMap<u64, Part>,
+    pub(super) parts: BTreeMap<u64, ReplyPart>,
     /// Their size, in bytes.
     bytes: usize,
     /// Whether there was more than the limit.
     pub(super) is_over: bool,
     /// What was used.
-    pub(super) counted: Counted,
+    pub(super) counted: TokenCounts,
     /// How it ended, as soon as that is known.
-    pub(super) end: Option<End>,
+    pub(super) end: Option<ReplyEnd>,
     /// Its HTTP status.
     pub(super) status: Option<u16>,
     /// Whether a key was removed from it.
     pub(super) had_key: bool,
     /// The error reported in the stream.
-    pub(super) fault: Option<Failure>,
+    pub(super) fault: Option<ApiFailure>,
     /// The text, once it is complete.
     pub(super) text: String,
     /// Tool calls, once it is complete.
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<ToolCall>,
     /// All of it in the API's own form, once it is complete.
     pub(super) raw: Vec<Value>,
 }
 
-impl Reply {
+impl ModelReply {
     /// Whether there is room for this many more bytes.
     fn has_room(&mut self, bytes: usize) -> bool {
         self.bytes += bytes;
@@ -77,14 +77,14 @@ impl Reply {
     }
 
     /// Whether a key was removed from a tool's input.
-    pub(super) fn masks(&self, call: &Call) -> bool {
+    pub(super) fn masks(&self, call: &ToolCall) -> bool {
         self.had_key && Secrets::stood_in(&call.input.to_string())
     }
 
     /// Its token counts, given the bytes that were sent: the server's counts, unless no text of
     /// that size has so few tokens. The flag says whether karve estimated them. So a budget
     /// holds, whatever the server reports.
-    pub(super) fn believed(&self, sent_bytes: usize) -> (Counted, bool) {
+    pub(super) fn believed(&self, sent_bytes: usize) -> (TokenCounts, bool) {
         let told = self.counted;
         // A server that refused has used nothing.
         if self.parts.is_empty() && self.end.is_none() {
@@ -94,9 +94,9 @@ impl Reply {
         let output = tokens_instead(told.output, self.said_bytes());
         let mut counted = match input {
             None => told,
-            Some(input) => Counted {
+            Some(input) => TokenCounts {
                 input,
-                ..Counted::default()
+                ..TokenCounts::default()
             },
         };
         counted.output = output.unwrap_or(told.output);
@@ -105,20 +105,20 @@ impl Reply {
 
     /// Bytes of text and tool calls; content that is only sent back does not count.
     fn said_bytes(&self) -> usize {
-        let bytes = |part: &Part| match part {
-            Part::Text(text) => text.len(),
-            Part::Call { name, args, .. } => name.len() + args.len(),
-            Part::Other(_) => 0,
+        let bytes = |part: &ReplyPart| match part {
+            ReplyPart::Text(text) => text.len(),
+            ReplyPart::Call { name, args, .. } => name.len() + args.len(),
+            ReplyPart::Other(_) => 0,
         };
         self.parts.values().map(bytes).sum()
     }
 
     /// Starts a part at an index.
-    pub(super) fn begin(&mut self, at: u64, part: Part) {
+    pub(super) fn begin(&mut self, at: u64, part: ReplyPart) {
         let bytes = match &part {
-            Part::Text(text) => text.len(),
-            Part::Call { id, name, args } => id.len() + name.len() + args.len(),
-            Part::Other(value) => value.to_string().len(),
+            ReplyPart::Text(text) => text.len(),
+            ReplyPart::Call { id, name, args } => id.len() + name.len() + args.len(),
+            ReplyPart::Other(value) => value.to_string().len(),
         };
         if self.parts.len() >= PARTS_MAX {
             self.is_over = true;
@@ -130,10 +130,10 @@ impl Reply {
     /// Appends text to the part at an index, which is created if needed.
     pub(super) fn says_more(&mut self, at: u64, more: &str) {
         if !self.parts.contains_key(&at) {
-            self.begin(at, Part::Text(String::new()));
+            self.begin(at, ReplyPart::Text(String::new()));
         }
         if self.has_room(more.len())
-            && let Some(Part::Text(text)) = self.parts.get_mut(&at)
+            && let Some(ReplyPart::Text(text)) = self.parts.get_mut(&at)
         {
             text.push_str(more);
         }
@@ -142,7 +142,7 @@ impl Reply {
     /// Appends arguments to the tool call at an index.
     pub(super) fn asks_more(&mut self, at: u64, more: &str) {
         if self.has_room(more.len())
-            && let Some(Part::Call { args, .. }) = self.parts.get_mut(&at)
+            && let Some(ReplyPart::Call { args, .. }) = self.parts.get_mut(&at)
         {
             args.push_str(more);
         }
@@ -151,7 +151,7 @@ impl Reply {
     /// Appends to a text within a part that is sent back unchanged.
     pub(super) fn adds_to(&mut self, at: u64, key: &str, more: &str) {
         if self.has_room(more.len())
-            && let Some(Part::Other(value)) = self.parts.get_mut(&at)
+            && let Some(ReplyPart::Other(value)) = self.parts.get_mut(&at)
         {
             let before = value.get(key).and_then(Value::as_str).unwrap_or_default();
             let text = Value::from(format!("{before}{more}"));
@@ -165,9 +165,9 @@ impl Reply {
     }
 
     /// What goes into the conversation.
-    pub(super) fn said(&self) -> Said {
+    pub(super) fn said(&self) -> ModelMessage {
         let bytes = self.raw.iter().map(|value| value.to_string().len()).sum();
-        Said {
+        ModelMessage {
             raw: self.raw.clone(),
             bytes,
         }

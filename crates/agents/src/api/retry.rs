@@ -1,9 +1,9 @@
 //! How a failed request is classified, and whether the failure is transient. Pure; when to retry is
 //! decided in `karve_core::asking`.
 
-use super::http::Lost;
-use crate::cli::heard::{Fault, message};
-use karve_core::asking::retry::{Meaning, Missed, meaning_of};
+use super::http::ResponseError;
+use crate::cli::heard::{TurnFailure, message};
+use karve_core::asking::retry::{RetryCause, StatusMeaning, meaning_of};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ const PASSING_TYPES: [&str; 9] = [
 
 /// Why a request has no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum ApiFailure {
     /// The server refused, perhaps temporarily.
     Passing(String, Option<Duration>),
     /// The server refused permanently.
@@ -64,33 +64,33 @@ pub(super) enum Failure {
     Stopped,
 }
 
-impl Failure {
+impl ApiFailure {
     /// The final fault, after this many retries.
-    pub(super) fn fault(self, limit_s: u64, retries: u32) -> Fault {
+    pub(super) fn fault(self, limit_s: u64, retries: u32) -> TurnFailure {
         let told = |said: String| match retries {
             0 => said,
             n => format!("{said}, asked {} times", n + 1),
         };
         match self {
-            Self::Passing(said, _) | Self::Lasting(said) => Fault::Api(told(said)),
-            Self::Full(said) => Fault::Context(said),
-            Self::Unreachable(said) => Fault::Api(told(format!("cannot be reached: {said}"))),
-            Self::Broken(said) => Fault::NoResult(told(said)),
-            Self::Garbled(said) => Fault::Malformed(told(said)),
-            Self::TooLong => Fault::TooLong,
-            Self::Cut => Fault::Cut,
-            Self::Flooded(bytes) => Fault::Flooded(bytes),
-            Self::OverTime => Fault::OverTime(limit_s),
-            Self::Stopped => Fault::Killed("stopped by the user".into()),
+            Self::Passing(said, _) | Self::Lasting(said) => TurnFailure::Api(told(said)),
+            Self::Full(said) => TurnFailure::Context(said),
+            Self::Unreachable(said) => TurnFailure::Api(told(format!("cannot be reached: {said}"))),
+            Self::Broken(said) => TurnFailure::NoResult(told(said)),
+            Self::Garbled(said) => TurnFailure::Malformed(told(said)),
+            Self::TooLong => TurnFailure::TooLong,
+            Self::Cut => TurnFailure::Cut,
+            Self::Flooded(bytes) => TurnFailure::Flooded(bytes),
+            Self::OverTime => TurnFailure::OverTime(limit_s),
+            Self::Stopped => TurnFailure::Killed("stopped by the user".into()),
         }
     }
 
     /// Whether it is transient, and how long the server asks to wait.
-    pub(super) fn missed(&self) -> Missed {
+    pub(super) fn missed(&self) -> RetryCause {
         match self {
-            Self::Passing(_, wait) => Missed::Passing(wait.unwrap_or_default()),
+            Self::Passing(_, wait) => RetryCause::Passing(wait.unwrap_or_default()),
             Self::Unreachable(_) | Self::Broken(_) | Self::Garbled(_) => {
-                Missed::Passing(Duration::ZERO)
+                RetryCause::Passing(Duration::ZERO)
             }
             Self::Lasting(_)
             | Self::Full(_)
@@ -98,23 +98,23 @@ impl Failure {
             | Self::Cut
             | Self::Flooded(_)
             | Self::OverTime
-            | Self::Stopped => Missed::Lasting,
+            | Self::Stopped => RetryCause::Lasting,
         }
     }
 }
 
-impl From<Lost> for Failure {
-    fn from(lost: Lost) -> Self {
+impl From<ResponseError> for ApiFailure {
+    fn from(lost: ResponseError) -> Self {
         match lost {
-            Lost::Stopped => Self::Stopped,
-            Lost::OverTime => Self::OverTime,
-            Lost::Way(why) => Self::Unreachable(why),
+            ResponseError::Stopped => Self::Stopped,
+            ResponseError::OverTime => Self::OverTime,
+            ResponseError::Way(why) => Self::Unreachable(why),
         }
     }
 }
 
 /// Classifies a response with a status other than 200.
-pub(super) fn refusal_of(status: u16, body: &[u8], wait: Option<Duration>) -> Failure {
+pub(super) fn refusal_of(status: u16, body: &[u8], wait: Option<Duration>) -> ApiFailure {
     let parsed = serde_json::from_slice::<Value>(body).unwrap_or_default();
     // One API responds with a list of one.
     let parsed = parsed.get(0).cloned().unwrap_or(parsed);
@@ -127,24 +127,26 @@ pub(super) fn refusal_of(status: u16, body: &[u8], wait: Option<Duration>) -> Fa
     let told = message(&format!("{status} {said}"));
     let lasts = codes(error).any(|code| LASTING_CODES.contains(&code));
     match meaning_of(status.into()) {
-        Meaning::MayBeTooLong if is_full(error, &said) => Failure::Full(told),
-        Meaning::Passes if !lasts => Failure::Passing(told, wait),
-        Meaning::MayBeTooLong | Meaning::Passes | Meaning::Lasts => Failure::Lasting(told),
+        StatusMeaning::MayBeTooLong if is_full(error, &said) => ApiFailure::Full(told),
+        StatusMeaning::Passes if !lasts => ApiFailure::Passing(told, wait),
+        StatusMeaning::MayBeTooLong | StatusMeaning::Passes | StatusMeaning::Lasts => {
+            ApiFailure::Lasting(told)
+        }
     }
 }
 
 /// Classifies an error reported in the stream.
-pub(super) fn fault_in_stream(error: &Value) -> Failure {
+pub(super) fn fault_in_stream(error: &Value) -> ApiFailure {
     let said = described(error);
     if is_full(error, &said) {
-        return Failure::Full(said);
+        return ApiFailure::Full(said);
     }
     let by_name = codes(error).any(|code| PASSING_TYPES.contains(&code));
     let number = error.get("code").and_then(Value::as_u64);
-    let by_number = number.map(meaning_of) == Some(Meaning::Passes);
+    let by_number = number.map(meaning_of) == Some(StatusMeaning::Passes);
     match by_name || by_number {
-        true => Failure::Passing(said, None),
-        false => Failure::Lasting(said),
+        true => ApiFailure::Passing(said, None),
+        false => ApiFailure::Lasting(said),
     }
 }
 

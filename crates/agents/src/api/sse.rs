@@ -7,7 +7,7 @@ const STRANGE_BYTES_MAX: usize = 200;
 
 /// Decodes one stream.
 #[derive(Debug, Default)]
-pub(super) struct Sse {
+pub(super) struct SseDecoder {
     /// The current line.
     line: Vec<u8>,
     /// The data of the current event.
@@ -19,7 +19,7 @@ pub(super) struct Sse {
     pub(super) strange: Option<String>,
 }
 
-impl Sse {
+impl SseDecoder {
     /// Processes new bytes, and passes on the data of every complete event.
     pub(super) fn push(&mut self, bytes: &[u8], on: &mut dyn FnMut(&[u8])) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {

@@ -2,23 +2,23 @@
 //!
 //! When it grows too long for the model, `karve_core::asking::room` says what is left out.
 
-use karve_core::asking::room::{self, Gave, Piece};
+use karve_core::asking::room::{self, ItemSize, ToolOutputSize};
 use serde_json::Value;
 
 /// One thing in a conversation.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Item {
+pub(super) enum ConversationItem {
     /// What karve asks: a brief.
     Asked(String),
     /// The model's reply.
-    Said(Said),
+    Said(ModelMessage),
     /// The output of its tools, in the order of its calls.
-    Given(Vec<Given>),
+    Given(Vec<ToolOutput>),
 }
 
 /// A model's reply in its API's own form, to be sent back unchanged.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Said {
+pub(super) struct ModelMessage {
     /// Parts, blocks or items.
     pub(super) raw: Vec<Value>,
     /// Their size, in bytes.
@@ -27,7 +27,7 @@ pub(super) struct Said {
 
 /// A tool call by a model.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Call {
+pub(super) struct ToolCall {
     /// The id that its result must carry.
     pub(super) id: String,
     pub(super) name: String,
@@ -37,7 +37,7 @@ pub(super) struct Call {
 
 /// The output of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Given {
+pub(super) struct ToolOutput {
     /// The id of its call.
     pub(super) id: String,
     pub(super) name: String,
@@ -46,19 +46,19 @@ pub(super) struct Given {
     pub(super) failed: bool,
 }
 
-impl Item {
-    fn piece(&self) -> Piece {
+impl ConversationItem {
+    fn piece(&self) -> ItemSize {
         match self {
-            Self::Asked(text) => Piece::Asked(text.len()),
-            Self::Said(said) => Piece::Said(said.bytes),
-            Self::Given(all) => Piece::Given(all.iter().map(Given::gave).collect()),
+            Self::Asked(text) => ItemSize::Asked(text.len()),
+            Self::Said(said) => ItemSize::Said(said.bytes),
+            Self::Given(all) => ItemSize::Given(all.iter().map(ToolOutput::gave).collect()),
         }
     }
 }
 
-impl Given {
-    fn gave(&self) -> Gave {
-        Gave {
+impl ToolOutput {
+    fn gave(&self) -> ToolOutputSize {
+        ToolOutputSize {
             text: self.text.len(),
             around: self.id.len(),
         }
@@ -67,14 +67,14 @@ impl Given {
 
 /// A conversation within a round.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Talk {
+pub(super) struct ApiConversation {
     /// The round, and which of several implementations.
     pub(super) of: (u32, u32),
     /// All of it, the oldest first.
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<ConversationItem>,
 }
 
-impl Talk {
+impl ApiConversation {
     /// The conversation that a turn continues: the last one, if it belongs to the same round and
     /// the same implementation, or else a new one. Implementations do not know of each other.
     pub(super) fn going_on(last: Option<Self>, of: (u32, u32)) -> Self {
@@ -94,7 +94,7 @@ impl Talk {
         let before = self.bytes();
         let cut = room::cut(&self.pieces(), bytes_max);
         for (at, which) in cut.condensed {
-            if let Some(Item::Given(all)) = self.items.get_mut(at)
+            if let Some(ConversationItem::Given(all)) = self.items.get_mut(at)
                 && let Some(one) = all.get_mut(which)
             {
                 one.text = room::note_of(one.text.len());
@@ -108,7 +108,7 @@ impl Talk {
         self.bytes() < before
     }
 
-    fn pieces(&self) -> Vec<Piece> {
-        self.items.iter().map(Item::piece).collect()
+    fn pieces(&self) -> Vec<ItemSize> {
+        self.items.iter().map(ConversationItem::piece).collect()
     }
 }

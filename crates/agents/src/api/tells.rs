@@ -1,38 +1,40 @@
 //! Reads the session log of a turn for display: the events of a response are assembled by their
 //! API, and shown when the response is complete.
 
-use super::reply::Reply;
-use super::talk::Call;
-use super::{Kind, Wire};
+use super::reply::ModelReply;
+use super::talk::ToolCall;
+use super::{ApiKind, WireFormat};
 use crate::cli::heard::{count, text};
-use crate::told::Told;
+use crate::told::SessionEvent;
 use serde_json::Value;
 use std::collections::VecDeque;
 
 /// Reads a session log line by line.
 #[derive(Debug)]
-pub struct Telling {
-    wire: &'static Wire,
+pub struct SessionLogReader {
+    wire: &'static WireFormat,
     /// The response that is not complete yet.
-    reply: Reply,
+    reply: ModelReply,
     /// Tool calls that were not executed yet.
-    calls: VecDeque<Call>,
+    calls: VecDeque<ToolCall>,
 }
 
-impl Telling {
+impl SessionLogReader {
     /// For the session log of a model API; none for other kinds of agents.
     pub fn of(agent: &str) -> Option<Self> {
-        Kind::by_name(agent).map(|kind| Self {
+        ApiKind::by_name(agent).map(|kind| Self {
             wire: kind.wire(),
-            reply: Reply::default(),
+            reply: ModelReply::default(),
             calls: VecDeque::new(),
         })
     }
 
     /// Processes a line between the first and the last.
-    pub fn take(&mut self, line: &[u8]) -> Vec<Told> {
+    pub fn take(&mut self, line: &[u8]) -> Vec<SessionEvent> {
         let Ok(value) = serde_json::from_slice::<Value>(line) else {
-            return vec![Told::Notes(String::from_utf8_lossy(line).into_owned())];
+            return vec![SessionEvent::Notes(
+                String::from_utf8_lossy(line).into_owned(),
+            )];
         };
         let note = match text(&value, "/karve") {
             "" => {
@@ -49,36 +51,36 @@ impl Telling {
             name => format!("{name}: {}", text(&value, "/why")),
         };
         let mut told = self.rest();
-        told.push(Told::Notes(note));
+        told.push(SessionEvent::Notes(note));
         told
     }
 
     /// The rest that was not shown yet.
-    pub fn rest(&mut self) -> Vec<Told> {
+    pub fn rest(&mut self) -> Vec<SessionEvent> {
         let mut told = self.says();
         let left = self.calls.drain(..);
-        told.extend(left.map(|call| Told::calls(&call.name, Some(&call.input))));
+        told.extend(left.map(|call| SessionEvent::calls(&call.name, Some(&call.input))));
         told
     }
 
     /// The text of the response; its tool calls are shown when they are executed.
-    fn says(&mut self) -> Vec<Told> {
+    fn says(&mut self) -> Vec<SessionEvent> {
         let mut reply = std::mem::take(&mut self.reply);
         (self.wire.settle)(&mut reply);
         self.calls.extend(reply.calls);
         match reply.text.trim().is_empty() {
             true => Vec::new(),
-            false => vec![Told::Says(reply.text)],
+            false => vec![SessionEvent::Says(reply.text)],
         }
     }
 
     /// A tool call, with its output.
-    fn used(&mut self, note: &Value) -> Vec<Told> {
+    fn used(&mut self, note: &Value) -> Vec<SessionEvent> {
         let mut told = self.says();
         self.calls.pop_front();
         let is_failed = note.get("failed").and_then(Value::as_bool) == Some(true);
-        told.push(Told::calls(text(note, "/name"), note.get("input")));
-        told.push(Told::gives(note.get("text"), is_failed));
+        told.push(SessionEvent::calls(text(note, "/name"), note.get("input")));
+        told.push(SessionEvent::gives(note.get("text"), is_failed));
         told
     }
 }

@@ -1,13 +1,13 @@
 //! The tools that a model gets: read and search, and if it may change something, also edit, write,
 //! build and test. Their output is bounded, and shows visible cases only.
 
-use super::files::{Files, Refused};
-use super::talk::{Call, Given};
-use crate::Desk;
+use super::files::{FileResult, WorkspaceFiles};
+use super::talk::{ToolCall, ToolOutput};
+use crate::Workspace;
 use crate::secrets::Secrets;
-use crate::turn::Task;
-use karve_harness::commands::{Harness, Variant};
-use karve_harness::outcome::Gated;
+use crate::turn::TurnTask;
+use karve_harness::commands::{CommandVariant, Harness};
+use karve_harness::outcome::GateResult;
 use karve_numerics::case::Case;
 use karve_os::error::Result;
 use serde_json::{Map, Value, json};
@@ -21,20 +21,20 @@ const COMMAND_MIN: Duration = Duration::from_millis(100);
 
 /// A tool as offered to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tool {
+pub(super) struct ToolSpec {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
     /// Each parameter: its name, its type, whether it is required, and what it means.
-    parameters: &'static [(&'static str, &'static str, Needed, &'static str)],
+    parameters: &'static [(&'static str, &'static str, ParamRequired, &'static str)],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Needed {
+enum ParamRequired {
     Yes,
     No,
 }
 
-impl Tool {
+impl ToolSpec {
     /// Its parameters as a JSON schema that every API accepts.
     pub(super) fn schema(&self) -> Value {
         let mut properties = Map::new();
@@ -42,7 +42,7 @@ impl Tool {
         for (name, kind, needed, description) in self.parameters {
             let property = json!({"type": kind, "description": description});
             properties.insert((*name).to_owned(), property);
-            if *needed == Needed::Yes {
+            if *needed == ParamRequired::Yes {
                 required.push(*name);
             }
         }
@@ -50,33 +50,48 @@ impl Tool {
     }
 }
 
-const PATH: (&str, &str, Needed, &str) = (
+const PATH: (&str, &str, ParamRequired, &str) = (
     "path",
     "string",
-    Needed::Yes,
+    ParamRequired::Yes,
     "a path in the current directory, such as src/kernel.c",
 );
 
 /// Tools that change nothing.
-const READING: [Tool; 2] = [
-    Tool {
+const READING: [ToolSpec; 2] = [
+    ToolSpec {
         name: "read",
         description: "Returns the lines of a file, or the names in a directory.",
         parameters: &[
             PATH,
-            ("from", "integer", Needed::No, "the first line, from 1"),
-            ("lines", "integer", Needed::No, "how many lines at most"),
+            (
+                "from",
+                "integer",
+                ParamRequired::No,
+                "the first line, from 1",
+            ),
+            (
+                "lines",
+                "integer",
+                ParamRequired::No,
+                "how many lines at most",
+            ),
         ],
     },
-    Tool {
+    ToolSpec {
         name: "search",
         description: "Returns the lines in all files that match a regular expression.",
         parameters: &[
-            ("pattern", "string", Needed::Yes, "a regular expression"),
+            (
+                "pattern",
+                "string",
+                ParamRequired::Yes,
+                "a regular expression",
+            ),
             (
                 "path",
                 "string",
-                Needed::No,
+                ParamRequired::No,
                 "a file or directory; default: everything",
             ),
         ],
@@ -84,17 +99,22 @@ const READING: [Tool; 2] = [
 ];
 
 /// Tools that change, build and test.
-const WORKING: [Tool; 4] = [
-    Tool {
+const WORKING: [ToolSpec; 4] = [
+    ToolSpec {
         name: "edit",
         description: "Replaces a text that occurs exactly once in an editable file.",
         parameters: &[
             PATH,
-            ("old", "string", Needed::Yes, "the exact text to replace"),
-            ("new", "string", Needed::Yes, "the replacement"),
+            (
+                "old",
+                "string",
+                ParamRequired::Yes,
+                "the exact text to replace",
+            ),
+            ("new", "string", ParamRequired::Yes, "the replacement"),
         ],
     },
-    Tool {
+    ToolSpec {
         name: "write",
         description: "Writes a complete editable file, which may be new.",
         parameters: &[
@@ -102,17 +122,17 @@ const WORKING: [Tool; 4] = [
             (
                 "text",
                 "string",
-                Needed::Yes,
+                ParamRequired::Yes,
                 "the complete content of the file",
             ),
         ],
     },
-    Tool {
+    ToolSpec {
         name: "build",
         description: "Builds the project the same way karve does.",
         parameters: &[],
     },
-    Tool {
+    ToolSpec {
         name: "test",
         description: "Builds the project and tests it on the visible cases.",
         parameters: &[],
@@ -121,7 +141,7 @@ const WORKING: [Tool; 4] = [
 
 /// What a turn may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rights {
+pub(super) enum ToolRights {
     /// Answer, and nothing else.
     Answer,
     /// Read.
@@ -130,18 +150,18 @@ pub(super) enum Rights {
     Work,
 }
 
-impl Rights {
+impl ToolRights {
     /// The rights for a task.
-    pub(super) fn of(task: Task) -> Self {
+    pub(super) fn of(task: TurnTask) -> Self {
         match task {
-            Task::Propose | Task::Review => Self::Read,
-            Task::Implement | Task::Mend => Self::Work,
-            Task::Learn | Task::Trial => Self::Answer,
+            TurnTask::Propose | TurnTask::Review => Self::Read,
+            TurnTask::Implement | TurnTask::Mend => Self::Work,
+            TurnTask::Learn | TurnTask::Trial => Self::Answer,
         }
     }
 
     /// The tools that are offered.
-    pub(super) fn tools(self) -> Vec<Tool> {
+    pub(super) fn tools(self) -> Vec<ToolSpec> {
         match self {
             Self::Answer => Vec::new(),
             Self::Read => READING.to_vec(),
@@ -152,10 +172,10 @@ impl Rights {
 
 /// Where the tools of a turn work.
 #[derive(Debug)]
-pub(super) struct Bench<'a> {
-    rights: Rights,
+pub(super) struct ToolWorkspace<'a> {
+    rights: ToolRights,
     tree: &'a Path,
-    files: Files<'a>,
+    files: WorkspaceFiles<'a>,
     harness: &'a Harness,
     cases: &'a [Case],
     until: Instant,
@@ -165,18 +185,18 @@ pub(super) struct Bench<'a> {
     pub(super) denied: Vec<String>,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> ToolWorkspace<'a> {
     /// The bench for a turn.
     pub(super) fn new(
-        desk: &Desk<'a>,
-        rights: Rights,
+        desk: &Workspace<'a>,
+        rights: ToolRights,
         granted: &[String],
         (secrets, until): (&'a Secrets, Instant),
     ) -> Result<Self> {
         Ok(Self {
             rights,
             tree: desk.tree,
-            files: Files::new(desk.tree, granted, secrets)?,
+            files: WorkspaceFiles::new(desk.tree, granted, secrets)?,
             harness: desk.harness,
             cases: desk.cases,
             until,
@@ -186,10 +206,10 @@ impl<'a> Bench<'a> {
     }
 
     /// Executes a tool call, or says why not.
-    pub(super) fn perform(&mut self, call: &Call) -> Result<Given> {
+    pub(super) fn perform(&mut self, call: &ToolCall) -> Result<ToolOutput> {
         let offered = self.rights.tools();
         let done = match offered.iter().find(|tool| tool.name == call.name) {
-            Some(tool) => match Input::of(tool, &call.input) {
+            Some(tool) => match ToolInput::of(tool, &call.input) {
                 Ok(input) => self.run(tool.name, &input)?,
                 Err(why) => Err(why),
             },
@@ -206,7 +226,7 @@ impl<'a> Bench<'a> {
             Ok(text) => (text, false),
             Err(why) => (why, true),
         };
-        Ok(Given {
+        Ok(ToolOutput {
             id: call.id.clone(),
             name: call.name.clone(),
             text,
@@ -214,7 +234,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    fn run(&mut self, tool: &str, input: &Input<'_>) -> Result<Refused<String>> {
+    fn run(&mut self, tool: &str, input: &ToolInput<'_>) -> Result<FileResult<String>> {
         let path = input.text("path");
         Ok(match tool {
             "read" => self.files.read(
@@ -239,8 +259,8 @@ impl<'a> Bench<'a> {
     fn change(
         &mut self,
         path: &str,
-        how: impl FnOnce(&Files<'_>) -> Refused<String>,
-    ) -> Refused<String> {
+        how: impl FnOnce(&WorkspaceFiles<'_>) -> FileResult<String>,
+    ) -> FileResult<String> {
         if let Err(why) = self.files.may_write(path) {
             self.deny(&format!("edit of {path}"));
             return Err(why);
@@ -263,27 +283,29 @@ impl<'a> Bench<'a> {
         self.harness.clone().within_limit(left.max(COMMAND_MIN))
     }
 
-    fn build(&self) -> Result<Refused<()>> {
+    fn build(&self) -> Result<FileResult<()>> {
         Ok(told(self.harness().build(self.tree)?))
     }
 
-    fn test(&self) -> Result<Refused<String>> {
-        let tested = self.harness().test(self.tree, self.cases, Variant::Usual)?;
+    fn test(&self) -> Result<FileResult<String>> {
+        let tested = self
+            .harness()
+            .test(self.tree, self.cases, CommandVariant::Usual)?;
         let n = self.cases.len();
         Ok(told(tested).map(|()| format!("the test passed on {n} visible cases")))
     }
 }
 
 /// The message of a gate, bounded.
-fn told(gated: Gated<()>) -> Refused<()> {
+fn told(gated: GateResult<()>) -> FileResult<()> {
     gated.map_err(|gate| gate.describe())
 }
 
 /// A tool's input, checked against its parameters.
-struct Input<'a>(&'a Value);
+struct ToolInput<'a>(&'a Value);
 
-impl<'a> Input<'a> {
-    fn of(tool: &Tool, given: &'a Value) -> Refused<Self> {
+impl<'a> ToolInput<'a> {
+    fn of(tool: &ToolSpec, given: &'a Value) -> FileResult<Self> {
         let Some(fields) = given.as_object() else {
             return Err("the arguments are not a JSON object".into());
         };
@@ -294,8 +316,8 @@ impl<'a> Input<'a> {
             };
             match (fields.get(*name).filter(|value| !value.is_null()), needed) {
                 (Some(value), _) if !fits(value) => return Err(format!("{name} must be a {kind}")),
-                (None, Needed::Yes) => return Err(format!("{name} is missing")),
-                (Some(_), _) | (None, Needed::No) => {}
+                (None, ParamRequired::Yes) => return Err(format!("{name} is missing")),
+                (Some(_), _) | (None, ParamRequired::No) => {}
             }
         }
         let known = |name: &String| tool.parameters.iter().any(|(known, ..)| known == name);

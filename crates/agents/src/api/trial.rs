@@ -1,12 +1,12 @@
 //! A small turn, to check that a model API works from here: its key, its model and the network.
 
-use super::talk::{Item, Talk};
-use super::turn::{self, Place};
-use super::{Model, key};
-use crate::cli::Tried;
+use super::talk::{ApiConversation, ConversationItem};
+use super::turn::{self, ApiTurnContext};
+use super::{ApiModel, key};
+use crate::cli::AgentTrial;
 use crate::config::ApiConfig;
-use crate::turn::Task;
-use karve_core::asking::budget::Left;
+use crate::turn::TurnTask;
+use karve_core::asking::budget::RemainingBudget;
 use karve_os::error::{Context, Result};
 use karve_os::process::StopFlag;
 use std::fs;
@@ -25,24 +25,24 @@ pub fn has_key(config: &ApiConfig) -> bool {
 }
 
 /// Runs a small turn; its session log goes to a directory.
-pub fn try_turn(name: &str, config: &ApiConfig, dir: &Path, stop: &StopFlag) -> Result<Tried> {
+pub fn try_turn(name: &str, config: &ApiConfig, dir: &Path, stop: &StopFlag) -> Result<AgentTrial> {
     let dir = dir.join("tmp");
     fs::create_dir_all(&dir).context(|| format!("cannot create {}", dir.display()))?;
-    let place = Place {
-        task: Task::Trial,
+    let place = ApiTurnContext {
+        task: TurnTask::Trial,
         exchange: &dir.join("exchange.jsonl"),
         stop,
         until: Instant::now() + Duration::from_secs(TRIAL_S),
         limit_s: TRIAL_S,
-        left: Left::default(),
+        left: RemainingBudget::default(),
     };
-    let mut model = Model::open(name, config, stop)?;
-    let mut talk = Talk {
+    let mut model = ApiModel::open(name, config, stop)?;
+    let mut talk = ApiConversation {
         of: (0, 0),
-        items: vec![Item::Asked(QUESTION.to_owned())],
+        items: vec![ConversationItem::Asked(QUESTION.to_owned())],
     };
     let told = turn::run(&mut model, &mut talk, None, &place)?;
-    Ok(Tried {
+    Ok(AgentTrial {
         usage: told.usage,
         fault: told.fault.map(|fault| fault.describe()),
     })

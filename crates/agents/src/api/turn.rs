@@ -4,20 +4,22 @@
 //! and whether it fits the money, tokens and time that are left.
 
 use super::advice::advice;
-use super::exchange::{Exchange, VERSION};
-use super::hear::Hearing;
-use super::http::Patience;
-use super::reply::Reply;
-use super::retry::Failure;
-use super::talk::{Call, Given, Item, Talk};
-use super::tools::{Bench, Rights};
-use super::{Ask, Model, Post};
-use crate::cli::heard::{Fault, message};
-use crate::turn::Task;
-use karve_core::asking::budget::{Caching, Counted, Left, Price, Short};
-use karve_core::asking::retry::{Moment, Next, Rule};
-use karve_core::asking::room::Room;
-use karve_core::spending::Usage;
+use super::exchange::{SessionLog, VERSION};
+use super::hear::ReplyReader;
+use super::http::RequestLimit;
+use super::reply::ModelReply;
+use super::retry::ApiFailure;
+use super::talk::{ApiConversation, ConversationItem, ToolCall, ToolOutput};
+use super::tools::{ToolRights, ToolWorkspace};
+use super::{ApiModel, ApiQuestion, ApiRequest};
+use crate::cli::heard::{TurnFailure, message};
+use crate::turn::TurnTask;
+use karve_core::asking::budget::{
+    BudgetShortfall, PromptCaching, RemainingBudget, TokenCounts, TokenPrice,
+};
+use karve_core::asking::retry::{RetryDecision, RetryRule, RetryState};
+use karve_core::asking::room::ContextWindow;
+use karve_core::spending::AgentUsage;
 use karve_os::error::Result;
 use karve_os::process::StopFlag;
 use karve_os::random::secret;
@@ -39,34 +41,34 @@ instructions. When you are done, answer in the requested form.";
 
 /// Where and for how long a turn takes place.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
-    pub(super) task: Task,
+pub(super) struct ApiTurnContext<'a> {
+    pub(super) task: TurnTask,
     pub(super) exchange: &'a Path,
     pub(super) stop: &'a StopFlag,
     pub(super) until: Instant,
     pub(super) limit_s: u64,
-    pub(super) left: Left,
+    pub(super) left: RemainingBudget,
 }
 
 /// The result of a turn.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Told {
+pub(super) struct ApiTurnResult {
     /// The final reply.
     pub(super) text: String,
     /// What it used.
-    pub(super) usage: Usage,
+    pub(super) usage: AgentUsage,
     /// Why it failed, if so.
-    pub(super) fault: Option<Fault>,
+    pub(super) fault: Option<TurnFailure>,
 }
 
 /// A running turn.
-struct Turn<'a, 'b> {
-    model: &'a mut Model,
-    talk: &'a mut Talk,
-    bench: Option<&'a mut Bench<'b>>,
-    place: &'a Place<'a>,
-    log: Exchange,
-    used: Counted,
+struct ApiTurn<'a, 'b> {
+    model: &'a mut ApiModel,
+    talk: &'a mut ApiConversation,
+    bench: Option<&'a mut ToolWorkspace<'b>>,
+    place: &'a ApiTurnContext<'a>,
+    log: SessionLog,
+    used: TokenCounts,
     /// Whether karve estimated some of it.
     is_estimated: bool,
     /// Requests that were sent, with all retries.
@@ -75,19 +77,19 @@ struct Turn<'a, 'b> {
 
 /// Runs one turn, in a conversation whose last item is the brief.
 pub(super) fn run(
-    model: &mut Model,
-    talk: &mut Talk,
-    bench: Option<&mut Bench<'_>>,
-    place: &Place<'_>,
-) -> Result<Told> {
-    let log = Exchange::open(place.exchange, &model.secrets)?;
-    let mut turn = Turn {
+    model: &mut ApiModel,
+    talk: &mut ApiConversation,
+    bench: Option<&mut ToolWorkspace<'_>>,
+    place: &ApiTurnContext<'_>,
+) -> Result<ApiTurnResult> {
+    let log = SessionLog::open(place.exchange, &model.secrets)?;
+    let mut turn = ApiTurn {
         model,
         talk,
         bench,
         place,
         log,
-        used: Counted::default(),
+        used: TokenCounts::default(),
         is_estimated: false,
         asked: 0,
     };
@@ -103,7 +105,7 @@ pub(super) fn run(
     }
     turn.note(&json!({
         "karve": "end",
-        "fault": fault.as_ref().map(Fault::describe),
+        "fault": fault.as_ref().map(TurnFailure::describe),
         "questions": turn.asked,
         "tokens": usage.tokens,
         "usd": usage.usd,
@@ -111,19 +113,19 @@ pub(super) fn run(
         "answer": text,
     }))?;
     turn.log.finish()?;
-    Ok(Told { text, usage, fault })
+    Ok(ApiTurnResult { text, usage, fault })
 }
 
 /// A refusal by the server, with what the user can do about it.
-fn advised(fault: Fault, advice: Option<String>) -> Fault {
+fn advised(fault: TurnFailure, advice: Option<String>) -> TurnFailure {
     match (fault, advice) {
-        (Fault::Api(said), Some(advice)) => Fault::Api(format!("{said}; {advice}")),
+        (TurnFailure::Api(said), Some(advice)) => TurnFailure::Api(format!("{said}; {advice}")),
         (fault, _) => fault,
     }
 }
 
-fn refused(call: &Call, why: &str) -> Given {
-    Given {
+fn refused(call: &ToolCall, why: &str) -> ToolOutput {
+    ToolOutput {
         id: call.id.clone(),
         name: call.name.clone(),
         text: why.to_owned(),
@@ -131,29 +133,29 @@ fn refused(call: &Call, why: &str) -> Given {
     }
 }
 
-impl Turn<'_, '_> {
+impl ApiTurn<'_, '_> {
     fn note(&mut self, value: &Value) -> Result<()> {
         self.log.note(value)
     }
 
-    fn usage(&self) -> Usage {
-        Usage {
+    fn usage(&self) -> AgentUsage {
+        AgentUsage {
             estimated: self.is_estimated,
             ..self.used.usage(self.price())
         }
     }
 
-    fn price(&self) -> Option<Price> {
+    fn price(&self) -> Option<TokenPrice> {
         self.model.config.price.map(Into::into)
     }
 
     /// Logs the brief first.
     fn begin(&mut self) -> Result<()> {
         let brief = match self.talk.items.last() {
-            Some(Item::Asked(brief)) => brief.clone(),
+            Some(ConversationItem::Asked(brief)) => brief.clone(),
             _ => String::new(),
         };
-        let tools = Rights::of(self.place.task).tools();
+        let tools = ToolRights::of(self.place.task).tools();
         let tools: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
         let note = json!({
             "karve": "brief",
@@ -170,26 +172,26 @@ impl Turn<'_, '_> {
     }
 
     /// Asks and returns tool output, until the model is done.
-    fn go(&mut self) -> Result<std::result::Result<String, Fault>> {
+    fn go(&mut self) -> Result<std::result::Result<String, TurnFailure>> {
         let mut calls = 0;
         loop {
             let reply = match self.answer()? {
                 Ok(reply) => reply,
                 Err(fault) => return Ok(Err(fault)),
             };
-            self.talk.items.push(Item::Said(reply.said()));
+            self.talk.items.push(ConversationItem::Said(reply.said()));
             if reply.calls.is_empty() {
                 return Ok(Ok(reply.text));
             }
             calls += reply.calls.len();
             if calls > CALLS_MAX {
                 let why = format!("there were more than {CALLS_MAX} tool calls");
-                return Ok(Err(Fault::MaxTurns(why)));
+                return Ok(Err(TurnFailure::MaxTurns(why)));
             }
             let mut given = Vec::new();
             for call in &reply.calls {
                 if let Some(lost) = self.patience().is_over() {
-                    return Ok(Err(Failure::from(lost).fault(self.place.limit_s, 0)));
+                    return Ok(Err(ApiFailure::from(lost).fault(self.place.limit_s, 0)));
                 }
                 let done = match (reply.masks(call), &mut self.bench) {
                     // With the key replaced, the input is not what the model meant.
@@ -199,12 +201,12 @@ impl Turn<'_, '_> {
                 };
                 given.push(self.give(call, done)?);
             }
-            self.talk.items.push(Item::Given(given));
+            self.talk.items.push(ConversationItem::Given(given));
         }
     }
 
     /// A tool's output, as it is logged and returned.
-    fn give(&mut self, call: &Call, mut given: Given) -> Result<Given> {
+    fn give(&mut self, call: &ToolCall, mut given: ToolOutput) -> Result<ToolOutput> {
         // A build may print anything it finds; no key goes to a model.
         let text = self.model.secrets.redact(&given.text);
         given.text = text.chars().take(GIVEN_CHARS_MAX).collect();
@@ -218,20 +220,20 @@ impl Turn<'_, '_> {
         Ok(given)
     }
 
-    fn patience(&self) -> Patience<'_> {
-        Patience {
+    fn patience(&self) -> RequestLimit<'_> {
+        RequestLimit {
             stop: self.place.stop,
             until: self.place.until,
         }
     }
 
-    fn post(&self) -> (Post, usize) {
+    fn post(&self) -> (ApiRequest, usize) {
         let config = &self.model.config;
-        let post = (self.model.wire.post)(&Ask {
+        let post = (self.model.wire.post)(&ApiQuestion {
             model: &self.model.name,
             max_tokens: config.max_tokens,
             system: SYSTEM,
-            tools: &Rights::of(self.place.task).tools(),
+            tools: &ToolRights::of(self.place.task).tools(),
             items: &self.talk.items,
             is_usual: config.base_url.is_none(),
         });
@@ -240,8 +242,8 @@ impl Turn<'_, '_> {
     }
 
     /// One response, with as many retries as the policy allows.
-    fn answer(&mut self) -> Result<std::result::Result<Reply, Fault>> {
-        let rule = Rule {
+    fn answer(&mut self) -> Result<std::result::Result<ModelReply, TurnFailure>> {
+        let rule = RetryRule {
             retries: self.model.config.retries,
             base: Duration::from_millis(self.model.config.backoff_ms),
         };
@@ -257,31 +259,31 @@ impl Turn<'_, '_> {
                 (reply, Some(failure)) => (failure, reply.status),
             };
             self.note(&json!({"karve": "failed", "why": format!("{failure:?}")}))?;
-            if matches!(failure, Failure::Full(_)) && !was_full {
+            if matches!(failure, ApiFailure::Full(_)) && !was_full {
                 was_full = true;
                 if self.compact(self.talk.bytes() / 2)? {
                     continue;
                 }
             }
-            let moment = Moment {
+            let moment = RetryState {
                 tried,
                 chance: secret()? as f64 / u64::MAX as f64,
                 left: self.place.until.saturating_duration_since(Instant::now()),
             };
-            let Next::AskAgain(wait) = rule.next(failure.missed(), moment) else {
+            let RetryDecision::AskAgain(wait) = rule.next(failure.missed(), moment) else {
                 let advice = advice(status, &failure, &self.model.config);
                 let fault = failure.fault(self.place.limit_s, tried);
                 return Ok(Err(advised(fault, advice)));
             };
             tried += 1;
             if let Some(lost) = self.patience().wait(wait) {
-                return Ok(Err(Failure::from(lost).fault(self.place.limit_s, 0)));
+                return Ok(Err(ApiFailure::from(lost).fault(self.place.limit_s, 0)));
             }
         }
     }
 
     /// Sends one request.
-    fn ask(&mut self, post: &Post, bytes: usize) -> Result<(Reply, Option<Failure>)> {
+    fn ask(&mut self, post: &ApiRequest, bytes: usize) -> Result<(ModelReply, Option<ApiFailure>)> {
         self.asked += 1;
         let note = json!({
             "karve": "question",
@@ -290,13 +292,13 @@ impl Turn<'_, '_> {
             "bytes": bytes,
         });
         self.note(&note)?;
-        let patience = Patience {
+        let patience = RequestLimit {
             stop: self.place.stop,
             until: self.place.until,
         };
         let body = post.body.to_string().into_bytes();
-        let mut hearing = Hearing::new(self.model.wire, &self.model.secrets, &mut self.log);
-        let take = &mut |came: super::http::Came<'_>| hearing.take(&came);
+        let mut hearing = ReplyReader::new(self.model.wire, &self.model.secrets, &mut self.log);
+        let take = &mut |came: super::http::ResponsePart<'_>| hearing.take(&came);
         let ended = self.model.client.post(&post.path, body, patience, take);
         let (reply, failure) = hearing.finish(ended)?;
         // The usage counts, whatever the result.
@@ -308,13 +310,13 @@ impl Turn<'_, '_> {
     }
 
     /// Why the next request is not sent, if so.
-    fn weigh(&self, bytes: usize) -> Option<Fault> {
+    fn weigh(&self, bytes: usize) -> Option<TurnFailure> {
         let caching = match self.model.wire.writes_cache {
-            true => Caching::Written,
-            false => Caching::Free,
+            true => PromptCaching::Written,
+            false => PromptCaching::Free,
         };
         let output = self.model.config.max_tokens.into();
-        let next = Counted::at_most(self.model.gauge.tokens(bytes), output, caching);
+        let next = TokenCounts::at_most(self.model.gauge.tokens(bytes), output, caching);
         let left = self.place.left.after(self.usage());
         left.refuses(next, self.price()).map(budget_fault)
     }
@@ -322,7 +324,7 @@ impl Turn<'_, '_> {
     /// Makes the conversation fit the model's context before a request.
     fn make_room(&mut self) -> Result<()> {
         let (_, sent) = self.post();
-        let room = Room {
+        let room = ContextWindow {
             context_tokens: self.model.config.context_tokens,
             answer_tokens: self.model.config.max_tokens.into(),
         };
@@ -341,26 +343,26 @@ impl Turn<'_, '_> {
     }
 
     /// Why a turn that ended normally is still a failure, if so.
-    fn examine(&self, text: &str) -> Option<Fault> {
+    fn examine(&self, text: &str) -> Option<TurnFailure> {
         let bench = self.bench.as_ref();
         let has_changed = bench.is_some_and(|bench| bench.has_changed);
         let denied = bench.map(|bench| bench.denied.clone()).unwrap_or_default();
-        let works = Rights::of(self.place.task) == Rights::Work;
+        let works = ToolRights::of(self.place.task) == ToolRights::Work;
         match (works && !has_changed, text.trim().is_empty()) {
-            (true, _) if !denied.is_empty() => Some(Fault::Denied(denied)),
-            (_, true) if !has_changed => Some(Fault::SaidNothing),
+            (true, _) if !denied.is_empty() => Some(TurnFailure::Denied(denied)),
+            (_, true) if !has_changed => Some(TurnFailure::SaidNothing),
             (true | false, true | false) => None,
         }
     }
 }
 
 /// The message for a request that is too expensive.
-fn budget_fault(short: Short) -> Fault {
-    Fault::Budget(match short {
-        Short::Usd { next, left } => format!(
+fn budget_fault(short: BudgetShortfall) -> TurnFailure {
+    TurnFailure::Budget(match short {
+        BudgetShortfall::Usd { next, left } => format!(
             "the next request may cost ${next:.4}, and ${left:.4} of limits.agent_usd is left"
         ),
-        Short::Tokens { next, left } => {
+        BudgetShortfall::Tokens { next, left } => {
             format!("the next request may take {next} tokens, and {left} of tokens_max are left")
         }
     })

@@ -1,7 +1,7 @@
 //! Library entries with a recipe that karve can apply: one variant of one entry is one hypothesis.
 
 use globset::Glob;
-use karve_core::campaign::strategy::{Recall, Usable};
+use karve_core::campaign::strategy::{LibraryRecall, UsableEntry};
 use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::knowledge::Action;
 use karve_harness::git::{Oid, Repo};
@@ -20,47 +20,51 @@ const INSERTS_MAX: usize = 500;
 
 /// A text file of the project.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Text {
+pub(super) struct SourceText {
     pub(super) file: String,
     pub(super) text: String,
 }
 
 /// A recipe that can be applied, with what it changes.
 #[derive(Debug)]
-pub(super) struct Recipe<'a> {
-    usable: &'a Usable,
+pub(super) struct ApplicableRecipe<'a> {
+    usable: &'a UsableEntry,
     variant: usize,
-    changes: Change,
+    changes: RecipeChange,
     /// Counters that should move, and in which direction.
     foretells: &'a [String],
 }
 
 /// What an action changes.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Change {
+pub(super) enum RecipeChange {
     /// These texts.
-    Texts(Vec<Text>),
+    Texts(Vec<SourceText>),
     /// A knob, to this value.
     Knob(String, String),
 }
 
 /// The editable files of a commit that are text.
-pub(super) fn texts_at(repo: &Repo, commit: &str, granted: &[String]) -> Result<Vec<Text>> {
+pub(super) fn texts_at(repo: &Repo, commit: &str, granted: &[String]) -> Result<Vec<SourceText>> {
     let globs = project_file::glob_set(granted)?;
     let files = repo.read_matching(&Oid::named(commit)?, &globs)?;
     let texts = files.into_iter().filter_map(|(file, bytes)| {
         let small = bytes.len() <= FILE_BYTES_MAX;
         let text = String::from_utf8(bytes).ok().filter(|_| small)?;
-        Some(Text { file, text })
+        Some(SourceText { file, text })
     });
     Ok(texts.collect())
 }
 
 /// The most promising recipe that was not tried and changes something. If the kernel already has
 /// one variant of an entry, its other variants come last.
-pub(super) fn next<'a>(recall: &'a Recall, texts: &[Text], knobs: &[Knob]) -> Option<Recipe<'a>> {
-    let has = |usable: &&Usable| recall.kept.contains(&usable.known.id);
-    let (last, first): (Vec<&Usable>, Vec<&Usable>) = recall.usable.iter().partition(has);
+pub(super) fn next<'a>(
+    recall: &'a LibraryRecall,
+    texts: &[SourceText],
+    knobs: &[Knob],
+) -> Option<ApplicableRecipe<'a>> {
+    let has = |usable: &&UsableEntry| recall.kept.contains(&usable.known.id);
+    let (last, first): (Vec<&UsableEntry>, Vec<&UsableEntry>) = recall.usable.iter().partition(has);
     for usable in first.into_iter().chain(last) {
         let known = &usable.known;
         // An entry that was measured without a gain is not worth a round.
@@ -76,7 +80,7 @@ pub(super) fn next<'a>(recall: &'a Recall, texts: &[Text], knobs: &[Knob]) -> Op
                 continue;
             }
             if let Some(changes) = apply(action, texts, knobs) {
-                return Some(Recipe {
+                return Some(ApplicableRecipe {
                     usable,
                     variant,
                     changes,
@@ -90,10 +94,10 @@ pub(super) fn next<'a>(recall: &'a Recall, texts: &[Text], knobs: &[Knob]) -> Op
 
 /// The next variant of one entry that was not tried and changes something.
 pub(super) fn of_entry<'a>(
-    recall: &'a Recall,
+    recall: &'a LibraryRecall,
     entry: &str,
-    (texts, knobs): (&[Text], &[Knob]),
-) -> Option<Recipe<'a>> {
+    (texts, knobs): (&[SourceText], &[Knob]),
+) -> Option<ApplicableRecipe<'a>> {
     let usable = recall
         .usable
         .iter()
@@ -105,7 +109,7 @@ pub(super) fn of_entry<'a>(
     let mut ways = usable.known.apply.iter().enumerate();
     ways.find_map(|(variant, action)| {
         let changes = apply(action, texts, knobs).filter(|_| !tried(variant))?;
-        Some(Recipe {
+        Some(ApplicableRecipe {
             usable,
             variant,
             changes,
@@ -114,7 +118,7 @@ pub(super) fn of_entry<'a>(
     })
 }
 
-impl Recipe<'_> {
+impl ApplicableRecipe<'_> {
     /// The log speedup that it promises.
     pub(super) fn promise(&self) -> f64 {
         self.usable.promise
@@ -135,11 +139,11 @@ impl Recipe<'_> {
             n => format!("{n} runs{of}"),
         };
         let (files, config) = match &self.changes {
-            Change::Texts(texts) => {
+            RecipeChange::Texts(texts) => {
                 let files = texts.iter().map(|text| text.file.clone()).collect();
                 (files, Default::default())
             }
-            Change::Knob(name, value) => (Vec::new(), [(name.clone(), value.clone())].into()),
+            RecipeChange::Knob(name, value) => (Vec::new(), [(name.clone(), value.clone())].into()),
         };
         let action = &known.apply[self.variant];
         Hypothesis {
@@ -189,26 +193,26 @@ fn direction(action: &Action) -> Direction {
 }
 
 /// What an action changes; none if it changes nothing.
-pub(super) fn apply(action: &Action, texts: &[Text], knobs: &[Knob]) -> Option<Change> {
+pub(super) fn apply(action: &Action, texts: &[SourceText], knobs: &[Knob]) -> Option<RecipeChange> {
     let each = |files: &[String], change: &dyn Fn(&str, &str) -> Option<String>| {
         let changed = texts.iter().filter(|text| fits(files, &text.file));
         let changed = changed.filter_map(|text| {
             let new = change(&text.file, &text.text)?;
             let fits = new.len() <= FILE_BYTES_MAX && new != text.text;
-            fits.then(|| Text {
+            fits.then(|| SourceText {
                 file: text.file.clone(),
                 text: new,
             })
         });
-        let changed: Vec<Text> = changed.collect();
-        (!changed.is_empty()).then_some(Change::Texts(changed))
+        let changed: Vec<SourceText> = changed.collect();
+        (!changed.is_empty()).then_some(RecipeChange::Texts(changed))
     };
     match action {
         Action::Knob { name, values } => {
             let knob = knobs.iter().find(|knob| fits_name(name, &knob.name))?;
             let better = values.iter().find(|value| knob.values.contains(value));
             let value = better.filter(|value| **value != knob.current)?;
-            Some(Change::Knob(knob.name.clone(), value.clone()))
+            Some(RecipeChange::Knob(knob.name.clone(), value.clone()))
         }
         Action::Top { line, files } => each(files, &|_, text| on_top(text, line)),
         Action::BeforeInnerLoops { line, files } => {
@@ -345,8 +349,8 @@ mod tests {
         for (int i = 0; i < n; i++) {\n        for (int k = 0; k < n; k++)\n    \
         \x20       a[i] += b[k] / 2.0f;\n    }\n}\n";
 
-    fn texts(file: &str, text: &str) -> Vec<Text> {
-        vec![Text {
+    fn texts(file: &str, text: &str) -> Vec<SourceText> {
+        vec![SourceText {
             file: file.into(),
             text: text.into(),
         }]
@@ -354,8 +358,8 @@ mod tests {
 
     fn after(action: &Action, file: &str, text: &str) -> Option<String> {
         match apply(action, &texts(file, text), &[])? {
-            Change::Texts(mut texts) => Some(texts.remove(0).text),
-            Change::Knob(..) => None,
+            RecipeChange::Texts(mut texts) => Some(texts.remove(0).text),
+            RecipeChange::Knob(..) => None,
         }
     }
 
@@ -431,7 +435,7 @@ mod tests {
     }
 
     /// An example of docs/knowledge.md: an action, and a file before and after it.
-    fn examples() -> Vec<(Action, Text, String)> {
+    fn examples() -> Vec<(Action, SourceText, String)> {
         let page = include_str!("../../../../docs/knowledge.md");
         let mut blocks = page.split("```").skip(1).step_by(2);
         let mut found = Vec::new();
@@ -469,8 +473,8 @@ mod tests {
             names.push(json["do"].as_str().unwrap().to_owned());
             let knobs = space::parse_knobs(&text.file, &text.text, &[]).unwrap();
             let got = match apply(&action, std::slice::from_ref(&text), &knobs).unwrap() {
-                Change::Texts(mut texts) => texts.remove(0).text,
-                Change::Knob(name, value) => {
+                RecipeChange::Texts(mut texts) => texts.remove(0).text,
+                RecipeChange::Knob(name, value) => {
                     assert_eq!(knobs[0].name, name);
                     space::set_knob(&text.text, &knobs[0], &value).unwrap()
                 }

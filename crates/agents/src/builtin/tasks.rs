@@ -1,54 +1,59 @@
 //! Agenda items that karve can carry out without an agent: knob values, a sweep, an entry's recipe.
 
-use super::recipes::{self, Recipe};
-use super::{Builtin, knobs_at, state_sweep};
+use super::recipes::{self, ApplicableRecipe};
+use super::{BuiltinAgent, knobs_at, state_sweep};
 use crate::Proposal;
-use karve_core::agenda::{How, Item};
+use karve_core::agenda::{AgendaItem, ItemAction};
 use karve_core::campaign::strategy::Brief;
-use karve_core::campaign::{Refusal, Task};
+use karve_core::campaign::{AgendaTask, ProposalRefusal};
 use karve_core::hypothesis::{Direction, Hypothesis};
-use karve_core::knowledge::Known;
-use karve_core::spending::Usage;
+use karve_core::knowledge::KnownEntry;
+use karve_core::spending::AgentUsage;
 use karve_harness::git::Repo;
-use karve_numerics::space::{Config, Knob};
+use karve_numerics::space::{Knob, KnobSetting};
 use karve_os::error::Result;
 
-impl Builtin {
+impl BuiltinAgent {
     /// States the hypothesis of an item, or why it cannot be carried out.
     pub(super) fn carry_out(
         &self,
-        task: &Task,
+        task: &AgendaTask,
         brief: &Brief,
         (repo, knobs): (&Repo, &[Knob]),
     ) -> Result<Proposal> {
         let item = &task.item;
         let stated = match &item.how {
-            How::Words => Err("only an agent can carry out a task in words".to_owned()),
-            How::Knobs { config } => state_values(item, config, knobs),
-            How::Sweep if knobs.is_empty() => Err("no knobs are declared anymore".to_owned()),
-            How::Sweep if !brief.sweep => {
+            ItemAction::Words => Err("only an agent can carry out a task in words".to_owned()),
+            ItemAction::Knobs { config } => state_values(item, config, knobs),
+            ItemAction::Sweep if knobs.is_empty() => {
+                Err("no knobs are declared anymore".to_owned())
+            }
+            ItemAction::Sweep if !brief.sweep => {
                 Err("all knobs of this kernel are already tuned, or no time is left".to_owned())
             }
-            How::Sweep => Ok(state_sweep(knobs)),
-            How::Entry { entry } => {
+            ItemAction::Sweep => Ok(state_sweep(knobs)),
+            ItemAction::Entry { entry } => {
                 let texts = recipes::texts_at(repo, &brief.parent, &self.granted)?;
                 let recipe = recipes::of_entry(&brief.recall, entry, (&texts, knobs));
                 let none = || format!("no other recipe of the entry {entry} changes anything here");
-                recipe.as_ref().map(Recipe::state).ok_or_else(none)
+                recipe
+                    .as_ref()
+                    .map(ApplicableRecipe::state)
+                    .ok_or_else(none)
             }
         };
-        let usage = Usage::default();
+        let usage = AgentUsage::default();
         Ok(match stated {
             Ok(mut hypothesis) => {
                 hypothesis.task = Some(item.id.clone());
                 Proposal::Stated(Box::new(hypothesis), usage)
             }
-            Err(why) => Proposal::Refused(Refusal::Exhausted { why }, usage),
+            Err(why) => Proposal::Refused(ProposalRefusal::Exhausted { why }, usage),
         })
     }
 
     /// Whether a recipe of an entry changes anything in the editable files of a commit.
-    pub fn can_apply(&self, repo: &Repo, commit: &str, known: &Known) -> Result<bool> {
+    pub fn can_apply(&self, repo: &Repo, commit: &str, known: &KnownEntry) -> Result<bool> {
         let knobs = knobs_at(repo, commit, &self.granted, &self.declared)?;
         let texts = recipes::texts_at(repo, commit, &self.granted)?;
         let mut ways = known.apply.iter();
@@ -57,7 +62,11 @@ impl Builtin {
 }
 
 /// The hypothesis that some knobs are better at these values.
-fn state_values(item: &Item, wanted: &Config, knobs: &[Knob]) -> Result<Hypothesis, String> {
+fn state_values(
+    item: &AgendaItem,
+    wanted: &KnobSetting,
+    knobs: &[Knob],
+) -> Result<Hypothesis, String> {
     let mut changes = Vec::new();
     let mut files = Vec::new();
     let mut ordered = true;

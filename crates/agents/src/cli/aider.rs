@@ -1,11 +1,11 @@
 //! aider: plain text. It exits with 0 whatever happens; the line with the token counts shows that
 //! its model answered.
 
-use super::heard::{Fault, Heard, message};
-use super::{Ask, Speaks, Spec, Task};
+use super::heard::{TurnFailure, TurnOutput, message};
+use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask};
 
 /// aider as a kind of agent.
-pub(super) const SPEC: Spec = Spec {
+pub(super) const SPEC: CliSpec = CliSpec {
     name: "aider",
     title: "aider",
     program: "aider",
@@ -30,13 +30,13 @@ pub(super) const SPEC: Spec = Spec {
     hosts: &[],
     host_variables: &[],
     addresses: |_| Vec::new(),
-    speaks: Speaks::Text(read),
+    speaks: CliOutputParser::Text(read),
     tells: |_| Vec::new(),
     arguments,
     settings: |_| Vec::new(),
 };
 
-fn arguments(ask: &Ask<'_>) -> Vec<String> {
+fn arguments(ask: &CliTurnRequest<'_>) -> Vec<String> {
     let mut args: Vec<String> = [
         "--yes-always",
         "--no-auto-commits",
@@ -50,8 +50,8 @@ fn arguments(ask: &Ask<'_>) -> Vec<String> {
         "--no-suggest-shell-commands",
         "--chat-mode",
         match ask.task {
-            Task::Propose | Task::Review | Task::Learn | Task::Trial => "ask",
-            Task::Implement | Task::Mend => "code",
+            TurnTask::Propose | TurnTask::Review | TurnTask::Learn | TurnTask::Trial => "ask",
+            TurnTask::Implement | TurnTask::Mend => "code",
         },
     ]
     .map(str::to_owned)
@@ -74,20 +74,20 @@ fn arguments(ask: &Ask<'_>) -> Vec<String> {
     args
 }
 
-fn read(heard: &mut Heard, line: &str) {
+fn read(heard: &mut TurnOutput, line: &str) {
     let start = line.trim();
     if let Some(counts) = start.strip_prefix("Tokens:") {
         heard.has_ended = true;
         read_counts(heard, counts);
     } else if start.starts_with("litellm.") && start.contains("Error") {
-        heard.fault = Some(Fault::Api(message(start)));
+        heard.fault = Some(TurnFailure::Api(message(start)));
     } else {
         heard.says_more(line);
     }
 }
 
 /// `1.0k sent, 50 received. Cost: $0.0038 message, $0.0076 session.`
-fn read_counts(heard: &mut Heard, counts: &str) {
+fn read_counts(heard: &mut TurnOutput, counts: &str) {
     let words: Vec<&str> = counts.split_whitespace().collect();
     for pair in words.windows(2) {
         let [amount, what] = pair else { continue };

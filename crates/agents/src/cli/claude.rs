@@ -1,13 +1,13 @@
 //! Claude Code: events of `--output-format stream-json`. The result event says how a turn ended;
 //! the exit code is 0 even if every tool was denied.
 
-use super::heard::{Fault, Heard, count, message, money, text};
-use super::{Ask, Speaks, Spec, Task};
-use crate::told::Told;
+use super::heard::{TurnFailure, TurnOutput, count, message, money, text};
+use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask};
+use crate::told::SessionEvent;
 use serde_json::Value;
 
 /// Claude Code as a kind of agent.
-pub(super) const SPEC: Spec = Spec {
+pub(super) const SPEC: CliSpec = CliSpec {
     name: "claude",
     title: "Claude Code",
     program: "claude",
@@ -34,13 +34,13 @@ pub(super) const SPEC: Spec = Spec {
         "ANTHROPIC_VERTEX_BASE_URL",
     ],
     addresses: |_| Vec::new(),
-    speaks: Speaks::Events(read),
+    speaks: CliOutputParser::Events(read),
     tells,
     arguments,
     settings: |_| Vec::new(),
 };
 
-fn arguments(ask: &Ask<'_>) -> Vec<String> {
+fn arguments(ask: &CliTurnRequest<'_>) -> Vec<String> {
     // The candidate can change the project's own settings and servers, so they are not loaded.
     let mut args: Vec<String> = [
         "-p",
@@ -54,9 +54,9 @@ fn arguments(ask: &Ask<'_>) -> Vec<String> {
     .map(str::to_owned)
     .to_vec();
     let (mode, mut tools) = match ask.task {
-        Task::Learn | Task::Trial => ("default", ""),
-        Task::Propose | Task::Review => ("default", "Read,Grep,Glob"),
-        Task::Implement | Task::Mend => ("acceptEdits", "Read,Grep,Glob,Edit,Write"),
+        TurnTask::Learn | TurnTask::Trial => ("default", ""),
+        TurnTask::Propose | TurnTask::Review => ("default", "Read,Grep,Glob"),
+        TurnTask::Implement | TurnTask::Mend => ("acceptEdits", "Read,Grep,Glob,Edit,Write"),
     };
     // A shell is allowed only in karve's sandbox.
     let with_shell = format!("{tools},Bash");
@@ -77,7 +77,7 @@ fn arguments(ask: &Ask<'_>) -> Vec<String> {
     args
 }
 
-fn read(heard: &mut Heard, event: &Value) {
+fn read(heard: &mut TurnOutput, event: &Value) {
     let session = text(event, "/session_id");
     if !session.is_empty() {
         heard.session = Some(session.to_owned());
@@ -100,7 +100,7 @@ fn read(heard: &mut Heard, event: &Value) {
 }
 
 /// Tokens of single messages are not added up: they are reported when a message starts.
-fn read_result(heard: &mut Heard, event: &Value) {
+fn read_result(heard: &mut TurnOutput, event: &Value) {
     heard.has_ended = true;
     let kinds = [
         "/usage/input_tokens",
@@ -122,13 +122,15 @@ fn read_result(heard: &mut Heard, event: &Value) {
     let errors = errors.unwrap_or_default();
     heard.fault = match text(event, "/subtype") {
         "success" if !is_error => None,
-        "error_max_turns" => Some(Fault::MaxTurns(message(&errors))),
-        "error_max_budget_usd" => Some(Fault::Budget(message(&errors))),
+        "error_max_turns" => Some(TurnFailure::MaxTurns(message(&errors))),
+        "error_max_budget_usd" => Some(TurnFailure::Budget(message(&errors))),
         "success" => {
             let status = status(event, "/api_error_status");
-            Some(Fault::Api(message(&format!("{status} {result}"))))
+            Some(TurnFailure::Api(message(&format!("{status} {result}"))))
         }
-        other => Some(Fault::Api(message(&format!("{other} {result} {errors}")))),
+        other => Some(TurnFailure::Api(message(&format!(
+            "{other} {result} {errors}"
+        )))),
     };
     if heard.fault.is_none() {
         heard.says(result);
@@ -144,14 +146,14 @@ fn status(event: &Value, path: &str) -> String {
 }
 
 /// Parses an event for display.
-fn tells(event: &Value) -> Vec<Told> {
+fn tells(event: &Value) -> Vec<SessionEvent> {
     let blocks = event.pointer("/message/content").and_then(Value::as_array);
     let blocks = blocks.into_iter().flatten();
     match text(event, "/type") {
         "assistant" | "user" => blocks.filter_map(told_by).collect(),
         "system" if text(event, "/subtype") == "api_retry" => {
             let status = status(event, "/error_status");
-            vec![Told::Notes(format!(
+            vec![SessionEvent::Notes(format!(
                 "the server returned {status}; retrying"
             ))]
         }
@@ -161,26 +163,29 @@ fn tells(event: &Value) -> Vec<Told> {
 }
 
 /// Parses the last event: what was denied, and the answer, which may not have appeared before.
-fn told_at_end(event: &Value) -> Vec<Told> {
+fn told_at_end(event: &Value) -> Vec<SessionEvent> {
     let denials = event.get("permission_denials").and_then(Value::as_array);
     let denied = denials.into_iter().flatten();
     let denied = denied.map(|denial| format!("denied: {}", text(denial, "/tool_name")));
-    let mut told: Vec<Told> = denied.map(Told::Notes).collect();
+    let mut told: Vec<SessionEvent> = denied.map(SessionEvent::Notes).collect();
     let result = text(event, "/result").to_owned();
     match event.get("is_error").and_then(Value::as_bool) {
-        Some(false) => told.push(Told::Says(result)),
-        Some(true) | None => told.push(Told::Notes(result)),
+        Some(false) => told.push(SessionEvent::Says(result)),
+        Some(true) | None => told.push(SessionEvent::Notes(result)),
     }
     told
 }
 
 /// Parses a block of a message.
-fn told_by(block: &Value) -> Option<Told> {
+fn told_by(block: &Value) -> Option<SessionEvent> {
     let is_error = || block.get("is_error").and_then(Value::as_bool) == Some(true);
     match text(block, "/type") {
-        "text" => Some(Told::Says(text(block, "/text").to_owned())),
-        "tool_use" => Some(Told::calls(text(block, "/name"), block.get("input"))),
-        "tool_result" => Some(Told::gives(block.get("content"), is_error())),
+        "text" => Some(SessionEvent::Says(text(block, "/text").to_owned())),
+        "tool_use" => Some(SessionEvent::calls(
+            text(block, "/name"),
+            block.get("input"),
+        )),
+        "tool_result" => Some(SessionEvent::gives(block.get("content"), is_error())),
         _ => None,
     }
 }

@@ -1,9 +1,9 @@
 //! Codex: events of `codex exec --json`. Its token counts are for the whole conversation, and it
 //! reports no cost.
 
-use super::heard::{Fault, Heard, count, message, text};
-use super::{Ask, Speaks, Spec, Task};
-use crate::told::Told;
+use super::heard::{TurnFailure, TurnOutput, count, message, text};
+use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask};
+use crate::told::SessionEvent;
 use karve_os::files;
 use serde_json::Value;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::path::Path;
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
 /// Codex as a kind of agent.
-pub(super) const SPEC: Spec = Spec {
+pub(super) const SPEC: CliSpec = CliSpec {
     name: "codex",
     title: "Codex",
     program: "codex",
@@ -29,7 +29,7 @@ pub(super) const SPEC: Spec = Spec {
     ],
     host_variables: &["OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT"],
     addresses,
-    speaks: Speaks::Events(read),
+    speaks: CliOutputParser::Events(read),
     tells,
     arguments,
     settings: |_| Vec::new(),
@@ -48,12 +48,14 @@ fn addresses(home: &Path) -> Vec<String> {
     urls.map(str::to_owned).collect()
 }
 
-fn arguments(ask: &Ask<'_>) -> Vec<String> {
+fn arguments(ask: &CliTurnRequest<'_>) -> Vec<String> {
     // Its own mount sandbox cannot be created inside karve's, which applies in any case.
     let sandbox = match (ask.confined, ask.task) {
         (true, _) => "danger-full-access",
-        (false, Task::Implement | Task::Mend) => "workspace-write",
-        (false, Task::Propose | Task::Review | Task::Learn | Task::Trial) => "read-only",
+        (false, TurnTask::Implement | TurnTask::Mend) => "workspace-write",
+        (false, TurnTask::Propose | TurnTask::Review | TurnTask::Learn | TurnTask::Trial) => {
+            "read-only"
+        }
     };
     let mut args: Vec<String> = [
         "exec",
@@ -81,7 +83,7 @@ fn arguments(ask: &Ask<'_>) -> Vec<String> {
     args
 }
 
-fn read(heard: &mut Heard, event: &Value) {
+fn read(heard: &mut TurnOutput, event: &Value) {
     match text(event, "/type") {
         "thread.started" => heard.session = Some(text(event, "/thread_id").to_owned()),
         "item.completed" => match text(event, "/item/type") {
@@ -96,7 +98,7 @@ fn read(heard: &mut Heard, event: &Value) {
         "error" => heard.complaint = message(text(event, "/message")),
         "turn.failed" => {
             heard.has_ended = true;
-            heard.fault = Some(Fault::Api(message(text(event, "/error/message"))));
+            heard.fault = Some(TurnFailure::Api(message(text(event, "/error/message"))));
         }
         "turn.completed" => {
             heard.has_ended = true;
@@ -110,20 +112,20 @@ fn read(heard: &mut Heard, event: &Value) {
 }
 
 /// Parses an event for display.
-fn tells(event: &Value) -> Vec<Told> {
+fn tells(event: &Value) -> Vec<SessionEvent> {
     let item = |path: &str| event.pointer(path);
     let failed = text(event, "/item/status") != "completed";
-    let note = |path: &str| vec![Told::Notes(text(event, path).to_owned())];
+    let note = |path: &str| vec![SessionEvent::Notes(text(event, path).to_owned())];
     match (text(event, "/type"), text(event, "/item/type")) {
         ("item.completed", "agent_message") => {
-            vec![Told::Says(text(event, "/item/text").to_owned())]
+            vec![SessionEvent::Says(text(event, "/item/text").to_owned())]
         }
         ("item.completed", "command_execution") => vec![
-            Told::calls("shell", item("/item/command")),
-            Told::gives(item("/item/aggregated_output"), failed),
+            SessionEvent::calls("shell", item("/item/command")),
+            SessionEvent::gives(item("/item/aggregated_output"), failed),
         ],
         ("item.completed", "file_change") => {
-            vec![Told::calls("edit", item("/item/changes"))]
+            vec![SessionEvent::calls("edit", item("/item/changes"))]
         }
         ("item.completed", "mcp_tool_call") => {
             let tool = format!(
@@ -133,8 +135,8 @@ fn tells(event: &Value) -> Vec<Told> {
             );
             let said = item("/item/result/content").or_else(|| item("/item/error"));
             vec![
-                Told::calls(&tool, item("/item/arguments")),
-                Told::gives(said, failed),
+                SessionEvent::calls(&tool, item("/item/arguments")),
+                SessionEvent::gives(said, failed),
             ]
         }
         ("item.completed", "error") => note("/item/message"),

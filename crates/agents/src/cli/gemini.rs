@@ -1,13 +1,13 @@
 //! Gemini CLI: events of `-o stream-json`. Tools that it may not use are not offered to the model,
 //! which then calls tools that do not exist.
 
-use super::heard::{Fault, Heard, count, message, text};
-use super::{Ask, Speaks, Spec, Task};
-use crate::told::Told;
+use super::heard::{TurnFailure, TurnOutput, count, message, text};
+use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask};
+use crate::told::SessionEvent;
 use serde_json::Value;
 
 /// Gemini CLI as a kind of agent.
-pub(super) const SPEC: Spec = Spec {
+pub(super) const SPEC: CliSpec = CliSpec {
     name: "gemini",
     title: "Gemini CLI",
     program: "gemini",
@@ -25,17 +25,17 @@ pub(super) const SPEC: Spec = Spec {
     ],
     host_variables: &["GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL"],
     addresses: |_| Vec::new(),
-    speaks: Speaks::Events(read),
+    speaks: CliOutputParser::Events(read),
     tells,
     arguments,
     settings: |_| Vec::new(),
 };
 
-fn arguments(ask: &Ask<'_>) -> Vec<String> {
+fn arguments(ask: &CliTurnRequest<'_>) -> Vec<String> {
     let mode = match (ask.task, ask.confined) {
-        (Task::Propose | Task::Review | Task::Learn | Task::Trial, _) => "default",
-        (Task::Implement | Task::Mend, true) => "yolo",
-        (Task::Implement | Task::Mend, false) => "auto_edit",
+        (TurnTask::Propose | TurnTask::Review | TurnTask::Learn | TurnTask::Trial, _) => "default",
+        (TurnTask::Implement | TurnTask::Mend, true) => "yolo",
+        (TurnTask::Implement | TurnTask::Mend, false) => "auto_edit",
     };
     let mut args: Vec<String> = ["-o", "stream-json", "--skip-trust", "--approval-mode", mode]
         .map(str::to_owned)
@@ -49,7 +49,7 @@ fn arguments(ask: &Ask<'_>) -> Vec<String> {
     args
 }
 
-fn read(heard: &mut Heard, event: &Value) {
+fn read(heard: &mut TurnOutput, event: &Value) {
     match text(event, "/type") {
         "init" => heard.session = Some(text(event, "/session_id").to_owned()),
         "message" if text(event, "/role") == "assistant" => {
@@ -76,7 +76,7 @@ fn read(heard: &mut Heard, event: &Value) {
             heard.usage.tokens = count(event, "/stats/total_tokens");
             if text(event, "/status") != "success" {
                 let said = event.get("error").map(Value::to_string).unwrap_or_default();
-                heard.fault = Some(Fault::Api(message(&said)));
+                heard.fault = Some(TurnFailure::Api(message(&said)));
             }
         }
         _ => {}
@@ -97,17 +97,17 @@ fn is_denial(said: &str) -> bool {
 }
 
 /// Parses an event for display.
-fn tells(event: &Value) -> Vec<Told> {
+fn tells(event: &Value) -> Vec<SessionEvent> {
     match text(event, "/type") {
         "message" if text(event, "/role") == "assistant" => {
             let said = text(event, "/content").to_owned();
             vec![match event.get("delta").and_then(Value::as_bool) {
-                Some(true) => Told::More(said),
-                Some(false) | None => Told::Says(said),
+                Some(true) => SessionEvent::More(said),
+                Some(false) | None => SessionEvent::Says(said),
             }]
         }
         "tool_use" => {
-            vec![Told::calls(
+            vec![SessionEvent::calls(
                 text(event, "/tool_name"),
                 event.get("parameters"),
             )]
@@ -115,9 +115,9 @@ fn tells(event: &Value) -> Vec<Told> {
         "tool_result" => {
             let failed = text(event, "/status") == "error";
             let said = event.get("output").or_else(|| event.get("error"));
-            vec![Told::gives(said, failed)]
+            vec![SessionEvent::gives(said, failed)]
         }
-        "error" => vec![Told::Notes(text(event, "/message").to_owned())],
+        "error" => vec![SessionEvent::Notes(text(event, "/message").to_owned())],
         _ => Vec::new(),
     }
 }

@@ -3,8 +3,8 @@
 //! Every dialect fills the same few fields, so that what counts as a failure is decided in one
 //! place and by one rule.
 
-use karve_core::spending::Usage;
-use karve_os::process::{Excess, Exit};
+use karve_core::spending::AgentUsage;
+use karve_os::process::{ExceededLimit, Exit};
 use serde_json::Value;
 
 /// The reply is kept up to this size.
@@ -16,7 +16,7 @@ const MESSAGE_CHARS_MAX: usize = 500;
 
 /// Why a turn failed. Each has a name, which the log shows first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum TurnFailure {
     /// The model or its server refused.
     Api(String),
     /// It was not allowed to use a tool, and changed nothing.
@@ -45,7 +45,7 @@ pub(crate) enum Fault {
     Context(String),
 }
 
-impl Fault {
+impl TurnFailure {
     /// The name, and the details.
     pub(crate) fn describe(&self) -> String {
         let told = |name: &str, detail: &str| match detail.trim() {
@@ -73,7 +73,7 @@ impl Fault {
     }
 }
 
-impl Fault {
+impl TurnFailure {
     /// Whether a lost conversation can cause this failure.
     pub(super) fn is_of_start(&self) -> bool {
         match self {
@@ -93,7 +93,7 @@ impl Fault {
 
 /// The state of a turn.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Heard {
+pub(super) struct TurnOutput {
     /// The conversation's id, to resume it.
     pub(super) session: Option<String>,
     /// Its reply.
@@ -101,7 +101,7 @@ pub(super) struct Heard {
     /// Whether the reply was longer than the limit.
     pub(super) is_cut: bool,
     /// What this turn used.
-    pub(super) usage: Usage,
+    pub(super) usage: AgentUsage,
     /// Tokens of the whole conversation, if only those are reported.
     pub(super) tokens_of_all: Option<u64>,
     /// US dollars of the whole conversation, if only those are reported.
@@ -109,7 +109,7 @@ pub(super) struct Heard {
     /// Tools that it called without permission.
     pub(super) denied: Vec<String>,
     /// The error that it reports.
-    pub(super) fault: Option<Fault>,
+    pub(super) fault: Option<TurnFailure>,
     /// The last error message, which may not be a failure.
     pub(super) complaint: String,
     /// The last tool call, if results do not name their tool.
@@ -124,7 +124,7 @@ pub(super) struct Heard {
     pub(super) strange: String,
 }
 
-impl Heard {
+impl TurnOutput {
     /// Sets the reply.
     pub(super) fn says(&mut self, text: &str) {
         self.text.clear();
@@ -146,7 +146,7 @@ impl Heard {
 
     /// Sets the total usage of the conversation, given its usage before this turn: the turn's usage
     /// is the difference.
-    pub(super) fn settle(&mut self, before: Usage) -> Usage {
+    pub(super) fn settle(&mut self, before: AgentUsage) -> AgentUsage {
         if let Some(tokens) = self.tokens_of_all {
             self.usage.tokens = tokens.saturating_sub(before.tokens);
         }
@@ -157,7 +157,7 @@ impl Heard {
                 false => usd - before.usd,
             };
         }
-        Usage {
+        AgentUsage {
             tokens: self.tokens_of_all.unwrap_or(before.tokens),
             usd: self.usd_of_all.unwrap_or(before.usd),
             estimated: false,
@@ -174,7 +174,7 @@ impl Heard {
 
     /// Whether the model was never asked.
     pub(super) fn is_unheard(&self) -> bool {
-        let is_by_model = matches!(self.fault, Some(Fault::Api(_))) && self.session.is_some();
+        let is_by_model = matches!(self.fault, Some(TurnFailure::Api(_))) && self.session.is_some();
         self.usage.tokens == 0 && self.text.is_empty() && !is_by_model
     }
 
@@ -188,19 +188,21 @@ impl Heard {
     }
 
     /// Why the turn failed, if so: the agent's own report comes before its exit code.
-    pub(super) fn judge(&self, exit: Exit, stderr: &str, limit_s: u64) -> Option<Fault> {
+    pub(super) fn judge(&self, exit: Exit, stderr: &str, limit_s: u64) -> Option<TurnFailure> {
         let said = || match (self.complaint.as_str(), message(last_lines(stderr))) {
             ("", said) => said,
             (complaint, said) if said.is_empty() => complaint.to_owned(),
             (complaint, said) => format!("{complaint}; {said}"),
         };
         match exit {
-            Exit::TimedOut => return Some(Fault::OverTime(limit_s)),
-            Exit::Stopped => return Some(Fault::Killed("stopped by the user".into())),
-            Exit::TooMuch(Excess::Output) => {
-                return Some(Fault::Flooded(super::listen::EXCHANGE_BYTES_MAX));
+            Exit::TimedOut => return Some(TurnFailure::OverTime(limit_s)),
+            Exit::Stopped => return Some(TurnFailure::Killed("stopped by the user".into())),
+            Exit::TooMuch(ExceededLimit::Output) => {
+                return Some(TurnFailure::Flooded(super::listen::EXCHANGE_BYTES_MAX));
             }
-            Exit::TooMuch(_) | Exit::Signal(_) => return Some(Fault::Killed(exit.describe())),
+            Exit::TooMuch(_) | Exit::Signal(_) => {
+                return Some(TurnFailure::Killed(exit.describe()));
+            }
             Exit::Code(_) => {}
         }
         if let Some(fault) = &self.fault {
@@ -208,18 +210,18 @@ impl Heard {
         }
         let strange = || format!("{} lines, such as {:?}", self.strange_lines, self.strange);
         match (exit, self.has_ended) {
-            (Exit::Code(0), true) if self.is_cut => Some(Fault::TooLong),
+            (Exit::Code(0), true) if self.is_cut => Some(TurnFailure::TooLong),
             (Exit::Code(0), true) => None,
             // How a shell reports a signal.
             (Exit::Code(code @ 129..=159), false) => {
-                Some(Fault::Killed(format!("exit code {code}")))
+                Some(TurnFailure::Killed(format!("exit code {code}")))
             }
-            (_, false) if self.strange_lines > 0 => Some(Fault::Malformed(strange())),
-            (Exit::Code(0), false) if self.events == 0 => Some(Fault::SaidNothing),
+            (_, false) if self.strange_lines > 0 => Some(TurnFailure::Malformed(strange())),
+            (Exit::Code(0), false) if self.events == 0 => Some(TurnFailure::SaidNothing),
             (exit, _) => {
                 let said = said();
                 let how = exit.describe();
-                Some(Fault::NoResult(match said.as_str() {
+                Some(TurnFailure::NoResult(match said.as_str() {
                     "" => how,
                     said => format!("{how}, {said}"),
                 }))

@@ -1,9 +1,9 @@
 //! Reads an agent's output as it arrives: removes keys, logs the output, and parses it line by
 //! line, in bounded memory.
 
-use super::Spec;
-use super::heard::Heard;
-use crate::secrets::{Redacting, Secrets};
+use super::CliSpec;
+use super::heard::TurnOutput;
+use crate::secrets::{Redactor, Secrets};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -15,9 +15,9 @@ pub(super) const EXCHANGE_BYTES_MAX: u64 = 256 << 20;
 const LINE_BYTES_MAX: usize = 4 << 20;
 
 /// Reads the output of one turn.
-pub(super) struct Listener<'a> {
-    spec: &'a Spec,
-    keys: Redacting,
+pub(super) struct OutputListener<'a> {
+    spec: &'a CliSpec,
+    keys: Redactor,
     file: BufWriter<File>,
     /// Bytes that were logged.
     written: u64,
@@ -25,14 +25,14 @@ pub(super) struct Listener<'a> {
     line: Vec<u8>,
     /// Whether it is too long to parse.
     is_long: bool,
-    heard: Heard,
+    heard: TurnOutput,
     /// Why the log could not be written.
     broken: Option<io::Error>,
 }
 
-impl<'a> Listener<'a> {
+impl<'a> OutputListener<'a> {
     /// Writes to a file.
-    pub(super) fn new(spec: &'a Spec, secrets: &Secrets, file: File) -> Self {
+    pub(super) fn new(spec: &'a CliSpec, secrets: &Secrets, file: File) -> Self {
         Self {
             spec,
             keys: secrets.redacting(),
@@ -40,7 +40,7 @@ impl<'a> Listener<'a> {
             written: 0,
             line: Vec::new(),
             is_long: false,
-            heard: Heard::default(),
+            heard: TurnOutput::default(),
             broken: None,
         }
     }
@@ -85,7 +85,7 @@ impl<'a> Listener<'a> {
     }
 
     /// The final state, and the log file for more lines.
-    pub(super) fn finish(mut self) -> io::Result<(Heard, BufWriter<File>)> {
+    pub(super) fn finish(mut self) -> io::Result<(TurnOutput, BufWriter<File>)> {
         let rest = self.keys.rest();
         self.take(&rest);
         if !self.line.is_empty() || self.is_long {
@@ -100,17 +100,17 @@ impl<'a> Listener<'a> {
 }
 
 /// Parses one line in an agent's format.
-pub(super) fn read_line(spec: &Spec, heard: &mut Heard, line: &[u8]) {
+pub(super) fn read_line(spec: &CliSpec, heard: &mut TurnOutput, line: &[u8]) {
     let text = line.trim_ascii();
     if text.is_empty() {
         return;
     }
     match spec.speaks {
-        super::Speaks::Text(read) => {
+        super::CliOutputParser::Text(read) => {
             heard.events += 1;
             read(heard, &String::from_utf8_lossy(line));
         }
-        super::Speaks::Events(read) => match serde_json::from_slice::<Value>(text) {
+        super::CliOutputParser::Events(read) => match serde_json::from_slice::<Value>(text) {
             Ok(event) if event.is_object() => {
                 heard.events += 1;
                 read(heard, &event);

@@ -1,13 +1,13 @@
 //! opencode: events of `opencode run --format json`. Tokens and cost are reported per step, and the
 //! last step is the one that does not end with tool calls.
 
-use super::heard::{Fault, Heard, count, message, money, text};
-use super::{Ask, Speaks, Spec, Task};
-use crate::told::Told;
+use super::heard::{TurnFailure, TurnOutput, count, message, money, text};
+use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask};
+use crate::told::SessionEvent;
 use serde_json::{Value, json};
 
 /// opencode as a kind of agent.
-pub(super) const SPEC: Spec = Spec {
+pub(super) const SPEC: CliSpec = CliSpec {
     name: "opencode",
     title: "opencode",
     program: "opencode",
@@ -40,13 +40,13 @@ pub(super) const SPEC: Spec = Spec {
     hosts: &[],
     host_variables: &[],
     addresses: |_| Vec::new(),
-    speaks: Speaks::Events(read),
+    speaks: CliOutputParser::Events(read),
     tells,
     arguments,
     settings,
 };
 
-fn arguments(ask: &Ask<'_>) -> Vec<String> {
+fn arguments(ask: &CliTurnRequest<'_>) -> Vec<String> {
     let mut args = ["run", "--format", "json"].map(str::to_owned).to_vec();
     if let Some(model) = ask.model {
         args.extend(["-m".to_owned(), model.to_owned()]);
@@ -58,10 +58,10 @@ fn arguments(ask: &Ask<'_>) -> Vec<String> {
 }
 
 /// Its permissions, which override its own files.
-fn settings(ask: &Ask<'_>) -> Vec<(String, String)> {
+fn settings(ask: &CliTurnRequest<'_>) -> Vec<(String, String)> {
     let edit = match ask.task {
-        Task::Implement | Task::Mend => "allow",
-        Task::Propose | Task::Review | Task::Learn | Task::Trial => "deny",
+        TurnTask::Implement | TurnTask::Mend => "allow",
+        TurnTask::Propose | TurnTask::Review | TurnTask::Learn | TurnTask::Trial => "deny",
     };
     let bash = if ask.confined { "allow" } else { "deny" };
     let content = json!({
@@ -72,7 +72,7 @@ fn settings(ask: &Ask<'_>) -> Vec<(String, String)> {
     vec![("OPENCODE_CONFIG_CONTENT".to_owned(), content.to_string())]
 }
 
-fn read(heard: &mut Heard, event: &Value) {
+fn read(heard: &mut TurnOutput, event: &Value) {
     let session = text(event, "/sessionID");
     if !session.is_empty() {
         heard.session = Some(session.to_owned());
@@ -108,16 +108,18 @@ fn read(heard: &mut Heard, event: &Value) {
             } else {
                 status.to_string()
             };
-            heard.fault = Some(Fault::Api(message(&format!("{status} {name} {said}"))));
+            heard.fault = Some(TurnFailure::Api(message(&format!(
+                "{status} {name} {said}"
+            ))));
         }
         _ => {}
     }
 }
 
 /// Parses an event for display.
-fn tells(event: &Value) -> Vec<Told> {
+fn tells(event: &Value) -> Vec<SessionEvent> {
     match text(event, "/type") {
-        "text" => vec![Told::Says(text(event, "/part/text").to_owned())],
+        "text" => vec![SessionEvent::Says(text(event, "/part/text").to_owned())],
         "tool_use" => {
             let failed = text(event, "/part/state/status") == "error";
             let said = match failed {
@@ -125,17 +127,17 @@ fn tells(event: &Value) -> Vec<Told> {
                 false => event.pointer("/part/state/output"),
             };
             vec![
-                Told::calls(
+                SessionEvent::calls(
                     text(event, "/part/tool"),
                     event.pointer("/part/state/input"),
                 ),
-                Told::gives(said, failed),
+                SessionEvent::gives(said, failed),
             ]
         }
         "error" => {
             let name = text(event, "/error/name");
             let said = text(event, "/error/data/message");
-            vec![Told::Notes(format!("{name} {said}"))]
+            vec![SessionEvent::Notes(format!("{name} {said}"))]
         }
         _ => Vec::new(),
     }

@@ -1,9 +1,9 @@
 //! A small turn, to check whether an agent works here: its program, its key and its model's server.
 
-use super::turn::{self, Caller, Place, Ran};
-use super::{Ask, Kind, Task};
-use crate::config::{CliConfig, Reach};
-use karve_core::spending::Usage;
+use super::turn::{self, CliProgram, CliTurnContext, CliTurnResult};
+use super::{CliKind, CliTurnRequest, TurnTask};
+use crate::config::{CliConfig, NetworkAccess};
+use karve_core::spending::AgentUsage;
 use karve_os::error::{Context, Result};
 use karve_os::process::{self, Command, StopFlag};
 use karve_os::sandbox::Sandbox;
@@ -26,7 +26,7 @@ const QUESTION: &str = "Use no tool. Answer with this one word and nothing else:
 
 /// An installed program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct InstalledProgram {
     /// Where it is.
     pub path: PathBuf,
     /// The version that it reports, if any.
@@ -35,15 +35,15 @@ pub struct Found {
 
 /// How a small turn went.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tried {
+pub struct AgentTrial {
     /// What it used.
-    pub usage: Usage,
+    pub usage: AgentUsage,
     /// Why it failed, if so.
     pub fault: Option<String>,
 }
 
 /// Finds a program and asks for its version.
-pub fn find(config: &CliConfig, stop: &StopFlag) -> Option<Found> {
+pub fn find(config: &CliConfig, stop: &StopFlag) -> Option<InstalledProgram> {
     let name = config.program.as_deref().unwrap_or(config.kind.program());
     let path = process::find_program(name)?;
     let path = std::path::absolute(&path).unwrap_or(path);
@@ -56,48 +56,48 @@ pub fn find(config: &CliConfig, stop: &StopFlag) -> Option<Found> {
         let line = line.chars().filter(|c| !c.is_control());
         Some(line.take(VERSION_CHARS_MAX).collect())
     });
-    Some(Found { path, version })
+    Some(InstalledProgram { path, version })
 }
 
 /// Runs a small turn in its own directory.
 pub fn try_turn(
-    (config, reach): (&CliConfig, &Reach),
+    (config, reach): (&CliConfig, &NetworkAccess),
     env: &BTreeMap<String, String>,
     dir: &Path,
     (sandbox, stop): (Option<&Sandbox>, &StopFlag),
-) -> Result<Tried> {
+) -> Result<AgentTrial> {
     let tag = dir.to_string_lossy().into_owned();
-    let mut caller = Caller::new(config.clone(), env.clone(), TRIAL_S, tag)?;
+    let mut caller = CliProgram::new(config.clone(), env.clone(), TRIAL_S, tag)?;
     caller.reach = reach.clone();
     let [tree, notes] = ["worktrees/trial", "tmp/agent"].map(|name| dir.join(name));
     let _ = fs::remove_dir_all(&notes);
     for dir in [&tree, &notes] {
         fs::create_dir_all(dir).context(|| format!("cannot create {}", dir.display()))?;
     }
-    let place = Place {
+    let place = CliTurnContext {
         tree: &tree,
         notes: &notes,
         exchange: &dir.join("tmp/exchange.jsonl"),
         stop,
         sandbox,
     };
-    let ask = Ask {
-        task: Task::Trial,
+    let ask = CliTurnRequest {
+        task: TurnTask::Trial,
         model: caller.model(),
         session: None,
-        used_before: Usage::default(),
+        used_before: AgentUsage::default(),
         confined: sandbox.is_some(),
         usd_left: None,
         limit_s: TRIAL_S,
         files: &[],
         brief_file: &place.brief_file(),
     };
-    let Ran { heard, fault, .. } = turn::run(&caller, &ask, QUESTION, &place)?;
+    let CliTurnResult { heard, fault, .. } = turn::run(&caller, &ask, QUESTION, &place)?;
     let mut fault = fault.map(|fault| fault.describe());
     if fault.is_none() && heard.text.trim().is_empty() {
         fault = Some("empty reply".into());
     }
-    Ok(Tried {
+    Ok(AgentTrial {
         usage: heard.usage,
         fault,
     })
@@ -105,7 +105,7 @@ pub fn try_turn(
 
 impl CliConfig {
     /// A kind with its default configuration.
-    pub fn of(kind: Kind) -> Self {
+    pub fn of(kind: CliKind) -> Self {
         Self {
             kind,
             program: None,

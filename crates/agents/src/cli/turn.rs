@@ -1,15 +1,15 @@
 //! One turn: the program is started in its worktree, its output is read as it arrives, and it is
 //! ended with all its child processes.
 
-use super::heard::{Fault, Heard, message};
-use super::listen::{EXCHANGE_BYTES_MAX, Listener};
-use super::{Ask, Desk, Speaks, Spec, Task, left};
-use crate::config::{CliConfig, Reach};
+use super::heard::{TurnFailure, TurnOutput, message};
+use super::listen::{EXCHANGE_BYTES_MAX, OutputListener};
+use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask, Workspace, left};
+use crate::config::{CliConfig, NetworkAccess};
 use crate::secrets::Secrets;
-use karve_core::spending::Usage;
+use karve_core::spending::AgentUsage;
 use karve_os::error::{CommandError, Context, Result};
 use karve_os::process::{self, Command, StopFlag};
-use karve_os::sandbox::{self, Gateway, Host, Places, Sandbox};
+use karve_os::sandbox::{self, AgentPaths, AllowedHost, Gateway, Sandbox};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -28,19 +28,19 @@ const EXCHANGE_VERSION: u32 = 1;
 
 /// The program to start, and its settings.
 #[derive(Debug)]
-pub(super) struct Caller {
+pub(super) struct CliProgram {
     config: CliConfig,
     env: BTreeMap<String, String>,
     program: PathBuf,
     limit_s: u64,
     tag: String,
     secrets: Secrets,
-    pub(super) reach: Reach,
+    pub(super) reach: NetworkAccess,
 }
 
 /// Where a turn takes place.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct CliTurnContext<'a> {
     pub(super) tree: &'a Path,
     pub(super) notes: &'a Path,
     pub(super) exchange: &'a Path,
@@ -48,9 +48,9 @@ pub(super) struct Place<'a> {
     pub(super) sandbox: Option<&'a Sandbox>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> CliTurnContext<'a> {
     /// The place of a turn.
-    pub(super) fn of(desk: &Desk<'a>) -> Self {
+    pub(super) fn of(desk: &Workspace<'a>) -> Self {
         Self {
             tree: desk.tree,
             notes: desk.notes,
@@ -66,7 +66,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Caller {
+impl CliProgram {
     /// Finds the program, or says how to get it.
     pub(super) fn new(
         config: CliConfig,
@@ -93,12 +93,12 @@ impl Caller {
             program,
             limit_s,
             tag,
-            reach: Reach::Usual,
+            reach: NetworkAccess::Usual,
         })
     }
 
     /// How long a turn may take, in seconds.
-    pub(super) fn limit_s(&self, task: Task) -> u64 {
+    pub(super) fn limit_s(&self, task: TurnTask) -> u64 {
         task.limit_s(self.limit_s)
     }
 
@@ -107,7 +107,7 @@ impl Caller {
         self.config.model.as_deref()
     }
 
-    fn spec(&self) -> &'static Spec {
+    fn spec(&self) -> &'static CliSpec {
         self.config.kind.spec()
     }
 
@@ -143,17 +143,17 @@ impl Caller {
     }
 
     /// The hosts that it may reach; none if it may reach all.
-    fn hosts(&self) -> Option<Vec<Host>> {
+    fn hosts(&self) -> Option<Vec<AllowedHost>> {
         let spec = self.spec();
         let mut hosts = match &self.reach {
-            Reach::All => return None,
-            Reach::Usual if spec.hosts.is_empty() => return None,
-            Reach::Only(hosts) => hosts.clone(),
-            Reach::Usual => {
+            NetworkAccess::All => return None,
+            NetworkAccess::Usual if spec.hosts.is_empty() => return None,
+            NetworkAccess::Only(hosts) => hosts.clone(),
+            NetworkAccess::Usual => {
                 let meant = spec.hosts.iter();
                 let meant = meant.filter(|(by, _)| by.is_empty() || self.value(by).is_some());
                 meant
-                    .filter_map(|(_, host)| Host::parse(host).ok())
+                    .filter_map(|(_, host)| AllowedHost::parse(host).ok())
                     .collect()
             }
         };
@@ -174,11 +174,16 @@ impl Caller {
         for dir in homes.chain(elsewhere.map(PathBuf::from)) {
             led.extend((spec.addresses)(&dir));
         }
-        hosts.extend(led.iter().filter_map(|url| Host::parse(url).ok()));
+        hosts.extend(led.iter().filter_map(|url| AllowedHost::parse(url).ok()));
         Some(hosts)
     }
 
-    fn command(&self, ask: &Ask<'_>, brief: &str, place: &Place<'_>) -> Result<Started> {
+    fn command(
+        &self,
+        ask: &CliTurnRequest<'_>,
+        brief: &str,
+        place: &CliTurnContext<'_>,
+    ) -> Result<CliLaunch> {
         let spec = self.spec();
         let mut words = vec![self.program.clone().into_os_string()];
         words.extend((spec.arguments)(ask).into_iter().map(Into::into));
@@ -192,7 +197,7 @@ impl Caller {
             .limit(Duration::from_secs(ask.limit_s))
             .tag(&self.tag)
             .capture_bytes(STDERR_BYTES_MAX);
-        if let Speaks::Events(_) = spec.speaks {
+        if let CliOutputParser::Events(_) = spec.speaks {
             command = command.stdin(brief.as_bytes());
         }
         let passed = sandbox::variables_of_agent(place.sandbox, spec.variables);
@@ -210,7 +215,7 @@ impl Caller {
         let mut gateway = None;
         if let Some(sandbox) = place.sandbox {
             let hosts = self.hosts();
-            let places = Places {
+            let places = AgentPaths {
                 tree: place.tree,
                 notes: place.notes,
                 read: &beside(&self.program),
@@ -224,12 +229,12 @@ impl Caller {
         for (name, value) in gateway.iter().flat_map(Gateway::variables) {
             command = command.env(name, value);
         }
-        Ok(Started { command, gateway })
+        Ok(CliLaunch { command, gateway })
     }
 }
 
 /// The command, and its network gateway, which is kept until the command has ended.
-struct Started {
+struct CliLaunch {
     command: Command,
     gateway: Option<Gateway>,
 }
@@ -252,37 +257,42 @@ fn beside(program: &Path) -> Vec<PathBuf> {
 
 /// Why a turn that ended normally is a failure, if so: nothing changed, because it was denied a
 /// tool or gave no reply.
-pub(super) fn examine(heard: &Heard, place: &Place<'_>) -> Option<Fault> {
+pub(super) fn examine(heard: &TurnOutput, place: &CliTurnContext<'_>) -> Option<TurnFailure> {
     let since = left::changed_at(&place.brief_file())?;
     if !left::changed(place.tree, since).is_empty() {
         return None;
     }
     match (heard.denied.is_empty(), heard.text.trim().is_empty()) {
-        (false, _) => Some(Fault::Denied(heard.denied.clone())),
-        (true, true) => Some(Fault::SaidNothing),
+        (false, _) => Some(TurnFailure::Denied(heard.denied.clone())),
+        (true, true) => Some(TurnFailure::SaidNothing),
         (true, false) => None,
     }
 }
 
 /// A finished turn.
 #[derive(Debug)]
-pub(super) struct Ran {
-    pub(super) heard: Heard,
+pub(super) struct CliTurnResult {
+    pub(super) heard: TurnOutput,
     /// Why it failed, if so.
-    pub(super) fault: Option<Fault>,
+    pub(super) fault: Option<TurnFailure>,
     /// The usage of its conversation so far.
-    pub(super) talk_used: Usage,
+    pub(super) talk_used: AgentUsage,
 }
 
 /// Runs one turn.
-pub(super) fn run(caller: &Caller, ask: &Ask<'_>, brief: &str, place: &Place<'_>) -> Result<Ran> {
+pub(super) fn run(
+    caller: &CliProgram,
+    ask: &CliTurnRequest<'_>,
+    brief: &str,
+    place: &CliTurnContext<'_>,
+) -> Result<CliTurnResult> {
     let cannot = || format!("cannot write to {}", place.notes.display());
     fs::create_dir_all(place.notes).context(cannot)?;
     let brief = caller.secrets.redact(brief);
     fs::write(place.brief_file(), &brief).context(cannot)?;
     let exchange = begin(caller, ask, &brief, place)?;
-    let Started { command, gateway } = caller.command(ask, &brief, place)?;
-    let mut listener = Listener::new(caller.spec(), &caller.secrets, exchange);
+    let CliLaunch { command, gateway } = caller.command(ask, &brief, place)?;
+    let mut listener = OutputListener::new(caller.spec(), &caller.secrets, exchange);
     let run = process::run_tapped(&command, place.stop, &mut |bytes| listener.push(bytes))?;
     let cannot = || format!("cannot write {}", place.exchange.display());
     let (mut heard, mut file) = listener.finish().context(cannot)?;
@@ -290,7 +300,7 @@ pub(super) fn run(caller: &Caller, ask: &Ask<'_>, brief: &str, place: &Place<'_>
     let stderr = caller.secrets.redact(&run.stderr.text());
     let mut fault = heard.judge(run.exit, &stderr, ask.limit_s);
     let kept_from = gateway.map_or_else(Vec::new, |gateway| gateway.refused());
-    if let (Some(Fault::Api(said)), false) = (&mut fault, kept_from.is_empty()) {
+    if let (Some(TurnFailure::Api(said)), false) = (&mut fault, kept_from.is_empty()) {
         let hosts = kept_from.join(", ");
         *said = message(&format!(
             "{said}; karve blocked its access to {hosts}, see hosts in docs/agents.md"
@@ -299,7 +309,7 @@ pub(super) fn run(caller: &Caller, ask: &Ask<'_>, brief: &str, place: &Place<'_>
     let end = json!({
         "karve": "end",
         "exit": run.exit.describe(),
-        "fault": fault.as_ref().map(Fault::describe),
+        "fault": fault.as_ref().map(TurnFailure::describe),
         "strays": run.strays,
         "kept_from": kept_from,
         "used": {"tokens": heard.usage.tokens, "usd": heard.usage.usd},
@@ -308,7 +318,7 @@ pub(super) fn run(caller: &Caller, ask: &Ask<'_>, brief: &str, place: &Place<'_>
     });
     writeln!(file, "{end}").context(cannot)?;
     file.flush().context(cannot)?;
-    Ok(Ran {
+    Ok(CliTurnResult {
         heard,
         fault,
         talk_used,
@@ -316,7 +326,12 @@ pub(super) fn run(caller: &Caller, ask: &Ask<'_>, brief: &str, place: &Place<'_>
 }
 
 /// Starts the session log of a turn: the brief comes first.
-fn begin(caller: &Caller, ask: &Ask<'_>, brief: &str, place: &Place<'_>) -> Result<File> {
+fn begin(
+    caller: &CliProgram,
+    ask: &CliTurnRequest<'_>,
+    brief: &str,
+    place: &CliTurnContext<'_>,
+) -> Result<File> {
     let cannot = || format!("cannot write {}", place.exchange.display());
     let file = OpenOptions::new()
         .create(true)

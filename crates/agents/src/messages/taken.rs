@@ -4,7 +4,7 @@
 use super::{form, object_in, parse, render};
 use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::messages::Datum;
-use karve_core::roles::{Advice, Review, Signal, Stance};
+use karve_core::roles::{Review, ReviewAdvice, ReviewSignal, Stance};
 use karve_os::error::Result;
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub fn hypothesis_of(
     let Ok(datum) = object_in(text) else {
         return Ok(None);
     };
-    let (name, taken): (&str, Taken) =
+    let (name, taken): (&str, HypothesisParser) =
         match (datum.get("primary_hypothesis"), datum.get("new_directions")) {
             (Some(_), _) => ("c/analyze", analyzed),
             (None, Some(_)) => ("c/stagnation", turned),
@@ -75,7 +75,7 @@ fn title_of(text: &str) -> String {
     line.chars().take(TITLE_CHARS).collect()
 }
 
-type Taken = fn(&Datum) -> std::result::Result<Hypothesis, String>;
+type HypothesisParser = fn(&Datum) -> std::result::Result<Hypothesis, String>;
 
 fn claim(title: &str, mechanism: &str, expected_ratio: f64) -> Hypothesis {
     Hypothesis {
@@ -165,15 +165,15 @@ pub fn review_of(tree: &str, text: &str) -> Result<std::result::Result<Review, V
         Err(faults) => return Ok(Err(faults)),
     };
     let rules = datum.get("rule_verdicts");
-    let stance = |signal: Signal| {
+    let stance = |signal: ReviewSignal| {
         let said = rules.map_or("", |rules| rules.str_of(signal.name()));
         Some((signal, Stance::by_name(said)?))
     };
     Ok(Ok(Review {
         tree: tree.to_owned(),
-        advice: Advice::by_name(datum.str_of("review_verdict")),
+        advice: ReviewAdvice::by_name(datum.str_of("review_verdict")),
         reason: datum.str_of("review_reason").to_owned(),
-        signals: Signal::ALL.into_iter().filter_map(stance).collect(),
+        signals: ReviewSignal::ALL.into_iter().filter_map(stance).collect(),
         failed: String::new(),
     }))
 }

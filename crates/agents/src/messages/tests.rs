@@ -1,8 +1,8 @@
 //! Every shipped form is valid, survives writing and parsing, and is accepted for what it says.
 
 use super::*;
-use karve_core::messages::{Field, Kind};
-use karve_core::roles::Advice;
+use karve_core::messages::{FieldKind, MessageField};
+use karve_core::roles::ReviewAdvice;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
@@ -10,32 +10,32 @@ use proptest::test_runner::{Config, RngSeed};
 const WORDS: &str = "[a-zA-Z][a-zA-Z0-9_.=]{0,11}";
 
 /// A value of a field.
-fn value(field: &Field) -> BoxedStrategy<Datum> {
+fn value(field: &MessageField) -> BoxedStrategy<Datum> {
     let least = field.least.unwrap_or(0);
     let most = field.most.unwrap_or(4).clamp(least, 4.max(least));
     match field.kind {
-        Kind::Line => WORDS.prop_map(Datum::Text).boxed(),
-        Kind::Text => WORDS.prop_map(Datum::Text).boxed(),
-        Kind::Number => (-1e6..1e6_f64).prop_map(Datum::Number).boxed(),
-        Kind::Count => (0..1_000_000_u32)
+        FieldKind::Line => WORDS.prop_map(Datum::Text).boxed(),
+        FieldKind::Text => WORDS.prop_map(Datum::Text).boxed(),
+        FieldKind::Number => (-1e6..1e6_f64).prop_map(Datum::Number).boxed(),
+        FieldKind::Count => (0..1_000_000_u32)
             .prop_map(|n| Datum::Number(f64::from(n)))
             .boxed(),
-        Kind::Truth => any::<bool>().prop_map(Datum::Truth).boxed(),
-        Kind::Choice => proptest::sample::select(field.of.clone())
+        FieldKind::Truth => any::<bool>().prop_map(Datum::Truth).boxed(),
+        FieldKind::Choice => proptest::sample::select(field.of.clone())
             .prop_map(Datum::Text)
             .boxed(),
-        Kind::Lines => proptest::collection::vec(WORDS.prop_map(Datum::Text), least..=most)
+        FieldKind::Lines => proptest::collection::vec(WORDS.prop_map(Datum::Text), least..=most)
             .prop_map(Datum::List)
             .boxed(),
-        Kind::Rows => proptest::collection::vec(values(&field.field), least..=most)
+        FieldKind::Rows => proptest::collection::vec(values(&field.field), least..=most)
             .prop_map(Datum::List)
             .boxed(),
-        Kind::Record => values(&field.field),
+        FieldKind::Record => values(&field.field),
     }
 }
 
 /// Values of some fields; optional ones may be left out.
-fn values(fields: &[Field]) -> BoxedStrategy<Datum> {
+fn values(fields: &[MessageField]) -> BoxedStrategy<Datum> {
     let each: Vec<BoxedStrategy<(String, Option<Datum>)>> = fields
         .iter()
         .map(|field| {
@@ -195,7 +195,7 @@ fn a_review_is_read_strictly() {
         .unwrap();
     assert_eq!(
         (said.advice, said.signals.len()),
-        (Some(Advice::DowngradeToRollback), 5)
+        (Some(ReviewAdvice::DowngradeToRollback), 5)
     );
     assert!(said.doubts());
     let faults = review_of("t", &review("ACCEPT", "")).unwrap().unwrap_err();

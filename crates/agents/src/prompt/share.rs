@@ -10,7 +10,7 @@ const ADDED_TOKENS: usize = 40;
 
 /// How much of each part is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(super) struct BriefShares {
     /// Earlier rounds, the newest first.
     pub(super) tried: usize,
     /// Entries of the library, the most promising first.
@@ -33,7 +33,7 @@ pub(super) struct Shown {
 
 /// A part of a brief that can be shown in part.
 #[derive(Clone, Copy)]
-enum Part {
+enum BriefPart {
     Tried,
     Told,
     Refuted,
@@ -46,26 +46,26 @@ enum Part {
 }
 
 /// What is cut, in this order, and down to which minimum: the least useful first.
-const CUTS: [(Part, usize); 16] = [
-    (Part::Tried, 12),
-    (Part::Tips, 3),
-    (Part::Refuted, 6),
-    (Part::Told, 4),
-    (Part::Cases, 64),
-    (Part::Tried, 6),
-    (Part::Tips, 0),
-    (Part::Profile, 1_500),
-    (Part::Told, 2),
-    (Part::Refuted, 0),
-    (Part::Audited, 4),
-    (Part::Tried, 3),
-    (Part::Profile, 600),
-    (Part::Cases, 8),
-    (Part::Answers, 2),
-    (Part::Errors, 5),
+const CUTS: [(BriefPart, usize); 16] = [
+    (BriefPart::Tried, 12),
+    (BriefPart::Tips, 3),
+    (BriefPart::Refuted, 6),
+    (BriefPart::Told, 4),
+    (BriefPart::Cases, 64),
+    (BriefPart::Tried, 6),
+    (BriefPart::Tips, 0),
+    (BriefPart::Profile, 1_500),
+    (BriefPart::Told, 2),
+    (BriefPart::Refuted, 0),
+    (BriefPart::Audited, 4),
+    (BriefPart::Tried, 3),
+    (BriefPart::Profile, 600),
+    (BriefPart::Cases, 8),
+    (BriefPart::Answers, 2),
+    (BriefPart::Errors, 5),
 ];
 
-impl Shown {
+impl BriefShares {
     /// All of a brief.
     fn all(brief: &Brief) -> Self {
         Self {
@@ -81,17 +81,17 @@ impl Shown {
         }
     }
 
-    fn part(&mut self, part: Part) -> &mut usize {
+    fn part(&mut self, part: BriefPart) -> &mut usize {
         match part {
-            Part::Tried => &mut self.tried,
-            Part::Told => &mut self.told,
-            Part::Refuted => &mut self.refuted,
-            Part::Tips => &mut self.tips,
-            Part::Profile => &mut self.profile_chars,
-            Part::Audited => &mut self.audited,
-            Part::Answers => &mut self.answers,
-            Part::Errors => &mut self.errors,
-            Part::Cases => &mut self.cases,
+            BriefPart::Tried => &mut self.tried,
+            BriefPart::Told => &mut self.told,
+            BriefPart::Refuted => &mut self.refuted,
+            BriefPart::Tips => &mut self.tips,
+            BriefPart::Profile => &mut self.profile_chars,
+            BriefPart::Audited => &mut self.audited,
+            BriefPart::Answers => &mut self.answers,
+            BriefPart::Errors => &mut self.errors,
+            BriefPart::Cases => &mut self.cases,
         }
     }
 
@@ -132,14 +132,14 @@ pub(super) fn tokens(text: &str) -> usize {
 
 /// A brief within its token budget: as much of each part as fits, then how to answer, which is
 /// never cut.
-pub(super) fn fit(brief: &Brief, answer: &str, render: impl Fn(&Shown) -> String) -> String {
+pub(super) fn fit(brief: &Brief, answer: &str, render: impl Fn(&BriefShares) -> String) -> String {
     let most = (brief.tokens_max as usize).saturating_sub(ADDED_TOKENS);
-    let whole = |shown: &Shown| {
+    let whole = |shown: &BriefShares| {
         let mut text = render(shown);
         push_left_out(&mut text, &shown.left_out(brief), brief.tokens_max);
         text
     };
-    let mut shown = Shown::all(brief);
+    let mut shown = BriefShares::all(brief);
     let mut text = whole(&shown);
     for (part, rest) in CUTS {
         if tokens(&text) + tokens(answer) <= most {

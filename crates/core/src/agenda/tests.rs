@@ -1,53 +1,53 @@
 //! Which item is due, from items, rounds and counters alone.
 
 use super::*;
-use crate::knowledge::{Interactions, Kind};
-use karve_numerics::space::Config;
+use crate::knowledge::{EntryKind, Interactions};
+use karve_numerics::space::KnobSetting;
 use proptest::prelude::*;
 
-fn item(id: &str, expected_ratio: f64, effort: Effort) -> Item {
-    Item {
+fn item(id: &str, expected_ratio: f64, effort: ItemEffort) -> AgendaItem {
+    AgendaItem {
         id: id.into(),
         title: format!("do {id}"),
         expected_ratio,
         effort,
-        ..Item::default()
+        ..AgendaItem::default()
     }
 }
 
-fn needing(id: &str, needs: &[&str]) -> Item {
-    Item {
+fn needing(id: &str, needs: &[&str]) -> AgendaItem {
+    AgendaItem {
         needs: needs.iter().map(|id| (*id).to_owned()).collect(),
-        ..item(id, 1.5, Effort::Low)
+        ..item(id, 1.5, ItemEffort::Low)
     }
 }
 
-fn when(id: &str, condition: &str) -> Item {
-    Item {
+fn when(id: &str, condition: &str) -> AgendaItem {
+    AgendaItem {
         when: vec![condition.into()],
-        ..item(id, 1.5, Effort::Low)
+        ..item(id, 1.5, ItemEffort::Low)
     }
 }
 
-fn of_entry(id: &str) -> Item {
-    Item {
-        how: How::Entry { entry: id.into() },
-        ..item(id, 1.5, Effort::Low)
+fn of_entry(id: &str) -> AgendaItem {
+    AgendaItem {
+        how: ItemAction::Entry { entry: id.into() },
+        ..item(id, 1.5, ItemEffort::Low)
     }
 }
 
-fn known(id: &str, triggers: &[&str]) -> Known {
-    Known {
+fn known(id: &str, triggers: &[&str]) -> KnownEntry {
+    KnownEntry {
         id: id.into(),
-        kind: Kind::Optimization,
+        kind: EntryKind::Optimization,
         triggers: triggers.iter().map(|text| (*text).to_owned()).collect(),
         expected_ratio: 1.2,
-        ..Known::default()
+        ..KnownEntry::default()
     }
 }
 
-fn round<'a>(round: u32, task: &'a str, kept: bool) -> Past<'a> {
-    Past {
+fn round<'a>(round: u32, task: &'a str, kept: bool) -> SettledItem<'a> {
+    SettledItem {
         task,
         round,
         kept,
@@ -56,25 +56,25 @@ fn round<'a>(round: u32, task: &'a str, kept: bool) -> Past<'a> {
     }
 }
 
-fn values() -> Values {
+fn values() -> CounterValues {
     [("l1_miss_pct", 9.0)]
         .map(|(name, value)| (name.to_owned(), value))
         .into()
 }
 
 /// The fates in one letter each, then the id that is due.
-fn check(items: &[Item], past: &[Past<'_>], entries: &[Known], want: &str) {
+fn check(items: &[AgendaItem], past: &[SettledItem<'_>], entries: &[KnownEntry], want: &str) {
     let values = values();
-    let now = Now {
+    let now = AgendaFacts {
         values: &values,
         known: entries,
     };
     let fates = assess(items, TRIES, past, now);
     let letters = fates.iter().map(|fate| match fate {
-        Fate::Kept { .. } => 'k',
-        Fate::Dropped { .. } => 'd',
-        Fate::Skipped { .. } => 's',
-        Fate::Open => 'o',
+        ItemOutcome::Kept { .. } => 'k',
+        ItemOutcome::Dropped { .. } => 'd',
+        ItemOutcome::Skipped { .. } => 's',
+        ItemOutcome::Open => 'o',
     });
     let letters: String = letters.collect();
     let due = due(items, &fates).map_or("-", |number| items[number].id.as_str());
@@ -84,30 +84,36 @@ fn check(items: &[Item], past: &[Past<'_>], entries: &[Known], want: &str) {
 #[test]
 fn impact_by_effort_comes_first_and_then_the_easier() {
     let items = [
-        item("hard", 2.0, Effort::High),
-        item("easy", 1.3, Effort::Low),
-        item("big", 2.5, Effort::Low),
-        item("loss", 0.9, Effort::Low),
-        item("worse", 0.9, Effort::High),
+        item("hard", 2.0, ItemEffort::High),
+        item("easy", 1.3, ItemEffort::Low),
+        item("big", 2.5, ItemEffort::Low),
+        item("loss", 0.9, ItemEffort::Low),
+        item("worse", 0.9, ItemEffort::High),
     ];
     let ids: Vec<&str> = order(&items)
         .into_iter()
         .map(|n| items[n].id.as_str())
         .collect();
     assert_eq!(ids, ["big", "easy", "hard", "loss", "worse"]);
-    let equal = [item("a", 1.0, Effort::High), item("b", 1.0, Effort::Low)];
+    let equal = [
+        item("a", 1.0, ItemEffort::High),
+        item("b", 1.0, ItemEffort::Low),
+    ];
     assert_eq!(order(&equal), [1, 0]);
 }
 
 #[test]
 fn an_item_is_done_when_it_is_kept_or_its_tries_are_used() {
-    let items = [item("a", 1.5, Effort::Low), item("b", 1.2, Effort::Low)];
+    let items = [
+        item("a", 1.5, ItemEffort::Low),
+        item("b", 1.2, ItemEffort::Low),
+    ];
     check(&items, &[], &[], "oo a");
     check(&items, &[round(1, "a", false)], &[], "oo a");
     check(&items, &[round(1, "a", true)], &[], "ko b");
     let twice = [round(1, "a", false), round(2, "a", false)];
     check(&items, &twice, &[], "do b");
-    let gave_up = Past {
+    let gave_up = SettledItem {
         gave_up: true,
         ..round(1, "a", false)
     };
@@ -118,18 +124,21 @@ fn an_item_is_done_when_it_is_kept_or_its_tries_are_used() {
 
 #[test]
 fn what_a_machine_does_in_one_way_is_done_once() {
-    let knobs = Item {
-        how: How::Knobs {
+    let knobs = AgendaItem {
+        how: ItemAction::Knobs {
             config: [("A".to_owned(), "1".to_owned())].into(),
         },
-        ..item("a", 1.5, Effort::Low)
+        ..item("a", 1.5, ItemEffort::Low)
     };
     check(&[knobs], &[round(1, "a", false)], &[], "d -");
 }
 
 #[test]
 fn what_is_needed_comes_first_and_what_lacks_it_is_skipped() {
-    let items = [needing("top", &["base"]), item("base", 1.01, Effort::High)];
+    let items = [
+        needing("top", &["base"]),
+        item("base", 1.01, ItemEffort::High),
+    ];
     check(&items, &[], &[], "oo base");
     check(&items, &[round(1, "base", true)], &[], "ok top");
     let dropped = [round(1, "base", false), round(2, "base", false)];
@@ -155,13 +164,16 @@ fn a_condition_that_fails_skips_and_one_that_was_not_read_does_not() {
         "o a",
     );
     let values = values();
-    let now = Now {
+    let now = AgendaFacts {
         values: &values,
         known: &[],
     };
     let of = |text: &str| condition(&when("a", text), now);
-    assert_eq!(of("waves < 1"), Condition::Unknown("`waves < 1`".into()));
-    let Condition::Fails(why) = of("l1_miss_pct < 4") else {
+    assert_eq!(
+        of("waves < 1"),
+        ItemCondition::Unknown("`waves < 1`".into())
+    );
+    let ItemCondition::Fails(why) = of("l1_miss_pct < 4") else {
         panic!("it fails");
     };
     assert_eq!(why, "`l1_miss_pct < 4` does not hold (l1_miss_pct=9)");
@@ -181,21 +193,21 @@ fn the_triggers_of_an_entry_are_alternatives() {
 
 #[test]
 fn an_entry_that_is_refuted_or_does_not_go_with_what_was_kept_is_out() {
-    let refuted = Known {
-        status: Status::Refuted,
+    let refuted = KnownEntry {
+        status: EntryStatus::Refuted,
         refuted: "slower".into(),
         ..known("e", &[])
     };
     check(&[of_entry("e")], &[], std::slice::from_ref(&refuted), "s -");
     check(&[of_entry("e")], &[round(1, "e", false)], &[refuted], "d -");
-    let other = Known {
+    let other = KnownEntry {
         interactions: Interactions {
             incompatible_with: vec!["a".into()],
             ..Interactions::default()
         },
         ..known("e", &[])
     };
-    let items = [item("a", 9.0, Effort::Low), of_entry("e")];
+    let items = [item("a", 9.0, ItemEffort::Low), of_entry("e")];
     check(
         &items,
         &[round(1, "a", true)],
@@ -207,17 +219,20 @@ fn an_entry_that_is_refuted_or_does_not_go_with_what_was_kept_is_out() {
 
 #[test]
 fn every_fault_is_told() {
-    let check = |items: &[Item], want: &[(usize, &str)]| {
+    let check = |items: &[AgendaItem], want: &[(usize, &str)]| {
         let found = faults(items);
         assert_eq!(found.len(), want.len(), "{found:?}");
         for ((at, text), (number, part)) in found.iter().zip(want) {
             assert!(at == number && text.contains(part), "{found:?}");
         }
     };
-    check(&[item("a", 1.5, Effort::Low), needing("b", &["a"])], &[]);
+    check(
+        &[item("a", 1.5, ItemEffort::Low), needing("b", &["a"])],
+        &[],
+    );
     check(
         &[
-            item("a b", f64::NAN, Effort::Low),
+            item("a b", f64::NAN, ItemEffort::Low),
             needing("c", &["d", "c"]),
         ],
         &[
@@ -232,7 +247,10 @@ fn every_fault_is_told() {
         &[(0, "through other")],
     );
     check(
-        &[item("a", 1.1, Effort::Low), item("a", 1.1, Effort::Low)],
+        &[
+            item("a", 1.1, ItemEffort::Low),
+            item("a", 1.1, ItemEffort::Low),
+        ],
         &[(1, "already")],
     );
     check(
@@ -244,7 +262,7 @@ fn every_fault_is_told() {
 #[test]
 fn an_agenda_comes_back_from_disk_and_says_what_it_is() {
     let agenda = Agenda {
-        wanted: Wanted::Plan {
+        wanted: AgendaSource::Plan {
             bottleneck: String::new(),
             items: vec![when("a", "l1_miss_pct > 4"), of_entry("e")],
         },
@@ -258,7 +276,7 @@ fn an_agenda_comes_back_from_disk_and_says_what_it_is() {
     assert_eq!((read.tries, read.items()), (TRIES, None));
 }
 
-fn arbitrary_items() -> impl Strategy<Value = Vec<Item>> {
+fn arbitrary_items() -> impl Strategy<Value = Vec<AgendaItem>> {
     let one = (
         0.5..4.0_f64,
         0_usize..3,
@@ -268,14 +286,14 @@ fn arbitrary_items() -> impl Strategy<Value = Vec<Item>> {
         let made = items
             .iter()
             .enumerate()
-            .map(|(number, (ratio, effort, needs))| Item {
+            .map(|(number, (ratio, effort, needs))| AgendaItem {
                 // Only earlier items are needed, so there is no cycle.
                 needs: needs
                     .iter()
                     .filter(|of| **of < number)
                     .map(|of| format!("i{of}"))
                     .collect(),
-                ..item(&format!("i{number}"), *ratio, Effort::ALL[*effort])
+                ..item(&format!("i{number}"), *ratio, ItemEffort::ALL[*effort])
             });
         made.collect()
     })
@@ -290,13 +308,13 @@ proptest! {
     fn every_agenda_comes_to_its_end(items in arbitrary_items(), luck in any::<u64>()) {
         prop_assert_eq!(faults(&items), vec![]);
         let ids: Vec<String> = items.iter().map(|item| item.id.clone()).collect();
-        let none = Values::default();
-        let now = Now { values: &none, known: &[] };
-        let mut past: Vec<Past<'_>> = Vec::new();
+        let none = CounterValues::default();
+        let now = AgendaFacts { values: &none, known: &[] };
+        let mut past: Vec<SettledItem<'_>> = Vec::new();
         for number in 0..=items.len() * TRIES as usize {
             let fates = assess(&items, TRIES, &past, now);
             let Some(at) = due(&items, &fates) else {
-                prop_assert!(fates.iter().all(|fate| *fate != Fate::Open), "{:?}", fates);
+                prop_assert!(fates.iter().all(|fate| *fate != ItemOutcome::Open), "{:?}", fates);
                 return Ok(());
             };
             for need in &items[at].needs {
@@ -312,17 +330,17 @@ proptest! {
 
 #[test]
 fn an_item_of_knobs_takes_exactly_its_values() {
-    let config = |pairs: &[(&str, &str)]| -> Config {
+    let config = |pairs: &[(&str, &str)]| -> KnobSetting {
         let all = pairs.iter();
         all.map(|(name, value)| ((*name).into(), (*value).into()))
             .collect()
     };
-    let item = Item {
+    let item = AgendaItem {
         id: "tiles".into(),
-        how: How::Knobs {
+        how: ItemAction::Knobs {
             config: config(&[("TILE", "64")]),
         },
-        ..Item::default()
+        ..AgendaItem::default()
     };
     let before = config(&[("TILE", "32"), ("UNROLL", "4")]);
     let check = |after: &[(&str, &str)], want: Option<&str>| {
@@ -343,6 +361,6 @@ fn an_item_of_knobs_takes_exactly_its_values() {
         &[],
         Some("wrong values for tiles: TILE is gone, but should be 64; UNROLL is gone"),
     );
-    let words = Item::default();
-    assert_eq!(words.misses_values(&before, &Config::new()), None);
+    let words = AgendaItem::default();
+    assert_eq!(words.misses_values(&before, &KnobSetting::new()), None);
 }

@@ -1,13 +1,13 @@
 //! Items that set knobs: whether a change sets exactly the requested values.
 
-use super::{How, Item};
-use karve_numerics::space::Config;
+use super::{AgendaItem, ItemAction};
+use karve_numerics::space::KnobSetting;
 
-impl Item {
+impl AgendaItem {
     /// Why a change does not set the knobs as the item asks, given the values before and after it;
     /// `None` if it does, or if the item sets no values.
-    pub fn misses_values(&self, before: &Config, after: &Config) -> Option<String> {
-        let How::Knobs { config } = &self.how else {
+    pub fn misses_values(&self, before: &KnobSetting, after: &KnobSetting) -> Option<String> {
+        let ItemAction::Knobs { config } = &self.how else {
             return None;
         };
         let asked = |name: &String, want: &String| match after.get(name) {

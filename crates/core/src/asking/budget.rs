@@ -1,6 +1,6 @@
 //! What a model request costs, and whether the next one fits into the remaining budget.
 
-use crate::spending::Usage;
+use crate::spending::AgentUsage;
 
 /// Tokens per byte of a request, before any reply has shown the real ratio.
 const TOKENS_PER_BYTE: f64 = 1.0 / 3.0;
@@ -15,7 +15,7 @@ const PER: f64 = 1e6;
 
 /// Token prices, in US dollars per million.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Price {
+pub struct TokenPrice {
     /// Input.
     pub input: f64,
     /// Output.
@@ -26,7 +26,7 @@ pub struct Price {
 
 /// Whether input is written into the model's cache, at a price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Caching {
+pub enum PromptCaching {
     /// It is.
     Written,
     /// It is not, or costs nothing.
@@ -35,7 +35,7 @@ pub enum Caching {
 
 /// Tokens of one reply, as counted by the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct TokenCounts {
     /// Input that was not cached.
     pub input: u64,
     /// Input read from the cache.
@@ -46,12 +46,12 @@ pub struct Counted {
     pub output: u64,
 }
 
-impl Counted {
+impl TokenCounts {
     /// The most that a request can use: its input and the maximum output.
-    pub fn at_most(input: u64, output: u64, caching: Caching) -> Self {
+    pub fn at_most(input: u64, output: u64, caching: PromptCaching) -> Self {
         let (input, written) = match caching {
-            Caching::Written => (0, input),
-            Caching::Free => (input, 0),
+            PromptCaching::Written => (0, input),
+            PromptCaching::Free => (input, 0),
         };
         Self {
             input,
@@ -76,7 +76,7 @@ impl Counted {
     }
 
     /// Their cost; zero if no price is known.
-    pub fn usage(&self, price: Option<Price>) -> Usage {
+    pub fn usage(&self, price: Option<TokenPrice>) -> AgentUsage {
         let usd = price.map_or(0.0, |price| {
             (self.input as f64 * price.input
                 + self.written as f64 * price.input * WRITTEN_FACTOR
@@ -84,7 +84,7 @@ impl Counted {
                 + self.output as f64 * price.output)
                 / PER
         });
-        Usage {
+        AgentUsage {
             tokens: self.all_input().saturating_add(self.output),
             usd,
             estimated: false,
@@ -94,15 +94,15 @@ impl Counted {
 
 /// Estimates the tokens of a request from its size and from earlier replies.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Gauge(f64);
+pub struct TokenGauge(f64);
 
-impl Default for Gauge {
+impl Default for TokenGauge {
     fn default() -> Self {
         Self(TOKENS_PER_BYTE)
     }
 }
 
-impl Gauge {
+impl TokenGauge {
     /// Learns from a reply.
     pub fn learn(&mut self, bytes: usize, tokens: u64) {
         if tokens > 0 && bytes > 0 {
@@ -124,7 +124,7 @@ impl Gauge {
 
 /// The remaining budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Left {
+pub struct RemainingBudget {
     /// US dollars; unlimited if `None`.
     pub usd: Option<f64>,
     /// Tokens; unlimited if `None`.
@@ -133,7 +133,7 @@ pub struct Left {
 
 /// Why a request does not fit into the remaining budget.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Short {
+pub enum BudgetShortfall {
     /// It may cost more.
     Usd {
         /// The maximum cost.
@@ -150,19 +150,19 @@ pub enum Short {
     },
 }
 
-impl Left {
+impl RemainingBudget {
     /// Why the next request is not sent, if so: a budget is never exceeded, so the request must fit
     /// even with the maximum output.
-    pub fn refuses(&self, next: Counted, price: Option<Price>) -> Option<Short> {
+    pub fn refuses(&self, next: TokenCounts, price: Option<TokenPrice>) -> Option<BudgetShortfall> {
         let next = next.usage(price);
         if let Some(left) = self.usd.filter(|left| next.usd > *left) {
-            return Some(Short::Usd {
+            return Some(BudgetShortfall::Usd {
                 next: next.usd,
                 left: left.max(0.0),
             });
         }
         let left = self.tokens.filter(|left| next.tokens > *left)?;
-        Some(Short::Tokens {
+        Some(BudgetShortfall::Tokens {
             next: next.tokens,
             left,
         })
@@ -170,7 +170,7 @@ impl Left {
 
     /// What is left after that use.
     #[must_use]
-    pub fn after(&self, used: Usage) -> Self {
+    pub fn after(&self, used: AgentUsage) -> Self {
         Self {
             usd: self.usd.map(|left| left - used.usd),
             tokens: self.tokens.map(|left| left.saturating_sub(used.tokens)),
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const PRICE: Price = Price {
+    const PRICE: TokenPrice = TokenPrice {
         input: 3.0,
         output: 15.0,
         cached: 0.3,
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_question_that_may_cost_more_than_is_left_is_not_asked() {
-        let counted = Counted {
+        let counted = TokenCounts {
             input: 1_000_000,
             cached: 1_000_000,
             written: 1_000_000,
@@ -201,9 +201,9 @@ mod tests {
         assert_eq!(usage.tokens, 4_000_000);
         let want = 3.0 + 0.3 + 3.75 + 15.0;
         assert!((usage.usd - want).abs() < 1e-9, "{usage:?}");
-        let next = Counted::at_most(1_000, 1_000, Caching::Free);
+        let next = TokenCounts::at_most(1_000, 1_000, PromptCaching::Free);
         let check = |usd, tokens, price, is_asked: bool| {
-            let refused = Left { usd, tokens }.refuses(next, price);
+            let refused = RemainingBudget { usd, tokens }.refuses(next, price);
             assert_eq!(
                 refused.is_none(),
                 is_asked,
@@ -215,19 +215,19 @@ mod tests {
         check(Some(0.017), None, Some(PRICE), false);
         check(None, Some(1_999), None, false);
         check(Some(-1.0), None, Some(PRICE), false);
-        let left = Left {
+        let left = RemainingBudget {
             usd: Some(1.0),
             tokens: Some(10),
         };
         let rest = left.after(usage);
         assert!(rest.usd.unwrap() < 0.0 && rest.tokens == Some(0));
-        let cached = Counted::at_most(1_000, 1_000, Caching::Written);
+        let cached = TokenCounts::at_most(1_000, 1_000, PromptCaching::Written);
         assert!(cached.usage(Some(PRICE)).usd > next.usage(Some(PRICE)).usd);
     }
 
     #[test]
     fn tokens_are_guessed_from_bytes_and_learnt_from_answers() {
-        let mut gauge = Gauge::default();
+        let mut gauge = TokenGauge::default();
         assert!(gauge.tokens(300) >= 100);
         gauge.learn(1_000, 500);
         assert_eq!(gauge.tokens(1_000), 550);
@@ -246,14 +246,14 @@ mod tests {
             questions in prop::collection::vec((1_u64..20_000, 1_u64..20_000, 0.0..1.0_f64), 1..40),
         ) {
             // Whatever each request returns, up to its maximum: all of it fits.
-            let all = Left { usd: Some(usd), tokens: Some(tokens) };
-            let mut used = Counted::default();
+            let all = RemainingBudget { usd: Some(usd), tokens: Some(tokens) };
+            let mut used = TokenCounts::default();
             for (input, most, share) in questions {
                 let left = all.after(used.usage(Some(PRICE)));
-                let next = Counted::at_most(input, most, Caching::Written);
+                let next = TokenCounts::at_most(input, most, PromptCaching::Written);
                 if left.refuses(next, Some(PRICE)).is_none() {
                     let output = (most as f64 * share) as u64;
-                    used.add(Counted { cached: input, output, ..Counted::default() });
+                    used.add(TokenCounts { cached: input, output, ..TokenCounts::default() });
                 }
             }
             let used = used.usage(Some(PRICE));

@@ -9,7 +9,7 @@ pub const SERVER_WAIT_MAX: Duration = Duration::from_secs(600);
 
 /// What the HTTP status of a failed request says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meaning {
+pub enum StatusMeaning {
     /// It may be temporary.
     Passes,
     /// The request may be too long; the server's message says so.
@@ -19,17 +19,17 @@ pub enum Meaning {
 }
 
 /// What a status means.
-pub fn meaning_of(status: u64) -> Meaning {
+pub fn meaning_of(status: u64) -> StatusMeaning {
     match status {
-        408 | 425 | 429 | 500..=599 => Meaning::Passes,
-        400 | 413 | 422 => Meaning::MayBeTooLong,
-        _ => Meaning::Lasts,
+        408 | 425 | 429 | 500..=599 => StatusMeaning::Passes,
+        400 | 413 | 422 => StatusMeaning::MayBeTooLong,
+        _ => StatusMeaning::Lasts,
     }
 }
 
 /// Why there is no reply, as far as it matters for a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missed {
+pub enum RetryCause {
     /// It may be temporary, and the server asks for this wait.
     Passing(Duration),
     /// A retry would not help.
@@ -38,7 +38,7 @@ pub enum Missed {
 
 /// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum RetryDecision {
     /// Retry after this wait.
     AskAgain(Duration),
     /// Give up.
@@ -47,7 +47,7 @@ pub enum Next {
 
 /// The state when deciding whether to retry.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moment {
+pub struct RetryState {
     /// Retries so far.
     pub tried: u32,
     /// From 0 to 1, so that many clients that failed at once do not all retry at once.
@@ -58,29 +58,29 @@ pub struct Moment {
 
 /// How often and how soon a request is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct RetryRule {
     /// Attempts after the first.
     pub retries: u32,
     /// The first wait; each further one is twice as long.
     pub base: Duration,
 }
 
-impl Rule {
+impl RetryRule {
     /// What to do after a request that got no reply. A wait is shortened at random by up to a half;
     /// it is never shorter than the server asks for, and never ends after the time that is left.
-    pub fn next(&self, missed: Missed, at: Moment) -> Next {
-        let Missed::Passing(asked) = missed else {
-            return Next::GiveUp;
+    pub fn next(&self, missed: RetryCause, at: RetryState) -> RetryDecision {
+        let RetryCause::Passing(asked) = missed else {
+            return RetryDecision::GiveUp;
         };
         if at.tried >= self.retries || asked > SERVER_WAIT_MAX {
-            return Next::GiveUp;
+            return RetryDecision::GiveUp;
         }
         let doubled = 1_u32.checked_shl(at.tried.min(31)).unwrap_or(u32::MAX);
         let wait = self.base.saturating_mul(doubled).min(WAIT_MAX);
         let jittered = wait.mul_f64(0.5 + at.chance.clamp(0.0, 1.0) / 2.0);
         match jittered.max(asked) {
-            wait if wait < at.left => Next::AskAgain(wait),
-            _ => Next::GiveUp,
+            wait if wait < at.left => RetryDecision::AskAgain(wait),
+            _ => RetryDecision::GiveUp,
         }
     }
 }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn waits_grow_are_spread_and_honour_the_server() {
-        let rule = Rule {
+        let rule = RetryRule {
             retries: 3,
             base: Duration::from_secs(1),
         };
@@ -102,16 +102,18 @@ mod tests {
             let left = LONG;
             let next = rule.next(
                 missed,
-                Moment {
+                RetryState {
                     tried,
                     chance,
                     left,
                 },
             );
-            let want = want.map_or(Next::GiveUp, |ms| Next::AskAgain(Duration::from_millis(ms)));
+            let want = want.map_or(RetryDecision::GiveUp, |ms| {
+                RetryDecision::AskAgain(Duration::from_millis(ms))
+            });
             assert_eq!(next, want, "{missed:?} {tried} {chance}");
         };
-        let passing = |s| Missed::Passing(Duration::from_secs(s));
+        let passing = |s| RetryCause::Passing(Duration::from_secs(s));
         check(passing(0), (0, 0.0), Some(500));
         check(passing(0), (0, 1.0), Some(1_000));
         check(passing(0), (2, 1.0), Some(4_000));
@@ -119,19 +121,25 @@ mod tests {
         check(passing(7), (0, 0.5), Some(7_000));
         check(passing(600), (0, 0.5), Some(600_000));
         check(passing(601), (0, 0.5), None);
-        check(Missed::Lasting, (0, 1.0), None);
+        check(RetryCause::Lasting, (0, 1.0), None);
     }
 
     #[test]
     fn only_what_may_pass_is_asked_again() {
-        let all = |status: &[u64], want: Meaning| {
+        let all = |status: &[u64], want: StatusMeaning| {
             for status in status {
                 assert_eq!(meaning_of(*status), want, "{status}");
             }
         };
-        all(&[408, 425, 429, 500, 502, 503, 529, 599], Meaning::Passes);
-        all(&[400, 413, 422], Meaning::MayBeTooLong);
-        all(&[0, 200, 301, 401, 402, 403, 404, 600], Meaning::Lasts);
+        all(
+            &[408, 425, 429, 500, 502, 503, 529, 599],
+            StatusMeaning::Passes,
+        );
+        all(&[400, 413, 422], StatusMeaning::MayBeTooLong);
+        all(
+            &[0, 200, 301, 401, 402, 403, 404, 600],
+            StatusMeaning::Lasts,
+        );
     }
 
     proptest! {
@@ -142,17 +150,17 @@ mod tests {
             (asked_ms, left_ms) in (0_u64..700_000, 0_u64..1_000_000),
         ) {
             let ms = Duration::from_millis;
-            let rule = Rule { retries, base: ms(base_ms) };
-            let moment = Moment { tried, chance, left: ms(left_ms) };
-            match rule.next(Missed::Passing(ms(asked_ms)), moment) {
-                Next::AskAgain(wait) => {
+            let rule = RetryRule { retries, base: ms(base_ms) };
+            let moment = RetryState { tried, chance, left: ms(left_ms) };
+            match rule.next(RetryCause::Passing(ms(asked_ms)), moment) {
+                RetryDecision::AskAgain(wait) => {
                     prop_assert!(tried < retries);
                     prop_assert!(wait >= ms(asked_ms) && wait < ms(left_ms));
                     prop_assert!(wait <= WAIT_MAX.max(ms(asked_ms)));
                     // Jitter shortens a wait by at most half.
                     prop_assert!(wait >= ms(base_ms).min(WAIT_MAX).mul_f64(0.5));
                 }
-                Next::GiveUp => {
+                RetryDecision::GiveUp => {
                     let longest = rule.base.saturating_mul(2_u32.pow(tried.min(31))).min(WAIT_MAX);
                     let had_time = ms(left_ms) > longest.max(ms(asked_ms));
                     prop_assert!(tried >= retries || ms(asked_ms) > SERVER_WAIT_MAX || !had_time);

@@ -3,7 +3,7 @@
 //! The oldest tool outputs are condensed first, then whole steps are left out. The last brief
 //! always stays, the latest step stays whole, and no tool output is left without its call.
 
-use super::budget::Gauge;
+use super::budget::TokenGauge;
 
 /// A shorter tool output is not worth condensing, in bytes.
 const CONDENSED_BYTES: usize = 200;
@@ -12,25 +12,25 @@ const ROOMY: f64 = 0.6;
 
 /// One part of a conversation, by its size in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum ItemSize {
     /// A brief.
     Asked(usize),
     /// Text from the model.
     Said(usize),
     /// Outputs of its tools.
-    Given(Vec<Gave>),
+    Given(Vec<ToolOutputSize>),
 }
 
 /// One tool output, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gave {
+pub struct ToolOutputSize {
     /// The part that can be condensed.
     pub text: usize,
     /// The part that always stays.
     pub around: usize,
 }
 
-impl Piece {
+impl ItemSize {
     fn bytes(&self) -> usize {
         match self {
             Self::Asked(bytes) | Self::Said(bytes) => *bytes,
@@ -40,13 +40,13 @@ impl Piece {
 }
 
 /// The size of a conversation, in bytes.
-pub fn bytes_of(pieces: &[Piece]) -> usize {
-    pieces.iter().map(Piece::bytes).sum()
+pub fn bytes_of(pieces: &[ItemSize]) -> usize {
+    pieces.iter().map(ItemSize::bytes).sum()
 }
 
 /// What to leave out, by the current indices of the pieces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cut {
+pub struct ContextCut {
     /// Tool outputs whose text becomes a note: the piece, and which of its outputs.
     pub condensed: Vec<(usize, usize)>,
     /// Pieces to drop, in order.
@@ -59,11 +59,11 @@ pub fn note_of(bytes: usize) -> String {
 }
 
 /// What to leave out so that a conversation shrinks to this many bytes, if it can.
-pub fn cut(pieces: &[Piece], bytes_max: usize) -> Cut {
+pub fn cut(pieces: &[ItemSize], bytes_max: usize) -> ContextCut {
     let mut left = pieces.to_vec();
     let condensed = condense(&mut left, bytes_max);
     let dropped = drop_oldest(&left, bytes_max);
-    Cut {
+    ContextCut {
         // Pieces that are dropped need not be condensed.
         condensed: condensed
             .into_iter()
@@ -74,13 +74,15 @@ pub fn cut(pieces: &[Piece], bytes_max: usize) -> Cut {
 }
 
 /// Old tool outputs; the newest stay whole.
-fn condense(pieces: &mut [Piece], bytes_max: usize) -> Vec<(usize, usize)> {
+fn condense(pieces: &mut [ItemSize], bytes_max: usize) -> Vec<(usize, usize)> {
     let mut bytes = bytes_of(pieces);
     let mut condensed = Vec::new();
-    let is_given = |piece: &Piece| matches!(piece, Piece::Given(_));
+    let is_given = |piece: &ItemSize| matches!(piece, ItemSize::Given(_));
     let newest = pieces.iter().rposition(is_given).unwrap_or(0);
     for (at, piece) in pieces.iter_mut().enumerate().take(newest) {
-        let Piece::Given(all) = piece else { continue };
+        let ItemSize::Given(all) = piece else {
+            continue;
+        };
         for (which, one) in all.iter_mut().enumerate() {
             if bytes <= bytes_max {
                 return condensed;
@@ -97,12 +99,12 @@ fn condense(pieces: &mut [Piece], bytes_max: usize) -> Vec<(usize, usize)> {
 }
 
 /// Whole steps: all of the earlier briefs, then steps since the last one. The latest step stays.
-fn drop_oldest(pieces: &[Piece], bytes_max: usize) -> Vec<usize> {
+fn drop_oldest(pieces: &[ItemSize], bytes_max: usize) -> Vec<usize> {
     let mut bytes = bytes_of(pieces);
     if bytes <= bytes_max {
         return Vec::new();
     }
-    let is_asked = |piece: &Piece| matches!(piece, Piece::Asked(_));
+    let is_asked = |piece: &ItemSize| matches!(piece, ItemSize::Asked(_));
     let brief = pieces.iter().rposition(is_asked).unwrap_or(0);
     let mut dropped: Vec<usize> = (0..brief).collect();
     bytes -= bytes_of(&pieces[..brief]);
@@ -118,18 +120,18 @@ fn drop_oldest(pieces: &[Piece], bytes_max: usize) -> Vec<usize> {
 
 /// The model's context and output limits, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct ContextWindow {
     /// The context size.
     pub context_tokens: u64,
     /// The part of it that a reply may use.
     pub answer_tokens: u64,
 }
 
-impl Room {
+impl ContextWindow {
     /// The size in bytes to which a conversation is cut before it is sent, if it does not fit. It
     /// cuts more than needed, so that not every request needs another cut. `sent` is the size of
     /// the whole request, `talk` that of the conversation in it.
-    pub fn needs_cut(&self, gauge: &Gauge, sent: usize, talk: usize) -> Option<usize> {
+    pub fn needs_cut(&self, gauge: &TokenGauge, sent: usize, talk: usize) -> Option<usize> {
         let most = self.context_tokens.saturating_sub(self.answer_tokens);
         if gauge.tokens(sent) <= most {
             return None;
@@ -145,15 +147,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn given(text: usize) -> Piece {
-        Piece::Given(vec![Gave { text, around: 4 }])
+    fn given(text: usize) -> ItemSize {
+        ItemSize::Given(vec![ToolOutputSize { text, around: 4 }])
     }
 
     /// What is left after a cut.
-    fn after(pieces: &[Piece], cut: &Cut) -> Vec<Piece> {
+    fn after(pieces: &[ItemSize], cut: &ContextCut) -> Vec<ItemSize> {
         let mut left = pieces.to_vec();
         for (at, which) in &cut.condensed {
-            let Piece::Given(all) = &mut left[*at] else {
+            let ItemSize::Given(all) = &mut left[*at] else {
                 panic!("{at} holds no result");
             };
             all[*which].text = note_of(all[*which].text).len();
@@ -166,12 +168,12 @@ mod tests {
     #[test]
     fn old_results_go_first_then_old_steps_and_the_newest_stays() {
         let talk = [
-            Piece::Asked(100),
-            Piece::Said(10),
+            ItemSize::Asked(100),
+            ItemSize::Said(10),
             given(5_000),
-            Piece::Said(10),
+            ItemSize::Said(10),
             given(5_000),
-            Piece::Said(10),
+            ItemSize::Said(10),
             given(5_000),
         ];
         let check = |bytes_max, condensed: &[(usize, usize)], dropped: &[usize]| {
@@ -189,10 +191,10 @@ mod tests {
     #[test]
     fn earlier_briefs_go_with_all_that_followed() {
         let talk = [
-            Piece::Asked(100),
-            Piece::Said(10),
-            Piece::Asked(100),
-            Piece::Said(10),
+            ItemSize::Asked(100),
+            ItemSize::Said(10),
+            ItemSize::Asked(100),
+            ItemSize::Said(10),
             given(50),
         ];
         let cut = cut(&talk, 180);
@@ -201,17 +203,17 @@ mod tests {
 
     #[test]
     fn room_is_made_only_where_a_question_does_not_fit() {
-        let room = Room {
+        let room = ContextWindow {
             context_tokens: 1_200,
             answer_tokens: 200,
         };
-        let mut gauge = Gauge::default();
+        let mut gauge = TokenGauge::default();
         gauge.learn(1_000, 500);
         assert_eq!(room.needs_cut(&gauge, 1_000, 900), None);
         let cut = room.needs_cut(&gauge, 2_000, 1_900);
         // 600 tokens are 1,090 bytes, of which 100 are around the conversation.
         assert_eq!(cut, Some(990));
-        let none = Room {
+        let none = ContextWindow {
             context_tokens: 10,
             answer_tokens: 200,
         };
@@ -224,11 +226,11 @@ mod tests {
             steps in prop::collection::vec((0_usize..3, 0_usize..3_000), 1..12),
             bytes_max in 0_usize..20_000,
         ) {
-            let mut pieces = vec![Piece::Asked(5)];
+            let mut pieces = vec![ItemSize::Asked(5)];
             for (kind, bytes) in &steps {
-                pieces.push(Piece::Said(10));
+                pieces.push(ItemSize::Said(10));
                 pieces.push(match kind {
-                    0 => Piece::Asked(7),
+                    0 => ItemSize::Asked(7),
                     _ => given(*bytes),
                 });
             }
@@ -240,13 +242,13 @@ mod tests {
             }
             // It fits, or nothing more could be dropped: only the brief and the last step remain.
             prop_assert!(bytes_of(&left) <= bytes_max || left.len() <= 3);
-            let is_asked = |piece: &&Piece| matches!(piece, Piece::Asked(_));
+            let is_asked = |piece: &&ItemSize| matches!(piece, ItemSize::Asked(_));
             prop_assert_eq!(left.iter().rfind(is_asked), pieces.iter().rfind(is_asked));
             prop_assert!(is_asked(&&left[0]));
             prop_assert_eq!(left.last(), pieces.last());
             for (at, piece) in left.iter().enumerate() {
-                let follows_words = at > 0 && matches!(left[at - 1], Piece::Said(_));
-                prop_assert!(!matches!(piece, Piece::Given(_)) || follows_words);
+                let follows_words = at > 0 && matches!(left[at - 1], ItemSize::Said(_));
+                prop_assert!(!matches!(piece, ItemSize::Given(_)) || follows_words);
             }
         }
     }

@@ -1,10 +1,10 @@
 //! Best of several: the variants of a round, from the first one implemented to the one chosen.
 
-use super::record::{Taken, not_due};
-use super::round::{RoundState, Stage};
+use super::record::{EventResult, not_due};
+use super::round::{RoundPhase, RoundState};
 use super::{Campaign, Event};
 use crate::hypothesis::{Candidate, Hypothesis};
-use crate::variants::{self, BEST_OF_MAX, Made, TURNS};
+use crate::variants::{self, BEST_OF_MAX, ImplementedVariant, TURNS};
 use crate::verdict;
 
 /// The variants of a round to choose from.
@@ -45,12 +45,12 @@ impl Campaign {
         &mut self,
         round: &mut RoundState,
         hypothesis: Box<Hypothesis>,
-        made: Made,
+        made: ImplementedVariant,
     ) {
         round.variants.push(made);
         let done = u32::try_from(round.variants.len()).unwrap_or(u32::MAX);
         if done < self.variants_of(&hypothesis) {
-            round.stage = Stage::Implementing {
+            round.stage = RoundPhase::Implementing {
                 hypothesis,
                 retry: 0,
                 variant: done,
@@ -61,7 +61,7 @@ impl Campaign {
         }
         let contenders = self.contenders(round);
         if contenders.len() > 1 {
-            round.stage = Stage::Choosing { hypothesis };
+            round.stage = RoundPhase::Choosing { hypothesis };
             return;
         }
         let any = || {
@@ -72,7 +72,7 @@ impl Campaign {
             Some(first) => self.take_first(round, hypothesis, &first),
             None => {
                 let why = round.variants.first().map_or("", |made| &made.why);
-                round.stage = Stage::Settling {
+                round.stage = RoundPhase::Settling {
                     verdict: verdict::judge_absent(why),
                 };
             }
@@ -108,14 +108,14 @@ impl Campaign {
         self.take_candidate(round, 0, hypothesis, candidate);
     }
 
-    pub(super) fn take_choice(&mut self, round: &mut RoundState, event: &Event) -> Taken {
+    pub(super) fn take_choice(&mut self, round: &mut RoundState, event: &Event) -> EventResult {
         let (
             Event::Chosen {
                 round: of,
                 first,
                 tryouts,
             },
-            Stage::Choosing { hypothesis },
+            RoundPhase::Choosing { hypothesis },
         ) = (event, &round.stage)
         else {
             return not_due();

@@ -5,14 +5,14 @@
 //! cannot be trusted. At the baseline, if karve's own clock is the metric, the incumbent is also
 //! measured against itself with a little more work, to see whether this host shows a 3% slowdown.
 
-use super::record::{Taken, not_due};
-use super::{Campaign, DuelName, MeasureStep, Phase, Step, StopReason};
+use super::record::{EventResult, not_due};
+use super::{Campaign, CampaignPhase, DuelName, MeasureStep, Step, StopReason};
 use crate::comparison::Clock;
 use crate::comparison::Comparison;
 use crate::duel::{Duel, DuelRule};
-use crate::measurement::{Block, Discarded, Pair};
+use crate::measurement::{Block, DiscardReason, Pair};
 use crate::power;
-use crate::verdict::{self, Suspicion};
+use crate::verdict::{self, FalsePositive};
 use karve_numerics::case::CaseSet;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
@@ -43,13 +43,13 @@ pub struct Control {
 
 /// A control under way.
 #[derive(Clone, Debug)]
-pub(super) struct Controlling {
+pub(super) struct RunningControl {
     control: Control,
     duel: Box<Duel>,
     blocks: u32,
     spent_ms: u64,
     /// What the first attempt found.
-    suspicion: Option<Suspicion>,
+    suspicion: Option<FalsePositive>,
 }
 
 /// What a control showed.
@@ -60,24 +60,24 @@ pub struct ControlResult {
     /// What its duel showed.
     pub comparison: Comparison,
     /// The difference that it found, if any.
-    pub suspicion: Option<Suspicion>,
+    pub suspicion: Option<FalsePositive>,
     /// Log speedups by each clock that counts, one per block.
     tracks: Vec<(Clock, Vec<f64>)>,
     /// Simulated on demand, once.
-    detectable: OnceLock<Option<Detectable>>,
+    detectable: OnceLock<Option<DetectableEffect>>,
 }
 
 /// The smallest speedup that a duel on this host would detect four times out of five.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Detectable {
+pub struct DetectableEffect {
     /// The speedup.
     pub ratio: f64,
     /// By this clock.
     pub clock: Clock,
 }
 
-impl Controlling {
-    pub(super) fn discards(&self, pairs: &[Pair]) -> Option<Discarded> {
+impl RunningControl {
+    pub(super) fn discards(&self, pairs: &[Pair]) -> Option<DiscardReason> {
         self.duel.discards(pairs)
     }
 
@@ -105,14 +105,14 @@ impl Campaign {
     }
 
     /// The smallest speedup that a round would have detected, by the last control.
-    pub fn detectable(&self) -> Option<Detectable> {
+    pub fn detectable(&self) -> Option<DetectableEffect> {
         let (charter, last) = (self.charter()?, self.host_noise()?);
         let rule = DuelRule::of(charter, self.keep_evidence());
         *last.detectable.get_or_init(|| {
             let by_clock = last.tracks.iter().filter_map(|(clock, ln_speedups)| {
                 let noise = power::residuals(ln_speedups);
                 let ratio = power::smallest_detectable(&noise, &rule, charter.seed)?;
-                Some(Detectable {
+                Some(DetectableEffect {
                     ratio,
                     clock: *clock,
                 })
@@ -122,7 +122,7 @@ impl Campaign {
     }
 
     /// The control that is due before the next round.
-    pub(super) fn control_due(&self) -> Option<Phase> {
+    pub(super) fn control_due(&self) -> Option<CampaignPhase> {
         let every = self.charter()?.policy.controls.every;
         let after = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX);
         let due = every > 0 && after.is_multiple_of(every) && self.controlled_at != Some(after);
@@ -135,14 +135,14 @@ impl Campaign {
         })?
     }
 
-    fn controlling(&self, control: Control) -> Option<Phase> {
+    fn controlling(&self, control: Control) -> Option<CampaignPhase> {
         let charter = self.charter()?;
         let mut rule = DuelRule::of(charter, verdict::NOISE_EVIDENCE)
             .for_equals()
             .with_second(self.second_clock());
         rule.blocks_max = charter.policy.controls.blocks;
         let cases = self.cases_of(CaseSet::Quick);
-        Some(Phase::Controlling(Box::new(Controlling {
+        Some(CampaignPhase::Controlling(Box::new(RunningControl {
             control,
             duel: Box::new(Duel::new(charter, &cases, rule)),
             blocks: 0,
@@ -156,9 +156,9 @@ impl Campaign {
         control: Control,
         block: &Block,
         spent: u64,
-    ) -> Taken {
+    ) -> EventResult {
         let limit_ms = self.duel_limit_ms();
-        let Phase::Controlling(state) = &mut self.phase else {
+        let CampaignPhase::Controlling(state) = &mut self.phase else {
             return not_due();
         };
         if state.control != control {
@@ -179,7 +179,7 @@ impl Campaign {
         Ok(())
     }
 
-    fn close_control(&mut self, state: &Controlling, suspicion: Option<Suspicion>) {
+    fn close_control(&mut self, state: &RunningControl, suspicion: Option<FalsePositive>) {
         let tracks = state.duel.tracks.iter();
         self.controls.push(ControlResult {
             control: state.control,
@@ -196,13 +196,13 @@ impl Campaign {
                     attempt: 2,
                     ..state.control
                 };
-                if let Some(Phase::Controlling(mut next)) = self.controlling(again) {
+                if let Some(CampaignPhase::Controlling(mut next)) = self.controlling(again) {
                     next.suspicion = Some(found);
-                    self.phase = Phase::Controlling(next);
+                    self.phase = CampaignPhase::Controlling(next);
                 }
             }
             (ControlKind::Same, Some(found)) if state.suspicion == Some(found) => {
-                self.phase = Phase::Closing(StopReason::MeasurementInvalid { found });
+                self.phase = CampaignPhase::Closing(StopReason::MeasurementInvalid { found });
             }
             (ControlKind::Same, _) if after == 0 && self.has_own_clock() => {
                 let slower = Control {

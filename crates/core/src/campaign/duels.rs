@@ -3,7 +3,9 @@
 
 use super::Campaign;
 use super::gating::gate_again;
-use super::round::{LayoutTrial, Layouts, Measuring, OpenDuel, RoundState, Stage};
+use super::round::{
+    LayoutResults, LayoutTrial, RoundPhase, RoundState, RunningDuel, UndecidedDuel,
+};
 use crate::charter::Charter;
 use crate::comparison::Clock;
 use crate::duel::{Duel, DuelRule};
@@ -42,14 +44,14 @@ impl Campaign {
     }
 
     /// The undecided duel of a source against this parent, which may be continued.
-    pub(super) fn open_duel(&self, parent: &str, tree: &str) -> Option<&OpenDuel> {
+    pub(super) fn open_duel(&self, parent: &str, tree: &str) -> Option<&UndecidedDuel> {
         let open = self.open_duels.get(&(parent.to_owned(), tree.to_owned()))?;
         (open.duel.n_blocks() < BLOCKS_MAX).then_some(open)
     }
 
     /// The same evidence, with room for as many blocks again. The error bound is on the highest
     /// evidence at any time, so continuing costs nothing; starting over would.
-    pub(super) fn continued(&self, charter: &Charter, open: &OpenDuel) -> Duel {
+    pub(super) fn continued(&self, charter: &Charter, open: &UndecidedDuel) -> Duel {
         let mut duel = (*open.duel).clone().after_a_break();
         let more = charter.policy.accept.blocks_max;
         duel.rule.blocks_max = duel.n_blocks().saturating_add(more).min(BLOCKS_MAX);
@@ -57,10 +59,15 @@ impl Campaign {
     }
 
     /// Stores an undecided duel, and forgets a decided one.
-    pub(super) fn remember_duel(&mut self, parent: &str, measuring: &Measuring, verdict: &Verdict) {
+    pub(super) fn remember_duel(
+        &mut self,
+        parent: &str,
+        measuring: &RunningDuel,
+        verdict: &Verdict,
+    ) {
         let key = (parent.to_owned(), measuring.candidate.tree.clone());
         if matches!(verdict, Verdict::Undecided { .. }) {
-            let open = OpenDuel {
+            let open = UndecidedDuel {
                 set: measuring.set,
                 duel: measuring.duel.clone(),
             };
@@ -71,7 +78,7 @@ impl Campaign {
     }
 
     /// Measures a proven candidate against its parent again, in other layouts of the same code.
-    pub(super) fn layout_trial(&self, measuring: Measuring, verdict: Verdict) -> Stage {
+    pub(super) fn layout_trial(&self, measuring: RunningDuel, verdict: Verdict) -> RoundPhase {
         let clock = verdict.shown_by();
         let proven = estimate_by(&measuring.duel, clock);
         let trial = LayoutTrial {
@@ -83,14 +90,14 @@ impl Campaign {
         self.next_layout(measuring, trial)
     }
 
-    fn next_layout(&self, measuring: Measuring, trial: LayoutTrial) -> Stage {
+    fn next_layout(&self, measuring: RunningDuel, trial: LayoutTrial) -> RoundPhase {
         let mut rule = measuring.duel.rule.clone();
         rule.blocks_max = LAYOUT_BLOCKS;
         let duel = match self.charter() {
             Some(charter) => Box::new(Duel::new(charter, &measuring.duel.cases(), rule)),
             None => measuring.duel,
         };
-        Stage::Measuring(Measuring {
+        RoundPhase::Measuring(RunningDuel {
             duel,
             blocks: 0,
             spent_ms: 0,
@@ -100,7 +107,7 @@ impl Campaign {
     }
 
     /// Takes in the duel on one layout.
-    pub(super) fn take_layout(&self, round: &mut RoundState, measuring: Measuring) {
+    pub(super) fn take_layout(&self, round: &mut RoundState, measuring: RunningDuel) {
         let Some(mut trial) = measuring.layouts.clone() else {
             return;
         };
@@ -111,12 +118,12 @@ impl Campaign {
             round.stage = self.next_layout(measuring, trial);
             return;
         }
-        round.layouts = Some(Layouts {
+        round.layouts = Some(LayoutResults {
             clock: trial.clock,
             ratios: trial.ln_speedups.iter().map(|gain| gain.exp()).collect(),
         });
         round.stage = match verdict::judge_layouts(&trial.ln_speedups, trial.effect_ln) {
-            Some(verdict) => Stage::Settling { verdict },
+            Some(verdict) => RoundPhase::Settling { verdict },
             None => gate_again(round, &measuring, Some(trial.verdict)),
         };
     }

@@ -3,23 +3,23 @@
 use super::choosing::ChooseStep;
 use super::controls::Control;
 use super::gating::TuneStep;
-use super::refusal::Refusal;
-use super::reviewing::{ReviewStep, Unread};
+use super::refusal::ProposalRefusal;
+use super::reviewing::{ReviewStep, UnreadableReview};
 use super::stop_reason::StopReason;
 use crate::campaign::strategy::Brief;
 use crate::charter::{Charter, Limits};
 use crate::hypothesis::{Candidate, Hypothesis};
-use crate::integrity::Finding;
-use crate::knowledge::{Known, Lesson};
-use crate::ladder::Tuned;
-use crate::measurement::{Block, Conditions, Environment, Gate, Reading};
+use crate::integrity::AuditFinding;
+use crate::knowledge::{KnownEntry, Lesson};
+use crate::ladder::LadderResult;
+use crate::measurement::{BaselineReading, Block, Conditions, Environment, Gate};
 use crate::profile::{Profile, ProfileDepth};
-use crate::roles::{Decision, Review};
-use crate::spending::Usage;
-use crate::variants::Tryout;
+use crate::roles::{Review, RoutingDecision};
+use crate::spending::AgentUsage;
+use crate::variants::VariantTrial;
 use crate::verdict::Verdict;
 use karve_numerics::case::CaseSet;
-use karve_numerics::contract::{Arg, Examined};
+use karve_numerics::contract::{Arg, CaseTensorError};
 use karve_numerics::roof::Roof;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -57,18 +57,18 @@ pub enum Event {
     /// The mutation check: a bug was planted in the kernel, and the tests noticed it or not.
     EngagementChecked {
         engaged: bool,
-        faults: Vec<PlantedFault>,
+        faults: Vec<PlantedBug>,
     },
     /// What earlier campaigns left for this target.
     TipsRead {
         tips: Vec<Tip>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        known: Vec<Known>,
+        known: Vec<KnownEntry>,
     },
     /// The library of knowledge changed during the campaign: `known` are new or changed entries,
     /// `gone` no longer apply.
     KnowledgeRead {
-        known: Vec<Known>,
+        known: Vec<KnownEntry>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         gone: Vec<String>,
     },
@@ -83,24 +83,24 @@ pub enum Event {
         round: u32,
         try_no: u32,
         hypothesis: Box<Hypothesis>,
-        usage: Usage,
+        usage: AgentUsage,
         /// The artifact with the session log.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange: Option<String>,
         /// The role that was asked, and why, if there are roles.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        route: Option<Box<Decision>>,
+        route: Option<Box<RoutingDecision>>,
     },
     /// The agent did not.
     ProposalRefused {
         round: u32,
         try_no: u32,
-        refusal: Refusal,
-        usage: Usage,
+        refusal: ProposalRefusal,
+        usage: AgentUsage,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        route: Option<Box<Decision>>,
+        route: Option<Box<RoutingDecision>>,
     },
     /// The agent produced a candidate.
     Implemented {
@@ -110,7 +110,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "is_zero")]
         variant: u32,
         candidate: Candidate,
-        usage: Usage,
+        usage: AgentUsage,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange: Option<String>,
     },
@@ -121,7 +121,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "is_zero")]
         variant: u32,
         why: String,
-        usage: Usage,
+        usage: AgentUsage,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange: Option<String>,
     },
@@ -129,7 +129,7 @@ pub enum Event {
     Chosen {
         round: u32,
         first: u32,
-        tryouts: Vec<Tryout>,
+        tryouts: Vec<VariantTrial>,
     },
     /// Another agent reviewed the candidate, or should have. This is advice.
     Reviewed {
@@ -137,12 +137,12 @@ pub enum Event {
         retry: u32,
         review: Box<Review>,
         /// What all its turns used.
-        usage: Usage,
+        usage: AgentUsage,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange: Option<String>,
         /// Turns before the last one, whose replies could not be read.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        earlier: Vec<Unread>,
+        earlier: Vec<UnreadableReview>,
     },
     /// The candidate was audited, built and tested.
     Gated {
@@ -152,15 +152,18 @@ pub enum Event {
         gate: Gate,
         same_artifact: bool,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        errors: Vec<Examined>,
+        errors: Vec<CaseTensorError>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        findings: Vec<Finding>,
+        findings: Vec<AuditFinding>,
         /// How many knobs the candidate declares.
         #[serde(default, skip_serializing_if = "is_zero")]
         knobs: u32,
     },
     /// The knobs of the candidate were tuned, up to a rung of the ladder.
-    Tuned { round: u32, tuned: Box<Tuned> },
+    Tuned {
+        round: u32,
+        tuned: Box<LadderResult>,
+    },
     /// Parent and candidate ran interleaved, once for each case.
     BlockMeasured { duel: DuelName, block: Block },
     /// A block could not be read; `raw` is the artifact with what the benchmark wrote.
@@ -181,8 +184,8 @@ pub enum Event {
         round: u32,
         lesson: Lesson,
         /// What the agent used to put it in words.
-        #[serde(default, skip_serializing_if = "Usage::is_none")]
-        usage: Usage,
+        #[serde(default, skip_serializing_if = "AgentUsage::is_none")]
+        usage: AgentUsage,
         /// The artifact with the session log of that turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exchange: Option<String>,
@@ -232,7 +235,7 @@ pub struct Provenance {
 
 /// A bug that was planted to see whether the tests notice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlantedFault {
+pub struct PlantedBug {
     /// The file.
     pub file: String,
     /// What was planted, and where.
@@ -258,11 +261,11 @@ pub struct Baseline {
     /// The result of the gate for the base on all cases.
     pub gate: Gate,
     /// Readings, several per case.
-    pub readings: Vec<Reading>,
+    pub readings: Vec<BaselineReading>,
     /// The measured peak, by name, such as `peak_gflops`.
     pub peak: BTreeMap<String, f64>,
     /// Cases whose parameter was halved because the device ran out of memory.
-    pub halved: Vec<Halved>,
+    pub halved: Vec<HalvedCase>,
     /// How often the kernel is called in one run, by case, where the benchmark lets us choose.
     #[serde(default)]
     pub repeats: Vec<Repeats>,
@@ -291,7 +294,7 @@ pub struct Repeats {
 
 /// A case that was made smaller to fit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Halved {
+pub struct HalvedCase {
     /// Index of the case in the charter.
     pub case: usize,
     /// Its parameters from now on.

@@ -1,10 +1,10 @@
 //! From a candidate to its duel: the gate, and the tuning ladder where it declares knobs.
 
-use super::record::{Taken, not_due};
-use super::round::{Measuring, RoundState, Stage};
+use super::record::{EventResult, not_due};
+use super::round::{RoundPhase, RoundState, RunningDuel};
 use super::{Campaign, Event};
 use crate::hypothesis::{Candidate, Hypothesis};
-use crate::ladder::{LadderRule, Rung, Tuned};
+use crate::ladder::{LadderResult, LadderRule, Rung};
 use crate::verdict::{self, DropReason, Verdict};
 use karve_numerics::case::CaseSet;
 
@@ -20,7 +20,7 @@ pub struct TuneStep {
     /// Whose knobs are tuned.
     pub candidate: Candidate,
     /// What the ladder showed so far.
-    pub seen: Box<Tuned>,
+    pub seen: Box<LadderResult>,
     /// The rung.
     pub rung: Rung,
     /// Settings of this candidate, including those of the rungs below.
@@ -44,10 +44,10 @@ fn unchanged_failure(round: &RoundState, candidate: &Candidate) -> Option<Verdic
 /// on other seeds after it was timed.
 pub(super) fn gate_again(
     round: &RoundState,
-    measuring: &Measuring,
+    measuring: &RunningDuel,
     proven: Option<Verdict>,
-) -> Stage {
-    Stage::Gating {
+) -> RoundPhase {
+    RoundPhase::Gating {
         hypothesis: measuring.hypothesis.clone(),
         retry: round.retries,
         candidate: measuring.candidate.clone(),
@@ -67,7 +67,7 @@ impl Campaign {
         let stands = candidate.tree == self.incumbent_tree();
         if hypothesis.sweep && stands && self.may_tune(round) {
             round.candidate = Some(candidate.clone());
-            round.stage = Stage::Tuning {
+            round.stage = RoundPhase::Tuning {
                 hypothesis,
                 retry,
                 candidate: candidate.clone(),
@@ -99,7 +99,7 @@ impl Campaign {
         round.comparison = None;
         let judged = verdict::judge_source(&candidate.tree, self.incumbent_tree(), tried);
         round.stage = match judged.or(not_mended) {
-            Some(verdict) => Stage::Settling { verdict },
+            Some(verdict) => RoundPhase::Settling { verdict },
             None => {
                 let set = open.unwrap_or_else(|| self.first_set());
                 self.looked_at(round, retry, hypothesis, (candidate, set))
@@ -122,7 +122,10 @@ impl Campaign {
     /// Whether an earlier karve gave this verdict instead of running the gate: it considered every
     /// submitted source judged. Its logs are accepted unchanged.
     pub(super) fn was_once_tried(&self, round: &RoundState, verdict: &Verdict) -> bool {
-        let asks = matches!(round.stage, Stage::Gating { .. } | Stage::Reviewing { .. });
+        let asks = matches!(
+            round.stage,
+            RoundPhase::Gating { .. } | RoundPhase::Reviewing { .. }
+        );
         let Verdict::Drop {
             reason: DropReason::AlreadyTried { round: tried },
         } = verdict
@@ -144,7 +147,7 @@ impl Campaign {
         }
     }
 
-    pub(super) fn take_gate(&mut self, round: &mut RoundState, event: &Event) -> Taken {
+    pub(super) fn take_gate(&mut self, round: &mut RoundState, event: &Event) -> EventResult {
         let (
             Event::Gated {
                 round: of,
@@ -156,7 +159,7 @@ impl Campaign {
                 findings,
                 knobs,
             },
-            Stage::Gating {
+            RoundPhase::Gating {
                 hypothesis,
                 retry: due,
                 candidate,
@@ -180,7 +183,7 @@ impl Campaign {
             round.failed_trees.push(candidate.tree.clone());
         }
         round.stage = if gate.mendable() && *retry < retries {
-            Stage::Implementing {
+            RoundPhase::Implementing {
                 hypothesis: hypothesis.clone(),
                 retry: retry + 1,
                 variant: round.chosen.unwrap_or(0),
@@ -188,9 +191,9 @@ impl Campaign {
                 review: None,
             }
         } else if let Some(verdict) = verdict::judge_gate(gate, *same_artifact) {
-            Stage::Settling { verdict }
+            RoundPhase::Settling { verdict }
         } else if let Some(verdict) = proven {
-            Stage::Settling {
+            RoundPhase::Settling {
                 verdict: verdict.clone(),
             }
         } else {
@@ -198,7 +201,7 @@ impl Campaign {
             let is_open = self.open_duel(&round.parent, &candidate.tree).is_some();
             let fits = *knobs > 0 && hypothesis.config.is_empty() && !is_open;
             if fits && self.may_tune(round) {
-                Stage::Tuning {
+                RoundPhase::Tuning {
                     hypothesis,
                     retry: *retry,
                     candidate,
@@ -218,16 +221,16 @@ impl Campaign {
         parent: &str,
         hypothesis: Box<Hypothesis>,
         (candidate, set): (Candidate, CaseSet),
-    ) -> Stage {
+    ) -> RoundPhase {
         let Some(charter) = self.charter() else {
             // Every round has one.
-            return Stage::Profiling;
+            return RoundPhase::Profiling;
         };
         let duel = match self.open_duel(parent, &candidate.tree) {
             Some(open) if open.set == set => self.continued(charter, open),
             _ => self.duel_on(charter, set, hypothesis.high_risk),
         };
-        Stage::Measuring(Measuring {
+        RoundPhase::Measuring(RunningDuel {
             hypothesis,
             candidate,
             set,
@@ -293,10 +296,10 @@ impl Campaign {
     pub(super) fn take_tuned(
         &mut self,
         round: &mut RoundState,
-        (of, tuned): (u32, &Tuned),
+        (of, tuned): (u32, &LadderResult),
         spent_ms: u64,
-    ) -> Taken {
-        let Stage::Tuning {
+    ) -> EventResult {
+        let RoundPhase::Tuning {
             hypothesis,
             retry,
             candidate,
@@ -316,7 +319,7 @@ impl Campaign {
         round.tuned = Some(Box::new(tuned.clone()));
         let left = self.tuning_left_ms(round.tuned_ms) > 0;
         if let Some(rung) = self.ladder().next(tuned).filter(|_| left) {
-            round.stage = Stage::Tuning {
+            round.stage = RoundPhase::Tuning {
                 hypothesis,
                 retry,
                 candidate,

@@ -1,22 +1,24 @@
 //! How the events of a round change it.
 
 use super::gating::gate_again;
-use super::record::{Taken, not_due};
-use super::round::{Measuring, RoundState, Stage};
-use super::{Campaign, Event, Lesson, Phase, Record, Refusal, RoundSummary, StopReason};
+use super::record::{EventResult, not_due};
+use super::round::{RoundPhase, RoundState, RunningDuel};
+use super::{
+    Campaign, CampaignPhase, Event, Lesson, ProposalRefusal, Record, RoundSummary, StopReason,
+};
 use crate::campaign::strategy;
-use crate::hypothesis::{Candidate, Gist, Hypothesis};
-use crate::lineage::Kept;
+use crate::hypothesis::{Candidate, Hypothesis, HypothesisDigest};
+use crate::lineage::KeptCommit;
 use crate::measurement::{Block, Gate};
-use crate::spending::Asked;
-use crate::spending::Usage;
-use crate::variants::Made;
-use crate::verdict::{self, DropReason, Ruling, Time, Verdict};
+use crate::spending::AgentUsage;
+use crate::spending::TurnPurpose;
+use crate::variants::ImplementedVariant;
+use crate::verdict::{self, DropReason, DuelDeadline, DuelRuling, Verdict};
 use karve_numerics::case::CaseSet;
 
 /// The outcome of one of several implementations.
-fn made(variant: u32, came: Result<&Candidate, &String>) -> Made {
-    Made {
+fn made(variant: u32, came: Result<&Candidate, &String>) -> ImplementedVariant {
+    ImplementedVariant {
         variant,
         candidate: came.ok().cloned(),
         why: came.err().cloned().unwrap_or_default(),
@@ -24,9 +26,9 @@ fn made(variant: u32, came: Result<&Candidate, &String>) -> Made {
 }
 
 impl Campaign {
-    pub(super) fn take_in_round(&mut self, record: &Record) -> Taken {
+    pub(super) fn take_in_round(&mut self, record: &Record) -> EventResult {
         let mut round = match std::mem::take(&mut self.phase) {
-            Phase::Round(round) => round,
+            CampaignPhase::Round(round) => round,
             other => {
                 self.phase = other;
                 return not_due();
@@ -38,17 +40,17 @@ impl Campaign {
             self.check_round_time(&mut round);
         }
         // A handler that ended the round has already set the next phase.
-        if matches!(self.phase, Phase::Undefined) {
-            self.phase = Phase::Round(round);
+        if matches!(self.phase, CampaignPhase::Undefined) {
+            self.phase = CampaignPhase::Round(round);
         }
         taken
     }
 
     /// The events of a round. A handler that ends the round sets the next phase itself.
-    fn take_round_event(&mut self, round: &mut RoundState, record: &Record) -> Taken {
+    fn take_round_event(&mut self, round: &mut RoundState, record: &Record) -> EventResult {
         match &record.event {
             Event::Profiled { round: of, profile } => {
-                if *of != round.number || !matches!(round.stage, Stage::Profiling) {
+                if *of != round.number || !matches!(round.stage, RoundPhase::Profiling) {
                     return not_due();
                 }
                 self.facts.profile = Some(profile.clone());
@@ -87,8 +89,8 @@ impl Campaign {
         }
     }
 
-    fn take_proposal(&mut self, round: &mut RoundState, event: &Event) -> Taken {
-        let Stage::Proposing { try_no: due, .. } = round.stage else {
+    fn take_proposal(&mut self, round: &mut RoundState, event: &Event) -> EventResult {
+        let RoundPhase::Proposing { try_no: due, .. } = round.stage else {
             return not_due();
         };
         match event {
@@ -100,7 +102,7 @@ impl Campaign {
                 route,
                 ..
             } if (*of, *try_no) == (round.number, due) => {
-                self.count(round, Asked::Propose, *usage);
+                self.count(round, TurnPurpose::Propose, *usage);
                 round.route.clone_from(route);
                 self.take_hypothesis(round, due, hypothesis);
                 Ok(())
@@ -113,7 +115,7 @@ impl Campaign {
                 route,
                 ..
             } if (*of, *try_no) == (round.number, due) => {
-                self.count(round, Asked::Propose, *usage);
+                self.count(round, TurnPurpose::Propose, *usage);
                 round.route.clone_from(route);
                 self.take_refusal(round, due, refusal);
                 Ok(())
@@ -122,8 +124,8 @@ impl Campaign {
         }
     }
 
-    fn take_implementation(&mut self, round: &mut RoundState, event: &Event) -> Taken {
-        let Stage::Implementing {
+    fn take_implementation(&mut self, round: &mut RoundState, event: &Event) -> EventResult {
+        let RoundPhase::Implementing {
             hypothesis,
             retry: due,
             variant: due_variant,
@@ -179,15 +181,15 @@ impl Campaign {
                     .and_then(|(_, gate)| verdict::judge_gate(gate, false));
                 let verdict = failed.unwrap_or_else(|| verdict::judge_absent(why));
                 self.count(round, asked_at(*retry), *usage);
-                round.stage = Stage::Settling { verdict };
+                round.stage = RoundPhase::Settling { verdict };
                 Ok(())
             }
             _ => not_due(),
         }
     }
 
-    fn take_duel_event(&mut self, round: &mut RoundState, record: &Record) -> Taken {
-        let Stage::Measuring(measuring) = &round.stage else {
+    fn take_duel_event(&mut self, round: &mut RoundState, record: &Record) -> EventResult {
+        let RoundPhase::Measuring(measuring) = &round.stage else {
             return not_due();
         };
         let due = measuring.name(round.number);
@@ -199,18 +201,18 @@ impl Campaign {
                 let verdict = verdict::judge_gate(gate, false)
                     .ok_or_else(|| "a failed block needs a failed gate".to_owned())?;
                 round.gate = Some(gate.clone());
-                round.stage = Stage::Settling { verdict };
+                round.stage = RoundPhase::Settling { verdict };
                 Ok(())
             }
             _ => not_due(),
         }
     }
 
-    fn take_ending(&mut self, round: &mut RoundState, record: &Record) -> Taken {
+    fn take_ending(&mut self, round: &mut RoundState, record: &Record) -> EventResult {
         if let Event::Settled { verdict, .. } = &record.event
             && self.was_once_tried(round, verdict)
         {
-            round.stage = Stage::Settling {
+            round.stage = RoundPhase::Settling {
                 verdict: verdict.clone(),
             };
         }
@@ -221,7 +223,7 @@ impl Campaign {
                     verdict,
                     commit,
                 },
-                Stage::Settling { verdict: due },
+                RoundPhase::Settling { verdict: due },
             ) if *of == round.number => {
                 if verdict != due {
                     return Err("the verdict does not match the readings".into());
@@ -229,7 +231,7 @@ impl Campaign {
                 if let (Some(candidate), Some(commit)) = (&mut round.candidate, commit) {
                     candidate.commit.clone_from(commit);
                 }
-                round.stage = Stage::Learning {
+                round.stage = RoundPhase::Learning {
                     verdict: verdict.clone(),
                 };
                 Ok(())
@@ -241,10 +243,10 @@ impl Campaign {
                     usage,
                     exchange: _,
                 },
-                Stage::Learning { verdict },
+                RoundPhase::Learning { verdict },
             ) if *of == round.number => {
                 let verdict = verdict.clone();
-                self.count(round, Asked::Learn, *usage);
+                self.count(round, TurnPurpose::Learn, *usage);
                 self.close_round(round.clone(), verdict, lesson.clone(), record);
                 Ok(())
             }
@@ -252,7 +254,7 @@ impl Campaign {
         }
     }
 
-    pub(super) fn count(&mut self, round: &mut RoundState, asked: Asked, usage: Usage) {
+    pub(super) fn count(&mut self, round: &mut RoundState, asked: TurnPurpose, usage: AgentUsage) {
         self.spending.count(asked, usage);
         for total in [&mut self.cost, &mut round.usage] {
             total.tokens = total.tokens.saturating_add(usage.tokens);
@@ -277,13 +279,13 @@ impl Campaign {
             let undecided = matches!(summary.verdict, Verdict::Undecided { .. });
             (new.config.is_empty() || same_parent) && !(same_parent && undecided)
         };
-        let gist = Gist::of(new);
+        let gist = HypothesisDigest::of(new);
         // Another try at an item of the agenda applies the same entry in another way.
-        let another_try = |summary: &RoundSummary, old: &Gist| {
+        let another_try = |summary: &RoundSummary, old: &HypothesisDigest| {
             let same_task = round.task.is_some() && summary.task == round.task;
             same_task && old.similarity_of_words(&gist) < limit
         };
-        let alike = |summary: &RoundSummary, old: &Option<Gist>| {
+        let alike = |summary: &RoundSummary, old: &Option<HypothesisDigest>| {
             old.as_ref()
                 .is_some_and(|old| old.similarity(&gist) >= limit && !another_try(summary, old))
         };
@@ -307,7 +309,7 @@ impl Campaign {
             return;
         }
         round.hypothesis = Some(Box::new(new.clone()));
-        round.stage = Stage::Implementing {
+        round.stage = RoundPhase::Implementing {
             hypothesis: Box::new(new.clone()),
             retry: 0,
             variant: 0,
@@ -316,18 +318,18 @@ impl Campaign {
         };
     }
 
-    fn take_refusal(&mut self, round: &mut RoundState, try_no: u32, refusal: &Refusal) {
+    fn take_refusal(&mut self, round: &mut RoundState, try_no: u32, refusal: &ProposalRefusal) {
         match refusal {
-            Refusal::Unreadable { errors } => self.refuse(round, try_no, errors.clone()),
-            Refusal::AgentFailed { why } => self.refuse(round, try_no, vec![why.clone()]),
-            Refusal::Exhausted { why } if round.task.is_some() => {
+            ProposalRefusal::Unreadable { errors } => self.refuse(round, try_no, errors.clone()),
+            ProposalRefusal::AgentFailed { why } => self.refuse(round, try_no, vec![why.clone()]),
+            ProposalRefusal::Exhausted { why } if round.task.is_some() => {
                 round.gave_up = true;
                 round.refused.push(why.clone());
-                round.stage = Stage::Settling {
+                round.stage = RoundPhase::Settling {
                     verdict: verdict::judge_absent(why),
                 };
             }
-            Refusal::Exhausted { why } => {
+            ProposalRefusal::Exhausted { why } => {
                 // The round never had a hypothesis, so it does not count.
                 self.phase = self.closing(StopReason::Exhausted {
                     why: why.clone(),
@@ -335,7 +337,7 @@ impl Campaign {
                 });
             }
             // The agent cannot be asked again, for this item or any other.
-            Refusal::LimitReached { why } => {
+            ProposalRefusal::LimitReached { why } => {
                 self.phase = self.closing(StopReason::Exhausted {
                     why: why.clone(),
                     limit: true,
@@ -350,20 +352,20 @@ impl Campaign {
             .charter()
             .map_or(1, |charter| charter.policy.proposal_tries);
         round.stage = if try_no < tries {
-            Stage::Proposing {
+            RoundPhase::Proposing {
                 try_no: try_no + 1,
                 errors,
             }
         } else {
-            Stage::Settling {
+            RoundPhase::Settling {
                 verdict: verdict::judge_absent(&errors.join("; ")),
             }
         };
     }
 
-    fn take_block(&mut self, round: &mut RoundState, block: &Block, spent: u64) -> Taken {
+    fn take_block(&mut self, round: &mut RoundState, block: &Block, spent: u64) -> EventResult {
         let limit_ms = self.duel_limit_ms();
-        let Stage::Measuring(measuring) = &mut round.stage else {
+        let RoundPhase::Measuring(measuring) = &mut round.stage else {
             return not_due();
         };
         measuring.duel.check_discard(block).map_err(|bad| bad.0)?;
@@ -371,18 +373,20 @@ impl Campaign {
         measuring.blocks += 1;
         measuring.spent_ms = measuring.spent_ms.saturating_add(spent);
         let time = if measuring.spent_ms >= limit_ms {
-            Time::Up
+            DuelDeadline::Up
         } else {
-            Time::Left
+            DuelDeadline::Left
         };
         if measuring.layouts.is_some() {
-            if measuring.duel.n_blocks() >= measuring.duel.rule.blocks_max || time == Time::Up {
+            if measuring.duel.n_blocks() >= measuring.duel.rule.blocks_max
+                || time == DuelDeadline::Up
+            {
                 let measuring = measuring.clone();
                 self.take_layout(round, measuring);
             }
             return Ok(());
         }
-        let Ruling::Decided(verdict) = verdict::judge_duel(&measuring.duel, time) else {
+        let DuelRuling::Decided(verdict) = verdict::judge_duel(&measuring.duel, time) else {
             return Ok(());
         };
         let measuring = measuring.clone();
@@ -390,7 +394,7 @@ impl Campaign {
         Ok(())
     }
 
-    fn take_ruling(&mut self, round: &mut RoundState, measuring: Measuring, verdict: Verdict) {
+    fn take_ruling(&mut self, round: &mut RoundState, measuring: RunningDuel, verdict: Verdict) {
         let comparison = measuring.duel.comparison();
         let on_quick = measuring.set == CaseSet::Quick;
         let high_risk = measuring.hypothesis.high_risk;
@@ -413,7 +417,7 @@ impl Campaign {
         let verdict = verdict.gated_by(measuring.hypothesis.gate.as_ref());
         let layouts = self.charter().is_some_and(|c| c.commands.has_layouts());
         round.stage = if !verdict.keeps() {
-            Stage::Settling { verdict }
+            RoundPhase::Settling { verdict }
         } else if again || !layouts {
             gate_again(round, &measuring, (!again).then_some(verdict))
         } else {
@@ -427,9 +431,12 @@ impl Campaign {
             .charter()
             .and_then(|charter| charter.policy.round_minutes);
         let over = minutes.is_some_and(|m| round.spent_ms > u64::from(m) * 60_000);
-        let open = !matches!(round.stage, Stage::Settling { .. } | Stage::Learning { .. });
+        let open = !matches!(
+            round.stage,
+            RoundPhase::Settling { .. } | RoundPhase::Learning { .. }
+        );
         if over && open {
-            round.stage = Stage::Settling {
+            round.stage = RoundPhase::Settling {
                 verdict: verdict::judge_overtime(),
             };
         }
@@ -445,7 +452,7 @@ impl Campaign {
         let mut summary = round.close(verdict, lesson, record.at_ms);
         summary.spent_ms = summary.spent_ms.saturating_add(record.spent_ms);
         if let (true, Some(candidate)) = (summary.verdict.keeps(), &summary.candidate) {
-            self.lineage.push(Kept {
+            self.lineage.push(KeptCommit {
                 round: summary.number,
                 commit: candidate.commit.clone(),
                 tree: candidate.tree.clone(),
@@ -456,16 +463,17 @@ impl Campaign {
             self.final_comparison = None;
         }
         summary.cumulative_ratio = self.lineage.cumulative_ratio();
-        self.gists.push(summary.hypothesis.as_deref().map(Gist::of));
+        self.gists
+            .push(summary.hypothesis.as_deref().map(HypothesisDigest::of));
         self.rounds.push(summary);
         self.advance();
     }
 }
 
 /// The purpose of a retry's turn.
-fn asked_at(retry: u32) -> Asked {
+fn asked_at(retry: u32) -> TurnPurpose {
     match retry {
-        0 => Asked::Implement,
-        _ => Asked::Mend,
+        0 => TurnPurpose::Implement,
+        _ => TurnPurpose::Mend,
     }
 }

@@ -2,11 +2,11 @@
 
 use super::Campaign;
 use crate::comparison::Comparison;
-use crate::integrity::{Implausible, assess_gain, assess_time};
+use crate::integrity::{ImplausibleReason, assess_gain, assess_time};
 use crate::score;
-use crate::verdict::{self, Doubt, Verdict};
+use crate::verdict::{self, ImplausibleFigure, Verdict};
 use karve_numerics::case::CaseSet;
-use karve_numerics::roof::Demand;
+use karve_numerics::roof::CallDemand;
 
 impl Campaign {
     /// The least time of one call on a case, in seconds, if known. A floor that the unchanged
@@ -19,7 +19,7 @@ impl Campaign {
     }
 
     /// The least work of one call on a case.
-    pub fn demand(&self, case: usize) -> Option<Demand> {
+    pub fn demand(&self, case: usize) -> Option<CallDemand> {
         self.charter()?.demand(&self.case(case)?)
     }
 
@@ -39,8 +39,8 @@ impl Campaign {
         }
         let mut doubts = Vec::new();
         for case in &comparison.cases {
-            let mut doubt = |why: Implausible, certain: bool| {
-                doubts.push(Doubt {
+            let mut doubt = |why: ImplausibleReason, certain: bool| {
+                doubts.push(ImplausibleFigure {
                     case: case.case,
                     name: self.case_name(case.case),
                     why,

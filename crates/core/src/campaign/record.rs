@@ -1,7 +1,7 @@
 //! How an event changes a campaign. An event that was not due is refused.
 
-use super::round::{RoundState, Stage};
-use super::{Baseline, Campaign, DuelName, Event, Phase, Record, StopReason};
+use super::round::{RoundPhase, RoundState};
+use super::{Baseline, Campaign, CampaignPhase, DuelName, Event, Record, StopReason};
 use crate::charter::Limits;
 use crate::duel::{Duel, DuelRule};
 use crate::measurement::{Block, Gate};
@@ -55,9 +55,9 @@ fn waited_ms(event: &Event) -> u64 {
 }
 
 /// Whether an event was accepted, or why not.
-pub(super) type Taken = Result<(), String>;
+pub(super) type EventResult = Result<(), String>;
 
-pub(super) fn not_due() -> Taken {
+pub(super) fn not_due() -> EventResult {
     Err(String::new())
 }
 
@@ -122,7 +122,7 @@ impl Campaign {
         self.waited_ms
     }
 
-    fn take(&mut self, record: &Record) -> Taken {
+    fn take(&mut self, record: &Record) -> EventResult {
         match &record.event {
             Event::Unknown => {
                 self.unknown_events += 1;
@@ -163,8 +163,8 @@ impl Campaign {
             Event::FinalProfiled { profile } => self.take_last_look(profile),
             Event::Finished { reason } => match &self.phase {
                 // Older logs end without a final profile.
-                Phase::Closing(due) | Phase::LookingBack(due) if due == reason => {
-                    self.phase = Phase::Finished(reason.clone());
+                CampaignPhase::Closing(due) | CampaignPhase::LookingBack(due) if due == reason => {
+                    self.phase = CampaignPhase::Finished(reason.clone());
                     Ok(())
                 }
                 _ => not_due(),
@@ -185,14 +185,14 @@ impl Campaign {
         }
     }
 
-    fn take_opening(&mut self, event: &Event) -> Taken {
+    fn take_opening(&mut self, event: &Event) -> EventResult {
         match (event, &self.phase) {
-            (Event::TargetDefined { charter }, Phase::Undefined) => {
+            (Event::TargetDefined { charter }, CampaignPhase::Undefined) => {
                 self.facts.charter = Some(charter.clone());
                 self.facts.items = charter.agenda.as_ref().and_then(|agenda| agenda.items());
-                self.phase = Phase::Defined;
+                self.phase = CampaignPhase::Defined;
             }
-            (Event::Prepared(preparation), Phase::Defined) => {
+            (Event::Prepared(preparation), CampaignPhase::Defined) => {
                 self.facts.preparation = Some(preparation.clone());
                 let charter = self.facts.charter.as_deref_mut();
                 if let Some(contract) = charter.and_then(|c| c.contract.as_deref_mut())
@@ -200,22 +200,24 @@ impl Campaign {
                 {
                     contract.args.clone_from(&preparation.args);
                 }
-                self.phase = Phase::Prepared;
+                self.phase = CampaignPhase::Prepared;
             }
-            (Event::EngagementChecked { engaged, faults }, Phase::Prepared) => {
+            (Event::EngagementChecked { engaged, faults }, CampaignPhase::Prepared) => {
                 self.facts.engagement.clone_from(faults);
                 self.phase = if *engaged {
-                    Phase::Engaged
+                    CampaignPhase::Engaged
                 } else {
-                    Phase::Closing(StopReason::NotEngaged)
+                    CampaignPhase::Closing(StopReason::NotEngaged)
                 };
             }
-            (Event::TipsRead { tips, known }, Phase::Engaged) => {
+            (Event::TipsRead { tips, known }, CampaignPhase::Engaged) => {
                 self.facts.tips.clone_from(tips);
                 self.facts.known.clone_from(known);
-                self.phase = Phase::TipsKnown;
+                self.phase = CampaignPhase::TipsKnown;
             }
-            (Event::BaselineMeasured(baseline), Phase::TipsKnown) => self.take_baseline(baseline),
+            (Event::BaselineMeasured(baseline), CampaignPhase::TipsKnown) => {
+                self.take_baseline(baseline)
+            }
             _ => return not_due(),
         }
         Ok(())
@@ -225,7 +227,7 @@ impl Campaign {
         self.facts.baseline = Some(baseline.clone());
         if !baseline.gate.passed() {
             let gate = baseline.gate.clone();
-            self.phase = Phase::Closing(StopReason::BaselineFailed { gate });
+            self.phase = CampaignPhase::Closing(StopReason::BaselineFailed { gate });
             return;
         }
         let Some(charter) = self.charter() else {
@@ -259,20 +261,20 @@ impl Campaign {
     fn open_round(&mut self) {
         let number = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX) + 1;
         let parent = self.incumbent().to_owned();
-        let mut round = RoundState::new(number, parent, Stage::Profiling);
-        self.phase = Phase::Undefined;
+        let mut round = RoundState::new(number, parent, RoundPhase::Profiling);
+        self.phase = CampaignPhase::Undefined;
         if !self.profile_due() {
             self.begin_proposing(&mut round);
         }
         // If no item of the agenda is due, the end is already set.
-        if matches!(self.phase, Phase::Undefined) {
-            self.phase = Phase::Round(Box::new(round));
+        if matches!(self.phase, CampaignPhase::Undefined) {
+            self.phase = CampaignPhase::Round(Box::new(round));
         }
     }
 
     /// The end: if something was kept, the final duel measures the original against the final
     /// kernel. Its result stands as long as nothing else is kept; it is not measured again.
-    pub(super) fn closing(&self, reason: StopReason) -> Phase {
+    pub(super) fn closing(&self, reason: StopReason) -> CampaignPhase {
         let open = self.lineage.best().is_some() && self.final_comparison.is_none();
         match self.charter() {
             Some(charter) if open => {
@@ -282,7 +284,7 @@ impl Campaign {
                 rule.blocks_max = charter.limits.final_blocks.min(BLOCKS_MAX);
                 rule.blocks_max = rule.blocks_max.max(rule.blocks_min);
                 let duel = Duel::new(charter, &charter.all_cases(), rule);
-                Phase::Confirming {
+                CampaignPhase::Confirming {
                     reason,
                     duel: Box::new(duel),
                     blocks: 0,
@@ -294,10 +296,10 @@ impl Campaign {
     }
 
     /// What comes after the final duel.
-    fn ending(&self, reason: StopReason) -> Phase {
+    fn ending(&self, reason: StopReason) -> CampaignPhase {
         match self.last_look_due() {
-            true => Phase::LookingBack(reason),
-            false => Phase::Closing(reason),
+            true => CampaignPhase::LookingBack(reason),
+            false => CampaignPhase::Closing(reason),
         }
     }
 
@@ -315,19 +317,19 @@ impl Campaign {
         is_wanted && self.lineage.best().is_some() && self.profile().is_none_or(unseen)
     }
 
-    fn take_last_look(&mut self, profile: &Profile) -> Taken {
-        let Phase::LookingBack(reason) = &self.phase else {
+    fn take_last_look(&mut self, profile: &Profile) -> EventResult {
+        let CampaignPhase::LookingBack(reason) = &self.phase else {
             return not_due();
         };
         if profile.commit != self.incumbent() {
             return Err("this is not the final kernel".into());
         }
-        self.phase = Phase::Closing(reason.clone());
+        self.phase = CampaignPhase::Closing(reason.clone());
         self.facts.profile = Some(profile.clone());
         Ok(())
     }
 
-    fn take_limits(&mut self, limits: Limits) -> Taken {
+    fn take_limits(&mut self, limits: Limits) -> EventResult {
         let Some(charter) = self.facts.charter.as_mut() else {
             return not_due();
         };
@@ -357,9 +359,9 @@ impl Campaign {
         limit_s.saturating_mul(1_000)
     }
 
-    fn take_final_block(&mut self, block: &Block, spent: u64) -> Taken {
+    fn take_final_block(&mut self, block: &Block, spent: u64) -> EventResult {
         let limit_ms = self.duel_limit_ms();
-        let Phase::Confirming {
+        let CampaignPhase::Confirming {
             reason,
             duel,
             blocks,
@@ -382,8 +384,8 @@ impl Campaign {
         Ok(())
     }
 
-    fn take_final_failure(&mut self, gate: &Gate) -> Taken {
-        let Phase::Confirming { reason, .. } = &self.phase else {
+    fn take_final_failure(&mut self, gate: &Gate) -> EventResult {
+        let CampaignPhase::Confirming { reason, .. } = &self.phase else {
             return not_due();
         };
         if gate.passed() {

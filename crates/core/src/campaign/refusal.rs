@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 /// Why there is no hypothesis.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Stored", into = "Stored")]
+#[serde(from = "StoredRefusal", into = "StoredRefusal")]
 #[allow(missing_docs)]
-pub enum Refusal {
+pub enum ProposalRefusal {
     /// The reply does not follow the contract.
     Unreadable { errors: Vec<String> },
     /// The agent failed or timed out.
@@ -20,7 +20,7 @@ pub enum Refusal {
 /// The form in the log. A limit is a flag on `exhausted`, which is how an older karve reads it.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "refusal", rename_all = "snake_case")]
-enum Stored {
+enum StoredRefusal {
     Unreadable {
         errors: Vec<String>,
     },
@@ -34,29 +34,29 @@ enum Stored {
     },
 }
 
-impl From<Stored> for Refusal {
-    fn from(stored: Stored) -> Self {
+impl From<StoredRefusal> for ProposalRefusal {
+    fn from(stored: StoredRefusal) -> Self {
         match stored {
-            Stored::Unreadable { errors } => Self::Unreadable { errors },
-            Stored::AgentFailed { why } => Self::AgentFailed { why },
-            Stored::Exhausted { why, limit: false } => Self::Exhausted { why },
-            Stored::Exhausted { why, limit: true } => Self::LimitReached { why },
+            StoredRefusal::Unreadable { errors } => Self::Unreadable { errors },
+            StoredRefusal::AgentFailed { why } => Self::AgentFailed { why },
+            StoredRefusal::Exhausted { why, limit: false } => Self::Exhausted { why },
+            StoredRefusal::Exhausted { why, limit: true } => Self::LimitReached { why },
         }
     }
 }
 
-impl From<Refusal> for Stored {
-    fn from(refusal: Refusal) -> Self {
+impl From<ProposalRefusal> for StoredRefusal {
+    fn from(refusal: ProposalRefusal) -> Self {
         match refusal {
-            Refusal::Unreadable { errors } => Self::Unreadable { errors },
-            Refusal::AgentFailed { why } => Self::AgentFailed { why },
-            Refusal::Exhausted { why } => Self::Exhausted { why, limit: false },
-            Refusal::LimitReached { why } => Self::Exhausted { why, limit: true },
+            ProposalRefusal::Unreadable { errors } => Self::Unreadable { errors },
+            ProposalRefusal::AgentFailed { why } => Self::AgentFailed { why },
+            ProposalRefusal::Exhausted { why } => Self::Exhausted { why, limit: false },
+            ProposalRefusal::LimitReached { why } => Self::Exhausted { why, limit: true },
         }
     }
 }
 
-impl Refusal {
+impl ProposalRefusal {
     /// In words.
     pub fn describe(&self) -> String {
         match self {

@@ -3,16 +3,16 @@
 //! A review is advice. It may trigger one repair attempt, or, if the policy says so, drop the
 //! round; it can never spare a candidate its gate or its duel, nor overrule them.
 
-use super::record::{Taken, not_due};
-use super::round::{RoundState, Stage};
+use super::record::{EventResult, not_due};
+use super::round::{RoundPhase, RoundState};
 use super::{Campaign, Event, Step};
 use crate::campaign::strategy::Brief;
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::measurement::Gate;
 use crate::policy::ReviewRule;
 use crate::roles::Review;
-use crate::spending::Asked;
-use crate::spending::Usage;
+use crate::spending::AgentUsage;
+use crate::spending::TurnPurpose;
 use crate::verdict;
 use karve_numerics::case::CaseSet;
 use serde::{Deserialize, Serialize};
@@ -42,19 +42,19 @@ pub struct ReviewStep {
 /// A turn of a reviewer whose reply could not be read, so that it was asked again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Unread {
+pub struct UnreadableReview {
     /// What was wrong with it.
     pub errors: Vec<String>,
     /// What it used.
-    pub usage: Usage,
+    pub usage: AgentUsage,
     /// The artifact with the session log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exchange: Option<String>,
 }
 
 /// What the last turn of a reviewer used: the total minus the earlier turns.
-pub fn last_usage(all: Usage, earlier: &[Unread]) -> Usage {
-    earlier.iter().fold(all, |left, turn| Usage {
+pub fn last_usage(all: AgentUsage, earlier: &[UnreadableReview]) -> AgentUsage {
+    earlier.iter().fold(all, |left, turn| AgentUsage {
         tokens: left.tokens.saturating_sub(turn.usage.tokens),
         usd: (left.usd - turn.usage.usd).max(0.0),
         estimated: left.estimated,
@@ -87,19 +87,19 @@ impl Campaign {
         retry: u32,
         hypothesis: Box<Hypothesis>,
         (candidate, set): (&Candidate, CaseSet),
-    ) -> Stage {
+    ) -> RoundPhase {
         let candidate = candidate.clone();
         let seen = round.reviews.iter().any(|r| r.tree == candidate.tree);
         let reviews = self.charter().is_some_and(|c| c.asks.reviewer().is_some());
         if reviews && !seen && round.reviews.len() < REVIEWS_MAX {
-            return Stage::Reviewing {
+            return RoundPhase::Reviewing {
                 hypothesis,
                 retry,
                 candidate,
                 set,
             };
         }
-        Stage::Gating {
+        RoundPhase::Gating {
             hypothesis,
             retry,
             candidate,
@@ -108,7 +108,7 @@ impl Campaign {
         }
     }
 
-    pub(super) fn take_review(&mut self, round: &mut RoundState, event: &Event) -> Taken {
+    pub(super) fn take_review(&mut self, round: &mut RoundState, event: &Event) -> EventResult {
         let (
             Event::Reviewed {
                 round: of,
@@ -118,7 +118,7 @@ impl Campaign {
                 earlier,
                 ..
             },
-            Stage::Reviewing {
+            RoundPhase::Reviewing {
                 hypothesis,
                 retry: due,
                 candidate,
@@ -139,16 +139,16 @@ impl Campaign {
         let (retry, set) = (*retry, *set);
         let mended = round.reviews.iter().any(Review::doubts);
         for turn in earlier {
-            self.count(round, Asked::Review, turn.usage);
+            self.count(round, TurnPurpose::Review, turn.usage);
         }
-        self.count(round, Asked::Review, last_usage(*usage, earlier));
+        self.count(round, TurnPurpose::Review, last_usage(*usage, earlier));
         round.reviews.push(review.as_ref().clone());
         round.stage = match rule {
-            ReviewRule::Skip if review.doubts() => Stage::Settling {
+            ReviewRule::Skip if review.doubts() => RoundPhase::Settling {
                 verdict: verdict::judge_absent(&format!("the reviewer: {}", review.describe())),
             },
             ReviewRule::Mend if review.doubts() && !mended && retry < retries => {
-                Stage::Implementing {
+                RoundPhase::Implementing {
                     hypothesis,
                     retry: retry + 1,
                     variant: round.chosen.unwrap_or(0),
@@ -156,7 +156,7 @@ impl Campaign {
                     review: Some(review.clone()),
                 }
             }
-            ReviewRule::Record | ReviewRule::Mend | ReviewRule::Skip => Stage::Gating {
+            ReviewRule::Record | ReviewRule::Mend | ReviewRule::Skip => RoundPhase::Gating {
                 hypothesis,
                 retry,
                 candidate,

@@ -5,15 +5,15 @@ use crate::comparison::Clock;
 use crate::comparison::Comparison;
 use crate::duel::Duel;
 use crate::hypothesis::{Candidate, Hypothesis};
-use crate::integrity::Finding;
-use crate::ladder::{Rung, Tuned};
+use crate::integrity::AuditFinding;
+use crate::ladder::{LadderResult, Rung};
 use crate::measurement::Gate;
-use crate::roles::{Decision, Review};
-use crate::spending::Usage;
-use crate::variants::{Made, Tryout};
+use crate::roles::{Review, RoutingDecision};
+use crate::spending::AgentUsage;
+use crate::variants::{ImplementedVariant, VariantTrial};
 use crate::verdict::Verdict;
 use karve_numerics::case::CaseSet;
-use karve_numerics::contract::Examined;
+use karve_numerics::contract::CaseTensorError;
 use serde::{Deserialize, Serialize};
 
 /// A round under way.
@@ -24,7 +24,7 @@ pub struct RoundState {
     /// The commit to beat.
     pub parent: String,
     /// Where it stands.
-    pub stage: Stage,
+    pub stage: RoundPhase,
     /// The item of the agenda that it is for.
     pub task: Option<String>,
     /// Whether the agent said that nothing is left to try for that item.
@@ -32,27 +32,27 @@ pub struct RoundState {
     /// The hypothesis that was accepted, once there is one.
     pub hypothesis: Option<Box<Hypothesis>>,
     /// The implementations so far, if there will be several.
-    pub variants: Vec<Made>,
+    pub variants: Vec<ImplementedVariant>,
     /// Their results.
-    pub tryouts: Vec<Tryout>,
+    pub tryouts: Vec<VariantTrial>,
     /// Which of them continued.
     pub chosen: Option<u32>,
     /// The last candidate, once there is one.
     pub candidate: Option<Candidate>,
     /// The role that was asked, and why, if there are roles.
-    pub route: Option<Box<Decision>>,
+    pub route: Option<Box<RoutingDecision>>,
     /// The reviews of its candidates.
     pub reviews: Vec<Review>,
     /// The last result of the gate.
     pub gate: Option<Gate>,
     /// What the audit of the last candidate found.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<AuditFinding>,
     /// How far the last candidate was from the reference, under a contract.
-    pub errors: Vec<Examined>,
+    pub errors: Vec<CaseTensorError>,
     /// Trees that did not pass the gate in this round.
     pub failed_trees: Vec<String>,
     /// What tuning showed, if there was any.
-    pub tuned: Option<Box<Tuned>>,
+    pub tuned: Option<Box<LadderResult>>,
     /// Time of tuning in this round.
     pub tuned_ms: u64,
     /// What the quick set showed, if it was measured on its own.
@@ -60,7 +60,7 @@ pub struct RoundState {
     /// What the deciding duel showed.
     pub comparison: Option<Comparison>,
     /// What other layouts of the same code showed, once all were tried.
-    pub layouts: Option<Layouts>,
+    pub layouts: Option<LayoutResults>,
     /// Proposals that were refused, in words.
     pub refused: Vec<String>,
     /// Repair attempts.
@@ -68,13 +68,13 @@ pub struct RoundState {
     /// Time of work in this round.
     pub spent_ms: u64,
     /// What the agent used in this round.
-    pub usage: Usage,
+    pub usage: AgentUsage,
 }
 
 /// Where a round stands, with what is known there.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
-pub enum Stage {
+pub enum RoundPhase {
     Profiling,
     Proposing {
         try_no: u32,
@@ -113,7 +113,7 @@ pub enum Stage {
         set: Option<CaseSet>,
         rung: Rung,
     },
-    Measuring(Measuring),
+    Measuring(RunningDuel),
     Settling {
         verdict: Verdict,
     },
@@ -124,7 +124,7 @@ pub enum Stage {
 
 /// A duel under way.
 #[derive(Clone, Debug)]
-pub struct Measuring {
+pub struct RunningDuel {
     /// What the candidate implements.
     pub hypothesis: Box<Hypothesis>,
     /// The candidate.
@@ -156,14 +156,14 @@ pub struct LayoutTrial {
 
 /// What a proven candidate showed in several layouts of its code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Layouts {
+pub struct LayoutResults {
     /// By this clock.
     pub clock: Clock,
     /// The speedup in each layout; the first is the proven one.
     pub ratios: Vec<f64>,
 }
 
-impl Measuring {
+impl RunningDuel {
     /// The duel's name in a round.
     pub(super) fn name(&self, round: u32) -> DuelName {
         match self.layout() {
@@ -191,12 +191,12 @@ impl Measuring {
 
 /// An undecided duel.
 #[derive(Clone, Debug)]
-pub(super) struct OpenDuel {
+pub(super) struct UndecidedDuel {
     pub(super) set: CaseSet,
     pub(super) duel: Box<Duel>,
 }
 
-impl Stage {
+impl RoundPhase {
     /// Its name for screens.
     pub fn name(&self) -> &'static str {
         match self {
@@ -231,10 +231,10 @@ pub struct RoundSummary {
     pub hypothesis: Option<Box<Hypothesis>>,
     /// The implementations, if there were several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub variants: Vec<Made>,
+    pub variants: Vec<ImplementedVariant>,
     /// Their results before one was chosen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tryouts: Vec<Tryout>,
+    pub tryouts: Vec<VariantTrial>,
     /// Which of them continued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<u32>,
@@ -242,7 +242,7 @@ pub struct RoundSummary {
     pub candidate: Option<Candidate>,
     /// The role that was asked, and why, if there are roles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub route: Option<Box<Decision>>,
+    pub route: Option<Box<RoutingDecision>>,
     /// The reviews of its candidates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reviews: Vec<Review>,
@@ -250,20 +250,20 @@ pub struct RoundSummary {
     pub gate: Option<Gate>,
     /// What the audit of the last candidate found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<Finding>,
+    pub findings: Vec<AuditFinding>,
     /// How far the candidate was from the reference, under a contract.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub errors: Vec<Examined>,
+    pub errors: Vec<CaseTensorError>,
     /// What tuning showed, if there was any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tuned: Option<Box<Tuned>>,
+    pub tuned: Option<Box<LadderResult>>,
     /// What the quick set showed, if it was measured on its own.
     pub quick: Option<Comparison>,
     /// What the deciding duel showed.
     pub comparison: Option<Comparison>,
     /// What other layouts of the same code showed, if they were tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub layouts: Option<Layouts>,
+    pub layouts: Option<LayoutResults>,
     /// What became of it.
     pub verdict: Verdict,
     /// What it taught.
@@ -275,7 +275,7 @@ pub struct RoundSummary {
     /// Time of work.
     pub spent_ms: u64,
     /// What the agent used.
-    pub usage: Usage,
+    pub usage: AgentUsage,
     /// When it was settled, by the host's clock.
     pub at_ms: i64,
     /// Product of all kept gains up to and including this round.
@@ -284,7 +284,7 @@ pub struct RoundSummary {
 
 impl RoundState {
     /// A round before its first step.
-    pub(super) fn new(number: u32, parent: String, stage: Stage) -> Self {
+    pub(super) fn new(number: u32, parent: String, stage: RoundPhase) -> Self {
         Self {
             number,
             parent,
@@ -310,7 +310,7 @@ impl RoundState {
             refused: Vec::new(),
             retries: 0,
             spent_ms: 0,
-            usage: Usage::default(),
+            usage: AgentUsage::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::RoundSummary;
 use crate::comparison::Estimate;
-use crate::roles::{Said, Signal, Stance};
+use crate::roles::{ReviewSignal, SignalAssessment, Stance};
 
 /// The share of the predicted gain that must be measured.
 const ALIGNED_SHARE: f64 = 0.25;
@@ -18,22 +18,25 @@ const SAME_BITS_DB: f64 = 80.0;
 const SAME_BITS: [&str; 4] = ["bit-identical", "bitwise", "bit identical", "bit-exact"];
 
 /// The five signals of a measured round, from its figures alone.
-pub fn signals_of(round: &RoundSummary) -> Vec<Said> {
+pub fn signals_of(round: &RoundSummary) -> Vec<SignalAssessment> {
     let Some(comparison) = round.comparison.as_ref().or(round.quick.as_ref()) else {
         return Vec::new();
     };
     let seen = &comparison.overall;
-    let said = |signal, (stance, why)| Said {
+    let said = |signal, (stance, why)| SignalAssessment {
         signal,
         stance,
         why,
     };
     vec![
-        said(Signal::HypothesisMetricAlignment, alignment(round, seen)),
-        said(Signal::OffTargetGain, off_target(round)),
-        said(Signal::QuickVsFull, quick_vs_full(round)),
-        said(Signal::NoiseBand, noise_band(seen)),
-        said(Signal::BitIdentity, bit_identity(round)),
+        said(
+            ReviewSignal::HypothesisMetricAlignment,
+            alignment(round, seen),
+        ),
+        said(ReviewSignal::OffTargetGain, off_target(round)),
+        said(ReviewSignal::QuickVsFull, quick_vs_full(round)),
+        said(ReviewSignal::NoiseBand, noise_band(seen)),
+        said(ReviewSignal::BitIdentity, bit_identity(round)),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Why a campaign ends.
 
 use crate::measurement::Gate;
-use crate::verdict::Suspicion;
+use crate::verdict::FalsePositive;
 use serde::{Deserialize, Serialize};
 
 /// Why a campaign ended.
@@ -39,7 +39,7 @@ pub enum StopReason {
     /// The agent produced no candidate in this many rounds in a row.
     AgentUnusable { rounds: u32 },
     /// The A/A test found a difference twice in a row.
-    MeasurementInvalid { found: Suspicion },
+    MeasurementInvalid { found: FalsePositive },
 }
 
 impl StopReason {

@@ -10,20 +10,20 @@ mod roles;
 pub use autopilot::items_of_profile;
 pub(crate) use hidden::shown_gate;
 pub use learning::{found_prefix, lesson, to_compare};
-pub use recall::{Recall, Told, Usable, recall, repeats_refuted};
-pub use roles::{InRole, in_role, misrouted, request_of};
+pub use recall::{BriefEntry, LibraryRecall, UsableEntry, recall, repeats_refuted};
+pub use roles::{RoundRoles, in_role, misrouted, request_of};
 
-use crate::campaign::{Campaign, RoundSummary, Task, Tip};
+use crate::campaign::{AgendaTask, Campaign, RoundSummary, Tip};
 use crate::charter::{AskRule, Metric, Target};
-use crate::comparison::Change;
+use crate::comparison::SpeedChange;
 use crate::hypothesis::Direction;
 use crate::measurement::Gate;
 use crate::policy::StreakAction;
-use crate::roles::{Advice, Review};
+use crate::roles::{Review, ReviewAdvice};
 use crate::verdict::{DropReason, Verdict};
 use hidden::{HIDDEN_CASE, shown};
 use karve_numerics::case::{Case, CaseSet};
-use karve_numerics::search::{Outcome, Trial};
+use karve_numerics::search::{KnobTrial, TrialOutcome};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ const ALIKE_ROUNDS: usize = 3;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "trigger", rename_all = "snake_case")]
 #[allow(missing_docs)]
-pub enum Trigger {
+pub enum StagnationTrigger {
     /// Two or more rounds in a row were not kept.
     DropsInARow { rounds: u32 },
     /// The last rounds changed next to nothing.
@@ -61,7 +61,7 @@ pub enum Trigger {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Directive {
     /// The signs that the present direction is exhausted; empty while there are none.
-    pub triggers: Vec<Trigger>,
+    pub triggers: Vec<StagnationTrigger>,
     /// The direction to change to, if so.
     pub turn_to: Option<Direction>,
     /// The rung of the escalation ladder.
@@ -111,15 +111,15 @@ pub struct Brief {
     /// Where to look next.
     pub directive: Directive,
     /// What was tried, newest first.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<PastRound>,
     /// Lessons from earlier campaigns.
     pub tips: Vec<Tip>,
     /// Library entries: those that match the profile, and those that were refuted here.
-    pub recall: Recall,
+    pub recall: LibraryRecall,
     /// The end of the last profile.
     pub profile: String,
     /// The agenda item that the round is for.
-    pub task: Option<Task>,
+    pub task: Option<AgendaTask>,
     /// What was wrong with the last reply.
     pub errors: Vec<String>,
     /// Human answers to escalations.
@@ -127,20 +127,20 @@ pub struct Brief {
     /// The Findings of the audit for the last candidate, one line each.
     pub audited: Vec<String>,
     /// Every knob setting that was tried, for the built-in strategy.
-    pub trials: Vec<Trial>,
+    pub trials: Vec<KnobTrial>,
     /// Whether a sweep of all knobs may be proposed now.
     pub sweep: bool,
     /// Seed for random draws.
     pub seed: u64,
     /// Which role is asked, and what it may do, if there are roles.
-    pub asked: Option<Box<InRole>>,
+    pub asked: Option<Box<RoundRoles>>,
     /// Maximum number of tokens of the brief.
     pub tokens_max: u32,
 }
 
 /// An earlier round, as shown in a brief.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Tried {
+pub struct PastRound {
     /// The round.
     pub round: u32,
     /// The hypothesis.
@@ -213,9 +213,9 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
     }
 }
 
-fn tried(campaign: &Campaign, round: &RoundSummary) -> Tried {
+fn tried(campaign: &Campaign, round: &RoundSummary) -> PastRound {
     let why = round.verdict.describe(&|case| visible_name(campaign, case));
-    Tried {
+    PastRound {
         round: round.number,
         title: clip(round.title()),
         verdict: round.verdict.word(),
@@ -246,7 +246,7 @@ fn visible_name(campaign: &Campaign, index: usize) -> String {
     }
 }
 
-fn trial(round: &RoundSummary) -> Option<Trial> {
+fn trial(round: &RoundSummary) -> Option<KnobTrial> {
     let hypothesis = round.hypothesis.as_ref()?;
     let config = match (&round.tuned, hypothesis.sweep) {
         (Some(tuned), true) => tuned.config.clone(),
@@ -261,21 +261,21 @@ fn trial(round: &RoundSummary) -> Option<Trial> {
                 reason: DropReason::SameArtifact | DropReason::NoChange,
             },
             _,
-        ) => Outcome::NoEffect,
+        ) => TrialOutcome::NoEffect,
         // It may have been fast, but it was wrong.
         (
             Verdict::Drop {
                 reason: DropReason::Gate { .. },
             },
             _,
-        ) => Outcome::Failed,
-        (verdict, Some(ratio)) => Outcome::Measured {
+        ) => TrialOutcome::Failed,
+        (verdict, Some(ratio)) => TrialOutcome::Measured {
             ratio,
             kept: verdict.keeps(),
         },
-        (_, None) => Outcome::Failed,
+        (_, None) => TrialOutcome::Failed,
     };
-    Some(Trial { config, outcome })
+    Some(KnobTrial { config, outcome })
 }
 
 /// Where to look next, from the history alone.
@@ -296,10 +296,10 @@ pub fn directive(campaign: &Campaign) -> Directive {
 }
 
 /// The four signs of stagnation.
-fn triggers(rounds: &[RoundSummary], streak: u32) -> Vec<Trigger> {
+fn triggers(rounds: &[RoundSummary], streak: u32) -> Vec<StagnationTrigger> {
     let mut triggers = Vec::new();
     if streak >= 2 {
-        triggers.push(Trigger::DropsInARow { rounds: streak });
+        triggers.push(StagnationTrigger::DropsInARow { rounds: streak });
     }
     let in_vain = rounds.len().min(streak as usize);
     let last = &rounds[rounds.len() - in_vain..];
@@ -313,7 +313,7 @@ fn triggers(rounds: &[RoundSummary], streak: u32) -> Vec<Trigger> {
             .is_some_and(|ratio| ratio.ln().abs() < MICRO_RATIO.ln())
     };
     if last.iter().all(micro) {
-        triggers.push(Trigger::MicroAdjustments {
+        triggers.push(StagnationTrigger::MicroAdjustments {
             rounds: ALIKE_ROUNDS as u32,
         });
     }
@@ -329,10 +329,10 @@ fn triggers(rounds: &[RoundSummary], streak: u32) -> Vec<Trigger> {
             .iter()
             .all(|round| bottleneck(round).as_deref() == Some(&name))
     {
-        triggers.push(Trigger::SameBottleneck { bottleneck: name });
+        triggers.push(StagnationTrigger::SameBottleneck { bottleneck: name });
     }
     if let Some(knob) = jittered(last) {
-        triggers.push(Trigger::ParameterJitter { knob });
+        triggers.push(StagnationTrigger::ParameterJitter { knob });
     }
     triggers
 }
@@ -384,7 +384,7 @@ fn gate_hint(campaign: &Campaign, round: &RoundSummary) -> Option<GateHint> {
     let won: Vec<usize> = comparison
         .cases
         .iter()
-        .filter(|case| case.change == Change::Improved)
+        .filter(|case| case.change == SpeedChange::Improved)
         .map(|case| case.case)
         .collect();
     if won.is_empty() {
@@ -460,7 +460,7 @@ pub fn queue(campaign: &Campaign) -> Vec<QueueItem> {
                 question,
             });
         }
-        let called = |review: &&Review| review.advice == Some(Advice::EscalateHuman);
+        let called = |review: &&Review| review.advice == Some(ReviewAdvice::EscalateHuman);
         if let Some(review) = round.reviews.iter().find(called) {
             items.push(QueueItem {
                 round: round.number,

@@ -1,19 +1,21 @@
 //! The agenda of a campaign: which item a round is for, and when the agenda is done.
 
-use super::round::{RoundState, Stage};
+use super::round::{RoundPhase, RoundState};
 use super::{Campaign, StopReason};
-use crate::agenda::{self, Agenda, Condition, Fate, Item, Now, Past};
+use crate::agenda::{
+    self, Agenda, AgendaFacts, AgendaItem, ItemCondition, ItemOutcome, SettledItem,
+};
 use crate::campaign::strategy;
 use crate::campaign::strategy::items_of_profile;
 use crate::hypothesis::Hypothesis;
-use crate::profile::Values;
+use crate::profile::CounterValues;
 use crate::profile::classify::with_derived;
 
 /// The item that a round is for, as the brief shows it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Task {
+pub struct AgendaTask {
     /// The item.
-    pub item: Item,
+    pub item: AgendaItem,
     /// Which try it is, from 1.
     pub try_no: u32,
     /// Tries in all.
@@ -29,18 +31,18 @@ impl Campaign {
 
     /// The items of the agenda, as far as they are known; an autopilot finds them at its first
     /// round.
-    pub fn items(&self) -> &[Item] {
+    pub fn items(&self) -> &[AgendaItem] {
         self.facts.items.as_deref().unwrap_or_default()
     }
 
     /// What became of each item, in the order of the items.
-    pub fn fates(&self) -> Vec<Fate> {
+    pub fn fates(&self) -> Vec<ItemOutcome> {
         let tries = self.agenda().map_or(agenda::TRIES, |agenda| agenda.tries);
-        let past: Vec<Past<'_>> = self
+        let past: Vec<SettledItem<'_>> = self
             .rounds
             .iter()
             .filter_map(|round| {
-                Some(Past {
+                Some(SettledItem {
                     task: round.task.as_deref()?,
                     round: round.number,
                     kept: round.verdict.keeps(),
@@ -54,20 +56,20 @@ impl Campaign {
     }
 
     /// The counters of the last profile.
-    fn values(&self) -> Values {
+    fn values(&self) -> CounterValues {
         let kernel = self.profile().and_then(|profile| profile.main_kernel());
         kernel.map(with_derived).unwrap_or_default()
     }
 
-    fn now<'a>(&'a self, values: &'a Values) -> Now<'a> {
-        Now {
+    fn now<'a>(&'a self, values: &'a CounterValues) -> AgendaFacts<'a> {
+        AgendaFacts {
             values,
             known: self.known(),
         }
     }
 
     /// The item that a round would be for if it started now.
-    fn item_due(&self) -> Option<&Item> {
+    fn item_due(&self) -> Option<&AgendaItem> {
         let number = agenda::due(self.items(), &self.fates())?;
         self.items().get(number)
     }
@@ -101,17 +103,19 @@ impl Campaign {
         if agenda::due(self.items(), &fates).is_some() {
             return None;
         }
-        let settled = |fate: &Fate| matches!(fate, Fate::Kept { .. } | Fate::Dropped { .. });
+        let settled = |fate: &ItemOutcome| {
+            matches!(fate, ItemOutcome::Kept { .. } | ItemOutcome::Dropped { .. })
+        };
         if !fates.iter().all(settled) && self.profile_due() {
             return None;
         }
         Some(self.through(&fates))
     }
 
-    fn through(&self, fates: &[Fate]) -> StopReason {
+    fn through(&self, fates: &[ItemOutcome]) -> StopReason {
         let kept = fates
             .iter()
-            .filter(|fate| matches!(fate, Fate::Kept { .. }));
+            .filter(|fate| matches!(fate, ItemOutcome::Kept { .. }));
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         StopReason::AgendaThrough {
             kept: count(kept.count()),
@@ -124,7 +128,7 @@ impl Campaign {
     pub(super) fn begin_proposing(&mut self, round: &mut RoundState) {
         self.find_items();
         round.task = self.item_due().map(|item| item.id.clone());
-        round.stage = Stage::Proposing {
+        round.stage = RoundPhase::Proposing {
             try_no: 1,
             errors: Vec::new(),
         };
@@ -135,20 +139,20 @@ impl Campaign {
     }
 
     /// The item that the round under way is for.
-    pub fn task(&self) -> Option<Task> {
+    pub fn task(&self) -> Option<AgendaTask> {
         let id = self.current_round()?.task.as_ref()?;
         let item = self.items().iter().find(|item| item.id == *id)?;
         let of_it = |round: &&super::RoundSummary| round.task.as_ref() == Some(id);
         let before = self.rounds.iter().filter(of_it).count();
         let tries = self.agenda().map_or(agenda::TRIES, |agenda| agenda.tries);
         let values = self.values();
-        Some(Task {
+        Some(AgendaTask {
             item: item.clone(),
             try_no: u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1),
             tries: item.tries(tries),
             unchecked: match agenda::condition(item, self.now(&values)) {
-                Condition::Unknown(what) => Some(what),
-                Condition::Holds | Condition::Fails(_) => None,
+                ItemCondition::Unknown(what) => Some(what),
+                ItemCondition::Holds | ItemCondition::Fails(_) => None,
             },
         })
     }

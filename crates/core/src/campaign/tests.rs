@@ -15,14 +15,15 @@ use crate::ladder::Rung;
 use crate::measurement::Gate;
 use crate::policy::{Controls, Preset};
 use crate::testing::script::{
-    Answer, Attempt, Idea, Script, build_failed, fold, idea, play, resume, script, wrong_result,
+    CampaignScript, ScriptedAnswer, ScriptedAttempt, ScriptedIdea, build_failed, fold, idea, play,
+    resume, script, wrong_result,
 };
 use crate::verdict::{DropReason, Verdict};
 use karve_numerics::case::CaseSet;
 use proptest::prelude::*;
 
 /// A script that goes through every stage: keeps, drops, repairs, duplicates and refusals.
-pub(super) fn varied() -> Script {
+pub(super) fn varied() -> CampaignScript {
     let mut script = script(&[1.3, 1.3, 1.6, 0.8, 1.9]);
     script.charter.cases[0].set = CaseSet::Quick;
     script.charter.commands.profile = Some("./profile".into());
@@ -34,25 +35,26 @@ pub(super) fn varied() -> Script {
     script.charter.commands.build = Some("make LAYOUT={layout}".into());
     edit(&mut script, 2).speed = vec![1.5, 1.0];
     edit(&mut script, 2).attempts = vec![
-        Attempt::fails(&build_failed()),
-        Attempt {
+        ScriptedAttempt::fails(&build_failed()),
+        ScriptedAttempt {
             full: wrong_result("large"),
-            ..Attempt::passes()
+            ..ScriptedAttempt::passes()
         },
-        Attempt::passes(),
+        ScriptedAttempt::passes(),
     ];
     let twin = script.rounds[1][0].clone();
-    script
-        .rounds
-        .insert(3, vec![Answer::Unreadable, twin, Answer::AgentFails]);
+    script.rounds.insert(
+        3,
+        vec![ScriptedAnswer::Unreadable, twin, ScriptedAnswer::AgentFails],
+    );
     edit(&mut script, 5).fails_at = Some(3);
     script
 }
 
 /// The only idea of a round.
-pub(super) fn edit(script: &mut Script, round: usize) -> &mut Idea {
+pub(super) fn edit(script: &mut CampaignScript, round: usize) -> &mut ScriptedIdea {
     match script.rounds[round - 1].last_mut() {
-        Some(Answer::Idea(idea)) => idea,
+        Some(ScriptedAnswer::Idea(idea)) => idea,
         _ => panic!("round {round} ends without an idea"),
     }
 }
@@ -79,7 +81,7 @@ fn arbitrary_round() -> impl Strategy<Value = (u8, f64)> {
     )
 }
 
-fn arbitrary_script() -> impl Strategy<Value = Script> {
+fn arbitrary_script() -> impl Strategy<Value = CampaignScript> {
     let rounds = prop::collection::vec(arbitrary_round(), 0..7);
     (rounds, 0_usize..5, any::<bool>(), 0.0..0.2_f64).prop_map(|(rounds, preset, quick, noise)| {
         let mut script = script(&[]);
@@ -97,15 +99,31 @@ fn arbitrary_script() -> impl Strategy<Value = Script> {
     })
 }
 
-fn generated(number: u32, kind: u8, speed: f64) -> Vec<Answer> {
+fn generated(number: u32, kind: u8, speed: f64) -> Vec<ScriptedAnswer> {
     // A kind of 9 repeats the first idea.
     let mut new = idea(if kind == 9 { 1 } else { number }, &[speed]);
     match kind {
-        0 => return vec![Answer::Exhausted],
-        1 => return vec![Answer::Unreadable, Answer::AgentFails, Answer::Unreadable],
-        2 => new.attempts = vec![Attempt::fails(&build_failed()), Attempt::passes()],
-        3 => new.attempts = vec![Attempt::fails(&wrong_result("secret")), Attempt::absent()],
-        4 => new.attempts = vec![Attempt::absent()],
+        0 => return vec![ScriptedAnswer::Exhausted],
+        1 => {
+            return vec![
+                ScriptedAnswer::Unreadable,
+                ScriptedAnswer::AgentFails,
+                ScriptedAnswer::Unreadable,
+            ];
+        }
+        2 => {
+            new.attempts = vec![
+                ScriptedAttempt::fails(&build_failed()),
+                ScriptedAttempt::passes(),
+            ]
+        }
+        3 => {
+            new.attempts = vec![
+                ScriptedAttempt::fails(&wrong_result("secret")),
+                ScriptedAttempt::absent(),
+            ]
+        }
+        4 => new.attempts = vec![ScriptedAttempt::absent()],
         5 => new.hypothesis.gate = Some("M >= 64".into()),
         6 => new.fails_at = Some(2),
         7 => new.hypothesis.high_risk = true,
@@ -115,14 +133,14 @@ fn generated(number: u32, kind: u8, speed: f64) -> Vec<Answer> {
         _ => {}
     }
     vec![
-        Answer::Idea(new.clone()),
-        Answer::Unreadable,
-        Answer::Unreadable,
+        ScriptedAnswer::Idea(new.clone()),
+        ScriptedAnswer::Unreadable,
+        ScriptedAnswer::Unreadable,
     ]
 }
 
 /// Resumes after a prefix that was read back from disk, and expects the same log in the end.
-fn check_resume(script: &Script, log: &[Record], prefix: usize) {
+fn check_resume(script: &CampaignScript, log: &[Record], prefix: usize) {
     let stored: Vec<Record> = log[..prefix].iter().map(through_json).collect();
     let (_, again) = resume(script, &stored);
     assert!(

@@ -1,6 +1,6 @@
 //! How agents are asked: how long a brief may be, and who takes which role.
 
-use crate::roles::{Book, Role};
+use crate::roles::{Role, RoleTable};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub struct AskRule {
     pub arch: String,
     /// The roles, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub book: Option<Box<Book>>,
+    pub book: Option<Box<RoleTable>>,
     /// The agents of roles; the campaign's own agent takes the others.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, String>,

@@ -3,16 +3,16 @@
 use super::Charter;
 use karve_numerics::case::Case;
 use karve_numerics::expr::parse_expr;
-use karve_numerics::roof::Demand;
+use karve_numerics::roof::CallDemand;
 use karve_numerics::roof::is_amount;
 
 impl Charter {
     /// The least work of one call on a case: as the contract declares it, else as the metric does.
-    pub fn demand(&self, case: &Case) -> Option<Demand> {
+    pub fn demand(&self, case: &Case) -> Option<CallDemand> {
         let metric = &self.metric;
         let mut demand = match &self.contract {
             Some(contract) => contract.demand(case).ok()?,
-            None => Demand::default(),
+            None => CallDemand::default(),
         };
         let amount = |text: &String| {
             let amount = parse_expr(text).ok()?.evaluate_params(&case.params).ok()?;
@@ -35,7 +35,7 @@ impl Charter {
 #[cfg(test)]
 mod tests {
     use crate::testing;
-    use karve_numerics::roof::Demand;
+    use karve_numerics::roof::CallDemand;
 
     #[test]
     fn work_and_bytes_are_computed_from_the_parameters_of_a_case() {
@@ -44,7 +44,7 @@ mod tests {
         case.params = [("M".to_owned(), "8".to_owned())].into();
         let check = |charter: &super::Charter, want: (Option<f64>, Option<f64>)| {
             let (work, bytes) = want;
-            assert_eq!(charter.demand(&case), Some(Demand { work, bytes }));
+            assert_eq!(charter.demand(&case), Some(CallDemand { work, bytes }));
         };
         charter.metric.work = Some("2*M".into());
         check(&charter, (Some(16.0), None));

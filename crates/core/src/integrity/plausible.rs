@@ -17,7 +17,7 @@ const AMDAHL_SLACK: f64 = 1.1;
 
 /// Why a figure is impossible.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Implausible {
+pub enum ImplausibleReason {
     /// No call can be that short on this device.
     BelowRoofline {
         /// The measured time, in seconds.
@@ -36,7 +36,7 @@ pub enum Implausible {
     NotANumber,
 }
 
-impl Implausible {
+impl ImplausibleReason {
     /// In words.
     pub fn describe(self) -> String {
         match self {
@@ -68,13 +68,13 @@ impl Implausible {
 }
 
 /// Assesses the time of one call against the roofline; without a floor, any positive time passes.
-pub fn assess_time(time_s: f64, floor_s: Option<f64>) -> Result<(), Implausible> {
+pub fn assess_time(time_s: f64, floor_s: Option<f64>) -> Result<(), ImplausibleReason> {
     if !(time_s.is_finite() && time_s > 0.0) {
-        return Err(Implausible::NotANumber);
+        return Err(ImplausibleReason::NotANumber);
     }
     match floor_s {
         Some(floor_s) if time_s < floor_s * ROOFLINE_SLACK => {
-            Err(Implausible::BelowRoofline { time_s, floor_s })
+            Err(ImplausibleReason::BelowRoofline { time_s, floor_s })
         }
         Some(_) | None => Ok(()),
     }
@@ -91,15 +91,15 @@ pub fn amdahl_ratio(share: f64) -> f64 {
 }
 
 /// Assesses a speedup against the share of the time that was changed, if that is known.
-pub fn assess_gain(ratio: f64, share: Option<f64>) -> Result<(), Implausible> {
+pub fn assess_gain(ratio: f64, share: Option<f64>) -> Result<(), ImplausibleReason> {
     if !(ratio.is_finite() && ratio > 0.0) {
-        return Err(Implausible::NotANumber);
+        return Err(ImplausibleReason::NotANumber);
     }
     let Some(bound) = share.map(amdahl_ratio) else {
         return Ok(());
     };
     if ratio > bound * AMDAHL_SLACK {
-        return Err(Implausible::BeyondAmdahl { ratio, bound });
+        return Err(ImplausibleReason::BeyondAmdahl { ratio, bound });
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The user's settings for audits: which rules are looser or stricter than their defaults.
 
-use super::{Finding, Severity};
+use super::{AuditFinding, Severity};
 use serde::{Deserialize, Serialize};
 
 /// Whether candidates are audited.
@@ -41,7 +41,7 @@ impl AuditRule {
     }
 
     /// A Finding under these settings: dropped, made more severe, or unchanged.
-    pub fn weigh(&self, mut finding: Finding) -> Option<Finding> {
+    pub fn weigh(&self, mut finding: AuditFinding) -> Option<AuditFinding> {
         if self.forbid.contains(&finding.rule) {
             finding.severity = Severity::Forbidden;
         } else if self.allow.contains(&finding.rule) {

@@ -1,14 +1,14 @@
 //! Buckets, bounds and attribution, by example and by property.
 
 use super::*;
-use crate::attribution::Gain;
+use crate::attribution::AttributedGain;
 use crate::attribution::Honesty;
 use crate::attribution::attribute;
-use karve_numerics::roof::{Demand, Peaks, roofline_s};
+use karve_numerics::roof::{CallDemand, DevicePeaks, roofline_s};
 use proptest::prelude::*;
 
-fn finding(rule: &str, severity: Severity, bucket: Option<Bucket>) -> Finding {
-    Finding {
+fn finding(rule: &str, severity: Severity, bucket: Option<Bucket>) -> AuditFinding {
+    AuditFinding {
         rule: rule.to_owned(),
         severity,
         bucket,
@@ -18,8 +18,8 @@ fn finding(rule: &str, severity: Severity, bucket: Option<Bucket>) -> Finding {
     }
 }
 
-fn gain(buckets: &[Bucket], ratio: f64, kept: bool) -> Gain {
-    Gain {
+fn gain(buckets: &[Bucket], ratio: f64, kept: bool) -> AttributedGain {
+    AttributedGain {
         source: "round".to_owned(),
         buckets: buckets.to_vec(),
         ratio: Some(ratio),
@@ -114,11 +114,11 @@ fn a_dropped_cache_is_rolled_back_and_a_kept_one_inflates() {
 
 #[test]
 fn a_time_below_the_roofline_is_blocked() {
-    let demand = Demand {
+    let demand = CallDemand {
         work: Some(2e9),
         bytes: Some(1e8),
     };
-    let peaks = Peaks {
+    let peaks = DevicePeaks {
         flops: Some(1e12),
         bytes: Some(1e10),
     };
@@ -132,10 +132,10 @@ fn a_time_below_the_roofline_is_blocked() {
     );
     assert!(matches!(
         assess_time(0.005, floor),
-        Err(Implausible::BelowRoofline { .. })
+        Err(ImplausibleReason::BelowRoofline { .. })
     ));
-    assert_eq!(assess_time(0.0, None), Err(Implausible::NotANumber));
-    assert_eq!(roofline_s(demand, Peaks::default()), None);
+    assert_eq!(assess_time(0.0, None), Err(ImplausibleReason::NotANumber));
+    assert_eq!(roofline_s(demand, DevicePeaks::default()), None);
 }
 
 #[test]
@@ -143,11 +143,11 @@ fn a_gain_beyond_the_changed_part_is_blocked() {
     assert_eq!(assess_gain(1.9, Some(0.5)), Ok(()));
     assert!(matches!(
         assess_gain(2.5, Some(0.5)),
-        Err(Implausible::BeyondAmdahl { .. })
+        Err(ImplausibleReason::BeyondAmdahl { .. })
     ));
     assert_eq!(assess_gain(1e6, Some(1.0)), Ok(()));
     assert_eq!(assess_gain(1e6, None), Ok(()));
-    let gate = Implausible::NotANumber.gate("M=1");
+    let gate = ImplausibleReason::NotANumber.gate("M=1");
     assert!(matches!(gate, Gate::Dishonest { .. }));
 }
 
@@ -155,7 +155,7 @@ fn buckets() -> impl Strategy<Value = Bucket> {
     proptest::sample::select(Bucket::ALL.to_vec())
 }
 
-fn gains() -> impl Strategy<Value = Vec<Gain>> {
+fn gains() -> impl Strategy<Value = Vec<AttributedGain>> {
     let one = (buckets(), 1.0..3.0_f64, any::<bool>());
     proptest::collection::vec(one, 0..12).prop_map(|those| {
         let made = those
@@ -178,7 +178,7 @@ proptest! {
     #[test]
     fn the_order_of_rounds_changes_nothing(gains in gains(), share in 0.0..1.0_f64) {
         let there = attribute(&gains, None, Some(share));
-        let back: Vec<Gain> = gains.into_iter().rev().collect();
+        let back: Vec<AttributedGain> = gains.into_iter().rev().collect();
         let back = attribute(&back, None, Some(share));
         prop_assert!(near(there.gap_percent, back.gap_percent));
         prop_assert!(near(there.real_percent, back.real_percent));
@@ -190,7 +190,7 @@ proptest! {
         ratios in proptest::collection::vec(1.0..2.0_f64, 1..10),
         shown in 0.5..20.0_f64,
     ) {
-        let gains: Vec<Gain> = ratios.iter().map(|r| gain(&[Bucket::K1], *r, true)).collect();
+        let gains: Vec<AttributedGain> = ratios.iter().map(|r| gain(&[Bucket::K1], *r, true)).collect();
         let done = attribute(&gains, Some(shown), None);
         prop_assert!(near(done.gap_percent, 0.0), "{done:?}");
         prop_assert_eq!(done.honesty, Honesty::Clean);
@@ -202,19 +202,19 @@ proptest! {
         shown in proptest::option::of(any::<f64>()),
         share in proptest::option::of(any::<f64>()),
     ) {
-        let gains: Vec<Gain> = ratios.iter().map(|(b, r, k)| gain(&[*b], *r, *k)).collect();
+        let gains: Vec<AttributedGain> = ratios.iter().map(|(b, r, k)| gain(&[*b], *r, *k)).collect();
         let done = attribute(&gains, shown, share);
         prop_assert_eq!(done.rows.len(), gains.len());
-        let peaks = Peaks { flops: shown, bytes: share };
-        let floor = roofline_s(Demand { work: share, bytes: shown }, peaks);
+        let peaks = DevicePeaks { flops: shown, bytes: share };
+        let floor = roofline_s(CallDemand { work: share, bytes: shown }, peaks);
         prop_assert!(floor.is_none_or(|floor| floor > 0.0));
         prop_assert!(amdahl_ratio(shown.unwrap_or(0.5)) >= 1.0);
     }
 
     #[test]
     fn a_larger_demand_never_lowers_the_roofline(work in 1.0..1e15_f64, more in 1.0..10.0_f64) {
-        let peaks = Peaks { flops: Some(1e12), bytes: Some(1e11) };
-        let floor = |work| roofline_s(Demand { work: Some(work), bytes: Some(1e6) }, peaks);
+        let peaks = DevicePeaks { flops: Some(1e12), bytes: Some(1e11) };
+        let floor = |work| roofline_s(CallDemand { work: Some(work), bytes: Some(1e6) }, peaks);
         prop_assert!(floor(work * more) >= floor(work));
     }
 
@@ -222,7 +222,7 @@ proptest! {
     fn one_cache_decides_whatever_else_is_found(
         others in proptest::collection::vec(buckets(), 0..9),
     ) {
-        let mut found: Vec<Finding> = others
+        let mut found: Vec<AuditFinding> = others
             .iter()
             .map(|bucket| finding("x", Severity::Advice, Some(*bucket)))
             .collect();
@@ -233,7 +233,7 @@ proptest! {
 
     #[test]
     fn findings_are_bounded_and_in_order(n in 0_u32..200, chars in 0_usize..600) {
-        let made = (0..n).map(|line| Finding {
+        let made = (0..n).map(|line| AuditFinding {
             line,
             what: "é".repeat(chars),
             ..finding("x", Severity::Advice, None)

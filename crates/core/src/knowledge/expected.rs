@@ -4,7 +4,7 @@
 //! mere claims count in part, up to a bound: a loop that gains a factor of a hundred shows that
 //! there is a gain, and little about its size elsewhere.
 
-use super::{Entry, Evidence, Kind, Known, Situation, standing::weigh};
+use super::{Entry, EntryKind, Evidence, KnownEntry, Situation, standing::weigh};
 
 /// The share of a log speedup that is believed if it was claimed, or shown for another operation.
 const DISTANT_TRUST: f64 = 0.5;
@@ -17,7 +17,7 @@ pub(super) const UNSAID_RATIO: f64 = 1.05;
 
 /// What an entry promises, and the basis for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Expected {
+pub struct ExpectedGain {
     /// The speedup that was shown or claimed.
     pub shown: f64,
     /// Runs for and against it that count here.
@@ -27,7 +27,7 @@ pub struct Expected {
 }
 
 /// What an entry promises in a place; without a place, all evidence counts as from elsewhere.
-pub fn expected(entry: &Entry, at: Option<&Situation>) -> Expected {
+pub fn expected(entry: &Entry, at: Option<&Situation>) -> ExpectedGain {
     let counts = entry.evidence.iter().filter(|e| e.disputed.is_empty());
     let is_near = |e: &&Evidence| at.is_some_and(|at| at.shares_op(&e.workload));
     let (near, far): (Vec<&Evidence>, Vec<&Evidence>) = counts.partition(is_near);
@@ -46,16 +46,16 @@ pub fn expected(entry: &Entry, at: Option<&Situation>) -> Expected {
         (0, 1..) => of_these.expected_ratio().min(1.0),
         _ => of_these.expected_ratio(),
     };
-    Expected {
+    ExpectedGain {
         shown,
         n_evidence: u32::try_from(n_for + n_against).unwrap_or(u32::MAX),
         elsewhere,
     }
 }
 
-impl Expected {
+impl ExpectedGain {
     /// The promise of an entry as stored in a campaign.
-    pub fn of(known: &Known) -> Self {
+    pub fn of(known: &KnownEntry) -> Self {
         Self {
             shown: known.expected_ratio,
             n_evidence: known.n_evidence,
@@ -78,7 +78,7 @@ impl Expected {
 
     /// The speedup in words, with its basis; `None` for entries that promise none: an anti-pattern,
     /// a way of working, and an entry that says nothing about its gain.
-    pub fn describe(&self, kind: Kind, kept_share: f64) -> Option<String> {
+    pub fn describe(&self, kind: EntryKind, kept_share: f64) -> Option<String> {
         let unsaid = self.n_evidence == 0 && (self.shown - UNSAID_RATIO).abs() < 1e-12;
         if !promises(kind) || unsaid {
             return None;
@@ -100,9 +100,9 @@ impl Expected {
 }
 
 /// Whether entries of a kind promise a speedup.
-pub fn promises(kind: Kind) -> bool {
+pub fn promises(kind: EntryKind) -> bool {
     match kind {
-        Kind::Optimization | Kind::Case | Kind::Tip => true,
-        Kind::AntiPattern | Kind::Technique => false,
+        EntryKind::Optimization | EntryKind::Case | EntryKind::Tip => true,
+        EntryKind::AntiPattern | EntryKind::Technique => false,
     }
 }

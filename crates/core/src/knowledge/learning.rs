@@ -1,7 +1,7 @@
 //! What a round taught: in numbers by us, in words by the agent.
 
 use super::Evidence;
-use crate::profile::compare::{Came, Moved};
+use crate::profile::compare::{CounterChange, ExpectationResult};
 use crate::profile::counters::known;
 use serde::{Deserialize, Serialize};
 
@@ -15,10 +15,10 @@ pub struct Lesson {
     pub learning: Option<Box<Learning>>,
     /// Counters of the parent and of the candidate, where both were profiled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub moved: Vec<Moved>,
+    pub moved: Vec<CounterChange>,
     /// Counters that the hypothesis predicted to move, and whether they did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub foretold: Vec<Foretold>,
+    pub foretold: Vec<PredictedCounter>,
 }
 
 /// What the library learns from a round.
@@ -36,8 +36,8 @@ pub struct Learning {
     /// What was measured.
     pub evidence: Evidence,
     /// The agent's comments: claims, never figures.
-    #[serde(skip_serializing_if = "Words::is_empty")]
-    pub words: Words,
+    #[serde(skip_serializing_if = "LessonNotes::is_empty")]
+    pub words: LessonNotes,
     /// Why the agent did not comment, if it was asked.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub unsaid: String,
@@ -49,7 +49,7 @@ pub struct Learning {
 /// An agent's comments after a round. All of them may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Words {
+pub struct LessonNotes {
     /// Why the change had the effect that was measured.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub mechanism: String,
@@ -61,7 +61,7 @@ pub struct Words {
     pub pitfall: String,
 }
 
-impl Words {
+impl LessonNotes {
     /// Whether there are no comments.
     pub fn is_empty(&self) -> bool {
         self.named().is_empty()
@@ -81,17 +81,17 @@ impl Words {
 
 /// A counter that was predicted to move.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Foretold {
+pub struct PredictedCounter {
     /// The counter.
     pub counter: String,
     /// What happened to it.
-    pub came: Came,
+    pub came: ExpectationResult,
     /// Before and after, in words; empty if it was not measured twice.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub values: String,
 }
 
-impl Foretold {
+impl PredictedCounter {
     /// In words.
     pub fn describe(&self) -> String {
         let what = match self.values.as_str() {

@@ -7,13 +7,13 @@ mod shown;
 mod triggers;
 
 use super::praise::found_in;
-use super::standing::{Effect, effect_of};
-use super::{Action, Entry, Kind, Risk, Status};
+use super::standing::{EvidenceEffect, effect_of};
+use super::{Action, Entry, EntryKind, EntryStatus, Risk};
 use std::collections::{HashMap, HashSet};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Grave {
+pub enum LintSeverity {
     /// The entry should not be used in this state.
     Error,
     /// It could be better.
@@ -22,23 +22,23 @@ pub enum Grave {
 
 /// What is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Complaint {
+pub struct LintFinding {
     /// The entry.
     pub id: String,
     /// How bad it is.
-    pub grave: Grave,
+    pub grave: LintSeverity,
     /// What is wrong.
     pub what: String,
 }
 
 /// Sections that an entry must have, by kind.
-fn required(kind: Kind) -> &'static [&'static str] {
+fn required(kind: EntryKind) -> &'static [&'static str] {
     match kind {
-        Kind::Optimization => &["When to apply", "Mechanism", "Recipe", "Pitfalls"],
-        Kind::AntiPattern => &["Failure mode", "How it shows", "Instead"],
-        Kind::Case => &["Applies when", "Mechanism", "Verify"],
-        Kind::Tip => &["Context", "Signal", "Takeaway", "Applicability"],
-        Kind::Technique => &["When to apply", "Recipe"],
+        EntryKind::Optimization => &["When to apply", "Mechanism", "Recipe", "Pitfalls"],
+        EntryKind::AntiPattern => &["Failure mode", "How it shows", "Instead"],
+        EntryKind::Case => &["Applies when", "Mechanism", "Verify"],
+        EntryKind::Tip => &["Context", "Signal", "Takeaway", "Applicability"],
+        EntryKind::Technique => &["When to apply", "Recipe"],
     }
 }
 
@@ -60,8 +60,8 @@ const TEXT_MAX: usize = 20_000;
 
 /// What is wrong with a single entry. `today` is a day as `YYYY-MM-DD`: dates after it are
 /// rejected.
-pub fn lint(entry: &Entry, today: &str) -> Vec<Complaint> {
-    let mut list = Complaints {
+pub fn lint(entry: &Entry, today: &str) -> Vec<LintFinding> {
+    let mut list = LintFindings {
         id: &entry.id,
         list: Vec::new(),
     };
@@ -77,14 +77,14 @@ pub fn lint(entry: &Entry, today: &str) -> Vec<Complaint> {
     list.list
 }
 
-struct Complaints<'a> {
+struct LintFindings<'a> {
     id: &'a str,
-    list: Vec<Complaint>,
+    list: Vec<LintFinding>,
 }
 
-impl Complaints<'_> {
-    fn add(&mut self, grave: Grave, what: impl Into<String>) {
-        self.list.push(Complaint {
+impl LintFindings<'_> {
+    fn add(&mut self, grave: LintSeverity, what: impl Into<String>) {
+        self.list.push(LintFinding {
             id: self.id.to_owned(),
             grave,
             what: what.into(),
@@ -92,15 +92,15 @@ impl Complaints<'_> {
     }
 
     fn error(&mut self, what: impl Into<String>) {
-        self.add(Grave::Error, what);
+        self.add(LintSeverity::Error, what);
     }
 
     fn warning(&mut self, what: impl Into<String>) {
-        self.add(Grave::Warning, what);
+        self.add(LintSeverity::Warning, what);
     }
 }
 
-fn lint_head(entry: &Entry, today: &str, list: &mut Complaints<'_>) {
+fn lint_head(entry: &Entry, today: &str, list: &mut LintFindings<'_>) {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if entry.id.is_empty() || !entry.id.chars().all(plain) || entry.id.len() > TITLE_MAX {
         list.error("the id must be lower-case letters, digits and hyphens");
@@ -126,7 +126,7 @@ fn lint_head(entry: &Entry, today: &str, list: &mut Complaints<'_>) {
             "the impact is above {RATIO_MAX}x, which no kernel change achieves"
         ));
     }
-    if entry.status == Status::Superseded && entry.superseded_by.is_none() {
+    if entry.status == EntryStatus::Superseded && entry.superseded_by.is_none() {
         list.error("it is superseded, but does not say by which entry");
     }
     for action in &entry.apply {
@@ -134,7 +134,7 @@ fn lint_head(entry: &Entry, today: &str, list: &mut Complaints<'_>) {
     }
 }
 
-fn lint_action(action: &Action, list: &mut Complaints<'_>) {
+fn lint_action(action: &Action, list: &mut LintFindings<'_>) {
     let (empty, files) = match action {
         Action::Knob { name, values } => (name.is_empty() || values.is_empty(), None),
         Action::Top { line, files } | Action::BeforeInnerLoops { line, files } => {
@@ -180,7 +180,7 @@ fn is_after(date: &str, today: &str) -> bool {
     is_date(today) && date > day
 }
 
-fn lint_sections(entry: &Entry, list: &mut Complaints<'_>) {
+fn lint_sections(entry: &Entry, list: &mut LintFindings<'_>) {
     for heading in required(entry.kind) {
         match entry.section(heading) {
             None => list.error(format!("the section \"{heading}\" is missing")),
@@ -204,9 +204,15 @@ fn lint_sections(entry: &Entry, list: &mut Complaints<'_>) {
     }
 }
 
-fn lint_claims(entry: &Entry, list: &mut Complaints<'_>) {
-    let measured = entry.evidence.iter().any(|e| effect_of(e) != Effect::Open);
-    if entry.status == Status::Verified && !measured && entry.basis == super::Basis::Measured {
+fn lint_claims(entry: &Entry, list: &mut LintFindings<'_>) {
+    let measured = entry
+        .evidence
+        .iter()
+        .any(|e| effect_of(e) != EvidenceEffect::Open);
+    if entry.status == EntryStatus::Verified
+        && !measured
+        && entry.basis == super::EntryBasis::Measured
+    {
         list.error("it claims to be verified by measurement, but has no evidence");
     }
     if entry.risk == Risk::Lossy && entry.section("Accuracy").is_none() {
@@ -218,7 +224,7 @@ fn lint_claims(entry: &Entry, list: &mut Complaints<'_>) {
         .device
         .iter()
         .any(|d| d.chars().any(|c| c.is_ascii_digit()));
-    let rests = measured || entry.basis == super::Basis::SourceSemantics;
+    let rests = measured || entry.basis == super::EntryBasis::SourceSemantics;
     if names_model && !rests {
         list.error("it is about one device, but has no evidence from it (device folklore)");
     }
@@ -226,8 +232,8 @@ fn lint_claims(entry: &Entry, list: &mut Complaints<'_>) {
 
 /// Overclaims: gains that do not exist in real use. An anti-pattern describes what is wrong, and so
 /// does a retracted entry.
-fn lint_praise(entry: &Entry, list: &mut Complaints<'_>) {
-    if entry.kind == Kind::AntiPattern || entry.status == Status::Refuted {
+fn lint_praise(entry: &Entry, list: &mut LintFindings<'_>) {
+    if entry.kind == EntryKind::AntiPattern || entry.status == EntryStatus::Refuted {
         return;
     }
     let texts = entry.sections.iter().map(|section| section.text.as_str());
@@ -241,8 +247,8 @@ fn lint_praise(entry: &Entry, list: &mut Complaints<'_>) {
 
 /// What is wrong with entries together: duplicate or unknown ids, and what they say about each
 /// other.
-pub fn lint_all(entries: &[Entry], today: &str) -> Vec<Complaint> {
-    let mut all: Vec<Complaint> = Vec::new();
+pub fn lint_all(entries: &[Entry], today: &str) -> Vec<LintFinding> {
+    let mut all: Vec<LintFinding> = Vec::new();
     all.extend(entries.iter().flat_map(|entry| lint(entry, today)));
     all.extend(relations::lint(entries));
     let ids: HashSet<&str> = entries.iter().map(|entry| entry.id.as_str()).collect();
@@ -251,7 +257,7 @@ pub fn lint_all(entries: &[Entry], today: &str) -> Vec<Complaint> {
     let mut seen: HashMap<&str, u32> = HashMap::new();
     for entry in entries {
         *seen.entry(&entry.id).or_default() += 1;
-        let mut list = Complaints {
+        let mut list = LintFindings {
             id: &entry.id,
             list: Vec::new(),
         };
@@ -275,9 +281,9 @@ pub fn lint_all(entries: &[Entry], today: &str) -> Vec<Complaint> {
     }
     for (id, times) in seen {
         if times > 1 {
-            all.push(Complaint {
+            all.push(LintFinding {
                 id: id.to_owned(),
-                grave: Grave::Error,
+                grave: LintSeverity::Error,
                 what: format!("the id is used {times} times"),
             });
         }

@@ -1,10 +1,10 @@
 //! Which entries to consider: by trigger, by scope and by words, each with the reason.
 
 use super::expected::{expected, promises};
-use super::standing::{Needed, Standing, assess};
-use super::text::Index;
-use super::{Entry, Kind, Scope, Situation, Status};
-use crate::profile::{Opportunity, Predicate, Truth, Values};
+use super::standing::{Dependents, EntryStanding, assess};
+use super::text::WordIndex;
+use super::{Entry, EntryKind, EntryStatus, Scope, Situation};
+use crate::profile::{CounterValues, Opportunity, Predicate, PredicateValue};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -22,20 +22,20 @@ const WORDS_SCORE: f64 = 6.0;
 pub struct Library {
     entries: Vec<Entry>,
     triggers: Vec<Vec<Predicate>>,
-    standings: Vec<Standing>,
+    standings: Vec<EntryStanding>,
     /// The log speedup that each entry promises without a given place.
     gains: Vec<f64>,
-    index: Index,
+    index: WordIndex,
     by_id: HashMap<String, usize>,
 }
 
 /// A query. A field that is left empty does not restrict the result.
 #[derive(Clone, Debug, Default)]
-pub struct Query<'a> {
+pub struct LibraryQuery<'a> {
     /// The situation.
     pub situation: Option<&'a Situation>,
     /// The counters of the kernel.
-    pub values: Option<&'a Values>,
+    pub values: Option<&'a CounterValues>,
     /// Words.
     pub text: &'a str,
     /// Whether to include refuted and superseded entries.
@@ -44,18 +44,18 @@ pub struct Query<'a> {
 
 /// An entry that matches, and why.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Match<'a> {
+pub struct EntryMatch<'a> {
     /// The entry.
     pub entry: &'a Entry,
     /// The higher, the better.
     pub score: f64,
     /// Why it matches.
-    pub why: Vec<Why>,
+    pub why: Vec<MatchReason>,
 }
 
 /// Why an entry matches.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Why {
+pub enum MatchReason {
     /// A trigger fires.
     Fired {
         /// The trigger.
@@ -69,7 +69,7 @@ pub enum Why {
     Words(Vec<String>),
 }
 
-impl Why {
+impl MatchReason {
     /// In words.
     pub fn describe(&self) -> String {
         match self {
@@ -83,15 +83,15 @@ impl Why {
 /// An entry as stored in a campaign: what a brief shows of it, and what it is matched by.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Known {
+pub struct KnownEntry {
     /// Its name.
     pub id: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// One line.
     pub title: String,
     /// How far it can be trusted, here.
-    pub status: Status,
+    pub status: EntryStatus,
     /// Why it is refuted here, if it is.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub refuted: String,
@@ -134,14 +134,14 @@ fn share_a_name(these: &str, those: &str) -> bool {
 }
 
 /// The standing of each entry; entries that depend on one that is out are in question.
-fn standings(entries: &[Entry]) -> Vec<Standing> {
-    let mut standings: Vec<Standing> = entries.iter().map(assess).collect();
+fn standings(entries: &[Entry]) -> Vec<EntryStanding> {
+    let mut standings: Vec<EntryStanding> = entries.iter().map(assess).collect();
     let out: Vec<usize> = (0..entries.len())
         .filter(|number| standings[*number].is_out())
         .collect();
     let numbers = entries.iter().enumerate();
     let numbers: HashMap<&str, usize> = numbers.map(|(n, e)| (e.id.as_str(), n)).collect();
-    let needed = Needed::of(entries);
+    let needed = Dependents::of(entries);
     for number in out {
         let (id, status) = (&entries[number].id, standings[number].status.name());
         let why = format!("it depends on {id}, which is {status}");
@@ -170,7 +170,7 @@ impl Library {
             gains: entries.iter().map(gain).collect(),
             triggers: triggers.collect(),
             standings: standings(&entries),
-            index: Index::of(entries.iter()),
+            index: WordIndex::of(entries.iter()),
             by_id: by_id
                 .map(|(number, entry)| (entry.id.clone(), number))
                 .collect(),
@@ -198,20 +198,20 @@ impl Library {
     }
 
     /// The standing of an entry, from its evidence.
-    pub fn standing(&self, id: &str) -> Option<&Standing> {
+    pub fn standing(&self, id: &str) -> Option<&EntryStanding> {
         self.by_id.get(id).map(|number| &self.standings[*number])
     }
 
     /// The entries that match, the best first. With words, only those that contain some of them;
     /// with values and no words, only those with a trigger that fires.
-    pub fn search<'a>(&'a self, query: &Query<'_>) -> Vec<Match<'a>> {
+    pub fn search<'a>(&'a self, query: &LibraryQuery<'_>) -> Vec<EntryMatch<'a>> {
         let hits = (!query.text.trim().is_empty()).then(|| self.index.search(query.text));
         let best = hits
             .iter()
             .flat_map(HashMap::values)
             .map(|(score, _)| *score);
         let best = best.fold(1e-9, f64::max);
-        let mut found: Vec<Match<'a>> = Vec::new();
+        let mut found: Vec<EntryMatch<'a>> = Vec::new();
         for (number, entry) in self.entries.iter().enumerate() {
             let hit = match &hits {
                 Some(hits) => match hits.get(&number) {
@@ -234,21 +234,25 @@ impl Library {
 
     /// The entry that says more about an opportunity: among those with a trigger that fires on one
     /// of its counters, the one that matches its words best.
-    pub fn telling_of(&self, opportunity: &Opportunity, query: &Query<'_>) -> Option<&Entry> {
-        let asked = Query {
+    pub fn telling_of(
+        &self,
+        opportunity: &Opportunity,
+        query: &LibraryQuery<'_>,
+    ) -> Option<&Entry> {
+        let asked = LibraryQuery {
             text: "",
             ..query.clone()
         };
         let words = self.index.search(&opportunity.name);
-        let score = |matched: &Match<'_>| {
+        let score = |matched: &EntryMatch<'_>| {
             let number = self.by_id.get(&matched.entry.id);
             let hit = number.and_then(|number| words.get(number));
             hit.map_or(0.0, |(score, _)| *score)
         };
-        let says_so = |matched: &Match<'_>| {
+        let says_so = |matched: &EntryMatch<'_>| {
             matched.why.iter().any(|why| match why {
-                Why::Fired { values, .. } => share_a_name(values, &opportunity.trigger),
-                Why::Near(_) | Why::Words(_) => false,
+                MatchReason::Fired { values, .. } => share_a_name(values, &opportunity.trigger),
+                MatchReason::Near(_) | MatchReason::Words(_) => false,
             })
         };
         let mut found = self.search(&asked);
@@ -263,9 +267,9 @@ impl Library {
         &'a self,
         number: usize,
         entry: &'a Entry,
-        query: &Query<'_>,
+        query: &LibraryQuery<'_>,
         hit: Option<(f64, &Vec<String>)>,
-    ) -> Option<Match<'a>> {
+    ) -> Option<EntryMatch<'a>> {
         let standing = &self.standings[number];
         if standing.is_out() && !query.refuted {
             return None;
@@ -281,17 +285,17 @@ impl Library {
             let near = entry.scope.named_by(at);
             if !near.is_empty() {
                 score += NEAR_SCORE * near.len() as f64;
-                why.push(Why::Near(near));
+                why.push(MatchReason::Near(near));
             }
         }
         if let Some(values) = query.values {
-            let fires = |trigger: &&Predicate| trigger.truth(values) == Truth::Holds;
+            let fires = |trigger: &&Predicate| trigger.truth(values) == PredicateValue::Holds;
             match self.triggers[number].iter().find(fires) {
                 Some(trigger) => {
                     score += FIRED_SCORE;
                     why.insert(
                         0,
-                        Why::Fired {
+                        MatchReason::Fired {
                             when: trigger.text().to_owned(),
                             values: trigger.quote(values),
                         },
@@ -303,9 +307,9 @@ impl Library {
         }
         if let Some((words_score, words)) = hit {
             score += words_score;
-            why.push(Why::Words(words.clone()));
+            why.push(MatchReason::Words(words.clone()));
         }
         score += standing.trust() + self.gains[number].clamp(-2.0, 2.0);
-        Some(Match { entry, score, why })
+        Some(EntryMatch { entry, score, why })
     }
 }

@@ -20,23 +20,23 @@ const QUOTE_CHARS_MAX: usize = 120;
 
 /// An overclaim, with its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Praise {
+pub(super) struct Overclaim {
     /// What is wrong with it.
     pub what: &'static str,
     /// The words.
     pub words: String,
 }
 
-type Classes = u64;
+type ClassMask = u64;
 
 /// Each class of words by its bit. A word that ends with `*` stands for all words that start so.
 macro_rules! classes {
     ($($name:ident = $words:expr;)+) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
         #[derive(Clone, Copy)]
-        enum Class { $($name),+ }
-        $(const $name: Classes = 1 << (Class::$name as u32);)+
-        const WORDS: &[(Classes, &str)] = &[$(($name, $words)),+];
+        enum WordClass { $($name),+ }
+        $(const $name: ClassMask = 1 << (WordClass::$name as u32);)+
+        const WORDS: &[(ClassMask, &str)] = &[$(($name, $words)),+];
     };
 }
 
@@ -124,9 +124,9 @@ classes! {
 }
 
 /// A practice: words of each class, and none of the excluded ones anywhere in the sentence.
-struct Practice {
-    all: &'static [Classes],
-    none: Classes,
+struct OverclaimPattern {
+    all: &'static [ClassMask],
+    none: ClassMask,
     what: &'static str,
 }
 
@@ -138,11 +138,15 @@ const SILENTLY: &str = "results silently become less accurate";
 const NOT_DONE: &str = "the output is not computed";
 const LAXER: &str = "the tests are weakened";
 
-const fn practice(all: &'static [Classes], none: Classes, what: &'static str) -> Practice {
-    Practice { all, none, what }
+const fn practice(
+    all: &'static [ClassMask],
+    none: ClassMask,
+    what: &'static str,
+) -> OverclaimPattern {
+    OverclaimPattern { all, none, what }
 }
 
-const PRACTICES: &[Practice] = &[
+const PRACTICES: &[OverclaimPattern] = &[
     practice(&[CACHE, ACTIVATION], ON_CHIP, KEPT),
     practice(&[KEEP, ACTIVATION, OTHER_CALL], ON_CHIP, KEPT),
     practice(&[MEMOIZE, RESULT], ON_CHIP, KEPT),
@@ -171,20 +175,20 @@ const PRACTICES: &[Practice] = &[
 ];
 
 /// A word or several, and the class they belong to.
-struct Term {
-    words: Vec<(&'static str, End)>,
-    class: Classes,
+struct ClassTerm {
+    words: Vec<(&'static str, WordEnd)>,
+    class: ClassMask,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum End {
+enum WordEnd {
     Whole,
     Open,
 }
 
 /// Words that may start a term, by their first two letters.
-static TERMS: LazyLock<HashMap<[u8; 2], Vec<Term>>> = LazyLock::new(|| {
-    let mut terms: HashMap<[u8; 2], Vec<Term>> = HashMap::new();
+static TERMS: LazyLock<HashMap<[u8; 2], Vec<ClassTerm>>> = LazyLock::new(|| {
+    let mut terms: HashMap<[u8; 2], Vec<ClassTerm>> = HashMap::new();
     for (class, list) in WORDS {
         for term in list.split_whitespace() {
             // A name with an underscore in it is one word, as it is in a text.
@@ -195,13 +199,16 @@ static TERMS: LazyLock<HashMap<[u8; 2], Vec<Term>>> = LazyLock::new(|| {
                 term.split('_').collect()
             };
             let word = |part: &'static str| match part.strip_suffix('*') {
-                Some(open) => (open, End::Open),
-                None => (part, End::Whole),
+                Some(open) => (open, WordEnd::Open),
+                None => (part, WordEnd::Whole),
             };
-            let words: Vec<(&str, End)> = parts.into_iter().map(word).collect();
+            let words: Vec<(&str, WordEnd)> = parts.into_iter().map(word).collect();
             let class = *class;
             let begins = first_two(words[0].0);
-            terms.entry(begins).or_default().push(Term { words, class });
+            terms
+                .entry(begins)
+                .or_default()
+                .push(ClassTerm { words, class });
         }
     }
     terms
@@ -224,7 +231,7 @@ fn first_two(word: &str) -> [u8; 2] {
 }
 
 /// The first overclaim in a text.
-pub(super) fn found_in(text: &str) -> Option<Praise> {
+pub(super) fn found_in(text: &str) -> Option<Overclaim> {
     let lower = text.to_ascii_lowercase();
     sentences(&lower).find_map(|sentence| in_sentence(&lower, text, sentence))
 }
@@ -257,12 +264,12 @@ fn sentences(text: &str) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// A word of a sentence, or a mark at which a clause ends.
-struct Word<'a> {
+struct SentenceWord<'a> {
     text: &'a str,
     at: usize,
 }
 
-fn words(text: &str, sentence: Range<usize>) -> Vec<Word<'_>> {
+fn words(text: &str, sentence: Range<usize>) -> Vec<SentenceWord<'_>> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut words = Vec::new();
     let mut begun = None;
@@ -273,13 +280,13 @@ fn words(text: &str, sentence: Range<usize>) -> Vec<Word<'_>> {
             continue;
         }
         if let Some(from) = begun.take() {
-            words.push(Word {
+            words.push(SentenceWord {
                 text: &part[from..at],
                 at: sentence.start + from,
             });
         }
         if matches!(c, ',' | ';' | ':') {
-            words.push(Word {
+            words.push(SentenceWord {
                 text: &part[at..=at],
                 at: sentence.start + at,
             });
@@ -293,28 +300,28 @@ fn words(text: &str, sentence: Range<usize>) -> Vec<Word<'_>> {
 
 /// Words of a class: where, how many, which.
 #[derive(Clone, Copy)]
-struct Hit {
+struct ClassMatch {
     word: usize,
     n_words: usize,
-    class: Classes,
+    class: ClassMask,
 }
 
-fn hits(words: &[Word<'_>]) -> Vec<Hit> {
+fn hits(words: &[SentenceWord<'_>]) -> Vec<ClassMatch> {
     let mut hits = Vec::new();
     for (number, word) in words.iter().enumerate() {
         let Some(terms) = TERMS.get(&first_two(word.text)) else {
             continue;
         };
         for term in terms {
-            let is = |(place, (want, end)): (usize, &(&str, End))| {
+            let is = |(place, (want, end)): (usize, &(&str, WordEnd))| {
                 let own = words.get(number + place).map(|word| word.text);
                 own.is_some_and(|own| match end {
-                    End::Whole => own == *want,
-                    End::Open => own.starts_with(want),
+                    WordEnd::Whole => own == *want,
+                    WordEnd::Open => own.starts_with(want),
                 })
             };
             if term.words.iter().enumerate().all(is) {
-                hits.push(Hit {
+                hits.push(ClassMatch {
                     word: number,
                     n_words: term.words.len(),
                     class: term.class,
@@ -325,14 +332,14 @@ fn hits(words: &[Word<'_>]) -> Vec<Hit> {
     hits
 }
 
-fn in_sentence(lower: &str, text: &str, sentence: Range<usize>) -> Option<Praise> {
+fn in_sentence(lower: &str, text: &str, sentence: Range<usize>) -> Option<Overclaim> {
     let words = words(lower, sentence);
     let hits = hits(&words);
     let classes = hits.iter().fold(0, |all, hit| all | hit.class);
     if classes & WARNING != 0 {
         return None;
     }
-    let may = |practice: &&Practice| {
+    let may = |practice: &&OverclaimPattern| {
         practice.all.iter().all(|class| classes & class != 0) && classes & practice.none == 0
     };
     for practice in PRACTICES.iter().filter(may) {
@@ -341,7 +348,7 @@ fn in_sentence(lower: &str, text: &str, sentence: Range<usize>) -> Option<Praise
             if let Some(span) = together(&hits, anchor, &practice.all[1..]) {
                 let (first, last) = (&words[span.start], &words[span.end - 1]);
                 let quote = &text[first.at..last.at + last.text.len()];
-                return Some(Praise {
+                return Some(Overclaim {
                     what: practice.what,
                     words: quote.chars().take(QUOTE_CHARS_MAX).collect(),
                 });
@@ -352,7 +359,7 @@ fn in_sentence(lower: &str, text: &str, sentence: Range<usize>) -> Option<Praise
 }
 
 /// Whether a negation precedes the verb in the same clause.
-fn is_negated(words: &[Word<'_>], hits: &[Hit], anchor: &Hit) -> bool {
+fn is_negated(words: &[SentenceWord<'_>], hits: &[ClassMatch], anchor: &ClassMatch) -> bool {
     let before = anchor.word.saturating_sub(NEGATION_WINDOW)..anchor.word;
     let mut negations = hits.iter().filter(|hit| hit.class == NEGATION);
     negations.any(|hit| {
@@ -365,7 +372,11 @@ fn is_negated(words: &[Word<'_>], hits: &[Hit], anchor: &Hit) -> bool {
 }
 
 /// The words from the first to the last of all classes, each at the nearest place to the first.
-fn together(hits: &[Hit], anchor: &Hit, classes: &[Classes]) -> Option<Range<usize>> {
+fn together(
+    hits: &[ClassMatch],
+    anchor: &ClassMatch,
+    classes: &[ClassMask],
+) -> Option<Range<usize>> {
     let mut used = vec![anchor.word];
     let mut span = anchor.word..anchor.word + anchor.n_words;
     for class in classes {

@@ -1,7 +1,7 @@
 //! What evidence makes of an entry: verified when it was replicated, refuted when measurements
 //! contradict it, narrowed when both are true in different places.
 
-use super::{Entry, Evidence, Scope, Status};
+use super::{Entry, EntryStatus, Evidence, Scope};
 use std::collections::{HashMap, HashSet};
 
 /// A smaller speedup does not count as one.
@@ -13,7 +13,7 @@ pub const VOUCHED: &str = "Vouched for";
 
 /// What one piece of evidence says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum EvidenceEffect {
     /// Faster, with the whole interval above 1.
     Supports,
     /// Not faster: slower, wrong, or a worthwhile speedup was ruled out.
@@ -24,9 +24,9 @@ pub enum Effect {
 
 /// The standing of an entry, from its evidence.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Standing {
+pub struct EntryStanding {
     /// The status that follows.
-    pub status: Status,
+    pub status: EntryStatus,
     /// Why, in words.
     pub why: String,
     /// Independent runs for it.
@@ -37,10 +37,11 @@ pub struct Standing {
     pub in_question: Option<String>,
 }
 
-impl Standing {
+impl EntryStanding {
     /// Whether it should not be acted on.
     pub fn is_out(&self) -> bool {
-        self.in_question.is_some() || matches!(self.status, Status::Refuted | Status::Superseded)
+        self.in_question.is_some()
+            || matches!(self.status, EntryStatus::Refuted | EntryStatus::Superseded)
     }
 
     /// In words, with the rule that decided if the entry's file claims something else.
@@ -50,13 +51,13 @@ impl Standing {
             return self.describe();
         }
         let rule = match is {
-            Status::Verified => {
+            EntryStatus::Verified => {
                 "two runs whose intervals lie above 1, on different hosts or from different \
                 campaigns or parents, verify an entry"
             }
-            Status::Refuted => "more runs against an entry than for it refute it",
-            Status::Candidate => "as many runs for an entry as against it leave it open",
-            Status::Superseded => "another entry takes its place",
+            EntryStatus::Refuted => "more runs against an entry than for it refute it",
+            EntryStatus::Candidate => "as many runs for an entry as against it leave it open",
+            EntryStatus::Superseded => "another entry takes its place",
         };
         format!(
             "{}; its file says {}, but its evidence decides: {rule}",
@@ -75,9 +76,9 @@ impl Standing {
     /// How much it is trusted, as a factor of a score.
     pub fn trust(&self) -> f64 {
         let base = match self.status {
-            Status::Verified => 1.0,
-            Status::Candidate => 0.0,
-            Status::Refuted | Status::Superseded => -4.0,
+            EntryStatus::Verified => 1.0,
+            EntryStatus::Candidate => 0.0,
+            EntryStatus::Refuted | EntryStatus::Superseded => -4.0,
         };
         let runs = (self.n_for as f64).min(8.0) - 2.0 * (self.n_against as f64).min(8.0);
         base + 0.15 * runs
@@ -86,16 +87,16 @@ impl Standing {
 
 /// What one piece of evidence says about the claim that something is faster. If nothing is gained
 /// on top of an alternative, that says nothing about the kernel without it.
-pub fn effect_of(evidence: &Evidence) -> Effect {
+pub fn effect_of(evidence: &Evidence) -> EvidenceEffect {
     match shown_by(evidence) {
-        Effect::Refutes if !evidence.on_top_of.is_empty() => Effect::Open,
+        EvidenceEffect::Refutes if !evidence.on_top_of.is_empty() => EvidenceEffect::Open,
         effect => effect,
     }
 }
 
 /// Where an entry gains nothing more: here, after the alternatives that the kernel already had.
 pub fn spent_after(evidence: &Evidence, here: &Scope) -> Option<Scope> {
-    let spent = !evidence.on_top_of.is_empty() && shown_by(evidence) == Effect::Refutes;
+    let spent = !evidence.on_top_of.is_empty() && shown_by(evidence) == EvidenceEffect::Refutes;
     spent.then(|| Scope {
         after: evidence.on_top_of.clone(),
         ..here.clone()
@@ -103,38 +104,38 @@ pub fn spent_after(evidence: &Evidence, here: &Scope) -> Option<Scope> {
 }
 
 /// What it says about the kernel that was changed.
-fn shown_by(evidence: &Evidence) -> Effect {
+fn shown_by(evidence: &Evidence) -> EvidenceEffect {
     if !evidence.disputed.is_empty() {
-        return Effect::Open;
+        return EvidenceEffect::Open;
     }
     if evidence.failed {
-        return Effect::Refutes;
+        return EvidenceEffect::Refutes;
     }
     let usable = |value: f64| value.is_finite() && value > 0.0;
     if !usable(evidence.ratio) {
-        return Effect::Open;
+        return EvidenceEffect::Open;
     }
     let low = evidence.low.filter(|low| usable(*low));
     let high = evidence.high.filter(|high| usable(*high));
     match (low, high) {
         // Faster, but by less than the policy of that campaign asks for: no gain, no refutation.
-        (Some(low), _) if low > 1.0 && evidence.not_faster => Effect::Open,
+        (Some(low), _) if low > 1.0 && evidence.not_faster => EvidenceEffect::Open,
         // A duel ends as soon as a gain is ruled out, so its interval may still extend above 1.
-        _ if evidence.not_faster => Effect::Refutes,
-        (Some(low), _) if low > 1.0 && evidence.ratio >= NO_GAIN_RATIO => Effect::Supports,
-        (_, Some(high)) if high < NO_GAIN_RATIO => Effect::Refutes,
+        _ if evidence.not_faster => EvidenceEffect::Refutes,
+        (Some(low), _) if low > 1.0 && evidence.ratio >= NO_GAIN_RATIO => EvidenceEffect::Supports,
+        (_, Some(high)) if high < NO_GAIN_RATIO => EvidenceEffect::Refutes,
         // Without an interval only a large difference counts.
-        (None, None) if evidence.ratio >= 1.05 => Effect::Supports,
-        (None, None) if evidence.ratio <= 0.95 => Effect::Refutes,
-        _ => Effect::Open,
+        (None, None) if evidence.ratio >= 1.05 => EvidenceEffect::Supports,
+        (None, None) if evidence.ratio <= 0.95 => EvidenceEffect::Refutes,
+        _ => EvidenceEffect::Open,
     }
 }
 
 /// The standing of an entry. A person's decision (superseded, retracted) stays; otherwise evidence
 /// decides, and without evidence the status in its file.
-pub fn assess(entry: &Entry) -> Standing {
+pub fn assess(entry: &Entry) -> EntryStanding {
     let (n_for, n_against) = weigh(entry.evidence.iter());
-    let standing = |status, why: String| Standing {
+    let standing = |status, why: String| EntryStanding {
         status,
         why,
         n_for,
@@ -142,22 +143,25 @@ pub fn assess(entry: &Entry) -> Standing {
         in_question: None,
     };
     if let Some(retraction) = &entry.retracted {
-        return standing(Status::Refuted, format!("retracted: {}", retraction.why));
+        return standing(
+            EntryStatus::Refuted,
+            format!("retracted: {}", retraction.why),
+        );
     }
-    if entry.status == Status::Superseded {
+    if entry.status == EntryStatus::Superseded {
         let by = entry.superseded_by.as_deref().unwrap_or("another entry");
-        return standing(Status::Superseded, format!("superseded by {by}"));
+        return standing(EntryStatus::Superseded, format!("superseded by {by}"));
     }
     // An anti-pattern claims that something is slower: its refutation is support for the change.
     let (n_for, n_against, claims) = match entry.kind {
-        super::Kind::AntiPattern => (n_against, n_for, Effect::Refutes),
-        super::Kind::Optimization
-        | super::Kind::Case
-        | super::Kind::Tip
-        | super::Kind::Technique => (n_for, n_against, Effect::Supports),
+        super::EntryKind::AntiPattern => (n_against, n_for, EvidenceEffect::Refutes),
+        super::EntryKind::Optimization
+        | super::EntryKind::Case
+        | super::EntryKind::Tip
+        | super::EntryKind::Technique => (n_for, n_against, EvidenceEffect::Supports),
     };
     let proven = replications(&entry.evidence, claims);
-    let standing = |status, why: String| Standing {
+    let standing = |status, why: String| EntryStanding {
         status,
         why,
         n_for,
@@ -170,12 +174,13 @@ pub fn assess(entry: &Entry) -> Standing {
             "nothing was measured for or against it".into(),
         ),
         (0, against) => standing(
-            Status::Refuted,
+            EntryStatus::Refuted,
             format!("{} against it and none for it", runs(against)),
         ),
-        (_, 0) if proven >= REPLICATED => {
-            standing(Status::Verified, format!("replicated in {}", runs(proven)))
-        }
+        (_, 0) if proven >= REPLICATED => standing(
+            EntryStatus::Verified,
+            format!("replicated in {}", runs(proven)),
+        ),
         (shown, 0) if entry.evidence.iter().all(|e| e.reported) => standing(
             entry.status,
             format!(
@@ -189,11 +194,11 @@ pub fn assess(entry: &Entry) -> Standing {
             format!("shown in {}, too few with an interval", runs(shown)),
         ),
         (shown, against) if against > shown => standing(
-            Status::Refuted,
+            EntryStatus::Refuted,
             format!("{} against it, {} for it", runs(against), runs(shown)),
         ),
         (shown, against) => standing(
-            Status::Candidate,
+            EntryStatus::Candidate,
             format!("{} for it, {} against it", runs(shown), runs(against)),
         ),
     }
@@ -209,13 +214,14 @@ fn runs(n: usize) -> String {
 
 /// How many independent runs are for and against something.
 pub fn weigh<'a>(evidence: impl Iterator<Item = &'a Evidence> + Clone) -> (usize, usize) {
-    let of = |effect: Effect| independent(evidence.clone().filter(|e| effect_of(e) == effect));
-    (of(Effect::Supports), of(Effect::Refutes))
+    let of =
+        |effect: EvidenceEffect| independent(evidence.clone().filter(|e| effect_of(e) == effect));
+    (of(EvidenceEffect::Supports), of(EvidenceEffect::Refutes))
 }
 
 /// How many independent runs showed an effect beyond doubt: with a whole interval, or by failing.
 /// Imported evidence leaves doubt.
-fn replications(evidence: &[Evidence], effect: Effect) -> usize {
+fn replications(evidence: &[Evidence], effect: EvidenceEffect) -> usize {
     let beyond = |e: &&Evidence| !e.reported && (e.failed || (e.low.is_some() && e.high.is_some()));
     let said = evidence.iter().filter(|e| effect_of(e) == effect);
     independent(said.filter(beyond))
@@ -241,7 +247,7 @@ fn independent<'a>(evidence: impl Iterator<Item = &'a Evidence>) -> usize {
 pub fn narrowed(entry: &Entry, here: &Scope) -> Option<Scope> {
     let shown = entry.evidence.iter();
     let (near, far): (Vec<&Evidence>, Vec<&Evidence>) = shown
-        .filter(|e| effect_of(e) == Effect::Supports)
+        .filter(|e| effect_of(e) == EvidenceEffect::Supports)
         .partition(|e| is_of(e, here));
     let vouched = entry.section(VOUCHED).is_some();
     let apart = near.is_empty() && !here.device.is_empty();
@@ -259,15 +265,15 @@ pub fn is_of(evidence: &Evidence, scope: &Scope) -> bool {
 
 /// The ids of entries that depend on one, directly or through others.
 pub fn dependants(entries: &[Entry], id: &str) -> Vec<String> {
-    let mut found: Vec<String> = Needed::of(entries).by(id).map(str::to_owned).collect();
+    let mut found: Vec<String> = Dependents::of(entries).by(id).map(str::to_owned).collect();
     found.sort();
     found
 }
 
 /// The entries that depend on each entry directly.
-pub(super) struct Needed<'a>(HashMap<&'a str, Vec<&'a str>>);
+pub(super) struct Dependents<'a>(HashMap<&'a str, Vec<&'a str>>);
 
-impl<'a> Needed<'a> {
+impl<'a> Dependents<'a> {
     pub(super) fn of(entries: &'a [Entry]) -> Self {
         let mut needed: HashMap<&str, Vec<&str>> = HashMap::new();
         for entry in entries {

@@ -1,10 +1,10 @@
 //! Entries are found, judged and linted correctly.
 
 use super::*;
-use crate::profile::{Opportunity, Values};
+use crate::profile::{CounterValues, Opportunity};
 
 fn entry(id: &str) -> Entry {
-    let section = |heading: &str| Section {
+    let section = |heading: &str| EntrySection {
         heading: heading.into(),
         text: format!("The {heading} of {id}."),
     };
@@ -45,7 +45,7 @@ fn evidence(run: &str, (low, ratio, high): (f64, f64, f64)) -> Evidence {
     }
 }
 
-fn values(list: &[(&str, f64)]) -> Values {
+fn values(list: &[(&str, f64)]) -> CounterValues {
     list.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect()
 }
 
@@ -90,14 +90,14 @@ fn a_trigger_fires_on_a_profile_and_says_why() {
     let library = Library::new(vec![entry("no-trigger"), other, misses]);
     let here = at("matmul");
     let read = values(&[("l1_miss_pct", 12.5)]);
-    let query = Query {
+    let query = LibraryQuery {
         situation: Some(&here),
         values: Some(&read),
-        ..Query::default()
+        ..LibraryQuery::default()
     };
     let found = library.search(&query);
     assert_eq!(found.len(), 1);
-    let why: Vec<String> = found[0].why.iter().map(Why::describe).collect();
+    let why: Vec<String> = found[0].why.iter().map(MatchReason::describe).collect();
     assert_eq!(
         why,
         [
@@ -107,7 +107,7 @@ fn a_trigger_fires_on_a_profile_and_says_why() {
     );
     // The counters that it uses were not read: it does not fire.
     let read = values(&[("ipc", 1.0)]);
-    let query = Query {
+    let query = LibraryQuery {
         values: Some(&read),
         ..query
     };
@@ -127,9 +127,9 @@ fn something_to_try_is_told_by_the_entry_that_fires_on_the_same_counter() {
         entry("block-by-hand"),
     ]);
     let read = values(&[("l1_miss_pct", 12.5), ("branch_miss_pct", 9.0)]);
-    let query = Query {
+    let query = LibraryQuery {
         values: Some(&read),
-        ..Query::default()
+        ..LibraryQuery::default()
     };
     let check = |name: &str, trigger: &str, want: Option<&str>| {
         let opportunity = Opportunity {
@@ -159,24 +159,24 @@ fn words_find_entries_by_title_first_and_tell_which_words() {
     let mut tiles = entry("tiles");
     tiles.sections[0].text = "After tiling, unrolling helps. ".repeat(3);
     let library = Library::new(vec![tiles, entry("other"), unroll]);
-    let query = Query {
+    let query = LibraryQuery {
         text: "unrolling loops",
-        ..Query::default()
+        ..LibraryQuery::default()
     };
     let found = library.search(&query);
     let ids: Vec<&str> = found.iter().map(|m| m.entry.id.as_str()).collect();
     assert_eq!(ids, ["unroll", "tiles"]);
     assert!(found[0].why[0].describe().contains("unroll"));
-    let nothing = Query {
+    let nothing = LibraryQuery {
         text: "quaternion",
-        ..Query::default()
+        ..LibraryQuery::default()
     };
     assert!(library.search(&nothing).is_empty());
 }
 
 #[test]
 fn evidence_verifies_when_replicated_and_refutes_when_it_must() {
-    let check = |list: &[(&str, (f64, f64, f64))], want: Status| {
+    let check = |list: &[(&str, (f64, f64, f64))], want: EntryStatus| {
         let mut of = entry("x");
         of.evidence = list.iter().map(|(run, e)| evidence(run, *e)).collect();
         let standing = assess(&of);
@@ -184,29 +184,32 @@ fn evidence_verifies_when_replicated_and_refutes_when_it_must() {
     };
     let (gain, none, loss) = ((1.1, 1.2, 1.3), (0.98, 1.0, 1.005), (0.7, 0.8, 0.9));
     let open = (0.95, 1.02, 1.1);
-    check(&[], Status::Candidate);
-    check(&[("a", gain)], Status::Candidate);
+    check(&[], EntryStatus::Candidate);
+    check(&[("a", gain)], EntryStatus::Candidate);
     // The same run twice is not a replication.
-    check(&[("a", gain), ("a", gain)], Status::Candidate);
-    check(&[("a", gain), ("b", gain)], Status::Verified);
-    check(&[("a", open), ("b", open)], Status::Candidate);
-    check(&[("a", none)], Status::Refuted);
-    check(&[("a", loss)], Status::Refuted);
-    check(&[("a", gain), ("b", loss)], Status::Candidate);
-    check(&[("a", gain), ("b", loss), ("c", none)], Status::Refuted);
+    check(&[("a", gain), ("a", gain)], EntryStatus::Candidate);
+    check(&[("a", gain), ("b", gain)], EntryStatus::Verified);
+    check(&[("a", open), ("b", open)], EntryStatus::Candidate);
+    check(&[("a", none)], EntryStatus::Refuted);
+    check(&[("a", loss)], EntryStatus::Refuted);
+    check(&[("a", gain), ("b", loss)], EntryStatus::Candidate);
+    check(
+        &[("a", gain), ("b", loss), ("c", none)],
+        EntryStatus::Refuted,
+    );
     let mut wrong = entry("x");
     wrong.evidence = vec![Evidence {
         failed: true,
         ..evidence("a", gain)
     }];
-    assert_eq!(assess(&wrong).status, Status::Refuted);
+    assert_eq!(assess(&wrong).status, EntryStatus::Refuted);
     // An anti-pattern is confirmed by slower results.
     let mut anti = entry("x");
-    anti.kind = Kind::AntiPattern;
+    anti.kind = EntryKind::AntiPattern;
     anti.evidence = vec![evidence("a", loss), evidence("b", loss)];
-    assert_eq!(assess(&anti).status, Status::Verified);
+    assert_eq!(assess(&anti).status, EntryStatus::Verified);
     anti.evidence = vec![evidence("a", gain)];
-    assert_eq!(assess(&anti).status, Status::Refuted);
+    assert_eq!(assess(&anti).status, EntryStatus::Refuted);
 }
 
 #[test]
@@ -218,15 +221,15 @@ fn a_verdict_counts_where_an_interval_does_not_tell() {
         })
     };
     let wide = (0.97, 1.0, 1.03);
-    assert_eq!(of(wide, false), Effect::Open);
-    assert_eq!(of(wide, true), Effect::Refutes);
+    assert_eq!(of(wide, false), EvidenceEffect::Open);
+    assert_eq!(of(wide, true), EvidenceEffect::Refutes);
     // It is faster, but by less than was asked for.
-    assert_eq!(of((1.005, 1.012, 1.02), true), Effect::Open);
+    assert_eq!(of((1.005, 1.012, 1.02), true), EvidenceEffect::Open);
     let disputed = Evidence {
         disputed: "b/round-2".into(),
         ..evidence("a", (1.2, 1.3, 1.4))
     };
-    assert_eq!(effect_of(&disputed), Effect::Open);
+    assert_eq!(effect_of(&disputed), EvidenceEffect::Open);
 }
 
 #[test]
@@ -243,17 +246,17 @@ fn rounds_of_one_campaign_on_one_parent_do_not_replicate_each_other() {
     };
     assert_eq!(
         of(&[("a/round-1", "p"), ("a/round-2", "p")]),
-        Status::Candidate
+        EntryStatus::Candidate
     );
     assert_eq!(
         of(&[("a/round-1", "p"), ("a/round-2", "q")]),
-        Status::Verified
+        EntryStatus::Verified
     );
     assert_eq!(
         of(&[("a/round-1", "p"), ("b/round-1", "p")]),
-        Status::Verified
+        EntryStatus::Verified
     );
-    assert_eq!(of(&[("a", ""), ("b", "")]), Status::Verified);
+    assert_eq!(of(&[("a", ""), ("b", "")]), EntryStatus::Verified);
     // One program on one host under two compilers is one run.
     let mut twice = entry("x");
     twice.evidence = ["run.sh x", "run.sh --compiler clang x"]
@@ -265,7 +268,7 @@ fn rounds_of_one_campaign_on_one_parent_do_not_replicate_each_other() {
     let standing = assess(&twice);
     assert_eq!(
         (standing.status, standing.why.as_str()),
-        (Status::Candidate, "shown in one run")
+        (EntryStatus::Candidate, "shown in one run")
     );
     // Without an interval nothing is proven, however large.
     let bare = |run: &str| Evidence {
@@ -276,16 +279,22 @@ fn rounds_of_one_campaign_on_one_parent_do_not_replicate_each_other() {
     let mut told = entry("x");
     told.evidence = vec![bare("a"), bare("b")];
     let standing = assess(&told);
-    assert_eq!((standing.status, standing.n_for), (Status::Candidate, 2));
+    assert_eq!(
+        (standing.status, standing.n_for),
+        (EntryStatus::Candidate, 2)
+    );
     // Reported evidence proves nothing, but still counts against an entry.
     let mut forged = entry("x");
-    forged.status = Status::Verified;
+    forged.status = EntryStatus::Verified;
     forged.evidence = vec![
         evidence("a", (9e5, 1e6, 2e6)),
         evidence("b", (9e5, 1e6, 2e6)),
     ];
     let reported = assess(&forged.clone().as_reported());
-    assert_eq!((reported.status, reported.n_for), (Status::Candidate, 2));
+    assert_eq!(
+        (reported.status, reported.n_for),
+        (EntryStatus::Candidate, 2)
+    );
     assert!(
         reported.why.contains("reported from elsewhere"),
         "{}",
@@ -309,18 +318,18 @@ fn what_is_refuted_or_excepted_is_not_told_unless_asked_for() {
         why: "the reference was wrong".into(),
     });
     let library = Library::new(vec![refuted, excepted, retracted, entry("fine")]);
-    let ids = |query: &Query<'_>| -> Vec<String> {
+    let ids = |query: &LibraryQuery<'_>| -> Vec<String> {
         let found = library.search(query);
         found.iter().map(|m| m.entry.id.clone()).collect()
     };
     let (gemm, softmax) = (at("matmul"), at("softmax"));
-    let of = |situation| Query {
+    let of = |situation| LibraryQuery {
         situation: Some(situation),
-        ..Query::default()
+        ..LibraryQuery::default()
     };
     assert_eq!(ids(&of(&gemm)), ["fine"]);
     assert_eq!(ids(&of(&softmax)), ["excepted", "fine"]);
-    let all = Query {
+    let all = LibraryQuery {
         refuted: true,
         ..of(&gemm)
     };
@@ -342,7 +351,7 @@ fn retraction_reaches_everything_that_depends_on_it() {
     all[0].retracted = Some(Retraction::default());
     all[0].interactions = Interactions::default();
     let library = Library::new(all);
-    let found = library.search(&Query::default());
+    let found = library.search(&LibraryQuery::default());
     let ids: Vec<&str> = found.iter().map(|m| m.entry.id.as_str()).collect();
     assert_eq!(ids, ["d"]);
     let standing = library.standing("c").unwrap();
@@ -426,7 +435,7 @@ fn a_good_entry_passes_and_each_fault_is_named() {
         &|e| e.scope = Scope::default(),
         "neither a trigger nor a scope",
     );
-    check(&|e| e.status = Status::Superseded, "by which entry");
+    check(&|e| e.status = EntryStatus::Superseded, "by which entry");
     check(&|e| e.risk = Risk::Lossy, "Accuracy");
     check(
         &|e| {
@@ -526,7 +535,7 @@ fn what_is_expected_here_is_bounded_and_says_what_it_rests_on() {
     let far = "1.64x expected, measured on other operations only (100.00x in 1 run)";
     assert_eq!(says(&of, Some(&at("softmax"))).unwrap(), far);
     assert_eq!(says(&of, None).unwrap(), far);
-    for kind in [Kind::AntiPattern, Kind::Technique] {
+    for kind in [EntryKind::AntiPattern, EntryKind::Technique] {
         of.kind = kind;
         assert_eq!(says(&of, Some(&here)), None);
     }
@@ -560,7 +569,7 @@ fn middles_that_contradict_the_ratio_are_told() {
     let interval = (4.2, 4.36, 4.5);
     let found = told(5.0, interval);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0].0, Grave::Warning);
+    assert_eq!(found[0].0, LintSeverity::Warning);
     assert!(found[0].1.contains("give 5.00x, but the ratio is 4.36x"));
     assert!(told(4.8, interval).is_empty());
     assert!(told(0.0, interval).is_empty(), "nothing was stored");
@@ -715,9 +724,9 @@ fn circles_and_contradictions_between_entries_are_told_once() {
         ["a: it is contained in itself: a, b"]
     );
     let mut old = entry("a");
-    (old.status, old.superseded_by) = (Status::Superseded, Some("b".into()));
+    (old.status, old.superseded_by) = (EntryStatus::Superseded, Some("b".into()));
     let mut new = entry("b");
-    (new.status, new.superseded_by) = (Status::Superseded, Some("a".into()));
+    (new.status, new.superseded_by) = (EntryStatus::Superseded, Some("a".into()));
     assert_eq!(told(&[old, new]), ["a: it is superseded by itself: a, b"]);
     let torn = with("a", &|i| {
         i.depends_on = vec!["b".into()];

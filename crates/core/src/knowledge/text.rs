@@ -12,7 +12,7 @@ const TITLE_WEIGHT: u32 = 4;
 
 /// An index of words.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Index {
+pub(super) struct WordIndex {
     /// For each word, the entries that contain it and how often.
     postings: HashMap<String, Vec<(u32, u32)>>,
     lengths: Vec<f64>,
@@ -37,7 +37,7 @@ fn stem(word: &str) -> String {
     word
 }
 
-impl Index {
+impl WordIndex {
     pub(super) fn of<'a>(entries: impl Iterator<Item = &'a Entry>) -> Self {
         let mut index = Self::default();
         for entry in entries {

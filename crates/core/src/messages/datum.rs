@@ -107,9 +107,9 @@ impl Serialize for Datum {
     }
 }
 
-struct Reader;
+struct DatumVisitor;
 
-impl<'de> Visitor<'de> for Reader {
+impl<'de> Visitor<'de> for DatumVisitor {
     type Value = Datum;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -167,6 +167,6 @@ impl<'de> Visitor<'de> for Reader {
 
 impl<'de> Deserialize<'de> for Datum {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader)
+        deserializer.deserialize_any(DatumVisitor)
     }
 }

@@ -1,7 +1,9 @@
 //! Messages as Markdown: a title, and sections in order. A message that could not be read back
 //! unchanged is not written.
 
-use super::{Datum, Faults, Field, Form, Kind, Message, Section};
+use super::{
+    Datum, FieldKind, Message, MessageErrors, MessageField, MessageFormat, MessageSection,
+};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -39,21 +41,21 @@ fn inline(value: &Datum) -> String {
 }
 
 /// A value from its line.
-fn from_inline(kind: Kind, text: &str) -> Datum {
+fn from_inline(kind: FieldKind, text: &str) -> Datum {
     let number = || {
         text.parse()
             .map_or_else(|_| Datum::text(text), Datum::Number)
     };
     match (kind, text) {
-        (Kind::Number | Kind::Count, _) => number(),
-        (Kind::Truth, "yes") => Datum::Truth(true),
-        (Kind::Truth, "no") => Datum::Truth(false),
+        (FieldKind::Number | FieldKind::Count, _) => number(),
+        (FieldKind::Truth, "yes") => Datum::Truth(true),
+        (FieldKind::Truth, "no") => Datum::Truth(false),
         _ => Datum::text(text),
     }
 }
 
 /// The fields of a line that matches a pattern.
-fn unfill(pattern: &str, fields: &[Field], line: &str) -> Option<BTreeMap<String, Datum>> {
+fn unfill(pattern: &str, fields: &[MessageField], line: &str) -> Option<BTreeMap<String, Datum>> {
     let mut values = BTreeMap::new();
     let mut parts = pattern.split('{');
     let mut rest = line.strip_prefix(parts.next()?)?;
@@ -118,7 +120,7 @@ fn without_nulls(datum: &Datum) -> Datum {
     }
 }
 
-fn push_body(text: &mut String, message: &Message, section: &Section, body: &Datum) {
+fn push_body(text: &mut String, message: &Message, section: &MessageSection, body: &Datum) {
     match body {
         Datum::List(items) if !section.columns.is_empty() => {
             let field = message
@@ -130,7 +132,8 @@ fn push_body(text: &mut String, message: &Message, section: &Section, body: &Dat
             let _ = writeln!(text, "{}", row_of(&vec!["---".to_owned(); columns.len()]));
             for item in items {
                 let inner = field.map_or(&[][..], |field| &field.field);
-                let cell = |of: &Field| item.get(&of.name).map_or_else(|| NONE.to_owned(), inline);
+                let cell =
+                    |of: &MessageField| item.get(&of.name).map_or_else(|| NONE.to_owned(), inline);
                 let cells: Vec<String> = inner.iter().map(cell).collect();
                 let _ = writeln!(text, "{}", row_of(&cells));
             }
@@ -154,8 +157,8 @@ fn push_body(text: &mut String, message: &Message, section: &Section, body: &Dat
 
 /// Parses a message, or names everything that is wrong with it.
 pub fn parse_markdown(message: &Message, text: &str) -> Result<Datum, Vec<String>> {
-    let mut faults = Faults::default();
-    if message.form != Form::Markdown {
+    let mut faults = MessageErrors::default();
+    if message.form != MessageFormat::Markdown {
         return Err(vec![format!("{} is not written as Markdown", message.name)]);
     }
     let mut lines = text.lines().skip_while(|line| line.trim().is_empty());
@@ -181,7 +184,7 @@ pub fn parse_markdown(message: &Message, text: &str) -> Result<Datum, Vec<String
     }
     let mut due = message.section.iter();
     for (heading, body) in &parts {
-        let opened = |section: &&Section| unfill(&section.heading, &message.field, heading);
+        let opened = |section: &&MessageSection| unfill(&section.heading, &message.field, heading);
         let found = due.find_map(|section| Some((section, opened(&section)?)));
         match found {
             Some((section, in_heading)) => {
@@ -211,16 +214,23 @@ pub fn parse_markdown(message: &Message, text: &str) -> Result<Datum, Vec<String
     }
 }
 
-fn read_body(field: &Field, section: &Section, body: &[&str], faults: &mut Faults) -> Datum {
+fn read_body(
+    field: &MessageField,
+    section: &MessageSection,
+    body: &[&str],
+    faults: &mut MessageErrors,
+) -> Datum {
     let kept = body.iter().copied();
     let filled: Vec<&str> = kept
         .clone()
         .filter(|line| !line.trim().is_empty())
         .collect();
     match field.kind {
-        Kind::Rows if !section.columns.is_empty() => read_table(field, section, &filled, faults),
-        Kind::Rows | Kind::Lines if filled == ["none"] => Datum::List(Vec::new()),
-        Kind::Rows => {
+        FieldKind::Rows if !section.columns.is_empty() => {
+            read_table(field, section, &filled, faults)
+        }
+        FieldKind::Rows | FieldKind::Lines if filled == ["none"] => Datum::List(Vec::new()),
+        FieldKind::Rows => {
             let mut rows = Vec::new();
             for (n, line) in filled.iter().enumerate() {
                 let row = line.strip_prefix(&format!("{}. ", n + 1));
@@ -235,7 +245,7 @@ fn read_body(field: &Field, section: &Section, body: &[&str], faults: &mut Fault
             }
             Datum::List(rows)
         }
-        Kind::Lines => {
+        FieldKind::Lines => {
             let mut items = Vec::new();
             for (n, line) in filled.iter().enumerate() {
                 match line.strip_prefix("- ") {
@@ -245,7 +255,7 @@ fn read_body(field: &Field, section: &Section, body: &[&str], faults: &mut Fault
             }
             Datum::List(items)
         }
-        Kind::Text => {
+        FieldKind::Text => {
             let text = kept.collect::<Vec<_>>().join("\n");
             Datum::text(text.trim_matches('\n'))
         }
@@ -259,7 +269,12 @@ fn read_body(field: &Field, section: &Section, body: &[&str], faults: &mut Fault
     }
 }
 
-fn read_table(field: &Field, section: &Section, lines: &[&str], faults: &mut Faults) -> Datum {
+fn read_table(
+    field: &MessageField,
+    section: &MessageSection,
+    lines: &[&str],
+    faults: &mut MessageErrors,
+) -> Datum {
     let cells = |line: &str| -> Option<Vec<String>> {
         let inner = line.trim().strip_prefix("| ")?.strip_suffix(" |")?;
         Some(

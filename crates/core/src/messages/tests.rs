@@ -4,33 +4,39 @@ use super::*;
 use crate::testing::fixed;
 use proptest::prelude::*;
 
-fn field(name: &str, kind: Kind) -> Field {
-    Field {
+fn field(name: &str, kind: FieldKind) -> MessageField {
+    MessageField {
         name: name.into(),
         kind,
-        ..Field::default()
+        ..MessageField::default()
     }
 }
 
 /// A message with a field of every kind that Markdown can show.
 fn message() -> Message {
-    let mut class = field("class", Kind::Choice);
+    let mut class = field("class", FieldKind::Choice);
     class.of = vec!["Memory".into(), "Compute".into()];
-    let mut stages = field("stages", Kind::Rows);
+    let mut stages = field("stages", FieldKind::Rows);
     stages.least = Some(1);
-    stages.field = vec![field("stage", Kind::Line), field("time", Kind::Number)];
+    stages.field = vec![
+        field("stage", FieldKind::Line),
+        field("time", FieldKind::Number),
+    ];
     stages.field[1].optional = true;
-    let mut ideas = field("ideas", Kind::Rows);
+    let mut ideas = field("ideas", FieldKind::Rows);
     ideas.most = Some(3);
-    ideas.field = vec![field("idea", Kind::Line), field("gain", Kind::Number)];
-    let mut cause = field("cause", Kind::Text);
+    ideas.field = vec![
+        field("idea", FieldKind::Line),
+        field("gain", FieldKind::Number),
+    ];
+    let mut cause = field("cause", FieldKind::Text);
     cause.most = Some(2);
-    let mut notes = field("notes", Kind::Lines);
+    let mut notes = field("notes", FieldKind::Lines);
     notes.optional = true;
-    let section = |heading: &str, body: &str| Section {
+    let section = |heading: &str, body: &str| MessageSection {
         heading: heading.into(),
         body: body.into(),
-        ..Section::default()
+        ..MessageSection::default()
     };
     let mut table = section("Stages", "stages");
     table.columns = vec!["Stage".into(), "Time (us)".into()];
@@ -40,16 +46,16 @@ fn message() -> Message {
         name: "x/profile".into(),
         system: "x".into(),
         about: "a test".into(),
-        form: Form::Markdown,
+        form: MessageFormat::Markdown,
         title: "Profile: {kernel} {version}".into(),
         field: vec![
-            field("kernel", Kind::Line),
-            field("version", Kind::Count),
+            field("kernel", FieldKind::Line),
+            field("version", FieldKind::Count),
             stages,
             class,
             cause,
             ideas,
-            field("right", Kind::Truth),
+            field("right", FieldKind::Truth),
             notes,
         ],
         section: vec![
@@ -150,7 +156,7 @@ fn what_could_not_be_read_back_is_not_written() {
 #[test]
 fn objects_are_checked_whole() {
     let mut form = message();
-    form.form = Form::Object;
+    form.form = MessageFormat::Object;
     let datum: Datum = serde_json::from_str(
         r#"{"kernel": "", "version": 1.5, "stages": [], "class": 3, "cause": "a\u0007",
             "ideas": [{"idea": "x"}, 4], "right": "yes", "extra": 1, "notes": null}"#,

@@ -6,11 +6,11 @@
 mod rules;
 mod signals;
 
-use super::predicate::{Predicate, Truth, Values, short};
+use super::predicate::{CounterValues, Predicate, PredicateValue, short};
 use super::{Bottleneck, KernelProfile};
-use rules::{CLASSES, Class, HEALTHY};
+use rules::{CLASSES, ClassRule, HEALTHY};
 use serde::{Deserialize, Serialize};
-use signals::{SIGNALS, Signal};
+use signals::{CauseSignal, SIGNALS};
 use std::collections::BTreeSet;
 
 /// Maximum number of opportunities in a diagnosis.
@@ -27,7 +27,7 @@ const SAYS_CHARS: usize = 160;
 /// Whose rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum RuleSet {
+pub enum DiagnosisRuleSet {
     /// Ours: the busier one of compute and memory, from 60% on; CPUs by their roofline.
     #[default]
     Karve,
@@ -41,7 +41,7 @@ pub enum RuleSet {
     Tilegym,
 }
 
-impl RuleSet {
+impl DiagnosisRuleSet {
     /// All of them.
     pub const ALL: [Self; 5] = [
         Self::Karve,
@@ -74,10 +74,10 @@ pub struct Diagnosis {
     /// The kernel.
     pub kernel: String,
     /// Whose rules decided.
-    pub rules: RuleSet,
+    pub rules: DiagnosisRuleSet,
     /// Whose rules were requested, if those do not cover the counters that were read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<RuleSet>,
+    pub asked: Option<DiagnosisRuleSet>,
     /// What limits it.
     pub bottleneck: Bottleneck,
     /// The condition that holds, and the values it is based on.
@@ -86,7 +86,7 @@ pub struct Diagnosis {
     pub root_cause: String,
     /// Counters with a healthy range.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub health: Vec<Health>,
+    pub health: Vec<CounterHealth>,
     /// The most promising first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opportunities: Vec<Opportunity>,
@@ -94,7 +94,7 @@ pub struct Diagnosis {
 
 /// A counter and its healthy range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Health {
+pub struct CounterHealth {
     /// The counter.
     pub counter: String,
     /// What was read.
@@ -122,12 +122,15 @@ pub struct Opportunity {
 }
 
 /// The diagnosis by some rules. If those do not apply, our own rules are used.
-pub fn diagnose(kernel: &KernelProfile, asked: RuleSet) -> Diagnosis {
+pub fn diagnose(kernel: &KernelProfile, asked: DiagnosisRuleSet) -> Diagnosis {
     let values = with_derived(kernel);
     let found = classify(&values, asked);
     let (rules, found) = match found {
         Some(class) => (asked, Some(class)),
-        None => (RuleSet::Karve, classify(&values, RuleSet::Karve)),
+        None => (
+            DiagnosisRuleSet::Karve,
+            classify(&values, DiagnosisRuleSet::Karve),
+        ),
     };
     let bottleneck = found.map_or(Bottleneck::Unknown, |class| class.is);
     let because = match found.and_then(|class| Predicate::parse(class.when).ok()) {
@@ -152,7 +155,7 @@ pub fn diagnose(kernel: &KernelProfile, asked: RuleSet) -> Diagnosis {
 }
 
 /// The values of a kernel, with those derived from others.
-pub fn with_derived(kernel: &KernelProfile) -> Values {
+pub fn with_derived(kernel: &KernelProfile) -> CounterValues {
     let mut values = kernel.values();
     if let (_, Some(busiest)) = busiest(&values) {
         values.insert("memory_pct".to_owned(), busiest);
@@ -161,7 +164,7 @@ pub fn with_derived(kernel: &KernelProfile) -> Values {
 }
 
 /// The counter of the busiest level of memory, and its value where one was read.
-fn busiest(values: &Values) -> (&'static str, Option<f64>) {
+fn busiest(values: &CounterValues) -> (&'static str, Option<f64>) {
     let mut most = ("memory_pct", values.get("memory_pct").copied());
     for name in ["dram_pct", "l2_pct", "l1_pct", "shared_pct"] {
         let value = values.get(name).copied();
@@ -173,8 +176,8 @@ fn busiest(values: &Values) -> (&'static str, Option<f64>) {
 }
 
 /// Why no class holds: no counter that the rules use was read, or those that were do not suffice.
-fn why_unknown(values: &Values, asked: RuleSet) -> String {
-    let sets = [asked, RuleSet::Karve];
+fn why_unknown(values: &CounterValues, asked: DiagnosisRuleSet) -> String {
+    let sets = [asked, DiagnosisRuleSet::Karve];
     let of_sets = CLASSES.iter().filter(|class| sets.contains(&class.by));
     let (mut read, mut unread) = (BTreeSet::new(), BTreeSet::new());
     for when in of_sets.filter_map(|class| Predicate::parse(class.when).ok()) {
@@ -200,18 +203,19 @@ fn why_unknown(values: &Values, asked: RuleSet) -> String {
     format!("{told}; not read: {}", unread.join(", "))
 }
 
-fn classify(values: &Values, rules: RuleSet) -> Option<&'static Class> {
+fn classify(values: &CounterValues, rules: DiagnosisRuleSet) -> Option<&'static ClassRule> {
     CLASSES.iter().find(|class| {
         class.by == rules
-            && Predicate::parse(class.when).is_ok_and(|p| p.truth(values) == Truth::Holds)
+            && Predicate::parse(class.when).is_ok_and(|p| p.truth(values) == PredicateValue::Holds)
     })
 }
 
 /// The signals that hold, with the share of the time each may cost, in percent.
-fn fired(values: &Values) -> Vec<(&'static Signal, f64)> {
-    let mut fired: Vec<(&Signal, f64)> = Vec::new();
+fn fired(values: &CounterValues) -> Vec<(&'static CauseSignal, f64)> {
+    let mut fired: Vec<(&CauseSignal, f64)> = Vec::new();
     for signal in SIGNALS {
-        let holds = Predicate::parse(signal.when).is_ok_and(|p| p.truth(values) == Truth::Holds);
+        let holds =
+            Predicate::parse(signal.when).is_ok_and(|p| p.truth(values) == PredicateValue::Holds);
         if !holds {
             continue;
         }
@@ -225,7 +229,11 @@ fn fired(values: &Values) -> Vec<(&'static Signal, f64)> {
 }
 
 /// At most two sentences: what limits it, and the strongest signal why.
-fn root_cause(class: Option<&Class>, signals: &[(&Signal, f64)], values: &Values) -> String {
+fn root_cause(
+    class: Option<&ClassRule>,
+    signals: &[(&CauseSignal, f64)],
+    values: &CounterValues,
+) -> String {
     let Some(class) = class else {
         return "The counters that were read do not show what limits the kernel.".to_owned();
     };
@@ -238,7 +246,7 @@ fn root_cause(class: Option<&Class>, signals: &[(&Signal, f64)], values: &Values
 }
 
 /// Replaces `{counter}` by its value; `{level}` is the busiest level of memory.
-fn fill(text: &str, values: &Values) -> String {
+fn fill(text: &str, values: &CounterValues) -> String {
     let mut filled = text.to_owned();
     for (name, value) in values {
         let mark = format!("{{{name}}}");
@@ -275,7 +283,7 @@ fn without_unread(mut text: String) -> String {
 }
 
 /// The level of memory that is used most.
-fn busiest_level(values: &Values) -> &'static str {
+fn busiest_level(values: &CounterValues) -> &'static str {
     let levels = [
         ("dram_pct", "device memory"),
         ("l2_pct", "the second-level cache"),
@@ -289,16 +297,16 @@ fn busiest_level(values: &Values) -> &'static str {
     busiest.map_or("memory", |(_, words)| words)
 }
 
-fn health(values: &Values, rules: RuleSet) -> Vec<Health> {
+fn health(values: &CounterValues, rules: DiagnosisRuleSet) -> Vec<CounterHealth> {
     let own = HEALTHY.iter().filter(|range| range.by == rules);
     own.filter_map(|range| {
         let value = *values.get(range.counter)?;
         let want = Predicate::parse(range.want).ok()?;
-        Some(Health {
+        Some(CounterHealth {
             counter: range.counter.to_owned(),
             value,
             want: range.want.to_owned(),
-            healthy: want.truth(values) == Truth::Holds,
+            healthy: want.truth(values) == PredicateValue::Holds,
             hint: range.hint.to_owned(),
         })
     })
@@ -308,8 +316,8 @@ fn health(values: &Values, rules: RuleSet) -> Vec<Health> {
 /// The most promising opportunities: our signals, and those that the profiler itself reports.
 fn opportunities(
     kernel: &KernelProfile,
-    signals: &[(&Signal, f64)],
-    values: &Values,
+    signals: &[(&CauseSignal, f64)],
+    values: &CounterValues,
 ) -> Vec<Opportunity> {
     let ours = signals.iter().map(|(signal, gain)| Opportunity {
         name: signal.advice.to_owned(),

@@ -1,6 +1,6 @@
 //! Two profiles of the same kernel: what moved, and whether a hypothesis predicted it.
 
-use super::counters::{Better, known, named_in};
+use super::counters::{CounterPreference, known, named_in};
 use super::predicate::short;
 use super::{KernelProfile, Profile};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ const STILL_POINTS: f64 = 0.1;
 /// The direction of a counter's change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum CounterTrend {
     /// It grows.
     Up,
     /// It shrinks.
@@ -28,13 +28,13 @@ pub struct Expectation {
     /// The counter.
     pub counter: String,
     /// Which way.
-    pub way: Way,
+    pub way: CounterTrend,
 }
 
 /// The outcome of a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Came {
+pub enum ExpectationResult {
     /// As predicted.
     True,
     /// The counter did not move.
@@ -47,7 +47,7 @@ pub enum Came {
 
 /// A counter before and after a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Moved {
+pub struct CounterChange {
     /// The counter.
     pub counter: String,
     /// Before.
@@ -56,7 +56,7 @@ pub struct Moved {
     pub after: f64,
 }
 
-impl Moved {
+impl CounterChange {
     /// The change in percent of the old value; `None` from zero.
     pub fn change_pct(&self) -> Option<f64> {
         let change = (self.after - self.before) / self.before.abs() * 100.0;
@@ -64,7 +64,7 @@ impl Moved {
     }
 
     /// The direction it moved, if it did.
-    pub fn way(&self) -> Option<Way> {
+    pub fn way(&self) -> Option<CounterTrend> {
         let size = self.before.abs().max(self.after.abs());
         let is_share = known(&self.counter).is_some_and(|known| known.unit == "%");
         let still = if is_share {
@@ -76,9 +76,9 @@ impl Moved {
             return None;
         }
         Some(if self.after > self.before {
-            Way::Up
+            CounterTrend::Up
         } else {
-            Way::Down
+            CounterTrend::Down
         })
     }
 
@@ -86,9 +86,9 @@ impl Moved {
     pub fn is_better(&self) -> Option<bool> {
         let way = self.way()?;
         match known(&self.counter)?.better {
-            Better::Higher => Some(way == Way::Up),
-            Better::Lower => Some(way == Way::Down),
-            Better::Neither => None,
+            CounterPreference::Higher => Some(way == CounterTrend::Up),
+            CounterPreference::Lower => Some(way == CounterTrend::Down),
+            CounterPreference::Neither => None,
         }
     }
 
@@ -104,7 +104,7 @@ impl Moved {
 
 /// The counters in both profiles, for the kernel that each one is about. An editable function is
 /// not compared with something else, such as the whole program.
-pub fn compare(before: &Profile, after: &Profile) -> Vec<Moved> {
+pub fn compare(before: &Profile, after: &Profile) -> Vec<CounterChange> {
     match (before.main_kernel(), after.main_kernel()) {
         (Some(before), Some(after)) if before.granted == after.granted => {
             compare_kernels(before, after)
@@ -114,9 +114,9 @@ pub fn compare(before: &Profile, after: &Profile) -> Vec<Moved> {
 }
 
 /// The counters in both.
-pub fn compare_kernels(before: &KernelProfile, after: &KernelProfile) -> Vec<Moved> {
+pub fn compare_kernels(before: &KernelProfile, after: &KernelProfile) -> Vec<CounterChange> {
     let both = before.counters.iter().filter_map(|(name, was)| {
-        Some(Moved {
+        Some(CounterChange {
             counter: name.clone(),
             before: was.value,
             after: after.value(name)?,
@@ -140,9 +140,9 @@ pub fn parse_expectation(line: &str) -> Option<Expectation> {
     let up = any_of(UP) || lower.contains('>') || lower.contains('↑');
     let down = any_of(DOWN) || lower.contains('<') || lower.contains('↓');
     let way = match (up, down) {
-        (true, false) => Way::Up,
-        (false, true) => Way::Down,
-        _ => Way::Any,
+        (true, false) => CounterTrend::Up,
+        (false, true) => CounterTrend::Down,
+        _ => CounterTrend::Any,
     };
     Some(Expectation {
         counter: counter.to_owned(),
@@ -181,19 +181,19 @@ const DOWN: &[&str] = &[
 ];
 
 /// The outcome of a prediction.
-pub fn assess(expected: &Expectation, moved: &[Moved]) -> Came {
+pub fn assess(expected: &Expectation, moved: &[CounterChange]) -> ExpectationResult {
     let Some(found) = moved.iter().find(|m| m.counter == expected.counter) else {
-        return Came::Unread;
+        return ExpectationResult::Unread;
     };
     match (found.way(), expected.way) {
-        (None, _) => Came::Still,
-        (Some(_), Way::Any) => Came::True,
-        (Some(way), wanted) if way == wanted => Came::True,
-        (Some(_), _) => Came::Opposite,
+        (None, _) => ExpectationResult::Still,
+        (Some(_), CounterTrend::Any) => ExpectationResult::True,
+        (Some(way), wanted) if way == wanted => ExpectationResult::True,
+        (Some(_), _) => ExpectationResult::Opposite,
     }
 }
 
-impl Came {
+impl ExpectationResult {
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
@@ -208,12 +208,12 @@ impl Came {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::Source;
+    use crate::profile::ProfileSource;
 
     fn kernel(values: &[(&str, f64)]) -> KernelProfile {
         let mut kernel = KernelProfile::named("k");
         for (name, value) in values {
-            assert!(kernel.set(name, *value, Source::default()));
+            assert!(kernel.set(name, *value, ProfileSource::default()));
         }
         kernel
     }
@@ -231,16 +231,16 @@ mod tests {
             ("registers", 64.0),
         ]);
         let moved = compare_kernels(&before, &after);
-        let check = |line: &str, want: Came| {
+        let check = |line: &str, want: ExpectationResult| {
             let expected = parse_expectation(line).unwrap();
             assert_eq!(assess(&expected, &moved), want, "{line}");
         };
-        check("l2_hit_pct up", Came::True);
-        check("I expect l2_hit_pct to rise", Came::True);
-        check("dram_bytes: fewer", Came::Opposite);
-        check("registers < 64", Came::Still);
-        check("waves up", Came::Unread);
-        check("`dram_bytes` changes.", Came::True);
+        check("l2_hit_pct up", ExpectationResult::True);
+        check("I expect l2_hit_pct to rise", ExpectationResult::True);
+        check("dram_bytes: fewer", ExpectationResult::Opposite);
+        check("registers < 64", ExpectationResult::Still);
+        check("waves up", ExpectationResult::Unread);
+        check("`dram_bytes` changes.", ExpectationResult::True);
         assert_eq!(parse_expectation("it becomes faster"), None);
         assert_eq!(
             moved[0].describe(),
@@ -252,39 +252,45 @@ mod tests {
 
     #[test]
     fn the_longest_name_of_a_counter_wins() {
-        let check = |line: &str, want: Option<(&str, Way)>| {
+        let check = |line: &str, want: Option<(&str, CounterTrend)>| {
             let found = parse_expectation(line);
             let found = found.as_ref().map(|one| (one.counter.as_str(), one.way));
             assert_eq!(found, want, "{line}");
         };
-        check("instructions per cycle up", Some(("ipc", Way::Up)));
-        check("more instructions/cycle", Some(("ipc", Way::Up)));
-        check("IPC rises", Some(("ipc", Way::Up)));
-        check("fewer instructions", Some(("instructions", Way::Down)));
-        check("L2 hit rate up", Some(("l2_hit_pct", Way::Up)));
+        check("instructions per cycle up", Some(("ipc", CounterTrend::Up)));
+        check("more instructions/cycle", Some(("ipc", CounterTrend::Up)));
+        check("IPC rises", Some(("ipc", CounterTrend::Up)));
+        check(
+            "fewer instructions",
+            Some(("instructions", CounterTrend::Down)),
+        );
+        check("L2 hit rate up", Some(("l2_hit_pct", CounterTrend::Up)));
         check(
             "dram bytes per s fall",
-            Some(("dram_bytes_per_s", Way::Down)),
+            Some(("dram_bytes_per_s", CounterTrend::Down)),
         );
-        check("DRAM bytes fall", Some(("dram_bytes", Way::Down)));
+        check("DRAM bytes fall", Some(("dram_bytes", CounterTrend::Down)));
         check("cycles per element down", None);
         check("bytes per request, fewer", None);
     }
 
     #[test]
     fn from_zero_there_is_no_percentage_but_a_way() {
-        let moved = Moved {
+        let moved = CounterChange {
             counter: "spill_bytes".into(),
             before: 0.0,
             after: 64.0,
         };
-        let few = Moved {
+        let few = CounterChange {
             counter: "l1_miss_pct".into(),
             before: 0.004,
             after: 0.006,
         };
         assert_eq!((few.way(), few.is_better()), (None, None));
-        assert_eq!((moved.change_pct(), moved.way()), (None, Some(Way::Up)));
+        assert_eq!(
+            (moved.change_pct(), moved.way()),
+            (None, Some(CounterTrend::Up))
+        );
         assert_eq!(moved.is_better(), Some(false));
     }
 }

@@ -3,7 +3,7 @@
 
 /// Whether more of it is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
+pub enum CounterPreference {
     /// More is better.
     Higher,
     /// Less is better.
@@ -14,13 +14,13 @@ pub enum Better {
 
 /// A counter and its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownCounter {
     /// Its name, as triggers write it.
     pub name: &'static str,
     /// Its unit.
     pub unit: &'static str,
     /// Which way is good.
-    pub better: Better,
+    pub better: CounterPreference,
     /// What it is.
     pub meaning: &'static str,
 }
@@ -29,13 +29,13 @@ pub struct Known {
 pub const STALL: &str = "stall.";
 
 /// The counter of that name.
-pub fn known(name: &str) -> Option<Known> {
+pub fn known(name: &str) -> Option<KnownCounter> {
     if let Some(reason) = name.strip_prefix(STALL) {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        return (!reason.is_empty() && reason.chars().all(plain)).then_some(Known {
+        return (!reason.is_empty() && reason.chars().all(plain)).then_some(KnownCounter {
             name: "stall.*",
             unit: "%",
-            better: Better::Lower,
+            better: CounterPreference::Lower,
             meaning: "share of thread stalls with this reason",
         });
     }
@@ -111,7 +111,8 @@ fn called<'a>(words: &[&'a str]) -> Option<&'a str> {
         .strip_suffix("_rate")
         .or(joined.strip_suffix("_ratio"));
     let share = share.map(|share| format!("{share}_pct"));
-    let is_it = |counter: &&Known| counter.name == joined || Some(counter.name) == share.as_deref();
+    let is_it =
+        |counter: &&KnownCounter| counter.name == joined || Some(counter.name) == share.as_deref();
     COUNTERS.iter().find(is_it).map(|counter| counter.name)
 }
 
@@ -130,10 +131,10 @@ pub fn can_be(name: &str, value: f64) -> bool {
 const fn row(
     name: &'static str,
     unit: &'static str,
-    better: Better,
+    better: CounterPreference,
     meaning: &'static str,
-) -> Known {
-    Known {
+) -> KnownCounter {
+    KnownCounter {
         name,
         unit,
         better,
@@ -141,10 +142,10 @@ const fn row(
     }
 }
 
-use Better::{Higher, Lower, Neither};
+use CounterPreference::{Higher, Lower, Neither};
 
 /// All counters except stall reasons, in the order of the tables that show them.
-pub const COUNTERS: &[Known] = &[
+pub const COUNTERS: &[KnownCounter] = &[
     row("duration_us", "us", Lower, "time of the kernel"),
     row("launches", "", Neither, "how often the kernel was launched"),
     row(

@@ -1,15 +1,15 @@
 //! Conditions on counters, such as `l2_hit_pct < 80 && dram_pct > 60`. A counter that was not read
 //! is neither large nor small: a condition on it may be unknown.
 
-use karve_numerics::expr::{Expr, ExprError, Function, Op, parse_expr};
+use karve_numerics::expr::{BinaryOp, Expr, ExprError, MathFunction, parse_expr};
 use std::collections::BTreeMap;
 
 /// Names and values of counters.
-pub type Values = BTreeMap<String, f64>;
+pub type CounterValues = BTreeMap<String, f64>;
 
 /// The truth of a condition, given some counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Truth {
+pub enum PredicateValue {
     /// It holds.
     Holds,
     /// It does not.
@@ -48,12 +48,12 @@ impl Predicate {
     }
 
     /// Whether it holds.
-    pub fn truth(&self, values: &Values) -> Truth {
+    pub fn truth(&self, values: &CounterValues) -> PredicateValue {
         truth(&self.expr, values)
     }
 
     /// The part that makes it hold: of several alternatives, the first that does.
-    pub fn part_that_holds(&self, values: &Values) -> Self {
+    pub fn part_that_holds(&self, values: &CounterValues) -> Self {
         let expr = part(&self.expr, values).clone_whole();
         Self {
             text: written(&expr),
@@ -62,7 +62,7 @@ impl Predicate {
     }
 
     /// The counters it uses that were read, as `name=value`.
-    pub fn quote(&self, values: &Values) -> String {
+    pub fn quote(&self, values: &CounterValues) -> String {
         let read = self.names().into_iter().filter_map(|name| {
             let value = values.get(name)?;
             Some(format!("{name}={}", short(*value)))
@@ -71,22 +71,22 @@ impl Predicate {
     }
 }
 
-fn truth(expr: &Expr, values: &Values) -> Truth {
+fn truth(expr: &Expr, values: &CounterValues) -> PredicateValue {
     match expr {
-        Expr::Binary(Op::And, a, b) => match (truth(a, values), truth(b, values)) {
-            (Truth::Fails, _) | (_, Truth::Fails) => Truth::Fails,
-            (Truth::Holds, Truth::Holds) => Truth::Holds,
-            _ => Truth::Unknown,
+        Expr::Binary(BinaryOp::And, a, b) => match (truth(a, values), truth(b, values)) {
+            (PredicateValue::Fails, _) | (_, PredicateValue::Fails) => PredicateValue::Fails,
+            (PredicateValue::Holds, PredicateValue::Holds) => PredicateValue::Holds,
+            _ => PredicateValue::Unknown,
         },
-        Expr::Binary(Op::Or, a, b) => match (truth(a, values), truth(b, values)) {
-            (Truth::Holds, _) | (_, Truth::Holds) => Truth::Holds,
-            (Truth::Fails, Truth::Fails) => Truth::Fails,
-            _ => Truth::Unknown,
+        Expr::Binary(BinaryOp::Or, a, b) => match (truth(a, values), truth(b, values)) {
+            (PredicateValue::Holds, _) | (_, PredicateValue::Holds) => PredicateValue::Holds,
+            (PredicateValue::Fails, PredicateValue::Fails) => PredicateValue::Fails,
+            _ => PredicateValue::Unknown,
         },
         Expr::Unary('!', inner) => match truth(inner, values) {
-            Truth::Holds => Truth::Fails,
-            Truth::Fails => Truth::Holds,
-            Truth::Unknown => Truth::Unknown,
+            PredicateValue::Holds => PredicateValue::Fails,
+            PredicateValue::Fails => PredicateValue::Holds,
+            PredicateValue::Unknown => PredicateValue::Unknown,
         },
         Expr::Number(_)
         | Expr::Text(_)
@@ -94,36 +94,36 @@ fn truth(expr: &Expr, values: &Values) -> Truth {
         | Expr::Unary(..)
         | Expr::Binary(..)
         | Expr::Call(..) => match expr.evaluate(&|name| values.get(name).copied()) {
-            Ok(value) if value.is_nan() => Truth::Unknown,
-            Ok(value) if value != 0.0 => Truth::Holds,
-            Ok(_) => Truth::Fails,
-            Err(_) => Truth::Unknown,
+            Ok(value) if value.is_nan() => PredicateValue::Unknown,
+            Ok(value) if value != 0.0 => PredicateValue::Holds,
+            Ok(_) => PredicateValue::Fails,
+            Err(_) => PredicateValue::Unknown,
         },
     }
 }
 
 /// A condition without the alternatives that do not hold.
-struct Part<'a>(Vec<&'a Expr>);
+struct HoldingConditions<'a>(Vec<&'a Expr>);
 
-impl Part<'_> {
+impl HoldingConditions<'_> {
     /// All of its conjuncts joined.
     fn clone_whole(self) -> Expr {
         let mut all = self.0.into_iter().cloned();
         let first = all.next().unwrap_or(Expr::Number(1.0));
         all.fold(first, |whole, more| {
-            Expr::Binary(Op::And, Box::new(whole), Box::new(more))
+            Expr::Binary(BinaryOp::And, Box::new(whole), Box::new(more))
         })
     }
 }
 
 /// The conditions that make it hold.
-fn part<'a>(expr: &'a Expr, values: &Values) -> Part<'a> {
+fn part<'a>(expr: &'a Expr, values: &CounterValues) -> HoldingConditions<'a> {
     match expr {
-        Expr::Binary(Op::Or, a, b) => match truth(a, values) {
-            Truth::Holds => part(a, values),
-            Truth::Fails | Truth::Unknown => part(b, values),
+        Expr::Binary(BinaryOp::Or, a, b) => match truth(a, values) {
+            PredicateValue::Holds => part(a, values),
+            PredicateValue::Fails | PredicateValue::Unknown => part(b, values),
         },
-        Expr::Binary(Op::And, a, b) => {
+        Expr::Binary(BinaryOp::And, a, b) => {
             let (mut all, more) = (part(a, values), part(b, values));
             all.0.extend(more.0);
             all
@@ -133,7 +133,7 @@ fn part<'a>(expr: &'a Expr, values: &Values) -> Part<'a> {
         | Expr::Name(_)
         | Expr::Unary(..)
         | Expr::Binary(..)
-        | Expr::Call(..) => Part(vec![expr]),
+        | Expr::Call(..) => HoldingConditions(vec![expr]),
     }
 }
 
@@ -150,38 +150,38 @@ fn written(expr: &Expr) -> String {
         Expr::Text(text) => format!("'{text}'"),
         Expr::Name(name) => name.clone(),
         Expr::Unary(sign, of) => format!("{sign}{}", inner(of)),
-        Expr::Binary(Op::And, a, b) => format!("{} && {}", written(a), written(b)),
+        Expr::Binary(BinaryOp::And, a, b) => format!("{} && {}", written(a), written(b)),
         Expr::Binary(op, a, b) => format!("{} {} {}", inner(a), symbol(*op), inner(b)),
         Expr::Call(function, of) => {
             let of: Vec<String> = of.iter().map(written).collect();
             let name = match function {
-                Function::Min => "min",
-                Function::Max => "max",
-                Function::Sqrt => "sqrt",
-                Function::Ln => "ln",
+                MathFunction::Min => "min",
+                MathFunction::Max => "max",
+                MathFunction::Sqrt => "sqrt",
+                MathFunction::Ln => "ln",
             };
             format!("{name}({})", of.join(", "))
         }
     }
 }
 
-fn symbol(op: Op) -> &'static str {
+fn symbol(op: BinaryOp) -> &'static str {
     match op {
-        Op::Add => "+",
-        Op::Subtract => "-",
-        Op::Multiply => "*",
-        Op::Divide => "/",
-        Op::FloorDivide => "//",
-        Op::Remainder => "%",
-        Op::Power => "**",
-        Op::Less => "<",
-        Op::LessOrEqual => "<=",
-        Op::Greater => ">",
-        Op::GreaterOrEqual => ">=",
-        Op::Equal => "==",
-        Op::NotEqual => "!=",
-        Op::And => "&&",
-        Op::Or => "||",
+        BinaryOp::Add => "+",
+        BinaryOp::Subtract => "-",
+        BinaryOp::Multiply => "*",
+        BinaryOp::Divide => "/",
+        BinaryOp::FloorDivide => "//",
+        BinaryOp::Remainder => "%",
+        BinaryOp::Power => "**",
+        BinaryOp::Less => "<",
+        BinaryOp::LessOrEqual => "<=",
+        BinaryOp::Greater => ">",
+        BinaryOp::GreaterOrEqual => ">=",
+        BinaryOp::Equal => "==",
+        BinaryOp::NotEqual => "!=",
+        BinaryOp::And => "&&",
+        BinaryOp::Or => "||",
     }
 }
 
@@ -215,7 +215,7 @@ pub fn short(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn values() -> Values {
+    fn values() -> CounterValues {
         [("l2_hit_pct", 43.125), ("dram_pct", 70.0)]
             .map(|(name, value)| (name.to_owned(), value))
             .into()
@@ -223,31 +223,31 @@ mod tests {
 
     #[test]
     fn what_was_not_read_is_unknown_unless_the_rest_decides() {
-        let check = |text: &str, want: Truth| {
+        let check = |text: &str, want: PredicateValue| {
             let predicate = Predicate::parse(text).unwrap();
             assert_eq!(predicate.truth(&values()), want, "{text}");
         };
-        check("l2_hit_pct < 80", Truth::Holds);
-        check("l2_hit_pct < 80 && dram_pct > 60", Truth::Holds);
-        check("l2_hit_pct < 40", Truth::Fails);
-        check("waves < 1", Truth::Unknown);
-        check("waves < 1 && l2_hit_pct < 40", Truth::Fails);
-        check("waves < 1 && l2_hit_pct < 80", Truth::Unknown);
-        check("waves < 1 || l2_hit_pct < 80", Truth::Holds);
-        check("not (waves < 1)", Truth::Unknown);
-        check("!(l2_hit_pct < 80)", Truth::Fails);
+        check("l2_hit_pct < 80", PredicateValue::Holds);
+        check("l2_hit_pct < 80 && dram_pct > 60", PredicateValue::Holds);
+        check("l2_hit_pct < 40", PredicateValue::Fails);
+        check("waves < 1", PredicateValue::Unknown);
+        check("waves < 1 && l2_hit_pct < 40", PredicateValue::Fails);
+        check("waves < 1 && l2_hit_pct < 80", PredicateValue::Unknown);
+        check("waves < 1 || l2_hit_pct < 80", PredicateValue::Holds);
+        check("not (waves < 1)", PredicateValue::Unknown);
+        check("!(l2_hit_pct < 80)", PredicateValue::Fails);
         check(
             "dram_pct / (dram_pct - 70) > 1 && waves > 1",
-            Truth::Unknown,
+            PredicateValue::Unknown,
         );
-        check("0 / (dram_pct - 70) > 1", Truth::Fails);
+        check("0 / (dram_pct - 70) > 1", PredicateValue::Fails);
     }
 
     #[test]
     fn of_several_ways_the_one_is_told_by_which_it_holds() {
         let check = |text: &str, want: &str| {
             let predicate = Predicate::parse(text).unwrap();
-            assert_eq!(predicate.truth(&values()), Truth::Holds, "{text}");
+            assert_eq!(predicate.truth(&values()), PredicateValue::Holds, "{text}");
             assert_eq!(predicate.part_that_holds(&values()).text(), want);
         };
         check("dram_pct > 60", "dram_pct > 60");

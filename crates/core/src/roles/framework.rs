@@ -1,7 +1,7 @@
 //! Which language a file is written in, and whether its author was asked for that one.
 
-use super::{Book, Language};
-use crate::measurement::Stray;
+use super::{Language, RoleTable};
+use crate::measurement::WrongLanguageFile;
 
 /// Maximum number of lines of a file to look at.
 const LINES_MAX: usize = 20_000;
@@ -23,7 +23,11 @@ fn shown_by<'a>(language: &Language, text: &'a str) -> Option<&'a str> {
 
 /// The changed files that are now in another language than requested, but were not before: path,
 /// old text, new text.
-pub fn strays(book: &Book, asked: &str, files: &[(String, String, String)]) -> Vec<Stray> {
+pub fn strays(
+    book: &RoleTable,
+    asked: &str,
+    files: &[(String, String, String)],
+) -> Vec<WrongLanguageFile> {
     let Some(own) = book.language(asked).filter(|own| !own.marks.is_empty()) else {
         return Vec::new();
     };
@@ -39,7 +43,7 @@ pub fn strays(book: &Book, asked: &str, files: &[(String, String, String)]) -> V
                 continue;
             }
             if let Some(line) = shown_by(other, after) {
-                found.push(Stray {
+                found.push(WrongLanguageFile {
                     path: path.clone(),
                     speaks: other.name.clone(),
                     asked: own.name.clone(),

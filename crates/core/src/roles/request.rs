@@ -1,12 +1,12 @@
 //! A request: routing depends on nothing else.
 
-use super::{Duty, Language, Need};
+use super::{Duty, Language, LanguageNeed};
 use crate::knowledge::Situation;
-use crate::profile::Values;
+use crate::profile::CounterValues;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Request {
+pub struct RoleRequest {
     /// The wish, in words; empty without a preference.
     pub intent: String,
     /// The duty to perform.
@@ -20,10 +20,10 @@ pub struct Request {
     /// The preferred backend; empty without a preference.
     pub backend: String,
     /// The counters of the kernel.
-    pub counters: Values,
+    pub counters: CounterValues,
 }
 
-impl Default for Request {
+impl Default for RoleRequest {
     fn default() -> Self {
         Self {
             intent: String::new(),
@@ -32,21 +32,21 @@ impl Default for Request {
             op: String::new(),
             kernel: String::new(),
             backend: String::new(),
-            counters: Values::new(),
+            counters: CounterValues::new(),
         }
     }
 }
 
 /// An architecture: a family, and a number in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arch {
+pub struct DeviceArch {
     /// Its letters.
     pub family: String,
     /// Its number, if it has one.
     pub number: Option<u32>,
 }
 
-impl Arch {
+impl DeviceArch {
     /// Reads an architecture such as `xy_90`, `xy90a` or `xy`; none if it is empty.
     pub fn parse(text: &str) -> Option<Self> {
         let lower = text.trim().to_lowercase();
@@ -61,22 +61,24 @@ impl Arch {
 
 /// Whether a need is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Met {
+pub(super) enum NeedStatus {
     Yes,
     No,
     /// The architecture is not known.
     Unknown,
 }
 
-impl Need {
-    fn met(&self, arch: Option<&Arch>) -> Met {
+impl LanguageNeed {
+    fn met(&self, arch: Option<&DeviceArch>) -> NeedStatus {
         match arch {
-            None => Met::Unknown,
-            Some(arch) if arch.family != self.family => Met::No,
+            None => NeedStatus::Unknown,
+            Some(arch) if arch.family != self.family => NeedStatus::No,
             Some(arch) => match arch.number {
-                None => Met::Unknown,
-                Some(number) if number >= self.at_least && !self.not.contains(&number) => Met::Yes,
-                Some(_) => Met::No,
+                None => NeedStatus::Unknown,
+                Some(number) if number >= self.at_least && !self.not.contains(&number) => {
+                    NeedStatus::Yes
+                }
+                Some(_) => NeedStatus::No,
             },
         }
     }
@@ -84,17 +86,19 @@ impl Need {
 
 impl Language {
     /// The first need that is not met, or not known to be met, for an operation on a device.
-    pub(super) fn lacks(&self, request: &Request) -> Option<(&Need, Met)> {
-        let arch = Arch::parse(&request.arch);
+    pub(super) fn lacks(&self, request: &RoleRequest) -> Option<(&LanguageNeed, NeedStatus)> {
+        let arch = DeviceArch::parse(&request.arch);
         let ops = Situation::new(&request.op, &[], &[], &[]).op;
-        let of_op = |need: &&Need| need.op.is_empty() || need.op.iter().any(|op| ops.contains(op));
+        let of_op =
+            |need: &&LanguageNeed| need.op.is_empty() || need.op.iter().any(|op| ops.contains(op));
         // Needs for the device's own family count, if there are any.
-        let is_own = |need: &&Need| arch.as_ref().is_some_and(|arch| arch.family == need.family);
+        let is_own =
+            |need: &&LanguageNeed| arch.as_ref().is_some_and(|arch| arch.family == need.family);
         let has_own = self.needs.iter().filter(of_op).any(|need| is_own(&need));
         let all = self.needs.iter().filter(of_op);
         let all = all.filter(|need| !has_own || is_own(need));
         let judged: Vec<_> = all.map(|need| (need, need.met(arch.as_ref()))).collect();
-        let find = |met: Met| judged.iter().find(|(_, is)| *is == met).copied();
-        find(Met::No).or_else(|| find(Met::Unknown))
+        let find = |met: NeedStatus| judged.iter().find(|(_, is)| *is == met).copied();
+        find(NeedStatus::No).or_else(|| find(NeedStatus::Unknown))
     }
 }

@@ -9,7 +9,7 @@ const REASON_CHARS: usize = 2_000;
 /// What a reviewer advises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Advice {
+pub enum ReviewAdvice {
     /// No objections.
     Agree,
     /// What it can gain is within the noise.
@@ -23,7 +23,7 @@ pub enum Advice {
 /// One of the five aspects of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Signal {
+pub enum ReviewSignal {
     /// Whether the measurement matches the claim.
     HypothesisMetricAlignment,
     /// Whether something else changed than what was named.
@@ -56,13 +56,13 @@ pub struct Review {
     pub tree: String,
     /// The advice; `None` if the review failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub advice: Option<Advice>,
+    pub advice: Option<ReviewAdvice>,
     /// Why, in the reviewer's words.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// The five signals.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub signals: BTreeMap<Signal, Stance>,
+    pub signals: BTreeMap<ReviewSignal, Stance>,
     /// Why there is no review, if there is none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub failed: String,
@@ -70,16 +70,16 @@ pub struct Review {
 
 /// What the figures say about a signal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Said {
+pub struct SignalAssessment {
     /// The signal.
-    pub signal: Signal,
+    pub signal: ReviewSignal,
     /// Its result.
     pub stance: Stance,
     /// Why, with the figures.
     pub why: String,
 }
 
-impl Advice {
+impl ReviewAdvice {
     /// All of them.
     pub const ALL: [Self; 4] = [
         Self::Agree,
@@ -104,7 +104,7 @@ impl Advice {
     }
 }
 
-impl Signal {
+impl ReviewSignal {
     /// All of them.
     pub const ALL: [Self; 5] = [
         Self::HypothesisMetricAlignment,
@@ -156,10 +156,13 @@ impl Review {
     /// Whether it objects to the change.
     pub fn doubts(&self) -> bool {
         match self.advice {
-            Some(Advice::DowngradeToRollback) => true,
-            Some(Advice::Agree | Advice::DowngradeToNoiseBound | Advice::EscalateHuman) | None => {
-                false
-            }
+            Some(ReviewAdvice::DowngradeToRollback) => true,
+            Some(
+                ReviewAdvice::Agree
+                | ReviewAdvice::DowngradeToNoiseBound
+                | ReviewAdvice::EscalateHuman,
+            )
+            | None => false,
         }
     }
 

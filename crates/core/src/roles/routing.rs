@@ -1,14 +1,14 @@
 //! From a request to a role: a pure function, with every rule that applied, in words.
 
-use super::request::{Met, Request};
-use super::{Book, Duty, Language, Role};
-use crate::profile::{Predicate, Truth};
+use super::request::{NeedStatus, RoleRequest};
+use super::{Duty, Language, Role, RoleTable};
+use crate::profile::{Predicate, PredicateValue};
 use serde::{Deserialize, Serialize};
 
 /// Which roles are asked, in which language and order, and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Decision {
+pub struct RoutingDecision {
     /// The role that states the hypothesis.
     pub role: String,
     /// The role that implements it.
@@ -20,13 +20,13 @@ pub struct Decision {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
     /// Every rule that applied.
-    pub why: Vec<Reason>,
+    pub why: Vec<RoutingReason>,
 }
 
 /// A rule that applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Reason {
+pub struct RoutingReason {
     /// The rule: `terminology`, `intent`, `kernel`, `hardware`, `suitability`, `profile`, `role`.
     pub rule: String,
     /// Its text.
@@ -35,16 +35,16 @@ pub struct Reason {
 
 /// A request that cannot be routed as stated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Refused {
+pub struct RoutingRefusal {
     /// Why.
     pub why: String,
     /// The right role, if there is one.
     pub right: Option<String>,
     /// Every rule that applied before.
-    pub spoke: Vec<Reason>,
+    pub spoke: Vec<RoutingReason>,
 }
 
-impl Refused {
+impl RoutingRefusal {
     /// In words.
     pub fn describe(&self) -> String {
         match &self.right {
@@ -54,10 +54,10 @@ impl Refused {
     }
 }
 
-impl Decision {
+impl RoutingDecision {
     /// The rules in words, a line each.
     pub fn lines(&self) -> Vec<String> {
-        let line = |reason: &Reason| format!("{}: {}", reason.rule, reason.says);
+        let line = |reason: &RoutingReason| format!("{}: {}", reason.rule, reason.says);
         self.why.iter().map(line).collect()
     }
 
@@ -91,15 +91,15 @@ fn said<'a>(text: &str, words: &'a [String]) -> Option<&'a String> {
 }
 
 /// The state of the rules for one request.
-struct Desk<'a> {
-    book: &'a Book,
-    request: &'a Request,
-    why: Vec<Reason>,
+struct RequestRouter<'a> {
+    book: &'a RoleTable,
+    request: &'a RoleRequest,
+    why: Vec<RoutingReason>,
 }
 
 /// Routes a request.
-pub fn route(book: &Book, request: &Request) -> Result<Decision, Refused> {
-    let mut desk = Desk {
+pub fn route(book: &RoleTable, request: &RoleRequest) -> Result<RoutingDecision, RoutingRefusal> {
+    let mut desk = RequestRouter {
         book,
         request,
         why: Vec::new(),
@@ -115,9 +115,13 @@ pub fn route(book: &Book, request: &Request) -> Result<Decision, Refused> {
 }
 
 /// Whether a role is the right one for a request; if not, which one is.
-pub fn address(book: &Book, to: &str, request: &Request) -> Result<Decision, Refused> {
+pub fn address(
+    book: &RoleTable,
+    to: &str,
+    request: &RoleRequest,
+) -> Result<RoutingDecision, RoutingRefusal> {
     let decision = route(book, request)?;
-    let refused = |why: String| Refused {
+    let refused = |why: String| RoutingRefusal {
         why,
         right: Some(match request.duty {
             Duty::Implement => decision.implements.clone(),
@@ -147,7 +151,11 @@ pub fn address(book: &Book, to: &str, request: &Request) -> Result<Decision, Ref
 }
 
 /// The language that a text names although the role writes another, with the role that writes it.
-pub fn named_elsewhere(book: &Book, role: &str, text: &str) -> Option<(String, Option<String>)> {
+pub fn named_elsewhere(
+    book: &RoleTable,
+    role: &str,
+    text: &str,
+) -> Option<(String, Option<String>)> {
     let own = book.language(book.role(role)?.language.as_deref()?)?;
     let text = plain(text);
     let names = |language: &&Language| said(&text, &language.words).is_some();
@@ -165,16 +173,16 @@ pub fn named_elsewhere(book: &Book, role: &str, text: &str) -> Option<(String, O
     Some((other.name.clone(), writer))
 }
 
-impl<'a> Desk<'a> {
+impl<'a> RequestRouter<'a> {
     fn says(&mut self, rule: &str, says: String) {
-        self.why.push(Reason {
+        self.why.push(RoutingReason {
             rule: rule.to_owned(),
             says,
         });
     }
 
-    fn refuse<T>(&self, why: String, right: Option<&Role>) -> Result<T, Refused> {
-        Err(Refused {
+    fn refuse<T>(&self, why: String, right: Option<&Role>) -> Result<T, RoutingRefusal> {
+        Err(RoutingRefusal {
             why,
             right: right.map(|role| role.name.clone()),
             spoke: self.why.clone(),
@@ -182,7 +190,7 @@ impl<'a> Desk<'a> {
     }
 
     /// The requested language: named in the intent, or else by the backend.
-    fn wanted(&mut self, text: &str) -> Result<Option<&'a Language>, Refused> {
+    fn wanted(&mut self, text: &str) -> Result<Option<&'a Language>, RoutingRefusal> {
         let book = self.book;
         let named = book.language.iter();
         let named: Vec<(&Language, &String)> = named
@@ -247,7 +255,7 @@ impl<'a> Desk<'a> {
             else {
                 continue;
             };
-            if when.truth(&self.request.counters) == Truth::Holds {
+            if when.truth(&self.request.counters) == PredicateValue::Holds {
                 let quote = when.quote(&self.request.counters);
                 let says = format!("{} ({quote}): {}", when.text(), call.why);
                 self.says("profile", says);
@@ -258,7 +266,7 @@ impl<'a> Desk<'a> {
     }
 
     /// The languages on the way to a requested one: itself, or first the one it is built on.
-    fn steps_to(&mut self, language: &'a Language) -> Result<Vec<&'a Language>, Refused> {
+    fn steps_to(&mut self, language: &'a Language) -> Result<Vec<&'a Language>, RoutingRefusal> {
         if let Some(why) = self.lack(language) {
             let instead: Option<&Language> = self.without_wish().first().copied();
             let right = instead.and_then(|of| self.book.writer(&of.name));
@@ -303,7 +311,7 @@ impl<'a> Desk<'a> {
                 None => vec![language],
             };
         }
-        let arch = super::Arch::parse(&self.request.arch);
+        let arch = super::DeviceArch::parse(&self.request.arch);
         for usual in &book.usual {
             let in_family = match &arch {
                 Some(arch) => usual.family.is_empty() || usual.family == arch.family,
@@ -329,8 +337,8 @@ impl<'a> Desk<'a> {
                 continue;
             };
             match when.truth(&self.request.counters) {
-                Truth::Holds => {}
-                Truth::Fails | Truth::Unknown => continue,
+                PredicateValue::Holds => {}
+                PredicateValue::Fails | PredicateValue::Unknown => continue,
             }
             let to = self.book.language(&leave.to)?;
             let quote = when.quote(&self.request.counters);
@@ -363,14 +371,16 @@ impl<'a> Desk<'a> {
         };
         let name = &language.name;
         let text = match met {
-            Met::Yes => return None,
-            Met::Unknown => {
+            NeedStatus::Yes => return None,
+            NeedStatus::Unknown => {
                 let says =
                     format!("the architecture is not known; {name} needs {from} or newer{but}");
                 self.says("hardware", says);
                 return None;
             }
-            Met::No => format!("{name} needs {from} or newer{but}, and the device is {arch}"),
+            NeedStatus::No => {
+                format!("{name} needs {from} or newer{but}, and the device is {arch}")
+            }
         };
         let says = format!("{text}: {}", need.why);
         self.says("hardware", says.clone());
@@ -378,7 +388,7 @@ impl<'a> Desk<'a> {
     }
 
     /// The roles for the languages, in order, and the role that was requested.
-    fn decide(mut self, asked: Option<&'a Role>, languages: &[&Language]) -> Decision {
+    fn decide(mut self, asked: Option<&'a Role>, languages: &[&Language]) -> RoutingDecision {
         let mut steps: Vec<&Role> = Vec::new();
         for language in languages {
             let writer = self.book.writer(&language.name);
@@ -410,7 +420,7 @@ impl<'a> Desk<'a> {
             (role, implements) => format!("{role} proposes and {implements} implements"),
         };
         self.says("role", who);
-        Decision {
+        RoutingDecision {
             role: name(role),
             implements: name(implements),
             language,

@@ -4,8 +4,8 @@ use super::*;
 use crate::campaign::signals_of;
 use crate::campaign::{Event, Step};
 use crate::hypothesis::tests::hypothesis;
-use crate::measurement::Stray;
-use crate::profile::Values;
+use crate::measurement::WrongLanguageFile;
+use crate::profile::CounterValues;
 use crate::testing::fixed;
 use crate::testing::script::{play, play_until, script};
 use proptest::prelude::*;
@@ -34,11 +34,11 @@ fn language(name: &str, named: &[&str], at_least: u32) -> Language {
         name: name.into(),
         words: words(named),
         marks: vec![format!("import {name}")],
-        needs: vec![Need {
+        needs: vec![LanguageNeed {
             family: "sm".into(),
             at_least,
             why: "its compiler says so".into(),
-            ..Need::default()
+            ..LanguageNeed::default()
         }],
         note: format!("{name} is {name}."),
         ..Language::default()
@@ -46,13 +46,13 @@ fn language(name: &str, named: &[&str], at_least: u32) -> Language {
 }
 
 /// Three languages, one of which is built on another, and the roles that write them.
-pub(crate) fn book() -> Book {
+pub(crate) fn book() -> RoleTable {
     use Duty::{Implement, Profile, Propose, Review};
     let both = [Propose, Implement];
     let mut tile = language("tile", &["tile ir", "enable_tile"], 100);
     tile.built_on = Some("tri".into());
     let mut cute = language("cute", &["cute dsl"], 80);
-    cute.needs.push(Need {
+    cute.needs.push(LanguageNeed {
         op: words(&["gemm"]),
         family: "sm".into(),
         at_least: 100,
@@ -60,7 +60,7 @@ pub(crate) fn book() -> Book {
         why: "its matrix kernels need what 120 does not have".into(),
     });
     let mut ctile = language("ctile", &["ctile"], 80);
-    ctile.leave.push(Leave {
+    ctile.leave.push(LanguageFallback {
         when: "occupancy_pct < 15 && eligible_warps < 1 && stall.barrier > 20".into(),
         to: "cute".into(),
         why: "no warp can be told to wait".into(),
@@ -69,7 +69,7 @@ pub(crate) fn book() -> Book {
     graphs.intents = words(&["graph capture"]);
     let mut profiler = role("profiler", None, &[Profile, Propose]);
     profiler.intents = words(&["profile"]);
-    Book {
+    RoleTable {
         role: vec![
             role("designer", None, &both),
             role("triwriter", Some("tri"), &both),
@@ -81,19 +81,19 @@ pub(crate) fn book() -> Book {
             role("reviewer", None, &[Review]),
         ],
         language: vec![language("tri", &["tri"], 80), tile, cute, ctile],
-        call: vec![Call {
+        call: vec![RoleTrigger {
             when: "launch_api_pct > 10 && small_kernels_pct > 50".into(),
             role: "graphs".into(),
             why: "launching costs more than working".into(),
         }],
         usual: vec![
-            Usual {
+            DefaultLanguage {
                 family: "sm".into(),
                 at_least: 100,
                 language: "tile".into(),
                 why: "new enough for tile".into(),
             },
-            Usual {
+            DefaultLanguage {
                 family: "sm".into(),
                 at_least: 80,
                 language: "tri".into(),
@@ -103,18 +103,18 @@ pub(crate) fn book() -> Book {
     }
 }
 
-fn asked(intent: &str, arch: &str, kernel: &str) -> Request {
-    Request {
+fn asked(intent: &str, arch: &str, kernel: &str) -> RoleRequest {
+    RoleRequest {
         intent: intent.into(),
         arch: arch.into(),
         op: "softmax".into(),
         kernel: kernel.into(),
-        ..Request::default()
+        ..RoleRequest::default()
     }
 }
 
 #[track_caller]
-fn check(request: &Request, steps: &[&str], rules: &[&str]) {
+fn check(request: &RoleRequest, steps: &[&str], rules: &[&str]) {
     let decision = route(&book(), request).unwrap();
     assert_eq!(decision.steps, steps, "{decision:#?}");
     for rule in rules {
@@ -124,7 +124,7 @@ fn check(request: &Request, steps: &[&str], rules: &[&str]) {
 }
 
 #[track_caller]
-fn refuses(request: &Request, part: &str, right: Option<&str>) {
+fn refuses(request: &RoleRequest, part: &str, right: Option<&str>) {
     let refused = route(&book(), request).unwrap_err();
     assert!(refused.why.contains(part), "{refused:#?}");
     assert_eq!(refused.right.as_deref(), right, "{refused:#?}");
@@ -212,7 +212,7 @@ fn the_architecture_is_held_and_100_is_not_120() {
         Some("designer"),
     );
     check(&asked("Tile IR", "sm_120", "tri"), &["tiler"], &[]);
-    let gemm = |arch: &str| Request {
+    let gemm = |arch: &str| RoleRequest {
         op: "matmul".into(),
         ..asked("CuTe DSL", arch, "")
     };
@@ -221,10 +221,10 @@ fn the_architecture_is_held_and_100_is_not_120() {
     refuses(&gemm("sm_90"), "needs sm100", Some("triwriter"));
     // A language may run on two families.
     let mut two = book();
-    two.language[0].needs.push(Need {
+    two.language[0].needs.push(LanguageNeed {
         family: "gfx".into(),
         at_least: 9,
-        ..Need::default()
+        ..LanguageNeed::default()
     });
     assert!(route(&two, &asked("Tri", "gfx942", "tri")).is_ok());
     refuses(
@@ -253,7 +253,7 @@ fn without_a_wish_the_kernel_decides_and_then_the_architecture() {
 fn a_language_is_left_where_it_cannot_do_what_the_counters_ask_for() {
     let mut request = asked("", "sm_100", "ctile");
     check(&request, &["ctiler"], &["kernel"]);
-    request.counters = Values::from([
+    request.counters = CounterValues::from([
         ("occupancy_pct".into(), 12.0),
         ("eligible_warps".into(), 0.4),
         ("stall.barrier".into(), 35.0),
@@ -263,7 +263,7 @@ fn a_language_is_left_where_it_cannot_do_what_the_counters_ask_for() {
     request.arch = "sm_120".into();
     request.op = "gemm".into();
     check(&request, &["ctiler"], &["suitability", "hardware"]);
-    let named = Request {
+    let named = RoleRequest {
         intent: "stay with ctile".into(),
         arch: "sm_100".into(),
         ..request
@@ -284,7 +284,7 @@ fn words_and_counters_ask_for_roles_beside_the_language() {
         ("profiler", "triwriter")
     );
     let mut request = asked("", "sm_90", "tri");
-    request.counters = Values::from([
+    request.counters = CounterValues::from([
         ("launch_api_pct".into(), 30.0),
         ("small_kernels_pct".into(), 90.0),
     ]);
@@ -293,7 +293,7 @@ fn words_and_counters_ask_for_roles_beside_the_language() {
 
 #[test]
 fn a_message_to_the_wrong_role_is_refused_with_the_right_one() {
-    let wrong = |to: &str, request: &Request| {
+    let wrong = |to: &str, request: &RoleRequest| {
         let refused = address(&book(), to, request).unwrap_err();
         (refused.why.clone(), refused.right.unwrap())
     };
@@ -321,7 +321,7 @@ fn a_file_in_another_language_than_asked_is_a_stray() {
     let found = |asked: &str, files: &[(String, String, String)]| {
         strays(&book(), asked, files)
             .iter()
-            .map(Stray::describe)
+            .map(WrongLanguageFile::describe)
             .collect::<Vec<_>>()
     };
     let said = found("tri", &file("import tri\n", "import cute\nimport tri\n"));
@@ -348,12 +348,12 @@ fn a_file_in_another_language_than_asked_is_a_stray() {
 
 #[test]
 fn a_role_gets_what_is_shared_and_what_is_in_its_language() {
-    let known = |language: &[&str]| Known {
+    let known = |language: &[&str]| KnownEntry {
         scope: Scope {
             language: words(language),
             ..Scope::default()
         },
-        ..Known::default()
+        ..KnownEntry::default()
     };
     let mut tri = role("triwriter", Some("tri"), &[Duty::Implement]);
     tri.knowledge.language = words(&["Tri"]);
@@ -363,7 +363,7 @@ fn a_role_gets_what_is_shared_and_what_is_in_its_language() {
 }
 
 /// A campaign with this role table, in these words.
-fn campaign_with(intent: &str) -> crate::testing::script::Script {
+fn campaign_with(intent: &str) -> crate::testing::script::CampaignScript {
     let mut script = script(&[1.3, 1.3]);
     script.charter.target.language = "Tri".into();
     script.charter.target.backend = "tri".into();
@@ -396,7 +396,7 @@ fn a_campaign_asks_the_role_that_routing_chose() {
     assert!(crate::campaign::strategy::in_role(&play(&script_without()).0).is_none());
 }
 
-fn script_without() -> crate::testing::script::Script {
+fn script_without() -> crate::testing::script::CampaignScript {
     script(&[1.3])
 }
 
@@ -409,7 +409,7 @@ fn a_hypothesis_in_another_language_is_refused_with_the_right_role() {
         round: 1,
         try_no: 1,
         hypothesis: Box::new(hypothesis("Rewrite it in the CuTe DSL", "I expect it")),
-        usage: crate::spending::Usage::default(),
+        usage: crate::spending::AgentUsage::default(),
         exchange: None,
         route: Some(Box::new(route)),
     };
@@ -471,9 +471,9 @@ proptest! {
         warps in 0.0..3.0_f64,
     ) {
         let book = book();
-        let request = Request {
+        let request = RoleRequest {
             op: op.into(),
-            counters: Values::from([
+            counters: CounterValues::from([
                 ("occupancy_pct".into(), 10.0),
                 ("eligible_warps".into(), warps),
                 ("stall.barrier".into(), 40.0),
@@ -487,7 +487,7 @@ proptest! {
             let writer = book.role(&decision.implements).unwrap();
             prop_assert!(writer.may(Duty::Implement));
             prop_assert!(address(&book, &decision.implements, &request).is_ok());
-            let number = Arch::parse(&arch).and_then(|arch| arch.number);
+            let number = DeviceArch::parse(&arch).and_then(|arch| arch.number);
             if let (Some("tile"), Some(number)) = (writer.language.as_deref(), number) {
                 // A kernel that already exists stays with its writer.
                 prop_assert!(number >= 100 || kernel == "tile");

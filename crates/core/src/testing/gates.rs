@@ -19,7 +19,7 @@ pub(crate) fn build_failed() -> Gate {
 
 /// One attempt to implement a hypothesis.
 #[derive(Clone, Debug)]
-pub(crate) struct Attempt {
+pub(crate) struct ScriptedAttempt {
     /// The tree; one of its own if it is empty, no candidate if there is none.
     pub(crate) tree: Option<String>,
     pub(crate) quick: Gate,
@@ -27,7 +27,7 @@ pub(crate) struct Attempt {
     pub(crate) same_artifact: bool,
 }
 
-impl Attempt {
+impl ScriptedAttempt {
     pub(crate) fn passes() -> Self {
         Self {
             tree: Some(String::new()),

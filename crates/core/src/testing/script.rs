@@ -2,24 +2,26 @@
 
 use crate::campaign::{
     Baseline, CONTROL_SLOWDOWN, Campaign, ControlKind, DuelName, Event, ImplementStep, LOG_VERSION,
-    MeasureStep, PlantedFault, Preparation, Record, Refusal, Step,
+    MeasureStep, PlantedBug, Preparation, ProposalRefusal, Record, Step,
 };
 use crate::charter::Charter;
 use crate::hypothesis::tests::hypothesis;
 use crate::hypothesis::{Candidate, Hypothesis};
-use crate::knowledge::Known;
-use crate::measurement::{Block, Discarded, Environment, First, Gate, Pair, Reading, Sample};
+use crate::knowledge::KnownEntry;
+use crate::measurement::{
+    BaselineReading, Block, DiscardReason, Environment, FirstArm, Gate, Pair, Sample,
+};
 use crate::profile::{Bottleneck, KernelProfile, Profile, ProfileDepth};
-use crate::roles::Advice;
+use crate::roles::ReviewAdvice;
 use crate::sampling;
-use crate::spending::Usage;
+use crate::spending::AgentUsage;
 use crate::testing::charter;
 use karve_numerics::case::CaseSet;
 use karve_numerics::roof::Roof;
-use karve_numerics::stats::Draws;
+use karve_numerics::stats::DrawRng;
 use std::collections::BTreeMap;
 
-pub(crate) use super::gates::{Attempt, build_failed, wrong_result};
+pub(crate) use super::gates::{ScriptedAttempt, build_failed, wrong_result};
 
 /// Events of one play at most; a longer one does not end.
 const EVENTS_MAX: usize = 30_000;
@@ -28,7 +30,7 @@ const START_MS: i64 = 1_700_000_000_000;
 
 /// What the world, the agent and the kernels do.
 #[derive(Clone, Debug)]
-pub(crate) struct Script {
+pub(crate) struct CampaignScript {
     pub(crate) charter: Charter,
     pub(crate) engaged: bool,
     pub(crate) base_gate: Gate,
@@ -39,9 +41,9 @@ pub(crate) struct Script {
     /// What a profile reads.
     pub(crate) kernels: Vec<KernelProfile>,
     /// What the library knows.
-    pub(crate) known: Vec<Known>,
+    pub(crate) known: Vec<KnownEntry>,
     /// Answers by round and try; beyond the end the agent has nothing left.
-    pub(crate) rounds: Vec<Vec<Answer>>,
+    pub(crate) rounds: Vec<Vec<ScriptedAnswer>>,
     /// Full width of the relative noise of a reading.
     pub(crate) noise: f64,
     /// Work of every event.
@@ -50,15 +52,15 @@ pub(crate) struct Script {
     pub(crate) tick_ms: i64,
     /// The cost of every turn of the agent.
     pub(crate) usd: f64,
-    pub(crate) advice: Advice,
+    pub(crate) advice: ReviewAdvice,
     /// How much faster a second build of the same commit is: 1 on a trustworthy host.
     pub(crate) copy_speed: f64,
 }
 
 /// What the agent answers when it is asked for a hypothesis.
 #[derive(Clone, Debug)]
-pub(crate) enum Answer {
-    Idea(Idea),
+pub(crate) enum ScriptedAnswer {
+    Idea(ScriptedIdea),
     Unreadable,
     AgentFails,
     Exhausted,
@@ -66,12 +68,12 @@ pub(crate) enum Answer {
 
 /// A hypothesis, what its candidates are, and how fast they are.
 #[derive(Clone, Debug)]
-pub(crate) struct Idea {
+pub(crate) struct ScriptedIdea {
     pub(crate) hypothesis: Hypothesis,
     /// Speed over the base by case; the last one counts for all further cases.
     pub(crate) speed: Vec<f64>,
     /// By retry; the last one counts for all further retries.
-    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) attempts: Vec<ScriptedAttempt>,
     /// The block that cannot be read, if there is one.
     pub(crate) fails_at: Option<u32>,
     /// By how much each other layout of the code is faster than the usual one.
@@ -81,15 +83,15 @@ pub(crate) struct Idea {
     pub(crate) tuned: Vec<f64>,
     /// The second and further implementations, if several are asked for: how fast each is relative
     /// to the first, and what it is.
-    pub(crate) variants: Vec<(f64, Attempt)>,
+    pub(crate) variants: Vec<(f64, ScriptedAttempt)>,
 }
 
 /// An idea that no other number is a duplicate of.
-pub(crate) fn idea(number: u32, speed: &[f64]) -> Idea {
-    Idea {
+pub(crate) fn idea(number: u32, speed: &[f64]) -> ScriptedIdea {
+    ScriptedIdea {
         hypothesis: hypothesis(&format!("Try change {number}"), "I expect it to help"),
         speed: speed.to_vec(),
-        attempts: vec![Attempt::passes()],
+        attempts: vec![ScriptedAttempt::passes()],
         fails_at: None,
         layouts: [1.0; 2],
         tuned: Vec::new(),
@@ -98,13 +100,13 @@ pub(crate) fn idea(number: u32, speed: &[f64]) -> Idea {
 }
 
 /// A script of one idea per round, with these speeds over the base.
-pub(crate) fn script(speeds: &[f64]) -> Script {
+pub(crate) fn script(speeds: &[f64]) -> CampaignScript {
     let ideas = (1..)
         .zip(speeds)
         .map(|(number, speed)| idea(number, &[*speed]));
     let mut charter = charter();
     charter.policy.accept.blocks_max = 60;
-    Script {
+    CampaignScript {
         charter,
         engaged: true,
         base_gate: Gate::Passed,
@@ -113,33 +115,36 @@ pub(crate) fn script(speeds: &[f64]) -> Script {
         share: None,
         kernels: Vec::new(),
         known: Vec::new(),
-        rounds: ideas.map(|idea| vec![Answer::Idea(idea)]).collect(),
+        rounds: ideas.map(|idea| vec![ScriptedAnswer::Idea(idea)]).collect(),
         noise: 0.004,
         spent_ms: 100,
         tick_ms: 1_000,
         usd: 0.25,
-        advice: Advice::Agree,
+        advice: ReviewAdvice::Agree,
         copy_speed: 1.0,
     }
 }
 
 /// Plays a script from the first event to the end.
-pub(crate) fn play(script: &Script) -> (Campaign, Vec<Record>) {
+pub(crate) fn play(script: &CampaignScript) -> (Campaign, Vec<Record>) {
     resume(script, &[])
 }
 
 /// Folds a log and continues the script to the end.
-pub(crate) fn resume(script: &Script, log: &[Record]) -> (Campaign, Vec<Record>) {
+pub(crate) fn resume(script: &CampaignScript, log: &[Record]) -> (Campaign, Vec<Record>) {
     resume_until(script, log, &|_| false)
 }
 
 /// Plays a script until a step is due, which is not performed.
-pub(crate) fn play_until(script: &Script, due: &dyn Fn(&Step) -> bool) -> (Campaign, Vec<Record>) {
+pub(crate) fn play_until(
+    script: &CampaignScript,
+    due: &dyn Fn(&Step) -> bool,
+) -> (Campaign, Vec<Record>) {
     resume_until(script, &[], due)
 }
 
 pub(crate) fn resume_until(
-    script: &Script,
+    script: &CampaignScript,
     log: &[Record],
     due: &dyn Fn(&Step) -> bool,
 ) -> (Campaign, Vec<Record>) {
@@ -162,7 +167,7 @@ pub(crate) fn fold(log: &[Record]) -> Campaign {
     campaign
 }
 
-impl Script {
+impl CampaignScript {
     /// An event as line `seq` of the log.
     pub(crate) fn record(&self, seq: usize, event: Event) -> Record {
         Record {
@@ -266,7 +271,7 @@ impl Script {
             }),
             Step::ProveEngagement => Event::EngagementChecked {
                 engaged: self.engaged,
-                faults: vec![PlantedFault {
+                faults: vec![PlantedBug {
                     file: "kernel.c".into(),
                     fault: "a sign flipped".into(),
                     noticed: self.engaged,
@@ -282,7 +287,7 @@ impl Script {
     }
 
     fn baseline(&self) -> Baseline {
-        let reading = |index: usize| Reading {
+        let reading = |index: usize| BaselineReading {
             case: index % self.charter.cases.len(),
             sample: self.sample(index % self.charter.cases.len(), "base", index as u64),
         };
@@ -304,8 +309,8 @@ impl Script {
         }
     }
 
-    fn usage(&self) -> Usage {
-        Usage {
+    fn usage(&self) -> AgentUsage {
+        AgentUsage {
             tokens: 10,
             usd: self.usd,
             estimated: false,
@@ -317,7 +322,7 @@ impl Script {
         let answer = answers.and_then(|answers| answers.get(try_no as usize - 1));
         let usage = self.usage();
         let refusal = match answer {
-            Some(Answer::Idea(idea)) => {
+            Some(ScriptedAnswer::Idea(idea)) => {
                 return Event::Proposed {
                     round,
                     try_no,
@@ -327,13 +332,13 @@ impl Script {
                     route: None,
                 };
             }
-            Some(Answer::Unreadable) => Refusal::Unreadable {
+            Some(ScriptedAnswer::Unreadable) => ProposalRefusal::Unreadable {
                 errors: vec!["no title".into()],
             },
-            Some(Answer::AgentFails) => Refusal::AgentFailed {
+            Some(ScriptedAnswer::AgentFails) => ProposalRefusal::AgentFailed {
                 why: "exit code 1".into(),
             },
-            Some(Answer::Exhausted) | None => Refusal::Exhausted {
+            Some(ScriptedAnswer::Exhausted) | None => ProposalRefusal::Exhausted {
                 why: "no ideas".into(),
             },
         };
@@ -351,7 +356,7 @@ impl Script {
         let (round, retry, usage) = (step.round, step.retry, self.usage());
         let answers = &self.rounds[round as usize - 1];
         let place = answers.iter().position(
-            |answer| matches!(answer, Answer::Idea(idea) if idea.hypothesis == *step.hypothesis),
+            |answer| matches!(answer, ScriptedAnswer::Idea(idea) if idea.hypothesis == *step.hypothesis),
         );
         let commit = match step.variant {
             0 => format!("r{round}.{}.{retry}", place.unwrap()),
@@ -424,7 +429,7 @@ impl Script {
             candidate.value /= factor;
             Pair {
                 case: *case,
-                first: First::Parent,
+                first: FirstArm::Parent,
                 parent: self.sample(*case, &step.parent, seed),
                 candidate,
             }
@@ -435,7 +440,7 @@ impl Script {
                 seed,
                 pad: 0,
                 pairs: step.cases.iter().map(pair).collect(),
-                discarded: (step.block == 0).then_some(Discarded::WarmUp),
+                discarded: (step.block == 0).then_some(DiscardReason::WarmUp),
                 conditions: None,
             },
         }
@@ -445,7 +450,7 @@ impl Script {
         let salt = commit.bytes().fold(case as u64, |sum, byte| {
             sum.wrapping_mul(131).wrapping_add(byte.into())
         });
-        let mut draws = Draws::new(salt ^ (seed << 20));
+        let mut draws = DrawRng::new(salt ^ (seed << 20));
         let noise = 1.0 + self.noise * (draws.next_f64() - 0.5);
         Sample {
             value: 10.0 * (case + 1) as f64 * noise / self.speed(commit, case),
@@ -466,17 +471,17 @@ impl Script {
     }
 
     /// The idea that a commit implements, by the commit's name.
-    pub(super) fn idea_of(&self, commit: &str) -> &Idea {
+    pub(super) fn idea_of(&self, commit: &str) -> &ScriptedIdea {
         let numbers: Vec<usize> = commit[1..].split('.').map(|n| n.parse().unwrap()).collect();
-        let Answer::Idea(idea) = &self.rounds[numbers[0] - 1][numbers[1]] else {
+        let ScriptedAnswer::Idea(idea) = &self.rounds[numbers[0] - 1][numbers[1]] else {
             panic!("{commit} implements no idea");
         };
         idea
     }
 }
 
-impl Idea {
-    pub(super) fn attempt(&self, retry: u32) -> &Attempt {
+impl ScriptedIdea {
+    pub(super) fn attempt(&self, retry: u32) -> &ScriptedAttempt {
         &self.attempts[(retry as usize).min(self.attempts.len() - 1)]
     }
 }

@@ -1,9 +1,9 @@
 //! How a script answers a tuning step: a rung shows what the idea says.
 
-use super::script::Script;
+use super::script::CampaignScript;
 use crate::campaign::{Event, TuneStep};
 use crate::hypothesis::Candidate;
-use crate::ladder::Tuned;
+use crate::ladder::LadderResult;
 use std::collections::BTreeMap;
 
 /// The rung on which a commit was made, by its name.
@@ -11,7 +11,7 @@ pub(super) fn rung_of(commit: &str) -> Option<usize> {
     commit.strip_prefix('r')?.split('.').nth(3)?.parse().ok()
 }
 
-impl Script {
+impl CampaignScript {
     pub(super) fn tune(&self, step: &TuneStep) -> Event {
         let commit = &step.candidate.commit;
         let idea = self.idea_of(commit);
@@ -26,7 +26,7 @@ impl Script {
         });
         Event::Tuned {
             round: step.round,
-            tuned: Box::new(Tuned {
+            tuned: Box::new(LadderResult {
                 rung: step.rung,
                 settings: step.settings,
                 incumbent: Some(1.0 / self.speed(&step.parent, 0)),
@@ -34,7 +34,7 @@ impl Script {
                 best: Some(first / found),
                 candidate,
                 config: BTreeMap::new(),
-                ..Tuned::default()
+                ..LadderResult::default()
             }),
         }
     }

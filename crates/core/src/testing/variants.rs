@@ -1,9 +1,9 @@
 //! How a script answers when a hypothesis is implemented more than once.
 
-use super::script::{Attempt, Script};
+use super::script::{CampaignScript, ScriptedAttempt};
 use crate::campaign::{ChooseStep, Event};
 use crate::hypothesis::Candidate;
-use crate::variants::{self, Tryout};
+use crate::variants::{self, VariantTrial};
 
 /// Which further implementation a commit is, by its name.
 pub(super) fn variant_of(commit: &str) -> Option<usize> {
@@ -11,9 +11,9 @@ pub(super) fn variant_of(commit: &str) -> Option<usize> {
     numbers.split('.').nth(3)?.parse().ok()
 }
 
-impl Script {
+impl CampaignScript {
     /// What an attempt is, by the commit's name.
-    pub(super) fn attempt_of(&self, commit: &str, retry: u32) -> &Attempt {
+    pub(super) fn attempt_of(&self, commit: &str, retry: u32) -> &ScriptedAttempt {
         let idea = self.idea_of(commit);
         match variant_of(commit) {
             Some(variant) if retry == 0 => &idea.variants[variant - 1].1,
@@ -26,13 +26,13 @@ impl Script {
             let gate = self.attempt_of(&candidate.commit, 0).quick.clone();
             let value = 10.0 / self.speed(&candidate.commit, 0);
             let turns = if gate.passed() { step.turns } else { 0 };
-            Tryout {
+            VariantTrial {
                 variant: *variant,
                 values: vec![value; turns as usize],
                 gate,
             }
         };
-        let tryouts: Vec<Tryout> = step.candidates.iter().map(tryout).collect();
+        let tryouts: Vec<VariantTrial> = step.candidates.iter().map(tryout).collect();
         Event::Chosen {
             round: step.round,
             first: variants::first(&tryouts).unwrap(),

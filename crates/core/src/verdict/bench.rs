@@ -1,7 +1,7 @@
 //! What a bench of two equals has found: faster, slower, no difference, or could not tell.
 
-use super::Time;
-use crate::bench::{Bench, BenchRule, Signs, Until};
+use super::DuelDeadline;
+use crate::bench::{Bench, BenchGoal, BenchRule, SpeedupSigns};
 use crate::comparison::Clock;
 use crate::comparison::Estimate;
 use karve_numerics::stats;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// What a bench has found about B against A.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "finding", rename_all = "snake_case")]
-pub enum Finding {
+pub enum BenchFinding {
     /// B is faster.
     Faster {
         /// The clock that proves it.
@@ -41,7 +41,7 @@ pub enum Finding {
     CouldNotTell,
 }
 
-impl Finding {
+impl BenchFinding {
     /// One word or two, for tables.
     pub fn word(&self) -> &'static str {
         match self {
@@ -75,7 +75,7 @@ impl Finding {
 /// What is known about a slowdown that is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Limit {
+pub enum LimitVerdict {
     /// B is slower than the limit allows: proven.
     Beyond,
     /// It is not: proven.
@@ -85,35 +85,35 @@ pub enum Limit {
 }
 
 /// Judges a bench after any block; `None` asks for another one.
-pub fn judge_bench(bench: &Bench, time: Time) -> Option<Finding> {
+pub fn judge_bench(bench: &Bench, time: DuelDeadline) -> Option<BenchFinding> {
     let finding = find(bench);
-    let over = bench.n_blocks() >= bench.rule.blocks_max || time == Time::Up;
+    let over = bench.n_blocks() >= bench.rule.blocks_max || time == DuelDeadline::Up;
     let n_cases = bench.main().cases.len();
-    let open = |finding: Finding| finding == Finding::CouldNotTell;
+    let open = |finding: BenchFinding| finding == BenchFinding::CouldNotTell;
     let cases_open = || (0..n_cases).any(|index| open(find_case(bench, index)));
     let waits = open(finding)
-        || judge_limit(bench) == Some(Limit::NotProven)
-        || (bench.rule.until == Until::EveryCase && cases_open());
+        || judge_limit(bench) == Some(LimitVerdict::NotProven)
+        || (bench.rule.until == BenchGoal::EveryCase && cases_open());
     (over || !waits).then_some(finding)
 }
 
 /// What a bench has found overall so far.
-pub fn find(bench: &Bench) -> Finding {
+pub fn find(bench: &Bench) -> BenchFinding {
     if bench.n_blocks() < bench.rule.blocks_min() {
-        return Finding::CouldNotTell;
+        return BenchFinding::CouldNotTell;
     }
     let enough = bench.rule.guard_evidence();
     if let [_, second] = bench.counted()
         && bench.clocks_differ()
         && !one_way(bench, enough)
     {
-        return Finding::ClocksDisagree {
+        return BenchFinding::ClocksDisagree {
             clock: second.clock,
             metric: bench.main().overall.estimate().ratio,
             second: second.overall.estimate().ratio,
         };
     }
-    let all: Vec<(Clock, &Signs)> = bench
+    let all: Vec<(Clock, &SpeedupSigns)> = bench
         .counted()
         .iter()
         .map(|clock| (clock.clock, &clock.overall))
@@ -124,7 +124,7 @@ pub fn find(bench: &Bench) -> Finding {
 /// Whether all clocks lean the same way: then they differ in size only, as on a busy host, which
 /// holds up long runs more than short ones.
 fn one_way(bench: &Bench, enough: f64) -> bool {
-    let all = |lean: fn(&Signs) -> &stats::Evidence| {
+    let all = |lean: fn(&SpeedupSigns) -> &stats::SignEvidence| {
         let mut clocks = bench.counted().iter();
         clocks.all(|clock| lean(&clock.overall).reached(enough))
     };
@@ -133,39 +133,40 @@ fn one_way(bench: &Bench, enough: f64) -> bool {
 
 /// What it has found about one case, by its index. With several cases each needs more evidence,
 /// so that the error bound holds for all of them together.
-pub fn find_case(bench: &Bench, index: usize) -> Finding {
-    let all: Vec<(Clock, &Signs)> = bench
+pub fn find_case(bench: &Bench, index: usize) -> BenchFinding {
+    let all: Vec<(Clock, &SpeedupSigns)> = bench
         .counted()
         .iter()
         .filter_map(|clock| Some((clock.clock, &clock.cases.get(index)?.signs)))
         .collect();
     if bench.n_blocks() < bench.rule.blocks_min() || all.is_empty() {
-        return Finding::CouldNotTell;
+        return BenchFinding::CouldNotTell;
     }
     found(&all, &bench.rule, bench.main().cases.len() as f64)
 }
 
 /// Whether the watched slowdown is proven or disproven; `None` if none is watched.
-pub fn judge_limit(bench: &Bench) -> Option<Limit> {
+pub fn judge_limit(bench: &Bench) -> Option<LimitVerdict> {
     bench.rule.limit_ln?;
     let (needed, enough) = (bench.rule.differs_evidence(), bench.rule.guard_evidence());
     let mut clocks = bench.counted().iter().map(|clock| &clock.overall);
     let steady = bench.n_blocks() >= bench.rule.blocks_min();
-    let beyond = |signs: &Signs| signs.beyond.reached(needed) && !signs.above.reached(enough);
+    let beyond =
+        |signs: &SpeedupSigns| signs.beyond.reached(needed) && !signs.above.reached(enough);
     Some(if steady && clocks.clone().any(beyond) {
-        Limit::Beyond
+        LimitVerdict::Beyond
     } else if steady && clocks.any(|signs| signs.within.reached(enough)) {
-        Limit::Within
+        LimitVerdict::Within
     } else {
-        Limit::NotProven
+        LimitVerdict::NotProven
     })
 }
 
 /// The finding on the same statement by all clocks; `times` is how much more evidence it needs.
-fn found(all: &[(Clock, &Signs)], rule: &BenchRule, times: f64) -> Finding {
+fn found(all: &[(Clock, &SpeedupSigns)], rule: &BenchRule, times: f64) -> BenchFinding {
     let needed = rule.differs_evidence() * times;
     let enough = rule.guard_evidence() * times;
-    let contradicted = |by: Clock, against: fn(&Signs) -> &stats::Evidence| {
+    let contradicted = |by: Clock, against: fn(&SpeedupSigns) -> &stats::SignEvidence| {
         let mut others = all.iter().filter(|(clock, _)| *clock != by);
         others.any(|(_, signs)| against(signs).reached(rule.guard_evidence()))
     };
@@ -181,19 +182,20 @@ fn found(all: &[(Clock, &Signs)], rule: &BenchRule, times: f64) -> Finding {
             estimate.is_some_and(|estimate| sign * estimate >= rule.effect_ln)
         };
         if faster && !contradicted(*by, |other| &other.below) && large(1.0) {
-            return Finding::Faster { by: *by };
+            return BenchFinding::Faster { by: *by };
         }
         if slower && !contradicted(*by, |other| &other.above) && large(-1.0) {
-            return Finding::Slower { by: *by };
+            return BenchFinding::Slower { by: *by };
         }
     }
-    let same = |signs: &Signs| signs.not_faster.reached(enough) && signs.not_slower.reached(enough);
+    let same =
+        |signs: &SpeedupSigns| signs.not_faster.reached(enough) && signs.not_slower.reached(enough);
     match all.iter().find(|(_, signs)| same(signs)) {
-        Some((by, _)) => Finding::NoDifference {
+        Some((by, _)) => BenchFinding::NoDifference {
             percent: rule.effect_ln.exp_m1() * 100.0,
             by: *by,
         },
-        None => Finding::CouldNotTell,
+        None => BenchFinding::CouldNotTell,
     }
 }
 

@@ -3,10 +3,10 @@
 use super::*;
 use crate::charter::Charter;
 use crate::duel::DuelRule;
-use crate::measurement::{Block, First, Pair, Sample};
+use crate::measurement::{Block, FirstArm, Pair, Sample};
 use crate::policy::Preset;
 use crate::testing::charter;
-use karve_numerics::stats::{Draws, ln_evidence};
+use karve_numerics::stats::{DrawRng, ln_evidence};
 use proptest::prelude::*;
 
 fn block(values: &[(f64, f64)]) -> Block {
@@ -20,7 +20,7 @@ fn block(values: &[(f64, f64)]) -> Block {
         .enumerate()
         .map(|(case, (parent, candidate))| Pair {
             case,
-            first: First::Parent,
+            first: FirstArm::Parent,
             parent: sample(*parent),
             candidate: sample(*candidate),
         })
@@ -47,9 +47,9 @@ fn duel_of(charter: &Charter, n_cases: usize) -> Duel {
 fn decide(charter: &Charter, n: usize, next: &mut dyn FnMut() -> Vec<(f64, f64)>) -> Verdict {
     let mut duel = duel_of(charter, n);
     loop {
-        match judge_duel(&duel, Time::Left) {
-            Ruling::Continue => duel.take(&block(&next())).unwrap(),
-            Ruling::Decided(verdict) => return verdict,
+        match judge_duel(&duel, DuelDeadline::Left) {
+            DuelRuling::Continue => duel.take(&block(&next())).unwrap(),
+            DuelRuling::Decided(verdict) => return verdict,
         }
     }
 }
@@ -57,7 +57,7 @@ fn decide(charter: &Charter, n: usize, next: &mut dyn FnMut() -> Vec<(f64, f64)>
 fn check(preset: Preset, speedups: &[f64], want: &Verdict) {
     let mut charter = charter();
     charter.policy = preset.policy();
-    let mut draws = Draws::new(3);
+    let mut draws = DrawRng::new(3);
     let verdict = decide(&charter, speedups.len(), &mut || {
         speedups
             .iter()
@@ -70,7 +70,7 @@ fn check(preset: Preset, speedups: &[f64], want: &Verdict) {
     assert_eq!(&verdict, want, "{preset:?} {speedups:?}");
 }
 
-fn keep(notes: &[Note]) -> Verdict {
+fn keep(notes: &[KeepNote]) -> Verdict {
     Verdict::Keep {
         notes: notes.to_vec(),
     }
@@ -113,9 +113,9 @@ fn the_presets_treat_a_small_gain_as_their_systems_do() {
             reason: DropReason::NotFaster,
         },
     );
-    check(Preset::Primus, &[1.015], &keep(&[Note::SmallGain]));
-    check(Preset::Tilegym, &[1.013], &keep(&[Note::SmallGain]));
-    check(Preset::Coordinator, &[1.013], &keep(&[Note::SmallGain]));
+    check(Preset::Primus, &[1.015], &keep(&[KeepNote::SmallGain]));
+    check(Preset::Tilegym, &[1.013], &keep(&[KeepNote::SmallGain]));
+    check(Preset::Coordinator, &[1.013], &keep(&[KeepNote::SmallGain]));
 }
 
 #[test]
@@ -124,13 +124,13 @@ fn a_case_that_loses_three_percent_blocks_where_the_limit_is_lower() {
     check(
         Preset::Primus,
         &[1.3, 0.97],
-        &keep(&[Note::Losses { cases: vec![1] }]),
+        &keep(&[KeepNote::Losses { cases: vec![1] }]),
     );
     check(Preset::Tilegym, &[1.3, 0.97], &regressed(&[1]));
     check(
         Preset::HyperMla,
         &[1.5, 0.8],
-        &keep(&[Note::Losses { cases: vec![1] }]),
+        &keep(&[KeepNote::Losses { cases: vec![1] }]),
     );
 }
 
@@ -139,7 +139,7 @@ fn a_minor_case_may_lose_a_little_more() {
     let mut charter = charter();
     charter.cases[1].minor = true;
     let verdict = decide(&charter, 2, &mut || vec![(10.0, 5.0), (10.0, 10.3)]);
-    assert_eq!(verdict, keep(&[Note::Losses { cases: vec![1] }]));
+    assert_eq!(verdict, keep(&[KeepNote::Losses { cases: vec![1] }]));
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_readings_series_of_pure_noise_is_never_kept() {
     for preset in Preset::ALL {
         let mut charter = charter();
         charter.policy = preset.policy();
-        let mut draws = Draws::new(11);
+        let mut draws = DrawRng::new(11);
         for _ in 0..120 {
             let mut pick = || scores[draws.next_u64() as usize % scores.len()];
             let verdict = decide(&charter, 1, &mut || vec![(pick(), pick())]);
@@ -254,7 +254,7 @@ fn oracle(charter: &Charter, values: &[Vec<(f64, f64)>]) -> Option<&'static str>
 /// Times of one program on a shared host: drift that lasts, rare long stalls, and a second run
 /// that finds warm caches. A fair coin decides which arm runs first.
 struct Host {
-    draws: Draws,
+    draws: DrawRng,
     load: f64,
 }
 
@@ -283,18 +283,18 @@ fn null_keeps(preset: Preset, keep_evidence: f64, seed: u64, duels: u32) -> u32 
     charter.policy = preset.policy();
     charter.policy.accept.blocks_max = 100;
     let mut host = Host {
-        draws: Draws::new(seed),
+        draws: DrawRng::new(seed),
         load: 0.0,
     };
     let mut keeps = 0;
     for _ in 0..duels {
         let rule = DuelRule::of(&charter, keep_evidence);
         let mut duel = Duel::new(&charter, &[0], rule);
-        while judge_duel(&duel, Time::Left) == Ruling::Continue {
+        while judge_duel(&duel, DuelDeadline::Left) == DuelRuling::Continue {
             duel.take(&block(&[host.pair()])).unwrap();
         }
-        let ruling = judge_duel(&duel, Time::Left);
-        keeps += u32::from(matches!(ruling, Ruling::Decided(verdict) if verdict.keeps()));
+        let ruling = judge_duel(&duel, DuelDeadline::Left);
+        keeps += u32::from(matches!(ruling, DuelRuling::Decided(verdict) if verdict.keeps()));
     }
     keeps
 }
@@ -350,7 +350,7 @@ proptest! {
         seed in any::<u64>(), gain in 0.9..1.2_f64, noise in 0.0..0.3_f64,
     ) {
         let charter = charter();
-        let mut draws = Draws::new(seed);
+        let mut draws = DrawRng::new(seed);
         let mut seen = Vec::new();
         let verdict = decide(&charter, 2, &mut || {
             let mut noisy = |v: f64| v * (1.0 + noise * (draws.next_f64() - 0.5));
@@ -368,7 +368,7 @@ proptest! {
     ) {
         let charter = charter();
         let run = |swap: bool| {
-            let mut draws = Draws::new(seed);
+            let mut draws = DrawRng::new(seed);
             decide(&charter, 1, &mut || {
                 let mut noisy = |v: f64| v * (1.0 + noise * (draws.next_f64() - 0.5));
                 let (a, b) = (noisy(5.0), noisy(5.0 / gain));
@@ -384,7 +384,7 @@ proptest! {
     ) {
         let charter = charter();
         let run = |scale: f64| {
-            let mut draws = Draws::new(seed);
+            let mut draws = DrawRng::new(seed);
             decide(&charter, 1, &mut || {
                 let mut noisy = |v: f64| v * (1.0 + 0.1 * (draws.next_f64() - 0.5));
                 vec![(noisy(5.0) * scale, noisy(5.0 / gain) * scale)]
@@ -410,28 +410,28 @@ fn decide_by_two(next: &mut dyn FnMut() -> (f64, f64)) -> Verdict {
     let rule = DuelRule::of(&charter, charter.keep_evidence()).with_second(Some(Clock::Cpu));
     let mut duel = Duel::new(&charter, &[0], rule);
     loop {
-        match judge_duel(&duel, Time::Left) {
-            Ruling::Continue => {
+        match judge_duel(&duel, DuelDeadline::Left) {
+            DuelRuling::Continue => {
                 let (metric, cpu) = next();
                 duel.take(&two_clocks(metric, cpu)).unwrap();
             }
-            Ruling::Decided(verdict) => return verdict,
+            DuelRuling::Decided(verdict) => return verdict,
         }
     }
 }
 
 #[test]
 fn the_cpu_clock_supplies_the_proof_that_a_loaded_host_hides() {
-    let mut draws = Draws::new(11);
+    let mut draws = DrawRng::new(11);
     let verdict = decide_by_two(&mut || {
         let gain = 1.04_f64.ln();
         let wall_noise = (draws.next_f64() - 0.5) * 0.8;
         (gain + wall_noise, gain + (draws.next_f64() - 0.5) * 0.01)
     });
-    let shown = Note::ShownBy { clock: Clock::Cpu };
+    let shown = KeepNote::ShownBy { clock: Clock::Cpu };
     assert_eq!(verdict, keep(&[shown]));
     assert_eq!(verdict.shown_by(), Clock::Cpu);
-    assert_eq!(keep(&[Note::SmallGain]).shown_by(), Clock::Metric);
+    assert_eq!(keep(&[KeepNote::SmallGain]).shown_by(), Clock::Metric);
 }
 
 #[test]
@@ -464,7 +464,7 @@ fn a_clock_that_contradicts_takes_the_proof_back() {
 
 #[test]
 fn a_second_clock_does_not_make_noise_a_gain() {
-    let mut draws = Draws::new(5);
+    let mut draws = DrawRng::new(5);
     for _ in 0..200 {
         let verdict = decide_by_two(&mut || {
             let mut noise = |width: f64| (draws.next_f64() - 0.5) * width;
@@ -484,6 +484,9 @@ fn a_reported_gain_of_a_slower_command_is_noted() {
         block.pairs[0].candidate.wall_us = 1_200;
         duel.take(&block).unwrap();
     }
-    let ruling = judge_duel(&duel, Time::Left);
-    assert_eq!(ruling, Ruling::Decided(keep(&[Note::CommandSlower])));
+    let ruling = judge_duel(&duel, DuelDeadline::Left);
+    assert_eq!(
+        ruling,
+        DuelRuling::Decided(keep(&[KeepNote::CommandSlower]))
+    );
 }

@@ -1,6 +1,6 @@
 //! A verdict in words, for screens and reports.
 
-use super::{DropReason, Note, Verdict};
+use super::{DropReason, KeepNote, Verdict};
 
 impl Verdict {
     /// Why, in words; `name` gives the name of a case.
@@ -12,17 +12,17 @@ impl Verdict {
                 .collect::<Vec<_>>()
                 .join(", ")
         };
-        let noted = |notes: &[Note]| -> String {
+        let noted = |notes: &[KeepNote]| -> String {
             notes
                 .iter()
                 .map(|note| match note {
-                    Note::SmallGain => "; a small gain".to_owned(),
-                    Note::Losses { cases } => format!("; slower on {}", list(cases)),
-                    Note::ShownBy { clock } => format!("; proven by the {}", clock.name()),
-                    Note::CommandSlower => {
+                    KeepNote::SmallGain => "; a small gain".to_owned(),
+                    KeepNote::Losses { cases } => format!("; slower on {}", list(cases)),
+                    KeepNote::ShownBy { clock } => format!("; proven by the {}", clock.name()),
+                    KeepNote::CommandSlower => {
                         "; the whole command got slower: check what moved there".to_owned()
                     }
-                    Note::NearImpossible { cases } => {
+                    KeepNote::NearImpossible { cases } => {
                         format!("; faster than the roofline allows on {}", list(cases))
                     }
                 })

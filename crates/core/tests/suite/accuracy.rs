@@ -13,7 +13,7 @@
 #[path = "numbers/kernels.rs"]
 mod kernels;
 
-use karve_numerics::accuracy::{CrossBound, ErrorStats, Output, RuleSet, agree, judge};
+use karve_numerics::accuracy::{AccuracyRuleSet, CrossBound, ErrorStats, OutputInfo, agree, judge};
 use karve_numerics::draw::Draw;
 use karve_numerics::tensor::Dtype;
 use kernels::{CHEATS, Cheat, HONEST, Product, draws, products};
@@ -31,7 +31,7 @@ type Named = (&'static str, [Draw; 2]);
 struct Judged {
     product: Product,
     reference: Vec<f64>,
-    output: Output,
+    output: OutputInfo,
     outs: Vec<Vec<u8>>,
     stats: Vec<ErrorStats>,
 }
@@ -43,7 +43,7 @@ fn judged(draws: &[Draw; 2], dtype: Dtype, k: usize, seed: u64) -> Judged {
     let outs: Vec<Vec<u8>> = HONEST.iter().map(|how| product.honest(*how)).collect();
     let stats = outs
         .iter()
-        .map(|out| product.stats(out, &reference, &RuleSet::Default))
+        .map(|out| product.stats(out, &reference, &AccuracyRuleSet::Default))
         .collect();
     Judged {
         product,
@@ -79,7 +79,12 @@ impl Tally {
                     HONEST[i]
                 );
                 self.judged += 1;
-                let said = judge(candidate, Some(incumbent), &RuleSet::Default, here.output);
+                let said = judge(
+                    candidate,
+                    Some(incumbent),
+                    &AccuracyRuleSet::Default,
+                    here.output,
+                );
                 if let Err(why) = said {
                     self.flags.push(format!("{pair}: {why}"));
                 }
@@ -96,7 +101,7 @@ impl Tally {
             self.used[0] = self.used[0].max(stats.rms / floor.rms);
             self.used[1] = self.used[1].max(stats.max_abs / floor.max);
         }
-        for rules in [RuleSet::Primus, RuleSet::Torch] {
+        for rules in [AccuracyRuleSet::Primus, AccuracyRuleSet::Torch] {
             for out in &here.outs {
                 let stats = here.product.stats(out, &here.reference, &rules);
                 self.judged += 1;
@@ -115,10 +120,15 @@ fn noticed(cheat: Cheat, judged: &Judged) -> (bool, bool) {
     let out = judged.product.dishonest(cheat);
     let stats = judged
         .product
-        .stats(&out, &judged.reference, &RuleSet::Default);
+        .stats(&out, &judged.reference, &AccuracyRuleSet::Default);
     let by_rms = |a: &&ErrorStats, b: &&ErrorStats| a.rms.total_cmp(&b.rms);
     let worst = judged.stats.iter().max_by(by_rms).unwrap();
-    let said = judge(&stats, Some(worst), &RuleSet::Default, judged.output);
+    let said = judge(
+        &stats,
+        Some(worst),
+        &AccuracyRuleSet::Default,
+        judged.output,
+    );
     // The bound is found on honest outputs, before the kernel turned.
     let bound = CrossBound::from(worst, worst, judged.output);
     let found = agree(&out, &judged.outs[0], judged.output.dtype, &bound);

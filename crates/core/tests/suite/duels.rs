@@ -9,9 +9,9 @@ use karve_core::campaign::{Event, Record};
 use karve_core::charter::Charter;
 use karve_core::comparison::Clock;
 use karve_core::duel::{Duel, DuelRule};
-use karve_core::measurement::{Block, First, Pair, Sample};
-use karve_core::verdict::{Ruling, Time, judge_duel, judge_noise};
-use karve_numerics::stats::{Draws, Evidence, ln_evidence};
+use karve_core::measurement::{Block, FirstArm, Pair, Sample};
+use karve_core::verdict::{DuelDeadline, DuelRuling, judge_duel, judge_noise};
+use karve_numerics::stats::{DrawRng, SignEvidence, ln_evidence};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use std::fs;
@@ -46,7 +46,7 @@ fn charter() -> &'static Charter {
 
 /// Blocks of two cases around a gain, with noise.
 fn readings(seed: u64, gain: f64, noise: f64) -> Vec<[(f64, f64); 2]> {
-    let mut draws = Draws::new(seed);
+    let mut draws = DrawRng::new(seed);
     let mut noisy = |v: f64| v * (1.0 + noise * (draws.next_f64() - 0.5));
     (0..BLOCKS)
         .map(|_| {
@@ -67,7 +67,7 @@ fn block(values: &[(f64, f64)]) -> Block {
     };
     let pair = |(case, (parent, candidate)): (usize, &(f64, f64))| Pair {
         case,
-        first: First::Parent,
+        first: FirstArm::Parent,
         parent: sample(*parent),
         candidate: sample(*candidate),
     };
@@ -98,7 +98,7 @@ fn decided(readings: &[[(f64, f64); 2]]) -> (usize, &'static str) {
     let mut duel = start();
     for (at, values) in readings.iter().enumerate() {
         duel.take(&block(values)).unwrap();
-        if let Ruling::Decided(verdict) = judge_duel(&duel, Time::Left) {
+        if let DuelRuling::Decided(verdict) = judge_duel(&duel, DuelDeadline::Left) {
             return (at, verdict.word());
         }
     }
@@ -230,14 +230,14 @@ proptest! {
         let mut watched = start();
         for (at, values) in readings.iter().enumerate() {
             if looks >> at & 1 == 1 {
-                let _ = (judge_duel(&watched, Time::Left), judge_duel(&watched, Time::Up));
+                let _ = (judge_duel(&watched, DuelDeadline::Left), judge_duel(&watched, DuelDeadline::Up));
                 let _ = (watched.comparison(), judge_noise(&watched));
                 let _ = watched.tail_ratio(watched.main());
             }
             watched.take(&block(values)).unwrap();
             if at % 16 == 15 {
                 let unwatched = played(&readings[..=at]);
-                prop_assert_eq!(judge_duel(&watched, Time::Up), judge_duel(&unwatched, Time::Up));
+                prop_assert_eq!(judge_duel(&watched, DuelDeadline::Up), judge_duel(&unwatched, DuelDeadline::Up));
             }
         }
         prop_assert_eq!(watched.comparison(), played(&readings).comparison());
@@ -245,7 +245,7 @@ proptest! {
 
     #[test]
     fn the_highest_evidence_is_that_of_the_best_prefix(signs in any::<u64>()) {
-        let mut evidence = Evidence::default();
+        let mut evidence = SignEvidence::default();
         let mut highest = 0.0_f64;
         for at in 0..64 {
             evidence.see(signs >> at & 1 == 1);

@@ -1,11 +1,11 @@
 //! The harness under a contract: karve calls the kernel itself, in the kernel runner.
 
-use super::{Gated, Harness};
-use crate::outcome::{Fault, NumberedCase};
-use crate::runner::{self, Corner, Duelling, Terms};
+use super::{GateResult, Harness};
+use crate::outcome::{BlockFailure, NumberedCase};
+use crate::runner::{self, DuelCase, KernelRunner, RunnerSetup};
 use karve_core::measurement::Sample;
 use karve_numerics::case::Case;
-use karve_numerics::contract::{Arg, Contract, Examined, Reference};
+use karve_numerics::contract::{Arg, CaseTensorError, Contract, Reference};
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::Command;
 use karve_os::random::secret;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// What a harness knows about a contract.
 #[derive(Clone, Debug)]
-pub(super) struct UnderContract {
+pub(super) struct HarnessContract {
     pub(super) contract: Contract,
     /// The reference of the unchanged project, set aside.
     pub(super) reference: Option<PathBuf>,
@@ -66,7 +66,7 @@ impl Harness {
 
     /// The terms of a tree. Outside a campaign its own reference supplies the arguments, if the
     /// contract leaves them to it.
-    fn terms(&self, under: &UnderContract, tree: &Path) -> Result<Terms> {
+    fn terms(&self, under: &HarnessContract, tree: &Path) -> Result<RunnerSetup> {
         let mut terms = self.bare_terms(under)?;
         if terms.contract.modules.asks && terms.contract.args.is_empty() {
             terms.contract.args = runner::ask_inputs(&terms, tree)?;
@@ -74,8 +74,8 @@ impl Harness {
         Ok(terms)
     }
 
-    fn bare_terms(&self, under: &UnderContract) -> Result<Terms> {
-        Ok(Terms {
+    fn bare_terms(&self, under: &HarnessContract) -> Result<RunnerSetup> {
+        Ok(RunnerSetup {
             contract: under.contract.clone(),
             workdir: self.workdir.clone(),
             command: self
@@ -92,7 +92,11 @@ impl Harness {
 
     /// Runs the correctness check on the kernel of a built tree for some cases: its errors, or why
     /// it is refused. `None` if there is no contract.
-    pub fn examine(&self, tree: &Path, cases: &[Case]) -> Result<Option<Gated<Vec<Examined>>>> {
+    pub fn examine(
+        &self,
+        tree: &Path,
+        cases: &[Case],
+    ) -> Result<Option<GateResult<Vec<CaseTensorError>>>> {
         let Some(under) = &self.under_contract else {
             return Ok(None);
         };
@@ -105,7 +109,7 @@ impl Harness {
         &self,
         tree: &Path,
         cases: &[Case],
-    ) -> Result<Option<Gated<Vec<Sample>>>> {
+    ) -> Result<Option<GateResult<Vec<Sample>>>> {
         let Some(under) = &self.under_contract else {
             return Ok(None);
         };
@@ -122,7 +126,7 @@ impl Harness {
     }
 
     /// Calls in one batch on a case; `None` if there is no contract.
-    pub fn calls_for(&self, tree: &Path, case: &Case) -> Result<Option<Gated<u32>>> {
+    pub fn calls_for(&self, tree: &Path, case: &Case) -> Result<Option<GateResult<u32>>> {
         match &self.under_contract {
             None => Ok(None),
             Some(under) => runner::calls_for(&self.terms(under, tree)?, tree, case).map(Some),
@@ -134,7 +138,7 @@ impl Harness {
         &self,
         [parent, candidate]: [PathBuf; 2],
         cases: &[NumberedCase],
-    ) -> Result<std::result::Result<Duelling, Fault>> {
+    ) -> Result<std::result::Result<KernelRunner, BlockFailure>> {
         let Some(under) = &self.under_contract else {
             return Err(CommandError::new(
                 ErrorKind::Bug,
@@ -149,17 +153,17 @@ impl Harness {
                 true => of_case.repeats,
                 false => match runner::calls_for(&terms, &parent, case)? {
                     Ok(calls) => calls,
-                    Err(gate) => return Ok(Err(Fault::Parent(gate))),
+                    Err(gate) => return Ok(Err(BlockFailure::Parent(gate))),
                 },
             };
-            corners.push(Corner {
+            corners.push(DuelCase {
                 index: *index,
                 case: case.clone(),
                 calls,
                 spin_ns: of_case.spin_us.unwrap_or(0) * 1_000 / u64::from(calls.max(1)),
             });
         }
-        Duelling::start(&terms, &self.metric, [parent, candidate], corners)
+        KernelRunner::start(&terms, &self.metric, [parent, candidate], corners)
     }
 }
 

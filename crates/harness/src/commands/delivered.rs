@@ -3,13 +3,13 @@
 //! Their values are in editable files, so that a setting is a commit. Only values that the user
 //! declared are passed on.
 
-use super::{Gated, Harness};
+use super::{GateResult, Harness};
 use crate::placeholders::Placeholders;
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_numerics::case::Case;
 use karve_numerics::space::TEMPLATE_END;
-use karve_numerics::space::{Config, parse_knobs, render_template};
 use karve_numerics::space::{Delivery, KnobDeclaration};
+use karve_numerics::space::{KnobSetting, parse_knobs, render_template};
 use karve_os::files;
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -29,7 +29,7 @@ impl Harness {
 
     /// The knobs of a tree that are delivered in one way. A knob that a build made unreadable has
     /// its first value: the build gate has already checked it.
-    pub(super) fn knobs_by(&self, delivery: Delivery, tree: &Path) -> Config {
+    pub(super) fn knobs_by(&self, delivery: Delivery, tree: &Path) -> KnobSetting {
         let some = self.knobs.iter().filter(|knob| knob.deliver == delivery);
         some.map(|knob| {
             let value = value_in(tree, knob);
@@ -40,12 +40,12 @@ impl Harness {
     }
 
     /// Generates files from templates, and refuses values that were not declared.
-    pub(super) fn deliver(&self, tree: &Path) -> Gated<()> {
+    pub(super) fn deliver(&self, tree: &Path) -> GateResult<()> {
         let failed = |excerpt: String| Gate::BuildFailed {
             category: FailureCategory::Other,
             excerpt,
         };
-        let mut templates: BTreeMap<&str, Config> = BTreeMap::new();
+        let mut templates: BTreeMap<&str, KnobSetting> = BTreeMap::new();
         for knob in &self.knobs {
             match knob.deliver {
                 Delivery::Source | Delivery::Json => continue,

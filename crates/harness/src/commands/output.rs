@@ -35,7 +35,7 @@ pub const MAX_ROWS: usize = 100_000;
 /// The longest text that is parsed, in bytes; 100 000 rows of canonical CSV are about 20 MiB.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
-/// The longest excerpt an [`Unreadable`] carries, in characters.
+/// The longest excerpt an [`OutputParseError`] carries, in characters.
 pub const MAX_EXCERPT_CHARS: usize = 120;
 
 /// The maximum number of names that a reason lists.
@@ -43,7 +43,7 @@ const NAMES_SHOWN_MAX: usize = 20;
 
 /// How the benchmark prints its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Format {
+pub enum OutputFormat {
     /// A header and one row per case, with RFC 4180 quoting.
     #[serde(rename = "csv")]
     Csv,
@@ -102,7 +102,7 @@ pub const NAMES: [&str; 13] = [
     "triton",
 ];
 
-impl Format {
+impl OutputFormat {
     /// The column with the time of one call, if a tool always reports one.
     pub fn time_column(self) -> Option<&'static str> {
         match self {
@@ -129,9 +129,9 @@ impl Format {
 
 /// What to look for in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spec<'a> {
+pub struct ParseSpec<'a> {
     /// How the text is written.
-    pub format: Format,
+    pub format: OutputFormat,
     /// The column, key or hyperfine parameter that names the case; if set, it must exist.
     pub case_column: Option<&'a str>,
     /// The column or key that states correctness; if set, it must exist.
@@ -142,7 +142,7 @@ pub struct Spec<'a> {
 
 /// One case with its numbers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct OutputRow {
     /// The name of the case, or its geometry as `B=1,M=256`; unique in the output.
     pub case: Option<String>,
     /// Shorter names of the case; others may have the same.
@@ -152,14 +152,14 @@ pub struct Row {
     /// Finite numbers by canonical metric name; a spread is `<metric>_rel_std`, a ratio.
     pub values: BTreeMap<String, f64>,
     /// What the benchmark itself says about correctness.
-    pub check: Check,
+    pub check: CaseCheck,
     /// The line on which the row starts, from 1.
     pub line: usize,
 }
 
-impl Row {
+impl OutputRow {
     /// A row without numbers.
-    fn new(case: Option<String>, check: Check, line: usize) -> Self {
+    fn new(case: Option<String>, check: CaseCheck, line: usize) -> Self {
         Self {
             case,
             aliases: Vec::new(),
@@ -173,7 +173,7 @@ impl Row {
 
 /// What the benchmark says about the correctness of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Check {
+pub enum CaseCheck {
     /// It says the result is right.
     Pass,
     /// It says the result is wrong, or that the case did not run.
@@ -184,7 +184,7 @@ pub enum Check {
 
 /// Why the output cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct OutputParseError {
     /// The line that could not be read, from 1.
     pub line: usize,
     /// Why, in a sentence without a full stop.
@@ -193,7 +193,7 @@ pub struct Unreadable {
     pub excerpt: String,
 }
 
-impl Unreadable {
+impl OutputParseError {
     /// A refusal of one line of `text`.
     fn at(text: &str, line: usize, reason: impl Into<String>) -> Self {
         let excerpt = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
@@ -226,7 +226,7 @@ impl Unreadable {
     }
 }
 
-impl Display for Unreadable {
+impl Display for OutputParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.line, self.reason)?;
         if self.excerpt.is_empty() {
@@ -237,7 +237,7 @@ impl Display for Unreadable {
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for OutputParseError {}
 
 fn bounded_excerpt(line: &str) -> String {
     let printable = |c: char| if c.is_control() { ' ' } else { c };
@@ -276,52 +276,52 @@ fn check_label(found: &BTreeSet<&str>, label: Option<&str>, what: &str) -> Resul
 /// # Errors
 ///
 /// The output is truncated, contradicts itself, or has no rows; the line and the reason are given.
-pub fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
+pub fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, OutputParseError> {
     if text.len() > MAX_TEXT_BYTES {
         let reason = format!(
             "the output is longer than {} MiB",
             MAX_TEXT_BYTES / 1024 / 1024
         );
-        return Err(Unreadable::at(text, 1, reason));
+        return Err(OutputParseError::at(text, 1, reason));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (parser, looked_for) = parser_of(spec.format);
     let rows = parser(text, spec)?;
     if rows.is_empty() {
         let reason = format!("the output has no rows; looked for {looked_for}");
-        return Err(Unreadable::at_end(text, reason));
+        return Err(OutputParseError::at_end(text, reason));
     }
     Ok(rows)
 }
 
 /// Reads text into rows.
-type Parser = fn(&str, &Spec) -> Result<Vec<Row>, Unreadable>;
+type OutputParser = fn(&str, &ParseSpec) -> Result<Vec<OutputRow>, OutputParseError>;
 
 /// The parser of a format, and what it looks for.
-fn parser_of(format: Format) -> (Parser, &'static str) {
+fn parser_of(format: OutputFormat) -> (OutputParser, &'static str) {
     match format {
-        Format::Csv => (csv::parse, "a header line with rows under it"),
-        Format::Json => (json::parse_document, "an array of objects"),
-        Format::JsonLines => (json::parse_lines, "lines that start with {"),
-        Format::MetricLines => (
+        OutputFormat::Csv => (csv::parse, "a header line with rows under it"),
+        OutputFormat::Json => (json::parse_document, "an array of objects"),
+        OutputFormat::JsonLines => (json::parse_lines, "lines that start with {"),
+        OutputFormat::MetricLines => (
             metric_lines::parse,
             "lines like METRIC time_ms=1.25 case=small",
         ),
-        Format::Hyperfine => (hyperfine::parse, "entries in results"),
-        Format::PytestRecord => (
+        OutputFormat::Hyperfine => (hyperfine::parse, "entries in results"),
+        OutputFormat::PytestRecord => (
             pytest_record::parse,
             "lines like Cutile: {'forward': {…}} ms",
         ),
-        Format::GoogleBenchmark => (google_benchmark::parse, "entries in benchmarks"),
-        Format::Nvbench => (nvbench::parse, "states in benchmarks"),
-        Format::NvbenchCsv => (nvbench_csv::parse, "rows under the header"),
-        Format::PytestBenchmark => (pytest_benchmark::parse, "entries in benchmarks"),
-        Format::Criterion => (criterion::parse, "an object with mean and median"),
-        Format::Libtest => (
+        OutputFormat::GoogleBenchmark => (google_benchmark::parse, "entries in benchmarks"),
+        OutputFormat::Nvbench => (nvbench::parse, "states in benchmarks"),
+        OutputFormat::NvbenchCsv => (nvbench_csv::parse, "rows under the header"),
+        OutputFormat::PytestBenchmark => (pytest_benchmark::parse, "entries in benchmarks"),
+        OutputFormat::Criterion => (criterion::parse, "an object with mean and median"),
+        OutputFormat::Libtest => (
             libtest::parse,
             "lines like test name ... bench: 12 ns/iter (+/- 3)",
         ),
-        Format::Triton => (triton::parse, "a table with rows numbered from 0"),
+        OutputFormat::Triton => (triton::parse, "a table with rows numbered from 0"),
     }
 }
 
@@ -331,24 +331,24 @@ mod tests {
     use proptest::prelude::*;
     use proptest::test_runner::RngSeed;
 
-    const ALL: [Format; 13] = [
-        Format::Csv,
-        Format::Json,
-        Format::JsonLines,
-        Format::MetricLines,
-        Format::Hyperfine,
-        Format::PytestRecord,
-        Format::GoogleBenchmark,
-        Format::Nvbench,
-        Format::NvbenchCsv,
-        Format::PytestBenchmark,
-        Format::Criterion,
-        Format::Libtest,
-        Format::Triton,
+    const ALL: [OutputFormat; 13] = [
+        OutputFormat::Csv,
+        OutputFormat::Json,
+        OutputFormat::JsonLines,
+        OutputFormat::MetricLines,
+        OutputFormat::Hyperfine,
+        OutputFormat::PytestRecord,
+        OutputFormat::GoogleBenchmark,
+        OutputFormat::Nvbench,
+        OutputFormat::NvbenchCsv,
+        OutputFormat::PytestBenchmark,
+        OutputFormat::Criterion,
+        OutputFormat::Libtest,
+        OutputFormat::Triton,
     ];
 
-    pub(super) fn spec(format: Format) -> Spec<'static> {
-        Spec {
+    pub(super) fn spec(format: OutputFormat) -> ParseSpec<'static> {
+        ParseSpec {
             format,
             case_column: None,
             check_column: None,
@@ -366,14 +366,14 @@ mod tests {
     }
 
     /// Rows as `line case check [params] values`, a refusal as `line N: reason`.
-    pub(super) fn render(result: &Result<Vec<Row>, Unreadable>) -> String {
+    pub(super) fn render(result: &Result<Vec<OutputRow>, OutputParseError>) -> String {
         match result {
             Ok(rows) => rows.iter().map(render_row).collect::<Vec<_>>().join("\n"),
             Err(unreadable) => format!("line {}: {}", unreadable.line, unreadable.reason),
         }
     }
 
-    fn render_row(row: &Row) -> String {
+    fn render_row(row: &OutputRow) -> String {
         let case = row.case.as_deref().unwrap_or("-");
         let params: Vec<_> = row.params.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let values: Vec<_> = row.values.iter().map(|(k, v)| format!("{k}={v}")).collect();
@@ -382,7 +382,7 @@ mod tests {
     }
 
     /// Parses with a plain spec and compares the line and a part of the reason.
-    fn check(format: Format, text: &str, want: (usize, &str)) {
+    fn check(format: OutputFormat, text: &str, want: (usize, &str)) {
         let got = parse(text, &spec(format)).expect_err("the text must be refused");
         assert_eq!(got.line, want.0, "{got}");
         assert!(got.reason.contains(want.1), "{got}");
@@ -391,27 +391,31 @@ mod tests {
     #[test]
     fn empty_output_is_refused_in_every_format() {
         for format in [
-            Format::Csv,
-            Format::JsonLines,
-            Format::MetricLines,
-            Format::PytestRecord,
-            Format::NvbenchCsv,
-            Format::Criterion,
-            Format::Libtest,
-            Format::Triton,
+            OutputFormat::Csv,
+            OutputFormat::JsonLines,
+            OutputFormat::MetricLines,
+            OutputFormat::PytestRecord,
+            OutputFormat::NvbenchCsv,
+            OutputFormat::Criterion,
+            OutputFormat::Libtest,
+            OutputFormat::Triton,
         ] {
             check(format, "", (1, "no rows"));
             check(format, "\n\n", (1, "no rows"));
         }
-        check(Format::Json, "", (1, "ends before it is complete"));
-        check(Format::Json, "[]", (1, "no rows"));
-        check(Format::Hyperfine, r#"{"results": []}"#, (1, "no rows"));
+        check(OutputFormat::Json, "", (1, "ends before it is complete"));
+        check(OutputFormat::Json, "[]", (1, "no rows"));
+        check(
+            OutputFormat::Hyperfine,
+            r#"{"results": []}"#,
+            (1, "no rows"),
+        );
     }
 
     #[test]
     fn a_text_without_rows_is_refused_at_its_last_line() {
         check(
-            Format::MetricLines,
+            OutputFormat::MetricLines,
             "building\nrunning\n\n",
             (2, "METRIC time_ms=1.25"),
         );
@@ -425,7 +429,7 @@ mod tests {
             .collect();
         assert_eq!(names, NAMES.map(|name| format!("\"{name}\"")));
         for (name, format) in names.iter().zip(ALL) {
-            assert_eq!(serde_json::from_str::<Format>(name).unwrap(), format);
+            assert_eq!(serde_json::from_str::<OutputFormat>(name).unwrap(), format);
         }
     }
 
@@ -447,7 +451,7 @@ mod tests {
     #[test]
     fn an_excerpt_near_a_column_shows_that_column() {
         let text = format!("{}HERE{}", "é".repeat(300), "é".repeat(300));
-        let got = Unreadable::near(&text, 1, 600, "x");
+        let got = OutputParseError::near(&text, 1, 600, "x");
         assert!(got.excerpt.contains("HERE"), "{got}");
     }
 
@@ -457,12 +461,16 @@ mod tests {
         for row in 0..=MAX_ROWS {
             csv.push_str(&format!("c{row},1.0\n"));
         }
-        check(Format::Csv, &csv, (MAX_ROWS + 2, "more than 100000 rows"));
+        check(
+            OutputFormat::Csv,
+            &csv,
+            (MAX_ROWS + 2, "more than 100000 rows"),
+        );
         let json_lines: String = (0..=MAX_ROWS)
             .map(|row| format!("{{\"case\":\"c{row}\"}}\n"))
             .collect();
         check(
-            Format::JsonLines,
+            OutputFormat::JsonLines,
             &json_lines,
             (MAX_ROWS + 1, "more than 100000 rows"),
         );
@@ -470,7 +478,7 @@ mod tests {
             .map(|row| format!("METRIC ms=1 case=c{row}\n"))
             .collect();
         check(
-            Format::MetricLines,
+            OutputFormat::MetricLines,
             &metrics,
             (MAX_ROWS + 1, "more than 100000 rows"),
         );
@@ -479,9 +487,9 @@ mod tests {
     #[test]
     fn a_byte_order_mark_is_no_part_of_the_output() {
         for (format, text) in [
-            (Format::Csv, "\u{feff}case,ms\na,1\n"),
-            (Format::Json, "\u{feff}[{\"case\":\"a\",\"ms\":1}]"),
-            (Format::MetricLines, "\u{feff}METRIC ms=1 case=a"),
+            (OutputFormat::Csv, "\u{feff}case,ms\na,1\n"),
+            (OutputFormat::Json, "\u{feff}[{\"case\":\"a\",\"ms\":1}]"),
+            (OutputFormat::MetricLines, "\u{feff}METRIC ms=1 case=a"),
         ] {
             let rows = parse(text, &spec(format)).unwrap();
             assert_eq!(rows[0].case.as_deref(), Some("a"));
@@ -525,7 +533,7 @@ mod tests {
         ) {
             for format in ALL {
                 let (case_column, label) = (column.as_deref(), label.as_deref());
-                let spec = Spec { format, case_column, check_column: None, label };
+                let spec = ParseSpec { format, case_column, check_column: None, label };
                 match parse(&text, &spec) {
                     Ok(rows) => {
                         prop_assert!(!rows.is_empty());

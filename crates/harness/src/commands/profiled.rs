@@ -1,12 +1,12 @@
 //! The benchmark of one case under a profiler, and whether it did the same as without one.
 
-use super::{Gated, Harness, Purpose, rows};
+use super::{CommandPurpose, GateResult, Harness, rows};
 use crate::commands::PathBuf;
 use crate::placeholders::{expand, quote};
 use karve_core::measurement::Gate;
 use karve_numerics::case::Case;
 use karve_os::error::Result;
-use karve_os::process::{self, Run};
+use karve_os::process::{self, CommandOutcome};
 use karve_os::random::fresh_seed;
 use std::path::Path;
 
@@ -38,12 +38,12 @@ pub struct ProfilerStart {
     /// Where the output is.
     pub output: ProfilerOutput,
     /// Who saves the output of the program.
-    pub printed: Printed,
+    pub printed: StdoutWriter,
 }
 
 /// Who writes the output of the profiled program to the file [`PRINTED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Printed {
+pub enum StdoutWriter {
     /// The standard output of the tool contains nothing else.
     ByTheTool,
     /// The tool also prints there, so the program gets a separate output.
@@ -77,9 +77,9 @@ pub struct CodeRange {
 
 /// How a benchmark went under a profiler.
 #[derive(Clone, Debug)]
-pub struct Profiled {
+pub struct ProfiledRun {
     /// The run of both.
-    pub run: Run,
+    pub run: CommandOutcome,
     /// The benchmark's output, in which its metric is looked for.
     pub printed: Vec<u8>,
     /// The profiler's output.
@@ -108,15 +108,15 @@ impl Harness {
     }
 
     /// Runs a benchmark under a profiler.
-    pub fn run_profiler(&self, tree: &Path, start: &ProfilerStart) -> Result<Profiled> {
-        let trial = self.trial(tree, Purpose::Profile)?;
+    pub fn run_profiler(&self, tree: &Path, start: &ProfilerStart) -> Result<ProfiledRun> {
+        let trial = self.trial(tree, CommandPurpose::Profile)?;
         let command = self.within(&self.profiler_line(start), tree, trial.as_ref());
         let run = process::run(&command.capture_bytes(OUTPUT_BYTES_MAX), &self.stop)?;
         let (printed, output) = match run.exit.success() && !run.stdout.truncated() {
             true => parts(&run.stdout.bytes),
             false => (Vec::new(), Vec::new()),
         };
-        Ok(Profiled {
+        Ok(ProfiledRun {
             run,
             printed,
             output,
@@ -137,13 +137,13 @@ impl Harness {
             let words = words.join(" ");
             line.push_str(&match (number, start.printed) {
                 // Endless output must not fill the disk.
-                (0, Printed::ByTheTool) => format!(
+                (0, StdoutWriter::ByTheTool) => format!(
                     "{{ {words}; echo $? >{dir}/status; }} | \
                      {{ head -c {PRINTED_BYTES_MAX} >{dir}/{PRINTED}; cat >/dev/null; }}\n\
                      status=$(cat {dir}/status) || exit 125\n\
                      [ \"$status\" = 0 ] || exit \"$status\"\n"
                 ),
-                (0, Printed::ByItself) => format!("{words} >/dev/null || exit $?\n"),
+                (0, StdoutWriter::ByItself) => format!("{words} >/dev/null || exit $?\n"),
                 _ => format!("{words} >{dir}/last || exit $?\n"),
             });
         }
@@ -165,7 +165,7 @@ impl Harness {
     }
 
     /// Disassembles code of built files, where the benchmark ran.
-    pub fn disassemble(&self, tree: &Path, ranges: &[CodeRange]) -> Result<Run> {
+    pub fn disassemble(&self, tree: &Path, ranges: &[CodeRange]) -> Result<CommandOutcome> {
         let mut line = String::new();
         for (number, range) in ranges.iter().enumerate() {
             let (start, stop) = (range.start, range.stop);
@@ -178,13 +178,13 @@ impl Harness {
             ));
         }
         line.push_str("exit 0\n");
-        let trial = self.trial(tree, Purpose::Profile)?;
+        let trial = self.trial(tree, CommandPurpose::Profile)?;
         let command = self.within(&line, tree, trial.as_ref());
         process::run(&command.capture_bytes(CODE_BYTES_MAX), &self.stop)
     }
 
     /// Whether a benchmark printed what a plain run prints: the metric of the case.
-    pub fn said_metric(&self, printed: &[u8], case: &Case) -> Gated<()> {
+    pub fn said_metric(&self, printed: &[u8], case: &Case) -> GateResult<()> {
         if self.metric.own_clock().is_some() {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 //! The harness leaves it in the scratch directory, and the step that failed stores it. The next
 //! failure overwrites it.
 
-use karve_os::process::Run;
+use karve_os::process::CommandOutcome;
 use std::fs;
 use std::path::Path;
 
@@ -20,7 +20,7 @@ const LINES_BYTES_MAX: usize = 1_000;
 const NAME: &str = "raw-output";
 
 /// Saves a run's output in the scratch directory; a full disk is reported elsewhere.
-pub(super) fn keep(scratch: &Path, run: &Run, file: Option<&str>) {
+pub(super) fn keep(scratch: &Path, run: &CommandOutcome, file: Option<&str>) {
     let text = render(run, file);
     let _ = fs::create_dir_all(scratch).and_then(|()| fs::write(scratch.join(NAME), text));
 }
@@ -33,7 +33,7 @@ pub fn take(scratch: &Path) -> Option<Vec<u8>> {
     bytes
 }
 
-fn render(run: &Run, file: Option<&str>) -> Vec<u8> {
+fn render(run: &CommandOutcome, file: Option<&str>) -> Vec<u8> {
     let main_max = RAW_BYTES_MAX - 2 * SIDE_BYTES_MAX - LINES_BYTES_MAX;
     let stdout = run.stdout.text();
     let stderr = run.stderr.text();

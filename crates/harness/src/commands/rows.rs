@@ -1,9 +1,9 @@
 //! From rows of a benchmark's output to one value for each case.
 
-use super::Gated;
-use super::output::{self, Check, Format, Row, Spec};
+use super::GateResult;
+use super::output::{self, CaseCheck, OutputFormat, OutputRow, ParseSpec};
 use super::samples::unreadable;
-use karve_core::charter::{Metric, Output};
+use karve_core::charter::{Metric, OutputRule};
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_numerics::case::Case;
 use karve_numerics::expr::parse_expr;
@@ -12,7 +12,7 @@ use karve_numerics::expr::parse_expr;
 const NAME_CHARS: usize = 60;
 
 /// The format with that name, if there is one.
-pub(super) fn format_by_name(name: &str) -> Option<Format> {
+pub(super) fn format_by_name(name: &str) -> Option<OutputFormat> {
     serde_json::from_value(serde_json::Value::from(name)).ok()
 }
 
@@ -24,10 +24,10 @@ pub fn knows_format(name: &str) -> bool {
 /// One value for each case, in order; refuses missing, failed or unreadable rows.
 pub(super) fn values(
     text: &str,
-    output: &Output,
+    output: &OutputRule,
     metric: &Metric,
     cases: &[Case],
-) -> Gated<Vec<f64>> {
+) -> GateResult<Vec<f64>> {
     let first = cases
         .first()
         .map_or("the benchmark", |case| case.name.as_str());
@@ -37,7 +37,7 @@ pub(super) fn values(
             format!("there is no output format {:?}", output.format),
         ));
     };
-    let spec = Spec {
+    let spec = ParseSpec {
         format,
         case_column: output.case_column.as_deref(),
         check_column: output.check_column.as_deref(),
@@ -63,8 +63,8 @@ pub(super) fn values(
         .collect()
 }
 
-fn value_of(row: &Row, metric: &Metric, case: &Case) -> Gated<f64> {
-    if row.check == Check::Fail {
+fn value_of(row: &OutputRow, metric: &Metric, case: &Case) -> GateResult<f64> {
+    if row.check == CaseCheck::Fail {
         return Err(Gate::WrongResult {
             case: case.name.clone(),
             category: FailureCategory::SnrFail,
@@ -97,10 +97,14 @@ fn value_of(row: &Row, metric: &Metric, case: &Case) -> Gated<f64> {
 }
 
 /// The row of a case: by name, by a shorter name, by parameters, or the only one there is.
-fn row_of<'a>(rows: &'a [Row], case: &Case, only: Option<&'a Row>) -> Gated<&'a Row> {
-    let named = |row: &&Row| row.case.as_deref() == Some(&case.name);
-    let nicknamed = |row: &&Row| row.aliases.contains(&case.name);
-    let same = |row: &&Row| {
+fn row_of<'a>(
+    rows: &'a [OutputRow],
+    case: &Case,
+    only: Option<&'a OutputRow>,
+) -> GateResult<&'a OutputRow> {
+    let named = |row: &&OutputRow| row.case.as_deref() == Some(&case.name);
+    let nicknamed = |row: &&OutputRow| row.aliases.contains(&case.name);
+    let same = |row: &&OutputRow| {
         let equal = |(name, value): (&String, &String)| {
             row.params
                 .get(name)
@@ -109,7 +113,7 @@ fn row_of<'a>(rows: &'a [Row], case: &Case, only: Option<&'a Row>) -> Gated<&'a 
         !case.params.is_empty() && case.params.iter().all(equal)
     };
     // Of two rows that could be the case, neither can be trusted.
-    let mut found: Vec<&Row> = rows.iter().filter(named).collect();
+    let mut found: Vec<&OutputRow> = rows.iter().filter(named).collect();
     if found.is_empty() {
         found = rows.iter().filter(nicknamed).collect();
     }
@@ -151,7 +155,7 @@ fn row_of<'a>(rows: &'a [Row], case: &Case, only: Option<&'a Row>) -> Gated<&'a 
 }
 
 /// Whether a row states another value for a parameter of the case.
-fn contradicts(row: &Row, case: &Case) -> bool {
+fn contradicts(row: &OutputRow, case: &Case) -> bool {
     case.params.iter().any(|(name, value)| {
         row.params
             .get(name)
@@ -186,8 +190,8 @@ mod tests {
         }
     }
 
-    fn output(format: &str) -> Output {
-        Output {
+    fn output(format: &str) -> OutputRule {
+        OutputRule {
             format: format.to_owned(),
             from_file: false,
             case_column: None,
@@ -197,7 +201,13 @@ mod tests {
     }
 
     /// Reads the cases, and compares the values or a part of what is wrong.
-    fn check(text: &str, output: &Output, expr: &str, cases: &[Case], want: Result<&[f64], &str>) {
+    fn check(
+        text: &str,
+        output: &OutputRule,
+        expr: &str,
+        cases: &[Case],
+        want: Result<&[f64], &str>,
+    ) {
         let metric = Metric {
             name: "m".to_owned(),
             expr: Some(expr.to_owned()),
@@ -248,7 +258,7 @@ mod tests {
         let pytest = output("pytest-benchmark");
         let want = "the rows on lines 1 and 3 of the benchmark's output could both be 1";
         check(two, &pytest, "median_s", &[case("1", &[])], Err(want));
-        let labelled = Output {
+        let labelled = OutputRule {
             label: Some("t_b".to_owned()),
             ..pytest
         };

@@ -1,16 +1,21 @@
 //! From the output of a benchmark to samples: read completely or not at all, and checked against
 //! our clock.
 
-use super::{Gated, Harness, rows, wrong};
+use super::{GateResult, Harness, rows, wrong};
 use karve_core::charter::OwnClock;
 use karve_core::measurement::{FailureCategory, Gate, Sample};
 use karve_core::score::implied_seconds;
 use karve_numerics::case::Case;
-use karve_os::process::{Exit, Run};
+use karve_os::process::{CommandOutcome, Exit};
 use std::time::Duration;
 
 impl Harness {
-    pub(super) fn read_samples(&self, run: &Run, text: &str, cases: &[Case]) -> Gated<Vec<Sample>> {
+    pub(super) fn read_samples(
+        &self,
+        run: &CommandOutcome,
+        text: &str,
+        cases: &[Case],
+    ) -> GateResult<Vec<Sample>> {
         let name = cases
             .first()
             .map_or("the benchmark", |case| case.name.as_str());
@@ -48,7 +53,7 @@ impl Harness {
     }
 
     /// The metrics that karve's own clock supplies: no output needs to be parsed.
-    fn own_clock(&self, run: &Run) -> Option<f64> {
+    fn own_clock(&self, run: &CommandOutcome) -> Option<f64> {
         let per_unit = self.metric.seconds_per_unit()?;
         let seconds = match self.metric.own_clock()? {
             OwnClock::Wall => run.wall.as_secs_f64(),
@@ -58,7 +63,7 @@ impl Harness {
     }
 
     /// One call cannot take longer than the whole command, whether reported as a time or as a rate.
-    fn check_plausible(&self, sample: &Sample, case: &Case) -> Gated<()> {
+    fn check_plausible(&self, sample: &Sample, case: &Case) -> GateResult<()> {
         let (name, value) = (&case.name, sample.value);
         let dishonest = |why: String| Err(Gate::Dishonest { why });
         if !(value.is_finite() && value > 0.0) {

@@ -96,7 +96,7 @@ const SETTINGS: [&str; 14] = [
 ];
 
 /// One git call under construction.
-pub(super) struct Call {
+pub(super) struct GitCall {
     dir: PathBuf,
     options: Vec<OsString>,
     args: Vec<OsString>,
@@ -105,13 +105,13 @@ pub(super) struct Call {
 }
 
 /// The outcome of a call that is allowed to fail.
-pub(super) struct Answer {
+pub(super) struct GitOutput {
     pub(super) code: i32,
     pub(super) stdout: Vec<u8>,
     pub(super) complaint: String,
 }
 
-impl Call {
+impl GitCall {
     /// A call that lets git find the repository from a directory.
     pub(super) fn found_from(dir: &Path) -> Self {
         Self {
@@ -201,7 +201,7 @@ impl Call {
     }
 
     /// Runs it; a failure of git is a valid outcome.
-    pub(super) fn ask(self) -> Result<Answer> {
+    pub(super) fn ask(self) -> Result<GitOutput> {
         let what = self.describe();
         let ran = run(&self.into_command(), &StopFlag::default()).map_err(explain_missing)?;
         if ran.stdout.truncated() {
@@ -232,7 +232,7 @@ impl Call {
             .chars()
             .take(COMPLAINT_CHARS_MAX)
             .collect();
-        Ok(Answer {
+        Ok(GitOutput {
             code,
             stdout: ran.stdout.bytes,
             complaint,
@@ -302,7 +302,7 @@ impl Call {
     }
 }
 
-impl Answer {
+impl GitOutput {
     /// The error for a failed call.
     pub(super) fn into_error(self, message: impl Into<String>) -> CommandError {
         let error = CommandError::environment(message);

@@ -18,10 +18,10 @@ use karve_os::error::{CommandError, ErrorKind, Result};
 
 use super::call::text;
 use super::compare::{has_crlf, on_disk, parent_of};
-use super::history::{self, Changed, RawEntry};
+use super::history::{self, RawEntry, TreeDifference};
 use super::start::{commit_tree, hash_paths};
-use super::survey::{Change, ChangeKind, Found, Survey};
-use super::{CommitNote, Mode, Oid, Repo};
+use super::survey::{ChangeKind, RawChange, WorktreeChange, WorktreeSurvey};
+use super::{CommitNote, FileMode, Oid, Repo};
 
 /// The largest file that a candidate may include: far larger than any source, and small enough to
 /// read.
@@ -29,7 +29,7 @@ pub const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Why a change is not included in a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Refusal {
+pub enum ChangeRefusal {
     /// Its path is not editable.
     NotGranted,
     /// It is, or was, a link, a repository, a pipe or the like.
@@ -56,7 +56,7 @@ pub enum Refusal {
 
 /// What a candidate may include.
 #[derive(Clone, Copy)]
-pub struct Terms<'a> {
+pub struct CandidateFilter<'a> {
     /// The paths that may change.
     pub granted: &'a GlobSet,
     /// Whether some bytes contain what no candidate may include.
@@ -65,11 +65,11 @@ pub struct Terms<'a> {
 
 /// A change that is not included, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedChange {
     /// The change.
-    pub change: Change,
+    pub change: WorktreeChange,
     /// Why it is not included.
-    pub why: Refusal,
+    pub why: ChangeRefusal,
 }
 
 /// A candidate commit, and what it leaves out.
@@ -84,19 +84,19 @@ pub struct CandidateCommit {
     /// The difference to the parent, binary files included.
     pub patch: Vec<u8>,
     /// Other changes in the worktree.
-    pub out_of_scope: Vec<Refused>,
+    pub out_of_scope: Vec<RefusedChange>,
     /// New editable files that the parent's ignore rules treat as build products; not included.
     pub ignored: Vec<String>,
 }
 
 /// A change that is included.
-enum Taken {
+enum AcceptedChange {
     Removed {
         path: String,
     },
     Written {
         path: String,
-        mode: Mode,
+        mode: FileMode,
         kept: Vec<u8>,
     },
 }
@@ -111,7 +111,7 @@ impl Repo {
         note: &CommitNote<'_>,
     ) -> Result<CandidateCommit> {
         let forbids = &|_: &[u8]| false;
-        self.commit_within(worktree, parent, Terms { granted, forbids }, note)
+        self.commit_within(worktree, parent, CandidateFilter { granted, forbids }, note)
     }
 
     /// The same, without files that contain forbidden bytes: git never sees them.
@@ -119,7 +119,7 @@ impl Repo {
         &self,
         worktree: &Path,
         parent: &Oid,
-        terms: Terms<'_>,
+        terms: CandidateFilter<'_>,
         note: &CommitNote<'_>,
     ) -> Result<CandidateCommit> {
         let granted = terms.granted;
@@ -139,7 +139,7 @@ impl Repo {
         };
         let entries = Arc::new(history::with_changes(&survey.entries, &changed));
         self.memory.keep_listing(&oid, &entries);
-        let files: Vec<String> = changed.iter().map(Changed::path).collect();
+        let files: Vec<String> = changed.iter().map(TreeDifference::path).collect();
         // A candidate must never change a read-only file, so this is checked again.
         if let Some(path) = files.iter().find(|path| !granted.is_match(path)) {
             let message = format!("the candidate changes {path}, which is not editable");
@@ -158,7 +158,11 @@ impl Repo {
     }
 
     /// Decides what is included, and copies it.
-    fn take(&self, survey: &Survey, terms: Terms<'_>) -> Result<(Vec<Taken>, Vec<Refused>)> {
+    fn take(
+        &self,
+        survey: &WorktreeSurvey,
+        terms: CandidateFilter<'_>,
+    ) -> Result<(Vec<AcceptedChange>, Vec<RefusedChange>)> {
         let granted = terms.granted;
         let mut taken = Vec::new();
         let mut refused = Vec::new();
@@ -167,22 +171,22 @@ impl Repo {
             let path = text(&found.path);
             let refusal = refusal(found, granted).or_else(|| {
                 (!found.tracked && is_in_the_way(&remaining, &found.path))
-                    .then_some(Refusal::InTheWay)
+                    .then_some(ChangeRefusal::InTheWay)
             });
             let result = match (refusal, found.kind) {
                 (Some(why), _) => Err(why),
-                (None, ChangeKind::Deleted) => Ok(Taken::Removed { path }),
+                (None, ChangeKind::Deleted) => Ok(AcceptedChange::Removed { path }),
                 // The executable bit of an editable file stays; changing it alone is not a change.
                 (None, ChangeKind::ModeChanged) => continue,
-                (None, _) if (terms.forbids)(&found.path) => Err(Refusal::HoldsKey),
+                (None, _) if (terms.forbids)(&found.path) => Err(ChangeRefusal::HoldsKey),
                 (None, _) => self.copy(survey, (n, found), terms)?.map(|kept| {
                     let mode = mode_in(&survey.entries, found);
-                    Taken::Written { path, mode, kept }
+                    AcceptedChange::Written { path, mode, kept }
                 }),
             };
             match result {
                 Ok(change) => taken.push(change),
-                Err(why) => refused.push(Refused {
+                Err(why) => refused.push(RefusedChange {
                     change: found.change(),
                     why,
                 }),
@@ -194,12 +198,12 @@ impl Repo {
     /// Copies a file out of the worktree and returns the name of the copy.
     fn copy(
         &self,
-        survey: &Survey,
-        (n, found): (usize, &Found),
-        terms: Terms<'_>,
-    ) -> Result<std::result::Result<Vec<u8>, Refusal>> {
+        survey: &WorktreeSurvey,
+        (n, found): (usize, &RawChange),
+        terms: CandidateFilter<'_>,
+    ) -> Result<std::result::Result<Vec<u8>, ChangeRefusal>> {
         let mut bytes = match read_in_place(&survey.root, &found.path) {
-            Ok(bytes) if (terms.forbids)(&bytes) => return Ok(Err(Refusal::HoldsKey)),
+            Ok(bytes) if (terms.forbids)(&bytes) => return Ok(Err(ChangeRefusal::HoldsKey)),
             Ok(bytes) => bytes,
             Err(why) => return Ok(Err(why)),
         };
@@ -211,7 +215,7 @@ impl Repo {
 
     /// Whether checkout converted the line endings of the parent's file to CRLF; then the
     /// candidate's are converted back, or every line would differ.
-    fn is_checked_out_with_crlf(&self, survey: &Survey, found: &Found) -> Result<bool> {
+    fn is_checked_out_with_crlf(&self, survey: &WorktreeSurvey, found: &RawChange) -> Result<bool> {
         let shadow = on_disk(&survey.scratch.shadow(), &found.path);
         let Ok(expected) = fs::read(shadow) else {
             return Ok(false);
@@ -228,12 +232,12 @@ impl Repo {
     }
 
     /// Writes the parent's tree with the changes.
-    fn write_tree(&self, index: &Path, taken: &[Taken], parent: &Oid) -> Result<Oid> {
+    fn write_tree(&self, index: &Path, taken: &[AcceptedChange], parent: &Oid) -> Result<Oid> {
         let kept: Vec<&[u8]> = taken
             .iter()
             .filter_map(|change| match change {
-                Taken::Written { kept, .. } => Some(kept.as_slice()),
-                Taken::Removed { .. } => None,
+                AcceptedChange::Written { kept, .. } => Some(kept.as_slice()),
+                AcceptedChange::Removed { .. } => None,
             })
             .collect();
         let mut oids = hash_paths(self.call().args(["hash-object", "-w"]), &kept)?.into_iter();
@@ -242,8 +246,10 @@ impl Repo {
         let mut written = String::new();
         for change in taken {
             match change {
-                Taken::Removed { path } => lines += &format!("0 {}\t{path}\0", parent.zero()),
-                Taken::Written { path, mode, .. } => {
+                AcceptedChange::Removed { path } => {
+                    lines += &format!("0 {}\t{path}\0", parent.zero())
+                }
+                AcceptedChange::Written { path, mode, .. } => {
                     let oid = oids.next().map(|oid| oid.to_string()).unwrap_or_default();
                     written += &format!("{} {oid}\t{path}\0", mode.as_str());
                 }
@@ -260,23 +266,23 @@ impl Repo {
 }
 
 /// Why a change must not be included, judging by the change alone.
-fn refusal(found: &Found, granted: &GlobSet) -> Option<Refusal> {
+fn refusal(found: &RawChange, granted: &GlobSet) -> Option<ChangeRefusal> {
     let Ok(path) = std::str::from_utf8(&found.path) else {
-        return Some(Refusal::BadName);
+        return Some(ChangeRefusal::BadName);
     };
     if !granted.is_match(path) {
         return Some(match found.obstacle {
-            Some(why @ (Refusal::InSubmodule | Refusal::TooMany)) => why,
-            _ => Refusal::NotGranted,
+            Some(why @ (ChangeRefusal::InSubmodule | ChangeRefusal::TooMany)) => why,
+            _ => ChangeRefusal::NotGranted,
         });
     }
     if let Some(why) = found.obstacle {
         return Some(why);
     }
     if path.split(['/', '\\']).any(is_gits_own) {
-        return Some(Refusal::GitsOwn);
+        return Some(ChangeRefusal::GitsOwn);
     }
-    (!found.mode.is_file()).then_some(Refusal::NotAFile)
+    (!found.mode.is_file()).then_some(ChangeRefusal::NotAFile)
 }
 
 /// Whether a name starts like git's own files, or is one that git refuses on some file systems.
@@ -286,7 +292,7 @@ fn is_gits_own(name: &str) -> bool {
 }
 
 /// The paths of the parent that stay, whatever is added.
-fn remaining<'a>(survey: &'a Survey, granted: &GlobSet) -> BTreeSet<&'a [u8]> {
+fn remaining<'a>(survey: &'a WorktreeSurvey, granted: &GlobSet) -> BTreeSet<&'a [u8]> {
     let goes: BTreeSet<&[u8]> = survey
         .found
         .iter()
@@ -315,34 +321,37 @@ fn is_in_the_way(remaining: &BTreeSet<&[u8]>, path: &[u8]) -> bool {
 }
 
 /// The mode that a file has in the candidate.
-fn mode_in(entries: &[RawEntry], found: &Found) -> Mode {
+fn mode_in(entries: &[RawEntry], found: &RawChange) -> FileMode {
     let entry = entries.iter().find(|entry| entry.path == found.path);
-    entry.map_or(Mode::File, |entry| entry.mode)
+    entry.map_or(FileMode::File, |entry| entry.mode)
 }
 
 /// Reads a file of the worktree, if it is a file, of a sane size, and really in the worktree.
-pub(super) fn read_in_place(root: &Path, path: &[u8]) -> std::result::Result<Vec<u8>, Refusal> {
+pub(super) fn read_in_place(
+    root: &Path,
+    path: &[u8],
+) -> std::result::Result<Vec<u8>, ChangeRefusal> {
     let path = on_disk(root, path);
     // A link is not followed, and a pipe in place of the file does not block.
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(&path)
-        .map_err(|_| Refusal::Unreadable)?;
+        .map_err(|_| ChangeRefusal::Unreadable)?;
     if !file.metadata().is_ok_and(|data| data.is_file()) {
-        return Err(Refusal::NotAFile);
+        return Err(ChangeRefusal::NotAFile);
     }
     // A directory above it may have become a link since the check; the open file shows that.
     let really = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    if really.map_err(|_| Refusal::Unreadable)? != path {
-        return Err(Refusal::BehindLink);
+    if really.map_err(|_| ChangeRefusal::Unreadable)? != path {
+        return Err(ChangeRefusal::BehindLink);
     }
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX + 1)
         .read_to_end(&mut bytes)
-        .map_err(|_| Refusal::Unreadable)?;
+        .map_err(|_| ChangeRefusal::Unreadable)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(Refusal::TooLarge);
+        return Err(ChangeRefusal::TooLarge);
     }
     Ok(bytes)
 }

@@ -10,31 +10,31 @@ use std::path::{Path, PathBuf};
 use karve_os::error::{CommandError, Result};
 
 use super::call::text;
-use super::candidate::{FILE_BYTES_MAX, Refusal, read_in_place};
+use super::candidate::{ChangeRefusal, FILE_BYTES_MAX, read_in_place};
 use super::history::RawEntry;
-use super::memory::{Print, print_of};
-use super::scratch::Scratch;
+use super::memory::{ContentDigest, print_of};
+use super::scratch::SurveyScratch;
 use super::start::hash_paths;
-use super::survey::{ChangeKind, Found};
-use super::{FileModes, Mode, Repo};
+use super::survey::{ChangeKind, RawChange};
+use super::{ExecutableBit, FileMode, Repo};
 
 /// What is found in place of a tree entry.
-enum Look {
+enum FileStatus {
     /// Nothing, or a directory with other files in it.
     Gone,
     /// Something unchanged, or checked elsewhere.
     Same,
     /// Something that cannot be compared, and why.
-    Other(ChangeKind, Mode, Refusal),
+    Other(ChangeKind, FileMode, ChangeRefusal),
     /// A file.
-    File(Mode, u64),
+    File(FileMode, u64),
     /// A link, with its target.
     Link(Vec<u8>),
 }
 
 /// What is found in place of a directory of the tree.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Dir {
+enum DirStatus {
     Real,
     /// It is a link, or is behind one.
     Linked,
@@ -42,15 +42,15 @@ enum Dir {
 }
 
 /// The directories of a worktree, each checked once.
-struct Dirs<'a> {
+struct DirCache<'a> {
     root: &'a Path,
-    seen: HashMap<&'a [u8], Dir>,
+    seen: HashMap<&'a [u8], DirStatus>,
 }
 
 /// A file or link of the worktree whose contents must be hashed.
-struct Present<'a> {
+struct UnhashedFile<'a> {
     entry: &'a RawEntry,
-    mode: Mode,
+    mode: FileMode,
     len: u64,
     name: Vec<u8>,
 }
@@ -61,9 +61,9 @@ pub(super) fn tracked(
     repo: &Repo,
     root: &Path,
     entries: &[RawEntry],
-    scratch: &mut Scratch,
-) -> Result<Vec<Found>> {
-    let mut dirs = Dirs {
+    scratch: &mut SurveyScratch,
+) -> Result<Vec<RawChange>> {
+    let mut dirs = DirCache {
         root,
         seen: HashMap::new(),
     };
@@ -71,23 +71,23 @@ pub(super) fn tracked(
     let mut present = Vec::new();
     for (n, entry) in entries.iter().enumerate() {
         match dirs.look(entry) {
-            Look::Same => {}
-            Look::Gone => all.push(found(entry, ChangeKind::Deleted, entry.mode, None)),
-            Look::Other(kind, mode, why) => all.push(found(entry, kind, mode, Some(why))),
-            Look::File(mode, len) => {
-                present.push(Present {
+            FileStatus::Same => {}
+            FileStatus::Gone => all.push(found(entry, ChangeKind::Deleted, entry.mode, None)),
+            FileStatus::Other(kind, mode, why) => all.push(found(entry, kind, mode, Some(why))),
+            FileStatus::File(mode, len) => {
+                present.push(UnhashedFile {
                     entry,
                     mode,
                     len,
                     name: entry.path.clone(),
                 });
             }
-            Look::Link(target) => {
+            FileStatus::Link(target) => {
                 // In its own file, so that the target is hashed together with all the files.
                 let name = scratch.keep(&format!("link-{n}"), &target)?;
-                present.push(Present {
+                present.push(UnhashedFile {
                     entry,
-                    mode: Mode::Symlink,
+                    mode: FileMode::Symlink,
                     len: 0,
                     name,
                 });
@@ -105,7 +105,7 @@ pub(super) fn tracked(
     for (file, same) in are_as_stored(repo, root, present)? {
         if !same {
             all.push(found(file.entry, ChangeKind::Modified, file.mode, None));
-        } else if file.mode != file.entry.mode && repo.file_modes == FileModes::Kept {
+        } else if file.mode != file.entry.mode && repo.file_modes == ExecutableBit::Kept {
             all.push(found(file.entry, ChangeKind::ModeChanged, file.mode, None));
         }
     }
@@ -117,8 +117,8 @@ pub(super) fn tracked(
 fn are_as_stored<'a>(
     repo: &Repo,
     root: &Path,
-    present: Vec<Present<'a>>,
-) -> Result<Vec<(Present<'a>, bool)>> {
+    present: Vec<UnhashedFile<'a>>,
+) -> Result<Vec<(UnhashedFile<'a>, bool)>> {
     let mut all = Vec::new();
     let mut unknown = Vec::new();
     for file in present {
@@ -147,8 +147,8 @@ fn are_as_stored<'a>(
     Ok(all)
 }
 
-impl Present<'_> {
-    fn print(&self, root: &Path) -> Option<Print> {
+impl UnhashedFile<'_> {
+    fn print(&self, root: &Path) -> Option<ContentDigest> {
         print_of(&on_disk(root, &self.name))
     }
 }
@@ -159,7 +159,7 @@ pub(super) fn in_doubt<'a>(
     repo: &Repo,
     root: &Path,
     entries: &[RawEntry],
-    found: &'a [Found],
+    found: &'a [RawChange],
 ) -> Vec<&'a [u8]> {
     let stored = |path: &[u8]| entries.iter().find(|entry| entry.path == path);
     let is_plain = |path: &[u8]| {
@@ -205,8 +205,13 @@ pub(super) fn has_crlf(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| pair == b"\r\n")
 }
 
-fn found(entry: &RawEntry, kind: ChangeKind, mode: Mode, obstacle: Option<Refusal>) -> Found {
-    Found {
+fn found(
+    entry: &RawEntry,
+    kind: ChangeKind,
+    mode: FileMode,
+    obstacle: Option<ChangeRefusal>,
+) -> RawChange {
+    RawChange {
         path: entry.path.clone(),
         kind,
         mode,
@@ -217,8 +222,8 @@ fn found(entry: &RawEntry, kind: ChangeKind, mode: Mode, obstacle: Option<Refusa
 
 /// The very large files whose size differs from the stored one. An agent can create a file of any
 /// size instantly, and reading it would take forever.
-fn grown(repo: &Repo, present: &[Present<'_>]) -> Result<Vec<Vec<u8>>> {
-    let large: Vec<&Present<'_>> = present
+fn grown(repo: &Repo, present: &[UnhashedFile<'_>]) -> Result<Vec<Vec<u8>>> {
+    let large: Vec<&UnhashedFile<'_>> = present
         .iter()
         .filter(|file| file.len > FILE_BYTES_MAX)
         .collect();
@@ -250,39 +255,47 @@ fn grown(repo: &Repo, present: &[Present<'_>]) -> Result<Vec<Vec<u8>>> {
     Ok(differing.map(|(file, _)| file.entry.path.clone()).collect())
 }
 
-impl<'a> Dirs<'a> {
-    fn look(&mut self, entry: &'a RawEntry) -> Look {
+impl<'a> DirCache<'a> {
+    fn look(&mut self, entry: &'a RawEntry) -> FileStatus {
         match self.state(parent_of(&entry.path)) {
-            Dir::Linked => {
-                return Look::Other(ChangeKind::TypeChanged, Mode::Symlink, Refusal::BehindLink);
+            DirStatus::Linked => {
+                return FileStatus::Other(
+                    ChangeKind::TypeChanged,
+                    FileMode::Symlink,
+                    ChangeRefusal::BehindLink,
+                );
             }
-            Dir::Gone => return Look::Gone,
-            Dir::Real => {}
+            DirStatus::Gone => return FileStatus::Gone,
+            DirStatus::Real => {}
         }
         let path = on_disk(self.root, &entry.path);
         match path.symlink_metadata() {
             Ok(data) => look_at(entry, &path, &data),
-            Err(error) if is_absent(&error) => Look::Gone,
-            Err(_) => Look::Other(ChangeKind::Modified, Mode::Other, Refusal::Unreadable),
+            Err(error) if is_absent(&error) => FileStatus::Gone,
+            Err(_) => FileStatus::Other(
+                ChangeKind::Modified,
+                FileMode::Other,
+                ChangeRefusal::Unreadable,
+            ),
         }
     }
 
-    fn state(&mut self, dir: &'a [u8]) -> Dir {
+    fn state(&mut self, dir: &'a [u8]) -> DirStatus {
         if let Some(state) = self.seen.get(dir) {
             return *state;
         }
         let above = if dir.is_empty() {
-            Dir::Real
+            DirStatus::Real
         } else {
             self.state(parent_of(dir))
         };
         let state = match above {
-            Dir::Real => match on_disk(self.root, dir).symlink_metadata() {
-                Ok(data) if data.is_dir() => Dir::Real,
-                Ok(data) if data.is_symlink() => Dir::Linked,
-                Ok(_) | Err(_) => Dir::Gone,
+            DirStatus::Real => match on_disk(self.root, dir).symlink_metadata() {
+                Ok(data) if data.is_dir() => DirStatus::Real,
+                Ok(data) if data.is_symlink() => DirStatus::Linked,
+                Ok(_) | Err(_) => DirStatus::Gone,
             },
-            Dir::Linked | Dir::Gone => above,
+            DirStatus::Linked | DirStatus::Gone => above,
         };
         self.seen.insert(dir, state);
         state
@@ -290,41 +303,43 @@ impl<'a> Dirs<'a> {
 }
 
 /// What an entry has become, given that something is there.
-fn look_at(entry: &RawEntry, path: &Path, data: &Metadata) -> Look {
+fn look_at(entry: &RawEntry, path: &Path, data: &Metadata) -> FileStatus {
     let mode = mode_of(data);
-    let other = |kind, why| Look::Other(kind, mode, why);
+    let other = |kind, why| FileStatus::Other(kind, mode, why);
     match entry.mode {
-        Mode::Gitlink if data.is_dir() => Look::Same,
-        Mode::Symlink if data.is_symlink() => match fs::read_link(path) {
-            Ok(target) => Look::Link(target.as_os_str().as_bytes().to_vec()),
-            Err(_) => other(ChangeKind::Modified, Refusal::Unreadable),
+        FileMode::Gitlink if data.is_dir() => FileStatus::Same,
+        FileMode::Symlink if data.is_symlink() => match fs::read_link(path) {
+            Ok(target) => FileStatus::Link(target.as_os_str().as_bytes().to_vec()),
+            Err(_) => other(ChangeKind::Modified, ChangeRefusal::Unreadable),
         },
-        Mode::File | Mode::Executable if data.is_file() => match File::open(path) {
-            Ok(_) => Look::File(mode, data.len()),
-            Err(_) => other(ChangeKind::Modified, Refusal::Unreadable),
+        FileMode::File | FileMode::Executable if data.is_file() => match File::open(path) {
+            Ok(_) => FileStatus::File(mode, data.len()),
+            Err(_) => other(ChangeKind::Modified, ChangeRefusal::Unreadable),
         },
-        _ if data.is_dir() => Look::Gone,
-        Mode::File | Mode::Executable | Mode::Symlink | Mode::Gitlink | Mode::Other => {
-            other(ChangeKind::TypeChanged, Refusal::NotAFile)
-        }
+        _ if data.is_dir() => FileStatus::Gone,
+        FileMode::File
+        | FileMode::Executable
+        | FileMode::Symlink
+        | FileMode::Gitlink
+        | FileMode::Other => other(ChangeKind::TypeChanged, ChangeRefusal::NotAFile),
     }
 }
 
 /// The kind of an entry itself, not of what it links to.
-pub(super) fn mode_of(data: &Metadata) -> Mode {
+pub(super) fn mode_of(data: &Metadata) -> FileMode {
     if data.is_symlink() {
-        Mode::Symlink
+        FileMode::Symlink
     } else if !data.is_file() {
-        Mode::Other
+        FileMode::Other
     } else if data.permissions().mode() & 0o100 != 0 {
-        Mode::Executable
+        FileMode::Executable
     } else {
-        Mode::File
+        FileMode::File
     }
 }
 
 /// Whether a file differs from what is stored only by the conversion at checkout.
-pub(super) fn is_as_checked_out(root: &Path, shadow: &Path, found: &Found) -> bool {
+pub(super) fn is_as_checked_out(root: &Path, shadow: &Path, found: &RawChange) -> bool {
     found.kind == ChangeKind::Modified
         && found.mode.is_file()
         && found.obstacle.is_none()
@@ -357,12 +372,12 @@ fn same_bytes(a: &Path, b: &Path) -> bool {
 
 /// Whether a path is a directory that can be reached without links.
 pub(super) fn is_real_dir(root: &Path, path: &[u8]) -> bool {
-    Dirs {
+    DirCache {
         root,
         seen: HashMap::new(),
     }
     .state(path)
-        == Dir::Real
+        == DirStatus::Real
 }
 
 /// A path of the tree on disk.

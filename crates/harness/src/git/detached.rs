@@ -9,13 +9,13 @@ use std::path::Path;
 
 use karve_os::error::{Context, Result};
 
-use super::call::Call;
+use super::call::GitCall;
 use super::start::commit_tree;
 use super::{CommitNote, Oid, Repo};
 
 /// How much history a worktree with its own repository sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Past {
+pub enum HistoryAccess {
     /// All of the repository's history; its objects are borrowed.
     Shown,
     /// None: one commit holds the current contents of the worktree.
@@ -24,7 +24,7 @@ pub enum Past {
 
 impl Repo {
     /// Gives a worktree of a commit its own repository. Removing the worktree works as before.
-    pub fn detach_worktree(&self, tree: &Path, commit: &Oid, past: Past) -> Result<()> {
+    pub fn detach_worktree(&self, tree: &Path, commit: &Oid, past: HistoryAccess) -> Result<()> {
         let git = tree.join(".git");
         let cannot = || format!("cannot create {}", git.display());
         fs::remove_file(&git).context(cannot)?;
@@ -32,7 +32,7 @@ impl Repo {
             64 => "--object-format=sha256",
             _ => "--object-format=sha1",
         };
-        Call::found_from(tree)
+        GitCall::found_from(tree)
             .args(["init", "--quiet", "--template=", format])
             .effect()?;
         let info = git.join("objects").join("info");
@@ -41,11 +41,11 @@ impl Repo {
         fs::create_dir_all(&info)
             .and_then(|()| fs::write(&borrowed, objects))
             .context(cannot)?;
-        let call = || Call::on(&git).work_tree(tree).own_index();
+        let call = || GitCall::on(&git).work_tree(tree).own_index();
         call().args(["read-tree", commit.as_str()]).effect()?;
         let head = match past {
-            Past::Shown => commit.clone(),
-            Past::Sealed => {
+            HistoryAccess::Shown => commit.clone(),
+            HistoryAccess::Sealed => {
                 // Only the replaced versions of tracked files are ever visible.
                 call().args(["add", "--update"]).effect()?;
                 let note = CommitNote {
@@ -59,7 +59,7 @@ impl Repo {
         call()
             .args(["update-ref", "--no-deref", "HEAD", head.as_str()])
             .effect()?;
-        if past == Past::Sealed {
+        if past == HistoryAccess::Sealed {
             call().args(["repack", "-a", "-d", "-q"]).effect()?;
             fs::remove_file(&borrowed).context(cannot)?;
         }

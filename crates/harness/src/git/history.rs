@@ -7,9 +7,9 @@ use globset::GlobSet;
 
 use karve_os::error::{CommandError, Result};
 
-use super::call::{Call, nul_separated, one_line, text};
+use super::call::{GitCall, nul_separated, one_line, text};
 use super::start::commit_tree;
-use super::{CommitNote, Mode, Oid, Repo};
+use super::{CommitNote, FileMode, Oid, Repo};
 
 /// A file of a tree.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,7 +17,7 @@ pub struct TreeEntry {
     /// Relative to the top; a name that is not UTF-8 has replacement characters.
     pub path: String,
     /// What kind of thing it is.
-    pub mode: Mode,
+    pub mode: FileMode,
     /// The hash of its contents.
     pub oid: Oid,
 }
@@ -42,7 +42,7 @@ pub struct LogLine {
 
 /// Whether a patch could be applied; an agent's patch may be nonsense, which is not an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Applied {
+pub enum PatchResult {
     /// The files are changed.
     Cleanly,
     /// Nothing is changed, with git's reason.
@@ -52,20 +52,20 @@ pub enum Applied {
 /// An entry of a tree with its path as git stores it.
 #[derive(Clone, Debug)]
 pub(super) struct RawEntry {
-    pub(super) mode: Mode,
+    pub(super) mode: FileMode,
     pub(super) oid: Oid,
     pub(super) path: Vec<u8>,
 }
 
 /// A file that differs between two trees.
-pub(super) enum Changed {
+pub(super) enum TreeDifference {
     /// What it is now.
     Is(RawEntry),
     /// Its path, if it no longer exists.
     Gone(Vec<u8>),
 }
 
-impl Changed {
+impl TreeDifference {
     fn raw_path(&self) -> &[u8] {
         match self {
             Self::Is(entry) => &entry.path,
@@ -80,12 +80,12 @@ impl Changed {
 }
 
 /// The files of a tree after some changes.
-pub(super) fn with_changes(entries: &[RawEntry], changed: &[Changed]) -> Vec<RawEntry> {
+pub(super) fn with_changes(entries: &[RawEntry], changed: &[TreeDifference]) -> Vec<RawEntry> {
     let stays = |entry: &&RawEntry| changed.iter().all(|c| c.raw_path() != entry.path);
     let mut all: Vec<RawEntry> = entries.iter().filter(stays).cloned().collect();
     all.extend(changed.iter().filter_map(|changed| match changed {
-        Changed::Is(entry) => Some(entry.clone()),
-        Changed::Gone(_) => None,
+        TreeDifference::Is(entry) => Some(entry.clone()),
+        TreeDifference::Gone(_) => None,
     }));
     // As git lists them.
     all.sort_by(|a, b| a.path.cmp(&b.path));
@@ -106,8 +106,8 @@ const DIFF: [&str; 8] = [
 
 impl Repo {
     /// A call on the repository, without a checkout.
-    pub(super) fn call(&self) -> Call {
-        Call::on(&self.common_dir)
+    pub(super) fn call(&self) -> GitCall {
+        GitCall::on(&self.common_dir)
     }
 
     /// The commit that a name or expression stands for, as the user's checkout understands it.
@@ -121,7 +121,7 @@ impl Repo {
         if rev.starts_with('-') || rev.contains(['\0', '\n']) {
             return Err(unknown());
         }
-        let answer = Call::on(&self.git_dir)
+        let answer = GitCall::on(&self.git_dir)
             .args(["rev-parse", "--verify", "--quiet"])
             .arg(format!("{rev}^{{commit}}"))
             .ask()?;
@@ -207,7 +207,7 @@ impl Repo {
     pub fn read_matching(&self, oid: &Oid, globs: &GlobSet) -> Result<Vec<(String, Vec<u8>)>> {
         let matching = |entry: &RawEntry| {
             let path = std::str::from_utf8(&entry.path);
-            entry.mode != Mode::Gitlink && path.is_ok_and(|path| globs.is_match(path))
+            entry.mode != FileMode::Gitlink && path.is_ok_and(|path| globs.is_match(path))
         };
         let listed = self.ls_tree(oid)?;
         let entries: Vec<&RawEntry> = listed.iter().filter(|entry| matching(entry)).collect();
@@ -260,7 +260,7 @@ impl Repo {
             .output()?;
         let entry = parse_tree(&answer)?
             .into_iter()
-            .find(|entry| entry.path == path.as_bytes() && entry.mode != Mode::Gitlink);
+            .find(|entry| entry.path == path.as_bytes() && entry.mode != FileMode::Gitlink);
         let Some(entry) = entry else { return Ok(None) };
         // The path may be a directory, which resolves to a tree.
         let answer = self
@@ -282,7 +282,11 @@ impl Repo {
 
     /// The files that differ between two commits or trees, and the diff with which
     /// [`Repo::apply_patch`] turns a into b.
-    pub(super) fn changes_between(&self, a: &Oid, b: &Oid) -> Result<(Vec<Changed>, Vec<u8>)> {
+    pub(super) fn changes_between(
+        &self,
+        a: &Oid,
+        b: &Oid,
+    ) -> Result<(Vec<TreeDifference>, Vec<u8>)> {
         let options = ["--raw", "-z", "-p", "--binary", "--full-index"];
         let call = self.call().args(DIFF).args(options);
         let answer = call.args([a.as_str(), b.as_str()]).output()?;
@@ -313,9 +317,9 @@ impl Repo {
     }
 
     /// Applies a patch to the files of a worktree, all of it or nothing.
-    pub fn apply_patch(&self, worktree: &Path, patch: &[u8]) -> Result<Applied> {
+    pub fn apply_patch(&self, worktree: &Path, patch: &[u8]) -> Result<PatchResult> {
         if patch.is_empty() {
-            return Ok(Applied::Cleanly);
+            return Ok(PatchResult::Cleanly);
         }
         let answer = self
             .call()
@@ -324,9 +328,9 @@ impl Repo {
             .stdin(patch)
             .ask()?;
         Ok(if answer.code == 0 {
-            Applied::Cleanly
+            PatchResult::Cleanly
         } else {
-            Applied::Refused(answer.complaint)
+            PatchResult::Refused(answer.complaint)
         })
     }
 
@@ -347,7 +351,7 @@ impl Repo {
 
 /// Parses `:modes oids status<NUL>path<NUL>` for each path, then `<NUL>` and the patch; empty if
 /// there is no difference.
-fn split_changes(answer: &[u8]) -> Option<(Vec<Changed>, Vec<u8>)> {
+fn split_changes(answer: &[u8]) -> Option<(Vec<TreeDifference>, Vec<u8>)> {
     let mut all = Vec::new();
     let mut rest = answer;
     while rest.first() == Some(&b':') {
@@ -356,11 +360,11 @@ fn split_changes(answer: &[u8]) -> Option<(Vec<Changed>, Vec<u8>)> {
         let path = parts.next()?.to_vec();
         let mut words = head.split(' ').skip(1);
         let (mode, oid) = (words.next()?, words.nth(1)?);
-        all.push(if mode == Mode::Other.as_str() {
-            Changed::Gone(path)
+        all.push(if mode == FileMode::Other.as_str() {
+            TreeDifference::Gone(path)
         } else {
-            Changed::Is(RawEntry {
-                mode: Mode::parse(mode),
+            TreeDifference::Is(RawEntry {
+                mode: FileMode::parse(mode),
                 oid: Oid::parse(oid)?,
                 path,
             })
@@ -396,7 +400,7 @@ fn parse_tree(answer: &[u8]) -> Result<Vec<RawEntry>> {
             let (head, path) = line.split_at(tab);
             let head = std::str::from_utf8(head).ok()?;
             let mut words = head.split(' ');
-            let mode = Mode::parse(words.next()?);
+            let mode = FileMode::parse(words.next()?);
             let oid = Oid::parse(words.nth(1)?)?;
             Some(RawEntry {
                 mode,

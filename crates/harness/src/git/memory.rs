@@ -25,32 +25,32 @@ const INDEX_BYTES_MAX: usize = 8 << 20;
 const FILES_MAX: usize = 200_000;
 
 /// A short name for contents.
-pub(super) type Print = [u8; 32];
+pub(super) type ContentDigest = [u8; 32];
 
 /// The cache of a repository, shared by all its clones.
 #[derive(Clone, Default)]
-pub(super) struct Memory(Arc<Mutex<Known>>);
+pub(super) struct GitCache(Arc<Mutex<GitCacheState>>);
 
 #[derive(Default)]
-struct Known {
-    listings: Recent<Arc<Vec<RawEntry>>>,
-    indexes: Recent<Arc<Vec<u8>>>,
+struct GitCacheState {
+    listings: RecentCache<Arc<Vec<RawEntry>>>,
+    indexes: RecentCache<Arc<Vec<u8>>>,
     /// The contents of files that were compared with what git stores.
-    prints: HashMap<Oid, Print>,
+    prints: HashMap<Oid, ContentDigest>,
     /// Paths whose file was found to be checked out exactly as stored.
     plain: HashSet<(Vec<u8>, Oid)>,
 }
 
 /// The most recently used items, newest last.
-struct Recent<T>(Vec<(Oid, T)>);
+struct RecentCache<T>(Vec<(Oid, T)>);
 
-impl<T> Default for Recent<T> {
+impl<T> Default for RecentCache<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<T: Clone> Recent<T> {
+impl<T: Clone> RecentCache<T> {
     fn get(&mut self, oid: &Oid) -> Option<T> {
         let at = self.0.iter().position(|(known, _)| known == oid)?;
         let found = self.0.remove(at);
@@ -68,8 +68,8 @@ impl<T: Clone> Recent<T> {
     }
 }
 
-impl Memory {
-    fn known(&self) -> MutexGuard<'_, Known> {
+impl GitCache {
+    fn known(&self) -> MutexGuard<'_, GitCacheState> {
         // A thread that panicked leaves consistent data: each change is one call.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -97,11 +97,11 @@ impl Memory {
     }
 
     /// The contents of a stored file.
-    pub(super) fn print(&self, oid: &Oid) -> Option<Print> {
+    pub(super) fn print(&self, oid: &Oid) -> Option<ContentDigest> {
         self.known().prints.get(oid).copied()
     }
 
-    pub(super) fn keep_print(&self, oid: &Oid, print: Print) {
+    pub(super) fn keep_print(&self, oid: &Oid, print: ContentDigest) {
         let mut known = self.known();
         if known.prints.len() < FILES_MAX {
             known.prints.insert(oid.clone(), print);
@@ -123,22 +123,22 @@ impl Memory {
 }
 
 /// Two clones of a repository are equal whatever they have cached.
-impl PartialEq for Memory {
+impl PartialEq for GitCache {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Memory {}
+impl Eq for GitCache {}
 
-impl fmt::Debug for Memory {
+impl fmt::Debug for GitCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Memory")
     }
 }
 
 /// Reads a file that should be a plain one; none if it cannot be read.
-pub(super) fn print_of(path: &Path) -> Option<Print> {
+pub(super) fn print_of(path: &Path) -> Option<ContentDigest> {
     let mut file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn what_was_used_last_is_forgotten_last() {
-        let memory = Memory::default();
+        let memory = GitCache::default();
         for n in 0..TREES_MAX {
             memory.keep_index(&oid(n), vec![n as u8]);
         }
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn what_is_too_large_is_not_kept() {
-        let memory = Memory::default();
+        let memory = GitCache::default();
         memory.keep_index(&oid(0), vec![0; INDEX_BYTES_MAX + 1]);
         assert_eq!(memory.index(&oid(0)), None);
     }

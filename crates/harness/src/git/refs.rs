@@ -17,7 +17,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(300);
 
 /// Where a ref must point for it to be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expected<'a> {
+pub enum ExpectedRef<'a> {
     /// It must not exist.
     Absent,
     /// It must point to this object.
@@ -55,9 +55,9 @@ impl Repo {
 
     /// Moves a ref, if it is at its expected position; nothing to do if it was moved already. A
     /// branch that is checked out somewhere is not moved, since its checkout would seem to undo it.
-    pub fn update_ref(&self, name: &str, new: &Oid, expected: Expected<'_>) -> Result<()> {
+    pub fn update_ref(&self, name: &str, new: &Oid, expected: ExpectedRef<'_>) -> Result<()> {
         // If any position is fine, skip the check: each one starts a process.
-        if expected != Expected::Any {
+        if expected != ExpectedRef::Any {
             let found = self.read_ref(name)?;
             if found.as_ref() == Some(new) {
                 return Ok(());
@@ -72,9 +72,9 @@ impl Repo {
             .call()
             .args(["update-ref", "--no-deref", "-m", "karve", name]);
         let call = match expected {
-            Expected::Absent => call.args([new.as_str(), zero.as_str()]),
-            Expected::At(old) => call.args([new.as_str(), old.as_str()]),
-            Expected::Any => call.arg(new.as_str()),
+            ExpectedRef::Absent => call.args([new.as_str(), zero.as_str()]),
+            ExpectedRef::At(old) => call.args([new.as_str(), old.as_str()]),
+            ExpectedRef::Any => call.arg(new.as_str()),
         };
         let answer = call.ask()?;
         if answer.code == 0 {
@@ -203,7 +203,7 @@ fn locks_at(path: &Path) -> Vec<PathBuf> {
     locks
 }
 
-impl Expected<'_> {
+impl ExpectedRef<'_> {
     fn allows(self, found: Option<&Oid>) -> bool {
         match self {
             Self::Absent => found.is_none(),
@@ -213,12 +213,12 @@ impl Expected<'_> {
     }
 }
 
-fn moved(name: &str, expected: Expected<'_>, found: Option<&Oid>) -> CommandError {
+fn moved(name: &str, expected: ExpectedRef<'_>, found: Option<&Oid>) -> CommandError {
     let found = found.map_or("is gone".to_owned(), |oid| format!("is at {}", oid.short()));
     let expected = match expected {
-        Expected::Absent => "was expected not to exist".to_owned(),
-        Expected::At(oid) => format!("was expected at {}", oid.short()),
-        Expected::Any => "could be anywhere".to_owned(),
+        ExpectedRef::Absent => "was expected not to exist".to_owned(),
+        ExpectedRef::At(oid) => format!("was expected at {}", oid.short()),
+        ExpectedRef::Any => "could be anywhere".to_owned(),
     };
     CommandError::environment(format!("another process moved {name}"))
         .cause(format!("it {expected} and {found}"))

@@ -15,17 +15,17 @@ use karve_os::error::{Context, Result};
 use super::{Oid, Repo};
 
 /// The temporary directory of one survey.
-pub(super) struct Scratch {
+pub(super) struct SurveyScratch {
     dir: TempDir,
-    index: Index,
+    index: IndexState,
 }
 
-enum Index {
+enum IndexState {
     Missing,
     Loaded,
 }
 
-impl Scratch {
+impl SurveyScratch {
     /// A scratch directory inside a directory, or in the system's temporary directory.
     pub(super) fn new(below: Option<&Path>) -> Result<Self> {
         let mut builder = tempfile::Builder::new();
@@ -41,7 +41,7 @@ impl Scratch {
         }
         Ok(Self {
             dir,
-            index: Index::Missing,
+            index: IndexState::Missing,
         })
     }
 
@@ -57,7 +57,7 @@ impl Scratch {
 
     /// Fills the index with a tree, once.
     pub(super) fn load(&mut self, repo: &Repo, tree: &Oid) -> Result<()> {
-        if matches!(self.index, Index::Loaded) {
+        if matches!(self.index, IndexState::Loaded) {
             return Ok(());
         }
         let path = self.index();
@@ -72,7 +72,7 @@ impl Scratch {
                 repo.memory.keep_index(tree, bytes);
             }
         }
-        self.index = Index::Loaded;
+        self.index = IndexState::Loaded;
         Ok(())
     }
 

@@ -9,12 +9,12 @@ use std::path::{Component, Path, PathBuf};
 
 use karve_os::error::{CommandError, Context, Result};
 
-use super::call::{Call, nul_separated, one_line, text};
-use super::memory::Memory;
-use super::{CommitNote, FileModes, Mode, Oid, Repo};
+use super::call::{GitCall, nul_separated, one_line, text};
+use super::memory::GitCache;
+use super::{CommitNote, ExecutableBit, FileMode, Oid, Repo};
 
 /// The oldest supported git version.
-const VERSION_MIN: Version = Version {
+const VERSION_MIN: GitVersion = GitVersion {
     major: 2,
     minor: 30,
     patch: 0,
@@ -22,7 +22,7 @@ const VERSION_MIN: Version = Version {
 
 /// The branch or commit that the user has checked out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Head {
+pub enum CheckoutHead {
     /// A branch, by its short name.
     Branch {
         /// Its name without `refs/heads/`.
@@ -37,7 +37,7 @@ pub enum Head {
     },
 }
 
-impl Head {
+impl CheckoutHead {
     /// The commit that is checked out.
     pub fn oid(&self) -> &Oid {
         match self {
@@ -56,7 +56,7 @@ impl Head {
 
 /// A version of git.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version {
+pub struct GitVersion {
     /// The first number.
     pub major: u32,
     /// The second number.
@@ -65,7 +65,7 @@ pub struct Version {
     pub patch: u32,
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for GitVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
     }
@@ -83,8 +83,10 @@ pub struct NewFile {
 }
 
 /// The version of the installed git.
-pub fn version() -> Result<Version> {
-    let answer = Call::found_from(Path::new("/")).arg("--version").output()?;
+pub fn version() -> Result<GitVersion> {
+    let answer = GitCall::found_from(Path::new("/"))
+        .arg("--version")
+        .output()?;
     let answer = text(&answer);
     parse_version(&answer).ok_or_else(|| {
         CommandError::environment("cannot parse the output of \"git --version\"")
@@ -94,7 +96,7 @@ pub fn version() -> Result<Version> {
 }
 
 /// Parses `git version 2.47.3 (vendor)`; a missing third number is zero.
-fn parse_version(answer: &str) -> Option<Version> {
+fn parse_version(answer: &str) -> Option<GitVersion> {
     let mut numbers = answer
         .split_whitespace()
         .nth(2)?
@@ -106,7 +108,7 @@ fn parse_version(answer: &str) -> Option<Version> {
         .next()
         .and_then(std::result::Result::ok)
         .unwrap_or(0);
-    Some(Version {
+    Some(GitVersion {
         major,
         minor,
         patch,
@@ -126,18 +128,18 @@ pub fn init_with(dir: &Path, files: &[NewFile], note: &CommitNote<'_>) -> Result
     }
     let git_dir = dir.join(".git");
     // An empty template directory, so that neither sample hooks nor the user's hooks are copied.
-    Call::found_from(&dir)
+    GitCall::found_from(&dir)
         .args(["init", "--quiet", "--template="])
         .effect()?;
-    let call = || Call::on(&git_dir).work_tree(&dir).own_index();
+    let call = || GitCall::on(&git_dir).work_tree(&dir).own_index();
     let paths: Vec<&[u8]> = files.iter().map(|file| file.path.as_bytes()).collect();
     let oids = hash_paths(call().args(["hash-object", "-w"]), &paths)?;
     let mut lines = Vec::new();
     for (file, oid) in files.iter().zip(&oids) {
         let mode = if file.executable {
-            Mode::Executable
+            FileMode::Executable
         } else {
-            Mode::File
+            FileMode::File
         };
         lines.extend(format!("{} {oid}\t{}\0", mode.as_str(), file.path).into_bytes());
     }
@@ -174,7 +176,7 @@ fn write_new_file(dir: &Path, file: &NewFile) -> Result<()> {
 
 /// Commits a tree; the message goes in through stdin, since it may be long.
 pub(super) fn commit_tree(
-    call: Call,
+    call: GitCall,
     tree: &Oid,
     parent: Option<&Oid>,
     note: &CommitNote<'_>,
@@ -189,7 +191,7 @@ pub(super) fn commit_tree(
 }
 
 /// Hashes the contents of files without any conversion, one object name per path.
-pub(super) fn hash_paths(call: Call, paths: &[&[u8]]) -> Result<Vec<Oid>> {
+pub(super) fn hash_paths(call: GitCall, paths: &[&[u8]]) -> Result<Vec<Oid>> {
     if paths.is_empty() {
         return Ok(Vec::new());
     }
@@ -237,13 +239,15 @@ impl Repo {
         }
         require_checkout(&dir)?;
         let ask = |what: &str| -> Result<PathBuf> {
-            let answer = Call::found_from(&dir).args(["rev-parse", what]).output()?;
+            let answer = GitCall::found_from(&dir)
+                .args(["rev-parse", what])
+                .output()?;
             Ok(dir.join(OsStr::from_bytes(&one_line(answer))))
         };
         let root = canonical(&ask("--show-toplevel")?)?;
         let git_dir = canonical(&ask("--git-dir")?)?;
         let common_dir = canonical(&ask("--git-common-dir")?)?;
-        let answer = Call::on(&git_dir)
+        let answer = GitCall::on(&git_dir)
             .args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
             .ask()?;
         if answer.code != 0 {
@@ -251,13 +255,13 @@ impl Repo {
             return Err(CommandError::usage(message)
                 .hint("create one: git add -A && git commit -m \"start\""));
         }
-        let modes = Call::on(&git_dir)
+        let modes = GitCall::on(&git_dir)
             .args(["config", "--type=bool", "--get", "core.fileMode"])
             .ask()?;
         let file_modes = if modes.stdout == b"false\n" {
-            FileModes::Ignored
+            ExecutableBit::Ignored
         } else {
-            FileModes::Kept
+            ExecutableBit::Kept
         };
         Ok(Self {
             root,
@@ -265,31 +269,31 @@ impl Repo {
             common_dir,
             file_modes,
             scratch: None,
-            memory: Memory::default(),
+            memory: GitCache::default(),
         })
     }
 
     /// The branch or commit that the user has checked out.
-    pub fn head(&self) -> Result<Head> {
-        let oid = Call::on(&self.git_dir)
+    pub fn head(&self) -> Result<CheckoutHead> {
+        let oid = GitCall::on(&self.git_dir)
             .args(["rev-parse", "--verify", "HEAD^{commit}"])
             .oid()?;
-        let answer = Call::on(&self.git_dir)
+        let answer = GitCall::on(&self.git_dir)
             .args(["symbolic-ref", "--quiet", "HEAD"])
             .ask()?;
         let name = text(&one_line(answer.stdout));
         Ok(match name.strip_prefix("refs/heads/") {
-            Some(name) if answer.code == 0 => Head::Branch {
+            Some(name) if answer.code == 0 => CheckoutHead::Branch {
                 name: name.to_owned(),
                 oid,
             },
-            _ => Head::Detached { oid },
+            _ => CheckoutHead::Detached { oid },
         })
     }
 
     /// The tracked files of the user's checkout that differ from its commit.
     pub fn dirty(&self) -> Result<Vec<String>> {
-        let answer = Call::on(&self.git_dir)
+        let answer = GitCall::on(&self.git_dir)
             .work_tree(&self.root)
             .own_index()
             .args([
@@ -310,14 +314,16 @@ impl Repo {
     /// The submodules of a commit, whether the user's checkout has them or not.
     pub fn submodules(&self, oid: &Oid) -> Result<Vec<String>> {
         let entries = self.ls_tree(oid)?;
-        let links = entries.iter().filter(|entry| entry.mode == Mode::Gitlink);
+        let links = entries
+            .iter()
+            .filter(|entry| entry.mode == FileMode::Gitlink);
         Ok(links.map(|entry| text(&entry.path)).collect())
     }
 }
 
 /// Refuses what is not a checkout, with the reason and a fix.
 fn require_checkout(dir: &Path) -> Result<()> {
-    let answer = Call::found_from(dir)
+    let answer = GitCall::found_from(dir)
         .args(["rev-parse", "--is-bare-repository", "--is-inside-work-tree"])
         .ask()?;
     if answer.code != 0 {
@@ -360,12 +366,12 @@ pub(super) fn canonical(path: &Path) -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Version, parse_version, quote_into};
+    use super::{GitVersion, parse_version, quote_into};
 
     #[test]
     fn a_version_is_read_with_or_without_a_vendor() {
         let want = |major, minor, patch| {
-            Some(Version {
+            Some(GitVersion {
                 major,
                 minor,
                 patch,

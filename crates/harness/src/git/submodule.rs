@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use karve_os::error::{CommandError, Result};
 
-use super::call::{Call, nul_separated, one_line, text};
+use super::call::{GitCall, nul_separated, one_line, text};
 use super::history::RawEntry;
-use super::memory::Memory;
+use super::memory::GitCache;
 use super::start::canonical;
-use super::{Mode, Oid, Repo};
+use super::{FileMode, Oid, Repo};
 
 /// How deep submodules may be nested.
 const DEPTH_MAX: u32 = 8;
@@ -32,7 +32,7 @@ impl Repo {
         for link in self
             .ls_tree(oid)?
             .iter()
-            .filter(|entry| entry.mode == Mode::Gitlink)
+            .filter(|entry| entry.mode == FileMode::Gitlink)
         {
             let path = text(&link.path);
             let name = names
@@ -55,7 +55,7 @@ impl Repo {
             return Ok(None);
         }
         let root = canonical(&root)?;
-        let call = Call::found_from(&root).args(["rev-parse", "--git-common-dir"]);
+        let call = GitCall::found_from(&root).args(["rev-parse", "--git-common-dir"]);
         let git_dir = canonical(&root.join(text(&one_line(call.output()?))))?;
         let file_modes = self.file_modes;
         Ok(Some(Self {
@@ -64,7 +64,7 @@ impl Repo {
             common_dir: git_dir,
             file_modes,
             scratch: self.scratch.clone(),
-            memory: Memory::default(),
+            memory: GitCache::default(),
         }))
     }
 
@@ -86,7 +86,7 @@ impl Repo {
         // The settings are passed, not written: the repository's configuration stays unchanged.
         let mut url = OsString::from(format!("submodule.{name}.url="));
         url.push(&source.root);
-        let answer = Call::found_from(worktree)
+        let answer = GitCall::found_from(worktree)
             .setting(url)
             .setting(format!("submodule.{name}.active=true"))
             .setting(format!("submodule.{name}.update=checkout"))
@@ -116,7 +116,7 @@ fn names_by_path(worktree: &Path) -> Result<Vec<(String, String)>> {
     if fs::read(&file).map_or(true, |bytes| bytes.is_empty()) {
         return Ok(Vec::new());
     }
-    let answer = Call::found_from(worktree)
+    let answer = GitCall::found_from(worktree)
         .args(["config", "-z", "-f"])
         .arg(&file)
         .args(["--get-regexp", r"^submodule\..*\.path$"])

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use karve_os::error::Result;
 
 use super::call::text;
-use super::candidate::Refusal;
+use super::candidate::ChangeRefusal;
 use super::history::RawEntry;
-use super::scratch::Scratch;
+use super::scratch::SurveyScratch;
 use super::worktree::settled;
-use super::{Mode, Oid, Repo, compare, walk};
+use super::{FileMode, Oid, Repo, compare, walk};
 
 /// How a path differs from the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,43 +33,43 @@ pub enum ChangeKind {
 
 /// Something in a worktree that differs from the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct WorktreeChange {
     /// Relative to the top; a name that is not UTF-8 has replacement characters.
     pub path: String,
     /// How it differs.
     pub kind: ChangeKind,
     /// What it is in the worktree; for a deleted file, what it was.
-    pub mode: Mode,
+    pub mode: FileMode,
     /// Whether the tree has it.
     pub tracked: bool,
 }
 
-impl Change {
+impl WorktreeChange {
     /// Whether it is a symbolic link now.
     pub fn is_symlink(&self) -> bool {
-        self.mode == Mode::Symlink && self.kind != ChangeKind::Deleted
+        self.mode == FileMode::Symlink && self.kind != ChangeKind::Deleted
     }
 }
 
 /// A change with its path as the file system has it, and why it must not be included, if so.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct RawChange {
     pub(super) path: Vec<u8>,
     pub(super) kind: ChangeKind,
-    pub(super) mode: Mode,
+    pub(super) mode: FileMode,
     pub(super) tracked: bool,
-    pub(super) obstacle: Option<Refusal>,
+    pub(super) obstacle: Option<ChangeRefusal>,
 }
 
-impl Found {
-    pub(super) fn change(&self) -> Change {
+impl RawChange {
+    pub(super) fn change(&self) -> WorktreeChange {
         let Self {
             kind,
             mode,
             tracked,
             ..
         } = *self;
-        Change {
+        WorktreeChange {
             path: text(&self.path),
             kind,
             mode,
@@ -79,35 +79,35 @@ impl Found {
 }
 
 /// Everything found in a worktree.
-pub(super) struct Survey {
+pub(super) struct WorktreeSurvey {
     /// The top of the worktree.
     pub(super) root: PathBuf,
     /// The entries of the tree.
     pub(super) entries: Arc<Vec<RawEntry>>,
     /// What differs, sorted by path.
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<RawChange>,
     /// New files that the ignore rules of the tree hide.
-    pub(super) ignored: Vec<Found>,
+    pub(super) ignored: Vec<RawChange>,
     /// Holds the shadow of each modified file.
-    pub(super) scratch: Scratch,
+    pub(super) scratch: SurveyScratch,
 }
 
 impl Repo {
     /// Everything in a worktree that differs from a commit: files of the commit that are changed,
     /// gone or of another kind, and new files that its ignore rules do not hide.
-    pub fn changes(&self, worktree: &Path, parent: &Oid) -> Result<Vec<Change>> {
+    pub fn changes(&self, worktree: &Path, parent: &Oid) -> Result<Vec<WorktreeChange>> {
         Ok(self
             .survey(worktree, parent)?
             .found
             .iter()
-            .map(Found::change)
+            .map(RawChange::change)
             .collect())
     }
 
-    pub(super) fn survey(&self, worktree: &Path, parent: &Oid) -> Result<Survey> {
+    pub(super) fn survey(&self, worktree: &Path, parent: &Oid) -> Result<WorktreeSurvey> {
         let root = settled(worktree);
         let entries = self.ls_tree(parent)?;
-        let mut scratch = Scratch::new(self.scratch.as_deref())?;
+        let mut scratch = SurveyScratch::new(self.scratch.as_deref())?;
         let mut found = compare::tracked(self, &root, &entries, &mut scratch)?;
         let differing = compare::in_doubt(self, &root, &entries, &found);
         scratch.check_out(self, parent, &differing)?;
@@ -122,7 +122,7 @@ impl Repo {
         found.extend(new);
         found.extend(self.inside_submodules(&root, &entries)?);
         found.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Survey {
+        Ok(WorktreeSurvey {
             root,
             entries,
             found,
@@ -133,9 +133,12 @@ impl Repo {
 
     /// What was changed inside the submodules of a worktree, compared with their repositories in
     /// the user's checkout.
-    fn inside_submodules(&self, root: &Path, entries: &[RawEntry]) -> Result<Vec<Found>> {
+    fn inside_submodules(&self, root: &Path, entries: &[RawEntry]) -> Result<Vec<RawChange>> {
         let mut all = Vec::new();
-        for link in entries.iter().filter(|entry| entry.mode == Mode::Gitlink) {
+        for link in entries
+            .iter()
+            .filter(|entry| entry.mode == FileMode::Gitlink)
+        {
             let path = root.join(text(&link.path));
             let filled = path.join(".git").symlink_metadata().is_ok();
             let Some(source) = self.submodule(&link.path)?.filter(|_| filled) else {
@@ -144,7 +147,7 @@ impl Repo {
             if compare::is_real_dir(root, &link.path) {
                 for mut found in source.survey(&path, &link.oid)?.found {
                     found.path = [&link.path[..], b"/", &found.path].concat();
-                    found.obstacle = Some(Refusal::InSubmodule);
+                    found.obstacle = Some(ChangeRefusal::InSubmodule);
                     all.push(found);
                 }
             }

@@ -11,18 +11,18 @@ use std::path::Path;
 use karve_os::error::Result;
 
 use super::call::nul_separated;
-use super::candidate::Refusal;
+use super::candidate::ChangeRefusal;
 use super::compare::{mode_of, on_disk};
 use super::history::RawEntry;
-use super::survey::{ChangeKind, Found};
-use super::{Mode, Repo};
+use super::survey::{ChangeKind, RawChange};
+use super::{FileMode, Repo};
 
 /// The maximum number of new files and directories to look at; a build creates far fewer.
 const N_NEW_MAX: usize = 200_000;
 
 /// Finds what is in a worktree and not in the tree.
-pub(super) fn new_files(root: &Path, entries: &[RawEntry]) -> Vec<Found> {
-    let known: BTreeMap<&[u8], Mode> = entries
+pub(super) fn new_files(root: &Path, entries: &[RawEntry]) -> Vec<RawChange> {
+    let known: BTreeMap<&[u8], FileMode> = entries
         .iter()
         .map(|entry| (entry.path.as_slice(), entry.mode))
         .collect();
@@ -34,18 +34,22 @@ pub(super) fn new_files(root: &Path, entries: &[RawEntry]) -> Vec<Found> {
     }
     while let Some(dir) = stack.pop() {
         if all.len() + n_dirs_new > N_NEW_MAX {
-            all.push(new(dir, Mode::Other, Some(Refusal::TooMany)));
+            all.push(new(dir, FileMode::Other, Some(ChangeRefusal::TooMany)));
             break;
         }
         let has_known = has_below(&known, &dir);
         n_dirs_new += usize::from(!has_known);
         let Ok(children) = children(root, &dir) else {
-            all.push(new(dir, Mode::Other, Some(Refusal::Unreadable)));
+            all.push(new(dir, FileMode::Other, Some(ChangeRefusal::Unreadable)));
             continue;
         };
         let nested = !dir.is_empty() && children.iter().any(|(name, _)| name == b".git");
         if nested {
-            all.push(new(dir.clone(), Mode::Gitlink, Some(Refusal::NotAFile)));
+            all.push(new(
+                dir.clone(),
+                FileMode::Gitlink,
+                Some(ChangeRefusal::NotAFile),
+            ));
         }
         // A repository around a known file must not hide that file's new neighbors.
         if nested && !has_known {
@@ -58,7 +62,7 @@ pub(super) fn new_files(root: &Path, entries: &[RawEntry]) -> Vec<Found> {
                 [&dir[..], b"/", &name].concat()
             };
             match (mode, known.get(path.as_slice())) {
-                (None, Some(Mode::Gitlink)) => {}
+                (None, Some(FileMode::Gitlink)) => {}
                 (None, _) => stack.push(path),
                 (Some(_), Some(_)) => {}
                 (Some(mode), None) => all.push(new(path, mode, None)),
@@ -69,14 +73,14 @@ pub(super) fn new_files(root: &Path, entries: &[RawEntry]) -> Vec<Found> {
 }
 
 /// The names in a directory, with the kind of each; `None` means a directory.
-fn children(root: &Path, dir: &[u8]) -> std::io::Result<Vec<(Vec<u8>, Option<Mode>)>> {
+fn children(root: &Path, dir: &[u8]) -> std::io::Result<Vec<(Vec<u8>, Option<FileMode>)>> {
     let mut children = Vec::new();
     for entry in fs::read_dir(on_disk(root, dir))? {
         let entry = entry?;
         let mode = match entry.metadata() {
             Ok(data) if data.is_dir() => None,
             Ok(data) => Some(mode_of(&data)),
-            Err(_) => Some(Mode::Other),
+            Err(_) => Some(FileMode::Other),
         };
         children.push((entry.file_name().as_bytes().to_vec(), mode));
     }
@@ -85,8 +89,8 @@ fn children(root: &Path, dir: &[u8]) -> std::io::Result<Vec<(Vec<u8>, Option<Mod
     Ok(children)
 }
 
-fn new(path: Vec<u8>, mode: Mode, obstacle: Option<Refusal>) -> Found {
-    Found {
+fn new(path: Vec<u8>, mode: FileMode, obstacle: Option<ChangeRefusal>) -> RawChange {
+    RawChange {
         path,
         kind: ChangeKind::Added,
         mode,
@@ -96,7 +100,7 @@ fn new(path: Vec<u8>, mode: Mode, obstacle: Option<Refusal>) -> Found {
 }
 
 /// Whether the tree has something below a directory.
-fn has_below(known: &BTreeMap<&[u8], Mode>, dir: &[u8]) -> bool {
+fn has_below(known: &BTreeMap<&[u8], FileMode>, dir: &[u8]) -> bool {
     if dir.is_empty() {
         return true;
     }
@@ -121,8 +125,8 @@ pub(super) fn ignore_rules(entries: &[RawEntry]) -> Vec<&[u8]> {
 pub(super) fn split_ignored(
     repo: &Repo,
     shadow: &Path,
-    new: Vec<Found>,
-) -> Result<(Vec<Found>, Vec<Found>)> {
+    new: Vec<RawChange>,
+) -> Result<(Vec<RawChange>, Vec<RawChange>)> {
     if new.is_empty() {
         return Ok((Vec::new(), new));
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use karve_os::error::{CommandError, Context, ErrorKind, Result};
 
-use super::call::{Call, one_line};
+use super::call::{GitCall, one_line};
 use super::{Oid, Repo};
 
 /// How often a removal is tried while a dying process still writes into the directory.
@@ -37,7 +37,7 @@ const SILENT_AGE: Duration = Duration::from_secs(60);
 const ENTRIES_MAX: u32 = 10_000;
 
 /// A worktree as the repository knows it.
-struct Entry {
+struct WorktreeEntry {
     dir: PathBuf,
     path: PathBuf,
 }
@@ -80,7 +80,7 @@ impl Repo {
                 .effect();
         }
         let entry = self.make_entry(&path, oid)?;
-        Call::on(&entry)
+        GitCall::on(&entry)
             .own_index()
             .work_tree(&path)
             .args(["read-tree", "--reset", "-u", oid.as_str()])
@@ -128,7 +128,7 @@ impl Repo {
     pub fn worktrees(&self) -> Result<Vec<(PathBuf, Oid)>> {
         let mut worktrees = Vec::new();
         for entry in self.entries()? {
-            let head = Call::on(&entry.dir).args(["rev-parse", "--verify", "--quiet", "HEAD"]);
+            let head = GitCall::on(&entry.dir).args(["rev-parse", "--verify", "--quiet", "HEAD"]);
             let answer = head.ask()?;
             // One that a crash left half made has no commit yet.
             if let Some(oid) = Oid::parse(&String::from_utf8_lossy(&one_line(answer.stdout))) {
@@ -172,7 +172,7 @@ impl Repo {
     }
 
     /// The entries of the common directory, sorted by path.
-    fn entries(&self) -> Result<Vec<Entry>> {
+    fn entries(&self) -> Result<Vec<WorktreeEntry>> {
         let mut entries = Vec::new();
         for dir in self.entry_dirs()? {
             let Ok(bytes) = fs::read(dir.join("gitdir")) else {
@@ -181,7 +181,7 @@ impl Repo {
             let link = dir.join(OsStr::from_bytes(&one_line(bytes)));
             // The file names the ".git" file of the worktree; the worktree is its directory.
             if let Some(path) = link.parent() {
-                entries.push(Entry {
+                entries.push(WorktreeEntry {
                     path: settled(path),
                     dir,
                 });

@@ -8,15 +8,16 @@
 //! inputs before the timed part and returns its outputs after it; karve times both, since work
 //! could be hidden there.
 
-use super::broken::Broken;
+use super::broken::WorkerFailure;
 use super::protocol::{
-    Answer, Given, Hello, MESSAGE_BYTES_MAX, Module, Question, Setup, Slot, Told,
+    CallSetup, CallSlot, MESSAGE_BYTES_MAX, ModuleOptions, WireArg, WorkerHello, WorkerReply,
+    WorkerRequest, WorkerTiming,
 };
-use karve_numerics::contract::{ArgKind, Contract, Layout, Place};
+use karve_numerics::contract::{ArgKind, CallLayout, Contract, PlacedArg};
 use karve_numerics::tensor::Dtype;
 use karve_os::error::{Context, Result};
-use karve_os::native::Shared;
-use karve_os::process::{Command, Companion, Heard, Stood, StopFlag};
+use karve_os::native::SharedMemory;
+use karve_os::process::{ChildProcess, Command, ReceiveResult, StopFlag, StopResult};
 use karve_os::random::secret;
 use std::fs;
 use std::io;
@@ -30,18 +31,18 @@ const WAKE_LIMIT: Duration = Duration::from_secs(10);
 
 /// A worker with its memory.
 #[derive(Debug)]
-pub(super) struct Arm {
-    companion: Companion,
+pub(super) struct KernelWorker {
+    companion: ChildProcess,
     buffer: Vec<u8>,
     limit: Duration,
-    phases: Phases,
+    phases: BatchMode,
     /// A path in its messages that the user never named, and what is shown instead.
     named: [(String, String); 2],
 }
 
 /// The parts of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phases {
+pub(super) enum BatchMode {
     /// A batch.
     Batch,
     /// A worker prepares, then runs a batch.
@@ -52,7 +53,7 @@ pub(super) enum Phases {
 
 /// What is loaded.
 #[derive(Clone, Debug)]
-pub(super) struct Program {
+pub(super) struct WorkerProgram {
     /// What starts the worker.
     pub(super) command: Command,
     /// The shared object or module, as the worker finds it.
@@ -62,10 +63,10 @@ pub(super) struct Program {
     /// The function.
     pub(super) entry: String,
     /// How a module is loaded; none for a shared object.
-    pub(super) module: Option<Module>,
+    pub(super) module: Option<ModuleOptions>,
 }
 
-impl Program {
+impl WorkerProgram {
     fn named(&self) -> [(String, String); 2] {
         let dir = format!("{}/", self.command.dir.display());
         [
@@ -74,20 +75,20 @@ impl Program {
         ]
     }
 
-    fn phases(&self) -> Phases {
+    fn phases(&self) -> BatchMode {
         match &self.module {
-            None => Phases::Batch,
-            Some(Module { device: None, .. }) => Phases::Staged,
-            Some(Module {
+            None => BatchMode::Batch,
+            Some(ModuleOptions { device: None, .. }) => BatchMode::Staged,
+            Some(ModuleOptions {
                 device: Some(_), ..
-            }) => Phases::OnDevice,
+            }) => BatchMode::OnDevice,
         }
     }
 }
 
 /// Bytes of the memory that is read and of the memory that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sizes {
+pub(super) struct MemorySizes {
     /// Read by all arms.
     pub(super) input: u64,
     /// Written by one.
@@ -97,22 +98,22 @@ pub(super) struct Sizes {
 /// The memory that all arms of a duel share: idle arms are frozen, so they do not interfere, and
 /// no arm is lucky with the pages that it got.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct ArmMemory {
     /// Read by the kernels.
-    pub(super) input: Shared,
+    pub(super) input: SharedMemory,
     /// Written by the kernels.
-    pub(super) output: Shared,
+    pub(super) output: SharedMemory,
     /// How large they are.
-    pub(super) sizes: Sizes,
+    pub(super) sizes: MemorySizes,
     /// Whether the operating system keeps workers from writing to the inputs.
     pub(super) sealed: bool,
 }
 
-impl Memory {
+impl ArmMemory {
     /// Fresh memory.
-    pub(super) fn new(sizes: Sizes) -> Result<Self> {
+    pub(super) fn new(sizes: MemorySizes) -> Result<Self> {
         let part = |bytes: u64| {
-            Shared::new(bytes as usize)
+            SharedMemory::new(bytes as usize)
                 .context(|| "cannot allocate memory for kernels".to_owned())
                 .map_err(|error| error.hint("use smaller cases in karve.toml"))
         };
@@ -133,7 +134,7 @@ impl Memory {
 
 /// One turn, by karve's clocks and by the worker's report.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turn {
+pub(super) struct BatchTiming {
     /// From the request to the reply.
     pub(super) wall: Duration,
     /// CPU time of all threads from when they were resumed until the request.
@@ -141,14 +142,14 @@ pub(super) struct Turn {
     /// CPU time of all threads from when they were resumed until they were frozen.
     pub(super) cpu: Duration,
     /// What the worker's own clocks reported.
-    pub(super) told: Told,
+    pub(super) told: WorkerTiming,
     /// How long preparing before the batch took: CPU time, or wall time with a device.
     pub(super) before: Duration,
     /// How long copying outputs from a device took, after the batch.
     pub(super) after: Duration,
 }
 
-impl Turn {
+impl BatchTiming {
     /// How long the turn took: from the request to the reply, plus work before it.
     pub(super) fn time(&self) -> Duration {
         self.wall + self.woken
@@ -161,32 +162,32 @@ impl Turn {
     }
 }
 
-type Asked<T> = std::result::Result<T, Broken>;
+type WorkerResult<T> = std::result::Result<T, WorkerFailure>;
 
-impl Arm {
+impl KernelWorker {
     /// Starts a worker and lets it load its kernel. It is frozen afterward.
     pub(super) fn start(
-        program: &Program,
-        memory: &Memory,
+        program: &WorkerProgram,
+        memory: &ArmMemory,
         limits: (Duration, &StopFlag),
-    ) -> Result<Asked<Self>> {
+    ) -> Result<WorkerResult<Self>> {
         Ok(Self::begin(program, memory, limits)?.ready())
     }
 
     /// Starts a worker that loads its kernel in the background.
     pub(super) fn begin(
-        program: &Program,
-        memory: &Memory,
+        program: &WorkerProgram,
+        memory: &ArmMemory,
         (limit, stop): (Duration, &StopFlag),
-    ) -> Result<Starting> {
+    ) -> Result<StartingWorker> {
         let mut arm = Self {
-            companion: Companion::start(&program.command, stop)?,
+            companion: ChildProcess::start(&program.command, stop)?,
             buffer: vec![0; MESSAGE_BYTES_MAX],
             limit,
             phases: program.phases(),
             named: program.named(),
         };
-        let hello = Question::Hello(Hello {
+        let hello = WorkerRequest::Hello(WorkerHello {
             path: program.path.clone(),
             entry: program.entry.clone(),
             input_bytes: memory.sizes.input,
@@ -197,7 +198,7 @@ impl Arm {
         let fds = [memory.input.fd(), memory.output.fd()];
         let sent = arm.companion.send(&hello.render(nonce), &fds);
         let sent = sent.map_err(|_| arm.ended());
-        Ok(Starting { arm, nonce, sent })
+        Ok(StartingWorker { arm, nonce, sent })
     }
 
     /// Kills its process.
@@ -206,15 +207,26 @@ impl Arm {
     }
 
     /// Sets the arguments of all following calls.
-    pub(super) fn set_up(&mut self, contract: &Contract, layout: &Layout) -> Result<Asked<()>> {
+    pub(super) fn set_up(
+        &mut self,
+        contract: &Contract,
+        layout: &CallLayout,
+    ) -> Result<WorkerResult<()>> {
         self.companion.thaw();
-        let answer = self.ask(&Question::Setup(setup_of(contract, layout)), WAKE_LIMIT)?;
+        let answer = self.ask(
+            &WorkerRequest::Setup(setup_of(contract, layout)),
+            WAKE_LIMIT,
+        )?;
         Ok(answer.and_then(done).and_then(|()| self.freeze()))
     }
 
     /// Calls the kernel once for each slot.
-    pub(super) fn turn(&mut self, slots: &[Slot], spin_ns: u64) -> Result<Asked<Turn>> {
-        let question = Question::Batch {
+    pub(super) fn turn(
+        &mut self,
+        slots: &[CallSlot],
+        spin_ns: u64,
+    ) -> Result<WorkerResult<BatchTiming>> {
+        let question = WorkerRequest::Batch {
             slots: slots.to_vec(),
             spin_ns,
         };
@@ -230,8 +242,10 @@ impl Arm {
             return Ok(Err(self.ended()));
         };
         let before = match self.phases {
-            Phases::Batch => Ok(Duration::ZERO),
-            Phases::Staged | Phases::OnDevice => self.timed(&Question::Stage(slots.to_vec()))?,
+            BatchMode::Batch => Ok(Duration::ZERO),
+            BatchMode::Staged | BatchMode::OnDevice => {
+                self.timed(&WorkerRequest::Stage(slots.to_vec()))?
+            }
         };
         let before = match before {
             Ok(before) => before,
@@ -247,11 +261,13 @@ impl Arm {
         let heard = self.companion.receive(&mut self.buffer, self.limit);
         let wall = start.elapsed();
         // A device would keep running while its process is frozen, so fetch its outputs first.
-        let stood = (self.phases != Phases::OnDevice).then(|| self.companion.freeze());
+        let stood = (self.phases != BatchMode::OnDevice).then(|| self.companion.freeze());
         let told = match self.read(heard, nonce) {
-            Ok(Answer::Finished(told)) => told,
-            Ok(Answer::Failed(why)) => return Ok(Err(Broken::Refused(why))),
-            Ok(Answer::Done) => return Ok(Err(Broken::Garbled("a reply of the wrong kind"))),
+            Ok(WorkerReply::Finished(told)) => told,
+            Ok(WorkerReply::Failed(why)) => return Ok(Err(WorkerFailure::Refused(why))),
+            Ok(WorkerReply::Done) => {
+                return Ok(Err(WorkerFailure::Garbled("a reply of the wrong kind")));
+            }
             Err(broken) => return Ok(Err(broken)),
         };
         if let Some(Err(broken)) = stood.map(|stood| self.frozen(stood)) {
@@ -265,10 +281,10 @@ impl Arm {
             Err(broken) => return Ok(Err(broken)),
         };
         if self.unasked()? {
-            return Ok(Err(Broken::Garbled("more messages than expected")));
+            return Ok(Err(WorkerFailure::Garbled("more messages than expected")));
         }
         let woken = cpu_awake.saturating_sub(cpu_asleep);
-        Ok(Ok(Turn {
+        Ok(Ok(BatchTiming {
             wall,
             woken,
             cpu: woken + cpu_after.saturating_sub(cpu_before),
@@ -279,23 +295,23 @@ impl Arm {
     }
 
     /// Copies outputs from the device; returns how long that took. It is frozen afterward.
-    fn bring(&mut self) -> Result<Asked<Duration>> {
-        if self.phases != Phases::OnDevice {
+    fn bring(&mut self) -> Result<WorkerResult<Duration>> {
+        if self.phases != BatchMode::OnDevice {
             return Ok(Ok(Duration::ZERO));
         }
-        let took = self.timed(&Question::Fetch)?;
+        let took = self.timed(&WorkerRequest::Fetch)?;
         Ok(took.and_then(|took| self.freeze().map(|()| took)))
     }
 
     /// Sends a request, and returns how long it took. Without a device that is CPU time, which a
     /// busy host cannot stretch.
-    fn timed(&mut self, question: &Question) -> Result<Asked<Duration>> {
+    fn timed(&mut self, question: &WorkerRequest) -> Result<WorkerResult<Duration>> {
         let cpu = self.companion.cpu_time().unwrap_or_default();
         let start = Instant::now();
         let answer = self.ask(question, self.limit)?;
         let took = match self.phases {
-            Phases::OnDevice => start.elapsed(),
-            Phases::Batch | Phases::Staged => {
+            BatchMode::OnDevice => start.elapsed(),
+            BatchMode::Batch | BatchMode::Staged => {
                 let after = self.companion.cpu_time().unwrap_or_default();
                 after.saturating_sub(cpu)
             }
@@ -304,7 +320,7 @@ impl Arm {
     }
 
     /// Lets it run without a request for a while, as one that defers its work would need.
-    pub(super) fn idle(&mut self, time: Duration) -> Result<Asked<()>> {
+    pub(super) fn idle(&mut self, time: Duration) -> Result<WorkerResult<()>> {
         if let Err(broken) = self.wake()? {
             return Ok(Err(broken));
         }
@@ -313,18 +329,18 @@ impl Arm {
     }
 
     /// Stops all its threads.
-    fn freeze(&mut self) -> Asked<()> {
+    fn freeze(&mut self) -> WorkerResult<()> {
         let stood = self.companion.freeze();
         self.frozen(stood)
     }
 
-    fn frozen(&mut self, stood: Stood) -> Asked<()> {
+    fn frozen(&mut self, stood: StopResult) -> WorkerResult<()> {
         match stood {
-            Stood::Still => Ok(()),
-            Stood::Gone => Err(self.ended()),
-            Stood::Restless => {
+            StopResult::Still => Ok(()),
+            StopResult::Gone => Err(self.ended()),
+            StopResult::Restless => {
                 self.companion.end();
-                Err(Broken::Restless)
+                Err(WorkerFailure::Restless)
             }
         }
     }
@@ -336,12 +352,12 @@ impl Arm {
         Some((count("task")?, count("fd")?))
     }
 
-    fn wake(&mut self) -> Result<Asked<()>> {
+    fn wake(&mut self) -> Result<WorkerResult<()>> {
         if self.unasked()? {
-            return Ok(Err(Broken::Garbled("more messages than expected")));
+            return Ok(Err(WorkerFailure::Garbled("more messages than expected")));
         }
         self.companion.thaw();
-        let answer = self.ask(&Question::Ping, WAKE_LIMIT)?;
+        let answer = self.ask(&WorkerRequest::Ping, WAKE_LIMIT)?;
         Ok(answer.and_then(done))
     }
 
@@ -350,7 +366,11 @@ impl Arm {
         Ok(thrown.context(|| "cannot receive from a worker".to_owned())? > 0)
     }
 
-    fn ask(&mut self, question: &Question, limit: Duration) -> Result<Asked<Answer>> {
+    fn ask(
+        &mut self,
+        question: &WorkerRequest,
+        limit: Duration,
+    ) -> Result<WorkerResult<WorkerReply>> {
         let nonce = secret()?;
         Ok(match self.companion.send(&question.render(nonce), &[]) {
             Ok(()) => self.hear(nonce, limit),
@@ -358,29 +378,31 @@ impl Arm {
         })
     }
 
-    fn hear(&mut self, nonce: u64, limit: Duration) -> Asked<Answer> {
+    fn hear(&mut self, nonce: u64, limit: Duration) -> WorkerResult<WorkerReply> {
         let heard = self.companion.receive(&mut self.buffer, limit);
         self.read(heard, nonce)
     }
 
-    fn read(&mut self, heard: io::Result<Heard>, nonce: u64) -> Asked<Answer> {
+    fn read(&mut self, heard: io::Result<ReceiveResult>, nonce: u64) -> WorkerResult<WorkerReply> {
         match heard {
-            Ok(Heard::Message(bytes)) => {
-                let answer = Answer::parse(&self.buffer[..bytes], nonce);
+            Ok(ReceiveResult::Message(bytes)) => {
+                let answer = WorkerReply::parse(&self.buffer[..bytes], nonce);
                 match answer {
-                    Ok(Answer::Failed(why)) => Ok(Answer::Failed(self.in_users_words(why))),
-                    answer => answer.map_err(|garbled| Broken::Garbled(garbled.0)),
+                    Ok(WorkerReply::Failed(why)) => {
+                        Ok(WorkerReply::Failed(self.in_users_words(why)))
+                    }
+                    answer => answer.map_err(|garbled| WorkerFailure::Garbled(garbled.0)),
                 }
             }
-            Ok(Heard::Nothing) => Err(Broken::TooLong),
-            Ok(Heard::Gone) | Err(_) => Err(self.ended()),
+            Ok(ReceiveResult::Nothing) => Err(WorkerFailure::TooLong),
+            Ok(ReceiveResult::Gone) | Err(_) => Err(self.ended()),
         }
     }
 
-    fn ended(&mut self) -> Broken {
+    fn ended(&mut self) -> WorkerFailure {
         let (exit, said) = self.companion.end();
         let said = self.in_users_words(said);
-        Broken::Ended { exit, said }
+        WorkerFailure::Ended { exit, said }
     }
 
     fn in_users_words(&self, said: String) -> String {
@@ -391,15 +413,15 @@ impl Arm {
 
 /// A worker that loads its kernel.
 #[derive(Debug)]
-pub(super) struct Starting {
-    arm: Arm,
+pub(super) struct StartingWorker {
+    arm: KernelWorker,
     nonce: u64,
-    sent: Asked<()>,
+    sent: WorkerResult<()>,
 }
 
-impl Starting {
+impl StartingWorker {
     /// Waits until it has loaded its kernel. It is frozen afterward.
-    pub(super) fn ready(self) -> Asked<Arm> {
+    pub(super) fn ready(self) -> WorkerResult<KernelWorker> {
         let Self {
             mut arm,
             nonce,
@@ -412,35 +434,35 @@ impl Starting {
     }
 }
 
-fn done(answer: Answer) -> Asked<()> {
+fn done(answer: WorkerReply) -> WorkerResult<()> {
     match answer {
-        Answer::Done => Ok(()),
-        Answer::Failed(why) => Err(Broken::Refused(why)),
-        Answer::Finished(_) => Err(Broken::Garbled("a reply of the wrong kind")),
+        WorkerReply::Done => Ok(()),
+        WorkerReply::Failed(why) => Err(WorkerFailure::Refused(why)),
+        WorkerReply::Finished(_) => Err(WorkerFailure::Garbled("a reply of the wrong kind")),
     }
 }
 
-fn setup_of(contract: &Contract, layout: &Layout) -> Setup {
-    let given = |(index, place): (usize, &Place)| {
-        let tensor = |offset: u64| super::protocol::Tensor {
+fn setup_of(contract: &Contract, layout: &CallLayout) -> CallSetup {
+    let given = |(index, place): (usize, &PlacedArg)| {
+        let tensor = |offset: u64| super::protocol::WireTensor {
             offset,
             shape: layout.extents[index].clone(),
             dtype: layout.dtypes[index].name().to_owned(),
         };
         match place {
-            Place::Integer(value) => Given::Integer { value: *value },
-            Place::Float(value) => Given::Float {
+            PlacedArg::Integer(value) => WireArg::Integer { value: *value },
+            PlacedArg::Float(value) => WireArg::Float {
                 bits: value.to_bits(),
                 single: layout.dtypes[index] == Dtype::F32,
             },
-            Place::Input(region) => Given::Input(tensor(region.offset)),
-            Place::Output(region) => match contract.args[index].kind {
-                ArgKind::InOut { .. } => Given::InOut(tensor(region.offset)),
-                _ => Given::Output(tensor(region.offset)),
+            PlacedArg::Input(region) => WireArg::Input(tensor(region.offset)),
+            PlacedArg::Output(region) => match contract.args[index].kind {
+                ArgKind::InOut { .. } => WireArg::InOut(tensor(region.offset)),
+                _ => WireArg::Output(tensor(region.offset)),
             },
         }
     };
-    Setup {
+    CallSetup {
         input_stride: layout.input_bytes,
         output_stride: layout.output_bytes,
         args: layout.places.iter().enumerate().map(given).collect(),

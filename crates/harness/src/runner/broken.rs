@@ -5,7 +5,7 @@ use karve_os::process::Exit;
 
 /// Why a worker can no longer be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Broken {
+pub(super) enum WorkerFailure {
     /// It ended.
     Ended {
         /// How.
@@ -23,7 +23,7 @@ pub(super) enum Broken {
     Refused(String),
 }
 
-impl Broken {
+impl WorkerFailure {
     /// What that means for a candidate on a case.
     pub(super) fn gate(self, case: &str) -> Gate {
         match self {

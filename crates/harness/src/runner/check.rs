@@ -1,29 +1,29 @@
 //! Whether an output is correct: against the reference, against the other arm, inside its bounds.
 
-use super::oracle::Truth;
-use super::stage::{Stage, Written};
+use super::oracle::ReferenceOutput;
+use super::stage::{CallOutput, KernelBuffers};
 use karve_core::measurement::{FailureCategory, Gate};
-use karve_numerics::accuracy::{self, CrossBound, ErrorStats, Output, RuleSet};
+use karve_numerics::accuracy::{self, AccuracyRuleSet, CrossBound, ErrorStats, OutputInfo};
 use karve_numerics::contract::Contract;
 use karve_numerics::tensor;
 
 /// The error of every written tensor, in the order of the contract.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Errors {
+pub(super) struct TensorErrors {
     /// The errors.
     pub(super) stats: Vec<ErrorStats>,
     /// The incumbent's on the same inputs; none if there is no incumbent.
     pub(super) beside: Vec<ErrorStats>,
-    outputs: Vec<Output>,
+    outputs: Vec<OutputInfo>,
 }
 
 /// By how much two arms may differ on each written tensor.
 #[derive(Clone, Debug)]
-pub(super) struct Bounds(Vec<CrossBound>);
+pub(super) struct TensorBounds(Vec<CrossBound>);
 
-impl Bounds {
+impl TensorBounds {
     /// From the errors that both showed on the same inputs.
-    pub(super) fn new(candidate: &Errors, parent: &Errors) -> Self {
+    pub(super) fn new(candidate: &TensorErrors, parent: &TensorErrors) -> Self {
         let both = candidate.stats.iter().zip(&parent.stats);
         let bounds = both.zip(&parent.outputs);
         let bound = bounds.map(|((of, beside), output)| CrossBound::from(of, beside, *output));
@@ -38,7 +38,11 @@ impl Bounds {
 }
 
 /// Compares an arm's outputs of a call with the correct ones.
-pub(super) fn errors(stage: &Stage, written: &Written, truth: &Truth) -> Errors {
+pub(super) fn errors(
+    stage: &KernelBuffers,
+    written: &CallOutput,
+    truth: &ReferenceOutput,
+) -> TensorErrors {
     let rules = &stage.contract().accuracy;
     let mut values = Vec::new();
     let outputs = truth.outputs.iter().zip(written.iter().zip(&truth.values));
@@ -46,14 +50,14 @@ pub(super) fn errors(stage: &Stage, written: &Written, truth: &Truth) -> Errors 
         tensor::to_f64(output.dtype, bytes, &mut values);
         let tolerance = rules.tolerance(output.dtype);
         match rules {
-            RuleSet::Bitwise => {
+            AccuracyRuleSet::Bitwise => {
                 let truth = accuracy::rounded(output.dtype, truth);
                 accuracy::measure(&values, &truth, &tolerance)
             }
             _ => accuracy::measure(&values, truth, &tolerance),
         }
     });
-    Errors {
+    TensorErrors {
         stats: stats.collect(),
         beside: Vec::new(),
         outputs: truth.outputs.clone(),
@@ -63,8 +67,8 @@ pub(super) fn errors(stage: &Stage, written: &Written, truth: &Truth) -> Errors 
 /// Whether errors are small enough, by the rules and compared with the incumbent's.
 pub(super) fn judge(
     contract: &Contract,
-    errors: &Errors,
-    incumbent: Option<&Errors>,
+    errors: &TensorErrors,
+    incumbent: Option<&TensorErrors>,
 ) -> std::result::Result<(), String> {
     for (position, (_, arg)) in contract.written().enumerate() {
         let found = errors.stats.get(position).zip(errors.outputs.get(position));
@@ -80,9 +84,9 @@ pub(super) fn judge(
 
 /// Whether both arms wrote the same in a call, within their errors.
 pub(super) fn agree(
-    stage: &Stage,
-    [parent, candidate]: [&Written; 2],
-    bounds: &Bounds,
+    stage: &KernelBuffers,
+    [parent, candidate]: [&CallOutput; 2],
+    bounds: &TensorBounds,
 ) -> std::result::Result<(), String> {
     let both = candidate.iter().zip(parent).zip(&bounds.0);
     for ((index, _), ((candidate, parent), bound)) in stage.layout().outputs().zip(both) {

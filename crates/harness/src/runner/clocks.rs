@@ -5,11 +5,11 @@
 //! counts: even that must exceed the incumbent's usual one, and by a good part of the incumbent's
 //! turn, since the cost of handing over a batch does not depend on the kernel. Little is lost by
 //! that. What a worker reports about its time is not trusted anyway, and work before the request
-//! is added to the time. For work moved outside the timed part, see [`Around`].
+//! is added to the time. For work moved outside the timed part, see [`BatchOverhead`].
 
-use super::arm::Turn;
+use super::arm::BatchTiming;
 use karve_core::measurement::Gate;
-use karve_numerics::stats::{self, Evidence};
+use karve_numerics::stats::{self, SignEvidence};
 
 /// How many readings a check needs: this many turns are hardly ever all delayed.
 const READINGS_MIN: usize = 20;
@@ -31,7 +31,7 @@ const AROUND_LEAST_MAX: f64 = 0.1;
 
 /// What the clocks of one arm showed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Clocks {
+pub(super) struct ArmClocks {
     /// The time of a turn, in seconds.
     time: Vec<f64>,
     /// How much less the worker's own clock shows than karve's, in seconds.
@@ -44,9 +44,9 @@ pub(super) struct Clocks {
     device: Vec<f64>,
 }
 
-impl Clocks {
+impl ArmClocks {
     /// Adds a turn.
-    pub(super) fn add(&mut self, turn: &Turn) {
+    pub(super) fn add(&mut self, turn: &BatchTiming) {
         let time = turn.time().as_secs_f64();
         self.time.push(time);
         self.gap
@@ -96,16 +96,16 @@ impl Clocks {
 /// Processes differ, so each pair of them is one piece of evidence; only an excess beyond any
 /// difference between processes is detected immediately.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Around {
+pub(super) struct BatchOverhead {
     /// Readings of the live processes, case by case.
-    now: Vec<Sides>,
-    before: Evidence,
-    after: Evidence,
+    now: Vec<OverheadTimes>,
+    before: SignEvidence,
+    after: SignEvidence,
 }
 
 /// Seconds of the turns of both arms on one case: before and after their batches, and in them.
 #[derive(Clone, Debug, Default)]
-struct Sides {
+struct OverheadTimes {
     before: [Vec<f64>; 2],
     after: [Vec<f64>; 2],
     time: [Vec<f64>; 2],
@@ -115,10 +115,10 @@ struct Sides {
 const EARLY: &str = "it works before the request: preparing takes too long";
 const LATE: &str = "it defers its work: its outputs arrive too late";
 
-impl Around {
+impl BatchOverhead {
     /// Adds the turns of both arms on one of the cases.
-    pub(super) fn add(&mut self, (case, cases): (usize, usize), turns: &[[Turn; 2]]) {
-        self.now.resize_with(cases, Sides::default);
+    pub(super) fn add(&mut self, (case, cases): (usize, usize), turns: &[[BatchTiming; 2]]) {
+        self.now.resize_with(cases, OverheadTimes::default);
         let Some(sides) = self.now.get_mut(case) else {
             return;
         };
@@ -131,7 +131,7 @@ impl Around {
 
     /// Whether even the shortest reading of the candidate is too long.
     pub(super) fn check(&self) -> Result<(), Gate> {
-        let beyond = |sides: &Sides, [parent, candidate]: &[Vec<f64>; 2]| {
+        let beyond = |sides: &OverheadTimes, [parent, candidate]: &[Vec<f64>; 2]| {
             let usual = usual(parent);
             let may = sides.may(SHARE_MAX).max(AROUND_LEAST_MAX * usual);
             candidate.len() >= READINGS_MIN && least(candidate) > usual + may
@@ -148,7 +148,7 @@ impl Around {
     /// Records the readings of the processes as evidence, before they are replaced.
     pub(super) fn end_processes(&mut self) -> Result<(), Gate> {
         let now = std::mem::take(&mut self.now);
-        let all = |of: fn(&Sides) -> f64| now.iter().map(of).sum::<f64>();
+        let all = |of: fn(&OverheadTimes) -> f64| now.iter().map(of).sum::<f64>();
         let may = all(|sides| sides.may(AROUND_SHARE_MAX));
         self.before.see(all(|sides| longer(&sides.before)) > may);
         self.after.see(all(|sides| longer(&sides.after)) > may);
@@ -162,7 +162,7 @@ impl Around {
     }
 }
 
-impl Sides {
+impl OverheadTimes {
     /// How much longer a candidate may take: a share of the incumbent's turn, or of its gain.
     fn may(&self, share: f64) -> f64 {
         let saved = -longer(&self.time);
@@ -203,20 +203,20 @@ pub(super) fn threads_in_words(threads: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::protocol::Told;
+    use crate::runner::protocol::WorkerTiming;
     use std::time::Duration;
 
     /// Some turns: their times by karve's clock and by their own, while waking, and in total, in
     /// microseconds; a delay of the host is added to all but every tenth.
-    fn clocks([wall, told, woken, cpu]: [u64; 4], delay: u64) -> Clocks {
-        let mut clocks = Clocks::default();
+    fn clocks([wall, told, woken, cpu]: [u64; 4], delay: u64) -> ArmClocks {
+        let mut clocks = ArmClocks::default();
         for turn in 0..READINGS_MIN {
             let late = if turn % 10 == 3 { 0 } else { delay };
-            clocks.add(&Turn {
+            clocks.add(&BatchTiming {
                 wall: Duration::from_micros(wall + late),
                 woken: Duration::from_micros(woken),
                 cpu: Duration::from_micros(cpu),
-                told: Told {
+                told: WorkerTiming {
                     wall_ns: told * 1_000,
                     cpu_ns: 0,
                     flags: 0,
@@ -229,12 +229,12 @@ mod tests {
         clocks
     }
 
-    fn usual() -> Clocks {
+    fn usual() -> ArmClocks {
         clocks([5_050, 5_000, 20, 5_030], 0)
     }
 
     #[track_caller]
-    fn check(candidate: &Clocks, threads: u32, want: Option<&str>) {
+    fn check(candidate: &ArmClocks, threads: u32, want: Option<&str>) {
         let found = candidate.check(&usual(), threads);
         match (found, want) {
             (Ok(()), None) => {}
@@ -287,11 +287,11 @@ mod tests {
     /// outputs, in microseconds, compared with 1,000, 200 and 1,000; every second pair takes 300
     /// more to return them. A process lives for this many turns.
     fn around(candidate: [u64; 3], processes: u64, turns: u32) -> Result<(), Gate> {
-        let turn = |[before, wall, after]: [u64; 3], late: u64| Turn {
+        let turn = |[before, wall, after]: [u64; 3], late: u64| BatchTiming {
             wall: Duration::from_micros(wall),
             woken: Duration::ZERO,
             cpu: Duration::from_micros(wall),
-            told: Told {
+            told: WorkerTiming {
                 wall_ns: 0,
                 cpu_ns: 0,
                 flags: 0,
@@ -300,7 +300,7 @@ mod tests {
             before: Duration::from_micros(before),
             after: Duration::from_micros(after + late),
         };
-        let mut around = Around::default();
+        let mut around = BatchOverhead::default();
         for process in 0..processes {
             let late = process % 2 * 300;
             let both = [turn([1_000, 200, 1_000], late), turn(candidate, late)];

@@ -6,18 +6,18 @@
 //! slowly stay for several blocks. The outputs of the arms are compared on every timed call; a few
 //! secretly chosen calls are also checked against the reference.
 
-use super::arm::{Arm, Turn};
-use super::check::{self, Bounds};
-use super::clocks::{Around, Clocks, threads_in_words};
-use super::oracle::Oracle;
-use super::pace::{self, Pace};
-use super::seat::Seat;
+use super::arm::{BatchTiming, KernelWorker};
+use super::check::{self, TensorBounds};
+use super::clocks::{ArmClocks, BatchOverhead, threads_in_words};
+use super::oracle::ReferenceRunner;
+use super::pace::{self, BlockCost};
+use super::seat::CpuAffinity;
 use super::spread;
-use super::stage::{Call, Stage, Written};
-use super::terms::Terms;
-use crate::outcome::Fault;
+use super::stage::{CallOutput, KernelBuffers, KernelCall};
+use super::terms::RunnerSetup;
+use crate::outcome::BlockFailure;
 use karve_core::charter::Metric;
-use karve_core::measurement::{Block, First, Gate, Pair};
+use karve_core::measurement::{Block, FirstArm, Gate, Pair};
 use karve_numerics::case::Case;
 use karve_numerics::contract::Kernel;
 use karve_numerics::draw;
@@ -33,7 +33,7 @@ const ORACLE_SHARE: f64 = 0.05;
 
 /// A case of a duel.
 #[derive(Clone, Debug)]
-pub struct Corner {
+pub struct DuelCase {
     /// Its index in the charter.
     pub index: usize,
     /// The case.
@@ -46,39 +46,39 @@ pub struct Corner {
 
 /// A running duel.
 #[derive(Debug)]
-pub struct Duelling {
-    terms: Terms,
+pub struct KernelRunner {
+    terms: RunnerSetup,
     metric: Metric,
     trees: [PathBuf; 2],
-    corners: Vec<Corner>,
-    stage: Stage,
-    oracle: Oracle,
-    arms: [Arm; 2],
+    corners: Vec<DuelCase>,
+    stage: KernelBuffers,
+    oracle: ReferenceRunner,
+    arms: [KernelWorker; 2],
     /// Their CPU affinity.
-    seat: Seat,
+    seat: CpuAffinity,
     /// The case that the arms are set up for.
     facing: Option<usize>,
     /// The case that the reference is set up for; the reference outlives the arms.
     asked: Option<usize>,
-    bounds: BTreeMap<usize, Bounds>,
+    bounds: BTreeMap<usize, TensorBounds>,
     /// What each arm wrote in the calls of its last turn.
-    written: [Vec<Written>; 2],
+    written: [Vec<CallOutput>; 2],
     pairs: u32,
-    clocks: [Clocks; 2],
-    around: Around,
+    clocks: [ArmClocks; 2],
+    around: BatchOverhead,
     /// How long the reference took last time.
     oracle_took: Duration,
     /// Where the time went.
-    spent: Spent,
+    spent: DuelTime,
     /// What blocks cost so far.
-    pace: Pace,
+    pace: BlockCost,
     /// Blocks of these processes.
     blocks: u32,
 }
 
 /// Where the time of a duel went.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Spent {
+pub struct DuelTime {
     /// In kernels, by karve's clock.
     pub kernels: Duration,
     /// The total.
@@ -91,37 +91,37 @@ const PARENT: usize = 0;
 const CANDIDATE: usize = 1;
 
 /// Which arm comes first, and which second.
-type Order = [usize; 2];
+type ArmOrder = [usize; 2];
 
 /// One turn of each arm, of this many calls.
-struct Met {
-    first: First,
-    turns: [Turn; 2],
+struct PairedBatch {
+    first: FirstArm,
+    turns: [BatchTiming; 2],
     calls: usize,
 }
 
-type Fought<T> = std::result::Result<T, Fault>;
+type DuelResult<T> = std::result::Result<T, BlockFailure>;
 
-impl Duelling {
+impl KernelRunner {
     /// Starts both arms and the reference.
     pub fn start(
-        terms: &Terms,
+        terms: &RunnerSetup,
         metric: &Metric,
         [parent, candidate]: [PathBuf; 2],
-        corners: Vec<Corner>,
-    ) -> Result<Fought<Self>> {
+        corners: Vec<DuelCase>,
+    ) -> Result<DuelResult<Self>> {
         let sized: Vec<(&Case, u32)> = corners.iter().map(|c| (&c.case, c.calls)).collect();
-        let stage = Stage::new(&terms.contract, &sized)?;
+        let stage = KernelBuffers::new(&terms.contract, &sized)?;
         let cases: Vec<&Case> = corners.iter().map(|c| &c.case).collect();
         let oracle = terms.oracle(&parent, &cases)?;
         let trees = [parent, candidate];
-        let seat = Seat::draw(terms)?;
+        let seat = CpuAffinity::draw(terms)?;
         let began = Instant::now();
         let arms = match start_arms(&seat.terms(terms), &trees, &stage)? {
             Ok(arms) => arms,
             Err(fault) => return Ok(Err(fault)),
         };
-        let mut pace = Pace::default();
+        let mut pace = BlockCost::default();
         pace.started(began.elapsed());
         Ok(Ok(Self {
             terms: terms.clone(),
@@ -138,21 +138,21 @@ impl Duelling {
             written: Default::default(),
             pairs: 0,
             clocks: Default::default(),
-            around: Around::default(),
+            around: BatchOverhead::default(),
             oracle_took: Duration::ZERO,
-            spent: Spent::default(),
+            spent: DuelTime::default(),
             pace,
             blocks: 0,
         }))
     }
 
     /// Where the time went so far.
-    pub fn spent(&self) -> Spent {
+    pub fn spent(&self) -> DuelTime {
         self.spent
     }
 
     /// One block: a fresh process for each arm, and each case by both.
-    pub fn block(&mut self) -> Result<Fought<Block>> {
+    pub fn block(&mut self) -> Result<DuelResult<Block>> {
         let start = Instant::now();
         if self.blocks >= self.pace.blocks()
             && let Err(fault) = self.renew()?
@@ -182,7 +182,7 @@ impl Duelling {
             .add(around, all.saturating_sub(around + renewed), turns);
         self.spent.total += start.elapsed();
         if let Err(gate) = self.cross_check() {
-            return Ok(Err(Fault::Candidate(gate)));
+            return Ok(Err(BlockFailure::Candidate(gate)));
         }
         Ok(Ok(Block {
             seed,
@@ -194,12 +194,12 @@ impl Duelling {
     }
 
     /// Recreates both processes.
-    fn renew(&mut self) -> Result<Fought<()>> {
+    fn renew(&mut self) -> Result<DuelResult<()>> {
         let start = Instant::now();
-        self.arms.iter_mut().for_each(Arm::end);
+        self.arms.iter_mut().for_each(KernelWorker::end);
         self.facing = None;
         self.blocks = 0;
-        self.seat = Seat::draw(&self.terms)?;
+        self.seat = CpuAffinity::draw(&self.terms)?;
         let terms = self.seat.terms(&self.terms);
         Ok(match start_arms(&terms, &self.trees, &self.stage)? {
             Ok(arms) => {
@@ -212,7 +212,7 @@ impl Duelling {
     }
 
     /// Interleaves both arms on a case, this many times each; returns the usual turn.
-    fn pair(&mut self, corner: usize, seed: u64, turns: u32) -> Result<Fought<Pair>> {
+    fn pair(&mut self, corner: usize, seed: u64, turns: u32) -> Result<DuelResult<Pair>> {
         let root = draw::hash64(seed, &(corner as u64).to_le_bytes());
         let mut met = Vec::with_capacity(turns as usize);
         for turn in 0..turns {
@@ -222,9 +222,9 @@ impl Duelling {
                 Err(fault) => return Ok(Err(fault)),
             }
         }
-        let taken: Vec<[Turn; 2]> = met.iter().map(|both| both.turns).collect();
+        let taken: Vec<[BatchTiming; 2]> = met.iter().map(|both| both.turns).collect();
         let Some(begun) = met.first() else {
-            return Ok(Err(Fault::Parent(Gate::Passed)));
+            return Ok(Err(BlockFailure::Parent(Gate::Passed)));
         };
         self.around.add((corner, self.corners.len()), &taken);
         let [parent, candidate] = pace::usual(&taken);
@@ -238,7 +238,7 @@ impl Duelling {
     }
 
     /// One turn of each arm on the same fresh inputs.
-    fn meet(&mut self, corner: usize, root: u64) -> Result<Fought<Met>> {
+    fn meet(&mut self, corner: usize, root: u64) -> Result<DuelResult<PairedBatch>> {
         let calls = self.stage.calls(self.corners[corner].calls, root);
         self.stage.fill_all(&calls);
         // The coin comes from the operating system, after everything else is fixed.
@@ -251,7 +251,7 @@ impl Duelling {
             }
         }
         let [Some(mut parent), Some(mut candidate)] = turns else {
-            return Ok(Err(Fault::Parent(Gate::Passed)));
+            return Ok(Err(BlockFailure::Parent(Gate::Passed)));
         };
         // Work could be moved outside the timed part. Transfers to a device vary too much.
         if self.terms.contract.modules.device.is_none() {
@@ -270,10 +270,10 @@ impl Duelling {
         self.pairs += 1;
         self.spent.kernels += parent.wall + candidate.wall;
         self.spent.calls += 2 * calls.len() as u64;
-        Ok(Ok(Met {
+        Ok(Ok(PairedBatch {
             first: match order {
-                [CANDIDATE, _] => First::Candidate,
-                _ => First::Parent,
+                [CANDIDATE, _] => FirstArm::Candidate,
+                _ => FirstArm::Parent,
             },
             turns: [parent, candidate],
             calls: calls.len(),
@@ -281,9 +281,14 @@ impl Duelling {
     }
 
     /// Lets one arm call its kernel, and copies its outputs of each call.
-    fn turn(&mut self, corner: usize, arm: usize, calls: &[Call]) -> Result<Fought<Turn>> {
+    fn turn(
+        &mut self,
+        corner: usize,
+        arm: usize,
+        calls: &[KernelCall],
+    ) -> Result<DuelResult<BatchTiming>> {
         self.stage.lay_all(calls);
-        let slots: Vec<_> = calls.iter().map(Call::slot).collect();
+        let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
         let spin_ns = match arm {
             CANDIDATE => self.corners[corner].spin_ns,
             _ => 0,
@@ -295,10 +300,10 @@ impl Duelling {
             Err(broken) => return Ok(Err(fault(arm, broken.gate(name)))),
         };
         let written = &mut self.written[arm];
-        written.resize_with(calls.len(), Written::new);
+        written.resize_with(calls.len(), CallOutput::new);
         let stage = &self.stage;
         let outside = AtomicBool::new(false);
-        let items: Vec<(&Call, &mut Written)> = calls.iter().zip(written).collect();
+        let items: Vec<(&KernelCall, &mut CallOutput)> = calls.iter().zip(written).collect();
         spread::over(stage.hands(), items, |(call, written)| {
             if !(stage.guards_hold(call) && stage.inputs_hold(call)) {
                 outside.store(true, Ordering::Relaxed);
@@ -313,7 +318,7 @@ impl Duelling {
 
     /// Sets both arms up for a case. Their tolerance is learned the first time a case comes up, and
     /// a fresh process is called once before it is timed.
-    fn face(&mut self, corner: usize) -> Result<Fought<()>> {
+    fn face(&mut self, corner: usize) -> Result<DuelResult<()>> {
         if self.facing == Some(corner) {
             return Ok(Ok(()));
         }
@@ -354,9 +359,9 @@ impl Duelling {
     fn hold_against_reference(
         &mut self,
         corner: usize,
-        call: &Call,
-        [parent, candidate]: [&Written; 2],
-    ) -> Result<Fought<Bounds>> {
+        call: &KernelCall,
+        [parent, candidate]: [&CallOutput; 2],
+    ) -> Result<DuelResult<TensorBounds>> {
         let start = Instant::now();
         let truth = self.oracle.truth(&self.stage, call)?;
         self.oracle_took = start.elapsed();
@@ -364,21 +369,21 @@ impl Duelling {
         let parent = check::errors(&self.stage, parent, &truth);
         let candidate = check::errors(&self.stage, candidate, &truth);
         if let Err(why) = check::judge(&self.terms.contract, &parent, None) {
-            return Ok(Err(Fault::Parent(check::wrong(name, why))));
+            return Ok(Err(BlockFailure::Parent(check::wrong(name, why))));
         }
         if let Err(why) = check::judge(&self.terms.contract, &candidate, Some(&parent)) {
-            return Ok(Err(Fault::Candidate(check::wrong(name, why))));
+            return Ok(Err(BlockFailure::Candidate(check::wrong(name, why))));
         }
-        Ok(Ok(Bounds::new(&candidate, &parent)))
+        Ok(Ok(TensorBounds::new(&candidate, &parent)))
     }
 
     /// Checks what both arms wrote in timed calls.
     fn verify(
         &mut self,
         corner: usize,
-        calls: &[Call],
-        [parent, candidate]: &[Vec<Written>; 2],
-    ) -> Result<Fought<()>> {
+        calls: &[KernelCall],
+        [parent, candidate]: &[Vec<CallOutput>; 2],
+    ) -> Result<DuelResult<()>> {
         for at in self.differing(corner, [parent, candidate]) {
             let Some(bounds) = self.bounds.get(&corner).cloned() else {
                 continue;
@@ -392,7 +397,7 @@ impl Duelling {
             // Both are right on these inputs, which are harder than the earlier ones.
             if let Err(why) = check::agree(&self.stage, both, &wider) {
                 let name = &self.corners[corner].case.name;
-                return Ok(Err(Fault::Candidate(check::wrong(name, why))));
+                return Ok(Err(BlockFailure::Candidate(check::wrong(name, why))));
             }
             self.bounds.insert(corner, wider);
         }
@@ -406,7 +411,7 @@ impl Duelling {
     }
 
     /// The calls in which the arms did not write the same.
-    fn differing(&self, corner: usize, [parent, candidate]: [&Vec<Written>; 2]) -> Vec<usize> {
+    fn differing(&self, corner: usize, [parent, candidate]: [&Vec<CallOutput>; 2]) -> Vec<usize> {
         let Some(bounds) = self.bounds.get(&corner) else {
             return Vec::new();
         };
@@ -464,7 +469,11 @@ impl Duelling {
 }
 
 /// Starts both arms in random order.
-fn start_arms(terms: &Terms, trees: &[PathBuf; 2], stage: &Stage) -> Result<Fought<[Arm; 2]>> {
+fn start_arms(
+    terms: &RunnerSetup,
+    trees: &[PathBuf; 2],
+    stage: &KernelBuffers,
+) -> Result<DuelResult<[KernelWorker; 2]>> {
     let mut starting = [None, None];
     for arm in toss()? {
         match terms.start_arm(&trees[arm], stage)? {
@@ -473,29 +482,29 @@ fn start_arms(terms: &Terms, trees: &[PathBuf; 2], stage: &Stage) -> Result<Foug
         }
     }
     let [Some(parent), Some(candidate)] = starting else {
-        return Ok(Err(Fault::Parent(Gate::Passed)));
+        return Ok(Err(BlockFailure::Parent(Gate::Passed)));
     };
     let parent = match parent.ready() {
         Ok(arm) => arm,
-        Err(gate) => return Ok(Err(Fault::Parent(gate))),
+        Err(gate) => return Ok(Err(BlockFailure::Parent(gate))),
     };
     Ok(match candidate.ready() {
         Ok(candidate) => Ok([parent, candidate]),
-        Err(gate) => Err(Fault::Candidate(gate)),
+        Err(gate) => Err(BlockFailure::Candidate(gate)),
     })
 }
 
 /// A random order, from the operating system.
-fn toss() -> Result<Order> {
+fn toss() -> Result<ArmOrder> {
     Ok(match secret()? & 1 {
         0 => [PARENT, CANDIDATE],
         _ => [CANDIDATE, PARENT],
     })
 }
 
-fn fault(arm: usize, gate: Gate) -> Fault {
+fn fault(arm: usize, gate: Gate) -> BlockFailure {
     match arm {
-        PARENT => Fault::Parent(gate),
-        _ => Fault::Candidate(gate),
+        PARENT => BlockFailure::Parent(gate),
+        _ => BlockFailure::Candidate(gate),
     }
 }

@@ -14,18 +14,18 @@
 
 mod replay;
 
-use super::arm::Arm;
-use super::broken::Broken;
-use super::check::{self, Errors};
+use super::arm::KernelWorker;
+use super::broken::WorkerFailure;
+use super::check::{self, TensorErrors};
 use super::clocks::threads_in_words;
-use super::oracle::Oracle;
+use super::oracle::ReferenceRunner;
 use super::protocol::FLAG_MODE_CHANGED;
-use super::stage::{Call, Kind, Stage, Written};
-use super::terms::Terms;
-use crate::outcome::Gated;
+use super::stage::{CallOutput, KernelBuffers, KernelCall, PoisonKind};
+use super::terms::RunnerSetup;
+use crate::outcome::GateResult;
 use karve_core::measurement::Gate;
 use karve_numerics::case::Case;
-use karve_numerics::contract::{Contract, Examined, Kernel};
+use karve_numerics::contract::{CaseTensorError, Contract, Kernel};
 use karve_numerics::stats;
 use karve_os::error::Result;
 use karve_os::random::secret;
@@ -34,7 +34,7 @@ use std::time::Duration;
 
 /// Draws of every case, fresh, hostile and skewed, one for each kind of poison. A single draw may
 /// miss a bug: the empty groups may all be the last ones.
-const DRAWS: [Kind; 3] = [Kind::Nan, Kind::Plausible, Kind::Pattern];
+const DRAWS: [PoisonKind; 3] = [PoisonKind::Nan, PoisonKind::Plausible, PoisonKind::Pattern];
 
 /// Number of calls in the batch that is checked as a whole.
 const BATCH: u32 = 3;
@@ -52,38 +52,38 @@ const REPEAT_TRIES: u32 = 3;
 const REPEAT_GAIN_MAX: f64 = 1.5;
 
 /// The participants of a correctness check.
-struct Exam<'a> {
-    terms: &'a Terms,
-    stage: Stage,
-    oracle: Oracle,
-    arm: Arm,
-    incumbent: Option<Arm>,
+struct CorrectnessCheck<'a> {
+    terms: &'a RunnerSetup,
+    stage: KernelBuffers,
+    oracle: ReferenceRunner,
+    arm: KernelWorker,
+    incumbent: Option<KernelWorker>,
     case: &'a Case,
 }
 
 /// The outputs of one call.
-struct Outcome {
-    own: Written,
+struct CheckedCall {
+    own: CallOutput,
     /// By the incumbent, on the same inputs.
-    usual: Option<Written>,
+    usual: Option<CallOutput>,
 }
 
-type Passed<T> = std::result::Result<T, Gate>;
+type CorrectnessResult<T> = std::result::Result<T, Gate>;
 
 /// Checks the kernel of a built tree on some cases, next to the incumbent's if there is one.
 /// Returns the largest error seen on each tensor of each case.
 pub fn examine(
-    terms: &Terms,
+    terms: &RunnerSetup,
     tree: &Path,
     incumbent: Option<&Path>,
     cases: &[Case],
-) -> Result<Gated<Vec<Examined>>> {
+) -> Result<GateResult<Vec<CaseTensorError>>> {
     let Some(first) = cases.first() else {
         return Ok(Ok(Vec::new()));
     };
     let sized: Vec<(&Case, u32)> = cases.iter().map(|case| (case, BATCH)).collect();
     let all: Vec<&Case> = cases.iter().collect();
-    let stage = Stage::new(&terms.contract, &sized)?;
+    let stage = KernelBuffers::new(&terms.contract, &sized)?;
     // Not pinned to one CPU, as in a duel: a leftover thread would finish before the reply.
     let arm = match terms.arm(tree, &stage)? {
         Ok(arm) => arm,
@@ -96,7 +96,7 @@ pub fn examine(
             Err(gate) => return Ok(Err(gate)),
         },
     };
-    let mut exam = Exam {
+    let mut exam = CorrectnessCheck {
         terms,
         oracle: terms.oracle(tree, &all)?,
         stage,
@@ -115,14 +115,14 @@ pub fn examine(
     Ok(Ok(examined))
 }
 
-impl Exam<'_> {
-    fn sit(&mut self) -> Result<Passed<Vec<Examined>>> {
+impl CorrectnessCheck<'_> {
+    fn sit(&mut self) -> Result<CorrectnessResult<Vec<CaseTensorError>>> {
         let contract = self.terms.contract.clone();
         if let Err(gate) = self.set(&contract)? {
             return Ok(Err(gate));
         }
         let before = self.arm.census();
-        let mut worst = Errors::default();
+        let mut worst = TensorErrors::default();
         for poison in DRAWS {
             match self.single(&contract, poison)? {
                 Ok(errors) => keep_worst(&mut worst, errors),
@@ -164,10 +164,10 @@ impl Exam<'_> {
         Ok(Ok(self.examined(&contract, worst)))
     }
 
-    fn examined(&self, contract: &Contract, worst: Errors) -> Vec<Examined> {
+    fn examined(&self, contract: &Contract, worst: TensorErrors) -> Vec<CaseTensorError> {
         let named = contract.written().zip(worst.stats).enumerate();
         named
-            .map(|(index, ((_, arg), error))| Examined {
+            .map(|(index, ((_, arg), error))| CaseTensorError {
                 case: self.case.name.clone(),
                 tensor: arg.name.clone(),
                 error,
@@ -177,7 +177,7 @@ impl Exam<'_> {
     }
 
     /// Sends the arguments of the case to all participants.
-    fn set(&mut self, contract: &Contract) -> Result<Passed<()>> {
+    fn set(&mut self, contract: &Contract) -> Result<CorrectnessResult<()>> {
         self.stage.set(contract, self.case)?;
         self.oracle.set(contract, self.case)?;
         let layout = self.stage.layout().clone();
@@ -193,7 +193,11 @@ impl Exam<'_> {
     }
 
     /// One call on fresh inputs.
-    fn single(&mut self, contract: &Contract, poison: Kind) -> Result<Passed<Errors>> {
+    fn single(
+        &mut self,
+        contract: &Contract,
+        poison: PoisonKind,
+    ) -> Result<CorrectnessResult<TensorErrors>> {
         let mut calls = self.stage.fresh_calls(1)?;
         calls[0].poison = poison;
         match self.call(&calls)? {
@@ -203,7 +207,7 @@ impl Exam<'_> {
     }
 
     /// Checks that several calls in a row are all correct.
-    fn batch(&mut self, contract: &Contract) -> Result<Passed<()>> {
+    fn batch(&mut self, contract: &Contract) -> Result<CorrectnessResult<()>> {
         let calls = self.stage.fresh_calls(BATCH)?;
         let outcomes = match self.call(&calls)? {
             Ok(outcomes) => outcomes,
@@ -218,13 +222,13 @@ impl Exam<'_> {
     }
 
     /// Checks that the same inputs give the same bits.
-    fn twice(&mut self, contract: &Contract) -> Result<Passed<()>> {
+    fn twice(&mut self, contract: &Contract) -> Result<CorrectnessResult<()>> {
         if !contract.deterministic {
             return Ok(Ok(()));
         }
         let mut calls = self.stage.fresh_calls(BATCH)?;
         let seed = calls[0].seed;
-        let kinds = [Kind::Nan, Kind::Plausible, Kind::Pattern];
+        let kinds = [PoisonKind::Nan, PoisonKind::Plausible, PoisonKind::Pattern];
         for (call, poison) in calls.iter_mut().zip(kinds) {
             call.seed = seed;
             call.poison = poison;
@@ -233,7 +237,7 @@ impl Exam<'_> {
             Ok(outcomes) => outcomes,
             Err(gate) => return Ok(Err(gate)),
         };
-        let same = |two: &[Outcome]| two[0].own == two[1].own;
+        let same = |two: &[CheckedCall]| two[0].own == two[1].own;
         Ok(match outcomes.windows(2).all(same) {
             true => Ok(()),
             false => Err(check::wrong(
@@ -246,7 +250,7 @@ impl Exam<'_> {
     }
 
     /// Checks that outputs do not change while the process keeps running.
-    fn late(&mut self, _: &Contract) -> Result<Passed<()>> {
+    fn late(&mut self, _: &Contract) -> Result<CorrectnessResult<()>> {
         let calls = self.stage.fresh_calls(1)?;
         let before = match self.call(&calls)? {
             Ok(mut outcomes) => outcomes.pop().map(|outcome| outcome.own),
@@ -265,7 +269,7 @@ impl Exam<'_> {
     }
 
     /// A kernel that is much faster on inputs that it has seen than on fresh ones caches results.
-    fn repeated(&mut self, _: &Contract) -> Result<Passed<()>> {
+    fn repeated(&mut self, _: &Contract) -> Result<CorrectnessResult<()>> {
         for _ in 0..REPEAT_TRIES {
             let own = match ratio(&mut self.stage, &mut self.arm)? {
                 Ok(ratio) => ratio,
@@ -287,7 +291,7 @@ impl Exam<'_> {
         }))
     }
 
-    fn census(&self, before: Option<(usize, usize)>) -> Passed<()> {
+    fn census(&self, before: Option<(usize, usize)>) -> CorrectnessResult<()> {
         let (Some((_, files_before)), Some((threads, files))) = (before, self.arm.census()) else {
             return Ok(());
         };
@@ -304,11 +308,11 @@ impl Exam<'_> {
     }
 
     /// Calls the kernel, after the incumbent's on the same inputs.
-    fn call(&mut self, calls: &[Call]) -> Result<Passed<Vec<Outcome>>> {
+    fn call(&mut self, calls: &[KernelCall]) -> Result<CorrectnessResult<Vec<CheckedCall>>> {
         for call in calls {
             self.stage.fill(call);
         }
-        let slots: Vec<_> = calls.iter().map(Call::slot).collect();
+        let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
         let mut written = Vec::new();
         for arm in [self.incumbent.as_mut(), Some(&mut self.arm)]
             .into_iter()
@@ -325,16 +329,17 @@ impl Exam<'_> {
                 Ok(_) => {}
                 Err(broken) => return Ok(Err(broken.gate(&self.case.name))),
             }
-            let inside = |call: &Call| self.stage.guards_hold(call) && self.stage.inputs_hold(call);
+            let inside =
+                |call: &KernelCall| self.stage.guards_hold(call) && self.stage.inputs_hold(call);
             if !calls.iter().all(inside) {
                 return Ok(Err(check::outside(&self.case.name)));
             }
-            let all: Vec<Written> = calls.iter().map(|call| self.stage.written(call)).collect();
+            let all: Vec<CallOutput> = calls.iter().map(|call| self.stage.written(call)).collect();
             written.push(all);
         }
         let own = written.pop().unwrap_or_default();
         let usual = written.pop();
-        let outcome = |(index, own): (usize, Written)| Outcome {
+        let outcome = |(index, own): (usize, CallOutput)| CheckedCall {
             own,
             usual: usual.as_ref().and_then(|all| all.get(index).cloned()),
         };
@@ -345,9 +350,9 @@ impl Exam<'_> {
     fn check(
         &mut self,
         contract: &Contract,
-        call: &Call,
-        outcome: &Outcome,
-    ) -> Result<Passed<Errors>> {
+        call: &KernelCall,
+        outcome: &CheckedCall,
+    ) -> Result<CorrectnessResult<TensorErrors>> {
         let truth = self.oracle.truth(&self.stage, call)?;
         let mut errors = check::errors(&self.stage, &outcome.own, &truth);
         let usual = outcome.usual.as_ref();
@@ -364,7 +369,10 @@ impl Exam<'_> {
 }
 
 /// How much longer a call on fresh inputs takes than one on inputs that were just used.
-fn ratio(stage: &mut Stage, arm: &mut Arm) -> Result<std::result::Result<f64, Broken>> {
+fn ratio(
+    stage: &mut KernelBuffers,
+    arm: &mut KernelWorker,
+) -> Result<std::result::Result<f64, WorkerFailure>> {
     let mut times = [Vec::new(), Vec::new()];
     let first = stage.fresh_calls(1)?[0];
     stage.fill(&first);
@@ -373,7 +381,7 @@ fn ratio(stage: &mut Stage, arm: &mut Arm) -> Result<std::result::Result<f64, Br
         return Ok(Err(broken));
     }
     for _ in 0..REPEATS {
-        let call = Call {
+        let call = KernelCall {
             seed: secret()?,
             ..first
         };
@@ -391,7 +399,7 @@ fn ratio(stage: &mut Stage, arm: &mut Arm) -> Result<std::result::Result<f64, Br
     Ok(Ok(median(&times[0]) / median(&times[1])))
 }
 
-fn keep_worst(worst: &mut Errors, errors: Errors) {
+fn keep_worst(worst: &mut TensorErrors, errors: TensorErrors) {
     if worst.stats.is_empty() {
         *worst = errors;
         return;

@@ -2,7 +2,7 @@
 //! extents come from `get_inputs`, and values only from karve.
 
 use super::python::command_of;
-use super::terms::Terms;
+use super::terms::RunnerSetup;
 use karve_numerics::contract::{Arg, ArgKind, CALL_BYTES_MAX, Kernel, PythonStyle, Reference};
 use karve_numerics::draw::Draw;
 use karve_numerics::tensor::Dtype;
@@ -24,13 +24,13 @@ const ARGS_MAX: usize = 24;
 
 /// What the module reports.
 #[derive(Debug, Deserialize)]
-struct Told {
-    inputs: Vec<ToldArg>,
-    outputs: Vec<ToldArg>,
+struct ModuleSignature {
+    inputs: Vec<ModuleArg>,
+    outputs: Vec<ModuleArg>,
 }
 
 #[derive(Debug, Deserialize)]
-struct ToldArg {
+struct ModuleArg {
     name: String,
     dtype: String,
     /// Of a tensor.
@@ -44,7 +44,7 @@ struct ToldArg {
 }
 
 /// The arguments that the reference of a tree names.
-pub fn ask_inputs(terms: &Terms, tree: &Path) -> Result<Vec<Arg>> {
+pub fn ask_inputs(terms: &RunnerSetup, tree: &Path) -> Result<Vec<Arg>> {
     let dir = terms.place(tree);
     let (Reference::Python { path, .. }, Kernel::Python { style, .. }) =
         (&terms.contract.reference, &terms.contract.kernel)
@@ -81,11 +81,12 @@ pub fn ask_inputs(terms: &Terms, tree: &Path) -> Result<Vec<Arg>> {
     }
     let text = run.stdout.text();
     let last = text.lines().last().unwrap_or_default();
-    let told: Told = serde_json::from_str(last).map_err(|error| cannot(&error.to_string()))?;
+    let told: ModuleSignature =
+        serde_json::from_str(last).map_err(|error| cannot(&error.to_string()))?;
     args_of(told).map_err(|why| cannot(&why))
 }
 
-fn args_of(told: Told) -> std::result::Result<Vec<Arg>, String> {
+fn args_of(told: ModuleSignature) -> std::result::Result<Vec<Arg>, String> {
     let mut args: Vec<Arg> = Vec::new();
     let inputs = told.inputs.into_iter().map(|one| (one, true));
     let outputs = told.outputs.into_iter().map(|one| (one, false));
@@ -118,7 +119,7 @@ fn args_of(told: Told) -> std::result::Result<Vec<Arg>, String> {
 
 /// The distribution of an input: integers within the observed range, numbers from 0 to 1 if only
 /// such were observed, and otherwise normally distributed ones.
-fn draw_of(dtype: Dtype, one: &ToldArg) -> Draw {
+fn draw_of(dtype: Dtype, one: &ModuleArg) -> Draw {
     let (low, high) = (one.low.unwrap_or(-1.0), one.high.unwrap_or(1.0));
     if dtype == Dtype::Bool {
         return Draw::Integers { low: 0, high: 1 };

@@ -3,11 +3,11 @@
 //! It runs in its own process, from the unchanged project, and computes in float64 if it can. No
 //! candidate sees its results.
 
-use super::arm::{Arm, Memory, Program, Sizes};
-use super::stage::{Call, Stage};
-use karve_numerics::accuracy::{Output, Sensitivity};
+use super::arm::{ArmMemory, KernelWorker, MemorySizes, WorkerProgram};
+use super::stage::{KernelBuffers, KernelCall};
+use karve_numerics::accuracy::{OutputInfo, Sensitivity};
 use karve_numerics::case::Case;
-use karve_numerics::contract::{Contract, Layout, Place, Precision};
+use karve_numerics::contract::{CallLayout, Contract, PlacedArg, Precision};
 use karve_numerics::draw;
 use karve_numerics::tensor::{self, Dtype};
 use karve_os::error::{CommandError, Context, Result};
@@ -19,21 +19,24 @@ use std::time::Duration;
 
 /// A reference, ready to be called.
 #[derive(Debug)]
-pub(super) struct Oracle {
+pub(super) struct ReferenceRunner {
     precision: Precision,
-    speaker: Speaker,
+    speaker: ReferenceBackend,
     /// The hint when it fails.
     hint: String,
-    layout: Layout,
+    layout: CallLayout,
     /// How much its results depend on the last bits of the inputs, tensor by tensor; determined by
     /// the first call on a case.
     sensitivity: Option<Vec<Sensitivity>>,
 }
 
 #[derive(Debug)]
-enum Speaker {
+enum ReferenceBackend {
     /// A worker, with the memory that it reads.
-    Worker { arm: Box<Arm>, memory: Memory },
+    Worker {
+        arm: Box<KernelWorker>,
+        memory: ArmMemory,
+    },
     /// A command that reads and writes files.
     Command {
         command: Command,
@@ -44,59 +47,59 @@ enum Speaker {
 
 /// Where a reference comes from.
 #[derive(Clone, Debug)]
-pub(super) enum Source {
+pub(super) enum ReferenceSource {
     /// A worker.
-    Worker(Program),
+    Worker(WorkerProgram),
     /// A command whose files are in a directory.
     Command(Command, PathBuf),
 }
 
 /// The tensors that a kernel should have written, in the order of the contract.
 #[derive(Debug)]
-pub(super) struct Truth {
+pub(super) struct ReferenceOutput {
     /// In float64.
     pub(super) values: Vec<Vec<f64>>,
     /// What else is known about them.
-    pub(super) outputs: Vec<Output>,
+    pub(super) outputs: Vec<OutputInfo>,
 }
 
 /// Inputs as they were drawn, or each changed by a last bit.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Inputs {
+enum InputVariant {
     AsDrawn,
     Nudged,
 }
 
-impl Oracle {
+impl ReferenceRunner {
     /// Starts a reference for some cases; the hint says what to fix when it fails.
     pub(super) fn start(
-        (source, hint): (&Source, String),
+        (source, hint): (&ReferenceSource, String),
         precision: Precision,
         (contract, cases): (&Contract, &[&Case]),
         (limit, stop): (Duration, &StopFlag),
     ) -> Result<Self> {
-        let layouts: std::result::Result<Vec<Layout>, String> = cases
+        let layouts: std::result::Result<Vec<CallLayout>, String> = cases
             .iter()
             .map(|case| contract.layout_in(case, precision))
             .collect();
         let layouts = layouts.map_err(|why| unfit(&why))?;
-        let most = |of: fn(&Layout) -> u64| layouts.iter().map(of).max().unwrap_or(1);
-        let sizes = Sizes {
+        let most = |of: fn(&CallLayout) -> u64| layouts.iter().map(of).max().unwrap_or(1);
+        let sizes = MemorySizes {
             input: most(|layout| layout.input_bytes),
             output: most(|layout| layout.output_bytes),
         };
         let speaker = match source {
-            Source::Worker(program) => {
-                let memory = Memory::new(sizes)?;
-                let arm = Arm::start(program, &memory, (limit, stop))?;
+            ReferenceSource::Worker(program) => {
+                let memory = ArmMemory::new(sizes)?;
+                let arm = KernelWorker::start(program, &memory, (limit, stop))?;
                 let arm =
                     arm.map_err(|broken| fails(&broken.gate("its start").describe(), &hint))?;
-                Speaker::Worker {
+                ReferenceBackend::Worker {
                     arm: Box::new(arm),
                     memory,
                 }
             }
-            Source::Command(command, dir) => Speaker::Command {
+            ReferenceSource::Command(command, dir) => ReferenceBackend::Command {
                 command: command.clone().limit(limit),
                 dir: dir.clone(),
                 stop: stop.clone(),
@@ -117,7 +120,7 @@ impl Oracle {
         let layout = contract.layout_in(case, self.precision);
         self.layout = layout.map_err(|why| unfit(&why))?;
         self.sensitivity = None;
-        if let Speaker::Worker { arm, .. } = &mut self.speaker {
+        if let ReferenceBackend::Worker { arm, .. } = &mut self.speaker {
             let ready = arm.set_up(contract, &self.layout)?;
             ready.map_err(|broken| fails(&broken.gate(&case.name).describe(), &self.hint))?;
         }
@@ -125,17 +128,21 @@ impl Oracle {
     }
 
     /// The correct result of a call.
-    pub(super) fn truth(&mut self, stage: &Stage, call: &Call) -> Result<Truth> {
-        let values = self.ask(stage, call, Inputs::AsDrawn)?;
+    pub(super) fn truth(
+        &mut self,
+        stage: &KernelBuffers,
+        call: &KernelCall,
+    ) -> Result<ReferenceOutput> {
+        let values = self.ask(stage, call, InputVariant::AsDrawn)?;
         let sensitivity = match self.sensitivity.take() {
             Some(known) => known,
             None => {
-                let again = self.ask(stage, call, Inputs::AsDrawn)?;
+                let again = self.ask(stage, call, InputVariant::AsDrawn)?;
                 if !same_bits(&values, &again) {
                     let why = "it gives a different result when called again";
                     return Err(fails(why, &self.hint));
                 }
-                let nudged = self.ask(stage, call, Inputs::Nudged)?;
+                let nudged = self.ask(stage, call, InputVariant::Nudged)?;
                 let drawn = stage
                     .contract()
                     .args
@@ -149,32 +156,42 @@ impl Oracle {
             }
         };
         let written = stage.contract().written().zip(&sensitivity);
-        let outputs = written.map(|((_, arg), sensitivity)| Output {
+        let outputs = written.map(|((_, arg), sensitivity)| OutputInfo {
             dtype: arg.dtype,
             reduction: stage.layout().reduction,
             sensitivity: Some(*sensitivity),
         });
         let outputs = outputs.collect();
         self.sensitivity = Some(sensitivity);
-        Ok(Truth { values, outputs })
+        Ok(ReferenceOutput { values, outputs })
     }
 
-    fn ask(&mut self, stage: &Stage, call: &Call, inputs: Inputs) -> Result<Vec<Vec<f64>>> {
+    fn ask(
+        &mut self,
+        stage: &KernelBuffers,
+        call: &KernelCall,
+        inputs: InputVariant,
+    ) -> Result<Vec<Vec<f64>>> {
         match &self.speaker {
-            Speaker::Worker { .. } => self.ask_worker(stage, call, inputs),
-            Speaker::Command { .. } => self.ask_command(stage, call, inputs),
+            ReferenceBackend::Worker { .. } => self.ask_worker(stage, call, inputs),
+            ReferenceBackend::Command { .. } => self.ask_command(stage, call, inputs),
         }
     }
 
-    fn ask_worker(&mut self, stage: &Stage, call: &Call, how: Inputs) -> Result<Vec<Vec<f64>>> {
-        let Speaker::Worker { arm, memory } = &mut self.speaker else {
+    fn ask_worker(
+        &mut self,
+        stage: &KernelBuffers,
+        call: &KernelCall,
+        how: InputVariant,
+    ) -> Result<Vec<Vec<f64>>> {
+        let ReferenceBackend::Worker { arm, memory } = &mut self.speaker else {
             return Ok(Vec::new());
         };
         for (index, place) in self.layout.places.iter().enumerate() {
             let (side, region) = match place {
-                Place::Input(region) => (&mut memory.input, region),
-                Place::Output(region) => (&mut memory.output, region),
-                Place::Integer(_) | Place::Float(_) => continue,
+                PlacedArg::Input(region) => (&mut memory.input, region),
+                PlacedArg::Output(region) => (&mut memory.output, region),
+                PlacedArg::Integer(_) | PlacedArg::Float(_) => continue,
             };
             let bytes = given(stage, call, (index, self.layout.dtypes[index]), how);
             let part = side.part_mut(region.offset, region.bytes);
@@ -183,7 +200,7 @@ impl Oracle {
                 false => part.fill(0),
             }
         }
-        let slot = super::protocol::Slot {
+        let slot = super::protocol::CallSlot {
             input: 0,
             output: 0,
         };
@@ -201,8 +218,13 @@ impl Oracle {
         Ok(truth)
     }
 
-    fn ask_command(&self, stage: &Stage, call: &Call, how: Inputs) -> Result<Vec<Vec<f64>>> {
-        let Speaker::Command { command, dir, stop } = &self.speaker else {
+    fn ask_command(
+        &self,
+        stage: &KernelBuffers,
+        call: &KernelCall,
+        how: InputVariant,
+    ) -> Result<Vec<Vec<f64>>> {
+        let ReferenceBackend::Command { command, dir, stop } = &self.speaker else {
             return Ok(Vec::new());
         };
         let args = &stage.contract().args;
@@ -210,7 +232,7 @@ impl Oracle {
         let cannot = || format!("cannot write to {}", dir.display());
         fs::create_dir_all(dir).context(cannot)?;
         for (index, place) in self.layout.places.iter().enumerate() {
-            if matches!(place, Place::Input(_) | Place::Output(_)) {
+            if matches!(place, PlacedArg::Input(_) | PlacedArg::Output(_)) {
                 let bytes = given(stage, call, (index, self.layout.dtypes[index]), how);
                 fs::write(file(index), bytes).context(cannot)?;
             }
@@ -239,11 +261,16 @@ impl Oracle {
 }
 
 /// The value of an argument before the call, in the type that the reference takes.
-fn given(stage: &Stage, call: &Call, (index, dtype): (usize, Dtype), how: Inputs) -> Vec<u8> {
+fn given(
+    stage: &KernelBuffers,
+    call: &KernelCall,
+    (index, dtype): (usize, Dtype),
+    how: InputVariant,
+) -> Vec<u8> {
     let mut bytes = Vec::new();
     stage.drawn(index, call, &mut bytes);
     let native = stage.layout().dtypes[index];
-    if how == Inputs::Nudged {
+    if how == InputVariant::Nudged {
         draw::nudge(native, call.seed, index as u64, &mut bytes);
     }
     if native == dtype {

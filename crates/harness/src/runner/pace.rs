@@ -6,7 +6,7 @@
 //! evidence, because they share the luck of their processes; the usual one of them is. Only
 //! processes that start slowly, such as Python, stay for more than one block.
 
-use super::arm::Turn;
+use super::arm::BatchTiming;
 use karve_core::charter::{Metric, OwnClock};
 use karve_core::measurement::Sample;
 use std::time::Duration;
@@ -26,7 +26,7 @@ const BLOCKS_MAX: u32 = 25;
 
 /// What blocks cost so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct BlockCost {
     /// Starting both processes.
     start: Duration,
     /// Calls before the timed ones.
@@ -35,7 +35,7 @@ pub(super) struct Pace {
     turn: Duration,
 }
 
-impl Pace {
+impl BlockCost {
     /// Records how long it took to start both processes.
     pub(super) fn started(&mut self, took: Duration) {
         self.start = took;
@@ -70,16 +70,16 @@ impl Pace {
 
 /// What both clocks showed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Clocked {
+pub(super) struct ClockTimes {
     /// karve's clock.
     pub(super) time: Duration,
     /// CPU time of all threads.
     pub(super) cpu: Duration,
 }
 
-impl Clocked {
+impl ClockTimes {
     /// The clocks of one turn.
-    pub(super) fn of(turn: &Turn) -> Self {
+    pub(super) fn of(turn: &BatchTiming) -> Self {
         Self {
             time: turn.time(),
             cpu: turn.cpu,
@@ -89,22 +89,24 @@ impl Clocked {
 
 /// The usual turn of both arms: for each clock, the one with the median ratio. Consecutive turns
 /// of both share what the host does, which cancels out in a ratio.
-pub(super) fn usual(turns: &[[Turn; 2]]) -> [Clocked; 2] {
-    let both = |[parent, candidate]: &[Turn; 2]| [Clocked::of(parent), Clocked::of(candidate)];
-    let clocked: Vec<[Clocked; 2]> = turns.iter().map(both).collect();
+pub(super) fn usual(turns: &[[BatchTiming; 2]]) -> [ClockTimes; 2] {
+    let both = |[parent, candidate]: &[BatchTiming; 2]| {
+        [ClockTimes::of(parent), ClockTimes::of(candidate)]
+    };
+    let clocked: Vec<[ClockTimes; 2]> = turns.iter().map(both).collect();
     let by_time = middle(&clocked, |clocked| clocked.time);
     let by_cpu = middle(&clocked, |clocked| clocked.cpu);
-    [0, 1].map(|arm| Clocked {
+    [0, 1].map(|arm| ClockTimes {
         time: by_time[arm].time,
         cpu: by_cpu[arm].cpu,
     })
 }
 
-fn middle(turns: &[[Clocked; 2]], clock: fn(&Clocked) -> Duration) -> [Clocked; 2] {
-    let ratio = |[parent, candidate]: &[Clocked; 2]| {
+fn middle(turns: &[[ClockTimes; 2]], clock: fn(&ClockTimes) -> Duration) -> [ClockTimes; 2] {
+    let ratio = |[parent, candidate]: &[ClockTimes; 2]| {
         clock(candidate).as_secs_f64() / clock(parent).as_secs_f64().max(1e-9)
     };
-    let mut sorted: Vec<&[Clocked; 2]> = turns.iter().collect();
+    let mut sorted: Vec<&[ClockTimes; 2]> = turns.iter().collect();
     sorted.sort_by(|one, other| ratio(one).total_cmp(&ratio(other)));
     sorted
         .get(sorted.len() / 2)
@@ -114,7 +116,7 @@ fn middle(turns: &[[Clocked; 2]], clock: fn(&Clocked) -> Duration) -> [Clocked; 
 }
 
 /// The clocks of a turn as a sample: the time of one call, and both clocks for all of them.
-pub(super) fn sample_of(metric: &Metric, clocks: Clocked, calls: usize) -> Sample {
+pub(super) fn sample_of(metric: &Metric, clocks: ClockTimes, calls: usize) -> Sample {
     let unit = metric.seconds_per_unit().unwrap_or(1e-6);
     let time = match metric.own_clock() {
         Some(OwnClock::Cpu) => clocks.cpu,
@@ -130,14 +132,14 @@ pub(super) fn sample_of(metric: &Metric, clocks: Clocked, calls: usize) -> Sampl
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::protocol::Told;
+    use crate::runner::protocol::WorkerTiming;
 
-    fn turn(time: u64, cpu: u64) -> Turn {
-        Turn {
+    fn turn(time: u64, cpu: u64) -> BatchTiming {
+        BatchTiming {
             wall: Duration::from_micros(time),
             woken: Duration::ZERO,
             cpu: Duration::from_micros(cpu),
-            told: Told {
+            told: WorkerTiming {
                 wall_ns: 0,
                 cpu_ns: 0,
                 flags: 0,
@@ -149,8 +151,8 @@ mod tests {
     }
 
     /// Starts, calls before the timed ones, and turns that take this many microseconds.
-    fn pace([start, around, turn]: [u64; 3]) -> Pace {
-        let mut pace = Pace::default();
+    fn pace([start, around, turn]: [u64; 3]) -> BlockCost {
+        let mut pace = BlockCost::default();
         pace.started(Duration::from_micros(start));
         let all = Duration::from_micros(turn) * 3;
         pace.add(Duration::from_micros(around), all, 3);
@@ -159,7 +161,7 @@ mod tests {
 
     #[test]
     fn short_turns_are_taken_more_often_and_always_an_odd_number_of_times() {
-        assert_eq!(Pace::default().turns(), TURNS_FIRST);
+        assert_eq!(BlockCost::default().turns(), TURNS_FIRST);
         assert_eq!(pace([4_000, 4_000, 1_000_000]).turns(), 1);
         assert_eq!(pace([4_000, 4_000, 10_000]).turns(), 13);
         assert_eq!(pace([200_000, 10_000, 1_000]).turns(), TURNS_MAX);
@@ -168,7 +170,7 @@ mod tests {
 
     #[test]
     fn only_processes_that_start_slowly_stay_for_more_than_a_block() {
-        assert_eq!(Pace::default().blocks(), 1);
+        assert_eq!(BlockCost::default().blocks(), 1);
         assert_eq!(pace([200_000, 4_000, 1_000]).blocks(), 1);
         assert_eq!(pace([600_000, 4_000, 1_000]).blocks(), 3);
         assert_eq!(pace([12_000_000, 4_000, 1_000]).blocks(), BLOCKS_MAX);
@@ -182,7 +184,7 @@ mod tests {
             [turn(200, 100), turn(200, 95)],
             [turn(900, 110), turn(450, 111)],
         ];
-        let clocked = |time, cpu| Clocked {
+        let clocked = |time, cpu| ClockTimes {
             time: Duration::from_micros(time),
             cpu: Duration::from_micros(cpu),
         };

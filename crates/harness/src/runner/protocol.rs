@@ -23,7 +23,7 @@ pub(super) const FLAG_MODE_CHANGED: u32 = 1;
 
 /// The first message to a worker, together with the descriptors of both memories.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Hello {
+pub(super) struct WorkerHello {
     /// The shared object or the module.
     pub(super) path: String,
     /// The function, or the name of a class.
@@ -34,12 +34,12 @@ pub(super) struct Hello {
     pub(super) output_bytes: u64,
     /// How a module is loaded; not needed for a shared object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) module: Option<Module>,
+    pub(super) module: Option<ModuleOptions>,
 }
 
 /// How a module is loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Module {
+pub(super) struct ModuleOptions {
     /// The device that its tensors are on, if not the host.
     pub(super) device: Option<String>,
     /// Whether its weights are float64.
@@ -54,19 +54,19 @@ pub(super) struct Module {
 
 /// The arguments of all following calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Setup {
+pub(super) struct CallSetup {
     /// Bytes from one slot of the memory that is read to the next.
     pub(super) input_stride: u64,
     /// The same for the memory that is written.
     pub(super) output_stride: u64,
     /// The arguments, in order.
-    pub(super) args: Vec<Given>,
+    pub(super) args: Vec<WireArg>,
 }
 
 /// One argument.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(super) enum Given {
+pub(super) enum WireArg {
     /// An integer.
     Integer {
         /// Its value.
@@ -80,16 +80,16 @@ pub(super) enum Given {
         single: bool,
     },
     /// A tensor that is read.
-    Input(Tensor),
+    Input(WireTensor),
     /// A tensor that is written.
-    Output(Tensor),
+    Output(WireTensor),
     /// A tensor that is read and written.
-    InOut(Tensor),
+    InOut(WireTensor),
 }
 
 /// Where a tensor is, and its type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Tensor {
+pub(super) struct WireTensor {
     /// Bytes from the start of the slot.
     pub(super) offset: u64,
     /// Its extents.
@@ -100,7 +100,7 @@ pub(super) struct Tensor {
 
 /// One call of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slot {
+pub(super) struct CallSlot {
     /// The slot of the memory that is read.
     pub(super) input: u32,
     /// The slot of the memory that is written.
@@ -109,21 +109,21 @@ pub(super) struct Slot {
 
 /// A request of karve.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Question {
+pub(super) enum WorkerRequest {
     /// Load the kernel.
-    Hello(Hello),
+    Hello(WorkerHello),
     /// Take these arguments from now on.
-    Setup(Setup),
+    Setup(CallSetup),
     /// Are you awake?
     Ping,
     /// Prepare these calls: the part that is not timed.
-    Stage(Vec<Slot>),
+    Stage(Vec<CallSlot>),
     /// Copy the outputs of the last batch from the device.
     Fetch,
     /// Call the kernel once for each slot, and then work for a while.
     Batch {
         /// The calls.
-        slots: Vec<Slot>,
+        slots: Vec<CallSlot>,
         /// Plain work after each call, for a control.
         spin_ns: u64,
     },
@@ -131,18 +131,18 @@ pub(super) enum Question {
 
 /// A worker's reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum WorkerReply {
     /// It did what was requested.
     Done,
     /// It called the kernel, with the readings of its own clocks.
-    Finished(Told),
+    Finished(WorkerTiming),
     /// It could not, and why.
     Failed(String),
 }
 
 /// A worker's clock readings for a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct WorkerTiming {
     /// Wall time.
     pub(super) wall_ns: u64,
     /// CPU time of the process.
@@ -155,9 +155,9 @@ pub(super) struct Told {
 
 /// Why a message cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Garbled(pub(super) &'static str);
+pub(super) struct ProtocolError(pub(super) &'static str);
 
-impl Question {
+impl WorkerRequest {
     /// The message.
     pub(super) fn render(&self, nonce: u64) -> Vec<u8> {
         let (kind, body) = match self {
@@ -179,7 +179,7 @@ impl Question {
     }
 
     /// Parses a message, as a worker does.
-    pub(super) fn parse(message: &[u8]) -> Result<(u64, Self), Garbled> {
+    pub(super) fn parse(message: &[u8]) -> Result<(u64, Self), ProtocolError> {
         let (kind, nonce, body) = head(message)?;
         let question = match kind {
             b'H' => Self::Hello(from_json(body)?),
@@ -188,19 +188,21 @@ impl Question {
             b'O' if body.is_empty() => Self::Fetch,
             b'I' => Self::Stage(parse_slots(body)?),
             b'B' => {
-                let (spin, rest) = body.split_first_chunk().ok_or(Garbled("a short batch"))?;
+                let (spin, rest) = body
+                    .split_first_chunk()
+                    .ok_or(ProtocolError("a short batch"))?;
                 Self::Batch {
                     slots: parse_slots(rest)?,
                     spin_ns: u64::from_le_bytes(*spin),
                 }
             }
-            _ => return Err(Garbled("an unknown request")),
+            _ => return Err(ProtocolError("an unknown request")),
         };
         Ok((nonce, question))
     }
 }
 
-impl Answer {
+impl WorkerReply {
     /// The message.
     pub(super) fn render(&self, nonce: u64) -> Vec<u8> {
         let (kind, body) = match self {
@@ -221,19 +223,19 @@ impl Answer {
     }
 
     /// Parses a message, which may be anything, as the reply to the request with this nonce.
-    pub(super) fn parse(message: &[u8], nonce: u64) -> Result<Self, Garbled> {
+    pub(super) fn parse(message: &[u8], nonce: u64) -> Result<Self, ProtocolError> {
         let (kind, given, body) = head(message)?;
         if given != nonce {
-            return Err(Garbled("a reply to another request"));
+            return Err(ProtocolError("a reply to another request"));
         }
         Ok(match kind {
             b'd' if body.is_empty() => Self::Done,
             b'f' => {
-                let size = Garbled("a reply of the wrong size");
+                let size = ProtocolError("a reply of the wrong size");
                 let (wall, rest) = body.split_first_chunk().ok_or(size)?;
                 let (cpu, rest) = rest.split_first_chunk().ok_or(size)?;
                 let (flags, rest) = rest.split_first_chunk().ok_or(size)?;
-                Self::Finished(Told {
+                Self::Finished(WorkerTiming {
                     wall_ns: u64::from_le_bytes(*wall),
                     cpu_ns: u64::from_le_bytes(*cpu),
                     flags: u32::from_le_bytes(*flags),
@@ -241,12 +243,12 @@ impl Answer {
                 })
             }
             b'e' => Self::Failed(String::from_utf8_lossy(body).into_owned()),
-            _ => return Err(Garbled("an unknown reply")),
+            _ => return Err(ProtocolError("an unknown reply")),
         })
     }
 }
 
-fn render_slots(slots: &[Slot]) -> Vec<u8> {
+fn render_slots(slots: &[CallSlot]) -> Vec<u8> {
     let mut body = Vec::with_capacity(8 * slots.len());
     for slot in slots {
         body.extend(slot.input.to_le_bytes());
@@ -255,20 +257,20 @@ fn render_slots(slots: &[Slot]) -> Vec<u8> {
     body
 }
 
-fn parse_slots(body: &[u8]) -> Result<Vec<Slot>, Garbled> {
+fn parse_slots(body: &[u8]) -> Result<Vec<CallSlot>, ProtocolError> {
     let (slots, rest) = body.as_chunks::<8>();
     if !rest.is_empty() || slots.len() > CALLS_MAX {
-        return Err(Garbled("a batch of the wrong size"));
+        return Err(ProtocolError("a batch of the wrong size"));
     }
-    let slot = |bytes: &[u8; 8]| Slot {
+    let slot = |bytes: &[u8; 8]| CallSlot {
         input: u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
         output: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
     };
     Ok(slots.iter().map(slot).collect())
 }
 
-fn head(message: &[u8]) -> Result<(u8, u64, &[u8]), Garbled> {
-    let short = Garbled("a short message");
+fn head(message: &[u8]) -> Result<(u8, u64, &[u8]), ProtocolError> {
+    let short = ProtocolError("a short message");
     let (kind, rest) = message.split_first().ok_or(short)?;
     let (nonce, body) = rest.split_first_chunk().ok_or(short)?;
     Ok((*kind, u64::from_le_bytes(*nonce), body))
@@ -278,8 +280,8 @@ fn json<T: Serialize>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
 
-fn from_json<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Garbled> {
-    serde_json::from_slice(body).map_err(|_| Garbled("an unreadable request"))
+fn from_json<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, ProtocolError> {
+    serde_json::from_slice(body).map_err(|_| ProtocolError("an unreadable request"))
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@
 //! kernel finds the files of its own tree; a reference is one file that finds no other. Nothing is
 //! imported from the user's own Python directories, and every library gets a thread limit.
 
-use super::arm::Program;
-use super::protocol::Module;
-use super::terms::Terms;
+use super::arm::WorkerProgram;
+use super::protocol::ModuleOptions;
+use super::terms::RunnerSetup;
 use karve_numerics::contract::{Kernel, Precision, PythonStyle, Reference};
 use karve_os::error::{Context, Result};
 use karve_os::process::{self, Command};
@@ -50,24 +50,24 @@ const FOREIGN: [&str; 6] = [
 
 /// The kernel of a module.
 pub(super) fn kernel(
-    terms: &Terms,
+    terms: &RunnerSetup,
     (dir, file): (&Path, &Path),
     style: PythonStyle,
-) -> Result<Program> {
+) -> Result<WorkerProgram> {
     let entry = match style {
         PythonStyle::Functions => "kernel_fn",
         PythonStyle::Models => "ModelNew",
     };
     // Each tree has its own: one candidate's compiled kernels are not used for another.
     let name = dir.to_string_lossy().replace('/', "-");
-    Ok(Program {
+    Ok(WorkerProgram {
         command: command(terms, dir, &name)?,
         path: file.to_string_lossy().into_owned(),
         shown: match &terms.contract.kernel {
             Kernel::Python { path, .. } | Kernel::Library { path, .. } => path.clone(),
         },
         entry: entry.into(),
-        module: Some(Module {
+        module: Some(ModuleOptions {
             device: terms.contract.modules.device.clone(),
             wide: false,
             alone: false,
@@ -79,10 +79,10 @@ pub(super) fn kernel(
 
 /// The reference of a module.
 pub(super) fn reference(
-    terms: &Terms,
+    terms: &RunnerSetup,
     (dir, file): (&Path, &Path),
     precision: Precision,
-) -> Result<Program> {
+) -> Result<WorkerProgram> {
     let entry = match &terms.contract.kernel {
         Kernel::Python {
             style: PythonStyle::Models,
@@ -90,7 +90,7 @@ pub(super) fn reference(
         } => "Model",
         Kernel::Python { .. } | Kernel::Library { .. } => "reference_fn",
     };
-    Ok(Program {
+    Ok(WorkerProgram {
         command: command(terms, dir, "reference")?,
         path: file.to_string_lossy().into_owned(),
         shown: match &terms.contract.reference {
@@ -98,7 +98,7 @@ pub(super) fn reference(
             Reference::Command { .. } => String::new(),
         },
         entry: entry.into(),
-        module: Some(Module {
+        module: Some(ModuleOptions {
             device: terms.contract.modules.device.clone(),
             wide: precision == Precision::Wide,
             alone: true,
@@ -121,7 +121,7 @@ fn hidden(reference: &Reference) -> Vec<String> {
     }
 }
 
-fn command(terms: &Terms, dir: &Path, cache: &str) -> Result<Command> {
+fn command(terms: &RunnerSetup, dir: &Path, cache: &str) -> Result<Command> {
     let mut command = command_of(terms, dir, cache, ("worker.py", WORKER))?;
     // For a device, compilers must be started and drivers written to.
     if terms.contract.modules.device.is_none()
@@ -134,7 +134,7 @@ fn command(terms: &Terms, dir: &Path, cache: &str) -> Result<Command> {
 
 /// The same for a program that karve embeds.
 pub(super) fn command_of(
-    terms: &Terms,
+    terms: &RunnerSetup,
     dir: &Path,
     cache: &str,
     program: (&str, &str),

@@ -5,19 +5,19 @@
 //! as its process lives. karve is pinned there too: it waits while an arm works, requests arrive
 //! sooner, and the inputs it drew are in the caches of that CPU for both.
 
-use super::terms::Terms;
+use super::terms::RunnerSetup;
 use karve_os::device::cpu;
 use karve_os::error::Result;
-use karve_os::process::Seated;
+use karve_os::process::AffinityGuard;
 use karve_os::random::secret;
 
 /// CPUs for all arms of a block. A kernel on a device does not run on a CPU, so it has none.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seat(Vec<usize>);
+pub(super) struct CpuAffinity(Vec<usize>);
 
-impl Seat {
+impl CpuAffinity {
     /// Draws CPUs among those that the terms allow.
-    pub(super) fn draw(terms: &Terms) -> Result<Self> {
+    pub(super) fn draw(terms: &RunnerSetup) -> Result<Self> {
         if terms.contract.modules.device.is_some() {
             return Ok(Self::default());
         }
@@ -29,7 +29,7 @@ impl Seat {
     }
 
     /// The terms for arms that are pinned there.
-    pub(super) fn terms(&self, terms: &Terms) -> Terms {
+    pub(super) fn terms(&self, terms: &RunnerSetup) -> RunnerSetup {
         let mut seated = terms.clone();
         if !self.0.is_empty() {
             seated.command.cpus.clone_from(&self.0);
@@ -38,8 +38,8 @@ impl Seat {
     }
 
     /// Pins karve's own thread there.
-    pub(super) fn hold(&self) -> Seated {
-        Seated::on(&self.0)
+    pub(super) fn hold(&self) -> AffinityGuard {
+        AffinityGuard::on(&self.0)
     }
 }
 

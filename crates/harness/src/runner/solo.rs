@@ -1,12 +1,12 @@
 //! One kernel alone in the kernel runner: how long a batch must be, and the readings of a baseline.
 
-use super::arm::Arm;
-use super::broken::Broken;
-use super::pace::{Clocked, sample_of};
-use super::seat::Seat;
-use super::stage::{Call, Stage};
-use super::terms::Terms;
-use crate::outcome::Gated;
+use super::arm::KernelWorker;
+use super::broken::WorkerFailure;
+use super::pace::{ClockTimes, sample_of};
+use super::seat::CpuAffinity;
+use super::stage::{KernelBuffers, KernelCall};
+use super::terms::RunnerSetup;
+use crate::outcome::GateResult;
 use karve_core::charter::Metric;
 use karve_core::measurement::Sample;
 use karve_numerics::case::Case;
@@ -28,16 +28,21 @@ const PROBES: u32 = 3;
 const CALLS_MAX: u32 = 4_096;
 
 /// What a kernel alone needs.
-struct Solo {
-    stage: Stage,
-    arm: Arm,
-    seat: Seat,
+struct SoloRun {
+    stage: KernelBuffers,
+    arm: KernelWorker,
+    seat: CpuAffinity,
 }
 
-impl Solo {
-    fn start(terms: &Terms, tree: &Path, case: &Case, calls: u32) -> Result<Gated<Self>> {
-        let stage = Stage::new(&terms.contract, &[(case, calls)])?;
-        let seat = Seat::draw(terms)?;
+impl SoloRun {
+    fn start(
+        terms: &RunnerSetup,
+        tree: &Path,
+        case: &Case,
+        calls: u32,
+    ) -> Result<GateResult<Self>> {
+        let stage = KernelBuffers::new(&terms.contract, &[(case, calls)])?;
+        let seat = CpuAffinity::draw(terms)?;
         let mut arm = match seat.terms(terms).arm(tree, &stage)? {
             Ok(arm) => arm,
             Err(gate) => return Ok(Err(gate)),
@@ -49,18 +54,21 @@ impl Solo {
         })
     }
 
-    fn batch(&mut self, calls: u32) -> Result<std::result::Result<super::arm::Turn, Broken>> {
+    fn batch(
+        &mut self,
+        calls: u32,
+    ) -> Result<std::result::Result<super::arm::BatchTiming, WorkerFailure>> {
         let calls = self.stage.fresh_calls(calls)?;
         for call in &calls {
             self.stage.fill(call);
             self.stage.lay(call);
         }
-        let slots: Vec<_> = calls.iter().map(Call::slot).collect();
+        let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
         self.arm.turn(&slots, 0)
     }
 
     /// How long handing over an empty batch takes.
-    fn handover(&mut self) -> Result<std::result::Result<Duration, Broken>> {
+    fn handover(&mut self) -> Result<std::result::Result<Duration, WorkerFailure>> {
         let mut times = Vec::with_capacity(HANDOVERS);
         for _ in 0..HANDOVERS {
             match self.arm.turn(&[], 0)? {
@@ -75,8 +83,12 @@ impl Solo {
 }
 
 /// How long handing over a batch takes with the kernel of a tree, and how long one call takes.
-pub fn handover(terms: &Terms, tree: &Path, case: &Case) -> Result<Gated<(Duration, Duration)>> {
-    let mut solo = match Solo::start(terms, tree, case, 1)? {
+pub fn handover(
+    terms: &RunnerSetup,
+    tree: &Path,
+    case: &Case,
+) -> Result<GateResult<(Duration, Duration)>> {
+    let mut solo = match SoloRun::start(terms, tree, case, 1)? {
         Ok(solo) => solo,
         Err(gate) => return Ok(Err(gate)),
     };
@@ -96,7 +108,7 @@ pub fn handover(terms: &Terms, tree: &Path, case: &Case) -> Result<Gated<(Durati
 }
 
 /// Calls in one batch, so that handing it over costs at most a hundredth of it.
-pub fn calls_for(terms: &Terms, tree: &Path, case: &Case) -> Result<Gated<u32>> {
+pub fn calls_for(terms: &RunnerSetup, tree: &Path, case: &Case) -> Result<GateResult<u32>> {
     let (handover, call) = match handover(terms, tree, case)? {
         Ok(times) => times,
         Err(gate) => return Ok(Err(gate)),
@@ -108,12 +120,12 @@ pub fn calls_for(terms: &Terms, tree: &Path, case: &Case) -> Result<Gated<u32>> 
 
 /// Readings of the kernel of a tree on a case, each of a batch of this many calls.
 pub fn readings(
-    terms: &Terms,
+    terms: &RunnerSetup,
     (tree, metric): (&Path, &Metric),
     (case, calls): (&Case, u32),
     n: u32,
-) -> Result<Gated<Vec<Sample>>> {
-    let mut solo = match Solo::start(terms, tree, case, calls)? {
+) -> Result<GateResult<Vec<Sample>>> {
+    let mut solo = match SoloRun::start(terms, tree, case, calls)? {
         Ok(solo) => solo,
         Err(gate) => return Ok(Err(gate)),
     };
@@ -123,7 +135,7 @@ pub fn readings(
     for index in 0..=n {
         match solo.batch(calls)? {
             Ok(turn) if index > 0 => {
-                samples.push(sample_of(metric, Clocked::of(&turn), calls as usize))
+                samples.push(sample_of(metric, ClockTimes::of(&turn), calls as usize))
             }
             Ok(_) => {}
             Err(broken) => return Ok(Err(broken.gate(&case.name))),

@@ -4,11 +4,11 @@
 //! can only read. Outputs are poisoned before a call, so that unwritten memory does not look like
 //! a result, and are surrounded by guards that no honest kernel touches.
 
-use super::arm::{Memory, Sizes};
-use super::protocol::Slot;
+use super::arm::{ArmMemory, MemorySizes};
+use super::protocol::CallSlot;
 use super::spread;
 use karve_numerics::case::Case;
-use karve_numerics::contract::{Arg, Contract, Layout, Place, Region};
+use karve_numerics::contract::{Arg, CallLayout, Contract, PlacedArg, TensorRegion};
 use karve_numerics::draw::{self, Draw, Poison};
 use karve_os::error::{CommandError, Result};
 use karve_os::random::secret;
@@ -27,28 +27,28 @@ const SPARE_SLOTS: u32 = 3;
 
 /// Inputs and the layout of everything.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct KernelBuffers {
     contract: Contract,
-    memory: Memory,
-    layout: Layout,
+    memory: ArmMemory,
+    layout: CallLayout,
     /// Threads that draw and compare.
     hands: usize,
 }
 
 /// One call: where, and from which seed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Call {
+pub(super) struct KernelCall {
     /// The slot, the same in both memories.
     pub(super) slot: u32,
     /// The secret of this call.
     pub(super) seed: u64,
     /// What the outputs are poisoned with.
-    pub(super) poison: Kind,
+    pub(super) poison: PoisonKind,
 }
 
 /// What outputs are poisoned with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PoisonKind {
     /// Values that are never a result.
     Nan,
     /// Values that could be a result.
@@ -57,7 +57,7 @@ pub(super) enum Kind {
     Pattern,
 }
 
-impl Kind {
+impl PoisonKind {
     /// One of them, by a secret.
     pub(super) fn of(secret: u64) -> Self {
         match secret % 3 {
@@ -68,14 +68,14 @@ impl Kind {
     }
 }
 
-impl Call {
+impl KernelCall {
     fn at(&self) -> usize {
         self.slot as usize
     }
 
     /// The request for a worker.
-    pub(super) fn slot(&self) -> Slot {
-        Slot {
+    pub(super) fn slot(&self) -> CallSlot {
+        CallSlot {
             input: self.slot,
             output: self.slot,
         }
@@ -90,10 +90,10 @@ fn stream_of(arg: usize) -> u64 {
 /// The stream of the guards and of poison.
 const POISON_STREAM: u64 = 1 << 32;
 
-impl Stage {
+impl KernelBuffers {
     /// Memory for some cases, with this many calls in one batch for each.
     pub(super) fn new(contract: &Contract, cases: &[(&Case, u32)]) -> Result<Self> {
-        let mut sizes = Sizes {
+        let mut sizes = MemorySizes {
             input: 0,
             output: 0,
         };
@@ -112,7 +112,7 @@ impl Stage {
         let layout = first.ok_or_else(|| CommandError::environment("there is no case"))?;
         Ok(Self {
             contract: contract.clone(),
-            memory: Memory::new(sizes)?,
+            memory: ArmMemory::new(sizes)?,
             layout,
             hands: hands_for(contract),
         })
@@ -124,7 +124,7 @@ impl Stage {
     }
 
     /// The memory that all arms share.
-    pub(super) fn memory(&self) -> &Memory {
+    pub(super) fn memory(&self) -> &ArmMemory {
         &self.memory
     }
 
@@ -134,7 +134,7 @@ impl Stage {
     }
 
     /// The layout of everything.
-    pub(super) fn layout(&self) -> &Layout {
+    pub(super) fn layout(&self) -> &CallLayout {
         &self.layout
     }
 
@@ -146,20 +146,20 @@ impl Stage {
     }
 
     /// Calls from a fresh secret.
-    pub(super) fn fresh_calls(&self, n: u32) -> Result<Vec<Call>> {
+    pub(super) fn fresh_calls(&self, n: u32) -> Result<Vec<KernelCall>> {
         Ok(self.calls(n, secret()?))
     }
 
     /// Calls at different addresses than the last ones, each with its own secret; all of it is
     /// derived from one secret, from which the inputs can be reconstructed later.
-    pub(super) fn calls(&self, n: u32, root: u64) -> Vec<Call> {
+    pub(super) fn calls(&self, n: u32, root: u64) -> Vec<KernelCall> {
         let slots = self.slots();
         let drawn = |index: u64| draw::hash64(root, &index.to_le_bytes());
         let from = drawn(u64::MAX) % u64::from(slots);
-        let call = |index: u32| Call {
+        let call = |index: u32| KernelCall {
             slot: ((from + u64::from(index)) % u64::from(slots)) as u32,
             seed: drawn(2 * u64::from(index)),
-            poison: Kind::of(drawn(2 * u64::from(index) + 1)),
+            poison: PoisonKind::of(drawn(2 * u64::from(index) + 1)),
         };
         (0..n.min(slots)).map(call).collect()
     }
@@ -171,12 +171,12 @@ impl Stage {
     }
 
     /// Draws the inputs of a call.
-    pub(super) fn fill(&mut self, call: &Call) {
+    pub(super) fn fill(&mut self, call: &KernelCall) {
         self.fill_all(std::slice::from_ref(call));
     }
 
     /// Draws the inputs of all calls of a batch.
-    pub(super) fn fill_all(&mut self, calls: &[Call]) {
+    pub(super) fn fill_all(&mut self, calls: &[KernelCall]) {
         let bytes = self.layout.input_bytes;
         let whole = u64::from(self.slots()) * bytes;
         let (contract, layout, hands) = (&self.contract, &self.layout, self.hands);
@@ -188,12 +188,12 @@ impl Stage {
 
     /// Prepares the memory that an arm writes: poison, guards, and the contents of what it also
     /// reads.
-    pub(super) fn lay(&mut self, call: &Call) {
+    pub(super) fn lay(&mut self, call: &KernelCall) {
         self.lay_all(std::slice::from_ref(call));
     }
 
     /// The same for all calls of a batch.
-    pub(super) fn lay_all(&mut self, calls: &[Call]) {
+    pub(super) fn lay_all(&mut self, calls: &[KernelCall]) {
         let bytes = self.layout.output_bytes;
         let whole = u64::from(self.slots()) * bytes;
         let (contract, layout, hands) = (&self.contract, &self.layout, self.hands);
@@ -204,7 +204,7 @@ impl Stage {
     }
 
     /// Whether the guards around the outputs of a call are unchanged.
-    pub(super) fn guards_hold(&self, call: &Call) -> bool {
+    pub(super) fn guards_hold(&self, call: &KernelCall) -> bool {
         let start = u64::from(call.slot) * self.layout.output_bytes;
         let mut found = Vec::new();
         let mut wanted = Vec::new();
@@ -220,7 +220,7 @@ impl Stage {
 
     /// Whether the inputs of a call are unchanged. If the operating system keeps workers from
     /// writing there, they are.
-    pub(super) fn inputs_hold(&self, call: &Call) -> bool {
+    pub(super) fn inputs_hold(&self, call: &KernelCall) -> bool {
         if self.memory.sealed {
             return true;
         }
@@ -236,18 +236,18 @@ impl Stage {
     }
 
     /// The regions that are read.
-    pub(super) fn inputs(&self) -> impl Iterator<Item = (usize, Region)> {
-        let input = |(index, place): (usize, &Place)| match place {
-            Place::Input(region) => Some((index, *region)),
-            Place::Integer(_) | Place::Float(_) | Place::Output(_) => None,
+    pub(super) fn inputs(&self) -> impl Iterator<Item = (usize, TensorRegion)> {
+        let input = |(index, place): (usize, &PlacedArg)| match place {
+            PlacedArg::Input(region) => Some((index, *region)),
+            PlacedArg::Integer(_) | PlacedArg::Float(_) | PlacedArg::Output(_) => None,
         };
         self.layout.places.iter().enumerate().filter_map(input)
     }
 
     /// The value that was drawn for an argument of a call, read or written.
-    pub(super) fn drawn(&self, index: usize, call: &Call, to: &mut Vec<u8>) {
+    pub(super) fn drawn(&self, index: usize, call: &KernelCall, to: &mut Vec<u8>) {
         to.clear();
-        if let (Place::Input(region) | Place::Output(region), Some(draw)) =
+        if let (PlacedArg::Input(region) | PlacedArg::Output(region), Some(draw)) =
             (self.layout.places[index], self.contract.args[index].draw())
         {
             to.resize(region.bytes as usize, 0);
@@ -262,14 +262,14 @@ impl Stage {
     }
 
     /// Copies the outputs of the last arm in a call: every tensor, in the order of the contract.
-    pub(super) fn written(&self, call: &Call) -> Written {
-        let mut written = Written::new();
+    pub(super) fn written(&self, call: &KernelCall) -> CallOutput {
+        let mut written = CallOutput::new();
         self.copy_written(call, &mut written);
         written
     }
 
     /// The same into reused memory, which costs no fresh pages.
-    pub(super) fn copy_written(&self, call: &Call, to: &mut Written) {
+    pub(super) fn copy_written(&self, call: &KernelCall, to: &mut CallOutput) {
         let start = u64::from(call.slot) * self.layout.output_bytes;
         to.resize_with(self.layout.outputs().count(), Vec::new);
         for ((_, region), bytes) in self.layout.outputs().zip(to) {
@@ -283,17 +283,17 @@ impl Stage {
 fn in_slots<'a>(
     memory: &'a mut [u8],
     bytes: u64,
-    calls: &'a [Call],
-) -> Vec<(&'a Call, &'a mut [u8])> {
+    calls: &'a [KernelCall],
+) -> Vec<(&'a KernelCall, &'a mut [u8])> {
     let slots = memory.chunks_exact_mut((bytes as usize).max(1));
     let mut slots: Vec<Option<&mut [u8]>> = slots.map(Some).collect();
-    let of_call = |call| Some((call, slots.get_mut(Call::at(call))?.take()?));
+    let of_call = |call| Some((call, slots.get_mut(KernelCall::at(call))?.take()?));
     calls.iter().filter_map(of_call).collect()
 }
 
-fn fill_slot(contract: &Contract, layout: &Layout, call: &Call, slot: &mut [u8]) {
+fn fill_slot(contract: &Contract, layout: &CallLayout, call: &KernelCall, slot: &mut [u8]) {
     for (index, place) in layout.places.iter().enumerate() {
-        if let (Place::Input(region), Some(draw)) = (place, contract.args[index].draw()) {
+        if let (PlacedArg::Input(region), Some(draw)) = (place, contract.args[index].draw()) {
             let dtype = layout.dtypes[index];
             let out = &mut slot[range(*region)];
             draw::fill(draw, dtype, call.seed, stream_of(index), out);
@@ -301,7 +301,7 @@ fn fill_slot(contract: &Contract, layout: &Layout, call: &Call, slot: &mut [u8])
     }
 }
 
-fn lay_slot(contract: &Contract, layout: &Layout, call: &Call, slot: &mut [u8]) {
+fn lay_slot(contract: &Contract, layout: &CallLayout, call: &KernelCall, slot: &mut [u8]) {
     for (from, to) in layout.guards() {
         guard(call, from, &mut slot[from as usize..to as usize]);
     }
@@ -313,9 +313,9 @@ fn lay_slot(contract: &Contract, layout: &Layout, call: &Call, slot: &mut [u8]) 
             draw::fill(draw, dtype, call.seed, stream_of(index), part);
         } else {
             let poison = match call.poison {
-                Kind::Nan => Poison::Nan,
-                Kind::Plausible => Poison::Plausible { of: &of },
-                Kind::Pattern => Poison::Pattern,
+                PoisonKind::Nan => Poison::Nan,
+                PoisonKind::Plausible => Poison::Plausible { of: &of },
+                PoisonKind::Pattern => Poison::Pattern,
             };
             let seed = call.seed ^ POISON_STREAM ^ index as u64;
             draw::poison(poison, seed, dtype, part);
@@ -323,13 +323,13 @@ fn lay_slot(contract: &Contract, layout: &Layout, call: &Call, slot: &mut [u8]) 
     }
 }
 
-fn range(region: Region) -> std::ops::Range<usize> {
+fn range(region: TensorRegion) -> std::ops::Range<usize> {
     let from = region.offset as usize;
     from..from + region.bytes as usize
 }
 
 /// What an arm wrote in a call: the bytes of every tensor.
-pub(super) type Written = Vec<Vec<u8>>;
+pub(super) type CallOutput = Vec<Vec<u8>>;
 
 /// Values that a result might have: like those of the first input.
 fn plausible(contract: &Contract) -> Draw {
@@ -340,7 +340,7 @@ fn plausible(contract: &Contract) -> Draw {
     })
 }
 
-fn guard(call: &Call, from: u64, part: &mut [u8]) {
+fn guard(call: &KernelCall, from: u64, part: &mut [u8]) {
     let seed = call.seed ^ from.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     draw::poison(
         Poison::Pattern,
@@ -360,14 +360,14 @@ fn hands_for(contract: &Contract) -> usize {
 }
 
 /// Slots for a batch of this many calls, in memory of at most this many bytes.
-fn slots_of(layout: &Layout, calls: u32, bytes_max: u64) -> u32 {
+fn slots_of(layout: &CallLayout, calls: u32, bytes_max: u64) -> u32 {
     let slot = layout.input_bytes.max(layout.output_bytes).max(1);
     let fit = (bytes_max / slot).clamp(1, u64::from(u32::MAX)) as u32;
     calls.saturating_add(SPARE_SLOTS).min(fit)
 }
 
 /// The layout of everything; an impossible one is an error in the contract.
-fn layout_of(contract: &Contract, case: &Case) -> Result<Layout> {
+fn layout_of(contract: &Contract, case: &Case) -> Result<CallLayout> {
     contract.layout(case).map_err(|why| {
         CommandError::usage("the contract does not match a case")
             .cause(why)

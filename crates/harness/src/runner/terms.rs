@@ -1,11 +1,11 @@
 //! The terms of the kernel runner: where kernel and reference come from, and how a worker starts.
 
-use super::arm::{Arm, Program, Starting};
-use super::broken::Broken;
-use super::oracle::{Oracle, Source};
+use super::arm::{KernelWorker, StartingWorker, WorkerProgram};
+use super::broken::WorkerFailure;
+use super::oracle::{ReferenceRunner, ReferenceSource};
 use super::python;
-use super::stage::Stage;
-use crate::outcome::Gated;
+use super::stage::KernelBuffers;
+use crate::outcome::GateResult;
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_numerics::case::Case;
 use karve_numerics::contract::{Contract, Kernel, Reference};
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Everything that the kernel runner needs to know about a project.
 #[derive(Clone, Debug)]
-pub struct Terms {
+pub struct RunnerSetup {
     /// The contract.
     pub contract: Contract,
     /// The directory of `karve.toml` in a tree.
@@ -37,14 +37,14 @@ pub struct Terms {
     pub stop: StopFlag,
 }
 
-impl Terms {
+impl RunnerSetup {
     /// The project's directory in a tree.
     pub(super) fn place(&self, tree: &Path) -> PathBuf {
         tree.join(&self.workdir)
     }
 
     /// The kernel of a built tree.
-    pub(super) fn kernel(&self, tree: &Path) -> Result<Gated<Program>> {
+    pub(super) fn kernel(&self, tree: &Path) -> Result<GateResult<WorkerProgram>> {
         let dir = self.place(tree);
         match &self.contract.kernel {
             Kernel::Library { path, entry } => {
@@ -52,7 +52,7 @@ impl Terms {
                 if !is_plain(&library) {
                     return Ok(Err(not_made(path)));
                 }
-                Ok(Ok(Program {
+                Ok(Ok(WorkerProgram {
                     command: self.own_worker(&dir),
                     path: library.to_string_lossy().into_owned(),
                     shown: path.clone(),
@@ -81,25 +81,33 @@ impl Terms {
     }
 
     /// Starts an arm with the kernel of a tree.
-    pub(super) fn arm(&self, tree: &Path, stage: &Stage) -> Result<Gated<Arm>> {
+    pub(super) fn arm(
+        &self,
+        tree: &Path,
+        stage: &KernelBuffers,
+    ) -> Result<GateResult<KernelWorker>> {
         let starting = self.start_arm(tree, stage)?;
         Ok(starting.and_then(StartingArm::ready))
     }
 
     /// Starts an arm with the kernel of a tree, without waiting for it.
-    pub(super) fn start_arm(&self, tree: &Path, stage: &Stage) -> Result<Gated<StartingArm>> {
+    pub(super) fn start_arm(
+        &self,
+        tree: &Path,
+        stage: &KernelBuffers,
+    ) -> Result<GateResult<StartingArm>> {
         let program = match self.kernel(tree)? {
             Ok(program) => program,
             Err(gate) => return Ok(Err(gate)),
         };
         Ok(Ok(StartingArm {
-            starting: Arm::begin(&program, stage.memory(), (self.limit, &self.stop))?,
+            starting: KernelWorker::begin(&program, stage.memory(), (self.limit, &self.stop))?,
             is_module: program.module.is_some(),
         }))
     }
 
     /// Starts the reference, from the copy that was set aside or else from this tree.
-    pub(super) fn oracle(&self, tree: &Path, cases: &[&Case]) -> Result<Oracle> {
+    pub(super) fn oracle(&self, tree: &Path, cases: &[&Case]) -> Result<ReferenceRunner> {
         let dir = self.place(tree);
         let (source, precision) = match &self.contract.reference {
             Reference::Library {
@@ -111,14 +119,14 @@ impl Terms {
                 if !is_plain(&library) {
                     return Err(no_reference(&self.contract.reference));
                 }
-                let program = Program {
+                let program = WorkerProgram {
                     command: self.own_worker(&dir),
                     path: library.to_string_lossy().into_owned(),
                     shown: path.clone(),
                     entry: entry.clone(),
                     module: None,
                 };
-                (Source::Worker(program), *precision)
+                (ReferenceSource::Worker(program), *precision)
             }
             Reference::Command { line, precision } => {
                 let files = self.scratch.join("reference");
@@ -129,7 +137,7 @@ impl Terms {
                     dir,
                     ..self.command.clone()
                 };
-                (Source::Command(command, files), *precision)
+                (ReferenceSource::Command(command, files), *precision)
             }
             Reference::Python { path, precision } => {
                 let file = self.reference.clone().unwrap_or_else(|| dir.join(path));
@@ -137,27 +145,27 @@ impl Terms {
                     return Err(no_reference(&self.contract.reference));
                 }
                 let program = python::reference(self, (&dir, &file), *precision)?;
-                (Source::Worker(program), *precision)
+                (ReferenceSource::Worker(program), *precision)
             }
         };
         let limits = (self.limit, &self.stop);
         let mend = mend(&self.contract.reference);
-        Oracle::start((&source, mend), precision, (&self.contract, cases), limits)
+        ReferenceRunner::start((&source, mend), precision, (&self.contract, cases), limits)
     }
 }
 
 /// An arm that loads its kernel.
 pub(super) struct StartingArm {
-    starting: Starting,
+    starting: StartingWorker,
     is_module: bool,
 }
 
 impl StartingArm {
     /// Waits until it has loaded its kernel.
-    pub(super) fn ready(self) -> Gated<Arm> {
+    pub(super) fn ready(self) -> GateResult<KernelWorker> {
         self.starting.ready().map_err(|broken| match broken {
             // A module that cannot be loaded corresponds to code that does not compile.
-            Broken::Refused(excerpt) if self.is_module => Gate::BuildFailed {
+            WorkerFailure::Refused(excerpt) if self.is_module => Gate::BuildFailed {
                 category: FailureCategory::BuildCompile,
                 excerpt,
             },

@@ -4,9 +4,10 @@
 //! reads and checks everything that matters. It exists to be frozen, watched and discarded.
 
 use super::protocol::{
-    Answer, FLAG_MODE_CHANGED, Given, Hello, MESSAGE_BYTES_MAX, Question, Setup, Slot, Told,
+    CallSetup, CallSlot, FLAG_MODE_CHANGED, MESSAGE_BYTES_MAX, WireArg, WorkerHello, WorkerReply,
+    WorkerRequest, WorkerTiming,
 };
-use karve_os::native::{self, Access, Entry, Mapped, Registers};
+use karve_os::native::{self, CallRegisters, EntryPoint, MappingAccess, WorkerMemory};
 use karve_os::plain_work;
 use karve_os::process;
 use std::cell::OnceCell;
@@ -15,26 +16,26 @@ use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 /// A worker that has loaded its kernel.
-struct Worker {
-    entry: Entry,
-    input: Mapped,
-    output: Mapped,
-    setup: Option<Prepared>,
+struct LoadedKernel {
+    entry: EntryPoint,
+    input: WorkerMemory,
+    output: WorkerMemory,
+    setup: Option<PreparedCall>,
     /// Iterations of plain work per nanosecond, once needed.
     spin_rate: OnceCell<f64>,
 }
 
 /// Arguments that lack only their addresses.
-struct Prepared {
-    registers: Registers,
+struct PreparedCall {
+    registers: CallRegisters,
     /// Which integer is a pointer, into which memory, and its offset from the start of the slot.
-    pointers: Vec<(usize, Side, u64)>,
+    pointers: Vec<(usize, BufferSide, u64)>,
     input_stride: u64,
     output_stride: u64,
 }
 
 #[derive(Clone, Copy)]
-enum Side {
+enum BufferSide {
     Input,
     Output,
 }
@@ -42,33 +43,37 @@ enum Side {
 /// Handles requests until karve closes the connection.
 pub fn serve() {
     let mut buffer = vec![0; MESSAGE_BYTES_MAX];
-    let mut worker: Option<Worker> = None;
+    let mut worker: Option<LoadedKernel> = None;
     while let Ok((bytes, fds)) = native::receive(&mut buffer) {
         if bytes == 0 {
             return;
         }
-        let Ok((nonce, question)) = Question::parse(&buffer[..bytes]) else {
+        let Ok((nonce, question)) = WorkerRequest::parse(&buffer[..bytes]) else {
             return;
         };
         let answer = match (question, &mut worker) {
-            (Question::Hello(hello), None) => match Worker::new(&hello, &fds) {
+            (WorkerRequest::Hello(hello), None) => match LoadedKernel::new(&hello, &fds) {
                 Ok(made) => {
                     worker = Some(made);
-                    Answer::Done
+                    WorkerReply::Done
                 }
-                Err(why) => Answer::Failed(why),
+                Err(why) => WorkerReply::Failed(why),
             },
             // A shared object has nothing to prepare, and writes to karve's memory itself.
-            (Question::Ping | Question::Stage(_) | Question::Fetch, _) => Answer::Done,
-            (Question::Setup(setup), Some(worker)) => match Prepared::new(&setup) {
+            (WorkerRequest::Ping | WorkerRequest::Stage(_) | WorkerRequest::Fetch, _) => {
+                WorkerReply::Done
+            }
+            (WorkerRequest::Setup(setup), Some(worker)) => match PreparedCall::new(&setup) {
                 Ok(prepared) => {
                     worker.setup = Some(prepared);
-                    Answer::Done
+                    WorkerReply::Done
                 }
-                Err(why) => Answer::Failed(why),
+                Err(why) => WorkerReply::Failed(why),
             },
-            (Question::Batch { slots, spin_ns }, Some(worker)) => worker.batch(&slots, spin_ns),
-            (_, _) => Answer::Failed("a request out of order".into()),
+            (WorkerRequest::Batch { slots, spin_ns }, Some(worker)) => {
+                worker.batch(&slots, spin_ns)
+            }
+            (_, _) => WorkerReply::Failed("a request out of order".into()),
         };
         if native::answer(&answer.render(nonce)).is_err() {
             return;
@@ -76,18 +81,18 @@ pub fn serve() {
     }
 }
 
-impl Worker {
-    fn new(hello: &Hello, fds: &[OwnedFd]) -> Result<Self, String> {
+impl LoadedKernel {
+    fn new(hello: &WorkerHello, fds: &[OwnedFd]) -> Result<Self, String> {
         let [input, output] = fds else {
             return Err("the memory did not arrive".into());
         };
         let map = |fd: &OwnedFd, bytes: u64, access| {
-            Mapped::new(fd, bytes as usize, access)
+            WorkerMemory::new(fd, bytes as usize, access)
                 .map_err(|error| format!("cannot map the memory: {error}"))
         };
         let name = |text: &str| CString::new(text).map_err(|_| "a name with a zero".to_owned());
-        let input = map(input, hello.input_bytes, Access::Read)?;
-        let output = map(output, hello.output_bytes, Access::Write)?;
+        let input = map(input, hello.input_bytes, MappingAccess::Read)?;
+        let output = map(output, hello.output_bytes, MappingAccess::Write)?;
         let (path, entry) = (name(&hello.path)?, name(&hello.entry)?);
         // From here on, candidate code runs.
         process::give_up(&path);
@@ -100,14 +105,14 @@ impl Worker {
         })
     }
 
-    fn batch(&self, slots: &[Slot], spin_ns: u64) -> Answer {
+    fn batch(&self, slots: &[CallSlot], spin_ns: u64) -> WorkerReply {
         let Some(setup) = &self.setup else {
-            return Answer::Failed("a batch before its arguments".into());
+            return WorkerReply::Failed("a batch before its arguments".into());
         };
         let mut calls = Vec::with_capacity(slots.len());
         for slot in slots {
             let Some(call) = setup.call(self, *slot) else {
-                return Answer::Failed("a slot outside the memory".into());
+                return WorkerReply::Failed("a slot outside the memory".into());
             };
             calls.push(call);
         }
@@ -127,7 +132,7 @@ impl Worker {
         let wall_ns = start.elapsed().as_nanos() as u64;
         let cpu_ns = native::own_cpu_ns() - cpu;
         let changed = native::floating_point_mode() != mode;
-        Answer::Finished(Told {
+        WorkerReply::Finished(WorkerTiming {
             wall_ns,
             cpu_ns,
             flags: if changed { FLAG_MODE_CHANGED } else { 0 },
@@ -136,10 +141,10 @@ impl Worker {
     }
 }
 
-impl Prepared {
-    fn new(setup: &Setup) -> Result<Self, String> {
+impl PreparedCall {
+    fn new(setup: &CallSetup) -> Result<Self, String> {
         let mut prepared = Self {
-            registers: Registers {
+            registers: CallRegisters {
                 integers: [0; 16],
                 floats: [0.0; 8],
             },
@@ -150,7 +155,7 @@ impl Prepared {
         let (mut integers, mut floats) = (0, 0);
         for given in &setup.args {
             let full = "too many arguments";
-            if let Given::Float { bits, single } = given {
+            if let WireArg::Float { bits, single } = given {
                 let value = f64::from_bits(*bits);
                 // A float32 is passed in the low half of its register.
                 let passed = match single {
@@ -163,33 +168,33 @@ impl Prepared {
             }
             let place = prepared.registers.integers.get_mut(integers).ok_or(full)?;
             match given {
-                Given::Integer { value } => *place = *value as usize,
-                Given::Input(tensor) => {
+                WireArg::Integer { value } => *place = *value as usize,
+                WireArg::Input(tensor) => {
                     prepared
                         .pointers
-                        .push((integers, Side::Input, tensor.offset));
+                        .push((integers, BufferSide::Input, tensor.offset));
                 }
-                Given::Output(tensor) | Given::InOut(tensor) => {
+                WireArg::Output(tensor) | WireArg::InOut(tensor) => {
                     prepared
                         .pointers
-                        .push((integers, Side::Output, tensor.offset));
+                        .push((integers, BufferSide::Output, tensor.offset));
                 }
-                Given::Float { .. } => {}
+                WireArg::Float { .. } => {}
             }
             integers += 1;
         }
         Ok(prepared)
     }
 
-    fn call(&self, worker: &Worker, slot: Slot) -> Option<Registers> {
+    fn call(&self, worker: &LoadedKernel, slot: CallSlot) -> Option<CallRegisters> {
         let mut registers = self.registers;
         for (index, side, offset) in &self.pointers {
             let address = match side {
-                Side::Input => {
+                BufferSide::Input => {
                     let start = self.input_stride.checked_mul(u64::from(slot.input))?;
                     worker.input.address(start.checked_add(*offset)?)
                 }
-                Side::Output => {
+                BufferSide::Output => {
                     let start = self.output_stride.checked_mul(u64::from(slot.output))?;
                     worker.output.address(start.checked_add(*offset)?)
                 }

@@ -8,7 +8,7 @@
 use crate::Decision;
 use crate::significance::{mann_whitney, paired_t, welch};
 use crate::trials::Series;
-use karve_numerics::stats::{self, Draws};
+use karve_numerics::stats::{self, DrawRng};
 
 /// Readings of each arm that the fixed-size rules take.
 const N: usize = 60;
@@ -97,7 +97,7 @@ fn hyperfine(series: &Series) -> Decision {
 /// the mean beyond the noise threshold.
 fn criterion(series: &Series) -> Decision {
     let (a, b) = blocks(series);
-    let mut draws = Draws::new(1);
+    let mut draws = DrawRng::new(1);
     let observed = welch(a, b).t.abs();
     let pool: Vec<f64> = a.iter().chain(b).copied().collect();
     let beyond = (0..RESAMPLES)
@@ -119,7 +119,7 @@ fn criterion(series: &Series) -> Decision {
     Decision::new(upper.is_some_and(|upper| upper < -NOISE), N)
 }
 
-fn resample(values: &[f64], n: usize, draws: &mut Draws) -> Vec<f64> {
+fn resample(values: &[f64], n: usize, draws: &mut DrawRng) -> Vec<f64> {
     (0..n).map(|_| values[draws.below(values.len())]).collect()
 }
 
@@ -144,7 +144,7 @@ fn tango(series: &Series) -> Decision {
 /// The lower end of the interval of the median log speedup is above karve's null, 1%.
 fn paired_bootstrap(series: &Series) -> Decision {
     let speedups = &series.ln_speedups()[..N];
-    let mut draws = Draws::new(1);
+    let mut draws = DrawRng::new(1);
     let medians: Vec<f64> = (0..RESAMPLES)
         .filter_map(|_| stats::median(&resample(speedups, N, &mut draws)))
         .collect();

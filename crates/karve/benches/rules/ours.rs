@@ -3,14 +3,14 @@
 use crate::Decision;
 use crate::trials::{Series, Trial};
 use karve_core::charter::{
-    Better, Branch, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode, Output,
-    SandboxRule, Target, TuneRule,
+    Better, Branch, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, OutputRule,
+    SandboxRule, Target, TuneRule, WorkMode,
 };
 use karve_core::comparison::Clock;
 use karve_core::duel::{Duel, DuelRule};
-use karve_core::measurement::{Block, First, Pair, Sample};
+use karve_core::measurement::{Block, FirstArm, Pair, Sample};
 use karve_core::policy::Preset;
-use karve_core::verdict::{self, Ruling, Time, Verdict};
+use karve_core::verdict::{self, DuelDeadline, DuelRuling, Verdict};
 use karve_numerics::case::{Case, CaseSet};
 use std::collections::BTreeMap;
 
@@ -21,10 +21,10 @@ pub(crate) fn charter() -> Charter {
         name: "rules".into(),
         created: "2026-01-01 00:00".into(),
         target: Target::default(),
-        mode: Mode::Repo,
+        mode: WorkMode::Repo,
         granted: vec!["kernel.c".into()],
         commands: Commands::default(),
-        output: Output {
+        output: OutputRule {
             format: "metric".into(),
             from_file: false,
             case_column: None,
@@ -90,10 +90,10 @@ fn play(charter: &Charter, trial: &Trial, series: &Series, second: Option<Clock>
         if duel.take(&block(trial, series, i)).is_err() {
             break;
         }
-        match verdict::judge_duel(&duel, Time::Left) {
-            Ruling::Continue => {}
-            Ruling::Decided(Verdict::Undecided { .. }) => break,
-            Ruling::Decided(verdict) => return Decision::new(verdict.keeps(), i + 1),
+        match verdict::judge_duel(&duel, DuelDeadline::Left) {
+            DuelRuling::Continue => {}
+            DuelRuling::Decided(Verdict::Undecided { .. }) => break,
+            DuelRuling::Decided(verdict) => return Decision::new(verdict.keeps(), i + 1),
         }
     }
     Decision::undecided(trial.candidate_first.len())
@@ -113,9 +113,9 @@ fn block(trial: &Trial, series: &Series, i: usize) -> Block {
         pairs: vec![Pair {
             case: 0,
             first: if trial.candidate_first[i] {
-                First::Candidate
+                FirstArm::Candidate
             } else {
-                First::Parent
+                FirstArm::Parent
             },
             parent: sample(|series| &series.parent),
             candidate: sample(|series| &series.candidate),

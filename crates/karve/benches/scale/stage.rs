@@ -1,15 +1,15 @@
 //! What is played: a repository, its commands, and an agent that follows a script.
 
-use karve_agents::{Agent, Desk, Implementation, Proposal};
+use karve_agents::{Agent, Implementation, Proposal, Workspace};
 use karve_core::campaign::ImplementStep;
 use karve_core::campaign::strategy::Brief;
 use karve_core::charter::{
-    Better, Branch, Charter, Commands, DeviceRule, Limits, Metric, Mode, Output, SandboxRule,
-    Target, TuneRule,
+    Better, Branch, Charter, Commands, DeviceRule, Limits, Metric, OutputRule, SandboxRule, Target,
+    TuneRule, WorkMode,
 };
 use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::policy::Preset;
-use karve_core::spending::Usage;
+use karve_core::spending::AgentUsage;
 use karve_harness::git::{self, CommitNote, NewFile, Repo};
 use karve_numerics::case::{Case, CaseSet};
 use karve_os::error::{Context, Result};
@@ -27,7 +27,7 @@ const FILES: u32 = 20;
 pub(crate) struct Script;
 
 impl Agent for Script {
-    fn propose(&mut self, brief: &Brief, _: &Desk<'_>) -> Result<Proposal> {
+    fn propose(&mut self, brief: &Brief, _: &Workspace<'_>) -> Result<Proposal> {
         let round = brief.round;
         let directions = Direction::ALL;
         let hypothesis = Hypothesis {
@@ -55,10 +55,13 @@ impl Agent for Script {
             differs: None,
             task: None,
         };
-        Ok(Proposal::Stated(Box::new(hypothesis), Usage::default()))
+        Ok(Proposal::Stated(
+            Box::new(hypothesis),
+            AgentUsage::default(),
+        ))
     }
 
-    fn implement(&mut self, step: &ImplementStep, desk: &Desk<'_>) -> Result<Implementation> {
+    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
         let gain = if step.round.is_multiple_of(GAIN_EVERY) {
             1.05
         } else {
@@ -70,7 +73,7 @@ impl Agent for Script {
             .context(|| format!("cannot write {}", path.display()))?;
         Ok(Implementation::Done {
             summary: "split the loop".into(),
-            usage: Usage::default(),
+            usage: AgentUsage::default(),
         })
     }
 
@@ -159,10 +162,10 @@ pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32, n_cases: usi
             device: format!("cpu of process {}", std::process::id()),
             ..Target::default()
         },
-        mode: Mode::Repo,
+        mode: WorkMode::Repo,
         granted: vec!["kernel.c".into()],
         commands: commands.clone(),
-        output: Output {
+        output: OutputRule {
             format: "metric".into(),
             from_file: false,
             case_column: None,

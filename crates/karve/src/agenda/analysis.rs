@@ -4,7 +4,7 @@
 //! with its line, and all errors are reported.
 
 use super::{EXPECTED_RATIO, TITLE_CHARS, knob_values};
-use karve_core::agenda::{Effort, How, Item};
+use karve_core::agenda::{AgendaItem, ItemAction, ItemEffort};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -19,14 +19,14 @@ pub struct Analysis {
     /// What limits the kernel.
     pub bottleneck: String,
     /// The recommendations, each with its line.
-    pub items: Vec<(usize, Item)>,
+    pub items: Vec<(usize, AgendaItem)>,
 }
 
 /// Errors, each with its line.
-type Faults = Vec<(usize, String)>;
+type AnalysisErrors = Vec<(usize, String)>;
 
 /// Parses an analysis, or lists everything that is wrong with it.
-pub fn parse(text: &str) -> Result<Analysis, Faults> {
+pub fn parse(text: &str) -> Result<Analysis, AnalysisErrors> {
     let analysis = match text.trim_start().starts_with(['{', '[']) {
         true => parse_json(text)?,
         false => parse_markdown(text)?,
@@ -39,7 +39,7 @@ pub fn parse(text: &str) -> Result<Analysis, Faults> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File<'a> {
+struct AnalysisFile<'a> {
     #[serde(default)]
     bottleneck: String,
     #[serde(default)]
@@ -51,7 +51,7 @@ struct File<'a> {
 /// One recommendation, as JSON has it.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Written {
+struct RawRecommendation {
     id: Option<String>,
     title: String,
     text: String,
@@ -65,10 +65,10 @@ struct Written {
     sweep: bool,
 }
 
-fn parse_json(text: &str) -> Result<Analysis, Faults> {
-    let file: File<'_> =
+fn parse_json(text: &str) -> Result<Analysis, AnalysisErrors> {
+    let file: AnalysisFile<'_> =
         serde_json::from_str(text).map_err(|error| vec![(error.line(), without_place(&error))])?;
-    let mut faults = Faults::new();
+    let mut faults = AnalysisErrors::new();
     let mut items = Vec::new();
     for (number, raw) in file.items.iter().enumerate() {
         let raw = raw.get();
@@ -76,7 +76,7 @@ fn parse_json(text: &str) -> Result<Analysis, Faults> {
         let line = 1 + text
             .get(..offset)
             .map_or(0, |before| before.matches('\n').count());
-        match serde_json::from_str::<Written>(raw) {
+        match serde_json::from_str::<RawRecommendation>(raw) {
             Err(error) => faults.push((line + error.line().max(1) - 1, without_place(&error))),
             Ok(written) => match item_of(number + 1, written) {
                 Ok(item) => items.push((line, item)),
@@ -101,7 +101,7 @@ fn without_place(error: &serde_json::Error) -> String {
     text[..end].to_owned()
 }
 
-fn item_of(number: usize, written: Written) -> Result<Item, Vec<String>> {
+fn item_of(number: usize, written: RawRecommendation) -> Result<AgendaItem, Vec<String>> {
     let mut faults = Vec::new();
     let named = written.impact.as_deref();
     let level = named.map(|name| level(name).ok_or_else(|| no_level(name)));
@@ -115,13 +115,13 @@ fn item_of(number: usize, written: Written) -> Result<Item, Vec<String>> {
     let effort = match written
         .effort
         .as_deref()
-        .map(|name| (name, Effort::by_name(name)))
+        .map(|name| (name, ItemEffort::by_name(name)))
     {
-        None => Effort::default(),
+        None => ItemEffort::default(),
         Some((_, Some(effort))) => effort,
         Some((name, None)) => {
             faults.push(no_effort(name));
-            Effort::default()
+            ItemEffort::default()
         }
     };
     let mut config = BTreeMap::new();
@@ -140,12 +140,12 @@ fn item_of(number: usize, written: Written) -> Result<Item, Vec<String>> {
     let config = (!written.knobs.is_empty()).then_some(config);
     let how = how_of(written.entry, config, written.sweep).unwrap_or_else(|fault| {
         faults.push(fault);
-        How::Words
+        ItemAction::Words
     });
     if !faults.is_empty() {
         return Err(faults);
     }
-    Ok(Item {
+    Ok(AgendaItem {
         id: written.id.unwrap_or_else(|| number.to_string()),
         title: one_line(&written.title),
         text: written.text,
@@ -161,12 +161,12 @@ fn how_of(
     entry: Option<String>,
     knobs: Option<BTreeMap<String, String>>,
     sweep: bool,
-) -> Result<How, String> {
+) -> Result<ItemAction, String> {
     match (entry, knobs, sweep) {
-        (None, None, false) => Ok(How::Words),
-        (Some(entry), None, false) => Ok(How::Entry { entry }),
-        (None, Some(config), false) => Ok(How::Knobs { config }),
-        (None, None, true) => Ok(How::Sweep),
+        (None, None, false) => Ok(ItemAction::Words),
+        (Some(entry), None, false) => Ok(ItemAction::Entry { entry }),
+        (None, Some(config), false) => Ok(ItemAction::Knobs { config }),
+        (None, None, true) => Ok(ItemAction::Sweep),
         _ => Err("only one of entry, knobs and sweep is allowed".to_owned()),
     }
 }
@@ -191,24 +191,24 @@ fn one_line(text: &str) -> String {
 
 /// Where a reader of Markdown is.
 #[derive(Default)]
-struct Reader {
+struct AnalysisReader {
     analysis: Analysis,
-    faults: Faults,
+    faults: AnalysisErrors,
     /// Whether the recommendations section was reached.
     inside: bool,
     /// The keys of the last recommendation, each with its line.
-    named: Option<Named>,
+    named: Option<RecommendedAction>,
 }
 
 #[derive(Default)]
-struct Named {
+struct RecommendedAction {
     entry: Option<String>,
     knobs: Option<BTreeMap<String, String>>,
     sweep: bool,
 }
 
-fn parse_markdown(text: &str) -> Result<Analysis, Faults> {
-    let mut reader = Reader::default();
+fn parse_markdown(text: &str) -> Result<Analysis, AnalysisErrors> {
+    let mut reader = AnalysisReader::default();
     let mut began = false;
     for (number, line) in text.lines().enumerate() {
         reader.take(number + 1, line);
@@ -225,7 +225,7 @@ fn parse_markdown(text: &str) -> Result<Analysis, Faults> {
     }
 }
 
-impl Reader {
+impl AnalysisReader {
     fn take(&mut self, number: usize, line: &str) {
         let bare = line.trim().trim_matches(['#', '*', ':', ' ', '-']).trim();
         if bare.eq_ignore_ascii_case("recommendations") {
@@ -272,13 +272,13 @@ impl Reader {
             }
         };
         // The lines below it are still checked, so that every error is reported at once.
-        self.named = Some(Named::default());
-        let item = Item {
+        self.named = Some(RecommendedAction::default());
+        let item = AgendaItem {
             id: id.to_owned(),
             title: one_line(title),
             text: title.trim().to_owned(),
             expected_ratio,
-            ..Item::default()
+            ..AgendaItem::default()
         };
         self.analysis.items.push((number, item));
     }
@@ -319,7 +319,7 @@ impl Reader {
                     one_line(value)
                 )),
             },
-            "effort" => match Effort::by_name(value) {
+            "effort" => match ItemEffort::by_name(value) {
                 Some(effort) => {
                     item.effort = effort;
                     None
@@ -398,7 +398,7 @@ mod tests {
         let [(8, first), (12, second)] = &analysis.items[..] else {
             panic!("{:?}", analysis.items);
         };
-        assert_eq!((first.id.as_str(), first.effort), ("1", Effort::Low));
+        assert_eq!((first.id.as_str(), first.effort), ("1", ItemEffort::Low));
         assert_eq!((first.expected_ratio, first.when.len()), (1.8, 1));
         assert_eq!(second.text, "Unroll four times\nthe inner loop");
         assert_eq!(
@@ -406,7 +406,7 @@ mod tests {
             (1.05, &["1".to_owned()][..])
         );
         let config = [("UNROLL".to_owned(), "4".to_owned())].into();
-        assert_eq!(second.how, How::Knobs { config });
+        assert_eq!(second.how, ItemAction::Knobs { config });
     }
 
     #[test]
@@ -420,7 +420,7 @@ mod tests {
         let ids: Vec<&str> = analysis.items.iter().map(|(_, i)| i.id.as_str()).collect();
         assert_eq!(ids, ["rows", "2", "3"]);
         assert!((analysis.items[0].1.expected_ratio - 1.4).abs() < 1e-9);
-        assert_eq!(analysis.items[2].1.how, How::Sweep);
+        assert_eq!(analysis.items[2].1.how, ItemAction::Sweep);
     }
 
     #[track_caller]

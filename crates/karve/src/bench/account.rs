@@ -4,11 +4,11 @@
 //! make forgery impossible, but editing a single reading, flag or threshold is detected.
 
 use super::given::ALPHA_MAX;
-use super::record::Recorded;
+use super::record::BenchRecord;
 use super::with_second;
 use karve_core::bench::BenchRule;
 use karve_core::charter::{Metric, OwnClock};
-use karve_core::measurement::{Block, Discarded, Sample};
+use karve_core::measurement::{Block, DiscardReason, Sample};
 use karve_core::policy::WarmUpRule;
 use karve_core::sampling::WarmUp;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ const BLOCKS_MAX: usize = 100_000;
 const ROUNDING_US: f64 = 1.5;
 
 /// Checks a file, or says why it is inconsistent.
-pub(super) fn check(recorded: &Recorded) -> Result<(), String> {
+pub(super) fn check(recorded: &BenchRecord) -> Result<(), String> {
     if recorded.cases.is_empty() {
         return Err("it has no cases".into());
     }
@@ -75,8 +75,8 @@ fn check_blocks(blocks: &[Block], blocks_max: u32) -> Result<(), String> {
         let due = warm_up.discards(&block.pairs);
         warm_up.saw(&block.pairs);
         if block.discarded != due {
-            let word = |flag: Option<Discarded>| match flag {
-                Some(Discarded::WarmUp) => "left out as warm-up",
+            let word = |flag: Option<DiscardReason>| match flag {
+                Some(DiscardReason::WarmUp) => "left out as warm-up",
                 None => "counted",
             };
             return Err(format!(

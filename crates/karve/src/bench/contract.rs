@@ -3,17 +3,17 @@
 //! Their numbers must have the same basis, as defined in `karve_core::basis`: metric, timing engine
 //! and read-only files. If the read-only files differ, both may use those of one side.
 
-use super::record::Side;
-use crate::config::{self, Now, Overrides};
-use crate::project::{CONFIG, Place};
+use super::record::BenchSide;
+use crate::config::{self, CharterTime, Overrides};
+use crate::project::{CONFIG, ProjectArgs};
 use crate::world;
 use globset::GlobSet;
-use karve_core::basis::{self, Basis, Difference, Mismatch};
+use karve_core::basis::{self, Basis, BasisDifference, BasisMismatch};
 use karve_core::charter::Charter;
 use karve_core::measurement::Environment;
 use karve_harness::git::{CommitNote, Oid, Repo};
 use karve_harness::project_file;
-use karve_harness::trees::Trees;
+use karve_harness::trees::Worktrees;
 use karve_os::error::{CommandError, Result};
 use karve_os::{clock, host};
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ const SHOWN_CHARS: usize = 10;
 
 /// Whose read-only files both sides use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum HarnessOf {
+pub enum HarnessSide {
     /// Those of A.
     #[value(name = "A", alias = "a")]
     A,
@@ -39,7 +39,7 @@ pub enum HarnessOf {
 
 /// A revision or a worktree, before its editable files are read.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct ResolvedSide {
     pub(super) label: String,
     pub(super) repo: Repo,
     /// The revision, or HEAD of the worktree.
@@ -50,28 +50,28 @@ pub(super) struct Named {
 
 /// What a side is built from.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct SideSource {
     pub(super) repo: Repo,
     pub(super) commit: Oid,
-    pub(super) side: Side,
+    pub(super) side: BenchSide,
 }
 
 /// The contract that both sides are measured with: that of their own `karve.toml` if they have
 /// one, else that of the current directory.
 pub(super) fn contract(
-    place: &Place,
-    (a, b): (&Named, &Named),
+    place: &ProjectArgs,
+    (a, b): (&ResolvedSide, &ResolvedSide),
     workdir: &str,
-    (chosen, environment): (Option<HarnessOf>, &Environment),
+    (chosen, environment): (Option<HarnessSide>, &Environment),
 ) -> Result<Charter> {
     let here = place.load_in(&place.repo()?, &Overrides::default())?;
-    let own = |side: &Named| -> Result<Option<Charter>> {
+    let own = |side: &ResolvedSide| -> Result<Option<Charter>> {
         let path = Path::new(workdir).join(CONFIG);
         let Some(bytes) = side.repo.read_file(&side.base, &path.to_string_lossy())? else {
             return Ok(None);
         };
         let text = String::from_utf8_lossy(&bytes);
-        let now = Now {
+        let now = CharterTime {
             minute: clock::minute(),
         };
         let loaded = config::parse(&text, &here.dir, &Overrides::default(), &now)
@@ -79,8 +79,8 @@ pub(super) fn contract(
         Ok(Some(loaded.charter.placed_in(workdir)))
     };
     let [of_a, of_b] = match chosen {
-        Some(HarnessOf::A) => [own(a)?, None],
-        Some(HarnessOf::B) => [None, own(b)?],
+        Some(HarnessSide::A) => [own(a)?, None],
+        Some(HarnessSide::B) => [None, own(b)?],
         None => [own(a)?, own(b)?],
     };
     if let (Some(one), Some(other)) = (&of_a, &of_b) {
@@ -108,12 +108,12 @@ pub(super) fn contract(
 
 /// Both sides with the same read-only files, or why that is impossible.
 pub(super) fn same_harness(
-    [a, b]: [Source; 2],
+    [a, b]: [SideSource; 2],
     charter: &Charter,
-    (chosen, environment): (Option<HarnessOf>, &Environment),
+    (chosen, environment): (Option<HarnessSide>, &Environment),
     scratch: &Path,
-) -> Result<[Source; 2]> {
-    let basis = |source: &Source| -> Result<Basis> {
+) -> Result<[SideSource; 2]> {
+    let basis = |source: &SideSource| -> Result<Basis> {
         let hash = world::harness_hash(&source.repo, &source.commit, &charter.granted)?;
         Ok(host::basis_of(charter, &hash, environment))
     };
@@ -132,11 +132,11 @@ pub(super) fn same_harness(
             .hint("fetch one into the other with \"git fetch\", and name the revisions"));
     }
     Ok(match chosen {
-        HarnessOf::A => {
+        HarnessSide::A => {
             let b = moved(b, &a, globs, scratch)?;
             [a, b]
         }
-        HarnessOf::B => {
+        HarnessSide::B => {
             let a = moved(a, &b, globs, scratch)?;
             [a, b]
         }
@@ -144,23 +144,28 @@ pub(super) fn same_harness(
 }
 
 /// The editable files of one source in the harness of another.
-fn moved(source: Source, into: &Source, globs: &GlobSet, scratch: &Path) -> Result<Source> {
+fn moved(
+    source: SideSource,
+    into: &SideSource,
+    globs: &GlobSet,
+    scratch: &Path,
+) -> Result<SideSource> {
     let repo = &source.repo;
-    let mut trees = Trees::new(repo, scratch.join("moved"))?;
+    let mut trees = Worktrees::new(repo, scratch.join("moved"))?;
     let worktree = trees.fresh(repo, "granted", source.commit.as_str())?;
     let made = repo.commit_candidate(&worktree, &into.commit, globs, &note());
     trees.remove(repo, &worktree)?;
     trees.clear(repo)?;
-    Ok(Source {
+    Ok(SideSource {
         commit: made?.oid,
         ..source
     })
 }
 
-fn cannot_compare(mismatch: &Mismatch) -> CommandError {
+fn cannot_compare(mismatch: &BasisMismatch) -> CommandError {
     let what = "A and B cannot be compared: they are not measured in the same way";
     let mut error = CommandError::usage(what);
-    for Difference {
+    for BasisDifference {
         what,
         first,
         second,
@@ -183,8 +188,8 @@ fn shown(value: &str) -> &str {
 }
 
 /// The read-only files that differ, as text.
-fn differing(a: &Source, b: &Source, globs: &GlobSet) -> Result<String> {
-    let entries = |source: &Source| -> Result<BTreeSet<String>> {
+fn differing(a: &SideSource, b: &SideSource, globs: &GlobSet) -> Result<String> {
+    let entries = |source: &SideSource| -> Result<BTreeSet<String>> {
         let entries = source.repo.entries_outside(&source.commit, globs)?;
         let line =
             |e: karve_harness::git::TreeEntry| format!("{}\0{}{}", e.path, e.mode.as_str(), e.oid);

@@ -2,8 +2,8 @@
 
 use crate::config;
 use karve_core::charter::{
-    Better, Branch, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode, Output, Pin,
-    SandboxRule, Target, TuneRule,
+    Better, Branch, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, OutputRule, Pin,
+    SandboxRule, Target, TuneRule, WorkMode,
 };
 use karve_core::policy::Preset;
 use karve_harness::commands;
@@ -25,7 +25,7 @@ const ONLY_CASE: &str = "command";
 
 /// How plain commands are run and read.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct Given {
+pub struct PlainCommandArgs {
     /// A case for {case}, such as small or size=64,m=3 (which also sets {size} and {m}); for a
     /// project, one of its cases. May be repeated
     #[arg(long = "case", value_name = "NAME")]
@@ -85,7 +85,7 @@ impl ClocksName {
     }
 }
 
-impl Given {
+impl PlainCommandArgs {
     /// Rejects flags that are only for plain commands: a project sets them in its `karve.toml`.
     pub fn refuse_for_project(&self) -> Result<()> {
         let flags = [
@@ -121,14 +121,14 @@ impl Given {
                 device: "cpu".into(),
                 ..Target::default()
             },
-            mode: Mode::Repo,
+            mode: WorkMode::Repo,
             granted: Vec::new(),
             commands: Commands {
                 bench: lines.first().cloned().unwrap_or_default(),
                 condition: self.condition.clone(),
                 ..Commands::default()
             },
-            output: Output {
+            output: OutputRule {
                 format: self.format.clone().unwrap_or_else(|| "metric".into()),
                 from_file: lines.iter().any(|line| line.contains("{out}")),
                 case_column: None,

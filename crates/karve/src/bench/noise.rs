@@ -2,17 +2,17 @@
 //!
 //! A remedy is interleaved with plain runs, block by block, so that both see the same host.
 
-use super::record::End;
-use super::sides::Ground;
+use super::record::BenchEnd;
+use super::sides::BenchSetup;
 use super::{block, block_in};
-use karve_core::bench::{Admits, Bench, BenchRule};
+use karve_core::bench::{Bench, BenchRule, SecondClockRule};
 use karve_core::charter::{OwnClock, Pin};
 use karve_core::comparison::Clock;
 use karve_core::measurement::Block;
 use karve_core::noise::{self, ClockNoise};
-use karve_harness::pair_runner::Arena;
+use karve_harness::pair_runner::PairRunner;
 use karve_os::device;
-use karve_os::device::cpu::Files;
+use karve_os::device::cpu::CpuFiles;
 use karve_os::error::{CommandError, Result};
 use karve_os::process::StopFlag;
 use serde::Serialize;
@@ -42,14 +42,14 @@ pub struct HostNoise {
     /// The result for each clock.
     pub clocks: Vec<ClockNoise>,
     /// Remedies that were tried.
-    pub remedies: Vec<Remedy>,
+    pub remedies: Vec<NoiseRemedy>,
     /// Whether the user stopped it.
     pub stopped: bool,
 }
 
 /// A remedy that was tried.
 #[derive(Clone, Debug, Serialize)]
-pub struct Remedy {
+pub struct NoiseRemedy {
     /// What it is, worded as advice.
     pub advice: String,
     /// The smallest detectable difference without it, in percent; none if none is detectable.
@@ -64,7 +64,7 @@ pub struct Remedy {
 
 /// How many pairs to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Effort {
+pub struct NoiseBudget {
     /// For the A/A test.
     pub pairs: u32,
     /// With each remedy, and as many without it.
@@ -75,26 +75,26 @@ pub struct Effort {
 
 /// Runs the A/A test and tries the remedies; `say` receives progress messages.
 pub fn measure(
-    ground: &Ground,
-    effort: Effort,
+    ground: &BenchSetup,
+    effort: NoiseBudget,
     stop: &StopFlag,
     say: &mut dyn FnMut(String),
 ) -> Result<HostNoise> {
     let rule = rule(ground);
-    let _device = super::Device::hold(ground, stop)?;
+    let _device = super::BenchDevice::hold(ground, stop)?;
     let started = Instant::now();
     let mut bench = Bench::new(&ground.charter.metric, &ground.case_indices(), rule);
     // The first block loads caches and pages.
     block(ground, stop)?;
     let end = loop {
         if stop.finish_step() {
-            break End::Stopped;
+            break BenchEnd::Stopped;
         }
         if bench.n_blocks() >= effort.pairs || started.elapsed() > effort.time {
-            break End::Pairs;
+            break BenchEnd::Pairs;
         }
         let Some(block) = block(ground, stop)? else {
-            break End::Stopped;
+            break BenchEnd::Stopped;
         };
         take(&mut bench, &block)?;
         say(format!(
@@ -106,7 +106,7 @@ pub fn measure(
     let seconds = started.elapsed().as_secs_f64() / f64::from(bench.n_blocks().max(1));
     let clocks = noise::examine(&bench, SEED);
     let mut remedies = Vec::new();
-    if end != End::Stopped {
+    if end != BenchEnd::Stopped {
         remedies.extend(other_clock(ground, &clocks));
         for remedy in remedies_of(ground) {
             say(format!("trying: {}", remedy.advice));
@@ -124,27 +124,27 @@ pub fn measure(
 }
 
 /// The usual rule, with both clocks if karve reads them itself.
-fn rule(ground: &Ground) -> BenchRule {
+fn rule(ground: &BenchSetup) -> BenchRule {
     let second = match ground.charter.metric.own_clock() {
         Some(OwnClock::Cpu) => Clock::Wall,
         Some(OwnClock::Wall) | None => Clock::Cpu,
     };
     BenchRule {
         second: Some(second),
-        admits: Admits::Always,
+        admits: SecondClockRule::Always,
         ..BenchRule::default()
     }
 }
 
 fn take(bench: &mut Bench, block: &Block) -> Result<()> {
-    let bad = |bad: karve_core::duel::BadBlock| {
+    let bad = |bad: karve_core::duel::BlockError| {
         CommandError::environment("a block cannot be used").cause(bad.0)
     };
     bench.take(block).map_err(bad)
 }
 
 /// CPU time instead of wall time needs no separate run: both were measured.
-fn other_clock(ground: &Ground, clocks: &[ClockNoise]) -> Option<Remedy> {
+fn other_clock(ground: &BenchSetup, clocks: &[ClockNoise]) -> Option<NoiseRemedy> {
     let [metric, second] = clocks else {
         return None;
     };
@@ -152,10 +152,14 @@ fn other_clock(ground: &Ground, clocks: &[ClockNoise]) -> Option<Remedy> {
         return None;
     }
     let advice = "let CPU time decide too: use --clocks both, or metric.clocks in karve.toml";
-    Some(Remedy::of(advice, (metric.smallest, second.smallest), 1.0))
+    Some(NoiseRemedy::of(
+        advice,
+        (metric.smallest, second.smallest),
+        1.0,
+    ))
 }
 
-impl Remedy {
+impl NoiseRemedy {
     fn of(advice: &str, (before, after): (Option<f64>, Option<f64>), cost: f64) -> Self {
         let percent = |ratio: f64| (ratio - 1.0) * 100.0;
         Self {
@@ -169,19 +173,19 @@ impl Remedy {
 }
 
 /// Something that may make the readings steadier.
-struct Attempt {
+struct RemedyAttempt {
     advice: String,
-    arena: Arena,
+    arena: PairRunner,
     /// Whether each block waits until the host is quiet.
     waits: bool,
 }
 
-fn remedies_of(ground: &Ground) -> Vec<Attempt> {
+fn remedies_of(ground: &BenchSetup) -> Vec<RemedyAttempt> {
     let mut attempts = Vec::new();
     if ground.charter.metric.own_clock().is_some() {
         let repeated =
             |line: &str| format!("k=0\nwhile [ $k -lt {REPEATS} ]; do\n{line}\nk=$((k + 1))\ndone");
-        attempts.push(Attempt {
+        attempts.push(RemedyAttempt {
             advice: format!("do {REPEATS} times the work in one run"),
             arena: ground.arena_with(repeated),
             waits: false,
@@ -193,14 +197,14 @@ fn remedies_of(ground: &Ground) -> Vec<Attempt> {
         for arm in [&mut arena.parent, &mut arena.candidate] {
             arm.harness = arm.harness.clone().pinned_to(&cpus);
         }
-        attempts.push(Attempt {
+        attempts.push(RemedyAttempt {
             advice: "pin it to one CPU: use --pin, or device.pin in karve.toml".to_owned(),
             arena,
             waits: false,
         });
     }
     if pressure_us().is_some() {
-        attempts.push(Attempt {
+        attempts.push(RemedyAttempt {
             advice: "run it when the host is quiet".to_owned(),
             arena: ground.arena.clone(),
             waits: true,
@@ -211,11 +215,11 @@ fn remedies_of(ground: &Ground) -> Vec<Attempt> {
 
 /// Plain runs and the remedy, interleaved; `None` if the user stopped it.
 fn try_remedy(
-    ground: &Ground,
-    attempt: &Attempt,
-    effort: Effort,
+    ground: &BenchSetup,
+    attempt: &RemedyAttempt,
+    effort: NoiseBudget,
     stop: &StopFlag,
-) -> Result<Option<Remedy>> {
+) -> Result<Option<NoiseRemedy>> {
     let metric = &ground.charter.metric;
     let new = || Bench::new(metric, &ground.case_indices(), rule(ground));
     let (mut plain, mut with) = (new(), new());
@@ -247,7 +251,7 @@ fn try_remedy(
         plain.smallest_detectable(SEED),
         with.smallest_detectable(SEED),
     );
-    Ok(Some(Remedy::of(&attempt.advice, smallest, cost)))
+    Ok(Some(NoiseRemedy::of(&attempt.advice, smallest, cost)))
 }
 
 /// Waits until few tasks wait for a CPU, up to a limit.
@@ -267,5 +271,5 @@ fn wait_for_quiet() {
 
 /// How long tasks have waited for a CPU since boot, in microseconds.
 fn pressure_us() -> Option<u64> {
-    Files::default().pressure().map(|now| now.total_us)
+    CpuFiles::default().pressure().map(|now| now.total_us)
 }

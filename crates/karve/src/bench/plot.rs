@@ -1,6 +1,6 @@
 //! Two plots of a bench as SVG: the evidence over the pairs, and the paired ratios.
 
-use super::record::Recorded;
+use super::record::BenchRecord;
 use karve_core::bench::{Bench, ClockSigns};
 use karve_core::chart::{self, Chart, Stroke};
 use karve_os::error::{Context, Result};
@@ -11,7 +11,7 @@ use std::path::Path;
 const COLOURS: [&str; 3] = chart::COLOURS;
 
 /// Writes both plots into a directory.
-pub fn write(recorded: &Recorded, dir: &Path) -> Result<()> {
+pub fn write(recorded: &BenchRecord, dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).context(|| format!("cannot create {}", dir.display()))?;
     let bench = recorded.bench()?;
     for (name, text) in [
@@ -27,7 +27,7 @@ pub fn write(recorded: &Recorded, dir: &Path) -> Result<()> {
 }
 
 /// The evidence after each pair on a logarithmic scale, with its thresholds.
-pub fn render_evidence(recorded: &Recorded, bench: &Bench) -> String {
+pub fn render_evidence(recorded: &BenchRecord, bench: &Bench) -> String {
     let needed = bench.rule.differs_evidence();
     let enough = bench.rule.guard_evidence();
     let path = |clock: &ClockSigns| clock.overall.path.clone();
@@ -70,7 +70,7 @@ pub fn render_evidence(recorded: &Recorded, bench: &Bench) -> String {
 }
 
 /// The ratio of each pair, with the median and its interval.
-pub fn render_ratios(recorded: &Recorded, bench: &Bench) -> String {
+pub fn render_ratios(recorded: &BenchRecord, bench: &Bench) -> String {
     let all = bench.clocks.iter().flat_map(|c| &c.overall.ln_speedups);
     let reach = all.map(|ln| ln.abs()).fold(0.02, f64::max).min(4.0) * 1.1;
     let mut chart = Chart::new(

@@ -4,7 +4,7 @@ use super::account;
 use karve_core::bench::{Bench, BenchRule};
 use karve_core::charter::Metric;
 use karve_core::measurement::{Block, Environment};
-use karve_core::verdict::Finding;
+use karve_core::verdict::BenchFinding;
 use karve_os::error::{CommandError, Context, Result};
 use karve_os::files;
 use serde::{Deserialize, Serialize};
@@ -18,15 +18,15 @@ const BYTES_MAX: u64 = 64 << 20;
 
 /// A bench as it was run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Recorded {
+pub struct BenchRecord {
     /// The version of this format.
     pub version: u32,
     /// The karve that ran it.
     pub karve: String,
     /// What B is compared with.
-    pub a: Side,
+    pub a: BenchSide,
     /// What is compared.
-    pub b: Side,
+    pub b: BenchSide,
     /// What was measured.
     pub metric: Metric,
     /// Names of the cases, in the order of the pairs of a block.
@@ -36,7 +36,7 @@ pub struct Recorded {
     /// The host and tools it was measured with.
     pub environment: Environment,
     /// Why it ended.
-    pub end: End,
+    pub end: BenchEnd,
     /// How long it took, in milliseconds.
     pub spent_ms: u64,
     /// Every block, the discarded ones with their reason. A is the parent, B the candidate.
@@ -45,7 +45,7 @@ pub struct Recorded {
 
 /// One side of a bench.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Side {
+pub struct BenchSide {
     /// What the user called it.
     pub label: String,
     /// The command that was timed.
@@ -61,7 +61,7 @@ pub struct Side {
 /// Why a bench ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum BenchEnd {
     /// There was a finding, and everything else that was asked for.
     Found,
     /// All pairs were used.
@@ -72,21 +72,21 @@ pub enum End {
     Stopped,
 }
 
-impl End {
+impl BenchEnd {
     /// Why a bench with this finding ended.
-    pub fn of(finding: Finding, n_blocks: u32, rule: &BenchRule) -> Self {
+    pub fn of(finding: BenchFinding, n_blocks: u32, rule: &BenchRule) -> Self {
         match finding {
-            Finding::CouldNotTell if n_blocks >= rule.blocks_max => Self::Pairs,
-            Finding::CouldNotTell => Self::Time,
-            Finding::Faster { .. }
-            | Finding::Slower { .. }
-            | Finding::NoDifference { .. }
-            | Finding::ClocksDisagree { .. } => Self::Found,
+            BenchFinding::CouldNotTell if n_blocks >= rule.blocks_max => Self::Pairs,
+            BenchFinding::CouldNotTell => Self::Time,
+            BenchFinding::Faster { .. }
+            | BenchFinding::Slower { .. }
+            | BenchFinding::NoDifference { .. }
+            | BenchFinding::ClocksDisagree { .. } => Self::Found,
         }
     }
 }
 
-impl Recorded {
+impl BenchRecord {
     /// The version that is written now.
     pub const VERSION: u32 = VERSION;
 

@@ -4,53 +4,53 @@
 //! Otherwise one of the two harnesses must be chosen, and the other side's editable files are
 //! copied into it.
 
-use super::contract::{HarnessOf, Named, Source, contract, note, same_harness};
-use super::given::Given;
-use super::record::{End, Recorded, Side};
+use super::contract::{HarnessSide, ResolvedSide, SideSource, contract, note, same_harness};
+use super::given::PlainCommandArgs;
+use super::record::{BenchEnd, BenchRecord, BenchSide};
 use crate::config::Overrides;
-use crate::project::{CONFIG, Place};
+use crate::project::{CONFIG, ProjectArgs};
 use crate::{ui, world};
 use globset::GlobSet;
 use karve_core::bench::BenchRule;
 use karve_core::charter::{Charter, Commands, SandboxMode, SandboxRule};
 use karve_core::measurement::{Block, Environment, Gate};
-use karve_harness::commands::{Harness, Variant};
+use karve_harness::commands::{CommandVariant, Harness};
 use karve_harness::git::Repo;
 use karve_harness::outcome::NumberedCase;
-use karve_harness::pair_runner::{Arena, Arm};
+use karve_harness::pair_runner::{BuiltArm, PairRunner};
 use karve_harness::project_file;
-use karve_harness::scratch::{Kind, Scratch};
-use karve_harness::trees::Trees;
+use karve_harness::scratch::{ScratchDir, ScratchKind};
+use karve_harness::trees::Worktrees;
 use karve_numerics::case::Case;
 use karve_os::error::{CommandError, Result};
 use karve_os::host;
 use karve_os::process::StopFlag;
-use karve_os::sandbox::{self, Sandbox, Site};
+use karve_os::sandbox::{self, Sandbox, SandboxPaths};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Two arms, and everything that is recorded about them.
 #[derive(Debug)]
-pub struct Ground {
+pub struct BenchSetup {
     /// What is measured and how.
     pub charter: Charter,
     /// The cases.
     pub cases: Vec<NumberedCase>,
     /// The pair runner; A is the parent, B the candidate.
-    pub arena: Arena,
+    pub arena: PairRunner,
     /// What B is compared with.
-    pub a: Side,
+    pub a: BenchSide,
     /// What is compared.
-    pub b: Side,
+    pub b: BenchSide,
     /// Facts about the host.
     pub environment: Environment,
     /// Worktrees and result files; removed when this is dropped.
-    _worktrees: Vec<Worktree>,
-    scratch: Scratch,
+    _worktrees: Vec<SideWorktrees>,
+    scratch: ScratchDir,
 }
 
-impl Ground {
+impl BenchSetup {
     /// Where files may be written as long as this exists.
     pub fn scratch(&self) -> &Path {
         self.scratch.path()
@@ -59,12 +59,12 @@ impl Ground {
 
 /// Worktrees of one side; removed when this is dropped.
 #[derive(Debug)]
-struct Worktree {
+struct SideWorktrees {
     repo: Repo,
-    trees: Trees,
+    trees: Worktrees,
 }
 
-impl Drop for Worktree {
+impl Drop for SideWorktrees {
     fn drop(&mut self) {
         // If one cannot be removed now, the next "git worktree prune" removes it.
         let _ = self.trees.clear(&self.repo);
@@ -73,7 +73,7 @@ impl Drop for Worktree {
 
 /// Whether each side must pass its tests first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tests {
+pub enum SideTests {
     /// It must.
     Required,
     /// The user turned the tests off.
@@ -82,14 +82,14 @@ pub enum Tests {
 
 /// Whether the sides are confined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Confined {
+pub enum ConfinementChoice {
     /// As the project is configured; plain commands are not.
     AsUsual,
     /// As candidates are in a campaign.
     Always,
 }
 
-impl Confined {
+impl ConfinementChoice {
     /// Turns the sandbox on, even if the project has it off.
     fn apply(self, rule: &mut SandboxRule) {
         if self == Self::Always && rule.mode == SandboxMode::Off {
@@ -117,16 +117,16 @@ impl Confined {
 
 /// How revisions are prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choices {
+pub struct SideOptions {
     /// Whose read-only files count, if they differ.
-    pub harness: Option<HarnessOf>,
+    pub harness: Option<HarnessSide>,
     /// Whether the tests are run.
-    pub tests: Tests,
+    pub tests: SideTests,
     /// Whether both are confined.
-    pub confined: Confined,
+    pub confined: ConfinementChoice,
 }
 
-impl Ground {
+impl BenchSetup {
     /// Indices of the cases, in order.
     pub fn case_indices(&self) -> Vec<usize> {
         self.cases.iter().map(|(index, _)| *index).collect()
@@ -137,10 +137,10 @@ impl Ground {
         &self,
         rule: BenchRule,
         blocks: Vec<Block>,
-        (end, spent): (End, Duration),
-    ) -> Recorded {
-        Recorded {
-            version: Recorded::VERSION,
+        (end, spent): (BenchEnd, Duration),
+    ) -> BenchRecord {
+        BenchRecord {
+            version: BenchRecord::VERSION,
             karve: env!("CARGO_PKG_VERSION").to_owned(),
             a: self.a.clone(),
             b: self.b.clone(),
@@ -159,7 +159,7 @@ impl Ground {
     }
 
     /// The same arms with other benchmark lines, derived from the current ones.
-    pub fn arena_with(&self, change: impl Fn(&str) -> String) -> Arena {
+    pub fn arena_with(&self, change: impl Fn(&str) -> String) -> PairRunner {
         let mut arena = self.arena.clone();
         for (arm, side) in [
             (&mut arena.parent, &self.a),
@@ -177,16 +177,16 @@ impl Ground {
 
 /// Two commands from the command line, run in the current directory.
 pub fn of_commands(
-    place: &Place,
+    place: &ProjectArgs,
     lines: [&str; 2],
-    (given, confined): (&Given, Confined),
+    (given, confined): (&PlainCommandArgs, ConfinementChoice),
     stop: &StopFlag,
-) -> Result<Ground> {
+) -> Result<BenchSetup> {
     let mut charter = given.charter(&lines.map(str::to_owned))?;
     confined.apply(&mut charter.sandbox);
-    let scratch = Scratch::new(Kind::Bench, &[])?;
+    let scratch = ScratchDir::new(ScratchKind::Bench, &[])?;
     let here = place.here()?;
-    let site = Site::of_commands(&here, scratch.path());
+    let site = SandboxPaths::of_commands(&here, scratch.path());
     let sandbox = Sandbox::open(&charter.sandbox, site)?;
     confined.check(&charter.sandbox, sandbox.as_ref())?;
     let harness = harness(&charter, &scratch, stop).in_sandbox(sandbox.as_ref());
@@ -195,17 +195,17 @@ pub fn of_commands(
             bench: line.to_owned(),
             ..charter.commands.clone()
         };
-        Arm {
+        BuiltArm {
             harness: harness.clone().with_commands(&commands),
             tree: here.clone(),
         }
     };
-    let side = |line: &str| Side {
+    let side = |line: &str| BenchSide {
         label: line.to_owned(),
         command: line.to_owned(),
-        ..Side::default()
+        ..BenchSide::default()
     };
-    Ok(Ground {
+    Ok(BenchSetup {
         arena: arena(arm(lines[0]), arm(lines[1])),
         a: side(lines[0]),
         b: side(lines[1]),
@@ -226,23 +226,23 @@ fn with_layers(mut environment: Environment, charter: &Charter) -> Environment {
     environment
 }
 
-fn arena(a: Arm, b: Arm) -> Arena {
-    Arena::new(a, b, Variant::Usual)
+fn arena(a: BuiltArm, b: BuiltArm) -> PairRunner {
+    PairRunner::new(a, b, CommandVariant::Usual)
 }
 
-fn harness(charter: &Charter, scratch: &Scratch, stop: &StopFlag) -> Harness {
+fn harness(charter: &Charter, scratch: &ScratchDir, stop: &StopFlag) -> Harness {
     Harness::new(charter, &scratch.path().join("tmp"), &scratch.tag(), stop)
 }
 
 /// Two revisions or worktrees of the current project, built and tested; `say` receives
 /// progress messages.
 pub fn of_revisions(
-    place: &Place,
+    place: &ProjectArgs,
     names: [&str; 2],
-    (given, choices): (&Given, Choices),
+    (given, choices): (&PlainCommandArgs, SideOptions),
     stop: &StopFlag,
     say: &dyn Fn(&str),
-) -> Result<Ground> {
+) -> Result<BenchSetup> {
     given.refuse_for_project()?;
     let repo = place.repo()?;
     let workdir = place.load_in(&repo, &Overrides::default())?.charter.workdir;
@@ -263,7 +263,7 @@ pub fn of_revisions(
     }
     let mut cases = chosen_cases(&charter, given)?;
     let globs = project_file::glob_set(&charter.granted)?;
-    let scratch = Scratch::new(Kind::Bench, &[&repo, &a.repo, &b.repo])?;
+    let scratch = ScratchDir::new(ScratchKind::Bench, &[&repo, &a.repo, &b.repo])?;
     let sources = [source(a, &globs)?, source(b, &globs)?];
     let [a, b] = same_harness(sources, &charter, chosen, scratch.path())?;
     let sandbox = Sandbox::of(
@@ -274,7 +274,7 @@ pub fn of_revisions(
     )?;
     choices.confined.check(&charter.sandbox, sandbox.as_ref())?;
     let harness = harness(&charter, &scratch, stop).in_sandbox(sandbox.as_ref());
-    let building = Building {
+    let building = SideBuilder {
         harness: &harness,
         scratch: scratch.path(),
         tests: choices.tests,
@@ -288,15 +288,15 @@ pub fn of_revisions(
         worktrees.push(worktree);
         built.push(tree);
     }
-    let arm = |tree: &PathBuf| Arm {
+    let arm = |tree: &PathBuf| BuiltArm {
         harness: harness.clone(),
         tree: tree.clone(),
     };
-    let side = |source: Source| Side {
+    let side = |source: SideSource| BenchSide {
         command: charter.commands.bench.clone(),
         ..source.side
     };
-    Ok(Ground {
+    Ok(BenchSetup {
         arena: arena(arm(&built[0]), arm(&built[1])),
         a: side(a),
         b: side(b),
@@ -309,26 +309,26 @@ pub fn of_revisions(
 }
 
 /// How the sides of a project are built and tested.
-struct Building<'a> {
+struct SideBuilder<'a> {
     harness: &'a Harness,
     scratch: &'a Path,
-    tests: Tests,
+    tests: SideTests,
     names: [&'a str; 2],
     say: &'a dyn Fn(&str),
 }
 
-impl Building<'_> {
+impl SideBuilder<'_> {
     /// One side, built and tested, and its directory. A comes first: it may shrink cases that do
     /// not fit into memory.
     fn side(
         &self,
-        (letter, source): (&str, &Source),
+        (letter, source): (&str, &SideSource),
         cases: &mut [Case],
-    ) -> Result<(Worktree, PathBuf)> {
+    ) -> Result<(SideWorktrees, PathBuf)> {
         let name = called((letter, &source.side), self.names);
         (self.say)(&format!("building {name}"));
-        let mut worktree = Worktree {
-            trees: Trees::new(&source.repo, self.scratch.join("worktrees").join(letter))?,
+        let mut worktree = SideWorktrees {
+            trees: Worktrees::new(&source.repo, self.scratch.join("worktrees").join(letter))?,
             repo: source.repo.clone(),
         };
         let tree = worktree
@@ -336,11 +336,11 @@ impl Building<'_> {
             .built(&source.repo, self.harness, source.commit.as_str())?
             .map_err(|gate| fails(&name, &gate))?
             .path;
-        if self.tests == Tests::Required {
+        if self.tests == SideTests::Required {
             (self.say)(&format!("testing {name}"));
             let tested = match letter {
                 "A" => world::fit_cases(self.harness, &tree, cases)?.map(|_| ()),
-                _ => self.harness.test(&tree, cases, Variant::Usual)?,
+                _ => self.harness.test(&tree, cases, CommandVariant::Usual)?,
             };
             tested.map_err(|gate| fails(&name, &gate))?;
         }
@@ -350,7 +350,7 @@ impl Building<'_> {
 
 /// What a side is called in messages. If both are the same, as in `karve noise`, it has no
 /// letter.
-pub fn called((letter, side): (&str, &Side), labels: [&str; 2]) -> String {
+pub fn called((letter, side): (&str, &BenchSide), labels: [&str; 2]) -> String {
     if labels[0] == labels[1] {
         format!("{:?}", side.label)
     } else {
@@ -365,10 +365,10 @@ fn fails(name: &str, gate: &Gate) -> CommandError {
 }
 
 /// A worktree if it is written as a path, else a revision, else a directory.
-fn named(repo: &Repo, here: &Path, name: &str) -> Result<Named> {
+fn named(repo: &Repo, here: &Path, name: &str) -> Result<ResolvedSide> {
     let path = here.join(name);
     let is_path = name.starts_with(['.', '/']);
-    let revision = |base| Named {
+    let revision = |base| ResolvedSide {
         label: name.to_owned(),
         repo: repo.clone(),
         base,
@@ -385,7 +385,7 @@ fn named(repo: &Repo, here: &Path, name: &str) -> Result<Named> {
     }
     let repo = Repo::discover(&path)
         .map_err(|error| error.hint(format!("{name:?} must be a worktree of this project")))?;
-    Ok(Named {
+    Ok(ResolvedSide {
         label: name.to_owned(),
         base: repo.head()?.oid().clone(),
         dir: Some(repo.root().to_owned()),
@@ -394,7 +394,7 @@ fn named(repo: &Repo, here: &Path, name: &str) -> Result<Named> {
 }
 
 /// The selected cases of the project: all visible ones, or those named.
-fn chosen_cases(charter: &Charter, given: &Given) -> Result<Vec<Case>> {
+fn chosen_cases(charter: &Charter, given: &PlainCommandArgs) -> Result<Vec<Case>> {
     let visible = charter.visible_cases();
     let visible: Vec<&Case> = visible.iter().map(|index| &charter.cases[*index]).collect();
     if given.cases.is_empty() {
@@ -413,11 +413,11 @@ fn chosen_cases(charter: &Charter, given: &Given) -> Result<Vec<Case>> {
 
 /// The commit that a side is built from: the revision, or HEAD of a worktree plus the changes to
 /// its editable files.
-fn source(named: Named, globs: &GlobSet) -> Result<Source> {
-    let mut side = Side {
+fn source(named: ResolvedSide, globs: &GlobSet) -> Result<SideSource> {
+    let mut side = BenchSide {
         label: named.label,
         commit: Some(named.base.to_string()),
-        ..Side::default()
+        ..BenchSide::default()
     };
     let commit = match &named.dir {
         None => named.base,
@@ -429,7 +429,7 @@ fn source(named: Named, globs: &GlobSet) -> Result<Source> {
             made.oid
         }
     };
-    Ok(Source {
+    Ok(SideSource {
         repo: named.repo,
         commit,
         side,

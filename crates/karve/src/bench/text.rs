@@ -1,22 +1,22 @@
 //! A bench for people: text for a terminal, and a Markdown table for a pull request.
 
-use super::record::Side;
-use super::view::{CaseView, ClockView, View, percent_text};
+use super::record::BenchSide;
+use super::view::{BenchView, CaseView, ClockView, percent_text};
 use crate::ui::style::{Tone, toned};
 use karve_core::comparison::Estimate;
 pub use karve_core::score::{count, figure};
-use karve_core::verdict::{Finding, Limit};
+use karve_core::verdict::{BenchFinding, LimitVerdict};
 pub use karve_os::text::safe;
 
 /// Columns for the name of a case or a side.
 const NAME_CHARS: usize = 60;
 
 /// The result as text.
-pub fn render_text(view: &View, colour: bool) -> String {
+pub fn render_text(view: &BenchView, colour: bool) -> String {
     let tone = match view.finding {
-        Finding::Faster { .. } => Tone::Good,
-        Finding::Slower { .. } | Finding::ClocksDisagree { .. } => Tone::Bad,
-        Finding::NoDifference { .. } | Finding::CouldNotTell => Tone::Strong,
+        BenchFinding::Faster { .. } => Tone::Good,
+        BenchFinding::Slower { .. } | BenchFinding::ClocksDisagree { .. } => Tone::Bad,
+        BenchFinding::NoDifference { .. } | BenchFinding::CouldNotTell => Tone::Strong,
     };
     let telling = view.telling();
     let mut lines = vec![
@@ -53,7 +53,7 @@ pub fn render_text(view: &View, colour: bool) -> String {
 }
 
 /// The result as Markdown.
-pub fn render_markdown(view: &View) -> String {
+pub fn render_markdown(view: &BenchView) -> String {
     let mut lines = vec![
         format!("**{}**", cell(&view.words)),
         String::new(),
@@ -109,13 +109,13 @@ fn cell(text: &str) -> String {
     safe(text, 200).replace('\\', "\\\\").replace('|', "\\|")
 }
 
-fn code(side: &Side) -> String {
+fn code(side: &BenchSide) -> String {
     // A backtick would end the code, and a bar the cell.
     let text = self::side(side);
     text.replace('`', "'")
 }
 
-fn side(side: &Side) -> String {
+fn side(side: &BenchSide) -> String {
     let label = safe(&side.label, NAME_CHARS);
     let Some(commit) = &side.commit else {
         return label;
@@ -148,7 +148,7 @@ fn interval(estimate: &Estimate) -> String {
     }
 }
 
-fn clock_line(clock: &ClockView, view: &View) -> String {
+fn clock_line(clock: &ClockView, view: &BenchView) -> String {
     if !clock.counts {
         return format!(
             "{:<10} {}; does not count: no run showed a single thread that never waits (see \
@@ -169,7 +169,7 @@ fn clock_line(clock: &ClockView, view: &View) -> String {
     )
 }
 
-fn case_table(view: &View) -> Vec<String> {
+fn case_table(view: &BenchView) -> Vec<String> {
     let width = view.cases.iter().map(|case| case.case.chars().count());
     let width = width.max().unwrap_or(4).clamp(4, NAME_CHARS);
     let unit = safe(&view.unit, 12);
@@ -200,7 +200,7 @@ fn case_table(view: &View) -> Vec<String> {
 }
 
 /// The ratio of a case with its interval.
-fn case_ratio(case: &CaseView, view: &View) -> String {
+fn case_ratio(case: &CaseView, view: &BenchView) -> String {
     let Estimate { ratio, low, high } = case.estimate;
     let shown = match (low, high) {
         (Some(low), Some(high)) => format!("{ratio:.3}x [{low:.3}, {high:.3}]"),
@@ -211,14 +211,14 @@ fn case_ratio(case: &CaseView, view: &View) -> String {
 }
 
 /// The clock of a case, if it is not the one that the medians come from.
-fn by_another(case: &CaseView, view: &View) -> String {
+fn by_another(case: &CaseView, view: &BenchView) -> String {
     match view.clocks.first() {
         Some(main) if main.name != case.by => format!(" by {}", case.by),
         Some(_) | None => String::new(),
     }
 }
 
-fn smallest(view: &View) -> String {
+fn smallest(view: &BenchView) -> String {
     match view.smallest_percent {
         Some(percent) => format!(
             "this host shows a difference of {} four times out of five, within {} pairs",
@@ -230,15 +230,15 @@ fn smallest(view: &View) -> String {
     }
 }
 
-fn limit_words(state: Limit) -> &'static str {
+fn limit_words(state: LimitVerdict) -> &'static str {
     match state {
-        Limit::Beyond => "proven",
-        Limit::Within => "disproven",
-        Limit::NotProven => "neither proven nor disproven",
+        LimitVerdict::Beyond => "proven",
+        LimitVerdict::Within => "disproven",
+        LimitVerdict::NotProven => "neither proven nor disproven",
     }
 }
 
-fn host(view: &View) -> String {
+fn host(view: &BenchView) -> String {
     let fact = |name: &str| view.environment.get(name).cloned();
     let mut parts: Vec<String> = fact("cpu").into_iter().collect();
     parts.extend(fact("cores").map(|cores| format!("{cores} cores")));

@@ -1,11 +1,11 @@
 //! The result of a bench as plain data: the text, the Markdown and the JSON are made from it.
 
-use super::record::{End, Recorded, Side};
-use karve_core::bench::{Bench, CaseSigns, ClockSigns, Signs, Until};
+use super::record::{BenchEnd, BenchRecord, BenchSide};
+use karve_core::bench::{Bench, BenchGoal, CaseSigns, ClockSigns, SpeedupSigns};
 use karve_core::comparison::Clock;
 use karve_core::comparison::Estimate;
 use karve_core::score;
-use karve_core::verdict::{self, Finding, Limit};
+use karve_core::verdict::{self, BenchFinding, LimitVerdict};
 use karve_os::error::Result;
 use karve_os::text::counted;
 use serde::Serialize;
@@ -16,19 +16,19 @@ const SEED: u64 = 1;
 
 /// Everything that people and scripts get to see.
 #[derive(Clone, Debug, Serialize)]
-pub struct View {
+pub struct BenchView {
     /// The version of this shape.
     pub version: u32,
     /// What was found overall.
-    pub finding: Finding,
+    pub finding: BenchFinding,
     /// The same as text.
     pub words: String,
     /// Why the bench ended.
-    pub end: End,
+    pub end: BenchEnd,
     /// What B is compared with.
-    pub a: Side,
+    pub a: BenchSide,
     /// What is compared.
-    pub b: Side,
+    pub b: BenchSide,
     /// The name of the metric.
     pub metric: String,
     /// Its unit.
@@ -99,7 +99,7 @@ pub struct CaseView {
     /// Its name.
     pub case: String,
     /// What was found.
-    pub finding: Finding,
+    pub finding: BenchFinding,
     /// The speedup of B over A, by the clock that has the proof, or else by the metric.
     pub estimate: Estimate,
     /// The name of that clock.
@@ -120,25 +120,25 @@ pub struct LimitView {
     /// The limit in percent.
     pub percent: f64,
     /// What is known.
-    pub state: Limit,
+    pub state: LimitVerdict,
 }
 
-impl View {
+impl BenchView {
     /// What a record shows.
-    pub fn of(recorded: &Recorded) -> Result<Self> {
+    pub fn of(recorded: &BenchRecord) -> Result<Self> {
         Self::advising(recorded, &str::to_owned)
     }
 
     /// The same for a duel of a command without the flags of a bench: it advises a bench of the
     /// same two commits.
-    pub fn of_duel(recorded: &Recorded) -> Result<Self> {
+    pub fn of_duel(recorded: &BenchRecord) -> Result<Self> {
         let [a, b] = [&recorded.a, &recorded.b].map(|side| side.label.as_str());
         Self::advising(recorded, &|flags| {
             format!("\"karve bench {a} {b} {flags}\"")
         })
     }
 
-    fn advising(recorded: &Recorded, advice: Advice<'_>) -> Result<Self> {
+    fn advising(recorded: &BenchRecord, advice: FlagNaming<'_>) -> Result<Self> {
         let bench = recorded.bench()?;
         let rule = &bench.rule;
         let finding = verdict::find(&bench);
@@ -201,7 +201,7 @@ impl View {
     }
 }
 
-fn own_share(recorded: &Recorded) -> f64 {
+fn own_share(recorded: &BenchRecord) -> f64 {
     let mut seen = 0_u64;
     for block in &recorded.blocks {
         for pair in &block.pairs {
@@ -214,7 +214,11 @@ fn own_share(recorded: &Recorded) -> f64 {
 }
 
 /// One case; its medians and means are always those of the metric.
-fn case_view((bench, recorded): (&Bench, &Recorded), index: usize, case: &CaseSigns) -> CaseView {
+fn case_view(
+    (bench, recorded): (&Bench, &BenchRecord),
+    index: usize,
+    case: &CaseSigns,
+) -> CaseView {
     let (a_median, b_median) = case.medians();
     let (a_mean, b_mean) = case.means();
     let finding = verdict::find_case(bench, index);
@@ -233,8 +237,8 @@ fn case_view((bench, recorded): (&Bench, &Recorded), index: usize, case: &CaseSi
     }
 }
 
-fn clock_view(recorded: &Recorded, clock: &ClockSigns) -> ClockView {
-    let signs: &Signs = &clock.overall;
+fn clock_view(recorded: &BenchRecord, clock: &ClockSigns) -> ClockView {
+    let signs: &SpeedupSigns = &clock.overall;
     ClockView {
         clock: clock.clock,
         name: clock.clock.called(&recorded.metric).to_owned(),
@@ -246,19 +250,19 @@ fn clock_view(recorded: &Recorded, clock: &ClockSigns) -> ClockView {
     }
 }
 
-fn words(finding: &Finding, bench: &Bench, end: End) -> String {
+fn words(finding: &BenchFinding, bench: &Bench, end: BenchEnd) -> String {
     let ratio = |by: Clock| {
         let found = bench.clocks.iter().find(|clock| clock.clock == by);
         found.map_or(f64::NAN, |clock| clock.overall.estimate().ratio)
     };
     let pairs = bench.n_blocks();
     match finding {
-        Finding::Faster { by } => score::faster_text(ratio(*by), ["A", "B"]),
-        Finding::Slower { by } => score::slower_text(ratio(*by), ["A", "B"]),
-        Finding::NoDifference { percent, .. } => {
+        BenchFinding::Faster { by } => score::faster_text(ratio(*by), ["A", "B"]),
+        BenchFinding::Slower { by } => score::slower_text(ratio(*by), ["A", "B"]),
+        BenchFinding::NoDifference { percent, .. } => {
             format!("no difference of {} or more", percent_text(*percent))
         }
-        Finding::ClocksDisagree {
+        BenchFinding::ClocksDisagree {
             metric,
             second,
             clock,
@@ -267,12 +271,12 @@ fn words(finding: &Finding, bench: &Bench, end: End) -> String {
              sleeps, waits or runs in other threads",
             clock.name()
         ),
-        Finding::CouldNotTell => {
+        BenchFinding::CouldNotTell => {
             let pairs = counted(pairs as usize, "pair");
             let why = match end {
-                End::Stopped => format!("stopped after {pairs}"),
-                End::Time => format!("time limit after {pairs}"),
-                End::Pairs | End::Found => pairs,
+                BenchEnd::Stopped => format!("stopped after {pairs}"),
+                BenchEnd::Time => format!("time limit after {pairs}"),
+                BenchEnd::Pairs | BenchEnd::Found => pairs,
             };
             match finding.word_beside(&bench.main().overall.estimate()) {
                 plain if plain == finding.word() => format!("{plain} ({why})"),
@@ -293,17 +297,17 @@ pub fn percent_text(percent: f64) -> String {
 }
 
 /// How to advise some flags of a bench to a reader.
-type Advice<'a> = &'a dyn Fn(&str) -> String;
+type FlagNaming<'a> = &'a dyn Fn(&str) -> String;
 
 /// What is missing for a case that is only likely faster or slower.
 const LIKELY: &str = "likely: the interval excludes 1, but a finding must also account for \
                       checking after every pair";
 
 fn warnings(
-    recorded: &Recorded,
-    (bench, finding): (&Bench, &Finding),
+    recorded: &BenchRecord,
+    (bench, finding): (&Bench, &BenchFinding),
     cases: &[CaseView],
-    advice: Advice<'_>,
+    advice: FlagNaming<'_>,
 ) -> Vec<String> {
     let mut warnings = Vec::new();
     let fact = |name: &str| -> Option<f64> {
@@ -319,14 +323,14 @@ fn warnings(
         ));
     }
     let held_back = bench.counted().len() < bench.clocks.len();
-    if held_back && *finding == Finding::CouldNotTell {
+    if held_back && *finding == BenchFinding::CouldNotTell {
         warnings.push(format!(
             "CPU time did not count: the host was never calm enough to show that both sides do not \
              wait; if both have one thread and never wait, {} decides sooner",
             advice("--clocks both")
         ));
     }
-    let same_way = !matches!(finding, Finding::ClocksDisagree { .. });
+    let same_way = !matches!(finding, BenchFinding::ClocksDisagree { .. });
     if !held_back && bench.clocks_differ() && same_way {
         warnings.push("the clocks agree on the direction but not on the size".to_owned());
     }
@@ -336,10 +340,16 @@ fn warnings(
             let pair = (finding, &case.finding);
             matches!(
                 pair,
-                (Finding::Faster { .. }, Finding::Slower { .. })
-                    | (Finding::Slower { .. }, Finding::Faster { .. })
-                    | (Finding::NoDifference { .. }, Finding::Faster { .. })
-                    | (Finding::NoDifference { .. }, Finding::Slower { .. })
+                (BenchFinding::Faster { .. }, BenchFinding::Slower { .. })
+                    | (BenchFinding::Slower { .. }, BenchFinding::Faster { .. })
+                    | (
+                        BenchFinding::NoDifference { .. },
+                        BenchFinding::Faster { .. }
+                    )
+                    | (
+                        BenchFinding::NoDifference { .. },
+                        BenchFinding::Slower { .. }
+                    )
             )
         })
         .map(|case| case.case.as_str())
@@ -348,7 +358,9 @@ fn warnings(
         let names = opposite.join(", ");
         warnings.push(format!("the cases disagree: look at {names}"));
     }
-    let open = cases.iter().any(|c| c.finding == Finding::CouldNotTell);
+    let open = cases
+        .iter()
+        .any(|c| c.finding == BenchFinding::CouldNotTell);
     if cases
         .iter()
         .any(|c| c.finding.word_beside(&c.estimate) != c.finding.word())
@@ -356,7 +368,7 @@ fn warnings(
         let more = advice("--every-case --pairs 1000");
         warnings.push(format!("{LIKELY}; {more} may give one"));
     }
-    let ended = recorded.end == End::Found && recorded.rule.until == Until::Overall;
+    let ended = recorded.end == BenchEnd::Found && recorded.rule.until == BenchGoal::Overall;
     if open && ended && cases.len() > 1 {
         warnings.push(format!(
             "the bench stopped at the overall finding, before every case had one; {} continues \

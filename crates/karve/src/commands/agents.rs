@@ -1,19 +1,19 @@
 //! `karve agents`: lists the agents, what is installed, and whether a short turn works.
 
 use crate::config::Overrides;
-use crate::project::Place;
+use crate::project::ProjectArgs;
 use crate::ui::style::{Tone, colour, toned};
 use crate::{session, ui};
 use karve_agents::api;
-use karve_agents::cli::{self, Kind, Tried};
+use karve_agents::cli::{self, AgentTrial, CliKind};
 use karve_agents::command;
-use karve_agents::config::{AgentConfig, ApiConfig, CliConfig, Runs};
+use karve_agents::config::{AgentConfig, AgentLaunch, ApiConfig, CliConfig};
 use karve_core::charter::SandboxRule;
-use karve_harness::scratch::{self, Scratch};
+use karve_harness::scratch::{self, ScratchDir};
 use karve_os::error::{CommandError, Context, ErrorKind, Result};
 use karve_os::process;
 use karve_os::process::StopFlag;
-use karve_os::sandbox::{Sandbox, Site};
+use karve_os::sandbox::{Sandbox, SandboxPaths};
 use karve_os::text::safe;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ use std::sync::Arc;
   karve agents
   karve agents --trial
   karve agents --json | jq '.[] | select(.path != null) | .name'")]
-pub struct Agents {
+pub struct AgentsArgs {
     /// Try a short turn with each installed agent
     #[arg(long)]
     trial: bool,
@@ -42,28 +42,28 @@ pub struct Agents {
 
 /// One agent.
 #[derive(Clone, Debug, Serialize)]
-struct Listed {
+struct ListedAgent {
     name: String,
     kind: &'static str,
     configured: bool,
     path: Option<String>,
     version: Option<String>,
     model: Option<String>,
-    trial: Option<Trial>,
+    trial: Option<TrialReport>,
     hint: Option<String>,
 }
 
 /// How its short turn went.
 #[derive(Clone, Debug, Serialize)]
-struct Trial {
+struct TrialReport {
     works: bool,
     why: Option<String>,
     tokens: u64,
     usd: f64,
 }
 
-impl Trial {
-    fn of(tried: Tried) -> Self {
+impl TrialReport {
+    fn of(tried: AgentTrial) -> Self {
         Self {
             works: tried.fault.is_none(),
             why: tried.fault,
@@ -73,9 +73,9 @@ impl Trial {
     }
 }
 
-impl Agents {
+impl AgentsArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let stop = StopFlag::new();
         session::watch_signals_at_once(&stop, "stopping")?;
         // Without a project, list the kinds.
@@ -87,12 +87,14 @@ impl Agents {
             Err(_) => (BTreeMap::new(), SandboxRule::default()),
         };
         let room = match self.trial {
-            true => Some(Room::make(&rule)?),
+            true => Some(TrialSandbox::make(&rule)?),
             false => None,
         };
         let mut all = vec![builtin()];
-        let programs = Kind::ALL.map(|kind| (kind.name(), Runs::Cli(CliConfig::of(kind))));
-        let apis = api::Kind::ALL.map(|kind| (kind.name(), Runs::Api(ApiConfig::of(kind))));
+        let programs =
+            CliKind::ALL.map(|kind| (kind.name(), AgentLaunch::Cli(CliConfig::of(kind))));
+        let apis =
+            api::ApiKind::ALL.map(|kind| (kind.name(), AgentLaunch::Api(ApiConfig::of(kind))));
         let bare = programs
             .into_iter()
             .chain(apis)
@@ -111,7 +113,7 @@ impl Agents {
             true => ui::out_json(&all),
             false => all.iter().for_each(show),
         }
-        let failed = |one: &&Listed| one.trial.as_ref().is_some_and(|trial| !trial.works);
+        let failed = |one: &&ListedAgent| one.trial.as_ref().is_some_and(|trial| !trial.works);
         match all.iter().filter(failed).count() {
             0 => Ok(()),
             n => Err(
@@ -123,29 +125,29 @@ impl Agents {
 }
 
 /// Where trials run.
-struct Room {
-    scratch: Scratch,
+struct TrialSandbox {
+    scratch: ScratchDir,
     sandbox: Option<Arc<Sandbox>>,
 }
 
-impl Room {
+impl TrialSandbox {
     fn make(rule: &SandboxRule) -> Result<Self> {
-        let scratch = Scratch::new(scratch::Kind::Agents, &[])?;
+        let scratch = ScratchDir::new(scratch::ScratchKind::Agents, &[])?;
         // Nothing to hide here beyond what is hidden from every agent.
         let checkout = scratch.path().join("checkout");
         fs::create_dir_all(checkout.join(".karve"))
             .context(|| "cannot create a directory".into())?;
-        let site = Site {
+        let site = SandboxPaths {
             worktrees: scratch.path().join("worktrees"),
-            ..Site::of_commands(&checkout, scratch.path())
+            ..SandboxPaths::of_commands(&checkout, scratch.path())
         };
         let sandbox = Sandbox::open(rule, site)?;
         Ok(Self { scratch, sandbox })
     }
 }
 
-fn builtin() -> Listed {
-    Listed {
+fn builtin() -> ListedAgent {
+    ListedAgent {
         name: "builtin".into(),
         kind: "builtin",
         configured: false,
@@ -160,10 +162,10 @@ fn builtin() -> Listed {
 fn look(
     name: &str,
     config: &AgentConfig,
-    (configured, room): (bool, Option<&Room>),
+    (configured, room): (bool, Option<&TrialSandbox>),
     stop: &StopFlag,
-) -> Result<Listed> {
-    let mut listed = Listed {
+) -> Result<ListedAgent> {
+    let mut listed = ListedAgent {
         name: name.to_owned(),
         kind: "command",
         configured,
@@ -174,12 +176,12 @@ fn look(
         hint: None,
     };
     let cli = match &config.runs {
-        Runs::Line(line) => {
+        AgentLaunch::Line(line) => {
             look_at_program(&mut listed, line, room);
             return Ok(listed);
         }
-        Runs::Cli(cli) => cli,
-        Runs::Api(api) => {
+        AgentLaunch::Cli(cli) => cli,
+        AgentLaunch::Api(api) => {
             look_at_api(&mut listed, api, room, stop)?;
             return Ok(listed);
         }
@@ -210,13 +212,13 @@ fn look(
                 cli.kind.program()
             ));
         }
-        listed.trial = Some(Trial::of(tried));
+        listed.trial = Some(TrialReport::of(tried));
     }
     Ok(listed)
 }
 
 /// A program is available if it and its script exist. It is not tried: it only answers in rounds.
-fn look_at_program(listed: &mut Listed, line: &str, room: Option<&Room>) {
+fn look_at_program(listed: &mut ListedAgent, line: &str, room: Option<&TrialSandbox>) {
     let name = listed.name.clone();
     let program = line.split_whitespace().next().unwrap_or_default();
     let found = process::find_program(program);
@@ -237,9 +239,9 @@ fn look_at_program(listed: &mut Listed, line: &str, room: Option<&Room>) {
 
 /// A model API is available if its key and its model are set; a trial shows whether it answers.
 fn look_at_api(
-    listed: &mut Listed,
+    listed: &mut ListedAgent,
     config: &ApiConfig,
-    room: Option<&Room>,
+    room: Option<&TrialSandbox>,
     stop: &StopFlag,
 ) -> Result<()> {
     let name = listed.name.clone();
@@ -265,12 +267,12 @@ fn look_at_api(
                 "check that the key and the model are right; see agents.{name} in karve.toml"
             ));
         }
-        listed.trial = Some(Trial::of(tried));
+        listed.trial = Some(TrialReport::of(tried));
     }
     Ok(())
 }
 
-fn show(listed: &Listed) {
+fn show(listed: &ListedAgent) {
     let (word, tone) = match (&listed.trial, &listed.path, listed.kind) {
         (Some(trial), _, _) if trial.works => ("works", Tone::Good),
         (Some(_), _, _) => ("FAILED", Tone::Bad),

@@ -1,6 +1,6 @@
 //! `karve queue` and `karve answer`: questions for a person, which never block a campaign.
 
-use crate::project::Place;
+use crate::project::ProjectArgs;
 use crate::ui::{self};
 use karve_os::clock;
 use karve_os::error::{CommandError, Context, Result};
@@ -13,15 +13,15 @@ use std::fs;
 #[command(after_help = "Examples:
   karve queue
   karve answer \"try the layout of the reference implementation\"")]
-pub struct Queue {
+pub struct QueueArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-impl Queue {
+impl QueueArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let items = place.open()?.campaign.view().queue;
         if self.json {
             ui::out_json(&items);
@@ -45,7 +45,7 @@ impl Queue {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve answer \"tiles above 128 never fit this cache\"")]
-pub struct Answer {
+pub struct AnswerArgs {
     /// The answer or advice
     text: String,
 }
@@ -53,9 +53,9 @@ pub struct Answer {
 /// Most characters of an answer.
 const TEXT_CHARS_MAX: usize = 4_000;
 
-impl Answer {
+impl AnswerArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let text = self.text.trim();
         if text.is_empty() || text.chars().count() > TEXT_CHARS_MAX {
             return Err(CommandError::usage(format!(

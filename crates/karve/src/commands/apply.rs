@@ -1,14 +1,14 @@
 //! `karve apply`: puts the best kernel on a branch that the user names.
 
 use super::history::repo_of;
-use crate::project::{Opened, Place};
+use crate::project::{LoadedCampaign, ProjectArgs};
 use crate::world::{self, tag_of};
 use crate::{reports, ui};
-use karve_core::charter::{Charter, Mode};
-use karve_harness::commands::{Harness, Variant};
-use karve_harness::git::{Expected, Oid, Repo};
+use karve_core::charter::{Charter, WorkMode};
+use karve_harness::commands::{CommandVariant, Harness};
+use karve_harness::git::{ExpectedRef, Oid, Repo};
 use karve_harness::store::Store;
-use karve_harness::trees::Trees;
+use karve_harness::trees::Worktrees;
 use karve_numerics::case::Case;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::files;
@@ -23,7 +23,7 @@ use karve_os::sandbox::Sandbox;
 #[command(after_help = "Examples:
   karve apply --branch faster-matmul
   karve apply --branch faster-matmul > pr.md && git push origin faster-matmul")]
-pub struct Apply {
+pub struct ApplyArgs {
     /// The branch to create
     #[arg(long, value_name = "NAME")]
     branch: String,
@@ -35,9 +35,9 @@ pub struct Apply {
     json: bool,
 }
 
-impl Apply {
+impl ApplyArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let opened = place.open()?;
         let campaign = &opened.campaign;
         let Some(charter) = campaign.charter() else {
@@ -60,8 +60,8 @@ impl Apply {
         let upstream = place.repo()?;
         upstream.check_branch_name(&self.branch)?;
         let commit = match &charter.mode {
-            Mode::Repo => Oid::named(campaign.incumbent())?,
-            Mode::Workspace { .. } => integrate(place, &opened, &upstream, charter)?,
+            WorkMode::Repo => Oid::named(campaign.incumbent())?,
+            WorkMode::Workspace { .. } => integrate(place, &opened, &upstream, charter)?,
         };
         let name = format!("refs/heads/{}", self.branch);
         if upstream
@@ -73,7 +73,7 @@ impl Apply {
                     .hint("choose another name with --branch NAME"),
             );
         }
-        upstream.update_ref(&name, &commit, Expected::Absent)?;
+        upstream.update_ref(&name, &commit, ExpectedRef::Absent)?;
         let text = reports::render_pull_request(campaign);
         files::write_derived(&opened.dir.join("pull-request.md"), text.as_bytes())?;
         if self.json {
@@ -93,14 +93,19 @@ impl Apply {
 }
 
 /// Builds and tests the synced kernel in the whole repository; returns its commit.
-fn integrate(place: &Place, opened: &Opened, upstream: &Repo, charter: &Charter) -> Result<Oid> {
-    let Mode::Workspace { integration, .. } = &charter.mode else {
+fn integrate(
+    place: &ProjectArgs,
+    opened: &LoadedCampaign,
+    upstream: &Repo,
+    charter: &Charter,
+) -> Result<Oid> {
+    let WorkMode::Workspace { integration, .. } = &charter.mode else {
         return Oid::named(opened.campaign.incumbent());
     };
     // The lock keeps a running campaign's worktrees from being removed.
     let _store = Store::open(&opened.dir, "karve apply\n")?;
     let repo = repo_of(place, opened)?;
-    let mut trees = Trees::new(upstream, opened.dir.worktrees())?;
+    let mut trees = Worktrees::new(upstream, opened.dir.worktrees())?;
     let best = opened.campaign.incumbent();
     let (_, synced) = world::synced(upstream, &repo, &trees, (charter, best))?;
     let stop = StopFlag::new();
@@ -114,7 +119,9 @@ fn integrate(place: &Place, opened: &Opened, upstream: &Repo, charter: &Charter)
     let cases = charter.all_cases().into_iter();
     let cases: Vec<Case> = cases.filter_map(|index| campaign.case(index)).collect();
     let gate = match trees.built(upstream, &harness, synced.as_str())? {
-        Ok(built) => harness.test(&built.path, &cases, Variant::Usual)?.err(),
+        Ok(built) => harness
+            .test(&built.path, &cases, CommandVariant::Usual)?
+            .err(),
         Err(gate) => Some(gate),
     };
     trees.clear(upstream)?;

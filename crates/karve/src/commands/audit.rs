@@ -2,13 +2,13 @@
 
 use crate::bench::text;
 use crate::config::Overrides;
-use crate::project::Place;
+use crate::project::ProjectArgs;
 use crate::ui::{self};
 use crate::world;
 use karve_audit;
-use karve_audit::{Change, Scene};
+use karve_audit::{AuditContext, FileChange};
 use karve_core::charter::Charter;
-use karve_core::integrity::{self, AuditRule, Finding, Severity};
+use karve_core::integrity::{self, AuditFinding, AuditRule, Severity};
 use karve_harness::git::{CommitNote, Oid, Repo};
 use karve_harness::project_file;
 use karve_os::clock;
@@ -30,7 +30,7 @@ use std::path::Path;
   karve audit kernel.c --json    one file, all of it
 
 Exit codes: 0 nothing forbidden was found, 1 something forbidden was found.")]
-pub struct Audit {
+pub struct AuditArgs {
     /// A revision, FROM..TO, or files
     #[arg(value_name = "REV|FILE")]
     what: Vec<String>,
@@ -41,7 +41,7 @@ pub struct Audit {
 
 /// What was found.
 #[derive(Debug, Serialize)]
-struct Audited {
+struct AuditReport {
     /// A description of what was compared.
     compared: String,
     /// The files that were read.
@@ -50,15 +50,15 @@ struct Audited {
     buckets: Vec<&'static str>,
     /// Whether it transfers.
     decision: &'static str,
-    findings: Vec<Finding>,
+    findings: Vec<AuditFinding>,
 }
 
 /// What was compared, the files, and what was found in them.
-type Read = (String, Vec<String>, Vec<Finding>);
+type AuditResult = (String, Vec<String>, Vec<AuditFinding>);
 
-impl Audit {
+impl AuditArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let here = place.here()?;
         let files = self
             .what
@@ -80,7 +80,7 @@ impl Audit {
             }
         };
         let classified = integrity::classify(&findings);
-        self.show(&Audited {
+        self.show(&AuditReport {
             compared,
             files,
             buckets: classified
@@ -105,7 +105,7 @@ impl Audit {
         }
     }
 
-    fn of_worktree(&self, place: &Place, revision: &str) -> Result<Read> {
+    fn of_worktree(&self, place: &ProjectArgs, revision: &str) -> Result<AuditResult> {
         let repo = Repo::discover(&place.here()?)?;
         let charter = place.load_in(&repo, &Overrides::default())?.charter;
         let parent = repo.rev_parse(revision)?;
@@ -125,7 +125,7 @@ impl Audit {
     }
 
     /// Whole files, as if everything in them were new.
-    fn of_files(&self, here: &Path) -> Result<Read> {
+    fn of_files(&self, here: &Path) -> Result<AuditResult> {
         let mut changes = Vec::new();
         for name in &self.what {
             let bytes = files::read(&here.join(name), files::WRITTEN_BYTES_MAX)
@@ -133,13 +133,13 @@ impl Audit {
                 .map_err(|error| {
                     error.hint("name a source file, as in \"karve audit kernel.c\"")
                 })?;
-            changes.push(Change {
+            changes.push(FileChange {
                 path: name.clone(),
                 before: None,
                 after: Some(bytes),
             });
         }
-        let scene = Scene {
+        let scene = AuditContext {
             cases: &[],
             rule: &AuditRule::default(),
             harness: &[],
@@ -149,7 +149,7 @@ impl Audit {
         Ok(("whole files".to_owned(), self.what.clone(), findings))
     }
 
-    fn show(&self, audited: &Audited) {
+    fn show(&self, audited: &AuditReport) {
         if self.json {
             ui::out_json(audited);
             return;
@@ -181,7 +181,7 @@ impl Audit {
     }
 }
 
-fn of_revisions(place: &Place, (from, to): (&str, &str)) -> Result<Read> {
+fn of_revisions(place: &ProjectArgs, (from, to): (&str, &str)) -> Result<AuditResult> {
     let repo = Repo::discover(&place.here()?)?;
     let charter = place.load_in(&repo, &Overrides::default())?.charter;
     let head = |name: &str| {
@@ -208,7 +208,7 @@ fn audited(
     charter: &Charter,
     commits: (&Oid, &Oid),
     (compared, files): (String, Vec<String>),
-) -> Result<Read> {
+) -> Result<AuditResult> {
     let findings = world::audit_commits(repo, charter, commits, &files)?;
     Ok((compared, files, findings))
 }

@@ -1,16 +1,16 @@
 //! `karve bench`: is B faster than A? For revisions, worktrees and plain commands.
 
-use crate::bench::contract::HarnessOf;
-use crate::bench::given::{Given, parse_alpha, parse_effect, parse_percent, parse_time};
-use crate::bench::record::{End, Recorded};
-use crate::bench::sides::{self, Choices, Confined, Ground, Tests};
-use crate::bench::view::View;
-use crate::bench::{self, Plan, plot, text};
-use crate::project::Place;
+use crate::bench::contract::HarnessSide;
+use crate::bench::given::{PlainCommandArgs, parse_alpha, parse_effect, parse_percent, parse_time};
+use crate::bench::record::{BenchEnd, BenchRecord};
+use crate::bench::sides::{self, BenchSetup, ConfinementChoice, SideOptions, SideTests};
+use crate::bench::view::BenchView;
+use crate::bench::{self, BenchPlan, plot, text};
+use crate::project::ProjectArgs;
 use crate::session;
 use crate::ui::{self, Progress};
-use karve_core::bench::{BenchRule, Until};
-use karve_core::verdict::{Finding, Limit};
+use karve_core::bench::{BenchGoal, BenchRule};
+use karve_core::verdict::{BenchFinding, LimitVerdict};
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::StopFlag;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ Findings:
 Exit codes: 0 whatever the finding; 1 with --fail-if-slower if a larger slowdown is proven, and
 with --fail-unless-faster if B was not found faster; 2 usage, or sides that cannot be compared;
 3 a side does not build, fails its tests or cannot be measured; 130 stopped by the user.")]
-pub struct Bench {
+pub struct BenchArgs {
     /// A and B: revisions, or directories of worktrees such as "."
     #[arg(value_name = "A B", num_args = 0..=2)]
     sides: Vec<String>,
@@ -54,7 +54,7 @@ pub struct Bench {
     #[arg(last = true, value_name = "COMMANDS")]
     commands: Vec<String>,
     #[command(flatten)]
-    given: Given,
+    given: PlainCommandArgs,
     /// The smallest difference that counts, 1% or more
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = parse_effect)]
     min_effect: f64,
@@ -73,7 +73,7 @@ pub struct Bench {
     every_case: bool,
     /// Use this side's read-only files for both, where they differ
     #[arg(long, value_name = "SIDE", value_enum)]
-    harness: Option<HarnessOf>,
+    harness: Option<HarnessSide>,
     /// Sandbox both sides like candidates in a campaign
     #[arg(long, conflicts_with = "load")]
     sandbox: bool,
@@ -105,11 +105,11 @@ pub struct Bench {
     markdown: bool,
 }
 
-impl Bench {
+impl BenchArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let mut recorded = match &self.load {
-            Some(path) => Recorded::load(path)?,
+            Some(path) => BenchRecord::load(path)?,
             None => self.measure(place)?,
         };
         if self.load.is_some() && self.fail_if_slower.is_some() {
@@ -121,7 +121,7 @@ impl Bench {
         if let Some(dir) = &self.svg {
             plot::write(&recorded, dir)?;
         }
-        let view = View::of(&recorded)?;
+        let view = BenchView::of(&recorded)?;
         if self.json {
             ui::out_json(&view);
         } else if self.markdown {
@@ -132,26 +132,26 @@ impl Bench {
         self.answer(&view)
     }
 
-    fn measure(&self, place: &Place) -> Result<Recorded> {
+    fn measure(&self, place: &ProjectArgs) -> Result<BenchRecord> {
         let stop = StopFlag::new();
         session::watch_signals_at_once(&stop, "stopping; showing the results so far")?;
         session::unless_stopped(&stop, self.measure_until(place, &stop))
     }
 
-    fn measure_until(&self, place: &Place, stop: &StopFlag) -> Result<Recorded> {
+    fn measure_until(&self, place: &ProjectArgs, stop: &StopFlag) -> Result<BenchRecord> {
         let mut progress = Progress::new();
         let ground = self.ground(place, stop, &progress)?;
         let cases = u32::try_from(ground.cases.len()).unwrap_or(u32::MAX);
-        let plan = Plan {
+        let plan = BenchPlan {
             rule: BenchRule {
                 effect_ln: self.min_effect.ln(),
                 alpha: self.alpha,
                 blocks_max: self.pairs,
                 limit_ln: self.limit_ln(),
                 until: if self.every_case {
-                    Until::EveryCase
+                    BenchGoal::EveryCase
                 } else {
-                    Until::Overall
+                    BenchGoal::Overall
                 },
                 ..BenchRule::default()
             },
@@ -181,20 +181,25 @@ impl Bench {
         self.fail_if_slower.map(f64::ln)
     }
 
-    fn ground(&self, place: &Place, stop: &StopFlag, progress: &Progress) -> Result<Ground> {
+    fn ground(
+        &self,
+        place: &ProjectArgs,
+        stop: &StopFlag,
+        progress: &Progress,
+    ) -> Result<BenchSetup> {
         let confined = if self.sandbox {
-            Confined::Always
+            ConfinementChoice::Always
         } else {
-            Confined::AsUsual
+            ConfinementChoice::AsUsual
         };
         match (&self.sides[..], &self.commands[..]) {
             ([a, b], []) => {
                 let tests = if self.no_test {
-                    Tests::Skipped
+                    SideTests::Skipped
                 } else {
-                    Tests::Required
+                    SideTests::Required
                 };
-                let choices = Choices {
+                let choices = SideOptions {
                     harness: self.harness,
                     tests,
                     confined,
@@ -215,18 +220,18 @@ impl Bench {
     }
 
     /// The exit code for the --fail options.
-    fn answer(&self, view: &View) -> Result<()> {
+    fn answer(&self, view: &BenchView) -> Result<()> {
         let no = |what: String| Err(CommandError::new(ErrorKind::Negative, what));
-        if view.end == End::Stopped && self.load.is_none() {
+        if view.end == BenchEnd::Stopped && self.load.is_none() {
             return Err(session::stopped());
         }
         if let (Some(limit), Some(_)) = (&view.limit, self.fail_if_slower)
-            && limit.state == Limit::Beyond
+            && limit.state == LimitVerdict::Beyond
         {
             let percent = crate::bench::view::percent_text(limit.percent);
             return no(format!("B is slower than A by more than {percent}"));
         }
-        let faster = matches!(view.finding, Finding::Faster { .. });
+        let faster = matches!(view.finding, BenchFinding::Faster { .. });
         if self.fail_unless_faster && !faster {
             return no(format!("B was not found faster: {}", view.words));
         }

@@ -2,15 +2,15 @@
 
 use crate::bench::text;
 use crate::config::Overrides;
-use crate::project::Place;
+use crate::project::ProjectArgs;
 use crate::{session, ui, world};
 use karve_core::charter::Charter;
-use karve_harness::commands::{Call, Harness, Variant};
+use karve_harness::commands::{BenchParams, CommandVariant, Harness};
 use karve_harness::git::{CommitNote, Oid, Repo};
-use karve_harness::outcome::Gated;
+use karve_harness::outcome::GateResult;
 use karve_harness::project_file;
-use karve_harness::scratch::{Kind, Scratch};
-use karve_harness::trees::Trees;
+use karve_harness::scratch::{ScratchDir, ScratchKind};
+use karve_harness::trees::Worktrees;
 use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::stats;
 use karve_os::clock;
@@ -33,7 +33,7 @@ const READINGS: usize = 3;
   karve check --quick      the quick set with the quick commands
   karve check --full       every visible case
   karve check --json")]
-pub struct Check {
+pub struct CheckArgs {
     /// Only the quick cases
     #[arg(long, conflicts_with = "full")]
     quick: bool,
@@ -47,7 +47,7 @@ pub struct Check {
 
 /// What was found.
 #[derive(Debug, Serialize)]
-pub(super) struct Findings {
+pub(super) struct CheckReport {
     commit: String,
     changed: Vec<String>,
     left_out: Vec<String>,
@@ -66,7 +66,7 @@ pub(super) struct CaseReading {
     high: f64,
 }
 
-impl Check {
+impl CheckArgs {
     /// Every visible case, for another command.
     pub(super) fn of_all_cases() -> Self {
         Self {
@@ -77,7 +77,7 @@ impl Check {
     }
 
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let stop = StopFlag::new();
         session::watch_signals_at_once(&stop, "stopping")?;
         let findings = self.findings(place, &stop)?;
@@ -86,13 +86,13 @@ impl Check {
     }
 
     /// Gates and measures the worktree.
-    pub(super) fn findings(&self, place: &Place, stop: &StopFlag) -> Result<Findings> {
+    pub(super) fn findings(&self, place: &ProjectArgs, stop: &StopFlag) -> Result<CheckReport> {
         let repo = Repo::discover(&place.here()?)?;
         let loaded = place.load_in(&repo, &Overrides::default())?;
-        let scratch = Scratch::new(Kind::Check, &[&repo])?;
+        let scratch = ScratchDir::new(ScratchKind::Check, &[&repo])?;
         let tmp = scratch.path().join("tmp");
         let harness = Harness::new(&loaded.charter, &tmp, &scratch.tag(), stop);
-        let mut trees = Trees::new(&repo, scratch.path().join("worktrees"))?;
+        let mut trees = Worktrees::new(&repo, scratch.path().join("worktrees"))?;
         let sandbox = Sandbox::of(
             &repo.checkout(),
             &loaded.root,
@@ -100,7 +100,7 @@ impl Check {
             &loaded.charter,
         )?;
         let harness = harness.in_sandbox(sandbox.as_ref());
-        let measuring = Measuring {
+        let measuring = CheckContext {
             charter: &loaded.charter,
             harness: &harness,
             stop,
@@ -113,7 +113,12 @@ impl Check {
         findings
     }
 
-    fn find(&self, measuring: &Measuring<'_>, repo: &Repo, trees: &mut Trees) -> Result<Findings> {
+    fn find(
+        &self,
+        measuring: &CheckContext<'_>,
+        repo: &Repo,
+        trees: &mut Worktrees,
+    ) -> Result<CheckReport> {
         let charter = measuring.charter;
         let head = repo.head()?.oid().clone();
         let globs = project_file::glob_set(&charter.granted)?;
@@ -124,9 +129,9 @@ impl Check {
         let made = repo.commit_candidate(repo.root(), &head, &globs, &note)?;
         world::check_granted(repo, &made.oid, charter)?;
         let (set, variant) = if self.quick {
-            (CaseSet::Quick, Variant::Quick)
+            (CaseSet::Quick, CommandVariant::Quick)
         } else {
-            (CaseSet::Full, Variant::Usual)
+            (CaseSet::Full, CommandVariant::Usual)
         };
         let mut cases = cases_of(charter, set);
         let measured = measuring.measure(repo, trees, (&made.oid, &mut cases, variant))?;
@@ -134,7 +139,7 @@ impl Check {
             Ok(readings) => ("passed".to_owned(), readings),
             Err(gate) => (gate.describe(), Vec::new()),
         };
-        Ok(Findings {
+        Ok(CheckReport {
             commit: head.to_string(),
             changed: made.files,
             // Untracked files next to the kernel, such as build outputs, do not count as changes.
@@ -152,7 +157,7 @@ impl Check {
         })
     }
 
-    fn show(&self, findings: &Findings) {
+    fn show(&self, findings: &CheckReport) {
         if self.json {
             ui::out_json(findings);
             return;
@@ -176,7 +181,7 @@ impl Check {
     }
 }
 
-impl Findings {
+impl CheckReport {
     /// Fails for a worktree that did not pass.
     pub(super) fn expect_passed(&self) -> Result<()> {
         if self.passed {
@@ -204,27 +209,27 @@ fn cases_of(charter: &Charter, set: CaseSet) -> Vec<Case> {
 }
 
 /// What a check measures with.
-struct Measuring<'a> {
+struct CheckContext<'a> {
     charter: &'a Charter,
     harness: &'a Harness,
     stop: &'a StopFlag,
 }
 
-impl Measuring<'_> {
+impl CheckContext<'_> {
     fn measure(
         &self,
         repo: &Repo,
-        trees: &mut Trees,
-        (commit, cases, variant): (&Oid, &mut [Case], Variant),
-    ) -> Result<Gated<Vec<CaseReading>>> {
+        trees: &mut Worktrees,
+        (commit, cases, variant): (&Oid, &mut [Case], CommandVariant),
+    ) -> Result<GateResult<Vec<CaseReading>>> {
         let harness = self.harness;
         let built = match trees.built(repo, harness, commit.as_str())? {
             Ok(built) => built,
             Err(gate) => return Ok(Err(gate)),
         };
         let gate = match variant {
-            Variant::Usual => world::fit_cases(harness, &built.path, cases)?.err(),
-            Variant::Quick => harness.test(&built.path, cases, variant)?.err(),
+            CommandVariant::Usual => world::fit_cases(harness, &built.path, cases)?.err(),
+            CommandVariant::Quick => harness.test(&built.path, cases, variant)?.err(),
         };
         if let Some(gate) = gate {
             return Ok(Err(gate));
@@ -232,7 +237,7 @@ impl Measuring<'_> {
         let _lease = device::lease_for(self.charter, "karve check", self.stop, &ui::notices())?;
         let mut values: Vec<Vec<f64>> = vec![Vec::new(); cases.len()];
         for _ in 0..READINGS {
-            match harness.bench(&built.path, cases, Call::fresh(variant)?)? {
+            match harness.bench(&built.path, cases, BenchParams::fresh(variant)?)? {
                 Ok(samples) => {
                     values
                         .iter_mut()

@@ -9,12 +9,12 @@ use karve_os::error::Result;
 #[command(after_help = "Examples:
   karve completions bash > ~/.local/share/bash-completion/completions/karve
   karve completions zsh > ~/.zfunc/_karve")]
-pub struct Completions {
+pub struct CompletionsArgs {
     /// The shell
     shell: clap_complete::Shell,
 }
 
-impl Completions {
+impl CompletionsArgs {
     /// Runs the command.
     pub fn run(&self) -> Result<()> {
         let mut command = super::Cli::command();
@@ -29,9 +29,9 @@ impl Completions {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve schema > karve.schema.json")]
-pub struct Schema {}
+pub struct SchemaArgs {}
 
-impl Schema {
+impl SchemaArgs {
     /// Runs the command.
     pub fn run(&self) -> Result<()> {
         ui::out(&config::schema_json());

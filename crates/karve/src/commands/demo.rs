@@ -1,11 +1,11 @@
 //! `karve demo`: runs a whole campaign on an embedded kernel.
 
 use crate::config::Overrides;
-use crate::drive::End;
-use crate::project::Place;
+use crate::drive::DriveEnd;
+use crate::project::ProjectArgs;
 use crate::reports;
-use crate::session::{self, Setting, Wish};
-use crate::ui::{self, Plain};
+use crate::session::{self, CampaignChoice, CampaignSetup};
+use crate::ui::{self, PlainScreen};
 use karve_agents::scripted::SCRIPTED;
 use karve_harness::git::{self, CommitNote, NewFile};
 use karve_os::clock;
@@ -25,7 +25,7 @@ use std::path::PathBuf;
   karve demo
   karve demo --agent scripted       then: karve show 1 --transcript
   karve demo --into my-first-campaign --rounds 10")]
-pub struct Demo {
+pub struct DemoArgs {
     /// Copy the example to this directory, which must not exist, instead of a scratch directory
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
@@ -34,12 +34,12 @@ pub struct Demo {
     rounds: Option<u32>,
     /// Who proposes and implements
     #[arg(long, value_enum, default_value = "builtin")]
-    agent: Who,
+    agent: DemoAgent,
 }
 
 /// The agent of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Who {
+enum DemoAgent {
     /// The built-in strategy
     Builtin,
     /// A recorded agent
@@ -91,7 +91,7 @@ const FILES: [(&str, &str); 11] = [
     ("test.c", include_str!("../../../../examples/matmul/test.c")),
 ];
 
-impl Demo {
+impl DemoArgs {
     /// Runs the command.
     pub fn run(&self) -> Result<()> {
         for tool in ["git", "make", "cc"] {
@@ -106,16 +106,16 @@ impl Demo {
         }
         let dir = self.make()?;
         ui::outln(&format!("example   {}", dir.display()));
-        let place = Place {
+        let place = ProjectArgs {
             dir: Some(dir.clone()),
             campaign: None,
         };
         let overrides = match self.agent {
-            Who::Builtin => Overrides {
+            DemoAgent::Builtin => Overrides {
                 rounds: self.rounds,
                 ..Overrides::default()
             },
-            Who::Scripted => Overrides {
+            DemoAgent::Scripted => Overrides {
                 rounds: self.rounds,
                 agent: Some(SCRIPTED.to_owned()),
                 hours: Some(SCRIPTED_HOURS),
@@ -124,8 +124,8 @@ impl Demo {
         };
         let loaded = place.load(&overrides)?;
         let repo = git::Repo::discover(&dir)?;
-        let plan = session::plan(&loaded, &repo, Wish::New, (None, None))?;
-        let setting = Setting {
+        let plan = session::plan(&loaded, &repo, CampaignChoice::New, (None, None))?;
+        let setting = CampaignSetup {
             repo,
             root: &loaded.root,
             agents: &loaded.agents,
@@ -134,10 +134,10 @@ impl Demo {
         };
         let stop = StopFlag::new();
         session::watch_signals(&stop)?;
-        let mut screen = Plain::new();
+        let mut screen = PlainScreen::new();
         let (campaign, home, end) = session::run(plan, setting, &stop, &mut screen)?;
         drop(screen);
-        if end == End::Paused {
+        if end == DriveEnd::Paused {
             return Err(session::paused().hint(format!("the campaign is in {}", dir.display())));
         }
         ui::out(&reports::render_terminal_summary(&campaign));
@@ -146,7 +146,7 @@ impl Demo {
             "next      cd {} && karve report, karve log, karve diff, karve verify",
             dir.display()
         ));
-        if self.agent == Who::Scripted {
+        if self.agent == DemoAgent::Scripted {
             ui::outln("          karve show 1 --transcript, and 2, 3, 4: the session logs");
         }
         super::run::outcome(&campaign)

@@ -3,8 +3,8 @@
 mod device;
 mod kernel;
 
-use crate::config::{Loaded, Overrides};
-use crate::project::Place;
+use crate::config::{LoadedConfig, Overrides};
+use crate::project::ProjectArgs;
 use crate::tuner::unheard::unheard;
 use crate::ui::style::{Tone, colour, toned};
 use crate::{session, ui, world};
@@ -12,17 +12,17 @@ use karve_agents::api;
 use karve_agents::builtin;
 use karve_agents::cli;
 use karve_agents::command;
-use karve_agents::config::Runs;
+use karve_agents::config::AgentLaunch;
 use karve_core::charter::{Charter, SandboxMode};
 use karve_harness::commands::Harness;
 use karve_harness::git::{self, Repo};
 use karve_harness::project_file;
-use karve_harness::scratch::{Kind, Scratch};
-use karve_harness::trees::Trees;
+use karve_harness::scratch::{ScratchDir, ScratchKind};
+use karve_harness::trees::Worktrees;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::host;
 use karve_os::process::{self, StopFlag};
-use karve_os::sandbox::{Offer, Sandbox};
+use karve_os::sandbox::{HostSupport, Sandbox};
 use karve_os::text::{counted, safe};
 use karve_profile::profilers::perf::NO_COUNTERS;
 use serde::Serialize;
@@ -35,7 +35,7 @@ use serde::Serialize;
 #[command(after_help = "Examples:
   karve doctor
   karve doctor --json | jq '.[] | select(.level == \"failed\")'")]
-pub struct Doctor {
+pub struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -44,15 +44,15 @@ pub struct Doctor {
 /// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Level {
+enum FindingLevel {
     Fine,
     Note,
     Failed,
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Finding {
-    level: Level,
+struct DoctorFinding {
+    level: FindingLevel,
     what: String,
     detail: String,
     hint: Option<String>,
@@ -60,19 +60,25 @@ struct Finding {
 
 /// Findings in order, shown as they are made.
 #[derive(Debug)]
-struct Findings {
+struct DoctorReport {
     json: bool,
-    all: Vec<Finding>,
+    all: Vec<DoctorFinding>,
     stop: StopFlag,
 }
 
-impl Findings {
-    fn add(&mut self, level: Level, what: &str, detail: impl Into<String>, hint: Option<&str>) {
+impl DoctorReport {
+    fn add(
+        &mut self,
+        level: FindingLevel,
+        what: &str,
+        detail: impl Into<String>,
+        hint: Option<&str>,
+    ) {
         // A failure caused by the user stopping karve is not a finding.
         if self.stop.at_once() {
             return;
         }
-        let finding = Finding {
+        let finding = DoctorFinding {
             level,
             what: what.to_owned(),
             detail: detail.into(),
@@ -80,9 +86,9 @@ impl Findings {
         };
         if !self.json {
             let (word, tone) = match level {
-                Level::Fine => ("ok", Tone::Good),
-                Level::Note => ("note", Tone::Strong),
-                Level::Failed => ("FAILED", Tone::Bad),
+                FindingLevel::Fine => ("ok", Tone::Good),
+                FindingLevel::Note => ("note", Tone::Strong),
+                FindingLevel::Failed => ("FAILED", Tone::Bad),
             };
             let word = toned(&format!("{word:<7}"), tone, colour());
             ui::outln(&format!(
@@ -90,7 +96,7 @@ impl Findings {
                 finding.what,
                 safe(&finding.detail, 300)
             ));
-            if let (Some(hint), false) = (&finding.hint, level == Level::Fine) {
+            if let (Some(hint), false) = (&finding.hint, level == FindingLevel::Fine) {
                 ui::outln(&format!("        hint: {hint}"));
             }
         }
@@ -98,11 +104,11 @@ impl Findings {
     }
 
     fn fine(&mut self, what: &str, detail: impl Into<String>) {
-        self.add(Level::Fine, what, detail, None);
+        self.add(FindingLevel::Fine, what, detail, None);
     }
 
     fn failed(&mut self, what: &str, detail: impl Into<String>, hint: &str) {
-        self.add(Level::Failed, what, detail, Some(hint));
+        self.add(FindingLevel::Failed, what, detail, Some(hint));
     }
 
     /// The error that kept karve from checking something, with its hint.
@@ -116,16 +122,16 @@ impl Findings {
             return;
         }
         let hint = (!hint.is_empty()).then_some(hint.as_str());
-        self.add(Level::Failed, what, detail, hint);
+        self.add(FindingLevel::Failed, what, detail, hint);
     }
 }
 
-impl Doctor {
+impl DoctorArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let stop = StopFlag::new();
         session::watch_signals_at_once(&stop, "stopping")?;
-        let mut findings = Findings {
+        let mut findings = DoctorReport {
             json: self.json,
             all: Vec::new(),
             stop: stop.clone(),
@@ -141,7 +147,7 @@ impl Doctor {
         let failed = findings
             .all
             .iter()
-            .filter(|f| f.level == Level::Failed)
+            .filter(|f| f.level == FindingLevel::Failed)
             .count();
         if failed == 0 {
             return Ok(());
@@ -156,7 +162,7 @@ impl Doctor {
     }
 }
 
-fn examine(place: &Place, stop: &StopFlag, findings: &mut Findings) -> Result<()> {
+fn examine(place: &ProjectArgs, stop: &StopFlag, findings: &mut DoctorReport) -> Result<()> {
     match git::version() {
         Ok(version) => findings.fine("git", format!("version {version}")),
         Err(error) => findings.failed("git", error.message, "install git 2.30 or newer"),
@@ -184,10 +190,10 @@ fn examine(place: &Place, stop: &StopFlag, findings: &mut Findings) -> Result<()
     };
     examine_repo(&repo, &loaded.charter, findings)?;
     device::examine(&loaded, repo.root(), stop, findings)?;
-    let scratch = Scratch::new(Kind::Doctor, &[&repo])?;
+    let scratch = ScratchDir::new(ScratchKind::Doctor, &[&repo])?;
     let tmp = scratch.path().join("tmp");
     let harness = Harness::new(&loaded.charter, &tmp, &scratch.tag(), stop);
-    let mut trees = Trees::new(&repo, scratch.path().join("worktrees"))?;
+    let mut trees = Worktrees::new(&repo, scratch.path().join("worktrees"))?;
     examine_sandbox(&loaded.charter, findings);
     let sandbox = Sandbox::of(
         &repo.checkout(),
@@ -204,13 +210,13 @@ fn examine(place: &Place, stop: &StopFlag, findings: &mut Findings) -> Result<()
     examined
 }
 
-fn examine_sandbox(charter: &Charter, findings: &mut Findings) {
-    let offer = Offer::of_host();
+fn examine_sandbox(charter: &Charter, findings: &mut DoctorReport) {
+    let offer = HostSupport::of_host();
     let layers = offer.layers().join(", ");
     if charter.sandbox.mode == SandboxMode::Off {
         let hint = "remove sandbox.mode from karve.toml to sandbox commands and agents";
         let detail = format!("off; the host supports {layers}");
-        findings.add(Level::Note, "sandbox", detail, Some(hint));
+        findings.add(FindingLevel::Note, "sandbox", detail, Some(hint));
         return;
     }
     findings.fine("sandbox", layers);
@@ -220,13 +226,13 @@ fn examine_sandbox(charter: &Charter, findings: &mut Findings) {
         match charter.sandbox.mode {
             SandboxMode::Require => findings.failed("sandbox", missing, hint),
             SandboxMode::Auto | SandboxMode::Off => {
-                findings.add(Level::Note, "sandbox", missing, Some(hint));
+                findings.add(FindingLevel::Note, "sandbox", missing, Some(hint));
             }
         }
     }
 }
 
-fn examine_tools(loaded: &Loaded, stop: &StopFlag, findings: &mut Findings) {
+fn examine_tools(loaded: &LoadedConfig, stop: &StopFlag, findings: &mut DoctorReport) {
     let found = |names: &[&str]| -> Vec<String> {
         let there = names
             .iter()
@@ -241,16 +247,16 @@ fn examine_tools(loaded: &Loaded, stop: &StopFlag, findings: &mut Findings) {
     };
     let hint = Some("install perf or valgrind, or set commands.profile in karve.toml");
     let level = if profilers.is_empty() {
-        Level::Note
+        FindingLevel::Note
     } else {
-        Level::Fine
+        FindingLevel::Fine
     };
     findings.add(level, "profilers", listed, hint);
     if profilers.iter().any(|name| name == "perf") && !host::has_hardware_counters() {
         let hint = "\"karve profile --tool callgrind\" works without it";
-        findings.add(Level::Note, "profilers", NO_COUNTERS, Some(hint));
+        findings.add(FindingLevel::Note, "profilers", NO_COUNTERS, Some(hint));
     }
-    let mut agents = found(&cli::Kind::ALL.map(cli::Kind::program));
+    let mut agents = found(&cli::CliKind::ALL.map(cli::CliKind::program));
     agents.extend(loaded.agents.keys().map(|name| format!("[agents.{name}]")));
     let listed = if agents.is_empty() {
         "builtin only".into()
@@ -263,15 +269,15 @@ fn examine_tools(loaded: &Loaded, stop: &StopFlag, findings: &mut Findings) {
     );
     for (name, agent) in &loaded.agents {
         let program = match &agent.runs {
-            Runs::Line(line) => {
+            AgentLaunch::Line(line) => {
                 if let Some(lacking) = command::lacking(line) {
                     let hint = format!("create it, or fix agents.{name}.command in karve.toml");
                     findings.failed("agents", format!("{name}: {lacking} does not exist"), &hint);
                 }
                 continue;
             }
-            Runs::Cli(cli) => cli.program.as_deref().unwrap_or(cli.kind.program()),
-            Runs::Api(config) => {
+            AgentLaunch::Cli(cli) => cli.program.as_deref().unwrap_or(cli.kind.program()),
+            AgentLaunch::Api(config) => {
                 if !api::has_key(config) {
                     let hint = format!("set it, or fix agents.{name}.key_env in karve.toml");
                     findings.failed("agents", format!("{name}: its key is not set"), &hint);
@@ -293,11 +299,11 @@ fn examine_tools(loaded: &Loaded, stop: &StopFlag, findings: &mut Findings) {
     findings.fine("device", device.collect::<Vec<_>>().join("; "));
     if let Some(governor) = fact("governor").filter(|governor| governor != "performance") {
         let hint = "\"cpupower frequency-set -g performance\" makes readings more stable";
-        findings.add(Level::Note, "governor", governor, Some(hint));
+        findings.add(FindingLevel::Note, "governor", governor, Some(hint));
     }
 }
 
-fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut Findings) -> Result<()> {
+fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut DoctorReport) -> Result<()> {
     let head = repo.head()?;
     let on = head
         .branch()
@@ -307,7 +313,7 @@ fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut Findings) -> Resu
     if !dirty.is_empty() {
         let hint = "commit or stash them; a campaign starts from HEAD and ignores them";
         let detail = format!("uncommitted: {}", dirty.join(", "));
-        findings.add(Level::Note, "checkout", detail, Some(hint));
+        findings.add(FindingLevel::Note, "checkout", detail, Some(hint));
     }
     if let Err(error) = world::check_granted(repo, head.oid(), charter) {
         findings.failed_by("editable", &error);
@@ -320,7 +326,7 @@ fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut Findings) -> Resu
                         search\" lists what it can apply";
             let detail = "the builtin agent finds no knobs to tune: it applies library \
             entries where they fit";
-            findings.add(Level::Note, "knobs", detail, Some(hint));
+            findings.add(FindingLevel::Note, "knobs", detail, Some(hint));
         }
         Ok(knobs) => {
             let names: Vec<String> = knobs.into_iter().map(|knob| knob.name).collect();
@@ -334,7 +340,7 @@ fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut Findings) -> Resu
             let granted = repo.read_matching(head.oid(), &globs)?;
             for sentence in unheard(&charter.commands, &charter.knobs, &granted) {
                 let hint = "fix [commands] or [[knobs]] in karve.toml";
-                findings.add(Level::Note, "knobs", sentence, Some(hint));
+                findings.add(FindingLevel::Note, "knobs", sentence, Some(hint));
             }
         }
         Err(error) => {

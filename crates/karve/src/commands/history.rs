@@ -1,11 +1,11 @@
 //! `karve log`, `karve show` and `karve diff`.
 
-use crate::project::{Opened, Place};
+use crate::project::{LoadedCampaign, ProjectArgs};
 use crate::reports;
 use crate::transcript;
 use crate::ui::{self, style};
 use karve_core::campaign::RoundSummary;
-use karve_core::charter::Mode;
+use karve_core::charter::WorkMode;
 use karve_core::view::RoundView;
 use karve_harness::git::{Oid, Repo};
 use karve_os::error::{CommandError, Result};
@@ -16,15 +16,15 @@ use karve_os::text;
 #[command(after_help = "Examples:
   karve log
   karve log --json | jq '.[] | select(.verdict == \"keep\")'")]
-pub struct Log {
+pub struct LogArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-impl Log {
+impl LogArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let campaign = place.open()?.campaign;
         let views: Vec<RoundView> = campaign
             .rounds()
@@ -79,7 +79,7 @@ impl Log {
   karve show 3
   karve show 3 --transcript
   karve show 3 --transcript --json | jq '.turns[].outcome'")]
-pub struct Show {
+pub struct ShowArgs {
     /// The round
     round: u32,
     /// Show the session log between karve and the agent
@@ -90,9 +90,9 @@ pub struct Show {
     json: bool,
 }
 
-impl Show {
+impl ShowArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let opened = place.open()?;
         if self.transcript {
             let transcript = transcript::read(&opened.dir, &opened.records, self.round)?;
@@ -132,7 +132,7 @@ impl Show {
 #[command(after_help = "Examples:
   karve diff          from the baseline to the best kernel
   karve diff 3        what round 3 changed, kept or not")]
-pub struct Diff {
+pub struct DiffArgs {
     /// The round [default: all kept rounds together]
     round: Option<u32>,
     /// Print JSON
@@ -140,9 +140,9 @@ pub struct Diff {
     json: bool,
 }
 
-impl Diff {
+impl DiffArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let opened = place.open()?;
         let (from, to) = match self.round {
             None => (opened.campaign.base_commit(), opened.campaign.incumbent()),
@@ -170,17 +170,17 @@ impl Diff {
 }
 
 /// The repository in which a campaign's commits are.
-pub(super) fn repo_of(place: &Place, opened: &Opened) -> Result<Repo> {
+pub(super) fn repo_of(place: &ProjectArgs, opened: &LoadedCampaign) -> Result<Repo> {
     match opened.campaign.charter().map(|charter| &charter.mode) {
-        Some(Mode::Workspace { .. }) => Repo::discover(&opened.dir.join("workspace")),
-        Some(Mode::Repo) | None => {
+        Some(WorkMode::Workspace { .. }) => Repo::discover(&opened.dir.join("workspace")),
+        Some(WorkMode::Repo) | None => {
             let config = place.config()?;
             Repo::discover(config.parent().unwrap_or(&config))
         }
     }
 }
 
-fn find(opened: &Opened, number: u32) -> Result<&RoundSummary> {
+fn find(opened: &LoadedCampaign, number: u32) -> Result<&RoundSummary> {
     opened
         .campaign
         .rounds()

@@ -1,8 +1,8 @@
 //! `karve init`: writes a `karve.toml` for the current project.
 
-use crate::config::{self, Now, Overrides};
-use crate::detect::{self, Found, Proposal};
-use crate::project::{CONFIG, Place};
+use crate::config::{self, CharterTime, Overrides};
+use crate::detect::{self, ConfigProposal, ProjectFiles};
+use crate::project::{CONFIG, ProjectArgs};
 use crate::ui;
 use karve_harness::git::Repo;
 use karve_os::error::{CommandError, Context, ErrorKind, Result};
@@ -23,7 +23,7 @@ const FILES_MAX: usize = 2_000;
   karve init             asks, with the detected values as defaults
   karve init --yes       uses the detected values
   karve init --print     shows the file and writes nothing")]
-pub struct Init {
+pub struct InitArgs {
     /// Use the detected values without asking
     #[arg(short, long)]
     yes: bool,
@@ -32,9 +32,9 @@ pub struct Init {
     print: bool,
 }
 
-impl Init {
+impl InitArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let dir = place.here()?;
         let path = dir.join(CONFIG);
         if path.exists() && !self.print {
@@ -74,7 +74,7 @@ impl Init {
 
 /// The generated file must load; otherwise it is not written.
 fn check(text: &str, dir: &Path) -> Result<()> {
-    let now = Now {
+    let now = CharterTime {
         minute: clock::minute(),
     };
     config::parse(text, dir, &Overrides::default(), &now)
@@ -100,7 +100,7 @@ fn write_new(path: &Path, text: &str) -> Result<()> {
     file.write_all(text.as_bytes()).context(cannot)
 }
 
-fn ask(proposal: &mut Proposal) -> Result<()> {
+fn ask(proposal: &mut ConfigProposal) -> Result<()> {
     let stdin = std::io::stdin();
     for question in detect::questions(proposal) {
         loop {
@@ -126,7 +126,7 @@ fn ask(proposal: &mut Proposal) -> Result<()> {
 }
 
 /// The project's files with the beginning of each: those tracked by git, or all of them.
-fn look(dir: &Path) -> Found {
+fn look(dir: &Path) -> ProjectFiles {
     let mut files = Vec::new();
     let committed = Repo::discover(dir)
         .and_then(|repo| Ok((repo.list_files(repo.head()?.oid())?, repo.root().to_owned())));
@@ -147,7 +147,7 @@ fn look(dir: &Path) -> Found {
             files.push((name, String::from_utf8_lossy(&text).into_owned()));
         }
     }
-    Found { files }
+    ProjectFiles { files }
 }
 
 /// Regular files down to three levels, except hidden ones.

@@ -1,7 +1,9 @@
 //! `karve install`: registers karve with an agent that the user already has.
 
-use crate::install::{self, Care, Deed, Done, For, Tool};
-use crate::project::Place;
+use crate::install::{
+    self, InstallChange, InstallOwner, InstallResult, InstallTarget, OverwritePolicy,
+};
+use crate::project::ProjectArgs;
 use crate::ui;
 use karve_os::error::Result;
 use karve_os::process;
@@ -19,10 +21,10 @@ use std::path::PathBuf;
   karve install codex --user            for you, in all projects
   karve install gemini --print          only show the files
   karve install opencode --uninstall    remove what was written")]
-pub struct Install {
+pub struct InstallArgs {
     /// The tool
     #[arg(value_enum)]
-    tool: Tool,
+    tool: InstallTarget,
     /// Install for the project in this directory [default: the current directory]
     #[arg(long, value_name = "DIR", conflicts_with = "user")]
     project: Option<PathBuf>,
@@ -40,12 +42,12 @@ pub struct Install {
     force: bool,
 }
 
-impl Install {
+impl InstallArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let whom = match self.user {
-            true => For::User,
-            false => For::Project(match &self.project {
+            true => InstallOwner::User,
+            false => InstallOwner::Project(match &self.project {
                 Some(dir) => place.here()?.join(dir),
                 None => place.here()?,
             }),
@@ -58,8 +60,8 @@ impl Install {
             return Ok(());
         }
         let care = match self.force {
-            true => Care::Force,
-            false => Care::Unchanged,
+            true => OverwritePolicy::Force,
+            false => OverwritePolicy::Unchanged,
         };
         let title = self.tool.title();
         if self.uninstall {
@@ -88,11 +90,11 @@ impl Install {
     }
 }
 
-fn tell(done: &Done) {
+fn tell(done: &InstallResult) {
     for (deed, path) in &done.deeds {
         let word = match deed {
-            Deed::Wrote => "wrote",
-            Deed::Removed => "removed",
+            InstallChange::Wrote => "wrote",
+            InstallChange::Removed => "removed",
         };
         ui::outln(&format!("{word:<9} {path}"));
     }

@@ -5,12 +5,12 @@ mod exchange;
 mod find;
 
 use crate::bench::text;
-use crate::library::dialects::Form;
-use crate::library::{Change, Held, Layer, Shelves, Stock};
-use crate::project::Place;
+use crate::library::dialects::KnowledgeFormat;
+use crate::library::{Layer, LayerLock, LibraryChange, LibraryLayers, LoadedLibrary};
+use crate::project::ProjectArgs;
 use crate::ui::{self};
 use clap::Subcommand;
-use karve_core::knowledge::{Complaint, Grave, lint_all};
+use karve_core::knowledge::{LintFinding, LintSeverity, lint_all};
 use karve_os::clock;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use std::path::PathBuf;
@@ -31,36 +31,36 @@ const SHOWN_MAX: usize = 200;
   karve knowledge promote tip-7 --to project     a staged finding, after review
   karve knowledge retract x --why \"the reference was wrong\"
   karve knowledge export --form hyper-mla DIR    as catalog pages with an index")]
-pub struct Knowledge {
+pub struct KnowledgeArgs {
     #[command(subcommand)]
-    command: Command,
+    command: KnowledgeCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum KnowledgeCommand {
     /// Find entries by words, by counters of a profile and by scope, and say why each fits
-    Search(find::Search),
+    Search(find::SearchArgs),
     /// Show an entry, where it was read from and its status
-    Show(find::Show),
+    Show(find::ShowEntryArgs),
     /// Add an entry from a file, or from standard input with -
-    Add(change::Add),
+    Add(change::AddArgs),
     /// Check entries: their template, evidence, triggers, names and claims
-    Lint(Lint),
+    Lint(LintArgs),
     /// Move a staged entry to the project or the user, or copy one of the project to the user
-    Promote(change::Promote),
+    Promote(change::PromoteArgs),
     /// Retract an entry; it stays, with the reason, and entries that depend on it are flagged
-    Retract(change::Retract),
+    Retract(change::RetractArgs),
     /// Print the index and the cross-reference from counter states to entries
-    Index(exchange::Index),
+    Index(exchange::IndexArgs),
     /// Import entries from another format
-    Import(exchange::Import),
+    Import(exchange::ImportArgs),
     /// Export entries to another format
-    Export(exchange::Export),
+    Export(exchange::ExportArgs),
 }
 
 /// Where an entry is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum To {
+enum TargetLayer {
     /// knowledge/ next to karve.toml
     Project,
     /// The user's own
@@ -69,7 +69,7 @@ enum To {
     Staged,
 }
 
-impl To {
+impl TargetLayer {
     fn layer(self) -> Layer {
         match self {
             Self::Project => Layer::Project,
@@ -81,18 +81,18 @@ impl To {
 
 /// Which format.
 #[derive(Clone, Copy, Debug, clap::Args)]
-struct FormArg {
+struct FormatArg {
     /// The format
     #[arg(long, value_enum, default_value = "karve")]
-    form: Form,
+    form: KnowledgeFormat,
 }
 
-impl Knowledge {
+impl KnowledgeArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
-        let shelves = Shelves::of(place);
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
+        let shelves = LibraryLayers::of(place);
         let mut stock = shelves.load()?;
-        if !matches!(self.command, Command::Lint(_)) {
+        if !matches!(self.command, KnowledgeCommand::Lint(_)) {
             tell_unreadable(&stock);
         }
         for settled in &stock.settled {
@@ -104,41 +104,41 @@ impl Knowledge {
             // Sees everything that other processes have written so far.
             stock = shelves.load()?;
         }
-        let writer = Writer {
+        let writer = LibraryWriter {
             shelves: &shelves,
             held: &held,
             stock: &stock,
         };
         match &self.command {
-            Command::Search(command) => command.run(place, &stock),
-            Command::Show(command) => command.run(place, &stock),
-            Command::Add(command) => command.run(place, &writer),
-            Command::Lint(command) => command.run(place, &stock),
-            Command::Promote(command) => command.run(&writer),
-            Command::Retract(command) => command.run(&writer),
-            Command::Index(command) => command.run(&stock),
-            Command::Import(command) => command.run(place, &writer),
-            Command::Export(command) => command.run(place, &stock),
+            KnowledgeCommand::Search(command) => command.run(place, &stock),
+            KnowledgeCommand::Show(command) => command.run(place, &stock),
+            KnowledgeCommand::Add(command) => command.run(place, &writer),
+            KnowledgeCommand::Lint(command) => command.run(place, &stock),
+            KnowledgeCommand::Promote(command) => command.run(&writer),
+            KnowledgeCommand::Retract(command) => command.run(&writer),
+            KnowledgeCommand::Index(command) => command.run(&stock),
+            KnowledgeCommand::Import(command) => command.run(place, &writer),
+            KnowledgeCommand::Export(command) => command.run(place, &stock),
         }
     }
 }
 
 /// Changes the layers it has locked, with a view of all layers.
-struct Writer<'a> {
-    shelves: &'a Shelves,
-    held: &'a Held,
-    stock: &'a Stock,
+struct LibraryWriter<'a> {
+    shelves: &'a LibraryLayers,
+    held: &'a LayerLock,
+    stock: &'a LoadedLibrary,
 }
 
-impl<'a> Writer<'a> {
-    fn change(&self) -> Change<'a> {
+impl<'a> LibraryWriter<'a> {
+    fn change(&self) -> LibraryChange<'a> {
         self.shelves.change(self.held)
     }
 }
 
-impl Command {
+impl KnowledgeCommand {
     /// The layers that it writes to.
-    fn writes(&self, shelves: &Shelves, stock: &Stock) -> Result<Vec<Layer>> {
+    fn writes(&self, shelves: &LibraryLayers, stock: &LoadedLibrary) -> Result<Vec<Layer>> {
         match self {
             Self::Add(command) => Ok(vec![command.to.layer()]),
             Self::Import(command) => Ok(vec![command.to.layer()]),
@@ -152,7 +152,7 @@ impl Command {
 }
 
 /// Files that are not entries are skipped and listed.
-fn tell_unreadable(stock: &Stock) {
+fn tell_unreadable(stock: &LoadedLibrary) {
     for (path, why) in stock.unreadable.iter().take(5) {
         let why = text::safe(why, 200);
         ui::note(&format!("note: {} is not an entry: {why}", path.display()));
@@ -165,7 +165,7 @@ fn tell_unreadable(stock: &Stock) {
 
 /// Check entries
 #[derive(Debug, clap::Args)]
-struct Lint {
+struct LintArgs {
     /// Only these ids or files
     #[arg(value_name = "ID|FILE")]
     only: Vec<String>,
@@ -174,8 +174,8 @@ struct Lint {
     json: bool,
 }
 
-impl Lint {
-    fn run(&self, place: &Place, stock: &Stock) -> Result<()> {
+impl LintArgs {
+    fn run(&self, place: &ProjectArgs, stock: &LoadedLibrary) -> Result<()> {
         let here = place.here()?;
         let (names, files): (Vec<&String>, Vec<&String>) = self
             .only
@@ -200,15 +200,15 @@ impl Lint {
                 Err(why) => unreadable.push((PathBuf::from(file), why)),
             }
         }
-        let told = |c: &Complaint| self.only.is_empty() || wanted.contains(&c.id);
-        let complaints: Vec<Complaint> = lint_all(&entries, &clock::latest_day())
+        let told = |c: &LintFinding| self.only.is_empty() || wanted.contains(&c.id);
+        let complaints: Vec<LintFinding> = lint_all(&entries, &clock::latest_day())
             .into_iter()
             .filter(told)
             .collect();
         self.show(&complaints, &unreadable);
         let errors = complaints
             .iter()
-            .filter(|c| c.grave == Grave::Error)
+            .filter(|c| c.grave == LintSeverity::Error)
             .count();
         match errors + unreadable.len() {
             0 => Ok(()),
@@ -219,13 +219,13 @@ impl Lint {
         }
     }
 
-    fn show(&self, complaints: &[Complaint], unreadable: &[(PathBuf, String)]) {
-        let word = |grave: Grave| match grave {
-            Grave::Error => "error",
-            Grave::Warning => "warning",
+    fn show(&self, complaints: &[LintFinding], unreadable: &[(PathBuf, String)]) {
+        let word = |grave: LintSeverity| match grave {
+            LintSeverity::Error => "error",
+            LintSeverity::Warning => "warning",
         };
         if self.json {
-            let of = |c: &Complaint| {
+            let of = |c: &LintFinding| {
                 let grave = word(c.grave);
                 serde_json::json!({"id": c.id, "grave": grave, "what": c.what})
             };

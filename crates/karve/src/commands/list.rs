@@ -1,6 +1,6 @@
 //! `karve list`.
 
-use crate::project::{self, Place};
+use crate::project::{self, ProjectArgs};
 use crate::ui;
 use karve_harness::store;
 use karve_os::error::Result;
@@ -11,15 +11,15 @@ use karve_os::text::counted;
 #[command(after_help = "Examples:
   karve list
   karve list --json")]
-pub struct List {
+pub struct ListArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-impl List {
+impl ListArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let (mut views, mut others) = (Vec::new(), 0_u32);
         let repo = place.repo().ok();
         for dir in store::list(&place.root()?)? {

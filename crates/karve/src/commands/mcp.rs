@@ -1,7 +1,7 @@
 //! `karve mcp`: an MCP server for external agents that drive a campaign themselves.
 
-use crate::mcp::{Server, Start, http, stdio::Stdio};
-use crate::project::Place;
+use crate::mcp::{McpServer, StartPermission, http, stdio::StdioTransport};
+use crate::project::ProjectArgs;
 use crate::ui;
 use karve_os::error::{CommandError, Context, Result};
 use karve_os::process;
@@ -29,7 +29,7 @@ const CAMPAIGNS: &str = ".karve";
   claude mcp add karve -- karve mcp --yes       register it with an agent
   karve mcp --http 127.0.0.1:7711               token from KARVE_MCP_TOKEN, or a new one is shown
   karve -C path/to/project mcp                  for a project in another directory")]
-pub struct Mcp {
+pub struct McpArgs {
     /// Serve HTTP on this loopback address instead of standard input and output
     #[arg(long, value_name = "ADDRESS")]
     http: Option<SocketAddr>,
@@ -38,17 +38,17 @@ pub struct Mcp {
     yes: bool,
 }
 
-impl Mcp {
+impl McpArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         // Report an unreadable project before a client connects.
         place.config()?;
         refuse_within(&place.here()?)?;
         let may = match self.yes {
-            true => Start::Begin,
-            false => Start::GoOn,
+            true => StartPermission::Begin,
+            false => StartPermission::GoOn,
         };
-        let server = Server::new(place.clone(), may);
+        let server = McpServer::new(place.clone(), may);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -77,20 +77,20 @@ fn refuse_within(here: &Path) -> Result<()> {
     }
 }
 
-async fn serve_stdio(server: Server) -> Result<()> {
+async fn serve_stdio(server: McpServer) -> Result<()> {
     let failed = |error: String| {
         CommandError::environment("the client did not speak MCP")
             .cause(error)
             .hint("start \"karve mcp\" from an agent: \"claude mcp add karve -- karve mcp\"")
     };
     let (read, write) = rmcp::transport::stdio();
-    let serving = server.serve(Stdio::new(read, write)).await;
+    let serving = server.serve(StdioTransport::new(read, write)).await;
     let serving = serving.map_err(|error| failed(error.to_string()))?;
     let ended = serving.waiting().await;
     ended.map(|_| ()).map_err(|error| failed(error.to_string()))
 }
 
-async fn serve_http(server: Server, address: SocketAddr) -> Result<()> {
+async fn serve_http(server: McpServer, address: SocketAddr) -> Result<()> {
     let listener = http::listen(address).await?;
     let at = listener
         .local_addr()

@@ -2,7 +2,7 @@
 
 use crate::ui;
 use karve_agents::messages;
-use karve_core::messages::{Field, Kind, Message};
+use karve_core::messages::{FieldKind, Message, MessageField};
 use karve_os::error::{CommandError, Context, ErrorKind, Result};
 use karve_os::files;
 use karve_os::text::safe;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
   karve messages c/review
   karve messages a/summary --check answer.md
   karve messages c/analyze --json")]
-pub struct Messages {
+pub struct MessagesArgs {
     /// The message
     name: Option<String>,
     /// Check this file against its format: lists every error and exits with 1 if there are any
@@ -26,7 +26,7 @@ pub struct Messages {
     json: bool,
 }
 
-impl Messages {
+impl MessagesArgs {
     /// Runs the command.
     pub fn run(&self) -> Result<()> {
         let Some(name) = &self.name else {
@@ -85,18 +85,18 @@ fn check(form: &Message, path: &Path, json: bool) -> Result<()> {
     Ok(())
 }
 
-fn tell(fields: &[Field], depth: usize) {
+fn tell(fields: &[MessageField], depth: usize) {
     for field in fields {
         let kind = match field.kind {
-            Kind::Line => "line".to_owned(),
-            Kind::Text => "text".to_owned(),
-            Kind::Number => "number".to_owned(),
-            Kind::Count => "whole number".to_owned(),
-            Kind::Truth => "true or false".to_owned(),
-            Kind::Choice => field.of.join(" | "),
-            Kind::Lines => "list of lines".to_owned(),
-            Kind::Rows => "list of objects".to_owned(),
-            Kind::Record => "object".to_owned(),
+            FieldKind::Line => "line".to_owned(),
+            FieldKind::Text => "text".to_owned(),
+            FieldKind::Number => "number".to_owned(),
+            FieldKind::Count => "whole number".to_owned(),
+            FieldKind::Truth => "true or false".to_owned(),
+            FieldKind::Choice => field.of.join(" | "),
+            FieldKind::Lines => "list of lines".to_owned(),
+            FieldKind::Rows => "list of objects".to_owned(),
+            FieldKind::Record => "object".to_owned(),
         };
         let mut facts = vec![kind];
         facts.extend(field.least.map(|least| format!("at least {least}")));

@@ -1,6 +1,6 @@
 //! `karve new`: creates a directory with a kernel, its contract and a reference, ready to run.
 
-use crate::project::Place;
+use crate::project::ProjectArgs;
 use crate::ui;
 use karve_harness::git::{self, CommitNote, NewFile, Repo};
 use karve_os::clock;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:
   karve new --template c && cd c && karve run
   karve new --template python-numpy my-softmax")]
-pub struct New {
+pub struct NewArgs {
     /// The template to start from
     #[arg(short, long, value_enum)]
     template: Template,
@@ -47,7 +47,7 @@ enum Template {
 const GITIGNORE: &str = "/.karve/\n/build/\n__pycache__/\n";
 
 /// Names and contents of files.
-type Files = &'static [(&'static str, &'static str)];
+type TemplateFiles = &'static [(&'static str, &'static str)];
 
 macro_rules! embedded {
     ($dir:literal: $($name:literal),+) => {
@@ -66,7 +66,7 @@ impl Template {
         }
     }
 
-    fn files(self) -> Files {
+    fn files(self) -> TemplateFiles {
         match self {
             Self::C => embedded!("c": "README.md", "karve.toml", "kernel.c", "reference.c"),
             Self::Rust => embedded!("rust": "README.md", "karve.toml", "kernel.rs", "reference.rs"),
@@ -85,9 +85,9 @@ impl Template {
     }
 }
 
-impl New {
+impl NewArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let name = self
             .into
             .clone()

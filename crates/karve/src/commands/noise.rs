@@ -1,10 +1,10 @@
 //! `karve noise`: how small a difference this benchmark can detect on this host, and what helps.
 
-use crate::bench::given::{Given, parse_time};
-use crate::bench::noise::{self, Effort, HostNoise, Remedy};
-use crate::bench::sides::{self, Choices, Confined, Tests};
+use crate::bench::given::{PlainCommandArgs, parse_time};
+use crate::bench::noise::{self, HostNoise, NoiseBudget, NoiseRemedy};
+use crate::bench::sides::{self, ConfinementChoice, SideOptions, SideTests};
 use crate::bench::view::percent_text;
-use crate::project::Place;
+use crate::project::ProjectArgs;
 use crate::session;
 use crate::ui::{self, Progress};
 use karve_core::comparison::Clock;
@@ -25,12 +25,12 @@ use std::time::Duration;
   karve noise                      the benchmark of this project
   karve noise -- './kernel 64'     a command
   karve noise --quick --json")]
-pub struct Noise {
+pub struct NoiseArgs {
     /// A command instead of the project's benchmark
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
     #[command(flatten)]
-    given: Given,
+    given: PlainCommandArgs,
     /// Fewer pairs, for a first impression
     #[arg(long)]
     quick: bool,
@@ -42,28 +42,28 @@ pub struct Noise {
     json: bool,
 }
 
-impl Noise {
+impl NoiseArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let stop = StopFlag::new();
         session::watch_signals_at_once(&stop, "stopping; showing the results so far")?;
         session::unless_stopped(&stop, self.run_until(place, &stop))
     }
 
-    fn run_until(&self, place: &Place, stop: &StopFlag) -> Result<()> {
+    fn run_until(&self, place: &ProjectArgs, stop: &StopFlag) -> Result<()> {
         let mut progress = Progress::new();
         let ground = match &self.command[..] {
             [] => {
-                let choices = Choices {
+                let choices = SideOptions {
                     harness: None,
-                    tests: Tests::Skipped,
-                    confined: Confined::AsUsual,
+                    tests: SideTests::Skipped,
+                    confined: ConfinementChoice::AsUsual,
                 };
                 let say = |text: &str| progress.stage(text);
                 sides::of_revisions(place, [".", "."], (&self.given, choices), stop, &say)?
             }
             [line] => {
-                let given = (&self.given, Confined::AsUsual);
+                let given = (&self.given, ConfinementChoice::AsUsual);
                 sides::of_commands(place, [line, line], given, stop)?
             }
             _ => {
@@ -72,13 +72,13 @@ impl Noise {
             }
         };
         let effort = if self.quick {
-            Effort {
+            NoiseBudget {
                 pairs: 30,
                 remedy_pairs: 16,
                 time: self.time / 4,
             }
         } else {
-            Effort {
+            NoiseBudget {
                 pairs: 100,
                 remedy_pairs: 40,
                 time: self.time,
@@ -169,9 +169,9 @@ fn clock_lines(clock: &ClockNoise, (name, unit): (&str, &str), pair_s: f64) -> V
     lines
 }
 
-fn advice(remedies: &[Remedy]) -> Vec<String> {
+fn advice(remedies: &[NoiseRemedy]) -> Vec<String> {
     let shown = |percent: Option<f64>| percent.map_or_else(|| "nothing".to_owned(), percent_text);
-    let line = |remedy: &Remedy| {
+    let line = |remedy: &NoiseRemedy| {
         format!(
             "{}: the smallest detectable difference went from {} to {}, and a pair took {:.1} \
             times as long",
@@ -181,7 +181,7 @@ fn advice(remedies: &[Remedy]) -> Vec<String> {
             remedy.cost
         )
     };
-    let helped: Vec<&Remedy> = remedies.iter().filter(|remedy| remedy.helped).collect();
+    let helped: Vec<&NoiseRemedy> = remedies.iter().filter(|remedy| remedy.helped).collect();
     let mut lines: Vec<String> = helped
         .iter()
         .map(|remedy| format!("advice    {}", line(remedy)))

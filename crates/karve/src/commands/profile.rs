@@ -8,17 +8,17 @@ mod take_tests;
 
 use crate::library::recall::name_entries;
 use crate::library::situation::of_words;
-use crate::library::{Shelves, Stock};
-use crate::project::Place;
-use crate::reports::profile::{self as report, Against, Page, Shown};
+use crate::library::{LibraryLayers, LoadedLibrary};
+use crate::project::ProjectArgs;
+use crate::reports::profile::{self as report, KernelComparison, KernelReport, ProfilePage};
 use crate::{session, ui};
-use karve_core::knowledge::{Query, Situation};
+use karve_core::knowledge::{LibraryQuery, Situation};
 use karve_core::profile::classify::with_derived;
-use karve_core::profile::{KernelProfile, ProfileDepth, RuleSet, diagnose};
+use karve_core::profile::{DiagnosisRuleSet, KernelProfile, ProfileDepth, diagnose};
 use karve_os::error::{CommandError, Result};
 use karve_os::process::StopFlag;
-use karve_profile::profilers::Tool;
-use seen::Seen;
+use karve_profile::profilers::ProfilerTool;
+use seen::VersionProfile;
 
 /// Most entries shown for a kernel.
 const ENTRIES_MAX: usize = 5;
@@ -41,7 +41,7 @@ const ENTRIES_MAX: usize = 5;
   karve profile --check REPORT.md       check a report against the hyper-mla format
 
 Profiling never runs while a duel runs: it waits for the device.")]
-pub struct Profile {
+pub struct ProfileArgs {
     /// A revision, or files with profiler output [default: the worktree]
     #[arg(value_name = "REV|FILE")]
     what: Vec<String>,
@@ -56,7 +56,7 @@ pub struct Profile {
     case: Option<String>,
     /// Only this profiler: ncu, nsys, perf, cachegrind, callgrind, rocprofv3, rocprof-compute
     #[arg(long, value_parser = parse_tool)]
-    tool: Option<Tool>,
+    tool: Option<ProfilerTool>,
     /// The language of the kernel, such as cuda or triton, where the files do not say
     #[arg(long)]
     language: Option<String>,
@@ -65,18 +65,18 @@ pub struct Profile {
     depth: Option<ProfileDepth>,
     /// Whose thresholds to use: karve, hyper-mla, trtllm, primus or tilegym
     #[arg(long, default_value = "karve", value_parser = parse_rules)]
-    rules: RuleSet,
+    rules: DiagnosisRuleSet,
     /// Whose report format
     #[arg(long, value_enum, default_value = "karve")]
-    form: report::Form,
+    form: report::ReportFormat,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-fn parse_tool(text: &str) -> std::result::Result<Tool, String> {
-    Tool::by_name(text).ok_or_else(|| {
-        let names: Vec<&str> = Tool::ALL.iter().map(|tool| tool.name()).collect();
+fn parse_tool(text: &str) -> std::result::Result<ProfilerTool, String> {
+    ProfilerTool::by_name(text).ok_or_else(|| {
+        let names: Vec<&str> = ProfilerTool::ALL.iter().map(|tool| tool.name()).collect();
         format!("expected one of {}", names.join(", "))
     })
 }
@@ -87,20 +87,23 @@ fn parse_depth(text: &str) -> std::result::Result<ProfileDepth, String> {
     found.ok_or_else(|| "expected light, full or code".to_owned())
 }
 
-fn parse_rules(text: &str) -> std::result::Result<RuleSet, String> {
-    RuleSet::by_name(text).ok_or_else(|| {
-        let names: Vec<&str> = RuleSet::ALL.iter().map(|rules| rules.name()).collect();
+fn parse_rules(text: &str) -> std::result::Result<DiagnosisRuleSet, String> {
+    DiagnosisRuleSet::by_name(text).ok_or_else(|| {
+        let names: Vec<&str> = DiagnosisRuleSet::ALL
+            .iter()
+            .map(|rules| rules.name())
+            .collect();
         format!("expected one of {}", names.join(", "))
     })
 }
 
-impl Profile {
+impl ProfileArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         if let Some(report) = &self.check {
             return check::run(&place.here()?, report, self.json);
         }
-        let stock = Shelves::of(place).load()?;
+        let stock = LibraryLayers::of(place).load()?;
         let stop = StopFlag::new();
         if !self.are_files(place, &self.what)? || !self.are_files(place, &self.against)? {
             session::watch_signals_at_once(&stop, "stopping")?;
@@ -116,12 +119,17 @@ impl Profile {
         self.show(&seen, earlier.as_ref(), &stock)
     }
 
-    fn show(&self, seen: &Seen, earlier: Option<&Seen>, stock: &Stock) -> Result<()> {
+    fn show(
+        &self,
+        seen: &VersionProfile,
+        earlier: Option<&VersionProfile>,
+        stock: &LoadedLibrary,
+    ) -> Result<()> {
         let all = seen.parsed.kernels.iter().chain(&seen.parsed.timeline);
-        let shown: Vec<Shown> = all
+        let shown: Vec<KernelReport> = all
             .map(|kernel| {
                 let before = earlier.and_then(|earlier| earlier.same_as(kernel, &seen.parsed));
-                let against = before.map(|before| Against::of(before, kernel));
+                let against = before.map(|before| KernelComparison::of(before, kernel));
                 self.of_kernel(kernel, (stock, seen.at.as_ref()), against)
             })
             .collect();
@@ -129,7 +137,7 @@ impl Profile {
         for note in earlier.iter().flat_map(|earlier| &earlier.parsed.notes) {
             notes.push(format!("from the version it is compared with: {note}"));
         }
-        let compared = |shown: &Shown| shown.against.as_ref().is_some_and(|a| !a.is_empty());
+        let compared = |shown: &KernelReport| shown.against.as_ref().is_some_and(|a| !a.is_empty());
         if earlier.is_some() && !shown.iter().any(compared) {
             notes.push("no tool read the same counter of both versions: nothing to compare".into());
         }
@@ -147,7 +155,7 @@ impl Profile {
             return Err(CommandError::environment("there is no kernel to report on")
                 .hint("leave out --form, or read another file: karve profile FILE"));
         }
-        let page = Page {
+        let page = ProfilePage {
             title: &seen.title,
             kernel: &seen.kernel,
             version: &seen.version,
@@ -177,12 +185,12 @@ impl Profile {
     fn of_kernel(
         &self,
         kernel: &KernelProfile,
-        (stock, situation): (&Stock, Option<&Situation>),
-        against: Option<Against>,
-    ) -> Shown {
+        (stock, situation): (&LoadedLibrary, Option<&Situation>),
+        against: Option<KernelComparison>,
+    ) -> KernelReport {
         let values = with_derived(kernel);
         let situation = situation.map(|at| self.spoken(at.with_op_in(&kernel.name), kernel));
-        let query = Query {
+        let query = LibraryQuery {
             situation: situation.as_ref(),
             values: Some(&values),
             text: "",
@@ -201,17 +209,17 @@ impl Profile {
                 );
             }
             let impact = matched.entry.impact;
-            report::Fitting {
+            report::FittingEntry {
                 impact: impact.map(|impact| format!("{}x to {}x", impact.low, impact.high)),
                 id: matched.entry.id.clone(),
                 title: matched.entry.title.clone(),
                 why,
             }
         });
-        let entries: Vec<report::Fitting> = entries.collect();
+        let entries: Vec<report::FittingEntry> = entries.collect();
         let mut diagnosis = diagnose(kernel, self.rules);
         name_entries(stock, &query, &mut diagnosis);
-        Shown {
+        KernelReport {
             kernel: kernel.clone(),
             diagnosis,
             entries,

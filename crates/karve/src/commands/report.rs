@@ -1,7 +1,7 @@
 //! `karve report`.
 
 use super::history::repo_of;
-use crate::project::Place;
+use crate::project::ProjectArgs;
 use crate::{reports, ui, world};
 use karve_harness::store::Store;
 use karve_os::error::Result;
@@ -11,7 +11,7 @@ use karve_os::error::Result;
 #[command(after_help = "Examples:
   karve report > report.md
   karve report --rebuild      write every derived file again from the log")]
-pub struct Report {
+pub struct ReportArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -20,9 +20,9 @@ pub struct Report {
     rebuild: bool,
 }
 
-impl Report {
+impl ReportArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let opened = place.open()?;
         let campaign = &opened.campaign;
         if self.rebuild {

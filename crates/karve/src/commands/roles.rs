@@ -2,11 +2,13 @@
 
 use crate::config::Overrides;
 use crate::library::situation::of_words;
-use crate::project::Place;
+use crate::project::ProjectArgs;
 use crate::roles;
 use crate::ui;
 use karve_core::charter::Target;
-use karve_core::roles::{Book, Decision, Duty, Refused, Request, Role, address, route};
+use karve_core::roles::{
+    Duty, Role, RoleRequest, RoleTable, RoutingDecision, RoutingRefusal, address, route,
+};
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::text::safe;
 use serde::Serialize;
@@ -23,7 +25,7 @@ use serde::Serialize;
   karve roles tileir-specialist
   karve roles --route \"port it to TileIR\" --device B200 --kernel triton
   karve roles --route \"a Triton softmax\" --device H200 --to cute-dsl-specialist")]
-pub struct Roles {
+pub struct RolesArgs {
     /// Show one role
     name: Option<String>,
     /// Show which role handles this request, in words
@@ -49,14 +51,14 @@ pub struct Roles {
 /// The routing decision.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Answer {
-    Asked(Decision),
-    Refused(Refused),
+enum RoutingOutcome {
+    Asked(RoutingDecision),
+    Refused(RoutingRefusal),
 }
 
-impl Roles {
+impl RolesArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let loaded = match place.config() {
             Ok(_) => Some(place.load(&Overrides::default())?),
             Err(_) => None,
@@ -85,7 +87,7 @@ impl Roles {
         Ok(())
     }
 
-    fn request(&self, book: &Book, intent: &str, target: Option<&Target>) -> Request {
+    fn request(&self, book: &RoleTable, intent: &str, target: Option<&Target>) -> RoleRequest {
         let own = |of: fn(&Target) -> &String| target.map(of).cloned().unwrap_or_default();
         let op = self.op.clone().unwrap_or_else(|| own(|t| &t.op));
         let device = self.device.clone().unwrap_or_else(|| own(|t| &t.device));
@@ -96,17 +98,17 @@ impl Roles {
         };
         let kernel = book.called(&language).map(|of| of.name.clone());
         let at = of_words(&op, &language, &language, &device);
-        Request {
+        RoleRequest {
             intent: intent.to_owned(),
             duty: Duty::Implement,
             arch: roles::arch_in(&at),
             op,
             kernel: kernel.unwrap_or_else(|| language.to_lowercase()),
-            ..Request::default()
+            ..RoleRequest::default()
         }
     }
 
-    fn tell_route(&self, book: &Book, request: &Request) -> Result<()> {
+    fn tell_route(&self, book: &RoleTable, request: &RoleRequest) -> Result<()> {
         let answer = match &self.to {
             Some(to) => address(book, to, request),
             None => route(book, request),
@@ -122,12 +124,12 @@ impl Roles {
         }
         let said = answer
             .as_ref()
-            .map(Decision::describe)
-            .map_err(Refused::describe);
+            .map(RoutingDecision::describe)
+            .map_err(RoutingRefusal::describe);
         if self.json {
             ui::out_json(&match answer {
-                Ok(decision) => Answer::Asked(decision),
-                Err(refused) => Answer::Refused(refused),
+                Ok(decision) => RoutingOutcome::Asked(decision),
+                Err(refused) => RoutingOutcome::Refused(refused),
             });
         }
         match said {

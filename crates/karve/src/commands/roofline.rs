@@ -1,22 +1,22 @@
 //! `karve roofline`: the peaks of this host, and how close a project's cases come to them.
 
-use super::check::Check;
+use super::check::CheckArgs;
 use crate::config::Overrides;
-use crate::project::Place;
+use crate::project::ProjectArgs;
 use crate::{session, ui};
 use karve_core::chart::Stroke;
 use karve_core::charter::Charter;
 use karve_core::roofline::{ceiling, shown_cores};
 use karve_core::score;
 use karve_numerics::case::Case;
-use karve_numerics::roof::{Demand, Peaks};
+use karve_numerics::roof::{CallDemand, DevicePeaks};
 use karve_os::device;
 use karve_os::error::{CommandError, Context, Result};
 use karve_os::process::StopFlag;
-use karve_profile::devices::{Device, Devices, Figure};
-use karve_profile::roofline::plot::{self, Point, RoofLine};
-use karve_profile::roofline::text::{self, CaseCeiling, View};
-use karve_profile::roofline::{self, Cores, Effort, Gpu, Measured, cases};
+use karve_profile::devices::{DeviceCatalog, DeviceFigure, DeviceSpec};
+use karve_profile::roofline::plot::{self, PlotPoint, RoofLine};
+use karve_profile::roofline::text::{self, CaseCeiling, RooflineView};
+use karve_profile::roofline::{self, Cores, GpuRoofline, HostRoofline, RooflineEffort, cases};
 use std::path::PathBuf;
 
 /// How far a measured figure may exceed the data sheet: clocks vary.
@@ -33,13 +33,13 @@ const ABOVE_SHEET: f64 = 1.05;
   karve roofline --time            also measure the worktree, for the share it reaches
   karve roofline --device H200 --dtype bf16
   karve roofline --quick --json --svg roofline.svg")]
-pub struct Roofline {
+pub struct RooflineArgs {
     /// Use the roof of this device from devices.toml instead of measuring this host
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
     /// The element type to compute with: fp64, fp32, tf32, bf16, fp16, fp8 or fp4
     #[arg(long, value_name = "TYPE", default_value = "fp32", value_parser = parse_dtype)]
-    dtype: Figure,
+    dtype: DeviceFigure,
     /// Compare the cases with one core or with all [default: one, unless a case is faster]
     #[arg(long, value_name = "WHICH")]
     cores: Option<CoresArg>,
@@ -78,47 +78,47 @@ impl CoresArg {
     }
 }
 
-fn parse_dtype(text: &str) -> std::result::Result<Figure, String> {
+fn parse_dtype(text: &str) -> std::result::Result<DeviceFigure, String> {
     let known = [
-        Figure::Fp64,
-        Figure::Fp32,
-        Figure::Tf32,
-        Figure::Bf16,
-        Figure::Fp16,
-        Figure::Fp8,
-        Figure::Fp4,
+        DeviceFigure::Fp64,
+        DeviceFigure::Fp32,
+        DeviceFigure::Tf32,
+        DeviceFigure::Bf16,
+        DeviceFigure::Fp16,
+        DeviceFigure::Fp8,
+        DeviceFigure::Fp4,
     ];
-    let found = Figure::by_name(text).filter(|figure| known.contains(figure));
+    let found = DeviceFigure::by_name(text).filter(|figure| known.contains(figure));
     found.ok_or_else(|| "expected one of fp64, fp32, tf32, bf16, fp16, fp8, fp4".to_owned())
 }
 
 /// The cases of a project, with times in seconds where known.
-struct Project {
+struct ProjectCases {
     charter: Charter,
     cases: Vec<(usize, Case)>,
-    times: cases::Times,
+    times: cases::CaseTimes,
     whose: Option<String>,
 }
 
 /// A roof that cases are compared with.
-enum Under<'a> {
-    Host(&'a Measured, Cores),
-    Gpu(&'a Gpu, Figure),
-    Device(&'a Device, Figure),
+enum RoofChoice<'a> {
+    Host(&'a HostRoofline, Cores),
+    Gpu(&'a GpuRoofline, DeviceFigure),
+    Device(&'a DeviceSpec, DeviceFigure),
     Nothing,
 }
 
-impl Roofline {
+impl RooflineArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let stop = StopFlag::new();
         session::watch_signals_at_once(&stop, "stopping")?;
         session::unless_stopped(&stop, self.run_until(place, &stop))
     }
 
-    fn run_until(&self, place: &Place, stop: &StopFlag) -> Result<()> {
+    fn run_until(&self, place: &ProjectArgs, stop: &StopFlag) -> Result<()> {
         let config = place.config().ok();
-        let devices = Devices::load(config.as_deref().and_then(|path| path.parent()))?;
+        let devices = DeviceCatalog::load(config.as_deref().and_then(|path| path.parent()))?;
         // Report a wrong name before measuring anything.
         let wished = self.device.as_deref().map(|name| devices.named(name));
         let wished = wished.transpose()?;
@@ -153,7 +153,7 @@ impl Roofline {
         if let Some(project) = project.as_ref().filter(|_| cases.is_empty()) {
             notes.push(why_no_case(project, &under).to_owned());
         }
-        let view = View {
+        let view = RooflineView {
             roof: under.name(),
             times: project.as_ref().and_then(|project| project.whose.clone()),
             cases,
@@ -173,32 +173,32 @@ impl Roofline {
     }
 
     /// The peaks of this host: saved earlier, or measured now.
-    fn host(&self, stop: &StopFlag) -> Result<(Measured, bool)> {
+    fn host(&self, stop: &StopFlag) -> Result<(HostRoofline, bool)> {
         if let (false, false, Some(kept)) = (self.fresh, self.quick, roofline::kept()) {
             return Ok((kept, false));
         }
         let _lease = device::lease_of("cpu", "karve roofline", stop, &ui::notices())?;
         let effort = if self.quick {
-            Effort::Quick
+            RooflineEffort::Quick
         } else {
-            Effort::Usual
+            RooflineEffort::Usual
         };
         let measured = roofline::measure(effort, stop)?;
-        if effort == Effort::Usual && roofline::keep(&measured).is_none() {
+        if effort == RooflineEffort::Usual && roofline::keep(&measured).is_none() {
             ui::note("note: cannot save the figures; set XDG_CACHE_HOME to a writable directory");
         }
         Ok((measured, true))
     }
 
-    fn project(&self, place: &Place, stop: &StopFlag) -> Result<Project> {
+    fn project(&self, place: &ProjectArgs, stop: &StopFlag) -> Result<ProjectCases> {
         if self.time {
             let charter = place
                 .load_in(&place.repo()?, &Overrides::default())?
                 .charter;
-            let findings = Check::of_all_cases().findings(place, stop)?;
+            let findings = CheckArgs::of_all_cases().findings(place, stop)?;
             findings.expect_passed()?;
             let cases = visible_of(&charter);
-            let mut times = cases::Times::new();
+            let mut times = cases::CaseTimes::new();
             for (index, case) in &cases {
                 let reading = findings
                     .cases
@@ -209,7 +209,7 @@ impl Roofline {
                 times.extend(seconds.map(|seconds| (*index, seconds)));
             }
             let whose = Some("the worktree".to_owned());
-            return Ok(Project {
+            return Ok(ProjectCases {
                 charter,
                 cases,
                 times,
@@ -240,7 +240,7 @@ impl Roofline {
             let name = campaign.charter().map(|charter| charter.name.clone());
             format!("the best kernel of campaign {}", name.unwrap_or_default())
         });
-        Ok(Project {
+        Ok(ProjectCases {
             charter,
             cases,
             times,
@@ -251,34 +251,36 @@ impl Roofline {
     /// Which roof to use.
     fn under<'a>(
         &self,
-        project: Option<&Project>,
-        host: Option<&'a Measured>,
-        gpu: Option<&'a Gpu>,
-        device: Option<&'a Device>,
-    ) -> Under<'a> {
+        project: Option<&ProjectCases>,
+        host: Option<&'a HostRoofline>,
+        gpu: Option<&'a GpuRoofline>,
+        device: Option<&'a DeviceSpec>,
+    ) -> RoofChoice<'a> {
         let Some(host) = host else {
-            return device.map_or(Under::Nothing, |device| Under::Device(device, self.dtype));
+            return device.map_or(RoofChoice::Nothing, |device| {
+                RoofChoice::Device(device, self.dtype)
+            });
         };
         let target = project.map_or("cpu", |project| project.charter.target.device.as_str());
         if target.eq_ignore_ascii_case("cpu") {
             let cores = self.cores.map(CoresArg::cores);
             let cores = cores.unwrap_or_else(|| cores_of(project, host));
-            return Under::Host(host, cores);
+            return RoofChoice::Host(host, cores);
         }
         match (gpu, device) {
-            (Some(gpu), _) if matches!(self.dtype, Figure::Fp32 | Figure::Fp16) => {
-                Under::Gpu(gpu, self.dtype)
+            (Some(gpu), _) if matches!(self.dtype, DeviceFigure::Fp32 | DeviceFigure::Fp16) => {
+                RoofChoice::Gpu(gpu, self.dtype)
             }
-            (_, Some(device)) => Under::Device(device, self.dtype),
-            (_, None) => Under::Nothing,
+            (_, Some(device)) => RoofChoice::Device(device, self.dtype),
+            (_, None) => RoofChoice::Nothing,
         }
     }
 
-    fn write_svg(&self, view: &View, under: &Under<'_>) -> Result<()> {
+    fn write_svg(&self, view: &RooflineView, under: &RoofChoice<'_>) -> Result<()> {
         let Some(path) = &self.svg else {
             return Ok(());
         };
-        let points: Vec<Point> = view.cases.iter().filter_map(point).collect();
+        let points: Vec<PlotPoint> = view.cases.iter().filter_map(point).collect();
         let svg = plot::render("Roofline", &under.lines(self.dtype, view), &points);
         let Some(svg) = svg else {
             return Err(CommandError::usage("there is no roof to draw")
@@ -298,11 +300,11 @@ fn visible_of(charter: &Charter) -> Vec<(usize, Case)> {
 }
 
 /// One core, unless the contract has more threads or a case is faster than one core can run.
-fn cores_of(project: Option<&Project>, host: &Measured) -> Cores {
+fn cores_of(project: Option<&ProjectCases>, host: &HostRoofline) -> Cores {
     let Some(project) = project else {
         return Cores::All;
     };
-    let Project {
+    let ProjectCases {
         charter,
         cases,
         times,
@@ -311,23 +313,23 @@ fn cores_of(project: Option<&Project>, host: &Measured) -> Cores {
     shown_cores(charter, cases, &host.roof(), &[times]).into()
 }
 
-impl Under<'_> {
-    fn peaks(&self, demand: Demand) -> Peaks {
+impl RoofChoice<'_> {
+    fn peaks(&self, demand: CallDemand) -> DevicePeaks {
         match self {
             Self::Host(host, cores) => host.peaks(demand, *cores),
             Self::Gpu(gpu, dtype) => {
-                let flops = if *dtype == Figure::Fp16 {
+                let flops = if *dtype == DeviceFigure::Fp16 {
                     gpu.fp16
                 } else {
                     gpu.fp32
                 };
-                Peaks {
+                DevicePeaks {
                     flops: flops.map(|peak| peak.best),
                     bytes: gpu.copy.map(|peak| peak.best),
                 }
             }
             Self::Device(device, dtype) => device.peaks(*dtype),
-            Self::Nothing => Peaks::default(),
+            Self::Nothing => DevicePeaks::default(),
         }
     }
 
@@ -341,8 +343,8 @@ impl Under<'_> {
     }
 
     /// The roofs to draw: the one in use, and next to a measured one its data sheet roof.
-    fn lines(&self, dtype: Figure, view: &View) -> Vec<RoofLine> {
-        let line = |name: String, peaks: Peaks, stroke: Stroke| {
+    fn lines(&self, dtype: DeviceFigure, view: &RooflineView) -> Vec<RoofLine> {
+        let line = |name: String, peaks: DevicePeaks, stroke: Stroke| {
             let (flops, per_s) = (peaks.flops?, peaks.bytes?);
             Some(RoofLine {
                 name,
@@ -351,12 +353,12 @@ impl Under<'_> {
                 stroke,
             })
         };
-        let all = Demand::default();
+        let all = CallDemand::default();
         let mut lines = Vec::new();
         match self {
             Self::Host(host, cores) => {
                 for level in host.levels.iter().rev() {
-                    let peaks = Peaks {
+                    let peaks = DevicePeaks {
                         flops: Some(host.flops(*cores)),
                         bytes: Some(level.best(*cores)),
                     };
@@ -376,13 +378,13 @@ impl Under<'_> {
 }
 
 /// The cases whose ceiling is known.
-fn rows(project: &Project, under: &Under<'_>) -> Vec<CaseCeiling> {
+fn rows(project: &ProjectCases, under: &RoofChoice<'_>) -> Vec<CaseCeiling> {
     let row = |(index, case): &(usize, Case)| {
         let demand = project.charter.demand(case)?;
         let time_s = project.times.get(index).copied();
         let level = match under {
-            Under::Host(host, cores) => host.level_of(demand.bytes?, *cores),
-            Under::Gpu(..) | Under::Device(..) | Under::Nothing => None,
+            RoofChoice::Host(host, cores) => host.level_of(demand.bytes?, *cores),
+            RoofChoice::Gpu(..) | RoofChoice::Device(..) | RoofChoice::Nothing => None,
         };
         Some(CaseCeiling {
             case: case.name.clone(),
@@ -393,8 +395,8 @@ fn rows(project: &Project, under: &Under<'_>) -> Vec<CaseCeiling> {
     project.cases.iter().filter_map(row).collect()
 }
 
-fn point(row: &CaseCeiling) -> Option<Point> {
-    Some(Point {
+fn point(row: &CaseCeiling) -> Option<PlotPoint> {
+    Some(PlotPoint {
         name: row.case.clone(),
         intensity: row.ceiling.intensity,
         reached: row.ceiling.reached?,
@@ -402,26 +404,30 @@ fn point(row: &CaseCeiling) -> Option<Point> {
     })
 }
 
-fn why_no_case(project: &Project, under: &Under<'_>) -> &'static str {
+fn why_no_case(project: &ProjectCases, under: &RoofChoice<'_>) -> &'static str {
     let known = |(_, case): &(usize, Case)| {
         let demand = project.charter.demand(case);
         demand.is_some_and(|demand| demand.work.is_some() && demand.bytes.is_some())
     };
     match under {
-        Under::Nothing => {
+        RoofChoice::Nothing => {
             "the device of karve.toml was neither measured nor found; choose one with --device"
         }
         _ if !project.cases.iter().any(known) => {
             "no case is shown: [metric] of karve.toml needs work and bytes"
         }
-        Under::Host(..) | Under::Gpu(..) | Under::Device(..) => {
+        RoofChoice::Host(..) | RoofChoice::Gpu(..) | RoofChoice::Device(..) => {
             "no case is shown: the peaks for this element type are not known; see --dtype"
         }
     }
 }
 
 /// The GPU of this host, and notes on both.
-fn with_gpu(host: &Measured, stop: &StopFlag, notes: &mut Vec<String>) -> Result<Option<Gpu>> {
+fn with_gpu(
+    host: &HostRoofline,
+    stop: &StopFlag,
+    notes: &mut Vec<String>,
+) -> Result<Option<GpuRoofline>> {
     if host.was_disturbed() {
         let busy = "the host was busy while it was measured: its peaks may be too low";
         notes.push(format!(
@@ -444,12 +450,12 @@ fn with_gpu(host: &Measured, stop: &StopFlag, notes: &mut Vec<String>) -> Result
 }
 
 /// A measured figure above the data sheet is worth a note.
-fn above_sheet(gpu: &Gpu, devices: &Devices) -> Option<String> {
+fn above_sheet(gpu: &GpuRoofline, devices: &DeviceCatalog) -> Option<String> {
     let device = devices.find(&gpu.name)?;
     let pairs = [
-        (gpu.fp32, Figure::Fp32),
-        (gpu.fp16, Figure::Fp16),
-        (gpu.copy, Figure::MemoryRate),
+        (gpu.fp32, DeviceFigure::Fp32),
+        (gpu.fp16, DeviceFigure::Fp16),
+        (gpu.copy, DeviceFigure::MemoryRate),
     ];
     let above = pairs.into_iter().find(|(found, figure)| {
         let known = device

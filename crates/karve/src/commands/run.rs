@@ -1,12 +1,12 @@
 //! `karve run`: starts or resumes a campaign.
 
-use crate::config::{AgendaWish, Overrides};
-use crate::drive::End;
-use crate::project::Place;
+use crate::config::{AgendaOption, Overrides};
+use crate::drive::DriveEnd;
+use crate::project::ProjectArgs;
 use crate::reports;
-use crate::session::{self, Plan, Setting, Wish};
-use crate::ui::{self, JsonLines, Plain, Screen};
-use karve_core::agenda::{self, Wanted};
+use crate::session::{self, CampaignChoice, CampaignSetup, SessionPlan};
+use crate::ui::{self, JsonLinesScreen, PlainScreen, Screen};
+use karve_core::agenda::{self, AgendaSource};
 use karve_core::campaign::{Campaign, StopReason};
 use karve_core::charter::{Charter, SandboxMode};
 use karve_harness::git::Repo;
@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
   karve run --autopilot                  what the first profile and the library suggest
   karve run --dry-run                    show the charter, change nothing
   karve run --campaign NAME --rounds 60  continue a finished campaign")]
-pub struct Run {
+pub struct RunArgs {
     /// The agent: `builtin`, a name that `karve agents` lists, such as `claude`, or `replay:DIR`
     /// with a recorded campaign
     #[arg(long, value_name = "NAME")]
@@ -71,9 +71,9 @@ pub struct Run {
     pub new: bool,
 }
 
-impl Run {
+impl RunArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let overrides = Overrides {
             agent: self.agent.clone(),
             rounds: self.rounds,
@@ -87,20 +87,20 @@ impl Run {
         let wall_s = self.hours.map(|hours| (hours * 3_600.0) as u64);
         let name = place.campaign.as_deref();
         let wish = match name {
-            Some(name) => Wish::Named(name),
-            None if self.new => Wish::New,
-            None => Wish::Newest,
+            Some(name) => CampaignChoice::Named(name),
+            None if self.new => CampaignChoice::New,
+            None => CampaignChoice::Newest,
         };
         let plan = session::plan(&loaded, &repo, wish, (self.rounds, wall_s))?;
         self.same_best_of(&plan)?;
         if self.dry_run {
             return dry_run(&plan, &loaded.root, self.json);
         }
-        if let Plan::Start(charter) = &plan {
+        if let SessionPlan::Start(charter) = &plan {
             warn_of_dirt(&repo)?;
             confirm(charter, self.yes, "karve run --yes")?;
         }
-        let setting = Setting {
+        let setting = CampaignSetup {
             repo,
             root: &loaded.root,
             agents: &loaded.agents,
@@ -110,20 +110,20 @@ impl Run {
         let stop = StopFlag::new();
         session::watch_signals(&stop)?;
         let mut screen: Box<dyn Screen> = if self.json {
-            Box::new(JsonLines)
+            Box::new(JsonLinesScreen)
         } else {
-            Box::new(Plain::new())
+            Box::new(PlainScreen::new())
         };
         let (campaign, dir, end) = session::run(plan, setting, &stop, screen.as_mut())
             .map_err(|error| session::with_way_on(error, &loaded.root))?;
         drop(screen);
         match end {
-            End::Paused => return Err(session::paused()),
-            End::Waiting => {
+            DriveEnd::Paused => return Err(session::paused()),
+            DriveEnd::Waiting => {
                 ui::outln("waiting   for your answer: \"karve next\" shows what to do");
                 return Ok(());
             }
-            End::Finished => {}
+            DriveEnd::Finished => {}
         }
         if !self.json {
             ui::out(&reports::render_terminal_summary(&campaign));
@@ -133,10 +133,10 @@ impl Run {
     }
 }
 
-impl Run {
+impl RunArgs {
     /// How often a hypothesis is implemented is part of the charter.
-    fn same_best_of(&self, plan: &Plan) -> Result<()> {
-        let (Plan::Resume { dir, .. }, Some(wanted)) = (plan, self.best_of) else {
+    fn same_best_of(&self, plan: &SessionPlan) -> Result<()> {
+        let (SessionPlan::Resume { dir, .. }, Some(wanted)) = (plan, self.best_of) else {
             return Ok(());
         };
         let read = karve_harness::store::read(dir)?;
@@ -156,11 +156,11 @@ impl Run {
     }
 
     /// What the flags ask for; a file is relative to the current directory.
-    fn agenda(&self, place: &Place) -> Result<Option<AgendaWish>> {
+    fn agenda(&self, place: &ProjectArgs) -> Result<Option<AgendaOption>> {
         Ok(match (&self.only, &self.plan, self.autopilot) {
-            (Some(text), ..) => Some(AgendaWish::Only(text.clone())),
-            (None, Some(path), _) => Some(AgendaWish::Plan(place.here()?.join(path))),
-            (None, None, true) => Some(AgendaWish::Autopilot),
+            (Some(text), ..) => Some(AgendaOption::Only(text.clone())),
+            (None, Some(path), _) => Some(AgendaOption::Plan(place.here()?.join(path))),
+            (None, None, true) => Some(AgendaOption::Autopilot),
             (None, None, false) => None,
         })
     }
@@ -231,17 +231,17 @@ fn warn_of_dirt(repo: &Repo) -> Result<()> {
     Ok(())
 }
 
-fn dry_run(plan: &Plan, root: &Path, json: bool) -> Result<()> {
+fn dry_run(plan: &SessionPlan, root: &Path, json: bool) -> Result<()> {
     match plan {
-        Plan::Start(charter) if json => ui::out_json(charter),
-        Plan::Start(charter) => {
+        SessionPlan::Start(charter) if json => ui::out_json(charter),
+        SessionPlan::Start(charter) => {
             ui::out(&render_charter(charter));
             ui::outln(&format!(
                 "\nA new campaign would be created in {}; nothing was changed.",
                 root.join(&charter.name).display()
             ));
         }
-        Plan::Resume { dir, .. } => {
+        SessionPlan::Resume { dir, .. } => {
             let loaded = karve_harness::store::read(dir)?;
             let step = loaded
                 .campaign
@@ -310,7 +310,7 @@ fn agenda_of(charter: &Charter) -> String {
         return String::new();
     };
     let mut text = format!("  agenda  {}\n", text::safe(&agenda.describe(), 200));
-    if let Wanted::Plan { items, .. } = &agenda.wanted {
+    if let AgendaSource::Plan { items, .. } = &agenda.wanted {
         for number in agenda::order(items) {
             let item = &items[number];
             text.push_str(&format!(

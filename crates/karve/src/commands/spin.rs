@@ -6,12 +6,12 @@ use karve_os::plain_work;
 /// Busy-loop for about this many microseconds
 #[derive(Debug, clap::Args)]
 #[command(hide = true)]
-pub struct Spin {
+pub struct SpinArgs {
     /// Microseconds on an idle core
     micros: u64,
 }
 
-impl Spin {
+impl SpinArgs {
     /// Runs the command.
     pub fn run(&self) -> Result<()> {
         // From here on the iteration count is fixed.

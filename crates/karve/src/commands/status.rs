@@ -1,9 +1,9 @@
 //! `karve status` and `karve best`.
 
-use crate::project::Place;
+use crate::project::ProjectArgs;
 use crate::reports::price_of;
 use crate::ui::{self};
-use karve_core::view::{ItemView, View};
+use karve_core::view::{CampaignView, ItemView};
 use karve_os::error::Result;
 use karve_os::text;
 use std::fmt::Write;
@@ -13,15 +13,15 @@ use std::fmt::Write;
 #[command(after_help = "Examples:
   karve status
   karve status --json | jq .cumulative_ratio")]
-pub struct Status {
+pub struct StatusArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-impl Status {
+impl StatusArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let campaign = place.open()?.campaign;
         let view = campaign.view();
         if self.json {
@@ -33,7 +33,7 @@ impl Status {
     }
 }
 
-fn render_status(view: &View, waited_ms: u64) -> String {
+fn render_status(view: &CampaignView, waited_ms: u64) -> String {
     let mut text = format!("campaign  {}\n", view.campaign);
     let state = view
         .stopped
@@ -101,7 +101,7 @@ fn render_status(view: &View, waited_ms: u64) -> String {
 }
 
 /// What the agent used, and its cost per percent of gain.
-fn used(view: &View) -> String {
+fn used(view: &CampaignView) -> String {
     let price = view.cost.per_percent.as_ref();
     let price = price.map(|price| format!("; {} per percent of gain", price_of(price)));
     format!(
@@ -136,15 +136,15 @@ fn push_agenda(text: &mut String, items: &[ItemView]) {
 #[command(after_help = "Examples:
   karve best
   git diff \"$(karve best --json | jq -r .base)\" \"$(karve best --json | jq -r .commit)\"")]
-pub struct Best {
+pub struct BestArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-impl Best {
+impl BestArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let opened = place.open()?;
         let view = opened.campaign.view();
         let title = opened

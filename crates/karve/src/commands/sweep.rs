@@ -2,28 +2,28 @@
 
 use karve_harness::scratch;
 use karve_os::error::Result;
-use karve_os::process::{self, Sweeper};
+use karve_os::process::{self, Reaper};
 
 /// Wait for a karve process to end, and clean up after it if it was killed
 #[derive(Debug, clap::Args)]
 #[command(hide = true)]
-pub struct Sweep {
+pub struct CleanupArgs {
     /// Its process id
     pid: u32,
     /// Its mark
     mark: String,
 }
 
-impl Sweep {
+impl CleanupArgs {
     /// Starts it for this process. Without it, the next karve cleans up.
-    pub fn start() -> Option<Sweeper> {
+    pub fn start() -> Option<Reaper> {
         let pid = std::process::id().to_string();
-        Sweeper::start(&["sweep", &pid, process::own_mark()]).ok()
+        Reaper::start(&["sweep", &pid, process::own_mark()]).ok()
     }
 
     /// Runs the command.
     pub fn run(&self) -> Result<()> {
-        if Sweeper::is_needed(&mut std::io::stdin().lock()) {
+        if Reaper::is_needed(&mut std::io::stdin().lock()) {
             process::end_of_karve(self.pid, &self.mark);
             scratch::sweep_after(&self.mark);
         }

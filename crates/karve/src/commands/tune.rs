@@ -1,21 +1,21 @@
 //! `karve tune`: finds good values for a kernel's knobs in few trials.
 
-use crate::bench::view::View;
-use crate::project::Place;
-use crate::tuner::budget::{self, Budget};
-use crate::tuner::journal::Fresh;
-use crate::tuner::session::{self, Found, Wish, as_metric};
-use crate::tuner::simulate::{self, Trouble};
-use crate::tuner::sweep::{Step, Turn};
-use crate::tuner::workshop::Tried;
+use crate::bench::view::BenchView;
+use crate::project::ProjectArgs;
+use crate::tuner::budget::{self, TuneBudget};
+use crate::tuner::journal::FreshStart;
+use crate::tuner::session::{self, TuneOptions, TuneResult, as_metric};
+use crate::tuner::simulate::{self, SimulatedNoise};
+use crate::tuner::sweep::{ReadingPass, TrialProgress};
+use crate::tuner::workshop::SettingResult;
 use crate::tuner::{export, plots, portfolio, recorded};
 use crate::ui::Progress;
 use crate::{bench, ui};
 use karve_core::score::figure;
-use karve_core::verdict::Finding;
-use karve_numerics::grid::{Grid, Point};
-use karve_numerics::search::{self, Aim, Entry, Kind, Race};
-use karve_numerics::space::Config;
+use karve_core::verdict::BenchFinding;
+use karve_numerics::grid::{Grid, GridPoint};
+use karve_numerics::search::{self, PortfolioGoal, Race, StrategyKind, TriedSetting};
+use karve_numerics::space::KnobSetting;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::StopFlag;
 use karve_os::text::{counted, safe};
@@ -39,13 +39,13 @@ const IMPORTANCE_MIN: usize = 20;
   karve tune                       50 settings
   karve tune --budget 10m          ten minutes, including earlier runs
   karve tune --simulate space.csv.gz --strategy random")]
-pub struct Tune {
+pub struct TuneArgs {
     /// How many settings to try, or for how long, such as 50 or 10m [default: tune.budget, or 50]
     #[arg(long, value_name = "N|TIME", value_parser = budget::parse)]
-    budget: Option<Budget>,
+    budget: Option<TuneBudget>,
     /// Search strategy: auto, random, local, annealing or genetic [default: tune.strategy, or auto]
     #[arg(long, value_name = "NAME", value_parser = parse_kind)]
-    strategy: Option<Kind>,
+    strategy: Option<StrategyKind>,
     /// The random seed of the strategy
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -73,7 +73,7 @@ pub struct Tune {
     portfolio: Option<u8>,
     /// What a portfolio optimizes: the worst case, or the mean of all
     #[arg(long, value_name = "worst|mean", requires = "portfolio", value_parser = parse_aim)]
-    aim: Option<Aim>,
+    aim: Option<PortfolioGoal>,
     /// Simulate the search on a measured space, without running anything
     #[arg(long, value_name = "FILE")]
     simulate: Option<PathBuf>,
@@ -84,24 +84,24 @@ fn parse_export(text: &str) -> std::result::Result<PathBuf, String> {
     named.ok_or_else(|| "the name must end in .csv, .json or .t4.json, optionally with .gz".into())
 }
 
-fn parse_aim(text: &str) -> std::result::Result<Aim, String> {
+fn parse_aim(text: &str) -> std::result::Result<PortfolioGoal, String> {
     match text {
-        "worst" => Ok(Aim::Worst),
-        "mean" => Ok(Aim::Mean),
+        "worst" => Ok(PortfolioGoal::Worst),
+        "mean" => Ok(PortfolioGoal::Mean),
         _ => Err("expected worst or mean".into()),
     }
 }
 
-fn parse_kind(text: &str) -> std::result::Result<Kind, String> {
-    Kind::by_name(text).ok_or_else(|| {
-        let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+fn parse_kind(text: &str) -> std::result::Result<StrategyKind, String> {
+    StrategyKind::by_name(text).ok_or_else(|| {
+        let names: Vec<&str> = StrategyKind::ALL.iter().map(|kind| kind.name()).collect();
         format!("expected one of {}", names.join(", "))
     })
 }
 
-impl Tune {
+impl TuneArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         if let Some(path) = &self.simulate {
             return self.simulate(path);
         }
@@ -109,11 +109,15 @@ impl Tune {
         let at_once = "stopping immediately; resume with \"karve tune\"";
         crate::session::watch_signals_of(&stop, at_once)?;
         let progress = Progress::new();
-        let wish = Wish {
+        let wish = TuneOptions {
             budget: self.budget,
             kind: self.strategy,
             seed: self.seed,
-            fresh: if self.fresh { Fresh::Yes } else { Fresh::No },
+            fresh: if self.fresh {
+                FreshStart::Yes
+            } else {
+                FreshStart::No
+            },
             jobs: self.jobs.map(usize::from),
             like: self.like.clone(),
         };
@@ -153,7 +157,7 @@ impl Tune {
         let budget = budget.settings.min(space.grid.len());
         let kind = self.strategy.unwrap_or_default();
         let wanted = (kind, self.seed);
-        let played = simulate::play(&space, wanted, budget, Trouble::default());
+        let played = simulate::play(&space, wanted, budget, SimulatedNoise::default());
         ui::outln(&format!(
             "{}: {} settings, {budget} of them tried by {}",
             safe(&space.name, WHY_CHARS),
@@ -179,23 +183,23 @@ impl Tune {
 }
 
 /// One trial per line. A setting shown before is only shown by its number.
-fn line(step: &Step<'_>) -> String {
+fn line(step: &TrialProgress<'_>) -> String {
     let unit = safe(step.unit, 12);
     let shown = |value: f64| {
         let text = format!("{} {unit}", figure(as_metric(value, step.better)));
         text.trim_end().to_owned()
     };
     let what = match step.tried {
-        Tried::Read { value, .. } => shown(*value),
-        Tried::Failed { why, .. } => format!("failed: {}", safe(why, WHY_CHARS)),
+        SettingResult::Read { value, .. } => shown(*value),
+        SettingResult::Failed { why, .. } => format!("failed: {}", safe(why, WHY_CHARS)),
     };
     let mut out = match (step.turn, step.recalled) {
-        (Turn::First, _) => format!("{:>4}  {}  {what}", step.number, words(step.config)),
-        (Turn::Again, false) => format!(
+        (ReadingPass::First, _) => format!("{:>4}  {}  {what}", step.number, words(step.config)),
+        (ReadingPass::Again, false) => format!(
             "{:>4}  again, reading {}  {what}",
             step.number, step.readings
         ),
-        (Turn::Again, true) => format!(
+        (ReadingPass::Again, true) => format!(
             "{:>4}  again, reading {}  {}  {what}",
             step.number,
             step.readings,
@@ -211,7 +215,7 @@ fn line(step: &Step<'_>) -> String {
     out
 }
 
-fn words(config: &Config) -> String {
+fn words(config: &KnobSetting) -> String {
     let all: Vec<String> = config
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
@@ -220,7 +224,7 @@ fn words(config: &Config) -> String {
 }
 
 /// The final table, and the result of the duel.
-fn show(found: &Found) -> Result<()> {
+fn show(found: &TuneResult) -> Result<()> {
     let race = Race::new(&found.record);
     ui::outln(&format!(
         "\n{} of {} settings tried, {} failed; readings of one setting differ by {:.1}%\n",
@@ -239,7 +243,7 @@ fn show(found: &Found) -> Result<()> {
         let readings = found
             .record
             .entry(point)
-            .map_or(0, |entry: &Entry| entry.readings.len());
+            .map_or(0, |entry: &TriedSetting| entry.readings.len());
         let mark = if Some(point) == default {
             "  the default"
         } else {
@@ -263,7 +267,7 @@ fn show(found: &Found) -> Result<()> {
 }
 
 /// How much each knob matters.
-fn show_importance(found: &Found) {
+fn show_importance(found: &TuneResult) {
     let matters = search::importance(&found.grid, &found.record);
     let told = |one: &search::Importance| {
         let name = found.grid.axes()[one.axis].name();
@@ -282,7 +286,7 @@ fn show_importance(found: &Found) {
 }
 
 /// The result of the duel, and what to do with it.
-fn show_duel(found: &Found) -> Result<()> {
+fn show_duel(found: &TuneResult) -> Result<()> {
     let (oid, name) = &found.commit;
     let Some(duel) = &found.duel else {
         let default = Some(found.best) == found.grid.default_point();
@@ -292,21 +296,21 @@ fn show_duel(found: &Found) -> Result<()> {
         });
         return Ok(());
     };
-    let view = View::of_duel(duel)?;
+    let view = BenchView::of_duel(duel)?;
     ui::outln(&format!(
         "\nA is the default, B the best setting ({}):",
         oid.short()
     ));
     ui::out(&bench::text::render_text(&view, ui::style::colour()));
     let why = match &view.finding {
-        Finding::Faster { .. } => {
+        BenchFinding::Faster { .. } => {
             ui::outln(&format!("apply it with \"git cherry-pick {name}\""));
             return Ok(());
         }
-        Finding::Slower { .. } => "the best setting is slower",
-        Finding::NoDifference { .. } => "the duel saw no difference",
-        Finding::ClocksDisagree { .. } => "the clocks disagree",
-        Finding::CouldNotTell => "the duel could not tell",
+        BenchFinding::Slower { .. } => "the best setting is slower",
+        BenchFinding::NoDifference { .. } => "the duel saw no difference",
+        BenchFinding::ClocksDisagree { .. } => "the clocks disagree",
+        BenchFinding::CouldNotTell => "the duel could not tell",
     };
     ui::outln(&format!(
         "the default stays: {why}; the best setting is saved as {name}"
@@ -315,7 +319,7 @@ fn show_duel(found: &Found) -> Result<()> {
 }
 
 /// The settings that together cover all cases.
-fn show_portfolio(found: &Found, most: usize, aim: Aim) {
+fn show_portfolio(found: &TuneResult, most: usize, aim: PortfolioGoal) {
     let Some(table) = portfolio::choose(found, most, aim) else {
         ui::outln("\nno portfolio: no setting was measured on every case");
         return;
@@ -329,7 +333,7 @@ fn show_portfolio(found: &Found, most: usize, aim: Aim) {
         table.worst * 100.0,
         table.mean * 100.0
     ));
-    let single = |(point, _): &&(Point, Vec<String>)| {
+    let single = |(point, _): &&(GridPoint, Vec<String>)| {
         let entry = found.record.entry(*point);
         entry.is_some_and(|entry| entry.readings.len() < 2)
     };
@@ -347,12 +351,12 @@ fn show_portfolio(found: &Found, most: usize, aim: Aim) {
 }
 
 /// The knobs of a setting that differ from the default.
-fn changed(grid: &Grid, config: &Config) -> String {
+fn changed(grid: &Grid, config: &KnobSetting) -> String {
     let default = grid.default_point().map(|point| grid.config(point));
     let differs = |(name, value): &(&String, &String)| {
         default.as_ref().and_then(|default| default.get(*name)) != Some(*value)
     };
-    let all: Config = config
+    let all: KnobSetting = config
         .iter()
         .filter(differs)
         .map(|(name, value)| (name.clone(), value.clone()))

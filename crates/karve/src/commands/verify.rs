@@ -1,7 +1,7 @@
 //! `karve verify`: judges every round again from the stored samples.
 
 use super::history::repo_of;
-use crate::project::Place;
+use crate::project::ProjectArgs;
 use crate::{reports, ui, world};
 use karve_agents::agreement;
 use karve_core::campaign::{Campaign, Event, Record, Step};
@@ -23,7 +23,7 @@ use std::fs;
 #[command(after_help = "Examples:
   karve verify
   karve verify --campaign matmul_c_cpu_202601010000 --json")]
-pub struct Verify {
+pub struct VerifyArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -31,7 +31,7 @@ pub struct Verify {
 
 /// What was checked and what differs.
 #[derive(Debug, Default, Serialize)]
-struct Findings {
+struct VerifyReport {
     records: usize,
     rounds: usize,
     blocks: usize,
@@ -41,15 +41,15 @@ struct Findings {
     stale_files: Vec<String>,
 }
 
-impl Verify {
+impl VerifyArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let dir = place.pick()?;
-        let mut findings = Findings::default();
+        let mut findings = VerifyReport::default();
         let (campaign, records) = judge_again(&dir, &mut findings)?;
         findings.records = records.len();
         findings.rounds = campaign.rounds().len();
-        let opened = crate::project::Opened {
+        let opened = crate::project::LoadedCampaign {
             dir,
             records,
             campaign,
@@ -79,7 +79,7 @@ impl Verify {
         .hint("do not trust the verdicts named above; \"karve show ROUND\" has the details"))
     }
 
-    fn show(&self, findings: &Findings) {
+    fn show(&self, findings: &VerifyReport) {
         if self.json {
             ui::out_json(findings);
             return;
@@ -107,7 +107,7 @@ impl Verify {
 }
 
 /// Folds the log; where a stored verdict differs, the verdict from the samples is used.
-fn judge_again(dir: &CampaignDir, findings: &mut Findings) -> Result<(Campaign, Vec<Record>)> {
+fn judge_again(dir: &CampaignDir, findings: &mut VerifyReport) -> Result<(Campaign, Vec<Record>)> {
     let path = dir.log();
     let text =
         files::read_text(&path, u64::MAX).context(|| format!("cannot read {}", path.display()))?;
@@ -152,7 +152,7 @@ fn judge_again(dir: &CampaignDir, findings: &mut Findings) -> Result<(Campaign, 
     Ok((campaign, records))
 }
 
-fn check_candidates(repo: &Repo, campaign: &Campaign, findings: &mut Findings) -> Result<()> {
+fn check_candidates(repo: &Repo, campaign: &Campaign, findings: &mut VerifyReport) -> Result<()> {
     for round in campaign.rounds() {
         let Some(candidate) = &round.candidate else {
             continue;
@@ -177,7 +177,7 @@ fn check_candidates(repo: &Repo, campaign: &Campaign, findings: &mut Findings) -
 
 /// Every artifact that an event names is still what was stored: patches, including those of
 /// variants that were not chosen, session logs, profiles, and unusable output.
-fn check_artifacts(dir: &CampaignDir, records: &[Record], findings: &mut Findings) {
+fn check_artifacts(dir: &CampaignDir, records: &[Record], findings: &mut VerifyReport) {
     let mut seen = BTreeSet::new();
     for record in records {
         for hash in record.event.artifacts() {
@@ -203,7 +203,7 @@ fn check_artifacts(dir: &CampaignDir, records: &[Record], findings: &mut Finding
 }
 
 /// Every kept commit has the baseline's read-only files.
-fn check_kept(repo: &Repo, campaign: &Campaign, findings: &mut Findings) -> Result<()> {
+fn check_kept(repo: &Repo, campaign: &Campaign, findings: &mut VerifyReport) -> Result<()> {
     let (Some(charter), Some(preparation)) = (campaign.charter(), campaign.preparation()) else {
         return Ok(());
     };
@@ -229,7 +229,7 @@ mod tests {
     use karve_core::campaign::LOG_VERSION;
     use karve_core::hypothesis::Candidate;
     use karve_core::knowledge::Lesson;
-    use karve_core::spending::Usage;
+    use karve_core::spending::AgentUsage;
     use karve_harness::store;
 
     fn variant(dir: &CampaignDir, number: u32) -> Record {
@@ -255,7 +255,7 @@ mod tests {
                 retry: 0,
                 variant: number,
                 candidate,
-                usage: Usage::default(),
+                usage: AgentUsage::default(),
                 exchange: Some(exchange),
             },
         }
@@ -268,7 +268,7 @@ mod tests {
         fs::create_dir_all(dir.join("artifacts")).unwrap();
         let records = [variant(&dir, 0), variant(&dir, 1)];
         let found = |records: &[Record]| {
-            let mut findings = Findings::default();
+            let mut findings = VerifyReport::default();
             check_artifacts(&dir, records, &mut findings);
             assert_eq!(findings.artifacts, 4);
             findings.differences.len()
@@ -295,7 +295,7 @@ mod tests {
             event: Event::Learnt {
                 round: 1,
                 lesson: Lesson::default(),
-                usage: Usage::default(),
+                usage: AgentUsage::default(),
                 exchange,
             },
         }
@@ -308,7 +308,7 @@ mod tests {
         fs::create_dir_all(dir.join("artifacts")).unwrap();
         let hash = store::put_artifact(&dir, b"said\n").unwrap();
         let check = |records: &[Record]| {
-            let mut findings = Findings::default();
+            let mut findings = VerifyReport::default();
             check_artifacts(&dir, records, &mut findings);
             findings
         };

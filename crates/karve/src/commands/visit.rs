@@ -3,11 +3,11 @@
 
 use super::run::confirm;
 use crate::config::Overrides;
-use crate::project::Place;
-use crate::session::{self, Plan, Wish};
-use crate::ui::{self, Plain, Screen, Silent};
-use crate::visit::{Turn, Visit, finished, visit, wish_of};
-use karve_agents::visitor::{Answer, Change, VISITOR};
+use crate::project::ProjectArgs;
+use crate::session::{self, CampaignChoice, SessionPlan};
+use crate::ui::{self, PlainScreen, Screen, SilentScreen};
+use crate::visit::{ExternalStatus, ExternalTask, finished, visit, wish_of};
+use karve_agents::visitor::{ChangeSource, ExternalAnswer, VISITOR};
 use karve_os::error::{CommandError, Context, ErrorKind, Result};
 use karve_os::files;
 use karve_os::process::StopFlag;
@@ -35,7 +35,7 @@ standard input";
   karve propose idea.json       state a hypothesis
   karve submit                  submit what you changed in the workspace
   karve next --json             for scripts")]
-pub struct Next {
+pub struct NextArgs {
     /// Agree to the charter of a new campaign without being asked
     #[arg(short, long)]
     yes: bool,
@@ -52,7 +52,7 @@ pub struct Next {
 #[command(after_help = "Examples:
   karve propose idea.json
   echo '{\"title\": \"...\", \"mechanism\": \"...\", \"expected_ratio\": 1.2}' | karve propose")]
-pub struct Propose {
+pub struct ProposeArgs {
     /// A file with the proposal [default: standard input]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
@@ -71,7 +71,7 @@ pub struct Propose {
   karve submit --diff change.patch      a patch against the parent
   karve submit --tree ../my-checkout    a directory with the parent plus your changes
   karve submit --give-up \"it cannot be done without more registers\"")]
-pub struct Submit {
+pub struct SubmitArgs {
     /// A patch against the parent; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["tree", "give_up"])]
     diff: Option<PathBuf>,
@@ -89,25 +89,25 @@ pub struct Submit {
     json: bool,
 }
 
-impl Next {
+impl NextArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let wish = match self.new {
-            true => Wish::New,
+            true => CampaignChoice::New,
             false => wish_of(place),
         };
         let overrides = Overrides {
             agent: Some(VISITOR.to_owned()),
             ..Overrides::default()
         };
-        if wish != Wish::New
+        if wish != CampaignChoice::New
             && let Some(error) = finished(place)?
         {
             return Err(error);
         }
         let repo = place.repo()?;
         let loaded = place.load_in(&repo, &overrides)?;
-        if let Plan::Start(charter) = session::plan(&loaded, &repo, wish, (None, None))? {
+        if let SessionPlan::Start(charter) = session::plan(&loaded, &repo, wish, (None, None))? {
             let agree = match self.new {
                 true => "karve next --new --yes",
                 false => "karve next --yes",
@@ -118,40 +118,40 @@ impl Next {
     }
 }
 
-impl Propose {
+impl ProposeArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let text = read(self.file.as_ref(), PROPOSAL_BYTES_MAX, PROPOSAL_FROM)?;
         let text = String::from_utf8_lossy(&text).into_owned();
         let came = go(
             place,
-            (wish_of(place), Some(Answer::Proposal(text))),
+            (wish_of(place), Some(ExternalAnswer::Proposal(text))),
             self.json,
         )?;
         show(came, self.json)
     }
 }
 
-impl Submit {
+impl SubmitArgs {
     /// Runs the command.
-    pub fn run(&self, place: &Place) -> Result<()> {
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let summary = self.summary.clone();
         let answer = match (&self.diff, &self.tree, &self.give_up) {
-            (_, _, Some(why)) => Answer::GiveUp(why.clone()),
+            (_, _, Some(why)) => ExternalAnswer::GiveUp(why.clone()),
             (Some(file), _, _) => {
                 let file = Some(file).filter(|file| file.as_os_str() != "-");
                 let patch = read(file, PATCH_BYTES_MAX, PATCH_FROM)?;
-                Answer::Change(Change::Patch(patch), summary)
+                ExternalAnswer::Change(ChangeSource::Patch(patch), summary)
             }
             (None, Some(tree), None) => {
                 let tree = fs::canonicalize(tree)
                     .context(|| format!("cannot enter {}", tree.display()))
                     .map_err(|error| error.hint("name a directory with --tree DIR"))?;
-                Answer::Change(Change::Tree(tree), summary)
+                ExternalAnswer::Change(ChangeSource::Tree(tree), summary)
             }
             (None, None, None) => {
                 let desk = place.pick()?.join(crate::world::DESK);
-                Answer::Change(Change::Tree(desk), summary)
+                ExternalAnswer::Change(ChangeSource::Tree(desk), summary)
             }
         };
         let came = go(place, (wish_of(place), Some(answer)), self.json)?;
@@ -159,12 +159,16 @@ impl Submit {
     }
 }
 
-fn go(place: &Place, what: (Wish<'_>, Option<Answer>), quiet: bool) -> Result<Visit> {
+fn go(
+    place: &ProjectArgs,
+    what: (CampaignChoice<'_>, Option<ExternalAnswer>),
+    quiet: bool,
+) -> Result<ExternalStatus> {
     let stop = StopFlag::new();
     session::watch_signals_of(&stop, "stopping immediately; resume with \"karve next\"")?;
     let mut screen: Box<dyn Screen> = match quiet {
-        true => Box::new(Silent),
-        false => Box::new(Plain::new()),
+        true => Box::new(SilentScreen),
+        false => Box::new(PlainScreen::new()),
     };
     visit(place, what, &stop, screen.as_mut())
 }
@@ -192,23 +196,23 @@ fn read(file: Option<&PathBuf>, bytes_max: u64, hint: &str) -> Result<Vec<u8>> {
 }
 
 /// What to do next. An answer that must be given again is a failed check.
-fn show(came: Visit, json: bool) -> Result<()> {
+fn show(came: ExternalStatus, json: bool) -> Result<()> {
     if json {
         ui::out_json(&came);
     }
     match &came.turn {
-        Turn::Propose { brief, desk, .. } if !json => {
+        ExternalTask::Propose { brief, desk, .. } if !json => {
             ui::out(brief);
             ui::outln(&format!("\nThe files are in {}.", desk.display()));
         }
-        Turn::Implement { brief, desk, .. } if !json => {
+        ExternalTask::Implement { brief, desk, .. } if !json => {
             ui::out(brief);
             ui::outln(&format!(
                 "\nThe files are in {}; submit them with \"karve submit\".",
                 desk.display()
             ));
         }
-        Turn::Finished {
+        ExternalTask::Finished {
             report, summary, ..
         } if !json => {
             // The line of that event says why it is finished.
@@ -218,14 +222,16 @@ fn show(came: Visit, json: bool) -> Result<()> {
                 report.display()
             ));
         }
-        Turn::Propose { .. } | Turn::Implement { .. } | Turn::Finished { .. } => {}
-        Turn::Stopped => return Err(session::paused()),
+        ExternalTask::Propose { .. }
+        | ExternalTask::Implement { .. }
+        | ExternalTask::Finished { .. } => {}
+        ExternalTask::Stopped => return Err(session::paused()),
     }
     if came.refused.is_empty() {
         return Ok(());
     }
     let (message, hint) = match &came.turn {
-        Turn::Implement { .. } => (
+        ExternalTask::Implement { .. } => (
             "the change was refused",
             "fix it and submit it with \"karve submit\", or end the round with --give-up WHY",
         ),

@@ -6,9 +6,9 @@ use karve_os::error::Result;
 /// Serve the karve that started this process
 #[derive(Debug, clap::Args)]
 #[command(hide = true)]
-pub struct Worker {}
+pub struct WorkerArgs {}
 
-impl Worker {
+impl WorkerArgs {
     /// Runs the command.
     pub fn run(&self) -> Result<()> {
         runner::serve();

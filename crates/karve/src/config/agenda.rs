@@ -1,34 +1,35 @@
 //! `only`, `plan` and `autopilot` of `[campaign]`: what a new campaign is asked to do.
 
-use super::charter_of::Given;
+use super::charter_of::CharterContext;
 use super::file::CampaignTable;
-use super::source::Source;
-use super::{AgendaWish, Asked};
+use super::source::ConfigSource;
+use super::{AgendaOption, AgendaRequest};
 use karve_core::agenda::TRIES;
 use karve_os::error::Result;
 
 /// What the command line asks for, or else the file.
 pub(super) fn asked_of(
-    source: &Source<'_>,
+    source: &ConfigSource<'_>,
     table: &CampaignTable,
-    given: &Given<'_>,
-) -> Result<Option<Asked>> {
+    given: &CharterContext<'_>,
+) -> Result<Option<AgendaRequest>> {
     let tries = table.item_tries.unwrap_or(TRIES);
-    let asked = |wish: AgendaWish, by_flag: bool| Asked {
+    let asked = |wish: AgendaOption, by_flag: bool| AgendaRequest {
         wish,
         tries,
         by_flag,
     };
-    let only = table.only.clone().map(AgendaWish::Only);
+    let only = table.only.clone().map(AgendaOption::Only);
     let plan = table
         .plan
         .as_ref()
-        .map(|path| AgendaWish::Plan(given.dir.join(path)));
-    let autopilot = table.autopilot.then_some(AgendaWish::Autopilot);
-    let named: Vec<(&str, AgendaWish)> = [("only", only), ("plan", plan), ("autopilot", autopilot)]
-        .into_iter()
-        .filter_map(|(key, wish)| Some((key, wish?)))
-        .collect();
+        .map(|path| AgendaOption::Plan(given.dir.join(path)));
+    let autopilot = table.autopilot.then_some(AgendaOption::Autopilot);
+    let named: Vec<(&str, AgendaOption)> =
+        [("only", only), ("plan", plan), ("autopilot", autopilot)]
+            .into_iter()
+            .filter_map(|(key, wish)| Some((key, wish?)))
+            .collect();
     if let [(first, _), (second, _), ..] = &named[..] {
         let message = format!("a campaign cannot have both `{first}` and `{second}`");
         return Err(source

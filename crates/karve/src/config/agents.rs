@@ -1,16 +1,16 @@
 //! `[agent]` and `[agents]` of `karve.toml`: which agents can be selected, and which one is.
 
 use super::commands::env_of;
-use super::file::{AgentKind, AgentProgram, File};
-use super::source::Source;
+use super::file::{AgentKind, AgentProgram, ConfigFile};
+use super::source::ConfigSource;
 use super::{Overrides, api_table};
 use karve_agents::api;
-use karve_agents::cli::Kind;
-use karve_agents::config::{AgentConfig, CliConfig, Reach, Runs, agent_named};
+use karve_agents::cli::CliKind;
+use karve_agents::config::{AgentConfig, AgentLaunch, CliConfig, NetworkAccess, agent_named};
 use karve_agents::scripted::SCRIPTED;
 use karve_agents::visitor::VISITOR;
 use karve_os::error::{CommandError, Result};
-use karve_os::sandbox::Host;
+use karve_os::sandbox::AllowedHost;
 use karve_os::text::{shown, suggestion};
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ const HOSTS_MAX: usize = 64;
 
 /// The agents of all tables.
 pub(super) fn agents_of(
-    source: &Source<'_>,
+    source: &ConfigSource<'_>,
     tables: &BTreeMap<String, AgentProgram>,
 ) -> Result<BTreeMap<String, AgentConfig>> {
     let mut agents = BTreeMap::new();
@@ -59,15 +59,15 @@ pub(super) fn agents_of(
 
 /// The category of a kind.
 #[derive(Clone, Copy)]
-enum Known {
-    Cli(Kind),
-    Api(api::Kind),
+enum AgentBackend {
+    Cli(CliKind),
+    Api(api::ApiKind),
 }
 
-impl Known {
+impl AgentBackend {
     fn by_name(name: &str) -> Option<Self> {
-        let cli = Kind::by_name(name).map(Self::Cli);
-        cli.or_else(|| api::Kind::by_name(name).map(Self::Api))
+        let cli = CliKind::by_name(name).map(Self::Cli);
+        cli.or_else(|| api::ApiKind::by_name(name).map(Self::Api))
     }
 
     fn name(self) -> &'static str {
@@ -81,25 +81,29 @@ impl Known {
     fn of(kind: AgentKind) -> Option<Self> {
         match kind {
             AgentKind::Command => None,
-            AgentKind::Claude => Some(Self::Cli(Kind::Claude)),
-            AgentKind::Codex => Some(Self::Cli(Kind::Codex)),
-            AgentKind::Gemini => Some(Self::Cli(Kind::Gemini)),
-            AgentKind::Opencode => Some(Self::Cli(Kind::Opencode)),
-            AgentKind::Aider => Some(Self::Cli(Kind::Aider)),
-            AgentKind::Anthropic => Some(Self::Api(api::Kind::Anthropic)),
-            AgentKind::Openai => Some(Self::Api(api::Kind::Openai)),
-            AgentKind::OpenaiChat => Some(Self::Api(api::Kind::OpenaiChat)),
-            AgentKind::Google => Some(Self::Api(api::Kind::Google)),
+            AgentKind::Claude => Some(Self::Cli(CliKind::Claude)),
+            AgentKind::Codex => Some(Self::Cli(CliKind::Codex)),
+            AgentKind::Gemini => Some(Self::Cli(CliKind::Gemini)),
+            AgentKind::Opencode => Some(Self::Cli(CliKind::Opencode)),
+            AgentKind::Aider => Some(Self::Cli(CliKind::Aider)),
+            AgentKind::Anthropic => Some(Self::Api(api::ApiKind::Anthropic)),
+            AgentKind::Openai => Some(Self::Api(api::ApiKind::Openai)),
+            AgentKind::OpenaiChat => Some(Self::Api(api::ApiKind::OpenaiChat)),
+            AgentKind::Google => Some(Self::Api(api::ApiKind::Google)),
         }
     }
 }
 
 /// What a table starts: its command, or the kind given by `kind` or by the table's name.
-fn runs_of(source: &Source<'_>, (path, name): (&str, &str), table: &AgentProgram) -> Result<Runs> {
+fn runs_of(
+    source: &ConfigSource<'_>,
+    (path, name): (&str, &str),
+    table: &AgentProgram,
+) -> Result<AgentLaunch> {
     let kind = match (table.kind, &table.command) {
-        (Some(kind), _) => Known::of(kind),
+        (Some(kind), _) => AgentBackend::of(kind),
         (None, Some(_)) => None,
-        (None, None) => match Known::by_name(name) {
+        (None, None) => match AgentBackend::by_name(name) {
             Some(kind) => Some(kind),
             None => {
                 let message = format!("the agent `{}` has no command and no kind", shown(name));
@@ -111,7 +115,7 @@ fn runs_of(source: &Source<'_>, (path, name): (&str, &str), table: &AgentProgram
     };
     check_keys(source, path, (kind, table))?;
     match (kind, &table.command) {
-        (None, Some(command)) => Ok(Runs::Line(command.clone())),
+        (None, Some(command)) => Ok(AgentLaunch::Line(command.clone())),
         (None, None) => Err(source
             .error_at(path, format!("the agent `{}` has no command", shown(name)))
             .hint(format!("add {path}.command to karve.toml"))),
@@ -123,29 +127,30 @@ fn runs_of(source: &Source<'_>, (path, name): (&str, &str), table: &AgentProgram
             .hint(format!(
                 "name its program in {path}.program, or remove {path}.kind"
             ))),
-        (Some(Known::Cli(kind)), None) => Ok(Runs::Cli(CliConfig {
+        (Some(AgentBackend::Cli(kind)), None) => Ok(AgentLaunch::Cli(CliConfig {
             kind,
             program: table.program.clone(),
             model: table.model.clone(),
             args: table.args.clone(),
         })),
-        (Some(Known::Api(kind)), None) => {
-            api_table::api_of(source, path, (kind, table)).map(Runs::Api)
+        (Some(AgentBackend::Api(kind)), None) => {
+            api_table::api_of(source, path, (kind, table)).map(AgentLaunch::Api)
         }
     }
 }
 
 /// The hosts that a table allows.
-fn reach_of(source: &Source<'_>, path: &str, table: &AgentProgram) -> Result<Reach> {
+fn reach_of(source: &ConfigSource<'_>, path: &str, table: &AgentProgram) -> Result<NetworkAccess> {
     let Some(hosts) = &table.hosts else {
-        return Ok(Reach::Usual);
+        return Ok(NetworkAccess::Usual);
     };
     if hosts.iter().any(|host| host == "*") {
-        return Ok(Reach::All);
+        return Ok(NetworkAccess::All);
     }
-    let parsed: Result<Vec<Host>, String> = hosts.iter().map(|host| Host::parse(host)).collect();
+    let parsed: Result<Vec<AllowedHost>, String> =
+        hosts.iter().map(|host| AllowedHost::parse(host)).collect();
     match parsed {
-        Ok(hosts) if hosts.len() <= HOSTS_MAX => Ok(Reach::Only(hosts)),
+        Ok(hosts) if hosts.len() <= HOSTS_MAX => Ok(NetworkAccess::Only(hosts)),
         Ok(_) => Err(source
             .error_at(
                 &format!("{path}.hosts"),
@@ -162,9 +167,9 @@ fn reach_of(source: &Source<'_>, path: &str, table: &AgentProgram) -> Result<Rea
 
 /// Rejects keys that do not apply to the kind of a table.
 fn check_keys(
-    source: &Source<'_>,
+    source: &ConfigSource<'_>,
     path: &str,
-    (kind, table): (Option<Known>, &AgentProgram),
+    (kind, table): (Option<AgentBackend>, &AgentProgram),
 ) -> Result<()> {
     let of_cli = [
         ("program", table.program.is_some()),
@@ -196,11 +201,11 @@ fn check_keys(
                 "for a kind, not for a command",
             )
         }
-        Some(Known::Cli(_)) => {
+        Some(AgentBackend::Cli(_)) => {
             let foreign = of_api.iter().chain(&of_command);
             (foreign.collect(), "not for command-line agents")
         }
-        Some(Known::Api(_)) => {
+        Some(AgentBackend::Api(_)) => {
             let foreign = of_cli.iter().chain(&of_program).chain(&of_command);
             (foreign.collect(), "not for model APIs")
         }
@@ -215,8 +220,8 @@ fn check_keys(
 
 /// The selected agent.
 pub(super) fn agent_of(
-    source: &Source<'_>,
-    file: &File,
+    source: &ConfigSource<'_>,
+    file: &ConfigFile,
     agents: &BTreeMap<String, AgentConfig>,
     overrides: &Overrides,
 ) -> Result<String> {
@@ -246,8 +251,8 @@ pub(super) fn can_be_named(name: &str, agents: &BTreeMap<String, AgentConfig>) -
 
 /// The names of all agents.
 pub(super) fn known_agents(agents: &BTreeMap<String, AgentConfig>) -> Vec<&str> {
-    let mut known: Vec<&str> = Kind::ALL.map(Kind::name).to_vec();
-    known.extend(api::Kind::ALL.map(api::Kind::name));
+    let mut known: Vec<&str> = CliKind::ALL.map(CliKind::name).to_vec();
+    known.extend(api::ApiKind::ALL.map(api::ApiKind::name));
     known.extend(AGENTS);
     known.extend(agents.keys().map(String::as_str));
     known

@@ -1,8 +1,8 @@
 //! A model API in `[agents.NAME]` of `karve.toml`.
 
 use super::file::AgentProgram;
-use super::source::Source;
-use karve_agents::api::Kind;
+use super::source::ConfigSource;
+use karve_agents::api::ApiKind;
 use karve_agents::config::{ApiConfig, KeySource, is_model};
 use karve_core::asking::budget;
 use karve_os::error::Result;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 /// What tokens cost, in US dollars per million.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Price {
+pub struct PriceSetting {
     /// A million input tokens.
     #[schemars(range(min = 0))]
     pub input: f64,
@@ -25,8 +25,8 @@ pub struct Price {
     pub cached: Option<f64>,
 }
 
-impl From<Price> for budget::Price {
-    fn from(price: Price) -> Self {
+impl From<PriceSetting> for budget::TokenPrice {
+    fn from(price: PriceSetting) -> Self {
         Self {
             input: price.input,
             output: price.output,
@@ -37,9 +37,9 @@ impl From<Price> for budget::Price {
 
 /// The model API of a table.
 pub(super) fn api_of(
-    source: &Source<'_>,
+    source: &ConfigSource<'_>,
     path: &str,
-    (kind, table): (Kind, &AgentProgram),
+    (kind, table): (ApiKind, &AgentProgram),
 ) -> Result<ApiConfig> {
     let usual = ApiConfig::of(kind);
     let config = ApiConfig {
@@ -73,7 +73,7 @@ pub(super) fn api_of(
     Ok(config)
 }
 
-fn key_of(source: &Source<'_>, path: &str, table: &AgentProgram) -> Result<KeySource> {
+fn key_of(source: &ConfigSource<'_>, path: &str, table: &AgentProgram) -> Result<KeySource> {
     Ok(match (&table.key_env, &table.key_command) {
         (None, None) => KeySource::Usual,
         (Some(name), None) => KeySource::Variable(name.clone()),
@@ -89,7 +89,11 @@ fn key_of(source: &Source<'_>, path: &str, table: &AgentProgram) -> Result<KeySo
     })
 }
 
-fn check_url(source: &Source<'_>, path: &str, (url, config): (&str, &ApiConfig)) -> Result<()> {
+fn check_url(
+    source: &ConfigSource<'_>,
+    path: &str,
+    (url, config): (&str, &ApiConfig),
+) -> Result<()> {
     let at = format!("{path}.base_url");
     let known = ["https://", "http://"];
     let host = known.iter().find_map(|start| url.strip_prefix(start));

@@ -1,7 +1,7 @@
 //! `[audit]`: which rules of the audit are looser or stricter than by default.
 
 use super::names::AuditModeName;
-use super::source::Source;
+use super::source::ConfigSource;
 use karve_core::integrity::{AuditMode, AuditRule};
 use karve_os::error::Result;
 use karve_os::text::{shown, suggestion};
@@ -31,7 +31,7 @@ pub(super) struct AuditTable {
 }
 
 /// What the charter says about audits.
-pub(super) fn audit_of(source: &Source<'_>, table: &AuditTable) -> Result<AuditRule> {
+pub(super) fn audit_of(source: &ConfigSource<'_>, table: &AuditTable) -> Result<AuditRule> {
     for (key, rules) in [
         ("audit.allow", &table.allow),
         ("audit.forbid", &table.forbid),

@@ -1,7 +1,7 @@
 //! The cases of a charter: the list, the combinations of the matrix, and the hidden ones.
 
 use super::file::CasesTable;
-use super::source::{At, Source};
+use super::source::{ConfigSource, PathSegment};
 use super::values::{CaseEntry, Scalar};
 use karve_harness::placeholders;
 use karve_numerics::case::{Case, CaseSet};
@@ -13,13 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const CASES_MAX: usize = 1_000;
 
 /// A case with its line in the file.
-struct Placed {
+struct LocatedCase {
     case: Case,
     line: usize,
 }
 
 /// Builds the cases, in the order of the file: list, matrix, hidden.
-pub(super) fn cases_of(source: &Source<'_>, table: &CasesTable) -> Result<Vec<Case>> {
+pub(super) fn cases_of(source: &ConfigSource<'_>, table: &CasesTable) -> Result<Vec<Case>> {
     let mut cases = entries(source, ("list", &table.list), CaseSet::Full)?;
     cases.extend(combinations(source, &table.matrix)?);
     if cases.is_empty() {
@@ -44,10 +44,10 @@ pub(super) fn cases_of(source: &Source<'_>, table: &CasesTable) -> Result<Vec<Ca
 }
 
 fn entries(
-    source: &Source<'_>,
+    source: &ConfigSource<'_>,
     (key, entries): (&str, &[CaseEntry]),
     set: CaseSet,
-) -> Result<Vec<Placed>> {
+) -> Result<Vec<LocatedCase>> {
     refuse_too_many(source, entries.len())?;
     let mut cases = Vec::with_capacity(entries.len());
     for (index, entry) in entries.iter().enumerate() {
@@ -55,13 +55,17 @@ fn entries(
         let (name, params) = match entry {
             CaseEntry::Text(text) => (text.clone(), pairs(text)),
             CaseEntry::Table { name, params } => {
-                let way = [At::Key("cases"), At::Key(key), At::Index(index)];
+                let way = [
+                    PathSegment::Key("cases"),
+                    PathSegment::Key(key),
+                    PathSegment::Index(index),
+                ];
                 let params = in_order(params, &source.keys_in_order(&way));
                 (name.clone().unwrap_or_else(|| name_of(&params)), params)
             }
         };
         let case = case(name, params, set).map_err(|fault| fault.at(source, line))?;
-        cases.push(Placed { case, line });
+        cases.push(LocatedCase { case, line });
     }
     Ok(cases)
 }
@@ -96,20 +100,20 @@ fn name_of(params: &[(String, String)]) -> String {
 }
 
 /// What is wrong with a case, before its line is known.
-struct CaseFault {
+struct CaseError {
     message: String,
     hint: &'static str,
 }
 
-impl CaseFault {
-    fn at(self, source: &Source<'_>, line: usize) -> CommandError {
+impl CaseError {
+    fn at(self, source: &ConfigSource<'_>, line: usize) -> CommandError {
         source.error(line, self.message).hint(self.hint)
     }
 }
 
-fn case(name: String, pairs: Vec<(String, String)>, set: CaseSet) -> Result<Case, CaseFault> {
+fn case(name: String, pairs: Vec<(String, String)>, set: CaseSet) -> Result<Case, CaseError> {
     let shown = shown(&name);
-    let fault = |message: String, hint| Err(CaseFault { message, hint });
+    let fault = |message: String, hint| Err(CaseError { message, hint });
     if name.trim().is_empty() || name.contains(char::is_control) {
         let hint = "give the case a name of printable characters in [cases]";
         return fault("a case has no usable name".into(), hint);
@@ -153,10 +157,10 @@ fn case(name: String, pairs: Vec<(String, String)>, set: CaseSet) -> Result<Case
 }
 
 fn combinations(
-    source: &Source<'_>,
+    source: &ConfigSource<'_>,
     matrix: &BTreeMap<String, Vec<Scalar>>,
-) -> Result<Vec<Placed>> {
-    let axes = source.keys_in_order(&[At::Key("cases"), At::Key("matrix")]);
+) -> Result<Vec<LocatedCase>> {
+    let axes = source.keys_in_order(&[PathSegment::Key("cases"), PathSegment::Key("matrix")]);
     let axes: Vec<(&str, &[Scalar])> = axes
         .iter()
         .filter_map(|axis| Some((axis.as_str(), matrix.get(axis)?.as_slice())))
@@ -184,7 +188,7 @@ fn combinations(
         let params = combination(&axes, number);
         let case = case(name_of(&params), params, CaseSet::Full)
             .map_err(|fault| fault.at(source, line))?;
-        cases.push(Placed { case, line });
+        cases.push(LocatedCase { case, line });
     }
     Ok(cases)
 }
@@ -201,7 +205,7 @@ fn combination(axes: &[(&str, &[Scalar])], mut number: usize) -> Vec<(String, St
     params
 }
 
-fn refuse_too_many(source: &Source<'_>, count: usize) -> Result<()> {
+fn refuse_too_many(source: &ConfigSource<'_>, count: usize) -> Result<()> {
     if count <= CASES_MAX {
         return Ok(());
     }
@@ -213,7 +217,7 @@ fn refuse_too_many(source: &Source<'_>, count: usize) -> Result<()> {
         .hint("shorten cases.list, or give fewer values in cases.matrix"))
 }
 
-fn refuse_twins(source: &Source<'_>, cases: &[Placed]) -> Result<()> {
+fn refuse_twins(source: &ConfigSource<'_>, cases: &[LocatedCase]) -> Result<()> {
     let mut seen = BTreeSet::new();
     for placed in cases {
         if !seen.insert(placed.case.name.as_str()) {
@@ -228,9 +232,9 @@ fn refuse_twins(source: &Source<'_>, cases: &[Placed]) -> Result<()> {
 
 /// Applies `set` to every named case.
 fn mark(
-    source: &Source<'_>,
+    source: &ConfigSource<'_>,
     (key, names): (&str, &[String]),
-    cases: &mut [Placed],
+    cases: &mut [LocatedCase],
     set: impl Fn(&mut Case),
 ) -> Result<()> {
     for (index, name) in names.iter().enumerate() {
@@ -256,7 +260,7 @@ fn mark(
     Ok(())
 }
 
-fn halve_by(source: &Source<'_>, halve: &str, cases: &mut [Case]) -> Result<()> {
+fn halve_by(source: &ConfigSource<'_>, halve: &str, cases: &mut [Case]) -> Result<()> {
     let mut used = false;
     for case in cases.iter_mut() {
         let Some(value) = case.params.get(halve) else {

@@ -3,29 +3,34 @@
 use super::agenda::asked_of;
 use super::agents::{agent_of, agents_of};
 use super::commands::{check_commands, commands_of, mode_of};
-use super::file::{File, FormatName, TargetTable};
+use super::file::{ConfigFile, FormatName, TargetTable};
 use super::scope::{check_globs, check_granted};
-use super::source::Source;
+use super::source::ConfigSource;
 use super::{
-    Loaded, Now, Overrides, audit, cases, contract, knobs, metric, naming, roles, rules, sandbox,
+    CharterTime, LoadedConfig, Overrides, audit, cases, contract, knobs, metric, naming, roles,
+    rules, sandbox,
 };
-use karve_core::charter::{Better, Charter, Goal, Metric, Mode, Output, Target};
+use karve_core::charter::{Better, Charter, Goal, Metric, OutputRule, Target, WorkMode};
 use karve_os::error::Result;
 use karve_os::text::shown;
 use std::path::Path;
 
 /// The context a file is read in.
-pub(super) struct Given<'a> {
+pub(super) struct CharterContext<'a> {
     /// The directory of the file.
     pub(super) dir: &'a Path,
     /// The command line's overrides.
     pub(super) overrides: &'a Overrides,
     /// When it is read.
-    pub(super) now: &'a Now,
+    pub(super) now: &'a CharterTime,
 }
 
 /// Builds the charter, or returns the first error.
-pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> Result<Loaded> {
+pub(super) fn loaded_of(
+    source: &ConfigSource<'_>,
+    file: &ConfigFile,
+    given: &CharterContext<'_>,
+) -> Result<LoadedConfig> {
     contract::check_presence(source, file)?;
     let metric = metric::metric_of(source, file)?;
     let target = target_of(source, &file.target, &metric)?;
@@ -38,7 +43,7 @@ pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> 
     let contract = contract::contract_of(source, file, &cases, &metric)?;
     check_globs(source, "commands.artifacts", &commands.artifacts)?;
     let mode = mode_of(file, &commands.env);
-    if let Mode::Workspace { files, .. } = &mode {
+    if let WorkMode::Workspace { files, .. } = &mode {
         check_globs(source, "workspace.files", files)?;
     }
     let knobs = knobs::knobs_of(source, &file.knobs, &granted)?;
@@ -82,7 +87,7 @@ pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> 
         workdir: String::new(),
         seed,
     };
-    Ok(Loaded {
+    Ok(LoadedConfig {
         charter,
         root,
         dir: given.dir.to_path_buf(),
@@ -91,7 +96,7 @@ pub(super) fn loaded_of(source: &Source<'_>, file: &File, given: &Given<'_>) -> 
     })
 }
 
-fn target_of(source: &Source<'_>, table: &TargetTable, metric: &Metric) -> Result<Target> {
+fn target_of(source: &ConfigSource<'_>, table: &TargetTable, metric: &Metric) -> Result<Target> {
     let goal = match &table.goal {
         Some(text) => Some(goal_of(source, text, metric)?),
         None => None,
@@ -120,7 +125,7 @@ fn language_of(backend: &str) -> String {
     }
 }
 
-fn goal_of(source: &Source<'_>, text: &str, metric: &Metric) -> Result<Goal> {
+fn goal_of(source: &ConfigSource<'_>, text: &str, metric: &Metric) -> Result<Goal> {
     let error = |message: String| source.error_at("target.goal", message);
     let goal = Goal::parse(text).map_err(|usage| {
         error(format!("the goal `{}` cannot be read", shown(text)))
@@ -170,10 +175,10 @@ pub(super) fn format_name(format: FormatName) -> &'static str {
     }
 }
 
-fn output_of(file: &File, from_file: bool) -> Output {
+fn output_of(file: &ConfigFile, from_file: bool) -> OutputRule {
     let Some(table) = &file.output else {
         // Under a contract no output is read.
-        return Output {
+        return OutputRule {
             format: format_name(FormatName::Metric).to_owned(),
             from_file: false,
             case_column: None,
@@ -181,7 +186,7 @@ fn output_of(file: &File, from_file: bool) -> Output {
             label: None,
         };
     };
-    Output {
+    OutputRule {
         format: format_name(table.format).to_owned(),
         from_file,
         case_column: table.case_column.clone(),

@@ -1,12 +1,12 @@
 //! The project's commands and what they may contain, checked before anything runs.
 
-use super::file::{CommandsTable, File};
-use super::source::Source;
+use super::file::{CommandsTable, ConfigFile};
+use super::source::ConfigSource;
 use super::values::Scalar;
-use karve_core::charter::{Commands, Mode};
+use karve_core::charter::{Commands, WorkMode};
 use karve_harness::placeholders::{NAMES, Placeholders, expand, names, uses_out};
 use karve_numerics::case::Case;
-use karve_numerics::space::Config;
+use karve_numerics::space::KnobSetting;
 use karve_os::error::Result;
 use karve_os::text::{shown, suggestion};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const PROFILE_AUTO: &str = "auto";
 
 /// Commands with the file's variables and their quick forms.
-pub(super) fn commands_of(source: &Source<'_>, table: &CommandsTable) -> Result<Commands> {
+pub(super) fn commands_of(source: &ConfigSource<'_>, table: &CommandsTable) -> Result<Commands> {
     Ok(Commands {
         build: table.build.clone(),
         test: table.test.clone().unwrap_or_default(),
@@ -31,9 +31,9 @@ pub(super) fn commands_of(source: &Source<'_>, table: &CommandsTable) -> Result<
 }
 
 /// The mode; the integration gate shares the variables of the commands.
-pub(super) fn mode_of(file: &File, env: &BTreeMap<String, String>) -> Mode {
+pub(super) fn mode_of(file: &ConfigFile, env: &BTreeMap<String, String>) -> WorkMode {
     let Some(workspace) = &file.workspace else {
-        return Mode::Repo;
+        return WorkMode::Repo;
     };
     let integration = Commands {
         build: workspace.integration.build.clone(),
@@ -42,7 +42,7 @@ pub(super) fn mode_of(file: &File, env: &BTreeMap<String, String>) -> Mode {
         env: env.clone(),
         ..Commands::default()
     };
-    Mode::Workspace {
+    WorkMode::Workspace {
         files: workspace.files.clone(),
         integration: Box::new(integration),
     }
@@ -50,7 +50,7 @@ pub(super) fn mode_of(file: &File, env: &BTreeMap<String, String>) -> Mode {
 
 /// Environment variables as text.
 pub(super) fn env_of(
-    source: &Source<'_>,
+    source: &ConfigSource<'_>,
     path: &str,
     table: &BTreeMap<String, Scalar>,
 ) -> Result<BTreeMap<String, String>> {
@@ -70,16 +70,16 @@ pub(super) fn env_of(
 }
 
 /// A command with its key and its possible placeholders.
-struct Written<'a> {
+struct CommandSpec<'a> {
     path: &'static str,
     command: &'a str,
     allowed: &'static [&'static str],
-    per_case: PerCase,
+    per_case: RunsPerCase,
 }
 
 /// Whether a command runs for a case.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum PerCase {
+enum RunsPerCase {
     Yes,
     No,
 }
@@ -93,18 +93,18 @@ const FOR_PROFILE: &[&str] = &["case", "seed", "depth"];
 
 /// Rejects a placeholder that would have no value; returns whether results come from a file.
 pub(super) fn check_commands(
-    source: &Source<'_>,
-    (commands, mode): (&Commands, &Mode),
+    source: &ConfigSource<'_>,
+    (commands, mode): (&Commands, &WorkMode),
     cases: &[Case],
-    knobs: &Config,
+    knobs: &KnobSetting,
 ) -> Result<bool> {
     for written in written(commands, mode) {
         check_command(source, &written, cases, knobs)?;
     }
     let from_file = uses_out(&commands.bench);
     let integration = match mode {
-        Mode::Repo => None,
-        Mode::Workspace { integration, .. } => Some(&integration.bench),
+        WorkMode::Repo => None,
+        WorkMode::Workspace { integration, .. } => Some(&integration.bench),
     };
     let others = [
         ("commands.quick.bench", commands.quick_bench.as_ref()),
@@ -122,12 +122,12 @@ pub(super) fn check_commands(
     Ok(from_file)
 }
 
-fn written<'a>(commands: &'a Commands, mode: &'a Mode) -> Vec<Written<'a>> {
-    use PerCase::{No, Yes};
+fn written<'a>(commands: &'a Commands, mode: &'a WorkMode) -> Vec<CommandSpec<'a>> {
+    use RunsPerCase::{No, Yes};
     let mut all = Vec::new();
     let mut add = |path, command: Option<&'a String>, allowed, per_case| {
         if let Some(command) = command {
-            all.push(Written {
+            all.push(CommandSpec {
                 path,
                 command,
                 allowed,
@@ -166,7 +166,7 @@ fn written<'a>(commands: &'a Commands, mode: &'a Mode) -> Vec<Written<'a>> {
         FOR_PROFILE,
         Yes,
     );
-    if let Mode::Workspace { integration, .. } = mode {
+    if let WorkMode::Workspace { integration, .. } = mode {
         let build = integration.build.as_ref();
         add("workspace.integration.build", build, FOR_BUILD, No);
         add(
@@ -186,13 +186,13 @@ fn written<'a>(commands: &'a Commands, mode: &'a Mode) -> Vec<Written<'a>> {
 }
 
 fn check_command(
-    source: &Source<'_>,
-    written: &Written<'_>,
+    source: &ConfigSource<'_>,
+    written: &CommandSpec<'_>,
     cases: &[Case],
-    knobs: &Config,
+    knobs: &KnobSetting,
 ) -> Result<()> {
     let path = written.path;
-    let allowed_params: &[Case] = if written.per_case == PerCase::Yes {
+    let allowed_params: &[Case] = if written.per_case == RunsPerCase::Yes {
         cases
     } else {
         &[]
@@ -243,10 +243,10 @@ fn check_command(
 
 /// Every case must be usable inside the quotes of the command.
 fn try_to_expand(
-    source: &Source<'_>,
-    written: &Written<'_>,
+    source: &ConfigSource<'_>,
+    written: &CommandSpec<'_>,
     cases: &[Case],
-    knobs: &Config,
+    knobs: &KnobSetting,
 ) -> Result<()> {
     let values = Placeholders {
         seed: Some(1),

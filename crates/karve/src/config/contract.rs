@@ -4,14 +4,14 @@ use super::contract_file::{
     AccuracyName, ArgKindName, ArgTable, ContractTable, DeviceName, DrawValue, PrecisionName,
     StyleName,
 };
-use super::file::File;
-use super::source::Source;
+use super::file::ConfigFile;
+use super::source::ConfigSource;
 use super::values::Scalar;
 use karve_core::charter::Metric;
-use karve_numerics::accuracy::RuleSet;
+use karve_numerics::accuracy::AccuracyRuleSet;
 use karve_numerics::case::Case;
 use karve_numerics::contract::{
-    Arg, ArgKind, Contract, Kernel, Modules, Precision, PythonStyle, Reference, Work,
+    Arg, ArgKind, CallWork, Contract, Kernel, Precision, PythonRuntime, PythonStyle, Reference,
 };
 use karve_numerics::draw::Draw;
 use karve_numerics::tensor::Dtype;
@@ -19,7 +19,7 @@ use karve_os::error::{CommandError, Result};
 use karve_os::text::{shown, suggestion};
 
 /// Without a contract the project itself must test, measure and print its results.
-pub(super) fn check_presence(source: &Source<'_>, file: &File) -> Result<()> {
+pub(super) fn check_presence(source: &ConfigSource<'_>, file: &ConfigFile) -> Result<()> {
     if file.contract.is_some() {
         return Ok(());
     }
@@ -56,8 +56,8 @@ pub(super) fn check_presence(source: &Source<'_>, file: &File) -> Result<()> {
 
 /// The contract of a file, checked on every case.
 pub(super) fn contract_of(
-    source: &Source<'_>,
-    file: &File,
+    source: &ConfigSource<'_>,
+    file: &ConfigFile,
     cases: &[Case],
     metric: &Metric,
 ) -> Result<Option<Box<Contract>>> {
@@ -84,17 +84,17 @@ pub(super) fn contract_of(
         args,
         reference: reference_of(source, table)?,
         accuracy: match table.accuracy {
-            None | Some(AccuracyName::Default) => RuleSet::Default,
-            Some(AccuracyName::Primus) => RuleSet::Primus,
-            Some(AccuracyName::Torch) => RuleSet::Torch,
-            Some(AccuracyName::Bitwise) => RuleSet::Bitwise,
+            None | Some(AccuracyName::Default) => AccuracyRuleSet::Default,
+            Some(AccuracyName::Primus) => AccuracyRuleSet::Primus,
+            Some(AccuracyName::Torch) => AccuracyRuleSet::Torch,
+            Some(AccuracyName::Bitwise) => AccuracyRuleSet::Bitwise,
         },
         reduction: table.reduction.as_ref().map(|Scalar(text)| text.clone()),
         deterministic: table.deterministic.unwrap_or(true),
         threads: table.threads.unwrap_or(1),
         hostile,
         modules: modules_of(source, table)?,
-        work: Work {
+        work: CallWork {
             flops: table.flops.as_ref().map(|Scalar(text)| text.clone()),
             bytes: table.bytes.as_ref().map(|Scalar(text)| text.clone()),
         },
@@ -104,7 +104,7 @@ pub(super) fn contract_of(
 }
 
 /// Arguments are either declared, or requested from a Python reference.
-fn check_inputs(source: &Source<'_>, table: &ContractTable, cases: &[Case]) -> Result<()> {
+fn check_inputs(source: &ConfigSource<'_>, table: &ContractTable, cases: &[Case]) -> Result<()> {
     let asks = table.inputs.is_some();
     if asks && cases.len() > 1 {
         let message = format!(
@@ -141,7 +141,7 @@ fn check_inputs(source: &Source<'_>, table: &ContractTable, cases: &[Case]) -> R
 }
 
 /// Commands that a contract replaces would be misleading.
-fn refuse_commands(source: &Source<'_>, file: &File, metric: &Metric) -> Result<()> {
+fn refuse_commands(source: &ConfigSource<'_>, file: &ConfigFile, metric: &Metric) -> Result<()> {
     let commands = &file.commands;
     let idle = [
         ("commands.test", commands.test.is_some()),
@@ -168,7 +168,7 @@ fn refuse_commands(source: &Source<'_>, file: &File, metric: &Metric) -> Result<
     Ok(())
 }
 
-fn kernel_of(source: &Source<'_>, table: &ContractTable) -> Result<Kernel> {
+fn kernel_of(source: &ConfigSource<'_>, table: &ContractTable) -> Result<Kernel> {
     match (&table.library, &table.python) {
         (Some(path), None) => Ok(Kernel::Library {
             path: inside(source, "contract.library", path)?,
@@ -188,7 +188,7 @@ fn kernel_of(source: &Source<'_>, table: &ContractTable) -> Result<Kernel> {
 }
 
 /// What runs Python files, if there are any.
-fn modules_of(source: &Source<'_>, table: &ContractTable) -> Result<Modules> {
+fn modules_of(source: &ConfigSource<'_>, table: &ContractTable) -> Result<PythonRuntime> {
     let has_modules = table.python.is_some() || table.reference.python.is_some();
     let keys = [
         ("style", table.style.is_some()),
@@ -212,7 +212,7 @@ fn modules_of(source: &Source<'_>, table: &ContractTable) -> Result<Modules> {
             .error_at("contract.device", "a shared object gets host pointers")
             .hint("call the shared object from a file in contract.python: see docs/contract.md"));
     }
-    Ok(Modules {
+    Ok(PythonRuntime {
         interpreter: table.interpreter.clone(),
         device: match table.device {
             None | Some(DeviceName::Cpu) => None,
@@ -222,7 +222,7 @@ fn modules_of(source: &Source<'_>, table: &ContractTable) -> Result<Modules> {
     })
 }
 
-fn reference_of(source: &Source<'_>, table: &ContractTable) -> Result<Reference> {
+fn reference_of(source: &ConfigSource<'_>, table: &ContractTable) -> Result<Reference> {
     let reference = &table.reference;
     let precision = match reference.precision {
         None | Some(PrecisionName::Wide) => Precision::Wide,
@@ -249,7 +249,7 @@ fn reference_of(source: &Source<'_>, table: &ContractTable) -> Result<Reference>
     }
 }
 
-fn entry_of(source: &Source<'_>, place: &str, entry: Option<&String>) -> Result<String> {
+fn entry_of(source: &ConfigSource<'_>, place: &str, entry: Option<&String>) -> Result<String> {
     entry.cloned().ok_or_else(|| {
         source
             .error_at(place, format!("the key `entry` is missing in [{place}]"))
@@ -260,7 +260,7 @@ fn entry_of(source: &Source<'_>, place: &str, entry: Option<&String>) -> Result<
 }
 
 /// A path that stays in the project.
-fn inside(source: &Source<'_>, key: &str, path: &str) -> Result<String> {
+fn inside(source: &ConfigSource<'_>, key: &str, path: &str) -> Result<String> {
     let leaves = path.split('/').any(|part| part == "..");
     if path.starts_with('/') || leaves || path.contains('\0') {
         let message = format!("`{}` is not inside the project", shown(path));
@@ -271,7 +271,7 @@ fn inside(source: &Source<'_>, key: &str, path: &str) -> Result<String> {
     Ok(path.to_owned())
 }
 
-fn arg_of(source: &Source<'_>, table: &ArgTable, line: usize) -> Result<Arg> {
+fn arg_of(source: &ConfigSource<'_>, table: &ArgTable, line: usize) -> Result<Arg> {
     let name = shown(&table.name);
     let wrong = |message: String, hint: &str| Err(source.error(line, message).hint(hint));
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -360,7 +360,11 @@ const DRAWS: [(&str, &str); 14] = [
 ];
 
 /// A draw by its name or with its parameters.
-fn draw_of(source: &Source<'_>, value: &DrawValue, (line, key): (usize, &str)) -> Result<Draw> {
+fn draw_of(
+    source: &ConfigSource<'_>,
+    value: &DrawValue,
+    (line, key): (usize, &str),
+) -> Result<Draw> {
     let of_name = |name: &str| {
         Some(match name {
             "uniform" => Draw::Uniform {
@@ -404,7 +408,7 @@ fn shown_draw(value: &serde_json::Value) -> String {
     shown(&value.to_string())
 }
 
-fn check(source: &Source<'_>, contract: &Contract, cases: &[Case]) -> Result<()> {
+fn check(source: &ConfigSource<'_>, contract: &Contract, cases: &[Case]) -> Result<()> {
     let line_of = |arg: usize| source.item_line("contract.args", arg);
     let wrong = |line: usize, message: String, hint: &str| -> Result<()> {
         let error: CommandError = source.error(line, message);

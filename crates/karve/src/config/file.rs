@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "karve.toml")]
-pub(super) struct File {
+pub(super) struct ConfigFile {
     /// What is optimized.
     pub(super) target: TargetTable,
     /// What a candidate may change.
@@ -60,7 +60,7 @@ pub(super) struct File {
     pub(super) agents: BTreeMap<String, AgentProgram>,
     /// Which agent takes which role; `karve roles` lists the roles. By default one agent does all.
     #[serde(default)]
-    pub(super) roles: BTreeMap<String, RoleTable>,
+    pub(super) roles: BTreeMap<String, RoleAgentTable>,
     /// What may happen in the repository.
     #[serde(default)]
     pub(super) git: GitTable,
@@ -405,7 +405,7 @@ pub(super) struct AgentProgram {
     #[schemars(length(min = 1))]
     pub(super) key_command: Option<String>,
     /// What a million tokens of a model API cost, in US dollars.
-    pub(super) price: Option<Price>,
+    pub(super) price: Option<PriceSetting>,
     /// Maximum number of tokens in one reply of a model API.
     #[schemars(range(min = 256, max = 1_000_000))]
     pub(super) max_tokens: Option<u32>,
@@ -488,9 +488,9 @@ pub(super) struct IntegrationTable {
     pub(super) bench: String,
 }
 
-pub(super) use super::api_table::Price;
+pub(super) use super::api_table::PriceSetting;
 pub(super) use super::contract_file::ContractTable;
 pub(super) use super::knobs::{KnobTable, TuneTable};
 pub(super) use super::names::{BetterName, ClockRuleName};
 pub(super) use super::policy_file::{AcceptTable, PolicyTable};
-pub(super) use super::roles::{AgentTable, RoleTable};
+pub(super) use super::roles::{AgentTable, RoleAgentTable};

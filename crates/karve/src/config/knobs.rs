@@ -2,7 +2,7 @@
 //! tuned.
 
 use super::commands::env_of;
-use super::source::Source;
+use super::source::ConfigSource;
 use super::values::Scalar;
 use crate::tuner::budget;
 use karve_core::charter::{PoolMember, TuneRule};
@@ -10,10 +10,10 @@ use karve_harness::placeholders::NAMES;
 use karve_harness::project_file::glob_set;
 use karve_numerics::case::Case;
 use karve_numerics::expr;
-use karve_numerics::search::Kind;
+use karve_numerics::search::StrategyKind;
 use karve_numerics::space::TEMPLATE_END;
-use karve_numerics::space::{Config, expand_values, is_flag, is_value};
 use karve_numerics::space::{Delivery, KnobDeclaration};
+use karve_numerics::space::{KnobSetting, expand_values, is_flag, is_value};
 use karve_os::error::{CommandError, Result};
 use karve_os::text::{shown, suggestion};
 use schemars::JsonSchema;
@@ -111,7 +111,7 @@ impl DeliveryName {
 
 /// The declarations of the file.
 pub(super) fn knobs_of(
-    source: &Source<'_>,
+    source: &ConfigSource<'_>,
     tables: &[KnobTable],
     granted: &[String],
 ) -> Result<Vec<KnobDeclaration>> {
@@ -203,11 +203,11 @@ fn knob_of(table: &KnobTable, wrong: &dyn Fn(String) -> CommandError) -> Result<
 
 /// The knobs that commands may name, each with one of its values.
 pub(super) fn arguments(
-    source: &Source<'_>,
+    source: &ConfigSource<'_>,
     knobs: &[KnobDeclaration],
     cases: &[Case],
-) -> Result<Config> {
-    let mut given = Config::new();
+) -> Result<KnobSetting> {
+    let mut given = KnobSetting::new();
     for (index, knob) in knobs.iter().enumerate() {
         let line = source.item_line("knobs", index);
         let name = &knob.name;
@@ -246,7 +246,7 @@ pub(super) fn arguments(
 }
 
 /// How knobs are tuned.
-pub(super) fn tune_of(source: &Source<'_>, table: &TuneTable) -> Result<TuneRule> {
+pub(super) fn tune_of(source: &ConfigSource<'_>, table: &TuneTable) -> Result<TuneRule> {
     for text in &table.restrictions {
         if let Err(why) = expr::parse_expr(text) {
             return Err(source
@@ -262,9 +262,9 @@ pub(super) fn tune_of(source: &Source<'_>, table: &TuneTable) -> Result<TuneRule
             .hint("write tune.budget like 50 or \"10m\""));
     }
     if let Some(name) = &table.strategy
-        && Kind::by_name(name).is_none()
+        && StrategyKind::by_name(name).is_none()
     {
-        let all = Kind::ALL.iter().map(|kind| kind.name());
+        let all = StrategyKind::ALL.iter().map(|kind| kind.name());
         return Err(source
             .error_at(
                 "tune.strategy",

@@ -12,11 +12,11 @@
 
 use super::charter_of::format_name;
 use super::contract_file::DeviceName;
-use super::file::{File, MetricTable};
-use super::source::Source;
+use super::file::{ConfigFile, MetricTable};
+use super::source::ConfigSource;
 use karve_core::charter::{Better, ClockRule, Metric};
 use karve_core::score::rate_scale;
-use karve_harness::commands::output::Format;
+use karve_harness::commands::output::OutputFormat;
 use karve_numerics::case::Case;
 use karve_numerics::expr::{Expr, parse_expr};
 use karve_numerics::roof::{AMOUNT_MAX, AMOUNT_MIN, is_amount};
@@ -32,7 +32,7 @@ const OWN_CLOCKS: [&str; 2] = ["wall_time", "cpu_time"];
 
 /// The named metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Named {
+enum MetricName {
     Latency,
     Throughput,
     CombinedStep,
@@ -40,7 +40,7 @@ enum Named {
 }
 
 /// The metric of a file, with named metrics expanded.
-pub(super) fn metric_of(source: &Source<'_>, file: &File) -> Result<Metric> {
+pub(super) fn metric_of(source: &ConfigSource<'_>, file: &ConfigFile) -> Result<Metric> {
     let Some(table) = &file.metric else {
         // The default clock of a contract.
         return Ok(Metric {
@@ -61,7 +61,7 @@ pub(super) fn metric_of(source: &Source<'_>, file: &File) -> Result<Metric> {
     }
     let time = time_column(file);
     let named = match (&table.expr, own) {
-        (None, None) => Named::of(table, time.as_deref()),
+        (None, None) => MetricName::of(table, time.as_deref()),
         (Some(_), _) | (_, Some(_)) => None,
     };
     refuse_idle_keys(source, table, named)?;
@@ -104,7 +104,7 @@ pub(super) fn metric_of(source: &Source<'_>, file: &File) -> Result<Metric> {
 }
 
 /// Which clocks decide. CPU time says nothing about work on a device.
-fn clocks_of(file: &File, given: Option<ClockRule>) -> ClockRule {
+fn clocks_of(file: &ConfigFile, given: Option<ClockRule>) -> ClockRule {
     let device = file.contract.as_ref().and_then(|contract| contract.device);
     given.unwrap_or(match device {
         Some(DeviceName::Cuda) => ClockRule::Metric,
@@ -113,24 +113,28 @@ fn clocks_of(file: &File, given: Option<ClockRule>) -> ClockRule {
 }
 
 /// The column with the time of one call: the one named in the file, or the tool's default.
-fn time_column(file: &File) -> Option<String> {
+fn time_column(file: &ConfigFile) -> Option<String> {
     let of_tool = || {
         let name = serde_json::Value::from(format_name(file.output.as_ref()?.format));
-        let format: Format = serde_json::from_value(name).ok()?;
+        let format: OutputFormat = serde_json::from_value(name).ok()?;
         format.time_column().map(str::to_owned)
     };
     file.metric.as_ref()?.time.clone().or_else(of_tool)
 }
 
 /// A key that the metric does not use would be misleading.
-fn refuse_idle_keys(source: &Source<'_>, table: &MetricTable, named: Option<Named>) -> Result<()> {
+fn refuse_idle_keys(
+    source: &ConfigSource<'_>,
+    table: &MetricTable,
+    named: Option<MetricName>,
+) -> Result<()> {
     let keys = [
         ("time", &table.time),
         ("forward", &table.forward),
         ("backward", &table.backward),
         ("reference", &table.reference),
     ];
-    let used = named.map_or(&[][..], Named::keys);
+    let used = named.map_or(&[][..], MetricName::keys);
     let idle = |(key, value): &&(&str, &Option<String>)| value.is_some() && !used.contains(key);
     let Some((key, _)) = keys.iter().find(idle) else {
         return Ok(());
@@ -142,7 +146,7 @@ fn refuse_idle_keys(source: &Source<'_>, table: &MetricTable, named: Option<Name
     ))
 }
 
-impl Named {
+impl MetricName {
     /// The named metric, if it is one: a column may have the same name.
     fn of(table: &MetricTable, time: Option<&str>) -> Option<Self> {
         match table.name.as_str() {
@@ -171,7 +175,7 @@ impl Named {
 
     fn metric(
         self,
-        source: &Source<'_>,
+        source: &ConfigSource<'_>,
         table: &MetricTable,
         time: Option<&str>,
     ) -> Result<Metric> {
@@ -202,7 +206,7 @@ impl Named {
 }
 
 fn latency(
-    source: &Source<'_>,
+    source: &ConfigSource<'_>,
     table: &MetricTable,
     time: Option<&str>,
 ) -> Result<(String, String)> {
@@ -231,7 +235,7 @@ fn latency(
 }
 
 fn throughput(
-    source: &Source<'_>,
+    source: &ConfigSource<'_>,
     table: &MetricTable,
     time: Option<&str>,
 ) -> Result<(String, String)> {
@@ -247,7 +251,7 @@ fn throughput(
     Ok((format!("({work})/({time})/{scale:e}"), unit))
 }
 
-fn combined_step(source: &Source<'_>, table: &MetricTable) -> Result<(String, String)> {
+fn combined_step(source: &ConfigSource<'_>, table: &MetricTable) -> Result<(String, String)> {
     let forward = table.forward.as_deref().unwrap_or(PASSES[0]);
     let backward = table.backward.as_deref().unwrap_or(PASSES[1]);
     let rates = [forward, backward].map(rate_in);
@@ -268,7 +272,11 @@ fn combined_step(source: &Source<'_>, table: &MetricTable) -> Result<(String, St
     Ok((format!("({work})/({time})/{scale:e}"), unit))
 }
 
-fn ratio(source: &Source<'_>, table: &MetricTable, time: Option<&str>) -> Result<(String, String)> {
+fn ratio(
+    source: &ConfigSource<'_>,
+    table: &MetricTable,
+    time: Option<&str>,
+) -> Result<(String, String)> {
     let Some(reference) = table.reference.as_deref() else {
         return Err(source
             .error_at("metric", "`ratio` needs the time of the reference")
@@ -287,7 +295,11 @@ fn ratio(source: &Source<'_>, table: &MetricTable, time: Option<&str>) -> Result
 }
 
 /// A time column, and its unit in seconds.
-fn seconds_of(source: &Source<'_>, path: &str, column: Option<&str>) -> Result<(String, f64)> {
+fn seconds_of(
+    source: &ConfigSource<'_>,
+    path: &str,
+    column: Option<&str>,
+) -> Result<(String, f64)> {
     let Some(column) = column else {
         let message = format!("`{path}` is missing");
         return Err(source
@@ -313,7 +325,7 @@ fn seconds_of(source: &Source<'_>, path: &str, column: Option<&str>) -> Result<(
 }
 
 /// The size of one unit of work per second.
-fn rate_of(source: &Source<'_>, unit: &str) -> Result<f64> {
+fn rate_of(source: &ConfigSource<'_>, unit: &str) -> Result<f64> {
     rate_scale(unit).ok_or_else(|| {
         let message = format!("`{}` is not a unit of work per second", shown(unit));
         source
@@ -355,7 +367,7 @@ pub fn unit_in(name: &str) -> String {
     }
 }
 
-fn expression(source: &Source<'_>, path: &str, text: &str) -> Result<Expr> {
+fn expression(source: &ConfigSource<'_>, path: &str, text: &str) -> Result<Expr> {
     parse_expr(text).map_err(|error| {
         source
             .error_at(path, format!("`{path}` cannot be read: {error}"))
@@ -366,7 +378,11 @@ fn expression(source: &Source<'_>, path: &str, text: &str) -> Result<Expr> {
 }
 
 /// Rejects a case for which the work or the bytes cannot be computed.
-pub(super) fn check_cases(source: &Source<'_>, metric: &Metric, cases: &[Case]) -> Result<()> {
+pub(super) fn check_cases(
+    source: &ConfigSource<'_>,
+    metric: &Metric,
+    cases: &[Case],
+) -> Result<()> {
     let amounts = [
         ("metric.work", &metric.work, "operations"),
         ("metric.bytes", &metric.bytes, "bytes"),
@@ -392,7 +408,7 @@ fn plain(value: f64) -> String {
 }
 
 fn check_amount(
-    source: &Source<'_>,
+    source: &ConfigSource<'_>,
     (path, what): (&str, &str),
     expr: &Expr,
     case: &Case,
@@ -423,7 +439,7 @@ fn check_amount(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Now, Overrides, parse};
+    use super::super::{CharterTime, Overrides, parse};
     use super::*;
     use std::path::Path;
 
@@ -434,7 +450,7 @@ mod tests {
              test = \"./t\"\nbench = \"./b\"\n[cases]\nlist = [\"M=2,N=3,K=4\"]\n[output]\n\
              format = \"{format}\"\n[metric]\n{metric}\n"
         );
-        let now = Now {
+        let now = CharterTime {
             minute: "2025-11-02 08:30".into(),
         };
         let loaded = parse(&text, Path::new("/project"), &Overrides::default(), &now);

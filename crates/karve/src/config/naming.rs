@@ -1,8 +1,8 @@
 //! The campaign's name, directory, branch and seed.
 
-use super::Now;
+use super::CharterTime;
 use super::file::CampaignTable;
-use super::source::Source;
+use super::source::ConfigSource;
 use karve_core::charter::{Branch, Target};
 use karve_os::error::{CommandError, Result};
 use karve_os::text::shown;
@@ -17,10 +17,10 @@ const PART_MAX: usize = 24;
 
 /// The name in the file, or one derived from the target and the time.
 pub(super) fn name_of(
-    source: &Source<'_>,
+    source: &ConfigSource<'_>,
     table: &CampaignTable,
     target: &Target,
-    now: &Now,
+    now: &CharterTime,
 ) -> Result<String> {
     let Some(name) = &table.name else {
         return Ok(default_name(target, now));
@@ -49,7 +49,7 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
 }
 
-fn default_name(target: &Target, now: &Now) -> String {
+fn default_name(target: &Target, now: &CharterTime) -> String {
     let minute: String = now.minute.chars().filter(char::is_ascii_digit).collect();
     let parts = [&target.op, &target.backend, &target.device, &minute].map(|part| sanitise(part));
     parts.join("_")
@@ -74,7 +74,11 @@ fn sanitise(part: &str) -> String {
 }
 
 /// The directory of all campaigns, joined to the directory of the file.
-pub(super) fn root_of(source: &Source<'_>, table: &CampaignTable, dir: &Path) -> Result<PathBuf> {
+pub(super) fn root_of(
+    source: &ConfigSource<'_>,
+    table: &CampaignTable,
+    dir: &Path,
+) -> Result<PathBuf> {
     let text = table.root.as_deref().unwrap_or(ROOT);
     let error = |reason: &str| -> CommandError {
         let message = format!("`campaign.root` cannot be `{}`: {reason}", shown(text));
@@ -108,7 +112,7 @@ pub(super) fn inside(root: &Path, dir: &Path) -> String {
 
 /// What may happen in the repository.
 pub(super) fn branch_of(
-    source: &Source<'_>,
+    source: &ConfigSource<'_>,
     branch: Option<&str>,
     campaign: &str,
 ) -> Result<Branch> {
@@ -167,7 +171,7 @@ mod tests {
             device: "MI355X".into(),
             ..Target::default()
         };
-        let now = Now {
+        let now = CharterTime {
             minute: "2025-11-02 08:30".into(),
         };
         assert_eq!(

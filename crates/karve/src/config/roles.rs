@@ -1,15 +1,15 @@
 //! `[agent]` and `[roles]` of `karve.toml`: which agent takes which role, and what it may write.
 
 use super::agents::{can_be_named, known_agents};
-use super::file::File;
+use super::file::ConfigFile;
 use super::scope::check_globs;
-use super::source::Source;
+use super::source::ConfigSource;
 use crate::roles;
 use karve_agents::config::AgentConfig;
 use karve_agents::scripted::SCRIPTED;
 use karve_agents::visitor::VISITOR;
 use karve_core::charter::{AskRule, Target};
-use karve_core::roles::{Book, Duty, Request, route};
+use karve_core::roles::{Duty, RoleRequest, RoleTable, route};
 use karve_os::error::Result;
 use karve_os::text::{shown, suggestion};
 use schemars::JsonSchema;
@@ -35,7 +35,7 @@ pub(super) struct AgentTable {
 /// Which agent takes a role.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RoleTable {
+pub(super) struct RoleAgentTable {
     /// The agent that takes it, named as in `agent.name`; the campaign's agent by default.
     #[schemars(length(min = 1))]
     agent: Option<String>,
@@ -48,8 +48,8 @@ pub(super) struct RoleTable {
 
 /// How agents are asked.
 pub(super) fn asks_of(
-    source: &Source<'_>,
-    file: &File,
+    source: &ConfigSource<'_>,
+    file: &ConfigFile,
     target: &Target,
     agents: &BTreeMap<String, AgentConfig>,
 ) -> Result<AskRule> {
@@ -89,9 +89,9 @@ pub(super) fn asks_of(
 }
 
 fn take_table(
-    source: &Source<'_>,
-    (name, table): (&str, &RoleTable),
-    book: &mut Book,
+    source: &ConfigSource<'_>,
+    (name, table): (&str, &RoleAgentTable),
+    book: &mut RoleTable,
     agents: &BTreeMap<String, AgentConfig>,
 ) -> Result<()> {
     let path = format!("roles.{name}");
@@ -134,18 +134,23 @@ fn take_table(
 }
 
 /// A request that no role can handle is rejected before anything runs.
-fn check_route(source: &Source<'_>, book: &Book, target: &Target, asks: &AskRule) -> Result<()> {
+fn check_route(
+    source: &ConfigSource<'_>,
+    book: &RoleTable,
+    target: &Target,
+    asks: &AskRule,
+) -> Result<()> {
     let kernel = match book.called(&target.language) {
         Some(language) => language.name.clone(),
         None => target.language.to_lowercase(),
     };
-    let request = Request {
+    let request = RoleRequest {
         intent: asks.intent.clone(),
         arch: asks.arch.clone(),
         op: target.op.clone(),
         kernel,
         backend: target.backend.clone(),
-        ..Request::default()
+        ..RoleRequest::default()
     };
     let Err(refused) = route(book, &request) else {
         return Ok(());

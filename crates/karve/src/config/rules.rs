@@ -2,7 +2,7 @@
 
 use super::Overrides;
 use super::file::{AcceptTable, DeviceTable, LimitsTable, PolicyTable};
-use super::source::{At, Source};
+use super::source::{ConfigSource, PathSegment};
 use super::values::{OrNone, PinValue};
 use karve_core::charter::{ClockLock, DeviceRule, Limits, Pin};
 use karve_core::policy::{AcceptRule, FullWhen, Policy, Preset, StopRule, StreakAction};
@@ -24,7 +24,7 @@ const DUEL_S: u64 = 3_600;
 const FINAL_BLOCKS: u32 = 200;
 
 /// The preset with everything that the file overrides.
-pub(super) fn policy_of(source: &Source<'_>, table: &PolicyTable) -> Result<Policy> {
+pub(super) fn policy_of(source: &ConfigSource<'_>, table: &PolicyTable) -> Result<Policy> {
     let preset = table.preset.map_or(Preset::Strict, |name| name.preset());
     let mut policy = preset.policy();
     override_accept(&mut policy.accept, &table.accept);
@@ -97,13 +97,17 @@ fn override_accept(accept: &mut AcceptRule, table: &AcceptTable) {
 }
 
 fn streaks(
-    source: &Source<'_>,
+    source: &ConfigSource<'_>,
     table: &BTreeMap<String, StreakAction>,
 ) -> Result<Vec<(u32, StreakAction)>> {
     let mut ladder = Vec::with_capacity(table.len());
     for (length, action) in table {
         let Some(rounds) = length.parse().ok().filter(|rounds| *rounds > 0) else {
-            let way = [At::Key("policy"), At::Key("on_streak"), At::Key(length)];
+            let way = [
+                PathSegment::Key("policy"),
+                PathSegment::Key("on_streak"),
+                PathSegment::Key(length),
+            ];
             let message = format!("`{}` is not a number of rounds", shown(length));
             return Err(source
                 .error(source.line_along(&way), message)
@@ -116,7 +120,7 @@ fn streaks(
 }
 
 /// Checks that core does not make, because only a file can get them wrong.
-fn refuse_odd_rules(source: &Source<'_>, policy: &Policy) -> Result<()> {
+fn refuse_odd_rules(source: &ConfigSource<'_>, policy: &Policy) -> Result<()> {
     for (index, rule) in policy.stop.iter().enumerate() {
         if let StopRule::HardwareLimit { share } = rule
             && !(*share > 0.0 && *share <= 1.0)
@@ -159,9 +163,9 @@ fn refuse_odd_rules(source: &Source<'_>, policy: &Policy) -> Result<()> {
 }
 
 /// The line of the overridden key that an error names; otherwise that of the table.
-fn line_of_fault(source: &Source<'_>, fault: &str) -> usize {
-    let accept = source.keys_in_order(&[At::Key("policy"), At::Key("accept")]);
-    let policy = source.keys_in_order(&[At::Key("policy")]);
+fn line_of_fault(source: &ConfigSource<'_>, fault: &str) -> usize {
+    let accept = source.keys_in_order(&[PathSegment::Key("policy"), PathSegment::Key("accept")]);
+    let policy = source.keys_in_order(&[PathSegment::Key("policy")]);
     let accept = accept
         .iter()
         .map(|key| (key, format!("policy.accept.{key}")));
@@ -180,7 +184,7 @@ fn line_of_fault(source: &Source<'_>, fault: &str) -> usize {
 
 /// The limits; a flag overrides the file, and the file overrides the preset.
 pub(super) fn limits_of(
-    source: &Source<'_>,
+    source: &ConfigSource<'_>,
     table: &LimitsTable,
     policy: &Policy,
     overrides: &Overrides,
@@ -230,7 +234,7 @@ pub(super) fn limits_of(
 }
 
 /// How to keep the device quiet.
-pub(super) fn device_of(source: &Source<'_>, table: &DeviceTable) -> Result<DeviceRule> {
+pub(super) fn device_of(source: &ConfigSource<'_>, table: &DeviceTable) -> Result<DeviceRule> {
     let clocks = match (&table.lock, &table.unlock) {
         (None, None) => None,
         (Some(lock), Some(unlock)) => Some(ClockLock {
@@ -263,7 +267,7 @@ pub(super) fn device_of(source: &Source<'_>, table: &DeviceTable) -> Result<Devi
 }
 
 /// A limit that no stop rule checks would have no effect.
-fn refuse_idle_limits(source: &Source<'_>, limits: &Limits, policy: &Policy) -> Result<()> {
+fn refuse_idle_limits(source: &ConfigSource<'_>, limits: &Limits, policy: &Policy) -> Result<()> {
     let idle = [
         (
             limits.wall_s.is_some(),

@@ -1,7 +1,7 @@
 //! `[sandbox]` of `karve.toml`: what commands and agents may read and write.
 
-use super::file::File;
-use super::source::Source;
+use super::file::ConfigFile;
+use super::source::ConfigSource;
 use karve_core::charter::{Caches, SandboxMode, SandboxRule};
 use karve_os::error::Result;
 use karve_os::text::shown;
@@ -67,7 +67,7 @@ pub(super) enum CachesName {
 }
 
 /// The sandbox settings of the file.
-pub(super) fn sandbox_of(source: &Source<'_>, file: &File) -> Result<SandboxRule> {
+pub(super) fn sandbox_of(source: &ConfigSource<'_>, file: &ConfigFile) -> Result<SandboxRule> {
     let table = &file.sandbox;
     for path in &table.write {
         let leaves = Path::new(path)

@@ -1,6 +1,6 @@
 //! The JSON schema of `karve.toml`, for editors and for checking a file's shape.
 
-use super::file::File;
+use super::file::ConfigFile;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
@@ -13,7 +13,9 @@ pub fn schema_json() -> String {
 pub(super) fn schema() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
-    let schema = settings.into_generator().into_root_schema_for::<File>();
+    let schema = settings
+        .into_generator()
+        .into_root_schema_for::<ConfigFile>();
     tidied(schema.to_value())
 }
 

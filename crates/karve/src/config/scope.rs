@@ -1,13 +1,13 @@
 //! Which files a candidate may change: globs relative to the directory of `karve.toml`.
 
-use super::source::Source;
+use super::source::ConfigSource;
 use karve_harness::project_file::compile_glob;
 use karve_os::error::Result;
 use karve_os::text::shown;
 use std::path::Path;
 
 /// Rejects globs that leave the directory or do not compile.
-pub(super) fn check_globs(source: &Source<'_>, path: &str, globs: &[String]) -> Result<()> {
+pub(super) fn check_globs(source: &ConfigSource<'_>, path: &str, globs: &[String]) -> Result<()> {
     for (index, text) in globs.iter().enumerate() {
         let Some(reason) = fault_of(text) else {
             continue;
@@ -43,7 +43,11 @@ fn fault_of(text: &str) -> Option<String> {
 }
 
 /// Rejects globs that match what must never change: the file itself, git, and the campaigns.
-pub(super) fn check_granted(source: &Source<'_>, granted: &[String], root: &str) -> Result<()> {
+pub(super) fn check_granted(
+    source: &ConfigSource<'_>,
+    granted: &[String],
+    root: &str,
+) -> Result<()> {
     check_globs(source, "sources.granted", granted)?;
     let root = root.trim_start_matches("./").trim_end_matches('/');
     let protected = [

@@ -3,7 +3,7 @@
 //! This runs before deserialization and finds everything that could fail there, so every message
 //! is ours: it names the line, the key, and what is allowed there.
 
-use super::source::Source;
+use super::source::ConfigSource;
 use karve_os::error::{CommandError, Result};
 use karve_os::text::{shown, suggestion};
 use serde_json::Value;
@@ -11,8 +11,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Rejects a document that does not match the schema; reports the first error by line.
-pub(super) fn check(source: &Source<'_>, schema: &Value) -> Result<()> {
-    let mut checker = Checker {
+pub(super) fn check(source: &ConfigSource<'_>, schema: &Value) -> Result<()> {
+    let mut checker = ShapeChecker {
         source,
         faults: Vec::new(),
     };
@@ -24,20 +24,20 @@ pub(super) fn check(source: &Source<'_>, schema: &Value) -> Result<()> {
     }
 }
 
-struct Fault {
+struct ShapeError {
     line: usize,
     error: CommandError,
 }
 
-struct Checker<'a> {
-    source: &'a Source<'a>,
-    faults: Vec<Fault>,
+struct ShapeChecker<'a> {
+    source: &'a ConfigSource<'a>,
+    faults: Vec<ShapeError>,
 }
 
-impl Checker<'_> {
+impl ShapeChecker<'_> {
     fn fault(&mut self, line: usize, message: &str, hint: String) {
         let error = self.source.error(line, message).hint(hint);
-        self.faults.push(Fault { line, error });
+        self.faults.push(ShapeError { line, error });
     }
 
     fn value(&mut self, schema: &Value, value: &Spanned<DeValue<'_>>, path: &str) {

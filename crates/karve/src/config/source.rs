@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 /// The file as text and as a tree with positions.
 #[derive(Debug)]
-pub(super) struct Source<'a> {
+pub(super) struct ConfigSource<'a> {
     /// The file's name, for errors.
     pub(super) name: &'a str,
     /// Its content.
@@ -17,14 +17,14 @@ pub(super) struct Source<'a> {
 
 /// One step of the path to a value.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum At<'a> {
+pub(super) enum PathSegment<'a> {
     /// Into a table.
     Key(&'a str),
     /// Into a list.
     Index(usize),
 }
 
-impl<'a> Source<'a> {
+impl<'a> ConfigSource<'a> {
     /// Parses the TOML.
     pub(super) fn parse(name: &'a str, text: &'a str) -> Result<Self> {
         match DeTable::parse(text) {
@@ -59,29 +59,29 @@ impl<'a> Source<'a> {
 
     /// The line of the key at a dotted path, or of its nearest existing parent table.
     pub(super) fn line(&self, path: &str) -> usize {
-        let steps: Vec<At<'_>> = path.split('.').map(At::Key).collect();
+        let steps: Vec<PathSegment<'_>> = path.split('.').map(PathSegment::Key).collect();
         self.line_along(&steps)
     }
 
     /// The line of an item of the list at a dotted path.
     pub(super) fn item_line(&self, path: &str, index: usize) -> usize {
-        let mut steps: Vec<At<'_>> = path.split('.').map(At::Key).collect();
-        steps.push(At::Index(index));
+        let mut steps: Vec<PathSegment<'_>> = path.split('.').map(PathSegment::Key).collect();
+        steps.push(PathSegment::Index(index));
         self.line_along(&steps)
     }
 
     /// The line of a value, or of its nearest existing parent.
-    pub(super) fn line_along(&self, steps: &[At<'_>]) -> usize {
+    pub(super) fn line_along(&self, steps: &[PathSegment<'_>]) -> usize {
         let (mut here, mut line) = (&self.root, None);
         for step in steps {
             let next = match (step, here.get_ref()) {
-                (At::Key(key), DeValue::Table(table)) => table
+                (PathSegment::Key(key), DeValue::Table(table)) => table
                     .get_key_value(*key)
                     .map(|(key, value)| (key.span(), value)),
-                (At::Index(index), DeValue::Array(items)) => {
+                (PathSegment::Index(index), DeValue::Array(items)) => {
                     items.get(*index).map(|item| (item.span(), item))
                 }
-                (At::Key(_) | At::Index(_), _) => None,
+                (PathSegment::Key(_) | PathSegment::Index(_), _) => None,
             };
             let Some((span, value)) = next else { break };
             line = Some(self.line_of(span));
@@ -91,13 +91,13 @@ impl<'a> Source<'a> {
     }
 
     /// The keys of the table at a path, in the order of the file.
-    pub(super) fn keys_in_order(&self, steps: &[At<'_>]) -> Vec<String> {
+    pub(super) fn keys_in_order(&self, steps: &[PathSegment<'_>]) -> Vec<String> {
         let mut here = &self.root;
         for step in steps {
             let next = match (step, here.get_ref()) {
-                (At::Key(key), DeValue::Table(table)) => table.get(*key),
-                (At::Index(index), DeValue::Array(items)) => items.get(*index),
-                (At::Key(_) | At::Index(_), _) => None,
+                (PathSegment::Key(key), DeValue::Table(table)) => table.get(*key),
+                (PathSegment::Index(index), DeValue::Array(items)) => items.get(*index),
+                (PathSegment::Key(_) | PathSegment::Index(_), _) => None,
             };
             let Some(next) = next else { return Vec::new() };
             here = next;
@@ -138,9 +138,9 @@ mod tests {
 
     #[test]
     fn keys_are_given_in_the_order_of_the_file() {
-        let source = Source::parse("karve.toml", "[c]\nm = { z = 1, a = 2 }\n").unwrap();
+        let source = ConfigSource::parse("karve.toml", "[c]\nm = { z = 1, a = 2 }\n").unwrap();
         assert_eq!(
-            source.keys_in_order(&[At::Key("c"), At::Key("m")]),
+            source.keys_in_order(&[PathSegment::Key("c"), PathSegment::Key("m")]),
             ["z", "a"]
         );
         assert_eq!(source.line("c.m"), 2);

@@ -1,13 +1,17 @@
 //! The whole path from text to charter, and every error with its line and its hint.
 
-use super::{AgendaWish, Asked, Loaded, Now, Overrides, parse, schema_json};
+use super::{
+    AgendaOption, AgendaRequest, CharterTime, LoadedConfig, Overrides, parse, schema_json,
+};
 use karve_agents::api;
-use karve_agents::cli::Kind;
+use karve_agents::cli::CliKind;
 use karve_agents::config::{
-    AgentConfig, ApiConfig, CliConfig, KeySource, Reach, Runs, agent_named,
+    AgentConfig, AgentLaunch, ApiConfig, CliConfig, KeySource, NetworkAccess, agent_named,
 };
 use karve_core::asking::budget;
-use karve_core::charter::{Better, Branch, ClockLock, DeviceRule, Goal, Limits, Mode, Pin, Target};
+use karve_core::charter::{
+    Better, Branch, ClockLock, DeviceRule, Goal, Limits, Pin, Target, WorkMode,
+};
 use karve_core::integrity::{AuditMode, AuditRule};
 use karve_core::policy::{
     FullWhen, HistoryView, Preset, ProfileWhen, SmallGain, StopRule, StreakAction,
@@ -15,7 +19,7 @@ use karve_core::policy::{
 use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::space::{Delivery, KnobDeclaration};
 use karve_os::error::ErrorKind;
-use karve_os::sandbox::Host;
+use karve_os::sandbox::AllowedHost;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,8 +32,8 @@ const SHORT: &str = include_str!("tests/short.toml");
 /// Every error in a single value, as a table.
 const FAULTS: &str = include_str!("tests/faults.txt");
 
-fn read(text: &str) -> Result<Loaded, karve_os::error::CommandError> {
-    let now = Now {
+fn read(text: &str) -> Result<LoadedConfig, karve_os::error::CommandError> {
+    let now = CharterTime {
         minute: "2025-11-02 08:30".into(),
     };
     parse(text, Path::new("/project"), &Overrides::default(), &now)
@@ -87,7 +91,7 @@ fn texts(items: &[&str]) -> Vec<String> {
 
 #[test]
 fn the_full_file_gives_the_expected_target_and_commands() {
-    let Loaded {
+    let LoadedConfig {
         charter,
         root,
         dir,
@@ -119,7 +123,7 @@ fn the_full_file_gives_the_expected_target_and_commands() {
     assert!(charter.output.from_file);
     assert_eq!(charter.output.format, "metric");
     assert_eq!(charter.output.label.as_deref(), Some("Cutile"));
-    let Mode::Workspace { files, integration } = &charter.mode else {
+    let WorkMode::Workspace { files, integration } = &charter.mode else {
         panic!("a workspace")
     };
     assert_eq!(*files, texts(&["src/**"]));
@@ -128,11 +132,11 @@ fn the_full_file_gives_the_expected_target_and_commands() {
     assert_eq!(root, Path::new("/project/.karve"));
     assert_eq!(dir, Path::new("/project"));
     let mine = AgentConfig {
-        runs: Runs::Line("python3 agent.py".into()),
+        runs: AgentLaunch::Line("python3 agent.py".into()),
         env: BTreeMap::new(),
         pass: Vec::new(),
         learn: false,
-        reach: Reach::Usual,
+        reach: NetworkAccess::Usual,
     };
     assert_eq!(agents, BTreeMap::from([("mine".to_owned(), mine)]));
 }
@@ -272,7 +276,7 @@ fn what_is_left_out_has_a_default() {
     assert_eq!(charter.limits.wall_s, None);
     assert_eq!(charter.limits.command_s, 900);
     assert_eq!(charter.agent, "builtin");
-    assert_eq!(charter.mode, Mode::Repo);
+    assert_eq!(charter.mode, WorkMode::Repo);
     assert_eq!(charter.metric.unit, "ms");
     assert!(!charter.output.from_file);
     assert_eq!(loaded.root, Path::new("/project/.karve"));
@@ -282,15 +286,15 @@ fn what_is_left_out_has_a_default() {
 fn a_campaign_is_asked_for_one_thing_by_the_file_or_by_a_flag() {
     let asking = |keys: &str| format!("{SHORT}\n[campaign]\n{keys}");
     let asked = |keys: &str| read(&asking(keys)).unwrap().asked;
-    let of = |wish: AgendaWish, tries: u32, by_flag: bool| {
-        Some(Asked {
+    let of = |wish: AgendaOption, tries: u32, by_flag: bool| {
+        Some(AgendaRequest {
             wish,
             tries,
             by_flag,
         })
     };
     assert_eq!(asked("autopilot = false\n"), None);
-    let plan = AgendaWish::Plan("/project/a.md".into());
+    let plan = AgendaOption::Plan("/project/a.md".into());
     assert_eq!(
         asked("plan = \"a.md\"\nitem_tries = 3\n"),
         of(plan, 3, false)
@@ -303,10 +307,10 @@ fn a_campaign_is_asked_for_one_thing_by_the_file_or_by_a_flag() {
         &["both `only` and `autopilot`", "campaign.only"],
     );
     let overrides = Overrides {
-        agenda: Some(AgendaWish::Only("A=1".into())),
+        agenda: Some(AgendaOption::Only("A=1".into())),
         ..Overrides::default()
     };
-    let now = Now {
+    let now = CharterTime {
         minute: "2025-11-02 08:30".into(),
     };
     let loaded = parse(
@@ -317,13 +321,13 @@ fn a_campaign_is_asked_for_one_thing_by_the_file_or_by_a_flag() {
     );
     assert_eq!(
         loaded.unwrap().asked,
-        of(AgendaWish::Only("A=1".into()), 2, true)
+        of(AgendaOption::Only("A=1".into()), 2, true)
     );
 }
 
 #[test]
 fn a_flag_counts_more_than_the_file() {
-    let now = Now {
+    let now = CharterTime {
         minute: "2025-11-02 08:30".into(),
     };
     let read = |overrides: &Overrides| parse(FULL, Path::new("/p"), overrides, &now);
@@ -370,14 +374,14 @@ fn an_agent_reaches_the_hosts_of_its_table() {
     let with = |hosts: &str| read(&format!("{SHORT}\n[agents.claude]\nhosts = {hosts}\n"));
     let reach = |hosts: &str| with(hosts).unwrap().agents["claude"].reach.clone();
     let only = vec![
-        Host::parse("api.example.com").unwrap(),
-        Host::parse("localhost:8080").unwrap(),
+        AllowedHost::parse("api.example.com").unwrap(),
+        AllowedHost::parse("localhost:8080").unwrap(),
     ];
     assert_eq!(
         reach("[\"api.example.com\", \"localhost:8080\"]"),
-        Reach::Only(only)
+        NetworkAccess::Only(only)
     );
-    assert_eq!(reach("[\"a.b\", \"*\"]"), Reach::All);
+    assert_eq!(reach("[\"a.b\", \"*\"]"), NetworkAccess::All);
     for bad in ["[\"a b\"]", "[\"localhost\"]", "[\"*.\"]"] {
         let error = with(bad).unwrap_err();
         assert!(
@@ -392,24 +396,24 @@ fn an_agent_is_what_its_table_says_or_what_it_is_called() {
     let with = |table: &str| read(&format!("{SHORT}\n{table}\n"));
     let agents = |table: &str| with(table).unwrap().agents;
     let cli = |kind, model: Option<&str>| {
-        Runs::Cli(CliConfig {
+        AgentLaunch::Cli(CliConfig {
             model: model.map(str::to_owned),
             ..CliConfig::of(kind)
         })
     };
     let bare = agents("[agents.claude]\nmodel = \"m\"");
-    assert_eq!(bare["claude"].runs, cli(Kind::Claude, Some("m")));
+    assert_eq!(bare["claude"].runs, cli(CliKind::Claude, Some("m")));
     let named = agents("[agents.mine]\nkind = \"codex\"\nenv = { A = \"1\" }");
-    assert_eq!(named["mine"].runs, cli(Kind::Codex, None));
+    assert_eq!(named["mine"].runs, cli(CliKind::Codex, None));
     assert_eq!(named["mine"].env["A"], "1");
     let line = agents("[agents.claude]\ncommand = \"sh mine.sh\"");
-    assert_eq!(line["claude"].runs, Runs::Line("sh mine.sh".into()));
-    for kind in Kind::ALL {
+    assert_eq!(line["claude"].runs, AgentLaunch::Line("sh mine.sh".into()));
+    for kind in CliKind::ALL {
         let overrides = Overrides {
             agent: Some(kind.name().into()),
             ..Overrides::default()
         };
-        let now = Now {
+        let now = CharterTime {
             minute: String::new(),
         };
         let loaded = parse(SHORT, Path::new("/project"), &overrides, &now).unwrap();
@@ -450,26 +454,26 @@ fn a_model_api_is_a_table_or_a_kind_with_its_model() {
         model: Some("m".into()),
         base_url: Some("http://127.0.0.1:11434/v1".into()),
         key: KeySource::Command("pass show k".into()),
-        price: Some(budget::Price {
+        price: Some(budget::TokenPrice {
             input: 1.0,
             output: 2.5,
             cached: 1.0,
         }),
         tokens_max: Some(9),
-        ..ApiConfig::of(api::Kind::OpenaiChat)
+        ..ApiConfig::of(api::ApiKind::OpenaiChat)
     };
-    assert_eq!(agents["local"].runs, Runs::Api(want.clone()));
+    assert_eq!(agents["local"].runs, AgentLaunch::Api(want.clone()));
     let named = |name: &str| agent_named(name, &agents).map(|config| config.runs);
     let other = ApiConfig {
         model: Some("qwen3:8b".into()),
         ..want
     };
-    assert_eq!(named("local:qwen3:8b"), Some(Runs::Api(other)));
+    assert_eq!(named("local:qwen3:8b"), Some(AgentLaunch::Api(other)));
     let bare = ApiConfig {
         model: Some("some-model".into()),
-        ..ApiConfig::of(api::Kind::Google)
+        ..ApiConfig::of(api::ApiKind::Google)
     };
-    assert_eq!(named("google:some-model"), Some(Runs::Api(bare)));
+    assert_eq!(named("google:some-model"), Some(AgentLaunch::Api(bare)));
     for name in ["google:", "claude:m", "nobody:m", ":m"] {
         assert_eq!(named(name), None, "{name}");
     }

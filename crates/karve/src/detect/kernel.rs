@@ -1,6 +1,6 @@
 //! Which file is the kernel, its language, and the operation it performs.
 
-use super::{Files, name_of, stem_of};
+use super::{FileListing, name_of, stem_of};
 
 /// Operations by the words that name them, the more specific ones first.
 const OPERATIONS: [(&str, &str); 24] = [
@@ -52,7 +52,7 @@ const LARGE: usize = 48 * 1024;
 
 /// What a kernel is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum KernelLanguage {
     C,
     Cpp,
     Cuda,
@@ -64,7 +64,7 @@ pub(super) enum Kind {
     Rust,
 }
 
-impl Kind {
+impl KernelLanguage {
     pub(super) fn backend(self) -> &'static str {
         match self {
             Self::C => "c",
@@ -137,17 +137,17 @@ fn imports(text: &str, module: &str) -> bool {
 
 /// The kernel, as far as the listing shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Guess {
+pub(super) struct KernelGuess {
     pub(super) file: String,
-    pub(super) kind: Kind,
+    pub(super) kind: KernelLanguage,
     pub(super) op: String,
     pub(super) why: String,
 }
 
 /// The most likely kernel.
-pub(super) fn guess(files: &Files<'_>) -> Guess {
+pub(super) fn guess(files: &FileListing<'_>) -> KernelGuess {
     let scored = files.iter().filter_map(|(path, text)| {
-        let kind = Kind::of(path, text)?;
+        let kind = KernelLanguage::of(path, text)?;
         Some((score(path, text, kind), path, text, kind))
     });
     // On a tie, the one closest to the root, then the first by name.
@@ -158,9 +158,9 @@ pub(super) fn guess(files: &Files<'_>) -> Guess {
         )
     });
     let Some((_, path, text, kind)) = best else {
-        return Guess {
+        return KernelGuess {
             file: "kernel.c".to_owned(),
-            kind: Kind::C,
+            kind: KernelLanguage::C,
             op: "kernel".to_owned(),
             why: "No source file was found; kernel.c is a placeholder.".to_owned(),
         };
@@ -168,7 +168,7 @@ pub(super) fn guess(files: &Files<'_>) -> Guess {
     let op = operation(path, text);
     let language = kind.language();
     let why = format!("{path} looks like the kernel ({op}, in {language}).");
-    Guess {
+    KernelGuess {
         file: path.to_owned(),
         kind,
         op,
@@ -176,7 +176,7 @@ pub(super) fn guess(files: &Files<'_>) -> Guess {
     }
 }
 
-fn score(path: &str, text: &str, kind: Kind) -> i32 {
+fn score(path: &str, text: &str, kind: KernelLanguage) -> i32 {
     let lower = path.to_lowercase();
     let mut score = 0;
     if stem_of(&lower).contains("kernel") {
@@ -213,17 +213,24 @@ fn is_harness(path: &str) -> bool {
 }
 
 /// Whether the text has something that only kernels contain.
-fn markers(text: &str, kind: Kind) -> i32 {
+fn markers(text: &str, kind: KernelLanguage) -> i32 {
     let has = |part: &str| text.contains(part);
     match kind {
-        Kind::Triton if has("@triton.jit") => 6,
-        Kind::CuTile if has(".kernel") => 6,
-        Kind::Cuda | Kind::Hip if has("__global__") => 6,
-        Kind::C | Kind::Cpp if has("for (") || has("for(") => 2,
-        Kind::Rust if has("unsafe") || has("for ") => 2,
-        Kind::Numpy if has("def ") => 2,
-        Kind::Triton | Kind::CuTile | Kind::Cuda | Kind::Hip => 2,
-        Kind::C | Kind::Cpp | Kind::Rust | Kind::Numpy | Kind::Python => 0,
+        KernelLanguage::Triton if has("@triton.jit") => 6,
+        KernelLanguage::CuTile if has(".kernel") => 6,
+        KernelLanguage::Cuda | KernelLanguage::Hip if has("__global__") => 6,
+        KernelLanguage::C | KernelLanguage::Cpp if has("for (") || has("for(") => 2,
+        KernelLanguage::Rust if has("unsafe") || has("for ") => 2,
+        KernelLanguage::Numpy if has("def ") => 2,
+        KernelLanguage::Triton
+        | KernelLanguage::CuTile
+        | KernelLanguage::Cuda
+        | KernelLanguage::Hip => 2,
+        KernelLanguage::C
+        | KernelLanguage::Cpp
+        | KernelLanguage::Rust
+        | KernelLanguage::Numpy
+        | KernelLanguage::Python => 0,
     }
 }
 

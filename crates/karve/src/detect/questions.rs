@@ -1,13 +1,13 @@
 //! The questions of `karve init`, with the proposal as the default answers.
 
-use super::Proposal;
+use super::ConfigProposal;
 use karve_core::charter::Better;
 use karve_harness::commands::output::NAMES;
 use karve_os::error::{CommandError, Result};
 
 /// One question with its default answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct SetupQuestion {
     /// The key for [`apply_answer`].
     pub key: &'static str,
     /// The text of the question.
@@ -17,8 +17,8 @@ pub struct Question {
 }
 
 /// All questions, the most important ones first.
-pub fn questions(proposal: &Proposal) -> Vec<Question> {
-    let ask = |key, prompt: &str, default: &str| Question {
+pub fn questions(proposal: &ConfigProposal) -> Vec<SetupQuestion> {
+    let ask = |key, prompt: &str, default: &str| SetupQuestion {
         key,
         prompt: prompt.to_owned(),
         default: default.to_owned(),
@@ -69,7 +69,7 @@ pub fn questions(proposal: &Proposal) -> Vec<Question> {
 }
 
 /// Applies an answer; an empty one leaves the proposal unchanged.
-pub fn apply_answer(proposal: &mut Proposal, key: &str, answer: &str) -> Result<()> {
+pub fn apply_answer(proposal: &mut ConfigProposal, key: &str, answer: &str) -> Result<()> {
     let answer = answer.trim();
     if answer.is_empty() {
         return Ok(());

@@ -1,12 +1,12 @@
 //! How the project is built, tested and measured: one recipe per kind of project.
 
-use super::kernel::{Guess, Kind};
-use super::{Files, is_plain, name_of, stem_of};
+use super::kernel::{KernelGuess, KernelLanguage};
+use super::{FileListing, is_plain, name_of, stem_of};
 use karve_core::charter::Better;
 
 /// Commands, and the format of their output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Recipe {
+pub(super) struct ProjectRecipe {
     pub(super) build: Option<String>,
     pub(super) test: String,
     pub(super) bench: String,
@@ -26,7 +26,7 @@ pub(super) struct MetricGuess {
 }
 
 /// The first recipe that fits; for a Python kernel, the Python recipes come first.
-pub(super) fn choose(files: &Files<'_>, kernel: &Guess) -> Recipe {
+pub(super) fn choose(files: &FileListing<'_>, kernel: &KernelGuess) -> ProjectRecipe {
     let compiled = [make, cmake, cargo, nvcc];
     let interpreted = [pytest, python];
     let recipe = if kernel.kind.is_python() {
@@ -37,13 +37,17 @@ pub(super) fn choose(files: &Files<'_>, kernel: &Guess) -> Recipe {
     recipe.unwrap_or_else(scripts)
 }
 
-type Attempt = fn(&Files<'_>, &Guess) -> Option<Recipe>;
+type RecipeDetector = fn(&FileListing<'_>, &KernelGuess) -> Option<ProjectRecipe>;
 
-fn first(files: &Files<'_>, kernel: &Guess, attempts: &[Attempt]) -> Option<Recipe> {
+fn first(
+    files: &FileListing<'_>,
+    kernel: &KernelGuess,
+    attempts: &[RecipeDetector],
+) -> Option<ProjectRecipe> {
     attempts.iter().find_map(|attempt| attempt(files, kernel))
 }
 
-fn make(files: &Files<'_>, _: &Guess) -> Option<Recipe> {
+fn make(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
     let name = ["Makefile", "makefile", "GNUmakefile"]
         .into_iter()
         .find(|name| files.text(name).is_some())?;
@@ -89,7 +93,7 @@ fn make(files: &Files<'_>, _: &Guess) -> Option<Recipe> {
     ))
 }
 
-fn cmake(files: &Files<'_>, _: &Guess) -> Option<Recipe> {
+fn cmake(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
     let text = files.text("CMakeLists.txt")?;
     let configure = "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release";
     let build = format!("{configure} && cmake --build build -j");
@@ -115,7 +119,7 @@ fn cmake(files: &Files<'_>, _: &Guess) -> Option<Recipe> {
     Some(measured(files, Some(build), (test, bench), why))
 }
 
-fn cargo(files: &Files<'_>, _: &Guess) -> Option<Recipe> {
+fn cargo(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
     files.text("Cargo.toml")?;
     let build = "cargo build --release && cargo bench -q --no-run".to_owned();
     let commands = (
@@ -131,12 +135,12 @@ fn cargo(files: &Files<'_>, _: &Guess) -> Option<Recipe> {
     Some(recipe)
 }
 
-fn nvcc(files: &Files<'_>, kernel: &Guess) -> Option<Recipe> {
-    if kernel.kind != Kind::Cuda && kernel.kind != Kind::Hip {
+fn nvcc(files: &FileListing<'_>, kernel: &KernelGuess) -> Option<ProjectRecipe> {
+    if kernel.kind != KernelLanguage::Cuda && kernel.kind != KernelLanguage::Hip {
         return None;
     }
     let (compiler, end) = match kernel.kind {
-        Kind::Hip => ("hipcc", ".hip"),
+        KernelLanguage::Hip => ("hipcc", ".hip"),
         _ => ("nvcc", ".cu"),
     };
     let host = |word: &str| {
@@ -164,7 +168,7 @@ fn nvcc(files: &Files<'_>, kernel: &Guess) -> Option<Recipe> {
     Some(measured(files, Some(build), commands, why))
 }
 
-fn pytest(files: &Files<'_>, _: &Guess) -> Option<Recipe> {
+fn pytest(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
     let is_test =
         |name: &str| name == "conftest.py" || (name.starts_with("test_") && name.ends_with(".py"));
     let sign = files.first(is_test).or_else(|| {
@@ -183,7 +187,7 @@ fn pytest(files: &Files<'_>, _: &Guess) -> Option<Recipe> {
         let bench = format!("python3 {script} {{case}} {{seed}}");
         return Some(measured(files, None, (test, bench), why));
     }
-    Some(Recipe {
+    Some(ProjectRecipe {
         build: None,
         test,
         bench: "python3 -m pytest -q -k test_perf --print-record".to_owned(),
@@ -202,7 +206,7 @@ fn is_python_bench(name: &str) -> bool {
     name.contains("bench") && name.ends_with(".py")
 }
 
-fn python(files: &Files<'_>, kernel: &Guess) -> Option<Recipe> {
+fn python(files: &FileListing<'_>, kernel: &KernelGuess) -> Option<ProjectRecipe> {
     if !kernel.kind.is_python() {
         return None;
     }
@@ -221,12 +225,12 @@ fn python(files: &Files<'_>, kernel: &Guess) -> Option<Recipe> {
 }
 
 /// Two scripts that the user has to write: nothing is known about the project.
-fn scripts() -> Recipe {
+fn scripts() -> ProjectRecipe {
     let commands = (
         "sh test.sh {case} {seed}".to_owned(),
         "sh bench.sh {case} {seed}".to_owned(),
     );
-    Recipe {
+    ProjectRecipe {
         build: None,
         test: commands.0,
         bench: commands.1,
@@ -243,11 +247,11 @@ fn scripts() -> Recipe {
 
 /// A recipe whose benchmark prints METRIC lines, with the metric that the sources print.
 fn measured(
-    files: &Files<'_>,
+    files: &FileListing<'_>,
     build: Option<String>,
     (test, bench): (String, String),
     why: String,
-) -> Recipe {
+) -> ProjectRecipe {
     let printed = files.iter().find_map(|(path, text)| {
         let is_bench = stem_of(path).to_lowercase().contains("bench");
         Some((path, printed_metric(text).filter(|_| is_bench)?))
@@ -263,7 +267,7 @@ fn measured(
             (time_ms(), wish.to_owned())
         }
     };
-    Recipe {
+    ProjectRecipe {
         build,
         test,
         bench,

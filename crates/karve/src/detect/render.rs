@@ -1,6 +1,6 @@
 //! A proposal as a commented `karve.toml`.
 
-use super::Proposal;
+use super::ConfigProposal;
 use crate::config::PROFILE_AUTO;
 use karve_core::charter::Better;
 use std::fmt::Write as _;
@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 const WIDTH: usize = 96;
 
 /// The text of a `karve.toml` for the proposal, with comments that help to edit it.
-pub fn render_karve_toml(proposal: &Proposal) -> String {
-    let mut out = Text::default();
+pub fn render_karve_toml(proposal: &ConfigProposal) -> String {
+    let mut out = TomlText::default();
     out.comment("What karve may do here, and how the kernel is judged.");
     out.comment("\"karve doctor\" checks this file, \"karve run\" starts a campaign.");
     for why in &proposal.why {
@@ -25,7 +25,7 @@ pub fn render_karve_toml(proposal: &Proposal) -> String {
     out.0
 }
 
-fn target(out: &mut Text, proposal: &Proposal) {
+fn target(out: &mut TomlText, proposal: &ConfigProposal) {
     out.table("target");
     out.value("op", &proposal.op);
     out.value("backend", &proposal.backend);
@@ -41,7 +41,7 @@ fn target(out: &mut Text, proposal: &Proposal) {
     out.list("granted", &proposal.granted);
 }
 
-fn commands(out: &mut Text, proposal: &Proposal) {
+fn commands(out: &mut TomlText, proposal: &ConfigProposal) {
     out.table("commands");
     out.comment(
         "Run by sh in this directory. {case}, {seed} and the parameters of the case, such as",
@@ -63,7 +63,7 @@ fn commands(out: &mut Text, proposal: &Proposal) {
     out.comment("artifacts = [\"build/*.o\"]");
 }
 
-fn numbers(out: &mut Text, proposal: &Proposal) {
+fn numbers(out: &mut TomlText, proposal: &ConfigProposal) {
     out.table("output");
     out.comment("csv, json, jsonl, metric (lines like METRIC time_ms=1.5 case=small), hyperfine,");
     out.comment("pytest (records of --print-record), google-benchmark, nvbench, nvbench-csv,");
@@ -85,7 +85,7 @@ fn numbers(out: &mut Text, proposal: &Proposal) {
     out.comment("bytes = \"4*(M*K + K*N + M*N)\"");
 }
 
-fn cases(out: &mut Text, proposal: &Proposal) {
+fn cases(out: &mut TomlText, proposal: &ConfigProposal) {
     out.table("cases");
     out.comment(
         "Every case counts, and none may become slower. A name like \"M=256,N=256\" also gives",
@@ -98,7 +98,7 @@ fn cases(out: &mut Text, proposal: &Proposal) {
     out.comment("quick = [\"M=256,N=256,K=256\"]");
 }
 
-fn rules(out: &mut Text) {
+fn rules(out: &mut TomlText) {
     out.table("policy");
     out.comment("strict: a gain is at least 2%, no case gets 2% slower. Others: primus, tilegym,");
     out.comment("trtllm, hyper-mla. Every rule can be overridden here; see karve.schema.json.");
@@ -116,7 +116,7 @@ fn rules(out: &mut Text) {
 }
 
 /// Only if something needs to be set: the sandbox is on by default.
-fn sandbox(out: &mut Text, proposal: &Proposal) {
+fn sandbox(out: &mut TomlText, proposal: &ConfigProposal) {
     if proposal.write.is_empty() {
         return;
     }
@@ -126,9 +126,9 @@ fn sandbox(out: &mut Text, proposal: &Proposal) {
 }
 
 #[derive(Default)]
-struct Text(String);
+struct TomlText(String);
 
-impl Text {
+impl TomlText {
     fn table(&mut self, name: &str) {
         let _ = write!(self.0, "\n[{name}]\n");
     }

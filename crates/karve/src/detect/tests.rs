@@ -1,7 +1,7 @@
 //! One small project of each kind; karve must accept every proposed file.
 
-use super::{Found, Proposal, apply_answer, propose, questions, render_karve_toml};
-use crate::config::{self, Loaded, Now, Overrides};
+use super::{ConfigProposal, ProjectFiles, apply_answer, propose, questions, render_karve_toml};
+use crate::config::{self, CharterTime, LoadedConfig, Overrides};
 use karve_core::charter::Better;
 use proptest::prelude::*;
 use std::path::Path;
@@ -11,18 +11,18 @@ const MAKE: &str = "all: build/test build/bench\nbuild/test: test.o\nbuild/bench
 /// Paths of any quality.
 const ANY_PATH: &str = "[a-z_./\"' {}$]{1,14}(\\.py|\\.c|\\.cu|\\.rs|)";
 
-fn found(files: &[(&str, &str)]) -> Found {
+fn found(files: &[(&str, &str)]) -> ProjectFiles {
     let files = files
         .iter()
         .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
-    Found {
+    ProjectFiles {
         files: files.collect(),
     }
 }
 
-fn accepted(proposal: &Proposal) -> Loaded {
+fn accepted(proposal: &ConfigProposal) -> LoadedConfig {
     let text = render_karve_toml(proposal);
-    let now = Now {
+    let now = CharterTime {
         minute: "2025-11-02 08:30".into(),
     };
     let loaded = config::parse(&text, Path::new("/p"), &Overrides::default(), &now);
@@ -30,7 +30,7 @@ fn accepted(proposal: &Proposal) -> Loaded {
 }
 
 /// Makes a proposal for the files, checks that karve accepts it, and compares the main parts.
-fn check(files: &[(&str, &str)], want: [&str; 6]) -> Proposal {
+fn check(files: &[(&str, &str)], want: [&str; 6]) -> ConfigProposal {
     let proposal = propose(&found(files));
     let charter = accepted(&proposal).charter;
     assert_eq!(charter.granted, proposal.granted);
@@ -259,6 +259,6 @@ proptest! {
     ) {
         let mut files = files;
         files.push((system.to_owned(), "test: all\nadd_executable(bench{x} y)\n".to_owned()));
-        accepted(&propose(&Found { files }));
+        accepted(&propose(&ProjectFiles { files }));
     }
 }

@@ -1,25 +1,25 @@
 //! Claude Code: `.mcp.json`, and skills, sub-agents and commands in `.claude`.
 
-use super::edit::{How, Piece};
-use super::guide::{self, Dialect, May};
-use super::{Site, whole};
+use super::edit::{PlannedContent, PlannedWrite};
+use super::guide::{self, SubAgentAccess, ToolDialect};
+use super::{InstallSite, whole};
 
 /// Its conventions.
-pub(super) const DIALECT: Dialect = Dialect {
+pub(super) const DIALECT: ToolDialect = ToolDialect {
     prefix: "mcp__karve__",
     arguments: "$ARGUMENTS",
 };
 
 /// Everything that is installed.
-pub(super) fn pieces(site: &Site) -> Vec<Piece> {
+pub(super) fn pieces(site: &InstallSite) -> Vec<PlannedWrite> {
     let registry = match site.is_project() {
         true => ".mcp.json",
         false => ".claude.json",
     };
     let mut pieces = vec![
-        Piece {
+        PlannedWrite {
             path: registry.to_owned(),
-            how: How::Json {
+            how: PlannedContent::Json {
                 within: "mcpServers",
                 value: guide::server(),
             },
@@ -48,10 +48,10 @@ pub(super) fn pieces(site: &Site) -> Vec<Piece> {
 }
 
 /// The tools that a sub-agent may use, by name.
-fn tools(may: May) -> String {
+fn tools(may: SubAgentAccess) -> String {
     let (own, asked): (&str, &[&str]) = match may {
-        May::Look => ("Read, Grep, Glob, Bash", &guide::READING),
-        May::Edit => ("Read, Grep, Glob, Bash, Edit, Write", &guide::TOOLS),
+        SubAgentAccess::Look => ("Read, Grep, Glob, Bash", &guide::READING),
+        SubAgentAccess::Edit => ("Read, Grep, Glob, Bash, Edit, Write", &guide::TOOLS),
     };
     let asked = asked.iter().map(|tool| format!("{}{tool}", DIALECT.prefix));
     let all: Vec<String> = std::iter::once(own.to_owned()).chain(asked).collect();

@@ -1,33 +1,33 @@
 //! Codex: `config.toml` and sub-agents in `.codex`, skills in `.agents`. It has commands only for a
 //! user, so in a project they are skills.
 
-use super::edit::{How, Piece};
-use super::guide::{self, Dialect, May};
-use super::{Reach, Site, agents_md, whole};
+use super::edit::{PlannedContent, PlannedWrite};
+use super::guide::{self, SubAgentAccess, ToolDialect};
+use super::{InstallScope, InstallSite, agents_md, whole};
 
 /// Its conventions.
-pub(super) const DIALECT: Dialect = Dialect {
+pub(super) const DIALECT: ToolDialect = ToolDialect {
     prefix: "mcp__karve__",
     arguments: "$ARGUMENTS",
 };
 
 /// A skill has no arguments. Other agents read `.agents` too, so tools have the names that the
 /// server gives them.
-const OF_SKILLS: Dialect = Dialect {
+const OF_SKILLS: ToolDialect = ToolDialect {
     prefix: "",
     arguments: "whatever the user wrote after it.",
 };
 
 /// Everything that is installed.
-pub(super) fn pieces(site: &Site) -> Vec<Piece> {
+pub(super) fn pieces(site: &InstallSite) -> Vec<PlannedWrite> {
     let skills = match site.reach {
-        Reach::Project | Reach::User => ".agents/skills",
-        Reach::Led => "skills",
+        InstallScope::Project | InstallScope::User => ".agents/skills",
+        InstallScope::Led => "skills",
     };
     let mut pieces = vec![
-        Piece {
+        PlannedWrite {
             path: site.own("config.toml"),
-            how: How::Toml {
+            how: PlannedContent::Toml {
                 within: "mcp_servers",
                 lines: format!(
                     "command = \"karve\"\nargs = [\"mcp\", \"--yes\"]\ntool_timeout_sec = {}\n",
@@ -39,8 +39,8 @@ pub(super) fn pieces(site: &Site) -> Vec<Piece> {
     ];
     for agent in &guide::SUB_AGENTS {
         let sandbox = match agent.may {
-            May::Look => "read-only",
-            May::Edit => "workspace-write",
+            SubAgentAccess::Look => "read-only",
+            SubAgentAccess::Edit => "workspace-write",
         };
         let text = format!(
             "name = \"{}\"\ndescription = \"{}\"\nsandbox_mode = \"{sandbox}\"\n\
@@ -67,7 +67,7 @@ pub(super) fn pieces(site: &Site) -> Vec<Piece> {
         });
     }
     if site.is_project() {
-        pieces.push(Piece {
+        pieces.push(PlannedWrite {
             path: "AGENTS.md".to_owned(),
             // The same as for any other agent, so that both may be installed.
             how: agents_md::DIALECT.section(),

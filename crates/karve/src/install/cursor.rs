@@ -1,20 +1,20 @@
 //! Cursor: `mcp.json`, a rule (for a user a skill), sub-agents and commands in `.cursor`.
 
-use super::edit::{How, Piece};
-use super::guide::{self, Dialect, May};
-use super::{Site, whole};
+use super::edit::{PlannedContent, PlannedWrite};
+use super::guide::{self, SubAgentAccess, ToolDialect};
+use super::{InstallSite, whole};
 
 /// Its conventions. It shows tools by their own names, and appends the text after a command.
-pub(super) const DIALECT: Dialect = Dialect {
+pub(super) const DIALECT: ToolDialect = ToolDialect {
     prefix: "",
     arguments: "the text after the command.",
 };
 
 /// Everything that is installed.
-pub(super) fn pieces(site: &Site) -> Vec<Piece> {
-    let mut pieces = vec![Piece {
+pub(super) fn pieces(site: &InstallSite) -> Vec<PlannedWrite> {
+    let mut pieces = vec![PlannedWrite {
         path: site.own("mcp.json"),
-        how: How::Json {
+        how: PlannedContent::Json {
             within: "mcpServers",
             value: guide::server(),
         },
@@ -31,8 +31,8 @@ pub(super) fn pieces(site: &Site) -> Vec<Piece> {
         let front = [("name", agent.name), ("description", agent.description)];
         let text = guide::with_front(&front, &DIALECT.sub_agent(agent));
         let text = match agent.may {
-            May::Look => text.replacen("\n---\n", "\nreadonly: true\n---\n", 1),
-            May::Edit => text,
+            SubAgentAccess::Look => text.replacen("\n---\n", "\nreadonly: true\n---\n", 1),
+            SubAgentAccess::Edit => text,
         };
         pieces.push(whole(site.own(&format!("agents/{}.md", agent.name)), text));
     }

@@ -1,9 +1,9 @@
 //! All files are checked first; then each is written completely or not at all. If one cannot be
 //! written, the earlier ones are restored.
 
-use super::edit::{self, Change, Piece, Refused};
-use super::record::{Installed, Written};
-use super::{Care, Site};
+use super::edit::{self, EditRefusal, FileEdit, PlannedWrite};
+use super::record::{InstallRecord, WrittenFile};
+use super::{InstallSite, OverwritePolicy};
 use karve_os::error::{CommandError, Context, Result};
 use karve_os::files;
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// What happened to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum InstallChange {
     /// It was created or changed.
     Wrote,
     /// It was removed.
@@ -23,53 +23,53 @@ pub enum Deed {
 
 /// What was done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Done {
+pub struct InstallResult {
     /// Each file that changed.
-    pub deeds: Vec<(Deed, String)>,
+    pub deeds: Vec<(InstallChange, String)>,
     /// Whether anything of karve's was installed before.
     pub was_there: bool,
 }
 
 /// Where files are written.
 #[derive(Debug)]
-pub(super) struct Ground {
+pub(super) struct InstallRoot {
     root: PathBuf,
     record: String,
-    known: Installed,
+    known: InstallRecord,
     /// What other tools have installed here; some of it may be the same as ours.
-    others: Vec<Installed>,
+    others: Vec<InstallRecord>,
     was_there: bool,
 }
 
 /// A file that changes.
 #[derive(Debug)]
-struct Step {
+struct PlannedEdit {
     path: String,
     before: Option<String>,
-    change: Change,
+    change: FileEdit,
 }
 
-impl Ground {
+impl InstallRoot {
     /// Reads what was installed there before, for this tool and, by their records, for others.
-    pub(super) fn open(site: &Site, others: &[String]) -> Result<Self> {
+    pub(super) fn open(site: &InstallSite, others: &[String]) -> Result<Self> {
         let root = fs::canonicalize(&site.root)
             .context(|| format!("cannot open {}", site.root.display()))
             .map_err(|error| error.hint("name an existing directory with --project DIR"))?;
         let mut ground = Self {
             root,
             record: site.record(),
-            known: Installed::default(),
+            known: InstallRecord::default(),
             others: Vec::new(),
             was_there: false,
         };
         if let Some(text) = ground.read(&ground.record)? {
-            ground.known = Installed::parse(&text, &ground.record)?;
+            ground.known = InstallRecord::parse(&text, &ground.record)?;
             ground.was_there = true;
         }
         // An unreadable record is reported when that tool is installed.
         let read = |path: &String| {
             let text = ground.read(path).ok().flatten()?;
-            Installed::parse(&text, path).ok()
+            InstallRecord::parse(&text, path).ok()
         };
         ground.others = others.iter().filter_map(read).collect();
         Ok(ground)
@@ -77,15 +77,19 @@ impl Ground {
 
     /// What is known about a file: from the record of this tool or, if both want the same, of
     /// another; the record that matches the current content is preferred.
-    fn known_of(&self, path: &str, text: Option<&str>) -> Option<&Written> {
+    fn known_of(&self, path: &str, text: Option<&str>) -> Option<&WrittenFile> {
         let all = std::iter::once(&self.known).chain(&self.others);
         let all = all.filter_map(|installed| installed.of(path));
-        let is_there = |written: &&Written| text.is_some_and(|text| written.is_in(text));
+        let is_there = |written: &&WrittenFile| text.is_some_and(|text| written.is_in(text));
         all.clone().find(is_there).or_else(|| all.clone().next())
     }
 
     /// Writes all pieces.
-    pub(super) fn put(&self, pieces: &[Piece], care: Care) -> Result<Done> {
+    pub(super) fn put(
+        &self,
+        pieces: &[PlannedWrite],
+        care: OverwritePolicy,
+    ) -> Result<InstallResult> {
         let mut steps = Vec::new();
         let mut written = Vec::new();
         for piece in pieces {
@@ -94,14 +98,14 @@ impl Ground {
             let put = piece.put(before.as_deref(), known, care);
             let (change, wrote) = put.map_err(|why| self.refused(&piece.path, why))?;
             written.extend(wrote);
-            steps.push(Step {
+            steps.push(PlannedEdit {
                 path: piece.path.clone(),
                 before,
                 change,
             });
         }
         // Pieces that an earlier version wrote and this one does not.
-        let is_new = |old: &&Written| !pieces.iter().any(|piece| piece.path == old.path);
+        let is_new = |old: &&WrittenFile| !pieces.iter().any(|piece| piece.path == old.path);
         for old in self.known.written.iter().filter(is_new) {
             steps.push(self.taken(old, care)?);
         }
@@ -109,24 +113,24 @@ impl Ground {
         for step in steps.iter().filter(|step| step.before.is_none()) {
             dirs.extend(self.missing_dirs(&step.path));
         }
-        let mut installed = Installed {
+        let mut installed = InstallRecord {
             dirs: dirs.into_iter().collect(),
-            ..Installed::default()
+            ..InstallRecord::default()
         };
         installed.written = written;
         if installed.written.is_empty() && !self.was_there {
-            return Ok(Done::default());
+            return Ok(InstallResult::default());
         }
         // The record goes first, so that everything written after it can be removed in any case.
         let before = self.read(&self.record)?;
         let text = installed.render();
         steps.insert(
             0,
-            Step {
+            PlannedEdit {
                 path: self.record.clone(),
                 change: match before.as_ref() == Some(&text) {
-                    true => Change::Stays,
-                    false => Change::Becomes(text),
+                    true => FileEdit::Stays,
+                    false => FileEdit::Becomes(text),
                 },
                 before,
             },
@@ -135,17 +139,17 @@ impl Ground {
     }
 
     /// Removes everything that is known to be karve's.
-    pub(super) fn take(&self, care: Care) -> Result<Done> {
+    pub(super) fn take(&self, care: OverwritePolicy) -> Result<InstallResult> {
         let mut steps = Vec::new();
         for written in &self.known.written {
             steps.push(self.taken(written, care)?);
         }
         let before = self.read(&self.record)?;
         if before.is_some() {
-            steps.push(Step {
+            steps.push(PlannedEdit {
                 path: self.record.clone(),
                 before,
-                change: Change::Goes,
+                change: FileEdit::Goes,
             });
         }
         let done = self.carry_out(&steps)?;
@@ -157,29 +161,29 @@ impl Ground {
         Ok(done)
     }
 
-    fn taken(&self, written: &Written, care: Care) -> Result<Step> {
+    fn taken(&self, written: &WrittenFile, care: OverwritePolicy) -> Result<PlannedEdit> {
         let before = self.read(&written.path)?;
         let is_of_others = self.others.iter().any(|o| o.of(&written.path).is_some());
         let change = match is_of_others {
             // It stays as long as one of them needs it.
-            true => Change::Stays,
+            true => FileEdit::Stays,
             false => edit::take(written, before.as_deref(), care)
                 .map_err(|why| self.refused(&written.path, why))?,
         };
-        Ok(Step {
+        Ok(PlannedEdit {
             path: written.path.clone(),
             before,
             change,
         })
     }
 
-    fn refused(&self, path: &str, why: Refused) -> CommandError {
+    fn refused(&self, path: &str, why: EditRefusal) -> CommandError {
         match why {
-            Refused::Changed => CommandError::usage(format!(
+            EditRefusal::Changed => CommandError::usage(format!(
                 "{path} is not as karve wrote it; nothing was changed"
             ))
             .hint("check the file; --force overwrites or removes it"),
-            Refused::Malformed(why) => {
+            EditRefusal::Malformed(why) => {
                 CommandError::usage(format!("{path} cannot be read, and nothing was changed"))
                     .cause(why)
                     .hint(format!("fix {}", self.root.join(path).display()))
@@ -227,19 +231,19 @@ impl Ground {
             .collect()
     }
 
-    fn carry_out(&self, steps: &[Step]) -> Result<Done> {
-        let mut done = Done {
+    fn carry_out(&self, steps: &[PlannedEdit]) -> Result<InstallResult> {
+        let mut done = InstallResult {
             was_there: self.was_there,
-            ..Done::default()
+            ..InstallResult::default()
         };
         let made = steps.iter().flat_map(|step| self.missing_dirs(&step.path));
         let made: BTreeSet<String> = made.collect();
         for (at, step) in steps.iter().enumerate() {
             let came = match &step.change {
-                Change::Stays => continue,
-                Change::Becomes(text) if Some(text) == step.before.as_ref() => continue,
-                Change::Becomes(text) => self.write(&step.path, text),
-                Change::Goes => fs::remove_file(self.root.join(&step.path))
+                FileEdit::Stays => continue,
+                FileEdit::Becomes(text) if Some(text) == step.before.as_ref() => continue,
+                FileEdit::Becomes(text) => self.write(&step.path, text),
+                FileEdit::Goes => fs::remove_file(self.root.join(&step.path))
                     .context(|| format!("cannot remove {}", step.path)),
             };
             if let Err(error) = came {
@@ -250,8 +254,8 @@ impl Ground {
                 )));
             }
             let deed = match &step.change {
-                Change::Goes => Deed::Removed,
-                Change::Becomes(_) | Change::Stays => Deed::Wrote,
+                FileEdit::Goes => InstallChange::Removed,
+                FileEdit::Becomes(_) | FileEdit::Stays => InstallChange::Wrote,
             };
             done.deeds.push((deed, step.path.clone()));
         }
@@ -259,10 +263,10 @@ impl Ground {
     }
 
     /// Restores files as far as possible.
-    fn undo(&self, steps: &[Step], made: &BTreeSet<String>) {
+    fn undo(&self, steps: &[PlannedEdit], made: &BTreeSet<String>) {
         for step in steps.iter().rev() {
             match (&step.change, &step.before) {
-                (Change::Stays, _) => {}
+                (FileEdit::Stays, _) => {}
                 (_, Some(before)) => {
                     let _ = self.write(&step.path, before);
                 }

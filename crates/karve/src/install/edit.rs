@@ -3,9 +3,9 @@
 //! What is not karve's stays, byte for byte. A piece that was changed since karve wrote it is
 //! refused, unless force is set.
 
-use super::Care;
-use super::jsonc::Document;
-use super::record::{What, Written};
+use super::OverwritePolicy;
+use super::jsonc::JsoncDocument;
+use super::record::{WrittenContent, WrittenFile};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -17,16 +17,16 @@ const END: &str = "<!-- karve: end -->\n";
 
 /// One thing that is written.
 #[derive(Clone, Debug)]
-pub(super) struct Piece {
+pub(super) struct PlannedWrite {
     /// The file, from the root.
     pub(super) path: String,
     /// What is written to it.
-    pub(super) how: How,
+    pub(super) how: PlannedContent,
 }
 
 /// What is written to a file.
 #[derive(Clone, Debug)]
-pub(super) enum How {
+pub(super) enum PlannedContent {
     /// All of it.
     Whole(String),
     /// The entry of the server in an object of a JSON file.
@@ -39,7 +39,7 @@ pub(super) enum How {
 
 /// What happens to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum FileEdit {
     Stays,
     Becomes(String),
     Goes,
@@ -47,7 +47,7 @@ pub(super) enum Change {
 
 /// Why a file is left alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum EditRefusal {
     /// It was changed since karve wrote it, or was there before.
     Changed,
     /// It cannot be parsed.
@@ -55,20 +55,20 @@ pub(super) enum Refused {
 }
 
 /// What happens to a file, and what to record; nothing if it is not karve's.
-type Put = (Change, Option<Written>);
+type EditResult = (FileEdit, Option<WrittenFile>);
 
-impl Piece {
+impl PlannedWrite {
     /// What is written, for people.
     pub(super) fn shown(&self) -> String {
         match &self.how {
-            How::Whole(text) => text.clone(),
-            How::Json { within, value } => {
+            PlannedContent::Whole(text) => text.clone(),
+            PlannedContent::Json { within, value } => {
                 let entry = Value::from_iter([(KEY.to_owned(), value.clone())]);
                 let all = Value::from_iter([((*within).to_owned(), entry)]);
                 serde_json::to_string_pretty(&all).unwrap_or_default() + "\n"
             }
-            How::Toml { within, lines } => table(within, lines),
-            How::Section(text) => section(text),
+            PlannedContent::Toml { within, lines } => table(within, lines),
+            PlannedContent::Section(text) => section(text),
         }
     }
 
@@ -76,20 +76,20 @@ impl Piece {
     pub(super) fn put(
         &self,
         before: Option<&str>,
-        known: Option<&Written>,
-        care: Care,
-    ) -> Result<Put, Refused> {
+        known: Option<&WrittenFile>,
+        care: OverwritePolicy,
+    ) -> Result<EditResult, EditRefusal> {
         if let (Some(text), Some(known)) = (before, known)
             && !self.is_in(text)?
         {
             // An earlier version of it is removed first.
             let bare = match take(known, Some(text), care)? {
-                Change::Stays => Some(text.to_owned()),
-                Change::Becomes(text) => Some(text),
-                Change::Goes => None,
+                FileEdit::Stays => Some(text.to_owned()),
+                FileEdit::Becomes(text) => Some(text),
+                FileEdit::Goes => None,
             };
             let (change, written) = self.put_anew(bare.as_deref(), care)?;
-            let written = written.map(|written| Written {
+            let written = written.map(|written| WrittenFile {
                 made: known.made,
                 ..written
             });
@@ -99,16 +99,16 @@ impl Piece {
             // Content that karve did not write is not karve's, except for files that can only be
             // karve's.
             let written = match &self.how {
-                How::Whole(text) => Some(self.written(true, whole(text))),
+                PlannedContent::Whole(text) => Some(self.written(true, whole(text))),
                 _ => known.cloned(),
             };
-            return Ok((Change::Stays, written));
+            return Ok((FileEdit::Stays, written));
         }
         self.put_anew(before, care)
     }
 
-    fn written(&self, made: bool, what: What) -> Written {
-        Written {
+    fn written(&self, made: bool, what: WrittenContent) -> WrittenFile {
+        WrittenFile {
             path: self.path.clone(),
             made,
             what,
@@ -116,61 +116,65 @@ impl Piece {
     }
 
     /// Whether a text contains it unchanged.
-    fn is_in(&self, text: &str) -> Result<bool, Refused> {
+    fn is_in(&self, text: &str) -> Result<bool, EditRefusal> {
         Ok(match &self.how {
-            How::Whole(whole) => whole == text,
-            How::Json { within, value } => {
-                let document = Document::read(text).map_err(Refused::Malformed)?;
+            PlannedContent::Whole(whole) => whole == text,
+            PlannedContent::Json { within, value } => {
+                let document = JsoncDocument::read(text).map_err(EditRefusal::Malformed)?;
                 document.value.get(within).and_then(|o| o.get(KEY)) == Some(value)
             }
-            How::Toml { within, lines } => {
+            PlannedContent::Toml { within, lines } => {
                 let ours = parse_toml(&table(within, lines))?;
                 let there = parse_toml(text)?;
                 entry(&there, within) == entry(&ours, within)
             }
-            How::Section(inner) => between(text)? == Some(section(inner).as_str()),
+            PlannedContent::Section(inner) => between(text)? == Some(section(inner).as_str()),
         })
     }
 
-    fn put_anew(&self, before: Option<&str>, care: Care) -> Result<Put, Refused> {
+    fn put_anew(
+        &self,
+        before: Option<&str>,
+        care: OverwritePolicy,
+    ) -> Result<EditResult, EditRefusal> {
         let made = before.is_none();
         match &self.how {
-            How::Whole(text) => {
-                if before.is_some() && care == Care::Unchanged {
-                    return Err(Refused::Changed);
+            PlannedContent::Whole(text) => {
+                if before.is_some() && care == OverwritePolicy::Unchanged {
+                    return Err(EditRefusal::Changed);
                 }
                 let written = self.written(true, whole(text));
-                Ok((Change::Becomes(text.clone()), Some(written)))
+                Ok((FileEdit::Becomes(text.clone()), Some(written)))
             }
-            How::Json { within, value } => {
+            PlannedContent::Json { within, value } => {
                 let mut text = before.unwrap_or("{}\n").to_owned();
-                let document = Document::read(&text).map_err(Refused::Malformed)?;
+                let document = JsoncDocument::read(&text).map_err(EditRefusal::Malformed)?;
                 let object = document.value.get(within);
                 if object.and_then(|object| object.get(KEY)).is_some() {
-                    if care == Care::Unchanged {
-                        return Err(Refused::Changed);
+                    if care == OverwritePolicy::Unchanged {
+                        return Err(EditRefusal::Changed);
                     }
                     text = document
                         .without(within, KEY, false)
-                        .map_err(Refused::Malformed)?;
+                        .map_err(EditRefusal::Malformed)?;
                 }
-                let document = Document::read(&text).map_err(Refused::Malformed)?;
+                let document = JsoncDocument::read(&text).map_err(EditRefusal::Malformed)?;
                 let made_object = document.value.get(within).is_none();
                 let put = document.with(within, KEY, value);
-                let (after, put) = put.map_err(Refused::Malformed)?;
+                let (after, put) = put.map_err(EditRefusal::Malformed)?;
                 if self.is_in(&after) != Ok(true) {
-                    return Err(Refused::Malformed(format!("{within} is not an object")));
+                    return Err(EditRefusal::Malformed(format!("{within} is not an object")));
                 }
-                let what = What::Json {
+                let what = WrittenContent::Json {
                     within: (*within).to_owned(),
                     value: value.clone(),
                     text: put,
                     made_object,
                 };
-                Ok((Change::Becomes(after), Some(self.written(made, what))))
+                Ok((FileEdit::Becomes(after), Some(self.written(made, what))))
             }
-            How::Toml { within, lines } => self.put_table(before, (within, lines), care),
-            How::Section(text) => self.put_section(before, text, care),
+            PlannedContent::Toml { within, lines } => self.put_table(before, (within, lines), care),
+            PlannedContent::Section(text) => self.put_section(before, text, care),
         }
     }
 
@@ -178,80 +182,89 @@ impl Piece {
         &self,
         before: Option<&str>,
         (within, lines): (&'static str, &str),
-        care: Care,
-    ) -> Result<Put, Refused> {
+        care: OverwritePolicy,
+    ) -> Result<EditResult, EditRefusal> {
         let mut text = before.unwrap_or_default().to_owned();
         if entry(&parse_toml(&text)?, within).is_some() {
-            if care == Care::Unchanged {
-                return Err(Refused::Changed);
+            if care == OverwritePolicy::Unchanged {
+                return Err(EditRefusal::Changed);
             }
             text = without_table(&text, within)?;
         }
         let put = apart(&text) + &table(within, lines);
         let after = format!("{text}{put}");
         if self.is_in(&after) != Ok(true) {
-            return Err(Refused::Malformed(format!("{within} is not a table")));
+            return Err(EditRefusal::Malformed(format!("{within} is not a table")));
         }
-        let what = What::Toml {
+        let what = WrittenContent::Toml {
             within: within.to_owned(),
             text: put,
         };
         let written = self.written(before.is_none(), what);
-        Ok((Change::Becomes(after), Some(written)))
+        Ok((FileEdit::Becomes(after), Some(written)))
     }
 
-    fn put_section(&self, before: Option<&str>, text: &str, care: Care) -> Result<Put, Refused> {
+    fn put_section(
+        &self,
+        before: Option<&str>,
+        text: &str,
+        care: OverwritePolicy,
+    ) -> Result<EditResult, EditRefusal> {
         let ours = section(text);
         let there = before.unwrap_or_default();
         let (after, put) = match between(there)? {
-            Some(_) if care == Care::Unchanged => return Err(Refused::Changed),
+            Some(_) if care == OverwritePolicy::Unchanged => return Err(EditRefusal::Changed),
             Some(old) => (there.replacen(old, &ours, 1), ours),
             None => {
                 let put = apart(there) + &ours;
                 (format!("{there}{put}"), put)
             }
         };
-        let written = self.written(before.is_none(), What::Section { text: put });
-        Ok((Change::Becomes(after), Some(written)))
+        let written = self.written(before.is_none(), WrittenContent::Section { text: put });
+        Ok((FileEdit::Becomes(after), Some(written)))
     }
 }
 
 /// Removes what was written to a file.
-pub(super) fn take(written: &Written, before: Option<&str>, care: Care) -> Result<Change, Refused> {
+pub(super) fn take(
+    written: &WrittenFile,
+    before: Option<&str>,
+    care: OverwritePolicy,
+) -> Result<FileEdit, EditRefusal> {
     let Some(text) = before else {
-        return Ok(Change::Stays);
+        return Ok(FileEdit::Stays);
     };
-    let may = |is_ours: bool| match is_ours || care == Care::Force {
+    let may = |is_ours: bool| match is_ours || care == OverwritePolicy::Force {
         true => Ok(()),
-        false => Err(Refused::Changed),
+        false => Err(EditRefusal::Changed),
     };
     let after = match &written.what {
-        What::Whole { digest } => {
+        WrittenContent::Whole { digest } => {
             may(*digest == digest_of(text))?;
-            return Ok(Change::Goes);
+            return Ok(FileEdit::Goes);
         }
-        What::Json {
+        WrittenContent::Json {
             within,
             value,
             text: put,
             made_object,
         } => {
-            let document = Document::read(text).map_err(Refused::Malformed)?;
+            let document = JsoncDocument::read(text).map_err(EditRefusal::Malformed)?;
             let Some(there) = document.value.get(within).and_then(|o| o.get(KEY)) else {
-                return Ok(Change::Stays);
+                return Ok(FileEdit::Stays);
             };
             may(there == value)?;
             let cut = document.without(within, KEY, *made_object);
-            let cut = cut.map_err(Refused::Malformed)?;
+            let cut = cut.map_err(EditRefusal::Malformed)?;
             let ways = without_once(text, put).into_iter().chain([cut]);
             let mut ways = ways.filter(|after| lacks(after, &document.value, within));
-            let by_hand = || Refused::Malformed(format!("{within}.{KEY} cannot be removed"));
+            let by_hand = || EditRefusal::Malformed(format!("{within}.{KEY} cannot be removed"));
             ways.next().ok_or_else(by_hand)?
         }
-        What::Toml { within, text: put } => {
+        WrittenContent::Toml { within, text: put } => {
             let table = parse_toml(text)?;
             if entry(&table, within).is_none() {
-                return Ok(Change::Stays);
+                return Ok(FileEdit::Stays);
             }
             let ours = parse_toml(put)?;
             may(entry(&table, within) == entry(&ours, within))?;
@@ -260,9 +273,9 @@ pub(super) fn take(written: &Written, before: Option<&str>, care: Care) -> Resul
                 None => without_table(text, within)?,
             }
         }
-        What::Section { text: put } => {
+        WrittenContent::Section { text: put } => {
             let Some(there) = between(text)? else {
-                return Ok(Change::Stays);
+                return Ok(FileEdit::Stays);
             };
             may(put.ends_with(there))?;
             match without_once(text, put) {
@@ -272,27 +285,29 @@ pub(super) fn take(written: &Written, before: Option<&str>, care: Care) -> Resul
         }
     };
     Ok(match written.made && is_bare(&after, &written.what) {
-        true => Change::Goes,
-        false => Change::Becomes(after),
+        true => FileEdit::Goes,
+        false => FileEdit::Becomes(after),
     })
 }
 
 /// Whether nothing is left of a file that was made for it.
-fn is_bare(text: &str, what: &What) -> bool {
+fn is_bare(text: &str, what: &WrittenContent) -> bool {
     match what {
-        What::Json { .. } => {
-            let document = Document::read(text);
+        WrittenContent::Json { .. } => {
+            let document = JsoncDocument::read(text);
             let is_empty = |value: &Value| value.as_object().is_some_and(serde_json::Map::is_empty);
             // A comment would be the user's.
             document.is_ok_and(|document| is_empty(&document.value)) && !text.contains('/')
         }
-        What::Whole { .. } | What::Toml { .. } | What::Section { .. } => text.trim().is_empty(),
+        WrittenContent::Whole { .. }
+        | WrittenContent::Toml { .. }
+        | WrittenContent::Section { .. } => text.trim().is_empty(),
     }
 }
 
 /// Whether a text says the same as before, without the entry.
 fn lacks(after: &str, before: &Value, within: &str) -> bool {
-    let Ok(after) = Document::read(after) else {
+    let Ok(after) = JsoncDocument::read(after) else {
         return false;
     };
     let mut want = before.clone();
@@ -307,8 +322,8 @@ fn lacks(after: &str, before: &Value, within: &str) -> bool {
     after.value == want || (after.value == without && want[within] == nothing)
 }
 
-fn whole(text: &str) -> What {
-    What::Whole {
+fn whole(text: &str) -> WrittenContent {
+    WrittenContent::Whole {
         digest: digest_of(text),
     }
 }
@@ -343,8 +358,9 @@ fn section(text: &str) -> String {
 }
 
 /// The part between the marks, with them.
-fn between(text: &str) -> Result<Option<&str>, Refused> {
-    let half = || Refused::Malformed("one of the marks around karve's part is missing".to_owned());
+fn between(text: &str) -> Result<Option<&str>, EditRefusal> {
+    let half =
+        || EditRefusal::Malformed("one of the marks around karve's part is missing".to_owned());
     match (text.matches(BEGIN).count(), text.matches(END).count()) {
         (0, 0) => Ok(None),
         (1, 1) => {
@@ -360,9 +376,9 @@ fn table(within: &str, lines: &str) -> String {
     format!("[{within}.{KEY}]\n{lines}")
 }
 
-fn parse_toml(text: &str) -> Result<toml::Table, Refused> {
+fn parse_toml(text: &str) -> Result<toml::Table, EditRefusal> {
     text.parse()
-        .map_err(|error: toml::de::Error| Refused::Malformed(error.message().to_owned()))
+        .map_err(|error: toml::de::Error| EditRefusal::Malformed(error.message().to_owned()))
 }
 
 fn entry<'a>(table: &'a toml::Table, within: &str) -> Option<&'a toml::Value> {
@@ -370,7 +386,7 @@ fn entry<'a>(table: &'a toml::Table, within: &str) -> Option<&'a toml::Value> {
 }
 
 /// A text without the server's table: its lines up to the next table outside it.
-fn without_table(text: &str, within: &str) -> Result<String, Refused> {
+fn without_table(text: &str, within: &str) -> Result<String, EditRefusal> {
     let head = format!("[{within}.{KEY}]");
     let below = format!("[{within}.{KEY}.");
     let mut out = String::new();
@@ -394,7 +410,7 @@ fn without_table(text: &str, within: &str) -> Result<String, Refused> {
         .or_insert_with(|| toml::Value::Table(toml::Table::new()));
     match got == want {
         true => Ok(out),
-        false => Err(Refused::Malformed(format!(
+        false => Err(EditRefusal::Malformed(format!(
             "{within}.{KEY} is not a separate table"
         ))),
     }

@@ -1,23 +1,23 @@
 //! Gemini CLI: `settings.json`, skills, sub-agents and commands in `.gemini`, and `GEMINI.md`.
 
-use super::edit::{How, Piece};
-use super::guide::{self, Dialect};
-use super::{Site, whole};
+use super::edit::{PlannedContent, PlannedWrite};
+use super::guide::{self, ToolDialect};
+use super::{InstallSite, whole};
 
 /// Its conventions.
-pub(super) const DIALECT: Dialect = Dialect {
+pub(super) const DIALECT: ToolDialect = ToolDialect {
     prefix: "mcp_karve_",
     arguments: "{{args}}",
 };
 
 /// Everything that is installed.
-pub(super) fn pieces(site: &Site) -> Vec<Piece> {
+pub(super) fn pieces(site: &InstallSite) -> Vec<PlannedWrite> {
     let mut server = guide::server();
     server["timeout"] = (guide::CALL_S * 1_000).into();
     let mut pieces = vec![
-        Piece {
+        PlannedWrite {
             path: site.own("settings.json"),
-            how: How::Json {
+            how: PlannedContent::Json {
                 within: "mcpServers",
                 value: server,
             },
@@ -43,7 +43,7 @@ pub(super) fn pieces(site: &Site) -> Vec<Piece> {
         pieces.push(whole(path, text));
     }
     if site.is_project() {
-        pieces.push(Piece {
+        pieces.push(PlannedWrite {
             path: "GEMINI.md".to_owned(),
             how: DIALECT.section(),
         });

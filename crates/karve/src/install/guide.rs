@@ -1,7 +1,7 @@
 //! The texts that agents read, once for all tools. They are in `crates/karve/guides`; each tool
 //! fills in its names for karve's tools and its placeholder for a command's arguments.
 
-use super::edit::How;
+use super::edit::PlannedContent;
 use serde_json::{Value, json};
 
 /// What the server offers, by its own names.
@@ -39,7 +39,7 @@ pub(super) const CALL_S: u64 = 3_600;
 
 /// What a sub-agent may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum May {
+pub(super) enum SubAgentAccess {
     /// Read files, run karve's commands and call its server.
     Look,
     /// Also change files.
@@ -51,13 +51,13 @@ pub(super) enum May {
 pub(super) struct SubAgent {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
-    pub(super) may: May,
+    pub(super) may: SubAgentAccess,
     text: &'static str,
 }
 
 /// A slash command.
 #[derive(Debug)]
-pub(super) struct Order {
+pub(super) struct SlashCommand {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
     text: &'static str,
@@ -65,7 +65,7 @@ pub(super) struct Order {
 
 /// What differs between tools.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Dialect {
+pub(super) struct ToolDialect {
     /// The prefix of the server's tool names.
     pub(super) prefix: &'static str,
     /// The placeholder for a command's arguments.
@@ -83,7 +83,7 @@ macro_rules! sub_agents {
         [$(SubAgent {
             name: concat!("karve-", $file),
             description: $description,
-            may: May::$may,
+            may: SubAgentAccess::$may,
             text: guide!("agents/", $file, ".md"),
         }),+]
     };
@@ -91,7 +91,7 @@ macro_rules! sub_agents {
 
 macro_rules! orders {
     ($($file:literal, $description:literal;)+) => {
-        [$(Order {
+        [$(SlashCommand {
             name: concat!("karve-", $file),
             description: $description,
             text: guide!("commands/", $file, ".md"),
@@ -112,7 +112,7 @@ pub(super) const SUB_AGENTS: [SubAgent; 8] = sub_agents! {
 };
 
 /// The slash commands.
-pub(super) const ORDERS: [Order; 5] = orders! {
+pub(super) const ORDERS: [SlashCommand; 5] = orders! {
     "optimize", "Run a karve campaign until it is finished";
     "round", "Run one round of the karve campaign, in a given direction";
     "status", "Show the state of the karve campaign";
@@ -120,7 +120,7 @@ pub(super) const ORDERS: [Order; 5] = orders! {
     "report", "Show what the karve campaign achieved";
 };
 
-impl Dialect {
+impl ToolDialect {
     fn fill(&self, text: &str) -> String {
         let mut text = text.replace("<args>", self.arguments);
         for tool in TOOLS {
@@ -141,8 +141,8 @@ impl Dialect {
     }
 
     /// The short version, for a file that is read in every conversation.
-    pub(super) fn section(&self) -> How {
-        How::Section(self.fill(guide!("snippet.md")))
+    pub(super) fn section(&self) -> PlannedContent {
+        PlannedContent::Section(self.fill(guide!("snippet.md")))
     }
 
     /// The text of a sub-agent.
@@ -151,7 +151,7 @@ impl Dialect {
     }
 
     /// The text of a command.
-    pub(super) fn order(&self, order: &Order) -> String {
+    pub(super) fn order(&self, order: &SlashCommand) -> String {
         self.fill(order.text)
     }
 }

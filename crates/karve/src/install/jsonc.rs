@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// A parsed text.
 #[derive(Debug)]
-pub(super) struct Document<'a> {
+pub(super) struct JsoncDocument<'a> {
     text: &'a str,
     plain: String,
     /// Its value.
@@ -17,13 +17,13 @@ pub(super) struct Document<'a> {
 
 /// A member of an object: where it starts, and where its value is.
 #[derive(Clone, Debug)]
-struct Member {
+struct JsonMember {
     key: String,
     start: usize,
     value: Range<usize>,
 }
 
-impl<'a> Document<'a> {
+impl<'a> JsoncDocument<'a> {
     /// Reads an object.
     pub(super) fn read(text: &'a str) -> Result<Self, String> {
         let plain = plain(text)?;
@@ -169,7 +169,7 @@ impl<'a> Document<'a> {
         Ok(format!("{before}{rest}"))
     }
 
-    fn member(&self, open: usize, key: &str) -> Result<Option<Member>, String> {
+    fn member(&self, open: usize, key: &str) -> Result<Option<JsonMember>, String> {
         let members = self.members(open);
         let mut found = members.into_iter().filter(|member| member.key == key);
         let first = found.next();
@@ -180,7 +180,7 @@ impl<'a> Document<'a> {
     }
 
     /// The members of the object that opens there. The text is known to be well formed.
-    fn members(&self, open: usize) -> Vec<Member> {
+    fn members(&self, open: usize) -> Vec<JsonMember> {
         let plain = self.plain.as_str();
         let bytes = plain.as_bytes();
         let mut members = Vec::new();
@@ -192,7 +192,7 @@ impl<'a> Document<'a> {
             // After the colon.
             let from = after_space(plain, after_space(plain, end) + 1);
             let to = end_of_value(plain, from);
-            members.push(Member {
+            members.push(JsonMember {
                 key,
                 start,
                 value: from..to,

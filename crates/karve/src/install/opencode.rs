@@ -1,18 +1,18 @@
 //! opencode: `opencode.json`, and skills, sub-agents and commands in `.opencode`.
 
-use super::edit::{How, Piece};
-use super::guide::{self, Dialect, May};
-use super::{Site, whole};
+use super::edit::{PlannedContent, PlannedWrite};
+use super::guide::{self, SubAgentAccess, ToolDialect};
+use super::{InstallSite, whole};
 use serde_json::json;
 
 /// Its conventions.
-pub(super) const DIALECT: Dialect = Dialect {
+pub(super) const DIALECT: ToolDialect = ToolDialect {
     prefix: "karve_",
     arguments: "$ARGUMENTS",
 };
 
 /// Everything that is installed.
-pub(super) fn pieces(site: &Site) -> Vec<Piece> {
+pub(super) fn pieces(site: &InstallSite) -> Vec<PlannedWrite> {
     let in_place = |name: &str| match site.is_project() {
         true => name.to_owned(),
         false => site.own(name),
@@ -24,9 +24,9 @@ pub(super) fn pieces(site: &Site) -> Vec<Piece> {
         false => in_place("opencode.json"),
     };
     let mut pieces = vec![
-        Piece {
+        PlannedWrite {
             path: registry,
-            how: How::Json {
+            how: PlannedContent::Json {
                 within: "mcp",
                 value: json!({
                     "type": "local",
@@ -39,8 +39,8 @@ pub(super) fn pieces(site: &Site) -> Vec<Piece> {
     ];
     for agent in &guide::SUB_AGENTS {
         let permission = match agent.may {
-            May::Look => "permission:\n  edit: \"deny\"\n",
-            May::Edit => "",
+            SubAgentAccess::Look => "permission:\n  edit: \"deny\"\n",
+            SubAgentAccess::Edit => "",
         };
         let front = [("description", agent.description), ("mode", "subagent")];
         let text = guide::with_front(&front, &DIALECT.sub_agent(agent));

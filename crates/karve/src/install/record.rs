@@ -10,29 +10,29 @@ const VERSION: u32 = 1;
 
 /// Everything that was written for one tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Installed {
+pub(super) struct InstallRecord {
     pub(super) version: u32,
     /// Directories that were created, relative to the root.
     pub(super) dirs: Vec<String>,
     /// What was written.
-    pub(super) written: Vec<Written>,
+    pub(super) written: Vec<WrittenFile>,
 }
 
 /// What was written to one file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Written {
+pub(super) struct WrittenFile {
     /// The file, relative to the root.
     pub(super) path: String,
     /// Whether it did not exist before.
     pub(super) made: bool,
     /// What was written.
-    pub(super) what: What,
+    pub(super) what: WrittenContent,
 }
 
 /// What was written, and how it is recognized.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
-pub(super) enum What {
+pub(super) enum WrittenContent {
     /// The whole file.
     Whole { digest: String },
     /// An entry of an object.
@@ -48,17 +48,19 @@ pub(super) enum What {
     Section { text: String },
 }
 
-impl Written {
+impl WrittenFile {
     /// Whether a file contains it, as far as its text shows.
     pub(super) fn is_in(&self, file: &str) -> bool {
         match &self.what {
-            What::Section { text } => file.contains(text.as_str()),
-            What::Whole { .. } | What::Json { .. } | What::Toml { .. } => true,
+            WrittenContent::Section { text } => file.contains(text.as_str()),
+            WrittenContent::Whole { .. }
+            | WrittenContent::Json { .. }
+            | WrittenContent::Toml { .. } => true,
         }
     }
 }
 
-impl Default for Installed {
+impl Default for InstallRecord {
     fn default() -> Self {
         Self {
             version: VERSION,
@@ -68,7 +70,7 @@ impl Default for Installed {
     }
 }
 
-impl Installed {
+impl InstallRecord {
     /// Reads a record. It is trusted only for paths that could be ours.
     pub(super) fn parse(text: &str, path: &str) -> Result<Self> {
         let damaged = |why: &str| {
@@ -84,11 +86,13 @@ impl Installed {
         }
         for written in &read.written {
             let is_ours = match written.what {
-                What::Whole { .. } => written
+                WrittenContent::Whole { .. } => written
                     .path
                     .split('/')
                     .any(|part| part.starts_with("karve")),
-                What::Json { .. } | What::Toml { .. } | What::Section { .. } => true,
+                WrittenContent::Json { .. }
+                | WrittenContent::Toml { .. }
+                | WrittenContent::Section { .. } => true,
             };
             if !is_below(&written.path) || !is_ours {
                 return Err(damaged(&format!("it names the path {:?}", written.path)));
@@ -106,7 +110,7 @@ impl Installed {
     }
 
     /// What was written to a file.
-    pub(super) fn of(&self, path: &str) -> Option<&Written> {
+    pub(super) fn of(&self, path: &str) -> Option<&WrittenFile> {
         self.written.iter().find(|written| written.path == path)
     }
 }

@@ -1,14 +1,17 @@
 //! What is written can be read by its tool, names nothing that does not exist, and can be removed
 //! without a trace.
 
-use super::edit::{Change, How, Piece, Refused, take};
-use super::guide::{Dialect, READING, TOOLS};
-use super::jsonc::Document;
-use super::record::{Installed, Written};
-use super::{Care, For, Reach, Site, Tool, agents_md, claude, codex, cursor, gemini, opencode};
+use super::edit::{EditRefusal, FileEdit, PlannedContent, PlannedWrite, take};
+use super::guide::{READING, TOOLS, ToolDialect};
+use super::jsonc::JsoncDocument;
+use super::record::{InstallRecord, WrittenFile};
+use super::{
+    InstallOwner, InstallScope, InstallSite, InstallTarget, OverwritePolicy, agents_md, claude,
+    codex, cursor, gemini, opencode,
+};
 use super::{install, uninstall};
 use crate::commands::Cli;
-use crate::mcp::Server;
+use crate::mcp::McpServer;
 use clap::CommandFactory;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -16,10 +19,10 @@ use std::collections::BTreeSet;
 use std::fs;
 
 /// All texts of a tool, for a project and for a user.
-fn texts(tool: Tool) -> Vec<(String, String)> {
+fn texts(tool: InstallTarget) -> Vec<(String, String)> {
     let mut texts = Vec::new();
-    for reach in [Reach::Project, Reach::User, Reach::Led] {
-        let site = Site {
+    for reach in [InstallScope::Project, InstallScope::User, InstallScope::Led] {
+        let site = InstallSite {
             root: "/nowhere".into(),
             own: ".own".to_owned(),
             reach,
@@ -32,13 +35,13 @@ fn texts(tool: Tool) -> Vec<(String, String)> {
 
 #[test]
 fn every_tool_that_is_named_is_one_of_the_servers() {
-    let mut names = Server::tool_names();
+    let mut names = McpServer::tool_names();
     names.sort();
     let mut known: Vec<String> = TOOLS.map(str::to_owned).to_vec();
     known.sort();
     assert_eq!(names, known);
     assert!(READING.iter().all(|tool| TOOLS.contains(tool)));
-    for tool in Tool::ALL {
+    for tool in InstallTarget::ALL {
         let prefix = dialect(tool).prefix;
         for (path, text) in texts(tool) {
             assert!(
@@ -57,14 +60,14 @@ fn every_tool_that_is_named_is_one_of_the_servers() {
     }
 }
 
-fn dialect(tool: Tool) -> Dialect {
+fn dialect(tool: InstallTarget) -> ToolDialect {
     match tool {
-        Tool::Claude => claude::DIALECT,
-        Tool::Codex => codex::DIALECT,
-        Tool::Gemini => gemini::DIALECT,
-        Tool::Opencode => opencode::DIALECT,
-        Tool::Cursor => cursor::DIALECT,
-        Tool::AgentsMd => agents_md::DIALECT,
+        InstallTarget::Claude => claude::DIALECT,
+        InstallTarget::Codex => codex::DIALECT,
+        InstallTarget::Gemini => gemini::DIALECT,
+        InstallTarget::Opencode => opencode::DIALECT,
+        InstallTarget::Cursor => cursor::DIALECT,
+        InstallTarget::AgentsMd => agents_md::DIALECT,
     }
 }
 
@@ -81,7 +84,7 @@ fn commands(text: &str) -> Vec<Vec<&str>> {
 fn every_command_that_is_named_is_there_with_its_flags() {
     let cli = Cli::command();
     let mut seen = BTreeSet::new();
-    for tool in Tool::ALL {
+    for tool in InstallTarget::ALL {
         for (path, text) in texts(tool) {
             for words in commands(&text) {
                 let mut command = &cli;
@@ -106,7 +109,7 @@ fn every_command_that_is_named_is_there_with_its_flags() {
 
 #[test]
 fn files_are_in_the_form_that_their_readers_know() {
-    for tool in Tool::ALL {
+    for tool in InstallTarget::ALL {
         for (path, text) in texts(tool) {
             if path.ends_with(".toml") {
                 let table: toml::Table = text.parse().unwrap();
@@ -135,48 +138,48 @@ fn files_are_in_the_form_that_their_readers_know() {
     }
 }
 
-fn json_piece() -> Piece {
-    Piece {
+fn json_piece() -> PlannedWrite {
+    PlannedWrite {
         path: "settings.json".to_owned(),
-        how: How::Json {
+        how: PlannedContent::Json {
             within: "mcpServers",
             value: json!({"command": "karve", "args": ["mcp"]}),
         },
     }
 }
 
-fn toml_piece(lines: &str) -> Piece {
-    Piece {
+fn toml_piece(lines: &str) -> PlannedWrite {
+    PlannedWrite {
         path: "config.toml".to_owned(),
-        how: How::Toml {
+        how: PlannedContent::Toml {
             within: "mcp_servers",
             lines: lines.to_owned(),
         },
     }
 }
 
-fn section_piece(text: &str) -> Piece {
-    Piece {
+fn section_piece(text: &str) -> PlannedWrite {
+    PlannedWrite {
         path: "AGENTS.md".to_owned(),
-        how: How::Section(text.to_owned()),
+        how: PlannedContent::Section(text.to_owned()),
     }
 }
 
 /// Adds a piece, checks that adding it again changes nothing, and removes it: the text is
 /// restored. Returns the text in between.
 #[track_caller]
-fn there_and_back(piece: &Piece, before: Option<&str>) -> (String, Written) {
-    let (change, written) = piece.put(before, None, Care::Unchanged).unwrap();
-    let Change::Becomes(after) = change else {
+fn there_and_back(piece: &PlannedWrite, before: Option<&str>) -> (String, WrittenFile) {
+    let (change, written) = piece.put(before, None, OverwritePolicy::Unchanged).unwrap();
+    let FileEdit::Becomes(after) = change else {
         panic!("{change:?}");
     };
     let written = written.unwrap();
-    let again = piece.put(Some(&after), Some(&written), Care::Unchanged);
-    assert_eq!(again, Ok((Change::Stays, Some(written.clone()))));
-    let gone = take(&written, Some(&after), Care::Unchanged).unwrap();
+    let again = piece.put(Some(&after), Some(&written), OverwritePolicy::Unchanged);
+    assert_eq!(again, Ok((FileEdit::Stays, Some(written.clone()))));
+    let gone = take(&written, Some(&after), OverwritePolicy::Unchanged).unwrap();
     match before {
-        Some(before) => assert_eq!(gone, Change::Becomes(before.to_owned()), "{after}"),
-        None => assert_eq!(gone, Change::Goes, "{after}"),
+        Some(before) => assert_eq!(gone, FileEdit::Becomes(before.to_owned()), "{after}"),
+        None => assert_eq!(gone, FileEdit::Goes, "{after}"),
     }
     (after, written)
 }
@@ -197,7 +200,7 @@ fn an_entry_goes_into_json_and_out_of_it_without_a_trace() {
          \"o\": 1,\n  },\n}\n",
     ] {
         let (after, _) = there_and_back(&json_piece(), Some(before));
-        let value = Document::read(&after).unwrap().value;
+        let value = JsoncDocument::read(&after).unwrap().value;
         assert_eq!(value["mcpServers"]["karve"]["command"], "karve", "{after}");
     }
     let (after, _) = there_and_back(&json_piece(), Some("{\n  \"a\": 1\n}\n"));
@@ -210,8 +213,8 @@ fn an_entry_goes_into_json_and_out_of_it_without_a_trace() {
 fn what_somebody_wrote_differently_since_is_found_all_the_same() {
     let (_, written) = there_and_back(&json_piece(), Some("{\n  \"a\": 1\n}\n"));
     let check = |text: &str, want: &str| {
-        let gone = take(&written, Some(text), Care::Unchanged);
-        assert_eq!(gone, Ok(Change::Becomes(want.to_owned())));
+        let gone = take(&written, Some(text), OverwritePolicy::Unchanged);
+        assert_eq!(gone, Ok(FileEdit::Becomes(want.to_owned())));
     };
     let ours = "\"karve\":{\"command\":\"karve\",\"args\":[\"mcp\"]}";
     check(
@@ -228,13 +231,15 @@ fn what_somebody_wrote_differently_since_is_found_all_the_same() {
 fn a_file_that_is_not_as_karve_left_it_is_refused_unless_forced() {
     let piece = json_piece();
     let foreign = "{\"mcpServers\": {\"karve\": {\"command\": \"mine\"}}}";
-    let refused = piece.put(Some(foreign), None, Care::Unchanged);
-    assert_eq!(refused, Err(Refused::Changed));
-    let (forced, _) = piece.put(Some(foreign), None, Care::Force).unwrap();
-    assert!(matches!(forced, Change::Becomes(text) if text.contains("\"mcp\"")));
+    let refused = piece.put(Some(foreign), None, OverwritePolicy::Unchanged);
+    assert_eq!(refused, Err(EditRefusal::Changed));
+    let (forced, _) = piece
+        .put(Some(foreign), None, OverwritePolicy::Force)
+        .unwrap();
+    assert!(matches!(forced, FileEdit::Becomes(text) if text.contains("\"mcp\"")));
     let (_, written) = there_and_back(&piece, None);
-    let gone = take(&written, Some(foreign), Care::Unchanged);
-    assert_eq!(gone, Err(Refused::Changed));
+    let gone = take(&written, Some(foreign), OverwritePolicy::Unchanged);
+    assert_eq!(gone, Err(EditRefusal::Changed));
     for bad in [
         "",
         "{",
@@ -244,15 +249,18 @@ fn a_file_that_is_not_as_karve_left_it_is_refused_unless_forced() {
         "{/*",
         "{\"a\":1 \"b\":2}",
     ] {
-        let refused = piece.put(Some(bad), None, Care::Force);
+        let refused = piece.put(Some(bad), None, OverwritePolicy::Force);
         assert!(
-            matches!(refused, Err(Refused::Malformed(_))),
+            matches!(refused, Err(EditRefusal::Malformed(_))),
             "{bad}: {refused:?}"
         );
     }
     let twice = "{\"mcpServers\": {}, \"mcpServers\": {}}";
-    let refused = piece.put(Some(twice), None, Care::Force);
-    assert!(matches!(refused, Err(Refused::Malformed(_))), "{refused:?}");
+    let refused = piece.put(Some(twice), None, OverwritePolicy::Force);
+    assert!(
+        matches!(refused, Err(EditRefusal::Malformed(_))),
+        "{refused:?}"
+    );
 }
 
 #[test]
@@ -269,21 +277,27 @@ fn a_table_goes_into_toml_and_out_of_it_without_a_trace() {
     }
     // It is written on one line, so nothing can be added after it.
     let inline = "mcp_servers = { o = { command = \"o\" } }\n";
-    let refused = piece.put(Some(inline), None, Care::Unchanged);
-    assert!(matches!(refused, Err(Refused::Malformed(_))), "{refused:?}");
-    let refused = piece.put(Some("a = ["), None, Care::Force);
-    assert!(matches!(refused, Err(Refused::Malformed(_))), "{refused:?}");
+    let refused = piece.put(Some(inline), None, OverwritePolicy::Unchanged);
+    assert!(
+        matches!(refused, Err(EditRefusal::Malformed(_))),
+        "{refused:?}"
+    );
+    let refused = piece.put(Some("a = ["), None, OverwritePolicy::Force);
+    assert!(
+        matches!(refused, Err(EditRefusal::Malformed(_))),
+        "{refused:?}"
+    );
     // The user added a table after it and blanks inside it.
     let (_, written) = there_and_back(&piece, Some("a = 1\n"));
     let text = "a = 1\n\n[mcp_servers.karve]\ncommand   = \"karve\"\n\n[b]\nc = 1\n";
-    let gone = take(&written, Some(text), Care::Unchanged);
+    let gone = take(&written, Some(text), OverwritePolicy::Unchanged);
     assert_eq!(
         gone,
-        Ok(Change::Becomes("a = 1\n\n[b]\nc = 1\n".to_owned()))
+        Ok(FileEdit::Becomes("a = 1\n\n[b]\nc = 1\n".to_owned()))
     );
     let other = text.replace("karve\"", "mine\"");
-    let gone = take(&written, Some(&other), Care::Unchanged);
-    assert_eq!(gone, Err(Refused::Changed));
+    let gone = take(&written, Some(&other), OverwritePolicy::Unchanged);
+    assert_eq!(gone, Err(EditRefusal::Changed));
 }
 
 #[test]
@@ -297,18 +311,21 @@ fn a_section_goes_into_markdown_and_out_of_it_without_a_trace() {
     let around = format!("before\n{after}behind\n");
     let newer = section_piece("# karve, newer\n");
     let (change, _) = newer
-        .put(Some(&around), Some(&written), Care::Unchanged)
+        .put(Some(&around), Some(&written), OverwritePolicy::Unchanged)
         .unwrap();
-    let Change::Becomes(text) = change else {
+    let FileEdit::Becomes(text) = change else {
         panic!("{change:?}");
     };
     assert!(text.contains("before\n") && text.contains("behind\n") && text.contains("newer"));
     let mine = after.replace("# karve", "# karve is mine");
-    let refused = newer.put(Some(&mine), Some(&written), Care::Unchanged);
-    assert_eq!(refused, Err(Refused::Changed));
+    let refused = newer.put(Some(&mine), Some(&written), OverwritePolicy::Unchanged);
+    assert_eq!(refused, Err(EditRefusal::Changed));
     let half = after.replace("<!-- karve: end -->\n", "");
-    let refused = newer.put(Some(&half), Some(&written), Care::Force);
-    assert!(matches!(refused, Err(Refused::Malformed(_))), "{refused:?}");
+    let refused = newer.put(Some(&half), Some(&written), OverwritePolicy::Force);
+    assert!(
+        matches!(refused, Err(EditRefusal::Malformed(_))),
+        "{refused:?}"
+    );
 }
 
 #[test]
@@ -319,19 +336,19 @@ fn a_record_that_leads_elsewhere_is_not_believed() {
             "{{\"version\":1,\"dirs\":[],\"written\":[{{\"path\":\"{path}\",\"made\":true,\
              \"what\":{{\"what\":\"{what}\",\"digest\":\"0\",\"text\":\"\"}}}}]}}"
         );
-        Installed::parse(&text, "record").is_ok()
+        InstallRecord::parse(&text, "record").is_ok()
     };
     assert!(parse("a/karve-x.md", "whole") && parse("AGENTS.md", "section"));
     for bad in ["../karve", "/karve", "a/../karve", "", "src/main.rs"] {
         assert!(!parse(bad, "whole"), "{bad}");
     }
     assert!(!parse("../AGENTS.md", "section"));
-    let installed = Installed {
+    let installed = InstallRecord {
         written: vec![written],
-        ..Installed::default()
+        ..InstallRecord::default()
     };
     assert_eq!(
-        Installed::parse(&installed.render(), "record"),
+        InstallRecord::parse(&installed.render(), "record"),
         Ok(installed)
     );
 }
@@ -387,51 +404,54 @@ fn object_of(members: &[(String, String, &str)], trailing: bool, blank: &str) ->
 proptest! {
     #[test]
     fn whatever_somebody_wrote_stays_as_it_was(text in written_json()) {
-        let before = Document::read(&text).unwrap().value;
+        let before = JsoncDocument::read(&text).unwrap().value;
         let (after, written) = there_and_back(&json_piece(), Some(&text));
-        let mut value = Document::read(&after).unwrap().value;
+        let mut value = JsoncDocument::read(&after).unwrap().value;
         value["mcpServers"].as_object_mut().unwrap().remove("karve");
         if before.get("mcpServers").is_none() {
             value.as_object_mut().unwrap().remove("mcpServers");
         }
         prop_assert_eq!(&value, &before);
         // The same if a program has rewritten the file since.
-        let anew = Document::read(&after).unwrap().value.to_string();
-        let gone = take(&written, Some(&anew), Care::Unchanged).unwrap();
-        if let Change::Becomes(text) = gone {
-            prop_assert_eq!(Document::read(&text).unwrap().value, before);
+        let anew = JsoncDocument::read(&after).unwrap().value.to_string();
+        let gone = take(&written, Some(&anew), OverwritePolicy::Unchanged).unwrap();
+        if let FileEdit::Becomes(text) = gone {
+            prop_assert_eq!(JsoncDocument::read(&text).unwrap().value, before);
         }
     }
 
     #[test]
     fn no_text_makes_it_fall_over(text in "[{}\\[\\]\",:/*a \\\\\n]{0,40}") {
-        let _ = json_piece().put(Some(&text), None, Care::Force);
-        let _ = toml_piece("a = 1\n").put(Some(&text), None, Care::Force);
-        let _ = section_piece("a\n").put(Some(&text), None, Care::Force);
+        let _ = json_piece().put(Some(&text), None, OverwritePolicy::Force);
+        let _ = toml_piece("a = 1\n").put(Some(&text), None, OverwritePolicy::Force);
+        let _ = section_piece("a\n").put(Some(&text), None, OverwritePolicy::Force);
     }
 }
 
 #[test]
 fn a_section_that_two_tools_share_stays_while_one_of_them_is_installed() {
-    for (first, second) in [(Tool::Codex, Tool::AgentsMd), (Tool::AgentsMd, Tool::Codex)] {
+    for (first, second) in [
+        (InstallTarget::Codex, InstallTarget::AgentsMd),
+        (InstallTarget::AgentsMd, InstallTarget::Codex),
+    ] {
         for own_words in [None, Some("# Mine\n")] {
             let root = tempfile::tempdir().unwrap();
             let file = root.path().join("AGENTS.md");
             if let Some(text) = own_words {
                 fs::write(&file, text).unwrap();
             }
-            let whom = For::Project(root.path().to_owned());
+            let whom = InstallOwner::Project(root.path().to_owned());
             for tool in [first, second] {
-                install(tool, &whom, Care::Unchanged).unwrap();
+                install(tool, &whom, OverwritePolicy::Unchanged).unwrap();
             }
             let both = fs::read_to_string(&file).unwrap();
             assert_eq!(both.matches("karve: begin").count(), 1, "{both}");
-            uninstall(first, &whom, Care::Unchanged).unwrap();
+            uninstall(first, &whom, OverwritePolicy::Unchanged).unwrap();
             assert_eq!(fs::read_to_string(&file).unwrap(), both, "{first:?}");
             // Installing again in between changes nothing.
-            install(first, &whom, Care::Unchanged).unwrap();
-            uninstall(first, &whom, Care::Unchanged).unwrap();
-            uninstall(second, &whom, Care::Unchanged).unwrap();
+            install(first, &whom, OverwritePolicy::Unchanged).unwrap();
+            uninstall(first, &whom, OverwritePolicy::Unchanged).unwrap();
+            uninstall(second, &whom, OverwritePolicy::Unchanged).unwrap();
             assert_eq!(fs::read_to_string(&file).ok().as_deref(), own_words);
             let left: Vec<_> = fs::read_dir(root.path()).unwrap().collect();
             assert_eq!(left.len(), usize::from(own_words.is_some()), "{left:?}");

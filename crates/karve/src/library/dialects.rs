@@ -13,7 +13,7 @@ mod wiki;
 
 use super::difference::record;
 use super::markdown;
-use karve_core::knowledge::{Entry, Section, Status};
+use karve_core::knowledge::{Entry, EntrySection, EntryStatus};
 use karve_core::table;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ const CELL_CHARS: usize = 300;
 
 /// A format for knowledge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Form {
+pub enum KnowledgeFormat {
     /// karve's own: Markdown with the whole record in its front matter
     Karve,
     /// hyper-mla: catalog pages under optimizations/ and anti-patterns/, with an index
@@ -43,7 +43,7 @@ pub enum Form {
 
 /// A text, and its path below the given directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct SourcePage {
     /// The path.
     pub path: PathBuf,
     /// The text.
@@ -51,18 +51,18 @@ pub struct Page {
 }
 
 /// Reads a page; returns its entries.
-pub fn parse(form: Form, page: &Page) -> Result<Vec<Entry>, String> {
+pub fn parse(form: KnowledgeFormat, page: &SourcePage) -> Result<Vec<Entry>, String> {
     let mut entries = match form {
-        Form::Karve => vec![markdown::parse_entry(&page.text)?],
-        Form::HyperMla => pages::parse(page)?,
-        Form::Casebook => vec![casebook::parse(&page.text)?],
-        Form::Tips => tips::parse(page)?,
-        Form::Wiki => vec![wiki::parse(page)?],
-        Form::Playbook => wiki::parse_playbook(&page.text)?,
+        KnowledgeFormat::Karve => vec![markdown::parse_entry(&page.text)?],
+        KnowledgeFormat::HyperMla => pages::parse(page)?,
+        KnowledgeFormat::Casebook => vec![casebook::parse(&page.text)?],
+        KnowledgeFormat::Tips => tips::parse(page)?,
+        KnowledgeFormat::Wiki => vec![wiki::parse(page)?],
+        KnowledgeFormat::Playbook => wiki::parse_playbook(&page.text)?,
     };
     for entry in &mut entries {
-        if form != Form::Karve && entry.status == Status::Verified {
-            entry.status = Status::Candidate;
+        if form != KnowledgeFormat::Karve && entry.status == EntryStatus::Verified {
+            entry.status = EntryStatus::Candidate;
         }
     }
     Ok(entries)
@@ -70,7 +70,7 @@ pub fn parse(form: Form, page: &Page) -> Result<Vec<Entry>, String> {
 
 /// What a format cannot store, and how many entries have it: each is written, read again and
 /// compared, so this is exactly what is lost.
-pub fn lost(form: Form, entries: &[&Entry]) -> Vec<(String, usize)> {
+pub fn lost(form: KnowledgeFormat, entries: &[&Entry]) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for entry in entries {
         let pages = render(form, &[*entry]).unwrap_or_default();
@@ -93,7 +93,8 @@ fn lost_parts(entry: &Entry, again: &Entry) -> Vec<String> {
     let (was, is) = (record(entry), record(again));
     let kept = |name: &&String| *name != "status" && was.get(*name) != is.get(*name);
     let mut parts: Vec<String> = was.keys().filter(kept).cloned().collect();
-    let whole = |section: &Section| again.section(&section.heading) == Some(section.text.trim());
+    let whole =
+        |section: &EntrySection| again.section(&section.heading) == Some(section.text.trim());
     if !entry.sections.iter().all(whole) {
         parts.push("sections".to_owned());
     }
@@ -101,25 +102,25 @@ fn lost_parts(entry: &Entry, again: &Entry) -> Vec<String> {
 }
 
 /// Writes entries.
-pub fn render(form: Form, entries: &[&Entry]) -> Result<Vec<Page>, String> {
+pub fn render(form: KnowledgeFormat, entries: &[&Entry]) -> Result<Vec<SourcePage>, String> {
     match form {
-        Form::Karve => {
+        KnowledgeFormat::Karve => {
             let page = |entry: &&Entry| {
-                Ok(Page {
+                Ok(SourcePage {
                     path: PathBuf::from(format!("{}.md", entry.id)),
                     text: markdown::render_entry(entry)?,
                 })
             };
             entries.iter().map(page).collect()
         }
-        Form::HyperMla => Ok(pages::render(entries)),
-        Form::Casebook => entries
+        KnowledgeFormat::HyperMla => Ok(pages::render(entries)),
+        KnowledgeFormat::Casebook => entries
             .iter()
             .map(|entry| casebook::render(entry))
             .collect(),
-        Form::Tips => Ok(tips::render(entries)),
-        Form::Wiki => entries.iter().map(|entry| wiki::render(entry)).collect(),
-        Form::Playbook => Ok(vec![wiki::render_playbook(entries)]),
+        KnowledgeFormat::Tips => Ok(tips::render(entries)),
+        KnowledgeFormat::Wiki => entries.iter().map(|entry| wiki::render(entry)).collect(),
+        KnowledgeFormat::Playbook => Ok(vec![wiki::render_playbook(entries)]),
     }
 }
 
@@ -140,8 +141,8 @@ pub fn slug(title: &str) -> String {
 }
 
 /// Sections under other headings; the rest is unchanged.
-fn renamed(sections: Vec<Section>, names: &[(&str, &str)]) -> Vec<Section> {
-    let rename = |mut section: Section| {
+fn renamed(sections: Vec<EntrySection>, names: &[(&str, &str)]) -> Vec<EntrySection> {
+    let rename = |mut section: EntrySection| {
         let known = names
             .iter()
             .find(|(from, _)| section.heading.eq_ignore_ascii_case(from));

@@ -1,7 +1,7 @@
 //! What differs between two versions of an entry, in words.
 
 use super::learn::CLAIMS;
-use karve_core::knowledge::{Entry, Evidence, Section};
+use karve_core::knowledge::{Entry, EntrySection, Evidence};
 use serde_json::Value;
 
 /// Most characters shown of a value.
@@ -61,7 +61,7 @@ fn shown(value: Option<&Value>) -> String {
 /// Whether the new version is the old one plus what rounds have shown since: more evidence and its
 /// consequences, but no change to the text.
 pub fn only_learnt(old: &Entry, new: &Entry) -> bool {
-    let words = |entry: &Entry| -> Vec<Section> {
+    let words = |entry: &Entry| -> Vec<EntrySection> {
         let own = entry.sections.iter().filter(|s| s.heading != CLAIMS);
         own.cloned().collect()
     };
@@ -84,13 +84,13 @@ pub fn only_learnt(old: &Entry, new: &Entry) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use karve_core::knowledge::Status;
+    use karve_core::knowledge::EntryStatus;
 
     fn entry() -> Entry {
         Entry {
             id: "x".into(),
             title: "Do x".into(),
-            sections: vec![Section {
+            sections: vec![EntrySection {
                 heading: "Mechanism".into(),
                 text: "m".into(),
             }],
@@ -106,7 +106,7 @@ mod tests {
     fn what_differs_is_named_part_by_part() {
         assert!(differences(&entry(), &entry()).is_empty());
         let mut new = entry();
-        new.status = Status::Verified;
+        new.status = EntryStatus::Verified;
         new.evidence[0].run = "b/round-2".into();
         new.sections[0].text = "other".into();
         assert_eq!(
@@ -127,8 +127,8 @@ mod tests {
             run: "b/round-1".into(),
             ..Evidence::default()
         });
-        new.status = Status::Verified;
-        new.sections.push(Section {
+        new.status = EntryStatus::Verified;
+        new.sections.push(EntrySection {
             heading: CLAIMS.into(),
             text: "said".into(),
         });

@@ -5,11 +5,11 @@
 //! measurement contradicts evidence for the same target that no campaign here measured, that
 //! evidence is disputed: it stays, with the run that contradicts it, and no longer counts.
 
-use super::{Layer, Shelves};
+use super::{Layer, LibraryLayers};
 use karve_core::campaign::{Event, Record};
 use karve_core::knowledge::{
-    Basis, Effect, Entry, Evidence, Kind, Learning, Scope, Section, Status, VOUCHED, assess,
-    effect_of, is_of, narrowed, spent_after,
+    Entry, EntryBasis, EntryKind, EntrySection, EntryStatus, Evidence, EvidenceEffect, Learning,
+    Scope, VOUCHED, assess, effect_of, is_of, narrowed, spent_after,
 };
 use karve_harness::store::{self, CampaignDir};
 use karve_os::error::Result;
@@ -28,7 +28,7 @@ const SAME_RATIO: f64 = 1e-3;
 
 /// Adds what was learned in a round to the staged layer; returns how the status of the entry
 /// changed, if it did.
-pub fn take_in(shelves: &Shelves, learning: &Learning, here: &Scope) -> Result<String> {
+pub fn take_in(shelves: &LibraryLayers, learning: &Learning, here: &Scope) -> Result<String> {
     let Some(dir) = shelves.dir(Layer::Staged) else {
         return Ok(String::new());
     };
@@ -50,9 +50,9 @@ pub fn take_in(shelves: &Shelves, learning: &Learning, here: &Scope) -> Result<S
     let place = spent_after(&learning.evidence, here);
     let place = place.as_ref().unwrap_or(here);
     before.except.retain(|scope| scope != place);
-    let by_evidence = matches!(before.status, Status::Verified | Status::Refuted);
+    let by_evidence = matches!(before.status, EntryStatus::Verified | EntryStatus::Refuted);
     if by_evidence && before.section(VOUCHED).is_none() {
-        before.status = Status::Candidate;
+        before.status = EntryStatus::Candidate;
     }
     for evidence in before.evidence.iter_mut().filter(|e| e.disputed == *run) {
         evidence.disputed.clear();
@@ -74,8 +74,8 @@ fn became(before: &Entry, now: &Entry) -> String {
         facts.push(format!("{id} does not hold for {} now", place.describe()));
     } else if was.status != is.status {
         let by = match is.status {
-            Status::Verified => " by rule",
-            Status::Candidate | Status::Refuted | Status::Superseded => "",
+            EntryStatus::Verified => " by rule",
+            EntryStatus::Candidate | EntryStatus::Refuted | EntryStatus::Superseded => "",
         };
         facts.push(format!("{id} is {}{by} now: {}", is.status.name(), is.why));
     }
@@ -98,18 +98,18 @@ fn with_evidence(
         return None;
     }
     match effect_of(&learning.evidence) {
-        Effect::Refutes => {
+        EvidenceEffect::Refutes => {
             dispute(&mut entry.evidence, run, (here, campaigns));
             // It holds elsewhere, so it is narrowed here and unchanged there.
             let scope = narrowed(&entry, here).filter(|scope| !entry.except.contains(scope));
             entry.except.extend(scope);
         }
-        Effect::Supports => {
+        EvidenceEffect::Supports => {
             let after = &learning.evidence.on_top_of;
             let same = |scope: &Scope| scope.whatever_it_has() == *here && scope.after == *after;
             entry.except.retain(|scope| scope != here && !same(scope));
         }
-        Effect::Open => {
+        EvidenceEffect::Open => {
             // No further gain after an entry with the same effect: a condition, not a refutation.
             let scope = spent_after(&learning.evidence, here);
             let new = scope.filter(|scope| !entry.except.contains(scope));
@@ -138,7 +138,7 @@ fn quote(entry: &mut Entry, learning: &Learning) {
     if said.is_empty() {
         return;
     }
-    let is = |section: &&mut Section| section.heading == CLAIMS;
+    let is = |section: &&mut EntrySection| section.heading == CLAIMS;
     let mut lines: Vec<String> = match entry.sections.iter_mut().find(is) {
         Some(claims) => claims.text.lines().map(str::to_owned).collect(),
         None => Vec::new(),
@@ -147,7 +147,7 @@ fn quote(entry: &mut Entry, learning: &Learning) {
     lines.extend(said);
     lines.drain(..lines.len().saturating_sub(CLAIMS_MAX));
     entry.sections.retain(|section| section.heading != CLAIMS);
-    entry.sections.push(Section {
+    entry.sections.push(EntrySection {
         heading: CLAIMS.to_owned(),
         text: lines.join("\n"),
     });
@@ -157,7 +157,7 @@ fn quote(entry: &mut Entry, learning: &Learning) {
 /// and no campaign here measured it.
 fn dispute(evidence: &mut [Evidence], run: &str, (here, campaigns): (&Scope, Option<&Path>)) {
     for of in evidence {
-        let against = effect_of(of) == Effect::Supports && is_of(of, here);
+        let against = effect_of(of) == EvidenceEffect::Supports && is_of(of, here);
         if against && !campaigns.is_some_and(|campaigns| is_traced(campaigns, of)) {
             run.clone_into(&mut of.disputed);
         }
@@ -195,10 +195,10 @@ fn turn_around(entry: &mut Entry) {
     let mut runs: Vec<&str> = slower.map(|e| e.run.as_str()).collect();
     runs.sort_unstable();
     runs.dedup();
-    if entry.kind != Kind::Optimization || standing.n_for > 0 || runs.len() < 2 {
+    if entry.kind != EntryKind::Optimization || standing.n_for > 0 || runs.len() < 2 {
         return;
     }
-    entry.kind = Kind::AntiPattern;
+    entry.kind = EntryKind::AntiPattern;
     let list = runs.join(" and ");
     let parts = [
         (
@@ -212,7 +212,7 @@ fn turn_around(entry: &mut Entry) {
         ("Instead", "Leave it out.".to_owned()),
     ];
     for (heading, text) in parts {
-        entry.sections.push(Section {
+        entry.sections.push(EntrySection {
             heading: heading.to_owned(),
             text,
         });
@@ -230,15 +230,15 @@ fn new_tip(learning: &Learning, here: &Scope) -> Entry {
         "{:.3}x{interval} over its parent, {} blocks; {}",
         e.ratio, e.n, e.note
     );
-    let section = |heading: &str, text: String| Section {
+    let section = |heading: &str, text: String| EntrySection {
         heading: heading.to_owned(),
         text,
     };
     Entry {
         id: learning.entry.clone(),
-        kind: Kind::Tip,
+        kind: EntryKind::Tip,
         title: learning.title.clone(),
-        basis: Basis::SingleObservation,
+        basis: EntryBasis::SingleObservation,
         scope: here.clone(),
         date: e.date.clone(),
         sections: vec![
@@ -286,14 +286,14 @@ mod tests {
         }
     }
 
-    fn staged(dir: &std::path::Path) -> Shelves {
-        let mut shelves = Shelves::default();
+    fn staged(dir: &std::path::Path) -> LibraryLayers {
+        let mut shelves = LibraryLayers::default();
         shelves.put(Layer::Staged, dir.join("staged"));
         shelves.put(Layer::Project, dir.join("project"));
         shelves
     }
 
-    fn entry(shelves: &Shelves) -> Entry {
+    fn entry(shelves: &LibraryLayers) -> Entry {
         shelves.load().unwrap().get("x").unwrap().entry.clone()
     }
 
@@ -305,11 +305,11 @@ mod tests {
             take_in(&shelves, &learning("a/round-1", 1.3), &here()).unwrap();
         }
         let found = entry(&shelves);
-        assert_eq!((found.kind, found.evidence.len()), (Kind::Tip, 1));
-        assert_eq!(found.status, Status::Candidate);
+        assert_eq!((found.kind, found.evidence.len()), (EntryKind::Tip, 1));
+        assert_eq!(found.status, EntryStatus::Candidate);
         assert!(karve_core::knowledge::lint(&found, "2026-11-16").is_empty());
         let became = take_in(&shelves, &learning("b/round-4", 1.2), &here()).unwrap();
-        assert_eq!(entry(&shelves).status, Status::Verified);
+        assert_eq!(entry(&shelves).status, EntryStatus::Verified);
         assert_eq!(became, "x is verified by rule now: replicated in 2 runs");
         // A karve that was killed before recording that reports it again.
         let again = take_in(&shelves, &learning("b/round-4", 1.2), &here()).unwrap();
@@ -328,7 +328,7 @@ mod tests {
             take_in(&shelves, &learning, &here()).unwrap()
         };
         assert_eq!((on("a/round-1", "p"), on("a/round-2", "p")).1, "");
-        assert_eq!(entry(&shelves).status, Status::Candidate);
+        assert_eq!(entry(&shelves).status, EntryStatus::Candidate);
         assert!(on("a/round-3", "q").starts_with("x is verified by rule now"));
     }
 
@@ -347,13 +347,13 @@ mod tests {
         let refuted = entry(&shelves);
         assert_eq!(
             (refuted.kind, refuted.status),
-            (Kind::Optimization, Status::Refuted)
+            (EntryKind::Optimization, EntryStatus::Refuted)
         );
         take_in(&shelves, &learning("b/round-1", 0.7), &here()).unwrap();
         let turned = entry(&shelves);
         assert_eq!(
             (turned.kind, turned.status),
-            (Kind::AntiPattern, Status::Verified)
+            (EntryKind::AntiPattern, EntryStatus::Verified)
         );
         assert!(turned.section("Instead").is_some());
         // The project's own file is unchanged.
@@ -371,7 +371,7 @@ mod tests {
         let became = take_in(&shelves, &learning("b/round-1", 0.8), &here()).unwrap();
         let narrowed = entry(&shelves);
         assert_eq!(narrowed.except, [here()]);
-        assert_ne!(narrowed.status, Status::Refuted);
+        assert_ne!(narrowed.status, EntryStatus::Refuted);
         assert_eq!(became, "x does not hold for device cpu; op softmax now");
         // A later gain here reverts that.
         take_in(&shelves, &learning("c/round-1", 1.4), &here()).unwrap();
@@ -403,18 +403,18 @@ mod tests {
         assert_eq!(found.except[0].after, ["y"]);
         assert_eq!(
             (found.kind, found.status),
-            (Kind::Tip, Status::Candidate),
+            (EntryKind::Tip, EntryStatus::Candidate),
             "{found:?}"
         );
         let stock = shelves.load().unwrap();
         let at = super::super::situation::of_words("softmax", "c", "c", "cpu");
         let known = super::super::recall::known_in(&stock, &at);
         let known = known.iter().find(|known| known.id == "x").unwrap();
-        assert_ne!(known.status, Status::Refuted);
+        assert_ne!(known.status, EntryStatus::Refuted);
         assert_eq!(known.spent_after, ["y"]);
         // Being slower again after it does not make it an anti-pattern; a gain there reverts it.
         after("c/round-2", 0.7, &["y"]);
-        assert_eq!(entry(&shelves).kind, Kind::Tip);
+        assert_eq!(entry(&shelves).kind, EntryKind::Tip);
         after("d/round-2", 1.3, &["y"]);
         assert!(entry(&shelves).except.is_empty());
     }

@@ -8,7 +8,7 @@
 //! ## Mechanism               sections
 //! ```
 
-use karve_core::knowledge::{Entry, Section};
+use karve_core::knowledge::{Entry, EntrySection};
 use std::fmt::Write;
 
 /// Most characters shown of a line.
@@ -127,9 +127,9 @@ fn expected(key: &str) -> Option<&'static str> {
 }
 
 /// The title and the sections of a text. Headings inside fenced code do not count.
-pub fn parse_sections(body: &str) -> (String, Vec<Section>) {
+pub fn parse_sections(body: &str) -> (String, Vec<EntrySection>) {
     let mut title = String::new();
-    let mut sections: Vec<Section> = Vec::new();
+    let mut sections: Vec<EntrySection> = Vec::new();
     let mut fenced = false;
     for line in body.lines() {
         let fence = line.trim_start().starts_with("```");
@@ -137,7 +137,7 @@ pub fn parse_sections(body: &str) -> (String, Vec<Section>) {
             fenced = !fenced;
         }
         if !fenced && let Some(heading) = line.strip_prefix("## ") {
-            sections.push(Section {
+            sections.push(EntrySection {
                 heading: heading.trim().to_owned(),
                 text: String::new(),
             });
@@ -172,7 +172,7 @@ pub fn render_entry(entry: &Entry) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use karve_core::knowledge::{Action, Evidence, Kind, Status};
+    use karve_core::knowledge::{Action, EntryKind, EntryStatus, Evidence};
 
     const SAMPLE: &str = "---\n\
         id: unroll-inner-loop\n\
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(entry.title, "Unroll the inner loop");
         assert_eq!(
             (entry.kind, entry.status),
-            (Kind::Optimization, Status::Verified)
+            (EntryKind::Optimization, EntryStatus::Verified)
         );
         assert_eq!(entry.scope.op, ["gemm", "reduction"]);
         assert_eq!(entry.interactions.depends_on, ["loop-order"]);

@@ -1,8 +1,8 @@
 //! Which library entries a campaign loads: those that apply to its target.
 
-use super::{Layer, Stock, learn};
+use super::{Layer, LoadedLibrary, learn};
 use karve_core::knowledge::{
-    Entry, Kind, Known, Query, Situation, Status, cut_at_sentence, expected,
+    Entry, EntryKind, EntryStatus, KnownEntry, LibraryQuery, Situation, cut_at_sentence, expected,
 };
 use karve_core::profile::Diagnosis;
 
@@ -14,8 +14,8 @@ const REFUTED_MAX: usize = 40;
 const TEXT_CHARS: usize = 700;
 
 /// The entries that apply in a situation, ordered by id.
-pub fn known_in(stock: &Stock, at: &Situation) -> Vec<Known> {
-    let mut found: Vec<Known> = Vec::new();
+pub fn known_in(stock: &LoadedLibrary, at: &Situation) -> Vec<KnownEntry> {
+    let mut found: Vec<KnownEntry> = Vec::new();
     let mut refuted = 0;
     for placed in stock.placed.values() {
         let entry = &placed.entry;
@@ -23,7 +23,7 @@ pub fn known_in(stock: &Stock, at: &Situation) -> Vec<Known> {
             continue;
         }
         let known = known(stock, entry, placed.layer, at);
-        let out = matches!(known.status, Status::Refuted | Status::Superseded);
+        let out = matches!(known.status, EntryStatus::Refuted | EntryStatus::Superseded);
         refuted += usize::from(out);
         if out && refuted > REFUTED_MAX {
             continue;
@@ -43,7 +43,7 @@ pub fn known_in(stock: &Stock, at: &Situation) -> Vec<Known> {
 }
 
 /// Adds to each item to try the entry that says more about it, if there is one.
-pub fn name_entries(stock: &Stock, query: &Query<'_>, diagnosis: &mut Diagnosis) {
+pub fn name_entries(stock: &LoadedLibrary, query: &LibraryQuery<'_>, diagnosis: &mut Diagnosis) {
     for opportunity in &mut diagnosis.opportunities {
         let telling = stock.library.telling_of(opportunity, query);
         opportunity.entry = telling.map(|entry| entry.id.clone());
@@ -51,21 +51,21 @@ pub fn name_entries(stock: &Stock, query: &Query<'_>, diagnosis: &mut Diagnosis)
 }
 
 /// One entry as a campaign in this situation loads it.
-pub fn known(stock: &Stock, entry: &Entry, layer: Layer, at: &Situation) -> Known {
+pub fn known(stock: &LoadedLibrary, entry: &Entry, layer: Layer, at: &Situation) -> KnownEntry {
     let standing = stock.library.standing(&entry.id);
     let mut status = standing.map_or(entry.status, |standing| standing.status);
     let mut why = String::new();
     if let Some(standing) = standing.filter(|standing| standing.is_out()) {
         why = standing.describe();
-        if status != Status::Superseded {
-            status = Status::Refuted;
+        if status != EntryStatus::Superseded {
+            status = EntryStatus::Refuted;
         }
     } else if let Some(except) = entry.except.iter().find(|scope| scope.holds(at)) {
         why = format!("shown not to hold for {}", except.describe());
-        status = Status::Refuted;
+        status = EntryStatus::Refuted;
     }
     let promised = expected(entry, Some(at));
-    Known {
+    KnownEntry {
         id: entry.id.clone(),
         kind: entry.kind,
         title: entry.title.chars().take(120).collect(),
@@ -97,9 +97,9 @@ fn spent_after(entry: &Entry, at: &Situation) -> Vec<String> {
 /// Its mechanism and how to implement it.
 fn text_of(entry: &Entry) -> String {
     let headings = match entry.kind {
-        Kind::AntiPattern => ["Failure mode", "Instead"],
-        Kind::Tip => ["Takeaway", "Signal"],
-        Kind::Optimization | Kind::Case | Kind::Technique => ["Mechanism", "Recipe"],
+        EntryKind::AntiPattern => ["Failure mode", "Instead"],
+        EntryKind::Tip => ["Takeaway", "Signal"],
+        EntryKind::Optimization | EntryKind::Case | EntryKind::Technique => ["Mechanism", "Recipe"],
     };
     let headings = headings.iter().chain([&learn::CLAIMS]);
     let parts = headings.filter_map(|heading| entry.section(heading));

@@ -2,7 +2,7 @@
 
 use karve_core::charter::Charter;
 use karve_core::knowledge::Situation;
-use karve_profile::devices::Devices;
+use karve_profile::devices::DeviceCatalog;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
@@ -52,7 +52,8 @@ const KIN: &[(&str, &str)] = &[
 ];
 
 /// The built-in device table, read once.
-static DEVICES: LazyLock<Devices> = LazyLock::new(|| Devices::built_in().unwrap_or_default());
+static DEVICES: LazyLock<DeviceCatalog> =
+    LazyLock::new(|| DeviceCatalog::built_in().unwrap_or_default());
 
 /// All words that describe a device.
 fn device_words(device: &str) -> Vec<String> {

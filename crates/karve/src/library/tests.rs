@@ -2,14 +2,14 @@
 
 use super::markdown::render_entry;
 use super::*;
-use karve_core::knowledge::Section;
+use karve_core::knowledge::EntrySection;
 
 fn entry(id: &str, title: &str) -> Entry {
     Entry {
         id: id.into(),
         title: title.into(),
         date: "2026-11".into(),
-        sections: vec![Section {
+        sections: vec![EntrySection {
             heading: "Recipe".into(),
             text: "Do it.".into(),
         }],
@@ -17,8 +17,8 @@ fn entry(id: &str, title: &str) -> Entry {
     }
 }
 
-fn shelves(dir: &Path) -> Shelves {
-    let mut shelves = Shelves::default();
+fn shelves(dir: &Path) -> LibraryLayers {
+    let mut shelves = LibraryLayers::default();
     for (layer, name) in [
         (Layer::User, "user"),
         (Layer::Project, "project"),

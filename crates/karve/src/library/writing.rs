@@ -14,12 +14,12 @@
 mod plan;
 
 use super::markdown::render_entry;
-use super::{Layer, Shelves, read_entry};
+use super::{Layer, LibraryLayers, read_entry};
 use karve_core::knowledge::{Entry, is_id};
 use karve_harness::store;
 use karve_os::error::{CommandError, Context, ErrorKind, Result};
 use karve_os::files;
-use plan::{Batch, Deed, Move, PLAN, Site, settle};
+use plan::{FileOperation, PLAN, PlannedFile, RootPlan, RootWrite, settle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -38,28 +38,28 @@ const HOLDER_BYTES_MAX: u64 = 100;
 
 /// A lock on some layers for writing; released when its process ends.
 #[derive(Debug)]
-pub struct Held {
+pub struct LayerLock {
     roots: BTreeMap<PathBuf, File>,
 }
 
 /// Changes to some files, made together on commit.
 #[derive(Debug)]
-pub struct Change<'a> {
-    shelves: &'a Shelves,
-    held: &'a Held,
-    roots: BTreeMap<PathBuf, Batch>,
+pub struct LibraryChange<'a> {
+    shelves: &'a LibraryLayers,
+    held: &'a LayerLock,
+    roots: BTreeMap<PathBuf, RootPlan>,
     changed: BTreeSet<PathBuf>,
     shelved: BTreeMap<Layer, BTreeMap<String, PathBuf>>,
 }
 
-impl Shelves {
+impl LibraryLayers {
     /// Locks some layers for writing: waits a bounded time for other writers, and recovers what a
     /// killed karve left behind.
-    pub fn hold(&self, layers: &[Layer]) -> Result<Held> {
+    pub fn hold(&self, layers: &[Layer]) -> Result<LayerLock> {
         self.hold_within(layers, WAIT)
     }
 
-    fn hold_within(&self, layers: &[Layer], wait: Duration) -> Result<Held> {
+    fn hold_within(&self, layers: &[Layer], wait: Duration) -> Result<LayerLock> {
         let roots: Result<Vec<PathBuf>> = layers.iter().map(|layer| self.root(*layer)).collect();
         let mut roots = roots?;
         // Always in the same order, to avoid deadlocks.
@@ -76,12 +76,12 @@ impl Shelves {
             settle(self, &root)?;
             held.insert(root, lock);
         }
-        Ok(Held { roots: held })
+        Ok(LayerLock { roots: held })
     }
 
     /// A change to locked layers.
-    pub fn change<'a>(&'a self, held: &'a Held) -> Change<'a> {
-        Change {
+    pub fn change<'a>(&'a self, held: &'a LayerLock) -> LibraryChange<'a> {
+        LibraryChange {
             shelves: self,
             held,
             roots: BTreeMap::new(),
@@ -184,7 +184,7 @@ fn busy(path: &Path, file: &mut File) -> CommandError {
         .hint("run the command again when that one is done; \"karve list\" shows what runs")
 }
 
-impl Change<'_> {
+impl LibraryChange<'_> {
     /// The entry of this layer, even if a nearer one overrides it.
     pub fn there(&mut self, layer: Layer, id: &str) -> Result<Option<Entry>> {
         let path = self.path_of(layer, id)?;
@@ -200,8 +200,8 @@ impl Change<'_> {
                 .hint("fix it, then check it with \"karve knowledge lint FILE\"")
         })?;
         let deed = match path.exists() {
-            true => Deed::Replace,
-            false => Deed::Make,
+            true => FileOperation::Replace,
+            false => FileOperation::Make,
         };
         self.add(layer, &path, (deed, text))?;
         Ok(path)
@@ -209,17 +209,17 @@ impl Change<'_> {
 
     /// Adds removing a file of a layer to the change.
     pub fn remove(&mut self, layer: Layer, path: &Path) -> Result<()> {
-        self.add(layer, path, (Deed::Remove, String::new()))
+        self.add(layer, path, (FileOperation::Remove, String::new()))
     }
 
     /// Makes the whole change or nothing. Project files and user files are two changes; the one
     /// that only removes comes last, so that nothing is lost between them.
     pub fn commit(self) -> Result<()> {
-        let removes = |one: &Move| one.deed == Deed::Remove;
-        let mut roots: Vec<(PathBuf, Batch)> = self.roots.into_iter().collect();
+        let removes = |one: &PlannedFile| one.deed == FileOperation::Remove;
+        let mut roots: Vec<(PathBuf, RootPlan)> = self.roots.into_iter().collect();
         roots.sort_by_key(|(_, batch)| batch.plan.moves.iter().all(removes));
         for (root, batch) in roots {
-            Site {
+            RootWrite {
                 shelves: self.shelves,
                 root,
                 batch,
@@ -229,7 +229,12 @@ impl Change<'_> {
         Ok(())
     }
 
-    fn add(&mut self, layer: Layer, path: &Path, (deed, text): (Deed, String)) -> Result<()> {
+    fn add(
+        &mut self,
+        layer: Layer,
+        path: &Path,
+        (deed, text): (FileOperation, String),
+    ) -> Result<()> {
         let root = self.shelves.root(layer)?;
         assert!(
             self.held.roots.contains_key(&root),
@@ -241,8 +246,8 @@ impl Change<'_> {
             self.changed.insert(path.to_owned()),
             "a change contains each file once"
         );
-        let batch = self.roots.entry(root).or_insert_with(Batch::new);
-        batch.plan.moves.push(Move {
+        let batch = self.roots.entry(root).or_insert_with(RootPlan::new);
+        batch.plan.moves.push(PlannedFile {
             layer: layer.name().to_owned(),
             path: below,
             deed,

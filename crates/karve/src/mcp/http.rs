@@ -1,7 +1,7 @@
 //! The server over HTTP: on loopback only, only for clients that know the token, and not for web
 //! pages of other hosts in a browser.
 
-use super::Server;
+use super::McpServer;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::AUTHORIZATION;
@@ -34,7 +34,7 @@ const ORIGINS: [&str; 6] = [
 ];
 
 /// Serves until the process ends.
-pub async fn serve(server: Server, listener: TcpListener, token: String) -> Result<()> {
+pub async fn serve(server: McpServer, listener: TcpListener, token: String) -> Result<()> {
     let config = StreamableHttpServerConfig::default().with_allowed_origins(ORIGINS);
     let made = move || Ok(server.clone());
     let service =
@@ -92,9 +92,9 @@ fn is_same(given: &[u8], wanted: &[u8]) -> bool {
     given.len() == wanted.len() && differs == 0
 }
 
-type Body = http_body_util::combinators::BoxBody<Bytes, Infallible>;
+type ResponseBody = http_body_util::combinators::BoxBody<Bytes, Infallible>;
 
-fn refused() -> Response<Body> {
+fn refused() -> Response<ResponseBody> {
     let text = "the token is missing or wrong: send \"Authorization: Bearer TOKEN\"\n";
     let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
     *response.status_mut() = StatusCode::UNAUTHORIZED;
@@ -104,8 +104,8 @@ fn refused() -> Response<Body> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::Start;
-    use crate::project::Place;
+    use crate::mcp::StartPermission;
+    use crate::project::ProjectArgs;
     use std::io::{Read, Write};
     use std::net::TcpStream;
 
@@ -140,7 +140,7 @@ mod tests {
             .block_on(listen("127.0.0.1:0".parse().unwrap()))
             .unwrap();
         let at = listener.local_addr().unwrap();
-        let server = Server::new(Place::default(), Start::GoOn);
+        let server = McpServer::new(ProjectArgs::default(), StartPermission::GoOn);
         runtime.spawn(serve(server, listener, TOKEN.to_owned()));
         for (origin, want) in [
             ("", "200"),

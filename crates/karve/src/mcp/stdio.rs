@@ -25,13 +25,13 @@ const NAME_BYTES_MAX: usize = 8;
 const ID_BYTES_MAX: usize = 256;
 
 /// Messages from one side, responses to the other.
-pub(crate) struct Stdio<R: AsyncRead + Unpin, W: AsyncWrite> {
-    inner: AsyncRwTransport<RoleServer, Watched<R>, W>,
+pub(crate) struct StdioTransport<R: AsyncRead + Unpin, W: AsyncWrite> {
+    inner: AsyncRwTransport<RoleServer, ScannedReader<R>, W>,
     refused: mpsc::Receiver<Option<RequestId>>,
     bytes_max: usize,
 }
 
-impl<R, W> Stdio<R, W>
+impl<R, W> StdioTransport<R, W>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -58,9 +58,9 @@ where
 
     fn bounded(read: R, write: W, bytes_max: usize) -> Self {
         let (refuse, refused) = mpsc::channel(REFUSALS_MAX);
-        let watched = Watched {
+        let watched = ScannedReader {
             read,
-            seen: Envelope::default(),
+            seen: MessageScanner::default(),
             bytes_max,
             refuse,
         };
@@ -72,7 +72,7 @@ where
     }
 }
 
-impl<R, W> Transport<RoleServer> for Stdio<R, W>
+impl<R, W> Transport<RoleServer> for StdioTransport<R, W>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -111,14 +111,14 @@ where
 }
 
 /// The input, inspected as it is read.
-struct Watched<R> {
+struct ScannedReader<R> {
     read: R,
-    seen: Envelope,
+    seen: MessageScanner,
     bytes_max: usize,
     refuse: mpsc::Sender<Option<RequestId>>,
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Watched<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for ScannedReader<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -143,7 +143,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Watched<R> {
 
 /// What is known of a message while it passes: its length, and its id, in bounded memory.
 #[derive(Debug, Default)]
-struct Envelope {
+struct MessageScanner {
     bytes: usize,
     /// How many objects and lists are open.
     depth: usize,
@@ -157,7 +157,7 @@ struct Envelope {
     id: Vec<u8>,
 }
 
-impl Envelope {
+impl MessageScanner {
     fn push(&mut self, byte: u8) {
         self.bytes = self.bytes.saturating_add(1);
         if self.in_string {
@@ -224,7 +224,7 @@ mod tests {
 
     #[track_caller]
     fn check(message: &str, want: Option<RequestId>) {
-        let mut seen = Envelope::default();
+        let mut seen = MessageScanner::default();
         for byte in message.bytes() {
             seen.push(byte);
         }
@@ -277,7 +277,7 @@ mod tests {
             "{{\"jsonrpc\":\"2.0\",\"method\":\"ping\",\"params\":\"{long}\",\"id\":8}}\n\
              {long}\n{ping}\n"
         );
-        let mut stdio = Stdio::bounded(io_of(&said), server, 400);
+        let mut stdio = StdioTransport::bounded(io_of(&said), server, 400);
         let heard = stdio.receive().await.unwrap();
         let heard = serde_json::to_value(&heard).unwrap();
         assert_eq!(heard["id"], 9, "{heard}");

@@ -1,11 +1,11 @@
 //! Numerical errors of the candidates against the reference, as tables.
 
-use super::page::Page;
-use super::source::Source;
+use super::page::MarkdownPage;
+use super::source::ReportSource;
 use super::text::{CELL_MAX, NO_VALUE, decimals, ratio};
 use karve_core::campaign::RoundSummary;
 use karve_numerics::accuracy::SNR_DB_MAX;
-use karve_numerics::contract::Examined;
+use karve_numerics::contract::CaseTensorError;
 use std::collections::BTreeMap;
 
 const COLUMNS: [&str; 6] = [
@@ -18,7 +18,7 @@ const COLUMNS: [&str; 6] = [
 ];
 
 /// Every tensor of every case, for the summary of a round.
-pub(super) fn of_round(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
+pub(super) fn of_round(source: &ReportSource<'_>, round: &RoundSummary, page: &mut MarkdownPage) {
     if round.errors.is_empty() {
         return;
     }
@@ -28,7 +28,7 @@ pub(super) fn of_round(source: &Source<'_>, round: &RoundSummary, page: &mut Pag
 }
 
 /// The worst case of each tensor of every kept round, for the final report.
-pub(super) fn of_campaign(source: &Source<'_>, page: &mut Page) {
+pub(super) fn of_campaign(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let mut rows = Vec::new();
     for round in source
         .campaign
@@ -36,7 +36,7 @@ pub(super) fn of_campaign(source: &Source<'_>, page: &mut Page) {
         .iter()
         .filter(|r| r.verdict.keeps())
     {
-        let mut worst: BTreeMap<&str, &Examined> = BTreeMap::new();
+        let mut worst: BTreeMap<&str, &CaseTensorError> = BTreeMap::new();
         for error in &round.errors {
             let known = worst.entry(&error.tensor).or_insert(error);
             if error.error.snr_db < known.error.snr_db {
@@ -61,7 +61,7 @@ pub(super) fn of_campaign(source: &Source<'_>, page: &mut Page) {
     page.table(&columns, &rows);
 }
 
-fn row(source: &Source<'_>, examined: &Examined) -> Vec<String> {
+fn row(source: &ReportSource<'_>, examined: &CaseTensorError) -> Vec<String> {
     let error = &examined.error;
     let is_exact = error.snr_db >= SNR_DB_MAX;
     vec![

@@ -1,14 +1,14 @@
 //! The agenda of a campaign: the outcome of each item.
 
-use super::page::Page;
-use super::source::Source;
+use super::page::MarkdownPage;
+use super::source::ReportSource;
 use super::text::{CELL_MAX, TITLE_MAX, escaped, ratio};
 use karve_core::view::ItemView;
 
 const COLUMNS: [&str; 6] = ["Item", "Asks", "Expected", "Effort", "Became", "Why"];
 
 /// A section with a row for each item, in the order of the agenda.
-pub(super) fn section(source: &Source<'_>, page: &mut Page) {
+pub(super) fn section(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let Some(agenda) = &source.charter.agenda else {
         return;
     };
@@ -54,7 +54,7 @@ pub(super) fn became(item: &ItemView) -> String {
 }
 
 /// Why it was dropped or skipped, without the names of hidden cases.
-pub(super) fn why(source: &Source<'_>, item: &ItemView) -> String {
+pub(super) fn why(source: &ReportSource<'_>, item: &ItemView) -> String {
     let last = item.rounds.last().filter(|_| item.state == "dropped");
     let mut rounds = source.campaign.rounds().iter();
     match last.and_then(|number| rounds.find(|round| round.number == *number)) {

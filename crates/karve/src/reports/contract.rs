@@ -1,12 +1,13 @@
 //! A profile in the hyper-mla contract, in both published variants: valid for karve's own parser,
 //! and explicit if the contract has no class for the finding.
 
-use super::profile::{Against, Change, Page, Shown, cell, line};
+use super::profile::{CounterComparison, KernelComparison, KernelReport, ProfilePage, cell, line};
 use karve_core::profile::classify::with_derived;
 use karve_core::profile::predicate::short;
 use karve_core::profile::{Bottleneck, Opportunity};
 use karve_profile::profilers::contract::{
-    Class, NONE, OPPORTUNITIES_MAX, PERCENT_MAX, STAGE_COLUMNS, VERSUS_COLUMNS, Variant, pairs,
+    BottleneckClass, ConfigPlacement, NONE, OPPORTUNITIES_MAX, PERCENT_MAX, STAGE_COLUMNS,
+    VERSUS_COLUMNS, pairs,
 };
 use std::fmt::Write;
 
@@ -18,7 +19,7 @@ const NAME_CHARS: usize = 120;
 const STAGE_COUNTERS: [&str; 4] = ["duration_us", "tensor_pct", "dram_pct", "occupancy_pct"];
 
 /// A profile as a report that satisfies the contract.
-pub(super) fn render(variant: Variant, page: &Page<'_>) -> String {
+pub(super) fn render(variant: ConfigPlacement, page: &ProfilePage<'_>) -> String {
     let mut text = heading(variant, page);
     text.push_str("### Stages\n");
     push_row(&mut text, &STAGE_COLUMNS);
@@ -75,7 +76,7 @@ fn filled(cell: String) -> String {
 }
 
 /// The title with the configuration, or the configuration as a table below it.
-fn heading(variant: Variant, page: &Page<'_>) -> String {
+fn heading(variant: ConfigPlacement, page: &ProfilePage<'_>) -> String {
     let own = page.shown.first().map(|shown| shown.kernel.name.as_str());
     let own = own.and_then(|name| name.split('(').next());
     let kernel = match page.kernel {
@@ -96,11 +97,11 @@ fn heading(variant: Variant, page: &Page<'_>) -> String {
         pairs.push(("case".to_owned(), NONE.to_owned()));
     }
     match variant {
-        Variant::Title => {
+        ConfigPlacement::Title => {
             let pairs: Vec<String> = pairs.iter().map(|(n, v)| format!("{n}={v}")).collect();
             format!("{title} | {}\n\n", pairs.join(", "))
         }
-        Variant::Table => {
+        ConfigPlacement::Table => {
             let mut text = format!("{title}\n\n### Configuration\n");
             let (names, values): (Vec<String>, Vec<String>) = pairs.into_iter().unzip();
             push_row(&mut text, &names);
@@ -119,7 +120,7 @@ fn plain(name: &str) -> String {
 }
 
 /// A figure of a stage; a value that is out of range is left blank.
-fn figure(shown: &Shown, name: &str) -> String {
+fn figure(shown: &KernelReport, name: &str) -> String {
     let most = if name.ends_with("_pct") {
         PERCENT_MAX
     } else {
@@ -132,16 +133,16 @@ fn figure(shown: &Shown, name: &str) -> String {
 
 /// The contract's class for a bottleneck. Low utilization counts as latency; a balanced kernel
 /// gets the class of the unit that is used more.
-fn class_of(shown: &Shown) -> Class {
+fn class_of(shown: &KernelReport) -> BottleneckClass {
     match shown.diagnosis.bottleneck {
-        Bottleneck::Memory => Class::Memory,
-        Bottleneck::Compute => Class::Compute,
+        Bottleneck::Memory => BottleneckClass::Memory,
+        Bottleneck::Compute => BottleneckClass::Compute,
         Bottleneck::Latency
         | Bottleneck::Occupancy
         | Bottleneck::Launch
         | Bottleneck::Communication
         | Bottleneck::Sync
-        | Bottleneck::Unknown => Class::Latency,
+        | Bottleneck::Unknown => BottleneckClass::Latency,
         Bottleneck::Balanced => {
             let values = with_derived(&shown.kernel);
             let most = |names: [&str; 2]| {
@@ -150,22 +151,22 @@ fn class_of(shown: &Shown) -> Class {
             };
             let memory = most(["memory_pct", "dram_pct"]);
             match (memory, most(["compute_pct", "tensor_pct"])) {
-                (Some(memory), Some(compute)) if compute > memory => Class::Compute,
-                (Some(_), _) => Class::Memory,
-                (None, Some(_)) => Class::Compute,
-                (None, None) => Class::Latency,
+                (Some(memory), Some(compute)) if compute > memory => BottleneckClass::Compute,
+                (Some(_), _) => BottleneckClass::Memory,
+                (None, Some(_)) => BottleneckClass::Compute,
+                (None, None) => BottleneckClass::Latency,
             }
         }
     }
 }
 
 /// Whether the contract has exactly this class.
-fn is_told(shown: &Shown) -> bool {
+fn is_told(shown: &KernelReport) -> bool {
     let own = shown.diagnosis.bottleneck.name();
     class_of(shown).name().eq_ignore_ascii_case(own)
 }
 
-fn stage_class(shown: &Shown) -> String {
+fn stage_class(shown: &KernelReport) -> String {
     let class = class_of(shown).name();
     if is_told(shown) {
         class.to_owned()
@@ -175,7 +176,7 @@ fn stage_class(shown: &Shown) -> String {
 }
 
 /// The root cause, with the original class if the contract does not have it.
-fn root_cause(shown: &Shown) -> String {
+fn root_cause(shown: &KernelReport) -> String {
     let class = class_of(shown).name().to_lowercase();
     let own = shown.diagnosis.bottleneck;
     let cause = line(&shown.diagnosis.root_cause, 1_000);
@@ -205,13 +206,13 @@ fn one_try(opportunity: &Opportunity) -> String {
 }
 
 /// The figures of the stages first, then the counters that changed.
-fn push_versus(text: &mut String, against: &Against, kernel: &str) {
+fn push_versus(text: &mut String, against: &KernelComparison, kernel: &str) {
     let of_stage = |name: &&str| {
         let mut counters = against.counters.iter();
         counters.find(|c| c.counter == **name && !c.is_one_reading)
     };
-    let mut rows: Vec<&Change> = STAGE_COUNTERS.iter().filter_map(of_stage).collect();
-    let is_new = |change: &&Change| !STAGE_COUNTERS.contains(&change.counter.as_str());
+    let mut rows: Vec<&CounterComparison> = STAGE_COUNTERS.iter().filter_map(of_stage).collect();
+    let is_new = |change: &&CounterComparison| !STAGE_COUNTERS.contains(&change.counter.as_str());
     rows.extend(
         against
             .counters

@@ -3,8 +3,8 @@
 use super::figures::{change, deciding, estimated, goal, headline, speedup_now, with_unit};
 use super::ledgers::changed_files;
 use super::optimize_log::open_directions;
-use super::page::Page;
-use super::source::Source;
+use super::page::MarkdownPage;
+use super::source::ReportSource;
 use super::summary::candidate;
 use super::text::{
     CELL_MAX, NO_VALUE, PARAGRAPH_MAX, TITLE_MAX, code, decimals, escaped, list, percent, ratio,
@@ -36,9 +36,9 @@ fn checkbox(done: bool, text: &str) -> String {
 }
 
 /// `results/round-N.md`: one optimization.
-pub(super) fn render_optimization(source: &Source<'_>, round: &RoundSummary) -> String {
+pub(super) fn render_optimization(source: &ReportSource<'_>, round: &RoundSummary) -> String {
     let title = escaped(&source.title(round, TITLE_MAX));
-    let mut page = Page::titled(&format!("Optimization {}: {title}", round.number));
+    let mut page = MarkdownPage::titled(&format!("Optimization {}: {title}", round.number));
     page.section("Prerequisites");
     let passed = round.gate.as_ref().map(|gate| gate.passed());
     page.list(&[
@@ -82,7 +82,7 @@ pub(super) fn render_optimization(source: &Source<'_>, round: &RoundSummary) -> 
     page.finish()
 }
 
-fn validation_rows(source: &Source<'_>, round: &RoundSummary) -> Vec<Vec<String>> {
+fn validation_rows(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<Vec<String>> {
     let gate = round.gate.as_ref().map(|gate| source.gate(gate));
     let gate = gate.unwrap_or_else(|| "not run".to_owned());
     let none = || NO_VALUE.to_owned();
@@ -116,10 +116,10 @@ fn validation_rows(source: &Source<'_>, round: &RoundSummary) -> Vec<Vec<String>
 }
 
 /// `results/optimizations.md`: all of them, in order.
-pub(super) fn render_optimizations(source: &Source<'_>) -> String {
+pub(super) fn render_optimizations(source: &ReportSource<'_>) -> String {
     let (campaign, now) = (source.campaign, speedup_now(source));
     let name = source.markdown(&source.charter.name, TITLE_MAX);
-    let mut page = Page::titled(&format!("Optimizations: {name}"));
+    let mut page = MarkdownPage::titled(&format!("Optimizations: {name}"));
     let how = if headline(source).is_some() {
         "measured end to end"
     } else {
@@ -160,7 +160,7 @@ pub(super) fn render_optimizations(source: &Source<'_>) -> String {
     page.finish()
 }
 
-fn optimization(source: &Source<'_>, round: &RoundSummary) -> String {
+fn optimization(source: &ReportSource<'_>, round: &RoundSummary) -> String {
     format!(
         "{}. {} — {}, {}: {}",
         round.number,
@@ -172,7 +172,7 @@ fn optimization(source: &Source<'_>, round: &RoundSummary) -> String {
 }
 
 /// One row for the start and one for each applied optimization.
-fn cumulative_rows(source: &Source<'_>) -> Vec<Vec<String>> {
+fn cumulative_rows(source: &ReportSource<'_>) -> Vec<Vec<String>> {
     let sol = |speedup: f64| source.campaign.peak_share_at(speedup);
     let start = sol(1.0);
     let mut before = start;

@@ -1,21 +1,21 @@
 //! The cost of the agent: by task, and per percent of gain.
 
-use super::page::Page;
-use super::source::Source;
+use super::page::MarkdownPage;
+use super::source::ReportSource;
 use super::text::{CELL_MAX, NO_VALUE, decimals};
-use karve_core::spending::Usage;
-use karve_core::spending::{Asked, PerPercent};
+use karve_core::spending::AgentUsage;
+use karve_core::spending::{CostPerPercent, TurnPurpose};
 
 const COLUMNS: [&str; 4] = ["Task", "Turns", "Tokens", "USD"];
 
 /// The section; empty if no agent reported its usage.
-pub(super) fn section(source: &Source<'_>, page: &mut Page) {
+pub(super) fn section(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let campaign = source.campaign;
     if campaign.cost().is_none() {
         return;
     }
     page.section("Agent cost");
-    let rows = Asked::ALL.map(|asked| (asked, campaign.spending().of(asked)));
+    let rows = TurnPurpose::ALL.map(|asked| (asked, campaign.spending().of(asked)));
     let rows = rows.into_iter().filter(|(_, spent)| spent.turns > 0);
     let rows: Vec<Vec<String>> = rows
         .map(|(asked, spent)| {
@@ -44,7 +44,7 @@ pub(super) fn section(source: &Source<'_>, page: &mut Page) {
 }
 
 /// All agents that proposed or implemented, and their cost.
-pub(super) fn agents(source: &Source<'_>) -> String {
+pub(super) fn agents(source: &ReportSource<'_>) -> String {
     let campaign = source.campaign;
     let named = campaign.agents().into_iter();
     let named: Vec<String> = named.map(|name| source.markdown(name, CELL_MAX)).collect();
@@ -53,7 +53,7 @@ pub(super) fn agents(source: &Source<'_>) -> String {
 }
 
 /// The reported usage of the agents as text: not reported is not the same as free.
-fn told_of(used: Usage) -> String {
+fn told_of(used: AgentUsage) -> String {
     match (used.tokens, used.usd) {
         (0, usd) if usd <= 0.0 => "cost not reported".to_owned(),
         (tokens, usd) if usd <= 0.0 => format!("{tokens} tokens, USD not reported"),
@@ -70,7 +70,7 @@ fn told(is_told: bool, text: String) -> String {
 }
 
 /// The cost of a percent as text.
-pub fn sum(price: &PerPercent) -> String {
+pub fn sum(price: &CostPerPercent) -> String {
     let usd = price.usd.map(|usd| format!("{} USD", significant(usd)));
     let tokens = price.tokens.map(|tokens| format!("{tokens:.0} tokens"));
     let parts: Vec<String> = usd.into_iter().chain(tokens).collect();
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn what_nobody_told_is_not_called_free() {
         let told = |tokens, usd| {
-            told_of(Usage {
+            told_of(AgentUsage {
                 tokens,
                 usd,
                 estimated: false,

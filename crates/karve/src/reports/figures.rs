@@ -1,11 +1,11 @@
 //! Figures that several reports show. The core computes ratios, aggregates and medians; here
 //! they are only converted to the units of a table.
 
-use super::source::Source;
+use super::source::ReportSource;
 use super::text::{interval, number, ratio};
 use karve_core::campaign::RoundSummary;
 use karve_core::charter::Goal;
-use karve_core::comparison::{Change, Comparison, Estimate};
+use karve_core::comparison::{Comparison, Estimate, SpeedChange};
 use karve_numerics::expr::{Expr, parse_expr};
 use karve_numerics::stats;
 use std::collections::BTreeMap;
@@ -14,15 +14,15 @@ use std::collections::BTreeMap;
 const TERA: f64 = 1e12;
 
 /// Values that are computed once per file.
-pub(super) struct Figures<'a> {
-    source: &'a Source<'a>,
+pub(super) struct ReportFigures<'a> {
+    source: &'a ReportSource<'a>,
     medians: BTreeMap<usize, f64>,
     work: Option<Expr>,
 }
 
-impl<'a> Figures<'a> {
+impl<'a> ReportFigures<'a> {
     /// The figures of a campaign.
-    pub(super) fn of(source: &'a Source<'a>) -> Self {
+    pub(super) fn of(source: &'a ReportSource<'a>) -> Self {
         let mut values: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         let baseline = source.campaign.baseline();
         for reading in baseline.iter().flat_map(|baseline| &baseline.readings) {
@@ -104,7 +104,7 @@ impl<'a> Figures<'a> {
 }
 
 /// Original against final, if the campaign is finished and measured it.
-pub(super) fn headline<'a>(source: &Source<'a>) -> Option<&'a Comparison> {
+pub(super) fn headline<'a>(source: &ReportSource<'a>) -> Option<&'a Comparison> {
     // An extended campaign that runs again has only the duel of its previous end.
     let ended = source.campaign.stop_reason().is_some();
     source.campaign.final_comparison().filter(|_| ended)
@@ -112,7 +112,7 @@ pub(super) fn headline<'a>(source: &Source<'a>) -> Option<&'a Comparison> {
 
 /// The speedup of the incumbent on the visible cases: measured at the end, or the product of the
 /// kept gains. It belongs to the aggregates, which are about the visible cases too.
-pub(super) fn speedup_now(source: &Source<'_>) -> f64 {
+pub(super) fn speedup_now(source: &ReportSource<'_>) -> f64 {
     let measured = headline(source).and_then(|_| source.campaign.final_visible_ratio());
     measured.unwrap_or_else(|| source.campaign.lineage().cumulative_ratio())
 }
@@ -133,16 +133,16 @@ pub(super) fn estimated(estimate: &Estimate) -> String {
 }
 
 /// The result of a case by its interval, as text.
-pub(super) fn change(change: Change) -> &'static str {
+pub(super) fn change(change: SpeedChange) -> &'static str {
     match change {
-        Change::Improved => "faster",
-        Change::Regressed => "slower",
-        Change::NotToldApart => "inconclusive",
+        SpeedChange::Improved => "faster",
+        SpeedChange::Regressed => "slower",
+        SpeedChange::NotToldApart => "inconclusive",
     }
 }
 
 /// A reading with its unit, not escaped.
-pub(super) fn with_unit(source: &Source<'_>, value: Option<f64>) -> String {
+pub(super) fn with_unit(source: &ReportSource<'_>, value: Option<f64>) -> String {
     match value.filter(|value| value.is_finite()) {
         Some(value) => {
             let unit = source.line(&source.charter.metric.unit, 20);
@@ -153,7 +153,7 @@ pub(super) fn with_unit(source: &Source<'_>, value: Option<f64>) -> String {
 }
 
 /// The goal as text, not escaped.
-pub(super) fn goal(source: &Source<'_>) -> Option<String> {
+pub(super) fn goal(source: &ReportSource<'_>) -> Option<String> {
     use super::text::typed;
     let unit = source.line(&source.charter.metric.unit, 20);
     Some(match source.charter.target.goal? {

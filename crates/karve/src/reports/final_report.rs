@@ -4,12 +4,12 @@ use super::accuracy;
 use super::agenda;
 use super::cost;
 use super::figures::{
-    Figures, change, deciding, estimated, goal, headline, speedup_now, with_unit,
+    ReportFigures, change, deciding, estimated, goal, headline, speedup_now, with_unit,
 };
-use super::page::Page;
+use super::page::MarkdownPage;
 use super::roles;
 use super::roofline;
-use super::source::{HIDDEN_CASES, Source};
+use super::source::{HIDDEN_CASES, ReportSource};
 use super::summary::{candidate, capital};
 use super::text::{
     CELL_MAX, PARAGRAPH_MAX, TITLE_MAX, code, escaped, interval, limit, list, ratio, share, short,
@@ -43,12 +43,12 @@ const ROUND_COLUMNS: [&str; 6] = [
 
 /// The final report, as `karve report` prints it. Hidden cases appear as numbers.
 pub fn render_final_report(campaign: &Campaign) -> String {
-    let Some(source) = Source::guarded(campaign) else {
+    let Some(source) = ReportSource::guarded(campaign) else {
         return "# No target is defined yet\n".to_owned();
     };
     let source = &source;
     let name = source.markdown(&source.charter.name, TITLE_MAX);
-    let mut page = Page::titled(&format!("Report: {name}"));
+    let mut page = MarkdownPage::titled(&format!("Report: {name}"));
     summary(source, &mut page);
     cases(source, &mut page);
     agenda::section(source, &mut page);
@@ -79,7 +79,7 @@ pub(super) const NOT_CONFIRMED: &str = "The final duel does not confirm a gain: 
                                         be as fast as the result. Do not use the result as is.";
 
 /// One sentence: the speedup, and how it was measured. Not for tables.
-pub(super) fn headline_sentence(source: &Source<'_>) -> String {
+pub(super) fn headline_sentence(source: &ReportSource<'_>) -> String {
     let kept = source.campaign.lineage().kept().len();
     match headline(source) {
         Some(comparison) => format!(
@@ -97,7 +97,7 @@ pub(super) fn headline_sentence(source: &Source<'_>) -> String {
     }
 }
 
-fn summary(source: &Source<'_>, page: &mut Page) {
+fn summary(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let (campaign, target) = (source.campaign, &source.charter.target);
     let now = speedup_now(source);
     let text = |text: &str| source.markdown(text, CELL_MAX);
@@ -142,7 +142,7 @@ fn summary(source: &Source<'_>, page: &mut Page) {
     ]);
 }
 
-fn cases(source: &Source<'_>, page: &mut Page) {
+fn cases(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.section("Case by case");
     if let Some(comparison) = headline(source) {
         let measured = comparison.cases.iter();
@@ -166,7 +166,7 @@ fn cases(source: &Source<'_>, page: &mut Page) {
         return;
     }
     page.block("The original and the result were not measured against each other. The baseline:");
-    let figures = Figures::of(source);
+    let figures = ReportFigures::of(source);
     let visible = source.charter.visible_cases();
     let rows: Vec<Vec<String>> = visible
         .into_iter()
@@ -178,14 +178,14 @@ fn cases(source: &Source<'_>, page: &mut Page) {
     page.table(&["Case", "Original"], &rows);
 }
 
-fn set_name(source: &Source<'_>, case: usize) -> &'static str {
+fn set_name(source: &ReportSource<'_>, case: usize) -> &'static str {
     match source.charter.cases.get(case).map(|case| case.set) {
         Some(CaseSet::Hidden) => "hidden",
         Some(CaseSet::Quick | CaseSet::Full) | None => "visible",
     }
 }
 
-fn rounds(source: &Source<'_>, page: &mut Page) {
+fn rounds(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let all = source.campaign.rounds();
     let rows = |keeps: bool| -> Vec<Vec<String>> {
         let wanted = all.iter().filter(|round| round.verdict.keeps() == keeps);
@@ -234,7 +234,7 @@ fn rounds(source: &Source<'_>, page: &mut Page) {
     }
 }
 
-fn round_row(source: &Source<'_>, round: &RoundSummary) -> Vec<String> {
+fn round_row(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<String> {
     let measured = match deciding(round) {
         Some((comparison, _)) => estimated(&comparison.overall),
         None => ratio(None),
@@ -249,7 +249,7 @@ fn round_row(source: &Source<'_>, round: &RoundSummary) -> Vec<String> {
     ]
 }
 
-fn peak(source: &Source<'_>, page: &mut Page) {
+fn peak(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.section("Share of the measured peak");
     let floors = floors(source);
     if !floors.is_empty() {
@@ -276,7 +276,7 @@ fn peak(source: &Source<'_>, page: &mut Page) {
 }
 
 /// The minimum time of a call on each visible case, if the roofline gives one.
-fn floors(source: &Source<'_>) -> String {
+fn floors(source: &ReportSource<'_>) -> String {
     let campaign = source.campaign;
     let floor = |case: usize| {
         let us = campaign.floor_s(case)? * 1e6;
@@ -287,7 +287,7 @@ fn floors(source: &Source<'_>) -> String {
 }
 
 /// The rule, the evidence and the environment, so that a reader can check the claim.
-pub(super) fn measured_items(source: &Source<'_>) -> Vec<String> {
+pub(super) fn measured_items(source: &ReportSource<'_>) -> Vec<String> {
     let accept = &source.charter.policy.accept;
     let guard = accept.case_regress_ratio.map_or_else(
         || "there is no limit for single cases".to_owned(),
@@ -341,7 +341,7 @@ pub(super) fn measured_items(source: &Source<'_>) -> Vec<String> {
 }
 
 /// What the controls show about the host: its resolution, and by which clocks.
-fn control_items(source: &Source<'_>) -> Vec<String> {
+fn control_items(source: &ReportSource<'_>) -> Vec<String> {
     let campaign = source.campaign;
     let mut items = Vec::new();
     if let Some(text) = host_noise(campaign) {
@@ -376,7 +376,7 @@ fn control_items(source: &Source<'_>) -> Vec<String> {
 }
 
 /// How many gains were measured again in other code layouts, and how many were kept.
-fn layout_item(source: &Source<'_>) -> Option<String> {
+fn layout_item(source: &ReportSource<'_>) -> Option<String> {
     let rounds = source.campaign.rounds().iter();
     let tried: Vec<_> = rounds.filter(|round| round.layouts.is_some()).collect();
     let kept = tried.iter().filter(|round| round.verdict.keeps()).count();
@@ -408,7 +408,7 @@ pub(super) fn host_noise(campaign: &Campaign) -> Option<String> {
     })
 }
 
-fn measured(source: &Source<'_>, page: &mut Page) {
+fn measured(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.section("How it was measured");
     let mut items = measured_items(source);
     let faults = source.campaign.engagement();
@@ -423,7 +423,7 @@ fn measured(source: &Source<'_>, page: &mut Page) {
     page.list(&items);
 }
 
-fn inflation(source: &Source<'_>, page: &mut Page) {
+fn inflation(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.section("Inflation gap of the rounds");
     let view = source.campaign.view();
     let product = ratio(Some(view.cumulative_ratio));
@@ -443,7 +443,7 @@ fn inflation(source: &Source<'_>, page: &mut Page) {
     }
 }
 
-fn ending(source: &Source<'_>, page: &mut Page) {
+fn ending(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.section("Why it stopped");
     let mut items = vec![match source.campaign.stop_reason() {
         Some(reason) => format!(
@@ -469,7 +469,7 @@ fn ending(source: &Source<'_>, page: &mut Page) {
     }
 }
 
-fn files(source: &Source<'_>, page: &mut Page) {
+fn files(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.section("Files");
     let kept: Vec<String> = source
         .campaign

@@ -1,8 +1,8 @@
 //! The small tables: `perf_results.md`, `logs/cost.md` and `logs/verified_ineffective.jsonl`.
 
-use super::figures::Figures;
-use super::page::{Page, table};
-use super::source::Source;
+use super::figures::ReportFigures;
+use super::page::{MarkdownPage, table};
+use super::source::ReportSource;
 use super::text::{CELL_MAX, NO_VALUE, TITLE_MAX, decimals, escaped, stamp};
 use karve_core::campaign::RoundSummary;
 use karve_core::measurement::{FailureCategory, Gate};
@@ -29,8 +29,8 @@ const COST_COLUMNS: [&str; 9] = [
 ];
 
 /// `perf_results.md`: one table and nothing else; iteration 0 is the baseline.
-pub(super) fn render_perf_results(source: &Source<'_>) -> String {
-    let figures = Figures::of(source);
+pub(super) fn render_perf_results(source: &ReportSource<'_>) -> String {
+    let figures = ReportFigures::of(source);
     let mut rows = Vec::new();
     if let Some(baseline) = source.campaign.baseline() {
         let latency = figures.latency_ms(source.campaign.baseline_aggregate());
@@ -101,7 +101,7 @@ fn gate_status(gate: &Gate) -> &'static str {
 }
 
 /// `logs/cost.md`: the cost of each round.
-pub(super) fn render_cost(source: &Source<'_>) -> String {
+pub(super) fn render_cost(source: &ReportSource<'_>) -> String {
     // The sum is unknown if no part is known.
     let usd = |usd: f64| decimals((usd > 0.0).then_some(usd), 4);
     let mut total = 0.0;
@@ -124,14 +124,14 @@ pub(super) fn render_cost(source: &Source<'_>) -> String {
             ]
         })
         .collect();
-    let mut page = Page::titled("Cost");
+    let mut page = MarkdownPage::titled("Cost");
     page.table(&COST_COLUMNS, &rows);
     page.finish()
 }
 
 /// A line of `logs/verified_ineffective.jsonl`.
 #[derive(Serialize)]
-struct Ineffective {
+struct IneffectiveRow {
     round: u32,
     direction: String,
     reason: String,
@@ -139,7 +139,7 @@ struct Ineffective {
 }
 
 /// Rounds whose idea was measured without a gain; a failed build or run is not a measurement.
-pub(super) fn ineffective<'a>(source: &Source<'a>) -> Vec<&'a RoundSummary> {
+pub(super) fn ineffective<'a>(source: &ReportSource<'a>) -> Vec<&'a RoundSummary> {
     let shown = |round: &&RoundSummary| match &round.verdict {
         Verdict::Keep { .. } | Verdict::KeepGated { .. } | Verdict::Undecided { .. } => false,
         Verdict::Drop { reason } => match reason {
@@ -159,7 +159,7 @@ pub(super) fn ineffective<'a>(source: &Source<'a>) -> Vec<&'a RoundSummary> {
 }
 
 /// The direction and the title of a round, not escaped.
-pub(super) fn direction(source: &Source<'_>, round: &RoundSummary) -> String {
+pub(super) fn direction(source: &ReportSource<'_>, round: &RoundSummary) -> String {
     let title = source.title(round, TITLE_MAX);
     match &round.hypothesis {
         Some(hypothesis) => format!("{}: {title}", hypothesis.direction.name()),
@@ -168,15 +168,15 @@ pub(super) fn direction(source: &Source<'_>, round: &RoundSummary) -> String {
 }
 
 /// The files that a round's candidate changed, not escaped.
-pub(super) fn changed_files(source: &Source<'_>, round: &RoundSummary) -> Vec<String> {
+pub(super) fn changed_files(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<String> {
     let files = round.candidate.iter().flat_map(|c| &c.files);
     files.map(|file| source.line(file, CELL_MAX)).collect()
 }
 
 /// `logs/verified_ineffective.jsonl`.
-pub(super) fn render_ineffective(source: &Source<'_>) -> String {
+pub(super) fn render_ineffective(source: &ReportSource<'_>) -> String {
     let lines = ineffective(source).into_iter().map(|round| {
-        let line = Ineffective {
+        let line = IneffectiveRow {
             round: round.number,
             direction: direction(source, round),
             reason: source.why(round, CELL_MAX),

@@ -1,16 +1,16 @@
 //! `manifest.yaml`: the charter with the keys of the published kernel-optimize workflow.
 
 use super::figures::goal;
-use super::source::Source;
+use super::source::ReportSource;
 use super::text::yaml;
-use karve_core::charter::{Branch, Mode};
+use karve_core::charter::{Branch, WorkMode};
 use karve_numerics::case::CaseSet;
 
 /// The most characters of a command or a constraint.
 const COMMAND_MAX: usize = 2_000;
 
 /// The manifest. Hidden cases are counted, not listed.
-pub(super) fn render_manifest(source: &Source<'_>) -> String {
+pub(super) fn render_manifest(source: &ReportSource<'_>) -> String {
     let charter = source.charter;
     let text = |value: &str| yaml(&source.clean(value));
     let target = &charter.target;
@@ -52,10 +52,10 @@ pub(super) fn render_manifest(source: &Source<'_>) -> String {
     no_empty_lists(lines).join("\n") + "\n"
 }
 
-fn modes(source: &Source<'_>) -> (&'static str, String, bool) {
+fn modes(source: &ReportSource<'_>) -> (&'static str, String, bool) {
     let mode = match source.charter.mode {
-        Mode::Repo => "repo",
-        Mode::Workspace { .. } => "workspace",
+        WorkMode::Repo => "repo",
+        WorkMode::Workspace { .. } => "workspace",
     };
     match &source.charter.branch {
         Branch::Named { name } => (mode, yaml(&source.clean(name)), true),
@@ -63,7 +63,7 @@ fn modes(source: &Source<'_>) -> (&'static str, String, bool) {
     }
 }
 
-fn shapes(source: &Source<'_>) -> Vec<String> {
+fn shapes(source: &ReportSource<'_>) -> Vec<String> {
     let visible = source.charter.visible_cases();
     let cases = visible.into_iter().filter_map(|c| source.campaign.case(c));
     listed(cases.map(|case| {
@@ -80,7 +80,7 @@ fn shapes(source: &Source<'_>) -> Vec<String> {
     }))
 }
 
-fn commands(source: &Source<'_>) -> Vec<String> {
+fn commands(source: &ReportSource<'_>) -> Vec<String> {
     let commands = &source.charter.commands;
     let given = |command: &Option<String>| optional(source, command.clone());
     vec![
@@ -99,7 +99,7 @@ fn commands(source: &Source<'_>) -> Vec<String> {
     ]
 }
 
-fn optional(source: &Source<'_>, text: Option<String>) -> String {
+fn optional(source: &ReportSource<'_>, text: Option<String>) -> String {
     let bounded = |text: String| super::text::bounded(&source.clean(&text), COMMAND_MAX);
     text.map_or("null".to_owned(), |text| yaml(&bounded(text)))
 }

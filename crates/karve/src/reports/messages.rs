@@ -3,8 +3,8 @@
 use super::figures::{change, deciding, estimated, headline, speedup_now, with_unit};
 use super::final_report::{headline_sentence, measured_items};
 use super::ledgers::changed_files;
-use super::page::Page;
-use super::source::{Guard, Source};
+use super::page::MarkdownPage;
+use super::source::{HiddenNames, ReportSource};
 use super::text::{
     CELL_MAX, NO_VALUE, PARAGRAPH_MAX, TITLE_MAX, code, escaped, interval, list, ratio, share,
     short, wrapped,
@@ -23,17 +23,17 @@ const NAME_MAX: usize = 40;
 
 /// The message of a candidate's commit, before its verdict is known.
 pub fn render_candidate_message(charter: &Charter, round: u32, hypothesis: &Hypothesis) -> String {
-    let guard = Guard::of(charter);
+    let guard = HiddenNames::of(charter);
     let text = subject(&guard, charter, round, &hypothesis.title);
     paragraphs(&[text, hypothesis_paragraph(&guard, hypothesis)])
 }
 
 /// The message of a finished round: the expectation, the result, and the details.
 pub fn render_commit_message(campaign: &Campaign, round: &RoundSummary) -> String {
-    let Some(source) = Source::guarded(campaign) else {
+    let Some(source) = ReportSource::guarded(campaign) else {
         return String::new();
     };
-    let guard = Guard::of(source.charter);
+    let guard = HiddenNames::of(source.charter);
     let hypothesis = match &round.hypothesis {
         Some(hypothesis) => hypothesis_paragraph(&guard, hypothesis),
         None => "Hypothesis: none".to_owned(),
@@ -70,7 +70,7 @@ pub fn render_commit_message(campaign: &Campaign, round: &RoundSummary) -> Strin
     paragraphs(&texts)
 }
 
-fn subject(guard: &Guard, charter: &Charter, round: u32, title: &str) -> String {
+fn subject(guard: &HiddenNames, charter: &Charter, round: u32, title: &str) -> String {
     format!(
         "[optimize] {} {} round-{round}: {}",
         guard.line(&charter.target.op, NAME_MAX),
@@ -79,7 +79,7 @@ fn subject(guard: &Guard, charter: &Charter, round: u32, title: &str) -> String 
     )
 }
 
-fn hypothesis_paragraph(guard: &Guard, hypothesis: &Hypothesis) -> String {
+fn hypothesis_paragraph(guard: &HiddenNames, hypothesis: &Hypothesis) -> String {
     let mechanism = guard.line(&hypothesis.mechanism, PARAGRAPH_MAX);
     if mechanism.starts_with("I expect") {
         return format!("Hypothesis: {mechanism}");
@@ -101,11 +101,11 @@ fn paragraphs(texts: &[String]) -> String {
 /// A pull request: the title in the first line, then the body. Titles of hypotheses are code, so
 /// that text written by an agent cannot mention users or close issues.
 pub fn render_pull_request(campaign: &Campaign) -> String {
-    let Some(source) = Source::guarded(campaign) else {
+    let Some(source) = ReportSource::guarded(campaign) else {
         return "No target is defined yet\n".to_owned();
     };
     let source = &source;
-    let mut page = Page::new();
+    let mut page = MarkdownPage::new();
     page.block(title(source));
     page.section("Summary");
     let now = speedup_now(source);
@@ -147,7 +147,7 @@ pub fn render_pull_request(campaign: &Campaign) -> String {
     page.finish()
 }
 
-fn title(source: &Source<'_>) -> String {
+fn title(source: &ReportSource<'_>) -> String {
     let target = &source.charter.target;
     let op = source.line(&target.op, NAME_MAX);
     let backend = source.line(&target.backend, NAME_MAX);
@@ -162,7 +162,7 @@ fn title(source: &Source<'_>) -> String {
 }
 
 /// All files that kept rounds changed.
-fn files(source: &Source<'_>) -> String {
+fn files(source: &ReportSource<'_>) -> String {
     let rounds = source.campaign.rounds().iter();
     let kept = rounds.filter(|round| round.verdict.keeps());
     let mut files: Vec<String> = kept.flat_map(|r| changed_files(source, r)).collect();
@@ -172,7 +172,7 @@ fn files(source: &Source<'_>) -> String {
     list(&files)
 }
 
-fn case_table(source: &Source<'_>, page: &mut Page) {
+fn case_table(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let Some(comparison) = headline(source) else {
         page.block("The original and the result were not measured against each other.");
         return;
@@ -202,7 +202,7 @@ fn case_table(source: &Source<'_>, page: &mut Page) {
     page.table(&columns, &rows);
 }
 
-fn kept(source: &Source<'_>) -> Vec<String> {
+fn kept(source: &ReportSource<'_>) -> Vec<String> {
     let rounds = source.campaign.rounds().iter();
     let kept: Vec<String> = rounds
         .filter(|round| round.verdict.keeps())

@@ -1,9 +1,9 @@
 //! `logs/optimize.md`: the history of a campaign in the sections of the kernel-optimize workflow.
 
-use super::figures::{Figures, deciding, estimated, goal, headline, speedup_now, with_unit};
+use super::figures::{ReportFigures, deciding, estimated, goal, headline, speedup_now, with_unit};
 use super::ledgers::{changed_files, direction, ineffective};
-use super::page::Page;
-use super::source::Source;
+use super::page::MarkdownPage;
+use super::source::ReportSource;
 use super::summary::{lesson, streak_action};
 use super::text::{
     CELL_MAX, TITLE_MAX, code, decimals, duration, escaped, list, ratio, share, short, stamp,
@@ -11,15 +11,15 @@ use super::text::{
 };
 use super::trend::status;
 use karve_core::campaign::RoundSummary;
-use karve_core::campaign::strategy::{self, Trigger};
-use karve_core::charter::{Branch, Mode};
+use karve_core::campaign::strategy::{self, StagnationTrigger};
+use karve_core::charter::{Branch, WorkMode};
 use karve_core::hypothesis::Direction;
 use karve_core::policy::StopRule;
 
 /// The log of the campaign.
-pub(super) fn render_optimize_log(source: &Source<'_>) -> String {
+pub(super) fn render_optimize_log(source: &ReportSource<'_>) -> String {
     let name = source.markdown(&source.charter.name, TITLE_MAX);
-    let mut page = Page::titled(&format!("Optimization log: {name}"));
+    let mut page = MarkdownPage::titled(&format!("Optimization log: {name}"));
     basic_information(source, &mut page);
     baseline(source, &mut page);
     page.section("Optimization History");
@@ -39,12 +39,12 @@ pub(super) fn render_optimize_log(source: &Source<'_>) -> String {
     page.finish()
 }
 
-fn basic_information(source: &Source<'_>, page: &mut Page) {
+fn basic_information(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let charter = source.charter;
     let text = |text: &str| source.markdown(text, CELL_MAX);
     let mode = match charter.mode {
-        Mode::Repo => "repo",
-        Mode::Workspace { .. } => "workspace",
+        WorkMode::Repo => "repo",
+        WorkMode::Workspace { .. } => "workspace",
     };
     let better = format!("{} is better", charter.metric.better.name());
     let branch = match &charter.branch {
@@ -82,13 +82,13 @@ fn basic_information(source: &Source<'_>, page: &mut Page) {
     ]);
 }
 
-fn baseline(source: &Source<'_>, page: &mut Page) {
+fn baseline(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.section("Baseline");
     let Some(baseline) = source.campaign.baseline() else {
         page.block("Not measured yet.");
         return;
     };
-    let figures = Figures::of(source);
+    let figures = ReportFigures::of(source);
     let aggregate = source.campaign.baseline_aggregate();
     page.list(&[
         format!(
@@ -118,7 +118,7 @@ fn baseline(source: &Source<'_>, page: &mut Page) {
     page.table(&["Case", "Median", "TFLOPS"], &rows);
 }
 
-fn history(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
+fn history(source: &ReportSource<'_>, round: &RoundSummary, page: &mut MarkdownPage) {
     let level = match deciding(round) {
         Some((comparison, set)) => format!("{set} ({} blocks)", comparison.blocks),
         None => "none".to_owned(),
@@ -157,7 +157,7 @@ fn history(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
     ]);
 }
 
-fn current_best(source: &Source<'_>, page: &mut Page) {
+fn current_best(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.section("Current Best");
     let best = source.campaign.lineage().best();
     let from = best.map_or("the baseline".to_owned(), |kept| {
@@ -181,21 +181,25 @@ fn current_best(source: &Source<'_>, page: &mut Page) {
 }
 
 /// What shows that the current direction is exhausted, as text, not escaped.
-pub(super) fn trigger(trigger: &Trigger) -> String {
+pub(super) fn trigger(trigger: &StagnationTrigger) -> String {
     match trigger {
-        Trigger::DropsInARow { rounds } => format!("{rounds} rounds in a row were not kept"),
-        Trigger::MicroAdjustments { rounds } => {
+        StagnationTrigger::DropsInARow { rounds } => {
+            format!("{rounds} rounds in a row were not kept")
+        }
+        StagnationTrigger::MicroAdjustments { rounds } => {
             format!("the last {rounds} rounds made almost no difference")
         }
-        Trigger::SameBottleneck { bottleneck } => {
+        StagnationTrigger::SameBottleneck { bottleneck } => {
             format!("the last rounds targeted {bottleneck} without a gain")
         }
-        Trigger::ParameterJitter { knob } => format!("the last rounds only changed {knob}"),
+        StagnationTrigger::ParameterJitter { knob } => {
+            format!("the last rounds only changed {knob}")
+        }
     }
 }
 
 /// Ideas to try, from the directive and the directions not tried yet, not escaped.
-pub(super) fn open_directions(source: &Source<'_>) -> Vec<String> {
+pub(super) fn open_directions(source: &ReportSource<'_>) -> Vec<String> {
     let directive = strategy::directive(source.campaign);
     let mut items: Vec<String> = Vec::new();
     if let Some(turn_to) = directive.turn_to {
@@ -224,7 +228,7 @@ pub(super) fn open_directions(source: &Source<'_>) -> Vec<String> {
     items
 }
 
-fn directions(source: &Source<'_>, page: &mut Page) {
+fn directions(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.section("Directions to Try");
     let open = open_directions(source);
     let mut items: Vec<String> = open
@@ -255,7 +259,7 @@ fn directions(source: &Source<'_>, page: &mut Page) {
     page.list(&items);
 }
 
-fn verified_ineffective(source: &Source<'_>, page: &mut Page) {
+fn verified_ineffective(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.section("Verified Ineffective Directions");
     let rows: Vec<Vec<String>> = ineffective(source)
         .into_iter()
@@ -275,7 +279,7 @@ fn verified_ineffective(source: &Source<'_>, page: &mut Page) {
     );
 }
 
-fn final_report(source: &Source<'_>, page: &mut Page) {
+fn final_report(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let view = source.campaign.view();
     page.section("Final Report");
     let measured = headline(source).map_or("not measured".to_owned(), |comparison| {
@@ -301,7 +305,7 @@ fn final_report(source: &Source<'_>, page: &mut Page) {
     ]);
 }
 
-fn termination(source: &Source<'_>, page: &mut Page) {
+fn termination(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.section("Termination Check");
     let rules = source.charter.policy.stop.iter();
     let mut items: Vec<String> = rules.map(|rule| stop_rule(source, *rule)).collect();
@@ -316,7 +320,7 @@ fn termination(source: &Source<'_>, page: &mut Page) {
 }
 
 /// A stop rule, and the current state of the campaign.
-fn stop_rule(source: &Source<'_>, rule: StopRule) -> String {
+fn stop_rule(source: &ReportSource<'_>, rule: StopRule) -> String {
     let (campaign, limits) = (source.campaign, source.charter.limits);
     match rule {
         StopRule::TargetMet => format!(

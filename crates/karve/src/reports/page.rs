@@ -1,11 +1,11 @@
 //! A Markdown page, block by block, with one empty line between two blocks.
 
 /// A Markdown page under construction. The caller escapes the text.
-pub(super) struct Page {
+pub(super) struct MarkdownPage {
     blocks: Vec<String>,
 }
 
-impl Page {
+impl MarkdownPage {
     /// An empty page.
     pub(super) fn new() -> Self {
         Self { blocks: Vec::new() }

@@ -5,7 +5,7 @@ use super::text::{bounded, escaped, one_line};
 use karve_core::profile::compare::compare_kernels;
 use karve_core::profile::predicate::short;
 use karve_core::profile::{Diagnosis, KernelProfile, Opportunity};
-use karve_profile::profilers::contract::Variant;
+use karve_profile::profilers::contract::ConfigPlacement;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -15,7 +15,7 @@ const KERNELS_SHOWN: usize = 4;
 
 /// The report format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Form {
+pub enum ReportFormat {
     /// karve's own report
     Karve,
     /// The hyper-mla profiler contract, with the configuration in the title
@@ -30,30 +30,30 @@ pub enum Form {
 
 /// A kernel with its diagnosis.
 #[derive(Clone, Debug, Serialize)]
-pub struct Shown {
+pub struct KernelReport {
     /// The kernel and its counters.
     pub kernel: KernelProfile,
     /// What limits it.
     pub diagnosis: Diagnosis,
     /// Matching entries of the library.
-    pub entries: Vec<Fitting>,
+    pub entries: Vec<FittingEntry>,
     /// The changes since an earlier profile, if there is one of this kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub against: Option<Against>,
+    pub against: Option<KernelComparison>,
 }
 
 /// A kernel compared with an earlier profile of it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Against {
+pub struct KernelComparison {
     /// The kernel there.
     pub kernel: String,
     /// The counters that the same tool reported for both.
-    pub counters: Vec<Change>,
+    pub counters: Vec<CounterComparison>,
 }
 
 /// A counter before and after.
 #[derive(Clone, Debug, Serialize)]
-pub struct Change {
+pub struct CounterComparison {
     /// The counter.
     pub counter: String,
     /// Before.
@@ -85,7 +85,7 @@ const OF_ONE_RUN: [&str; 9] = [
 /// The tools that read them once, on a host that may be busy.
 const READ_ONCE: [&str; 3] = ["perf", "benchmark", "roofline"];
 
-impl Form {
+impl ReportFormat {
     /// Whether it is the hyper-mla contract, in either variant.
     pub fn is_contract(self) -> bool {
         match self {
@@ -95,7 +95,7 @@ impl Form {
     }
 }
 
-impl Against {
+impl KernelComparison {
     /// Whether the two have no counter in common.
     pub fn is_empty(&self) -> bool {
         self.counters.is_empty()
@@ -114,7 +114,7 @@ impl Against {
             let by = tool(after, name).unwrap_or_default();
             OF_ONE_RUN.contains(&name) && READ_ONCE.contains(&by.as_str())
         };
-        let change = same.map(|moved| Change {
+        let change = same.map(|moved| CounterComparison {
             change_pct: moved.change_pct(),
             is_better: moved.is_better().filter(|_| !once(&moved.counter)),
             has_moved: moved.way().is_some() && !once(&moved.counter),
@@ -130,7 +130,7 @@ impl Against {
     }
 }
 
-impl Change {
+impl CounterComparison {
     /// As `150 -> 128 (-14.7%), better`.
     fn describe(&self) -> String {
         let (before, after) = (short(self.before), short(self.after));
@@ -146,7 +146,7 @@ impl Change {
 
 /// The contents of a report.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Page<'a> {
+pub struct ProfilePage<'a> {
     /// What was profiled.
     pub title: &'a str,
     /// The operation or kernel; the name of the first kernel if it is empty.
@@ -156,7 +156,7 @@ pub struct Page<'a> {
     /// The known parameters of the case.
     pub configuration: &'a [(String, String)],
     /// The kernels, the one that takes longest first.
-    pub shown: &'a [Shown],
+    pub shown: &'a [KernelReport],
     /// What else a reader should know.
     pub notes: &'a [String],
     /// What the kernels are compared with.
@@ -165,7 +165,7 @@ pub struct Page<'a> {
 
 /// A matching entry of the library.
 #[derive(Clone, Debug, Serialize)]
-pub struct Fitting {
+pub struct FittingEntry {
     /// The entry.
     pub id: String,
     /// One line.
@@ -178,17 +178,17 @@ pub struct Fitting {
 }
 
 /// A profile as text.
-pub fn render(form: Form, page: &Page<'_>) -> String {
+pub fn render(form: ReportFormat, page: &ProfilePage<'_>) -> String {
     match form {
-        Form::Karve => render_own(page),
-        Form::HyperMla => contract::render(Variant::Title, page),
-        Form::HyperMlaTable => contract::render(Variant::Table, page),
-        Form::Coordinator => render_analysis(page.title, page.shown),
-        Form::Primus => render_summary(page.title, page.shown, page.notes),
+        ReportFormat::Karve => render_own(page),
+        ReportFormat::HyperMla => contract::render(ConfigPlacement::Title, page),
+        ReportFormat::HyperMlaTable => contract::render(ConfigPlacement::Table, page),
+        ReportFormat::Coordinator => render_analysis(page.title, page.shown),
+        ReportFormat::Primus => render_summary(page.title, page.shown, page.notes),
     }
 }
 
-fn render_own(page: &Page<'_>) -> String {
+fn render_own(page: &ProfilePage<'_>) -> String {
     let mut text = format!("profile   {}\n", line(page.title, 200));
     if let Some(earlier) = page.against {
         let _ = writeln!(text, "against   {}", line(earlier, 200));
@@ -206,8 +206,8 @@ fn render_own(page: &Page<'_>) -> String {
     text
 }
 
-fn render_kernel(shown: &Shown, text: &mut String) {
-    let Shown {
+fn render_kernel(shown: &KernelReport, text: &mut String) {
+    let KernelReport {
         kernel,
         diagnosis,
         entries,
@@ -269,17 +269,18 @@ fn render_kernel(shown: &Shown, text: &mut String) {
 }
 
 /// The counters that changed, the time first, and how many did not.
-fn render_against(against: &Against, kernel: &str, text: &mut String) {
+fn render_against(against: &KernelComparison, kernel: &str, text: &mut String) {
     if against.kernel != kernel {
         let _ = writeln!(text, "before    {}", line(&against.kernel, 160));
     }
-    let mut moved: Vec<&Change> = against.counters.iter().filter(|c| c.has_moved).collect();
+    let mut moved: Vec<&CounterComparison> =
+        against.counters.iter().filter(|c| c.has_moved).collect();
     moved.sort_by_key(|change| change.counter != "duration_us");
     for change in &moved {
         let _ = writeln!(text, "moved     {}: {}", change.counter, change.describe());
     }
     let once = against.counters.iter().filter(|c| c.is_one_reading);
-    let once: Vec<&Change> = once.collect();
+    let once: Vec<&CounterComparison> = once.collect();
     for change in &once {
         let _ = writeln!(
             text,
@@ -307,9 +308,9 @@ fn percent(kernel: &KernelProfile, name: &str) -> String {
 }
 
 /// The trtllm analysis.
-fn render_analysis(title: &str, shown: &[Shown]) -> String {
+fn render_analysis(title: &str, shown: &[KernelReport]) -> String {
     let mut text = format!("## Summary\n\n{}\n", line(title, 160));
-    for Shown { diagnosis, .. } in shown.iter().take(KERNELS_SHOWN) {
+    for KernelReport { diagnosis, .. } in shown.iter().take(KERNELS_SHOWN) {
         let _ = writeln!(
             text,
             "\n- {}: {}-bound (thresholds of {})",
@@ -319,7 +320,7 @@ fn render_analysis(title: &str, shown: &[Shown]) -> String {
         );
     }
     text.push_str("\n## Metrics\n\n| Kernel | Metric | Value | Source |\n|---|---|---|---|\n");
-    for Shown { kernel, .. } in shown.iter().take(KERNELS_SHOWN) {
+    for KernelReport { kernel, .. } in shown.iter().take(KERNELS_SHOWN) {
         for (name, counter) in &kernel.counters {
             let _ = writeln!(
                 text,
@@ -331,13 +332,13 @@ fn render_analysis(title: &str, shown: &[Shown]) -> String {
         }
     }
     text.push_str("\n## Findings\n");
-    for Shown { diagnosis, .. } in shown.iter().take(KERNELS_SHOWN) {
+    for KernelReport { diagnosis, .. } in shown.iter().take(KERNELS_SHOWN) {
         let kernel = line(&diagnosis.kernel, 120);
         let _ = writeln!(text, "\n- {kernel}: {}", diagnosis.root_cause);
     }
     text.push_str("\n## Recommendations\n\n");
     // Each piece of advice once, for the kernel where it promises most.
-    let of_kernel = |shown: &'_ Shown| {
+    let of_kernel = |shown: &'_ KernelReport| {
         let tries = shown.diagnosis.opportunities.clone().into_iter();
         let kernel = line(&shown.kernel.name, 80);
         tries.map(move |opportunity| (kernel.clone(), opportunity))
@@ -364,7 +365,7 @@ fn render_analysis(title: &str, shown: &[Shown]) -> String {
 }
 
 /// The primus profile summary.
-fn render_summary(title: &str, shown: &[Shown], notes: &[String]) -> String {
+fn render_summary(title: &str, shown: &[KernelReport], notes: &[String]) -> String {
     let mut text = format!(
         "# Profile summary: {}\n\n## Top kernels\n\n",
         line(title, 160)
@@ -373,7 +374,7 @@ fn render_summary(title: &str, shown: &[Shown], notes: &[String]) -> String {
         "| Kernel | Time (us) | MFMA/TC % | HBM % | Occupancy % | Registers | Spill (B) |\n",
     );
     text.push_str("|---|---|---|---|---|---|---|\n");
-    for Shown { kernel, .. } in shown {
+    for KernelReport { kernel, .. } in shown {
         let of = |name: &str| percent(kernel, name);
         let _ = writeln!(
             text,
@@ -388,7 +389,7 @@ fn render_summary(title: &str, shown: &[Shown], notes: &[String]) -> String {
         );
     }
     text.push_str("\n## Observations\n\n");
-    for Shown { diagnosis, .. } in shown.iter().take(KERNELS_SHOWN) {
+    for KernelReport { diagnosis, .. } in shown.iter().take(KERNELS_SHOWN) {
         let _ = writeln!(
             text,
             "- bottleneck_class: {} ({}): {}",

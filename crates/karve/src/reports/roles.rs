@@ -1,7 +1,7 @@
 //! Which role ran in a round and why, and the review next to the measured figures.
 
-use super::page::Page;
-use super::source::Source;
+use super::page::MarkdownPage;
+use super::source::ReportSource;
 use super::text::{CELL_MAX, PARAGRAPH_MAX, code, escaped};
 use karve_core::campaign::RoundSummary;
 use karve_core::campaign::signals_of;
@@ -9,7 +9,7 @@ use karve_core::policy::ReviewRule;
 use karve_core::roles::Review;
 
 /// The role that was chosen, with every rule that applied.
-pub(super) fn asked(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
+pub(super) fn asked(source: &ReportSource<'_>, round: &RoundSummary, page: &mut MarkdownPage) {
     let Some(route) = &round.route else {
         return;
     };
@@ -20,7 +20,7 @@ pub(super) fn asked(source: &Source<'_>, round: &RoundSummary, page: &mut Page) 
 }
 
 /// The review before the gate, and the same signals from the figures.
-pub(super) fn reviews(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
+pub(super) fn reviews(source: &ReportSource<'_>, round: &RoundSummary, page: &mut MarkdownPage) {
     if round.reviews.is_empty() {
         return;
     }
@@ -64,7 +64,7 @@ fn decided(rule: ReviewRule, round: &RoundSummary) -> &'static str {
 }
 
 /// The reviews, round by round, for the final report.
-pub(super) fn section(source: &Source<'_>, page: &mut Page) {
+pub(super) fn section(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let rounds = source.campaign.rounds().iter();
     let said = rounds.flat_map(|round| round.reviews.iter().map(move |review| (round, review)));
     let lines: Vec<String> = said

@@ -2,14 +2,14 @@
 //!
 //! Only the events are used: the roof that was measured with the baseline, and the times.
 
-use super::page::Page;
-use super::source::Source;
+use super::page::MarkdownPage;
+use super::source::ReportSource;
 use super::text::{escaped, share};
 use karve_core::chart::Stroke;
-use karve_core::roofline::{Ceiling, Limit, Under, ceilings, shown_cores};
+use karve_core::roofline::{CaseUnderRoof, Ceiling, CeilingLimit, ceilings, shown_cores};
 use karve_numerics::roof::{Cores, Roof};
-use karve_profile::roofline::cases::{self, Times};
-use karve_profile::roofline::plot::{self, Point, RoofLine};
+use karve_profile::roofline::cases::{self, CaseTimes};
+use karve_profile::roofline::plot::{self, PlotPoint, RoofLine};
 use karve_profile::roofline::text::{rate, time};
 
 /// The path of the plot.
@@ -26,7 +26,7 @@ const COLUMNS: [&str; 7] = [
 ];
 
 /// One case, before and after.
-struct Row {
+struct RooflineRow {
     case: usize,
     level: Option<String>,
     cores: Cores,
@@ -35,7 +35,7 @@ struct Row {
 }
 
 /// The cases whose ceiling is known, if the peaks were measured.
-fn rows(source: &Source<'_>) -> Vec<Row> {
+fn rows(source: &ReportSource<'_>) -> Vec<RooflineRow> {
     let campaign = source.campaign;
     let roof = campaign
         .baseline()
@@ -46,9 +46,9 @@ fn rows(source: &Source<'_>) -> Vec<Row> {
     let cases = cases::visible(campaign);
     let (first, last) = (cases::at_baseline(campaign), cases::of_incumbent(campaign));
     let cores = shown_cores(source.charter, &cases, roof, &[&first, &last]);
-    let of = |times: &Times| ceilings(source.charter, &cases, (roof, cores), times);
+    let of = |times: &CaseTimes| ceilings(source.charter, &cases, (roof, cores), times);
     let pairs = of(&first).into_iter().zip(of(&last));
-    let row = |(before, after): (Under, Under)| Row {
+    let row = |(before, after): (CaseUnderRoof, CaseUnderRoof)| RooflineRow {
         case: before.case,
         level: before.level,
         cores,
@@ -59,14 +59,14 @@ fn rows(source: &Source<'_>) -> Vec<Row> {
 }
 
 /// The section of the final report; nothing if no ceiling is known.
-pub(super) fn section(source: &Source<'_>, page: &mut Page) {
+pub(super) fn section(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let rows = rows(source);
     if rows.is_empty() {
         return;
     }
     page.section("Roofline");
     let whose = match rows.first() {
-        Some(Row {
+        Some(RooflineRow {
             level: Some(_),
             cores,
             ..
@@ -82,12 +82,12 @@ pub(super) fn section(source: &Source<'_>, page: &mut Page) {
          minimum time divided by the measured time; above 100%, the bytes were in a faster cache \
          than the measured one, or more cores were used. `{PLOT}` is the plot."
     ));
-    let limit = |row: &Row| match (row.before.limit, &row.level) {
-        (Limit::Compute, _) => "compute".to_owned(),
-        (Limit::Bandwidth, Some(level)) => format!("{level} bandwidth"),
-        (Limit::Bandwidth, None) => "bandwidth".to_owned(),
+    let limit = |row: &RooflineRow| match (row.before.limit, &row.level) {
+        (CeilingLimit::Compute, _) => "compute".to_owned(),
+        (CeilingLimit::Bandwidth, Some(level)) => format!("{level} bandwidth"),
+        (CeilingLimit::Bandwidth, None) => "bandwidth".to_owned(),
     };
-    let cells = |row: &Row| {
+    let cells = |row: &RooflineRow| {
         vec![
             escaped(&source.case(row.case)),
             format!("{:.2}", row.before.intensity),
@@ -103,19 +103,19 @@ pub(super) fn section(source: &Source<'_>, page: &mut Page) {
 }
 
 /// Whether the ceiling of a case is known.
-pub(super) fn has_rows(source: &Source<'_>) -> bool {
+pub(super) fn has_rows(source: &ReportSource<'_>) -> bool {
     !rows(source).is_empty()
 }
 
 /// The plot; none if no ceiling is known.
-pub(super) fn render_plot(source: &Source<'_>) -> Option<String> {
+pub(super) fn render_plot(source: &ReportSource<'_>) -> Option<String> {
     let rows = rows(source);
     let roof = source.campaign.baseline()?.roof.as_ref()?;
     if rows.is_empty() {
         return None;
     }
     let point = |name: String, ceiling: &Ceiling, sort: usize| {
-        Some(Point {
+        Some(PlotPoint {
             name,
             intensity: ceiling.intensity,
             reached: ceiling.reached?,
@@ -158,7 +158,7 @@ fn lines(roof: &Roof) -> Vec<RoofLine> {
     let Some(flops) = roof.flops else {
         return Vec::new();
     };
-    let line = |(index, rate): (usize, &karve_numerics::roof::Rate)| RoofLine {
+    let line = |(index, rate): (usize, &karve_numerics::roof::ByteRate)| RoofLine {
         name: match rate.bytes {
             0 => "few bytes".to_owned(),
             bytes => format!("{} and more", size(bytes)),

@@ -2,7 +2,7 @@
 //!
 //! An agent may read everything rendered here: as a file of a campaign, through the server, or by
 //! running `karve report`. An agent must not learn the hidden cases, even after the campaign is
-//! finished, because the next one is judged on the same cases. `Source` is the only place that
+//! finished, because the next one is judged on the same cases. `ReportSource` is the only place that
 //! hides them: a hidden case has a number instead of its name, and names are removed from free
 //! text such as logs and lessons. A person finds the names in `karve.toml`.
 
@@ -23,20 +23,20 @@ pub(super) const HIDDEN_CASES: &str = "Hidden cases are numbered in the order of
                                        because an agent may read it.";
 
 /// A campaign with its charter, and the names that must stay hidden.
-pub(super) struct Source<'a> {
+pub(super) struct ReportSource<'a> {
     /// The campaign.
     pub(super) campaign: &'a Campaign,
     /// Its charter.
     pub(super) charter: &'a Charter,
-    guard: Guard,
+    guard: HiddenNames,
 }
 
 /// Names that must stay hidden, longest first.
-pub(super) struct Guard {
+pub(super) struct HiddenNames {
     names: Vec<String>,
 }
 
-impl Guard {
+impl HiddenNames {
     /// Hides the hidden cases of a charter.
     pub(super) fn of(charter: &Charter) -> Self {
         let hidden = charter.cases.iter().filter(|c| c.set == CaseSet::Hidden);
@@ -101,11 +101,11 @@ fn withhold(text: &str, name: &str) -> String {
     clean
 }
 
-impl<'a> Source<'a> {
+impl<'a> ReportSource<'a> {
     /// What may be shown of a campaign; `None` before the target is defined.
     pub(super) fn guarded(campaign: &'a Campaign) -> Option<Self> {
         let charter = campaign.charter()?;
-        let guard = Guard::of_campaign(campaign, charter);
+        let guard = HiddenNames::of_campaign(campaign, charter);
         Some(Self {
             campaign,
             charter,

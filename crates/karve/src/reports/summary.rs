@@ -5,9 +5,9 @@
 use super::accuracy;
 use super::figures::{change, deciding, estimated};
 use super::ledgers::changed_files;
-use super::page::Page;
+use super::page::MarkdownPage;
 use super::roles;
-use super::source::Source;
+use super::source::ReportSource;
 use super::text::{
     CELL_MAX, NO_VALUE, PARAGRAPH_MAX, TITLE_MAX, code, duration, escaped, interval, list, number,
     percent, ratio, short, stamp,
@@ -15,9 +15,9 @@ use super::text::{
 use super::transfer::transfer_check;
 use karve_core::campaign::RoundSummary;
 use karve_core::charter::Better;
-use karve_core::comparison::{Change, Comparison};
+use karve_core::comparison::{Comparison, SpeedChange};
 use karve_core::policy::StreakAction;
-use karve_core::variants::Made;
+use karve_core::variants::ImplementedVariant;
 
 const CASE_COLUMNS: [&str; 6] = [
     "Case",
@@ -29,9 +29,9 @@ const CASE_COLUMNS: [&str; 6] = [
 ];
 
 /// The summary of one round.
-pub(super) fn render_summary(source: &Source<'_>, round: &RoundSummary) -> String {
+pub(super) fn render_summary(source: &ReportSource<'_>, round: &RoundSummary) -> String {
     let title = escaped(&source.title(round, TITLE_MAX));
-    let mut page = Page::titled(&format!("round-{}: {title}", round.number));
+    let mut page = MarkdownPage::titled(&format!("round-{}: {title}", round.number));
     page.list(&[
         format!("Time: {}", stamp(round.at_ms)),
         format!("Parent: {}", code(&short(&round.parent))),
@@ -76,14 +76,14 @@ pub(super) fn candidate(round: &RoundSummary) -> String {
 }
 
 /// What a round taught, escaped.
-pub(super) fn lesson(source: &Source<'_>, round: &RoundSummary) -> String {
+pub(super) fn lesson(source: &ReportSource<'_>, round: &RoundSummary) -> String {
     match source.lesson(round, PARAGRAPH_MAX).as_str() {
         "" => NO_VALUE.to_owned(),
         lesson => escaped(lesson),
     }
 }
 
-fn hypothesis(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
+fn hypothesis(source: &ReportSource<'_>, round: &RoundSummary, page: &mut MarkdownPage) {
     page.section("Hypothesis");
     let Some(hypothesis) = &round.hypothesis else {
         page.block("None.");
@@ -116,7 +116,7 @@ fn hypothesis(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
     page.list(&items);
 }
 
-fn single_change(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
+fn single_change(source: &ReportSource<'_>, round: &RoundSummary, page: &mut MarkdownPage) {
     page.section("Single change");
     let Some(candidate) = &round.candidate else {
         page.block("Nothing was changed.");
@@ -164,8 +164,8 @@ fn single_change(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
 }
 
 /// The implementations of the hypothesis, if there were several.
-fn variants(source: &Source<'_>, round: &RoundSummary) -> Vec<String> {
-    let of = |made: &Made| {
+fn variants(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<String> {
+    let of = |made: &ImplementedVariant| {
         let tryout = round.tryouts.iter().find(|of| of.variant == made.variant);
         let seen = match (&made.candidate, tryout) {
             (None, _) => source.markdown(&made.why, CELL_MAX),
@@ -192,7 +192,7 @@ fn variants(source: &Source<'_>, round: &RoundSummary) -> Vec<String> {
 }
 
 /// A reading that selected a variant, in the unit of the metric; rates are inverted.
-fn reading_of(source: &Source<'_>, value: f64) -> String {
+fn reading_of(source: &ReportSource<'_>, value: f64) -> String {
     let metric = &source.charter.metric;
     let value = match metric.better {
         Better::Lower => value,
@@ -202,7 +202,7 @@ fn reading_of(source: &Source<'_>, value: f64) -> String {
     escaped(format!("{} {unit}", number(Some(value))).trim())
 }
 
-fn results(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
+fn results(source: &ReportSource<'_>, round: &RoundSummary, page: &mut MarkdownPage) {
     page.section("Results");
     let test = round.gate.as_ref().map(|gate| source.gate(gate));
     let test = test.unwrap_or_else(|| "not run".to_owned());
@@ -223,7 +223,7 @@ fn results(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
 }
 
 /// The results of the same code in other layouts.
-fn layouts(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
+fn layouts(source: &ReportSource<'_>, round: &RoundSummary, page: &mut MarkdownPage) {
     let Some(layouts) = &round.layouts else {
         return;
     };
@@ -237,7 +237,7 @@ fn layouts(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
     ));
 }
 
-fn case_rows(source: &Source<'_>, comparison: &Comparison) -> Vec<Vec<String>> {
+fn case_rows(source: &ReportSource<'_>, comparison: &Comparison) -> Vec<Vec<String>> {
     let unit = source.line(&source.charter.metric.unit, 20);
     let reading = |value: f64| escaped(format!("{} {unit}", number(Some(value))).trim());
     let row = |case: &karve_core::comparison::CaseComparison| {
@@ -253,13 +253,13 @@ fn case_rows(source: &Source<'_>, comparison: &Comparison) -> Vec<Vec<String>> {
     comparison.cases.iter().map(row).collect()
 }
 
-fn attribution(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
+fn attribution(source: &ReportSource<'_>, round: &RoundSummary, page: &mut MarkdownPage) {
     page.section("Attribution");
     let (Some(hypothesis), Some((comparison, _))) = (&round.hypothesis, deciding(round)) else {
         page.block("Nothing was measured, so no effect can be attributed.");
         return;
     };
-    let cases = |wanted: Change| -> String {
+    let cases = |wanted: SpeedChange| -> String {
         let those = comparison.cases.iter().filter(|c| c.change == wanted);
         let names: Vec<String> = those.map(|c| source.case(c.case)).collect();
         escaped(&list(&names))
@@ -274,13 +274,13 @@ fn attribution(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
             ratio(Some(hypothesis.expected_ratio)),
             ratio(round.ratio())
         ),
-        format!("Faster: {}", cases(Change::Improved)),
-        format!("Slower: {}", cases(Change::Regressed)),
-        format!("Inconclusive: {}", cases(Change::NotToldApart)),
+        format!("Faster: {}", cases(SpeedChange::Improved)),
+        format!("Slower: {}", cases(SpeedChange::Regressed)),
+        format!("Inconclusive: {}", cases(SpeedChange::NotToldApart)),
     ]);
 }
 
-fn next_direction(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
+fn next_direction(source: &ReportSource<'_>, round: &RoundSummary, page: &mut MarkdownPage) {
     page.section("Next direction");
     let from = match &round.candidate {
         Some(candidate) if round.verdict.keeps() => &candidate.commit,
@@ -318,7 +318,7 @@ pub(super) fn streak_action(action: StreakAction) -> &'static str {
     }
 }
 
-fn rollback(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
+fn rollback(source: &ReportSource<'_>, round: &RoundSummary, page: &mut MarkdownPage) {
     page.section("Rollback Analysis");
     let hypothesis = round.hypothesis.as_ref();
     page.list(&[

@@ -3,7 +3,7 @@
 use super::agenda::{became, why};
 use super::figures::{headline, speedup_now, with_unit};
 use super::final_report::host_noise;
-use super::source::Source;
+use super::source::ReportSource;
 use super::text::{interval, ratio, share, time_of_work, wrapped};
 use karve_core::campaign::{Campaign, RoundSummary};
 use karve_os::text::counted;
@@ -17,7 +17,7 @@ const REASON_MAX: usize = 160;
 
 /// The end of a campaign for a terminal, at most 100 columns wide. Hidden cases are not shown.
 pub fn render_terminal_summary(campaign: &Campaign) -> String {
-    let Some(source) = Source::guarded(campaign) else {
+    let Some(source) = ReportSource::guarded(campaign) else {
         return "No target is defined yet.\n".to_owned();
     };
     let source = &source;
@@ -38,7 +38,7 @@ pub fn render_terminal_summary(campaign: &Campaign) -> String {
     lines.join("\n") + "\n"
 }
 
-fn title(source: &Source<'_>) -> String {
+fn title(source: &ReportSource<'_>) -> String {
     let name = source.line(&source.charter.name, REASON_MAX);
     let state = match source.campaign.stop_reason() {
         Some(reason) => source.line(&source.stop(reason, REASON_MAX), REASON_MAX),
@@ -53,7 +53,7 @@ fn labelled(label: &str, text: &str) -> String {
     format!("{label:<LABEL$}{}", &body[LABEL..])
 }
 
-fn figures(source: &Source<'_>) -> Vec<String> {
+fn figures(source: &ReportSource<'_>) -> Vec<String> {
     let (campaign, now) = (source.campaign, speedup_now(source));
     let mut lines = vec![labelled("speedup", &speedup(source))];
     if campaign.view().confirmed == Some(false) {
@@ -106,7 +106,7 @@ fn figures(source: &Source<'_>) -> Vec<String> {
 }
 
 /// The outcome of each item of the agenda.
-fn agenda_lines(source: &Source<'_>) -> Vec<String> {
+fn agenda_lines(source: &ReportSource<'_>) -> Vec<String> {
     let items = source.campaign.view().agenda;
     if items.is_empty() {
         return Vec::new();
@@ -126,7 +126,7 @@ fn agenda_lines(source: &Source<'_>) -> Vec<String> {
     lines
 }
 
-fn speedup(source: &Source<'_>) -> String {
+fn speedup(source: &ReportSource<'_>) -> String {
     let kept = source.campaign.lineage().kept().len();
     match headline(source) {
         Some(comparison) => format!(
@@ -143,7 +143,7 @@ fn speedup(source: &Source<'_>) -> String {
     }
 }
 
-fn round_lines(source: &Source<'_>, round: &RoundSummary) -> String {
+fn round_lines(source: &ReportSource<'_>, round: &RoundSummary) -> String {
     let indent = " ".repeat(LABEL + 8);
     let shown = ratio(round.ratio());
     let title = wrapped(&source.title(round, REASON_MAX), WIDTH, &indent);

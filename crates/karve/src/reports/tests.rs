@@ -163,7 +163,7 @@ fn hidden_cases_are_told_by_nothing_that_an_agent_may_read() {
 
 #[test]
 fn hidden_names_are_withheld_as_words_only() {
-    let guard = source::Guard::of(&charter());
+    let guard = source::HiddenNames::of(&charter());
     assert_eq!(
         guard.clean("zebra, Zebra_2, /zebra.csv"),
         "(hidden), (hidden)_2, /(hidden).csv"

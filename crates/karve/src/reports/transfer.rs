@@ -2,12 +2,12 @@
 //! the report.
 
 use super::figures::headline;
-use super::page::Page;
-use super::source::Source;
+use super::page::MarkdownPage;
+use super::source::ReportSource;
 use super::text::{CELL_MAX, NO_VALUE, TITLE_MAX, escaped, percent};
 use karve_core::attribution::{AttributionRow, GAP_MAX_PERCENT, Honesty};
 use karve_core::campaign::RoundSummary;
-use karve_core::integrity::{self, AuditMode, Bucket, Finding, Transfer};
+use karve_core::integrity::{self, AuditFinding, AuditMode, Bucket, Transfer};
 
 /// The most findings that are listed.
 const LISTED_MAX: usize = 20;
@@ -20,7 +20,11 @@ const COLUMNS: [&str; 4] = [
 ];
 
 /// The transfer check of a round that was kept, or in which the audit found something.
-pub(super) fn transfer_check(source: &Source<'_>, round: &RoundSummary, page: &mut Page) {
+pub(super) fn transfer_check(
+    source: &ReportSource<'_>,
+    round: &RoundSummary,
+    page: &mut MarkdownPage,
+) {
     let kept = round.verdict.keeps();
     if !kept && round.findings.is_empty() {
         return;
@@ -74,7 +78,7 @@ fn names(buckets: &[Bucket]) -> String {
     names.join(", ")
 }
 
-fn listed(source: &Source<'_>, findings: &[Finding]) -> Vec<String> {
+fn listed(source: &ReportSource<'_>, findings: &[AuditFinding]) -> Vec<String> {
     let shown = findings.iter().take(LISTED_MAX);
     let mut lines: Vec<String> = shown
         .map(|finding| source.markdown(&finding.describe(), CELL_MAX))
@@ -86,7 +90,7 @@ fn listed(source: &Source<'_>, findings: &[Finding]) -> Vec<String> {
 }
 
 /// The audit table of the report, and its verdict.
-pub(super) fn attribution(source: &Source<'_>, page: &mut Page) {
+pub(super) fn attribution(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.section("Real-training audit");
     if source.charter.audit.mode == AuditMode::Off {
         page.block("The audit is off (`[audit]` in karve.toml), so this was not checked.");
@@ -149,7 +153,7 @@ fn flat(percent: f64) -> f64 {
     if percent.abs() < 0.05 { 0.0 } else { percent }
 }
 
-fn table_row(source: &Source<'_>, row: &AttributionRow) -> Vec<String> {
+fn table_row(source: &ReportSource<'_>, row: &AttributionRow) -> Vec<String> {
     let gain = |percent: f64| format!("{percent:+.1}%");
     vec![
         escaped(&source.line(&row.source, TITLE_MAX)),

@@ -1,8 +1,8 @@
 //! `logs/performance_trend.md`: one row for the baseline and one for each finished round.
 
-use super::figures::{Figures, deciding};
-use super::page::Page;
-use super::source::Source;
+use super::figures::{ReportFigures, deciding};
+use super::page::MarkdownPage;
+use super::source::ReportSource;
 use super::text::{CELL_MAX, NO_VALUE, TITLE_MAX, decimals, escaped, percent};
 use karve_core::campaign::RoundSummary;
 
@@ -24,13 +24,13 @@ const NOT_COMPARED: &str = "—";
 
 /// Which of the columns the campaign's one metric belongs to.
 #[derive(Clone, Copy)]
-enum Pass {
+enum PassColumn {
     Forward,
     Backward,
     Step,
 }
 
-impl Pass {
+impl PassColumn {
     /// By the name of the metric; the default is a forward pass.
     fn of(metric: &str) -> Self {
         let name = metric.to_lowercase();
@@ -68,16 +68,16 @@ impl Pass {
 }
 
 /// The trend table.
-pub(super) fn render_trend(source: &Source<'_>) -> String {
-    let figures = Figures::of(source);
-    let pass = Pass::of(&source.charter.metric.name);
+pub(super) fn render_trend(source: &ReportSource<'_>) -> String {
+    let figures = ReportFigures::of(source);
+    let pass = PassColumn::of(&source.charter.metric.name);
     let mut rows = Vec::new();
     if source.campaign.baseline().is_some() {
         rows.push(baseline_row(source, &figures, pass));
     }
     let rounds = source.campaign.rounds();
     rows.extend(rounds.iter().map(|r| round_row(source, &figures, pass, r)));
-    let mut page = Page::titled("Performance trend");
+    let mut page = MarkdownPage::titled("Performance trend");
     page.block(
         "Fwd and Bwd are medians of the candidate's own readings, mean and maximum over the \
          visible cases; they are left out if only some cases were measured. Combined Step and \
@@ -94,7 +94,11 @@ pub(super) fn render_trend(source: &Source<'_>) -> String {
     page.finish()
 }
 
-fn baseline_row(source: &Source<'_>, figures: &Figures<'_>, pass: Pass) -> Vec<String> {
+fn baseline_row(
+    source: &ReportSource<'_>,
+    figures: &ReportFigures<'_>,
+    pass: PassColumn,
+) -> Vec<String> {
     let mut row = vec![
         source.charter.policy.baseline_number.to_string(),
         "BASELINE".to_owned(),
@@ -109,9 +113,9 @@ fn baseline_row(source: &Source<'_>, figures: &Figures<'_>, pass: Pass) -> Vec<S
 }
 
 fn round_row(
-    source: &Source<'_>,
-    figures: &Figures<'_>,
-    pass: Pass,
+    source: &ReportSource<'_>,
+    figures: &ReportFigures<'_>,
+    pass: PassColumn,
     round: &RoundSummary,
 ) -> Vec<String> {
     let speedup = figures.speedup(round);
@@ -143,7 +147,7 @@ pub(super) fn status(round: &RoundSummary) -> &'static str {
 }
 
 /// The lesson of a round, or else the reason for its verdict.
-fn finding(source: &Source<'_>, round: &RoundSummary) -> String {
+fn finding(source: &ReportSource<'_>, round: &RoundSummary) -> String {
     match source.lesson(round, CELL_MAX).as_str() {
         "" => escaped(&source.why(round, CELL_MAX)),
         lesson => escaped(lesson),

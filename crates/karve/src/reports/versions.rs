@@ -1,9 +1,9 @@
 //! `docs/kernels/<op>.md`: the devlog, in which every candidate is a separate version.
 
-use super::figures::{Figures, with_unit};
+use super::figures::{ReportFigures, with_unit};
 use super::optimize_log::open_directions;
-use super::page::Page;
-use super::source::Source;
+use super::page::MarkdownPage;
+use super::source::ReportSource;
 use super::summary::lesson;
 use super::text::{
     CELL_MAX, PARAGRAPH_MAX, TITLE_MAX, decimals, escaped, file_name, number, percent,
@@ -27,14 +27,14 @@ const COLUMNS: [&str; 10] = [
 ];
 
 /// The path of the devlog.
-pub(super) fn devlog_path(source: &Source<'_>) -> String {
+pub(super) fn devlog_path(source: &ReportSource<'_>) -> String {
     format!("docs/kernels/{}.md", file_name(&source.charter.target.op))
 }
 
 /// The devlog.
-pub(super) fn render_versions(source: &Source<'_>) -> String {
+pub(super) fn render_versions(source: &ReportSource<'_>) -> String {
     let op = source.markdown(&source.charter.target.op, TITLE_MAX);
-    let mut page = Page::titled(&format!("{op}: versions"));
+    let mut page = MarkdownPage::titled(&format!("{op}: versions"));
     page.block(
         "v0 is the base and vN is the candidate of round N. A version is never overwritten; \
          \"vs previous\" compares it with the version it was made from.",
@@ -45,7 +45,7 @@ pub(super) fn render_versions(source: &Source<'_>) -> String {
     page.finish()
 }
 
-fn performance(source: &Source<'_>, page: &mut Page) {
+fn performance(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.section("Performance");
     let facts = source.campaign.preparation().map(|p| &p.environment.facts);
     let clocks: Vec<String> = facts
@@ -92,7 +92,7 @@ fn performance(source: &Source<'_>, page: &mut Page) {
 }
 
 /// The data type that all visible cases share, if they do.
-fn dtype(source: &Source<'_>) -> String {
+fn dtype(source: &ReportSource<'_>) -> String {
     let visible = source.charter.visible_cases();
     let mut types: Vec<String> = visible
         .into_iter()
@@ -105,7 +105,7 @@ fn dtype(source: &Source<'_>) -> String {
     }
 }
 
-fn bottleneck(source: &Source<'_>) -> String {
+fn bottleneck(source: &ReportSource<'_>) -> String {
     match source.campaign.profile() {
         None => NOT_MEASURED.to_owned(),
         Some(profile) => match &profile.skipped {
@@ -115,9 +115,9 @@ fn bottleneck(source: &Source<'_>) -> String {
     }
 }
 
-fn versions(source: &Source<'_>, page: &mut Page) {
+fn versions(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.section("Versions");
-    let figures = Figures::of(source);
+    let figures = ReportFigures::of(source);
     let base_ms = figures.latency_ms(source.campaign.baseline_aggregate());
     let mut rows = vec![vec![
         "v0".to_owned(),
@@ -148,7 +148,11 @@ fn measured(text: String) -> String {
     }
 }
 
-fn version(source: &Source<'_>, figures: &Figures<'_>, round: &RoundSummary) -> Vec<String> {
+fn version(
+    source: &ReportSource<'_>,
+    figures: &ReportFigures<'_>,
+    round: &RoundSummary,
+) -> Vec<String> {
     let tflops = figures.speedup(round).and_then(|s| figures.tflops_at(s));
     let adopted = if round.verdict.keeps() { "yes" } else { "no" };
     vec![
@@ -166,13 +170,13 @@ fn version(source: &Source<'_>, figures: &Figures<'_>, round: &RoundSummary) -> 
 }
 
 /// The version that a round's candidate was made from.
-fn parent_version(source: &Source<'_>, round: &RoundSummary) -> u32 {
+fn parent_version(source: &ReportSource<'_>, round: &RoundSummary) -> u32 {
     let kept = source.campaign.lineage().kept().iter();
     let mut kept = kept.filter(|kept| kept.commit == round.parent);
     kept.next().map_or(0, |kept| kept.round)
 }
 
-fn insights(source: &Source<'_>, page: &mut Page) {
+fn insights(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let rounds = source.campaign.rounds().iter();
     let made: Vec<&RoundSummary> = rounds.filter(|r| r.candidate.is_some()).collect();
     page.section("Issues");
@@ -193,7 +197,7 @@ fn insights(source: &Source<'_>, page: &mut Page) {
     listed(page, open.collect());
 }
 
-fn listed(page: &mut Page, items: Vec<String>) {
+fn listed(page: &mut MarkdownPage, items: Vec<String>) {
     if items.is_empty() {
         page.block("None.");
     }

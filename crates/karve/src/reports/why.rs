@@ -1,12 +1,12 @@
 //! Why the kernel was slow, and what the library knew and learned about it: two sections of the
 //! final report.
 
-use super::page::Page;
-use super::profile::{Against, Change};
-use super::source::Source;
+use super::page::MarkdownPage;
+use super::profile::{CounterComparison, KernelComparison};
+use super::source::ReportSource;
 use super::text::{CELL_MAX, PARAGRAPH_MAX, TITLE_MAX, code, escaped, ratio};
 use karve_core::campaign::RoundSummary;
-use karve_core::knowledge::{Effect, effect_of};
+use karve_core::knowledge::{EvidenceEffect, effect_of};
 use karve_core::profile::predicate::short;
 use karve_core::profile::{KernelProfile, Profile};
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ const COMMIT_CHARS: usize = 10;
 const FORETOLD_SHOWN: usize = 20;
 
 /// The first and the last profile; nothing if nothing was profiled.
-pub(super) fn profile_section(source: &Source<'_>, page: &mut Page) {
+pub(super) fn profile_section(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let campaign = source.campaign;
     let (Some(first), Some(last)) = (campaign.first_profile(), campaign.profile()) else {
         return;
@@ -78,8 +78,8 @@ pub(super) fn profile_section(source: &Source<'_>, page: &mut Page) {
 }
 
 /// The counters that changed, as reported by the same tool for the same function.
-fn compared((first, last): (&KernelProfile, &KernelProfile), when: &str, page: &mut Page) {
-    let moved = Against::of(first, last).counters.into_iter();
+fn compared((first, last): (&KernelProfile, &KernelProfile), when: &str, page: &mut MarkdownPage) {
+    let moved = KernelComparison::of(first, last).counters.into_iter();
     let rows: Vec<Vec<String>> = moved
         .filter(|change| change.has_moved)
         .take(COUNTERS_SHOWN)
@@ -95,7 +95,7 @@ fn short_of(commit: &str) -> String {
 }
 
 /// The commit, function and tools of a profile, what limits the kernel and why.
-fn diagnosis(source: &Source<'_>, when: &str, profile: &Profile) -> String {
+fn diagnosis(source: &ReportSource<'_>, when: &str, profile: &Profile) -> String {
     let text = |text: &str| source.markdown(text, PARAGRAPH_MAX);
     let commit = code(&short_of(&profile.commit));
     let of = match profile.main_kernel() {
@@ -122,7 +122,7 @@ fn diagnosis(source: &Source<'_>, when: &str, profile: &Profile) -> String {
     }
 }
 
-fn row(moved: &Change) -> Vec<String> {
+fn row(moved: &CounterComparison) -> Vec<String> {
     let change = moved.change_pct;
     vec![
         code(&moved.counter),
@@ -133,7 +133,7 @@ fn row(moved: &Change) -> Vec<String> {
 }
 
 /// The counter predictions of the hypotheses, and what was measured.
-fn foretold(source: &Source<'_>, page: &mut Page) {
+fn foretold(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let rounds = source.campaign.rounds().iter();
     let told = rounds.filter(|round| !round.lesson.foretold.is_empty());
     let lines: Vec<String> = told
@@ -150,7 +150,7 @@ fn foretold(source: &Source<'_>, page: &mut Page) {
 }
 
 /// Which entries of the library were read and applied, and what they gained.
-pub(super) fn knowledge_section(source: &Source<'_>, page: &mut Page) {
+pub(super) fn knowledge_section(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let campaign = source.campaign;
     let known = campaign.known();
     let learnt: Vec<&RoundSummary> = campaign
@@ -182,13 +182,13 @@ pub(super) fn knowledge_section(source: &Source<'_>, page: &mut Page) {
     );
 }
 
-fn entry(source: &Source<'_>, round: &RoundSummary) -> Option<Vec<String>> {
+fn entry(source: &ReportSource<'_>, round: &RoundSummary) -> Option<Vec<String>> {
     let learning = round.lesson.learning.as_ref()?;
     let says = match (effect_of(&learning.evidence), learning.is_new) {
-        (Effect::Supports, true) => "new finding",
-        (Effect::Supports, false) => "supports it",
-        (Effect::Refutes, _) => "refutes it",
-        (Effect::Open, _) => "open",
+        (EvidenceEffect::Supports, true) => "new finding",
+        (EvidenceEffect::Supports, false) => "supports it",
+        (EvidenceEffect::Refutes, _) => "refutes it",
+        (EvidenceEffect::Open, _) => "open",
     };
     Some(vec![
         round.number.to_string(),

@@ -1,8 +1,8 @@
 //! The part of a turn's conversation that is kept: its beginning and its end, in bounded memory.
 //! The end holds the answer, so a long conversation is cut in the middle.
 
-use super::{Utterance, Who};
-use karve_agents::told::Told;
+use super::{TranscriptAuthor, TranscriptLine};
+use karve_agents::told::SessionEvent;
 use std::collections::VecDeque;
 
 /// Messages of one turn that are kept from its beginning.
@@ -18,18 +18,18 @@ const NAME_CHARS_MAX: usize = 100;
 
 /// The beginning and the end of a turn.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
-    first: Vec<Utterance>,
-    last: VecDeque<Utterance>,
+pub(super) struct TurnExcerpt {
+    first: Vec<TranscriptLine>,
+    last: VecDeque<TranscriptLine>,
     left_out: usize,
 }
 
-impl Kept {
+impl TurnExcerpt {
     /// Adds the next message.
-    pub(super) fn push(&mut self, told: Told) {
+    pub(super) fn push(&mut self, told: SessionEvent) {
         let (who, tool, text, failed) = match told {
-            Told::More(text) => match self.latest() {
-                Some(latest) if latest.who == Who::Agent => {
+            SessionEvent::More(text) => match self.latest() {
+                Some(latest) if latest.who == TranscriptAuthor::Agent => {
                     latest.text.push_str(&text);
                     // Not at every piece, because each check scans the whole text.
                     if latest.text.len() > 8 * SAID_CHARS_MAX {
@@ -37,22 +37,25 @@ impl Kept {
                     }
                     return;
                 }
-                _ => (Who::Agent, None, text, false),
+                _ => (TranscriptAuthor::Agent, None, text, false),
             },
-            Told::Says(text) => (Who::Agent, None, text, false),
-            Told::Calls { tool, with } => (Who::Call, Some(tool), with, false),
-            Told::Gives { text, failed } => (Who::Result, None, text, failed),
-            Told::Notes(text) => (Who::Note, None, text, false),
+            SessionEvent::Says(text) => (TranscriptAuthor::Agent, None, text, false),
+            SessionEvent::Calls { tool, with } => (TranscriptAuthor::Call, Some(tool), with, false),
+            SessionEvent::Gives { text, failed } => (TranscriptAuthor::Result, None, text, failed),
+            SessionEvent::Notes(text) => (TranscriptAuthor::Note, None, text, false),
         };
         self.end_latest();
         let most = chars_max(who);
         let text = cut(&text, most);
-        let is_said = |latest: &mut Utterance| latest.who == who && latest.text == text;
-        let is_again = who == Who::Agent && self.latest().is_some_and(is_said);
-        if is_again || text.trim().is_empty() && matches!(who, Who::Agent | Who::Note) {
+        let is_said = |latest: &mut TranscriptLine| latest.who == who && latest.text == text;
+        let is_again = who == TranscriptAuthor::Agent && self.latest().is_some_and(is_said);
+        if is_again
+            || text.trim().is_empty()
+                && matches!(who, TranscriptAuthor::Agent | TranscriptAuthor::Note)
+        {
             return;
         }
-        let utterance = Utterance {
+        let utterance = TranscriptLine {
             who,
             tool: tool.map(|tool| cut(&tool, NAME_CHARS_MAX)),
             text,
@@ -74,7 +77,7 @@ impl Kept {
         self.left_out
     }
 
-    fn latest(&mut self) -> Option<&mut Utterance> {
+    fn latest(&mut self) -> Option<&mut TranscriptLine> {
         match self.last.is_empty() {
             true => self.first.last_mut(),
             false => self.last.back_mut(),
@@ -89,12 +92,12 @@ impl Kept {
     }
 
     /// Everything that is kept, in order.
-    pub(super) fn finish(mut self) -> Vec<Utterance> {
+    pub(super) fn finish(mut self) -> Vec<TranscriptLine> {
         self.end_latest();
         if self.left_out > 0 {
             let count = self.left_out;
-            self.first.push(Utterance {
-                who: Who::Note,
+            self.first.push(TranscriptLine {
+                who: TranscriptAuthor::Note,
                 tool: None,
                 text: format!("{count} more messages here"),
                 failed: false,
@@ -105,10 +108,12 @@ impl Kept {
     }
 }
 
-fn chars_max(who: Who) -> usize {
+fn chars_max(who: TranscriptAuthor) -> usize {
     match who {
-        Who::Agent => SAID_CHARS_MAX,
-        Who::Call | Who::Result | Who::Note => TOOL_CHARS_MAX,
+        TranscriptAuthor::Agent => SAID_CHARS_MAX,
+        TranscriptAuthor::Call | TranscriptAuthor::Result | TranscriptAuthor::Note => {
+            TOOL_CHARS_MAX
+        }
     }
 }
 
@@ -147,10 +152,10 @@ mod tests {
         fn words_that_come_in_pieces_keep_their_beginning_and_their_end(
             pieces in prop::collection::vec("[a-zé]{0,400}", 0..60)
         ) {
-            let mut kept = Kept::default();
-            kept.push(Told::Says("begin".into()));
-            pieces.iter().for_each(|piece| kept.push(Told::More(piece.clone())));
-            kept.push(Told::More("the end".into()));
+            let mut kept = TurnExcerpt::default();
+            kept.push(SessionEvent::Says("begin".into()));
+            pieces.iter().for_each(|piece| kept.push(SessionEvent::More(piece.clone())));
+            kept.push(SessionEvent::More("the end".into()));
             let said = kept.finish();
             prop_assert_eq!(said.len(), 1);
             let text = &said[0].text;

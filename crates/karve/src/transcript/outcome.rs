@@ -3,17 +3,17 @@
 
 use karve_core::campaign::{Campaign, Event, Record, last_usage};
 use karve_core::knowledge::Lesson;
-use karve_core::spending::Usage;
+use karve_core::spending::AgentUsage;
 
 /// A turn that an event records.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Told<'a> {
+pub(super) struct TurnRecord<'a> {
     /// The artifact with the session log.
     pub(super) exchange: &'a str,
     /// The outcome.
     pub(super) outcome: String,
     /// What it used.
-    pub(super) usage: Usage,
+    pub(super) usage: AgentUsage,
     /// The name of the agent, if the log has it.
     pub(super) by: Option<String>,
     /// Which of several implementations, from 1.
@@ -22,7 +22,7 @@ pub(super) struct Told<'a> {
 
 /// The turns of a round, in order. The log is replayed up to there: the campaign may have refused a
 /// proposal because of what it knew at that point.
-pub(super) fn turns_of(records: &[Record], round: u32) -> Vec<Told<'_>> {
+pub(super) fn turns_of(records: &[Record], round: u32) -> Vec<TurnRecord<'_>> {
     let several = records.iter().any(|record| {
         round_of(&record.event) == Some(round) && variant_of(&record.event) > Some(0)
     });
@@ -40,7 +40,7 @@ pub(super) fn turns_of(records: &[Record], round: u32) -> Vec<Told<'_>> {
         let after = refused(&campaign).unwrap_or_default();
         let why = after.get(before..).unwrap_or_default();
         let variant = variant_of(event).filter(|_| several);
-        turns.extend(told(event, why).into_iter().map(|told| Told {
+        turns.extend(told(event, why).into_iter().map(|told| TurnRecord {
             by: record.by.clone(),
             variant: variant.map(|variant| variant.saturating_add(1)),
             ..told
@@ -73,13 +73,13 @@ fn variant_of(event: &Event) -> Option<u32> {
     }
 }
 
-fn told<'a>(event: &'a Event, refused: &[String]) -> Vec<Told<'a>> {
+fn told<'a>(event: &'a Event, refused: &[String]) -> Vec<TurnRecord<'a>> {
     let earlier = match event {
         Event::Reviewed { earlier, .. } => earlier.as_slice(),
         _ => &[],
     };
     let unread = earlier.iter().filter_map(|turn| {
-        Some(Told {
+        Some(TurnRecord {
             exchange: turn.exchange.as_deref()?,
             outcome: format!("refused: {}", turn.errors.join("; ")),
             usage: turn.usage,
@@ -88,7 +88,7 @@ fn told<'a>(event: &'a Event, refused: &[String]) -> Vec<Told<'a>> {
         })
     });
     let (outcome, usage) = outcome(event, refused);
-    let last = event.exchange().map(|exchange| Told {
+    let last = event.exchange().map(|exchange| TurnRecord {
         exchange,
         outcome,
         usage,
@@ -99,7 +99,7 @@ fn told<'a>(event: &'a Event, refused: &[String]) -> Vec<Told<'a>> {
 }
 
 /// The outcome of a turn, and what it used.
-fn outcome(event: &Event, refused: &[String]) -> (String, Usage) {
+fn outcome(event: &Event, refused: &[String]) -> (String, AgentUsage) {
     match event {
         Event::Proposed {
             hypothesis, usage, ..
@@ -134,7 +134,7 @@ fn outcome(event: &Event, refused: &[String]) -> (String, Usage) {
             ..
         } => (review.describe(), last_usage(*usage, earlier)),
         Event::Learnt { lesson, usage, .. } => (taught(lesson), *usage),
-        _ => (String::new(), Usage::default()),
+        _ => (String::new(), AgentUsage::default()),
     }
 }
 

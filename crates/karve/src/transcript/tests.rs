@@ -32,23 +32,29 @@ fn turn_of(agent: &str, lines: &str) -> TurnView {
 fn what_real_agents_said_is_told_in_the_same_words() {
     for kind in ["claude", "codex", "gemini", "opencode"] {
         let turn = turn_of(kind, sample(kind).trim_end());
-        let said = |who: Who| turn.said.iter().filter(move |said| said.who == who);
-        let agent: Vec<&str> = said(Who::Agent).map(|said| said.text.as_str()).collect();
+        let said = |who: TranscriptAuthor| turn.said.iter().filter(move |said| said.who == who);
+        let agent: Vec<&str> = said(TranscriptAuthor::Agent)
+            .map(|said| said.text.as_str())
+            .collect();
         let want = [
             "I will edit the kernel.",
             "Done: kernel edited and measured.",
         ];
         assert_eq!(agent, want, "{kind}: {:#?}", turn.said);
-        let calls: Vec<String> = said(Who::Call)
+        let calls: Vec<String> = said(TranscriptAuthor::Call)
             .map(|said| format!("{} {}", said.tool.as_deref().unwrap(), said.text))
             .collect();
         for part in ["NEW.txt", "sed -i s/+=1/+=2/ kernel.c", "measure"] {
             let found = calls.iter().any(|call| call.contains(part));
             assert!(found, "{kind}: {calls:#?}");
         }
-        let measured = said(Who::Result).any(|said| said.text.contains("median 1.23 ms"));
+        let measured =
+            said(TranscriptAuthor::Result).any(|said| said.text.contains("median 1.23 ms"));
         assert!(measured, "{kind}: {:#?}", turn.said);
-        assert!(said(Who::Result).all(|said| !said.failed), "{kind}");
+        assert!(
+            said(TranscriptAuthor::Result).all(|said| !said.failed),
+            "{kind}"
+        );
         assert_eq!(
             (turn.task.as_str(), turn.agent.as_str()),
             ("implement", kind)
@@ -79,7 +85,7 @@ fn what_models_said_is_told_in_words() {
             question, &events, &tool, question, failed, question, &events,
         ];
         let turn = turn_of(kind, &lines.join("\n"));
-        let told = |said: &Utterance| {
+        let told = |said: &TranscriptLine| {
             let tool = said.tool.as_deref().map(|tool| format!("{tool} "));
             let tool = tool.unwrap_or_default();
             format!("{:?} {tool}{}", said.who, said.text)

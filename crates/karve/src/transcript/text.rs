@@ -1,7 +1,7 @@
 //! A transcript for people: who said what, line by line, safe for a terminal.
 
 use super::kept::SAID_CHARS_MAX;
-use super::{Transcript, TurnView, Utterance, Who};
+use super::{Transcript, TranscriptAuthor, TranscriptLine, TurnView};
 use crate::ui::style::{Tone, toned};
 use karve_os::text::{safe, safe_lines};
 use std::fmt::Write;
@@ -79,22 +79,22 @@ fn render_turn(text: &mut String, turn: &TurnView, colour: bool) {
     let _ = writeln!(text, "  outcome {outcome}");
 }
 
-fn render_utterance(text: &mut String, said: &Utterance, colour: bool) {
+fn render_utterance(text: &mut String, said: &TranscriptLine, colour: bool) {
     let (who, tone) = match (said.who, said.failed) {
-        (Who::Agent, _) => ("agent", None),
-        (Who::Call, _) => ("tool", Some(Tone::Dim)),
-        (Who::Result, false) => ("", Some(Tone::Dim)),
-        (Who::Result, true) => ("failed", Some(Tone::Bad)),
-        (Who::Note, _) => ("note", Some(Tone::Dim)),
+        (TranscriptAuthor::Agent, _) => ("agent", None),
+        (TranscriptAuthor::Call, _) => ("tool", Some(Tone::Dim)),
+        (TranscriptAuthor::Result, false) => ("", Some(Tone::Dim)),
+        (TranscriptAuthor::Result, true) => ("failed", Some(Tone::Bad)),
+        (TranscriptAuthor::Note, _) => ("note", Some(Tone::Dim)),
     };
     let lines = match said.who {
-        Who::Agent => said_lines(&said.text),
-        Who::Call => {
+        TranscriptAuthor::Agent => said_lines(&said.text),
+        TranscriptAuthor::Call => {
             let tool = said.tool.as_deref().unwrap_or_default();
             vec![safe(&format!("{tool} {}", said.text), COLUMNS_MAX)]
         }
-        Who::Result => vec![format!("-> {}", safe(&said.text, COLUMNS_MAX))],
-        Who::Note => vec![safe(&said.text, COLUMNS_MAX)],
+        TranscriptAuthor::Result => vec![format!("-> {}", safe(&said.text, COLUMNS_MAX))],
+        TranscriptAuthor::Note => vec![safe(&said.text, COLUMNS_MAX)],
     };
     for (at, line) in lines.iter().enumerate() {
         let who = if at == 0 { who } else { "" };

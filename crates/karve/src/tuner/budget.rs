@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// How much may be tried; whichever limit is reached first ends the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub struct TuneBudget {
     /// The most settings, including those of earlier runs.
     pub settings: usize,
     /// The longest time, including earlier runs.
@@ -13,21 +13,21 @@ pub struct Budget {
 }
 
 /// The default budget.
-pub const DEFAULT: Budget = Budget {
+pub const DEFAULT: TuneBudget = TuneBudget {
     settings: 50,
     time: Duration::MAX,
 };
 
 /// Reads `50` or `10m`.
-pub fn parse(text: &str) -> Result<Budget, String> {
+pub fn parse(text: &str) -> Result<TuneBudget, String> {
     match text.parse::<usize>() {
         Ok(0) => Err("at least one setting must be tried".into()),
-        Ok(settings) => Ok(Budget {
+        Ok(settings) => Ok(TuneBudget {
             settings,
             ..DEFAULT
         }),
         Err(_) => parse_time(text)
-            .map(|time| Budget {
+            .map(|time| TuneBudget {
                 settings: usize::MAX,
                 time,
             })
@@ -35,7 +35,7 @@ pub fn parse(text: &str) -> Result<Budget, String> {
     }
 }
 
-impl Budget {
+impl TuneBudget {
     /// Whether only the time is limited.
     pub fn is_time(&self) -> bool {
         self.settings == usize::MAX

@@ -9,9 +9,9 @@
 
 use karve_agents::builtin::write_config;
 use karve_harness::commands::Harness;
-use karve_harness::outcome::Gated;
-use karve_harness::trees::Built;
-use karve_numerics::space::{Config, Knob};
+use karve_harness::outcome::GateResult;
+use karve_harness::trees::BuiltTree;
+use karve_numerics::space::{Knob, KnobSetting};
 use karve_os::error::{CommandError, Context, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes};
@@ -31,10 +31,10 @@ const KEPT_MAX: usize = 8;
 
 /// What all workers know about incremental builds.
 #[derive(Clone, Debug, Default)]
-pub struct Trust(Arc<Mutex<Known>>);
+pub struct IncrementalTrust(Arc<Mutex<IncrementalStats>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct IncrementalStats {
     /// A build did not match once, or the tree cannot be copied.
     lost: bool,
     builds: usize,
@@ -42,27 +42,27 @@ struct Known {
     compared: BTreeMap<String, usize>,
 }
 
-impl Trust {
-    fn known(&self) -> MutexGuard<'_, Known> {
+impl IncrementalTrust {
+    fn known(&self) -> MutexGuard<'_, IncrementalStats> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Built copies of a tree.
 #[derive(Debug)]
-pub struct Copies {
+pub struct BuildCopies {
     dir: PathBuf,
     /// The built tree that is copied, and the digest of its artifacts.
-    source: Option<Built>,
-    trust: Trust,
+    source: Option<BuiltTree>,
+    trust: IncrementalTrust,
     /// The existing copies, the latest last.
-    standing: Vec<(Config, Built)>,
+    standing: Vec<(KnobSetting, BuiltTree)>,
     made: usize,
 }
 
-impl Copies {
+impl BuildCopies {
     /// No copies yet; they will be in this directory.
-    pub fn new(dir: PathBuf, trust: &Trust) -> Self {
+    pub fn new(dir: PathBuf, trust: &IncrementalTrust) -> Self {
         Self {
             dir,
             source: None,
@@ -73,12 +73,12 @@ impl Copies {
     }
 
     /// Sets the tree to copy. Without artifacts nothing could be compared.
-    pub fn copy_from(&mut self, built: &Built) {
+    pub fn copy_from(&mut self, built: &BuiltTree) {
         self.source = built.artifacts.is_some().then(|| built.clone());
     }
 
     /// The existing copy for a setting.
-    pub fn standing(&mut self, setting: &Config) -> Option<Built> {
+    pub fn standing(&mut self, setting: &KnobSetting) -> Option<BuiltTree> {
         if self.trust.known().lost {
             return None;
         }
@@ -89,23 +89,27 @@ impl Copies {
     }
 
     /// Whether a setting may be built in a copy; if so, whether to compare it.
-    pub fn wanted(&self, knobs: &[Knob], setting: &Config) -> Wanted {
+    pub fn wanted(&self, knobs: &[Knob], setting: &KnobSetting) -> BuildMode {
         let mut known = self.trust.known();
         if self.source.is_none() || known.lost {
-            return Wanted::FromNothing;
+            return BuildMode::FromNothing;
         }
         known.builds += 1;
         let files = files_of(knobs, setting);
         let seldom = |knob: &Knob| known.compared.get(&knob.file).is_none_or(|n| *n < CHECKS);
         let due = known.builds >= CHECK_AGAIN && known.builds.is_power_of_two();
         match knobs.iter().any(seldom) || due {
-            true => Wanted::Both(files),
-            false => Wanted::Copy,
+            true => BuildMode::Both(files),
+            false => BuildMode::Copy,
         }
     }
 
     /// Records the result of a comparison; returns whether it was the first mismatch.
-    pub fn compare(&mut self, files: &[String], (a, b): (&Gated<Built>, &Gated<Built>)) -> bool {
+    pub fn compare(
+        &mut self,
+        files: &[String],
+        (a, b): (&GateResult<BuiltTree>, &GateResult<BuiltTree>),
+    ) -> bool {
         let same = match (a, b) {
             (Ok(a), Ok(b)) => a.artifacts == b.artifacts,
             (Err(_), Err(_)) => true,
@@ -128,8 +132,8 @@ impl Copies {
     pub fn build(
         &mut self,
         harness: &Harness,
-        (knobs, setting): (&[Knob], &Config),
-    ) -> Result<Gated<Built>> {
+        (knobs, setting): (&[Knob], &KnobSetting),
+    ) -> Result<GateResult<BuiltTree>> {
         let Some(source) = self.source.clone() else {
             return Err(CommandError::new(
                 ErrorKind::Bug,
@@ -149,7 +153,7 @@ impl Copies {
             let _ = fs::remove_dir_all(&path);
             return Ok(Err(gate));
         }
-        let built = Built {
+        let built = BuiltTree {
             artifacts: harness.artifacts_digest(&path)?,
             path,
         };
@@ -170,7 +174,7 @@ impl Copies {
 
 /// How a setting is built.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum BuildMode {
     /// In a separate worktree.
     FromNothing,
     /// In a copy.
@@ -180,7 +184,7 @@ pub enum Wanted {
 }
 
 /// The files that a setting changes.
-fn files_of(knobs: &[Knob], setting: &Config) -> Vec<String> {
+fn files_of(knobs: &[Knob], setting: &KnobSetting) -> Vec<String> {
     let changed = |knob: &&Knob| setting.get(&knob.name).is_some_and(|v| *v != knob.current);
     let mut files: Vec<String> = knobs
         .iter()

@@ -1,10 +1,10 @@
 //! Settings that were best on other commits, hosts or devices, which are tried first.
 
-use super::journal::Line;
+use super::journal::JournalLine;
 use super::recorded;
-use karve_numerics::grid::{Grid, Point};
-use karve_numerics::search::Reading;
-use karve_numerics::space::Config;
+use karve_numerics::grid::{Grid, GridPoint};
+use karve_numerics::search::TrialResult;
+use karve_numerics::space::KnobSetting;
 use karve_numerics::stats;
 use karve_os::error::Result;
 use std::collections::BTreeMap;
@@ -21,14 +21,14 @@ const JOURNALS_MAX: usize = 4;
 const BYTES_MAX: u64 = 16 << 20;
 
 /// Settings with their values, the best first; lower is better.
-pub type Ranking = Vec<(Config, f64)>;
+pub type Ranking = Vec<(KnobSetting, f64)>;
 
 /// The best settings of each ranking that are settings of this grid, alternating between the
 /// rankings. A knob that a ranking does not have keeps its default.
-pub fn best_of(grid: &Grid, rankings: &[Ranking]) -> Vec<Point> {
+pub fn best_of(grid: &Grid, rankings: &[Ranking]) -> Vec<GridPoint> {
     let default = grid.default_point().map(|point| grid.config(point));
-    let fitting = |ranking: &Ranking| -> Vec<Point> {
-        let point = |(config, _): &(Config, f64)| {
+    let fitting = |ranking: &Ranking| -> Vec<GridPoint> {
+        let point = |(config, _): &(KnobSetting, f64)| {
             let known = |name: &String| grid.axes().iter().any(|axis| axis.name() == name);
             if !config.keys().any(known) {
                 return None;
@@ -39,8 +39,8 @@ pub fn best_of(grid: &Grid, rankings: &[Ranking]) -> Vec<Point> {
         };
         ranking.iter().filter_map(point).take(FROM_EACH).collect()
     };
-    let lists: Vec<Vec<Point>> = rankings.iter().map(fitting).collect();
-    let mut given: Vec<Point> = Vec::new();
+    let lists: Vec<Vec<GridPoint>> = rankings.iter().map(fitting).collect();
+    let mut given: Vec<GridPoint> = Vec::new();
     for turn in 0..FROM_EACH {
         for point in lists.iter().filter_map(|list| list.get(turn)) {
             if !given.contains(point) && given.len() < GIVEN_MAX {
@@ -55,9 +55,9 @@ pub fn best_of(grid: &Grid, rankings: &[Ranking]) -> Vec<Point> {
 pub fn spaces(paths: &[PathBuf]) -> Result<Vec<Ranking>> {
     let one = |path: &PathBuf| {
         let space = recorded::load(path)?;
-        let value = |point: Point| match space.read(point) {
-            Reading::Value(value) => Some((space.grid.config(point), value)),
-            Reading::Failed => None,
+        let value = |point: GridPoint| match space.read(point) {
+            TrialResult::Value(value) => Some((space.grid.config(point), value)),
+            TrialResult::Failed => None,
         };
         Ok(sorted(space.grid.points().filter_map(value).collect()))
     };
@@ -89,14 +89,15 @@ pub fn journals(dir: &Path, this: &Path) -> Vec<Ranking> {
 }
 
 fn ranking_of(journal: &str) -> Ranking {
-    let mut readings: BTreeMap<Config, Vec<f64>> = BTreeMap::new();
+    let mut readings: BTreeMap<KnobSetting, Vec<f64>> = BTreeMap::new();
     let lines = journal.lines().map(serde_json::from_str);
     for line in lines.filter_map(std::result::Result::ok) {
-        if let Line::Read { config, value, .. } = line {
+        if let JournalLine::Read { config, value, .. } = line {
             readings.entry(config).or_default().push(value);
         }
     }
-    let median = |(config, values): (Config, Vec<f64>)| Some((config, stats::median(&values)?));
+    let median =
+        |(config, values): (KnobSetting, Vec<f64>)| Some((config, stats::median(&values)?));
     sorted(readings.into_iter().filter_map(median).collect())
 }
 
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
     use karve_numerics::grid::Axis;
 
-    fn config(text: &str) -> Config {
+    fn config(text: &str) -> KnobSetting {
         let pairs = text.split(' ').filter_map(|pair| pair.split_once('='));
         pairs.map(|(a, b)| (a.to_owned(), b.to_owned())).collect()
     }
@@ -127,7 +128,7 @@ mod tests {
         let other = vec![(config("A=8 B=1"), 1.0), (config("A=4 C=7"), 2.0)];
         let strange = vec![(config("X=1"), 1.0)];
         let given = best_of(&grid, &[one, other, strange]);
-        let given: Vec<Config> = given.iter().map(|point| grid.config(*point)).collect();
+        let given: Vec<KnobSetting> = given.iter().map(|point| grid.config(*point)).collect();
         let want = ["A=2 B=4", "A=4 B=1", "A=4 B=4"].map(config);
         assert_eq!(given, want);
         let gone = vec![(config("A=4"), 2.0)];
@@ -138,11 +139,11 @@ mod tests {
     #[test]
     fn a_journal_is_ranked_by_medians() {
         let line = |a: u32, value: f64| {
-            let tried = crate::tuner::workshop::Tried::Read {
+            let tried = crate::tuner::workshop::SettingResult::Read {
                 value,
                 cases: Vec::new(),
             };
-            serde_json::to_string(&Line::of(&config(&format!("A={a}")), &tried, 1)).unwrap()
+            serde_json::to_string(&JournalLine::of(&config(&format!("A={a}")), &tried, 1)).unwrap()
         };
         let lines = [line(1, 1.0), line(1, 9.0), line(1, 8.0), line(2, 3.0)];
         let text = format!("{}\n{{\"kind\":\"re", lines.join("\n"));

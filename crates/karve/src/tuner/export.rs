@@ -1,17 +1,17 @@
 //! The readings of a tuning run as a measured space: a table, a Kernel Tuner cache file, or T4.
 
-use super::recorded::{self, Evaluation, Evaluations, Format, Outcome};
-use super::session::Found;
+use super::recorded::{self, Evaluation, EvaluationOutcome, Evaluations, RecordingFormat};
+use super::session::TuneResult;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use karve_numerics::search::Entry;
+use karve_numerics::search::TriedSetting;
 use karve_os::error::{CommandError, Context, Result};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 
 /// Writes the measured settings to a file, whose name determines the format.
-pub fn write(found: &Found, path: &Path) -> Result<()> {
+pub fn write(found: &TuneResult, path: &Path) -> Result<()> {
     let name = path.to_string_lossy();
     let plain = name.strip_suffix(".gz").unwrap_or(&name);
     let format = format_of(plain).ok_or_else(|| {
@@ -37,18 +37,19 @@ pub fn write(found: &Found, path: &Path) -> Result<()> {
 }
 
 /// Whether a name determines a format; checked before anything runs.
-pub fn format_of(name: &str) -> Option<Format> {
+pub fn format_of(name: &str) -> Option<RecordingFormat> {
     let name = name.strip_suffix(".gz").unwrap_or(name);
     if name.ends_with(".csv") {
-        Some(Format::Table)
+        Some(RecordingFormat::Table)
     } else if name.ends_with(".t4.json") {
-        Some(Format::T4)
+        Some(RecordingFormat::T4)
     } else {
-        name.ends_with(".json").then_some(Format::KernelTuner)
+        name.ends_with(".json")
+            .then_some(RecordingFormat::KernelTuner)
     }
 }
 
-fn evaluations_of(found: &Found) -> Evaluations {
+fn evaluations_of(found: &TuneResult) -> Evaluations {
     let to_ms = match found.about.unit.as_str() {
         "s" => 1e3,
         "us" | "\u{b5}s" | "\u{3bc}s" => 1e-3,
@@ -56,19 +57,19 @@ fn evaluations_of(found: &Found) -> Evaluations {
         // Milliseconds, or something that is not a time.
         _ => 1.0,
     };
-    let row = |entry: &Entry| {
+    let row = |entry: &TriedSetting| {
         let config = found.grid.config(entry.point);
         let axes = found.grid.axes().iter();
         let values = axes.map(|axis| config.get(axis.name()).cloned().unwrap_or_default());
         let outcome = match (entry.value(), entry.failed) {
-            (Some(value), false) => Outcome::Timed {
+            (Some(value), false) => EvaluationOutcome::Timed {
                 time_ms: value * to_ms,
                 readings_ms: entry.readings.iter().map(|one| one * to_ms).collect(),
             },
             (None, false) => return None,
             (_, true) => {
                 let failure = found.failures.get(&entry.point).copied();
-                Outcome::Failed(failure.unwrap_or_default())
+                EvaluationOutcome::Failed(failure.unwrap_or_default())
             }
         };
         Some(Evaluation {

@@ -3,9 +3,9 @@
 //! The first line identifies the readings: the commit, the knobs, the commands and the cases.
 //! Anything else gets a new journal next to it. A torn last line is cut off.
 
-use super::recorded::Failure;
-use super::workshop::{Tried, Workshop};
-use karve_numerics::space::Config;
+use super::recorded::EvaluationFailure;
+use super::workshop::{Evaluator, SettingResult};
+use karve_numerics::space::KnobSetting;
 use karve_os::error::{CommandError, Context, Result};
 use karve_os::files;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ const BYTES_MAX: u64 = 64 << 20;
 /// One line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Line {
+pub enum JournalLine {
     /// What the readings belong to.
     Space {
         /// The version of the journal.
@@ -34,7 +34,7 @@ pub enum Line {
     /// A reading.
     Read {
         /// The setting.
-        config: Config,
+        config: KnobSetting,
         /// The geometric mean of the metric over the cases.
         value: f64,
         /// The metric of each case.
@@ -49,23 +49,23 @@ pub enum Line {
     /// A setting that cannot be used.
     Failed {
         /// The setting.
-        config: Config,
+        config: KnobSetting,
         /// Why.
         why: String,
         /// The kind of failure.
         #[serde(default)]
-        failure: Failure,
+        failure: EvaluationFailure,
         /// How long it took.
         spent_ms: u64,
     },
 }
 
-impl Line {
+impl JournalLine {
     /// A line for the result of a setting.
-    pub fn of(config: &Config, tried: &Tried, spent_ms: u64) -> Self {
+    pub fn of(config: &KnobSetting, tried: &SettingResult, spent_ms: u64) -> Self {
         let config = config.clone();
         match tried {
-            Tried::Read { value, cases } => Self::Read {
+            SettingResult::Read { value, cases } => Self::Read {
                 config,
                 value: *value,
                 cases: if cases.len() > 1 {
@@ -76,7 +76,7 @@ impl Line {
                 artifacts: None,
                 spent_ms,
             },
-            Tried::Failed { why, failure } => Self::Failed {
+            SettingResult::Failed { why, failure } => Self::Failed {
                 config,
                 why: why.chars().take(500).collect(),
                 failure: *failure,
@@ -115,13 +115,17 @@ const VERSION: u32 = 1;
 
 impl Journal {
     /// The journal of an evaluator in a directory, with what was tried before on this host.
-    pub fn open(dir: &Path, of: (&Workshop, &str), fresh: Fresh) -> Result<(Self, Vec<Line>)> {
+    pub fn open(
+        dir: &Path,
+        of: (&Evaluator, &str),
+        fresh: FreshStart,
+    ) -> Result<(Self, Vec<JournalLine>)> {
         let (workshop, host) = of;
         let key = key_of(workshop, host)?;
         let path = dir.join(format!("{}.jsonl", &key[..16]));
         let failed = || format!("cannot write {}", path.display());
         fs::create_dir_all(dir).context(failed)?;
-        if fresh == Fresh::Yes && path.exists() {
+        if fresh == FreshStart::Yes && path.exists() {
             fs::rename(&path, path.with_extension("old.jsonl")).context(failed)?;
         }
         let lines = read_lines(&path)?;
@@ -132,7 +136,7 @@ impl Journal {
             .context(failed)?;
         lock(&file, &path)?;
         if lines.is_empty() {
-            let first = Line::Space {
+            let first = JournalLine::Space {
                 version: VERSION,
                 key,
                 commit: workshop.base().to_string(),
@@ -144,7 +148,7 @@ impl Journal {
     }
 
     /// Adds a line; it is on the disk when this returns.
-    pub fn append(&mut self, line: &Line) -> Result<()> {
+    pub fn append(&mut self, line: &JournalLine) -> Result<()> {
         let path = &self.path;
         write_line(&mut self.file, line).context(|| format!("cannot write {}", path.display()))
     }
@@ -157,7 +161,7 @@ impl Journal {
 
 /// Whether to start over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fresh {
+pub enum FreshStart {
     /// Earlier readings are moved aside.
     Yes,
     /// Earlier readings count.
@@ -175,7 +179,7 @@ fn lock(file: &File, path: &Path) -> Result<()> {
     })
 }
 
-fn write_line(file: &mut File, line: &Line) -> std::io::Result<()> {
+fn write_line(file: &mut File, line: &JournalLine) -> std::io::Result<()> {
     let mut text = serde_json::to_string(line)?;
     text.push('\n');
     file.write_all(text.as_bytes())?;
@@ -183,7 +187,7 @@ fn write_line(file: &mut File, line: &Line) -> std::io::Result<()> {
 }
 
 /// The complete lines of a journal. A last line without a newline was torn, and is cut off.
-fn read_lines(path: &Path) -> Result<Vec<Line>> {
+fn read_lines(path: &Path) -> Result<Vec<JournalLine>> {
     let Ok(meta) = fs::metadata(path) else {
         return Ok(Vec::new());
     };
@@ -213,7 +217,7 @@ fn read_lines(path: &Path) -> Result<Vec<Line>> {
     }
     match lines.first() {
         None
-        | Some(Line::Space {
+        | Some(JournalLine::Space {
             version: VERSION, ..
         }) => Ok(lines),
         Some(_) => Err(damaged("its first line is not a journal header".into())),
@@ -221,7 +225,7 @@ fn read_lines(path: &Path) -> Result<Vec<Line>> {
 }
 
 /// The digest of everything that a reading depends on.
-fn key_of(workshop: &Workshop, host: &str) -> Result<String> {
+fn key_of(workshop: &Evaluator, host: &str) -> Result<String> {
     let charter = workshop.charter();
     let parts = serde_json::json!({
         "host": host,

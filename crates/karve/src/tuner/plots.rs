@@ -1,12 +1,12 @@
 //! Three plots of a tuning run as SVG: the progress of the best, which knobs matter, and the two
 //! that matter most against each other.
 
-use super::session::{Found, as_metric};
+use super::session::{TuneResult, as_metric};
 use karve_core::chart::{COLOURS, Chart, LEFT, Stroke, TOP, escaped};
 use karve_core::charter::Better;
 use karve_core::score::figure;
 use karve_numerics::grid::Grid;
-use karve_numerics::search::{self, Entry, Importance, Record};
+use karve_numerics::search::{self, Importance, SearchRecord, TriedSetting};
 use karve_os::error::{Context, Result};
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ const BAR: f64 = 460.0;
 const MAP: (f64, f64) = (520.0, 300.0);
 
 /// Writes the plots into a directory.
-pub fn write(found: &Found, dir: &Path) -> Result<()> {
+pub fn write(found: &TuneResult, dir: &Path) -> Result<()> {
     let (grid, record) = (&found.grid, &found.record);
     fs::create_dir_all(dir).context(|| format!("cannot create {}", dir.display()))?;
     let matters = search::importance(grid, record);
@@ -38,7 +38,7 @@ pub fn write(found: &Found, dir: &Path) -> Result<()> {
 }
 
 /// Every setting in the order in which it was tried, and the best so far.
-fn render_convergence(record: &Record, better: Better) -> String {
+fn render_convergence(record: &SearchRecord, better: Better) -> String {
     let logs: Vec<Option<f64>> = record
         .entries()
         .iter()
@@ -103,7 +103,7 @@ fn render_importance(grid: &Grid, matters: &[Importance]) -> String {
 }
 
 /// The best value for each pair of values of the two knobs that matter most.
-fn render_pairs(grid: &Grid, record: &Record, matters: &[Importance]) -> String {
+fn render_pairs(grid: &Grid, record: &SearchRecord, matters: &[Importance]) -> String {
     let [first, second, ..] = matters else {
         return Chart::new("There is only one knob", (0.0, 1.0), (0.0, 1.0)).finish();
     };
@@ -115,7 +115,7 @@ fn render_pairs(grid: &Grid, record: &Record, matters: &[Importance]) -> String 
     let cell = (MAP.0 / columns as f64, MAP.1 / rows as f64);
     let best = record.best().map_or(1.0, |(_, value)| value);
     let least = |column: usize, row: usize| {
-        let here = |entry: &&Entry| {
+        let here = |entry: &&TriedSetting| {
             let ranks = grid.ranks(entry.point);
             usize::from(ranks[first.axis]) == column && usize::from(ranks[second.axis]) == row
         };
@@ -123,7 +123,7 @@ fn render_pairs(grid: &Grid, record: &Record, matters: &[Importance]) -> String 
             .entries()
             .iter()
             .filter(here)
-            .filter_map(Entry::value);
+            .filter_map(TriedSetting::value);
         values.min_by(f64::total_cmp)
     };
     for column in 0..columns {

@@ -12,7 +12,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// What builds do during a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Builds {
+pub enum BuildPolicy {
     /// They wait: the kernel runs on the CPUs that would build.
     Wait,
     /// They continue: the kernel runs elsewhere.
@@ -21,14 +21,14 @@ pub enum Builds {
 
 /// Who builds, tests and measures on one device.
 #[derive(Debug)]
-pub struct Quiet {
-    builds: Builds,
-    state: Mutex<State>,
+pub struct QuietLock {
+    builds: BuildPolicy,
+    state: Mutex<QuietState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QuietState {
     /// How many are building or testing now.
     working: usize,
     /// How many wait to measure.
@@ -36,9 +36,9 @@ struct State {
     reading: bool,
 }
 
-impl Quiet {
+impl QuietLock {
     /// An idle device.
-    pub fn new(builds: Builds) -> Self {
+    pub fn new(builds: BuildPolicy) -> Self {
         Self {
             builds,
             state: Mutex::default(),
@@ -47,31 +47,31 @@ impl Quiet {
     }
 
     /// What builds do during a reading.
-    pub fn builds(&self) -> Builds {
+    pub fn builds(&self) -> BuildPolicy {
         self.builds
     }
 
     /// Hold this during a build.
-    pub fn build(&self) -> Option<Working<'_>> {
+    pub fn build(&self) -> Option<WorkGuard<'_>> {
         match self.builds {
-            Builds::Wait => Some(self.test()),
-            Builds::GoOn => None,
+            BuildPolicy::Wait => Some(self.test()),
+            BuildPolicy::GoOn => None,
         }
     }
 
     /// Hold this during a test, which uses the device.
-    pub fn test(&self) -> Working<'_> {
+    pub fn test(&self) -> WorkGuard<'_> {
         let mut state = self.state();
         // A waiting reading comes first, else it could wait forever.
         while state.reading || state.due > 0 {
             state = self.wait(state);
         }
         state.working += 1;
-        Working(self)
+        WorkGuard(self)
     }
 
     /// Hold this during a reading.
-    pub fn read(&self) -> Reading<'_> {
+    pub fn read(&self) -> ReadingGuard<'_> {
         let mut state = self.state();
         state.due += 1;
         while state.reading || state.working > 0 {
@@ -79,14 +79,14 @@ impl Quiet {
         }
         state.due -= 1;
         state.reading = true;
-        Reading(self)
+        ReadingGuard(self)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QuietState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn wait<'a>(&self, state: MutexGuard<'a, QuietState>) -> MutexGuard<'a, QuietState> {
         let woken = self.changed.wait(state);
         woken.unwrap_or_else(PoisonError::into_inner)
     }
@@ -94,9 +94,9 @@ impl Quiet {
 
 /// A worker builds or tests.
 #[derive(Debug)]
-pub struct Working<'a>(&'a Quiet);
+pub struct WorkGuard<'a>(&'a QuietLock);
 
-impl Drop for Working<'_> {
+impl Drop for WorkGuard<'_> {
     fn drop(&mut self) {
         self.0.state().working -= 1;
         self.0.changed.notify_all();
@@ -105,9 +105,9 @@ impl Drop for Working<'_> {
 
 /// A worker measures.
 #[derive(Debug)]
-pub struct Reading<'a>(&'a Quiet);
+pub struct ReadingGuard<'a>(&'a QuietLock);
 
-impl Drop for Reading<'_> {
+impl Drop for ReadingGuard<'_> {
     fn drop(&mut self) {
         self.0.state().reading = false;
         self.0.changed.notify_all();
@@ -121,8 +121,8 @@ mod tests {
     use std::thread;
 
     /// Workers build, test and measure; returns how often something ran during a reading.
-    fn disturbed(builds: Builds) -> usize {
-        let quiet = Quiet::new(builds);
+    fn disturbed(builds: BuildPolicy) -> usize {
+        let quiet = QuietLock::new(builds);
         let (working, reading, disturbed) = Default::default();
         let (working, reading): (&AtomicUsize, &AtomicUsize) = (&working, &reading);
         let disturbed: &AtomicUsize = &disturbed;
@@ -158,20 +158,20 @@ mod tests {
 
     #[test]
     fn nothing_disturbs_a_reading_and_all_come_to_an_end() {
-        assert_eq!(disturbed(Builds::Wait), 0);
-        assert_eq!(disturbed(Builds::GoOn), 0);
+        assert_eq!(disturbed(BuildPolicy::Wait), 0);
+        assert_eq!(disturbed(BuildPolicy::GoOn), 0);
     }
 
     #[test]
     fn builds_go_on_beside_a_reading_where_they_do_not_disturb() {
-        let quiet = Quiet::new(Builds::GoOn);
+        let quiet = QuietLock::new(BuildPolicy::GoOn);
         let _reading = quiet.read();
         assert!(quiet.build().is_none());
     }
 
     #[test]
     fn two_build_at_the_same_time() {
-        let quiet = Quiet::new(Builds::Wait);
+        let quiet = QuietLock::new(BuildPolicy::Wait);
         let _first = quiet.build();
         assert!(quiet.build().is_some());
     }

@@ -13,11 +13,11 @@ mod kernel_tuner;
 mod t4;
 mod table;
 
-pub use evaluation::{Evaluation, Evaluations, Failure, Outcome};
+pub use evaluation::{Evaluation, EvaluationFailure, EvaluationOutcome, Evaluations};
 
 use flate2::read::GzDecoder;
-use karve_numerics::grid::{Axis, Grid, Point};
-use karve_numerics::search::Reading;
+use karve_numerics::grid::{Axis, Grid, GridPoint};
+use karve_numerics::search::TrialResult;
 use karve_os::error::{CommandError, Result};
 use karve_os::files;
 use serde::Deserialize;
@@ -34,7 +34,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// One measured setting: its values by name, and its result.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredSetting {
     /// The values of the knobs, in the order of the names.
     pub values: Vec<String>,
     /// The time; nothing if it failed.
@@ -43,7 +43,7 @@ pub struct Measured {
 
 /// A measured space.
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub struct RecordedSpace {
     /// Its name.
     pub name: String,
     /// The settings that were measured.
@@ -51,9 +51,9 @@ pub struct Recorded {
     readings: Vec<Option<f64>>,
 }
 
-impl Recorded {
+impl RecordedSpace {
     /// A space of measured settings. A setting that was measured twice counts once.
-    pub fn new(name: &str, knobs: &[String], rows: &[Measured]) -> Result<Self, String> {
+    pub fn new(name: &str, knobs: &[String], rows: &[MeasuredSetting]) -> Result<Self, String> {
         let mut axes = Vec::with_capacity(knobs.len());
         for (index, knob) in knobs.iter().enumerate() {
             let mut values: Vec<String> = Vec::new();
@@ -91,9 +91,9 @@ impl Recorded {
     }
 
     /// The result of a setting.
-    pub fn read(&self, point: Point) -> Reading {
+    pub fn read(&self, point: GridPoint) -> TrialResult {
         let reading = self.readings.get(point.0 as usize).copied().flatten();
-        reading.map_or(Reading::Failed, Reading::Value)
+        reading.map_or(TrialResult::Failed, TrialResult::Value)
     }
 
     /// The shortest time of all settings.
@@ -105,7 +105,7 @@ impl Recorded {
 
 /// The formats that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum RecordingFormat {
     /// A table.
     Table,
     /// A cache file of Kernel Tuner.
@@ -115,18 +115,18 @@ pub enum Format {
 }
 
 /// Evaluations as text.
-pub fn render(evaluations: &Evaluations, format: Format) -> String {
+pub fn render(evaluations: &Evaluations, format: RecordingFormat) -> String {
     match format {
-        Format::Table => table::render_table(evaluations),
-        Format::KernelTuner => kernel_tuner::render_cache(evaluations),
-        Format::T4 => t4::render_results(evaluations),
+        RecordingFormat::Table => table::render_table(evaluations),
+        RecordingFormat::KernelTuner => kernel_tuner::render_cache(evaluations),
+        RecordingFormat::T4 => t4::render_results(evaluations),
     }
 }
 
 /// What a text contains.
 #[derive(Debug, PartialEq)]
-enum Content {
-    Table(Vec<String>, Vec<Measured>),
+enum RecordingContent {
+    Table(Vec<String>, Vec<MeasuredSetting>),
     Evaluations(Evaluations),
     /// JSON, but not a measured space.
     Other,
@@ -134,43 +134,43 @@ enum Content {
 
 /// The parts of a JSON object that distinguish the formats.
 #[derive(Deserialize)]
-struct Shape {
+struct RecordingShape {
     cache: Option<IgnoredAny>,
     tune_params_keys: Option<IgnoredAny>,
     results: Option<IgnoredAny>,
 }
 
 /// Reads a text in any of the formats.
-fn parse(text: &str) -> Result<Content, String> {
+fn parse(text: &str) -> Result<RecordingContent, String> {
     if !text.trim_start().starts_with('{') {
-        return table::parse_table(text).map(|(knobs, rows)| Content::Table(knobs, rows));
+        return table::parse_table(text).map(|(knobs, rows)| RecordingContent::Table(knobs, rows));
     }
     let text = kernel_tuner::close(text);
-    let shape: Shape = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let shape: RecordingShape = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     if shape.cache.is_some() && shape.tune_params_keys.is_some() {
-        return kernel_tuner::parse_cache(&text).map(Content::Evaluations);
+        return kernel_tuner::parse_cache(&text).map(RecordingContent::Evaluations);
     }
     if shape.results.is_some() {
-        return t4::parse_results(&text).map(Content::Evaluations);
+        return t4::parse_results(&text).map(RecordingContent::Evaluations);
     }
-    Ok(Content::Other)
+    Ok(RecordingContent::Other)
 }
 
 /// Reads a measured space.
-pub fn load(path: &Path) -> Result<Recorded> {
+pub fn load(path: &Path) -> Result<RecordedSpace> {
     let none = "it is JSON, but neither a Kernel Tuner cache file nor T4 results";
     load_if_any(path)?.ok_or_else(|| unreadable(path, none.into()))
 }
 
 /// Reads a measured space; nothing if the file is JSON of another kind.
-fn load_if_any(path: &Path) -> Result<Option<Recorded>> {
+fn load_if_any(path: &Path) -> Result<Option<RecordedSpace>> {
     let wrong = |why: String| unreadable(path, why);
     let text = read(path).map_err(|error| wrong(error.to_string()))?;
     let name = name_of(path);
     let space = match parse(&text).map_err(wrong)? {
-        Content::Table(knobs, rows) => Recorded::new(&name, &knobs, &rows),
-        Content::Evaluations(evaluations) => evaluations.recorded(&name),
-        Content::Other => return Ok(None),
+        RecordingContent::Table(knobs, rows) => RecordedSpace::new(&name, &knobs, &rows),
+        RecordingContent::Evaluations(evaluations) => evaluations.recorded(&name),
+        RecordingContent::Other => return Ok(None),
     };
     space.map(Some).map_err(wrong)
 }
@@ -185,7 +185,7 @@ fn unreadable(path: &Path, why: String) -> CommandError {
 ///
 /// JSON that is not a measured space is skipped, and so is a file next to a table of the same
 /// name: it describes that table.
-pub fn load_all(dir: &Path) -> Result<Vec<Recorded>> {
+pub fn load_all(dir: &Path) -> Result<Vec<RecordedSpace>> {
     let wrong = |error: std::io::Error| {
         CommandError::usage(format!("cannot read the directory {}", dir.display()))
             .cause(error)

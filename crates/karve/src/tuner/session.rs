@@ -1,26 +1,26 @@
 //! A tuning run on a project: a sweep of the last commit's knobs, then a duel between the best
 //! setting and the default.
 
-use super::budget::{self, Budget};
+use super::budget::{self, TuneBudget};
 use super::earlier;
-use super::journal::{Fresh, Journal};
-use super::recorded::Failure;
-use super::shop::{self, Site};
-use super::sweep::{self, Ended, Sweep, Watch, Worker};
-use super::workshop::Workshop;
-use crate::bench::given::Given;
-use crate::bench::record::Recorded;
-use crate::bench::sides::{self, Choices, Confined, Tests};
-use crate::bench::{self, Plan};
+use super::journal::{FreshStart, Journal};
+use super::recorded::EvaluationFailure;
+use super::shop::{self, TuningTarget};
+use super::sweep::{self, Sweep, SweepEnd, SweepWorker, TrialObserver};
+use super::workshop::Evaluator;
+use crate::bench::given::PlainCommandArgs;
+use crate::bench::record::BenchRecord;
+use crate::bench::sides::{self, ConfinementChoice, SideOptions, SideTests};
+use crate::bench::{self, BenchPlan};
 use crate::config::Overrides;
-use crate::project::Place;
+use crate::project::ProjectArgs;
 use crate::ui;
 use karve_core::bench::BenchRule;
 use karve_core::charter::{Better, TuneRule};
 use karve_harness::git::Oid;
 use karve_harness::store;
-use karve_numerics::grid::{Axis, Grid, Point, Terms};
-use karve_numerics::search::{Kind, Record};
+use karve_numerics::grid::{Axis, Grid, GridPoint, RestrictionNames};
+use karve_numerics::search::{SearchRecord, StrategyKind};
 use karve_numerics::space::Knob;
 use karve_os::error::{CommandError, Result};
 use karve_os::host;
@@ -35,28 +35,28 @@ const DUEL_TIME: Duration = Duration::from_secs(60);
 
 /// The options of a run.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct TuneOptions {
     /// The budget, if it differs from `karve.toml`.
-    pub budget: Option<Budget>,
+    pub budget: Option<TuneBudget>,
     /// The search strategy, if it differs from `karve.toml`.
-    pub kind: Option<Kind>,
+    pub kind: Option<StrategyKind>,
     /// The seed.
     pub seed: u64,
     /// Whether to start over.
-    pub fresh: Fresh,
+    pub fresh: FreshStart,
     /// How many settings are evaluated at the same time; by default one per device.
     pub jobs: Option<usize>,
     /// Measured spaces of related kernels or devices, whose best settings come first.
     pub like: Vec<PathBuf>,
 }
 
-impl Wish {
+impl TuneOptions {
     /// The options with the defaults from the file.
-    fn or_as_written(&self, rule: &TuneRule) -> (Budget, Kind) {
+    fn or_as_written(&self, rule: &TuneRule) -> (TuneBudget, StrategyKind) {
         // It was validated when the file was read.
         let budget = rule.budget.as_deref().map(budget::parse);
         let budget = self.budget.or(budget.and_then(std::result::Result::ok));
-        let kind = rule.strategy.as_deref().and_then(Kind::by_name);
+        let kind = rule.strategy.as_deref().and_then(StrategyKind::by_name);
         let kind = self.kind.or(kind).unwrap_or_default();
         (budget.unwrap_or(budget::DEFAULT), kind)
     }
@@ -64,25 +64,25 @@ impl Wish {
 
 /// What a run found.
 #[derive(Debug)]
-pub struct Found {
+pub struct TuneResult {
     /// The grid of settings.
     pub grid: Arc<Grid>,
     /// The direction of the metric. Lower is better in the record, so rates are inverted.
     pub better: Better,
     /// What was tried.
-    pub record: Record,
+    pub record: SearchRecord,
     /// The names of the cases, and their readings by setting.
-    pub by_case: (Vec<String>, BTreeMap<Point, Vec<Vec<f64>>>),
+    pub by_case: (Vec<String>, BTreeMap<GridPoint, Vec<Vec<f64>>>),
     /// Why settings failed.
-    pub failures: BTreeMap<Point, Failure>,
+    pub failures: BTreeMap<GridPoint, EvaluationFailure>,
     /// What is tuned.
-    pub about: About,
+    pub about: TuneSubject,
     /// The best setting.
-    pub best: Point,
+    pub best: GridPoint,
     /// Its commit, and the ref that keeps it.
     pub commit: (Oid, String),
     /// The duel against the default; nothing if the default is the best.
-    pub duel: Option<Recorded>,
+    pub duel: Option<BenchRecord>,
     /// The journal.
     pub journal: PathBuf,
     /// Whether the user stopped it.
@@ -91,7 +91,7 @@ pub struct Found {
 
 /// What is tuned.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct TuneSubject {
     /// The operation.
     pub op: String,
     /// The device.
@@ -109,7 +109,7 @@ pub fn as_metric(value: f64, better: Better) -> f64 {
 }
 
 /// The grid of an evaluator's knobs, with notes about it.
-pub fn grid_of(workshop: &Workshop, say: &dyn Fn(&str)) -> Result<Grid> {
+pub fn grid_of(workshop: &Evaluator, say: &dyn Fn(&str)) -> Result<Grid> {
     if workshop.knobs().is_empty() {
         return Err(CommandError::usage("the editable files declare no knobs")
             .hint("declare one before its definition, as in \"// karve: knob TILE in 8,16\"")
@@ -148,7 +148,7 @@ pub fn grid(knobs: &[Knob], restrictions: &[String]) -> Result<Grid> {
         axes.push(Axis::new(&knob.name, &knob.values, Some(&knob.current)).map_err(wrong)?);
     }
     let mut parsed = Vec::with_capacity(restrictions.len());
-    let mut terms = Terms::new(&axes, BTreeMap::new());
+    let mut terms = RestrictionNames::new(&axes, BTreeMap::new());
     for knob in knobs {
         if let Some(when) = &knob.when {
             parsed.push(terms.conditional(&knob.name, when).map_err(wrong)?);
@@ -163,18 +163,18 @@ pub fn grid(knobs: &[Knob], restrictions: &[String]) -> Result<Grid> {
 
 /// Runs a search on the project's knobs; `watch` is called for each try, `say` for progress.
 pub fn run(
-    place: &Place,
-    wish: &Wish,
+    place: &ProjectArgs,
+    wish: &TuneOptions,
     stop: &StopFlag,
     say: &dyn Fn(&str),
-    watch: Watch<'_>,
-) -> Result<Found> {
+    watch: TrialObserver<'_>,
+) -> Result<TuneResult> {
     let repo = place.repo()?;
     let loaded = place.load_in(&repo, &Overrides::default())?;
     let base = repo.head()?.oid().clone();
     let environment = host::environment(stop);
     let notices = ui::notices();
-    let site = Site {
+    let site = TuningTarget {
         repo: &repo,
         base: &base,
         loaded: &loaded,
@@ -194,7 +194,7 @@ pub fn run(
     let mut sweep = Sweep::new(&grid, (kind, wish.seed), (journal, &lines), &given);
     tell_start(&sweep, &grid, (given.len(), shops.len()), say);
     shop::prepare(&mut shops)?;
-    let mut workers: Vec<Worker<'_>> = Vec::new();
+    let mut workers: Vec<SweepWorker<'_>> = Vec::new();
     for shop in &mut shops {
         workers.push(shop.worker(&notices, stop));
     }
@@ -211,34 +211,38 @@ pub fn run(
     }
     let workshop = &mut shops[0].workshop;
     let best = match ended {
-        Ended::Done => {
+        SweepEnd::Done => {
             let (best, wrong) = sweep.chosen(workshop)?;
             tell_wrong(wrong, say);
             best
         }
-        Ended::Stopped => sweep.record().best().map(|(point, _)| point),
+        SweepEnd::Stopped => sweep.record().best().map(|(point, _)| point),
     };
     let found = settled(&sweep, (&grid, best), workshop, ended)?;
     shops
         .iter_mut()
         .for_each(|shop| shop.device.close(&notices));
     drop(shops);
-    let met = ended == Ended::Done && found.commit.0 != base;
+    let met = ended == SweepEnd::Done && found.commit.0 != base;
     let duel = met.then(|| meet(place, (&base, &found.commit.0), stop, say));
-    Ok(Found {
+    Ok(TuneResult {
         duel: duel.transpose()?,
         ..found
     })
 }
 
 /// Settings that were best elsewhere.
-fn given(wish: &Wish, grid: &Grid, (dir, journal): (&Path, &Path)) -> Result<Vec<Point>> {
+fn given(
+    wish: &TuneOptions,
+    grid: &Grid,
+    (dir, journal): (&Path, &Path),
+) -> Result<Vec<GridPoint>> {
     let like = earlier::best_of(grid, &earlier::spaces(&wish.like)?);
     let journals = match wish.fresh {
-        Fresh::Yes => Vec::new(),
-        Fresh::No => earlier::best_of(grid, &earlier::journals(dir, journal)),
+        FreshStart::Yes => Vec::new(),
+        FreshStart::No => earlier::best_of(grid, &earlier::journals(dir, journal)),
     };
-    let mut given: Vec<Point> = Vec::new();
+    let mut given: Vec<GridPoint> = Vec::new();
     for point in like.into_iter().chain(journals) {
         if !given.contains(&point) && Some(point) != grid.default_point() {
             given.push(point);
@@ -250,10 +254,10 @@ fn given(wish: &Wish, grid: &Grid, (dir, journal): (&Path, &Path)) -> Result<Vec
 /// What a sweep found, before the duel.
 fn settled(
     sweep: &Sweep,
-    (grid, best): (&Arc<Grid>, Option<Point>),
-    workshop: &mut Workshop,
-    ended: Ended,
-) -> Result<Found> {
+    (grid, best): (&Arc<Grid>, Option<GridPoint>),
+    workshop: &mut Evaluator,
+    ended: SweepEnd,
+) -> Result<TuneResult> {
     let Some(best) = best else {
         return Err(CommandError::environment("no setting could be measured")
             .hint(format!("see {} for the reasons", sweep.journal().display())));
@@ -262,13 +266,13 @@ fn settled(
     let name = workshop.keep(&oid)?;
     let names = workshop.cases().iter().map(|case| case.name.clone());
     let charter = workshop.charter();
-    Ok(Found {
+    Ok(TuneResult {
         grid: Arc::clone(grid),
         better: charter.metric.better,
         record: sweep.record().clone(),
         by_case: (names.collect(), sweep.by_case().clone()),
         failures: sweep.failures().clone(),
-        about: About {
+        about: TuneSubject {
             op: charter.target.op.clone(),
             device: charter.target.device.clone(),
             unit: charter.metric.unit.clone(),
@@ -277,7 +281,7 @@ fn settled(
         commit: (oid, name),
         duel: None,
         journal: sweep.journal().to_owned(),
-        stopped: ended == Ended::Stopped,
+        stopped: ended == SweepEnd::Stopped,
     })
 }
 
@@ -309,20 +313,26 @@ fn tell_start(sweep: &Sweep, grid: &Grid, (given, workers): (usize, usize), say:
 
 /// The default and the best setting, interleaved, until there is a finding.
 fn meet(
-    place: &Place,
+    place: &ProjectArgs,
     (base, best): (&Oid, &Oid),
     stop: &StopFlag,
     say: &dyn Fn(&str),
-) -> Result<Recorded> {
-    let choices = Choices {
+) -> Result<BenchRecord> {
+    let choices = SideOptions {
         harness: None,
-        tests: Tests::Required,
-        confined: Confined::AsUsual,
+        tests: SideTests::Required,
+        confined: ConfinementChoice::AsUsual,
     };
     let names = [base.short(), best.short()];
-    let ground = sides::of_revisions(place, names, (&Given::default(), choices), stop, say)?;
+    let ground = sides::of_revisions(
+        place,
+        names,
+        (&PlainCommandArgs::default(), choices),
+        stop,
+        say,
+    )?;
     let cases = u32::try_from(ground.cases.len()).unwrap_or(u32::MAX);
-    let plan = Plan {
+    let plan = BenchPlan {
         rule: BenchRule::default(),
         time: DUEL_TIME.saturating_mul(cases.max(1)),
     };

@@ -1,18 +1,18 @@
 //! The evaluators of a tuning run: one for each worker, with its own device and directory.
 
 use super::at_once;
-use super::copies::Trust;
-use super::quiet::{Builds, Quiet};
-use super::sweep::Worker;
-use super::workshop::{Device, Tools, Workshop};
-use crate::config::Loaded;
+use super::copies::IncrementalTrust;
+use super::quiet::{BuildPolicy, QuietLock};
+use super::sweep::SweepWorker;
+use super::workshop::{Evaluator, EvaluatorParts, TuningDevice};
+use crate::config::LoadedConfig;
 use karve_core::charter::{Charter, Pin};
 use karve_core::measurement::Environment;
 use karve_harness::commands::Harness;
 use karve_harness::git::{Oid, Repo};
-use karve_harness::scratch::{Kind as For, Scratch};
-use karve_harness::trees::Trees;
-use karve_os::device::{self, Notices, cpu, gpu};
+use karve_harness::scratch::{ScratchDir, ScratchKind as For};
+use karve_harness::trees::Worktrees;
+use karve_os::device::{self, NoticeSink, cpu, gpu};
 use karve_os::error::Result;
 use karve_os::process::StopFlag;
 use karve_os::sandbox::Sandbox;
@@ -26,41 +26,46 @@ const WORKERS_ON_CPUS: usize = 2;
 
 /// What is tuned and where.
 #[derive(Debug)]
-pub struct Site<'a> {
+pub struct TuningTarget<'a> {
     /// The project's repository.
     pub repo: &'a Repo,
     /// The commit that is tuned.
     pub base: &'a Oid,
     /// The configuration of the project.
-    pub loaded: &'a Loaded,
+    pub loaded: &'a LoadedConfig,
     /// Facts about the host.
     pub environment: &'a Environment,
     /// Where to report what karve is waiting for.
-    pub notices: &'a Notices,
+    pub notices: &'a NoticeSink,
     /// What the user asked for with Ctrl-C.
     pub stop: &'a StopFlag,
 }
 
-impl Site<'_> {
+impl TuningTarget<'_> {
     /// The evaluator and device of each worker.
-    pub fn shops(&self, jobs: Option<usize>) -> Result<Vec<Shop>> {
-        let trust = Trust::default();
-        let mut devices: BTreeMap<String, Arc<Quiet>> = BTreeMap::new();
+    pub fn shops(&self, jobs: Option<usize>) -> Result<Vec<TuningWorker>> {
+        let trust = IncrementalTrust::default();
+        let mut devices: BTreeMap<String, Arc<QuietLock>> = BTreeMap::new();
         let mut shops = Vec::new();
         for charter in charters(&self.loaded.charter, jobs) {
             let device = devices.entry(charter.target.device.clone());
-            let quiet = device.or_insert_with(|| Arc::new(Quiet::new(builds_beside(&charter))));
+            let quiet = device.or_insert_with(|| Arc::new(QuietLock::new(builds_beside(&charter))));
             let quiet = Arc::clone(quiet);
             shops.push(self.open(&charter, quiet, &trust)?);
         }
         Ok(shops)
     }
 
-    fn open(&self, charter: &Charter, quiet: Arc<Quiet>, trust: &Trust) -> Result<Shop> {
+    fn open(
+        &self,
+        charter: &Charter,
+        quiet: Arc<QuietLock>,
+        trust: &IncrementalTrust,
+    ) -> Result<TuningWorker> {
         let Self { repo, loaded, .. } = self;
-        let scratch = Scratch::new(For::Tune, &[repo])?;
+        let scratch = ScratchDir::new(For::Tune, &[repo])?;
         // Before the sandbox, which keeps the existing directory open.
-        let trees = Trees::new(repo, scratch.path().join("worktrees"))?;
+        let trees = Worktrees::new(repo, scratch.path().join("worktrees"))?;
         let sandbox = Sandbox::of(&repo.checkout(), &loaded.root, scratch.path(), charter)?;
         let tmp = scratch.path().join("tmp");
         let harness = Harness::new(charter, &tmp, &scratch.tag(), self.stop);
@@ -68,7 +73,7 @@ impl Site<'_> {
         let cases = visible.iter().map(|at| charter.cases[*at].clone());
         let hidden = charter.hidden_cases();
         let hidden = hidden.iter().map(|at| charter.cases[*at].clone());
-        let tools = Tools {
+        let tools = EvaluatorParts {
             repo: (*repo).clone(),
             trees,
             harness: harness.in_sandbox(sandbox.as_ref()),
@@ -78,10 +83,10 @@ impl Site<'_> {
             hidden: hidden.collect(),
         };
         let (dir, notices) = (scratch.path(), self.notices);
-        let mut device = device::Session::new(charter, dir, dir, notices)?;
+        let mut device = device::DeviceSession::new(charter, dir, dir, notices)?;
         device.knows(self.environment);
-        Ok(Shop {
-            workshop: Workshop::new(tools, charter, self.base)?,
+        Ok(TuningWorker {
+            workshop: Evaluator::new(tools, charter, self.base)?,
             device,
             quiet,
             _scratch: scratch,
@@ -91,23 +96,27 @@ impl Site<'_> {
 
 /// An evaluator with its own device and directory.
 #[derive(Debug)]
-pub struct Shop {
+pub struct TuningWorker {
     /// The evaluator.
-    pub workshop: Workshop,
+    pub workshop: Evaluator,
     /// The device that settings are measured on.
-    pub device: device::Session,
+    pub device: device::DeviceSession,
     /// Coordinates with the other workers of the device.
-    quiet: Arc<Quiet>,
+    quiet: Arc<QuietLock>,
     /// Removed when this is dropped.
-    _scratch: Scratch,
+    _scratch: ScratchDir,
 }
 
-impl Shop {
+impl TuningWorker {
     /// The worker that uses it.
-    pub fn worker<'a>(&'a mut self, notices: &'a Notices, stop: &'a StopFlag) -> Worker<'a> {
-        Worker {
+    pub fn worker<'a>(
+        &'a mut self,
+        notices: &'a NoticeSink,
+        stop: &'a StopFlag,
+    ) -> SweepWorker<'a> {
+        SweepWorker {
             workshop: &mut self.workshop,
-            device: Device {
+            device: TuningDevice {
                 session: &mut self.device,
                 notices,
                 stop,
@@ -118,24 +127,24 @@ impl Shop {
 }
 
 /// Builds the default for all workers, at the same time.
-pub fn prepare(shops: &mut [Shop]) -> Result<()> {
+pub fn prepare(shops: &mut [TuningWorker]) -> Result<()> {
     let prepared = at_once(shops, &|_, shop| shop.workshop.prepare());
     prepared.into_iter().collect()
 }
 
 /// What builds do during a reading. The CPUs of a pool are the user's choice.
-fn builds_beside(charter: &Charter) -> Builds {
+fn builds_beside(charter: &Charter) -> BuildPolicy {
     match charter.tune.pool.is_empty() && !gpu::is_gpu(&charter.target) {
-        true => Builds::Wait,
-        false => Builds::GoOn,
+        true => BuildPolicy::Wait,
+        false => BuildPolicy::GoOn,
     }
 }
 
 /// The default number of workers.
 fn usual_jobs(charter: &Charter) -> usize {
     match builds_beside(charter) {
-        Builds::Wait => cpu::allowed().len().min(WORKERS_ON_CPUS),
-        Builds::GoOn => charter.tune.pool.len(),
+        BuildPolicy::Wait => cpu::allowed().len().min(WORKERS_ON_CPUS),
+        BuildPolicy::GoOn => charter.tune.pool.len(),
     }
 }
 

@@ -1,15 +1,15 @@
 //! Simulates a search on a measured space: what it would have found after each setting.
 
-use super::recorded::Recorded;
-use karve_numerics::grid::Point;
-use karve_numerics::search::{Kind, Race, Reading, Search};
-use karve_numerics::stats::Draws;
+use super::recorded::RecordedSpace;
+use karve_numerics::grid::GridPoint;
+use karve_numerics::search::{Race, Search, StrategyKind, TrialResult};
+use karve_numerics::stats::DrawRng;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The noise that is added to a measured space.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Trouble {
+pub struct SimulatedNoise {
     /// How much readings of one setting differ, as a fraction of the time; one reading in ten is
     /// an outlier of up to ten times as much, always slower.
     pub noise: f64,
@@ -19,7 +19,7 @@ pub struct Trouble {
 
 /// How a simulated search went.
 #[derive(Clone, Debug)]
-pub struct Played {
+pub struct SimulationResult {
     /// The optimum divided by the true time of the setting that the search considers best, after
     /// each distinct setting; 0 as long as nothing worked.
     pub fractions: Vec<f64>,
@@ -31,22 +31,22 @@ pub struct Played {
 
 /// Simulates a search on a space.
 pub fn play(
-    space: &Recorded,
-    (kind, seed): (Kind, u64),
+    space: &RecordedSpace,
+    (kind, seed): (StrategyKind, u64),
     budget: usize,
-    trouble: Trouble,
-) -> Played {
+    trouble: SimulatedNoise,
+) -> SimulationResult {
     let mut search = Search::new(Arc::clone(&space.grid), kind, seed, &[]);
-    let mut weather = Weather::new(space, trouble, seed);
-    let mut played = Played {
+    let mut weather = NoiseSimulator::new(space, trouble, seed);
+    let mut played = SimulationResult {
         fractions: Vec::with_capacity(budget),
         readings: 0,
         thinking: Duration::ZERO,
     };
     let optimum = space.optimum();
-    let true_part = |point: Point| match space.read(point) {
-        Reading::Value(value) => optimum / value,
-        Reading::Failed => 0.0,
+    let true_part = |point: GridPoint| match space.read(point) {
+        TrialResult::Value(value) => optimum / value,
+        TrialResult::Failed => 0.0,
     };
     while played.fractions.len() < budget {
         let started = Instant::now();
@@ -72,7 +72,7 @@ pub fn play(
 }
 
 /// The setting to measure again before the next one, if readings differ.
-fn contested(search: &Search, trouble: Trouble) -> Option<Point> {
+fn contested(search: &Search, trouble: SimulatedNoise) -> Option<GridPoint> {
     if trouble.noise <= 0.0 {
         return None;
     }
@@ -80,15 +80,15 @@ fn contested(search: &Search, trouble: Trouble) -> Option<Point> {
 }
 
 /// Makes the readings of a space as noisy as those of a real machine.
-struct Weather {
-    trouble: Trouble,
-    draws: Draws,
+struct NoiseSimulator {
+    trouble: SimulatedNoise,
+    draws: DrawRng,
     fails: Vec<bool>,
 }
 
-impl Weather {
-    fn new(space: &Recorded, trouble: Trouble, seed: u64) -> Self {
-        let mut draws = Draws::new(seed.wrapping_add(77));
+impl NoiseSimulator {
+    fn new(space: &RecordedSpace, trouble: SimulatedNoise, seed: u64) -> Self {
+        let mut draws = DrawRng::new(seed.wrapping_add(77));
         let fails = match trouble.failures > 0.0 {
             true => (0..space.grid.len())
                 .map(|_| draws.next_f64() < trouble.failures)
@@ -102,15 +102,15 @@ impl Weather {
         }
     }
 
-    fn read(&mut self, space: &Recorded, point: Point) -> Reading {
+    fn read(&mut self, space: &RecordedSpace, point: GridPoint) -> TrialResult {
         if self.fails.get(point.0 as usize) == Some(&true) {
-            return Reading::Failed;
+            return TrialResult::Failed;
         }
-        let Reading::Value(value) = space.read(point) else {
-            return Reading::Failed;
+        let TrialResult::Value(value) = space.read(point) else {
+            return TrialResult::Failed;
         };
         if self.trouble.noise <= 0.0 {
-            return Reading::Value(value);
+            return TrialResult::Value(value);
         }
         // A sum of three uniform values is close enough to a normal one.
         let wave = (0..3)
@@ -120,6 +120,6 @@ impl Weather {
             true => 10.0 * self.draws.next_f64(),
             false => 0.0,
         };
-        Reading::Value(value * (1.0 + self.trouble.noise * (wave + outlier)).max(0.1))
+        TrialResult::Value(value * (1.0 + self.trouble.noise * (wave + outlier)).max(0.1))
     }
 }

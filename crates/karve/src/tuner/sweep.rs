@@ -7,16 +7,16 @@
 mod chosen;
 
 use super::at_once;
-use super::budget::Budget;
-use super::journal::{Journal, Line};
-use super::quiet::{Builds, Quiet};
-use super::recorded::Failure;
-use super::workshop::{Device, Tried, Workshop};
+use super::budget::TuneBudget;
+use super::journal::{Journal, JournalLine};
+use super::quiet::{BuildPolicy, QuietLock};
+use super::recorded::EvaluationFailure;
+use super::workshop::{Evaluator, SettingResult, TuningDevice};
 use karve_core::charter::Better;
-use karve_harness::trees::Built;
-use karve_numerics::grid::{Grid, Point};
-use karve_numerics::search::{Kind, Race, Reading, Record, Search};
-use karve_numerics::space::Config;
+use karve_harness::trees::BuiltTree;
+use karve_numerics::grid::{Grid, GridPoint};
+use karve_numerics::search::{Race, Search, SearchRecord, StrategyKind, TrialResult};
+use karve_numerics::space::KnobSetting;
 use karve_os::error::Result;
 use karve_os::process::StopFlag;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ const IDLE: Duration = Duration::from_millis(20);
 
 /// Which reading of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum ReadingPass {
     /// The first: it is built and tested.
     First,
     /// Another one, for the race.
@@ -45,13 +45,13 @@ pub enum Turn {
 
 /// One try, for observers.
 #[derive(Debug)]
-pub struct Step<'a> {
+pub struct TrialProgress<'a> {
     /// The direction of the metric.
     pub better: Better,
     /// The unit of the metric.
     pub unit: &'a str,
     /// The setting.
-    pub config: &'a Config,
+    pub config: &'a KnobSetting,
     /// Its number, in the order in which settings were asked for.
     pub number: usize,
     /// How often it was measured, including this reading.
@@ -59,9 +59,9 @@ pub struct Step<'a> {
     /// Whether it is from an earlier run.
     pub recalled: bool,
     /// Its result.
-    pub tried: &'a Tried,
+    pub tried: &'a SettingResult,
     /// Which reading of it this is.
-    pub turn: Turn,
+    pub turn: ReadingPass,
     /// How many settings have been tried so far.
     pub settings: usize,
     /// The best value so far; lower is better.
@@ -73,11 +73,11 @@ pub struct Step<'a> {
 }
 
 /// Called for every try.
-pub type Watch<'a> = &'a mut (dyn FnMut(&Step<'_>) + Send);
+pub type TrialObserver<'a> = &'a mut (dyn FnMut(&TrialProgress<'_>) + Send);
 
 /// Why a sweep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum SweepEnd {
     /// The budget is spent, or all settings were tried.
     Done,
     /// The user stopped it.
@@ -93,17 +93,17 @@ pub struct Sweep {
     /// Settings that were tried before.
     recalled: usize,
     /// The first setting that made these artifacts, by their digest.
-    artifacts: BTreeMap<String, Point>,
+    artifacts: BTreeMap<String, GridPoint>,
     /// How many settings had their artifacts compared.
     looked_at: usize,
     /// Settings that are being measured again.
-    at_work: BTreeSet<Point>,
+    at_work: BTreeSet<GridPoint>,
     /// Which worker built a setting.
-    built_by: BTreeMap<Point, usize>,
+    built_by: BTreeMap<GridPoint, usize>,
     /// Readings of single cases, by setting.
-    by_case: BTreeMap<Point, Vec<Vec<f64>>>,
+    by_case: BTreeMap<GridPoint, Vec<Vec<f64>>>,
     /// Why settings failed.
-    failures: BTreeMap<Point, Failure>,
+    failures: BTreeMap<GridPoint, EvaluationFailure>,
     /// How long workers waited for their devices, which does not count as work.
     waited: Duration,
     /// A worker failed; the others stop.
@@ -112,20 +112,20 @@ pub struct Sweep {
 
 /// A worker: an evaluator and the device that it measures on.
 #[derive(Debug)]
-pub struct Worker<'a> {
+pub struct SweepWorker<'a> {
     /// The evaluator.
-    pub workshop: &'a mut Workshop,
+    pub workshop: &'a mut Evaluator,
     /// The device that settings are measured on.
-    pub device: Device<'a>,
+    pub device: TuningDevice<'a>,
     /// Coordinates with the other workers of the device.
-    pub quiet: Arc<Quiet>,
+    pub quiet: Arc<QuietLock>,
 }
 
 /// What to do next.
-enum Next {
-    Try(Point, Turn),
+enum SweepStep {
+    Try(GridPoint, ReadingPass),
     Wait,
-    End(Ended),
+    End(SweepEnd),
 }
 
 impl Sweep {
@@ -133,9 +133,9 @@ impl Sweep {
     /// default.
     pub fn new(
         grid: &Arc<Grid>,
-        (kind, seed): (Kind, u64),
-        (journal, lines): (Journal, &[Line]),
-        given: &[Point],
+        (kind, seed): (StrategyKind, u64),
+        (journal, lines): (Journal, &[JournalLine]),
+        given: &[GridPoint],
     ) -> Self {
         let mut sweep = Self {
             search: Search::new(Arc::clone(grid), kind, seed, given),
@@ -159,11 +159,11 @@ impl Sweep {
     }
 
     /// Passes the readings of an earlier run to the search.
-    fn recall(&mut self, line: &Line) {
+    fn recall(&mut self, line: &JournalLine) {
         self.spent += Duration::from_millis(line.spent_ms());
         let (config, tried, digest) = match line {
-            Line::Space { .. } => return,
-            Line::Read {
+            JournalLine::Space { .. } => return,
+            JournalLine::Read {
                 config,
                 value,
                 cases,
@@ -171,16 +171,20 @@ impl Sweep {
                 ..
             } => {
                 let (value, cases) = (*value, cases.clone());
-                (config, Tried::Read { value, cases }, artifacts.as_ref())
+                (
+                    config,
+                    SettingResult::Read { value, cases },
+                    artifacts.as_ref(),
+                )
             }
-            Line::Failed {
+            JournalLine::Failed {
                 config,
                 why,
                 failure,
                 ..
             } => {
                 let (why, failure) = (why.clone(), *failure);
-                (config, Tried::Failed { why, failure }, None)
+                (config, SettingResult::Failed { why, failure }, None)
             }
         };
         if let Some(point) = self.search.grid().point(config) {
@@ -189,16 +193,16 @@ impl Sweep {
         }
     }
 
-    fn take(&mut self, point: Point, tried: &Tried) {
+    fn take(&mut self, point: GridPoint, tried: &SettingResult) {
         let reading = match tried {
-            Tried::Read { value, cases } => {
+            SettingResult::Read { value, cases } => {
                 let readings = self.by_case.entry(point).or_default();
                 readings.push(cases.clone());
-                Reading::Value(*value)
+                TrialResult::Value(*value)
             }
-            Tried::Failed { failure, .. } => {
+            SettingResult::Failed { failure, .. } => {
                 self.failures.insert(point, *failure);
-                Reading::Failed
+                TrialResult::Failed
             }
         };
         self.search.tell(point, reading);
@@ -210,7 +214,7 @@ impl Sweep {
     }
 
     /// What was tried.
-    pub fn record(&self) -> &Record {
+    pub fn record(&self) -> &SearchRecord {
         self.search.record()
     }
 
@@ -225,12 +229,12 @@ impl Sweep {
     }
 
     /// Readings of single cases, by setting.
-    pub fn by_case(&self) -> &BTreeMap<Point, Vec<Vec<f64>>> {
+    pub fn by_case(&self) -> &BTreeMap<GridPoint, Vec<Vec<f64>>> {
         &self.by_case
     }
 
     /// Why settings failed.
-    pub fn failures(&self) -> &BTreeMap<Point, Failure> {
+    pub fn failures(&self) -> &BTreeMap<GridPoint, EvaluationFailure> {
         &self.failures
     }
 
@@ -241,17 +245,17 @@ impl Sweep {
 
     fn next(
         &mut self,
-        (budget, started): (Budget, Instant),
+        (budget, started): (TuneBudget, Instant),
         (worker, stop): (usize, &StopFlag),
-    ) -> Next {
+    ) -> SweepStep {
         if stop.finish_step() {
-            return Next::End(Ended::Stopped);
+            return SweepStep::End(SweepEnd::Stopped);
         }
         let record = self.search.record();
         let hopeless = record.len() >= FAILURES_MAX && record.best().is_none();
         let worked = started.elapsed().saturating_sub(self.waited);
         if self.broken || hopeless || self.spent + worked >= budget.time {
-            return Next::End(Ended::Done);
+            return SweepStep::End(SweepEnd::Done);
         }
         // While there is more to try, only the apparent best is measured again; the race between
         // all similar settings is decided at the end.
@@ -262,12 +266,12 @@ impl Sweep {
             false => race.again(),
         };
         // Another worker would have to build it first.
-        let mine = |point: &Point| self.built_by.get(point).is_none_or(|by| *by == worker);
-        let free = |point: &Point| !self.at_work.contains(point);
+        let mine = |point: &GridPoint| self.built_by.get(point).is_none_or(|by| *by == worker);
+        let free = |point: &GridPoint| !self.at_work.contains(point);
         if let Some(point) = again.filter(|point| mine(point) && free(point)) {
             self.at_work.insert(point);
             self.built_by.insert(point, worker);
-            return Next::Try(point, Turn::Again);
+            return SweepStep::Try(point, ReadingPass::Again);
         }
         let open = again.is_some() || record.entries().iter().any(|entry| entry.is_pending());
         let asked = match trying {
@@ -277,31 +281,36 @@ impl Sweep {
         match asked {
             Some(point) => {
                 self.built_by.insert(point, worker);
-                Next::Try(point, Turn::First)
+                SweepStep::Try(point, ReadingPass::First)
             }
             // Pending results of other workers may still require another reading.
-            None if open => Next::Wait,
-            None => Next::End(Ended::Done),
+            None if open => SweepStep::Wait,
+            None => SweepStep::End(SweepEnd::Done),
         }
     }
 
     /// The value of an earlier setting with the same artifacts.
-    fn same(&mut self, built: &Built, point: Point) -> Option<f64> {
+    fn same(&mut self, built: &BuiltTree, point: GridPoint) -> Option<f64> {
         self.looked_at += usize::from(built.artifacts.is_some());
         let twin = self.made(point, built.artifacts.as_ref())?;
         self.record().value(twin)
     }
 
     /// Records the artifacts of a setting; returns another setting with the same artifacts.
-    fn made(&mut self, point: Point, digest: Option<&String>) -> Option<Point> {
+    fn made(&mut self, point: GridPoint, digest: Option<&String>) -> Option<GridPoint> {
         let twin = *self.artifacts.entry(digest?.clone()).or_insert(point);
         self.search.tell_same(twin, point);
         (twin != point).then_some(twin)
     }
 
-    fn takes(&mut self, (point, turn): (Point, Turn), one: &One, watch: Watch<'_>) -> Result<()> {
+    fn takes(
+        &mut self,
+        (point, turn): (GridPoint, ReadingPass),
+        one: &FinishedTrial,
+        watch: TrialObserver<'_>,
+    ) -> Result<()> {
         let spent_ms = u64::try_from(one.spent.as_millis()).unwrap_or(u64::MAX);
-        let line = Line::of(&one.config, &one.tried, spent_ms).made(one.artifacts.as_ref());
+        let line = JournalLine::of(&one.config, &one.tried, spent_ms).made(one.artifacts.as_ref());
         self.journal.append(&line)?;
         self.take(point, &one.tried);
         let record = self.search.record();
@@ -309,7 +318,7 @@ impl Sweep {
         let mut entries = record.entries().iter();
         let place = entries.position(|entry| entry.point == point);
         let place = place.unwrap_or_default();
-        watch(&Step {
+        watch(&TrialProgress {
             better: one.better,
             unit: &one.unit,
             config: &one.config,
@@ -328,9 +337,9 @@ impl Sweep {
 }
 
 /// A finished try.
-struct One {
-    config: Config,
-    tried: Tried,
+struct FinishedTrial {
+    config: KnobSetting,
+    tried: SettingResult,
     /// The digest of the artifacts.
     artifacts: Option<String>,
     spent: Duration,
@@ -339,22 +348,22 @@ struct One {
 }
 
 /// What workers share.
-struct Shared<'a> {
+struct SweepState<'a> {
     sweep: Mutex<&'a mut Sweep>,
-    watch: Mutex<Watch<'a>>,
-    budget: (Budget, Instant),
+    watch: Mutex<TrialObserver<'a>>,
+    budget: (TuneBudget, Instant),
     workers: u32,
 }
 
-impl<'a> Shared<'a> {
+impl<'a> SweepState<'a> {
     fn sweep(&self) -> MutexGuard<'_, &'a mut Sweep> {
         // A worker that panicked has not changed anything, so the state is valid.
         self.sweep.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn work(&self, number: usize, worker: &mut Worker<'_>) -> Result<Ended> {
+    fn work(&self, number: usize, worker: &mut SweepWorker<'_>) -> Result<SweepEnd> {
         // The others do not wait for the result of a failed worker.
-        let mut whole = Whole {
+        let mut whole = WorkerDropGuard {
             shared: self,
             ended: false,
         };
@@ -363,30 +372,30 @@ impl<'a> Shared<'a> {
         ended
     }
 
-    fn work_on(&self, number: usize, worker: &mut Worker<'_>) -> Result<Ended> {
+    fn work_on(&self, number: usize, worker: &mut SweepWorker<'_>) -> Result<SweepEnd> {
         loop {
             let asks = (number, worker.device.stop);
             let next = self.sweep().next(self.budget, asks);
             let (point, turn) = match next {
-                Next::End(ended) => return Ok(ended),
-                Next::Wait => {
+                SweepStep::End(ended) => return Ok(ended),
+                SweepStep::Wait => {
                     thread::sleep(IDLE);
                     continue;
                 }
-                Next::Try(point, turn) => (point, turn),
+                SweepStep::Try(point, turn) => (point, turn),
             };
             let done = self.try_one((point, turn), worker);
             let waited = worker.device.session.waited();
             let mut sweep = self.sweep();
             sweep.waited += match worker.quiet.builds() {
                 // No worker could do anything meanwhile.
-                Builds::Wait => waited,
-                Builds::GoOn => waited / self.workers,
+                BuildPolicy::Wait => waited,
+                BuildPolicy::GoOn => waited / self.workers,
             };
             sweep.at_work.remove(&point);
             if worker.device.stop.at_once() {
                 // A killed run is not a reading.
-                return Ok(Ended::Stopped);
+                return Ok(SweepEnd::Stopped);
             }
             let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
             let mut done = done?;
@@ -396,7 +405,11 @@ impl<'a> Shared<'a> {
         }
     }
 
-    fn try_one(&self, (point, turn): (Point, Turn), worker: &mut Worker<'_>) -> Result<One> {
+    fn try_one(
+        &self,
+        (point, turn): (GridPoint, ReadingPass),
+        worker: &mut SweepWorker<'_>,
+    ) -> Result<FinishedTrial> {
         let started = Instant::now();
         let config = self.sweep().search.grid().config(point);
         let built = {
@@ -404,10 +417,10 @@ impl<'a> Shared<'a> {
             worker.workshop.build(&config)?
         };
         let (tried, artifacts) = match built {
-            Err(gate) => (Tried::from(&gate), None),
+            Err(gate) => (SettingResult::from(&gate), None),
             Ok(built) => (self.tried(&built, (point, turn), worker)?, built.artifacts),
         };
-        Ok(One {
+        Ok(FinishedTrial {
             config,
             tried,
             artifacts,
@@ -419,18 +432,18 @@ impl<'a> Shared<'a> {
 
     fn tried(
         &self,
-        built: &Built,
-        (point, turn): (Point, Turn),
-        worker: &mut Worker<'_>,
-    ) -> Result<Tried> {
-        if turn == Turn::First {
+        built: &BuiltTree,
+        (point, turn): (GridPoint, ReadingPass),
+        worker: &mut SweepWorker<'_>,
+    ) -> Result<SettingResult> {
+        if turn == ReadingPass::First {
             if let Some(value) = self.sweep().same(built, point) {
                 let cases = Vec::new();
-                return Ok(Tried::Read { value, cases });
+                return Ok(SettingResult::Read { value, cases });
             }
             let _working = worker.quiet.test();
             if let Err(gate) = worker.workshop.test(built)? {
-                return Ok(Tried::from(&gate));
+                return Ok(SettingResult::from(&gate));
             }
         }
         let _reading = worker.quiet.read();
@@ -439,12 +452,12 @@ impl<'a> Shared<'a> {
 }
 
 /// Signals the other workers when one fails.
-struct Whole<'a, 'b> {
-    shared: &'a Shared<'b>,
+struct WorkerDropGuard<'a, 'b> {
+    shared: &'a SweepState<'b>,
     ended: bool,
 }
 
-impl Drop for Whole<'_, '_> {
+impl Drop for WorkerDropGuard<'_, '_> {
     fn drop(&mut self) {
         if !self.ended {
             self.shared.sweep().broken = true;
@@ -455,11 +468,11 @@ impl Drop for Whole<'_, '_> {
 /// Tries settings until the budget is spent.
 pub fn go_on(
     sweep: &mut Sweep,
-    workers: &mut [Worker<'_>],
-    budget: Budget,
-    watch: Watch<'_>,
-) -> Result<Ended> {
-    let shared = Shared {
+    workers: &mut [SweepWorker<'_>],
+    budget: TuneBudget,
+    watch: TrialObserver<'_>,
+) -> Result<SweepEnd> {
+    let shared = SweepState {
         sweep: Mutex::new(sweep),
         watch: Mutex::new(watch),
         budget: (budget, Instant::now()),
@@ -467,10 +480,10 @@ pub fn go_on(
     };
     let shared = &shared;
     let ended = at_once(workers, &|number, worker| shared.work(number, worker));
-    let mut all = Ended::Done;
+    let mut all = SweepEnd::Done;
     for one in ended {
-        if one? == Ended::Stopped {
-            all = Ended::Stopped;
+        if one? == SweepEnd::Stopped {
+            all = SweepEnd::Stopped;
         }
     }
     Ok(all)

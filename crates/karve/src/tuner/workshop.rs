@@ -4,8 +4,8 @@
 //! settings with the same sources are built once, and the best can run a duel against the default
 //! as a revision. Builds with the same artifacts are not measured twice.
 
-use super::copies::{Copies, Trust, Wanted};
-use super::recorded::Failure;
+use super::copies::{BuildCopies, BuildMode, IncrementalTrust};
+use super::recorded::EvaluationFailure;
 use super::session::as_metric;
 use super::unheard::unheard;
 use crate::world;
@@ -13,16 +13,16 @@ use globset::GlobSet;
 use karve_agents::builtin::{knobs_at, write_config};
 use karve_core::charter::Charter;
 use karve_core::measurement::{Gate, Sample};
-use karve_harness::commands::{Call, Harness, Variant};
+use karve_harness::commands::{BenchParams, CommandVariant, Harness};
 use karve_harness::git::{CommitNote, Oid, Repo};
-use karve_harness::outcome::Gated;
+use karve_harness::outcome::GateResult;
 use karve_harness::project_file;
-use karve_harness::trees::{Built, Trees};
+use karve_harness::trees::{BuiltTree, Worktrees};
 use karve_numerics::case::Case;
-use karve_numerics::space::{Config, Knob, parse_restrictions};
+use karve_numerics::space::{Knob, KnobSetting, parse_restrictions};
 use karve_numerics::stats;
 use karve_os::clock;
-use karve_os::device::{Notices, Session};
+use karve_os::device::{DeviceSession, NoticeSink};
 use karve_os::error::{CommandError, Result};
 use karve_os::process::StopFlag;
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ const KEPT_MAX: usize = 8;
 
 /// The result of a try.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Tried {
+pub enum SettingResult {
     /// It was measured; lower is better.
     Read {
         /// The geometric mean of the metric over the cases.
@@ -46,18 +46,18 @@ pub enum Tried {
         /// Why, as text.
         why: String,
         /// The kind of failure.
-        failure: Failure,
+        failure: EvaluationFailure,
     },
 }
 
-impl From<&Gate> for Tried {
+impl From<&Gate> for SettingResult {
     fn from(gate: &Gate) -> Self {
         let failure = match gate {
-            Gate::BuildFailed { .. } => Failure::NotBuilt,
-            Gate::WrongResult { .. } => Failure::Wrong,
-            Gate::TimedOut { .. } => Failure::TimedOut,
-            Gate::OutOfScope { .. } => Failure::Forbidden,
-            _ => Failure::Crashed,
+            Gate::BuildFailed { .. } => EvaluationFailure::NotBuilt,
+            Gate::WrongResult { .. } => EvaluationFailure::Wrong,
+            Gate::TimedOut { .. } => EvaluationFailure::TimedOut,
+            Gate::OutOfScope { .. } => EvaluationFailure::Forbidden,
+            _ => EvaluationFailure::Crashed,
         };
         Self::Failed {
             why: gate.describe(),
@@ -68,11 +68,11 @@ impl From<&Gate> for Tried {
 
 /// What the evaluator needs.
 #[derive(Debug)]
-pub struct Tools {
+pub struct EvaluatorParts {
     /// The repository with the commits.
     pub repo: Repo,
     /// The worktrees for builds.
-    pub trees: Trees,
+    pub trees: Worktrees,
     /// Builds, tests and measures settings.
     pub harness: Harness,
     /// The cases to measure.
@@ -82,41 +82,41 @@ pub struct Tools {
     /// The directory for copies of the built default.
     pub copies: PathBuf,
     /// What is known about builds in them.
-    pub trust: Trust,
+    pub trust: IncrementalTrust,
 }
 
 /// The device that settings are measured on.
 #[derive(Debug)]
-pub struct Device<'a> {
+pub struct TuningDevice<'a> {
     /// The device.
-    pub session: &'a mut Session,
+    pub session: &'a mut DeviceSession,
     /// Where to report what karve is waiting for.
-    pub notices: &'a Notices,
+    pub notices: &'a NoticeSink,
     /// What the user asked for with Ctrl-C.
     pub stop: &'a StopFlag,
 }
 
 /// The evaluator.
 #[derive(Debug)]
-pub struct Workshop {
-    tools: Tools,
+pub struct Evaluator {
+    tools: EvaluatorParts,
     charter: Charter,
     base: Oid,
     knobs: Vec<Knob>,
     restrictions: Vec<String>,
     globs: GlobSet,
     /// The commit of each setting, and which of them are built, the latest last.
-    commits: BTreeMap<Config, Oid>,
+    commits: BTreeMap<KnobSetting, Oid>,
     standing: Vec<Oid>,
     /// Builds that start from the build of the default.
-    copies: Copies,
+    copies: BuildCopies,
     /// A note about them.
     note: Option<String>,
 }
 
-impl Workshop {
+impl Evaluator {
     /// The evaluator for the knobs of a commit.
-    pub fn new(tools: Tools, charter: &Charter, base: &Oid) -> Result<Self> {
+    pub fn new(tools: EvaluatorParts, charter: &Charter, base: &Oid) -> Result<Self> {
         let repo = &tools.repo;
         let knobs = knobs_at(repo, base.as_str(), &charter.granted, &charter.knobs)?;
         let globs = project_file::glob_set(&charter.granted)?;
@@ -132,7 +132,7 @@ impl Workshop {
             globs,
             commits: BTreeMap::new(),
             standing: Vec::new(),
-            copies: Copies::new(tools.copies.clone(), &tools.trust),
+            copies: BuildCopies::new(tools.copies.clone(), &tools.trust),
             note: None,
             tools,
         })
@@ -190,11 +190,11 @@ impl Workshop {
     }
 
     /// The commit of a setting.
-    pub fn commit(&mut self, setting: &Config) -> Result<Oid> {
+    pub fn commit(&mut self, setting: &KnobSetting) -> Result<Oid> {
         if let Some(oid) = self.commits.get(setting) {
             return Ok(oid.clone());
         }
-        let Tools { repo, trees, .. } = &self.tools;
+        let EvaluatorParts { repo, trees, .. } = &self.tools;
         let tree = trees.fresh(repo, "setting", self.base.as_str())?;
         let changed = write_config(&tree, &self.knobs, setting)?;
         let oid = match changed.is_empty() {
@@ -216,15 +216,15 @@ impl Workshop {
     }
 
     /// Builds a setting, unless it is already built.
-    pub fn build(&mut self, setting: &Config) -> Result<Gated<Built>> {
+    pub fn build(&mut self, setting: &KnobSetting) -> Result<GateResult<BuiltTree>> {
         if let Some(built) = self.copies.standing(setting) {
             return Ok(Ok(built));
         }
         let of = (self.knobs.as_slice(), setting);
         match self.copies.wanted(&self.knobs, setting) {
-            Wanted::FromNothing => self.build_from_nothing(setting),
-            Wanted::Copy => self.copies.build(&self.tools.harness, of),
-            Wanted::Both(files) => {
+            BuildMode::FromNothing => self.build_from_nothing(setting),
+            BuildMode::Copy => self.copies.build(&self.tools.harness, of),
+            BuildMode::Both(files) => {
                 let copy = self.copies.build(&self.tools.harness, of);
                 let built = self.build_from_nothing(setting)?;
                 if copy.is_ok_and(|copy| self.copies.compare(&files, (&copy, &built))) {
@@ -242,9 +242,9 @@ impl Workshop {
         self.note.take()
     }
 
-    fn build_from_nothing(&mut self, setting: &Config) -> Result<Gated<Built>> {
+    fn build_from_nothing(&mut self, setting: &KnobSetting) -> Result<GateResult<BuiltTree>> {
         let oid = self.commit(setting)?;
-        let Tools {
+        let EvaluatorParts {
             repo,
             trees,
             harness,
@@ -263,15 +263,15 @@ impl Workshop {
     }
 
     /// Tests a built setting.
-    pub fn test(&self, built: &Built) -> Result<Gated<()>> {
-        let Tools { harness, cases, .. } = &self.tools;
-        harness.test(&built.path, cases, Variant::Usual)
+    pub fn test(&self, built: &BuiltTree) -> Result<GateResult<()>> {
+        let EvaluatorParts { harness, cases, .. } = &self.tools;
+        harness.test(&built.path, cases, CommandVariant::Usual)
     }
 
     /// Whether a setting, built from scratch, is also correct on the hidden cases. Which they are
     /// and how it fails is not reported.
-    pub fn is_right_on_hidden(&mut self, setting: &Config) -> Result<bool> {
-        let Tools {
+    pub fn is_right_on_hidden(&mut self, setting: &KnobSetting) -> Result<bool> {
+        let EvaluatorParts {
             harness,
             hidden,
             trees,
@@ -291,33 +291,33 @@ impl Workshop {
         let Ok(built) = self.build_from_nothing(setting)? else {
             return Ok(false);
         };
-        let Tools {
+        let EvaluatorParts {
             harness, hidden, ..
         } = &self.tools;
-        let tested = harness.test(&built.path, hidden, Variant::Usual)?;
+        let tested = harness.test(&built.path, hidden, CommandVariant::Usual)?;
         Ok(tested.is_ok())
     }
 
     /// Measures a built setting.
-    pub fn read(&self, built: &Built, device: &mut Device<'_>) -> Result<Tried> {
+    pub fn read(&self, built: &BuiltTree, device: &mut TuningDevice<'_>) -> Result<SettingResult> {
         device.session.before_block(device.stop, device.notices)?;
-        let call = Call::fresh(Variant::Usual)?;
-        let Tools { harness, cases, .. } = &self.tools;
+        let call = BenchParams::fresh(CommandVariant::Usual)?;
+        let EvaluatorParts { harness, cases, .. } = &self.tools;
         let read = harness.bench(&built.path, cases, call);
         device.session.after_block();
         let samples = match read? {
             Ok(samples) => samples,
-            Err(gate) => return Ok(Tried::from(&gate)),
+            Err(gate) => return Ok(SettingResult::from(&gate)),
         };
         let better = self.charter.metric.better;
         // Rates are inverted here, and inverted again for display.
         let one = |sample: &Sample| as_metric(sample.value, better);
         let cases: Vec<f64> = samples.iter().map(one).collect();
         Ok(match stats::geometric_mean(&cases) {
-            Some(value) => Tried::Read { value, cases },
-            None => Tried::Failed {
+            Some(value) => SettingResult::Read { value, cases },
+            None => SettingResult::Failed {
                 why: "the metric is not above 0".into(),
-                failure: Failure::Crashed,
+                failure: EvaluationFailure::Crashed,
             },
         })
     }
@@ -338,7 +338,7 @@ impl Workshop {
     pub fn keep(&self, oid: &Oid) -> Result<String> {
         let name = format!("refs/karve/tune/{}", self.base.short());
         let repo = &self.tools.repo;
-        repo.update_ref(&name, oid, karve_harness::git::Expected::Any)?;
+        repo.update_ref(&name, oid, karve_harness::git::ExpectedRef::Any)?;
         Ok(name)
     }
 }
@@ -349,7 +349,7 @@ fn unusable(gate: &Gate) -> CommandError {
         .hint("fix it and commit; \"karve check\" shows the same failure")
 }
 
-impl Drop for Workshop {
+impl Drop for Evaluator {
     fn drop(&mut self) {
         // If one cannot be removed now, the next "git worktree prune" removes it.
         let _ = self.close();

@@ -5,9 +5,9 @@ use karve_core::campaign::{Campaign, Record, Step};
 
 /// Prints each record once it is durable.
 #[derive(Debug, Default)]
-pub struct JsonLines;
+pub struct JsonLinesScreen;
 
-impl Screen for JsonLines {
+impl Screen for JsonLinesScreen {
     fn starts(&mut self, _: &Campaign, _: &Step) {}
 
     fn saw(&mut self, _: &Campaign, record: &Record) {

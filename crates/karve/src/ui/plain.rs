@@ -4,9 +4,9 @@ use super::style::{Tone, toned};
 use super::{NOTICE_CHARS, Screen, note, outln};
 use indicatif::ProgressBar;
 use karve_core::campaign::{Baseline, Campaign, DuelName, Event, Record, Step};
-use karve_core::knowledge::{Known, Lesson};
+use karve_core::knowledge::{KnownEntry, Lesson};
 use karve_core::profile::{Bottleneck, Profile};
-use karve_os::device::{Notice, Notices};
+use karve_os::device::{Notice, NoticeSink};
 use karve_os::text::{counted, safe};
 
 /// Columns for a hypothesis.
@@ -16,14 +16,14 @@ const WHY_CHARS: usize = 60;
 
 /// Lines on standard output, and a spinner on standard error if that is a terminal.
 #[derive(Debug)]
-pub struct Plain {
+pub struct PlainScreen {
     colour: bool,
     spinner: Option<ProgressBar>,
     /// The bottleneck that was last shown.
     limit: Option<Bottleneck>,
 }
 
-impl Plain {
+impl PlainScreen {
     /// A screen for this terminal, or for whatever standard output is.
     pub fn new() -> Self {
         Self {
@@ -78,7 +78,7 @@ impl Plain {
     }
 
     /// What is known before the first proposal, or since the library changed.
-    fn known_line(&self, n_tips: usize, known: &[Known]) {
+    fn known_line(&self, n_tips: usize, known: &[KnownEntry]) {
         if n_tips > 0 {
             let lessons = counted(n_tips, "lesson");
             self.line(&format!("tips      {lessons} from earlier campaigns"));
@@ -178,13 +178,13 @@ impl Plain {
     }
 }
 
-impl Default for Plain {
+impl Default for PlainScreen {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Screen for Plain {
+impl Screen for PlainScreen {
     fn starts(&mut self, campaign: &Campaign, step: &Step) {
         let Some(spinner) = &self.spinner else { return };
         let what = match step {
@@ -206,9 +206,9 @@ impl Screen for Plain {
         spinner.set_message(what);
     }
 
-    fn notices(&self) -> Notices {
+    fn notices(&self) -> NoticeSink {
         let spinner = self.spinner.clone();
-        Notices::new(move |said| {
+        NoticeSink::new(move |said| {
             let text = safe(said.text(), NOTICE_CHARS);
             match (&spinner, said) {
                 (Some(spinner), Notice::Passing(_)) => spinner.set_message(text),
@@ -285,7 +285,7 @@ impl Screen for Plain {
     }
 }
 
-impl Drop for Plain {
+impl Drop for PlainScreen {
     fn drop(&mut self) {
         if let Some(spinner) = &self.spinner {
             spinner.finish_and_clear();

@@ -2,9 +2,9 @@
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use karve_audit;
-use karve_audit::{Change, Scene};
+use karve_audit::{AuditContext, FileChange};
 use karve_core::charter::Charter;
-use karve_core::integrity::{AuditMode, Finding};
+use karve_core::integrity::{AuditFinding, AuditMode};
 use karve_harness::git::{Oid, Repo};
 use karve_harness::project_file;
 use karve_numerics::case::Case;
@@ -37,26 +37,26 @@ pub fn audit_commits(
     charter: &Charter,
     (parent, candidate): (&Oid, &Oid),
     files: &[String],
-) -> Result<Vec<Finding>> {
+) -> Result<Vec<AuditFinding>> {
     if charter.audit.mode == AuditMode::Off || files.is_empty() {
         return Ok(Vec::new());
     }
     let exact = exact_globs(files)?;
     let mut before: BTreeMap<_, _> = repo.read_matching(parent, &exact)?.into_iter().collect();
     let mut after: BTreeMap<_, _> = repo.read_matching(candidate, &exact)?.into_iter().collect();
-    let changes: Vec<Change> = files
+    let changes: Vec<FileChange> = files
         .iter()
-        .map(|path| Change {
+        .map(|path| FileChange {
             path: path.clone(),
             before: before.remove(path),
             after: after.remove(path),
         })
         .collect();
-    let harness = Harness::of(repo, charter, parent, files)?;
+    let harness = HarnessFiles::of(repo, charter, parent, files)?;
     let cases: Vec<Case> = visible(charter);
     Ok(karve_audit::audit(
         &changes,
-        &Scene {
+        &AuditContext {
             cases: &cases,
             rule: &charter.audit,
             harness: &harness.files,
@@ -83,14 +83,14 @@ pub(super) fn exact_globs(files: &[String]) -> Result<GlobSet> {
 }
 
 /// What an audit needs to know about the read-only files.
-struct Harness {
+struct HarnessFiles {
     /// Names of files that judge, without directories and extensions.
     files: Vec<String>,
     /// Macro names that they depend on when they are compiled.
     reads: BTreeSet<String>,
 }
 
-impl Harness {
+impl HarnessFiles {
     fn of(repo: &Repo, charter: &Charter, commit: &Oid, changed: &[String]) -> Result<Self> {
         let granted = project_file::glob_set(&charter.granted)?;
         let entries = repo.entries_outside(commit, &granted)?;

@@ -1,11 +1,11 @@
 //! Gates and measures the unchanged kernel, and finds the limits of the device.
 
 use super::World;
-use karve_core::campaign::{Baseline, Campaign, Event, Halved, Repeats};
-use karve_core::measurement::{FailureCategory, Gate, Reading};
+use karve_core::campaign::{Baseline, Campaign, Event, HalvedCase, Repeats};
+use karve_core::measurement::{BaselineReading, FailureCategory, Gate};
 use karve_core::sampling::{self, BASELINE_READINGS};
-use karve_harness::commands::{Call, Harness, PerCase, Variant};
-use karve_harness::outcome::Gated;
+use karve_harness::commands::{BenchParams, CaseRunSettings, CommandVariant, Harness};
+use karve_harness::outcome::GateResult;
 use karve_harness::runner;
 use karve_harness::store;
 use karve_numerics::case::{Case, CaseSet};
@@ -78,7 +78,7 @@ impl World {
         };
         let mut cases = self.charter.cases.clone();
         let halved = match fit_cases(&harness, &built.path, &mut cases)? {
-            Ok(halved) => halved.into_iter().map(|case| Halved {
+            Ok(halved) => halved.into_iter().map(|case| HalvedCase {
                 params: cases[case].params.clone(),
                 case,
             }),
@@ -110,7 +110,11 @@ impl World {
 
 /// How often each case is repeated in one run so that a sample is long enough for the clock,
 /// derived from the unchanged kernel alone. None if the benchmark does not let us choose.
-fn choose_repeats(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Gated<Vec<Repeats>>> {
+fn choose_repeats(
+    harness: &Harness,
+    tree: &Path,
+    cases: &[Case],
+) -> Result<GateResult<Vec<Repeats>>> {
     let mut chosen = Vec::new();
     if harness.is_under_contract() {
         for (index, case) in cases.iter().enumerate() {
@@ -130,14 +134,14 @@ fn choose_repeats(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Gate
         let mut long = 0;
         // A run that the host delayed looks long enough, so a single one is not trusted.
         while long < LONG_RUNS {
-            let of_case = PerCase {
+            let of_case = CaseRunSettings {
                 repeats,
                 spin_us: None,
             };
             let once = harness
                 .clone()
                 .with_cases([(case.name.clone(), of_case)].into());
-            let call = Call::fresh(Variant::Usual)?;
+            let call = BenchParams::fresh(CommandVariant::Usual)?;
             let sample = match once.bench(tree, std::slice::from_ref(case), call)? {
                 Ok(samples) => samples[0],
                 Err(gate) => return Ok(Err(gate)),
@@ -156,16 +160,16 @@ fn choose_repeats(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Gate
 }
 
 /// The result of a baseline: the readings, and how often each case was repeated in one run.
-type Read = (Vec<Reading>, Vec<Repeats>);
+type BaselineReadings = (Vec<BaselineReading>, Vec<Repeats>);
 
 /// The readings of the unchanged kernel.
-fn read(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Gated<Read>> {
+fn read(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<GateResult<BaselineReadings>> {
     let repeats = match choose_repeats(harness, tree, cases)? {
         Ok(repeats) => repeats,
         Err(gate) => return Ok(Err(gate)),
     };
     let per_case = repeats.iter().map(|of| {
-        let of_case = PerCase {
+        let of_case = CaseRunSettings {
             repeats: of.calls,
             spin_us: None,
         };
@@ -174,10 +178,10 @@ fn read(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Gated<Read>> {
     let harness = harness.clone().with_cases(per_case.collect());
     let mut readings = Vec::new();
     for _ in 0..BASELINE_READINGS {
-        match harness.bench(tree, cases, Call::fresh(Variant::Usual)?)? {
+        match harness.bench(tree, cases, BenchParams::fresh(CommandVariant::Usual)?)? {
             Ok(samples) => {
                 let numbered = samples.into_iter().enumerate();
-                readings.extend(numbered.map(|(case, sample)| Reading { case, sample }));
+                readings.extend(numbered.map(|(case, sample)| BaselineReading { case, sample }));
             }
             Err(gate) => return Ok(Err(gate)),
         }
@@ -187,7 +191,11 @@ fn read(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Gated<Read>> {
 
 /// Tests the unchanged kernel on each case, and shrinks those that do not fit into the device's
 /// memory. Returns the indices of those.
-pub fn fit_cases(harness: &Harness, tree: &Path, cases: &mut [Case]) -> Result<Gated<Vec<usize>>> {
+pub fn fit_cases(
+    harness: &Harness,
+    tree: &Path,
+    cases: &mut [Case],
+) -> Result<GateResult<Vec<usize>>> {
     let mut halved = Vec::new();
     for (index, case) in cases.iter_mut().enumerate() {
         match fit(harness, tree, case)? {
@@ -203,10 +211,10 @@ pub fn fit_cases(harness: &Harness, tree: &Path, cases: &mut [Case]) -> Result<G
 }
 
 /// Tests a case, and shrinks it while the device is out of memory. Returns whether it did.
-fn fit(harness: &Harness, tree: &Path, case: &mut Case) -> Result<Gated<bool>> {
+fn fit(harness: &Harness, tree: &Path, case: &mut Case) -> Result<GateResult<bool>> {
     let mut halved = false;
     for _ in 0..HALVINGS_MAX {
-        let gate = match harness.test(tree, std::slice::from_ref(case), Variant::Usual)? {
+        let gate = match harness.test(tree, std::slice::from_ref(case), CommandVariant::Usual)? {
             Ok(()) => return Ok(Ok(halved)),
             Err(gate) => gate,
         };

@@ -4,22 +4,22 @@ use super::audit::audit_commits;
 use super::roles::out_of_scope;
 use super::round::tested_visibly;
 use super::{World, refs_of};
-use crate::tuner::workshop::Tried;
+use crate::tuner::workshop::SettingResult;
 use karve_core::campaign::{Campaign, ChooseStep, Event};
 use karve_core::hypothesis::Candidate;
 use karve_core::integrity;
 use karve_core::measurement::Gate;
-use karve_core::variants::{self, Tryout};
-use karve_harness::commands::Variant;
-use karve_harness::git::{Expected, Oid};
-use karve_harness::trees::Built;
+use karve_core::variants::{self, VariantTrial};
+use karve_harness::commands::CommandVariant;
+use karve_harness::git::{ExpectedRef, Oid};
+use karve_harness::trees::BuiltTree;
 use karve_numerics::case::CaseSet;
 use karve_os::error::Result;
 
 impl World {
     pub(super) fn choose(&mut self, step: &ChooseStep, campaign: &Campaign) -> Result<Event> {
         let mut tryouts = Vec::with_capacity(step.candidates.len());
-        let mut standing: Vec<(usize, Built)> = Vec::new();
+        let mut standing: Vec<(usize, BuiltTree)> = Vec::new();
         for (place, (variant, candidate)) in step.candidates.iter().enumerate() {
             let gate = match self.variant_built(candidate, campaign)? {
                 Ok(built) => {
@@ -28,7 +28,7 @@ impl World {
                 }
                 Err(gate) => gate,
             };
-            tryouts.push(Tryout {
+            tryouts.push(VariantTrial {
                 variant: *variant,
                 gate,
                 values: Vec::new(),
@@ -58,7 +58,7 @@ impl World {
         &mut self,
         candidate: &Candidate,
         campaign: &Campaign,
-    ) -> Result<std::result::Result<Built, Gate>> {
+    ) -> Result<std::result::Result<BuiltTree, Gate>> {
         let commits = (
             &Oid::named(campaign.incumbent())?,
             &Oid::named(&candidate.commit)?,
@@ -82,7 +82,7 @@ impl World {
             Ok(parent) => harness.beside(&parent.path),
             Err(_) => harness,
         };
-        let on = (CaseSet::Full, Variant::Usual);
+        let on = (CaseSet::Full, CommandVariant::Usual);
         let (gate, _) = tested_visibly(&harness, &built.path, on, campaign)?;
         Ok(gate.map(|()| built))
     }
@@ -91,7 +91,7 @@ impl World {
     fn read_by_turns(
         &mut self,
         step: &ChooseStep,
-        (standing, tryouts): (&[(usize, Built)], &mut [Tryout]),
+        (standing, tryouts): (&[(usize, BuiltTree)], &mut [VariantTrial]),
         campaign: &Campaign,
     ) -> Result<()> {
         let base = Oid::named(campaign.incumbent())?;
@@ -108,8 +108,8 @@ impl World {
             for number in 0..standing.len() {
                 let (place, built) = &standing[(number + turn) % standing.len()];
                 match workshop.read(built, &mut self.device())? {
-                    Tried::Read { value, .. } => tryouts[*place].values.push(value),
-                    Tried::Failed { .. } => unread.push(*place),
+                    SettingResult::Read { value, .. } => tryouts[*place].values.push(value),
+                    SettingResult::Failed { .. } => unread.push(*place),
                 }
             }
         }
@@ -128,13 +128,13 @@ impl World {
     ) -> Result<()> {
         let name = variant_ref(&self.charter.name, (round, variant));
         let oid = Oid::named(&candidate.commit)?;
-        self.repo.update_ref(&name, &oid, Expected::Any)
+        self.repo.update_ref(&name, &oid, ExpectedRef::Any)
     }
 
     /// The ref of a round names the candidate that is judged, not the one that was made last.
     pub(super) fn name_candidate(&self, round: u32, commit: &Oid) -> Result<()> {
         let name = format!("{}/round-{round}", refs_of(&self.charter.name));
-        self.repo.update_ref(&name, commit, Expected::Any)
+        self.repo.update_ref(&name, commit, ExpectedRef::Any)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::{World, bug};
 use karve_core::campaign::{Campaign, ImplementStep, Step};
-use karve_harness::git::{Applied, Oid, Past};
+use karve_harness::git::{HistoryAccess, Oid, PatchResult};
 use karve_harness::store;
 use karve_os::error::{Context, Result};
 use karve_os::files;
@@ -56,7 +56,8 @@ impl World {
         let tree = self.trees.fresh(&self.repo, DESK, parent)?;
         // Nothing in it affects the user's repository.
         let parent = Oid::named(parent)?;
-        self.repo.detach_worktree(&tree, &parent, Past::Sealed)?;
+        self.repo
+            .detach_worktree(&tree, &parent, HistoryAccess::Sealed)?;
         if let Some(step) = step {
             self.lay_mend(&tree, step)?;
         }
@@ -72,7 +73,9 @@ impl World {
         };
         let patch = store::get_artifact(&self.dir, &candidate.patch)?;
         match self.repo.apply_patch(tree, &patch)? {
-            Applied::Refused(why) => Err(bug("a candidate's own patch does not apply").cause(why)),
+            PatchResult::Refused(why) => {
+                Err(bug("a candidate's own patch does not apply").cause(why))
+            }
             _ => Ok(()),
         }
     }

@@ -5,11 +5,11 @@ use karve_core::campaign::{
     CONTROL_SLOWDOWN, Campaign, Control, ControlKind, DuelName, Event, MeasureStep, Repeats,
 };
 use karve_core::measurement::Gate;
-use karve_harness::commands::{Harness, PerCase, Variant};
-use karve_harness::outcome::Gated;
-use karve_harness::outcome::{Fault, NumberedCase};
-use karve_harness::pair_runner::{Arena, Arm};
-use karve_harness::trees::{Build, Built};
+use karve_harness::commands::{CaseRunSettings, CommandVariant, Harness};
+use karve_harness::outcome::GateResult;
+use karve_harness::outcome::{BlockFailure, NumberedCase};
+use karve_harness::pair_runner::{BuiltArm, PairRunner};
+use karve_harness::trees::{BuildVariant, BuiltTree};
 use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::stats;
 use karve_os::error::{CommandError, Result};
@@ -54,16 +54,16 @@ impl World {
                     block,
                 }
             }
-            Err(Fault::Candidate(gate)) if matches!(step.duel, DuelName::Control(_)) => {
+            Err(BlockFailure::Candidate(gate)) if matches!(step.duel, DuelName::Control(_)) => {
                 return Err(incumbent_fails("can no longer be measured", &gate));
             }
-            Err(Fault::Candidate(gate)) => Event::BlockFailed {
+            Err(BlockFailure::Candidate(gate)) => Event::BlockFailed {
                 duel: step.duel,
                 gate,
                 raw: None,
             },
             // The incumbent passed its gate, so a failure now comes from the host.
-            Err(Fault::Parent(gate)) => {
+            Err(BlockFailure::Parent(gate)) => {
                 return Err(incumbent_fails("can no longer be measured", &gate));
             }
         })
@@ -75,7 +75,7 @@ impl World {
         step: &MeasureStep,
         cases: &[NumberedCase],
         campaign: &Campaign,
-    ) -> Result<Gated<Arena>> {
+    ) -> Result<GateResult<PairRunner>> {
         let harness = self.harness().with_cases(per_case(campaign));
         match step.duel {
             DuelName::Final => {
@@ -84,12 +84,12 @@ impl World {
                 let tested = (step.block == 0).then_some(&tested[..]);
                 match self.integration_arena(&step.candidate, &harness, tested)? {
                     Some(arena) => Ok(arena),
-                    None => self.round_arena(step, harness, Build::Usual),
+                    None => self.round_arena(step, harness, BuildVariant::Usual),
                 }
             }
-            DuelName::Round { .. } => self.round_arena(step, harness, Build::Usual),
+            DuelName::Round { .. } => self.round_arena(step, harness, BuildVariant::Usual),
             DuelName::Layout { variant, .. } => {
-                self.round_arena(step, harness, Build::Layout(variant))
+                self.round_arena(step, harness, BuildVariant::Layout(variant))
             }
             DuelName::Control(control) => self.control_arena(step, harness, (control, campaign)),
         }
@@ -100,13 +100,13 @@ impl World {
         &mut self,
         step: &MeasureStep,
         harness: Harness,
-        build: Build,
-    ) -> Result<Gated<Arena>> {
+        build: BuildVariant,
+    ) -> Result<GateResult<PairRunner>> {
         let variant = match step.duel {
             DuelName::Round { set, .. } | DuelName::Layout { set, .. } if set == CaseSet::Quick => {
-                Variant::Quick
+                CommandVariant::Quick
             }
-            _ => Variant::Usual,
+            _ => CommandVariant::Usual,
         };
         let parent = match self.trees.built(&self.repo, &harness, &step.parent)? {
             Ok(built) => built,
@@ -124,19 +124,20 @@ impl World {
         step: &MeasureStep,
         harness: Harness,
         (control, campaign): (Control, &Campaign),
-    ) -> Result<Gated<Arena>> {
+    ) -> Result<GateResult<PairRunner>> {
         if control.kind == ControlKind::Same {
-            return match self.round_arena(step, harness, Build::Copy)? {
+            return match self.round_arena(step, harness, BuildVariant::Copy)? {
                 Ok(arena) => Ok(Ok(arena)),
                 Err(gate) => Err(incumbent_fails("no longer builds", &gate)),
             };
         }
         Ok(self
-            .round_arena(step, harness, Build::Usual)?
+            .round_arena(step, harness, BuildVariant::Usual)?
             .map(|mut arena| {
                 // Both arms start the same programs; only the amount of work differs.
-                let spinning =
-                    |arm: &Arm, share: f64| arm.harness.clone().with_cases(spins(campaign, share));
+                let spinning = |arm: &BuiltArm, share: f64| {
+                    arm.harness.clone().with_cases(spins(campaign, share))
+                };
                 arena.parent.harness = spinning(&arena.parent, 0.0);
                 arena.candidate.harness = spinning(&arena.candidate, CONTROL_SLOWDOWN - 1.0);
                 arena
@@ -145,13 +146,13 @@ impl World {
 }
 
 /// How often each case is repeated in one run, by name.
-pub(super) fn per_case(campaign: &Campaign) -> BTreeMap<String, PerCase> {
+pub(super) fn per_case(campaign: &Campaign) -> BTreeMap<String, CaseRunSettings> {
     let Some(baseline) = campaign.baseline() else {
         return BTreeMap::new();
     };
     let named = |of: &Repeats| {
         let name = campaign.case(of.case)?.name;
-        let of_case = PerCase {
+        let of_case = CaseRunSettings {
             repeats: of.calls,
             spin_us: None,
         };
@@ -161,7 +162,7 @@ pub(super) fn per_case(campaign: &Campaign) -> BTreeMap<String, PerCase> {
 }
 
 /// The same for every case, with work of a share of what the baseline took.
-fn spins(campaign: &Campaign, share: f64) -> BTreeMap<String, PerCase> {
+fn spins(campaign: &Campaign, share: f64) -> BTreeMap<String, CaseRunSettings> {
     let known = per_case(campaign);
     let readings = campaign.baseline().map_or(&[][..], |b| &b.readings);
     let cases = campaign.charter().map_or(0, |charter| charter.cases.len());
@@ -171,7 +172,7 @@ fn spins(campaign: &Campaign, share: f64) -> BTreeMap<String, PerCase> {
         let times: Vec<f64> = times.map(|r| r.sample.cpu_us as f64).collect();
         let spin_us = stats::median(&times)? * share;
         let repeats = known.get(&name).map_or(1, |one| one.repeats);
-        let of_case = PerCase {
+        let of_case = CaseRunSettings {
             repeats,
             spin_us: Some(spin_us as u64),
         };
@@ -183,15 +184,15 @@ fn spins(campaign: &Campaign, share: f64) -> BTreeMap<String, PerCase> {
 /// Two built trees under one harness.
 pub(super) fn arena_of(
     harness: Harness,
-    parent: Built,
-    candidate: Built,
-    variant: Variant,
-) -> Arena {
-    let arm = |built: Built| Arm {
+    parent: BuiltTree,
+    candidate: BuiltTree,
+    variant: CommandVariant,
+) -> PairRunner {
+    let arm = |built: BuiltTree| BuiltArm {
         harness: harness.clone(),
         tree: built.path,
     };
-    Arena::new(arm(parent), arm(candidate), variant)
+    PairRunner::new(arm(parent), arm(candidate), variant)
 }
 
 fn incumbent_fails(how: &str, gate: &Gate) -> CommandError {

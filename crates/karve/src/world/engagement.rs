@@ -6,13 +6,13 @@
 //! does not build, each half of them is tried separately. One caught bug is enough.
 
 use super::{World, fit_cases};
-use karve_core::campaign::{Campaign, Event, PlantedFault};
+use karve_core::campaign::{Campaign, Event, PlantedBug};
 use karve_core::charter::Charter;
 use karve_core::measurement::Gate;
-use karve_harness::commands::{Harness, Variant};
+use karve_harness::commands::{CommandVariant, Harness};
 use karve_harness::git::{Oid, Repo};
 use karve_harness::project_file;
-use karve_harness::trees::Trees;
+use karve_harness::trees::Worktrees;
 use karve_numerics::case::Case;
 use karve_os::error::{Context, Result};
 use std::fs;
@@ -30,7 +30,7 @@ const DETAIL_CHARS: usize = 400;
 
 /// One operator that can be replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Site {
+struct MutationSite {
     file: String,
     line: usize,
     column: usize,
@@ -69,10 +69,10 @@ impl World {
 /// Plants bugs in a commit until the tests catch one. Returns whether they did, and each bug.
 pub fn prove(
     repo: &Repo,
-    trees: &Trees,
+    trees: &Worktrees,
     harness: &Harness,
     (charter, commit): (&Charter, &str),
-) -> Result<(bool, Vec<PlantedFault>)> {
+) -> Result<(bool, Vec<PlantedBug>)> {
     let tree = trees.fresh(repo, "engagement", commit)?;
     let mut cases: Vec<Case> = charter
         .visible_cases()
@@ -86,7 +86,7 @@ pub fn prove(
     };
     if let Some(gate) = unchanged {
         trees.remove(repo, &tree)?;
-        let fault = PlantedFault {
+        let fault = PlantedBug {
             file: String::new(),
             fault: "none: the unchanged kernel does not pass its own test".into(),
             noticed: false,
@@ -119,7 +119,7 @@ pub fn prove(
     }
     trees.remove(repo, &tree)?;
     if faults.is_empty() {
-        faults.push(PlantedFault {
+        faults.push(PlantedBug {
             file: charter.granted.join(", "),
             fault: "none: the editable files contain no arithmetic to break".into(),
             noticed: false,
@@ -134,7 +134,7 @@ fn gate_of(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Option<Gate
     if let Err(gate) = harness.build(tree)? {
         return Ok(Some(gate));
     }
-    Ok(harness.test(tree, cases, Variant::Usual)?.err())
+    Ok(harness.test(tree, cases, CommandVariant::Usual)?.err())
 }
 
 /// Plants one bug at all these sites. Returns the result, and whether it was built.
@@ -142,8 +142,8 @@ fn plant(
     harness: &Harness,
     tree: &Path,
     cases: &[Case],
-    group: &[Site],
-) -> Result<(PlantedFault, bool)> {
+    group: &[MutationSite],
+) -> Result<(PlantedBug, bool)> {
     let mut originals: Vec<(PathBuf, String)> = Vec::new();
     // From the end of a file to its start, so that columns stay valid.
     for site in group.iter().rev() {
@@ -170,7 +170,7 @@ fn plant(
     let said = gate.map_or_else(|| "the test still passed".to_owned(), |g| g.describe());
     let mut files: Vec<&str> = group.iter().map(|site| site.file.as_str()).collect();
     files.dedup();
-    let fault = PlantedFault {
+    let fault = PlantedBug {
         file: files.join(", "),
         fault: describe(group),
         noticed,
@@ -179,7 +179,7 @@ fn plant(
     Ok((fault, built))
 }
 
-fn describe(group: &[Site]) -> String {
+fn describe(group: &[MutationSite]) -> String {
     let Some(first) = group.first() else {
         return String::new();
     };
@@ -194,7 +194,7 @@ fn bounded(text: &str) -> String {
     text.chars().take(DETAIL_CHARS).collect()
 }
 
-fn with_fault(text: &str, site: &Site) -> String {
+fn with_fault(text: &str, site: &MutationSite) -> String {
     let mut out = String::with_capacity(text.len());
     for (number, line) in text.split_inclusive('\n').enumerate() {
         if number == site.line {
@@ -209,10 +209,10 @@ fn with_fault(text: &str, site: &Site) -> String {
 }
 
 /// Sites for planted bugs, one group per operator, the most effective first.
-fn sites(repo: &Repo, commit: &str, granted: &[String]) -> Result<Vec<Vec<Site>>> {
+fn sites(repo: &Repo, commit: &str, granted: &[String]) -> Result<Vec<Vec<MutationSite>>> {
     let globs = project_file::glob_set(granted)?;
     let commit = Oid::named(commit)?;
-    let mut all: Vec<Vec<Site>> = vec![Vec::new(); SWAPS.len()];
+    let mut all: Vec<Vec<MutationSite>> = vec![Vec::new(); SWAPS.len()];
     for (file, bytes) in repo.read_matching(&commit, &globs)? {
         let Ok(text) = String::from_utf8(bytes) else {
             continue;
@@ -223,7 +223,7 @@ fn sites(repo: &Repo, commit: &str, granted: &[String]) -> Result<Vec<Vec<Site>>
     Ok(all)
 }
 
-fn sites_in(file: &str, text: &str, all: &mut [Vec<Site>]) {
+fn sites_in(file: &str, text: &str, all: &mut [Vec<MutationSite>]) {
     for (number, line) in text.lines().enumerate() {
         let code = code_of(line);
         let mut taken: Vec<usize> = Vec::new();
@@ -233,7 +233,7 @@ fn sites_in(file: &str, text: &str, all: &mut [Vec<Site>]) {
                 if !taken.contains(&place) && is_arithmetic(code, column, from) {
                     taken.push(place);
                     let file = file.to_owned();
-                    all[kind].push(Site {
+                    all[kind].push(MutationSite {
                         file,
                         line: number,
                         column,

@@ -1,17 +1,17 @@
 //! What a campaign reads from the knowledge library, and what it adds to it.
 
 use super::World;
-use super::turn::Came;
+use super::turn::TurnOutcome;
 use crate::library::recall::{known_in, name_entries};
 use crate::library::situation::situation_of;
-use crate::library::{Layer, PROJECT_DIR, Shelves, learn};
-use karve_agents::{Said, Taught};
+use crate::library::{Layer, LibraryLayers, PROJECT_DIR, learn};
+use karve_agents::{LessonAnswer, LessonQuestion};
 use karve_core::campaign::strategy;
-use karve_core::campaign::{Campaign, Event, Stage};
-use karve_core::knowledge::{Foretold, Known, Learning, Query, Scope};
+use karve_core::campaign::{Campaign, Event, RoundPhase};
+use karve_core::knowledge::{KnownEntry, Learning, LibraryQuery, PredictedCounter, Scope};
 use karve_core::profile::classify::with_derived;
 use karve_core::profile::{Diagnosis, KernelProfile};
-use karve_core::spending::Usage;
+use karve_core::spending::AgentUsage;
 use karve_os::error::{CommandError, ErrorKind, Result};
 
 /// Characters of the reason why an agent gave no lesson.
@@ -27,8 +27,8 @@ const TOOLCHAINS: &[(&str, &[&str])] = &[
 
 impl World {
     /// The layers as the campaign sees them.
-    fn shelves(&self) -> Shelves {
-        let mut shelves = Shelves::of_user();
+    fn shelves(&self) -> LibraryLayers {
+        let mut shelves = LibraryLayers::of_user();
         let project = self.upstream.root().join(&self.charter.workdir);
         shelves.put(Layer::Project, project.join(PROJECT_DIR));
         let campaigns = self.dir.path().parent().unwrap_or(self.dir.path());
@@ -37,7 +37,7 @@ impl World {
     }
 
     /// The entries that apply to the target.
-    pub(super) fn recall(&self) -> Result<Vec<Known>> {
+    pub(super) fn recall(&self) -> Result<Vec<KnownEntry>> {
         let stock = self.shelves().load()?;
         let mut known = known_in(&stock, &situation_of(&self.charter));
         // The campaign's own findings are in its rounds.
@@ -53,10 +53,10 @@ impl World {
         };
         let situation = situation_of(&self.charter).with_op_in(&kernel.name);
         let values = with_derived(kernel);
-        let query = Query {
+        let query = LibraryQuery {
             situation: Some(&situation),
             values: Some(&values),
-            ..Query::default()
+            ..LibraryQuery::default()
         };
         name_entries(&stock, &query, diagnosis);
         // The campaign's own findings are in its rounds.
@@ -69,7 +69,7 @@ impl World {
     /// What changed in the library since the campaign last read it, before a proposal is requested.
     pub(super) fn new_knowledge(&self, campaign: &Campaign) -> Result<Option<Event>> {
         let stage = campaign.current_round().map(|round| &round.stage);
-        if !matches!(stage, Some(Stage::Proposing { .. })) {
+        if !matches!(stage, Some(RoundPhase::Proposing { .. })) {
             return Ok(None);
         }
         let now = self.recall()?;
@@ -78,7 +78,7 @@ impl World {
             .iter()
             .filter(|old| !now.iter().any(|new| new.id == old.id));
         let gone: Vec<String> = gone.map(|old| old.id.clone()).collect();
-        let known: Vec<Known> = now
+        let known: Vec<KnownEntry> = now
             .into_iter()
             .filter(|new| !before.contains(new))
             .collect();
@@ -89,7 +89,7 @@ impl World {
     pub(super) fn learn(&mut self, round: u32, campaign: &Campaign) -> Result<Event> {
         let after = self.profile_after(campaign)?;
         let mut lesson = strategy::lesson(campaign, after.as_ref());
-        let mut usage = Usage::default();
+        let mut usage = AgentUsage::default();
         let mut exchange = None;
         if let Some(learning) = &mut lesson.learning {
             learning.evidence.toolchain = self.toolchain(campaign);
@@ -114,9 +114,9 @@ impl World {
     fn in_words(
         &mut self,
         campaign: &Campaign,
-        (lesson, foretold): (&str, &[Foretold]),
+        (lesson, foretold): (&str, &[PredictedCounter]),
         learning: &Learning,
-    ) -> Result<(Said, Option<String>)> {
+    ) -> Result<(LessonAnswer, Option<String>)> {
         let Some(round) = campaign.current_round() else {
             return Ok(Default::default());
         };
@@ -126,7 +126,7 @@ impl World {
         let Some(hypothesis) = asked.filter(|_| self.agent.learns(role)) else {
             return Ok(Default::default());
         };
-        let taught = Taught {
+        let taught = LessonQuestion {
             round: round.number,
             role,
             hypothesis,
@@ -180,13 +180,13 @@ impl World {
 }
 
 /// An agent that cannot be asked gives no lesson; the round is settled anyway.
-fn unsaid(error: CommandError) -> Result<Came<Said>> {
+fn unsaid(error: CommandError) -> Result<TurnOutcome<LessonAnswer>> {
     match error.kind {
         ErrorKind::Interrupted | ErrorKind::Bug => Err(error),
         ErrorKind::Negative | ErrorKind::Usage | ErrorKind::Environment | ErrorKind::Busy => {
-            let said = Said {
+            let said = LessonAnswer {
                 failed: error.message,
-                ..Said::default()
+                ..LessonAnswer::default()
             };
             Ok((said, None))
         }

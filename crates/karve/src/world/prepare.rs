@@ -2,8 +2,8 @@
 
 use super::{World, refs_of, workspace};
 use karve_core::campaign::{Event, Preparation};
-use karve_core::charter::{Branch, Charter, Mode};
-use karve_harness::git::{Expected, Oid, Repo};
+use karve_core::charter::{Branch, Charter, WorkMode};
+use karve_harness::git::{ExpectedRef, Oid, Repo};
 use karve_harness::project_file;
 use karve_numerics::contract::{Arg, Contract};
 use karve_os::error::{CommandError, Result};
@@ -24,10 +24,10 @@ impl World {
         check_branch(&self.repo, &self.charter)?;
         if let Branch::Named { name } = &self.charter.branch {
             self.repo
-                .update_ref(&format!("refs/heads/{name}"), &base, Expected::Absent)?;
+                .update_ref(&format!("refs/heads/{name}"), &base, ExpectedRef::Absent)?;
         }
         let start = format!("{}/base", refs_of(&self.charter.name));
-        self.repo.update_ref(&start, &base, Expected::Any)?;
+        self.repo.update_ref(&start, &base, ExpectedRef::Any)?;
         let args = self.ask_inputs(&base)?;
         let mut environment = host::environment(&self.stop);
         let layers = sandbox::active(&self.charter.sandbox);
@@ -68,8 +68,8 @@ impl World {
 pub fn can_start(upstream: &Repo, charter: &Charter) -> Result<()> {
     check_granted(upstream, upstream.head()?.oid(), charter)?;
     match charter.mode {
-        Mode::Repo => check_branch(upstream, charter),
-        Mode::Workspace { .. } => Ok(()),
+        WorkMode::Repo => check_branch(upstream, charter),
+        WorkMode::Workspace { .. } => Ok(()),
     }
 }
 

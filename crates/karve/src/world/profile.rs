@@ -4,11 +4,13 @@
 use super::World;
 use crate::config::PROFILE_AUTO;
 use crate::library::situation::situation_of;
-use crate::reports::profile::{self as report, Form, Page, Shown};
+use crate::reports::profile::{self as report, KernelReport, ProfilePage, ReportFormat};
 use karve_core::campaign::strategy;
 use karve_core::campaign::{Campaign, Event};
 use karve_core::policy::Preset;
-use karve_core::profile::{Bottleneck, KERNELS_MAX, Profile, ProfileDepth, RuleSet, diagnose};
+use karve_core::profile::{
+    Bottleneck, DiagnosisRuleSet, KERNELS_MAX, Profile, ProfileDepth, diagnose,
+};
 use karve_core::roofline::{ceilings, shown_cores};
 use karve_harness::commands::Harness;
 use karve_harness::project_file::glob_set;
@@ -17,10 +19,10 @@ use karve_numerics::case::CaseSet;
 use karve_os::device;
 use karve_os::error::Result;
 use karve_os::process::excerpt;
-use karve_profile::profilers::granted::Granted;
-use karve_profile::profilers::take::{self, Runs, Subject, Wish};
+use karve_profile::profilers::granted::EditableFiles;
+use karve_profile::profilers::take::{self, DevicePlatform, ProfileRequest, ProfileTarget};
 use karve_profile::profilers::valgrind::{NO_KERNEL, UNSEEN};
-use karve_profile::roofline::cases::{self, Times};
+use karve_profile::roofline::cases::{self, CaseTimes};
 use karve_profile::roofline::counters::add_ceiling;
 use std::path::Path;
 use std::time::Duration;
@@ -87,7 +89,7 @@ impl World {
         &mut self,
         (commit, depth): (&str, ProfileDepth),
         campaign: &Campaign,
-        times: &Times,
+        times: &CaseTimes,
     ) -> Result<Profile> {
         let mut profile = Profile {
             commit: commit.to_owned(),
@@ -175,14 +177,14 @@ impl World {
         };
         let globs = glob_set(&self.charter.granted)?;
         let commit = self.repo.rev_parse(&profile.commit)?;
-        let granted = Granted::of(&self.repo.read_matching(&commit, &globs)?);
-        let subject = Subject {
+        let granted = EditableFiles::of(&self.repo.read_matching(&commit, &globs)?);
+        let subject = ProfileTarget {
             tree,
             case: &case,
-            runs: Runs::at(&situation_of(&self.charter)),
+            runs: DevicePlatform::at(&situation_of(&self.charter)),
             granted: &granted,
         };
-        let wish = Wish {
+        let wish = ProfileRequest {
             tool: None,
             depth: (profile.depth != ProfileDepth::Light).then_some(profile.depth),
             without: &self.failed_tools,
@@ -224,7 +226,7 @@ impl World {
     }
 
     /// What follows from the counters, and from the roofline of the first case.
-    fn explain(&self, profile: &mut Profile, campaign: &Campaign, times: &Times) {
+    fn explain(&self, profile: &mut Profile, campaign: &Campaign, times: &CaseTimes) {
         let charter = campaign.charter();
         let roof = campaign.baseline().and_then(|b| b.roof.as_ref());
         if let (Some(charter), Some(roof)) = (charter, roof) {
@@ -250,12 +252,12 @@ impl World {
 /// A profile as an agent reads it.
 fn digest(profile: &Profile) -> String {
     let own = profile.diagnosis.as_deref();
-    let rules = own.map_or(RuleSet::Karve, |d| d.rules);
-    let shown: Vec<Shown> = profile
+    let rules = own.map_or(DiagnosisRuleSet::Karve, |d| d.rules);
+    let shown: Vec<KernelReport> = profile
         .kernels
         .iter()
         .enumerate()
-        .map(|(number, kernel)| Shown {
+        .map(|(number, kernel)| KernelReport {
             kernel: kernel.clone(),
             // The diagnosis of the first kernel names the library entries.
             diagnosis: match own.filter(|_| number == 0) {
@@ -272,24 +274,24 @@ fn digest(profile: &Profile) -> String {
         .chain(&profile.notes)
         .cloned()
         .collect();
-    let page = Page {
+    let page = ProfilePage {
         title: &profile.commit,
         shown: &shown,
         notes: &notes,
-        ..Page::default()
+        ..ProfilePage::default()
     };
-    let text = report::render(Form::Karve, &page);
+    let text = report::render(ReportFormat::Karve, &page);
     text.chars().take(DIGEST_CHARS).collect()
 }
 
 /// The classification rules of a policy.
-fn rules_of(preset: Preset) -> RuleSet {
+fn rules_of(preset: Preset) -> DiagnosisRuleSet {
     match preset {
-        Preset::Strict => RuleSet::Karve,
-        Preset::Primus => RuleSet::Primus,
-        Preset::Tilegym => RuleSet::Tilegym,
-        Preset::Coordinator => RuleSet::Coordinator,
-        Preset::HyperMla => RuleSet::HyperMla,
+        Preset::Strict => DiagnosisRuleSet::Karve,
+        Preset::Primus => DiagnosisRuleSet::Primus,
+        Preset::Tilegym => DiagnosisRuleSet::Tilegym,
+        Preset::Coordinator => DiagnosisRuleSet::Coordinator,
+        Preset::HyperMla => DiagnosisRuleSet::HyperMla,
     }
 }
 

@@ -4,7 +4,7 @@ use super::choose::variant_ref;
 use super::{World, refs_of};
 use karve_core::campaign::Campaign;
 use karve_core::charter::Branch;
-use karve_harness::git::{Expected, Oid, Repo};
+use karve_harness::git::{ExpectedRef, Oid, Repo};
 use karve_os::error::Result;
 
 impl World {
@@ -12,7 +12,7 @@ impl World {
     pub(super) fn restore_refs(&self, campaign: &Campaign) -> Result<()> {
         for (name, commit) in missing(&self.repo, campaign)? {
             if self.repo.tree_of(&commit).is_ok() {
-                self.repo.update_ref(&name, &commit, Expected::Any)?;
+                self.repo.update_ref(&name, &commit, ExpectedRef::Any)?;
             }
         }
         Ok(())

@@ -4,13 +4,13 @@ use super::World;
 use super::audit::exact_globs;
 use globset::GlobSet;
 use karve_agents::messages;
-use karve_agents::{Answered, Question, render_review};
-use karve_core::campaign::{Campaign, Event, ReviewStep, Unread};
+use karve_agents::{AgentQuestion, AgentReply, render_review};
+use karve_core::campaign::{Campaign, Event, ReviewStep, UnreadableReview};
 use karve_core::hypothesis::Candidate;
 use karve_core::measurement::Gate;
-use karve_core::measurement::Stray;
+use karve_core::measurement::WrongLanguageFile;
 use karve_core::roles::{Review, strays};
-use karve_core::spending::Usage;
+use karve_core::spending::AgentUsage;
 use karve_harness::git::{Oid, Repo};
 use karve_harness::project_file;
 use karve_harness::store;
@@ -71,15 +71,15 @@ impl World {
     pub(super) fn review(&mut self, step: &ReviewStep, campaign: &Campaign) -> Result<Event> {
         let patch = store::get_artifact(&self.dir, &step.candidate.patch)?;
         let patch = String::from_utf8_lossy(&patch).into_owned();
-        let (mut usage, mut errors) = (Usage::default(), Vec::new());
+        let (mut usage, mut errors) = (AgentUsage::default(), Vec::new());
         let (mut review, mut earlier) = (None, Vec::new());
-        let mut last: Option<Unread> = None;
+        let mut last: Option<UnreadableReview> = None;
         let mut setting = self.setting(campaign);
         let before = setting.spent;
         for _ in 0..REVIEW_TRIES {
             setting.spent = sum(before, usage);
             let brief = render_review(step, &patch, &errors);
-            let question = Question {
+            let question = AgentQuestion {
                 round: step.round,
                 retry: step.retry,
                 role: &step.role,
@@ -90,8 +90,8 @@ impl World {
                 self.turn_at(commit, &setting, |agent, desk| agent.ask(&question, desk))?;
             earlier.extend(last.take());
             let (said, used) = match answered {
-                Answered::Said { text, usage } => (Ok(text), usage),
-                Answered::Failed { why, usage } => (Err(why), usage),
+                AgentReply::Said { text, usage } => (Ok(text), usage),
+                AgentReply::Failed { why, usage } => (Err(why), usage),
             };
             usage = sum(usage, used);
             let is_answered = said.is_ok();
@@ -99,7 +99,7 @@ impl World {
                 Ok(text) => messages::review_of(&step.candidate.tree, &text)?,
                 Err(why) => Err(vec![why]),
             };
-            last = Some(Unread {
+            last = Some(UnreadableReview {
                 errors: read.as_ref().err().cloned().unwrap_or_default(),
                 usage: used,
                 exchange,
@@ -125,8 +125,8 @@ impl World {
     }
 }
 
-fn sum(a: Usage, b: Usage) -> Usage {
-    Usage {
+fn sum(a: AgentUsage, b: AgentUsage) -> AgentUsage {
+    AgentUsage {
         tokens: a.tokens.saturating_add(b.tokens),
         usd: a.usd + b.usd,
         estimated: a.estimated || b.estimated,
@@ -156,7 +156,7 @@ fn strays_of(
     campaign: &Campaign,
     (parent, candidate): (&Oid, &Oid),
     files: &[String],
-) -> Result<Vec<Stray>> {
+) -> Result<Vec<WrongLanguageFile>> {
     let asks = campaign.charter().map(|charter| &charter.asks);
     let route = campaign
         .current_round()

@@ -2,25 +2,25 @@
 
 use super::audit::audit_commits;
 use super::roles::out_of_scope;
-use super::untaken::{Taken, Untaken};
+use super::untaken::{CandidateResult, MissingCandidate};
 use super::{World, bug, refs_of};
 use crate::reports;
 use karve_agents::builtin::{config_of, knobs_at};
 use karve_agents::{Implementation, Proposal};
-use karve_core::agenda::How;
+use karve_core::agenda::ItemAction;
 use karve_core::campaign::strategy::Brief;
 use karve_core::campaign::{Campaign, Event, ImplementStep, Step};
 use karve_core::charter::Branch;
 use karve_core::hypothesis::{Candidate, Hypothesis};
 use karve_core::integrity;
 use karve_core::measurement::Gate;
-use karve_harness::commands::{Harness, Variant};
-use karve_harness::git::{CandidateCommit, CommitNote, Expected, Oid, Terms};
-use karve_harness::outcome::Gated;
+use karve_harness::commands::{CommandVariant, Harness};
+use karve_harness::git::{CandidateCommit, CandidateFilter, CommitNote, ExpectedRef, Oid};
+use karve_harness::outcome::GateResult;
 use karve_harness::store;
 use karve_numerics::case::{Case, CaseSet};
-use karve_numerics::contract::Examined;
-use karve_numerics::space::Config;
+use karve_numerics::contract::CaseTensorError;
+use karve_numerics::space::KnobSetting;
 use karve_os::clock;
 use karve_os::error::Result;
 use std::path::Path;
@@ -118,7 +118,7 @@ impl World {
         let taken = self.candidate_in((tree, writes), at, &step.hypothesis, summary)?;
         let (candidate, refused) = match taken {
             Ok(taken) => taken,
-            Err(Untaken(why)) => return Ok(Err(why)),
+            Err(MissingCandidate(why)) => return Ok(Err(why)),
         };
         let why = self.not_taken(step, (&candidate, &refused), campaign)?;
         Ok(why.map_or(Ok(candidate), Err))
@@ -150,10 +150,10 @@ impl World {
         let Some(task) = campaign.task() else {
             return Ok(None);
         };
-        if !matches!(task.item.how, How::Knobs { .. }) {
+        if !matches!(task.item.how, ItemAction::Knobs { .. }) {
             return Ok(None);
         }
-        let values = |commit: &str| -> Result<Config> {
+        let values = |commit: &str| -> Result<KnobSetting> {
             let (granted, declared) = (&self.charter.granted, &self.charter.knobs);
             let knobs = knobs_at(&self.repo, commit, granted, declared)?;
             Ok(config_of(&knobs))
@@ -173,7 +173,7 @@ impl World {
         (round, parent): (u32, &str),
         hypothesis: &Hypothesis,
         summary: String,
-    ) -> Result<Taken> {
+    ) -> Result<CandidateResult> {
         let message = reports::render_candidate_message(&self.charter, round, hypothesis);
         let note = CommitNote {
             message: &message,
@@ -183,12 +183,12 @@ impl World {
         let on = Oid::named(parent)?;
         let globs = self.grant(worktree, &on, writes)?;
         let forbids = |bytes: &[u8]| self.holds_key(bytes);
-        let terms = Terms {
+        let terms = CandidateFilter {
             granted: &globs,
             forbids: &forbids,
         };
         let made = self.repo.commit_within(worktree, &on, terms, &note)?;
-        if let Some(untaken) = Untaken::of(&made, terms) {
+        if let Some(untaken) = MissingCandidate::of(&made, terms) {
             return Ok(Err(untaken));
         }
         let CandidateCommit {
@@ -209,7 +209,7 @@ impl World {
             .collect();
         let whole = self.whole_change((worktree, &on), (&files, &out_of_scope), &note)?;
         let name = format!("{}/round-{round}", refs_of(&self.charter.name));
-        self.repo.update_ref(&name, &oid, Expected::Any)?;
+        self.repo.update_ref(&name, &oid, ExpectedRef::Any)?;
         let candidate = Candidate {
             commit: oid.to_string(),
             tree: tree.to_string(),
@@ -321,11 +321,11 @@ impl World {
         if let Branch::Named { name } = &self.charter.branch {
             let old = Oid::named(campaign.incumbent())?;
             self.repo
-                .update_ref(&format!("refs/heads/{name}"), &new, Expected::At(&old))?;
+                .update_ref(&format!("refs/heads/{name}"), &new, ExpectedRef::At(&old))?;
         }
         for name in [format!("round-{round}"), "best".to_owned()] {
             let name = format!("{}/{name}", refs_of(&self.charter.name));
-            self.repo.update_ref(&name, &new, Expected::Any)?;
+            self.repo.update_ref(&name, &new, ExpectedRef::Any)?;
         }
         self.trees.rename(&candidate.commit, new.as_str());
         self.trees.keep_only(&self.repo, &[new.as_str()])?;
@@ -339,11 +339,11 @@ fn tested(
     tree: &Path,
     set: CaseSet,
     campaign: &Campaign,
-) -> Result<(Gated<()>, Vec<Examined>)> {
+) -> Result<(GateResult<()>, Vec<CaseTensorError>)> {
     let variant = if set == CaseSet::Quick {
-        Variant::Quick
+        CommandVariant::Quick
     } else {
-        Variant::Usual
+        CommandVariant::Usual
     };
     let (mut gate, errors) = tested_visibly(harness, tree, (set, variant), campaign)?;
     if gate.is_ok() && set == CaseSet::Full {
@@ -359,9 +359,9 @@ fn tested(
 pub(super) fn tested_visibly(
     harness: &Harness,
     tree: &Path,
-    (set, variant): (CaseSet, Variant),
+    (set, variant): (CaseSet, CommandVariant),
     campaign: &Campaign,
-) -> Result<(Gated<()>, Vec<Examined>)> {
+) -> Result<(GateResult<()>, Vec<CaseTensorError>)> {
     let visible = cases_at(campaign, &campaign.cases_of(set));
     Ok(match harness.examine(tree, &visible)? {
         Some(Ok(examined)) => (Ok(()), examined),

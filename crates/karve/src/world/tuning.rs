@@ -2,26 +2,26 @@
 //! a separate candidate.
 
 use super::duel::per_case;
-use super::untaken::Untaken;
+use super::untaken::MissingCandidate;
 use super::{World, bug, secret_of};
-use crate::tuner::budget::Budget;
-use crate::tuner::copies::Trust;
+use crate::tuner::budget::TuneBudget;
+use crate::tuner::copies::IncrementalTrust;
 use crate::tuner::earlier;
-use crate::tuner::journal::{Fresh, Journal};
-use crate::tuner::quiet::{Builds, Quiet};
+use crate::tuner::journal::{FreshStart, Journal};
+use crate::tuner::quiet::{BuildPolicy, QuietLock};
 use crate::tuner::session::grid;
-use crate::tuner::sweep::{self, Ended, Step, Sweep, Worker};
-use crate::tuner::workshop::{Device, Tools, Tried, Workshop};
+use crate::tuner::sweep::{self, Sweep, SweepEnd, SweepWorker, TrialProgress};
+use crate::tuner::workshop::{Evaluator, EvaluatorParts, SettingResult, TuningDevice};
 use karve_agents::builtin::{knobs_at, write_config};
 use karve_core::campaign::{Campaign, Event, TuneStep};
 use karve_core::hypothesis::Candidate;
-use karve_core::ladder::{Rung, Tuned};
+use karve_core::ladder::{LadderResult, Rung};
 use karve_harness::git::Oid;
-use karve_harness::trees::Trees;
+use karve_harness::trees::Worktrees;
 use karve_numerics::case::CaseSet;
-use karve_numerics::grid::{Grid, Point};
-use karve_numerics::search::Kind;
-use karve_numerics::space::{Config, set_knob};
+use karve_numerics::grid::{Grid, GridPoint};
+use karve_numerics::search::StrategyKind;
+use karve_numerics::space::{KnobSetting, set_knob};
 use karve_numerics::stats;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::host;
@@ -32,7 +32,7 @@ use std::time::Duration;
 const READINGS: usize = 3;
 
 /// The result of a rung: what is recorded, and the values of the best setting.
-type Found = (Tuned, Option<Config>);
+type RungResult = (LadderResult, Option<KnobSetting>);
 
 impl World {
     pub(super) fn tune(&mut self, step: &TuneStep, campaign: &Campaign) -> Result<Event> {
@@ -54,7 +54,7 @@ impl World {
         if let Some(best) = best {
             match self.candidate_of(step, &workshop, &best)? {
                 Ok(candidate) => tuned.candidate = Some(candidate),
-                Err(Untaken(why)) => {
+                Err(MissingCandidate(why)) => {
                     workshop.close()?;
                     return Ok(skipped(step, why));
                 }
@@ -112,33 +112,33 @@ impl World {
         &self,
         base: &Oid,
         campaign: &Campaign,
-    ) -> Result<std::result::Result<Workshop, String>> {
+    ) -> Result<std::result::Result<Evaluator, String>> {
         let cases_of = |set| {
             let places = campaign.cases_of(set).into_iter();
             places.filter_map(|at| campaign.case(at)).collect()
         };
-        let trees = Trees::new(&self.repo, self.dir.worktrees().join("tune"))?;
-        let tools = Tools {
+        let trees = Worktrees::new(&self.repo, self.dir.worktrees().join("tune"))?;
+        let tools = EvaluatorParts {
             repo: self.repo.clone(),
             trees: trees.keeping_secret(secret_of(&self.charter)),
             harness: self.harness().with_cases(per_case(campaign)),
             copies: self.dir.worktrees().join("tune").join("copies"),
-            trust: Trust::default(),
+            trust: IncrementalTrust::default(),
             cases: cases_of(CaseSet::Full),
             hidden: cases_of(CaseSet::Hidden),
         };
-        Ok(Workshop::new(tools, &self.charter, base).map_err(|error| in_short(&error)))
+        Ok(Evaluator::new(tools, &self.charter, base).map_err(|error| in_short(&error)))
     }
 
-    pub(super) fn device(&mut self) -> Device<'_> {
-        Device {
+    pub(super) fn device(&mut self) -> TuningDevice<'_> {
+        TuningDevice {
             session: &mut self.device,
             notices: &self.notices,
             stop: &self.stop,
         }
     }
 
-    fn read_incumbent(&mut self, workshop: &Workshop, campaign: &Campaign) -> Result<Option<f64>> {
+    fn read_incumbent(&mut self, workshop: &Evaluator, campaign: &Campaign) -> Result<Option<f64>> {
         let harness = self.harness();
         let built = self
             .trees
@@ -148,7 +148,7 @@ impl World {
         };
         let mut values = Vec::with_capacity(READINGS);
         for _ in 0..READINGS {
-            if let Tried::Read { value, .. } = workshop.read(&built, &mut self.device())? {
+            if let SettingResult::Read { value, .. } = workshop.read(&built, &mut self.device())? {
                 values.push(value);
             }
         }
@@ -159,9 +159,9 @@ impl World {
     fn climb(
         &mut self,
         step: &TuneStep,
-        workshop: &mut Workshop,
+        workshop: &mut Evaluator,
         campaign: &Campaign,
-    ) -> Result<std::result::Result<Found, String>> {
+    ) -> Result<std::result::Result<RungResult, String>> {
         let grid = match grid(workshop.knobs(), workshop.restrictions()) {
             Ok(grid) => Arc::new(grid),
             Err(error) => return Ok(Err(in_short(&error))),
@@ -174,16 +174,16 @@ impl World {
             .map(|p| host::fingerprint(&p.environment));
         let host = environment.unwrap_or_default();
         let dir = self.dir.join("tune");
-        let (journal, lines) = Journal::open(&dir, (workshop, &host), Fresh::No)?;
+        let (journal, lines) = Journal::open(&dir, (workshop, &host), FreshStart::No)?;
         let given = earlier::best_of(&grid, &earlier::journals(&dir, journal.path()));
         let rule = &self.charter.tune;
         let kind = rule
             .strategy
             .as_deref()
-            .and_then(Kind::by_name)
+            .and_then(StrategyKind::by_name)
             .unwrap_or_default();
         let mut sweep = Sweep::new(&grid, (kind, self.charter.seed), (journal, &lines), &given);
-        let budget = Budget {
+        let budget = TuneBudget {
             settings: usize::try_from(step.settings).unwrap_or(usize::MAX),
             time: Duration::from_millis(step.spent_ms.saturating_add(step.time_ms)),
         };
@@ -191,13 +191,13 @@ impl World {
             return Ok(Err(in_short(&error)));
         }
         let notices = self.notices.clone();
-        let mut watch = |seen: &Step<'_>| notices.mention(&progress(step, seen));
-        let mut workers = [Worker {
+        let mut watch = |seen: &TrialProgress<'_>| notices.mention(&progress(step, seen));
+        let mut workers = [SweepWorker {
             workshop: &mut *workshop,
             device: self.device(),
-            quiet: Arc::new(Quiet::new(Builds::Wait)),
+            quiet: Arc::new(QuietLock::new(BuildPolicy::Wait)),
         }];
-        if sweep::go_on(&mut sweep, &mut workers, budget, &mut watch)? == Ended::Stopped {
+        if sweep::go_on(&mut sweep, &mut workers, budget, &mut watch)? == SweepEnd::Stopped {
             let error = CommandError::new(ErrorKind::Interrupted, "stopped between two settings");
             return Err(error.hint("resume with \"karve run\": no setting is tried twice"));
         }
@@ -207,7 +207,7 @@ impl World {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let failed = record.entries().iter().filter(|entry| entry.failed).count();
         let stands = best.is_none_or(|(point, _)| point == default);
-        let tuned = Tuned {
+        let tuned = LadderResult {
             rung: step.rung,
             settings: count(record.len()),
             failed: count(failed),
@@ -215,7 +215,7 @@ impl World {
             best: best.map(|(_, value)| value),
             expected_gain: sweep.expected_gain(),
             exhausted: record.len() >= grid.len(),
-            ..Tuned::default()
+            ..LadderResult::default()
         };
         let config = best
             .filter(|_| !stands)
@@ -227,9 +227,9 @@ impl World {
     fn candidate_of(
         &self,
         step: &TuneStep,
-        workshop: &Workshop,
-        config: &Config,
-    ) -> Result<std::result::Result<Candidate, Untaken>> {
+        workshop: &Evaluator,
+        config: &KnobSetting,
+    ) -> Result<std::result::Result<Candidate, MissingCandidate>> {
         let tree = self
             .trees
             .fresh(&self.repo, "tuned", &step.candidate.commit)?;
@@ -252,7 +252,7 @@ impl World {
 }
 
 /// The values of a setting that differ from the current ones.
-fn differing(grid: &Grid, default: Point, point: Point) -> Config {
+fn differing(grid: &Grid, default: GridPoint, point: GridPoint) -> KnobSetting {
     let standing = grid.config(default);
     let mut config = grid.config(point);
     config.retain(|name, value| standing.get(name) != Some(value));
@@ -268,7 +268,7 @@ fn in_short(error: &CommandError) -> String {
 fn skipped(step: &TuneStep, why: String) -> Event {
     Event::Tuned {
         round: step.round,
-        tuned: Box::new(Tuned {
+        tuned: Box::new(LadderResult {
             rung: step.rung,
             skipped: Some(why.chars().take(500).collect()),
             ..(*step.seen).clone()
@@ -276,7 +276,7 @@ fn skipped(step: &TuneStep, why: String) -> Event {
     }
 }
 
-fn progress(step: &TuneStep, seen: &Step<'_>) -> String {
+fn progress(step: &TuneStep, seen: &TrialProgress<'_>) -> String {
     let best = match (step.rung, seen.default, seen.best) {
         (Rung::HandPicked, ..) | (_, None, _) | (_, _, None) => String::new(),
         (_, Some(default), Some(best)) => format!(", the best {:.2}x the first", default / best),

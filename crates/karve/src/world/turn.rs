@@ -2,11 +2,11 @@
 
 use super::World;
 use super::round::cases_at;
-use karve_agents::{Agent, Desk};
+use karve_agents::{Agent, Workspace};
 use karve_core::campaign::Campaign;
-use karve_core::spending::Usage;
+use karve_core::spending::AgentUsage;
 use karve_harness::commands::Harness;
-use karve_harness::git::{Oid, Past};
+use karve_harness::git::{HistoryAccess, Oid};
 use karve_harness::store;
 use karve_numerics::case::{Case, CaseSet};
 use karve_os::error::Result;
@@ -14,21 +14,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The context of a turn, except for its worktree.
-pub(super) struct Setting {
+pub(super) struct WorkspaceSetup {
     harness: Harness,
     /// The visible cases.
     cases: Vec<Case>,
     /// What the campaign has used so far.
-    pub(super) spent: Usage,
+    pub(super) spent: AgentUsage,
 }
 
 /// The result of a turn, and the artifact with its session log.
-pub(super) type Came<T> = (T, Option<String>);
+pub(super) type TurnOutcome<T> = (T, Option<String>);
 
 impl World {
     /// The context of a turn, except for its worktree.
-    pub(super) fn setting(&self, campaign: &Campaign) -> Setting {
-        Setting {
+    pub(super) fn setting(&self, campaign: &Campaign) -> WorkspaceSetup {
+        WorkspaceSetup {
             harness: self.harness(),
             cases: cases_at(campaign, &campaign.cases_of(CaseSet::Full)),
             spent: campaign.cost(),
@@ -39,13 +39,13 @@ impl World {
     pub(super) fn turn_in<T>(
         &mut self,
         tree: &Path,
-        setting: &Setting,
-        turn: impl FnOnce(&mut dyn Agent, &Desk<'_>) -> Result<T>,
-    ) -> Result<Came<T>> {
+        setting: &WorkspaceSetup,
+        turn: impl FnOnce(&mut dyn Agent, &Workspace<'_>) -> Result<T>,
+    ) -> Result<TurnOutcome<T>> {
         // Outside everything that the agent sees.
         let exchange = self.dir.join("tmp").join("exchange.jsonl");
         let _ = fs::remove_file(&exchange);
-        let desk = Desk {
+        let desk = Workspace {
             repo: &self.repo,
             tree,
             notes: &self.dir.join("tmp").join("agent"),
@@ -73,9 +73,9 @@ impl World {
     pub(super) fn turn_at<T>(
         &mut self,
         commit: &str,
-        setting: &Setting,
-        turn: impl FnOnce(&mut dyn Agent, &Desk<'_>) -> Result<T>,
-    ) -> Result<Came<T>> {
+        setting: &WorkspaceSetup,
+        turn: impl FnOnce(&mut dyn Agent, &Workspace<'_>) -> Result<T>,
+    ) -> Result<TurnOutcome<T>> {
         if !self.agent.reads_worktree() {
             let dir = self.dir.path().to_owned();
             return self.turn_in(&dir, setting, turn);
@@ -104,8 +104,8 @@ impl World {
         // The repository of a workspace is in the campaign, which an agent cannot see.
         let is_users = self.repo.common_dir() == self.upstream.common_dir();
         let past = match is_users && !tells {
-            true => Past::Shown,
-            false => Past::Sealed,
+            true => HistoryAccess::Shown,
+            false => HistoryAccess::Sealed,
         };
         self.repo.detach_worktree(tree, &Oid::named(parent)?, past)
     }

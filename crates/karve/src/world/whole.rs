@@ -2,7 +2,7 @@
 
 use super::World;
 use super::audit::exact_globs;
-use karve_harness::git::{CommitNote, Oid, Terms};
+use karve_harness::git::{CandidateFilter, CommitNote, Oid};
 use karve_harness::store;
 use karve_os::error::Result;
 use std::path::Path;
@@ -23,7 +23,7 @@ impl World {
         let globs = exact_globs(&[files, strays].concat())?;
         // Nothing refers to this commit, so the next garbage collection removes it.
         let forbids = |bytes: &[u8]| self.holds_key(bytes);
-        let terms = Terms {
+        let terms = CandidateFilter {
             granted: &globs,
             forbids: &forbids,
         };

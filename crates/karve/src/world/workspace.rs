@@ -8,14 +8,14 @@ use super::World;
 use super::duel::arena_of;
 use globset::GlobSet;
 use karve_core::campaign::Provenance;
-use karve_core::charter::{Charter, Mode};
-use karve_harness::commands::{Harness, Variant};
-use karve_harness::git::{self, CommitNote, Expected, NewFile, Oid, Repo};
-use karve_harness::outcome::Gated;
-use karve_harness::pair_runner::Arena;
+use karve_core::charter::{Charter, WorkMode};
+use karve_harness::commands::{CommandVariant, Harness};
+use karve_harness::git::{self, CommitNote, ExpectedRef, NewFile, Oid, Repo};
+use karve_harness::outcome::GateResult;
+use karve_harness::pair_runner::PairRunner;
 use karve_harness::project_file;
 use karve_harness::store::CampaignDir;
-use karve_harness::trees::Trees;
+use karve_harness::trees::Worktrees;
 use karve_numerics::case::Case;
 use karve_os::clock;
 use karve_os::error::{CommandError, Context, Result};
@@ -29,16 +29,16 @@ const FILES_MAX: usize = 10_000;
 pub(super) fn repo_of(upstream: &Repo, dir: &CampaignDir, charter: &Charter) -> Result<Repo> {
     let path = dir.join("workspace");
     match charter.mode {
-        Mode::Workspace { .. } if path.join(".git").exists() => {
+        WorkMode::Workspace { .. } if path.join(".git").exists() => {
             Ok(Repo::discover(&path)?.with_scratch(dir.join("tmp")))
         }
-        Mode::Workspace { .. } | Mode::Repo => Ok(upstream.clone()),
+        WorkMode::Workspace { .. } | WorkMode::Repo => Ok(upstream.clone()),
     }
 }
 
 /// Extracts the workspace, if the charter asks for one. Repeating it starts over.
 pub(super) fn extract(world: &World, commit: &Oid) -> Result<Option<(Repo, Oid, Provenance)>> {
-    let Mode::Workspace { files, .. } = &world.charter.mode else {
+    let WorkMode::Workspace { files, .. } = &world.charter.mode else {
         return Ok(None);
     };
     let globs = project_file::glob_set(files)?;
@@ -80,7 +80,7 @@ pub(super) fn extract(world: &World, commit: &Oid) -> Result<Option<(Repo, Oid, 
     let repo = Repo::discover(&path)?.with_scratch(world.dir.join("tmp"));
     world
         .upstream
-        .update_ref(&upstream_ref(&world.charter), commit, Expected::Any)?;
+        .update_ref(&upstream_ref(&world.charter), commit, ExpectedRef::Any)?;
     Ok(Some((
         repo,
         base,
@@ -99,8 +99,8 @@ impl World {
         best: &str,
         harness: &Harness,
         cases: Option<&[Case]>,
-    ) -> Result<Option<Gated<Arena>>> {
-        let Mode::Workspace { integration, .. } = &self.charter.mode else {
+    ) -> Result<Option<GateResult<PairRunner>>> {
+        let WorkMode::Workspace { integration, .. } = &self.charter.mode else {
             return Ok(None);
         };
         let harness = harness.clone().with_commands(integration);
@@ -115,11 +115,16 @@ impl World {
             Err(gate) => return Ok(Some(Err(gate))),
         };
         if let Some(cases) = cases
-            && let Err(gate) = harness.test(&synced.path, cases, Variant::Usual)?
+            && let Err(gate) = harness.test(&synced.path, cases, CommandVariant::Usual)?
         {
             return Ok(Some(Err(gate)));
         }
-        Ok(Some(Ok(arena_of(harness, base, synced, Variant::Usual))))
+        Ok(Some(Ok(arena_of(
+            harness,
+            base,
+            synced,
+            CommandVariant::Usual,
+        ))))
     }
 }
 
@@ -127,7 +132,7 @@ impl World {
 pub fn synced(
     upstream: &Repo,
     repo: &Repo,
-    trees: &Trees,
+    trees: &Worktrees,
     (charter, best): (&Charter, &str),
 ) -> Result<(Oid, Oid)> {
     let best = Oid::named(best)?;

@@ -21,7 +21,7 @@ fn lab(implement: &str) -> Lab {
 }
 
 fn has_namespaces() -> bool {
-    karve_os::sandbox::Offer::of_host().no_room.is_none()
+    karve_os::sandbox::HostSupport::of_host().no_room.is_none()
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn without_namespaces(lab: &Lab, args: &[&str]) -> Option<Command> {
 
 #[test]
 fn without_namespaces_the_other_layers_hold_and_karve_says_so() {
-    if karve_os::process::Kernel::ask().landlock == 0 {
+    if karve_os::process::ConfinementSupport::ask().landlock == 0 {
         println!("skipped: this kernel has no Landlock");
         return;
     }

@@ -1,11 +1,11 @@
 //! Modules in Python in the ring: what is called, what is refused, and what it costs.
 
-use super::{Terms, case, terms};
+use super::{RunnerSetup, case, terms};
 use karve_core::charter::Metric;
 use karve_core::measurement::Gate;
-use karve_harness::outcome::Fault;
-use karve_harness::runner::{self, Corner, Duelling};
-use karve_numerics::contract::{ArgKind, Kernel, Modules, Precision, PythonStyle, Reference};
+use karve_harness::outcome::BlockFailure;
+use karve_harness::runner::{self, DuelCase, KernelRunner};
+use karve_numerics::contract::{ArgKind, Kernel, Precision, PythonRuntime, PythonStyle, Reference};
 use karve_numerics::tensor::Dtype;
 use std::fs;
 use std::path::Path;
@@ -51,7 +51,7 @@ fn project(kernel: &str, reference: &str) -> tempfile::TempDir {
     dir
 }
 
-fn python_terms(dir: &Path, interpreter: &str) -> Terms {
+fn python_terms(dir: &Path, interpreter: &str) -> RunnerSetup {
     let mut terms = terms(dir);
     terms.contract.kernel = Kernel::Python {
         path: "kernel.py".into(),
@@ -61,7 +61,7 @@ fn python_terms(dir: &Path, interpreter: &str) -> Terms {
         path: "reference.py".into(),
         precision: Precision::Wide,
     };
-    terms.contract.modules = Modules {
+    terms.contract.modules = PythonRuntime {
         interpreter: Some(interpreter.into()),
         device: None,
         asks: false,
@@ -192,7 +192,7 @@ fn modules_meet_in_a_duel_and_what_it_costs_is_told() {
         "hand-over {handover:?}, a call {call:?}, with the start {:?}",
         start.elapsed()
     );
-    let corner = Corner {
+    let corner = DuelCase {
         index: 0,
         case: case(1_000),
         calls: 50,
@@ -204,7 +204,7 @@ fn modules_meet_in_a_duel_and_what_it_costs_is_told() {
         ..Metric::default()
     };
     let trees = [one.path().to_owned(), other.path().to_owned()];
-    let duelling = Duelling::start(&terms, &metric, trees, vec![corner]);
+    let duelling = KernelRunner::start(&terms, &metric, trees, vec![corner]);
     let mut duelling = duelling.expect("a duel").expect("both start");
     let mut faster = 0;
     for _ in 0..30 {
@@ -255,7 +255,7 @@ def kernel_fn(n, alpha, x, y):
     let slow = early.replace("    install()\n", "");
     let (one, other) = (project(&slow, REFERENCE), project(early, REFERENCE));
     let terms = python_terms(one.path(), &python);
-    let corner = Corner {
+    let corner = DuelCase {
         index: 0,
         case: case(1_000),
         calls: 20,
@@ -263,15 +263,18 @@ def kernel_fn(n, alpha, x, y):
     };
     let metric = Metric::default();
     let trees = [one.path().to_owned(), other.path().to_owned()];
-    let duelling = Duelling::start(&terms, &metric, trees, vec![corner]);
+    let duelling = KernelRunner::start(&terms, &metric, trees, vec![corner]);
     let mut duelling = duelling.expect("a duel").expect("both start");
     let fault = (0..30).find_map(|_| duelling.block().expect("a block").err());
-    let dishonest = matches!(&fault, Some(Fault::Candidate(Gate::Dishonest { .. })));
+    let dishonest = matches!(
+        &fault,
+        Some(BlockFailure::Candidate(Gate::Dishonest { .. }))
+    );
     assert!(dishonest, "{fault:?}");
 }
 
 /// A model that maps rows of 32 to rows of 32.
-fn model_terms(dir: &Path, python: &str) -> Terms {
+fn model_terms(dir: &Path, python: &str) -> RunnerSetup {
     let mut terms = python_terms(dir, python);
     terms.contract.kernel = Kernel::Python {
         path: "kernel.py".into(),
@@ -437,7 +440,7 @@ fn a_module_on_a_cpu_is_locked_as_a_shared_object_is() {
     let Some(python) = python_with("numpy") else {
         return;
     };
-    if karve_os::process::Kernel::ask().landlock < 6 {
+    if karve_os::process::ConfinementSupport::ask().landlock < 6 {
         eprintln!("skipped: this kernel's Landlock cannot keep signals in");
         return;
     }

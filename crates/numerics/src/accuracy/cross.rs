@@ -3,7 +3,7 @@
 //! The reference is too slow to run on every call, but candidate and incumbent run on the same
 //! inputs. Their outputs differ by no more than the sum of their errors.
 
-use super::{ErrorStats, Output};
+use super::{ErrorStats, OutputInfo};
 use crate::tensor::{self, Dtype};
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ impl CrossBound {
     pub fn from(
         candidate: &ErrorStats,
         incumbent: &ErrorStats,
-        output: impl Into<Output>,
+        output: impl Into<OutputInfo>,
     ) -> CrossBound {
         let output = output.into();
         let Some(range) = output.dtype.float_range() else {
@@ -84,14 +84,14 @@ impl CrossBound {
 }
 
 /// The bound for the elements of one call.
-struct Limits {
+struct ElementLimits {
     absolute: f64,
     relative: f64,
 }
 
 /// What a check of one output against another has found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Agreement {
+pub struct CrossCheckResult {
     /// Elements compared.
     pub n: usize,
     /// Elements beyond the bound, including NaN and infinities that the other does not have.
@@ -105,20 +105,20 @@ pub struct Agreement {
 }
 
 /// Whether output `a` is output `b` within the bound; integers must be the same.
-pub fn agree(a: &[u8], b: &[u8], dtype: Dtype, bound: &CrossBound) -> Agreement {
+pub fn agree(a: &[u8], b: &[u8], dtype: Dtype, bound: &CrossBound) -> CrossCheckResult {
     let n = a.len().max(b.len()) / dtype.bytes();
     if a == b {
-        return Agreement {
+        return CrossCheckResult {
             n,
             agrees: true,
-            ..Agreement::default()
+            ..CrossCheckResult::default()
         };
     }
     if !dtype.is_float() {
         return differing(a, b, dtype);
     }
     let scale = rms_of(b, dtype).max(bound.scale);
-    let limits = Limits {
+    let limits = ElementLimits {
         absolute: (bound.scaled * scale + bound.smallest).min(f64::MAX),
         relative: bound.relative,
     };
@@ -135,7 +135,7 @@ pub fn agree(a: &[u8], b: &[u8], dtype: Dtype, bound: &CrossBound) -> Agreement 
     } else {
         0.0
     };
-    Agreement {
+    CrossCheckResult {
         n,
         beyond,
         first: sums.first,
@@ -193,9 +193,9 @@ fn squares_f32(values: &[[u8; 4]]) -> f64 {
     sums.iter().map(|v| f64::from(*v)).sum::<f64>() + rest.sum::<f64>()
 }
 
-fn differing(a: &[u8], b: &[u8], dtype: Dtype) -> Agreement {
+fn differing(a: &[u8], b: &[u8], dtype: Dtype) -> CrossCheckResult {
     let stats = super::measure_bytes(a, b, dtype);
-    Agreement {
+    CrossCheckResult {
         n: stats.n,
         beyond: stats.mismatched,
         first: stats.first_bad,
@@ -206,34 +206,34 @@ fn differing(a: &[u8], b: &[u8], dtype: Dtype) -> Agreement {
 
 /// Sums over one chunk, or over all.
 #[derive(Default)]
-struct Sums {
+struct DifferenceSums {
     beyond: usize,
     first: Option<usize>,
     differences: f64,
 }
 
-impl Sums {
-    fn add(&mut self, start: usize, chunk: Sums) {
+impl DifferenceSums {
+    fn add(&mut self, start: usize, chunk: DifferenceSums) {
         self.beyond += chunk.beyond;
         self.first = self.first.or(chunk.first.map(|at| at + start));
         self.differences += chunk.differences;
     }
 }
 
-fn agree_f32(a: &[u8], b: &[u8], limits: &Limits) -> Sums {
+fn agree_f32(a: &[u8], b: &[u8], limits: &ElementLimits) -> DifferenceSums {
     // A bound below the smallest number of the type stays above zero, and a large one stays finite.
     let narrow = |v: f64| (v as f32).clamp(f32::from_bits(1), f32::MAX);
     let (absolute, relative) = (narrow(limits.absolute), narrow(limits.relative));
-    let mut sums = Sums::default();
+    let mut sums = DifferenceSums::default();
     let chunks = a.chunks(CHUNK * 4).zip(b.chunks(CHUNK * 4));
     for (start, (a, b)) in chunks.enumerate() {
         let (a, b) = (a.as_chunks::<4>().0, b.as_chunks::<4>().0);
         let (all_within, differences) = chunk_f32(a, b, absolute, relative);
         let summed = differences.is_finite() && differences > SQUARES_MIN || differences == 0.0;
         let chunk = if all_within && summed {
-            Sums {
+            DifferenceSums {
                 differences,
-                ..Sums::default()
+                ..DifferenceSums::default()
             }
         } else {
             let wide = |x: &[[u8; 4]]| x.iter().map(|x| f32::from_ne_bytes(*x).into()).collect();
@@ -272,9 +272,9 @@ fn chunk_f32(a: &[[u8; 4]], b: &[[u8; 4]], absolute: f32, relative: f32) -> (boo
     (all, differences.iter().map(|v| f64::from(*v)).sum())
 }
 
-fn agree_wide(a: &[u8], b: &[u8], dtype: Dtype, limits: &Limits) -> Sums {
+fn agree_wide(a: &[u8], b: &[u8], dtype: Dtype, limits: &ElementLimits) -> DifferenceSums {
     let (mut wide_a, mut wide_b) = (Vec::with_capacity(CHUNK), Vec::with_capacity(CHUNK));
-    let mut sums = Sums::default();
+    let mut sums = DifferenceSums::default();
     let width = CHUNK * dtype.bytes();
     for (start, (a, b)) in a.chunks(width).zip(b.chunks(width)).enumerate() {
         tensor::to_f64(dtype, a, &mut wide_a);
@@ -285,14 +285,14 @@ fn agree_wide(a: &[u8], b: &[u8], dtype: Dtype, limits: &Limits) -> Sums {
 }
 
 /// One chunk in float64, including infinities and NaN.
-fn chunk_f64(a: &[f64], b: &[f64], limits: &Limits) -> Sums {
+fn chunk_f64(a: &[f64], b: &[f64], limits: &ElementLimits) -> DifferenceSums {
     if let Some(differences) = all_within(a, b, limits) {
-        return Sums {
+        return DifferenceSums {
             differences,
-            ..Sums::default()
+            ..DifferenceSums::default()
         };
     }
-    let mut sums = Sums::default();
+    let mut sums = DifferenceSums::default();
     for (i, (a, b)) in a.iter().zip(b).enumerate() {
         let difference = (a - b).abs();
         let within = difference <= limits.absolute + limits.relative * b.abs();
@@ -307,7 +307,7 @@ fn chunk_f64(a: &[f64], b: &[f64], limits: &Limits) -> Sums {
 }
 
 /// The sum of the squares of the differences, if all elements are within the bound.
-fn all_within(a: &[f64], b: &[f64], limits: &Limits) -> Option<f64> {
+fn all_within(a: &[f64], b: &[f64], limits: &ElementLimits) -> Option<f64> {
     let mut beyond = [0_u64; LANES];
     let mut differences = [0.0; LANES];
     let (a_lanes, a_rest) = a.as_chunks::<LANES>();

@@ -25,7 +25,7 @@ const SPREAD_MIN: f64 = 0.5;
 /// Which rules an output must meet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum RuleSet {
+pub enum AccuracyRuleSet {
     /// Relative to the scale of the output: 1e-9 for f64, 1e-4 for f32, 1e-2 for f16, 2e-2 for
     /// bf16; a signal-to-noise ratio for eight bits.
     #[default]
@@ -57,7 +57,7 @@ pub enum RuleSet {
     },
 }
 
-impl RuleSet {
+impl AccuracyRuleSet {
     /// How far an element may be from its reference.
     pub fn tolerance(&self, dtype: Dtype) -> Tolerance {
         let of = |absolute, relative, scaled| Tolerance {
@@ -72,23 +72,23 @@ impl RuleSet {
         // Eight bits are judged by the signal-to-noise ratio; this only bounds single elements.
         let eight = dtype.epsilon();
         match *self {
-            RuleSet::Bitwise => of(0.0, 0.0, 0.0),
-            RuleSet::Custom {
+            AccuracyRuleSet::Bitwise => of(0.0, 0.0, 0.0),
+            AccuracyRuleSet::Custom {
                 absolute,
                 relative,
                 scaled,
                 ..
             } => of(absolute, relative, scaled),
-            RuleSet::Default => {
+            AccuracyRuleSet::Default => {
                 let share = pick(dtype, [1e-9, 1e-4, 1e-2, 2e-2, eight, eight]);
                 of(0.0, share, share)
             }
-            RuleSet::Primus => {
+            AccuracyRuleSet::Primus => {
                 let share = pick(dtype, [1e-4, 1e-4, 1e-2, 1e-2, eight, eight]);
                 let scaled = if dtype.bytes() == 1 { eight } else { 0.0 };
                 of(share, share, scaled)
             }
-            RuleSet::Torch => {
+            AccuracyRuleSet::Torch => {
                 let relative = pick(dtype, [1e-7, 1.3e-6, 1e-3, 1.6e-2, 0.0, 0.0]);
                 let absolute = pick(dtype, [1e-7, 1e-5, 1e-5, 1e-5, 0.0, 0.0]);
                 of(absolute, relative, 0.0)
@@ -99,22 +99,30 @@ impl RuleSet {
     /// The least signal-to-noise ratio in decibels, if there is one.
     pub fn snr_db_min(&self, dtype: Dtype) -> Option<f64> {
         match (self, dtype) {
-            (RuleSet::Custom { snr_db_min, .. }, _) => *snr_db_min,
-            (RuleSet::Default | RuleSet::Primus, Dtype::F8E4m3) => Some(25.0),
-            (RuleSet::Default | RuleSet::Primus, Dtype::F8E5m2) => Some(20.0),
-            (RuleSet::Default | RuleSet::Primus | RuleSet::Torch | RuleSet::Bitwise, _) => None,
+            (AccuracyRuleSet::Custom { snr_db_min, .. }, _) => *snr_db_min,
+            (AccuracyRuleSet::Default | AccuracyRuleSet::Primus, Dtype::F8E4m3) => Some(25.0),
+            (AccuracyRuleSet::Default | AccuracyRuleSet::Primus, Dtype::F8E5m2) => Some(20.0),
+            (
+                AccuracyRuleSet::Default
+                | AccuracyRuleSet::Primus
+                | AccuracyRuleSet::Torch
+                | AccuracyRuleSet::Bitwise,
+                _,
+            ) => None,
         }
     }
 
     /// By how much the error may exceed the incumbent's.
     pub fn error_ratio_max(&self) -> f64 {
         match self {
-            RuleSet::Custom {
+            AccuracyRuleSet::Custom {
                 error_ratio_max: Some(most),
                 ..
             } => *most,
-            RuleSet::Custom { .. } | RuleSet::Default | RuleSet::Primus => ERROR_RATIO_MAX,
-            RuleSet::Torch | RuleSet::Bitwise => ERROR_RATIO_MAX,
+            AccuracyRuleSet::Custom { .. } | AccuracyRuleSet::Default | AccuracyRuleSet::Primus => {
+                ERROR_RATIO_MAX
+            }
+            AccuracyRuleSet::Torch | AccuracyRuleSet::Bitwise => ERROR_RATIO_MAX,
         }
     }
 }
@@ -147,7 +155,7 @@ impl Sensitivity {
     /// From two references, one on inputs that `draw::nudge` changed by up to `epsilon`, the
     /// epsilon of their type.
     pub fn of(nudged: &[f64], reference: &[f64], epsilon: f64) -> Sensitivity {
-        let tolerance = RuleSet::Default.tolerance(Dtype::F64);
+        let tolerance = AccuracyRuleSet::Default.tolerance(Dtype::F64);
         let stats = super::measure(nudged, reference, &tolerance);
         Sensitivity {
             rms: (stats.rms / epsilon).min(f64::MAX),
@@ -158,7 +166,7 @@ impl Sensitivity {
 
 /// What is known about an output besides its elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Output {
+pub struct OutputInfo {
     /// The type of its elements.
     pub dtype: Dtype,
     /// How many terms are summed for one element, if the project says so; 1 if none are summed.
@@ -167,9 +175,9 @@ pub struct Output {
     pub sensitivity: Option<Sensitivity>,
 }
 
-impl From<Dtype> for Output {
-    fn from(dtype: Dtype) -> Output {
-        Output {
+impl From<Dtype> for OutputInfo {
+    fn from(dtype: Dtype) -> OutputInfo {
+        OutputInfo {
             dtype,
             reduction: None,
             sensitivity: None,
@@ -177,11 +185,11 @@ impl From<Dtype> for Output {
     }
 }
 
-impl Output {
+impl OutputInfo {
     /// The error that honest arithmetic may make for a reference described by `stats`.
-    pub fn floor(&self, stats: &ErrorStats) -> Floor {
+    pub fn floor(&self, stats: &ErrorStats) -> ErrorFloor {
         let Some(range) = self.dtype.float_range() else {
-            return Floor::default();
+            return ErrorFloor::default();
         };
         // Kernels on narrow types sum in float32.
         let summing = SUMMING * self.dtype.epsilon().min(Dtype::F32.epsilon());
@@ -192,7 +200,7 @@ impl Output {
         // Even an element of typical size may have the error of the largest sums.
         let sums_rms = sums(stats.scale, sensitivity.rms) + range.smallest();
         let sums_max = (PEAKS * sums_rms).max(sums(stats.peak, sensitivity.max));
-        Floor {
+        ErrorFloor {
             sums_rms,
             sums_max,
             rms: rounding(stats.scale) + sums_rms,
@@ -203,7 +211,7 @@ impl Output {
 
 /// The error that honest arithmetic may make: no kernel is required to have less.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Floor {
+pub struct ErrorFloor {
     /// The root mean square of what sums may cost.
     pub sums_rms: f64,
     /// What sums may cost at most.
@@ -319,8 +327,8 @@ impl fmt::Display for Inaccuracy {
 pub fn judge(
     candidate: &ErrorStats,
     incumbent: Option<&ErrorStats>,
-    rules: &RuleSet,
-    output: impl Into<Output>,
+    rules: &AccuracyRuleSet,
+    output: impl Into<OutputInfo>,
 ) -> Result<(), Inaccuracy> {
     let output = output.into();
     meets_rules(candidate, rules, &output)?;
@@ -332,7 +340,11 @@ pub fn judge(
     }
 }
 
-fn meets_rules(stats: &ErrorStats, rules: &RuleSet, output: &Output) -> Result<(), Inaccuracy> {
+fn meets_rules(
+    stats: &ErrorStats,
+    rules: &AccuracyRuleSet,
+    output: &OutputInfo,
+) -> Result<(), Inaccuracy> {
     let (extra, missing) = (stats.nan_extra, stats.nan_missing);
     if extra + missing > 0 {
         return Err(Inaccuracy::NotANumber { extra, missing });
@@ -342,7 +354,7 @@ fn meets_rules(stats: &ErrorStats, rules: &RuleSet, output: &Output) -> Result<(
         return Err(Inaccuracy::Infinite { count });
     }
     let floor = output.floor(stats);
-    let exact = *rules == RuleSet::Bitwise || !output.dtype.is_float();
+    let exact = *rules == AccuracyRuleSet::Bitwise || !output.dtype.is_float();
     // A missing element has no difference that the floor could excuse.
     let inexcusable = exact || stats.unpaired > 0 || stats.max_excess > floor.sums_max;
     if stats.mismatched > 0 && inexcusable {
@@ -373,7 +385,7 @@ fn is_as_accurate(
     candidate: &ErrorStats,
     incumbent: &ErrorStats,
     ratio_max: f64,
-    output: &Output,
+    output: &OutputInfo,
 ) -> Result<(), Inaccuracy> {
     let floor = output.floor(candidate);
     let check = |error: &str, candidate: f64, incumbent: f64, floor: f64| {

@@ -5,7 +5,7 @@ use crate::draw::{Draw, fill, nudge};
 use proptest::prelude::*;
 
 fn compared(out: &[f64], reference: &[f64], dtype: Dtype) -> ErrorStats {
-    measure(out, reference, &RuleSet::Default.tolerance(dtype))
+    measure(out, reference, &AccuracyRuleSet::Default.tolerance(dtype))
 }
 
 fn drawn(draw: &Draw, dtype: Dtype, stream: u64, count: usize) -> Vec<f64> {
@@ -26,8 +26,8 @@ fn normal(count: usize) -> Vec<f64> {
 }
 
 /// An elementwise kernel, as the project declares it.
-fn elementwise(dtype: Dtype) -> Output {
-    Output {
+fn elementwise(dtype: Dtype) -> OutputInfo {
+    OutputInfo {
         reduction: Some(1),
         ..dtype.into()
     }
@@ -57,7 +57,7 @@ fn what_is_no_number_or_infinite_must_be_so_on_both_sides() {
         let bad = want != (0, 0, 0);
         assert_eq!(stats.mismatched, usize::from(bad));
         assert_eq!(
-            judge(&stats, None, &RuleSet::Default, Dtype::F32).is_err(),
+            judge(&stats, None, &AccuracyRuleSet::Default, Dtype::F32).is_err(),
             bad
         );
         assert!(serde_json::to_string(&stats).is_ok_and(|text| !text.contains("null")));
@@ -91,18 +91,19 @@ fn stats_survive_a_file_and_leave_out_what_is_zero() {
         "{text}"
     );
     assert_eq!(serde_json::from_str::<ErrorStats>(&text).unwrap(), stats);
-    let rules: RuleSet = serde_json::from_str(r#"{"kind":"custom","relative":0.1}"#).unwrap();
+    let rules: AccuracyRuleSet =
+        serde_json::from_str(r#"{"kind":"custom","relative":0.1}"#).unwrap();
     assert_eq!(rules.tolerance(Dtype::F32).relative, 0.1);
     assert_eq!(rules.error_ratio_max(), 4.0);
     assert_eq!(
-        serde_json::to_string(&RuleSet::Primus).unwrap(),
+        serde_json::to_string(&AccuracyRuleSet::Primus).unwrap(),
         r#"{"kind":"primus"}"#
     );
 }
 
 #[test]
 fn the_rule_sets_have_the_published_figures() {
-    let check = |rules: RuleSet, dtype: Dtype, absolute: f64, relative: f64| {
+    let check = |rules: AccuracyRuleSet, dtype: Dtype, absolute: f64, relative: f64| {
         let got = rules.tolerance(dtype);
         assert_eq!(
             (got.absolute, got.relative),
@@ -110,18 +111,24 @@ fn the_rule_sets_have_the_published_figures() {
             "{rules:?} {dtype:?}"
         );
     };
-    check(RuleSet::Primus, Dtype::F32, 1e-4, 1e-4);
-    check(RuleSet::Primus, Dtype::F16, 1e-2, 1e-2);
-    check(RuleSet::Primus, Dtype::Bf16, 1e-2, 1e-2);
-    check(RuleSet::Torch, Dtype::F64, 1e-7, 1e-7);
-    check(RuleSet::Torch, Dtype::F32, 1e-5, 1.3e-6);
-    check(RuleSet::Torch, Dtype::F16, 1e-5, 1e-3);
-    check(RuleSet::Torch, Dtype::Bf16, 1e-5, 1.6e-2);
-    check(RuleSet::Torch, Dtype::I32, 0.0, 0.0);
-    check(RuleSet::Bitwise, Dtype::F32, 0.0, 0.0);
-    assert_eq!(RuleSet::Primus.snr_db_min(Dtype::F8E4m3), Some(25.0));
-    assert_eq!(RuleSet::Primus.snr_db_min(Dtype::F8E5m2), Some(20.0));
-    assert_eq!(RuleSet::Torch.snr_db_min(Dtype::F8E5m2), None);
+    check(AccuracyRuleSet::Primus, Dtype::F32, 1e-4, 1e-4);
+    check(AccuracyRuleSet::Primus, Dtype::F16, 1e-2, 1e-2);
+    check(AccuracyRuleSet::Primus, Dtype::Bf16, 1e-2, 1e-2);
+    check(AccuracyRuleSet::Torch, Dtype::F64, 1e-7, 1e-7);
+    check(AccuracyRuleSet::Torch, Dtype::F32, 1e-5, 1.3e-6);
+    check(AccuracyRuleSet::Torch, Dtype::F16, 1e-5, 1e-3);
+    check(AccuracyRuleSet::Torch, Dtype::Bf16, 1e-5, 1.6e-2);
+    check(AccuracyRuleSet::Torch, Dtype::I32, 0.0, 0.0);
+    check(AccuracyRuleSet::Bitwise, Dtype::F32, 0.0, 0.0);
+    assert_eq!(
+        AccuracyRuleSet::Primus.snr_db_min(Dtype::F8E4m3),
+        Some(25.0)
+    );
+    assert_eq!(
+        AccuracyRuleSet::Primus.snr_db_min(Dtype::F8E5m2),
+        Some(20.0)
+    );
+    assert_eq!(AccuracyRuleSet::Torch.snr_db_min(Dtype::F8E5m2), None);
 }
 
 #[test]
@@ -131,16 +138,16 @@ fn eight_bits_are_judged_by_the_ratio_of_signal_to_noise() {
     for (dtype, snr_db_min) in [(Dtype::F8E4m3, 25.0), (Dtype::F8E5m2, 20.0)] {
         let honest = compared(&rounded(dtype, &reference), &reference, dtype);
         assert_eq!(
-            judge(&honest, None, &RuleSet::Primus, dtype),
+            judge(&honest, None, &AccuracyRuleSet::Primus, dtype),
             Ok(()),
             "{honest:?}"
         );
         for (apart_db, good) in [(1.0, true), (-1.0, false)] {
             let size = 10.0_f64.powf(-(snr_db_min + apart_db) / 20.0);
             let out = reference.iter().zip(&noise).map(|(r, z)| r + size * z);
-            let tolerance = RuleSet::Primus.tolerance(dtype);
+            let tolerance = AccuracyRuleSet::Primus.tolerance(dtype);
             let stats = measure(&out.collect::<Vec<f64>>(), &reference, &tolerance);
-            let said = judge(&stats, None, &RuleSet::Primus, dtype);
+            let said = judge(&stats, None, &AccuracyRuleSet::Primus, dtype);
             let noisy = matches!(said, Err(Inaccuracy::Noisy { .. }));
             assert_eq!((said.is_ok(), noisy), (good, !good), "{dtype:?} {stats:?}");
         }
@@ -150,13 +157,16 @@ fn eight_bits_are_judged_by_the_ratio_of_signal_to_noise() {
 #[test]
 fn bitwise_means_the_reference_as_its_type_rounds_it() {
     let reference = normal(1_000);
-    let tolerance = RuleSet::Bitwise.tolerance(Dtype::F32);
+    let tolerance = AccuracyRuleSet::Bitwise.tolerance(Dtype::F32);
     let mut out = rounded(Dtype::F32, &reference);
     let stats = measure(&out, &reference, &tolerance);
-    assert_eq!(judge(&stats, None, &RuleSet::Bitwise, Dtype::F32), Ok(()));
+    assert_eq!(
+        judge(&stats, None, &AccuracyRuleSet::Bitwise, Dtype::F32),
+        Ok(())
+    );
     out[7] = f64::from((out[7] as f32).next_up());
     let stats = measure(&out, &reference, &tolerance);
-    let said = judge(&stats, None, &RuleSet::Bitwise, Dtype::F32);
+    let said = judge(&stats, None, &AccuracyRuleSet::Bitwise, Dtype::F32);
     assert!(matches!(
         said,
         Err(Inaccuracy::Mismatched {
@@ -177,10 +187,10 @@ fn integers_are_exact_beyond_53_bits_too() {
     let (a, b) = (bytes(&[1 << 60, 5]), bytes(&[(1 << 60) + 1, 5]));
     let stats = measure_bytes(&a, &b, Dtype::I64);
     assert_eq!((stats.mismatched, stats.first_bad), (1, Some(0)));
-    assert!(judge(&stats, None, &RuleSet::Default, Dtype::I64).is_err());
+    assert!(judge(&stats, None, &AccuracyRuleSet::Default, Dtype::I64).is_err());
     let same = measure_bytes(&a, &a, Dtype::I64);
     assert_eq!(
-        judge(&same, Some(&same), &RuleSet::Default, Dtype::I64),
+        judge(&same, Some(&same), &AccuracyRuleSet::Default, Dtype::I64),
         Ok(())
     );
     assert_eq!(measure_bytes(&[1, 0], &[255, 0], Dtype::Bool).mismatched, 0);
@@ -192,7 +202,7 @@ fn a_shorter_output_is_wrong_however_good_its_elements_are() {
     let reference = normal(100);
     let stats = compared(&reference[..99], &reference, Dtype::F64);
     assert_eq!((stats.unpaired, stats.first_bad), (1, Some(99)));
-    assert!(judge(&stats, None, &RuleSet::Default, Dtype::F64).is_err());
+    assert!(judge(&stats, None, &AccuracyRuleSet::Default, Dtype::F64).is_err());
     let bytes = bytes_of(Dtype::F32, &reference);
     let bound = CrossBound::from(&stats, &stats, Dtype::F32);
     assert!(!agree(&bytes[..396], &bytes, Dtype::F32, &bound).agrees);
@@ -208,7 +218,7 @@ fn one_wrong_element_among_a_million_is_noticed() {
         let mut wrong = honest.clone();
         wrong[654_321] += 0.25;
         let stats = compared(&wrong, &reference, dtype);
-        let said = judge(&stats, Some(&incumbent), &RuleSet::Default, dtype);
+        let said = judge(&stats, Some(&incumbent), &AccuracyRuleSet::Default, dtype);
         assert!(said.is_err(), "{dtype:?}");
         let (a, b) = (bytes_of(dtype, &wrong), bytes_of(dtype, &honest));
         let found = agree(&a, &b, dtype, &bound);
@@ -225,7 +235,7 @@ fn flushing_subnormal_numbers_to_zero_is_noticed() {
         let flushed = vec![0.0; reference.len()];
         let stats = compared(&flushed, &reference, dtype);
         for output in [dtype.into(), elementwise(dtype)] {
-            let said = judge(&stats, Some(&honest), &RuleSet::Default, output);
+            let said = judge(&stats, Some(&honest), &AccuracyRuleSet::Default, output);
             assert!(said.is_err(), "{dtype:?}: {stats:?}");
             let bound = CrossBound::from(&honest, &honest, output);
             let (a, b) = (bytes_of(dtype, &flushed), bytes_of(dtype, &reference));
@@ -239,7 +249,7 @@ fn a_constant_is_noticed_where_a_loose_tolerance_would_let_it_pass() {
     // Means of many numbers: all are near a half.
     let reference: Vec<f64> = normal(2_000).iter().map(|v| 0.5 + v * 1e-3).collect();
     let constant = vec![0.5; reference.len()];
-    let loose = RuleSet::Custom {
+    let loose = AccuracyRuleSet::Custom {
         absolute: 0.1,
         relative: 0.1,
         scaled: 0.0,
@@ -266,7 +276,7 @@ fn where_nothing_is_summed_small_elements_must_be_right_too() {
     let said = judge(
         &stats,
         Some(&honest),
-        &RuleSet::Default,
+        &AccuracyRuleSet::Default,
         elementwise(Dtype::F32),
     );
     assert!(
@@ -284,7 +294,8 @@ fn the_incumbents_own_error_sets_the_measure() {
         compared(&out.collect::<Vec<f64>>(), &reference, Dtype::F32)
     };
     let (coarse, coarser, fine) = (with_error(1e-5), with_error(3e-5), with_error(1e-6));
-    let said = |candidate, incumbent| judge(candidate, incumbent, &RuleSet::Default, Dtype::F32);
+    let said =
+        |candidate, incumbent| judge(candidate, incumbent, &AccuracyRuleSet::Default, Dtype::F32);
     assert_eq!(said(&coarser, Some(&coarse)), Ok(()));
     assert_eq!(said(&coarse, None), Ok(()));
     let why = said(&coarse, Some(&fine)).unwrap_err().to_string();
@@ -353,7 +364,7 @@ proptest! {
     #[test]
     fn an_output_compared_with_itself_has_no_error(out in prop::collection::vec(element(), 1..50)) {
         let out = rounded(Dtype::F32, &out);
-        for rules in [RuleSet::Default, RuleSet::Torch, RuleSet::Bitwise] {
+        for rules in [AccuracyRuleSet::Default, AccuracyRuleSet::Torch, AccuracyRuleSet::Bitwise] {
             let stats = measure(&out, &out, &rules.tolerance(Dtype::F32));
             prop_assert_eq!((stats.mismatched, stats.max_abs), (0, 0.0));
             prop_assert_eq!(judge(&stats, Some(&stats), &rules, Dtype::F32), Ok(()));
@@ -371,7 +382,7 @@ proptest! {
             let out: Vec<f64> = pairs.iter().map(|(r, e)| (r + e) * factor).collect();
             let exact = compared(&reference, &reference, Dtype::F32);
             let stats = compared(&out, &reference, Dtype::F32);
-            judge(&stats, Some(&exact), &RuleSet::Default, Dtype::F32).is_ok()
+            judge(&stats, Some(&exact), &AccuracyRuleSet::Default, Dtype::F32).is_ok()
         };
         prop_assert_eq!(said(1.0), said(factor));
     }

@@ -6,8 +6,8 @@
 //! follow. A cache keyed by an address, by a sample of the elements or by a call count does not:
 //! in one of these steps the key stays the same although the data have changed.
 
-use super::{Arg, ArgKind, Contract, Layout, Place};
-use crate::draw::{Draw, Piece, hash64};
+use super::{Arg, ArgKind, CallLayout, Contract, PlacedArg};
+use crate::draw::{Draw, DrawSegment, hash64};
 
 /// Steps of an aliasing check.
 pub const REPLAY_STEPS: usize = 8;
@@ -18,7 +18,7 @@ const FEW: u64 = 16;
 
 /// One step of an aliasing check.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ReplayStep {
+pub struct AliasingStep {
     /// The contract with its inputs drawn as they are in memory in this step.
     pub contract: Contract,
     /// What changed since the previous step, in words.
@@ -27,7 +27,7 @@ pub struct ReplayStep {
 
 /// How much of a tensor changes.
 #[derive(Clone, Copy)]
-enum Extent {
+enum ChangeExtent {
     Whole,
     /// A contiguous range of a quarter to a half.
     Stretch,
@@ -38,20 +38,20 @@ enum Extent {
 impl Contract {
     /// The steps of an aliasing check on a case with that layout: all inputs are new in the first
     /// one, and one of them changes in each of the others. Everything is derived from a secret.
-    pub fn replay(&self, layout: &Layout, secret: u64) -> Vec<ReplayStep> {
+    pub fn replay(&self, layout: &CallLayout, secret: u64) -> Vec<AliasingStep> {
         let drawn = |what: u64| hash64(secret, &what.to_le_bytes());
         let mut contract = self.clone();
         let mut tensors = Vec::new();
         for (index, arg) in contract.args.iter_mut().enumerate() {
             let elements = match layout.places.get(index) {
-                Some(Place::Input(region) | Place::Output(region)) => region.elements,
-                Some(Place::Integer(_) | Place::Float(_)) | None => 0,
+                Some(PlacedArg::Input(region) | PlacedArg::Output(region)) => region.elements,
+                Some(PlacedArg::Integer(_) | PlacedArg::Float(_)) | None => 0,
             };
             let Some(draw) = draw_of(arg).filter(|draw| draw.varies()) else {
                 continue;
             };
             let of = Box::new(draw.clone());
-            let whole = Piece {
+            let whole = DrawSegment {
                 seed: drawn(index as u64),
                 from: 0,
                 to: elements,
@@ -64,7 +64,7 @@ impl Contract {
                 tensors.push((index, elements));
             }
         }
-        let mut steps = vec![ReplayStep {
+        let mut steps = vec![AliasingStep {
             contract: contract.clone(),
             what: "all inputs are new".into(),
         }];
@@ -76,12 +76,12 @@ impl Contract {
             // two of three. A change of everything was the first step.
             let visit = (turn - 1) / tensors.len() as u64;
             let extent = match drawn((1 << 34) + chosen).wrapping_add(visit) % 3 {
-                0 => Extent::Stretch,
-                _ => Extent::Few,
+                0 => ChangeExtent::Stretch,
+                _ => ChangeExtent::Few,
             };
             let secret = drawn((1 << 33) + turn);
             let what = change(&mut contract.args[index], elements, (extent, secret));
-            steps.push(ReplayStep {
+            steps.push(AliasingStep {
                 contract: contract.clone(),
                 what,
             });
@@ -98,7 +98,7 @@ fn draw_of(arg: &mut Arg) -> Option<&mut Draw> {
 }
 
 /// Redraws a part of a tensor, and says which.
-fn change(arg: &mut Arg, elements: u64, (extent, secret): (Extent, u64)) -> String {
+fn change(arg: &mut Arg, elements: u64, (extent, secret): (ChangeExtent, u64)) -> String {
     let name = arg.name.clone();
     let Some(Draw::Pieces { of, pieces }) = draw_of(arg) else {
         return "nothing changed".into();
@@ -106,12 +106,14 @@ fn change(arg: &mut Arg, elements: u64, (extent, secret): (Extent, u64)) -> Stri
     let seed = hash64(secret, b"seed");
     let extent = match of.is_by_element() {
         true => extent,
-        false => Extent::Whole,
+        false => ChangeExtent::Whole,
     };
     let len = match extent {
-        Extent::Whole => elements,
-        Extent::Stretch => elements.div_ceil(4) + hash64(secret, b"more") % (elements / 4 + 1),
-        Extent::Few => FEW.min(elements / FEW),
+        ChangeExtent::Whole => elements,
+        ChangeExtent::Stretch => {
+            elements.div_ceil(4) + hash64(secret, b"more") % (elements / 4 + 1)
+        }
+        ChangeExtent::Few => FEW.min(elements / FEW),
     };
     let len = len.clamp(1, elements);
     let from = hash64(secret, b"from") % (elements - len + 1);
@@ -119,7 +121,7 @@ fn change(arg: &mut Arg, elements: u64, (extent, secret): (Extent, u64)) -> Stri
         // Everything is overwritten.
         pieces.clear();
     }
-    pieces.push(Piece {
+    pieces.push(DrawSegment {
         seed,
         from,
         to: from + len,

@@ -58,13 +58,13 @@ fn contract(args: Vec<Arg>) -> Contract {
             entry: "g".into(),
             precision: Precision::Wide,
         },
-        accuracy: RuleSet::Default,
+        accuracy: AccuracyRuleSet::Default,
         reduction: None,
         deterministic: true,
         threads: 1,
         hostile: Vec::new(),
-        modules: Modules::default(),
-        work: Work::default(),
+        modules: PythonRuntime::default(),
+        work: CallWork::default(),
     }
 }
 
@@ -82,12 +82,12 @@ fn shapes_and_scalars_follow_the_case() {
     let layout = product()
         .layout(&case(&[("M", 3), ("K", 5)]))
         .expect("a layout");
-    assert_eq!(layout.places[0], Place::Integer(3));
-    assert_eq!(layout.places[1], Place::Float(0.5));
-    let Place::Input(a) = layout.places[2] else {
+    assert_eq!(layout.places[0], PlacedArg::Integer(3));
+    assert_eq!(layout.places[1], PlacedArg::Float(0.5));
+    let PlacedArg::Input(a) = layout.places[2] else {
         panic!("a is read");
     };
-    let Place::Output(c) = layout.places[3] else {
+    let PlacedArg::Output(c) = layout.places[3] else {
         panic!("c is written");
     };
     assert_eq!((a.elements, a.bytes), (15, 60));
@@ -103,7 +103,7 @@ fn a_wide_reference_takes_float64_and_the_same_integers() {
         .expect("a layout");
     assert_eq!(wide.dtypes[0], Dtype::I32);
     assert_eq!(wide.dtypes[2], Dtype::F64);
-    let Place::Output(c) = wide.places[3] else {
+    let PlacedArg::Output(c) = wide.places[3] else {
         panic!("c is written");
     };
     assert_eq!(c.bytes, 240);
@@ -164,7 +164,7 @@ proptest! {
     }
 }
 
-fn drawn_bytes(step: &ReplayStep, index: usize, elements: usize) -> Vec<u8> {
+fn drawn_bytes(step: &AliasingStep, index: usize, elements: usize) -> Vec<u8> {
     let mut bytes = vec![0; elements * 4];
     let draw = step.contract.args[index].draw().unwrap();
     // The seed of the call does not matter here.

@@ -2,13 +2,13 @@
 
 use super::{Contract, value_of};
 use crate::case::Case;
-use crate::roof::Demand;
+use crate::roof::CallDemand;
 use crate::roof::is_amount;
 use serde::{Deserialize, Serialize};
 
 /// The least work of a call, as expressions over the parameters of a case.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Work {
+pub struct CallWork {
     /// Floating-point operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flops: Option<String>,
@@ -17,7 +17,7 @@ pub struct Work {
     pub bytes: Option<String>,
 }
 
-impl Work {
+impl CallWork {
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -25,7 +25,7 @@ impl Work {
 
 impl Contract {
     /// The least work of a call on a case. Without a declaration, that is writing its outputs.
-    pub fn demand(&self, case: &Case) -> Result<Demand, String> {
+    pub fn demand(&self, case: &Case) -> Result<CallDemand, String> {
         let positive = |text: &Option<String>| match text {
             None => Ok(None),
             Some(text) => match value_of(text, case)? {
@@ -39,7 +39,7 @@ impl Contract {
             let plain = outputs.filter(|(_, (_, arg))| arg.draw().is_none());
             Ok(plain.map(|((_, region), _)| region.bytes as f64).sum())
         };
-        Ok(Demand {
+        Ok(CallDemand {
             work: positive(&self.work.flops)?,
             bytes: match positive(&self.work.bytes)? {
                 Some(bytes) => Some(bytes),

@@ -1,6 +1,6 @@
 //! Group sizes that add up to a total: how many rows each expert or each sequence gets.
 
-use super::lanes::Lanes;
+use super::lanes::StreamLanes;
 use serde::{Deserialize, Serialize};
 
 /// How much more than its even share a group may hold, where there is a capacity.
@@ -70,12 +70,12 @@ impl Skew {
 }
 
 /// The sizes of `count` groups, which add up to `total`.
-pub(super) fn sizes(total: u64, skew: Skew, count: usize, lanes: &mut Lanes) -> Vec<i64> {
+pub(super) fn sizes(total: u64, skew: Skew, count: usize, lanes: &mut StreamLanes) -> Vec<i64> {
     if count == 0 {
         return Vec::new();
     }
     let even = total as f64 / count as f64;
-    let by_chance = |lanes: &mut Lanes| (even + even.sqrt() * lanes.normal()).max(0.0);
+    let by_chance = |lanes: &mut StreamLanes| (even + even.sqrt() * lanes.normal()).max(0.0);
     let mut weights: Vec<f64> = match skew {
         Skew::Uniform | Skew::Dominant => (0..count).map(|_| by_chance(lanes)).collect(),
         Skew::Top2 | Skew::Top2Dominant | Skew::Top2Empty => {
@@ -121,7 +121,7 @@ pub(super) fn sizes(total: u64, skew: Skew, count: usize, lanes: &mut Lanes) -> 
 }
 
 /// Whole numbers near the weights that add up to `total`, none above its most.
-fn apportion(total: u64, weights: &[f64], most: &[u64], lanes: &mut Lanes) -> Vec<i64> {
+fn apportion(total: u64, weights: &[f64], most: &[u64], lanes: &mut StreamLanes) -> Vec<i64> {
     let sum: f64 = weights.iter().sum();
     let ideal = |weight: f64| (total as f64 * (weight / sum.max(f64::MIN_POSITIVE))) as u64;
     let mut sizes: Vec<u64> = weights

@@ -1,7 +1,7 @@
 //! Values that break kernels, within the range of the element type.
 
 use super::by_block;
-use super::lanes::{BLOCK, Key, Lanes};
+use super::lanes::{BLOCK, StreamKey, StreamLanes};
 use crate::tensor::{Dtype, power_of_two};
 
 /// By how much large numbers stay below the root of the largest: sums of 4096 products are finite.
@@ -51,12 +51,12 @@ fn magnitudes(dtype: Dtype) -> Magnitudes {
 /// Blocks of uniform numbers from 0 to 1, and of signs.
 fn with_signs(
     dtype: Dtype,
-    key: Key,
+    key: StreamKey,
     out: &mut [u8],
     mut make: impl FnMut(&Magnitudes, &mut [f64; BLOCK], &[f64; BLOCK]),
 ) {
     let magnitudes = magnitudes(dtype);
-    let mut lanes = Lanes::of(key);
+    let mut lanes = StreamLanes::of(key);
     let mut signs = [1.0; BLOCK];
     by_block(dtype, out, |block| {
         if magnitudes.signed {
@@ -71,7 +71,7 @@ fn with_signs(
 }
 
 /// Subnormal numbers; for integers ones.
-pub(super) fn denormals(dtype: Dtype, key: Key, out: &mut [u8]) {
+pub(super) fn denormals(dtype: Dtype, key: StreamKey, out: &mut [u8]) {
     with_signs(dtype, key, out, |m, block, signs| {
         for (v, sign) in block.iter_mut().zip(signs) {
             *v = sign * m.smallest * (1.0 + (*v * m.n_subnormal).floor());
@@ -80,7 +80,7 @@ pub(super) fn denormals(dtype: Dtype, key: Key, out: &mut [u8]) {
 }
 
 /// Numbers near the largest, or near its root with some room.
-pub(super) fn large(full: bool, dtype: Dtype, key: Key, out: &mut [u8]) {
+pub(super) fn large(full: bool, dtype: Dtype, key: StreamKey, out: &mut [u8]) {
     with_signs(dtype, key, out, |m, block, signs| {
         let most = if full { m.largest } else { m.root };
         for (v, sign) in block.iter_mut().zip(signs) {
@@ -90,7 +90,7 @@ pub(super) fn large(full: bool, dtype: Dtype, key: Key, out: &mut [u8]) {
 }
 
 /// Magnitudes whose logarithms are evenly spread.
-pub(super) fn mixed(dtype: Dtype, key: Key, out: &mut [u8]) {
+pub(super) fn mixed(dtype: Dtype, key: StreamKey, out: &mut [u8]) {
     with_signs(dtype, key, out, |m, block, signs| {
         let top = m.root.log2().floor() as i32;
         let n_exponents = f64::from(top - m.exponent_min);
@@ -104,7 +104,7 @@ pub(super) fn mixed(dtype: Dtype, key: Key, out: &mut [u8]) {
 }
 
 /// Pairs of neighbors that nearly cancel each other; for unsigned types they are nearly equal.
-pub(super) fn cancelling(dtype: Dtype, key: Key, out: &mut [u8]) {
+pub(super) fn cancelling(dtype: Dtype, key: StreamKey, out: &mut [u8]) {
     with_signs(dtype, key, out, |m, block, signs| {
         let (scale, other) = (
             m.root.min(1.0).max(m.smallest),

@@ -16,7 +16,7 @@ const DOUBLE_ROUNDS: usize = 6;
 
 /// Which random numbers to generate.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Key {
+pub(super) struct StreamKey {
     /// The secret of a duel.
     pub(super) seed: u64,
     /// The call and the argument.
@@ -25,38 +25,38 @@ pub(super) struct Key {
     pub(super) part: u32,
 }
 
-impl Key {
+impl StreamKey {
     /// For the draw within this one.
-    pub(super) fn inner(self) -> Key {
+    pub(super) fn inner(self) -> StreamKey {
         let part = self.part.wrapping_mul(4).wrapping_add(1);
-        Key { part, ..self }
+        StreamKey { part, ..self }
     }
 
     /// For the coin tosses that choose which elements are replaced.
-    pub(super) fn mask(self) -> Key {
+    pub(super) fn mask(self) -> StreamKey {
         let part = self.part.wrapping_mul(4).wrapping_add(2);
-        Key { part, ..self }
+        StreamKey { part, ..self }
     }
 }
 
-type Words = [u32; LANES];
+type LaneWords = [u32; LANES];
 
 /// The generators of one stream.
 #[derive(Debug, Clone)]
-pub(super) struct Lanes {
-    a: Words,
-    b: Words,
-    c: Words,
+pub(super) struct StreamLanes {
+    a: LaneWords,
+    b: LaneWords,
+    c: LaneWords,
     steps: u32,
-    left: Words,
+    left: LaneWords,
     n_left: usize,
 }
 
-impl Lanes {
+impl StreamLanes {
     /// The generators in their initial state.
-    pub(super) fn of(key: Key) -> Lanes {
+    pub(super) fn of(key: StreamKey) -> StreamLanes {
         let [a, b, c] = [0, 1, 2].map(|index| start_words(key, index));
-        Lanes {
+        StreamLanes {
             a,
             b,
             c,
@@ -68,7 +68,7 @@ impl Lanes {
 
     /// The next word of every lane.
     #[inline(always)]
-    fn step(&mut self) -> Words {
+    fn step(&mut self) -> LaneWords {
         let mut words = [0; LANES];
         for (i, made) in words.iter_mut().enumerate() {
             let (a, b, c) = (self.a[i], self.b[i], self.c[i]);
@@ -265,7 +265,7 @@ fn quadrant(x: f32) -> (f32, f32) {
 }
 
 /// Sixteen words that no one can predict without the seed: a block of the ChaCha cipher.
-fn start_words(key: Key, index: u32) -> [u32; 16] {
+fn start_words(key: StreamKey, index: u32) -> [u32; 16] {
     let halves = |v: u64| [v as u32, (v >> 32) as u32];
     let [seed_low, seed_high] = halves(key.seed);
     let [stream_low, stream_high] = halves(key.stream);

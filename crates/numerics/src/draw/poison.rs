@@ -1,6 +1,6 @@
 //! Fills an output before a call, so that elements the kernel did not write are detected.
 
-use super::lanes::{Key, Lanes};
+use super::lanes::{StreamKey, StreamLanes};
 use super::{Draw, element, fill_part, repeat};
 use crate::tensor::Dtype;
 
@@ -23,7 +23,7 @@ pub enum Poison<'a> {
 
 /// Poisons an output; a pure function of its arguments.
 pub fn poison(kind: Poison<'_>, seed: u64, dtype: Dtype, out: &mut [u8]) {
-    let key = Key {
+    let key = StreamKey {
         seed,
         stream: 0,
         part: PART,
@@ -32,7 +32,7 @@ pub fn poison(kind: Poison<'_>, seed: u64, dtype: Dtype, out: &mut [u8]) {
         Poison::Nan if dtype.is_float() => repeat(&element(dtype, f64::NAN), out),
         Poison::Plausible { of } => fill_part(of, dtype, key, out),
         Poison::Nan | Poison::Pattern => {
-            Lanes::of(key).bytes(out);
+            StreamLanes::of(key).bytes(out);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Restrictions on settings: expressions over the values of the knobs.
 
 use super::Axis;
-use crate::expr::{Expr, Function, Op, parse_expr, truth};
+use crate::expr::{BinaryOp, Expr, MathFunction, parse_expr, truth};
 use std::collections::BTreeMap;
 
 /// Words in knobs and restrictions are numbered downward from here, far from any value.
@@ -20,7 +20,7 @@ fn excerpt(text: &str) -> String {
 
 /// Names that restrictions may use: the knobs, and constants.
 #[derive(Debug)]
-pub struct Terms<'a> {
+pub struct RestrictionNames<'a> {
     axes: &'a [Axis],
     constants: BTreeMap<String, String>,
     words: Vec<String>,
@@ -30,26 +30,26 @@ pub struct Terms<'a> {
 #[derive(Clone, Debug)]
 pub struct Restriction {
     text: String,
-    node: Node,
+    node: RestrictionExpr,
     axes: Vec<usize>,
 }
 
 /// An expression with resolved names.
 #[derive(Clone, Debug)]
-enum Node {
+enum RestrictionExpr {
     Number(f64),
     /// An axis with the number of each of its values.
     Axis(usize, Vec<f64>),
-    Unary(char, Box<Node>),
-    Binary(Op, Box<Node>, Box<Node>),
-    Call(Function, Vec<Node>),
+    Unary(char, Box<RestrictionExpr>),
+    Binary(BinaryOp, Box<RestrictionExpr>, Box<RestrictionExpr>),
+    Call(MathFunction, Vec<RestrictionExpr>),
 }
 
 /// Why a restriction cannot be evaluated for some values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DividesByZero;
 
-impl<'a> Terms<'a> {
+impl<'a> RestrictionNames<'a> {
     /// The names of a space.
     pub fn new(axes: &'a [Axis], constants: BTreeMap<String, String>) -> Self {
         Self {
@@ -85,10 +85,10 @@ impl<'a> Terms<'a> {
         let condition = self.restriction(when)?;
         let axis = &self.axes[index];
         let ranks: Vec<f64> = (0..axis.values.len()).map(|rank| rank as f64).collect();
-        let default = Node::Number(axis.default as f64);
-        let keeps = Node::Binary(
-            Op::Equal,
-            Box::new(Node::Axis(index, ranks)),
+        let default = RestrictionExpr::Number(axis.default as f64);
+        let keeps = RestrictionExpr::Binary(
+            BinaryOp::Equal,
+            Box::new(RestrictionExpr::Axis(index, ranks)),
             Box::new(default),
         );
         let mut axes = condition.axes;
@@ -97,30 +97,33 @@ impl<'a> Terms<'a> {
         axes.dedup();
         Ok(Restriction {
             text: excerpt(&format!("{name} matters only when {when}")),
-            node: Node::Binary(Op::Or, Box::new(condition.node), Box::new(keeps)),
+            node: RestrictionExpr::Binary(BinaryOp::Or, Box::new(condition.node), Box::new(keeps)),
             axes,
         })
     }
 
-    fn resolve(&mut self, expr: &Expr, axes: &mut Vec<usize>) -> Result<Node, String> {
+    fn resolve(&mut self, expr: &Expr, axes: &mut Vec<usize>) -> Result<RestrictionExpr, String> {
         Ok(match expr {
-            Expr::Number(value) => Node::Number(*value),
-            Expr::Text(text) => Node::Number(self.word(text)),
+            Expr::Number(value) => RestrictionExpr::Number(*value),
+            Expr::Text(text) => RestrictionExpr::Number(self.word(text)),
             Expr::Name(name) => self.name(name, axes)?,
             Expr::Unary(sign, inner) => {
                 let node = self.resolve(inner, axes)?;
                 if *sign != '!' {
                     is_number(&node)?;
                 }
-                Node::Unary(*sign, Box::new(node))
+                RestrictionExpr::Unary(*sign, Box::new(node))
             }
             Expr::Binary(op, left, right) => {
                 let (left, right) = (self.resolve(left, axes)?, self.resolve(right, axes)?);
-                if !matches!(op, Op::Equal | Op::NotEqual | Op::And | Op::Or) {
+                if !matches!(
+                    op,
+                    BinaryOp::Equal | BinaryOp::NotEqual | BinaryOp::And | BinaryOp::Or
+                ) {
                     is_number(&left)?;
                     is_number(&right)?;
                 }
-                Node::Binary(*op, Box::new(left), Box::new(right))
+                RestrictionExpr::Binary(*op, Box::new(left), Box::new(right))
             }
             Expr::Call(function, arguments) => {
                 let mut nodes = Vec::with_capacity(arguments.len());
@@ -129,12 +132,12 @@ impl<'a> Terms<'a> {
                     is_number(&node)?;
                     nodes.push(node);
                 }
-                Node::Call(*function, nodes)
+                RestrictionExpr::Call(*function, nodes)
             }
         })
     }
 
-    fn name(&mut self, name: &str, axes: &mut Vec<usize>) -> Result<Node, String> {
+    fn name(&mut self, name: &str, axes: &mut Vec<usize>) -> Result<RestrictionExpr, String> {
         let found = self.axes.iter().position(|axis| axis.name == name);
         if let Some(index) = found {
             axes.push(index);
@@ -143,12 +146,12 @@ impl<'a> Terms<'a> {
                 Some(numbers) => numbers.clone(),
                 None => axis.values.iter().map(|v| self.value(v)).collect(),
             };
-            return Ok(Node::Axis(index, numbers));
+            return Ok(RestrictionExpr::Axis(index, numbers));
         }
         match (self.constants.get(name).cloned(), name) {
-            (Some(value), _) => Ok(Node::Number(self.value(&value))),
-            (None, "True" | "true") => Ok(Node::Number(1.0)),
-            (None, "False" | "false") => Ok(Node::Number(0.0)),
+            (Some(value), _) => Ok(RestrictionExpr::Number(self.value(&value))),
+            (None, "True" | "true") => Ok(RestrictionExpr::Number(1.0)),
+            (None, "False" | "false") => Ok(RestrictionExpr::Number(0.0)),
             (None, _) => {
                 let known: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
                 Err(format!(
@@ -175,16 +178,18 @@ impl<'a> Terms<'a> {
 }
 
 /// A word has no size: it cannot be multiplied or compared by size.
-fn is_number(node: &Node) -> Result<(), String> {
+fn is_number(node: &RestrictionExpr) -> Result<(), String> {
     let word = |value: &f64| *value <= FIRST_WORD;
     match node {
-        Node::Number(value) if word(value) => Err("a word is used as a number".into()),
-        Node::Axis(_, values) if values.iter().any(word) => {
+        RestrictionExpr::Number(value) if word(value) => Err("a word is used as a number".into()),
+        RestrictionExpr::Axis(_, values) if values.iter().any(word) => {
             Err("a knob whose values are words is used as a number".into())
         }
-        Node::Number(_) | Node::Axis(..) | Node::Unary(..) | Node::Binary(..) | Node::Call(..) => {
-            Ok(())
-        }
+        RestrictionExpr::Number(_)
+        | RestrictionExpr::Axis(..)
+        | RestrictionExpr::Unary(..)
+        | RestrictionExpr::Binary(..)
+        | RestrictionExpr::Call(..) => Ok(()),
     }
 }
 
@@ -212,22 +217,25 @@ impl Restriction {
     }
 }
 
-impl Node {
+impl RestrictionExpr {
     fn evaluate(&self, ranks: &[u16]) -> Result<f64, DividesByZero> {
         Ok(match self {
             Self::Number(value) => *value,
             Self::Axis(axis, values) => values[usize::from(ranks[*axis])],
             Self::Unary('!', inner) => truth(inner.evaluate(ranks)? == 0.0),
             Self::Unary(_, inner) => -inner.evaluate(ranks)?,
-            Self::Binary(Op::And, left, right) => {
+            Self::Binary(BinaryOp::And, left, right) => {
                 truth(left.evaluate(ranks)? != 0.0 && right.evaluate(ranks)? != 0.0)
             }
-            Self::Binary(Op::Or, left, right) => {
+            Self::Binary(BinaryOp::Or, left, right) => {
                 truth(left.evaluate(ranks)? != 0.0 || right.evaluate(ranks)? != 0.0)
             }
             Self::Binary(op, left, right) => {
                 let (left, right) = (left.evaluate(ranks)?, right.evaluate(ranks)?);
-                let divides = matches!(op, Op::Divide | Op::FloorDivide | Op::Remainder);
+                let divides = matches!(
+                    op,
+                    BinaryOp::Divide | BinaryOp::FloorDivide | BinaryOp::Remainder
+                );
                 if divides && right == 0.0 {
                     return Err(DividesByZero);
                 }
@@ -287,8 +295,8 @@ impl Node {
 }
 
 /// The bounds of `a op b`, if they follow from the bounds of both.
-fn bounds_of(op: Op, a: (f64, f64), b: (f64, f64)) -> Option<(f64, f64)> {
-    let corners = |op: Op| {
+fn bounds_of(op: BinaryOp, a: (f64, f64), b: (f64, f64)) -> Option<(f64, f64)> {
+    let corners = |op: BinaryOp| {
         let all = [
             op.apply(a.0, b.0),
             op.apply(a.0, b.1),
@@ -309,19 +317,19 @@ fn bounds_of(op: Op, a: (f64, f64), b: (f64, f64)) -> Option<(f64, f64)> {
     let zero = |x: (f64, f64)| x == (0.0, 0.0);
     let never_zero = |x: (f64, f64)| x.0 > 0.0 || x.1 < 0.0;
     match op {
-        Op::Add | Op::Subtract | Op::Multiply => corners(op),
+        BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => corners(op),
         // Rounding down is monotonic as long as the divisor does not cross zero.
-        Op::Divide | Op::FloorDivide => corners(op).filter(|_| never_zero(b)),
-        Op::Remainder => (a.0 == a.1 && b.0 == b.1 && b.0 != 0.0)
+        BinaryOp::Divide | BinaryOp::FloorDivide => corners(op).filter(|_| never_zero(b)),
+        BinaryOp::Remainder => (a.0 == a.1 && b.0 == b.1 && b.0 != 0.0)
             .then(|| (op.apply(a.0, b.0), op.apply(a.0, b.0))),
-        Op::Power => corners(op).filter(|_| a.0 >= 1.0),
-        Op::Less => Some(decided(a.1 < b.0, a.0 >= b.1)),
-        Op::LessOrEqual => Some(decided(a.1 <= b.0, a.0 > b.1)),
-        Op::Greater => Some(decided(a.0 > b.1, a.1 <= b.0)),
-        Op::GreaterOrEqual => Some(decided(a.0 >= b.1, a.1 < b.0)),
-        Op::Equal => Some(decided(same, apart)),
-        Op::NotEqual => Some(decided(apart, same)),
-        Op::And => Some(decided(never_zero(a) && never_zero(b), zero(a) || zero(b))),
-        Op::Or => Some(decided(never_zero(a) || never_zero(b), zero(a) && zero(b))),
+        BinaryOp::Power => corners(op).filter(|_| a.0 >= 1.0),
+        BinaryOp::Less => Some(decided(a.1 < b.0, a.0 >= b.1)),
+        BinaryOp::LessOrEqual => Some(decided(a.1 <= b.0, a.0 > b.1)),
+        BinaryOp::Greater => Some(decided(a.0 > b.1, a.1 <= b.0)),
+        BinaryOp::GreaterOrEqual => Some(decided(a.0 >= b.1, a.1 < b.0)),
+        BinaryOp::Equal => Some(decided(same, apart)),
+        BinaryOp::NotEqual => Some(decided(apart, same)),
+        BinaryOp::And => Some(decided(never_zero(a) && never_zero(b), zero(a) || zero(b))),
+        BinaryOp::Or => Some(decided(never_zero(a) || never_zero(b), zero(a) && zero(b))),
     }
 }

@@ -16,7 +16,7 @@ fn words(name: &str, values: &[&str]) -> Axis {
 fn grid(axes: Vec<Axis>, texts: &[&str]) -> Result<Grid, String> {
     let mut restrictions = Vec::new();
     {
-        let mut terms = Terms::new(&axes, BTreeMap::from([("KWG".into(), "32".into())]));
+        let mut terms = RestrictionNames::new(&axes, BTreeMap::from([("KWG".into(), "32".into())]));
         for text in texts {
             restrictions.push(terms.restriction(text)?);
         }
@@ -37,14 +37,17 @@ fn restrictions_leave_what_they_allow() {
     let axes = vec![axis("A", &[4, 1, 2]), axis("B", &[1, 2, 4, 8])];
     let grid = grid(axes, &["A % B == 0 or B > KWG", "A * B <= 4"]).unwrap();
     assert_eq!(all(&grid), ["1 1", "2 1", "2 2", "4 1"]);
-    assert_eq!(grid.default_point(), Some(Point(3)));
-    assert_eq!(grid.neighbours(Point(1)), [Point(0), Point(3), Point(2)]);
+    assert_eq!(grid.default_point(), Some(GridPoint(3)));
+    assert_eq!(
+        grid.neighbours(GridPoint(1)),
+        [GridPoint(0), GridPoint(3), GridPoint(2)]
+    );
 }
 
 #[test]
 fn words_are_compared_and_a_knob_may_depend_on_another() {
     let axes = vec![words("ORDER", &["naive", "tiled"]), axis("TILE", &[8, 16])];
-    let mut terms = Terms::new(&axes, BTreeMap::new());
+    let mut terms = RestrictionNames::new(&axes, BTreeMap::new());
     let when = terms.conditional("TILE", "ORDER == 'tiled'").unwrap();
     let grid = Grid::new(axes, &[when]).unwrap();
     assert_eq!(all(&grid), ["naive 8", "tiled 8", "tiled 16"]);
@@ -155,7 +158,7 @@ fn hard_restrictions_end_in_a_sample_with_the_default() {
         .map(|name| Axis::new(name, &values, Some("1")).unwrap())
         .collect();
     let hard = "A*B*C*D*E*F*G*H*I % 1009 == 1";
-    let restriction = Terms::new(&axes, BTreeMap::new())
+    let restriction = RestrictionNames::new(&axes, BTreeMap::new())
         .restriction(hard)
         .unwrap();
     let grid = Grid::new(axes, &[restriction]).unwrap();

@@ -7,7 +7,7 @@
 
 use super::restriction::DividesByZero;
 use super::{Axis, Grid, Restriction, code};
-use crate::stats::Draws;
+use crate::stats::DrawRng;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -85,13 +85,13 @@ pub(super) fn combinations(axes: &[Axis]) -> Result<u64, GridError> {
 /// The grid of the axes under the restrictions.
 pub(super) fn walk(axes: Vec<Axis>, restrictions: &[Restriction]) -> Result<Grid, GridError> {
     combinations(&axes)?;
-    let mut walker = Walker::new(&axes, restrictions);
+    let mut walker = GridWalker::new(&axes, restrictions);
     let end = walker.go_on(0, VALID_MAX, &mut |_| {});
     let mut codes = std::mem::take(&mut walker.found);
     let mut notes = walker.notes();
     let whole = match end {
-        End::Through => true,
-        End::Full => {
+        WalkEnd::Through => true,
+        WalkEnd::Full => {
             codes = walker.sample();
             notes.push(format!(
                 "there are more than {VALID_MAX} valid settings; {} of them are searched",
@@ -99,8 +99,8 @@ pub(super) fn walk(axes: Vec<Axis>, restrictions: &[Restriction]) -> Result<Grid
             ));
             false
         }
-        End::Tired if codes.is_empty() => return Err(GridError::TooLong),
-        End::Tired => {
+        WalkEnd::Tired if codes.is_empty() => return Err(GridError::TooLong),
+        WalkEnd::Tired => {
             let sample = walker.sample();
             codes = if sample.is_empty() { codes } else { sample };
             notes.push(format!(
@@ -149,10 +149,10 @@ fn blame(axes: &[Axis], restrictions: &[Restriction]) -> Vec<String> {
     while at < guilty.len() {
         let mut fewer = guilty.clone();
         fewer.remove(at);
-        let mut walker = Walker::new(axes, &fewer);
+        let mut walker = GridWalker::new(axes, &fewer);
         walker.steps_max = BLAME_STEPS_MAX;
         let end = walker.go_on(0, 1, &mut |_| {});
-        match end == End::Through && walker.found.is_empty() {
+        match end == WalkEnd::Through && walker.found.is_empty() {
             true => guilty = fewer,
             false => at += 1,
         }
@@ -163,14 +163,14 @@ fn blame(axes: &[Axis], restrictions: &[Restriction]) -> Vec<String> {
 
 /// How a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum WalkEnd {
     Through,
     Full,
     Tired,
 }
 
 /// One restriction during the walk.
-struct Check<'a> {
+struct RestrictionCheck<'a> {
     restriction: &'a Restriction,
     /// Its axes in the order of the walk.
     order: Vec<usize>,
@@ -181,11 +181,11 @@ struct Check<'a> {
     by_zero: u64,
 }
 
-struct Walker<'a> {
+struct GridWalker<'a> {
     axes: &'a [Axis],
     /// Which axis is set at each depth.
     order: Vec<usize>,
-    checks: Vec<Check<'a>>,
+    checks: Vec<RestrictionCheck<'a>>,
     /// For each depth: the checks that involve its axis, and the axis's position in each.
     due: Vec<Vec<(usize, usize)>>,
     ranks: Vec<u16>,
@@ -195,15 +195,15 @@ struct Walker<'a> {
     steps_max: u64,
 }
 
-impl<'a> Walker<'a> {
+impl<'a> GridWalker<'a> {
     fn new(axes: &'a [Axis], restrictions: &'a [Restriction]) -> Self {
         let order = order_of(axes, restrictions);
-        let mut checks: Vec<Check<'a>> = Vec::with_capacity(restrictions.len());
+        let mut checks: Vec<RestrictionCheck<'a>> = Vec::with_capacity(restrictions.len());
         for restriction in restrictions {
-            checks.push(Check::new(restriction, axes, &order));
+            checks.push(RestrictionCheck::new(restriction, axes, &order));
         }
         let part = |axis: usize| {
-            let place = |(index, check): (usize, &Check<'_>)| {
+            let place = |(index, check): (usize, &RestrictionCheck<'_>)| {
                 let place = check.order.iter().position(|own| *own == axis);
                 place.map(|place| (index, place))
             };
@@ -223,10 +223,10 @@ impl<'a> Walker<'a> {
     }
 
     /// Sets the axes from a depth on in every allowed way, until there are `full`.
-    fn go_on(&mut self, depth: usize, full: usize, mix: &mut dyn FnMut(&mut Vec<u16>)) -> End {
+    fn go_on(&mut self, depth: usize, full: usize, mix: &mut dyn FnMut(&mut Vec<u16>)) -> WalkEnd {
         let Some(axis) = self.order.get(depth).copied() else {
             // Restrictions on constants alone are not checked anywhere else.
-            let constant = |check: &Check<'_>| check.order.is_empty();
+            let constant = |check: &RestrictionCheck<'_>| check.order.is_empty();
             let allowed = self
                 .checks
                 .iter()
@@ -236,18 +236,18 @@ impl<'a> Walker<'a> {
                 self.found.push(code(self.axes, &self.ranks));
             }
             return match self.found.len() >= full {
-                true => End::Full,
-                false => End::Through,
+                true => WalkEnd::Full,
+                false => WalkEnd::Through,
             };
         };
         let mut values: Vec<u16> = (0..self.axes[axis].values.len() as u16).collect();
         mix(&mut values);
         self.known[axis] = true;
-        let mut end = End::Through;
+        let mut end = WalkEnd::Through;
         for rank in values {
             self.steps += 1;
             if self.steps > self.steps_max {
-                end = End::Tired;
+                end = WalkEnd::Tired;
                 break;
             }
             self.ranks[axis] = rank;
@@ -255,7 +255,7 @@ impl<'a> Walker<'a> {
                 continue;
             }
             end = self.go_on(depth + 1, full, mix);
-            if end != End::Through {
+            if end != WalkEnd::Through {
                 break;
             }
         }
@@ -293,13 +293,13 @@ impl<'a> Walker<'a> {
 
     /// Valid settings drawn at random, each by one descent.
     fn sample(&mut self) -> Vec<u64> {
-        let mut draws = Draws::new(1);
+        let mut draws = DrawRng::new(1);
         let mut sample = BTreeSet::new();
         self.steps = 0;
         let mut left = SAMPLE_STEPS_MAX;
         // The default is tried first, so it is part of every sample.
         let standing: Vec<u16> = self.axes.iter().map(|axis| axis.default as u16).collect();
-        let holds = |check: &Check<'_>| check.restriction.holds(&standing) == Ok(true);
+        let holds = |check: &RestrictionCheck<'_>| check.restriction.holds(&standing) == Ok(true);
         if self.checks.iter().all(holds) {
             sample.insert(code(self.axes, &standing));
         }
@@ -323,7 +323,7 @@ impl<'a> Walker<'a> {
     }
 
     fn notes(&self) -> Vec<String> {
-        let note = |check: &Check<'_>| {
+        let note = |check: &RestrictionCheck<'_>| {
             let text = check.restriction.text();
             (check.by_zero > 0).then(|| {
                 format!("`{text}` divides by zero for some values; settings with them are left out")
@@ -333,7 +333,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-impl<'a> Check<'a> {
+impl<'a> RestrictionCheck<'a> {
     fn new(restriction: &'a Restriction, axes: &[Axis], order: &[usize]) -> Self {
         let own = |axis: &&usize| restriction.axes().contains(*axis);
         let order: Vec<usize> = order.iter().filter(own).copied().collect();

@@ -1,8 +1,8 @@
 //! Simulated annealing: moves to neighbors, including worse ones, less and less often.
 
-use super::{Record, Strategy};
-use crate::grid::{Grid, Point};
-use crate::stats::Draws;
+use super::{SearchRecord, Strategy};
+use crate::grid::{Grid, GridPoint};
+use crate::stats::DrawRng;
 
 /// A setting that is worse by this factor, minus one, is accepted with probability 1/e at first.
 const HEAT: f64 = 0.5;
@@ -12,16 +12,16 @@ const HALF_LIFE: f64 = 30.0;
 const PATIENCE: usize = 25;
 
 #[derive(Debug)]
-pub(super) struct Annealing {
-    draws: Draws,
-    at: Option<Point>,
-    asked: Vec<Point>,
+pub(super) struct AnnealingSearch {
+    draws: DrawRng,
+    at: Option<GridPoint>,
+    asked: Vec<GridPoint>,
     best: f64,
     since_best: usize,
 }
 
-impl Annealing {
-    pub(super) fn new(draws: Draws) -> Self {
+impl AnnealingSearch {
+    pub(super) fn new(draws: DrawRng) -> Self {
         Self {
             draws,
             at: None,
@@ -32,10 +32,11 @@ impl Annealing {
     }
 
     /// Moves to a proposed setting if it is good enough.
-    fn settle(&mut self, record: &Record) {
+    fn settle(&mut self, record: &SearchRecord) {
         let heat = HEAT * (-(record.len() as f64) / HALF_LIFE).exp2();
-        let known = |point: &Point| record.entry(*point).is_some_and(|e| !e.is_pending());
-        let (came, open): (Vec<Point>, Vec<Point>) = self.asked.iter().partition(|p| known(p));
+        let known = |point: &GridPoint| record.entry(*point).is_some_and(|e| !e.is_pending());
+        let (came, open): (Vec<GridPoint>, Vec<GridPoint>) =
+            self.asked.iter().partition(|p| known(p));
         self.asked = open;
         for point in came {
             let Some(value) = record.value(point) else {
@@ -60,14 +61,14 @@ impl Annealing {
     }
 }
 
-impl Strategy for Annealing {
-    fn ask(&mut self, grid: &Grid, record: &Record) -> Option<Point> {
+impl Strategy for AnnealingSearch {
+    fn ask(&mut self, grid: &Grid, record: &SearchRecord) -> Option<GridPoint> {
         self.settle(record);
-        let open: Vec<Point> = match self.at {
+        let open: Vec<GridPoint> = match self.at {
             Some(at) => grid.neighbours(at),
             None => Vec::new(),
         };
-        let open: Vec<Point> = open.into_iter().filter(|p| !record.knows(*p)).collect();
+        let open: Vec<GridPoint> = open.into_iter().filter(|p| !record.knows(*p)).collect();
         let next = open.get(self.draws.below(open.len())).copied();
         let next = next.or_else(|| {
             let fresh = record.fresh(grid, &mut self.draws);

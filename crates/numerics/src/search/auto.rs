@@ -21,14 +21,14 @@ mod gaussian;
 mod pool;
 mod targets;
 
-use super::{Record, Strategy};
-use crate::grid::{Axis, Grid, Point};
-use crate::stats::Draws;
-use forest::{Features, Forest};
-use gaussian::{Factor, Kernel};
-use pool::{Pool, Scored};
+use super::{SearchRecord, Strategy};
+use crate::grid::{Axis, Grid, GridPoint};
+use crate::stats::DrawRng;
+use forest::{Forest, ForestFeatures};
+use gaussian::{CholeskyFactor, CovarianceKernel};
+use pool::{ScoredSetting, SettingPool};
 use std::collections::BTreeMap;
-use targets::Targets;
+use targets::FitTargets;
 
 /// Settings that are spread over the grid before the models are used.
 const START: usize = 10;
@@ -54,38 +54,38 @@ const TREES_WEIGHT: f64 = 0.5;
 const CHANCE_MIN: f64 = 0.02;
 
 #[derive(Debug)]
-pub(super) struct Auto {
-    draws: Draws,
-    state: Option<State>,
+pub(super) struct AutoSearch {
+    draws: DrawRng,
+    state: Option<AutoState>,
     /// The expected values of proposed settings, as logarithms.
-    believed: BTreeMap<Point, f64>,
+    believed: BTreeMap<GridPoint, f64>,
     gain: Option<f64>,
 }
 
 /// State that is kept between proposals.
 #[derive(Debug)]
-struct State {
-    features: Features,
-    kernel: Kernel,
-    factor: Factor,
+struct AutoState {
+    features: ForestFeatures,
+    kernel: CovarianceKernel,
+    factor: CholeskyFactor,
     /// The settings in the factor, in its order.
-    rows: Vec<Point>,
-    pool: Pool,
+    rows: Vec<GridPoint>,
+    pool: SettingPool,
     times: Forest,
     failures: Forest,
     fit_at: f64,
 }
 
 /// The prediction for a setting.
-struct Promise {
-    point: Point,
+struct PredictedSetting {
+    point: GridPoint,
     /// The mean, in the unit of the targets.
     mean: f64,
     improvement: f64,
 }
 
-impl Auto {
-    pub(super) fn new(draws: Draws) -> Self {
+impl AutoSearch {
+    pub(super) fn new(draws: DrawRng) -> Self {
         Self {
             draws,
             state: None,
@@ -95,13 +95,13 @@ impl Auto {
     }
 
     /// Of some settings, the one farthest from all that were proposed.
-    fn spread(&mut self, grid: &Grid, record: &Record) -> Option<Point> {
+    fn spread(&mut self, grid: &Grid, record: &SearchRecord) -> Option<GridPoint> {
         let mut best = (-1.0, record.fresh(grid, &mut self.draws)?);
         for _ in 0..SPREAD_DRAWS {
             let Some(point) = record.fresh(grid, &mut self.draws) else {
                 break;
             };
-            let far = |entry: &super::Entry| distance(grid, entry.point, point);
+            let far = |entry: &super::TriedSetting| distance(grid, entry.point, point);
             let nearest = record.entries().iter().map(far).fold(f64::MAX, f64::min);
             if nearest > best.0 {
                 best = (nearest, point);
@@ -112,7 +112,7 @@ impl Auto {
 }
 
 /// The squared distance of two settings, each knob from 0 to 1.
-fn distance(grid: &Grid, a: Point, b: Point) -> f64 {
+fn distance(grid: &Grid, a: GridPoint, b: GridPoint) -> f64 {
     let pairs = grid.ranks(a).iter().zip(grid.ranks(b));
     let one = |(axis, (a, b)): (&Axis, (&u16, &u16))| {
         let most = axis.values().len().saturating_sub(1).max(1) as f64;
@@ -144,15 +144,15 @@ fn twos(axis: &Axis) -> Option<Vec<u16>> {
     (least < most).then(|| twos.iter().map(|count| count - least).collect())
 }
 
-impl Strategy for Auto {
-    fn ask(&mut self, grid: &Grid, record: &Record) -> Option<Point> {
+impl Strategy for AutoSearch {
+    fn ask(&mut self, grid: &Grid, record: &SearchRecord) -> Option<GridPoint> {
         let valued = record.entries().iter().filter(|e| e.value().is_some());
         if record.len() < START || valued.count() < VALUES_MIN {
             return self.spread(grid, record);
         }
-        let targets = Targets::new(record, &self.believed)?;
+        let targets = FitTargets::new(record, &self.believed)?;
         let draws = &mut self.draws;
-        let state = self.state.get_or_insert_with(|| State::new(grid));
+        let state = self.state.get_or_insert_with(|| AutoState::new(grid));
         state.learn(grid, record, &targets, draws);
         let promise = state.most_promising(grid, &targets, draws);
         let Some(promise) = promise else {
@@ -170,14 +170,14 @@ impl Strategy for Auto {
     }
 }
 
-impl State {
+impl AutoState {
     fn new(grid: &Grid) -> Self {
         Self {
-            features: Features::new(grid),
-            kernel: Kernel::new(grid),
-            factor: Factor::default(),
+            features: ForestFeatures::new(grid),
+            kernel: CovarianceKernel::new(grid),
+            factor: CholeskyFactor::default(),
             rows: Vec::new(),
-            pool: Pool::default(),
+            pool: SettingPool::default(),
             times: Forest::new(TREES),
             failures: Forest::new(FAILURE_TREES),
             fit_at: 0.0,
@@ -185,7 +185,13 @@ impl State {
     }
 
     /// Updates both models with what is known now.
-    fn learn(&mut self, grid: &Grid, record: &Record, targets: &Targets, draws: &mut Draws) {
+    fn learn(
+        &mut self,
+        grid: &Grid,
+        record: &SearchRecord,
+        targets: &FitTargets,
+        draws: &mut DrawRng,
+    ) {
         let points = targets.points();
         if record.len() as f64 >= self.fit_at {
             self.fit_at = record.len() as f64 * FIT_GROWTH;
@@ -193,16 +199,16 @@ impl State {
             let chosen = gaussian::to_fit(targets.values(), draws);
             self.kernel.fit(&chosen, (&ranks, targets.values()), draws);
             self.rows = targets.best_and_last(PROCESS_MAX);
-            self.pool = Pool::draw(grid, record, draws);
+            self.pool = SettingPool::draw(grid, record, draws);
             self.rebuild(grid);
         }
         // Settings keep their order; one that failed leaves a gap.
-        let open: Vec<Point> = points
+        let open: Vec<GridPoint> = points
             .iter()
             .copied()
             .filter(|p| !self.rows.contains(p))
             .collect();
-        let gone = |point: &Point| !points.contains(point);
+        let gone = |point: &GridPoint| !points.contains(point);
         if self.rows.iter().any(gone) {
             self.rows.retain(|point| points.contains(point));
             self.rebuild(grid);
@@ -214,12 +220,12 @@ impl State {
         }
         self.pool.admit_neighbours(grid, record);
         self.pool.leave_out(record);
-        let x: Vec<Point> = points.to_vec();
+        let x: Vec<GridPoint> = points.to_vec();
         self.times
             .learn(&self.features, (grid, &x, targets.values()), draws);
         if record.entries().iter().any(|entry| entry.failed) {
             let settled = record.entries().iter().filter(|e| !e.is_pending());
-            let (x, y): (Vec<Point>, Vec<f64>) = settled
+            let (x, y): (Vec<GridPoint>, Vec<f64>) = settled
                 .map(|entry| (entry.point, f64::from(u8::from(entry.failed))))
                 .unzip();
             self.failures.learn(&self.features, (grid, &x, &y), draws);
@@ -228,7 +234,7 @@ impl State {
 
     /// Refactors all rows; the rows in the pool become invalid.
     fn rebuild(&mut self, grid: &Grid) {
-        self.factor = Factor::default();
+        self.factor = CholeskyFactor::default();
         self.pool.forget();
         let known: Vec<&[u16]> = self.rows.iter().map(|p| grid.ranks(*p)).collect();
         for count in 1..=known.len() {
@@ -240,9 +246,9 @@ impl State {
     fn most_promising(
         &mut self,
         grid: &Grid,
-        targets: &Targets,
-        draws: &mut Draws,
-    ) -> Option<Promise> {
+        targets: &FitTargets,
+        draws: &mut DrawRng,
+    ) -> Option<PredictedSetting> {
         let known: Vec<&[u16]> = self.rows.iter().map(|p| grid.ranks(*p)).collect();
         let weights = self.factor.solve(&targets.of(&self.rows));
         let scored = self.pool.score(
@@ -252,8 +258,8 @@ impl State {
             targets.best(),
         );
         let scored = pool::foremost(scored, JUDGED);
-        let mut best: Option<Promise> = None;
-        for Scored {
+        let mut best: Option<PredictedSetting> = None;
+        for ScoredSetting {
             point,
             mean,
             variance,
@@ -275,7 +281,7 @@ impl State {
                 .as_ref()
                 .is_none_or(|best| improvement > best.improvement)
             {
-                best = Some(Promise {
+                best = Some(PredictedSetting {
                     point,
                     mean,
                     improvement,

@@ -1,8 +1,8 @@
 //! Genetic search: crosses two of the best settings and mutates a few knobs.
 
-use super::{Record, Strategy};
-use crate::grid::{Grid, Point};
-use crate::stats::Draws;
+use super::{SearchRecord, Strategy};
+use crate::grid::{Grid, GridPoint};
+use crate::stats::DrawRng;
 
 /// Settings that have offspring.
 const PARENTS: usize = 20;
@@ -12,22 +12,22 @@ const START: usize = 20;
 const TRIES: usize = 100;
 
 #[derive(Debug)]
-pub(super) struct Genetic {
-    draws: Draws,
+pub(super) struct GeneticSearch {
+    draws: DrawRng,
 }
 
-impl Genetic {
-    pub(super) fn new(draws: Draws) -> Self {
+impl GeneticSearch {
+    pub(super) fn new(draws: DrawRng) -> Self {
         Self { draws }
     }
 
     /// One of the best, the better ones more often.
-    fn parent(&mut self, best: &[(Point, f64)]) -> Option<Point> {
+    fn parent(&mut self, best: &[(GridPoint, f64)]) -> Option<GridPoint> {
         let (a, b) = (self.draws.below(best.len()), self.draws.below(best.len()));
         best.get(a.min(b)).map(|(point, _)| *point)
     }
 
-    fn child(&mut self, grid: &Grid, (a, b): (Point, Point)) -> Vec<u16> {
+    fn child(&mut self, grid: &Grid, (a, b): (GridPoint, GridPoint)) -> Vec<u16> {
         let width = grid.axes().len();
         let mut child = Vec::with_capacity(width);
         for (axis, (x, y)) in grid
@@ -46,8 +46,8 @@ impl Genetic {
     }
 }
 
-impl Strategy for Genetic {
-    fn ask(&mut self, grid: &Grid, record: &Record) -> Option<Point> {
+impl Strategy for GeneticSearch {
+    fn ask(&mut self, grid: &Grid, record: &SearchRecord) -> Option<GridPoint> {
         let mut best = record.ranking();
         if record.len() < START || best.len() < 2 {
             return record.fresh(grid, &mut self.draws);

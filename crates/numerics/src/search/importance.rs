@@ -1,6 +1,6 @@
 //! How much each knob matters, from the trials so far.
 
-use super::{Entry, Record};
+use super::{SearchRecord, TriedSetting};
 use crate::grid::Grid;
 
 /// How much a knob matters.
@@ -15,8 +15,8 @@ pub struct Importance {
 /// The knobs, the most important first.
 ///
 /// The part explained by chance is subtracted: with few readings, many values explain a lot.
-pub fn importance(grid: &Grid, record: &Record) -> Vec<Importance> {
-    let logs = |entry: &Entry| Some((entry.point, entry.value()?.ln()));
+pub fn importance(grid: &Grid, record: &SearchRecord) -> Vec<Importance> {
+    let logs = |entry: &TriedSetting| Some((entry.point, entry.value()?.ln()));
     let all: Vec<_> = record.entries().iter().filter_map(logs).collect();
     let count = all.len() as f64;
     let mean = all.iter().map(|(_, log)| log).sum::<f64>() / count.max(1.0);

@@ -1,25 +1,25 @@
 //! Local search: looks at the neighbors of a setting, moves to any that is better, and restarts
 //! where none is.
 
-use super::{Record, Strategy};
-use crate::grid::{Grid, Point};
-use crate::stats::Draws;
+use super::{SearchRecord, Strategy};
+use crate::grid::{Grid, GridPoint};
+use crate::stats::DrawRng;
 
 /// Restarts after this many settings without an improvement.
 const PATIENCE: usize = 40;
 
 #[derive(Debug)]
-pub(super) struct Local {
-    draws: Draws,
-    at: Option<Point>,
+pub(super) struct LocalSearch {
+    draws: DrawRng,
+    at: Option<GridPoint>,
     /// Neighbors that were not tried yet.
-    open: Vec<Point>,
+    open: Vec<GridPoint>,
     /// Settings proposed since the last step.
-    asked: Vec<Point>,
+    asked: Vec<GridPoint>,
 }
 
-impl Local {
-    pub(super) fn new(draws: Draws) -> Self {
+impl LocalSearch {
+    pub(super) fn new(draws: DrawRng) -> Self {
         Self {
             draws,
             at: None,
@@ -28,7 +28,7 @@ impl Local {
         }
     }
 
-    fn go_to(&mut self, point: Point, grid: &Grid) {
+    fn go_to(&mut self, point: GridPoint, grid: &Grid) {
         self.at = Some(point);
         self.asked.clear();
         self.open = grid.neighbours(point);
@@ -38,8 +38,8 @@ impl Local {
     }
 }
 
-impl Strategy for Local {
-    fn ask(&mut self, grid: &Grid, record: &Record) -> Option<Point> {
+impl Strategy for LocalSearch {
+    fn ask(&mut self, grid: &Grid, record: &SearchRecord) -> Option<GridPoint> {
         if self.at.is_none() {
             let best = record.best().map(|(point, _)| point);
             let start = best.or_else(|| record.fresh(grid, &mut self.draws))?;

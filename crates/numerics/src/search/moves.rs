@@ -7,8 +7,8 @@
 //! than sizes. A knob that left the built artifact unchanged does nothing in its context. One knob
 //! moves at a time; pairs come when single moves promise nothing more.
 
-use crate::space::{Config, Knob};
-use crate::stats::Draws;
+use crate::space::{Knob, KnobSetting};
+use crate::stats::DrawRng;
 
 /// Expected log gain of a size that was never changed.
 const UNTRIED_GAIN: f64 = 0.15;
@@ -36,16 +36,16 @@ const PAIRS_MAX: usize = 4_000;
 
 /// One earlier round of the built-in strategy.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Trial {
+pub struct KnobTrial {
     /// The knob values of the candidate; a knob that is left out keeps its value.
-    pub config: Config,
+    pub config: KnobSetting,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: TrialOutcome,
 }
 
 /// How a trial ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Outcome {
+pub enum TrialOutcome {
     /// It was measured, and kept or not.
     Measured {
         /// The speedup over its parent.
@@ -61,9 +61,9 @@ pub enum Outcome {
 
 /// What to try next.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Move {
+pub struct ProposedMove {
     /// All knob values.
-    pub config: Config,
+    pub config: KnobSetting,
     /// The knobs that move: name, from, to.
     pub changes: Vec<(String, String, String)>,
     /// The expected speedup.
@@ -74,7 +74,7 @@ pub struct Move {
 
 /// A move of one knob and its expected gain.
 #[derive(Clone, Debug)]
-struct Step<'a> {
+struct KnobStep<'a> {
     knob: &'a Knob,
     to: &'a str,
     gain: f64,
@@ -84,18 +84,23 @@ struct Step<'a> {
 
 /// A trial as the model sees it: the moves from its parent.
 struct Observation {
-    parent: Config,
-    config: Config,
+    parent: KnobSetting,
+    config: KnobSetting,
     gain: f64,
-    outcome: Outcome,
+    outcome: TrialOutcome,
 }
 
 /// The next move, or `None` if nothing promises enough.
-pub fn propose(knobs: &[Knob], base: &Config, trials: &[Trial], seed: u64) -> Option<Move> {
+pub fn propose(
+    knobs: &[Knob],
+    base: &KnobSetting,
+    trials: &[KnobTrial],
+    seed: u64,
+) -> Option<ProposedMove> {
     let (incumbent, observations) = observe(base, trials);
-    let tried = |config: &Config| config == base || trials.iter().any(|t| t.config == *config);
-    let mut draws = Draws::new(seed ^ trials.len() as u64);
-    let seen = Seen {
+    let tried = |config: &KnobSetting| config == base || trials.iter().any(|t| t.config == *config);
+    let mut draws = DrawRng::new(seed ^ trials.len() as u64);
+    let seen = TrialHistory {
         knobs,
         now: &incumbent,
         observations: &observations,
@@ -110,7 +115,7 @@ pub fn propose(knobs: &[Knob], base: &Config, trials: &[Trial], seed: u64) -> Op
             .unwrap_or(index);
         step.gain += (draws.next_f64() - knob as f64) / n_steps.max(1.0) * 1e-3;
     }
-    let fresh = |step: &&Step<'_>| !tried(&changed(&incumbent, &[step]));
+    let fresh = |step: &&KnobStep<'_>| !tried(&changed(&incumbent, &[step]));
     let best = steps
         .iter()
         .filter(fresh)
@@ -133,14 +138,14 @@ pub fn propose(knobs: &[Knob], base: &Config, trials: &[Trial], seed: u64) -> Op
 }
 
 /// Replays the trials: the incumbent's values now, and the result of each trial.
-fn observe(base: &Config, trials: &[Trial]) -> (Config, Vec<Observation>) {
+fn observe(base: &KnobSetting, trials: &[KnobTrial]) -> (KnobSetting, Vec<Observation>) {
     let mut incumbent = base.clone();
     let mut observations = Vec::with_capacity(trials.len());
     for trial in trials {
         let (gain, kept) = match trial.outcome {
-            Outcome::Measured { ratio, kept } => (ratio.max(1e-6).ln(), kept),
-            Outcome::Failed => (FAILURE_GAIN, false),
-            Outcome::NoEffect => (0.0, false),
+            TrialOutcome::Measured { ratio, kept } => (ratio.max(1e-6).ln(), kept),
+            TrialOutcome::Failed => (FAILURE_GAIN, false),
+            TrialOutcome::NoEffect => (0.0, false),
         };
         let mut config = incumbent.clone();
         config.extend(trial.config.clone());
@@ -158,14 +163,14 @@ fn observe(base: &Config, trials: &[Trial]) -> (Config, Vec<Observation>) {
 }
 
 /// What is known: the knobs, the incumbent's values, and every trial.
-struct Seen<'a> {
+struct TrialHistory<'a> {
     knobs: &'a [Knob],
-    now: &'a Config,
+    now: &'a KnobSetting,
     observations: &'a [Observation],
 }
 
-impl<'a> Seen<'a> {
-    fn single_steps(&self) -> Vec<Step<'a>> {
+impl<'a> TrialHistory<'a> {
+    fn single_steps(&self) -> Vec<KnobStep<'a>> {
         let mut steps = Vec::new();
         for knob in self.knobs {
             let current = self.now.get(&knob.name).unwrap_or(&knob.current);
@@ -177,7 +182,7 @@ impl<'a> Seen<'a> {
                 } else if is_neighbour(knob, current, to) && !self.tried_here(knob, to) {
                     gain = gain.max(NEIGHBOUR_GAIN);
                 }
-                steps.push(Step {
+                steps.push(KnobStep {
                     knob,
                     to,
                     gain,
@@ -191,7 +196,7 @@ impl<'a> Seen<'a> {
     /// Whether the knob did nothing in a context like this one.
     fn is_dead(&self, knob: &Knob) -> bool {
         self.moves_of(knob).any(|observation| {
-            observation.outcome == Outcome::NoEffect
+            observation.outcome == TrialOutcome::NoEffect
                 && moved(observation) == 1
                 && self.context_weight(knob, observation) >= DEAD_WEIGHT
         })
@@ -231,7 +236,7 @@ impl<'a> Seen<'a> {
             knob_weight += context;
             knob_gain += context * gain.max(0.0);
             // A failure says nothing about the neighbors.
-            if observation.outcome == Outcome::Failed && after != to {
+            if observation.outcome == TrialOutcome::Failed && after != to {
                 continue;
             }
             let (near, signed) = relevance(knob, (from, to), (before, after));
@@ -307,7 +312,7 @@ fn relevance(knob: &Knob, wanted: (&str, &str), seen: (&str, &str)) -> (f64, f64
     (NEIGHBOUR_DECAY.powi(distance), sign)
 }
 
-fn changed(incumbent: &Config, steps: &[&Step<'_>]) -> Config {
+fn changed(incumbent: &KnobSetting, steps: &[&KnobStep<'_>]) -> KnobSetting {
     let mut config = incumbent.clone();
     for step in steps {
         config.insert(step.knob.name.clone(), step.to.to_owned());
@@ -317,15 +322,15 @@ fn changed(incumbent: &Config, steps: &[&Step<'_>]) -> Config {
 
 /// The most promising pair of moves of two knobs, both of which were changed alone before.
 fn best_pair<'s, 'a>(
-    steps: &'s [Step<'a>],
-    incumbent: &Config,
-    tried: &dyn Fn(&Config) -> bool,
-) -> Option<(&'s Step<'a>, &'s Step<'a>)> {
-    let known: Vec<&Step<'_>> = steps
+    steps: &'s [KnobStep<'a>],
+    incumbent: &KnobSetting,
+    tried: &dyn Fn(&KnobSetting) -> bool,
+) -> Option<(&'s KnobStep<'a>, &'s KnobStep<'a>)> {
+    let known: Vec<&KnobStep<'_>> = steps
         .iter()
         .filter(|s| s.weight > 0.2 && s.gain > -0.05)
         .collect();
-    let mut best: Option<(f64, &Step<'_>, &Step<'_>)> = None;
+    let mut best: Option<(f64, &KnobStep<'_>, &KnobStep<'_>)> = None;
     let mut looked_at = 0;
     for (index, a) in known.iter().enumerate() {
         for b in &known[index + 1..] {
@@ -343,7 +348,7 @@ fn best_pair<'s, 'a>(
     best.map(|(_, a, b)| (a, b))
 }
 
-fn describe(incumbent: &Config, steps: &[&Step<'_>]) -> Move {
+fn describe(incumbent: &KnobSetting, steps: &[&KnobStep<'_>]) -> ProposedMove {
     let gain: f64 = steps.iter().map(|step| step.gain).sum();
     let changes = steps
         .iter()
@@ -365,7 +370,7 @@ fn describe(incumbent: &Config, steps: &[&Step<'_>]) -> Move {
     } else {
         "the trials of its neighbors leave room"
     };
-    Move {
+    ProposedMove {
         config: changed(incumbent, steps),
         changes,
         expected_ratio: gain.exp(),
@@ -382,7 +387,7 @@ mod tests {
             name: name.into(),
             values: values.iter().map(|v| (*v).to_owned()).collect(),
             file: "k.c".into(),
-            spot: crate::space::Spot::Value { line: 0 },
+            spot: crate::space::KnobLocation::Value { line: 0 },
             when: None,
             current: values[0].into(),
         }
@@ -397,7 +402,7 @@ mod tests {
         ]
     }
 
-    fn base(knobs: &[Knob]) -> Config {
+    fn base(knobs: &[Knob]) -> KnobSetting {
         knobs
             .iter()
             .map(|knob| (knob.name.clone(), knob.current.clone()))
@@ -405,7 +410,7 @@ mod tests {
     }
 
     /// A made-up kernel: tiles matter only when tiled, -O3 breaks with UNROLL 4.
-    fn time(config: &Config) -> Option<f64> {
+    fn time(config: &KnobSetting) -> Option<f64> {
         let get = |name: &str| config[name].as_str();
         let mut time = match get("ORDER") {
             "ijk" => 20.0,
@@ -430,19 +435,19 @@ mod tests {
     fn climb(seed: u64) -> (f64, usize, usize) {
         let knobs = knobs();
         let base = base(&knobs);
-        let mut trials: Vec<Trial> = Vec::new();
+        let mut trials: Vec<KnobTrial> = Vec::new();
         let mut now = time(&base).unwrap();
         let mut to_optimum = usize::MAX;
         while let Some(next) = propose(&knobs, &base, &trials, seed) {
             let outcome = match time(&next.config) {
-                None => Outcome::Failed,
+                None => TrialOutcome::Failed,
                 Some(t) => {
                     let (ratio, kept) = (now / t, now / t > 1.02);
                     now = if kept { t } else { now };
-                    Outcome::Measured { ratio, kept }
+                    TrialOutcome::Measured { ratio, kept }
                 }
             };
-            trials.push(Trial {
+            trials.push(KnobTrial {
                 config: next.config,
                 outcome,
             });
@@ -473,13 +478,13 @@ mod tests {
             assert!(
                 trials
                     .iter()
-                    .all(|trial: &Trial| trial.config != next.config)
+                    .all(|trial: &KnobTrial| trial.config != next.config)
             );
-            let outcome = Outcome::Measured {
+            let outcome = TrialOutcome::Measured {
                 ratio: 1.0,
                 kept: false,
             };
-            trials.push(Trial {
+            trials.push(KnobTrial {
                 config: next.config,
                 outcome,
             });

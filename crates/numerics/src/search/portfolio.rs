@@ -14,7 +14,7 @@ const WORTH: f64 = 1e-3;
 
 /// The objective of a portfolio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Aim {
+pub enum PortfolioGoal {
     /// The worst-served case.
     Worst,
     /// All cases on average.
@@ -44,10 +44,10 @@ impl Portfolio {
         sum / self.served.len().max(1) as f64
     }
 
-    fn better(&self, other: &Self, aim: Aim) -> Ordering {
+    fn better(&self, other: &Self, aim: PortfolioGoal) -> Ordering {
         let of = |one: &Self| match aim {
-            Aim::Worst => (one.worst(), one.mean()),
-            Aim::Mean => (one.mean(), one.worst()),
+            PortfolioGoal::Worst => (one.worst(), one.mean()),
+            PortfolioGoal::Mean => (one.mean(), one.worst()),
         };
         let (ours, theirs) = (of(self), of(other));
         ours.0
@@ -58,7 +58,7 @@ impl Portfolio {
 
 /// Chooses at most `most` settings. `times` has the time of each case for each setting; all
 /// settings have the same cases, and times are above 0.
-pub fn portfolio(times: &[Vec<f64>], most: usize, aim: Aim) -> Option<Portfolio> {
+pub fn portfolio(times: &[Vec<f64>], most: usize, aim: PortfolioGoal) -> Option<Portfolio> {
     let cases = times.first()?.len();
     let usable = |row: &&Vec<f64>| row.len() == cases && row.iter().all(|t| *t > 0.0);
     if cases == 0 || most == 0 || !times.iter().all(|row| usable(&row)) {
@@ -75,7 +75,7 @@ pub fn portfolio(times: &[Vec<f64>], most: usize, aim: Aim) -> Option<Portfolio>
         .iter()
         .map(|row| row.iter().zip(&bests).map(|(t, best)| best / t).collect())
         .collect();
-    let choice = Choice {
+    let choice = PortfolioChoice {
         useful: useful(&fractions),
         fractions,
     };
@@ -86,8 +86,8 @@ pub fn portfolio(times: &[Vec<f64>], most: usize, aim: Aim) -> Option<Portfolio>
             false => choice.improved(chosen.as_ref(), aim),
         };
         let worth = chosen.as_ref().is_none_or(|before| match aim {
-            Aim::Worst => next.worst() >= before.worst() + WORTH,
-            Aim::Mean => next.mean() >= before.mean() + WORTH,
+            PortfolioGoal::Worst => next.worst() >= before.worst() + WORTH,
+            PortfolioGoal::Mean => next.mean() >= before.mean() + WORTH,
         });
         // Two settings may help only together, so a size that does not pay off is skipped.
         if worth {
@@ -119,12 +119,12 @@ fn sets(of: usize, size: usize) -> u64 {
     count
 }
 
-struct Choice {
+struct PortfolioChoice {
     fractions: Vec<Vec<f64>>,
     useful: Vec<usize>,
 }
 
-impl Choice {
+impl PortfolioChoice {
     fn of(&self, chosen: &[usize]) -> Portfolio {
         let cases = self.fractions.first().map_or(0, Vec::len);
         let serves = |case: usize| {
@@ -143,7 +143,7 @@ impl Choice {
     }
 
     /// The best of all sets of this size.
-    fn of_all(&self, size: usize, aim: Aim) -> Portfolio {
+    fn of_all(&self, size: usize, aim: PortfolioGoal) -> Portfolio {
         let mut places: Vec<usize> = (0..size).collect();
         let mut best = self.of(&self.useful[..size]);
         loop {
@@ -164,7 +164,7 @@ impl Choice {
     }
 
     /// One more setting than before, and swaps as long as they help.
-    fn improved(&self, before: Option<&Portfolio>, aim: Aim) -> Portfolio {
+    fn improved(&self, before: Option<&Portfolio>, aim: PortfolioGoal) -> Portfolio {
         let chosen = before.map(|p| p.chosen.clone()).unwrap_or_default();
         let with = |chosen: &[usize], at: usize| {
             let mut more = chosen.to_vec();
@@ -192,7 +192,7 @@ impl Choice {
         best
     }
 
-    fn best(&self, of: impl Fn(usize) -> Portfolio, aim: Aim) -> Option<Portfolio> {
+    fn best(&self, of: impl Fn(usize) -> Portfolio, aim: PortfolioGoal) -> Option<Portfolio> {
         let all = self.useful.iter().map(|at| of(*at));
         all.max_by(|a, b| a.better(b, aim))
     }
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn check(times: &[&[f64]], most: usize, aim: Aim, want: &[usize]) {
+    fn check(times: &[&[f64]], most: usize, aim: PortfolioGoal, want: &[usize]) {
         let times: Vec<Vec<f64>> = times.iter().map(|row| row.to_vec()).collect();
         let found = portfolio(&times, most, aim).unwrap();
         assert_eq!(found.chosen, want, "{found:?}");
@@ -213,26 +213,34 @@ mod tests {
     fn the_aim_decides() {
         // 0 is good everywhere, 1 and 2 are the best of one case each.
         let times: &[&[f64]] = &[&[1.2, 1.2, 1.2], &[1.0, 1.0, 9.0], &[9.0, 9.0, 1.0]];
-        check(times, 1, Aim::Worst, &[0]);
-        check(times, 2, Aim::Worst, &[1, 2]);
-        check(times, 8, Aim::Mean, &[1, 2]);
+        check(times, 1, PortfolioGoal::Worst, &[0]);
+        check(times, 2, PortfolioGoal::Worst, &[1, 2]);
+        check(times, 8, PortfolioGoal::Mean, &[1, 2]);
         let skewed: &[&[f64]] = &[&[1.5, 1.5, 1.5, 1.5], &[1.0, 1.0, 1.0, 9.0]];
-        check(skewed, 1, Aim::Worst, &[0]);
-        check(skewed, 1, Aim::Mean, &[1]);
+        check(skewed, 1, PortfolioGoal::Worst, &[0]);
+        check(skewed, 1, PortfolioGoal::Mean, &[1]);
     }
 
     #[test]
     fn one_setting_is_enough_where_it_is_the_best_of_all() {
-        check(&[&[2.0, 2.0], &[1.0, 1.0], &[1.0, 1.0]], 8, Aim::Mean, &[1]);
-        check(&[&[3.0]], 8, Aim::Worst, &[0]);
+        check(
+            &[&[2.0, 2.0], &[1.0, 1.0], &[1.0, 1.0]],
+            8,
+            PortfolioGoal::Mean,
+            &[1],
+        );
+        check(&[&[3.0]], 8, PortfolioGoal::Worst, &[0]);
     }
 
     #[test]
     fn what_has_no_times_has_no_portfolio() {
-        assert_eq!(portfolio(&[], 3, Aim::Mean), None);
-        assert_eq!(portfolio(&[vec![1.0], vec![1.0, 2.0]], 3, Aim::Mean), None);
-        assert_eq!(portfolio(&[vec![0.0]], 3, Aim::Mean), None);
-        assert_eq!(portfolio(&[vec![1.0]], 0, Aim::Mean), None);
+        assert_eq!(portfolio(&[], 3, PortfolioGoal::Mean), None);
+        assert_eq!(
+            portfolio(&[vec![1.0], vec![1.0, 2.0]], 3, PortfolioGoal::Mean),
+            None
+        );
+        assert_eq!(portfolio(&[vec![0.0]], 3, PortfolioGoal::Mean), None);
+        assert_eq!(portfolio(&[vec![1.0]], 0, PortfolioGoal::Mean), None);
     }
 
     fn spaces() -> impl Strategy<Value = Vec<Vec<f64>>> {
@@ -246,7 +254,7 @@ mod tests {
 
         #[test]
         fn no_set_of_that_size_is_better(times in spaces(), most in 1..4_usize) {
-            for aim in [Aim::Worst, Aim::Mean] {
+            for aim in [PortfolioGoal::Worst, PortfolioGoal::Mean] {
                 let found = portfolio(&times, most, aim).unwrap();
                 prop_assert!(!found.chosen.is_empty() && found.chosen.len() <= most);
                 for mask in 1..1_u32 << times.len() {
@@ -260,8 +268,8 @@ mod tests {
                     };
                     let all: Vec<f64> = (0..times[0].len()).map(of_mask).collect();
                     let (ours, theirs) = match aim {
-                        Aim::Worst => (found.worst(), all.iter().copied().fold(1.0, f64::min)),
-                        Aim::Mean => (found.mean(), all.iter().sum::<f64>() / all.len() as f64),
+                        PortfolioGoal::Worst => (found.worst(), all.iter().copied().fold(1.0, f64::min)),
+                        PortfolioGoal::Mean => (found.mean(), all.iter().sum::<f64>() / all.len() as f64),
                     };
                     prop_assert!(ours >= theirs - WORTH * 1.01, "{ours} {theirs}");
                 }
@@ -271,17 +279,17 @@ mod tests {
         #[test]
         fn steps_come_near_to_the_best_of_all_sets(times in spaces()) {
             // A greedy choice reaches 1 - 1/e of the best mean, and swaps do not make it worse.
-            let found = portfolio(&times, 3, Aim::Mean).unwrap();
+            let found = portfolio(&times, 3, PortfolioGoal::Mean).unwrap();
             let best = |case: usize| times.iter().map(|t| t[case]).fold(f64::INFINITY, f64::min);
             let cases = times[0].len();
             let fractions: Vec<Vec<f64>> = times
                 .iter()
                 .map(|row| (0..cases).map(|case| best(case) / row[case]).collect())
                 .collect();
-            let choice = Choice { useful: useful(&fractions), fractions };
+            let choice = PortfolioChoice { useful: useful(&fractions), fractions };
             let mut step: Option<Portfolio> = None;
             for _ in 0..3.min(choice.useful.len()) {
-                step = Some(choice.improved(step.as_ref(), Aim::Mean));
+                step = Some(choice.improved(step.as_ref(), PortfolioGoal::Mean));
             }
             prop_assert!(step.unwrap().mean() >= 0.63 * found.mean());
         }

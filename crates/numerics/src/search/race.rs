@@ -5,8 +5,8 @@
 //! be better, until they separate or have been measured often enough. The noise of readings is
 //! learned from settings that were measured more than once.
 
-use super::{Entry, Record};
-use crate::grid::Point;
+use super::{SearchRecord, TriedSetting};
+use crate::grid::GridPoint;
 use crate::stats;
 
 /// Maximum number of readings of one setting.
@@ -26,7 +26,7 @@ const NORMAL: f64 = 1.4826;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contender {
     /// The setting.
-    pub point: Point,
+    pub point: GridPoint,
     /// Its median value.
     pub value: f64,
     /// Its number of readings.
@@ -42,9 +42,9 @@ pub struct Race {
 
 impl Race {
     /// The race, from a record.
-    pub fn new(record: &Record) -> Self {
+    pub fn new(record: &SearchRecord) -> Self {
         let noise = noise_of(record);
-        let contender = |entry: &Entry| {
+        let contender = |entry: &TriedSetting| {
             Some(Contender {
                 point: entry.point,
                 value: entry.value()?,
@@ -80,13 +80,13 @@ impl Race {
     }
 
     /// The setting that looks best, until it has enough readings to rule out luck.
-    pub fn confirm(&self) -> Option<Point> {
+    pub fn confirm(&self) -> Option<GridPoint> {
         let first = self.contenders.first()?;
         (first.readings < BEST_MIN).then_some(first.point)
     }
 
     /// The setting whose next reading decides most; `None` when there are enough readings.
-    pub fn again(&self) -> Option<Point> {
+    pub fn again(&self) -> Option<GridPoint> {
         if let Some(point) = self.confirm() {
             return Some(point);
         }
@@ -104,7 +104,7 @@ impl Race {
 }
 
 /// The noise of readings, from all settings that were read more than once.
-fn noise_of(record: &Record) -> f64 {
+fn noise_of(record: &SearchRecord) -> f64 {
     let mut apart = Vec::new();
     for entry in record.entries().iter().filter(|e| e.readings.len() > 1) {
         let Some(middle) = entry.value() else {

@@ -1,8 +1,8 @@
 //! The proposals of a search and their results.
 
-use super::Reading;
-use crate::grid::{Grid, Point};
-use crate::stats::{self, Draws};
+use super::TrialResult;
+use crate::grid::{Grid, GridPoint};
+use crate::stats::{self, DrawRng};
 use std::collections::BTreeMap;
 
 /// Draws before all points are searched for a new one.
@@ -10,18 +10,18 @@ const DRAWS_MAX: usize = 64;
 
 /// One setting and its results.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct TriedSetting {
     /// The setting.
-    pub point: Point,
+    pub point: GridPoint,
     /// Its values, in order of arrival.
     pub readings: Vec<f64>,
     /// Whether a trial failed; then its values do not count.
     pub failed: bool,
     /// The earlier setting with an identical build, if there is one.
-    pub same_as: Option<Point>,
+    pub same_as: Option<GridPoint>,
 }
 
-impl Entry {
+impl TriedSetting {
     /// Its usual value: the median of its readings, `None` if it failed or has none yet.
     pub fn value(&self) -> Option<f64> {
         match self.failed {
@@ -38,14 +38,14 @@ impl Entry {
 
 /// All settings of a search, in the order in which they were proposed.
 #[derive(Clone, Debug, Default)]
-pub struct Record {
-    entries: Vec<Entry>,
-    places: BTreeMap<Point, usize>,
+pub struct SearchRecord {
+    entries: Vec<TriedSetting>,
+    places: BTreeMap<GridPoint, usize>,
 }
 
-impl Record {
+impl SearchRecord {
     /// The settings, in the order in which they were proposed.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[TriedSetting] {
         &self.entries
     }
 
@@ -60,67 +60,69 @@ impl Record {
     }
 
     /// Whether a setting was proposed.
-    pub fn knows(&self, point: Point) -> bool {
+    pub fn knows(&self, point: GridPoint) -> bool {
         self.places.contains_key(&point)
     }
 
     /// The results of a setting.
-    pub fn entry(&self, point: Point) -> Option<&Entry> {
+    pub fn entry(&self, point: GridPoint) -> Option<&TriedSetting> {
         self.entries.get(*self.places.get(&point)?)
     }
 
     /// The value of a setting.
-    pub fn value(&self, point: Point) -> Option<f64> {
-        self.entry(point).and_then(Entry::value)
+    pub fn value(&self, point: GridPoint) -> Option<f64> {
+        self.entry(point).and_then(TriedSetting::value)
     }
 
     /// Whether it has the same build as another setting: its readings say nothing new.
-    pub fn is_again(&self, entry: &Entry) -> bool {
+    pub fn is_again(&self, entry: &TriedSetting) -> bool {
         entry
             .same_as
             .is_some_and(|first| self.value(first).is_some())
     }
 
     /// The settings that have a value of their own.
-    fn valued(&self) -> impl Iterator<Item = (Point, f64)> + '_ {
+    fn valued(&self) -> impl Iterator<Item = (GridPoint, f64)> + '_ {
         let own = self.entries.iter().filter(|entry| !self.is_again(entry));
         own.filter_map(|entry| Some((entry.point, entry.value()?)))
     }
 
     /// The setting with the lowest value, as far as is known.
-    pub fn best(&self) -> Option<(Point, f64)> {
+    pub fn best(&self) -> Option<(GridPoint, f64)> {
         self.valued().min_by(|a, b| a.1.total_cmp(&b.1))
     }
 
     /// The settings that have a value, the best first.
-    pub fn ranking(&self) -> Vec<(Point, f64)> {
-        let mut all: Vec<(Point, f64)> = self.valued().collect();
+    pub fn ranking(&self) -> Vec<(GridPoint, f64)> {
+        let mut all: Vec<(GridPoint, f64)> = self.valued().collect();
         all.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
         all
     }
 
     /// A setting that was not proposed yet.
-    pub(super) fn fresh(&self, grid: &Grid, draws: &mut Draws) -> Option<Point> {
+    pub(super) fn fresh(&self, grid: &Grid, draws: &mut DrawRng) -> Option<GridPoint> {
         let size = grid.len();
         for _ in 0..DRAWS_MAX {
-            let point = Point(u32::try_from(draws.below(size)).ok()?);
+            let point = GridPoint(u32::try_from(draws.below(size)).ok()?);
             if !self.knows(point) {
                 return Some(point);
             }
         }
         let start = draws.below(size);
         let turned = (start..size).chain(0..start);
-        let mut points = turned.filter_map(|at| u32::try_from(at).ok()).map(Point);
+        let mut points = turned
+            .filter_map(|at| u32::try_from(at).ok())
+            .map(GridPoint);
         points.find(|point| !self.knows(*point))
     }
 
     /// Notes that a setting was proposed; false if it was before.
-    pub(super) fn expect(&mut self, point: Point) -> bool {
+    pub(super) fn expect(&mut self, point: GridPoint) -> bool {
         if self.knows(point) {
             return false;
         }
         self.places.insert(point, self.entries.len());
-        self.entries.push(Entry {
+        self.entries.push(TriedSetting {
             point,
             readings: Vec::new(),
             failed: false,
@@ -131,7 +133,7 @@ impl Record {
 
     /// Records that the builds of two settings are identical: the one that was proposed later
     /// becomes a duplicate of the other.
-    pub(super) fn same(&mut self, a: Point, b: Point) {
+    pub(super) fn same(&mut self, a: GridPoint, b: GridPoint) {
         let (Some(&at_a), Some(&at_b)) = (self.places.get(&a), self.places.get(&b)) else {
             return;
         };
@@ -145,17 +147,17 @@ impl Record {
     }
 
     /// Records the result of a setting. Anything but a positive number is a failure.
-    pub(super) fn tell(&mut self, point: Point, reading: Reading) {
+    pub(super) fn tell(&mut self, point: GridPoint, reading: TrialResult) {
         self.expect(point);
         let place = self.places.get(&point).copied();
         let Some(entry) = place.and_then(|place| self.entries.get_mut(place)) else {
             return;
         };
         match reading {
-            Reading::Value(value) if value.is_finite() && value > 0.0 => {
+            TrialResult::Value(value) if value.is_finite() && value > 0.0 => {
                 entry.readings.push(value);
             }
-            Reading::Value(_) | Reading::Failed => entry.failed = true,
+            TrialResult::Value(_) | TrialResult::Failed => entry.failed = true,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tests of searches on a made-up kernel.
 
 use super::*;
-use crate::grid::{Axis, Restriction, Terms};
+use crate::grid::{Axis, Restriction, RestrictionNames};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A made-up kernel: tiles, a vector width that must divide them, an unrolling and a switch.
@@ -18,7 +18,7 @@ fn grid() -> Arc<Grid> {
         axis("SWAP", &[0, 1]),
     ];
     let restrictions: Vec<Restriction> = {
-        let mut terms = Terms::new(&axes, BTreeMap::new());
+        let mut terms = RestrictionNames::new(&axes, BTreeMap::new());
         let texts = ["TM * TN <= 4096", "TN % (VEC * UNROLL) == 0"];
         texts
             .iter()
@@ -28,20 +28,20 @@ fn grid() -> Arc<Grid> {
     Arc::new(Grid::new(axes, &restrictions).unwrap())
 }
 
-fn time(grid: &Grid, point: Point) -> Reading {
+fn time(grid: &Grid, point: GridPoint) -> TrialResult {
     let config = grid.config(point);
     let get = |name: &str| config[name].parse::<f64>().unwrap();
     let (tm, tn, vec, unroll) = (get("TM"), get("TN"), get("VEC"), get("UNROLL"));
     if vec == 16.0 && unroll > 2.0 {
-        return Reading::Failed;
+        return TrialResult::Failed;
     }
     let tile = ((tm * tn).log2() - 10.0).powi(2) * 0.3 + (tm / tn).log2().powi(2) * 0.05;
     let lanes = (vec.log2() - 3.0).powi(2) * 0.2 + (unroll - 4.0).abs() * 0.1;
-    Reading::Value(1.0 + tile + lanes + get("SWAP") * 0.2)
+    TrialResult::Value(1.0 + tile + lanes + get("SWAP") * 0.2)
 }
 
 /// The best value after this many settings, and all proposals.
-fn play(kind: Kind, seed: u64, budget: usize) -> (f64, Vec<Point>) {
+fn play(kind: StrategyKind, seed: u64, budget: usize) -> (f64, Vec<GridPoint>) {
     let grid = grid();
     let mut search = Search::new(Arc::clone(&grid), kind, seed, &[]);
     let mut asked = Vec::new();
@@ -56,8 +56,8 @@ fn play(kind: Kind, seed: u64, budget: usize) -> (f64, Vec<Point>) {
 fn optimum() -> f64 {
     let grid = grid();
     let value = |point| match time(&grid, point) {
-        Reading::Value(value) => value,
-        Reading::Failed => f64::INFINITY,
+        TrialResult::Value(value) => value,
+        TrialResult::Failed => f64::INFINITY,
     };
     grid.points().map(value).fold(f64::INFINITY, f64::min)
 }
@@ -65,10 +65,10 @@ fn optimum() -> f64 {
 #[test]
 fn the_default_comes_first_and_nothing_comes_twice_until_all_came() {
     let grid = grid();
-    for kind in Kind::ALL {
+    for kind in StrategyKind::ALL {
         let (_, asked) = play(kind, 3, usize::MAX);
         assert_eq!(asked.first().copied(), grid.default_point(), "{kind:?}");
-        let distinct: BTreeSet<Point> = asked.iter().copied().collect();
+        let distinct: BTreeSet<GridPoint> = asked.iter().copied().collect();
         assert_eq!(
             (asked.len(), distinct.len()),
             (grid.len(), grid.len()),
@@ -79,7 +79,7 @@ fn the_default_comes_first_and_nothing_comes_twice_until_all_came() {
 
 #[test]
 fn the_same_seed_asks_the_same_and_another_does_not() {
-    for kind in Kind::ALL {
+    for kind in StrategyKind::ALL {
         assert_eq!(play(kind, 7, 40), play(kind, 7, 40), "{kind:?}");
         assert_ne!(play(kind, 7, 40).1, play(kind, 8, 40).1, "{kind:?}");
     }
@@ -93,16 +93,24 @@ fn the_model_finds_the_optimum_where_chance_does_not() {
             .filter(|seed| play(kind, *seed, 40).0 <= best * 1.001)
             .count()
     };
-    assert!(found(Kind::Auto) >= 8, "{} of 10", found(Kind::Auto));
-    assert!(found(Kind::Random) <= 4, "{} of 10", found(Kind::Random));
+    assert!(
+        found(StrategyKind::Auto) >= 8,
+        "{} of 10",
+        found(StrategyKind::Auto)
+    );
+    assert!(
+        found(StrategyKind::Random) <= 4,
+        "{} of 10",
+        found(StrategyKind::Random)
+    );
 }
 
 #[test]
 fn several_may_be_asked_for_before_the_first_answer() {
     let grid = grid();
-    let mut search = Search::new(Arc::clone(&grid), Kind::Auto, 1, &[]);
+    let mut search = Search::new(Arc::clone(&grid), StrategyKind::Auto, 1, &[]);
     let mut running = Vec::new();
-    let mut draws = Draws::new(9);
+    let mut draws = DrawRng::new(9);
     for _ in 0..80 {
         while running.len() < 6 {
             running.push(search.ask().unwrap());
@@ -111,17 +119,17 @@ fn several_may_be_asked_for_before_the_first_answer() {
         let done = running.swap_remove(draws.below(running.len()));
         search.tell(done, time(&grid, done));
     }
-    let distinct: BTreeSet<Point> = search.record().entries().iter().map(|e| e.point).collect();
+    let distinct: BTreeSet<GridPoint> = search.record().entries().iter().map(|e| e.point).collect();
     assert_eq!(distinct.len(), search.record().len());
     assert!(search.record().best().unwrap().1 <= optimum() * 1.02);
 }
 
 #[test]
 fn what_is_no_time_is_a_failure() {
-    let mut search = Search::new(grid(), Kind::Random, 1, &[]);
+    let mut search = Search::new(grid(), StrategyKind::Random, 1, &[]);
     for value in [f64::NAN, 0.0, -1.0, f64::INFINITY] {
         let point = search.ask().unwrap();
-        search.tell(point, Reading::Value(value));
+        search.tell(point, TrialResult::Value(value));
         assert!(search.record().entry(point).unwrap().failed, "{value}");
     }
     assert_eq!(search.record().best(), None);
@@ -129,9 +137,9 @@ fn what_is_no_time_is_a_failure() {
 
 #[test]
 fn a_lucky_reading_does_not_win_the_race() {
-    let mut search = Search::new(grid(), Kind::Random, 1, &[]);
-    let points: Vec<Point> = (0..20).map(|_| search.ask().unwrap()).collect();
-    let mut draws = Draws::new(5);
+    let mut search = Search::new(grid(), StrategyKind::Random, 1, &[]);
+    let points: Vec<GridPoint> = (0..20).map(|_| search.ask().unwrap()).collect();
+    let mut draws = DrawRng::new(5);
     // Setting 7 is the best by 5%, setting 3 had a lucky first reading.
     let mut read = |at: usize, lucky: bool| {
         let truth = if at == 7 { 0.95 } else { 1.0 };
@@ -142,13 +150,13 @@ fn a_lucky_reading_does_not_win_the_race() {
         }
     };
     for (at, point) in points.iter().enumerate() {
-        search.tell(*point, Reading::Value(read(at, at == 3)));
+        search.tell(*point, TrialResult::Value(read(at, at == 3)));
     }
     assert_eq!(search.record().best().unwrap().0, points[3]);
     let mut again = 0;
     while let Some(point) = Race::new(search.record()).again() {
         let at = points.iter().position(|p| *p == point).unwrap();
-        search.tell(point, Reading::Value(read(at, false)));
+        search.tell(point, TrialResult::Value(read(at, false)));
         again += 1;
         assert!(again < 100, "the race does not end");
     }
@@ -159,12 +167,12 @@ fn a_lucky_reading_does_not_win_the_race() {
 #[test]
 fn a_knob_that_decides_matters_most_and_one_that_does_nothing_not_at_all() {
     let grid = grid();
-    let mut search = Search::new(Arc::clone(&grid), Kind::Random, 3, &[]);
+    let mut search = Search::new(Arc::clone(&grid), StrategyKind::Random, 3, &[]);
     for _ in 0..200 {
         let point = search.ask().unwrap();
         let ranks = grid.ranks(point);
         let value = 1.0 + f64::from(ranks[2]) + 0.1 * f64::from(ranks[0]);
-        search.tell(point, Reading::Value(value));
+        search.tell(point, TrialResult::Value(value));
     }
     let found = importance(&grid, search.record());
     assert_eq!(found[0].axis, 2);
@@ -175,33 +183,37 @@ fn a_knob_that_decides_matters_most_and_one_that_does_nothing_not_at_all() {
 
 #[test]
 fn what_looks_best_is_confirmed_before_others_are_read_again() {
-    let mut record = Record::default();
+    let mut record = SearchRecord::default();
     for (point, value) in [(0, 10.0), (1, 10.2), (2, 30.0)] {
-        record.tell(Point(point), Reading::Value(value));
+        record.tell(GridPoint(point), TrialResult::Value(value));
     }
     for value in [10.3, 9.8] {
-        assert_eq!(Race::new(&record).confirm(), Some(Point(0)));
-        record.tell(Point(0), Reading::Value(value));
+        assert_eq!(Race::new(&record).confirm(), Some(GridPoint(0)));
+        record.tell(GridPoint(0), TrialResult::Value(value));
     }
     let race = Race::new(&record);
     assert_eq!(race.confirm(), None);
-    assert_eq!(race.again(), Some(Point(1)), "it may still be the best");
+    assert_eq!(race.again(), Some(GridPoint(1)), "it may still be the best");
 }
 
 #[test]
 fn a_setting_whose_build_is_the_same_is_the_first_one() {
-    let mut record = Record::default();
+    let mut record = SearchRecord::default();
     for (point, value) in [(4, 10.0), (5, 9.0), (6, 12.0)] {
-        record.tell(Point(point), Reading::Value(value));
+        record.tell(GridPoint(point), TrialResult::Value(value));
     }
     // Whichever order they are given in, the one that was proposed first stays.
-    record.same(Point(5), Point(4));
-    record.same(Point(4), Point(4));
-    assert_eq!(record.best(), Some((Point(4), 10.0)));
+    record.same(GridPoint(5), GridPoint(4));
+    record.same(GridPoint(4), GridPoint(4));
+    assert_eq!(record.best(), Some((GridPoint(4), 10.0)));
     assert_eq!(record.ranking().len(), 2);
     let race = Race::new(&record);
-    assert!(race.contenders().iter().all(|one| one.point != Point(5)));
+    assert!(
+        race.contenders()
+            .iter()
+            .all(|one| one.point != GridPoint(5))
+    );
     // If nothing is known about the first, the other one counts by itself.
-    record.tell(Point(4), Reading::Failed);
-    assert_eq!(record.best(), Some((Point(5), 9.0)));
+    record.tell(GridPoint(4), TrialResult::Failed);
+    assert_eq!(record.best(), Some((GridPoint(5), 9.0)));
 }

@@ -16,7 +16,7 @@ pub const TEMPLATE_END: &str = ".in";
 
 /// Where a value is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Spot {
+pub enum KnobLocation {
     /// In a definition, on this line, from 0.
     Value {
         /// The line.
@@ -51,7 +51,7 @@ pub fn is_value(value: &str) -> bool {
     !value.is_empty() && !value.contains(|c: char| c.is_whitespace() || ENDS.contains(&c))
 }
 
-impl Spot {
+impl KnobLocation {
     /// The value of `name` in a text, if it is there.
     pub(super) fn read(&self, text: &str, name: &str) -> Option<String> {
         let owned = |range: Range<usize>| text[range].to_owned();

@@ -226,7 +226,7 @@ fn values_stand_in_templates_between_signs() {
     let knobs = parse_knobs("k.c.in", text, std::slice::from_ref(&declared)).unwrap();
     assert_eq!(knobs[0].current, "4");
     let changed = set_knob(text, &knobs[0], "8").unwrap();
-    let values = Config::from([("TILE".into(), "8".into())]);
+    let values = KnobSetting::from([("TILE".into(), "8".into())]);
     let want = "int tile[8]; // mail a@b.c\nint n = 8 + @OTHER@;\n";
     assert_eq!(render_template(&changed, &values), want);
     let error = parse_knobs("k.c.in", "int x;\n", &[declared]).unwrap_err();

@@ -8,11 +8,11 @@
 //! Only the cleanup process unlocks, so it happens once. If it is killed too, the note remains,
 //! and the next `karve run` or `karve doctor` unlocks.
 
-use super::Notices;
-use super::lease::{self, Holder, Lease, Wish};
+use super::NoticeSink;
+use super::lease::{self, Lease, LeaseHolder, LeaseRequest};
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::files;
-use crate::process::{self, Command, Guardian, StopFlag};
+use crate::process::{self, CleanupProcess, Command, StopFlag};
 use karve_core::charter::{Charter, ClockLock};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub const LEFT_LIMIT: Duration = Duration::from_secs(10);
 
 /// The clocks of a device.
 #[derive(Debug)]
-pub struct Clocks {
+pub struct DeviceClocks {
     commands: ClockLock,
     /// Where the commands run.
     dir: PathBuf,
@@ -37,23 +37,23 @@ pub struct Clocks {
     /// The name of the clocks' lease.
     device: String,
     holder: String,
-    state: State,
+    state: ClockState,
 }
 
 #[derive(Debug)]
-enum State {
+enum ClockState {
     Free,
     /// Another karve process holds the clocks; they are used as they are.
     Theirs,
     Locked {
-        guardian: Guardian,
+        guardian: CleanupProcess,
         lease: Lease,
     },
 }
 
 /// What became of clocks that an earlier process locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum LeftoverLock {
     /// They are not locked.
     Nothing,
     /// They were, and have been unlocked.
@@ -64,7 +64,7 @@ pub enum Left {
     InUse,
 }
 
-impl Clocks {
+impl DeviceClocks {
     /// The clocks of a charter, if it locks them. Commands run in `dir`; the note is written to
     /// the campaign's directory.
     pub fn new(charter: &Charter, campaign: &Path, dir: &Path) -> Option<Self> {
@@ -75,7 +75,7 @@ impl Clocks {
             note: campaign.join(NOTE),
             device: format!("{} clocks", charter.target.device),
             holder: charter.name.clone(),
-            state: State::Free,
+            state: ClockState::Free,
         })
     }
 
@@ -85,24 +85,25 @@ impl Clocks {
     }
 
     /// Locks, unless this or another karve process has already done so.
-    pub fn lock(&mut self, stop: &StopFlag, notices: &Notices) -> Result<()> {
-        if matches!(self.state, State::Locked { .. }) {
+    pub fn lock(&mut self, stop: &StopFlag, notices: &NoticeSink) -> Result<()> {
+        if matches!(self.state, ClockState::Locked { .. }) {
             return Ok(());
         }
         let Some(lease) = lease::try_take(&self.device, &self.holder)? else {
-            if matches!(self.state, State::Free) {
+            if matches!(self.state, ClockState::Free) {
                 notices.say("another karve process holds the clocks; using them as they are");
             }
-            self.state = State::Theirs;
+            self.state = ClockState::Theirs;
             return Ok(());
         };
-        let text = serde_json::to_vec(&Holder::me(&self.holder)).unwrap_or_default();
+        let text = serde_json::to_vec(&LeaseHolder::me(&self.holder)).unwrap_or_default();
         files::write_atomic(&self.note, &text)?;
-        let started = Guardian::start(&self.commands.unlock, &self.dir, &self.note, lease.file());
+        let started =
+            CleanupProcess::start(&self.commands.unlock, &self.dir, &self.note, lease.file());
         let guardian = started.inspect_err(|_| {
             let _ = fs::remove_file(&self.note);
         })?;
-        self.state = State::Locked { guardian, lease };
+        self.state = ClockState::Locked { guardian, lease };
         let run = self.run(&self.commands.lock, stop);
         let failed = match run {
             Ok(run) if run.exit.success() => return Ok(()),
@@ -114,8 +115,9 @@ impl Clocks {
     }
 
     /// Unlocks the clocks if this process locked them.
-    pub fn unlock(&mut self, notices: &Notices) {
-        let State::Locked { guardian, lease } = std::mem::replace(&mut self.state, State::Free)
+    pub fn unlock(&mut self, notices: &NoticeSink) {
+        let ClockState::Locked { guardian, lease } =
+            std::mem::replace(&mut self.state, ClockState::Free)
         else {
             return;
         };
@@ -132,28 +134,28 @@ impl Clocks {
 
     /// Unlocks clocks that an earlier process left locked; waits up to `limit` for a cleanup
     /// process that may still be running.
-    pub fn undo_left(&self, limit: Duration, notices: &Notices) -> Result<Left> {
+    pub fn undo_left(&self, limit: Duration, notices: &NoticeSink) -> Result<LeftoverLock> {
         if !self.are_left() {
-            return Ok(Left::Nothing);
+            return Ok(LeftoverLock::Nothing);
         }
-        let wish = Wish {
+        let wish = LeaseRequest {
             device: &self.device,
             holder: &self.holder,
             limit,
         };
         match lease::take(&wish, &StopFlag::new(), notices) {
             // The cleanup process may have been running until now.
-            Ok(_) if !self.are_left() => Ok(Left::Undone),
-            Ok(_lease) if self.unlock_here(notices) => Ok(Left::Undone),
-            Ok(_) => Ok(Left::Locked),
+            Ok(_) if !self.are_left() => Ok(LeftoverLock::Undone),
+            Ok(_lease) if self.unlock_here(notices) => Ok(LeftoverLock::Undone),
+            Ok(_) => Ok(LeftoverLock::Locked),
             // Another karve process holds the clocks now, and will unlock them.
-            Err(error) if error.kind == ErrorKind::Busy => Ok(Left::InUse),
+            Err(error) if error.kind == ErrorKind::Busy => Ok(LeftoverLock::InUse),
             Err(error) => Err(error),
         }
     }
 
     /// Unlocks in this process; returns whether it worked.
-    fn unlock_here(&self, notices: &Notices) -> bool {
+    fn unlock_here(&self, notices: &NoticeSink) -> bool {
         // Not the user's stop flag: an impatient Ctrl-C must not leave the clocks locked.
         let run = self.run(&self.commands.unlock, &StopFlag::new());
         let unlocked = run.is_ok_and(|run| run.exit.success());
@@ -168,14 +170,14 @@ impl Clocks {
         unlocked
     }
 
-    fn run(&self, line: &str, stop: &StopFlag) -> Result<process::Run> {
+    fn run(&self, line: &str, stop: &StopFlag) -> Result<process::CommandOutcome> {
         process::run(&Command::shell(line, &self.dir).limit(LIMIT), stop)
     }
 }
 
-impl Drop for Clocks {
+impl Drop for DeviceClocks {
     fn drop(&mut self) {
-        self.unlock(&Notices::default());
+        self.unlock(&NoticeSink::default());
     }
 }
 

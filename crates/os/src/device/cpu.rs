@@ -9,7 +9,7 @@ const CLOCK_EVERY: Duration = Duration::from_secs(1);
 
 /// Where the readings come from; tests use their own files.
 #[derive(Clone, Debug)]
-pub struct Files {
+pub struct CpuFiles {
     /// The load averages.
     pub load: PathBuf,
     /// The CPU pressure; absent on kernels that do not track it.
@@ -18,7 +18,7 @@ pub struct Files {
     pub cpus: PathBuf,
 }
 
-impl Default for Files {
+impl Default for CpuFiles {
     fn default() -> Self {
         Self {
             load: "/proc/loadavg".into(),
@@ -37,7 +37,7 @@ pub struct Pressure {
     pub total_us: u64,
 }
 
-impl Files {
+impl CpuFiles {
     /// The load average of the last minute.
     pub fn load(&self) -> Option<f64> {
         let text = fs::read_to_string(&self.load).ok()?;
@@ -64,14 +64,14 @@ fn parse_pressure(text: &str) -> Option<Pressure> {
 
 /// Governor and frequency of a CPU, cached for a while.
 #[derive(Debug)]
-pub struct Clock {
+pub struct CpuClock {
     dir: PathBuf,
     read: Option<(Instant, Option<String>, Option<u32>)>,
 }
 
-impl Clock {
+impl CpuClock {
     /// The clock of a CPU.
-    pub fn new(files: &Files, cpu: usize) -> Self {
+    pub fn new(files: &CpuFiles, cpu: usize) -> Self {
         Self {
             dir: files.cpus.join(format!("cpu{cpu}/cpufreq")),
             read: None,
@@ -142,19 +142,19 @@ mod tests {
     #[test]
     fn the_clock_of_a_cpu_is_read_and_kept_for_a_while() {
         let dir = tempfile::tempdir().unwrap();
-        let files = Files {
+        let files = CpuFiles {
             cpus: dir.path().into(),
-            ..Files::default()
+            ..CpuFiles::default()
         };
         let home = dir.path().join("cpu3/cpufreq");
         fs::create_dir_all(&home).unwrap();
         fs::write(home.join("scaling_governor"), "schedutil\n").unwrap();
         fs::write(home.join("scaling_cur_freq"), "2400123\n").unwrap();
-        let mut clock = Clock::new(&files, 3);
+        let mut clock = CpuClock::new(&files, 3);
         let want = (Some("schedutil".to_owned()), Some(2400));
         assert_eq!(clock.look(), want);
         fs::remove_dir_all(&home).unwrap();
         assert_eq!(clock.look(), want);
-        assert_eq!(Clock::new(&files, 4).look(), (None, None));
+        assert_eq!(CpuClock::new(&files, 4).look(), (None, None));
     }
 }

@@ -18,19 +18,19 @@ const LIMIT: Duration = Duration::from_secs(10);
 
 /// The reasons in the bit mask of `nvidia-smi`, and whether they are worth waiting for. An idle
 /// GPU (bit 0) is not a reason; a busy one runs at its power cap all day.
-const REASONS: [(u64, &str, Wait); 8] = [
-    (0x2, "applications_clocks_setting", Wait::No),
-    (0x4, "sw_power_cap", Wait::No),
-    (0x8, "hw_slowdown", Wait::Yes),
-    (0x10, "sync_boost", Wait::No),
-    (0x20, "sw_thermal_slowdown", Wait::Yes),
-    (0x40, "hw_thermal_slowdown", Wait::Yes),
-    (0x80, "hw_power_brake_slowdown", Wait::Yes),
-    (0x100, "display_clock_setting", Wait::No),
+const REASONS: [(u64, &str, ThrottleWait); 8] = [
+    (0x2, "applications_clocks_setting", ThrottleWait::No),
+    (0x4, "sw_power_cap", ThrottleWait::No),
+    (0x8, "hw_slowdown", ThrottleWait::Yes),
+    (0x10, "sync_boost", ThrottleWait::No),
+    (0x20, "sw_thermal_slowdown", ThrottleWait::Yes),
+    (0x40, "hw_thermal_slowdown", ThrottleWait::Yes),
+    (0x80, "hw_power_brake_slowdown", ThrottleWait::Yes),
+    (0x100, "display_clock_setting", ThrottleWait::No),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wait {
+enum ThrottleWait {
     Yes,
     No,
 }
@@ -51,7 +51,7 @@ const MODELS: [&str; 9] = [
 
 /// The tool that is queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tool {
+enum GpuTool {
     /// With the name that recent drivers use for the reasons, or with the older one.
     Nvidia {
         reasons: &'static str,
@@ -61,24 +61,24 @@ enum Tool {
 
 /// Queries a GPU, at most every few seconds.
 #[derive(Debug)]
-pub struct Watch {
-    tool: Option<Tool>,
+pub struct GpuMonitor {
+    tool: Option<GpuTool>,
     /// Which GPU, by its number.
     index: String,
     last: Option<(Instant, GpuConditions)>,
 }
 
-impl Watch {
+impl GpuMonitor {
     /// For the GPU of a charter, if it targets one and a tool to query it is available.
     pub fn new(charter: &Charter) -> Self {
         let tool = if !is_gpu(&charter.target) {
             None
         } else if process::find_program("nvidia-smi").is_some() {
-            Some(Tool::Nvidia {
+            Some(GpuTool::Nvidia {
                 reasons: "clocks_event_reasons",
             })
         } else {
-            process::find_program("rocm-smi").map(|_| Tool::Rocm)
+            process::find_program("rocm-smi").map(|_| GpuTool::Rocm)
         };
         Self {
             tool,
@@ -99,8 +99,8 @@ impl Watch {
     /// Queries again.
     pub fn ask(&mut self, stop: &StopFlag) -> Option<&GpuConditions> {
         let said = match self.tool? {
-            Tool::Rocm => say(ROCM, stop).and_then(|text| parse_rocm(&text, &self.index)),
-            Tool::Nvidia { reasons } => self.ask_nvidia(reasons, stop),
+            GpuTool::Rocm => say(ROCM, stop).and_then(|text| parse_rocm(&text, &self.index)),
+            GpuTool::Nvidia { reasons } => self.ask_nvidia(reasons, stop),
         };
         match said {
             Some(said) => self.last = Some((Instant::now(), said)),
@@ -118,7 +118,7 @@ impl Watch {
         // Older drivers use another name for the same mask.
         let reasons = "clocks_throttle_reasons";
         let said = parse_nvidia(&ask(reasons)?);
-        self.tool = Some(Tool::Nvidia { reasons });
+        self.tool = Some(GpuTool::Nvidia { reasons });
         said
     }
 }
@@ -163,7 +163,9 @@ fn index_of(charter: &Charter) -> String {
 /// The reasons for throttling that go away if one waits.
 pub fn worth_waiting(said: &GpuConditions) -> Vec<&str> {
     let listed = |name: &&str| said.throttle.iter().any(|reason| reason == name);
-    let waits = REASONS.iter().filter(|(_, _, wait)| *wait == Wait::Yes);
+    let waits = REASONS
+        .iter()
+        .filter(|(_, _, wait)| *wait == ThrottleWait::Yes);
     waits.map(|(_, name, _)| *name).filter(listed).collect()
 }
 
@@ -176,7 +178,7 @@ fn parse_nvidia(text: &str) -> Option<GpuConditions> {
     let (sm, mem, temperature_c) = (number(), number(), number());
     let mask = cells.next().and_then(|cell| cell.strip_prefix("0x"));
     let mask = mask.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    let active = |(bit, _, _): &&(u64, &str, Wait)| mask.unwrap_or(0) & bit != 0;
+    let active = |(bit, _, _): &&(u64, &str, ThrottleWait)| mask.unwrap_or(0) & bit != 0;
     Some(GpuConditions {
         name,
         driver,

@@ -3,7 +3,7 @@
 //! A lease is a lock on a file that names its holder. The kernel releases the lock when the
 //! holder dies, however it dies; a name without a lock means nothing.
 
-use super::Notices;
+use super::NoticeSink;
 use crate::clock;
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::process::{RUN_MARK, StopFlag};
@@ -45,7 +45,7 @@ const OTHERS_WRITE: u32 = 0o022;
 
 /// Who holds a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
+pub struct LeaseHolder {
     /// Its process; 0 if it has not named itself.
     pub pid: u32,
     /// The campaign or command.
@@ -54,7 +54,7 @@ pub struct Holder {
     pub since: String,
 }
 
-impl Holder {
+impl LeaseHolder {
     /// This process, for a campaign or command.
     pub fn me(name: &str) -> Self {
         Self {
@@ -106,7 +106,7 @@ impl Drop for Lease {
 
 /// A request for a lease.
 #[derive(Clone, Copy, Debug)]
-pub struct Wish<'a> {
+pub struct LeaseRequest<'a> {
     /// The device, as the charter names it.
     pub device: &'a str,
     /// The requester: the campaign or command.
@@ -119,11 +119,11 @@ pub struct Wish<'a> {
 /// how long that took. There is no lease if the holder is a karve that runs us as its command: it
 /// is waiting for us.
 pub fn take(
-    wish: &Wish<'_>,
+    wish: &LeaseRequest<'_>,
     stop: &StopFlag,
-    notices: &Notices,
+    notices: &NoticeSink,
 ) -> Result<(Option<Lease>, Duration)> {
-    let home = Home::of_host();
+    let home = LeaseDir::of_host();
     let marks = std::env::var(RUN_MARK).unwrap_or_default();
     if !marks.is_empty()
         && home
@@ -138,12 +138,12 @@ pub fn take(
 
 /// Takes the lease if it is free.
 pub fn try_take(device: &str, holder: &str) -> Result<Option<Lease>> {
-    Home::of_host().try_take(device, holder)
+    LeaseDir::of_host().try_take(device, holder)
 }
 
 /// The current holder of a device, if any.
-pub fn holder_of(device: &str) -> Option<Holder> {
-    Home::of_host().holder(device)
+pub fn holder_of(device: &str) -> Option<LeaseHolder> {
+    LeaseDir::of_host().holder(device)
 }
 
 /// Whether the marks of a command, from the outermost karve inward, name a process.
@@ -153,13 +153,13 @@ fn is_within(marks: &str, pid: u32) -> bool {
 }
 
 /// Where leases are stored.
-struct Home {
+struct LeaseDir {
     dir: PathBuf,
     /// Whether all users of the host may add their own.
     shared: bool,
 }
 
-impl Home {
+impl LeaseDir {
     /// The directory set in the environment, else one of the user, else one for all users.
     fn of_host() -> Self {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -175,7 +175,7 @@ impl Home {
         self.dir.join(file_name(device))
     }
 
-    fn holder(&self, device: &str) -> Option<Holder> {
+    fn holder(&self, device: &str) -> Option<LeaseHolder> {
         let mut file = plain(&self.path(device), OpenOptions::new().read(true)).ok()?;
         match file.try_lock_shared() {
             Err(TryLockError::WouldBlock) => Some(read_holder(&mut file)),
@@ -199,9 +199,9 @@ impl Home {
 
     fn take(
         &self,
-        wish: &Wish<'_>,
+        wish: &LeaseRequest<'_>,
         stop: &StopFlag,
-        notices: &Notices,
+        notices: &NoticeSink,
     ) -> Result<(Lease, Duration)> {
         let path = self.path(wish.device);
         let mut waited = Duration::ZERO;
@@ -210,7 +210,7 @@ impl Home {
                 return Ok((lease, waited));
             }
             let start = Instant::now();
-            let file = Waiting::new(self.open(&path)?, &path)?.until(wish, stop, notices)?;
+            let file = LeaseWait::new(self.open(&path)?, &path)?.until(wish, stop, notices)?;
             waited += start.elapsed();
             if is_still(&file, &path) {
                 return Ok((held(file, wish.holder), waited));
@@ -270,13 +270,13 @@ impl Home {
 
 /// A wait in the kernel's own queue. Polling would never get a lease from a holder that takes it
 /// again immediately.
-struct Waiting {
+struct LeaseWait {
     path: PathBuf,
     locked: mpsc::Receiver<io::Result<File>>,
     names: File,
 }
 
-impl Waiting {
+impl LeaseWait {
     fn new(file: File, path: &Path) -> Result<Self> {
         let names = file.try_clone().map_err(|error| cannot(path, error))?;
         let (sender, locked) = mpsc::channel();
@@ -293,7 +293,12 @@ impl Waiting {
     }
 
     /// Waits until the file is ours, the user stops, or the request times out.
-    fn until(mut self, wish: &Wish<'_>, stop: &StopFlag, notices: &Notices) -> Result<File> {
+    fn until(
+        mut self,
+        wish: &LeaseRequest<'_>,
+        stop: &StopFlag,
+        notices: &NoticeSink,
+    ) -> Result<File> {
         let start = Instant::now();
         let mut tell = vec![TOLD_AFTER, MENTIONED_AFTER];
         loop {
@@ -323,11 +328,11 @@ impl Waiting {
     }
 }
 
-fn read_holder(file: &mut File) -> Holder {
+fn read_holder(file: &mut File) -> LeaseHolder {
     let mut text = String::new();
     let _ = file.rewind();
     let _ = file.take(HOLDER_BYTES_MAX).read_to_string(&mut text);
-    serde_json::from_str(&text).unwrap_or_else(|_| Holder {
+    serde_json::from_str(&text).unwrap_or_else(|_| LeaseHolder {
         pid: 0,
         holder: String::new(),
         since: String::new(),
@@ -336,7 +341,7 @@ fn read_holder(file: &mut File) -> Holder {
 
 /// Writes the holder's name to the file. It is only informative, so a full disk does not matter.
 fn held(mut file: File, holder: &str) -> Lease {
-    if let Ok(text) = serde_json::to_vec(&Holder::me(holder)) {
+    if let Ok(text) = serde_json::to_vec(&LeaseHolder::me(holder)) {
         let _ = file.set_len(0);
         let _ = file.rewind();
         let _ = file.write_all(&text);
@@ -405,7 +410,7 @@ fn cannot(path: &Path, cause: impl std::fmt::Display) -> CommandError {
         .hint(format!("set {DIR} to a directory that you may write to"))
 }
 
-fn busy(wish: &Wish<'_>, holder: &Holder) -> CommandError {
+fn busy(wish: &LeaseRequest<'_>, holder: &LeaseHolder) -> CommandError {
     CommandError::new(
         ErrorKind::Busy,
         format!(

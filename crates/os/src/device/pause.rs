@@ -4,7 +4,7 @@
 //! and one that did not help is not repeated soon: on a host that is always busy a campaign
 //! loses at most a tenth of its time.
 
-use super::Notices;
+use super::NoticeSink;
 use super::cpu::Pressure;
 use crate::process::StopFlag;
 use karve_core::charter::DeviceRule;
@@ -28,7 +28,7 @@ const CALM_REST: Duration = Duration::from_secs(10);
 
 /// How much waiting is left in this duel, and the limit of a single pause.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct PauseBudget {
     once: Duration,
     left: Duration,
     look_every: Duration,
@@ -36,13 +36,13 @@ pub(super) struct Budget {
 
 /// How a pause ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum PauseEnd {
     Calm,
     Vain,
     Stopped,
 }
 
-impl Budget {
+impl PauseBudget {
     /// What a charter allows.
     pub(super) fn new(rule: &DeviceRule) -> Self {
         Self {
@@ -72,22 +72,22 @@ impl Budget {
     fn wait(
         &mut self,
         stop: &StopFlag,
-        notices: &Notices,
+        notices: &NoticeSink,
         holds: &mut dyn FnMut() -> Option<String>,
-    ) -> (Duration, End) {
+    ) -> (Duration, PauseEnd) {
         let start = Instant::now();
         let limit = self.once.min(self.left);
         let mut said = None;
         let end = loop {
             if start.elapsed() >= limit {
-                break End::Vain;
+                break PauseEnd::Vain;
             }
             sleep(self.look_every.min(limit), stop);
             if stop.finish_step() {
-                break End::Stopped;
+                break PauseEnd::Stopped;
             }
             let Some(reason) = holds() else {
-                break End::Calm;
+                break PauseEnd::Calm;
             };
             if said.is_none() {
                 notices.mention(&format!("waiting: {reason}; at most {} s", limit.as_secs()));
@@ -98,9 +98,9 @@ impl Budget {
         self.left = self.left.saturating_sub(waited);
         if let Some(reason) = said {
             let how = match end {
-                End::Calm => "then the host was calm",
-                End::Vain => "it did not help",
-                End::Stopped => "stopped",
+                PauseEnd::Calm => "then the host was calm",
+                PauseEnd::Vain => "it did not help",
+                PauseEnd::Stopped => "stopped",
             };
             let waited = waited.as_secs_f64();
             notices.say(&format!("waited {waited:.1} s: {reason}; {how}"));
@@ -123,11 +123,11 @@ pub(super) fn sleep(time: Duration, stop: &StopFlag) {
 
 /// One reason to wait, and when it is checked again.
 #[derive(Debug, Default)]
-pub(super) struct Patience {
+pub(super) struct PauseBackoff {
     rests_until: Option<Instant>,
 }
 
-impl Patience {
+impl PauseBackoff {
     /// Whether it is time to check the reason.
     pub(super) fn is_awake(&self) -> bool {
         self.rests_until.is_none_or(|until| Instant::now() >= until)
@@ -136,15 +136,15 @@ impl Patience {
     /// Waits while there is a reason, as long as the budget allows.
     pub(super) fn wait(
         &mut self,
-        budget: &mut Budget,
-        (stop, notices): (&StopFlag, &Notices),
+        budget: &mut PauseBudget,
+        (stop, notices): (&StopFlag, &NoticeSink),
         holds: &mut dyn FnMut() -> Option<String>,
     ) -> Duration {
         let (waited, end) = budget.wait(stop, notices, holds);
         let rest = match end {
-            End::Calm => CALM_REST,
-            End::Vain => VAIN_REST,
-            End::Stopped => Duration::ZERO,
+            PauseEnd::Calm => CALM_REST,
+            PauseEnd::Vain => VAIN_REST,
+            PauseEnd::Stopped => Duration::ZERO,
         };
         self.rests_until = Some(Instant::now() + rest);
         waited
@@ -157,10 +157,10 @@ impl Patience {
 /// a closer look: while karve waits, nothing of ours runs, so any growth of the pressure comes
 /// from others.
 pub(super) fn for_pressure(
-    patience: &mut Patience,
-    budget: &mut Budget,
+    patience: &mut PauseBackoff,
+    budget: &mut PauseBudget,
     (read, max): (&dyn Fn() -> Option<Pressure>, f64),
-    heard: (&StopFlag, &Notices),
+    heard: (&StopFlag, &NoticeSink),
 ) -> Duration {
     if !patience.is_awake() {
         return Duration::ZERO;
@@ -190,7 +190,7 @@ fn share_between(before: (Instant, Pressure), now: (Instant, Pressure)) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cpu::Files;
+    use super::super::cpu::CpuFiles;
     use super::*;
     use std::cell::Cell;
     use std::fs;
@@ -201,10 +201,11 @@ mod tests {
     /// Collects all notices.
     type Heard = Arc<Mutex<Vec<String>>>;
 
-    fn heard() -> (Notices, Heard) {
+    fn heard() -> (NoticeSink, Heard) {
         let lines = Heard::default();
         let sink = Arc::clone(&lines);
-        let notices = Notices::new(move |said| sink.lock().unwrap().push(said.text().to_owned()));
+        let notices =
+            NoticeSink::new(move |said| sink.lock().unwrap().push(said.text().to_owned()));
         (notices, lines)
     }
 
@@ -221,21 +222,21 @@ mod tests {
     }
 
     struct Scene {
-        patience: Patience,
-        budget: Budget,
+        patience: PauseBackoff,
+        budget: PauseBudget,
         stop: StopFlag,
     }
 
     impl Scene {
         fn new(once: Duration) -> Self {
             Self {
-                patience: Patience::default(),
-                budget: Budget::quick(once, STEP),
+                patience: PauseBackoff::default(),
+                budget: PauseBudget::quick(once, STEP),
                 stop: StopFlag::new(),
             }
         }
 
-        fn wait(&mut self, read: &dyn Fn() -> Option<Pressure>, notices: &Notices) -> Duration {
+        fn wait(&mut self, read: &dyn Fn() -> Option<Pressure>, notices: &NoticeSink) -> Duration {
             let heard = (&self.stop, notices);
             for_pressure(&mut self.patience, &mut self.budget, (read, 50.0), heard)
         }
@@ -244,9 +245,9 @@ mod tests {
     #[test]
     fn without_pressure_nothing_waits() {
         let dir = tempfile::tempdir().unwrap();
-        let files = Files {
+        let files = CpuFiles {
             pressure: dir.path().join("cpu"),
-            ..Files::default()
+            ..CpuFiles::default()
         };
         let mut scene = Scene::new(Duration::from_secs(600));
         let read = || files.pressure();
@@ -310,11 +311,11 @@ mod tests {
     fn the_pauses_of_a_duel_have_a_bound_together() {
         let mut scene = Scene::new(Duration::from_millis(20));
         for _ in 0..10 {
-            scene.patience = Patience::default();
-            scene.wait(&growing(u64::MAX), &Notices::default());
+            scene.patience = PauseBackoff::default();
+            scene.wait(&growing(u64::MAX), &NoticeSink::default());
         }
         assert_eq!(scene.budget.left, Duration::ZERO);
-        scene.patience = Patience::default();
+        scene.patience = PauseBackoff::default();
         let (notices, lines) = heard();
         scene.wait(&growing(u64::MAX), &notices);
         assert!(lines.lock().unwrap().is_empty());
@@ -325,7 +326,7 @@ mod tests {
         let mut scene = Scene::new(Duration::from_secs(600));
         let (notices, lines) = heard();
         let stop = scene.stop.clone();
-        let notices = Notices::new(move |said| {
+        let notices = NoticeSink::new(move |said| {
             notices.mention(said.text());
             stop.request();
         });

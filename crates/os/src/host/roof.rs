@@ -5,7 +5,7 @@
 //! derived from the instruction sets that the CPU lists.
 
 use karve_numerics::contract::Contract;
-use karve_numerics::roof::{Rate, Roof};
+use karve_numerics::roof::{ByteRate, Roof};
 use std::collections::BTreeMap;
 use std::fs;
 use std::hint::black_box;
@@ -46,7 +46,7 @@ pub fn roof_of(peak: &BTreeMap<String, f64>, contract: Option<&Contract>) -> Opt
     }
     if let (Some(per_s), None) = (declared("peak_gbs"), own) {
         let bytes = DECLARED_BYTES;
-        roof.rates = vec![Rate { bytes, per_s }];
+        roof.rates = vec![ByteRate { bytes, per_s }];
     }
     (roof != Roof::default()).then_some(roof)
 }
@@ -116,10 +116,10 @@ fn clock_hz(cpu: &str) -> f64 {
 }
 
 /// How fast bytes are copied, for each size, with this many threads.
-fn rates(threads: f64) -> Vec<Rate> {
+fn rates(threads: f64) -> Vec<ByteRate> {
     let most = AMOUNTS.iter().copied().max().unwrap_or(0);
     let (from, mut to) = (vec![1_u8; most / 2], vec![0_u8; most / 2]);
-    let mut rates: Vec<Rate> = Vec::new();
+    let mut rates: Vec<ByteRate> = Vec::new();
     for amount in AMOUNTS {
         let half = amount / 2;
         let turns = (1 << 20) / amount + 1;
@@ -136,7 +136,7 @@ fn rates(threads: f64) -> Vec<Rate> {
         let per_s = best * READING_FACTOR * threads;
         // The smallest size gives the peak for any smaller number of bytes.
         let bytes = if rates.is_empty() { 0 } else { amount as u64 };
-        rates.push(Rate { bytes, per_s });
+        rates.push(ByteRate { bytes, per_s });
     }
     // More bytes are never faster; if they seemed to be, the smaller size was disturbed.
     for index in (1..rates.len()).rev() {

@@ -15,18 +15,18 @@ const DRAIN_BYTES_MAX: u64 = 16 << 20;
 
 /// Receives a command's output as it arrives, and returns whether it wants more. If it does not,
 /// the command is killed.
-pub type Tap<'a> = &'a mut (dyn FnMut(&[u8]) -> bool + 'a);
+pub type OutputTap<'a> = &'a mut (dyn FnMut(&[u8]) -> bool + 'a);
 
 /// What a command printed on one stream, up to the requested number of bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Captured {
+pub struct CapturedOutput {
     /// Everything printed; if that was too much, its first and its last part, of equal size.
     pub bytes: Vec<u8>,
     /// How much was printed.
     pub total_bytes: u64,
 }
 
-impl Captured {
+impl CapturedOutput {
     /// Whether something in the middle was left out.
     pub fn truncated(&self) -> bool {
         self.total_bytes > self.bytes.len() as u64
@@ -94,12 +94,12 @@ impl Capture {
     }
 
     /// Ends the stream.
-    pub(super) fn finish(mut self) -> Captured {
+    pub(super) fn finish(mut self) -> CapturedOutput {
         self.tail.rotate_left(self.next);
         let mut bytes = self.head;
         bytes.reserve_exact(self.tail.len());
         bytes.append(&mut self.tail);
-        Captured {
+        CapturedOutput {
             bytes,
             total_bytes: self.total_bytes,
         }
@@ -107,16 +107,16 @@ impl Capture {
 }
 
 /// The read end of a pipe, and what was read from it.
-pub(super) struct Stream<'a> {
+pub(super) struct CapturedStream<'a> {
     /// Absent once the other end is closed.
     pipe: Option<PipeReader>,
     capture: Capture,
-    tap: Option<Tap<'a>>,
+    tap: Option<OutputTap<'a>>,
     /// Whether the tap wants no more.
     enough: bool,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> CapturedStream<'a> {
     /// A stream, and the end for the command to write to.
     pub(super) fn new(capture_bytes: usize) -> io::Result<(Self, PipeWriter)> {
         let (reader, writer) = io::pipe()?;
@@ -134,7 +134,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Sets a tap that receives the output.
-    pub(super) fn tapped(mut self, tap: Option<Tap<'a>>) -> Self {
+    pub(super) fn tapped(mut self, tap: Option<OutputTap<'a>>) -> Self {
         self.tap = tap;
         self
     }
@@ -174,7 +174,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Reads what is left, and never waits for more.
-    pub(super) fn finish(mut self, buffer: &mut [u8]) -> Captured {
+    pub(super) fn finish(mut self, buffer: &mut [u8]) -> CapturedOutput {
         let bound = self.capture.total_bytes + DRAIN_BYTES_MAX;
         while self.capture.total_bytes < bound && self.read(buffer) {}
         self.capture.finish()

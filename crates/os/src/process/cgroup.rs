@@ -45,7 +45,7 @@ const PREFIX: &str = "karve.";
 
 /// The group karve is in, below which leaves are created.
 #[derive(Debug)]
-struct Base {
+struct CgroupRoot {
     /// Where cgroup v2 is mounted.
     mount: PathBuf,
     /// The directory of the group.
@@ -56,7 +56,7 @@ struct Base {
 
 /// A control group for one command; removed when dropped.
 #[derive(Debug)]
-pub(super) struct Leaf {
+pub(super) struct CommandCgroup {
     dir: PathBuf,
     /// The group as `/proc/<pid>/cgroup` writes it.
     name: String,
@@ -71,10 +71,10 @@ pub(super) struct Leaf {
 
 thread_local! {
     /// Empty leaves of this thread; removed when it ends.
-    static SPARE: RefCell<Vec<Leaf>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Vec<CommandCgroup>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Leaf {
+impl CommandCgroup {
     /// A leaf for a command, if this machine lets us create one.
     pub(super) fn for_tag(tag: &str) -> Option<Self> {
         let hash = hash(tag);
@@ -174,7 +174,7 @@ impl Leaf {
     }
 }
 
-impl Drop for Leaf {
+impl Drop for CommandCgroup {
     fn drop(&mut self) {
         remove(&self.dir);
     }
@@ -189,7 +189,7 @@ fn line_in(file: &File, is_such: impl Fn(&[u8]) -> bool) -> bool {
 
 /// Selects leaves by owner.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Whose<'a> {
+pub(super) enum CgroupOwner<'a> {
     /// Those that were created for a tag, by any karve process.
     Tag(&'a str),
     /// Those of one karve process, by its id.
@@ -197,7 +197,7 @@ pub(super) enum Whose<'a> {
 }
 
 /// The live processes in such leaves.
-pub(super) fn pids_in(whose: &Whose<'_>) -> HashSet<Pid> {
+pub(super) fn pids_in(whose: &CgroupOwner<'_>) -> HashSet<Pid> {
     leaves(whose)
         .iter()
         .flat_map(|leaf| groups_below(leaf))
@@ -206,11 +206,11 @@ pub(super) fn pids_in(whose: &Whose<'_>) -> HashSet<Pid> {
 }
 
 /// Removes such leaves whose karve process is dead, if they are empty.
-pub(super) fn remove_left(whose: &Whose<'_>) {
+pub(super) fn remove_left(whose: &CgroupOwner<'_>) {
     let is_left = |leaf: &&PathBuf| match whose {
-        Whose::Tag(_) => is_abandoned(leaf),
+        CgroupOwner::Tag(_) => is_abandoned(leaf),
         // It may be dead and still be listed, until its parent reaps it.
-        Whose::Karve(_) => true,
+        CgroupOwner::Karve(_) => true,
     };
     leaves(whose)
         .iter()
@@ -218,10 +218,10 @@ pub(super) fn remove_left(whose: &Whose<'_>) {
         .for_each(|leaf| remove(leaf));
 }
 
-fn leaves(whose: &Whose<'_>) -> Vec<PathBuf> {
+fn leaves(whose: &CgroupOwner<'_>) -> Vec<PathBuf> {
     let (start, end) = match whose {
-        Whose::Tag(tag) => (PREFIX.to_owned(), format!(".{:016x}", hash(tag))),
-        Whose::Karve(pid) => (format!("{PREFIX}{pid}."), String::new()),
+        CgroupOwner::Tag(tag) => (PREFIX.to_owned(), format!(".{:016x}", hash(tag))),
+        CgroupOwner::Karve(pid) => (format!("{PREFIX}{pid}."), String::new()),
     };
     let Some(base) = base() else {
         return Vec::new();
@@ -237,8 +237,8 @@ fn leaves(whose: &Whose<'_>) -> Vec<PathBuf> {
         .collect()
 }
 
-fn base() -> Option<&'static Base> {
-    static BASE: OnceLock<Option<Base>> = OnceLock::new();
+fn base() -> Option<&'static CgroupRoot> {
+    static BASE: OnceLock<Option<CgroupRoot>> = OnceLock::new();
     BASE.get_or_init(|| {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -262,7 +262,7 @@ fn own_group(groups: &str) -> Option<&str> {
 
 /// Finds the directory of a group: below the mount, minus the part of the hierarchy that a
 /// container hides by mounting only a subtree.
-fn parse_base(mountinfo: &str, group: &str) -> Option<Base> {
+fn parse_base(mountinfo: &str, group: &str) -> Option<CgroupRoot> {
     mountinfo.lines().find_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
         if kind.split(' ').next() != Some("cgroup2") {
@@ -277,7 +277,7 @@ fn parse_base(mountinfo: &str, group: &str) -> Option<Base> {
         } else {
             mount.join(below)
         };
-        Some(Base {
+        Some(CgroupRoot {
             mount,
             dir,
             name: group.trim_end_matches('/').to_owned(),

@@ -9,10 +9,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use super::cgroup::Leaf;
-use super::launch::{self, Launch};
-use super::sys::{self, Death, Start};
-use super::tree::Tree;
+use super::cgroup::CommandCgroup;
+use super::launch::{self, ExecCommand};
+use super::sys::{self, ParentDeathAction, SpawnSpec};
+use super::tree::ProcessTree;
 use super::{Command, Exit, StopFlag};
 use crate::error::{Context, Result};
 
@@ -30,8 +30,8 @@ const END_LIMIT: Duration = Duration::from_secs(1);
 
 /// A child process that runs alongside karve.
 #[derive(Debug)]
-pub struct Companion {
-    tree: Option<Tree>,
+pub struct ChildProcess {
+    tree: Option<ProcessTree>,
     socket: OwnedFd,
     diagnostics: File,
     stop: StopFlag,
@@ -39,7 +39,7 @@ pub struct Companion {
 
 /// The result of waiting for a message.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum ReceiveResult {
     /// A message of this many bytes.
     Message(usize),
     /// It has ended, or closed its side.
@@ -50,7 +50,7 @@ pub enum Heard {
 
 /// The result of stopping it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stood {
+pub enum StopResult {
     /// None of its threads is running.
     Still,
     /// It has ended.
@@ -59,34 +59,34 @@ pub enum Stood {
     Restless,
 }
 
-impl Companion {
+impl ChildProcess {
     /// Starts a command that communicates over its standard input; waits for it end when the user
     /// wants to stop immediately.
     pub fn start(command: &Command, stop: &StopFlag) -> Result<Self> {
         let cannot_prepare = || "cannot prepare a worker".to_owned();
         sys::become_subreaper();
         let mark = launch::fresh_mark();
-        let launch = Launch::new(command, &mark)?;
+        let launch = ExecCommand::new(command, &mark)?;
         let (socket, theirs) = sys::socket_pair().context(cannot_prepare)?;
         let diagnostics = sys::bounded_file(DIAGNOSTICS_BYTES).context(cannot_prepare)?;
         let null = File::options().write(true).open("/dev/null");
         let null = null.context(cannot_prepare)?;
-        let leaf = Leaf::for_tag(&command.tag);
-        let child = sys::spawn(&Start {
+        let leaf = CommandCgroup::for_tag(&command.tag);
+        let child = sys::spawn(&SpawnSpec {
             program: &launch.program,
             argv: &launch.argv,
             env: &launch.env,
             dir: &launch.dir,
             streams: [theirs.as_fd(), null.as_fd(), diagnostics.as_fd()],
-            cgroup: leaf.as_ref().map(Leaf::fd),
+            cgroup: leaf.as_ref().map(CommandCgroup::fd),
             cpus: launch.cpus.as_deref(),
             cage: None,
             room: None,
-            death: Death::WithKarve,
+            death: ParentDeathAction::WithKarve,
         })
         .map_err(|error| launch::spawn_error(command, &error))?;
         Ok(Self {
-            tree: Some(Tree::new(child, mark, leaf)),
+            tree: Some(ProcessTree::new(child, mark, leaf)),
             socket,
             diagnostics,
             stop: stop.clone(),
@@ -99,7 +99,7 @@ impl Companion {
     }
 
     /// Waits for one message; what does not fit into the buffer is truncated.
-    pub fn receive(&self, buffer: &mut [u8], limit: Duration) -> io::Result<Heard> {
+    pub fn receive(&self, buffer: &mut [u8], limit: Duration) -> io::Result<ReceiveResult> {
         let start = Instant::now();
         loop {
             let left = limit.saturating_sub(start.elapsed());
@@ -108,15 +108,15 @@ impl Companion {
                 sys::wait_readable([Some(self.socket.as_fd()), pidfd], left.min(TICK))?;
             if message {
                 return Ok(match sys::receive_message(self.socket.as_fd(), buffer)? {
-                    0 => Heard::Gone,
-                    n => Heard::Message(n),
+                    0 => ReceiveResult::Gone,
+                    n => ReceiveResult::Message(n),
                 });
             }
             if ended || (pidfd.is_none() && self.has_ended()) {
-                return Ok(Heard::Gone);
+                return Ok(ReceiveResult::Gone);
             }
             if left.is_zero() || self.stop.at_once() {
-                return Ok(Heard::Nothing);
+                return Ok(ReceiveResult::Nothing);
             }
         }
     }
@@ -137,11 +137,11 @@ impl Companion {
 
     /// Stops all its threads, and returns when they have stopped, or after a timeout: a thread
     /// that waits for a vfork child, for example, stops only when the child ends.
-    pub fn freeze(&self) -> Stood {
+    pub fn freeze(&self) -> StopResult {
         match self.pid().map(|pid| sys::stop_and_wait(pid, STOP_LIMIT)) {
-            Some(Some(true)) => Stood::Still,
-            Some(Some(false)) | None => Stood::Gone,
-            Some(None) => Stood::Restless,
+            Some(Some(true)) => StopResult::Still,
+            Some(Some(false)) | None => StopResult::Gone,
+            Some(None) => StopResult::Restless,
         }
     }
 
@@ -200,7 +200,7 @@ impl Companion {
     }
 }
 
-impl Drop for Companion {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.end();
     }

@@ -11,9 +11,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::filter::{self, Calls};
-use super::room::Room;
-use super::sys::{self, Cage, Governed, Resource};
+use super::filter::{self, ExtraSyscalls};
+use super::room::NamespaceSandbox;
+use super::sys::{self, LandlockAccess, LimitedResource, SandboxProfile};
 use crate::error::{Context, Result};
 
 /// Accesses to files, as Landlock numbers them.
@@ -39,20 +39,20 @@ const SCOPES: u64 = 3;
 
 /// What the kernel of this host offers to confine a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kernel {
+pub struct ConfinementSupport {
     /// The version of Landlock; 0 if it is unusable.
     pub landlock: u32,
     /// Whether system calls can be filtered.
     pub filters: bool,
 }
 
-impl Kernel {
+impl ConfinementSupport {
     /// Queries the kernel.
     pub fn ask() -> Self {
         let version = sys::landlock_version();
         Self {
             landlock: if version >= VERSION_MIN { version } else { 0 },
-            filters: sys::has_filters() && !filter::program(Calls::default()).is_empty(),
+            filters: sys::has_filters() && !filter::program(ExtraSyscalls::default()).is_empty(),
         }
     }
 
@@ -64,7 +64,7 @@ impl Kernel {
 
 /// What a command may do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Grants {
+pub struct CommandPermissions {
     /// Where it may write.
     pub write: Vec<PathBuf>,
     /// Where it may write in its namespace sandbox, by the paths there.
@@ -78,12 +78,12 @@ pub struct Grants {
     /// Whether it may use the hardware performance counters.
     pub counters: bool,
     /// How much it may use.
-    pub bounds: Bounds,
+    pub bounds: ResourceLimits,
 }
 
 /// How much a command may use; `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bounds {
+pub struct ResourceLimits {
     /// Bytes of memory of one process.
     pub memory_bytes: Option<u64>,
     /// Bytes of memory of all its processes together.
@@ -98,14 +98,14 @@ pub struct Bounds {
 
 /// Which variables a command sees.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Variables {
+pub struct EnvPolicy {
     /// Names that are passed on; a trailing star matches every name with that prefix.
     pub passed: Vec<String>,
     /// Variables that are set.
     pub set: Vec<(String, String)>,
 }
 
-impl Variables {
+impl EnvPolicy {
     /// Whether a variable of karve's own environment is passed on.
     pub fn pass(&self, name: &str) -> bool {
         self.passed.iter().any(|one| match one.strip_suffix('*') {
@@ -117,14 +117,14 @@ impl Variables {
 
 /// What one command may do, prepared.
 #[derive(Clone, Debug)]
-pub struct Confinement(Arc<Prepared>);
+pub struct Confinement(Arc<PreparedConfinement>);
 
 #[derive(Debug)]
-struct Prepared {
-    room: Option<Arc<Room>>,
-    cage: Cage,
-    variables: Variables,
-    bounds: Bounds,
+struct PreparedConfinement {
+    room: Option<Arc<NamespaceSandbox>>,
+    cage: SandboxProfile,
+    variables: EnvPolicy,
+    bounds: ResourceLimits,
 }
 
 impl PartialEq for Confinement {
@@ -138,10 +138,10 @@ impl Eq for Confinement {}
 impl Confinement {
     /// Prepares a confinement with what the kernel offers.
     pub fn new(
-        kernel: Kernel,
-        room: Option<&Arc<Room>>,
-        grants: &Grants,
-        variables: Variables,
+        kernel: ConfinementSupport,
+        room: Option<&Arc<NamespaceSandbox>>,
+        grants: &CommandPermissions,
+        variables: EnvPolicy,
     ) -> Result<Self> {
         let ruleset = match kernel.landlock {
             0 => None,
@@ -150,14 +150,14 @@ impl Confinement {
                     .context(|| "cannot prepare a sandbox".into())?,
             ),
         };
-        let calls = Calls {
+        let calls = ExtraSyscalls {
             sockets: room.is_some() || grants.network,
             nested: grants.nested,
             counters: grants.counters,
         };
-        Ok(Self(Arc::new(Prepared {
+        Ok(Self(Arc::new(PreparedConfinement {
             room: room.cloned(),
-            cage: Cage {
+            cage: SandboxProfile {
                 ruleset,
                 filter: if kernel.filters {
                     filter::program(calls)
@@ -172,48 +172,52 @@ impl Confinement {
         })))
     }
 
-    pub(super) fn room(&self) -> Option<&sys::Room> {
+    pub(super) fn room(&self) -> Option<&sys::NamespaceHandle> {
         self.0.room.as_ref().map(|room| room.inner())
     }
 
-    pub(super) fn cage(&self) -> &Cage {
+    pub(super) fn cage(&self) -> &SandboxProfile {
         &self.0.cage
     }
 
-    pub(super) fn variables(&self) -> &Variables {
+    pub(super) fn variables(&self) -> &EnvPolicy {
         &self.0.variables
     }
 
-    pub(super) fn bounds(&self) -> Bounds {
+    pub(super) fn bounds(&self) -> ResourceLimits {
         self.0.bounds
     }
 }
 
 /// The limits that the kernel enforces. It counts processes per user: in a namespace sandbox of
 /// an ordinary user only those inside, else all of them, which would not limit the command.
-fn limits(bounds: Bounds, in_room: bool) -> Vec<(Resource, u64)> {
+fn limits(bounds: ResourceLimits, in_room: bool) -> Vec<(LimitedResource, u64)> {
     let processes = bounds.processes.filter(|_| in_room && !sys::is_root());
     let optional = [
-        (Resource::Memory, bounds.memory_bytes),
-        (Resource::FileSize, bounds.file_bytes),
-        (Resource::OpenFiles, bounds.open_files),
-        (Resource::Processes, processes.map(u64::from)),
+        (LimitedResource::Memory, bounds.memory_bytes),
+        (LimitedResource::FileSize, bounds.file_bytes),
+        (LimitedResource::OpenFiles, bounds.open_files),
+        (LimitedResource::Processes, processes.map(u64::from)),
     ];
     let set = optional
         .into_iter()
         .filter_map(|(what, most)| Some((what, most?)));
-    set.chain([(Resource::Core, 0)]).collect()
+    set.chain([(LimitedResource::Core, 0)]).collect()
 }
 
 /// Which files may be accessed. In a namespace sandbox only writing is restricted: what may not
 /// be read is not visible.
-fn ruleset(kernel: Kernel, room: Option<&Room>, grants: &Grants) -> io::Result<OwnedFd> {
+fn ruleset(
+    kernel: ConfinementSupport,
+    room: Option<&NamespaceSandbox>,
+    grants: &CommandPermissions,
+) -> io::Result<OwnedFd> {
     let mut writing = WRITE_FILE | CHANGE_DIR;
     if kernel.landlock >= VERSION_TRUNCATE {
         writing |= TRUNCATE;
     }
     let reading = EXECUTE | READ_FILE | READ_DIR;
-    let governed = Governed {
+    let governed = LandlockAccess {
         files: if room.is_some() {
             writing
         } else {

@@ -12,12 +12,12 @@ pub enum Exit {
     /// The user wanted to stop immediately, and it was killed.
     Stopped,
     /// It exceeded a resource limit and was killed.
-    TooMuch(Excess),
+    TooMuch(ExceededLimit),
 }
 
 /// What a command used too much of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Excess {
+pub enum ExceededLimit {
     /// All its processes together use too much memory.
     Memory,
     /// It has too many processes.
@@ -38,9 +38,9 @@ impl Exit {
             Self::Code(code) => return format!("exit code {code}"),
             Self::TimedOut => return "ran past its limit".into(),
             Self::Stopped => return "stopped".into(),
-            Self::TooMuch(Excess::Memory) => return "exceeded its memory limit".into(),
-            Self::TooMuch(Excess::Processes) => return "exceeded its process limit".into(),
-            Self::TooMuch(Excess::Output) => return "exceeded its output limit".into(),
+            Self::TooMuch(ExceededLimit::Memory) => return "exceeded its memory limit".into(),
+            Self::TooMuch(ExceededLimit::Processes) => return "exceeded its process limit".into(),
+            Self::TooMuch(ExceededLimit::Output) => return "exceeded its output limit".into(),
             Self::Signal(signal) => signal,
         };
         let name = match signal {

@@ -100,7 +100,7 @@ const FAR: [u32; 4] = [
 
 /// Additional permissions of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Calls {
+pub(super) struct ExtraSyscalls {
     /// Internet sockets; they reach only as far as its namespace sandbox allows.
     pub(super) sockets: bool,
     /// Its own namespaces and mounts.
@@ -110,7 +110,7 @@ pub(super) struct Calls {
 }
 
 /// The steps that decide one call; they always return a result.
-struct Rule {
+struct SyscallRule {
     call: u32,
     steps: Vec<libc::sock_filter>,
 }
@@ -122,7 +122,7 @@ const LEAF: usize = 2;
 ///
 /// It uses a binary search over its rules: the kernel runs the program for every existing call
 /// when a command is started, and a list would take a tenth of a millisecond each time.
-pub(super) fn program(calls: Calls) -> Vec<libc::sock_filter> {
+pub(super) fn program(calls: ExtraSyscalls) -> Vec<libc::sock_filter> {
     if MACHINE == 0 {
         return Vec::new();
     }
@@ -141,10 +141,10 @@ pub(super) fn program(calls: Calls) -> Vec<libc::sock_filter> {
     program
 }
 
-fn rules(calls: Calls) -> Vec<Rule> {
+fn rules(calls: ExtraSyscalls) -> Vec<SyscallRule> {
     let mut rules = Vec::new();
     let mut refuse = |calls: &[libc::c_long], answer| {
-        rules.extend(calls.iter().map(|call| Rule {
+        rules.extend(calls.iter().map(|call| SyscallRule {
             call: *call as u32,
             steps: vec![answer],
         }));
@@ -158,7 +158,7 @@ fn rules(calls: Calls) -> Vec<Rule> {
         refuse(&NESTED, refused);
         // Its flags are in memory, which a filter cannot read; programs then fall back to `clone`.
         refuse(&[libc::SYS_clone3], error(libc::ENOSYS));
-        rules.push(Rule {
+        rules.push(SyscallRule {
             call: libc::SYS_clone as u32,
             steps: vec![
                 load(AT_FIRST),
@@ -173,21 +173,21 @@ fn rules(calls: Calls) -> Vec<Rule> {
 }
 
 /// Allows some socket families.
-fn sockets(kinds: &[u32]) -> Rule {
+fn sockets(kinds: &[u32]) -> SyscallRule {
     let n = kinds.len() as u8;
     let mut steps = vec![load(AT_FIRST)];
     for (i, kind) in (0..n).zip(kinds) {
         steps.push(step(JUMP_EQUAL, *kind, n - i, 0));
     }
     steps.extend([error(libc::EAFNOSUPPORT), allow()]);
-    Rule {
+    SyscallRule {
         call: libc::SYS_socket as u32,
         steps,
     }
 }
 
 /// Finds the rule of a call among rules sorted by call; a call without a rule is allowed.
-fn search(rules: &[Rule]) -> Vec<libc::sock_filter> {
+fn search(rules: &[SyscallRule]) -> Vec<libc::sock_filter> {
     let mut steps = Vec::new();
     if rules.len() > LEAF {
         let (low, high) = rules.split_at(rules.len() / 2);
@@ -259,7 +259,7 @@ mod tests {
             .flat_map(|a| all.map(|b| (a, b)))
             .flat_map(|(a, b)| all.map(|c| (a, b, c)))
         {
-            let calls = Calls {
+            let calls = ExtraSyscalls {
                 sockets,
                 nested,
                 counters,

@@ -1,7 +1,7 @@
 //! Processes that outlive karve: one undoes a single thing, the other cleans up after it.
 //!
-//! Each waits at the end of a pipe. A [`Guardian`] acts when the pipe closes, because karve closes
-//! it or because karve dies and the kernel closes it. A [`Sweeper`] acts only if karve dies: a
+//! Each waits at the end of a pipe. A [`CleanupProcess`] acts when the pipe closes, because karve closes
+//! it or because karve dies and the kernel closes it. A [`Reaper`] acts only if karve dies: a
 //! karve that exits normally says so on the pipe. Both have their own sessions, are in no control
 //! group of a command, and carry no mark, so nothing that kills commands kills them.
 
@@ -14,8 +14,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Command;
-use super::launch::{self, Launch};
-use super::sys::{self, Child, Death, Start, Wait};
+use super::launch::{self, ExecCommand};
+use super::sys::{self, ParentDeathAction, SpawnSpec, SpawnedChild, WaitMode};
 use super::watch::TICK;
 use crate::error::{Context, Result};
 
@@ -32,12 +32,12 @@ const SCRIPT: &str =
 
 /// A process that waits for karve to close the pipe, or to die.
 #[derive(Debug)]
-pub struct Guardian {
+pub struct CleanupProcess {
     pipe: PipeWriter,
-    child: Child,
+    child: SpawnedChild,
 }
 
-impl Guardian {
+impl CleanupProcess {
     /// Starts a cleanup process that will run a line in a directory and then remove the note, if
     /// the line succeeds. Until it has ended it keeps the file open, and with it the file's lock.
     pub fn start(line: &str, dir: &Path, note: &Path, held: &File) -> Result<Self> {
@@ -64,12 +64,12 @@ impl Guardian {
 /// A process that kills what karve has started and removes what it left, if karve is killed. It
 /// is dismissed when this is dropped.
 #[derive(Debug)]
-pub struct Sweeper {
+pub struct Reaper {
     pipe: PipeWriter,
-    child: Child,
+    child: SpawnedChild,
 }
 
-impl Sweeper {
+impl Reaper {
     /// Starts this program again with these arguments; it must wait for [`Sweeper::is_needed`].
     pub fn start(args: &[&str]) -> Result<Self> {
         let program = OsStr::new("/proc/self/exe");
@@ -95,7 +95,7 @@ impl Sweeper {
     }
 }
 
-impl Drop for Sweeper {
+impl Drop for Reaper {
     fn drop(&mut self) {
         let _ = self.pipe.write_all(b"\n");
         ends_within(&self.child, LEAVE_LIMIT);
@@ -103,12 +103,16 @@ impl Drop for Sweeper {
 }
 
 /// Starts a process that does not die with karve. It reads from the pipe and writes to `output`.
-fn outliving(args: &[&OsStr], dir: &Path, output: BorrowedFd<'_>) -> Result<(PipeWriter, Child)> {
+fn outliving(
+    args: &[&OsStr],
+    dir: &Path,
+    output: BorrowedFd<'_>,
+) -> Result<(PipeWriter, SpawnedChild)> {
     let command = Command::argv(args, dir);
-    let launch = Launch::new(&command, "")?;
+    let launch = ExecCommand::new(&command, "")?;
     let (stdin, pipe) = io::pipe().context(cannot_prepare)?;
     let null = nowhere()?;
-    let child = sys::spawn(&Start {
+    let child = sys::spawn(&SpawnSpec {
         program: &launch.program,
         argv: &launch.argv,
         env: &launch.env,
@@ -116,7 +120,7 @@ fn outliving(args: &[&OsStr], dir: &Path, output: BorrowedFd<'_>) -> Result<(Pip
         streams: [stdin.as_fd(), output, null.as_fd()],
         cgroup: None,
         cpus: None,
-        death: Death::OnItsOwn,
+        death: ParentDeathAction::OnItsOwn,
         room: None,
         cage: None,
     })
@@ -134,10 +138,10 @@ fn cannot_prepare() -> String {
 }
 
 /// Waits for a child to end; returns whether it ended in time.
-fn ends_within(child: &Child, limit: Duration) -> bool {
+fn ends_within(child: &SpawnedChild, limit: Duration) -> bool {
     let start = Instant::now();
     loop {
-        if !matches!(sys::wait(child.pid, Wait::Look), Ok(None)) {
+        if !matches!(sys::wait(child.pid, WaitMode::Look), Ok(None)) {
             return true;
         }
         if start.elapsed() >= limit {

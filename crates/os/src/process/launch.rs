@@ -22,10 +22,10 @@ const SHELL: &str = "/bin/sh";
 const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Variables and their values.
-type Variables = BTreeMap<OsString, OsString>;
+type EnvMap = BTreeMap<OsString, OsString>;
 
 /// A command as C strings.
-pub(super) struct Launch {
+pub(super) struct ExecCommand {
     pub(super) program: CString,
     pub(super) argv: Vec<CString>,
     pub(super) env: Vec<CString>,
@@ -33,7 +33,7 @@ pub(super) struct Launch {
     pub(super) cpus: Option<Box<CpuMask>>,
 }
 
-impl Launch {
+impl ExecCommand {
     /// Prepares a command that carries the mark, or none if the mark is empty.
     pub(super) fn new(command: &Command, mark: &str) -> Result<Self> {
         let mut env = environment(command, mark);
@@ -75,7 +75,7 @@ fn by_shell(line: &str) -> (PathBuf, Vec<OsString>) {
 
 /// The program and arguments of a line that needs no shell, and whose program exists. If it does
 /// not, the shell gives the best error message.
-fn without_shell(line: &str, env: &Variables, dir: &Path) -> Option<(PathBuf, Vec<OsString>)> {
+fn without_shell(line: &str, env: &EnvMap, dir: &Path) -> Option<(PathBuf, Vec<OsString>)> {
     // Some shells import functions from there, and a function may have any name.
     let has_functions = |name: &OsString| name.as_encoded_bytes().starts_with(b"BASH_FUNC_");
     if env.keys().any(has_functions) {
@@ -87,7 +87,7 @@ fn without_shell(line: &str, env: &Variables, dir: &Path) -> Option<(PathBuf, Ve
 }
 
 /// Sets `PWD` as a shell does when it starts: it is kept if it is another name of the directory.
-fn set_pwd(env: &mut Variables, dir: &Path) {
+fn set_pwd(env: &mut EnvMap, dir: &Path) {
     let place = |path: &Path| path.metadata().ok().map(|data| (data.dev(), data.ino()));
     let is_right = env.get(OsStr::new("PWD")).is_some_and(|pwd| {
         let pwd = Path::new(pwd);
@@ -100,8 +100,8 @@ fn set_pwd(env: &mut Variables, dir: &Path) {
 
 /// karve's environment with the changes of the command; the marks come last, so that nothing
 /// can remove them before the command starts.
-fn environment(command: &Command, mark: &str) -> Variables {
-    let mut env: Variables = env::vars_os().collect();
+fn environment(command: &Command, mark: &str) -> EnvMap {
+    let mut env: EnvMap = env::vars_os().collect();
     if let Some(confinement) = &command.confinement {
         let variables = confinement.variables();
         env.retain(|name, _| name.to_str().is_some_and(|name| variables.pass(name)));
@@ -154,7 +154,7 @@ pub(super) fn own_mark() -> &'static str {
 }
 
 /// Finds the program of an argument list, in the `PATH` that the command will have.
-fn locate(args: &[OsString], env: &Variables, dir: &Path) -> Result<PathBuf> {
+fn locate(args: &[OsString], env: &EnvMap, dir: &Path) -> Result<PathBuf> {
     let Some(name) = args.first().filter(|name| !name.is_empty()) else {
         return Err(
             CommandError::usage("cannot start a command without a program")
@@ -281,7 +281,7 @@ pub(super) fn spawn_error(command: &Command, error: &SpawnError) -> CommandError
 mod tests {
     use super::*;
 
-    fn variable<'a>(launch: &'a Launch, name: &str) -> Vec<&'a str> {
+    fn variable<'a>(launch: &'a ExecCommand, name: &str) -> Vec<&'a str> {
         let lines = launch.env.iter().filter_map(|v| v.to_str().ok());
         lines
             .filter_map(|v| v.strip_prefix(name)?.strip_prefix('='))
@@ -294,7 +294,7 @@ mod tests {
             .env(RUN_MARK, "forged")
             .env(CAMPAIGN_MARK, "forged")
             .tag("t");
-        let launch = Launch::new(&command, "m").unwrap();
+        let launch = ExecCommand::new(&command, "m").unwrap();
         assert_eq!(variable(&launch, RUN_MARK), ["m"]);
         assert_eq!(variable(&launch, CAMPAIGN_MARK), ["t"]);
     }
@@ -305,7 +305,7 @@ mod tests {
             .env_remove("PATH")
             .env_remove("HOME")
             .env("HOME", "/nowhere");
-        let launch = Launch::new(&command, "m").unwrap();
+        let launch = ExecCommand::new(&command, "m").unwrap();
         assert!(variable(&launch, "PATH").is_empty());
         assert_eq!(variable(&launch, "HOME"), ["/nowhere"]);
     }

@@ -153,7 +153,7 @@ fn is_literal_in(c: char, quote: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::{Command, Exit, Run, StopFlag, run};
+    use crate::process::{Command, CommandOutcome, Exit, StopFlag, run};
     use proptest::prelude::*;
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
@@ -244,7 +244,7 @@ mod tests {
     }
 
     /// Runs a line with and without a shell.
-    fn both(line: &str, dir: &Path) -> (Run, Run) {
+    fn both(line: &str, dir: &Path) -> (CommandOutcome, CommandOutcome) {
         let run = |command: Command| run(&command, &StopFlag::new()).unwrap();
         (
             run(Command::line(line, dir)),
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn the_environment_is_that_which_a_shell_would_give() {
         let dir = tempfile::tempdir().unwrap();
-        let variables = |run: &Run| {
+        let variables = |run: &CommandOutcome| {
             let text = run.stdout.text().into_owned();
             let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
             // The mark of the run, and what only some shells set.

@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::sys::{self, Act, Plan, TREES_MAX};
+use super::sys::{self, NamespacePlan, TREES_MAX, ViewAction};
 use crate::error::{CommandError, Result};
 
 /// Devices that every program may expect.
@@ -48,7 +48,7 @@ const FILES_MIN: u64 = 1_024;
 
 /// Whether something in a sandbox is writable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Access {
+pub enum MountAccess {
     /// Read-only.
     Read,
     /// Readable and writable.
@@ -57,18 +57,18 @@ pub enum Access {
 
 /// A path of the host that is visible in a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Shown {
+pub struct BindMount {
     /// Its path in the sandbox.
     pub at: PathBuf,
     /// Its path on the host.
     pub from: PathBuf,
     /// Whether it is writable.
-    pub access: Access,
+    pub access: MountAccess,
 }
 
-impl Shown {
+impl BindMount {
     /// A path that is the same in the sandbox as on the host.
-    pub fn in_place(path: &Path, access: Access) -> Self {
+    pub fn in_place(path: &Path, access: MountAccess) -> Self {
         Self {
             at: path.to_owned(),
             from: path.to_owned(),
@@ -79,7 +79,7 @@ impl Shown {
 
 /// A directory with an overlay.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layered {
+pub struct OverlayDir {
     /// The directory, which is visible in the sandbox.
     pub at: PathBuf,
     /// Where the overlay is stored: an empty directory that is writable in the sandbox.
@@ -88,7 +88,7 @@ pub struct Layered {
 
 /// What is visible in a sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct View {
+pub struct NamespaceView {
     /// Directories of the host whose contents are hidden.
     pub hidden: Vec<PathBuf>,
     /// Those of them in which files can be created; they are discarded with the sandbox.
@@ -96,9 +96,9 @@ pub struct View {
     /// Directories inside what is visible whose contents are hidden.
     pub masked: Vec<PathBuf>,
     /// A directory in which everything is writable and changes are discarded.
-    pub layered: Option<Layered>,
+    pub layered: Option<OverlayDir>,
     /// What is visible anyway, or writable.
-    pub shown: Vec<Shown>,
+    pub shown: Vec<BindMount>,
     /// Whether the host's network is available.
     pub network: bool,
     /// Size limit for all in-memory files together, in bytes; the host's limit if none.
@@ -112,25 +112,27 @@ pub struct View {
 
 /// Namespaces with their own view, which end when this is dropped, with everything running there.
 #[derive(Debug)]
-pub struct Room(sys::Room);
+pub struct NamespaceSandbox(sys::NamespaceHandle);
 
-impl Room {
+impl NamespaceSandbox {
     /// Creates a sandbox. The paths of the view must not contain links.
-    pub fn make(view: &View) -> Result<Self> {
+    pub fn make(view: &NamespaceView) -> Result<Self> {
         let plan = plan(view)?;
-        sys::Room::make(&plan).map(Self).map_err(|error| {
-            let at = error.act.and_then(|act| plan.acts.get(act));
-            let mut why = CommandError::environment("cannot create a sandbox");
-            if let Some(act) = at {
-                why = why.cause(format!("{act:?}"));
-            }
-            if at.is_none() && error.cause.kind() == io::ErrorKind::StorageFull {
-                why = why.cause("/proc/sys/user/max_user_namespaces allows no more");
-            } else {
-                why = why.cause(error.cause);
-            }
-            why.hint("set sandbox.mode = \"auto\" in karve.toml to use what the host offers")
-        })
+        sys::NamespaceHandle::make(&plan)
+            .map(Self)
+            .map_err(|error| {
+                let at = error.act.and_then(|act| plan.acts.get(act));
+                let mut why = CommandError::environment("cannot create a sandbox");
+                if let Some(act) = at {
+                    why = why.cause(format!("{act:?}"));
+                }
+                if at.is_none() && error.cause.kind() == io::ErrorKind::StorageFull {
+                    why = why.cause("/proc/sys/user/max_user_namespaces allows no more");
+                } else {
+                    why = why.cause(error.cause);
+                }
+                why.hint("set sandbox.mode = \"auto\" in karve.toml to use what the host offers")
+            })
     }
 
     /// The listeners on the sandbox's loopback, in the order of the view.
@@ -143,13 +145,13 @@ impl Room {
         PathBuf::from(format!("/proc/{}/root", self.0.pid))
     }
 
-    pub(super) fn inner(&self) -> &sys::Room {
+    pub(super) fn inner(&self) -> &sys::NamespaceHandle {
         &self.0
     }
 }
 
 /// The steps that build the view, ordered so that each finds what it needs.
-fn plan(view: &View) -> Result<Plan> {
+fn plan(view: &NamespaceView) -> Result<NamespacePlan> {
     let dev = PathBuf::from("/dev");
     let hidden = outermost(&[view.hidden.as_slice(), &[dev]].concat());
     let mut shown = view.shown.clone();
@@ -167,14 +169,14 @@ fn plan(view: &View) -> Result<Plan> {
     let (more, mut trees) = shown_acts(view, &hidden, shown)?;
     acts.extend(more);
     for dir in view.masked.iter().filter(|dir| dir.is_dir()) {
-        acts.extend([hide(view, dir)?, Act::Seal(c_path(dir)?)]);
+        acts.extend([hide(view, dir)?, ViewAction::Seal(c_path(dir)?)]);
     }
     if let Some(layered) = &view.layered {
         acts.push(layer(layered)?);
     }
     for dir in &hidden {
         if !view.open.contains(dir) && !covered.contains(dir) {
-            acts.push(Act::Seal(c_path(dir)?));
+            acts.push(ViewAction::Seal(c_path(dir)?));
         }
     }
     let (more, sealed) = process_acts(view, trees.len())?;
@@ -188,7 +190,7 @@ fn plan(view: &View) -> Result<Plan> {
     }
     let (uid, gid) = sys::ids();
     let map = |id: u32| CString::new(format!("{id} {id} 1")).unwrap_or_default();
-    Ok(Plan {
+    Ok(NamespacePlan {
         maps: (!sys::is_root()).then(|| [map(uid), map(gid)]),
         network: view.network,
         doors: match view.network {
@@ -203,17 +205,17 @@ fn plan(view: &View) -> Result<Plan> {
 /// Mounts everything, parents first: what is visible, and the directories in which files can be
 /// created. Also returns the mounted trees.
 fn shown_acts(
-    view: &View,
+    view: &NamespaceView,
     hidden: &[PathBuf],
-    shown: Vec<Shown>,
-) -> Result<(Vec<Act>, Vec<CString>)> {
+    shown: Vec<BindMount>,
+) -> Result<(Vec<ViewAction>, Vec<CString>)> {
     let mut made = BTreeSet::new();
     let (mut acts, mut trees) = (Vec::new(), Vec::new());
     let is_below = |dir: &PathBuf, top: &PathBuf| dir.starts_with(top) && dir != top;
     let open = view.open.iter();
     let open = open.filter(|dir| hidden.iter().any(|top| is_below(dir, top)));
-    let open = open.map(|dir| (Shown::in_place(dir, Access::Write), true));
-    let mut all: Vec<(Shown, bool)> = shown.into_iter().map(|one| (one, false)).collect();
+    let open = open.map(|dir| (BindMount::in_place(dir, MountAccess::Write), true));
+    let mut all: Vec<(BindMount, bool)> = shown.into_iter().map(|one| (one, false)).collect();
     all.extend(open);
     all.sort_by(|(a, _), (b, _)| a.at.cmp(&b.at));
     for (one, is_open) in all {
@@ -224,8 +226,8 @@ fn shown_acts(
         let at = c_path(&one.at)?;
         acts.push(match (is_open, one.access) {
             (true, _) => hide(view, &one.at)?,
-            (false, Access::Write) => Act::Put(trees.len(), at),
-            (false, Access::Read) => Act::PutReadOnly(trees.len(), at),
+            (false, MountAccess::Write) => ViewAction::Put(trees.len(), at),
+            (false, MountAccess::Read) => ViewAction::PutReadOnly(trees.len(), at),
         });
         if !is_open {
             trees.push(c_path(&one.from)?);
@@ -235,7 +237,7 @@ fn shown_acts(
 }
 
 /// An empty in-memory file system. All writable ones together are limited by the view.
-fn hide(view: &View, dir: &Path) -> Result<Act> {
+fn hide(view: &NamespaceView, dir: &Path) -> Result<ViewAction> {
     let mut options = "mode=0755".to_owned();
     if let Some(bytes) = view.memory_bytes {
         // The kernel would read 0 bytes or files as no limit.
@@ -243,7 +245,7 @@ fn hide(view: &View, dir: &Path) -> Result<Act> {
         let files = (bytes / BYTES_PER_FILE).max(FILES_MIN);
         options += &format!(",size={bytes},nr_inodes={files}");
     }
-    Ok(Act::Hide(c_path(Path::new(&options))?, c_path(dir)?))
+    Ok(ViewAction::Hide(c_path(Path::new(&options))?, c_path(dir)?))
 }
 
 /// The existing directories that are not inside another one of them.
@@ -261,26 +263,26 @@ fn outermost(dirs: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// Creates the mount point for something in a hidden directory, and its parents.
-fn places(top: &Path, one: &Shown, made: &mut BTreeSet<PathBuf>) -> Result<Vec<Act>> {
+fn places(top: &Path, one: &BindMount, made: &mut BTreeSet<PathBuf>) -> Result<Vec<ViewAction>> {
     let mut acts = Vec::new();
     let below = one.at.strip_prefix(top).unwrap_or(&one.at);
     let mut at = top.to_owned();
     for part in below.parent().into_iter().flat_map(Path::components) {
         at.push(part);
         if made.insert(at.clone()) {
-            acts.push(Act::Dir(c_path(&at)?));
+            acts.push(ViewAction::Dir(c_path(&at)?));
         }
     }
     if one.at != top && made.insert(one.at.clone()) {
         acts.push(match one.from.is_dir() {
-            true => Act::Dir(c_path(&one.at)?),
-            false => Act::File(c_path(&one.at)?),
+            true => ViewAction::Dir(c_path(&one.at)?),
+            false => ViewAction::File(c_path(&one.at)?),
         });
     }
     Ok(acts)
 }
 
-fn layer(layered: &Layered) -> Result<Act> {
+fn layer(layered: &OverlayDir) -> Result<ViewAction> {
     let name = |path: &Path| {
         // These are special in the options.
         let text = path.to_string_lossy().replace('\\', "\\\\");
@@ -295,7 +297,7 @@ fn layer(layered: &Layered) -> Result<Act> {
     if !sys::is_root() {
         options += ",userxattr";
     }
-    Ok(Act::Layer(
+    Ok(ViewAction::Layer(
         c_path(Path::new(&options))?,
         c_path(&layered.at)?,
     ))
@@ -303,12 +305,12 @@ fn layer(layered: &Layered) -> Result<Act> {
 
 /// The `/proc` of the sandbox. Nothing there is writable, or only the processes' own files. Also
 /// returns the mounted trees; takes how many there already are.
-fn process_acts(view: &View, n_trees: usize) -> Result<(Vec<Act>, Vec<CString>)> {
+fn process_acts(view: &NamespaceView, n_trees: usize) -> Result<(Vec<ViewAction>, Vec<CString>)> {
     let proc = PathBuf::from("/proc");
     if !view.computes {
-        return Ok((vec![Act::Processes(c_path(&proc)?)], Vec::new()));
+        return Ok((vec![ViewAction::Processes(c_path(&proc)?)], Vec::new()));
     }
-    let mut acts = vec![Act::OwnProcesses(c_path(&proc)?)];
+    let mut acts = vec![ViewAction::OwnProcesses(c_path(&proc)?)];
     let mut trees = Vec::new();
     let names = std::fs::read_dir(&proc).into_iter().flatten().flatten();
     for entry in names {
@@ -317,7 +319,7 @@ fn process_acts(view: &View, n_trees: usize) -> Result<(Vec<Act>, Vec<CString>)>
         let is_process = name.as_bytes().iter().all(u8::is_ascii_digit);
         if !is_link && !is_process {
             let at = c_path(&proc.join(name))?;
-            acts.push(Act::PutReadOnly(n_trees + trees.len(), at.clone()));
+            acts.push(ViewAction::PutReadOnly(n_trees + trees.len(), at.clone()));
             trees.push(at);
         }
     }
@@ -337,18 +339,18 @@ pub fn is_accelerator(name: &str) -> bool {
 }
 
 /// Shared memory, terminals and links.
-fn dev_acts(view: &View) -> Result<Vec<Act>> {
+fn dev_acts(view: &NamespaceView) -> Result<Vec<ViewAction>> {
     let dev = Path::new("/dev");
     let shm = dev.join("shm");
     let pts = c_path(&dev.join("pts"))?;
     let mut acts = vec![
-        Act::Dir(c_path(&shm)?),
+        ViewAction::Dir(c_path(&shm)?),
         hide(view, &shm)?,
-        Act::Dir(pts.clone()),
-        Act::Terminals(pts),
+        ViewAction::Dir(pts.clone()),
+        ViewAction::Terminals(pts),
     ];
     for (says, name) in LINKS {
-        acts.push(Act::Link(
+        acts.push(ViewAction::Link(
             c_path(Path::new(says))?,
             c_path(&dev.join(name))?,
         ));
@@ -357,14 +359,14 @@ fn dev_acts(view: &View) -> Result<Vec<Act>> {
 }
 
 /// The devices that a command may use.
-fn devices() -> Vec<Shown> {
+fn devices() -> Vec<BindMount> {
     let names = std::fs::read_dir("/dev").into_iter().flatten().flatten();
     let wanted = |name: &str| DEVICES.contains(&name) || is_accelerator(name);
     names
         .filter(|entry| entry.file_name().to_str().is_some_and(wanted))
         // A link could point anywhere.
         .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()))
-        .map(|entry| Shown::in_place(&entry.path(), Access::Write))
+        .map(|entry| BindMount::in_place(&entry.path(), MountAccess::Write))
         .collect()
 }
 
@@ -381,9 +383,9 @@ mod tests {
     use super::*;
 
     fn acts(computes: bool) -> Vec<String> {
-        let view = View {
+        let view = NamespaceView {
             computes,
-            ..View::default()
+            ..NamespaceView::default()
         };
         let (acts, trees) = process_acts(&view, 3).unwrap();
         assert_eq!(acts.len(), trees.len() + 1);

@@ -6,9 +6,9 @@ use super::sys::{self, CpuMask};
 /// While this exists, the thread that created it runs only on some CPUs; then the previous CPU
 /// affinity is restored.
 #[derive(Debug)]
-pub struct Seated(Option<Box<CpuMask>>);
+pub struct AffinityGuard(Option<Box<CpuMask>>);
 
-impl Seated {
+impl AffinityGuard {
     /// Pins this thread to these CPUs, if allowed; does nothing if there are none.
     pub fn on(cpus: &[usize]) -> Self {
         if cpus.is_empty() {
@@ -20,7 +20,7 @@ impl Seated {
     }
 }
 
-impl Drop for Seated {
+impl Drop for AffinityGuard {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
             sys::set_affinity(before);
@@ -38,9 +38,9 @@ mod tests {
         let before = sys::affinity();
         let first = cpu::allowed()[0];
         {
-            let _seated = Seated::on(&[first]);
+            let _seated = AffinityGuard::on(&[first]);
             assert_eq!(sys::affinity(), launch::mask_of(&[first]).map(|mask| *mask));
-            let _further = Seated::on(&[1 << 20]);
+            let _further = AffinityGuard::on(&[1 << 20]);
         }
         assert_eq!(sys::affinity(), before);
     }

@@ -20,17 +20,18 @@ use std::time::Duration;
 use std::{mem, ptr};
 
 pub(super) use self::cage::{
-    Cage, Governed, Resource, has_filters, ids, is_root, landlock_allow, landlock_ruleset,
-    landlock_version,
+    LandlockAccess, LimitedResource, SandboxProfile, has_filters, ids, is_root, landlock_allow,
+    landlock_ruleset, landlock_version,
 };
 pub(super) use self::companion::{
     bounded_file, continue_process, cpu_time_of, receive_message, send_message, socket_pair,
     stop_and_wait, written_text,
 };
-pub(super) use self::lock::{Lock, lock};
-pub(super) use self::room::{Act, Plan, Room, TREES_MAX};
+pub(super) use self::lock::{WorkerProfile, lock};
+pub(super) use self::room::{NamespaceHandle, NamespacePlan, TREES_MAX, ViewAction};
 pub(super) use self::start::{
-    CPUS_MAX, Child, CpuMask, Death, SpawnError, Start, affinity, set_affinity, spawn,
+    CPUS_MAX, CpuMask, ParentDeathAction, SpawnError, SpawnSpec, SpawnedChild, affinity,
+    set_affinity, spawn,
 };
 
 /// A process id, as the kernel writes it.
@@ -38,14 +39,14 @@ pub(super) type Pid = libc::pid_t;
 
 /// What a process used, as reported by `wait4`.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Usage {
+pub(super) struct ResourceUsage {
     /// User and system time.
     pub(super) cpu: Duration,
     /// The largest resident set.
     pub(super) max_rss_bytes: u64,
 }
 
-impl Usage {
+impl ResourceUsage {
     /// Adds what another process used.
     pub(super) fn add(&mut self, other: Self) {
         self.cpu += other.cpu;
@@ -65,16 +66,16 @@ pub(super) fn become_subreaper() {
 
 /// Whether to wait for a child that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wait {
+pub(super) enum WaitMode {
     Block,
     Look,
 }
 
 /// Reaps a child and returns its status, or `None` if it has not ended.
-pub(super) fn wait(pid: Pid, how: Wait) -> io::Result<Option<(i32, Usage)>> {
+pub(super) fn wait(pid: Pid, how: WaitMode) -> io::Result<Option<(i32, ResourceUsage)>> {
     let flags = match how {
-        Wait::Block => 0,
-        Wait::Look => libc::WNOHANG,
+        WaitMode::Block => 0,
+        WaitMode::Look => libc::WNOHANG,
     };
     loop {
         let mut status = 0;
@@ -96,11 +97,11 @@ pub(super) fn wait(pid: Pid, how: Wait) -> io::Result<Option<(i32, Usage)>> {
     }
 }
 
-fn parse_usage(usage: &libc::rusage) -> Usage {
+fn parse_usage(usage: &libc::rusage) -> ResourceUsage {
     let duration = |t: libc::timeval| {
         Duration::from_secs(t.tv_sec as u64) + Duration::from_micros(t.tv_usec as u64)
     };
-    Usage {
+    ResourceUsage {
         cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
         max_rss_bytes: usage.ru_maxrss as u64 * 1024,
     }

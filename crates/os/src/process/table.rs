@@ -11,7 +11,7 @@ const PAGE_BYTES: u64 = 4_096;
 
 /// One process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Process {
+pub(super) struct ProcessInfo {
     pub(super) pid: Pid,
     pub(super) parent: Pid,
     pub(super) group: Pid,
@@ -24,7 +24,7 @@ pub(super) struct Process {
 
 /// All visible processes, and whether one ended meanwhile: it may have left a child that was
 /// started too late to be seen.
-pub(super) fn all() -> (Vec<Process>, bool) {
+pub(super) fn all() -> (Vec<ProcessInfo>, bool) {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let mut pids: Vec<Pid> = pids.collect();
@@ -52,18 +52,18 @@ pub(super) fn children() -> Vec<Pid> {
 }
 
 /// One process by its id.
-pub(super) fn process(pid: Pid) -> Option<Process> {
+pub(super) fn process(pid: Pid) -> Option<ProcessInfo> {
     // The name of the program may contain any byte, so this is not read as UTF-8.
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse_stat(pid, &String::from_utf8_lossy(&stat))
 }
 
 /// Parses `pid (name) state ppid pgrp session …`; the name may contain blanks and parentheses.
-fn parse_stat(pid: Pid, stat: &str) -> Option<Process> {
+fn parse_stat(pid: Pid, stat: &str) -> Option<ProcessInfo> {
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().take(20).collect();
     let number = |i: usize| fields.get(i)?.parse().ok();
-    Some(Process {
+    Some(ProcessInfo {
         pid,
         parent: number(1)?,
         group: number(2)?,
@@ -98,14 +98,14 @@ pub(super) fn parse_env<'a>(environ: &'a [u8], name: &str) -> Option<&'a [u8]> {
 
 /// The processes that `is_root` selects, with all their descendants.
 pub(super) fn with_descendants(
-    processes: &[Process],
-    is_root: impl Fn(&Process) -> bool,
-) -> Vec<Process> {
-    let mut children: HashMap<Pid, Vec<&Process>> = HashMap::new();
+    processes: &[ProcessInfo],
+    is_root: impl Fn(&ProcessInfo) -> bool,
+) -> Vec<ProcessInfo> {
+    let mut children: HashMap<Pid, Vec<&ProcessInfo>> = HashMap::new();
     for process in processes {
         children.entry(process.parent).or_default().push(process);
     }
-    let mut found: Vec<Process> = processes.iter().filter(|p| is_root(p)).copied().collect();
+    let mut found: Vec<ProcessInfo> = processes.iter().filter(|p| is_root(p)).copied().collect();
     let mut known: HashSet<Pid> = found.iter().map(|p| p.pid).collect();
     let mut next = 0;
     while let Some(parent) = found.get(next).map(|p| p.pid) {
@@ -120,7 +120,7 @@ pub(super) fn with_descendants(
 }
 
 /// A process and all its ancestors.
-pub(super) fn with_ancestors(processes: &[Process], pid: Pid) -> HashSet<Pid> {
+pub(super) fn with_ancestors(processes: &[ProcessInfo], pid: Pid) -> HashSet<Pid> {
     let parents: HashMap<Pid, Pid> = processes.iter().map(|p| (p.pid, p.parent)).collect();
     let mut line = HashSet::new();
     let mut at = Some(pid);
@@ -131,7 +131,7 @@ pub(super) fn with_ancestors(processes: &[Process], pid: Pid) -> HashSet<Pid> {
 }
 
 /// Sends SIGKILL to this process, and never to another that got its id meanwhile.
-pub(super) fn kill(target: &Process) {
+pub(super) fn kill(target: &ProcessInfo) {
     let pidfd = sys::pidfd_open(target.pid);
     if process(target.pid).is_none_or(|now| now.started != target.started) {
         return;
@@ -146,8 +146,8 @@ pub(super) fn kill(target: &Process) {
 mod tests {
     use super::*;
 
-    fn child_of(parent: Pid, pid: Pid) -> Process {
-        Process {
+    fn child_of(parent: Pid, pid: Pid) -> ProcessInfo {
+        ProcessInfo {
             pid,
             parent,
             group: 0,
@@ -161,7 +161,7 @@ mod tests {
     fn a_name_with_parentheses_and_blanks_is_no_trouble() {
         let stat = "7 (a) b) (c) S 3 4 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 991 0 0";
         let got = parse_stat(7, stat);
-        let want = Process {
+        let want = ProcessInfo {
             pid: 7,
             parent: 3,
             group: 4,

@@ -7,16 +7,16 @@ use std::thread;
 
 use super::*;
 
-const LAYERS_OFF: Layers = Layers {
+const LAYERS_OFF: KernelFeatures = KernelFeatures {
     cgroup: false,
     pidfd: false,
 };
 
 /// Runs a check with and without a control group and a pidfd.
-fn with_all_layers(check: impl Fn(&dyn Fn(Command) -> Run)) {
+fn with_all_layers(check: impl Fn(&dyn Fn(Command) -> CommandOutcome)) {
     for cgroup in [true, false] {
         for pidfd in [true, false] {
-            let layers = Layers { cgroup, pidfd };
+            let layers = KernelFeatures { cgroup, pidfd };
             check(
                 &|command| match run_with(&command, &StopFlag::new(), layers) {
                     Ok(run) => run,
@@ -43,7 +43,11 @@ fn lives(pid_file: &Path) -> bool {
 
 /// Gives the command more and more time until it has written the file, because a busy machine
 /// may be slow to start it.
-fn time_out_after_writing(command: Command, file: &Path, run: &dyn Fn(Command) -> Run) -> Run {
+fn time_out_after_writing(
+    command: Command,
+    file: &Path,
+    run: &dyn Fn(Command) -> CommandOutcome,
+) -> CommandOutcome {
     for limit_ms in [100, 400, 1_600, 6_400, 25_600] {
         let ended = run(command.clone().limit(Duration::from_millis(limit_ms)));
         assert_eq!(ended.exit, Exit::TimedOut);
@@ -173,7 +177,7 @@ fn a_process_that_keeps_hopping_to_new_sessions_is_caught() {
 
 #[test]
 fn a_control_group_finds_an_orphan_without_kin_and_mark() {
-    if Leaf::new("test").is_none() {
+    if CommandCgroup::new("test").is_none() {
         eprintln!("skipped: cannot create a control group here");
         return;
     }
@@ -189,7 +193,7 @@ fn a_control_group_finds_an_orphan_without_kin_and_mark() {
 
 #[test]
 fn a_pipe_held_open_by_a_stranger_is_not_waited_for() {
-    let (stream, mut held) = Stream::new(100).unwrap();
+    let (stream, mut held) = CapturedStream::new(100).unwrap();
     held.write_all(b"printed").unwrap();
     let captured = stream.finish(&mut [0; 3]);
     assert_eq!(captured.text(), "printed");
@@ -197,7 +201,7 @@ fn a_pipe_held_open_by_a_stranger_is_not_waited_for() {
 
 #[test]
 fn a_leaf_is_removed_after_use() {
-    let Some(leaf) = Leaf::new("test") else {
+    let Some(leaf) = CommandCgroup::new("test") else {
         eprintln!("skipped: cannot create a control group here");
         return;
     };
@@ -214,13 +218,13 @@ fn a_leaf_is_removed_after_use() {
 fn an_empty_leaf_serves_the_next_command_and_a_changed_one_does_not() {
     // In its own thread, whose leaves nothing else uses.
     let thread = thread::spawn(|| {
-        let name = |leaf: &Leaf| format!("{leaf:?}").split('"').nth(1).map(PathBuf::from);
-        let leaf = Leaf::for_tag("test")?;
+        let name = |leaf: &CommandCgroup| format!("{leaf:?}").split('"').nth(1).map(PathBuf::from);
+        let leaf = CommandCgroup::for_tag("test")?;
         let first = name(&leaf)?;
         leaf.keep_spare();
-        let other = Leaf::for_tag("another")?;
+        let other = CommandCgroup::for_tag("another")?;
         assert_ne!(name(&other)?, first, "each tag has its own");
-        let leaf = Leaf::for_tag("test")?;
+        let leaf = CommandCgroup::for_tag("test")?;
         if name(&leaf)? != first {
             eprintln!("skipped: the leaves of this machine have controllers");
             return None;
@@ -228,9 +232,9 @@ fn an_empty_leaf_serves_the_next_command_and_a_changed_one_does_not() {
         fs::create_dir(first.join("below")).unwrap();
         leaf.keep_spare();
         assert!(!first.exists(), "one with a group below it is removed");
-        let last = name(&Leaf::for_tag("test")?)?;
+        let last = name(&CommandCgroup::for_tag("test")?)?;
         assert!(!last.exists(), "a dropped leaf is not kept");
-        let leaf = Leaf::for_tag("test")?;
+        let leaf = CommandCgroup::for_tag("test")?;
         let last = name(&leaf)?;
         leaf.keep_spare();
         assert!(last.exists());

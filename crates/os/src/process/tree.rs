@@ -19,9 +19,9 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::cgroup::{self, Leaf};
-use super::sys::{self, Child, Pid, Usage, Wait};
-use super::table::{self, Process};
+use super::cgroup::{self, CommandCgroup};
+use super::sys::{self, Pid, ResourceUsage, SpawnedChild, WaitMode};
+use super::table::{self, ProcessInfo};
 use super::{CAMPAIGN_MARK, RUN_MARK};
 
 /// How often the processes are scanned until none is left; a process that hangs in the kernel,
@@ -45,7 +45,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
 /// What the environment of a process says about its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mark {
+enum ProcessOwner {
     Ours,
     Other,
     Unknown,
@@ -53,29 +53,29 @@ enum Mark {
 
 /// A command with all its descendants.
 #[derive(Debug)]
-pub(super) struct Tree {
-    child: Child,
+pub(super) struct ProcessTree {
+    child: SpawnedChild,
     /// The mark, for the command and for commands that a nested karve starts.
     mark: String,
-    leaf: Option<Leaf>,
+    leaf: Option<CommandCgroup>,
     /// Whether the command left nothing in its leaf.
     is_empty: bool,
     /// What the reaped orphans used.
-    usage: Usage,
+    usage: ResourceUsage,
     /// The first process of its namespace sandbox, which adopts its orphans.
     room: Option<Pid>,
 }
 
-impl Tree {
+impl ProcessTree {
     /// The tree of a child that carries the mark, and was started in the leaf if there is one.
-    pub(super) fn new(child: Child, mark: String, leaf: Option<Leaf>) -> Self {
+    pub(super) fn new(child: SpawnedChild, mark: String, leaf: Option<CommandCgroup>) -> Self {
         let leaf = leaf.filter(|_| child.in_cgroup);
         Self {
             child,
             mark,
             leaf,
             is_empty: false,
-            usage: Usage::default(),
+            usage: ResourceUsage::default(),
             room: None,
         }
     }
@@ -88,7 +88,7 @@ impl Tree {
     }
 
     /// The command itself.
-    pub(super) fn child(&self) -> &Child {
+    pub(super) fn child(&self) -> &SpawnedChild {
         &self.child
     }
 
@@ -112,7 +112,7 @@ impl Tree {
     /// Kills what a finished command left behind; returns how many were alive.
     pub(super) fn end_strays(&mut self) -> u32 {
         // The usual case, and the reason why most runs need not scan all processes.
-        self.is_empty = self.leaf.as_ref().is_some_and(Leaf::is_empty);
+        self.is_empty = self.leaf.as_ref().is_some_and(CommandCgroup::is_empty);
         if self.is_empty {
             return 0;
         }
@@ -122,7 +122,11 @@ impl Tree {
     /// Kills the command and all its descendants; returns how many descendants were alive.
     pub(super) fn end(&mut self) -> u32 {
         // By the time it is looked up in the table, a process may have been replaced by a child.
-        let mut ended = self.leaf.as_ref().map(Leaf::pids).unwrap_or_default();
+        let mut ended = self
+            .leaf
+            .as_ref()
+            .map(CommandCgroup::pids)
+            .unwrap_or_default();
         ended.remove(&self.child.pid);
         repeat(|| {
             let (alive, doubt) = self.alive();
@@ -134,7 +138,7 @@ impl Tree {
             }
             sys::kill_group(self.child.pid);
             alive.iter().for_each(table::kill);
-            let is_empty = self.leaf.as_ref().is_none_or(Leaf::is_empty);
+            let is_empty = self.leaf.as_ref().is_none_or(CommandCgroup::is_empty);
             let hunted = if doubt { self.hunt() } else { Vec::new() };
             ended.extend(&hunted);
             found(alive.is_empty() && hunted.is_empty() && is_empty, doubt)
@@ -150,7 +154,7 @@ impl Tree {
             for pid in table::children().into_iter().take(HUNT_WIDTH) {
                 if pid != self.child.pid
                     && let Some(orphan) = table::process(pid).filter(|p| !p.dead)
-                    && self.mark_of(pid) == Mark::Ours
+                    && self.mark_of(pid) == ProcessOwner::Ours
                 {
                     table::kill(&orphan);
                     killed.push(pid);
@@ -161,7 +165,7 @@ impl Tree {
     }
 
     /// The live members, and whether there may be more; dead ones that we adopted are reaped.
-    fn alive(&mut self) -> (Vec<Process>, bool) {
+    fn alive(&mut self) -> (Vec<ProcessInfo>, bool) {
         let me = std::process::id() as Pid;
         let (members, doubt) = self.members();
         let (dead, alive): (Vec<_>, Vec<_>) = members.into_iter().partition(|p| p.dead);
@@ -173,10 +177,14 @@ impl Tree {
     }
 
     /// The members according to the table, and whether an orphan may also be one.
-    fn members(&self) -> (Vec<Process>, bool) {
+    fn members(&self) -> (Vec<ProcessInfo>, bool) {
         let me = std::process::id() as Pid;
         let main = self.child.pid;
-        let in_leaf = self.leaf.as_ref().map(Leaf::pids).unwrap_or_default();
+        let in_leaf = self
+            .leaf
+            .as_ref()
+            .map(CommandCgroup::pids)
+            .unwrap_or_default();
         let (processes, vanished) = table::all();
         let born = processes
             .iter()
@@ -191,46 +199,48 @@ impl Tree {
                 return p.pid != me;
             }
             let mark = match p.dead {
-                true if p.parent == me && holds(p.pid) => Mark::Ours,
-                _ if p.started < born => Mark::Other,
+                true if p.parent == me && holds(p.pid) => ProcessOwner::Ours,
+                _ if p.started < born => ProcessOwner::Other,
                 // It no longer has an environment, and may have left a child.
-                true if p.parent == me => Mark::Unknown,
-                true => Mark::Other,
+                true if p.parent == me => ProcessOwner::Unknown,
+                true => ProcessOwner::Other,
                 false => self.mark_of(p.pid),
             };
             // Kernel threads have no environment either, and no session.
-            doubt.set(doubt.get() || (mark == Mark::Unknown && p.session != 0));
-            mark == Mark::Ours
+            doubt.set(doubt.get() || (mark == ProcessOwner::Unknown && p.session != 0));
+            mark == ProcessOwner::Ours
         });
         (members, doubt.get())
     }
 
-    fn mark_of(&self, pid: Pid) -> Mark {
+    fn mark_of(&self, pid: Pid) -> ProcessOwner {
         // During an exec a process briefly has no environment, and one that ended since the table
         // was read may have left a child that is not in it.
         let environ = match table::environ(pid) {
             Ok(environ) if !environ.is_empty() => environ,
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Mark::Other,
-            Ok(_) | Err(_) => return Mark::Unknown,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return ProcessOwner::Other;
+            }
+            Ok(_) | Err(_) => return ProcessOwner::Unknown,
         };
         let value = table::parse_env(&environ, RUN_MARK);
         match value.and_then(|value| value.strip_prefix(self.mark.as_bytes())) {
-            Some(rest) if rest.is_empty() || rest.starts_with(b"/") => Mark::Ours,
-            Some(_) | None => Mark::Other,
+            Some(rest) if rest.is_empty() || rest.starts_with(b"/") => ProcessOwner::Ours,
+            Some(_) | None => ProcessOwner::Other,
         }
     }
 
     fn reap(&mut self, pid: Pid) {
-        if let Ok(Some((_, usage))) = sys::wait(pid, Wait::Look) {
+        if let Ok(Some((_, usage))) = sys::wait(pid, WaitMode::Look) {
             self.usage.add(usage);
         }
     }
 
     /// Returns the status of the command, which has ended or been killed, and what the tree used.
-    pub(super) fn finish(mut self) -> io::Result<(i32, Usage)> {
+    pub(super) fn finish(mut self) -> io::Result<(i32, ResourceUsage)> {
         let since = Instant::now();
         let (status, usage) = loop {
-            if let Some(ended) = sys::wait(self.child.pid, Wait::Look)? {
+            if let Some(ended) = sys::wait(self.child.pid, WaitMode::Look)? {
                 break ended;
             }
             if since.elapsed() > DEATH_LIMIT {
@@ -274,7 +284,7 @@ pub(super) fn end_tagged(tag: &str) -> u32 {
         let value = table::parse_env(environ, CAMPAIGN_MARK);
         value == Some(tag.as_bytes())
     };
-    end_carriers(&cgroup::Whose::Tag(tag), &carries)
+    end_carriers(&cgroup::CgroupOwner::Tag(tag), &carries)
 }
 
 /// Kills what a dead karve process has started; see [`super::end_of_karve`].
@@ -284,11 +294,11 @@ pub(super) fn end_of_karve(pid: u32, mark: &str) -> u32 {
         let rest = value.and_then(|value| value.strip_prefix(mark.as_bytes()));
         rest.is_some_and(|rest| rest.starts_with(b"-"))
     };
-    end_carriers(&cgroup::Whose::Karve(pid), &carries)
+    end_carriers(&cgroup::CgroupOwner::Karve(pid), &carries)
 }
 
 /// Kills every process in such a leaf or with such an environment, with its descendants.
-fn end_carriers(whose: &cgroup::Whose<'_>, carries: &dyn Fn(&[u8]) -> bool) -> u32 {
+fn end_carriers(whose: &cgroup::CgroupOwner<'_>, carries: &dyn Fn(&[u8]) -> bool) -> u32 {
     let mut ended = HashSet::new();
     repeat(|| {
         let alive = carriers(whose, carries);
@@ -301,7 +311,7 @@ fn end_carriers(whose: &cgroup::Whose<'_>, carries: &dyn Fn(&[u8]) -> bool) -> u
     count(&ended)
 }
 
-fn carriers(whose: &cgroup::Whose<'_>, carries: &dyn Fn(&[u8]) -> bool) -> Vec<Process> {
+fn carriers(whose: &cgroup::CgroupOwner<'_>, carries: &dyn Fn(&[u8]) -> bool) -> Vec<ProcessInfo> {
     let (processes, _) = table::all();
     let spared = table::with_ancestors(&processes, std::process::id() as Pid);
     let in_leaf = cgroup::pids_in(whose);
@@ -314,7 +324,7 @@ fn carriers(whose: &cgroup::Whose<'_>, carries: &dyn Fn(&[u8]) -> bool) -> Vec<P
 }
 
 /// The result of a pass.
-enum Pass {
+enum ScanResult {
     /// Some were found, and killed.
     Somebody,
     /// None was found, but one may have been missed.
@@ -322,27 +332,27 @@ enum Pass {
     Nobody,
 }
 
-fn found(is_empty: bool, doubt: bool) -> Pass {
+fn found(is_empty: bool, doubt: bool) -> ScanResult {
     match (is_empty, doubt) {
-        (false, _) => Pass::Somebody,
-        (true, true) => Pass::Doubt,
-        (true, false) => Pass::Nobody,
+        (false, _) => ScanResult::Somebody,
+        (true, true) => ScanResult::Doubt,
+        (true, false) => ScanResult::Nobody,
     }
 }
 
 /// Repeats a pass until no process is left, with a pause after each except the last.
-fn repeat(mut pass: impl FnMut() -> Pass) {
+fn repeat(mut pass: impl FnMut() -> ScanResult) {
     let mut pause = PAUSE_MIN;
     let mut doubts = 0;
     for _ in 0..PASSES_MAX {
         match pass() {
-            Pass::Nobody => return,
-            Pass::Doubt if doubts == DOUBTS_MAX => return,
-            Pass::Doubt => {
+            ScanResult::Nobody => return,
+            ScanResult::Doubt if doubts == DOUBTS_MAX => return,
+            ScanResult::Doubt => {
                 doubts += 1;
                 thread::sleep(PAUSE_MIN);
             }
-            Pass::Somebody => {
+            ScanResult::Somebody => {
                 doubts = 0;
                 thread::sleep(pause);
                 pause = (pause * 2).min(PAUSE_MAX);

@@ -5,10 +5,13 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use super::capture::{CHUNK_BYTES, Stream, Tap};
-use super::sys::{self, Usage};
-use super::tree::Tree;
-use super::{Bounds, Command, Excess, Exit, LAYERS, NotRun, Run, StopFlag, run_once};
+use super::capture::{CHUNK_BYTES, CapturedStream, OutputTap};
+use super::sys::{self, ResourceUsage};
+use super::tree::ProcessTree;
+use super::{
+    Command, CommandOutcome, ExceededLimit, Exit, LAYERS, ResourceLimits, RunError, StopFlag,
+    run_once,
+};
 use crate::error::Result;
 
 /// How often the limit and the stop flag are checked, at least.
@@ -22,18 +25,18 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// Why watching a command ended.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum End {
+pub(super) enum WatchEnd {
     Itself,
     TimedOut,
     Stopped,
-    TooMuch(Excess),
+    TooMuch(ExceededLimit),
 }
 
 /// What is known about a finished command, except for its output.
-pub(super) struct Ended {
+pub(super) struct FinishedProcess {
     pub(super) exit: Exit,
     pub(super) wall: Duration,
-    pub(super) usage: Usage,
+    pub(super) usage: ResourceUsage,
     pub(super) strays: u32,
 }
 
@@ -43,15 +46,15 @@ thread_local! {
 }
 
 /// Reads a command's output while it runs.
-pub(super) struct Watch<'a> {
-    stdout: Stream<'a>,
-    stderr: Stream<'a>,
+pub(super) struct OutputWatch<'a> {
+    stdout: CapturedStream<'a>,
+    stderr: CapturedStream<'a>,
     buffer: Vec<u8>,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> OutputWatch<'a> {
     /// Watches two streams.
-    pub(super) fn new(stdout: Stream<'a>, stderr: Stream<'a>) -> Self {
+    pub(super) fn new(stdout: CapturedStream<'a>, stderr: CapturedStream<'a>) -> Self {
         Self {
             stdout,
             stderr,
@@ -62,11 +65,11 @@ impl<'a> Watch<'a> {
     /// Watches until the command has ended, or must be killed.
     pub(super) fn until_end(
         &mut self,
-        tree: &Tree,
+        tree: &ProcessTree,
         limit: Duration,
-        bounds: Bounds,
+        bounds: ResourceLimits,
         stop: &StopFlag,
-    ) -> io::Result<(End, Duration)> {
+    ) -> io::Result<(WatchEnd, Duration)> {
         let started = tree.child().started;
         let pidfd = tree.child().pidfd.as_ref().map(AsFd::as_fd);
         let tick = if pidfd.is_some() {
@@ -84,17 +87,17 @@ impl<'a> Watch<'a> {
                 ended = sys::has_ended(Some(tree.child().pid));
             }
             if ended {
-                return Ok((End::Itself, wall));
+                return Ok((WatchEnd::Itself, wall));
             }
             if stop.at_once() {
-                return Ok((End::Stopped, wall));
+                return Ok((WatchEnd::Stopped, wall));
             }
             if wall >= limit {
-                return Ok((End::TimedOut, wall));
+                return Ok((WatchEnd::TimedOut, wall));
             }
             if Instant::now() >= look {
                 if let Some(what) = excess(tree, bounds) {
-                    return Ok((End::TooMuch(what), wall));
+                    return Ok((WatchEnd::TooMuch(what), wall));
                 }
                 look = Instant::now() + LOOK;
             }
@@ -102,7 +105,7 @@ impl<'a> Watch<'a> {
             if out {
                 self.stdout.read(&mut self.buffer);
                 if self.stdout.is_enough() {
-                    return Ok((End::TooMuch(Excess::Output), wall));
+                    return Ok((WatchEnd::TooMuch(ExceededLimit::Output), wall));
                 }
             }
             if err {
@@ -112,8 +115,8 @@ impl<'a> Watch<'a> {
     }
 
     /// Reads what is left of the streams.
-    pub(super) fn finish(mut self, ended: Ended) -> Run {
-        let run = Run {
+    pub(super) fn finish(mut self, ended: FinishedProcess) -> CommandOutcome {
+        let run = CommandOutcome {
             exit: ended.exit,
             wall: ended.wall,
             cpu: ended.usage.cpu,
@@ -129,19 +132,23 @@ impl<'a> Watch<'a> {
 
 /// Like [`super::run`], with a tap on the command's standard output. A line is not retried with a
 /// shell if its program cannot be executed.
-pub fn run_tapped(command: &Command, stop: &StopFlag, tap: Tap<'_>) -> Result<Run> {
-    run_once(command, stop, LAYERS, Some(tap)).map_err(NotRun::into_error)
+pub fn run_tapped(
+    command: &Command,
+    stop: &StopFlag,
+    tap: OutputTap<'_>,
+) -> Result<CommandOutcome> {
+    run_once(command, stop, LAYERS, Some(tap)).map_err(RunError::into_error)
 }
 
 /// Which resource limit a command exceeds.
-fn excess(tree: &Tree, bounds: Bounds) -> Option<Excess> {
+fn excess(tree: &ProcessTree, bounds: ResourceLimits) -> Option<ExceededLimit> {
     if bounds.processes.is_none() && bounds.memory_sum_bytes.is_none() {
         return None;
     }
     let (n_processes, memory_bytes) = tree.in_use();
     let over = |used: u64, most: Option<u64>| most.is_some_and(|most| used > most);
     if over(n_processes, bounds.processes.map(u64::from)) {
-        return Some(Excess::Processes);
+        return Some(ExceededLimit::Processes);
     }
-    over(memory_bytes, bounds.memory_sum_bytes).then_some(Excess::Memory)
+    over(memory_bytes, bounds.memory_sum_bytes).then_some(ExceededLimit::Memory)
 }

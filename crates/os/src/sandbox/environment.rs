@@ -3,7 +3,7 @@
 //! Variables that tell a compiler or a library where things are get passed on. Those that could
 //! make a program load code, hold secrets, or point to shared caches do not.
 
-use crate::process::Variables;
+use crate::process::EnvPolicy;
 use karve_core::charter::SandboxRule;
 
 /// Names that are passed on; a trailing star matches anything.
@@ -112,12 +112,12 @@ const PASSED_TO_AGENTS: [&str; 20] = [
 ];
 
 /// What a command of the project sees.
-pub(super) fn of_command(rule: &SandboxRule, set: &[(String, String)]) -> Variables {
+pub(super) fn of_command(rule: &SandboxRule, set: &[(String, String)]) -> EnvPolicy {
     variables(rule, &[], set)
 }
 
 /// What an agent sees. Its home is the real one, where its program keeps its credentials.
-pub(super) fn of_agent(rule: &SandboxRule, set: &[(String, String)]) -> Variables {
+pub(super) fn of_agent(rule: &SandboxRule, set: &[(String, String)]) -> EnvPolicy {
     let own = [
         "HOME",
         "XDG_CONFIG_HOME",
@@ -135,18 +135,18 @@ pub(super) fn of_agent(rule: &SandboxRule, set: &[(String, String)]) -> Variable
 
 /// What is passed on to an agent of a known kind, which needs its own variables and none of
 /// another agent's.
-pub(super) fn of_kind(more: &[String], own: &[&str]) -> Variables {
+pub(super) fn of_kind(more: &[String], own: &[&str]) -> EnvPolicy {
     let usual = PASSED.iter().chain(&PASSED_TO_PROGRAMS).chain(own);
     let usual = usual.map(|name| (*name).to_owned());
-    Variables {
+    EnvPolicy {
         passed: usual.chain(more.iter().cloned()).collect(),
         set: Vec::new(),
     }
 }
 
-fn variables(rule: &SandboxRule, more: &[&str], set: &[(String, String)]) -> Variables {
+fn variables(rule: &SandboxRule, more: &[&str], set: &[(String, String)]) -> EnvPolicy {
     let usual = PASSED.iter().chain(more).map(|name| (*name).to_owned());
-    Variables {
+    EnvPolicy {
         passed: usual.chain(rule.env.iter().cloned()).collect(),
         set: set.to_vec(),
     }

@@ -4,8 +4,8 @@
 //! listens: on one port as a proxy to the allowed hosts, and on the ports of allowed servers on the
 //! host's own loopback, which are forwarded unchanged.
 
-use super::hosts::{Host, Target};
-use crate::process::Room;
+use super::hosts::{AllowedHost, ProxyTarget};
+use crate::process::NamespaceSandbox;
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::io::{self, Read, Write};
@@ -30,22 +30,25 @@ const REFUSED_MAX: usize = 16;
 
 /// The loopback ports of a sandbox on which karve must listen for these hosts: any port for the
 /// proxy, and those of servers on the host's own loopback.
-pub(super) fn doors(hosts: &[Host]) -> Vec<u16> {
-    let local: BTreeSet<u16> = hosts.iter().filter_map(Host::loopback_port).collect();
+pub(super) fn doors(hosts: &[AllowedHost]) -> Vec<u16> {
+    let local: BTreeSet<u16> = hosts
+        .iter()
+        .filter_map(AllowedHost::loopback_port)
+        .collect();
     [0].into_iter().chain(local).take(DOORS_MAX).collect()
 }
 
 /// Serves the listeners of a sandbox until it is dropped.
 #[derive(Debug)]
 pub struct Gateway {
-    shared: Arc<Shared>,
+    shared: Arc<GatewayState>,
     proxy: u16,
     threads: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    hosts: Vec<Host>,
+struct GatewayState {
+    hosts: Vec<AllowedHost>,
     ended: AtomicBool,
     next: AtomicU64,
     open: Mutex<BTreeMap<u64, Vec<TcpStream>>>,
@@ -54,8 +57,8 @@ struct Shared {
 
 impl Gateway {
     /// Serves the listeners of a sandbox, which were created for these hosts.
-    pub(super) fn open(room: &Room, hosts: &[Host]) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
+    pub(super) fn open(room: &NamespaceSandbox, hosts: &[AllowedHost]) -> io::Result<Self> {
+        let shared = Arc::new(GatewayState {
             hosts: hosts.to_vec(),
             ended: AtomicBool::new(false),
             next: AtomicU64::new(0),
@@ -75,9 +78,9 @@ impl Gateway {
             let leads = match index {
                 0 => {
                     gateway.proxy = port;
-                    Leads::Anywhere
+                    GatewayRoute::Anywhere
                 }
-                _ => Leads::Home(port),
+                _ => GatewayRoute::Home(port),
             };
             gateway
                 .threads
@@ -119,7 +122,7 @@ impl Drop for Gateway {
 
 /// Where a listener forwards to.
 #[derive(Clone, Copy, Debug)]
-enum Leads {
+enum GatewayRoute {
     /// The host that the client requests, if that is allowed.
     Anywhere,
     /// To this port of the host's own loopback.
@@ -130,7 +133,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn hear(door: &TcpListener, leads: Leads, shared: &Arc<Shared>) {
+fn hear(door: &TcpListener, leads: GatewayRoute, shared: &Arc<GatewayState>) {
     while !shared.ended.load(Ordering::Acquire) {
         let Ok((client, _)) = door.accept() else {
             thread::sleep(LOOK);
@@ -149,12 +152,16 @@ fn hear(door: &TcpListener, leads: Leads, shared: &Arc<Shared>) {
     }
 }
 
-fn serve(mut client: TcpStream, leads: Leads, (id, shared): (u64, &Shared)) -> io::Result<()> {
+fn serve(
+    mut client: TcpStream,
+    leads: GatewayRoute,
+    (id, shared): (u64, &GatewayState),
+) -> io::Result<()> {
     client.set_nonblocking(false)?;
     lock(&shared.open).insert(id, vec![client.try_clone()?]);
     let (mut server, first) = match leads {
-        Leads::Home(port) => (TcpStream::connect(("127.0.0.1", port))?, Vec::new()),
-        Leads::Anywhere => match call(&mut client, shared)? {
+        GatewayRoute::Home(port) => (TcpStream::connect(("127.0.0.1", port))?, Vec::new()),
+        GatewayRoute::Anywhere => match call(&mut client, shared)? {
             Some(called) => called,
             None => return Ok(()),
         },
@@ -181,13 +188,13 @@ fn serve(mut client: TcpStream, leads: Leads, (id, shared): (u64, &Shared)) -> i
 
 /// Reads a client's request to the proxy, and connects to the host if it is allowed; returns the
 /// connection and what must be sent there first.
-fn call(client: &mut TcpStream, shared: &Shared) -> io::Result<Option<(TcpStream, Vec<u8>)>> {
+fn call(client: &mut TcpStream, shared: &GatewayState) -> io::Result<Option<(TcpStream, Vec<u8>)>> {
     client.set_read_timeout(Some(CALL_LIMIT))?;
     let Some((head, rest)) = read_head(client)? else {
         return answer(client, "400 Bad Request", "this is not a proxy request");
     };
     client.set_read_timeout(None)?;
-    let Some(target) = Target::asked_for(&head) else {
+    let Some(target) = ProxyTarget::asked_for(&head) else {
         return answer(client, "400 Bad Request", "this is not a proxy request");
     };
     let (name, port) = (&target.name, target.port);
@@ -249,14 +256,14 @@ fn read_head(client: &mut TcpStream) -> io::Result<Option<(String, Vec<u8>)>> {
 }
 
 /// Connects to a host: through the proxy that karve's own environment names, if any.
-fn connect(target: &Target) -> io::Result<TcpStream> {
+fn connect(target: &ProxyTarget) -> io::Result<TcpStream> {
     let variable = |names: [&str; 2]| names.iter().find_map(|name| env::var(name).ok());
     let proxy = variable(["HTTPS_PROXY", "https_proxy"]).filter(|proxy| !proxy.is_empty());
     let spared = variable(["NO_PROXY", "no_proxy"]).unwrap_or_default();
     let Some(proxy) = proxy.filter(|_| !target.is_spared(&spared)) else {
         return reach(&target.name, target.port);
     };
-    let Some(by) = Target::of_url(&proxy) else {
+    let Some(by) = ProxyTarget::of_url(&proxy) else {
         let why = "HTTPS_PROXY is not an address such as http://proxy:3128";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     };

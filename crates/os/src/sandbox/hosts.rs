@@ -9,17 +9,17 @@ const NAME_CHARS_MAX: usize = 253;
 
 /// A host that may be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
+pub struct AllowedHost {
     /// Its name or address; with a dot in front, any host below it.
     name: String,
     port: Option<u16>,
 }
 
-impl Host {
+impl AllowedHost {
     /// Parses `api.example.com`, `*.example.com`, `localhost:8080` or the address of a server such
     /// as `https://example.com/v1`.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let target = Target::of_url(text).ok_or_else(|| format!("`{text}` is not a host"))?;
+        let target = ProxyTarget::of_url(text).ok_or_else(|| format!("`{text}` is not a host"))?;
         let has_port = text.contains("://") || target.port != USUAL_PORTS[0] || {
             text.trim_end_matches('/').ends_with(":443")
         };
@@ -68,14 +68,14 @@ fn is_loopback(name: &str) -> bool {
 
 /// The target of a proxy request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct ProxyTarget {
     pub(super) name: String,
     pub(super) port: u16,
     /// The request as it is sent to the host itself; none for a tunnel.
     pub(super) request: Option<String>,
 }
 
-impl Target {
+impl ProxyTarget {
     /// The host of an address such as `https://example.com:8443/v1`, or of its part without the
     /// rest.
     pub(super) fn of_url(text: &str) -> Option<Self> {
@@ -168,8 +168,8 @@ fn parse_place(place: &str, usual: u16) -> Option<(String, u16)> {
 mod tests {
     use super::*;
 
-    fn host(text: &str) -> Host {
-        Host::parse(text).unwrap()
+    fn host(text: &str) -> AllowedHost {
+        AllowedHost::parse(text).unwrap()
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(host("[::1]:99").loopback_port(), Some(99));
         assert!(host("localhost:99").allows("127.0.0.1", 99));
         assert_eq!(host("api.example.com").loopback_port(), None);
-        assert!(Host::parse("localhost").is_err());
+        assert!(AllowedHost::parse("localhost").is_err());
     }
 
     #[test]
@@ -205,17 +205,18 @@ mod tests {
         for text in [
             "", "*", "*.", "a b", "ftp://x", "x:0", "x:99999", "*x.y", "é.com", "[x]:1",
         ] {
-            assert!(Host::parse(text).is_err(), "{text}");
+            assert!(AllowedHost::parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn a_proxy_is_asked_for_a_tunnel_or_for_a_page() {
-        let tunnel = Target::asked_for("CONNECT a.b:443 HTTP/1.1\r\nHost: a.b\r\n\r\n").unwrap();
+        let tunnel =
+            ProxyTarget::asked_for("CONNECT a.b:443 HTTP/1.1\r\nHost: a.b\r\n\r\n").unwrap();
         assert_eq!((tunnel.name.as_str(), tunnel.port), ("a.b", 443));
         let head = "POST http://me@box:8000/v1/x?y HTTP/1.1\r\nHost: box\r\n\
                     Proxy-Authorization: secret\r\nConnection: keep-alive\r\n\r\n";
-        let page = Target::asked_for(head).unwrap();
+        let page = ProxyTarget::asked_for(head).unwrap();
         assert_eq!((page.name.as_str(), page.port), ("box", 8000));
         assert_eq!(
             page.request.as_deref(),
@@ -227,13 +228,13 @@ mod tests {
             "CONNECT a.b:1 HTTP/1.1 x\r\n\r\n",
             "nonsense",
         ] {
-            assert_eq!(Target::asked_for(head), None, "{head}");
+            assert_eq!(ProxyTarget::asked_for(head), None, "{head}");
         }
     }
 
     #[test]
     fn some_hosts_are_spared_the_proxy() {
-        let target = Target::of_url("https://api.corp.net").unwrap();
+        let target = ProxyTarget::of_url("https://api.corp.net").unwrap();
         assert!(target.is_spared("x, .corp.net") && target.is_spared("api.corp.net"));
         assert!(!target.is_spared("orp.net") && !target.is_spared(""));
     }

@@ -2,7 +2,7 @@
 //! command.
 
 use crate::error::{Context, Result};
-use crate::process::{Room, View};
+use crate::process::{NamespaceSandbox, NamespaceView};
 use karve_core::charter::Caches;
 use std::fs;
 use std::io;
@@ -37,17 +37,17 @@ const KEPT: [(&str, &str); 12] = [
 
 /// The private directories of confined commands.
 #[derive(Debug)]
-pub struct Private {
+pub struct PrivateDirs {
     dir: PathBuf,
     /// The commands' temporary directory; in a namespace sandbox it is the usual one.
     tmp_seen: PathBuf,
     /// The shared memory of each sandbox, as karve sees it.
-    shm: Vec<(PathBuf, Arc<Room>)>,
+    shm: Vec<(PathBuf, Arc<NamespaceSandbox>)>,
     /// What is in the temporary directory because something below it is visible.
     kept: Vec<PathBuf>,
 }
 
-impl Private {
+impl PrivateDirs {
     /// Creates the directories, empty, in their own directory.
     pub fn make(dir: &Path) -> Result<Self> {
         let cannot = || format!("cannot create {}", dir.display());
@@ -92,7 +92,7 @@ impl Private {
     }
 
     /// Registers a sandbox in which they are visible.
-    pub(super) fn lies_in(&mut self, room: &Arc<Room>, view: &View) {
+    pub(super) fn lies_in(&mut self, room: &Arc<NamespaceSandbox>, view: &NamespaceView) {
         self.tmp_seen = "/tmp".into();
         let shm = room.root().join("dev/shm");
         let usual = [

@@ -3,9 +3,11 @@
 //! Everything is visible and read-only, except what belongs to people: homes, the checkout, the
 //! campaigns, temporary files and sockets of services. Of a home, tools and compilers are visible.
 
-use super::{Places, Private, bounds, gateway};
+use super::{AgentPaths, PrivateDirs, bounds, gateway};
 use crate::error::{Context, Result};
-use crate::process::{Access, Layered, Shown, View, has_accelerators, is_accelerator};
+use crate::process::{
+    BindMount, MountAccess, NamespaceView, OverlayDir, has_accelerators, is_accelerator,
+};
 use karve_core::charter::{Charter, SandboxRule};
 use std::collections::BTreeSet;
 use std::env;
@@ -102,7 +104,7 @@ const ROOTS: [&str; 9] = [
 
 /// The directories of the work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Site {
+pub struct SandboxPaths {
     /// The user's checkout.
     pub checkout: PathBuf,
     /// Where campaigns are stored.
@@ -126,7 +128,7 @@ pub struct Checkout<'a> {
     pub history: &'a Path,
 }
 
-impl Site {
+impl SandboxPaths {
     /// Where a project works: in worktrees and temporary files in its own directory. Commands may
     /// read the history, unless that would reveal what must be hidden from them.
     pub fn of(place: &Checkout<'_>, campaigns: &Path, dir: &Path, charter: &Charter) -> Self {
@@ -190,23 +192,23 @@ pub(super) fn home() -> Option<PathBuf> {
 
 /// What the project's commands see.
 pub(super) fn of_commands(
-    site: &Site,
+    site: &SandboxPaths,
     rule: &SandboxRule,
-    (private, worktrees): (&Private, Access),
-) -> Result<View> {
+    (private, worktrees): (&PrivateDirs, MountAccess),
+) -> Result<NamespaceView> {
     let mut shown = shown(site, rule)?;
     shown.extend(places(private));
-    shown.push(Shown::in_place(&site.worktrees, worktrees));
+    shown.push(BindMount::in_place(&site.worktrees, worktrees));
     for dir in [&site.out(), &private.homes()] {
-        shown.push(Shown::in_place(dir, Access::Write));
+        shown.push(BindMount::in_place(dir, MountAccess::Write));
     }
     for path in outside(&rule.write)? {
-        shown.push(Shown::in_place(&path, Access::Write));
+        shown.push(BindMount::in_place(&path, MountAccess::Write));
     }
     if rule.network {
         shown.extend(read_only(RUN_NETWORK.map(PathBuf::from)));
     }
-    Ok(View {
+    Ok(NamespaceView {
         hidden: hidden(site),
         open: Vec::new(),
         masked: masked(site),
@@ -221,14 +223,15 @@ pub(super) fn of_commands(
 
 /// What a test sees: what the project's commands see, and an overlay on its worktree.
 pub(super) fn of_trial(
-    site: &Site,
+    site: &SandboxPaths,
     rule: &SandboxRule,
-    (private, tree): (&Private, &Path),
-) -> Result<View> {
-    let mut view = of_commands(site, rule, (private, Access::Read))?;
+    (private, tree): (&PrivateDirs, &Path),
+) -> Result<NamespaceView> {
+    let mut view = of_commands(site, rule, (private, MountAccess::Read))?;
     let kept = private.fresh_layer()?;
-    view.shown.push(Shown::in_place(&kept, Access::Write));
-    view.layered = Some(Layered {
+    view.shown
+        .push(BindMount::in_place(&kept, MountAccess::Write));
+    view.layered = Some(OverlayDir {
         at: tree.to_owned(),
         kept,
     });
@@ -237,10 +240,10 @@ pub(super) fn of_trial(
 
 /// What an agent sees: only its own worktree, and in its home what its program needs.
 pub(super) fn of_agent(
-    site: &Site,
+    site: &SandboxPaths,
     rule: &SandboxRule,
-    (private, agent): (&Private, &Places<'_>),
-) -> Result<View> {
+    (private, agent): (&PrivateDirs, &AgentPaths<'_>),
+) -> Result<NamespaceView> {
     let mut shown = shown(site, rule)?;
     shown.extend(places(private));
     shown.extend(read_only(agent.read.to_vec()));
@@ -255,13 +258,13 @@ pub(super) fn of_agent(
         .chain(agent.write.iter().map(|path| settled(path)))
         .chain(outside(&rule.write)?)
     {
-        shown.push(Shown::in_place(&path, Access::Write));
+        shown.push(BindMount::in_place(&path, MountAccess::Write));
     }
     let network = rule.agent_network && agent.hosts.is_none();
     if network {
         shown.extend(read_only(RUN_NETWORK.map(PathBuf::from)));
     }
-    Ok(View {
+    Ok(NamespaceView {
         hidden: hidden(site),
         open: home().into_iter().collect(),
         masked: Vec::new(),
@@ -290,11 +293,11 @@ pub(super) fn agent_homes() -> Vec<PathBuf> {
 }
 
 /// The temporary directories, which are private.
-fn places(private: &Private) -> [Shown; 2] {
-    let place = |at: &str, from| Shown {
+fn places(private: &PrivateDirs) -> [BindMount; 2] {
+    let place = |at: &str, from| BindMount {
         at: at.into(),
         from,
-        access: Access::Write,
+        access: MountAccess::Write,
     };
     [
         place("/tmp", private.tmp()),
@@ -303,13 +306,13 @@ fn places(private: &Private) -> [Shown; 2] {
 }
 
 /// The campaigns, if they are in the directory in which plain commands work.
-fn masked(site: &Site) -> Vec<PathBuf> {
+fn masked(site: &SandboxPaths) -> Vec<PathBuf> {
     let inside = site.campaigns.starts_with(&site.worktrees);
     inside.then(|| site.campaigns.clone()).into_iter().collect()
 }
 
 /// What is hidden.
-fn hidden(site: &Site) -> Vec<PathBuf> {
+fn hidden(site: &SandboxPaths) -> Vec<PathBuf> {
     let mut hidden: Vec<PathBuf> = HIDDEN.iter().map(|dir| settled(Path::new(dir))).collect();
     hidden.extend(home());
     hidden.extend([
@@ -324,14 +327,14 @@ fn hidden(site: &Site) -> Vec<PathBuf> {
 }
 
 /// Whether a path is in a hidden directory, and not visible anyway.
-pub(super) fn hides(site: &Site, rule: &SandboxRule, path: &Path) -> bool {
+pub(super) fn hides(site: &SandboxPaths, rule: &SandboxRule, path: &Path) -> bool {
     let shown = shown(site, rule).unwrap_or_default();
     let is_shown = shown.iter().any(|one| path.starts_with(&one.at));
     !is_shown && hidden(site).iter().any(|dir| path.starts_with(dir))
 }
 
 /// What is visible although it is in a hidden directory.
-fn shown(site: &Site, rule: &SandboxRule) -> Result<Vec<Shown>> {
+fn shown(site: &SandboxPaths, rule: &SandboxRule) -> Result<Vec<BindMount>> {
     let hidden = hidden(site);
     let is_above = |path: &Path| hidden.iter().any(|dir| dir.starts_with(path));
     let is_below = |path: &Path| hidden.iter().any(|dir| path.starts_with(dir));
@@ -355,10 +358,10 @@ fn shown(site: &Site, rule: &SandboxRule) -> Result<Vec<Shown>> {
     Ok(read_only(paths).collect())
 }
 
-fn read_only(paths: impl IntoIterator<Item = PathBuf>) -> impl Iterator<Item = Shown> {
+fn read_only(paths: impl IntoIterator<Item = PathBuf>) -> impl Iterator<Item = BindMount> {
     paths
         .into_iter()
-        .map(|path| Shown::in_place(&settled(&path), Access::Read))
+        .map(|path| BindMount::in_place(&settled(&path), MountAccess::Read))
 }
 
 /// The directories that the user's variables name. A directory of programs has its libraries
@@ -430,7 +433,7 @@ fn outside(write: &[String]) -> Result<Vec<PathBuf>> {
 
 /// What may be read if no namespace sandbox hides the rest: everything except what is hidden, and
 /// of that what is visible anyway.
-pub(super) fn readable(site: &Site, rule: &SandboxRule) -> Result<Vec<PathBuf>> {
+pub(super) fn readable(site: &SandboxPaths, rule: &SandboxRule) -> Result<Vec<PathBuf>> {
     let hidden = hidden(site);
     let mut readable = Vec::new();
     beside(Path::new("/"), &hidden, &mut readable);

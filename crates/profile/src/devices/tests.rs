@@ -2,11 +2,11 @@
 
 use super::*;
 
-fn built_in() -> Devices {
-    Devices::built_in().expect("the built-in file")
+fn built_in() -> DeviceCatalog {
+    DeviceCatalog::built_in().expect("the built-in file")
 }
 
-fn value(device: &str, figure: Figure) -> f64 {
+fn value(device: &str, figure: DeviceFigure) -> f64 {
     let devices = built_in();
     let device = devices.find(device).expect("a device");
     device.figure(figure).map_or(f64::NAN, |known| known.value)
@@ -39,7 +39,7 @@ fn the_promised_devices_are_there_and_every_figure_has_a_source() {
     }
     for device in devices.all() {
         assert!(!device.figures.is_empty(), "{}", device.name);
-        assert!(device.figures.contains_key(&Figure::MemoryRate));
+        assert!(device.figures.contains_key(&DeviceFigure::MemoryRate));
         assert!(device.figures.values().all(|known| known.source.len() > 10));
         assert!(!device.scope.is_empty() && !device.arch.is_empty());
     }
@@ -48,7 +48,7 @@ fn the_promised_devices_are_there_and_every_figure_has_a_source() {
 #[test]
 fn no_two_devices_have_the_same_name() {
     let devices = built_in();
-    let names = |device: &Device| {
+    let names = |device: &DeviceSpec| {
         let own = std::iter::once(&device.name).chain(&device.aliases);
         own.map(|name| plain(name)).collect::<Vec<_>>()
     };
@@ -63,11 +63,11 @@ fn no_two_devices_have_the_same_name() {
 fn narrower_elements_are_never_slower() {
     for device in built_in().all() {
         let order = [
-            Figure::Fp64,
-            Figure::Fp32,
-            Figure::Bf16,
-            Figure::Fp8,
-            Figure::Fp4,
+            DeviceFigure::Fp64,
+            DeviceFigure::Fp32,
+            DeviceFigure::Bf16,
+            DeviceFigure::Fp8,
+            DeviceFigure::Fp4,
         ];
         let peaks: Vec<f64> = order
             .into_iter()
@@ -100,11 +100,14 @@ fn a_device_is_found_as_tools_print_it_and_only_by_its_whole_name() {
 
 #[test]
 fn the_peak_of_a_cpu_follows_from_cores_clock_and_what_a_tick_does() {
-    assert_eq!(value("EPYC 7763", Figure::Fp32), 64.0 * 3.5e9 * 32.0);
-    assert_eq!(value("H200", Figure::Fp32), 67e12);
-    assert!(value("Apple M4", Figure::Fp32).is_nan());
+    assert_eq!(value("EPYC 7763", DeviceFigure::Fp32), 64.0 * 3.5e9 * 32.0);
+    assert_eq!(value("H200", DeviceFigure::Fp32), 67e12);
+    assert!(value("Apple M4", DeviceFigure::Fp32).is_nan());
     let devices = built_in();
-    let peaks = devices.find("H200").expect("a device").peaks(Figure::Bf16);
+    let peaks = devices
+        .find("H200")
+        .expect("a device")
+        .peaks(DeviceFigure::Bf16);
     assert_eq!((peaks.flops, peaks.bytes), (Some(989.5e12), Some(4.8e12)));
 }
 
@@ -116,12 +119,12 @@ fn a_file_of_the_user_adds_devices_and_overrides_single_figures() {
                 [[device]]\nname = \"X1\"\nkind = \"cpu\"\n";
     devices.add(text, "devices.toml").expect("a good file");
     let device = devices.find("ours").expect("the alias");
-    let rate = device.figure(Figure::MemoryRate).expect("a rate");
+    let rate = device.figure(DeviceFigure::MemoryRate).expect("a rate");
     assert_eq!(
         (rate.value, rate.source.as_str()),
         (4.2e12, "measured by us")
     );
-    assert_eq!(device.peaks(Figure::Fp32).flops, Some(67e12));
+    assert_eq!(device.peaks(DeviceFigure::Fp32).flops, Some(67e12));
     assert_eq!(device.arch, "sm_90");
     assert!(devices.find("x1").is_some());
 }
@@ -131,7 +134,7 @@ fn a_bad_figure_is_refused_with_its_file_and_key() {
     let check = |figures: &str, want: &str| {
         let text =
             format!("[[device]]\nname = \"X\"\nkind = \"gpu\"\n[[device.figures]]\n{figures}");
-        let error = Devices::default()
+        let error = DeviceCatalog::default()
             .add(&text, "mine/devices.toml")
             .unwrap_err();
         let error = error.to_string();
@@ -146,9 +149,9 @@ fn a_bad_figure_is_refused_with_its_file_and_key() {
     check("fp32 = 1e12", "`device.X.figures.source`");
     check("source = 3\nfp32 = 1e12", "`device.X.figures.source`");
     check("source = ", "cannot read");
-    let unnamed = Devices::default().add("[[device]]\nname = \" \"\nkind = \"cpu\"", "f");
+    let unnamed = DeviceCatalog::default().add("[[device]]\nname = \" \"\nkind = \"cpu\"", "f");
     assert!(unnamed.unwrap_err().to_string().contains("name`"));
-    let unknown = Devices::default().add("[[device]]\nname = \"a\"\nkind = \"tpu\"", "f");
+    let unknown = DeviceCatalog::default().add("[[device]]\nname = \"a\"\nkind = \"tpu\"", "f");
     assert!(unknown.is_err());
 }
 

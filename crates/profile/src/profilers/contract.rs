@@ -19,7 +19,9 @@ mod sections;
 pub use figures::pairs;
 
 use figures::{change_holds, duration, figure};
-use sections::{Faults, Line, Section, is_called, quoted, rows, sections, table};
+use sections::{
+    ReportErrors, ReportSection, SectionLine, is_called, quoted, rows, sections, table,
+};
 use serde::Serialize;
 
 /// The largest report that is read, in bytes.
@@ -81,7 +83,7 @@ const SECTIONS: [&str; 5] = [
 /// Where the configuration is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Variant {
+pub enum ConfigPlacement {
     /// In the title, after a bar.
     Title,
     /// In a table.
@@ -92,7 +94,7 @@ pub enum Variant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
-pub enum Class {
+pub enum BottleneckClass {
     Memory,
     Compute,
     Latency,
@@ -100,30 +102,30 @@ pub enum Class {
 
 /// A report that satisfies the contract.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct ProfilerReport {
     /// The kernel.
     pub kernel: String,
     /// Its version.
     pub version: String,
     /// Where its configuration is.
-    pub variant: Variant,
+    pub variant: ConfigPlacement,
     /// Problem parameters, such as `b`, `s` and `t`.
     pub configuration: Vec<(String, String)>,
     /// The stages, at least one.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<StageRow>,
     /// What limits it.
-    pub bottleneck: Class,
+    pub bottleneck: BottleneckClass,
     /// At most two sentences.
     pub root_cause: String,
     /// At most three.
-    pub opportunities: Vec<Opportunity>,
+    pub opportunities: Vec<ReportOpportunity>,
     /// The comparison with an earlier version, if there is one.
-    pub versus: Vec<Versus>,
+    pub versus: Vec<ComparisonRow>,
 }
 
 /// A row of the stages. Values that were not measured are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Stage {
+pub struct StageRow {
     /// Its name.
     pub name: String,
     /// Microseconds.
@@ -135,7 +137,7 @@ pub struct Stage {
     /// Occupancy, in percent.
     pub occupancy_pct: Option<f64>,
     /// What limits it.
-    pub bottleneck: Class,
+    pub bottleneck: BottleneckClass,
     /// Details about that, from parentheses.
     pub remark: String,
     /// What stands out.
@@ -144,7 +146,7 @@ pub struct Stage {
 
 /// Something to try.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Opportunity {
+pub struct ReportOpportunity {
     /// What.
     pub name: String,
     /// The expected gain, in percent.
@@ -155,7 +157,7 @@ pub struct Opportunity {
 
 /// A row of the comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Versus {
+pub struct ComparisonRow {
     /// What is compared.
     pub metric: String,
     /// Before.
@@ -166,7 +168,7 @@ pub struct Versus {
     pub change: String,
 }
 
-impl Class {
+impl BottleneckClass {
     /// Its name in the contract.
     pub fn name(self) -> &'static str {
         match self {
@@ -185,12 +187,12 @@ impl Class {
 }
 
 /// Parses a report, or lists everything that is wrong with it.
-pub fn parse(text: &str) -> Result<Report, Vec<String>> {
+pub fn parse(text: &str) -> Result<ProfilerReport, Vec<String>> {
     if text.len() > BYTES_MAX {
         return Err(vec![format!("the report is larger than {BYTES_MAX} bytes")]);
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut faults = Faults::default();
+    let mut faults = ReportErrors::default();
     let n_lines = text.lines().count();
     if n_lines > 0 && !text.ends_with('\n') {
         faults.add(
@@ -219,11 +221,11 @@ pub fn parse(text: &str) -> Result<Report, Vec<String>> {
         return Err(faults.told());
     };
     let (variant, configuration) = match (behind.is_empty(), table) {
-        (true, Some(table)) => (Variant::Table, table),
-        (_, None) => (Variant::Title, behind),
+        (true, Some(table)) => (ConfigPlacement::Table, table),
+        (_, None) => (ConfigPlacement::Title, behind),
         (false, Some(_)) => {
             faults.add(1, "the configuration is both in the title and in a table");
-            (Variant::Title, behind)
+            (ConfigPlacement::Title, behind)
         }
     };
     if configuration.is_empty() {
@@ -233,7 +235,7 @@ pub fn parse(text: &str) -> Result<Report, Vec<String>> {
         (Some(stages), Some((bottleneck, root_cause)), Some(opportunities))
             if faults.list.is_empty() =>
         {
-            Ok(Report {
+            Ok(ProfilerReport {
                 kernel,
                 version,
                 variant,
@@ -249,10 +251,13 @@ pub fn parse(text: &str) -> Result<Report, Vec<String>> {
     }
 }
 
-type Title = (String, String, Vec<(String, String)>);
+type ReportTitle = (String, String, Vec<(String, String)>);
 
 /// `Profile: kernel version | b=32, s=1, t=4096`.
-fn take_title((number, heading): Line<'_>, faults: &mut Faults) -> Option<Title> {
+fn take_title(
+    (number, heading): SectionLine<'_>,
+    faults: &mut ReportErrors,
+) -> Option<ReportTitle> {
     let Some(title) = heading.strip_prefix("Profile:") else {
         faults.add(
             number,
@@ -284,7 +289,7 @@ fn add_parameter(
     number: usize,
     (name, value): (&str, &str),
     configuration: &mut Vec<(String, String)>,
-    faults: &mut Faults,
+    faults: &mut ReportErrors,
 ) {
     let (name, value) = (name.trim(), value.trim());
     if name.is_empty() || value.is_empty() {
@@ -302,7 +307,10 @@ fn add_parameter(
 }
 
 /// A table with a column for each parameter, and one row.
-fn take_configuration(part: &Section<'_>, faults: &mut Faults) -> Vec<(String, String)> {
+fn take_configuration(
+    part: &ReportSection<'_>,
+    faults: &mut ReportErrors,
+) -> Vec<(String, String)> {
     let mut configuration = Vec::new();
     let Some(((_, names), rows)) = table(part, faults) else {
         return configuration;
@@ -318,7 +326,7 @@ fn take_configuration(part: &Section<'_>, faults: &mut Faults) -> Vec<(String, S
     configuration
 }
 
-fn take_stages(part: &Section<'_>, faults: &mut Faults) -> Vec<Stage> {
+fn take_stages(part: &ReportSection<'_>, faults: &mut ReportErrors) -> Vec<StageRow> {
     let mut stages = Vec::new();
     let spellings = [STAGE_COLUMNS, STAGE_COLUMNS_UNITLESS];
     let (spelling, found) = rows(part, &spellings, faults);
@@ -339,11 +347,11 @@ fn take_stages(part: &Section<'_>, faults: &mut Faults) -> Vec<Stage> {
             Some((class, remark)) => (class.trim(), remark.trim_end_matches(')')),
             None => (bottleneck.as_str(), ""),
         };
-        let Some(bottleneck) = Class::by_name(class) else {
+        let Some(bottleneck) = BottleneckClass::by_name(class) else {
             faults.add(number, format!("the bottleneck {}", unknown(class)));
             continue;
         };
-        stages.push(Stage {
+        stages.push(StageRow {
             name,
             duration_us,
             tensor_pct,
@@ -361,9 +369,12 @@ fn unknown(class: &str) -> String {
     format!("{} is not one of Memory, Compute, Latency", quoted(class))
 }
 
-fn take_bottleneck(part: &Section<'_>, faults: &mut Faults) -> Option<(Class, String)> {
+fn take_bottleneck(
+    part: &ReportSection<'_>,
+    faults: &mut ReportErrors,
+) -> Option<(BottleneckClass, String)> {
     let name = part.heading.trim_start_matches("Bottleneck:").trim();
-    let class = Class::by_name(name).filter(|_| name.ends_with("-bound"));
+    let class = BottleneckClass::by_name(name).filter(|_| name.ends_with("-bound"));
     if class.is_none() {
         let what = unknown(name);
         faults.add(
@@ -403,13 +414,16 @@ fn sentences(text: &str) -> usize {
     ends.count() + usize::from(!words.is_empty())
 }
 
-fn take_opportunities(part: &Section<'_>, faults: &mut Faults) -> Vec<Opportunity> {
+fn take_opportunities(
+    part: &ReportSection<'_>,
+    faults: &mut ReportErrors,
+) -> Vec<ReportOpportunity> {
     let mut found = Vec::new();
     let lines = part
         .body
         .iter()
         .map(|(number, line)| (*number, line.trim()));
-    let lines: Vec<Line<'_>> = lines.filter(|(_, line)| !line.is_empty()).collect();
+    let lines: Vec<SectionLine<'_>> = lines.filter(|(_, line)| !line.is_empty()).collect();
     if let [(_, line)] = lines.as_slice()
         && line.eq_ignore_ascii_case("none")
     {
@@ -435,7 +449,7 @@ fn take_opportunities(part: &Section<'_>, faults: &mut Faults) -> Vec<Opportunit
     found
 }
 
-fn take_versus(part: &Section<'_>, faults: &mut Faults) -> Vec<Versus> {
+fn take_versus(part: &ReportSection<'_>, faults: &mut ReportErrors) -> Vec<ComparisonRow> {
     let mut versus = Vec::new();
     let (_, found) = rows(part, &[VERSUS_COLUMNS], faults);
     for (number, [metric, previous, current, change]) in found {
@@ -443,7 +457,7 @@ fn take_versus(part: &Section<'_>, faults: &mut Faults) -> Vec<Versus> {
             let what = format!("from {previous} to {current} is {true_change}, not {change}");
             faults.add(number, what);
         }
-        versus.push(Versus {
+        versus.push(ComparisonRow {
             metric,
             previous,
             current,

@@ -1,8 +1,8 @@
 //! Parses objdump disassembly: which instructions are floating-point arithmetic, how many
 //! operations each of them does, and whether they are vectorized.
 
-use super::Unreadable;
-use super::text::{Line, Lines};
+use super::ProfileParseError;
+use super::text::{Lines, NumberedLine};
 use std::collections::BTreeMap;
 
 /// Bits of a vector register whose length is not in the code (SVE); the smallest possible.
@@ -21,7 +21,7 @@ pub(super) struct Arithmetic {
 
 /// Whose instructions they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Architecture {
+enum InstructionSet {
     X86,
     Arm64,
 }
@@ -34,7 +34,7 @@ pub(super) struct Disassembly {
 }
 
 /// Parses the disassembly of several objects; a line with this prefix precedes each of them.
-pub(super) fn parse(text: &str, part: &str) -> Result<Vec<Disassembly>, Unreadable> {
+pub(super) fn parse(text: &str, part: &str) -> Result<Vec<Disassembly>, ProfileParseError> {
     let mut parts: Vec<Disassembly> = Vec::new();
     let mut architecture = None;
     for (number, line) in Lines::of(text)?.whole {
@@ -56,15 +56,15 @@ pub(super) fn parse(text: &str, part: &str) -> Result<Vec<Disassembly>, Unreadab
 }
 
 /// The architecture of `elf64-x86-64` or `elf64-littleaarch64`.
-fn named((number, format): Line<'_>) -> Result<Architecture, Unreadable> {
+fn named((number, format): NumberedLine<'_>) -> Result<InstructionSet, ProfileParseError> {
     if format.contains("x86-64") || format.contains("i386") {
-        Ok(Architecture::X86)
+        Ok(InstructionSet::X86)
     } else if format.contains("aarch64") {
-        Ok(Architecture::Arm64)
+        Ok(InstructionSet::Arm64)
     } else {
         let format: String = format.chars().take(40).collect();
         let reason = format!("karve does not support the instruction set of {format:?}");
-        Err(Unreadable::at(number, reason))
+        Err(ProfileParseError::at(number, reason))
     }
 }
 
@@ -75,16 +75,16 @@ fn instruction(line: &str) -> Option<(u64, &str)> {
     Some((address, words.trim()))
 }
 
-fn arithmetic(of: Architecture, words: &str) -> Option<Arithmetic> {
+fn arithmetic(of: InstructionSet, words: &str) -> Option<Arithmetic> {
     let (mnemonic, operands) = words.split_once(char::is_whitespace)?;
     match (of, mnemonic.starts_with('{')) {
         // `{vex}` is the encoding of the next word.
-        (Architecture::X86, true) => {
+        (InstructionSet::X86, true) => {
             let (mnemonic, operands) = operands.trim().split_once(char::is_whitespace)?;
             of_x86(mnemonic, operands)
         }
-        (Architecture::X86, false) => of_x86(mnemonic, operands),
-        (Architecture::Arm64, _) => of_arm64(mnemonic, operands),
+        (InstructionSet::X86, false) => of_x86(mnemonic, operands),
+        (InstructionSet::Arm64, _) => of_arm64(mnemonic, operands),
     }
 }
 
@@ -187,14 +187,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn check(of: Architecture, words: &str, want: Option<(u32, bool)>) {
+    fn check(of: InstructionSet, words: &str, want: Option<(u32, bool)>) {
         let found = arithmetic(of, words).map(|found| (found.operations, found.in_vectors));
         assert_eq!(found, want, "{words}");
     }
 
     #[test]
     fn arithmetic_of_x86_is_known_by_its_name_and_its_registers() {
-        let check = |words: &str, want| check(Architecture::X86, words, want);
+        let check = |words: &str, want| check(InstructionSet::X86, words, want);
         check("addss  %xmm1,%xmm0", Some((1, false)));
         check("mulsd  (%rax),%xmm0", Some((1, false)));
         check("vaddss %xmm3,%xmm0,%xmm0", Some((1, false)));
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn arithmetic_of_arm_is_known_by_its_first_operand() {
-        let check = |words: &str, want| check(Architecture::Arm64, words, want);
+        let check = |words: &str, want| check(InstructionSet::Arm64, words, want);
         check("fadd\ts0, s0, s1", Some((1, false)));
         check("fmadd\td0, d1, d2, d0", Some((2, false)));
         check("fmla\tv0.4s, v1.4s, v2.s[0]", Some((8, true)));

@@ -1,6 +1,6 @@
 //! From launches to kernels: launches of one kernel are merged, the longest kernel comes first.
 
-use karve_core::profile::{KERNELS_MAX, KernelProfile, QUOTE_CHARS, Source};
+use karve_core::profile::{KERNELS_MAX, KernelProfile, ProfileSource, QUOTE_CHARS};
 use std::collections::BTreeMap;
 
 /// The most notes from a parser.
@@ -10,12 +10,12 @@ const NOTE_CHARS: usize = 300;
 
 /// What a reader should know besides the values, without duplicates and bounded.
 #[derive(Debug, Default)]
-pub(super) struct Notes {
+pub(super) struct ProfileNotes {
     notes: Vec<String>,
     more: usize,
 }
 
-impl Notes {
+impl ProfileNotes {
     /// Adds a note, unless it is there.
     pub(super) fn add(&mut self, note: impl Into<String>) {
         let note: String = note.into().chars().take(NOTE_CHARS).collect();
@@ -41,7 +41,7 @@ impl Notes {
 
 /// A kernel under its full name, with its weight for sorting.
 #[derive(Debug)]
-pub(super) struct Weighed {
+pub(super) struct WeightedKernel {
     /// Its name, not shortened.
     pub(super) name: String,
     /// Its time in all launches, or another sort key.
@@ -51,7 +51,10 @@ pub(super) struct Weighed {
 }
 
 /// The heaviest kernels, each under a unique name.
-pub(super) fn heaviest(mut kernels: Vec<Weighed>, notes: &mut Notes) -> Vec<KernelProfile> {
+pub(super) fn heaviest(
+    mut kernels: Vec<WeightedKernel>,
+    notes: &mut ProfileNotes,
+) -> Vec<KernelProfile> {
     kernels.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.name.cmp(&b.name)));
     if kernels.len() > KERNELS_MAX {
         let left = kernels.len() - KERNELS_MAX;
@@ -75,7 +78,7 @@ pub(super) fn heaviest(mut kernels: Vec<Weighed>, notes: &mut Notes) -> Vec<Kern
 
 /// One launch of a kernel.
 #[derive(Debug)]
-pub(super) struct Launch {
+pub(super) struct KernelLaunch {
     /// The kernel's name, not shortened.
     pub(super) name: String,
     /// Its counters.
@@ -84,7 +87,11 @@ pub(super) struct Launch {
 
 /// Merges the launches of one kernel: all values are those of the launch with the median time
 /// (the shorter one of two), and `launches` is their number.
-pub(super) fn by_kernel(launches: Vec<Launch>, tool: &str, notes: &mut Notes) -> Vec<Weighed> {
+pub(super) fn by_kernel(
+    launches: Vec<KernelLaunch>,
+    tool: &str,
+    notes: &mut ProfileNotes,
+) -> Vec<WeightedKernel> {
     let mut groups: BTreeMap<String, Vec<KernelProfile>> = BTreeMap::new();
     for launch in launches {
         groups.entry(launch.name).or_default().push(launch.profile);
@@ -104,14 +111,14 @@ pub(super) fn by_kernel(launches: Vec<Launch>, tool: &str, notes: &mut Notes) ->
         group.sort_by(|a, b| time(a).total_cmp(&time(b)));
         let mut profile = group.swap_remove((group.len() - 1) / 2);
         let quote = format!("{n} launches of {name}");
-        profile.set("launches", exact(n), Source::at(tool, 0, &quote));
+        profile.set("launches", exact(n), ProfileSource::at(tool, 0, &quote));
         if n > 1 {
             let short: String = name.chars().take(80).collect();
             notes.add(format!(
                 "{short} was launched {n} times: the values are from the median launch"
             ));
         }
-        kernels.push(Weighed {
+        kernels.push(WeightedKernel {
             name,
             weight,
             profile,

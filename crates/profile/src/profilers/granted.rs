@@ -19,12 +19,12 @@ const UNKNOWN: &str = "???";
 
 /// The files that a candidate may change, and the functions that are defined there.
 #[derive(Clone, Debug, Default)]
-pub struct Granted {
+pub struct EditableFiles {
     paths: Vec<String>,
     defined: BTreeSet<String>,
 }
 
-impl Granted {
+impl EditableFiles {
     /// Reads what is defined in files.
     pub fn of(files: &[(String, Vec<u8>)]) -> Self {
         let mut granted = Self::default();
@@ -154,7 +154,7 @@ mod tests {
         let rust = "pub fn scale<T: Copy>(x: &mut [T]) -> usize { x.len() }";
         let files = [("src/kernel.c", kernel), ("lib.rs", rust)];
         let files = files.map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()));
-        let granted = Granted::of(&files);
+        let granted = EditableFiles::of(&files);
         let check = |function: &str, file: &str, want: bool| {
             assert_eq!(granted.holds(function, file), want, "{function} in {file}");
         };
@@ -174,6 +174,6 @@ mod tests {
         check("anything", "kernel.c", true);
         check("softmax", "/tmp/tree/src/other_kernel.c", false);
         check("softmax", "./src/bench.c", false);
-        assert!(Granted::default().is_empty());
+        assert!(EditableFiles::default().is_empty());
     }
 }

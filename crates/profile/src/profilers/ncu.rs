@@ -8,12 +8,12 @@ mod details;
 mod names;
 mod raw;
 
-use super::gather::{Launch, Notes, by_kernel, heaviest};
+use super::gather::{KernelLaunch, ProfileNotes, by_kernel, heaviest};
 use super::number::{grouped, is_localized, scale};
-use super::text::{ENDS_EARLY, Line, Lines, cells};
-use super::{Parsed, Unreadable};
-use karve_core::profile::{KernelProfile, Remark, Source};
-use names::Name;
+use super::text::{ENDS_EARLY, Lines, NumberedLine, cells};
+use super::{ParsedProfile, ProfileParseError};
+use karve_core::profile::{KernelProfile, ProfileSource, ProfilerRemark};
+use names::NcuMetric;
 use std::collections::BTreeMap;
 
 const TOOL: &str = "ncu";
@@ -26,14 +26,17 @@ pub(super) fn is_header(line: &str) -> bool {
 }
 
 /// Reads either page.
-pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
+pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
     let lines = Lines::of(text)?;
-    let mut notes = Notes::default();
+    let mut notes = ProfileNotes::default();
     if lines.cut {
         notes.add(ENDS_EARLY);
     }
     let Some(start) = lines.whole.iter().position(|(_, line)| is_header(line)) else {
-        return Err(Unreadable::at(1, "there is no table header of ncu --csv"));
+        return Err(ProfileParseError::at(
+            1,
+            "there is no table header of ncu --csv",
+        ));
     };
     let header = lines.whole[start];
     let rows = table(&lines.whole[start + 1..], header, &mut notes);
@@ -47,16 +50,19 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
     for sheet in sheets {
         let mut profile = sheet.counters(&mut notes)?;
         profile.remarks = sheet.remarks;
-        launches.push(Launch {
+        launches.push(KernelLaunch {
             name: sheet.kernel,
             profile,
         });
     }
     if launches.is_empty() {
-        return Err(Unreadable::at(header.0, "the table has no kernel row"));
+        return Err(ProfileParseError::at(
+            header.0,
+            "the table has no kernel row",
+        ));
     }
     let kernels = by_kernel(launches, TOOL, &mut notes);
-    Ok(Parsed {
+    Ok(ParsedProfile {
         kernels: heaviest(kernels, &mut notes),
         timeline: None,
         notes: notes.finish(),
@@ -64,7 +70,11 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
 }
 
 /// The rows after a header; other lines are skipped and counted.
-fn table<'a>(lines: &[Line<'a>], header: Line<'a>, notes: &mut Notes) -> Vec<Line<'a>> {
+fn table<'a>(
+    lines: &[NumberedLine<'a>],
+    header: NumberedLine<'a>,
+    notes: &mut ProfileNotes,
+) -> Vec<NumberedLine<'a>> {
     let mut strange = 0;
     let mut rows = Vec::new();
     for line in lines {
@@ -84,7 +94,7 @@ fn table<'a>(lines: &[Line<'a>], header: Line<'a>, notes: &mut Notes) -> Vec<Lin
 
 /// A value as written in the file.
 #[derive(Clone, Debug)]
-struct Reading {
+struct NcuValue {
     unit: String,
     text: String,
     line: usize,
@@ -92,18 +102,18 @@ struct Reading {
 
 /// The values of one launch.
 #[derive(Debug)]
-struct Sheet {
+struct NcuLaunch {
     kernel: String,
-    names: &'static [Name],
+    names: &'static [NcuMetric],
     /// By the profiler's own names; nothing if two rows contradict each other.
-    readings: BTreeMap<String, Option<Reading>>,
-    remarks: Vec<Remark>,
+    readings: BTreeMap<String, Option<NcuValue>>,
+    remarks: Vec<ProfilerRemark>,
     /// Numbers from rules.
-    told: Vec<(&'static str, f64, Source)>,
+    told: Vec<(&'static str, f64, ProfileSource)>,
 }
 
-impl Sheet {
-    fn new(kernel: &str, names: &'static [Name]) -> Self {
+impl NcuLaunch {
+    fn new(kernel: &str, names: &'static [NcuMetric]) -> Self {
         Self {
             kernel: kernel.to_owned(),
             names,
@@ -114,14 +124,14 @@ impl Sheet {
     }
 
     /// Adds a value. If it contradicts another, both are discarded.
-    fn take(&mut self, name: &str, reading: Reading, notes: &mut Notes) {
+    fn take(&mut self, name: &str, reading: NcuValue, notes: &mut ProfileNotes) {
         use std::collections::btree_map::Entry;
         match self.readings.entry(name.to_owned()) {
             Entry::Vacant(entry) => {
                 entry.insert(Some(reading));
             }
             Entry::Occupied(mut entry) => {
-                let same = |old: &Reading| old.text == reading.text && old.unit == reading.unit;
+                let same = |old: &NcuValue| old.text == reading.text && old.unit == reading.unit;
                 if !entry.get().as_ref().is_some_and(same) {
                     let line = reading.line;
                     notes.add(format!(
@@ -137,17 +147,17 @@ impl Sheet {
     fn value(
         &self,
         name: &str,
-        kind: super::number::Kind,
-        notes: &mut Notes,
-    ) -> Result<Option<(f64, Source)>, Unreadable> {
+        kind: super::number::Quantity,
+        notes: &mut ProfileNotes,
+    ) -> Result<Option<(f64, ProfileSource)>, ProfileParseError> {
         let Some(Some(reading)) = self.readings.get(name) else {
             return Ok(None);
         };
-        let Reading { unit, text, line } = reading;
+        let NcuValue { unit, text, line } = reading;
         if is_localized(text) {
             let reason =
                 format!("{name} is {text:?}, a number of another locale: profile with LC_ALL=C");
-            return Err(Unreadable::at(*line, reason));
+            return Err(ProfileParseError::at(*line, reason));
         }
         if text.is_empty() || text == "no data" {
             return Ok(None);
@@ -165,11 +175,14 @@ impl Sheet {
             return Ok(None);
         };
         let quote = format!("{name} {text} {unit}");
-        Ok(Some((value * scale, Source::at(TOOL, *line, &quote))))
+        Ok(Some((
+            value * scale,
+            ProfileSource::at(TOOL, *line, &quote),
+        )))
     }
 
     /// All counters that can be derived from the values.
-    fn counters(&self, notes: &mut Notes) -> Result<KernelProfile, Unreadable> {
+    fn counters(&self, notes: &mut ProfileNotes) -> Result<KernelProfile, ProfileParseError> {
         let mut profile = KernelProfile::named(&self.kernel);
         for name in self.names {
             if profile.counters.contains_key(name.counter) {
@@ -191,9 +204,9 @@ impl Sheet {
     /// The value of a counter from one metric or two.
     fn combined(
         &self,
-        name: &Name,
-        notes: &mut Notes,
-    ) -> Result<Option<(f64, Source)>, Unreadable> {
+        name: &NcuMetric,
+        notes: &mut ProfileNotes,
+    ) -> Result<Option<(f64, ProfileSource)>, ProfileParseError> {
         let Some((first, source)) = self.value(name.metric, name.kind, notes)? else {
             return Ok(None);
         };
@@ -204,19 +217,23 @@ impl Sheet {
             return Ok(None);
         };
         let quote = format!("{}, {}", source.quote, other_source.quote);
-        let source = Source { quote, ..source };
+        let source = ProfileSource { quote, ..source };
         let value = other.combine(first, second);
         Ok(value.map(|value| (value, source)))
     }
 
     /// Why warps wait: each reason as a share of all cycles between two instructions of a warp.
-    fn stalls(&self, profile: &mut KernelProfile, notes: &mut Notes) -> Result<(), Unreadable> {
+    fn stalls(
+        &self,
+        profile: &mut KernelProfile,
+        notes: &mut ProfileNotes,
+    ) -> Result<(), ProfileParseError> {
         let mut reasons = Vec::new();
         for metric in self.readings.keys() {
             let Some(reason) = names::stall_of(metric) else {
                 continue;
             };
-            let kind = super::number::Kind::Count;
+            let kind = super::number::Quantity::Count;
             // A share needs the total.
             let Some((value, source)) = self.value(metric, kind, notes)? else {
                 return Ok(());
@@ -228,7 +245,7 @@ impl Sheet {
             // A selected warp does not wait.
             if all > 0.0 && reason != "selected" {
                 let quote = format!("{} of {all:.2} in all reasons", source.quote);
-                let source = Source { quote, ..source };
+                let source = ProfileSource { quote, ..source };
                 profile.set(&format!("stall.{reason}"), 100.0 * value / all, source);
             }
         }
@@ -237,12 +254,15 @@ impl Sheet {
 }
 
 /// Where a column is.
-fn column(columns: &[String], name: &str, line: usize) -> Result<usize, Unreadable> {
+fn column(columns: &[String], name: &str, line: usize) -> Result<usize, ProfileParseError> {
     let mut places = (0..columns.len()).filter(|at| columns[*at] == name);
     match (places.next(), places.next()) {
         (Some(at), None) => Ok(at),
-        (None, _) => Err(Unreadable::at(line, format!("there is no column {name:?}"))),
-        (Some(_), Some(_)) => Err(Unreadable::at(
+        (None, _) => Err(ProfileParseError::at(
+            line,
+            format!("there is no column {name:?}"),
+        )),
+        (Some(_), Some(_)) => Err(ProfileParseError::at(
             line,
             format!("the column {name:?} appears twice"),
         )),

@@ -3,10 +3,10 @@
 //! The file is untrusted: it is opened read-only, its schema may not run code, and a handler
 //! aborts a query that takes too long.
 
-use super::gather::Notes;
-use super::timeline::{Recorder, Span};
-use super::{Parsed, Unreadable};
-use karve_core::profile::{KernelProfile, Source};
+use super::gather::ProfileNotes;
+use super::timeline::{TimeSpan, TimelineRecorder};
+use super::{ParsedProfile, ProfileParseError};
+use karve_core::profile::{KernelProfile, ProfileSource};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Row};
 use std::path::Path;
@@ -30,15 +30,15 @@ const KERNELS: &str = "SELECT run.start, run.end, text.value, run.rowid, \
      JOIN StringIds AS text ON text.id = run.demangledName ORDER BY run.rowid";
 
 /// Reads an exported file.
-pub fn read(path: &Path) -> Result<Parsed, Unreadable> {
+pub fn read(path: &Path) -> Result<ParsedProfile, ProfileParseError> {
     let file = open(path).map_err(|e| wrong("the file", &e))?;
-    let mut recorder: Recorder<Detail> = Recorder::new(TOOL);
-    let mut notes = Notes::default();
+    let mut recorder: TimelineRecorder<NsysLaunch> = TimelineRecorder::new(TOOL);
+    let mut notes = ProfileNotes::default();
     let n = rows(&file, KERNELS, |row| take_kernel(&mut recorder, row))?;
     let all = count(&file, "CUPTI_ACTIVITY_KIND_KERNEL")?;
     if all != n {
         let reason = format!("only {n} of {all} launches have a name");
-        return Err(Unreadable::at(1, reason));
+        return Err(ProfileParseError::at(1, reason));
     }
     for (table, query) in [
         ("CUPTI_ACTIVITY_KIND_MEMCPY", COPIES),
@@ -57,7 +57,7 @@ pub fn read(path: &Path) -> Result<Parsed, Unreadable> {
             }
         })?;
     }
-    recorder.parsed(notes, 1, Detail::tell)
+    recorder.parsed(notes, 1, NsysLaunch::tell)
 }
 
 fn open(path: &Path) -> rusqlite::Result<Connection> {
@@ -78,18 +78,18 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Ok(file)
 }
 
-fn wrong(what: &str, e: &rusqlite::Error) -> Unreadable {
-    Unreadable::at(1, format!("{what} is not an nsys export: {e}"))
+fn wrong(what: &str, e: &rusqlite::Error) -> ProfileParseError {
+    ProfileParseError::at(1, format!("{what} is not an nsys export: {e}"))
 }
 
 /// Whether there is a table of that name that is not a view.
-fn has(file: &Connection, table: &str) -> Result<bool, Unreadable> {
+fn has(file: &Connection, table: &str) -> Result<bool, ProfileParseError> {
     let query = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
     let n = file.query_row(query, [table], |row| row.get::<_, i64>(0));
     n.map(|n| n == 1).map_err(|e| wrong("the schema", &e))
 }
 
-fn count(file: &Connection, table: &str) -> Result<usize, Unreadable> {
+fn count(file: &Connection, table: &str) -> Result<usize, ProfileParseError> {
     let query = format!("SELECT count(*) FROM {table}");
     let n = file.query_row(&query, [], |row| row.get::<_, i64>(0));
     let n = n.map_err(|e| wrong(table, &e))?;
@@ -100,8 +100,8 @@ fn count(file: &Connection, table: &str) -> Result<usize, Unreadable> {
 fn rows(
     file: &Connection,
     query: &str,
-    mut take: impl FnMut(&Row<'_>) -> Result<(), Unreadable>,
-) -> Result<usize, Unreadable> {
+    mut take: impl FnMut(&Row<'_>) -> Result<(), ProfileParseError>,
+) -> Result<usize, ProfileParseError> {
     let mut query = file.prepare(query).map_err(|e| wrong("a table", &e))?;
     let mut rows = query.query([]).map_err(|e| wrong("a table", &e))?;
     let mut n = 0;
@@ -112,33 +112,33 @@ fn rows(
     Ok(n)
 }
 
-fn whole(row: &Row<'_>, at: usize) -> Result<u64, Unreadable> {
+fn whole(row: &Row<'_>, at: usize) -> Result<u64, ProfileParseError> {
     let value = row.get::<_, i64>(at).map_err(|e| wrong("a row", &e))?;
-    u64::try_from(value).map_err(|_| Unreadable::at(1, format!("{value} is negative")))
+    u64::try_from(value).map_err(|_| ProfileParseError::at(1, format!("{value} is negative")))
 }
 
-fn text(row: &Row<'_>, at: usize) -> Result<String, Unreadable> {
+fn text(row: &Row<'_>, at: usize) -> Result<String, ProfileParseError> {
     row.get(at).map_err(|e| wrong("a name", &e))
 }
 
-fn span(row: &Row<'_>) -> Result<Span, Unreadable> {
-    Span::between(whole(row, 0)?, whole(row, 1)?).map_err(|e| Unreadable::at(1, e))
+fn span(row: &Row<'_>) -> Result<TimeSpan, ProfileParseError> {
+    TimeSpan::between(whole(row, 0)?, whole(row, 1)?).map_err(|e| ProfileParseError::at(1, e))
 }
 
 /// A launch: its row, when it ran, and how.
-struct Detail {
+struct NsysLaunch {
     id: u64,
     start: u64,
     end: u64,
     values: [u32; 9],
 }
 
-impl Detail {
-    fn tell(&self) -> (Source, KernelProfile) {
+impl NsysLaunch {
+    fn tell(&self) -> (ProfileSource, KernelProfile) {
         let id = self.id;
         let said = |what: String| {
             let quote = format!("CUPTI_ACTIVITY_KIND_KERNEL row {id}: {what}");
-            Source::at(TOOL, 0, &quote)
+            ProfileSource::at(TOOL, 0, &quote)
         };
         let [registers, fixed, dynamic, gx, gy, gz, bx, by, bz] = self.values.map(f64::from);
         let mut profile = KernelProfile::default();
@@ -160,15 +160,19 @@ impl Detail {
     }
 }
 
-fn take_kernel(recorder: &mut Recorder<Detail>, row: &Row<'_>) -> Result<(), Unreadable> {
+fn take_kernel(
+    recorder: &mut TimelineRecorder<NsysLaunch>,
+    row: &Row<'_>,
+) -> Result<(), ProfileParseError> {
     let (start, end, id) = (whole(row, 0)?, whole(row, 1)?, whole(row, 3)?);
     let mut values = [0_u32; 9];
     for (value, at) in values.iter_mut().zip(4..) {
         let n = whole(row, at)?;
-        let too_large = |_| Unreadable::at(1, format!("row {id} has {n}, which is too large"));
+        let too_large =
+            |_| ProfileParseError::at(1, format!("row {id} has {n}, which is too large"));
         *value = u32::try_from(n).map_err(too_large)?;
     }
-    let detail = Detail {
+    let detail = NsysLaunch {
         id,
         start,
         end,

@@ -5,7 +5,7 @@ const NUMBER_CHARS: usize = 40;
 
 /// What a value measures, which determines its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Quantity {
     /// In microseconds.
     Time,
     /// In percent.
@@ -77,25 +77,27 @@ pub(super) fn is_localized(text: &str) -> bool {
 }
 
 /// The factor that converts a unit to the unit of its kind.
-pub(super) fn scale(kind: Kind, unit: &str) -> Option<f64> {
+pub(super) fn scale(kind: Quantity, unit: &str) -> Option<f64> {
     match kind {
-        Kind::Time => time_scale(unit),
-        Kind::Percent => matches!(unit, "%" | "pct" | "Pct" | "Percent" | "percent").then_some(1.0),
-        Kind::Bytes => {
+        Quantity::Time => time_scale(unit),
+        Quantity::Percent => {
+            matches!(unit, "%" | "pct" | "Pct" | "Percent" | "percent").then_some(1.0)
+        }
+        Quantity::Bytes => {
             let unit = unit
                 .strip_suffix("/block")
                 .or_else(|| unit.strip_suffix("/thread"))
                 .unwrap_or(unit);
             byte_scale(unit)
         }
-        Kind::BytesPerSecond => {
+        Quantity::BytesPerSecond => {
             let unit = ["/s", "/second", "/sec", "ps"]
                 .iter()
                 .find_map(|end| unit.strip_suffix(end))?;
             byte_scale(unit)
         }
-        Kind::Hertz => hertz_scale(unit),
-        Kind::Count => COUNTS.contains(&unit).then_some(1.0),
+        Quantity::Hertz => hertz_scale(unit),
+        Quantity::Count => COUNTS.contains(&unit).then_some(1.0),
     }
 }
 
@@ -214,26 +216,26 @@ mod tests {
 
     #[test]
     fn units_are_scaled_and_strange_ones_are_refused() {
-        let check = |kind: Kind, unit: &str, want: Option<f64>| {
+        let check = |kind: Quantity, unit: &str, want: Option<f64>| {
             assert_eq!(scale(kind, unit), want, "{kind:?} {unit}");
         };
-        check(Kind::Time, "ns", Some(1e-3));
-        check(Kind::Time, "usecond", Some(1.0));
-        check(Kind::Time, "ms", Some(1e3));
-        check(Kind::Time, "s", Some(1e6));
-        check(Kind::Time, "fortnight", None);
-        check(Kind::Bytes, "byte", Some(1.0));
-        check(Kind::Bytes, "Kbyte/block", Some(1e3));
-        check(Kind::Bytes, "KiB", Some(1024.0));
-        check(Kind::Bytes, "MB", Some(1e6));
-        check(Kind::Bytes, "", None);
-        check(Kind::BytesPerSecond, "Gbyte/s", Some(1e9));
-        check(Kind::BytesPerSecond, "byte", None);
-        check(Kind::Hertz, "hz", Some(1.0));
-        check(Kind::Hertz, "cycle/nsecond", Some(1e9));
-        check(Kind::Percent, "%", Some(1.0));
-        check(Kind::Percent, "", None);
-        check(Kind::Count, "register/thread", Some(1.0));
-        check(Kind::Count, "Kinst", None);
+        check(Quantity::Time, "ns", Some(1e-3));
+        check(Quantity::Time, "usecond", Some(1.0));
+        check(Quantity::Time, "ms", Some(1e3));
+        check(Quantity::Time, "s", Some(1e6));
+        check(Quantity::Time, "fortnight", None);
+        check(Quantity::Bytes, "byte", Some(1.0));
+        check(Quantity::Bytes, "Kbyte/block", Some(1e3));
+        check(Quantity::Bytes, "KiB", Some(1024.0));
+        check(Quantity::Bytes, "MB", Some(1e6));
+        check(Quantity::Bytes, "", None);
+        check(Quantity::BytesPerSecond, "Gbyte/s", Some(1e9));
+        check(Quantity::BytesPerSecond, "byte", None);
+        check(Quantity::Hertz, "hz", Some(1.0));
+        check(Quantity::Hertz, "cycle/nsecond", Some(1e9));
+        check(Quantity::Percent, "%", Some(1.0));
+        check(Quantity::Percent, "", None);
+        check(Quantity::Count, "register/thread", Some(1.0));
+        check(Quantity::Count, "Kinst", None);
     }
 }

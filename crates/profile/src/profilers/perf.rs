@@ -1,10 +1,10 @@
 //! `perf stat -x,`: a line per event, with its value, unit, name and how long it was counted.
 
-use super::gather::Notes;
+use super::gather::ProfileNotes;
 use super::number::{plain, whole};
 use super::text::{ENDS_EARLY, Lines};
-use super::{PROGRAM, Parsed, Unreadable};
-use karve_core::profile::{KernelProfile, Source};
+use super::{PROGRAM, ParsedProfile, ProfileParseError};
+use karve_core::profile::{KernelProfile, ProfileSource};
 use std::collections::BTreeMap;
 
 const TOOL: &str = "perf";
@@ -17,7 +17,7 @@ pub const NO_COUNTERS: &str = "perf has no hardware counters here, as in most vi
 const UNITS: [&str; 7] = ["", "msec", "ns", "Joules", "Bytes", "MiB", "%"];
 
 /// One event line.
-struct Row<'a> {
+struct PerfRow<'a> {
     value: &'a str,
     unit: &'a str,
     event: &'a str,
@@ -29,10 +29,10 @@ struct Row<'a> {
 
 /// A count and its source.
 #[derive(Clone)]
-struct Count {
+struct PerfCount {
     value: f64,
     unit: String,
-    source: Source,
+    source: ProfileSource,
 }
 
 /// Whether a line is an event line.
@@ -41,7 +41,7 @@ pub(super) fn is_row(line: &str) -> bool {
 }
 
 /// The parts of a line, if it is an event or only adds a derived value.
-fn row(line: &str) -> Option<Row<'_>> {
+fn row(line: &str) -> Option<PerfRow<'_>> {
     let mut cells: Vec<&str> = line.split(',').collect();
     // With -r the spread comes after the name.
     if cells.get(3).is_some_and(|cell| cell.ends_with('%')) {
@@ -56,7 +56,7 @@ fn row(line: &str) -> Option<Row<'_>> {
     let (derived_value, derived_name) = (next(), next());
     let derived = (!derived_name.is_empty()).then_some((derived_value, derived_name));
     if value.is_empty() && event.is_empty() {
-        return derived.is_some().then_some(Row {
+        return derived.is_some().then_some(PerfRow {
             value,
             unit,
             event,
@@ -68,7 +68,7 @@ fn row(line: &str) -> Option<Row<'_>> {
     let is_name = event.starts_with(|c: char| c.is_ascii_alphabetic()) && !UNITS.contains(&event);
     let counted_pct = plain(counted).filter(|pct| *pct <= 100.0)?;
     let fits = is_value && is_name && UNITS.contains(&unit) && whole(runtime).is_some();
-    fits.then_some(Row {
+    fits.then_some(PerfRow {
         value,
         unit,
         event,
@@ -78,13 +78,13 @@ fn row(line: &str) -> Option<Row<'_>> {
 }
 
 /// Reads all events.
-pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
+pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
     let lines = Lines::of(text)?;
-    let mut notes = Notes::default();
+    let mut notes = ProfileNotes::default();
     if lines.cut {
         notes.add(ENDS_EARLY);
     }
-    let mut counts: BTreeMap<String, Option<Count>> = BTreeMap::new();
+    let mut counts: BTreeMap<String, Option<PerfCount>> = BTreeMap::new();
     let mut profile = KernelProfile::named(PROGRAM);
     let mut any = false;
     let mut missing = Vec::new();
@@ -96,23 +96,26 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
             // The output of the program may precede its lines.
             if any {
                 let reason = "this is not a line of perf stat -x, with LC_ALL=C";
-                return Err(Unreadable::at(number, reason));
+                return Err(ProfileParseError::at(number, reason));
             }
             continue;
         };
         any |= !row.event.is_empty();
-        let source = Source::at(TOOL, number, line);
+        let source = ProfileSource::at(TOOL, number, line);
         take(&mut counts, &row, source, &mut missing, &mut notes);
         take_derived(&mut profile, &row, number, &mut notes);
     }
     if !any {
-        return Err(Unreadable::at(1, "there is no line of perf stat -x,"));
+        return Err(ProfileParseError::at(
+            1,
+            "there is no line of perf stat -x,",
+        ));
     }
     let counts = counts.into_iter();
     let counts = counts.filter_map(|(event, count)| Some((event, count?)));
     tell_missing(&missing, &mut notes);
-    derive(&mut profile, &Counts(counts.collect()), &mut notes);
-    Ok(Parsed {
+    derive(&mut profile, &PerfCounts(counts.collect()), &mut notes);
+    Ok(ParsedProfile {
         kernels: vec![profile],
         timeline: None,
         notes: notes.finish(),
@@ -120,11 +123,11 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
 }
 
 fn take(
-    counts: &mut BTreeMap<String, Option<Count>>,
-    row: &Row<'_>,
-    source: Source,
+    counts: &mut BTreeMap<String, Option<PerfCount>>,
+    row: &PerfRow<'_>,
+    source: ProfileSource,
     missing: &mut Vec<(String, String)>,
-    notes: &mut Notes,
+    notes: &mut ProfileNotes,
 ) {
     if row.event.is_empty() {
         return;
@@ -141,12 +144,12 @@ fn take(
             "{event} was counted {pct}% of the time, so perf scaled its value"
         ));
     }
-    let count = Count {
+    let count = PerfCount {
         value,
         unit: row.unit.to_owned(),
         source,
     };
-    let same = |old: &Count| old.value.total_cmp(&value).is_eq() && old.unit == row.unit;
+    let same = |old: &PerfCount| old.value.total_cmp(&value).is_eq() && old.unit == row.unit;
     match counts.get(event) {
         None => {
             counts.insert(event.to_owned(), Some(count));
@@ -162,7 +165,7 @@ fn take(
 }
 
 /// One note for all events that were not counted for the same reason.
-fn tell_missing(missing: &[(String, String)], notes: &mut Notes) {
+fn tell_missing(missing: &[(String, String)], notes: &mut ProfileNotes) {
     let of = |reason: &str| {
         let same = missing.iter().filter(|(_, why)| why == reason);
         let names: Vec<&str> = same.map(|(event, _)| event.as_str()).collect();
@@ -181,7 +184,12 @@ fn tell_missing(missing: &[(String, String)], notes: &mut Notes) {
 }
 
 /// The pipeline slots that perf derives, such as `12.3,%  tma_backend_bound`.
-fn take_derived(profile: &mut KernelProfile, row: &Row<'_>, line: usize, notes: &mut Notes) {
+fn take_derived(
+    profile: &mut KernelProfile,
+    row: &PerfRow<'_>,
+    line: usize,
+    notes: &mut ProfileNotes,
+) {
     let Some((value, name)) = row.derived else {
         return;
     };
@@ -197,7 +205,7 @@ fn take_derived(profile: &mut KernelProfile, row: &Row<'_>, line: usize, notes: 
             notes.add(format!("{name} appears twice: not read"));
         }
         Some(value) => {
-            let source = Source::at(TOOL, line, &format!("{value} {name}"));
+            let source = ProfileSource::at(TOOL, line, &format!("{value} {name}"));
             profile.set(counter, value, source);
         }
         None => notes.add(format!("line {line}: {name} is not a valid number")),
@@ -205,11 +213,11 @@ fn take_derived(profile: &mut KernelProfile, row: &Row<'_>, line: usize, notes: 
 }
 
 /// Counts by event.
-struct Counts(BTreeMap<String, Count>);
+struct PerfCounts(BTreeMap<String, PerfCount>);
 
-impl Counts {
+impl PerfCounts {
     /// The first of some events that was counted.
-    fn first(&self, events: &[&str]) -> Option<&Count> {
+    fn first(&self, events: &[&str]) -> Option<&PerfCount> {
         events.iter().find_map(|event| self.0.get(*event))
     }
 }
@@ -252,7 +260,7 @@ const OPERATIONS: [(&str, f64); 8] = [
     ("fp_arith_inst_retired.512b_packed_single", 16.0),
 ];
 
-fn derive(profile: &mut KernelProfile, counts: &Counts, notes: &mut Notes) {
+fn derive(profile: &mut KernelProfile, counts: &PerfCounts, notes: &mut ProfileNotes) {
     for (events, counter) in SAME {
         if let Some(count) = counts.first(events) {
             profile.set(counter, count.value, count.source.clone());
@@ -292,15 +300,15 @@ fn ratio(
     profile: &mut KernelProfile,
     counter: &str,
     by: f64,
-    (part, all): (&Count, &Count),
+    (part, all): (&PerfCount, &PerfCount),
 ) -> bool {
     let quote = format!("{} / {}", part.source.quote, all.source.quote);
-    let source = Source::at(TOOL, part.source.line as usize, &quote);
+    let source = ProfileSource::at(TOOL, part.source.line as usize, &quote);
     all.value > 0.0 && profile.set(counter, by * part.value / all.value, source)
 }
 
 /// How much of the arithmetic is vectorized, if all its events were counted.
-fn vectors(profile: &mut KernelProfile, counts: &Counts) {
+fn vectors(profile: &mut KernelProfile, counts: &PerfCounts) {
     let mut operations = [0.0; OPERATIONS.len()];
     let mut line = 0;
     for (value, (event, each)) in operations.iter_mut().zip(OPERATIONS) {
@@ -314,7 +322,7 @@ fn vectors(profile: &mut KernelProfile, counts: &Counts) {
     let in_vectors: f64 = operations.iter().skip(2).sum();
     if all > 0.0 {
         let quote = format!("{in_vectors} of {all} operations in vectors, fp_arith_inst_retired.*");
-        let source = Source::at(TOOL, line as usize, &quote);
+        let source = ProfileSource::at(TOOL, line as usize, &quote);
         profile.set("vector_pct", 100.0 * in_vectors / all, source);
     }
 }

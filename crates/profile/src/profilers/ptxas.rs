@@ -3,11 +3,11 @@
 //! A line refers to the function that an earlier line names, so the lines must be in order: an
 //! entry, its properties, its stack, the resources used.
 
-use super::gather::{Notes, Weighed, heaviest};
+use super::gather::{ProfileNotes, WeightedKernel, heaviest};
 use super::number::whole;
 use super::text::{ENDS_EARLY, Lines};
-use super::{Parsed, Unreadable};
-use karve_core::profile::{KernelProfile, Source};
+use super::{ParsedProfile, ProfileParseError};
+use karve_core::profile::{KernelProfile, ProfileSource};
 use std::collections::BTreeMap;
 
 const TOOL: &str = "ptxas";
@@ -15,7 +15,7 @@ const TOOL: &str = "ptxas";
 const FUNCTIONS_MAX: usize = 20_000;
 
 /// An entry function, as far as it was reported.
-struct Entry {
+struct EntryFunction {
     name: String,
     arch: String,
     profile: KernelProfile,
@@ -24,13 +24,13 @@ struct Entry {
 }
 
 /// Reads the report.
-pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
+pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
     let lines = Lines::of(text)?;
-    let mut notes = Notes::default();
+    let mut notes = ProfileNotes::default();
     if lines.cut {
         notes.add(ENDS_EARLY);
     }
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<EntryFunction> = Vec::new();
     // The function whose properties come on the next line.
     let mut properties: Option<String> = None;
     for (number, line) in lines.whole {
@@ -50,26 +50,27 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
         } else if let Some(name) = said.strip_prefix("Function properties for ") {
             properties = Some(name.trim().to_owned());
         } else if said.starts_with("Used ") {
-            let open = |entry: &&mut Entry| !entry.used && entry.profile.counters.len() == 2;
+            let open =
+                |entry: &&mut EntryFunction| !entry.used && entry.profile.counters.len() == 2;
             let Some(entry) = entries.last_mut().filter(open) else {
                 let reason = "no entry function with its properties precedes this line";
-                return Err(Unreadable::at(number, reason));
+                return Err(ProfileParseError::at(number, reason));
             };
             take_used(entry, said, number)?;
         }
         if entries.len() > FUNCTIONS_MAX {
             let reason = format!("there are more than {FUNCTIONS_MAX} functions");
-            return Err(Unreadable::at(number, reason));
+            return Err(ProfileParseError::at(number, reason));
         }
     }
     let kernels = kernels(entries, &mut notes);
     if kernels.is_empty() {
-        return Err(Unreadable::at(
+        return Err(ProfileParseError::at(
             1,
             "no entry function is reported completely",
         ));
     }
-    Ok(Parsed {
+    Ok(ParsedProfile {
         kernels: heaviest(kernels, &mut notes),
         timeline: None,
         notes: notes.finish(),
@@ -77,16 +78,16 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
 }
 
 /// `NAME' for 'sm_90'`.
-fn begin(rest: &str, line: usize) -> Result<Entry, Unreadable> {
+fn begin(rest: &str, line: usize) -> Result<EntryFunction, ProfileParseError> {
     let parts = rest.split_once("' for '");
     let parts = parts.and_then(|(name, rest)| Some((name, rest.trim_end().strip_suffix('\'')?)));
     let Some((name, arch)) = parts else {
-        return Err(Unreadable::at(
+        return Err(ProfileParseError::at(
             line,
             "it does not name a function and an architecture",
         ));
     };
-    Ok(Entry {
+    Ok(EntryFunction {
         name: name.to_owned(),
         arch: arch.to_owned(),
         profile: KernelProfile::default(),
@@ -95,8 +96,13 @@ fn begin(rest: &str, line: usize) -> Result<Entry, Unreadable> {
 }
 
 /// `0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads`.
-fn take_frame(entry: &mut Entry, line: &str, number: usize) -> Result<(), Unreadable> {
-    let strange = || Unreadable::at(number, "a stack frame must follow the function properties");
+fn take_frame(
+    entry: &mut EntryFunction,
+    line: &str,
+    number: usize,
+) -> Result<(), ProfileParseError> {
+    let strange =
+        || ProfileParseError::at(number, "a stack frame must follow the function properties");
     let mut bytes = [0.0_f64; 3];
     let words = [
         " bytes stack frame",
@@ -111,7 +117,7 @@ fn take_frame(entry: &mut Entry, line: &str, number: usize) -> Result<(), Unread
     if parts.next().is_some() || entry.profile.counters.contains_key("stack_bytes") {
         return Err(strange());
     }
-    let source = Source::at(TOOL, number, line);
+    let source = ProfileSource::at(TOOL, number, line);
     entry.profile.set("stack_bytes", bytes[0], source.clone());
     entry
         .profile
@@ -120,12 +126,16 @@ fn take_frame(entry: &mut Entry, line: &str, number: usize) -> Result<(), Unread
 }
 
 /// `Used 32 registers, used 1 barriers, 2048 bytes smem, 380 bytes cmem[0]`.
-fn take_used(entry: &mut Entry, said: &str, number: usize) -> Result<(), Unreadable> {
-    let source = Source::at(TOOL, number, said);
+fn take_used(
+    entry: &mut EntryFunction,
+    said: &str,
+    number: usize,
+) -> Result<(), ProfileParseError> {
+    let source = ProfileSource::at(TOOL, number, said);
     let mut shared = 0.0;
     let mut registers = None;
     for part in said.trim().split(", ") {
-        let wrong = || Unreadable::at(number, format!("{part:?} is not a valid number"));
+        let wrong = || ProfileParseError::at(number, format!("{part:?} is not a valid number"));
         let part_of = |end: &str| part.strip_suffix(end);
         if let Some(n) = part_of(" registers").and_then(|n| n.strip_prefix("Used ")) {
             registers = Some(count(n).ok_or_else(wrong)?);
@@ -134,7 +144,7 @@ fn take_used(entry: &mut Entry, said: &str, number: usize) -> Result<(), Unreada
         }
     }
     let Some(registers) = registers else {
-        return Err(Unreadable::at(
+        return Err(ProfileParseError::at(
             number,
             "it does not say how many registers are used",
         ));
@@ -152,7 +162,7 @@ fn count(text: &str) -> Option<f64> {
 }
 
 /// One kernel for each function; the architecture is shown if there are several.
-fn kernels(entries: Vec<Entry>, notes: &mut Notes) -> Vec<Weighed> {
+fn kernels(entries: Vec<EntryFunction>, notes: &mut ProfileNotes) -> Vec<WeightedKernel> {
     let several = entries.windows(2).any(|pair| pair[0].arch != pair[1].arch);
     let mut found: BTreeMap<(String, String), Option<KernelProfile>> = BTreeMap::new();
     for entry in entries {
@@ -195,7 +205,7 @@ fn kernels(entries: Vec<Entry>, notes: &mut Notes) -> Vec<Weighed> {
         };
         // There is no time here; the function with more registers comes first.
         let weight = profile.value("registers").unwrap_or(0.0);
-        Some(Weighed {
+        Some(WeightedKernel {
             name,
             weight,
             profile,

@@ -1,12 +1,12 @@
 //! rocprofv3's CSV, with timestamps in nanoseconds: the kernel trace has a row per launch, the
 //! counter collection a row per counter and launch.
 
-use super::gather::Notes;
+use super::gather::ProfileNotes;
 use super::number::{plain, whole};
-use super::text::{ENDS_EARLY, Line, Lines, cells};
-use super::timeline::{Recorder, Span};
-use super::{Parsed, Unreadable};
-use karve_core::profile::{KernelProfile, Source};
+use super::text::{ENDS_EARLY, Lines, NumberedLine, cells};
+use super::timeline::{TimeSpan, TimelineRecorder};
+use super::{ParsedProfile, ProfileParseError};
+use karve_core::profile::{KernelProfile, ProfileSource};
 use std::collections::{BTreeMap, BTreeSet};
 
 const TOOL: &str = "rocprofv3";
@@ -42,7 +42,7 @@ pub(super) fn is_header(line: &str) -> bool {
 }
 
 /// The required columns.
-struct Table {
+struct RocprofTable {
     columns: Vec<String>,
     name: usize,
     from: usize,
@@ -53,19 +53,19 @@ struct Table {
 }
 
 /// A launch that was seen: its line, and those with its counters.
-struct Seen<'a> {
+struct RocprofLaunch<'a> {
     line: &'a str,
     row: Vec<String>,
     lines: Vec<usize>,
     counters: BTreeSet<String>,
 }
 
-impl Table {
-    fn of(header: Line<'_>) -> Result<Self, Unreadable> {
+impl RocprofTable {
+    fn of(header: NumberedLine<'_>) -> Result<Self, ProfileParseError> {
         let columns = cells(header)?;
         let needed = |name: &str| {
             let reason = format!("there is no single column {name:?}");
-            place_of(&columns, name).ok_or_else(|| Unreadable::at(header.0, reason))
+            place_of(&columns, name).ok_or_else(|| ProfileParseError::at(header.0, reason))
         };
         let (name, from) = (needed("Kernel_Name")?, needed("Start_Timestamp")?);
         let to = needed("End_Timestamp")?;
@@ -84,21 +84,21 @@ impl Table {
         })
     }
 
-    fn row(&self, line: Line<'_>) -> Result<Vec<String>, Unreadable> {
+    fn row(&self, line: NumberedLine<'_>) -> Result<Vec<String>, ProfileParseError> {
         let row = cells(line)?;
         let (has, wants) = (row.len(), self.columns.len());
         match has == wants {
             true => Ok(row),
             false => {
                 let reason = format!("the row has {has} cells, but the header has {wants}");
-                Err(Unreadable::at(line.0, reason))
+                Err(ProfileParseError::at(line.0, reason))
             }
         }
     }
 
-    fn seen<'a>(&self, line: &'a str, row: Vec<String>, at: usize) -> Seen<'a> {
+    fn seen<'a>(&self, line: &'a str, row: Vec<String>, at: usize) -> RocprofLaunch<'a> {
         let counter = self.counter.map(|(counter, _)| row[counter].clone());
-        Seen {
+        RocprofLaunch {
             line,
             row,
             lines: vec![at],
@@ -115,23 +115,30 @@ impl Table {
     }
 
     /// Source and values of a launch, from its own line and those of its counters.
-    fn tell(&self, first: Line<'_>, more: &[Line<'_>]) -> (Source, KernelProfile) {
+    fn tell(
+        &self,
+        first: NumberedLine<'_>,
+        more: &[NumberedLine<'_>],
+    ) -> (ProfileSource, KernelProfile) {
         // The rows were parsed before, so they can be parsed again.
         let row = self.row(first).unwrap_or_default();
         if row.is_empty() {
-            return (Source::at(TOOL, first.0, ""), KernelProfile::default());
+            return (
+                ProfileSource::at(TOOL, first.0, ""),
+                KernelProfile::default(),
+            );
         }
         let (to, from) = (&row[self.to], &row[self.from]);
         let quote = format!("End_Timestamp {to} - Start_Timestamp {from}");
-        let mut profile = values(&self.columns, &row, first.0, &mut Notes::default());
+        let mut profile = values(&self.columns, &row, first.0, &mut ProfileNotes::default());
         for line in more {
             let row = self.row(*line).unwrap_or_default();
             let found = self.collected(&row);
             if let Some((counter, value, quote)) = found {
-                profile.set(counter, value, Source::at(TOOL, line.0, &quote));
+                profile.set(counter, value, ProfileSource::at(TOOL, line.0, &quote));
             }
         }
-        (Source::at(TOOL, first.0, &quote), profile)
+        (ProfileSource::at(TOOL, first.0, &quote), profile)
     }
 
     /// The counter of a collection row, if karve uses it.
@@ -145,19 +152,19 @@ impl Table {
 }
 
 /// Reads all launches.
-pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
+pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
     let lines = Lines::of(text)?;
-    let mut notes = Notes::default();
+    let mut notes = ProfileNotes::default();
     if lines.cut {
         notes.add(ENDS_EARLY);
     }
     let Some(start) = lines.whole.iter().position(|(_, line)| is_header(line)) else {
-        return Err(Unreadable::at(1, "there is no kernel trace header"));
+        return Err(ProfileParseError::at(1, "there is no kernel trace header"));
     };
-    let table = Table::of(lines.whole[start])?;
-    let mut launches: BTreeMap<String, Seen<'_>> = BTreeMap::new();
+    let table = RocprofTable::of(lines.whole[start])?;
+    let mut launches: BTreeMap<String, RocprofLaunch<'_>> = BTreeMap::new();
     let mut first: BTreeMap<usize, String> = BTreeMap::new();
-    let mut recorder: Recorder<usize> = Recorder::new(TOOL);
+    let mut recorder: TimelineRecorder<usize> = TimelineRecorder::new(TOOL);
     for (at, line) in lines.whole.iter().enumerate().skip(start + 1) {
         if line.1.trim().is_empty() {
             continue;
@@ -173,13 +180,13 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
                 seen.lines.push(at);
             } else {
                 let reason = "a launch appears twice with different values";
-                return Err(Unreadable::at(line.0, reason));
+                return Err(ProfileParseError::at(line.0, reason));
             }
             continue;
         }
         values(&table.columns, &row, line.0, &mut notes);
-        let span = Span::of(&row[table.from], &row[table.to]);
-        let span = span.map_err(|e| Unreadable::at(line.0, e))?;
+        let span = TimeSpan::of(&row[table.from], &row[table.to]);
+        let span = span.map_err(|e| ProfileParseError::at(line.0, e))?;
         recorder.kernel(&row[table.name], span, line.0, at)?;
         if let Some(id) = id {
             first.insert(at, id.clone());
@@ -202,7 +209,12 @@ fn place_of(columns: &[String], name: &str) -> Option<usize> {
 }
 
 /// The values of a row besides its time.
-fn values(columns: &[String], row: &[String], line: usize, notes: &mut Notes) -> KernelProfile {
+fn values(
+    columns: &[String],
+    row: &[String],
+    line: usize,
+    notes: &mut ProfileNotes,
+) -> KernelProfile {
     let mut profile = KernelProfile::default();
     for (names, counter) in COLUMNS {
         let Some(at) = names.iter().find_map(|name| place_of(columns, name)) else {
@@ -211,7 +223,11 @@ fn values(columns: &[String], row: &[String], line: usize, notes: &mut Notes) ->
         let quote = format!("{} {}", columns[at], row[at]);
         match whole(&row[at]).and_then(|n| u32::try_from(n).ok()) {
             Some(value) => {
-                profile.set(counter, f64::from(value), Source::at(TOOL, line, &quote));
+                profile.set(
+                    counter,
+                    f64::from(value),
+                    ProfileSource::at(TOOL, line, &quote),
+                );
             }
             None => notes.add(format!("line {line}: {quote:?} is not a valid number")),
         }
@@ -239,12 +255,12 @@ fn sizes(profile: &mut KernelProfile, columns: &[String], row: &[String], line: 
         return;
     };
     let quote = format!("Workgroup_Size {threads}");
-    let source = Source::at(TOOL, line, &quote);
+    let source = ProfileSource::at(TOOL, line, &quote);
     profile.set("threads_per_block", f64::from(threads), source);
     // The grid is in threads here.
     if let Some(grid) = product("Grid_Size").filter(|grid| grid % threads == 0) {
         let quote = format!("Grid_Size {grid}, Workgroup_Size {threads}");
-        let source = Source::at(TOOL, line, &quote);
+        let source = ProfileSource::at(TOOL, line, &quote);
         profile.set("blocks", f64::from(grid / threads), source);
     }
 }

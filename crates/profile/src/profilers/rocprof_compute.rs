@@ -1,10 +1,10 @@
 //! The tables of `rocprof-compute analyze`: a row for each metric, cells between bars.
 
-use super::gather::Notes;
-use super::number::{Kind, plain, scale};
+use super::gather::ProfileNotes;
+use super::number::{Quantity, plain, scale};
 use super::text::{ENDS_EARLY, Lines};
-use super::{Parsed, Unreadable};
-use karve_core::profile::{KernelProfile, Source};
+use super::{ParsedProfile, ProfileParseError};
+use karve_core::profile::{KernelProfile, ProfileSource};
 use std::collections::BTreeMap;
 
 const TOOL: &str = "rocprof-compute";
@@ -13,46 +13,54 @@ const ANALYZED: &str = "the analyzed kernels";
 
 /// Which cell of a row is a counter.
 #[derive(Clone, Copy)]
-enum Cell {
+enum CounterCell {
     /// The average, in a unit of this kind.
-    Average(Kind),
+    Average(Quantity),
     /// The share of the peak, in percent.
     OfPeak,
 }
 
 /// Metrics that are counters.
-const METRICS: &[(&str, Cell, &str)] = &[
-    ("VALU Utilization", Cell::Average(Kind::Percent), "fma_pct"),
+const METRICS: &[(&str, CounterCell, &str)] = &[
+    (
+        "VALU Utilization",
+        CounterCell::Average(Quantity::Percent),
+        "fma_pct",
+    ),
     (
         "MFMA Utilization",
-        Cell::Average(Kind::Percent),
+        CounterCell::Average(Quantity::Percent),
         "tensor_pct",
     ),
-    ("IPC", Cell::Average(Kind::Count), "ipc"),
-    ("Wavefront Occupancy", Cell::OfPeak, "occupancy_pct"),
+    ("IPC", CounterCell::Average(Quantity::Count), "ipc"),
+    ("Wavefront Occupancy", CounterCell::OfPeak, "occupancy_pct"),
     (
         "LDS Bank Conflicts/Access",
-        Cell::OfPeak,
+        CounterCell::OfPeak,
         "bank_conflict_pct",
     ),
-    ("Theoretical LDS Bandwidth", Cell::OfPeak, "shared_pct"),
+    (
+        "Theoretical LDS Bandwidth",
+        CounterCell::OfPeak,
+        "shared_pct",
+    ),
     (
         "vL1D Cache Hit Rate",
-        Cell::Average(Kind::Percent),
+        CounterCell::Average(Quantity::Percent),
         "l1_hit_pct",
     ),
-    ("vL1D Cache BW", Cell::OfPeak, "l1_pct"),
+    ("vL1D Cache BW", CounterCell::OfPeak, "l1_pct"),
     (
         "L2 Cache Hit Rate",
-        Cell::Average(Kind::Percent),
+        CounterCell::Average(Quantity::Percent),
         "l2_hit_pct",
     ),
-    ("L2 Cache BW", Cell::OfPeak, "l2_pct"),
-    ("HBM Bandwidth", Cell::OfPeak, "dram_pct"),
+    ("L2 Cache BW", CounterCell::OfPeak, "l2_pct"),
+    ("HBM Bandwidth", CounterCell::OfPeak, "dram_pct"),
 ];
 
 /// Where the cells of a table are.
-struct Columns {
+struct RocprofColumns {
     metric: usize,
     average: usize,
     unit: usize,
@@ -68,9 +76,9 @@ fn cells(line: &str) -> Option<Vec<&str>> {
     Some(inner.split(bar).map(str::trim).collect())
 }
 
-fn columns(cells: &[&str]) -> Option<Columns> {
+fn columns(cells: &[&str]) -> Option<RocprofColumns> {
     let place = |names: &[&str]| cells.iter().position(|cell| names.contains(cell));
-    Some(Columns {
+    Some(RocprofColumns {
         metric: place(&["Metric"])?,
         average: place(&["Avg", "Value"])?,
         unit: place(&["Unit"])?,
@@ -85,14 +93,14 @@ pub(super) fn is_header(line: &str) -> bool {
 }
 
 /// Reads all tables of metrics.
-pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
+pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
     let lines = Lines::of(text)?;
-    let mut notes = Notes::default();
+    let mut notes = ProfileNotes::default();
     if lines.cut {
         notes.add(ENDS_EARLY);
     }
-    let mut table: Option<Columns> = None;
-    let mut found: BTreeMap<&str, Option<(f64, Source)>> = BTreeMap::new();
+    let mut table: Option<RocprofColumns> = None;
+    let mut found: BTreeMap<&str, Option<(f64, ProfileSource)>> = BTreeMap::new();
     for (number, line) in &lines.whole {
         let Some(row) = cells(line) else {
             let is_rule = line.trim().starts_with(['╒', '╞', '├', '╘', '+']);
@@ -111,7 +119,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
         if row.len() != columns.n {
             let (has, wants) = (row.len(), columns.n);
             let reason = format!("the row has {has} cells, but its header has {wants}");
-            return Err(Unreadable::at(*number, reason));
+            return Err(ProfileParseError::at(*number, reason));
         }
         let name = row[columns.metric];
         let Some((_, cell, counter)) = METRICS.iter().find(|(metric, ..)| *metric == name) else {
@@ -121,7 +129,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
             continue;
         };
         let quote = row.join(" ");
-        let read = (value, Source::at(TOOL, *number, &quote));
+        let read = (value, ProfileSource::at(TOOL, *number, &quote));
         match found.get(counter) {
             None => {
                 found.insert(counter, Some(read));
@@ -142,13 +150,13 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
         }
     }
     if kernel.counters.is_empty() {
-        return Err(Unreadable::at(
+        return Err(ProfileParseError::at(
             1,
             "there is no table with a metric that karve knows",
         ));
     }
     notes.add("the values cover all analyzed kernels: choose one with -k");
-    Ok(Parsed {
+    Ok(ParsedProfile {
         kernels: vec![kernel],
         timeline: None,
         notes: notes.finish(),
@@ -157,14 +165,14 @@ pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
 
 fn value(
     row: &[&str],
-    columns: &Columns,
-    cell: Cell,
+    columns: &RocprofColumns,
+    cell: CounterCell,
     line: usize,
-    notes: &mut Notes,
+    notes: &mut ProfileNotes,
 ) -> Option<f64> {
     let (at, unit) = match cell {
-        Cell::Average(kind) => (columns.average, scale(kind, row[columns.unit])),
-        Cell::OfPeak => (columns.of_peak?, Some(1.0)),
+        CounterCell::Average(kind) => (columns.average, scale(kind, row[columns.unit])),
+        CounterCell::OfPeak => (columns.of_peak?, Some(1.0)),
     };
     let (text, name) = (row[at], row[columns.metric]);
     // A device that cannot measure it leaves the cell empty.

@@ -1,8 +1,8 @@
 //! How the profilers are started, and what it means when one fails. Nothing is started here.
 
-use super::Tool;
+use super::ProfilerTool;
 use karve_core::profile::ProfileDepth;
-use karve_harness::commands::{DIR_VARIABLE, PRINTED, Printed, ProfilerOutput, ProfilerStart};
+use karve_harness::commands::{DIR_VARIABLE, PRINTED, ProfilerOutput, ProfilerStart, StdoutWriter};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const PERF_MORE: &str = "L1-dcache-loads,L1-dcache-load-misses,LLC-loads,LLC-loa
 
 /// Why a profiler failed, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hint {
+pub struct ProfilerHint {
     /// One sentence without a full stop.
     pub problem: String,
     /// What to do; each names a command, a flag or a file.
@@ -31,16 +31,16 @@ pub struct Hint {
 
 /// The time limit of a tool: a multiple of the program's own time, within bounds. Counting costs
 /// little, a trace more; simulating or replaying is far slower.
-pub fn limit_of(tool: Tool, alone: Duration) -> Duration {
+pub fn limit_of(tool: ProfilerTool, alone: Duration) -> Duration {
     let times = match tool {
-        Tool::Perf => 10,
-        Tool::Nsys | Tool::Rocprof => 30,
-        Tool::Ncu
-        | Tool::RocprofCompute
-        | Tool::Cachegrind
-        | Tool::Callgrind
-        | Tool::Ptxas
-        | Tool::Torch => 200,
+        ProfilerTool::Perf => 10,
+        ProfilerTool::Nsys | ProfilerTool::Rocprof => 30,
+        ProfilerTool::Ncu
+        | ProfilerTool::RocprofCompute
+        | ProfilerTool::Cachegrind
+        | ProfilerTool::Callgrind
+        | ProfilerTool::Ptxas
+        | ProfilerTool::Torch => 200,
     };
     alone.saturating_mul(times).clamp(LIMIT_MIN, LIMIT_MAX)
 }
@@ -48,7 +48,7 @@ pub fn limit_of(tool: Tool, alone: Duration) -> Duration {
 /// How a tool is started on a command for a depth, with a directory for its files. A tool that
 /// does not support the depth, or that is part of a compiler or of the program, is not started.
 pub fn start(
-    tool: Tool,
+    tool: ProfilerTool,
     depth: ProfileDepth,
     command: &[String],
     dir: &Path,
@@ -60,31 +60,32 @@ pub fn start(
             commands: vec![[words, command.to_vec()].concat()],
             environment: vec![("LC_ALL".to_owned(), "C".to_owned())],
             output: ProfilerOutput::File(output),
-            printed: Printed::ByTheTool,
+            printed: StdoutWriter::ByTheTool,
         })
     };
     match (tool, depth) {
-        (Tool::Nsys, ProfileDepth::Light) => Some(nsys(command, dir)),
-        (Tool::Ncu, ProfileDepth::Light) => {
+        (ProfilerTool::Nsys, ProfileDepth::Light) => Some(nsys(command, dir)),
+        (ProfilerTool::Ncu, ProfileDepth::Light) => {
             let out = file("ncu.csv");
             one(ncu("basic", &text(&out)), out)
         }
-        (Tool::Ncu, ProfileDepth::Full | ProfileDepth::Code) => {
+        (ProfilerTool::Ncu, ProfileDepth::Full | ProfileDepth::Code) => {
             let out = file("ncu.csv");
             one(ncu("full", &text(&out)), out)
         }
-        (Tool::Perf, ProfileDepth::Light) => {
+        (ProfilerTool::Perf, ProfileDepth::Light) => {
             let out = file("perf.csv");
             one(perf(PERF_LIGHT, &text(&out)), out)
         }
-        (Tool::Perf, ProfileDepth::Full) => {
+        (ProfilerTool::Perf, ProfileDepth::Full) => {
             let out = file("perf.csv");
             one(perf(&format!("{PERF_LIGHT},{PERF_MORE}"), &text(&out)), out)
         }
-        (Tool::Cachegrind | Tool::Callgrind, ProfileDepth::Full | ProfileDepth::Code) => {
-            Some(valgrind(tool.name(), command))
-        }
-        (Tool::Rocprof, ProfileDepth::Light) => {
+        (
+            ProfilerTool::Cachegrind | ProfilerTool::Callgrind,
+            ProfileDepth::Full | ProfileDepth::Code,
+        ) => Some(valgrind(tool.name(), command)),
+        (ProfilerTool::Rocprof, ProfileDepth::Light) => {
             let flags = "rocprofv3 --kernel-trace --output-format csv";
             let to = [
                 "-d".to_owned(),
@@ -96,15 +97,18 @@ pub fn start(
                 commands: vec![[words(flags), to.to_vec(), words("--"), aside(command)].concat()],
                 environment: vec![("LC_ALL".to_owned(), "C".to_owned())],
                 output: ProfilerOutput::File(file("karve_kernel_trace.csv")),
-                printed: Printed::ByItself,
+                printed: StdoutWriter::ByItself,
             })
         }
-        (Tool::RocprofCompute, ProfileDepth::Full) => Some(rocprof_compute(command, dir)),
-        (Tool::Nsys | Tool::Rocprof, ProfileDepth::Full | ProfileDepth::Code)
-        | (Tool::RocprofCompute | Tool::Callgrind | Tool::Cachegrind, ProfileDepth::Light)
-        | (Tool::RocprofCompute | Tool::Perf, ProfileDepth::Code)
+        (ProfilerTool::RocprofCompute, ProfileDepth::Full) => Some(rocprof_compute(command, dir)),
+        (ProfilerTool::Nsys | ProfilerTool::Rocprof, ProfileDepth::Full | ProfileDepth::Code)
         | (
-            Tool::Ptxas | Tool::Torch,
+            ProfilerTool::RocprofCompute | ProfilerTool::Callgrind | ProfilerTool::Cachegrind,
+            ProfileDepth::Light,
+        )
+        | (ProfilerTool::RocprofCompute | ProfilerTool::Perf, ProfileDepth::Code)
+        | (
+            ProfilerTool::Ptxas | ProfilerTool::Torch,
             ProfileDepth::Light | ProfileDepth::Full | ProfileDepth::Code,
         ) => None,
     }
@@ -144,7 +148,7 @@ fn valgrind(name: &str, command: &[String]) -> ProfilerStart {
         commands: vec![[tool.to_vec(), words(flags), more, command.to_vec()].concat()],
         environment: vec![("LC_ALL".to_owned(), "C".to_owned())],
         output: ProfilerOutput::FileOfEach(format!("{name}.")),
-        printed: Printed::ByTheTool,
+        printed: StdoutWriter::ByTheTool,
     }
 }
 
@@ -166,7 +170,7 @@ fn nsys(command: &[String], dir: &Path) -> ProfilerStart {
         ],
         environment: vec![("LC_ALL".to_owned(), "C".to_owned())],
         output: ProfilerOutput::File(out),
-        printed: Printed::ByItself,
+        printed: StdoutWriter::ByItself,
     }
 }
 
@@ -181,15 +185,15 @@ fn rocprof_compute(command: &[String], dir: &Path) -> ProfilerStart {
         ],
         environment: vec![("LC_ALL".to_owned(), "C".to_owned())],
         output: ProfilerOutput::Stdout,
-        printed: Printed::ByItself,
+        printed: StdoutWriter::ByItself,
     }
 }
 
 /// Why a tool failed, if that is known, from its exit code (none if it could not be started,
 /// 128 plus the signal if it was killed by one) and its output.
-pub fn diagnose_failure(tool: Tool, exit: Option<i32>, said: &str) -> Option<Hint> {
+pub fn diagnose_failure(tool: ProfilerTool, exit: Option<i32>, said: &str) -> Option<ProfilerHint> {
     let hint = |problem: &str, hints: &[&str]| {
-        Some(Hint {
+        Some(ProfilerHint {
             problem: problem.to_owned(),
             hints: hints.iter().map(|hint| (*hint).to_owned()).collect(),
         })
@@ -224,7 +228,7 @@ pub fn diagnose_failure(tool: Tool, exit: Option<i32>, said: &str) -> Option<Hin
         "illegal instruction",
         "unhandled instruction",
     ];
-    let is_valgrind = matches!(tool, Tool::Cachegrind | Tool::Callgrind);
+    let is_valgrind = matches!(tool, ProfilerTool::Cachegrind | ProfilerTool::Callgrind);
     // Valgrind may still write a file, which then covers only the beginning.
     if is_valgrind && (exit == Some(132) || illegal.iter().any(|words| said.contains(words))) {
         return hint(
@@ -236,21 +240,27 @@ pub fn diagnose_failure(tool: Tool, exit: Option<i32>, said: &str) -> Option<Hin
 }
 
 /// How to install a tool.
-fn install(tool: Tool) -> &'static str {
+fn install(tool: ProfilerTool) -> &'static str {
     match tool {
-        Tool::Ncu => {
+        ProfilerTool::Ncu => {
             "install Nsight Compute: \"apt-get install nsight-compute\" (NVIDIA's packages)"
         }
-        Tool::Nsys => {
+        ProfilerTool::Nsys => {
             "install Nsight Systems: \"apt-get install nsight-systems\" (NVIDIA's packages)"
         }
-        Tool::Ptxas => "install nvcc, which has ptxas: \"pip install nvidia-cuda-nvcc\"",
-        Tool::Perf => "install perf: \"apt-get install linux-perf\" (Ubuntu: linux-tools-generic)",
-        Tool::Cachegrind | Tool::Callgrind => "install valgrind: \"apt-get install valgrind\"",
-        Tool::Rocprof => "install rocprofv3: \"apt-get install rocprofiler-sdk\" (AMD's packages)",
-        Tool::RocprofCompute => {
+        ProfilerTool::Ptxas => "install nvcc, which has ptxas: \"pip install nvidia-cuda-nvcc\"",
+        ProfilerTool::Perf => {
+            "install perf: \"apt-get install linux-perf\" (Ubuntu: linux-tools-generic)"
+        }
+        ProfilerTool::Cachegrind | ProfilerTool::Callgrind => {
+            "install valgrind: \"apt-get install valgrind\""
+        }
+        ProfilerTool::Rocprof => {
+            "install rocprofv3: \"apt-get install rocprofiler-sdk\" (AMD's packages)"
+        }
+        ProfilerTool::RocprofCompute => {
             "install rocprof-compute: \"apt-get install rocprofiler-compute\" (AMD's packages)"
         }
-        Tool::Torch => "install PyTorch: \"pip install torch\"",
+        ProfilerTool::Torch => "install PyTorch: \"pip install torch\"",
     }
 }

@@ -1,21 +1,26 @@
 //! Profiles a built tree: runs the available tools, the light ones first, and goes deeper as long
 //! as the counters do not show what limits the kernel.
 
-use super::granted::{Granted, plain_name};
-use super::run::{Hint, diagnose_failure, limit_of, start};
+use super::granted::{EditableFiles, plain_name};
+use super::run::{ProfilerHint, diagnose_failure, limit_of, start};
 use super::valgrind::callgrind;
-use super::vectors::{Code, NOT_READ};
-use super::{Parsed, SQLITE, Tool, Unreadable, nsys, own_first, parse, parse_of, sniff, torch};
+use super::vectors::{KernelCode, NOT_READ};
+use super::{
+    ParsedProfile, ProfileParseError, ProfilerTool, SQLITE, nsys, own_first, parse, parse_of,
+    sniff, torch,
+};
 use karve_core::knowledge::Situation;
 use karve_core::measurement::Sample;
-use karve_core::profile::{Bottleneck, KernelProfile, ProfileDepth, Remark, RuleSet, diagnose};
+use karve_core::profile::{
+    Bottleneck, DiagnosisRuleSet, KernelProfile, ProfileDepth, ProfilerRemark, diagnose,
+};
 use karve_harness::commands::ProfilerStart;
-use karve_harness::commands::{Call, Harness, PROFILE_DIR, Profiled, Variant};
-use karve_harness::outcome::Gated;
+use karve_harness::commands::{BenchParams, CommandVariant, Harness, PROFILE_DIR, ProfiledRun};
+use karve_harness::outcome::GateResult;
 use karve_numerics::case::Case;
 use karve_os::error::{Context, Result};
 use karve_os::files;
-use karve_os::process::{Exit, Run};
+use karve_os::process::{CommandOutcome, Exit};
 use std::fs;
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
@@ -29,7 +34,7 @@ const HEAD_BYTES: u64 = 1 << 20;
 
 /// The kind of device a kernel runs on, which decides which tools fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Runs {
+pub enum DevicePlatform {
     /// On a CPU.
     Cpu,
     /// On an NVIDIA GPU.
@@ -38,7 +43,7 @@ pub enum Runs {
     Rocm,
 }
 
-impl Runs {
+impl DevicePlatform {
     /// Where a kernel runs, by the terms that apply there.
     pub fn at(situation: &Situation) -> Self {
         let named =
@@ -53,81 +58,81 @@ impl Runs {
     }
 
     /// The tools for it, the light ones first.
-    fn tools(self) -> &'static [Tool] {
+    fn tools(self) -> &'static [ProfilerTool] {
         match self {
-            Self::Cpu => &[Tool::Perf, Tool::Callgrind],
-            Self::Cuda => &[Tool::Nsys, Tool::Ncu],
-            Self::Rocm => &[Tool::Rocprof, Tool::RocprofCompute],
+            Self::Cpu => &[ProfilerTool::Perf, ProfilerTool::Callgrind],
+            Self::Cuda => &[ProfilerTool::Nsys, ProfilerTool::Ncu],
+            Self::Rocm => &[ProfilerTool::Rocprof, ProfilerTool::RocprofCompute],
         }
     }
 }
 
 /// What to profile.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub struct ProfileTarget<'a> {
     /// The built tree.
     pub tree: &'a Path,
     /// The case.
     pub case: &'a Case,
     /// Where its kernel runs.
-    pub runs: Runs,
+    pub runs: DevicePlatform,
     /// The editable files: what they define is the kernel.
-    pub granted: &'a Granted,
+    pub granted: &'a EditableFiles,
 }
 
 /// How to profile it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wish<'a> {
+pub struct ProfileRequest<'a> {
     /// Only with this tool.
-    pub tool: Option<Tool>,
+    pub tool: Option<ProfilerTool>,
     /// At this depth; else light first, and deeper if that is not conclusive.
     pub depth: Option<ProfileDepth>,
     /// Without these.
-    pub without: &'a [Tool],
+    pub without: &'a [ProfilerTool],
 }
 
 /// The result of profiling.
 #[derive(Clone, Debug, Default)]
-pub struct Taken {
+pub struct CollectedProfile {
     /// The merged counters of all tools.
-    pub parsed: Parsed,
+    pub parsed: ParsedProfile,
     /// The raw output of each tool.
-    pub raw: Vec<(Tool, Vec<u8>)>,
+    pub raw: Vec<(ProfilerTool, Vec<u8>)>,
     /// Tools that failed, and what to do.
-    pub failed: Vec<(Tool, Hint)>,
+    pub failed: Vec<(ProfilerTool, ProfilerHint)>,
     /// The benchmark without a profiler, if it is a command.
-    pub alone: Option<Gated<Sample>>,
+    pub alone: Option<GateResult<Sample>>,
 }
 
-impl Taken {
+impl CollectedProfile {
     /// Whether a tool has already produced output.
-    fn has_run(&self, tool: Tool) -> bool {
+    fn has_run(&self, tool: ProfilerTool) -> bool {
         self.raw.iter().any(|(ran, _)| *ran == tool)
     }
 
     /// Whether a tool has failed: it hung, or does not work here.
-    fn has_failed(&self, tool: Tool) -> bool {
+    fn has_failed(&self, tool: ProfilerTool) -> bool {
         self.failed.iter().any(|(failed, _)| *failed == tool)
     }
 
-    fn fail(&mut self, tool: Tool, problem: String, hint: &str) {
+    fn fail(&mut self, tool: ProfilerTool, problem: String, hint: &str) {
         let hints = vec![hint.to_owned()];
-        self.failed.push((tool, Hint { problem, hints }));
+        self.failed.push((tool, ProfilerHint { problem, hints }));
     }
 }
 
 /// Profiles a case of a built tree with one tool, or with all that fit.
 pub fn take(
     harness: &Harness,
-    subject: Subject<'_>,
-    Wish {
+    subject: ProfileTarget<'_>,
+    ProfileRequest {
         tool,
         depth,
         without,
-    }: Wish<'_>,
-    rules: RuleSet,
-) -> Result<Taken> {
-    let mut taken = Taken::default();
+    }: ProfileRequest<'_>,
+    rules: DiagnosisRuleSet,
+) -> Result<CollectedProfile> {
+    let mut taken = CollectedProfile::default();
     let Some(words) = harness.bench_words(subject.tree, subject.case)? else {
         taken.parsed.notes.push(
             "karve calls the kernel itself here; name a profiler output, or set commands.profile"
@@ -168,7 +173,7 @@ pub fn take(
     let has = |name: &str| taken.parsed.kernels.iter().any(|k| k.value(name).is_some());
     let told = |note: &String| note.starts_with(NOT_READ);
     let is_told = taken.parsed.notes.iter().any(told) || has("vector_pct");
-    if subject.runs == Runs::Cpu && has("instructions") && !is_told {
+    if subject.runs == DevicePlatform::Cpu && has("instructions") && !is_told {
         taken.parsed.notes.push(format!(
             "{NOT_READ}: no profiler that ran counts vector operations, so rules that need it \
              cannot match; \"--tool callgrind\" measures it with the help of objdump"
@@ -180,16 +185,16 @@ pub fn take(
 /// Reads callgrind's output, and how much of the first kernel's arithmetic is vectorized.
 fn with_vectors(
     harness: &Harness,
-    subject: Subject<'_>,
+    subject: ProfileTarget<'_>,
     text: &str,
-) -> Result<std::result::Result<Parsed, Unreadable>> {
+) -> Result<std::result::Result<ParsedProfile, ProfileParseError>> {
     let (mut parsed, code) = match callgrind::parse_code(text, subject.granted) {
         Ok(read) => read,
         Err(why) => return Ok(Err(why)),
     };
     own_first(&mut parsed, subject.granted);
     let kernel = parsed.kernels.iter_mut();
-    let same = |code: &Code| kernel.into_iter().find(|kernel| kernel.name == code.kernel);
+    let same = |code: &KernelCode| kernel.into_iter().find(|kernel| kernel.name == code.kernel);
     if let Some(code) = code
         && let Some(kernel) = same(&code)
     {
@@ -210,7 +215,7 @@ fn with_vectors(
 }
 
 /// Whether the counters show what limits the kernel.
-fn tells(taken: &Taken, rules: RuleSet) -> bool {
+fn tells(taken: &CollectedProfile, rules: DiagnosisRuleSet) -> bool {
     let kernel = taken.parsed.kernels.first();
     kernel.is_some_and(|kernel| diagnose(kernel, rules).bottleneck != Bottleneck::Unknown)
 }
@@ -218,10 +223,10 @@ fn tells(taken: &Taken, rules: RuleSet) -> bool {
 /// How long the benchmark takes without a profiler; nothing is profiled if it fails.
 fn run_alone(
     harness: &Harness,
-    subject: Subject<'_>,
-    taken: &mut Taken,
+    subject: ProfileTarget<'_>,
+    taken: &mut CollectedProfile,
 ) -> Result<Option<Duration>> {
-    let call = Call::fresh(Variant::Usual)?;
+    let call = BenchParams::fresh(CommandVariant::Usual)?;
     let samples = harness.bench(subject.tree, std::slice::from_ref(subject.case), call)?;
     let wall = match &samples {
         Ok(samples) => samples.first().map(|s| Duration::from_micros(s.wall_us)),
@@ -241,12 +246,12 @@ fn run_alone(
 
 fn run_tool(
     (harness, alone): (&Harness, Duration),
-    subject: Subject<'_>,
-    (tool, start): (Tool, &ProfilerStart),
-    taken: &mut Taken,
+    subject: ProfileTarget<'_>,
+    (tool, start): (ProfilerTool, &ProfilerStart),
+    taken: &mut CollectedProfile,
 ) -> Result<()> {
     let harness = harness.clone().within_limit(limit_of(tool, alone));
-    let Profiled {
+    let ProfiledRun {
         run,
         printed,
         output,
@@ -270,8 +275,8 @@ fn run_tool(
         return Ok(());
     }
     let parsed = match tool {
-        Tool::Nsys => read_database(&output)?,
-        Tool::Callgrind => {
+        ProfilerTool::Nsys => read_database(&output)?,
+        ProfilerTool::Callgrind => {
             let text = String::from_utf8_lossy(&output);
             with_vectors(&harness, subject, &text)?.map_err(|why| why.to_string())
         }
@@ -290,14 +295,14 @@ fn run_tool(
     Ok(())
 }
 
-fn failure(tool: Tool, run: &Run, alone: Duration) -> Hint {
+fn failure(tool: ProfilerTool, run: &CommandOutcome, alone: Duration) -> ProfilerHint {
     let said: String = run.stderr.text().chars().take(SAID_CHARS).collect();
     let exit = match run.exit {
         Exit::Code(code) => Some(code),
         Exit::Signal(signal) => Some(128 + signal),
         Exit::TimedOut => {
             let (s, alone) = (run.wall.as_secs_f64(), alone.as_secs_f64());
-            return Hint {
+            return ProfilerHint {
                 problem: format!(
                     "it was killed after {s:.1} s with its child processes, without output; the \
                      benchmark alone takes {alone:.3} s"
@@ -310,7 +315,7 @@ fn failure(tool: Tool, run: &Run, alone: Duration) -> Hint {
         }
         Exit::Stopped | Exit::TooMuch(_) => Some(1),
     };
-    diagnose_failure(tool, exit, &said).unwrap_or_else(|| Hint {
+    diagnose_failure(tool, exit, &said).unwrap_or_else(|| ProfilerHint {
         problem: format!(
             "the benchmark succeeds alone but fails under it: {}",
             karve_os::process::excerpt(run)
@@ -319,30 +324,35 @@ fn failure(tool: Tool, run: &Run, alone: Duration) -> Hint {
     })
 }
 
-fn try_another(tool: Tool) -> String {
+fn try_another(tool: ProfilerTool) -> String {
     format!("try another tool: --tool {}", other(tool).name())
 }
 
-fn other(tool: Tool) -> Tool {
+fn other(tool: ProfilerTool) -> ProfilerTool {
     match tool {
-        Tool::Perf => Tool::Cachegrind,
-        Tool::Ncu => Tool::Nsys,
-        Tool::Nsys => Tool::Ncu,
-        Tool::Rocprof => Tool::RocprofCompute,
-        Tool::RocprofCompute => Tool::Rocprof,
-        Tool::Cachegrind | Tool::Callgrind | Tool::Ptxas | Tool::Torch => Tool::Perf,
+        ProfilerTool::Perf => ProfilerTool::Cachegrind,
+        ProfilerTool::Ncu => ProfilerTool::Nsys,
+        ProfilerTool::Nsys => ProfilerTool::Ncu,
+        ProfilerTool::Rocprof => ProfilerTool::RocprofCompute,
+        ProfilerTool::RocprofCompute => ProfilerTool::Rocprof,
+        ProfilerTool::Cachegrind
+        | ProfilerTool::Callgrind
+        | ProfilerTool::Ptxas
+        | ProfilerTool::Torch => ProfilerTool::Perf,
     }
 }
 
 /// Reads a text of a tool.
-pub fn read_text(tool: Tool, text: &str) -> std::result::Result<Parsed, String> {
+pub fn read_text(tool: ProfilerTool, text: &str) -> std::result::Result<ParsedProfile, String> {
     parse(tool, text).map_err(|why| why.to_string())
 }
 
 /// Reads an output of any tool.
-pub fn read_any(bytes: &[u8]) -> Result<std::result::Result<(Tool, Parsed), String>> {
+pub fn read_any(
+    bytes: &[u8],
+) -> Result<std::result::Result<(ProfilerTool, ParsedProfile), String>> {
     if bytes.starts_with(SQLITE.as_bytes()) {
-        return Ok(read_database(bytes)?.map(|parsed| (Tool::Nsys, parsed)));
+        return Ok(read_database(bytes)?.map(|parsed| (ProfilerTool::Nsys, parsed)));
     }
     let text = String::from_utf8_lossy(bytes);
     Ok(match sniff(&text) {
@@ -355,8 +365,8 @@ pub fn read_any(bytes: &[u8]) -> Result<std::result::Result<(Tool, Parsed), Stri
 /// others are loaded at once, and are rejected if they are too long for that.
 pub fn read_file(
     path: &Path,
-    tool: Option<Tool>,
-) -> Result<std::result::Result<(Tool, Parsed), String>> {
+    tool: Option<ProfilerTool>,
+) -> Result<std::result::Result<(ProfilerTool, ParsedProfile), String>> {
     let cannot = || format!("cannot read {}", path.display());
     let mut file = files::open(path).context(cannot)?;
     let mut head = Vec::new();
@@ -366,16 +376,16 @@ pub fn read_file(
         .context(cannot)?;
     if head.starts_with(SQLITE.as_bytes()) {
         let read = nsys::read(path).map_err(|why| why.to_string());
-        return Ok(read.map(|parsed| (Tool::Nsys, parsed)));
+        return Ok(read.map(|parsed| (ProfilerTool::Nsys, parsed)));
     }
-    if tool.or_else(|| sniff(&String::from_utf8_lossy(&head))) == Some(Tool::Torch) {
+    if tool.or_else(|| sniff(&String::from_utf8_lossy(&head))) == Some(ProfilerTool::Torch) {
         file.rewind().context(cannot)?;
         let read = torch::read(BufReader::new(file)).map_err(|why| why.to_string());
-        return Ok(read.map(|parsed| (Tool::Torch, parsed)));
+        return Ok(read.map(|parsed| (ProfilerTool::Torch, parsed)));
     }
     let bytes = files::read(path, files::RESULT_BYTES_MAX).context(cannot)?;
     Ok(match tool {
-        Some(Tool::Nsys) | None => read_any(&bytes)?,
+        Some(ProfilerTool::Nsys) | None => read_any(&bytes)?,
         Some(tool) => {
             let text = String::from_utf8_lossy(&bytes);
             read_text(tool, &text).map(|parsed| (tool, parsed))
@@ -384,7 +394,7 @@ pub fn read_file(
 }
 
 /// A database is read from a separate file.
-fn read_database(bytes: &[u8]) -> Result<std::result::Result<Parsed, String>> {
+fn read_database(bytes: &[u8]) -> Result<std::result::Result<ParsedProfile, String>> {
     let dir = tempfile::tempdir().context(|| "cannot create a directory".into())?;
     let path = dir.path().join("export.sqlite");
     fs::write(&path, bytes).context(|| format!("cannot write {}", path.display()))?;
@@ -393,7 +403,7 @@ fn read_database(bytes: &[u8]) -> Result<std::result::Result<Parsed, String>> {
 
 /// Merges the counters of another tool. If both report a single kernel, or one of the same
 /// name, the counters of the later, deeper tool are added.
-pub fn merge(into: &mut Parsed, more: Parsed) {
+pub fn merge(into: &mut ParsedProfile, more: ParsedProfile) {
     for note in more.notes {
         if !into.notes.contains(&note) {
             into.notes.push(note);
@@ -443,7 +453,7 @@ fn joined(known: &[KernelProfile], more: &[KernelProfile]) -> Vec<Option<usize>>
 }
 
 /// Sets the file that all values were read from.
-pub fn name_file(parsed: &mut Parsed, name: &str) {
+pub fn name_file(parsed: &mut ParsedProfile, name: &str) {
     let base = Path::new(name).file_name();
     let base = base.map_or_else(|| name.into(), |base| base.to_string_lossy());
     for kernel in parsed.kernels.iter_mut().chain(&mut parsed.timeline) {
@@ -465,7 +475,7 @@ fn add(known: &mut KernelProfile, more: KernelProfile) {
     known.granted |= more.granted;
     // The same output may be passed twice.
     for remark in more.remarks {
-        let same = |own: &Remark| own.rule == remark.rule && own.text == remark.text;
+        let same = |own: &ProfilerRemark| own.rule == remark.rule && own.text == remark.text;
         if !known.remarks.iter().any(same) {
             known.remarks.push(remark);
         }

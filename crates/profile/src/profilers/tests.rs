@@ -4,7 +4,7 @@ mod hostile;
 mod timelines;
 
 use super::*;
-use karve_core::profile::{Bottleneck, RuleSet, diagnose};
+use karve_core::profile::{Bottleneck, DiagnosisRuleSet, diagnose};
 
 /// A sample of `testdata/profiles/`.
 fn sample(name: &str) -> String {
@@ -15,7 +15,7 @@ fn sample(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-fn read(tool: Tool, name: &str) -> Parsed {
+fn read(tool: ProfilerTool, name: &str) -> ParsedProfile {
     let text = sample(name);
     assert_eq!(sniff(&text), Some(tool), "{name}");
     let parsed = parse(tool, &text).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -23,7 +23,10 @@ fn read(tool: Tool, name: &str) -> Parsed {
         let known = karve_core::profile::counters::known(counter);
         assert!(known.is_some(), "{counter}");
         assert_eq!(value.source.tool, tool.name());
-        let quoted = matches!(tool, Tool::Ncu | Tool::Ptxas | Tool::RocprofCompute);
+        let quoted = matches!(
+            tool,
+            ProfilerTool::Ncu | ProfilerTool::Ptxas | ProfilerTool::RocprofCompute
+        );
         if value.source.line > 0 && quoted {
             let line = text.lines().nth(value.source.line as usize - 1).unwrap();
             let word = value.source.quote.split([' ', ',']).nth(1).unwrap();
@@ -38,7 +41,7 @@ fn read(tool: Tool, name: &str) -> Parsed {
     parsed
 }
 
-fn kernel<'a>(parsed: &'a Parsed, name: &str) -> &'a KernelProfile {
+fn kernel<'a>(parsed: &'a ParsedProfile, name: &str) -> &'a KernelProfile {
     let found = parsed
         .kernels
         .iter()
@@ -55,14 +58,14 @@ fn check(kernel: &KernelProfile, want: &[(&str, f64)]) {
     }
 }
 
-fn names(parsed: &Parsed) -> Vec<&str> {
+fn names(parsed: &ParsedProfile) -> Vec<&str> {
     let names = parsed.kernels.iter().map(|kernel| kernel.name.as_str());
     names.map(|name| name.split('(').next().unwrap()).collect()
 }
 
 #[test]
 fn the_page_details_of_ncu_is_read_with_its_rules() {
-    let parsed = read(Tool::Ncu, "ncu_details.csv");
+    let parsed = read(ProfilerTool::Ncu, "ncu_details.csv");
     assert_eq!(
         names(&parsed),
         ["strided", "sgemm_naive", "sgemm_tiled", "copyk"]
@@ -124,7 +127,7 @@ fn the_page_details_of_ncu_is_read_with_its_rules() {
 
 #[test]
 fn the_page_raw_of_ncu_has_units_pipes_and_stalls() {
-    let parsed = read(Tool::Ncu, "ncu_raw.csv");
+    let parsed = read(ProfilerTool::Ncu, "ncu_raw.csv");
     assert_eq!(
         names(&parsed),
         ["strided", "sgemm_naive", "sgemm_tiled", "copyk"]
@@ -181,9 +184,9 @@ fn the_page_raw_of_ncu_has_units_pipes_and_stalls() {
 #[test]
 fn the_four_sample_kernels_are_limited_by_memory_for_different_reasons() {
     for page in ["ncu_details.csv", "ncu_raw.csv"] {
-        let parsed = read(Tool::Ncu, page);
+        let parsed = read(ProfilerTool::Ncu, page);
         let check = |name: &str, cause: &str, advice: &str| {
-            let found = diagnose(kernel(&parsed, name), RuleSet::Karve);
+            let found = diagnose(kernel(&parsed, name), DiagnosisRuleSet::Karve);
             assert_eq!(
                 found.bottleneck,
                 Bottleneck::Memory,
@@ -224,7 +227,7 @@ fn launches_of_one_kernel_are_taken_together_at_their_median() {
             more.push('\n');
         }
     }
-    let parsed = parse(Tool::Ncu, &more).unwrap();
+    let parsed = parse(ProfilerTool::Ncu, &more).unwrap();
     // 16.2 ms in three launches are more than 6.5 ms in one.
     assert!(parsed.kernels[0].name.starts_with("sgemm_naive"));
     check(
@@ -243,7 +246,7 @@ fn ncu_in_another_locale_or_with_contradictions_gives_no_wrong_value() {
     let text = sample("ncu_details.csv");
     let refused = |from: &str, to: &str, says: &str| {
         assert!(text.contains(from), "{from}");
-        let error = parse(Tool::Ncu, &text.replacen(from, to, 1)).unwrap_err();
+        let error = parse(ProfilerTool::Ncu, &text.replacen(from, to, 1)).unwrap_err();
         assert!(error.reason.contains(says), "{error}");
     };
     refused("\"64.84\",", "\"64,84\",", "another locale");
@@ -251,7 +254,7 @@ fn ncu_in_another_locale_or_with_contradictions_gives_no_wrong_value() {
     refused("\"64.84\",", "\"64.84\"", "cells");
     refused("\"Metric Value\"", "\"Metric Worth\"", "no column");
     let absent = |from: &str, to: &str, counter: &str| {
-        let parsed = parse(Tool::Ncu, &text.replacen(from, to, 1)).unwrap();
+        let parsed = parse(ProfilerTool::Ncu, &text.replacen(from, to, 1)).unwrap();
         assert_eq!(kernel(&parsed, "sgemm_naive").value(counter), None, "{to}");
         assert_eq!(parsed.notes.len(), 1, "{:?}", parsed.notes);
     };
@@ -269,14 +272,14 @@ fn ncu_in_another_locale_or_with_contradictions_gives_no_wrong_value() {
         .find(|line| line.contains("\"64.84\""))
         .unwrap();
     let twice = format!("{text}{}\n", row.replace("64.84", "74.84"));
-    let parsed = parse(Tool::Ncu, &twice).unwrap();
+    let parsed = parse(ProfilerTool::Ncu, &twice).unwrap();
     assert_eq!(kernel(&parsed, "sgemm_naive").value("compute_pct"), None);
     assert!(parsed.notes[0].contains("twice"), "{:?}", parsed.notes);
 }
 
 #[test]
 fn ptxas_tells_registers_spills_and_shared_memory() {
-    let parsed = read(Tool::Ptxas, "ptxas.txt");
+    let parsed = read(ProfilerTool::Ptxas, "ptxas.txt");
     assert_eq!(
         names(&parsed),
         ["sgemm_naive", "sgemm_tiled", "strided", "copyk"]
@@ -304,7 +307,7 @@ fn ptxas_tells_registers_spills_and_shared_memory() {
         ptxas info    : Function properties for _Z6helperPf\n    \
         8 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n";
     let two = format!("{spilled}{}", spilled.replace("sm_80", "sm_90"));
-    let parsed = parse(Tool::Ptxas, &two).unwrap();
+    let parsed = parse(ProfilerTool::Ptxas, &two).unwrap();
     assert_eq!(parsed.kernels.len(), 2);
     check(
         kernel(&parsed, "_Z1fILi4EEvPf for sm_90"),
@@ -314,15 +317,15 @@ fn ptxas_tells_registers_spills_and_shared_memory() {
             ("stack_bytes", 48.0),
         ],
     );
-    assert!(parse(Tool::Ptxas, &spilled.replace("255", "2.55")).is_err());
+    assert!(parse(ProfilerTool::Ptxas, &spilled.replace("255", "2.55")).is_err());
     let other = spilled.replace("255", "254");
-    let contradiction = parse(Tool::Ptxas, &format!("{spilled}{other}"));
+    let contradiction = parse(ProfilerTool::Ptxas, &format!("{spilled}{other}"));
     assert!(contradiction.is_err(), "{contradiction:?}");
 }
 
 #[test]
 fn perf_tells_what_was_counted_and_what_was_not() {
-    let parsed = read(Tool::Perf, "perf.csv");
+    let parsed = read(ProfilerTool::Perf, "perf.csv");
     check(
         &parsed.kernels[0],
         &[
@@ -345,7 +348,7 @@ fn perf_tells_what_was_counted_and_what_was_not() {
         40,,branches,900,100.00,,\n1,,branch-misses,900,100.00,,\n\
         8,,cache-references,900,100.00,,\n2,,cache-misses,900,100.00,,\n\
         1.00,msec,task-clock,900,100.00,1.0,CPUs utilized\n,,,,,12.5,%  tma_backend_bound\n";
-    let parsed = parse(Tool::Perf, counted).unwrap();
+    let parsed = parse(ProfilerTool::Perf, counted).unwrap();
     check(
         &parsed.kernels[0],
         &[
@@ -364,10 +367,10 @@ fn perf_tells_what_was_counted_and_what_was_not() {
     );
     // A comma instead of the decimal point shifts all cells.
     let localized = counted.replace("1.00,msec", "1,00,msec");
-    assert_eq!(parse(Tool::Perf, &localized).unwrap_err().line, 9);
+    assert_eq!(parse(ProfilerTool::Perf, &localized).unwrap_err().line, 9);
     let twice = format!("{counted}2001,,cycles:u,900,100.00,,\n");
     assert_eq!(
-        parse(Tool::Perf, &twice).unwrap().kernels[0].value("ipc"),
+        parse(ProfilerTool::Perf, &twice).unwrap().kernels[0].value("ipc"),
         None
     );
 }
@@ -385,9 +388,9 @@ fn perf_tells_how_much_of_the_arithmetic_is_in_vectors() {
         "512b_packed_single",
     ];
     let lines = events.map(|e| format!("10,,fp_arith_inst_retired.{e},9,100.00,,\n"));
-    let parsed = parse(Tool::Perf, &lines.concat()).unwrap();
+    let parsed = parse(ProfilerTool::Perf, &lines.concat()).unwrap();
     check(&parsed.kernels[0], &[("vector_pct", 100.0 * 42.0 / 44.0)]);
-    let fewer = parse(Tool::Perf, &lines[1..].concat()).unwrap();
+    let fewer = parse(ProfilerTool::Perf, &lines[1..].concat()).unwrap();
     assert_eq!(fewer.kernels[0].value("vector_pct"), None);
 }
 
@@ -427,8 +430,8 @@ fn of_several_processes_the_kernel_counts_with_what_it_calls() {
     );
     let text = [make.clone(), shell, program].concat();
     let kernel = "void softmax(const float *x, float *y, int n) {\n  y[0] = expf(x[0]);\n}\n";
-    let granted = Granted::of(&[("kernel.c".to_owned(), kernel.as_bytes().to_vec())]);
-    let parsed = parse_of(Tool::Callgrind, &text, &granted).unwrap();
+    let granted = EditableFiles::of(&[("kernel.c".to_owned(), kernel.as_bytes().to_vec())]);
+    let parsed = parse_of(ProfilerTool::Callgrind, &text, &granted).unwrap();
     assert_eq!(names(&parsed), ["softmax", "__expf_fma", "main"]);
     check(
         &parsed.kernels[0],
@@ -447,8 +450,8 @@ fn of_several_processes_the_kernel_counts_with_what_it_calls() {
     );
     assert!(told.contains("1 functions with less than 0.5%"), "{told}");
     // Without a function of the editable files, the whole program counts, and a note says so.
-    let other = Granted::of(&[("other.c".to_owned(), Vec::new())]);
-    let parsed = parse_of(Tool::Callgrind, &text, &other).unwrap();
+    let other = EditableFiles::of(&[("other.c".to_owned(), Vec::new())]);
+    let parsed = parse_of(ProfilerTool::Callgrind, &text, &other).unwrap();
     assert_eq!(parsed.kernels[0].name, "the whole program");
     check(&parsed.kernels[0], &[("instructions", 52_100.0)]);
     assert!(
@@ -457,7 +460,7 @@ fn of_several_processes_the_kernel_counts_with_what_it_calls() {
             .join("")
             .contains("no function of the editable files")
     );
-    let parsed = parse_of(Tool::Callgrind, &make, &granted).unwrap();
+    let parsed = parse_of(ProfilerTool::Callgrind, &make, &granted).unwrap();
     assert!(
         parsed
             .notes
@@ -471,21 +474,21 @@ fn a_share_of_what_hardly_happens_is_not_told() {
     let text = process("./prog", &[("k", 1_000_000, None)]);
     let seldom = text.replace("1 1000000 500000 0", "1 1000000 7 7");
     let seldom = seldom.replace("500000 0", "7 7");
-    let parsed = parse(Tool::Callgrind, &seldom).unwrap();
+    let parsed = parse(ProfilerTool::Callgrind, &seldom).unwrap();
     assert_eq!(parsed.kernels[0].value("l1_miss_pct"), None);
-    let often = parse(Tool::Callgrind, &text).unwrap();
+    let often = parse(ProfilerTool::Callgrind, &text).unwrap();
     assert_eq!(often.kernels[0].value("l1_miss_pct"), Some(0.0));
     // There cannot be more misses than loads.
     let lines = "100,,L1-dcache-loads,9,100.00,,\n500,,L1-dcache-load-misses,9,100.00,,\n";
-    let parsed = parse(Tool::Perf, lines).unwrap();
+    let parsed = parse(ProfilerTool::Perf, lines).unwrap();
     assert_eq!(parsed.kernels[0].value("l1_miss_pct"), None);
     assert!(parsed.notes.join("").contains("above 100%"));
 }
 
 #[test]
 fn cachegrind_and_callgrind_agree_on_what_functions_cost_themselves() {
-    let cachegrind = read(Tool::Cachegrind, "cachegrind.out");
-    let callgrind = read(Tool::Callgrind, "callgrind.out");
+    let cachegrind = read(ProfilerTool::Cachegrind, "cachegrind.out");
+    let callgrind = read(ProfilerTool::Callgrind, "callgrind.out");
     let order = ["by_columns", "by_rows", "toss", "pick", "depth"];
     assert_eq!(names(&cachegrind)[..5], order);
     for parsed in [&cachegrind, &callgrind] {
@@ -516,8 +519,8 @@ fn cachegrind_and_callgrind_agree_on_what_functions_cost_themselves() {
     let source = &cachegrind.kernels[0].counters["l1_miss_pct"].source;
     assert_eq!(source.quote, "D1mr = 65537, Dr = 65537");
     for (tool, name) in [
-        (Tool::Cachegrind, "cachegrind.out"),
-        (Tool::Callgrind, "callgrind.out"),
+        (ProfilerTool::Cachegrind, "cachegrind.out"),
+        (ProfilerTool::Callgrind, "callgrind.out"),
     ] {
         let text = sample(name);
         let lost = text.replacen("262400 ", "262401 ", 1);

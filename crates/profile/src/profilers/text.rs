@@ -1,6 +1,6 @@
 //! Lines and cells of a profiler's output, each with its position, within bounds.
 
-use super::Unreadable;
+use super::ProfileParseError;
 
 /// The longest text that is read, in bytes.
 pub(super) const TEXT_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -10,12 +10,12 @@ const CELLS_MAX: usize = 20_000;
 const CELL_BYTES_MAX: usize = 64 * 1024;
 
 /// A line and its number, from 1.
-pub(super) type Line<'a> = (usize, &'a str);
+pub(super) type NumberedLine<'a> = (usize, &'a str);
 
 /// The complete lines of a text, and whether it ends in the middle of one.
 pub(super) struct Lines<'a> {
     /// Lines that end with a newline.
-    pub(super) whole: Vec<Line<'a>>,
+    pub(super) whole: Vec<NumberedLine<'a>>,
     /// Whether there is text after the last of them.
     pub(super) cut: bool,
 }
@@ -26,10 +26,13 @@ pub(super) const ENDS_EARLY: &str =
 
 impl<'a> Lines<'a> {
     /// The lines of a text that is not too long.
-    pub(super) fn of(text: &'a str) -> Result<Self, Unreadable> {
+    pub(super) fn of(text: &'a str) -> Result<Self, ProfileParseError> {
         if text.len() > TEXT_BYTES_MAX {
             let mib = TEXT_BYTES_MAX / 1024 / 1024;
-            return Err(Unreadable::at(1, format!("it is longer than {mib} MiB")));
+            return Err(ProfileParseError::at(
+                1,
+                format!("it is longer than {mib} MiB"),
+            ));
         }
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut whole = Vec::new();
@@ -45,15 +48,15 @@ impl<'a> Lines<'a> {
 }
 
 /// The cells of a row of CSV: quoted or not, `""` is a quote within quotes. A row is one line.
-pub(super) fn cells((number, line): Line<'_>) -> Result<Vec<String>, Unreadable> {
+pub(super) fn cells((number, line): NumberedLine<'_>) -> Result<Vec<String>, ProfileParseError> {
     let mut cells = Vec::new();
     let mut rest = line;
     loop {
-        let (cell, after) = cell(rest).map_err(|reason| Unreadable::at(number, reason))?;
+        let (cell, after) = cell(rest).map_err(|reason| ProfileParseError::at(number, reason))?;
         cells.push(cell);
         if cells.len() > CELLS_MAX {
             let reason = format!("the row has more than {CELLS_MAX} cells");
-            return Err(Unreadable::at(number, reason));
+            return Err(ProfileParseError::at(number, reason));
         }
         match after {
             Some(after) => rest = after,

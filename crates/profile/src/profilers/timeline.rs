@@ -8,10 +8,10 @@
 //!
 //! Overlapping time counts once. The device is idle when no kernel runs, even while it copies.
 
-use super::gather::{Notes, Weighed, exact, heaviest};
+use super::gather::{ProfileNotes, WeightedKernel, exact, heaviest};
 use super::number::whole;
-use super::{Parsed, Unreadable};
-use karve_core::profile::{KernelProfile, Source};
+use super::{ParsedProfile, ProfileParseError};
+use karve_core::profile::{KernelProfile, ProfileSource};
 use std::collections::BTreeMap;
 
 /// The most launches, copies and calls of one timeline.
@@ -25,7 +25,7 @@ const WHOLE: &str = "timeline";
 
 /// From when to when, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Span {
+pub(super) struct TimeSpan {
     start: f64,
     end: f64,
     /// Exact, while the others may be rounded.
@@ -34,13 +34,13 @@ pub(super) struct Span {
 
 /// What the host does in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Call {
+enum HostCall {
     Launch,
     Wait,
     Other,
 }
 
-impl Span {
+impl TimeSpan {
     /// Two timestamps in whole nanoseconds.
     pub(super) fn of(start: &str, end: &str) -> Result<Self, String> {
         let (Some(from), Some(to)) = (whole(start), whole(end)) else {
@@ -77,24 +77,24 @@ impl Span {
 
 /// One launch: how long it took, and where its other values are. Only the launch with the median
 /// time is reported, and there may be millions.
-struct Launch<D> {
+struct TimelineLaunch<D> {
     length_ns: f64,
     detail: D,
 }
 
 /// Collects the events.
-pub(super) struct Recorder<D> {
+pub(super) struct TimelineRecorder<D> {
     tool: &'static str,
-    kernels: BTreeMap<String, Vec<Launch<D>>>,
+    kernels: BTreeMap<String, Vec<TimelineLaunch<D>>>,
     names_bytes: usize,
-    spans: Vec<Span>,
-    communication: Vec<Span>,
-    copies: Vec<Span>,
-    calls: Vec<(Call, Span)>,
+    spans: Vec<TimeSpan>,
+    communication: Vec<TimeSpan>,
+    copies: Vec<TimeSpan>,
+    calls: Vec<(HostCall, TimeSpan)>,
     n: usize,
 }
 
-impl<D> Recorder<D> {
+impl<D> TimelineRecorder<D> {
     pub(super) fn new(tool: &'static str) -> Self {
         Self {
             tool,
@@ -108,11 +108,11 @@ impl<D> Recorder<D> {
         }
     }
 
-    fn count(&mut self, line: usize) -> Result<(), Unreadable> {
+    fn count(&mut self, line: usize) -> Result<(), ProfileParseError> {
         self.n += 1;
         if self.n > EVENTS_MAX {
             let reason = format!("there are more than {EVENTS_MAX} events");
-            return Err(Unreadable::at(line.max(1), reason));
+            return Err(ProfileParseError::at(line.max(1), reason));
         }
         Ok(())
     }
@@ -121,20 +121,20 @@ impl<D> Recorder<D> {
     pub(super) fn kernel(
         &mut self,
         name: &str,
-        span: Span,
+        span: TimeSpan,
         line: usize,
         detail: D,
-    ) -> Result<(), Unreadable> {
+    ) -> Result<(), ProfileParseError> {
         self.count(line)?;
         if name.is_empty() {
-            return Err(Unreadable::at(line.max(1), "a kernel has no name"));
+            return Err(ProfileParseError::at(line.max(1), "a kernel has no name"));
         }
         self.spans.push(span);
         let lower = name.to_lowercase();
         if lower.contains("nccl") || lower.contains("rccl") {
             self.communication.push(span);
         }
-        let launch = Launch {
+        let launch = TimelineLaunch {
             length_ns: span.length(),
             detail,
         };
@@ -145,26 +145,26 @@ impl<D> Recorder<D> {
         self.names_bytes += name.len();
         if self.names_bytes > NAMES_BYTES_MAX {
             let reason = "the kernel names together are longer than 64 MiB";
-            return Err(Unreadable::at(line.max(1), reason));
+            return Err(ProfileParseError::at(line.max(1), reason));
         }
         self.kernels.insert(name.to_owned(), vec![launch]);
         Ok(())
     }
 
     /// A copy from or to the host.
-    pub(super) fn copy(&mut self, span: Span) -> Result<(), Unreadable> {
+    pub(super) fn copy(&mut self, span: TimeSpan) -> Result<(), ProfileParseError> {
         self.copies.push(span);
         self.count(0)
     }
 
     /// A call of the runtime on the host, such as `cudaLaunchKernel_v7000`.
-    pub(super) fn call(&mut self, name: &str, span: Span) -> Result<(), Unreadable> {
+    pub(super) fn call(&mut self, name: &str, span: TimeSpan) -> Result<(), ProfileParseError> {
         let call = if name.contains("Launch") {
-            Call::Launch
+            HostCall::Launch
         } else if name.contains("Synchronize") {
-            Call::Wait
+            HostCall::Wait
         } else {
-            Call::Other
+            HostCall::Other
         };
         self.calls.push((call, span));
         self.count(0)
@@ -174,12 +174,12 @@ impl<D> Recorder<D> {
     /// values.
     pub(super) fn parsed(
         self,
-        mut notes: Notes,
+        mut notes: ProfileNotes,
         line: usize,
-        tell: impl Fn(&D) -> (Source, KernelProfile),
-    ) -> Result<Parsed, Unreadable> {
+        tell: impl Fn(&D) -> (ProfileSource, KernelProfile),
+    ) -> Result<ParsedProfile, ProfileParseError> {
         if self.kernels.is_empty() {
-            return Err(Unreadable::at(line, "no kernel was launched"));
+            return Err(ProfileParseError::at(line, "no kernel was launched"));
         }
         let timeline = self.timeline();
         let window_us = timeline.value("duration_us").unwrap_or(0.0);
@@ -191,7 +191,7 @@ impl<D> Recorder<D> {
             Some(kernel(name, (&launches, told), tool, window_us))
         });
         let kernels = kernels.collect();
-        Ok(Parsed {
+        Ok(ParsedProfile {
             kernels: heaviest(kernels, &mut notes),
             timeline: Some(timeline),
             notes: notes.finish(),
@@ -201,9 +201,9 @@ impl<D> Recorder<D> {
     fn timeline(&self) -> KernelProfile {
         let mut whole = KernelProfile::named(WHOLE);
         let mut set = |counter: &str, value: f64, quote: &str| {
-            whole.set(counter, value, Source::at(self.tool, 0, quote));
+            whole.set(counter, value, ProfileSource::at(self.tool, 0, quote));
         };
-        let device: Vec<Span> = self.spans.iter().chain(&self.copies).copied().collect();
+        let device: Vec<TimeSpan> = self.spans.iter().chain(&self.copies).copied().collect();
         let n = self.spans.len();
         set("launches", exact(n), &format!("{n} kernel launches"));
         let small = self.spans.iter().filter(|span| span.length() < SMALL_NS);
@@ -221,7 +221,7 @@ impl<D> Recorder<D> {
                 us,
                 "from the first to the last device activity",
             );
-            let mut share = |counter: &str, spans: &[Span], what: &str| {
+            let mut share = |counter: &str, spans: &[TimeSpan], what: &str| {
                 let busy = union(spans);
                 let quote = format!("{what} {:.3} us of {us:.3} us", busy / 1e3);
                 set(counter, 100.0 * busy / window, &quote);
@@ -236,11 +236,14 @@ impl<D> Recorder<D> {
                 &format!("all but {quote}"),
             );
         }
-        let calls: Vec<Span> = self.calls.iter().map(|(_, span)| *span).collect();
+        let calls: Vec<TimeSpan> = self.calls.iter().map(|(_, span)| *span).collect();
         if let Some(window) = window(&calls) {
-            for (kind, counter) in [(Call::Launch, "launch_api_pct"), (Call::Wait, "sync_pct")] {
+            for (kind, counter) in [
+                (HostCall::Launch, "launch_api_pct"),
+                (HostCall::Wait, "sync_pct"),
+            ] {
                 let spans = self.calls.iter().filter(|(call, _)| *call == kind);
-                let spans: Vec<Span> = spans.map(|(_, span)| *span).collect();
+                let spans: Vec<TimeSpan> = spans.map(|(_, span)| *span).collect();
                 let (busy, n) = (union(&spans) / 1e3, spans.len());
                 let us = window / 1e3;
                 let quote = format!("{n} calls, {busy:.3} us of {us:.3} us of the host");
@@ -252,35 +255,35 @@ impl<D> Recorder<D> {
 }
 
 /// The launch with the median time, the shorter one of two; the earliest of several equal ones.
-fn median<D>(launches: &[Launch<D>]) -> Option<&Launch<D>> {
-    let mut order: Vec<&Launch<D>> = launches.iter().collect();
+fn median<D>(launches: &[TimelineLaunch<D>]) -> Option<&TimelineLaunch<D>> {
+    let mut order: Vec<&TimelineLaunch<D>> = launches.iter().collect();
     order.sort_by(|a, b| a.length_ns.total_cmp(&b.length_ns));
     order.get(order.len().saturating_sub(1) / 2).copied()
 }
 
 /// How long a launch took, the source of that, and its other values.
-type Told = (f64, (Source, KernelProfile));
+type LaunchReport = (f64, (ProfileSource, KernelProfile));
 
 /// A kernel with the values of its median launch.
 fn kernel<D>(
     name: String,
-    (launches, told): (&[Launch<D>], Told),
+    (launches, told): (&[TimelineLaunch<D>], LaunchReport),
     tool: &str,
     window_us: f64,
-) -> Weighed {
+) -> WeightedKernel {
     let (length_ns, (source, mut profile)) = told;
     let n = launches.len();
     let total_us = launches.iter().map(|launch| launch.length_ns).sum::<f64>() / 1e3;
     profile.set("duration_us", length_ns / 1e3, source);
     let quote =
         format!("{n} launches, {total_us:.3} us in total; the values are of a median launch");
-    profile.set("launches", exact(n), Source::at(tool, 0, &quote));
+    profile.set("launches", exact(n), ProfileSource::at(tool, 0, &quote));
     if window_us > 0.0 {
         let quote = format!("{total_us:.3} us of {window_us:.3} us");
         let share = 100.0 * total_us / window_us;
-        profile.set("share_pct", share, Source::at(tool, 0, &quote));
+        profile.set("share_pct", share, ProfileSource::at(tool, 0, &quote));
     }
-    Weighed {
+    WeightedKernel {
         name,
         weight: total_us,
         profile,
@@ -288,14 +291,14 @@ fn kernel<D>(
 }
 
 /// From the first start to the last end, if longer than zero.
-fn window(spans: &[Span]) -> Option<f64> {
+fn window(spans: &[TimeSpan]) -> Option<f64> {
     let start = spans.iter().map(|span| span.start).reduce(f64::min)?;
     let end = spans.iter().map(|span| span.end).reduce(f64::max)?;
     Some(end - start).filter(|window| *window > 0.0)
 }
 
 /// The time in which at least one of them runs.
-fn union(spans: &[Span]) -> f64 {
+fn union(spans: &[TimeSpan]) -> f64 {
     let mut sorted = spans.to_vec();
     sorted.sort_by(|a, b| a.start.total_cmp(&b.start));
     let mut total = 0.0;

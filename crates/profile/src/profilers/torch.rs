@@ -3,10 +3,10 @@
 //! A trace may have gigabytes, so it is streamed, one event at a time; only the duration and the
 //! position of each launch are kept.
 
-use super::gather::Notes;
-use super::timeline::{Recorder, Span};
-use super::{Parsed, Unreadable};
-use karve_core::profile::{KernelProfile, Source};
+use super::gather::ProfileNotes;
+use super::timeline::{TimeSpan, TimelineRecorder};
+use super::{ParsedProfile, ProfileParseError};
+use karve_core::profile::{KernelProfile, ProfileSource};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -24,7 +24,7 @@ const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
 /// An event; one that is not a time span has no duration.
 #[derive(Deserialize)]
-struct Event {
+struct TraceEvent {
     #[serde(default)]
     cat: String,
     #[serde(default)]
@@ -32,12 +32,12 @@ struct Event {
     ts: Option<f64>,
     dur: Option<f64>,
     #[serde(default)]
-    args: Args,
+    args: LaunchArgs,
 }
 
 /// The values of a kernel besides its time.
 #[derive(Default, Deserialize)]
-struct Args {
+struct LaunchArgs {
     #[serde(rename = "registers per thread")]
     registers: Option<u32>,
     #[serde(rename = "shared memory")]
@@ -48,7 +48,7 @@ struct Args {
 
 /// Only the phase of an event, for those that are otherwise ignored.
 #[derive(Deserialize)]
-struct Kind {
+struct EventPhase {
     #[serde(default)]
     ph: serde_json::Value,
     #[serde(default)]
@@ -56,23 +56,23 @@ struct Kind {
 }
 
 /// Reads the whole trace, or fails.
-pub(super) fn parse(text: &str) -> Result<Parsed, Unreadable> {
+pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
     read(text.as_bytes())
 }
 
 /// The same as a stream.
-pub(super) fn read(from: impl Read) -> Result<Parsed, Unreadable> {
-    let place = Place::default();
-    let mut recorder = Recorder::new(TOOL);
+pub(super) fn read(from: impl Read) -> Result<ParsedProfile, ProfileParseError> {
+    let place = TraceProgress::default();
+    let mut recorder = TimelineRecorder::new(TOOL);
     let mut fault = None;
-    let counted = Counted {
+    let counted = CountingReader {
         from,
         place: &place,
         begun: Vec::new(),
         is_open: false,
     };
     let mut json = serde_json::Deserializer::from_reader(counted);
-    let trace = Trace {
+    let trace = TraceDocument {
         place: &place,
         recorder: &mut recorder,
         fault: &mut fault,
@@ -88,21 +88,21 @@ pub(super) fn read(from: impl Read) -> Result<Parsed, Unreadable> {
             ""
         };
         let line = if e.is_io() { place.line() } else { e.line() };
-        Unreadable::at(line.max(1), format!("{early}it is not a trace: {e}"))
+        ProfileParseError::at(line.max(1), format!("{early}it is not a trace: {e}"))
     })?;
-    recorder.parsed(Notes::default(), 1, Launched::tell)
+    recorder.parsed(ProfileNotes::default(), 1, TorchLaunch::tell)
 }
 
 /// How far a trace was read.
 #[derive(Default)]
-struct Place {
+struct TraceProgress {
     line_ends: Cell<usize>,
     bytes: Cell<u64>,
     /// Where the current item must end.
     bound: Cell<Option<u64>>,
 }
 
-impl Place {
+impl TraceProgress {
     fn line(&self) -> usize {
         self.line_ends.get() + 1
     }
@@ -133,15 +133,15 @@ impl Place {
 }
 
 /// A trace that tracks how far it was read. It is read byte by byte, so this is exact.
-struct Counted<'a, R> {
+struct CountingReader<'a, R> {
     from: R,
-    place: &'a Place,
+    place: &'a TraceProgress,
     /// Bytes that were read to look for a byte order mark, but are not one.
     begun: Vec<u8>,
     is_open: bool,
 }
 
-impl<R: Read> Read for Counted<'_, R> {
+impl<R: Read> Read for CountingReader<'_, R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if !self.is_open {
             self.is_open = true;
@@ -166,14 +166,14 @@ impl<R: Read> Read for Counted<'_, R> {
 }
 
 /// The document; everything else in it is ignored.
-struct Trace<'a> {
-    place: &'a Place,
-    recorder: &'a mut Recorder<Launched>,
+struct TraceDocument<'a> {
+    place: &'a TraceProgress,
+    recorder: &'a mut TimelineRecorder<TorchLaunch>,
     /// What is wrong with an event.
-    fault: &'a mut Option<Unreadable>,
+    fault: &'a mut Option<ProfileParseError>,
 }
 
-impl<'de> Visitor<'de> for Trace<'_> {
+impl<'de> Visitor<'de> for TraceDocument<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -196,7 +196,7 @@ impl<'de> Visitor<'de> for Trace<'_> {
                 return Err(A::Error::duplicate_field("traceEvents"));
             }
             found = true;
-            map.next_value_seed(Events {
+            map.next_value_seed(TraceEvents {
                 place: self.place,
                 recorder: &mut *self.recorder,
                 fault: &mut *self.fault,
@@ -211,13 +211,13 @@ impl<'de> Visitor<'de> for Trace<'_> {
 }
 
 /// The events of a trace.
-struct Events<'a> {
-    place: &'a Place,
-    recorder: &'a mut Recorder<Launched>,
-    fault: &'a mut Option<Unreadable>,
+struct TraceEvents<'a> {
+    place: &'a TraceProgress,
+    recorder: &'a mut TimelineRecorder<TorchLaunch>,
+    fault: &'a mut Option<ProfileParseError>,
 }
 
-impl<'de> DeserializeSeed<'de> for Events<'_> {
+impl<'de> DeserializeSeed<'de> for TraceEvents<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
@@ -225,7 +225,7 @@ impl<'de> DeserializeSeed<'de> for Events<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Events<'_> {
+impl<'de> Visitor<'de> for TraceEvents<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -235,7 +235,8 @@ impl<'de> Visitor<'de> for Events<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut events: A) -> Result<(), A::Error> {
         loop {
             self.place.pass();
-            let Some((line, event)) = events.next_element_seed(One { place: self.place })? else {
+            let Some((line, event)) = events.next_element_seed(EventSeed { place: self.place })?
+            else {
                 return Ok(());
             };
             if let Err(wrong) = take(self.recorder, event.get(), line) {
@@ -248,11 +249,11 @@ impl<'de> Visitor<'de> for Events<'_> {
 }
 
 /// One event, and the line on which it starts.
-struct One<'a> {
-    place: &'a Place,
+struct EventSeed<'a> {
+    place: &'a TraceProgress,
 }
 
-impl<'de> DeserializeSeed<'de> for One<'_> {
+impl<'de> DeserializeSeed<'de> for EventSeed<'_> {
     type Value = (usize, Box<RawValue>);
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
@@ -263,15 +264,20 @@ impl<'de> DeserializeSeed<'de> for One<'_> {
 }
 
 /// What is kept of a launch.
-struct Launched {
+struct TorchLaunch {
     line: usize,
     length_us: f64,
     values: [Option<u32>; 4],
 }
 
-fn take(recorder: &mut Recorder<Launched>, json: &str, line: usize) -> Result<(), Unreadable> {
-    let wrong = |e: serde_json::Error| Unreadable::at(line, format!("it is not an event: {e}"));
-    let kind: Kind = serde_json::from_str(json).map_err(wrong)?;
+fn take(
+    recorder: &mut TimelineRecorder<TorchLaunch>,
+    json: &str,
+    line: usize,
+) -> Result<(), ProfileParseError> {
+    let wrong =
+        |e: serde_json::Error| ProfileParseError::at(line, format!("it is not an event: {e}"));
+    let kind: EventPhase = serde_json::from_str(json).map_err(wrong)?;
     let cat = kind.cat.as_str().unwrap_or_default();
     let wanted = [
         "kernel",
@@ -283,18 +289,21 @@ fn take(recorder: &mut Recorder<Launched>, json: &str, line: usize) -> Result<()
     if kind.ph.as_str() != Some("X") || !wanted.contains(&cat) {
         return Ok(());
     }
-    let event: Event = serde_json::from_str(json).map_err(wrong)?;
+    let event: TraceEvent = serde_json::from_str(json).map_err(wrong)?;
     let (Some(start), Some(length)) = (event.ts, event.dur) else {
-        return Err(Unreadable::at(line, "an event has no time"));
+        return Err(ProfileParseError::at(line, "an event has no time"));
     };
     let is_time = |us: f64| us.is_finite() && (0.0..1e18).contains(&us);
     if !is_time(start) || !is_time(length) {
-        return Err(Unreadable::at(line, "the time of an event is invalid"));
+        return Err(ProfileParseError::at(
+            line,
+            "the time of an event is invalid",
+        ));
     }
-    let span = Span::lasting(start * 1e3, length * 1e3);
+    let span = TimeSpan::lasting(start * 1e3, length * 1e3);
     match event.cat.as_str() {
         "kernel" => {
-            let launched = Launched {
+            let launched = TorchLaunch {
                 line,
                 length_us: length,
                 values: values_of(&event.args),
@@ -311,7 +320,7 @@ fn take(recorder: &mut Recorder<Launched>, json: &str, line: usize) -> Result<()
 }
 
 /// Registers, shared memory, blocks and threads of a block.
-fn values_of(args: &Args) -> [Option<u32>; 4] {
+fn values_of(args: &LaunchArgs) -> [Option<u32>; 4] {
     let product = |sizes: [u32; 3]| {
         let product = sizes.iter().try_fold(1_u32, |all, n| all.checked_mul(*n));
         product.filter(|product| *product > 0)
@@ -324,8 +333,8 @@ fn values_of(args: &Args) -> [Option<u32>; 4] {
     ]
 }
 
-impl Launched {
-    fn tell(&self) -> (Source, KernelProfile) {
+impl TorchLaunch {
+    fn tell(&self) -> (ProfileSource, KernelProfile) {
         const NAMES: [(&str, &str); 4] = [
             ("registers", "registers per thread"),
             ("shared_bytes", "shared memory"),
@@ -335,11 +344,11 @@ impl Launched {
         let mut profile = KernelProfile::default();
         for ((counter, name), value) in NAMES.into_iter().zip(self.values) {
             if let Some(value) = value {
-                let source = Source::at(TOOL, self.line, &format!("{name} {value}"));
+                let source = ProfileSource::at(TOOL, self.line, &format!("{name} {value}"));
                 profile.set(counter, f64::from(value), source);
             }
         }
         let quote = format!("dur {}", self.length_us);
-        (Source::at(TOOL, self.line, &quote), profile)
+        (ProfileSource::at(TOOL, self.line, &quote), profile)
     }
 }

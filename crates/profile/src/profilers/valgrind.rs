@@ -7,12 +7,12 @@
 pub(super) mod cachegrind;
 pub(super) mod callgrind;
 
-use super::gather::{Notes, Weighed, heaviest};
-use super::granted::{Granted, plain_name};
+use super::gather::{ProfileNotes, WeightedKernel, heaviest};
+use super::granted::{EditableFiles, plain_name};
 use super::number::whole;
-use super::vectors::{Code, Part};
-use super::{PROGRAM, Parsed, Unreadable};
-use karve_core::profile::{KernelProfile, Source};
+use super::vectors::{FunctionCode, KernelCode};
+use super::{PROGRAM, ParsedProfile, ProfileParseError};
+use karve_core::profile::{KernelProfile, ProfileSource};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most events of a file.
@@ -41,7 +41,7 @@ const STARTERS: [&str; 30] = [
 
 /// The cost of a function.
 #[derive(Debug, Default)]
-struct Cost {
+struct FunctionCost {
     /// The line where it is first named.
     line: usize,
     /// One count per event, without its callees.
@@ -58,18 +58,18 @@ struct Cost {
 
 /// The costs of all functions of a process.
 #[derive(Debug, Default)]
-struct Costs {
+struct ProcessCosts {
     /// The command of the process.
     command: String,
     events: Vec<String>,
-    functions: BTreeMap<String, Cost>,
+    functions: BTreeMap<String, FunctionCost>,
     /// Names of objects by their numbers.
     objects: BTreeMap<u64, String>,
     /// Instructions whose counts are kept.
     n_instructions: usize,
 }
 
-impl Cost {
+impl FunctionCost {
     /// The file that contains most of it.
     fn file(&self) -> &str {
         let most = self.files.iter().max_by_key(|(_, count)| **count);
@@ -86,16 +86,19 @@ impl Cost {
     }
 }
 
-impl Costs {
+impl ProcessCosts {
     /// Reads the names of events.
-    fn name_events(&mut self, names: &str, line: usize) -> Result<(), Unreadable> {
+    fn name_events(&mut self, names: &str, line: usize) -> Result<(), ProfileParseError> {
         let events: Vec<String> = names.split_whitespace().map(str::to_owned).collect();
         let mut sorted = events.clone();
         sorted.sort();
         sorted.dedup();
         let usable = !events.is_empty() && events.len() <= EVENTS_MAX;
         if !usable || sorted.len() != events.len() || !self.events.is_empty() {
-            return Err(Unreadable::at(line, "the event names are not unique"));
+            return Err(ProfileParseError::at(
+                line,
+                "the event names are not unique",
+            ));
         }
         self.events = events;
         Ok(())
@@ -107,7 +110,7 @@ impl Costs {
         (function, file): (&str, &str),
         counts: &[u64],
         line: usize,
-    ) -> Result<(), Unreadable> {
+    ) -> Result<(), ProfileParseError> {
         let cost = self.cost(function, counts, line)?;
         add_counts(&mut cost.counts, counts, line)?;
         let first = counts.first().copied().unwrap_or(0);
@@ -126,7 +129,7 @@ impl Costs {
         (function, callee): (&str, &str),
         counts: &[u64],
         line: usize,
-    ) -> Result<(), Unreadable> {
+    ) -> Result<(), ProfileParseError> {
         let cost = self.cost(function, counts, line)?;
         if !cost.calls.contains(callee) {
             cost.calls.insert(callee.to_owned());
@@ -149,7 +152,7 @@ impl Costs {
 
     /// How often each instruction of a kernel ran, including its callees; nothing if the file does
     /// not have it, or has too many.
-    fn code_of(&self, kernel: &str) -> Option<Code> {
+    fn code_of(&self, kernel: &str) -> Option<KernelCode> {
         if self.n_instructions == 0 || self.n_instructions == INSTRUCTIONS_MAX {
             return None;
         }
@@ -173,12 +176,15 @@ impl Costs {
                 part.insert(*address, *count);
             }
         }
-        let part = |((name, object), counts): ((&str, u64), BTreeMap<u64, u64>)| Part {
+        let part = |((name, object), counts): ((&str, u64), BTreeMap<u64, u64>)| FunctionCode {
             function: name.to_owned(),
             object: self.objects.get(&object).cloned().unwrap_or_default(),
             counts,
         };
-        Some(Code::of(kernel, parts.into_iter().map(part).collect()))
+        Some(KernelCode::of(
+            kernel,
+            parts.into_iter().map(part).collect(),
+        ))
     }
 
     fn cost(
@@ -186,29 +192,29 @@ impl Costs {
         function: &str,
         counts: &[u64],
         line: usize,
-    ) -> Result<&mut Cost, Unreadable> {
+    ) -> Result<&mut FunctionCost, ProfileParseError> {
         let n = self.events.len();
         if counts.len() > n {
             let reason = format!("there are more than {n} counts");
-            return Err(Unreadable::at(line, reason));
+            return Err(ProfileParseError::at(line, reason));
         }
         let known = self.functions.contains_key(function);
         if !known && self.functions.len() == FUNCTIONS_MAX {
-            return Err(Unreadable::at(line, "there are too many functions"));
+            return Err(ProfileParseError::at(line, "there are too many functions"));
         }
         Ok(self
             .functions
             .entry(function.to_owned())
-            .or_insert_with(|| Cost {
+            .or_insert_with(|| FunctionCost {
                 line,
                 counts: vec![0; n],
                 called: vec![0; n],
-                ..Cost::default()
+                ..FunctionCost::default()
             }))
     }
 
     /// Checks that the costs of all functions add up to the total of the file.
-    fn check(&self, totals: &[u64], line: usize) -> Result<(), Unreadable> {
+    fn check(&self, totals: &[u64], line: usize) -> Result<(), ProfileParseError> {
         for (at, event) in self.events.iter().enumerate() {
             let parts = self.functions.values().map(|cost| cost.counts[at]);
             let sum = parts.fold(0_u64, u64::saturating_add);
@@ -217,14 +223,14 @@ impl Costs {
                 let reason = format!(
                     "the file says the total of {event} is {total}, but its lines add up to {sum}"
                 );
-                return Err(Unreadable::at(line, reason));
+                return Err(ProfileParseError::at(line, reason));
             }
         }
         Ok(())
     }
 
     /// Instructions of all functions, or of those in some files.
-    fn instructions(&self, ir: usize, of: impl Fn(&str, &Cost) -> bool) -> u64 {
+    fn instructions(&self, ir: usize, of: impl Fn(&str, &FunctionCost) -> bool) -> u64 {
         let functions = self.functions.iter();
         let held = functions.filter(|(name, cost)| of(name, cost));
         held.fold(0, |sum, (_, cost)| sum.saturating_add(cost.counts[ir]))
@@ -255,17 +261,17 @@ impl Costs {
     fn parsed(
         &self,
         tool: &str,
-        granted: &Granted,
-        mut notes: Notes,
-    ) -> Result<Parsed, Unreadable> {
+        granted: &EditableFiles,
+        mut notes: ProfileNotes,
+    ) -> Result<ParsedProfile, ProfileParseError> {
         let ir = self.ir()?;
         let all = self.instructions(ir, |_, _| true);
         let events = &self.events;
         let mut kernels = Vec::new();
         let (mut few, mut few_sum) = (0, 0_u64);
-        let mut whole = Cost {
+        let mut whole = FunctionCost {
             counts: vec![0; events.len()],
-            ..Cost::default()
+            ..FunctionCost::default()
         };
         for (name, cost) in &self.functions {
             let own = granted.holds(name, cost.file());
@@ -285,7 +291,7 @@ impl Costs {
             // The driver of the kernel may be in the same file.
             let first = own && plain_name(name) != "main";
             let weight = float(counts[ir]) + if first { float(all) } else { 0.0 };
-            kernels.push(Weighed {
+            kernels.push(WeightedKernel {
                 name: name.clone(),
                 weight,
                 profile,
@@ -300,23 +306,23 @@ impl Costs {
         }
         if !granted.is_empty() && !kernels.iter().any(|kernel| kernel.profile.granted) {
             notes.add(UNSEEN);
-            kernels.push(Weighed {
+            kernels.push(WeightedKernel {
                 name: PROGRAM.to_owned(),
                 weight: 2.0 * float(all),
                 profile: kernel((tool, PROGRAM), events, (0, &whole.counts), all),
             });
         }
         notes.add("the events are simulated; functions of the same name are merged");
-        Ok(Parsed {
+        Ok(ParsedProfile {
             kernels: heaviest(kernels, &mut notes),
             timeline: None,
             notes: notes.finish(),
         })
     }
 
-    fn ir(&self) -> Result<usize, Unreadable> {
+    fn ir(&self) -> Result<usize, ProfileParseError> {
         let found = self.events.iter().position(|event| event == "Ir");
-        found.ok_or_else(|| Unreadable::at(1, "the file does not count instructions (Ir)"))
+        found.ok_or_else(|| ProfileParseError::at(1, "the file does not count instructions (Ir)"))
     }
 }
 
@@ -328,7 +334,7 @@ fn kernel(
     all: u64,
 ) -> KernelProfile {
     let mut profile = KernelProfile::named(name);
-    let said = |quote: &str| Source::at(tool, line, quote);
+    let said = |quote: &str| ProfileSource::at(tool, line, quote);
     let instructions = sum(events, counts, &["Ir"]).unwrap_or(0);
     let quote = format!("Ir {instructions}");
     profile.set("instructions", float(instructions), said(&quote));
@@ -353,20 +359,20 @@ fn kernel(
 /// The process that runs the kernel, and the code of its first kernel: the process with the most
 /// work in functions of the editable files, else the busiest that does not only start others.
 fn of_processes(
-    mut processes: Vec<Costs>,
+    mut processes: Vec<ProcessCosts>,
     tool: &str,
-    granted: &Granted,
-) -> Result<(Parsed, Option<Code>), Unreadable> {
-    let mut notes = Notes::default();
+    granted: &EditableFiles,
+) -> Result<(ParsedProfile, Option<KernelCode>), ProfileParseError> {
+    let mut notes = ProfileNotes::default();
     let n = processes.len();
-    let weight = |costs: &Costs| {
+    let weight = |costs: &ProcessCosts| {
         let ir = costs.ir().ok()?;
         let own = costs.instructions(ir, |name, cost| granted.holds(name, cost.file()));
         Some((own, costs.rank(), costs.instructions(ir, |_, _| true)))
     };
     let best = (0..n).max_by_key(|at| weight(&processes[*at]));
     let Some(best) = best else {
-        return Err(Unreadable::at(1, "there is no process in the file"));
+        return Err(ProfileParseError::at(1, "there is no process in the file"));
     };
     let costs = processes.swap_remove(best);
     if n > 1 {
@@ -384,9 +390,9 @@ fn of_processes(
 }
 
 /// Adds counts; missing counts are zero.
-fn add_counts(to: &mut [u64], counts: &[u64], line: usize) -> Result<(), Unreadable> {
+fn add_counts(to: &mut [u64], counts: &[u64], line: usize) -> Result<(), ProfileParseError> {
     for (sum, count) in to.iter_mut().zip(counts) {
-        let too_large = || Unreadable::at(line, "the counts are too large");
+        let too_large = || ProfileParseError::at(line, "the counts are too large");
         *sum = sum.checked_add(*count).ok_or_else(too_large)?;
     }
     Ok(())
@@ -409,8 +415,11 @@ fn sum(events: &[String], counts: &[u64], names: &[&str]) -> Option<u64> {
 }
 
 /// The counts on a line.
-fn counts<'a>(words: impl Iterator<Item = &'a str>, line: usize) -> Result<Vec<u64>, Unreadable> {
-    let wrong = |word: &str| Unreadable::at(line, format!("{word:?} is not a count"));
+fn counts<'a>(
+    words: impl Iterator<Item = &'a str>,
+    line: usize,
+) -> Result<Vec<u64>, ProfileParseError> {
+    let wrong = |word: &str| ProfileParseError::at(line, format!("{word:?} is not a count"));
     words
         .take(EVENTS_MAX + 1)
         .map(|word| whole(word).ok_or_else(|| wrong(word)))

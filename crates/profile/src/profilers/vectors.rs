@@ -2,7 +2,7 @@
 //! each instruction ran (callgrind) times what the instruction does (objdump).
 
 use super::disassembly::{self, Disassembly};
-use karve_core::profile::{KernelProfile, Source};
+use karve_core::profile::{KernelProfile, ProfileSource};
 use karve_harness::commands::{CodeRange, PART};
 use std::collections::BTreeMap;
 
@@ -21,18 +21,18 @@ pub(super) const NOT_READ: &str = "vector_pct was not read";
 
 /// How often each instruction of a kernel ran.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Code {
+pub(super) struct KernelCode {
     /// The kernel.
     pub(super) kernel: String,
     /// Its functions, the most executed first.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<FunctionCode>,
     /// How many instructions ran, including those of functions that are not a part.
     pub(super) all: u64,
 }
 
 /// The instructions of one function in one object.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Part {
+pub(super) struct FunctionCode {
     /// The function.
     pub(super) function: String,
     /// The file that contains it.
@@ -41,7 +41,7 @@ pub(super) struct Part {
     pub(super) counts: BTreeMap<u64, u64>,
 }
 
-impl Part {
+impl FunctionCode {
     fn ran(&self) -> u64 {
         self.counts
             .values()
@@ -49,13 +49,13 @@ impl Part {
     }
 }
 
-impl Code {
+impl KernelCode {
     /// The code of the most executed functions of a kernel.
-    pub(super) fn of(kernel: &str, mut parts: Vec<Part>) -> Self {
+    pub(super) fn of(kernel: &str, mut parts: Vec<FunctionCode>) -> Self {
         let all = parts
             .iter()
             .fold(0, |sum: u64, part| sum.saturating_add(part.ran()));
-        let near = |part: &Part| {
+        let near = |part: &FunctionCode| {
             let (first, last) = (part.counts.keys().next(), part.counts.keys().next_back());
             let (first, last) = (first.copied()?, last.copied()?);
             (last - first <= SPAN_MAX && !part.object.is_empty()).then_some(())
@@ -72,7 +72,7 @@ impl Code {
 
     /// What to disassemble, part by part.
     pub(super) fn ranges(&self) -> Vec<CodeRange> {
-        let range = |part: &Part| CodeRange {
+        let range = |part: &FunctionCode| CodeRange {
             object: part.object.clone(),
             start: part.counts.keys().next().copied().unwrap_or(0),
             stop: part
@@ -114,14 +114,14 @@ impl Code {
             names.join(", ")
         );
         let value = 100.0 * in_vectors / operations;
-        kernel.set("vector_pct", value, Source::at(TOOL, 0, &quote));
+        kernel.set("vector_pct", value, ProfileSource::at(TOOL, 0, &quote));
         Ok(())
     }
 }
 
 /// Passes the total operations of each arithmetic instruction to `tell`; returns how many
 /// instructions of the part are known.
-fn weigh_part(part: &Part, code: &Disassembly, mut tell: impl FnMut(f64, bool)) -> u64 {
+fn weigh_part(part: &FunctionCode, code: &Disassembly, mut tell: impl FnMut(f64, bool)) -> u64 {
     let mut seen = 0_u64;
     for (address, count) in &part.counts {
         let Some(found) = code.at.get(address) else {
@@ -150,13 +150,13 @@ mod tests {
     const TEXT: &str = "karve part 0\nk:     file format elf64-x86-64\n    \
         10:\tvmulps (%rcx,%rax,1),%ymm4,%ymm1\n    14:\taddss  %xmm1,%xmm0\n    18:\tret\n";
 
-    fn code(counts: &[(u64, u64)]) -> Code {
-        let part = Part {
+    fn code(counts: &[(u64, u64)]) -> KernelCode {
+        let part = FunctionCode {
             function: "dot".into(),
             object: "/k".into(),
             counts: counts.iter().copied().collect(),
         };
-        Code::of("dot", vec![part])
+        KernelCode::of("dot", vec![part])
     }
 
     fn check(counts: &[(u64, u64)], text: &str, want: Result<f64, &str>) {
@@ -185,16 +185,16 @@ mod tests {
 
     #[test]
     fn only_few_functions_of_some_size_are_looked_at() {
-        let part = |at: u64, count: u64, object: &str| Part {
+        let part = |at: u64, count: u64, object: &str| FunctionCode {
             function: format!("f{at}"),
             object: object.into(),
             counts: BTreeMap::from([(at, count), (at + 4, count)]),
         };
-        let mut parts: Vec<Part> = (0..20).map(|n| part(n * 64, n, "/k")).collect();
+        let mut parts: Vec<FunctionCode> = (0..20).map(|n| part(n * 64, n, "/k")).collect();
         let mut wide = part(0, 100, "/k");
         wide.counts.insert(SPAN_MAX + 1, 1);
         parts.extend([wide, part(9, 99, "")]);
-        let code = Code::of("all", parts);
+        let code = KernelCode::of("all", parts);
         assert_eq!(code.all, 2 * 190 + 201 + 198);
         let ranges = code.ranges();
         assert_eq!(ranges.len(), PARTS_MAX);

@@ -8,7 +8,7 @@ use karve_numerics::stats;
 use std::collections::BTreeMap;
 
 /// Seconds of a call, by the index of the case.
-pub type Times = BTreeMap<usize, f64>;
+pub type CaseTimes = BTreeMap<usize, f64>;
 
 /// The cases that may be shown, as measured.
 pub fn visible(campaign: &Campaign) -> Vec<(usize, Case)> {
@@ -18,7 +18,7 @@ pub fn visible(campaign: &Campaign) -> Vec<(usize, Case)> {
 }
 
 /// The unchanged kernel.
-pub fn at_baseline(campaign: &Campaign) -> Times {
+pub fn at_baseline(campaign: &Campaign) -> CaseTimes {
     let mut values: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     let baseline = campaign.baseline();
     for reading in baseline.iter().flat_map(|baseline| &baseline.readings) {
@@ -30,7 +30,7 @@ pub fn at_baseline(campaign: &Campaign) -> Times {
 }
 
 /// The best kernel so far: from the final duel, or else from the duel that kept it.
-pub fn of_incumbent(campaign: &Campaign) -> Times {
+pub fn of_incumbent(campaign: &Campaign) -> CaseTimes {
     let last = campaign.lineage().kept().last().map(|kept| kept.round);
     let mut rounds = campaign.rounds().iter();
     let kept = rounds.find(|round| Some(round.number) == last);
@@ -45,13 +45,13 @@ pub fn of_incumbent(campaign: &Campaign) -> Times {
 }
 
 /// The candidate of the current round, as far as it was measured.
-pub fn of_candidate(campaign: &Campaign) -> Times {
+pub fn of_candidate(campaign: &Campaign) -> CaseTimes {
     let round = campaign.current_round();
     let shown = round.and_then(|round| round.comparison.as_ref().or(round.quick.as_ref()));
-    shown.map_or_else(Times::new, |shown| of_comparison(campaign, shown))
+    shown.map_or_else(CaseTimes::new, |shown| of_comparison(campaign, shown))
 }
 
-fn of_comparison(campaign: &Campaign, comparison: &Comparison) -> Times {
+fn of_comparison(campaign: &Campaign, comparison: &Comparison) -> CaseTimes {
     let values = comparison.cases.iter();
     in_seconds(
         campaign,
@@ -59,7 +59,7 @@ fn of_comparison(campaign: &Campaign, comparison: &Comparison) -> Times {
     )
 }
 
-fn in_seconds(campaign: &Campaign, values: impl Iterator<Item = (usize, f64)>) -> Times {
+fn in_seconds(campaign: &Campaign, values: impl Iterator<Item = (usize, f64)>) -> CaseTimes {
     let seconds = |(index, value): (usize, f64)| {
         let charter = campaign.charter()?;
         let case = campaign.case(index)?;

@@ -1,6 +1,6 @@
 //! How close a call is to its ceiling, as counters of a profile.
 
-use karve_core::profile::{KernelProfile, Source};
+use karve_core::profile::{KernelProfile, ProfileSource};
 use karve_core::roofline::Ceiling;
 
 /// A function with this share of the instructions counts as the whole, in percent.
@@ -23,7 +23,7 @@ pub fn add_ceiling(kernels: &mut Vec<KernelProfile>, op: &str, whose: &str, ceil
         return;
     };
     let mut set = |name: &str, value: f64, quote: &str| {
-        kernel.set(name, value, Source::at("roofline", 0, quote));
+        kernel.set(name, value, ProfileSource::at("roofline", 0, quote));
     };
     if !ceiling.is_impossible() {
         let quote = "metric.work divided by metric.bytes";
@@ -41,7 +41,7 @@ pub fn add_ceiling(kernels: &mut Vec<KernelProfile>, op: &str, whose: &str, ceil
     if let Some(time) = ceiling.time_s
         && kernel.value("duration_us").is_none()
     {
-        let source = Source::at("benchmark", 0, "the time of a call, without a profiler");
+        let source = ProfileSource::at("benchmark", 0, "the time of a call, without a profiler");
         kernel.set("duration_us", time * 1e6, source);
     }
 }
@@ -49,7 +49,7 @@ pub fn add_ceiling(kernels: &mut Vec<KernelProfile>, op: &str, whose: &str, ceil
 #[cfg(test)]
 mod tests {
     use super::*;
-    use karve_core::roofline::Limit;
+    use karve_core::roofline::CeilingLimit;
 
     #[test]
     fn without_a_profiler_the_roofline_alone_makes_a_kernel() {
@@ -59,7 +59,7 @@ mod tests {
             intensity: 2.0,
             ridge: 10.0,
             ceiling: 1e11,
-            limit: Limit::Bandwidth,
+            limit: CeilingLimit::Bandwidth,
             floor_s: 0.02,
             time_s: Some(0.04),
             reached: Some(5e10),
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(kernels[0].value("ceiling_pct"), Some(50.0));
         assert_eq!(kernels[0].value("duration_us"), Some(40_000.0));
         let mut told = KernelProfile::named("k");
-        told.set("duration_us", 7.0, Source::default());
+        told.set("duration_us", 7.0, ProfileSource::default());
         let mut kernels = vec![told];
         add_ceiling(&mut kernels, "copy", "L2, one core", &ceiling);
         assert_eq!(kernels[0].value("duration_us"), Some(7.0));
@@ -89,7 +89,7 @@ mod tests {
         // A function of a library is not the call; the editable one that calls it is.
         let function = |name: &str, share: f64, granted: bool| {
             let mut kernel = KernelProfile::named(name);
-            kernel.set("inst_share_pct", share, Source::default());
+            kernel.set("inst_share_pct", share, ProfileSource::default());
             kernel.granted = granted;
             kernel
         };

@@ -20,7 +20,7 @@ const LINES_MAX: usize = 10_000;
 
 /// What was measured on a GPU.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Gpu {
+pub struct GpuRoofline {
     /// Its name, as reported by the driver.
     pub name: String,
     /// Multiply-adds in fp32, in operations per second.
@@ -33,7 +33,7 @@ pub struct Gpu {
 }
 
 /// Measures the first GPU, or says why that is impossible.
-pub fn measure_gpu(stop: &StopFlag) -> Result<std::result::Result<Gpu, String>> {
+pub fn measure_gpu(stop: &StopFlag) -> Result<std::result::Result<GpuRoofline, String>> {
     if process::find_program("nvidia-smi").is_none() {
         return Ok(Err(
             "nvidia-smi was not found, so no GPU was measured".to_owned()
@@ -65,7 +65,7 @@ pub fn measure_gpu(stop: &StopFlag) -> Result<std::result::Result<Gpu, String>> 
     Ok(parse_gpu(&run.stdout.text()).ok_or_else(|| "the GPU printed no figures".to_owned()))
 }
 
-fn parse_gpu(text: &str) -> Option<Gpu> {
+fn parse_gpu(text: &str) -> Option<GpuRoofline> {
     let mut name = None;
     let mut rates: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for line in text.lines().take(LINES_MAX) {
@@ -80,7 +80,7 @@ fn parse_gpu(text: &str) -> Option<Gpu> {
         }
     }
     let of = |kind: &str| rates.get(kind).and_then(|rates| peak(rates));
-    let gpu = Gpu {
+    let gpu = GpuRoofline {
         name: name?,
         fp32: of("fp32"),
         fp16: of("fp16"),

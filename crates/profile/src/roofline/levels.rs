@@ -13,7 +13,7 @@ const MEMORY: (u64, u64) = (128 << 20, 1 << 30);
 
 /// One level.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Level {
+pub struct CacheLevel {
     /// Its name.
     pub name: &'static str,
     /// The most bytes that one core can hold there; none for memory.
@@ -28,19 +28,19 @@ pub struct Level {
 
 /// A cache as reported by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Cache {
+struct CpuCache {
     level: u32,
     bytes: u64,
     cores: u64,
 }
 
 /// The levels of this host, the nearest first, and memory last.
-pub fn levels(cores: usize) -> Vec<Level> {
+pub fn levels(cores: usize) -> Vec<CacheLevel> {
     let caches = (0..CACHES_MAX).filter_map(|index| {
         let read = |name: &str| fs::read_to_string(format!("{CACHES}/index{index}/{name}")).ok();
         let kind = read("type")?;
         (kind.trim() != "Instruction").then_some(())?;
-        Some(Cache {
+        Some(CpuCache {
             level: read("level")?.trim().parse().ok()?,
             bytes: parse_bytes(read("size")?.trim())?,
             cores: parse_cpus(read("shared_cpu_list")?.trim()),
@@ -49,23 +49,23 @@ pub fn levels(cores: usize) -> Vec<Level> {
     of_caches(&caches.collect::<Vec<_>>(), cores as u64)
 }
 
-fn of_caches(caches: &[Cache], cores: u64) -> Vec<Level> {
+fn of_caches(caches: &[CpuCache], cores: u64) -> Vec<CacheLevel> {
     let cores = cores.max(1);
     let of_level = |level: u32| {
         let found = caches.iter().find(|cache| cache.level == level);
         let usual = USUAL.get(level as usize - 1).copied().unwrap_or(1 << 20);
         let shared = if level >= 3 { cores } else { 1 };
-        found.copied().unwrap_or(Cache {
+        found.copied().unwrap_or(CpuCache {
             level,
             bytes: usual,
             cores: shared,
         })
     };
     let (first, second, last) = (of_level(1), of_level(2), of_level(3));
-    let groups = |cache: Cache| cores.div_ceil(cache.cores.clamp(1, cores));
-    let mut levels: Vec<Level> = [("L1", first), ("L2", second)]
+    let groups = |cache: CpuCache| cores.div_ceil(cache.cores.clamp(1, cores));
+    let mut levels: Vec<CacheLevel> = [("L1", first), ("L2", second)]
         .into_iter()
-        .map(|(name, cache)| Level {
+        .map(|(name, cache)| CacheLevel {
             name,
             holds_one: Some(cache.bytes),
             holds_all: Some(cache.bytes * groups(cache)),
@@ -83,7 +83,7 @@ fn of_caches(caches: &[Cache], cores: u64) -> Vec<Level> {
         false => near + most / 2,
     };
     if last.bytes > second.bytes {
-        levels.push(Level {
+        levels.push(CacheLevel {
             name: "LLC",
             holds_one: Some(last.bytes),
             holds_all: Some(all.max(near_all)),
@@ -92,7 +92,7 @@ fn of_caches(caches: &[Cache], cores: u64) -> Vec<Level> {
         });
     }
     let beyond = (all.max(near_all).saturating_mul(5) / 2).clamp(MEMORY.0, MEMORY.1);
-    levels.push(Level {
+    levels.push(CacheLevel {
         name: "memory",
         holds_one: None,
         holds_all: None,
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn levels_lie_inside_of_one_another() {
-        let check = |caches: &[Cache], cores, want: &[&str]| {
+        let check = |caches: &[CpuCache], cores, want: &[&str]| {
             let levels = of_caches(caches, cores);
             let names: Vec<&str> = levels.iter().map(|level| level.name).collect();
             assert_eq!(names, want);
@@ -163,7 +163,7 @@ mod tests {
                 assert!(two[0].goes_over_one <= holds);
             }
         };
-        let cache = |level, bytes, cores| Cache {
+        let cache = |level, bytes, cores| CpuCache {
             level,
             bytes,
             cores,

@@ -38,7 +38,7 @@ pub struct RoofLine {
 
 /// One call under the roofs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Point {
+pub struct PlotPoint {
     /// Its name.
     pub name: String,
     /// Operations per byte.
@@ -54,11 +54,11 @@ fn usable(value: f64) -> bool {
 }
 
 /// The picture; none if there is no roof.
-pub fn render(title: &str, roofs: &[RoofLine], points: &[Point]) -> Option<String> {
+pub fn render(title: &str, roofs: &[RoofLine], points: &[PlotPoint]) -> Option<String> {
     let sound = |roof: &&RoofLine| usable(roof.flops) && usable(roof.per_s);
     let roofs: Vec<&RoofLine> = roofs.iter().filter(sound).take(ROOFS_MAX).collect();
-    let sound = |point: &&Point| usable(point.intensity) && usable(point.reached);
-    let points: Vec<&Point> = points.iter().filter(sound).take(POINTS_MAX).collect();
+    let sound = |point: &&PlotPoint| usable(point.intensity) && usable(point.reached);
+    let points: Vec<&PlotPoint> = points.iter().filter(sound).take(POINTS_MAX).collect();
     if roofs.is_empty() {
         return None;
     }
@@ -89,7 +89,7 @@ pub fn render(title: &str, roofs: &[RoofLine], points: &[Point]) -> Option<Strin
 
 /// Dots with numbers, and next to the plot the case of each number. A point without a name has
 /// no number.
-fn name_points(chart: &mut Chart, n_roofs: usize, points: &[&Point]) {
+fn name_points(chart: &mut Chart, n_roofs: usize, points: &[&PlotPoint]) {
     let mut n_named = 0;
     for point in points {
         let colour = COLOURS[point.sort % COLOURS.len()];
@@ -178,8 +178,8 @@ mod tests {
         }
     }
 
-    fn point(intensity: f64, reached: f64) -> Point {
-        Point {
+    fn point(intensity: f64, reached: f64) -> PlotPoint {
+        PlotPoint {
             name: "n=1".into(),
             intensity,
             reached,

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn level(name: &'static str, holds: Option<u64>, over: u64) -> Level {
-    Level {
+fn level(name: &'static str, holds: Option<u64>, over: u64) -> CacheLevel {
+    CacheLevel {
         name,
         holds_one: holds,
         holds_all: holds.map(|n| n * 2),
@@ -12,8 +12,8 @@ fn level(name: &'static str, holds: Option<u64>, over: u64) -> Level {
     }
 }
 
-fn host() -> Host {
-    Host {
+fn host() -> HostInfo {
+    HostInfo {
         fingerprint: "f".into(),
         cpu: "a CPU".into(),
         cores: 2,
@@ -26,7 +26,7 @@ const OUTPUT: &str = "flops 1 1e11\nflops 1 9e10\nflops 1 8e10\nflops 2 1.9e11\n
     read 1000 1 1e10\ncopy 1000 1 2e10\ntriad 1000 1 3e10\n\
     read 2000 2 2e10\ncopy 2000 2 3e10\ntriad 2000 2 4e10\n";
 
-fn measured() -> Measured {
+fn measured() -> HostRoofline {
     let levels = [level("L1", Some(200), 100), level("memory", None, 1_000)];
     put_together(&parse_readings(OUTPUT), &levels, host()).expect("figures")
 }
@@ -45,7 +45,7 @@ fn the_best_run_counts_and_the_usual_one_tells_the_spread() {
 #[test]
 fn a_call_stands_under_the_level_that_holds_its_bytes() {
     let found = measured();
-    let demand = |bytes: f64| Demand {
+    let demand = |bytes: f64| CallDemand {
         work: Some(1.0),
         bytes: Some(bytes),
     };
@@ -83,7 +83,7 @@ fn a_busy_host_lowers_no_peak() {
 fn what_makes_no_sense_gives_no_figure() {
     let text =
         "flops 1 nan\nflops 1 -3\nflops 1 1e300\nflops x 1e9\nread 1 1\nread a b 1e9\n\u{0}\n";
-    assert_eq!(parse_readings(text), Readings::default());
+    assert_eq!(parse_readings(text), RooflineReadings::default());
     let levels = [level("L1", Some(200), 100)];
     assert!(put_together(&parse_readings(""), &levels, host()).is_none());
     let half = "flops 1 1e11\nread 100 1 4e11\n";

@@ -1,8 +1,8 @@
 //! A roofline for people: the measurements, the entry of the device file, and the cases.
 
-use super::{Gpu, Measured, Moved, Pair, Peak};
-use crate::devices::{Device, Figure};
-use karve_core::roofline::{Ceiling, Limit};
+use super::{CorePeaks, GpuRoofline, HostRoofline, LevelBandwidth, Peak};
+use crate::devices::{DeviceFigure, DeviceSpec};
+use karve_core::roofline::{Ceiling, CeilingLimit};
 use karve_core::score::figure;
 use karve_numerics::roof::Cores;
 use karve_os::text::safe;
@@ -24,15 +24,15 @@ pub struct CaseCeiling {
 
 /// Everything that `karve roofline` shows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct View {
+pub struct RooflineView {
     /// The measurement of this host; nothing if a device was named.
-    pub host: Option<Measured>,
+    pub host: Option<HostRoofline>,
     /// Whether it was measured just now or loaded from a saved record.
     pub fresh: bool,
     /// What was measured on the GPU.
-    pub gpu: Option<Gpu>,
+    pub gpu: Option<GpuRoofline>,
     /// A device from the file: the requested one, or the detected one.
-    pub device: Option<Device>,
+    pub device: Option<DeviceSpec>,
     /// The roof of the cases.
     pub roof: String,
     /// Whose times are shown, if there are any.
@@ -80,7 +80,7 @@ pub fn time(seconds: f64) -> String {
 }
 
 /// The whole text.
-pub fn render(view: &View) -> String {
+pub fn render(view: &RooflineView) -> String {
     let host = view.host.as_ref();
     let mut lines = host.map_or_else(Vec::new, |host| host_lines(host, view.fresh));
     if let Some(gpu) = &view.gpu {
@@ -102,7 +102,7 @@ pub fn render(view: &View) -> String {
     lines.join("\n") + "\n"
 }
 
-fn host_lines(host: &Measured, fresh: bool) -> Vec<String> {
+fn host_lines(host: &HostRoofline, fresh: bool) -> Vec<String> {
     let when = if fresh {
         ""
     } else {
@@ -123,8 +123,8 @@ fn host_lines(host: &Measured, fresh: bool) -> Vec<String> {
         ),
     ];
     for level in &host.levels {
-        let row = |name: &str, of: fn(&Pair) -> Peak, level: &Moved| {
-            let cell = |pair: &Pair| rate(of(pair).best, "B/s");
+        let row = |name: &str, of: fn(&CorePeaks) -> Peak, level: &LevelBandwidth| {
+            let cell = |pair: &CorePeaks| rate(of(pair).best, "B/s");
             let (read, copy, triad) = (cell(&level.read), cell(&level.copy), cell(&level.triad));
             format!(
                 "{:<8} {name:<10} {read:>14} {copy:>14} {triad:>14}",
@@ -159,7 +159,7 @@ fn peak(peak: &Peak, unit: &str) -> String {
     )
 }
 
-fn gpu_lines(gpu: &Gpu) -> Vec<String> {
+fn gpu_lines(gpu: &GpuRoofline) -> Vec<String> {
     let mut lines = vec![String::new(), format!("gpu       {}", safe(&gpu.name, 80))];
     let rows = [
         ("fp32", &gpu.fp32, "FLOP/s"),
@@ -174,7 +174,7 @@ fn gpu_lines(gpu: &Gpu) -> Vec<String> {
     lines
 }
 
-fn device_lines(device: &Device) -> Vec<String> {
+fn device_lines(device: &DeviceSpec) -> Vec<String> {
     let mut lines = vec![
         String::new(),
         format!(
@@ -184,13 +184,13 @@ fn device_lines(device: &Device) -> Vec<String> {
         ),
     ];
     let shown = [
-        (Figure::Fp64, "FLOP/s"),
-        (Figure::Fp32, "FLOP/s"),
-        (Figure::Tf32, "FLOP/s"),
-        (Figure::Bf16, "FLOP/s"),
-        (Figure::Fp8, "FLOP/s"),
-        (Figure::Fp4, "FLOP/s"),
-        (Figure::MemoryRate, "B/s"),
+        (DeviceFigure::Fp64, "FLOP/s"),
+        (DeviceFigure::Fp32, "FLOP/s"),
+        (DeviceFigure::Tf32, "FLOP/s"),
+        (DeviceFigure::Bf16, "FLOP/s"),
+        (DeviceFigure::Fp8, "FLOP/s"),
+        (DeviceFigure::Fp4, "FLOP/s"),
+        (DeviceFigure::MemoryRate, "B/s"),
     ];
     for (name, unit) in shown {
         if let Some(known) = device.figure(name) {
@@ -205,7 +205,7 @@ fn device_lines(device: &Device) -> Vec<String> {
     lines
 }
 
-fn case_lines(view: &View) -> Vec<String> {
+fn case_lines(view: &RooflineView) -> Vec<String> {
     let of = match &view.times {
         Some(times) => format!("; times of {}", safe(times, 80)),
         None => "; no times (see --time)".to_owned(),
@@ -220,8 +220,8 @@ fn case_lines(view: &View) -> Vec<String> {
     for row in &view.cases {
         let ceiling = &row.ceiling;
         let limit = match (&row.level, ceiling.limit) {
-            (Some(level), Limit::Bandwidth) => format!("{level} {}", ceiling.limit.name()),
-            (Some(_), Limit::Compute) | (None, _) => ceiling.limit.name().to_owned(),
+            (Some(level), CeilingLimit::Bandwidth) => format!("{level} {}", ceiling.limit.name()),
+            (Some(_), CeilingLimit::Compute) | (None, _) => ceiling.limit.name().to_owned(),
         };
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         lines.push(format!(

@@ -1,8 +1,8 @@
 //! The items of an autopilot agenda: what the first profile and the library suggest.
 
-use super::{Recall, Told};
-use crate::agenda::{Effort, How, ITEMS_MAX, Item, Wanted, is_id};
-use crate::knowledge::{Expected, Kind, Known};
+use super::{BriefEntry, LibraryRecall};
+use crate::agenda::{AgendaItem, AgendaSource, ITEMS_MAX, ItemAction, ItemEffort, is_id};
+use crate::knowledge::{EntryKind, ExpectedGain, KnownEntry};
 use crate::profile::{Opportunity, Profile};
 
 /// Maximum number of profile opportunities to consider.
@@ -14,16 +14,16 @@ const SWEEP_RATIO: f64 = 1.2;
 
 /// The items to try: the opportunities of the profile, the entries that match it, and the knobs.
 pub fn items_of_profile(
-    wanted: &Wanted,
+    wanted: &AgendaSource,
     profile: Option<&Profile>,
-    known: &[Known],
-    recall: &Recall,
-) -> Vec<Item> {
-    let Wanted::Autopilot { knobs, by_machine } = wanted else {
+    known: &[KnownEntry],
+    recall: &LibraryRecall,
+) -> Vec<AgendaItem> {
+    let AgendaSource::Autopilot { knobs, by_machine } = wanted else {
         return Vec::new();
     };
-    let mut items: Vec<Item> = Vec::new();
-    let mut push = |item: Item| {
+    let mut items: Vec<AgendaItem> = Vec::new();
+    let mut push = |item: AgendaItem| {
         let there = items.iter().any(|other| other.id == item.id);
         if !there && items.len() < ITEMS_MAX {
             items.push(item);
@@ -48,10 +48,10 @@ pub fn items_of_profile(
     if *knobs > 0 {
         push(sweep(*knobs));
     }
-    let doable = |item: &Item| {
+    let doable = |item: &AgendaItem| {
         let entry = item.entry();
         let known = entry.and_then(|id| known.iter().find(|known| known.id == id));
-        let is_pattern = known.is_none_or(|known| known.kind != Kind::AntiPattern);
+        let is_pattern = known.is_none_or(|known| known.kind != EntryKind::AntiPattern);
         let by_hand = known.is_some_and(|known| known.apply.is_empty());
         is_pattern && !(*by_machine && by_hand)
     };
@@ -60,7 +60,7 @@ pub fn items_of_profile(
 }
 
 /// An entry's dependencies come first, if they are on the agenda too.
-fn ordered_by_need(mut items: Vec<Item>, known: &[Known]) -> Vec<Item> {
+fn ordered_by_need(mut items: Vec<AgendaItem>, known: &[KnownEntry]) -> Vec<AgendaItem> {
     let ids: Vec<String> = items.iter().map(|item| item.id.clone()).collect();
     for item in &mut items {
         let of = known.iter().find(|known| item.entry() == Some(&known.id));
@@ -76,23 +76,23 @@ fn ratio_of(opportunity: &Opportunity) -> f64 {
     1.0 / (1.0 - gain / 100.0)
 }
 
-fn of_opportunity(number: usize, opportunity: &Opportunity) -> Item {
-    Item {
+fn of_opportunity(number: usize, opportunity: &Opportunity) -> AgendaItem {
+    AgendaItem {
         id: format!("opportunity-{number}"),
         title: opportunity.name.clone(),
         text: format!("{} ({})", opportunity.name, opportunity.trigger),
         expected_ratio: ratio_of(opportunity),
-        ..Item::default()
+        ..AgendaItem::default()
     }
 }
 
-fn of_told(known: &Known, told: &Told) -> Item {
+fn of_told(known: &KnownEntry, told: &BriefEntry) -> AgendaItem {
     // Before any round, the claims of entries are taken as given.
-    let expected = Expected::of(known).gain(1.0).exp();
+    let expected = ExpectedGain::of(known).gain(1.0).exp();
     of_entry(known, expected, &told.why)
 }
 
-fn of_entry(known: &Known, expected_ratio: f64, why: &str) -> Item {
+fn of_entry(known: &KnownEntry, expected_ratio: f64, why: &str) -> AgendaItem {
     let id = match is_id(&known.id) {
         true => known.id.clone(),
         false => known
@@ -101,33 +101,33 @@ fn of_entry(known: &Known, expected_ratio: f64, why: &str) -> Item {
             .filter(char::is_ascii_alphanumeric)
             .collect(),
     };
-    Item {
+    AgendaItem {
         id,
         title: known.title.clone(),
         text: format!("{} ({why})", known.title),
         expected_ratio,
         // A change that karve can make without an agent takes the least effort.
         effort: match known.apply.is_empty() {
-            true => Effort::Medium,
-            false => Effort::Low,
+            true => ItemEffort::Medium,
+            false => ItemEffort::Low,
         },
-        how: How::Entry {
+        how: ItemAction::Entry {
             entry: known.id.clone(),
         },
-        ..Item::default()
+        ..AgendaItem::default()
     }
 }
 
-fn sweep(knobs: u32) -> Item {
+fn sweep(knobs: u32) -> AgendaItem {
     let title = match knobs {
         1 => "tune the knob".to_owned(),
         n => format!("tune all {n} knobs"),
     };
-    Item {
+    AgendaItem {
         id: "sweep".to_owned(),
         title,
         expected_ratio: SWEEP_RATIO,
-        how: How::Sweep,
-        ..Item::default()
+        how: ItemAction::Sweep,
+        ..AgendaItem::default()
     }
 }

@@ -3,12 +3,14 @@
 use super::hidden::shown;
 use super::relations::{in_kernel, is_contained, other_ways};
 use super::visible_name;
-use crate::campaign::{Campaign, RoundState, RoundSummary, Stage};
+use crate::campaign::{Campaign, RoundPhase, RoundState, RoundSummary};
 use crate::comparison::Comparison;
 use crate::hypothesis::Hypothesis;
-use crate::knowledge::{Evidence, Foretold, Learning, Lesson, Words};
+use crate::knowledge::{Evidence, Learning, Lesson, LessonNotes, PredictedCounter};
 use crate::measurement::Gate;
-use crate::profile::compare::{Came, Expectation, Moved, assess, compare, parse_expectation};
+use crate::profile::compare::{
+    CounterChange, Expectation, ExpectationResult, assess, compare, parse_expectation,
+};
 use crate::profile::{Profile, ProfileDepth};
 use crate::verdict::{DropReason, Verdict};
 use karve_numerics::case::CaseSet;
@@ -39,7 +41,7 @@ const MOVED_MAX: usize = 24;
 /// prediction.
 pub fn to_compare(campaign: &Campaign) -> Option<(String, ProfileDepth)> {
     let round = campaign.current_round()?;
-    let Stage::Learning { verdict } = &round.stage else {
+    let RoundPhase::Learning { verdict } = &round.stage else {
         return None;
     };
     round.comparison.as_ref().or(round.quick.as_ref())?;
@@ -70,19 +72,19 @@ fn expected(round: &RoundState) -> Vec<Expectation> {
 }
 
 /// The outcome of the hypothesis's predictions. A prediction that names no counter is unread.
-fn foretold(round: &RoundState, moved: &[Moved]) -> Vec<Foretold> {
+fn foretold(round: &RoundState, moved: &[CounterChange]) -> Vec<PredictedCounter> {
     let lines = round.hypothesis.iter().flat_map(|h| &h.counters);
     let strange = lines.filter(|line| parse_expectation(line).is_none());
-    let strange = strange.map(|line| Foretold {
+    let strange = strange.map(|line| PredictedCounter {
         counter: line.chars().take(STRANGE_MAX).collect(),
-        came: Came::Unread,
+        came: ExpectationResult::Unread,
         values: String::new(),
     });
     let tell = |expected: Expectation| {
         let found = moved.iter().find(|m| m.counter == expected.counter);
-        Foretold {
+        PredictedCounter {
             came: assess(&expected, moved),
-            values: found.map(Moved::describe).unwrap_or_default(),
+            values: found.map(CounterChange::describe).unwrap_or_default(),
             counter: expected.counter,
         }
     };
@@ -96,7 +98,7 @@ pub fn lesson(campaign: &Campaign, after: Option<&Profile>) -> Lesson {
     let Some(round) = campaign.current_round() else {
         return Lesson::default();
     };
-    let Stage::Learning { verdict } = &round.stage else {
+    let RoundPhase::Learning { verdict } = &round.stage else {
         return Lesson::default();
     };
     let why = verdict.describe(&|case| visible_name(campaign, case));
@@ -120,7 +122,7 @@ pub fn lesson(campaign: &Campaign, after: Option<&Profile>) -> Lesson {
         (Some(hypothesis), None) => format!("{}: {why}", hypothesis.title),
         (None, _) => why,
     };
-    let told: Vec<String> = foretold.iter().map(Foretold::describe).collect();
+    let told: Vec<String> = foretold.iter().map(PredictedCounter::describe).collect();
     let mut learning = learning(campaign, round, verdict);
     if !told.is_empty() {
         let told = told.join("; ");
@@ -188,7 +190,7 @@ fn learning(campaign: &Campaign, round: &RoundState, verdict: &Verdict) -> Optio
         title: hypothesis.title.chars().take(100).collect(),
         mechanism: hypothesis.mechanism.chars().take(LESSON_MAX).collect(),
         evidence: evidence(campaign, (round, hypothesis), comparison, verdict)?,
-        words: Words::default(),
+        words: LessonNotes::default(),
         unsaid: String::new(),
         became: String::new(),
     })

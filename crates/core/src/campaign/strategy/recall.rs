@@ -4,10 +4,10 @@ use super::relations::{after_what_they_need, in_kernel, is_of_no_use};
 use super::{TEXT_MAX, clip, in_role};
 use crate::campaign::Campaign;
 use crate::hypothesis::{Hypothesis, title_similarity};
-use crate::knowledge::{Expected, Kind, Known, Status, cut_at_sentence};
+use crate::knowledge::{EntryKind, EntryStatus, ExpectedGain, KnownEntry, cut_at_sentence};
 use crate::profile::classify::with_derived;
-use crate::profile::counters::{Better, known as known_counter};
-use crate::profile::{Predicate, Truth, Values};
+use crate::profile::counters::{CounterPreference, known as known_counter};
+use crate::profile::{CounterValues, Predicate, PredicateValue};
 use std::collections::BTreeMap;
 
 /// Maximum number of entries in a brief because a trigger fires.
@@ -21,13 +21,13 @@ const UNTRIED_ROUNDS: f64 = 3.0;
 
 /// What the library knows.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Recall {
+pub struct LibraryRecall {
     /// Matches for the profile, or shown before; the most promising first.
-    pub told: Vec<Told>,
+    pub told: Vec<BriefEntry>,
     /// Entries that were refuted in this situation.
-    pub refuted: Vec<Told>,
+    pub refuted: Vec<BriefEntry>,
     /// Entries that can be applied without an agent, the most promising first.
-    pub usable: Vec<Usable>,
+    pub usable: Vec<UsableEntry>,
     /// Entries that rounds applied, and which of their actions.
     pub applied: Vec<(String, u32)>,
     /// By entry, the counters that its trigger fired on, each with the direction it should move.
@@ -40,24 +40,24 @@ pub struct Recall {
 
 /// An entry that can be applied without an agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Usable {
+pub struct UsableEntry {
     /// The entry.
-    pub known: Known,
+    pub known: KnownEntry,
     /// The log speedup that it promises here.
     pub promise: f64,
 }
 
 /// An entry as shown in a brief.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct BriefEntry {
     /// The entry.
     pub id: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// One line.
     pub title: String,
     /// How far it can be trusted.
-    pub status: Status,
+    pub status: EntryStatus,
     /// How it works and how to do it.
     pub text: String,
     /// Why it is shown.
@@ -67,7 +67,7 @@ pub struct Told {
 }
 
 /// Whether a trigger of an entry fires.
-enum Fires {
+enum TriggerResult {
     /// This one does.
     Yes(Predicate),
     /// None does, although the counters they use were read.
@@ -77,11 +77,11 @@ enum Fires {
 }
 
 /// What the library knows about the current kernel.
-pub fn recall(campaign: &Campaign) -> Recall {
+pub fn recall(campaign: &Campaign) -> LibraryRecall {
     let kernel = campaign.profile().and_then(|profile| profile.main_kernel());
     let values = kernel.map(with_derived).unwrap_or_default();
     let (mut told, mut unfired) = (Vec::new(), Vec::new());
-    let mut usable: Vec<(f64, Usable)> = Vec::new();
+    let mut usable: Vec<(f64, UsableEntry)> = Vec::new();
     let kept_share = kept_share(campaign);
     let mut refuted = Vec::new();
     let mut foretells = BTreeMap::new();
@@ -101,25 +101,25 @@ pub fn recall(campaign: &Campaign) -> Recall {
             continue;
         }
         let fires = fires(known, &values);
-        let promised = Expected::of(known);
+        let promised = ExpectedGain::of(known);
         let promise = promised.gain(kept_share);
         let rank = promise * weight(&fires, promise);
         let expected = promised.describe(known.kind, kept_share);
         match &fires {
-            Fires::Yes(trigger) => {
+            TriggerResult::Yes(trigger) => {
                 let quote = trigger.quote(&values);
                 let why = format!("trigger {} ({quote})", trigger.text());
                 told.push((rank, tell(known, why, expected)));
                 foretells.insert(known.id.clone(), foretold_by(trigger));
             }
-            Fires::Unknown if known.n_evidence > 0 => {
+            TriggerResult::Unknown if known.n_evidence > 0 => {
                 unfired.push((rank, tell(known, shown_in(known), expected)));
             }
-            Fires::No | Fires::Unknown => {}
+            TriggerResult::No | TriggerResult::Unknown => {}
         }
-        if !known.apply.is_empty() && known.kind != Kind::AntiPattern {
+        if !known.apply.is_empty() && known.kind != EntryKind::AntiPattern {
             let known = known.clone();
-            usable.push((rank, Usable { known, promise }));
+            usable.push((rank, UsableEntry { known, promise }));
         }
     }
     usable.sort_by(|a, b| {
@@ -133,7 +133,7 @@ pub fn recall(campaign: &Campaign) -> Recall {
     });
     let applied: Vec<(String, u32)> = applied.collect();
     let usable = usable.into_iter().map(|(_, usable)| usable).collect();
-    Recall {
+    LibraryRecall {
         usable: after_what_they_need(usable, &applied),
         applied,
         kept,
@@ -146,8 +146,11 @@ pub fn recall(campaign: &Campaign) -> Recall {
 
 /// The entries of a brief: those that fire first. Ties are ordered by name, so that a campaign can
 /// be repeated.
-fn in_order(mut fired: Vec<(f64, Told)>, mut unfired: Vec<(f64, Told)>) -> Vec<Told> {
-    let by_rank = |a: &(f64, Told), b: &(f64, Told)| {
+fn in_order(
+    mut fired: Vec<(f64, BriefEntry)>,
+    mut unfired: Vec<(f64, BriefEntry)>,
+) -> Vec<BriefEntry> {
+    let by_rank = |a: &(f64, BriefEntry), b: &(f64, BriefEntry)| {
         let by_name = || a.1.id.cmp(&b.1.id);
         b.0.total_cmp(&a.0).then_with(by_name)
     };
@@ -160,11 +163,11 @@ fn in_order(mut fired: Vec<(f64, Told)>, mut unfired: Vec<(f64, Told)>) -> Vec<T
     all.map(|(_, told)| told).take(TOLD_MAX).collect()
 }
 
-fn is_out(known: &Known) -> bool {
-    matches!(known.status, Status::Refuted | Status::Superseded)
+fn is_out(known: &KnownEntry) -> bool {
+    matches!(known.status, EntryStatus::Refuted | EntryStatus::Superseded)
 }
 
-fn shown_in(known: &Known) -> String {
+fn shown_in(known: &KnownEntry) -> String {
     let of = if known.elsewhere {
         " on other operations"
     } else {
@@ -176,8 +179,8 @@ fn shown_in(known: &Known) -> String {
     }
 }
 
-fn tell(known: &Known, why: String, expected: Option<String>) -> Told {
-    Told {
+fn tell(known: &KnownEntry, why: String, expected: Option<String>) -> BriefEntry {
+    BriefEntry {
         id: known.id.clone(),
         kind: known.kind,
         title: clip(&known.title),
@@ -188,38 +191,42 @@ fn tell(known: &Known, why: String, expected: Option<String>) -> Told {
     }
 }
 
-fn fires(known: &Known, values: &Values) -> Fires {
+fn fires(known: &KnownEntry, values: &CounterValues) -> TriggerResult {
     let mut fails = false;
     for trigger in &known.triggers {
         let Ok(predicate) = Predicate::parse(trigger) else {
             continue;
         };
         match predicate.truth(values) {
-            Truth::Holds => return Fires::Yes(predicate),
-            Truth::Fails => fails = true,
-            Truth::Unknown => {}
+            PredicateValue::Holds => return TriggerResult::Yes(predicate),
+            PredicateValue::Fails => fails = true,
+            PredicateValue::Unknown => {}
         }
     }
-    if fails { Fires::No } else { Fires::Unknown }
+    if fails {
+        TriggerResult::No
+    } else {
+        TriggerResult::Unknown
+    }
 }
 
 /// The counters of a trigger, each with the direction that would be better.
 fn foretold_by(trigger: &Predicate) -> Vec<String> {
     let way = |name: &str| match known_counter(name)?.better {
-        Better::Higher => Some(format!("{name} up")),
-        Better::Lower => Some(format!("{name} down")),
-        Better::Neither => None,
+        CounterPreference::Higher => Some(format!("{name} up")),
+        CounterPreference::Lower => Some(format!("{name} down")),
+        CounterPreference::Neither => None,
     };
     trigger.names().into_iter().filter_map(way).collect()
 }
 
 /// A trigger that fires makes a promise count more. A loss is never a promise.
-fn weight(fires: &Fires, promise: f64) -> f64 {
+fn weight(fires: &TriggerResult, promise: f64) -> f64 {
     match fires {
         _ if promise <= 0.0 => 1.0,
-        Fires::Yes(_) => 1.5,
-        Fires::Unknown => 1.0,
-        Fires::No => 0.5,
+        TriggerResult::Yes(_) => 1.5,
+        TriggerResult::Unknown => 1.0,
+        TriggerResult::No => 0.5,
     }
 }
 

@@ -1,9 +1,9 @@
 //! Relations between entries: what the kernel already has, what that contains or rules out, and
 //! what should come first.
 
-use super::recall::Usable;
+use super::recall::UsableEntry;
 use crate::campaign::Campaign;
-use crate::knowledge::Known;
+use crate::knowledge::KnownEntry;
 use std::collections::BTreeSet;
 
 /// The entries in the parent of the current round: those that were kept on its own path from the
@@ -30,7 +30,7 @@ pub(super) fn in_kernel(campaign: &Campaign) -> Vec<String> {
 }
 
 /// Whether an entry in the kernel contains this one, directly or through others.
-pub(super) fn is_contained(id: &str, library: &[Known], kept: &[String]) -> bool {
+pub(super) fn is_contained(id: &str, library: &[KnownEntry], kept: &[String]) -> bool {
     let mut seen = BTreeSet::from([id]);
     let mut next = vec![id];
     while let Some(id) = next.pop() {
@@ -49,7 +49,7 @@ pub(super) fn is_contained(id: &str, library: &[Known], kept: &[String]) -> bool
 
 /// Whether an entry cannot help this kernel: an entry in the kernel contains it, rules it out, or
 /// leaves it nothing to gain.
-pub(super) fn is_of_no_use(known: &Known, library: &[Known], kept: &[String]) -> bool {
+pub(super) fn is_of_no_use(known: &KnownEntry, library: &[KnownEntry], kept: &[String]) -> bool {
     let any = |list: &[String]| list.iter().any(|id| kept.contains(id));
     let ruled_out = library.iter().any(|other| {
         kept.contains(&other.id) && other.interactions.incompatible_with.contains(&known.id)
@@ -62,7 +62,7 @@ pub(super) fn is_of_no_use(known: &Known, library: &[Known], kept: &[String]) ->
 
 /// Alternatives to an entry that are already in the kernel, whichever of the two names the
 /// other.
-pub(super) fn other_ways(id: &str, library: &[Known], kept: &[String]) -> Vec<String> {
+pub(super) fn other_ways(id: &str, library: &[KnownEntry], kept: &[String]) -> Vec<String> {
     let names = |from: &str, to: &str| {
         let mut of = library.iter().filter(|known| known.id == from);
         of.any(|known| {
@@ -83,16 +83,16 @@ pub(super) fn other_ways(id: &str, library: &[Known], kept: &[String]) -> Vec<St
 /// The same list, with dependencies first, unless they were already applied. Entries in a
 /// dependency cycle keep their order.
 pub(super) fn after_what_they_need(
-    mut waiting: Vec<Usable>,
+    mut waiting: Vec<UsableEntry>,
     applied: &[(String, u32)],
-) -> Vec<Usable> {
+) -> Vec<UsableEntry> {
     let mut ordered = Vec::with_capacity(waiting.len());
     while !waiting.is_empty() {
         let is_due = |id: &String| {
             let done = applied.iter().any(|(of, _)| of == id);
             !done && waiting.iter().any(|other| other.known.id == *id)
         };
-        let is_ready = |usable: &Usable| {
+        let is_ready = |usable: &UsableEntry| {
             let mut needs = usable.known.interactions.depends_on.iter();
             !needs.any(|id| *id != usable.known.id && is_due(id))
         };

@@ -5,14 +5,14 @@ use crate::campaign::RoundSummary;
 use crate::hypothesis::Hypothesis;
 use crate::profile::classify::with_derived;
 use crate::roles::Duty;
-use crate::roles::Request;
-use crate::roles::{Decision, Reason, Role, named_elsewhere, route};
+use crate::roles::RoleRequest;
+use crate::roles::{Role, RoutingDecision, RoutingReason, named_elsewhere, route};
 
 /// Which role is asked in a round, and what it may do.
 #[derive(Clone, Debug, PartialEq)]
-pub struct InRole {
+pub struct RoundRoles {
     /// The decision, with its reasons.
-    pub route: Decision,
+    pub route: RoutingDecision,
     /// The role that states the hypothesis.
     pub proposes: Role,
     /// The role that implements it.
@@ -21,7 +21,7 @@ pub struct InRole {
 
 /// Which role is asked in the current round; none in particular if there are no roles. A decision
 /// stays for the whole round.
-pub fn in_role(campaign: &Campaign) -> Option<InRole> {
+pub fn in_role(campaign: &Campaign) -> Option<RoundRoles> {
     let asks = &campaign.charter()?.asks;
     let book = asks.book.as_deref()?;
     let before = campaign
@@ -36,20 +36,20 @@ pub fn in_role(campaign: &Campaign) -> Option<InRole> {
                 let general = book.general()?.name.clone();
                 let says = format!("{}; {general} takes it", refused.describe());
                 let mut why = refused.spoke;
-                why.push(Reason {
+                why.push(RoutingReason {
                     rule: "role".to_owned(),
                     says,
                 });
-                Decision {
+                RoutingDecision {
                     role: general.clone(),
                     implements: general,
                     why,
-                    ..Decision::default()
+                    ..RoutingDecision::default()
                 }
             }
         },
     };
-    Some(InRole {
+    Some(RoundRoles {
         proposes: book.role(&route.role)?.clone(),
         implements: book.role(&route.implements)?.clone(),
         route,
@@ -59,7 +59,7 @@ pub fn in_role(campaign: &Campaign) -> Option<InRole> {
 /// Why a hypothesis is refused that is for another role than the one that was asked.
 pub fn misrouted(
     campaign: &Campaign,
-    route: Option<&Decision>,
+    route: Option<&RoutingDecision>,
     new: &Hypothesis,
 ) -> Option<String> {
     let book = campaign.charter()?.asks.book.as_deref()?;
@@ -80,7 +80,7 @@ pub fn misrouted(
 }
 
 /// What a campaign asks for in the round under way.
-pub fn request_of(campaign: &Campaign) -> Option<Request> {
+pub fn request_of(campaign: &Campaign) -> Option<RoleRequest> {
     let charter = campaign.charter()?;
     let asks = &charter.asks;
     let book = asks.book.as_deref()?;
@@ -95,7 +95,7 @@ pub fn request_of(campaign: &Campaign) -> Option<Request> {
         None => charter.target.language.to_lowercase(),
     };
     let kernel = campaign.profile().and_then(|profile| profile.main_kernel());
-    Some(Request {
+    Some(RoleRequest {
         intent: asks.intent.clone(),
         duty: Duty::Implement,
         arch: asks.arch.clone(),

@@ -8,7 +8,8 @@ use crate::campaign::{Event, Record, Step};
 use crate::policy::Preset;
 use crate::testing::policy;
 use crate::testing::script::{
-    Answer, Attempt, Idea, Script, idea, play, play_until, resume_until, script, wrong_result,
+    CampaignScript, ScriptedAnswer, ScriptedAttempt, ScriptedIdea, idea, play, play_until,
+    resume_until, script, wrong_result,
 };
 use std::collections::BTreeMap;
 
@@ -23,25 +24,25 @@ fn case(size: u32) -> Case {
 }
 
 /// A script of these ideas.
-fn of(ideas: Vec<Idea>) -> Script {
+fn of(ideas: Vec<ScriptedIdea>) -> CampaignScript {
     let mut script = script(&[]);
     script.charter.limits.rounds = 100;
     script.rounds = ideas
         .into_iter()
-        .map(|idea| vec![Answer::Idea(idea)])
+        .map(|idea| vec![ScriptedAnswer::Idea(idea)])
         .collect();
     script
 }
 
 /// An idea with a bottleneck, a direction and a knob value of its own.
-fn about(number: u32, speed: f64, bottleneck: &str, direction: Direction) -> Idea {
+fn about(number: u32, speed: f64, bottleneck: &str, direction: Direction) -> ScriptedIdea {
     let mut idea = idea(number, &[speed]);
     idea.hypothesis.bottleneck = bottleneck.into();
     idea.hypothesis.direction = direction;
     idea
 }
 
-fn knobs(number: u32, speed: f64, knobs: &[(&str, &str)]) -> Idea {
+fn knobs(number: u32, speed: f64, knobs: &[(&str, &str)]) -> ScriptedIdea {
     let mut idea = about(number, speed, &format!("b{number}"), Direction::Tile);
     let knobs = knobs
         .iter()
@@ -51,16 +52,16 @@ fn knobs(number: u32, speed: f64, knobs: &[(&str, &str)]) -> Idea {
 }
 
 /// The directive after all ideas were tried.
-fn after(ideas: Vec<Idea>) -> Directive {
+fn after(ideas: Vec<ScriptedIdea>) -> Directive {
     directive(&play(&of(ideas)).0)
 }
 
-fn check(ideas: Vec<Idea>, want: &[Trigger]) {
+fn check(ideas: Vec<ScriptedIdea>, want: &[StagnationTrigger]) {
     assert_eq!(after(ideas).triggers, want);
 }
 
-fn drops(rounds: u32) -> Trigger {
-    Trigger::DropsInARow { rounds }
+fn drops(rounds: u32) -> StagnationTrigger {
+    StagnationTrigger::DropsInARow { rounds }
 }
 
 #[test]
@@ -81,11 +82,11 @@ fn one_drop_is_no_stagnation_and_two_are() {
 
 #[test]
 fn three_changes_next_to_nothing_are_micro_adjustments() {
-    let ideas = |speeds: [f64; 3]| -> Vec<Idea> {
+    let ideas = |speeds: [f64; 3]| -> Vec<ScriptedIdea> {
         let idea = |(n, speed)| about(n, speed, &format!("b{n}"), Direction::Tile);
         (1..).zip(speeds).map(idea).collect()
     };
-    let micro = Trigger::MicroAdjustments { rounds: 3 };
+    let micro = StagnationTrigger::MicroAdjustments { rounds: 3 };
     check(ideas([1.0, 1.004, 0.99]), &[drops(3), micro]);
     check(ideas([1.0, 0.9, 0.99]), &[drops(3)]);
 }
@@ -100,7 +101,7 @@ fn three_rounds_at_one_bottleneck_in_vain_are_a_sign() {
             about(3, 0.8, last, tile),
         ]
     };
-    let same = Trigger::SameBottleneck {
+    let same = StagnationTrigger::SameBottleneck {
         bottleneck: "memory".into(),
     };
     check(ideas("memory"), &[drops(3), same]);
@@ -110,7 +111,7 @@ fn three_rounds_at_one_bottleneck_in_vain_are_a_sign() {
 
 #[test]
 fn one_knob_turned_to_and_fro_is_jitter() {
-    let jitter = Trigger::ParameterJitter {
+    let jitter = StagnationTrigger::ParameterJitter {
         knob: "TILE".into(),
     };
     let tile = |number, value| knobs(number, 0.8, &[("TILE", value), ("VEC", "4")]);
@@ -208,10 +209,10 @@ fn a_predicate_tells_won_from_lost_cases() {
 
 #[test]
 fn questions_wait_in_the_queue_while_the_campaign_goes_on() {
-    let mut ideas: Vec<Idea> = (1..=6).map(|n| idea(n, &[0.8])).collect();
+    let mut ideas: Vec<ScriptedIdea> = (1..=6).map(|n| idea(n, &[0.8])).collect();
     ideas[1].hypothesis.question = Some("may the layout change?".into());
     let why = "it sleeps".to_owned();
-    ideas[2].attempts = vec![Attempt::fails(&Gate::Dishonest { why })];
+    ideas[2].attempts = vec![ScriptedAttempt::fails(&Gate::Dishonest { why })];
     let (campaign, _) = play(&of(ideas));
     let rounds: Vec<u32> = queue(&campaign).iter().map(|item| item.round).collect();
     assert_eq!(rounds, [2, 3, 4]);
@@ -255,7 +256,7 @@ fn an_agent_is_never_told_of_a_hidden_case() {
         let mut script = of((1..=5).map(|n| idea(n, &[0.8, 1.5, 0.7])).collect());
         script.charter.policy = policy(preset);
         script.charter.cases[2].params = BTreeMap::from([("M".to_owned(), "7919".to_owned())]);
-        let attempts = |gate: Gate| vec![Attempt::fails(&gate), Attempt::passes()];
+        let attempts = |gate: Gate| vec![ScriptedAttempt::fails(&gate), ScriptedAttempt::passes()];
         let excerpt = |case: &str| Gate::WrongResult {
             case: case.into(),
             category: crate::measurement::FailureCategory::SnrFail,
@@ -270,16 +271,16 @@ fn an_agent_is_never_told_of_a_hidden_case() {
             },
         ];
         for (round, gate) in script.rounds.iter_mut().zip(gates) {
-            let [Answer::Idea(idea)] = &mut round[..] else {
+            let [ScriptedAnswer::Idea(idea)] = &mut round[..] else {
                 panic!("{round:?}");
             };
             idea.attempts = attempts(gate);
         }
-        let Answer::Idea(last) = &mut script.rounds[3][0] else {
+        let ScriptedAnswer::Idea(last) = &mut script.rounds[3][0] else {
             panic!("{:?}", script.rounds[3]);
         };
         let what = "the test of secret, M=7919,".into();
-        last.attempts = vec![Attempt::fails(&Gate::TimedOut { what })];
+        last.attempts = vec![ScriptedAttempt::fails(&Gate::TimedOut { what })];
         let (_, log) = play(&script);
         let told = told(&log);
         assert!(told.len() > 4, "{preset:?}");
@@ -293,7 +294,10 @@ fn an_agent_is_never_told_of_a_hidden_case() {
 #[test]
 fn an_agent_that_mends_is_told_what_failed_on_a_visible_case() {
     let mut idea = idea(1, &[1.3]);
-    idea.attempts = vec![Attempt::fails(&wrong_result("large")), Attempt::passes()];
+    idea.attempts = vec![
+        ScriptedAttempt::fails(&wrong_result("large")),
+        ScriptedAttempt::passes(),
+    ];
     let mends = |step: &Step| matches!(step, Step::Implement(step) if step.mend.is_some());
     let (campaign, _) = play_until(&of(vec![idea]), &mends);
     let Some(Step::Implement(step)) = campaign.next_step() else {
@@ -323,7 +327,7 @@ fn a_brief_stays_small_after_a_thousand_rounds() {
     script.charter.limits.rounds = rounds + 1;
     script.charter.policy.duplicate_similarity = 1.0;
     for round in &mut script.rounds {
-        let [Answer::Idea(idea)] = &mut round[..] else {
+        let [ScriptedAnswer::Idea(idea)] = &mut round[..] else {
             panic!("{round:?}");
         };
         idea.attempts[0].same_artifact = true;
@@ -358,12 +362,12 @@ fn a_setting_that_was_fast_and_wrong_is_a_failure_and_no_gain() {
     let mut round = campaign.rounds()[0].clone();
     assert!(matches!(
         trial(&round).unwrap().outcome,
-        Outcome::Measured { kept: true, .. }
+        TrialOutcome::Measured { kept: true, .. }
     ));
     // It was timed first, then the final check before the keep found it wrong.
     let gate = wrong_result("small");
     round.verdict = Verdict::Drop {
         reason: DropReason::Gate { gate },
     };
-    assert_eq!(trial(&round).unwrap().outcome, Outcome::Failed);
+    assert_eq!(trial(&round).unwrap().outcome, TrialOutcome::Failed);
 }

@@ -1,25 +1,25 @@
 //! A campaign with an agenda: one item at a time, each with what became of it.
 
 use super::{check_resume, edit};
-use crate::agenda::{Agenda, Effort, Fate, How, Item, Wanted};
+use crate::agenda::{Agenda, AgendaItem, AgendaSource, ItemAction, ItemEffort, ItemOutcome};
 use crate::campaign::{Campaign, StopReason};
-use crate::knowledge::{Action, Known};
-use crate::profile::{KernelProfile, Source};
-use crate::testing::script::{Answer, Script, idea, play, script};
+use crate::knowledge::{Action, KnownEntry};
+use crate::profile::{KernelProfile, ProfileSource};
+use crate::testing::script::{CampaignScript, ScriptedAnswer, idea, play, script};
 
-fn item(id: &str, expected_ratio: f64) -> Item {
-    Item {
+fn item(id: &str, expected_ratio: f64) -> AgendaItem {
+    AgendaItem {
         id: id.into(),
         title: format!("do {id}"),
         expected_ratio,
-        effort: Effort::Low,
-        ..Item::default()
+        effort: ItemEffort::Low,
+        ..AgendaItem::default()
     }
 }
 
-fn with_plan(mut script: Script, items: Vec<Item>) -> Script {
+fn with_plan(mut script: CampaignScript, items: Vec<AgendaItem>) -> CampaignScript {
     script.charter.agenda = Some(Box::new(Agenda {
-        wanted: Wanted::Plan {
+        wanted: AgendaSource::Plan {
             bottleneck: String::new(),
             items,
         },
@@ -29,7 +29,7 @@ fn with_plan(mut script: Script, items: Vec<Item>) -> Script {
 }
 
 /// A script of one idea per round, each about an item.
-fn about(tasks: &[(&str, f64)]) -> Script {
+fn about(tasks: &[(&str, f64)]) -> CampaignScript {
     let speeds: Vec<f64> = tasks.iter().map(|(_, speed)| *speed).collect();
     let mut script = script(&speeds);
     for (number, (task, _)) in tasks.iter().enumerate() {
@@ -38,7 +38,7 @@ fn about(tasks: &[(&str, f64)]) -> Script {
     script
 }
 
-fn ends(script: &Script, kept: u32, items: u32) -> Campaign {
+fn ends(script: &CampaignScript, kept: u32, items: u32) -> Campaign {
     let (campaign, log) = play(script);
     let through = StopReason::AgendaThrough { kept, items };
     assert_eq!(campaign.stop_reason(), Some(&through));
@@ -62,14 +62,14 @@ fn one_item_at_a_time_is_kept_dropped_or_skipped() {
         .collect();
     assert_eq!(tasks, ["a", "b", "b"]);
     let fates = campaign.fates();
-    assert_eq!(fates[0], Fate::Dropped { rounds: vec![2, 3] });
+    assert_eq!(fates[0], ItemOutcome::Dropped { rounds: vec![2, 3] });
     assert_eq!(
         fates[1],
-        Fate::Skipped {
+        ItemOutcome::Skipped {
             why: "it needs b, which was dropped".into()
         }
     );
-    assert!(matches!(fates[2], Fate::Kept { round: 1, .. }));
+    assert!(matches!(fates[2], ItemOutcome::Kept { round: 1, .. }));
     let view = campaign.view();
     let states: Vec<(&str, &str)> = view
         .agenda
@@ -88,7 +88,11 @@ fn a_proposal_must_name_the_item_that_is_due() {
     let mut other = idea(7, &[1.3]);
     other.hypothesis.task = Some("b".into());
     let without = idea(8, &[1.3]);
-    script.rounds[0] = vec![Answer::Idea(without), Answer::Idea(other), right];
+    script.rounds[0] = vec![
+        ScriptedAnswer::Idea(without),
+        ScriptedAnswer::Idea(other),
+        right,
+    ];
     let campaign = ends(&with_plan(script, vec![item("a", 1.5)]), 1, 1);
     let refused = &campaign.rounds()[0].refused;
     assert!(
@@ -102,18 +106,21 @@ fn a_proposal_must_name_the_item_that_is_due() {
 fn an_item_that_is_given_up_is_done_with_and_the_next_one_is_due() {
     let mut script = about(&[("a", 1.0), ("b", 1.0), ("c", 1.0), ("d", 1.3)]);
     for round in 0..3 {
-        script.rounds[round] = vec![Answer::Exhausted];
+        script.rounds[round] = vec![ScriptedAnswer::Exhausted];
     }
     let items = ["a", "b", "c", "d"].map(|id| item(id, 1.5));
     let campaign = ends(&with_plan(script, items.to_vec()), 1, 4);
     assert_eq!(campaign.rounds().len(), 4);
-    assert_eq!(campaign.fates()[0], Fate::Dropped { rounds: vec![1] });
+    assert_eq!(
+        campaign.fates()[0],
+        ItemOutcome::Dropped { rounds: vec![1] }
+    );
 }
 
 #[test]
 fn another_try_of_an_entry_is_another_way_and_not_the_same_words() {
-    let entry = Item {
-        how: How::Entry { entry: "e".into() },
+    let entry = AgendaItem {
+        how: ItemAction::Entry { entry: "e".into() },
         ..item("e", 1.5)
     };
     let mut script = about(&[("e", 1.0), ("e", 1.3)]);
@@ -128,7 +135,7 @@ fn another_try_of_an_entry_is_another_way_and_not_the_same_words() {
 
 fn missing_much() -> KernelProfile {
     let mut kernel = KernelProfile::named("k");
-    kernel.set("l1_miss_pct", 9.0, Source::default());
+    kernel.set("l1_miss_pct", 9.0, ProfileSource::default());
     kernel
 }
 
@@ -152,7 +159,7 @@ fn a_profile_decides_about_conditions_before_the_first_proposal() {
     // With nothing else to do there is no round at all.
     let mut alone = item("a", 1.5);
     alone.when = vec!["l1_miss_pct < 4".into()];
-    let script = Script {
+    let script = CampaignScript {
         rounds: Vec::new(),
         ..with_plan(script, vec![alone])
     };
@@ -161,7 +168,7 @@ fn a_profile_decides_about_conditions_before_the_first_proposal() {
 
 #[test]
 fn an_autopilot_takes_what_the_first_profile_and_the_library_suggest() {
-    let entry = |id: &str, trigger: &str| Known {
+    let entry = |id: &str, trigger: &str| KnownEntry {
         id: id.into(),
         title: format!("apply {id}"),
         triggers: vec![trigger.into()],
@@ -170,7 +177,7 @@ fn an_autopilot_takes_what_the_first_profile_and_the_library_suggest() {
             line: "#pragma x".into(),
             files: vec!["*.c".into()],
         }],
-        ..Known::default()
+        ..KnownEntry::default()
     };
     let mut script = about(&[("fires", 1.3), ("sweep", 1.0)]);
     script.charter.commands.profile = Some("./profile".into());
@@ -180,7 +187,7 @@ fn an_autopilot_takes_what_the_first_profile_and_the_library_suggest() {
         entry("silent", "l1_miss_pct < 4"),
     ];
     script.charter.agenda = Some(Box::new(Agenda {
-        wanted: Wanted::Autopilot {
+        wanted: AgendaSource::Autopilot {
             knobs: 2,
             by_machine: true,
         },
@@ -196,7 +203,7 @@ fn an_autopilot_takes_what_the_first_profile_and_the_library_suggest() {
     // Having nothing to try is reported, too.
     script.known.clear();
     script.charter.agenda = Some(Box::new(Agenda {
-        wanted: Wanted::Autopilot {
+        wanted: AgendaSource::Autopilot {
             knobs: 0,
             by_machine: true,
         },

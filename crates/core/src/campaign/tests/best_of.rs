@@ -3,24 +3,24 @@
 use super::{check_refused, check_resume, edit, verdicts};
 use crate::campaign::{Campaign, Event, Step, StopReason};
 use crate::testing::script::{
-    Attempt, Script, build_failed, play, play_until, script, wrong_result,
+    CampaignScript, ScriptedAttempt, build_failed, play, play_until, script, wrong_result,
 };
 use crate::verdict::Verdict;
 
 /// One round with these implementations, as speed over the base and what each is.
-fn best_of(variants: &[(f64, Attempt)]) -> Script {
+fn best_of(variants: &[(f64, ScriptedAttempt)]) -> CampaignScript {
     let (first, others) = variants.split_first().unwrap();
     let mut script = script(&[first.0]);
     script.charter.policy.best_of = u32::try_from(variants.len()).unwrap();
     let idea = edit(&mut script, 1);
     idea.attempts = vec![first.1.clone()];
-    let beside = |(speed, attempt): &(f64, Attempt)| (speed / first.0, attempt.clone());
+    let beside = |(speed, attempt): &(f64, ScriptedAttempt)| (speed / first.0, attempt.clone());
     idea.variants = others.iter().map(beside).collect();
     script
 }
 
-fn right() -> Attempt {
-    Attempt::passes()
+fn right() -> ScriptedAttempt {
+    ScriptedAttempt::passes()
 }
 
 fn names(log: &[crate::campaign::Record]) -> Vec<&'static str> {
@@ -30,7 +30,7 @@ fn names(log: &[crate::campaign::Record]) -> Vec<&'static str> {
         .collect()
 }
 
-fn plays(script: &Script) -> (Campaign, Vec<&'static str>) {
+fn plays(script: &CampaignScript) -> (Campaign, Vec<&'static str>) {
     let (campaign, log) = play(script);
     for prefix in 0..=log.len() {
         check_resume(script, &log, prefix);
@@ -41,7 +41,7 @@ fn plays(script: &Script) -> (Campaign, Vec<&'static str>) {
 
 #[test]
 fn the_fastest_that_is_right_is_chosen_and_the_duel_judges_it() {
-    let wrong = Attempt::fails(&wrong_result("small"));
+    let wrong = ScriptedAttempt::fails(&wrong_result("small"));
     let script = best_of(&[(1.1, right()), (9.0, wrong), (1.5, right())]);
     let (campaign, names) = plays(&script);
     assert_eq!(
@@ -67,27 +67,30 @@ fn the_fastest_that_is_right_is_chosen_and_the_duel_judges_it() {
 
 #[test]
 fn equal_sources_are_not_chosen_from_and_absent_ones_do_no_harm() {
-    let same = Attempt {
+    let same = ScriptedAttempt {
         tree: Some("t-r1.0.0".into()),
         ..right()
     };
     let (campaign, names) = plays(&best_of(&[(1.3, right()), (1.0, same)]));
     assert_eq!(names, ["implemented", "implemented"]);
     assert!(campaign.rounds()[0].verdict.keeps());
-    let (campaign, names) = plays(&best_of(&[(1.0, Attempt::absent()), (1.4, right())]));
+    let (campaign, names) = plays(&best_of(&[
+        (1.0, ScriptedAttempt::absent()),
+        (1.4, right()),
+    ]));
     assert_eq!(names, ["not_implemented", "implemented"]);
     assert_eq!(campaign.rounds()[0].chosen, Some(1));
     assert!(campaign.rounds()[0].verdict.keeps());
     let (campaign, _) = plays(&best_of(&[
-        (1.0, Attempt::absent()),
-        (1.0, Attempt::absent()),
+        (1.0, ScriptedAttempt::absent()),
+        (1.0, ScriptedAttempt::absent()),
     ]));
     assert_eq!(campaign.rounds()[0].candidate, None);
 }
 
 #[test]
 fn if_none_passes_the_first_is_mended() {
-    let broken = Attempt::fails(&build_failed());
+    let broken = ScriptedAttempt::fails(&build_failed());
     let mut script = best_of(&[(1.3, broken.clone()), (1.3, broken)]);
     edit(&mut script, 1).attempts.push(right());
     let (campaign, names) = plays(&script);

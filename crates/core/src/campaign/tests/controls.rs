@@ -3,10 +3,10 @@
 use super::{dropped, edit, verdicts};
 use crate::campaign::{ControlKind, DuelName, Event, Record, StopReason};
 use crate::policy::{Controls, ErrorRule};
-use crate::testing::script::{Answer, Script, idea, play, script};
+use crate::testing::script::{CampaignScript, ScriptedAnswer, idea, play, script};
 use crate::verdict::{DropReason, Verdict};
 
-fn controlled(speeds: &[f64]) -> Script {
+fn controlled(speeds: &[f64]) -> CampaignScript {
     let mut script = script(speeds);
     script.charter.policy.controls = Controls {
         every: 2,
@@ -114,7 +114,7 @@ fn a_gain_must_hold_in_other_layouts_of_the_same_code() {
 }
 
 /// Two rounds with the very same source, too noisy for the blocks of one.
-fn undecided_twice(blocks_max: u32) -> Script {
+fn undecided_twice(blocks_max: u32) -> CampaignScript {
     let mut script = script(&[1.03, 1.03]);
     script.charter.policy.accept.blocks_max = blocks_max;
     script.noise = 0.12;
@@ -159,7 +159,9 @@ fn each_keep_eases_the_next_where_false_discoveries_are_bounded() {
     let blocks_of = |errors| {
         let mut script = script(&[1.2, 1.44, 1.73]);
         script.charter.policy.accept.errors = errors;
-        script.rounds.push(vec![Answer::Idea(idea(4, &[2.1]))]);
+        script
+            .rounds
+            .push(vec![ScriptedAnswer::Idea(idea(4, &[2.1]))]);
         let (campaign, _) = play(&script);
         let rounds = campaign.rounds().iter();
         let blocks = rounds.map(|round| round.comparison.as_ref().unwrap().blocks);

@@ -1,13 +1,14 @@
 //! The flow of a round: which sets are measured, what is fixed, what is refused.
 
 use super::{dropped, edit, varied, verdicts};
-use crate::campaign::{Campaign, DuelName, Event, Record, Stage, Step, StopReason};
+use crate::campaign::{Campaign, DuelName, Event, Record, RoundPhase, Step, StopReason};
 use crate::measurement::Gate;
 use crate::policy::{Preset, ProfileWhen};
 use crate::profile::Profile;
 use crate::testing::policy;
 use crate::testing::script::{
-    Answer, Attempt, Script, build_failed, fold, play, play_until, script, wrong_result,
+    CampaignScript, ScriptedAnswer, ScriptedAttempt, build_failed, fold, play, play_until, script,
+    wrong_result,
 };
 use crate::verdict::{DropReason, Verdict};
 use karve_numerics::case::CaseSet;
@@ -34,7 +35,7 @@ fn words(log: &[Record]) -> Vec<String> {
 }
 
 /// The sets on which a script of one round is measured, and whether it is kept.
-fn check_sets(script: &Script, want: &[CaseSet], kept: bool) {
+fn check_sets(script: &CampaignScript, want: &[CaseSet], kept: bool) {
     let (campaign, log) = play(script);
     let measured: Vec<String> = words(&log)
         .into_iter()
@@ -46,7 +47,7 @@ fn check_sets(script: &Script, want: &[CaseSet], kept: bool) {
 }
 
 /// One round under a preset, the first case named quick.
-fn with_quick(preset: Preset, speed: f64) -> Script {
+fn with_quick(preset: Preset, speed: f64) -> CampaignScript {
     let mut script = script(&[speed]);
     script.charter.policy = policy(preset);
     script.charter.cases[0].set = QUICK;
@@ -157,7 +158,7 @@ fn of_more_than_five_cases_representative_ones_come_first() {
 }
 
 /// The verdict of the first round, and its repair attempts.
-fn check_first(script: &Script, want: &Verdict, retries: u32) {
+fn check_first(script: &CampaignScript, want: &Verdict, retries: u32) {
     let (campaign, _) = play(script);
     let round = &campaign.rounds()[0];
     assert_eq!((&round.verdict, round.retries), (want, retries));
@@ -171,9 +172,9 @@ fn gate_drop(gate: Gate) -> Verdict {
 fn a_failure_is_mended_inside_the_round() {
     let mut script = script(&[1.3]);
     edit(&mut script, 1).attempts = vec![
-        Attempt::fails(&build_failed()),
-        Attempt::fails(&wrong_result("small")),
-        Attempt::passes(),
+        ScriptedAttempt::fails(&build_failed()),
+        ScriptedAttempt::fails(&wrong_result("small")),
+        ScriptedAttempt::passes(),
     ];
     check_first(&script, &Verdict::Keep { notes: Vec::new() }, 2);
     let (campaign, log) = play(&script);
@@ -186,7 +187,7 @@ fn a_failure_is_mended_inside_the_round() {
 #[test]
 fn mending_has_a_bound_and_then_the_gate_has_the_last_word() {
     let mut script = script(&[1.3]);
-    edit(&mut script, 1).attempts = vec![Attempt::fails(&build_failed())];
+    edit(&mut script, 1).attempts = vec![ScriptedAttempt::fails(&build_failed())];
     let retries = script.charter.policy.debug_retries;
     check_first(&script, &gate_drop(build_failed()), retries);
     script.charter.policy.debug_retries = 0;
@@ -196,9 +197,12 @@ fn mending_has_a_bound_and_then_the_gate_has_the_last_word() {
 #[test]
 fn an_agent_that_cannot_mend_leaves_the_verdict_to_the_gate() {
     let mut script = script(&[1.3]);
-    edit(&mut script, 1).attempts = vec![Attempt::fails(&wrong_result("small")), Attempt::absent()];
+    edit(&mut script, 1).attempts = vec![
+        ScriptedAttempt::fails(&wrong_result("small")),
+        ScriptedAttempt::absent(),
+    ];
     check_first(&script, &gate_drop(wrong_result("small")), 0);
-    edit(&mut script, 1).attempts = vec![Attempt::absent()];
+    edit(&mut script, 1).attempts = vec![ScriptedAttempt::absent()];
     let why = "gave up".into();
     check_first(&script, &dropped(DropReason::NoCandidate { why }), 0);
 }
@@ -214,22 +218,22 @@ fn what_a_limit_or_a_lie_ended_is_not_mended() {
         },
     ] {
         let mut script = script(&[1.3]);
-        edit(&mut script, 1).attempts = vec![Attempt::fails(&gate)];
+        edit(&mut script, 1).attempts = vec![ScriptedAttempt::fails(&gate)];
         check_first(&script, &gate_drop(gate), 0);
     }
 }
 
 #[test]
 fn source_that_failed_is_not_tested_again_in_the_hope_of_better_luck() {
-    let tree = |name: &str, attempt: Attempt| Attempt {
+    let tree = |name: &str, attempt: ScriptedAttempt| ScriptedAttempt {
         tree: Some(name.into()),
         ..attempt
     };
     let mut script = script(&[1.3]);
     edit(&mut script, 1).attempts = vec![
-        tree("racy", Attempt::fails(&wrong_result("small"))),
-        tree("other", Attempt::fails(&wrong_result("large"))),
-        tree("racy", Attempt::passes()),
+        tree("racy", ScriptedAttempt::fails(&wrong_result("small"))),
+        tree("other", ScriptedAttempt::fails(&wrong_result("large"))),
+        tree("racy", ScriptedAttempt::passes()),
     ];
     check_first(&script, &gate_drop(wrong_result("large")), 2);
     // Changed read-only files are not in the tree, so the tree may stay the same.
@@ -238,8 +242,8 @@ fn source_that_failed_is_not_tested_again_in_the_hope_of_better_luck() {
         wrong_framework: Vec::new(),
     };
     edit(&mut script, 1).attempts = vec![
-        tree("same", Attempt::fails(&outside)),
-        tree("same", Attempt::passes()),
+        tree("same", ScriptedAttempt::fails(&outside)),
+        tree("same", ScriptedAttempt::passes()),
     ];
     check_first(&script, &Verdict::Keep { notes: Vec::new() }, 1);
 }
@@ -248,11 +252,11 @@ fn source_that_failed_is_not_tested_again_in_the_hope_of_better_luck() {
 fn what_an_earlier_candidate_showed_is_not_told_of_the_mended_one() {
     let mut script = with_quick(Preset::Strict, 1.3);
     edit(&mut script, 1).attempts = vec![
-        Attempt {
+        ScriptedAttempt {
             full: wrong_result("large"),
-            ..Attempt::passes()
+            ..ScriptedAttempt::passes()
         },
-        Attempt::fails(&build_failed()),
+        ScriptedAttempt::fails(&build_failed()),
     ];
     let (campaign, _) = play(&script);
     let round = &campaign.rounds()[0];
@@ -300,7 +304,7 @@ fn a_round_without_a_usable_proposal_is_dropped_after_its_tries() {
     let twin = script.rounds[0][0].clone();
     script
         .rounds
-        .push(vec![twin.clone(), Answer::Unreadable, twin]);
+        .push(vec![twin.clone(), ScriptedAnswer::Unreadable, twin]);
     let (campaign, log) = play(&script);
     let why = "\"Try change 1\" is a duplicate of round 1".to_owned();
     assert_eq!(
@@ -346,7 +350,7 @@ fn knob_settings_may_be_tried_again_only_when_the_kernel_around_them_changed() {
 #[test]
 fn the_same_source_is_not_judged_twice() {
     let mut script = script(&[1.3, 1.3, 1.0, 1.3]);
-    let tree = |script: &mut Script, round, tree: &str| {
+    let tree = |script: &mut CampaignScript, round, tree: &str| {
         edit(script, round).attempts[0].tree = Some(tree.into());
     };
     tree(&mut script, 2, "t-r1.0.0");
@@ -369,14 +373,14 @@ fn the_same_source_is_not_judged_twice() {
 }
 
 /// Round 1 also changed a read-only file, and round 2 submits the same source without that.
-fn once_outside() -> Script {
+fn once_outside() -> CampaignScript {
     let outside = Gate::OutOfScope {
         paths: vec!["bench.c".into()],
         wrong_framework: Vec::new(),
     };
     let mut script = script(&[1.3, 1.3]);
     script.charter.policy.debug_retries = 0;
-    edit(&mut script, 1).attempts = vec![Attempt::fails(&outside)];
+    edit(&mut script, 1).attempts = vec![ScriptedAttempt::fails(&outside)];
     edit(&mut script, 1).attempts[0].tree = Some("t-good".into());
     edit(&mut script, 2).attempts[0].tree = Some("t-good".into());
     script
@@ -437,7 +441,11 @@ fn a_gated_hypothesis_is_kept_behind_its_predicate() {
 #[test]
 fn three_rounds_without_a_candidate_end_the_campaign() {
     let mut script = script(&[0.8]);
-    let silent = vec![Answer::AgentFails, Answer::AgentFails, Answer::Unreadable];
+    let silent = vec![
+        ScriptedAnswer::AgentFails,
+        ScriptedAnswer::AgentFails,
+        ScriptedAnswer::Unreadable,
+    ];
     script
         .rounds
         .extend([silent.clone(), silent.clone(), silent.clone(), silent]);
@@ -552,14 +560,14 @@ fn a_final_duel_that_fails_ends_the_campaign_without_a_headline() {
 fn stage(campaign: &Campaign) -> &'static str {
     campaign
         .current_round()
-        .map_or("none", |round| Stage::name(&round.stage))
+        .map_or("none", |round| RoundPhase::name(&round.stage))
 }
 
 #[test]
 fn the_parent_is_profiled_when_it_changed_or_the_ladder_asks() {
     let mut script = script(&[1.3, 0.9, 0.9, 0.9]);
     script.charter.commands.profile = Some("./profile".into());
-    let profiled = |script: &Script| -> Vec<(u32, &'static str)> {
+    let profiled = |script: &CampaignScript| -> Vec<(u32, &'static str)> {
         let (_, log) = play(script);
         let depth = |record: &Record| match &record.event {
             Event::Profiled { round, profile } => Some((*round, profile.depth.name())),

@@ -2,9 +2,9 @@
 
 use super::{through_json, varied};
 use crate::campaign::{Event, Record, StopReason};
-use crate::spending::Usage;
+use crate::spending::AgentUsage;
 use crate::testing::script::{play, script};
-use crate::verdict::{DropReason, Note, Verdict};
+use crate::verdict::{DropReason, KeepNote, Verdict};
 
 fn check(event: Event) {
     let record = script(&[]).record(7, event);
@@ -39,7 +39,7 @@ fn events_that_a_script_seldom_shows_survive_too() {
     ] {
         check(Event::Finished { reason });
     }
-    let notes = vec![Note::SmallGain, Note::Losses { cases: vec![0, 2] }];
+    let notes = vec![KeepNote::SmallGain, KeepNote::Losses { cases: vec![0, 2] }];
     for verdict in [
         Verdict::KeepGated {
             predicate: "M >= 64".into(),
@@ -59,17 +59,17 @@ fn events_that_a_script_seldom_shows_survive_too() {
     check(Event::ProposalRefused {
         round: 1,
         try_no: 1,
-        refusal: crate::campaign::Refusal::Exhausted { why: "x".into() },
-        usage: Usage {
+        refusal: crate::campaign::ProposalRefusal::Exhausted { why: "x".into() },
+        usage: AgentUsage {
             tokens: u64::MAX,
             usd: 0.1 + 0.2,
             estimated: true,
         },
         exchange: Some("e".into()),
-        route: Some(Box::new(crate::roles::Decision {
+        route: Some(Box::new(crate::roles::RoutingDecision {
             role: "designer".into(),
             implements: "designer".into(),
-            ..crate::roles::Decision::default()
+            ..crate::roles::RoutingDecision::default()
         })),
     });
 }

@@ -1,15 +1,15 @@
 //! What is too good to be true is dropped or noted, and what is merely good is not.
 
 use super::*;
-use crate::verdict::{DropReason, Note};
+use crate::verdict::{DropReason, KeepNote};
 use karve_numerics::contract::{
-    Arg, ArgKind, Contract, Kernel, Modules, Precision, Reference, Work,
+    Arg, ArgKind, CallWork, Contract, Kernel, Precision, PythonRuntime, Reference,
 };
-use karve_numerics::roof::{Rate, Roof};
+use karve_numerics::roof::{ByteRate, Roof};
 use karve_numerics::tensor::Dtype;
 
 /// One idea that is this much faster. The larger case takes 20 ms at first.
-fn scripted(speed: f64, flops: f64) -> Script {
+fn scripted(speed: f64, flops: f64) -> CampaignScript {
     let mut script = script(&[speed]);
     script.roof = Some(Roof {
         flops: Some(flops),
@@ -20,7 +20,7 @@ fn scripted(speed: f64, flops: f64) -> Script {
 }
 
 /// The same under a contract.
-fn under_contract(speed: f64, flops: f64) -> Script {
+fn under_contract(speed: f64, flops: f64) -> CampaignScript {
     let mut script = scripted(speed, flops);
     let output = ArgKind::Output {
         shape: vec!["M".into(), "M".into()],
@@ -45,8 +45,8 @@ fn under_contract(speed: f64, flops: f64) -> Script {
         deterministic: true,
         threads: 1,
         hostile: Vec::new(),
-        modules: Modules::default(),
-        work: Work {
+        modules: PythonRuntime::default(),
+        work: CallWork {
             flops: Some("2*M*M*M".into()),
             bytes: None,
         },
@@ -54,7 +54,7 @@ fn under_contract(speed: f64, flops: f64) -> Script {
     script
 }
 
-fn verdict_of(script: &Script) -> Verdict {
+fn verdict_of(script: &CampaignScript) -> Verdict {
     let (campaign, log) = play(script);
     // What was judged once is judged the same when the log is read again.
     assert_eq!(fold(&log).rounds(), campaign.rounds());
@@ -65,7 +65,7 @@ fn is_doubtful(verdict: &Verdict) -> bool {
     match verdict {
         Verdict::Keep { notes } => notes
             .iter()
-            .any(|note| matches!(note, Note::NearImpossible { .. })),
+            .any(|note| matches!(note, KeepNote::NearImpossible { .. })),
         _ => false,
     }
 }
@@ -118,7 +118,7 @@ fn a_roofline_that_the_unchanged_kernel_is_beyond_says_nothing() {
 fn outputs_must_be_written_whatever_is_declared() {
     let mut script = under_contract(3.0, 1e15);
     // 256 KiB at so many bytes per second take 16 ms.
-    let rate = |bytes| Rate {
+    let rate = |bytes| ByteRate {
         bytes,
         per_s: 16.4e6,
     };

@@ -1,17 +1,17 @@
 //! A review before the gate: recorded, fixed or dropped as the policy says, and never a pass.
 
 use super::{edit, verdicts};
-use crate::campaign::{Campaign, Event, Record, Unread};
+use crate::campaign::{Campaign, Event, Record, UnreadableReview};
 use crate::measurement::Gate;
 use crate::policy::ReviewRule;
-use crate::roles::Advice;
-use crate::spending::Asked;
-use crate::spending::Usage;
-use crate::testing::script::{Attempt, Script, play, script, wrong_result};
+use crate::roles::ReviewAdvice;
+use crate::spending::AgentUsage;
+use crate::spending::TurnPurpose;
+use crate::testing::script::{CampaignScript, ScriptedAttempt, play, script, wrong_result};
 use crate::verdict::{DropReason, Verdict};
 
 /// One round whose candidate a reviewer looks at.
-fn reviewed(rule: ReviewRule, advice: Advice) -> Script {
+fn reviewed(rule: ReviewRule, advice: ReviewAdvice) -> CampaignScript {
     let mut script = script(&[1.3]);
     script.advice = advice;
     script.charter.policy.review = rule;
@@ -29,7 +29,7 @@ fn names(log: &[Record]) -> Vec<&'static str> {
 
 #[test]
 fn advice_is_recorded_and_changes_nothing_by_itself() {
-    for advice in Advice::ALL {
+    for advice in ReviewAdvice::ALL {
         let (campaign, log) = play(&reviewed(ReviewRule::Record, advice));
         let round = &campaign.rounds()[0];
         assert!(round.verdict.keeps(), "{advice:?}");
@@ -41,13 +41,13 @@ fn advice_is_recorded_and_changes_nothing_by_itself() {
 #[test]
 fn no_advice_lets_a_candidate_pass_its_gate() {
     for rule in [ReviewRule::Record, ReviewRule::Mend, ReviewRule::Skip] {
-        let mut script = reviewed(rule, Advice::Agree);
-        edit(&mut script, 1).attempts = vec![Attempt::fails(&Gate::TimedOut {
+        let mut script = reviewed(rule, ReviewAdvice::Agree);
+        edit(&mut script, 1).attempts = vec![ScriptedAttempt::fails(&Gate::TimedOut {
             what: "the test".into(),
         })];
         let (campaign, _) = play(&script);
         assert!(!campaign.rounds()[0].verdict.keeps(), "{rule:?}");
-        edit(&mut script, 1).attempts = vec![Attempt::fails(&wrong_result("small"))];
+        edit(&mut script, 1).attempts = vec![ScriptedAttempt::fails(&wrong_result("small"))];
         script.charter.policy.debug_retries = 1;
         let (campaign, _) = play(&script);
         assert!(!campaign.rounds()[0].verdict.keeps(), "{rule:?}");
@@ -56,7 +56,10 @@ fn no_advice_lets_a_candidate_pass_its_gate() {
 
 #[test]
 fn a_doubt_has_the_change_mended_once_and_then_the_gate_is_asked() {
-    let (campaign, log) = play(&reviewed(ReviewRule::Mend, Advice::DowngradeToRollback));
+    let (campaign, log) = play(&reviewed(
+        ReviewRule::Mend,
+        ReviewAdvice::DowngradeToRollback,
+    ));
     assert_eq!(
         names(&log)[..5],
         [
@@ -70,8 +73,8 @@ fn a_doubt_has_the_change_mended_once_and_then_the_gate_is_asked() {
     assert!(campaign.rounds()[0].verdict.keeps());
     assert_eq!(campaign.rounds()[0].reviews.len(), 2);
     // If the agent cannot fix it, it is gated unchanged.
-    let mut script = reviewed(ReviewRule::Mend, Advice::DowngradeToRollback);
-    edit(&mut script, 1).attempts = vec![Attempt::passes(), Attempt::absent()];
+    let mut script = reviewed(ReviewRule::Mend, ReviewAdvice::DowngradeToRollback);
+    edit(&mut script, 1).attempts = vec![ScriptedAttempt::passes(), ScriptedAttempt::absent()];
     let (campaign, log) = play(&script);
     assert_eq!(names(&log)[..3], ["implemented", "reviewed", "gated"]);
     assert!(campaign.rounds()[0].verdict.keeps());
@@ -79,7 +82,10 @@ fn a_doubt_has_the_change_mended_once_and_then_the_gate_is_asked() {
 
 #[test]
 fn a_policy_may_skip_what_a_reviewer_doubts() {
-    let (campaign, log) = play(&reviewed(ReviewRule::Skip, Advice::DowngradeToRollback));
+    let (campaign, log) = play(&reviewed(
+        ReviewRule::Skip,
+        ReviewAdvice::DowngradeToRollback,
+    ));
     assert_eq!(names(&log)[..3], ["implemented", "reviewed", "settled"]);
     let Verdict::Drop {
         reason: DropReason::NoCandidate { why },
@@ -92,7 +98,7 @@ fn a_policy_may_skip_what_a_reviewer_doubts() {
 
 #[test]
 fn a_person_is_called_where_the_reviewer_asks_for_one() {
-    let (campaign, _) = play(&reviewed(ReviewRule::Record, Advice::EscalateHuman));
+    let (campaign, _) = play(&reviewed(ReviewRule::Record, ReviewAdvice::EscalateHuman));
     let asked = crate::campaign::strategy::queue(&campaign);
     assert!(
         asked
@@ -103,7 +109,7 @@ fn a_person_is_called_where_the_reviewer_asks_for_one() {
 
 #[test]
 fn a_review_of_another_tree_is_refused() {
-    let script = reviewed(ReviewRule::Record, Advice::Agree);
+    let script = reviewed(ReviewRule::Record, ReviewAdvice::Agree);
     let (_, log) = play(&script);
     let mut campaign = crate::campaign::Campaign::new();
     for record in log {
@@ -120,12 +126,12 @@ fn a_review_of_another_tree_is_refused() {
 
 #[test]
 fn every_turn_of_a_reviewer_is_counted_with_what_it_used() {
-    let usage = |tokens, usd| Usage {
+    let usage = |tokens, usd| AgentUsage {
         tokens,
         usd,
         estimated: false,
     };
-    let (before, mut log) = play(&reviewed(ReviewRule::Record, Advice::Agree));
+    let (before, mut log) = play(&reviewed(ReviewRule::Record, ReviewAdvice::Agree));
     let mut campaign = Campaign::new();
     for record in &mut log {
         if let Event::Reviewed {
@@ -135,7 +141,7 @@ fn every_turn_of_a_reviewer_is_counted_with_what_it_used() {
         } = &mut record.event
         {
             *all = usage(30, 0.75);
-            *earlier = vec![Unread {
+            *earlier = vec![UnreadableReview {
                 errors: vec!["review_reason is missing".into()],
                 usage: usage(10, 0.25),
                 exchange: Some("first".into()),
@@ -143,7 +149,7 @@ fn every_turn_of_a_reviewer_is_counted_with_what_it_used() {
         }
         campaign.record(record).unwrap();
     }
-    let spent = campaign.spending().of(Asked::Review);
+    let spent = campaign.spending().of(TurnPurpose::Review);
     assert_eq!((spent.turns, spent.tokens, spent.usd), (2, 30, 0.75));
     let others = before.rounds()[0].usage;
     let want = usage(others.tokens + 30, others.usd + 0.75);

@@ -1,17 +1,18 @@
 //! When a campaign ends, why, and when it continues.
 
 use super::{check_refused, edit, varied, verdicts};
-use crate::campaign::{Campaign, DuelName, Event, Record, Refusal, Step, StopReason};
+use crate::campaign::{Campaign, DuelName, Event, ProposalRefusal, Record, Step, StopReason};
 use crate::charter::{Better, Goal, Limits};
 use crate::policy::{Preset, SmallGain, StopRule};
 use crate::testing::policy;
 use crate::testing::script::{
-    Answer, Attempt, Script, build_failed, fold, play, play_until, resume, script,
+    CampaignScript, ScriptedAnswer, ScriptedAttempt, build_failed, fold, play, play_until, resume,
+    script,
 };
 use crate::verdict::Verdict;
 
 /// How many rounds a script has, and why it ends.
-fn check(script: &Script, rounds: usize, reason: &StopReason) {
+fn check(script: &CampaignScript, rounds: usize, reason: &StopReason) {
     let (campaign, log) = play(script);
     assert_eq!(
         campaign.rounds().len(),
@@ -24,7 +25,7 @@ fn check(script: &Script, rounds: usize, reason: &StopReason) {
     assert_eq!(fold(&log).stop_reason(), Some(reason));
 }
 
-fn under(preset: Preset, speeds: &[f64]) -> Script {
+fn under(preset: Preset, speeds: &[f64]) -> CampaignScript {
     let mut script = script(speeds);
     script.charter.policy = policy(preset);
     script.charter.policy.accept.blocks_max = 60;
@@ -46,13 +47,16 @@ fn a_limit_that_is_reached_is_called_so_and_an_older_karve_can_read_it() {
     for record in &mut log {
         match &mut record.event {
             Event::ProposalRefused { refusal, .. } => {
-                *refusal = Refusal::LimitReached { why: why() };
+                *refusal = ProposalRefusal::LimitReached { why: why() };
                 let stored = serde_json::to_value(&*refusal).unwrap();
                 assert_eq!(
                     (&stored["refusal"], &stored["limit"]),
                     (&"exhausted".into(), &true.into())
                 );
-                assert_eq!(serde_json::from_value::<Refusal>(stored).unwrap(), *refusal);
+                assert_eq!(
+                    serde_json::from_value::<ProposalRefusal>(stored).unwrap(),
+                    *refusal
+                );
             }
             Event::Finished { reason } => {
                 *reason = StopReason::Exhausted {
@@ -88,7 +92,7 @@ fn every_preset_ends_when_the_agent_has_nothing_left() {
     for preset in Preset::ALL {
         check(&under(preset, &[1.2, 1.5]), 2, &exhausted());
         let mut script = under(preset, &[1.2, 1.5]);
-        script.rounds[1] = vec![Answer::Unreadable, Answer::Exhausted];
+        script.rounds[1] = vec![ScriptedAnswer::Unreadable, ScriptedAnswer::Exhausted];
         check(&script, 1, &exhausted());
     }
 }
@@ -271,7 +275,7 @@ fn a_campaign_that_cannot_judge_ends_at_once_and_is_not_extended() {
 
 /// Takes in new limits and continues to the end.
 fn extended(
-    script: &Script,
+    script: &CampaignScript,
     log: &[Record],
     change: impl Fn(&mut Limits),
 ) -> (Campaign, Vec<Record>) {
@@ -347,7 +351,7 @@ fn what_ended_a_campaign_counts_anew_after_an_extension() {
     assert_eq!(campaign.rounds().len(), 5);
     let mut script = crate::testing::script::script(&[1.2, 1.2, 1.2, 1.2]);
     for round in 1..=3 {
-        edit(&mut script, round).attempts = vec![Attempt::absent()];
+        edit(&mut script, round).attempts = vec![ScriptedAttempt::absent()];
     }
     let (first, log) = play(&script);
     assert_eq!(
@@ -363,7 +367,7 @@ fn what_ended_a_campaign_counts_anew_after_an_extension() {
 fn a_recording_ends_where_it_has_no_further_round() {
     let mut script = crate::testing::script::script(&[1.2, 1.2, 1.2, 1.2]);
     for round in 1..=3 {
-        edit(&mut script, round).attempts = vec![Attempt::absent()];
+        edit(&mut script, round).attempts = vec![ScriptedAttempt::absent()];
     }
     check(&script, 3, &StopReason::AgentUnusable { rounds: 3 });
     script.charter.agent = "replay:somewhere".into();

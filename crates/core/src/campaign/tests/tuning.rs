@@ -2,21 +2,23 @@
 
 use super::{dropped, verdicts};
 use crate::campaign::{Event, Record, Step};
-use crate::hypothesis::Gist;
+use crate::hypothesis::HypothesisDigest;
 use crate::ladder::Rung;
-use crate::testing::script::{Answer, Attempt, Script, play, play_until, script, wrong_result};
+use crate::testing::script::{
+    CampaignScript, ScriptedAnswer, ScriptedAttempt, play, play_until, script, wrong_result,
+};
 use crate::verdict::DropReason;
 
 /// One round whose candidate has knobs.
-fn tuned(speed: f64, rungs: &[f64]) -> Script {
+fn tuned(speed: f64, rungs: &[f64]) -> CampaignScript {
     let mut script = script(&[speed]);
     change(&mut script, |idea| idea.tuned = rungs.to_vec());
     script
 }
 
-fn change(script: &mut Script, change: impl Fn(&mut crate::testing::script::Idea)) {
+fn change(script: &mut CampaignScript, change: impl Fn(&mut crate::testing::script::ScriptedIdea)) {
     for answer in script.rounds.iter_mut().flatten() {
-        if let Answer::Idea(idea) = answer {
+        if let ScriptedAnswer::Idea(idea) = answer {
             change(idea);
         }
     }
@@ -111,9 +113,9 @@ fn a_setting_that_is_wrong_on_the_other_cases_is_not_kept() {
     let mut script = tuned(1.0, &[1.0, 1.5, 1.5, 1.5]);
     script.charter.policy.debug_retries = 0;
     change(&mut script, |idea| {
-        idea.attempts = vec![Attempt {
+        idea.attempts = vec![ScriptedAttempt {
             full: wrong_result("M=1"),
-            ..Attempt::passes()
+            ..ScriptedAttempt::passes()
         }];
     });
     script.charter.cases[0].set = karve_numerics::case::CaseSet::Quick;
@@ -146,6 +148,6 @@ fn one_sweep_is_one_hypothesis_and_is_not_repeated_from_where_it_ended() {
     let (campaign, _) = play(&script);
     assert_eq!(verdicts(&campaign), [dropped(DropReason::NoChange)]);
     let hypothesis = campaign.rounds()[0].hypothesis.as_deref().unwrap();
-    assert!(Gist::of(hypothesis).similarity(&Gist::of(hypothesis)) > 0.99);
+    assert!(HypothesisDigest::of(hypothesis).similarity(&HypothesisDigest::of(hypothesis)) > 0.99);
     assert!(!campaign.sweep_due());
 }

@@ -1,13 +1,17 @@
 //! What is wrong with a piece of evidence: missing fields and impossible figures.
 
 use super::super::Evidence;
-use super::{Complaints, RATIO_MAX, is_after, is_date};
+use super::{LintFindings, RATIO_MAX, is_after, is_date};
 
 /// How far the quotient of the medians may be outside of the interval of the ratio.
 const MIDDLES_APART: f64 = 1.1;
 
 /// What is wrong with one piece of evidence.
-pub(super) fn lint((number, evidence): (usize, &Evidence), today: &str, list: &mut Complaints<'_>) {
+pub(super) fn lint(
+    (number, evidence): (usize, &Evidence),
+    today: &str,
+    list: &mut LintFindings<'_>,
+) {
     fields(number, evidence, list);
     if is_date(&evidence.date) && is_after(&evidence.date, today) {
         list.error(format!(
@@ -20,7 +24,7 @@ pub(super) fn lint((number, evidence): (usize, &Evidence), today: &str, list: &m
     middles(number, evidence, list);
 }
 
-fn fields(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) {
+fn fields(number: usize, evidence: &Evidence, list: &mut LintFindings<'_>) {
     let texts = [
         ("metric", &evidence.metric),
         ("device", &evidence.device),
@@ -51,7 +55,7 @@ fn fields(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) {
 }
 
 /// Times are positive. Two zeros mean that none was stored; a failed change has no time after it.
-fn times(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) {
+fn times(number: usize, evidence: &Evidence, list: &mut LintFindings<'_>) {
     let (before, after) = (evidence.before, evidence.after);
     let usable = |value: f64| value.is_finite() && value > 0.0;
     let unsaid = before == 0.0 && after == 0.0;
@@ -65,7 +69,7 @@ fn times(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) {
 }
 
 /// A ratio is positive, plausible, and inside a valid interval.
-fn ratios(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) {
+fn ratios(number: usize, evidence: &Evidence, list: &mut LintFindings<'_>) {
     let has_ratio = evidence.ratio.is_finite() && evidence.ratio > 0.0;
     if !(evidence.failed || has_ratio) {
         list.error(format!("evidence {number} has no ratio"));
@@ -96,7 +100,7 @@ fn ratios(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) {
 
 /// The speedup is estimated from paired readings, while before and after are separate medians: they
 /// may differ by what the interval allows, and a little more.
-fn middles(number: usize, evidence: &Evidence, list: &mut Complaints<'_>) {
+fn middles(number: usize, evidence: &Evidence, list: &mut LintFindings<'_>) {
     let quotient = evidence.before / evidence.after;
     let usable = |value: f64| value.is_finite() && value > 0.0;
     if !(usable(evidence.before) && usable(evidence.after) && usable(evidence.ratio)) {

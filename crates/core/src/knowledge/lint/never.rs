@@ -2,7 +2,7 @@
 //! of one counter with a number, in all combinations of and, or and not.
 
 use crate::profile::counters::can_be;
-use karve_numerics::expr::{Expr, Op, parse_expr};
+use karve_numerics::expr::{BinaryOp, Expr, parse_expr};
 use std::collections::BTreeMap;
 
 /// Maximum number of ways to satisfy a condition to look at; with more, it is not judged.
@@ -10,14 +10,14 @@ const WAYS_MAX: usize = 64;
 
 /// A counter compared with a number.
 #[derive(Clone, Copy, Debug)]
-struct Atom<'a> {
+struct CounterTest<'a> {
     name: &'a str,
-    op: Op,
+    op: BinaryOp,
     value: f64,
 }
 
 /// Ways to satisfy a condition, each with what must be true for it.
-type Ways<'a> = Vec<Vec<Atom<'a>>>;
+type ConditionBranches<'a> = Vec<Vec<CounterTest<'a>>>;
 
 /// Why a trigger that parses is useless.
 pub(super) fn fault(trigger: &str) -> Option<&'static str> {
@@ -28,7 +28,7 @@ pub(super) fn fault(trigger: &str) -> Option<&'static str> {
     if expr.names().is_empty() {
         return Some("uses no counter, so it says nothing about a profile");
     }
-    let ways = ways(&expr, Sense::Holds);
+    let ways = ways(&expr, ConditionSense::Holds);
     let never = ways.iter().all(|way| contradicts_itself(way));
     never.then_some("can never fire: its conditions contradict each other")
 }
@@ -40,7 +40,10 @@ fn divides_by_zero(expr: &Expr) -> bool {
         Expr::Unary(_, of) => divides_by_zero(of),
         Expr::Call(_, of) => of.iter().any(divides_by_zero),
         Expr::Binary(op, a, b) => {
-            let divides = matches!(op, Op::Divide | Op::FloorDivide | Op::Remainder);
+            let divides = matches!(
+                op,
+                BinaryOp::Divide | BinaryOp::FloorDivide | BinaryOp::Remainder
+            );
             let zero = divides && number_of(b).is_some_and(|value| value == 0.0);
             zero || divides_by_zero(a) || divides_by_zero(b)
         }
@@ -55,12 +58,12 @@ fn number_of(expr: &Expr) -> Option<f64> {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Sense {
+enum ConditionSense {
     Holds,
     Fails,
 }
 
-impl Sense {
+impl ConditionSense {
     fn other(self) -> Self {
         match self {
             Self::Holds => Self::Fails,
@@ -71,11 +74,11 @@ impl Sense {
 
 /// The ways in which an expression holds, or fails. Anything but a comparison of a counter with a
 /// number may always hold.
-fn ways(expr: &Expr, sense: Sense) -> Ways<'_> {
+fn ways(expr: &Expr, sense: ConditionSense) -> ConditionBranches<'_> {
     let open = || vec![Vec::new()];
     match (expr, sense) {
-        (Expr::Binary(Op::And, a, b), Sense::Holds)
-        | (Expr::Binary(Op::Or, a, b), Sense::Fails) => {
+        (Expr::Binary(BinaryOp::And, a, b), ConditionSense::Holds)
+        | (Expr::Binary(BinaryOp::Or, a, b), ConditionSense::Fails) => {
             let (a, b) = (ways(a, sense), ways(b, sense));
             if a.len() * b.len() > WAYS_MAX {
                 return open();
@@ -86,17 +89,17 @@ fn ways(expr: &Expr, sense: Sense) -> Ways<'_> {
             }
             all
         }
-        (Expr::Binary(Op::Or, a, b), Sense::Holds)
-        | (Expr::Binary(Op::And, a, b), Sense::Fails) => {
+        (Expr::Binary(BinaryOp::Or, a, b), ConditionSense::Holds)
+        | (Expr::Binary(BinaryOp::And, a, b), ConditionSense::Fails) => {
             let mut all = ways(a, sense);
             all.extend(ways(b, sense));
             if all.len() > WAYS_MAX { open() } else { all }
         }
         (Expr::Unary('!', of), sense) => ways(of, sense.other()),
         (Expr::Binary(op, a, b), sense) => match atom(*op, a, b) {
-            Some(atom) if sense == Sense::Holds => vec![vec![atom]],
+            Some(atom) if sense == ConditionSense::Holds => vec![vec![atom]],
             Some(atom) => match opposite(atom.op) {
-                Some(op) => vec![vec![Atom { op, ..atom }]],
+                Some(op) => vec![vec![CounterTest { op, ..atom }]],
                 None => open(),
             },
             None => open(),
@@ -108,14 +111,14 @@ fn ways(expr: &Expr, sense: Sense) -> Ways<'_> {
 }
 
 /// A comparison of a counter with a number, the counter first.
-fn atom<'a>(op: Op, a: &'a Expr, b: &'a Expr) -> Option<Atom<'a>> {
+fn atom<'a>(op: BinaryOp, a: &'a Expr, b: &'a Expr) -> Option<CounterTest<'a>> {
     match (a, b) {
-        (Expr::Name(name), b) => Some(Atom {
+        (Expr::Name(name), b) => Some(CounterTest {
             name,
             op: compares(op)?,
             value: number_of(b)?,
         }),
-        (a, Expr::Name(name)) => Some(Atom {
+        (a, Expr::Name(name)) => Some(CounterTest {
             name,
             op: flipped(compares(op)?),
             value: number_of(a)?,
@@ -124,46 +127,59 @@ fn atom<'a>(op: Op, a: &'a Expr, b: &'a Expr) -> Option<Atom<'a>> {
     }
 }
 
-fn compares(op: Op) -> Option<Op> {
+fn compares(op: BinaryOp) -> Option<BinaryOp> {
     let compares = matches!(
         op,
-        Op::Less | Op::LessOrEqual | Op::Greater | Op::GreaterOrEqual | Op::Equal | Op::NotEqual
+        BinaryOp::Less
+            | BinaryOp::LessOrEqual
+            | BinaryOp::Greater
+            | BinaryOp::GreaterOrEqual
+            | BinaryOp::Equal
+            | BinaryOp::NotEqual
     );
     compares.then_some(op)
 }
 
 /// The same comparison with its sides swapped.
-fn flipped(op: Op) -> Op {
+fn flipped(op: BinaryOp) -> BinaryOp {
     match op {
-        Op::Less => Op::Greater,
-        Op::LessOrEqual => Op::GreaterOrEqual,
-        Op::Greater => Op::Less,
-        Op::GreaterOrEqual => Op::LessOrEqual,
-        Op::Add | Op::Subtract | Op::Multiply | Op::Divide | Op::FloorDivide | Op::Remainder => op,
-        Op::Power | Op::Equal | Op::NotEqual | Op::And | Op::Or => op,
+        BinaryOp::Less => BinaryOp::Greater,
+        BinaryOp::LessOrEqual => BinaryOp::GreaterOrEqual,
+        BinaryOp::Greater => BinaryOp::Less,
+        BinaryOp::GreaterOrEqual => BinaryOp::LessOrEqual,
+        BinaryOp::Add
+        | BinaryOp::Subtract
+        | BinaryOp::Multiply
+        | BinaryOp::Divide
+        | BinaryOp::FloorDivide
+        | BinaryOp::Remainder => op,
+        BinaryOp::Power | BinaryOp::Equal | BinaryOp::NotEqual | BinaryOp::And | BinaryOp::Or => op,
     }
 }
 
 /// The negation of a comparison.
-fn opposite(op: Op) -> Option<Op> {
+fn opposite(op: BinaryOp) -> Option<BinaryOp> {
     match op {
-        Op::Less => Some(Op::GreaterOrEqual),
-        Op::LessOrEqual => Some(Op::Greater),
-        Op::Greater => Some(Op::LessOrEqual),
-        Op::GreaterOrEqual => Some(Op::Less),
-        Op::Equal => Some(Op::NotEqual),
-        Op::NotEqual => Some(Op::Equal),
-        Op::Add | Op::Subtract | Op::Multiply | Op::Divide | Op::FloorDivide | Op::Remainder => {
-            None
-        }
-        Op::Power | Op::And | Op::Or => None,
+        BinaryOp::Less => Some(BinaryOp::GreaterOrEqual),
+        BinaryOp::LessOrEqual => Some(BinaryOp::Greater),
+        BinaryOp::Greater => Some(BinaryOp::LessOrEqual),
+        BinaryOp::GreaterOrEqual => Some(BinaryOp::Less),
+        BinaryOp::Equal => Some(BinaryOp::NotEqual),
+        BinaryOp::NotEqual => Some(BinaryOp::Equal),
+        BinaryOp::Add
+        | BinaryOp::Subtract
+        | BinaryOp::Multiply
+        | BinaryOp::Divide
+        | BinaryOp::FloorDivide
+        | BinaryOp::Remainder => None,
+        BinaryOp::Power | BinaryOp::And | BinaryOp::Or => None,
     }
 }
 
 /// Whether no values of the counters satisfy all of them. The values that decide are those at and
 /// next to the numbers in them.
-fn contradicts_itself(way: &[Atom<'_>]) -> bool {
-    let mut by_name: BTreeMap<&str, Vec<Atom<'_>>> = BTreeMap::new();
+fn contradicts_itself(way: &[CounterTest<'_>]) -> bool {
+    let mut by_name: BTreeMap<&str, Vec<CounterTest<'_>>> = BTreeMap::new();
     for atom in way {
         by_name.entry(atom.name).or_default().push(*atom);
     }
@@ -180,17 +196,21 @@ fn contradicts_itself(way: &[Atom<'_>]) -> bool {
     })
 }
 
-impl Atom<'_> {
+impl CounterTest<'_> {
     fn is_true(&self, value: f64) -> bool {
         match self.op {
-            Op::Less => value < self.value,
-            Op::LessOrEqual => value <= self.value,
-            Op::Greater => value > self.value,
-            Op::GreaterOrEqual => value >= self.value,
-            Op::Equal => value == self.value,
-            Op::NotEqual => value != self.value,
-            Op::Add | Op::Subtract | Op::Multiply | Op::Divide | Op::FloorDivide => true,
-            Op::Remainder | Op::Power | Op::And | Op::Or => true,
+            BinaryOp::Less => value < self.value,
+            BinaryOp::LessOrEqual => value <= self.value,
+            BinaryOp::Greater => value > self.value,
+            BinaryOp::GreaterOrEqual => value >= self.value,
+            BinaryOp::Equal => value == self.value,
+            BinaryOp::NotEqual => value != self.value,
+            BinaryOp::Add
+            | BinaryOp::Subtract
+            | BinaryOp::Multiply
+            | BinaryOp::Divide
+            | BinaryOp::FloorDivide => true,
+            BinaryOp::Remainder | BinaryOp::Power | BinaryOp::And | BinaryOp::Or => true,
         }
     }
 }
@@ -198,7 +218,7 @@ impl Atom<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Predicate, Truth, Values};
+    use crate::profile::{CounterValues, Predicate, PredicateValue};
     use proptest::prelude::*;
 
     #[test]
@@ -266,12 +286,12 @@ mod tests {
                 let not = if *not { "!" } else { "" };
                 text.push_str(&format!("{not}({} {} {value})", names[*name], ops[*op]));
             }
-            let read: Values = [
+            let read: CounterValues = [
                 ("ipc".to_owned(), f64::from(values.0)),
                 ("waves".to_owned(), f64::from(values.1)),
             ]
             .into();
-            let fires = Predicate::parse(&text).unwrap().truth(&read) == Truth::Holds;
+            let fires = Predicate::parse(&text).unwrap().truth(&read) == PredicateValue::Holds;
             prop_assert!(!fires || fault(&text).is_none(), "{text} fires on {read:?}");
         }
     }

@@ -2,16 +2,16 @@
 //! needs.
 
 use super::super::{Entry, Interactions};
-use super::{Complaint, Grave};
+use super::{LintFinding, LintSeverity};
 use std::collections::{HashMap, HashSet};
 
 /// Maximum number of entries of a cycle to name.
 const CIRCLE_SHOWN: usize = 6;
 
 /// A relation that must not form a cycle.
-type Relation = (&'static str, fn(&Entry) -> &[String]);
+type EntryRelation = (&'static str, fn(&Entry) -> &[String]);
 
-const RELATIONS: [Relation; 3] = [
+const RELATIONS: [EntryRelation; 3] = [
     ("depends on itself", |entry| &entry.interactions.depends_on),
     ("is contained in itself", |entry| {
         &entry.interactions.contained_in
@@ -22,12 +22,12 @@ const RELATIONS: [Relation; 3] = [
 ];
 
 /// What is wrong with entries together.
-pub(super) fn lint(entries: &[Entry]) -> Vec<Complaint> {
+pub(super) fn lint(entries: &[Entry]) -> Vec<LintFinding> {
     let numbers = entries.iter().enumerate();
     let numbers: HashMap<&str, usize> = numbers.map(|(n, e)| (e.id.as_str(), n)).collect();
-    let complain = |entry: &Entry, what: String| Complaint {
+    let complain = |entry: &Entry, what: String| LintFinding {
         id: entry.id.clone(),
-        grave: Grave::Error,
+        grave: LintSeverity::Error,
         what,
     };
     let mut found = Vec::new();
@@ -70,33 +70,33 @@ pub(super) fn lint(entries: &[Entry]) -> Vec<Complaint> {
 /// Cycles, each once and from its first member on; as many as there are groups that form a cycle.
 fn circles(next: &[Vec<usize>]) -> Vec<Vec<usize>> {
     #[derive(Clone, Copy, PartialEq)]
-    enum Seen {
+    enum TraversalState {
         Not,
         OnTheWay,
         Done,
     }
-    let mut seen = vec![Seen::Not; next.len()];
+    let mut seen = vec![TraversalState::Not; next.len()];
     let mut found = Vec::new();
     for start in 0..next.len() {
-        if seen[start] != Seen::Not {
+        if seen[start] != TraversalState::Not {
             continue;
         }
         // The path from the start, with how many successors of each were visited.
         let mut way = vec![(start, 0)];
-        seen[start] = Seen::OnTheWay;
+        seen[start] = TraversalState::OnTheWay;
         while let Some((at, looked)) = way.last_mut() {
             let (here, look) = (*at, *looked);
             *looked += 1;
             match next[here].get(look) {
                 None => {
-                    seen[here] = Seen::Done;
+                    seen[here] = TraversalState::Done;
                     way.pop();
                 }
-                Some(to) if seen[*to] == Seen::Not => {
-                    seen[*to] = Seen::OnTheWay;
+                Some(to) if seen[*to] == TraversalState::Not => {
+                    seen[*to] = TraversalState::OnTheWay;
                     way.push((*to, 0));
                 }
-                Some(to) if seen[*to] == Seen::OnTheWay => {
+                Some(to) if seen[*to] == TraversalState::OnTheWay => {
                     let from = way.iter().position(|(on, _)| on == to).unwrap_or(0);
                     let mut circle: Vec<usize> = way[from..].iter().map(|(on, _)| *on).collect();
                     let first = circle.iter().enumerate().min_by_key(|(_, on)| **on);

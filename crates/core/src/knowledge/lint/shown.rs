@@ -2,10 +2,10 @@
 //! change the direction of a text.
 
 use super::super::{Action, Entry};
-use super::Complaints;
+use super::LintFindings;
 
 /// Every text of an entry is checked; each field is named once.
-pub(super) fn lint(entry: &Entry, list: &mut Complaints<'_>) {
+pub(super) fn lint(entry: &Entry, list: &mut LintFindings<'_>) {
     for (field, text) in lines_of(entry) {
         if let Some(c) = text.chars().find(|c| hides(*c)) {
             list.error(told(field, c));

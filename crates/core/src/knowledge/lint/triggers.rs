@@ -1,13 +1,13 @@
 //! What is wrong with triggers: ones that cannot be parsed, use no counter, or never fire.
 
-use super::super::{Entry, Kind};
-use super::{Complaints, never};
+use super::super::{Entry, EntryKind};
+use super::{LintFindings, never};
 use crate::profile::Predicate;
 use crate::profile::counters::known;
 
 /// What is wrong with the triggers of an entry.
-pub(super) fn lint(entry: &Entry, list: &mut Complaints<'_>) {
-    let acts = matches!(entry.kind, Kind::Optimization | Kind::AntiPattern);
+pub(super) fn lint(entry: &Entry, list: &mut LintFindings<'_>) {
+    let acts = matches!(entry.kind, EntryKind::Optimization | EntryKind::AntiPattern);
     if acts && entry.triggers.is_empty() && entry.scope.is_everywhere() {
         list.error("it has neither a trigger nor a scope, so it would always be shown");
     }

@@ -147,7 +147,7 @@ fn praise_is_found_in_other_words() {
 
 #[test]
 fn warnings_and_honest_advice_are_not_praise() {
-    let flagged: Vec<(&str, Option<Praise>)> = FINE
+    let flagged: Vec<(&str, Option<Overclaim>)> = FINE
         .iter()
         .map(|text| (*text, found_in(text)))
         .filter(|(_, found)| found.is_some())

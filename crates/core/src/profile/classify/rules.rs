@@ -1,12 +1,12 @@
 //! The classes and the healthy ranges of each rule set, as data.
 
-use super::{Bottleneck, RuleSet};
+use super::{Bottleneck, DiagnosisRuleSet};
 use Bottleneck::{Balanced, Communication, Compute, Latency, Launch, Memory, Occupancy, Sync};
 
 /// A class and when it holds.
 #[derive(Debug)]
-pub(super) struct Class {
-    pub(super) by: RuleSet,
+pub(super) struct ClassRule {
+    pub(super) by: DiagnosisRuleSet,
     pub(super) is: Bottleneck,
     pub(super) when: &'static str,
     /// One sentence; `{counter}` stands for its value.
@@ -15,24 +15,29 @@ pub(super) struct Class {
 
 /// A counter that should be in a range.
 #[derive(Debug)]
-pub(super) struct Range {
-    pub(super) by: RuleSet,
+pub(super) struct HealthyRange {
+    pub(super) by: DiagnosisRuleSet,
     pub(super) counter: &'static str,
     pub(super) want: &'static str,
     pub(super) hint: &'static str,
 }
 
-const fn class(by: RuleSet, is: Bottleneck, when: &'static str, says: &'static str) -> Class {
-    Class { by, is, when, says }
+const fn class(
+    by: DiagnosisRuleSet,
+    is: Bottleneck,
+    when: &'static str,
+    says: &'static str,
+) -> ClassRule {
+    ClassRule { by, is, when, says }
 }
 
 const fn range(
-    by: RuleSet,
+    by: DiagnosisRuleSet,
     counter: &'static str,
     want: &'static str,
     hint: &'static str,
-) -> Range {
-    Range {
+) -> HealthyRange {
+    HealthyRange {
         by,
         counter,
         want,
@@ -51,54 +56,59 @@ const COMMUNICATION_SAYS: &str =
 const IDLE_SAYS: &str = "The device waits for the host {gpu_idle_pct}% of the time.";
 
 /// All classes, by set; the first that holds decides.
-pub(super) const CLASSES: &[Class] = &[
+pub(super) const CLASSES: &[ClassRule] = &[
     class(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         Communication,
         "communication_pct > 20",
         COMMUNICATION_SAYS,
     ),
     class(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         Launch,
         "launch_api_pct > 10 && small_kernels_pct > 50",
         "{small_kernels_pct}% of the launches take less than 10 us, and launching takes \
          {launch_api_pct}% of the host's time.",
     ),
-    class(RuleSet::Karve, Sync, "gpu_idle_pct > 30", IDLE_SAYS),
     class(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
+        Sync,
+        "gpu_idle_pct > 30",
+        IDLE_SAYS,
+    ),
+    class(
+        DiagnosisRuleSet::Karve,
         Launch,
         "duration_us < 10 && blocks > 0",
         LAUNCH_SAYS,
     ),
     class(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         Memory,
         "memory_pct >= 60 && memory_pct >= compute_pct",
         MEMORY_SAYS,
     ),
     class(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         Compute,
         "compute_pct >= 60 || tensor_pct >= 60",
         COMPUTE_SAYS,
     ),
     class(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         Occupancy,
         "compute_pct < 60 && memory_pct < 60 && (occupancy_pct < 25 || waves < 1)",
         "Neither compute ({compute_pct}%) nor memory ({memory_pct}%) is busy, and too few warps \
          are active ({occupancy_pct}% of what fits).",
     ),
     class(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         Latency,
         "compute_pct < 40 && memory_pct < 40",
         LATENCY_SAYS,
     ),
     class(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         Balanced,
         "compute_pct < 60 && memory_pct < 60",
         "Compute ({compute_pct}%) and memory ({memory_pct}%) are both partly used.",
@@ -106,21 +116,21 @@ pub(super) const CLASSES: &[Class] = &[
     // On a CPU the roofline shows what could limit the kernel, and the counters show why it is not
     // there yet.
     class(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         Memory,
         "intensity < ridge && ceiling_pct >= 60",
         "At {intensity} operations per byte the bandwidth is the limit (the ridge is at {ridge}), \
          and {ceiling_pct}% of it is reached.",
     ),
     class(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         Compute,
         "intensity >= ridge && ceiling_pct >= 60",
         "At {intensity} operations per byte compute is the limit (the ridge is at {ridge}), and \
          {ceiling_pct}% of it is reached.",
     ),
     class(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         Memory,
         "l1_miss_pct > 10 || llc_miss_pct > 20 && l1_miss_pct > 2",
         "{l1_miss_pct}% of the loads miss the first-level cache: the kernel waits for the \
@@ -129,41 +139,41 @@ pub(super) const CLASSES: &[Class] = &[
     // Below the ridge, bandwidth would limit a kernel that uses it. A kernel whose loads hit the
     // nearest cache does not.
     class(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         Compute,
         "l1_miss_pct < 2 && (vector_pct < 50 || ipc >= 2)",
         "Nearly all loads hit the first-level cache ({l1_miss_pct}% miss): the units are busy with \
          instructions that each do little work.",
     ),
     class(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         Compute,
         "l1_miss_pct < 2",
         "Nearly all loads hit the first-level cache ({l1_miss_pct}% miss), so the \
          instructions themselves take the time.",
     ),
     class(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         Memory,
         "intensity < ridge && ceiling_pct >= 30",
         "At {intensity} operations per byte the bandwidth is the ceiling (the ridge is at \
          {ridge}), and {ceiling_pct}% of it is reached.",
     ),
     class(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         Compute,
         "vector_pct < 50 || ipc >= 2",
         "The units are busy with instructions that each do little work.",
     ),
     class(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         Latency,
         "ceiling_pct < 60",
         "Only {ceiling_pct}% of the ceiling is reached and no unit is known to be busy: operations \
          wait for each other.",
     ),
     class(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         Latency,
         "ipc < 1",
         "Only {ipc} instructions retire per cycle and no unit is known to be busy: operations wait \
@@ -172,150 +182,160 @@ pub(super) const CLASSES: &[Class] = &[
     // hyper-mla: the matrix units from 60%, memory from 70%. One of the two is enough if the other
     // was not measured.
     class(
-        RuleSet::HyperMla,
+        DiagnosisRuleSet::HyperMla,
         Balanced,
         "tensor_pct > 60 && dram_pct > 70",
         "The matrix units ({tensor_pct}%) and device memory ({dram_pct}%) are both busy.",
     ),
     class(
-        RuleSet::HyperMla,
+        DiagnosisRuleSet::HyperMla,
         Memory,
         "dram_pct > 70",
         "Device memory is at {dram_pct}%, the matrix units at {tensor_pct}%.",
     ),
     class(
-        RuleSet::HyperMla,
+        DiagnosisRuleSet::HyperMla,
         Compute,
         "tensor_pct > 60",
         "The matrix units are at {tensor_pct}%, device memory at {dram_pct}%.",
     ),
     class(
-        RuleSet::HyperMla,
+        DiagnosisRuleSet::HyperMla,
         Latency,
         "tensor_pct <= 60 && dram_pct <= 70",
         "Neither the matrix units ({tensor_pct}%) nor device memory ({dram_pct}%) are busy.",
     ),
     // trtllm: more than 60% of one and less than 40% of the other.
     class(
-        RuleSet::Coordinator,
+        DiagnosisRuleSet::Coordinator,
         Communication,
         "communication_pct > 20",
         COMMUNICATION_SAYS,
     ),
-    class(RuleSet::Coordinator, Sync, "gpu_idle_pct > 30", IDLE_SAYS),
     class(
-        RuleSet::Coordinator,
+        DiagnosisRuleSet::Coordinator,
+        Sync,
+        "gpu_idle_pct > 30",
+        IDLE_SAYS,
+    ),
+    class(
+        DiagnosisRuleSet::Coordinator,
         Launch,
         "launch_api_pct > 10",
         "Launching takes {launch_api_pct}% of the host's time.",
     ),
     class(
-        RuleSet::Coordinator,
+        DiagnosisRuleSet::Coordinator,
         Launch,
         "duration_us < 10",
         LAUNCH_SAYS,
     ),
     class(
-        RuleSet::Coordinator,
+        DiagnosisRuleSet::Coordinator,
         Compute,
         "compute_pct > 60 && memory_pct < 40",
         COMPUTE_SAYS,
     ),
     class(
-        RuleSet::Coordinator,
+        DiagnosisRuleSet::Coordinator,
         Memory,
         "compute_pct < 40 && memory_pct > 60",
         MEMORY_SAYS,
     ),
     class(
-        RuleSet::Coordinator,
+        DiagnosisRuleSet::Coordinator,
         Latency,
         "compute_pct < 40 && memory_pct < 40",
         LATENCY_SAYS,
     ),
     class(
-        RuleSet::Coordinator,
+        DiagnosisRuleSet::Coordinator,
         Balanced,
         "compute_pct > 60 && memory_pct > 60",
         "Compute ({compute_pct}%) and memory ({memory_pct}%) are both near their limits.",
     ),
     class(
-        RuleSet::Coordinator,
+        DiagnosisRuleSet::Coordinator,
         Balanced,
         "compute_pct >= 0 && memory_pct >= 0",
         "Compute ({compute_pct}%) and memory ({memory_pct}%) are both partly used.",
     ),
     // primus: what is too low is checked first.
     class(
-        RuleSet::Primus,
+        DiagnosisRuleSet::Primus,
         Launch,
         "gpu_busy_pct < 30",
         "The device works only {gpu_busy_pct}% of the time.",
     ),
     class(
-        RuleSet::Primus,
+        DiagnosisRuleSet::Primus,
         Occupancy,
         "spill_bytes > 0",
         "Registers are spilled to memory: {spill_bytes} bytes.",
     ),
     class(
-        RuleSet::Primus,
+        DiagnosisRuleSet::Primus,
         Memory,
         "dram_pct > 60 && tensor_pct < 40",
         MEMORY_SAYS,
     ),
     class(
-        RuleSet::Primus,
+        DiagnosisRuleSet::Primus,
         Compute,
         "tensor_pct > 50",
         "The matrix units are at {tensor_pct}%.",
     ),
     class(
-        RuleSet::Primus,
+        DiagnosisRuleSet::Primus,
         Occupancy,
         "occupancy_pct < 25",
         "Only {occupancy_pct}% of the waves that fit are active.",
     ),
     class(
-        RuleSet::Primus,
+        DiagnosisRuleSet::Primus,
         Latency,
         "tensor_pct < 40 && dram_pct < 30",
         "Neither the matrix units ({tensor_pct}%) nor device memory ({dram_pct}%) are busy.",
     ),
     class(
-        RuleSet::Primus,
+        DiagnosisRuleSet::Primus,
         Balanced,
         "tensor_pct >= 0 && dram_pct >= 0",
         "The matrix units ({tensor_pct}%) and device memory ({dram_pct}%) are partly used.",
     ),
     // tilegym: by utilization from 80%, and by intensity if that is all there is.
     class(
-        RuleSet::Tilegym,
+        DiagnosisRuleSet::Tilegym,
         Memory,
         "memory_pct > 80 && compute_pct < 50",
         MEMORY_SAYS,
     ),
-    class(RuleSet::Tilegym, Compute, "compute_pct > 80", COMPUTE_SAYS),
     class(
-        RuleSet::Tilegym,
+        DiagnosisRuleSet::Tilegym,
+        Compute,
+        "compute_pct > 80",
+        COMPUTE_SAYS,
+    ),
+    class(
+        DiagnosisRuleSet::Tilegym,
         Latency,
         "occupancy_pct < 25",
         "Only {occupancy_pct}% of the warps that fit are active.",
     ),
     class(
-        RuleSet::Tilegym,
+        DiagnosisRuleSet::Tilegym,
         Memory,
         "intensity < 10",
         "The kernel does {intensity} operations per byte, fewer than 10.",
     ),
     class(
-        RuleSet::Tilegym,
+        DiagnosisRuleSet::Tilegym,
         Compute,
         "intensity > 50",
         "The kernel does {intensity} operations per byte, more than 50.",
     ),
     class(
-        RuleSet::Tilegym,
+        DiagnosisRuleSet::Tilegym,
         Balanced,
         "intensity >= 10 || memory_pct >= 0",
         "No threshold of the rules is exceeded.",
@@ -323,147 +343,147 @@ pub(super) const CLASSES: &[Class] = &[
 ];
 
 /// All healthy ranges.
-pub(super) const HEALTHY: &[Range] = &[
+pub(super) const HEALTHY: &[HealthyRange] = &[
     range(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         "spill_bytes",
         "spill_bytes == 0",
         "use fewer registers per thread",
     ),
     range(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         "waves",
         "waves >= 1",
         "launch more or smaller blocks",
     ),
     range(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         "wasted_sectors_pct",
         "wasted_sectors_pct < 20",
         "let neighboring threads read neighboring addresses",
     ),
     range(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         "bank_conflict_pct",
         "bank_conflict_pct < 5",
         "pad or swizzle shared memory",
     ),
     range(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         "l1_miss_pct",
         "l1_miss_pct < 5",
         "block loops for the cache",
     ),
     range(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         "branch_miss_pct",
         "branch_miss_pct < 5",
         "make branches predictable",
     ),
     range(
-        RuleSet::Karve,
+        DiagnosisRuleSet::Karve,
         "tlb_miss_pct",
         "tlb_miss_pct < 1",
         "use huge pages",
     ),
     range(
-        RuleSet::HyperMla,
+        DiagnosisRuleSet::HyperMla,
         "tensor_pct",
         "tensor_pct > 60",
         "feed the matrix units: larger tiles, deeper pipelines",
     ),
     range(
-        RuleSet::HyperMla,
+        DiagnosisRuleSet::HyperMla,
         "dram_pct",
         "dram_pct > 70",
         "more bytes in flight",
     ),
     range(
-        RuleSet::HyperMla,
+        DiagnosisRuleSet::HyperMla,
         "occupancy_pct",
         "occupancy_pct > 25",
         "fewer registers or less shared memory per block",
     ),
     range(
-        RuleSet::HyperMla,
+        DiagnosisRuleSet::HyperMla,
         "l2_hit_pct",
         "l2_hit_pct > 80",
         "order blocks for locality",
     ),
     range(
-        RuleSet::HyperMla,
+        DiagnosisRuleSet::HyperMla,
         "spill_bytes",
         "spill_bytes == 0",
         "use fewer registers",
     ),
     range(
-        RuleSet::HyperMla,
+        DiagnosisRuleSet::HyperMla,
         "waves",
         "waves > 1",
         "launch more blocks",
     ),
     range(
-        RuleSet::Coordinator,
+        DiagnosisRuleSet::Coordinator,
         "compute_pct",
         "compute_pct > 60",
         "the kernel is far from peak",
     ),
     range(
-        RuleSet::Coordinator,
+        DiagnosisRuleSet::Coordinator,
         "memory_pct",
         "memory_pct > 60",
         "the kernel is far from peak",
     ),
     range(
-        RuleSet::Coordinator,
+        DiagnosisRuleSet::Coordinator,
         "gpu_busy_pct",
         "gpu_busy_pct > 80",
         "capture launches in a graph, or overlap the host's work",
     ),
     range(
-        RuleSet::Primus,
+        DiagnosisRuleSet::Primus,
         "tensor_pct",
         "tensor_pct > 40",
         "below 25% the matrix units starve: pipeline loads",
     ),
     range(
-        RuleSet::Primus,
+        DiagnosisRuleSet::Primus,
         "dram_pct",
         "dram_pct > 60",
         "below 30% too few bytes are in flight",
     ),
     range(
-        RuleSet::Primus,
+        DiagnosisRuleSet::Primus,
         "occupancy_pct",
         "occupancy_pct > 50",
         "below 25% registers or shared memory limit the waves",
     ),
     range(
-        RuleSet::Primus,
+        DiagnosisRuleSet::Primus,
         "bank_conflict_pct",
         "bank_conflict_pct < 5",
         "above 20% the layout in shared memory is wrong",
     ),
     range(
-        RuleSet::Primus,
+        DiagnosisRuleSet::Primus,
         "registers",
         "registers <= 128",
         "128 more cost a wave",
     ),
     range(
-        RuleSet::Primus,
+        DiagnosisRuleSet::Primus,
         "spill_bytes",
         "spill_bytes == 0",
         "shrink the tile",
     ),
     range(
-        RuleSet::Tilegym,
+        DiagnosisRuleSet::Tilegym,
         "occupancy_pct",
         "occupancy_pct >= 25",
         "try the occupancy hint, 1 to 32",
     ),
     range(
-        RuleSet::Tilegym,
+        DiagnosisRuleSet::Tilegym,
         "memory_pct",
         "memory_pct > 80",
         "larger or fewer transfers",

@@ -1,17 +1,17 @@
 //! Bottlenecks of known kernels by each rule set.
 
 use super::*;
-use crate::profile::{Remark, Source};
+use crate::profile::{ProfileSource, ProfilerRemark};
 
 fn kernel(values: &[(&str, f64)]) -> KernelProfile {
     let mut kernel = KernelProfile::named("k");
     for (name, value) in values {
-        assert!(kernel.set(name, *value, Source::default()));
+        assert!(kernel.set(name, *value, ProfileSource::default()));
     }
     kernel
 }
 
-fn check(values: &[(&str, f64)], rules: RuleSet, want: Bottleneck) -> Diagnosis {
+fn check(values: &[(&str, f64)], rules: DiagnosisRuleSet, want: Bottleneck) -> Diagnosis {
     let found = diagnose(&kernel(values), rules);
     assert_eq!(found.bottleneck, want, "{rules:?} {values:?}: {found:?}");
     let sentences = found.root_cause.matches(". ").count() + 1;
@@ -49,7 +49,7 @@ const COPY: &[(&str, f64)] = &[
 #[test]
 fn rule_sets_draw_their_lines_at_different_places() {
     use Bottleneck::{Balanced, Compute, Latency, Memory};
-    let naive = check(NAIVE, RuleSet::Karve, Memory);
+    let naive = check(NAIVE, DiagnosisRuleSet::Karve, Memory);
     assert!(
         naive.root_cause.contains("first-level cache"),
         "{}",
@@ -58,15 +58,15 @@ fn rule_sets_draw_their_lines_at_different_places() {
     assert!(naive.opportunities[0].name.contains("registers"));
     assert!(naive.opportunities[0].trigger.contains("l1_pct=97.81"));
     // hyper-mla only uses device memory and matrix units; for trtllm both are near their limits.
-    check(NAIVE, RuleSet::HyperMla, Latency);
-    check(NAIVE, RuleSet::Coordinator, Balanced);
-    check(COPY, RuleSet::Karve, Memory);
-    check(COPY, RuleSet::HyperMla, Memory);
-    check(COPY, RuleSet::Coordinator, Memory);
-    check(COPY, RuleSet::Primus, Memory);
-    check(COPY, RuleSet::Tilegym, Memory);
-    check(&[("intensity", 60.0)], RuleSet::Tilegym, Compute);
-    check(&[("intensity", 30.0)], RuleSet::Tilegym, Balanced);
+    check(NAIVE, DiagnosisRuleSet::HyperMla, Latency);
+    check(NAIVE, DiagnosisRuleSet::Coordinator, Balanced);
+    check(COPY, DiagnosisRuleSet::Karve, Memory);
+    check(COPY, DiagnosisRuleSet::HyperMla, Memory);
+    check(COPY, DiagnosisRuleSet::Coordinator, Memory);
+    check(COPY, DiagnosisRuleSet::Primus, Memory);
+    check(COPY, DiagnosisRuleSet::Tilegym, Memory);
+    check(&[("intensity", 60.0)], DiagnosisRuleSet::Tilegym, Compute);
+    check(&[("intensity", 30.0)], DiagnosisRuleSet::Tilegym, Balanced);
 }
 
 #[test]
@@ -78,16 +78,16 @@ fn small_launches_idle_devices_and_few_warps_are_seen() {
         ("memory_pct", 8.0),
         ("blocks", 8.0),
     ];
-    check(&small, RuleSet::Karve, Launch);
-    check(&small, RuleSet::Coordinator, Launch);
+    check(&small, DiagnosisRuleSet::Karve, Launch);
+    check(&small, DiagnosisRuleSet::Coordinator, Launch);
     let few = [
         ("duration_us", 90.0),
         ("compute_pct", 20.0),
         ("memory_pct", 30.0),
     ];
-    check(&few, RuleSet::Karve, Latency);
+    check(&few, DiagnosisRuleSet::Karve, Latency);
     let empty = [&few[..], &[("occupancy_pct", 9.0), ("waves", 0.4)]].concat();
-    let found = check(&empty, RuleSet::Karve, Occupancy);
+    let found = check(&empty, DiagnosisRuleSet::Karve, Occupancy);
     assert!(
         found.opportunities[0].name.contains("more blocks"),
         "{found:?}"
@@ -98,31 +98,35 @@ fn small_launches_idle_devices_and_few_warps_are_seen() {
             .iter()
             .any(|h| h.counter == "waves" && !h.healthy)
     );
-    check(&[("gpu_idle_pct", 45.0)], RuleSet::Coordinator, Sync);
+    check(
+        &[("gpu_idle_pct", 45.0)],
+        DiagnosisRuleSet::Coordinator,
+        Sync,
+    );
     check(
         &[("communication_pct", 21.0)],
-        RuleSet::Coordinator,
+        DiagnosisRuleSet::Coordinator,
         Communication,
     );
     check(
         &[("spill_bytes", 64.0), ("tensor_pct", 70.0)],
-        RuleSet::Primus,
+        DiagnosisRuleSet::Primus,
         Occupancy,
     );
-    check(&[("registers", 64.0)], RuleSet::Karve, Unknown);
+    check(&[("registers", 64.0)], DiagnosisRuleSet::Karve, Unknown);
 }
 
 #[test]
 fn a_cpu_is_judged_by_its_roofline_and_whoever_is_silent_says_so() {
     use Bottleneck::{Compute, Memory};
     let near = [("intensity", 30.0), ("ridge", 8.0), ("ceiling_pct", 72.0)];
-    let found = check(&near, RuleSet::HyperMla, Compute);
+    let found = check(&near, DiagnosisRuleSet::HyperMla, Compute);
     assert_eq!(
         (found.rules, found.asked),
-        (RuleSet::Karve, Some(RuleSet::HyperMla))
+        (DiagnosisRuleSet::Karve, Some(DiagnosisRuleSet::HyperMla))
     );
     let streams = [("intensity", 0.25), ("ridge", 8.0), ("ceiling_pct", 30.0)];
-    check(&streams, RuleSet::Karve, Memory);
+    check(&streams, DiagnosisRuleSet::Karve, Memory);
     let scalar = [
         ("intensity", 30.0),
         ("ridge", 8.0),
@@ -130,7 +134,7 @@ fn a_cpu_is_judged_by_its_roofline_and_whoever_is_silent_says_so() {
         ("vector_pct", 0.0),
         ("l1_miss_pct", 0.2),
     ];
-    let found = check(&scalar, RuleSet::Karve, Compute);
+    let found = check(&scalar, DiagnosisRuleSet::Karve, Compute);
     assert!(
         found.root_cause.contains("in vectors"),
         "{}",
@@ -142,17 +146,17 @@ fn a_cpu_is_judged_by_its_roofline_and_whoever_is_silent_says_so() {
 fn a_kernel_whose_loads_hit_is_not_bound_by_memory_however_few_operations_it_has() {
     use Bottleneck::{Compute, Latency, Memory};
     let few = [("intensity", 0.25), ("ridge", 8.0), ("ceiling_pct", 0.6)];
-    check(&few, RuleSet::Karve, Latency);
+    check(&few, DiagnosisRuleSet::Karve, Latency);
     let hits = [&few[..], &[("l1_miss_pct", 0.01)]].concat();
-    let found = check(&hits, RuleSet::Karve, Compute);
+    let found = check(&hits, DiagnosisRuleSet::Karve, Compute);
     let tries: Vec<&str> = found.opportunities.iter().map(|o| &*o.name).collect();
     assert!(!tries.iter().any(|t| t.contains("memory")), "{tries:?}");
     // A share of the last-level cache's misses means nothing if there are hardly any.
     let seldom = [&hits[..], &[("llc_miss_pct", 100.0)]].concat();
-    let found = check(&seldom, RuleSet::Karve, Compute);
+    let found = check(&seldom, DiagnosisRuleSet::Karve, Compute);
     assert!(found.opportunities.iter().all(|o| !o.name.contains("line")));
     let misses = [&few[..], &[("l1_miss_pct", 12.0)]].concat();
-    let found = check(&misses, RuleSet::Karve, Memory);
+    let found = check(&misses, DiagnosisRuleSet::Karve, Memory);
     assert_eq!(found.because, "l1_miss_pct > 10 (l1_miss_pct=12)");
     assert!(found.root_cause.contains("12% of the loads miss"));
 }
@@ -164,17 +168,28 @@ fn what_decides_is_told_under_its_own_name() {
         ("l2_pct", 84.7),
         ("compute_pct", 11.9),
     ];
-    let found = check(&values, RuleSet::Karve, Bottleneck::Memory);
+    let found = check(&values, DiagnosisRuleSet::Karve, Bottleneck::Memory);
     assert_eq!(
         found.because,
         "l2_pct >= 60 && l2_pct >= compute_pct (l2_pct=84.7, compute_pct=11.9)"
     );
     // Device memory alone is enough for hyper-mla.
-    let found = check(&[("dram_pct", 88.8)], RuleSet::HyperMla, Bottleneck::Memory);
-    assert_eq!((found.rules, found.asked), (RuleSet::HyperMla, None));
+    let found = check(
+        &[("dram_pct", 88.8)],
+        DiagnosisRuleSet::HyperMla,
+        Bottleneck::Memory,
+    );
+    assert_eq!(
+        (found.rules, found.asked),
+        (DiagnosisRuleSet::HyperMla, None)
+    );
     assert!(found.root_cause.starts_with("Device memory is at 88.8%."));
     // Counters that were read are not listed as unread.
-    let found = check(&[("l1_miss_pct", 4.0)], RuleSet::Karve, Bottleneck::Unknown);
+    let found = check(
+        &[("l1_miss_pct", 4.0)],
+        DiagnosisRuleSet::Karve,
+        Bottleneck::Unknown,
+    );
     assert_eq!(
         found.because,
         "no condition of the rules holds for l1_miss_pct=4; not read: ipc, llc_miss_pct, vector_pct"
@@ -206,14 +221,14 @@ fn what_the_profiler_itself_expects_is_told_after_our_own_signs() {
         ("d", Some(0.4)),
     ];
     for (rule, gain) in all {
-        told.remarks.push(Remark {
+        told.remarks.push(ProfilerRemark {
             rule: rule.into(),
             text: format!("do  {rule}"),
             gain_pct: gain,
-            source: Source::at("tool", 3, "x"),
+            source: ProfileSource::at("tool", 3, "x"),
         });
     }
-    let found = diagnose(&told, RuleSet::Karve);
+    let found = diagnose(&told, DiagnosisRuleSet::Karve);
     let names: Vec<&str> = found
         .opportunities
         .iter()

@@ -1,12 +1,12 @@
 //! The findings of a bench: what is proven either way, and what changes nothing.
 
 use super::*;
-use crate::bench::Admits;
+use crate::bench::SecondClockRule;
 use crate::charter::{ClockRule, Metric};
 use crate::comparison::Estimate;
-use crate::measurement::{Block, Discarded, First, Pair, Sample};
+use crate::measurement::{Block, DiscardReason, FirstArm, Pair, Sample};
 use crate::testing::{charter, fixed};
-use karve_numerics::stats::Draws;
+use karve_numerics::stats::DrawRng;
 use proptest::prelude::*;
 
 fn metric() -> Metric {
@@ -29,7 +29,7 @@ fn sample(value: f64, cpu: f64) -> Sample {
 fn block(readings: &[(f64, f64)]) -> Block {
     let pair = |(case, (a, b)): (usize, &(f64, f64))| Pair {
         case,
-        first: First::Parent,
+        first: FirstArm::Parent,
         parent: sample(*a, *a),
         candidate: sample(*b, *b),
     };
@@ -53,7 +53,7 @@ fn bench_of(blocks: &[Block], rule: BenchRule) -> Bench {
 
 /// Blocks of one case in which B takes `b` where A takes 1, give or take `noise`.
 fn blocks(n: usize, b: f64, noise: f64) -> Vec<Block> {
-    let mut draws = Draws::new(11);
+    let mut draws = DrawRng::new(11);
     let mut wobble = || 1.0 + (draws.next_f64() - 0.5) * noise;
     (0..n)
         .map(|_| block(&[(10.0 * wobble(), 10.0 * b * wobble())]))
@@ -92,7 +92,7 @@ fn a_difference_below_the_smallest_that_counts_is_none() {
 fn discarded_blocks_do_not_count_and_bad_ones_are_refused() {
     let mut all = blocks(20, 0.5, 0.0);
     all.iter_mut()
-        .for_each(|block| block.discarded = Some(Discarded::WarmUp));
+        .for_each(|block| block.discarded = Some(DiscardReason::WarmUp));
     check(&all, "could not tell");
     let mut bench = bench_of(&[], BenchRule::default());
     for bad in [f64::NAN, 0.0, -1.0, f64::INFINITY] {
@@ -105,19 +105,19 @@ fn discarded_blocks_do_not_count_and_bad_ones_are_refused() {
 fn two_clocks() -> BenchRule {
     BenchRule {
         second: Some(Clock::Cpu),
-        admits: Admits::Always,
+        admits: SecondClockRule::Always,
         ..BenchRule::default()
     }
 }
 
 /// B as the metric and as the CPU clock see it, with noise on the metric alone.
 fn by_two_clocks(metric: f64, cpu: f64, noise: f64) -> Vec<Block> {
-    let mut draws = Draws::new(5);
+    let mut draws = DrawRng::new(5);
     let mut wobble = || 1.0 + (draws.next_f64() - 0.5) * noise;
     let one = |a: f64, b: f64| Block {
         pairs: vec![Pair {
             case: 0,
-            first: First::Parent,
+            first: FirstArm::Parent,
             parent: sample(a, 1.0),
             candidate: sample(b, cpu),
         }],
@@ -132,11 +132,11 @@ fn either_clock_may_have_the_proof_and_clocks_that_differ_are_a_finding() {
     let by = Clock::Cpu;
     assert_eq!(
         found(&by_two_clocks(0.97, 0.97, 0.9)),
-        Finding::Faster { by }
+        BenchFinding::Faster { by }
     );
     assert_eq!(
         found(&by_two_clocks(1.03, 1.03, 0.9)),
-        Finding::Slower { by }
+        BenchFinding::Slower { by }
     );
     assert_eq!(found(&by_two_clocks(1.0, 1.0, 0.9)).by(), Some(by));
     let apart = found(&by_two_clocks(0.5, 1.0, 0.01));
@@ -154,7 +154,7 @@ fn clocks_that_differ_in_size_alone_do_not_disagree() {
         let mut bench = bench_of(&[], two_clocks());
         let mut findings = blocks.iter().filter_map(|block| {
             bench.take(block).unwrap();
-            judge_bench(&bench, Time::Left)
+            judge_bench(&bench, DuelDeadline::Left)
         });
         findings.next().map(|finding| finding.word())
     };
@@ -167,7 +167,7 @@ fn clocks_that_differ_in_size_alone_do_not_disagree() {
 #[test]
 fn the_second_clock_counts_once_both_sides_were_busy_in_one_thread() {
     let rule = BenchRule {
-        admits: Admits::BusyThreads,
+        admits: SecondClockRule::BusyThreads,
         ..two_clocks()
     };
     let mut blocks = by_two_clocks(0.97, 0.97, 0.9);
@@ -202,15 +202,18 @@ fn two_clocks_need_more_evidence_than_one() {
 fn a_bench_ends_with_its_finding_its_blocks_or_its_time() {
     let judged =
         |blocks: &[Block], time| judge_bench(&bench_of(blocks, BenchRule::default()), time);
-    assert_eq!(judged(&blocks(10, 0.5, 0.0), Time::Left), None);
+    assert_eq!(judged(&blocks(10, 0.5, 0.0), DuelDeadline::Left), None);
     assert_eq!(
-        judged(&blocks(10, 0.5, 0.0), Time::Up),
-        Some(Finding::CouldNotTell)
+        judged(&blocks(10, 0.5, 0.0), DuelDeadline::Up),
+        Some(BenchFinding::CouldNotTell)
     );
-    assert!(judged(&blocks(14, 0.5, 0.0), Time::Left).is_some());
+    assert!(judged(&blocks(14, 0.5, 0.0), DuelDeadline::Left).is_some());
     let noisy = blocks(400, 1.0, 0.8);
-    assert_eq!(judged(&noisy[..399], Time::Left), None);
-    assert_eq!(judged(&noisy, Time::Left), Some(Finding::CouldNotTell));
+    assert_eq!(judged(&noisy[..399], DuelDeadline::Left), None);
+    assert_eq!(
+        judged(&noisy, DuelDeadline::Left),
+        Some(BenchFinding::CouldNotTell)
+    );
 }
 
 #[test]
@@ -220,9 +223,9 @@ fn a_watched_slowdown_is_beyond_within_or_not_proven() {
         ..BenchRule::default()
     };
     let limit = |b, n| judge_limit(&bench_of(&blocks(n, b, 0.002), limited));
-    assert_eq!(limit(1.1, 20), Some(Limit::Beyond));
-    assert_eq!(limit(1.03, 20), Some(Limit::Within));
-    assert_eq!(limit(1.1, 9), Some(Limit::NotProven));
+    assert_eq!(limit(1.1, 20), Some(LimitVerdict::Beyond));
+    assert_eq!(limit(1.03, 20), Some(LimitVerdict::Within));
+    assert_eq!(limit(1.1, 9), Some(LimitVerdict::NotProven));
     assert_eq!(
         judge_limit(&bench_of(&blocks(20, 1.1, 0.0), BenchRule::default())),
         None
@@ -230,34 +233,37 @@ fn a_watched_slowdown_is_beyond_within_or_not_proven() {
     // The finding comes first; the bench continues until the limit is settled too.
     let close = bench_of(&blocks(14, 1.049, 0.01), limited);
     assert_eq!(find(&close).word(), "slower");
-    assert_eq!(judge_limit(&close), Some(Limit::NotProven));
-    assert_eq!(judge_bench(&close, Time::Left), None);
-    assert!(judge_bench(&close, Time::Up).is_some());
+    assert_eq!(judge_limit(&close), Some(LimitVerdict::NotProven));
+    assert_eq!(judge_bench(&close, DuelDeadline::Left), None);
+    assert!(judge_bench(&close, DuelDeadline::Up).is_some());
 }
 
 #[test]
 fn every_case_may_be_waited_for() {
-    let mut draws = Draws::new(2);
+    let mut draws = DrawRng::new(2);
     let all: Vec<Block> = (0..60)
         .map(|_| block(&[(1.0, 0.5), (1.0, 0.97 + draws.next_f64() * 0.06)]))
         .collect();
     let overall = bench_of(&all[..14], BenchRule::default());
-    assert!(judge_bench(&overall, Time::Left).is_some());
-    assert_eq!(find_case(&overall, 1), Finding::CouldNotTell);
+    assert!(judge_bench(&overall, DuelDeadline::Left).is_some());
+    assert_eq!(find_case(&overall, 1), BenchFinding::CouldNotTell);
     let rule = BenchRule {
-        until: Until::EveryCase,
+        until: BenchGoal::EveryCase,
         ..BenchRule::default()
     };
-    assert_eq!(judge_bench(&bench_of(&all[..14], rule), Time::Left), None);
+    assert_eq!(
+        judge_bench(&bench_of(&all[..14], rule), DuelDeadline::Left),
+        None
+    );
     let more = bench_of(&all, rule);
     assert_eq!(find_case(&more, 0).word(), "faster");
-    assert_eq!(find_case(&more, 2), Finding::CouldNotTell);
+    assert_eq!(find_case(&more, 2), BenchFinding::CouldNotTell);
 }
 
 #[test]
 fn equal_sides_are_not_told_apart() {
     // Fair signs of any size: a thousand benches, each looked at after every block.
-    let mut draws = Draws::new(17);
+    let mut draws = DrawRng::new(17);
     let told = (0..1_000)
         .filter(|_| {
             let mut bench = Bench::new(&metric(), &[0], BenchRule::default());
@@ -266,7 +272,7 @@ fn equal_sides_are_not_told_apart() {
                 bench.take(&block(&[(1.0, b)])).unwrap();
                 matches!(
                     find(&bench),
-                    Finding::Faster { .. } | Finding::Slower { .. }
+                    BenchFinding::Faster { .. } | BenchFinding::Slower { .. }
                 )
             })
         })
@@ -274,10 +280,10 @@ fn equal_sides_are_not_told_apart() {
     assert_eq!(told, 0);
 }
 
-fn mirrored(finding: Finding) -> Finding {
+fn mirrored(finding: BenchFinding) -> BenchFinding {
     match finding {
-        Finding::Faster { by } => Finding::Slower { by },
-        Finding::Slower { by } => Finding::Faster { by },
+        BenchFinding::Faster { by } => BenchFinding::Slower { by },
+        BenchFinding::Slower { by } => BenchFinding::Faster { by },
         other => other,
     }
 }
@@ -351,12 +357,12 @@ proptest! {
     fn looking_changes_nothing(readings in readings(), looks in any::<u64>()) {
         let blocks = all_blocks(&readings);
         let mut bench = Bench::new(&metric(), &[0, 1], two_clocks());
-        let mut draws = Draws::new(looks);
+        let mut draws = DrawRng::new(looks);
         let mut first = None;
         for block in &blocks {
             bench.take(block).unwrap();
             if first.is_none() && draws.next_f64() < 0.5 {
-                first = judge_bench(&bench, Time::Left);
+                first = judge_bench(&bench, DuelDeadline::Left);
             }
         }
         prop_assert_eq!(find(&bench), find(&bench_of(&blocks, two_clocks())));
@@ -376,9 +382,9 @@ fn the_word_beside_an_interval_does_not_contradict_it() {
         (Some(0.9), Some(1.1), "could not tell"),
         (None, None, "could not tell"),
     ] {
-        let word = Finding::CouldNotTell.word_beside(&estimate(low, high));
+        let word = BenchFinding::CouldNotTell.word_beside(&estimate(low, high));
         assert_eq!(word, want);
     }
-    let known = Finding::Faster { by: Clock::Metric };
+    let known = BenchFinding::Faster { by: Clock::Metric };
     assert_eq!(known.word_beside(&estimate(Some(0.9), Some(1.1))), "faster");
 }

@@ -1,6 +1,6 @@
 //! Matrix products as honest kernels compute them, and as dishonest ones do.
 
-use karve_numerics::accuracy::{ErrorStats, Output, RuleSet, Sensitivity, measure};
+use karve_numerics::accuracy::{AccuracyRuleSet, ErrorStats, OutputInfo, Sensitivity, measure};
 use karve_numerics::draw::{Draw, fill, nudge};
 use karve_numerics::tensor::{Dtype, from_f64, to_f64};
 use std::ops::{Add, Mul, Sub};
@@ -259,15 +259,15 @@ impl Product {
         self.bytes(&values)
     }
 
-    pub fn stats(&self, out: &[u8], reference: &[f64], rules: &RuleSet) -> ErrorStats {
+    pub fn stats(&self, out: &[u8], reference: &[f64], rules: &AccuracyRuleSet) -> ErrorStats {
         let mut values = Vec::new();
         to_f64(self.dtype, out, &mut values);
         measure(&values, reference, &rules.tolerance(self.dtype))
     }
 
     /// What is known of the output.
-    pub fn output(&self, nudged: &Product, reference: &[f64]) -> Output {
-        Output {
+    pub fn output(&self, nudged: &Product, reference: &[f64]) -> OutputInfo {
+        OutputInfo {
             dtype: self.dtype,
             reduction: Some(self.k as u64),
             sensitivity: Some(Sensitivity::of(

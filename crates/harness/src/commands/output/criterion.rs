@@ -6,10 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use super::fields::{self, Rows};
-use super::json::{self, Node};
+use super::fields::{self, OutputRows};
+use super::json::{self, JsonNode};
 use super::names::TimeUnit;
-use super::{Check, Row, Spec, Unreadable, check_label};
+use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label};
 
 /// Estimates of the time of one call.
 const TIMES: [&str; 3] = ["mean", "median", "slope"];
@@ -18,7 +18,7 @@ const TIMES: [&str; 3] = ["mean", "median", "slope"];
 const SPREADS: [&str; 2] = ["std_dev", "median_abs_dev"];
 
 /// The contents of a `benchmark.json`.
-struct Named {
+struct CriterionBenchmark {
     line: usize,
     full_id: String,
     group: String,
@@ -27,13 +27,13 @@ struct Named {
 }
 
 /// Reads one row for each set of estimates.
-pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
-    let mut pending: Option<Named> = None;
+pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, OutputParseError> {
+    let mut pending: Option<CriterionBenchmark> = None;
     let mut groups = BTreeSet::new();
-    let mut rows = Rows::default();
+    let mut rows = OutputRows::default();
     for (line, node) in json::parse_nodes(text)? {
-        let refuse = |reason: String| Unreadable::at(text, line, reason);
-        if let Some(named) = Named::of(&node, line) {
+        let refuse = |reason: String| OutputParseError::at(text, line, reason);
+        if let Some(named) = CriterionBenchmark::of(&node, line) {
             groups.insert(named.group.clone());
             if let Some(before) = pending.replace(named) {
                 return Err(before.without_estimates(text));
@@ -56,12 +56,12 @@ pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     }
     let groups: BTreeSet<&str> = groups.iter().map(String::as_str).collect();
     let label = spec.label.filter(|_| !groups.is_empty());
-    check_label(&groups, label, "group").map_err(|reason| Unreadable::at(text, 1, reason))?;
+    check_label(&groups, label, "group").map_err(|reason| OutputParseError::at(text, 1, reason))?;
     Ok(rows.finish())
 }
 
-impl Named {
-    fn of(node: &Node, line: usize) -> Option<Self> {
+impl CriterionBenchmark {
+    fn of(node: &JsonNode, line: usize) -> Option<Self> {
         let full_id = node.text("full_id")?.to_owned();
         let keys = [
             ("group", "group_id"),
@@ -82,14 +82,18 @@ impl Named {
         })
     }
 
-    fn without_estimates(&self, text: &str) -> Unreadable {
+    fn without_estimates(&self, text: &str) -> OutputParseError {
         let reason = format!("the estimates of \"{}\" are missing after it", self.full_id);
-        Unreadable::at(text, self.line, reason)
+        OutputParseError::at(text, self.line, reason)
     }
 }
 
-fn row_of(node: &Node, named: Option<Named>, line: usize) -> Result<Row, String> {
-    let mut row = Row::new(None, Check::NotStated, line);
+fn row_of(
+    node: &JsonNode,
+    named: Option<CriterionBenchmark>,
+    line: usize,
+) -> Result<OutputRow, String> {
+    let mut row = OutputRow::new(None, CaseCheck::NotStated, line);
     if let Some(named) = named {
         row.case = Some(named.full_id);
         row.aliases = named.aliases;
@@ -120,9 +124,9 @@ fn row_of(node: &Node, named: Option<Named>, line: usize) -> Result<Row, String>
 }
 
 /// The point estimate with that name; a slope may be null or missing.
-fn point(node: &Node, name: &str) -> Result<Option<(f64, TimeUnit)>, String> {
+fn point(node: &JsonNode, name: &str) -> Result<Option<(f64, TimeUnit)>, String> {
     let estimate = match node.get(name) {
-        None | Some(Node::Null) if name != "mean" && name != "median" => return Ok(None),
+        None | Some(JsonNode::Null) if name != "mean" && name != "median" => return Ok(None),
         None => return Err(format!("\"{name}\" is missing")),
         Some(estimate) => estimate,
     };
@@ -132,7 +136,7 @@ fn point(node: &Node, name: &str) -> Result<Option<(f64, TimeUnit)>, String> {
     Ok(Some((number, TimeUnit::Nanoseconds)))
 }
 
-fn add_bounds(row: &mut Row, node: &Node, name: &str) -> Result<(), String> {
+fn add_bounds(row: &mut OutputRow, node: &JsonNode, name: &str) -> Result<(), String> {
     let interval = node
         .get(name)
         .and_then(|estimate| estimate.get("confidence_interval"));
@@ -152,16 +156,16 @@ fn add_bounds(row: &mut Row, node: &Node, name: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{render, spec};
-    use super::super::{Format, parse};
+    use super::super::{OutputFormat, parse};
     use super::*;
 
     const ONE: &str = include_str!("../../../../../testdata/formats/criterion-estimates.json");
     const SEVERAL: &str = include_str!("../../../../../testdata/formats/criterion-several.json");
 
-    fn read(text: &str, label: Option<&str>) -> Result<Vec<Row>, Unreadable> {
-        let spec = Spec {
+    fn read(text: &str, label: Option<&str>) -> Result<Vec<OutputRow>, OutputParseError> {
+        let spec = ParseSpec {
             label,
-            ..spec(Format::Criterion)
+            ..spec(OutputFormat::Criterion)
         };
         parse(text, &spec)
     }

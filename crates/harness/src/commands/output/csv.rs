@@ -4,12 +4,12 @@
 //! otherwise the first line is the header. Nothing may follow the rows: a line with a different
 //! number of cells is usually a truncated row.
 
-use super::fields::{Cell, Layout, Rows};
+use super::fields::{FieldValue, OutputRows, RowLayout};
 use super::names;
-use super::{Row, Spec, Unreadable};
+use super::{OutputParseError, OutputRow, ParseSpec};
 
 /// Reads the rows under the header.
-pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
+pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, OutputParseError> {
     let mut records = find_header(text, spec);
     let Some(header) = records.next_record().map_err(|e| e.unreadable(text))? else {
         return Ok(Vec::new());
@@ -19,11 +19,11 @@ pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
         .iter()
         .map(|name| name.trim().to_owned())
         .collect();
-    let at_header = |reason: String| Unreadable::at(text, header.line, reason);
-    let layout = Layout::of(names, spec).map_err(at_header)?;
-    let mut rows = Rows::default();
+    let at_header = |reason: String| OutputParseError::at(text, header.line, reason);
+    let layout = RowLayout::of(names, spec).map_err(at_header)?;
+    let mut rows = OutputRows::default();
     while let Some(record) = records.next_record().map_err(|e| e.unreadable(text))? {
-        let refuse = |reason: String| Unreadable::at(text, record.line, reason);
+        let refuse = |reason: String| OutputParseError::at(text, record.line, reason);
         if record.cells.len() != layout.len() {
             return Err(refuse(miscounted(
                 record.cells.len(),
@@ -31,7 +31,7 @@ pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
                 records.rest,
             )));
         }
-        let cells: Vec<Cell> = record.cells.into_iter().map(Cell::Text).collect();
+        let cells: Vec<FieldValue> = record.cells.into_iter().map(FieldValue::Text).collect();
         layout
             .row(&cells, record.line)
             .and_then(|row| rows.push(row))
@@ -52,30 +52,30 @@ pub(super) fn miscounted(n_cells: usize, n_columns: usize, rest: &str) -> String
 }
 
 /// The records from the header on.
-fn find_header<'a>(text: &'a str, spec: &Spec) -> Records<'a> {
+fn find_header<'a>(text: &'a str, spec: &ParseSpec) -> CsvRecords<'a> {
     let mut rest = text;
     for (index, line) in text.split_inclusive('\n').enumerate() {
-        let mut single = Records {
+        let mut single = CsvRecords {
             rest: line,
             line: index + 1,
         };
         if let Ok(Some(record)) = single.next_record()
             && is_header(&record.cells, spec)
         {
-            return Records {
+            return CsvRecords {
                 rest,
                 line: index + 1,
             };
         }
         rest = &rest[line.len()..];
     }
-    Records {
+    CsvRecords {
         rest: text,
         line: 1,
     }
 }
 
-fn is_header(cells: &[String], spec: &Spec) -> bool {
+fn is_header(cells: &[String], spec: &ParseSpec) -> bool {
     let is_known = |name: &str| {
         let is_configured = |column: Option<&str>| column == Some(name);
         is_configured(spec.case_column)
@@ -92,7 +92,7 @@ fn is_header(cells: &[String], spec: &Spec) -> bool {
 }
 
 /// One line of cells; quoted cells may hold line breaks.
-pub(super) struct Record {
+pub(super) struct CsvRecord {
     pub(super) line: usize,
     pub(super) cells: Vec<String>,
 }
@@ -104,20 +104,20 @@ pub(super) struct BadQuoting {
 }
 
 impl BadQuoting {
-    pub(super) fn unreadable(self, text: &str) -> Unreadable {
-        Unreadable::at(text, self.line, self.reason)
+    pub(super) fn unreadable(self, text: &str) -> OutputParseError {
+        OutputParseError::at(text, self.line, self.reason)
     }
 }
 
 /// Splits text into records.
-pub(super) struct Records<'a> {
+pub(super) struct CsvRecords<'a> {
     pub(super) rest: &'a str,
     pub(super) line: usize,
 }
 
-impl<'a> Records<'a> {
+impl<'a> CsvRecords<'a> {
     /// The next record that is not a blank line.
-    pub(super) fn next_record(&mut self) -> Result<Option<Record>, BadQuoting> {
+    pub(super) fn next_record(&mut self) -> Result<Option<CsvRecord>, BadQuoting> {
         while let Some((blank, after)) = self.rest.split_once('\n')
             && blank.trim().is_empty()
         {
@@ -127,7 +127,7 @@ impl<'a> Records<'a> {
         if self.rest.trim().is_empty() {
             return Ok(None);
         }
-        let mut record = Record {
+        let mut record = CsvRecord {
             line: self.line,
             cells: Vec::new(),
         };
@@ -203,7 +203,7 @@ impl<'a> Records<'a> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{fixed_seed, render, spec};
-    use super::super::{Check, Format, parse};
+    use super::super::{CaseCheck, OutputFormat, parse};
     use super::*;
     use proptest::prelude::*;
 
@@ -212,14 +212,18 @@ mod tests {
         out_snr,da_snr,db_snr\n";
 
     fn check(text: &str, want: &str) {
-        assert_eq!(render(&parse(text, &spec(Format::Csv))), want, "{text}");
+        assert_eq!(
+            render(&parse(text, &spec(OutputFormat::Csv))),
+            want,
+            "{text}"
+        );
     }
 
     fn check_columns(case: Option<&str>, correct: Option<&str>, text: &str, want: &str) {
-        let spec = Spec {
+        let spec = ParseSpec {
             case_column: case,
             check_column: correct,
-            ..spec(Format::Csv)
+            ..spec(OutputFormat::Csv)
         };
         assert_eq!(render(&parse(text, &spec)), want, "{text}");
     }
@@ -388,12 +392,12 @@ mod tests {
                 let case = quote(case);
                 text.push_str(&format!("{note},{case},{is_right},{time_ms}{line_break}"));
             }
-            let rows = parse(&text, &spec(Format::Csv)).unwrap();
+            let rows = parse(&text, &spec(OutputFormat::Csv)).unwrap();
             prop_assert_eq!(rows.len(), want.len());
             for (row, (case, (time_ms, is_right))) in rows.iter().zip(want) {
                 prop_assert_eq!(row.case.as_ref(), Some(case));
                 prop_assert_eq!(row.values["Forward Time (ms)"], *time_ms);
-                prop_assert_eq!(row.check == Check::Pass, *is_right);
+                prop_assert_eq!(row.check == CaseCheck::Pass, *is_right);
             }
         }
     }

@@ -1,12 +1,12 @@
 //! From named cells to a row: which name is the case, the check, an axis, a metric or its spread.
 //!
-//! A [`Layout`] gives each name its role once; the rows of a CSV share one. Metric names have
+//! A [`RowLayout`] gives each name its role once; the rows of a CSV share one. Metric names have
 //! aliases, so two columns may mean the same; that is refused, never resolved.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::names::{self, SpreadUnit, TimeUnit, canonical, is_axis, is_snr};
-use super::{Check, MAX_ROWS, Row, Spec};
+use super::{CaseCheck, MAX_ROWS, OutputRow, ParseSpec};
 
 /// The stored value of an infinite signal-to-noise ratio (no error at all), in dB.
 ///
@@ -18,14 +18,14 @@ const MAX_FIELDS: usize = 1_000;
 
 /// The value of a name.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Cell {
+pub(super) enum FieldValue {
     Number(f64),
     Flag(bool),
     /// Empty text means that there is no value.
     Text(String),
 }
 
-impl Cell {
+impl FieldValue {
     fn text(&self) -> String {
         match self {
             Self::Number(number) => number.to_string(),
@@ -43,7 +43,7 @@ enum Strictness {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Role {
+enum FieldRole {
     Case,
     Check,
     Axis,
@@ -62,14 +62,14 @@ enum Role {
 
 /// The roles of the names of a row.
 #[derive(Clone, Debug)]
-pub(super) struct Layout {
+pub(super) struct RowLayout {
     names: Vec<String>,
-    roles: Vec<Role>,
+    roles: Vec<FieldRole>,
 }
 
-impl Layout {
+impl RowLayout {
     /// Gives each name its role, or reports why the names contradict each other or the spec.
-    pub(super) fn of(names: Vec<String>, spec: &Spec) -> Result<Self, String> {
+    pub(super) fn of(names: Vec<String>, spec: &ParseSpec) -> Result<Self, String> {
         if names.len() > MAX_FIELDS {
             return Err(format!("there are more than {MAX_FIELDS} columns"));
         }
@@ -84,13 +84,13 @@ impl Layout {
         }
         let means = means_of(&names);
         let role = |(index, name): (usize, &String)| match index {
-            _ if Some(index) == case => Role::Case,
-            _ if Some(index) == check => Role::Check,
-            _ if is_axis(name) => Role::Axis,
-            _ if name.is_empty() => Role::Unnamed,
+            _ if Some(index) == case => FieldRole::Case,
+            _ if Some(index) == check => FieldRole::Check,
+            _ if is_axis(name) => FieldRole::Axis,
+            _ if name.is_empty() => FieldRole::Unnamed,
             _ => metric_role(name, &names, &means),
         };
-        let roles: Vec<Role> = names.iter().enumerate().map(role).collect();
+        let roles: Vec<FieldRole> = names.iter().enumerate().map(role).collect();
         refuse_shared_targets(&names, &roles)?;
         Ok(Self { names, roles })
     }
@@ -101,30 +101,30 @@ impl Layout {
     }
 
     /// Builds the row from these cells, one for each name.
-    pub(super) fn row(&self, cells: &[Cell], line: usize) -> Result<Row, String> {
+    pub(super) fn row(&self, cells: &[FieldValue], line: usize) -> Result<OutputRow, String> {
         let check = self.check(cells)?;
-        let mut row = Row::new(None, check, line);
+        let mut row = OutputRow::new(None, check, line);
         for ((name, role), cell) in self.names.iter().zip(&self.roles).zip(cells) {
             match role {
-                Role::Case => {
+                FieldRole::Case => {
                     row.case = Some(case_text(name, cell)?);
                     if is_axis(name) {
                         row.params.insert(name.clone(), cell.text());
                     }
                 }
-                Role::Check | Role::Unnamed => {}
-                Role::Axis => {
+                FieldRole::Check | FieldRole::Unnamed => {}
+                FieldRole::Axis => {
                     let text = cell.text();
                     if !text.trim().is_empty() {
                         row.params.insert(name.clone(), text);
                     }
                 }
-                Role::Metric { target, strictness } => {
+                FieldRole::Metric { target, strictness } => {
                     if let Some(number) = tolerate(number(name, cell, *strictness), check)? {
                         add_value(&mut row, target, number)?;
                     }
                 }
-                Role::Spread { target, mean } => {
+                FieldRole::Spread { target, mean } => {
                     let spread = tolerate(self.relative_spread(name, cell, *mean, cells), check)?;
                     if let Some(spread) = spread {
                         add_value(&mut row, target, spread)?;
@@ -136,22 +136,22 @@ impl Layout {
         Ok(row)
     }
 
-    fn check(&self, cells: &[Cell]) -> Result<Check, String> {
-        let Some(index) = self.roles.iter().position(|role| *role == Role::Check) else {
-            return Ok(Check::NotStated);
+    fn check(&self, cells: &[FieldValue]) -> Result<CaseCheck, String> {
+        let Some(index) = self.roles.iter().position(|role| *role == FieldRole::Check) else {
+            return Ok(CaseCheck::NotStated);
         };
         match cells.get(index) {
             Some(cell) => parse_check(&self.names[index], cell),
-            None => Ok(Check::NotStated),
+            None => Ok(CaseCheck::NotStated),
         }
     }
 
     fn relative_spread(
         &self,
         name: &str,
-        cell: &Cell,
+        cell: &FieldValue,
         mean: Option<usize>,
-        cells: &[Cell],
+        cells: &[FieldValue],
     ) -> Result<Option<f64>, String> {
         let Some(spread) = number(name, cell, Strictness::KnownMetric)? else {
             return Ok(None);
@@ -164,7 +164,7 @@ impl Layout {
         let Some(mean) = mean else {
             return Ok(Some(spread / 100.0));
         };
-        let mean_cell = cells.get(mean).unwrap_or(&Cell::Number(f64::NAN));
+        let mean_cell = cells.get(mean).unwrap_or(&FieldValue::Number(f64::NAN));
         let Some(mean) = number(&self.names[mean], mean_cell, Strictness::KnownMetric)? else {
             return Ok(None);
         };
@@ -178,7 +178,7 @@ impl Layout {
     }
 }
 
-fn case_index(names: &[String], spec: &Spec) -> Result<Option<usize>, String> {
+fn case_index(names: &[String], spec: &ParseSpec) -> Result<Option<usize>, String> {
     let Some(wanted) = spec.case_column else {
         let position = |known: &&str| names.iter().position(|n| n.eq_ignore_ascii_case(known));
         return Ok(names::CASE_NAMES.iter().find_map(position));
@@ -191,7 +191,7 @@ fn case_index(names: &[String], spec: &Spec) -> Result<Option<usize>, String> {
     find_column(names, wanted, "case").map(Some)
 }
 
-fn check_index(names: &[String], spec: &Spec) -> Result<Option<usize>, String> {
+fn check_index(names: &[String], spec: &ParseSpec) -> Result<Option<usize>, String> {
     if let Some(wanted) = spec.check_column {
         return find_column(names, wanted, "check").map(Some);
     }
@@ -229,15 +229,15 @@ fn means_of(names: &[String]) -> BTreeMap<&str, usize> {
     means
 }
 
-fn metric_role(name: &str, all: &[String], means: &BTreeMap<&str, usize>) -> Role {
+fn metric_role(name: &str, all: &[String], means: &BTreeMap<&str, usize>) -> FieldRole {
     if let Some((base, unit)) = names::split_spread(name) {
         let base_target = canonical(base).unwrap_or(base);
         let mean = means.get(base_target).copied();
         let metric = mean.map_or(base_target, |m| canonical(&all[m]).unwrap_or(&all[m]));
         let target = format!("{metric}_rel_std");
         match (unit, mean) {
-            (SpreadUnit::Percent, _) => return Role::Spread { target, mean: None },
-            (SpreadUnit::Absolute, Some(_)) => return Role::Spread { target, mean },
+            (SpreadUnit::Percent, _) => return FieldRole::Spread { target, mean: None },
+            (SpreadUnit::Absolute, Some(_)) => return FieldRole::Spread { target, mean },
             // Without its mean it cannot be made relative and remains an ordinary value.
             (SpreadUnit::Absolute, None) => {}
         }
@@ -248,18 +248,18 @@ fn metric_role(name: &str, all: &[String], means: &BTreeMap<&str, usize>) -> Rol
     } else {
         Strictness::AnyColumn
     };
-    Role::Metric {
+    FieldRole::Metric {
         target: known.unwrap_or(name).to_owned(),
         strictness,
     }
 }
 
-fn refuse_shared_targets(names: &[String], roles: &[Role]) -> Result<(), String> {
+fn refuse_shared_targets(names: &[String], roles: &[FieldRole]) -> Result<(), String> {
     let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
     for (name, role) in names.iter().zip(roles) {
         let target = match role {
-            Role::Metric { target, .. } | Role::Spread { target, .. } => target,
-            Role::Case | Role::Check | Role::Axis | Role::Unnamed => continue,
+            FieldRole::Metric { target, .. } | FieldRole::Spread { target, .. } => target,
+            FieldRole::Case | FieldRole::Check | FieldRole::Axis | FieldRole::Unnamed => continue,
         };
         if let Some(other) = seen.insert(target, name) {
             return Err(format!(
@@ -270,7 +270,7 @@ fn refuse_shared_targets(names: &[String], roles: &[Role]) -> Result<(), String>
     Ok(())
 }
 
-fn case_text(name: &str, cell: &Cell) -> Result<String, String> {
+fn case_text(name: &str, cell: &FieldValue) -> Result<String, String> {
     let text = cell.text();
     if text.trim().is_empty() {
         return Err(format!("\"{name}\" is empty, but it names the case"));
@@ -279,15 +279,15 @@ fn case_text(name: &str, cell: &Cell) -> Result<String, String> {
 }
 
 /// Parses a statement of correctness.
-pub(super) fn parse_check(name: &str, cell: &Cell) -> Result<Check, String> {
+pub(super) fn parse_check(name: &str, cell: &FieldValue) -> Result<CaseCheck, String> {
     let text = match cell {
-        Cell::Flag(true) | Cell::Number(1.0) => return Ok(Check::Pass),
-        Cell::Flag(false) | Cell::Number(0.0) => return Ok(Check::Fail),
-        Cell::Number(_) | Cell::Text(_) => cell.text(),
+        FieldValue::Flag(true) | FieldValue::Number(1.0) => return Ok(CaseCheck::Pass),
+        FieldValue::Flag(false) | FieldValue::Number(0.0) => return Ok(CaseCheck::Fail),
+        FieldValue::Number(_) | FieldValue::Text(_) => cell.text(),
     };
     match text.trim().to_ascii_lowercase().as_str() {
-        "pass" | "passed" | "ok" | "true" | "1" | "1.0" => Ok(Check::Pass),
-        "fail" | "failed" | "error" | "false" | "0" | "0.0" => Ok(Check::Fail),
+        "pass" | "passed" | "ok" | "true" | "1" | "1.0" => Ok(CaseCheck::Pass),
+        "fail" | "failed" | "error" | "false" | "0" | "0.0" => Ok(CaseCheck::Fail),
         _ => Err(format!(
             "\"{name}\" is \"{}\", not PASS or FAIL",
             shorten(&text)
@@ -295,11 +295,11 @@ pub(super) fn parse_check(name: &str, cell: &Cell) -> Result<Check, String> {
     }
 }
 
-fn number(name: &str, cell: &Cell, strictness: Strictness) -> Result<Option<f64>, String> {
+fn number(name: &str, cell: &FieldValue, strictness: Strictness) -> Result<Option<f64>, String> {
     let text = match cell {
-        Cell::Number(number) => return Ok(Some(*number)),
-        Cell::Flag(_) => return Ok(None),
-        Cell::Text(text) => text.trim(),
+        FieldValue::Number(number) => return Ok(Some(*number)),
+        FieldValue::Flag(_) => return Ok(None),
+        FieldValue::Text(text) => text.trim(),
     };
     if text.is_empty() {
         return Ok(None);
@@ -327,24 +327,24 @@ fn shorten(text: &str) -> String {
 }
 
 /// A failed row may have anything in place of its numbers; that counts as missing.
-fn tolerate(read: Result<Option<f64>, String>, check: Check) -> Result<Option<f64>, String> {
+fn tolerate(read: Result<Option<f64>, String>, check: CaseCheck) -> Result<Option<f64>, String> {
     match check {
-        Check::Fail => Ok(read.unwrap_or_default()),
-        Check::Pass | Check::NotStated => read,
+        CaseCheck::Fail => Ok(read.unwrap_or_default()),
+        CaseCheck::Pass | CaseCheck::NotStated => read,
     }
 }
 
 /// Adds a number to the row if it is one that such a row may have.
-pub(super) fn add_value(row: &mut Row, name: &str, number: f64) -> Result<(), String> {
+pub(super) fn add_value(row: &mut OutputRow, name: &str, number: f64) -> Result<(), String> {
     let number = if is_snr(name) && number == f64::INFINITY {
         SNR_EXACT_DB
     } else {
         number
     };
     match row.check {
-        Check::Fail if !number.is_finite() => return Ok(()),
-        Check::Fail => {}
-        Check::Pass | Check::NotStated => refuse_nonsense(name, number)?,
+        CaseCheck::Fail if !number.is_finite() => return Ok(()),
+        CaseCheck::Fail => {}
+        CaseCheck::Pass | CaseCheck::NotStated => refuse_nonsense(name, number)?,
     }
     row.values.insert(name.to_owned(), number);
     Ok(())
@@ -352,11 +352,11 @@ pub(super) fn add_value(row: &mut Row, name: &str, number: f64) -> Result<(), St
 
 /// Adds a time under `<name>_s`, and in its own unit under that name too; it must be above zero.
 pub(super) fn add_time(
-    row: &mut Row,
+    row: &mut OutputRow,
     name: &str,
     (time, unit): (f64, TimeUnit),
 ) -> Result<(), String> {
-    if row.check != Check::Fail && !(time.is_finite() && time > 0.0) {
+    if row.check != CaseCheck::Fail && !(time.is_finite() && time > 0.0) {
         return Err(format!("\"{name}\" is {time}; a time must be above 0"));
     }
     add_span(row, name, (time, unit))
@@ -364,7 +364,7 @@ pub(super) fn add_time(
 
 /// Adds a span of time, such as a spread, that may be 0.
 pub(super) fn add_span(
-    row: &mut Row,
+    row: &mut OutputRow,
     name: &str,
     (time, unit): (f64, TimeUnit),
 ) -> Result<(), String> {
@@ -388,14 +388,14 @@ fn refuse_nonsense(name: &str, number: f64) -> Result<(), String> {
 
 /// The rows read so far, each case once.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
-    rows: Vec<Row>,
+pub(super) struct OutputRows {
+    rows: Vec<OutputRow>,
     lines: BTreeMap<Option<String>, usize>,
 }
 
-impl Rows {
+impl OutputRows {
     /// Adds a row, or reports why it is refused.
-    pub(super) fn push(&mut self, row: Row) -> Result<(), String> {
+    pub(super) fn push(&mut self, row: OutputRow) -> Result<(), String> {
         if self.rows.len() >= MAX_ROWS {
             return Err(format!("there are more than {MAX_ROWS} rows"));
         }
@@ -416,18 +416,18 @@ impl Rows {
     }
 
     /// All rows in the order of the text.
-    pub(super) fn finish(self) -> Vec<Row> {
+    pub(super) fn finish(self) -> Vec<OutputRow> {
         self.rows
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Format;
+    use super::super::OutputFormat;
     use super::*;
 
-    const SPEC: Spec<'static> = Spec {
-        format: Format::Csv,
+    const SPEC: ParseSpec<'static> = ParseSpec {
+        format: OutputFormat::Csv,
         case_column: None,
         check_column: None,
         label: None,
@@ -438,11 +438,11 @@ mod tests {
     /// Builds one row from `name=cell` pairs and compares its case and values, or the refusal.
     fn check(pairs: &[(&str, &str)], want: Want) {
         let names = pairs.iter().map(|(name, _)| (*name).to_owned()).collect();
-        let cells: Vec<Cell> = pairs
+        let cells: Vec<FieldValue> = pairs
             .iter()
-            .map(|(_, c)| Cell::Text((*c).to_owned()))
+            .map(|(_, c)| FieldValue::Text((*c).to_owned()))
             .collect();
-        let got = Layout::of(names, &SPEC).and_then(|layout| layout.row(&cells, 1));
+        let got = RowLayout::of(names, &SPEC).and_then(|layout| layout.row(&cells, 1));
         let got = got.map(|row| (row.case, row.values));
         let want = want.map_err(str::to_owned).map(|(case, values)| {
             let values = values
@@ -469,20 +469,29 @@ mod tests {
     #[test]
     fn every_way_to_say_pass_or_fail_is_understood() {
         for (said, want) in [
-            ("true", Check::Pass),
-            ("1", Check::Pass),
-            ("Pass", Check::Pass),
-            ("OK", Check::Pass),
-            ("False", Check::Fail),
-            ("0", Check::Fail),
-            ("FAIL", Check::Fail),
+            ("true", CaseCheck::Pass),
+            ("1", CaseCheck::Pass),
+            ("Pass", CaseCheck::Pass),
+            ("OK", CaseCheck::Pass),
+            ("False", CaseCheck::Fail),
+            ("0", CaseCheck::Fail),
+            ("FAIL", CaseCheck::Fail),
         ] {
-            assert_eq!(parse_check("Check", &Cell::Text(said.into())), Ok(want));
+            assert_eq!(
+                parse_check("Check", &FieldValue::Text(said.into())),
+                Ok(want)
+            );
         }
-        assert_eq!(parse_check("c", &Cell::Flag(false)), Ok(Check::Fail));
-        assert_eq!(parse_check("c", &Cell::Number(1.0)), Ok(Check::Pass));
+        assert_eq!(
+            parse_check("c", &FieldValue::Flag(false)),
+            Ok(CaseCheck::Fail)
+        );
+        assert_eq!(
+            parse_check("c", &FieldValue::Number(1.0)),
+            Ok(CaseCheck::Pass)
+        );
         let unclear = Err("\"c\" is \"maybe\", not PASS or FAIL".to_owned());
-        assert_eq!(parse_check("c", &Cell::Text("maybe".into())), unclear);
+        assert_eq!(parse_check("c", &FieldValue::Text("maybe".into())), unclear);
         for name in ["correct", "check", "check_pass", "Correctness"] {
             check(&[(name, "PASS"), ("ms", "1")], Ok((None, &[("ms", 1.0)])));
         }
@@ -612,9 +621,9 @@ mod tests {
     fn a_configured_column_must_be_there() {
         let of = |case_column, check_column| {
             let names = vec!["M".to_owned(), "out_snr".to_owned(), "ok".to_owned()];
-            Layout::of(
+            RowLayout::of(
                 names,
-                &Spec {
+                &ParseSpec {
                     case_column,
                     check_column,
                     ..SPEC
@@ -639,9 +648,10 @@ mod tests {
 
     #[test]
     fn a_case_or_a_nameless_row_may_appear_once() {
-        let row =
-            |case: Option<&str>, line| Row::new(case.map(str::to_owned), Check::NotStated, line);
-        let mut rows = Rows::default();
+        let row = |case: Option<&str>, line| {
+            OutputRow::new(case.map(str::to_owned), CaseCheck::NotStated, line)
+        };
+        let mut rows = OutputRows::default();
         assert_eq!(rows.push(row(Some("a"), 2)), Ok(()));
         let twice = "the case \"a\" is already on line 2; each case may appear once";
         assert_eq!(rows.push(row(Some("a"), 5)), Err(twice.into()));

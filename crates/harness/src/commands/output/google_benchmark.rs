@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fields::{self, Rows};
-use super::json::{self, Node};
+use super::fields::{self, OutputRows};
+use super::json::{self, JsonNode};
 use super::names::TimeUnit;
-use super::{Check, Row, Spec, Unreadable, check_label};
+use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label};
 
 /// Parts of a name that say how it was measured, not what.
 const MODIFIERS: [&str; 3] = ["real_time", "process_time", "manual_time"];
@@ -30,21 +30,21 @@ const COUNTS: [&str; 5] = [
 ];
 
 /// One entry of the list.
-struct Entry<'a> {
+struct BenchmarkEntry<'a> {
     index: usize,
     line: usize,
-    node: &'a Node,
+    node: &'a JsonNode,
 }
 
 /// Why an entry is refused.
-struct Refused {
+struct EntryError {
     line: usize,
     reason: String,
 }
 
-impl Entry<'_> {
-    fn refuse(&self, reason: impl std::fmt::Display) -> Refused {
-        Refused {
+impl BenchmarkEntry<'_> {
+    fn refuse(&self, reason: impl std::fmt::Display) -> EntryError {
+        EntryError {
             line: self.line,
             reason: format!("benchmarks[{}]: {reason}", self.index),
         }
@@ -57,17 +57,17 @@ impl Entry<'_> {
 }
 
 /// Reads one row per benchmark.
-pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
+pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, OutputParseError> {
     let give = "the output of --benchmark_format=json";
     let (list, lines) = json::parse_list(text, "benchmarks", give)?;
     let mut order = Vec::new();
-    let mut groups: BTreeMap<&str, Vec<Entry>> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, Vec<BenchmarkEntry>> = BTreeMap::new();
     for (index, node) in list.iter().enumerate() {
         let line = lines.get(index).copied().unwrap_or(1);
-        let entry = Entry { index, line, node };
+        let entry = BenchmarkEntry { index, line, node };
         let Some(name) = node.text("run_name").or_else(|| node.text("name")) else {
             let refused = entry.refuse("\"name\" is missing");
-            return Err(Unreadable::at(text, line, refused.reason));
+            return Err(OutputParseError::at(text, line, refused.reason));
         };
         if entry.aggregate().is_some_and(|name| FITS.contains(&name)) {
             continue;
@@ -80,8 +80,8 @@ pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     }
     let families: BTreeSet<&str> = order.iter().map(|name| family(name)).collect();
     check_label(&families, spec.label, "benchmark")
-        .map_err(|reason| Unreadable::at(text, 1, reason))?;
-    let mut rows = Rows::default();
+        .map_err(|reason| OutputParseError::at(text, 1, reason))?;
+    let mut rows = OutputRows::default();
     for name in order {
         if spec.label.is_some_and(|label| label != family(name)) {
             continue;
@@ -89,10 +89,10 @@ pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
         let row = row_of(name, &groups[name]);
         row.and_then(|row| {
             let line = row.line;
-            let refused = |reason| Refused { line, reason };
+            let refused = |reason| EntryError { line, reason };
             rows.push(row).map_err(refused)
         })
-        .map_err(|refused| Unreadable::at(text, refused.line, refused.reason))?;
+        .map_err(|refused| OutputParseError::at(text, refused.line, refused.reason))?;
     }
     Ok(rows.finish())
 }
@@ -101,21 +101,21 @@ fn family(name: &str) -> &str {
     name.split('/').next().unwrap_or(name)
 }
 
-fn row_of(name: &str, group: &[Entry]) -> Result<Row, Refused> {
+fn row_of(name: &str, group: &[BenchmarkEntry]) -> Result<OutputRow, EntryError> {
     let entry = entry_of(name, group)?;
-    let failed = |entry: &Entry| {
+    let failed = |entry: &BenchmarkEntry| {
         entry.node.is_set("error_occurred")
             || entry.node.is_set("skipped")
             || entry.node.text("error_message").is_some()
     };
     let check = if group.iter().any(failed) {
-        Check::Fail
+        CaseCheck::Fail
     } else {
-        Check::NotStated
+        CaseCheck::NotStated
     };
-    let mut row = Row::new(Some(name.to_owned()), check, entry.line);
+    let mut row = OutputRow::new(Some(name.to_owned()), check, entry.line);
     name_parts(&mut row, name);
-    if check != Check::Fail {
+    if check != CaseCheck::Fail {
         add_numbers(&mut row, entry.node).map_err(|reason| entry.refuse(reason))?;
         add_spread(&mut row, group).map_err(|reason| entry.refuse(reason))?;
     }
@@ -123,8 +123,11 @@ fn row_of(name: &str, group: &[Entry]) -> Result<Row, Refused> {
 }
 
 /// The entry whose numbers count: the median of repetitions, or the only run.
-fn entry_of<'a>(name: &str, group: &'a [Entry<'a>]) -> Result<&'a Entry<'a>, Refused> {
-    let runs: Vec<&Entry> = group.iter().filter(|e| e.aggregate().is_none()).collect();
+fn entry_of<'a>(
+    name: &str,
+    group: &'a [BenchmarkEntry<'a>],
+) -> Result<&'a BenchmarkEntry<'a>, EntryError> {
+    let runs: Vec<&BenchmarkEntry> = group.iter().filter(|e| e.aggregate().is_none()).collect();
     let first = &group[0];
     if let (Some(run), Ok(repetitions)) = (runs.first(), first.node.number("repetitions")) {
         // A repetition count is far below the point where the conversion loses precision.
@@ -136,7 +139,7 @@ fn entry_of<'a>(name: &str, group: &'a [Entry<'a>]) -> Result<&'a Entry<'a>, Ref
             )));
         }
     }
-    let is_median = |entry: &&Entry| entry.aggregate() == Some("median");
+    let is_median = |entry: &&BenchmarkEntry| entry.aggregate() == Some("median");
     match (group.iter().find(is_median), &runs[..]) {
         (Some(median), _) => Ok(median),
         (None, [run]) if group.len() == 1 => Ok(run),
@@ -146,7 +149,7 @@ fn entry_of<'a>(name: &str, group: &'a [Entry<'a>]) -> Result<&'a Entry<'a>, Ref
 }
 
 /// The parameters in a name, and the name without what says how it was measured.
-fn name_parts(row: &mut Row, name: &str) {
+fn name_parts(row: &mut OutputRow, name: &str) {
     let mut bare = vec![family(name)];
     let mut n_unnamed = 0;
     for part in name.split('/').skip(1) {
@@ -169,7 +172,7 @@ fn name_parts(row: &mut Row, name: &str) {
     row.aliases.push(bare.join("/"));
 }
 
-fn add_numbers(row: &mut Row, node: &Node) -> Result<(), String> {
+fn add_numbers(row: &mut OutputRow, node: &JsonNode) -> Result<(), String> {
     let Some(word) = node.text("time_unit") else {
         return Err("\"time_unit\" is missing".into());
     };
@@ -179,7 +182,8 @@ fn add_numbers(row: &mut Row, node: &Node) -> Result<(), String> {
     fields::add_span(row, "cpu_time", (node.number("cpu_time")?, unit))?;
     for (name, value) in node.entries() {
         let is_taken = matches!(name.as_str(), "real_time" | "cpu_time");
-        if let (Node::Number(number), false) = (value, is_taken || COUNTS.contains(&name.as_str()))
+        if let (JsonNode::Number(number), false) =
+            (value, is_taken || COUNTS.contains(&name.as_str()))
         {
             fields::add_value(row, name, *number)?;
         }
@@ -188,7 +192,7 @@ fn add_numbers(row: &mut Row, node: &Node) -> Result<(), String> {
 }
 
 /// The coefficient of variation over the repetitions.
-fn add_spread(row: &mut Row, group: &[Entry]) -> Result<(), String> {
+fn add_spread(row: &mut OutputRow, group: &[BenchmarkEntry]) -> Result<(), String> {
     let Some(cv) = group.iter().find(|entry| entry.aggregate() == Some("cv")) else {
         return Ok(());
     };
@@ -199,17 +203,17 @@ fn add_spread(row: &mut Row, group: &[Entry]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{render, spec};
-    use super::super::{Format, parse};
+    use super::super::{OutputFormat, parse};
     use super::*;
 
     const PLAIN: &str = include_str!("../../../../../testdata/formats/google-benchmark.json");
     const REPEATED: &str =
         include_str!("../../../../../testdata/formats/google-benchmark-repeated.json");
 
-    fn read(text: &str, label: Option<&str>) -> Result<Vec<Row>, Unreadable> {
-        let spec = Spec {
+    fn read(text: &str, label: Option<&str>) -> Result<Vec<OutputRow>, OutputParseError> {
+        let spec = ParseSpec {
             label,
-            ..spec(Format::GoogleBenchmark)
+            ..spec(OutputFormat::GoogleBenchmark)
         };
         parse(text, &spec)
     }
@@ -237,9 +241,9 @@ mod tests {
     #[test]
     fn a_benchmark_that_says_error_fails_its_case() {
         let rows = read(PLAIN, None).unwrap();
-        assert_eq!(rows[3].check, Check::Fail);
+        assert_eq!(rows[3].check, CaseCheck::Fail);
         assert!(rows[3].values.is_empty());
-        assert_eq!(rows[0].check, Check::NotStated);
+        assert_eq!(rows[0].check, CaseCheck::NotStated);
     }
 
     #[test]

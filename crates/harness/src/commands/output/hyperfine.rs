@@ -5,56 +5,56 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fields::{self, Rows};
-use super::json::{self, Node};
-use super::{Check, Row, Spec, Unreadable};
+use super::fields::{self, OutputRows};
+use super::json::{self, JsonNode};
+use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec};
 
 /// The numbers of a result that are used.
 const TIMES: [&str; 7] = ["mean", "stddev", "median", "min", "max", "user", "system"];
 
 /// Reads one row per result.
-pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
+pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, OutputParseError> {
     let document = json::parse_node(text)?;
     let lines = json::element_lines(text, Some("results"));
-    let Some(Node::List(results)) = document.get("results") else {
+    let Some(JsonNode::List(results)) = document.get("results") else {
         let reason = "there is no \"results\" array; use the file of hyperfine --export-json";
-        return Err(Unreadable::at(text, 1, reason));
+        return Err(OutputParseError::at(text, 1, reason));
     };
     let mut found = Vec::new();
     for (index, result) in results.iter().enumerate() {
         let line = lines.get(index).copied().unwrap_or(1);
         let parsed = parse_result(result, line);
-        found.push(parsed.map_err(|reason| Unreadable::at(text, line, reason))?);
+        found.push(parsed.map_err(|reason| OutputParseError::at(text, line, reason))?);
     }
-    let naming = Naming::of(&found, spec);
-    let mut rows = Rows::default();
+    let naming = CaseNaming::of(&found, spec);
+    let mut rows = OutputRows::default();
     for (mut row, command) in found {
         let line = row.line;
         naming
             .case(&row, command)
             .map(|case| row.case = Some(case))
             .and_then(|()| rows.push(row))
-            .map_err(|reason| Unreadable::at(text, line, reason))?;
+            .map_err(|reason| OutputParseError::at(text, line, reason))?;
     }
     Ok(rows.finish())
 }
 
 /// How the cases are named.
-enum Naming<'a> {
+enum CaseNaming<'a> {
     Column(&'a str),
     Parameters,
     Command,
 }
 
-impl<'a> Naming<'a> {
+impl<'a> CaseNaming<'a> {
     /// By parameters if they distinguish all results, else by command.
-    fn of(found: &[(Row, String)], spec: &Spec<'a>) -> Self {
+    fn of(found: &[(OutputRow, String)], spec: &ParseSpec<'a>) -> Self {
         match spec.case_column {
             Some("command") => Self::Command,
             Some(column) => Self::Column(column),
             None => {
                 let mut seen = BTreeSet::new();
-                let tells = |(row, _): &(Row, String)| {
+                let tells = |(row, _): &(OutputRow, String)| {
                     !row.params.is_empty() && seen.insert(join(&row.params))
                 };
                 if found.iter().all(tells) {
@@ -66,7 +66,7 @@ impl<'a> Naming<'a> {
         }
     }
 
-    fn case(&self, row: &Row, command: String) -> Result<String, String> {
+    fn case(&self, row: &OutputRow, command: String) -> Result<String, String> {
         match self {
             Self::Column(name) => {
                 row.params.get(*name).cloned().ok_or_else(|| {
@@ -87,61 +87,63 @@ fn join(params: &BTreeMap<String, String>) -> String {
     parts.join(",")
 }
 
-fn parse_result(result: &Node, line: usize) -> Result<(Row, String), String> {
-    let Some(Node::Text(command)) = result.get("command") else {
+fn parse_result(result: &JsonNode, line: usize) -> Result<(OutputRow, String), String> {
+    let Some(JsonNode::Text(command)) = result.get("command") else {
         return Err("a result has no \"command\"".into());
     };
     let check = parse_exit_codes(result.get("exit_codes"))?;
     let params = parse_parameters(result.get("parameters"))?;
-    let mut row = Row::new(None, check, line);
+    let mut row = OutputRow::new(None, check, line);
     row.params = params;
     for name in TIMES {
         match result.get(name) {
-            Some(Node::Number(seconds)) => {
+            Some(JsonNode::Number(seconds)) => {
                 fields::add_value(&mut row, &format!("{name}_s"), *seconds)?;
                 fields::add_value(&mut row, name, *seconds)?;
             }
             // The spread of a single run is null.
-            Some(Node::Null) | None => {}
-            Some(Node::Flag(_) | Node::Text(_) | Node::List(_) | Node::Object(_)) => {
+            Some(JsonNode::Null) | None => {}
+            Some(
+                JsonNode::Flag(_) | JsonNode::Text(_) | JsonNode::List(_) | JsonNode::Object(_),
+            ) => {
                 return Err(format!("\"{name}\" is not a number"));
             }
         }
     }
-    if row.values.contains_key("mean") || check == Check::Fail {
+    if row.values.contains_key("mean") || check == CaseCheck::Fail {
         return Ok((row, command.clone()));
     }
     Err("a result has no \"mean\"".into())
 }
 
-fn parse_exit_codes(codes: Option<&Node>) -> Result<Check, String> {
+fn parse_exit_codes(codes: Option<&JsonNode>) -> Result<CaseCheck, String> {
     match codes {
-        None | Some(Node::Null) => Ok(Check::NotStated),
-        Some(Node::List(codes)) if codes.is_empty() => Ok(Check::NotStated),
-        Some(Node::List(codes)) => {
-            let is_zero = |code: &Node| *code == Node::Number(0.0);
+        None | Some(JsonNode::Null) => Ok(CaseCheck::NotStated),
+        Some(JsonNode::List(codes)) if codes.is_empty() => Ok(CaseCheck::NotStated),
+        Some(JsonNode::List(codes)) => {
+            let is_zero = |code: &JsonNode| *code == JsonNode::Number(0.0);
             Ok(if codes.iter().all(is_zero) {
-                Check::Pass
+                CaseCheck::Pass
             } else {
-                Check::Fail
+                CaseCheck::Fail
             })
         }
-        Some(Node::Flag(_) | Node::Number(_) | Node::Text(_) | Node::Object(_)) => {
+        Some(JsonNode::Flag(_) | JsonNode::Number(_) | JsonNode::Text(_) | JsonNode::Object(_)) => {
             Err("\"exit_codes\" is not an array".into())
         }
     }
 }
 
-fn parse_parameters(parameters: Option<&Node>) -> Result<BTreeMap<String, String>, String> {
-    let Some(Node::Object(entries)) = parameters else {
+fn parse_parameters(parameters: Option<&JsonNode>) -> Result<BTreeMap<String, String>, String> {
+    let Some(JsonNode::Object(entries)) = parameters else {
         return Ok(BTreeMap::new());
     };
     let mut params = BTreeMap::new();
     for (name, node) in entries {
         let value = match node {
-            Node::Text(text) => text.clone(),
-            Node::Number(number) => number.to_string(),
-            Node::Null | Node::Flag(_) | Node::List(_) | Node::Object(_) => {
+            JsonNode::Text(text) => text.clone(),
+            JsonNode::Number(number) => number.to_string(),
+            JsonNode::Null | JsonNode::Flag(_) | JsonNode::List(_) | JsonNode::Object(_) => {
                 return Err(format!(
                     "the parameter \"{name}\" is neither text nor a number"
                 ));
@@ -155,14 +157,14 @@ fn parse_parameters(parameters: Option<&Node>) -> Result<BTreeMap<String, String
 #[cfg(test)]
 mod tests {
     use super::super::tests::{render, spec};
-    use super::super::{Format, parse};
+    use super::super::{OutputFormat, parse};
     use super::*;
 
     fn check(case_column: Option<&str>, results: &[&str], want: &str) {
         let text = format!("{{\"results\": [\n{}\n]}}\n", results.join(",\n"));
-        let spec = Spec {
+        let spec = ParseSpec {
             case_column,
-            ..spec(Format::Hyperfine)
+            ..spec(OutputFormat::Hyperfine)
         };
         assert_eq!(render(&parse(&text, &spec)), want, "{text}");
     }
@@ -247,7 +249,7 @@ mod tests {
         );
         let codes = r#"{"command": "a", "mean": 1, "exit_codes": 0}"#;
         check(None, &[codes], "line 2: \"exit_codes\" is not an array");
-        let none = parse("{\"a\": 1}", &spec(Format::Hyperfine)).unwrap_err();
+        let none = parse("{\"a\": 1}", &spec(OutputFormat::Hyperfine)).unwrap_err();
         assert!(none.reason.contains("no \"results\" array"), "{none}");
     }
 }

@@ -8,8 +8,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::fields::{Cell, Layout, Rows};
-use super::{Row, Spec, Unreadable};
+use super::fields::{FieldValue, OutputRows, RowLayout};
+use super::{OutputParseError, OutputRow, ParseSpec};
 
 /// How deep objects may be nested in a row; a row of numbers needs no more.
 const MAX_DEPTH: usize = 4;
@@ -19,19 +19,19 @@ const CONTAINERS: [&str; 3] = ["results", "cases", "benchmarks"];
 
 /// A value of JSON, or of a Python literal.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Node {
+pub(super) enum JsonNode {
     Null,
     Flag(bool),
     Number(f64),
     Text(String),
-    List(Vec<Node>),
+    List(Vec<JsonNode>),
     /// Keys in the order of the text, each once.
-    Object(Vec<(String, Node)>),
+    Object(Vec<(String, JsonNode)>),
 }
 
-impl Node {
+impl JsonNode {
     /// The value of a key of an object.
-    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+    pub(super) fn get(&self, key: &str) -> Option<&JsonNode> {
         match self {
             Self::Object(entries) => entries.iter().find(|(k, _)| k == key).map(|(_, node)| node),
             Self::Null | Self::Flag(_) | Self::Number(_) | Self::Text(_) | Self::List(_) => None,
@@ -61,7 +61,7 @@ impl Node {
     }
 
     /// The entries of an object; empty for anything else.
-    pub(super) fn entries(&self) -> &[(String, Node)] {
+    pub(super) fn entries(&self) -> &[(String, JsonNode)] {
         match self {
             Self::Object(entries) => entries,
             Self::Null | Self::Flag(_) | Self::Number(_) | Self::Text(_) | Self::List(_) => &[],
@@ -69,7 +69,7 @@ impl Node {
     }
 
     /// The items of the list under a key; empty for anything else.
-    pub(super) fn items(&self, key: &str) -> &[Node] {
+    pub(super) fn items(&self, key: &str) -> &[JsonNode] {
         self.get(key).and_then(list_of).unwrap_or_default()
     }
 
@@ -96,58 +96,68 @@ impl Node {
 }
 
 /// Reads the rows of one document.
-pub(super) fn parse_document(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
+pub(super) fn parse_document(
+    text: &str,
+    spec: &ParseSpec,
+) -> Result<Vec<OutputRow>, OutputParseError> {
     let document = parse_node(text)?;
     let container = CONTAINERS
         .into_iter()
         .find_map(|key| Some((key, list_of(document.get(key)?)?)))
         .map(|(key, list)| (Some(key), list));
     let (key, list) = match (&document, container) {
-        (Node::List(list), _) => (None, list.as_slice()),
-        (Node::Object(_), Some(container)) => container,
-        (Node::Object(_), None) => {
-            let mut rows = Rows::default();
+        (JsonNode::List(list), _) => (None, list.as_slice()),
+        (JsonNode::Object(_), Some(container)) => container,
+        (JsonNode::Object(_), None) => {
+            let mut rows = OutputRows::default();
             let row = parse_row(&document, spec, first_line(text)).and_then(|row| rows.push(row));
-            row.map_err(|reason| Unreadable::at(text, first_line(text), reason))?;
+            row.map_err(|reason| OutputParseError::at(text, first_line(text), reason))?;
             return Ok(rows.finish());
         }
-        (Node::Null | Node::Flag(_) | Node::Number(_) | Node::Text(_), _) => {
+        (JsonNode::Null | JsonNode::Flag(_) | JsonNode::Number(_) | JsonNode::Text(_), _) => {
             let reason = format!("the document is {}, not rows of objects", document.kind());
-            return Err(Unreadable::at(text, first_line(text), reason));
+            return Err(OutputParseError::at(text, first_line(text), reason));
         }
     };
     let lines = element_lines(text, key);
-    let mut rows = Rows::default();
+    let mut rows = OutputRows::default();
     for (index, node) in list.iter().enumerate() {
         let line = lines.get(index).copied().unwrap_or(1);
         parse_row(node, spec, line)
             .and_then(|row| rows.push(row))
             .map_err(|reason| format!("row {}: {reason}", index + 1))
-            .map_err(|reason| Unreadable::at(text, line, reason))?;
+            .map_err(|reason| OutputParseError::at(text, line, reason))?;
     }
     Ok(rows.finish())
 }
 
 /// Reads one object per line; lines that do not start with a brace are log lines.
-pub(super) fn parse_lines(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
-    let mut rows = Rows::default();
+pub(super) fn parse_lines(
+    text: &str,
+    spec: &ParseSpec,
+) -> Result<Vec<OutputRow>, OutputParseError> {
+    let mut rows = OutputRows::default();
     for (index, object) in text.lines().enumerate() {
         if !object.trim_start().starts_with('{') {
             continue;
         }
         let line = index + 1;
-        let node = parse_node(object).map_err(|inner| Unreadable { line, ..inner })?;
+        let node = parse_node(object).map_err(|inner| OutputParseError { line, ..inner })?;
         parse_row(&node, spec, line)
             .and_then(|row| rows.push(row))
-            .map_err(|reason| Unreadable::at(text, line, reason))?;
+            .map_err(|reason| OutputParseError::at(text, line, reason))?;
     }
     Ok(rows.finish())
 }
 
-fn list_of(node: &Node) -> Option<&[Node]> {
+fn list_of(node: &JsonNode) -> Option<&[JsonNode]> {
     match node {
-        Node::List(list) => Some(list),
-        Node::Null | Node::Flag(_) | Node::Number(_) | Node::Text(_) | Node::Object(_) => None,
+        JsonNode::List(list) => Some(list),
+        JsonNode::Null
+        | JsonNode::Flag(_)
+        | JsonNode::Number(_)
+        | JsonNode::Text(_)
+        | JsonNode::Object(_) => None,
     }
 }
 
@@ -157,15 +167,15 @@ fn first_line(text: &str) -> usize {
         .map_or(1, |index| index + 1)
 }
 
-fn parse_row(node: &Node, spec: &Spec, line: usize) -> Result<Row, String> {
+fn parse_row(node: &JsonNode, spec: &ParseSpec, line: usize) -> Result<OutputRow, String> {
     let (names, cells) = flatten(node)?.into_iter().unzip();
-    let cells: Vec<Cell> = cells;
-    Layout::of(names, spec)?.row(&cells, line)
+    let cells: Vec<FieldValue> = cells;
+    RowLayout::of(names, spec)?.row(&cells, line)
 }
 
 /// The numbers, flags and strings of an object, nested names joined with dots; lists are left out.
-pub(super) fn flatten(node: &Node) -> Result<Vec<(String, Cell)>, String> {
-    let Node::Object(entries) = node else {
+pub(super) fn flatten(node: &JsonNode) -> Result<Vec<(String, FieldValue)>, String> {
+    let JsonNode::Object(entries) = node else {
         return Err(format!("this is {}, not an object", node.kind()));
     };
     let mut fields = Vec::new();
@@ -174,25 +184,25 @@ pub(super) fn flatten(node: &Node) -> Result<Vec<(String, Cell)>, String> {
 }
 
 fn flatten_into(
-    fields: &mut Vec<(String, Cell)>,
+    fields: &mut Vec<(String, FieldValue)>,
     prefix: &str,
-    entries: &[(String, Node)],
+    entries: &[(String, JsonNode)],
     depth: usize,
 ) -> Result<(), String> {
     for (key, node) in entries {
         let name = format!("{prefix}{key}");
         let cell = match node {
-            Node::Null => Cell::Text(String::new()),
-            Node::Flag(flag) => Cell::Flag(*flag),
-            Node::Number(number) => Cell::Number(*number),
-            Node::Text(text) => Cell::Text(text.clone()),
-            Node::List(_) => continue,
-            Node::Object(_) if depth >= MAX_DEPTH => {
+            JsonNode::Null => FieldValue::Text(String::new()),
+            JsonNode::Flag(flag) => FieldValue::Flag(*flag),
+            JsonNode::Number(number) => FieldValue::Number(*number),
+            JsonNode::Text(text) => FieldValue::Text(text.clone()),
+            JsonNode::List(_) => continue,
+            JsonNode::Object(_) if depth >= MAX_DEPTH => {
                 return Err(format!(
                     "\"{name}\" is nested deeper than {MAX_DEPTH} levels"
                 ));
             }
-            Node::Object(inner) => {
+            JsonNode::Object(inner) => {
                 flatten_into(fields, &format!("{name}."), inner, depth + 1)?;
                 continue;
             }
@@ -203,12 +213,12 @@ fn flatten_into(
 }
 
 /// Parses a whole text as one JSON value.
-pub(super) fn parse_node(text: &str) -> Result<Node, Unreadable> {
+pub(super) fn parse_node(text: &str) -> Result<JsonNode, OutputParseError> {
     serde_json::from_str(text).map_err(|error| refusal_of(text, &error))
 }
 
 /// Parses one JSON value after the other, each with the line on which it starts.
-pub(super) fn parse_nodes(text: &str) -> Result<Vec<(usize, Node)>, Unreadable> {
+pub(super) fn parse_nodes(text: &str) -> Result<Vec<(usize, JsonNode)>, OutputParseError> {
     let mut nodes = Vec::new();
     let (mut line, mut from) = (1, 0);
     let mut values = serde_json::Deserializer::from_str(text).into_iter();
@@ -229,32 +239,36 @@ pub(super) fn parse_list(
     text: &str,
     key: &str,
     give: &str,
-) -> Result<(Vec<Node>, Vec<usize>), Unreadable> {
+) -> Result<(Vec<JsonNode>, Vec<usize>), OutputParseError> {
     let document = parse_node(text)?;
     let lines = element_lines(text, Some(key));
     let list = match document {
-        Node::Object(entries) => entries.into_iter().find(|(name, _)| name == key),
-        Node::Null | Node::Flag(_) | Node::Number(_) | Node::Text(_) | Node::List(_) => None,
+        JsonNode::Object(entries) => entries.into_iter().find(|(name, _)| name == key),
+        JsonNode::Null
+        | JsonNode::Flag(_)
+        | JsonNode::Number(_)
+        | JsonNode::Text(_)
+        | JsonNode::List(_) => None,
     };
     match list {
-        Some((_, Node::List(list))) => Ok((list, lines)),
+        Some((_, JsonNode::List(list))) => Ok((list, lines)),
         Some(_) | None => {
             let reason = format!("there is no \"{key}\" array; use {give}");
-            Err(Unreadable::at(text, first_line(text), reason))
+            Err(OutputParseError::at(text, first_line(text), reason))
         }
     }
 }
 
-fn refusal_of(text: &str, error: &serde_json::Error) -> Unreadable {
+fn refusal_of(text: &str, error: &serde_json::Error) -> OutputParseError {
     if error.is_eof() {
         let reason = "the JSON ends before it is complete; the output was truncated, or the \
         program died while printing";
-        return Unreadable::at_end(text, reason);
+        return OutputParseError::at_end(text, reason);
     }
     let message = error.to_string();
     let what = message.split(" at line ").next().unwrap_or_default();
     let line = error.line().max(1);
-    let mut refusal = Unreadable::near(text, line, error.column(), "");
+    let mut refusal = OutputParseError::near(text, line, error.column(), "");
     let is_nan = ["NaN", "Infinity"]
         .iter()
         .any(|word| refusal.excerpt.contains(word));
@@ -306,58 +320,58 @@ pub(super) fn element_lines(text: &str, key: Option<&str>) -> Vec<usize> {
     lines
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for JsonNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NodeVisitor)
+        deserializer.deserialize_any(JsonNodeVisitor)
     }
 }
 
-struct NodeVisitor;
+struct JsonNodeVisitor;
 
-impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node;
+impl<'de> Visitor<'de> for JsonNodeVisitor {
+    type Value = JsonNode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Null)
+    fn visit_unit<E>(self) -> Result<JsonNode, E> {
+        Ok(JsonNode::Null)
     }
 
-    fn visit_bool<E>(self, flag: bool) -> Result<Node, E> {
-        Ok(Node::Flag(flag))
+    fn visit_bool<E>(self, flag: bool) -> Result<JsonNode, E> {
+        Ok(JsonNode::Flag(flag))
     }
 
     // Counters above 2^53 lose their last digits; no measurement has that many.
-    fn visit_i64<E>(self, number: i64) -> Result<Node, E> {
-        Ok(Node::Number(number as f64))
+    fn visit_i64<E>(self, number: i64) -> Result<JsonNode, E> {
+        Ok(JsonNode::Number(number as f64))
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Node, E> {
-        Ok(Node::Number(number as f64))
+    fn visit_u64<E>(self, number: u64) -> Result<JsonNode, E> {
+        Ok(JsonNode::Number(number as f64))
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Node, E> {
-        Ok(Node::Number(number))
+    fn visit_f64<E>(self, number: f64) -> Result<JsonNode, E> {
+        Ok(JsonNode::Number(number))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Node, E> {
-        Ok(Node::Text(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<JsonNode, E> {
+        Ok(JsonNode::Text(text.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<JsonNode, A::Error> {
         let mut list = Vec::new();
         while let Some(node) = elements.next_element()? {
             list.push(node);
         }
-        Ok(Node::List(list))
+        Ok(JsonNode::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonNode, A::Error> {
         let mut entries = Vec::new();
         let mut keys = std::collections::BTreeSet::new();
-        while let Some((key, node)) = map.next_entry::<String, Node>()? {
+        while let Some((key, node)) = map.next_entry::<String, JsonNode>()? {
             if !keys.insert(key.clone()) {
                 return Err(de::Error::custom(format_args!(
                     "the key \"{key}\" appears twice"
@@ -365,17 +379,17 @@ impl<'de> Visitor<'de> for NodeVisitor {
             }
             entries.push((key, node));
         }
-        Ok(Node::Object(entries))
+        Ok(JsonNode::Object(entries))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::{render, spec};
-    use super::super::{Format, parse};
+    use super::super::{OutputFormat, parse};
     use super::*;
 
-    fn check(format: Format, text: &str, want: &str) {
+    fn check(format: OutputFormat, text: &str, want: &str) {
         assert_eq!(render(&parse(text, &spec(format))), want, "{text}");
     }
 
@@ -383,11 +397,11 @@ mod tests {
     fn rows_lie_in_an_array_or_under_a_known_key_or_alone() {
         let want = "1 a Pass [M=256] Forward Time (ms)=1.5";
         let row = r#"{"case": "a", "M": 256, "correct": true, "fwd_ms": 1.5}"#;
-        check(Format::Json, &format!("[{row}]"), want);
-        check(Format::Json, row, want);
+        check(OutputFormat::Json, &format!("[{row}]"), want);
+        check(OutputFormat::Json, row, want);
         for key in CONTAINERS {
             check(
-                Format::Json,
+                OutputFormat::Json,
                 &format!("{{\"device\": \"x\", \"{key}\": [{row}]}}"),
                 want,
             );
@@ -399,32 +413,36 @@ mod tests {
         let text = "{\n \"cases\": {\"x\": 1},\n \"cfg\": [{\"a\": 1}],\n \"results\": [\n  \
                     {\"case\": \"a]{\\\"\",\n   \"in\": {\"ms\": 1}},\n  {\"case\": \"b\"}]}";
         check(
-            Format::Json,
+            OutputFormat::Json,
             text,
             "5 a]{\" NotStated [] in.ms=1\n7 b NotStated [] ",
         );
         check(
-            Format::Json,
+            OutputFormat::Json,
             "\n[\n1]",
             "line 1: row 1: this is a number, not an object",
         );
-        check(Format::Json, "\n\n{\"ms\": 1}", "3 - NotStated [] ms=1");
+        check(
+            OutputFormat::Json,
+            "\n\n{\"ms\": 1}",
+            "3 - NotStated [] ms=1",
+        );
     }
 
     #[test]
     fn nested_numbers_are_named_with_dots_and_other_values_are_left_out() {
         check(
-            Format::Json,
+            OutputFormat::Json,
             r#"{"a": {"b": {"c": {"d": 1}}}, "li": [1], "te": "x", "nu": null, "M": true}"#,
             "1 M=true NotStated [M=true] a.b.c.d=1",
         );
         check(
-            Format::Json,
+            OutputFormat::Json,
             r#"{"a": {"b": {"c": {"d": {"e": 1}}}}}"#,
             "line 1: \"a.b.c.d\" is nested deeper than 4 levels",
         );
         check(
-            Format::Json,
+            OutputFormat::Json,
             r#"{"x.y": 1, "x": {"y": 2}}"#,
             "line 1: the column \"x.y\" appears twice",
         );
@@ -435,12 +453,12 @@ mod tests {
         let cut = "the JSON ends before it is complete; the output was truncated, or the program \
         died while printing";
         check(
-            Format::Json,
+            OutputFormat::Json,
             "[{\"a1\": 1},\n{\"a1\": ",
             &format!("line 2: {cut}"),
         );
         check(
-            Format::JsonLines,
+            OutputFormat::JsonLines,
             "{\"a1\": 1}\nlog\n{\"a1\": 2",
             &format!("line 3: {cut}"),
         );
@@ -449,19 +467,19 @@ mod tests {
     #[test]
     fn text_that_is_not_json_is_refused_with_a_hint() {
         let not_json = "line 1: this is not usable JSON: ";
-        check(Format::Json, "[{\"x1\": NaN}]", &{
+        check(OutputFormat::Json, "[{\"x1\": NaN}]", &{
             format!("{not_json}expected value; NaN and Infinity are not JSON, write null")
         });
         check(
-            Format::Json,
+            OutputFormat::Json,
             "[] done",
             &format!("{not_json}trailing characters"),
         );
-        check(Format::Json, r#"{"ms": 1, "ms": 2}"#, &{
+        check(OutputFormat::Json, r#"{"ms": 1, "ms": 2}"#, &{
             format!("{not_json}the key \"ms\" appears twice")
         });
         check(
-            Format::Json,
+            OutputFormat::Json,
             "7",
             "line 1: the document is a number, not rows of objects",
         );
@@ -470,17 +488,17 @@ mod tests {
     #[test]
     fn one_object_a_line_is_read_between_log_lines() {
         check(
-            Format::JsonLines,
+            OutputFormat::JsonLines,
             "start\n\n{\"case\": \"a\", \"ms\": 1}\r\n[info] x\n  {\"case\": \"b\", \"ms\": 2}",
             "3 a NotStated [] ms=1\n5 b NotStated [] ms=2",
         );
         check(
-            Format::JsonLines,
+            OutputFormat::JsonLines,
             "{\"case\": \"a\"}\n{\"case\": \"a\"}",
             "line 2: the case \"a\" is already on line 1; each case may appear once",
         );
         check(
-            Format::JsonLines,
+            OutputFormat::JsonLines,
             "{\"case\": \"a\"} {}",
             "line 1: this is not usable JSON: trailing characters",
         );
@@ -488,10 +506,10 @@ mod tests {
 
     #[test]
     fn configured_names_may_have_dots_and_must_be_there() {
-        let spec = Spec {
+        let spec = ParseSpec {
             case_column: Some("shape.id"),
             check_column: Some("ok.out"),
-            ..spec(Format::Json)
+            ..spec(OutputFormat::Json)
         };
         let text = r#"[{"shape": {"id": 7}, "ok": {"out": false}, "ms": null}]"#;
         assert_eq!(render(&parse(text, &spec)), "1 7 Fail [] ");
@@ -503,6 +521,6 @@ mod tests {
     #[test]
     fn a_deep_document_is_refused_without_overflow() {
         let deep = "[".repeat(100_000);
-        assert!(parse(&deep, &spec(Format::Json)).is_err());
+        assert!(parse(&deep, &spec(OutputFormat::Json)).is_err());
     }
 }

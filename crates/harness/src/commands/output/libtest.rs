@@ -7,9 +7,9 @@
 //! Each program ends with a line that counts what it measured; without it, or with another count,
 //! the output is incomplete. A quiet run prints letters before the first `test`.
 
-use super::fields::{self, Rows};
+use super::fields::{self, OutputRows};
 use super::names::TimeUnit;
-use super::{Check, Row, Spec, Unreadable};
+use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec};
 
 /// The text between the name of a benchmark and its numbers.
 const BENCH: &str = " ... bench:";
@@ -18,11 +18,11 @@ const BENCH: &str = " ... bench:";
 const MARKS: [char; 3] = ['.', 'i', 'F'];
 
 /// Reads one row per benchmark.
-pub(super) fn parse(text: &str, _: &Spec) -> Result<Vec<Row>, Unreadable> {
-    let mut rows = Rows::default();
+pub(super) fn parse(text: &str, _: &ParseSpec) -> Result<Vec<OutputRow>, OutputParseError> {
+    let mut rows = OutputRows::default();
     let (mut n_begun, mut n_ended, mut n_since) = (0, 0, 0_u64);
     for (index, line) in text.lines().enumerate() {
-        let refuse = |reason: String| Unreadable::at(text, index + 1, reason);
+        let refuse = |reason: String| OutputParseError::at(text, index + 1, reason);
         if is_beginning(line) {
             n_begun += 1;
         } else if let Some(result) = line.strip_prefix("test result:") {
@@ -35,7 +35,7 @@ pub(super) fn parse(text: &str, _: &Spec) -> Result<Vec<Row>, Unreadable> {
             }
             n_since = 0;
         } else if let Some(row) = row_of(line, index + 1).map_err(refuse)? {
-            n_since += u64::from(row.check != Check::Fail);
+            n_since += u64::from(row.check != CaseCheck::Fail);
             rows.push(row).map_err(refuse)?;
         }
     }
@@ -43,7 +43,7 @@ pub(super) fn parse(text: &str, _: &Spec) -> Result<Vec<Row>, Unreadable> {
     if n_begun > n_ended || n_since > 0 {
         let reason = "the output ends before its \"test result\" line; the program died, or the \
                       output was truncated";
-        return Err(Unreadable::at_end(text, reason));
+        return Err(OutputParseError::at_end(text, reason));
     }
     Ok(rows)
 }
@@ -65,32 +65,32 @@ fn measured(result: &str) -> Result<u64, String> {
         .ok_or_else(|| "the line does not say how many were measured".into())
 }
 
-fn row_of(line: &str, at: usize) -> Result<Option<Row>, String> {
+fn row_of(line: &str, at: usize) -> Result<Option<OutputRow>, String> {
     let unmarked = line.trim_start_matches(MARKS);
     if let Some((name, result)) = unmarked
         .strip_prefix("test ")
         .and_then(|line| line.split_once(BENCH))
     {
-        let mut row = named(name.trim(), Check::NotStated, at);
+        let mut row = named(name.trim(), CaseCheck::NotStated, at);
         add_numbers(&mut row, result.trim())?;
         return Ok(Some(row));
     }
     let failed = unmarked
         .strip_prefix("test ")
         .and_then(|line| line.trim_end().strip_suffix(" ... FAILED"));
-    Ok(failed.map(|name| named(name.trim(), Check::Fail, at)))
+    Ok(failed.map(|name| named(name.trim(), CaseCheck::Fail, at)))
 }
 
 /// A row that can also be named by the last part of its path.
-fn named(name: &str, check: Check, at: usize) -> Row {
-    let mut row = Row::new(Some(name.to_owned()), check, at);
+fn named(name: &str, check: CaseCheck, at: usize) -> OutputRow {
+    let mut row = OutputRow::new(Some(name.to_owned()), check, at);
     row.aliases
         .extend(name.rsplit_once("::").map(|(_, last)| last.to_owned()));
     row
 }
 
 /// `115.34 ns/iter (+/- 36.64) = 4320 MB/s`, where the rate is optional.
-fn add_numbers(row: &mut Row, text: &str) -> Result<(), String> {
+fn add_numbers(row: &mut OutputRow, text: &str) -> Result<(), String> {
     let usage = "a benchmark must look like 1,234 ns/iter (+/- 56)";
     let (time, rest) = text.split_once(" ns/iter (+/- ").ok_or(usage)?;
     let (range, rest) = rest.split_once(')').ok_or(usage)?;
@@ -120,19 +120,19 @@ fn number(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{render, spec};
-    use super::super::{Format, parse};
+    use super::super::{OutputFormat, parse};
     use super::*;
 
     const SAMPLE: &str = include_str!("../../../../../testdata/formats/libtest.txt");
 
     fn check(text: &str, want: &str) {
-        let got = render(&parse(text, &spec(Format::Libtest)));
+        let got = render(&parse(text, &spec(OutputFormat::Libtest)));
         assert!(got.contains(want), "{got}");
     }
 
     #[test]
     fn a_line_is_a_row_in_nanoseconds() {
-        let rows = parse(SAMPLE, &spec(Format::Libtest)).unwrap();
+        let rows = parse(SAMPLE, &spec(OutputFormat::Libtest)).unwrap();
         let names: Vec<_> = rows.iter().filter_map(|row| row.case.as_deref()).collect();
         assert_eq!(names, ["sum_1m", "sum_4096", "sum_64"]);
         assert_eq!(rows[0].values["time_ns"], 142781.63);
@@ -146,7 +146,7 @@ mod tests {
         let text = "running 1 test\n\
                     test tests::dot ... bench:       1,234 ns/iter (+/- 56)\n\
                     test result: ok. 0 passed; 0 failed; 0 ignored; 1 measured; 0 filtered out\n";
-        let rows = parse(text, &spec(Format::Libtest)).unwrap();
+        let rows = parse(text, &spec(OutputFormat::Libtest)).unwrap();
         assert_eq!(rows[0].values["time_ns"], 1234.0);
         assert_eq!(rows[0].aliases, ["dot"]);
     }
@@ -185,7 +185,7 @@ mod tests {
                 "test sum_64   ... FAILED",
             )
             .replace("3 measured", "2 measured");
-        let rows = parse(&failed, &spec(Format::Libtest)).unwrap();
-        assert_eq!(rows[2].check, Check::Fail);
+        let rows = parse(&failed, &spec(OutputFormat::Libtest)).unwrap();
+        assert_eq!(rows[2].check, CaseCheck::Fail);
     }
 }

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use super::fields::{self, Cell, Layout, Rows};
+use super::fields::{self, FieldValue, OutputRows, RowLayout};
 use super::names;
-use super::{Check, MAX_ROWS, Row, Spec, Unreadable};
+use super::{CaseCheck, MAX_ROWS, OutputParseError, OutputRow, ParseSpec};
 
 /// Reads all METRIC lines.
-pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
-    let mut cases = Cases::default();
+pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, OutputParseError> {
+    let mut cases = MetricLineCases::default();
     for (index, line) in text.lines().enumerate() {
         let mut words = line.split_whitespace();
         if words.next() != Some("METRIC") {
@@ -19,14 +19,14 @@ pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
         }
         parse_line(words, spec)
             .and_then(|metric| cases.add(metric, index + 1))
-            .map_err(|reason| Unreadable::at(text, index + 1, reason))?;
+            .map_err(|reason| OutputParseError::at(text, index + 1, reason))?;
     }
-    let mut rows = Rows::default();
+    let mut rows = OutputRows::default();
     for case in cases.in_order {
         let line = case.line;
         case.into_row(spec)
             .and_then(|row| rows.push(row))
-            .map_err(|reason| Unreadable::at(text, line, reason))?;
+            .map_err(|reason| OutputParseError::at(text, line, reason))?;
     }
     Ok(rows.finish())
 }
@@ -37,13 +37,13 @@ struct MetricLine {
     /// Absent when the line only states the check.
     metric: Option<(String, f64)>,
     case: Option<String>,
-    check: Option<Check>,
+    check: Option<CaseCheck>,
     params: BTreeMap<String, String>,
 }
 
 fn parse_line<'a>(
     mut words: impl Iterator<Item = &'a str>,
-    spec: &Spec,
+    spec: &ParseSpec,
 ) -> Result<MetricLine, String> {
     let first = words
         .next()
@@ -98,23 +98,23 @@ fn split_pair(word: &str) -> Result<(&str, &str), String> {
     }
 }
 
-fn is_case(name: &str, spec: &Spec) -> bool {
+fn is_case(name: &str, spec: &ParseSpec) -> bool {
     spec.case_column
         .map_or_else(|| names::names_case(name), |column| column == name)
 }
 
-fn is_check(name: &str, spec: &Spec) -> bool {
+fn is_check(name: &str, spec: &ParseSpec) -> bool {
     spec.check_column
         .map_or_else(|| names::states_check(name), |column| column == name)
 }
 
-fn parse_check(name: &str, value: &str) -> Result<Check, String> {
-    fields::parse_check(name, &Cell::Text(value.to_owned()))
+fn parse_check(name: &str, value: &str) -> Result<CaseCheck, String> {
+    fields::parse_check(name, &FieldValue::Text(value.to_owned()))
 }
 
 /// One FAIL overrides any PASS.
-fn worse(one: Option<Check>, other: Option<Check>) -> Option<Check> {
-    if one == Some(Check::Fail) {
+fn worse(one: Option<CaseCheck>, other: Option<CaseCheck>) -> Option<CaseCheck> {
+    if one == Some(CaseCheck::Fail) {
         one
     } else {
         other.or(one)
@@ -123,16 +123,16 @@ fn worse(one: Option<Check>, other: Option<Check>) -> Option<Check> {
 
 /// The cases seen so far.
 #[derive(Default)]
-struct Cases {
-    in_order: Vec<Case>,
+struct MetricLineCases {
+    in_order: Vec<MetricLineCase>,
     by_key: BTreeMap<Option<String>, usize>,
 }
 
 /// The combined lines of one case.
-struct Case {
+struct MetricLineCase {
     key: Option<String>,
     line: usize,
-    check: Option<Check>,
+    check: Option<CaseCheck>,
     /// Parameters with the line that gave them.
     params: BTreeMap<String, (String, usize)>,
     metrics: Vec<(String, f64)>,
@@ -140,7 +140,7 @@ struct Case {
     metric_lines: BTreeMap<String, usize>,
 }
 
-impl Cases {
+impl MetricLineCases {
     fn add(&mut self, said: MetricLine, line: usize) -> Result<(), String> {
         let key = said.case.clone().or_else(|| names::axes_key(&said.params));
         let index = match self.by_key.get(&key) {
@@ -150,7 +150,7 @@ impl Cases {
             }
             None => {
                 self.by_key.insert(key.clone(), self.in_order.len());
-                self.in_order.push(Case::new(key, line));
+                self.in_order.push(MetricLineCase::new(key, line));
                 self.in_order.len() - 1
             }
         };
@@ -158,7 +158,7 @@ impl Cases {
     }
 }
 
-impl Case {
+impl MetricLineCase {
     fn new(key: Option<String>, line: usize) -> Self {
         let (params, metrics, metric_lines) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
         Self {
@@ -198,27 +198,27 @@ impl Case {
         Ok(())
     }
 
-    fn into_row(self, spec: &Spec) -> Result<Row, String> {
+    fn into_row(self, spec: &ParseSpec) -> Result<OutputRow, String> {
         if let (Some(wanted), None) = (spec.check_column, self.check) {
             return Err(format!(
                 "no METRIC line of this case has {wanted}=…, which is its check"
             ));
         }
-        let (mut names, cells): (Vec<String>, Vec<Cell>) = self
+        let (mut names, cells): (Vec<String>, Vec<FieldValue>) = self
             .metrics
             .into_iter()
-            .map(|(name, number)| (name, Cell::Number(number)))
+            .map(|(name, number)| (name, FieldValue::Number(number)))
             .unzip();
         let mut cells = cells;
         let check_name = spec.check_column.unwrap_or("check");
         if let Some(check) = self.check {
             names.push(check_name.to_owned());
-            cells.push(Cell::Flag(check == Check::Pass));
+            cells.push(FieldValue::Flag(check == CaseCheck::Pass));
         }
         let check_column = self.check.map(|_| check_name);
-        let layout = Layout::of(
+        let layout = RowLayout::of(
             names,
-            &Spec {
+            &ParseSpec {
                 case_column: None,
                 check_column,
                 ..*spec
@@ -238,12 +238,12 @@ impl Case {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{render, spec};
-    use super::super::{Format, parse};
+    use super::super::{OutputFormat, parse};
     use super::*;
 
     fn check(text: &str, want: &str) {
         assert_eq!(
-            render(&parse(text, &spec(Format::MetricLines))),
+            render(&parse(text, &spec(OutputFormat::MetricLines))),
             want,
             "{text}"
         );
@@ -354,10 +354,10 @@ mod tests {
 
     #[test]
     fn configured_names_must_be_given() {
-        let spec = Spec {
+        let spec = ParseSpec {
             case_column: Some("M"),
             check_column: Some("right"),
-            ..spec(Format::MetricLines)
+            ..spec(OutputFormat::MetricLines)
         };
         let check = |text: &str, want: &str| assert_eq!(render(&parse(text, &spec)), want);
         check("METRIC x1=1 M=4 right=ok", "1 4 Pass [M=4] x1=1");

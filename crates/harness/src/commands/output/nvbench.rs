@@ -7,10 +7,10 @@
 
 use std::collections::BTreeSet;
 
-use super::fields::{self, Rows};
-use super::json::{self, Node};
+use super::fields::{self, OutputRows};
+use super::json::{self, JsonNode};
 use super::names::TimeUnit;
-use super::{Check, Row, Spec, Unreadable, check_label};
+use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label};
 
 /// Short names of the times that are shown by default; the first tag that exists is used.
 const SHORT: [(&str, &str); 4] = [
@@ -21,15 +21,15 @@ const SHORT: [(&str, &str); 4] = [
 ];
 
 /// Reads one row per state.
-pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
+pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, OutputParseError> {
     let (benchmarks, lines) = json::parse_list(text, "benchmarks", "the file of nvbench's --json")?;
     let names: BTreeSet<&str> = benchmarks.iter().filter_map(|b| b.text("name")).collect();
     check_label(&names, spec.label, "benchmark")
-        .map_err(|reason| Unreadable::at(text, 1, reason))?;
-    let mut rows = Rows::default();
+        .map_err(|reason| OutputParseError::at(text, 1, reason))?;
+    let mut rows = OutputRows::default();
     for (index, benchmark) in benchmarks.iter().enumerate() {
         let line = lines.get(index).copied().unwrap_or(1);
-        let refuse = |reason: String| Unreadable::at(text, line, reason);
+        let refuse = |reason: String| OutputParseError::at(text, line, reason);
         let Some(name) = benchmark.text("name") else {
             return Err(refuse(format!("benchmarks[{index}]: \"name\" is missing")));
         };
@@ -45,30 +45,34 @@ pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     Ok(rows.finish())
 }
 
-fn row_of(benchmark: &Node, name: &str, (state, line): (&Node, usize)) -> Result<Row, String> {
+fn row_of(
+    benchmark: &JsonNode,
+    name: &str,
+    (state, line): (&JsonNode, usize),
+) -> Result<OutputRow, String> {
     let check = match state.get("is_skipped") {
-        Some(Node::Flag(true)) => Check::Fail,
-        Some(Node::Flag(false)) => Check::NotStated,
+        Some(JsonNode::Flag(true)) => CaseCheck::Fail,
+        Some(JsonNode::Flag(false)) => CaseCheck::NotStated,
         Some(_) | None => return Err("\"is_skipped\" is missing".into()),
     };
-    let mut row = Row::new(None, check, line);
+    let mut row = OutputRow::new(None, check, line);
     let mut parts = Vec::new();
     for axis in state.items("axis_values") {
-        let value = axis.get("value").and_then(Node::scalar);
+        let value = axis.get("value").and_then(JsonNode::scalar);
         let (Some(name), Some(value)) = (axis.text("name"), value) else {
             return Err("an axis has no name or no value".into());
         };
         parts.push(format!("{name}={value}"));
         row.params.insert(name.to_owned(), value);
     }
-    if let Some(device) = state.get("device").and_then(Node::scalar) {
+    if let Some(device) = state.get("device").and_then(JsonNode::scalar) {
         if benchmark.items("devices").len() > 1 {
             parts.push(format!("Device={device}"));
         }
         row.params.insert("Device".to_owned(), device);
     }
     name_row(&mut row, name, &parts.join(","));
-    if check == Check::Fail {
+    if check == CaseCheck::Fail {
         return Ok(row);
     }
     for (index, summary) in state.items("summaries").iter().enumerate() {
@@ -79,7 +83,7 @@ fn row_of(benchmark: &Node, name: &str, (state, line): (&Node, usize)) -> Result
 }
 
 /// Names a row by benchmark and axes, and by the axes alone.
-pub(super) fn name_row(row: &mut Row, benchmark: &str, axes: &str) {
+pub(super) fn name_row(row: &mut OutputRow, benchmark: &str, axes: &str) {
     if axes.is_empty() {
         row.case = Some(benchmark.to_owned());
     } else {
@@ -89,7 +93,7 @@ pub(super) fn name_row(row: &mut Row, benchmark: &str, axes: &str) {
 }
 
 /// A state that ran has a time.
-pub(super) fn refuse_timeless(row: &Row) -> Result<(), String> {
+pub(super) fn refuse_timeless(row: &OutputRow) -> Result<(), String> {
     let has_time = SHORT
         .iter()
         .any(|(_, short)| row.values.contains_key(&format!("{short}_s")));
@@ -99,18 +103,18 @@ pub(super) fn refuse_timeless(row: &Row) -> Result<(), String> {
     Err("it has no mean time, although it was not skipped".into())
 }
 
-fn add_summary(row: &mut Row, summary: &Node) -> Result<(), String> {
+fn add_summary(row: &mut OutputRow, summary: &JsonNode) -> Result<(), String> {
     let Some(tag) = summary.text("tag") else {
         return Err("\"tag\" is missing".into());
     };
-    let is_value = |entry: &&Node| entry.text("name") == Some("value");
+    let is_value = |entry: &&JsonNode| entry.text("name") == Some("value");
     let Some(entry) = summary.items("data").iter().find(is_value) else {
         return Ok(());
     };
     if entry.text("type") == Some("string") {
         return Ok(());
     }
-    let written = entry.get("value").and_then(Node::scalar);
+    let written = entry.get("value").and_then(JsonNode::scalar);
     let written = written.ok_or_else(|| format!("\"{tag}\" has no value"))?;
     let number: f64 = written
         .parse()
@@ -135,15 +139,15 @@ fn add_summary(row: &mut Row, summary: &Node) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{render, spec};
-    use super::super::{Format, parse};
+    use super::super::{OutputFormat, parse};
     use super::*;
 
     const SAMPLE: &str = include_str!("../../../../../testdata/formats/nvbench.json");
 
-    fn read(text: &str, label: Option<&str>) -> Result<Vec<Row>, Unreadable> {
-        let spec = Spec {
+    fn read(text: &str, label: Option<&str>) -> Result<Vec<OutputRow>, OutputParseError> {
+        let spec = ParseSpec {
             label,
-            ..spec(Format::Nvbench)
+            ..spec(OutputFormat::Nvbench)
         };
         parse(text, &spec)
     }
@@ -171,8 +175,8 @@ mod tests {
     #[test]
     fn a_skipped_state_fails_its_case() {
         let rows = read(SAMPLE, None).unwrap();
-        assert_eq!(rows[1].check, Check::Fail);
-        assert_eq!(rows[2].check, Check::NotStated);
+        assert_eq!(rows[1].check, CaseCheck::Fail);
+        assert_eq!(rows[2].check, CaseCheck::NotStated);
     }
 
     #[test]

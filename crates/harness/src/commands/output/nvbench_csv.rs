@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::csv::{Records, miscounted};
-use super::fields::{self, Rows};
+use super::csv::{CsvRecords, miscounted};
+use super::fields::{self, OutputRows};
 use super::names::TimeUnit;
 use super::nvbench::{name_row, refuse_timeless};
-use super::{Check, Row, Spec, Unreadable, check_label};
+use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label};
 
 /// Short names of the mean time columns.
 const SHORT: [(&str, &str); 3] = [
@@ -20,7 +20,7 @@ const SHORT: [(&str, &str); 3] = [
 ];
 
 /// What a column is.
-enum Role {
+enum ColumnRole {
     Benchmark,
     Device,
     DeviceName,
@@ -36,24 +36,24 @@ enum Role {
 }
 
 /// Reads one row per state.
-pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
+pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, OutputParseError> {
     let (rest, line) = from_header(text);
-    let mut records = Records { rest, line };
+    let mut records = CsvRecords { rest, line };
     let Some(header) = records.next_record().map_err(|e| e.unreadable(text))? else {
         return Ok(Vec::new());
     };
-    let roles =
-        roles_of(&header.cells).map_err(|reason| Unreadable::at(text, header.line, reason))?;
+    let roles = roles_of(&header.cells)
+        .map_err(|reason| OutputParseError::at(text, header.line, reason))?;
     let mut benchmarks = BTreeSet::new();
-    let mut rows = Rows::default();
+    let mut rows = OutputRows::default();
     while let Some(record) = records.next_record().map_err(|e| e.unreadable(text))? {
-        let refuse = |reason: String| Unreadable::at(text, record.line, reason);
+        let refuse = |reason: String| OutputParseError::at(text, record.line, reason);
         if record.cells.len() != roles.len() {
             let reason = miscounted(record.cells.len(), roles.len(), records.rest);
             return Err(refuse(reason));
         }
         let benchmark = cell_of(&roles, &record.cells, |role| {
-            matches!(role, Role::Benchmark)
+            matches!(role, ColumnRole::Benchmark)
         });
         benchmarks.insert(benchmark.to_owned());
         if spec.label.is_some_and(|label| label != benchmark) {
@@ -65,7 +65,7 @@ pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
     }
     let benchmarks: BTreeSet<&str> = benchmarks.iter().map(String::as_str).collect();
     check_label(&benchmarks, spec.label, "benchmark")
-        .map_err(|reason| Unreadable::at(text, header.line, reason))?;
+        .map_err(|reason| OutputParseError::at(text, header.line, reason))?;
     Ok(rows.finish())
 }
 
@@ -81,7 +81,7 @@ fn from_header(text: &str) -> (&str, usize) {
     (text, 1)
 }
 
-fn roles_of(header: &[String]) -> Result<Vec<Role>, String> {
+fn roles_of(header: &[String]) -> Result<Vec<ColumnRole>, String> {
     let skipped = header.iter().position(|name| name == "Skipped");
     let (Some(skipped), Some(0)) = (skipped, header.iter().position(|n| n == "Benchmark")) else {
         return Err(
@@ -95,59 +95,62 @@ fn roles_of(header: &[String]) -> Result<Vec<Role>, String> {
         let n_seen = seen.entry(name).or_default();
         *n_seen += 1;
         roles.push(match name.as_str() {
-            "Benchmark" => Role::Benchmark,
-            "Device" => Role::Device,
-            "Device Name" => Role::DeviceName,
-            "Skipped" => Role::Skipped,
-            "Noise" => Role::Noise(before.to_owned()),
-            _ if name.ends_with(" (pow2)") => Role::Pretty,
-            _ if index < skipped => Role::Axis(name.clone()),
-            _ if *n_seen > 1 => Role::Value(format!("{name} {n_seen}")),
-            _ => Role::Value(name.clone()),
+            "Benchmark" => ColumnRole::Benchmark,
+            "Device" => ColumnRole::Device,
+            "Device Name" => ColumnRole::DeviceName,
+            "Skipped" => ColumnRole::Skipped,
+            "Noise" => ColumnRole::Noise(before.to_owned()),
+            _ if name.ends_with(" (pow2)") => ColumnRole::Pretty,
+            _ if index < skipped => ColumnRole::Axis(name.clone()),
+            _ if *n_seen > 1 => ColumnRole::Value(format!("{name} {n_seen}")),
+            _ => ColumnRole::Value(name.clone()),
         });
         before = name;
     }
     Ok(roles)
 }
 
-fn cell_of<'a>(roles: &[Role], cells: &'a [String], is: fn(&Role) -> bool) -> &'a str {
+fn cell_of<'a>(roles: &[ColumnRole], cells: &'a [String], is: fn(&ColumnRole) -> bool) -> &'a str {
     let at = roles.iter().position(is);
     at.and_then(|at| cells.get(at)).map_or("", String::as_str)
 }
 
-fn row_of(roles: &[Role], cells: &[String], line: usize) -> Result<Row, String> {
-    let check = match cell_of(roles, cells, |role| matches!(role, Role::Skipped)) {
-        "No" => Check::NotStated,
-        "Yes" => Check::Fail,
+fn row_of(roles: &[ColumnRole], cells: &[String], line: usize) -> Result<OutputRow, String> {
+    let check = match cell_of(roles, cells, |role| matches!(role, ColumnRole::Skipped)) {
+        "No" => CaseCheck::NotStated,
+        "Yes" => CaseCheck::Fail,
         other => return Err(format!("\"Skipped\" is \"{other}\", not Yes or No")),
     };
-    let mut row = Row::new(None, check, line);
+    let mut row = OutputRow::new(None, check, line);
     let mut parts = Vec::new();
     for (role, cell) in roles.iter().zip(cells) {
         match role {
-            Role::Benchmark | Role::DeviceName | Role::Skipped | Role::Pretty => {}
-            Role::Device => {
+            ColumnRole::Benchmark
+            | ColumnRole::DeviceName
+            | ColumnRole::Skipped
+            | ColumnRole::Pretty => {}
+            ColumnRole::Device => {
                 row.params.insert("Device".to_owned(), cell.clone());
             }
             // Another benchmark of the same table has this axis.
-            Role::Axis(_) if cell.is_empty() => {}
-            Role::Axis(name) => {
+            ColumnRole::Axis(_) if cell.is_empty() => {}
+            ColumnRole::Axis(name) => {
                 parts.push(format!("{name}={cell}"));
                 row.params.insert(name.clone(), cell.clone());
             }
-            Role::Value(name) => add_value(&mut row, name, cell)?,
-            Role::Noise(of) => add_noise(&mut row, of, cell)?,
+            ColumnRole::Value(name) => add_value(&mut row, name, cell)?,
+            ColumnRole::Noise(of) => add_noise(&mut row, of, cell)?,
         }
     }
-    let benchmark = cell_of(roles, cells, |role| matches!(role, Role::Benchmark));
+    let benchmark = cell_of(roles, cells, |role| matches!(role, ColumnRole::Benchmark));
     name_row(&mut row, benchmark, &parts.join(","));
-    if check != Check::Fail {
+    if check != CaseCheck::Fail {
         refuse_timeless(&row)?;
     }
     Ok(row)
 }
 
-fn add_value(row: &mut Row, name: &str, cell: &str) -> Result<(), String> {
+fn add_value(row: &mut OutputRow, name: &str, cell: &str) -> Result<(), String> {
     if cell.is_empty() {
         return Ok(());
     }
@@ -169,7 +172,7 @@ fn add_value(row: &mut Row, name: &str, cell: &str) -> Result<(), String> {
     }
 }
 
-fn add_noise(row: &mut Row, of: &str, cell: &str) -> Result<(), String> {
+fn add_noise(row: &mut OutputRow, of: &str, cell: &str) -> Result<(), String> {
     match cell.parse::<f64>() {
         Ok(noise) if noise.is_finite() => fields::add_value(row, &format!("{of}_rel_std"), noise),
         // The noise of a single sample is infinite.
@@ -182,15 +185,15 @@ fn add_noise(row: &mut Row, of: &str, cell: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{render, spec};
-    use super::super::{Format, parse};
+    use super::super::{OutputFormat, parse};
     use super::*;
 
     const SAMPLE: &str = include_str!("../../../../../testdata/formats/nvbench.csv");
 
-    fn read(text: &str, label: Option<&str>) -> Result<Vec<Row>, Unreadable> {
-        let spec = Spec {
+    fn read(text: &str, label: Option<&str>) -> Result<Vec<OutputRow>, OutputParseError> {
+        let spec = ParseSpec {
             label,
-            ..spec(Format::NvbenchCsv)
+            ..spec(OutputFormat::NvbenchCsv)
         };
         parse(text, &spec)
     }
@@ -209,7 +212,7 @@ mod tests {
         assert_eq!(values["GPU Time (sec)_rel_std"], 0.02);
         assert_eq!(values["Samples"], 65536.0);
         assert_eq!(values["Samples 2"], 94208.0);
-        assert_eq!(rows[1].check, Check::Fail);
+        assert_eq!(rows[1].check, CaseCheck::Fail);
         assert_eq!(rows[2].params["Block"], "256");
         assert_eq!(read(SAMPLE, Some("fill")).unwrap().len(), 1);
     }

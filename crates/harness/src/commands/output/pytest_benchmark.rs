@@ -6,10 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use super::fields::{self, Rows};
-use super::json::{self, Node};
+use super::fields::{self, OutputRows};
+use super::json::{self, JsonNode};
 use super::names::TimeUnit;
-use super::{Check, Row, Spec, Unreadable, check_label};
+use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label};
 
 /// Times that every benchmark has and that are above 0.
 const TIMES: [&str; 4] = ["min", "max", "mean", "median"];
@@ -18,13 +18,13 @@ const TIMES: [&str; 4] = ["min", "max", "mean", "median"];
 const SPANS: [&str; 7] = ["stddev", "iqr", "q1", "q3", "ld15iqr", "hd15iqr", "total"];
 
 /// Reads one row per benchmark.
-pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
+pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, OutputParseError> {
     let give = "the file of pytest --benchmark-json";
     let (list, lines) = json::parse_list(text, "benchmarks", give)?;
     let functions: BTreeSet<&str> = list.iter().filter_map(function).collect();
     check_label(&functions, spec.label, "test")
-        .map_err(|reason| Unreadable::at(text, 1, reason))?;
-    let mut rows = Rows::default();
+        .map_err(|reason| OutputParseError::at(text, 1, reason))?;
+    let mut rows = OutputRows::default();
     for (index, node) in list.iter().enumerate() {
         if spec.label.is_some() && function(node) != spec.label {
             continue;
@@ -33,25 +33,29 @@ pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
         row_of(node, line)
             .and_then(|row| rows.push(row))
             .map_err(|reason| format!("benchmarks[{index}]: {reason}"))
-            .map_err(|reason| Unreadable::at(text, line, reason))?;
+            .map_err(|reason| OutputParseError::at(text, line, reason))?;
     }
     Ok(rows.finish())
 }
 
 /// The name of a test without its parameters.
-fn function(node: &Node) -> Option<&str> {
+fn function(node: &JsonNode) -> Option<&str> {
     node.text("name")?.split('[').next()
 }
 
-fn row_of(node: &Node, line: usize) -> Result<Row, String> {
+fn row_of(node: &JsonNode, line: usize) -> Result<OutputRow, String> {
     let Some(name) = node.text("name") else {
         return Err("\"name\" is missing".into());
     };
     let full = node.text("fullname").unwrap_or(name);
-    let mut row = Row::new(Some(full.to_owned()), Check::NotStated, line);
+    let mut row = OutputRow::new(Some(full.to_owned()), CaseCheck::NotStated, line);
     row.aliases.push(name.to_owned());
     row.aliases.extend(node.text("param").map(str::to_owned));
-    for (name, value) in node.get("params").map(Node::entries).unwrap_or_default() {
+    for (name, value) in node
+        .get("params")
+        .map(JsonNode::entries)
+        .unwrap_or_default()
+    {
         row.params
             .extend(value.scalar().map(|value| (name.clone(), value)));
     }
@@ -64,7 +68,7 @@ fn row_of(node: &Node, line: usize) -> Result<Row, String> {
             .map_err(|why| format!("stats: {why}"))?;
     }
     for (name, value) in stats.entries() {
-        let Node::Number(number) = value else {
+        let JsonNode::Number(number) = value else {
             continue;
         };
         if SPANS.contains(&name.as_str()) {
@@ -72,9 +76,9 @@ fn row_of(node: &Node, line: usize) -> Result<Row, String> {
         }
         fields::add_value(&mut row, name, *number)?;
     }
-    let extra = node.get("extra_info").map(Node::entries);
+    let extra = node.get("extra_info").map(JsonNode::entries);
     for (name, value) in extra.unwrap_or_default() {
-        if let Node::Number(number) = value {
+        if let JsonNode::Number(number) = value {
             fields::add_value(&mut row, &format!("extra_info.{name}"), *number)?;
         }
     }
@@ -84,15 +88,15 @@ fn row_of(node: &Node, line: usize) -> Result<Row, String> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{render, spec};
-    use super::super::{Format, parse};
+    use super::super::{OutputFormat, parse};
     use super::*;
 
     const SAMPLE: &str = include_str!("../../../../../testdata/formats/pytest-benchmark.json");
 
-    fn read(text: &str, label: Option<&str>) -> Result<Vec<Row>, Unreadable> {
-        let spec = Spec {
+    fn read(text: &str, label: Option<&str>) -> Result<Vec<OutputRow>, OutputParseError> {
+        let spec = ParseSpec {
             label,
-            ..spec(Format::PytestBenchmark)
+            ..spec(OutputFormat::PytestBenchmark)
         };
         parse(text, &spec)
     }

@@ -7,53 +7,53 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fields::{self, Cell, Rows};
-use super::json::{self, Node};
-use super::{Check, Row, Spec, Unreadable};
+use super::fields::{self, FieldValue, OutputRows};
+use super::json::{self, JsonNode};
+use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec};
 
 /// How deep a record may be nested.
 const MAX_DEPTH: usize = 8;
 
 /// Reads one row per case.
-pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
-    let mut session = Session::default();
+pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, OutputParseError> {
+    let mut session = PytestLog::default();
     for (index, line) in text.lines().enumerate() {
         session
             .read_line(line, index + 1, spec)
-            .map_err(|reason| Unreadable::at(text, index + 1, reason))?;
+            .map_err(|reason| OutputParseError::at(text, index + 1, reason))?;
     }
     if let Some(reason) = session.missing_label(spec) {
-        return Err(Unreadable::at_end(text, reason));
+        return Err(OutputParseError::at_end(text, reason));
     }
-    let mut rows = Rows::default();
+    let mut rows = OutputRows::default();
     for case in session.cases {
         let line = case.line;
         case.into_row()
             .and_then(|row| rows.push(row))
-            .map_err(|reason| Unreadable::at(text, line, reason))?;
+            .map_err(|reason| OutputParseError::at(text, line, reason))?;
     }
     Ok(rows.finish())
 }
 
 /// The state after the lines so far.
 #[derive(Default)]
-struct Session {
+struct PytestLog {
     /// The running test, as far as the output shows.
     current: Option<String>,
     labels: BTreeSet<String>,
-    cases: Vec<CaseSoFar>,
+    cases: Vec<PartialCase>,
     by_case: BTreeMap<Option<String>, usize>,
 }
 
-struct CaseSoFar {
+struct PartialCase {
     case: Option<String>,
     line: usize,
-    check: Check,
+    check: CaseCheck,
     record: Option<Vec<(String, f64)>>,
 }
 
-impl Session {
-    fn read_line(&mut self, line: &str, number: usize, spec: &Spec) -> Result<(), String> {
+impl PytestLog {
+    fn read_line(&mut self, line: &str, number: usize, spec: &ParseSpec) -> Result<(), String> {
         let id = find_test_id(line);
         if let Some(id) = &id {
             self.current = Some(case_of(id.text).to_owned());
@@ -68,7 +68,7 @@ impl Session {
                 rest = &found.dict[1..];
                 continue;
             }
-            let mut literal = Literal { rest: found.dict };
+            let mut literal = LiteralReader { rest: found.dict };
             let numbers = numbers_of(&literal.value(0)?)?;
             rest = literal.rest;
             if numbers.iter().any(|(name, _)| last_part(name) == "mean") {
@@ -80,15 +80,15 @@ impl Session {
             }
         }
         match find_status(line, id, rest) {
-            Some(Check::Fail) => self.case(number).check = Check::Fail,
-            Some(Check::Pass) => self.mark_passed(),
-            Some(Check::NotStated) | None => {}
+            Some(CaseCheck::Fail) => self.case(number).check = CaseCheck::Fail,
+            Some(CaseCheck::Pass) => self.mark_passed(),
+            Some(CaseCheck::NotStated) | None => {}
         }
         Ok(())
     }
 
     /// Remembers the label of this record; if no label is configured, all must have the same one.
-    fn add_label(&mut self, label: &str, spec: &Spec) -> Result<(), String> {
+    fn add_label(&mut self, label: &str, spec: &ParseSpec) -> Result<(), String> {
         self.labels.insert(label.to_owned());
         if spec.label.is_some() || self.labels.len() < 2 {
             return Ok(());
@@ -101,14 +101,14 @@ impl Session {
     }
 
     /// The case of the running test, created if it is new.
-    fn case(&mut self, line: usize) -> &mut CaseSoFar {
+    fn case(&mut self, line: usize) -> &mut PartialCase {
         let index = *self
             .by_case
             .entry(self.current.clone())
             .or_insert(self.cases.len());
         if index == self.cases.len() {
-            let (case, check) = (self.current.clone(), Check::NotStated);
-            self.cases.push(CaseSoFar {
+            let (case, check) = (self.current.clone(), CaseCheck::NotStated);
+            self.cases.push(PartialCase {
                 case,
                 line,
                 check,
@@ -125,19 +125,19 @@ impl Session {
             .get(&self.current)
             .and_then(|index| self.cases.get_mut(*index));
         if let Some(case) = case
-            && case.check == Check::NotStated
+            && case.check == CaseCheck::NotStated
         {
-            case.check = Check::Pass;
+            case.check = CaseCheck::Pass;
         }
     }
 
-    fn missing_label(&self, spec: &Spec) -> Option<String> {
+    fn missing_label(&self, spec: &ParseSpec) -> Option<String> {
         let label = spec.label?;
         let has_some = self
             .labels
             .iter()
             .any(|seen| seen.eq_ignore_ascii_case(label));
-        if has_some || self.cases.iter().any(|case| case.check == Check::Fail) {
+        if has_some || self.cases.iter().any(|case| case.check == CaseCheck::Fail) {
             return None;
         }
         let seen: Vec<&str> = self.labels.iter().map(String::as_str).collect();
@@ -152,7 +152,7 @@ impl Session {
     }
 }
 
-impl CaseSoFar {
+impl PartialCase {
     fn add_record(&mut self, numbers: Vec<(String, f64)>) -> Result<(), String> {
         match self.record.replace(numbers) {
             None => Ok(()),
@@ -164,12 +164,12 @@ impl CaseSoFar {
         }
     }
 
-    fn into_row(self) -> Result<Row, String> {
+    fn into_row(self) -> Result<OutputRow, String> {
         let (case, check, line) = (self.case, self.check, self.line);
-        let mut row = Row::new(case, check, line);
+        let mut row = OutputRow::new(case, check, line);
         for (name, number) in self.record.unwrap_or_default() {
             let is_time = matches!(last_part(&name), "mean" | "median" | "min" | "max" | "std");
-            if is_time && number < 0.0 && check != Check::Fail {
+            if is_time && number < 0.0 && check != CaseCheck::Fail {
                 return Err(format!(
                     "\"{name}\" is {number}; a time must not be negative"
                 ));
@@ -185,10 +185,10 @@ fn last_part(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-fn numbers_of(dict: &Node) -> Result<Vec<(String, f64)>, String> {
+fn numbers_of(dict: &JsonNode) -> Result<Vec<(String, f64)>, String> {
     let number = |(name, cell)| match cell {
-        Cell::Number(number) => Some((name, number)),
-        Cell::Flag(_) | Cell::Text(_) => None,
+        FieldValue::Number(number) => Some((name, number)),
+        FieldValue::Flag(_) | FieldValue::Text(_) => None,
     };
     Ok(json::flatten(dict)?
         .into_iter()
@@ -197,7 +197,7 @@ fn numbers_of(dict: &Node) -> Result<Vec<(String, f64)>, String> {
 }
 
 /// Adds our own relative spread in percent next to each mean, whatever the record states.
-fn add_checked_spreads(row: &mut Row) {
+fn add_checked_spreads(row: &mut OutputRow) {
     let checked = row.values.iter().filter_map(|(name, mean)| {
         let group = name.strip_suffix("mean")?;
         let std = row.values.get(&format!("{group}std"))?;
@@ -211,14 +211,14 @@ fn add_checked_spreads(row: &mut Row) {
 }
 
 /// A label and the dictionary after it.
-struct Found<'a> {
+struct LabeledDict<'a> {
     label: &'a str,
     /// From the opening brace on.
     dict: &'a str,
 }
 
 /// The next `Label: {` in the text; unless that label is wanted, a string must follow the brace.
-fn find_record<'a>(text: &'a str, wanted: Option<&str>) -> Option<Found<'a>> {
+fn find_record<'a>(text: &'a str, wanted: Option<&str>) -> Option<LabeledDict<'a>> {
     let is_label_char = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     text.match_indices(": {").find_map(|(at, _)| {
         let head = &text[..at];
@@ -227,7 +227,7 @@ fn find_record<'a>(text: &'a str, wanted: Option<&str>) -> Option<Found<'a>> {
         let is_wanted = wanted.is_some_and(|wanted| wanted.eq_ignore_ascii_case(label));
         let has_key = dict[1..].trim_start().starts_with(['\'', '"']);
         let is_name = label.starts_with(|c: char| c.is_ascii_alphabetic());
-        (is_name && (is_wanted || has_key)).then_some(Found { label, dict })
+        (is_name && (is_wanted || has_key)).then_some(LabeledDict { label, dict })
     })
 }
 
@@ -287,7 +287,7 @@ fn case_of(id: &str) -> &str {
 }
 
 /// The word next to the test id, alone on its line, or after a record.
-fn find_status(line: &str, id: Option<TestId<'_>>, behind_record: &str) -> Option<Check> {
+fn find_status(line: &str, id: Option<TestId<'_>>, behind_record: &str) -> Option<CaseCheck> {
     if let Some(id) = &id {
         let next_to = [
             id.before.split_whitespace().last(),
@@ -306,21 +306,21 @@ fn find_status(line: &str, id: Option<TestId<'_>>, behind_record: &str) -> Optio
     (id.is_none() && is_alone).then_some(status)
 }
 
-fn status_word(word: &str) -> Option<Check> {
+fn status_word(word: &str) -> Option<CaseCheck> {
     match word {
-        "PASSED" => Some(Check::Pass),
-        "FAILED" | "ERROR" => Some(Check::Fail),
+        "PASSED" => Some(CaseCheck::Pass),
+        "FAILED" | "ERROR" => Some(CaseCheck::Fail),
         _ => None,
     }
 }
 
 /// A reader of Python literals: dictionaries, lists, strings, numbers, True, False, None.
-struct Literal<'a> {
+struct LiteralReader<'a> {
     rest: &'a str,
 }
 
-impl Literal<'_> {
-    fn value(&mut self, depth: usize) -> Result<Node, String> {
+impl LiteralReader<'_> {
+    fn value(&mut self, depth: usize) -> Result<JsonNode, String> {
         if depth > MAX_DEPTH {
             return Err(format!(
                 "the record is nested deeper than {MAX_DEPTH} levels"
@@ -332,20 +332,20 @@ impl Literal<'_> {
             Some('{') => self.dict(depth),
             Some('[') => self.list(']', depth),
             Some('(') => self.list(')', depth),
-            Some(quote @ ('\'' | '"')) => self.string(quote).map(Node::Text),
+            Some(quote @ ('\'' | '"')) => self.string(quote).map(JsonNode::Text),
             Some(_) => self.atom(depth),
         }
     }
 
-    fn dict(&mut self, depth: usize) -> Result<Node, String> {
+    fn dict(&mut self, depth: usize) -> Result<JsonNode, String> {
         self.rest = &self.rest[1..];
         let mut entries = Vec::new();
         let mut keys = BTreeSet::new();
         while !self.take('}') {
             let key = match self.value(depth + 1)? {
-                Node::Text(key) => key,
-                Node::Number(key) => key.to_string(),
-                Node::Null | Node::Flag(_) | Node::List(_) | Node::Object(_) => {
+                JsonNode::Text(key) => key,
+                JsonNode::Number(key) => key.to_string(),
+                JsonNode::Null | JsonNode::Flag(_) | JsonNode::List(_) | JsonNode::Object(_) => {
                     return Err("a key of the record is not a string".into());
                 }
             };
@@ -358,17 +358,17 @@ impl Literal<'_> {
             entries.push((key, self.value(depth + 1)?));
             self.separator('}')?;
         }
-        Ok(Node::Object(entries))
+        Ok(JsonNode::Object(entries))
     }
 
-    fn list(&mut self, close: char, depth: usize) -> Result<Node, String> {
+    fn list(&mut self, close: char, depth: usize) -> Result<JsonNode, String> {
         self.rest = &self.rest[1..];
         let mut elements = Vec::new();
         while !self.take(close) {
             elements.push(self.value(depth + 1)?);
             self.separator(close)?;
         }
-        Ok(Node::List(elements))
+        Ok(JsonNode::List(elements))
     }
 
     /// Consumes a comma, or stops at the closing bracket.
@@ -408,7 +408,7 @@ impl Literal<'_> {
     }
 
     /// A number or a word; a number wrapped as in `np.float64(3.79)` counts as that number.
-    fn atom(&mut self, depth: usize) -> Result<Node, String> {
+    fn atom(&mut self, depth: usize) -> Result<JsonNode, String> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || "+-._".contains(c);
         let after = self.rest.trim_start_matches(is_part);
         let word = &self.rest[..self.rest.len() - after.len()];
@@ -417,22 +417,22 @@ impl Literal<'_> {
             let inner = self.value(depth + 1)?;
             let is_closed = self.take(')');
             return match inner {
-                Node::Number(_) if is_closed => Ok(inner),
-                Node::Number(_)
-                | Node::Null
-                | Node::Flag(_)
-                | Node::Text(_)
-                | Node::List(_)
-                | Node::Object(_) => Err(format!("{word}(…) in the record is not one number")),
+                JsonNode::Number(_) if is_closed => Ok(inner),
+                JsonNode::Number(_)
+                | JsonNode::Null
+                | JsonNode::Flag(_)
+                | JsonNode::Text(_)
+                | JsonNode::List(_)
+                | JsonNode::Object(_) => Err(format!("{word}(…) in the record is not one number")),
             };
         }
         match word {
-            "None" => Ok(Node::Null),
-            "True" => Ok(Node::Flag(true)),
-            "False" => Ok(Node::Flag(false)),
+            "None" => Ok(JsonNode::Null),
+            "True" => Ok(JsonNode::Flag(true)),
+            "False" => Ok(JsonNode::Flag(false)),
             _ => word
                 .parse()
-                .map(Node::Number)
+                .map(JsonNode::Number)
                 .map_err(|_| format!("\"{word}\" in the record is not a number")),
         }
     }
@@ -441,13 +441,13 @@ impl Literal<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{render, spec};
-    use super::super::{Format, parse};
+    use super::super::{OutputFormat, parse};
     use super::*;
 
     fn check(label: Option<&str>, text: &str, want: &str) {
-        let spec = Spec {
+        let spec = ParseSpec {
             label,
-            ..spec(Format::PytestRecord)
+            ..spec(OutputFormat::PytestRecord)
         };
         assert_eq!(render(&parse(text, &spec)), want, "{text}");
     }
@@ -457,7 +457,7 @@ mod tests {
         let text = "Cutile: {'forward': {'mean': 3.790314, 'std': 0.001694, 'rel_std': 0.0447, \
                     'median': 3.79, 'min': 3.788, 'max': 3.793, 'nrep': 13, \
                     'peak_mem_mb': 512.0}} ms\n";
-        let rows = parse(text, &spec(Format::PytestRecord)).unwrap();
+        let rows = parse(text, &spec(OutputFormat::PytestRecord)).unwrap();
         let values = &rows[0].values;
         assert_eq!(
             format!("{:.4}", values["forward.rel_std_checked"]),

@@ -13,25 +13,25 @@
 
 use std::collections::BTreeSet;
 
-use super::csv::{Records, miscounted};
-use super::fields::{self, Rows};
-use super::{Check, Row, Spec, Unreadable, check_label};
+use super::csv::{CsvRecords, miscounted};
+use super::fields::{self, OutputRows};
+use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label};
 
 /// One table with its cells as written.
-struct Table<'a> {
+struct TritonTable<'a> {
     title: &'a str,
     columns: Vec<String>,
     rows: Vec<(usize, Vec<String>)>,
 }
 
 /// Reads one row for each row of the selected table.
-pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
+pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, OutputParseError> {
     let mut tables = printed(text)?;
     if tables.is_empty() && text.trim().contains(',') {
         tables.extend(saved(text)?);
     }
     let titles: BTreeSet<&str> = tables.iter().map(|table| table.title).collect();
-    let refuse = |reason: String| Unreadable::at(text, 1, reason);
+    let refuse = |reason: String| OutputParseError::at(text, 1, reason);
     check_label(&titles, spec.label, "table").map_err(refuse)?;
     tables.retain(|table| spec.label.is_none_or(|label| label == table.title));
     if tables.len() > 1 {
@@ -41,21 +41,21 @@ pub(super) fn parse(text: &str, spec: &Spec) -> Result<Vec<Row>, Unreadable> {
             titles.join(", ")
         )));
     }
-    let mut rows = Rows::default();
+    let mut rows = OutputRows::default();
     for table in &tables {
         let n_axes = table.n_axes();
         for (line, cells) in &table.rows {
             table
                 .row(cells, n_axes, (*line, spec))
                 .and_then(|row| rows.push(row))
-                .map_err(|reason| Unreadable::at(text, *line, reason))?;
+                .map_err(|reason| OutputParseError::at(text, *line, reason))?;
         }
     }
     Ok(rows.finish())
 }
 
 /// All tables in printed text; log lines may surround them.
-fn printed(text: &str) -> Result<Vec<Table<'_>>, Unreadable> {
+fn printed(text: &str) -> Result<Vec<TritonTable<'_>>, OutputParseError> {
     let lines: Vec<&str> = text.lines().collect();
     let mut tables = Vec::new();
     let mut at = 0;
@@ -71,14 +71,14 @@ fn printed(text: &str) -> Result<Vec<Table<'_>>, Unreadable> {
         let title = lines[..at]
             .last()
             .and_then(|line| line.trim().strip_suffix(':'));
-        let mut table = Table {
+        let mut table = TritonTable {
             title: title.unwrap_or_default(),
             columns: cells(header),
             rows: Vec::new(),
         };
         at += 1;
         while let Some(line) = lines.get(at).filter(|line| !line.trim().is_empty()) {
-            let refuse = |reason: String| Unreadable::at(text, at + 1, reason);
+            let refuse = |reason: String| OutputParseError::at(text, at + 1, reason);
             if !table.take(line, at + 1).map_err(refuse)? {
                 break;
             }
@@ -88,21 +88,24 @@ fn printed(text: &str) -> Result<Vec<Table<'_>>, Unreadable> {
     }
     let is_open = !text.ends_with('\n') && lines.last().is_some_and(|line| is_row(line));
     if is_open {
-        return Err(Unreadable::at_end(text, "the output ends inside this row"));
+        return Err(OutputParseError::at_end(
+            text,
+            "the output ends inside this row",
+        ));
     }
     Ok(tables)
 }
 
 /// The table of a saved file.
-fn saved(text: &str) -> Result<Option<Table<'_>>, Unreadable> {
-    let mut records = Records {
+fn saved(text: &str) -> Result<Option<TritonTable<'_>>, OutputParseError> {
+    let mut records = CsvRecords {
         rest: text,
         line: 1,
     };
     let Some(header) = records.next_record().map_err(|e| e.unreadable(text))? else {
         return Ok(None);
     };
-    let mut table = Table {
+    let mut table = TritonTable {
         title: "",
         columns: header.cells,
         rows: Vec::new(),
@@ -110,12 +113,15 @@ fn saved(text: &str) -> Result<Option<Table<'_>>, Unreadable> {
     while let Some(record) = records.next_record().map_err(|e| e.unreadable(text))? {
         if record.cells.len() != table.columns.len() {
             let reason = miscounted(record.cells.len(), table.columns.len(), records.rest);
-            return Err(Unreadable::at(text, record.line, reason));
+            return Err(OutputParseError::at(text, record.line, reason));
         }
         table.rows.push((record.line, record.cells));
     }
     if !text.ends_with('\n') && !table.rows.is_empty() {
-        return Err(Unreadable::at_end(text, "the output ends inside this row"));
+        return Err(OutputParseError::at_end(
+            text,
+            "the output ends inside this row",
+        ));
     }
     Ok(Some(table))
 }
@@ -135,7 +141,7 @@ fn is_row(line: &str) -> bool {
     first.bytes().all(|byte| byte.is_ascii_digit()) && !first.is_empty()
 }
 
-impl Table<'_> {
+impl TritonTable<'_> {
     /// Takes a line as the next row; returns whether it was one.
     fn take(&mut self, line: &str, at: usize) -> Result<bool, String> {
         if line.trim_start().starts_with("..") {
@@ -179,9 +185,9 @@ impl Table<'_> {
         &self,
         cells: &[String],
         n_axes: usize,
-        (line, spec): (usize, &Spec),
-    ) -> Result<Row, String> {
-        let mut row = Row::new(None, Check::NotStated, line);
+        (line, spec): (usize, &ParseSpec),
+    ) -> Result<OutputRow, String> {
+        let mut row = OutputRow::new(None, CaseCheck::NotStated, line);
         let mut parts = Vec::new();
         for (index, (name, cell)) in self.columns.iter().zip(cells).enumerate() {
             let number = cell.parse::<f64>().ok();
@@ -214,16 +220,16 @@ impl Table<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{render, spec};
-    use super::super::{Format, parse};
+    use super::super::{OutputFormat, parse};
     use super::*;
 
     const PRINTED: &str = include_str!("../../../../../testdata/formats/triton.txt");
     const SAVED: &str = include_str!("../../../../../testdata/formats/triton.csv");
 
-    fn read(text: &str, label: Option<&str>) -> Result<Vec<Row>, Unreadable> {
-        let spec = Spec {
+    fn read(text: &str, label: Option<&str>) -> Result<Vec<OutputRow>, OutputParseError> {
+        let spec = ParseSpec {
             label,
-            ..spec(Format::Triton)
+            ..spec(OutputFormat::Triton)
         };
         parse(text, &spec)
     }
@@ -265,9 +271,9 @@ mod tests {
         let rows = read(SAVED, None).unwrap();
         assert_eq!(rows[0].case.as_deref(), Some("M=256,N=256,K=256"));
         assert_eq!(rows[0].values["Triton"], 4.1);
-        let spec = Spec {
+        let spec = ParseSpec {
             case_column: Some("M"),
-            ..spec(Format::Triton)
+            ..spec(OutputFormat::Triton)
         };
         let rows = parse(SAVED, &spec).unwrap();
         assert_eq!(rows[1].case.as_deref(), Some("4096"));

@@ -1,26 +1,26 @@
 //! The aliasing check: what a kernel keeps between calls must follow its inputs.
 
-use super::{Exam, Passed};
-use crate::runner::stage::{Call, Kind};
+use super::{CorrectnessCheck, CorrectnessResult};
+use crate::runner::stage::{KernelCall, PoisonKind};
 use karve_core::measurement::Gate;
 use karve_numerics::contract::{Contract, REPLAY_STEPS};
 use karve_os::error::Result;
 use karve_os::random::secret;
 
-impl Exam<'_> {
+impl CorrectnessCheck<'_> {
     /// Calls at the same addresses, between which inputs are rewritten there, some only in part.
     /// Each must be right.
-    pub(super) fn replay(&mut self, contract: &Contract) -> Result<Passed<()>> {
+    pub(super) fn replay(&mut self, contract: &Contract) -> Result<CorrectnessResult<()>> {
         let steps = contract.replay(self.stage.layout(), secret()?);
         let slot = self.stage.fresh_calls(1)?[0].slot;
         for (step, number) in steps.iter().zip(1..) {
             self.stage.set(&step.contract, self.case)?;
             let seed = secret()?;
             let poison = match seed % 2 {
-                0 => Kind::Nan,
-                _ => Kind::Pattern,
+                0 => PoisonKind::Nan,
+                _ => PoisonKind::Pattern,
             };
-            let call = Call { slot, seed, poison };
+            let call = KernelCall { slot, seed, poison };
             let right = match self.call(&[call])? {
                 Ok(outcome) => self.check(contract, &call, &outcome[0])?,
                 Err(gate) => Err(gate),

@@ -3,34 +3,36 @@
 use super::*;
 use proptest::prelude::*;
 
-fn question() -> impl Strategy<Value = Question> {
+fn question() -> impl Strategy<Value = WorkerRequest> {
     let slots = prop::collection::vec((any::<u32>(), any::<u32>()), 0..50);
     prop_oneof![
-        Just(Question::Ping),
+        Just(WorkerRequest::Ping),
         (slots, any::<u64>(), any::<bool>()).prop_map(|(slots, spin_ns, stage)| {
             let slots = slots
                 .into_iter()
-                .map(|(input, output)| Slot { input, output });
+                .map(|(input, output)| CallSlot { input, output });
             let slots = slots.collect();
             match stage {
-                true => Question::Stage(slots),
-                false => Question::Batch { slots, spin_ns },
+                true => WorkerRequest::Stage(slots),
+                false => WorkerRequest::Batch { slots, spin_ns },
             }
         }),
-        ("[a-z/.]{0,40}", any::<u64>()).prop_map(|(path, bytes)| Question::Hello(Hello {
-            path,
-            entry: "f".into(),
-            input_bytes: bytes,
-            output_bytes: 1,
-            module: None,
-        })),
-        Just(Question::Fetch),
-        (any::<bool>(), any::<u64>()).prop_map(|(wide, seed)| Question::Hello(Hello {
+        ("[a-z/.]{0,40}", any::<u64>()).prop_map(|(path, bytes)| WorkerRequest::Hello(
+            WorkerHello {
+                path,
+                entry: "f".into(),
+                input_bytes: bytes,
+                output_bytes: 1,
+                module: None,
+            }
+        )),
+        Just(WorkerRequest::Fetch),
+        (any::<bool>(), any::<u64>()).prop_map(|(wide, seed)| WorkerRequest::Hello(WorkerHello {
             path: "kernel.py".into(),
             entry: "kernel_fn".into(),
             input_bytes: 1,
             output_bytes: 1,
-            module: Some(Module {
+            module: Some(ModuleOptions {
                 device: wide.then(|| "cuda".into()),
                 wide,
                 alone: !wide,
@@ -44,20 +46,20 @@ fn question() -> impl Strategy<Value = Question> {
 proptest! {
     #[test]
     fn a_question_is_read_as_it_was_asked(asked in question(), nonce: u64) {
-        prop_assert_eq!(Question::parse(&asked.render(nonce)), Ok((nonce, asked)));
+        prop_assert_eq!(WorkerRequest::parse(&asked.render(nonce)), Ok((nonce, asked)));
     }
 
     #[test]
     fn an_answer_is_read_as_it_was_given(ns: (u64, u64, u64), flags: u32, nonce: u64) {
         let (wall_ns, cpu_ns, device_ns) = ns;
-        let told = Answer::Finished(Told { wall_ns, cpu_ns, flags, device_ns });
-        prop_assert_eq!(Answer::parse(&told.render(nonce), nonce), Ok(told));
+        let told = WorkerReply::Finished(WorkerTiming { wall_ns, cpu_ns, flags, device_ns });
+        prop_assert_eq!(WorkerReply::parse(&told.render(nonce), nonce), Ok(told));
     }
 
     #[test]
     fn an_answer_to_another_question_is_none(nonce: u64, other: u64) {
         prop_assume!(nonce != other);
-        prop_assert!(Answer::parse(&Answer::Done.render(nonce), other).is_err());
+        prop_assert!(WorkerReply::parse(&WorkerReply::Done.render(nonce), other).is_err());
     }
 
     #[test]
@@ -66,17 +68,17 @@ proptest! {
         nonce: u64,
     ) {
         // One in 2^64 would be right by chance.
-        let parsed = Answer::parse(&bytes, nonce);
-        prop_assert!(!matches!(parsed, Ok(Answer::Finished(_) | Answer::Done)));
-        let _ = Question::parse(&bytes);
+        let parsed = WorkerReply::parse(&bytes, nonce);
+        prop_assert!(!matches!(parsed, Ok(WorkerReply::Finished(_) | WorkerReply::Done)));
+        let _ = WorkerRequest::parse(&bytes);
     }
 
     #[test]
     fn a_cut_or_longer_answer_is_refused(nonce: u64, cut in 0..37_usize, more in 1..20_usize) {
-        let whole = Answer::Finished(Told::default()).render(nonce);
-        prop_assert!(Answer::parse(&whole[..cut], nonce).is_err());
+        let whole = WorkerReply::Finished(WorkerTiming::default()).render(nonce);
+        prop_assert!(WorkerReply::parse(&whole[..cut], nonce).is_err());
         let mut longer = whole;
         longer.extend(vec![0; more]);
-        prop_assert!(Answer::parse(&longer, nonce).is_err());
+        prop_assert!(WorkerReply::parse(&longer, nonce).is_err());
     }
 }

@@ -1,14 +1,14 @@
 //! What `karve doctor` reports about the device: pressure, lease, pinning, clocks, throttling.
 
-use super::{Findings, Level};
-use crate::config::Loaded;
+use super::{DoctorReport, FindingLevel};
+use crate::config::LoadedConfig;
 use crate::ui;
 use karve_core::charter::{Charter, Pin};
 use karve_harness::store;
-use karve_os::device::clocks::{Clocks, Left};
-use karve_os::device::cpu::{self, Files};
+use karve_os::device::clocks::{DeviceClocks, LeftoverLock};
+use karve_os::device::cpu::{self, CpuFiles};
 use karve_os::device::lease::{self, Lease};
-use karve_os::device::{self, Notices, gpu};
+use karve_os::device::{self, NoticeSink, gpu};
 use karve_os::error::{ErrorKind, Result};
 use karve_os::process::StopFlag;
 use std::path::Path;
@@ -16,10 +16,10 @@ use std::time::Duration;
 
 /// Checks the device of a charter, and unlocks clocks that a dead campaign left locked.
 pub(super) fn examine(
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     root: &Path,
     stop: &StopFlag,
-    findings: &mut Findings,
+    findings: &mut DoctorReport,
 ) -> Result<()> {
     let charter = &loaded.charter;
     examine_pressure(charter, findings);
@@ -31,22 +31,22 @@ pub(super) fn examine(
             continue;
         }
         let read = store::read(&dir)?;
-        let Some(clocks) = read
-            .campaign
-            .charter()
-            .and_then(|charter| Clocks::new(charter, dir.path(), &root.join(&charter.workdir)))
-        else {
+        let Some(clocks) = read.campaign.charter().and_then(|charter| {
+            DeviceClocks::new(charter, dir.path(), &root.join(&charter.workdir))
+        }) else {
             continue;
         };
         let name = dir.name();
-        match clocks.undo_left(Duration::ZERO, &Notices::default())? {
-            Left::Nothing => {}
-            Left::Undone => {
+        match clocks.undo_left(Duration::ZERO, &NoticeSink::default())? {
+            LeftoverLock::Nothing => {}
+            LeftoverLock::Undone => {
                 let detail = format!("{name} left them locked; they are unlocked now");
-                findings.add(Level::Note, "clocks", detail, None);
+                findings.add(FindingLevel::Note, "clocks", detail, None);
             }
-            Left::InUse => findings.fine("clocks", format!("locked by {name}, which is running")),
-            Left::Locked => {
+            LeftoverLock::InUse => {
+                findings.fine("clocks", format!("locked by {name}, which is running"))
+            }
+            LeftoverLock::Locked => {
                 let hint = "run device.unlock of karve.toml by hand";
                 findings.failed("clocks", format!("{name} left them locked"), hint);
             }
@@ -55,14 +55,14 @@ pub(super) fn examine(
     Ok(())
 }
 
-fn examine_pressure(charter: &Charter, findings: &mut Findings) {
+fn examine_pressure(charter: &Charter, findings: &mut DoctorReport) {
     let max = charter.device.pressure_max;
-    match Files::default().pressure() {
+    match CpuFiles::default().pressure() {
         None => {
             let hint = "boot Linux with psi=1 to make blocks wait while the host is busy; see \
             device.pressure_max in docs/karve-toml.md";
             let detail = "Linux does not report it, so blocks do not wait for an idle host";
-            findings.add(Level::Note, "pressure", detail, Some(hint));
+            findings.add(FindingLevel::Note, "pressure", detail, Some(hint));
         }
         Some(now) => {
             let detail = format!(
@@ -70,9 +70,9 @@ fn examine_pressure(charter: &Charter, findings: &mut Findings) {
                 now.avg10
             );
             let level = if now.avg10 > max {
-                Level::Note
+                FindingLevel::Note
             } else {
-                Level::Fine
+                FindingLevel::Fine
             };
             let hint = Some("see what uses the CPUs with \"top\"");
             findings.add(level, "pressure", detail, hint);
@@ -80,20 +80,20 @@ fn examine_pressure(charter: &Charter, findings: &mut Findings) {
     }
 }
 
-fn examine_lease(charter: &Charter, findings: &mut Findings) {
+fn examine_lease(charter: &Charter, findings: &mut DoctorReport) {
     let device = &charter.target.device;
     match lease::holder_of(device) {
         None => findings.fine("lease", format!("{device} is free")),
         Some(holder) => {
             let detail = format!("{device} is held by {}", holder.describe());
             let hint = "measurements wait for it, for at most device.lease_wait_s in karve.toml";
-            findings.add(Level::Note, "lease", detail, Some(hint));
+            findings.add(FindingLevel::Note, "lease", detail, Some(hint));
         }
     }
 }
 
 /// Holds the device until it is dropped.
-pub(super) struct Turn {
+pub(super) struct DeviceHold {
     _lease: Option<Lease>,
 }
 
@@ -102,21 +102,21 @@ pub(super) struct Turn {
 pub(super) fn turn(
     charter: &Charter,
     stop: &StopFlag,
-    findings: &mut Findings,
-) -> Result<Option<Turn>> {
+    findings: &mut DoctorReport,
+) -> Result<Option<DeviceHold>> {
     match device::lease_for(charter, "karve doctor", stop, &ui::notices()) {
-        Ok(lease) => Ok(Some(Turn { _lease: lease })),
+        Ok(lease) => Ok(Some(DeviceHold { _lease: lease })),
         Err(error) if error.kind == ErrorKind::Busy => {
             let detail = format!("not measured: {}", error.message);
             let hint = "run \"karve doctor\" again when it is free, or raise device.lease_wait_s";
-            findings.add(Level::Note, "benchmark", detail, Some(hint));
+            findings.add(FindingLevel::Note, "benchmark", detail, Some(hint));
             Ok(None)
         }
         Err(error) => Err(error),
     }
 }
 
-fn examine_pin(charter: &Charter, findings: &mut Findings) {
+fn examine_pin(charter: &Charter, findings: &mut DoctorReport) {
     let n = cpu::allowed().len();
     match (&charter.device.pin, device::cpus_of(&charter.device.pin)) {
         (_, Err(error)) => {
@@ -134,21 +134,26 @@ fn examine_pin(charter: &Charter, findings: &mut Findings) {
     }
 }
 
-fn examine_gpu(charter: &Charter, stop: &StopFlag, findings: &mut Findings) {
+fn examine_gpu(charter: &Charter, stop: &StopFlag, findings: &mut DoctorReport) {
     if !gpu::is_gpu(&charter.target) {
         return;
     }
-    let mut watch = gpu::Watch::new(charter);
+    let mut watch = gpu::GpuMonitor::new(charter);
     match watch.look(stop) {
         None => {
             let hint = "put nvidia-smi or rocm-smi on the PATH to record clocks and throttling";
-            findings.add(Level::Note, "gpu", "no tool reports on it", Some(hint));
+            findings.add(
+                FindingLevel::Note,
+                "gpu",
+                "no tool reports on it",
+                Some(hint),
+            );
         }
         Some(said) if said.throttle.is_empty() => findings.fine("gpu", said.name.clone()),
         Some(said) => {
             let detail = format!("{}: throttled by {}", said.name, said.throttle.join(", "));
             let hint = "see \"nvidia-smi -q -d PERFORMANCE\"; a block waits until it cools down";
-            findings.add(Level::Note, "gpu", detail, Some(hint));
+            findings.add(FindingLevel::Note, "gpu", detail, Some(hint));
         }
     }
 }

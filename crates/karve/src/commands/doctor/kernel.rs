@@ -2,16 +2,16 @@
 //!
 //! A check that cannot be run is a finding too, and the others still run.
 
-use super::{Findings, Level, device};
+use super::{DoctorReport, FindingLevel, device};
 use crate::world;
 use karve_core::charter::Charter;
 use karve_core::duel::{Duel, DuelRule};
-use karve_core::verdict::{self, NOISE_EVIDENCE, Noise};
-use karve_harness::commands::{Call, Harness, Variant};
+use karve_core::verdict::{self, NOISE_EVIDENCE, NoiseVerdict};
+use karve_harness::commands::{BenchParams, CommandVariant, Harness};
 use karve_harness::git::Repo;
 use karve_harness::outcome::NumberedCase;
-use karve_harness::pair_runner::{Arena, Arm};
-use karve_harness::trees::{Built, Trees};
+use karve_harness::pair_runner::{BuiltArm, PairRunner};
+use karve_harness::trees::{BuiltTree, Worktrees};
 use karve_os::error::{ErrorKind, Result};
 use karve_os::process::StopFlag;
 use karve_os::text::counted;
@@ -20,7 +20,7 @@ use karve_os::text::counted;
 const NOISE_BLOCKS: u32 = 16;
 
 /// Which parts of `karve.toml` a check depends on.
-struct Hints {
+struct ConfigHints {
     build: &'static str,
     test: &'static str,
     bench: &'static str,
@@ -30,7 +30,7 @@ struct Hints {
 }
 
 /// For kernels that karve calls itself.
-const OF_CONTRACT: Hints = Hints {
+const OF_CONTRACT: ConfigHints = ConfigHints {
     build: "look at commands.build in karve.toml; it is run in a clean worktree of HEAD",
     test: "look at [contract], [contract.reference] and [cases] in karve.toml",
     bench: "look at [contract] and [cases] in karve.toml",
@@ -42,7 +42,7 @@ const OF_CONTRACT: Hints = Hints {
 };
 
 /// For kernels that the project's commands test and measure.
-const OF_COMMANDS: Hints = Hints {
+const OF_COMMANDS: ConfigHints = ConfigHints {
     build: OF_CONTRACT.build,
     test: "look at commands.test and [cases] in karve.toml",
     bench: "look at commands.bench, [output] and [metric] in karve.toml",
@@ -54,7 +54,7 @@ const OF_COMMANDS: Hints = Hints {
            undecided",
 };
 
-impl Hints {
+impl ConfigHints {
     fn of(charter: &Charter) -> &'static Self {
         match charter.contract {
             Some(_) => &OF_CONTRACT,
@@ -64,7 +64,7 @@ impl Hints {
 }
 
 /// The result of a check; an error that prevented it is a finding, unless the user stopped karve.
-fn checked<T>(what: &str, came: Result<T>, findings: &mut Findings) -> Result<Option<T>> {
+fn checked<T>(what: &str, came: Result<T>, findings: &mut DoctorReport) -> Result<Option<T>> {
     match came {
         Ok(value) => Ok(Some(value)),
         Err(error) if matches!(error.kind, ErrorKind::Interrupted | ErrorKind::Bug) => Err(error),
@@ -79,10 +79,10 @@ fn checked<T>(what: &str, came: Result<T>, findings: &mut Findings) -> Result<Op
 pub(super) fn examine(
     repo: &Repo,
     charter: &Charter,
-    (harness, trees, stop): (&Harness, &mut Trees, &StopFlag),
-    findings: &mut Findings,
+    (harness, trees, stop): (&Harness, &mut Worktrees, &StopFlag),
+    findings: &mut DoctorReport,
 ) -> Result<()> {
-    let hints = Hints::of(charter);
+    let hints = ConfigHints::of(charter);
     let commit = repo.head()?.oid().to_string();
     let built = trees.built(repo, harness, &commit);
     let Some(built) = checked("build", built, findings)? else {
@@ -119,9 +119,9 @@ pub(super) fn examine(
 /// Plants bugs that the test must catch.
 fn examine_engagement(
     repo: &Repo,
-    trees: &mut Trees,
+    trees: &mut Worktrees,
     (harness, charter, commit): (&Harness, &Charter, &str),
-    findings: &mut Findings,
+    findings: &mut DoctorReport,
 ) -> Result<()> {
     let proven = world::prove_engagement(repo, trees, harness, (charter, commit));
     let Some((engaged, faults)) = checked("mutation", proven, findings)? else {
@@ -138,7 +138,7 @@ fn examine_engagement(
             "the test missed {} planted bugs; the last: {last}",
             faults.len()
         );
-        findings.failed("mutation", detail, Hints::of(charter).engagement);
+        findings.failed("mutation", detail, ConfigHints::of(charter).engagement);
     }
     Ok(())
 }
@@ -147,10 +147,14 @@ fn examine_engagement(
 fn examine_bench(
     charter: &Charter,
     harness: &Harness,
-    built: &Built,
-    findings: &mut Findings,
+    built: &BuiltTree,
+    findings: &mut DoctorReport,
 ) -> Result<bool> {
-    let bench = harness.bench(&built.path, &charter.cases, Call::fresh(Variant::Usual)?);
+    let bench = harness.bench(
+        &built.path,
+        &charter.cases,
+        BenchParams::fresh(CommandVariant::Usual)?,
+    );
     match checked("benchmark", bench, findings)? {
         None => Ok(false),
         Some(Ok(samples)) => {
@@ -163,7 +167,7 @@ fn examine_bench(
             Ok(true)
         }
         Some(Err(gate)) => {
-            let hint = Hints::of(charter).bench;
+            let hint = ConfigHints::of(charter).bench;
             findings.failed("benchmark", gate.describe(), hint);
             Ok(false)
         }
@@ -174,8 +178,8 @@ fn examine_bench(
 fn examine_test(
     charter: &Charter,
     harness: &Harness,
-    built: &Built,
-    findings: &mut Findings,
+    built: &BuiltTree,
+    findings: &mut DoctorReport,
 ) -> Result<Option<Charter>> {
     let mut charter = charter.clone();
     let fitted = world::fit_cases(harness, &built.path, &mut charter.cases);
@@ -183,7 +187,7 @@ fn examine_test(
         None => return Ok(None),
         Some(Ok(halved)) => halved,
         Some(Err(gate)) => {
-            let hint = Hints::of(&charter).test;
+            let hint = ConfigHints::of(&charter).test;
             findings.failed("test", gate.describe(), hint);
             return Ok(None);
         }
@@ -191,7 +195,7 @@ fn examine_test(
     for index in halved {
         let name = &charter.cases[index].name;
         let detail = format!("{name} does not fit into memory and was made smaller");
-        findings.add(Level::Note, "cases", detail, None);
+        findings.add(FindingLevel::Note, "cases", detail, None);
     }
     let cases = counted(charter.cases.len(), "case");
     findings.fine("test", format!("passed on {cases}"));
@@ -202,8 +206,8 @@ fn examine_test(
 fn examine_noise(
     charter: &Charter,
     harness: &Harness,
-    built: &Built,
-    findings: &mut Findings,
+    built: &BuiltTree,
+    findings: &mut DoctorReport,
 ) -> Result<()> {
     let indices = charter.visible_cases();
     let cases: Vec<NumberedCase> = indices
@@ -212,34 +216,34 @@ fn examine_noise(
         .collect();
     let rule = DuelRule::of(charter, NOISE_EVIDENCE).for_equals();
     let mut duel = Duel::new(charter, &indices, rule);
-    let arm = Arm {
+    let arm = BuiltArm {
         harness: harness.clone(),
         tree: built.path.clone(),
     };
-    let arena = Arena::new(arm.clone(), arm, Variant::Usual);
+    let arena = PairRunner::new(arm.clone(), arm, CommandVariant::Usual);
     for _ in 0..NOISE_BLOCKS {
         let Ok(block) = arena.block(&cases)? else {
-            let hint = Hints::of(charter).bench;
+            let hint = ConfigHints::of(charter).bench;
             findings.failed("noise", "the benchmark fails intermittently", hint);
             return Ok(());
         };
         let _ = duel.take(&block);
     }
-    report_noise(&duel, Hints::of(charter), findings);
+    report_noise(&duel, ConfigHints::of(charter), findings);
     Ok(())
 }
 
-fn report_noise(duel: &Duel, hints: &Hints, findings: &mut Findings) {
+fn report_noise(duel: &Duel, hints: &ConfigHints, findings: &mut DoctorReport) {
     let estimate = duel.comparison().overall;
     let detail = format!("the kernel against itself: {}", estimate.describe());
     match verdict::judge_noise(duel) {
-        Noise::Differs => {
+        NoiseVerdict::Differs => {
             let detail = format!("{detail}, which should be 1");
-            findings.add(Level::Note, "noise", detail, Some(hints.differs));
+            findings.add(FindingLevel::Note, "noise", detail, Some(hints.differs));
         }
-        Noise::Wide => {
-            findings.add(Level::Note, "noise", detail, Some(hints.wide));
+        NoiseVerdict::Wide => {
+            findings.add(FindingLevel::Note, "noise", detail, Some(hints.wide));
         }
-        Noise::Quiet => findings.fine("noise", detail),
+        NoiseVerdict::Quiet => findings.fine("noise", detail),
     }
 }

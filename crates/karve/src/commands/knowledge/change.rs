@@ -1,13 +1,15 @@
 //! `karve knowledge add`, `promote` and `retract`.
 
-use super::{To, Writer};
+use super::{LibraryWriter, TargetLayer};
 use crate::bench::text;
 use crate::library::difference::{differences, only_learnt};
 use crate::library::markdown::{ENTRY_BYTES_MAX, parse_entry};
-use crate::library::{Change, Layer, Placed, Shelves, Stock};
-use crate::project::Place;
+use crate::library::{Layer, LibraryChange, LibraryLayers, LoadedEntry, LoadedLibrary};
+use crate::project::ProjectArgs;
 use crate::ui::{self};
-use karve_core::knowledge::{Entry, Grave, Retraction, Section, Status, VOUCHED, dependants, lint};
+use karve_core::knowledge::{
+    Entry, EntrySection, EntryStatus, LintSeverity, Retraction, VOUCHED, dependants, lint,
+};
 use karve_os::clock;
 use karve_os::error::{CommandError, Context, Result};
 use karve_os::files;
@@ -21,19 +23,19 @@ const DEPENDANTS_MAX: usize = 20;
 
 /// Add an entry
 #[derive(Debug, clap::Args)]
-pub(super) struct Add {
+pub(super) struct AddArgs {
     /// The file, or - for standard input
     file: String,
     /// Where to write it
     #[arg(long, value_enum, default_value = "project")]
-    pub(super) to: To,
+    pub(super) to: TargetLayer,
     /// Replace an existing entry
     #[arg(long)]
     replace: bool,
 }
 
-impl Add {
-    pub(super) fn run(&self, place: &Place, writer: &Writer<'_>) -> Result<()> {
+impl AddArgs {
+    pub(super) fn run(&self, place: &ProjectArgs, writer: &LibraryWriter<'_>) -> Result<()> {
         let text = read(&place.here()?, &self.file)?;
         let entry = parse_entry(&text).map_err(|why| {
             CommandError::usage(format!("{} is not an entry", self.file))
@@ -69,7 +71,7 @@ fn read(here: &Path, file: &str) -> Result<String> {
 
 /// Adds an entry that passes lint to a change; overwrites an existing one only if asked to.
 pub(super) fn put(
-    change: &mut Change<'_>,
+    change: &mut LibraryChange<'_>,
     (entry, layer): (&Entry, Layer),
     replace: bool,
 ) -> Result<PathBuf> {
@@ -103,7 +105,7 @@ fn is_there(old: &Entry, new: &Entry, layer: Layer) -> CommandError {
 fn refuse_faults(entry: &Entry) -> Result<()> {
     let faults = lint(entry, &clock::latest_day())
         .into_iter()
-        .filter(|c| c.grave == Grave::Error);
+        .filter(|c| c.grave == LintSeverity::Error);
     let faults: Vec<String> = faults.map(|c| c.what).collect();
     if faults.is_empty() {
         return Ok(());
@@ -123,12 +125,12 @@ fn refuse_faults(entry: &Entry) -> Result<()> {
 
 /// Move a staged entry, or copy one of the project to the user
 #[derive(Debug, clap::Args)]
-pub(super) struct Promote {
+pub(super) struct PromoteArgs {
     /// The id
     id: String,
     /// Where to
     #[arg(long, value_enum, default_value = "project")]
-    to: To,
+    to: TargetLayer,
     /// Promote it although it was not replicated, and say why
     #[arg(long, value_name = "WHY")]
     vouch: Option<String>,
@@ -137,9 +139,9 @@ pub(super) struct Promote {
     replace: bool,
 }
 
-impl Promote {
+impl PromoteArgs {
     /// The layers that it writes to.
-    pub(super) fn writes(&self, stock: &Stock) -> Result<Vec<Layer>> {
+    pub(super) fn writes(&self, stock: &LoadedLibrary) -> Result<Vec<Layer>> {
         let placed = stock.get(&self.id)?;
         self.refuse_way(placed)?;
         Ok(match placed.layer {
@@ -148,16 +150,16 @@ impl Promote {
         })
     }
 
-    pub(super) fn run(&self, writer: &Writer<'_>) -> Result<()> {
+    pub(super) fn run(&self, writer: &LibraryWriter<'_>) -> Result<()> {
         let placed = writer.stock.get(&self.id)?;
         self.refuse_way(placed)?;
         let mut entry = placed.entry.clone();
         let standing = writer.stock.library.standing(&entry.id);
         entry.status = standing.map_or(entry.status, |standing| standing.status);
         if let Some(why) = &self.vouch {
-            entry.status = Status::Verified;
+            entry.status = EntryStatus::Verified;
             entry.retracted = None;
-            entry.sections.push(Section {
+            entry.sections.push(EntrySection {
                 heading: VOUCHED.into(),
                 text: format!("{}: {}", clock::day(), text::safe(why, 500)),
             });
@@ -189,18 +191,19 @@ impl Promote {
     }
 
     /// An entry moves from staged to the project or the user, and from the project to the user.
-    fn refuse_way(&self, placed: &Placed) -> Result<()> {
+    fn refuse_way(&self, placed: &LoadedEntry) -> Result<()> {
         let id = &placed.entry.id;
         match (placed.layer, self.to) {
-            (Layer::Staged, To::Project | To::User) | (Layer::Project, To::User) => Ok(()),
-            (Layer::Staged, To::Staged) => {
+            (Layer::Staged, TargetLayer::Project | TargetLayer::User)
+            | (Layer::Project, TargetLayer::User) => Ok(()),
+            (Layer::Staged, TargetLayer::Staged) => {
                 Err(CommandError::usage("it is already staged")
                     .hint("use --to project or --to user"))
             }
-            (Layer::Project, To::Project | To::Staged) => Err(CommandError::usage(format!(
-                "{id} is not staged, it is already in the project"
-            ))
-            .hint("--to user copies it to all your projects")),
+            (Layer::Project, TargetLayer::Project | TargetLayer::Staged) => Err(
+                CommandError::usage(format!("{id} is not staged, it is already in the project"))
+                    .hint("--to user copies it to all your projects"),
+            ),
             (Layer::User | Layer::BuiltIn, _) => Err(CommandError::usage(format!(
                 "{id} is not staged, it is {}",
                 placed.layer.name()
@@ -212,7 +215,7 @@ impl Promote {
 
 /// Retract an entry
 #[derive(Debug, clap::Args)]
-pub(super) struct Retract {
+pub(super) struct RetractArgs {
     /// The id
     id: String,
     /// Why
@@ -223,12 +226,12 @@ pub(super) struct Retract {
     by: Option<String>,
     /// Where to write it [default: its own layer, or the project for a built-in entry]
     #[arg(long, value_enum)]
-    to: Option<To>,
+    to: Option<TargetLayer>,
 }
 
-impl Retract {
+impl RetractArgs {
     /// Where to write it.
-    pub(super) fn layer(&self, shelves: &Shelves, stock: &Stock) -> Result<Layer> {
+    pub(super) fn layer(&self, shelves: &LibraryLayers, stock: &LoadedLibrary) -> Result<Layer> {
         Ok(match (self.to, stock.get(&self.id)?.layer) {
             (Some(to), _) => to.layer(),
             (None, Layer::BuiltIn) if shelves.dir(Layer::Project).is_none() => Layer::User,
@@ -237,7 +240,7 @@ impl Retract {
         })
     }
 
-    pub(super) fn run(&self, writer: &Writer<'_>) -> Result<()> {
+    pub(super) fn run(&self, writer: &LibraryWriter<'_>) -> Result<()> {
         let stock = writer.stock;
         if self.why.trim().is_empty() {
             return Err(CommandError::usage("a retraction needs a reason")
@@ -248,16 +251,16 @@ impl Retract {
             Some(by) => {
                 let by = &stock.get(by)?.entry;
                 refuse_circle(stock, &entry.id, &by.id)?;
-                entry.status = Status::Superseded;
+                entry.status = EntryStatus::Superseded;
                 entry.superseded_by = Some(by.id.clone());
             }
-            None => entry.status = Status::Refuted,
+            None => entry.status = EntryStatus::Refuted,
         }
         entry.retracted = self.by.is_none().then(|| Retraction {
             date: clock::day(),
             why: text::safe(&self.why, 500),
         });
-        entry.sections.push(Section {
+        entry.sections.push(EntrySection {
             heading: "Taken back".into(),
             text: format!("{}: {}", clock::day(), text::safe(&self.why, 500)),
         });
@@ -283,7 +286,7 @@ impl Retract {
 }
 
 /// An entry cannot replace itself, and a refuted or retracted entry cannot replace another.
-fn refuse_circle(stock: &Stock, id: &str, by: &str) -> Result<()> {
+fn refuse_circle(stock: &LoadedLibrary, id: &str, by: &str) -> Result<()> {
     if by == id {
         return Err(CommandError::usage(format!("{id} cannot replace itself"))
             .hint("name another entry with --by, or leave --by out"));

@@ -1,13 +1,13 @@
 //! `karve knowledge index`, `import` and `export`.
 
 use super::change::put;
-use super::{FormArg, To, Writer};
+use super::{FormatArg, LibraryWriter, TargetLayer};
 use crate::bench::text;
-use crate::library::dialects::{self, Page, render_cross_reference, render_index};
-use crate::library::{Change, Layer, Stock, markdown_below};
-use crate::project::Place;
+use crate::library::dialects::{self, SourcePage, render_cross_reference, render_index};
+use crate::library::{Layer, LibraryChange, LoadedLibrary, markdown_below};
+use crate::project::ProjectArgs;
 use crate::ui::{self};
-use karve_core::knowledge::{Entry, Grave, is_id, lint};
+use karve_core::knowledge::{Entry, LintSeverity, is_id, lint};
 use karve_os::clock;
 use karve_os::error::{CommandError, Context, Result};
 use karve_os::files;
@@ -24,14 +24,14 @@ const NOTES_MAX: usize = 10;
 
 /// Print the index
 #[derive(Debug, clap::Args)]
-pub(super) struct Index {
+pub(super) struct IndexArgs {
     /// Only entries of these layers, such as project
     #[arg(long, value_name = "LAYER")]
     layer: Option<String>,
 }
 
-impl Index {
-    pub(super) fn run(&self, stock: &Stock) -> Result<()> {
+impl IndexArgs {
+    pub(super) fn run(&self, stock: &LoadedLibrary) -> Result<()> {
         let entries = chosen(stock, &[], self.layer.as_deref())?;
         ui::out(&render_index(&entries));
         ui::outln("");
@@ -41,7 +41,11 @@ impl Index {
 }
 
 /// Entries by id and by layer; all of them if neither is given.
-fn chosen<'a>(stock: &'a Stock, ids: &[String], layer: Option<&str>) -> Result<Vec<&'a Entry>> {
+fn chosen<'a>(
+    stock: &'a LoadedLibrary,
+    ids: &[String],
+    layer: Option<&str>,
+) -> Result<Vec<&'a Entry>> {
     if !ids.is_empty() {
         return ids.iter().map(|id| Ok(&stock.get(id)?.entry)).collect();
     }
@@ -60,14 +64,14 @@ fn chosen<'a>(stock: &'a Stock, ids: &[String], layer: Option<&str>) -> Result<V
 /// Reads and checks all of them first, then writes them together: if one entry is invalid or one
 /// page cannot be read, nothing is imported, unless --partial is given.
 #[derive(Debug, clap::Args)]
-pub(super) struct Import {
+pub(super) struct ImportArgs {
     /// A file, or a directory of them
     from: PathBuf,
     #[command(flatten)]
-    form: FormArg,
+    form: FormatArg,
     /// Where to write them
     #[arg(long, value_enum, default_value = "staged")]
-    pub(super) to: To,
+    pub(super) to: TargetLayer,
     /// Replace existing entries
     #[arg(long)]
     replace: bool,
@@ -76,9 +80,9 @@ pub(super) struct Import {
     partial: bool,
 }
 
-impl Import {
-    pub(super) fn run(&self, place: &Place, writer: &Writer<'_>) -> Result<()> {
-        let mut tally = Tally::default();
+impl ImportArgs {
+    pub(super) fn run(&self, place: &ProjectArgs, writer: &LibraryWriter<'_>) -> Result<()> {
+        let mut tally = ImportTally::default();
         let mut change = writer.change();
         for entry in self.read(place, &mut tally)? {
             let there = self.is_there(writer.stock, (&mut change, &entry))?;
@@ -96,7 +100,7 @@ impl Import {
     }
 
     /// The entries of all pages, each id once.
-    fn read(&self, place: &Place, tally: &mut Tally) -> Result<Vec<Entry>> {
+    fn read(&self, place: &ProjectArgs, tally: &mut ImportTally) -> Result<Vec<Entry>> {
         let from = place.here()?.join(&self.from);
         let (files, base) = match from.is_dir() {
             true => (markdown_below(&from)?, from.as_path()),
@@ -109,7 +113,7 @@ impl Import {
                 .context(|| format!("cannot read {}", file.display()))
                 .map_err(|error| error.hint("name a file in the format given by --form"))?;
             let path = file.strip_prefix(base).unwrap_or(&file).to_owned();
-            match dialects::parse(self.form.form, &Page { path, text }) {
+            match dialects::parse(self.form.form, &SourcePage { path, text }) {
                 // An index only repeats part of what each entry's own page says.
                 Ok(entries) => {
                     all.extend(entries.into_iter().filter(|e| ids.insert(e.id.clone())));
@@ -128,24 +132,38 @@ impl Import {
         Ok(all)
     }
 
-    fn is_there(&self, stock: &Stock, (change, of): (&mut Change<'_>, &Entry)) -> Result<bool> {
+    fn is_there(
+        &self,
+        stock: &LoadedLibrary,
+        (change, of): (&mut LibraryChange<'_>, &Entry),
+    ) -> Result<bool> {
         match self.to {
             _ if !is_id(&of.id) => Ok(false),
-            To::Staged => Ok(stock.placed.contains_key(&of.id)),
-            To::Project | To::User => Ok(change.there(self.to.layer(), &of.id)?.is_some()),
+            TargetLayer::Staged => Ok(stock.placed.contains_key(&of.id)),
+            TargetLayer::Project | TargetLayer::User => {
+                Ok(change.there(self.to.layer(), &of.id)?.is_some())
+            }
         }
     }
 
     /// A staged entry may lack what a reviewed entry must have; what it lacks is reported.
-    fn take(&self, change: &mut Change<'_>, entry: &Entry, tally: &mut Tally) -> Result<()> {
+    fn take(
+        &self,
+        change: &mut LibraryChange<'_>,
+        entry: &Entry,
+        tally: &mut ImportTally,
+    ) -> Result<()> {
         let id = text::safe(&entry.id, 80);
         if !is_id(&entry.id) {
             tally.faulty(&format!("{id:?}"), "it is not a valid id");
             return Ok(());
         }
-        if self.to == To::Staged {
+        if self.to == TargetLayer::Staged {
             let faults = lint(entry, &clock::latest_day());
-            let lacks = faults.iter().filter(|c| c.grave == Grave::Error).count();
+            let lacks = faults
+                .iter()
+                .filter(|c| c.grave == LintSeverity::Error)
+                .count();
             change.put(Layer::Staged, &entry.clone().as_reported())?;
             tally.new += 1;
             if lacks > 0 {
@@ -163,14 +181,14 @@ impl Import {
 
 /// What happens to everything that was read.
 #[derive(Debug, Default)]
-struct Tally {
+struct ImportTally {
     new: usize,
     there: Vec<String>,
     lacks: Vec<String>,
     faulty: Vec<String>,
 }
 
-impl Tally {
+impl ImportTally {
     fn faulty(&mut self, what: &str, why: &str) {
         let why = text::safe(why, 300);
         self.faulty.push(format!("{what} is not valid: {why}"));
@@ -228,7 +246,7 @@ fn note_all(notes: impl ExactSizeIterator<Item = String>) {
 
 /// Export entries to another format
 #[derive(Debug, clap::Args)]
-pub(super) struct Export {
+pub(super) struct ExportArgs {
     /// The directory; created if needed
     #[arg(value_name = "DIR")]
     out: PathBuf,
@@ -236,7 +254,7 @@ pub(super) struct Export {
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     #[command(flatten)]
-    form: FormArg,
+    form: FormatArg,
     /// Only entries of this layer
     #[arg(long, value_name = "LAYER")]
     layer: Option<String>,
@@ -245,8 +263,8 @@ pub(super) struct Export {
     replace: bool,
 }
 
-impl Export {
-    pub(super) fn run(&self, place: &Place, stock: &Stock) -> Result<()> {
+impl ExportArgs {
+    pub(super) fn run(&self, place: &ProjectArgs, stock: &LoadedLibrary) -> Result<()> {
         let entries = chosen(stock, &self.ids, self.layer.as_deref())?;
         let dir = place.here()?.join(&self.out);
         let pages = dialects::render(self.form.form, &entries).map_err(|why| {

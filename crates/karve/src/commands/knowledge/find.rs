@@ -4,18 +4,18 @@ use crate::bench::text;
 use crate::config::Overrides;
 use crate::library::markdown::render_entry;
 use crate::library::situation::{self, situation_of};
-use crate::library::{Placed, Stock};
-use crate::project::Place;
+use crate::library::{LoadedEntry, LoadedLibrary};
+use crate::project::ProjectArgs;
 use crate::ui::{self};
-use karve_core::knowledge::{Match, Query, Situation, expected};
-use karve_core::profile::Values;
+use karve_core::knowledge::{EntryMatch, LibraryQuery, Situation, expected};
+use karve_core::profile::CounterValues;
 use karve_core::profile::counters::{can_be, known};
 use karve_os::error::{CommandError, Result};
 use serde::Serialize;
 
 /// Find entries
 #[derive(Debug, clap::Args)]
-pub(super) struct Search {
+pub(super) struct SearchArgs {
     /// Words to look for
     words: Vec<String>,
     /// Counter values as name=value, separated by commas
@@ -46,7 +46,7 @@ pub(super) struct Search {
 
 /// A found entry, for JSON output.
 #[derive(Debug, Serialize)]
-struct Found<'a> {
+struct SearchHit<'a> {
     id: &'a str,
     kind: &'static str,
     title: &'a str,
@@ -62,12 +62,12 @@ struct Found<'a> {
     expected: Option<String>,
 }
 
-impl Search {
-    pub(super) fn run(&self, place: &Place, stock: &Stock) -> Result<()> {
+impl SearchArgs {
+    pub(super) fn run(&self, place: &ProjectArgs, stock: &LoadedLibrary) -> Result<()> {
         let text = self.words.join(" ");
         let values = self.counters.as_deref().map(parse_counters).transpose()?;
         let situation = self.situation(place);
-        let query = Query {
+        let query = LibraryQuery {
             situation: situation.as_ref(),
             values: values.as_ref(),
             text: &text,
@@ -94,7 +94,7 @@ impl Search {
     }
 
     /// The target to search for: from the flags, else from the project.
-    fn situation(&self, place: &Place) -> Option<Situation> {
+    fn situation(&self, place: &ProjectArgs) -> Option<Situation> {
         if self.anywhere {
             return None;
         }
@@ -113,16 +113,20 @@ impl Search {
 }
 
 /// The target of the project, if there is one.
-fn of_project(place: &Place) -> Option<Situation> {
+fn of_project(place: &ProjectArgs) -> Option<Situation> {
     let loaded = place.load(&Overrides::default()).ok()?;
     Some(situation_of(&loaded.charter))
 }
 
-fn told<'a>(stock: &Stock, matched: &Match<'a>, at: Option<&Situation>) -> Found<'a> {
+fn told<'a>(
+    stock: &LoadedLibrary,
+    matched: &EntryMatch<'a>,
+    at: Option<&Situation>,
+) -> SearchHit<'a> {
     let entry = matched.entry;
     let promised = expected(entry, at);
     let said = promised.describe(entry.kind, 1.0);
-    Found {
+    SearchHit {
         id: &entry.id,
         kind: entry.kind.name(),
         title: &entry.title,
@@ -139,7 +143,7 @@ fn told<'a>(stock: &Stock, matched: &Match<'a>, at: Option<&Situation>) -> Found
     }
 }
 
-fn show(found: &Found<'_>) {
+fn show(found: &SearchHit<'_>) {
     ui::outln(&format!(
         "{}  {}",
         text::safe(found.id, 80),
@@ -157,8 +161,8 @@ fn show(found: &Found<'_>) {
 }
 
 /// `name=value,name=value`.
-fn parse_counters(text: &str) -> Result<Values> {
-    let mut values = Values::new();
+fn parse_counters(text: &str) -> Result<CounterValues> {
+    let mut values = CounterValues::new();
     for part in text.split(',').filter(|part| !part.trim().is_empty()) {
         let bad = |why: &str| {
             CommandError::usage(format!(
@@ -191,7 +195,7 @@ fn parse_counters(text: &str) -> Result<Values> {
 
 /// Show an entry
 #[derive(Debug, clap::Args)]
-pub(super) struct Show {
+pub(super) struct ShowEntryArgs {
     /// The id or an alias
     id: String,
     /// Print its record as JSON
@@ -199,8 +203,8 @@ pub(super) struct Show {
     json: bool,
 }
 
-impl Show {
-    pub(super) fn run(&self, place: &Place, stock: &Stock) -> Result<()> {
+impl ShowEntryArgs {
+    pub(super) fn run(&self, place: &ProjectArgs, stock: &LoadedLibrary) -> Result<()> {
         let placed = stock.get(&self.id)?;
         if self.json {
             ui::out_json(&placed.entry);
@@ -221,7 +225,7 @@ impl Show {
 }
 
 /// Where it was read from, its status, and what depends on it.
-fn head(stock: &Stock, placed: &Placed, at: Option<&Situation>) -> Vec<String> {
+fn head(stock: &LoadedLibrary, placed: &LoadedEntry, at: Option<&Situation>) -> Vec<String> {
     let entry = &placed.entry;
     let path = placed.path.as_ref();
     let path = path.map_or_else(String::new, |path| format!(" ({})", path.display()));

@@ -5,7 +5,7 @@ use karve_core::profile::predicate::short;
 use karve_os::error::{CommandError, Context, Result};
 use karve_os::files;
 use karve_os::text::safe;
-use karve_profile::profilers::contract::{self, Report, Stage, Variant};
+use karve_profile::profilers::contract::{self, ConfigPlacement, ProfilerReport, StageRow};
 use std::path::Path;
 
 /// Most characters shown of a cell or a name.
@@ -42,13 +42,13 @@ pub(super) fn run(here: &Path, name: &str, json: bool) -> Result<()> {
     )
 }
 
-fn tell(report: &Report) {
+fn tell(report: &ProfilerReport) {
     let shown = |text: &str| safe(text, SHOWN_CHARS);
     let of = |(name, value): &(String, String)| format!("{}={}", shown(name), shown(value));
     let configuration: Vec<String> = report.configuration.iter().map(of).collect();
     let place = match report.variant {
-        Variant::Title => "after the title",
-        Variant::Table => "in a table",
+        ConfigPlacement::Title => "after the title",
+        ConfigPlacement::Table => "in a table",
     };
     let (kernel, version) = (shown(&report.kernel), shown(&report.version));
     ui::outln(&format!("valid     {kernel} {version}"));
@@ -81,7 +81,7 @@ fn tell(report: &Report) {
 }
 
 /// What was measured of a stage.
-fn figures(stage: &Stage) -> String {
+fn figures(stage: &StageRow) -> String {
     let figures = [
         ("duration", stage.duration_us, " us"),
         ("matrix units", stage.tensor_pct, "%"),

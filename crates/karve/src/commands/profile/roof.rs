@@ -3,13 +3,13 @@
 use karve_core::charter::Charter;
 use karve_core::roofline::{Ceiling, ceiling};
 use karve_core::score::implied_seconds;
-use karve_harness::commands::{Call, Harness, Variant};
+use karve_harness::commands::{BenchParams, CommandVariant, Harness};
 use karve_numerics::case::Case;
-use karve_numerics::roof::Demand;
+use karve_numerics::roof::CallDemand;
 use karve_os::error::Result;
-use karve_profile::profilers::take::Taken;
+use karve_profile::profilers::take::CollectedProfile;
 use karve_profile::roofline::counters::add_ceiling;
-use karve_profile::roofline::{self, Cores, Measured};
+use karve_profile::roofline::{self, Cores, HostRoofline};
 use std::path::Path;
 
 /// Adds the roofline counters to a profile, from one reading of the benchmark. Adds none if the
@@ -18,9 +18,9 @@ pub(super) fn add(
     harness: &Harness,
     charter: &Charter,
     (tree, case): (&Path, &Case),
-    taken: &mut Taken,
+    taken: &mut CollectedProfile,
 ) -> Result<()> {
-    let declared = |demand: &Demand| demand.work.is_some() && demand.bytes.is_some();
+    let declared = |demand: &CallDemand| demand.work.is_some() && demand.bytes.is_some();
     let Some(demand) = charter.demand(case).filter(declared) else {
         return Ok(());
     };
@@ -33,7 +33,7 @@ pub(super) fn add(
     let sample = match taken.alone.take() {
         Some(sample) => sample.map(Some),
         None => {
-            let call = Call::fresh(Variant::Usual)?;
+            let call = BenchParams::fresh(CommandVariant::Usual)?;
             let samples = harness.bench(tree, std::slice::from_ref(case), call)?;
             samples.map(|samples| samples.first().copied())
         }
@@ -62,8 +62,8 @@ pub(super) fn add(
 
 /// A call under the roof of one core, unless it has more threads or is faster than one core allows.
 fn under(
-    host: &Measured,
-    demand: Demand,
+    host: &HostRoofline,
+    demand: CallDemand,
     (time_s, threads): (Option<f64>, Option<u32>),
 ) -> Option<(Cores, Ceiling)> {
     let on = |cores| Some((cores, ceiling(demand, host.peaks(demand, cores), time_s)?));
@@ -78,15 +78,15 @@ fn under(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use karve_profile::roofline::{Moved, Pair, Peak};
+    use karve_profile::roofline::{CorePeaks, LevelBandwidth, Peak};
 
-    fn pair(one: f64, all: f64) -> Pair {
+    fn pair(one: f64, all: f64) -> CorePeaks {
         let peak = |best| Peak {
             best,
             spread: 0.0,
             runs: 1,
         };
-        Pair {
+        CorePeaks {
             one: peak(one),
             all: peak(all),
         }
@@ -95,14 +95,14 @@ mod tests {
     #[test]
     fn a_call_stands_under_one_core_unless_it_must_have_more() {
         let rate = pair(1e9, 1e9);
-        let host = Measured {
+        let host = HostRoofline {
             version: 1,
             fingerprint: String::new(),
             cpu: String::new(),
             cores: 4,
             lanes: 8,
             flops: pair(1e9, 4e9),
-            levels: vec![Moved {
+            levels: vec![LevelBandwidth {
                 level: "memory".into(),
                 holds_one: None,
                 holds_all: None,
@@ -111,7 +111,7 @@ mod tests {
                 triad: rate,
             }],
         };
-        let demand = Demand {
+        let demand = CallDemand {
             work: Some(1e9),
             bytes: Some(1e6),
         };

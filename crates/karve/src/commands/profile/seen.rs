@@ -1,10 +1,10 @@
 //! The profile of one version of a kernel: read from files, or taken from a built tree.
 
-use super::{Profile, roof};
+use super::{ProfileArgs, roof};
 use crate::bench::text;
 use crate::config::Overrides;
 use crate::library::situation::situation_of;
-use crate::project::Place;
+use crate::project::ProjectArgs;
 use crate::ui;
 use karve_core::charter::Charter;
 use karve_core::knowledge::Situation;
@@ -12,20 +12,22 @@ use karve_core::profile::KernelProfile;
 use karve_harness::commands::Harness;
 use karve_harness::git::{CommitNote, Oid, Repo};
 use karve_harness::project_file;
-use karve_harness::scratch::{Kind, Scratch};
-use karve_harness::trees::Trees;
+use karve_harness::scratch::{ScratchDir, ScratchKind};
+use karve_harness::trees::Worktrees;
 use karve_numerics::case::Case;
 use karve_os::error::{CommandError, Result};
 use karve_os::process::StopFlag;
 use karve_os::sandbox::Sandbox;
 use karve_os::{clock, device};
-use karve_profile::profilers::granted::Granted;
-use karve_profile::profilers::take::{self, Runs, Subject, Taken, Wish};
-use karve_profile::profilers::{Parsed, Tool};
+use karve_profile::profilers::granted::EditableFiles;
+use karve_profile::profilers::take::{
+    self, CollectedProfile, DevicePlatform, ProfileRequest, ProfileTarget,
+};
+use karve_profile::profilers::{ParsedProfile, ProfilerTool};
 use std::path::Path;
 
 /// The profile of one version.
-pub(super) struct Seen {
+pub(super) struct VersionProfile {
     /// What was profiled.
     pub(super) title: String,
     /// The operation, if known.
@@ -35,15 +37,19 @@ pub(super) struct Seen {
     /// The parameters of the case.
     pub(super) configuration: Vec<(String, String)>,
     /// The profile.
-    pub(super) parsed: Parsed,
+    pub(super) parsed: ParsedProfile,
     /// The target that such kernels run on.
     pub(super) at: Option<Situation>,
 }
 
-impl Seen {
+impl VersionProfile {
     /// The matching kernel of another version. If this version's slowest kernel does not exist
     /// there, the slowest one there is taken to have replaced it.
-    pub(super) fn same_as(&self, kernel: &KernelProfile, later: &Parsed) -> Option<&KernelProfile> {
+    pub(super) fn same_as(
+        &self,
+        kernel: &KernelProfile,
+        later: &ParsedProfile,
+    ) -> Option<&KernelProfile> {
         let mut all = self.parsed.kernels.iter().chain(&self.parsed.timeline);
         let named = all.find(|own| own.name == kernel.name);
         let first = self.parsed.kernels.first();
@@ -53,15 +59,20 @@ impl Seen {
     }
 }
 
-impl Profile {
+impl ProfileArgs {
     /// Whether all names are files; no name means the worktree.
-    pub(super) fn are_files(&self, place: &Place, names: &[String]) -> Result<bool> {
+    pub(super) fn are_files(&self, place: &ProjectArgs, names: &[String]) -> Result<bool> {
         let here = place.here()?;
         Ok(!names.is_empty() && names.iter().all(|name| here.join(name).is_file()))
     }
 
     /// What files or a revision show.
-    pub(super) fn seen(&self, place: &Place, names: &[String], stop: &StopFlag) -> Result<Seen> {
+    pub(super) fn seen(
+        &self,
+        place: &ProjectArgs,
+        names: &[String],
+        stop: &StopFlag,
+    ) -> Result<VersionProfile> {
         if self.are_files(place, names)? {
             return self.read_files(&place.here()?, names);
         }
@@ -116,8 +127,8 @@ impl Profile {
     }
 
     /// The combined content of the files, and the target such kernels run on.
-    fn read_files(&self, here: &Path, names: &[String]) -> Result<Seen> {
-        let mut parsed = Parsed::default();
+    fn read_files(&self, here: &Path, names: &[String]) -> Result<VersionProfile> {
+        let mut parsed = ParsedProfile::default();
         let mut at = None;
         for name in names {
             let path = here.join(name);
@@ -140,7 +151,7 @@ impl Profile {
             file.map_or_else(|| name.clone(), |file| file.to_string_lossy().into_owned())
         };
         let version: Vec<String> = names.iter().map(base).collect();
-        Ok(Seen {
+        Ok(VersionProfile {
             title: names.join(", "),
             kernel: String::new(),
             version: version.join("+"),
@@ -153,22 +164,22 @@ impl Profile {
     /// Builds a revision or the worktree, and profiles it.
     fn of_revision(
         &self,
-        place: &Place,
+        place: &ProjectArgs,
         revision: Option<&str>,
         stop: &StopFlag,
-    ) -> Result<(Seen, Failed)> {
+    ) -> Result<(VersionProfile, FailedTools)> {
         let repo = Repo::discover(&place.here()?)?;
         let loaded = place.load_in(&repo, &Overrides::default())?;
         let charter = loaded.charter;
         let case = self.chosen(&charter)?;
-        let scratch = Scratch::new(Kind::Check, &[&repo])?;
+        let scratch = ScratchDir::new(ScratchKind::Check, &[&repo])?;
         let harness = Harness::new(&charter, &scratch.path().join("tmp"), &scratch.tag(), stop);
-        let mut trees = Trees::new(&repo, scratch.path().join("worktrees"))?;
+        let mut trees = Worktrees::new(&repo, scratch.path().join("worktrees"))?;
         let sandbox = Sandbox::of(&repo.checkout(), &loaded.root, scratch.path(), &charter)?;
         let harness = harness.in_sandbox(sandbox.as_ref());
         let (title, commit) = commit(&repo, &charter, revision)?;
         let globs = project_file::glob_set(&charter.granted)?;
-        let granted = Granted::of(&repo.read_matching(&commit, &globs)?);
+        let granted = EditableFiles::of(&repo.read_matching(&commit, &globs)?);
         let built = trees.built(&repo, &harness, commit.as_str())?;
         let taken = match built {
             Err(gate) => Err(CommandError::usage("it does not build")
@@ -181,7 +192,7 @@ impl Profile {
         };
         trees.clear(&repo)?;
         let taken = taken?;
-        let seen = Seen {
+        let seen = VersionProfile {
             title: format!("{title}, {}", case.name),
             kernel: charter.target.op.clone(),
             version: revision.unwrap_or("worktree").to_owned(),
@@ -199,22 +210,22 @@ impl Profile {
         &self,
         (harness, charter): (&Harness, &Charter),
         (tree, case): (&Path, &Case),
-        granted: &Granted,
-    ) -> Result<Taken> {
-        let runs = Runs::at(&situation_of(charter));
-        let wish = Wish {
+        granted: &EditableFiles,
+    ) -> Result<CollectedProfile> {
+        let runs = DevicePlatform::at(&situation_of(charter));
+        let wish = ProfileRequest {
             tool: self.tool,
             depth: self.depth,
             without: &[],
         };
-        let subject = Subject {
+        let subject = ProfileTarget {
             tree,
             case,
             runs,
             granted,
         };
         let mut taken = take::take(harness, subject, wish, self.rules)?;
-        if runs == Runs::Cpu {
+        if runs == DevicePlatform::Cpu {
             roof::add(harness, charter, (tree, case), &mut taken)?;
         }
         Ok(taken)
@@ -236,7 +247,7 @@ impl Profile {
 }
 
 /// Tools that produced no profile, and what to do.
-type Failed = Vec<(Tool, karve_profile::profilers::run::Hint)>;
+type FailedTools = Vec<(ProfilerTool, karve_profile::profilers::run::ProfilerHint)>;
 
 /// The parameters in the name of a case; the name itself if it has none.
 fn pairs_of(name: &str) -> Vec<(String, String)> {
@@ -264,17 +275,19 @@ fn commit(repo: &Repo, charter: &Charter, revision: Option<&str>) -> Result<(Str
 }
 
 /// The target of the kernels that a tool profiles, and their possible languages.
-fn situation_of_tool(tool: Tool) -> Situation {
+fn situation_of_tool(tool: ProfilerTool) -> Situation {
     let (device, language): (&[&str], &[&str]) = match tool {
-        Tool::Ncu | Tool::Ptxas | Tool::Nsys => (
+        ProfilerTool::Ncu | ProfilerTool::Ptxas | ProfilerTool::Nsys => (
             &["gpu", "cuda", "nvidia"],
             &["cuda", "triton", "cutile", "cute", "tileir"],
         ),
-        Tool::Rocprof | Tool::RocprofCompute => {
+        ProfilerTool::Rocprof | ProfilerTool::RocprofCompute => {
             (&["gpu", "rocm", "amd"], &["hip", "triton", "flydsl"])
         }
-        Tool::Perf | Tool::Cachegrind | Tool::Callgrind => (&["cpu"], &["c", "c++", "rust"]),
-        Tool::Torch => (&["gpu"], &[]),
+        ProfilerTool::Perf | ProfilerTool::Cachegrind | ProfilerTool::Callgrind => {
+            (&["cpu"], &["c", "c++", "rust"])
+        }
+        ProfilerTool::Torch => (&["gpu"], &[]),
     };
     Situation::new("", &[], language, device)
 }

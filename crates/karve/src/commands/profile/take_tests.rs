@@ -1,15 +1,17 @@
 //! Profiles with tools that hang, and of programs that behave differently under a profiler.
 
-use crate::config::{self, Now, Overrides};
+use crate::config::{self, CharterTime, Overrides};
 use karve_agents::messages::{form, parse, render};
 use karve_core::charter::Charter;
-use karve_core::profile::RuleSet;
+use karve_core::profile::DiagnosisRuleSet;
 use karve_harness::commands::Harness;
 use karve_os::process::StopFlag;
-use karve_profile::profilers::granted::Granted;
+use karve_profile::profilers::granted::EditableFiles;
 use karve_profile::profilers::run::limit_of;
-use karve_profile::profilers::take::{Runs, Subject, Taken, Wish, take};
-use karve_profile::profilers::{Tool, contract};
+use karve_profile::profilers::take::{
+    CollectedProfile, DevicePlatform, ProfileRequest, ProfileTarget, take,
+};
+use karve_profile::profilers::{ProfilerTool, contract};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -65,7 +67,7 @@ impl Lab {
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
-        let now = Now {
+        let now = CharterTime {
             minute: "2026-01-01 00:00".into(),
         };
         let loaded = config::parse(PROJECT, dir.path(), &Overrides::default(), &now).unwrap();
@@ -75,22 +77,22 @@ impl Lab {
         Self { dir, charter }
     }
 
-    fn take(&self, tool: Option<Tool>) -> Taken {
+    fn take(&self, tool: Option<ProfilerTool>) -> CollectedProfile {
         let tree = self.dir.path();
         let harness = Harness::new(&self.charter, &tree.join("tmp"), "", &StopFlag::new());
         // Long enough for a benchmark that does nothing.
         let harness = harness.with_limit(Duration::from_secs(3));
-        let subject = Subject {
+        let subject = ProfileTarget {
             tree,
             case: &self.charter.cases[0],
-            runs: Runs::Cpu,
-            granted: &Granted::default(),
+            runs: DevicePlatform::Cpu,
+            granted: &EditableFiles::default(),
         };
-        let wish = Wish {
+        let wish = ProfileRequest {
             tool,
-            ..Wish::default()
+            ..ProfileRequest::default()
         };
-        take(&harness, subject, wish, RuleSet::Karve).unwrap()
+        take(&harness, subject, wish, DiagnosisRuleSet::Karve).unwrap()
     }
 
     fn ran(&self) -> String {
@@ -98,7 +100,7 @@ impl Lab {
     }
 }
 
-fn problem(taken: &Taken, tool: Tool) -> &str {
+fn problem(taken: &CollectedProfile, tool: ProfilerTool) -> &str {
     let mut failed = taken.failed.iter().filter(|(failed, _)| *failed == tool);
     let (_, hint) = failed.next().unwrap_or_else(|| panic!("{taken:?}"));
     assert!(failed.next().is_none(), "{taken:?}");
@@ -113,7 +115,7 @@ fn a_tool_that_hangs_is_ended_and_not_tried_again() {
     let bench = "echo METRIC time_us=5\n";
     let lab = Lab::new(bench, &[("perf", hangs), ("valgrind", fails)]);
     let taken = lab.take(None);
-    let why = problem(&taken, Tool::Perf);
+    let why = problem(&taken, ProfilerTool::Perf);
     assert!(why.contains("was killed after"), "{why}");
     assert!(why.contains("the benchmark alone takes 0."), "{why}");
     // It runs twice, light and full, unless it hangs.
@@ -125,7 +127,7 @@ fn a_tool_that_hangs_is_ended_and_not_tried_again() {
 fn what_a_tool_says_is_believed_only_if_the_benchmark_did_what_it_does_alone() {
     let check = |bench: &str, want: Result<(), &str>| {
         let lab = Lab::new(bench, &[("perf", PERF)]);
-        let taken = lab.take(Some(Tool::Perf));
+        let taken = lab.take(Some(ProfilerTool::Perf));
         match want {
             Ok(()) => {
                 assert!(taken.failed.is_empty(), "{taken:?}");
@@ -133,7 +135,7 @@ fn what_a_tool_says_is_believed_only_if_the_benchmark_did_what_it_does_alone() {
                 assert!(taken.alone.is_some_and(|alone| alone.is_ok()));
             }
             Err(words) => {
-                let why = problem(&taken, Tool::Perf);
+                let why = problem(&taken, ProfilerTool::Perf);
                 assert!(why.contains(words), "{why}");
                 assert!(taken.parsed.kernels.is_empty() && taken.raw.is_empty());
             }
@@ -169,12 +171,12 @@ fn a_tool_may_take_some_times_as_long_as_the_benchmark_within_bounds() {
         let limit = limit_of(tool, Duration::from_secs_f64(alone_s));
         assert_eq!(limit, Duration::from_secs(want_s), "{tool:?} {alone_s}");
     };
-    check(Tool::Perf, 0.001, 30);
-    check(Tool::Perf, 5.0, 50);
-    check(Tool::Callgrind, 0.5, 100);
-    check(Tool::Callgrind, 60.0, 300);
-    check(Tool::Nsys, 2.0, 60);
-    check(Tool::Ncu, 1e12, 300);
+    check(ProfilerTool::Perf, 0.001, 30);
+    check(ProfilerTool::Perf, 5.0, 50);
+    check(ProfilerTool::Callgrind, 0.5, 100);
+    check(ProfilerTool::Callgrind, 60.0, 300);
+    check(ProfilerTool::Nsys, 2.0, 60);
+    check(ProfilerTool::Ncu, 1e12, 300);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::super::markdown::render_entry;
 use super::*;
-use karve_core::knowledge::{Action, Kind, Scope, Section, assess, lint_all};
+use karve_core::knowledge::{Action, EntryKind, EntrySection, Scope, assess, lint_all};
 use karve_core::profile::Predicate;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -71,14 +71,14 @@ fn names(scope: &Scope, word: &str) -> bool {
 #[test]
 fn the_catalog_covers_what_it_promises() {
     let entries = built_in();
-    let of_kind = |kind: Kind| entries.iter().filter(|e| e.kind == kind).count();
+    let of_kind = |kind: EntryKind| entries.iter().filter(|e| e.kind == kind).count();
     let of_scope = |word: &str| entries.iter().filter(|e| names(&e.scope, word)).count();
     assert!(entries.len() >= 100, "{}", entries.len());
     let kinds = [
-        (Kind::Optimization, 70),
-        (Kind::AntiPattern, 12),
-        (Kind::Technique, 6),
-        (Kind::Case, 3),
+        (EntryKind::Optimization, 70),
+        (EntryKind::AntiPattern, 12),
+        (EntryKind::Technique, 6),
+        (EntryKind::Case, 3),
     ];
     for (kind, least) in kinds {
         assert!(of_kind(kind) >= least, "{}", kind.name());
@@ -167,10 +167,10 @@ a trial; where there is evidence, the measured speedup and the resulting status 
 
 fn render_index(entries: &[Entry]) -> String {
     let mut text = PREAMBLE.to_owned();
-    let of = |kinds: &[Kind]| -> Vec<&Entry> {
+    let of = |kinds: &[EntryKind]| -> Vec<&Entry> {
         entries.iter().filter(|e| kinds.contains(&e.kind)).collect()
     };
-    let changes = of(&[Kind::Optimization, Kind::Tip]);
+    let changes = of(&[EntryKind::Optimization, EntryKind::Tip]);
     let _ = write!(
         text,
         "\n## Optimizations ({})\n\n| ID | Optimization | Trigger Conditions | Est. Impact | \
@@ -180,7 +180,7 @@ fn render_index(entries: &[Entry]) -> String {
     changes
         .iter()
         .for_each(|entry| text.push_str(&optimization_row(entry)));
-    let habits = of(&[Kind::AntiPattern]);
+    let habits = of(&[EntryKind::AntiPattern]);
     let _ = write!(
         text,
         "\n## Anti-patterns ({})\n\n| ID | Anti-Pattern | Failure Mode | Source | Detail File |\n\
@@ -190,7 +190,7 @@ fn render_index(entries: &[Entry]) -> String {
     habits
         .iter()
         .for_each(|entry| text.push_str(&habit_row(entry)));
-    let ways = of(&[Kind::Technique, Kind::Case]);
+    let ways = of(&[EntryKind::Technique, EntryKind::Case]);
     let _ = write!(
         text,
         "\n## Techniques and cases ({})\n\n| ID | Kind | Title | Scope | Detail File |\n\
@@ -315,7 +315,7 @@ fn render_states(entries: &[Entry]) -> String {
 #[test]
 fn a_gist_is_one_sentence_that_fits_a_cell() {
     let entry = Entry {
-        sections: vec![Section {
+        sections: vec![EntrySection {
             heading: "Pitfalls".into(),
             text: "One | two\nthree. Four.\n\nFive.".into(),
         }],

@@ -1,15 +1,17 @@
 //! The trtllm casebook: one page per precedent, with front matter.
 
-use super::{Page, mark, renamed};
+use super::{SourcePage, mark, renamed};
 use crate::library::markdown::{fault, parse_sections, split_front_matter};
-use karve_core::knowledge::{Basis, Entry, Evidence, Interactions, Kind, Risk, Scope, Section};
+use karve_core::knowledge::{
+    Entry, EntryBasis, EntryKind, EntrySection, Evidence, Interactions, Risk, Scope,
+};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// The front matter of a case. Either all figures are present or none.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Head {
+struct CaseFrontMatter {
     id: String,
     #[serde(rename = "type")]
     kind: String,
@@ -26,11 +28,11 @@ struct Head {
     #[serde(skip_serializing_if = "Interactions::is_empty")]
     interactions: Interactions,
     #[serde(skip_serializing_if = "Option::is_none")]
-    measured: Option<Measured>,
+    measured: Option<CaseMeasurement>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Measured {
+struct CaseMeasurement {
     metric: String,
     value: String,
     gpu: String,
@@ -43,9 +45,10 @@ const HEADINGS: [(&str, &str); 2] = [("Applies when", "Applies when"), ("Apply v
 
 pub(super) fn parse(text: &str) -> Result<Entry, String> {
     let (head, body) = split_front_matter(text)?;
-    let head: Head = serde_saphyr::from_str(head).map_err(|error| fault(head, &error))?;
+    let head: CaseFrontMatter =
+        serde_saphyr::from_str(head).map_err(|error| fault(head, &error))?;
     let (title, mut sections) = parse_sections(body);
-    let is = |name: &'static str| move |s: &Section| s.heading.eq_ignore_ascii_case(name);
+    let is = |name: &'static str| move |s: &EntrySection| s.heading.eq_ignore_ascii_case(name);
     let counter = sections.iter().position(is("Counter-signals"));
     let counter_signals = counter.map(|at| bullets(&sections.remove(at).text));
     let applies = sections.iter().find(|s| is("Applies when")(s));
@@ -53,15 +56,15 @@ pub(super) fn parse(text: &str) -> Result<Entry, String> {
     sections.push(facts(&head));
     let mut entry = Entry {
         id: super::slug(&head.id),
-        kind: Kind::Case,
+        kind: EntryKind::Case,
         title: if title.is_empty() {
             head.id.clone()
         } else {
             title
         },
         basis: match head.maturity.as_str() {
-            "verified-locally" => Basis::Measured,
-            _ => Basis::Reported,
+            "verified-locally" => EntryBasis::Measured,
+            _ => EntryBasis::Reported,
         },
         risk: match head.accuracy_risk.as_str() {
             "lossless" | "" => Risk::Lossless,
@@ -101,14 +104,14 @@ fn bullets(text: &str) -> Vec<String> {
 }
 
 /// What an entry cannot store.
-fn facts(head: &Head) -> Section {
+fn facts(head: &CaseFrontMatter) -> EntrySection {
     let facts = [
         format!("family: {}", head.family),
         format!("maturity: {}", head.maturity),
         format!("bottleneck: {}", head.bottleneck),
         format!("signals: {}", head.signals.join(", ")),
     ];
-    Section {
+    EntrySection {
         heading: "Casebook".into(),
         text: facts.join("\n"),
     }
@@ -122,7 +125,7 @@ fn fact(entry: &Entry, name: &str) -> Option<String> {
 }
 
 /// A value such as `1.23x` or `+12.5%` is a ratio; anything else is not usable.
-fn evidence(measured: Measured) -> Option<Evidence> {
+fn evidence(measured: CaseMeasurement) -> Option<Evidence> {
     let value = measured.value.trim();
     let ratio = match value.strip_suffix(['x', '×']) {
         Some(ratio) => ratio.trim().parse().ok(),
@@ -144,7 +147,7 @@ fn evidence(measured: Measured) -> Option<Evidence> {
     })
 }
 
-pub(super) fn render(entry: &Entry) -> Result<Page, String> {
+pub(super) fn render(entry: &Entry) -> Result<SourcePage, String> {
     let head = head_of(entry);
     let folder = super::slug(&head.family);
     let head = serde_saphyr::to_string(&head).map_err(|error| error.to_string())?;
@@ -162,7 +165,7 @@ pub(super) fn render(entry: &Entry) -> Result<Page, String> {
             text.push_str(&format!("\n## {heading}\n\n{body}\n"));
         }
     }
-    Ok(Page {
+    Ok(SourcePage {
         path: PathBuf::from(folder).join(format!("{}.md", entry.id)),
         text,
     })
@@ -194,8 +197,8 @@ const BODY: &[(&str, &[&str], &str)] = &[
     ("Prior art", &["Prior art"], ""),
 ];
 
-fn head_of(entry: &Entry) -> Head {
-    let measured = entry.evidence.last().map(|e| Measured {
+fn head_of(entry: &Entry) -> CaseFrontMatter {
+    let measured = entry.evidence.last().map(|e| CaseMeasurement {
         metric: e.metric.clone(),
         value: format!("{:.3}x", e.ratio),
         gpu: e.device.clone(),
@@ -204,10 +207,10 @@ fn head_of(entry: &Entry) -> Head {
         date: e.date.clone(),
     });
     let maturity = match (&measured, entry.basis) {
-        (Some(_), Basis::Measured) => "verified-locally",
+        (Some(_), EntryBasis::Measured) => "verified-locally",
         _ => "full",
     };
-    Head {
+    CaseFrontMatter {
         id: entry.id.clone(),
         kind: "case".into(),
         maturity: maturity.into(),

@@ -5,7 +5,9 @@
 //! > karve: id=x kind=optimization status=refuted risk=rounding retracted=2026-11-16 why=the cause
 //! ```
 
-use karve_core::knowledge::{Entry, Kind, Retraction, Risk, Section, Status, assess};
+use karve_core::knowledge::{
+    Entry, EntryKind, EntrySection, EntryStatus, Retraction, Risk, assess,
+};
 
 /// How the line begins: as a block quote, which every Markdown reader treats as text.
 const BEGIN: &str = "> karve: ";
@@ -16,10 +18,10 @@ pub(super) const TAKEN_BACK: &str = "Taken back";
 
 /// The content of such a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct EntryMark {
     id: String,
-    kind: Kind,
-    status: Status,
+    kind: EntryKind,
+    status: EntryStatus,
     risk: Risk,
     superseded_by: Option<String>,
     retracted: Option<String>,
@@ -67,19 +69,19 @@ fn one_word(text: &str) -> String {
 }
 
 /// Reads a line; an unclear one is ignored.
-pub(super) fn parse(line: &str) -> Option<Mark> {
+pub(super) fn parse(line: &str) -> Option<EntryMark> {
     let said = line.trim().strip_prefix(BEGIN)?;
     let (words, why) = said.split_once(" why=").unwrap_or((said, ""));
-    let mut mark = Mark {
+    let mut mark = EntryMark {
         why: one_line(why),
-        ..Mark::default()
+        ..EntryMark::default()
     };
     for word in words.split_whitespace() {
         let (name, value) = word.split_once('=')?;
         match name {
             "id" => mark.id = plain_id(value)?,
-            "kind" => mark.kind = Kind::by_name(value)?,
-            "status" => mark.status = Status::by_name(value)?,
+            "kind" => mark.kind = EntryKind::by_name(value)?,
+            "status" => mark.status = EntryStatus::by_name(value)?,
             "risk" => mark.risk = Risk::by_name(value)?,
             "superseded-by" => mark.superseded_by = Some(plain_id(value)?),
             "retracted" => mark.retracted = Some(value.chars().take(10).collect()),
@@ -96,12 +98,12 @@ fn plain_id(text: &str) -> Option<String> {
 }
 
 /// The mark of a page, which comes before its first section.
-pub(super) fn of_page(body: &str) -> Option<Mark> {
+pub(super) fn of_page(body: &str) -> Option<EntryMark> {
     let mut head = body.lines().take_while(|line| !line.starts_with("## "));
     head.find_map(parse)
 }
 
-impl Mark {
+impl EntryMark {
     /// Applies the line to an entry.
     pub(super) fn put(self, entry: &mut Entry) {
         entry.id = self.id;
@@ -116,7 +118,7 @@ impl Mark {
                 why: self.why,
             });
         } else if !self.why.is_empty() && !told {
-            entry.sections.push(Section {
+            entry.sections.push(EntrySection {
                 heading: TAKEN_BACK.to_owned(),
                 text: self.why,
             });

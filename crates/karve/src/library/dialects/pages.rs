@@ -1,10 +1,10 @@
 //! The hyper-mla catalog: one page per optimization and anti-pattern, an index, and a
 //! cross-reference from metric states to entries.
 
-use super::{Page, cell, cells, mark, renamed, slug, triggers_in};
+use super::{SourcePage, cell, cells, mark, renamed, slug, triggers_in};
 use crate::library::markdown::parse_sections;
 use karve_core::knowledge::{
-    Basis, Entry, Evidence, Impact, Kind, Risk, Scope, Section, Status, assess,
+    Entry, EntryBasis, EntryKind, EntrySection, EntryStatus, Evidence, Impact, Risk, Scope, assess,
 };
 use karve_core::profile::Predicate;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ const HEADINGS: [(&str, &str); 3] = [
     ("Affected Metrics", "Affected metrics"),
 ];
 
-pub(super) fn parse(page: &Page) -> Result<Vec<Entry>, String> {
+pub(super) fn parse(page: &SourcePage) -> Result<Vec<Entry>, String> {
     if page.text.contains("Detail File") {
         return parse_index(&page.text);
     }
@@ -48,8 +48,8 @@ pub(super) fn parse(page: &Page) -> Result<Vec<Entry>, String> {
         .find(|s| s.heading.eq_ignore_ascii_case("Performance Evidence"));
     if let Some(shown) = shown {
         entry.basis = match shown.text.to_lowercase().contains("local experiment") {
-            true => Basis::Measured,
-            false => Basis::Reported,
+            true => EntryBasis::Measured,
+            false => EntryBasis::Reported,
         };
         entry.evidence = evidence_in(&shown.text, &entry.id);
     }
@@ -60,12 +60,12 @@ pub(super) fn parse(page: &Page) -> Result<Vec<Entry>, String> {
     Ok(vec![entry])
 }
 
-fn kind_of(path: &Path) -> Kind {
+fn kind_of(path: &Path) -> EntryKind {
     let anti = path.iter().any(|part| part == "anti-patterns");
     if anti {
-        Kind::AntiPattern
+        EntryKind::AntiPattern
     } else {
-        Kind::Optimization
+        EntryKind::Optimization
     }
 }
 
@@ -123,13 +123,13 @@ fn evidence_in(text: &str, id: &str) -> Vec<Evidence> {
 /// The rows of an index.
 fn parse_index(text: &str) -> Result<Vec<Entry>, String> {
     let mut entries = Vec::new();
-    let mut kind = Kind::Optimization;
+    let mut kind = EntryKind::Optimization;
     for cells in text.lines().filter_map(cells) {
         match cells.as_slice() {
             [id, second, ..] if id == "ID" => {
                 kind = match second.as_str() {
-                    "Anti-Pattern" => Kind::AntiPattern,
-                    _ => Kind::Optimization,
+                    "Anti-Pattern" => EntryKind::AntiPattern,
+                    _ => EntryKind::Optimization,
                 };
             }
             [alias, title, third, .., file] if cells.len() >= 5 => {
@@ -144,15 +144,17 @@ fn parse_index(text: &str) -> Result<Vec<Entry>, String> {
     Ok(entries)
 }
 
-fn of_row(kind: Kind, (alias, title): (&str, &str), third: &str, file: &str) -> Entry {
+fn of_row(kind: EntryKind, (alias, title): (&str, &str), third: &str, file: &str) -> Entry {
     let file = file.trim_matches(['`', '[', ']']);
     let stem = Path::new(file.split(['(', ']']).next().unwrap_or(file)).file_stem();
     let id = stem
         .map(|stem| slug(&stem.to_string_lossy()))
         .unwrap_or_default();
     let heading = match kind {
-        Kind::AntiPattern => "Failure mode",
-        Kind::Optimization | Kind::Case | Kind::Tip | Kind::Technique => "When to apply",
+        EntryKind::AntiPattern => "Failure mode",
+        EntryKind::Optimization | EntryKind::Case | EntryKind::Tip | EntryKind::Technique => {
+            "When to apply"
+        }
     };
     let (title, status, risk) = unmarked(title);
     Entry {
@@ -163,7 +165,7 @@ fn of_row(kind: Kind, (alias, title): (&str, &str), third: &str, file: &str) -> 
         title: title.to_owned(),
         aliases: vec![alias.to_owned()],
         triggers: triggers_in(third),
-        sections: vec![Section {
+        sections: vec![EntrySection {
             heading: heading.to_owned(),
             text: third.to_owned(),
         }],
@@ -175,8 +177,8 @@ fn of_row(kind: Kind, (alias, title): (&str, &str), third: &str, file: &str) -> 
 fn marked(entry: &Entry) -> String {
     let status = assess(entry).status;
     let status = match status {
-        Status::Refuted | Status::Superseded => Some(status.name()),
-        Status::Candidate | Status::Verified => None,
+        EntryStatus::Refuted | EntryStatus::Superseded => Some(status.name()),
+        EntryStatus::Candidate | EntryStatus::Verified => None,
     };
     let risk = (entry.risk != Risk::Lossless).then(|| entry.risk.name());
     let said: Vec<&str> = status.into_iter().chain(risk).collect();
@@ -187,14 +189,14 @@ fn marked(entry: &Entry) -> String {
 }
 
 /// Parses such a title; brackets with other words are part of the title.
-fn unmarked(title: &str) -> (&str, Status, Risk) {
-    let plain = (title, Status::default(), Risk::default());
+fn unmarked(title: &str) -> (&str, EntryStatus, Risk) {
+    let plain = (title, EntryStatus::default(), Risk::default());
     let Some((own, said)) = title.strip_suffix(']').and_then(|t| t.rsplit_once(" [")) else {
         return plain;
     };
-    let mut read = (own, Status::default(), Risk::default());
+    let mut read = (own, EntryStatus::default(), Risk::default());
     for word in said.split(", ") {
-        match (Status::by_name(word), Risk::by_name(word)) {
+        match (EntryStatus::by_name(word), Risk::by_name(word)) {
             (Some(status), _) => read.1 = status,
             (None, Some(risk)) => read.2 = risk,
             (None, None) => return plain,
@@ -203,12 +205,13 @@ fn unmarked(title: &str) -> (&str, Status, Risk) {
     read
 }
 
-pub(super) fn render(entries: &[&Entry]) -> Vec<Page> {
-    let own = |entry: &&&Entry| matches!(entry.kind, Kind::Optimization | Kind::AntiPattern);
+pub(super) fn render(entries: &[&Entry]) -> Vec<SourcePage> {
+    let own =
+        |entry: &&&Entry| matches!(entry.kind, EntryKind::Optimization | EntryKind::AntiPattern);
     let entries: Vec<&Entry> = entries.iter().filter(own).copied().collect();
-    let mut pages: Vec<Page> = entries
+    let mut pages: Vec<SourcePage> = entries
         .iter()
-        .map(|entry| Page {
+        .map(|entry| SourcePage {
             path: path_of(entry),
             text: render_page(entry),
         })
@@ -218,7 +221,7 @@ pub(super) fn render(entries: &[&Entry]) -> Vec<Page> {
         render_index(&entries),
         render_cross_reference(&entries)
     );
-    pages.push(Page {
+    pages.push(SourcePage {
         path: PathBuf::from("optimization-catalog.md"),
         text: index,
     });
@@ -233,8 +236,10 @@ fn path_of(entry: &Entry) -> PathBuf {
         path.push(slug(language));
     }
     path.push(match entry.kind {
-        Kind::AntiPattern => "anti-patterns",
-        Kind::Optimization | Kind::Case | Kind::Tip | Kind::Technique => "optimizations",
+        EntryKind::AntiPattern => "anti-patterns",
+        EntryKind::Optimization | EntryKind::Case | EntryKind::Tip | EntryKind::Technique => {
+            "optimizations"
+        }
     });
     path.push(format!("{}.md", entry.id));
     path
@@ -253,8 +258,8 @@ fn render_page(entry: &Entry) -> String {
     let mut shown = format!(
         "Source: {}\n",
         match entry.basis {
-            Basis::Measured | Basis::SingleObservation => "local experiment",
-            Basis::Reported | Basis::SourceSemantics => "external report",
+            EntryBasis::Measured | EntryBasis::SingleObservation => "local experiment",
+            EntryBasis::Reported | EntryBasis::SourceSemantics => "external report",
         }
     );
     shown.push_str("\n| Config | Before | After | Change |\n|---|---|---|---|\n");
@@ -304,8 +309,8 @@ fn numbers(entries: &[&Entry]) -> BTreeMap<String, String> {
             .is_some_and(|n| n.parse::<u32>().is_ok())
     };
     let letter = |entry: &Entry| match entry.kind {
-        Kind::AntiPattern => 'A',
-        Kind::Optimization | Kind::Case | Kind::Tip | Kind::Technique => 'O',
+        EntryKind::AntiPattern => 'A',
+        EntryKind::Optimization | EntryKind::Case | EntryKind::Tip | EntryKind::Technique => 'O',
     };
     let mut numbers = BTreeMap::new();
     let mut taken: Vec<String> = Vec::new();
@@ -347,7 +352,7 @@ pub fn render_index(entries: &[&Entry]) -> String {
                     Conditions | Est. Impact | Pitfalls | Detail File |\n\
                     |---|---|---|---|---|---|\n"
         .to_owned();
-    for entry in entries.iter().filter(|e| e.kind != Kind::AntiPattern) {
+    for entry in entries.iter().filter(|e| e.kind != EntryKind::AntiPattern) {
         let when = match entry.triggers.is_empty() {
             true => first(entry, &["When to apply"]),
             false => cell(&entry.triggers.join("; ")),
@@ -366,7 +371,7 @@ pub fn render_index(entries: &[&Entry]) -> String {
         "\n## Anti-patterns\n\n| ID | Anti-Pattern | Failure Mode | Source | Detail File |\n\
          |---|---|---|---|---|\n",
     );
-    for entry in entries.iter().filter(|e| e.kind == Kind::AntiPattern) {
+    for entry in entries.iter().filter(|e| e.kind == EntryKind::AntiPattern) {
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} | {} |",

@@ -1,11 +1,13 @@
 //! Each format is read, written and read again.
 
 use super::*;
-use karve_core::knowledge::{Basis, Evidence, Impact, Kind, Retraction, Risk, Scope, assess, lint};
+use karve_core::knowledge::{
+    EntryBasis, EntryKind, Evidence, Impact, Retraction, Risk, Scope, assess, lint,
+};
 use proptest::prelude::*;
 
-fn page(path: &str, text: &str) -> Page {
-    Page {
+fn page(path: &str, text: &str) -> SourcePage {
+    SourcePage {
         path: PathBuf::from(path),
         text: text.to_owned(),
     }
@@ -22,22 +24,26 @@ const PAGE: &str = "# Swizzle the order of blocks\n\n## When to Apply\n\n- L2 hi
 #[test]
 fn a_catalog_page_becomes_an_entry_and_a_page_again() {
     let path = "docs/knowledge/languages/cutile/optimizations/swizzle.md";
-    let entry = parse(Form::HyperMla, &page(path, PAGE)).unwrap().remove(0);
+    let entry = parse(KnowledgeFormat::HyperMla, &page(path, PAGE))
+        .unwrap()
+        .remove(0);
     assert_eq!(
         (entry.id.as_str(), entry.kind),
-        ("swizzle", Kind::Optimization)
+        ("swizzle", EntryKind::Optimization)
     );
     assert_eq!(entry.triggers, ["l2_hit_pct < 90", "dram_pct > 60"]);
     assert_eq!(entry.scope.language, ["cutile"]);
     assert_eq!((entry.evidence.len(), entry.evidence[0].ratio), (1, 1.25));
-    assert_eq!(entry.basis, Basis::Measured);
+    assert_eq!(entry.basis, EntryBasis::Measured);
     assert!(entry.section("Recipe").unwrap().contains("x = 1"));
-    let pages = render(Form::HyperMla, &[&entry]).unwrap();
+    let pages = render(KnowledgeFormat::HyperMla, &[&entry]).unwrap();
     assert_eq!(
         pages[0].path,
         PathBuf::from("knowledge/languages/cutile/optimizations/swizzle.md")
     );
-    let again = parse(Form::HyperMla, &pages[0]).unwrap().remove(0);
+    let again = parse(KnowledgeFormat::HyperMla, &pages[0])
+        .unwrap()
+        .remove(0);
     assert_eq!(
         (&again.title, &again.triggers),
         (&entry.title, &entry.triggers)
@@ -48,7 +54,7 @@ fn a_catalog_page_becomes_an_entry_and_a_page_again() {
         index.contains("| O1 | Swizzle the order of blocks | l2_hit_pct < 90; dram_pct > 60 |")
     );
     assert!(index.contains("| dram_pct > 60 | O1 |"), "{index}");
-    let rows = parse(Form::HyperMla, &pages[1]).unwrap();
+    let rows = parse(KnowledgeFormat::HyperMla, &pages[1]).unwrap();
     assert_eq!(
         (rows[0].id.as_str(), &rows[0].aliases[0][..]),
         ("swizzle", "O1")
@@ -58,14 +64,14 @@ fn a_catalog_page_becomes_an_entry_and_a_page_again() {
 #[test]
 fn evidence_of_which_only_the_change_is_known_stays_on_a_page() {
     let text = PAGE.replace("| n/a | 3 us | - |", "| - ms | - | 1.5x |");
-    let entry = parse(Form::HyperMla, &page("o/x.md", &text)).unwrap();
+    let entry = parse(KnowledgeFormat::HyperMla, &page("o/x.md", &text)).unwrap();
     let told = |entry: &Entry| {
         let e = entry.evidence[1].clone();
         (e.metric, e.before, e.after, e.ratio)
     };
     assert_eq!(told(&entry[0]), ("ms".to_owned(), 0.0, 0.0, 1.5));
-    let pages = render(Form::HyperMla, &[&entry[0]]).unwrap();
-    let again = parse(Form::HyperMla, &pages[0]).unwrap();
+    let pages = render(KnowledgeFormat::HyperMla, &[&entry[0]]).unwrap();
+    let again = parse(KnowledgeFormat::HyperMla, &pages[0]).unwrap();
     assert_eq!(told(&again[0]), told(&entry[0]));
 }
 
@@ -77,24 +83,24 @@ fn tips_are_read_by_device_operation_and_backend() {
         ### 2026-04-24 round-8 — ACCEPTED\n- Context: x\n- Signal: +2%\n- Takeaway: y\n\
         - Applicability: z\n";
     let tips = parse(
-        Form::Tips,
+        KnowledgeFormat::Tips,
         &page("mi355x/grouped_gemm/triton/tips.md", text),
     )
     .unwrap();
     assert_eq!(tips.len(), 2);
     // A rolled-back tip is titled by what was tried, and says why.
     assert_eq!(tips[0].title, "fused barrier");
-    assert_eq!(tips[0].status, Status::Refuted);
+    assert_eq!(tips[0].status, EntryStatus::Refuted);
     let why = &tips[0].retracted.as_ref().unwrap().why;
     assert_eq!(why, "rolled back: atomics serialize across groups");
     assert_eq!(
         (tips[1].title.as_str(), tips[1].status),
-        ("y", Status::Candidate)
+        ("y", EntryStatus::Candidate)
     );
     assert_eq!(tips[0].scope.device, ["mi355x"]);
     assert_eq!(
         (tips[0].kind, tips[0].date.as_str()),
-        (Kind::Tip, "2026-04-23")
+        (EntryKind::Tip, "2026-04-23")
     );
     assert_eq!(
         lint(&tips[0], "2026-11-16").len(),
@@ -102,12 +108,12 @@ fn tips_are_read_by_device_operation_and_backend() {
         "a device without evidence: {:?}",
         lint(&tips[0], "2026-11-16")
     );
-    let pages = render(Form::Tips, &[&tips[0], &tips[1]]).unwrap();
+    let pages = render(KnowledgeFormat::Tips, &[&tips[0], &tips[1]]).unwrap();
     assert_eq!(
         pages[0].path,
         PathBuf::from("historical_experience/mi355x/grouped_gemm/triton/tips.md")
     );
-    let again = parse(Form::Tips, &pages[0]).unwrap();
+    let again = parse(KnowledgeFormat::Tips, &pages[0]).unwrap();
     assert_eq!(again, tips);
 }
 
@@ -121,24 +127,26 @@ fn a_case_keeps_its_figures_only_if_they_are_whole() {
         measured: {metric: throughput, value: '+12.5%', gpu: B200, workload: decode, run_ref: r1, \
         date: 2026-08}\n---\n# Overlap experts\n\n## Applies when\n\nGPU idle > 30%\n\n\
         ## Counter-signals\n\n- few experts\n- one rank\n\n## Mechanism\n\nm\n\n## Verify\n\nv\n";
-    let case = parse(Form::Casebook, &page("x.md", text))
+    let case = parse(KnowledgeFormat::Casebook, &page("x.md", text))
         .unwrap()
         .remove(0);
-    assert_eq!((case.kind, case.risk), (Kind::Case, Risk::Lossy));
+    assert_eq!((case.kind, case.risk), (EntryKind::Case, Risk::Lossy));
     assert_eq!(case.counter_signals, ["few experts", "one rank"]);
     assert_eq!(case.triggers, ["gpu_idle_pct > 30"]);
     assert_eq!(case.evidence[0].ratio, 1.125);
-    let pages = render(Form::Casebook, &[&case]).unwrap();
+    let pages = render(KnowledgeFormat::Casebook, &[&case]).unwrap();
     assert_eq!(pages[0].path, PathBuf::from("communication/moe-overlap.md"));
-    let again = parse(Form::Casebook, &pages[0]).unwrap().remove(0);
+    let again = parse(KnowledgeFormat::Casebook, &pages[0])
+        .unwrap()
+        .remove(0);
     assert_eq!(again.evidence, case.evidence);
     assert_eq!(again.counter_signals, case.counter_signals);
     assert_eq!(again.interactions, case.interactions);
     let some = text.replace("workload: decode, ", "");
-    assert!(parse(Form::Casebook, &page("x.md", &some)).is_err());
+    assert!(parse(KnowledgeFormat::Casebook, &page("x.md", &some)).is_err());
     let words = text.replace("'+12.5%'", "a lot");
     assert!(
-        parse(Form::Casebook, &page("x.md", &words)).unwrap()[0]
+        parse(KnowledgeFormat::Casebook, &page("x.md", &words)).unwrap()[0]
             .evidence
             .is_empty()
     );
@@ -150,21 +158,24 @@ fn a_wiki_page_and_a_playbook_are_read_and_written() {
         arch: [sm90]\nkernels: [rmsnorm]\n---\n\n## Symptom\n\nDRAM < 40%\n\n## Evidence\n\n\
         - rms_norm store is 1.30x faster [2026-07, sm90, toolkit 13.1, N=5]\n\
         - without a mark 2x\n";
-    let entry = parse(Form::Wiki, &page("technique/no-bulk-store.md", text))
-        .unwrap()
-        .remove(0);
+    let entry = parse(
+        KnowledgeFormat::Wiki,
+        &page("technique/no-bulk-store.md", text),
+    )
+    .unwrap()
+    .remove(0);
     assert_eq!((entry.evidence.len(), entry.evidence[0].n), (1, 5));
     assert_eq!(entry.triggers, ["dram_pct < 40"]);
-    let pages = render(Form::Wiki, &[&entry]).unwrap();
-    assert_eq!(parse(Form::Wiki, &pages[0]).unwrap()[0], entry);
+    let pages = render(KnowledgeFormat::Wiki, &[&entry]).unwrap();
+    assert_eq!(parse(KnowledgeFormat::Wiki, &pages[0]).unwrap()[0], entry);
     let book = "# Playbook\n\n## A. Gather to bulk loads (2–78×)\n\ntext\n\n### B. Persistent \
         (+50–300%)\n\noccupancy < 25%\n";
-    let entries = parse(Form::Playbook, &page("p.md", book)).unwrap();
+    let entries = parse(KnowledgeFormat::Playbook, &page("p.md", book)).unwrap();
     assert_eq!(entries.len(), 2);
     let impact = entries[1].impact.unwrap();
     assert_eq!((impact.low, impact.high), (1.5, 4.0));
-    let again = render(Form::Playbook, &[&entries[0], &entries[1]]).unwrap();
-    let read = parse(Form::Playbook, &again[0]).unwrap();
+    let again = render(KnowledgeFormat::Playbook, &[&entries[0], &entries[1]]).unwrap();
+    let read = parse(KnowledgeFormat::Playbook, &again[0]).unwrap();
     assert_eq!(read[1].aliases, entries[1].aliases);
     assert_eq!(read[1].triggers, ["occupancy_pct < 25"]);
 }
@@ -172,12 +183,12 @@ fn a_wiki_page_and_a_playbook_are_read_and_written() {
 #[test]
 fn what_is_read_from_elsewhere_is_a_candidate_and_garbage_is_refused() {
     for form in [
-        Form::HyperMla,
-        Form::Casebook,
-        Form::Tips,
-        Form::Wiki,
-        Form::Playbook,
-        Form::Karve,
+        KnowledgeFormat::HyperMla,
+        KnowledgeFormat::Casebook,
+        KnowledgeFormat::Tips,
+        KnowledgeFormat::Wiki,
+        KnowledgeFormat::Playbook,
+        KnowledgeFormat::Karve,
     ] {
         for text in [
             "",
@@ -188,7 +199,7 @@ fn what_is_read_from_elsewhere_is_a_candidate_and_garbage_is_refused() {
         ] {
             if let Ok(entries) = parse(form, &page("a/b.md", text)) {
                 assert!(
-                    entries.iter().all(|e| e.status == Status::Candidate),
+                    entries.iter().all(|e| e.status == EntryStatus::Candidate),
                     "{form:?}"
                 );
             }
@@ -197,28 +208,28 @@ fn what_is_read_from_elsewhere_is_a_candidate_and_garbage_is_refused() {
     assert_eq!(slug("  A (b) — C++ / d!  "), "a-b-c-d");
 }
 
-const OTHERS: [Form; 5] = [
-    Form::HyperMla,
-    Form::Casebook,
-    Form::Tips,
-    Form::Wiki,
-    Form::Playbook,
+const OTHERS: [KnowledgeFormat; 5] = [
+    KnowledgeFormat::HyperMla,
+    KnowledgeFormat::Casebook,
+    KnowledgeFormat::Tips,
+    KnowledgeFormat::Wiki,
+    KnowledgeFormat::Playbook,
 ];
 
 /// An entry of any kind and status.
 fn any_entry() -> impl Strategy<Value = Entry> {
     let kind = prop_oneof![
-        Just(Kind::Optimization),
-        Just(Kind::AntiPattern),
-        Just(Kind::Case),
-        Just(Kind::Tip),
-        Just(Kind::Technique),
+        Just(EntryKind::Optimization),
+        Just(EntryKind::AntiPattern),
+        Just(EntryKind::Case),
+        Just(EntryKind::Tip),
+        Just(EntryKind::Technique),
     ];
     let status = prop_oneof![
-        Just(Status::Candidate),
-        Just(Status::Verified),
-        Just(Status::Refuted),
-        Just(Status::Superseded),
+        Just(EntryStatus::Candidate),
+        Just(EntryStatus::Verified),
+        Just(EntryStatus::Refuted),
+        Just(EntryStatus::Superseded),
     ];
     let risk = prop_oneof![
         Just(Risk::Lossless),
@@ -234,8 +245,8 @@ fn any_entry() -> impl Strategy<Value = Entry> {
             risk,
             title: words.clone(),
             date: "2026-11".into(),
-            superseded_by: (status == Status::Superseded).then(|| "another".to_owned()),
-            retracted: (more == 1 && status == Status::Refuted).then(|| Retraction {
+            superseded_by: (status == EntryStatus::Superseded).then(|| "another".to_owned()),
+            retracted: (more == 1 && status == EntryStatus::Refuted).then(|| Retraction {
                 date: "2026-11-16".into(),
                 why: format!("why={words}"),
             }),
@@ -252,7 +263,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
                 device: vec!["cpu".into()],
                 ..Scope::default()
             },
-            sections: vec![Section {
+            sections: vec![EntrySection {
                 heading: "Mechanism".into(),
                 text: words,
             }],
@@ -288,7 +299,7 @@ proptest! {
             prop_assert_eq!((again.kind, again.risk), (entry.kind, entry.risk));
             // Nothing imported is verified.
             let want = match stands {
-                Status::Verified => Status::Candidate,
+                EntryStatus::Verified => EntryStatus::Candidate,
                 other => other,
             };
             prop_assert_eq!(again.status, want, "{:?}\n{}", form, page.text);
@@ -348,26 +359,26 @@ fn what_a_form_loses_is_told_and_what_it_keeps_is_not() {
             backend: vec!["c".into()],
             ..Scope::default()
         },
-        sections: vec![Section {
+        sections: vec![EntrySection {
             heading: "Mechanism".into(),
             text: "It is so.".into(),
         }],
         ..Entry::default()
     };
-    assert!(lost(Form::Karve, &[&entry]).is_empty());
+    assert!(lost(KnowledgeFormat::Karve, &[&entry]).is_empty());
     let of = |form| -> Vec<String> {
         let told = lost(form, &[&entry]).into_iter();
         told.map(|(what, _)| what).collect()
     };
-    assert!(of(Form::Tips).contains(&"impact".to_owned()));
-    assert!(!of(Form::Tips).contains(&"scope".to_owned()));
-    assert!(!of(Form::Wiki).contains(&"sections".to_owned()));
+    assert!(of(KnowledgeFormat::Tips).contains(&"impact".to_owned()));
+    assert!(!of(KnowledgeFormat::Tips).contains(&"scope".to_owned()));
+    assert!(!of(KnowledgeFormat::Wiki).contains(&"sections".to_owned()));
     let tip = Entry {
-        kind: Kind::Tip,
+        kind: EntryKind::Tip,
         ..entry.clone()
     };
     assert_eq!(
-        lost(Form::HyperMla, &[&tip]),
+        lost(KnowledgeFormat::HyperMla, &[&tip]),
         [("entries of that kind".to_owned(), 1)]
     );
 }

@@ -1,7 +1,9 @@
 //! Tips of primus: `historical_experience/<gpu>/<op>/<backend>/tips.md`, one section per round.
 
-use super::{Page, mark, slug};
-use karve_core::knowledge::{Basis, Entry, Kind, Retraction, Scope, Section, Status};
+use super::{SourcePage, mark, slug};
+use karve_core::knowledge::{
+    Entry, EntryBasis, EntryKind, EntrySection, EntryStatus, Retraction, Scope,
+};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -10,7 +12,7 @@ const FIELDS: [&str; 4] = ["Context", "Signal", "Takeaway", "Applicability"];
 /// The word for a change that was rolled back.
 const ROLLED_BACK: &str = "ROLLED BACK";
 
-pub(super) fn parse(page: &Page) -> Result<Vec<Entry>, String> {
+pub(super) fn parse(page: &SourcePage) -> Result<Vec<Entry>, String> {
     let scope = scope_of(&page.path);
     let mut entries: Vec<Entry> = Vec::new();
     for part in format!("\n{}", page.text).split("\n### ").skip(1) {
@@ -69,13 +71,13 @@ fn tip(heading: &str, body: &str, scope: &Scope, number: usize) -> Entry {
         .take(100)
         .collect();
     let sections = FIELDS.iter().filter_map(|field| {
-        Some(Section {
+        Some(EntrySection {
             heading: (*field).to_owned(),
             text: fields.get(field)?.clone(),
         })
     });
-    let mut sections: Vec<Section> = sections.collect();
-    sections.push(Section {
+    let mut sections: Vec<EntrySection> = sections.collect();
+    sections.push(EntrySection {
         heading: "Source".into(),
         text: heading.to_owned(),
     });
@@ -83,13 +85,13 @@ fn tip(heading: &str, body: &str, scope: &Scope, number: usize) -> Entry {
     let date = if is_date { date } else { String::new() };
     let mut entry = Entry {
         id: slug(&format!("tip {} {number} {heading}", place.join(" "))),
-        kind: Kind::Tip,
+        kind: EntryKind::Tip,
         title,
-        basis: Basis::SingleObservation,
+        basis: EntryBasis::SingleObservation,
         scope: scope.clone(),
         status: match rolled_back {
-            true => Status::Refuted,
-            false => Status::Candidate,
+            true => EntryStatus::Refuted,
+            false => EntryStatus::Candidate,
         },
         retracted: rolled_back.then(|| Retraction {
             date: date.clone(),
@@ -127,7 +129,7 @@ fn scope_of(path: &std::path::Path) -> Scope {
     }
 }
 
-pub(super) fn render(entries: &[&Entry]) -> Vec<Page> {
+pub(super) fn render(entries: &[&Entry]) -> Vec<SourcePage> {
     let mut files: BTreeMap<PathBuf, String> = BTreeMap::new();
     for entry in entries {
         let first = |list: &Vec<String>| list.first().cloned().unwrap_or_else(|| "any".into());
@@ -157,7 +159,7 @@ pub(super) fn render(entries: &[&Entry]) -> Vec<Page> {
             let _ = writeln!(text, "- {field}: {}", one_line(&field_of(entry, field)));
         }
     }
-    let page = |(path, text)| Page { path, text };
+    let page = |(path, text)| SourcePage { path, text };
     files.into_iter().map(page).collect()
 }
 

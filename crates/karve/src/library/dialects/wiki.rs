@@ -1,8 +1,8 @@
 //! The tilegym wiki pages, with dated and scoped claims, and its playbook of lettered sections.
 
-use super::{Page, mark, slug, triggers_in};
+use super::{SourcePage, mark, slug, triggers_in};
 use crate::library::markdown::{fault, parse_sections, split_front_matter};
-use karve_core::knowledge::{Basis, Entry, Evidence, Impact, Kind, Scope, Section};
+use karve_core::knowledge::{Entry, EntryBasis, EntryKind, EntrySection, Evidence, Impact, Scope};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// The front matter of a wiki page.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Head {
+struct WikiFrontMatter {
     title: String,
     kind: String,
     basis: String,
@@ -22,9 +22,10 @@ struct Head {
     kernels: Vec<String>,
 }
 
-pub(super) fn parse(page: &Page) -> Result<Entry, String> {
+pub(super) fn parse(page: &SourcePage) -> Result<Entry, String> {
     let (head, body) = split_front_matter(&page.text)?;
-    let head: Head = serde_saphyr::from_str(head).map_err(|error| fault(head, &error))?;
+    let head: WikiFrontMatter =
+        serde_saphyr::from_str(head).map_err(|error| fault(head, &error))?;
     let (heading, sections) = parse_sections(body);
     let title = if head.title.is_empty() {
         heading
@@ -49,17 +50,17 @@ pub(super) fn parse(page: &Page) -> Result<Entry, String> {
             .filter(|id| !id.is_empty())
             .unwrap_or_else(|| slug(&title)),
         kind: match head.kind.as_str() {
-            "pattern" => Kind::AntiPattern,
-            "kernel" | "reference" => Kind::Case,
-            "language" => Kind::Technique,
-            _ => Kind::Optimization,
+            "pattern" => EntryKind::AntiPattern,
+            "kernel" | "reference" => EntryKind::Case,
+            "language" => EntryKind::Technique,
+            _ => EntryKind::Optimization,
         },
         title,
         basis: match head.basis.as_str() {
-            "source-semantics" => Basis::SourceSemantics,
-            "measured" => Basis::Measured,
-            "single-observation" => Basis::SingleObservation,
-            _ => Basis::Reported,
+            "source-semantics" => EntryBasis::SourceSemantics,
+            "measured" => EntryBasis::Measured,
+            "single-observation" => EntryBasis::SingleObservation,
+            _ => EntryBasis::Reported,
         },
         scope: Scope {
             device: head.arch,
@@ -112,16 +113,16 @@ fn dated_claim(line: &str) -> Option<Evidence> {
     })
 }
 
-pub(super) fn render(entry: &Entry) -> Result<Page, String> {
-    let head = Head {
+pub(super) fn render(entry: &Entry) -> Result<SourcePage, String> {
+    let head = WikiFrontMatter {
         title: entry.title.clone(),
         kind: match entry.kind {
-            Kind::AntiPattern => "pattern".into(),
-            Kind::Case => "kernel".into(),
-            Kind::Tip | Kind::Optimization | Kind::Technique => "technique".into(),
+            EntryKind::AntiPattern => "pattern".into(),
+            EntryKind::Case => "kernel".into(),
+            EntryKind::Tip | EntryKind::Optimization | EntryKind::Technique => "technique".into(),
         },
         basis: match entry.basis {
-            Basis::Reported => "ungraded-batch-1".into(),
+            EntryBasis::Reported => "ungraded-batch-1".into(),
             other => other.name().into(),
         },
         arch: entry.scope.device.clone(),
@@ -157,7 +158,7 @@ pub(super) fn render(entry: &Entry) -> Result<Page, String> {
             e.n
         );
     }
-    Ok(Page {
+    Ok(SourcePage {
         path: PathBuf::from(folder).join(format!("{}.md", entry.id)),
         text,
     })
@@ -216,7 +217,7 @@ fn of_heading(letter: char, title: &str) -> Entry {
         title: title.chars().take(100).collect(),
         aliases: vec![format!("playbook-{letter}")],
         impact: impact_in(title),
-        sections: vec![Section {
+        sections: vec![EntrySection {
             heading: "Recipe".into(),
             text: String::new(),
         }],
@@ -244,7 +245,7 @@ fn impact_in(title: &str) -> Option<Impact> {
     })
 }
 
-pub(super) fn render_playbook(entries: &[&Entry]) -> Page {
+pub(super) fn render_playbook(entries: &[&Entry]) -> SourcePage {
     let mut text = "# Playbook\n".to_owned();
     for (number, entry) in entries.iter().enumerate() {
         let own = entry
@@ -273,7 +274,7 @@ pub(super) fn render_playbook(entries: &[&Entry]) -> Page {
         }
         text.push('\n');
     }
-    Page {
+    SourcePage {
         path: PathBuf::from("playbook.md"),
         text,
     }

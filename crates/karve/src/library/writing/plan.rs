@@ -1,7 +1,7 @@
 //! How a change is made, step by step, so that it may be killed after any of them: staged next to
 //! the files it changes, recorded in a file, moved into place, and moved back if that fails.
 
-use super::{Layer, Shelves};
+use super::{Layer, LibraryLayers};
 use karve_os::error::{CommandError, Context, ErrorKind, Result};
 use karve_os::files;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ const PLAN_BYTES_MAX: u64 = 16 << 20;
 /// What happens to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Deed {
+pub(super) enum FileOperation {
     /// It is new.
     Make,
     /// It replaces an existing one.
@@ -30,7 +30,7 @@ pub(super) enum Deed {
 /// The progress of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Phase {
+pub(super) enum WritePhase {
     Staging,
     Moving,
     Undoing,
@@ -38,34 +38,34 @@ pub(super) enum Phase {
 
 /// One file of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Move {
+pub(super) struct PlannedFile {
     pub(super) layer: String,
     /// Below the directory of the layer.
     pub(super) path: PathBuf,
     #[serde(rename = "do")]
-    pub(super) deed: Deed,
+    pub(super) deed: FileOperation,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Plan {
+pub(super) struct WritePlan {
     pub(super) version: u32,
-    pub(super) phase: Phase,
-    pub(super) moves: Vec<Move>,
+    pub(super) phase: WritePhase,
+    pub(super) moves: Vec<PlannedFile>,
 }
 
 /// What is changed under one root.
 #[derive(Clone, Debug)]
-pub(super) struct Batch {
-    pub(super) plan: Plan,
+pub(super) struct RootPlan {
+    pub(super) plan: WritePlan,
     /// The new content of each file; empty for a removed one.
     pub(super) texts: Vec<String>,
 }
 
-impl Batch {
+impl RootPlan {
     pub(super) fn new() -> Self {
-        let plan = Plan {
+        let plan = WritePlan {
             version: 1,
-            phase: Phase::Staging,
+            phase: WritePhase::Staging,
             moves: Vec::new(),
         };
         Self {
@@ -77,13 +77,13 @@ impl Batch {
 
 /// A change under one root, in progress.
 #[derive(Debug)]
-pub(super) struct Site<'a> {
-    pub(super) shelves: &'a Shelves,
+pub(super) struct RootWrite<'a> {
+    pub(super) shelves: &'a LibraryLayers,
     pub(super) root: PathBuf,
-    pub(super) batch: Batch,
+    pub(super) batch: RootPlan,
 }
 
-impl Site<'_> {
+impl RootWrite<'_> {
     pub(super) fn commit(mut self) -> Result<()> {
         let moved = 2 * self.batch.plan.moves.len() + 2;
         let mut number = 0;
@@ -102,9 +102,9 @@ impl Site<'_> {
     pub(super) fn step(&mut self, number: usize) -> Result<bool> {
         let n = self.batch.plan.moves.len();
         match number {
-            0 => self.say(Phase::Staging)?,
+            0 => self.say(WritePhase::Staging)?,
             at if at <= n => self.stage(at - 1)?,
-            at if at == n + 1 => self.say(Phase::Moving)?,
+            at if at == n + 1 => self.say(WritePhase::Moving)?,
             at if at <= 2 * n + 1 => self.move_in(at - n - 2)?,
             at if at <= 3 * n + 1 => self.forget(at - 2 * n - 2)?,
             _ => {
@@ -118,7 +118,7 @@ impl Site<'_> {
     /// Undoes a change that failed.
     pub(super) fn take_back(&mut self, error: CommandError) -> CommandError {
         // On a full disk this cannot be recorded, but it is done anyway.
-        let _ = self.say(Phase::Undoing);
+        let _ = self.say(WritePhase::Undoing);
         match self.undo() {
             Ok(()) => {
                 error.hint("nothing was changed; docs/knowledge.md explains how changes are made")
@@ -130,7 +130,7 @@ impl Site<'_> {
         }
     }
 
-    fn say(&mut self, phase: Phase) -> Result<()> {
+    fn say(&mut self, phase: WritePhase) -> Result<()> {
         self.batch.plan.phase = phase;
         let path = self.root.join(PLAN);
         let text = serde_json::to_vec(&self.batch.plan)
@@ -160,7 +160,7 @@ impl Site<'_> {
     /// Writes the new content of a file next to it.
     fn stage(&self, at: usize) -> Result<()> {
         let (path, deed) = self.target(at)?;
-        if deed == Deed::Remove {
+        if deed == FileOperation::Remove {
             return Ok(());
         }
         if let Some(parent) = path.parent() {
@@ -183,17 +183,19 @@ impl Site<'_> {
         let (new, old) = (beside(&path, "new"), beside(&path, "old"));
         let cannot = || format!("cannot change {}", path.display());
         match deed {
-            Deed::Remove if path.exists() && !old.exists() => {
+            FileOperation::Remove if path.exists() && !old.exists() => {
                 fs::rename(&path, &old).context(cannot)
             }
-            Deed::Replace if new.exists() && path.exists() && !old.exists() => {
+            FileOperation::Replace if new.exists() && path.exists() && !old.exists() => {
                 let kept = fs::hard_link(&path, &old);
                 kept.or_else(|_| fs::copy(&path, &old).map(|_| ()))
                     .and_then(|()| fs::rename(&new, &path))
                     .context(cannot)
             }
-            Deed::Make | Deed::Replace if new.exists() => fs::rename(&new, &path).context(cannot),
-            Deed::Make | Deed::Replace | Deed::Remove => Ok(()),
+            FileOperation::Make | FileOperation::Replace if new.exists() => {
+                fs::rename(&new, &path).context(cannot)
+            }
+            FileOperation::Make | FileOperation::Replace | FileOperation::Remove => Ok(()),
         }
     }
 
@@ -204,7 +206,10 @@ impl Site<'_> {
         let cannot = || format!("cannot change {} back", path.display());
         if old.exists() {
             fs::rename(&old, &path).context(cannot)?;
-        } else if deed == Deed::Make && self.batch.plan.phase == Phase::Undoing && !new.exists() {
+        } else if deed == FileOperation::Make
+            && self.batch.plan.phase == WritePhase::Undoing
+            && !new.exists()
+        {
             // It was already moved into place, or never staged.
             absent(fs::remove_file(&path)).context(cannot)?;
         }
@@ -218,7 +223,7 @@ impl Site<'_> {
     }
 
     /// The file of a move. A plan may have come with a repository, so its paths must stay inside.
-    fn target(&self, at: usize) -> Result<(PathBuf, Deed)> {
+    fn target(&self, at: usize) -> Result<(PathBuf, FileOperation)> {
         let plan = self.root.join(PLAN);
         let one = &self.batch.plan.moves[at];
         let strange = || not_ours(&plan, &format!("it names {:?}", one.path));
@@ -261,29 +266,29 @@ fn absent(done: io::Result<()>) -> io::Result<()> {
 }
 
 /// Recovers the change that a killed karve left under a locked root; says what was done.
-pub(super) fn settle(shelves: &Shelves, root: &Path) -> Result<Option<String>> {
+pub(super) fn settle(shelves: &LibraryLayers, root: &Path) -> Result<Option<String>> {
     let path = root.join(PLAN);
     let text = match files::read_text(&path, PLAN_BYTES_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(not_ours(&path, &error)),
     };
-    let plan: Plan = serde_json::from_str(&text).map_err(|error| not_ours(&path, &error))?;
+    let plan: WritePlan = serde_json::from_str(&text).map_err(|error| not_ours(&path, &error))?;
     let n = plan.moves.len();
     let files = if n == 1 { "file" } else { "files" };
     let phase = plan.phase;
-    let batch = Batch {
+    let batch = RootPlan {
         texts: vec![String::new(); n],
         plan,
     };
-    let site = Site {
+    let site = RootWrite {
         shelves,
         root: root.to_owned(),
         batch,
     };
     let done = match phase {
-        Phase::Moving => site.finish().map(|()| "finished"),
-        Phase::Staging | Phase::Undoing => site.undo().map(|()| "undone"),
+        WritePhase::Moving => site.finish().map(|()| "finished"),
+        WritePhase::Staging | WritePhase::Undoing => site.undo().map(|()| "undone"),
     }?;
     Ok(Some(format!(
         "an interrupted change of {n} {files} in the library is now {done}"

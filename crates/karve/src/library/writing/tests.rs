@@ -13,8 +13,8 @@ fn entry(id: &str, title: &str) -> Entry {
     }
 }
 
-fn shelves(dir: &Path) -> Shelves {
-    let mut shelves = Shelves::default();
+fn shelves(dir: &Path) -> LibraryLayers {
+    let mut shelves = LibraryLayers::default();
     for (layer, name) in [
         (Layer::User, "user"),
         (Layer::Project, "project"),
@@ -26,7 +26,7 @@ fn shelves(dir: &Path) -> Shelves {
 }
 
 /// The content of each layer: ids and titles.
-fn held_in(shelves: &Shelves) -> Vec<(String, String)> {
+fn held_in(shelves: &LibraryLayers) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for layer in [Layer::User, Layer::Project, Layer::Staged] {
         let dir = shelves.dir(layer).unwrap();
@@ -58,7 +58,7 @@ fn litter(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// A layer with two entries, and a change that replaces one, adds one and moves one.
-fn promoted(shelves: &Shelves) -> Site<'_> {
+fn promoted(shelves: &LibraryLayers) -> RootWrite<'_> {
     shelves.write(Layer::Project, &entry("a", "old")).unwrap();
     shelves.write(Layer::Staged, &entry("c", "staged")).unwrap();
     let held = shelves.hold(&[Layer::Project]).unwrap();
@@ -69,7 +69,7 @@ fn promoted(shelves: &Shelves) -> Site<'_> {
     let staged = shelves.dir(Layer::Staged).unwrap().join("c.md");
     change.remove(Layer::Staged, &staged).unwrap();
     let (root, batch) = change.roots.pop_first().unwrap();
-    Site {
+    RootWrite {
         shelves,
         root,
         batch,

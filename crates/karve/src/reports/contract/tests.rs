@@ -1,12 +1,12 @@
 //! The output satisfies the contract: for real samples, every class, and hostile names.
 
 use super::*;
-use karve_core::profile::{KernelProfile, RuleSet, Source, diagnose};
-use karve_profile::profilers::contract::{Report, parse};
+use karve_core::profile::{DiagnosisRuleSet, KernelProfile, ProfileSource, diagnose};
+use karve_profile::profilers::contract::{ProfilerReport, parse};
 use karve_profile::profilers::{self, sniff};
 
-fn shown_of(kernel: &KernelProfile, rules: RuleSet) -> Shown {
-    Shown {
+fn shown_of(kernel: &KernelProfile, rules: DiagnosisRuleSet) -> KernelReport {
+    KernelReport {
         kernel: kernel.clone(),
         diagnosis: diagnose(kernel, rules),
         entries: Vec::new(),
@@ -15,14 +15,14 @@ fn shown_of(kernel: &KernelProfile, rules: RuleSet) -> Shown {
 }
 
 /// Writes a page in both variants, and parses it again.
-fn round_trip(page: &Page<'_>) -> Report {
-    let read = |variant: Variant| {
+fn round_trip(page: &ProfilePage<'_>) -> ProfilerReport {
+    let read = |variant: ConfigPlacement| {
         let text = render(variant, page);
         let report = parse(&text).unwrap_or_else(|faults| panic!("{faults:#?}\n{text}"));
         assert_eq!(report.variant, variant);
         report
     };
-    let (title, table) = (read(Variant::Title), read(Variant::Table));
+    let (title, table) = (read(ConfigPlacement::Title), read(ConfigPlacement::Table));
     assert_eq!(title.configuration, table.configuration);
     assert_eq!(title.stages, table.stages);
     title
@@ -47,15 +47,15 @@ fn real_samples_keep_the_contract_under_all_rules() {
             continue;
         };
         let parsed = profilers::parse(tool, &text).unwrap();
-        for rules in RuleSet::ALL {
+        for rules in DiagnosisRuleSet::ALL {
             let all = parsed.kernels.iter().chain(&parsed.timeline);
-            let mut shown: Vec<Shown> = all.map(|kernel| shown_of(kernel, rules)).collect();
+            let mut shown: Vec<KernelReport> = all.map(|kernel| shown_of(kernel, rules)).collect();
             let before = shown[0].kernel.clone();
-            shown[0].against = Some(Against::of(&before, &shown[0].kernel));
-            let page = Page {
+            shown[0].against = Some(KernelComparison::of(&before, &shown[0].kernel));
+            let page = ProfilePage {
                 version: "a file.csv",
                 shown: &shown,
-                ..Page::default()
+                ..ProfilePage::default()
             };
             let report = round_trip(&page);
             assert_eq!(report.version, "a_file.csv");
@@ -73,59 +73,59 @@ fn real_samples_keep_the_contract_under_all_rules() {
             n += 1;
         }
     }
-    assert!(n >= 8 * RuleSet::ALL.len(), "{n}");
+    assert!(n >= 8 * DiagnosisRuleSet::ALL.len(), "{n}");
 }
 
 fn kernel(values: &[(&str, f64)]) -> KernelProfile {
     let mut kernel = KernelProfile::named("k");
     for (name, value) in values {
-        kernel.set(name, *value, Source::at("t", 1, "q"));
+        kernel.set(name, *value, ProfileSource::at("t", 1, "q"));
     }
     kernel
 }
 
-fn report_of(shown: Shown) -> Report {
-    round_trip(&Page {
+fn report_of(shown: KernelReport) -> ProfilerReport {
+    round_trip(&ProfilePage {
         kernel: "op",
         version: "v1",
         shown: &[shown],
-        ..Page::default()
+        ..ProfilePage::default()
     })
 }
 
 #[test]
 fn classes_that_the_contract_lacks_are_told_as_the_nearest_and_named() {
-    let check = |values: &[(&str, f64)], class: Class, named: &str| {
-        let report = report_of(shown_of(&kernel(values), RuleSet::Karve));
+    let check = |values: &[(&str, f64)], class: BottleneckClass, named: &str| {
+        let report = report_of(shown_of(&kernel(values), DiagnosisRuleSet::Karve));
         assert_eq!(report.bottleneck, class, "{values:?}");
         assert_eq!(report.stages[0].remark, named, "{values:?}");
         let told = report.root_cause.contains("eported as ");
         assert_eq!(told, !named.is_empty(), "{}", report.root_cause);
     };
     let used = |compute: f64, memory: f64| [("compute_pct", compute), ("memory_pct", memory)];
-    check(&used(10.0, 90.0), Class::Memory, "");
-    check(&used(90.0, 10.0), Class::Compute, "");
-    check(&used(10.0, 10.0), Class::Latency, "");
-    check(&used(50.0, 45.0), Class::Compute, "balanced");
-    check(&used(45.0, 50.0), Class::Memory, "balanced");
+    check(&used(10.0, 90.0), BottleneckClass::Memory, "");
+    check(&used(90.0, 10.0), BottleneckClass::Compute, "");
+    check(&used(10.0, 10.0), BottleneckClass::Latency, "");
+    check(&used(50.0, 45.0), BottleneckClass::Compute, "balanced");
+    check(&used(45.0, 50.0), BottleneckClass::Memory, "balanced");
     let few = [
         ("compute_pct", 10.0),
         ("memory_pct", 10.0),
         ("occupancy_pct", 5.0),
     ];
-    check(&few, Class::Latency, "occupancy");
+    check(&few, BottleneckClass::Latency, "occupancy");
     check(
         &[("duration_us", 3.0), ("blocks", 1.0)],
-        Class::Latency,
+        BottleneckClass::Latency,
         "launch",
     );
     check(
         &[("communication_pct", 50.0)],
-        Class::Latency,
+        BottleneckClass::Latency,
         "communication",
     );
-    check(&[("gpu_idle_pct", 50.0)], Class::Latency, "sync");
-    check(&[], Class::Latency, "unknown");
+    check(&[("gpu_idle_pct", 50.0)], BottleneckClass::Latency, "sync");
+    check(&[], BottleneckClass::Latency, "unknown");
 }
 
 #[test]
@@ -140,8 +140,8 @@ fn a_comparison_stands_under_vs_baseline() {
         ("dram_pct", 0.00134),
         ("registers", 64.0),
     ]);
-    let mut shown = shown_of(&after, RuleSet::Karve);
-    shown.against = Some(Against::of(&before, &after));
+    let mut shown = shown_of(&after, DiagnosisRuleSet::Karve);
+    shown.against = Some(KernelComparison::of(&before, &after));
     let versus = report_of(shown.clone()).versus;
     let rows: Vec<&str> = versus.iter().map(|row| row.metric.as_str()).collect();
     assert_eq!(rows, ["duration_us", "dram_pct", "registers"]);
@@ -152,9 +152,9 @@ fn a_comparison_stands_under_vs_baseline() {
     assert_eq!(versus[2].change, "-");
     // Another kernel is named, and values of another tool are not compared.
     let mut other = KernelProfile::named("older | one");
-    other.set("duration_us", 1.0, Source::at("u", 1, "q"));
-    other.set("dram_pct", 2.0, Source::at("t", 1, "q"));
-    shown.against = Some(Against::of(&other, &after));
+    other.set("duration_us", 1.0, ProfileSource::at("u", 1, "q"));
+    other.set("dram_pct", 2.0, ProfileSource::at("t", 1, "q"));
+    shown.against = Some(KernelComparison::of(&other, &after));
     let versus = report_of(shown).versus;
     assert_eq!(
         (versus[0].metric.as_str(), versus[0].previous.as_str()),
@@ -180,7 +180,7 @@ fn hostile_names_cannot_break_the_report() {
             ("duration_us", 2e9),
         ]);
         hostile.name = name.to_owned();
-        let mut shown = shown_of(&hostile, RuleSet::Karve);
+        let mut shown = shown_of(&hostile, DiagnosisRuleSet::Karve);
         shown.diagnosis.opportunities.push(Opportunity {
             name: name.to_owned(),
             gain_pct: 0.5,
@@ -191,12 +191,12 @@ fn hostile_names_cannot_break_the_report() {
             (name.to_owned(), name.to_owned()),
             (name.to_owned(), "x".into()),
         ];
-        let page = Page {
+        let page = ProfilePage {
             kernel: name,
             version: name,
             configuration: &configuration,
             shown: &[shown],
-            ..Page::default()
+            ..ProfilePage::default()
         };
         let report = round_trip(&page);
         assert_eq!(report.stages.len(), 1);

@@ -1,21 +1,22 @@
 //! A campaign played from a script: every step is answered, every round goes as scripted.
 
 use karve_core::campaign::{
-    Baseline, Campaign, ControlKind, DuelName, Event, Lesson, MeasureStep, PlantedFault,
-    Preparation, Record, Refusal, Step,
+    Baseline, Campaign, ControlKind, DuelName, Event, Lesson, MeasureStep, PlantedBug, Preparation,
+    ProposalRefusal, Record, Step,
 };
 use karve_core::charter::{
-    Better, Branch, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, Mode, Output,
-    SandboxRule, Target, TuneRule,
+    Better, Branch, Charter, ClockRule, Commands, DeviceRule, Limits, Metric, OutputRule,
+    SandboxRule, Target, TuneRule, WorkMode,
 };
 use karve_core::hypothesis::{Candidate, Direction, Hypothesis};
 use karve_core::measurement::{
-    Block, Discarded, Environment, FailureCategory, First, Gate, Pair, Reading, Sample,
+    BaselineReading, Block, DiscardReason, Environment, FailureCategory, FirstArm, Gate, Pair,
+    Sample,
 };
 use karve_core::policy::Preset;
-use karve_core::spending::Usage;
+use karve_core::spending::AgentUsage;
 use karve_numerics::case::{Case, CaseSet};
-use karve_numerics::roof::{Rate, Roof};
+use karve_numerics::roof::{ByteRate, Roof};
 use std::collections::BTreeMap;
 
 /// The name of the hidden case: nothing else in the script contains it by chance.
@@ -68,7 +69,7 @@ pub(super) fn charter() -> Charter {
             goal: None,
             constraints: vec!["keep \"restrict\"".into()],
         },
-        mode: Mode::Repo,
+        mode: WorkMode::Repo,
         granted: vec!["src/kernel.c".into()],
         commands: Commands {
             build: Some("make".into()),
@@ -76,7 +77,7 @@ pub(super) fn charter() -> Charter {
             bench: "./bench --cases small,large,zebra".into(),
             ..Commands::default()
         },
-        output: Output {
+        output: OutputRule {
             format: "metric".into(),
             from_file: false,
             case_column: None,
@@ -232,7 +233,7 @@ impl Player {
             Step::Prepare => prepared(),
             Step::ProveEngagement => Event::EngagementChecked {
                 engaged: true,
-                faults: vec![PlantedFault {
+                faults: vec![PlantedBug {
                     file: "src/kernel.c".into(),
                     fault: "a sign was flipped".into(),
                     noticed: true,
@@ -285,7 +286,7 @@ impl Player {
                     text: self.round(round).1.lesson.into(),
                     ..Lesson::default()
                 },
-                usage: Usage::default(),
+                usage: AgentUsage::default(),
                 exchange: None,
             },
             Step::Finish { reason } => Event::Finished { reason },
@@ -302,7 +303,7 @@ impl Player {
 
     fn baseline(&self) -> Event {
         let cases = 0..self.charter.cases.len();
-        let readings = cases.map(|case| Reading {
+        let readings = cases.map(|case| BaselineReading {
             case,
             sample: sample(self.value(case, 1.0)),
         });
@@ -317,7 +318,7 @@ impl Player {
             conditions: None,
             roof: Some(Roof {
                 flops: Some(1e11),
-                rates: vec![Rate {
+                rates: vec![ByteRate {
                     bytes: 64 << 20,
                     per_s: 1e10,
                 }],
@@ -332,7 +333,7 @@ impl Player {
             return Event::ProposalRefused {
                 round,
                 try_no,
-                refusal: Refusal::Unreadable {
+                refusal: ProposalRefusal::Unreadable {
                     errors: vec![why.into()],
                 },
                 usage: usage(),
@@ -363,7 +364,7 @@ impl Player {
         let speed = self.speeds[&step.candidate] * wiggle * faded;
         let pair = |case: &usize| Pair {
             case: *case,
-            first: First::Parent,
+            first: FirstArm::Parent,
             parent: sample(self.value(*case, self.speeds[&step.parent])),
             candidate: sample(self.value(*case, speed)),
         };
@@ -373,7 +374,7 @@ impl Player {
                 seed: u64::from(step.block),
                 pad: 0,
                 pairs: step.cases.iter().map(pair).collect(),
-                discarded: (step.block == 0).then_some(Discarded::WarmUp),
+                discarded: (step.block == 0).then_some(DiscardReason::WarmUp),
                 conditions: None,
             },
         }
@@ -449,8 +450,8 @@ fn sample(value: f64) -> Sample {
     }
 }
 
-fn usage() -> Usage {
-    Usage {
+fn usage() -> AgentUsage {
+    AgentUsage {
         tokens: 100,
         usd: 0.05,
         estimated: false,

@@ -1,8 +1,8 @@
 //! Evaluated settings from files of other programs.
 
-use super::{Measured, Recorded};
+use super::{MeasuredSetting, RecordedSpace};
 use karve_numerics::grid::Axis;
-use karve_numerics::search::Reading;
+use karve_numerics::search::TrialResult;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -28,12 +28,12 @@ pub struct Evaluation {
     /// The values of the knobs, in the order of the names.
     pub values: Vec<String>,
     /// Its outcome.
-    pub outcome: Outcome,
+    pub outcome: EvaluationOutcome,
 }
 
 /// The outcome of an evaluation.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum EvaluationOutcome {
     /// It ran, and its result was correct.
     Timed {
         /// Its representative time, in milliseconds.
@@ -42,13 +42,13 @@ pub enum Outcome {
         readings_ms: Vec<f64>,
     },
     /// It has no time.
-    Failed(Failure),
+    Failed(EvaluationFailure),
 }
 
 /// Why an evaluation has no time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Failure {
+pub enum EvaluationFailure {
     /// A restriction or a limit of the device forbids it.
     Forbidden,
     /// It does not build.
@@ -64,7 +64,7 @@ pub enum Failure {
 
 impl Evaluations {
     /// The evaluations of a measured space. Its times are assumed to be milliseconds.
-    pub fn of(space: &Recorded) -> Self {
+    pub fn of(space: &RecordedSpace) -> Self {
         let axes = space.grid.axes();
         let row = |point| {
             let value = |(axis, rank): (&Axis, &u16)| axis.values()[usize::from(*rank)].clone();
@@ -72,11 +72,11 @@ impl Evaluations {
             Evaluation {
                 values: axes.iter().zip(ranks).map(value).collect(),
                 outcome: match space.read(point) {
-                    Reading::Value(time_ms) => Outcome::Timed {
+                    TrialResult::Value(time_ms) => EvaluationOutcome::Timed {
                         time_ms,
                         readings_ms: Vec::new(),
                     },
-                    Reading::Failed => Outcome::Failed(Failure::Crashed),
+                    TrialResult::Failed => EvaluationOutcome::Failed(EvaluationFailure::Crashed),
                 },
             }
         };
@@ -89,16 +89,16 @@ impl Evaluations {
     }
 
     /// The same as a measured space.
-    pub fn recorded(&self, name: &str) -> Result<Recorded, String> {
-        let measured = |row: &Evaluation| Measured {
+    pub fn recorded(&self, name: &str) -> Result<RecordedSpace, String> {
+        let measured = |row: &Evaluation| MeasuredSetting {
             values: row.values.clone(),
             value: match &row.outcome {
-                Outcome::Timed { time_ms, .. } => Some(*time_ms),
-                Outcome::Failed(_) => None,
+                EvaluationOutcome::Timed { time_ms, .. } => Some(*time_ms),
+                EvaluationOutcome::Failed(_) => None,
             },
         };
-        let rows: Vec<Measured> = self.rows.iter().map(measured).collect();
-        Recorded::new(name, &self.knobs, &rows)
+        let rows: Vec<MeasuredSetting> = self.rows.iter().map(measured).collect();
+        RecordedSpace::new(name, &self.knobs, &rows)
     }
 
     /// The values that a knob had, in the order of their first use.
@@ -114,9 +114,9 @@ impl Evaluations {
 }
 
 /// A JSON object whose entries keep their order.
-pub(super) struct Entries<V>(pub(super) Vec<(String, V)>);
+pub(super) struct OrderedObject<V>(pub(super) Vec<(String, V)>);
 
-impl<V> Entries<V> {
+impl<V> OrderedObject<V> {
     /// The last entry with a name, as in Python.
     pub(super) fn get(&self, name: &str) -> Option<&V> {
         let found = self.0.iter().rev().find(|(known, _)| known == name);
@@ -124,11 +124,11 @@ impl<V> Entries<V> {
     }
 }
 
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for OrderedObject<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Walk<V>(PhantomData<V>);
-        impl<'de, V: Deserialize<'de>> Visitor<'de> for Walk<V> {
-            type Value = Entries<V>;
+        struct OrderedObjectVisitor<V>(PhantomData<V>);
+        impl<'de, V: Deserialize<'de>> Visitor<'de> for OrderedObjectVisitor<V> {
+            type Value = OrderedObject<V>;
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("an object")
             }
@@ -137,14 +137,14 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
                 while let Some(entry) = map.next_entry()? {
                     entries.push(entry);
                 }
-                Ok(Entries(entries))
+                Ok(OrderedObject(entries))
             }
         }
-        deserializer.deserialize_map(Walk(PhantomData))
+        deserializer.deserialize_map(OrderedObjectVisitor(PhantomData))
     }
 }
 
-impl<V: Serialize> Serialize for Entries<V> {
+impl<V: Serialize> Serialize for OrderedObject<V> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }

@@ -5,7 +5,8 @@
 //! reason in `__error__`; older files have it in place of the time. Times are milliseconds.
 
 use super::evaluation::{
-    Entries, Evaluation, Evaluations, Failure, Outcome, json_of, plain_json, text_of, usable,
+    Evaluation, EvaluationFailure, EvaluationOutcome, Evaluations, OrderedObject, json_of,
+    plain_json, text_of, usable,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -15,28 +16,28 @@ use std::borrow::Cow;
 const ENDLESS_MS: f64 = 1e20;
 
 #[derive(Deserialize)]
-struct File {
+struct KernelTunerFile {
     #[serde(default)]
     device_name: String,
     #[serde(default)]
     kernel_name: String,
     tune_params_keys: Vec<String>,
-    cache: Entries<Entries<Value>>,
+    cache: OrderedObject<OrderedObject<Value>>,
 }
 
 /// The header of a cache file.
 #[derive(Serialize)]
-struct Head<'a> {
+struct CacheHeader<'a> {
     device_name: &'a str,
     kernel_name: &'a str,
     tune_params_keys: &'a [String],
-    tune_params: Entries<Vec<Value>>,
+    tune_params: OrderedObject<Vec<Value>>,
     objective: [&'a str; 1],
 }
 
 /// Reads a cache file.
 pub(super) fn parse_cache(text: &str) -> Result<Evaluations, String> {
-    let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let file: KernelTunerFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut rows = Vec::with_capacity(file.cache.0.len());
     for (key, entry) in &file.cache.0 {
         let value = |knob: &String| {
@@ -82,32 +83,32 @@ pub(super) fn close(text: &str) -> Cow<'_, str> {
     }
 }
 
-fn outcome_of(entry: &Entries<Value>) -> Option<Outcome> {
+fn outcome_of(entry: &OrderedObject<Value>) -> Option<EvaluationOutcome> {
     if let Some(error) = entry.get("__error__") {
-        return Some(Outcome::Failed(failure_of(error.as_str())));
+        return Some(EvaluationOutcome::Failed(failure_of(error.as_str())));
     }
     match entry.get("time")? {
         Value::Number(time) => {
             let time_ms = time.as_f64().filter(|time| usable(*time))?;
             if time_ms >= ENDLESS_MS {
-                return Some(Outcome::Failed(Failure::Crashed));
+                return Some(EvaluationOutcome::Failed(EvaluationFailure::Crashed));
             }
             let readings = entry.get("times").and_then(Value::as_array);
             let readings = readings.into_iter().flatten().filter_map(Value::as_f64);
-            Some(Outcome::Timed {
+            Some(EvaluationOutcome::Timed {
                 time_ms,
                 readings_ms: readings.collect(),
             })
         }
-        other => Some(Outcome::Failed(failure_of(other.as_str()))),
+        other => Some(EvaluationOutcome::Failed(failure_of(other.as_str()))),
     }
 }
 
-fn failure_of(error: Option<&str>) -> Failure {
+fn failure_of(error: Option<&str>) -> EvaluationFailure {
     match error {
-        Some("InvalidConfig") => Failure::Forbidden,
-        Some("CompilationFailedConfig") => Failure::NotBuilt,
-        _ => Failure::Crashed,
+        Some("InvalidConfig") => EvaluationFailure::Forbidden,
+        Some("CompilationFailedConfig") => EvaluationFailure::NotBuilt,
+        _ => EvaluationFailure::Crashed,
     }
 }
 
@@ -119,11 +120,11 @@ pub(super) fn render_cache(evaluations: &Evaluations) -> String {
         (knob.clone(), values.into_iter().map(json_of).collect())
     };
     let knobs = evaluations.knobs.iter().enumerate();
-    let head = Head {
+    let head = CacheHeader {
         device_name: &evaluations.device,
         kernel_name: &evaluations.kernel,
         tune_params_keys: &evaluations.knobs,
-        tune_params: Entries(knobs.map(values).collect()),
+        tune_params: OrderedObject(knobs.map(values).collect()),
         objective: ["time"],
     };
     let head = serde_json::to_string_pretty(&head).unwrap_or_default();
@@ -143,7 +144,7 @@ fn render_row(knobs: &[String], row: &Evaluation) -> String {
     let mut put = |name: &str, value: Value| entry.push((name.to_owned(), value));
     let mut benchmark_ms = 0.0;
     match &row.outcome {
-        Outcome::Timed {
+        EvaluationOutcome::Timed {
             time_ms,
             readings_ms,
         } => {
@@ -151,12 +152,14 @@ fn render_row(knobs: &[String], row: &Evaluation) -> String {
             put("times", json!(readings_ms));
             benchmark_ms = readings_ms.iter().sum();
         }
-        Outcome::Failed(failure) => put(
+        EvaluationOutcome::Failed(failure) => put(
             "__error__",
             json!(match failure {
-                Failure::Forbidden => "InvalidConfig",
-                Failure::NotBuilt => "CompilationFailedConfig",
-                Failure::Crashed | Failure::Wrong | Failure::TimedOut => "RuntimeFailedConfig",
+                EvaluationFailure::Forbidden => "InvalidConfig",
+                EvaluationFailure::NotBuilt => "CompilationFailedConfig",
+                EvaluationFailure::Crashed
+                | EvaluationFailure::Wrong
+                | EvaluationFailure::TimedOut => "RuntimeFailedConfig",
             }),
         ),
     }
@@ -164,7 +167,7 @@ fn render_row(knobs: &[String], row: &Evaluation) -> String {
     put("compile_time", json!(0));
     put("verification_time", json!(0));
     put("benchmark_time", json!(benchmark_ms));
-    let entry = Entries(vec![(key.join(","), Entries(entry))]);
+    let entry = OrderedObject(vec![(key.join(","), OrderedObject(entry))]);
     let line = serde_json::to_string(&entry).unwrap_or_default();
     let inner = line
         .strip_prefix('{')
@@ -213,7 +216,7 @@ mod tests {
         assert_eq!(read.knobs, ["UNROLL", "MODE", "NAME"]);
         assert_eq!(read.rows.len(), 14);
         assert_eq!(read.rows[0].values, ["1", "1", "plain"]);
-        let Outcome::Timed {
+        let EvaluationOutcome::Timed {
             time_ms,
             readings_ms,
         } = &read.rows[0].outcome
@@ -223,7 +226,10 @@ mod tests {
         let mean = readings_ms.iter().sum::<f64>() / 3.0;
         assert!((time_ms - mean).abs() < 1e-9, "{time_ms} {readings_ms:?}");
         let last = &read.rows[13];
-        assert_eq!(last.outcome, Outcome::Failed(Failure::NotBuilt));
+        assert_eq!(
+            last.outcome,
+            EvaluationOutcome::Failed(EvaluationFailure::NotBuilt)
+        );
     }
 
     #[test]
@@ -236,19 +242,23 @@ mod tests {
 
     #[test]
     fn failures_stand_in_place_of_the_time_in_older_files() {
-        let check = |time: &str, want: Failure| {
+        let check = |time: &str, want: EvaluationFailure| {
             let text = format!(
                 r#"{{"tune_params_keys": ["A"], "cache": {{"1": {{"A": 1, "time": {time}}}}}}}"#
             );
             let read = parse_cache(&close(&text)).unwrap();
-            assert_eq!(read.rows[0].outcome, Outcome::Failed(want), "{time}");
+            assert_eq!(
+                read.rows[0].outcome,
+                EvaluationOutcome::Failed(want),
+                "{time}"
+            );
         };
-        check(r#""InvalidConfig""#, Failure::Forbidden);
-        check(r#""CompilationFailedConfig""#, Failure::NotBuilt);
-        check(r#""RuntimeFailedConfig""#, Failure::Crashed);
-        check("1e20", Failure::Crashed);
-        check("NaN", Failure::Crashed);
-        check("Infinity", Failure::Crashed);
+        check(r#""InvalidConfig""#, EvaluationFailure::Forbidden);
+        check(r#""CompilationFailedConfig""#, EvaluationFailure::NotBuilt);
+        check(r#""RuntimeFailedConfig""#, EvaluationFailure::Crashed);
+        check("1e20", EvaluationFailure::Crashed);
+        check("NaN", EvaluationFailure::Crashed);
+        check("Infinity", EvaluationFailure::Crashed);
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! called `time`, else the mean of its `runtimes`.
 
 use super::evaluation::{
-    Entries, Evaluation, Evaluations, Failure, Outcome, json_of, text_of, usable,
+    Evaluation, EvaluationFailure, EvaluationOutcome, Evaluations, OrderedObject, json_of, text_of,
+    usable,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,42 +16,42 @@ const VERSION: &str = "1.0.0";
 const TIME: &str = "time";
 
 #[derive(Serialize, Deserialize)]
-struct File {
-    results: Vec<Row>,
+struct T4File {
+    results: Vec<T4Row>,
     #[serde(default)]
     schema_version: String,
     #[serde(default)]
-    metadata: Metadata,
+    metadata: T4Metadata,
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Metadata {
+struct T4Metadata {
     #[serde(default, alias = "timeUnit", alias = "time_unit")]
     timeunit: String,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Row {
-    configuration: Entries<Value>,
+struct T4Row {
+    configuration: OrderedObject<Value>,
     #[serde(default)]
-    times: Times,
+    times: T4Times,
     invalidity: String,
     #[serde(default = "right")]
     correctness: f64,
     #[serde(default)]
-    measurements: Vec<Measurement>,
+    measurements: Vec<T4Measurement>,
     #[serde(default)]
     objectives: Vec<String>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Times {
+struct T4Times {
     #[serde(default)]
     runtimes: Vec<Value>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Measurement {
+struct T4Measurement {
     name: String,
     value: Value,
     #[serde(default)]
@@ -63,7 +64,7 @@ fn right() -> f64 {
 
 /// Reads results.
 pub(super) fn parse_results(text: &str) -> Result<Evaluations, String> {
-    let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let file: T4File = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let unit = match file.metadata.timeunit.as_str() {
         "" => Some(1.0),
         unit => milliseconds(unit),
@@ -94,17 +95,17 @@ pub(super) fn parse_results(text: &str) -> Result<Evaluations, String> {
     })
 }
 
-fn outcome_of(row: &Row, unit: f64) -> Option<Outcome> {
+fn outcome_of(row: &T4Row, unit: f64) -> Option<EvaluationOutcome> {
     let failure = match row.invalidity.as_str() {
         "correct" if row.correctness > 0.0 => None,
-        "correct" | "correctness" => Some(Failure::Wrong),
-        "constraints" => Some(Failure::Forbidden),
-        "compile" => Some(Failure::NotBuilt),
-        "timeout" => Some(Failure::TimedOut),
-        _ => Some(Failure::Crashed),
+        "correct" | "correctness" => Some(EvaluationFailure::Wrong),
+        "constraints" => Some(EvaluationFailure::Forbidden),
+        "compile" => Some(EvaluationFailure::NotBuilt),
+        "timeout" => Some(EvaluationFailure::TimedOut),
+        _ => Some(EvaluationFailure::Crashed),
     };
     if let Some(failure) = failure {
-        return Some(Outcome::Failed(failure));
+        return Some(EvaluationOutcome::Failed(failure));
     }
     let readings = row.times.runtimes.iter().filter_map(Value::as_f64);
     let readings_ms: Vec<f64> = readings.map(|reading| reading * unit).collect();
@@ -118,7 +119,7 @@ fn outcome_of(row: &Row, unit: f64) -> Option<Outcome> {
     });
     let mean = || readings_ms.iter().sum::<f64>() / readings_ms.len() as f64;
     let time_ms = measured.unwrap_or_else(mean);
-    usable(time_ms).then_some(Outcome::Timed {
+    usable(time_ms).then_some(EvaluationOutcome::Timed {
         time_ms,
         readings_ms,
     })
@@ -140,20 +141,20 @@ pub(super) fn render_results(evaluations: &Evaluations) -> String {
     let row = |row: &Evaluation| {
         let values = row.values.iter().map(|value| json_of(value));
         let (invalidity, time, readings) = match &row.outcome {
-            Outcome::Timed {
+            EvaluationOutcome::Timed {
                 time_ms,
                 readings_ms,
             } => ("correct", Some(*time_ms), readings_ms.as_slice()),
-            Outcome::Failed(failure) => (invalidity_of(*failure), None, [].as_slice()),
+            EvaluationOutcome::Failed(failure) => (invalidity_of(*failure), None, [].as_slice()),
         };
-        let measurement = |time_ms: f64| Measurement {
+        let measurement = |time_ms: f64| T4Measurement {
             name: TIME.into(),
             value: Value::from(time_ms),
             unit: "ms".into(),
         };
-        Row {
-            configuration: Entries(evaluations.knobs.iter().cloned().zip(values).collect()),
-            times: Times {
+        T4Row {
+            configuration: OrderedObject(evaluations.knobs.iter().cloned().zip(values).collect()),
+            times: T4Times {
                 runtimes: readings
                     .iter()
                     .map(|reading| Value::from(*reading))
@@ -169,23 +170,23 @@ pub(super) fn render_results(evaluations: &Evaluations) -> String {
             objectives: vec![TIME.into()],
         }
     };
-    let file = File {
+    let file = T4File {
         results: evaluations.rows.iter().map(row).collect(),
         schema_version: VERSION.into(),
-        metadata: Metadata {
+        metadata: T4Metadata {
             timeunit: "milliseconds".into(),
         },
     };
     serde_json::to_string(&file).unwrap_or_default()
 }
 
-fn invalidity_of(failure: Failure) -> &'static str {
+fn invalidity_of(failure: EvaluationFailure) -> &'static str {
     match failure {
-        Failure::Forbidden => "constraints",
-        Failure::NotBuilt => "compile",
-        Failure::Crashed => "runtime",
-        Failure::Wrong => "correctness",
-        Failure::TimedOut => "timeout",
+        EvaluationFailure::Forbidden => "constraints",
+        EvaluationFailure::NotBuilt => "compile",
+        EvaluationFailure::Crashed => "runtime",
+        EvaluationFailure::Wrong => "correctness",
+        EvaluationFailure::TimedOut => "timeout",
     }
 }
 
@@ -201,15 +202,18 @@ mod tests {
         assert_eq!(read.knobs, ["UNROLL", "MODE", "NAME"]);
         assert_eq!(read.rows.len(), 14);
         assert_eq!(read.rows[13].values, ["8", "2", "fast"]);
-        assert_eq!(read.rows[13].outcome, Outcome::Failed(Failure::NotBuilt));
+        assert_eq!(
+            read.rows[13].outcome,
+            EvaluationOutcome::Failed(EvaluationFailure::NotBuilt)
+        );
         assert!(matches!(
             &read.rows[0].outcome,
-            Outcome::Timed { readings_ms, .. } if readings_ms.len() == 3
+            EvaluationOutcome::Timed { readings_ms, .. } if readings_ms.len() == 3
         ));
     }
 
     /// One evaluation of another program: its time, or why it has none.
-    fn check(row: &str, unit: &str, want: Result<Outcome, &str>) {
+    fn check(row: &str, unit: &str, want: Result<EvaluationOutcome, &str>) {
         let text = format!(
             r#"{{"results": [{{"configuration": {{"A": 1}}, {row}}}],
                  "metadata": {{"timeunit": "{unit}"}}}}"#
@@ -224,7 +228,7 @@ mod tests {
     #[test]
     fn times_come_in_several_units() {
         let timed = |time_ms: f64, readings: &[f64]| {
-            Ok(Outcome::Timed {
+            Ok(EvaluationOutcome::Timed {
                 time_ms,
                 readings_ms: readings.to_vec(),
             })
@@ -246,25 +250,29 @@ mod tests {
     #[test]
     fn every_failure_has_its_word() {
         for (word, want) in [
-            ("timeout", Failure::TimedOut),
-            ("compile", Failure::NotBuilt),
-            ("runtime", Failure::Crashed),
-            ("correctness", Failure::Wrong),
-            ("constraints", Failure::Forbidden),
+            ("timeout", EvaluationFailure::TimedOut),
+            ("compile", EvaluationFailure::NotBuilt),
+            ("runtime", EvaluationFailure::Crashed),
+            ("correctness", EvaluationFailure::Wrong),
+            ("constraints", EvaluationFailure::Forbidden),
         ] {
             let row = format!(r#""invalidity": "{word}""#);
-            check(&row, "", Ok(Outcome::Failed(want)));
+            check(&row, "", Ok(EvaluationOutcome::Failed(want)));
             assert_eq!(invalidity_of(want), word);
         }
         let wrong = r#""invalidity": "correct", "correctness": 0"#;
-        check(wrong, "", Ok(Outcome::Failed(Failure::Wrong)));
+        check(
+            wrong,
+            "",
+            Ok(EvaluationOutcome::Failed(EvaluationFailure::Wrong)),
+        );
     }
 
     #[test]
     fn what_is_written_is_read_back() {
         let mut read = parse_results(SAMPLE).unwrap();
-        read.rows[0].outcome = Outcome::Failed(Failure::Wrong);
-        read.rows[1].outcome = Outcome::Failed(Failure::TimedOut);
+        read.rows[0].outcome = EvaluationOutcome::Failed(EvaluationFailure::Wrong);
+        read.rows[1].outcome = EvaluationOutcome::Failed(EvaluationFailure::TimedOut);
         assert_eq!(parse_results(&render_results(&read)).unwrap(), read);
     }
 }

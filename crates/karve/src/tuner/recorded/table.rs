@@ -1,9 +1,9 @@
 //! Measured spaces as tables: a column for each knob, then `valid` and `time`.
 
-use super::{Evaluations, Measured, Outcome};
+use super::{EvaluationOutcome, Evaluations, MeasuredSetting};
 
 /// Reads a table. Columns before `valid`, or before `time` if there is no `valid`, are knobs.
-pub(super) fn parse_table(text: &str) -> Result<(Vec<String>, Vec<Measured>), String> {
+pub(super) fn parse_table(text: &str) -> Result<(Vec<String>, Vec<MeasuredSetting>), String> {
     let mut lines = text.lines().enumerate();
     let (_, head) = lines.next().ok_or("it is empty")?;
     let head: Vec<&str> = head.split(',').map(str::trim).collect();
@@ -34,7 +34,7 @@ pub(super) fn parse_table(text: &str) -> Result<(Vec<String>, Vec<Measured>), St
                 )
             }
         };
-        rows.push(Measured {
+        rows.push(MeasuredSetting {
             values: cells[..knobs]
                 .iter()
                 .map(|cell| (*cell).to_owned())
@@ -55,8 +55,8 @@ pub(super) fn render_table(evaluations: &Evaluations) -> String {
     for row in &evaluations.rows {
         out += &line(&row.values);
         out += &match &row.outcome {
-            Outcome::Timed { time_ms, .. } => format!(",1,{}\n", rounded(*time_ms)),
-            Outcome::Failed(_) => ",0,\n".to_owned(),
+            EvaluationOutcome::Timed { time_ms, .. } => format!(",1,{}\n", rounded(*time_ms)),
+            EvaluationOutcome::Failed(_) => ",0,\n".to_owned(),
         };
     }
     out

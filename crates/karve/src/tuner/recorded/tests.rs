@@ -12,14 +12,14 @@ const RESULTS: &str = include_str!("../../../../../testdata/spaces/sum_rows_t4.j
 
 fn evaluations(text: &str) -> Evaluations {
     match parse(text).unwrap() {
-        Content::Evaluations(evaluations) => evaluations,
+        RecordingContent::Evaluations(evaluations) => evaluations,
         other => panic!("{other:?}"),
     }
 }
 
-fn rows_of(text: &str) -> Vec<Measured> {
+fn rows_of(text: &str) -> Vec<MeasuredSetting> {
     match parse(text).unwrap() {
-        Content::Table(_, rows) => rows,
+        RecordingContent::Table(_, rows) => rows,
         other => panic!("{other:?}"),
     }
 }
@@ -35,16 +35,16 @@ fn one_run_is_the_same_in_both_formats_of_kernel_tuner() {
 fn a_space_is_the_same_after_a_way_through_each_format() {
     let space = evaluations(CACHE).recorded("space").unwrap();
     let written = Evaluations::of(&space);
-    let rows = rows_of(&render(&written, Format::Table));
-    let table = Recorded::new("table", &written.knobs, &rows).unwrap();
+    let rows = rows_of(&render(&written, RecordingFormat::Table));
+    let table = RecordedSpace::new("table", &written.knobs, &rows).unwrap();
     assert_eq!(table.grid.len(), space.grid.len());
     for point in space.grid.points() {
         match (table.read(point), space.read(point)) {
-            (Reading::Value(a), Reading::Value(b)) => assert!((a / b - 1.0).abs() < 1e-8),
+            (TrialResult::Value(a), TrialResult::Value(b)) => assert!((a / b - 1.0).abs() < 1e-8),
             (a, b) => assert_eq!(a, b),
         }
     }
-    for format in [Format::KernelTuner, Format::T4] {
+    for format in [RecordingFormat::KernelTuner, RecordingFormat::T4] {
         let again = evaluations(&render(&written, format));
         assert_eq!(again.knobs, written.knobs);
         assert_eq!(again.rows, written.rows, "{format:?}");
@@ -120,10 +120,10 @@ proptest! {
         let row = |(value, time_ms, failure): &(String, f64, usize)| Evaluation {
             values: vec![value.clone(), "1e-5".into()],
             outcome: match failure {
-                0 => Outcome::Failed(Failure::Forbidden),
-                1 => Outcome::Failed(Failure::NotBuilt),
-                2 => Outcome::Failed(Failure::Crashed),
-                _ => Outcome::Timed { time_ms: *time_ms, readings_ms: vec![*time_ms; 2] },
+                0 => EvaluationOutcome::Failed(EvaluationFailure::Forbidden),
+                1 => EvaluationOutcome::Failed(EvaluationFailure::NotBuilt),
+                2 => EvaluationOutcome::Failed(EvaluationFailure::Crashed),
+                _ => EvaluationOutcome::Timed { time_ms: *time_ms, readings_ms: vec![*time_ms; 2] },
             },
         };
         let mut written = Evaluations {
@@ -132,8 +132,8 @@ proptest! {
             knobs: vec!["A".into(), "B C".into()],
             rows: rows.iter().map(row).collect(),
         };
-        prop_assert_eq!(&evaluations(&render(&written, Format::KernelTuner)), &written);
+        prop_assert_eq!(&evaluations(&render(&written, RecordingFormat::KernelTuner)), &written);
         written.kernel.clear();
-        prop_assert_eq!(&evaluations(&render(&written, Format::T4)), &written);
+        prop_assert_eq!(&evaluations(&render(&written, RecordingFormat::T4)), &written);
     }
 }

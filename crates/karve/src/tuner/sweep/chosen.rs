@@ -1,11 +1,11 @@
 //! The result of a sweep: the best setting that is also correct on the hidden cases.
 
 use super::Sweep;
-use crate::tuner::journal::Line;
-use crate::tuner::recorded::Failure;
-use crate::tuner::workshop::{Tried, Workshop};
-use karve_numerics::grid::Point;
-use karve_numerics::space::Config;
+use crate::tuner::journal::JournalLine;
+use crate::tuner::recorded::EvaluationFailure;
+use crate::tuner::workshop::{Evaluator, SettingResult};
+use karve_numerics::grid::GridPoint;
+use karve_numerics::space::KnobSetting;
 use karve_os::error::Result;
 
 /// How many settings may be wrong on a hidden case before the default is kept.
@@ -14,7 +14,7 @@ const WRONG_MAX: usize = 3;
 impl Sweep {
     /// The best setting that is also correct on the hidden cases, and how many better ones are not.
     /// If too many were wrong, it is the default.
-    pub fn chosen(&mut self, workshop: &mut Workshop) -> Result<(Option<Point>, usize)> {
+    pub fn chosen(&mut self, workshop: &mut Evaluator) -> Result<(Option<GridPoint>, usize)> {
         let default = self.search.grid().default_point();
         for wrong in 0..WRONG_MAX {
             let best = self.record().best().map(|(point, _)| point);
@@ -26,11 +26,11 @@ impl Sweep {
                 let pared = self.pare((point, &config), workshop)?;
                 return Ok((Some(pared), wrong));
             }
-            let tried = Tried::Failed {
+            let tried = SettingResult::Failed {
                 why: "it is wrong on a hidden case".to_owned(),
-                failure: Failure::Wrong,
+                failure: EvaluationFailure::Wrong,
             };
-            self.journal.append(&Line::of(&config, &tried, 0))?;
+            self.journal.append(&JournalLine::of(&config, &tried, 0))?;
             self.take(point, &tried);
         }
         let stays = default.filter(|point| self.record().value(*point).is_some());
@@ -41,11 +41,11 @@ impl Sweep {
     /// artifacts stay the same. So the diff contains only changes that matter.
     fn pare(
         &mut self,
-        (point, config): (Point, &Config),
-        workshop: &mut Workshop,
-    ) -> Result<Point> {
+        (point, config): (GridPoint, &KnobSetting),
+        workshop: &mut Evaluator,
+    ) -> Result<GridPoint> {
         let grid = self.search.shared_grid().clone();
-        let made = |workshop: &mut Workshop, config: &Config| -> Result<Option<String>> {
+        let made = |workshop: &mut Evaluator, config: &KnobSetting| -> Result<Option<String>> {
             Ok(workshop.build(config)?.ok().and_then(|b| b.artifacts))
         };
         let (Some(default), Some(digest)) = (grid.default_point(), made(workshop, config)?) else {
@@ -68,9 +68,9 @@ impl Sweep {
         };
         if same != point && self.record().value(same).is_none() {
             let cases = Vec::new();
-            let tried = Tried::Read { value, cases };
+            let tried = SettingResult::Read { value, cases };
             self.journal
-                .append(&Line::of(&pared, &tried, 0).made(Some(&digest)))?;
+                .append(&JournalLine::of(&pared, &tried, 0).made(Some(&digest)))?;
             self.take(same, &tried);
         }
         Ok(same)

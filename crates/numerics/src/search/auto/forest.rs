@@ -6,8 +6,8 @@
 //! that values may change without new trees. A new setting splits the leaf that it falls into; a
 //! few trees are regrown each time.
 
-use crate::grid::{Axis, Grid, Point};
-use crate::stats::Draws;
+use crate::grid::{Axis, Grid, GridPoint};
+use crate::stats::DrawRng;
 
 /// Draws for the split of a leaf.
 const SPLIT_DRAWS: usize = 40;
@@ -15,7 +15,7 @@ const SPLIT_DRAWS: usize = 40;
 /// The features of settings: the logarithm of sizes, the rank of other values, and how often two
 /// divides a size.
 #[derive(Debug)]
-pub(super) struct Features {
+pub(super) struct ForestFeatures {
     tables: Vec<Vec<f32>>,
     /// Knobs with how often two divides each of their values.
     twos: Vec<(usize, Vec<u16>)>,
@@ -23,7 +23,7 @@ pub(super) struct Features {
     sizes: Vec<usize>,
 }
 
-impl Features {
+impl ForestFeatures {
     pub(super) fn new(grid: &Grid) -> Self {
         let table = |axis: &Axis| match axis.numbers().filter(|_| axis.is_size()) {
             Some(numbers) => numbers.iter().map(|number| number.log2() as f32).collect(),
@@ -38,7 +38,7 @@ impl Features {
         }
     }
 
-    pub(super) fn of(&self, grid: &Grid, point: Point) -> Vec<f32> {
+    pub(super) fn of(&self, grid: &Grid, point: GridPoint) -> Vec<f32> {
         let ranks = grid.ranks(point);
         let knobs = self.tables.iter().zip(ranks);
         let knobs = knobs.map(|(table, rank)| table[usize::from(*rank)]);
@@ -61,9 +61,9 @@ impl Features {
         }
     }
 
-    fn direction(&self, index: usize, draws: &mut Draws) -> Direction {
+    fn direction(&self, index: usize, draws: &mut DrawRng) -> SplitFeature {
         if index < self.columns() {
-            return Direction {
+            return SplitFeature {
                 first: index,
                 second: None,
             };
@@ -73,7 +73,7 @@ impl Features {
         let second = other + usize::from(other >= first);
         // A product with probability 3/4, else a ratio.
         let sign = if draws.below(4) == 0 { -1.0 } else { 1.0 };
-        Direction {
+        SplitFeature {
             first: self.sizes[first],
             second: Some((self.sizes[second], sign)),
         }
@@ -82,12 +82,12 @@ impl Features {
 
 /// What a split tests: one column, or the product or ratio of two sizes.
 #[derive(Clone, Copy, Debug)]
-struct Direction {
+struct SplitFeature {
     first: usize,
     second: Option<(usize, f32)>,
 }
 
-impl Direction {
+impl SplitFeature {
     fn of(self, x: &[f32]) -> f32 {
         match self.second {
             None => x[self.first],
@@ -97,10 +97,10 @@ impl Direction {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Node {
+enum TreeNode {
     Leaf(u32),
     Split {
-        direction: Direction,
+        direction: SplitFeature,
         threshold: f32,
         below: u32,
         above: u32,
@@ -110,10 +110,10 @@ enum Node {
 /// The ensemble.
 #[derive(Debug)]
 pub(super) struct Forest {
-    trees: Vec<Vec<Node>>,
+    trees: Vec<Vec<TreeNode>>,
     anew: usize,
     next: usize,
-    settings: Vec<(Point, Vec<f32>)>,
+    settings: Vec<(GridPoint, Vec<f32>)>,
     values: Vec<f64>,
 }
 
@@ -137,11 +137,11 @@ impl Forest {
     /// Learns values. Settings that it already knows must come first, in the same order.
     pub(super) fn learn(
         &mut self,
-        features: &Features,
-        (grid, points, values): (&Grid, &[Point], &[f64]),
-        draws: &mut Draws,
+        features: &ForestFeatures,
+        (grid, points, values): (&Grid, &[GridPoint], &[f64]),
+        draws: &mut DrawRng,
     ) {
-        let same = |((known, _), point): (&(Point, Vec<f32>), &Point)| known == point;
+        let same = |((known, _), point): (&(GridPoint, Vec<f32>), &GridPoint)| known == point;
         let goes_on =
             self.settings.len() <= points.len() && self.settings.iter().zip(points).all(same);
         if !goes_on {
@@ -183,15 +183,15 @@ impl Forest {
         (mean, (squares / count - mean * mean).max(0.0))
     }
 
-    fn grow(&self, tree: &mut Vec<Node>, features: &Features, draws: &mut Draws) {
+    fn grow(&self, tree: &mut Vec<TreeNode>, features: &ForestFeatures, draws: &mut DrawRng) {
         let mut all: Vec<u32> = (0..self.settings.len() as u32).collect();
         let mut along = Vec::with_capacity(all.len());
         // Parts that are not split yet: their range, and their node.
-        tree.push(Node::Leaf(0));
+        tree.push(TreeNode::Leaf(0));
         let mut open = vec![(0, all.len(), 0_usize)];
         while let Some((from, to, at)) = open.pop() {
             let part = &mut all[from..to];
-            tree[at] = Node::Leaf(part.first().copied().unwrap_or_default());
+            tree[at] = TreeNode::Leaf(part.first().copied().unwrap_or_default());
             if part.len() < 2 {
                 continue;
             }
@@ -207,8 +207,8 @@ impl Forest {
                 }
             }
             let (below, above) = (tree.len(), tree.len() + 1);
-            tree.extend([Node::Leaf(0), Node::Leaf(0)]);
-            tree[at] = Node::Split {
+            tree.extend([TreeNode::Leaf(0), TreeNode::Leaf(0)]);
+            tree[at] = TreeNode::Split {
                 direction,
                 threshold,
                 below: below as u32,
@@ -224,11 +224,11 @@ impl Forest {
         &self,
         part: &[u32],
         along: &mut Vec<f32>,
-        features: &Features,
-        draws: &mut Draws,
-    ) -> Option<(Direction, f32)> {
+        features: &ForestFeatures,
+        draws: &mut DrawRng,
+    ) -> Option<(SplitFeature, f32)> {
         let whole: f64 = part.iter().map(|at| self.values[*at as usize]).sum();
-        let mut best: Option<(f64, Direction, f32)> = None;
+        let mut best: Option<(f64, SplitFeature, f32)> = None;
         for index in 0..features.directions() {
             let direction = features.direction(index, draws);
             along.clear();
@@ -255,7 +255,13 @@ impl Forest {
     }
 
     /// Splits the leaf that a setting falls into.
-    fn insert(&self, tree: &mut Vec<Node>, setting: usize, features: &Features, draws: &mut Draws) {
+    fn insert(
+        &self,
+        tree: &mut Vec<TreeNode>,
+        setting: usize,
+        features: &ForestFeatures,
+        draws: &mut DrawRng,
+    ) {
         let x = &self.settings[setting].1;
         let (at, old) = leaf(tree, x);
         for _ in 0..SPLIT_DRAWS {
@@ -270,8 +276,8 @@ impl Forest {
                 false => (old, setting),
             };
             let end = tree.len() as u32;
-            tree.extend([Node::Leaf(below as u32), Node::Leaf(above as u32)]);
-            tree[at] = Node::Split {
+            tree.extend([TreeNode::Leaf(below as u32), TreeNode::Leaf(above as u32)]);
+            tree[at] = TreeNode::Split {
                 direction,
                 threshold,
                 below: end,
@@ -283,7 +289,7 @@ impl Forest {
 }
 
 /// A random threshold that separates some values; `None` if they are all equal.
-fn between(values: &[f32], draws: &mut Draws) -> Option<f32> {
+fn between(values: &[f32], draws: &mut DrawRng) -> Option<f32> {
     let low = values.iter().copied().fold(f32::INFINITY, f32::min);
     let high = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let threshold = low + (high - low) * draws.next_f64() as f32;
@@ -291,12 +297,12 @@ fn between(values: &[f32], draws: &mut Draws) -> Option<f32> {
 }
 
 /// The leaf of a setting: its node, and the setting that it names.
-fn leaf(tree: &[Node], x: &[f32]) -> (usize, usize) {
+fn leaf(tree: &[TreeNode], x: &[f32]) -> (usize, usize) {
     let mut at = 0;
     loop {
         match tree[at] {
-            Node::Leaf(setting) => return (at, setting as usize),
-            Node::Split {
+            TreeNode::Leaf(setting) => return (at, setting as usize),
+            TreeNode::Split {
                 direction,
                 threshold,
                 below,

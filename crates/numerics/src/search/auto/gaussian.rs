@@ -7,7 +7,7 @@
 //! likelihood of the readings, by coordinate search.
 
 use crate::grid::{Axis, Grid};
-use crate::stats::Draws;
+use crate::stats::DrawRng;
 use std::ops::{Add, Mul};
 
 /// Maximum number of readings that length scales are fitted to.
@@ -35,16 +35,16 @@ const PIVOT_MIN: f64 = 1e-9;
 
 /// The correlation of settings.
 #[derive(Clone, Debug)]
-pub(super) struct Kernel {
-    axes: Vec<Curve>,
-    twos: Vec<Twos>,
+pub(super) struct CovarianceKernel {
+    axes: Vec<AxisSimilarity>,
+    twos: Vec<TwosSimilarity>,
     noise: f64,
     mixture: f64,
 }
 
 /// The correlation of two values of a knob, by the difference of their ranks.
 #[derive(Clone, Debug)]
-struct Curve {
+struct AxisSimilarity {
     values: usize,
     words: bool,
     length: f64,
@@ -53,21 +53,21 @@ struct Curve {
 
 /// The correlation of two sizes, by how often two divides them.
 #[derive(Clone, Debug)]
-struct Twos {
+struct TwosSimilarity {
     axis: usize,
     /// How often two divides each value of the knob.
     counts: Vec<u16>,
-    curve: Curve,
+    curve: AxisSimilarity,
 }
 
-impl Twos {
+impl TwosSimilarity {
     fn new((axis, knob): (usize, &Axis)) -> Option<Self> {
         let counts = super::twos(knob)?;
         let most = counts.iter().copied().max()?;
         Some(Self {
             axis,
             counts,
-            curve: Curve::new(usize::from(most) + 1, false),
+            curve: AxisSimilarity::new(usize::from(most) + 1, false),
         })
     }
 
@@ -77,7 +77,7 @@ impl Twos {
     }
 }
 
-impl Curve {
+impl AxisSimilarity {
     fn new(values: usize, words: bool) -> Self {
         let mut curve = Self {
             values,
@@ -106,20 +106,21 @@ impl Curve {
 
 /// A parameter that is adjusted to make the readings more likely.
 #[derive(Clone, Copy, Debug)]
-enum Screw {
+enum Hyperparameter {
     Length(usize),
     Twos(usize),
     Noise,
     Mixture,
 }
 
-impl Kernel {
+impl CovarianceKernel {
     pub(super) fn new(grid: &Grid) -> Self {
-        let curve = |axis: &Axis| Curve::new(axis.values().len(), axis.numbers().is_none());
+        let curve =
+            |axis: &Axis| AxisSimilarity::new(axis.values().len(), axis.numbers().is_none());
         let axes = grid.axes().iter();
         Self {
             axes: axes.clone().map(curve).collect(),
-            twos: axes.enumerate().filter_map(Twos::new).collect(),
+            twos: axes.enumerate().filter_map(TwosSimilarity::new).collect(),
             noise: NOISE,
             mixture: MIXTURE,
         }
@@ -148,14 +149,15 @@ impl Kernel {
         &mut self,
         chosen: &[usize],
         (ranks, values): (&[&[u16]], &[f64]),
-        draws: &mut Draws,
+        draws: &mut DrawRng,
     ) {
         let x: Vec<&[u16]> = chosen.iter().map(|at| ranks[*at]).collect();
         let y: Vec<f64> = chosen.iter().map(|at| values[*at]).collect();
         let mut best = self.unlikeliness(&x, &y);
-        let mut screws: Vec<Screw> = (0..self.axes.len()).map(Screw::Length).collect();
-        screws.extend((0..self.twos.len()).map(Screw::Twos));
-        screws.extend([Screw::Noise, Screw::Mixture]);
+        let mut screws: Vec<Hyperparameter> =
+            (0..self.axes.len()).map(Hyperparameter::Length).collect();
+        screws.extend((0..self.twos.len()).map(Hyperparameter::Twos));
+        screws.extend([Hyperparameter::Noise, Hyperparameter::Mixture]);
         let sweeps = if y.len() < FEW { SWEEPS } else { 1 };
         for _ in 0..sweeps {
             for last in (1..screws.len()).rev() {
@@ -179,16 +181,16 @@ impl Kernel {
     /// Adjusts one parameter and returns the new negative log-likelihood, if it is lower.
     fn turned(
         &mut self,
-        screw: Screw,
+        screw: Hyperparameter,
         direction: f64,
         (x, y): (&[&[u16]], &[f64]),
         best: f64,
     ) -> Option<f64> {
         let before = self.place(screw);
         let after = match screw {
-            Screw::Length(_) | Screw::Twos(_) => before * 2_f64.powf(direction),
-            Screw::Noise => before * 4_f64.powf(direction),
-            Screw::Mixture => before + direction * MIXTURE_STEP,
+            Hyperparameter::Length(_) | Hyperparameter::Twos(_) => before * 2_f64.powf(direction),
+            Hyperparameter::Noise => before * 4_f64.powf(direction),
+            Hyperparameter::Mixture => before + direction * MIXTURE_STEP,
         };
         self.turn(screw, after);
         if self.place(screw) == before {
@@ -202,27 +204,27 @@ impl Kernel {
         None
     }
 
-    fn place(&self, screw: Screw) -> f64 {
+    fn place(&self, screw: Hyperparameter) -> f64 {
         match screw {
-            Screw::Length(axis) => self.axes[axis].length,
-            Screw::Twos(index) => self.twos[index].curve.length,
-            Screw::Noise => self.noise,
-            Screw::Mixture => self.mixture,
+            Hyperparameter::Length(axis) => self.axes[axis].length,
+            Hyperparameter::Twos(index) => self.twos[index].curve.length,
+            Hyperparameter::Noise => self.noise,
+            Hyperparameter::Mixture => self.mixture,
         }
     }
 
-    fn turn(&mut self, screw: Screw, to: f64) {
+    fn turn(&mut self, screw: Hyperparameter, to: f64) {
         match screw {
-            Screw::Length(axis) => self.axes[axis].set(to),
-            Screw::Twos(index) => self.twos[index].curve.set(to),
-            Screw::Noise => self.noise = to.clamp(NOISE_RANGE.0, NOISE_RANGE.1),
-            Screw::Mixture => self.mixture = to.clamp(0.0, MIXTURE_MAX),
+            Hyperparameter::Length(axis) => self.axes[axis].set(to),
+            Hyperparameter::Twos(index) => self.twos[index].curve.set(to),
+            Hyperparameter::Noise => self.noise = to.clamp(NOISE_RANGE.0, NOISE_RANGE.1),
+            Hyperparameter::Mixture => self.mixture = to.clamp(0.0, MIXTURE_MAX),
         }
     }
 
     /// The negative log-likelihood of the readings, up to a constant.
     fn unlikeliness(&self, x: &[&[u16]], y: &[f64]) -> f64 {
-        let mut factor = Factor::default();
+        let mut factor = CholeskyFactor::default();
         for count in 1..=x.len() {
             factor.push_row(self, &x[..count]);
         }
@@ -240,7 +242,7 @@ impl Kernel {
 }
 
 /// Which readings length scales are fitted to: the best half, and a random part of the rest.
-pub(super) fn to_fit(values: &[f64], draws: &mut Draws) -> Vec<usize> {
+pub(super) fn to_fit(values: &[f64], draws: &mut DrawRng) -> Vec<usize> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     if order.len() > FIT_MAX {
         order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
@@ -256,13 +258,13 @@ pub(super) fn to_fit(values: &[f64], draws: &mut Draws) -> Vec<usize> {
 
 /// The triangular factor of the correlation matrix of all settings.
 #[derive(Debug, Default)]
-pub(super) struct Factor {
+pub(super) struct CholeskyFactor {
     rows: Vec<Vec<f64>>,
     /// The same in single precision, for the many settings of a pool.
     single: Vec<Vec<f32>>,
 }
 
-impl Factor {
+impl CholeskyFactor {
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }
@@ -273,7 +275,7 @@ impl Factor {
     }
 
     /// Adds the last of the settings.
-    pub(super) fn push(&mut self, kernel: &Kernel, settings: &[&[u16]]) {
+    pub(super) fn push(&mut self, kernel: &CovarianceKernel, settings: &[&[u16]]) {
         self.push_row(kernel, settings);
         let row = self.rows.last().map(Vec::as_slice).unwrap_or_default();
         let single = row.iter().map(|value| *value as f32).collect();
@@ -281,7 +283,7 @@ impl Factor {
     }
 
     /// The same without single precision.
-    fn push_row(&mut self, kernel: &Kernel, settings: &[&[u16]]) {
+    fn push_row(&mut self, kernel: &CovarianceKernel, settings: &[&[u16]]) {
         let Some((last, others)) = settings.split_last() else {
             return;
         };

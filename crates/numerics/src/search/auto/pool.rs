@@ -3,10 +3,10 @@
 //! For each setting the pool keeps the solved row of its correlation with the known settings; a new
 //! reading adds one number to each row.
 
-use super::super::Record;
-use super::gaussian::{Factor, Kernel, dot};
-use crate::grid::{Grid, Point};
-use crate::stats::Draws;
+use super::super::SearchRecord;
+use super::gaussian::{CholeskyFactor, CovarianceKernel, dot};
+use crate::grid::{Grid, GridPoint};
+use crate::stats::DrawRng;
 use std::collections::BTreeSet;
 use std::f64::consts::{PI, SQRT_2};
 
@@ -24,32 +24,32 @@ const NEIGHBOURED: usize = 8;
 const VARIANCE_MIN: f64 = 1e-8;
 
 #[derive(Debug, Default)]
-pub(super) struct Pool {
-    settings: Vec<Setting>,
-    inside: BTreeSet<Point>,
-    neighboured: BTreeSet<Point>,
+pub(super) struct SettingPool {
+    settings: Vec<PoolSetting>,
+    inside: BTreeSet<GridPoint>,
+    neighboured: BTreeSet<GridPoint>,
     /// How many settings of the record were already removed.
     left_out: usize,
 }
 
 #[derive(Debug)]
-struct Setting {
-    point: Point,
+struct PoolSetting {
+    point: GridPoint,
     row: Vec<f32>,
 }
 
 /// The prediction of the process for a setting.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scored {
-    pub(super) point: Point,
+pub(super) struct ScoredSetting {
+    pub(super) point: GridPoint,
     pub(super) mean: f64,
     pub(super) variance: f64,
     pub(super) improvement: f64,
 }
 
-impl Pool {
+impl SettingPool {
     /// A pool of settings that were not proposed: all of them, or a random part.
-    pub(super) fn draw(grid: &Grid, record: &Record, draws: &mut Draws) -> Self {
+    pub(super) fn draw(grid: &Grid, record: &SearchRecord, draws: &mut DrawRng) -> Self {
         let mut pool = Self {
             left_out: record.len(),
             ..Self::default()
@@ -68,7 +68,7 @@ impl Pool {
     }
 
     /// Adds settings that differ from the best ones in a few knobs.
-    fn admit_offspring(&mut self, grid: &Grid, record: &Record, draws: &mut Draws) {
+    fn admit_offspring(&mut self, grid: &Grid, record: &SearchRecord, draws: &mut DrawRng) {
         let mut parents = record.ranking();
         parents.truncate(PARENTS);
         for _ in 0..OFFSPRING {
@@ -86,15 +86,15 @@ impl Pool {
         }
     }
 
-    fn admit(&mut self, point: Point, record: &Record) {
+    fn admit(&mut self, point: GridPoint, record: &SearchRecord) {
         if !record.knows(point) && self.inside.insert(point) {
             let row = Vec::new();
-            self.settings.push(Setting { point, row });
+            self.settings.push(PoolSetting { point, row });
         }
     }
 
     /// Adds the neighbors of the best settings.
-    pub(super) fn admit_neighbours(&mut self, grid: &Grid, record: &Record) {
+    pub(super) fn admit_neighbours(&mut self, grid: &Grid, record: &SearchRecord) {
         for (best, _) in record.ranking().into_iter().take(NEIGHBOURED) {
             if self.neighboured.insert(best) {
                 for point in grid.neighbours(best) {
@@ -105,9 +105,9 @@ impl Pool {
     }
 
     /// Removes the settings that were proposed.
-    pub(super) fn leave_out(&mut self, record: &Record) {
+    pub(super) fn leave_out(&mut self, record: &SearchRecord) {
         let new = record.entries().get(self.left_out..).unwrap_or_default();
-        let asked = |point: Point| new.iter().any(|entry| entry.point == point);
+        let asked = |point: GridPoint| new.iter().any(|entry| entry.point == point);
         self.settings.retain(|setting| !asked(setting.point));
         self.left_out = record.len();
     }
@@ -123,15 +123,15 @@ impl Pool {
     pub(super) fn score(
         &mut self,
         grid: &Grid,
-        (kernel, factor, known): (&Kernel, &Factor, &[&[u16]]),
+        (kernel, factor, known): (&CovarianceKernel, &CholeskyFactor, &[&[u16]]),
         weights: &[f64],
         best: f64,
-    ) -> Vec<Scored> {
+    ) -> Vec<ScoredSetting> {
         let count = weights.len().max(1) as f64;
         let whole = weights.iter().map(|w| w * w).sum::<f64>() / count;
         let single: Vec<f32> = weights.iter().map(|weight| *weight as f32).collect();
         let mut scored = Vec::with_capacity(self.settings.len());
-        for Setting { point, row } in &mut self.settings {
+        for PoolSetting { point, row } in &mut self.settings {
             let ranks = grid.ranks(*point);
             for at in row.len()..factor.len() {
                 let solved = factor.single(at);
@@ -140,7 +140,7 @@ impl Pool {
             }
             let mean = f64::from(dot(row, &single));
             let variance = whole * (1.0 - f64::from(dot(row, row))).max(VARIANCE_MIN);
-            scored.push(Scored {
+            scored.push(ScoredSetting {
                 point: *point,
                 mean,
                 variance,
@@ -152,7 +152,7 @@ impl Pool {
 }
 
 /// The most promising ones.
-pub(super) fn foremost(mut scored: Vec<Scored>, most: usize) -> Vec<Scored> {
+pub(super) fn foremost(mut scored: Vec<ScoredSetting>, most: usize) -> Vec<ScoredSetting> {
     if scored.len() > most {
         scored.select_nth_unstable_by(most, |a, b| {
             let order = b.improvement.total_cmp(&a.improvement);

@@ -4,8 +4,8 @@
 //! times the median would dominate a model. Beyond twice the distance from the best to the median,
 //! differences count a tenth.
 
-use super::super::{Entry, Record};
-use crate::grid::Point;
+use super::super::{SearchRecord, TriedSetting};
+use crate::grid::GridPoint;
 use crate::stats;
 use std::collections::BTreeMap;
 
@@ -16,18 +16,22 @@ const SLOW_PART: f64 = 0.1;
 
 /// The settings that did not fail, with mean 0 and deviation 1.
 #[derive(Debug)]
-pub(super) struct Targets {
-    points: Vec<Point>,
+pub(super) struct FitTargets {
+    points: Vec<GridPoint>,
     values: Vec<f64>,
     mean: f64,
     deviation: f64,
     best: f64,
 }
 
-impl Targets {
+impl FitTargets {
     /// The targets of a record. A setting without a result has its predicted value.
-    pub(super) fn new(record: &Record, believed: &BTreeMap<Point, f64>) -> Option<Self> {
-        let known: Vec<f64> = record.entries().iter().filter_map(Entry::value).collect();
+    pub(super) fn new(record: &SearchRecord, believed: &BTreeMap<GridPoint, f64>) -> Option<Self> {
+        let known: Vec<f64> = record
+            .entries()
+            .iter()
+            .filter_map(TriedSetting::value)
+            .collect();
         let known: Vec<f64> = known.iter().map(|value| value.ln()).collect();
         let median = stats::median(&known)?;
         let least = known.iter().copied().fold(f64::INFINITY, f64::min);
@@ -62,7 +66,7 @@ impl Targets {
         })
     }
 
-    pub(super) fn points(&self) -> &[Point] {
+    pub(super) fn points(&self) -> &[GridPoint] {
         &self.points
     }
 
@@ -76,19 +80,19 @@ impl Targets {
     }
 
     /// The values of some of the settings.
-    pub(super) fn of(&self, points: &[Point]) -> Vec<f64> {
-        let places: BTreeMap<Point, f64> = self
+    pub(super) fn of(&self, points: &[GridPoint]) -> Vec<f64> {
+        let places: BTreeMap<GridPoint, f64> = self
             .points
             .iter()
             .copied()
             .zip(self.values.iter().copied())
             .collect();
-        let value = |point: &Point| places.get(point).copied().unwrap_or(0.0);
+        let value = |point: &GridPoint| places.get(point).copied().unwrap_or(0.0);
         points.iter().map(value).collect()
     }
 
     /// Settings for the process: all, or else the best half and the latest half, in order.
-    pub(super) fn best_and_last(&self, most: usize) -> Vec<Point> {
+    pub(super) fn best_and_last(&self, most: usize) -> Vec<GridPoint> {
         let count = self.points.len();
         if count <= most {
             return self.points.clone();

@@ -25,20 +25,20 @@ const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
 /// The restrictions of a child.
 #[derive(Debug, Default)]
-pub(in crate::process) struct Cage {
+pub(in crate::process) struct SandboxProfile {
     /// The files it may touch.
     pub(in crate::process) ruleset: Option<OwnedFd>,
     /// The calls it may make.
     pub(in crate::process) filter: Vec<libc::sock_filter>,
     /// Resource limits.
-    pub(in crate::process) limits: Vec<(Resource, u64)>,
+    pub(in crate::process) limits: Vec<(LimitedResource, u64)>,
     /// Whether it loses root's capabilities.
     pub(in crate::process) drops_rights: bool,
 }
 
 /// A resource whose limit the kernel enforces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::process) enum Resource {
+pub(in crate::process) enum LimitedResource {
     /// Bytes of private memory of one process.
     Memory,
     /// Bytes of one file.
@@ -51,7 +51,7 @@ pub(in crate::process) enum Resource {
     Core,
 }
 
-impl Resource {
+impl LimitedResource {
     fn id(self) -> libc::__rlimit_resource_t {
         match self {
             Self::Memory => libc::RLIMIT_DATA,
@@ -63,7 +63,7 @@ impl Resource {
     }
 }
 
-impl Cage {
+impl SandboxProfile {
     /// Applies all restrictions that further children inherit. Async-signal-safe.
     pub(super) fn restrict(&self) -> bool {
         let limited = self.limits.iter().all(|(what, most)| limit(*what, *most));
@@ -104,7 +104,7 @@ impl Cage {
 }
 
 /// Sets a limit, or keeps a lower existing one.
-fn limit(what: Resource, most: u64) -> bool {
+fn limit(what: LimitedResource, most: u64) -> bool {
     // SAFETY: the limits are valid places to read from and write to.
     unsafe {
         let mut now: libc::rlimit = mem::zeroed();
@@ -124,11 +124,11 @@ fn limit(what: Resource, most: u64) -> bool {
 /// them, since [`Cage::restrict`] rules out new privileges first.
 fn drop_rights() -> bool {
     #[repr(C)]
-    struct Header {
+    struct CapsetHeader {
         version: u32,
         pid: libc::c_int,
     }
-    let header = Header {
+    let header = CapsetHeader {
         version: CAPABILITY_VERSION,
         pid: 0,
     };
@@ -168,7 +168,7 @@ pub(in crate::process) fn landlock_version() -> u32 {
 /// What a ruleset restricts, as the kernel reads it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::process) struct Governed {
+pub(in crate::process) struct LandlockAccess {
     /// Which accesses to files.
     pub(in crate::process) files: u64,
     /// Which uses of TCP.
@@ -178,14 +178,14 @@ pub(in crate::process) struct Governed {
 }
 
 /// An empty ruleset: nothing that it restricts is allowed.
-pub(in crate::process) fn landlock_ruleset(governed: Governed) -> io::Result<OwnedFd> {
+pub(in crate::process) fn landlock_ruleset(governed: LandlockAccess) -> io::Result<OwnedFd> {
     // SAFETY: the place is valid for its size, and fields that an old kernel does not know are
     // zero.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_landlock_create_ruleset,
             ptr::from_ref(&governed),
-            mem::size_of::<Governed>(),
+            mem::size_of::<LandlockAccess>(),
             0,
         )
     };
@@ -203,11 +203,11 @@ pub(in crate::process) fn landlock_allow(
     accesses: u64,
 ) -> io::Result<()> {
     #[repr(C, packed)]
-    struct Beneath {
+    struct PathBeneath {
         accesses: u64,
         fd: i32,
     }
-    let rule = Beneath {
+    let rule = PathBeneath {
         accesses,
         fd: path.as_raw_fd(),
     };

@@ -4,7 +4,7 @@ use std::io;
 use std::{mem, ptr};
 
 use super::Pid;
-use super::start::Life;
+use super::start::ChildSetup;
 
 /// The argument of `clone3`, as far as this file uses it; the rest is zero.
 #[repr(C, align(8))]
@@ -35,7 +35,7 @@ pub(super) const CLONE_MEMORY: u64 = 0;
 pub(super) const STACK_BYTES: usize = 64 << 10;
 
 /// What a child runs.
-pub(super) type Live = extern "C" fn(&Life<'_>) -> !;
+pub(super) type ChildMain = extern "C" fn(&ChildSetup<'_>) -> !;
 
 /// Creates a child that runs on the stack that the arguments name; returns its id.
 ///
@@ -43,7 +43,11 @@ pub(super) type Live = extern "C" fn(&Life<'_>) -> !;
 ///
 /// The stack must be large enough, and used by nothing else.
 #[cfg(target_arch = "x86_64")]
-pub(super) unsafe fn clone3(args: &CloneArgs, life: &Life<'_>, live: Live) -> io::Result<Pid> {
+pub(super) unsafe fn clone3(
+    args: &CloneArgs,
+    life: &ChildSetup<'_>,
+    live: ChildMain,
+) -> io::Result<Pid> {
     let result: i64;
     // SAFETY: the kernel preserves all registers except those named here. The child starts after
     // the system call on its own stack, whose end is aligned as a call requires, and never leaves

@@ -15,7 +15,7 @@ pub(in crate::process) const FDS_MAX: usize = 8;
 
 /// Space for the header and the descriptors of a control message.
 #[repr(C, align(8))]
-struct Control([u8; 64]);
+struct ChildControlBuffer([u8; 64]);
 
 /// The two ends of a connection that preserves message boundaries; the second is inherited only if
 /// it is passed explicitly.
@@ -80,7 +80,7 @@ pub(super) fn send_numbers(socket: RawFd, message: &[u8], raw: &[RawFd]) -> io::
         iov_base: message.as_ptr().cast_mut().cast(),
         iov_len: message.len(),
     };
-    let mut control = Control([0; 64]);
+    let mut control = ChildControlBuffer([0; 64]);
     let size = (raw.len().min(FDS_MAX) * mem::size_of::<RawFd>()) as libc::c_uint;
     // SAFETY: a zeroed header is valid; every pointer in it is to a place that outlives the call,
     // and the control message is written inside the space reserved for it.
@@ -115,7 +115,7 @@ pub(super) fn receive_with_fds(
         iov_base: buffer.as_mut_ptr().cast(),
         iov_len: buffer.len(),
     };
-    let mut control = Control([0; 64]);
+    let mut control = ChildControlBuffer([0; 64]);
     let mut fds = Vec::new();
     // SAFETY: a zeroed header is valid; every pointer in it is to a place that outlives the calls.
     // The descriptors of the control message were created for us, and nothing else owns them.

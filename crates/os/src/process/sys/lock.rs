@@ -27,7 +27,7 @@ const LANDLOCK_SCOPES: u64 = 3;
 
 /// What a Landlock ruleset handles; later ABI versions have more fields.
 #[repr(C)]
-struct Ruleset {
+struct LandlockRuleset {
     files: u64,
     network: u64,
     scopes: u64,
@@ -174,7 +174,7 @@ const OWN: u32 = u32::MAX;
 /// A seccomp and Landlock profile for another program to apply to itself: the same as that of
 /// karve's own worker.
 #[derive(Debug, serde::Serialize)]
-pub(in crate::process) struct Lock {
+pub(in crate::process) struct WorkerProfile {
     /// The numbers of the calls that create, extend and apply a ruleset, of the one that installs
     /// a filter, and of those that get and set capabilities.
     calls: [c_long; 6],
@@ -184,7 +184,7 @@ pub(in crate::process) struct Lock {
     filter: Vec<(u16, u8, u8, Option<u32>)>,
 }
 
-impl Lock {
+impl WorkerProfile {
     /// The profile that this host supports.
     pub(in crate::process) fn of_host() -> Self {
         let step = |step: sock_filter| {
@@ -200,7 +200,7 @@ impl Lock {
                 libc::SYS_capget,
                 libc::SYS_capset,
             ],
-            ruleset: Ruleset::of_host().map_or_else(Vec::new, |(rules, size)| {
+            ruleset: LandlockRuleset::of_host().map_or_else(Vec::new, |(rules, size)| {
                 let fields = [rules.files, rules.network, rules.scopes];
                 fields[..size / mem::size_of::<u64>()].to_vec()
             }),
@@ -220,7 +220,7 @@ pub(in crate::process) fn lock(must_open: &CStr) {
     refuse_calls();
 }
 
-impl Ruleset {
+impl LandlockRuleset {
     /// What this kernel can restrict about changing files and reaching other processes, and how
     /// many bytes of it an older kernel reads; none without Landlock.
     fn of_host() -> Option<(Self, usize)> {
@@ -259,7 +259,7 @@ impl Ruleset {
 
 /// From now on no file can be opened for writing, and no other process signaled or inspected.
 fn confine_files() {
-    let Some((rules, size)) = Ruleset::of_host() else {
+    let Some((rules, size)) = LandlockRuleset::of_host() else {
         return;
     };
     // SAFETY: the first call reads a structure that outlives it, of the given size, and creates a

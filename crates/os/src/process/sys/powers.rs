@@ -16,7 +16,7 @@ const POWERS_MAX: libc::c_ulong = 64;
 
 /// Whose capabilities: those of this thread.
 #[repr(C)]
-struct Header {
+struct CapabilityHeader {
     version: u32,
     pid: i32,
 }
@@ -24,7 +24,7 @@ struct Header {
 /// Thirty-two capabilities: effective, permitted, inheritable.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-struct Powers {
+struct CapabilitySet {
     used: u32,
     usable: u32,
     inherited: u32,
@@ -45,36 +45,36 @@ pub(super) fn give_up(must_open: &CStr) {
         libc::prctl(libc::PR_CAP_AMBIENT, all, 0, 0, 0);
     }
     let usable = usable();
-    set([0, 1].map(|half| Powers {
+    set([0, 1].map(|half| CapabilitySet {
         usable: usable[half],
-        ..Powers::default()
+        ..CapabilitySet::default()
     }));
     let kept = match opens(must_open) {
         true => 0,
         false => READ_ANY & usable[0],
     };
-    let low = Powers {
+    let low = CapabilitySet {
         used: kept,
         usable: kept,
         inherited: 0,
     };
-    set([low, Powers::default()]);
+    set([low, CapabilitySet::default()]);
 }
 
 /// The permitted capabilities of this thread.
 fn usable() -> [u32; 2] {
-    let header = Header {
+    let header = CapabilityHeader {
         version: VERSION,
         pid: 0,
     };
-    let mut powers = [Powers::default(); 2];
+    let mut powers = [CapabilitySet::default(); 2];
     // SAFETY: both places outlive the call, and the second has space for both halves.
     unsafe { libc::syscall(libc::SYS_capget, &header, powers.as_mut_ptr()) };
     powers.map(|half| half.usable)
 }
 
-fn set(powers: [Powers; 2]) {
-    let header = Header {
+fn set(powers: [CapabilitySet; 2]) {
+    let header = CapabilityHeader {
         version: VERSION,
         pid: 0,
     };

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::{mem, ptr};
 
 use super::companion::{FDS_MAX, receive_with_fds, send_numbers, socket_pair};
-use super::{Pid, Wait, pidfd_open, wait};
+use super::{Pid, WaitMode, pidfd_open, wait};
 
 /// Flags of `open_tree` and `move_mount`.
 const OPEN_TREE_CLONE: libc::c_uint = 1;
@@ -31,7 +31,7 @@ const DOOR_BACKLOG: libc::c_int = 64;
 
 /// One step that builds the view, in order.
 #[derive(Debug)]
-pub(in crate::process) enum Act {
+pub(in crate::process) enum ViewAction {
     /// Mounts an empty in-memory file system over a path: its options, and the path.
     Hide(CString, CString),
     /// Creates a directory, unless it exists.
@@ -59,7 +59,7 @@ pub(in crate::process) enum Act {
 
 /// The plan of a sandbox.
 #[derive(Debug)]
-pub(in crate::process) struct Plan {
+pub(in crate::process) struct NamespacePlan {
     /// For an ordinary user: the contents of `uid_map` and `gid_map`.
     pub(in crate::process) maps: Option<[CString; 2]>,
     /// Whether it has the host's network.
@@ -69,12 +69,12 @@ pub(in crate::process) struct Plan {
     /// Files and directories, opened before anything is hidden.
     pub(in crate::process) trees: Vec<CString>,
     /// The steps that follow, when everything else is read-only.
-    pub(in crate::process) acts: Vec<Act>,
+    pub(in crate::process) acts: Vec<ViewAction>,
 }
 
 /// A sandbox with its first process.
 #[derive(Debug)]
-pub(in crate::process) struct Room {
+pub(in crate::process) struct NamespaceHandle {
     /// Its first process, as karve sees it.
     pub(in crate::process) pid: Pid,
     pidfd: OwnedFd,
@@ -87,7 +87,7 @@ pub(in crate::process) struct Room {
 
 /// Where creating a sandbox failed: the number of the step, or earlier.
 #[derive(Debug)]
-pub(in crate::process) struct RoomError {
+pub(in crate::process) struct NamespaceError {
     /// The step, counted from 0; none if it failed earlier.
     pub(in crate::process) act: Option<usize>,
     /// Why.
@@ -98,10 +98,10 @@ pub(in crate::process) struct RoomError {
 const READY: i32 = -1;
 const BEFORE: i32 = -2;
 
-impl Room {
+impl NamespaceHandle {
     /// Creates a sandbox and waits until it can be entered.
-    pub(in crate::process) fn make(plan: &Plan) -> Result<Self, RoomError> {
-        let before = |cause| RoomError { act: None, cause };
+    pub(in crate::process) fn make(plan: &NamespacePlan) -> Result<Self, NamespaceError> {
+        let before = |cause| NamespaceError { act: None, cause };
         let (control, pipe) = io::pipe().map_err(before)?;
         let (said, say) = socket_pair().map_err(before)?;
         let mut namespaces =
@@ -143,8 +143,8 @@ impl Room {
         let act = i32::from_ne_bytes([a, b, c, d]);
         let pidfd = pidfd_open(pid);
         let failed = |act, cause| {
-            let _ = wait(pid, Wait::Block);
-            Err(RoomError { act, cause })
+            let _ = wait(pid, WaitMode::Block);
+            Err(NamespaceError { act, cause })
         };
         match (heard, act, pidfd) {
             (Ok(doors), READY, Ok(pidfd)) => Ok(Self {
@@ -180,15 +180,15 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for NamespaceHandle {
     fn drop(&mut self) {
         drop(self.pipe.take());
-        let _ = wait(self.pid, Wait::Block);
+        let _ = wait(self.pid, WaitMode::Block);
     }
 }
 
 /// The code of the first process. Async-signal-safe.
-fn hold(plan: &Plan, control: libc::c_int, say: libc::c_int) -> ! {
+fn hold(plan: &NamespacePlan, control: libc::c_int, say: libc::c_int) -> ! {
     let mut trees = [-1; TREES_MAX];
     let mut done = if prepare(plan, &mut trees) {
         let failed = plan.acts.iter().position(|act| !perform(act, &trees));
@@ -258,7 +258,7 @@ fn hear(port: u16) -> libc::c_int {
 }
 
 /// Sets up its user, its network and copies of the trees, and then makes everything read-only.
-fn prepare(plan: &Plan, trees: &mut [libc::c_int; TREES_MAX]) -> bool {
+fn prepare(plan: &NamespacePlan, trees: &mut [libc::c_int; TREES_MAX]) -> bool {
     if let Some([uid, gid]) = &plan.maps {
         let mapped = write_file(c"/proc/self/setgroups", c"deny")
             && write_file(c"/proc/self/uid_map", uid)
@@ -299,37 +299,37 @@ fn prepare(plan: &Plan, trees: &mut [libc::c_int; TREES_MAX]) -> bool {
     set_attributes(libc::AT_FDCWD, c"/", READ_ONLY | NO_SUID, AT_RECURSIVE)
 }
 
-fn perform(act: &Act, trees: &[libc::c_int; TREES_MAX]) -> bool {
+fn perform(act: &ViewAction, trees: &[libc::c_int; TREES_MAX]) -> bool {
     // SAFETY: the paths are null-terminated strings.
     unsafe {
         match act {
-            Act::Hide(options, path) => mount_new(c"tmpfs", path, options),
-            Act::Dir(path) => {
+            ViewAction::Hide(options, path) => mount_new(c"tmpfs", path, options),
+            ViewAction::Dir(path) => {
                 libc::mkdir(path.as_ptr(), 0o755) == 0 || *libc::__errno_location() == libc::EEXIST
             }
-            Act::File(path) => {
+            ViewAction::File(path) => {
                 let flags = libc::O_CREAT | libc::O_CLOEXEC | libc::O_RDONLY;
                 let fd = libc::open(path.as_ptr(), flags, 0o644);
                 fd != -1 && libc::close(fd) == 0
             }
-            Act::Link(says, path) => {
+            ViewAction::Link(says, path) => {
                 libc::symlink(says.as_ptr(), path.as_ptr());
                 true
             }
-            Act::Put(tree, path) => put(trees, *tree, path),
-            Act::PutReadOnly(tree, path) => {
+            ViewAction::Put(tree, path) => put(trees, *tree, path),
+            ViewAction::PutReadOnly(tree, path) => {
                 let fd = trees.get(*tree).copied().unwrap_or(-1);
                 let flags = AT_RECURSIVE | libc::AT_EMPTY_PATH as libc::c_uint;
                 set_attributes(fd, c"", READ_ONLY | NO_SUID, flags) && put(trees, *tree, path)
             }
-            Act::Layer(options, path) => mount_new(c"overlay", path, options),
-            Act::Seal(path) => set_attributes(libc::AT_FDCWD, path, READ_ONLY, 0),
-            Act::Terminals(path) => {
+            ViewAction::Layer(options, path) => mount_new(c"overlay", path, options),
+            ViewAction::Seal(path) => set_attributes(libc::AT_FDCWD, path, READ_ONLY, 0),
+            ViewAction::Terminals(path) => {
                 mount_new(c"devpts", path, c"newinstance,ptmxmode=0666,mode=0620");
                 true
             }
-            Act::OwnProcesses(path) => mount_new(c"proc", path, c""),
-            Act::Processes(path) => {
+            ViewAction::OwnProcesses(path) => mount_new(c"proc", path, c""),
+            ViewAction::Processes(path) => {
                 mount_new(c"proc", path, c"") && set_attributes(libc::AT_FDCWD, path, READ_ONLY, 0)
             }
         }
@@ -368,7 +368,7 @@ fn mount_new(kind: &CStr, path: &CStr, options: &CStr) -> bool {
 /// The argument of `mount_setattr`.
 #[repr(C)]
 #[derive(Default)]
-struct Attributes {
+struct MountAttributes {
     set: u64,
     clear: u64,
     propagation: u64,
@@ -376,9 +376,9 @@ struct Attributes {
 }
 
 fn set_attributes(fd: libc::c_int, path: &CStr, set: u64, flags: libc::c_uint) -> bool {
-    let attributes = Attributes {
+    let attributes = MountAttributes {
         set,
-        ..Attributes::default()
+        ..MountAttributes::default()
     };
     // SAFETY: the path is a null-terminated string, and the attributes are valid for their size.
     unsafe {
@@ -388,7 +388,7 @@ fn set_attributes(fd: libc::c_int, path: &CStr, set: u64, flags: libc::c_uint) -
             path.as_ptr(),
             flags,
             ptr::from_ref(&attributes),
-            mem::size_of::<Attributes>(),
+            mem::size_of::<MountAttributes>(),
         ) == 0
     }
 }

@@ -11,11 +11,11 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Instant;
 use std::{mem, ptr};
 
-use super::cage::Cage;
+use super::cage::SandboxProfile;
 use super::clone::{CLONE_MEMORY, CloneArgs, STACK_BYTES, clone3};
-use super::room::Room;
+use super::room::NamespaceHandle;
 use super::signals::{BlockedSignals, reset_signals};
-use super::{Pid, Wait, pidfd_open, wait};
+use super::{Pid, WaitMode, pidfd_open, wait};
 
 /// Flag of `clone3`: the child starts in the control group whose directory is given.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
@@ -63,7 +63,7 @@ pub(in crate::process) enum SpawnError {
 }
 
 /// Everything that a child needs, prepared before the fork so that the child need not allocate.
-pub(in crate::process) struct Start<'a> {
+pub(in crate::process) struct SpawnSpec<'a> {
     /// The file to execute.
     pub(in crate::process) program: &'a CStr,
     /// Its arguments, name first.
@@ -79,16 +79,16 @@ pub(in crate::process) struct Start<'a> {
     /// The CPUs to run on, if not karve's.
     pub(in crate::process) cpus: Option<&'a CpuMask>,
     /// What happens to it when karve dies.
-    pub(in crate::process) death: Death,
+    pub(in crate::process) death: ParentDeathAction,
     /// Its namespace sandbox, if it has one.
-    pub(in crate::process) room: Option<&'a Room>,
+    pub(in crate::process) room: Option<&'a NamespaceHandle>,
     /// Its restrictions.
-    pub(in crate::process) cage: Option<&'a Cage>,
+    pub(in crate::process) cage: Option<&'a SandboxProfile>,
 }
 
 /// What happens to a child when karve dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::process) enum Death {
+pub(in crate::process) enum ParentDeathAction {
     /// It is killed.
     WithKarve,
     /// Nothing: it outlives karve.
@@ -97,7 +97,7 @@ pub(in crate::process) enum Death {
 
 /// A started child.
 #[derive(Debug)]
-pub(in crate::process) struct Child {
+pub(in crate::process) struct SpawnedChild {
     /// The moment before it was created.
     pub(in crate::process) started: Instant,
     /// Its id, which is also its process group and session.
@@ -121,11 +121,11 @@ const STAGE_BORN: u8 = 6;
 const STAGE_BORN_ALONE: u8 = 7;
 
 /// Starts a child and returns once it has executed its program, or failed to.
-pub(in crate::process) fn spawn(start: &Start<'_>) -> Result<Child, SpawnError> {
+pub(in crate::process) fn spawn(start: &SpawnSpec<'_>) -> Result<SpawnedChild, SpawnError> {
     let (mut failure_read, failure_write) = io::pipe().map_err(SpawnError::Fork)?;
     let argv = null_terminated(start.argv);
     let env = null_terminated(start.env);
-    let life = Life {
+    let life = ChildSetup {
         start,
         argv: &argv,
         env: &env,
@@ -154,7 +154,7 @@ pub(in crate::process) fn spawn(start: &Start<'_>) -> Result<Child, SpawnError> 
     }
     if start.room.is_some() {
         // The child that started the command in its sandbox is done.
-        let _ = wait(born.pid, Wait::Block);
+        let _ = wait(born.pid, WaitMode::Block);
         if let Some((pid, in_group)) = inner {
             born.in_cgroup &= in_group;
             born.pid = pid;
@@ -170,7 +170,7 @@ pub(in crate::process) fn spawn(start: &Start<'_>) -> Result<Child, SpawnError> 
     };
     // The child is exiting: it is reaped here because nothing else knows about it.
     if start.room.is_none() || inner.is_some() {
-        let _ = wait(born.pid, Wait::Block);
+        let _ = wait(born.pid, WaitMode::Block);
     }
     Err(match stage {
         STAGE_PIN => SpawnError::Pin(error),
@@ -190,8 +190,8 @@ fn null_terminated(strings: &[CString]) -> Vec<*const libc::c_char> {
 }
 
 /// What a child has to do until it becomes the command.
-pub(super) struct Life<'a> {
-    start: &'a Start<'a>,
+pub(super) struct ChildSetup<'a> {
+    start: &'a SpawnSpec<'a>,
     argv: &'a [*const libc::c_char],
     env: &'a [*const libc::c_char],
     parent: Pid,
@@ -207,7 +207,7 @@ pub(super) struct Life<'a> {
 ///
 /// Starting there costs nothing, while moving there afterward makes the kernel wait for a grace
 /// period of several milliseconds, and would leave a moment in which a descendant could escape.
-fn fork(life: &Life<'_>) -> io::Result<Child> {
+fn fork(life: &ChildSetup<'_>) -> io::Result<SpawnedChild> {
     if let Ok(child) = clone_child(life) {
         return Ok(child);
     }
@@ -216,7 +216,7 @@ fn fork(life: &Life<'_>) -> io::Result<Child> {
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => life.begin(),
-        pid => Ok(Child {
+        pid => Ok(SpawnedChild {
             started,
             pid,
             pidfd: pidfd_open(pid).ok(),
@@ -230,7 +230,7 @@ thread_local! {
     static STACK: Cell<Option<Vec<u128>>> = const { Cell::new(None) };
 }
 
-fn clone_child(life: &Life<'_>) -> io::Result<Child> {
+fn clone_child(life: &ChildSetup<'_>) -> io::Result<SpawnedChild> {
     let mut pidfd: libc::c_int = -1;
     // Taken out while in use, so that nothing else can use it.
     let fresh = || vec![0_u128; 2 * STACK_BYTES / mem::size_of::<u128>()];
@@ -257,7 +257,7 @@ fn clone_child(life: &Life<'_>) -> io::Result<Child> {
     let pid = pid?;
     // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-    Ok(Child {
+    Ok(SpawnedChild {
         started,
         pid,
         pidfd: Some(pidfd),
@@ -265,15 +265,15 @@ fn clone_child(life: &Life<'_>) -> io::Result<Child> {
     })
 }
 
-extern "C" fn begin(life: &Life<'_>) -> ! {
+extern "C" fn begin(life: &ChildSetup<'_>) -> ! {
     life.begin()
 }
 
-extern "C" fn become_command(life: &Life<'_>) -> ! {
+extern "C" fn become_command(life: &ChildSetup<'_>) -> ! {
     life.become_command()
 }
 
-impl Life<'_> {
+impl ChildSetup<'_> {
     /// Becomes the command, or starts it in its sandbox. Async-signal-safe.
     fn begin(&self) -> ! {
         match self.start.room {
@@ -284,9 +284,9 @@ impl Life<'_> {
 
     /// Creates the command in its sandbox, as a child of karve, and exits. Slow steps are done
     /// here, before the clock of the command starts.
-    fn bring_into(&self, room: &Room) -> ! {
+    fn bring_into(&self, room: &NamespaceHandle) -> ! {
         let start = self.start;
-        let stage = if !room.enter() || !start.cage.is_none_or(Cage::restrict) {
+        let stage = if !room.enter() || !start.cage.is_none_or(SandboxProfile::restrict) {
             STAGE_CONFINE
         } else if !start.enter() {
             STAGE_ENTER
@@ -330,13 +330,13 @@ impl Life<'_> {
             STAGE_PREPARE
         } else if !start.pin() {
             STAGE_PIN
-        } else if outside && !start.cage.is_none_or(Cage::restrict) {
+        } else if outside && !start.cage.is_none_or(SandboxProfile::restrict) {
             STAGE_CONFINE
         } else if outside && !start.enter() {
             STAGE_ENTER
         } else {
             reset_signals();
-            if !start.cage.is_none_or(Cage::filter) {
+            if !start.cage.is_none_or(SandboxProfile::filter) {
                 self.fail(STAGE_CONFINE);
             }
             // SAFETY: both arrays end with a null pointer, and their strings outlive the call.
@@ -369,7 +369,7 @@ impl Life<'_> {
     }
 }
 
-impl Start<'_> {
+impl SpawnSpec<'_> {
     /// The command starts in its control group, but not the child that starts it in its sandbox.
     fn born_in_group(&self, args: &mut CloneArgs) {
         if let Some(cgroup) = self.cgroup {
@@ -386,7 +386,7 @@ impl Start<'_> {
             if libc::setsid() == -1 {
                 return false;
             }
-            if self.death == Death::WithKarve {
+            if self.death == ParentDeathAction::WithKarve {
                 if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == -1 {
                     return false;
                 }

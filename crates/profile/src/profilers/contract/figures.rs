@@ -1,7 +1,7 @@
 //! Figures of the hyper-mla contract: cells with a number or an explicit blank, expected gains,
 //! and changes that must match the two values next to them.
 
-use super::{GAIN_PCT_MAX, NONE, Opportunity, quoted};
+use super::{GAIN_PCT_MAX, NONE, ReportOpportunity, quoted};
 
 /// Separators between the parts of an opportunity; the published copies use the first two.
 const DASHES: [&str; 4] = [" — ", " -- ", " – ", " - "];
@@ -108,7 +108,7 @@ pub(super) fn change_holds(previous: &str, current: &str, change: &str) -> Optio
 }
 
 /// Reads `1. name — est. X% gain — trigger: metric=value` as the opportunity of a rank.
-pub(super) fn opportunity(line: &str, rank: usize) -> Result<Opportunity, String> {
+pub(super) fn opportunity(line: &str, rank: usize) -> Result<ReportOpportunity, String> {
     let form = || {
         let form = "name — est. X% gain — trigger: metric=value";
         format!("{} is not \"{rank}. {form}\"", quoted(line))
@@ -135,7 +135,7 @@ pub(super) fn opportunity(line: &str, rank: usize) -> Result<Opportunity, String
         .ok_or_else(|| format!("the gain {} is not \"est. X% gain\"", quoted(gain)))?;
     let told = trigger.strip_prefix("trigger:").ok_or_else(form)?;
     let trigger = pairs(told);
-    Ok(Opportunity {
+    Ok(ReportOpportunity {
         name: name.to_owned(),
         gain_pct,
         trigger: trigger

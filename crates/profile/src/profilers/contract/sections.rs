@@ -5,23 +5,23 @@ use super::{CELL_CHARS, FAULTS_MAX, NONE, QUOTE_CHARS, ROWS_MAX, SECTIONS};
 use karve_core::table::{cells, is_closed, is_rule};
 
 /// A line with its number, from 1.
-pub(super) type Line<'a> = (usize, &'a str);
+pub(super) type SectionLine<'a> = (usize, &'a str);
 
 /// A heading with the lines below it.
-pub(super) struct Section<'a> {
+pub(super) struct ReportSection<'a> {
     pub(super) line: usize,
     pub(super) heading: &'a str,
-    pub(super) body: Vec<Line<'a>>,
+    pub(super) body: Vec<SectionLine<'a>>,
 }
 
 /// A bounded list of errors.
 #[derive(Default)]
-pub(super) struct Faults {
+pub(super) struct ReportErrors {
     pub(super) list: Vec<String>,
     more: usize,
 }
 
-impl Faults {
+impl ReportErrors {
     pub(super) fn add(&mut self, line: usize, what: impl AsRef<str>) {
         if self.list.len() < FAULTS_MAX {
             self.list.push(format!("line {line}: {}", what.as_ref()));
@@ -43,7 +43,7 @@ impl Faults {
 }
 
 /// Whether a section has this name; headings may end with a remark in parentheses.
-pub(super) fn is_called(part: &Section<'_>, name: &str) -> bool {
+pub(super) fn is_called(part: &ReportSection<'_>, name: &str) -> bool {
     match part.heading.strip_prefix(name) {
         Some(rest) if name.ends_with(':') => !rest.trim().is_empty(),
         Some(rest) => rest.is_empty() || rest.starts_with(" (") && rest.ends_with(')'),
@@ -54,15 +54,15 @@ pub(super) fn is_called(part: &Section<'_>, name: &str) -> bool {
 /// The title, and the sections below it: only known ones, each once, and in order.
 pub(super) fn sections<'a>(
     text: &'a str,
-    faults: &mut Faults,
-) -> (Option<Line<'a>>, Vec<Section<'a>>) {
+    faults: &mut ReportErrors,
+) -> (Option<SectionLine<'a>>, Vec<ReportSection<'a>>) {
     let mut title = None;
-    let mut parts: Vec<Section<'a>> = Vec::new();
+    let mut parts: Vec<ReportSection<'a>> = Vec::new();
     let mut last = 0;
     for (number, line) in text.lines().enumerate().map(|(n, line)| (n + 1, line)) {
         if let Some(heading) = line.strip_prefix("### ") {
             let heading = heading.trim();
-            let part = Section {
+            let part = ReportSection {
                 line: number,
                 heading,
                 body: Vec::new(),
@@ -100,10 +100,13 @@ pub(super) fn sections<'a>(
 }
 
 /// A row of a table, with its line.
-pub(super) type Row = (usize, Vec<String>);
+pub(super) type TableRow = (usize, Vec<String>);
 
 /// The header and the rows of the only table of a section.
-pub(super) fn table(part: &Section<'_>, faults: &mut Faults) -> Option<(Row, Vec<Row>)> {
+pub(super) fn table(
+    part: &ReportSection<'_>,
+    faults: &mut ReportErrors,
+) -> Option<(TableRow, Vec<TableRow>)> {
     let mut rows = Vec::new();
     let filled = part.body.iter().filter(|(_, line)| !line.trim().is_empty());
     for (place, (number, line)) in filled.enumerate() {
@@ -134,9 +137,9 @@ pub(super) fn table(part: &Section<'_>, faults: &mut Faults) -> Option<(Row, Vec
 
 /// The rows of a table that must have these columns, in one of the accepted spellings.
 pub(super) fn rows<const N: usize>(
-    part: &Section<'_>,
+    part: &ReportSection<'_>,
     spellings: &[[&str; N]],
-    faults: &mut Faults,
+    faults: &mut ReportErrors,
 ) -> (usize, Vec<(usize, [String; N])>) {
     let Some(((number, heading), rows)) = table(part, faults) else {
         return (0, Vec::new());
@@ -153,11 +156,11 @@ pub(super) fn rows<const N: usize>(
         );
         return (0, Vec::new());
     };
-    let whole = |(number, row): Row| Some((number, <[String; N]>::try_from(row).ok()?));
+    let whole = |(number, row): TableRow| Some((number, <[String; N]>::try_from(row).ok()?));
     (spelling, rows.into_iter().filter_map(whole).collect())
 }
 
-fn check_cells(number: usize, row: &[String], columns: &[String], faults: &mut Faults) {
+fn check_cells(number: usize, row: &[String], columns: &[String], faults: &mut ReportErrors) {
     let (n, want) = (row.len(), columns.len());
     if n != want {
         faults.add(number, format!("the row has {n} cells, not {want}"));

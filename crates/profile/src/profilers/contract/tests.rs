@@ -27,7 +27,7 @@ fn both_published_variants_are_read() {
         (report.kernel.as_str(), report.version.as_str()),
         ("mla decode", "v3")
     );
-    assert_eq!(report.variant, Variant::Title);
+    assert_eq!(report.variant, ConfigPlacement::Title);
     assert_eq!(report.configuration[2], ("t".into(), "4096".into()));
     assert_eq!(report.stages[0].name, "split | kv");
     assert_eq!(report.stages[0].duration_us, Some(120.5));
@@ -36,9 +36,9 @@ fn both_published_variants_are_read() {
         (report.stages[1].tensor_pct, report.stages[1].dram_pct),
         (None, None)
     );
-    assert_eq!(report.stages[1].bottleneck, Class::Latency);
+    assert_eq!(report.stages[1].bottleneck, BottleneckClass::Latency);
     assert_eq!(report.stages[1].remark, "occupancy");
-    assert_eq!(report.bottleneck, Class::Memory);
+    assert_eq!(report.bottleneck, BottleneckClass::Memory);
     assert_eq!(
         report.root_cause,
         "DRAM is at 88.2%. Only fewer bytes help."
@@ -51,7 +51,7 @@ fn both_published_variants_are_read() {
     );
     assert_eq!(report.versus[0].change, "-14.7%");
     let other = parse(&table_variant()).unwrap();
-    assert_eq!(other.variant, Variant::Table);
+    assert_eq!(other.variant, ConfigPlacement::Table);
     assert_eq!(other.configuration[2], ("dtype".into(), "bfloat16".into()));
     assert_eq!(other.stages, report.stages);
     let windows = REPORT.replace('\n', "\r\n");

@@ -1,11 +1,11 @@
 //! The page `details`: a row for each metric and each rule of a launch.
 
-use super::super::gather::Notes;
+use super::super::gather::ProfileNotes;
 use super::super::number::plain;
-use super::super::text::{Line, cells};
+use super::super::text::{NumberedLine, cells};
 use super::names::{DETAILS, RATE, STALL_WORDS, is_wanted};
-use super::{LAUNCHES_MAX, Reading, Sheet, TOOL, Unreadable, column};
-use karve_core::profile::{Remark, Source};
+use super::{LAUNCHES_MAX, NcuLaunch, NcuValue, ProfileParseError, TOOL, column};
+use karve_core::profile::{ProfileSource, ProfilerRemark};
 use std::collections::BTreeMap;
 
 /// The most remarks of one kernel.
@@ -14,7 +14,7 @@ const REMARKS_MAX: usize = 32;
 const REMARK_CHARS: usize = 600;
 
 /// The columns of the table.
-struct Columns {
+struct NcuColumns {
     n: usize,
     id: usize,
     process: usize,
@@ -36,22 +36,22 @@ struct RuleColumns {
 /// The values of each launch.
 pub(super) fn sheets(
     columns: &[String],
-    rows: &[Line<'_>],
-    notes: &mut Notes,
-) -> Result<Vec<Sheet>, Unreadable> {
+    rows: &[NumberedLine<'_>],
+    notes: &mut ProfileNotes,
+) -> Result<Vec<NcuLaunch>, ProfileParseError> {
     let line = rows.first().map_or(1, |row| row.0.saturating_sub(1));
-    let columns = Columns::of(columns, line)?;
-    let mut launches: BTreeMap<(String, String), Sheet> = BTreeMap::new();
+    let columns = NcuColumns::of(columns, line)?;
+    let mut launches: BTreeMap<(String, String), NcuLaunch> = BTreeMap::new();
     for line in rows {
         let row = columns.row(*line)?;
         let key = (row[columns.process].clone(), row[columns.id].clone());
         let kernel = &row[columns.kernel];
         let sheet = launches
             .entry(key)
-            .or_insert_with(|| Sheet::new(kernel, DETAILS));
+            .or_insert_with(|| NcuLaunch::new(kernel, DETAILS));
         if sheet.kernel != *kernel || kernel.is_empty() {
             let reason = format!("launch {} has two names", row[columns.id]);
-            return Err(Unreadable::at(line.0, reason));
+            return Err(ProfileParseError::at(line.0, reason));
         }
         if !row[columns.metric].is_empty() {
             take_metric(sheet, &columns, &row, line.0, notes);
@@ -60,14 +60,14 @@ pub(super) fn sheets(
         }
         if launches.len() > LAUNCHES_MAX {
             let reason = format!("there are more than {LAUNCHES_MAX} launches");
-            return Err(Unreadable::at(line.0, reason));
+            return Err(ProfileParseError::at(line.0, reason));
         }
     }
     Ok(launches.into_values().collect())
 }
 
-impl Columns {
-    fn of(columns: &[String], line: usize) -> Result<Self, Unreadable> {
+impl NcuColumns {
+    fn of(columns: &[String], line: usize) -> Result<Self, ProfileParseError> {
         let has = |name: &str| columns.iter().any(|column| column == name);
         let rule = if has("Rule Name") {
             let gain = if has("Estimated Speedup") {
@@ -97,7 +97,7 @@ impl Columns {
     }
 
     /// A row of a metric, which ends after its value and a comma, or a whole one.
-    fn row(&self, line: Line<'_>) -> Result<Vec<String>, Unreadable> {
+    fn row(&self, line: NumberedLine<'_>) -> Result<Vec<String>, ProfileParseError> {
         let mut row = cells(line)?;
         let last = self.value + 2;
         let is_short = row.len() == last && row.last().is_some_and(String::is_empty);
@@ -106,18 +106,18 @@ impl Columns {
         } else if row.len() != self.n {
             let (has, wants) = (row.len(), self.n);
             let reason = format!("the row has {has} cells, not {last} or {wants}");
-            return Err(Unreadable::at(line.0, reason));
+            return Err(ProfileParseError::at(line.0, reason));
         }
         Ok(row)
     }
 }
 
 fn take_metric(
-    sheet: &mut Sheet,
-    columns: &Columns,
+    sheet: &mut NcuLaunch,
+    columns: &NcuColumns,
     row: &[String],
     line: usize,
-    notes: &mut Notes,
+    notes: &mut ProfileNotes,
 ) {
     let (name, unit) = (&row[columns.metric], &row[columns.unit]);
     let name = match unit.ends_with("/s") || unit.ends_with("/second") {
@@ -125,7 +125,7 @@ fn take_metric(
         false => name.clone(),
     };
     if is_wanted(DETAILS, &name) {
-        let reading = Reading {
+        let reading = NcuValue {
             unit: unit.clone(),
             text: row[columns.value].clone(),
             line,
@@ -135,11 +135,11 @@ fn take_metric(
 }
 
 fn take_rule(
-    sheet: &mut Sheet,
+    sheet: &mut NcuLaunch,
     columns: &RuleColumns,
     row: &[String],
     line: usize,
-    notes: &mut Notes,
+    notes: &mut ProfileNotes,
 ) {
     let (rule, text) = (&row[columns.name], &row[columns.text]);
     if rule.is_empty() {
@@ -160,16 +160,16 @@ fn take_rule(
         }
     }
     for (counter, value) in told(text) {
-        let source = Source::at(TOOL, line, &format!("{rule}: {text}"));
+        let source = ProfileSource::at(TOOL, line, &format!("{rule}: {text}"));
         sheet.told.push((counter, value, source));
     }
-    let remark = Remark {
+    let remark = ProfilerRemark {
         rule: rule.clone(),
         text: text.chars().take(REMARK_CHARS).collect(),
         gain_pct,
-        source: Source::at(TOOL, line, &quote),
+        source: ProfileSource::at(TOOL, line, &quote),
     };
-    let same = |old: &Remark| old.rule == remark.rule && old.text == remark.text;
+    let same = |old: &ProfilerRemark| old.rule == remark.rule && old.text == remark.text;
     if sheet.remarks.len() < REMARKS_MAX && !sheet.remarks.iter().any(same) {
         sheet.remarks.push(remark);
     }

@@ -1,20 +1,20 @@
 //! Nsight Compute's names for our counters.
 
-use super::super::number::Kind::{self, Bytes, BytesPerSecond, Count, Hertz, Percent, Time};
+use super::super::number::Quantity::{self, Bytes, BytesPerSecond, Count, Hertz, Percent, Time};
 
 /// A metric and its counter. If a counter has several metrics, the first one present counts.
 #[derive(Debug)]
-pub(super) struct Name {
+pub(super) struct NcuMetric {
     pub(super) metric: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: Quantity,
     pub(super) counter: &'static str,
     /// A second metric that the counter needs.
-    pub(super) with: Option<With>,
+    pub(super) with: Option<MetricCombination>,
 }
 
 /// How two metrics form a counter.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum With {
+pub(super) enum MetricCombination {
     /// The sum of both.
     Plus(&'static str),
     /// The first divided by the second.
@@ -23,7 +23,7 @@ pub(super) enum With {
     PercentOf(&'static str),
 }
 
-impl With {
+impl MetricCombination {
     /// The second metric.
     pub(super) fn metric(self) -> &'static str {
         match self {
@@ -41,8 +41,8 @@ impl With {
     }
 }
 
-const fn one(metric: &'static str, kind: Kind, counter: &'static str) -> Name {
-    Name {
+const fn one(metric: &'static str, kind: Quantity, counter: &'static str) -> NcuMetric {
+    NcuMetric {
         metric,
         kind,
         counter,
@@ -50,8 +50,13 @@ const fn one(metric: &'static str, kind: Kind, counter: &'static str) -> Name {
     }
 }
 
-const fn two(metric: &'static str, with: With, kind: Kind, counter: &'static str) -> Name {
-    Name {
+const fn two(
+    metric: &'static str,
+    with: MetricCombination,
+    kind: Quantity,
+    counter: &'static str,
+) -> NcuMetric {
+    NcuMetric {
         metric,
         kind,
         counter,
@@ -64,7 +69,7 @@ const fn two(metric: &'static str, with: With, kind: Kind, counter: &'static str
 pub(super) const RATE: &str = " per second";
 
 /// The page `details`.
-pub(super) const DETAILS: &[Name] = &[
+pub(super) const DETAILS: &[NcuMetric] = &[
     one("Duration", Time, "duration_us"),
     one("Compute (SM) Throughput", Percent, "compute_pct"),
     one("Memory Throughput", Percent, "memory_pct"),
@@ -85,7 +90,7 @@ pub(super) const DETAILS: &[Name] = &[
     one("Registers Per Thread", Count, "registers"),
     two(
         "Static Shared Memory Per Block",
-        With::Plus("Dynamic Shared Memory Per Block"),
+        MetricCombination::Plus("Dynamic Shared Memory Per Block"),
         Bytes,
         "shared_bytes",
     ),
@@ -103,7 +108,7 @@ pub(super) const DETAILS: &[Name] = &[
 ];
 
 /// The page `raw`.
-pub(super) const RAW: &[Name] = &[
+pub(super) const RAW: &[NcuMetric] = &[
     one("gpu__time_duration.sum", Time, "duration_us"),
     one("gpu__time_duration.avg", Time, "duration_us"),
     one(
@@ -178,13 +183,13 @@ pub(super) const RAW: &[Name] = &[
     ),
     two(
         "dram__bytes_read.sum.per_second",
-        With::Plus("dram__bytes_write.sum.per_second"),
+        MetricCombination::Plus("dram__bytes_write.sum.per_second"),
         BytesPerSecond,
         "dram_bytes_per_s",
     ),
     two(
         "dram__bytes_read.sum",
-        With::Plus("dram__bytes_write.sum"),
+        MetricCombination::Plus("dram__bytes_write.sum"),
         Bytes,
         "dram_bytes",
     ),
@@ -193,19 +198,19 @@ pub(super) const RAW: &[Name] = &[
     one("lts__t_sector_hit_rate.pct", Percent, "l2_hit_pct"),
     two(
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-        With::Per("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"),
+        MetricCombination::Per("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"),
         Count,
         "sectors_per_request",
     ),
     two(
         "derived__memory_l2_theoretical_sectors_global_excessive",
-        With::PercentOf("memory_l2_theoretical_sectors_global"),
+        MetricCombination::PercentOf("memory_l2_theoretical_sectors_global"),
         Count,
         "wasted_sectors_pct",
     ),
     two(
         "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
-        With::PercentOf("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"),
+        MetricCombination::PercentOf("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"),
         Count,
         "bank_conflict_pct",
     ),
@@ -223,7 +228,7 @@ pub(super) const RAW: &[Name] = &[
     one("launch__registers_per_thread", Count, "registers"),
     two(
         "launch__shared_mem_per_block_static",
-        With::Plus("launch__shared_mem_per_block_dynamic"),
+        MetricCombination::Plus("launch__shared_mem_per_block_dynamic"),
         Bytes,
         "shared_bytes",
     ),
@@ -263,8 +268,8 @@ pub(super) fn stall_of(metric: &str) -> Option<&str> {
 }
 
 /// Whether a metric is used.
-pub(super) fn is_wanted(names: &[Name], metric: &str) -> bool {
-    let is = |name: &Name| {
+pub(super) fn is_wanted(names: &[NcuMetric], metric: &str) -> bool {
+    let is = |name: &NcuMetric| {
         name.metric == metric || name.with.is_some_and(|with| with.metric() == metric)
     };
     stall_of(metric).is_some() || names.iter().any(is)

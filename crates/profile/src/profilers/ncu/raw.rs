@@ -1,9 +1,9 @@
 //! The page `raw`: a row for each launch, a column for each metric, the units in the first row.
 
-use super::super::gather::Notes;
-use super::super::text::{Line, cells};
+use super::super::gather::ProfileNotes;
+use super::super::text::{NumberedLine, cells};
 use super::names::{RAW, is_wanted};
-use super::{LAUNCHES_MAX, Reading, Sheet, Unreadable, column};
+use super::{LAUNCHES_MAX, NcuLaunch, NcuValue, ProfileParseError, column};
 use std::collections::BTreeMap;
 
 /// Columns that name a launch, before those of metrics.
@@ -13,9 +13,9 @@ const NAMING: usize = 11;
 pub(super) fn sheets(
     header_line: usize,
     columns: &[String],
-    rows: &[Line<'_>],
-    notes: &mut Notes,
-) -> Result<Vec<Sheet>, Unreadable> {
+    rows: &[NumberedLine<'_>],
+    notes: &mut ProfileNotes,
+) -> Result<Vec<NcuLaunch>, ProfileParseError> {
     let id = column(columns, "ID", header_line)?;
     let process = column(columns, "Process ID", header_line)?;
     let kernel = column(columns, "Kernel Name", header_line)?;
@@ -26,7 +26,7 @@ pub(super) fn sheets(
         column(columns, &columns[*at], header_line)?;
     }
     let Some((units_line, rows)) = rows.split_first() else {
-        return Err(Unreadable::at(
+        return Err(ProfileParseError::at(
             header_line,
             "there is nothing after the header",
         ));
@@ -38,14 +38,17 @@ pub(super) fn sheets(
         .all(String::is_empty)
     {
         let reason = "the row after the header has no units";
-        return Err(Unreadable::at(units_line.0, reason));
+        return Err(ProfileParseError::at(units_line.0, reason));
     }
     let mut seen: BTreeMap<(String, String), &str> = BTreeMap::new();
     let mut sheets = Vec::new();
     for line in rows {
         let row = row(*line, columns)?;
         if row[id].is_empty() || row[kernel].is_empty() {
-            return Err(Unreadable::at(line.0, "the row does not name a kernel"));
+            return Err(ProfileParseError::at(
+                line.0,
+                "the row does not name a kernel",
+            ));
         }
         let key = (row[process].clone(), row[id].clone());
         match seen.insert(key, line.1) {
@@ -56,12 +59,12 @@ pub(super) fn sheets(
             }
             Some(_) => {
                 let reason = format!("launch {} appears twice with other values", row[id]);
-                return Err(Unreadable::at(line.0, reason));
+                return Err(ProfileParseError::at(line.0, reason));
             }
         }
-        let mut sheet = Sheet::new(&row[kernel], RAW);
+        let mut sheet = NcuLaunch::new(&row[kernel], RAW);
         for at in &wanted {
-            let reading = Reading {
+            let reading = NcuValue {
                 unit: units[*at].clone(),
                 text: row[*at].clone(),
                 line: line.0,
@@ -71,19 +74,19 @@ pub(super) fn sheets(
         sheets.push(sheet);
         if sheets.len() > LAUNCHES_MAX {
             let reason = format!("there are more than {LAUNCHES_MAX} launches");
-            return Err(Unreadable::at(line.0, reason));
+            return Err(ProfileParseError::at(line.0, reason));
         }
     }
     Ok(sheets)
 }
 
 /// A row that has a cell for each column.
-fn row(line: Line<'_>, columns: &[String]) -> Result<Vec<String>, Unreadable> {
+fn row(line: NumberedLine<'_>, columns: &[String]) -> Result<Vec<String>, ProfileParseError> {
     let row = cells(line)?;
     if row.len() == columns.len() {
         return Ok(row);
     }
     let (has, wants) = (row.len(), columns.len());
     let reason = format!("the row has {has} cells, but the header has {wants}");
-    Err(Unreadable::at(line.0, reason))
+    Err(ProfileParseError::at(line.0, reason))
 }

@@ -10,17 +10,17 @@ use proptest::test_runner::RngSeed;
 const OF_THE_WHOLE: [&str; 3] = ["launches", "share_pct", "inst_share_pct"];
 
 /// Samples of all tools whose output is text.
-fn samples() -> Vec<(Tool, String)> {
+fn samples() -> Vec<(ProfilerTool, String)> {
     let samples = [
-        (Tool::Ncu, "ncu_details.csv"),
-        (Tool::Ncu, "ncu_raw.csv"),
-        (Tool::Ptxas, "ptxas.txt"),
-        (Tool::Perf, "perf.csv"),
-        (Tool::Cachegrind, "cachegrind.out"),
-        (Tool::Callgrind, "callgrind.out"),
-        (Tool::Rocprof, "rocprofv3.csv"),
-        (Tool::RocprofCompute, "rocprof_compute.txt"),
-        (Tool::Torch, "torch_trace.json"),
+        (ProfilerTool::Ncu, "ncu_details.csv"),
+        (ProfilerTool::Ncu, "ncu_raw.csv"),
+        (ProfilerTool::Ptxas, "ptxas.txt"),
+        (ProfilerTool::Perf, "perf.csv"),
+        (ProfilerTool::Cachegrind, "cachegrind.out"),
+        (ProfilerTool::Callgrind, "callgrind.out"),
+        (ProfilerTool::Rocprof, "rocprofv3.csv"),
+        (ProfilerTool::RocprofCompute, "rocprof_compute.txt"),
+        (ProfilerTool::Torch, "torch_trace.json"),
     ];
     // One launch of the long sample is enough.
     let is_other = |line: &str| {
@@ -43,15 +43,22 @@ fn samples() -> Vec<(Tool, String)> {
 }
 
 /// Whether each line of a tool names its kernel.
-fn lines_stand_alone(tool: Tool) -> bool {
+fn lines_stand_alone(tool: ProfilerTool) -> bool {
     match tool {
-        Tool::Ncu | Tool::Perf | Tool::Rocprof | Tool::RocprofCompute => true,
-        Tool::Ptxas | Tool::Cachegrind | Tool::Callgrind | Tool::Torch | Tool::Nsys => false,
+        ProfilerTool::Ncu
+        | ProfilerTool::Perf
+        | ProfilerTool::Rocprof
+        | ProfilerTool::RocprofCompute => true,
+        ProfilerTool::Ptxas
+        | ProfilerTool::Cachegrind
+        | ProfilerTool::Callgrind
+        | ProfilerTool::Torch
+        | ProfilerTool::Nsys => false,
     }
 }
 
 /// What differs between a full output and a damaged one.
-fn lie(whole: &Parsed, harmed: &Parsed) -> Option<String> {
+fn lie(whole: &ParsedProfile, harmed: &ParsedProfile) -> Option<String> {
     for kernel in &harmed.kernels {
         let Some(honest) = whole.kernels.iter().find(|k| k.name == kernel.name) else {
             return Some(format!("there is no kernel {}", kernel.name));
@@ -68,7 +75,7 @@ fn lie(whole: &Parsed, harmed: &Parsed) -> Option<String> {
 }
 
 /// Reads a damaged output. It must be rejected, or report nothing that the full one does not.
-fn check(tool: Tool, whole: &Parsed, text: &str, what: &str) {
+fn check(tool: ProfilerTool, whole: &ParsedProfile, text: &str, what: &str) {
     let lie = parse(tool, text)
         .ok()
         .and_then(|harmed| lie(whole, &harmed));
@@ -172,7 +179,7 @@ fn a_second_line_with_another_value_is_noticed() {
                 all.map(|line| format!("{line}\n")).collect::<String>()
             };
             check(tool, &whole, &doubled(line), &format!("line {index} twice"));
-            let is_rule = line.matches("\",\"").count() > 15 && tool == Tool::Ncu;
+            let is_rule = line.matches("\",\"").count() > 15 && tool == ProfilerTool::Ncu;
             if let (Some(other), false) = (contradiction(line), is_rule) {
                 let what = format!("line {index} and {other}");
                 check(tool, &whole, &doubled(&other), &what);
@@ -228,7 +235,7 @@ proptest! {
                 // A longer name is another kernel, so only values are compared.
                 let known = |k: &KernelProfile| whole.kernels.iter().any(|w| w.name == k.name);
                 let kernels = read.kernels.into_iter().filter(known).collect();
-                let read = Parsed { kernels, ..Parsed::default() };
+                let read = ParsedProfile { kernels, ..ParsedProfile::default() };
                 if lines_stand_alone(tool) {
                     prop_assert_eq!(lie(&whole, &read), None);
                 }
@@ -242,7 +249,7 @@ proptest! {
         bytes in proptest::collection::vec(any::<u8>(), 0..400),
     ) {
         let bytes = String::from_utf8_lossy(&bytes);
-        for tool in Tool::ALL {
+        for tool in ProfilerTool::ALL {
             for text in [text.as_str(), &bytes] {
                 let _ = sniff(text);
                 match parse(tool, text) {

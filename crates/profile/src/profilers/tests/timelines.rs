@@ -9,7 +9,7 @@ use std::path::Path;
 
 #[test]
 fn a_kernel_trace_of_rocprofv3_is_read() {
-    let parsed = read(Tool::Rocprof, "rocprofv3.csv");
+    let parsed = read(ProfilerTool::Rocprof, "rocprofv3.csv");
     let gemm = &parsed.kernels[0];
     assert_eq!(gemm.name, "void gemm<128, 64>(float const*, float*)");
     let want = [
@@ -35,19 +35,22 @@ fn a_kernel_trace_of_rocprofv3_is_read() {
     );
     let text = sample("rocprofv3.csv");
     let again = text.lines().last().unwrap().replace("65536,48", "65536,64");
-    let error = parse(Tool::Rocprof, &format!("{text}{again}\n")).unwrap_err();
+    let error = parse(ProfilerTool::Rocprof, &format!("{text}{again}\n")).unwrap_err();
     assert!(error.reason.contains("twice"), "{error}");
     let backwards = text.replace("7600000000120000", "7500000000120000");
-    assert_eq!(parse(Tool::Rocprof, &backwards).unwrap_err().line, 2);
+    assert_eq!(
+        parse(ProfilerTool::Rocprof, &backwards).unwrap_err().line,
+        2
+    );
     let grouped = text.replace(",65536,48,", ",\"65.536\",48,");
-    let parsed = parse(Tool::Rocprof, &grouped).unwrap();
+    let parsed = parse(ProfilerTool::Rocprof, &grouped).unwrap();
     assert_eq!(parsed.kernels[0].value("shared_bytes"), None);
     assert!(!parsed.notes.is_empty());
 }
 
 #[test]
 fn a_counter_collection_of_rocprofv3_is_read() {
-    let parsed = read(Tool::Rocprof, "rocprofv3_counters.csv");
+    let parsed = read(ProfilerTool::Rocprof, "rocprofv3_counters.csv");
     let text = sample("rocprofv3_counters.csv");
     let want = [
         ("duration_us", 120.0),
@@ -71,17 +74,17 @@ fn a_counter_collection_of_rocprofv3_is_read() {
         ("\"L2CacheHit\"", "\"OccupancyPercent\""),
         ("81.25,7600000000000000", "81.25,7600000000000001"),
     ] {
-        let error = parse(Tool::Rocprof, &text.replace(from, to)).unwrap_err();
+        let error = parse(ProfilerTool::Rocprof, &text.replace(from, to)).unwrap_err();
         assert!(error.reason.contains("twice"), "{error}");
     }
     let localized = text.replace("81.25", "\"81,25\"");
-    let parsed = parse(Tool::Rocprof, &localized).unwrap();
+    let parsed = parse(ProfilerTool::Rocprof, &localized).unwrap();
     assert_eq!(kernel(&parsed, "gemm").value("l2_hit_pct"), None);
 }
 
 #[test]
 fn tables_of_rocprof_compute_are_read() {
-    let parsed = read(Tool::RocprofCompute, "rocprof_compute.txt");
+    let parsed = read(ProfilerTool::RocprofCompute, "rocprof_compute.txt");
     let want = [
         ("fma_pct", 21.84),
         ("tensor_pct", 38.2),
@@ -95,13 +98,13 @@ fn tables_of_rocprof_compute_are_read() {
     ];
     check(&parsed.kernels[0], &want);
     let localized = sample("rocprof_compute.txt").replace("84.31", "84,31");
-    let parsed = parse(Tool::RocprofCompute, &localized).unwrap();
+    let parsed = parse(ProfilerTool::RocprofCompute, &localized).unwrap();
     assert_eq!(parsed.kernels[0].value("l2_hit_pct"), None);
 }
 
 #[test]
 fn a_trace_of_pytorch_tells_kernels_and_the_timeline() {
-    let parsed = read(Tool::Torch, "torch_trace.json");
+    let parsed = read(ProfilerTool::Torch, "torch_trace.json");
     let gemm = kernel(&parsed, "void gemm");
     let want = [
         ("duration_us", 60.0),
@@ -131,7 +134,7 @@ fn a_trace_of_pytorch_tells_kernels_and_the_timeline() {
     let refused = |from: &str, to: &str| {
         assert!(text.contains(from), "{from}");
         assert!(
-            parse(Tool::Torch, &text.replacen(from, to, 1)).is_err(),
+            parse(ProfilerTool::Torch, &text.replacen(from, to, 1)).is_err(),
             "{to}"
         );
     };
@@ -152,7 +155,7 @@ fn a_trace_of_pytorch_tells_kernels_and_the_timeline() {
         "\"dur\": 1, \"dur\": 2,\n    \"args\"",
     );
     let deep = format!("{{\"traceEvents\": [{}", "[".repeat(1_000_000));
-    assert!(parse(Tool::Torch, &deep).is_err());
+    assert!(parse(ProfilerTool::Torch, &deep).is_err());
 }
 
 /// Reads a text in small pieces.
@@ -171,7 +174,7 @@ impl std::io::Read for Pieces<'_> {
 #[test]
 fn a_trace_that_comes_in_pieces_tells_the_same() {
     let text = sample("torch_trace.json");
-    let whole = parse(Tool::Torch, &text).unwrap();
+    let whole = parse(ProfilerTool::Torch, &text).unwrap();
     assert_eq!(torch::read(Pieces(text.as_bytes(), 0)), Ok(whole.clone()));
     let marked = format!("\u{feff}{text}");
     assert_eq!(torch::read(Pieces(marked.as_bytes(), 0)), Ok(whole.clone()));
@@ -196,7 +199,7 @@ fn a_trace_that_comes_in_pieces_tells_the_same() {
 #[test]
 fn what_is_wrong_with_a_trace_is_told_with_its_line() {
     let refused = |text: &str, line: usize, says: &str| {
-        let error = parse(Tool::Torch, text).unwrap_err();
+        let error = parse(ProfilerTool::Torch, text).unwrap_err();
         assert!(error.line == line && error.reason.contains(says), "{error}");
     };
     let long = "x".repeat(1 << 21);
@@ -216,7 +219,7 @@ fn what_is_wrong_with_a_trace_is_told_with_its_line() {
     // Ignored parts may be longer.
     let event = event_of("k");
     let text = format!("{{\"about\": \"{long}\", \"traceEvents\": [{event}]}}");
-    assert_eq!(parse(Tool::Torch, &text).unwrap().kernels.len(), 1);
+    assert_eq!(parse(ProfilerTool::Torch, &text).unwrap().kernels.len(), 1);
 }
 
 fn event_of(name: &str) -> String {
@@ -308,7 +311,10 @@ fn a_hostile_export_of_nsys_is_refused() {
     let path = exported(dir.path(), "DROP TABLE CUPTI_ACTIVITY_KIND_MEMCPY;");
     assert_eq!(nsys::read(&path).unwrap().notes.len(), 1);
     let bytes = std::fs::read(&path).unwrap();
-    assert_eq!(sniff(&String::from_utf8_lossy(&bytes)), Some(Tool::Nsys));
+    assert_eq!(
+        sniff(&String::from_utf8_lossy(&bytes)),
+        Some(ProfilerTool::Nsys)
+    );
     let whole = nsys::read(&path).unwrap();
     for step in 0..64 {
         let cut = dir.path().join("cut.sqlite");
@@ -337,24 +343,24 @@ fn profilers_are_started_lightly_first() {
                 .collect::<Vec<_>>(),
         )
     };
-    let ncu = line(Tool::Ncu, ProfileDepth::Full).unwrap();
+    let ncu = line(ProfilerTool::Ncu, ProfileDepth::Full).unwrap();
     assert!(ncu[0].contains("--clock-control none"), "{ncu:?}");
     assert!(
         ncu[0].ends_with("--set full --log-file out/ncu.csv ./a 8"),
         "{ncu:?}"
     );
-    assert!(line(Tool::Ncu, ProfileDepth::Light).unwrap()[0].contains("--set basic"));
-    let nsys = line(Tool::Nsys, ProfileDepth::Light).unwrap();
+    assert!(line(ProfilerTool::Ncu, ProfileDepth::Light).unwrap()[0].contains("--set basic"));
+    let nsys = line(ProfilerTool::Nsys, ProfileDepth::Light).unwrap();
     assert!(nsys[1].starts_with("nsys export --type sqlite"), "{nsys:?}");
-    assert!(line(Tool::Cachegrind, ProfileDepth::Light).is_none());
-    let valgrind = line(Tool::Cachegrind, ProfileDepth::Full).unwrap();
+    assert!(line(ProfilerTool::Cachegrind, ProfileDepth::Light).is_none());
+    let valgrind = line(ProfilerTool::Cachegrind, ProfileDepth::Full).unwrap();
     assert!(
         valgrind[0].contains("--cache-sim=yes --branch-sim=yes"),
         "{valgrind:?}"
     );
-    let perf = start(Tool::Perf, ProfileDepth::Light, &command, dir).unwrap();
+    let perf = start(ProfilerTool::Perf, ProfileDepth::Light, &command, dir).unwrap();
     assert_eq!(perf.output, ProfilerOutput::File(dir.join("perf.csv")));
-    assert!(line(Tool::Torch, ProfileDepth::Full).is_none());
+    assert!(line(ProfilerTool::Torch, ProfileDepth::Full).is_none());
 }
 
 #[test]
@@ -368,32 +374,32 @@ fn what_a_failure_means_is_told_with_what_to_do() {
     };
     let denied = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission";
     check(
-        Tool::Ncu,
+        ProfilerTool::Ncu,
         Some(1),
         denied,
         "NVreg_RestrictProfilingToUserGroups=0",
     );
-    check(Tool::Ncu, Some(1), denied, "SYS_ADMIN");
+    check(ProfilerTool::Ncu, Some(1), denied, "SYS_ADMIN");
     let paranoid = "access is limited: /proc/sys/kernel/perf_event_paranoid is 4";
     check(
-        Tool::Perf,
+        ProfilerTool::Perf,
         Some(255),
         paranoid,
         "sysctl kernel.perf_event_paranoid=1",
     );
-    check(Tool::Callgrind, Some(132), "", "-march=x86-64-v3");
+    check(ProfilerTool::Callgrind, Some(132), "", "-march=x86-64-v3");
     check(
-        Tool::Cachegrind,
+        ProfilerTool::Cachegrind,
         Some(1),
         "unhandled instruction bytes: 0x62",
         "-march=x86-64-v3",
     );
-    for tool in Tool::ALL {
+    for tool in ProfilerTool::ALL {
         check(tool, None, "", "install");
-        assert_eq!(Tool::by_name(tool.name()), Some(tool));
+        assert_eq!(ProfilerTool::by_name(tool.name()), Some(tool));
     }
     assert_eq!(
-        diagnose_failure(Tool::Perf, Some(1), "the program failed"),
+        diagnose_failure(ProfilerTool::Perf, Some(1), "the program failed"),
         None
     );
 }

@@ -1,8 +1,8 @@
 //! Cachegrind's file: `fl=`, `fn=`, then a line for each line of source with its counts.
 
-use super::super::granted::Granted;
+use super::super::granted::EditableFiles;
 use super::super::text::{ENDS_EARLY, Lines};
-use super::{Costs, PROCESSES_MAX, Parsed, Unreadable, counts, of_processes};
+use super::{PROCESSES_MAX, ParsedProfile, ProcessCosts, ProfileParseError, counts, of_processes};
 
 const TOOL: &str = "cachegrind";
 
@@ -10,10 +10,13 @@ const TOOL: &str = "cachegrind";
 const BEGINS: &str = "desc: I1 cache:";
 
 /// Reads the files of all processes, or fails.
-pub(in super::super) fn parse(text: &str, granted: &Granted) -> Result<Parsed, Unreadable> {
+pub(in super::super) fn parse(
+    text: &str,
+    granted: &EditableFiles,
+) -> Result<ParsedProfile, ProfileParseError> {
     let lines = Lines::of(text)?;
     let mut processes = Vec::new();
-    let mut costs = Costs::default();
+    let mut costs = ProcessCosts::default();
     let mut function: Option<&str> = None;
     let mut file = "";
     let mut summed = false;
@@ -23,7 +26,10 @@ pub(in super::super) fn parse(text: &str, granted: &Granted) -> Result<Parsed, U
             (function, file, summed) = (None, "", false);
         }
         if summed {
-            return Err(Unreadable::at(*number, "something follows the summary"));
+            return Err(ProfileParseError::at(
+                *number,
+                "something follows the summary",
+            ));
         }
         if line.starts_with("desc:") || line.trim().is_empty() {
             continue;
@@ -47,7 +53,7 @@ pub(in super::super) fn parse(text: &str, granted: &Granted) -> Result<Parsed, U
             summed = true;
         } else {
             let Some(function) = function else {
-                return Err(Unreadable::at(
+                return Err(ProfileParseError::at(
                     *number,
                     "the line does not belong to a function",
                 ));
@@ -57,7 +63,7 @@ pub(in super::super) fn parse(text: &str, granted: &Granted) -> Result<Parsed, U
             if row.len() != costs.events.len() + 1 {
                 let n = costs.events.len();
                 let reason = format!("a source line does not have {n} counts");
-                return Err(Unreadable::at(*number, reason));
+                return Err(ProfileParseError::at(*number, reason));
             }
             costs.add((function, file), &row[1..], *number)?;
         }
@@ -68,7 +74,7 @@ pub(in super::super) fn parse(text: &str, granted: &Granted) -> Result<Parsed, U
         } else {
             "the file ends before its summary"
         };
-        return Err(Unreadable::at(lines.whole.len().max(1), reason));
+        return Err(ProfileParseError::at(lines.whole.len().max(1), reason));
     }
     processes.push(costs);
     of_processes(processes, TOOL, granted).map(|(parsed, _)| parsed)

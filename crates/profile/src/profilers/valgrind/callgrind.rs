@@ -1,11 +1,14 @@
 //! Callgrind's file: names are written once and then as `(1)`, positions are relative, and the
 //! line after `calls=` is the cost of the callee, which is not part of the caller's own cost.
 
-use super::super::granted::Granted;
+use super::super::granted::EditableFiles;
 use super::super::number::whole;
 use super::super::text::{ENDS_EARLY, Lines};
-use super::super::vectors::Code;
-use super::{Costs, FUNCTIONS_MAX, PROCESSES_MAX, Parsed, Unreadable, counts, of_processes};
+use super::super::vectors::KernelCode;
+use super::{
+    FUNCTIONS_MAX, PROCESSES_MAX, ParsedProfile, ProcessCosts, ProfileParseError, counts,
+    of_processes,
+};
 use std::collections::BTreeMap;
 
 const TOOL: &str = "callgrind";
@@ -15,8 +18,8 @@ const SILENT: [&str; 4] = ["cfi=", "cfl=", "jump=", "jcnd="];
 const BEGINS: &str = "# callgrind format";
 
 /// What has been read of a process so far.
-struct Reader {
-    costs: Costs,
+struct CallgrindReader {
+    costs: ProcessCosts,
     /// Names of functions by their numbers.
     names: BTreeMap<u64, String>,
     /// Names of files by theirs.
@@ -38,25 +41,31 @@ struct Reader {
 }
 
 /// Reads the files of all processes, or fails.
-pub(in super::super) fn parse(text: &str, granted: &Granted) -> Result<Parsed, Unreadable> {
+pub(in super::super) fn parse(
+    text: &str,
+    granted: &EditableFiles,
+) -> Result<ParsedProfile, ProfileParseError> {
     parse_code(text, granted).map(|(parsed, _)| parsed)
 }
 
 /// The same, with how often each instruction of the first kernel ran, if the files have it.
 pub(in super::super) fn parse_code(
     text: &str,
-    granted: &Granted,
-) -> Result<(Parsed, Option<Code>), Unreadable> {
+    granted: &EditableFiles,
+) -> Result<(ParsedProfile, Option<KernelCode>), ProfileParseError> {
     let lines = Lines::of(text)?;
     let mut processes = Vec::new();
-    let mut reader = Reader::new();
+    let mut reader = CallgrindReader::new();
     for (number, line) in &lines.whole {
         let is_over = reader.totals.is_some();
         if is_over && line.starts_with(BEGINS) && processes.len() < PROCESSES_MAX {
-            let before = std::mem::replace(&mut reader, Reader::new());
+            let before = std::mem::replace(&mut reader, CallgrindReader::new());
             processes.extend(before.finish()?);
         } else if is_over && !line.trim().is_empty() {
-            return Err(Unreadable::at(*number, "something follows the totals"));
+            return Err(ProfileParseError::at(
+                *number,
+                "something follows the totals",
+            ));
         }
         reader.take(line, *number)?;
     }
@@ -66,16 +75,16 @@ pub(in super::super) fn parse_code(
         } else {
             "the file ends before its totals"
         };
-        return Err(Unreadable::at(lines.whole.len().max(1), reason));
+        return Err(ProfileParseError::at(lines.whole.len().max(1), reason));
     };
     processes.push(last);
     of_processes(processes, TOOL, granted)
 }
 
-impl Reader {
+impl CallgrindReader {
     fn new() -> Self {
         Self {
-            costs: Costs::default(),
+            costs: ProcessCosts::default(),
             names: BTreeMap::new(),
             files: BTreeMap::new(),
             function: None,
@@ -90,7 +99,7 @@ impl Reader {
     }
 
     /// The costs of the process, if its file is complete and adds up.
-    fn finish(self) -> Result<Option<Costs>, Unreadable> {
+    fn finish(self) -> Result<Option<ProcessCosts>, ProfileParseError> {
         let Some((totals, line)) = self.totals else {
             return Ok(None);
         };
@@ -98,13 +107,16 @@ impl Reader {
         Ok(Some(self.costs))
     }
 
-    fn take(&mut self, line: &str, number: usize) -> Result<(), Unreadable> {
+    fn take(&mut self, line: &str, number: usize) -> Result<(), ProfileParseError> {
         let is_cost = line.starts_with(|c: char| c.is_ascii_digit() || "+-*".contains(c));
         if self.after_calls {
             self.after_calls = false;
             return match is_cost {
                 true => self.take_call(line, number),
-                false => Err(Unreadable::at(number, "a cost line must follow a call")),
+                false => Err(ProfileParseError::at(
+                    number,
+                    "a cost line must follow a call",
+                )),
             };
         }
         if is_cost {
@@ -135,13 +147,16 @@ impl Reader {
         } else if let Some(totals) = line.strip_prefix("totals:") {
             self.totals = Some((counts(totals.split_whitespace(), number)?, number));
         } else if !is_silent(line) {
-            return Err(Unreadable::at(number, "this is not a line of callgrind"));
+            return Err(ProfileParseError::at(
+                number,
+                "this is not a line of callgrind",
+            ));
         }
         Ok(())
     }
 
     /// Where a line is: `0x1360`, or `+3`, `-3` or `*` from the line before.
-    fn go_to(&mut self, line: &str, number: usize) -> Result<(), Unreadable> {
+    fn go_to(&mut self, line: &str, number: usize) -> Result<(), ProfileParseError> {
         let (Some(last), Some(word)) = (self.address, line.split_whitespace().next()) else {
             return Ok(());
         };
@@ -153,7 +168,7 @@ impl Reader {
                 .strip_prefix("0x")
                 .and_then(|digits| u64::from_str_radix(digits, 16).ok()),
         };
-        let wrong = || Unreadable::at(number, format!("{word:?} is not an address"));
+        let wrong = || ProfileParseError::at(number, format!("{word:?} is not an address"));
         self.address = Some(address.ok_or_else(wrong)?);
         Ok(())
     }
@@ -171,10 +186,10 @@ impl Reader {
     }
 
     /// `+3 16 0 1`: positions, then counts; zeros at the end are not written.
-    fn take_cost(&mut self, line: &str, number: usize) -> Result<(), Unreadable> {
+    fn take_cost(&mut self, line: &str, number: usize) -> Result<(), ProfileParseError> {
         self.go_to(line, number)?;
         let Some(function) = &self.function else {
-            return Err(Unreadable::at(
+            return Err(ProfileParseError::at(
                 number,
                 "the line does not belong to a function",
             ));
@@ -190,7 +205,7 @@ impl Reader {
     }
 
     /// The cost of a callee also belongs to its caller, unless the function calls itself.
-    fn take_call(&mut self, line: &str, number: usize) -> Result<(), Unreadable> {
+    fn take_call(&mut self, line: &str, number: usize) -> Result<(), ProfileParseError> {
         self.go_to(line, number)?;
         let Some(function) = self.function.as_ref().filter(|f| **f != self.callee) else {
             return Ok(());
@@ -213,7 +228,7 @@ impl Reader {
     }
 
     /// `(1) name` names a function, `(1)` refers to one already named.
-    fn name(&mut self, text: &str, line: usize) -> Result<String, Unreadable> {
+    fn name(&mut self, text: &str, line: usize) -> Result<String, ProfileParseError> {
         let parts = text.strip_prefix('(').and_then(|rest| rest.split_once(')'));
         let Some((id, name)) = parts.and_then(|(id, name)| Some((whole(id)?, name.trim()))) else {
             return Ok(text.trim().to_owned());
@@ -224,11 +239,14 @@ impl Reader {
                 self.names.insert(id, name.to_owned());
                 Ok(name.to_owned())
             }
-            Some(_) => Err(Unreadable::at(
+            Some(_) => Err(ProfileParseError::at(
                 line,
                 format!("function ({id}) has two names"),
             )),
-            None => Err(Unreadable::at(line, format!("function ({id}) has no name"))),
+            None => Err(ProfileParseError::at(
+                line,
+                format!("function ({id}) has no name"),
+            )),
         }
     }
 }

@@ -2,23 +2,25 @@
 
 use super::super::*;
 use crate::campaign::{Event, Step};
-use crate::knowledge::{Action, Effect, Expected, Known, Lesson, Status, effect_of};
-use crate::profile::compare::Came;
-use crate::profile::{Bottleneck, KernelProfile, Profile, ProfileDepth, Source};
-use crate::testing::script::{Script, play_until, resume_until, script};
+use crate::knowledge::{
+    Action, EntryStatus, EvidenceEffect, ExpectedGain, KnownEntry, Lesson, effect_of,
+};
+use crate::profile::compare::ExpectationResult;
+use crate::profile::{Bottleneck, KernelProfile, Profile, ProfileDepth, ProfileSource};
+use crate::testing::script::{CampaignScript, play_until, resume_until, script};
 use proptest::prelude::*;
 
-fn known(id: &str, expected_ratio: f64) -> Known {
-    Known {
+fn known(id: &str, expected_ratio: f64) -> KnownEntry {
+    KnownEntry {
         id: id.into(),
         title: format!("do the {id} thing"),
         expected_ratio,
-        ..Known::default()
+        ..KnownEntry::default()
     }
 }
 
-fn usable(id: &str, expected_ratio: f64, n_evidence: u32) -> Known {
-    Known {
+fn usable(id: &str, expected_ratio: f64, n_evidence: u32) -> KnownEntry {
+    KnownEntry {
         n_evidence,
         apply: vec![Action::Knob {
             name: "X".into(),
@@ -28,9 +30,9 @@ fn usable(id: &str, expected_ratio: f64, n_evidence: u32) -> Known {
     }
 }
 
-fn refuted(id: &str) -> Known {
-    Known {
-        status: Status::Refuted,
+fn refuted(id: &str) -> KnownEntry {
+    KnownEntry {
+        status: EntryStatus::Refuted,
         refuted: "2 runs against it".into(),
         ..known(id, 1.2)
     }
@@ -39,7 +41,7 @@ fn refuted(id: &str) -> Known {
 fn profile(values: &[(&str, f64)]) -> Profile {
     let mut kernel = KernelProfile::named("k");
     for (name, value) in values {
-        assert!(kernel.set(name, *value, Source::default()));
+        assert!(kernel.set(name, *value, ProfileSource::default()));
     }
     Profile {
         commit: "base".into(),
@@ -56,7 +58,7 @@ fn profile(values: &[(&str, f64)]) -> Profile {
 }
 
 /// A campaign at its first proposal, with a library.
-fn proposing(script: &Script, list: Vec<Known>, values: &[(&str, f64)]) -> Campaign {
+fn proposing(script: &CampaignScript, list: Vec<KnownEntry>, values: &[(&str, f64)]) -> Campaign {
     let (mut campaign, log) = play_until(script, &|step| matches!(step, Step::Propose { .. }));
     let read = Event::KnowledgeRead {
         known: list,
@@ -91,7 +93,7 @@ fn what_fires_is_told_first_and_what_is_refuted_is_told_as_such() {
 fn what_fires_is_told_before_what_does_not_and_little_of_that() {
     let mut fires = known("fires", 1.1);
     fires.triggers = vec!["l1_miss_pct > 5".into()];
-    let shown = |id: &str| Known {
+    let shown = |id: &str| KnownEntry {
         n_evidence: 2,
         ..known(id, 14.0)
     };
@@ -150,7 +152,7 @@ fn entries_that_do_not_keep_their_promises_make_others_promise_less() {
     let promise_after = |speeds: &[f64]| {
         let mut script = script(speeds);
         for (number, round) in script.rounds.iter_mut().enumerate() {
-            let crate::testing::script::Answer::Idea(idea) = &mut round[0] else {
+            let crate::testing::script::ScriptedAnswer::Idea(idea) = &mut round[0] else {
                 panic!("an idea comes first");
             };
             idea.hypothesis.entry = Some(format!("e{number}"));
@@ -175,11 +177,11 @@ fn entries_that_do_not_keep_their_promises_make_others_promise_less() {
     assert!(in_vain < 0.7 * untried, "{in_vain} {untried}");
 }
 
-fn any_known() -> impl Strategy<Value = Known> {
+fn any_known() -> impl Strategy<Value = KnownEntry> {
     let ratio = prop_oneof![0.1..200.0_f64, Just(f64::NAN), Just(0.0)];
     let fires = prop_oneof![Just(0), Just(5), Just(50)];
     (0..40_u32, ratio, 0..3_u32, any::<bool>(), fires).prop_map(
-        |(id, ratio, n_evidence, elsewhere, limit)| Known {
+        |(id, ratio, n_evidence, elsewhere, limit)| KnownEntry {
             elsewhere,
             triggers: vec![format!("l1_miss_pct > {limit}")],
             ..usable(&format!("e{id}"), ratio, n_evidence)
@@ -196,7 +198,7 @@ proptest! {
     ) {
         list.sort_by(|a, b| a.id.cmp(&b.id));
         list.dedup_by(|a, b| a.id == b.id);
-        let of = |list: Vec<Known>| -> Vec<String> {
+        let of = |list: Vec<KnownEntry>| -> Vec<String> {
             let campaign = proposing(&script(&[1.2]), list, &[("l1_miss_pct", 9.0)]);
             let usable = recall(&campaign).usable;
             usable.iter().map(|usable| usable.known.id.clone()).collect()
@@ -213,8 +215,8 @@ proptest! {
         kept_share in 0.0..=1.0_f64,
     ) {
         let of = |ratio: f64, n_evidence: u32, elsewhere: bool| {
-            let known = Known { elsewhere, ..usable("x", ratio, n_evidence) };
-            Expected::of(&known).gain(kept_share)
+            let known = KnownEntry { elsewhere, ..usable("x", ratio, n_evidence) };
+            ExpectedGain::of(&known).gain(kept_share)
         };
         let (near, far, claimed) =
             (of(ratio, 1, false), of(ratio, 1, true), of(ratio, 0, false));
@@ -231,7 +233,7 @@ proptest! {
 /// The outcome of the first proposal.
 fn proposed(change: &dyn Fn(&mut crate::hypothesis::Hypothesis)) -> Campaign {
     let mut script = script(&[1.2]);
-    let crate::testing::script::Answer::Idea(idea) = &mut script.rounds[0][0] else {
+    let crate::testing::script::ScriptedAnswer::Idea(idea) = &mut script.rounds[0][0] else {
         panic!("an idea comes first");
     };
     idea.hypothesis.title = "something else".into();
@@ -271,7 +273,7 @@ fn learnt(
     change: &dyn Fn(&mut crate::hypothesis::Hypothesis),
 ) -> Option<crate::knowledge::Learning> {
     let mut script = script(&[speed]);
-    let crate::testing::script::Answer::Idea(idea) = &mut script.rounds[0][0] else {
+    let crate::testing::script::ScriptedAnswer::Idea(idea) = &mut script.rounds[0][0] else {
         panic!("an idea comes first");
     };
     change(&mut idea.hypothesis);
@@ -284,7 +286,7 @@ fn a_round_teaches_what_it_showed_for_or_against_an_entry() {
     let applied = |h: &mut crate::hypothesis::Hypothesis| h.entry = Some("unroll".into());
     let kept = learnt(1.3, &applied).unwrap();
     assert_eq!((kept.entry.as_str(), kept.is_new), ("unroll", false));
-    assert_eq!(effect_of(&kept.evidence), Effect::Supports);
+    assert_eq!(effect_of(&kept.evidence), EvidenceEffect::Supports);
     assert!(
         (kept.evidence.ratio - 1.3).abs() < 0.05,
         "{:?}",
@@ -294,7 +296,7 @@ fn a_round_teaches_what_it_showed_for_or_against_an_entry() {
     assert!(kept.evidence.run.ends_with("/round-1"));
     assert!(!kept.evidence.workload.is_empty() && kept.evidence.n > 1);
     let lost = learnt(0.8, &applied).unwrap();
-    assert_eq!(effect_of(&lost.evidence), Effect::Refutes);
+    assert_eq!(effect_of(&lost.evidence), EvidenceEffect::Refutes);
     assert!(!kept.evidence.not_faster && !kept.evidence.parent.is_empty());
 }
 
@@ -303,18 +305,18 @@ fn a_round_that_is_not_faster_counts_against_its_entry_however_wide_its_interval
     let applied = |h: &mut crate::hypothesis::Hypothesis| h.entry = Some("unroll".into());
     let equal = learnt(1.0, &applied).unwrap();
     assert!(equal.evidence.not_faster);
-    assert_eq!(effect_of(&equal.evidence), Effect::Refutes);
+    assert_eq!(effect_of(&equal.evidence), EvidenceEffect::Refutes);
     let wide = crate::knowledge::Evidence {
         high: Some(1.04),
         ..equal.evidence
     };
-    assert_eq!(effect_of(&wide), Effect::Refutes);
+    assert_eq!(effect_of(&wide), EvidenceEffect::Refutes);
 }
 
 #[test]
 fn a_change_that_leaves_the_artifact_never_counts_against_its_entry() {
     let mut script = script(&[1.3]);
-    let crate::testing::script::Answer::Idea(idea) = &mut script.rounds[0][0] else {
+    let crate::testing::script::ScriptedAnswer::Idea(idea) = &mut script.rounds[0][0] else {
         panic!("an idea comes first");
     };
     idea.hypothesis.entry = Some("x".into());
@@ -328,14 +330,17 @@ fn a_change_that_leaves_the_artifact_never_counts_against_its_entry() {
     let due = |step: &Step| matches!(step, Step::Learn { .. });
     let (campaign, _) = resume_until(&script, &log, &due);
     let evidence = lesson(&campaign, None).learning.unwrap().evidence;
-    assert_eq!((evidence.ratio, effect_of(&evidence)), (1.0, Effect::Open));
+    assert_eq!(
+        (evidence.ratio, effect_of(&evidence)),
+        (1.0, EvidenceEffect::Open)
+    );
 }
 
 /// What the second round teaches about an entry, after the first one kept `whole`.
-fn after_whole(known: Known, speed: f64) -> (Campaign, Option<crate::knowledge::Learning>) {
+fn after_whole(known: KnownEntry, speed: f64) -> (Campaign, Option<crate::knowledge::Learning>) {
     let mut script = script(&[1.3, speed]);
     for (round, entry) in script.rounds.iter_mut().zip(["whole", &known.id]) {
-        let crate::testing::script::Answer::Idea(idea) = &mut round[0] else {
+        let crate::testing::script::ScriptedAnswer::Idea(idea) = &mut round[0] else {
             panic!("an idea comes first");
         };
         idea.hypothesis.entry = Some(entry.into());
@@ -354,7 +359,7 @@ fn after_whole(known: Known, speed: f64) -> (Campaign, Option<crate::knowledge::
     (campaign, learning.map(|learning| *learning))
 }
 
-fn related(change: &dyn Fn(&mut crate::knowledge::Interactions)) -> Known {
+fn related(change: &dyn Fn(&mut crate::knowledge::Interactions)) -> KnownEntry {
     let mut part = usable("part", 1.5, 1);
     change(&mut part.interactions);
     part
@@ -375,11 +380,11 @@ fn what_the_parent_contains_is_not_proposed_and_teaches_nothing_against_itself()
     }
     let free = related(&|_| {});
     let (campaign, taught) = after_whole(free.clone(), 0.8);
-    assert!(taught.is_some_and(|taught| effect_of(&taught.evidence) == Effect::Refutes));
+    assert!(taught.is_some_and(|taught| effect_of(&taught.evidence) == EvidenceEffect::Refutes));
     assert_eq!(ids(&campaign), ["whole", "part"]);
     let incompatible = related(&|of| of.incompatible_with = vec!["whole".into()]);
     assert_eq!(ids(&after_whole(incompatible, 0.8).0), ["whole"]);
-    let spent = Known {
+    let spent = KnownEntry {
         spent_after: vec!["whole".into()],
         ..free
     };
@@ -392,14 +397,17 @@ fn nothing_gained_on_top_of_another_way_is_a_condition_and_no_refutation() {
     let (_, taught) = after_whole(other.clone(), 0.8);
     let evidence = taught.unwrap().evidence;
     assert_eq!(evidence.on_top_of, ["whole"]);
-    assert_eq!(effect_of(&evidence), Effect::Open);
+    assert_eq!(effect_of(&evidence), EvidenceEffect::Open);
     let (_, taught) = after_whole(other, 1.8);
-    assert_eq!(effect_of(&taught.unwrap().evidence), Effect::Supports);
+    assert_eq!(
+        effect_of(&taught.unwrap().evidence),
+        EvidenceEffect::Supports
+    );
 }
 
 #[test]
 fn what_an_entry_depends_on_comes_before_it_and_circles_end() {
-    let order = |list: Vec<Known>| -> Vec<String> {
+    let order = |list: Vec<KnownEntry>| -> Vec<String> {
         let campaign = proposing(&script(&[1.2]), list, &[]);
         let usable = recall(&campaign).usable.into_iter();
         usable.map(|usable| usable.known.id).collect()
@@ -425,7 +433,7 @@ fn more_of_what_is_in_the_kernel_already_says_nothing_about_the_entry() {
     let taught = |second: &str| {
         let mut script = script(&[1.3, 0.8]);
         for (round, entry) in script.rounds.iter_mut().zip(["unroll", second]) {
-            let crate::testing::script::Answer::Idea(idea) = &mut round[0] else {
+            let crate::testing::script::ScriptedAnswer::Idea(idea) = &mut round[0] else {
                 panic!("an idea comes first");
             };
             idea.hypothesis.entry = Some(entry.into());
@@ -457,7 +465,7 @@ fn a_finding_without_an_entry_becomes_a_new_one_and_knob_values_do_not() {
 /// The campaign after its first round was settled and the parent was profiled.
 fn settled(speed: f64, counters: &[&str], before: &[(&str, f64)]) -> Campaign {
     let mut script = script(&[speed]);
-    let crate::testing::script::Answer::Idea(idea) = &mut script.rounds[0][0] else {
+    let crate::testing::script::ScriptedAnswer::Idea(idea) = &mut script.rounds[0][0] else {
         panic!("an idea comes first");
     };
     idea.hypothesis.counters = counters.iter().map(|line| (*line).to_owned()).collect();
@@ -470,7 +478,7 @@ fn settled(speed: f64, counters: &[&str], before: &[(&str, f64)]) -> Campaign {
 fn profiled(commit: &str, values: &[(&str, f64)]) -> Profile {
     let mut kernel = KernelProfile::named("k");
     for (name, value) in values {
-        assert!(kernel.set(name, *value, Source::default()));
+        assert!(kernel.set(name, *value, ProfileSource::default()));
     }
     Profile {
         commit: commit.to_owned(),
@@ -511,8 +519,15 @@ fn a_hypothesis_is_told_whether_its_counters_moved() {
         &[("l1_miss_pct", 5.0), ("registers", 64.0), ("ipc", 2.0)],
     );
     let lesson = lesson(&campaign, Some(&after));
-    let came: Vec<Came> = lesson.foretold.iter().map(|f| f.came).collect();
-    assert_eq!(came, [Came::True, Came::Still, Came::Unread]);
+    let came: Vec<ExpectationResult> = lesson.foretold.iter().map(|f| f.came).collect();
+    assert_eq!(
+        came,
+        [
+            ExpectationResult::True,
+            ExpectationResult::Still,
+            ExpectationResult::Unread
+        ]
+    );
     let moved: Vec<&str> = lesson.moved.iter().map(|m| m.counter.as_str()).collect();
     assert_eq!(
         moved,
