@@ -6,7 +6,7 @@
 
 use super::answer::{self, ProposalAnswer};
 use super::api;
-use super::visitor::VISITOR;
+use super::visitor::EXTERNAL;
 use karve_core::campaign::Event;
 use karve_core::spending::AgentUsage;
 use karve_os::files;
@@ -27,7 +27,7 @@ pub fn differences(event: &Event, exchange: &Path) -> Vec<String> {
     let Some(agent) = agent else {
         return Vec::new();
     };
-    if agent == "command" || agent == VISITOR {
+    if agent == "command" || agent == EXTERNAL {
         let said = answer_in(exchange);
         return said.map_or_else(Vec::new, |said| of_answer(event, &agent, &said));
     }
@@ -65,7 +65,7 @@ fn of_answer(event: &Event, agent: &str, said: &str) -> Vec<String> {
         // An external agent submits its change with a summary.
         Event::Implemented {
             candidate, usage, ..
-        } if agent == VISITOR => {
+        } if agent == EXTERNAL => {
             let mut found: Vec<String> = differ("summary", &candidate.summary, said).collect();
             found.extend(used(*usage, AgentUsage::default()));
             return found;

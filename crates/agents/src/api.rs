@@ -45,7 +45,7 @@ mod trial;
 mod turn;
 
 pub use self::tells::SessionLogReader;
-pub use self::trial::{has_key, try_turn};
+pub use self::trial::{has_key, run_trial};
 
 use self::http::ApiClient;
 use self::reply::ModelReply;
@@ -227,7 +227,7 @@ pub struct ApiAgent {
     usd_max: Option<f64>,
     /// Created on first use, because a command may have to provide the key.
     model: Option<ApiModel>,
-    talk: Option<ApiConversation>,
+    conversation: Option<ApiConversation>,
 }
 
 impl ApiAgent {
@@ -260,12 +260,12 @@ impl ApiAgent {
             limit_s: limits.agent_s,
             usd_max: limits.agent_usd,
             model: None,
-            talk: None,
+            conversation: None,
         })
     }
 
     /// What is left, given what the campaign has used.
-    fn left(&self, spent: AgentUsage) -> RemainingBudget {
+    fn remaining_budget(&self, spent: AgentUsage) -> RemainingBudget {
         let all = RemainingBudget {
             usd: self.usd_max,
             tokens: self.config.tokens_max,
@@ -274,7 +274,7 @@ impl ApiAgent {
     }
 
     /// One turn, in the conversation of its round if there is one.
-    fn turn(
+    fn run_turn(
         &mut self,
         task: TurnTask,
         (of, brief): ((u32, u32), &str),
@@ -290,31 +290,31 @@ impl ApiAgent {
         let last = match ToolRights::of(task) {
             // Without tools, a conversation that used some cannot continue.
             ToolRights::Answer => None,
-            ToolRights::Read | ToolRights::Work => self.talk.take(),
+            ToolRights::Read | ToolRights::Work => self.conversation.take(),
         };
         let mut talk = ApiConversation::going_on(last, of);
         talk.items
-            .push(ConversationItem::Asked(model.secrets.redact(brief)));
+            .push(ConversationItem::Prompt(model.secrets.redact(brief)));
         let place = ApiTurnContext {
             task,
-            exchange: desk.exchange,
+            session_log: desk.session_log,
             stop: desk.stop,
             until,
             limit_s,
-            left: self.left(desk.spent),
+            left: self.remaining_budget(desk.spent),
         };
         let secrets = model.secrets.clone();
         let mut bench = ToolWorkspace::new(desk, ToolRights::of(task), granted, (&secrets, until))?;
         let told = turn::run(&mut model, &mut talk, Some(&mut bench), &place)?;
         self.model = Some(model);
         // After a failure the next brief starts a new conversation; it has all that matters.
-        self.talk = told.fault.is_none().then_some(talk);
+        self.conversation = told.failure.is_none().then_some(talk);
         Ok(FinishedTurn {
-            ended: match told.fault {
+            ended: match told.failure {
                 // Asking again would not help.
                 Some(fault @ TurnFailure::Budget(_)) => TurnEnd::Spent(fault.describe()),
                 Some(fault) => TurnEnd::Failed(fault.describe()),
-                None => TurnEnd::Said(told.text),
+                None => TurnEnd::Replied(told.text),
             },
             used: UsageReport::Counted(told.usage),
         })
@@ -325,21 +325,23 @@ impl Agent for ApiAgent {
     fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal> {
         let text = prompt::render_propose(brief, ANSWER_TO);
         let asked = ((brief.round, 0), text.as_str());
-        let turned = self.turn(TurnTask::Propose, asked, &brief.granted, desk)?;
+        let turned = self.run_turn(TurnTask::Propose, asked, &brief.editable, desk)?;
         Ok(turned.proposal())
     }
 
     fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
         let text = prompt::render_implement(step) + &format!("\nAnswer {ANSWER_TO}.\n");
         let asked = ((step.round, step.variant), text.as_str());
-        let turned = self.turn(TurnTask::of(step), asked, &step.brief.granted, desk)?;
+        let turned = self.run_turn(TurnTask::of(step), asked, &step.brief.editable, desk)?;
         Ok(turned.implementation())
     }
 
     fn ask(&mut self, question: &AgentQuestion<'_>, desk: &Workspace<'_>) -> Result<AgentReply> {
         let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
         let asked = ((question.round, 0), text.as_str());
-        Ok(self.turn(TurnTask::Review, asked, &[], desk)?.answered())
+        Ok(self
+            .run_turn(TurnTask::Review, asked, &[], desk)?
+            .answered())
     }
 
     fn reads_worktree(&self) -> bool {
@@ -363,6 +365,8 @@ impl Agent for ApiAgent {
     fn learn(&mut self, taught: &LessonQuestion<'_>, desk: &Workspace<'_>) -> Result<LessonAnswer> {
         let text = prompt::render_learn(taught) + &format!("\nAnswer {ANSWER_TO}.\n");
         let asked = ((taught.round, 0), text.as_str());
-        Ok(self.turn(TurnTask::Learn, asked, &[], desk)?.said())
+        Ok(self
+            .run_turn(TurnTask::Learn, asked, &[], desk)?
+            .lesson_answer())
     }
 }

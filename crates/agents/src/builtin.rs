@@ -24,20 +24,23 @@ const SWEEP_RATIO: f64 = 1.2;
 /// Proposes knob settings based on the history.
 #[derive(Debug)]
 pub struct BuiltinAgent {
-    granted: Vec<String>,
+    editable: Vec<String>,
     declared: Vec<KnobDeclaration>,
 }
 
 impl BuiltinAgent {
     /// The strategy for the knobs in the editable files and in `karve.toml`.
     pub fn new(granted: Vec<String>, declared: Vec<KnobDeclaration>) -> Self {
-        Self { granted, declared }
+        Self {
+            editable: granted,
+            declared,
+        }
     }
 }
 
 impl Agent for BuiltinAgent {
     fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal> {
-        let knobs = knobs_at(desk.repo, &brief.parent, &self.granted, &self.declared)?;
+        let knobs = knobs_at(desk.repo, &brief.parent, &self.editable, &self.declared)?;
         if let Some(task) = &brief.task {
             return self.carry_out(task, brief, (desk.repo, &knobs));
         }
@@ -48,10 +51,10 @@ impl Agent for BuiltinAgent {
         let base = config_of(&knobs_at(
             desk.repo,
             &brief.base,
-            &self.granted,
+            &self.editable,
             &self.declared,
         )?);
-        let texts = recipes::texts_at(desk.repo, &brief.parent, &self.granted)?;
+        let texts = recipes::texts_at(desk.repo, &brief.parent, &self.editable)?;
         // If all knobs were tuned together, single values of an entry are already covered.
         let alone = if knobs.len() > 1 { &[][..] } else { &knobs };
         let recipe = recipes::next(&brief.recall, &texts, alone);
@@ -75,7 +78,7 @@ impl Agent for BuiltinAgent {
 
     fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
         let usage = AgentUsage::default();
-        if step.mend.is_some() {
+        if step.repair.is_some() {
             let why = "a failing knob setting cannot be fixed".to_owned();
             return Ok(Implementation::NotDone { why, usage });
         }
@@ -84,7 +87,7 @@ impl Agent for BuiltinAgent {
             let summary = String::new();
             return Ok(Implementation::Done { summary, usage });
         }
-        let knobs = knobs_at(desk.repo, &step.parent, &self.granted, &self.declared)?;
+        let knobs = knobs_at(desk.repo, &step.parent, &self.editable, &self.declared)?;
         if step.hypothesis.entry.is_some() && step.hypothesis.config.is_empty() {
             return self.follow(step, desk, &knobs);
         }
@@ -115,7 +118,7 @@ impl BuiltinAgent {
             .iter()
             .find(|usable| hypothesis.entry.as_ref() == Some(&usable.known.id));
         let action = known.and_then(|of| of.known.apply.get(hypothesis.variant as usize));
-        let texts = recipes::texts_at(desk.repo, &step.parent, &self.granted)?;
+        let texts = recipes::texts_at(desk.repo, &step.parent, &self.editable)?;
         let change = action.and_then(|action| recipes::apply(action, &texts, knobs));
         let Some(recipes::RecipeChange::Texts(changed)) = change else {
             let why = "the library changed, and the recipe no longer changes anything".to_owned();

@@ -25,7 +25,7 @@ mod tests;
 mod trial;
 mod turn;
 
-pub use self::trial::{AgentTrial, InstalledProgram, find, try_turn};
+pub use self::trial::{AgentTrial, InstalledProgram, find, run_trial};
 
 use self::heard::{TurnFailure, TurnOutput};
 use self::turn::{CliProgram, CliTurnContext, CliTurnResult};
@@ -115,9 +115,9 @@ impl CliKind {
 }
 
 /// Parses a line of an agent's output for display; an unknown kind is treated as text.
-pub fn told_of(agent: &str, line: &[u8]) -> Vec<SessionEvent> {
+pub fn parse_session_line(agent: &str, line: &[u8]) -> Vec<SessionEvent> {
     let more = || {
-        vec![SessionEvent::More(
+        vec![SessionEvent::TextMore(
             String::from_utf8_lossy(line).into_owned(),
         )]
     };
@@ -125,7 +125,7 @@ pub fn told_of(agent: &str, line: &[u8]) -> Vec<SessionEvent> {
         return more();
     };
     match (spec.speaks, serde_json::from_slice::<Value>(line)) {
-        (CliOutputParser::Events(_), Ok(event)) => (spec.tells)(&event),
+        (CliOutputParser::Events(_), Ok(event)) => (spec.session_events)(&event),
         (CliOutputParser::Events(_), Err(_)) | (CliOutputParser::Text(_), _) => more(),
     }
 }
@@ -155,7 +155,7 @@ struct CliSpec {
     addresses: fn(&Path) -> Vec<String>,
     speaks: CliOutputParser,
     /// Parses an event for display.
-    tells: fn(&Value) -> Vec<SessionEvent>,
+    session_events: fn(&Value) -> Vec<SessionEvent>,
     /// Its command line for a turn.
     arguments: fn(&CliTurnRequest<'_>) -> Vec<String>,
     /// Variables that set its permissions in a turn.
@@ -204,7 +204,7 @@ struct CliConversation {
 #[derive(Debug)]
 pub struct CliAgent {
     caller: CliProgram,
-    talk: Option<CliConversation>,
+    conversation: Option<CliConversation>,
     usd_max: Option<f64>,
     /// Whether it is asked what a round taught.
     learns: bool,
@@ -221,7 +221,7 @@ impl CliAgent {
         let caller = CliProgram::new(config, env, limits.agent_s, tag)?;
         Ok(Self {
             caller,
-            talk: None,
+            conversation: None,
             usd_max: limits.agent_usd,
             learns: false,
         })
@@ -250,7 +250,7 @@ impl CliAgent {
     }
 
     /// One turn, in the conversation of its round if there is one.
-    fn turn(
+    fn run_turn(
         &mut self,
         task: TurnTask,
         (of, brief): ((u32, u32), &str),
@@ -259,7 +259,7 @@ impl CliAgent {
     ) -> Result<FinishedTurn> {
         let place = CliTurnContext::of(desk);
         let files = plain_files(granted, desk.tree);
-        let mut session = self.talk.take().filter(|talk| talk.of == of);
+        let mut session = self.conversation.take().filter(|talk| talk.of == of);
         loop {
             let ask = CliTurnRequest {
                 task,
@@ -273,32 +273,33 @@ impl CliAgent {
                 brief_file: &place.brief_file(),
             };
             let CliTurnResult {
-                heard,
-                mut fault,
-                talk_used: used,
+                output: heard,
+                failure: mut fault,
+                conversation_used: used,
             } = turn::run(&self.caller, &ask, brief, &place)?;
             // Some programs lose a conversation; then a new one is started, once.
             let is_lost =
-                fault.as_ref().is_some_and(TurnFailure::is_of_start) && heard.is_unheard();
+                fault.as_ref().is_some_and(TurnFailure::is_of_start) && heard.never_asked_model();
             if is_lost && session.take().is_some() {
                 continue;
             }
-            self.talk = heard
-                .session
-                .clone()
-                .map(|session| CliConversation { of, session, used });
-            if fault.is_none() && matches!(task, TurnTask::Implement | TurnTask::Mend) {
+            self.conversation =
+                heard
+                    .session
+                    .clone()
+                    .map(|session| CliConversation { of, session, used });
+            if fault.is_none() && matches!(task, TurnTask::Implement | TurnTask::Repair) {
                 fault = turn::examine(&heard, &place);
             } else if fault.is_none() && heard.text.trim().is_empty() {
                 fault = Some(match heard.denied.as_slice() {
-                    [] => TurnFailure::SaidNothing,
+                    [] => TurnFailure::NoOutput,
                     denied => TurnFailure::Denied(denied.to_vec()),
                 });
             }
             return Ok(FinishedTurn {
                 ended: match fault {
                     Some(fault) => TurnEnd::Failed(fault.describe()),
-                    None => TurnEnd::Said(heard.text),
+                    None => TurnEnd::Replied(heard.text),
                 },
                 used: UsageReport::Counted(heard.usage),
             });
@@ -316,7 +317,7 @@ impl Agent for CliAgent {
     fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal> {
         let text = prompt::render_propose(brief, ANSWER_TO);
         let asked = ((brief.round, 0), text.as_str());
-        let turned = self.turn(TurnTask::Propose, asked, &brief.granted, desk)?;
+        let turned = self.run_turn(TurnTask::Propose, asked, &brief.editable, desk)?;
         Ok(turned.proposal())
     }
 
@@ -325,14 +326,16 @@ impl Agent for CliAgent {
         // Without a home it keeps its conversations there.
         notes::clear(desk.notes, step, &[turn::STATE])?;
         let asked = ((step.round, step.variant), text.as_str());
-        let turned = self.turn(TurnTask::of(step), asked, &step.brief.granted, desk)?;
+        let turned = self.run_turn(TurnTask::of(step), asked, &step.brief.editable, desk)?;
         Ok(turned.implementation())
     }
 
     fn ask(&mut self, question: &AgentQuestion<'_>, desk: &Workspace<'_>) -> Result<AgentReply> {
         let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
         let asked = ((question.round, 0), text.as_str());
-        Ok(self.turn(TurnTask::Review, asked, &[], desk)?.answered())
+        Ok(self
+            .run_turn(TurnTask::Review, asked, &[], desk)?
+            .answered())
     }
 
     fn reads_worktree(&self) -> bool {
@@ -351,10 +354,12 @@ impl Agent for CliAgent {
                 )),
                 used: UsageReport::Counted(AgentUsage::default()),
             };
-            return Ok(turned.said());
+            return Ok(turned.lesson_answer());
         }
         let text = prompt::render_learn(taught) + &format!("\nAnswer {ANSWER_TO}.\n");
         let asked = ((taught.round, 0), text.as_str());
-        Ok(self.turn(TurnTask::Learn, asked, &[], desk)?.said())
+        Ok(self
+            .run_turn(TurnTask::Learn, asked, &[], desk)?
+            .lesson_answer())
     }
 }

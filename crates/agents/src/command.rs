@@ -35,7 +35,7 @@ use std::time::Duration;
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// At most this many withheld variables are named.
-const KEPT_TOLD_MAX: usize = 4;
+const WITHHELD_NAMED_MAX: usize = 4;
 
 /// Where a program answers, as the brief says it.
 const ANSWER_TO: &str = "on standard output or in the file named by KARVE_ANSWER";
@@ -133,11 +133,11 @@ impl CommandAgent {
         Ok((command, gateway))
     }
 
-    fn turn(&self, task: TurnTask, brief: &str, desk: &Workspace<'_>) -> Result<FinishedTurn> {
-        self.turn_of((task, 0), brief, desk)
+    fn run_turn(&self, task: TurnTask, brief: &str, desk: &Workspace<'_>) -> Result<FinishedTurn> {
+        self.run_turn_in((task, 0), brief, desk)
     }
 
-    fn turn_of(
+    fn run_turn_in(
         &self,
         (task, variant): (TurnTask, u32),
         brief: &str,
@@ -187,9 +187,9 @@ impl CommandAgent {
             brief,
         };
         let said = ended.as_deref().map_err(String::as_str);
-        exchange::write_down(desk.exchange, asked, said, &self.secrets)?;
+        exchange::write_down(desk.session_log, asked, said, &self.secrets)?;
         Ok(FinishedTurn {
-            ended: ended.map_or_else(TurnEnd::Failed, TurnEnd::Said),
+            ended: ended.map_or_else(TurnEnd::Failed, TurnEnd::Replied),
             used: UsageReport::Claimed,
         })
     }
@@ -202,7 +202,7 @@ fn why_failed(run: &CommandOutcome, kept: &[String], unseen: String) -> String {
         kept => format!(
             "; it did not get {}: list what it needs under pass in its table in karve.toml",
             kept.iter()
-                .take(KEPT_TOLD_MAX)
+                .take(WITHHELD_NAMED_MAX)
                 .cloned()
                 .collect::<Vec<_>>()
                 .join(", ")
@@ -230,19 +230,19 @@ fn read_answer(path: &Path, run: &CommandOutcome) -> std::result::Result<String,
 impl Agent for CommandAgent {
     fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal> {
         let text = prompt::render_propose(brief, ANSWER_TO);
-        Ok(self.turn(TurnTask::Propose, &text, desk)?.proposal())
+        Ok(self.run_turn(TurnTask::Propose, &text, desk)?.proposal())
     }
 
     fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
         notes::clear(desk.notes, step, &[])?;
         let text = prompt::render_implement(step);
-        let turned = self.turn_of((TurnTask::of(step), step.variant), &text, desk)?;
+        let turned = self.run_turn_in((TurnTask::of(step), step.variant), &text, desk)?;
         Ok(turned.implementation())
     }
 
     fn ask(&mut self, question: &AgentQuestion<'_>, desk: &Workspace<'_>) -> Result<AgentReply> {
         let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
-        Ok(self.turn(TurnTask::Review, &text, desk)?.answered())
+        Ok(self.run_turn(TurnTask::Review, &text, desk)?.answered())
     }
 
     fn reads_worktree(&self) -> bool {
@@ -255,6 +255,6 @@ impl Agent for CommandAgent {
 
     fn learn(&mut self, taught: &LessonQuestion<'_>, desk: &Workspace<'_>) -> Result<LessonAnswer> {
         let text = prompt::render_learn(taught);
-        Ok(self.turn(TurnTask::Learn, &text, desk)?.said())
+        Ok(self.run_turn(TurnTask::Learn, &text, desk)?.lesson_answer())
     }
 }

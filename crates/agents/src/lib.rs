@@ -77,7 +77,7 @@ pub struct Workspace<'a> {
     /// Where briefs and answers are kept, outside the worktree.
     pub notes: &'a Path,
     /// Where the session log of a turn goes; the agent does not see this file.
-    pub exchange: &'a Path,
+    pub session_log: &'a Path,
     /// What the user asked for with Ctrl-C.
     pub stop: &'a StopFlag,
     /// What confines a program.
@@ -102,7 +102,7 @@ pub trait Agent: Debug {
     fn reads_worktree(&self) -> bool;
 
     /// Whether a step must wait until an external agent answers.
-    fn awaits(&self, _: &Step) -> bool {
+    fn waits_for_answer(&self, _: &Step) -> bool {
         false
     }
 
@@ -161,7 +161,7 @@ pub struct AgentQuestion<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentReply {
     /// An answer.
-    Said {
+    Replied {
         /// The text of the answer, unchanged.
         text: String,
         /// What it used.
@@ -188,7 +188,7 @@ pub struct LessonQuestion<'a> {
     /// The outcome.
     pub lesson: &'a str,
     /// Counters that it expected to move, and whether they did.
-    pub foretold: &'a [PredictedCounter],
+    pub predicted: &'a [PredictedCounter],
     /// What the library learns from it.
     pub learning: &'a Learning,
 }
@@ -236,11 +236,11 @@ fn agent_named(
 ) -> Result<Box<dyn Agent>> {
     if name == "builtin" {
         return Ok(Box::new(builtin::BuiltinAgent::new(
-            charter.granted.clone(),
+            charter.editable.clone(),
             charter.knobs.clone(),
         )));
     }
-    if name == visitor::VISITOR {
+    if name == visitor::EXTERNAL {
         return Ok(Box::new(visitor::ExternalAgent::default()));
     }
     if name == scripted::SCRIPTED && !agents.contains_key(name) {

@@ -28,7 +28,7 @@ struct MessageFile {
 /// The forms, parsed once.
 static FORMS: LazyLock<Result<Vec<Message>, String>> = LazyLock::new(|| {
     let forms: MessageFile = toml::from_str(BUILT_IN).map_err(|error| error.to_string())?;
-    let faults = forms.message.iter().flat_map(Message::faults);
+    let faults = forms.message.iter().flat_map(Message::errors);
     match faults.collect::<Vec<_>>().first() {
         Some(fault) => Err(fault.clone()),
         None => Ok(forms.message),

@@ -106,7 +106,7 @@ impl ReplayAgent {
                 self.reviews.insert((round, retry), *review);
             }
             Event::Settled { round, .. } => self.last = round,
-            Event::Learnt { round, lesson, .. } => {
+            Event::Learned { round, lesson, .. } => {
                 let words = lesson.learning.map(|learning| learning.words);
                 if let Some(words) = words.filter(|words| !words.is_empty()) {
                     self.words.insert(round, words);
@@ -178,7 +178,7 @@ impl Agent for ReplayAgent {
             Ok(patch) => store::get_artifact(&self.dir, patch)?,
             Err(why) => return Ok(Implementation::NotDone { why, usage }),
         };
-        if step.mend.is_some() {
+        if step.repair.is_some() {
             // The patch is the whole change, so the refused change is removed first.
             let parent = Oid::named(&step.parent)?;
             desk.repo.worktree_add(desk.tree, &parent)?;
@@ -198,7 +198,7 @@ impl Agent for ReplayAgent {
         let review = self.reviews.get(&(question.round, question.retry));
         let said = review.and_then(messages::render_review);
         Ok(match said {
-            Some(text) => AgentReply::Said { text, usage },
+            Some(text) => AgentReply::Replied { text, usage },
             None => AgentReply::Failed {
                 why: review.map_or_else(
                     || "the recorded campaign has no review here".to_owned(),

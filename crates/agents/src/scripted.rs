@@ -40,7 +40,7 @@ struct AgentRecording {
 struct ScriptedTurn {
     round: u32,
     task: String,
-    said: Vec<ScriptedLine>,
+    lines: Vec<ScriptedLine>,
     #[serde(default)]
     edit: Vec<ScriptedEdit>,
 }
@@ -48,8 +48,8 @@ struct ScriptedTurn {
 impl ScriptedTurn {
     /// The last message: the answer.
     fn last_words(&self) -> &str {
-        let said = self.said.iter().rev();
-        let mut words = said.filter_map(|said| said.says.as_deref());
+        let said = self.lines.iter().rev();
+        let mut words = said.filter_map(|said| said.text.as_deref());
         words.next().unwrap_or_default()
     }
 }
@@ -58,7 +58,7 @@ impl ScriptedTurn {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScriptedLine {
-    says: Option<String>,
+    text: Option<String>,
     call: Option<String>,
     with: Option<String>,
     gives: Option<String>,
@@ -103,9 +103,9 @@ impl ScriptedAgent {
             "task": task,
             "brief": brief,
         })];
-        for said in &turn.said {
+        for said in &turn.lines {
             lines.extend(
-                said.says
+                said.text
                     .iter()
                     .map(|text| json!({"karve": "says", "text": text})),
             );
@@ -119,7 +119,7 @@ impl ScriptedAgent {
             );
         }
         lines.push(json!({"karve": "end", "fault": null}));
-        exchange::write_lines(desk.exchange, &lines)?;
+        exchange::write_lines(desk.session_log, &lines)?;
         Ok(Some((turn, turn.last_words())))
     }
 }
@@ -159,7 +159,7 @@ impl Agent for ScriptedAgent {
     fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
         let usage = AgentUsage::default();
         let not_done = |why| Ok(Implementation::NotDone { why, usage });
-        let task = match step.mend {
+        let task = match step.repair {
             Some(_) => "mend",
             None => "implement",
         };

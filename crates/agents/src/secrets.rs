@@ -120,7 +120,7 @@ impl Secrets {
     }
 
     /// Whether a text contains the replacement for a key.
-    pub(super) fn stood_in(text: &str) -> bool {
+    pub(super) fn has_placeholder(text: &str) -> bool {
         text.contains(IN_PLACE)
     }
 }

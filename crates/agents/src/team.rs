@@ -87,7 +87,7 @@ pub fn with_roles(
 }
 
 impl AgentTeam {
-    fn seen(&self, role: Option<&str>) -> &NamedAgent {
+    fn member_for(&self, role: Option<&str>) -> &NamedAgent {
         let of_role = role.and_then(|role| self.roles.get(role));
         of_role.unwrap_or(&self.own)
     }
@@ -101,11 +101,14 @@ impl AgentTeam {
 }
 
 fn proposes(brief: &Brief) -> Option<&str> {
-    brief.asked.as_ref().map(|asked| asked.route.role.as_str())
+    brief
+        .agenda_request
+        .as_ref()
+        .map(|asked| asked.route.role.as_str())
 }
 
 fn implements(step: &ImplementStep) -> Option<&str> {
-    let asked = step.brief.asked.as_ref();
+    let asked = step.brief.agenda_request.as_ref();
     asked.map(|asked| asked.route.implements.as_str())
 }
 
@@ -129,16 +132,16 @@ impl Agent for AgentTeam {
     }
 
     fn called(&self, role: Option<&str>) -> Option<&str> {
-        Some(&self.seen(role).name)
+        Some(&self.member_for(role).name)
     }
 
-    fn awaits(&self, step: &Step) -> bool {
+    fn waits_for_answer(&self, step: &Step) -> bool {
         let role = match step {
             Step::Propose { brief, .. } => proposes(brief),
             Step::Implement(step) => implements(step),
             _ => None,
         };
-        self.seen(role).agent.awaits(step)
+        self.member_for(role).agent.waits_for_answer(step)
     }
 
     /// The keys of all agents: no command of the project gets any of them.
@@ -156,7 +159,7 @@ impl Agent for AgentTeam {
     }
 
     fn learns(&self, role: Option<&str>) -> bool {
-        self.seen(role).agent.learns(role)
+        self.member_for(role).agent.learns(role)
     }
 
     /// The agent that made a round knows best what it taught.

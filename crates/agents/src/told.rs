@@ -6,39 +6,39 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionEvent {
     /// Text from the agent.
-    Says(String),
+    Text(String),
     /// A continuation of the last text.
-    More(String),
+    TextMore(String),
     /// A tool call.
-    Calls {
+    ToolCall {
         /// The tool.
         tool: String,
         /// Its input.
         with: String,
     },
     /// Tool output.
-    Gives {
+    ToolOutput {
         /// The output.
         text: String,
         /// Whether it failed.
         failed: bool,
     },
     /// Any other note.
-    Notes(String),
+    Note(String),
 }
 
 impl SessionEvent {
     /// A tool call with a JSON value as input.
     pub(super) fn calls(tool: &str, with: Option<&Value>) -> Self {
-        Self::Calls {
+        Self::ToolCall {
             tool: tool.to_owned(),
             with: with.map(words_of).unwrap_or_default(),
         }
     }
 
     /// Tool output.
-    pub(super) fn gives(said: Option<&Value>, failed: bool) -> Self {
-        Self::Gives {
+    pub(super) fn tool_output(said: Option<&Value>, failed: bool) -> Self {
+        Self::ToolOutput {
             text: said.map(words_of).unwrap_or_default(),
             failed,
         }

@@ -16,7 +16,7 @@ const LEARN_S: u64 = 300;
 pub(super) enum TurnTask {
     Propose,
     Implement,
-    Mend,
+    Repair,
     Review,
     Learn,
     Trial,
@@ -25,8 +25,8 @@ pub(super) enum TurnTask {
 impl TurnTask {
     /// The task of a step.
     pub(super) fn of(step: &ImplementStep) -> Self {
-        match step.mend {
-            Some(_) => Self::Mend,
+        match step.repair {
+            Some(_) => Self::Repair,
             None => Self::Implement,
         }
     }
@@ -35,7 +35,7 @@ impl TurnTask {
     pub(super) fn limit_s(self, any_s: u64) -> u64 {
         match self {
             Self::Learn => any_s.min(LEARN_S),
-            Self::Propose | Self::Implement | Self::Mend | Self::Review | Self::Trial => any_s,
+            Self::Propose | Self::Implement | Self::Repair | Self::Review | Self::Trial => any_s,
         }
     }
 
@@ -44,7 +44,7 @@ impl TurnTask {
         match self {
             Self::Propose => "propose",
             Self::Implement => "implement",
-            Self::Mend => "mend",
+            Self::Repair => "mend",
             Self::Review => "review",
             Self::Learn => "learn",
             Self::Trial => "trial",
@@ -56,7 +56,7 @@ impl TurnTask {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TurnEnd {
     /// With this reply.
-    Said(String),
+    Replied(String),
     /// Without a reply, and why.
     Failed(String),
     /// Without a reply, and asking again would not help.
@@ -94,7 +94,7 @@ impl FinishedTurn {
         let used = self.used;
         let refused = |refusal| Proposal::Refused(refusal, used.or(AgentUsage::default()));
         let text = match self.ended {
-            TurnEnd::Said(text) => text,
+            TurnEnd::Replied(text) => text,
             TurnEnd::Failed(why) => return refused(ProposalRefusal::AgentFailed { why }),
             TurnEnd::Spent(why) => return refused(ProposalRefusal::LimitReached { why }),
         };
@@ -116,7 +116,7 @@ impl FinishedTurn {
             usage: self.used.or(claimed),
         };
         let text = match self.ended {
-            TurnEnd::Said(text) => text,
+            TurnEnd::Replied(text) => text,
             TurnEnd::Failed(why) | TurnEnd::Spent(why) => {
                 return not_done(why, AgentUsage::default());
             }
@@ -133,7 +133,7 @@ impl FinishedTurn {
     /// As an answer in text.
     pub(super) fn answered(self) -> AgentReply {
         match self.ended {
-            TurnEnd::Said(text) => AgentReply::Said {
+            TurnEnd::Replied(text) => AgentReply::Replied {
                 usage: self.used.or(answer::parse_usage(&text)),
                 text,
             },
@@ -145,9 +145,9 @@ impl FinishedTurn {
     }
 
     /// As the answer to a request for a lesson.
-    pub(super) fn said(self) -> LessonAnswer {
+    pub(super) fn lesson_answer(self) -> LessonAnswer {
         let read = match self.ended {
-            TurnEnd::Said(text) => answer::parse_words(&text),
+            TurnEnd::Replied(text) => answer::parse_words(&text),
             TurnEnd::Failed(why) | TurnEnd::Spent(why) => Err((why, AgentUsage::default())),
         };
         match read {
@@ -208,7 +208,7 @@ mod tests {
             (UsageReport::Counted(COUNTED), 7),
             (UsageReport::Claimed, 1_000),
         ] {
-            let done = turned(TurnEnd::Said(text.into()), used).implementation();
+            let done = turned(TurnEnd::Replied(text.into()), used).implementation();
             let Implementation::Done { summary, usage } = done else {
                 panic!("{done:?}");
             };
@@ -222,7 +222,7 @@ mod tests {
             TurnEnd::Failed("killed".into()),
             UsageReport::Counted(COUNTED),
         )
-        .said();
+        .lesson_answer();
         assert!(failed.words.is_empty());
         assert_eq!((failed.failed.as_str(), failed.usage), ("killed", COUNTED));
         let answered = turned(TurnEnd::Failed("killed".into()), UsageReport::Claimed).answered();

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The name of this agent in a charter.
-pub const VISITOR: &str = "visitor";
+pub const EXTERNAL: &str = "visitor";
 
 /// Most files that are copied from a directory.
 const FILES_MAX: usize = 1_000;
@@ -62,7 +62,7 @@ pub struct AnswerReceipt(Arc<AtomicBool>);
 
 impl AnswerReceipt {
     /// Whether the answer is unused, because no step asked for it.
-    pub fn is_left(&self) -> bool {
+    pub fn is_unused(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -103,7 +103,7 @@ impl Agent for ExternalAgent {
         let brief = prompt::render_propose(brief, "with \"karve propose\"");
         write_down(desk, ("propose", &brief), &text)?;
         let turned = FinishedTurn {
-            ended: TurnEnd::Said(text),
+            ended: TurnEnd::Replied(text),
             used: UsageReport::Claimed,
         };
         Ok(turned.proposal())
@@ -125,7 +125,7 @@ impl Agent for ExternalAgent {
             &summary,
         )?;
         let parent = Oid::named(&step.parent)?;
-        if step.mend.is_some() {
+        if step.repair.is_some() {
             // The submission is the whole change, so the refused one is removed first.
             desk.repo.worktree_add(desk.tree, &parent)?;
         }
@@ -140,7 +140,7 @@ impl Agent for ExternalAgent {
         false
     }
 
-    fn awaits(&self, step: &Step) -> bool {
+    fn waits_for_answer(&self, step: &Step) -> bool {
         match step {
             Step::Propose { .. } => !matches!(self.answer, Some(ExternalAnswer::Proposal(_))),
             Step::Implement(_) => !matches!(
@@ -155,12 +155,12 @@ impl Agent for ExternalAgent {
 /// Logs the brief and the reply; the change itself is stored with the candidate.
 fn write_down(desk: &Workspace<'_>, (task, brief): (&str, &str), said: &str) -> Result<()> {
     let asked = TurnPrompt {
-        agent: VISITOR,
+        agent: EXTERNAL,
         task,
         brief,
     };
     let secrets = Secrets::of(&BTreeMap::new());
-    exchange::write_down(desk.exchange, asked, Ok(said), &secrets)
+    exchange::write_down(desk.session_log, asked, Ok(said), &secrets)
 }
 
 /// The error for a submission without a usable change. A slip does not cost a round: nothing is
@@ -206,7 +206,7 @@ fn take_over(
 ) -> Result<()> {
     let mut changes = desk.repo.changes(from, parent)?;
     // In a checkout the campaigns are among the files, and so is this agent's own workspace.
-    let (top, campaigns) = (settled(from), campaigns_of(desk.exchange));
+    let (top, campaigns) = (settled(from), campaigns_of(desk.session_log));
     changes.retain(|change| !is_no_source(&top, &change.path, campaigns.as_deref()));
     let mut taken = 0;
     if changes.len() > FILES_MAX {

@@ -103,15 +103,15 @@ pub(super) fn read(text: &str, scene: &AuditContext<'_>, reading: &mut FileFacts
         // Linker flags are joined by commas.
         for trick in TRICKS.iter().filter(|trick| trick.contains(',')) {
             if code.contains(trick) {
-                saw_trick(trick, number, reading);
+                note_trick(trick, number, reading);
             }
         }
         constant(code, number, reading);
     }
 }
 
-fn saw_trick(flag: &str, line: u32, reading: &mut FileFacts) {
-    reading.saw("linker-trick", flag, line, format!("`{flag}`"));
+fn note_trick(flag: &str, line: u32, reading: &mut FileFacts) {
+    reading.note("linker-trick", flag, line, format!("`{flag}`"));
 }
 
 fn flag(word: &str, line: u32, reading: &mut FileFacts) {
@@ -120,7 +120,7 @@ fn flag(word: &str, line: u32, reading: &mut FileFacts) {
     let forms = [word, last, &format!("-{last}")].map(str::to_owned);
     for form in &forms {
         if let Some(loose) = LOOSE.iter().find(|flag| *flag == form) {
-            reading.saw("fast-math", loose, line, format!("`{loose}`"));
+            reading.note("fast-math", loose, line, format!("`{loose}`"));
             return;
         }
     }
@@ -132,13 +132,13 @@ fn flag(word: &str, line: u32, reading: &mut FileFacts) {
         forms.iter().any(|form| with_value(form)) || word.split('=').any(with_value)
     };
     if let Some(trick) = TRICKS.iter().find(is) {
-        saw_trick(trick, line, reading);
+        note_trick(trick, line, reading);
     }
     if FETCHING
         .iter()
         .any(|name| word == *name || word.starts_with(&format!("{name}:")))
     {
-        reading.saw("network", word, line, format!("`{word}` in a build"));
+        reading.note("network", word, line, format!("`{word}` in a build"));
     }
 }
 
@@ -151,10 +151,10 @@ fn define(word: &str, scene: &AuditContext<'_>, (line, reading): (u32, &mut File
     let name = named.split('=').next().unwrap_or(named);
     if scene.reads.contains(name) {
         let what = format!("the build defines {name}, which the harness reads");
-        reading.saw("harness-define", name, line, what);
+        reading.note("harness-define", name, line, what);
     }
     if let (Some(_), Some((name, value))) = (flagged, named.split_once('=')) {
-        reading.saw_constant(name, value, line);
+        reading.note_constant(name, value, line);
     }
 }
 
@@ -162,12 +162,12 @@ fn define(word: &str, scene: &AuditContext<'_>, (line, reading): (u32, &mut File
 fn constant(code: &str, line: u32, reading: &mut FileFacts) {
     if let Some((name, value)) = code.split_once('=') {
         let name = name.trim().trim_end_matches([':', '?', '+']).trim();
-        reading.saw_tolerance(name, value.trim_matches([' ', '"', '\'']), line);
+        reading.note_tolerance(name, value.trim_matches([' ', '"', '\'']), line);
     }
     if let Some(set) = code.trim().strip_prefix("set(") {
         let mut words = set.trim_end_matches(')').split_whitespace();
         if let (Some(name), Some(value)) = (words.next(), words.next()) {
-            reading.saw_tolerance(name, value, line);
+            reading.note_tolerance(name, value, line);
         }
     }
 }

@@ -97,10 +97,10 @@ fn name(
         path: &path,
         called: (called && !own) || value,
     };
-    reading.saw_name(LanguageFamily::C, found, tree.line(node));
+    reading.note_name(LanguageFamily::C, found, tree.line(node));
     if called {
         let last = path.rsplit('.').next().unwrap_or(&path);
-        reading.saw_call(last, tree.line(node));
+        reading.note_call(last, tree.line(node));
         if ["hipLaunchKernelGGL", "cudaLaunchKernel", "hipLaunchKernel"].contains(&last) {
             reading.launches += 1;
         }
@@ -123,11 +123,11 @@ fn directive(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
         "preproc_include" => {
             let path = tree.child(node, "path").map(|path| tree.text(path));
             let path = path.unwrap_or_default().trim_matches(['"', '<', '>']);
-            reading.saw_import(path, line);
+            reading.note_import(path, line);
         }
         "preproc_def" => {
             let text = |field| tree.child(node, field).map_or("", |child| tree.text(child));
-            reading.saw_constant(text("name"), text("value"), line);
+            reading.note_constant(text("name"), text("value"), line);
         }
         "preproc_arg" => macro_text(tree.text(node), line, reading),
         "preproc_call" => {
@@ -137,7 +137,7 @@ fn directive(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             let mut words = argument.split(|c: char| !c.is_ascii_alphanumeric());
             if words.next() == Some("omp") && words.any(|word| ["parallel", "task"].contains(&word))
             {
-                reading.saw("threads", "omp", line, format!("`#pragma {argument}`"));
+                reading.note("threads", "omp", line, format!("`#pragma {argument}`"));
             }
         }
         "attribute_specifier" | "attribute_declaration" | "attribute" => {
@@ -146,7 +146,7 @@ fn directive(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             }
             if tree.text(node).contains("_array") {
                 let what = "a section that the loader calls".to_owned();
-                reading.saw("load-hook", "section", line, what);
+                reading.note("load-hook", "section", line, what);
             }
         }
         _ => {}
@@ -168,12 +168,12 @@ fn macro_text(text: &str, line: u32, reading: &mut FileFacts) {
             path: word,
             called: rest.trim_start().starts_with('(') || code.trim() == word,
         };
-        reading.saw_name(LanguageFamily::C, found, line);
+        reading.note_name(LanguageFamily::C, found, line);
         hook(word, line, reading);
     }
-    reading.saw_string(LanguageFamily::C, &code, line);
+    reading.note_string(LanguageFamily::C, &code, line);
     if code.contains("asm") {
-        reading.saw_asm(LanguageFamily::C, &code, line);
+        reading.note_asm(LanguageFamily::C, &code, line);
     }
 }
 
@@ -192,10 +192,10 @@ fn without_comments(text: &str) -> String {
 fn hook(word: &str, line: u32, reading: &mut FileFacts) {
     match word.trim_matches('_') {
         "constructor" | "ifunc" | "init_priority" => {
-            reading.saw("load-hook", word, line, format!("attribute `{word}`"));
+            reading.note("load-hook", word, line, format!("attribute `{word}`"));
         }
         "destructor" => {
-            reading.saw("exit-hook", word, line, format!("attribute `{word}`"));
+            reading.note("exit-hook", word, line, format!("attribute `{word}`"));
         }
         _ => {}
     }
@@ -205,19 +205,19 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     let line = tree.line(node);
     match tree.kind(node) {
         "string_literal" | "raw_string_literal" | "concatenated_string" => {
-            reading.saw_string(LanguageFamily::C, tree.text(node), line);
+            reading.note_string(LanguageFamily::C, tree.text(node), line);
         }
         "gnu_asm_expression" | "ms_asm_expression" => {
-            reading.saw_asm(LanguageFamily::C, tree.text(node), line);
+            reading.note_asm(LanguageFamily::C, tree.text(node), line);
         }
         "kernel_call_syntax" => reading.launches += 1,
         "try_statement" => {
             let what = "errors are caught around a call".to_owned();
-            reading.saw("fallback", "try", line, what);
+            reading.note("fallback", "try", line, what);
         }
         "case_statement" => {
             if let Some(value) = tree.child(node, "value") {
-                reading.saw_number(tree.text(value), line);
+                reading.note_number(tree.text(value), line);
             }
         }
         "binary_expression" => compared(tree, node, reading),
@@ -232,7 +232,7 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             if field == "detach" && parent.is_some_and(|call| tree.text(call).ends_with("detach()"))
             {
                 let what = format!("nothing waits for `{}`", tree.excerpt(node));
-                reading.saw("background", "detach", line, what);
+                reading.note("background", "detach", line, what);
             }
         }
         _ => {}
@@ -249,7 +249,7 @@ fn compared(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     for field in ["left", "right"] {
         let side = tree.child(node, field);
         if let Some(side) = side.filter(|side| tree.kind(*side) == "number_literal") {
-            reading.saw_number(tree.text(side), tree.line(side));
+            reading.note_number(tree.text(side), tree.line(side));
         }
     }
 }
@@ -269,8 +269,8 @@ fn constant(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     }
     let (text, number, line) = (tree.text(name), tree.text(value), tree.line(node));
     if tree.kind(node) == "assignment_expression" {
-        reading.saw_tolerance(text, number, line);
+        reading.note_tolerance(text, number, line);
     } else {
-        reading.saw_constant(text, number, line);
+        reading.note_constant(text, number, line);
     }
 }

@@ -259,7 +259,7 @@ impl AnalyzedFile<'_> {
                 let rule = self.cache_rule(function, taint, (key, looked_up));
                 if let Some((rule, what)) = rule {
                     let what = format!("{name} is keyed on {what}");
-                    reading.saw(rule, &name, self.tree.line(key), what);
+                    reading.note(rule, &name, self.tree.line(key), what);
                     cached.insert(name);
                 }
             }
@@ -267,7 +267,7 @@ impl AnalyzedFile<'_> {
         self.examine_state((&taints, &written), &cached, reading);
         if self.tree.is_exhausted() {
             let what = "too much to analyze; the rest was not read".to_owned();
-            reading.saw("unaudited", "fuel", 0, what);
+            reading.note("unaudited", "fuel", 0, what);
         }
     }
 
@@ -344,7 +344,7 @@ impl AnalyzedFile<'_> {
                 "`{}` returns data from an earlier call",
                 self.tree.excerpt(node)
             );
-            reading.saw("replay", &name, self.tree.line(node), what);
+            reading.note("replay", &name, self.tree.line(node), what);
         }
         for (name, line) in lines {
             if cached.contains(&name) {
@@ -366,7 +366,7 @@ impl AnalyzedFile<'_> {
                     format!("{name} outlives a call and is written"),
                 )
             };
-            reading.saw(rule, &name, line, what);
+            reading.note(rule, &name, line, what);
         }
     }
 }

@@ -199,7 +199,7 @@ fn read(
     reading: &mut FileFacts,
 ) {
     let unread = |reading: &mut FileFacts, what: &str| {
-        reading.saw("unaudited", path, 0, what.to_owned());
+        reading.note("unaudited", path, 0, what.to_owned());
     };
     if bytes.len() > tree::BYTES_MAX {
         return unread(reading, "too large to be read");
@@ -214,7 +214,7 @@ fn read(
         let assembler = [".s", ".S", ".asm", ".ptx", ".ll"];
         if assembler.iter().any(|end| path.ends_with(end)) {
             for (line, number) in text.lines().zip(1..) {
-                reading.saw_asm(LanguageFamily::C, line, number);
+                reading.note_asm(LanguageFamily::C, line, number);
             }
         }
         return;
@@ -224,7 +224,7 @@ fn read(
     };
     if let Some(line) = tree.broken {
         let what = "text that does not parse; the rest was read".to_owned();
-        reading.saw("unparsed", path, line, what);
+        reading.note("unparsed", path, line, what);
     }
     let weights = &scene.rule.weights;
     match language {

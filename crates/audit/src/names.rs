@@ -121,7 +121,7 @@ pub(super) fn known(
         for known in index.get(first).into_iter().flatten() {
             let stands = known.how == NameContext::Name || found.called;
             let new = !hits.iter().any(|(rule, _)| *rule == known.rule);
-            if stands && new && is_meant(speech, found.path, known.name) {
+            if stands && new && matches_name(speech, found.path, known.name) {
                 hits.push((known.rule, known.name));
             }
         }
@@ -159,7 +159,7 @@ fn has_word(text: &str, word: &str) -> bool {
 }
 
 /// Whether a name in the list is a path.
-fn is_meant(speech: LanguageFamily, path: &str, name: &str) -> bool {
+fn matches_name(speech: LanguageFamily, path: &str, name: &str) -> bool {
     if let Some(method) = name.strip_prefix('.') {
         return path.contains('.') && path.rsplit('.').next() == Some(method);
     }
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn names_are_meant_part_by_part() {
-        let meant = |speech, path, name| is_meant(speech, path, name);
+        let meant = |speech, path, name| matches_name(speech, path, name);
         assert!(meant(
             LanguageFamily::C,
             "std.chrono.steady_clock.now",

@@ -147,8 +147,8 @@ fn imported(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             path,
             called: false,
         };
-        reading.saw_name(LanguageFamily::Python, found, line);
-        reading.saw_import(path, line);
+        reading.note_name(LanguageFamily::Python, found, line);
+        reading.note_import(path, line);
     };
     match tree.kind(node) {
         "import_statement" => {
@@ -186,7 +186,7 @@ fn named(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
     let line = tree.line(node);
     let kind = tree.kind(node);
     if kind == "string_content" {
-        reading.saw_string(LanguageFamily::Python, tree.text(node), line);
+        reading.note_string(LanguageFamily::Python, tree.text(node), line);
     }
     if !["identifier", "attribute"].contains(&kind) || is_inner(tree, node) {
         return;
@@ -198,13 +198,13 @@ fn named(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
     let magic = text.starts_with("__");
     if let Some(path) = &path {
         let found = NameUse { path, called };
-        reading.saw_name(LanguageFamily::Python, found, line);
+        reading.note_name(LanguageFamily::Python, found, line);
     } else if (builtin && called) || magic {
         let found = NameUse {
             path: &text,
             called,
         };
-        reading.saw_name(LanguageFamily::Python, found, line);
+        reading.note_name(LanguageFamily::Python, found, line);
     } else if kind == "attribute" {
         // For an unknown object, only methods are known.
         let method = format!("?.{}", text.rsplit('.').next().unwrap_or_default());
@@ -212,10 +212,10 @@ fn named(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
             path: &method,
             called,
         };
-        reading.saw_name(LanguageFamily::Python, found, line);
+        reading.note_name(LanguageFamily::Python, found, line);
     }
     if called {
-        reading.saw_call(text.rsplit('.').next().unwrap_or_default(), line);
+        reading.note_call(text.rsplit('.').next().unwrap_or_default(), line);
         found_by_name(tree, node, names, reading);
     }
 }
@@ -256,7 +256,7 @@ fn found_by_name(
             path: &path,
             called: true,
         };
-        reading.saw_name(LanguageFamily::Python, found, line);
+        reading.note_name(LanguageFamily::Python, found, line);
     } else {
         const SENSITIVE: [&str; 9] = [
             "time",
@@ -271,7 +271,7 @@ fn found_by_name(
         ];
         if SENSITIVE.contains(&module.split('.').next().unwrap_or_default()) {
             let what = format!("a name in {module} is built at run time");
-            reading.saw("dynamic-code", "getattr", line, what);
+            reading.note("dynamic-code", "getattr", line, what);
         }
     }
 }
@@ -312,7 +312,7 @@ fn patch(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
             .and_then(|of| names.resolved(tree, of));
         if of.as_deref() == Some("os.environ") {
             let what = format!("`{}` is set", tree.excerpt(target));
-            reading.saw("env-write", "os.environ", line, what);
+            reading.note("env-write", "os.environ", line, what);
         }
         return;
     }
@@ -325,16 +325,16 @@ fn patch(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
     // Settings are also assigned to.
     let settings = ["backends", "config", "knobs"];
     if path.split('.').any(|part| settings.contains(&part)) {
-        reading.saw("env-write", &path, line, format!("`{path}` is set"));
+        reading.note("env-write", &path, line, format!("`{path}` is set"));
     } else {
-        reading.saw("patching", &path, line, format!("`{path}` is changed"));
+        reading.note("patching", &path, line, format!("`{path}` is changed"));
     }
 }
 
 fn shape(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     let numbers = |of: NodeIndex, reading: &mut FileFacts| {
         for number in tree.find(of, &["integer"]) {
-            reading.saw_number(tree.text(number), tree.line(number));
+            reading.note_number(tree.text(number), tree.line(number));
         }
     };
     match tree.kind(node) {
@@ -364,7 +364,7 @@ fn shape(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
                 _ => ("name", "value"),
             };
             let text = |field| tree.child(node, field).map_or("", |child| tree.text(child));
-            reading.saw_constant(text(name), text(value), tree.line(node));
+            reading.note_constant(text(name), text(value), tree.line(node));
         }
         _ => {}
     }
@@ -391,7 +391,7 @@ fn statement(
                 .map_or("", |child| tree.text(child));
             if operator == MATMUL {
                 let what = format!("`{}`", tree.excerpt(node));
-                reading.saw("library-call", MATMUL, line, what);
+                reading.note("library-call", MATMUL, line, what);
             }
         }
         "decorator" => decorator(tree, node, names, reading),
@@ -414,7 +414,7 @@ fn fallback(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             .is_some_and(|b| tree.find(b, &["call"]).next().is_some());
         if !ordinary && !raises && calls {
             let what = "errors are caught and something else is done".to_owned();
-            reading.saw("fallback", "except", tree.line(clause), what);
+            reading.note("fallback", "except", tree.line(clause), what);
         }
     }
 }
@@ -457,7 +457,7 @@ fn decorator(
     } else {
         ("value-memo", format!("{path} on {name}"))
     };
-    reading.saw(rule, name, tree.line(node), what);
+    reading.note(rule, name, tree.line(node), what);
 }
 
 fn class(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, reading: &mut FileFacts) {
@@ -467,7 +467,7 @@ fn class(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
             let name = tree.child(node, "name").map_or("", |name| tree.text(name));
             let inside = tree.enclosing(node, &["class_definition"]).is_some();
             if inside && TELLTALE.contains(&name) {
-                reading.saw(
+                reading.note(
                     "output-object",
                     name,
                     line,
@@ -483,12 +483,12 @@ fn class(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
                 let path = path.unwrap_or_else(|| tree.text(parent).to_owned());
                 if RESULTS.contains(&path.as_str()) {
                     let what = format!("a class derives from {path}");
-                    reading.saw("output-object", &path, line, what);
+                    reading.note("output-object", &path, line, what);
                 }
                 // The reference of a well-known layout: `class ModelNew(Model)`.
                 if path.rsplit('.').next() == Some("Model") {
                     let what = "the kernel inherits from the reference".to_owned();
-                    reading.saw("reference-call", "Model", line, what);
+                    reading.note("reference-call", "Model", line, what);
                 }
             }
         }

@@ -4,7 +4,7 @@ use super::AuditContext;
 use super::names::{LanguageFamily, NameContext, NameUse, in_text, is_reference, known, words};
 
 /// Maximum number of Findings in one file; more do not matter.
-const SEEN_MAX: usize = 2_000;
+const MATCHES_MAX: usize = 2_000;
 /// Smaller values of a case are too common to mean anything.
 const VALUE_MIN: u64 = 16;
 
@@ -50,8 +50,8 @@ impl FileFacts {
     }
 
     /// Adds a match.
-    pub(super) fn saw(&mut self, rule: &'static str, key: &str, line: u32, what: String) {
-        if self.seen.len() < SEEN_MAX {
+    pub(super) fn note(&mut self, rule: &'static str, key: &str, line: u32, what: String) {
+        if self.seen.len() < MATCHES_MAX {
             self.seen.push(RuleMatch {
                 rule,
                 key: key.to_owned(),
@@ -62,7 +62,7 @@ impl FileFacts {
     }
 
     /// Adds what is known about a name; returns whether it is known at all.
-    pub(super) fn saw_name(
+    pub(super) fn note_name(
         &mut self,
         speech: LanguageFamily,
         found: NameUse<'_>,
@@ -77,23 +77,23 @@ impl FileFacts {
                 } else {
                     format!("`{}`, which is {name}", found.path)
                 };
-                self.saw(rule, found.path, line, what);
+                self.note(rule, found.path, line, what);
             }
         }
         !hits.is_empty()
     }
 
     /// Adds what a string contains.
-    pub(super) fn saw_string(&mut self, speech: LanguageFamily, text: &str, line: u32) {
+    pub(super) fn note_string(&mut self, speech: LanguageFamily, text: &str, line: u32) {
         for (rule, name) in in_text(speech, NameContext::Text, text) {
-            self.saw(rule, name, line, format!("the string contains {name}"));
+            self.note(rule, name, line, format!("the string contains {name}"));
         }
     }
 
     /// Adds what a piece of assembly contains.
-    pub(super) fn saw_asm(&mut self, speech: LanguageFamily, text: &str, line: u32) {
+    pub(super) fn note_asm(&mut self, speech: LanguageFamily, text: &str, line: u32) {
         for (rule, name) in in_text(speech, NameContext::Asm, text) {
-            self.saw(rule, name, line, format!("assembly with {name}"));
+            self.note(rule, name, line, format!("assembly with {name}"));
         }
         // A label may give a function another name.
         for word in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
@@ -101,15 +101,15 @@ impl FileFacts {
                 path: word,
                 called: false,
             };
-            self.saw_name(LanguageFamily::C, found, line);
+            self.note_name(LanguageFamily::C, found, line);
         }
-        self.saw("inline-asm", "asm", line, "inline assembly".to_owned());
+        self.note("inline-asm", "asm", line, "inline assembly".to_owned());
     }
 
     /// Adds a call of the reference or of the harness.
-    pub(super) fn saw_call(&mut self, name: &str, line: u32) {
+    pub(super) fn note_call(&mut self, name: &str, line: u32) {
         if is_reference(name) {
-            self.saw("reference-call", name, line, format!("`{name}` is called"));
+            self.note("reference-call", name, line, format!("`{name}` is called"));
         }
         let words = words(name);
         const COPIES: [&str; 7] = [
@@ -122,12 +122,12 @@ impl FileFacts {
             "permute",
         ];
         if words.iter().any(|word| COPIES.contains(&word.as_str())) && !name.starts_with("_mm") {
-            self.saw("layout-copy", name, line, format!("`{name}` is called"));
+            self.note("layout-copy", name, line, format!("`{name}` is called"));
         }
     }
 
     /// Adds a file that is included or imported, by its path or dotted name.
-    pub(super) fn saw_import(&mut self, path: &str, line: u32) {
+    pub(super) fn note_import(&mut self, path: &str, line: u32) {
         let last = path.rsplit(['/', '.']).find(|part| !part.is_empty());
         let stem = path
             .rsplit('/')
@@ -139,12 +139,12 @@ impl FileFacts {
             .any(|name| self.harness.iter().any(|file| file == name));
         if of_harness {
             let what = format!("`{path}` of the harness is used");
-            self.saw("reference-call", path, line, what);
+            self.note("reference-call", path, line, what);
         }
     }
 
     /// Adds a number that something is compared with, if it is a value of a case.
-    pub(super) fn saw_number(&mut self, text: &str, line: u32) {
+    pub(super) fn note_number(&mut self, text: &str, line: u32) {
         let digits = text
             .trim_end_matches(['u', 'U', 'l', 'L', 'z', 'Z'])
             .replace(['_', '\''], "");
@@ -153,11 +153,11 @@ impl FileFacts {
             return;
         };
         let what = format!("compared with {digits}, which is {name} of a case");
-        self.saw("shape-constant", &digits, line, what);
+        self.note("shape-constant", &digits, line, what);
     }
 
     /// Adds a constant that has the name and the value of a case's parameter.
-    pub(super) fn saw_constant(&mut self, name: &str, value: &str, line: u32) {
+    pub(super) fn note_constant(&mut self, name: &str, value: &str, line: u32) {
         let lower = name.to_lowercase();
         let value = value.trim();
         if self
@@ -166,13 +166,13 @@ impl FileFacts {
             .any(|(param, of)| *param == lower && of == value)
         {
             let what = format!("{name} is fixed to {value}, as in a case");
-            self.saw("shape-constant", name, line, what);
+            self.note("shape-constant", name, line, what);
         }
-        self.saw_tolerance(name, value, line);
+        self.note_tolerance(name, value, line);
     }
 
     /// Adds a number that is called a tolerance.
-    pub(super) fn saw_tolerance(&mut self, name: &str, value: &str, line: u32) {
+    pub(super) fn note_tolerance(&mut self, name: &str, value: &str, line: u32) {
         const NAMES: [&str; 6] = ["rtol", "atol", "tol", "tolerance", "tolerances", "snr"];
         let words = words(name);
         if !words.iter().any(|word| NAMES.contains(&word.as_str())) {

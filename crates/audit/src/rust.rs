@@ -83,7 +83,7 @@ fn path(
             path: &last,
             called: true,
         };
-        reading.saw_name(LanguageFamily::C, found, line);
+        reading.note_name(LanguageFamily::C, found, line);
     }
     let (root, rest) = text.split_once('.').unwrap_or((&text, ""));
     let path = match aliases.get(root) {
@@ -96,7 +96,7 @@ fn path(
             path: &format!("{last}!"),
             called: true,
         };
-        reading.saw_name(LanguageFamily::Rust, found, line);
+        reading.note_name(LanguageFamily::Rust, found, line);
     }
     // A single word that is not imported is a name of the file itself.
     if path.contains('.') || ["f16"].contains(&path.as_str()) {
@@ -104,10 +104,10 @@ fn path(
             path: &path,
             called,
         };
-        reading.saw_name(LanguageFamily::Rust, found, line);
+        reading.note_name(LanguageFamily::Rust, found, line);
     }
     if called {
-        reading.saw_call(&last, line);
+        reading.note_call(&last, line);
     }
 }
 
@@ -115,12 +115,12 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     let line = tree.line(node);
     match tree.kind(node) {
         "string_literal" | "raw_string_literal" => {
-            reading.saw_string(LanguageFamily::Rust, tree.text(node), line);
+            reading.note_string(LanguageFamily::Rust, tree.text(node), line);
         }
         "macro_invocation" => macro_call(tree, node, reading),
         "match_pattern" => {
             for number in tree.find(node, &["integer_literal"]) {
-                reading.saw_number(tree.text(number), line);
+                reading.note_number(tree.text(number), line);
             }
         }
         "binary_expression" => {
@@ -131,7 +131,7 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             for side in sides.into_iter().flatten() {
                 let number = tree.kind(side) == "integer_literal";
                 if number && ["==", "!="].contains(&operator) {
-                    reading.saw_number(tree.text(side), line);
+                    reading.note_number(tree.text(side), line);
                 }
             }
         }
@@ -140,20 +140,20 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
                 .child(node, "name")
                 .or_else(|| tree.child(node, "pattern"));
             if let (Some(name), Some(value)) = (name, tree.child(node, "value")) {
-                reading.saw_constant(tree.text(name), tree.text(value), line);
+                reading.note_constant(tree.text(name), tree.text(value), line);
             }
         }
         "attribute" => {
             let text = tree.text(node);
             for word in ["link_section", "ctor", "global_allocator", "dtor"] {
                 if text.contains(word) {
-                    reading.saw("load-hook", word, line, format!("attribute `{word}`"));
+                    reading.note("load-hook", word, line, format!("attribute `{word}`"));
                 }
             }
         }
         "foreign_mod_item" => {
             let what = "foreign functions are declared".to_owned();
-            reading.saw("foreign-call", "extern", line, what);
+            reading.note("foreign-call", "extern", line, what);
         }
         "call_expression" => {
             let callee = tree
@@ -161,7 +161,7 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
                 .map_or("", |callee| tree.text(callee));
             if callee.ends_with("catch_unwind") {
                 let what = "panics are caught".to_owned();
-                reading.saw("fallback", "catch_unwind", line, what);
+                reading.note("fallback", "catch_unwind", line, what);
             }
         }
         _ => {}
@@ -174,7 +174,7 @@ fn macro_call(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     let name = tree.child(node, "macro").map_or("", |name| tree.text(name));
     let text = tree.text(node);
     if name.ends_with("asm") {
-        reading.saw_asm(LanguageFamily::Rust, text, line);
+        reading.note_asm(LanguageFamily::Rust, text, line);
         return;
     }
     let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
@@ -183,6 +183,6 @@ fn macro_call(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             path: &dotted(word.trim_matches(':')),
             called: true,
         };
-        reading.saw_name(LanguageFamily::Rust, found, line);
+        reading.note_name(LanguageFamily::Rust, found, line);
     }
 }

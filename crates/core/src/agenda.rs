@@ -45,7 +45,7 @@ pub enum AgendaSource {
     /// One optimization that the user named.
     Only {
         /// In the user's words.
-        asked: String,
+        request: String,
         /// The item itself.
         item: AgendaItem,
     },
@@ -279,7 +279,7 @@ pub fn is_id(text: &str) -> bool {
 }
 
 /// What is wrong with the items, each with its item number.
-pub fn faults(items: &[AgendaItem]) -> Vec<(usize, String)> {
+pub fn errors(items: &[AgendaItem]) -> Vec<(usize, String)> {
     let mut faults = Vec::new();
     let ids: BTreeSet<&str> = items.iter().map(|item| item.id.as_str()).collect();
     for (number, item) in items.iter().enumerate() {
@@ -306,7 +306,7 @@ pub fn faults(items: &[AgendaItem]) -> Vec<(usize, String)> {
             }
         }
         for when in &item.when {
-            fault_of_condition(when).into_iter().for_each(&mut fault);
+            condition_error(when).into_iter().for_each(&mut fault);
         }
     }
     if let Some(number) = in_circle(items) {
@@ -316,7 +316,7 @@ pub fn faults(items: &[AgendaItem]) -> Vec<(usize, String)> {
     faults
 }
 
-fn fault_of_condition(when: &str) -> Option<String> {
+fn condition_error(when: &str) -> Option<String> {
     let predicate = match Predicate::parse(when) {
         Ok(predicate) => predicate,
         Err(why) => return Some(format!("the condition `{when}` cannot be read: {why}")),

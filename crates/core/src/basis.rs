@@ -74,8 +74,8 @@ pub fn comparable(first: &Basis, second: &Basis) -> Result<(), BasisMismatch> {
         if first != second {
             differences.push(BasisDifference {
                 what: what.to_owned(),
-                first: said(first),
-                second: said(second),
+                first: or_unknown(first),
+                second: or_unknown(second),
             });
         }
     };
@@ -103,7 +103,7 @@ pub fn comparable(first: &Basis, second: &Basis) -> Result<(), BasisMismatch> {
     }
 }
 
-fn said(value: &str) -> String {
+fn or_unknown(value: &str) -> String {
     if value.is_empty() {
         "none".into()
     } else {

@@ -96,7 +96,7 @@ pub struct Campaign {
 struct CampaignFacts {
     charter: Option<Box<Charter>>,
     preparation: Option<Preparation>,
-    engagement: Vec<PlantedBug>,
+    planted_bugs: Vec<PlantedBug>,
     tips: Vec<Tip>,
     known: Vec<KnownEntry>,
     baseline: Option<Baseline>,
@@ -114,7 +114,7 @@ enum CampaignPhase {
     Undefined,
     Defined,
     Prepared,
-    Engaged,
+    MutationChecked,
     TipsKnown,
     Controlling(Box<RunningControl>),
     Round(Box<RoundState>),
@@ -142,8 +142,8 @@ impl Campaign {
         Some(match &self.phase {
             CampaignPhase::Undefined => Step::DefineTarget,
             CampaignPhase::Defined => Step::Prepare,
-            CampaignPhase::Prepared => Step::ProveEngagement,
-            CampaignPhase::Engaged => Step::ReadTips,
+            CampaignPhase::Prepared => Step::CheckMutations,
+            CampaignPhase::MutationChecked => Step::ReadTips,
             CampaignPhase::TipsKnown => Step::MeasureBaseline,
             CampaignPhase::Controlling(control) => control.step(self.incumbent()),
             CampaignPhase::Round(round) => self.round_step(round),
@@ -167,7 +167,7 @@ impl Campaign {
 
     fn round_step(&self, state: &RoundState) -> Step {
         let round = state.number;
-        match &state.stage {
+        match &state.phase {
             RoundPhase::Profiling => Step::Profile {
                 round,
                 commit: self.incumbent().to_owned(),
@@ -182,7 +182,7 @@ impl Campaign {
                 hypothesis,
                 retry,
                 variant,
-                mend,
+                repair: mend,
                 review,
             } => Step::Implement(ImplementStep {
                 review: review.clone(),
@@ -192,7 +192,7 @@ impl Campaign {
                 of: self.realizations(hypothesis, mend.is_some()),
                 parent: self.incumbent().to_owned(),
                 hypothesis: hypothesis.clone(),
-                mend: mend.as_ref().map(|failed| self.shown_failure(failed)),
+                repair: mend.as_ref().map(|failed| self.shown_failure(failed)),
                 brief: Box::new(self.brief(&[])),
             }),
             RoundPhase::Choosing { .. } => Step::Choose(self.choose_step(state)),
@@ -255,8 +255,8 @@ impl Campaign {
     }
 
     /// The bugs that were planted before the baseline.
-    pub fn engagement(&self) -> &[PlantedBug] {
-        &self.facts.engagement
+    pub fn planted_bugs(&self) -> &[PlantedBug] {
+        &self.facts.planted_bugs
     }
 
     /// The lessons of earlier campaigns.
@@ -301,7 +301,7 @@ impl Campaign {
             CampaignPhase::Undefined
             | CampaignPhase::Defined
             | CampaignPhase::Prepared
-            | CampaignPhase::Engaged
+            | CampaignPhase::MutationChecked
             | CampaignPhase::TipsKnown
             | CampaignPhase::Controlling(_)
             | CampaignPhase::Confirming { .. }
@@ -321,7 +321,7 @@ impl Campaign {
             CampaignPhase::Undefined
             | CampaignPhase::Defined
             | CampaignPhase::Prepared
-            | CampaignPhase::Engaged
+            | CampaignPhase::MutationChecked
             | CampaignPhase::TipsKnown
             | CampaignPhase::Controlling(_)
             | CampaignPhase::Round(_) => None,
@@ -428,7 +428,7 @@ impl Campaign {
         match &self.phase {
             CampaignPhase::Controlling(control) => control.discards(pairs),
             CampaignPhase::Confirming { duel, .. } => duel.discards(pairs),
-            CampaignPhase::Round(round) => match &round.stage {
+            CampaignPhase::Round(round) => match &round.phase {
                 RoundPhase::Measuring(measuring) => measuring.duel.discards(pairs),
                 _ => None,
             },

@@ -32,7 +32,7 @@ pub struct Charter {
     /// Where the work happens.
     pub mode: WorkMode,
     /// Globs of the files a candidate may change; all others are read-only.
-    pub granted: Vec<String>,
+    pub editable: Vec<String>,
     /// The project's commands.
     pub commands: Commands,
     /// A kernel that karve calls itself, instead of the commands that test and measure.
@@ -333,9 +333,9 @@ impl Charter {
             return self;
         }
         let place = |path: &mut String| *path = format!("{workdir}/{path}");
-        self.granted.iter_mut().for_each(place);
+        self.editable.iter_mut().for_each(place);
         self.knobs.iter_mut().for_each(|knob| place(&mut knob.file));
-        if let Some(book) = self.asks.book.as_deref_mut() {
+        if let Some(book) = self.asks.role_table.as_deref_mut() {
             let writes = book.role.iter_mut().flat_map(|role| &mut role.writes);
             writes.for_each(place);
         }

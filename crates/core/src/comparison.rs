@@ -76,7 +76,7 @@ pub struct Estimate {
 pub enum SpeedChange {
     Improved,
     Regressed,
-    NotToldApart,
+    Inconclusive,
 }
 
 /// How much something changed, by the estimate.
@@ -117,7 +117,7 @@ impl Estimate {
         match (self.low, self.high) {
             (Some(low), _) if low > 1.0 => SpeedChange::Improved,
             (_, Some(high)) if high < 1.0 => SpeedChange::Regressed,
-            _ => SpeedChange::NotToldApart,
+            _ => SpeedChange::Inconclusive,
         }
     }
 

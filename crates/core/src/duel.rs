@@ -223,7 +223,7 @@ impl Duel {
     /// Takes in one block; a discarded one is checked and left out.
     pub fn take(&mut self, block: &Block) -> Result<(), BlockError> {
         check_block(&self.cases(), block)?;
-        self.warm_up.saw(&block.pairs);
+        self.warm_up.record_block(&block.pairs);
         if block.discarded.is_some() {
             return Ok(());
         }

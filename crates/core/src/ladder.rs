@@ -198,7 +198,7 @@ impl LadderRule {
     }
 
     /// What is wrong with it.
-    pub fn faults(&self) -> Vec<String> {
+    pub fn errors(&self) -> Vec<String> {
         let mut faults = Vec::new();
         if !(0.0..=1.0).contains(&self.share) {
             faults.push("tune.share must be between 0 and 1".to_owned());
@@ -301,10 +301,10 @@ mod tests {
             ..RULE
         };
         assert_eq!(short.left_ms((10_000, 0), None), 20_000);
-        assert!(short.faults().is_empty());
+        assert!(short.errors().is_empty());
         for minutes in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let rule = LadderRule { minutes, ..RULE };
-            assert_eq!(rule.faults().len(), 1, "{minutes}");
+            assert_eq!(rule.errors().len(), 1, "{minutes}");
         }
     }
 

@@ -22,7 +22,7 @@ pub const TEXT_CHARS: usize = 4_000;
 /// Maximum length of a list, unless its form allows fewer entries.
 pub const LIST_MAX: usize = 64;
 /// Maximum number of errors that are named.
-const FAULTS_MAX: usize = 30;
+const ERRORS_MAX: usize = 30;
 /// The largest number that is accepted.
 const NUMBER_MAX: f64 = 1e15;
 
@@ -134,7 +134,7 @@ struct MessageErrors(Vec<String>);
 
 impl MessageErrors {
     fn add(&mut self, at: &str, what: &str) {
-        if self.0.len() < FAULTS_MAX {
+        if self.0.len() < ERRORS_MAX {
             self.0.push(format!("{at} {what}"));
         }
     }
@@ -152,24 +152,24 @@ impl Message {
     }
 
     /// Everything that is wrong with the form itself.
-    pub fn faults(&self) -> Vec<String> {
+    pub fn errors(&self) -> Vec<String> {
         let mut faults = MessageErrors::default();
         if self.name.is_empty() || self.system.is_empty() || self.about.is_empty() {
             faults.add(&self.name, "needs a name, a system and a description");
         }
-        push_field_faults(&self.name, &self.field, &mut faults);
+        push_field_errors(&self.name, &self.field, &mut faults);
         match self.form {
             MessageFormat::Object if !self.section.is_empty() || !self.title.is_empty() => {
                 faults.add(&self.name, "has sections or a title, but is not Markdown");
             }
             MessageFormat::Object => {}
-            MessageFormat::Markdown => self.push_section_faults(&mut faults),
+            MessageFormat::Markdown => self.push_section_errors(&mut faults),
         }
         faults.0
     }
 
     /// Each field appears in exactly one place of the Markdown.
-    fn push_section_faults(&self, faults: &mut MessageErrors) {
+    fn push_section_errors(&self, faults: &mut MessageErrors) {
         let mut placed = markdown::names_in(&self.title);
         for section in &self.section {
             placed.extend(markdown::names_in(&section.heading));
@@ -227,7 +227,7 @@ impl MessageField {
     }
 }
 
-fn push_field_faults(at: &str, fields: &[MessageField], faults: &mut MessageErrors) {
+fn push_field_errors(at: &str, fields: &[MessageField], faults: &mut MessageErrors) {
     let mut seen = BTreeSet::new();
     for field in fields {
         let at = format!("{at}.{}", field.name);
@@ -241,7 +241,7 @@ fn push_field_faults(at: &str, fields: &[MessageField], faults: &mut MessageErro
         if (field.kind == FieldKind::Choice) == field.of.is_empty() {
             faults.add(&at, "must list words if and only if it is a choice");
         }
-        push_field_faults(&at, &field.field, faults);
+        push_field_errors(&at, &field.field, faults);
     }
 }
 
@@ -311,11 +311,11 @@ fn check_value(field: &MessageField, value: &Datum, at: &str, faults: &mut Messa
         (FieldKind::Record, Datum::Fields(values)) => {
             check_fields(&field.field, values, &format!("{at}."), faults);
         }
-        (kind, _) => faults.add(at, wanted(kind)),
+        (kind, _) => faults.add(at, expected_value(kind)),
     }
 }
 
-fn wanted(kind: FieldKind) -> &'static str {
+fn expected_value(kind: FieldKind) -> &'static str {
     match kind {
         FieldKind::Line => "must be a line of text",
         FieldKind::Text => "must be a text",

@@ -70,7 +70,7 @@ pub enum ReviewRule {
     #[default]
     Record,
     /// The agent gets one repair attempt, then the change goes to the gate.
-    Mend,
+    Repair,
     /// The round is dropped.
     Skip,
 }
@@ -321,9 +321,9 @@ impl Policy {
     }
 
     /// Every value that makes no sense, in words.
-    pub fn faults(&self) -> Vec<String> {
-        let mut faults = self.accept.faults();
-        faults.extend(self.tune.faults());
+    pub fn errors(&self) -> Vec<String> {
+        let mut faults = self.accept.errors();
+        faults.extend(self.tune.errors());
         let mut check = |holds: bool, fault: &str| {
             if !holds {
                 faults.push(fault.to_owned());
@@ -368,7 +368,7 @@ impl Policy {
 }
 
 impl AcceptRule {
-    fn faults(&self) -> Vec<String> {
+    fn errors(&self) -> Vec<String> {
         let accept = self;
         let mut faults = Vec::new();
         let mut check = |holds: bool, fault: &str| {
@@ -429,7 +429,7 @@ mod tests {
     fn every_preset_is_sound_and_found_by_its_name() {
         for preset in Preset::ALL {
             assert_eq!(Preset::by_name(preset.name()), Some(preset));
-            assert_eq!(preset.policy().faults(), Vec::<String>::new());
+            assert_eq!(preset.policy().errors(), Vec::<String>::new());
             assert_eq!(preset.policy().preset, preset);
         }
     }
@@ -482,7 +482,7 @@ mod tests {
         let check = |change: &dyn Fn(&mut Policy), want: &str| {
             let mut policy = strict();
             change(&mut policy);
-            let faults = policy.faults();
+            let faults = policy.errors();
             assert!(faults.len() == 1 && faults[0].contains(want), "{faults:?}");
         };
         check(&|p| p.accept.alpha = f64::NAN, "accept.alpha");

@@ -128,7 +128,7 @@ pub struct KernelProfile {
     /// Whether it is defined in an editable file. A function's counters then include the functions
     /// it calls, if the profiler attributes them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub granted: bool,
+    pub editable: bool,
     /// Its counters by name.
     pub counters: BTreeMap<String, Counter>,
     /// The profiler's own advice about it.

@@ -12,7 +12,7 @@ mod routing;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use framework::strays;
+pub use framework::wrong_language_files;
 pub use request::{DeviceArch, RoleRequest};
 pub use review::{Review, ReviewAdvice, ReviewSignal, SignalAssessment, Stance};
 pub use routing::{
@@ -248,7 +248,7 @@ impl RoleTable {
     }
 
     /// Everything that is wrong with it, in words.
-    pub fn faults(&self) -> Vec<String> {
+    pub fn errors(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let lists = [
             self.role.len(),
@@ -259,12 +259,12 @@ impl RoleTable {
         if lists.iter().any(|n| *n > LIST_MAX) {
             faults.push(format!("a list has more than {LIST_MAX} entries"));
         }
-        self.push_name_faults(&mut faults);
+        self.push_name_errors(&mut faults);
         for role in &self.role {
-            self.push_role_faults(role, &mut faults);
+            self.push_role_errors(role, &mut faults);
         }
         for language in &self.language {
-            self.push_language_faults(language, &mut faults);
+            self.push_language_errors(language, &mut faults);
         }
         for call in &self.call {
             push_condition(&call.when, &mut faults);
@@ -285,7 +285,7 @@ impl RoleTable {
         faults
     }
 
-    fn push_name_faults(&self, faults: &mut Vec<String>) {
+    fn push_name_errors(&self, faults: &mut Vec<String>) {
         let mut seen = BTreeSet::new();
         let roles = self.role.iter().map(|role| ("role", role.name.as_str()));
         let languages = self
@@ -311,7 +311,7 @@ impl RoleTable {
         }
     }
 
-    fn push_role_faults(&self, role: &Role, faults: &mut Vec<String>) {
+    fn push_role_errors(&self, role: &Role, faults: &mut Vec<String>) {
         let mut fault = |text: &str| faults.push(format!("role {}: {text}", role.name));
         if role.may.is_empty() {
             fault("\"may\" is empty");
@@ -339,7 +339,7 @@ impl RoleTable {
         }
     }
 
-    fn push_language_faults(&self, language: &Language, faults: &mut Vec<String>) {
+    fn push_language_errors(&self, language: &Language, faults: &mut Vec<String>) {
         let name = &language.name;
         let leads = language.leave.iter().map(|leave| &leave.to);
         for other in leads.chain(&language.built_on) {

@@ -92,7 +92,7 @@ pub struct CaseUnderRoof {
 
 impl CaseUnderRoof {
     /// Whose roofline it is, in words.
-    pub fn whose(&self) -> String {
+    pub fn roof_name(&self) -> String {
         match &self.level {
             Some(level) => format!("{level}, {}", self.cores.name()),
             None => "the device".to_owned(),
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         let ceiling = found[0].ceiling;
         assert_eq!((found[0].case, ceiling.limit), (3, CeilingLimit::Compute));
-        assert_eq!(found[0].whose(), "the device");
+        assert_eq!(found[0].roof_name(), "the device");
         assert!((ceiling.share.unwrap() - 0.5).abs() < 1e-12);
         // So few bytes may be in a cache: no floor, but a ceiling to show.
         let demand = charter.demand(&cases[0].1).unwrap();
@@ -247,11 +247,11 @@ mod tests {
             ..Roof::default()
         };
         let found = of(&charter, &host(1e9));
-        assert_eq!(found[0].whose(), "L2, one core");
+        assert_eq!(found[0].roof_name(), "L2, one core");
         assert!((found[0].ceiling.ridge - 10.0).abs() < 1e-12);
         assert!((found[0].ceiling.share.unwrap() - 0.5).abs() < 1e-12);
         let found = of(&charter, &host(4e8));
-        assert_eq!(found[0].whose(), "L2, all cores");
+        assert_eq!(found[0].roof_name(), "L2, all cores");
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl WarmUp {
     }
 
     /// Takes in a block with these pairs.
-    pub fn saw(&mut self, pairs: &[Pair]) {
+    pub fn record_block(&mut self, pairs: &[Pair]) {
         self.over = self.discards(pairs).is_none();
         self.blocks = self.blocks.saturating_add(1);
         self.last_us = Some(both_arms_us(pairs));
@@ -213,7 +213,7 @@ mod tests {
                     candidate: sample(100),
                 }];
                 let discarded = warm_up.discards(&pairs).is_some();
-                warm_up.saw(&pairs);
+                warm_up.record_block(&pairs);
                 discarded
             });
             assert_eq!(times.len() - counted.count(), want, "{times:?}");

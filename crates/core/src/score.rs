@@ -19,7 +19,7 @@ pub fn percent_change(old: f64, new: f64) -> f64 {
 
 /// A speedup above this is shown as a factor, a smaller one in percent. Twice as fast is 100%
 /// faster, however that was rounded.
-const TOLD_AS_FACTOR: f64 = 2.000_1;
+const FACTOR_ABOVE: f64 = 2.000_1;
 
 /// A factor with three figures: `2.34x`, `11.2x`, `112x`.
 pub fn factor_text(ratio: f64) -> String {
@@ -33,7 +33,7 @@ pub fn factor_text(ratio: f64) -> String {
 
 /// How much faster `b` is than `a`, from a speedup: in percent, or as a factor above 2x.
 pub fn faster_text(ratio: f64, [a, b]: [&str; 2]) -> String {
-    match ratio <= TOLD_AS_FACTOR {
+    match ratio <= FACTOR_ABOVE {
         true => format!("{b} is {:.1}% faster than {a}", percent_change(1.0, ratio)),
         false => format!("{b} is {} as fast as {a}", factor_text(ratio)),
     }
@@ -42,7 +42,7 @@ pub fn faster_text(ratio: f64, [a, b]: [&str; 2]) -> String {
 /// How much slower `b` is than `a`, from a speedup below 1.
 pub fn slower_text(ratio: f64, [a, b]: [&str; 2]) -> String {
     let longer = 1.0 / ratio;
-    match longer <= TOLD_AS_FACTOR {
+    match longer <= FACTOR_ABOVE {
         true => format!("{b} is {:.1}% slower than {a}", percent_change(1.0, longer)),
         false => format!("{b} takes {} as long as {a}", factor_text(longer)),
     }

@@ -24,7 +24,7 @@ pub enum TurnPurpose {
     /// To implement it.
     Implement,
     /// To fix what the gate rejected or a reviewer doubts.
-    Mend,
+    Repair,
     /// To review another agent's change.
     Review,
     /// To say what a round taught.
@@ -36,7 +36,7 @@ impl TurnPurpose {
     pub const ALL: [Self; 5] = [
         Self::Propose,
         Self::Implement,
-        Self::Mend,
+        Self::Repair,
         Self::Review,
         Self::Learn,
     ];
@@ -46,7 +46,7 @@ impl TurnPurpose {
         match self {
             Self::Propose => "propose",
             Self::Implement => "implement",
-            Self::Mend => "mend",
+            Self::Repair => "mend",
             Self::Review => "review",
             Self::Learn => "learn",
         }
@@ -94,7 +94,7 @@ impl TurnTotals {
 pub struct Spending {
     propose: TurnTotals,
     implement: TurnTotals,
-    mend: TurnTotals,
+    repair: TurnTotals,
     review: TurnTotals,
     learn: TurnTotals,
 }
@@ -109,7 +109,7 @@ impl Spending {
         let spent = match asked {
             TurnPurpose::Propose => &mut self.propose,
             TurnPurpose::Implement => &mut self.implement,
-            TurnPurpose::Mend => &mut self.mend,
+            TurnPurpose::Repair => &mut self.repair,
             TurnPurpose::Review => &mut self.review,
             TurnPurpose::Learn => &mut self.learn,
         };
@@ -121,7 +121,7 @@ impl Spending {
         match asked {
             TurnPurpose::Propose => self.propose,
             TurnPurpose::Implement => self.implement,
-            TurnPurpose::Mend => self.mend,
+            TurnPurpose::Repair => self.repair,
             TurnPurpose::Review => self.review,
             TurnPurpose::Learn => self.learn,
         }
@@ -248,8 +248,8 @@ mod tests {
         let mut spending = Spending::default();
         spending.count(TurnPurpose::Propose, usage(10, 0.1));
         spending.count(TurnPurpose::Propose, usage(0, 0.0));
-        spending.count(TurnPurpose::Mend, usage(u64::MAX, f64::NAN));
-        spending.count(TurnPurpose::Mend, usage(1, -5.0));
+        spending.count(TurnPurpose::Repair, usage(u64::MAX, f64::NAN));
+        spending.count(TurnPurpose::Repair, usage(1, -5.0));
         spending.count(TurnPurpose::Review, usage(7, 0.0));
         spending.count(TurnPurpose::Learn, usage(0, 0.0));
         let spent = |turns, tokens, usd| TurnTotals { turns, tokens, usd };

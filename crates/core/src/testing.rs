@@ -35,7 +35,7 @@ pub(crate) fn charter() -> Charter {
         },
         mode: WorkMode::Repo,
         contract: None,
-        granted: vec!["kernel.c".into()],
+        editable: vec!["kernel.c".into()],
         commands: Commands {
             test: "./test {case}".into(),
             bench: "./bench {case}".into(),
@@ -110,15 +110,15 @@ pub(crate) fn fixed(cases: u32) -> Config {
 }
 
 /// A round that taught next to nothing.
-fn learnt(round: u32) -> crate::campaign::Event {
-    crate::campaign::Event::Learnt {
+fn learned(round: u32) -> crate::campaign::Event {
+    crate::campaign::Event::Learned {
         round,
         lesson: crate::knowledge::Lesson {
             text: format!("lesson {round}"),
             ..crate::knowledge::Lesson::default()
         },
         usage: crate::spending::AgentUsage::default(),
-        exchange: None,
+        session_log: None,
     }
 }
 
@@ -139,7 +139,7 @@ fn reviewed(
             failed: String::new(),
         }),
         usage: crate::spending::AgentUsage::default(),
-        exchange: None,
+        session_log: None,
         earlier: Vec::new(),
     }
 }

@@ -110,7 +110,7 @@ pub struct CurrentView {
     /// Its number.
     pub round: u32,
     /// Where it stands.
-    pub stage: String,
+    pub phase: String,
     /// The hypothesis, once there is one.
     pub title: Option<String>,
     /// Blocks measured, while it is measured.
@@ -291,13 +291,13 @@ impl Campaign {
 
     fn current_view(&self) -> Option<CurrentView> {
         let round = self.current_round()?;
-        let blocks = match &round.stage {
+        let blocks = match &round.phase {
             crate::campaign::RoundPhase::Measuring(measuring) => Some(measuring.duel.n_blocks()),
             _ => None,
         };
         Some(CurrentView {
             round: round.number,
-            stage: round.stage.name().to_owned(),
+            phase: round.phase.name().to_owned(),
             title: round.hypothesis.as_ref().map(|h| h.title.clone()),
             blocks,
         })

@@ -269,7 +269,7 @@ impl Harness {
         cases: &[Case],
         variant: CommandVariant,
     ) -> Result<GateResult<()>> {
-        if let Some(examined) = self.examine(tree, cases)? {
+        if let Some(examined) = self.check_kernel(tree, cases)? {
             return Ok(examined.map(|_| ()));
         }
         let line = match (variant, &self.commands.quick_test) {

@@ -43,7 +43,7 @@ pub struct PairRunner {
     /// Which variant of the benchmark is run.
     pub variant: CommandVariant,
     /// The kernel runner that holds both, under a contract.
-    ring: LazyRunner,
+    runner: LazyRunner,
 }
 
 /// The kernel runner, created with the first block. A clone of the pair runner has its own.
@@ -63,7 +63,7 @@ impl PairRunner {
             parent,
             candidate,
             variant,
-            ring: LazyRunner::default(),
+            runner: LazyRunner::default(),
         }
     }
 
@@ -96,11 +96,11 @@ impl PairRunner {
 
     /// One block in the kernel runner. Both arms stay there from block to block, and are
     /// recreated after a failure.
-    fn block_in_ring(
+    fn block_by_runner(
         &self,
         cases: &[NumberedCase],
     ) -> Result<std::result::Result<Block, BlockFailure>> {
-        let held = self.ring.0.take();
+        let held = self.runner.0.take();
         let mut duelling = match held {
             Some(duelling) => duelling,
             None => {
@@ -113,7 +113,7 @@ impl PairRunner {
         };
         let block = duelling.block()?;
         if block.is_ok() {
-            self.ring.0.replace(Some(duelling));
+            self.runner.0.replace(Some(duelling));
         }
         Ok(block)
     }
@@ -123,7 +123,7 @@ impl PairRunner {
         cases: &[NumberedCase],
     ) -> Result<std::result::Result<Block, BlockFailure>> {
         if self.parent.harness.is_under_contract() {
-            return self.block_in_ring(cases);
+            return self.block_by_runner(cases);
         }
         let call = BenchParams::fresh(self.variant)?;
         let plain: Vec<Case> = cases.iter().map(|(_, case)| case.clone()).collect();
@@ -136,7 +136,7 @@ impl PairRunner {
         };
         let mut pairs = Vec::with_capacity(cases.len());
         for (numbers, cases) in cases.chunks(group).zip(plain.chunks(group)) {
-            let (first, parent, candidate) = match self.turn(cases, call)? {
+            let (first, parent, candidate) = match self.run_pair(cases, call)? {
                 Ok(turn) => turn,
                 Err(fault) => return Ok(Err(fault)),
             };
@@ -159,7 +159,7 @@ impl PairRunner {
     }
 
     /// Each arm once, back to back.
-    fn turn(
+    fn run_pair(
         &self,
         cases: &[Case],
         call: BenchParams,
@@ -173,14 +173,14 @@ impl PairRunner {
             let candidate = run(&self.candidate)?;
             (FirstArm::Candidate, run(&self.parent)?, candidate)
         };
-        Ok(turn_of(first, parent, candidate))
+        Ok(run_arm(first, parent, candidate))
     }
 }
 
 /// Which arm ran first, and the readings of both.
 type PairReadings = (FirstArm, Vec<Sample>, Vec<Sample>);
 
-fn turn_of(
+fn run_arm(
     first: FirstArm,
     parent: GateResult<Vec<Sample>>,
     candidate: GateResult<Vec<Sample>>,

@@ -19,13 +19,13 @@ pub fn without_hidden(text: &str) -> Option<String> {
 pub fn glob_set(globs: &[String]) -> Result<GlobSet> {
     let mut set = GlobSetBuilder::new();
     for text in globs {
-        set.add(compile_glob(text).map_err(|reason| glob_fault(text, &reason))?);
+        set.add(compile_glob(text).map_err(|reason| glob_error(text, &reason))?);
     }
     set.build()
-        .map_err(|_| glob_fault(&globs.join(", "), "together they are too large"))
+        .map_err(|_| glob_error(&globs.join(", "), "together they are too large"))
 }
 
-fn glob_fault(text: &str, reason: &str) -> CommandError {
+fn glob_error(text: &str, reason: &str) -> CommandError {
     CommandError::usage(format!(
         "the glob `{}` cannot be used: {reason}",
         shown(text)

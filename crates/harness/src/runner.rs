@@ -40,7 +40,7 @@ mod terms;
 mod worker;
 
 pub use duel::{DuelCase, DuelTime, KernelRunner};
-pub use exam::examine;
+pub use exam::check_kernel;
 pub use inputs::ask_inputs;
 pub use solo::{calls_for, handover, readings};
 pub use terms::{RunnerSetup, no_reference};

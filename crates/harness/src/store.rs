@@ -92,7 +92,7 @@ pub fn list(root: &Path) -> Result<Vec<CampaignDir>> {
 }
 
 /// Whether a campaign has at least its first record.
-pub fn has_begun(dir: &CampaignDir) -> bool {
+pub fn has_records(dir: &CampaignDir) -> bool {
     started_at(dir).is_some()
 }
 
@@ -299,8 +299,8 @@ impl Store {
             .cause(record.event.name())
             .hint("resume with \"karve run\": the log is unchanged"));
         }
-        self.die_if_told("before", &[]);
-        self.die_if_told("torn", &line[..line.len() / 2]);
+        self.die_if_requested("before", &[]);
+        self.die_if_requested("torn", &line[..line.len() / 2]);
         let written = self
             .log
             .write_all(&line)
@@ -316,7 +316,7 @@ impl Store {
             .cause(error)
             .hint("free disk space, then resume with \"karve run\": nothing is lost"));
         }
-        self.die_if_told("after", &[]);
+        self.die_if_requested("after", &[]);
         self.length += line.len() as u64;
         self.next_seq += 1;
         Ok(record)
@@ -324,7 +324,7 @@ impl Store {
 
     /// For the kill test: dies before, in the middle of or after the given record, as in
     /// `KARVE_TEST_DIE=torn:17`, just as if it had been killed there.
-    fn die_if_told(&mut self, point: &str, written: &[u8]) {
+    fn die_if_requested(&mut self, point: &str, written: &[u8]) {
         let here = format!("{point}:{}", self.next_seq);
         if std::env::var_os(DIE).is_some_and(|told| told == here.as_str()) {
             let _ = self.log.write_all(written);

@@ -173,9 +173,9 @@ fn answer(step: &Step, charter: &Charter) -> Result<Event> {
             provenance: None,
             args: Vec::new(),
         }),
-        Step::ProveEngagement => Event::EngagementChecked {
-            engaged: true,
-            faults: Vec::<PlantedBug>::new(),
+        Step::CheckMutations => Event::MutationChecked {
+            mutation_check_passed: true,
+            planted_bugs: Vec::<PlantedBug>::new(),
         },
         Step::ReadTips => Event::TipsRead {
             tips: Vec::new(),
@@ -195,9 +195,9 @@ fn answer(step: &Step, charter: &Charter) -> Result<Event> {
             try_no: *try_no,
             hypothesis: Box::new(hypothesis(*round)),
             usage: AgentUsage::default(),
-            exchange: None,
+            session_log: None,
             route: brief
-                .asked
+                .agenda_request
                 .as_ref()
                 .map(|asked| Box::new(asked.route.clone())),
         },
@@ -221,7 +221,7 @@ fn in_round(step: &Step) -> Result<Event> {
                 summary: "as the hypothesis says".to_owned(),
             },
             usage: AgentUsage::default(),
-            exchange: None,
+            session_log: None,
         },
         Step::Gate {
             round, retry, set, ..
@@ -242,14 +242,14 @@ fn in_round(step: &Step) -> Result<Event> {
             verdict: verdict.clone(),
             commit: None,
         },
-        Step::Learn { round } => Event::Learnt {
+        Step::Learn { round } => Event::Learned {
             round: *round,
             lesson: Lesson {
                 text: "it ran past its limit, so nothing is known of its speed".to_owned(),
                 ..Lesson::default()
             },
             usage: AgentUsage::default(),
-            exchange: None,
+            session_log: None,
         },
         other => {
             let name = other.name();

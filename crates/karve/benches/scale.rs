@@ -404,7 +404,7 @@ impl Screen for Steps {
     }
 
     fn saw(&mut self, campaign: &Campaign, record: &Record) {
-        let over = matches!(record.event, Event::Learnt { .. });
+        let over = matches!(record.event, Event::Learned { .. });
         let settled = u32::try_from(campaign.rounds().len()).unwrap_or(u32::MAX);
         let round = if over { settled } else { settled + 1 };
         if let Some((name, begun)) = self.begun.take() {

@@ -101,7 +101,7 @@ fn honest(lab: &Lab, runs: usize) -> usize {
         let terms = lab.terms(threads);
         let cases = &lab.charter.cases;
         let examined =
-            runner::examine(&terms, &trees[at], Some(&lab.base), cases).expect("an exam");
+            runner::check_kernel(&terms, &trees[at], Some(&lab.base), cases).expect("an exam");
         let outcome = examined.map(|_| ()).and_then(|()| {
             let mut duelling = lab.duel(&terms, &trees[at]);
             for _ in 0..BLOCKS {

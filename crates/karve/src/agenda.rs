@@ -11,7 +11,7 @@ use crate::session::SessionPlan;
 use analysis::Analysis;
 use karve_agents::builtin::{self, BuiltinAgent};
 use karve_core::agenda::{
-    Agenda, AgendaItem, AgendaSource, ITEMS_MAX, ItemAction, ItemEffort, faults, is_id,
+    Agenda, AgendaItem, AgendaSource, ITEMS_MAX, ItemAction, ItemEffort, errors, is_id,
 };
 use karve_core::charter::Charter;
 use karve_core::knowledge::{EntryKind, EntryStatus, KnownEntry, Situation};
@@ -29,17 +29,17 @@ const TITLE_CHARS: usize = 120;
 /// The expected gain of knob values, a sweep or words, if the request does not say.
 const EXPECTED_RATIO: f64 = 1.1;
 /// Errors that are listed.
-const FAULTS_MAX: usize = 20;
+const PROBLEMS_MAX: usize = 20;
 
 /// Gives a new charter the requested agenda, or says why it cannot be carried out.
 pub fn put(charter: &mut Charter, loaded: &LoadedConfig, repo: &Repo) -> Result<()> {
-    let Some(asked) = &loaded.asked else {
+    let Some(asked) = &loaded.agenda else {
         return Ok(());
     };
     let lookup = ItemLookup::new(charter, loaded, repo)?;
-    let wanted = match &asked.wish {
+    let wanted = match &asked.option {
         AgendaOption::Only(text) => AgendaSource::Only {
-            asked: text.trim().to_owned(),
+            request: text.trim().to_owned(),
             item: lookup.only(text.trim())?,
         },
         AgendaOption::Plan(path) => lookup.plan(path)?,
@@ -57,8 +57,8 @@ pub fn put(charter: &mut Charter, loaded: &LoadedConfig, repo: &Repo) -> Result<
 }
 
 /// Refuses to resume a campaign that was started with a different agenda than a flag asks for.
-pub fn goes_on(plan: &SessionPlan, loaded: &LoadedConfig) -> Result<()> {
-    let (SessionPlan::Resume { dir, .. }, Some(asked)) = (plan, &loaded.asked) else {
+pub fn check_same_agenda(plan: &SessionPlan, loaded: &LoadedConfig) -> Result<()> {
+    let (SessionPlan::Resume { dir, .. }, Some(asked)) = (plan, &loaded.agenda) else {
         return Ok(());
     };
     if !asked.by_flag {
@@ -81,8 +81,10 @@ pub fn goes_on(plan: &SessionPlan, loaded: &LoadedConfig) -> Result<()> {
 }
 
 fn is_same(asked: &AgendaRequest, agenda: Option<&Agenda>) -> Result<bool> {
-    Ok(match (&asked.wish, agenda.map(|agenda| &agenda.wanted)) {
-        (AgendaOption::Only(text), Some(AgendaSource::Only { asked, .. })) => text.trim() == asked,
+    Ok(match (&asked.option, agenda.map(|agenda| &agenda.wanted)) {
+        (AgendaOption::Only(text), Some(AgendaSource::Only { request: asked, .. })) => {
+            text.trim() == asked
+        }
         (AgendaOption::Plan(path), Some(AgendaSource::Plan { items, .. })) => {
             let new = read_plan(path)?;
             let named = |item: &AgendaItem| (item.id.clone(), item.title.clone());
@@ -108,11 +110,11 @@ fn read_plan(path: &Path) -> Result<Analysis> {
 fn unusable(path: &Path, faults: &[(usize, String)]) -> CommandError {
     let message = format!("the analysis {} cannot be used", path.display());
     let mut error = CommandError::usage(message);
-    for (line, fault) in faults.iter().take(FAULTS_MAX) {
+    for (line, fault) in faults.iter().take(PROBLEMS_MAX) {
         error = error.cause(format!("line {line}: {fault}"));
     }
-    if faults.len() > FAULTS_MAX {
-        error = error.cause(format!("and {} more", faults.len() - FAULTS_MAX));
+    if faults.len() > PROBLEMS_MAX {
+        error = error.cause(format!("and {} more", faults.len() - PROBLEMS_MAX));
     }
     error.hint(format!(
         "fix {}; docs/modes.md shows both forms",
@@ -125,7 +127,7 @@ struct ItemLookup<'a> {
     charter: Charter,
     repo: &'a Repo,
     base: String,
-    stock: LoadedLibrary,
+    library: LoadedLibrary,
     at: Situation,
     knobs: Vec<Knob>,
 }
@@ -143,9 +145,9 @@ impl<'a> ItemLookup<'a> {
         shelves.put(Layer::Staged, loaded.root.join(PROJECT_DIR));
         let base = repo.head()?.oid().to_string();
         Ok(Self {
-            stock: shelves.load()?,
+            library: shelves.load()?,
             at: situation_of(charter),
-            knobs: builtin::knobs_at(repo, &base, &charter.granted, &charter.knobs)?,
+            knobs: builtin::knobs_at(repo, &base, &charter.editable, &charter.knobs)?,
             charter: charter.clone(),
             repo,
             base,
@@ -164,7 +166,7 @@ impl<'a> ItemLookup<'a> {
                 .hint("write --only with an entry, KNOB=VALUE, sweep, or the task in words"));
         }
         let item = self.item_of(text);
-        match self.faults(&item)?.into_iter().next() {
+        match self.problems(&item)?.into_iter().next() {
             None => Ok(self.with_text(item)),
             Some(fault) => {
                 let message = format!("{text:?} cannot be carried out: {}", fault.why);
@@ -185,7 +187,7 @@ impl<'a> ItemLookup<'a> {
             item("sweep", ItemAction::Sweep)
         } else if let Some(config) = knob_values(text) {
             item("knobs", ItemAction::Knobs { config })
-        } else if self.stock.library.get(text).is_some() || names_an_entry(text) {
+        } else if self.library.library.get(text).is_some() || names_an_entry(text) {
             self.of_entry(text)
         } else {
             AgendaItem {
@@ -219,9 +221,9 @@ impl<'a> ItemLookup<'a> {
 
     /// An entry as a campaign here would remember it.
     fn known(&self, id: &str) -> Option<KnownEntry> {
-        let entry = self.stock.library.get(id)?;
-        let layer = self.stock.placed.get(&entry.id)?.layer;
-        Some(known(&self.stock, entry, layer, &self.at))
+        let entry = self.library.library.get(id)?;
+        let layer = self.library.placed.get(&entry.id)?.layer;
+        Some(known(&self.library, entry, layer, &self.at))
     }
 
     /// The text of an entry becomes part of its item.
@@ -244,15 +246,15 @@ impl<'a> ItemLookup<'a> {
         }
         for item in &mut items {
             if let ItemAction::Entry { entry } = &mut item.how
-                && let Some(known) = self.stock.library.get(entry)
+                && let Some(known) = self.library.library.get(entry)
             {
                 entry.clone_from(&known.id);
             }
         }
         self.add_needs(&mut items);
-        wrong.extend(faults(&items).into_iter().map(|(at, why)| (lines[at], why)));
+        wrong.extend(errors(&items).into_iter().map(|(at, why)| (lines[at], why)));
         for (item, line) in items.iter().zip(&lines) {
-            for fault in self.faults(item)? {
+            for fault in self.problems(item)? {
                 wrong.push((*line, format!("{} ({})", fault.why, fault.hint)));
             }
         }
@@ -287,7 +289,7 @@ impl<'a> ItemLookup<'a> {
     }
 
     /// Problems with an item, found before anything runs.
-    fn faults(&self, item: &AgendaItem) -> Result<Vec<ItemProblem>> {
+    fn problems(&self, item: &AgendaItem) -> Result<Vec<ItemProblem>> {
         let fault = |why: String, hint: &str| ItemProblem {
             why,
             hint: hint.to_owned(),
@@ -303,12 +305,12 @@ impl<'a> ItemLookup<'a> {
                 "declare one like \"karve: knob TILE in 8,16,32\", see docs/tune.md",
             )],
             ItemAction::Sweep => Vec::new(),
-            ItemAction::Knobs { config } => self.faults_of_knobs(config),
-            ItemAction::Entry { entry } => self.faults_of_entry(entry)?.into_iter().collect(),
+            ItemAction::Knobs { config } => self.knob_problems(config),
+            ItemAction::Entry { entry } => self.entry_problem(entry)?.into_iter().collect(),
         })
     }
 
-    fn faults_of_knobs(&self, config: &KnobSetting) -> Vec<ItemProblem> {
+    fn knob_problems(&self, config: &KnobSetting) -> Vec<ItemProblem> {
         let names: Vec<&str> = self.knobs.iter().map(|knob| knob.name.as_str()).collect();
         let names = match names.is_empty() {
             true => "declare it first, see docs/tune.md".to_owned(),
@@ -337,14 +339,14 @@ impl<'a> ItemLookup<'a> {
         config.iter().filter_map(of).collect()
     }
 
-    fn faults_of_entry(&self, id: &str) -> Result<Option<ItemProblem>> {
+    fn entry_problem(&self, id: &str) -> Result<Option<ItemProblem>> {
         let fault = |why: String, hint: &str| {
             Some(ItemProblem {
                 why,
                 hint: hint.to_owned(),
             })
         };
-        let (Some(entry), Some(known)) = (self.stock.library.get(id), self.known(id)) else {
+        let (Some(entry), Some(known)) = (self.library.library.get(id), self.known(id)) else {
             let hint = "\"karve knowledge search WORDS\" finds entries";
             return Ok(fault(format!("there is no entry {id}"), hint));
         };
@@ -381,7 +383,11 @@ impl<'a> ItemLookup<'a> {
 
     /// Whether the built-in strategy finds something to change.
     fn applies(&self, known: &KnownEntry) -> Result<bool> {
-        let Charter { granted, knobs, .. } = &self.charter;
+        let Charter {
+            editable: granted,
+            knobs,
+            ..
+        } = &self.charter;
         let machine = BuiltinAgent::new(granted.clone(), knobs.clone());
         machine.can_apply(self.repo, &self.base, known)
     }

@@ -99,7 +99,7 @@ pub fn run(
     let mut bench = Bench::new(metric, &ground.case_indices(), rule);
     let mut blocks = Vec::new();
     let mut warm_up = WarmUp::new(WarmUpRule::Detected);
-    ground.arena.fresh_pages()?;
+    ground.pair_runner.fresh_pages()?;
     let end = loop {
         if stop.finish_step() {
             break BenchEnd::Stopped;
@@ -120,7 +120,7 @@ pub fn run(
         };
         block.conditions = conditions;
         block.discarded = warm_up.discards(&block.pairs);
-        warm_up.saw(&block.pairs);
+        warm_up.record_block(&block.pairs);
         bench
             .take(&block)
             .map_err(|bad| CommandError::environment("a block cannot be used").cause(bad.0))?;
@@ -147,7 +147,7 @@ pub fn with_second(rule: BenchRule, metric: &Metric) -> BenchRule {
 
 /// One block; `None` if the user asked to stop at once.
 pub fn block(ground: &BenchSetup, stop: &StopFlag) -> Result<Option<Block>> {
-    block_in(&ground.arena, ground, stop)
+    block_in(&ground.pair_runner, ground, stop)
 }
 
 /// One block in another pair runner of the same ground.

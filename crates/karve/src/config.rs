@@ -64,14 +64,14 @@ pub struct LoadedConfig {
     /// The programs that can be selected as the agent.
     pub agents: BTreeMap<String, AgentConfig>,
     /// The items a new campaign is asked to work through.
-    pub asked: Option<AgendaRequest>,
+    pub agenda: Option<AgendaRequest>,
 }
 
 /// What a campaign is asked to do, as the user wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgendaRequest {
     /// The items.
-    pub wish: AgendaOption,
+    pub option: AgendaOption,
     /// Rounds that one item may take.
     pub tries: u32,
     /// Whether this comes from the command line rather than the file.

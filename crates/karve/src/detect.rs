@@ -41,7 +41,7 @@ pub struct ConfigProposal {
     /// The device.
     pub device: String,
     /// Globs of the files that a candidate may change.
-    pub granted: Vec<String>,
+    pub editable: Vec<String>,
     /// The build command, if there is anything to build.
     pub build: Option<String>,
     /// The test command.
@@ -84,7 +84,7 @@ pub fn propose(found: &ProjectFiles) -> ConfigProposal {
         backend: guess.kind.backend().to_owned(),
         language: guess.kind.language().to_owned(),
         device: guess.kind.device().to_owned(),
-        granted,
+        editable: granted,
         build: recipe.build,
         test: recipe.test,
         bench: recipe.bench,

@@ -54,7 +54,7 @@ pub fn drive(session: &mut CampaignSession, screen: &mut dyn Screen) -> Result<D
         let Some(step) = session.campaign.next_step() else {
             return Ok(DriveEnd::Finished);
         };
-        if session.world.awaits(&step, &session.campaign)? {
+        if session.world.waits_for_answer(&step, &session.campaign)? {
             return Ok(DriveEnd::Waiting);
         }
         screen.starts(&session.campaign, &step);
@@ -70,7 +70,7 @@ pub fn drive(session: &mut CampaignSession, screen: &mut dyn Screen) -> Result<D
         let spent = start.elapsed().saturating_sub(session.world.waited());
         let spent_ms = u64::try_from(spent.as_millis()).unwrap_or(u64::MAX);
         // A full disk explains more than the errors it causes.
-        session.world.has_room()?;
+        session.world.check_disk_space()?;
         let event = performed?;
         take(session, screen, event, spent_ms)?;
     }
@@ -83,7 +83,7 @@ pub fn take(
     event: Event,
     spent_ms: u64,
 ) -> Result<Record> {
-    let by = session.world.asked(&session.campaign, &event);
+    let by = session.world.asked_agent(&session.campaign, &event);
     let at = (clock::now_ms(), spent_ms);
     let record = session.store.append((event, by), at)?;
     session.campaign.record(&record).map_err(|error| {

@@ -132,7 +132,7 @@ impl LibraryLayers {
         let mut placed: BTreeMap<String, LoadedEntry> = BTreeMap::new();
         let mut unreadable = Vec::new();
         let mut settled = Vec::new();
-        for left in self.settle_left() {
+        for left in self.settle_leftover() {
             settled.push(left.unwrap_or_else(|error| error.to_string()));
         }
         for entry in catalog::built_in() {
@@ -196,7 +196,7 @@ impl LibraryLayers {
     }
 
     /// The files of a layer by the id of their entry; the first one if an id is used twice.
-    fn shelved(&self, layer: Layer) -> Result<BTreeMap<String, PathBuf>> {
+    fn files_by_id(&self, layer: Layer) -> Result<BTreeMap<String, PathBuf>> {
         let mut shelved = BTreeMap::new();
         for path in markdown_below(self.usable_dir(layer)?)? {
             if let Ok(entry) = read_entry(&path) {

@@ -13,8 +13,8 @@ use crate::project::ProjectArgs;
 use crate::reports;
 use crate::session::CampaignChoice;
 use crate::ui::Screen;
-use crate::visit::{CampaignSpeed, finished, tried, visit, wish_of};
-use crate::world::DESK;
+use crate::visit::{CampaignSpeed, campaign_choice, drive_external, finished, tried};
+use crate::world::WORKSPACE_DIR;
 use karve_agents::form::ProposalForm;
 use karve_agents::visitor::{ChangeSource, ExternalAnswer};
 use karve_core::campaign::{Campaign, Record, Step};
@@ -181,7 +181,7 @@ impl McpServer {
             ExternalAnswer::Change(ChangeSource::Tree(PathBuf::from(args.tree)), args.summary)
         } else {
             let dir = self.place.pick().map_err(words)?;
-            ExternalAnswer::Change(ChangeSource::Tree(dir.join(DESK)), args.summary)
+            ExternalAnswer::Change(ChangeSource::Tree(dir.join(WORKSPACE_DIR)), args.summary)
         };
         self.drive(Some(answer), StartPermission::GoOn, context)
             .await
@@ -207,7 +207,7 @@ impl McpServer {
             "headline": speed.headline,
             "kept_gains": speed.kept_gains,
             "due": due,
-            "granted": charter.map(|charter| &charter.granted),
+            "granted": charter.map(|charter| &charter.editable),
         }))
     }
 
@@ -373,7 +373,7 @@ impl McpServer {
         tokio::spawn(tell(receiver, context.peer.clone(), token));
         let (server, flag) = (self.clone(), stop.clone());
         let mut work = tokio::task::spawn_blocking(move || {
-            server.visit((answer, wants), &flag, &mut McpScreen { sender })
+            server.drive_external((answer, wants), &flag, &mut McpScreen { sender })
         });
         let came = tokio::select! {
             came = &mut work => came,
@@ -387,14 +387,14 @@ impl McpServer {
         came.map_err(|error| format!("bug in karve: {error}"))?
     }
 
-    fn visit(
+    fn drive_external(
         &self,
         (answer, wants): (Option<ExternalAnswer>, StartPermission),
         stop: &StopFlag,
         screen: &mut McpScreen,
     ) -> ToolResult {
-        let wish = self.wish(wants)?;
-        let came = visit(&self.place, (wish, answer), stop, screen).map_err(words)?;
+        let wish = self.campaign_choice(wants)?;
+        let came = drive_external(&self.place, (wish, answer), stop, screen).map_err(words)?;
         let said = pretty(&came)?;
         // A refused answer is an error for the client, with everything it needs to try again.
         match came.refused.is_empty() {
@@ -408,13 +408,13 @@ impl McpServer {
     /// Which campaign a call is about. An unfinished one is resumed; another one is started only if
     /// that is allowed, and after the first only if the client asks for it, so that an agent that
     /// keeps calling stops at the end of a campaign.
-    fn wish(&self, wants: StartPermission) -> Result<CampaignChoice<'_>, String> {
+    fn campaign_choice(&self, wants: StartPermission) -> Result<CampaignChoice<'_>, String> {
         self.place.root().map_err(words)?;
         let is_there = self
             .place
             .pick()
             .ok()
-            .is_some_and(|dir| store::has_begun(&dir));
+            .is_some_and(|dir| store::has_records(&dir));
         if !is_there && self.may == StartPermission::GoOn {
             return Err(
                 "there is no campaign: the user starts one with \"karve next --yes\", or starts \
@@ -426,7 +426,7 @@ impl McpServer {
         let another = asked && finished(&self.place).map_err(words)?.is_some();
         Ok(match another {
             true => CampaignChoice::New,
-            false => wish_of(&self.place),
+            false => campaign_choice(&self.place),
         })
     }
 }

@@ -16,7 +16,7 @@ const FAMILIES: [&str; 2] = ["sm", "gfx"];
 pub fn built_in() -> Result<RoleTable> {
     let broken = |why: String| CommandError::new(ErrorKind::Bug, "roles.toml is broken").cause(why);
     let book: RoleTable = toml::from_str(BUILT_IN).map_err(|error| broken(error.to_string()))?;
-    match book.faults().first() {
+    match book.errors().first() {
         Some(fault) => Err(broken(fault.clone())),
         None => Ok(book),
     }

@@ -10,7 +10,7 @@ use karve_agents;
 use karve_agents::Agent;
 use karve_agents::config::AgentConfig;
 use karve_agents::team::{self, AgentRetention};
-use karve_agents::visitor::{ExternalAgent, VISITOR};
+use karve_agents::visitor::{EXTERNAL, ExternalAgent};
 use karve_core::basis;
 use karve_core::campaign::{Campaign, Event};
 use karve_core::charter::{Charter, Limits};
@@ -56,7 +56,7 @@ pub struct CampaignSetup<'a> {
     /// An agent that overrides the charter's for this run.
     pub agent: Option<&'a str>,
     /// An external agent with an answer; it is then the agent.
-    pub visitor: Option<ExternalAgent>,
+    pub external: Option<ExternalAgent>,
 }
 
 /// Starts or resumes a campaign and runs it; returns its state afterwards.
@@ -132,11 +132,11 @@ fn open(
                 .hint("start again with \"karve run --new\""));
         }
     };
-    if goes_on(plan, &campaign) {
+    if will_measure(plan, &campaign) {
         check_host(&campaign, stop)?;
     }
     let named = (setting.agent, setting.agents);
-    let agent = acting(named, &charter, &dir, setting.visitor)?;
+    let agent = acting(named, &charter, &dir, setting.external)?;
     let parts = WorldParts {
         upstream: setting.repo,
         dir: dir.clone(),
@@ -166,7 +166,7 @@ fn acting(
 ) -> Result<Box<dyn Agent>> {
     let tag = tag_of(dir);
     if let Some(visitor) = visitor {
-        let own: (&str, Box<dyn Agent>) = (VISITOR, Box::new(visitor));
+        let own: (&str, Box<dyn Agent>) = (EXTERNAL, Box::new(visitor));
         return team::with_roles(own, (charter, AgentRetention::Reviewer), agents, &tag);
     }
     let Some(name) = name else {
@@ -184,7 +184,7 @@ fn acting(
 }
 
 /// Whether a campaign that was prepared before will measure again.
-fn goes_on(plan: &SessionPlan, campaign: &Campaign) -> bool {
+fn will_measure(plan: &SessionPlan, campaign: &Campaign) -> bool {
     match plan {
         SessionPlan::Start(_) => false,
         SessionPlan::Resume { rounds, wall_s, .. } => {
@@ -281,7 +281,7 @@ pub fn plan(
             Ok(SessionPlan::Start(charter))
         }
         SessionPlan::Resume { .. } => {
-            agenda::goes_on(&plan, loaded)?;
+            agenda::check_same_agenda(&plan, loaded)?;
             Ok(plan)
         }
     }
@@ -306,7 +306,7 @@ fn plan_without_agenda(
     };
     let mut charter = loaded.charter.clone();
     if let Some(dir) = found {
-        if store::has_begun(&dir) {
+        if store::has_records(&dir) {
             return Ok(resume(dir));
         }
         // It died before its first record, so it starts fresh.

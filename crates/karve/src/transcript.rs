@@ -9,7 +9,7 @@ pub use self::text::render_transcript;
 
 use self::kept::TurnExcerpt;
 use karve_agents::api::SessionLogReader;
-use karve_agents::cli::{CliKind, told_of};
+use karve_agents::cli::{CliKind, parse_session_line};
 use karve_agents::told::SessionEvent;
 use karve_core::campaign::Record;
 use karve_core::spending::AgentUsage;
@@ -52,19 +52,19 @@ pub struct TurnView {
     /// The brief.
     pub brief: String,
     /// The messages, in order.
-    pub said: Vec<TranscriptLine>,
+    pub lines: Vec<TranscriptLine>,
     /// Messages in the middle that are not shown.
     pub left_out: usize,
     /// How its program ended.
     pub exit: Option<String>,
     /// Why it failed, if so.
-    pub fault: Option<String>,
+    pub failure: Option<String>,
     /// The outcome, in words.
     pub outcome: String,
     /// What it used.
     pub usage: AgentUsage,
     /// The artifact.
-    pub exchange: String,
+    pub session_log: String,
 }
 
 /// One message.
@@ -96,16 +96,16 @@ pub enum TranscriptAuthor {
 }
 
 /// The artifacts with the session logs of a round.
-pub fn exchanges(records: &[Record], round: u32) -> Vec<String> {
+pub fn session_logs(records: &[Record], round: u32) -> Vec<String> {
     let turns = outcome::turns_of(records, round).into_iter();
-    turns.map(|told| told.exchange.to_owned()).collect()
+    turns.map(|told| told.session_log.to_owned()).collect()
 }
 
 /// Reads the transcript of a round.
 pub fn read(dir: &CampaignDir, records: &[Record], round: u32) -> Result<Transcript> {
     let mut turns = Vec::new();
     for told in outcome::turns_of(records, round) {
-        let mut turn = read_turn(dir, told.exchange)?;
+        let mut turn = read_turn(dir, told.session_log)?;
         turn.name = told.by;
         turn.variant = told.variant;
         turn.outcome = told.outcome;
@@ -154,7 +154,7 @@ fn read_turn(dir: &CampaignDir, hash: &str) -> Result<TurnView> {
         if n as u64 == LINE_BYTES_MAX && line.last() != Some(&b'\n') {
             reader.skip_until(b'\n').context(cannot)?;
             let note = "a line that is too long to show".to_owned();
-            reading.kept.push(SessionEvent::Notes(note));
+            reading.excerpt.push(SessionEvent::Note(note));
             continue;
         }
         if reader.fill_buf().is_ok_and(<[u8]>::is_empty) && place != LinePosition::First {
@@ -164,7 +164,7 @@ fn read_turn(dir: &CampaignDir, hash: &str) -> Result<TurnView> {
         place = LinePosition::Between;
     }
     let mut turn = reading.finish();
-    turn.exchange = hash.to_owned();
+    turn.session_log = hash.to_owned();
     Ok(turn)
 }
 
@@ -180,9 +180,9 @@ enum LinePosition {
 #[derive(Debug, Default)]
 struct TurnReader {
     turn: TurnView,
-    kept: TurnExcerpt,
+    excerpt: TurnExcerpt,
     /// Assembles the answers of a model API.
-    telling: Option<SessionLogReader>,
+    log_reader: Option<SessionLogReader>,
 }
 
 impl TurnReader {
@@ -202,31 +202,31 @@ impl TurnReader {
         match (place, word("karve").unwrap_or_default().as_str()) {
             (LinePosition::First, "brief") => self.begin(&own),
             (LinePosition::Last, "end") => {
-                self.tell_rest();
+                self.flush_rest();
                 self.turn.exit = word("exit");
-                self.turn.fault = word("fault");
+                self.turn.failure = word("fault");
                 let complaint = word("stderr").filter(|text| !text.is_empty());
-                if let Some(complaint) = complaint.filter(|_| self.turn.fault.is_some()) {
-                    self.kept.push(SessionEvent::Notes(complaint));
+                if let Some(complaint) = complaint.filter(|_| self.turn.failure.is_some()) {
+                    self.excerpt.push(SessionEvent::Note(complaint));
                 }
             }
-            (_, name) => match (&mut self.telling, name) {
+            (_, name) => match (&mut self.log_reader, name) {
                 (Some(telling), _) => {
                     let told = telling.take(line);
-                    told.into_iter().for_each(|told| self.kept.push(told));
+                    told.into_iter().for_each(|told| self.excerpt.push(told));
                 }
-                (None, "answer" | "says") => self.kept.push(SessionEvent::Says(text())),
-                (None, "call") => self.kept.push(SessionEvent::Calls {
+                (None, "answer" | "says") => self.excerpt.push(SessionEvent::Text(text())),
+                (None, "call") => self.excerpt.push(SessionEvent::ToolCall {
                     tool: word("tool").unwrap_or_default(),
                     with: word("with").unwrap_or_default(),
                 }),
-                (None, "gives") => self.kept.push(SessionEvent::Gives {
+                (None, "gives") => self.excerpt.push(SessionEvent::ToolOutput {
                     text: text(),
                     failed: own.get("failed").and_then(Value::as_bool) == Some(true),
                 }),
-                (None, _) => told_of(&self.turn.agent, line)
+                (None, _) => parse_session_line(&self.turn.agent, line)
                     .into_iter()
-                    .for_each(|told| self.kept.push(told)),
+                    .for_each(|told| self.excerpt.push(told)),
             },
         }
     }
@@ -238,20 +238,20 @@ impl TurnReader {
         self.turn.model = word("model");
         let brief = word("brief").unwrap_or_default();
         self.turn.brief = brief.chars().take(BRIEF_CHARS_MAX).collect();
-        self.telling = SessionLogReader::of(&self.turn.agent);
+        self.log_reader = SessionLogReader::of(&self.turn.agent);
     }
 
-    fn tell_rest(&mut self) {
-        let told = self.telling.as_mut().map(SessionLogReader::rest);
+    fn flush_rest(&mut self) {
+        let told = self.log_reader.as_mut().map(SessionLogReader::rest);
         let told = told.into_iter().flatten();
-        told.for_each(|told| self.kept.push(told));
+        told.for_each(|told| self.excerpt.push(told));
     }
 
     fn finish(mut self) -> TurnView {
         // A truncated log has no last line.
-        self.tell_rest();
-        self.turn.left_out = self.kept.left_out();
-        self.turn.said = self.kept.finish();
+        self.flush_rest();
+        self.turn.left_out = self.excerpt.left_out();
+        self.turn.lines = self.excerpt.finish();
         self.turn
     }
 }

@@ -7,9 +7,9 @@ use crate::project::ProjectArgs;
 use crate::reports;
 use crate::session::{self, CampaignChoice, CampaignSetup, SessionPlan};
 use crate::ui::Screen;
-use crate::world::DESK;
+use crate::world::WORKSPACE_DIR;
 use karve_agents;
-use karve_agents::visitor::{ExternalAgent, ExternalAnswer, VISITOR};
+use karve_agents::visitor::{EXTERNAL, ExternalAgent, ExternalAnswer};
 use karve_core::campaign::strategy::{PastRound, brief};
 use karve_core::campaign::{Campaign, Step};
 use karve_harness::store::{self, CampaignDir};
@@ -34,7 +34,7 @@ pub enum ExternalTask {
         /// What was wrong with the last one.
         errors: Vec<String>,
         /// The directory with the files to read.
-        desk: PathBuf,
+        workspace: PathBuf,
         /// Everything needed for it.
         brief: String,
     },
@@ -45,7 +45,7 @@ pub enum ExternalTask {
         /// How often the gate refused it already.
         retry: u32,
         /// The directory with the files to change.
-        desk: PathBuf,
+        workspace: PathBuf,
         /// Everything needed for it.
         brief: String,
     },
@@ -110,7 +110,7 @@ pub fn tried(campaign: &Campaign) -> Vec<PastRound> {
 }
 
 /// The named campaign, or else the newest one.
-pub fn wish_of(place: &ProjectArgs) -> CampaignChoice<'_> {
+pub fn campaign_choice(place: &ProjectArgs) -> CampaignChoice<'_> {
     match place.campaign.as_deref() {
         Some(name) => CampaignChoice::Named(name),
         None => CampaignChoice::Newest,
@@ -120,7 +120,7 @@ pub fn wish_of(place: &ProjectArgs) -> CampaignChoice<'_> {
 /// A finished campaign is not resumed, and another one is started only on request: the error that
 /// says so, if the campaign is finished.
 pub fn finished(place: &ProjectArgs) -> Result<Option<CommandError>> {
-    let Some(dir) = place.pick().ok().filter(store::has_begun) else {
+    let Some(dir) = place.pick().ok().filter(store::has_records) else {
         return Ok(None);
     };
     let campaign = store::read(&dir)?.campaign;
@@ -142,7 +142,7 @@ fn is_finished(name: &str, why: &str) -> CommandError {
 }
 
 /// Takes an answer, if there is one, and runs until it is the external agent's turn.
-pub fn visit(
+pub fn drive_external(
     place: &ProjectArgs,
     (wish, answer): (CampaignChoice<'_>, Option<ExternalAnswer>),
     stop: &StopFlag,
@@ -154,7 +154,7 @@ pub fn visit(
         return Err(error);
     }
     let overrides = Overrides {
-        agent: Some(VISITOR.to_owned()),
+        agent: Some(EXTERNAL.to_owned()),
         ..Overrides::default()
     };
     let repo = place.repo()?;
@@ -171,13 +171,13 @@ pub fn visit(
         repo,
         root: &loaded.root,
         agents: &loaded.agents,
-        agent: Some(VISITOR),
-        visitor: Some(visitor),
+        agent: Some(EXTERNAL),
+        external: Some(visitor),
     };
     let (campaign, dir, end) = session::run(plan, setting, stop, screen)
         .map_err(|error| session::with_way_on(error, &loaded.root))?;
-    let turn = turn_of(&campaign, &dir, end);
-    if brings.is_left() {
+    let turn = next_task(&campaign, &dir, end);
+    if brings.is_unused() {
         return Err(not_due(&turn, &dir));
     }
     let mut seen = tried(&campaign);
@@ -199,7 +199,7 @@ pub fn visit(
 fn refused(due: Option<&Step>) -> Vec<String> {
     match due {
         Some(Step::Propose { brief, .. }) => brief.errors.clone(),
-        Some(Step::Implement(step)) => match (&step.review, &step.mend) {
+        Some(Step::Implement(step)) => match (&step.review, &step.repair) {
             (Some(review), _) => vec![review.describe()],
             (None, Some((_, gate))) => vec![gate.describe()],
             (None, None) => Vec::new(),
@@ -209,9 +209,9 @@ fn refused(due: Option<&Step>) -> Vec<String> {
 }
 
 /// Whose turn it is, and what to do.
-fn turn_of(campaign: &Campaign, dir: &CampaignDir, end: DriveEnd) -> ExternalTask {
+fn next_task(campaign: &Campaign, dir: &CampaignDir, end: DriveEnd) -> ExternalTask {
     let step = campaign.next_step();
-    let desk = dir.join(DESK);
+    let desk = dir.join(WORKSPACE_DIR);
     let brief = |step: &Step| karve_agents::brief_of(step, ANSWER_TO, &desk).unwrap_or_default();
     match (end, &step) {
         (
@@ -228,13 +228,13 @@ fn turn_of(campaign: &Campaign, dir: &CampaignDir, end: DriveEnd) -> ExternalTas
             try_no: *try_no,
             errors: of.errors.clone(),
             brief: brief(step),
-            desk,
+            workspace: desk,
         },
         (DriveEnd::Waiting, Some(step @ Step::Implement(of))) => ExternalTask::Implement {
             round: of.round,
             retry: of.retry,
             brief: brief(step),
-            desk,
+            workspace: desk,
         },
         (DriveEnd::Finished, _) => ExternalTask::Finished {
             why: reports::why_ended(campaign),
@@ -252,7 +252,11 @@ fn not_due(turn: &ExternalTask, dir: &CampaignDir) -> CommandError {
             "round {round} is waiting for a proposal, not for a change"
         ))
         .hint("state a hypothesis first: \"karve propose FILE\"; \"karve next\" shows the brief"),
-        ExternalTask::Implement { round, desk, .. } => {
+        ExternalTask::Implement {
+            round,
+            workspace: desk,
+            ..
+        } => {
             let message = format!("round {round} is waiting for a change, not for a proposal");
             let hint = format!(
                 "edit {} and submit the change: \"karve submit\"",

@@ -22,10 +22,10 @@ mod workspace;
 
 pub use audit::audit_commits;
 pub use baseline::fit_cases;
-pub use desk::DESK;
+pub use desk::WORKSPACE_DIR;
 pub use engagement::prove as prove_engagement;
 use karve_harness::project_file;
-pub use prepare::{can_start, check_granted, harness_hash};
+pub use prepare::{can_start, check_editable, harness_hash};
 pub use publish::rebuild;
 pub use refs::lost_refs;
 pub use workspace::synced;
@@ -171,7 +171,7 @@ impl World {
                 charter: Box::new(self.charter.clone()),
             }),
             Step::Prepare => self.prepare(),
-            Step::ProveEngagement => self.check_engagement(campaign),
+            Step::CheckMutations => self.check_mutations(campaign),
             Step::ReadTips => self.read_tips(),
             Step::MeasureBaseline => {
                 self.forget_raw();
@@ -274,7 +274,7 @@ impl World {
 
     /// Fails if the campaign's disk is full: then a failed step is the host's problem, and not a
     /// verdict on a candidate.
-    pub fn has_room(&self) -> Result<()> {
+    pub fn check_disk_space(&self) -> Result<()> {
         let probe = self.dir.join("tmp").join("probe");
         let written = fs::create_dir_all(self.dir.join("tmp"))
             .and_then(|()| fs::write(&probe, [0; PROBE_BYTES]));

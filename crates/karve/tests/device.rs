@@ -127,7 +127,7 @@ fn inner_guarded() {
     // Other commands come and go, and are ended with their strays, and the tag is cleaned up.
     let tag = dir.to_str().unwrap();
     let command = process::Command::shell("setsid sleep 1000 & exit 0", &dir).tag(tag);
-    assert_eq!(process::run(&command, &StopFlag::new()).unwrap().strays, 1);
+    assert_eq!(process::run(&command, &StopFlag::new()).unwrap().orphans, 1);
     assert_eq!(end_tagged(tag), 0);
     fs::write(dir.join("ready"), "").unwrap();
     thread::sleep(Duration::from_secs(1000));

@@ -522,7 +522,7 @@ fn a_file_without_rights_is_no_error() {
     let made = lab.commit(&tree, &["src/*"]);
     assert_eq!(made.tree, lab.repo.tree_of(&lab.base).unwrap());
     let want = [
-        ("README", ChangeKind::Modified, ChangeRefusal::NotGranted),
+        ("README", ChangeKind::Modified, ChangeRefusal::NotEditable),
         (
             "src/kernel.c",
             ChangeKind::Modified,
@@ -618,8 +618,8 @@ fn a_candidate_is_the_parent_plus_the_granted_changes() {
     assert_eq!(read(&lab.repo, &made.oid, "bench.sh"), "#!/bin/sh\n");
     assert_eq!(lab.repo.read_file(&made.oid, "src/other.c").unwrap(), None);
     let want = [
-        ("bench.sh", ChangeKind::Modified, ChangeRefusal::NotGranted),
-        ("extra", ChangeKind::Added, ChangeRefusal::NotGranted),
+        ("bench.sh", ChangeKind::Modified, ChangeRefusal::NotEditable),
+        ("extra", ChangeKind::Added, ChangeRefusal::NotEditable),
     ];
     assert_eq!(refusals(&made), want);
     let author = git(
@@ -645,14 +645,14 @@ fn what_holds_a_key_is_refused_and_git_never_sees_it() {
     write(tree.join("notes"), "sk-very-secret\n");
     let key = b"sk-very-secret";
     let terms = CandidateFilter {
-        granted: &globs(&["src/*"]),
+        editable: &globs(&["src/*"]),
         forbids: &|bytes| bytes.windows(key.len()).any(|part| part == key),
     };
     let made = lab.repo.commit_within(&tree, &lab.base, terms, &NOTE);
     let made = made.unwrap();
     assert_eq!(made.files, ["src/other.c"]);
     let want = [
-        ("notes", ChangeKind::Added, ChangeRefusal::NotGranted),
+        ("notes", ChangeKind::Added, ChangeRefusal::NotEditable),
         (
             "src/kernel.c",
             ChangeKind::Modified,
@@ -781,7 +781,7 @@ fn attributes_and_filters_of_an_agent_do_not_run() {
         (
             ".gitattributes",
             ChangeKind::Added,
-            ChangeRefusal::NotGranted,
+            ChangeRefusal::NotEditable,
         ),
         (
             "src/.gitattributes",
@@ -817,7 +817,7 @@ fn ignore_rules_of_an_agent_hide_nothing() {
         (
             ".gitignore",
             ChangeKind::Modified,
-            ChangeRefusal::NotGranted,
+            ChangeRefusal::NotEditable,
         ),
         ("src/.gitignore", ChangeKind::Added, ChangeRefusal::GitsOwn),
     ];
@@ -838,7 +838,7 @@ fn links_are_not_followed() {
     let made = lab.commit(&tree, &["src/*", "lib/*"]);
     assert_eq!(made.tree, lab.repo.tree_of(&lab.base).unwrap());
     let want = [
-        ("lib", ChangeKind::Added, ChangeRefusal::NotGranted),
+        ("lib", ChangeKind::Added, ChangeRefusal::NotEditable),
         (
             "lib/a.c",
             ChangeKind::TypeChanged,
@@ -984,7 +984,11 @@ fn the_executable_bit_stays_the_parents() {
     );
     assert_eq!(
         refusals(&made),
-        [("README", ChangeKind::ModeChanged, ChangeRefusal::NotGranted)]
+        [(
+            "README",
+            ChangeKind::ModeChanged,
+            ChangeRefusal::NotEditable
+        )]
     );
 }
 
@@ -1029,8 +1033,8 @@ fn a_new_file_does_not_push_out_what_is_not_granted() {
     assert_eq!(made.files, ["data/one"]);
     let want = [
         ("data", ChangeKind::Added, ChangeRefusal::InTheWay),
-        ("data/two", ChangeKind::Deleted, ChangeRefusal::NotGranted),
-        ("tool", ChangeKind::Deleted, ChangeRefusal::NotGranted),
+        ("data/two", ChangeKind::Deleted, ChangeRefusal::NotEditable),
+        ("tool", ChangeKind::Deleted, ChangeRefusal::NotEditable),
         ("tool/x.c", ChangeKind::Added, ChangeRefusal::InTheWay),
     ];
     assert_eq!(refusals(&made), want);

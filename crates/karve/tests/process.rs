@@ -62,7 +62,7 @@ fn an_exit_code_is_told() {
     assert_eq!(ended.stderr.text(), "err\n");
     assert_eq!(ended.stdout.total_bytes, 4);
     assert!(!ended.stdout.truncated());
-    assert_eq!(ended.strays, 0);
+    assert_eq!(ended.orphans, 0);
     assert!(run_now(&shell("exit 0")).exit.success());
 }
 
@@ -123,7 +123,7 @@ fn a_command_that_prints_without_end_is_ended() {
 fn strays_that_hold_the_pipe_are_ended_and_counted() {
     let ended = run_now(&shell("sleep 1000 & setsid sleep 1000 & echo $!"));
     assert_eq!(ended.exit, Exit::Code(0));
-    assert_eq!(ended.strays, 2);
+    assert_eq!(ended.orphans, 2);
     assert!(!lives(&ended.stdout.text()));
 }
 
@@ -365,7 +365,7 @@ fn end_tagged_spares_this_process_and_its_ancestors() {
         "{}",
         ended.stdout.text()
     );
-    assert_eq!(ended.strays, 0, "the sleep was ended");
+    assert_eq!(ended.orphans, 0, "the sleep was ended");
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn runs_in_several_threads_leave_each_other_alone() {
                     let code = thread * 10 + n;
                     let line = format!("setsid sleep 1000 & echo {code}; exit {code}");
                     let ended = run_now(&shell(&line).stdin("x").tag("threads"));
-                    assert_eq!((ended.exit, ended.strays), (Exit::Code(code), 1));
+                    assert_eq!((ended.exit, ended.orphans), (Exit::Code(code), 1));
                     assert_eq!(ended.stdout.text(), format!("{code}\n"));
                 }
             });

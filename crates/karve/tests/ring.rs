@@ -114,7 +114,7 @@ fn case(n: u64) -> Case {
 fn examined(kernel: &str) -> Result<(), Gate> {
     let dir = built(kernel);
     let cases = [case(1_000), case(77)];
-    let examined = runner::examine(&terms(dir.path()), dir.path(), None, &cases);
+    let examined = runner::check_kernel(&terms(dir.path()), dir.path(), None, &cases);
     examined.expect("an exam").map(|errors| {
         assert_eq!(errors.len(), 4, "two tensors on two cases");
     })
@@ -150,7 +150,7 @@ fn a_reference_may_be_a_command() {
         line: "./main {dir} 77".into(),
         precision: Precision::Wide,
     };
-    let examined = runner::examine(&terms, dir.path(), None, &[case(77)]);
+    let examined = runner::check_kernel(&terms, dir.path(), None, &[case(77)]);
     assert!(examined.expect("an exam").is_ok());
 }
 
@@ -174,7 +174,7 @@ fn a_reference_that_does_not_agree_with_itself_is_no_reference() {
         .current_dir(dir.path())
         .status();
     assert!(status.expect("a C compiler").success());
-    let error = runner::examine(&terms(dir.path()), dir.path(), None, &[case(9)]);
+    let error = runner::check_kernel(&terms(dir.path()), dir.path(), None, &[case(9)]);
     let shown = error.expect_err("no exam").to_string();
     assert!(shown.contains("called again"), "{shown}");
 }
@@ -266,7 +266,7 @@ fn examined_groups(kernel: &str, skew: Skew, only: bool) -> Result<(), String> {
         ),
         arg("y", Dtype::F32, ArgKind::Output { shape }),
     ];
-    let examined = runner::examine(&terms, dir.path(), None, &[case(1_024)]).expect("an exam");
+    let examined = runner::check_kernel(&terms, dir.path(), None, &[case(1_024)]).expect("an exam");
     examined.map(drop).map_err(|gate| gate.describe())
 }
 
@@ -291,7 +291,7 @@ fn a_kernel_that_hangs_is_ended() {
     let dir = built(&kernels::with("for (;;) {}"));
     let mut terms = terms(dir.path());
     terms.limit = Duration::from_millis(300);
-    let gate = runner::examine(&terms, dir.path(), None, &[case(9)]);
+    let gate = runner::check_kernel(&terms, dir.path(), None, &[case(9)]);
     assert!(matches!(gate, Ok(Err(Gate::TimedOut { .. }))), "{gate:?}");
 }
 
@@ -303,11 +303,12 @@ fn a_library_that_is_not_there_or_has_no_entry_is_said_so() {
         path: "kernel.so".into(),
         entry: "nothing".into(),
     };
-    let gate = runner::examine(&other, dir.path(), None, &[case(9)]).expect("an exam");
+    let gate = runner::check_kernel(&other, dir.path(), None, &[case(9)]).expect("an exam");
     let shown = gate.expect_err("a refusal").describe();
     assert!(shown.contains("nothing"), "{shown}");
     fs::remove_file(dir.path().join("kernel.so")).expect("it was there");
-    let gate = runner::examine(&terms(dir.path()), dir.path(), None, &[case(9)]).expect("an exam");
+    let gate =
+        runner::check_kernel(&terms(dir.path()), dir.path(), None, &[case(9)]).expect("an exam");
     assert!(matches!(gate, Err(Gate::BuildFailed { .. })), "{gate:?}");
 }
 
@@ -382,7 +383,7 @@ fn with_worker(mood: &str) -> Gate {
         line: "./main {dir} 9".into(),
         precision: Precision::Wide,
     };
-    runner::examine(&terms, dir.path(), None, &[case(9)])
+    runner::check_kernel(&terms, dir.path(), None, &[case(9)])
         .expect("an exam")
         .expect_err("a hostile worker never passes")
 }

@@ -101,7 +101,7 @@ impl Lab {
 }
 
 fn has_room() -> bool {
-    HostSupport::of_host().no_room.is_none()
+    HostSupport::of_host().no_namespace.is_none()
 }
 
 fn has_landlock() -> bool {
@@ -426,7 +426,7 @@ fn what_a_command_leaves_running_is_ended() {
         "setsid -f env -i sleep 1000; sleep 0.2; exit 3",
     );
     assert_eq!(ended.exit, Exit::Code(3));
-    assert_eq!(ended.strays, 1);
+    assert_eq!(ended.orphans, 1);
 }
 
 #[test]
@@ -525,7 +525,7 @@ print(said.decode())
 
 #[test]
 fn an_agent_reaches_its_model_and_nothing_else() {
-    if HostSupport::of_host().no_room.is_some() || !has_program("python3 --version") {
+    if HostSupport::of_host().no_namespace.is_some() || !has_program("python3 --version") {
         return;
     }
     let rule = SandboxRule {

@@ -13,7 +13,7 @@
 mod replay;
 mod work;
 
-pub use replay::{AliasingStep, REPLAY_STEPS};
+pub use replay::{ALIASING_STEPS, AliasingStep};
 pub use work::CallWork;
 
 use crate::accuracy::{AccuracyRuleSet, ErrorStats};

@@ -150,7 +150,7 @@ impl Search {
             return None;
         }
         let asked = self.strategy.ask(&self.grid, &self.record);
-        let point = asked.filter(|point| !self.record.knows(*point));
+        let point = asked.filter(|point| !self.record.contains(*point));
         // A strategy without further ideas does not end the search.
         let point = point.or_else(|| self.record.fresh(&self.grid, &mut DrawRng::new(1)))?;
         self.record.expect(point);
@@ -158,12 +158,12 @@ impl Search {
     }
 
     /// Records the result of a setting, whether it was proposed or not.
-    pub fn tell(&mut self, point: GridPoint, reading: TrialResult) {
-        self.record.tell(point, reading);
+    pub fn add_result(&mut self, point: GridPoint, reading: TrialResult) {
+        self.record.add_reading(point, reading);
     }
 
     /// Records that the builds of two settings are identical.
-    pub fn tell_same(&mut self, a: GridPoint, b: GridPoint) {
+    pub fn add_same(&mut self, a: GridPoint, b: GridPoint) {
         self.record.same(a, b);
     }
 

@@ -57,7 +57,7 @@ impl NoticeSink {
     }
 
     /// Sends a message that stays visible.
-    pub fn say(&self, text: &str) {
+    pub fn notify(&self, text: &str) {
         (self.0)(Notice::Lasting(text));
     }
 }
@@ -117,9 +117,9 @@ impl DeviceSession {
         let pinned = cpus_of(&charter.device.pin)?;
         let clocks = DeviceClocks::new(charter, campaign, dir);
         if let Some(clocks) = &clocks
-            && clocks.undo_left(clocks::LEFT_LIMIT, notices)? == LeftoverLock::Undone
+            && clocks.undo_leftover(clocks::LEFTOVER_LIMIT, notices)? == LeftoverLock::Undone
         {
-            notices.say("unlocked the clocks that an earlier karve process had left locked");
+            notices.notify("unlocked the clocks that an earlier karve process had left locked");
         }
         Ok(Self {
             rule: charter.device.clone(),

@@ -56,7 +56,7 @@ pub fn environment(stop: &StopFlag) -> Environment {
         }
     };
     // Each takes a while to start, and none waits for another.
-    let ask = |(name, line): (&'static str, String)| (name, say(&line, stop));
+    let ask = |(name, line): (&'static str, String)| (name, command_output(&line, stop));
     let answers: Vec<_> = std::thread::scope(|scope| {
         let asked: Vec<_> = questions()
             .map(|question| scope.spawn(move || ask(question)))
@@ -149,10 +149,10 @@ pub fn has_hardware_counters() -> bool {
 /// The first line of a tool's `--version` output.
 pub fn version(tool: &str, stop: &StopFlag) -> Option<String> {
     process::find_program(tool)?;
-    say(&format!("{tool} --version"), stop)
+    command_output(&format!("{tool} --version"), stop)
 }
 
-fn say(line: &str, stop: &StopFlag) -> Option<String> {
+fn command_output(line: &str, stop: &StopFlag) -> Option<String> {
     process::find_program(line.split(' ').next()?)?;
     let run = process::run(&Command::line(line, Path::new("/")).limit(LIMIT), stop).ok()?;
     let text = run.stdout.text().into_owned();

@@ -76,12 +76,12 @@ pub use self::watch::run_tapped;
 /// clocks and priorities of the host, and root's capabilities. For a worker, before it loads a
 /// kernel from this file.
 pub fn give_up(kernel: &CStr) {
-    sys::lock(kernel);
+    sys::apply_profile(kernel);
 }
 
 /// The same for a program that is not karve, which applies it to itself before it loads a kernel:
 /// as JSON, for `ring/worker.py`.
-pub fn lock_text() -> String {
+pub fn worker_profile_text() -> String {
     serde_json::to_string(&sys::WorkerProfile::of_host()).unwrap_or_default()
 }
 
@@ -264,7 +264,7 @@ pub struct CommandOutcome {
     pub stderr: CapturedOutput,
     /// Descendants that outlived the command and were killed. Zero if the command itself was
     /// killed, because then all of them were killed together.
-    pub strays: u32,
+    pub orphans: u32,
 }
 
 /// Whether the user wants to stop: once, after the current step; twice, immediately.
@@ -429,8 +429,14 @@ fn run_once(
         cgroup: leaf.as_ref().map(CommandCgroup::fd),
         cpus: launch.cpus.as_deref(),
         death: ParentDeathAction::WithKarve,
-        room: command.confinement.as_ref().and_then(Confinement::room),
-        cage: command.confinement.as_ref().map(Confinement::cage),
+        namespace: command
+            .confinement
+            .as_ref()
+            .and_then(Confinement::namespace),
+        profile: command
+            .confinement
+            .as_ref()
+            .map(Confinement::sandbox_profile),
     })
     .map_err(|error| {
         let why = launch::spawn_error(command, &error);
@@ -441,12 +447,15 @@ fn run_once(
     })?;
     drop((stdin, stdout_end, stderr_end));
     child.pidfd = child.pidfd.filter(|_| layers.pidfd);
-    let room = command.confinement.as_ref().and_then(Confinement::room);
-    let mut tree = ProcessTree::new(child, mark, leaf).in_room(room.map(|room| room.pid));
+    let room = command
+        .confinement
+        .as_ref()
+        .and_then(Confinement::namespace);
+    let mut tree = ProcessTree::new(child, mark, leaf).in_namespace(room.map(|room| room.pid));
     let end = watch.until_end(&tree, command.limit, command.bounds(), stop);
     // Before any error is returned: nothing may be left running.
     let strays = match &end {
-        Ok((WatchEnd::Itself, _)) => tree.end_strays(),
+        Ok((WatchEnd::Itself, _)) => tree.end_orphans(),
         Ok((WatchEnd::TimedOut | WatchEnd::Stopped | WatchEnd::TooMuch(_), _)) | Err(_) => {
             tree.end();
             0
@@ -461,7 +470,7 @@ fn run_once(
         exit: exit(end, status),
         wall,
         usage,
-        strays,
+        orphans: strays,
     }))
 }
 

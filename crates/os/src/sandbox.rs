@@ -52,7 +52,7 @@ pub struct HostSupport {
     /// What the kernel offers every process.
     pub kernel: ConfinementSupport,
     /// Why no namespace sandbox can be created, if none can.
-    pub no_room: Option<String>,
+    pub no_namespace: Option<String>,
 }
 
 impl HostSupport {
@@ -61,7 +61,7 @@ impl HostSupport {
         static OFFER: OnceLock<HostSupport> = OnceLock::new();
         OFFER.get_or_init(|| Self {
             kernel: ConfinementSupport::ask(),
-            no_room: NamespaceSandbox::make(&NamespaceView::default())
+            no_namespace: NamespaceSandbox::make(&NamespaceView::default())
                 .err()
                 .map(|error| error.causes.join(": ")),
         })
@@ -70,7 +70,7 @@ impl HostSupport {
     /// The available layers, each in a few words.
     pub fn layers(&self) -> Vec<String> {
         let mut layers = Vec::new();
-        if self.no_room.is_none() {
+        if self.no_namespace.is_none() {
             layers.push("namespaces".to_owned());
         }
         if self.kernel.landlock > 0 {
@@ -87,7 +87,7 @@ impl HostSupport {
     /// The unavailable layers, by name.
     fn lacks(&self) -> Vec<&'static str> {
         let layers = [
-            ("namespaces", self.no_room.is_none()),
+            ("namespaces", self.no_namespace.is_none()),
             ("landlock", self.kernel.landlock > 0),
             ("seccomp", self.kernel.filters),
         ];
@@ -98,7 +98,7 @@ impl HostSupport {
     /// What is missing, each with the consequence.
     pub fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
-        if let Some(why) = &self.no_room {
+        if let Some(why) = &self.no_namespace {
             missing.push(format!(
                 "no namespaces ({why}), so the host's processes and /dev/shm are visible"
             ));
@@ -114,7 +114,7 @@ impl HostSupport {
 
     /// Whether it protects other files from a command at all.
     fn is_any(&self) -> bool {
-        self.no_room.is_none() || self.kernel.landlock > 0
+        self.no_namespace.is_none() || self.kernel.landlock > 0
     }
 }
 
@@ -144,7 +144,7 @@ pub struct Sandbox {
     rule: SandboxRule,
     site: SandboxPaths,
     offer: &'static HostSupport,
-    rooms: Option<CommandNamespaces>,
+    namespaces: Option<CommandNamespaces>,
     private: PrivateDirs,
     prepared: Mutex<BTreeMap<(CommandPurpose, PathBuf), Confinement>>,
 }
@@ -178,34 +178,34 @@ impl Sandbox {
         let mut sandbox = Self {
             rule: rule.clone(),
             offer,
-            rooms: None,
+            namespaces: None,
             private,
             prepared: Mutex::new(BTreeMap::new()),
             site,
         };
-        if offer.no_room.is_none() {
-            let writing = sandbox.make_room(MountAccess::Write)?;
+        if offer.no_namespace.is_none() {
+            let writing = sandbox.make_namespace(MountAccess::Write)?;
             // Write access to part of a worktree needs a fully writable worktree; Landlock then
             // denies writes to the rest.
             let inside = sandbox.rule.write.iter().any(|path| view::is_inside(path));
             let measuring = match inside {
                 true => writing.clone(),
-                false => sandbox.make_room(MountAccess::Read)?,
+                false => sandbox.make_namespace(MountAccess::Read)?,
             };
-            sandbox.rooms = Some(CommandNamespaces { writing, measuring });
+            sandbox.namespaces = Some(CommandNamespaces { writing, measuring });
         }
         Ok(Some(Arc::new(sandbox)))
     }
 
-    fn make_room(&mut self, worktrees: MountAccess) -> Result<Arc<NamespaceSandbox>> {
+    fn make_namespace(&mut self, worktrees: MountAccess) -> Result<Arc<NamespaceSandbox>> {
         let view = view::of_commands(&self.site, &self.rule, (&self.private, worktrees))?;
         let room = Arc::new(NamespaceSandbox::make(&view)?);
-        self.private.lies_in(&room, &view);
+        self.private.mount_in(&room, &view);
         Ok(room)
     }
 
-    fn room_for(&self, purpose: CommandPurpose) -> Option<&Arc<NamespaceSandbox>> {
-        let rooms = self.rooms.as_ref()?;
+    fn namespace_for(&self, purpose: CommandPurpose) -> Option<&Arc<NamespaceSandbox>> {
+        let rooms = self.namespaces.as_ref()?;
         Some(match purpose {
             CommandPurpose::Build | CommandPurpose::Test | CommandPurpose::Profile => {
                 &rooms.writing
@@ -224,7 +224,7 @@ impl Sandbox {
         if let Some(confinement) = prepared.get(&key) {
             return Ok(confinement.clone());
         }
-        let room = self.room_for(purpose);
+        let room = self.namespace_for(purpose);
         let confinement = self.prepare(purpose, &key.1, (&home, room))?;
         // A recreated worktree has the same name but is another directory.
         if prepared.len() >= PREPARED_MAX {
@@ -269,7 +269,7 @@ impl Sandbox {
         let grants = CommandPermissions {
             write,
             read,
-            write_in_room,
+            write_in_namespace: write_in_room,
             network: self.rule.network,
             nested: false,
             counters: purpose == CommandPurpose::Profile,
@@ -282,7 +282,7 @@ impl Sandbox {
     /// What the tests of a worktree may do: write in it, in a sandbox that discards the changes. On
     /// a host without such sandboxes, they write in the worktree itself.
     pub fn confine_trial(&self, purpose: CommandPurpose, tree: &Path) -> Result<Confinement> {
-        if self.rooms.is_none() {
+        if self.namespaces.is_none() {
             return self.confine(purpose, tree);
         }
         let tree = view::settled(tree);
@@ -308,7 +308,7 @@ impl Sandbox {
     pub fn confine_agent(&self, places: &AgentPaths<'_>) -> Result<(Confinement, Option<Gateway>)> {
         let (tree, notes) = (view::settled(places.tree), view::settled(places.notes));
         self.private.clean("home", Caches::Run)?;
-        let room = match &self.rooms {
+        let room = match &self.namespaces {
             None => None,
             Some(_) => {
                 let own = AgentPaths {
@@ -343,7 +343,7 @@ impl Sandbox {
         let grants = CommandPermissions {
             write,
             read,
-            write_in_room: home,
+            write_in_namespace: home,
             network: self.rule.agent_network,
             nested: true,
             counters: false,

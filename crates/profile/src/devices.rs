@@ -164,7 +164,7 @@ impl DeviceSpec {
 
     /// Whether a word describes it: its architecture, or a word of its scope; for a model name its
     /// number is enough.
-    fn is_told_by(&self, word: &str) -> bool {
+    fn matches_word(&self, word: &str) -> bool {
         let number = word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_digit());
         let is = |own: &String| own == word || number && own.ends_with(word);
         self.arch == word || self.scope.iter().any(is)
@@ -242,7 +242,7 @@ impl DeviceCatalog {
         }
         let mut words = BTreeSet::new();
         for word in spoken(name) {
-            let mut told = self.list.iter().filter(|device| device.is_told_by(&word));
+            let mut told = self.list.iter().filter(|device| device.matches_word(&word));
             let Some(first) = told.next() else {
                 continue;
             };

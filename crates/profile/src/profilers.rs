@@ -218,9 +218,9 @@ pub fn parse_of(
 /// Puts the kernels that the editable files define first.
 fn own_first(parsed: &mut ParsedProfile, granted: &EditableFiles) {
     for kernel in &mut parsed.kernels {
-        kernel.granted |= granted.holds(&kernel.name, "");
+        kernel.editable |= granted.holds(&kernel.name, "");
     }
-    parsed.kernels.sort_by_key(|kernel| !kernel.granted);
+    parsed.kernels.sort_by_key(|kernel| !kernel.editable);
 }
 
 #[cfg(test)]

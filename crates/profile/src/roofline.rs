@@ -42,7 +42,7 @@ const MEASURE_LIMIT: Duration = Duration::from_secs(180);
 /// The most lines of the program's output.
 const LINES_MAX: usize = 100_000;
 /// The most bytes of a saved record.
-const KEPT_BYTES_MAX: u64 = 1 << 20;
+const CACHE_BYTES_MAX: u64 = 1 << 20;
 /// The version of the saved record.
 const VERSION: u32 = 1;
 /// A median run this far below the best one means that the host was busy with other work.
@@ -414,7 +414,7 @@ fn raise(near: &mut CorePeaks, far: &CorePeaks) {
 }
 
 /// Where the measurements of a host are saved.
-fn kept_at() -> Option<PathBuf> {
+fn cache_path() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let dir = match (set("XDG_CACHE_HOME"), set("HOME")) {
         (Some(cache), _) => PathBuf::from(cache),
@@ -427,10 +427,10 @@ fn kept_at() -> Option<PathBuf> {
 /// Saves the measurement, merged with any better earlier figures: a busy host lowers no peak.
 /// Failing to save it is not an error.
 pub fn keep(measured: &HostRoofline) -> Option<PathBuf> {
-    let path = kept_at()?;
+    let path = cache_path()?;
     fs::create_dir_all(path.parent()?).ok()?;
     let mut best = measured.clone();
-    if let Some(earlier) = kept() {
+    if let Some(earlier) = read_cached() {
         best.raised_by(&earlier);
     }
     let text = serde_json::to_vec_pretty(&best).ok()?;
@@ -439,14 +439,14 @@ pub fn keep(measured: &HostRoofline) -> Option<PathBuf> {
 }
 
 /// The saved measurement of this host, if the fingerprint still matches.
-pub fn kept() -> Option<HostRoofline> {
-    let text = files::read_text(&kept_at()?, KEPT_BYTES_MAX).ok()?;
+pub fn read_cached() -> Option<HostRoofline> {
+    let text = files::read_text(&cache_path()?, CACHE_BYTES_MAX).ok()?;
     let fingerprint = host::fingerprint(&host::machine());
-    parse_kept(&text).filter(|kept| kept.fingerprint == fingerprint)
+    parse_cached(&text).filter(|kept| kept.fingerprint == fingerprint)
 }
 
 /// The saved measurement, unless one of its figures is impossible.
-fn parse_kept(text: &str) -> Option<HostRoofline> {
+fn parse_cached(text: &str) -> Option<HostRoofline> {
     let kept: HostRoofline = serde_json::from_str(text).ok()?;
     let usable = |peak: &Peak| peak.best > 0.0 && peak.best < RATE_MAX;
     let both = |pair: &CorePeaks| usable(&pair.one) && usable(&pair.all);
@@ -458,7 +458,7 @@ fn parse_kept(text: &str) -> Option<HostRoofline> {
 
 /// The roof of this host for a campaign, if it was measured before with `karve roofline`.
 pub fn measured_roof() -> Option<Roof> {
-    kept().map(|kept| kept.roof())
+    read_cached().map(|kept| kept.roof())
 }
 
 #[cfg(test)]

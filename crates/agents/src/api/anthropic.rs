@@ -1,7 +1,7 @@
 //! The Messages API of Anthropic: blocks of content, streamed as deltas to the block at an index.
 
 use super::reply::{ModelReply, ReplyEnd, ReplyPart, input_of};
-use super::retry::fault_in_stream;
+use super::retry::stream_failure;
 use super::talk::{ConversationItem, ToolCall};
 use super::tools::ToolSpec;
 use super::{ApiQuestion, ApiRequest, WireFormat};
@@ -66,11 +66,11 @@ fn tool_of(tool: &ToolSpec) -> Value {
 
 fn message_of(item: &ConversationItem) -> Value {
     match item {
-        ConversationItem::Asked(brief) => json!({
+        ConversationItem::Prompt(brief) => json!({
             "role": "user",
             "content": [{"type": "text", "text": brief}],
         }),
-        ConversationItem::Said(said) => json!({"role": "assistant", "content": said.raw}),
+        ConversationItem::Reply(said) => json!({"role": "assistant", "content": said.raw}),
         ConversationItem::Given(all) => {
             let blocks = all.iter().map(|one| {
                 json!({
@@ -93,8 +93,8 @@ fn read(reply: &mut ModelReply, event: &Value) {
         "content_block_delta" => {
             let delta = &event["delta"];
             match text(delta, "/type") {
-                "text_delta" => reply.says_more(at, text(delta, "/text")),
-                "input_json_delta" => reply.asks_more(at, text(delta, "/partial_json")),
+                "text_delta" => reply.append_text(at, text(delta, "/text")),
+                "input_json_delta" => reply.append_call(at, text(delta, "/partial_json")),
                 "thinking_delta" => reply.adds_to(at, "thinking", text(delta, "/thinking")),
                 "signature_delta" => reply.adds_to(at, "signature", text(delta, "/signature")),
                 _ => {}
@@ -104,7 +104,7 @@ fn read(reply: &mut ModelReply, event: &Value) {
             count(reply, event.get("usage"));
             reply.end = end_of(text(event, "/delta/stop_reason"));
         }
-        "error" => reply.fault = Some(fault_in_stream(&event["error"])),
+        "error" => reply.failure = Some(stream_failure(&event["error"])),
         _ => {}
     }
 }

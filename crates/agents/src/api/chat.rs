@@ -2,7 +2,7 @@
 //! the one choice.
 
 use super::reply::{ModelReply, ReplyEnd, ReplyPart, input_of};
-use super::retry::fault_in_stream;
+use super::retry::stream_failure;
 use super::talk::{ConversationItem, ToolCall};
 use super::tools::ToolSpec;
 use super::{ApiQuestion, ApiRequest, WireFormat};
@@ -64,8 +64,8 @@ fn tool_of(tool: &ToolSpec) -> Value {
 
 fn messages_of(item: &ConversationItem) -> Vec<Value> {
     match item {
-        ConversationItem::Asked(brief) => vec![json!({"role": "user", "content": brief})],
-        ConversationItem::Said(said) => said.raw.clone(),
+        ConversationItem::Prompt(brief) => vec![json!({"role": "user", "content": brief})],
+        ConversationItem::Reply(said) => said.raw.clone(),
         ConversationItem::Given(all) => {
             let results = all
                 .iter()
@@ -77,7 +77,7 @@ fn messages_of(item: &ConversationItem) -> Vec<Value> {
 
 fn read(reply: &mut ModelReply, event: &Value) {
     if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
-        reply.fault = Some(fault_in_stream(error));
+        reply.failure = Some(stream_failure(error));
         return;
     }
     if event.get("usage").is_some_and(Value::is_object) {
@@ -92,7 +92,7 @@ fn read(reply: &mut ModelReply, event: &Value) {
     };
     let words = text(choice, "/delta/content");
     if !words.is_empty() {
-        reply.says_more(WORDS, words);
+        reply.append_text(WORDS, words);
     }
     let calls = choice
         .pointer("/delta/tool_calls")
@@ -120,7 +120,7 @@ fn read_call(reply: &mut ModelReply, call: &Value) {
         None => last + 1,
     };
     if reply.parts.contains_key(&at) {
-        reply.asks_more(at, args);
+        reply.append_call(at, args);
         return;
     }
     let id = match text(call, "/id") {

@@ -9,7 +9,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// The largest session log of one turn, in bytes.
-pub(super) const EXCHANGE_BYTES_MAX: u64 = 256 << 20;
+pub(super) const SESSION_LOG_BYTES_MAX: u64 = 256 << 20;
 /// The format version of a session log.
 pub(super) const VERSION: u32 = 1;
 
@@ -37,7 +37,7 @@ impl SessionLog {
 
     /// Whether the size limit is reached.
     pub(super) fn is_full(&self) -> bool {
-        self.written > EXCHANGE_BYTES_MAX
+        self.written > SESSION_LOG_BYTES_MAX
     }
 
     /// Writes a line of karve's own.

@@ -27,9 +27,9 @@ const ENTRIES_MAX: usize = 20_000;
 /// Bytes that one search reads.
 const SEARCHED_BYTES_MAX: u64 = 64 << 20;
 /// Lines that one search returns.
-const FOUND_MAX: usize = 200;
+const SEARCH_LINES_MAX: usize = 200;
 /// Characters of one such line.
-const FOUND_CHARS_MAX: usize = 300;
+const SEARCH_LINE_CHARS_MAX: usize = 300;
 /// Memory limit for a pattern.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
@@ -40,7 +40,7 @@ pub(super) type FileResult<T> = std::result::Result<T, String>;
 #[derive(Debug)]
 pub(super) struct WorkspaceFiles<'a> {
     tree: &'a Path,
-    granted: GlobSet,
+    editable: GlobSet,
     /// The editable files, in words.
     named: String,
     secrets: &'a Secrets,
@@ -55,7 +55,7 @@ impl<'a> WorkspaceFiles<'a> {
     ) -> karve_os::error::Result<Self> {
         Ok(Self {
             tree,
-            granted: project_file::glob_set(granted)?,
+            editable: project_file::glob_set(granted)?,
             named: granted.join(", "),
             secrets,
         })
@@ -136,7 +136,7 @@ impl<'a> WorkspaceFiles<'a> {
                 self.search_in(&at, &pattern, &mut found);
             }
             let enough = entries >= ENTRIES_MAX || bytes >= SEARCHED_BYTES_MAX;
-            if enough || found.len() >= FOUND_MAX {
+            if enough || found.len() >= SEARCH_LINES_MAX {
                 found.push("[there may be more]".into());
                 break;
             }
@@ -153,11 +153,11 @@ impl<'a> WorkspaceFiles<'a> {
             return;
         };
         for (n, line) in text.lines().enumerate() {
-            if found.len() >= FOUND_MAX {
+            if found.len() >= SEARCH_LINES_MAX {
                 return;
             }
             if pattern.is_match(line) {
-                let line: String = line.chars().take(FOUND_CHARS_MAX).collect();
+                let line: String = line.chars().take(SEARCH_LINE_CHARS_MAX).collect();
                 found.push(format!("{name}:{}: {line}", n + 1));
             }
         }
@@ -189,7 +189,7 @@ impl<'a> WorkspaceFiles<'a> {
     pub(super) fn may_write(&self, path: &str) -> FileResult<PathBuf> {
         let at = self.inside(path)?;
         let name = at.strip_prefix(self.tree).unwrap_or(&at);
-        match self.granted.is_match(name) {
+        match self.editable.is_match(name) {
             true => Ok(at),
             false => Err(format!(
                 "{path} is not editable; the editable files are: {}",

@@ -2,7 +2,7 @@
 //! sent back unchanged.
 
 use super::reply::{ModelReply, ReplyEnd, ReplyPart};
-use super::retry::fault_in_stream;
+use super::retry::stream_failure;
 use super::talk::{ConversationItem, ToolCall, ToolOutput};
 use super::tools::ToolSpec;
 use super::{ApiQuestion, ApiRequest, WireFormat};
@@ -62,8 +62,8 @@ fn tool_of(tool: &ToolSpec) -> Value {
 
 fn content_of(item: &ConversationItem) -> Value {
     match item {
-        ConversationItem::Asked(brief) => json!({"role": "user", "parts": [{"text": brief}]}),
-        ConversationItem::Said(said) => json!({"role": "model", "parts": said.raw}),
+        ConversationItem::Prompt(brief) => json!({"role": "user", "parts": [{"text": brief}]}),
+        ConversationItem::Reply(said) => json!({"role": "model", "parts": said.raw}),
         ConversationItem::Given(all) => {
             let parts: Vec<Value> = all.iter().map(response_of).collect();
             json!({"role": "user", "parts": parts})
@@ -82,7 +82,7 @@ fn response_of(given: &ToolOutput) -> Value {
 
 fn read(reply: &mut ModelReply, event: &Value) {
     if let Some(error) = event.get("error") {
-        reply.fault = Some(fault_in_stream(error));
+        reply.failure = Some(stream_failure(error));
         return;
     }
     if event.get("usageMetadata").is_some() {

@@ -1,7 +1,7 @@
 //! Receives one response: removes keys, logs what arrives, and parses it event by event.
 
 use super::WireFormat;
-use super::exchange::{EXCHANGE_BYTES_MAX, SessionLog};
+use super::exchange::{SESSION_LOG_BYTES_MAX, SessionLog};
 use super::http::{ResponseError, ResponsePart};
 use super::reply::{ModelReply, ReplyEnd};
 use super::retry::{ApiFailure, refusal_of};
@@ -76,7 +76,7 @@ impl<'a> ReplyReader<'a> {
         if self.bytes > STREAM_BYTES_MAX {
             self.fail(ApiFailure::Flooded(STREAM_BYTES_MAX));
         } else if self.log.is_full() {
-            self.fail(ApiFailure::Flooded(EXCHANGE_BYTES_MAX));
+            self.fail(ApiFailure::Flooded(SESSION_LOG_BYTES_MAX));
         } else if self.reply.is_over || self.sse.is_over {
             self.fail(ApiFailure::TooLong);
         }
@@ -148,7 +148,7 @@ impl<'a> ReplyReader<'a> {
             Err(ResponseError::OverTime) => return Some(ApiFailure::OverTime),
             Err(ResponseError::Way(why)) => Some(message(&why)),
         };
-        if let Some(failure) = self.failure.take().or(self.reply.fault.take()) {
+        if let Some(failure) = self.failure.take().or(self.reply.failure.take()) {
             return Some(failure);
         }
         let in_the_middle = "the stream stopped in the middle";

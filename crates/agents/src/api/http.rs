@@ -146,7 +146,7 @@ impl ApiClient {
             request = request.header(*name, value);
         }
         let asks = std::thread::Builder::new().name("karve-model".into());
-        asks.spawn(move || hear(request, &body, &sender))
+        asks.spawn(move || stream_response(request, &body, &sender))
             .map_err(|error| ResponseError::Way(error.to_string()))?;
         pass_on(&pieces, patience, on).map_err(|lost| match lost {
             ResponseError::Way(why) => {
@@ -189,7 +189,7 @@ fn roots() -> Result<RootCerts> {
 }
 
 /// Sends a request, and forwards the response until the receiver is gone.
-fn hear(
+fn stream_response(
     request: ureq::RequestBuilder<ureq::typestate::WithBody>,
     body: &[u8],
     to: &SyncSender<ResponseMessage>,

@@ -2,7 +2,7 @@
 //! stores nothing, so reasoning arrives encrypted and is sent back unchanged.
 
 use super::reply::{ModelReply, ReplyEnd, ReplyPart, input_of};
-use super::retry::fault_in_stream;
+use super::retry::stream_failure;
 use super::talk::{ConversationItem, ToolCall};
 use super::tools::ToolSpec;
 use super::{ApiQuestion, ApiRequest, WireFormat};
@@ -56,11 +56,11 @@ fn tool_of(tool: &ToolSpec) -> Value {
 
 fn items_of(item: &ConversationItem) -> Vec<Value> {
     match item {
-        ConversationItem::Asked(brief) => vec![json!({
+        ConversationItem::Prompt(brief) => vec![json!({
             "role": "user",
             "content": [{"type": "input_text", "text": brief}],
         })],
-        ConversationItem::Said(said) => said.raw.clone(),
+        ConversationItem::Reply(said) => said.raw.clone(),
         ConversationItem::Given(all) => {
             let outputs = all.iter().map(|one| {
                 json!({
@@ -95,11 +95,11 @@ fn read(reply: &mut ModelReply, event: &Value) {
         }
         "response.failed" => {
             take_count(reply, event);
-            reply.fault = Some(fault_in_stream(&event["response"]["error"]));
+            reply.failure = Some(stream_failure(&event["response"]["error"]));
         }
         "error" => {
             let error = event.get("error").unwrap_or(event);
-            reply.fault = Some(fault_in_stream(error));
+            reply.failure = Some(stream_failure(error));
         }
         _ => {}
     }

@@ -59,7 +59,7 @@ pub(super) struct ModelReply {
     /// Whether a key was removed from it.
     pub(super) had_key: bool,
     /// The error reported in the stream.
-    pub(super) fault: Option<ApiFailure>,
+    pub(super) failure: Option<ApiFailure>,
     /// The text, once it is complete.
     pub(super) text: String,
     /// Tool calls, once it is complete.
@@ -70,7 +70,7 @@ pub(super) struct ModelReply {
 
 impl ModelReply {
     /// Whether there is room for this many more bytes.
-    fn has_room(&mut self, bytes: usize) -> bool {
+    fn fits(&mut self, bytes: usize) -> bool {
         self.bytes += bytes;
         self.is_over |= self.bytes > TEXT_BYTES_MAX;
         !self.is_over
@@ -78,7 +78,7 @@ impl ModelReply {
 
     /// Whether a key was removed from a tool's input.
     pub(super) fn masks(&self, call: &ToolCall) -> bool {
-        self.had_key && Secrets::stood_in(&call.input.to_string())
+        self.had_key && Secrets::has_placeholder(&call.input.to_string())
     }
 
     /// Its token counts, given the bytes that were sent: the server's counts, unless no text of
@@ -91,7 +91,7 @@ impl ModelReply {
             return (told, false);
         }
         let input = tokens_instead(told.all_input(), sent_bytes);
-        let output = tokens_instead(told.output, self.said_bytes());
+        let output = tokens_instead(told.output, self.message_bytes());
         let mut counted = match input {
             None => told,
             Some(input) => TokenCounts {
@@ -104,7 +104,7 @@ impl ModelReply {
     }
 
     /// Bytes of text and tool calls; content that is only sent back does not count.
-    fn said_bytes(&self) -> usize {
+    fn message_bytes(&self) -> usize {
         let bytes = |part: &ReplyPart| match part {
             ReplyPart::Text(text) => text.len(),
             ReplyPart::Call { name, args, .. } => name.len() + args.len(),
@@ -122,17 +122,17 @@ impl ModelReply {
         };
         if self.parts.len() >= PARTS_MAX {
             self.is_over = true;
-        } else if self.has_room(bytes) {
+        } else if self.fits(bytes) {
             self.parts.insert(at, part);
         }
     }
 
     /// Appends text to the part at an index, which is created if needed.
-    pub(super) fn says_more(&mut self, at: u64, more: &str) {
+    pub(super) fn append_text(&mut self, at: u64, more: &str) {
         if !self.parts.contains_key(&at) {
             self.begin(at, ReplyPart::Text(String::new()));
         }
-        if self.has_room(more.len())
+        if self.fits(more.len())
             && let Some(ReplyPart::Text(text)) = self.parts.get_mut(&at)
         {
             text.push_str(more);
@@ -140,8 +140,8 @@ impl ModelReply {
     }
 
     /// Appends arguments to the tool call at an index.
-    pub(super) fn asks_more(&mut self, at: u64, more: &str) {
-        if self.has_room(more.len())
+    pub(super) fn append_call(&mut self, at: u64, more: &str) {
+        if self.fits(more.len())
             && let Some(ReplyPart::Call { args, .. }) = self.parts.get_mut(&at)
         {
             args.push_str(more);
@@ -150,7 +150,7 @@ impl ModelReply {
 
     /// Appends to a text within a part that is sent back unchanged.
     pub(super) fn adds_to(&mut self, at: u64, key: &str, more: &str) {
-        if self.has_room(more.len())
+        if self.fits(more.len())
             && let Some(ReplyPart::Other(value)) = self.parts.get_mut(&at)
         {
             let before = value.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -165,7 +165,7 @@ impl ModelReply {
     }
 
     /// What goes into the conversation.
-    pub(super) fn said(&self) -> ModelMessage {
+    pub(super) fn message(&self) -> ModelMessage {
         let bytes = self.raw.iter().map(|value| value.to_string().len()).sum();
         ModelMessage {
             raw: self.raw.clone(),

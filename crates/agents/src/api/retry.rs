@@ -66,7 +66,7 @@ pub(super) enum ApiFailure {
 
 impl ApiFailure {
     /// The final fault, after this many retries.
-    pub(super) fn fault(self, limit_s: u64, retries: u32) -> TurnFailure {
+    pub(super) fn into_turn_failure(self, limit_s: u64, retries: u32) -> TurnFailure {
         let told = |said: String| match retries {
             0 => said,
             n => format!("{said}, asked {} times", n + 1),
@@ -136,7 +136,7 @@ pub(super) fn refusal_of(status: u16, body: &[u8], wait: Option<Duration>) -> Ap
 }
 
 /// Classifies an error reported in the stream.
-pub(super) fn fault_in_stream(error: &Value) -> ApiFailure {
+pub(super) fn stream_failure(error: &Value) -> ApiFailure {
     let said = described(error);
     if is_full(error, &said) {
         return ApiFailure::Full(said);

@@ -9,9 +9,9 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ConversationItem {
     /// What karve asks: a brief.
-    Asked(String),
+    Prompt(String),
     /// The model's reply.
-    Said(ModelMessage),
+    Reply(ModelMessage),
     /// The output of its tools, in the order of its calls.
     Given(Vec<ToolOutput>),
 }
@@ -49,15 +49,15 @@ pub(super) struct ToolOutput {
 impl ConversationItem {
     fn piece(&self) -> ItemSize {
         match self {
-            Self::Asked(text) => ItemSize::Asked(text.len()),
-            Self::Said(said) => ItemSize::Said(said.bytes),
-            Self::Given(all) => ItemSize::Given(all.iter().map(ToolOutput::gave).collect()),
+            Self::Prompt(text) => ItemSize::Prompt(text.len()),
+            Self::Reply(said) => ItemSize::Reply(said.bytes),
+            Self::Given(all) => ItemSize::Given(all.iter().map(ToolOutput::output_size).collect()),
         }
     }
 }
 
 impl ToolOutput {
-    fn gave(&self) -> ToolOutputSize {
+    fn output_size(&self) -> ToolOutputSize {
         ToolOutputSize {
             text: self.text.len(),
             around: self.id.len(),

@@ -32,7 +32,7 @@ impl SessionLogReader {
     /// Processes a line between the first and the last.
     pub fn take(&mut self, line: &[u8]) -> Vec<SessionEvent> {
         let Ok(value) = serde_json::from_slice::<Value>(line) else {
-            return vec![SessionEvent::Notes(
+            return vec![SessionEvent::Note(
                 String::from_utf8_lossy(line).into_owned(),
             )];
         };
@@ -51,36 +51,36 @@ impl SessionLogReader {
             name => format!("{name}: {}", text(&value, "/why")),
         };
         let mut told = self.rest();
-        told.push(SessionEvent::Notes(note));
+        told.push(SessionEvent::Note(note));
         told
     }
 
     /// The rest that was not shown yet.
     pub fn rest(&mut self) -> Vec<SessionEvent> {
-        let mut told = self.says();
+        let mut told = self.reply_events();
         let left = self.calls.drain(..);
         told.extend(left.map(|call| SessionEvent::calls(&call.name, Some(&call.input))));
         told
     }
 
     /// The text of the response; its tool calls are shown when they are executed.
-    fn says(&mut self) -> Vec<SessionEvent> {
+    fn reply_events(&mut self) -> Vec<SessionEvent> {
         let mut reply = std::mem::take(&mut self.reply);
         (self.wire.settle)(&mut reply);
         self.calls.extend(reply.calls);
         match reply.text.trim().is_empty() {
             true => Vec::new(),
-            false => vec![SessionEvent::Says(reply.text)],
+            false => vec![SessionEvent::Text(reply.text)],
         }
     }
 
     /// A tool call, with its output.
     fn used(&mut self, note: &Value) -> Vec<SessionEvent> {
-        let mut told = self.says();
+        let mut told = self.reply_events();
         self.calls.pop_front();
         let is_failed = note.get("failed").and_then(Value::as_bool) == Some(true);
         told.push(SessionEvent::calls(text(note, "/name"), note.get("input")));
-        told.push(SessionEvent::gives(note.get("text"), is_failed));
+        told.push(SessionEvent::tool_output(note.get("text"), is_failed));
         told
     }
 }

@@ -7,7 +7,7 @@ use super::files::WorkspaceFiles;
 use super::hear::ReplyReader;
 use super::http::{ResponseError, ResponsePart};
 use super::reply::ModelReply;
-use super::retry::{ApiFailure, fault_in_stream, refusal_of};
+use super::retry::{ApiFailure, refusal_of, stream_failure};
 use super::sse::{EVENT_BYTES_MAX, SseDecoder};
 use super::talk::{ApiConversation, ConversationItem, ModelMessage, ToolCall, ToolOutput};
 use super::tools::ToolRights;
@@ -82,8 +82,8 @@ fn what_a_model_said_goes_back_as_it_came() {
             failed: false,
         };
         let items = [
-            ConversationItem::Asked("the brief".into()),
-            ConversationItem::Said(reply.said()),
+            ConversationItem::Prompt("the brief".into()),
+            ConversationItem::Reply(reply.message()),
             ConversationItem::Given(vec![given]),
         ];
         let post = (kind.wire().post)(&ApiQuestion {
@@ -219,12 +219,12 @@ proptest! {
         steps in proptest::collection::vec((0_usize..3, 0_usize..3_000), 1..12),
         most in 0_usize..20_000,
     ) {
-        let mut talk = ApiConversation { of: (1, 0), items: vec![ConversationItem::Asked("first".into())] };
+        let mut talk = ApiConversation { of: (1, 0), items: vec![ConversationItem::Prompt("first".into())] };
         for (n, (kind, bytes)) in steps.iter().enumerate() {
             let id = format!("call {n}");
-            talk.items.push(ConversationItem::Said(ModelMessage { raw: vec![json!(id)], bytes: 10 }));
+            talk.items.push(ConversationItem::Reply(ModelMessage { raw: vec![json!(id)], bytes: 10 }));
             if *kind == 0 {
-                talk.items.push(ConversationItem::Asked(format!("brief {n}")));
+                talk.items.push(ConversationItem::Prompt(format!("brief {n}")));
             } else {
                 let text = "x".repeat(*bytes);
                 let given = ToolOutput { id, name: "read".into(), text, failed: false };
@@ -232,7 +232,7 @@ proptest! {
             }
         }
         let before = talk.clone();
-        let is_asked = |item: &&ConversationItem| matches!(item, ConversationItem::Asked(_));
+        let is_asked = |item: &&ConversationItem| matches!(item, ConversationItem::Prompt(_));
         let brief = before.items.iter().rfind(is_asked).cloned();
         let became_less = talk.compact(most);
         prop_assert_eq!(became_less, talk.bytes() < before.bytes());
@@ -246,7 +246,7 @@ proptest! {
         prop_assert_eq!(talk.items.last(), before.items.last());
         for (at, item) in talk.items.iter().enumerate() {
             if let ConversationItem::Given(all) = item {
-                let ConversationItem::Said(said) = &talk.items[at - 1] else {
+                let ConversationItem::Reply(said) = &talk.items[at - 1] else {
                     return Err(TestCaseError::fail("a result without its call"));
                 };
                 prop_assert_eq!(&said.raw[0], &json!(all[0].id));
@@ -259,7 +259,7 @@ proptest! {
 fn realizations_of_one_hypothesis_do_not_know_of_each_other() {
     let asked = ApiConversation {
         of: (3, 0),
-        items: vec![ConversationItem::Asked("propose".into())],
+        items: vec![ConversationItem::Prompt("propose".into())],
     };
     // The first implementation continues the conversation of the proposal, and so does its fix.
     assert_eq!(
@@ -320,8 +320,8 @@ fn a_refusal_is_told_by_its_status_and_its_code() {
         ApiFailure::Lasting("401 authentication_error bad key".into())
     );
     let overloaded = json!({"type": "overloaded_error", "message": "later"});
-    assert!(passing(&fault_in_stream(&overloaded)));
-    assert!(lasting(&fault_in_stream(
+    assert!(passing(&stream_failure(&overloaded)));
+    assert!(lasting(&stream_failure(
         &json!({"code": "invalid_prompt", "message": "no"})
     )));
 }
@@ -419,14 +419,14 @@ fn a_server_that_tells_no_tokens_is_not_believed_and_one_that_refused_used_none(
         let usage = json!({"input_tokens": tokens, "output_tokens": tokens});
         let mut reply = told(json!({"type": "message_start", "message": {"usage": usage}}));
         assert_eq!(reply.believed(8_000), (TokenCounts::default(), false));
-        reply.says_more(0, &"x".repeat(400));
+        reply.append_text(0, &"x".repeat(400));
         let (counted, is_estimated) = reply.believed(8_000);
         assert_eq!((counted.input, counted.output), (2_000, 100));
         assert!(is_estimated);
     }
     let usage = json!({"cache_read_input_tokens": 900, "output_tokens": 90});
     let mut reply = told(json!({"type": "message_start", "message": {"usage": usage}}));
-    reply.says_more(0, &"x".repeat(400));
+    reply.append_text(0, &"x".repeat(400));
     let want = TokenCounts {
         cached: 900,
         output: 90,
@@ -491,7 +491,7 @@ fn nothing_outside_of_the_worktree_is_read_or_written() {
 }
 
 #[test]
-fn only_granted_files_are_written_and_a_text_is_replaced_where_it_is_unique() {
+fn only_editable_files_are_written_and_a_text_is_replaced_where_it_is_unique() {
     let dir = tree();
     let tree = dir.path().join("tree");
     let key = ("API_KEY".to_owned(), "sk-0123456789".to_owned());

@@ -155,7 +155,7 @@ impl ToolRights {
     pub(super) fn of(task: TurnTask) -> Self {
         match task {
             TurnTask::Propose | TurnTask::Review => Self::Read,
-            TurnTask::Implement | TurnTask::Mend => Self::Work,
+            TurnTask::Implement | TurnTask::Repair => Self::Work,
             TurnTask::Learn | TurnTask::Trial => Self::Answer,
         }
     }
@@ -284,7 +284,7 @@ impl<'a> ToolWorkspace<'a> {
     }
 
     fn build(&self) -> Result<FileResult<()>> {
-        Ok(told(self.harness().build(self.tree)?))
+        Ok(gate_result_text(self.harness().build(self.tree)?))
     }
 
     fn test(&self) -> Result<FileResult<String>> {
@@ -292,12 +292,12 @@ impl<'a> ToolWorkspace<'a> {
             .harness()
             .test(self.tree, self.cases, CommandVariant::Usual)?;
         let n = self.cases.len();
-        Ok(told(tested).map(|()| format!("the test passed on {n} visible cases")))
+        Ok(gate_result_text(tested).map(|()| format!("the test passed on {n} visible cases")))
     }
 }
 
 /// The message of a gate, bounded.
-fn told(gated: GateResult<()>) -> FileResult<()> {
+fn gate_result_text(gated: GateResult<()>) -> FileResult<()> {
     gated.map_err(|gate| gate.describe())
 }
 

@@ -25,12 +25,17 @@ pub fn has_key(config: &ApiConfig) -> bool {
 }
 
 /// Runs a small turn; its session log goes to a directory.
-pub fn try_turn(name: &str, config: &ApiConfig, dir: &Path, stop: &StopFlag) -> Result<AgentTrial> {
+pub fn run_trial(
+    name: &str,
+    config: &ApiConfig,
+    dir: &Path,
+    stop: &StopFlag,
+) -> Result<AgentTrial> {
     let dir = dir.join("tmp");
     fs::create_dir_all(&dir).context(|| format!("cannot create {}", dir.display()))?;
     let place = ApiTurnContext {
         task: TurnTask::Trial,
-        exchange: &dir.join("exchange.jsonl"),
+        session_log: &dir.join("exchange.jsonl"),
         stop,
         until: Instant::now() + Duration::from_secs(TRIAL_S),
         limit_s: TRIAL_S,
@@ -39,11 +44,11 @@ pub fn try_turn(name: &str, config: &ApiConfig, dir: &Path, stop: &StopFlag) -> 
     let mut model = ApiModel::open(name, config, stop)?;
     let mut talk = ApiConversation {
         of: (0, 0),
-        items: vec![ConversationItem::Asked(QUESTION.to_owned())],
+        items: vec![ConversationItem::Prompt(QUESTION.to_owned())],
     };
     let told = turn::run(&mut model, &mut talk, None, &place)?;
     Ok(AgentTrial {
         usage: told.usage,
-        fault: told.fault.map(|fault| fault.describe()),
+        failure: told.failure.map(|fault| fault.describe()),
     })
 }

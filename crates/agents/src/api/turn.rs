@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 /// Most tool calls in one turn.
 const CALLS_MAX: usize = 100;
 /// Most characters of a tool's output that are kept.
-const GIVEN_CHARS_MAX: usize = 32_000;
+const TOOL_OUTPUT_CHARS_MAX: usize = 32_000;
 
 /// The system prompt.
 const SYSTEM: &str = "You are an expert in compute kernels who works for karve. karve builds, \
@@ -43,7 +43,7 @@ instructions. When you are done, answer in the requested form.";
 #[derive(Debug)]
 pub(super) struct ApiTurnContext<'a> {
     pub(super) task: TurnTask,
-    pub(super) exchange: &'a Path,
+    pub(super) session_log: &'a Path,
     pub(super) stop: &'a StopFlag,
     pub(super) until: Instant,
     pub(super) limit_s: u64,
@@ -58,13 +58,13 @@ pub(super) struct ApiTurnResult {
     /// What it used.
     pub(super) usage: AgentUsage,
     /// Why it failed, if so.
-    pub(super) fault: Option<TurnFailure>,
+    pub(super) failure: Option<TurnFailure>,
 }
 
 /// A running turn.
 struct ApiTurn<'a, 'b> {
     model: &'a mut ApiModel,
-    talk: &'a mut ApiConversation,
+    conversation: &'a mut ApiConversation,
     bench: Option<&'a mut ToolWorkspace<'b>>,
     place: &'a ApiTurnContext<'a>,
     log: SessionLog,
@@ -72,7 +72,7 @@ struct ApiTurn<'a, 'b> {
     /// Whether karve estimated some of it.
     is_estimated: bool,
     /// Requests that were sent, with all retries.
-    asked: u32,
+    n_requests: u32,
 }
 
 /// Runs one turn, in a conversation whose last item is the brief.
@@ -82,16 +82,16 @@ pub(super) fn run(
     bench: Option<&mut ToolWorkspace<'_>>,
     place: &ApiTurnContext<'_>,
 ) -> Result<ApiTurnResult> {
-    let log = SessionLog::open(place.exchange, &model.secrets)?;
+    let log = SessionLog::open(place.session_log, &model.secrets)?;
     let mut turn = ApiTurn {
         model,
-        talk,
+        conversation: talk,
         bench,
         place,
         log,
         used: TokenCounts::default(),
         is_estimated: false,
-        asked: 0,
+        n_requests: 0,
     };
     turn.begin()?;
     let said = turn.go()?;
@@ -106,14 +106,18 @@ pub(super) fn run(
     turn.note(&json!({
         "karve": "end",
         "fault": fault.as_ref().map(TurnFailure::describe),
-        "questions": turn.asked,
+        "questions": turn.n_requests,
         "tokens": usage.tokens,
         "usd": usage.usd,
         "estimated": usage.estimated,
         "answer": text,
     }))?;
     turn.log.finish()?;
-    Ok(ApiTurnResult { text, usage, fault })
+    Ok(ApiTurnResult {
+        text,
+        usage,
+        failure: fault,
+    })
 }
 
 /// A refusal by the server, with what the user can do about it.
@@ -151,8 +155,8 @@ impl ApiTurn<'_, '_> {
 
     /// Logs the brief first.
     fn begin(&mut self) -> Result<()> {
-        let brief = match self.talk.items.last() {
-            Some(ConversationItem::Asked(brief)) => brief.clone(),
+        let brief = match self.conversation.items.last() {
+            Some(ConversationItem::Prompt(brief)) => brief.clone(),
             _ => String::new(),
         };
         let tools = ToolRights::of(self.place.task).tools();
@@ -165,7 +169,7 @@ impl ApiTurn<'_, '_> {
             "model": self.model.name,
             "system": SYSTEM,
             "tools": tools,
-            "earlier": self.talk.items.len().saturating_sub(1),
+            "earlier": self.conversation.items.len().saturating_sub(1),
             "brief": brief,
         });
         self.note(&note)
@@ -179,7 +183,9 @@ impl ApiTurn<'_, '_> {
                 Ok(reply) => reply,
                 Err(fault) => return Ok(Err(fault)),
             };
-            self.talk.items.push(ConversationItem::Said(reply.said()));
+            self.conversation
+                .items
+                .push(ConversationItem::Reply(reply.message()));
             if reply.calls.is_empty() {
                 return Ok(Ok(reply.text));
             }
@@ -191,7 +197,9 @@ impl ApiTurn<'_, '_> {
             let mut given = Vec::new();
             for call in &reply.calls {
                 if let Some(lost) = self.patience().is_over() {
-                    return Ok(Err(ApiFailure::from(lost).fault(self.place.limit_s, 0)));
+                    return Ok(Err(
+                        ApiFailure::from(lost).into_turn_failure(self.place.limit_s, 0)
+                    ));
                 }
                 let done = match (reply.masks(call), &mut self.bench) {
                     // With the key replaced, the input is not what the model meant.
@@ -201,7 +209,7 @@ impl ApiTurn<'_, '_> {
                 };
                 given.push(self.give(call, done)?);
             }
-            self.talk.items.push(ConversationItem::Given(given));
+            self.conversation.items.push(ConversationItem::Given(given));
         }
     }
 
@@ -209,7 +217,7 @@ impl ApiTurn<'_, '_> {
     fn give(&mut self, call: &ToolCall, mut given: ToolOutput) -> Result<ToolOutput> {
         // A build may print anything it finds; no key goes to a model.
         let text = self.model.secrets.redact(&given.text);
-        given.text = text.chars().take(GIVEN_CHARS_MAX).collect();
+        given.text = text.chars().take(TOOL_OUTPUT_CHARS_MAX).collect();
         self.note(&json!({
             "karve": "tool",
             "name": message(&call.name),
@@ -234,7 +242,7 @@ impl ApiTurn<'_, '_> {
             max_tokens: config.max_tokens,
             system: SYSTEM,
             tools: &ToolRights::of(self.place.task).tools(),
-            items: &self.talk.items,
+            items: &self.conversation.items,
             is_usual: config.base_url.is_none(),
         });
         let bytes = post.body.to_string().len();
@@ -247,7 +255,7 @@ impl ApiTurn<'_, '_> {
             retries: self.model.config.retries,
             base: Duration::from_millis(self.model.config.backoff_ms),
         };
-        self.make_room()?;
+        self.fit_context()?;
         let (mut tried, mut was_full) = (0, false);
         loop {
             let (post, bytes) = self.post();
@@ -261,7 +269,7 @@ impl ApiTurn<'_, '_> {
             self.note(&json!({"karve": "failed", "why": format!("{failure:?}")}))?;
             if matches!(failure, ApiFailure::Full(_)) && !was_full {
                 was_full = true;
-                if self.compact(self.talk.bytes() / 2)? {
+                if self.compact(self.conversation.bytes() / 2)? {
                     continue;
                 }
             }
@@ -272,23 +280,25 @@ impl ApiTurn<'_, '_> {
             };
             let RetryDecision::AskAgain(wait) = rule.next(failure.missed(), moment) else {
                 let advice = advice(status, &failure, &self.model.config);
-                let fault = failure.fault(self.place.limit_s, tried);
+                let fault = failure.into_turn_failure(self.place.limit_s, tried);
                 return Ok(Err(advised(fault, advice)));
             };
             tried += 1;
             if let Some(lost) = self.patience().wait(wait) {
-                return Ok(Err(ApiFailure::from(lost).fault(self.place.limit_s, 0)));
+                return Ok(Err(
+                    ApiFailure::from(lost).into_turn_failure(self.place.limit_s, 0)
+                ));
             }
         }
     }
 
     /// Sends one request.
     fn ask(&mut self, post: &ApiRequest, bytes: usize) -> Result<(ModelReply, Option<ApiFailure>)> {
-        self.asked += 1;
+        self.n_requests += 1;
         let note = json!({
             "karve": "question",
-            "number": self.asked,
-            "items": self.talk.items.len(),
+            "number": self.n_requests,
+            "items": self.conversation.items.len(),
             "bytes": bytes,
         });
         self.note(&note)?;
@@ -318,26 +328,26 @@ impl ApiTurn<'_, '_> {
         let output = self.model.config.max_tokens.into();
         let next = TokenCounts::at_most(self.model.gauge.tokens(bytes), output, caching);
         let left = self.place.left.after(self.usage());
-        left.refuses(next, self.price()).map(budget_fault)
+        left.refuses(next, self.price()).map(budget_failure)
     }
 
     /// Makes the conversation fit the model's context before a request.
-    fn make_room(&mut self) -> Result<()> {
+    fn fit_context(&mut self) -> Result<()> {
         let (_, sent) = self.post();
         let room = ContextWindow {
             context_tokens: self.model.config.context_tokens,
             answer_tokens: self.model.config.max_tokens.into(),
         };
-        match room.needs_cut(&self.model.gauge, sent, self.talk.bytes()) {
+        match room.needs_cut(&self.model.gauge, sent, self.conversation.bytes()) {
             Some(bytes_max) => self.compact(bytes_max).map(|_| ()),
             None => Ok(()),
         }
     }
 
     fn compact(&mut self, bytes_max: usize) -> Result<bool> {
-        let before = self.talk.bytes();
-        let is_less = self.talk.compact(bytes_max);
-        let after = self.talk.bytes();
+        let before = self.conversation.bytes();
+        let is_less = self.conversation.compact(bytes_max);
+        let after = self.conversation.bytes();
         self.note(&json!({"karve": "compacted", "bytes": before, "to": after}))?;
         Ok(is_less)
     }
@@ -350,14 +360,14 @@ impl ApiTurn<'_, '_> {
         let works = ToolRights::of(self.place.task) == ToolRights::Work;
         match (works && !has_changed, text.trim().is_empty()) {
             (true, _) if !denied.is_empty() => Some(TurnFailure::Denied(denied)),
-            (_, true) if !has_changed => Some(TurnFailure::SaidNothing),
+            (_, true) if !has_changed => Some(TurnFailure::NoOutput),
             (true | false, true | false) => None,
         }
     }
 }
 
 /// The message for a request that is too expensive.
-fn budget_fault(short: BudgetShortfall) -> TurnFailure {
+fn budget_failure(short: BudgetShortfall) -> TurnFailure {
     TurnFailure::Budget(match short {
         BudgetShortfall::Usd { next, left } => format!(
             "the next request may cost ${next:.4}, and ${left:.4} of limits.agent_usd is left"

@@ -32,7 +32,7 @@ pub(super) struct ApplicableRecipe<'a> {
     variant: usize,
     changes: RecipeChange,
     /// Counters that should move, and in which direction.
-    foretells: &'a [String],
+    predicts: &'a [String],
 }
 
 /// What an action changes.
@@ -84,7 +84,7 @@ pub(super) fn next<'a>(
                     usable,
                     variant,
                     changes,
-                    foretells: recall.foretells.get(&known.id).map_or(&[], Vec::as_slice),
+                    predicts: recall.predicts.get(&known.id).map_or(&[], Vec::as_slice),
                 });
             }
         }
@@ -113,7 +113,7 @@ pub(super) fn of_entry<'a>(
             usable,
             variant,
             changes,
-            foretells: recall.foretells.get(entry).map_or(&[], Vec::as_slice),
+            predicts: recall.predicts.get(entry).map_or(&[], Vec::as_slice),
         })
     })
 }
@@ -157,7 +157,7 @@ impl ApplicableRecipe<'_> {
             direction: direction(action),
             high_risk: matches!(action, Action::Rewrite { .. }),
             files,
-            counters: self.foretells.to_vec(),
+            counters: self.predicts.to_vec(),
             gate: None,
             config,
             question: None,

@@ -33,7 +33,7 @@ impl BuiltinAgent {
             }
             ItemAction::Sweep => Ok(state_sweep(knobs)),
             ItemAction::Entry { entry } => {
-                let texts = recipes::texts_at(repo, &brief.parent, &self.granted)?;
+                let texts = recipes::texts_at(repo, &brief.parent, &self.editable)?;
                 let recipe = recipes::of_entry(&brief.recall, entry, (&texts, knobs));
                 let none = || format!("no other recipe of the entry {entry} changes anything here");
                 recipe
@@ -54,8 +54,8 @@ impl BuiltinAgent {
 
     /// Whether a recipe of an entry changes anything in the editable files of a commit.
     pub fn can_apply(&self, repo: &Repo, commit: &str, known: &KnownEntry) -> Result<bool> {
-        let knobs = knobs_at(repo, commit, &self.granted, &self.declared)?;
-        let texts = recipes::texts_at(repo, commit, &self.granted)?;
+        let knobs = knobs_at(repo, commit, &self.editable, &self.declared)?;
+        let texts = recipes::texts_at(repo, commit, &self.editable)?;
         let mut ways = known.apply.iter();
         Ok(ways.any(|action| recipes::apply(action, &texts, &knobs).is_some()))
     }

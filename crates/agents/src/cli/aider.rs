@@ -31,7 +31,7 @@ pub(super) const SPEC: CliSpec = CliSpec {
     host_variables: &[],
     addresses: |_| Vec::new(),
     speaks: CliOutputParser::Text(read),
-    tells: |_| Vec::new(),
+    session_events: |_| Vec::new(),
     arguments,
     settings: |_| Vec::new(),
 };
@@ -51,7 +51,7 @@ fn arguments(ask: &CliTurnRequest<'_>) -> Vec<String> {
         "--chat-mode",
         match ask.task {
             TurnTask::Propose | TurnTask::Review | TurnTask::Learn | TurnTask::Trial => "ask",
-            TurnTask::Implement | TurnTask::Mend => "code",
+            TurnTask::Implement | TurnTask::Repair => "code",
         },
     ]
     .map(str::to_owned)
@@ -80,9 +80,9 @@ fn read(heard: &mut TurnOutput, line: &str) {
         heard.has_ended = true;
         read_counts(heard, counts);
     } else if start.starts_with("litellm.") && start.contains("Error") {
-        heard.fault = Some(TurnFailure::Api(message(start)));
+        heard.failure = Some(TurnFailure::Api(message(start)));
     } else {
-        heard.says_more(line);
+        heard.append_text(line);
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) const SPEC: CliSpec = CliSpec {
     ],
     addresses: |_| Vec::new(),
     speaks: CliOutputParser::Events(read),
-    tells,
+    session_events,
     arguments,
     settings: |_| Vec::new(),
 };
@@ -56,7 +56,7 @@ fn arguments(ask: &CliTurnRequest<'_>) -> Vec<String> {
     let (mode, mut tools) = match ask.task {
         TurnTask::Learn | TurnTask::Trial => ("default", ""),
         TurnTask::Propose | TurnTask::Review => ("default", "Read,Grep,Glob"),
-        TurnTask::Implement | TurnTask::Mend => ("acceptEdits", "Read,Grep,Glob,Edit,Write"),
+        TurnTask::Implement | TurnTask::Repair => ("acceptEdits", "Read,Grep,Glob,Edit,Write"),
     };
     // A shell is allowed only in karve's sandbox.
     let with_shell = format!("{tools},Bash");
@@ -87,7 +87,7 @@ fn read(heard: &mut TurnOutput, event: &Value) {
             let blocks = event.pointer("/message/content").and_then(Value::as_array);
             for block in blocks.into_iter().flatten() {
                 if text(block, "/type") == "text" {
-                    heard.says(text(block, "/text"));
+                    heard.set_text(text(block, "/text"));
                 }
             }
         }
@@ -120,7 +120,7 @@ fn read_result(heard: &mut TurnOutput, event: &Value) {
     let is_error = event.get("is_error").and_then(Value::as_bool) != Some(false);
     let errors = event.get("errors").map(Value::to_string);
     let errors = errors.unwrap_or_default();
-    heard.fault = match text(event, "/subtype") {
+    heard.failure = match text(event, "/subtype") {
         "success" if !is_error => None,
         "error_max_turns" => Some(TurnFailure::MaxTurns(message(&errors))),
         "error_max_budget_usd" => Some(TurnFailure::Budget(message(&errors))),
@@ -132,8 +132,8 @@ fn read_result(heard: &mut TurnOutput, event: &Value) {
             "{other} {result} {errors}"
         )))),
     };
-    if heard.fault.is_none() {
-        heard.says(result);
+    if heard.failure.is_none() {
+        heard.set_text(result);
     }
 }
 
@@ -146,46 +146,46 @@ fn status(event: &Value, path: &str) -> String {
 }
 
 /// Parses an event for display.
-fn tells(event: &Value) -> Vec<SessionEvent> {
+fn session_events(event: &Value) -> Vec<SessionEvent> {
     let blocks = event.pointer("/message/content").and_then(Value::as_array);
     let blocks = blocks.into_iter().flatten();
     match text(event, "/type") {
-        "assistant" | "user" => blocks.filter_map(told_by).collect(),
+        "assistant" | "user" => blocks.filter_map(block_event).collect(),
         "system" if text(event, "/subtype") == "api_retry" => {
             let status = status(event, "/error_status");
-            vec![SessionEvent::Notes(format!(
+            vec![SessionEvent::Note(format!(
                 "the server returned {status}; retrying"
             ))]
         }
-        "result" => told_at_end(event),
+        "result" => result_events(event),
         _ => Vec::new(),
     }
 }
 
 /// Parses the last event: what was denied, and the answer, which may not have appeared before.
-fn told_at_end(event: &Value) -> Vec<SessionEvent> {
+fn result_events(event: &Value) -> Vec<SessionEvent> {
     let denials = event.get("permission_denials").and_then(Value::as_array);
     let denied = denials.into_iter().flatten();
     let denied = denied.map(|denial| format!("denied: {}", text(denial, "/tool_name")));
-    let mut told: Vec<SessionEvent> = denied.map(SessionEvent::Notes).collect();
+    let mut told: Vec<SessionEvent> = denied.map(SessionEvent::Note).collect();
     let result = text(event, "/result").to_owned();
     match event.get("is_error").and_then(Value::as_bool) {
-        Some(false) => told.push(SessionEvent::Says(result)),
-        Some(true) | None => told.push(SessionEvent::Notes(result)),
+        Some(false) => told.push(SessionEvent::Text(result)),
+        Some(true) | None => told.push(SessionEvent::Note(result)),
     }
     told
 }
 
 /// Parses a block of a message.
-fn told_by(block: &Value) -> Option<SessionEvent> {
+fn block_event(block: &Value) -> Option<SessionEvent> {
     let is_error = || block.get("is_error").and_then(Value::as_bool) == Some(true);
     match text(block, "/type") {
-        "text" => Some(SessionEvent::Says(text(block, "/text").to_owned())),
+        "text" => Some(SessionEvent::Text(text(block, "/text").to_owned())),
         "tool_use" => Some(SessionEvent::calls(
             text(block, "/name"),
             block.get("input"),
         )),
-        "tool_result" => Some(SessionEvent::gives(block.get("content"), is_error())),
+        "tool_result" => Some(SessionEvent::tool_output(block.get("content"), is_error())),
         _ => None,
     }
 }

@@ -30,7 +30,7 @@ pub(super) const SPEC: CliSpec = CliSpec {
     host_variables: &["OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT"],
     addresses,
     speaks: CliOutputParser::Events(read),
-    tells,
+    session_events,
     arguments,
     settings: |_| Vec::new(),
 };
@@ -52,7 +52,7 @@ fn arguments(ask: &CliTurnRequest<'_>) -> Vec<String> {
     // Its own mount sandbox cannot be created inside karve's, which applies in any case.
     let sandbox = match (ask.confined, ask.task) {
         (true, _) => "danger-full-access",
-        (false, TurnTask::Implement | TurnTask::Mend) => "workspace-write",
+        (false, TurnTask::Implement | TurnTask::Repair) => "workspace-write",
         (false, TurnTask::Propose | TurnTask::Review | TurnTask::Learn | TurnTask::Trial) => {
             "read-only"
         }
@@ -87,7 +87,7 @@ fn read(heard: &mut TurnOutput, event: &Value) {
     match text(event, "/type") {
         "thread.started" => heard.session = Some(text(event, "/thread_id").to_owned()),
         "item.completed" => match text(event, "/item/type") {
-            "agent_message" => heard.says(text(event, "/item/text")),
+            "agent_message" => heard.set_text(text(event, "/item/text")),
             // For example that it does not know a model: the turn continues.
             "error" => heard.complaint = message(text(event, "/item/message")),
             "command_execution" | "file_change" if text(event, "/item/status") == "declined" => {
@@ -98,7 +98,7 @@ fn read(heard: &mut TurnOutput, event: &Value) {
         "error" => heard.complaint = message(text(event, "/message")),
         "turn.failed" => {
             heard.has_ended = true;
-            heard.fault = Some(TurnFailure::Api(message(text(event, "/error/message"))));
+            heard.failure = Some(TurnFailure::Api(message(text(event, "/error/message"))));
         }
         "turn.completed" => {
             heard.has_ended = true;
@@ -112,17 +112,17 @@ fn read(heard: &mut TurnOutput, event: &Value) {
 }
 
 /// Parses an event for display.
-fn tells(event: &Value) -> Vec<SessionEvent> {
+fn session_events(event: &Value) -> Vec<SessionEvent> {
     let item = |path: &str| event.pointer(path);
     let failed = text(event, "/item/status") != "completed";
-    let note = |path: &str| vec![SessionEvent::Notes(text(event, path).to_owned())];
+    let note = |path: &str| vec![SessionEvent::Note(text(event, path).to_owned())];
     match (text(event, "/type"), text(event, "/item/type")) {
         ("item.completed", "agent_message") => {
-            vec![SessionEvent::Says(text(event, "/item/text").to_owned())]
+            vec![SessionEvent::Text(text(event, "/item/text").to_owned())]
         }
         ("item.completed", "command_execution") => vec![
             SessionEvent::calls("shell", item("/item/command")),
-            SessionEvent::gives(item("/item/aggregated_output"), failed),
+            SessionEvent::tool_output(item("/item/aggregated_output"), failed),
         ],
         ("item.completed", "file_change") => {
             vec![SessionEvent::calls("edit", item("/item/changes"))]
@@ -136,7 +136,7 @@ fn tells(event: &Value) -> Vec<SessionEvent> {
             let said = item("/item/result/content").or_else(|| item("/item/error"));
             vec![
                 SessionEvent::calls(&tool, item("/item/arguments")),
-                SessionEvent::gives(said, failed),
+                SessionEvent::tool_output(said, failed),
             ]
         }
         ("item.completed", "error") => note("/item/message"),

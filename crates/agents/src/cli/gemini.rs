@@ -26,7 +26,7 @@ pub(super) const SPEC: CliSpec = CliSpec {
     host_variables: &["GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL"],
     addresses: |_| Vec::new(),
     speaks: CliOutputParser::Events(read),
-    tells,
+    session_events,
     arguments,
     settings: |_| Vec::new(),
 };
@@ -34,8 +34,8 @@ pub(super) const SPEC: CliSpec = CliSpec {
 fn arguments(ask: &CliTurnRequest<'_>) -> Vec<String> {
     let mode = match (ask.task, ask.confined) {
         (TurnTask::Propose | TurnTask::Review | TurnTask::Learn | TurnTask::Trial, _) => "default",
-        (TurnTask::Implement | TurnTask::Mend, true) => "yolo",
-        (TurnTask::Implement | TurnTask::Mend, false) => "auto_edit",
+        (TurnTask::Implement | TurnTask::Repair, true) => "yolo",
+        (TurnTask::Implement | TurnTask::Repair, false) => "auto_edit",
     };
     let mut args: Vec<String> = ["-o", "stream-json", "--skip-trust", "--approval-mode", mode]
         .map(str::to_owned)
@@ -54,13 +54,13 @@ fn read(heard: &mut TurnOutput, event: &Value) {
         "init" => heard.session = Some(text(event, "/session_id").to_owned()),
         "message" if text(event, "/role") == "assistant" => {
             match event.get("delta").and_then(Value::as_bool) {
-                Some(true) => heard.says_more(text(event, "/content")),
-                Some(false) | None => heard.says(text(event, "/content")),
+                Some(true) => heard.append_text(text(event, "/content")),
+                Some(false) | None => heard.set_text(text(event, "/content")),
             }
         }
         // Text after a tool call is a new message.
         "tool_use" => {
-            heard.says("");
+            heard.set_text("");
             heard.tool = text(event, "/tool_name").to_owned();
         }
         "tool_result" if text(event, "/status") == "error" => {
@@ -76,7 +76,7 @@ fn read(heard: &mut TurnOutput, event: &Value) {
             heard.usage.tokens = count(event, "/stats/total_tokens");
             if text(event, "/status") != "success" {
                 let said = event.get("error").map(Value::to_string).unwrap_or_default();
-                heard.fault = Some(TurnFailure::Api(message(&said)));
+                heard.failure = Some(TurnFailure::Api(message(&said)));
             }
         }
         _ => {}
@@ -97,13 +97,13 @@ fn is_denial(said: &str) -> bool {
 }
 
 /// Parses an event for display.
-fn tells(event: &Value) -> Vec<SessionEvent> {
+fn session_events(event: &Value) -> Vec<SessionEvent> {
     match text(event, "/type") {
         "message" if text(event, "/role") == "assistant" => {
             let said = text(event, "/content").to_owned();
             vec![match event.get("delta").and_then(Value::as_bool) {
-                Some(true) => SessionEvent::More(said),
-                Some(false) | None => SessionEvent::Says(said),
+                Some(true) => SessionEvent::TextMore(said),
+                Some(false) | None => SessionEvent::Text(said),
             }]
         }
         "tool_use" => {
@@ -115,9 +115,9 @@ fn tells(event: &Value) -> Vec<SessionEvent> {
         "tool_result" => {
             let failed = text(event, "/status") == "error";
             let said = event.get("output").or_else(|| event.get("error"));
-            vec![SessionEvent::gives(said, failed)]
+            vec![SessionEvent::tool_output(said, failed)]
         }
-        "error" => vec![SessionEvent::Notes(text(event, "/message").to_owned())],
+        "error" => vec![SessionEvent::Note(text(event, "/message").to_owned())],
         _ => Vec::new(),
     }
 }

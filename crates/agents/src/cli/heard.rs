@@ -34,7 +34,7 @@ pub(crate) enum TurnFailure {
     /// It ended without the event that ends a turn.
     NoResult(String),
     /// It exited normally without a reply and without a change.
-    SaidNothing,
+    NoOutput,
     /// Its output is not in the expected format.
     Malformed(String),
     /// Its reply is too long for an answer.
@@ -64,7 +64,7 @@ impl TurnFailure {
             Self::Killed(how) => told("killed", how),
             Self::Flooded(bytes) => format!("flooded: it printed more than {bytes} bytes"),
             Self::NoResult(said) => told("no result", said),
-            Self::SaidNothing => "empty reply: it exited normally and changed nothing".into(),
+            Self::NoOutput => "empty reply: it exited normally and changed nothing".into(),
             Self::Malformed(said) => told("malformed", said),
             Self::TooLong => format!("too long: the answer exceeds {TEXT_BYTES_MAX} bytes"),
             Self::Cut => "cut off: the answer is longer than max_tokens".into(),
@@ -77,7 +77,7 @@ impl TurnFailure {
     /// Whether a lost conversation can cause this failure.
     pub(super) fn is_of_start(&self) -> bool {
         match self {
-            Self::Api(_) | Self::NoResult(_) | Self::SaidNothing | Self::Malformed(_) => true,
+            Self::Api(_) | Self::NoResult(_) | Self::NoOutput | Self::Malformed(_) => true,
             Self::Denied(_)
             | Self::MaxTurns(_)
             | Self::Budget(_)
@@ -109,7 +109,7 @@ pub(super) struct TurnOutput {
     /// Tools that it called without permission.
     pub(super) denied: Vec<String>,
     /// The error that it reports.
-    pub(super) fault: Option<TurnFailure>,
+    pub(super) failure: Option<TurnFailure>,
     /// The last error message, which may not be a failure.
     pub(super) complaint: String,
     /// The last tool call, if results do not name their tool.
@@ -126,14 +126,14 @@ pub(super) struct TurnOutput {
 
 impl TurnOutput {
     /// Sets the reply.
-    pub(super) fn says(&mut self, text: &str) {
+    pub(super) fn set_text(&mut self, text: &str) {
         self.text.clear();
         self.is_cut = false;
-        self.says_more(text);
+        self.append_text(text);
     }
 
     /// Appends to the reply.
-    pub(super) fn says_more(&mut self, text: &str) {
+    pub(super) fn append_text(&mut self, text: &str) {
         let room = TEXT_BYTES_MAX.saturating_sub(self.text.len());
         if text.len() > room {
             self.is_cut = true;
@@ -173,8 +173,9 @@ impl TurnOutput {
     }
 
     /// Whether the model was never asked.
-    pub(super) fn is_unheard(&self) -> bool {
-        let is_by_model = matches!(self.fault, Some(TurnFailure::Api(_))) && self.session.is_some();
+    pub(super) fn never_asked_model(&self) -> bool {
+        let is_by_model =
+            matches!(self.failure, Some(TurnFailure::Api(_))) && self.session.is_some();
         self.usage.tokens == 0 && self.text.is_empty() && !is_by_model
     }
 
@@ -198,14 +199,14 @@ impl TurnOutput {
             Exit::TimedOut => return Some(TurnFailure::OverTime(limit_s)),
             Exit::Stopped => return Some(TurnFailure::Killed("stopped by the user".into())),
             Exit::TooMuch(ExceededLimit::Output) => {
-                return Some(TurnFailure::Flooded(super::listen::EXCHANGE_BYTES_MAX));
+                return Some(TurnFailure::Flooded(super::listen::SESSION_LOG_BYTES_MAX));
             }
             Exit::TooMuch(_) | Exit::Signal(_) => {
                 return Some(TurnFailure::Killed(exit.describe()));
             }
             Exit::Code(_) => {}
         }
-        if let Some(fault) = &self.fault {
+        if let Some(fault) = &self.failure {
             return Some(fault.clone());
         }
         let strange = || format!("{} lines, such as {:?}", self.strange_lines, self.strange);
@@ -217,7 +218,7 @@ impl TurnOutput {
                 Some(TurnFailure::Killed(format!("exit code {code}")))
             }
             (_, false) if self.strange_lines > 0 => Some(TurnFailure::Malformed(strange())),
-            (Exit::Code(0), false) if self.events == 0 => Some(TurnFailure::SaidNothing),
+            (Exit::Code(0), false) if self.events == 0 => Some(TurnFailure::NoOutput),
             (exit, _) => {
                 let said = said();
                 let how = exit.describe();

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
 /// The largest log of one turn; an agent that prints more is ended.
-pub(super) const EXCHANGE_BYTES_MAX: u64 = 256 << 20;
+pub(super) const SESSION_LOG_BYTES_MAX: u64 = 256 << 20;
 
 /// A line is parsed up to this size; a longer one is logged but not parsed.
 const LINE_BYTES_MAX: usize = 4 << 20;
@@ -25,7 +25,7 @@ pub(super) struct OutputListener<'a> {
     line: Vec<u8>,
     /// Whether it is too long to parse.
     is_long: bool,
-    heard: TurnOutput,
+    output: TurnOutput,
     /// Why the log could not be written.
     broken: Option<io::Error>,
 }
@@ -40,7 +40,7 @@ impl<'a> OutputListener<'a> {
             written: 0,
             line: Vec::new(),
             is_long: false,
-            heard: TurnOutput::default(),
+            output: TurnOutput::default(),
             broken: None,
         }
     }
@@ -49,7 +49,7 @@ impl<'a> OutputListener<'a> {
     pub(super) fn push(&mut self, bytes: &[u8]) -> bool {
         let clean = self.keys.push(bytes).into_owned();
         self.take(&clean);
-        self.broken.is_none() && self.written <= EXCHANGE_BYTES_MAX
+        self.broken.is_none() && self.written <= SESSION_LOG_BYTES_MAX
     }
 
     fn take(&mut self, bytes: &[u8]) {
@@ -73,9 +73,9 @@ impl<'a> OutputListener<'a> {
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         if std::mem::take(&mut self.is_long) {
-            self.heard.is_strange(&line);
+            self.output.is_strange(&line);
         } else {
-            read_line(self.spec, &mut self.heard, &line);
+            read_line(self.spec, &mut self.output, &line);
         }
         // A large buffer is not kept for the small lines that follow.
         if line.capacity() <= 1 << 16 {
@@ -94,7 +94,7 @@ impl<'a> OutputListener<'a> {
         }
         match self.broken {
             Some(error) => Err(error),
-            None => Ok((self.heard, self.file)),
+            None => Ok((self.output, self.file)),
         }
     }
 }

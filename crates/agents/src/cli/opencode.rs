@@ -41,7 +41,7 @@ pub(super) const SPEC: CliSpec = CliSpec {
     host_variables: &[],
     addresses: |_| Vec::new(),
     speaks: CliOutputParser::Events(read),
-    tells,
+    session_events,
     arguments,
     settings,
 };
@@ -60,7 +60,7 @@ fn arguments(ask: &CliTurnRequest<'_>) -> Vec<String> {
 /// Its permissions, which override its own files.
 fn settings(ask: &CliTurnRequest<'_>) -> Vec<(String, String)> {
     let edit = match ask.task {
-        TurnTask::Implement | TurnTask::Mend => "allow",
+        TurnTask::Implement | TurnTask::Repair => "allow",
         TurnTask::Propose | TurnTask::Review | TurnTask::Learn | TurnTask::Trial => "deny",
     };
     let bash = if ask.confined { "allow" } else { "deny" };
@@ -78,8 +78,8 @@ fn read(heard: &mut TurnOutput, event: &Value) {
         heard.session = Some(session.to_owned());
     }
     match text(event, "/type") {
-        "step_start" => heard.says(""),
-        "text" => heard.says_more(text(event, "/part/text")),
+        "step_start" => heard.set_text(""),
+        "text" => heard.append_text(text(event, "/part/text")),
         "tool_use" if text(event, "/part/state/status") == "error" => {
             let said = text(event, "/part/state/error").to_lowercase();
             if said.contains("permission") || said.contains("rejected") {
@@ -108,7 +108,7 @@ fn read(heard: &mut TurnOutput, event: &Value) {
             } else {
                 status.to_string()
             };
-            heard.fault = Some(TurnFailure::Api(message(&format!(
+            heard.failure = Some(TurnFailure::Api(message(&format!(
                 "{status} {name} {said}"
             ))));
         }
@@ -117,9 +117,9 @@ fn read(heard: &mut TurnOutput, event: &Value) {
 }
 
 /// Parses an event for display.
-fn tells(event: &Value) -> Vec<SessionEvent> {
+fn session_events(event: &Value) -> Vec<SessionEvent> {
     match text(event, "/type") {
-        "text" => vec![SessionEvent::Says(text(event, "/part/text").to_owned())],
+        "text" => vec![SessionEvent::Text(text(event, "/part/text").to_owned())],
         "tool_use" => {
             let failed = text(event, "/part/state/status") == "error";
             let said = match failed {
@@ -131,13 +131,13 @@ fn tells(event: &Value) -> Vec<SessionEvent> {
                     text(event, "/part/tool"),
                     event.pointer("/part/state/input"),
                 ),
-                SessionEvent::gives(said, failed),
+                SessionEvent::tool_output(said, failed),
             ]
         }
         "error" => {
             let name = text(event, "/error/name");
             let said = text(event, "/error/data/message");
-            vec![SessionEvent::Notes(format!("{name} {said}"))]
+            vec![SessionEvent::Note(format!("{name} {said}"))]
         }
         _ => Vec::new(),
     }

@@ -130,7 +130,7 @@ fn a_turn_without_its_last_event_is_a_failure_whatever_its_exit_code() {
     check(CliKind::Codex, start, 1, none("exit code 1"));
     let killed = Some(TurnFailure::Killed("exit code 143".into()));
     check(CliKind::Codex, start, 143, killed);
-    check(CliKind::Codex, "", 0, Some(TurnFailure::SaidNothing));
+    check(CliKind::Codex, "", 0, Some(TurnFailure::NoOutput));
     check(CliKind::Codex, "", 1, none("exit code 1"));
     let strange = "1 lines, such as \"Segmentation fault\"";
     let malformed = Some(TurnFailure::Malformed(strange.into()));
@@ -200,7 +200,7 @@ fn aider_speaks_as_people_do() {
 fn last_words_are_bounded_and_then_no_answer() {
     let mut heard = TurnOutput::default();
     for _ in 0..3 {
-        heard.says_more(&"é".repeat(TEXT_BYTES_MAX / 4));
+        heard.append_text(&"é".repeat(TEXT_BYTES_MAX / 4));
     }
     heard.has_ended = true;
     assert!(heard.is_cut && heard.text.len() <= TEXT_BYTES_MAX);
@@ -208,7 +208,7 @@ fn last_words_are_bounded_and_then_no_answer() {
         heard.judge(Exit::Code(0), "", 1),
         Some(TurnFailure::TooLong)
     );
-    heard.says("short");
+    heard.set_text("short");
     assert_eq!(heard.judge(Exit::Code(0), "", 1), None);
 }
 
@@ -256,7 +256,7 @@ fn every_kind_is_called_for_every_task() {
         for task in [
             TurnTask::Propose,
             TurnTask::Implement,
-            TurnTask::Mend,
+            TurnTask::Repair,
             TurnTask::Review,
             TurnTask::Learn,
             TurnTask::Trial,

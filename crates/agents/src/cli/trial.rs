@@ -39,7 +39,7 @@ pub struct AgentTrial {
     /// What it used.
     pub usage: AgentUsage,
     /// Why it failed, if so.
-    pub fault: Option<String>,
+    pub failure: Option<String>,
 }
 
 /// Finds a program and asks for its version.
@@ -60,7 +60,7 @@ pub fn find(config: &CliConfig, stop: &StopFlag) -> Option<InstalledProgram> {
 }
 
 /// Runs a small turn in its own directory.
-pub fn try_turn(
+pub fn run_trial(
     (config, reach): (&CliConfig, &NetworkAccess),
     env: &BTreeMap<String, String>,
     dir: &Path,
@@ -77,7 +77,7 @@ pub fn try_turn(
     let place = CliTurnContext {
         tree: &tree,
         notes: &notes,
-        exchange: &dir.join("tmp/exchange.jsonl"),
+        session_log: &dir.join("tmp/exchange.jsonl"),
         stop,
         sandbox,
     };
@@ -92,14 +92,18 @@ pub fn try_turn(
         files: &[],
         brief_file: &place.brief_file(),
     };
-    let CliTurnResult { heard, fault, .. } = turn::run(&caller, &ask, QUESTION, &place)?;
+    let CliTurnResult {
+        output: heard,
+        failure: fault,
+        ..
+    } = turn::run(&caller, &ask, QUESTION, &place)?;
     let mut fault = fault.map(|fault| fault.describe());
     if fault.is_none() && heard.text.trim().is_empty() {
         fault = Some("empty reply".into());
     }
     Ok(AgentTrial {
         usage: heard.usage,
-        fault,
+        failure: fault,
     })
 }
 

@@ -2,7 +2,7 @@
 //! ended with all its child processes.
 
 use super::heard::{TurnFailure, TurnOutput, message};
-use super::listen::{EXCHANGE_BYTES_MAX, OutputListener};
+use super::listen::{OutputListener, SESSION_LOG_BYTES_MAX};
 use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask, Workspace, left};
 use crate::config::{CliConfig, NetworkAccess};
 use crate::secrets::Secrets;
@@ -24,7 +24,7 @@ const STDERR_BYTES_MAX: usize = 64 << 10;
 pub(super) const STATE: &str = "state";
 
 /// The format version of a session log.
-const EXCHANGE_VERSION: u32 = 1;
+const SESSION_LOG_VERSION: u32 = 1;
 
 /// The program to start, and its settings.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(super) struct CliProgram {
 pub(super) struct CliTurnContext<'a> {
     pub(super) tree: &'a Path,
     pub(super) notes: &'a Path,
-    pub(super) exchange: &'a Path,
+    pub(super) session_log: &'a Path,
     pub(super) stop: &'a StopFlag,
     pub(super) sandbox: Option<&'a Sandbox>,
 }
@@ -54,7 +54,7 @@ impl<'a> CliTurnContext<'a> {
         Self {
             tree: desk.tree,
             notes: desk.notes,
-            exchange: desk.exchange,
+            session_log: desk.session_log,
             stop: desk.stop,
             sandbox: desk.sandbox,
         }
@@ -264,7 +264,7 @@ pub(super) fn examine(heard: &TurnOutput, place: &CliTurnContext<'_>) -> Option<
     }
     match (heard.denied.is_empty(), heard.text.trim().is_empty()) {
         (false, _) => Some(TurnFailure::Denied(heard.denied.clone())),
-        (true, true) => Some(TurnFailure::SaidNothing),
+        (true, true) => Some(TurnFailure::NoOutput),
         (true, false) => None,
     }
 }
@@ -272,11 +272,11 @@ pub(super) fn examine(heard: &TurnOutput, place: &CliTurnContext<'_>) -> Option<
 /// A finished turn.
 #[derive(Debug)]
 pub(super) struct CliTurnResult {
-    pub(super) heard: TurnOutput,
+    pub(super) output: TurnOutput,
     /// Why it failed, if so.
-    pub(super) fault: Option<TurnFailure>,
+    pub(super) failure: Option<TurnFailure>,
     /// The usage of its conversation so far.
-    pub(super) talk_used: AgentUsage,
+    pub(super) conversation_used: AgentUsage,
 }
 
 /// Runs one turn.
@@ -294,7 +294,7 @@ pub(super) fn run(
     let CliLaunch { command, gateway } = caller.command(ask, &brief, place)?;
     let mut listener = OutputListener::new(caller.spec(), &caller.secrets, exchange);
     let run = process::run_tapped(&command, place.stop, &mut |bytes| listener.push(bytes))?;
-    let cannot = || format!("cannot write {}", place.exchange.display());
+    let cannot = || format!("cannot write {}", place.session_log.display());
     let (mut heard, mut file) = listener.finish().context(cannot)?;
     let talk_used = heard.settle(ask.used_before);
     let stderr = caller.secrets.redact(&run.stderr.text());
@@ -310,7 +310,7 @@ pub(super) fn run(
         "karve": "end",
         "exit": run.exit.describe(),
         "fault": fault.as_ref().map(TurnFailure::describe),
-        "strays": run.strays,
+        "strays": run.orphans,
         "kept_from": kept_from,
         "used": {"tokens": heard.usage.tokens, "usd": heard.usage.usd},
         "stderr": message(&stderr),
@@ -319,9 +319,9 @@ pub(super) fn run(
     writeln!(file, "{end}").context(cannot)?;
     file.flush().context(cannot)?;
     Ok(CliTurnResult {
-        heard,
-        fault,
-        talk_used,
+        output: heard,
+        failure: fault,
+        conversation_used: talk_used,
     })
 }
 
@@ -332,20 +332,20 @@ fn begin(
     brief: &str,
     place: &CliTurnContext<'_>,
 ) -> Result<File> {
-    let cannot = || format!("cannot write {}", place.exchange.display());
+    let cannot = || format!("cannot write {}", place.session_log.display());
     let file = OpenOptions::new()
         .create(true)
         .append(true)
-        .open(place.exchange)
+        .open(place.session_log)
         .context(cannot)?;
     let asked = json!({
         "karve": "brief",
-        "version": EXCHANGE_VERSION,
+        "version": SESSION_LOG_VERSION,
         "agent": caller.config.kind.name(),
         "task": ask.task.name(),
         "model": ask.model,
         "session": ask.session,
-        "bytes_max": EXCHANGE_BYTES_MAX,
+        "bytes_max": SESSION_LOG_BYTES_MAX,
         "brief": brief,
     });
     let mut file = BufWriter::new(file);

@@ -14,7 +14,7 @@ pub(super) struct BriefShares {
     /// Earlier rounds, the newest first.
     pub(super) tried: usize,
     /// Entries of the library, the most promising first.
-    pub(super) told: usize,
+    pub(super) entries: usize,
     /// Refuted entries.
     pub(super) refuted: usize,
     /// Lessons from earlier campaigns.
@@ -35,7 +35,7 @@ pub(super) struct BriefShares {
 #[derive(Clone, Copy)]
 enum BriefPart {
     Tried,
-    Told,
+    Entries,
     Refuted,
     Tips,
     Profile,
@@ -50,12 +50,12 @@ const CUTS: [(BriefPart, usize); 16] = [
     (BriefPart::Tried, 12),
     (BriefPart::Tips, 3),
     (BriefPart::Refuted, 6),
-    (BriefPart::Told, 4),
+    (BriefPart::Entries, 4),
     (BriefPart::Cases, 64),
     (BriefPart::Tried, 6),
     (BriefPart::Tips, 0),
     (BriefPart::Profile, 1_500),
-    (BriefPart::Told, 2),
+    (BriefPart::Entries, 2),
     (BriefPart::Refuted, 0),
     (BriefPart::Audited, 4),
     (BriefPart::Tried, 3),
@@ -70,7 +70,7 @@ impl BriefShares {
     fn all(brief: &Brief) -> Self {
         Self {
             tried: brief.tried.len(),
-            told: brief.recall.told.len(),
+            entries: brief.recall.entries.len(),
             refuted: brief.recall.refuted.len(),
             tips: brief.tips.len(),
             profile_chars: usize::MAX / 4,
@@ -84,7 +84,7 @@ impl BriefShares {
     fn part(&mut self, part: BriefPart) -> &mut usize {
         match part {
             BriefPart::Tried => &mut self.tried,
-            BriefPart::Told => &mut self.told,
+            BriefPart::Entries => &mut self.entries,
             BriefPart::Refuted => &mut self.refuted,
             BriefPart::Tips => &mut self.tips,
             BriefPart::Profile => &mut self.profile_chars,
@@ -105,7 +105,7 @@ impl BriefShares {
             }
         };
         say(all.tried, self.tried, "older rounds");
-        say(all.told, self.told, "library entries");
+        say(all.entries, self.entries, "library entries");
         say(all.refuted, self.refuted, "refuted entries");
         say(all.tips, self.tips, "lessons from earlier campaigns");
         say(all.audited, self.audited, "audit findings");

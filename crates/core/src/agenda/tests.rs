@@ -220,7 +220,7 @@ fn an_entry_that_is_refuted_or_does_not_go_with_what_was_kept_is_out() {
 #[test]
 fn every_fault_is_told() {
     let check = |items: &[AgendaItem], want: &[(usize, &str)]| {
-        let found = faults(items);
+        let found = errors(items);
         assert_eq!(found.len(), want.len(), "{found:?}");
         for ((at, text), (number, part)) in found.iter().zip(want) {
             assert!(at == number && text.contains(part), "{found:?}");
@@ -306,7 +306,7 @@ proptest! {
     /// prerequisites, none more often than allowed, none left open.
     #[test]
     fn every_agenda_comes_to_its_end(items in arbitrary_items(), luck in any::<u64>()) {
-        prop_assert_eq!(faults(&items), vec![]);
+        prop_assert_eq!(errors(&items), vec![]);
         let ids: Vec<String> = items.iter().map(|item| item.id.clone()).collect();
         let none = CounterValues::default();
         let now = AgendaFacts { values: &none, known: &[] };

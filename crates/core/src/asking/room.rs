@@ -14,9 +14,9 @@ const ROOMY: f64 = 0.6;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ItemSize {
     /// A brief.
-    Asked(usize),
+    Prompt(usize),
     /// Text from the model.
-    Said(usize),
+    Reply(usize),
     /// Outputs of its tools.
     Given(Vec<ToolOutputSize>),
 }
@@ -33,7 +33,7 @@ pub struct ToolOutputSize {
 impl ItemSize {
     fn bytes(&self) -> usize {
         match self {
-            Self::Asked(bytes) | Self::Said(bytes) => *bytes,
+            Self::Prompt(bytes) | Self::Reply(bytes) => *bytes,
             Self::Given(all) => all.iter().map(|one| one.text + one.around).sum(),
         }
     }
@@ -104,7 +104,7 @@ fn drop_oldest(pieces: &[ItemSize], bytes_max: usize) -> Vec<usize> {
     if bytes <= bytes_max {
         return Vec::new();
     }
-    let is_asked = |piece: &ItemSize| matches!(piece, ItemSize::Asked(_));
+    let is_asked = |piece: &ItemSize| matches!(piece, ItemSize::Prompt(_));
     let brief = pieces.iter().rposition(is_asked).unwrap_or(0);
     let mut dropped: Vec<usize> = (0..brief).collect();
     bytes -= bytes_of(&pieces[..brief]);
@@ -168,12 +168,12 @@ mod tests {
     #[test]
     fn old_results_go_first_then_old_steps_and_the_newest_stays() {
         let talk = [
-            ItemSize::Asked(100),
-            ItemSize::Said(10),
+            ItemSize::Prompt(100),
+            ItemSize::Reply(10),
             given(5_000),
-            ItemSize::Said(10),
+            ItemSize::Reply(10),
             given(5_000),
-            ItemSize::Said(10),
+            ItemSize::Reply(10),
             given(5_000),
         ];
         let check = |bytes_max, condensed: &[(usize, usize)], dropped: &[usize]| {
@@ -191,10 +191,10 @@ mod tests {
     #[test]
     fn earlier_briefs_go_with_all_that_followed() {
         let talk = [
-            ItemSize::Asked(100),
-            ItemSize::Said(10),
-            ItemSize::Asked(100),
-            ItemSize::Said(10),
+            ItemSize::Prompt(100),
+            ItemSize::Reply(10),
+            ItemSize::Prompt(100),
+            ItemSize::Reply(10),
             given(50),
         ];
         let cut = cut(&talk, 180);
@@ -226,11 +226,11 @@ mod tests {
             steps in prop::collection::vec((0_usize..3, 0_usize..3_000), 1..12),
             bytes_max in 0_usize..20_000,
         ) {
-            let mut pieces = vec![ItemSize::Asked(5)];
+            let mut pieces = vec![ItemSize::Prompt(5)];
             for (kind, bytes) in &steps {
-                pieces.push(ItemSize::Said(10));
+                pieces.push(ItemSize::Reply(10));
                 pieces.push(match kind {
-                    0 => ItemSize::Asked(7),
+                    0 => ItemSize::Prompt(7),
                     _ => given(*bytes),
                 });
             }
@@ -242,12 +242,12 @@ mod tests {
             }
             // It fits, or nothing more could be dropped: only the brief and the last step remain.
             prop_assert!(bytes_of(&left) <= bytes_max || left.len() <= 3);
-            let is_asked = |piece: &&ItemSize| matches!(piece, ItemSize::Asked(_));
+            let is_asked = |piece: &&ItemSize| matches!(piece, ItemSize::Prompt(_));
             prop_assert_eq!(left.iter().rfind(is_asked), pieces.iter().rfind(is_asked));
             prop_assert!(is_asked(&&left[0]));
             prop_assert_eq!(left.last(), pieces.last());
             for (at, piece) in left.iter().enumerate() {
-                let follows_words = at > 0 && matches!(left[at - 1], ItemSize::Said(_));
+                let follows_words = at > 0 && matches!(left[at - 1], ItemSize::Reply(_));
                 prop_assert!(!matches!(piece, ItemSize::Given(_)) || follows_words);
             }
         }

@@ -5,17 +5,35 @@ use super::Event;
 
 impl Event {
     /// The artifact with the session log of the agent, if there is one.
-    pub fn exchange(&self) -> Option<&str> {
+    pub fn session_log(&self) -> Option<&str> {
         match self {
-            Self::Proposed { exchange, .. }
-            | Self::ProposalRefused { exchange, .. }
-            | Self::Implemented { exchange, .. }
-            | Self::NotImplemented { exchange, .. }
-            | Self::Reviewed { exchange, .. }
-            | Self::Learnt { exchange, .. } => exchange.as_deref(),
+            Self::Proposed {
+                session_log: exchange,
+                ..
+            }
+            | Self::ProposalRefused {
+                session_log: exchange,
+                ..
+            }
+            | Self::Implemented {
+                session_log: exchange,
+                ..
+            }
+            | Self::NotImplemented {
+                session_log: exchange,
+                ..
+            }
+            | Self::Reviewed {
+                session_log: exchange,
+                ..
+            }
+            | Self::Learned {
+                session_log: exchange,
+                ..
+            } => exchange.as_deref(),
             Self::TargetDefined { .. }
             | Self::Prepared(_)
-            | Self::EngagementChecked { .. }
+            | Self::MutationChecked { .. }
             | Self::TipsRead { .. }
             | Self::KnowledgeRead { .. }
             | Self::BaselineMeasured(_)
@@ -35,18 +53,20 @@ impl Event {
     }
 
     /// The artifacts with the session logs of agents, in order.
-    pub fn exchanges(&self) -> Vec<&str> {
+    pub fn session_logs(&self) -> Vec<&str> {
         let earlier = match self {
             Self::Reviewed { earlier, .. } => earlier.as_slice(),
             _ => &[],
         };
-        let earlier = earlier.iter().filter_map(|turn| turn.exchange.as_deref());
-        earlier.chain(self.exchange()).collect()
+        let earlier = earlier
+            .iter()
+            .filter_map(|turn| turn.session_log.as_deref());
+        earlier.chain(self.session_log()).collect()
     }
 
     /// Every artifact that it names.
     pub fn artifacts(&self) -> Vec<&str> {
-        let mut all = self.exchanges();
+        let mut all = self.session_logs();
         let more = match self {
             Self::BaselineMeasured(baseline) => {
                 [baseline.raw.as_deref(), baseline.reference.as_deref()]
@@ -64,7 +84,7 @@ impl Event {
             Self::BlockFailed { raw, .. } => [raw.as_deref(), None],
             Self::TargetDefined { .. }
             | Self::Prepared(_)
-            | Self::EngagementChecked { .. }
+            | Self::MutationChecked { .. }
             | Self::TipsRead { .. }
             | Self::KnowledgeRead { .. }
             | Self::Proposed { .. }
@@ -75,7 +95,7 @@ impl Event {
             | Self::Gated { .. }
             | Self::BlockMeasured { .. }
             | Self::Settled { .. }
-            | Self::Learnt { .. }
+            | Self::Learned { .. }
             | Self::Extended { .. }
             | Self::Answered { .. }
             | Self::Finished { .. }

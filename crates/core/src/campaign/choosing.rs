@@ -50,18 +50,18 @@ impl Campaign {
         round.variants.push(made);
         let done = u32::try_from(round.variants.len()).unwrap_or(u32::MAX);
         if done < self.variants_of(&hypothesis) {
-            round.stage = RoundPhase::Implementing {
+            round.phase = RoundPhase::Implementing {
                 hypothesis,
                 retry: 0,
                 variant: done,
-                mend: None,
+                repair: None,
                 review: None,
             };
             return;
         }
         let contenders = self.contenders(round);
         if contenders.len() > 1 {
-            round.stage = RoundPhase::Choosing { hypothesis };
+            round.phase = RoundPhase::Choosing { hypothesis };
             return;
         }
         let any = || {
@@ -72,7 +72,7 @@ impl Campaign {
             Some(first) => self.take_first(round, hypothesis, &first),
             None => {
                 let why = round.variants.first().map_or("", |made| &made.why);
-                round.stage = RoundPhase::Settling {
+                round.phase = RoundPhase::Settling {
                     verdict: verdict::judge_absent(why),
                 };
             }
@@ -116,7 +116,7 @@ impl Campaign {
                 tryouts,
             },
             RoundPhase::Choosing { hypothesis },
-        ) = (event, &round.stage)
+        ) = (event, &round.phase)
         else {
             return not_due();
         };

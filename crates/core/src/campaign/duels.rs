@@ -115,14 +115,14 @@ impl Campaign {
         // Without a single block there is no sign that could agree.
         trial.ln_speedups.push(shown.unwrap_or(f64::NEG_INFINITY));
         if trial.ln_speedups.len() < LAYOUTS {
-            round.stage = self.next_layout(measuring, trial);
+            round.phase = self.next_layout(measuring, trial);
             return;
         }
         round.layouts = Some(LayoutResults {
             clock: trial.clock,
             ratios: trial.ln_speedups.iter().map(|gain| gain.exp()).collect(),
         });
-        round.stage = match verdict::judge_layouts(&trial.ln_speedups, trial.effect_ln) {
+        round.phase = match verdict::judge_layouts(&trial.ln_speedups, trial.effect_ln) {
             Some(verdict) => RoundPhase::Settling { verdict },
             None => gate_again(round, &measuring, Some(trial.verdict)),
         };

@@ -55,9 +55,9 @@ pub enum Event {
     /// The base was found, the harness pinned and the host inspected.
     Prepared(Preparation),
     /// The mutation check: a bug was planted in the kernel, and the tests noticed it or not.
-    EngagementChecked {
-        engaged: bool,
-        faults: Vec<PlantedBug>,
+    MutationChecked {
+        mutation_check_passed: bool,
+        planted_bugs: Vec<PlantedBug>,
     },
     /// What earlier campaigns left for this target.
     TipsRead {
@@ -86,7 +86,7 @@ pub enum Event {
         usage: AgentUsage,
         /// The artifact with the session log.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        exchange: Option<String>,
+        session_log: Option<String>,
         /// The role that was asked, and why, if there are roles.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         route: Option<Box<RoutingDecision>>,
@@ -98,7 +98,7 @@ pub enum Event {
         refusal: ProposalRefusal,
         usage: AgentUsage,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        exchange: Option<String>,
+        session_log: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         route: Option<Box<RoutingDecision>>,
     },
@@ -112,7 +112,7 @@ pub enum Event {
         candidate: Candidate,
         usage: AgentUsage,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        exchange: Option<String>,
+        session_log: Option<String>,
     },
     /// The agent did not.
     NotImplemented {
@@ -123,7 +123,7 @@ pub enum Event {
         why: String,
         usage: AgentUsage,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        exchange: Option<String>,
+        session_log: Option<String>,
     },
     /// One of several implementations was chosen.
     Chosen {
@@ -139,7 +139,7 @@ pub enum Event {
         /// What all its turns used.
         usage: AgentUsage,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        exchange: Option<String>,
+        session_log: Option<String>,
         /// Turns before the last one, whose replies could not be read.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         earlier: Vec<UnreadableReview>,
@@ -180,7 +180,7 @@ pub enum Event {
         commit: Option<String>,
     },
     /// What the round taught.
-    Learnt {
+    Learned {
         round: u32,
         lesson: Lesson,
         /// What the agent used to put it in words.
@@ -188,7 +188,7 @@ pub enum Event {
         usage: AgentUsage,
         /// The artifact with the session log of that turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        exchange: Option<String>,
+        session_log: Option<String>,
     },
     /// The user raised or lowered the limits.
     Extended { limits: Limits },
@@ -239,7 +239,7 @@ pub struct PlantedBug {
     /// The file.
     pub file: String,
     /// What was planted, and where.
-    pub fault: String,
+    pub bug: String,
     /// Whether the build or the test failed because of it.
     pub noticed: bool,
     /// The output of the command.
@@ -326,7 +326,7 @@ pub enum DuelName {
 pub enum Step {
     DefineTarget,
     Prepare,
-    ProveEngagement,
+    CheckMutations,
     ReadTips,
     MeasureBaseline,
     Profile {
@@ -384,7 +384,7 @@ pub struct ImplementStep {
     pub hypothesis: Box<Hypothesis>,
     /// What to fix, with the candidate that failed; one that passed is fixed because a reviewer
     /// doubts it.
-    pub mend: Option<(Candidate, Gate)>,
+    pub repair: Option<(Candidate, Gate)>,
     /// The review of it, if that is why.
     pub review: Option<Box<Review>>,
     /// The same brief that the proposal had.
@@ -412,7 +412,7 @@ impl Event {
         match self {
             Self::TargetDefined { .. } => "target_defined",
             Self::Prepared(_) => "prepared",
-            Self::EngagementChecked { .. } => "engagement_checked",
+            Self::MutationChecked { .. } => "engagement_checked",
             Self::TipsRead { .. } => "tips_read",
             Self::KnowledgeRead { .. } => "knowledge_read",
             Self::BaselineMeasured(_) => "baseline_measured",
@@ -429,7 +429,7 @@ impl Event {
             Self::BlockMeasured { .. } => "block_measured",
             Self::BlockFailed { .. } => "block_failed",
             Self::Settled { .. } => "settled",
-            Self::Learnt { .. } => "learnt",
+            Self::Learned { .. } => "learnt",
             Self::Extended { .. } => "extended",
             Self::Answered { .. } => "answered",
             Self::Finished { .. } => "finished",
@@ -444,7 +444,7 @@ impl Step {
         match self {
             Self::DefineTarget => "define target",
             Self::Prepare => "prepare",
-            Self::ProveEngagement => "mutation check",
+            Self::CheckMutations => "mutation check",
             Self::ReadTips => "read tips",
             Self::MeasureBaseline => "measure baseline",
             Self::Profile { .. } => "profile",

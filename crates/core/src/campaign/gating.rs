@@ -67,7 +67,7 @@ impl Campaign {
         let stands = candidate.tree == self.incumbent_tree();
         if hypothesis.sweep && stands && self.may_tune(round) {
             round.candidate = Some(candidate.clone());
-            round.stage = RoundPhase::Tuning {
+            round.phase = RoundPhase::Tuning {
                 hypothesis,
                 retry,
                 candidate: candidate.clone(),
@@ -98,7 +98,7 @@ impl Campaign {
         round.quick = None;
         round.comparison = None;
         let judged = verdict::judge_source(&candidate.tree, self.incumbent_tree(), tried);
-        round.stage = match judged.or(not_mended) {
+        round.phase = match judged.or(not_mended) {
             Some(verdict) => RoundPhase::Settling { verdict },
             None => {
                 let set = open.unwrap_or_else(|| self.first_set());
@@ -123,7 +123,7 @@ impl Campaign {
     /// submitted source judged. Its logs are accepted unchanged.
     pub(super) fn was_once_tried(&self, round: &RoundState, verdict: &Verdict) -> bool {
         let asks = matches!(
-            round.stage,
+            round.phase,
             RoundPhase::Gating { .. } | RoundPhase::Reviewing { .. }
         );
         let Verdict::Drop {
@@ -166,7 +166,7 @@ impl Campaign {
                 set: due_set,
                 proven,
             },
-        ) = (event, &round.stage)
+        ) = (event, &round.phase)
         else {
             return not_due();
         };
@@ -182,12 +182,12 @@ impl Campaign {
         if !gate.passed() && gate.is_of_source() {
             round.failed_trees.push(candidate.tree.clone());
         }
-        round.stage = if gate.mendable() && *retry < retries {
+        round.phase = if gate.mendable() && *retry < retries {
             RoundPhase::Implementing {
                 hypothesis: hypothesis.clone(),
                 retry: retry + 1,
                 variant: round.chosen.unwrap_or(0),
-                mend: Some((candidate.clone(), gate.clone())),
+                repair: Some((candidate.clone(), gate.clone())),
                 review: None,
             }
         } else if let Some(verdict) = verdict::judge_gate(gate, *same_artifact) {
@@ -305,7 +305,7 @@ impl Campaign {
             candidate,
             set,
             rung,
-        } = &round.stage
+        } = &round.phase
         else {
             return not_due();
         };
@@ -319,7 +319,7 @@ impl Campaign {
         round.tuned = Some(Box::new(tuned.clone()));
         let left = self.tuning_left_ms(round.tuned_ms) > 0;
         if let Some(rung) = self.ladder().next(tuned).filter(|_| left) {
-            round.stage = RoundPhase::Tuning {
+            round.phase = RoundPhase::Tuning {
                 hypothesis,
                 retry,
                 candidate,
@@ -331,7 +331,7 @@ impl Campaign {
         let chosen = tuned.candidate.clone().unwrap_or_else(|| candidate.clone());
         match set {
             Some(set) if chosen.tree == candidate.tree => {
-                round.stage = self.measuring(&round.parent, hypothesis, (candidate, set));
+                round.phase = self.measuring(&round.parent, hypothesis, (candidate, set));
             }
             // Another setting is different source, and goes through the gate like any other.
             _ => self.ask_gate(round, retry, hypothesis, &chosen),

@@ -17,7 +17,7 @@ use crate::verdict::{self, DropReason, DuelDeadline, DuelRuling, Verdict};
 use karve_numerics::case::CaseSet;
 
 /// The outcome of one of several implementations.
-fn made(variant: u32, came: Result<&Candidate, &String>) -> ImplementedVariant {
+fn implemented_variant(variant: u32, came: Result<&Candidate, &String>) -> ImplementedVariant {
     ImplementedVariant {
         variant,
         candidate: came.ok().cloned(),
@@ -50,7 +50,7 @@ impl Campaign {
     fn take_round_event(&mut self, round: &mut RoundState, record: &Record) -> EventResult {
         match &record.event {
             Event::Profiled { round: of, profile } => {
-                if *of != round.number || !matches!(round.stage, RoundPhase::Profiling) {
+                if *of != round.number || !matches!(round.phase, RoundPhase::Profiling) {
                     return not_due();
                 }
                 self.facts.profile = Some(profile.clone());
@@ -74,10 +74,10 @@ impl Campaign {
             Event::BlockMeasured { .. } | Event::BlockFailed { .. } => {
                 self.take_duel_event(round, record)
             }
-            Event::Settled { .. } | Event::Learnt { .. } => self.take_ending(round, record),
+            Event::Settled { .. } | Event::Learned { .. } => self.take_ending(round, record),
             Event::TargetDefined { .. }
             | Event::Prepared(_)
-            | Event::EngagementChecked { .. }
+            | Event::MutationChecked { .. }
             | Event::TipsRead { .. }
             | Event::KnowledgeRead { .. }
             | Event::BaselineMeasured(_)
@@ -90,7 +90,7 @@ impl Campaign {
     }
 
     fn take_proposal(&mut self, round: &mut RoundState, event: &Event) -> EventResult {
-        let RoundPhase::Proposing { try_no: due, .. } = round.stage else {
+        let RoundPhase::Proposing { try_no: due, .. } = round.phase else {
             return not_due();
         };
         match event {
@@ -129,9 +129,9 @@ impl Campaign {
             hypothesis,
             retry: due,
             variant: due_variant,
-            mend,
+            repair: mend,
             ..
-        } = &round.stage
+        } = &round.phase
         else {
             return not_due();
         };
@@ -146,9 +146,9 @@ impl Campaign {
                 usage,
                 ..
             } if (*of, (*retry, *variant)) == (round.number, due) => {
-                self.count(round, asked_at(*retry), *usage);
+                self.count(round, purpose_of_retry(*retry), *usage);
                 if one_of_several {
-                    let made = made(*variant, Ok(candidate));
+                    let made = implemented_variant(*variant, Ok(candidate));
                     self.take_variant(round, hypothesis, made);
                 } else {
                     self.take_candidate(round, *retry, hypothesis, candidate);
@@ -164,14 +164,14 @@ impl Campaign {
                 ..
             } if (*of, (*retry, *variant)) == (round.number, due) => {
                 if one_of_several {
-                    self.count(round, asked_at(*retry), *usage);
-                    self.take_variant(round, hypothesis, made(*variant, Err(why)));
+                    self.count(round, purpose_of_retry(*retry), *usage);
+                    self.take_variant(round, hypothesis, implemented_variant(*variant, Err(why)));
                     return Ok(());
                 }
                 if let Some((candidate, Gate::Passed)) = mend {
                     // Only a reviewer doubts it, so it goes to the gate unchanged.
                     let candidate = candidate.clone();
-                    self.count(round, asked_at(*retry), *usage);
+                    self.count(round, purpose_of_retry(*retry), *usage);
                     self.ask_gate(round, *retry, hypothesis, &candidate);
                     return Ok(());
                 }
@@ -180,8 +180,8 @@ impl Campaign {
                     .as_ref()
                     .and_then(|(_, gate)| verdict::judge_gate(gate, false));
                 let verdict = failed.unwrap_or_else(|| verdict::judge_absent(why));
-                self.count(round, asked_at(*retry), *usage);
-                round.stage = RoundPhase::Settling { verdict };
+                self.count(round, purpose_of_retry(*retry), *usage);
+                round.phase = RoundPhase::Settling { verdict };
                 Ok(())
             }
             _ => not_due(),
@@ -189,7 +189,7 @@ impl Campaign {
     }
 
     fn take_duel_event(&mut self, round: &mut RoundState, record: &Record) -> EventResult {
-        let RoundPhase::Measuring(measuring) = &round.stage else {
+        let RoundPhase::Measuring(measuring) = &round.phase else {
             return not_due();
         };
         let due = measuring.name(round.number);
@@ -201,7 +201,7 @@ impl Campaign {
                 let verdict = verdict::judge_gate(gate, false)
                     .ok_or_else(|| "a failed block needs a failed gate".to_owned())?;
                 round.gate = Some(gate.clone());
-                round.stage = RoundPhase::Settling { verdict };
+                round.phase = RoundPhase::Settling { verdict };
                 Ok(())
             }
             _ => not_due(),
@@ -212,11 +212,11 @@ impl Campaign {
         if let Event::Settled { verdict, .. } = &record.event
             && self.was_once_tried(round, verdict)
         {
-            round.stage = RoundPhase::Settling {
+            round.phase = RoundPhase::Settling {
                 verdict: verdict.clone(),
             };
         }
-        match (&record.event, &round.stage) {
+        match (&record.event, &round.phase) {
             (
                 Event::Settled {
                     round: of,
@@ -231,17 +231,17 @@ impl Campaign {
                 if let (Some(candidate), Some(commit)) = (&mut round.candidate, commit) {
                     candidate.commit.clone_from(commit);
                 }
-                round.stage = RoundPhase::Learning {
+                round.phase = RoundPhase::Learning {
                     verdict: verdict.clone(),
                 };
                 Ok(())
             }
             (
-                Event::Learnt {
+                Event::Learned {
                     round: of,
                     lesson,
                     usage,
-                    exchange: _,
+                    session_log: _,
                 },
                 RoundPhase::Learning { verdict },
             ) if *of == round.number => {
@@ -309,11 +309,11 @@ impl Campaign {
             return;
         }
         round.hypothesis = Some(Box::new(new.clone()));
-        round.stage = RoundPhase::Implementing {
+        round.phase = RoundPhase::Implementing {
             hypothesis: Box::new(new.clone()),
             retry: 0,
             variant: 0,
-            mend: None,
+            repair: None,
             review: None,
         };
     }
@@ -325,7 +325,7 @@ impl Campaign {
             ProposalRefusal::Exhausted { why } if round.task.is_some() => {
                 round.gave_up = true;
                 round.refused.push(why.clone());
-                round.stage = RoundPhase::Settling {
+                round.phase = RoundPhase::Settling {
                     verdict: verdict::judge_absent(why),
                 };
             }
@@ -351,7 +351,7 @@ impl Campaign {
         let tries = self
             .charter()
             .map_or(1, |charter| charter.policy.proposal_tries);
-        round.stage = if try_no < tries {
+        round.phase = if try_no < tries {
             RoundPhase::Proposing {
                 try_no: try_no + 1,
                 errors,
@@ -365,7 +365,7 @@ impl Campaign {
 
     fn take_block(&mut self, round: &mut RoundState, block: &Block, spent: u64) -> EventResult {
         let limit_ms = self.duel_limit_ms();
-        let RoundPhase::Measuring(measuring) = &mut round.stage else {
+        let RoundPhase::Measuring(measuring) = &mut round.phase else {
             return not_due();
         };
         measuring.duel.check_discard(block).map_err(|bad| bad.0)?;
@@ -416,7 +416,7 @@ impl Campaign {
         self.remember_duel(&round.parent, &measuring, &verdict);
         let verdict = verdict.gated_by(measuring.hypothesis.gate.as_ref());
         let layouts = self.charter().is_some_and(|c| c.commands.has_layouts());
-        round.stage = if !verdict.keeps() {
+        round.phase = if !verdict.keeps() {
             RoundPhase::Settling { verdict }
         } else if again || !layouts {
             gate_again(round, &measuring, (!again).then_some(verdict))
@@ -432,11 +432,11 @@ impl Campaign {
             .and_then(|charter| charter.policy.round_minutes);
         let over = minutes.is_some_and(|m| round.spent_ms > u64::from(m) * 60_000);
         let open = !matches!(
-            round.stage,
+            round.phase,
             RoundPhase::Settling { .. } | RoundPhase::Learning { .. }
         );
         if over && open {
-            round.stage = RoundPhase::Settling {
+            round.phase = RoundPhase::Settling {
                 verdict: verdict::judge_overtime(),
             };
         }
@@ -471,9 +471,9 @@ impl Campaign {
 }
 
 /// The purpose of a retry's turn.
-fn asked_at(retry: u32) -> TurnPurpose {
+fn purpose_of_retry(retry: u32) -> TurnPurpose {
     match retry {
         0 => TurnPurpose::Implement,
-        _ => TurnPurpose::Mend,
+        _ => TurnPurpose::Repair,
     }
 }

@@ -144,7 +144,7 @@ impl Campaign {
             }
             Event::TargetDefined { .. }
             | Event::Prepared(_)
-            | Event::EngagementChecked { .. }
+            | Event::MutationChecked { .. }
             | Event::TipsRead { .. }
             | Event::BaselineMeasured(_) => self.take_opening(&record.event),
             Event::BlockMeasured {
@@ -181,7 +181,7 @@ impl Campaign {
             | Event::BlockMeasured { .. }
             | Event::BlockFailed { .. }
             | Event::Settled { .. }
-            | Event::Learnt { .. } => self.take_in_round(record),
+            | Event::Learned { .. } => self.take_in_round(record),
         }
     }
 
@@ -202,15 +202,21 @@ impl Campaign {
                 }
                 self.phase = CampaignPhase::Prepared;
             }
-            (Event::EngagementChecked { engaged, faults }, CampaignPhase::Prepared) => {
-                self.facts.engagement.clone_from(faults);
+            (
+                Event::MutationChecked {
+                    mutation_check_passed: engaged,
+                    planted_bugs: faults,
+                },
+                CampaignPhase::Prepared,
+            ) => {
+                self.facts.planted_bugs.clone_from(faults);
                 self.phase = if *engaged {
-                    CampaignPhase::Engaged
+                    CampaignPhase::MutationChecked
                 } else {
-                    CampaignPhase::Closing(StopReason::NotEngaged)
+                    CampaignPhase::Closing(StopReason::MutationCheckFailed)
                 };
             }
-            (Event::TipsRead { tips, known }, CampaignPhase::Engaged) => {
+            (Event::TipsRead { tips, known }, CampaignPhase::MutationChecked) => {
                 self.facts.tips.clone_from(tips);
                 self.facts.known.clone_from(known);
                 self.phase = CampaignPhase::TipsKnown;
@@ -339,7 +345,7 @@ impl Campaign {
         charter.limits = limits;
         match self.stop_reason() {
             // No limit fixes a base that cannot be judged.
-            None | Some(StopReason::NotEngaged | StopReason::BaselineFailed { .. }) => {}
+            None | Some(StopReason::MutationCheckFailed | StopReason::BaselineFailed { .. }) => {}
             Some(reason) => {
                 if matches!(reason, StopReason::MeasurementInvalid { .. }) {
                     // What made it invalid may be gone: it is checked again first.

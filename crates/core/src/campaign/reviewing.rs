@@ -49,7 +49,7 @@ pub struct UnreadableReview {
     pub usage: AgentUsage,
     /// The artifact with the session log.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub exchange: Option<String>,
+    pub session_log: Option<String>,
 }
 
 /// What the last turn of a reviewer used: the total minus the earlier turns.
@@ -124,7 +124,7 @@ impl Campaign {
                 candidate,
                 set,
             },
-        ) = (event, &round.stage)
+        ) = (event, &round.phase)
         else {
             return not_due();
         };
@@ -143,20 +143,20 @@ impl Campaign {
         }
         self.count(round, TurnPurpose::Review, last_usage(*usage, earlier));
         round.reviews.push(review.as_ref().clone());
-        round.stage = match rule {
+        round.phase = match rule {
             ReviewRule::Skip if review.doubts() => RoundPhase::Settling {
                 verdict: verdict::judge_absent(&format!("the reviewer: {}", review.describe())),
             },
-            ReviewRule::Mend if review.doubts() && !mended && retry < retries => {
+            ReviewRule::Repair if review.doubts() && !mended && retry < retries => {
                 RoundPhase::Implementing {
                     hypothesis,
                     retry: retry + 1,
                     variant: round.chosen.unwrap_or(0),
-                    mend: Some((candidate, Gate::Passed)),
+                    repair: Some((candidate, Gate::Passed)),
                     review: Some(review.clone()),
                 }
             }
-            ReviewRule::Record | ReviewRule::Mend | ReviewRule::Skip => RoundPhase::Gating {
+            ReviewRule::Record | ReviewRule::Repair | ReviewRule::Skip => RoundPhase::Gating {
                 hypothesis,
                 retry,
                 candidate,

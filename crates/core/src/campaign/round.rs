@@ -24,7 +24,7 @@ pub struct RoundState {
     /// The commit to beat.
     pub parent: String,
     /// Where it stands.
-    pub stage: RoundPhase,
+    pub phase: RoundPhase,
     /// The item of the agenda that it is for.
     pub task: Option<String>,
     /// Whether the agent said that nothing is left to try for that item.
@@ -84,7 +84,7 @@ pub enum RoundPhase {
         hypothesis: Box<Hypothesis>,
         retry: u32,
         variant: u32,
-        mend: Option<(Candidate, Gate)>,
+        repair: Option<(Candidate, Gate)>,
         review: Option<Box<Review>>,
     },
     /// `set` is what its gate will check.
@@ -288,7 +288,7 @@ impl RoundState {
         Self {
             number,
             parent,
-            stage,
+            phase: stage,
             task: None,
             gave_up: false,
             hypothesis: None,

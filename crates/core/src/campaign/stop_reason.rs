@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[allow(missing_docs)]
 pub enum StopReason {
     /// The tests do not notice a broken kernel.
-    NotEngaged,
+    MutationCheckFailed,
     /// The unchanged kernel does not build or is wrong.
     BaselineFailed { gate: Gate },
     /// The goal of the charter is reached.
@@ -46,7 +46,7 @@ impl StopReason {
     /// In words.
     pub fn describe(&self) -> String {
         match self {
-            Self::NotEngaged => "the mutation check failed".into(),
+            Self::MutationCheckFailed => "the mutation check failed".into(),
             Self::BaselineFailed { gate } => {
                 format!("the unchanged kernel fails: {}", gate.describe())
             }

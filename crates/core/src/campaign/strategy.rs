@@ -97,7 +97,7 @@ pub struct Brief {
     /// The commit the campaign started from.
     pub base: String,
     /// The editable files.
-    pub granted: Vec<String>,
+    pub editable: Vec<String>,
     /// The visible cases.
     pub cases: Vec<Case>,
     /// What is measured.
@@ -133,7 +133,7 @@ pub struct Brief {
     /// Seed for random draws.
     pub seed: u64,
     /// Which role is asked, and what it may do, if there are roles.
-    pub asked: Option<Box<RoundRoles>>,
+    pub agenda_request: Option<Box<RoundRoles>>,
     /// Maximum number of tokens of the brief.
     pub tokens_max: u32,
 }
@@ -181,7 +181,7 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
         target: charter.map_or_else(Target::default, |c| c.target.clone()),
         parent: campaign.incumbent().to_owned(),
         base: campaign.base_commit().to_owned(),
-        granted: charter.map(|c| c.granted.clone()).unwrap_or_default(),
+        editable: charter.map(|c| c.editable.clone()).unwrap_or_default(),
         cases: visible
             .into_iter()
             .filter_map(|index| campaign.case(index))
@@ -208,7 +208,7 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
         trials: campaign.rounds().iter().filter_map(trial).collect(),
         sweep: campaign.sweep_due(),
         seed: charter.map_or(0, |c| c.seed),
-        asked: in_role(campaign).map(Box::new),
+        agenda_request: in_role(campaign).map(Box::new),
         tokens_max: charter.map_or(AskRule::BRIEF_TOKENS, |c| c.asks.brief_tokens),
     }
 }

@@ -128,7 +128,7 @@ impl Campaign {
     pub(super) fn begin_proposing(&mut self, round: &mut RoundState) {
         self.find_items();
         round.task = self.item_due().map(|item| item.id.clone());
-        round.stage = RoundPhase::Proposing {
+        round.phase = RoundPhase::Proposing {
             try_no: 1,
             errors: Vec::new(),
         };

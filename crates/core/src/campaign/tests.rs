@@ -220,7 +220,7 @@ fn misplaced(event: &Event) -> Vec<Event> {
         | Event::Gated { round, .. }
         | Event::Tuned { round, .. }
         | Event::Settled { round, .. }
-        | Event::Learnt { round, .. } => *round += 1,
+        | Event::Learned { round, .. } => *round += 1,
         Event::BlockMeasured { duel, .. } | Event::BlockFailed { duel, .. } => {
             *duel = match *duel {
                 DuelName::Final => DuelName::Round {

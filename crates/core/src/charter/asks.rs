@@ -22,7 +22,7 @@ pub struct AskRule {
     pub arch: String,
     /// The roles, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub book: Option<Box<RoleTable>>,
+    pub role_table: Option<Box<RoleTable>>,
     /// The agents of roles; the campaign's own agent takes the others.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, String>,
@@ -43,12 +43,12 @@ impl AskRule {
 
     /// A role of the role table.
     pub fn role(&self, name: &str) -> Option<&Role> {
-        self.book.as_ref()?.role(name)
+        self.role_table.as_ref()?.role(name)
     }
 
     /// The role that reviews a change before its gate, if any.
     pub fn reviewer(&self) -> Option<&Role> {
-        let role = self.book.as_ref()?.reviewer()?;
+        let role = self.role_table.as_ref()?.reviewer()?;
         self.agents.contains_key(&role.name).then_some(role)
     }
 }
@@ -59,7 +59,7 @@ impl Default for AskRule {
             brief_tokens: Self::BRIEF_TOKENS,
             intent: String::new(),
             arch: String::new(),
-            book: None,
+            role_table: None,
             agents: BTreeMap::new(),
         }
     }

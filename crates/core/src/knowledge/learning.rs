@@ -18,7 +18,7 @@ pub struct Lesson {
     pub moved: Vec<CounterChange>,
     /// Counters that the hypothesis predicted to move, and whether they did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub foretold: Vec<PredictedCounter>,
+    pub predicted: Vec<PredictedCounter>,
 }
 
 /// What the library learns from a round.
@@ -85,7 +85,7 @@ pub struct PredictedCounter {
     /// The counter.
     pub counter: String,
     /// What happened to it.
-    pub came: ExpectationResult,
+    pub result: ExpectationResult,
     /// Before and after, in words; empty if it was not measured twice.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub values: String,
@@ -104,6 +104,6 @@ impl PredictedCounter {
             "" => &self.counter,
             values => values,
         };
-        format!("{what} {}", self.came.words())
+        format!("{what} {}", self.result.words())
     }
 }

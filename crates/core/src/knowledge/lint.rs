@@ -6,7 +6,7 @@ mod relations;
 mod shown;
 mod triggers;
 
-use super::praise::found_in;
+use super::praise::find_overclaim;
 use super::standing::{EvidenceEffect, effect_of};
 use super::{Action, Entry, EntryKind, EntryStatus, Risk};
 use std::collections::{HashMap, HashSet};
@@ -26,7 +26,7 @@ pub struct LintFinding {
     /// The entry.
     pub id: String,
     /// How bad it is.
-    pub grave: LintSeverity,
+    pub severity: LintSeverity,
     /// What is wrong.
     pub what: String,
 }
@@ -73,7 +73,7 @@ pub fn lint(entry: &Entry, today: &str) -> Vec<LintFinding> {
         evidence::lint((number + 1, of), today, &mut list);
     }
     lint_claims(entry, &mut list);
-    lint_praise(entry, &mut list);
+    lint_overclaims(entry, &mut list);
     list.list
 }
 
@@ -86,7 +86,7 @@ impl LintFindings<'_> {
     fn add(&mut self, grave: LintSeverity, what: impl Into<String>) {
         self.list.push(LintFinding {
             id: self.id.to_owned(),
-            grave,
+            severity: grave,
             what: what.into(),
         });
     }
@@ -232,12 +232,15 @@ fn lint_claims(entry: &Entry, list: &mut LintFindings<'_>) {
 
 /// Overclaims: gains that do not exist in real use. An anti-pattern describes what is wrong, and so
 /// does a retracted entry.
-fn lint_praise(entry: &Entry, list: &mut LintFindings<'_>) {
+fn lint_overclaims(entry: &Entry, list: &mut LintFindings<'_>) {
     if entry.kind == EntryKind::AntiPattern || entry.status == EntryStatus::Refuted {
         return;
     }
     let texts = entry.sections.iter().map(|section| section.text.as_str());
-    for praise in texts.chain([entry.title.as_str()]).filter_map(found_in) {
+    for praise in texts
+        .chain([entry.title.as_str()])
+        .filter_map(find_overclaim)
+    {
         list.error(format!(
             "it recommends a gain that does not exist in real use: {}: \"{}\"",
             praise.what, praise.words
@@ -283,11 +286,11 @@ pub fn lint_all(entries: &[Entry], today: &str) -> Vec<LintFinding> {
         if times > 1 {
             all.push(LintFinding {
                 id: id.to_owned(),
-                grave: LintSeverity::Error,
+                severity: LintSeverity::Error,
                 what: format!("the id is used {times} times"),
             });
         }
     }
-    all.sort_by(|a, b| (a.grave, &a.id, &a.what).cmp(&(b.grave, &b.id, &b.what)));
+    all.sort_by(|a, b| (a.severity, &a.id, &a.what).cmp(&(b.severity, &b.id, &b.what)));
     all
 }

@@ -234,11 +234,7 @@ impl Library {
 
     /// The entry that says more about an opportunity: among those with a trigger that fires on one
     /// of its counters, the one that matches its words best.
-    pub fn telling_of(
-        &self,
-        opportunity: &Opportunity,
-        query: &LibraryQuery<'_>,
-    ) -> Option<&Entry> {
+    pub fn entry_for(&self, opportunity: &Opportunity, query: &LibraryQuery<'_>) -> Option<&Entry> {
         let asked = LibraryQuery {
             text: "",
             ..query.clone()

@@ -231,7 +231,7 @@ fn first_two(word: &str) -> [u8; 2] {
 }
 
 /// The first overclaim in a text.
-pub(super) fn found_in(text: &str) -> Option<Overclaim> {
+pub(super) fn find_overclaim(text: &str) -> Option<Overclaim> {
     let lower = text.to_ascii_lowercase();
     sentences(&lower).find_map(|sentence| in_sentence(&lower, text, sentence))
 }

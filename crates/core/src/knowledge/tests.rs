@@ -138,7 +138,7 @@ fn something_to_try_is_told_by_the_entry_that_fires_on_the_same_counter() {
             trigger: trigger.into(),
             entry: None,
         };
-        let found = library.telling_of(&opportunity, &query);
+        let found = library.entry_for(&opportunity, &query);
         assert_eq!(found.map(|e| e.id.as_str()), want, "{name} {trigger}");
     };
     check("block loops", "l1_miss_pct=12.5", Some("block-for-cache"));
@@ -563,7 +563,7 @@ fn middles_that_contradict_the_ratio_are_told() {
             after: if before == 0.0 { 0.0 } else { 1.0 },
             ..evidence("a/round-1", interval)
         }];
-        let of = lint(&of, TODAY).into_iter().map(|c| (c.grave, c.what));
+        let of = lint(&of, TODAY).into_iter().map(|c| (c.severity, c.what));
         of.collect::<Vec<_>>()
     };
     let interval = (4.2, 4.36, 4.5);

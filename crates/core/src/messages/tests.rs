@@ -88,7 +88,7 @@ yes
 
 #[test]
 fn the_form_is_sound_and_a_text_is_read_and_written_back() {
-    assert_eq!(message().faults(), Vec::<String>::new());
+    assert_eq!(message().errors(), Vec::<String>::new());
     let datum = parse_markdown(&message(), TEXT).unwrap();
     assert_eq!(datum.number_of("version"), Some(3.0));
     assert_eq!(datum.list_of("stages")[0].number_of("time"), Some(12.5));

@@ -91,7 +91,7 @@ pub(super) fn primus() -> Policy {
         ],
         baseline_number: 1,
         // Its reviewer may downgrade a round.
-        review: ReviewRule::Mend,
+        review: ReviewRule::Repair,
         ..base
     }
 }

@@ -22,7 +22,7 @@ const GAIN_PCT_MIN: f64 = 1.0;
 /// Maximum number of counters to name if no class holds.
 const NAMES_MAX: usize = 6;
 /// Maximum length of quoted profiler text, in characters.
-const SAYS_CHARS: usize = 160;
+const QUOTE_CHARS: usize = 160;
 
 /// Whose rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ pub struct Diagnosis {
     pub rules: DiagnosisRuleSet,
     /// Whose rules were requested, if those do not cover the counters that were read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<DiagnosisRuleSet>,
+    pub requested: Option<DiagnosisRuleSet>,
     /// What limits it.
     pub bottleneck: Bottleneck,
     /// The condition that holds, and the values it is based on.
@@ -135,7 +135,7 @@ pub fn diagnose(kernel: &KernelProfile, asked: DiagnosisRuleSet) -> Diagnosis {
     let bottleneck = found.map_or(Bottleneck::Unknown, |class| class.is);
     let because = match found.and_then(|class| Predicate::parse(class.when).ok()) {
         Some(when) => {
-            let part = when.part_that_holds(&values);
+            let part = when.holding_part(&values);
             let told = format!("{} ({})", part.text(), part.quote(&values));
             told.replace("memory_pct", busiest(&kernel.values()).0)
         }
@@ -145,7 +145,7 @@ pub fn diagnose(kernel: &KernelProfile, asked: DiagnosisRuleSet) -> Diagnosis {
     Diagnosis {
         kernel: kernel.name.clone(),
         rules,
-        asked: (rules != asked).then_some(asked),
+        requested: (rules != asked).then_some(asked),
         bottleneck,
         because,
         root_cause: root_cause(found, &signals, &values),
@@ -238,8 +238,8 @@ fn root_cause(
         return "The counters that were read do not show what limits the kernel.".to_owned();
     };
     let second = signals.iter().find(|(signal, _)| signal.explains(class.is));
-    let second = second.map(|(signal, _)| fill(signal.says, values));
-    let mut sentences = vec![fill(class.says, values)];
+    let second = second.map(|(signal, _)| fill(signal.text, values));
+    let mut sentences = vec![fill(class.text, values)];
     sentences.extend(second);
     sentences.retain(|sentence| !sentence.is_empty());
     sentences.join(" ")
@@ -329,7 +329,7 @@ fn opportunities(
     });
     let told = kernel.remarks.iter().filter_map(|remark| {
         let says = remark.text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let says: String = says.chars().take(SAYS_CHARS).collect();
+        let says: String = says.chars().take(QUOTE_CHARS).collect();
         Some(Opportunity {
             name: format!("{} says ({}): {says:?}", remark.source.tool, remark.rule),
             gain_pct: remark

@@ -106,7 +106,7 @@ impl CounterChange {
 /// not compared with something else, such as the whole program.
 pub fn compare(before: &Profile, after: &Profile) -> Vec<CounterChange> {
     match (before.main_kernel(), after.main_kernel()) {
-        (Some(before), Some(after)) if before.granted == after.granted => {
+        (Some(before), Some(after)) if before.editable == after.editable => {
             compare_kernels(before, after)
         }
         _ => Vec::new(),

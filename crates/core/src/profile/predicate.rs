@@ -53,8 +53,8 @@ impl Predicate {
     }
 
     /// The part that makes it hold: of several alternatives, the first that does.
-    pub fn part_that_holds(&self, values: &CounterValues) -> Self {
-        let expr = part(&self.expr, values).clone_whole();
+    pub fn holding_part(&self, values: &CounterValues) -> Self {
+        let expr = conditions_that_hold(&self.expr, values).clone_whole();
         Self {
             text: written(&expr),
             expr,
@@ -117,14 +117,17 @@ impl HoldingConditions<'_> {
 }
 
 /// The conditions that make it hold.
-fn part<'a>(expr: &'a Expr, values: &CounterValues) -> HoldingConditions<'a> {
+fn conditions_that_hold<'a>(expr: &'a Expr, values: &CounterValues) -> HoldingConditions<'a> {
     match expr {
         Expr::Binary(BinaryOp::Or, a, b) => match truth(a, values) {
-            PredicateValue::Holds => part(a, values),
-            PredicateValue::Fails | PredicateValue::Unknown => part(b, values),
+            PredicateValue::Holds => conditions_that_hold(a, values),
+            PredicateValue::Fails | PredicateValue::Unknown => conditions_that_hold(b, values),
         },
         Expr::Binary(BinaryOp::And, a, b) => {
-            let (mut all, more) = (part(a, values), part(b, values));
+            let (mut all, more) = (
+                conditions_that_hold(a, values),
+                conditions_that_hold(b, values),
+            );
             all.0.extend(more.0);
             all
         }
@@ -248,7 +251,7 @@ mod tests {
         let check = |text: &str, want: &str| {
             let predicate = Predicate::parse(text).unwrap();
             assert_eq!(predicate.truth(&values()), PredicateValue::Holds, "{text}");
-            assert_eq!(predicate.part_that_holds(&values()).text(), want);
+            assert_eq!(predicate.holding_part(&values()).text(), want);
         };
         check("dram_pct > 60", "dram_pct > 60");
         check(

@@ -23,7 +23,7 @@ fn shown_by<'a>(language: &Language, text: &'a str) -> Option<&'a str> {
 
 /// The changed files that are now in another language than requested, but were not before: path,
 /// old text, new text.
-pub fn strays(
+pub fn wrong_language_files(
     book: &RoleTable,
     asked: &str,
     files: &[(String, String, String)],

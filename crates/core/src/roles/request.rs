@@ -69,7 +69,7 @@ pub(super) enum NeedStatus {
 }
 
 impl LanguageNeed {
-    fn met(&self, arch: Option<&DeviceArch>) -> NeedStatus {
+    fn status(&self, arch: Option<&DeviceArch>) -> NeedStatus {
         match arch {
             None => NeedStatus::Unknown,
             Some(arch) if arch.family != self.family => NeedStatus::No,
@@ -97,7 +97,7 @@ impl Language {
         let has_own = self.needs.iter().filter(of_op).any(|need| is_own(&need));
         let all = self.needs.iter().filter(of_op);
         let all = all.filter(|need| !has_own || is_own(need));
-        let judged: Vec<_> = all.map(|need| (need, need.met(arch.as_ref()))).collect();
+        let judged: Vec<_> = all.map(|need| (need, need.status(arch.as_ref()))).collect();
         let find = |met: NeedStatus| judged.iter().find(|(_, is)| *is == met).copied();
         find(NeedStatus::No).or_else(|| find(NeedStatus::Unknown))
     }

@@ -30,7 +30,7 @@ pub struct RoutingReason {
     /// The rule: `terminology`, `intent`, `kernel`, `hardware`, `suitability`, `profile`, `role`.
     pub rule: String,
     /// Its text.
-    pub says: String,
+    pub text: String,
 }
 
 /// A request that cannot be routed as stated.
@@ -41,7 +41,7 @@ pub struct RoutingRefusal {
     /// The right role, if there is one.
     pub right: Option<String>,
     /// Every rule that applied before.
-    pub spoke: Vec<RoutingReason>,
+    pub reasons: Vec<RoutingReason>,
 }
 
 impl RoutingRefusal {
@@ -57,7 +57,7 @@ impl RoutingRefusal {
 impl RoutingDecision {
     /// The rules in words, a line each.
     pub fn lines(&self) -> Vec<String> {
-        let line = |reason: &RoutingReason| format!("{}: {}", reason.rule, reason.says);
+        let line = |reason: &RoutingReason| format!("{}: {}", reason.rule, reason.text);
         self.why.iter().map(line).collect()
     }
 
@@ -82,7 +82,7 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 /// The first of some words that a text contains as whole words.
-fn said<'a>(text: &str, words: &'a [String]) -> Option<&'a String> {
+fn first_word_in<'a>(text: &str, words: &'a [String]) -> Option<&'a String> {
     let named = |word: &&String| {
         let word = plain(word);
         word != "  " && text.contains(&word)
@@ -92,7 +92,7 @@ fn said<'a>(text: &str, words: &'a [String]) -> Option<&'a String> {
 
 /// The state of the rules for one request.
 struct RequestRouter<'a> {
-    book: &'a RoleTable,
+    role_table: &'a RoleTable,
     request: &'a RoleRequest,
     why: Vec<RoutingReason>,
 }
@@ -100,16 +100,16 @@ struct RequestRouter<'a> {
 /// Routes a request.
 pub fn route(book: &RoleTable, request: &RoleRequest) -> Result<RoutingDecision, RoutingRefusal> {
     let mut desk = RequestRouter {
-        book,
+        role_table: book,
         request,
         why: Vec::new(),
     };
     let text = plain(&request.intent);
-    let wanted = desk.wanted(&text)?;
-    let asked = desk.asked(&text, wanted);
+    let wanted = desk.requested_language(&text)?;
+    let asked = desk.requested_role(&text, wanted);
     let languages = match wanted {
         Some(language) => desk.steps_to(language)?,
-        None => desk.without_wish(),
+        None => desk.default_languages(),
     };
     Ok(desk.decide(asked, &languages))
 }
@@ -127,7 +127,7 @@ pub fn address(
             Duty::Implement => decision.implements.clone(),
             Duty::Propose | Duty::Review | Duty::Profile => decision.role.clone(),
         }),
-        spoke: decision.why.clone(),
+        reasons: decision.why.clone(),
     };
     let Some(role) = book.role(to) else {
         return Err(refused(format!("there is no role {to:?}")));
@@ -158,7 +158,7 @@ pub fn named_elsewhere(
 ) -> Option<(String, Option<String>)> {
     let own = book.language(book.role(role)?.language.as_deref()?)?;
     let text = plain(text);
-    let names = |language: &&Language| said(&text, &language.words).is_some();
+    let names = |language: &&Language| first_word_in(&text, &language.words).is_some();
     if names(&own) {
         return None;
     }
@@ -174,10 +174,10 @@ pub fn named_elsewhere(
 }
 
 impl<'a> RequestRouter<'a> {
-    fn says(&mut self, rule: &str, says: String) {
+    fn add_reason(&mut self, rule: &str, says: String) {
         self.why.push(RoutingReason {
             rule: rule.to_owned(),
-            says,
+            text: says,
         });
     }
 
@@ -185,16 +185,16 @@ impl<'a> RequestRouter<'a> {
         Err(RoutingRefusal {
             why,
             right: right.map(|role| role.name.clone()),
-            spoke: self.why.clone(),
+            reasons: self.why.clone(),
         })
     }
 
     /// The requested language: named in the intent, or else by the backend.
-    fn wanted(&mut self, text: &str) -> Result<Option<&'a Language>, RoutingRefusal> {
-        let book = self.book;
+    fn requested_language(&mut self, text: &str) -> Result<Option<&'a Language>, RoutingRefusal> {
+        let book = self.role_table;
         let named = book.language.iter();
         let named: Vec<(&Language, &String)> = named
-            .filter_map(|language| Some((language, said(text, &language.words)?)))
+            .filter_map(|language| Some((language, first_word_in(text, &language.words)?)))
             .collect();
         let is_base = |of: &Language| {
             let builds = |other: &&(&Language, _)| other.0.built_on.as_ref() == Some(&of.name);
@@ -206,23 +206,23 @@ impl<'a> RequestRouter<'a> {
                 Some(other) => {
                     let (own, on) = (&other.name, &language.name);
                     let says = format!("{own} is built on {on}, so naming both asks for {own}");
-                    self.says("terminology", says);
+                    self.add_reason("terminology", says);
                 }
                 None => left.push((*language, *word)),
             }
         }
         if let [(first, _), (second, _), ..] = left.as_slice() {
             let notes = [first.note.as_str(), second.note.as_str()].join(" ");
-            self.says("terminology", notes.trim().to_owned());
+            self.add_reason("terminology", notes.trim().to_owned());
             let (a, b) = (&first.name, &second.name);
             let why = format!("the request names {a} and {b}, which are not the same: name one");
             return self.refuse(why, None);
         }
         if let Some((language, word)) = left.first() {
             let says = format!("the request names {word:?}, which is {}", language.name);
-            self.says("intent", says);
+            self.add_reason("intent", says);
             if !language.note.is_empty() {
-                self.says("terminology", language.note.clone());
+                self.add_reason("terminology", language.note.clone());
             }
             return Ok(Some(language));
         }
@@ -233,32 +233,34 @@ impl<'a> RequestRouter<'a> {
                 "the backend {:?} is {}",
                 self.request.backend, language.name
             );
-            self.says("intent", says);
+            self.add_reason("intent", says);
         }
         Ok(other)
     }
 
     /// The role that the words or the counters call for, besides the language.
-    fn asked(&mut self, text: &str, wanted: Option<&Language>) -> Option<&'a Role> {
-        for role in &self.book.role {
-            if let Some(word) = said(text, &role.intents) {
+    fn requested_role(&mut self, text: &str, wanted: Option<&Language>) -> Option<&'a Role> {
+        for role in &self.role_table.role {
+            if let Some(word) = first_word_in(text, &role.intents) {
                 let says = format!("the request says {word:?}, which is for {}", role.name);
-                self.says("intent", says);
+                self.add_reason("intent", says);
                 return Some(role);
             }
         }
         if wanted.is_some() {
             return None;
         }
-        for call in &self.book.call {
-            let (Ok(when), Some(role)) = (Predicate::parse(&call.when), self.book.role(&call.role))
-            else {
+        for call in &self.role_table.call {
+            let (Ok(when), Some(role)) = (
+                Predicate::parse(&call.when),
+                self.role_table.role(&call.role),
+            ) else {
                 continue;
             };
             if when.truth(&self.request.counters) == PredicateValue::Holds {
                 let quote = when.quote(&self.request.counters);
                 let says = format!("{} ({quote}): {}", when.text(), call.why);
-                self.says("profile", says);
+                self.add_reason("profile", says);
                 return Some(role);
             }
         }
@@ -268,18 +270,18 @@ impl<'a> RequestRouter<'a> {
     /// The languages on the way to a requested one: itself, or first the one it is built on.
     fn steps_to(&mut self, language: &'a Language) -> Result<Vec<&'a Language>, RoutingRefusal> {
         if let Some(why) = self.lack(language) {
-            let instead: Option<&Language> = self.without_wish().first().copied();
-            let right = instead.and_then(|of| self.book.writer(&of.name));
-            return self.refuse(why, right.or(self.book.general()));
+            let instead: Option<&Language> = self.default_languages().first().copied();
+            let right = instead.and_then(|of| self.role_table.writer(&of.name));
+            return self.refuse(why, right.or(self.role_table.general()));
         }
         let kernel = &self.request.kernel;
         if *kernel == language.name {
-            self.speak_of_leaving(language);
+            self.note_fallback(language);
         }
         let Some(base) = language
             .built_on
             .as_ref()
-            .and_then(|of| self.book.language(of))
+            .and_then(|of| self.role_table.language(of))
         else {
             return Ok(vec![language]);
         };
@@ -288,24 +290,24 @@ impl<'a> RequestRouter<'a> {
                 "a kernel in {kernel} exists, so only {} is needed",
                 language.name
             );
-            self.says("kernel", says);
+            self.add_reason("kernel", says);
             return Ok(vec![language]);
         }
         let (own, on) = (&language.name, &base.name);
         let says = format!("no kernel in {on} exists: first {on}, then {own}");
-        self.says("kernel", says);
+        self.add_reason("kernel", says);
         Ok(vec![base, language])
     }
 
     /// The language if no preference is given: the kernel's own, or the usual one.
-    fn without_wish(&mut self) -> Vec<&'a Language> {
-        let (book, kernel) = (self.book, &self.request.kernel);
+    fn default_languages(&mut self) -> Vec<&'a Language> {
+        let (book, kernel) = (self.role_table, &self.request.kernel);
         if !kernel.is_empty() {
             let Some(language) = book.language(kernel) else {
-                self.says("kernel", format!("the kernel is in {kernel}"));
+                self.add_reason("kernel", format!("the kernel is in {kernel}"));
                 return Vec::new();
             };
-            self.says("kernel", format!("the kernel is in {kernel} already"));
+            self.add_reason("kernel", format!("the kernel is in {kernel} already"));
             return match self.leave(language) {
                 Some(other) => vec![other],
                 None => vec![language],
@@ -322,7 +324,7 @@ impl<'a> RequestRouter<'a> {
                 continue;
             };
             if in_family && number >= usual.at_least && self.lack(language).is_none() {
-                self.says("hardware", usual.why.clone());
+                self.add_reason("hardware", usual.why.clone());
                 let base = language.built_on.as_ref().and_then(|of| book.language(of));
                 return base.into_iter().chain([language]).collect();
             }
@@ -340,10 +342,10 @@ impl<'a> RequestRouter<'a> {
                 PredicateValue::Holds => {}
                 PredicateValue::Fails | PredicateValue::Unknown => continue,
             }
-            let to = self.book.language(&leave.to)?;
+            let to = self.role_table.language(&leave.to)?;
             let quote = when.quote(&self.request.counters);
             let says = format!("{} ({quote}): {}", when.text(), leave.why);
-            self.says("suitability", says);
+            self.add_reason("suitability", says);
             if self.lack(to).is_none() {
                 return Some(to);
             }
@@ -352,10 +354,10 @@ impl<'a> RequestRouter<'a> {
     }
 
     /// What the counters say about a language that is requested anyway.
-    fn speak_of_leaving(&mut self, language: &'a Language) {
+    fn note_fallback(&mut self, language: &'a Language) {
         if let Some(to) = self.leave(language) {
             let says = format!("{} was named, so no switch to {}", language.name, to.name);
-            self.says("suitability", says);
+            self.add_reason("suitability", says);
         }
     }
 
@@ -375,7 +377,7 @@ impl<'a> RequestRouter<'a> {
             NeedStatus::Unknown => {
                 let says =
                     format!("the architecture is not known; {name} needs {from} or newer{but}");
-                self.says("hardware", says);
+                self.add_reason("hardware", says);
                 return None;
             }
             NeedStatus::No => {
@@ -383,7 +385,7 @@ impl<'a> RequestRouter<'a> {
             }
         };
         let says = format!("{text}: {}", need.why);
-        self.says("hardware", says.clone());
+        self.add_reason("hardware", says.clone());
         Some(says)
     }
 
@@ -391,15 +393,15 @@ impl<'a> RequestRouter<'a> {
     fn decide(mut self, asked: Option<&'a Role>, languages: &[&Language]) -> RoutingDecision {
         let mut steps: Vec<&Role> = Vec::new();
         for language in languages {
-            let writer = self.book.writer(&language.name);
+            let writer = self.role_table.writer(&language.name);
             if writer.is_none() {
                 let says = format!("no role writes {}, so the general one does", language.name);
-                self.says("role", says);
+                self.add_reason("role", says);
             }
-            steps.extend(writer.or(self.book.general()));
+            steps.extend(writer.or(self.role_table.general()));
         }
         if steps.is_empty() {
-            steps.extend(self.book.general());
+            steps.extend(self.role_table.general());
         }
         let first = steps.first().copied();
         let takes = |duty: Duty| asked.filter(|role| role.may(duty)).or(first);
@@ -419,7 +421,7 @@ impl<'a> RequestRouter<'a> {
             (role, implements) if role == implements => format!("{role} is asked"),
             (role, implements) => format!("{role} proposes and {implements} implements"),
         };
-        self.says("role", who);
+        self.add_reason("role", who);
         RoutingDecision {
             role: name(role),
             implements: name(implements),

@@ -46,7 +46,7 @@ fn language(name: &str, named: &[&str], at_least: u32) -> Language {
 }
 
 /// Three languages, one of which is built on another, and the roles that write them.
-pub(crate) fn book() -> RoleTable {
+pub(crate) fn role_table() -> RoleTable {
     use Duty::{Implement, Profile, Propose, Review};
     let both = [Propose, Implement];
     let mut tile = language("tile", &["tile ir", "enable_tile"], 100);
@@ -115,7 +115,7 @@ fn asked(intent: &str, arch: &str, kernel: &str) -> RoleRequest {
 
 #[track_caller]
 fn check(request: &RoleRequest, steps: &[&str], rules: &[&str]) {
-    let decision = route(&book(), request).unwrap();
+    let decision = route(&role_table(), request).unwrap();
     assert_eq!(decision.steps, steps, "{decision:#?}");
     for rule in rules {
         let spoke = decision.why.iter().any(|reason| reason.rule == *rule);
@@ -125,22 +125,22 @@ fn check(request: &RoleRequest, steps: &[&str], rules: &[&str]) {
 
 #[track_caller]
 fn refuses(request: &RoleRequest, part: &str, right: Option<&str>) {
-    let refused = route(&book(), request).unwrap_err();
+    let refused = route(&role_table(), request).unwrap_err();
     assert!(refused.why.contains(part), "{refused:#?}");
     assert_eq!(refused.right.as_deref(), right, "{refused:#?}");
 }
 
 #[test]
-fn the_test_book_is_sound_and_each_fault_is_named() {
-    assert_eq!(book().faults(), Vec::<String>::new());
-    let mut bad = book();
+fn the_test_role_table_is_sound_and_each_error_is_named() {
+    assert_eq!(role_table().errors(), Vec::<String>::new());
+    let mut bad = role_table();
     bad.role[1].language = Some("latin".into());
     bad.role[2].writes.clear();
     bad.role[3].name = "Cuter!".into();
     bad.call[0].when = "magic_pct > 1".into();
     bad.usual[0].language = "latin".into();
     bad.language[0].words.push("Tile-IR".into());
-    let faults = bad.faults().join("\n");
+    let faults = bad.errors().join("\n");
     for part in [
         "triwriter: there is no language \"latin\"",
         "tiler: \"writes\" must list files",
@@ -220,7 +220,7 @@ fn the_architecture_is_held_and_100_is_not_120() {
     refuses(&gemm("sm_120"), "not 120", Some("triwriter"));
     refuses(&gemm("sm_90"), "needs sm100", Some("triwriter"));
     // A language may run on two families.
-    let mut two = book();
+    let mut two = role_table();
     two.language[0].needs.push(LanguageNeed {
         family: "gfx".into(),
         at_least: 9,
@@ -237,7 +237,7 @@ fn the_architecture_is_held_and_100_is_not_120() {
 }
 
 #[test]
-fn without_a_wish_the_kernel_decides_and_then_the_architecture() {
+fn without_a_request_the_kernel_decides_and_then_the_architecture() {
     check(&asked("", "sm_100", "tri"), &["triwriter"], &["kernel"]);
     check(
         &asked("", "sm_100", ""),
@@ -278,7 +278,11 @@ fn words_and_counters_ask_for_roles_beside_the_language() {
         &["graphs", "triwriter"],
         &["intent"],
     );
-    let decision = route(&book(), &asked("profile the Tri kernel", "sm_90", "tri")).unwrap();
+    let decision = route(
+        &role_table(),
+        &asked("profile the Tri kernel", "sm_90", "tri"),
+    )
+    .unwrap();
     assert_eq!(
         (&*decision.role, &*decision.implements),
         ("profiler", "triwriter")
@@ -294,7 +298,7 @@ fn words_and_counters_ask_for_roles_beside_the_language() {
 #[test]
 fn a_message_to_the_wrong_role_is_refused_with_the_right_one() {
     let wrong = |to: &str, request: &RoleRequest| {
-        let refused = address(&book(), to, request).unwrap_err();
+        let refused = address(&role_table(), to, request).unwrap_err();
         (refused.why.clone(), refused.right.unwrap())
     };
     let tri = asked("a Tri kernel", "sm_90", "tri");
@@ -312,14 +316,14 @@ fn a_message_to_the_wrong_role_is_refused_with_the_right_one() {
     assert!(why.contains("may not implement"), "{why}");
     let (why, _) = wrong("nobody", &tri);
     assert!(why.contains("there is no role"), "{why}");
-    assert!(address(&book(), "triwriter", &tri).is_ok());
+    assert!(address(&role_table(), "triwriter", &tri).is_ok());
 }
 
 #[test]
-fn a_file_in_another_language_than_asked_is_a_stray() {
+fn a_file_in_another_language_than_asked_is_reported() {
     let file = |before: &str, after: &str| vec![("k.py".to_owned(), before.into(), after.into())];
     let found = |asked: &str, files: &[(String, String, String)]| {
-        strays(&book(), asked, files)
+        wrong_language_files(&role_table(), asked, files)
             .iter()
             .map(WrongLanguageFile::describe)
             .collect::<Vec<_>>()
@@ -367,7 +371,7 @@ fn campaign_with(intent: &str) -> crate::testing::script::CampaignScript {
     let mut script = script(&[1.3, 1.3]);
     script.charter.target.language = "Tri".into();
     script.charter.target.backend = "tri".into();
-    script.charter.asks.book = Some(Box::new(book()));
+    script.charter.asks.role_table = Some(Box::new(role_table()));
     script.charter.asks.arch = "sm_100".into();
     script.charter.asks.intent = intent.into();
     script
@@ -410,7 +414,7 @@ fn a_hypothesis_in_another_language_is_refused_with_the_right_role() {
         try_no: 1,
         hypothesis: Box::new(hypothesis("Rewrite it in the CuTe DSL", "I expect it")),
         usage: crate::spending::AgentUsage::default(),
-        exchange: None,
+        session_log: None,
         route: Some(Box::new(route)),
     };
     let record = crate::campaign::Record {
@@ -470,7 +474,7 @@ proptest! {
         op in prop_oneof![Just("matmul"), Just("softmax")],
         warps in 0.0..3.0_f64,
     ) {
-        let book = book();
+        let book = role_table();
         let request = RoleRequest {
             op: op.into(),
             counters: CounterValues::from([

@@ -32,7 +32,7 @@ const START_MS: i64 = 1_700_000_000_000;
 #[derive(Clone, Debug)]
 pub(crate) struct CampaignScript {
     pub(crate) charter: Charter,
-    pub(crate) engaged: bool,
+    pub(crate) mutation_check_passed: bool,
     pub(crate) base_gate: Gate,
     pub(crate) peak_gflops: Option<f64>,
     pub(crate) roof: Option<Roof>,
@@ -108,7 +108,7 @@ pub(crate) fn script(speeds: &[f64]) -> CampaignScript {
     charter.policy.accept.blocks_max = 60;
     CampaignScript {
         charter,
-        engaged: true,
+        mutation_check_passed: true,
         base_gate: Gate::Passed,
         peak_gflops: None,
         roof: None,
@@ -185,7 +185,7 @@ impl CampaignScript {
         match step {
             Step::DefineTarget
             | Step::Prepare
-            | Step::ProveEngagement
+            | Step::CheckMutations
             | Step::ReadTips
             | Step::MeasureBaseline => self.open(step),
             Step::Profile {
@@ -234,7 +234,7 @@ impl CampaignScript {
                 round: *round,
                 verdict: verdict.clone(),
             },
-            Step::Learn { round } => super::learnt(*round),
+            Step::Learn { round } => super::learned(*round),
             Step::Finish { reason } => Event::Finished {
                 reason: reason.clone(),
             },
@@ -269,12 +269,12 @@ impl CampaignScript {
                 provenance: None,
                 args: Vec::new(),
             }),
-            Step::ProveEngagement => Event::EngagementChecked {
-                engaged: self.engaged,
-                faults: vec![PlantedBug {
+            Step::CheckMutations => Event::MutationChecked {
+                mutation_check_passed: self.mutation_check_passed,
+                planted_bugs: vec![PlantedBug {
                     file: "kernel.c".into(),
-                    fault: "a sign flipped".into(),
-                    noticed: self.engaged,
+                    bug: "a sign flipped".into(),
+                    noticed: self.mutation_check_passed,
                     detail: String::new(),
                 }],
             },
@@ -328,7 +328,7 @@ impl CampaignScript {
                     try_no,
                     hypothesis: Box::new(idea.hypothesis.clone()),
                     usage,
-                    exchange: None,
+                    session_log: None,
                     route: None,
                 };
             }
@@ -347,7 +347,7 @@ impl CampaignScript {
             try_no,
             refusal,
             usage,
-            exchange: None,
+            session_log: None,
             route: None,
         }
     }
@@ -381,7 +381,7 @@ impl CampaignScript {
                     summary: "done".into(),
                 },
                 usage,
-                exchange: None,
+                session_log: None,
             },
             None => Event::NotImplemented {
                 round,
@@ -389,7 +389,7 @@ impl CampaignScript {
                 variant,
                 why: "gave up".into(),
                 usage,
-                exchange: None,
+                session_log: None,
             },
         }
     }

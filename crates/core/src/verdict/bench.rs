@@ -118,7 +118,7 @@ pub fn find(bench: &Bench) -> BenchFinding {
         .iter()
         .map(|clock| (clock.clock, &clock.overall))
         .collect();
-    found(&all, &bench.rule, 1.0)
+    finding_by(&all, &bench.rule, 1.0)
 }
 
 /// Whether all clocks lean the same way: then they differ in size only, as on a busy host, which
@@ -142,7 +142,7 @@ pub fn find_case(bench: &Bench, index: usize) -> BenchFinding {
     if bench.n_blocks() < bench.rule.blocks_min() || all.is_empty() {
         return BenchFinding::CouldNotTell;
     }
-    found(&all, &bench.rule, bench.main().cases.len() as f64)
+    finding_by(&all, &bench.rule, bench.main().cases.len() as f64)
 }
 
 /// Whether the watched slowdown is proven or disproven; `None` if none is watched.
@@ -163,7 +163,7 @@ pub fn judge_limit(bench: &Bench) -> Option<LimitVerdict> {
 }
 
 /// The finding on the same statement by all clocks; `times` is how much more evidence it needs.
-fn found(all: &[(Clock, &SpeedupSigns)], rule: &BenchRule, times: f64) -> BenchFinding {
+fn finding_by(all: &[(Clock, &SpeedupSigns)], rule: &BenchRule, times: f64) -> BenchFinding {
     let needed = rule.differs_evidence() * times;
     let enough = rule.guard_evidence() * times;
     let contradicted = |by: Clock, against: fn(&SpeedupSigns) -> &stats::SignEvidence| {

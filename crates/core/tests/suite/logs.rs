@@ -90,7 +90,7 @@ fn a_log_of_agents_in_roles_tells_the_same_story() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     // Every turn was written down: proposing, two realizations, a review, a lesson; twice.
-    let said = records.iter().filter(|r| r.event.exchange().is_some());
+    let said = records.iter().filter(|r| r.event.session_log().is_some());
     let names: Vec<&str> = said.map(|record| record.event.name()).collect();
     let turns = [
         "proposed",

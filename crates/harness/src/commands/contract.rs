@@ -92,7 +92,7 @@ impl Harness {
 
     /// Runs the correctness check on the kernel of a built tree for some cases: its errors, or why
     /// it is refused. `None` if there is no contract.
-    pub fn examine(
+    pub fn check_kernel(
         &self,
         tree: &Path,
         cases: &[Case],
@@ -101,7 +101,7 @@ impl Harness {
             return Ok(None);
         };
         let incumbent = under.incumbent.as_deref();
-        runner::examine(&self.terms(under, tree)?, tree, incumbent, cases).map(Some)
+        runner::check_kernel(&self.terms(under, tree)?, tree, incumbent, cases).map(Some)
     }
 
     /// One reading of each case, or why not; `None` if there is no contract.

@@ -184,7 +184,7 @@ impl Harness {
     }
 
     /// Whether a benchmark printed what a plain run prints: the metric of the case.
-    pub fn said_metric(&self, printed: &[u8], case: &Case) -> GateResult<()> {
+    pub fn check_metric(&self, printed: &[u8], case: &Case) -> GateResult<()> {
         if self.metric.own_clock().is_some() {
             return Ok(());
         }

@@ -31,7 +31,7 @@ pub const FILE_BYTES_MAX: u64 = 64 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChangeRefusal {
     /// Its path is not editable.
-    NotGranted,
+    NotEditable,
     /// It is, or was, a link, a repository, a pipe or the like.
     NotAFile,
     /// A directory above it is a link now.
@@ -58,7 +58,7 @@ pub enum ChangeRefusal {
 #[derive(Clone, Copy)]
 pub struct CandidateFilter<'a> {
     /// The paths that may change.
-    pub granted: &'a GlobSet,
+    pub editable: &'a GlobSet,
     /// Whether some bytes contain what no candidate may include.
     pub forbids: &'a dyn Fn(&[u8]) -> bool,
 }
@@ -111,7 +111,15 @@ impl Repo {
         note: &CommitNote<'_>,
     ) -> Result<CandidateCommit> {
         let forbids = &|_: &[u8]| false;
-        self.commit_within(worktree, parent, CandidateFilter { granted, forbids }, note)
+        self.commit_within(
+            worktree,
+            parent,
+            CandidateFilter {
+                editable: granted,
+                forbids,
+            },
+            note,
+        )
     }
 
     /// The same, without files that contain forbidden bytes: git never sees them.
@@ -122,7 +130,7 @@ impl Repo {
         terms: CandidateFilter<'_>,
         note: &CommitNote<'_>,
     ) -> Result<CandidateCommit> {
-        let granted = terms.granted;
+        let granted = terms.editable;
         let mut survey = self.survey(worktree, parent)?;
         let (taken, out_of_scope) = self.take(&survey, terms)?;
         let tree = if taken.is_empty() {
@@ -163,7 +171,7 @@ impl Repo {
         survey: &WorktreeSurvey,
         terms: CandidateFilter<'_>,
     ) -> Result<(Vec<AcceptedChange>, Vec<RefusedChange>)> {
-        let granted = terms.granted;
+        let granted = terms.editable;
         let mut taken = Vec::new();
         let mut refused = Vec::new();
         let remaining = remaining(survey, granted);
@@ -273,7 +281,7 @@ fn refusal(found: &RawChange, granted: &GlobSet) -> Option<ChangeRefusal> {
     if !granted.is_match(path) {
         return Some(match found.obstacle {
             Some(why @ (ChangeRefusal::InSubmodule | ChangeRefusal::TooMany)) => why,
-            _ => ChangeRefusal::NotGranted,
+            _ => ChangeRefusal::NotEditable,
         });
     }
     if let Some(why) = found.obstacle {

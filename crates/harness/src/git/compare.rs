@@ -72,8 +72,10 @@ pub(super) fn tracked(
     for (n, entry) in entries.iter().enumerate() {
         match dirs.look(entry) {
             FileStatus::Same => {}
-            FileStatus::Gone => all.push(found(entry, ChangeKind::Deleted, entry.mode, None)),
-            FileStatus::Other(kind, mode, why) => all.push(found(entry, kind, mode, Some(why))),
+            FileStatus::Gone => all.push(raw_change(entry, ChangeKind::Deleted, entry.mode, None)),
+            FileStatus::Other(kind, mode, why) => {
+                all.push(raw_change(entry, kind, mode, Some(why)))
+            }
             FileStatus::File(mode, len) => {
                 present.push(UnhashedFile {
                     entry,
@@ -98,15 +100,30 @@ pub(super) fn tracked(
     present.retain(|file| {
         let differs = grown.contains(&file.entry.path);
         if differs {
-            all.push(found(file.entry, ChangeKind::Modified, file.mode, None));
+            all.push(raw_change(
+                file.entry,
+                ChangeKind::Modified,
+                file.mode,
+                None,
+            ));
         }
         !differs
     });
     for (file, same) in are_as_stored(repo, root, present)? {
         if !same {
-            all.push(found(file.entry, ChangeKind::Modified, file.mode, None));
+            all.push(raw_change(
+                file.entry,
+                ChangeKind::Modified,
+                file.mode,
+                None,
+            ));
         } else if file.mode != file.entry.mode && repo.file_modes == ExecutableBit::Kept {
-            all.push(found(file.entry, ChangeKind::ModeChanged, file.mode, None));
+            all.push(raw_change(
+                file.entry,
+                ChangeKind::ModeChanged,
+                file.mode,
+                None,
+            ));
         }
     }
     Ok(all)
@@ -205,7 +222,7 @@ pub(super) fn has_crlf(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| pair == b"\r\n")
 }
 
-fn found(
+fn raw_change(
     entry: &RawEntry,
     kind: ChangeKind,
     mode: FileMode,

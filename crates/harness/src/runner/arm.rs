@@ -32,7 +32,7 @@ const WAKE_LIMIT: Duration = Duration::from_secs(10);
 /// A worker with its memory.
 #[derive(Debug)]
 pub(super) struct KernelWorker {
-    companion: ChildProcess,
+    child: ChildProcess,
     buffer: Vec<u8>,
     limit: Duration,
     phases: BatchMode,
@@ -142,7 +142,7 @@ pub(super) struct BatchTiming {
     /// CPU time of all threads from when they were resumed until they were frozen.
     pub(super) cpu: Duration,
     /// What the worker's own clocks reported.
-    pub(super) told: WorkerTiming,
+    pub(super) worker_timing: WorkerTiming,
     /// How long preparing before the batch took: CPU time, or wall time with a device.
     pub(super) before: Duration,
     /// How long copying outputs from a device took, after the batch.
@@ -181,7 +181,7 @@ impl KernelWorker {
         (limit, stop): (Duration, &StopFlag),
     ) -> Result<StartingWorker> {
         let mut arm = Self {
-            companion: ChildProcess::start(&program.command, stop)?,
+            child: ChildProcess::start(&program.command, stop)?,
             buffer: vec![0; MESSAGE_BYTES_MAX],
             limit,
             phases: program.phases(),
@@ -196,14 +196,14 @@ impl KernelWorker {
         });
         let nonce = secret()?;
         let fds = [memory.input.fd(), memory.output.fd()];
-        let sent = arm.companion.send(&hello.render(nonce), &fds);
+        let sent = arm.child.send(&hello.render(nonce), &fds);
         let sent = sent.map_err(|_| arm.ended());
         Ok(StartingWorker { arm, nonce, sent })
     }
 
     /// Kills its process.
     pub(super) fn end(&mut self) {
-        self.companion.end();
+        self.child.end();
     }
 
     /// Sets the arguments of all following calls.
@@ -212,7 +212,7 @@ impl KernelWorker {
         contract: &Contract,
         layout: &CallLayout,
     ) -> Result<WorkerResult<()>> {
-        self.companion.thaw();
+        self.child.thaw();
         let answer = self.ask(
             &WorkerRequest::Setup(setup_of(contract, layout)),
             WAKE_LIMIT,
@@ -221,7 +221,7 @@ impl KernelWorker {
     }
 
     /// Calls the kernel once for each slot.
-    pub(super) fn turn(
+    pub(super) fn run_batch(
         &mut self,
         slots: &[CallSlot],
         spin_ns: u64,
@@ -232,36 +232,36 @@ impl KernelWorker {
         };
         let nonce = secret()?;
         let message = question.render(nonce);
-        let Ok(cpu_asleep) = self.companion.cpu_time() else {
+        let Ok(cpu_asleep) = self.child.cpu_time() else {
             return Ok(Err(self.ended()));
         };
         if let Err(broken) = self.wake()? {
             return Ok(Err(broken));
         }
-        let Ok(cpu_awake) = self.companion.cpu_time() else {
+        let Ok(cpu_awake) = self.child.cpu_time() else {
             return Ok(Err(self.ended()));
         };
         let before = match self.phases {
             BatchMode::Batch => Ok(Duration::ZERO),
             BatchMode::Staged | BatchMode::OnDevice => {
-                self.timed(&WorkerRequest::Stage(slots.to_vec()))?
+                self.timed(&WorkerRequest::Fill(slots.to_vec()))?
             }
         };
         let before = match before {
             Ok(before) => before,
             Err(broken) => return Ok(Err(broken)),
         };
-        let Ok(cpu_before) = self.companion.cpu_time() else {
+        let Ok(cpu_before) = self.child.cpu_time() else {
             return Ok(Err(self.ended()));
         };
         let start = Instant::now();
-        if self.companion.send(&message, &[]).is_err() {
+        if self.child.send(&message, &[]).is_err() {
             return Ok(Err(self.ended()));
         }
-        let heard = self.companion.receive(&mut self.buffer, self.limit);
+        let heard = self.child.receive(&mut self.buffer, self.limit);
         let wall = start.elapsed();
         // A device would keep running while its process is frozen, so fetch its outputs first.
-        let stood = (self.phases != BatchMode::OnDevice).then(|| self.companion.freeze());
+        let stood = (self.phases != BatchMode::OnDevice).then(|| self.child.freeze());
         let told = match self.read(heard, nonce) {
             Ok(WorkerReply::Finished(told)) => told,
             Ok(WorkerReply::Failed(why)) => return Ok(Err(WorkerFailure::Refused(why))),
@@ -273,7 +273,7 @@ impl KernelWorker {
         if let Some(Err(broken)) = stood.map(|stood| self.frozen(stood)) {
             return Ok(Err(broken));
         }
-        let Ok(cpu_after) = self.companion.cpu_time() else {
+        let Ok(cpu_after) = self.child.cpu_time() else {
             return Ok(Err(self.ended()));
         };
         let after = match self.bring()? {
@@ -288,7 +288,7 @@ impl KernelWorker {
             wall,
             woken,
             cpu: woken + cpu_after.saturating_sub(cpu_before),
-            told,
+            worker_timing: told,
             before,
             after,
         }))
@@ -306,13 +306,13 @@ impl KernelWorker {
     /// Sends a request, and returns how long it took. Without a device that is CPU time, which a
     /// busy host cannot stretch.
     fn timed(&mut self, question: &WorkerRequest) -> Result<WorkerResult<Duration>> {
-        let cpu = self.companion.cpu_time().unwrap_or_default();
+        let cpu = self.child.cpu_time().unwrap_or_default();
         let start = Instant::now();
         let answer = self.ask(question, self.limit)?;
         let took = match self.phases {
             BatchMode::OnDevice => start.elapsed(),
             BatchMode::Batch | BatchMode::Staged => {
-                let after = self.companion.cpu_time().unwrap_or_default();
+                let after = self.child.cpu_time().unwrap_or_default();
                 after.saturating_sub(cpu)
             }
         };
@@ -330,7 +330,7 @@ impl KernelWorker {
 
     /// Stops all its threads.
     fn freeze(&mut self) -> WorkerResult<()> {
-        let stood = self.companion.freeze();
+        let stood = self.child.freeze();
         self.frozen(stood)
     }
 
@@ -339,7 +339,7 @@ impl KernelWorker {
             StopResult::Still => Ok(()),
             StopResult::Gone => Err(self.ended()),
             StopResult::Restless => {
-                self.companion.end();
+                self.child.end();
                 Err(WorkerFailure::Restless)
             }
         }
@@ -347,7 +347,7 @@ impl KernelWorker {
 
     /// How many threads it has, and how many open files, while it is frozen.
     pub(super) fn census(&self) -> Option<(usize, usize)> {
-        let pid = self.companion.pid()?;
+        let pid = self.child.pid()?;
         let count = |what: &str| Some(fs::read_dir(format!("/proc/{pid}/{what}")).ok()?.count());
         Some((count("task")?, count("fd")?))
     }
@@ -356,13 +356,13 @@ impl KernelWorker {
         if self.unasked()? {
             return Ok(Err(WorkerFailure::Garbled("more messages than expected")));
         }
-        self.companion.thaw();
+        self.child.thaw();
         let answer = self.ask(&WorkerRequest::Ping, WAKE_LIMIT)?;
         Ok(answer.and_then(done))
     }
 
     fn unasked(&self) -> Result<bool> {
-        let thrown = self.companion.discard_messages();
+        let thrown = self.child.discard_messages();
         Ok(thrown.context(|| "cannot receive from a worker".to_owned())? > 0)
     }
 
@@ -372,14 +372,14 @@ impl KernelWorker {
         limit: Duration,
     ) -> Result<WorkerResult<WorkerReply>> {
         let nonce = secret()?;
-        Ok(match self.companion.send(&question.render(nonce), &[]) {
-            Ok(()) => self.hear(nonce, limit),
+        Ok(match self.child.send(&question.render(nonce), &[]) {
+            Ok(()) => self.receive(nonce, limit),
             Err(_) => Err(self.ended()),
         })
     }
 
-    fn hear(&mut self, nonce: u64, limit: Duration) -> WorkerResult<WorkerReply> {
-        let heard = self.companion.receive(&mut self.buffer, limit);
+    fn receive(&mut self, nonce: u64, limit: Duration) -> WorkerResult<WorkerReply> {
+        let heard = self.child.receive(&mut self.buffer, limit);
         self.read(heard, nonce)
     }
 
@@ -400,9 +400,9 @@ impl KernelWorker {
     }
 
     fn ended(&mut self) -> WorkerFailure {
-        let (exit, said) = self.companion.end();
+        let (exit, said) = self.child.end();
         let said = self.in_users_words(said);
-        WorkerFailure::Ended { exit, said }
+        WorkerFailure::Ended { exit, stderr: said }
     }
 
     fn in_users_words(&self, said: String) -> String {
@@ -428,7 +428,7 @@ impl StartingWorker {
             sent,
         } = self;
         sent?;
-        arm.hear(nonce, START_LIMIT).and_then(done)?;
+        arm.receive(nonce, START_LIMIT).and_then(done)?;
         arm.freeze()?;
         Ok(arm)
     }

@@ -11,7 +11,7 @@ pub(super) enum WorkerFailure {
         /// How.
         exit: Exit,
         /// What it printed last.
-        said: String,
+        stderr: String,
     },
     /// It did not reply in time.
     TooLong,
@@ -27,7 +27,7 @@ impl WorkerFailure {
     /// What that means for a candidate on a case.
     pub(super) fn gate(self, case: &str) -> Gate {
         match self {
-            Self::Ended { exit, said } => {
+            Self::Ended { exit, stderr: said } => {
                 let said = said.trim();
                 let colon = if said.is_empty() { "" } else { ": " };
                 let killed = matches!(exit, Exit::Signal(9));

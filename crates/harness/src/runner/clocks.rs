@@ -50,11 +50,11 @@ impl ArmClocks {
         let time = turn.time().as_secs_f64();
         self.time.push(time);
         self.gap
-            .push(turn.wall.as_secs_f64() - turn.told.wall_ns as f64 * 1e-9);
+            .push(turn.wall.as_secs_f64() - turn.worker_timing.wall_ns as f64 * 1e-9);
         self.woken.push(turn.woken.as_secs_f64());
         self.cpu.push(turn.cpu.as_secs_f64() / time.max(1e-9));
         self.device
-            .push(turn.told.device_ns as f64 * 1e-9 / turn.wall.as_secs_f64().max(1e-9));
+            .push(turn.worker_timing.device_ns as f64 * 1e-9 / turn.wall.as_secs_f64().max(1e-9));
     }
 
     /// Whether these clocks of a candidate with this many threads are consistent, compared with
@@ -216,7 +216,7 @@ mod tests {
                 wall: Duration::from_micros(wall + late),
                 woken: Duration::from_micros(woken),
                 cpu: Duration::from_micros(cpu),
-                told: WorkerTiming {
+                worker_timing: WorkerTiming {
                     wall_ns: told * 1_000,
                     cpu_ns: 0,
                     flags: 0,
@@ -291,7 +291,7 @@ mod tests {
             wall: Duration::from_micros(wall),
             woken: Duration::ZERO,
             cpu: Duration::from_micros(wall),
-            told: WorkerTiming {
+            worker_timing: WorkerTiming {
                 wall_ns: 0,
                 cpu_ns: 0,
                 flags: 0,

@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The share of a duel's time that the reference may take.
-const ORACLE_SHARE: f64 = 0.05;
+const REFERENCE_SHARE: f64 = 0.05;
 
 /// A case of a duel.
 #[derive(Clone, Debug)]
@@ -50,16 +50,16 @@ pub struct KernelRunner {
     terms: RunnerSetup,
     metric: Metric,
     trees: [PathBuf; 2],
-    corners: Vec<DuelCase>,
-    stage: KernelBuffers,
-    oracle: ReferenceRunner,
+    cases: Vec<DuelCase>,
+    buffers: KernelBuffers,
+    reference: ReferenceRunner,
     arms: [KernelWorker; 2],
     /// Their CPU affinity.
-    seat: CpuAffinity,
+    affinity: CpuAffinity,
     /// The case that the arms are set up for.
     facing: Option<usize>,
     /// The case that the reference is set up for; the reference outlives the arms.
-    asked: Option<usize>,
+    pending: Option<usize>,
     bounds: BTreeMap<usize, TensorBounds>,
     /// What each arm wrote in the calls of its last turn.
     written: [Vec<CallOutput>; 2],
@@ -67,7 +67,7 @@ pub struct KernelRunner {
     clocks: [ArmClocks; 2],
     around: BatchOverhead,
     /// How long the reference took last time.
-    oracle_took: Duration,
+    reference_time: Duration,
     /// Where the time went.
     spent: DuelTime,
     /// What blocks cost so far.
@@ -113,7 +113,7 @@ impl KernelRunner {
         let sized: Vec<(&Case, u32)> = corners.iter().map(|c| (&c.case, c.calls)).collect();
         let stage = KernelBuffers::new(&terms.contract, &sized)?;
         let cases: Vec<&Case> = corners.iter().map(|c| &c.case).collect();
-        let oracle = terms.oracle(&parent, &cases)?;
+        let oracle = terms.start_reference(&parent, &cases)?;
         let trees = [parent, candidate];
         let seat = CpuAffinity::draw(terms)?;
         let began = Instant::now();
@@ -127,19 +127,19 @@ impl KernelRunner {
             terms: terms.clone(),
             metric: metric.clone(),
             trees,
-            corners,
-            stage,
-            oracle,
+            cases: corners,
+            buffers: stage,
+            reference: oracle,
             arms,
-            seat,
+            affinity: seat,
             facing: None,
-            asked: None,
+            pending: None,
             bounds: BTreeMap::new(),
             written: Default::default(),
             pairs: 0,
             clocks: Default::default(),
             around: BatchOverhead::default(),
-            oracle_took: Duration::ZERO,
+            reference_time: Duration::ZERO,
             spent: DuelTime::default(),
             pace,
             blocks: 0,
@@ -162,11 +162,11 @@ impl KernelRunner {
         self.blocks += 1;
         let renewed = start.elapsed();
         let mut around = Duration::ZERO;
-        let _seated = self.seat.hold();
-        let turns = self.pace.turns();
+        let _seated = self.affinity.hold();
+        let turns = self.pace.n_batches();
         let seed = secret()?;
-        let mut pairs = Vec::with_capacity(self.corners.len());
-        for corner in 0..self.corners.len() {
+        let mut pairs = Vec::with_capacity(self.cases.len());
+        for corner in 0..self.cases.len() {
             let before = Instant::now();
             if let Err(fault) = self.face(corner)? {
                 return Ok(Err(fault));
@@ -199,9 +199,9 @@ impl KernelRunner {
         self.arms.iter_mut().for_each(KernelWorker::end);
         self.facing = None;
         self.blocks = 0;
-        self.seat = CpuAffinity::draw(&self.terms)?;
-        let terms = self.seat.terms(&self.terms);
-        Ok(match start_arms(&terms, &self.trees, &self.stage)? {
+        self.affinity = CpuAffinity::draw(&self.terms)?;
+        let terms = self.affinity.terms(&self.terms);
+        Ok(match start_arms(&terms, &self.trees, &self.buffers)? {
             Ok(arms) => {
                 self.arms = arms;
                 self.pace.started(start.elapsed());
@@ -226,11 +226,11 @@ impl KernelRunner {
         let Some(begun) = met.first() else {
             return Ok(Err(BlockFailure::Parent(Gate::Passed)));
         };
-        self.around.add((corner, self.corners.len()), &taken);
+        self.around.add((corner, self.cases.len()), &taken);
         let [parent, candidate] = pace::usual(&taken);
         let sample = |clocks| pace::sample_of(&self.metric, clocks, begun.calls);
         Ok(Ok(Pair {
-            case: self.corners[corner].index,
+            case: self.cases[corner].index,
             first: begun.first,
             parent: sample(parent),
             candidate: sample(candidate),
@@ -239,13 +239,13 @@ impl KernelRunner {
 
     /// One turn of each arm on the same fresh inputs.
     fn meet(&mut self, corner: usize, root: u64) -> Result<DuelResult<PairedBatch>> {
-        let calls = self.stage.calls(self.corners[corner].calls, root);
-        self.stage.fill_all(&calls);
+        let calls = self.buffers.calls(self.cases[corner].calls, root);
+        self.buffers.fill_all(&calls);
         // The coin comes from the operating system, after everything else is fixed.
         let order = toss()?;
         let mut turns = [None, None];
         for arm in order {
-            match self.turn(corner, arm, &calls)? {
+            match self.run_arm(corner, arm, &calls)? {
                 Ok(turn) => turns[arm] = Some(turn),
                 Err(fault) => return Ok(Err(fault)),
             }
@@ -281,37 +281,37 @@ impl KernelRunner {
     }
 
     /// Lets one arm call its kernel, and copies its outputs of each call.
-    fn turn(
+    fn run_arm(
         &mut self,
         corner: usize,
         arm: usize,
         calls: &[KernelCall],
     ) -> Result<DuelResult<BatchTiming>> {
-        self.stage.lay_all(calls);
+        self.buffers.poison_outputs(calls);
         let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
         let spin_ns = match arm {
-            CANDIDATE => self.corners[corner].spin_ns,
+            CANDIDATE => self.cases[corner].spin_ns,
             _ => 0,
         };
-        let turn = self.arms[arm].turn(&slots, spin_ns)?;
-        let name = &self.corners[corner].case.name;
+        let turn = self.arms[arm].run_batch(&slots, spin_ns)?;
+        let name = &self.cases[corner].case.name;
         let turn = match turn {
             Ok(turn) => turn,
-            Err(broken) => return Ok(Err(fault(arm, broken.gate(name)))),
+            Err(broken) => return Ok(Err(block_failure(arm, broken.gate(name)))),
         };
         let written = &mut self.written[arm];
         written.resize_with(calls.len(), CallOutput::new);
-        let stage = &self.stage;
+        let stage = &self.buffers;
         let outside = AtomicBool::new(false);
         let items: Vec<(&KernelCall, &mut CallOutput)> = calls.iter().zip(written).collect();
-        spread::over(stage.hands(), items, |(call, written)| {
+        spread::over(stage.n_threads(), items, |(call, written)| {
             if !(stage.guards_hold(call) && stage.inputs_hold(call)) {
                 outside.store(true, Ordering::Relaxed);
             }
             stage.copy_written(call, written);
         });
         if outside.into_inner() {
-            return Ok(Err(fault(arm, check::outside(name))));
+            return Ok(Err(block_failure(arm, check::outside(name))));
         }
         Ok(Ok(turn))
     }
@@ -322,23 +322,23 @@ impl KernelRunner {
         if self.facing == Some(corner) {
             return Ok(Ok(()));
         }
-        let case = self.corners[corner].case.clone();
-        self.stage.set(&self.terms.contract, &case)?;
+        let case = self.cases[corner].case.clone();
+        self.buffers.set(&self.terms.contract, &case)?;
         for arm in toss()? {
-            let ready = self.arms[arm].set_up(&self.terms.contract, self.stage.layout())?;
+            let ready = self.arms[arm].set_up(&self.terms.contract, self.buffers.layout())?;
             if let Err(broken) = ready {
-                return Ok(Err(fault(arm, broken.gate(&case.name))));
+                return Ok(Err(block_failure(arm, broken.gate(&case.name))));
             }
         }
-        if self.asked != Some(corner) {
-            self.oracle.set(&self.terms.contract, &case)?;
-            self.asked = Some(corner);
+        if self.pending != Some(corner) {
+            self.reference.set(&self.terms.contract, &case)?;
+            self.pending = Some(corner);
         }
         self.facing = Some(corner);
-        let calls = self.stage.fresh_calls(1)?;
-        self.stage.fill_all(&calls);
+        let calls = self.buffers.fresh_calls(1)?;
+        self.buffers.fill_all(&calls);
         for arm in toss()? {
-            if let Err(fault) = self.turn(corner, arm, &calls)? {
+            if let Err(fault) = self.run_arm(corner, arm, &calls)? {
                 return Ok(Err(fault));
             }
         }
@@ -363,11 +363,11 @@ impl KernelRunner {
         [parent, candidate]: [&CallOutput; 2],
     ) -> Result<DuelResult<TensorBounds>> {
         let start = Instant::now();
-        let truth = self.oracle.truth(&self.stage, call)?;
-        self.oracle_took = start.elapsed();
-        let name = &self.corners[corner].case.name;
-        let parent = check::errors(&self.stage, parent, &truth);
-        let candidate = check::errors(&self.stage, candidate, &truth);
+        let truth = self.reference.truth(&self.buffers, call)?;
+        self.reference_time = start.elapsed();
+        let name = &self.cases[corner].case.name;
+        let parent = check::errors(&self.buffers, parent, &truth);
+        let candidate = check::errors(&self.buffers, candidate, &truth);
         if let Err(why) = check::judge(&self.terms.contract, &parent, None) {
             return Ok(Err(BlockFailure::Parent(check::wrong(name, why))));
         }
@@ -395,8 +395,8 @@ impl KernelRunner {
                 Err(fault) => return Ok(Err(fault)),
             };
             // Both are right on these inputs, which are harder than the earlier ones.
-            if let Err(why) = check::agree(&self.stage, both, &wider) {
-                let name = &self.corners[corner].case.name;
+            if let Err(why) = check::agree(&self.buffers, both, &wider) {
+                let name = &self.cases[corner].case.name;
                 return Ok(Err(BlockFailure::Candidate(check::wrong(name, why))));
             }
             self.bounds.insert(corner, wider);
@@ -418,10 +418,10 @@ impl KernelRunner {
         let mut differs = vec![false; parent.len().min(candidate.len())];
         let both = parent.iter().zip(candidate).zip(&mut differs);
         spread::over(
-            self.stage.hands(),
+            self.buffers.n_threads(),
             both.collect(),
             |((one, other), differs)| {
-                *differs = check::agree(&self.stage, [one, other], bounds).is_err();
+                *differs = check::agree(&self.buffers, [one, other], bounds).is_err();
             },
         );
         let found = differs.into_iter().enumerate();
@@ -433,7 +433,7 @@ impl KernelRunner {
     /// Occasionally and unpredictably, checks a timed call against the reference.
     fn spot_check_is_due(&self) -> Result<bool> {
         let kernel = self.spent.kernels.as_secs_f64() / f64::from(self.pairs.max(1));
-        let chance = ORACLE_SHARE * kernel / self.oracle_took.as_secs_f64().max(1e-9);
+        let chance = REFERENCE_SHARE * kernel / self.reference_time.as_secs_f64().max(1e-9);
         let drawn = secret()? as f64 / u64::MAX as f64;
         Ok(drawn < chance)
     }
@@ -478,7 +478,7 @@ fn start_arms(
     for arm in toss()? {
         match terms.start_arm(&trees[arm], stage)? {
             Ok(started) => starting[arm] = Some(started),
-            Err(gate) => return Ok(Err(fault(arm, gate))),
+            Err(gate) => return Ok(Err(block_failure(arm, gate))),
         }
     }
     let [Some(parent), Some(candidate)] = starting else {
@@ -502,7 +502,7 @@ fn toss() -> Result<ArmOrder> {
     })
 }
 
-fn fault(arm: usize, gate: Gate) -> BlockFailure {
+fn block_failure(arm: usize, gate: Gate) -> BlockFailure {
     match arm {
         PARENT => BlockFailure::Parent(gate),
         _ => BlockFailure::Candidate(gate),

@@ -54,8 +54,8 @@ const REPEAT_GAIN_MAX: f64 = 1.5;
 /// The participants of a correctness check.
 struct CorrectnessCheck<'a> {
     terms: &'a RunnerSetup,
-    stage: KernelBuffers,
-    oracle: ReferenceRunner,
+    buffers: KernelBuffers,
+    reference: ReferenceRunner,
     arm: KernelWorker,
     incumbent: Option<KernelWorker>,
     case: &'a Case,
@@ -72,7 +72,7 @@ type CorrectnessResult<T> = std::result::Result<T, Gate>;
 
 /// Checks the kernel of a built tree on some cases, next to the incumbent's if there is one.
 /// Returns the largest error seen on each tensor of each case.
-pub fn examine(
+pub fn check_kernel(
     terms: &RunnerSetup,
     tree: &Path,
     incumbent: Option<&Path>,
@@ -98,8 +98,8 @@ pub fn examine(
     };
     let mut exam = CorrectnessCheck {
         terms,
-        oracle: terms.oracle(tree, &all)?,
-        stage,
+        reference: terms.start_reference(tree, &all)?,
+        buffers: stage,
         arm,
         incumbent,
         case: first,
@@ -107,7 +107,7 @@ pub fn examine(
     let mut examined = Vec::new();
     for case in cases {
         exam.case = case;
-        match exam.sit()? {
+        match exam.run()? {
             Ok(mut errors) => examined.append(&mut errors),
             Err(gate) => return Ok(Err(gate)),
         }
@@ -116,7 +116,7 @@ pub fn examine(
 }
 
 impl CorrectnessCheck<'_> {
-    fn sit(&mut self) -> Result<CorrectnessResult<Vec<CaseTensorError>>> {
+    fn run(&mut self) -> Result<CorrectnessResult<Vec<CaseTensorError>>> {
         let contract = self.terms.contract.clone();
         if let Err(gate) = self.set(&contract)? {
             return Ok(Err(gate));
@@ -134,7 +134,7 @@ impl CorrectnessCheck<'_> {
             Self::twice,
             Self::late,
             Self::repeated,
-            Self::replay,
+            Self::check_aliasing,
         ];
         for step in steps {
             if let Err(gate) = step(self, &contract)? {
@@ -178,9 +178,9 @@ impl CorrectnessCheck<'_> {
 
     /// Sends the arguments of the case to all participants.
     fn set(&mut self, contract: &Contract) -> Result<CorrectnessResult<()>> {
-        self.stage.set(contract, self.case)?;
-        self.oracle.set(contract, self.case)?;
-        let layout = self.stage.layout().clone();
+        self.buffers.set(contract, self.case)?;
+        self.reference.set(contract, self.case)?;
+        let layout = self.buffers.layout().clone();
         for arm in [Some(&mut self.arm), self.incumbent.as_mut()]
             .into_iter()
             .flatten()
@@ -198,7 +198,7 @@ impl CorrectnessCheck<'_> {
         contract: &Contract,
         poison: PoisonKind,
     ) -> Result<CorrectnessResult<TensorErrors>> {
-        let mut calls = self.stage.fresh_calls(1)?;
+        let mut calls = self.buffers.fresh_calls(1)?;
         calls[0].poison = poison;
         match self.call(&calls)? {
             Ok(outcome) => self.check(contract, &calls[0], &outcome[0]),
@@ -208,7 +208,7 @@ impl CorrectnessCheck<'_> {
 
     /// Checks that several calls in a row are all correct.
     fn batch(&mut self, contract: &Contract) -> Result<CorrectnessResult<()>> {
-        let calls = self.stage.fresh_calls(BATCH)?;
+        let calls = self.buffers.fresh_calls(BATCH)?;
         let outcomes = match self.call(&calls)? {
             Ok(outcomes) => outcomes,
             Err(gate) => return Ok(Err(gate)),
@@ -226,7 +226,7 @@ impl CorrectnessCheck<'_> {
         if !contract.deterministic {
             return Ok(Ok(()));
         }
-        let mut calls = self.stage.fresh_calls(BATCH)?;
+        let mut calls = self.buffers.fresh_calls(BATCH)?;
         let seed = calls[0].seed;
         let kinds = [PoisonKind::Nan, PoisonKind::Plausible, PoisonKind::Pattern];
         for (call, poison) in calls.iter_mut().zip(kinds) {
@@ -251,7 +251,7 @@ impl CorrectnessCheck<'_> {
 
     /// Checks that outputs do not change while the process keeps running.
     fn late(&mut self, _: &Contract) -> Result<CorrectnessResult<()>> {
-        let calls = self.stage.fresh_calls(1)?;
+        let calls = self.buffers.fresh_calls(1)?;
         let before = match self.call(&calls)? {
             Ok(mut outcomes) => outcomes.pop().map(|outcome| outcome.own),
             Err(gate) => return Ok(Err(gate)),
@@ -259,7 +259,7 @@ impl CorrectnessCheck<'_> {
         if let Err(broken) = self.arm.idle(LATE)? {
             return Ok(Err(broken.gate(&self.case.name)));
         }
-        let after = self.stage.written(&calls[0]);
+        let after = self.buffers.written(&calls[0]);
         Ok(match before == Some(after) {
             true => Ok(()),
             false => Err(Gate::Dishonest {
@@ -271,13 +271,13 @@ impl CorrectnessCheck<'_> {
     /// A kernel that is much faster on inputs that it has seen than on fresh ones caches results.
     fn repeated(&mut self, _: &Contract) -> Result<CorrectnessResult<()>> {
         for _ in 0..REPEAT_TRIES {
-            let own = match ratio(&mut self.stage, &mut self.arm)? {
+            let own = match ratio(&mut self.buffers, &mut self.arm)? {
                 Ok(ratio) => ratio,
                 Err(broken) => return Ok(Err(broken.gate(&self.case.name))),
             };
             let usual = match &mut self.incumbent {
                 None => 1.0,
-                Some(arm) => match ratio(&mut self.stage, arm)? {
+                Some(arm) => match ratio(&mut self.buffers, arm)? {
                     Ok(ratio) => ratio.max(1.0),
                     Err(broken) => return Ok(Err(broken.gate(&self.case.name))),
                 },
@@ -310,7 +310,7 @@ impl CorrectnessCheck<'_> {
     /// Calls the kernel, after the incumbent's on the same inputs.
     fn call(&mut self, calls: &[KernelCall]) -> Result<CorrectnessResult<Vec<CheckedCall>>> {
         for call in calls {
-            self.stage.fill(call);
+            self.buffers.fill(call);
         }
         let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
         let mut written = Vec::new();
@@ -318,9 +318,11 @@ impl CorrectnessCheck<'_> {
             .into_iter()
             .flatten()
         {
-            calls.iter().for_each(|call| self.stage.lay(call));
-            match arm.turn(&slots, 0)? {
-                Ok(turn) if turn.told.flags & FLAG_MODE_CHANGED != 0 => {
+            calls
+                .iter()
+                .for_each(|call| self.buffers.poison_output(call));
+            match arm.run_batch(&slots, 0)? {
+                Ok(turn) if turn.worker_timing.flags & FLAG_MODE_CHANGED != 0 => {
                     return Ok(Err(Gate::Dishonest {
                         why: "it changes the floating-point rounding mode and does not restore it"
                             .into(),
@@ -329,12 +331,16 @@ impl CorrectnessCheck<'_> {
                 Ok(_) => {}
                 Err(broken) => return Ok(Err(broken.gate(&self.case.name))),
             }
-            let inside =
-                |call: &KernelCall| self.stage.guards_hold(call) && self.stage.inputs_hold(call);
+            let inside = |call: &KernelCall| {
+                self.buffers.guards_hold(call) && self.buffers.inputs_hold(call)
+            };
             if !calls.iter().all(inside) {
                 return Ok(Err(check::outside(&self.case.name)));
             }
-            let all: Vec<CallOutput> = calls.iter().map(|call| self.stage.written(call)).collect();
+            let all: Vec<CallOutput> = calls
+                .iter()
+                .map(|call| self.buffers.written(call))
+                .collect();
             written.push(all);
         }
         let own = written.pop().unwrap_or_default();
@@ -353,10 +359,10 @@ impl CorrectnessCheck<'_> {
         call: &KernelCall,
         outcome: &CheckedCall,
     ) -> Result<CorrectnessResult<TensorErrors>> {
-        let truth = self.oracle.truth(&self.stage, call)?;
-        let mut errors = check::errors(&self.stage, &outcome.own, &truth);
+        let truth = self.reference.truth(&self.buffers, call)?;
+        let mut errors = check::errors(&self.buffers, &outcome.own, &truth);
         let usual = outcome.usual.as_ref();
-        let usual = usual.map(|written| check::errors(&self.stage, written, &truth));
+        let usual = usual.map(|written| check::errors(&self.buffers, written, &truth));
         let judged = check::judge(contract, &errors, usual.as_ref());
         Ok(match judged {
             Ok(()) => {
@@ -376,8 +382,8 @@ fn ratio(
     let mut times = [Vec::new(), Vec::new()];
     let first = stage.fresh_calls(1)?[0];
     stage.fill(&first);
-    stage.lay(&first);
-    if let Err(broken) = arm.turn(&[first.slot()], 0)? {
+    stage.poison_output(&first);
+    if let Err(broken) = arm.run_batch(&[first.slot()], 0)? {
         return Ok(Err(broken));
     }
     for _ in 0..REPEATS {
@@ -388,8 +394,8 @@ fn ratio(
         for times in &mut times {
             // Written both times, so that the caches are in the same state.
             stage.fill(&call);
-            stage.lay(&call);
-            match arm.turn(&[call.slot()], 0)? {
+            stage.poison_output(&call);
+            match arm.run_batch(&[call.slot()], 0)? {
                 Ok(turn) => times.push(turn.cpu.as_secs_f64()),
                 Err(broken) => return Ok(Err(broken)),
             }

@@ -193,7 +193,7 @@ impl ReferenceRunner {
                 PlacedArg::Output(region) => (&mut memory.output, region),
                 PlacedArg::Integer(_) | PlacedArg::Float(_) => continue,
             };
-            let bytes = given(stage, call, (index, self.layout.dtypes[index]), how);
+            let bytes = input_values(stage, call, (index, self.layout.dtypes[index]), how);
             let part = side.part_mut(region.offset, region.bytes);
             match bytes.len() == part.len() {
                 true => part.copy_from_slice(&bytes),
@@ -204,7 +204,7 @@ impl ReferenceRunner {
             input: 0,
             output: 0,
         };
-        let turn = arm.turn(&[slot], 0)?;
+        let turn = arm.run_batch(&[slot], 0)?;
         turn.map_err(|broken| fails(&broken.gate("the inputs of a call").describe(), &self.hint))?;
         let mut truth = Vec::new();
         let mut bytes = Vec::new();
@@ -233,7 +233,7 @@ impl ReferenceRunner {
         fs::create_dir_all(dir).context(cannot)?;
         for (index, place) in self.layout.places.iter().enumerate() {
             if matches!(place, PlacedArg::Input(_) | PlacedArg::Output(_)) {
-                let bytes = given(stage, call, (index, self.layout.dtypes[index]), how);
+                let bytes = input_values(stage, call, (index, self.layout.dtypes[index]), how);
                 fs::write(file(index), bytes).context(cannot)?;
             }
         }
@@ -261,7 +261,7 @@ impl ReferenceRunner {
 }
 
 /// The value of an argument before the call, in the type that the reference takes.
-fn given(
+fn input_values(
     stage: &KernelBuffers,
     call: &KernelCall,
     (index, dtype): (usize, Dtype),

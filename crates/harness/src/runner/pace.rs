@@ -12,12 +12,12 @@ use karve_core::measurement::Sample;
 use std::time::Duration;
 
 /// The turns of a block take at least this many times as long as preparing.
-const TURNS_OVER_START: f64 = 15.0;
+const BATCHES_OVER_START: f64 = 15.0;
 
 /// Maximum turns of each arm in a block, and turns in the first one, when nothing is known yet: on
 /// a device, drawing the inputs of one turn may take a second.
-const TURNS_MAX: u32 = 25;
-const TURNS_FIRST: u32 = 1;
+const BATCHES_MAX: u32 = 25;
+const BATCHES_FIRST: u32 = 1;
 
 /// The share of each block that starting both processes may cost, and the maximum number of their
 /// blocks.
@@ -54,17 +54,17 @@ impl BlockCost {
     }
 
     /// Turns of each arm in the next block: odd, so that one of them is in the middle.
-    pub(super) fn turns(&self) -> u32 {
+    pub(super) fn n_batches(&self) -> u32 {
         if self.turn.is_zero() {
-            return TURNS_FIRST;
+            return BATCHES_FIRST;
         }
         let around = match self.blocks() {
             1 => self.around + self.start,
             // More blocks are worth more than more turns.
             _ => self.around,
         };
-        let worth = TURNS_OVER_START * around.as_secs_f64() / self.turn.as_secs_f64();
-        (worth as u32).min(TURNS_MAX) | 1
+        let worth = BATCHES_OVER_START * around.as_secs_f64() / self.turn.as_secs_f64();
+        (worth as u32).min(BATCHES_MAX) | 1
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
             wall: Duration::from_micros(time),
             woken: Duration::ZERO,
             cpu: Duration::from_micros(cpu),
-            told: WorkerTiming {
+            worker_timing: WorkerTiming {
                 wall_ns: 0,
                 cpu_ns: 0,
                 flags: 0,
@@ -161,11 +161,11 @@ mod tests {
 
     #[test]
     fn short_turns_are_taken_more_often_and_always_an_odd_number_of_times() {
-        assert_eq!(BlockCost::default().turns(), TURNS_FIRST);
-        assert_eq!(pace([4_000, 4_000, 1_000_000]).turns(), 1);
-        assert_eq!(pace([4_000, 4_000, 10_000]).turns(), 13);
-        assert_eq!(pace([200_000, 10_000, 1_000]).turns(), TURNS_MAX);
-        assert_eq!(TURNS_MAX % 2, 1);
+        assert_eq!(BlockCost::default().n_batches(), BATCHES_FIRST);
+        assert_eq!(pace([4_000, 4_000, 1_000_000]).n_batches(), 1);
+        assert_eq!(pace([4_000, 4_000, 10_000]).n_batches(), 13);
+        assert_eq!(pace([200_000, 10_000, 1_000]).n_batches(), BATCHES_MAX);
+        assert_eq!(BATCHES_MAX % 2, 1);
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(pace([200_000, 4_000, 1_000]).blocks(), 1);
         assert_eq!(pace([600_000, 4_000, 1_000]).blocks(), 3);
         assert_eq!(pace([12_000_000, 4_000, 1_000]).blocks(), BLOCKS_MAX);
-        assert_eq!(pace([12_000_000, 10_000, 500_000]).turns(), 1);
+        assert_eq!(pace([12_000_000, 10_000, 500_000]).n_batches(), 1);
     }
 
     #[test]

@@ -117,7 +117,7 @@ pub(super) enum WorkerRequest {
     /// Are you awake?
     Ping,
     /// Prepare these calls: the part that is not timed.
-    Stage(Vec<CallSlot>),
+    Fill(Vec<CallSlot>),
     /// Copy the outputs of the last batch from the device.
     Fetch,
     /// Call the kernel once for each slot, and then work for a while.
@@ -165,7 +165,7 @@ impl WorkerRequest {
             Self::Setup(setup) => (b'S', json(setup)),
             Self::Ping => (b'P', Vec::new()),
             Self::Fetch => (b'O', Vec::new()),
-            Self::Stage(slots) => (b'I', render_slots(slots)),
+            Self::Fill(slots) => (b'I', render_slots(slots)),
             Self::Batch { slots, spin_ns } => {
                 let mut body = spin_ns.to_le_bytes().to_vec();
                 body.extend(render_slots(slots));
@@ -186,7 +186,7 @@ impl WorkerRequest {
             b'S' => Self::Setup(from_json(body)?),
             b'P' if body.is_empty() => Self::Ping,
             b'O' if body.is_empty() => Self::Fetch,
-            b'I' => Self::Stage(parse_slots(body)?),
+            b'I' => Self::Fill(parse_slots(body)?),
             b'B' => {
                 let (spin, rest) = body
                     .split_first_chunk()

@@ -127,7 +127,7 @@ fn command(terms: &RunnerSetup, dir: &Path, cache: &str) -> Result<Command> {
     if terms.contract.modules.device.is_none()
         && let process::Program::Argv(args) = &mut command.program
     {
-        args.push(process::lock_text().into());
+        args.push(process::worker_profile_text().into());
     }
     Ok(command)
 }

@@ -29,9 +29,9 @@ const CALLS_MAX: u32 = 4_096;
 
 /// What a kernel alone needs.
 struct SoloRun {
-    stage: KernelBuffers,
+    buffers: KernelBuffers,
     arm: KernelWorker,
-    seat: CpuAffinity,
+    affinity: CpuAffinity,
 }
 
 impl SoloRun {
@@ -49,7 +49,11 @@ impl SoloRun {
         };
         let ready = arm.set_up(&terms.contract, stage.layout())?;
         Ok(match ready {
-            Ok(()) => Ok(Self { stage, arm, seat }),
+            Ok(()) => Ok(Self {
+                buffers: stage,
+                arm,
+                affinity: seat,
+            }),
             Err(broken) => Err(broken.gate(&case.name)),
         })
     }
@@ -58,20 +62,20 @@ impl SoloRun {
         &mut self,
         calls: u32,
     ) -> Result<std::result::Result<super::arm::BatchTiming, WorkerFailure>> {
-        let calls = self.stage.fresh_calls(calls)?;
+        let calls = self.buffers.fresh_calls(calls)?;
         for call in &calls {
-            self.stage.fill(call);
-            self.stage.lay(call);
+            self.buffers.fill(call);
+            self.buffers.poison_output(call);
         }
         let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
-        self.arm.turn(&slots, 0)
+        self.arm.run_batch(&slots, 0)
     }
 
     /// How long handing over an empty batch takes.
     fn handover(&mut self) -> Result<std::result::Result<Duration, WorkerFailure>> {
         let mut times = Vec::with_capacity(HANDOVERS);
         for _ in 0..HANDOVERS {
-            match self.arm.turn(&[], 0)? {
+            match self.arm.run_batch(&[], 0)? {
                 Ok(turn) => times.push(turn.wall.as_secs_f64()),
                 Err(broken) => return Ok(Err(broken)),
             }
@@ -92,7 +96,7 @@ pub fn handover(
         Ok(solo) => solo,
         Err(gate) => return Ok(Err(gate)),
     };
-    let _seated = solo.seat.hold();
+    let _seated = solo.affinity.hold();
     let mut call = Duration::MAX;
     for _ in 0..PROBES {
         match solo.batch(1)? {
@@ -129,7 +133,7 @@ pub fn readings(
         Ok(solo) => solo,
         Err(gate) => return Ok(Err(gate)),
     };
-    let _seated = solo.seat.hold();
+    let _seated = solo.affinity.hold();
     let mut samples = Vec::new();
     // The first loads caches and pages.
     for index in 0..=n {

@@ -20,7 +20,7 @@ const MEMORY_BYTES_MAX: u64 = 128 << 20;
 const DEVICE_BYTES_MAX: u64 = 512 << 20;
 
 /// Maximum number of threads that draw and compare.
-const HANDS_MAX: usize = 16;
+const THREADS_MAX: usize = 16;
 
 /// Slots beyond those of one batch, so that a call does not reuse the addresses of the last one.
 const SPARE_SLOTS: u32 = 3;
@@ -32,7 +32,7 @@ pub(super) struct KernelBuffers {
     memory: ArmMemory,
     layout: CallLayout,
     /// Threads that draw and compare.
-    hands: usize,
+    n_threads: usize,
 }
 
 /// One call: where, and from which seed.
@@ -114,13 +114,13 @@ impl KernelBuffers {
             contract: contract.clone(),
             memory: ArmMemory::new(sizes)?,
             layout,
-            hands: hands_for(contract),
+            n_threads: threads_for(contract),
         })
     }
 
     /// Threads that draw and compare.
-    pub(super) fn hands(&self) -> usize {
-        self.hands
+    pub(super) fn n_threads(&self) -> usize {
+        self.n_threads
     }
 
     /// The memory that all arms share.
@@ -179,7 +179,7 @@ impl KernelBuffers {
     pub(super) fn fill_all(&mut self, calls: &[KernelCall]) {
         let bytes = self.layout.input_bytes;
         let whole = u64::from(self.slots()) * bytes;
-        let (contract, layout, hands) = (&self.contract, &self.layout, self.hands);
+        let (contract, layout, hands) = (&self.contract, &self.layout, self.n_threads);
         let memory = self.memory.input.part_mut(0, whole);
         spread::over(hands, in_slots(memory, bytes, calls), |(call, slot)| {
             fill_slot(contract, layout, call, slot);
@@ -188,18 +188,18 @@ impl KernelBuffers {
 
     /// Prepares the memory that an arm writes: poison, guards, and the contents of what it also
     /// reads.
-    pub(super) fn lay(&mut self, call: &KernelCall) {
-        self.lay_all(std::slice::from_ref(call));
+    pub(super) fn poison_output(&mut self, call: &KernelCall) {
+        self.poison_outputs(std::slice::from_ref(call));
     }
 
     /// The same for all calls of a batch.
-    pub(super) fn lay_all(&mut self, calls: &[KernelCall]) {
+    pub(super) fn poison_outputs(&mut self, calls: &[KernelCall]) {
         let bytes = self.layout.output_bytes;
         let whole = u64::from(self.slots()) * bytes;
-        let (contract, layout, hands) = (&self.contract, &self.layout, self.hands);
+        let (contract, layout, hands) = (&self.contract, &self.layout, self.n_threads);
         let memory = self.memory.output.part_mut(0, whole);
         spread::over(hands, in_slots(memory, bytes, calls), |(call, slot)| {
-            lay_slot(contract, layout, call, slot);
+            poison_slot(contract, layout, call, slot);
         });
     }
 
@@ -301,7 +301,7 @@ fn fill_slot(contract: &Contract, layout: &CallLayout, call: &KernelCall, slot: 
     }
 }
 
-fn lay_slot(contract: &Contract, layout: &CallLayout, call: &KernelCall, slot: &mut [u8]) {
+fn poison_slot(contract: &Contract, layout: &CallLayout, call: &KernelCall, slot: &mut [u8]) {
     for (from, to) in layout.guards() {
         guard(call, from, &mut slot[from as usize..to as usize]);
     }
@@ -352,10 +352,10 @@ fn guard(call: &KernelCall, from: u64, part: &mut [u8]) {
 
 /// Threads that draw and compare. A device works on more bytes than one CPU can draw in time;
 /// inputs for a CPU are drawn there, so that they are in the caches of that CPU.
-fn hands_for(contract: &Contract) -> usize {
+fn threads_for(contract: &Contract) -> usize {
     match contract.modules.device {
         None => 1,
-        Some(_) => std::thread::available_parallelism().map_or(1, |n| n.get().min(HANDS_MAX)),
+        Some(_) => std::thread::available_parallelism().map_or(1, |n| n.get().min(THREADS_MAX)),
     }
 }
 

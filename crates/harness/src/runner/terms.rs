@@ -107,7 +107,7 @@ impl RunnerSetup {
     }
 
     /// Starts the reference, from the copy that was set aside or else from this tree.
-    pub(super) fn oracle(&self, tree: &Path, cases: &[&Case]) -> Result<ReferenceRunner> {
+    pub(super) fn start_reference(&self, tree: &Path, cases: &[&Case]) -> Result<ReferenceRunner> {
         let dir = self.place(tree);
         let (source, precision) = match &self.contract.reference {
             Reference::Library {
@@ -149,7 +149,7 @@ impl RunnerSetup {
             }
         };
         let limits = (self.limit, &self.stop);
-        let mend = mend(&self.contract.reference);
+        let mend = reference_hint(&self.contract.reference);
         ReferenceRunner::start((&source, mend), precision, (&self.contract, cases), limits)
     }
 }
@@ -194,7 +194,7 @@ pub fn no_reference(reference: &Reference) -> CommandError {
 }
 
 /// What to fix when the reference fails.
-fn mend(reference: &Reference) -> String {
+fn reference_hint(reference: &Reference) -> String {
     match reference {
         Reference::Library { path, .. } => format!(
             "fix the source of {path}, or contract.reference.library and .entry in karve.toml"

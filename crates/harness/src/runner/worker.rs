@@ -60,7 +60,7 @@ pub fn serve() {
                 Err(why) => WorkerReply::Failed(why),
             },
             // A shared object has nothing to prepare, and writes to karve's memory itself.
-            (WorkerRequest::Ping | WorkerRequest::Stage(_) | WorkerRequest::Fetch, _) => {
+            (WorkerRequest::Ping | WorkerRequest::Fill(_) | WorkerRequest::Fetch, _) => {
                 WorkerReply::Done
             }
             (WorkerRequest::Setup(setup), Some(worker)) => match PreparedCall::new(&setup) {

@@ -22,7 +22,7 @@ pub(crate) fn charter() -> Charter {
         created: "2026-01-01 00:00".into(),
         target: Target::default(),
         mode: WorkMode::Repo,
-        granted: vec!["kernel.c".into()],
+        editable: vec!["kernel.c".into()],
         commands: Commands::default(),
         output: OutputRule {
             format: "metric".into(),

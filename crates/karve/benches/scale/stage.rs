@@ -163,7 +163,7 @@ pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32, n_cases: usi
             ..Target::default()
         },
         mode: WorkMode::Repo,
-        granted: vec!["kernel.c".into()],
+        editable: vec!["kernel.c".into()],
         commands: commands.clone(),
         output: OutputRule {
             format: "metric".into(),

@@ -193,7 +193,7 @@ fn one_line(text: &str) -> String {
 #[derive(Default)]
 struct AnalysisReader {
     analysis: Analysis,
-    faults: AnalysisErrors,
+    errors: AnalysisErrors,
     /// Whether the recommendations section was reached.
     inside: bool,
     /// The keys of the last recommendation, each with its line.
@@ -219,9 +219,9 @@ fn parse_markdown(text: &str) -> Result<Analysis, AnalysisErrors> {
         let fault = "there is no section Recommendations, and it is not JSON".to_owned();
         return Err(vec![(1, fault)]);
     }
-    match reader.faults.is_empty() {
+    match reader.errors.is_empty() {
         true => Ok(reader.analysis),
-        false => Err(reader.faults),
+        false => Err(reader.errors),
     }
 }
 
@@ -251,7 +251,7 @@ impl AnalysisReader {
             self.go_on(number, line.trim());
         } else {
             let fault = "this is not a recommendation like \"1. [High] unroll the inner loop\"";
-            self.faults.push((number, fault.to_owned()));
+            self.errors.push((number, fault.to_owned()));
         }
     }
 
@@ -262,12 +262,12 @@ impl AnalysisReader {
         {
             Some((_, Some(ratio), title)) => (ratio, title),
             Some((name, None, title)) => {
-                self.faults.push((number, no_level(name)));
+                self.errors.push((number, no_level(name)));
                 (EXPECTED_RATIO, title)
             }
             None => {
                 let fault = "a recommendation starts with [High], [Medium] or [Low]";
-                self.faults.push((number, fault.to_owned()));
+                self.errors.push((number, fault.to_owned()));
                 (EXPECTED_RATIO, rest)
             }
         };
@@ -352,7 +352,7 @@ impl AnalysisReader {
                 one_line(other)
             )),
         };
-        self.faults.extend(fault.map(|fault| (number, fault)));
+        self.errors.extend(fault.map(|fault| (number, fault)));
     }
 
     /// The last recommendation is complete.
@@ -363,7 +363,7 @@ impl AnalysisReader {
         };
         match how_of(named.entry, named.knobs, named.sweep) {
             Ok(how) => item.how = how,
-            Err(fault) => self.faults.push((*line, fault)),
+            Err(fault) => self.errors.push((*line, fault)),
         }
     }
 }

@@ -73,7 +73,7 @@ fn check_blocks(blocks: &[Block], blocks_max: u32) -> Result<(), String> {
             return Err(format!("block {number} is a copy of block {twin}"));
         }
         let due = warm_up.discards(&block.pairs);
-        warm_up.saw(&block.pairs);
+        warm_up.record_block(&block.pairs);
         if block.discarded != due {
             let word = |flag: Option<DiscardReason>| match flag {
                 Some(DiscardReason::WarmUp) => "left out as warm-up",

@@ -114,13 +114,13 @@ pub(super) fn same_harness(
     scratch: &Path,
 ) -> Result<[SideSource; 2]> {
     let basis = |source: &SideSource| -> Result<Basis> {
-        let hash = world::harness_hash(&source.repo, &source.commit, &charter.granted)?;
+        let hash = world::harness_hash(&source.repo, &source.commit, &charter.editable)?;
         Ok(host::basis_of(charter, &hash, environment))
     };
     let Err(mismatch) = basis::comparable(&basis(&a)?, &basis(&b)?) else {
         return Ok([a, b]);
     };
-    let globs = &project_file::glob_set(&charter.granted)?;
+    let globs = &project_file::glob_set(&charter.editable)?;
     let Some(chosen) = chosen else {
         return Err(cannot_compare(&mismatch)
             .cause(differing(&a, &b, globs)?)

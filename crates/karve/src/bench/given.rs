@@ -122,7 +122,7 @@ impl PlainCommandArgs {
                 ..Target::default()
             },
             mode: WorkMode::Repo,
-            granted: Vec::new(),
+            editable: Vec::new(),
             commands: Commands {
                 bench: lines.first().cloned().unwrap_or_default(),
                 condition: self.condition.clone(),

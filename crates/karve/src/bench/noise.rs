@@ -175,7 +175,7 @@ impl NoiseRemedy {
 /// Something that may make the readings steadier.
 struct RemedyAttempt {
     advice: String,
-    arena: PairRunner,
+    pair_runner: PairRunner,
     /// Whether each block waits until the host is quiet.
     waits: bool,
 }
@@ -187,26 +187,26 @@ fn remedies_of(ground: &BenchSetup) -> Vec<RemedyAttempt> {
             |line: &str| format!("k=0\nwhile [ $k -lt {REPEATS} ]; do\n{line}\nk=$((k + 1))\ndone");
         attempts.push(RemedyAttempt {
             advice: format!("do {REPEATS} times the work in one run"),
-            arena: ground.arena_with(repeated),
+            pair_runner: ground.runner_with(repeated),
             waits: false,
         });
     }
     let cpus = device::cpus_of(&Pin::Auto).unwrap_or_default();
     if ground.charter.device.pin == Pin::No && !cpus.is_empty() {
-        let mut arena = ground.arena.clone();
+        let mut arena = ground.pair_runner.clone();
         for arm in [&mut arena.parent, &mut arena.candidate] {
             arm.harness = arm.harness.clone().pinned_to(&cpus);
         }
         attempts.push(RemedyAttempt {
             advice: "pin it to one CPU: use --pin, or device.pin in karve.toml".to_owned(),
-            arena,
+            pair_runner: arena,
             waits: false,
         });
     }
     if pressure_us().is_some() {
         attempts.push(RemedyAttempt {
             advice: "run it when the host is quiet".to_owned(),
-            arena: ground.arena.clone(),
+            pair_runner: ground.pair_runner.clone(),
             waits: true,
         });
     }
@@ -235,9 +235,9 @@ fn try_remedy(
                 if attempt.waits {
                     wait_for_quiet();
                 }
-                &attempt.arena
+                &attempt.pair_runner
             } else {
-                &ground.arena
+                &ground.pair_runner
             };
             let Some(block) = block_in(arena, ground, stop)? else {
                 return Ok(None);

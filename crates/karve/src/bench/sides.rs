@@ -38,7 +38,7 @@ pub struct BenchSetup {
     /// The cases.
     pub cases: Vec<NumberedCase>,
     /// The pair runner; A is the parent, B the candidate.
-    pub arena: PairRunner,
+    pub pair_runner: PairRunner,
     /// What B is compared with.
     pub a: BenchSide,
     /// What is compared.
@@ -159,8 +159,8 @@ impl BenchSetup {
     }
 
     /// The same arms with other benchmark lines, derived from the current ones.
-    pub fn arena_with(&self, change: impl Fn(&str) -> String) -> PairRunner {
-        let mut arena = self.arena.clone();
+    pub fn runner_with(&self, change: impl Fn(&str) -> String) -> PairRunner {
+        let mut arena = self.pair_runner.clone();
         for (arm, side) in [
             (&mut arena.parent, &self.a),
             (&mut arena.candidate, &self.b),
@@ -206,7 +206,7 @@ pub fn of_commands(
         ..BenchSide::default()
     };
     Ok(BenchSetup {
-        arena: arena(arm(lines[0]), arm(lines[1])),
+        pair_runner: pair_runner(arm(lines[0]), arm(lines[1])),
         a: side(lines[0]),
         b: side(lines[1]),
         cases: charter.cases.iter().cloned().enumerate().collect(),
@@ -226,7 +226,7 @@ fn with_layers(mut environment: Environment, charter: &Charter) -> Environment {
     environment
 }
 
-fn arena(a: BuiltArm, b: BuiltArm) -> PairRunner {
+fn pair_runner(a: BuiltArm, b: BuiltArm) -> PairRunner {
     PairRunner::new(a, b, CommandVariant::Usual)
 }
 
@@ -262,7 +262,7 @@ pub fn of_revisions(
         charter.device.pin = given.device().pin;
     }
     let mut cases = chosen_cases(&charter, given)?;
-    let globs = project_file::glob_set(&charter.granted)?;
+    let globs = project_file::glob_set(&charter.editable)?;
     let scratch = ScratchDir::new(ScratchKind::Bench, &[&repo, &a.repo, &b.repo])?;
     let sources = [source(a, &globs)?, source(b, &globs)?];
     let [a, b] = same_harness(sources, &charter, chosen, scratch.path())?;
@@ -297,7 +297,7 @@ pub fn of_revisions(
         ..source.side
     };
     Ok(BenchSetup {
-        arena: arena(arm(&built[0]), arm(&built[1])),
+        pair_runner: pair_runner(arm(&built[0]), arm(&built[1])),
         a: side(a),
         b: side(b),
         cases: cases.into_iter().enumerate().collect(),

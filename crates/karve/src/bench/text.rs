@@ -18,7 +18,7 @@ pub fn render_text(view: &BenchView, colour: bool) -> String {
         BenchFinding::Slower { .. } | BenchFinding::ClocksDisagree { .. } => Tone::Bad,
         BenchFinding::NoDifference { .. } | BenchFinding::CouldNotTell => Tone::Strong,
     };
-    let telling = view.telling();
+    let telling = view.deciding_clock();
     let mut lines = vec![
         toned(&view.words, tone, colour),
         format!("A         {}", side(&view.a)),
@@ -78,7 +78,7 @@ pub fn render_markdown(view: &BenchView) -> String {
             figure(case.b_median),
         ));
     }
-    let telling = view.telling();
+    let telling = view.deciding_clock();
     lines.push(format!(
         "| **overall** ({}) | {} | {:.3}x | {} | | |",
         telling.name,

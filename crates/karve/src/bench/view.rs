@@ -194,7 +194,7 @@ impl BenchView {
     }
 
     /// The clock whose figures back the finding.
-    pub fn telling(&self) -> &ClockView {
+    pub fn deciding_clock(&self) -> &ClockView {
         let by = self.finding.by();
         let found = self.clocks.iter().find(|view| Some(view.clock) == by);
         found.unwrap_or(&self.clocks[0])

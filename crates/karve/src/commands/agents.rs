@@ -65,8 +65,8 @@ struct TrialReport {
 impl TrialReport {
     fn of(tried: AgentTrial) -> Self {
         Self {
-            works: tried.fault.is_none(),
-            why: tried.fault,
+            works: tried.failure.is_none(),
+            why: tried.failure,
             tokens: tried.usage.tokens,
             usd: tried.usage.usd,
         }
@@ -205,8 +205,8 @@ fn look(
     listed.version = found.version;
     if let Some(room) = room {
         let by = (room.sandbox.as_deref(), stop);
-        let tried = cli::try_turn((cli, &config.reach), &config.env, room.scratch.path(), by)?;
-        if tried.fault.is_some() {
+        let tried = cli::run_trial((cli, &config.reach), &config.env, room.scratch.path(), by)?;
+        if tried.failure.is_some() {
             listed.hint = Some(format!(
                 "check that \"{}\" works alone and has its key; see agents.{name} in karve.toml",
                 cli.kind.program()
@@ -261,8 +261,8 @@ fn look_at_api(
     }
     listed.path = Some(config.url().to_owned());
     if let Some(room) = room {
-        let tried = api::try_turn(&name, config, room.scratch.path(), stop)?;
-        if tried.fault.is_some() {
+        let tried = api::run_trial(&name, config, room.scratch.path(), stop)?;
+        if tried.failure.is_some() {
             listed.hint = Some(format!(
                 "check that the key and the model are right; see agents.{name} in karve.toml"
             ));

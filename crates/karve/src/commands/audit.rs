@@ -109,7 +109,7 @@ impl AuditArgs {
         let repo = Repo::discover(&place.here()?)?;
         let charter = place.load_in(&repo, &Overrides::default())?.charter;
         let parent = repo.rev_parse(revision)?;
-        let globs = project_file::glob_set(&charter.granted)?;
+        let globs = project_file::glob_set(&charter.editable)?;
         let note = CommitNote {
             message: "karve audit\n",
             date: clock::now_s(),
@@ -193,7 +193,7 @@ fn of_revisions(place: &ProjectArgs, (from, to): (&str, &str)) -> Result<AuditRe
     };
     let (from, to) = (head(from), head(to));
     let commits = (repo.rev_parse(&from)?, repo.rev_parse(&to)?);
-    let globs = project_file::glob_set(&charter.granted)?;
+    let globs = project_file::glob_set(&charter.editable)?;
     let files = repo
         .diff_stat(&commits.0, &commits.1)?
         .into_iter()

@@ -157,7 +157,7 @@ impl BenchArgs {
             },
             time: self.time.saturating_mul(cases.max(1)),
         };
-        progress.stage("warming up");
+        progress.start_phase("warming up");
         bench::run(&ground, plan, stop, &mut |bench| {
             if bench.n_blocks() == 0 {
                 return;
@@ -204,7 +204,7 @@ impl BenchArgs {
                     tests,
                     confined,
                 };
-                let say = |text: &str| progress.stage(text);
+                let say = |text: &str| progress.start_phase(text);
                 sides::of_revisions(place, [a, b], (&self.given, choices), stop, &say)
             }
             ([], [a, b]) => sides::of_commands(place, [a, b], (&self.given, confined), stop),

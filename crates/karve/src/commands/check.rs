@@ -121,13 +121,13 @@ impl CheckArgs {
     ) -> Result<CheckReport> {
         let charter = measuring.charter;
         let head = repo.head()?.oid().clone();
-        let globs = project_file::glob_set(&charter.granted)?;
+        let globs = project_file::glob_set(&charter.editable)?;
         let note = CommitNote {
             message: "karve check\n",
             date: clock::now_s(),
         };
         let made = repo.commit_candidate(repo.root(), &head, &globs, &note)?;
-        world::check_granted(repo, &made.oid, charter)?;
+        world::check_editable(repo, &made.oid, charter)?;
         let (set, variant) = if self.quick {
             (CaseSet::Quick, CommandVariant::Quick)
         } else {

@@ -130,7 +130,7 @@ impl DemoArgs {
             root: &loaded.root,
             agents: &loaded.agents,
             agent: None,
-            visitor: None,
+            external: None,
         };
         let stop = StopFlag::new();
         session::watch_signals(&stop)?;

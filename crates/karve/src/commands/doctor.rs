@@ -5,7 +5,7 @@ mod kernel;
 
 use crate::config::{LoadedConfig, Overrides};
 use crate::project::ProjectArgs;
-use crate::tuner::unheard::unheard;
+use crate::tuner::unheard::unused_knobs;
 use crate::ui::style::{Tone, colour, toned};
 use crate::{session, ui, world};
 use karve_agents::api;
@@ -315,11 +315,11 @@ fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut DoctorReport) -> 
         let detail = format!("uncommitted: {}", dirty.join(", "));
         findings.add(FindingLevel::Note, "checkout", detail, Some(hint));
     }
-    if let Err(error) = world::check_granted(repo, head.oid(), charter) {
+    if let Err(error) = world::check_editable(repo, head.oid(), charter) {
         findings.failed_by("editable", &error);
         return Ok(());
     }
-    let knobs = builtin::knobs_at(repo, head.oid().as_str(), &charter.granted, &charter.knobs);
+    let knobs = builtin::knobs_at(repo, head.oid().as_str(), &charter.editable, &charter.knobs);
     match knobs {
         Ok(knobs) if knobs.is_empty() && charter.agent == "builtin" => {
             let hint = "declare some, as in \"// karve: knob TILE in 8,16,32\"; \"karve knowledge \
@@ -336,9 +336,9 @@ fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut DoctorReport) -> 
                 names.join(", ")
             };
             findings.fine("knobs", listed);
-            let globs = project_file::glob_set(&charter.granted)?;
+            let globs = project_file::glob_set(&charter.editable)?;
             let granted = repo.read_matching(head.oid(), &globs)?;
-            for sentence in unheard(&charter.commands, &charter.knobs, &granted) {
+            for sentence in unused_knobs(&charter.commands, &charter.knobs, &granted) {
                 let hint = "fix [commands] or [[knobs]] in karve.toml";
                 findings.add(FindingLevel::Note, "knobs", sentence, Some(hint));
             }

@@ -103,7 +103,7 @@ impl ShowArgs {
             return Ok(());
         }
         let round = find(&opened, self.round)?;
-        let exchanges = transcript::exchanges(&opened.records, self.round);
+        let exchanges = transcript::session_logs(&opened.records, self.round);
         if self.json {
             let mut view = serde_json::json!(opened.campaign.round_view(round));
             view["exchanges"] = exchanges.into();

@@ -66,7 +66,7 @@ impl InstallArgs {
         let title = self.tool.title();
         if self.uninstall {
             let done = install::uninstall(self.tool, &whom, care)?;
-            tell(&done);
+            print_result(&done);
             if done.deeds.is_empty() {
                 ui::outln(&format!(
                     "nothing to do: karve is not installed for {title} here"
@@ -75,7 +75,7 @@ impl InstallArgs {
             return Ok(());
         }
         let done = install::install(self.tool, &whom, care)?;
-        tell(&done);
+        print_result(&done);
         if done.deeds.is_empty() {
             ui::outln(&format!(
                 "nothing to do: karve is installed for {title} here"
@@ -90,7 +90,7 @@ impl InstallArgs {
     }
 }
 
-fn tell(done: &InstallResult) {
+fn print_result(done: &InstallResult) {
     for (deed, path) in &done.deeds {
         let word = match deed {
             InstallChange::Wrote => "wrote",

@@ -93,7 +93,7 @@ impl KnowledgeArgs {
         let shelves = LibraryLayers::of(place);
         let mut stock = shelves.load()?;
         if !matches!(self.command, KnowledgeCommand::Lint(_)) {
-            tell_unreadable(&stock);
+            print_unreadable(&stock);
         }
         for settled in &stock.settled {
             ui::note(&format!("note: {}", text::safe(settled, 300)));
@@ -105,9 +105,9 @@ impl KnowledgeArgs {
             stock = shelves.load()?;
         }
         let writer = LibraryWriter {
-            shelves: &shelves,
+            layers: &shelves,
             held: &held,
-            stock: &stock,
+            library: &stock,
         };
         match &self.command {
             KnowledgeCommand::Search(command) => command.run(place, &stock),
@@ -125,14 +125,14 @@ impl KnowledgeArgs {
 
 /// Changes the layers it has locked, with a view of all layers.
 struct LibraryWriter<'a> {
-    shelves: &'a LibraryLayers,
+    layers: &'a LibraryLayers,
     held: &'a LayerLock,
-    stock: &'a LoadedLibrary,
+    library: &'a LoadedLibrary,
 }
 
 impl<'a> LibraryWriter<'a> {
     fn change(&self) -> LibraryChange<'a> {
-        self.shelves.change(self.held)
+        self.layers.change(self.held)
     }
 }
 
@@ -152,7 +152,7 @@ impl KnowledgeCommand {
 }
 
 /// Files that are not entries are skipped and listed.
-fn tell_unreadable(stock: &LoadedLibrary) {
+fn print_unreadable(stock: &LoadedLibrary) {
     for (path, why) in stock.unreadable.iter().take(5) {
         let why = text::safe(why, 200);
         ui::note(&format!("note: {} is not an entry: {why}", path.display()));
@@ -208,7 +208,7 @@ impl LintArgs {
         self.show(&complaints, &unreadable);
         let errors = complaints
             .iter()
-            .filter(|c| c.grave == LintSeverity::Error)
+            .filter(|c| c.severity == LintSeverity::Error)
             .count();
         match errors + unreadable.len() {
             0 => Ok(()),
@@ -226,7 +226,7 @@ impl LintArgs {
         };
         if self.json {
             let of = |c: &LintFinding| {
-                let grave = word(c.grave);
+                let grave = word(c.severity);
                 serde_json::json!({"id": c.id, "grave": grave, "what": c.what})
             };
             let files = unreadable.iter().map(
@@ -244,7 +244,7 @@ impl LintArgs {
         }
         for c in complaints.iter().take(SHOWN_MAX) {
             let (id, what) = (text::safe(&c.id, 80), text::safe(&c.what, 300));
-            ui::outln(&format!("{:<10}{id}: {what}", word(c.grave)));
+            ui::outln(&format!("{:<10}{id}: {what}", word(c.severity)));
         }
         let more = complaints.len().saturating_sub(SHOWN_MAX);
         if more > 0 {

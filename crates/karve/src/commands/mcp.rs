@@ -16,7 +16,7 @@ const TOKEN: &str = "KARVE_MCP_TOKEN";
 const TOKEN_CHARS_MIN: usize = 16;
 
 /// Variables set for every process that a campaign starts.
-const ASKED: [&str; 2] = ["KARVE_TASK", process::CAMPAIGN_MARK];
+const CAMPAIGN_VARIABLES: [&str; 2] = ["KARVE_TASK", process::CAMPAIGN_MARK];
 /// The directory of campaigns, unless another one is configured.
 const CAMPAIGNS: &str = ".karve";
 
@@ -66,7 +66,9 @@ impl McpArgs {
 /// An agent that karve drives may have karve among its MCP servers. It answers a brief; it must
 /// not start a campaign within the campaign.
 fn refuse_within(here: &Path) -> Result<()> {
-    let is_asked = ASKED.iter().any(|name| std::env::var_os(name).is_some());
+    let is_asked = CAMPAIGN_VARIABLES
+        .iter()
+        .any(|name| std::env::var_os(name).is_some());
     let in_campaign = here.iter().any(|part| part == CAMPAIGNS);
     match is_asked || in_campaign {
         true => Err(

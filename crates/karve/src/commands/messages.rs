@@ -51,7 +51,7 @@ impl MessagesArgs {
         if !form.title.is_empty() {
             ui::outln(&format!("## {}", form.title));
         }
-        tell(&form.field, 0);
+        print_fields(&form.field, 0);
         for section in &form.section {
             ui::outln(&format!("### {} shows {}", section.heading, section.body));
         }
@@ -85,7 +85,7 @@ fn check(form: &Message, path: &Path, json: bool) -> Result<()> {
     Ok(())
 }
 
-fn tell(fields: &[MessageField], depth: usize) {
+fn print_fields(fields: &[MessageField], depth: usize) {
     for field in fields {
         let kind = match field.kind {
             FieldKind::Line => "line".to_owned(),
@@ -105,6 +105,6 @@ fn tell(fields: &[MessageField], depth: usize) {
         facts.extend((!field.about.is_empty()).then(|| field.about.clone()));
         let indent = "  ".repeat(depth + 1);
         ui::outln(&format!("{indent}{}: {}", field.name, facts.join(", ")));
-        tell(&field.field, depth + 1);
+        print_fields(&field.field, depth + 1);
     }
 }

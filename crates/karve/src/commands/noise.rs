@@ -59,7 +59,7 @@ impl NoiseArgs {
                     tests: SideTests::Skipped,
                     confined: ConfinementChoice::AsUsual,
                 };
-                let say = |text: &str| progress.stage(text);
+                let say = |text: &str| progress.start_phase(text);
                 sides::of_revisions(place, [".", "."], (&self.given, choices), stop, &say)?
             }
             [line] => {

@@ -108,12 +108,12 @@ impl ProfileArgs {
         if !self.are_files(place, &self.what)? || !self.are_files(place, &self.against)? {
             session::watch_signals_at_once(&stop, "stopping")?;
         }
-        let seen = session::unless_stopped(&stop, self.seen(place, &self.what, &stop))?;
+        let seen = session::unless_stopped(&stop, self.version_profiles(place, &self.what, &stop))?;
         let earlier = match self.against.as_slice() {
             [] => None,
             names => Some(session::unless_stopped(
                 &stop,
-                self.seen(place, names, &stop),
+                self.version_profiles(place, names, &stop),
             )?),
         };
         self.show(&seen, earlier.as_ref(), &stock)

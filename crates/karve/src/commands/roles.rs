@@ -52,7 +52,7 @@ pub struct RolesArgs {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum RoutingOutcome {
-    Asked(RoutingDecision),
+    Routed(RoutingDecision),
     Refused(RoutingRefusal),
 }
 
@@ -64,13 +64,13 @@ impl RolesArgs {
             Err(_) => None,
         };
         let asks = loaded.as_ref().map(|loaded| &loaded.charter.asks);
-        let book = match asks.and_then(|asks| asks.book.as_deref()) {
+        let book = match asks.and_then(|asks| asks.role_table.as_deref()) {
             Some(book) => book.clone(),
             None => roles::built_in()?,
         };
         if let Some(intent) = &self.route {
             let target = loaded.as_ref().map(|loaded| &loaded.charter.target);
-            return self.tell_route(&book, &self.request(&book, intent, target));
+            return self.print_route(&book, &self.request(&book, intent, target));
         }
         let shown: Vec<&Role> = match &self.name {
             Some(name) => vec![book.role(name).ok_or_else(|| unknown(name))?],
@@ -82,7 +82,7 @@ impl RolesArgs {
         }
         for role in shown {
             let agent = asks.and_then(|asks| asks.agents.get(&role.name));
-            tell(role, agent.map(String::as_str), self.name.is_some());
+            print_role(role, agent.map(String::as_str), self.name.is_some());
         }
         Ok(())
     }
@@ -108,18 +108,18 @@ impl RolesArgs {
         }
     }
 
-    fn tell_route(&self, book: &RoleTable, request: &RoleRequest) -> Result<()> {
+    fn print_route(&self, book: &RoleTable, request: &RoleRequest) -> Result<()> {
         let answer = match &self.to {
             Some(to) => address(book, to, request),
             None => route(book, request),
         };
         let spoke = match &answer {
             Ok(decision) => &decision.why,
-            Err(refused) => &refused.spoke,
+            Err(refused) => &refused.reasons,
         };
         if !self.json {
             for reason in spoke {
-                ui::outln(&format!("{:<12} {}", reason.rule, safe(&reason.says, 400)));
+                ui::outln(&format!("{:<12} {}", reason.rule, safe(&reason.text, 400)));
             }
         }
         let said = answer
@@ -128,7 +128,7 @@ impl RolesArgs {
             .map_err(RoutingRefusal::describe);
         if self.json {
             ui::out_json(&match answer {
-                Ok(decision) => RoutingOutcome::Asked(decision),
+                Ok(decision) => RoutingOutcome::Routed(decision),
                 Err(refused) => RoutingOutcome::Refused(refused),
             });
         }
@@ -148,7 +148,7 @@ fn unknown(name: &str) -> CommandError {
     CommandError::usage(format!("there is no role {name:?}")).hint("\"karve roles\" lists them")
 }
 
-fn tell(role: &Role, agent: Option<&str>, whole: bool) {
+fn print_role(role: &Role, agent: Option<&str>, whole: bool) {
     let may: Vec<&str> = role.may.iter().map(|duty| duty.name()).collect();
     ui::outln(&format!("{:<24} {}", role.name, role.title));
     let mut facts = vec![format!("may {}", may.join(", "))];

@@ -174,7 +174,7 @@ impl RooflineArgs {
 
     /// The peaks of this host: saved earlier, or measured now.
     fn host(&self, stop: &StopFlag) -> Result<(HostRoofline, bool)> {
-        if let (false, false, Some(kept)) = (self.fresh, self.quick, roofline::kept()) {
+        if let (false, false, Some(kept)) = (self.fresh, self.quick, roofline::read_cached()) {
             return Ok((kept, false));
         }
         let _lease = device::lease_of("cpu", "karve roofline", stop, &ui::notices())?;

@@ -105,7 +105,7 @@ impl RunArgs {
             root: &loaded.root,
             agents: &loaded.agents,
             agent: self.agent.as_deref(),
-            visitor: None,
+            external: None,
         };
         let stop = StopFlag::new();
         session::watch_signals(&stop)?;
@@ -171,8 +171,8 @@ pub(super) fn outcome(campaign: &Campaign) -> Result<()> {
     let refused =
         |message: &str, hint: &str| Err(CommandError::new(ErrorKind::Negative, message).hint(hint));
     match campaign.stop_reason() {
-        Some(StopReason::NotEngaged) => {
-            let Some(last) = campaign.engagement().last() else {
+        Some(StopReason::MutationCheckFailed) => {
+            let Some(last) = campaign.planted_bugs().last() else {
                 return refused("the campaign was refused", "see \"karve doctor\"");
             };
             // A bug without a file was never planted: the unchanged kernel failed.
@@ -181,7 +181,7 @@ pub(super) fn outcome(campaign: &Campaign) -> Result<()> {
                 (message, last.detail.clone())
             } else {
                 let message = "the tests do not exercise the editable kernel";
-                (message, format!("{}: {}", last.fault, last.detail))
+                (message, format!("{}: {}", last.bug, last.detail))
             };
             let message = format!("the campaign was refused: {message}");
             Err(CommandError::new(ErrorKind::Negative, message)
@@ -290,7 +290,7 @@ fn render_charter(charter: &Charter) -> String {
         charter.target.backend,
         charter.target.language,
         charter.target.device,
-        charter.granted.join(", "),
+        charter.editable.join(", "),
         tested_by(charter),
         charter.metric.name,
         charter.metric.unit,

@@ -54,7 +54,7 @@ fn render_status(view: &CampaignView, waited_ms: u64) -> String {
         let _ = writeln!(
             text,
             "now       round {} ({}{blocks}): {title}",
-            current.round, current.stage
+            current.round, current.phase
         );
     }
     if let (Some(baseline), Some(incumbent)) = (view.baseline, view.incumbent) {

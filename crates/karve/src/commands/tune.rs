@@ -121,7 +121,7 @@ impl TuneArgs {
             jobs: self.jobs.map(usize::from),
             like: self.like.clone(),
         };
-        let say = |text: &str| progress.stage(text);
+        let say = |text: &str| progress.start_phase(text);
         let found = session::run(place, &wish, &stop, &say, &mut |step| {
             ui::outln(&line(step));
         })?;

@@ -188,7 +188,7 @@ fn check_artifacts(dir: &CampaignDir, records: &[Record], findings: &mut VerifyR
             let path = dir.join("artifacts").join(hash);
             // It may be large, so it is read in chunks.
             let differences = match files::sha256_file(&path) {
-                Ok(found) if found == hash && record.event.exchange() == Some(hash) => {
+                Ok(found) if found == hash && record.event.session_log() == Some(hash) => {
                     agreement::differences(&record.event, &path)
                 }
                 Ok(found) if found == hash => continue,
@@ -213,7 +213,7 @@ fn check_kept(repo: &Repo, campaign: &Campaign, findings: &mut VerifyReport) -> 
         .iter()
         .map(|kept| kept.commit.as_str());
     for commit in std::iter::once(preparation.base.as_str()).chain(kept) {
-        let hash = world::harness_hash(repo, &Oid::named(commit)?, &charter.granted);
+        let hash = world::harness_hash(repo, &Oid::named(commit)?, &charter.editable);
         if hash.as_ref().ok() != Some(&preparation.harness_hash) {
             findings
                 .differences
@@ -256,7 +256,7 @@ mod tests {
                 variant: number,
                 candidate,
                 usage: AgentUsage::default(),
-                exchange: Some(exchange),
+                session_log: Some(exchange),
             },
         }
     }
@@ -292,11 +292,11 @@ mod tests {
             at_ms: 0,
             spent_ms: 0,
             by: None,
-            event: Event::Learnt {
+            event: Event::Learned {
                 round: 1,
                 lesson: Lesson::default(),
                 usage: AgentUsage::default(),
-                exchange,
+                session_log: exchange,
             },
         }
     }

@@ -6,8 +6,8 @@ use crate::config::Overrides;
 use crate::project::ProjectArgs;
 use crate::session::{self, CampaignChoice, SessionPlan};
 use crate::ui::{self, PlainScreen, Screen, SilentScreen};
-use crate::visit::{ExternalStatus, ExternalTask, finished, visit, wish_of};
-use karve_agents::visitor::{ChangeSource, ExternalAnswer, VISITOR};
+use crate::visit::{ExternalStatus, ExternalTask, campaign_choice, drive_external, finished};
+use karve_agents::visitor::{ChangeSource, EXTERNAL, ExternalAnswer};
 use karve_os::error::{CommandError, Context, ErrorKind, Result};
 use karve_os::files;
 use karve_os::process::StopFlag;
@@ -94,10 +94,10 @@ impl NextArgs {
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let wish = match self.new {
             true => CampaignChoice::New,
-            false => wish_of(place),
+            false => campaign_choice(place),
         };
         let overrides = Overrides {
-            agent: Some(VISITOR.to_owned()),
+            agent: Some(EXTERNAL.to_owned()),
             ..Overrides::default()
         };
         if wish != CampaignChoice::New
@@ -125,7 +125,7 @@ impl ProposeArgs {
         let text = String::from_utf8_lossy(&text).into_owned();
         let came = go(
             place,
-            (wish_of(place), Some(ExternalAnswer::Proposal(text))),
+            (campaign_choice(place), Some(ExternalAnswer::Proposal(text))),
             self.json,
         )?;
         show(came, self.json)
@@ -150,11 +150,11 @@ impl SubmitArgs {
                 ExternalAnswer::Change(ChangeSource::Tree(tree), summary)
             }
             (None, None, None) => {
-                let desk = place.pick()?.join(crate::world::DESK);
+                let desk = place.pick()?.join(crate::world::WORKSPACE_DIR);
                 ExternalAnswer::Change(ChangeSource::Tree(desk), summary)
             }
         };
-        let came = go(place, (wish_of(place), Some(answer)), self.json)?;
+        let came = go(place, (campaign_choice(place), Some(answer)), self.json)?;
         show(came, self.json)
     }
 }
@@ -170,7 +170,7 @@ fn go(
         true => Box::new(SilentScreen),
         false => Box::new(PlainScreen::new()),
     };
-    visit(place, what, &stop, screen.as_mut())
+    drive_external(place, what, &stop, screen.as_mut())
 }
 
 /// The bytes of a file, or of standard input; `hint` says how else to submit them.
@@ -201,11 +201,19 @@ fn show(came: ExternalStatus, json: bool) -> Result<()> {
         ui::out_json(&came);
     }
     match &came.turn {
-        ExternalTask::Propose { brief, desk, .. } if !json => {
+        ExternalTask::Propose {
+            brief,
+            workspace: desk,
+            ..
+        } if !json => {
             ui::out(brief);
             ui::outln(&format!("\nThe files are in {}.", desk.display()));
         }
-        ExternalTask::Implement { brief, desk, .. } if !json => {
+        ExternalTask::Implement {
+            brief,
+            workspace: desk,
+            ..
+        } if !json => {
             ui::out(brief);
             ui::outln(&format!(
                 "\nThe files are in {}; submit them with \"karve submit\".",

@@ -8,14 +8,14 @@ use karve_core::agenda::TRIES;
 use karve_os::error::Result;
 
 /// What the command line asks for, or else the file.
-pub(super) fn asked_of(
+pub(super) fn agenda_request(
     source: &ConfigSource<'_>,
     table: &CampaignTable,
     given: &CharterContext<'_>,
 ) -> Result<Option<AgendaRequest>> {
     let tries = table.item_tries.unwrap_or(TRIES);
     let asked = |wish: AgendaOption, by_flag: bool| AgendaRequest {
-        wish,
+        option: wish,
         tries,
         by_flag,
     };

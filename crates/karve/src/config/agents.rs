@@ -8,14 +8,14 @@ use karve_agents::api;
 use karve_agents::cli::CliKind;
 use karve_agents::config::{AgentConfig, AgentLaunch, CliConfig, NetworkAccess, agent_named};
 use karve_agents::scripted::SCRIPTED;
-use karve_agents::visitor::VISITOR;
+use karve_agents::visitor::EXTERNAL;
 use karve_os::error::{CommandError, Result};
 use karve_os::sandbox::AllowedHost;
 use karve_os::text::{shown, suggestion};
 use std::collections::BTreeMap;
 
 /// Agents that need no table, besides the kinds of command-line agents and model APIs.
-const AGENTS: [&str; 3] = ["builtin", VISITOR, "replay:<directory>"];
+const AGENTS: [&str; 3] = ["builtin", EXTERNAL, "replay:<directory>"];
 
 /// Most hosts of one agent.
 const HOSTS_MAX: usize = 64;
@@ -28,7 +28,7 @@ pub(super) fn agents_of(
     let mut agents = BTreeMap::new();
     for (name, table) in tables {
         let path = format!("agents.{name}");
-        let taken = name == "builtin" || name == VISITOR || name.starts_with("replay:");
+        let taken = name == "builtin" || name == EXTERNAL || name.starts_with("replay:");
         if taken || name.trim().is_empty() {
             return Err(source
                 .error_at(
@@ -245,7 +245,7 @@ pub(super) fn can_be_named(name: &str, agents: &BTreeMap<String, AgentConfig>) -
     let replays = name
         .strip_prefix("replay:")
         .is_some_and(|dir| !dir.trim().is_empty());
-    let needs_no_table = ["builtin", VISITOR, SCRIPTED].contains(&name);
+    let needs_no_table = ["builtin", EXTERNAL, SCRIPTED].contains(&name);
     needs_no_table || replays || agent_named(name, agents).is_some()
 }
 

@@ -1,10 +1,10 @@
 //! From a well-formed file to a charter: the meaning of every table is checked here.
 
-use super::agenda::asked_of;
+use super::agenda::agenda_request;
 use super::agents::{agent_of, agents_of};
 use super::commands::{check_commands, commands_of, mode_of};
 use super::file::{ConfigFile, FormatName, TargetTable};
-use super::scope::{check_globs, check_granted};
+use super::scope::{check_editable, check_globs};
 use super::source::ConfigSource;
 use super::{
     CharterTime, LoadedConfig, Overrides, audit, cases, contract, knobs, metric, naming, roles,
@@ -35,8 +35,8 @@ pub(super) fn loaded_of(
     let metric = metric::metric_of(source, file)?;
     let target = target_of(source, &file.target, &metric)?;
     let root = naming::root_of(source, &file.campaign, given.dir)?;
-    let granted = file.sources.granted.clone();
-    check_granted(source, &granted, &naming::inside(&root, given.dir))?;
+    let granted = file.sources.editable.clone();
+    check_editable(source, &granted, &naming::inside(&root, given.dir))?;
     let cases = cases::cases_of(source, &file.cases)?;
     metric::check_cases(source, &metric, &cases)?;
     let commands = commands_of(source, &file.commands)?;
@@ -67,7 +67,7 @@ pub(super) fn loaded_of(
         created: given.now.minute.clone(),
         target,
         mode,
-        granted,
+        editable: granted,
         commands,
         contract,
         output: output_of(file, from_file),
@@ -92,7 +92,7 @@ pub(super) fn loaded_of(
         root,
         dir: given.dir.to_path_buf(),
         agents,
-        asked: asked_of(source, &file.campaign, given)?,
+        agenda: agenda_request(source, &file.campaign, given)?,
     })
 }
 

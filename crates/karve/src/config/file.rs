@@ -107,7 +107,7 @@ pub(super) struct TargetTable {
 pub(super) struct SourcesTable {
     /// Globs of the files that a candidate may change; everything else is read-only.
     #[schemars(length(min = 1))]
-    pub(super) granted: Vec<String>,
+    pub(super) editable: Vec<String>,
 }
 
 /// The project's own commands.

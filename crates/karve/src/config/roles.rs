@@ -7,7 +7,7 @@ use super::source::ConfigSource;
 use crate::roles;
 use karve_agents::config::AgentConfig;
 use karve_agents::scripted::SCRIPTED;
-use karve_agents::visitor::VISITOR;
+use karve_agents::visitor::EXTERNAL;
 use karve_core::charter::{AskRule, Target};
 use karve_core::roles::{Duty, RoleRequest, RoleTable, route};
 use karve_os::error::Result;
@@ -75,7 +75,7 @@ pub(super) fn asks_of(
     let removed: Vec<&String> = removed.map(|(name, _)| name).collect();
     book.role.retain(|role| !removed.contains(&&role.name));
     book.call.retain(|call| !removed.contains(&&call.role));
-    if let Some(fault) = book.faults().first() {
+    if let Some(fault) = book.errors().first() {
         let message = format!("the enabled roles are not sufficient: {fault}");
         return Err(source
             .error_at("roles", message)
@@ -84,7 +84,7 @@ pub(super) fn asks_of(
     asks.arch = roles::arch_of(target);
     asks.intent = intent;
     check_route(source, &book, target, &asks)?;
-    asks.book = Some(Box::new(book));
+    asks.role_table = Some(Box::new(book));
     Ok(asks)
 }
 
@@ -111,7 +111,7 @@ fn take_table(
                 .hint(format!("{hint}; name it in [agents] of karve.toml")));
         }
         let reviews = role.may(Duty::Review);
-        let is_mute = agent == VISITOR || agent.starts_with("replay:");
+        let is_mute = agent == EXTERNAL || agent.starts_with("replay:");
         let is_scripted = agent == SCRIPTED && !agents.contains_key(agent);
         if is_mute || (reviews && (agent == "builtin" || is_scripted)) {
             let message = format!("the agent `{}` cannot take the role {name}", shown(agent));
@@ -156,8 +156,8 @@ fn check_route(
         return Ok(());
     };
     let mut error = source.error_at("agent.intent", refused.describe());
-    for reason in &refused.spoke {
-        error = error.cause(format!("{}: {}", reason.rule, reason.says));
+    for reason in &refused.reasons {
+        error = error.cause(format!("{}: {}", reason.rule, reason.text));
     }
     Err(error.hint("change agent.intent, or target.device, in karve.toml"))
 }

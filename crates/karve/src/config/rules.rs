@@ -60,9 +60,9 @@ pub(super) fn policy_of(source: &ConfigSource<'_>, table: &PolicyTable) -> Resul
         policy.on_streak = streaks(source, on_streak)?;
     }
     refuse_odd_rules(source, &policy)?;
-    match policy.faults().first() {
+    match policy.errors().first() {
         Some(fault) => Err(source
-            .error(line_of_fault(source, fault), format!("policy: {fault}"))
+            .error(line_of_error(source, fault), format!("policy: {fault}"))
             .hint(format!(
                 "change it in [policy], or keep the preset \"{}\"",
                 preset.name()
@@ -163,7 +163,7 @@ fn refuse_odd_rules(source: &ConfigSource<'_>, policy: &Policy) -> Result<()> {
 }
 
 /// The line of the overridden key that an error names; otherwise that of the table.
-fn line_of_fault(source: &ConfigSource<'_>, fault: &str) -> usize {
+fn line_of_error(source: &ConfigSource<'_>, fault: &str) -> usize {
     let accept = source.keys_in_order(&[PathSegment::Key("policy"), PathSegment::Key("accept")]);
     let policy = source.keys_in_order(&[PathSegment::Key("policy")]);
     let accept = accept

@@ -9,7 +9,7 @@ use std::path::Path;
 /// Rejects globs that leave the directory or do not compile.
 pub(super) fn check_globs(source: &ConfigSource<'_>, path: &str, globs: &[String]) -> Result<()> {
     for (index, text) in globs.iter().enumerate() {
-        let Some(reason) = fault_of(text) else {
+        let Some(reason) = invalid_reason(text) else {
             continue;
         };
         let message = format!(
@@ -25,7 +25,7 @@ pub(super) fn check_globs(source: &ConfigSource<'_>, path: &str, globs: &[String
     Ok(())
 }
 
-fn fault_of(text: &str) -> Option<String> {
+fn invalid_reason(text: &str) -> Option<String> {
     let has = |part: &str| text.split(['/', '\\']).any(|piece| piece == part);
     if text.trim().is_empty() {
         Some("it is empty".into())
@@ -43,7 +43,7 @@ fn fault_of(text: &str) -> Option<String> {
 }
 
 /// Rejects globs that match what must never change: the file itself, git, and the campaigns.
-pub(super) fn check_granted(
+pub(super) fn check_editable(
     source: &ConfigSource<'_>,
     granted: &[String],
     root: &str,

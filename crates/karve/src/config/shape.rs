@@ -14,11 +14,11 @@ use toml::de::{DeTable, DeValue};
 pub(super) fn check(source: &ConfigSource<'_>, schema: &Value) -> Result<()> {
     let mut checker = ShapeChecker {
         source,
-        faults: Vec::new(),
+        errors: Vec::new(),
     };
     checker.value(schema, source.root(), "");
-    checker.faults.sort_by_key(|fault| fault.line);
-    match checker.faults.into_iter().next() {
+    checker.errors.sort_by_key(|fault| fault.line);
+    match checker.errors.into_iter().next() {
         Some(fault) => Err(fault.error),
         None => Ok(()),
     }
@@ -31,13 +31,13 @@ struct ShapeError {
 
 struct ShapeChecker<'a> {
     source: &'a ConfigSource<'a>,
-    faults: Vec<ShapeError>,
+    errors: Vec<ShapeError>,
 }
 
 impl ShapeChecker<'_> {
-    fn fault(&mut self, line: usize, message: &str, hint: String) {
+    fn push_error(&mut self, line: usize, message: &str, hint: String) {
         let error = self.source.error(line, message).hint(hint);
-        self.faults.push(ShapeError { line, error });
+        self.errors.push(ShapeError { line, error });
     }
 
     fn value(&mut self, schema: &Value, value: &Spanned<DeValue<'_>>, path: &str) {
@@ -54,7 +54,7 @@ impl ShapeChecker<'_> {
                 wanted(&branches),
                 kind_of(value.get_ref())
             );
-            return self.fault(
+            return self.push_error(
                 line,
                 &message,
                 format!("write {}", example(path, &branches)),
@@ -68,7 +68,7 @@ impl ShapeChecker<'_> {
                     // Ranges are far below the point where the conversion loses precision.
                     #[allow(clippy::cast_precision_loss)]
                     Ok(number) => self.number(&fitting, number as f64, (line, path)),
-                    Err(_) => self.fault(
+                    Err(_) => self.push_error(
                         line,
                         &format!("the number in `{path}` is too large"),
                         format!("write a smaller number for `{path}`"),
@@ -95,7 +95,7 @@ impl ShapeChecker<'_> {
         let words: Vec<&str> = branches.iter().flat_map(|branch| words(branch)).collect();
         if words.is_empty() {
             if branches[0]["minLength"].as_u64() > Some(0) && text.trim().is_empty() {
-                self.fault(
+                self.push_error(
                     line,
                     &format!("`{path}` is empty"),
                     format!("set `{path}`, or leave the key out if it is optional"),
@@ -103,14 +103,14 @@ impl ShapeChecker<'_> {
             }
             if text.contains('\0') {
                 let message = format!("`{path}` contains a null character");
-                self.fault(line, &message, format!("remove it from `{path}`"));
+                self.push_error(line, &message, format!("remove it from `{path}`"));
             }
             return;
         }
         if !words.contains(&text) {
             let message = format!("`{}` is not a value of `{path}`", shown(text));
             let hint = suggestion(text, words, &format!("`{path}` may be"));
-            self.fault(line, &message, hint);
+            self.push_error(line, &message, hint);
         }
     }
 
@@ -128,18 +128,18 @@ impl ShapeChecker<'_> {
             (None, None) => "a finite number".to_owned(),
         };
         let message = format!("`{path}` must be {range}, not {number}");
-        self.fault(line, &message, format!("write {}", example(path, branches)));
+        self.push_error(line, &message, format!("write {}", example(path, branches)));
     }
 
     fn length(&mut self, schema: &Value, length: usize, (line, path): (usize, &str)) {
         let length = length as u64;
         if schema["minItems"].as_u64().is_some_and(|min| length < min) {
             let hint = format!("name at least one item in `{path}`");
-            self.fault(line, &format!("`{path}` is empty"), hint);
+            self.push_error(line, &format!("`{path}` is empty"), hint);
         }
         if let Some(max) = schema["maxItems"].as_u64().filter(|max| length > *max) {
             let hint = format!("shorten `{path}`");
-            self.fault(line, &format!("`{path}` has more than {max} items"), hint);
+            self.push_error(line, &format!("`{path}` has more than {max} items"), hint);
         }
     }
 
@@ -159,7 +159,7 @@ impl ShapeChecker<'_> {
                 let line = self.source.line_of(key.span());
                 let message = format!("unknown key `{}`{}", shown(key.get_ref()), inside(place.1));
                 let hint = suggestion(key.get_ref(), known.iter().copied(), "known keys there");
-                self.fault(line, &message, hint);
+                self.push_error(line, &message, hint);
             }
         }
         // A misspelled key may be the one that is missing.
@@ -188,10 +188,10 @@ impl ShapeChecker<'_> {
                 "add [{full}]{with} to {}, or run \"karve init\"",
                 self.source.name
             );
-            return self.fault(line, &format!("the table [{full}] is missing"), hint);
+            return self.push_error(line, &format!("the table [{full}] is missing"), hint);
         }
         let message = format!("the key `{key}` is missing{}", inside(path));
-        self.fault(
+        self.push_error(
             line,
             &message,
             format!("add {}", example(&full, &branches(schema))),

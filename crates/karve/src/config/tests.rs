@@ -96,7 +96,7 @@ fn the_full_file_gives_the_expected_target_and_commands() {
         root,
         dir,
         agents,
-        asked,
+        agenda: asked,
     } = read(FULL).unwrap();
     let target = Target {
         op: "matmul".into(),
@@ -107,7 +107,7 @@ fn the_full_file_gives_the_expected_target_and_commands() {
         constraints: texts(&["no intrinsics"]),
     };
     assert_eq!((charter.target.clone(), asked), (target, None));
-    assert_eq!(charter.granted, texts(&["kernel.c", "flags.mk"]));
+    assert_eq!(charter.editable, texts(&["kernel.c", "flags.mk"]));
     assert_eq!(charter.commands.build.as_deref(), Some("make -s"));
     assert_eq!(
         charter.commands.bench,
@@ -285,10 +285,10 @@ fn what_is_left_out_has_a_default() {
 #[test]
 fn a_campaign_is_asked_for_one_thing_by_the_file_or_by_a_flag() {
     let asking = |keys: &str| format!("{SHORT}\n[campaign]\n{keys}");
-    let asked = |keys: &str| read(&asking(keys)).unwrap().asked;
+    let asked = |keys: &str| read(&asking(keys)).unwrap().agenda;
     let of = |wish: AgendaOption, tries: u32, by_flag: bool| {
         Some(AgendaRequest {
-            wish,
+            option: wish,
             tries,
             by_flag,
         })
@@ -320,7 +320,7 @@ fn a_campaign_is_asked_for_one_thing_by_the_file_or_by_a_flag() {
         &now,
     );
     assert_eq!(
-        loaded.unwrap().asked,
+        loaded.unwrap().agenda,
         of(AgendaOption::Only("A=1".into()), 2, true)
     );
 }

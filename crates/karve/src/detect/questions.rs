@@ -32,7 +32,7 @@ pub fn questions(proposal: &ConfigProposal) -> Vec<SetupQuestion> {
         ask(
             "granted",
             "Which files may be changed (globs, separated by spaces)?",
-            &proposal.granted.join(" "),
+            &proposal.editable.join(" "),
         ),
         ask("op", "Which operation is it?", &proposal.op),
         ask("backend", "Which backend?", &proposal.backend),
@@ -80,7 +80,7 @@ pub fn apply_answer(proposal: &mut ConfigProposal, key: &str, answer: &str) -> R
         "backend" => proposal.backend = text,
         "language" => proposal.language = text,
         "device" => proposal.device = text,
-        "granted" => proposal.granted = words(answer),
+        "granted" => proposal.editable = words(answer),
         "build" => proposal.build = (answer != "none").then_some(text),
         "test" => proposal.test = text,
         "bench" => proposal.bench = text,

@@ -33,7 +33,7 @@ fn accepted(proposal: &ConfigProposal) -> LoadedConfig {
 fn check(files: &[(&str, &str)], want: [&str; 6]) -> ConfigProposal {
     let proposal = propose(&found(files));
     let charter = accepted(&proposal).charter;
-    assert_eq!(charter.granted, proposal.granted);
+    assert_eq!(charter.editable, proposal.editable);
     assert_eq!(charter.commands.test, proposal.test);
     let text = render_karve_toml(&proposal);
     assert!(!text.contains("TODO"));
@@ -46,7 +46,7 @@ fn check(files: &[(&str, &str)], want: [&str; 6]) -> ConfigProposal {
     let got = [
         op,
         backend,
-        &proposal.granted[0],
+        &proposal.editable[0],
         build,
         &proposal.test,
         &proposal.bench,
@@ -69,7 +69,7 @@ fn a_project_like_our_examples_is_recognised() {
     ];
     let (test, bench) = ("./build/test {case} {seed}", "./build/bench {case} {seed}");
     let proposal = check(&files, ["matmul", "c", "kernel.c", "make -s", test, bench]);
-    assert_eq!(proposal.granted, ["kernel.c", "flags.mk"]);
+    assert_eq!(proposal.editable, ["kernel.c", "flags.mk"]);
     assert_eq!(proposal.metric_name, "gemm_gflops");
     assert_eq!(
         (proposal.metric_unit.as_str(), proposal.better),
@@ -242,7 +242,7 @@ fn an_answer_changes_what_it_names_and_nothing_else() {
     }
     let charter = accepted(&changed).charter;
     assert_eq!(charter.target.op, "say \"hi\"\\");
-    assert_eq!(charter.granted, ["a.c", "b.c"]);
+    assert_eq!(charter.editable, ["a.c", "b.c"]);
     assert_eq!(charter.commands.build, None);
     assert_eq!(charter.metric.better, Better::Higher);
     assert_eq!(charter.cases[1].params["N"], "2");

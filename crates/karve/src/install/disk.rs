@@ -107,7 +107,7 @@ impl InstallRoot {
         // Pieces that an earlier version wrote and this one does not.
         let is_new = |old: &&WrittenFile| !pieces.iter().any(|piece| piece.path == old.path);
         for old in self.known.written.iter().filter(is_new) {
-            steps.push(self.taken(old, care)?);
+            steps.push(self.removal_of(old, care)?);
         }
         let mut dirs: BTreeSet<String> = self.known.dirs.iter().cloned().collect();
         for step in steps.iter().filter(|step| step.before.is_none()) {
@@ -142,7 +142,7 @@ impl InstallRoot {
     pub(super) fn take(&self, care: OverwritePolicy) -> Result<InstallResult> {
         let mut steps = Vec::new();
         for written in &self.known.written {
-            steps.push(self.taken(written, care)?);
+            steps.push(self.removal_of(written, care)?);
         }
         let before = self.read(&self.record)?;
         if before.is_some() {
@@ -161,7 +161,7 @@ impl InstallRoot {
         Ok(done)
     }
 
-    fn taken(&self, written: &WrittenFile, care: OverwritePolicy) -> Result<PlannedEdit> {
+    fn removal_of(&self, written: &WrittenFile, care: OverwritePolicy) -> Result<PlannedEdit> {
         let before = self.read(&written.path)?;
         let is_of_others = self.others.iter().any(|o| o.of(&written.path).is_some());
         let change = match is_of_others {

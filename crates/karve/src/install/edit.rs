@@ -88,7 +88,7 @@ impl PlannedWrite {
                 FileEdit::Becomes(text) => Some(text),
                 FileEdit::Goes => None,
             };
-            let (change, written) = self.put_anew(bare.as_deref(), care)?;
+            let (change, written) = self.put_new(bare.as_deref(), care)?;
             let written = written.map(|written| WrittenFile {
                 made: known.made,
                 ..written
@@ -104,7 +104,7 @@ impl PlannedWrite {
             };
             return Ok((FileEdit::Stays, written));
         }
-        self.put_anew(before, care)
+        self.put_new(before, care)
     }
 
     fn written(&self, made: bool, what: WrittenContent) -> WrittenFile {
@@ -132,7 +132,7 @@ impl PlannedWrite {
         })
     }
 
-    fn put_anew(
+    fn put_new(
         &self,
         before: Option<&str>,
         care: OverwritePolicy,

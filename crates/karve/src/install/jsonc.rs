@@ -151,11 +151,15 @@ impl<'a> JsoncDocument<'a> {
             return Ok(format!("{}{kept}{rest}", &text[..member.start]));
         }
         let before = match at.checked_sub(1).map(|at| &members[at]) {
-            None => format!("{}{}", &text[..=open], said(&text[open + 1..member.start])),
+            None => format!(
+                "{}{}",
+                &text[..=open],
+                comment_in(&text[open + 1..member.start])
+            ),
             Some(last) => {
                 let between = &self.plain[last.value.end..member.start];
                 let comma = last.value.end + between.find(',').unwrap_or(0);
-                let kept = said(&text[comma + 1..member.start]);
+                let kept = comment_in(&text[comma + 1..member.start]);
                 format!("{}{kept}", &text[..comma])
             }
         };
@@ -207,7 +211,7 @@ impl<'a> JsoncDocument<'a> {
 }
 
 /// What is between two members, if it is not only blanks: a comment, up to the end of its line.
-fn said(between: &str) -> &str {
+fn comment_in(between: &str) -> &str {
     match between.trim().is_empty() {
         true => "",
         false => between,

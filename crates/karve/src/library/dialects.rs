@@ -70,7 +70,7 @@ pub fn parse(form: KnowledgeFormat, page: &SourcePage) -> Result<Vec<Entry>, Str
 
 /// What a format cannot store, and how many entries have it: each is written, read again and
 /// compared, so this is exactly what is lost.
-pub fn lost(form: KnowledgeFormat, entries: &[&Entry]) -> Vec<(String, usize)> {
+pub fn lost_fields(form: KnowledgeFormat, entries: &[&Entry]) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for entry in entries {
         let pages = render(form, &[*entry]).unwrap_or_default();

@@ -60,7 +60,7 @@ fn shown(value: Option<&Value>) -> String {
 
 /// Whether the new version is the old one plus what rounds have shown since: more evidence and its
 /// consequences, but no change to the text.
-pub fn only_learnt(old: &Entry, new: &Entry) -> bool {
+pub fn only_learned(old: &Entry, new: &Entry) -> bool {
     let words = |entry: &Entry| -> Vec<EntrySection> {
         let own = entry.sections.iter().filter(|s| s.heading != CLAIMS);
         own.cloned().collect()
@@ -132,7 +132,7 @@ mod tests {
             heading: CLAIMS.into(),
             text: "said".into(),
         });
-        assert!(only_learnt(&entry(), &new));
+        assert!(only_learned(&entry(), &new));
         let mut lost = new.clone();
         lost.evidence.remove(0);
         let mut retold = new.clone();
@@ -140,7 +140,7 @@ mod tests {
         let mut titled = new.clone();
         titled.title = "Do y".into();
         for other in [lost, retold, titled] {
-            assert!(!only_learnt(&entry(), &other));
+            assert!(!only_learned(&entry(), &other));
         }
     }
 }

@@ -121,7 +121,7 @@ fn with_evidence(
     let excess = entry.evidence.len().saturating_sub(EVIDENCE_MAX);
     entry.evidence.drain(..excess);
     if entry.except.iter().all(|scope| !scope.after.is_empty()) {
-        turn_around(&mut entry);
+        invert(&mut entry);
         entry.status = assess(&entry).status;
     }
     entry.date.clone_from(&learning.evidence.date);
@@ -175,7 +175,7 @@ fn is_traced(campaigns: &Path, evidence: &Evidence) -> bool {
     }
     let dir = CampaignDir::new(campaigns, name);
     let tells = |record: &Record| match &record.event {
-        Event::Learnt { lesson, .. } => lesson.learning.as_ref().is_some_and(|learning| {
+        Event::Learned { lesson, .. } => lesson.learning.as_ref().is_some_and(|learning| {
             let (told, of) = (&learning.evidence, evidence);
             told.run == of.run && (told.ratio - of.ratio).abs() <= SAME_RATIO * of.ratio
         }),
@@ -185,7 +185,7 @@ fn is_traced(campaigns: &Path, evidence: &Evidence) -> bool {
 }
 
 /// An optimization that was slower in two runs and faster in none is an anti-pattern.
-fn turn_around(entry: &mut Entry) {
+fn invert(entry: &mut Entry) {
     let standing = assess(entry);
     let slower = entry
         .evidence

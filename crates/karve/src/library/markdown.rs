@@ -22,7 +22,8 @@ pub fn parse_entry(text: &str) -> Result<Entry, String> {
         return Err(format!("it is larger than {ENTRY_BYTES_MAX} bytes"));
     }
     let (head, body) = split_front_matter(text)?;
-    let mut entry: Entry = serde_saphyr::from_str(head).map_err(|error| fault(head, &error))?;
+    let mut entry: Entry =
+        serde_saphyr::from_str(head).map_err(|error| front_matter_error(head, &error))?;
     let (title, sections) = parse_sections(body);
     if entry.title.is_empty() {
         entry.title = title;
@@ -53,7 +54,7 @@ pub fn split_front_matter(text: &str) -> Result<(&str, &str), String> {
 
 /// Describes an error in a front matter: the line of the file, what it says, and what should be
 /// there. The parser's internal state would not help the reader.
-pub fn fault(head: &str, error: &serde_saphyr::Error) -> String {
+pub fn front_matter_error(head: &str, error: &serde_saphyr::Error) -> String {
     let at = error.without_snippet().location();
     let at = at.map(|at| (usize::try_from(at.line()), usize::try_from(at.column())));
     let Some((Ok(line), Ok(column))) = at.filter(|(line, _)| !matches!(line, Ok(0))) else {

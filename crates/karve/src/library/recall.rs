@@ -45,7 +45,7 @@ pub fn known_in(stock: &LoadedLibrary, at: &Situation) -> Vec<KnownEntry> {
 /// Adds to each item to try the entry that says more about it, if there is one.
 pub fn name_entries(stock: &LoadedLibrary, query: &LibraryQuery<'_>, diagnosis: &mut Diagnosis) {
     for opportunity in &mut diagnosis.opportunities {
-        let telling = stock.library.telling_of(opportunity, query);
+        let telling = stock.library.entry_for(opportunity, query);
         opportunity.entry = telling.map(|entry| entry.id.clone());
     }
 }

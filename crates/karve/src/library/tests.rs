@@ -17,7 +17,7 @@ fn entry(id: &str, title: &str) -> Entry {
     }
 }
 
-fn shelves(dir: &Path) -> LibraryLayers {
+fn library_layers(dir: &Path) -> LibraryLayers {
     let mut shelves = LibraryLayers::default();
     for (layer, name) in [
         (Layer::User, "user"),
@@ -32,7 +32,7 @@ fn shelves(dir: &Path) -> LibraryLayers {
 #[test]
 fn the_nearest_layer_wins_and_names_the_others() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = shelves(dir.path());
+    let shelves = library_layers(dir.path());
     shelves.write(Layer::Staged, &entry("x", "staged")).unwrap();
     shelves.write(Layer::User, &entry("x", "user")).unwrap();
     shelves.write(Layer::User, &entry("y", "user")).unwrap();
@@ -48,7 +48,7 @@ fn the_nearest_layer_wins_and_names_the_others() {
 #[test]
 fn an_entry_is_written_where_it_lies_already() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = shelves(dir.path());
+    let shelves = library_layers(dir.path());
     let below = dir.path().join("project/languages/c");
     fs::create_dir_all(&below).unwrap();
     let text = render_entry(&entry("x", "old")).unwrap();
@@ -61,7 +61,7 @@ fn an_entry_is_written_where_it_lies_already() {
 #[test]
 fn files_that_are_no_entries_are_named_and_the_rest_is_read() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = shelves(dir.path());
+    let shelves = library_layers(dir.path());
     shelves.write(Layer::Project, &entry("x", "fine")).unwrap();
     let project = dir.path().join("project");
     fs::write(project.join("broken.md"), "no front matter").unwrap();
@@ -78,7 +78,7 @@ fn files_that_are_no_entries_are_named_and_the_rest_is_read() {
 #[test]
 fn an_id_names_one_file_and_leads_nowhere_else() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = shelves(dir.path());
+    let shelves = library_layers(dir.path());
     let project = dir.path().join("project");
     fs::create_dir_all(&project).unwrap();
     let put = |file: &str, id: &str, title: &str| {

@@ -45,11 +45,11 @@ pub struct LayerLock {
 /// Changes to some files, made together on commit.
 #[derive(Debug)]
 pub struct LibraryChange<'a> {
-    shelves: &'a LibraryLayers,
-    held: &'a LayerLock,
+    layers: &'a LibraryLayers,
+    lock: &'a LayerLock,
     roots: BTreeMap<PathBuf, RootPlan>,
     changed: BTreeSet<PathBuf>,
-    shelved: BTreeMap<Layer, BTreeMap<String, PathBuf>>,
+    files_by_layer: BTreeMap<Layer, BTreeMap<String, PathBuf>>,
 }
 
 impl LibraryLayers {
@@ -82,11 +82,11 @@ impl LibraryLayers {
     /// A change to locked layers.
     pub fn change<'a>(&'a self, held: &'a LayerLock) -> LibraryChange<'a> {
         LibraryChange {
-            shelves: self,
-            held,
+            layers: self,
+            lock: held,
             roots: BTreeMap::new(),
             changed: BTreeSet::new(),
-            shelved: BTreeMap::new(),
+            files_by_layer: BTreeMap::new(),
         }
     }
 
@@ -100,7 +100,7 @@ impl LibraryLayers {
     }
 
     /// Recovers what a killed karve left behind, if there is no writer now; says what it was.
-    pub(super) fn settle_left(&self) -> Vec<Result<String>> {
+    pub(super) fn settle_leftover(&self) -> Vec<Result<String>> {
         let mut told = Vec::new();
         for root in self.roots() {
             if !root.join(PLAN).exists() {
@@ -220,7 +220,7 @@ impl LibraryChange<'_> {
         roots.sort_by_key(|(_, batch)| batch.plan.moves.iter().all(removes));
         for (root, batch) in roots {
             RootWrite {
-                shelves: self.shelves,
+                layers: self.layers,
                 root,
                 batch,
             }
@@ -235,12 +235,12 @@ impl LibraryChange<'_> {
         path: &Path,
         (deed, text): (FileOperation, String),
     ) -> Result<()> {
-        let root = self.shelves.root(layer)?;
+        let root = self.layers.root(layer)?;
         assert!(
-            self.held.roots.contains_key(&root),
+            self.lock.roots.contains_key(&root),
             "a layer is locked before it is changed"
         );
-        let dir = self.shelves.usable_dir(layer)?;
+        let dir = self.layers.usable_dir(layer)?;
         let below = path.strip_prefix(dir).unwrap_or(path).to_owned();
         assert!(
             self.changed.insert(path.to_owned()),
@@ -263,17 +263,17 @@ impl LibraryChange<'_> {
             return Err(CommandError::usage(format!("{id:?} is not a valid id"))
                 .hint("use lower-case letters, digits and hyphens; see docs/knowledge.md"));
         }
-        let dir = self.shelves.usable_dir(layer)?;
+        let dir = self.layers.usable_dir(layer)?;
         let named = dir.join(format!("{id}.md"));
         let moves = matches!(layer, Layer::Project | Layer::User);
         if !moves || named.exists() {
             return Ok(named);
         }
-        if !self.shelved.contains_key(&layer) {
-            let shelved = self.shelves.shelved(layer)?;
-            self.shelved.insert(layer, shelved);
+        if !self.files_by_layer.contains_key(&layer) {
+            let shelved = self.layers.files_by_id(layer)?;
+            self.files_by_layer.insert(layer, shelved);
         }
-        let shelved = self.shelved.get(&layer);
+        let shelved = self.files_by_layer.get(&layer);
         let moved = shelved.and_then(|shelved| shelved.get(id)).cloned();
         Ok(moved.unwrap_or(named))
     }

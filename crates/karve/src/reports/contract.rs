@@ -161,14 +161,14 @@ fn class_of(shown: &KernelReport) -> BottleneckClass {
 }
 
 /// Whether the contract has exactly this class.
-fn is_told(shown: &KernelReport) -> bool {
+fn has_class(shown: &KernelReport) -> bool {
     let own = shown.diagnosis.bottleneck.name();
     class_of(shown).name().eq_ignore_ascii_case(own)
 }
 
 fn stage_class(shown: &KernelReport) -> String {
     let class = class_of(shown).name();
-    if is_told(shown) {
+    if has_class(shown) {
         class.to_owned()
     } else {
         format!("{class} ({})", shown.diagnosis.bottleneck.name())
@@ -180,7 +180,7 @@ fn root_cause(shown: &KernelReport) -> String {
     let class = class_of(shown).name().to_lowercase();
     let own = shown.diagnosis.bottleneck;
     let cause = line(&shown.diagnosis.root_cause, 1_000);
-    if is_told(shown) {
+    if has_class(shown) {
         return cause;
     }
     if own == Bottleneck::Unknown {

@@ -22,8 +22,8 @@ pub(super) fn section(source: &ReportSource<'_>, page: &mut MarkdownPage) {
             vec![
                 asked.name().to_owned(),
                 spent.turns.to_string(),
-                told(spent.tokens > 0, spent.tokens.to_string()),
-                told(spent.usd > 0.0, decimals(Some(spent.usd), 4)),
+                or_unknown(spent.tokens > 0, spent.tokens.to_string()),
+                or_unknown(spent.usd > 0.0, decimals(Some(spent.usd), 4)),
             ]
         })
         .collect();
@@ -48,12 +48,12 @@ pub(super) fn agents(source: &ReportSource<'_>) -> String {
     let campaign = source.campaign;
     let named = campaign.agents().into_iter();
     let named: Vec<String> = named.map(|name| source.markdown(name, CELL_MAX)).collect();
-    let cost = told_of(campaign.cost());
+    let cost = usage_text(campaign.cost());
     format!("Agent: {}, {cost}", named.join(", "))
 }
 
 /// The reported usage of the agents as text: not reported is not the same as free.
-fn told_of(used: AgentUsage) -> String {
+fn usage_text(used: AgentUsage) -> String {
     match (used.tokens, used.usd) {
         (0, usd) if usd <= 0.0 => "cost not reported".to_owned(),
         (tokens, usd) if usd <= 0.0 => format!("{tokens} tokens, USD not reported"),
@@ -62,7 +62,7 @@ fn told_of(used: AgentUsage) -> String {
 }
 
 /// A value that the agent did not report is unknown.
-fn told(is_told: bool, text: String) -> String {
+fn or_unknown(is_told: bool, text: String) -> String {
     match is_told {
         true => text,
         false => NO_VALUE.to_owned(),
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn what_nobody_told_is_not_called_free() {
         let told = |tokens, usd| {
-            told_of(AgentUsage {
+            usage_text(AgentUsage {
                 tokens,
                 usd,
                 estimated: false,

@@ -137,7 +137,7 @@ pub(super) fn change(change: SpeedChange) -> &'static str {
     match change {
         SpeedChange::Improved => "faster",
         SpeedChange::Regressed => "slower",
-        SpeedChange::NotToldApart => "inconclusive",
+        SpeedChange::Inconclusive => "inconclusive",
     }
 }
 

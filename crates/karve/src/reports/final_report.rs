@@ -411,7 +411,7 @@ pub(super) fn host_noise(campaign: &Campaign) -> Option<String> {
 fn measured(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.section("How it was measured");
     let mut items = measured_items(source);
-    let faults = source.campaign.engagement();
+    let faults = source.campaign.planted_bugs();
     if !faults.is_empty() {
         let noticed = faults.iter().filter(|fault| fault.noticed).count();
         items.push(format!(

@@ -35,7 +35,7 @@ pub(super) fn render_manifest(source: &ReportSource<'_>) -> String {
     let quick = source.campaign.cases_of(CaseSet::Quick);
     lines.extend(listed(quick.iter().map(|case| yaml(&source.case(*case)))));
     lines.push("kernel_source:".to_owned());
-    lines.extend(listed(charter.granted.iter().map(|glob| text(glob))));
+    lines.extend(listed(charter.editable.iter().map(|glob| text(glob))));
     lines.extend(commands(source));
     lines.push(format!("git_commit: {commits}"));
     lines.push(format!("git_branch: {branch}"));

@@ -213,7 +213,7 @@ fn render_kernel(shown: &KernelReport, text: &mut String) {
         entries,
         against,
     } = shown;
-    let asked = diagnosis.asked.map_or_else(String::new, |asked| {
+    let asked = diagnosis.requested.map_or_else(String::new, |asked| {
         format!(", because the {} rules are inconclusive here", asked.name())
     });
     let _ = writeln!(

@@ -9,7 +9,11 @@ use karve_core::policy::ReviewRule;
 use karve_core::roles::Review;
 
 /// The role that was chosen, with every rule that applied.
-pub(super) fn asked(source: &ReportSource<'_>, round: &RoundSummary, page: &mut MarkdownPage) {
+pub(super) fn push_asked_role(
+    source: &ReportSource<'_>,
+    round: &RoundSummary,
+    page: &mut MarkdownPage,
+) {
     let Some(route) = &round.route else {
         return;
     };

@@ -39,7 +39,7 @@ pub(super) fn render_summary(source: &ReportSource<'_>, round: &RoundSummary) ->
         format!("Working time: {}", duration(round.spent_ms)),
     ]);
     hypothesis(source, round, &mut page);
-    roles::asked(source, round, &mut page);
+    roles::push_asked_role(source, round, &mut page);
     single_change(source, round, &mut page);
     roles::reviews(source, round, &mut page);
     results(source, round, &mut page);
@@ -276,7 +276,7 @@ fn attribution(source: &ReportSource<'_>, round: &RoundSummary, page: &mut Markd
         ),
         format!("Faster: {}", cases(SpeedChange::Improved)),
         format!("Slower: {}", cases(SpeedChange::Regressed)),
-        format!("Inconclusive: {}", cases(SpeedChange::NotToldApart)),
+        format!("Inconclusive: {}", cases(SpeedChange::Inconclusive)),
     ]);
 }
 

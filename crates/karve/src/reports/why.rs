@@ -16,7 +16,7 @@ const COUNTERS_SHOWN: usize = 12;
 /// How many characters of a commit are shown.
 const COMMIT_CHARS: usize = 10;
 /// How many rounds are shown with their predictions.
-const FORETOLD_SHOWN: usize = 20;
+const PREDICTED_SHOWN: usize = 20;
 
 /// The first and the last profile; nothing if nothing was profiled.
 pub(super) fn profile_section(source: &ReportSource<'_>, page: &mut MarkdownPage) {
@@ -74,7 +74,7 @@ pub(super) fn profile_section(source: &ReportSource<'_>, page: &mut MarkdownPage
     } else {
         page.list(&lines);
     }
-    foretold(source, page);
+    push_predictions(source, page);
 }
 
 /// The counters that changed, as reported by the same tool for the same function.
@@ -133,13 +133,18 @@ fn row(moved: &CounterComparison) -> Vec<String> {
 }
 
 /// The counter predictions of the hypotheses, and what was measured.
-fn foretold(source: &ReportSource<'_>, page: &mut MarkdownPage) {
+fn push_predictions(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let rounds = source.campaign.rounds().iter();
-    let told = rounds.filter(|round| !round.lesson.foretold.is_empty());
+    let told = rounds.filter(|round| !round.lesson.predicted.is_empty());
     let lines: Vec<String> = told
-        .take(FORETOLD_SHOWN)
+        .take(PREDICTED_SHOWN)
         .map(|round| {
-            let all: Vec<String> = round.lesson.foretold.iter().map(|f| f.describe()).collect();
+            let all: Vec<String> = round
+                .lesson
+                .predicted
+                .iter()
+                .map(|f| f.describe())
+                .collect();
             let all = source.markdown(&all.join("; "), PARAGRAPH_MAX);
             format!("Round {} predicted: {all}", round.number)
         })

@@ -10,7 +10,7 @@ pub(super) const FIRST_MAX: usize = 60;
 /// Messages that are kept from its end.
 pub(super) const LAST_MAX: usize = 140;
 /// Characters of one message of an agent.
-pub(super) const SAID_CHARS_MAX: usize = 4_000;
+pub(super) const MESSAGE_CHARS_MAX: usize = 4_000;
 /// Characters of a tool's input or output.
 const TOOL_CHARS_MAX: usize = 600;
 /// Characters of a tool's name.
@@ -28,21 +28,25 @@ impl TurnExcerpt {
     /// Adds the next message.
     pub(super) fn push(&mut self, told: SessionEvent) {
         let (who, tool, text, failed) = match told {
-            SessionEvent::More(text) => match self.latest() {
+            SessionEvent::TextMore(text) => match self.latest() {
                 Some(latest) if latest.who == TranscriptAuthor::Agent => {
                     latest.text.push_str(&text);
                     // Not at every piece, because each check scans the whole text.
-                    if latest.text.len() > 8 * SAID_CHARS_MAX {
-                        latest.text = cut(&latest.text, SAID_CHARS_MAX);
+                    if latest.text.len() > 8 * MESSAGE_CHARS_MAX {
+                        latest.text = cut(&latest.text, MESSAGE_CHARS_MAX);
                     }
                     return;
                 }
                 _ => (TranscriptAuthor::Agent, None, text, false),
             },
-            SessionEvent::Says(text) => (TranscriptAuthor::Agent, None, text, false),
-            SessionEvent::Calls { tool, with } => (TranscriptAuthor::Call, Some(tool), with, false),
-            SessionEvent::Gives { text, failed } => (TranscriptAuthor::Result, None, text, failed),
-            SessionEvent::Notes(text) => (TranscriptAuthor::Note, None, text, false),
+            SessionEvent::Text(text) => (TranscriptAuthor::Agent, None, text, false),
+            SessionEvent::ToolCall { tool, with } => {
+                (TranscriptAuthor::Call, Some(tool), with, false)
+            }
+            SessionEvent::ToolOutput { text, failed } => {
+                (TranscriptAuthor::Result, None, text, failed)
+            }
+            SessionEvent::Note(text) => (TranscriptAuthor::Note, None, text, false),
         };
         self.end_latest();
         let most = chars_max(who);
@@ -110,7 +114,7 @@ impl TurnExcerpt {
 
 fn chars_max(who: TranscriptAuthor) -> usize {
     match who {
-        TranscriptAuthor::Agent => SAID_CHARS_MAX,
+        TranscriptAuthor::Agent => MESSAGE_CHARS_MAX,
         TranscriptAuthor::Call | TranscriptAuthor::Result | TranscriptAuthor::Note => {
             TOOL_CHARS_MAX
         }
@@ -153,16 +157,16 @@ mod tests {
             pieces in prop::collection::vec("[a-zé]{0,400}", 0..60)
         ) {
             let mut kept = TurnExcerpt::default();
-            kept.push(SessionEvent::Says("begin".into()));
-            pieces.iter().for_each(|piece| kept.push(SessionEvent::More(piece.clone())));
-            kept.push(SessionEvent::More("the end".into()));
+            kept.push(SessionEvent::Text("begin".into()));
+            pieces.iter().for_each(|piece| kept.push(SessionEvent::TextMore(piece.clone())));
+            kept.push(SessionEvent::TextMore("the end".into()));
             let said = kept.finish();
             prop_assert_eq!(said.len(), 1);
             let text = &said[0].text;
-            prop_assert!(text.chars().count() <= SAID_CHARS_MAX);
+            prop_assert!(text.chars().count() <= MESSAGE_CHARS_MAX);
             prop_assert!(text.starts_with("begin") && text.ends_with("the end"));
             let whole = format!("begin{}the end", pieces.concat());
-            prop_assert_eq!(text.contains('…'), whole.chars().count() > SAID_CHARS_MAX);
+            prop_assert_eq!(text.contains('…'), whole.chars().count() > MESSAGE_CHARS_MAX);
             prop_assert!(text.matches('…').count() <= 1);
         }
     }

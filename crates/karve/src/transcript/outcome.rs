@@ -9,7 +9,7 @@ use karve_core::spending::AgentUsage;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TurnRecord<'a> {
     /// The artifact with the session log.
-    pub(super) exchange: &'a str,
+    pub(super) session_log: &'a str,
     /// The outcome.
     pub(super) outcome: String,
     /// What it used.
@@ -40,12 +40,12 @@ pub(super) fn turns_of(records: &[Record], round: u32) -> Vec<TurnRecord<'_>> {
         let after = refused(&campaign).unwrap_or_default();
         let why = after.get(before..).unwrap_or_default();
         let variant = variant_of(event).filter(|_| several);
-        turns.extend(told(event, why).into_iter().map(|told| TurnRecord {
+        turns.extend(turn_records(event, why).into_iter().map(|told| TurnRecord {
             by: record.by.clone(),
             variant: variant.map(|variant| variant.saturating_add(1)),
             ..told
         }));
-        if matches!(event, Event::Learnt { .. }) {
+        if matches!(event, Event::Learned { .. }) {
             break;
         }
     }
@@ -59,7 +59,7 @@ fn round_of(event: &Event) -> Option<u32> {
         | Event::Implemented { round, .. }
         | Event::NotImplemented { round, .. }
         | Event::Reviewed { round, .. }
-        | Event::Learnt { round, .. } => Some(*round),
+        | Event::Learned { round, .. } => Some(*round),
         _ => None,
     }
 }
@@ -73,14 +73,14 @@ fn variant_of(event: &Event) -> Option<u32> {
     }
 }
 
-fn told<'a>(event: &'a Event, refused: &[String]) -> Vec<TurnRecord<'a>> {
+fn turn_records<'a>(event: &'a Event, refused: &[String]) -> Vec<TurnRecord<'a>> {
     let earlier = match event {
         Event::Reviewed { earlier, .. } => earlier.as_slice(),
         _ => &[],
     };
     let unread = earlier.iter().filter_map(|turn| {
         Some(TurnRecord {
-            exchange: turn.exchange.as_deref()?,
+            session_log: turn.session_log.as_deref()?,
             outcome: format!("refused: {}", turn.errors.join("; ")),
             usage: turn.usage,
             by: None,
@@ -88,8 +88,8 @@ fn told<'a>(event: &'a Event, refused: &[String]) -> Vec<TurnRecord<'a>> {
         })
     });
     let (outcome, usage) = outcome(event, refused);
-    let last = event.exchange().map(|exchange| TurnRecord {
-        exchange,
+    let last = event.session_log().map(|exchange| TurnRecord {
+        session_log: exchange,
         outcome,
         usage,
         by: None,
@@ -133,7 +133,7 @@ fn outcome(event: &Event, refused: &[String]) -> (String, AgentUsage) {
             earlier,
             ..
         } => (review.describe(), last_usage(*usage, earlier)),
-        Event::Learnt { lesson, usage, .. } => (taught(lesson), *usage),
+        Event::Learned { lesson, usage, .. } => (taught(lesson), *usage),
         _ => (String::new(), AgentUsage::default()),
     }
 }

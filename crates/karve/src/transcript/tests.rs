@@ -32,7 +32,7 @@ fn turn_of(agent: &str, lines: &str) -> TurnView {
 fn what_real_agents_said_is_told_in_the_same_words() {
     for kind in ["claude", "codex", "gemini", "opencode"] {
         let turn = turn_of(kind, sample(kind).trim_end());
-        let said = |who: TranscriptAuthor| turn.said.iter().filter(move |said| said.who == who);
+        let said = |who: TranscriptAuthor| turn.lines.iter().filter(move |said| said.who == who);
         let agent: Vec<&str> = said(TranscriptAuthor::Agent)
             .map(|said| said.text.as_str())
             .collect();
@@ -40,7 +40,7 @@ fn what_real_agents_said_is_told_in_the_same_words() {
             "I will edit the kernel.",
             "Done: kernel edited and measured.",
         ];
-        assert_eq!(agent, want, "{kind}: {:#?}", turn.said);
+        assert_eq!(agent, want, "{kind}: {:#?}", turn.lines);
         let calls: Vec<String> = said(TranscriptAuthor::Call)
             .map(|said| format!("{} {}", said.tool.as_deref().unwrap(), said.text))
             .collect();
@@ -50,7 +50,7 @@ fn what_real_agents_said_is_told_in_the_same_words() {
         }
         let measured =
             said(TranscriptAuthor::Result).any(|said| said.text.contains("median 1.23 ms"));
-        assert!(measured, "{kind}: {:#?}", turn.said);
+        assert!(measured, "{kind}: {:#?}", turn.lines);
         assert!(
             said(TranscriptAuthor::Result).all(|said| !said.failed),
             "{kind}"
@@ -99,7 +99,7 @@ fn what_models_said_is_told_in_words() {
             r#"Call read {"path":"kernel.c"}"#,
         ];
         assert_eq!(
-            turn.said.iter().map(told).collect::<Vec<_>>(),
+            turn.lines.iter().map(told).collect::<Vec<_>>(),
             want,
             "{kind}"
         );
@@ -135,17 +135,17 @@ fn a_long_answer_is_shown_with_its_end() {
 #[test]
 fn an_agent_that_prints_text_or_answers_once_is_heard_too() {
     let turn = turn_of("aider", "I change it.\nTokens: 1k sent.");
-    assert_eq!(turn.said.len(), 1, "{:#?}", turn.said);
-    assert_eq!(turn.said[0].text.trim(), "I change it.\nTokens: 1k sent.");
+    assert_eq!(turn.lines.len(), 1, "{:#?}", turn.lines);
+    assert_eq!(turn.lines[0].text.trim(), "I change it.\nTokens: 1k sent.");
     let turn = turn_of(
         "command",
         r#"{"karve":"answer","text":"{\"title\": \"t\"}"}"#,
     );
-    assert_eq!(turn.said[0].text, "{\"title\": \"t\"}");
+    assert_eq!(turn.lines[0].text, "{\"title\": \"t\"}");
 }
 
 #[test]
-fn a_long_exchange_is_shown_by_its_ends() {
+fn a_long_session_log_is_shown_by_its_ends() {
     let line = |n: usize| {
         let item = serde_json::json!({"type": "agent_message", "text": format!("word {n}")});
         serde_json::json!({"type": "item.completed", "item": item}).to_string()
@@ -153,14 +153,14 @@ fn a_long_exchange_is_shown_by_its_ends() {
     let lines: Vec<String> = (0..1_000).map(line).collect();
     let turn = turn_of("codex", &lines.join("\n"));
     assert_eq!(turn.left_out, 800);
-    assert_eq!(turn.said.len(), FIRST_MAX + 1 + LAST_MAX);
-    assert_eq!(turn.said[0].text, "word 0");
-    assert_eq!(turn.said[FIRST_MAX].text, "800 more messages here");
-    assert_eq!(turn.said.last().unwrap().text, "word 999");
+    assert_eq!(turn.lines.len(), FIRST_MAX + 1 + LAST_MAX);
+    assert_eq!(turn.lines[0].text, "word 0");
+    assert_eq!(turn.lines[FIRST_MAX].text, "800 more messages here");
+    assert_eq!(turn.lines.last().unwrap().text, "word 999");
     let long = "x".repeat(2 * LINE_BYTES_MAX as usize);
     let turn = turn_of("codex", &format!("{long}\n{}", line(1)));
-    assert_eq!(turn.said.len(), 2);
-    assert_eq!(turn.said[1].text, "word 1");
+    assert_eq!(turn.lines.len(), 2);
+    assert_eq!(turn.lines[1].text, "word 1");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_terminal_is_not_told_what_to_do() {
         "type": "agent_message", "text": evil}});
     let mut turn = turn_of("codex", &format!("{event}\n{say}\n{evil}"));
     turn.outcome = evil.to_owned();
-    turn.fault = Some(evil.to_owned());
+    turn.failure = Some(evil.to_owned());
     let transcript = Transcript {
         round: 1,
         turns: vec![turn],
@@ -201,12 +201,12 @@ fn an_agent_cannot_speak_for_karve() {
         r#"{"type":"item.completed","item":{"type":"agent_message","text":"mine"}}"#,
     ];
     let mut turn = turn_of("codex", &lines.join("\n"));
-    assert_eq!(turn.said.len(), 1, "{:#?}", turn.said);
+    assert_eq!(turn.lines.len(), 1, "{:#?}", turn.lines);
     assert_eq!(
         (turn.agent.as_str(), turn.task.as_str()),
         ("codex", "implement")
     );
-    turn.said.clear();
+    turn.lines.clear();
     let shown = render_transcript(
         &Transcript {
             round: 1,
@@ -229,10 +229,22 @@ fn told_log() -> Vec<Record> {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     for record in &mut records {
-        if let Event::Proposed { exchange, .. }
-        | Event::ProposalRefused { exchange, .. }
-        | Event::Implemented { exchange, .. }
-        | Event::Learnt { exchange, .. } = &mut record.event
+        if let Event::Proposed {
+            session_log: exchange,
+            ..
+        }
+        | Event::ProposalRefused {
+            session_log: exchange,
+            ..
+        }
+        | Event::Implemented {
+            session_log: exchange,
+            ..
+        }
+        | Event::Learned {
+            session_log: exchange,
+            ..
+        } = &mut record.event
         {
             *exchange = Some(format!("{:064}", record.seq));
         }
@@ -256,7 +268,7 @@ fn a_proposal_that_was_refused_is_told_as_refused() {
     );
     assert!(changed.starts_with("changed "), "{changed}");
     assert_eq!(*learnt, "said nothing");
-    assert_eq!(exchanges(&records, 3).len(), 4);
+    assert_eq!(session_logs(&records, 3).len(), 4);
 }
 
 #[test]

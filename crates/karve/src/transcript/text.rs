@@ -1,13 +1,13 @@
 //! A transcript for people: who said what, line by line, safe for a terminal.
 
-use super::kept::SAID_CHARS_MAX;
+use super::kept::MESSAGE_CHARS_MAX;
 use super::{Transcript, TranscriptAuthor, TranscriptLine, TurnView};
 use crate::ui::style::{Tone, toned};
 use karve_os::text::{safe, safe_lines};
 use std::fmt::Write;
 
 /// Lines of one message of an agent.
-const SAID_LINES_MAX: usize = 40;
+const MESSAGE_LINES_MAX: usize = 40;
 /// The kind of an agent that is an arbitrary program: its name says more.
 const COMMAND: &str = "command";
 /// Columns of a line.
@@ -56,12 +56,12 @@ fn render_turn(text: &mut String, turn: &TurnView, colour: bool) {
     let length = turn.brief.chars().count();
     let brief = format!("{title} ({length} characters)");
     let _ = writeln!(text, "  karve   {}", toned(&brief, Tone::Dim, colour));
-    for said in &turn.said {
+    for said in &turn.lines {
         render_utterance(text, said, colour);
     }
     let mut end = Vec::new();
     end.extend(turn.exit.clone());
-    end.extend(turn.fault.clone());
+    end.extend(turn.failure.clone());
     if !turn.usage.is_none() {
         end.push(format!(
             "{} tokens, ${:.4}",
@@ -71,7 +71,7 @@ fn render_turn(text: &mut String, turn: &TurnView, colour: bool) {
     if !end.is_empty() {
         let _ = writeln!(text, "  ended   {}", safe(&end.join("; "), 400));
     }
-    let tone = match turn.fault.is_some() {
+    let tone = match turn.failure.is_some() {
         true => Tone::Bad,
         false => Tone::Strong,
     };
@@ -88,7 +88,7 @@ fn render_utterance(text: &mut String, said: &TranscriptLine, colour: bool) {
         (TranscriptAuthor::Note, _) => ("note", Some(Tone::Dim)),
     };
     let lines = match said.who {
-        TranscriptAuthor::Agent => said_lines(&said.text),
+        TranscriptAuthor::Agent => message_lines(&said.text),
         TranscriptAuthor::Call => {
             let tool = said.tool.as_deref().unwrap_or_default();
             vec![safe(&format!("{tool} {}", said.text), COLUMNS_MAX)]
@@ -108,9 +108,9 @@ fn render_utterance(text: &mut String, said: &TranscriptLine, colour: bool) {
 
 /// A message of an agent: long lines are wrapped, and of many lines those in the middle are left
 /// out, because the last ones are the answer.
-fn said_lines(text: &str) -> Vec<String> {
+fn message_lines(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
-    for line in safe_lines(text, SAID_CHARS_MAX, SAID_CHARS_MAX) {
+    for line in safe_lines(text, MESSAGE_CHARS_MAX, MESSAGE_CHARS_MAX) {
         let all: Vec<char> = line.chars().collect();
         let pieces = all.chunks(COLUMNS_MAX).map(|piece| piece.iter().collect());
         lines.extend(pieces);
@@ -118,8 +118,8 @@ fn said_lines(text: &str) -> Vec<String> {
             lines.push(String::new());
         }
     }
-    if lines.len() > SAID_LINES_MAX {
-        let half = SAID_LINES_MAX / 2;
+    if lines.len() > MESSAGE_LINES_MAX {
+        let half = MESSAGE_LINES_MAX / 2;
         let n = lines.len() - 2 * half;
         let mark = format!("… {n} lines …");
         lines.splice(half..half + n, [mark]);

@@ -89,7 +89,7 @@ impl BuildCopies {
     }
 
     /// Whether a setting may be built in a copy; if so, whether to compare it.
-    pub fn wanted(&self, knobs: &[Knob], setting: &KnobSetting) -> BuildMode {
+    pub fn build_mode(&self, knobs: &[Knob], setting: &KnobSetting) -> BuildMode {
         let mut known = self.trust.known();
         if self.source.is_none() || known.lost {
             return BuildMode::FromNothing;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// How many settings of one earlier record are tried first.
 const FROM_EACH: usize = 3;
 /// How many settings of all earlier records are tried first.
-const GIVEN_MAX: usize = 6;
+const SEEDS_MAX: usize = 6;
 /// The most journals that are read, the latest first.
 const JOURNALS_MAX: usize = 4;
 /// The largest journal that is read, in bytes.
@@ -43,7 +43,7 @@ pub fn best_of(grid: &Grid, rankings: &[Ranking]) -> Vec<GridPoint> {
     let mut given: Vec<GridPoint> = Vec::new();
     for turn in 0..FROM_EACH {
         for point in lists.iter().filter_map(|list| list.get(turn)) {
-            if !given.contains(point) && given.len() < GIVEN_MAX {
+            if !given.contains(point) && given.len() < SEEDS_MAX {
                 given.push(*point);
             }
         }

@@ -87,7 +87,7 @@ impl JournalLine {
 
     /// The same, with the digest of the artifacts.
     #[must_use]
-    pub fn made(mut self, digest: Option<&String>) -> Self {
+    pub fn with_artifacts(mut self, digest: Option<&String>) -> Self {
         if let Self::Read { artifacts, .. } = &mut self {
             *artifacts = digest.cloned();
         }

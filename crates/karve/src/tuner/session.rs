@@ -122,7 +122,7 @@ pub fn grid_of(workshop: &Evaluator, say: &dyn Fn(&str)) -> Result<Grid> {
     if grid.default_point().is_none() {
         say("note: a restriction forbids the default, so it is not tried");
     }
-    for sentence in workshop.unheard()? {
+    for sentence in workshop.unused_knobs()? {
         say(&format!("note: {sentence}"));
     }
     let changed = workshop.uncommitted()?;
@@ -182,26 +182,26 @@ pub fn run(
         notices: &notices,
         stop,
     };
-    let mut shops = site.shops(wish.jobs)?;
-    let grid = Arc::new(grid_of(&shops[0].workshop, say)?);
+    let mut shops = site.workers(wish.jobs)?;
+    let grid = Arc::new(grid_of(&shops[0].evaluator, say)?);
     let rule = &loaded.charter.tune;
     let (budget, kind) = wish.or_as_written(rule);
     let dir = loaded.root.join("tune");
     let host = host::fingerprint(&environment);
-    let (journal, lines) = Journal::open(&dir, (&shops[0].workshop, &host), wish.fresh)?;
+    let (journal, lines) = Journal::open(&dir, (&shops[0].evaluator, &host), wish.fresh)?;
     store::ignore_in_git(&loaded.root)?;
-    let given = given(wish, &grid, (&dir, journal.path()))?;
+    let given = earlier_best(wish, &grid, (&dir, journal.path()))?;
     let mut sweep = Sweep::new(&grid, (kind, wish.seed), (journal, &lines), &given);
-    tell_start(&sweep, &grid, (given.len(), shops.len()), say);
+    report_start(&sweep, &grid, (given.len(), shops.len()), say);
     shop::prepare(&mut shops)?;
     let mut workers: Vec<SweepWorker<'_>> = Vec::new();
     for shop in &mut shops {
         workers.push(shop.worker(&notices, stop));
     }
-    let ended = sweep::go_on(&mut sweep, &mut workers, budget, watch)?;
+    let ended = sweep::run_sweep(&mut sweep, &mut workers, budget, watch)?;
     drop(workers);
     for shop in &mut shops {
-        shop.workshop
+        shop.evaluator
             .note()
             .iter()
             .for_each(|note| say(&format!("note: {note}")));
@@ -209,11 +209,11 @@ pub fn run(
     if sweep.changes_nothing() {
         say("note: no knob changed the build output; check that the code uses them");
     }
-    let workshop = &mut shops[0].workshop;
+    let workshop = &mut shops[0].evaluator;
     let best = match ended {
         SweepEnd::Done => {
             let (best, wrong) = sweep.chosen(workshop)?;
-            tell_wrong(wrong, say);
+            report_wrong(wrong, say);
             best
         }
         SweepEnd::Stopped => sweep.record().best().map(|(point, _)| point),
@@ -232,7 +232,7 @@ pub fn run(
 }
 
 /// Settings that were best elsewhere.
-fn given(
+fn earlier_best(
     wish: &TuneOptions,
     grid: &Grid,
     (dir, journal): (&Path, &Path),
@@ -286,7 +286,7 @@ fn settled(
 }
 
 /// Reports that settings were rejected; the hidden cases are not named.
-fn tell_wrong(wrong: usize, say: &dyn Fn(&str)) {
+fn report_wrong(wrong: usize, say: &dyn Fn(&str)) {
     match wrong {
         0 => {}
         1 => say("note: a setting that looked better is wrong on a hidden case"),
@@ -296,7 +296,7 @@ fn tell_wrong(wrong: usize, say: &dyn Fn(&str)) {
     }
 }
 
-fn tell_start(sweep: &Sweep, grid: &Grid, (given, workers): (usize, usize), say: &dyn Fn(&str)) {
+fn report_start(sweep: &Sweep, grid: &Grid, (given, workers): (usize, usize), say: &dyn Fn(&str)) {
     if sweep.recalled() > 0 {
         say(&format!("resuming after {} settings", sweep.recalled()));
     } else if given > 0 {

@@ -43,7 +43,7 @@ pub struct TuningTarget<'a> {
 
 impl TuningTarget<'_> {
     /// The evaluator and device of each worker.
-    pub fn shops(&self, jobs: Option<usize>) -> Result<Vec<TuningWorker>> {
+    pub fn workers(&self, jobs: Option<usize>) -> Result<Vec<TuningWorker>> {
         let trust = IncrementalTrust::default();
         let mut devices: BTreeMap<String, Arc<QuietLock>> = BTreeMap::new();
         let mut shops = Vec::new();
@@ -86,7 +86,7 @@ impl TuningTarget<'_> {
         let mut device = device::DeviceSession::new(charter, dir, dir, notices)?;
         device.knows(self.environment);
         Ok(TuningWorker {
-            workshop: Evaluator::new(tools, charter, self.base)?,
+            evaluator: Evaluator::new(tools, charter, self.base)?,
             device,
             quiet,
             _scratch: scratch,
@@ -98,7 +98,7 @@ impl TuningTarget<'_> {
 #[derive(Debug)]
 pub struct TuningWorker {
     /// The evaluator.
-    pub workshop: Evaluator,
+    pub evaluator: Evaluator,
     /// The device that settings are measured on.
     pub device: device::DeviceSession,
     /// Coordinates with the other workers of the device.
@@ -115,7 +115,7 @@ impl TuningWorker {
         stop: &'a StopFlag,
     ) -> SweepWorker<'a> {
         SweepWorker {
-            workshop: &mut self.workshop,
+            evaluator: &mut self.evaluator,
             device: TuningDevice {
                 session: &mut self.device,
                 notices,
@@ -128,7 +128,7 @@ impl TuningWorker {
 
 /// Builds the default for all workers, at the same time.
 pub fn prepare(shops: &mut [TuningWorker]) -> Result<()> {
-    let prepared = at_once(shops, &|_, shop| shop.workshop.prepare());
+    let prepared = at_once(shops, &|_, shop| shop.evaluator.prepare());
     prepared.into_iter().collect()
 }
 

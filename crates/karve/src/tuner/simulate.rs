@@ -57,10 +57,10 @@ pub fn play(
             played.fractions.resize(budget, last);
             break;
         };
-        search.tell(point, weather.read(space, point));
+        search.add_result(point, weather.read(space, point));
         played.readings += 1;
         while let Some(again) = contested(&search, trouble) {
-            search.tell(again, weather.read(space, again));
+            search.add_result(again, weather.read(space, again));
             played.readings += 1;
         }
         let best = search.record().best();

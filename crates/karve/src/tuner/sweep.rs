@@ -114,7 +114,7 @@ pub struct Sweep {
 #[derive(Debug)]
 pub struct SweepWorker<'a> {
     /// The evaluator.
-    pub workshop: &'a mut Evaluator,
+    pub evaluator: &'a mut Evaluator,
     /// The device that settings are measured on.
     pub device: TuningDevice<'a>,
     /// Coordinates with the other workers of the device.
@@ -189,7 +189,7 @@ impl Sweep {
         };
         if let Some(point) = self.search.grid().point(config) {
             self.take(point, &tried);
-            self.made(point, digest);
+            self.record_artifacts(point, digest);
         }
     }
 
@@ -205,7 +205,7 @@ impl Sweep {
                 TrialResult::Failed
             }
         };
-        self.search.tell(point, reading);
+        self.search.add_result(point, reading);
     }
 
     /// How many settings were tried before this sweep.
@@ -292,14 +292,14 @@ impl Sweep {
     /// The value of an earlier setting with the same artifacts.
     fn same(&mut self, built: &BuiltTree, point: GridPoint) -> Option<f64> {
         self.looked_at += usize::from(built.artifacts.is_some());
-        let twin = self.made(point, built.artifacts.as_ref())?;
+        let twin = self.record_artifacts(point, built.artifacts.as_ref())?;
         self.record().value(twin)
     }
 
     /// Records the artifacts of a setting; returns another setting with the same artifacts.
-    fn made(&mut self, point: GridPoint, digest: Option<&String>) -> Option<GridPoint> {
+    fn record_artifacts(&mut self, point: GridPoint, digest: Option<&String>) -> Option<GridPoint> {
         let twin = *self.artifacts.entry(digest?.clone()).or_insert(point);
-        self.search.tell_same(twin, point);
+        self.search.add_same(twin, point);
         (twin != point).then_some(twin)
     }
 
@@ -310,7 +310,8 @@ impl Sweep {
         watch: TrialObserver<'_>,
     ) -> Result<()> {
         let spent_ms = u64::try_from(one.spent.as_millis()).unwrap_or(u64::MAX);
-        let line = JournalLine::of(&one.config, &one.tried, spent_ms).made(one.artifacts.as_ref());
+        let line = JournalLine::of(&one.config, &one.tried, spent_ms)
+            .with_artifacts(one.artifacts.as_ref());
         self.journal.append(&line)?;
         self.take(point, &one.tried);
         let record = self.search.record();
@@ -414,7 +415,7 @@ impl<'a> SweepState<'a> {
         let config = self.sweep().search.grid().config(point);
         let built = {
             let _working = worker.quiet.build();
-            worker.workshop.build(&config)?
+            worker.evaluator.build(&config)?
         };
         let (tried, artifacts) = match built {
             Err(gate) => (SettingResult::from(&gate), None),
@@ -425,8 +426,8 @@ impl<'a> SweepState<'a> {
             tried,
             artifacts,
             spent: started.elapsed(),
-            better: worker.workshop.charter().metric.better,
-            unit: worker.workshop.charter().metric.unit.clone(),
+            better: worker.evaluator.charter().metric.better,
+            unit: worker.evaluator.charter().metric.unit.clone(),
         })
     }
 
@@ -442,12 +443,12 @@ impl<'a> SweepState<'a> {
                 return Ok(SettingResult::Read { value, cases });
             }
             let _working = worker.quiet.test();
-            if let Err(gate) = worker.workshop.test(built)? {
+            if let Err(gate) = worker.evaluator.test(built)? {
                 return Ok(SettingResult::from(&gate));
             }
         }
         let _reading = worker.quiet.read();
-        worker.workshop.read(built, &mut worker.device)
+        worker.evaluator.read(built, &mut worker.device)
     }
 }
 
@@ -466,7 +467,7 @@ impl Drop for WorkerDropGuard<'_, '_> {
 }
 
 /// Tries settings until the budget is spent.
-pub fn go_on(
+pub fn run_sweep(
     sweep: &mut Sweep,
     workers: &mut [SweepWorker<'_>],
     budget: TuneBudget,

@@ -5,7 +5,7 @@ use karve_numerics::space::{Delivery, KnobDeclaration};
 
 /// Notes on unused knobs, a sentence each. Only the editable files are searched, not the
 /// read-only ones.
-pub fn unheard(
+pub fn unused_knobs(
     commands: &Commands,
     knobs: &[KnobDeclaration],
     granted: &[(String, Vec<u8>)],
@@ -72,7 +72,7 @@ mod tests {
         };
         let files = [("knobs.env", "TILE=1\n"), ("kernel.py", kernel)];
         let files = files.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
-        let said = unheard(&commands, &[knob], &files);
+        let said = unused_knobs(&commands, &[knob], &files);
         assert_eq!(said.len(), want, "{deliver:?} {bench} {kernel} {said:?}");
     }
 

@@ -7,7 +7,7 @@
 use super::copies::{BuildCopies, BuildMode, IncrementalTrust};
 use super::recorded::EvaluationFailure;
 use super::session::as_metric;
-use super::unheard::unheard;
+use super::unheard::unused_knobs;
 use crate::world;
 use globset::GlobSet;
 use karve_agents::builtin::{knobs_at, write_config};
@@ -118,8 +118,8 @@ impl Evaluator {
     /// The evaluator for the knobs of a commit.
     pub fn new(tools: EvaluatorParts, charter: &Charter, base: &Oid) -> Result<Self> {
         let repo = &tools.repo;
-        let knobs = knobs_at(repo, base.as_str(), &charter.granted, &charter.knobs)?;
-        let globs = project_file::glob_set(&charter.granted)?;
+        let knobs = knobs_at(repo, base.as_str(), &charter.editable, &charter.knobs)?;
+        let globs = project_file::glob_set(&charter.editable)?;
         let mut restrictions = charter.tune.restrictions.clone();
         for (_, bytes) in repo.read_matching(base, &globs)? {
             restrictions.extend(parse_restrictions(&String::from_utf8_lossy(&bytes)));
@@ -166,12 +166,12 @@ impl Evaluator {
     }
 
     /// Notes on unused knobs.
-    pub fn unheard(&self) -> Result<Vec<String>> {
+    pub fn unused_knobs(&self) -> Result<Vec<String>> {
         let granted = self.tools.repo.read_matching(&self.base, &self.globs)?;
         let Charter {
             commands, knobs, ..
         } = &self.charter;
-        Ok(unheard(commands, knobs, &granted))
+        Ok(unused_knobs(commands, knobs, &granted))
     }
 
     /// Builds and tests the default first, so that a project that cannot be tuned fails early.
@@ -221,7 +221,7 @@ impl Evaluator {
             return Ok(Ok(built));
         }
         let of = (self.knobs.as_slice(), setting);
-        match self.copies.wanted(&self.knobs, setting) {
+        match self.copies.build_mode(&self.knobs, setting) {
             BuildMode::FromNothing => self.build_from_nothing(setting),
             BuildMode::Copy => self.copies.build(&self.tools.harness, of),
             BuildMode::Both(files) => {

@@ -68,7 +68,7 @@ impl PlainScreen {
     }
 
     /// What the round changed in the library.
-    fn learnt_line(&self, lesson: &Lesson) {
+    fn learned_line(&self, lesson: &Lesson) {
         let Some(learning) = &lesson.learning else {
             return;
         };
@@ -163,8 +163,11 @@ impl PlainScreen {
                 preparation.base.get(..10).unwrap_or_default(),
                 preparation.harness_hash.get(..10).unwrap_or_default()
             )),
-            Event::EngagementChecked { engaged, faults } => {
-                let last = faults.last().map_or("", |fault| fault.fault.as_str());
+            Event::MutationChecked {
+                mutation_check_passed: engaged,
+                planted_bugs: faults,
+            } => {
+                let last = faults.last().map_or("", |fault| fault.bug.as_str());
                 let text = if *engaged {
                     format!("mutation  check passed, the tests caught a planted bug: {last}")
                 } else {
@@ -223,12 +226,12 @@ impl Screen for PlainScreen {
 
     fn saw(&mut self, campaign: &Campaign, record: &Record) {
         match &record.event {
-            Event::Learnt { lesson, .. } => {
+            Event::Learned { lesson, .. } => {
                 self.round_line(campaign);
-                self.learnt_line(lesson);
+                self.learned_line(lesson);
             }
             Event::BaselineMeasured(baseline) => self.baseline_line(campaign, baseline),
-            Event::TargetDefined { .. } | Event::Prepared(_) | Event::EngagementChecked { .. } => {
+            Event::TargetDefined { .. } | Event::Prepared(_) | Event::MutationChecked { .. } => {
                 self.opening_line(&record.event);
             }
             Event::Answered { text, .. } => self.line(&format!("answer    {}", safe(text, 80))),

@@ -41,7 +41,7 @@ impl Progress {
     }
 
     /// A new stage begins.
-    pub fn stage(&self, text: &str) {
+    pub fn start_phase(&self, text: &str) {
         match &self.spinner {
             Some(spinner) => spinner.set_message(text.to_owned()),
             None => note(text),

@@ -92,7 +92,7 @@ struct HarnessFiles {
 
 impl HarnessFiles {
     fn of(repo: &Repo, charter: &Charter, commit: &Oid, changed: &[String]) -> Result<Self> {
-        let granted = project_file::glob_set(&charter.granted)?;
+        let granted = project_file::glob_set(&charter.editable)?;
         let entries = repo.entries_outside(commit, &granted)?;
         let judging: Vec<String> = entries
             .into_iter()

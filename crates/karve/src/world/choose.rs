@@ -36,7 +36,7 @@ impl World {
         }
         // If only one passed, it needs no measurement.
         if standing.len() > 1 {
-            self.read_by_turns(step, (&standing, &mut tryouts), campaign)?;
+            self.read_interleaved(step, (&standing, &mut tryouts), campaign)?;
         }
         let first = variants::first(&tryouts).unwrap_or(0);
         let kept = step
@@ -88,14 +88,14 @@ impl World {
     }
 
     /// Measures each variant as often as the step says; each pass starts with a different one.
-    fn read_by_turns(
+    fn read_interleaved(
         &mut self,
         step: &ChooseStep,
         (standing, tryouts): (&[(usize, BuiltTree)], &mut [VariantTrial]),
         campaign: &Campaign,
     ) -> Result<()> {
         let base = Oid::named(campaign.incumbent())?;
-        let workshop = match self.workshop(&base, campaign)? {
+        let workshop = match self.evaluator(&base, campaign)? {
             Ok(workshop) => workshop,
             // Without readings the first that passed is chosen.
             Err(why) => {

@@ -11,21 +11,21 @@ use std::fs;
 use std::path::Path;
 
 /// The directory of the campaign where an external agent works.
-pub const DESK: &str = "desk";
+pub const WORKSPACE_DIR: &str = "desk";
 /// The file that says which round the workspace was prepared for.
-const LAID: &str = "desk.txt";
-const LAID_BYTES_MAX: u64 = 1_000;
+const WORKSPACE_NOTE: &str = "desk.txt";
+const WORKSPACE_NOTE_BYTES_MAX: u64 = 1_000;
 
 impl World {
     /// Whether this step waits for an external agent; if so, its workspace is prepared.
-    pub fn awaits(&mut self, step: &Step, campaign: &Campaign) -> Result<bool> {
-        let waits = self.agent.awaits(step);
+    pub fn waits_for_answer(&mut self, step: &Step, campaign: &Campaign) -> Result<bool> {
+        let waits = self.agent.waits_for_answer(step);
         match step {
             Step::Propose { round, .. } if waits => {
-                self.lay_desk(*round, campaign.incumbent(), None)?;
+                self.prepare_workspace(*round, campaign.incumbent(), None)?;
             }
             Step::Implement(step) if waits => {
-                self.lay_desk(step.round, &step.parent, Some(step))?;
+                self.prepare_workspace(step.round, &step.parent, Some(step))?;
             }
             _ => {}
         }
@@ -34,8 +34,13 @@ impl World {
 
     /// Prepares the parent's files, with the change to fix if there is one; unless they are already
     /// there for this implementation: then the external agent may have changed them, and they stay.
-    fn lay_desk(&self, round: u32, parent: &str, step: Option<&ImplementStep>) -> Result<()> {
-        let (desk, laid) = (self.dir.join(DESK), self.dir.join(LAID));
+    fn prepare_workspace(
+        &self,
+        round: u32,
+        parent: &str,
+        step: Option<&ImplementStep>,
+    ) -> Result<()> {
+        let (desk, laid) = (self.dir.join(WORKSPACE_DIR), self.dir.join(WORKSPACE_NOTE));
         let variant = match step.map_or(0, |step| step.variant) {
             0 => String::new(),
             variant => format!(", variant {}", variant + 1),
@@ -44,7 +49,7 @@ impl World {
             "round {round} on {parent}{variant}
 "
         );
-        let found = files::read_text(&laid, LAID_BYTES_MAX).unwrap_or_default();
+        let found = files::read_text(&laid, WORKSPACE_NOTE_BYTES_MAX).unwrap_or_default();
         if desk.is_dir() && found == wanted {
             return Ok(());
         }
@@ -53,13 +58,13 @@ impl World {
         if desk.exists() {
             fs::remove_dir_all(&desk).context(cannot)?;
         }
-        let tree = self.trees.fresh(&self.repo, DESK, parent)?;
+        let tree = self.trees.fresh(&self.repo, WORKSPACE_DIR, parent)?;
         // Nothing in it affects the user's repository.
         let parent = Oid::named(parent)?;
         self.repo
             .detach_worktree(&tree, &parent, HistoryAccess::Sealed)?;
         if let Some(step) = step {
-            self.lay_mend(&tree, step)?;
+            self.apply_failed_change(&tree, step)?;
         }
         fs::rename(&tree, &desk).context(cannot)?;
         self.repo.prune_under(&self.dir.worktrees())?;
@@ -67,8 +72,8 @@ impl World {
     }
 
     /// Applies the refused change, so that the agent can fix it in place.
-    pub(super) fn lay_mend(&self, tree: &Path, step: &ImplementStep) -> Result<()> {
-        let Some((candidate, _)) = &step.mend else {
+    pub(super) fn apply_failed_change(&self, tree: &Path, step: &ImplementStep) -> Result<()> {
+        let Some((candidate, _)) = &step.repair else {
             return Ok(());
         };
         let patch = store::get_artifact(&self.dir, &candidate.patch)?;

@@ -23,7 +23,7 @@ impl World {
         let held = self.meeting.take().filter(|(duel, _)| *duel == step.duel);
         let arena = match (held, step.block) {
             (Some((_, arena)), 1..) => arena,
-            (_, _) => match self.arena(step, &cases, campaign)? {
+            (_, _) => match self.pair_runner(step, &cases, campaign)? {
                 Ok(arena) => arena,
                 Err(gate) => {
                     return Ok(Event::BlockFailed {
@@ -70,7 +70,7 @@ impl World {
     }
 
     /// The pair runner for the two arms of a step.
-    fn arena(
+    fn pair_runner(
         &mut self,
         step: &MeasureStep,
         cases: &[NumberedCase],
@@ -82,21 +82,21 @@ impl World {
                 // The first block also tests.
                 let tested: Vec<Case> = cases.iter().map(|(_, case)| case.clone()).collect();
                 let tested = (step.block == 0).then_some(&tested[..]);
-                match self.integration_arena(&step.candidate, &harness, tested)? {
+                match self.integration_runner(&step.candidate, &harness, tested)? {
                     Some(arena) => Ok(arena),
-                    None => self.round_arena(step, harness, BuildVariant::Usual),
+                    None => self.round_runner(step, harness, BuildVariant::Usual),
                 }
             }
-            DuelName::Round { .. } => self.round_arena(step, harness, BuildVariant::Usual),
+            DuelName::Round { .. } => self.round_runner(step, harness, BuildVariant::Usual),
             DuelName::Layout { variant, .. } => {
-                self.round_arena(step, harness, BuildVariant::Layout(variant))
+                self.round_runner(step, harness, BuildVariant::Layout(variant))
             }
-            DuelName::Control(control) => self.control_arena(step, harness, (control, campaign)),
+            DuelName::Control(control) => self.control_runner(step, harness, (control, campaign)),
         }
     }
 
     /// Both arms of a round, built.
-    fn round_arena(
+    fn round_runner(
         &mut self,
         step: &MeasureStep,
         harness: Harness,
@@ -114,25 +114,25 @@ impl World {
         };
         let candidate = (step.candidate.as_str(), build);
         let candidate = self.trees.built_as(&self.repo, &harness, candidate)?;
-        Ok(candidate.map(|candidate| arena_of(harness, parent, candidate, variant)))
+        Ok(candidate.map(|candidate| runner_of(harness, parent, candidate, variant)))
     }
 
     /// A control duel: the incumbent against its own second build (A/A test), or against itself
     /// with a little more work.
-    fn control_arena(
+    fn control_runner(
         &mut self,
         step: &MeasureStep,
         harness: Harness,
         (control, campaign): (Control, &Campaign),
     ) -> Result<GateResult<PairRunner>> {
         if control.kind == ControlKind::Same {
-            return match self.round_arena(step, harness, BuildVariant::Copy)? {
+            return match self.round_runner(step, harness, BuildVariant::Copy)? {
                 Ok(arena) => Ok(Ok(arena)),
                 Err(gate) => Err(incumbent_fails("no longer builds", &gate)),
             };
         }
         Ok(self
-            .round_arena(step, harness, BuildVariant::Usual)?
+            .round_runner(step, harness, BuildVariant::Usual)?
             .map(|mut arena| {
                 // Both arms start the same programs; only the amount of work differs.
                 let spinning = |arm: &BuiltArm, share: f64| {
@@ -182,7 +182,7 @@ fn spins(campaign: &Campaign, share: f64) -> BTreeMap<String, CaseRunSettings> {
 }
 
 /// Two built trees under one harness.
-pub(super) fn arena_of(
+pub(super) fn runner_of(
     harness: Harness,
     parent: BuiltTree,
     candidate: BuiltTree,

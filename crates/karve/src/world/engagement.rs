@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Most bugs that are planted.
-const FAULTS_MAX: usize = 24;
+const PLANTED_MAX: usize = 24;
 /// A test on a mutated kernel may take this many times as long as on the unchanged one.
 const LIMIT_FACTOR: u32 = 20;
 /// The limit is at least this long.
@@ -58,11 +58,14 @@ const SWAPS: [(&str, &str); 11] = [
 const RETURN: &str = "return ";
 
 impl World {
-    pub(super) fn check_engagement(&mut self, campaign: &Campaign) -> Result<Event> {
+    pub(super) fn check_mutations(&mut self, campaign: &Campaign) -> Result<Event> {
         let harness = self.harness();
         let base = campaign.base_commit().to_owned();
         let (engaged, faults) = prove(&self.repo, &self.trees, &harness, (&self.charter, &base))?;
-        Ok(Event::EngagementChecked { engaged, faults })
+        Ok(Event::MutationChecked {
+            mutation_check_passed: engaged,
+            planted_bugs: faults,
+        })
     }
 }
 
@@ -88,7 +91,7 @@ pub fn prove(
         trees.remove(repo, &tree)?;
         let fault = PlantedBug {
             file: String::new(),
-            fault: "none: the unchanged kernel does not pass its own test".into(),
+            bug: "none: the unchanged kernel does not pass its own test".into(),
             noticed: false,
             detail: bounded(&gate.describe()),
         };
@@ -99,10 +102,10 @@ pub fn prove(
     let hasty = harness.clone().with_limit(limit);
     let mut faults = Vec::new();
     let mut engaged = false;
-    let mut groups = sites(repo, commit, &charter.granted)?;
+    let mut groups = sites(repo, commit, &charter.editable)?;
     groups.reverse();
     while let Some(group) = groups.pop() {
-        if faults.len() >= FAULTS_MAX {
+        if faults.len() >= PLANTED_MAX {
             break;
         }
         let (fault, built) = plant(&hasty, &tree, &cases, &group)?;
@@ -120,8 +123,8 @@ pub fn prove(
     trees.remove(repo, &tree)?;
     if faults.is_empty() {
         faults.push(PlantedBug {
-            file: charter.granted.join(", "),
-            fault: "none: the editable files contain no arithmetic to break".into(),
+            file: charter.editable.join(", "),
+            bug: "none: the editable files contain no arithmetic to break".into(),
             noticed: false,
             detail: String::new(),
         });
@@ -150,7 +153,7 @@ fn plant(
         let path = tree.join(&site.file);
         let cannot = || format!("cannot change {}", path.display());
         let text = fs::read_to_string(&path).context(cannot)?;
-        fs::write(&path, with_fault(&text, site)).context(cannot)?;
+        fs::write(&path, with_bug(&text, site)).context(cannot)?;
         if !originals.iter().any(|(known, _)| *known == path) {
             originals.push((path, text));
         }
@@ -172,7 +175,7 @@ fn plant(
     files.dedup();
     let fault = PlantedBug {
         file: files.join(", "),
-        fault: describe(group),
+        bug: describe(group),
         noticed,
         detail: bounded(&said),
     };
@@ -194,7 +197,7 @@ fn bounded(text: &str) -> String {
     text.chars().take(DETAIL_CHARS).collect()
 }
 
-fn with_fault(text: &str, site: &MutationSite) -> String {
+fn with_bug(text: &str, site: &MutationSite) -> String {
     let mut out = String::with_capacity(text.len());
     for (number, line) in text.split_inclusive('\n').enumerate() {
         if number == site.line {
@@ -292,7 +295,7 @@ mod tests {
         let found: Vec<String> = all
             .into_iter()
             .flatten()
-            .map(|site| with_fault(line, &site))
+            .map(|site| with_bug(line, &site))
             .collect();
         assert_eq!(found, want, "{line}");
     }

@@ -27,7 +27,7 @@ const TOOLCHAINS: &[(&str, &[&str])] = &[
 
 impl World {
     /// The layers as the campaign sees them.
-    fn shelves(&self) -> LibraryLayers {
+    fn library_layers(&self) -> LibraryLayers {
         let mut shelves = LibraryLayers::of_user();
         let project = self.upstream.root().join(&self.charter.workdir);
         shelves.put(Layer::Project, project.join(PROJECT_DIR));
@@ -38,7 +38,7 @@ impl World {
 
     /// The entries that apply to the target.
     pub(super) fn recall(&self) -> Result<Vec<KnownEntry>> {
-        let stock = self.shelves().load()?;
+        let stock = self.library_layers().load()?;
         let mut known = known_in(&stock, &situation_of(&self.charter));
         // The campaign's own findings are in its rounds.
         let own = strategy::found_prefix(&self.charter.name);
@@ -48,7 +48,7 @@ impl World {
 
     /// Names the library entry for each opportunity; none if the library cannot be read.
     pub(super) fn name_entries(&self, kernel: &KernelProfile, diagnosis: &mut Diagnosis) {
-        let Ok(stock) = self.shelves().load() else {
+        let Ok(stock) = self.library_layers().load() else {
             return;
         };
         let situation = situation_of(&self.charter).with_op_in(&kernel.name);
@@ -68,7 +68,7 @@ impl World {
 
     /// What changed in the library since the campaign last read it, before a proposal is requested.
     pub(super) fn new_knowledge(&self, campaign: &Campaign) -> Result<Option<Event>> {
-        let stage = campaign.current_round().map(|round| &round.stage);
+        let stage = campaign.current_round().map(|round| &round.phase);
         if !matches!(stage, Some(RoundPhase::Proposing { .. })) {
             return Ok(None);
         }
@@ -94,18 +94,18 @@ impl World {
         if let Some(learning) = &mut lesson.learning {
             learning.evidence.toolchain = self.toolchain(campaign);
             let (said, kept) =
-                self.in_words(campaign, (&lesson.text, &lesson.foretold), learning)?;
+                self.in_words(campaign, (&lesson.text, &lesson.predicted), learning)?;
             learning.words = said.words;
             learning.unsaid = said.failed.chars().take(UNSAID_CHARS).collect();
             usage = said.usage;
             exchange = kept;
-            learning.became = learn::take_in(&self.shelves(), learning, &self.here())?;
+            learning.became = learn::take_in(&self.library_layers(), learning, &self.here())?;
         }
-        Ok(Event::Learnt {
+        Ok(Event::Learned {
             round,
             lesson,
             usage,
-            exchange,
+            session_log: exchange,
         })
     }
 
@@ -131,7 +131,7 @@ impl World {
             role,
             hypothesis,
             lesson,
-            foretold,
+            predicted: foretold,
             learning,
         };
         let setting = self.setting(campaign);

@@ -20,7 +20,7 @@ impl World {
             }
             None => (head, None),
         };
-        check_granted(&self.repo, &base, &self.charter)?;
+        check_editable(&self.repo, &base, &self.charter)?;
         check_branch(&self.repo, &self.charter)?;
         if let Branch::Named { name } = &self.charter.branch {
             self.repo
@@ -35,7 +35,7 @@ impl World {
         self.device.knows(&environment);
         Ok(Event::Prepared(Preparation {
             base_tree: self.repo.tree_of(&base)?.to_string(),
-            harness_hash: harness_hash(&self.repo, &base, &self.charter.granted)?,
+            harness_hash: harness_hash(&self.repo, &base, &self.charter.editable)?,
             environment,
             base: base.to_string(),
             provenance,
@@ -66,7 +66,7 @@ impl World {
 /// Refuses a charter that no campaign can start with, before anything is written: a charter in the
 /// log can no longer be fixed.
 pub fn can_start(upstream: &Repo, charter: &Charter) -> Result<()> {
-    check_granted(upstream, upstream.head()?.oid(), charter)?;
+    check_editable(upstream, upstream.head()?.oid(), charter)?;
     match charter.mode {
         WorkMode::Repo => check_branch(upstream, charter),
         WorkMode::Workspace { .. } => Ok(()),
@@ -89,8 +89,8 @@ fn check_branch(repo: &Repo, charter: &Charter) -> Result<()> {
 }
 
 /// At least one file must be editable, or no candidate can exist.
-pub fn check_granted(repo: &Repo, base: &Oid, charter: &Charter) -> Result<()> {
-    let globs = project_file::glob_set(&charter.granted)?;
+pub fn check_editable(repo: &Repo, base: &Oid, charter: &Charter) -> Result<()> {
+    let globs = project_file::glob_set(&charter.editable)?;
     if repo
         .list_files(base)?
         .iter()
@@ -100,7 +100,7 @@ pub fn check_granted(repo: &Repo, base: &Oid, charter: &Charter) -> Result<()> {
     }
     Err(CommandError::usage(format!(
         "no committed file matches sources.editable ({})",
-        charter.granted.join(", ")
+        charter.editable.join(", ")
     ))
     .hint("commit the kernel, or fix sources.editable in karve.toml"))
 }

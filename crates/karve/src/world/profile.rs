@@ -46,7 +46,7 @@ impl World {
         // The last round may already have profiled its candidate, to see what changed.
         let known = self.profiled.take();
         let known = known.filter(|profile| profile.commit == commit && profile.depth == depth);
-        let profile = self.known_or_taken(known, (commit, depth), campaign)?;
+        let profile = self.cached_or_collected(known, (commit, depth), campaign)?;
         Ok(Event::Profiled { round, profile })
     }
 
@@ -58,11 +58,11 @@ impl World {
     ) -> Result<Event> {
         let known = self.profiled.take();
         let known = known.filter(|profile| profile.commit == commit);
-        let profile = self.known_or_taken(known, (commit, depth), campaign)?;
+        let profile = self.cached_or_collected(known, (commit, depth), campaign)?;
         Ok(Event::FinalProfiled { profile })
     }
 
-    fn known_or_taken(
+    fn cached_or_collected(
         &mut self,
         known: Option<Profile>,
         what: (&str, ProfileDepth),
@@ -175,14 +175,14 @@ impl World {
             profile.skipped = Some("there is no visible case".into());
             return Ok(());
         };
-        let globs = glob_set(&self.charter.granted)?;
+        let globs = glob_set(&self.charter.editable)?;
         let commit = self.repo.rev_parse(&profile.commit)?;
         let granted = EditableFiles::of(&self.repo.read_matching(&commit, &globs)?);
         let subject = ProfileTarget {
             tree,
             case: &case,
             runs: DevicePlatform::at(&situation_of(&self.charter)),
-            granted: &granted,
+            editable: &granted,
         };
         let wish = ProfileRequest {
             tool: None,
@@ -234,7 +234,7 @@ impl World {
             let cores = shown_cores(charter, &cases, roof, &[times]);
             let found = ceilings(charter, &cases, (roof, cores), times);
             if let Some(under) = found.first() {
-                let (op, whose) = (&charter.target.op, under.whose());
+                let (op, whose) = (&charter.target.op, under.roof_name());
                 add_ceiling(&mut profile.kernels, op, &whose, &under.ceiling);
             }
         }

@@ -22,7 +22,7 @@ impl World {
     pub fn publish(&mut self, campaign: &Campaign, record: &Record) -> Result<()> {
         self.round_records.push(record.clone());
         match &record.event {
-            Event::Learnt { round, .. } => {
+            Event::Learned { round, .. } => {
                 write_files(&self.dir, reports::round_files(campaign, *round))?;
                 if is_overview_due(*round) {
                     self.publish_overview(campaign)?;
@@ -59,7 +59,7 @@ impl World {
         let ended = |record: &Record| {
             matches!(
                 record.event,
-                Event::Learnt { .. } | Event::BaselineMeasured(_)
+                Event::Learned { .. } | Event::BaselineMeasured(_)
             )
         };
         let start = records.iter().rposition(ended).map_or(0, |last| last + 1);
@@ -82,7 +82,7 @@ pub fn rebuild(
     for (index, record) in records.iter().enumerate() {
         match &record.event {
             Event::BaselineMeasured(_) => start = index + 1,
-            Event::Learnt { round, .. } => {
+            Event::Learned { round, .. } => {
                 let summary = campaign
                     .rounds()
                     .iter()
@@ -127,7 +127,7 @@ fn write_round(
     let home = dir.join(format!("rounds/round-{}", round.number));
     let samples = render_samples(campaign, records);
     if let Some(candidate) = &round.candidate {
-        let globs = project_file::glob_set(campaign.charter().map_or(&[][..], |c| &c.granted))?;
+        let globs = project_file::glob_set(campaign.charter().map_or(&[][..], |c| &c.editable))?;
         let commit = Oid::named(&candidate.commit)?;
         for (file, bytes) in repo.read_matching(&commit, &globs)? {
             files::write_derived(&home.join("kernel_snapshot").join(file), &bytes)?;

@@ -9,7 +9,7 @@ use karve_core::campaign::{Campaign, Event, ReviewStep, UnreadableReview};
 use karve_core::hypothesis::Candidate;
 use karve_core::measurement::Gate;
 use karve_core::measurement::WrongLanguageFile;
-use karve_core::roles::{Review, strays};
+use karve_core::roles::{Review, wrong_language_files};
 use karve_core::spending::AgentUsage;
 use karve_harness::git::{Oid, Repo};
 use karve_harness::project_file;
@@ -29,7 +29,7 @@ impl World {
         parent: &Oid,
         writes: Option<&[String]>,
     ) -> Result<GlobSet> {
-        let granted = project_file::glob_set(&self.charter.granted)?;
+        let granted = project_file::glob_set(&self.charter.editable)?;
         let Some(writes) = writes else {
             return Ok(granted);
         };
@@ -41,7 +41,7 @@ impl World {
     }
 
     /// The name of the agent behind an event, if there was one.
-    pub fn asked(&self, campaign: &Campaign, event: &Event) -> Option<String> {
+    pub fn asked_agent(&self, campaign: &Campaign, event: &Event) -> Option<String> {
         let of_round = || {
             campaign
                 .current_round()
@@ -58,8 +58,9 @@ impl World {
                 let reviewer = self.charter.asks.reviewer();
                 reviewer.map(|role| role.name.as_str())
             }
-            Event::Learnt {
-                exchange: Some(_), ..
+            Event::Learned {
+                session_log: Some(_),
+                ..
             } => None,
             _ => return None,
         };
@@ -90,7 +91,7 @@ impl World {
                 self.turn_at(commit, &setting, |agent, desk| agent.ask(&question, desk))?;
             earlier.extend(last.take());
             let (said, used) = match answered {
-                AgentReply::Said { text, usage } => (Ok(text), usage),
+                AgentReply::Replied { text, usage } => (Ok(text), usage),
                 AgentReply::Failed { why, usage } => (Err(why), usage),
             };
             usage = sum(usage, used);
@@ -102,7 +103,7 @@ impl World {
             last = Some(UnreadableReview {
                 errors: read.as_ref().err().cloned().unwrap_or_default(),
                 usage: used,
-                exchange,
+                session_log: exchange,
             });
             match read {
                 Ok(said) => review = Some(said),
@@ -119,7 +120,7 @@ impl World {
             retry: step.retry,
             review: Box::new(review.unwrap_or_else(failed)),
             usage,
-            exchange: last.and_then(|turn| turn.exchange),
+            session_log: last.and_then(|turn| turn.session_log),
             earlier,
         })
     }
@@ -142,7 +143,7 @@ pub(super) fn out_of_scope(
     candidate: &Candidate,
 ) -> Result<Option<Gate>> {
     let paths = candidate.out_of_scope.clone();
-    let wrong_framework = strays_of(repo, campaign, commits, &candidate.files)?;
+    let wrong_framework = wrong_files(repo, campaign, commits, &candidate.files)?;
     let outside = !paths.is_empty() || !wrong_framework.is_empty();
     Ok(outside.then_some(Gate::OutOfScope {
         paths,
@@ -151,7 +152,7 @@ pub(super) fn out_of_scope(
 }
 
 /// The changed files in another language than the role of the round writes.
-fn strays_of(
+fn wrong_files(
     repo: &Repo,
     campaign: &Campaign,
     (parent, candidate): (&Oid, &Oid),
@@ -167,7 +168,7 @@ fn strays_of(
     let language = asks
         .role(&route.implements)
         .and_then(|role| role.language.as_deref());
-    let (Some(language), Some(book)) = (language, asks.book.as_deref()) else {
+    let (Some(language), Some(book)) = (language, asks.role_table.as_deref()) else {
         return Ok(Vec::new());
     };
     let exact = exact_globs(files)?;
@@ -186,7 +187,7 @@ fn strays_of(
             after.unwrap_or_default(),
         )
     };
-    Ok(strays(
+    Ok(wrong_language_files(
         book,
         language,
         &files.iter().map(of).collect::<Vec<_>>(),

@@ -36,7 +36,7 @@ impl World {
         campaign: &Campaign,
     ) -> Result<Event> {
         let setting = self.setting(campaign);
-        let asked = brief.asked.as_ref();
+        let asked = brief.agenda_request.as_ref();
         let route = asked.map(|asked| Box::new(asked.route.clone()));
         let (proposal, exchange) = self.turn_at(&brief.parent, &setting, |agent, desk| {
             agent.propose(brief, desk)
@@ -47,7 +47,7 @@ impl World {
                 try_no,
                 hypothesis,
                 usage,
-                exchange,
+                session_log: exchange,
                 route,
             },
             Proposal::Refused(refusal, usage) => Event::ProposalRefused {
@@ -55,7 +55,7 @@ impl World {
                 try_no,
                 refusal,
                 usage,
-                exchange,
+                session_log: exchange,
                 route,
             },
         })
@@ -69,7 +69,7 @@ impl World {
             ..
         } = *step;
         let tree = self.worktree_for_agent(&step.parent)?;
-        self.lay_mend(&tree, step)?;
+        self.apply_failed_change(&tree, step)?;
         let setting = self.setting(campaign);
         let (implementation, exchange) =
             self.turn_in(&tree, &setting, |agent, desk| agent.implement(step, desk))?;
@@ -90,7 +90,7 @@ impl World {
                 variant,
                 candidate,
                 usage,
-                exchange,
+                session_log: exchange,
             },
             Err(why) => Event::NotImplemented {
                 round,
@@ -98,7 +98,7 @@ impl World {
                 variant,
                 why,
                 usage,
-                exchange,
+                session_log: exchange,
             },
         };
         self.trees.remove(&self.repo, &tree)?;
@@ -112,7 +112,7 @@ impl World {
         (tree, summary): (&Path, String),
         campaign: &Campaign,
     ) -> Result<std::result::Result<Candidate, String>> {
-        let asked = step.brief.asked.as_ref();
+        let asked = step.brief.agenda_request.as_ref();
         let writes = asked.map(|asked| asked.implements.writes.as_slice());
         let at = (step.round, step.parent.as_str());
         let taken = self.candidate_in((tree, writes), at, &step.hypothesis, summary)?;
@@ -120,13 +120,13 @@ impl World {
             Ok(taken) => taken,
             Err(MissingCandidate(why)) => return Ok(Err(why)),
         };
-        let why = self.not_taken(step, (&candidate, &refused), campaign)?;
+        let why = self.why_rejected(step, (&candidate, &refused), campaign)?;
         Ok(why.map_or(Ok(candidate), Err))
     }
 
     /// Why a change is not a candidate, if so: it changes only files that it must not, or it sets
     /// other values than the agenda item that is due asks for.
-    fn not_taken(
+    fn why_rejected(
         &self,
         step: &ImplementStep,
         (candidate, refused): (&Candidate, &[String]),
@@ -139,7 +139,7 @@ impl World {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            let who = step.brief.asked.as_ref().map_or_else(
+            let who = step.brief.agenda_request.as_ref().map_or_else(
                 || "not editable".to_owned(),
                 |asked| format!("not editable in the role {}", asked.route.implements),
             );
@@ -154,7 +154,7 @@ impl World {
             return Ok(None);
         }
         let values = |commit: &str| -> Result<KnobSetting> {
-            let (granted, declared) = (&self.charter.granted, &self.charter.knobs);
+            let (granted, declared) = (&self.charter.editable, &self.charter.knobs);
             let knobs = knobs_at(&self.repo, commit, granted, declared)?;
             Ok(config_of(&knobs))
         };
@@ -184,7 +184,7 @@ impl World {
         let globs = self.grant(worktree, &on, writes)?;
         let forbids = |bytes: &[u8]| self.holds_key(bytes);
         let terms = CandidateFilter {
-            granted: &globs,
+            editable: &globs,
             forbids: &forbids,
         };
         let made = self.repo.commit_within(worktree, &on, terms, &note)?;
@@ -363,7 +363,7 @@ pub(super) fn tested_visibly(
     campaign: &Campaign,
 ) -> Result<(GateResult<()>, Vec<CaseTensorError>)> {
     let visible = cases_at(campaign, &campaign.cases_of(set));
-    Ok(match harness.examine(tree, &visible)? {
+    Ok(match harness.check_kernel(tree, &visible)? {
         Some(Ok(examined)) => (Ok(()), examined),
         Some(Err(gate)) => (Err(gate), Vec::new()),
         None => (harness.test(tree, &visible, variant)?, Vec::new()),

@@ -76,7 +76,7 @@ impl World {
     fn leave_tips(&self, campaign: &Campaign) -> Result<()> {
         let path = self.tips_path();
         let mut text = fs::read_to_string(&path).unwrap_or_else(|_| "# Tips\n".to_owned());
-        for round in worth_telling(campaign) {
+        for round in notable_rounds(campaign) {
             let outcome = if round.verdict.keeps() {
                 "ACCEPTED"
             } else {
@@ -100,7 +100,7 @@ impl World {
 }
 
 /// The largest gains and the most surprising losses.
-fn worth_telling(campaign: &Campaign) -> Vec<&RoundSummary> {
+fn notable_rounds(campaign: &Campaign) -> Vec<&RoundSummary> {
     let surprise = |round: &RoundSummary| round.ratio().map_or(0.0, |ratio| ratio.ln().abs());
     let mut rounds: Vec<&RoundSummary> = campaign
         .rounds()

@@ -37,7 +37,7 @@ type RungResult = (LadderResult, Option<KnobSetting>);
 impl World {
     pub(super) fn tune(&mut self, step: &TuneStep, campaign: &Campaign) -> Result<Event> {
         let base = Oid::named(&step.candidate.commit)?;
-        let mut workshop = match self.workshop(&base, campaign)? {
+        let mut workshop = match self.evaluator(&base, campaign)? {
             Ok(workshop) => workshop,
             Err(why) => return Ok(skipped(step, why)),
         };
@@ -71,7 +71,7 @@ impl World {
     /// How many knobs a candidate declares. None if it differs from the incumbent by their values
     /// alone: then the setting is the hypothesis.
     pub(super) fn tunable_knobs(&self, candidate: &Candidate, incumbent: &str) -> u32 {
-        let (granted, declared) = (&self.charter.granted, &self.charter.knobs);
+        let (granted, declared) = (&self.charter.editable, &self.charter.knobs);
         let knobs_of = |commit: &str| knobs_at(&self.repo, commit, granted, declared);
         let (new, old) = match (knobs_of(&candidate.commit), knobs_of(incumbent)) {
             (Ok(new), Ok(old)) => (new, old),
@@ -108,7 +108,7 @@ impl World {
     }
 
     /// The evaluator for settings of a candidate, or why it cannot be tuned.
-    pub(super) fn workshop(
+    pub(super) fn evaluator(
         &self,
         base: &Oid,
         campaign: &Campaign,
@@ -193,11 +193,11 @@ impl World {
         let notices = self.notices.clone();
         let mut watch = |seen: &TrialProgress<'_>| notices.mention(&progress(step, seen));
         let mut workers = [SweepWorker {
-            workshop: &mut *workshop,
+            evaluator: &mut *workshop,
             device: self.device(),
             quiet: Arc::new(QuietLock::new(BuildPolicy::Wait)),
         }];
-        if sweep::go_on(&mut sweep, &mut workers, budget, &mut watch)? == SweepEnd::Stopped {
+        if sweep::run_sweep(&mut sweep, &mut workers, budget, &mut watch)? == SweepEnd::Stopped {
             let error = CommandError::new(ErrorKind::Interrupted, "stopped between two settings");
             return Err(error.hint("resume with \"karve run\": no setting is tried twice"));
         }

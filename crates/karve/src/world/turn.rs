@@ -49,7 +49,7 @@ impl World {
             repo: &self.repo,
             tree,
             notes: &self.dir.join("tmp").join("agent"),
-            exchange: &exchange,
+            session_log: &exchange,
             stop: &self.stop,
             sandbox: self.sandbox.as_deref(),
             harness: &setting.harness,

@@ -39,7 +39,7 @@ impl MissingCandidate {
             return Some(Self(format!("leaked: {told} contains the value of a key")));
         }
         let refused =
-            with(|why| why != ChangeRefusal::NotGranted).filter(|_| made.files.is_empty())?;
+            with(|why| why != ChangeRefusal::NotEditable).filter(|_| made.files.is_empty())?;
         Some(Self(format!("not accepted: {}", words(refused))))
     }
 }
@@ -51,7 +51,7 @@ fn path_of(refused: &RefusedChange) -> String {
 fn words(refused: &RefusedChange) -> String {
     let path = path_of(refused);
     match refused.why {
-        ChangeRefusal::NotGranted => format!("{path} is not editable"),
+        ChangeRefusal::NotEditable => format!("{path} is not editable"),
         ChangeRefusal::NotAFile => format!("{path} is not a regular file (a symlink, a pipe, ...)"),
         ChangeRefusal::BehindLink => format!("{path} is behind a symlink"),
         ChangeRefusal::InSubmodule => format!("{path} is in a submodule"),

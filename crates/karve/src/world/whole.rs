@@ -24,7 +24,7 @@ impl World {
         // Nothing refers to this commit, so the next garbage collection removes it.
         let forbids = |bytes: &[u8]| self.holds_key(bytes);
         let terms = CandidateFilter {
-            granted: &globs,
+            editable: &globs,
             forbids: &forbids,
         };
         let made = self.repo.commit_within(worktree, parent, terms, note)?;

@@ -5,7 +5,7 @@
 //! that is what the final duel and `karve apply` use.
 
 use super::World;
-use super::duel::arena_of;
+use super::duel::runner_of;
 use globset::GlobSet;
 use karve_core::campaign::Provenance;
 use karve_core::charter::{Charter, WorkMode};
@@ -94,7 +94,7 @@ pub(super) fn extract(world: &World, commit: &Oid) -> Result<Option<(Repo, Oid, 
 impl World {
     /// In workspace mode: the original commit and the synced kernel, built in the user's
     /// repository with the integration commands, and tested on the given cases, if any.
-    pub(super) fn integration_arena(
+    pub(super) fn integration_runner(
         &mut self,
         best: &str,
         harness: &Harness,
@@ -119,7 +119,7 @@ impl World {
         {
             return Ok(Some(Err(gate)));
         }
-        Ok(Some(Ok(arena_of(
+        Ok(Some(Ok(runner_of(
             harness,
             base,
             synced,
@@ -141,7 +141,7 @@ pub fn synced(
         CommandError::environment(format!("the ref {name} is gone"))
             .hint("start a new campaign with \"karve run --new\"")
     })?;
-    let globs = project_file::glob_set(&charter.granted)?;
+    let globs = project_file::glob_set(&charter.editable)?;
     let tree = trees.fresh(upstream, "synced", base.as_str())?;
     for (file, bytes) in repo.read_matching(&best, &globs)? {
         let path = tree.join(&file);

@@ -387,7 +387,10 @@ fn noise_says_what_could_be_seen_and_advises_only_what_helped() {
 
 #[test]
 fn confined_commands_see_the_directory_and_nothing_else() {
-    if karve_os::sandbox::HostSupport::of_host().no_room.is_some() {
+    if karve_os::sandbox::HostSupport::of_host()
+        .no_namespace
+        .is_some()
+    {
         println!("skipped: this host has no namespaces");
         return;
     }

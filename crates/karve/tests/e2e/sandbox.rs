@@ -21,7 +21,9 @@ fn lab(implement: &str) -> Lab {
 }
 
 fn has_namespaces() -> bool {
-    karve_os::sandbox::HostSupport::of_host().no_room.is_none()
+    karve_os::sandbox::HostSupport::of_host()
+        .no_namespace
+        .is_none()
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::{Arg, ArgKind, CallLayout, Contract, PlacedArg};
 use crate::draw::{Draw, DrawSegment, hash64};
 
 /// Steps of an aliasing check.
-pub const REPLAY_STEPS: usize = 8;
+pub const ALIASING_STEPS: usize = 8;
 
 /// Elements of the smallest change, but at most one in this many of a tensor: if a kernel looks
 /// at a sample of the elements, the sample misses most small changes.
@@ -38,7 +38,7 @@ enum ChangeExtent {
 impl Contract {
     /// The steps of an aliasing check on a case with that layout: all inputs are new in the first
     /// one, and one of them changes in each of the others. Everything is derived from a secret.
-    pub fn replay(&self, layout: &CallLayout, secret: u64) -> Vec<AliasingStep> {
+    pub fn aliasing_steps(&self, layout: &CallLayout, secret: u64) -> Vec<AliasingStep> {
         let drawn = |what: u64| hash64(secret, &what.to_le_bytes());
         let mut contract = self.clone();
         let mut tensors = Vec::new();
@@ -68,7 +68,7 @@ impl Contract {
             contract: contract.clone(),
             what: "all inputs are new".into(),
         }];
-        let turns = 1..REPLAY_STEPS as u64;
+        let turns = 1..ALIASING_STEPS as u64;
         for turn in turns.take_while(|_| !tensors.is_empty()) {
             let chosen = drawn(1 << 32).wrapping_add(turn) % tensors.len() as u64;
             let (index, elements) = tensors[chosen as usize];

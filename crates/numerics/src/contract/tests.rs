@@ -173,7 +173,7 @@ fn drawn_bytes(step: &AliasingStep, index: usize, elements: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_replay_changes_one_input_a_step_and_some_only_in_part() {
+fn an_aliasing_check_changes_one_input_a_step_and_some_only_in_part() {
     let drawn = |draw| ArgKind::Input {
         shape: vec!["n".into()],
         draw,
@@ -189,8 +189,8 @@ fn a_replay_changes_one_input_a_step_and_some_only_in_part() {
     ]);
     let layout = contract.layout(&case(&[("n", 900)])).unwrap();
     for secret in 0..50 {
-        let steps = contract.replay(&layout, secret);
-        assert_eq!(steps.len(), REPLAY_STEPS);
+        let steps = contract.aliasing_steps(&layout, secret);
+        assert_eq!(steps.len(), ALIASING_STEPS);
         let (mut touched, mut few) = ([0; 6], 0);
         for two in steps.windows(2) {
             let differ = |index: &usize| {
@@ -209,16 +209,16 @@ fn a_replay_changes_one_input_a_step_and_some_only_in_part() {
         assert!(touched[1] > 1 && touched[2] > 1 && touched[3] > 1);
         assert_eq!(touched[4], 0);
         assert!(few >= 2, "{few} changes of a few elements");
-        assert_ne!(steps, contract.replay(&layout, secret + 1000));
+        assert_ne!(steps, contract.aliasing_steps(&layout, secret + 1000));
     }
 }
 
 #[test]
-fn a_replay_of_nothing_that_varies_is_one_step() {
+fn an_aliasing_check_of_nothing_that_varies_is_one_step() {
     let contract = contract(vec![
         arg("zero", Dtype::F32, tensor(&["n"])),
         arg("c", Dtype::F32, output(&["n"])),
     ]);
     let layout = contract.layout(&case(&[("n", 9)])).unwrap();
-    assert_eq!(contract.replay(&layout, 1).len(), 1);
+    assert_eq!(contract.aliasing_steps(&layout, 1).len(), 1);
 }

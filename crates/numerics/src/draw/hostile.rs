@@ -5,7 +5,7 @@ use super::lanes::{BLOCK, StreamKey, StreamLanes};
 use crate::tensor::{Dtype, power_of_two};
 
 /// By how much large numbers stay below the root of the largest: sums of 4096 products are finite.
-const ROOM: f64 = 64.0;
+const HEADROOM: f64 = 64.0;
 
 /// The magnitudes that a type has.
 struct Magnitudes {
@@ -24,7 +24,7 @@ struct Magnitudes {
 fn magnitudes(dtype: Dtype) -> Magnitudes {
     if let Some(range) = dtype.float_range() {
         // Eight-bit kernels return their results in a wider type.
-        let room = if dtype.bytes() == 1 { 2.0 } else { ROOM };
+        let room = if dtype.bytes() == 1 { 2.0 } else { HEADROOM };
         return Magnitudes {
             smallest: range.smallest(),
             n_subnormal: power_of_two(range.fraction_bits) - 1.0,
@@ -42,7 +42,7 @@ fn magnitudes(dtype: Dtype) -> Magnitudes {
         n_subnormal: 1.0,
         exponent_min: 0,
         largest,
-        root: (largest.sqrt() / ROOM).max(1.0),
+        root: (largest.sqrt() / HEADROOM).max(1.0),
         epsilon: 1.0 / largest,
         signed: low < 0,
     }

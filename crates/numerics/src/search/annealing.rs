@@ -15,7 +15,7 @@ const PATIENCE: usize = 25;
 pub(super) struct AnnealingSearch {
     draws: DrawRng,
     at: Option<GridPoint>,
-    asked: Vec<GridPoint>,
+    requested: Vec<GridPoint>,
     best: f64,
     since_best: usize,
 }
@@ -25,7 +25,7 @@ impl AnnealingSearch {
         Self {
             draws,
             at: None,
-            asked: Vec::new(),
+            requested: Vec::new(),
             best: f64::INFINITY,
             since_best: 0,
         }
@@ -36,8 +36,8 @@ impl AnnealingSearch {
         let heat = HEAT * (-(record.len() as f64) / HALF_LIFE).exp2();
         let known = |point: &GridPoint| record.entry(*point).is_some_and(|e| !e.is_pending());
         let (came, open): (Vec<GridPoint>, Vec<GridPoint>) =
-            self.asked.iter().partition(|p| known(p));
-        self.asked = open;
+            self.requested.iter().partition(|p| known(p));
+        self.requested = open;
         for point in came {
             let Some(value) = record.value(point) else {
                 self.since_best += 1;
@@ -68,14 +68,14 @@ impl Strategy for AnnealingSearch {
             Some(at) => grid.neighbours(at),
             None => Vec::new(),
         };
-        let open: Vec<GridPoint> = open.into_iter().filter(|p| !record.knows(*p)).collect();
+        let open: Vec<GridPoint> = open.into_iter().filter(|p| !record.contains(*p)).collect();
         let next = open.get(self.draws.below(open.len())).copied();
         let next = next.or_else(|| {
             let fresh = record.fresh(grid, &mut self.draws);
             self.at = fresh;
             fresh
         })?;
-        self.asked.push(next);
+        self.requested.push(next);
         Some(next)
     }
 }

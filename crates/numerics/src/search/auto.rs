@@ -41,7 +41,7 @@ const FIT_GROWTH: f64 = 1.2;
 /// Maximum number of settings that the Gaussian process is fitted to.
 const PROCESS_MAX: usize = 256;
 /// Settings that the trees judge: the most promising ones of the pool.
-const JUDGED: usize = 400;
+const FOREST_SETTINGS: usize = 400;
 /// Trees for times, and how many of them are regrown for each proposal.
 const TREES: (usize, usize) = (30, 3);
 /// The same for trees for failures.
@@ -257,7 +257,7 @@ impl AutoState {
             &weights,
             targets.best(),
         );
-        let scored = pool::foremost(scored, JUDGED);
+        let scored = pool::foremost(scored, FOREST_SETTINGS);
         let mut best: Option<PredictedSetting> = None;
         for ScoredSetting {
             point,

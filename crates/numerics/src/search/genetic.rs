@@ -56,7 +56,7 @@ impl Strategy for GeneticSearch {
         for _ in 0..TRIES {
             let (a, b) = (self.parent(&best)?, self.parent(&best)?);
             let child = self.child(grid, (a, b));
-            let found = grid.find(&child).filter(|point| !record.knows(*point));
+            let found = grid.find(&child).filter(|point| !record.contains(*point));
             if found.is_some() {
                 return found;
             }

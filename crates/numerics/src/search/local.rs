@@ -15,7 +15,7 @@ pub(super) struct LocalSearch {
     /// Neighbors that were not tried yet.
     open: Vec<GridPoint>,
     /// Settings proposed since the last step.
-    asked: Vec<GridPoint>,
+    requested: Vec<GridPoint>,
 }
 
 impl LocalSearch {
@@ -24,13 +24,13 @@ impl LocalSearch {
             draws,
             at: None,
             open: Vec::new(),
-            asked: Vec::new(),
+            requested: Vec::new(),
         }
     }
 
     fn go_to(&mut self, point: GridPoint, grid: &Grid) {
         self.at = Some(point);
-        self.asked.clear();
+        self.requested.clear();
         self.open = grid.neighbours(point);
         for last in (1..self.open.len()).rev() {
             self.open.swap(last, self.draws.below(last + 1));
@@ -46,7 +46,7 @@ impl Strategy for LocalSearch {
             self.go_to(start, grid);
         }
         let here = self.at.and_then(|at| record.value(at));
-        let better = self.asked.iter().filter_map(|point| {
+        let better = self.requested.iter().filter_map(|point| {
             let value = record.value(*point)?;
             here.is_none_or(|here| value < here)
                 .then_some((*point, value))
@@ -54,10 +54,10 @@ impl Strategy for LocalSearch {
         if let Some((point, _)) = better.min_by(|a, b| a.1.total_cmp(&b.1)) {
             self.go_to(point, grid);
         }
-        if self.asked.len() < PATIENCE {
+        if self.requested.len() < PATIENCE {
             while let Some(next) = self.open.pop() {
-                if !record.knows(next) {
-                    self.asked.push(next);
+                if !record.contains(next) {
+                    self.requested.push(next);
                     return Some(next);
                 }
             }

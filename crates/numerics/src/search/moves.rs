@@ -19,7 +19,7 @@ const DEAD_WEIGHT: f64 = 0.4;
 /// Assumed log gain of a trial that did not build or was wrong.
 const FAILURE_GAIN: f64 = -0.7;
 /// Below this log gain a move is not worth a round.
-const WORTH_GAIN: f64 = 0.008;
+const GAIN_MIN_LN: f64 = 0.008;
 /// If no single move promises this much, pairs are considered.
 const PAIR_GAIN: f64 = 0.02;
 /// The neighbors of an ordered knob's value promise at least this until they were tried: the best
@@ -126,7 +126,7 @@ pub fn propose(
         return Some(describe(&incumbent, &[best]));
     }
     let pair = best_pair(&steps, &incumbent, &tried);
-    let single = best.filter(|best| best.gain >= WORTH_GAIN);
+    let single = best.filter(|best| best.gain >= GAIN_MIN_LN);
     match (single, pair) {
         (Some(single), Some((a, b))) if single.gain < a.gain + b.gain => {
             Some(describe(&incumbent, &[a, b]))
@@ -340,7 +340,7 @@ fn best_pair<'s, 'a>(
             looked_at += 1;
             let gain = a.gain + b.gain;
             let better = best.is_none_or(|(so_far, _, _)| gain > so_far);
-            if better && gain >= WORTH_GAIN && !tried(&changed(incumbent, &[a, b])) {
+            if better && gain >= GAIN_MIN_LN && !tried(&changed(incumbent, &[a, b])) {
                 best = Some((gain, a, b));
             }
         }

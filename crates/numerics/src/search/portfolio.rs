@@ -8,9 +8,9 @@ use std::cmp::Ordering;
 /// Maximum number of sets to enumerate; beyond that the best is improved step by step.
 const SETS_MAX: u64 = 20_000;
 /// Rounds in which every setting may be swapped.
-const EXCHANGES_MAX: usize = 16;
+const SWAP_ROUNDS_MAX: usize = 16;
 /// A further setting must improve the objective by this much.
-const WORTH: f64 = 1e-3;
+const GAIN_MIN: f64 = 1e-3;
 
 /// The objective of a portfolio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,8 +86,8 @@ pub fn portfolio(times: &[Vec<f64>], most: usize, aim: PortfolioGoal) -> Option<
             false => choice.improved(chosen.as_ref(), aim),
         };
         let worth = chosen.as_ref().is_none_or(|before| match aim {
-            PortfolioGoal::Worst => next.worst() >= before.worst() + WORTH,
-            PortfolioGoal::Mean => next.mean() >= before.mean() + WORTH,
+            PortfolioGoal::Worst => next.worst() >= before.worst() + GAIN_MIN,
+            PortfolioGoal::Mean => next.mean() >= before.mean() + GAIN_MIN,
         });
         // Two settings may help only together, so a size that does not pay off is skipped.
         if worth {
@@ -174,7 +174,7 @@ impl PortfolioChoice {
         let mut best = self
             .best(|at| with(&chosen, at), aim)
             .unwrap_or_else(|| self.of(&chosen));
-        for _ in 0..EXCHANGES_MAX {
+        for _ in 0..SWAP_ROUNDS_MAX {
             let mut next = best.clone();
             for out in &best.chosen {
                 let rest: Vec<usize> = best.chosen.iter().copied().filter(|at| at != out).collect();
@@ -271,7 +271,7 @@ mod tests {
                         PortfolioGoal::Worst => (found.worst(), all.iter().copied().fold(1.0, f64::min)),
                         PortfolioGoal::Mean => (found.mean(), all.iter().sum::<f64>() / all.len() as f64),
                     };
-                    prop_assert!(ours >= theirs - WORTH * 1.01, "{ours} {theirs}");
+                    prop_assert!(ours >= theirs - GAIN_MIN * 1.01, "{ours} {theirs}");
                 }
             }
         }

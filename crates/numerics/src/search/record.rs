@@ -60,7 +60,7 @@ impl SearchRecord {
     }
 
     /// Whether a setting was proposed.
-    pub fn knows(&self, point: GridPoint) -> bool {
+    pub fn contains(&self, point: GridPoint) -> bool {
         self.places.contains_key(&point)
     }
 
@@ -104,7 +104,7 @@ impl SearchRecord {
         let size = grid.len();
         for _ in 0..DRAWS_MAX {
             let point = GridPoint(u32::try_from(draws.below(size)).ok()?);
-            if !self.knows(point) {
+            if !self.contains(point) {
                 return Some(point);
             }
         }
@@ -113,12 +113,12 @@ impl SearchRecord {
         let mut points = turned
             .filter_map(|at| u32::try_from(at).ok())
             .map(GridPoint);
-        points.find(|point| !self.knows(*point))
+        points.find(|point| !self.contains(*point))
     }
 
     /// Notes that a setting was proposed; false if it was before.
     pub(super) fn expect(&mut self, point: GridPoint) -> bool {
-        if self.knows(point) {
+        if self.contains(point) {
             return false;
         }
         self.places.insert(point, self.entries.len());
@@ -147,7 +147,7 @@ impl SearchRecord {
     }
 
     /// Records the result of a setting. Anything but a positive number is a failure.
-    pub(super) fn tell(&mut self, point: GridPoint, reading: TrialResult) {
+    pub(super) fn add_reading(&mut self, point: GridPoint, reading: TrialResult) {
         self.expect(point);
         let place = self.places.get(&point).copied();
         let Some(entry) = place.and_then(|place| self.entries.get_mut(place)) else {

@@ -48,7 +48,7 @@ fn play(kind: StrategyKind, seed: u64, budget: usize) -> (f64, Vec<GridPoint>) {
     while asked.len() < budget {
         let Some(point) = search.ask() else { break };
         asked.push(point);
-        search.tell(point, time(&grid, point));
+        search.add_result(point, time(&grid, point));
     }
     (search.record().best().unwrap().1, asked)
 }
@@ -117,7 +117,7 @@ fn several_may_be_asked_for_before_the_first_answer() {
         }
         // Results arrive in any order.
         let done = running.swap_remove(draws.below(running.len()));
-        search.tell(done, time(&grid, done));
+        search.add_result(done, time(&grid, done));
     }
     let distinct: BTreeSet<GridPoint> = search.record().entries().iter().map(|e| e.point).collect();
     assert_eq!(distinct.len(), search.record().len());
@@ -129,7 +129,7 @@ fn what_is_no_time_is_a_failure() {
     let mut search = Search::new(grid(), StrategyKind::Random, 1, &[]);
     for value in [f64::NAN, 0.0, -1.0, f64::INFINITY] {
         let point = search.ask().unwrap();
-        search.tell(point, TrialResult::Value(value));
+        search.add_result(point, TrialResult::Value(value));
         assert!(search.record().entry(point).unwrap().failed, "{value}");
     }
     assert_eq!(search.record().best(), None);
@@ -150,13 +150,13 @@ fn a_lucky_reading_does_not_win_the_race() {
         }
     };
     for (at, point) in points.iter().enumerate() {
-        search.tell(*point, TrialResult::Value(read(at, at == 3)));
+        search.add_result(*point, TrialResult::Value(read(at, at == 3)));
     }
     assert_eq!(search.record().best().unwrap().0, points[3]);
     let mut again = 0;
     while let Some(point) = Race::new(search.record()).again() {
         let at = points.iter().position(|p| *p == point).unwrap();
-        search.tell(point, TrialResult::Value(read(at, false)));
+        search.add_result(point, TrialResult::Value(read(at, false)));
         again += 1;
         assert!(again < 100, "the race does not end");
     }
@@ -172,7 +172,7 @@ fn a_knob_that_decides_matters_most_and_one_that_does_nothing_not_at_all() {
         let point = search.ask().unwrap();
         let ranks = grid.ranks(point);
         let value = 1.0 + f64::from(ranks[2]) + 0.1 * f64::from(ranks[0]);
-        search.tell(point, TrialResult::Value(value));
+        search.add_result(point, TrialResult::Value(value));
     }
     let found = importance(&grid, search.record());
     assert_eq!(found[0].axis, 2);
@@ -185,11 +185,11 @@ fn a_knob_that_decides_matters_most_and_one_that_does_nothing_not_at_all() {
 fn what_looks_best_is_confirmed_before_others_are_read_again() {
     let mut record = SearchRecord::default();
     for (point, value) in [(0, 10.0), (1, 10.2), (2, 30.0)] {
-        record.tell(GridPoint(point), TrialResult::Value(value));
+        record.add_reading(GridPoint(point), TrialResult::Value(value));
     }
     for value in [10.3, 9.8] {
         assert_eq!(Race::new(&record).confirm(), Some(GridPoint(0)));
-        record.tell(GridPoint(0), TrialResult::Value(value));
+        record.add_reading(GridPoint(0), TrialResult::Value(value));
     }
     let race = Race::new(&record);
     assert_eq!(race.confirm(), None);
@@ -200,7 +200,7 @@ fn what_looks_best_is_confirmed_before_others_are_read_again() {
 fn a_setting_whose_build_is_the_same_is_the_first_one() {
     let mut record = SearchRecord::default();
     for (point, value) in [(4, 10.0), (5, 9.0), (6, 12.0)] {
-        record.tell(GridPoint(point), TrialResult::Value(value));
+        record.add_reading(GridPoint(point), TrialResult::Value(value));
     }
     // Whichever order they are given in, the one that was proposed first stays.
     record.same(GridPoint(5), GridPoint(4));
@@ -214,6 +214,6 @@ fn a_setting_whose_build_is_the_same_is_the_first_one() {
             .all(|one| one.point != GridPoint(5))
     );
     // If nothing is known about the first, the other one counts by itself.
-    record.tell(GridPoint(4), TrialResult::Failed);
+    record.add_reading(GridPoint(4), TrialResult::Failed);
     assert_eq!(record.best(), Some((GridPoint(5), 9.0)));
 }

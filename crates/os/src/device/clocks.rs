@@ -25,7 +25,7 @@ pub const NOTE: &str = "undo";
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// How long a campaign waits for the cleanup process of an earlier karve.
-pub const LEFT_LIMIT: Duration = Duration::from_secs(10);
+pub const LEFTOVER_LIMIT: Duration = Duration::from_secs(10);
 
 /// The clocks of a device.
 #[derive(Debug)]
@@ -44,9 +44,9 @@ pub struct DeviceClocks {
 enum ClockState {
     Free,
     /// Another karve process holds the clocks; they are used as they are.
-    Theirs,
+    HeldByOther,
     Locked {
-        guardian: CleanupProcess,
+        cleanup: CleanupProcess,
         lease: Lease,
     },
 }
@@ -80,7 +80,7 @@ impl DeviceClocks {
     }
 
     /// Whether an earlier process died and left the clocks locked, or is still running.
-    pub fn are_left(&self) -> bool {
+    pub fn has_leftover(&self) -> bool {
         self.note.exists()
     }
 
@@ -91,9 +91,9 @@ impl DeviceClocks {
         }
         let Some(lease) = lease::try_take(&self.device, &self.holder)? else {
             if matches!(self.state, ClockState::Free) {
-                notices.say("another karve process holds the clocks; using them as they are");
+                notices.notify("another karve process holds the clocks; using them as they are");
             }
-            self.state = ClockState::Theirs;
+            self.state = ClockState::HeldByOther;
             return Ok(());
         };
         let text = serde_json::to_vec(&LeaseHolder::me(&self.holder)).unwrap_or_default();
@@ -103,7 +103,10 @@ impl DeviceClocks {
         let guardian = started.inspect_err(|_| {
             let _ = fs::remove_file(&self.note);
         })?;
-        self.state = ClockState::Locked { guardian, lease };
+        self.state = ClockState::Locked {
+            cleanup: guardian,
+            lease,
+        };
         let run = self.run(&self.commands.lock, stop);
         let failed = match run {
             Ok(run) if run.exit.success() => return Ok(()),
@@ -116,17 +119,19 @@ impl DeviceClocks {
 
     /// Unlocks the clocks if this process locked them.
     pub fn unlock(&mut self, notices: &NoticeSink) {
-        let ClockState::Locked { guardian, lease } =
-            std::mem::replace(&mut self.state, ClockState::Free)
+        let ClockState::Locked {
+            cleanup: guardian,
+            lease,
+        } = std::mem::replace(&mut self.state, ClockState::Free)
         else {
             return;
         };
         if !guardian.finish(LIMIT) {
             let line = &self.commands.unlock;
-            notices.say(&format!(
+            notices.notify(&format!(
                 "the clocks are not unlocked yet: {line} is still running"
             ));
-        } else if self.are_left() {
+        } else if self.has_leftover() {
             self.unlock_here(notices);
         }
         drop(lease);
@@ -134,8 +139,8 @@ impl DeviceClocks {
 
     /// Unlocks clocks that an earlier process left locked; waits up to `limit` for a cleanup
     /// process that may still be running.
-    pub fn undo_left(&self, limit: Duration, notices: &NoticeSink) -> Result<LeftoverLock> {
-        if !self.are_left() {
+    pub fn undo_leftover(&self, limit: Duration, notices: &NoticeSink) -> Result<LeftoverLock> {
+        if !self.has_leftover() {
             return Ok(LeftoverLock::Nothing);
         }
         let wish = LeaseRequest {
@@ -145,7 +150,7 @@ impl DeviceClocks {
         };
         match lease::take(&wish, &StopFlag::new(), notices) {
             // The cleanup process may have been running until now.
-            Ok(_) if !self.are_left() => Ok(LeftoverLock::Undone),
+            Ok(_) if !self.has_leftover() => Ok(LeftoverLock::Undone),
             Ok(_lease) if self.unlock_here(notices) => Ok(LeftoverLock::Undone),
             Ok(_) => Ok(LeftoverLock::Locked),
             // Another karve process holds the clocks now, and will unlock them.
@@ -163,7 +168,7 @@ impl DeviceClocks {
             let _ = fs::remove_file(&self.note);
         } else {
             let line = &self.commands.unlock;
-            notices.say(&format!(
+            notices.notify(&format!(
                 "the clocks stay locked: \"{line}\" failed; run it by hand"
             ));
         }

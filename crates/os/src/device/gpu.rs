@@ -99,7 +99,9 @@ impl GpuMonitor {
     /// Queries again.
     pub fn ask(&mut self, stop: &StopFlag) -> Option<&GpuConditions> {
         let said = match self.tool? {
-            GpuTool::Rocm => say(ROCM, stop).and_then(|text| parse_rocm(&text, &self.index)),
+            GpuTool::Rocm => {
+                command_output(ROCM, stop).and_then(|text| parse_rocm(&text, &self.index))
+            }
             GpuTool::Nvidia { reasons } => self.ask_nvidia(reasons, stop),
         };
         match said {
@@ -111,7 +113,7 @@ impl GpuMonitor {
     }
 
     fn ask_nvidia(&mut self, reasons: &'static str, stop: &StopFlag) -> Option<GpuConditions> {
-        let ask = |reasons| say(&nvidia_line(reasons, &self.index), stop);
+        let ask = |reasons| command_output(&nvidia_line(reasons, &self.index), stop);
         if let Some(text) = ask(reasons) {
             return parse_nvidia(&text);
         }
@@ -132,7 +134,7 @@ fn nvidia_line(reasons: &str, index: &str) -> String {
     )
 }
 
-fn say(line: &str, stop: &StopFlag) -> Option<String> {
+fn command_output(line: &str, stop: &StopFlag) -> Option<String> {
     let command = Command::shell(line, Path::new("/")).limit(LIMIT);
     let run = process::run(&command, stop).ok()?;
     run.exit.success().then(|| run.stdout.text().into_owned())

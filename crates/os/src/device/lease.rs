@@ -26,7 +26,7 @@ const GLANCE: Duration = Duration::from_millis(20);
 const MENTIONED_AFTER: Duration = Duration::from_secs(1);
 
 /// A longer wait is reported once, in a message that stays visible.
-const TOLD_AFTER: Duration = Duration::from_secs(5);
+const NOTICE_AFTER: Duration = Duration::from_secs(5);
 
 /// How many times at most the file may be removed while it is being opened.
 const TRIES_MAX: u32 = 100;
@@ -188,7 +188,7 @@ impl LeaseDir {
         for _ in 0..TRIES_MAX {
             let file = self.open(&path)?;
             match file.try_lock() {
-                Ok(()) if is_still(&file, &path) => return Ok(Some(held(file, holder))),
+                Ok(()) if is_still(&file, &path) => return Ok(Some(lease_of(file, holder))),
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => return Err(cannot(&path, error)),
@@ -213,7 +213,7 @@ impl LeaseDir {
             let file = LeaseWait::new(self.open(&path)?, &path)?.until(wish, stop, notices)?;
             waited += start.elapsed();
             if is_still(&file, &path) {
-                return Ok((held(file, wish.holder), waited));
+                return Ok((lease_of(file, wish.holder), waited));
             }
         }
         Err(cannot(&path, "another process keeps removing it"))
@@ -300,7 +300,7 @@ impl LeaseWait {
         notices: &NoticeSink,
     ) -> Result<File> {
         let start = Instant::now();
-        let mut tell = vec![TOLD_AFTER, MENTIONED_AFTER];
+        let mut tell = vec![NOTICE_AFTER, MENTIONED_AFTER];
         loop {
             match self.locked.recv_timeout(GLANCE) {
                 Ok(Ok(file)) => return Ok(file),
@@ -319,8 +319,8 @@ impl LeaseWait {
             if let Some(after) = tell.pop_if(|after| start.elapsed() >= *after) {
                 let holder = read_holder(&mut self.names).describe();
                 let text = format!("waiting for {}: held by {holder}", wish.device);
-                match after == TOLD_AFTER {
-                    true => notices.say(&text),
+                match after == NOTICE_AFTER {
+                    true => notices.notify(&text),
                     false => notices.mention(&text),
                 }
             }
@@ -340,7 +340,7 @@ fn read_holder(file: &mut File) -> LeaseHolder {
 }
 
 /// Writes the holder's name to the file. It is only informative, so a full disk does not matter.
-fn held(mut file: File, holder: &str) -> Lease {
+fn lease_of(mut file: File, holder: &str) -> Lease {
     if let Ok(text) = serde_json::to_vec(&LeaseHolder::me(holder)) {
         let _ = file.set_len(0);
         let _ = file.rewind();

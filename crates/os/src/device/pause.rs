@@ -103,7 +103,7 @@ impl PauseBudget {
                 PauseEnd::Stopped => "stopped",
             };
             let waited = waited.as_secs_f64();
-            notices.say(&format!("waited {waited:.1} s: {reason}; {how}"));
+            notices.notify(&format!("waited {waited:.1} s: {reason}; {how}"));
         }
         (waited, end)
     }

@@ -206,7 +206,7 @@ pub(super) fn pids_in(whose: &CgroupOwner<'_>) -> HashSet<Pid> {
 }
 
 /// Removes such leaves whose karve process is dead, if they are empty.
-pub(super) fn remove_left(whose: &CgroupOwner<'_>) {
+pub(super) fn remove_leftover(whose: &CgroupOwner<'_>) {
     let is_left = |leaf: &&PathBuf| match whose {
         CgroupOwner::Tag(_) => is_abandoned(leaf),
         // It may be dead and still be listed, until its parent reaps it.

@@ -80,8 +80,8 @@ impl ChildProcess {
             streams: [theirs.as_fd(), null.as_fd(), diagnostics.as_fd()],
             cgroup: leaf.as_ref().map(CommandCgroup::fd),
             cpus: launch.cpus.as_deref(),
-            cage: None,
-            room: None,
+            profile: None,
+            namespace: None,
             death: ParentDeathAction::WithKarve,
         })
         .map_err(|error| launch::spawn_error(command, &error))?;
@@ -176,7 +176,7 @@ impl ChildProcess {
         sys::kill(child.pid);
         let pidfd = child.pidfd.as_ref().map(AsFd::as_fd);
         let _ = sys::wait_readable([pidfd], pidfd.map_or(Duration::ZERO, |_| END_LIMIT));
-        tree.end_strays();
+        tree.end_orphans();
         let exit = match tree.finish() {
             Ok((status, _)) if itself => match sys::parse_status(status) {
                 Ok(code) => Exit::Code(code),

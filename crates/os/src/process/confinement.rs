@@ -68,7 +68,7 @@ pub struct CommandPermissions {
     /// Where it may write.
     pub write: Vec<PathBuf>,
     /// Where it may write in its namespace sandbox, by the paths there.
-    pub write_in_room: Vec<PathBuf>,
+    pub write_in_namespace: Vec<PathBuf>,
     /// What it may read, if no namespace sandbox hides the rest.
     pub read: Vec<PathBuf>,
     /// Whether it may use the network.
@@ -121,8 +121,8 @@ pub struct Confinement(Arc<PreparedConfinement>);
 
 #[derive(Debug)]
 struct PreparedConfinement {
-    room: Option<Arc<NamespaceSandbox>>,
-    cage: SandboxProfile,
+    namespace: Option<Arc<NamespaceSandbox>>,
+    profile: SandboxProfile,
     variables: EnvPolicy,
     bounds: ResourceLimits,
 }
@@ -156,8 +156,8 @@ impl Confinement {
             counters: grants.counters,
         };
         Ok(Self(Arc::new(PreparedConfinement {
-            room: room.cloned(),
-            cage: SandboxProfile {
+            namespace: room.cloned(),
+            profile: SandboxProfile {
                 ruleset,
                 filter: if kernel.filters {
                     filter::program(calls)
@@ -172,12 +172,12 @@ impl Confinement {
         })))
     }
 
-    pub(super) fn room(&self) -> Option<&sys::NamespaceHandle> {
-        self.0.room.as_ref().map(|room| room.inner())
+    pub(super) fn namespace(&self) -> Option<&sys::NamespaceHandle> {
+        self.0.namespace.as_ref().map(|room| room.inner())
     }
 
-    pub(super) fn cage(&self) -> &SandboxProfile {
-        &self.0.cage
+    pub(super) fn sandbox_profile(&self) -> &SandboxProfile {
+        &self.0.profile
     }
 
     pub(super) fn variables(&self) -> &EnvPolicy {
@@ -256,7 +256,7 @@ fn ruleset(
     match room {
         Some(room) => {
             let dev = PathBuf::from("/dev");
-            for path in grants.write_in_room.iter().chain([&dev]) {
+            for path in grants.write_in_namespace.iter().chain([&dev]) {
                 allow(
                     &room.root().join(path.strip_prefix("/").unwrap_or(path)),
                     writing,

@@ -121,8 +121,8 @@ fn outliving(
         cgroup: None,
         cpus: None,
         death: ParentDeathAction::OnItsOwn,
-        room: None,
-        cage: None,
+        namespace: None,
+        profile: None,
     })
     .map_err(|error| launch::spawn_error(&command, &error))?;
     Ok((pipe, child))

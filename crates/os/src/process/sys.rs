@@ -27,7 +27,7 @@ pub(super) use self::companion::{
     bounded_file, continue_process, cpu_time_of, receive_message, send_message, socket_pair,
     stop_and_wait, written_text,
 };
-pub(super) use self::lock::{WorkerProfile, lock};
+pub(super) use self::lock::{WorkerProfile, apply_profile};
 pub(super) use self::room::{NamespaceHandle, NamespacePlan, TREES_MAX, ViewAction};
 pub(super) use self::start::{
     CPUS_MAX, CpuMask, ParentDeathAction, SpawnError, SpawnSpec, SpawnedChild, affinity,

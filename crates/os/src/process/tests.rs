@@ -78,7 +78,7 @@ fn the_limit_ends_a_descendant_that_left_session_and_parent_and_ignores_signals(
             sleep 1000; sleep 1000\" &) ; exit 0' & wait; sleep 1000";
         let command = shell(line).env("F", file.to_str().unwrap());
         let ended = time_out_after_writing(command, &file, run);
-        assert_eq!(ended.strays, 0, "it was killed together with the command");
+        assert_eq!(ended.orphans, 0, "it was killed together with the command");
         assert!(!lives(&file));
     });
 }
@@ -96,7 +96,7 @@ fn the_limit_ends_a_descendant_that_cleared_its_environment() {
 }
 
 #[test]
-fn a_stray_is_ended_and_counted_and_does_not_hold_the_pipe() {
+fn an_orphan_is_ended_and_counted_and_does_not_hold_the_pipe() {
     with_all_layers(|run| {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("pid");
@@ -105,16 +105,16 @@ fn a_stray_is_ended_and_counted_and_does_not_hold_the_pipe() {
         let ended = run(shell(line).env("F", file.to_str().unwrap()));
         assert_eq!(ended.exit, Exit::Code(0));
         assert_eq!(ended.stdout.text(), "done\n");
-        assert_eq!(ended.strays, 1);
+        assert_eq!(ended.orphans, 1);
         assert!(!lives(&file));
     });
 }
 
 #[test]
-fn a_stray_of_a_nested_karve_is_ended() {
+fn an_orphan_of_a_nested_karve_is_ended() {
     with_all_layers(|run| {
         let line = "KARVE_RUN=$KARVE_RUN/inner setsid sleep 1000 & exit 0";
-        assert_eq!(run(shell(line)).strays, 1);
+        assert_eq!(run(shell(line)).orphans, 1);
     });
 }
 
@@ -140,14 +140,14 @@ fn runs_at_the_same_time_leave_each_other_alone() {
                 while !done.load(Ordering::SeqCst) || n == 0 {
                     let line = "setsid sleep 1000 & sleep 1000 & exit 3";
                     let ended = run_with(&shell(line), &StopFlag::new(), LAYERS_OFF).unwrap();
-                    assert_eq!((ended.exit, ended.strays), (Exit::Code(3), 2));
+                    assert_eq!((ended.exit, ended.orphans), (Exit::Code(3), 2));
                     n += 1;
                 }
             });
             for n in 0..5 {
                 let line = format!("(setsid sleep 0.05; echo {n}) & sleep 0.05; wait; exit {n}");
                 let ended = run(shell(&line));
-                assert_eq!((ended.exit, ended.strays), (Exit::Code(n), 0));
+                assert_eq!((ended.exit, ended.orphans), (Exit::Code(n), 0));
                 assert_eq!(ended.stdout.text(), format!("{n}\n"));
             }
             done.store(true, Ordering::SeqCst);
@@ -164,7 +164,7 @@ fn a_process_that_keeps_hopping_to_new_sessions_is_caught() {
         fs::write(&hop, "setsid sh \"$0\" & exit 0").unwrap();
         let ended = run(shell("sh $F; sleep 0.1").env("F", hop.to_str().unwrap()));
         assert_eq!(ended.exit, Exit::Code(0));
-        assert!(ended.strays >= 1);
+        assert!(ended.orphans >= 1);
         let name = hop.to_str().unwrap();
         let hops = |pid: sys::Pid| {
             let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -187,7 +187,7 @@ fn a_control_group_finds_an_orphan_without_kin_and_mark() {
         until [ -s $F ]; do sleep 0.01; done";
     let command = shell(line).env("F", file.to_str().unwrap());
     let ended = run(&command, &StopFlag::new()).unwrap();
-    assert_eq!((ended.exit, ended.strays), (Exit::Code(0), 1));
+    assert_eq!((ended.exit, ended.orphans), (Exit::Code(0), 1));
     assert!(!lives(&file));
 }
 
@@ -246,13 +246,13 @@ fn an_empty_leaf_serves_the_next_command_and_a_changed_one_does_not() {
 }
 
 #[test]
-fn a_command_after_one_with_strays_has_none() {
+fn a_command_after_one_with_orphans_has_none() {
     with_all_layers(|run| {
-        assert_eq!(run(shell("exit 0")).strays, 0);
-        assert_eq!(run(shell("setsid sleep 1000 & exit 0")).strays, 1);
+        assert_eq!(run(shell("exit 0")).orphans, 0);
+        assert_eq!(run(shell("setsid sleep 1000 & exit 0")).orphans, 1);
         let limit = Duration::from_millis(100);
         assert_eq!(run(shell("sleep 1000").limit(limit)).exit, Exit::TimedOut);
         let ended = run(shell("exit 3"));
-        assert_eq!((ended.exit, ended.strays), (Exit::Code(3), 0));
+        assert_eq!((ended.exit, ended.orphans), (Exit::Code(3), 0));
     });
 }

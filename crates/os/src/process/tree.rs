@@ -63,7 +63,7 @@ pub(super) struct ProcessTree {
     /// What the reaped orphans used.
     usage: ResourceUsage,
     /// The first process of its namespace sandbox, which adopts its orphans.
-    room: Option<Pid>,
+    namespace: Option<Pid>,
 }
 
 impl ProcessTree {
@@ -76,14 +76,14 @@ impl ProcessTree {
             leaf,
             is_empty: false,
             usage: ResourceUsage::default(),
-            room: None,
+            namespace: None,
         }
     }
 
     /// The same tree in a namespace sandbox.
-    pub(super) fn in_room(mut self, room: Option<Pid>) -> Self {
+    pub(super) fn in_namespace(mut self, room: Option<Pid>) -> Self {
         // The leaf is more precise, also while other commands are in the same sandbox.
-        self.room = room.filter(|_| self.leaf.is_none());
+        self.namespace = room.filter(|_| self.leaf.is_none());
         self
     }
 
@@ -110,7 +110,7 @@ impl ProcessTree {
     }
 
     /// Kills what a finished command left behind; returns how many were alive.
-    pub(super) fn end_strays(&mut self) -> u32 {
+    pub(super) fn end_orphans(&mut self) -> u32 {
         // The usual case, and the reason why most runs need not scan all processes.
         self.is_empty = self.leaf.as_ref().is_some_and(CommandCgroup::is_empty);
         if self.is_empty {
@@ -141,7 +141,7 @@ impl ProcessTree {
             let is_empty = self.leaf.as_ref().is_none_or(CommandCgroup::is_empty);
             let hunted = if doubt { self.hunt() } else { Vec::new() };
             ended.extend(&hunted);
-            found(alive.is_empty() && hunted.is_empty() && is_empty, doubt)
+            scan_result(alive.is_empty() && hunted.is_empty() && is_empty, doubt)
         });
         count(&ended)
     }
@@ -194,7 +194,7 @@ impl ProcessTree {
         let doubt = Cell::new(vanished);
         let members = table::with_descendants(&processes, |p| {
             let is_kin = p.pid == main || p.group == main || p.session == main;
-            let is_kin = is_kin || self.room == Some(p.parent);
+            let is_kin = is_kin || self.namespace == Some(p.parent);
             if p.pid == me || is_kin || in_leaf.contains(&p.pid) {
                 return p.pid != me;
             }
@@ -305,9 +305,9 @@ fn end_carriers(whose: &cgroup::CgroupOwner<'_>, carries: &dyn Fn(&[u8]) -> bool
         ended.extend(alive.iter().map(|p| p.pid));
         alive.iter().for_each(table::kill);
         // Marks are invisible during an exec, so an empty result is accepted only after a while.
-        found(alive.is_empty(), true)
+        scan_result(alive.is_empty(), true)
     });
-    cgroup::remove_left(whose);
+    cgroup::remove_leftover(whose);
     count(&ended)
 }
 
@@ -332,7 +332,7 @@ enum ScanResult {
     Nobody,
 }
 
-fn found(is_empty: bool, doubt: bool) -> ScanResult {
+fn scan_result(is_empty: bool, doubt: bool) -> ScanResult {
     match (is_empty, doubt) {
         (false, _) => ScanResult::Somebody,
         (true, true) => ScanResult::Doubt,

@@ -37,7 +37,7 @@ pub(super) struct FinishedProcess {
     pub(super) exit: Exit,
     pub(super) wall: Duration,
     pub(super) usage: ResourceUsage,
-    pub(super) strays: u32,
+    pub(super) orphans: u32,
 }
 
 thread_local! {
@@ -123,7 +123,7 @@ impl<'a> OutputWatch<'a> {
             max_rss_bytes: ended.usage.max_rss_bytes,
             stdout: self.stdout.finish(&mut self.buffer),
             stderr: self.stderr.finish(&mut self.buffer),
-            strays: ended.strays,
+            orphans: ended.orphans,
         };
         BUFFER.set(Some(self.buffer));
         run

@@ -84,7 +84,7 @@ impl Gateway {
             };
             gateway
                 .threads
-                .push(thread::spawn(move || hear(&door, leads, &shared)));
+                .push(thread::spawn(move || accept_loop(&door, leads, &shared)));
         }
         Ok(gateway)
     }
@@ -133,7 +133,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn hear(door: &TcpListener, leads: GatewayRoute, shared: &Arc<GatewayState>) {
+fn accept_loop(door: &TcpListener, leads: GatewayRoute, shared: &Arc<GatewayState>) {
     while !shared.ended.load(Ordering::Acquire) {
         let Ok((client, _)) = door.accept() else {
             thread::sleep(LOOK);
@@ -194,7 +194,7 @@ fn call(client: &mut TcpStream, shared: &GatewayState) -> io::Result<Option<(Tcp
         return answer(client, "400 Bad Request", "this is not a proxy request");
     };
     client.set_read_timeout(None)?;
-    let Some(target) = ProxyTarget::asked_for(&head) else {
+    let Some(target) = ProxyTarget::parse_request(&head) else {
         return answer(client, "400 Bad Request", "this is not a proxy request");
     };
     let (name, port) = (&target.name, target.port);

@@ -97,7 +97,7 @@ impl ProxyTarget {
 
     /// Parses the head of a request to a proxy: `CONNECT host:port`, or a method with a full
     /// address, which is then requested once and closed.
-    pub(super) fn asked_for(head: &str) -> Option<Self> {
+    pub(super) fn parse_request(head: &str) -> Option<Self> {
         let (line, fields) = head.split_once("\r\n")?;
         let mut words = line.split(' ');
         let (method, address, version) = (words.next()?, words.next()?, words.next()?);
@@ -212,11 +212,11 @@ mod tests {
     #[test]
     fn a_proxy_is_asked_for_a_tunnel_or_for_a_page() {
         let tunnel =
-            ProxyTarget::asked_for("CONNECT a.b:443 HTTP/1.1\r\nHost: a.b\r\n\r\n").unwrap();
+            ProxyTarget::parse_request("CONNECT a.b:443 HTTP/1.1\r\nHost: a.b\r\n\r\n").unwrap();
         assert_eq!((tunnel.name.as_str(), tunnel.port), ("a.b", 443));
         let head = "POST http://me@box:8000/v1/x?y HTTP/1.1\r\nHost: box\r\n\
                     Proxy-Authorization: secret\r\nConnection: keep-alive\r\n\r\n";
-        let page = ProxyTarget::asked_for(head).unwrap();
+        let page = ProxyTarget::parse_request(head).unwrap();
         assert_eq!((page.name.as_str(), page.port), ("box", 8000));
         assert_eq!(
             page.request.as_deref(),
@@ -228,7 +228,7 @@ mod tests {
             "CONNECT a.b:1 HTTP/1.1 x\r\n\r\n",
             "nonsense",
         ] {
-            assert_eq!(ProxyTarget::asked_for(head), None, "{head}");
+            assert_eq!(ProxyTarget::parse_request(head), None, "{head}");
         }
     }
 

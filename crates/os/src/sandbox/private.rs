@@ -92,7 +92,7 @@ impl PrivateDirs {
     }
 
     /// Registers a sandbox in which they are visible.
-    pub(super) fn lies_in(&mut self, room: &Arc<NamespaceSandbox>, view: &NamespaceView) {
+    pub(super) fn mount_in(&mut self, room: &Arc<NamespaceSandbox>, view: &NamespaceView) {
         self.tmp_seen = "/tmp".into();
         let shm = room.root().join("dev/shm");
         let usual = [

@@ -353,7 +353,7 @@ fn shown(site: &SandboxPaths, rule: &SandboxRule) -> Result<Vec<BindMount>> {
         .collect();
     paths.extend(site.history.clone());
     for path in &rule.read {
-        paths.insert(meant(path, &site.checkout.join(&site.workdir)));
+        paths.insert(resolve_path(path, &site.checkout.join(&site.workdir)));
     }
     Ok(read_only(paths).collect())
 }
@@ -392,7 +392,7 @@ fn named_by_variables() -> Vec<PathBuf> {
 }
 
 /// A path as the user writes it: absolute, or relative to the home or the project.
-fn meant(path: &str, project: &Path) -> PathBuf {
+fn resolve_path(path: &str, project: &Path) -> PathBuf {
     let path = match (path.strip_prefix("~/"), home()) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => project.join(path),
@@ -428,7 +428,9 @@ fn is_outside(path: &str) -> bool {
 
 fn outside(write: &[String]) -> Result<Vec<PathBuf>> {
     let paths = write.iter().filter(|path| is_outside(path));
-    Ok(paths.map(|path| meant(path, Path::new("/"))).collect())
+    Ok(paths
+        .map(|path| resolve_path(path, Path::new("/")))
+        .collect())
 }
 
 /// What may be read if no namespace sandbox hides the rest: everything except what is hidden, and

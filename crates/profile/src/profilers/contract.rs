@@ -32,7 +32,7 @@ const ROWS_MAX: usize = 64;
 const CELL_CHARS: usize = 400;
 const TEXT_CHARS: usize = 2_000;
 /// The most errors that are reported.
-const FAULTS_MAX: usize = 20;
+const ERRORS_MAX: usize = 20;
 /// How many characters of a line an error quotes.
 const QUOTE_CHARS: usize = 80;
 /// The most sentences of a root cause.
@@ -218,7 +218,7 @@ pub fn parse(text: &str) -> Result<ProfilerReport, Vec<String>> {
         }
     }
     let Some((kernel, version, behind)) = title else {
-        return Err(faults.told());
+        return Err(faults.into_lines());
     };
     let (variant, configuration) = match (behind.is_empty(), table) {
         (true, Some(table)) => (ConfigPlacement::Table, table),
@@ -247,7 +247,7 @@ pub fn parse(text: &str) -> Result<ProfilerReport, Vec<String>> {
                 versus: versus.unwrap_or_default(),
             })
         }
-        _ => Err(faults.told()),
+        _ => Err(faults.into_lines()),
     }
 }
 

@@ -109,7 +109,7 @@ struct NcuLaunch {
     readings: BTreeMap<String, Option<NcuValue>>,
     remarks: Vec<ProfilerRemark>,
     /// Numbers from rules.
-    told: Vec<(&'static str, f64, ProfileSource)>,
+    reported: Vec<(&'static str, f64, ProfileSource)>,
 }
 
 impl NcuLaunch {
@@ -119,7 +119,7 @@ impl NcuLaunch {
             names,
             readings: BTreeMap::new(),
             remarks: Vec::new(),
-            told: Vec::new(),
+            reported: Vec::new(),
         }
     }
 
@@ -193,7 +193,7 @@ impl NcuLaunch {
             }
         }
         self.stalls(&mut profile, notes)?;
-        for (counter, value, source) in &self.told {
+        for (counter, value, source) in &self.reported {
             if !profile.counters.contains_key(*counter) {
                 profile.set(counter, *value, source.clone());
             }

@@ -57,7 +57,7 @@ pub fn read(path: &Path) -> Result<ParsedProfile, ProfileParseError> {
             }
         })?;
     }
-    recorder.parsed(notes, 1, NsysLaunch::tell)
+    recorder.parsed(notes, 1, NsysLaunch::launch_profile)
 }
 
 fn open(path: &Path) -> rusqlite::Result<Connection> {
@@ -134,7 +134,7 @@ struct NsysLaunch {
 }
 
 impl NsysLaunch {
-    fn tell(&self) -> (ProfileSource, KernelProfile) {
+    fn launch_profile(&self) -> (ProfileSource, KernelProfile) {
         let id = self.id;
         let said = |what: String| {
             let quote = format!("CUPTI_ACTIVITY_KIND_KERNEL row {id}: {what}");

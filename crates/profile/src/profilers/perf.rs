@@ -113,7 +113,7 @@ pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
     }
     let counts = counts.into_iter();
     let counts = counts.filter_map(|(event, count)| Some((event, count?)));
-    tell_missing(&missing, &mut notes);
+    note_missing(&missing, &mut notes);
     derive(&mut profile, &PerfCounts(counts.collect()), &mut notes);
     Ok(ParsedProfile {
         kernels: vec![profile],
@@ -165,7 +165,7 @@ fn take(
 }
 
 /// One note for all events that were not counted for the same reason.
-fn tell_missing(missing: &[(String, String)], notes: &mut ProfileNotes) {
+fn note_missing(missing: &[(String, String)], notes: &mut ProfileNotes) {
     let of = |reason: &str| {
         let same = missing.iter().filter(|(_, why)| why == reason);
         let names: Vec<&str> = same.map(|(event, _)| event.as_str()).collect();

@@ -96,7 +96,7 @@ impl RocprofTable {
         }
     }
 
-    fn seen<'a>(&self, line: &'a str, row: Vec<String>, at: usize) -> RocprofLaunch<'a> {
+    fn launch_from<'a>(&self, line: &'a str, row: Vec<String>, at: usize) -> RocprofLaunch<'a> {
         let counter = self.counter.map(|(counter, _)| row[counter].clone());
         RocprofLaunch {
             line,
@@ -115,7 +115,7 @@ impl RocprofTable {
     }
 
     /// Source and values of a launch, from its own line and those of its counters.
-    fn tell(
+    fn launch_profile(
         &self,
         first: NumberedLine<'_>,
         more: &[NumberedLine<'_>],
@@ -190,14 +190,14 @@ pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
         recorder.kernel(&row[table.name], span, line.0, at)?;
         if let Some(id) = id {
             first.insert(at, id.clone());
-            launches.insert(id, table.seen(line.1, row, at));
+            launches.insert(id, table.launch_from(line.1, row, at));
         }
     }
     recorder.parsed(notes, lines.whole[start].0, |at| {
         let seen = first.get(at).and_then(|id| launches.get(id));
         let more = seen.map_or(&[][..], |seen| &seen.lines);
         let more = more.iter().map(|at| lines.whole[*at]);
-        table.tell(lines.whole[*at], &more.collect::<Vec<_>>())
+        table.launch_profile(lines.whole[*at], &more.collect::<Vec<_>>())
     })
 }
 

@@ -27,7 +27,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// How many characters of a tool's output are searched.
-const SAID_CHARS: usize = 20_000;
+const TOOL_OUTPUT_CHARS: usize = 20_000;
 
 /// How many bytes at the start of a file are searched for its tool.
 const HEAD_BYTES: u64 = 1 << 20;
@@ -77,7 +77,7 @@ pub struct ProfileTarget<'a> {
     /// Where its kernel runs.
     pub runs: DevicePlatform,
     /// The editable files: what they define is the kernel.
-    pub granted: &'a EditableFiles,
+    pub editable: &'a EditableFiles,
 }
 
 /// How to profile it.
@@ -164,7 +164,7 @@ pub fn take(
         // A named tool runs as deep as it can; otherwise deeper only if needed.
         let enough = match tool {
             Some(_) => !taken.raw.is_empty() || !taken.failed.is_empty(),
-            None => at == ProfileDepth::Full || tells(&taken, rules),
+            None => at == ProfileDepth::Full || finds_bottleneck(&taken, rules),
         };
         if depth == Some(at) || (depth.is_none() && enough) {
             break;
@@ -188,11 +188,11 @@ fn with_vectors(
     subject: ProfileTarget<'_>,
     text: &str,
 ) -> Result<std::result::Result<ParsedProfile, ProfileParseError>> {
-    let (mut parsed, code) = match callgrind::parse_code(text, subject.granted) {
+    let (mut parsed, code) = match callgrind::parse_code(text, subject.editable) {
         Ok(read) => read,
         Err(why) => return Ok(Err(why)),
     };
-    own_first(&mut parsed, subject.granted);
+    own_first(&mut parsed, subject.editable);
     let kernel = parsed.kernels.iter_mut();
     let same = |code: &KernelCode| kernel.into_iter().find(|kernel| kernel.name == code.kernel);
     if let Some(code) = code
@@ -215,7 +215,7 @@ fn with_vectors(
 }
 
 /// Whether the counters show what limits the kernel.
-fn tells(taken: &CollectedProfile, rules: DiagnosisRuleSet) -> bool {
+fn finds_bottleneck(taken: &CollectedProfile, rules: DiagnosisRuleSet) -> bool {
     let kernel = taken.parsed.kernels.first();
     kernel.is_some_and(|kernel| diagnose(kernel, rules).bottleneck != Bottleneck::Unknown)
 }
@@ -265,7 +265,7 @@ fn run_tool(
         taken.fail(tool, problem, "profile a shorter case: --case NAME");
         return Ok(());
     }
-    if let Err(gate) = harness.said_metric(&printed, subject.case) {
+    if let Err(gate) = harness.check_metric(&printed, subject.case) {
         let why = gate.describe();
         let problem = format!(
             "its profile was discarded: the benchmark behaves differently under it than \
@@ -280,7 +280,7 @@ fn run_tool(
             let text = String::from_utf8_lossy(&output);
             with_vectors(&harness, subject, &text)?.map_err(|why| why.to_string())
         }
-        _ => parse_of(tool, &String::from_utf8_lossy(&output), subject.granted)
+        _ => parse_of(tool, &String::from_utf8_lossy(&output), subject.editable)
             .map_err(|why| why.to_string()),
     };
     match parsed {
@@ -296,7 +296,7 @@ fn run_tool(
 }
 
 fn failure(tool: ProfilerTool, run: &CommandOutcome, alone: Duration) -> ProfilerHint {
-    let said: String = run.stderr.text().chars().take(SAID_CHARS).collect();
+    let said: String = run.stderr.text().chars().take(TOOL_OUTPUT_CHARS).collect();
     let exit = match run.exit {
         Exit::Code(code) => Some(code),
         Exit::Signal(signal) => Some(128 + signal),
@@ -428,7 +428,7 @@ pub fn merge(into: &mut ParsedProfile, more: ParsedProfile) {
     }
     // A function is more specific than the whole program, which includes everything around it.
     into.kernels
-        .sort_by_key(|kernel| (!kernel.granted, kernel.value("inst_share_pct").is_none()));
+        .sort_by_key(|kernel| (!kernel.editable, kernel.value("inst_share_pct").is_none()));
 }
 
 /// Which known kernel each new one is, by its name without arguments, if that is unambiguous: a
@@ -472,7 +472,7 @@ fn add(known: &mut KernelProfile, more: KernelProfile) {
     for (name, counter) in more.counters {
         known.counters.entry(name).or_insert(counter);
     }
-    known.granted |= more.granted;
+    known.editable |= more.editable;
     // The same output may be passed twice.
     for remark in more.remarks {
         let same = |own: &ProfilerRemark| own.rule == remark.rule && own.text == remark.text;

@@ -441,7 +441,7 @@ fn of_several_processes_the_kernel_counts_with_what_it_calls() {
             ("l1_miss_pct", 100.0 * 8.0 / 25_000.0),
         ],
     );
-    assert!(parsed.kernels[0].granted && !parsed.kernels[1].granted);
+    assert!(parsed.kernels[0].editable && !parsed.kernels[1].editable);
     check(&parsed.kernels[1], &[("instructions", 30_000.0)]);
     let told = parsed.notes.join("\n");
     assert!(

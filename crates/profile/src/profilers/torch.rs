@@ -68,14 +68,14 @@ pub(super) fn read(from: impl Read) -> Result<ParsedProfile, ProfileParseError> 
     let counted = CountingReader {
         from,
         place: &place,
-        begun: Vec::new(),
+        pending: Vec::new(),
         is_open: false,
     };
     let mut json = serde_json::Deserializer::from_reader(counted);
     let trace = TraceDocument {
         place: &place,
         recorder: &mut recorder,
-        fault: &mut fault,
+        error: &mut fault,
     };
     let read = json.deserialize_map(trace).and_then(|()| json.end());
     if let Some(fault) = fault {
@@ -90,7 +90,7 @@ pub(super) fn read(from: impl Read) -> Result<ParsedProfile, ProfileParseError> 
         let line = if e.is_io() { place.line() } else { e.line() };
         ProfileParseError::at(line.max(1), format!("{early}it is not a trace: {e}"))
     })?;
-    recorder.parsed(ProfileNotes::default(), 1, TorchLaunch::tell)
+    recorder.parsed(ProfileNotes::default(), 1, TorchLaunch::launch_profile)
 }
 
 /// How far a trace was read.
@@ -137,7 +137,7 @@ struct CountingReader<'a, R> {
     from: R,
     place: &'a TraceProgress,
     /// Bytes that were read to look for a byte order mark, but are not one.
-    begun: Vec<u8>,
+    pending: Vec<u8>,
     is_open: bool,
 }
 
@@ -150,10 +150,10 @@ impl<R: Read> Read for CountingReader<'_, R> {
             self.from.by_ref().take(most).read_to_end(&mut first)?;
             if first != BYTE_ORDER_MARK {
                 first.reverse();
-                self.begun = first;
+                self.pending = first;
             }
         }
-        let n = match (self.begun.pop(), into.first_mut()) {
+        let n = match (self.pending.pop(), into.first_mut()) {
             (Some(byte), Some(first)) => {
                 *first = byte;
                 1
@@ -170,7 +170,7 @@ struct TraceDocument<'a> {
     place: &'a TraceProgress,
     recorder: &'a mut TimelineRecorder<TorchLaunch>,
     /// What is wrong with an event.
-    fault: &'a mut Option<ProfileParseError>,
+    error: &'a mut Option<ProfileParseError>,
 }
 
 impl<'de> Visitor<'de> for TraceDocument<'_> {
@@ -199,7 +199,7 @@ impl<'de> Visitor<'de> for TraceDocument<'_> {
             map.next_value_seed(TraceEvents {
                 place: self.place,
                 recorder: &mut *self.recorder,
-                fault: &mut *self.fault,
+                error: &mut *self.error,
             })?;
         }
         self.place.pass();
@@ -214,7 +214,7 @@ impl<'de> Visitor<'de> for TraceDocument<'_> {
 struct TraceEvents<'a> {
     place: &'a TraceProgress,
     recorder: &'a mut TimelineRecorder<TorchLaunch>,
-    fault: &'a mut Option<ProfileParseError>,
+    error: &'a mut Option<ProfileParseError>,
 }
 
 impl<'de> DeserializeSeed<'de> for TraceEvents<'_> {
@@ -241,7 +241,7 @@ impl<'de> Visitor<'de> for TraceEvents<'_> {
             };
             if let Err(wrong) = take(self.recorder, event.get(), line) {
                 let error = A::Error::custom(&wrong);
-                *self.fault = Some(wrong);
+                *self.error = Some(wrong);
                 return Err(error);
             }
         }
@@ -334,7 +334,7 @@ fn values_of(args: &LaunchArgs) -> [Option<u32>; 4] {
 }
 
 impl TorchLaunch {
-    fn tell(&self) -> (ProfileSource, KernelProfile) {
+    fn launch_profile(&self) -> (ProfileSource, KernelProfile) {
         const NAMES: [(&str, &str); 4] = [
             ("registers", "registers per thread"),
             ("shared_bytes", "shared memory"),

@@ -287,7 +287,7 @@ impl ProcessCosts {
                 cost.counts.clone()
             };
             let mut profile = kernel((tool, name), events, (cost.line, &counts), all);
-            profile.granted = own;
+            profile.editable = own;
             // The driver of the kernel may be in the same file.
             let first = own && plain_name(name) != "main";
             let weight = float(counts[ir]) + if first { float(all) } else { 0.0 };
@@ -304,7 +304,7 @@ impl ProcessCosts {
                  shown; together they have {share:.1}%"
             ));
         }
-        if !granted.is_empty() && !kernels.iter().any(|kernel| kernel.profile.granted) {
+        if !granted.is_empty() && !kernels.iter().any(|kernel| kernel.profile.editable) {
             notes.add(UNSEEN);
             kernels.push(WeightedKernel {
                 name: PROGRAM.to_owned(),

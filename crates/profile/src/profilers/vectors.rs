@@ -15,7 +15,7 @@ const SPAN_MAX: u64 = 1 << 20;
 /// The most bytes of an instruction.
 const INSTRUCTION_BYTES: u64 = 16;
 /// How much of the executed code must be disassembled, in percent.
-const SEEN_PCT_MIN: f64 = 50.0;
+const COVERED_PCT_MIN: f64 = 50.0;
 /// The start of a note that says why there is no value.
 pub(super) const NOT_READ: &str = "vector_pct was not read";
 
@@ -95,7 +95,7 @@ impl KernelCode {
             }));
         }
         let seen_pct = 100.0 * float(seen) / float(self.all.max(1));
-        if seen_pct < SEEN_PCT_MIN {
+        if seen_pct < COVERED_PCT_MIN {
             return Err(format!(
                 "only the code of {seen_pct:.0}% of the instructions could be disassembled"
             ));

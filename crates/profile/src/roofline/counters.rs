@@ -14,7 +14,7 @@ const WHOLE_PCT: f64 = 90.0;
 pub fn add_ceiling(kernels: &mut Vec<KernelProfile>, op: &str, whose: &str, ceiling: &Ceiling) {
     let is_call = |kernel: &KernelProfile| {
         let share = kernel.value("inst_share_pct");
-        kernel.granted || share.is_none_or(|share| share >= WHOLE_PCT)
+        kernel.editable || share.is_none_or(|share| share >= WHOLE_PCT)
     };
     if !kernels.first().is_some_and(is_call) {
         kernels.insert(0, KernelProfile::named(op));
@@ -90,7 +90,7 @@ mod tests {
         let function = |name: &str, share: f64, granted: bool| {
             let mut kernel = KernelProfile::named(name);
             kernel.set("inst_share_pct", share, ProfileSource::default());
-            kernel.granted = granted;
+            kernel.editable = granted;
             kernel
         };
         let mut kernels = vec![function("expf", 46.0, false)];

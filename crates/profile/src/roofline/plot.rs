@@ -72,13 +72,13 @@ pub fn render(title: &str, roofs: &[RoofLine], points: &[PlotPoint]) -> Option<S
     chart.marked_axes(
         (
             "operations per byte (log scale)",
-            &powers(across, intensity),
+            &decade_ticks(across, intensity),
         ),
-        ("operations per second (log scale)", &powers(up, rate)),
+        ("operations per second (log scale)", &decade_ticks(up, rate)),
     );
     for (number, roof) in roofs.iter().enumerate() {
         let colour = COLOURS[number % COLOURS.len()];
-        chart.line(&corners(roof, across, up), colour, roof.stroke);
+        chart.line(&roof_points(roof, across, up), colour, roof.stroke);
         chart.legend(&roof.name, colour, roof.stroke);
         let ridge = roof.flops.log10() - roof.per_s.log10();
         chart.dot((ridge, roof.flops.log10()), colour);
@@ -119,7 +119,7 @@ fn name_points(chart: &mut Chart, n_roofs: usize, points: &[&PlotPoint]) {
 }
 
 /// The slope from the left edge to the ridge, and from there to the right edge.
-fn corners(roof: &RoofLine, across: (f64, f64), up: (f64, f64)) -> Vec<(f64, f64)> {
+fn roof_points(roof: &RoofLine, across: (f64, f64), up: (f64, f64)) -> Vec<(f64, f64)> {
     let (flat, rate) = (roof.flops.log10(), roof.per_s.log10());
     // A slope that starts below the plot enters it from below.
     let start = across.0.max(up.0 - rate).min(across.1);
@@ -140,7 +140,7 @@ fn span(values: impl Iterator<Item = f64>, margin: f64) -> (f64, f64) {
     (low.max(high - SPAN_MAX), high.max(low + 1.0))
 }
 
-fn powers((low, high): (f64, f64), label: fn(i32) -> String) -> Vec<(f64, String)> {
+fn decade_ticks((low, high): (f64, f64), label: fn(i32) -> String) -> Vec<(f64, String)> {
     let (low, high) = (low as i32, high as i32);
     let powers = (low..=high).take(SPAN_MAX as usize + 2);
     powers.map(|k| (f64::from(k), label(k))).collect()
@@ -189,10 +189,10 @@ mod tests {
 
     #[test]
     fn a_roof_is_a_slope_and_a_flat_part() {
-        let corners = corners(&roof(1e11, 1e10), (-1.0, 3.0), (8.0, 12.0));
+        let corners = roof_points(&roof(1e11, 1e10), (-1.0, 3.0), (8.0, 12.0));
         assert_eq!(corners, [(-1.0, 9.0), (1.0, 11.0), (3.0, 11.0)]);
         // The slope enters from below.
-        let below = super::corners(&roof(1e11, 1e7), (-1.0, 5.0), (8.0, 12.0));
+        let below = super::roof_points(&roof(1e11, 1e7), (-1.0, 5.0), (8.0, 12.0));
         assert_eq!(below, [(1.0, 8.0), (4.0, 11.0), (5.0, 11.0)]);
     }
 

@@ -94,11 +94,11 @@ fn what_makes_no_sense_gives_no_figure() {
 fn what_was_kept_is_read_back_unless_it_cannot_be() {
     let found = measured();
     let text = serde_json::to_string(&found).expect("text");
-    assert_eq!(parse_kept(&text), Some(found));
+    assert_eq!(parse_cached(&text), Some(found));
     assert_eq!(
-        parse_kept(&text.replace("\"version\":1", "\"version\":2")),
+        parse_cached(&text.replace("\"version\":1", "\"version\":2")),
         None
     );
-    assert_eq!(parse_kept(&text.replace("100000000000.0", "-1.0")), None);
-    assert_eq!(parse_kept("{"), None);
+    assert_eq!(parse_cached(&text.replace("100000000000.0", "-1.0")), None);
+    assert_eq!(parse_cached("{"), None);
 }

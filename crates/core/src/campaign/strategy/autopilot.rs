@@ -40,9 +40,9 @@ pub fn items_of_profile(
             None => push(of_opportunity(number + 1, opportunity)),
         }
     }
-    for told in &recall.told {
+    for told in &recall.entries {
         if let Some(known) = known.iter().find(|known| known.id == told.id) {
-            push(of_told(known, told));
+            push(item_from_entry(known, told));
         }
     }
     if *knobs > 0 {
@@ -86,7 +86,7 @@ fn of_opportunity(number: usize, opportunity: &Opportunity) -> AgendaItem {
     }
 }
 
-fn of_told(known: &KnownEntry, told: &BriefEntry) -> AgendaItem {
+fn item_from_entry(known: &KnownEntry, told: &BriefEntry) -> AgendaItem {
     // Before any round, the claims of entries are taken as given.
     let expected = ExpectedGain::of(known).gain(1.0).exp();
     of_entry(known, expected, &told.why)

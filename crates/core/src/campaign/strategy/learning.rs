@@ -28,7 +28,7 @@ const NEW_MAX: usize = 20;
 const ASSUMED_RATIO: f64 = 1.05;
 
 /// Maximum number of counters that a hypothesis may predict.
-const FORETOLD_MAX: usize = 8;
+const PREDICTED_MAX: usize = 8;
 /// Maximum length of a prediction that is not about a counter, in characters.
 const STRANGE_MAX: usize = 80;
 /// Maximum length of an evidence note, in characters.
@@ -41,7 +41,7 @@ const MOVED_MAX: usize = 24;
 /// prediction.
 pub fn to_compare(campaign: &Campaign) -> Option<(String, ProfileDepth)> {
     let round = campaign.current_round()?;
-    let RoundPhase::Learning { verdict } = &round.stage else {
+    let RoundPhase::Learning { verdict } = &round.phase else {
         return None;
     };
     round.comparison.as_ref().or(round.quick.as_ref())?;
@@ -67,29 +67,29 @@ fn expected(round: &RoundState) -> Vec<Expectation> {
             all.push(one);
         }
     }
-    all.truncate(FORETOLD_MAX);
+    all.truncate(PREDICTED_MAX);
     all
 }
 
 /// The outcome of the hypothesis's predictions. A prediction that names no counter is unread.
-fn foretold(round: &RoundState, moved: &[CounterChange]) -> Vec<PredictedCounter> {
+fn check_predictions(round: &RoundState, moved: &[CounterChange]) -> Vec<PredictedCounter> {
     let lines = round.hypothesis.iter().flat_map(|h| &h.counters);
     let strange = lines.filter(|line| parse_expectation(line).is_none());
     let strange = strange.map(|line| PredictedCounter {
         counter: line.chars().take(STRANGE_MAX).collect(),
-        came: ExpectationResult::Unread,
+        result: ExpectationResult::Unread,
         values: String::new(),
     });
     let tell = |expected: Expectation| {
         let found = moved.iter().find(|m| m.counter == expected.counter);
         PredictedCounter {
-            came: assess(&expected, moved),
+            result: assess(&expected, moved),
             values: found.map(CounterChange::describe).unwrap_or_default(),
             counter: expected.counter,
         }
     };
     let known = expected(round).into_iter().map(tell);
-    known.chain(strange).take(FORETOLD_MAX).collect()
+    known.chain(strange).take(PREDICTED_MAX).collect()
 }
 
 /// What the current round taught, in numbers; with the profile of its candidate, if one was
@@ -98,7 +98,7 @@ pub fn lesson(campaign: &Campaign, after: Option<&Profile>) -> Lesson {
     let Some(round) = campaign.current_round() else {
         return Lesson::default();
     };
-    let RoundPhase::Learning { verdict } = &round.stage else {
+    let RoundPhase::Learning { verdict } = &round.phase else {
         return Lesson::default();
     };
     let why = verdict.describe(&|case| visible_name(campaign, case));
@@ -107,7 +107,7 @@ pub fn lesson(campaign: &Campaign, after: Option<&Profile>) -> Lesson {
     let pair = before(campaign, round).zip(after);
     let mut moved = pair.map_or_else(Vec::new, |(before, after)| compare(before, after));
     let foretold = match pair {
-        Some(_) => foretold(round, &moved),
+        Some(_) => check_predictions(round, &moved),
         None => Vec::new(),
     };
     moved.retain(|moved| moved.way().is_some());
@@ -136,7 +136,7 @@ pub fn lesson(campaign: &Campaign, after: Option<&Profile>) -> Lesson {
         text: text.chars().take(LESSON_MAX).collect(),
         learning: learning.map(Box::new),
         moved,
-        foretold,
+        predicted: foretold,
     }
 }
 

@@ -11,7 +11,7 @@ use crate::profile::{CounterValues, Predicate, PredicateValue};
 use std::collections::BTreeMap;
 
 /// Maximum number of entries in a brief because a trigger fires.
-const TOLD_MAX: usize = 8;
+const BRIEF_ENTRIES_MAX: usize = 8;
 /// Maximum number of entries in a brief without a trigger that fires.
 const UNFIRED_MAX: usize = 3;
 /// Maximum number of refuted entries in a brief.
@@ -23,7 +23,7 @@ const UNTRIED_ROUNDS: f64 = 3.0;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LibraryRecall {
     /// Matches for the profile, or shown before; the most promising first.
-    pub told: Vec<BriefEntry>,
+    pub entries: Vec<BriefEntry>,
     /// Entries that were refuted in this situation.
     pub refuted: Vec<BriefEntry>,
     /// Entries that can be applied without an agent, the most promising first.
@@ -31,7 +31,7 @@ pub struct LibraryRecall {
     /// Entries that rounds applied, and which of their actions.
     pub applied: Vec<(String, u32)>,
     /// By entry, the counters that its trigger fired on, each with the direction it should move.
-    pub foretells: BTreeMap<String, Vec<String>>,
+    pub predicts: BTreeMap<String, Vec<String>>,
     /// Entries that are already in the kernel in one way.
     pub kept: Vec<String>,
     /// Entries for other roles than the one that is asked.
@@ -94,7 +94,7 @@ pub fn recall(campaign: &Campaign) -> LibraryRecall {
             continue;
         }
         if is_out(known) {
-            refuted.push(tell(known, known.refuted.clone(), None));
+            refuted.push(brief_entry(known, known.refuted.clone(), None));
             continue;
         }
         if is_of_no_use(known, campaign.known(), &kept) {
@@ -109,11 +109,11 @@ pub fn recall(campaign: &Campaign) -> LibraryRecall {
             TriggerResult::Yes(trigger) => {
                 let quote = trigger.quote(&values);
                 let why = format!("trigger {} ({quote})", trigger.text());
-                told.push((rank, tell(known, why, expected)));
-                foretells.insert(known.id.clone(), foretold_by(trigger));
+                told.push((rank, brief_entry(known, why, expected)));
+                foretells.insert(known.id.clone(), predicted_by(trigger));
             }
             TriggerResult::Unknown if known.n_evidence > 0 => {
-                unfired.push((rank, tell(known, shown_in(known), expected)));
+                unfired.push((rank, brief_entry(known, shown_in(known), expected)));
             }
             TriggerResult::No | TriggerResult::Unknown => {}
         }
@@ -137,9 +137,9 @@ pub fn recall(campaign: &Campaign) -> LibraryRecall {
         usable: after_what_they_need(usable, &applied),
         applied,
         kept,
-        told: in_order(told, unfired),
+        entries: in_order(told, unfired),
         refuted,
-        foretells,
+        predicts: foretells,
         not_for_role,
     }
 }
@@ -160,7 +160,7 @@ fn in_order(
     let all = fired
         .into_iter()
         .chain(unfired.into_iter().take(UNFIRED_MAX));
-    all.map(|(_, told)| told).take(TOLD_MAX).collect()
+    all.map(|(_, told)| told).take(BRIEF_ENTRIES_MAX).collect()
 }
 
 fn is_out(known: &KnownEntry) -> bool {
@@ -179,7 +179,7 @@ fn shown_in(known: &KnownEntry) -> String {
     }
 }
 
-fn tell(known: &KnownEntry, why: String, expected: Option<String>) -> BriefEntry {
+fn brief_entry(known: &KnownEntry, why: String, expected: Option<String>) -> BriefEntry {
     BriefEntry {
         id: known.id.clone(),
         kind: known.kind,
@@ -211,7 +211,7 @@ fn fires(known: &KnownEntry, values: &CounterValues) -> TriggerResult {
 }
 
 /// The counters of a trigger, each with the direction that would be better.
-fn foretold_by(trigger: &Predicate) -> Vec<String> {
+fn predicted_by(trigger: &Predicate) -> Vec<String> {
     let way = |name: &str| match known_counter(name)?.better {
         CounterPreference::Higher => Some(format!("{name} up")),
         CounterPreference::Lower => Some(format!("{name} down")),

@@ -23,7 +23,7 @@ pub struct RoundRoles {
 /// stays for the whole round.
 pub fn in_role(campaign: &Campaign) -> Option<RoundRoles> {
     let asks = &campaign.charter()?.asks;
-    let book = asks.book.as_deref()?;
+    let book = asks.role_table.as_deref()?;
     let before = campaign
         .current_round()
         .and_then(|round| round.route.as_deref());
@@ -35,10 +35,10 @@ pub fn in_role(campaign: &Campaign) -> Option<RoundRoles> {
                 // The charter was refused if it asked for this; the kernel has changed since.
                 let general = book.general()?.name.clone();
                 let says = format!("{}; {general} takes it", refused.describe());
-                let mut why = refused.spoke;
+                let mut why = refused.reasons;
                 why.push(RoutingReason {
                     rule: "role".to_owned(),
-                    says,
+                    text: says,
                 });
                 RoutingDecision {
                     role: general.clone(),
@@ -62,7 +62,7 @@ pub fn misrouted(
     route: Option<&RoutingDecision>,
     new: &Hypothesis,
 ) -> Option<String> {
-    let book = campaign.charter()?.asks.book.as_deref()?;
+    let book = campaign.charter()?.asks.role_table.as_deref()?;
     let role = &route?.implements;
     let text = format!("{} {}", new.title, new.mechanism);
     let (language, writer) = named_elsewhere(book, role, &text)?;
@@ -83,7 +83,7 @@ pub fn misrouted(
 pub fn request_of(campaign: &Campaign) -> Option<RoleRequest> {
     let charter = campaign.charter()?;
     let asks = &charter.asks;
-    let book = asks.book.as_deref()?;
+    let book = asks.role_table.as_deref()?;
     // A kept round by a role with a language means that the kernel exists in it.
     let written = |round: &RoundSummary| {
         let route = round.route.as_ref().filter(|_| round.verdict.keeps())?;

@@ -228,7 +228,7 @@ fn a_ladder_that_begins_at_zero_is_a_fault_and_no_crash() {
     let mut script = of(vec![idea(1, &[1.3]), idea(2, &[0.8])]);
     script.charter.policy.on_streak = vec![(0, StreakAction::CompareOrAsk)];
     assert_eq!(
-        script.charter.policy.faults(),
+        script.charter.policy.errors(),
         ["on_streak must start at 1 or more"]
     );
     let (campaign, _) = play(&script);
@@ -292,18 +292,18 @@ fn an_agent_is_never_told_of_a_hidden_case() {
 }
 
 #[test]
-fn an_agent_that_mends_is_told_what_failed_on_a_visible_case() {
+fn an_agent_that_repairs_sees_what_failed_on_a_visible_case() {
     let mut idea = idea(1, &[1.3]);
     idea.attempts = vec![
         ScriptedAttempt::fails(&wrong_result("large")),
         ScriptedAttempt::passes(),
     ];
-    let mends = |step: &Step| matches!(step, Step::Implement(step) if step.mend.is_some());
+    let mends = |step: &Step| matches!(step, Step::Implement(step) if step.repair.is_some());
     let (campaign, _) = play_until(&of(vec![idea]), &mends);
     let Some(Step::Implement(step)) = campaign.next_step() else {
         panic!("{:?}", campaign.next_step());
     };
-    assert_eq!(step.mend.unwrap().1, wrong_result("large"));
+    assert_eq!(step.repair.unwrap().1, wrong_result("large"));
 }
 
 #[test]

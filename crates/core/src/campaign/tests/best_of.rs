@@ -89,7 +89,7 @@ fn equal_sources_are_not_chosen_from_and_absent_ones_do_no_harm() {
 }
 
 #[test]
-fn if_none_passes_the_first_is_mended() {
+fn if_none_passes_the_first_is_repaired() {
     let broken = ScriptedAttempt::fails(&build_failed());
     let mut script = best_of(&[(1.3, broken.clone()), (1.3, broken)]);
     edit(&mut script, 1).attempts.push(right());

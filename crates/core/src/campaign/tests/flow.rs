@@ -169,7 +169,7 @@ fn gate_drop(gate: Gate) -> Verdict {
 }
 
 #[test]
-fn a_failure_is_mended_inside_the_round() {
+fn a_failure_is_repaired_inside_the_round() {
     let mut script = script(&[1.3]);
     edit(&mut script, 1).attempts = vec![
         ScriptedAttempt::fails(&build_failed()),
@@ -185,7 +185,7 @@ fn a_failure_is_mended_inside_the_round() {
 }
 
 #[test]
-fn mending_has_a_bound_and_then_the_gate_has_the_last_word() {
+fn repair_attempts_are_bounded_and_then_the_gate_decides() {
     let mut script = script(&[1.3]);
     edit(&mut script, 1).attempts = vec![ScriptedAttempt::fails(&build_failed())];
     let retries = script.charter.policy.debug_retries;
@@ -195,7 +195,7 @@ fn mending_has_a_bound_and_then_the_gate_has_the_last_word() {
 }
 
 #[test]
-fn an_agent_that_cannot_mend_leaves_the_verdict_to_the_gate() {
+fn an_agent_that_cannot_repair_leaves_the_verdict_to_the_gate() {
     let mut script = script(&[1.3]);
     edit(&mut script, 1).attempts = vec![
         ScriptedAttempt::fails(&wrong_result("small")),
@@ -208,7 +208,7 @@ fn an_agent_that_cannot_mend_leaves_the_verdict_to_the_gate() {
 }
 
 #[test]
-fn what_a_limit_or_a_lie_ended_is_not_mended() {
+fn what_a_limit_or_a_lie_ended_is_not_repaired() {
     for gate in [
         Gate::TimedOut {
             what: "test".into(),
@@ -249,7 +249,7 @@ fn source_that_failed_is_not_tested_again_in_the_hope_of_better_luck() {
 }
 
 #[test]
-fn what_an_earlier_candidate_showed_is_not_told_of_the_mended_one() {
+fn results_of_an_earlier_candidate_are_not_reported_for_the_repaired_one() {
     let mut script = with_quick(Preset::Strict, 1.3);
     edit(&mut script, 1).attempts = vec![
         ScriptedAttempt {
@@ -560,7 +560,7 @@ fn a_final_duel_that_fails_ends_the_campaign_without_a_headline() {
 fn stage(campaign: &Campaign) -> &'static str {
     campaign
         .current_round()
-        .map_or("none", |round| RoundPhase::name(&round.stage))
+        .map_or("none", |round| RoundPhase::name(&round.phase))
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn events_that_a_script_seldom_shows_survive_too() {
         text: "try \"cuBLAS\"\nthen ask".into(),
     });
     for reason in [
-        StopReason::NotEngaged,
+        StopReason::MutationCheckFailed,
         StopReason::TargetMet,
         StopReason::RoundsUsed { rounds: 3 },
         StopReason::Exhausted {
@@ -65,7 +65,7 @@ fn events_that_a_script_seldom_shows_survive_too() {
             usd: 0.1 + 0.2,
             estimated: true,
         },
-        exchange: Some("e".into()),
+        session_log: Some("e".into()),
         route: Some(Box::new(crate::roles::RoutingDecision {
             role: "designer".into(),
             implements: "designer".into(),

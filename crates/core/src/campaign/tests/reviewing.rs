@@ -16,7 +16,7 @@ fn reviewed(rule: ReviewRule, advice: ReviewAdvice) -> CampaignScript {
     script.advice = advice;
     script.charter.policy.review = rule;
     let asks = &mut script.charter.asks;
-    asks.book = Some(Box::new(crate::roles::tests::book()));
+    asks.role_table = Some(Box::new(crate::roles::tests::role_table()));
     asks.agents = [("reviewer".to_owned(), "second".to_owned())].into();
     script
 }
@@ -40,7 +40,7 @@ fn advice_is_recorded_and_changes_nothing_by_itself() {
 
 #[test]
 fn no_advice_lets_a_candidate_pass_its_gate() {
-    for rule in [ReviewRule::Record, ReviewRule::Mend, ReviewRule::Skip] {
+    for rule in [ReviewRule::Record, ReviewRule::Repair, ReviewRule::Skip] {
         let mut script = reviewed(rule, ReviewAdvice::Agree);
         edit(&mut script, 1).attempts = vec![ScriptedAttempt::fails(&Gate::TimedOut {
             what: "the test".into(),
@@ -55,9 +55,9 @@ fn no_advice_lets_a_candidate_pass_its_gate() {
 }
 
 #[test]
-fn a_doubt_has_the_change_mended_once_and_then_the_gate_is_asked() {
+fn a_doubt_has_the_change_repaired_once_and_then_the_gate_is_asked() {
     let (campaign, log) = play(&reviewed(
-        ReviewRule::Mend,
+        ReviewRule::Repair,
         ReviewAdvice::DowngradeToRollback,
     ));
     assert_eq!(
@@ -73,7 +73,7 @@ fn a_doubt_has_the_change_mended_once_and_then_the_gate_is_asked() {
     assert!(campaign.rounds()[0].verdict.keeps());
     assert_eq!(campaign.rounds()[0].reviews.len(), 2);
     // If the agent cannot fix it, it is gated unchanged.
-    let mut script = reviewed(ReviewRule::Mend, ReviewAdvice::DowngradeToRollback);
+    let mut script = reviewed(ReviewRule::Repair, ReviewAdvice::DowngradeToRollback);
     edit(&mut script, 1).attempts = vec![ScriptedAttempt::passes(), ScriptedAttempt::absent()];
     let (campaign, log) = play(&script);
     assert_eq!(names(&log)[..3], ["implemented", "reviewed", "gated"]);
@@ -144,7 +144,7 @@ fn every_turn_of_a_reviewer_is_counted_with_what_it_used() {
             *earlier = vec![UnreadableReview {
                 errors: vec!["review_reason is missing".into()],
                 usage: usage(10, 0.25),
-                exchange: Some("first".into()),
+                session_log: Some("first".into()),
             }];
         }
         campaign.record(record).unwrap();

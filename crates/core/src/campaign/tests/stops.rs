@@ -249,19 +249,19 @@ fn the_first_rule_that_holds_names_the_reason() {
         .policy
         .stop
         .retain(|rule| *rule != StopRule::Rounds);
-    assert!(!script.charter.policy.faults().is_empty());
+    assert!(!script.charter.policy.errors().is_empty());
 }
 
 #[test]
 fn a_campaign_that_cannot_judge_ends_at_once_and_is_not_extended() {
     let mut blind = script(&[1.2]);
-    blind.engaged = false;
+    blind.mutation_check_passed = false;
     let mut broken = script(&[1.2]);
     broken.base_gate = build_failed();
     let failed = StopReason::BaselineFailed {
         gate: build_failed(),
     };
-    for (script, reason) in [(blind, StopReason::NotEngaged), (broken, failed)] {
+    for (script, reason) in [(blind, StopReason::MutationCheckFailed), (broken, failed)] {
         check(&script, 0, &reason);
         let (_, log) = play(&script);
         for length in [log.len() - 1, log.len()] {

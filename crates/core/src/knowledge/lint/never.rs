@@ -20,7 +20,7 @@ struct CounterTest<'a> {
 type ConditionBranches<'a> = Vec<Vec<CounterTest<'a>>>;
 
 /// Why a trigger that parses is useless.
-pub(super) fn fault(trigger: &str) -> Option<&'static str> {
+pub(super) fn trigger_error(trigger: &str) -> Option<&'static str> {
     let expr = parse_expr(trigger).ok()?;
     if divides_by_zero(&expr) {
         return Some("divides by zero");
@@ -28,7 +28,7 @@ pub(super) fn fault(trigger: &str) -> Option<&'static str> {
     if expr.names().is_empty() {
         return Some("uses no counter, so it says nothing about a profile");
     }
-    let ways = ways(&expr, ConditionSense::Holds);
+    let ways = branches(&expr, ConditionSense::Holds);
     let never = ways.iter().all(|way| contradicts_itself(way));
     never.then_some("can never fire: its conditions contradict each other")
 }
@@ -74,12 +74,12 @@ impl ConditionSense {
 
 /// The ways in which an expression holds, or fails. Anything but a comparison of a counter with a
 /// number may always hold.
-fn ways(expr: &Expr, sense: ConditionSense) -> ConditionBranches<'_> {
+fn branches(expr: &Expr, sense: ConditionSense) -> ConditionBranches<'_> {
     let open = || vec![Vec::new()];
     match (expr, sense) {
         (Expr::Binary(BinaryOp::And, a, b), ConditionSense::Holds)
         | (Expr::Binary(BinaryOp::Or, a, b), ConditionSense::Fails) => {
-            let (a, b) = (ways(a, sense), ways(b, sense));
+            let (a, b) = (branches(a, sense), branches(b, sense));
             if a.len() * b.len() > WAYS_MAX {
                 return open();
             }
@@ -91,11 +91,11 @@ fn ways(expr: &Expr, sense: ConditionSense) -> ConditionBranches<'_> {
         }
         (Expr::Binary(BinaryOp::Or, a, b), ConditionSense::Holds)
         | (Expr::Binary(BinaryOp::And, a, b), ConditionSense::Fails) => {
-            let mut all = ways(a, sense);
-            all.extend(ways(b, sense));
+            let mut all = branches(a, sense);
+            all.extend(branches(b, sense));
             if all.len() > WAYS_MAX { open() } else { all }
         }
-        (Expr::Unary('!', of), sense) => ways(of, sense.other()),
+        (Expr::Unary('!', of), sense) => branches(of, sense.other()),
         (Expr::Binary(op, a, b), sense) => match atom(*op, a, b) {
             Some(atom) if sense == ConditionSense::Holds => vec![vec![atom]],
             Some(atom) => match opposite(atom.op) {
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn what_can_never_fire_is_told_and_what_can_is_not() {
         let check = |trigger: &str, want: Option<&str>| {
-            let found = fault(trigger);
+            let found = trigger_error(trigger);
             let same = match want {
                 Some(part) => found.is_some_and(|found| found.contains(part)),
                 None => found.is_none(),
@@ -292,7 +292,7 @@ mod tests {
             ]
             .into();
             let fires = Predicate::parse(&text).unwrap().truth(&read) == PredicateValue::Holds;
-            prop_assert!(!fires || fault(&text).is_none(), "{text} fires on {read:?}");
+            prop_assert!(!fires || trigger_error(&text).is_none(), "{text} fires on {read:?}");
         }
     }
 }

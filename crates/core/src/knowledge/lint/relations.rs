@@ -27,7 +27,7 @@ pub(super) fn lint(entries: &[Entry]) -> Vec<LintFinding> {
     let numbers: HashMap<&str, usize> = numbers.map(|(n, e)| (e.id.as_str(), n)).collect();
     let complain = |entry: &Entry, what: String| LintFinding {
         id: entry.id.clone(),
-        grave: LintSeverity::Error,
+        severity: LintSeverity::Error,
         what,
     };
     let mut found = Vec::new();

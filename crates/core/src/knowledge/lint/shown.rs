@@ -8,7 +8,7 @@ use super::LintFindings;
 pub(super) fn lint(entry: &Entry, list: &mut LintFindings<'_>) {
     for (field, text) in lines_of(entry) {
         if let Some(c) = text.chars().find(|c| hides(*c)) {
-            list.error(told(field, c));
+            list.error(hidden_character(field, c));
         }
     }
     for section in &entry.sections {
@@ -17,12 +17,12 @@ pub(super) fn lint(entry: &Entry, list: &mut LintFindings<'_>) {
         let within = text.find(|c| hides(*c) && !matches!(c, '\n' | '\t' | '\r'));
         if let Some(c) = heading.or(within) {
             let name: String = section.heading.chars().filter(|c| !hides(*c)).collect();
-            list.error(told(&format!("the section \"{name}\""), c));
+            list.error(hidden_character(&format!("the section \"{name}\""), c));
         }
     }
 }
 
-fn told(field: &str, c: char) -> String {
+fn hidden_character(field: &str, c: char) -> String {
     let code = u32::from(c);
     format!("{field} contains the character U+{code:04X}, which hides or changes what is shown")
 }

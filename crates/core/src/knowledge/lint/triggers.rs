@@ -21,7 +21,7 @@ pub(super) fn lint(entry: &Entry, list: &mut LintFindings<'_>) {
                         list.error(format!("the trigger {what}"));
                     }
                 }
-                if let Some(why) = never::fault(trigger) {
+                if let Some(why) = never::trigger_error(trigger) {
                     list.error(format!("the trigger {trigger:?} {why}"));
                 }
             }

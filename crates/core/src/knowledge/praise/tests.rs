@@ -6,7 +6,7 @@
 use super::*;
 
 /// The rule was fixed with these.
-const PRAISE: &[&str] = &[
+const OVERCLAIMS: &[&str] = &[
     "Cache the activation.",
     "Memoize the result of the kernel.",
     "Keep a cache keyed on data_ptr and return what it holds.",
@@ -75,7 +75,7 @@ const FINE: &[&str] = &[
 ];
 
 /// The rule was not fixed with these.
-const HELD_OUT_PRAISE: &[&str] = &[
+const HELD_OUT_OVERCLAIMS: &[&str] = &[
     "Since the harness hands in the same tensors a hundred times, one can save the product \
      and give it back next time.",
     "Keep a static buffer that is filled on the first invocation and memcpy it afterwards.",
@@ -135,31 +135,37 @@ const HELD_OUT_FINE: &[&str] = &[
     "Time the whole call, the launch included.",
 ];
 
-fn praised(text: &str) -> bool {
-    found_in(text).is_some()
+fn overclaim_in(text: &str) -> bool {
+    find_overclaim(text).is_some()
 }
 
 #[test]
-fn praise_is_found_in_other_words() {
-    let missed: Vec<&&str> = PRAISE.iter().filter(|text| !praised(text)).collect();
+fn overclaims_are_found_in_other_words() {
+    let missed: Vec<&&str> = OVERCLAIMS
+        .iter()
+        .filter(|text| !overclaim_in(text))
+        .collect();
     assert!(missed.is_empty(), "{missed:#?}");
 }
 
 #[test]
-fn warnings_and_honest_advice_are_not_praise() {
+fn warnings_and_honest_advice_are_not_overclaims() {
     let flagged: Vec<(&str, Option<Overclaim>)> = FINE
         .iter()
-        .map(|text| (*text, found_in(text)))
+        .map(|text| (*text, find_overclaim(text)))
         .filter(|(_, found)| found.is_some())
         .collect();
     assert!(flagged.is_empty(), "{flagged:#?}");
 }
 
 #[test]
-fn on_words_it_was_not_made_for_it_finds_most_praise_and_flags_no_honest_advice() {
-    let missed: Vec<&&str> = HELD_OUT_PRAISE.iter().filter(|t| !praised(t)).collect();
-    let flagged: Vec<&&str> = HELD_OUT_FINE.iter().filter(|t| praised(t)).collect();
-    let missed_pct = missed.len() * 100 / HELD_OUT_PRAISE.len();
+fn on_words_it_was_not_made_for_it_finds_most_overclaims_and_flags_no_honest_advice() {
+    let missed: Vec<&&str> = HELD_OUT_OVERCLAIMS
+        .iter()
+        .filter(|t| !overclaim_in(t))
+        .collect();
+    let flagged: Vec<&&str> = HELD_OUT_FINE.iter().filter(|t| overclaim_in(t)).collect();
+    let missed_pct = missed.len() * 100 / HELD_OUT_OVERCLAIMS.len();
     assert!(missed_pct <= MISSED_PCT_MAX, "{missed:#?}");
     assert!(flagged.is_empty(), "{flagged:#?}");
 }
@@ -169,19 +175,19 @@ const MISSED_PCT_MAX: usize = 27;
 
 #[test]
 fn a_sentence_goes_on_over_lines_and_ends_at_a_blank_one() {
-    assert!(praised(
+    assert!(overclaim_in(
         "Store the output of the first\ncall and return it in all later calls."
     ));
-    assert!(!praised(
+    assert!(!overclaim_in(
         "Store the output.\n\nIn all later calls return it."
     ));
-    assert!(!praised(""));
-    assert!(!praised(&"a ".repeat(100_000)));
+    assert!(!overclaim_in(""));
+    assert!(!overclaim_in(&"a ".repeat(100_000)));
 }
 
 #[test]
 fn it_says_which_words_and_what_is_wrong_with_them() {
-    let found = found_in("First, tile. Then cache the activation, and go on.").unwrap();
+    let found = find_overclaim("First, tile. Then cache the activation, and go on.").unwrap();
     assert!(found.what.contains("between calls"), "{found:?}");
     assert_eq!(found.words, "cache the activation");
 }

@@ -10,7 +10,7 @@ pub(super) struct ClassRule {
     pub(super) is: Bottleneck,
     pub(super) when: &'static str,
     /// One sentence; `{counter}` stands for its value.
-    pub(super) says: &'static str,
+    pub(super) text: &'static str,
 }
 
 /// A counter that should be in a range.
@@ -28,7 +28,12 @@ const fn class(
     when: &'static str,
     says: &'static str,
 ) -> ClassRule {
-    ClassRule { by, is, when, says }
+    ClassRule {
+        by,
+        is,
+        when,
+        text: says,
+    }
 }
 
 const fn range(
@@ -45,15 +50,15 @@ const fn range(
     }
 }
 
-const MEMORY_SAYS: &str =
+const MEMORY_TEXT: &str =
     "The busiest level of memory, {level}, is at {memory_pct}%, compute at {compute_pct}%.";
-const COMPUTE_SAYS: &str = "Compute is at {compute_pct}%, memory at {memory_pct}%.";
-const LATENCY_SAYS: &str =
+const COMPUTE_TEXT: &str = "Compute is at {compute_pct}%, memory at {memory_pct}%.";
+const LATENCY_TEXT: &str =
     "Neither compute ({compute_pct}%) nor memory ({memory_pct}%) is busy: threads wait.";
-const LAUNCH_SAYS: &str = "The kernel takes {duration_us} us, so launching it costs as much.";
-const COMMUNICATION_SAYS: &str =
+const LAUNCH_TEXT: &str = "The kernel takes {duration_us} us, so launching it costs as much.";
+const COMMUNICATION_TEXT: &str =
     "{communication_pct}% of the device's time is spent on communication.";
-const IDLE_SAYS: &str = "The device waits for the host {gpu_idle_pct}% of the time.";
+const IDLE_TEXT: &str = "The device waits for the host {gpu_idle_pct}% of the time.";
 
 /// All classes, by set; the first that holds decides.
 pub(super) const CLASSES: &[ClassRule] = &[
@@ -61,7 +66,7 @@ pub(super) const CLASSES: &[ClassRule] = &[
         DiagnosisRuleSet::Karve,
         Communication,
         "communication_pct > 20",
-        COMMUNICATION_SAYS,
+        COMMUNICATION_TEXT,
     ),
     class(
         DiagnosisRuleSet::Karve,
@@ -74,25 +79,25 @@ pub(super) const CLASSES: &[ClassRule] = &[
         DiagnosisRuleSet::Karve,
         Sync,
         "gpu_idle_pct > 30",
-        IDLE_SAYS,
+        IDLE_TEXT,
     ),
     class(
         DiagnosisRuleSet::Karve,
         Launch,
         "duration_us < 10 && blocks > 0",
-        LAUNCH_SAYS,
+        LAUNCH_TEXT,
     ),
     class(
         DiagnosisRuleSet::Karve,
         Memory,
         "memory_pct >= 60 && memory_pct >= compute_pct",
-        MEMORY_SAYS,
+        MEMORY_TEXT,
     ),
     class(
         DiagnosisRuleSet::Karve,
         Compute,
         "compute_pct >= 60 || tensor_pct >= 60",
-        COMPUTE_SAYS,
+        COMPUTE_TEXT,
     ),
     class(
         DiagnosisRuleSet::Karve,
@@ -105,7 +110,7 @@ pub(super) const CLASSES: &[ClassRule] = &[
         DiagnosisRuleSet::Karve,
         Latency,
         "compute_pct < 40 && memory_pct < 40",
-        LATENCY_SAYS,
+        LATENCY_TEXT,
     ),
     class(
         DiagnosisRuleSet::Karve,
@@ -210,13 +215,13 @@ pub(super) const CLASSES: &[ClassRule] = &[
         DiagnosisRuleSet::Coordinator,
         Communication,
         "communication_pct > 20",
-        COMMUNICATION_SAYS,
+        COMMUNICATION_TEXT,
     ),
     class(
         DiagnosisRuleSet::Coordinator,
         Sync,
         "gpu_idle_pct > 30",
-        IDLE_SAYS,
+        IDLE_TEXT,
     ),
     class(
         DiagnosisRuleSet::Coordinator,
@@ -228,25 +233,25 @@ pub(super) const CLASSES: &[ClassRule] = &[
         DiagnosisRuleSet::Coordinator,
         Launch,
         "duration_us < 10",
-        LAUNCH_SAYS,
+        LAUNCH_TEXT,
     ),
     class(
         DiagnosisRuleSet::Coordinator,
         Compute,
         "compute_pct > 60 && memory_pct < 40",
-        COMPUTE_SAYS,
+        COMPUTE_TEXT,
     ),
     class(
         DiagnosisRuleSet::Coordinator,
         Memory,
         "compute_pct < 40 && memory_pct > 60",
-        MEMORY_SAYS,
+        MEMORY_TEXT,
     ),
     class(
         DiagnosisRuleSet::Coordinator,
         Latency,
         "compute_pct < 40 && memory_pct < 40",
-        LATENCY_SAYS,
+        LATENCY_TEXT,
     ),
     class(
         DiagnosisRuleSet::Coordinator,
@@ -277,7 +282,7 @@ pub(super) const CLASSES: &[ClassRule] = &[
         DiagnosisRuleSet::Primus,
         Memory,
         "dram_pct > 60 && tensor_pct < 40",
-        MEMORY_SAYS,
+        MEMORY_TEXT,
     ),
     class(
         DiagnosisRuleSet::Primus,
@@ -308,13 +313,13 @@ pub(super) const CLASSES: &[ClassRule] = &[
         DiagnosisRuleSet::Tilegym,
         Memory,
         "memory_pct > 80 && compute_pct < 50",
-        MEMORY_SAYS,
+        MEMORY_TEXT,
     ),
     class(
         DiagnosisRuleSet::Tilegym,
         Compute,
         "compute_pct > 80",
-        COMPUTE_SAYS,
+        COMPUTE_TEXT,
     ),
     class(
         DiagnosisRuleSet::Tilegym,

@@ -122,7 +122,7 @@ fn a_cpu_is_judged_by_its_roofline_and_whoever_is_silent_says_so() {
     let near = [("intensity", 30.0), ("ridge", 8.0), ("ceiling_pct", 72.0)];
     let found = check(&near, DiagnosisRuleSet::HyperMla, Compute);
     assert_eq!(
-        (found.rules, found.asked),
+        (found.rules, found.requested),
         (DiagnosisRuleSet::Karve, Some(DiagnosisRuleSet::HyperMla))
     );
     let streams = [("intensity", 0.25), ("ridge", 8.0), ("ceiling_pct", 30.0)];
@@ -180,7 +180,7 @@ fn what_decides_is_told_under_its_own_name() {
         Bottleneck::Memory,
     );
     assert_eq!(
-        (found.rules, found.asked),
+        (found.rules, found.requested),
         (DiagnosisRuleSet::HyperMla, None)
     );
     assert!(found.root_cause.starts_with("Device memory is at 88.8%."));
@@ -200,8 +200,8 @@ fn what_decides_is_told_under_its_own_name() {
 fn no_sentence_has_a_gap_where_something_was_not_read() {
     for (when, says) in CLASSES
         .iter()
-        .map(|class| (class.when, class.says))
-        .chain(SIGNALS.iter().map(|signal| (signal.when, signal.says)))
+        .map(|class| (class.when, class.text))
+        .chain(SIGNALS.iter().map(|signal| (signal.when, signal.text)))
     {
         for name in Predicate::parse(when).unwrap().names() {
             let told = fill(says, &[(name.to_owned(), 1.0)].into());

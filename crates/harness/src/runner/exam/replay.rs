@@ -3,18 +3,18 @@
 use super::{CorrectnessCheck, CorrectnessResult};
 use crate::runner::stage::{KernelCall, PoisonKind};
 use karve_core::measurement::Gate;
-use karve_numerics::contract::{Contract, REPLAY_STEPS};
+use karve_numerics::contract::{ALIASING_STEPS, Contract};
 use karve_os::error::Result;
 use karve_os::random::secret;
 
 impl CorrectnessCheck<'_> {
     /// Calls at the same addresses, between which inputs are rewritten there, some only in part.
     /// Each must be right.
-    pub(super) fn replay(&mut self, contract: &Contract) -> Result<CorrectnessResult<()>> {
-        let steps = contract.replay(self.stage.layout(), secret()?);
-        let slot = self.stage.fresh_calls(1)?[0].slot;
+    pub(super) fn check_aliasing(&mut self, contract: &Contract) -> Result<CorrectnessResult<()>> {
+        let steps = contract.aliasing_steps(self.buffers.layout(), secret()?);
+        let slot = self.buffers.fresh_calls(1)?[0].slot;
         for (step, number) in steps.iter().zip(1..) {
-            self.stage.set(&step.contract, self.case)?;
+            self.buffers.set(&step.contract, self.case)?;
             let seed = secret()?;
             let poison = match seed % 2 {
                 0 => PoisonKind::Nan,
@@ -28,11 +28,11 @@ impl CorrectnessCheck<'_> {
             if let Err(gate) = right {
                 let what = &step.what;
                 let place =
-                    format!("aliasing check, step {number} of {REPLAY_STEPS}, {what} in place");
+                    format!("aliasing check, step {number} of {ALIASING_STEPS}, {what} in place");
                 return Ok(Err(on(gate, &place)));
             }
         }
-        self.stage.set(contract, self.case)?;
+        self.buffers.set(contract, self.case)?;
         Ok(Ok(()))
     }
 }

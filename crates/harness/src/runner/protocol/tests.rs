@@ -13,7 +13,7 @@ fn question() -> impl Strategy<Value = WorkerRequest> {
                 .map(|(input, output)| CallSlot { input, output });
             let slots = slots.collect();
             match stage {
-                true => WorkerRequest::Stage(slots),
+                true => WorkerRequest::Fill(slots),
                 false => WorkerRequest::Batch { slots, spin_ns },
             }
         }),

@@ -37,7 +37,7 @@ pub(super) fn examine(
             continue;
         };
         let name = dir.name();
-        match clocks.undo_left(Duration::ZERO, &NoticeSink::default())? {
+        match clocks.undo_leftover(Duration::ZERO, &NoticeSink::default())? {
             LeftoverLock::Nothing => {}
             LeftoverLock::Undone => {
                 let detail = format!("{name} left them locked; they are unlocked now");
@@ -99,7 +99,7 @@ pub(super) struct DeviceHold {
 
 /// Leases the device for measurements. If another karve holds it for too long, says so and
 /// measures nothing.
-pub(super) fn turn(
+pub(super) fn hold_device(
     charter: &Charter,
     stop: &StopFlag,
     findings: &mut DoctorReport,

@@ -24,7 +24,7 @@ struct ConfigHints {
     build: &'static str,
     test: &'static str,
     bench: &'static str,
-    engagement: &'static str,
+    mutation_check: &'static str,
     differs: &'static str,
     wide: &'static str,
 }
@@ -34,7 +34,7 @@ const OF_CONTRACT: ConfigHints = ConfigHints {
     build: "look at commands.build in karve.toml; it is run in a clean worktree of HEAD",
     test: "look at [contract], [contract.reference] and [cases] in karve.toml",
     bench: "look at [contract] and [cases] in karve.toml",
-    engagement: "what [contract] in karve.toml calls must come from the editable files; see \
+    mutation_check: "what [contract] in karve.toml calls must come from the editable files; see \
     sources.editable there",
     differs: "quiet the host or use larger [cases] in karve.toml; readings that differ for equal \
               kernels cannot be trusted",
@@ -46,7 +46,7 @@ const OF_COMMANDS: ConfigHints = ConfigHints {
     build: OF_CONTRACT.build,
     test: "look at commands.test and [cases] in karve.toml",
     bench: "look at commands.bench, [output] and [metric] in karve.toml",
-    engagement: "the test command must exercise the editable kernel; see commands.test and \
+    mutation_check: "the test command must exercise the editable kernel; see commands.test and \
     sources.editable in karve.toml",
     differs: "quiet the host or use a longer benchmark in commands.bench; readings that differ \
               for equal kernels cannot be trusted",
@@ -97,7 +97,7 @@ pub(super) fn examine(
     };
     findings.fine("build", "passed in a clean worktree");
     let tested = examine_test(charter, harness, &built, findings)?;
-    let Some(turn) = device::turn(charter, stop, findings)? else {
+    let Some(turn) = device::hold_device(charter, stop, findings)? else {
         return Ok(());
     };
     let fits = tested.as_ref().unwrap_or(charter);
@@ -107,8 +107,8 @@ pub(super) fn examine(
     let (Some(charter), true) = (&tested, read) else {
         return Ok(());
     };
-    examine_engagement(repo, trees, (harness, charter, &commit), findings)?;
-    let Some(_turn) = device::turn(charter, stop, findings)? else {
+    check_mutations(repo, trees, (harness, charter, &commit), findings)?;
+    let Some(_turn) = device::hold_device(charter, stop, findings)? else {
         return Ok(());
     };
     let noise = examine_noise(charter, harness, &built, findings);
@@ -117,7 +117,7 @@ pub(super) fn examine(
 }
 
 /// Plants bugs that the test must catch.
-fn examine_engagement(
+fn check_mutations(
     repo: &Repo,
     trees: &mut Worktrees,
     (harness, charter, commit): (&Harness, &Charter, &str),
@@ -129,7 +129,7 @@ fn examine_engagement(
     };
     let last = faults
         .last()
-        .map_or_else(String::new, |f| format!("{} in {}", f.fault, f.file));
+        .map_or_else(String::new, |f| format!("{} in {}", f.bug, f.file));
     if engaged {
         let detail = format!("the test caught a planted bug: {last}");
         findings.fine("mutation", detail);
@@ -138,7 +138,7 @@ fn examine_engagement(
             "the test missed {} planted bugs; the last: {last}",
             faults.len()
         );
-        findings.failed("mutation", detail, ConfigHints::of(charter).engagement);
+        findings.failed("mutation", detail, ConfigHints::of(charter).mutation_check);
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::{LibraryWriter, TargetLayer};
 use crate::bench::text;
-use crate::library::difference::{differences, only_learnt};
+use crate::library::difference::{differences, only_learned};
 use crate::library::markdown::{ENTRY_BYTES_MAX, parse_entry};
 use crate::library::{Layer, LibraryChange, LibraryLayers, LoadedEntry, LoadedLibrary};
 use crate::project::ProjectArgs;
@@ -75,7 +75,7 @@ pub(super) fn put(
     (entry, layer): (&Entry, Layer),
     replace: bool,
 ) -> Result<PathBuf> {
-    refuse_faults(entry)?;
+    refuse_lint_errors(entry)?;
     let old = change.there(layer, &entry.id)?.filter(|_| !replace);
     if let Some(old) = old {
         return Err(is_there(&old, entry, layer));
@@ -102,10 +102,10 @@ fn is_there(old: &Entry, new: &Entry, layer: Layer) -> CommandError {
         .hint("use --replace to overwrite it, or choose another id")
 }
 
-fn refuse_faults(entry: &Entry) -> Result<()> {
+fn refuse_lint_errors(entry: &Entry) -> Result<()> {
     let faults = lint(entry, &clock::latest_day())
         .into_iter()
-        .filter(|c| c.grave == LintSeverity::Error);
+        .filter(|c| c.severity == LintSeverity::Error);
     let faults: Vec<String> = faults.map(|c| c.what).collect();
     if faults.is_empty() {
         return Ok(());
@@ -151,10 +151,10 @@ impl PromoteArgs {
     }
 
     pub(super) fn run(&self, writer: &LibraryWriter<'_>) -> Result<()> {
-        let placed = writer.stock.get(&self.id)?;
+        let placed = writer.library.get(&self.id)?;
         self.refuse_way(placed)?;
         let mut entry = placed.entry.clone();
-        let standing = writer.stock.library.standing(&entry.id);
+        let standing = writer.library.library.standing(&entry.id);
         entry.status = standing.map_or(entry.status, |standing| standing.status);
         if let Some(why) = &self.vouch {
             entry.status = EntryStatus::Verified;
@@ -164,12 +164,12 @@ impl PromoteArgs {
                 text: format!("{}: {}", clock::day(), text::safe(why, 500)),
             });
         }
-        refuse_faults(&entry)?;
+        refuse_lint_errors(&entry)?;
         let to = self.to.layer();
         let mut change = writer.change();
         let old = change.there(to, &entry.id)?;
         // Evidence that rounds added to the same text loses nothing.
-        let old = old.filter(|old| !self.replace && !only_learnt(old, &entry));
+        let old = old.filter(|old| !self.replace && !only_learned(old, &entry));
         if let Some(old) = old {
             return Err(is_there(&old, &entry, to));
         }
@@ -241,7 +241,7 @@ impl RetractArgs {
     }
 
     pub(super) fn run(&self, writer: &LibraryWriter<'_>) -> Result<()> {
-        let stock = writer.stock;
+        let stock = writer.library;
         if self.why.trim().is_empty() {
             return Err(CommandError::usage("a retraction needs a reason")
                 .hint("give it with --why \"...\""));
@@ -265,7 +265,7 @@ impl RetractArgs {
             text: format!("{}: {}", clock::day(), text::safe(&self.why, 500)),
         });
         let mut change = writer.change();
-        let path = change.put(self.layer(writer.shelves, stock)?, &entry)?;
+        let path = change.put(self.layer(writer.layers, stock)?, &entry)?;
         change.commit()?;
         ui::outln(&format!("retracted {} in {}", entry.id, path.display()));
         let rests = dependants(stock.library.entries(), &entry.id);

@@ -85,14 +85,14 @@ impl ImportArgs {
         let mut tally = ImportTally::default();
         let mut change = writer.change();
         for entry in self.read(place, &mut tally)? {
-            let there = self.is_there(writer.stock, (&mut change, &entry))?;
+            let there = self.is_there(writer.library, (&mut change, &entry))?;
             if there && !self.replace {
                 tally.there.push(text::safe(&entry.id, 80));
             } else {
                 self.take(&mut change, &entry, &mut tally)?;
             }
         }
-        tally.tell(self.partial)?;
+        tally.print_tally(self.partial)?;
         if tally.new > 0 {
             change.commit()?;
         }
@@ -120,7 +120,7 @@ impl ImportArgs {
                 }
                 Err(why) => {
                     let file = text::safe(&file.display().to_string(), 200);
-                    tally.faulty(&file, &why);
+                    tally.add_faulty(&file, &why);
                 }
             }
             if all.len() > ENTRIES_MAX {
@@ -155,14 +155,14 @@ impl ImportArgs {
     ) -> Result<()> {
         let id = text::safe(&entry.id, 80);
         if !is_id(&entry.id) {
-            tally.faulty(&format!("{id:?}"), "it is not a valid id");
+            tally.add_faulty(&format!("{id:?}"), "it is not a valid id");
             return Ok(());
         }
         if self.to == TargetLayer::Staged {
             let faults = lint(entry, &clock::latest_day());
             let lacks = faults
                 .iter()
-                .filter(|c| c.grave == LintSeverity::Error)
+                .filter(|c| c.severity == LintSeverity::Error)
                 .count();
             change.put(Layer::Staged, &entry.clone().as_reported())?;
             tally.new += 1;
@@ -173,7 +173,7 @@ impl ImportArgs {
         }
         match put(change, (entry, self.to.layer()), self.replace) {
             Ok(_) => tally.new += 1,
-            Err(error) => tally.faulty(&id, &error.to_string().replace('\n', "; ")),
+            Err(error) => tally.add_faulty(&id, &error.to_string().replace('\n', "; ")),
         }
         Ok(())
     }
@@ -189,13 +189,13 @@ struct ImportTally {
 }
 
 impl ImportTally {
-    fn faulty(&mut self, what: &str, why: &str) {
+    fn add_faulty(&mut self, what: &str, why: &str) {
         let why = text::safe(why, 300);
         self.faulty.push(format!("{what} is not valid: {why}"));
     }
 
     /// Reports what is wrong; an error if it means that nothing may be imported.
-    fn tell(&self, partial: bool) -> Result<()> {
+    fn print_tally(&self, partial: bool) -> Result<()> {
         let there = |id: &String| format!("{id} already exists; --replace overwrites it");
         note_all(self.there.iter().map(there));
         let lacks =
@@ -304,7 +304,7 @@ impl ExportArgs {
             pages.len(),
             dir.display()
         ));
-        for (what, n) in dialects::lost(self.form.form, &entries) {
+        for (what, n) in dialects::lost_fields(self.form.form, &entries) {
             ui::note(&format!(
                 "note: this format cannot store {what} ({n}); --form karve keeps everything"
             ));

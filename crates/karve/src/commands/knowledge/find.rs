@@ -76,12 +76,14 @@ impl SearchArgs {
         let found = stock.library.search(&query);
         let shown = &found[..found.len().min(self.limit)];
         if self.json {
-            let list = shown.iter().map(|m| told(stock, m, situation.as_ref()));
+            let list = shown
+                .iter()
+                .map(|m| search_hit(stock, m, situation.as_ref()));
             ui::out_json(&list.collect::<Vec<_>>());
             return Ok(());
         }
         for matched in shown {
-            show(&told(stock, matched, situation.as_ref()));
+            show(&search_hit(stock, matched, situation.as_ref()));
         }
         match found.len() {
             0 => ui::outln("no entry fits; \"karve knowledge search --anywhere\" searches all"),
@@ -118,7 +120,7 @@ fn of_project(place: &ProjectArgs) -> Option<Situation> {
     Some(situation_of(&loaded.charter))
 }
 
-fn told<'a>(
+fn search_hit<'a>(
     stock: &LoadedLibrary,
     matched: &EntryMatch<'a>,
     at: Option<&Situation>,

@@ -24,7 +24,7 @@ pub(super) fn run(here: &Path, name: &str, json: bool) -> Result<()> {
             return Ok(());
         }
         Ok(report) => {
-            tell(&report);
+            print_report(&report);
             return Ok(());
         }
         Err(faults) => faults,
@@ -42,7 +42,7 @@ pub(super) fn run(here: &Path, name: &str, json: bool) -> Result<()> {
     )
 }
 
-fn tell(report: &ProfilerReport) {
+fn print_report(report: &ProfilerReport) {
     let shown = |text: &str| safe(text, SHOWN_CHARS);
     let of = |(name, value): &(String, String)| format!("{}={}", shown(name), shown(value));
     let configuration: Vec<String> = report.configuration.iter().map(of).collect();

@@ -24,7 +24,7 @@ pub(super) fn add(
     let Some(demand) = charter.demand(case).filter(declared) else {
         return Ok(());
     };
-    let Some(host) = roofline::kept() else {
+    let Some(host) = roofline::read_cached() else {
         let note = "the peaks of this host are not known, so no ceiling is shown: measure them \
         with \"karve roofline\"";
         taken.parsed.notes.push(note.to_owned());

@@ -67,7 +67,7 @@ impl ProfileArgs {
     }
 
     /// What files or a revision show.
-    pub(super) fn seen(
+    pub(super) fn version_profiles(
         &self,
         place: &ProjectArgs,
         names: &[String],
@@ -178,7 +178,7 @@ impl ProfileArgs {
         let sandbox = Sandbox::of(&repo.checkout(), &loaded.root, scratch.path(), &charter)?;
         let harness = harness.in_sandbox(sandbox.as_ref());
         let (title, commit) = commit(&repo, &charter, revision)?;
-        let globs = project_file::glob_set(&charter.granted)?;
+        let globs = project_file::glob_set(&charter.editable)?;
         let granted = EditableFiles::of(&repo.read_matching(&commit, &globs)?);
         let built = trees.built(&repo, &harness, commit.as_str())?;
         let taken = match built {
@@ -222,7 +222,7 @@ impl ProfileArgs {
             tree,
             case,
             runs,
-            granted,
+            editable: granted,
         };
         let mut taken = take::take(harness, subject, wish, self.rules)?;
         if runs == DevicePlatform::Cpu {
@@ -265,7 +265,7 @@ fn commit(repo: &Repo, charter: &Charter, revision: Option<&str>) -> Result<(Str
         return Ok((revision.to_owned(), repo.rev_parse(revision)?));
     }
     let head = repo.head()?.oid().clone();
-    let globs = project_file::glob_set(&charter.granted)?;
+    let globs = project_file::glob_set(&charter.editable)?;
     let note = CommitNote {
         message: "karve profile\n",
         date: clock::now_s(),

@@ -86,7 +86,7 @@ impl Lab {
             tree,
             case: &self.charter.cases[0],
             runs: DevicePlatform::Cpu,
-            granted: &EditableFiles::default(),
+            editable: &EditableFiles::default(),
         };
         let wish = ProfileRequest {
             tool,

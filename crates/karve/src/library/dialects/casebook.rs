@@ -1,7 +1,7 @@
 //! The trtllm casebook: one page per precedent, with front matter.
 
 use super::{SourcePage, mark, renamed};
-use crate::library::markdown::{fault, parse_sections, split_front_matter};
+use crate::library::markdown::{front_matter_error, parse_sections, split_front_matter};
 use karve_core::knowledge::{
     Entry, EntryBasis, EntryKind, EntrySection, Evidence, Interactions, Risk, Scope,
 };
@@ -46,7 +46,7 @@ const HEADINGS: [(&str, &str); 2] = [("Applies when", "Applies when"), ("Apply v
 pub(super) fn parse(text: &str) -> Result<Entry, String> {
     let (head, body) = split_front_matter(text)?;
     let head: CaseFrontMatter =
-        serde_saphyr::from_str(head).map_err(|error| fault(head, &error))?;
+        serde_saphyr::from_str(head).map_err(|error| front_matter_error(head, &error))?;
     let (title, mut sections) = parse_sections(body);
     let is = |name: &'static str| move |s: &EntrySection| s.heading.eq_ignore_ascii_case(name);
     let counter = sections.iter().position(is("Counter-signals"));

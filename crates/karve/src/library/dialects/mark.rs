@@ -14,7 +14,7 @@ const BEGIN: &str = "> karve: ";
 /// Most characters of the reason.
 const WHY_CHARS: usize = 300;
 /// The section that says why an entry is out, if there is no retraction.
-pub(super) const TAKEN_BACK: &str = "Taken back";
+pub(super) const RETRACTED: &str = "Taken back";
 
 /// The content of such a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(super) fn render(entry: &Entry) -> String {
             retraction.why.clone()
         }
         None if standing.is_out() => {
-            let told = entry.section(TAKEN_BACK).map(str::to_owned);
+            let told = entry.section(RETRACTED).map(str::to_owned);
             told.unwrap_or(standing.why)
         }
         None => String::new(),
@@ -111,7 +111,7 @@ impl EntryMark {
         entry.status = self.status;
         entry.risk = self.risk;
         entry.superseded_by = self.superseded_by;
-        let told = entry.section(TAKEN_BACK).is_some();
+        let told = entry.section(RETRACTED).is_some();
         if let Some(date) = self.retracted {
             entry.retracted = Some(Retraction {
                 date,
@@ -119,7 +119,7 @@ impl EntryMark {
             });
         } else if !self.why.is_empty() && !told {
             entry.sections.push(EntrySection {
-                heading: TAKEN_BACK.to_owned(),
+                heading: RETRACTED.to_owned(),
                 text: self.why,
             });
         }

@@ -290,7 +290,7 @@ proptest! {
                 panic!("{form:?} wrote nothing");
             };
             if page.path.ends_with("optimization-catalog.md") {
-                let told = lost(form, &[&entry]);
+                let told = lost_fields(form, &[&entry]);
                 prop_assert!(told.iter().any(|(what, n)| what.contains("entries") && *n == 1));
                 continue;
             }
@@ -365,9 +365,9 @@ fn what_a_form_loses_is_told_and_what_it_keeps_is_not() {
         }],
         ..Entry::default()
     };
-    assert!(lost(KnowledgeFormat::Karve, &[&entry]).is_empty());
+    assert!(lost_fields(KnowledgeFormat::Karve, &[&entry]).is_empty());
     let of = |form| -> Vec<String> {
-        let told = lost(form, &[&entry]).into_iter();
+        let told = lost_fields(form, &[&entry]).into_iter();
         told.map(|(what, _)| what).collect()
     };
     assert!(of(KnowledgeFormat::Tips).contains(&"impact".to_owned()));
@@ -378,7 +378,7 @@ fn what_a_form_loses_is_told_and_what_it_keeps_is_not() {
         ..entry.clone()
     };
     assert_eq!(
-        lost(KnowledgeFormat::HyperMla, &[&tip]),
+        lost_fields(KnowledgeFormat::HyperMla, &[&tip]),
         [("entries of that kind".to_owned(), 1)]
     );
 }

@@ -1,7 +1,7 @@
 //! The tilegym wiki pages, with dated and scoped claims, and its playbook of lettered sections.
 
 use super::{SourcePage, mark, slug, triggers_in};
-use crate::library::markdown::{fault, parse_sections, split_front_matter};
+use crate::library::markdown::{front_matter_error, parse_sections, split_front_matter};
 use karve_core::knowledge::{Entry, EntryBasis, EntryKind, EntrySection, Evidence, Impact, Scope};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -25,7 +25,7 @@ struct WikiFrontMatter {
 pub(super) fn parse(page: &SourcePage) -> Result<Entry, String> {
     let (head, body) = split_front_matter(&page.text)?;
     let head: WikiFrontMatter =
-        serde_saphyr::from_str(head).map_err(|error| fault(head, &error))?;
+        serde_saphyr::from_str(head).map_err(|error| front_matter_error(head, &error))?;
     let (heading, sections) = parse_sections(body);
     let title = if head.title.is_empty() {
         heading
@@ -268,7 +268,7 @@ pub(super) fn render_playbook(entries: &[&Entry]) -> SourcePage {
         let told = entry
             .sections
             .iter()
-            .filter(|s| s.heading != mark::TAKEN_BACK);
+            .filter(|s| s.heading != mark::RETRACTED);
         for section in told {
             let _ = write!(text, "\n\n{}", section.text.trim());
         }

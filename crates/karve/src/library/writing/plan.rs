@@ -78,7 +78,7 @@ impl RootPlan {
 /// A change under one root, in progress.
 #[derive(Debug)]
 pub(super) struct RootWrite<'a> {
-    pub(super) shelves: &'a LibraryLayers,
+    pub(super) layers: &'a LibraryLayers,
     pub(super) root: PathBuf,
     pub(super) batch: RootPlan,
 }
@@ -102,9 +102,9 @@ impl RootWrite<'_> {
     pub(super) fn step(&mut self, number: usize) -> Result<bool> {
         let n = self.batch.plan.moves.len();
         match number {
-            0 => self.say(WritePhase::Staging)?,
-            at if at <= n => self.stage(at - 1)?,
-            at if at == n + 1 => self.say(WritePhase::Moving)?,
+            0 => self.write_phase(WritePhase::Staging)?,
+            at if at <= n => self.write_beside(at - 1)?,
+            at if at == n + 1 => self.write_phase(WritePhase::Moving)?,
             at if at <= 2 * n + 1 => self.move_in(at - n - 2)?,
             at if at <= 3 * n + 1 => self.forget(at - 2 * n - 2)?,
             _ => {
@@ -118,7 +118,7 @@ impl RootWrite<'_> {
     /// Undoes a change that failed.
     pub(super) fn take_back(&mut self, error: CommandError) -> CommandError {
         // On a full disk this cannot be recorded, but it is done anyway.
-        let _ = self.say(WritePhase::Undoing);
+        let _ = self.write_phase(WritePhase::Undoing);
         match self.undo() {
             Ok(()) => {
                 error.hint("nothing was changed; docs/knowledge.md explains how changes are made")
@@ -130,7 +130,7 @@ impl RootWrite<'_> {
         }
     }
 
-    fn say(&mut self, phase: WritePhase) -> Result<()> {
+    fn write_phase(&mut self, phase: WritePhase) -> Result<()> {
         self.batch.plan.phase = phase;
         let path = self.root.join(PLAN);
         let text = serde_json::to_vec(&self.batch.plan)
@@ -158,7 +158,7 @@ impl RootWrite<'_> {
     }
 
     /// Writes the new content of a file next to it.
-    fn stage(&self, at: usize) -> Result<()> {
+    fn write_beside(&self, at: usize) -> Result<()> {
         let (path, deed) = self.target(at)?;
         if deed == FileOperation::Remove {
             return Ok(());
@@ -226,15 +226,15 @@ impl RootWrite<'_> {
     fn target(&self, at: usize) -> Result<(PathBuf, FileOperation)> {
         let plan = self.root.join(PLAN);
         let one = &self.batch.plan.moves[at];
-        let strange = || not_ours(&plan, &format!("it names {:?}", one.path));
+        let strange = || not_our_plan(&plan, &format!("it names {:?}", one.path));
         let normal = |part: Component<'_>| matches!(part, Component::Normal(_));
         let is_entry = one.path.extension().is_some_and(|end| end == "md");
         let layers = [Layer::User, Layer::Project, Layer::Staged];
         let layer = layers.iter().find(|layer| layer.name() == one.layer);
-        let layer = layer.filter(|layer| self.shelves.root(**layer).is_ok_and(|r| r == self.root));
+        let layer = layer.filter(|layer| self.layers.root(**layer).is_ok_and(|r| r == self.root));
         let layer = layer.filter(|_| is_entry && one.path.components().all(normal));
         let mut path = self
-            .shelves
+            .layers
             .usable_dir(*layer.ok_or_else(strange)?)?
             .to_owned();
         let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink());
@@ -271,9 +271,10 @@ pub(super) fn settle(shelves: &LibraryLayers, root: &Path) -> Result<Option<Stri
     let text = match files::read_text(&path, PLAN_BYTES_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(not_ours(&path, &error)),
+        Err(error) => return Err(not_our_plan(&path, &error)),
     };
-    let plan: WritePlan = serde_json::from_str(&text).map_err(|error| not_ours(&path, &error))?;
+    let plan: WritePlan =
+        serde_json::from_str(&text).map_err(|error| not_our_plan(&path, &error))?;
     let n = plan.moves.len();
     let files = if n == 1 { "file" } else { "files" };
     let phase = plan.phase;
@@ -282,7 +283,7 @@ pub(super) fn settle(shelves: &LibraryLayers, root: &Path) -> Result<Option<Stri
         plan,
     };
     let site = RootWrite {
-        shelves,
+        layers: shelves,
         root: root.to_owned(),
         batch,
     };
@@ -295,7 +296,7 @@ pub(super) fn settle(shelves: &LibraryLayers, root: &Path) -> Result<Option<Stri
     )))
 }
 
-fn not_ours(path: &Path, why: &dyn std::fmt::Display) -> CommandError {
+fn not_our_plan(path: &Path, why: &dyn std::fmt::Display) -> CommandError {
     CommandError::new(
         ErrorKind::Environment,
         format!("cannot read {}", path.display()),

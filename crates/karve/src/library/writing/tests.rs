@@ -13,7 +13,7 @@ fn entry(id: &str, title: &str) -> Entry {
     }
 }
 
-fn shelves(dir: &Path) -> LibraryLayers {
+fn library_layers(dir: &Path) -> LibraryLayers {
     let mut shelves = LibraryLayers::default();
     for (layer, name) in [
         (Layer::User, "user"),
@@ -70,7 +70,7 @@ fn promoted(shelves: &LibraryLayers) -> RootWrite<'_> {
     change.remove(Layer::Staged, &staged).unwrap();
     let (root, batch) = change.roots.pop_first().unwrap();
     RootWrite {
-        shelves,
+        layers: shelves,
         root,
         batch,
     }
@@ -89,7 +89,7 @@ fn a_change_that_is_broken_off_at_any_step_is_whole_or_nothing_afterwards() {
     let mut outcomes = Vec::new();
     for stop in 0.. {
         let dir = tempfile::tempdir().unwrap();
-        let shelves = shelves(dir.path());
+        let shelves = library_layers(dir.path());
         let mut site = promoted(&shelves);
         let more = (0..stop).all(|number| site.step(number).unwrap());
         // Here the process is gone, and with it the lock.
@@ -116,7 +116,7 @@ fn a_change_that_is_broken_off_at_any_step_is_whole_or_nothing_afterwards() {
 #[test]
 fn what_cannot_be_moved_is_moved_back() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = shelves(dir.path());
+    let shelves = library_layers(dir.path());
     let mut site = promoted(&shelves);
     let before = held_in(&shelves);
     let steps = 2 * site.batch.plan.moves.len() + 1;
@@ -131,7 +131,7 @@ fn what_cannot_be_moved_is_moved_back() {
 #[test]
 fn a_file_that_cannot_be_written_means_that_nothing_is() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = shelves(dir.path());
+    let shelves = library_layers(dir.path());
     shelves.write(Layer::Project, &entry("a", "old")).unwrap();
     let held = shelves.hold(&[Layer::Project]).unwrap();
     let mut change = shelves.change(&held);
@@ -149,7 +149,7 @@ fn a_file_that_cannot_be_written_means_that_nothing_is() {
 #[test]
 fn one_writes_at_a_time_and_who_waits_too_long_is_told_by_whom() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = shelves(dir.path());
+    let shelves = library_layers(dir.path());
     let held = shelves.hold(&[Layer::Staged]).unwrap();
     // A project has one lock, a user another.
     let error = shelves.hold_within(&[Layer::Project], Duration::ZERO);
@@ -170,7 +170,7 @@ fn one_writes_at_a_time_and_who_waits_too_long_is_told_by_whom() {
 #[test]
 fn writers_that_read_and_write_lose_nothing_of_each_other() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = Arc::new(shelves(dir.path()));
+    let shelves = Arc::new(library_layers(dir.path()));
     shelves.write(Layer::Staged, &entry("x", "")).unwrap();
     let work = |name: char| {
         let shelves = Arc::clone(&shelves);
@@ -198,7 +198,7 @@ fn writers_that_read_and_write_lose_nothing_of_each_other() {
 #[test]
 fn a_link_out_of_a_project_is_not_followed_and_one_of_the_user_is() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = shelves(dir.path());
+    let shelves = library_layers(dir.path());
     let elsewhere = tempfile::tempdir().unwrap();
     fs::write(
         elsewhere.path().join("x.md"),
@@ -230,7 +230,7 @@ fn a_link_out_of_a_project_is_not_followed_and_one_of_the_user_is() {
 #[test]
 fn a_plan_or_a_lock_that_came_with_a_repository_leads_nowhere_else() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = shelves(dir.path());
+    let shelves = library_layers(dir.path());
     let root = shelves.dir(Layer::Staged).unwrap().to_owned();
     fs::create_dir_all(&root).unwrap();
     let own = dir.path().join("own.md");
@@ -257,7 +257,7 @@ fn a_plan_or_a_lock_that_came_with_a_repository_leads_nowhere_else() {
 #[test]
 fn what_may_not_be_written_to_is_read_all_the_same() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = shelves(dir.path());
+    let shelves = library_layers(dir.path());
     shelves.write(Layer::Staged, &entry("x", "old")).unwrap();
     let root = shelves.dir(Layer::Staged).unwrap();
     fs::remove_file(root.join(LOCK)).unwrap();

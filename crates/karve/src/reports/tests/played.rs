@@ -70,7 +70,7 @@ pub(super) fn charter() -> Charter {
             constraints: vec!["keep \"restrict\"".into()],
         },
         mode: WorkMode::Repo,
-        granted: vec!["src/kernel.c".into()],
+        editable: vec!["src/kernel.c".into()],
         commands: Commands {
             build: Some("make".into()),
             test: "./test {case}".into(),
@@ -231,11 +231,11 @@ impl Player {
                 charter: Box::new(self.charter.clone()),
             },
             Step::Prepare => prepared(),
-            Step::ProveEngagement => Event::EngagementChecked {
-                engaged: true,
-                faults: vec![PlantedBug {
+            Step::CheckMutations => Event::MutationChecked {
+                mutation_check_passed: true,
+                planted_bugs: vec![PlantedBug {
                     file: "src/kernel.c".into(),
-                    fault: "a sign was flipped".into(),
+                    bug: "a sign was flipped".into(),
                     noticed: true,
                     detail: String::new(),
                 }],
@@ -259,7 +259,7 @@ impl Player {
                     variant: step.variant,
                     candidate,
                     usage: usage(),
-                    exchange: None,
+                    session_log: None,
                 }
             }
             Step::Gate {
@@ -280,14 +280,14 @@ impl Player {
                 verdict,
                 commit: None,
             },
-            Step::Learn { round } => Event::Learnt {
+            Step::Learn { round } => Event::Learned {
                 round,
                 lesson: Lesson {
                     text: self.round(round).1.lesson.into(),
                     ..Lesson::default()
                 },
                 usage: AgentUsage::default(),
-                exchange: None,
+                session_log: None,
             },
             Step::Finish { reason } => Event::Finished { reason },
             step => panic!("nothing here is profiled, reviewed, tuned or chosen: {step:?}"),
@@ -337,7 +337,7 @@ impl Player {
                     errors: vec![why.into()],
                 },
                 usage: usage(),
-                exchange: None,
+                session_log: None,
                 route: None,
             };
         }
@@ -346,7 +346,7 @@ impl Player {
             try_no,
             hypothesis: Box::new(hypothesis(&said)),
             usage: usage(),
-            exchange: None,
+            session_log: None,
             route: None,
         }
     }

@@ -70,7 +70,7 @@ impl Sweep {
             let cases = Vec::new();
             let tried = SettingResult::Read { value, cases };
             self.journal
-                .append(&JournalLine::of(&pared, &tried, 0).made(Some(&digest)))?;
+                .append(&JournalLine::of(&pared, &tried, 0).with_artifacts(Some(&digest)))?;
             self.take(same, &tried);
         }
         Ok(same)

@@ -111,7 +111,7 @@ enum TreeNode {
 #[derive(Debug)]
 pub(super) struct Forest {
     trees: Vec<Vec<TreeNode>>,
-    anew: usize,
+    rebuilt: usize,
     next: usize,
     settings: Vec<(GridPoint, Vec<f32>)>,
     values: Vec<f64>,
@@ -122,7 +122,7 @@ impl Forest {
     pub(super) fn new((trees, anew): (usize, usize)) -> Self {
         Self {
             trees: vec![Vec::new(); trees],
-            anew,
+            rebuilt: anew,
             next: 0,
             settings: Vec::new(),
             values: Vec::new(),
@@ -154,7 +154,7 @@ impl Forest {
         self.values = values.to_vec();
         let count = self.trees.len();
         for index in 0..count {
-            let turn = (index + count - self.next) % count < self.anew;
+            let turn = (index + count - self.next) % count < self.rebuilt;
             let mut tree = std::mem::take(&mut self.trees[index]);
             if turn || known == 0 {
                 tree.clear();
@@ -166,7 +166,7 @@ impl Forest {
             }
             self.trees[index] = tree;
         }
-        self.next = (self.next + self.anew) % count.max(1);
+        self.next = (self.next + self.rebuilt) % count.max(1);
     }
 
     /// The mean and the variance of the trees' predictions.

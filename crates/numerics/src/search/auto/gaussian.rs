@@ -192,7 +192,7 @@ impl CovarianceKernel {
             Hyperparameter::Noise => before * 4_f64.powf(direction),
             Hyperparameter::Mixture => before + direction * MIXTURE_STEP,
         };
-        self.turn(screw, after);
+        self.set_hyperparameter(screw, after);
         if self.place(screw) == before {
             return None;
         }
@@ -200,7 +200,7 @@ impl CovarianceKernel {
         if now < best - LIKELIER {
             return Some(now);
         }
-        self.turn(screw, before);
+        self.set_hyperparameter(screw, before);
         None
     }
 
@@ -213,7 +213,7 @@ impl CovarianceKernel {
         }
     }
 
-    fn turn(&mut self, screw: Hyperparameter, to: f64) {
+    fn set_hyperparameter(&mut self, screw: Hyperparameter, to: f64) {
         match screw {
             Hyperparameter::Length(axis) => self.axes[axis].set(to),
             Hyperparameter::Twos(index) => self.twos[index].curve.set(to),

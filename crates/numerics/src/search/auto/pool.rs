@@ -87,7 +87,7 @@ impl SettingPool {
     }
 
     fn admit(&mut self, point: GridPoint, record: &SearchRecord) {
-        if !record.knows(point) && self.inside.insert(point) {
+        if !record.contains(point) && self.inside.insert(point) {
             let row = Vec::new();
             self.settings.push(PoolSetting { point, row });
         }

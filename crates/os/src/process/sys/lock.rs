@@ -211,7 +211,7 @@ impl WorkerProfile {
 
 /// Drops, for this process and all its future threads, what no kernel needs. A file that must be
 /// loaded can still be read.
-pub(in crate::process) fn lock(must_open: &CStr) {
+pub(in crate::process) fn apply_profile(must_open: &CStr) {
     // SAFETY: the call takes numbers.
     unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
     powers::give_up(must_open);

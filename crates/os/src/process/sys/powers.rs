@@ -12,7 +12,7 @@ const VERSION: u32 = 0x2008_0522;
 const READ_ANY: u32 = 1 << 2;
 
 /// More than any kernel has.
-const POWERS_MAX: libc::c_ulong = 64;
+const CAPABILITIES_MAX: libc::c_ulong = 64;
 
 /// Whose capabilities: those of this thread.
 #[repr(C)]
@@ -33,7 +33,7 @@ struct CapabilitySet {
 /// Drops all of them, except reading if a path cannot be opened otherwise.
 pub(super) fn give_up(must_open: &CStr) {
     // No program that is started can regain them.
-    for power in 0..POWERS_MAX {
+    for power in 0..CAPABILITIES_MAX {
         // SAFETY: the call takes numbers; an unknown capability is refused.
         if unsafe { libc::prctl(libc::PR_CAPBSET_DROP, power, 0, 0, 0) } == -1 {
             break;

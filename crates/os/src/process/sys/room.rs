@@ -215,7 +215,7 @@ fn hold(plan: &NamespacePlan, control: libc::c_int, say: libc::c_int) -> ! {
         let mut doors = [-1; FDS_MAX];
         let n_doors = plan.doors.len().min(FDS_MAX);
         for (door, port) in doors.iter_mut().zip(&plan.doors) {
-            *door = hear(*port);
+            *door = listen_on(*port);
             if *door == -1 && done == READY {
                 (done, errno) = (BEFORE, *libc::__errno_location());
             }
@@ -239,7 +239,7 @@ fn hold(plan: &NamespacePlan, control: libc::c_int, say: libc::c_int) -> ! {
 }
 
 /// Listens on a loopback port; -1 if that is not possible. Async-signal-safe.
-fn hear(port: u16) -> libc::c_int {
+fn listen_on(port: u16) -> libc::c_int {
     // SAFETY: a zeroed address is valid, and outlives the calls.
     unsafe {
         let fd = libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);

@@ -81,9 +81,9 @@ pub(in crate::process) struct SpawnSpec<'a> {
     /// What happens to it when karve dies.
     pub(in crate::process) death: ParentDeathAction,
     /// Its namespace sandbox, if it has one.
-    pub(in crate::process) room: Option<&'a NamespaceHandle>,
+    pub(in crate::process) namespace: Option<&'a NamespaceHandle>,
     /// Its restrictions.
-    pub(in crate::process) cage: Option<&'a SandboxProfile>,
+    pub(in crate::process) profile: Option<&'a SandboxProfile>,
 }
 
 /// What happens to a child when karve dies.
@@ -109,16 +109,16 @@ pub(in crate::process) struct SpawnedChild {
 }
 
 /// The stages at which a child can fail, as one byte on the failure pipe.
-const STAGE_PREPARE: u8 = 1;
-const STAGE_ENTER: u8 = 2;
-const STAGE_EXECUTE: u8 = 3;
-const STAGE_PIN: u8 = 4;
-const STAGE_CONFINE: u8 = 5;
+const FAILURE_PREPARE: u8 = 1;
+const FAILURE_ENTER: u8 = 2;
+const FAILURE_EXECUTE: u8 = 3;
+const FAILURE_PIN: u8 = 4;
+const FAILURE_CONFINE: u8 = 5;
 
 /// The message of a child that has started the command in its sandbox: the command's id, and
 /// whether it was started in its control group.
-const STAGE_BORN: u8 = 6;
-const STAGE_BORN_ALONE: u8 = 7;
+const FAILURE_BORN: u8 = 6;
+const FAILURE_BORN_ALONE: u8 = 7;
 
 /// Starts a child and returns once it has executed its program, or failed to.
 pub(in crate::process) fn spawn(start: &SpawnSpec<'_>) -> Result<SpawnedChild, SpawnError> {
@@ -147,12 +147,12 @@ pub(in crate::process) fn spawn(start: &SpawnSpec<'_>) -> Result<SpawnedChild, S
     while failure_read.read_exact(&mut report).is_ok() {
         let [stage, number @ ..] = report;
         match (stage, i32::from_ne_bytes(number)) {
-            (STAGE_BORN, pid) => inner = Some((pid, true)),
-            (STAGE_BORN_ALONE, pid) => inner = Some((pid, false)),
+            (FAILURE_BORN, pid) => inner = Some((pid, true)),
+            (FAILURE_BORN_ALONE, pid) => inner = Some((pid, false)),
             (stage, errno) => failure = Some((stage, io::Error::from_raw_os_error(errno))),
         }
     }
-    if start.room.is_some() {
+    if start.namespace.is_some() {
         // The child that started the command in its sandbox is done.
         let _ = wait(born.pid, WaitMode::Block);
         if let Some((pid, in_group)) = inner {
@@ -163,20 +163,20 @@ pub(in crate::process) fn spawn(start: &SpawnSpec<'_>) -> Result<SpawnedChild, S
         }
     }
     let Some((stage, error)) = failure else {
-        return match start.room.is_some() && inner.is_none() {
+        return match start.namespace.is_some() && inner.is_none() {
             true => Err(SpawnError::Confine(io::ErrorKind::BrokenPipe.into())),
             false => Ok(born),
         };
     };
     // The child is exiting: it is reaped here because nothing else knows about it.
-    if start.room.is_none() || inner.is_some() {
+    if start.namespace.is_none() || inner.is_some() {
         let _ = wait(born.pid, WaitMode::Block);
     }
     Err(match stage {
-        STAGE_PIN => SpawnError::Pin(error),
-        STAGE_CONFINE => SpawnError::Confine(error),
-        STAGE_ENTER => SpawnError::Enter(error),
-        STAGE_EXECUTE => SpawnError::Execute(error),
+        FAILURE_PIN => SpawnError::Pin(error),
+        FAILURE_CONFINE => SpawnError::Confine(error),
+        FAILURE_ENTER => SpawnError::Enter(error),
+        FAILURE_EXECUTE => SpawnError::Execute(error),
         _ => SpawnError::Prepare(error),
     })
 }
@@ -241,7 +241,7 @@ fn clone_child(life: &ChildSetup<'_>) -> io::Result<SpawnedChild> {
         exit_signal: libc::SIGCHLD as u64,
         ..CloneArgs::default()
     };
-    if life.start.room.is_none() {
+    if life.start.namespace.is_none() {
         life.start.born_in_group(&mut args);
     }
     if CLONE_MEMORY != 0 {
@@ -276,7 +276,7 @@ extern "C" fn become_command(life: &ChildSetup<'_>) -> ! {
 impl ChildSetup<'_> {
     /// Becomes the command, or starts it in its sandbox. Async-signal-safe.
     fn begin(&self) -> ! {
-        match self.start.room {
+        match self.start.namespace {
             None => self.become_command(),
             Some(room) => self.bring_into(room),
         }
@@ -286,10 +286,10 @@ impl ChildSetup<'_> {
     /// here, before the clock of the command starts.
     fn bring_into(&self, room: &NamespaceHandle) -> ! {
         let start = self.start;
-        let stage = if !room.enter() || !start.cage.is_none_or(SandboxProfile::restrict) {
-            STAGE_CONFINE
+        let stage = if !room.enter() || !start.profile.is_none_or(SandboxProfile::restrict) {
+            FAILURE_CONFINE
         } else if !start.enter() {
-            STAGE_ENTER
+            FAILURE_ENTER
         } else {
             let mut args = CloneArgs {
                 flags: CLONE_MEMORY | libc::CLONE_PARENT as u64,
@@ -303,21 +303,21 @@ impl ChildSetup<'_> {
             self.inner_started.set(Some(Instant::now()));
             // SAFETY: only the command uses the stack, and `life` outlives its use of it.
             if let Ok(pid) = unsafe { clone3(&args, self, become_command) } {
-                self.leave(STAGE_BORN, pid);
+                self.leave(FAILURE_BORN, pid);
             }
             args.flags &= !CLONE_INTO_CGROUP;
             args.cgroup = 0;
             // SAFETY: as above.
             if let Ok(pid) = unsafe { clone3(&args, self, become_command) } {
-                self.leave(STAGE_BORN_ALONE, pid);
+                self.leave(FAILURE_BORN_ALONE, pid);
             }
-            STAGE_CONFINE
+            FAILURE_CONFINE
         };
         self.fail(stage)
     }
 
     fn leave(&self, stage: u8, pid: Pid) -> ! {
-        self.say(stage, pid);
+        self.report(stage, pid);
         // SAFETY: _exit runs no code of ours.
         unsafe { libc::_exit(0) }
     }
@@ -325,19 +325,19 @@ impl ChildSetup<'_> {
     /// From fork to exec. Async-signal-safe.
     fn become_command(&self) -> ! {
         let start = self.start;
-        let outside = start.room.is_none();
+        let outside = start.namespace.is_none();
         let stage = if !start.prepare(if outside { self.parent } else { 0 }) {
-            STAGE_PREPARE
+            FAILURE_PREPARE
         } else if !start.pin() {
-            STAGE_PIN
-        } else if outside && !start.cage.is_none_or(SandboxProfile::restrict) {
-            STAGE_CONFINE
+            FAILURE_PIN
+        } else if outside && !start.profile.is_none_or(SandboxProfile::restrict) {
+            FAILURE_CONFINE
         } else if outside && !start.enter() {
-            STAGE_ENTER
+            FAILURE_ENTER
         } else {
             reset_signals();
-            if !start.cage.is_none_or(SandboxProfile::filter) {
-                self.fail(STAGE_CONFINE);
+            if !start.profile.is_none_or(SandboxProfile::filter) {
+                self.fail(FAILURE_CONFINE);
             }
             // SAFETY: both arrays end with a null pointer, and their strings outlive the call.
             unsafe {
@@ -347,13 +347,13 @@ impl ChildSetup<'_> {
                     self.env.as_ptr(),
                 )
             };
-            STAGE_EXECUTE
+            FAILURE_EXECUTE
         };
         self.fail(stage)
     }
 
     fn fail(&self, stage: u8) -> ! {
-        self.say(
+        self.report(
             stage,
             io::Error::last_os_error().raw_os_error().unwrap_or(0),
         );
@@ -361,7 +361,7 @@ impl ChildSetup<'_> {
         unsafe { libc::_exit(127) }
     }
 
-    fn say(&self, stage: u8, number: i32) {
+    fn report(&self, stage: u8, number: i32) {
         let [a, b, c, d] = number.to_ne_bytes();
         let report = [stage, a, b, c, d];
         // SAFETY: the buffer is valid for its length.

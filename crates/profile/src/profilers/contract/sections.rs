@@ -1,7 +1,7 @@
 //! The sections and tables of a report of the hyper-mla contract, each line with its number, and
 //! the errors found in them.
 
-use super::{CELL_CHARS, FAULTS_MAX, NONE, QUOTE_CHARS, ROWS_MAX, SECTIONS};
+use super::{CELL_CHARS, ERRORS_MAX, NONE, QUOTE_CHARS, ROWS_MAX, SECTIONS};
 use karve_core::table::{cells, is_closed, is_rule};
 
 /// A line with its number, from 1.
@@ -23,7 +23,7 @@ pub(super) struct ReportErrors {
 
 impl ReportErrors {
     pub(super) fn add(&mut self, line: usize, what: impl AsRef<str>) {
-        if self.list.len() < FAULTS_MAX {
+        if self.list.len() < ERRORS_MAX {
             self.list.push(format!("line {line}: {}", what.as_ref()));
         } else {
             self.more += 1;
@@ -34,7 +34,7 @@ impl ReportErrors {
         self.list.push(format!("{what} is missing"));
     }
 
-    pub(super) fn told(mut self) -> Vec<String> {
+    pub(super) fn into_lines(mut self) -> Vec<String> {
         if self.more > 0 {
             self.list.push(format!("{} more", self.more));
         }

@@ -256,7 +256,7 @@ fn hostile_reports_are_bounded() {
     assert!(parse("").is_err());
     assert!(parse(&"## Profile: x\n".repeat(100_000)).is_err());
     let faults = parse(&"| a |\n".repeat(10_000)).unwrap_err();
-    assert!(faults.len() <= FAULTS_MAX + 6, "{}", faults.len());
+    assert!(faults.len() <= ERRORS_MAX + 6, "{}", faults.len());
     let row = "| a | 1 | 1 | 1 | 1 | Memory | x |\n";
     let many = REPORT.replace("| combine", &format!("{}| combine", row.repeat(2_000)));
     let faults = parse(&many).unwrap_err();

@@ -159,9 +159,9 @@ fn take_rule(
             }
         }
     }
-    for (counter, value) in told(text) {
+    for (counter, value) in counters_in_text(text) {
         let source = ProfileSource::at(TOOL, line, &format!("{rule}: {text}"));
-        sheet.told.push((counter, value, source));
+        sheet.reported.push((counter, value, source));
     }
     let remark = ProfilerRemark {
         rule: rule.clone(),
@@ -176,7 +176,7 @@ fn take_rule(
 }
 
 /// Counters that appear only in the text of a rule.
-fn told(text: &str) -> Vec<(&'static str, f64)> {
+fn counters_in_text(text: &str) -> Vec<(&'static str, f64)> {
     let mut told = Vec::new();
     // "... a total of 234881024 excessive sectors (78% of the total 301989888 sectors)."
     let wasted = number_before(text, " excessive sectors (");

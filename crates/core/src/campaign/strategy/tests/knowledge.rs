@@ -79,10 +79,10 @@ fn what_fires_is_told_first_and_what_is_refuted_is_told_as_such() {
     let list = vec![known("plain", 2.0), misses, idle, refuted("gone")];
     let campaign = proposing(&script(&[1.2]), list, &[("l1_miss_pct", 9.0)]);
     let recall = recall(&campaign);
-    let told: Vec<&str> = recall.told.iter().map(|t| t.id.as_str()).collect();
+    let told: Vec<&str> = recall.entries.iter().map(|t| t.id.as_str()).collect();
     assert_eq!(told, ["misses"]);
     assert_eq!(
-        recall.told[0].why,
+        recall.entries[0].why,
         "trigger l1_miss_pct > 5 (l1_miss_pct=9)"
     );
     assert_eq!(recall.refuted[0].id, "gone");
@@ -99,7 +99,7 @@ fn what_fires_is_told_before_what_does_not_and_little_of_that() {
     };
     let list = vec![shown("a"), shown("b"), shown("c"), shown("d"), fires];
     let campaign = proposing(&script(&[1.2]), list, &[("l1_miss_pct", 9.0)]);
-    let told = recall(&campaign).told;
+    let told = recall(&campaign).entries;
     let ids: Vec<&str> = told.iter().map(|told| told.id.as_str()).collect();
     assert_eq!(ids, ["fires", "a", "b", "c"]);
 }
@@ -137,7 +137,7 @@ fn a_show_case_of_another_operation_does_not_come_before_what_was_measured_here(
     let ids: Vec<&str> = recall.usable.iter().map(|u| u.known.id.as_str()).collect();
     assert_eq!(ids, ["here", "show-case", "claims"]);
     // No brief promises a factor of a hundred.
-    let told = recall.told.iter().find(|told| told.id == "show-case");
+    let told = recall.entries.iter().find(|told| told.id == "show-case");
     let told = told.unwrap();
     let expected = told.expected.as_deref().unwrap();
     assert_eq!(
@@ -248,7 +248,7 @@ fn proposed(change: &dyn Fn(&mut crate::hypothesis::Hypothesis)) -> Campaign {
 
 #[test]
 fn a_proposal_that_repeats_what_is_refuted_must_say_what_is_different() {
-    let stage = |campaign: &Campaign| campaign.current_round().unwrap().stage.name();
+    let stage = |campaign: &Campaign| campaign.current_round().unwrap().phase.name();
     let other = proposed(&|_| {});
     assert_eq!(stage(&other), "implement");
     let same = proposed(&|h| h.entry = Some("gone".into()));
@@ -268,7 +268,7 @@ fn a_proposal_that_repeats_what_is_refuted_must_say_what_is_different() {
 }
 
 /// What the first round teaches, with an idea of this speed.
-fn learnt(
+fn learned(
     speed: f64,
     change: &dyn Fn(&mut crate::hypothesis::Hypothesis),
 ) -> Option<crate::knowledge::Learning> {
@@ -284,7 +284,7 @@ fn learnt(
 #[test]
 fn a_round_teaches_what_it_showed_for_or_against_an_entry() {
     let applied = |h: &mut crate::hypothesis::Hypothesis| h.entry = Some("unroll".into());
-    let kept = learnt(1.3, &applied).unwrap();
+    let kept = learned(1.3, &applied).unwrap();
     assert_eq!((kept.entry.as_str(), kept.is_new), ("unroll", false));
     assert_eq!(effect_of(&kept.evidence), EvidenceEffect::Supports);
     assert!(
@@ -295,7 +295,7 @@ fn a_round_teaches_what_it_showed_for_or_against_an_entry() {
     assert!(kept.evidence.before > kept.evidence.after);
     assert!(kept.evidence.run.ends_with("/round-1"));
     assert!(!kept.evidence.workload.is_empty() && kept.evidence.n > 1);
-    let lost = learnt(0.8, &applied).unwrap();
+    let lost = learned(0.8, &applied).unwrap();
     assert_eq!(effect_of(&lost.evidence), EvidenceEffect::Refutes);
     assert!(!kept.evidence.not_faster && !kept.evidence.parent.is_empty());
 }
@@ -303,7 +303,7 @@ fn a_round_teaches_what_it_showed_for_or_against_an_entry() {
 #[test]
 fn a_round_that_is_not_faster_counts_against_its_entry_however_wide_its_interval() {
     let applied = |h: &mut crate::hypothesis::Hypothesis| h.entry = Some("unroll".into());
-    let equal = learnt(1.0, &applied).unwrap();
+    let equal = learned(1.0, &applied).unwrap();
     assert!(equal.evidence.not_faster);
     assert_eq!(effect_of(&equal.evidence), EvidenceEffect::Refutes);
     let wide = crate::knowledge::Evidence {
@@ -447,19 +447,19 @@ fn more_of_what_is_in_the_kernel_already_says_nothing_about_the_entry() {
 
 #[test]
 fn a_finding_without_an_entry_becomes_a_new_one_and_knob_values_do_not() {
-    let found = learnt(1.3, &|_| {}).unwrap();
+    let found = learned(1.3, &|_| {}).unwrap();
     assert!(
         found.is_new && found.entry.ends_with("-r1"),
         "{}",
         found.entry
     );
     // A refuted assumption is worth reporting, a shot in the dark is not.
-    assert!(learnt(0.8, &|h| h.expected_ratio = 1.5).is_some());
-    assert!(learnt(0.8, &|h| h.expected_ratio = 1.0).is_none());
+    assert!(learned(0.8, &|h| h.expected_ratio = 1.5).is_some());
+    assert!(learned(0.8, &|h| h.expected_ratio = 1.0).is_none());
     let knobs = |h: &mut crate::hypothesis::Hypothesis| {
         h.config = [("TILE".to_owned(), "8".to_owned())].into();
     };
-    assert!(learnt(1.3, &knobs).is_none());
+    assert!(learned(1.3, &knobs).is_none());
 }
 
 /// The campaign after its first round was settled and the parent was profiled.
@@ -495,7 +495,7 @@ fn profiled(commit: &str, values: &[(&str, f64)]) -> Profile {
 }
 
 #[test]
-fn a_candidate_is_profiled_if_it_is_kept_or_something_was_foretold() {
+fn a_candidate_is_profiled_if_it_is_kept_or_something_was_predicted() {
     let due = |speed: f64, counters: &[&str]| {
         let campaign = settled(speed, counters, &[("l1_miss_pct", 30.0)]);
         let candidate = campaign.current_round().unwrap().candidate.clone().unwrap();
@@ -519,7 +519,7 @@ fn a_hypothesis_is_told_whether_its_counters_moved() {
         &[("l1_miss_pct", 5.0), ("registers", 64.0), ("ipc", 2.0)],
     );
     let lesson = lesson(&campaign, Some(&after));
-    let came: Vec<ExpectationResult> = lesson.foretold.iter().map(|f| f.came).collect();
+    let came: Vec<ExpectationResult> = lesson.predicted.iter().map(|f| f.result).collect();
     assert_eq!(
         came,
         [
