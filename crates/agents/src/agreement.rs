@@ -6,7 +6,7 @@
 
 use super::answer::{self, ProposalAnswer};
 use super::api;
-use super::visitor::EXTERNAL;
+use super::external::EXTERNAL;
 use karve_core::campaign::Event;
 use karve_core::spending::AgentUsage;
 use karve_os::files;

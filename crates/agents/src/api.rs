@@ -26,33 +26,33 @@
 mod advice;
 mod anthropic;
 mod chat;
-mod exchange;
+mod conversation;
 mod files;
 mod google;
-mod hear;
 mod http;
 mod key;
+mod log_reader;
 mod openai;
 mod reply;
+mod reply_reader;
 mod retry;
+mod session_log;
 mod sse;
-mod talk;
-mod tells;
 #[cfg(test)]
 mod tests;
 mod tools;
 mod trial;
 mod turn;
 
-pub use self::tells::SessionLogReader;
+pub use self::log_reader::SessionLogReader;
 pub use self::trial::{has_key, run_trial};
 
+use self::conversation::{ApiConversation, ConversationItem};
 use self::http::ApiClient;
 use self::reply::ModelReply;
-use self::talk::{ApiConversation, ConversationItem};
 use self::tools::{ToolRights, ToolSpec, ToolWorkspace};
 use self::turn::ApiTurnContext;
-use super::cli::heard::TurnFailure;
+use super::cli::turn_output::TurnFailure;
 use super::prompt;
 use super::secrets::Secrets;
 use super::turn::{FinishedTurn, TurnEnd, TurnTask, UsageReport};

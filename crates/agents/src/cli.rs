@@ -13,25 +13,25 @@
 //! ```
 
 mod aider;
+mod changed_files;
 mod claude;
 mod codex;
 mod gemini;
-pub(super) mod heard;
-mod left;
 mod listen;
 mod opencode;
 #[cfg(test)]
 mod tests;
 mod trial;
 mod turn;
+pub(super) mod turn_output;
 
 pub use self::trial::{AgentTrial, InstalledProgram, find, run_trial};
 
-use self::heard::{TurnFailure, TurnOutput};
 use self::turn::{CliProgram, CliTurnContext, CliTurnResult};
+use self::turn_output::{TurnFailure, TurnOutput};
 use super::notes;
 use super::prompt;
-use super::told::SessionEvent;
+use super::session_event::SessionEvent;
 use super::turn::{FinishedTurn, TurnEnd, TurnTask, UsageReport};
 use super::{
     Agent, AgentQuestion, AgentReply, Implementation, LessonAnswer, LessonQuestion, Proposal,

@@ -9,10 +9,10 @@ mod own;
 
 pub use self::own::lacking;
 
-use super::exchange::{self, TurnPrompt};
 use super::notes;
 use super::prompt;
 use super::secrets::{Secrets, is_key_name};
+use super::session_log::{self, TurnPrompt};
 use super::turn::{FinishedTurn, TurnEnd, TurnTask, UsageReport};
 use super::{
     Agent, AgentQuestion, AgentReply, Implementation, LessonAnswer, LessonQuestion, Proposal,
@@ -187,7 +187,7 @@ impl CommandAgent {
             brief,
         };
         let said = ended.as_deref().map_err(String::as_str);
-        exchange::write_down(desk.session_log, asked, said, &self.secrets)?;
+        session_log::write_down(desk.session_log, asked, said, &self.secrets)?;
         Ok(FinishedTurn {
             ended: ended.map_or_else(TurnEnd::Failed, TurnEnd::Replied),
             used: UsageReport::Claimed,

@@ -7,7 +7,7 @@ pub mod builtin;
 pub mod cli;
 pub mod command;
 pub mod config;
-mod exchange;
+pub mod external;
 pub mod form;
 pub mod messages;
 mod notes;
@@ -15,10 +15,10 @@ mod prompt;
 pub mod replay;
 pub mod scripted;
 mod secrets;
+pub mod session_event;
+mod session_log;
 pub mod team;
-pub mod told;
 mod turn;
-pub mod visitor;
 
 pub use secrets::Secrets;
 
@@ -240,8 +240,8 @@ fn agent_named(
             charter.knobs.clone(),
         )));
     }
-    if name == visitor::EXTERNAL {
-        return Ok(Box::new(visitor::ExternalAgent::default()));
+    if name == external::EXTERNAL {
+        return Ok(Box::new(external::ExternalAgent::default()));
     }
     if name == scripted::SCRIPTED && !agents.contains_key(name) {
         return Ok(Box::new(scripted::ScriptedAgent::open()?));

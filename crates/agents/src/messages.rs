@@ -1,9 +1,9 @@
 //! The messages of the published workflows: their forms from `crates/karve/data/messages.toml`, how
 //! they are written and parsed, and which of them karve accepts as an answer.
 
-mod taken;
+mod hypothesis;
 
-pub use taken::{hypothesis_of, render_review, review_of, summary_of};
+pub use hypothesis::{hypothesis_of, render_review, review_of, summary_of};
 
 use karve_core::messages::{Datum, Message, MessageFormat, parse_markdown, render_markdown};
 use karve_os::error::{CommandError, ErrorKind, Result};

@@ -3,8 +3,8 @@
 //! change.
 
 use super::answer::{self, ProposalAnswer};
-use super::exchange;
 use super::prompt;
+use super::session_log;
 use super::{Agent, Implementation, Proposal, Workspace};
 use karve_core::campaign::strategy::Brief;
 use karve_core::campaign::{ImplementStep, ProposalRefusal};
@@ -98,7 +98,7 @@ impl ScriptedAgent {
         };
         let mut lines = vec![json!({
             "karve": "brief",
-            "version": exchange::VERSION,
+            "version": session_log::VERSION,
             "agent": SCRIPTED,
             "task": task,
             "brief": brief,
@@ -119,7 +119,7 @@ impl ScriptedAgent {
             );
         }
         lines.push(json!({"karve": "end", "fault": null}));
-        exchange::write_lines(desk.session_log, &lines)?;
+        session_log::write_lines(desk.session_log, &lines)?;
         Ok(Some((turn, turn.last_words())))
     }
 }

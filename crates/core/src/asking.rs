@@ -8,5 +8,5 @@
 //! ```
 
 pub mod budget;
+pub mod context_window;
 pub mod retry;
-pub mod room;

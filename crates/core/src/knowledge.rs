@@ -9,7 +9,7 @@ mod expected;
 mod learning;
 mod lint;
 mod matching;
-mod praise;
+mod overclaim;
 mod scope;
 mod standing;
 #[cfg(test)]

@@ -8,21 +8,21 @@ pub mod output;
 mod artifacts;
 mod contract;
 mod delivered;
+mod failure_text;
 mod profiled;
 mod raw;
 mod rows;
-mod said;
 mod samples;
 
 use crate::outcome::GateResult;
 pub use delivered::names_case;
+use failure_text::wrong;
 pub use profiled::{
     CodeRange, DIR_VARIABLE, PART, PRINTED, PROFILE_DIR, ProfiledRun, ProfilerOutput,
     ProfilerStart, StdoutWriter,
 };
 pub use raw::{RAW_BYTES_MAX, take as take_raw};
 pub use rows::knows_format;
-use said::wrong;
 
 use crate::placeholders::expand;
 pub use karve_core::charter::{Charter, Commands, Metric, OutputRule};

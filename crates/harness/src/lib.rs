@@ -14,4 +14,4 @@ pub mod project_file;
 pub mod runner;
 pub mod scratch;
 pub mod store;
-pub mod trees;
+pub mod worktrees;

@@ -21,27 +21,27 @@
 //! sys       shared memory and calls into shared objects; unsafe code
 //! ```
 
+mod affinity;
 mod arm;
-mod broken;
+mod block_cost;
+mod buffers;
 mod check;
 mod clocks;
+mod correctness;
 mod duel;
-mod exam;
 mod inputs;
-mod oracle;
-mod pace;
 mod protocol;
 mod python;
-mod seat;
+mod reference;
+mod setup;
 mod solo;
 mod spread;
-mod stage;
-mod terms;
 mod worker;
+mod worker_failure;
 
+pub use correctness::check_kernel;
 pub use duel::{DuelCase, DuelTime, KernelRunner};
-pub use exam::check_kernel;
 pub use inputs::ask_inputs;
+pub use setup::{RunnerSetup, no_reference};
 pub use solo::{calls_for, handover, readings};
-pub use terms::{RunnerSetup, no_reference};
 pub use worker::serve;

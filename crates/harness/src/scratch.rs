@@ -7,7 +7,7 @@
 //! moment before the file exists; in that moment only the owner's reaper may remove it.
 
 use crate::git::Repo;
-use crate::trees::{self, Worktrees};
+use crate::worktrees::{self, Worktrees};
 use karve_os::error::{Context, Result};
 use karve_os::process;
 use serde::{Deserialize, Serialize};
@@ -223,7 +223,7 @@ fn sweep_entries(repo: &Repo) {
             let name = dir.file_name().unwrap_or_default();
             is_ours(&name.to_string_lossy()) && !dir.exists()
         });
-        if is_made_here && trees::is_named_by_us(&path) {
+        if is_made_here && worktrees::is_named_by_us(&path) {
             let _ = repo.worktree_remove(&path);
         }
     }

@@ -11,8 +11,8 @@
 //! ```
 
 mod account;
+pub mod command_args;
 pub mod contract;
-pub mod given;
 pub mod noise;
 pub mod plot;
 pub mod record;

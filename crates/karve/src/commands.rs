@@ -9,6 +9,7 @@ pub mod check;
 pub mod completions;
 pub mod demo;
 pub mod doctor;
+pub mod external;
 pub mod history;
 pub mod init;
 pub mod install;
@@ -28,7 +29,6 @@ pub mod status;
 pub mod sweep;
 pub mod tune;
 pub mod verify;
-pub mod visit;
 pub mod worker;
 
 use crate::project::ProjectArgs;
@@ -76,9 +76,9 @@ enum CliCommand {
     Roles(roles::RolesArgs),
     Messages(messages::MessagesArgs),
     Run(run::RunArgs),
-    Next(visit::NextArgs),
-    Propose(visit::ProposeArgs),
-    Submit(visit::SubmitArgs),
+    Next(external::NextArgs),
+    Propose(external::ProposeArgs),
+    Submit(external::SubmitArgs),
     Check(check::CheckArgs),
     Audit(audit::AuditArgs),
     Bench(bench::BenchArgs),

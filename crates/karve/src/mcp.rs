@@ -7,16 +7,16 @@
 pub mod http;
 pub(crate) mod stdio;
 
+use crate::external::{CampaignSpeed, campaign_choice, drive_external, finished, tried};
 use crate::library::LibraryLayers;
 use crate::library::situation::situation_of;
 use crate::project::ProjectArgs;
 use crate::reports;
 use crate::session::CampaignChoice;
 use crate::ui::Screen;
-use crate::visit::{CampaignSpeed, campaign_choice, drive_external, finished, tried};
 use crate::world::WORKSPACE_DIR;
+use karve_agents::external::{ChangeSource, ExternalAnswer};
 use karve_agents::form::ProposalForm;
-use karve_agents::visitor::{ChangeSource, ExternalAnswer};
 use karve_core::campaign::{Campaign, Record, Step};
 use karve_core::knowledge::LibraryQuery;
 use karve_core::profile::classify::with_derived;

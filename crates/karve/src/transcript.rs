@@ -1,16 +1,16 @@
 //! Transcripts: the conversation between karve and an agent in a round, from the session logs that
 //! its events name, in bounded memory.
 
-mod kept;
+mod excerpt;
 mod outcome;
 mod text;
 
 pub use self::text::render_transcript;
 
-use self::kept::TurnExcerpt;
+use self::excerpt::TurnExcerpt;
 use karve_agents::api::SessionLogReader;
 use karve_agents::cli::{CliKind, parse_session_line};
-use karve_agents::told::SessionEvent;
+use karve_agents::session_event::SessionEvent;
 use karve_core::campaign::Record;
 use karve_core::spending::AgentUsage;
 use karve_harness::store::CampaignDir;

@@ -23,6 +23,7 @@
 pub mod budget;
 pub mod copies;
 pub mod earlier;
+pub mod evaluator;
 pub mod export;
 pub mod journal;
 pub mod plots;
@@ -30,11 +31,10 @@ pub mod portfolio;
 pub mod quiet;
 pub mod recorded;
 pub mod session;
-pub mod shop;
 pub mod simulate;
 pub mod sweep;
-pub mod unheard;
-pub mod workshop;
+pub mod unused_knobs;
+pub mod worker;
 
 use karve_os::error::{CommandError, ErrorKind, Result};
 use std::thread;

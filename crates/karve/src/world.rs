@@ -1,12 +1,14 @@
 //! Performs one step with the parts below; makes no decisions.
 
+mod agent_workspace;
 mod audit;
 mod baseline;
 mod choose;
-mod desk;
 mod duel;
-mod engagement;
+mod full_change;
 mod knowledge;
+mod missing_candidate;
+mod mutation_check;
 mod prepare;
 mod profile;
 mod publish;
@@ -16,15 +18,13 @@ mod round;
 mod tips;
 mod tuning;
 mod turn;
-mod untaken;
-mod whole;
 mod workspace;
 
+pub use agent_workspace::WORKSPACE_DIR;
 pub use audit::audit_commits;
 pub use baseline::fit_cases;
-pub use desk::WORKSPACE_DIR;
-pub use engagement::prove as prove_engagement;
 use karve_harness::project_file;
+pub use mutation_check::prove as prove_engagement;
 pub use prepare::{can_start, check_editable, harness_hash};
 pub use publish::rebuild;
 pub use refs::lost_refs;
@@ -38,7 +38,7 @@ use karve_harness::commands::{Harness, take_raw};
 use karve_harness::git::Repo;
 use karve_harness::pair_runner::PairRunner;
 use karve_harness::store::{self, CampaignDir};
-use karve_harness::trees::Worktrees;
+use karve_harness::worktrees::Worktrees;
 use karve_os::device::{self, NoticeSink};
 use karve_os::error::{CommandError, Context, ErrorKind, Result};
 use karve_os::process::StopFlag;

@@ -10,10 +10,10 @@
 //!                       a guard is never written to by an honest kernel
 //! ```
 
-mod replay;
+mod aliasing;
 mod work;
 
-pub use replay::{ALIASING_STEPS, AliasingStep};
+pub use aliasing::{ALIASING_STEPS, AliasingStep};
 pub use work::CallWork;
 
 use crate::accuracy::{AccuracyRuleSet, ErrorStats};

@@ -22,18 +22,18 @@
 //! sys       system calls; the only unsafe code, including the start of a child
 //! ```
 
+mod affinity;
 mod capture;
 mod cgroup;
-mod companion;
+mod child_process;
+mod cleanup;
 mod confinement;
 mod excerpt;
 mod exit;
 mod filter;
-mod guardian;
 mod launch;
 mod line;
-mod room;
-mod seat;
+mod namespace;
 #[allow(unsafe_code)]
 mod sys;
 mod table;
@@ -57,19 +57,19 @@ use self::tree::ProcessTree;
 use self::watch::{FinishedProcess, OutputWatch, WatchEnd};
 use crate::error::{CommandError, Context, Result};
 
+pub use self::affinity::AffinityGuard;
 pub use self::capture::{CapturedOutput, OutputTap};
-pub use self::companion::{ChildProcess, ReceiveResult, StopResult};
+pub use self::child_process::{ChildProcess, ReceiveResult, StopResult};
+pub use self::cleanup::{CleanupProcess, Reaper};
 pub use self::confinement::{
     CommandPermissions, Confinement, ConfinementSupport, EnvPolicy, ResourceLimits,
 };
 pub use self::excerpt::excerpt;
 pub use self::exit::{ExceededLimit, Exit};
-pub use self::guardian::{CleanupProcess, Reaper};
-pub use self::room::{
+pub use self::namespace::{
     BindMount, MountAccess, NamespaceSandbox, NamespaceView, OverlayDir, has_accelerators,
     is_accelerator,
 };
-pub use self::seat::AffinityGuard;
 pub use self::watch::run_tapped;
 
 /// Permanently drops, for this process, what no kernel needs: writing files, other processes, the

@@ -10,10 +10,11 @@
 //! not clearly a number yields a note instead of a value, or the output is rejected with the line
 //! and the reason. A last line without a newline is not read.
 
+pub mod collect;
 pub mod contract;
 mod disassembly;
+pub mod editable;
 mod gather;
-pub mod granted;
 mod ncu;
 pub mod nsys;
 mod number;
@@ -22,14 +23,13 @@ mod ptxas;
 mod rocprof;
 mod rocprof_compute;
 pub mod run;
-pub mod take;
 mod text;
 mod timeline;
 mod torch;
 pub mod valgrind;
 pub(crate) mod vectors;
 
-use granted::EditableFiles;
+use editable::EditableFiles;
 use karve_core::profile::KernelProfile;
 use std::fmt::{self, Display};
 

@@ -1,11 +1,11 @@
 //! The Messages API of Anthropic: blocks of content, streamed as deltas to the block at an index.
 
+use super::conversation::{ConversationItem, ToolCall};
 use super::reply::{ModelReply, ReplyEnd, ReplyPart, input_of};
 use super::retry::stream_failure;
-use super::talk::{ConversationItem, ToolCall};
 use super::tools::ToolSpec;
 use super::{ApiQuestion, ApiRequest, WireFormat};
-use crate::cli::heard::{message, text};
+use crate::cli::turn_output::{message, text};
 use serde_json::{Value, json};
 
 /// The API version.

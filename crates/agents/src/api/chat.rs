@@ -1,12 +1,12 @@
 //! Chat Completions of OpenAI, and of the many compatible servers: messages, streamed as deltas to
 //! the one choice.
 
+use super::conversation::{ConversationItem, ToolCall};
 use super::reply::{ModelReply, ReplyEnd, ReplyPart, input_of};
 use super::retry::stream_failure;
-use super::talk::{ConversationItem, ToolCall};
 use super::tools::ToolSpec;
 use super::{ApiQuestion, ApiRequest, WireFormat};
-use crate::cli::heard::{count, text};
+use crate::cli::turn_output::{count, text};
 use serde_json::{Value, json};
 
 /// The text comes before all tools.

@@ -1,12 +1,12 @@
 //! The Gemini API of Google: parts of content. Thought signatures stay with their parts, which are
 //! sent back unchanged.
 
+use super::conversation::{ConversationItem, ToolCall, ToolOutput};
 use super::reply::{ModelReply, ReplyEnd, ReplyPart};
 use super::retry::stream_failure;
-use super::talk::{ConversationItem, ToolCall, ToolOutput};
 use super::tools::ToolSpec;
 use super::{ApiQuestion, ApiRequest, WireFormat};
-use crate::cli::heard::{count, message, text};
+use crate::cli::turn_output::{count, message, text};
 use serde_json::{Value, json};
 
 /// The name prefix of a call that the API did not name.

@@ -1,12 +1,12 @@
 //! The Responses API of OpenAI: output items, each reported in full when it is done. The server
 //! stores nothing, so reasoning arrives encrypted and is sent back unchanged.
 
+use super::conversation::{ConversationItem, ToolCall};
 use super::reply::{ModelReply, ReplyEnd, ReplyPart, input_of};
 use super::retry::stream_failure;
-use super::talk::{ConversationItem, ToolCall};
 use super::tools::ToolSpec;
 use super::{ApiQuestion, ApiRequest, WireFormat};
-use crate::cli::heard::{count, message, text};
+use crate::cli::turn_output::{count, message, text};
 use serde_json::{Value, json};
 
 /// The Responses API.

@@ -1,8 +1,8 @@
 //! The part of one model response received so far. Every API fills the same few fields.
 
+use super::conversation::{ModelMessage, ToolCall};
 use super::retry::ApiFailure;
-use super::talk::{ModelMessage, ToolCall};
-use crate::cli::heard::TEXT_BYTES_MAX;
+use crate::cli::turn_output::TEXT_BYTES_MAX;
 use crate::secrets::Secrets;
 use karve_core::asking::budget::TokenCounts;
 use karve_core::spending::tokens_instead;

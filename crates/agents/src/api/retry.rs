@@ -2,7 +2,7 @@
 //! decided in `karve_core::asking`.
 
 use super::http::ResponseError;
-use crate::cli::heard::{TurnFailure, message};
+use crate::cli::turn_output::{TurnFailure, message};
 use karve_core::asking::retry::{RetryCause, StatusMeaning, meaning_of};
 use serde_json::Value;
 use std::time::Duration;

@@ -2,17 +2,17 @@
 //! failures are classified correctly.
 
 use super::advice::advice;
-use super::exchange::SessionLog;
+use super::conversation::{ApiConversation, ConversationItem, ModelMessage, ToolCall, ToolOutput};
 use super::files::WorkspaceFiles;
-use super::hear::ReplyReader;
 use super::http::{ResponseError, ResponsePart};
 use super::reply::ModelReply;
+use super::reply_reader::ReplyReader;
 use super::retry::{ApiFailure, refusal_of, stream_failure};
+use super::session_log::SessionLog;
 use super::sse::{EVENT_BYTES_MAX, SseDecoder};
-use super::talk::{ApiConversation, ConversationItem, ModelMessage, ToolCall, ToolOutput};
 use super::tools::ToolRights;
 use super::{ApiKind, ApiQuestion};
-use crate::cli::heard::TEXT_BYTES_MAX;
+use crate::cli::turn_output::TEXT_BYTES_MAX;
 use crate::config::{ApiConfig, KeySource};
 use crate::secrets::Secrets;
 use karve_core::asking::budget::TokenCounts;

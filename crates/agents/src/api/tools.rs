@@ -1,8 +1,8 @@
 //! The tools that a model gets: read and search, and if it may change something, also edit, write,
 //! build and test. Their output is bounded, and shows visible cases only.
 
+use super::conversation::{ToolCall, ToolOutput};
 use super::files::{FileResult, WorkspaceFiles};
-use super::talk::{ToolCall, ToolOutput};
 use crate::Workspace;
 use crate::secrets::Secrets;
 use crate::turn::TurnTask;
@@ -271,7 +271,7 @@ impl<'a> ToolWorkspace<'a> {
     }
 
     fn deny(&mut self, what: &str) {
-        let what = crate::cli::heard::message(what);
+        let what = crate::cli::turn_output::message(what);
         if self.denied.len() < DENIED_MAX && !self.denied.contains(&what) {
             self.denied.push(what);
         }

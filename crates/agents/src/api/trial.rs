@@ -1,6 +1,6 @@
 //! A small turn, to check that a model API works from here: its key, its model and the network.
 
-use super::talk::{ApiConversation, ConversationItem};
+use super::conversation::{ApiConversation, ConversationItem};
 use super::turn::{self, ApiTurnContext};
 use super::{ApiModel, key};
 use crate::cli::AgentTrial;

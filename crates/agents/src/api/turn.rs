@@ -4,21 +4,21 @@
 //! and whether it fits the money, tokens and time that are left.
 
 use super::advice::advice;
-use super::exchange::{SessionLog, VERSION};
-use super::hear::ReplyReader;
+use super::conversation::{ApiConversation, ConversationItem, ToolCall, ToolOutput};
 use super::http::RequestLimit;
 use super::reply::ModelReply;
+use super::reply_reader::ReplyReader;
 use super::retry::ApiFailure;
-use super::talk::{ApiConversation, ConversationItem, ToolCall, ToolOutput};
+use super::session_log::{SessionLog, VERSION};
 use super::tools::{ToolRights, ToolWorkspace};
 use super::{ApiModel, ApiQuestion, ApiRequest};
-use crate::cli::heard::{TurnFailure, message};
+use crate::cli::turn_output::{TurnFailure, message};
 use crate::turn::TurnTask;
 use karve_core::asking::budget::{
     BudgetShortfall, PromptCaching, RemainingBudget, TokenCounts, TokenPrice,
 };
+use karve_core::asking::context_window::ContextWindow;
 use karve_core::asking::retry::{RetryDecision, RetryRule, RetryState};
-use karve_core::asking::room::ContextWindow;
 use karve_core::spending::AgentUsage;
 use karve_os::error::Result;
 use karve_os::process::StopFlag;

@@ -1,7 +1,7 @@
 //! aider: plain text. It exits with 0 whatever happens; the line with the token counts shows that
 //! its model answered.
 
-use super::heard::{TurnFailure, TurnOutput, message};
+use super::turn_output::{TurnFailure, TurnOutput, message};
 use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask};
 
 /// aider as a kind of agent.

@@ -1,9 +1,9 @@
 //! Claude Code: events of `--output-format stream-json`. The result event says how a turn ended;
 //! the exit code is 0 even if every tool was denied.
 
-use super::heard::{TurnFailure, TurnOutput, count, message, money, text};
+use super::turn_output::{TurnFailure, TurnOutput, count, message, money, text};
 use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask};
-use crate::told::SessionEvent;
+use crate::session_event::SessionEvent;
 use serde_json::Value;
 
 /// Claude Code as a kind of agent.

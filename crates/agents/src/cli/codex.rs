@@ -1,9 +1,9 @@
 //! Codex: events of `codex exec --json`. Its token counts are for the whole conversation, and it
 //! reports no cost.
 
-use super::heard::{TurnFailure, TurnOutput, count, message, text};
+use super::turn_output::{TurnFailure, TurnOutput, count, message, text};
 use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask};
-use crate::told::SessionEvent;
+use crate::session_event::SessionEvent;
 use karve_os::files;
 use serde_json::Value;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! Gemini CLI: events of `-o stream-json`. Tools that it may not use are not offered to the model,
 //! which then calls tools that do not exist.
 
-use super::heard::{TurnFailure, TurnOutput, count, message, text};
+use super::turn_output::{TurnFailure, TurnOutput, count, message, text};
 use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask};
-use crate::told::SessionEvent;
+use crate::session_event::SessionEvent;
 use serde_json::Value;
 
 /// Gemini CLI as a kind of agent.

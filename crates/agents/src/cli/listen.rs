@@ -2,7 +2,7 @@
 //! line, in bounded memory.
 
 use super::CliSpec;
-use super::heard::TurnOutput;
+use super::turn_output::TurnOutput;
 use crate::secrets::{Redactor, Secrets};
 use serde_json::Value;
 use std::fs::File;

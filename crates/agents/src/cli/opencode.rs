@@ -1,9 +1,9 @@
 //! opencode: events of `opencode run --format json`. Tokens and cost are reported per step, and the
 //! last step is the one that does not end with tool calls.
 
-use super::heard::{TurnFailure, TurnOutput, count, message, money, text};
+use super::turn_output::{TurnFailure, TurnOutput, count, message, money, text};
 use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask};
-use crate::told::SessionEvent;
+use crate::session_event::SessionEvent;
 use serde_json::{Value, json};
 
 /// opencode as a kind of agent.

@@ -1,8 +1,8 @@
 //! The output of real agents is parsed correctly, and malicious output does no harm.
 
-use super::heard::{TEXT_BYTES_MAX, TurnFailure, TurnOutput};
 use super::listen::{OutputListener, read_line};
-use super::{CliKind, CliTurnRequest, TurnTask, left};
+use super::turn_output::{TEXT_BYTES_MAX, TurnFailure, TurnOutput};
+use super::{CliKind, CliTurnRequest, TurnTask, changed_files};
 use crate::secrets::Secrets;
 use karve_core::spending::AgentUsage;
 use karve_os::process::{ExceededLimit, Exit};
@@ -291,14 +291,14 @@ fn what_changed_in_a_worktree_is_found() {
         fs::write(tree.join(name), "1").unwrap();
     }
     let since = wait_for_later(dir.path());
-    assert!(left::changed(&tree, since).is_empty());
+    assert!(changed_files::changed(&tree, since).is_empty());
     wait_for_later(dir.path());
     fs::write(tree.join(".git/index"), "1").unwrap();
-    assert!(left::changed(&tree, since).is_empty());
+    assert!(changed_files::changed(&tree, since).is_empty());
     fs::write(tree.join("a/b/k.c"), "2").unwrap();
-    assert_eq!(left::changed(&tree, since), [tree.join("a/b/k.c")]);
+    assert_eq!(changed_files::changed(&tree, since), [tree.join("a/b/k.c")]);
     fs::remove_file(tree.join("a/b/k.c")).unwrap();
-    assert_eq!(left::changed(&tree, since), [tree.join("a/b")]);
+    assert_eq!(changed_files::changed(&tree, since), [tree.join("a/b")]);
 }
 
 /// File timestamps are coarse: returns a time that is after everything written so far.
@@ -306,7 +306,7 @@ fn wait_for_later(dir: &Path) -> (i64, i64) {
     let now = || {
         let path = dir.join("moment");
         fs::write(&path, "").unwrap();
-        left::changed_at(&path).unwrap()
+        changed_files::changed_at(&path).unwrap()
     };
     let start = now();
     loop {

@@ -1,9 +1,9 @@
 //! One turn: the program is started in its worktree, its output is read as it arrives, and it is
 //! ended with all its child processes.
 
-use super::heard::{TurnFailure, TurnOutput, message};
 use super::listen::{OutputListener, SESSION_LOG_BYTES_MAX};
-use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask, Workspace, left};
+use super::turn_output::{TurnFailure, TurnOutput, message};
+use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask, Workspace, changed_files};
 use crate::config::{CliConfig, NetworkAccess};
 use crate::secrets::Secrets;
 use karve_core::spending::AgentUsage;
@@ -258,8 +258,8 @@ fn beside(program: &Path) -> Vec<PathBuf> {
 /// Why a turn that ended normally is a failure, if so: nothing changed, because it was denied a
 /// tool or gave no reply.
 pub(super) fn examine(heard: &TurnOutput, place: &CliTurnContext<'_>) -> Option<TurnFailure> {
-    let since = left::changed_at(&place.brief_file())?;
-    if !left::changed(place.tree, since).is_empty() {
+    let since = changed_files::changed_at(&place.brief_file())?;
+    if !changed_files::changed(place.tree, since).is_empty() {
         return None;
     }
     match (heard.denied.is_empty(), heard.text.trim().is_empty()) {

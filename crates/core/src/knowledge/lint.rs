@@ -6,7 +6,7 @@ mod relations;
 mod shown;
 mod triggers;
 
-use super::praise::find_overclaim;
+use super::overclaim::find_overclaim;
 use super::standing::{EvidenceEffect, effect_of};
 use super::{Action, Entry, EntryKind, EntryStatus, Risk};
 use std::collections::{HashMap, HashSet};

@@ -8,11 +8,11 @@
 //! inputs before the timed part and returns its outputs after it; karve times both, since work
 //! could be hidden there.
 
-use super::broken::WorkerFailure;
 use super::protocol::{
     CallSetup, CallSlot, MESSAGE_BYTES_MAX, ModuleOptions, WireArg, WorkerHello, WorkerReply,
     WorkerRequest, WorkerTiming,
 };
+use super::worker_failure::WorkerFailure;
 use karve_numerics::contract::{ArgKind, CallLayout, Contract, PlacedArg};
 use karve_numerics::tensor::Dtype;
 use karve_os::error::{Context, Result};

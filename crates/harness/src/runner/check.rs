@@ -1,7 +1,7 @@
 //! Whether an output is correct: against the reference, against the other arm, inside its bounds.
 
-use super::oracle::ReferenceOutput;
-use super::stage::{CallOutput, KernelBuffers};
+use super::buffers::{CallOutput, KernelBuffers};
+use super::reference::ReferenceOutput;
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_numerics::accuracy::{self, AccuracyRuleSet, CrossBound, ErrorStats, OutputInfo};
 use karve_numerics::contract::Contract;

@@ -6,15 +6,15 @@
 //! slowly stay for several blocks. The outputs of the arms are compared on every timed call; a few
 //! secretly chosen calls are also checked against the reference.
 
+use super::affinity::CpuAffinity;
 use super::arm::{BatchTiming, KernelWorker};
+use super::block_cost::{self, BlockCost};
+use super::buffers::{CallOutput, KernelBuffers, KernelCall};
 use super::check::{self, TensorBounds};
 use super::clocks::{ArmClocks, BatchOverhead, threads_in_words};
-use super::oracle::ReferenceRunner;
-use super::pace::{self, BlockCost};
-use super::seat::CpuAffinity;
+use super::reference::ReferenceRunner;
+use super::setup::RunnerSetup;
 use super::spread;
-use super::stage::{CallOutput, KernelBuffers, KernelCall};
-use super::terms::RunnerSetup;
 use crate::outcome::BlockFailure;
 use karve_core::charter::Metric;
 use karve_core::measurement::{Block, FirstArm, Gate, Pair};
@@ -227,8 +227,8 @@ impl KernelRunner {
             return Ok(Err(BlockFailure::Parent(Gate::Passed)));
         };
         self.around.add((corner, self.cases.len()), &taken);
-        let [parent, candidate] = pace::usual(&taken);
-        let sample = |clocks| pace::sample_of(&self.metric, clocks, begun.calls);
+        let [parent, candidate] = block_cost::usual(&taken);
+        let sample = |clocks| block_cost::sample_of(&self.metric, clocks, begun.calls);
         Ok(Ok(Pair {
             case: self.cases[corner].index,
             first: begun.first,

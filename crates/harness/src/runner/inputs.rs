@@ -2,7 +2,7 @@
 //! extents come from `get_inputs`, and values only from karve.
 
 use super::python::command_of;
-use super::terms::RunnerSetup;
+use super::setup::RunnerSetup;
 use karve_numerics::contract::{Arg, ArgKind, CALL_BYTES_MAX, Kernel, PythonStyle, Reference};
 use karve_numerics::draw::Draw;
 use karve_numerics::tensor::Dtype;

@@ -6,7 +6,7 @@
 
 use super::arm::WorkerProgram;
 use super::protocol::ModuleOptions;
-use super::terms::RunnerSetup;
+use super::setup::RunnerSetup;
 use karve_numerics::contract::{Kernel, Precision, PythonStyle, Reference};
 use karve_os::error::{Context, Result};
 use karve_os::process::{self, Command};

@@ -1,11 +1,11 @@
 //! One kernel alone in the kernel runner: how long a batch must be, and the readings of a baseline.
 
+use super::affinity::CpuAffinity;
 use super::arm::KernelWorker;
-use super::broken::WorkerFailure;
-use super::pace::{ClockTimes, sample_of};
-use super::seat::CpuAffinity;
-use super::stage::{KernelBuffers, KernelCall};
-use super::terms::RunnerSetup;
+use super::block_cost::{ClockTimes, sample_of};
+use super::buffers::{KernelBuffers, KernelCall};
+use super::setup::RunnerSetup;
+use super::worker_failure::WorkerFailure;
 use crate::outcome::GateResult;
 use karve_core::charter::Metric;
 use karve_core::measurement::Sample;

@@ -3,7 +3,7 @@
 //! Redundant values must agree, and everything that a rule decided is decided again. That does not
 //! make forgery impossible, but editing a single reading, flag or threshold is detected.
 
-use super::given::ALPHA_MAX;
+use super::command_args::ALPHA_MAX;
 use super::record::BenchRecord;
 use super::with_second;
 use karve_core::bench::BenchRule;

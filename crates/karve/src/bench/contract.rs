@@ -13,7 +13,7 @@ use karve_core::charter::Charter;
 use karve_core::measurement::Environment;
 use karve_harness::git::{CommitNote, Oid, Repo};
 use karve_harness::project_file;
-use karve_harness::trees::Worktrees;
+use karve_harness::worktrees::Worktrees;
 use karve_os::error::{CommandError, Result};
 use karve_os::{clock, host};
 use std::collections::BTreeSet;

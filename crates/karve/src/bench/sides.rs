@@ -4,8 +4,8 @@
 //! Otherwise one of the two harnesses must be chosen, and the other side's editable files are
 //! copied into it.
 
+use super::command_args::PlainCommandArgs;
 use super::contract::{HarnessSide, ResolvedSide, SideSource, contract, note, same_harness};
-use super::given::PlainCommandArgs;
 use super::record::{BenchEnd, BenchRecord, BenchSide};
 use crate::config::Overrides;
 use crate::project::{CONFIG, ProjectArgs};
@@ -20,7 +20,7 @@ use karve_harness::outcome::NumberedCase;
 use karve_harness::pair_runner::{BuiltArm, PairRunner};
 use karve_harness::project_file;
 use karve_harness::scratch::{ScratchDir, ScratchKind};
-use karve_harness::trees::Worktrees;
+use karve_harness::worktrees::Worktrees;
 use karve_numerics::case::Case;
 use karve_os::error::{CommandError, Result};
 use karve_os::host;

@@ -8,7 +8,7 @@ use karve_core::charter::{Charter, WorkMode};
 use karve_harness::commands::{CommandVariant, Harness};
 use karve_harness::git::{ExpectedRef, Oid, Repo};
 use karve_harness::store::Store;
-use karve_harness::trees::Worktrees;
+use karve_harness::worktrees::Worktrees;
 use karve_numerics::case::Case;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::files;

@@ -1,7 +1,9 @@
 //! `karve bench`: is B faster than A? For revisions, worktrees and plain commands.
 
+use crate::bench::command_args::{
+    PlainCommandArgs, parse_alpha, parse_effect, parse_percent, parse_time,
+};
 use crate::bench::contract::HarnessSide;
-use crate::bench::given::{PlainCommandArgs, parse_alpha, parse_effect, parse_percent, parse_time};
 use crate::bench::record::{BenchEnd, BenchRecord};
 use crate::bench::sides::{self, BenchSetup, ConfinementChoice, SideOptions, SideTests};
 use crate::bench::view::BenchView;

@@ -10,7 +10,7 @@ use karve_harness::git::{CommitNote, Oid, Repo};
 use karve_harness::outcome::GateResult;
 use karve_harness::project_file;
 use karve_harness::scratch::{ScratchDir, ScratchKind};
-use karve_harness::trees::Worktrees;
+use karve_harness::worktrees::Worktrees;
 use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::stats;
 use karve_os::clock;

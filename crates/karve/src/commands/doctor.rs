@@ -5,7 +5,7 @@ mod kernel;
 
 use crate::config::{LoadedConfig, Overrides};
 use crate::project::ProjectArgs;
-use crate::tuner::unheard::unused_knobs;
+use crate::tuner::unused_knobs::unused_knobs;
 use crate::ui::style::{Tone, colour, toned};
 use crate::{session, ui, world};
 use karve_agents::api;
@@ -18,7 +18,7 @@ use karve_harness::commands::Harness;
 use karve_harness::git::{self, Repo};
 use karve_harness::project_file;
 use karve_harness::scratch::{ScratchDir, ScratchKind};
-use karve_harness::trees::Worktrees;
+use karve_harness::worktrees::Worktrees;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::host;
 use karve_os::process::{self, StopFlag};

@@ -1,8 +1,8 @@
 //! `karve knowledge`: finds, shows, checks and changes library entries.
 
 mod change;
-mod exchange;
 mod find;
+mod transfer;
 
 use crate::bench::text;
 use crate::library::dialects::KnowledgeFormat;
@@ -51,11 +51,11 @@ enum KnowledgeCommand {
     /// Retract an entry; it stays, with the reason, and entries that depend on it are flagged
     Retract(change::RetractArgs),
     /// Print the index and the cross-reference from counter states to entries
-    Index(exchange::IndexArgs),
+    Index(transfer::IndexArgs),
     /// Import entries from another format
-    Import(exchange::ImportArgs),
+    Import(transfer::ImportArgs),
     /// Export entries to another format
-    Export(exchange::ExportArgs),
+    Export(transfer::ExportArgs),
 }
 
 /// Where an entry is written.

@@ -1,6 +1,6 @@
 //! `karve noise`: how small a difference this benchmark can detect on this host, and what helps.
 
-use crate::bench::given::{PlainCommandArgs, parse_time};
+use crate::bench::command_args::{PlainCommandArgs, parse_time};
 use crate::bench::noise::{self, HostNoise, NoiseBudget, NoiseRemedy};
 use crate::bench::sides::{self, ConfinementChoice, SideOptions, SideTests};
 use crate::bench::view::percent_text;

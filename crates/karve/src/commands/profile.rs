@@ -2,9 +2,9 @@
 
 mod check;
 mod roof;
-mod seen;
 #[cfg(test)]
 mod take_tests;
+mod version_profile;
 
 use crate::library::recall::name_entries;
 use crate::library::situation::of_words;
@@ -18,7 +18,7 @@ use karve_core::profile::{DiagnosisRuleSet, KernelProfile, ProfileDepth, diagnos
 use karve_os::error::{CommandError, Result};
 use karve_os::process::StopFlag;
 use karve_profile::profilers::ProfilerTool;
-use seen::VersionProfile;
+use version_profile::VersionProfile;
 
 /// Most entries shown for a kernel.
 const ENTRIES_MAX: usize = 5;

@@ -3,11 +3,11 @@
 use crate::bench::view::BenchView;
 use crate::project::ProjectArgs;
 use crate::tuner::budget::{self, TuneBudget};
+use crate::tuner::evaluator::SettingResult;
 use crate::tuner::journal::FreshStart;
 use crate::tuner::session::{self, TuneOptions, TuneResult, as_metric};
 use crate::tuner::simulate::{self, SimulatedNoise};
 use crate::tuner::sweep::{ReadingPass, TrialProgress};
-use crate::tuner::workshop::SettingResult;
 use crate::tuner::{export, plots, portfolio, recorded};
 use crate::ui::Progress;
 use crate::{bench, ui};

@@ -1,6 +1,6 @@
 //! The output of real agents is shown in one common form, and malicious output does no harm.
 
-use super::kept::{FIRST_MAX, LAST_MAX};
+use super::excerpt::{FIRST_MAX, LAST_MAX};
 use super::*;
 use karve_core::campaign::Event;
 use std::fs;

@@ -1,6 +1,6 @@
 //! A transcript for people: who said what, line by line, safe for a terminal.
 
-use super::kept::MESSAGE_CHARS_MAX;
+use super::excerpt::MESSAGE_CHARS_MAX;
 use super::{Transcript, TranscriptAuthor, TranscriptLine, TurnView};
 use crate::ui::style::{Tone, toned};
 use karve_os::text::{safe, safe_lines};

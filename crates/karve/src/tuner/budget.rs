@@ -1,6 +1,6 @@
 //! The budget of a tuning run: a number of settings, or a time.
 
-use crate::bench::given::parse_time;
+use crate::bench::command_args::parse_time;
 use std::time::Duration;
 
 /// How much may be tried; whichever limit is reached first ends the run.

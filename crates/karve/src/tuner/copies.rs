@@ -10,7 +10,7 @@
 use karve_agents::builtin::write_config;
 use karve_harness::commands::Harness;
 use karve_harness::outcome::GateResult;
-use karve_harness::trees::BuiltTree;
+use karve_harness::worktrees::BuiltTree;
 use karve_numerics::space::{Knob, KnobSetting};
 use karve_os::error::{CommandError, Context, ErrorKind, Result};
 use std::collections::BTreeMap;

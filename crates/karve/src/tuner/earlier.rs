@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_journal_is_ranked_by_medians() {
         let line = |a: u32, value: f64| {
-            let tried = crate::tuner::workshop::SettingResult::Read {
+            let tried = crate::tuner::evaluator::SettingResult::Read {
                 value,
                 cases: Vec::new(),
             };

@@ -3,8 +3,8 @@
 //! The first line identifies the readings: the commit, the knobs, the commands and the cases.
 //! Anything else gets a new journal next to it. A torn last line is cut off.
 
+use super::evaluator::{Evaluator, SettingResult};
 use super::recorded::EvaluationFailure;
-use super::workshop::{Evaluator, SettingResult};
 use karve_numerics::space::KnobSetting;
 use karve_os::error::{CommandError, Context, Result};
 use karve_os::files;

@@ -3,12 +3,12 @@
 
 use super::budget::{self, TuneBudget};
 use super::earlier;
+use super::evaluator::Evaluator;
 use super::journal::{FreshStart, Journal};
 use super::recorded::EvaluationFailure;
-use super::shop::{self, TuningTarget};
 use super::sweep::{self, Sweep, SweepEnd, SweepWorker, TrialObserver};
-use super::workshop::Evaluator;
-use crate::bench::given::PlainCommandArgs;
+use super::worker::{self, TuningTarget};
+use crate::bench::command_args::PlainCommandArgs;
 use crate::bench::record::BenchRecord;
 use crate::bench::sides::{self, ConfinementChoice, SideOptions, SideTests};
 use crate::bench::{self, BenchPlan};
@@ -193,7 +193,7 @@ pub fn run(
     let given = earlier_best(wish, &grid, (&dir, journal.path()))?;
     let mut sweep = Sweep::new(&grid, (kind, wish.seed), (journal, &lines), &given);
     report_start(&sweep, &grid, (given.len(), shops.len()), say);
-    shop::prepare(&mut shops)?;
+    worker::prepare(&mut shops)?;
     let mut workers: Vec<SweepWorker<'_>> = Vec::new();
     for shop in &mut shops {
         workers.push(shop.worker(&notices, stop));

@@ -8,12 +8,12 @@ mod chosen;
 
 use super::at_once;
 use super::budget::TuneBudget;
+use super::evaluator::{Evaluator, SettingResult, TuningDevice};
 use super::journal::{Journal, JournalLine};
 use super::quiet::{BuildPolicy, QuietLock};
 use super::recorded::EvaluationFailure;
-use super::workshop::{Evaluator, SettingResult, TuningDevice};
 use karve_core::charter::Better;
-use karve_harness::trees::BuiltTree;
+use karve_harness::worktrees::BuiltTree;
 use karve_numerics::grid::{Grid, GridPoint};
 use karve_numerics::search::{Race, Search, SearchRecord, StrategyKind, TrialResult};
 use karve_numerics::space::KnobSetting;

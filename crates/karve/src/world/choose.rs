@@ -4,7 +4,7 @@ use super::audit::audit_commits;
 use super::roles::out_of_scope;
 use super::round::tested_visibly;
 use super::{World, refs_of};
-use crate::tuner::workshop::SettingResult;
+use crate::tuner::evaluator::SettingResult;
 use karve_core::campaign::{Campaign, ChooseStep, Event};
 use karve_core::hypothesis::Candidate;
 use karve_core::integrity;
@@ -12,7 +12,7 @@ use karve_core::measurement::Gate;
 use karve_core::variants::{self, VariantTrial};
 use karve_harness::commands::CommandVariant;
 use karve_harness::git::{ExpectedRef, Oid};
-use karve_harness::trees::BuiltTree;
+use karve_harness::worktrees::BuiltTree;
 use karve_numerics::case::CaseSet;
 use karve_os::error::Result;
 

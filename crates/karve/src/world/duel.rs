@@ -9,7 +9,7 @@ use karve_harness::commands::{CaseRunSettings, CommandVariant, Harness};
 use karve_harness::outcome::GateResult;
 use karve_harness::outcome::{BlockFailure, NumberedCase};
 use karve_harness::pair_runner::{BuiltArm, PairRunner};
-use karve_harness::trees::{BuildVariant, BuiltTree};
+use karve_harness::worktrees::{BuildVariant, BuiltTree};
 use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::stats;
 use karve_os::error::{CommandError, Result};

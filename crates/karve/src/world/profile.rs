@@ -19,8 +19,8 @@ use karve_numerics::case::CaseSet;
 use karve_os::device;
 use karve_os::error::Result;
 use karve_os::process::excerpt;
-use karve_profile::profilers::granted::EditableFiles;
-use karve_profile::profilers::take::{self, DevicePlatform, ProfileRequest, ProfileTarget};
+use karve_profile::profilers::collect::{self, DevicePlatform, ProfileRequest, ProfileTarget};
+use karve_profile::profilers::editable::EditableFiles;
 use karve_profile::profilers::valgrind::{NO_KERNEL, UNSEEN};
 use karve_profile::roofline::cases::{self, CaseTimes};
 use karve_profile::roofline::counters::add_ceiling;
@@ -154,7 +154,7 @@ impl World {
         if run.stdout.truncated() {
             let note = "the profile command printed more than karve keeps: no counter was parsed";
             profile.notes.push(note.to_owned());
-        } else if let Ok(Ok((_, parsed))) = take::read_any(&run.stdout.bytes) {
+        } else if let Ok(Ok((_, parsed))) = collect::read_any(&run.stdout.bytes) {
             profile.kernels = parsed.kernels;
             profile.kernels.truncate(KERNELS_KEPT.min(KERNELS_MAX));
             profile.kernels.extend(parsed.timeline);
@@ -192,7 +192,7 @@ impl World {
         let rules = rules_of(self.charter.policy.preset);
         let limit = Duration::from_secs(self.charter.limits.command_s).min(TOOL_LIMIT);
         let harness = harness.clone().with_limit(limit);
-        let taken = take::take(&harness, subject, wish, rules)?;
+        let taken = collect::take(&harness, subject, wish, rules)?;
         let mut notes = Vec::new();
         for (tool, hint) in &taken.failed {
             notes.push(format!("{}: {}", tool.name(), hint.problem));

@@ -1,8 +1,8 @@
 //! The steps of a round except the duel: profile, propose, implement, gate, settle, learn.
 
 use super::audit::audit_commits;
+use super::missing_candidate::{CandidateResult, MissingCandidate};
 use super::roles::out_of_scope;
-use super::untaken::{CandidateResult, MissingCandidate};
 use super::{World, bug, refs_of};
 use crate::reports;
 use karve_agents::builtin::{config_of, knobs_at};

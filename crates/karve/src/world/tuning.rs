@@ -2,22 +2,22 @@
 //! a separate candidate.
 
 use super::duel::per_case;
-use super::untaken::MissingCandidate;
+use super::missing_candidate::MissingCandidate;
 use super::{World, bug, secret_of};
 use crate::tuner::budget::TuneBudget;
 use crate::tuner::copies::IncrementalTrust;
 use crate::tuner::earlier;
+use crate::tuner::evaluator::{Evaluator, EvaluatorParts, SettingResult, TuningDevice};
 use crate::tuner::journal::{FreshStart, Journal};
 use crate::tuner::quiet::{BuildPolicy, QuietLock};
 use crate::tuner::session::grid;
 use crate::tuner::sweep::{self, Sweep, SweepEnd, SweepWorker, TrialProgress};
-use crate::tuner::workshop::{Evaluator, EvaluatorParts, SettingResult, TuningDevice};
 use karve_agents::builtin::{knobs_at, write_config};
 use karve_core::campaign::{Campaign, Event, TuneStep};
 use karve_core::hypothesis::Candidate;
 use karve_core::ladder::{LadderResult, Rung};
 use karve_harness::git::Oid;
-use karve_harness::trees::Worktrees;
+use karve_harness::worktrees::Worktrees;
 use karve_numerics::case::CaseSet;
 use karve_numerics::grid::{Grid, GridPoint};
 use karve_numerics::search::StrategyKind;

@@ -15,7 +15,7 @@ use karve_harness::outcome::GateResult;
 use karve_harness::pair_runner::PairRunner;
 use karve_harness::project_file;
 use karve_harness::store::CampaignDir;
-use karve_harness::trees::Worktrees;
+use karve_harness::worktrees::Worktrees;
 use karve_numerics::case::Case;
 use karve_os::clock;
 use karve_os::error::{CommandError, Context, Result};

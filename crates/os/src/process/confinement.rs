@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::filter::{self, ExtraSyscalls};
-use super::room::NamespaceSandbox;
+use super::namespace::NamespaceSandbox;
 use super::sys::{self, LandlockAccess, LimitedResource, SandboxProfile};
 use crate::error::{Context, Result};
 

@@ -3,14 +3,14 @@
 //! Each function wraps one or a few calls and is safe to use. The start of a child, the privileges
 //! it drops, and its namespace sandbox are separate modules.
 
-mod cage;
+mod capabilities;
+mod child_socket;
 mod clone;
-mod companion;
-mod lock;
-mod powers;
-mod room;
+mod namespace;
+mod sandbox_profile;
 mod signals;
 mod start;
+mod worker_profile;
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -19,20 +19,20 @@ use std::sync::Once;
 use std::time::Duration;
 use std::{mem, ptr};
 
-pub(super) use self::cage::{
-    LandlockAccess, LimitedResource, SandboxProfile, has_filters, ids, is_root, landlock_allow,
-    landlock_ruleset, landlock_version,
-};
-pub(super) use self::companion::{
+pub(super) use self::child_socket::{
     bounded_file, continue_process, cpu_time_of, receive_message, send_message, socket_pair,
     stop_and_wait, written_text,
 };
-pub(super) use self::lock::{WorkerProfile, apply_profile};
-pub(super) use self::room::{NamespaceHandle, NamespacePlan, TREES_MAX, ViewAction};
+pub(super) use self::namespace::{NamespaceHandle, NamespacePlan, TREES_MAX, ViewAction};
+pub(super) use self::sandbox_profile::{
+    LandlockAccess, LimitedResource, SandboxProfile, has_filters, ids, is_root, landlock_allow,
+    landlock_ruleset, landlock_version,
+};
 pub(super) use self::start::{
     CPUS_MAX, CpuMask, ParentDeathAction, SpawnError, SpawnSpec, SpawnedChild, affinity,
     set_affinity, spawn,
 };
+pub(super) use self::worker_profile::{WorkerProfile, apply_profile};
 
 /// A process id, as the kernel writes it.
 pub(super) type Pid = libc::pid_t;

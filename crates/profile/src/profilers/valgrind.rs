@@ -7,8 +7,8 @@
 pub(super) mod cachegrind;
 pub(super) mod callgrind;
 
+use super::editable::{EditableFiles, plain_name};
 use super::gather::{ProfileNotes, WeightedKernel, heaviest};
-use super::granted::{EditableFiles, plain_name};
 use super::number::whole;
 use super::vectors::{FunctionCode, KernelCode};
 use super::{PROGRAM, ParsedProfile, ProfileParseError};

@@ -11,7 +11,7 @@ use karve_harness::commands::{BenchParams, CommandVariant, Harness};
 use karve_harness::git::Repo;
 use karve_harness::outcome::NumberedCase;
 use karve_harness::pair_runner::{BuiltArm, PairRunner};
-use karve_harness::trees::{BuiltTree, Worktrees};
+use karve_harness::worktrees::{BuiltTree, Worktrees};
 use karve_os::error::{ErrorKind, Result};
 use karve_os::process::StopFlag;
 use karve_os::text::counted;

@@ -7,7 +7,7 @@ use karve_harness::commands::{BenchParams, CommandVariant, Harness};
 use karve_numerics::case::Case;
 use karve_numerics::roof::CallDemand;
 use karve_os::error::Result;
-use karve_profile::profilers::take::CollectedProfile;
+use karve_profile::profilers::collect::CollectedProfile;
 use karve_profile::roofline::counters::add_ceiling;
 use karve_profile::roofline::{self, Cores, HostRoofline};
 use std::path::Path;

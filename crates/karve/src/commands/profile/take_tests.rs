@@ -6,11 +6,11 @@ use karve_core::charter::Charter;
 use karve_core::profile::DiagnosisRuleSet;
 use karve_harness::commands::Harness;
 use karve_os::process::StopFlag;
-use karve_profile::profilers::granted::EditableFiles;
-use karve_profile::profilers::run::limit_of;
-use karve_profile::profilers::take::{
+use karve_profile::profilers::collect::{
     CollectedProfile, DevicePlatform, ProfileRequest, ProfileTarget, take,
 };
+use karve_profile::profilers::editable::EditableFiles;
+use karve_profile::profilers::run::limit_of;
 use karve_profile::profilers::{ProfilerTool, contract};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,9 +1,9 @@
 //! The result of a sweep: the best setting that is also correct on the hidden cases.
 
 use super::Sweep;
+use crate::tuner::evaluator::{Evaluator, SettingResult};
 use crate::tuner::journal::JournalLine;
 use crate::tuner::recorded::EvaluationFailure;
-use crate::tuner::workshop::{Evaluator, SettingResult};
 use karve_numerics::grid::GridPoint;
 use karve_numerics::space::KnobSetting;
 use karve_os::error::Result;

@@ -11,9 +11,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Instant;
 use std::{mem, ptr};
 
-use super::cage::SandboxProfile;
 use super::clone::{CLONE_MEMORY, CloneArgs, STACK_BYTES, clone3};
-use super::room::NamespaceHandle;
+use super::namespace::NamespaceHandle;
+use super::sandbox_profile::SandboxProfile;
 use super::signals::{BlockedSignals, reset_signals};
 use super::{Pid, WaitMode, pidfd_open, wait};
 

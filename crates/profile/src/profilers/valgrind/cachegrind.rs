@@ -1,6 +1,6 @@
 //! Cachegrind's file: `fl=`, `fn=`, then a line for each line of source with its counts.
 
-use super::super::granted::EditableFiles;
+use super::super::editable::EditableFiles;
 use super::super::text::{ENDS_EARLY, Lines};
 use super::{PROCESSES_MAX, ParsedProfile, ProcessCosts, ProfileParseError, counts, of_processes};
 

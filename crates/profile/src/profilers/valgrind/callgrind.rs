@@ -1,7 +1,7 @@
 //! Callgrind's file: names are written once and then as `(1)`, positions are relative, and the
 //! line after `calls=` is the cost of the callee, which is not part of the caller's own cost.
 
-use super::super::granted::EditableFiles;
+use super::super::editable::EditableFiles;
 use super::super::number::whole;
 use super::super::text::{ENDS_EARLY, Lines};
 use super::super::vectors::KernelCode;

@@ -2,16 +2,16 @@
 
 use super::at_once;
 use super::copies::IncrementalTrust;
+use super::evaluator::{Evaluator, EvaluatorParts, TuningDevice};
 use super::quiet::{BuildPolicy, QuietLock};
 use super::sweep::SweepWorker;
-use super::workshop::{Evaluator, EvaluatorParts, TuningDevice};
 use crate::config::LoadedConfig;
 use karve_core::charter::{Charter, Pin};
 use karve_core::measurement::Environment;
 use karve_harness::commands::Harness;
 use karve_harness::git::{Oid, Repo};
 use karve_harness::scratch::{ScratchDir, ScratchKind as For};
-use karve_harness::trees::Worktrees;
+use karve_harness::worktrees::Worktrees;
 use karve_os::device::{self, NoticeSink, cpu, gpu};
 use karve_os::error::Result;
 use karve_os::process::StopFlag;

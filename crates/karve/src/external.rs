@@ -9,7 +9,7 @@ use crate::session::{self, CampaignChoice, CampaignSetup, SessionPlan};
 use crate::ui::Screen;
 use crate::world::WORKSPACE_DIR;
 use karve_agents;
-use karve_agents::visitor::{EXTERNAL, ExternalAgent, ExternalAnswer};
+use karve_agents::external::{EXTERNAL, ExternalAgent, ExternalAnswer};
 use karve_core::campaign::strategy::{PastRound, brief};
 use karve_core::campaign::{Campaign, Step};
 use karve_harness::store::{self, CampaignDir};

@@ -5,7 +5,7 @@
 //! as its process lives. karve is pinned there too: it waits while an arm works, requests arrive
 //! sooner, and the inputs it drew are in the caches of that CPU for both.
 
-use super::terms::RunnerSetup;
+use super::setup::RunnerSetup;
 use karve_os::device::cpu;
 use karve_os::error::Result;
 use karve_os::process::AffinityGuard;

@@ -13,16 +13,16 @@ use karve_harness::commands::Harness;
 use karve_harness::git::{CommitNote, Oid, Repo};
 use karve_harness::project_file;
 use karve_harness::scratch::{ScratchDir, ScratchKind};
-use karve_harness::trees::Worktrees;
+use karve_harness::worktrees::Worktrees;
 use karve_numerics::case::Case;
 use karve_os::error::{CommandError, Result};
 use karve_os::process::StopFlag;
 use karve_os::sandbox::Sandbox;
 use karve_os::{clock, device};
-use karve_profile::profilers::granted::EditableFiles;
-use karve_profile::profilers::take::{
+use karve_profile::profilers::collect::{
     self, CollectedProfile, DevicePlatform, ProfileRequest, ProfileTarget,
 };
+use karve_profile::profilers::editable::EditableFiles;
 use karve_profile::profilers::{ParsedProfile, ProfilerTool};
 use std::path::Path;
 
@@ -132,7 +132,7 @@ impl ProfileArgs {
         let mut at = None;
         for name in names {
             let path = here.join(name);
-            let read = take::read_file(&path, self.tool).map_err(|error| {
+            let read = collect::read_file(&path, self.tool).map_err(|error| {
                 error.hint("name a readable file written by a profiler: karve profile FILE")
             })?;
             let (tool, mut more) = read.map_err(|why| {
@@ -141,9 +141,9 @@ impl ProfileArgs {
                     .hint("--tool NAME says which profiler wrote it; see \"karve profile --help\"")
             })?;
             if names.len() > 1 {
-                take::name_file(&mut more, name);
+                collect::name_file(&mut more, name);
             }
-            take::merge(&mut parsed, more);
+            collect::merge(&mut parsed, more);
             at.get_or_insert_with(|| situation_of_tool(tool));
         }
         let base = |name: &String| {
@@ -224,7 +224,7 @@ impl ProfileArgs {
             runs,
             editable: granted,
         };
-        let mut taken = take::take(harness, subject, wish, self.rules)?;
+        let mut taken = collect::take(harness, subject, wish, self.rules)?;
         if runs == DevicePlatform::Cpu {
             roof::add(harness, charter, (tree, case), &mut taken)?;
         }

@@ -2,7 +2,7 @@
 //! The end holds the answer, so a long conversation is cut in the middle.
 
 use super::{TranscriptAuthor, TranscriptLine};
-use karve_agents::told::SessionEvent;
+use karve_agents::session_event::SessionEvent;
 use std::collections::VecDeque;
 
 /// Messages of one turn that are kept from its beginning.

@@ -12,7 +12,7 @@ use karve_core::measurement::Gate;
 use karve_harness::commands::{CommandVariant, Harness};
 use karve_harness::git::{Oid, Repo};
 use karve_harness::project_file;
-use karve_harness::trees::Worktrees;
+use karve_harness::worktrees::Worktrees;
 use karve_numerics::case::Case;
 use karve_os::error::{Context, Result};
 use std::fs;

@@ -5,7 +5,7 @@
 //! it tries fails with an error, so that an honest library that merely tries is not harmed. If the
 //! operating system is too old for a part, the other parts still apply.
 
-use super::powers;
+use super::capabilities;
 use libc::{c_long, sock_filter};
 use std::ffi::CStr;
 use std::mem;
@@ -214,7 +214,7 @@ impl WorkerProfile {
 pub(in crate::process) fn apply_profile(must_open: &CStr) {
     // SAFETY: the call takes numbers.
     unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
-    powers::give_up(must_open);
+    capabilities::give_up(must_open);
     confine_files();
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     refuse_calls();

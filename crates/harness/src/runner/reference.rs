@@ -4,7 +4,7 @@
 //! candidate sees its results.
 
 use super::arm::{ArmMemory, KernelWorker, MemorySizes, WorkerProgram};
-use super::stage::{KernelBuffers, KernelCall};
+use super::buffers::{KernelBuffers, KernelCall};
 use karve_numerics::accuracy::{OutputInfo, Sensitivity};
 use karve_numerics::case::Case;
 use karve_numerics::contract::{CallLayout, Contract, PlacedArg, Precision};

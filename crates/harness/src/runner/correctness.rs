@@ -12,16 +12,16 @@
 //! aliasing check    eight calls at the same addresses, between which inputs change in place
 //! ```
 
-mod replay;
+mod aliasing;
 
 use super::arm::KernelWorker;
-use super::broken::WorkerFailure;
+use super::buffers::{CallOutput, KernelBuffers, KernelCall, PoisonKind};
 use super::check::{self, TensorErrors};
 use super::clocks::threads_in_words;
-use super::oracle::ReferenceRunner;
 use super::protocol::FLAG_MODE_CHANGED;
-use super::stage::{CallOutput, KernelBuffers, KernelCall, PoisonKind};
-use super::terms::RunnerSetup;
+use super::reference::ReferenceRunner;
+use super::setup::RunnerSetup;
+use super::worker_failure::WorkerFailure;
 use crate::outcome::GateResult;
 use karve_core::measurement::Gate;
 use karve_numerics::case::Case;
@@ -155,7 +155,7 @@ impl CorrectnessCheck<'_> {
             for poison in DRAWS {
                 if let Err(gate) = self.single(&drawn, poison)? {
                     return Ok(Err(match what {
-                        Some(what) => replay::on(gate, &format!("with {what}")),
+                        Some(what) => aliasing::on(gate, &format!("with {what}")),
                         None => gate,
                     }));
                 }

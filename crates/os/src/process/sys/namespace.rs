@@ -11,7 +11,7 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::{mem, ptr};
 
-use super::companion::{FDS_MAX, receive_with_fds, send_numbers, socket_pair};
+use super::child_socket::{FDS_MAX, receive_with_fds, send_numbers, socket_pair};
 use super::{Pid, WaitMode, pidfd_open, wait};
 
 /// Flags of `open_tree` and `move_mount`.

@@ -1,10 +1,10 @@
 //! The terms of the kernel runner: where kernel and reference come from, and how a worker starts.
 
 use super::arm::{KernelWorker, StartingWorker, WorkerProgram};
-use super::broken::WorkerFailure;
-use super::oracle::{ReferenceRunner, ReferenceSource};
+use super::buffers::KernelBuffers;
 use super::python;
-use super::stage::KernelBuffers;
+use super::reference::{ReferenceRunner, ReferenceSource};
+use super::worker_failure::WorkerFailure;
 use crate::outcome::GateResult;
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_numerics::case::Case;

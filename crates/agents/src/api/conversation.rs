@@ -2,7 +2,7 @@
 //!
 //! When it grows too long for the model, `karve_core::asking::room` says what is left out.
 
-use karve_core::asking::room::{self, ItemSize, ToolOutputSize};
+use karve_core::asking::context_window::{self, ItemSize, ToolOutputSize};
 use serde_json::Value;
 
 /// One thing in a conversation.
@@ -86,18 +86,18 @@ impl ApiConversation {
 
     /// Its size, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        room::bytes_of(&self.pieces())
+        context_window::bytes_of(&self.pieces())
     }
 
     /// Shrinks it to a size if possible; returns whether it became smaller at all.
     pub(super) fn compact(&mut self, bytes_max: usize) -> bool {
         let before = self.bytes();
-        let cut = room::cut(&self.pieces(), bytes_max);
+        let cut = context_window::cut(&self.pieces(), bytes_max);
         for (at, which) in cut.condensed {
             if let Some(ConversationItem::Given(all)) = self.items.get_mut(at)
                 && let Some(one) = all.get_mut(which)
             {
-                one.text = room::note_of(one.text.len());
+                one.text = context_window::note_of(one.text.len());
             }
         }
         let mut at = 0;

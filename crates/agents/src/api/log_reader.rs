@@ -1,11 +1,11 @@
 //! Reads the session log of a turn for display: the events of a response are assembled by their
 //! API, and shown when the response is complete.
 
+use super::conversation::ToolCall;
 use super::reply::ModelReply;
-use super::talk::ToolCall;
 use super::{ApiKind, WireFormat};
-use crate::cli::heard::{count, text};
-use crate::told::SessionEvent;
+use crate::cli::turn_output::{count, text};
+use crate::session_event::SessionEvent;
 use serde_json::Value;
 use std::collections::VecDeque;
 

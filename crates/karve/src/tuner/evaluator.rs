@@ -7,7 +7,7 @@
 use super::copies::{BuildCopies, BuildMode, IncrementalTrust};
 use super::recorded::EvaluationFailure;
 use super::session::as_metric;
-use super::unheard::unused_knobs;
+use super::unused_knobs::unused_knobs;
 use crate::world;
 use globset::GlobSet;
 use karve_agents::builtin::{knobs_at, write_config};
@@ -17,7 +17,7 @@ use karve_harness::commands::{BenchParams, CommandVariant, Harness};
 use karve_harness::git::{CommitNote, Oid, Repo};
 use karve_harness::outcome::GateResult;
 use karve_harness::project_file;
-use karve_harness::trees::{BuiltTree, Worktrees};
+use karve_harness::worktrees::{BuiltTree, Worktrees};
 use karve_numerics::case::Case;
 use karve_numerics::space::{Knob, KnobSetting, parse_restrictions};
 use karve_numerics::stats;

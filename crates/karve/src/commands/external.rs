@@ -3,11 +3,11 @@
 
 use super::run::confirm;
 use crate::config::Overrides;
+use crate::external::{ExternalStatus, ExternalTask, campaign_choice, drive_external, finished};
 use crate::project::ProjectArgs;
 use crate::session::{self, CampaignChoice, SessionPlan};
 use crate::ui::{self, PlainScreen, Screen, SilentScreen};
-use crate::visit::{ExternalStatus, ExternalTask, campaign_choice, drive_external, finished};
-use karve_agents::visitor::{ChangeSource, EXTERNAL, ExternalAnswer};
+use karve_agents::external::{ChangeSource, EXTERNAL, ExternalAnswer};
 use karve_os::error::{CommandError, Context, ErrorKind, Result};
 use karve_os::files;
 use karve_os::process::StopFlag;

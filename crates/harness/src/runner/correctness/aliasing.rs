@@ -1,7 +1,7 @@
 //! The aliasing check: what a kernel keeps between calls must follow its inputs.
 
 use super::{CorrectnessCheck, CorrectnessResult};
-use crate::runner::stage::{KernelCall, PoisonKind};
+use crate::runner::buffers::{KernelCall, PoisonKind};
 use karve_core::measurement::Gate;
 use karve_numerics::contract::{ALIASING_STEPS, Contract};
 use karve_os::error::Result;

@@ -1,12 +1,12 @@
 //! Receives one response: removes keys, logs what arrives, and parses it event by event.
 
 use super::WireFormat;
-use super::exchange::{SESSION_LOG_BYTES_MAX, SessionLog};
 use super::http::{ResponseError, ResponsePart};
 use super::reply::{ModelReply, ReplyEnd};
 use super::retry::{ApiFailure, refusal_of};
+use super::session_log::{SESSION_LOG_BYTES_MAX, SessionLog};
 use super::sse::SseDecoder;
-use crate::cli::heard::message;
+use crate::cli::turn_output::message;
 use crate::secrets::{Redactor, Secrets};
 use karve_os::error::Result;
 use serde_json::{Value, json};

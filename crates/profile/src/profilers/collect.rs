@@ -1,7 +1,7 @@
 //! Profiles a built tree: runs the available tools, the light ones first, and goes deeper as long
 //! as the counters do not show what limits the kernel.
 
-use super::granted::{EditableFiles, plain_name};
+use super::editable::{EditableFiles, plain_name};
 use super::run::{ProfilerHint, diagnose_failure, limit_of, start};
 use super::valgrind::callgrind;
 use super::vectors::{KernelCode, NOT_READ};

@@ -4,9 +4,9 @@
 //! answers it. A submission is data like any other answer, and it is gated and measured in the
 //! same way.
 
-use super::exchange::{self, TurnPrompt};
 use super::prompt;
 use super::secrets::Secrets;
+use super::session_log::{self, TurnPrompt};
 use super::turn::{FinishedTurn, TurnEnd, TurnTask, UsageReport};
 use super::{Agent, Implementation, Proposal, Workspace};
 use karve_core::campaign::strategy::Brief;
@@ -160,7 +160,7 @@ fn write_down(desk: &Workspace<'_>, (task, brief): (&str, &str), said: &str) -> 
         brief,
     };
     let secrets = Secrets::of(&BTreeMap::new());
-    exchange::write_down(desk.session_log, asked, Ok(said), &secrets)
+    session_log::write_down(desk.session_log, asked, Ok(said), &secrets)
 }
 
 /// The error for a submission without a usable change. A slip does not cost a round: nothing is
