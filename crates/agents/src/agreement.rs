@@ -166,7 +166,7 @@ mod tests {
 
     fn check(event: Value, lines: &[Value], want: &[&str]) {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("exchange");
+        let path = dir.path().join("session_log");
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         std::fs::write(&path, text).unwrap();
         let event: Event = serde_json::from_value(event).unwrap();

@@ -278,7 +278,7 @@ impl ApiAgent {
         &mut self,
         task: TurnTask,
         (of, brief): ((u32, u32), &str),
-        granted: &[String],
+        editable: &[String],
         desk: &Workspace<'_>,
     ) -> Result<FinishedTurn> {
         let limit_s = task.limit_s(self.limit_s);
@@ -304,7 +304,7 @@ impl ApiAgent {
             left: self.remaining_budget(desk.spent),
         };
         let secrets = model.secrets.clone();
-        let mut bench = ToolWorkspace::new(desk, ToolRights::of(task), granted, (&secrets, until))?;
+        let mut bench = ToolWorkspace::new(desk, ToolRights::of(task), editable, (&secrets, until))?;
         let told = turn::run(&mut model, &mut talk, Some(&mut bench), &place)?;
         self.model = Some(model);
         // After a failure the next brief starts a new conversation; it has all that matters.

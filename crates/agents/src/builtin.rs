@@ -30,9 +30,9 @@ pub struct BuiltinAgent {
 
 impl BuiltinAgent {
     /// The strategy for the knobs in the editable files and in `karve.toml`.
-    pub fn new(granted: Vec<String>, declared: Vec<KnobDeclaration>) -> Self {
+    pub fn new(editable: Vec<String>, declared: Vec<KnobDeclaration>) -> Self {
         Self {
-            editable: granted,
+            editable,
             declared,
         }
     }
@@ -165,10 +165,10 @@ pub fn write_config(tree: &Path, knobs: &[Knob], config: &KnobSetting) -> Result
 pub fn knobs_at(
     repo: &Repo,
     commit: &str,
-    granted: &[String],
+    editable: &[String],
     declared: &[KnobDeclaration],
 ) -> Result<Vec<Knob>> {
-    let globs = project_file::glob_set(granted)?;
+    let globs = project_file::glob_set(editable)?;
     let commit = Oid::named(commit)?;
     let mut knobs: Vec<Knob> = Vec::new();
     for (file, bytes) in repo.read_matching(&commit, &globs)? {

@@ -254,11 +254,11 @@ impl CliAgent {
         &mut self,
         task: TurnTask,
         (of, brief): ((u32, u32), &str),
-        granted: &[String],
+        editable: &[String],
         desk: &Workspace<'_>,
     ) -> Result<FinishedTurn> {
         let place = CliTurnContext::of(desk);
-        let files = plain_files(granted, desk.tree);
+        let files = plain_files(editable, desk.tree);
         let mut session = self.conversation.take().filter(|talk| talk.of == of);
         loop {
             let ask = CliTurnRequest {
@@ -308,8 +308,8 @@ impl CliAgent {
 }
 
 /// Editable files that are named without globs and exist; programs cannot use the other patterns.
-fn plain_files(granted: &[String], tree: &Path) -> Vec<String> {
-    let named = granted.iter().filter(|name| tree.join(name).is_file());
+fn plain_files(editable: &[String], tree: &Path) -> Vec<String> {
+    let named = editable.iter().filter(|name| tree.join(name).is_file());
     named.cloned().collect()
 }
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The name of this agent in a charter.
-pub const EXTERNAL: &str = "visitor";
+pub const EXTERNAL: &str = "external";
 
 /// Most files that are copied from a directory.
 const FILES_MAX: usize = 1_000;

@@ -236,12 +236,12 @@ mod tests {
             commit: "c".into(),
             tree: "t".into(),
             files: vec!["kernel.c".into()],
-            patch: "granted".into(),
+            patch: "editable".into(),
             out_of_scope: strays.iter().map(|stray| (*stray).to_owned()).collect(),
             whole: whole.map(str::to_owned),
             summary: String::new(),
         };
-        assert_eq!(change_of(&candidate(&[], None)), Ok("granted"));
+        assert_eq!(change_of(&candidate(&[], None)), Ok("editable"));
         assert_eq!(change_of(&candidate(&["bench.c"], Some("all"))), Ok("all"));
         let why = change_of(&candidate(&["bench.c"], None)).unwrap_err();
         assert!(why.contains("also touched bench.c"), "{why}");

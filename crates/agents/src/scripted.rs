@@ -160,7 +160,7 @@ impl Agent for ScriptedAgent {
         let usage = AgentUsage::default();
         let not_done = |why| Ok(Implementation::NotDone { why, usage });
         let task = match step.repair {
-            Some(_) => "mend",
+            Some(_) => "repair",
             None => "implement",
         };
         let brief = prompt::render_implement(step);
@@ -202,7 +202,7 @@ mod tests {
                     assert!(!turn.edit.is_empty());
                 }
                 task => {
-                    assert_eq!(task, "mend");
+                    assert_eq!(task, "repair");
                     answer::parse_implementation(words).unwrap_err();
                 }
             }

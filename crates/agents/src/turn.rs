@@ -44,7 +44,7 @@ impl TurnTask {
         match self {
             Self::Propose => "propose",
             Self::Implement => "implement",
-            Self::Repair => "mend",
+            Self::Repair => "repair",
             Self::Review => "review",
             Self::Learn => "learn",
             Self::Trial => "trial",

@@ -8,7 +8,7 @@ mod presets;
 
 use crate::ladder::LadderRule;
 use crate::variants::BEST_OF_MAX;
-use presets::{coordinator, hyper_mla, primus, strict, tilegym};
+use presets::{trtllm, hyper_mla, primus, strict, tilegym};
 use serde::{Deserialize, Serialize};
 
 /// Rounds that the family-wise error is shared among, unless the charter allows more rounds.
@@ -104,7 +104,7 @@ pub enum Preset {
     /// The TileGym skill.
     Tilegym,
     /// The TensorRT-LLM workflow.
-    Coordinator,
+    Trtllm,
     /// The hyper-mla orchestration.
     HyperMla,
 }
@@ -267,7 +267,7 @@ impl Preset {
         Self::Strict,
         Self::Primus,
         Self::Tilegym,
-        Self::Coordinator,
+        Self::Trtllm,
         Self::HyperMla,
     ];
 
@@ -277,7 +277,7 @@ impl Preset {
             Self::Strict => "strict",
             Self::Primus => "primus",
             Self::Tilegym => "tilegym",
-            Self::Coordinator => "coordinator",
+            Self::Trtllm => "trtllm",
             Self::HyperMla => "hyper-mla",
         }
     }
@@ -293,7 +293,7 @@ impl Preset {
             Self::Strict => strict(),
             Self::Primus => primus(),
             Self::Tilegym => tilegym(),
-            Self::Coordinator => coordinator(),
+            Self::Trtllm => trtllm(),
             Self::HyperMla => hyper_mla(),
         }
     }
@@ -439,7 +439,7 @@ mod tests {
         let regress = |p: Preset| p.policy().accept.case_regress_ratio;
         assert_eq!(regress(Preset::Strict), Some(1.02));
         assert_eq!(regress(Preset::Primus), Some(1.05));
-        assert_eq!(regress(Preset::Coordinator), Some(1.05));
+        assert_eq!(regress(Preset::Trtllm), Some(1.05));
         assert_eq!(regress(Preset::HyperMla), None);
         assert_eq!(Preset::Tilegym.policy().rounds_max, 25);
         assert_eq!(Preset::Primus.policy().rounds_max, 119);

@@ -46,7 +46,7 @@ impl TurnPurpose {
         match self {
             Self::Propose => "propose",
             Self::Implement => "implement",
-            Self::Repair => "mend",
+            Self::Repair => "repair",
             Self::Review => "review",
             Self::Learn => "learn",
         }

@@ -171,7 +171,7 @@ pub fn read(dir: &CampaignDir) -> Result<LoadedLog> {
                 loaded.records.push(record);
                 loaded.good_bytes += n as u64;
             }
-            Err(_) if is_newer(&line) => return Err(newer(&path)),
+            Err(_) if is_other_format(&line) => return Err(other_format(&path)),
             Err(_) if last => {
                 loaded.torn_bytes = n as u64;
                 return Ok(loaded);
@@ -186,28 +186,26 @@ fn parse_line(line: &[u8]) -> Result<Record, String> {
         return Err("the line is incomplete".into());
     }
     let record: Record = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-    if record.v > LOG_VERSION {
-        return Err(format!(
-            "it was written by a newer version of karve (format {})",
-            record.v
-        ));
+    if record.v != LOG_VERSION {
+        return Err(format!("it has format {}, not {LOG_VERSION}", record.v));
     }
     Ok(record)
 }
 
-/// The log of a newer karve is not damaged; it must not be truncated.
-fn is_newer(line: &[u8]) -> bool {
+/// A log in another format is not damaged; it must not be truncated.
+fn is_other_format(line: &[u8]) -> bool {
     let value: Option<serde_json::Value> = serde_json::from_slice(line).ok();
     let version = value.and_then(|value| value.get("v")?.as_u64());
-    version.is_some_and(|version| version > u64::from(LOG_VERSION))
+    version.is_some_and(|version| version != u64::from(LOG_VERSION))
 }
 
-fn newer(path: &Path) -> CommandError {
+fn other_format(path: &Path) -> CommandError {
     let message = format!(
-        "the log {} is from a newer version of karve",
+        "the log {} was written by another version of karve: this one reads format {LOG_VERSION}",
         path.display()
     );
-    CommandError::usage(message).hint("use that version; \"karve --version\" names this one")
+    CommandError::usage(message)
+        .hint("read it with the karve that wrote it; \"karve --version\" names this one")
 }
 
 fn damaged(path: &Path, loaded: &LoadedLog, error: &dyn std::fmt::Display) -> CommandError {

@@ -65,7 +65,7 @@ op = "softmax"
 backend = "triton"
 device = "H200"
 [sources]
-granted = ["kernel.py"]
+editable = ["kernel.py"]
 [commands]
 test = "true {case}"
 bench = "true {case}"

@@ -77,14 +77,14 @@ pub fn propose(found: &ProjectFiles) -> ConfigProposal {
             "{flags} holds compiler flags, so it is editable too."
         ));
     }
-    let mut granted = vec![guess.file];
-    granted.extend(files.path_named("flags.mk").map(str::to_owned));
+    let mut editable = vec![guess.file];
+    editable.extend(files.path_named("flags.mk").map(str::to_owned));
     ConfigProposal {
         op: guess.op,
         backend: guess.kind.backend().to_owned(),
         language: guess.kind.language().to_owned(),
         device: guess.kind.device().to_owned(),
-        editable: granted,
+        editable,
         build: recipe.build,
         test: recipe.test,
         bench: recipe.bench,

@@ -207,7 +207,7 @@ impl McpServer {
             "headline": speed.headline,
             "kept_gains": speed.kept_gains,
             "due": due,
-            "granted": charter.map(|charter| &charter.editable),
+            "editable": charter.map(|charter| &charter.editable),
         }))
     }
 

@@ -10,7 +10,7 @@
 mod accuracy;
 mod agenda;
 mod contract;
-mod coordinator;
+mod trtllm;
 mod cost;
 mod figures;
 mod final_report;
@@ -110,7 +110,7 @@ fn campaign_wide(source: &ReportSource<'_>) -> Vec<DerivedFile> {
         file("perf_results.md", ledgers::render_perf_results(source)),
         file(
             "results/optimizations.md",
-            coordinator::render_optimizations(source),
+            trtllm::render_optimizations(source),
         ),
         file(
             &versions::devlog_path(source),
@@ -128,7 +128,7 @@ fn of_round(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<DerivedFile>
         ),
         file(
             &format!("results/round-{number}.md"),
-            coordinator::render_optimization(source, round),
+            trtllm::render_optimization(source, round),
         ),
     ]
 }

@@ -39,7 +39,7 @@ pub struct Transcript {
 pub struct TurnView {
     /// The task: propose, implement, mend, review or learn.
     pub task: String,
-    /// The kind of agent: one of the known kinds, `command` or `visitor`.
+    /// The kind of agent: one of the known kinds, `command` or `external`.
     pub agent: String,
     /// The name of that agent, if the log has it.
     #[serde(skip_serializing_if = "Option::is_none")]

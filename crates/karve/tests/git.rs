@@ -64,9 +64,9 @@ impl Lab {
         path
     }
 
-    fn commit(&self, worktree: &Path, granted: &[&str]) -> CandidateCommit {
+    fn commit(&self, worktree: &Path, editable: &[&str]) -> CandidateCommit {
         self.repo
-            .commit_candidate(worktree, &self.base, &globs(granted), &NOTE)
+            .commit_candidate(worktree, &self.base, &globs(editable), &NOTE)
             .unwrap()
     }
 }
@@ -627,8 +627,8 @@ fn a_candidate_is_the_parent_plus_the_granted_changes() {
         &["log", "-1", "--format=%an %ae %ct", made.oid.as_str()],
     );
     assert_eq!(author, "karve karve@localhost 1700000000");
-    let granted = globs(&["src/*"]);
-    let harness = |oid| lab.repo.entries_outside(oid, &granted).unwrap();
+    let editable = globs(&["src/*"]);
+    let harness = |oid| lab.repo.entries_outside(oid, &editable).unwrap();
     assert_eq!(harness(&made.oid), harness(&lab.base));
     assert_eq!(harness(&made.oid).len(), 3);
     // The same again is the same commit.
@@ -808,7 +808,7 @@ fn ignore_rules_of_an_agent_hide_nothing() {
     write(tree.join("src/new.c"), "new\n");
     write(
         tree.join("src/table.o"),
-        "granted, but a product by the parent's rules\n",
+        "editable, but a product by the parent's rules\n",
     );
     let made = lab.commit(&tree, &["src/*"]);
     assert_eq!(made.files, ["src/new.c"]);

@@ -78,7 +78,7 @@ fn the_first_campaign_of_the_readme_runs_to_its_end() {
     assert_eq!(blocks.len(), 1);
     let said = stdout(&sh(&blocks[0], &root(), home.path()));
     for part in [
-        "granted = [\"dot.c\"]",
+        "editable = [\"dot.c\"]",
         "the test caught a planted bug",
         "nothing was changed",
         "# Report: dot_c_cpu_",

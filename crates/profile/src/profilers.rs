@@ -195,14 +195,14 @@ pub fn parse(tool: ProfilerTool, text: &str) -> Result<ParsedProfile, ProfilePar
 pub fn parse_of(
     tool: ProfilerTool,
     text: &str,
-    granted: &EditableFiles,
+    editable: &EditableFiles,
 ) -> Result<ParsedProfile, ProfileParseError> {
     let mut parsed = match tool {
         ProfilerTool::Ncu => ncu::parse(text),
         ProfilerTool::Ptxas => ptxas::parse(text),
         ProfilerTool::Perf => perf::parse(text),
-        ProfilerTool::Cachegrind => valgrind::cachegrind::parse(text, granted),
-        ProfilerTool::Callgrind => valgrind::callgrind::parse(text, granted),
+        ProfilerTool::Cachegrind => valgrind::cachegrind::parse(text, editable),
+        ProfilerTool::Callgrind => valgrind::callgrind::parse(text, editable),
         ProfilerTool::Rocprof => rocprof::parse(text),
         ProfilerTool::RocprofCompute => rocprof_compute::parse(text),
         ProfilerTool::Torch => torch::parse(text),
@@ -211,14 +211,14 @@ pub fn parse_of(
             "a database must be read from its file",
         )),
     }?;
-    own_first(&mut parsed, granted);
+    own_first(&mut parsed, editable);
     Ok(parsed)
 }
 
 /// Puts the kernels that the editable files define first.
-fn own_first(parsed: &mut ParsedProfile, granted: &EditableFiles) {
+fn own_first(parsed: &mut ParsedProfile, editable: &EditableFiles) {
     for kernel in &mut parsed.kernels {
-        kernel.editable |= granted.holds(&kernel.name, "");
+        kernel.editable |= editable.holds(&kernel.name, "");
     }
     parsed.kernels.sort_by_key(|kernel| !kernel.editable);
 }

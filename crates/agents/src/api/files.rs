@@ -50,13 +50,13 @@ impl<'a> WorkspaceFiles<'a> {
     /// The files of a worktree, some of them editable.
     pub(super) fn new(
         tree: &'a Path,
-        granted: &[String],
+        editable: &[String],
         secrets: &'a Secrets,
     ) -> karve_os::error::Result<Self> {
         Ok(Self {
             tree,
-            editable: project_file::glob_set(granted)?,
-            named: granted.join(", "),
+            editable: project_file::glob_set(editable)?,
+            named: editable.join(", "),
             secrets,
         })
     }

@@ -35,7 +35,7 @@ fn hear(kind: ApiKind, bytes: &[u8], size: usize) -> (ModelReply, Option<ApiFail
     // With a key the end of the input is held back, and processed last.
     let key = ("API_KEY".to_owned(), "sk-0123456789".to_owned());
     let secrets = Secrets::of([(&key.0, &key.1)]);
-    let mut log = SessionLog::open(&dir.path().join("exchange"), &secrets).unwrap();
+    let mut log = SessionLog::open(&dir.path().join("session_log"), &secrets).unwrap();
     let mut hearing = ReplyReader::new(kind.wire(), &secrets, &mut log);
     hearing.take(&ResponsePart::Head(200, None));
     for piece in bytes.chunks(size) {
@@ -457,8 +457,8 @@ fn nothing_outside_of_the_worktree_is_read_or_written() {
     let dir = tree();
     let tree = dir.path().join("tree");
     let secrets = Secrets::of([]);
-    let granted = ["**".to_owned()];
-    let files = WorkspaceFiles::new(&tree, &granted, &secrets).unwrap();
+    let editable = ["**".to_owned()];
+    let files = WorkspaceFiles::new(&tree, &editable, &secrets).unwrap();
     for path in [
         "../secret",
         "/etc/passwd",
@@ -496,8 +496,8 @@ fn only_editable_files_are_written_and_a_text_is_replaced_where_it_is_unique() {
     let tree = dir.path().join("tree");
     let key = ("API_KEY".to_owned(), "sk-0123456789".to_owned());
     let secrets = Secrets::of([(&key.0, &key.1)]);
-    let granted = ["kernel.c".to_owned(), "src/*.c".to_owned()];
-    let files = WorkspaceFiles::new(&tree, &granted, &secrets).unwrap();
+    let editable = ["kernel.c".to_owned(), "src/*.c".to_owned()];
+    let files = WorkspaceFiles::new(&tree, &editable, &secrets).unwrap();
     let check = |done: Result<String, String>, want: Result<(), &str>| match (done, want) {
         (Ok(_), Ok(())) => {}
         (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
@@ -572,7 +572,7 @@ fn arguments_that_are_no_object_reach_the_tool_as_none() {
 fn what_stops_a_question_is_told_before_what_it_heard() {
     let dir = tempfile::tempdir().unwrap();
     let secrets = Secrets::of([]);
-    let mut log = SessionLog::open(&dir.path().join("exchange"), &secrets).unwrap();
+    let mut log = SessionLog::open(&dir.path().join("session_log"), &secrets).unwrap();
     for (lost, want) in [
         (ResponseError::Stopped, ApiFailure::Stopped),
         (ResponseError::OverTime, ApiFailure::OverTime),

@@ -190,13 +190,13 @@ impl<'a> ToolWorkspace<'a> {
     pub(super) fn new(
         desk: &Workspace<'a>,
         rights: ToolRights,
-        granted: &[String],
+        editable: &[String],
         (secrets, until): (&'a Secrets, Instant),
     ) -> Result<Self> {
         Ok(Self {
             rights,
             tree: desk.tree,
-            files: WorkspaceFiles::new(desk.tree, granted, secrets)?,
+            files: WorkspaceFiles::new(desk.tree, editable, secrets)?,
             harness: desk.harness,
             cases: desk.cases,
             until,

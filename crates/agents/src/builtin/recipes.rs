@@ -45,8 +45,8 @@ pub(super) enum RecipeChange {
 }
 
 /// The editable files of a commit that are text.
-pub(super) fn texts_at(repo: &Repo, commit: &str, granted: &[String]) -> Result<Vec<SourceText>> {
-    let globs = project_file::glob_set(granted)?;
+pub(super) fn texts_at(repo: &Repo, commit: &str, editable: &[String]) -> Result<Vec<SourceText>> {
+    let globs = project_file::glob_set(editable)?;
     let files = repo.read_matching(&Oid::named(commit)?, &globs)?;
     let texts = files.into_iter().filter_map(|(file, bytes)| {
         let small = bytes.len() <= FILE_BYTES_MAX;

@@ -215,7 +215,7 @@ fn last_words_are_bounded_and_then_no_answer() {
 #[test]
 fn what_comes_in_pieces_is_written_down_whole_and_without_keys() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("exchange");
+    let path = dir.path().join("session_log");
     let env = BTreeMap::from([("A_KEY".to_owned(), "sk-very-secret".to_owned())]);
     let secrets = Secrets::of(&env);
     let text = "{\"type\":\"thread.started\",\"thread_id\":\"t\"}\nnoise sk-very-secret\n\
@@ -241,7 +241,7 @@ fn what_comes_in_pieces_is_written_down_whole_and_without_keys() {
 #[test]
 fn a_line_without_end_is_written_down_and_not_kept() {
     let dir = tempfile::tempdir().unwrap();
-    let file = fs::File::create(dir.path().join("exchange")).unwrap();
+    let file = fs::File::create(dir.path().join("session_log")).unwrap();
     let mut listener = OutputListener::new(CliKind::Codex.spec(), &Secrets::default(), file);
     let piece = vec![b'x'; 1 << 20];
     assert!((0..16).all(|_| listener.push(&piece)));

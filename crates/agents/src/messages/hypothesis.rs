@@ -23,8 +23,8 @@ pub fn hypothesis_of(
     };
     let (name, taken): (&str, HypothesisParser) =
         match (datum.get("primary_hypothesis"), datum.get("new_directions")) {
-            (Some(_), _) => ("c/analyze", analyzed),
-            (None, Some(_)) => ("c/stagnation", turned),
+            (Some(_), _) => ("primus/analyze", analyzed),
+            (None, Some(_)) => ("primus/stagnation", turned),
             (None, None) => return Ok(None),
         };
     Ok(Some(match checked(name, text)? {
@@ -134,14 +134,14 @@ fn turned(datum: &Datum) -> std::result::Result<Hypothesis, String> {
 /// a new version; none if it uses neither.
 pub fn summary_of(text: &str) -> Result<Option<std::result::Result<String, Vec<String>>>> {
     if text.trim_start().starts_with("## New Version") {
-        let said = parse(form("a/summary")?, text.trim_start());
+        let said = parse(form("hyper-mla/summary")?, text.trim_start());
         return Ok(Some(said.and_then(|datum| version_summary(&datum))));
     }
     let is_change = object_in(text).is_ok_and(|datum| datum.get("diff_summary").is_some());
     if !is_change {
         return Ok(None);
     }
-    let said = checked("c/optimize", text)?;
+    let said = checked("primus/optimize", text)?;
     Ok(Some(
         said.map(|datum| datum.str_of("diff_summary").to_owned()),
     ))
@@ -160,7 +160,7 @@ fn version_summary(datum: &Datum) -> std::result::Result<String, Vec<String>> {
 
 /// The review of an answer in the primus contract, or everything that is wrong with it.
 pub fn review_of(tree: &str, text: &str) -> Result<std::result::Result<Review, Vec<String>>> {
-    let datum = match checked("c/review", text)? {
+    let datum = match checked("primus/review", text)? {
         Ok(datum) => datum,
         Err(faults) => return Ok(Err(faults)),
     };
@@ -210,5 +210,5 @@ pub fn render_review(review: &Review) -> Option<String> {
         ("review_reason", Datum::text(&review.reason)),
         ("rule_verdicts", Datum::Fields(rules.collect())),
     ]);
-    render(form("c/review").ok()?, &datum).ok()
+    render(form("primus/review").ok()?, &datum).ok()
 }

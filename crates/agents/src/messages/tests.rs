@@ -86,21 +86,21 @@ fn every_workflow_has_its_messages() {
         .map(|form| form.name.as_str())
         .collect();
     for name in [
-        "a/profile",
-        "a/task",
-        "a/summary",
-        "b/analysis",
-        "b/optimization",
-        "c/analyze",
-        "c/optimize",
-        "c/review",
-        "c/stagnation",
-        "c/profile",
-        "c/report",
+        "hyper-mla/profile",
+        "hyper-mla/task",
+        "hyper-mla/summary",
+        "trtllm/analysis",
+        "trtllm/optimization",
+        "primus/analyze",
+        "primus/optimize",
+        "primus/review",
+        "primus/stagnation",
+        "primus/profile",
+        "primus/report",
     ] {
         assert!(names.contains(&name), "{name}");
     }
-    assert!(form("d/none").is_err());
+    assert!(form("tilegym/none").is_err());
 }
 
 const ANALYZE: &str = r#"{"round": 2, "primary_hypothesis": "Prefetch because loads wait",

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The version of the log's format that this code writes.
-pub const LOG_VERSION: u32 = 2;
+pub const LOG_VERSION: u32 = 3;
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -412,7 +412,7 @@ impl Event {
         match self {
             Self::TargetDefined { .. } => "target_defined",
             Self::Prepared(_) => "prepared",
-            Self::MutationChecked { .. } => "engagement_checked",
+            Self::MutationChecked { .. } => "mutation_checked",
             Self::TipsRead { .. } => "tips_read",
             Self::KnowledgeRead { .. } => "knowledge_read",
             Self::BaselineMeasured(_) => "baseline_measured",
@@ -429,7 +429,7 @@ impl Event {
             Self::BlockMeasured { .. } => "block_measured",
             Self::BlockFailed { .. } => "block_failed",
             Self::Settled { .. } => "settled",
-            Self::Learned { .. } => "learnt",
+            Self::Learned { .. } => "learned",
             Self::Extended { .. } => "extended",
             Self::Answered { .. } => "answered",
             Self::Finished { .. } => "finished",

@@ -134,10 +134,10 @@ pub(super) fn tilegym() -> Policy {
 }
 
 /// trtllm: keep what improves, roll back what slows anything by more than 5%, go down the list.
-pub(super) fn coordinator() -> Policy {
+pub(super) fn trtllm() -> Policy {
     let base = strict();
     Policy {
-        preset: Preset::Coordinator,
+        preset: Preset::Trtllm,
         accept: AcceptRule {
             null_ratio: 1.0,
             effect_ratio: 1.002,

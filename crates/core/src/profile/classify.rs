@@ -34,7 +34,7 @@ pub enum DiagnosisRuleSet {
     /// hyper-mla, the orchestration for MLA kernels.
     HyperMla,
     /// trtllm, the TensorRT-LLM workflow.
-    Coordinator,
+    Trtllm,
     /// primus, the Primus-Turbo rules.
     Primus,
     /// tilegym, the TileGym skill.
@@ -46,7 +46,7 @@ impl DiagnosisRuleSet {
     pub const ALL: [Self; 5] = [
         Self::Karve,
         Self::HyperMla,
-        Self::Coordinator,
+        Self::Trtllm,
         Self::Primus,
         Self::Tilegym,
     ];
@@ -56,7 +56,7 @@ impl DiagnosisRuleSet {
         match self {
             Self::Karve => "karve",
             Self::HyperMla => "hyper-mla",
-            Self::Coordinator => "coordinator",
+            Self::Trtllm => "trtllm",
             Self::Primus => "primus",
             Self::Tilegym => "tilegym",
         }

@@ -115,7 +115,7 @@ fn the_presets_treat_a_small_gain_as_their_systems_do() {
     );
     check(Preset::Primus, &[1.015], &keep(&[KeepNote::SmallGain]));
     check(Preset::Tilegym, &[1.013], &keep(&[KeepNote::SmallGain]));
-    check(Preset::Coordinator, &[1.013], &keep(&[KeepNote::SmallGain]));
+    check(Preset::Trtllm, &[1.013], &keep(&[KeepNote::SmallGain]));
 }
 
 #[test]

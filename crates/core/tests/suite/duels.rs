@@ -34,7 +34,7 @@ fn fixed(cases: u32) -> Config {
 fn charter() -> &'static Charter {
     static CHARTER: OnceLock<Charter> = OnceLock::new();
     CHARTER.get_or_init(|| {
-        let log = "../../testdata/logs/v1-small.jsonl";
+        let log = "../../testdata/logs/v3-small.jsonl";
         let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(log)).unwrap();
         let first: Record = serde_json::from_str(text.lines().next().unwrap()).unwrap();
         let Event::TargetDefined { charter, .. } = first.event else {

@@ -43,29 +43,10 @@ fn every_stored_log_loads_and_is_judged_as_it_was() {
 }
 
 #[test]
-fn the_small_log_of_version_1_tells_the_same_story() {
+fn the_small_log_tells_the_same_story() {
     let small = logs()
         .into_iter()
-        .find(|path| path.ends_with("v1-small.jsonl"));
-    let campaign = load(&small.unwrap());
-    let words: Vec<&str> = campaign.rounds().iter().map(|r| r.verdict.word()).collect();
-    assert_eq!(words, ["keep", "drop", "drop"]);
-    assert_eq!(
-        campaign.stop_reason(),
-        Some(&StopReason::RoundsUsed { rounds: 3 })
-    );
-    assert!(campaign.is_finished());
-    assert_eq!(campaign.incumbent(), "r1.0.0");
-    assert_eq!(campaign.unknown_events(), 1);
-    let headline = campaign.view().headline.unwrap();
-    assert_eq!(format!("{:.2}", headline.ratio), "1.25");
-}
-
-#[test]
-fn the_small_log_of_version_2_tells_the_same_story() {
-    let small = logs()
-        .into_iter()
-        .find(|path| path.ends_with("v2-small.jsonl"));
+        .find(|path| path.ends_with("v3-small.jsonl"));
     let campaign = load(&small.unwrap());
     let words: Vec<&str> = campaign.rounds().iter().map(|r| r.verdict.word()).collect();
     assert_eq!(words, ["keep", "drop", "drop", "drop", "keep"]);
@@ -82,7 +63,7 @@ fn the_small_log_of_version_2_tells_the_same_story() {
 fn a_log_of_agents_in_roles_tells_the_same_story() {
     let agents = logs()
         .into_iter()
-        .find(|path| path.ends_with("v2-agents.jsonl"));
+        .find(|path| path.ends_with("v3-agents.jsonl"));
     let path = agents.unwrap();
     let text = fs::read_to_string(&path).unwrap();
     let records: Vec<Record> = text
@@ -97,7 +78,7 @@ fn a_log_of_agents_in_roles_tells_the_same_story() {
         "implemented",
         "implemented",
         "reviewed",
-        "learnt",
+        "learned",
     ];
     assert_eq!(names, [turns, turns].concat());
     let campaign = load(&path);

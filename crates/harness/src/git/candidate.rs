@@ -107,7 +107,7 @@ impl Repo {
         &self,
         worktree: &Path,
         parent: &Oid,
-        granted: &GlobSet,
+        editable: &GlobSet,
         note: &CommitNote<'_>,
     ) -> Result<CandidateCommit> {
         let forbids = &|_: &[u8]| false;
@@ -115,7 +115,7 @@ impl Repo {
             worktree,
             parent,
             CandidateFilter {
-                editable: granted,
+                editable,
                 forbids,
             },
             note,
@@ -130,7 +130,7 @@ impl Repo {
         terms: CandidateFilter<'_>,
         note: &CommitNote<'_>,
     ) -> Result<CandidateCommit> {
-        let granted = terms.editable;
+        let editable = terms.editable;
         let mut survey = self.survey(worktree, parent)?;
         let (taken, out_of_scope) = self.take(&survey, terms)?;
         let tree = if taken.is_empty() {
@@ -149,12 +149,12 @@ impl Repo {
         self.memory.keep_listing(&oid, &entries);
         let files: Vec<String> = changed.iter().map(TreeDifference::path).collect();
         // A candidate must never change a read-only file, so this is checked again.
-        if let Some(path) = files.iter().find(|path| !granted.is_match(path)) {
+        if let Some(path) = files.iter().find(|path| !editable.is_match(path)) {
             let message = format!("the candidate changes {path}, which is not editable");
             return Err(CommandError::new(ErrorKind::Bug, message));
         }
         let ignored = survey.ignored.iter().map(|found| text(&found.path));
-        let ignored = ignored.filter(|path| granted.is_match(path)).collect();
+        let ignored = ignored.filter(|path| editable.is_match(path)).collect();
         Ok(CandidateCommit {
             oid,
             tree,
@@ -171,13 +171,13 @@ impl Repo {
         survey: &WorktreeSurvey,
         terms: CandidateFilter<'_>,
     ) -> Result<(Vec<AcceptedChange>, Vec<RefusedChange>)> {
-        let granted = terms.editable;
+        let editable = terms.editable;
         let mut taken = Vec::new();
         let mut refused = Vec::new();
-        let remaining = remaining(survey, granted);
+        let remaining = remaining(survey, editable);
         for (n, found) in survey.found.iter().enumerate() {
             let path = text(&found.path);
-            let refusal = refusal(found, granted).or_else(|| {
+            let refusal = refusal(found, editable).or_else(|| {
                 (!found.tracked && is_in_the_way(&remaining, &found.path))
                     .then_some(ChangeRefusal::InTheWay)
             });
@@ -274,11 +274,11 @@ impl Repo {
 }
 
 /// Why a change must not be included, judging by the change alone.
-fn refusal(found: &RawChange, granted: &GlobSet) -> Option<ChangeRefusal> {
+fn refusal(found: &RawChange, editable: &GlobSet) -> Option<ChangeRefusal> {
     let Ok(path) = std::str::from_utf8(&found.path) else {
         return Some(ChangeRefusal::BadName);
     };
-    if !granted.is_match(path) {
+    if !editable.is_match(path) {
         return Some(match found.obstacle {
             Some(why @ (ChangeRefusal::InSubmodule | ChangeRefusal::TooMany)) => why,
             _ => ChangeRefusal::NotEditable,
@@ -300,11 +300,11 @@ fn is_gits_own(name: &str) -> bool {
 }
 
 /// The paths of the parent that stay, whatever is added.
-fn remaining<'a>(survey: &'a WorktreeSurvey, granted: &GlobSet) -> BTreeSet<&'a [u8]> {
+fn remaining<'a>(survey: &'a WorktreeSurvey, editable: &GlobSet) -> BTreeSet<&'a [u8]> {
     let goes: BTreeSet<&[u8]> = survey
         .found
         .iter()
-        .filter(|found| found.kind == ChangeKind::Deleted && refusal(found, granted).is_none())
+        .filter(|found| found.kind == ChangeKind::Deleted && refusal(found, editable).is_none())
         .map(|found| found.path.as_slice())
         .collect();
     let paths = survey.entries.iter().map(|entry| entry.path.as_slice());

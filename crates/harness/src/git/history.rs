@@ -229,10 +229,10 @@ impl Repo {
 
     /// Everything in a commit outside the editable paths: the harness, sorted by path. Two
     /// commits with the same result build, test and measure in the same way.
-    pub fn entries_outside(&self, oid: &Oid, granted: &GlobSet) -> Result<Vec<TreeEntry>> {
+    pub fn entries_outside(&self, oid: &Oid, editable: &GlobSet) -> Result<Vec<TreeEntry>> {
         // A name that is not UTF-8 is never included in a candidate, so it is never editable.
         let is_granted =
-            |path: &[u8]| std::str::from_utf8(path).is_ok_and(|path| granted.is_match(path));
+            |path: &[u8]| std::str::from_utf8(path).is_ok_and(|path| editable.is_match(path));
         let entries = self.ls_tree(oid)?;
         Ok(entries
             .iter()

@@ -99,9 +99,9 @@ class Example:
             self.git("init", "--quiet", "--initial-branch", "main")
             self.commit("The default")
         config = tomllib.loads((self.path / "karve.toml").read_text())
-        self.granted, self.cases = config["sources"]["granted"], config["cases"]["list"]
+        self.editable, self.cases = config["sources"]["editable"], config["cases"]["list"]
         self.knobs, self.restrictions = {}, []
-        for file in self.granted:
+        for file in self.editable:
             text = (self.path / file).read_text()
             self.restrictions += re.findall(r"karve: restrict (.*)", text)
             for name, values in re.findall(r"karve: knob (\w+) in (\S+)", text):
@@ -120,7 +120,7 @@ class Example:
     def write(self, setting):
         """Commits a setting on top of the default; gives the commit."""
         self.git("checkout", "--quiet", "--detach", "main")
-        for file in self.granted:
+        for file in self.editable:
             text = (self.path / file).read_text()
             for name, value in setting.items():
                 definition = re.compile(rf"^(#define {name} |{name} = )\S+$", flags=re.M)

@@ -152,7 +152,7 @@ fn moved(
 ) -> Result<SideSource> {
     let repo = &source.repo;
     let mut trees = Worktrees::new(repo, scratch.join("moved"))?;
-    let worktree = trees.fresh(repo, "granted", source.commit.as_str())?;
+    let worktree = trees.fresh(repo, "editable", source.commit.as_str())?;
     let made = repo.commit_candidate(&worktree, &into.commit, globs, &note());
     trees.remove(repo, &worktree)?;
     trees.clear(repo)?;

@@ -337,8 +337,8 @@ fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut DoctorReport) -> 
             };
             findings.fine("knobs", listed);
             let globs = project_file::glob_set(&charter.editable)?;
-            let granted = repo.read_matching(head.oid(), &globs)?;
-            for sentence in unused_knobs(&charter.commands, &charter.knobs, &granted) {
+            let editable = repo.read_matching(head.oid(), &globs)?;
+            for sentence in unused_knobs(&charter.commands, &charter.knobs, &editable) {
                 let hint = "fix [commands] or [[knobs]] in karve.toml";
                 findings.add(FindingLevel::Note, "knobs", sentence, Some(hint));
             }

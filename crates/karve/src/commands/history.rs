@@ -106,7 +106,7 @@ impl ShowArgs {
         let exchanges = transcript::session_logs(&opened.records, self.round);
         if self.json {
             let mut view = serde_json::json!(opened.campaign.round_view(round));
-            view["exchanges"] = exchanges.into();
+            view["session_logs"] = exchanges.into();
             ui::out_json(&view);
             return Ok(());
         }

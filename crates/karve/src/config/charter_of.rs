@@ -35,8 +35,8 @@ pub(super) fn loaded_of(
     let metric = metric::metric_of(source, file)?;
     let target = target_of(source, &file.target, &metric)?;
     let root = naming::root_of(source, &file.campaign, given.dir)?;
-    let granted = file.sources.editable.clone();
-    check_editable(source, &granted, &naming::inside(&root, given.dir))?;
+    let editable = file.sources.editable.clone();
+    check_editable(source, &editable, &naming::inside(&root, given.dir))?;
     let cases = cases::cases_of(source, &file.cases)?;
     metric::check_cases(source, &metric, &cases)?;
     let commands = commands_of(source, &file.commands)?;
@@ -46,7 +46,7 @@ pub(super) fn loaded_of(
     if let WorkMode::Workspace { files, .. } = &mode {
         check_globs(source, "workspace.files", files)?;
     }
-    let knobs = knobs::knobs_of(source, &file.knobs, &granted)?;
+    let knobs = knobs::knobs_of(source, &file.knobs, &editable)?;
     let given_knobs = knobs::arguments(source, &knobs, &cases)?;
     let from_file = check_commands(source, (&commands, &mode), &cases, &given_knobs)?;
     let mut policy = rules::policy_of(source, &file.policy)?;
@@ -67,7 +67,7 @@ pub(super) fn loaded_of(
         created: given.now.minute.clone(),
         target,
         mode,
-        editable: granted,
+        editable,
         commands,
         contract,
         output: output_of(file, from_file),

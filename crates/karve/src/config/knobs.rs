@@ -113,9 +113,9 @@ impl DeliveryName {
 pub(super) fn knobs_of(
     source: &ConfigSource<'_>,
     tables: &[KnobTable],
-    granted: &[String],
+    editable: &[String],
 ) -> Result<Vec<KnobDeclaration>> {
-    let globs = glob_set(granted)?;
+    let globs = glob_set(editable)?;
     let mut knobs: Vec<KnobDeclaration> = Vec::with_capacity(tables.len());
     for (index, table) in tables.iter().enumerate() {
         let line = source.item_line("knobs", index);

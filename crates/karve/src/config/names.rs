@@ -18,7 +18,7 @@ pub(super) enum PresetName {
     /// Any proven gain counts, but a small one ends the campaign; 25 rounds.
     Tilegym,
     /// Keep what improves, drop what slows any case by more than 5%.
-    Coordinator,
+    Trtllm,
     /// Judged on all cases together; a round may bundle several changes.
     HyperMla,
 }
@@ -29,7 +29,7 @@ impl PresetName {
             Self::Strict => Preset::Strict,
             Self::Primus => Preset::Primus,
             Self::Tilegym => Preset::Tilegym,
-            Self::Coordinator => Preset::Coordinator,
+            Self::Trtllm => Preset::Trtllm,
             Self::HyperMla => Preset::HyperMla,
         }
     }

@@ -45,10 +45,10 @@ fn invalid_reason(text: &str) -> Option<String> {
 /// Rejects globs that match what must never change: the file itself, git, and the campaigns.
 pub(super) fn check_editable(
     source: &ConfigSource<'_>,
-    granted: &[String],
+    editable: &[String],
     root: &str,
 ) -> Result<()> {
-    check_globs(source, "sources.granted", granted)?;
+    check_globs(source, "sources.editable", editable)?;
     let root = root.trim_start_matches("./").trim_end_matches('/');
     let protected = [
         (source.name, vec![source.name.to_owned()]),
@@ -67,7 +67,7 @@ pub(super) fn check_editable(
             ],
         ),
     ];
-    for (index, text) in granted.iter().enumerate() {
+    for (index, text) in editable.iter().enumerate() {
         let Ok(glob) = compile_glob(text) else {
             continue;
         };
@@ -78,7 +78,7 @@ pub(super) fn check_editable(
         if let Some((what, _)) = covered {
             let message = format!("the glob `{}` would make {what} editable", shown(text));
             return Err(source
-                .error(source.item_line("sources.granted", index), message)
+                .error(source.item_line("sources.editable", index), message)
                 .hint("list only the kernel's own files in sources.editable, like \"src/*.c\""));
         }
     }

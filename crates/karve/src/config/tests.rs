@@ -353,7 +353,7 @@ fn a_flag_counts_more_than_the_file() {
         "{error}"
     );
     assert!(
-        error.contains("`builtin`, `visitor`, `replay:<directory>`, `mine`"),
+        error.contains("`builtin`, `external`, `replay:<directory>`, `mine`"),
         "{error}"
     );
     assert!(read(&unknown("replay:")).is_err());

@@ -30,7 +30,7 @@ pub fn questions(proposal: &ConfigProposal) -> Vec<SetupQuestion> {
     let build = proposal.build.as_deref().unwrap_or("none");
     vec![
         ask(
-            "granted",
+            "editable",
             "Which files may be changed (globs, separated by spaces)?",
             &proposal.editable.join(" "),
         ),
@@ -80,7 +80,7 @@ pub fn apply_answer(proposal: &mut ConfigProposal, key: &str, answer: &str) -> R
         "backend" => proposal.backend = text,
         "language" => proposal.language = text,
         "device" => proposal.device = text,
-        "granted" => proposal.editable = words(answer),
+        "editable" => proposal.editable = words(answer),
         "build" => proposal.build = (answer != "none").then_some(text),
         "test" => proposal.test = text,
         "bench" => proposal.bench = text,

@@ -38,7 +38,7 @@ fn target(out: &mut TomlText, proposal: &ConfigProposal) {
         "Globs of the files that may be changed; everything else is read-only. \"*\" stays",
     );
     out.comment("in one directory, \"**\" does not.");
-    out.list("granted", &proposal.editable);
+    out.list("editable", &proposal.editable);
 }
 
 fn commands(out: &mut TomlText, proposal: &ConfigProposal) {

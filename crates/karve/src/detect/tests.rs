@@ -232,7 +232,7 @@ fn an_answer_changes_what_it_names_and_nothing_else() {
     let mut changed = proposal.clone();
     for (key, answer) in [
         ("op", "say \"hi\"\\"),
-        ("granted", "a.c b.c a.c"),
+        ("editable", "a.c b.c a.c"),
         ("build", "none"),
         ("better", "higher"),
         ("format", "csv"),

@@ -23,7 +23,7 @@ pub enum ReportFormat {
     /// The hyper-mla profiler contract, with the configuration in a table
     HyperMlaTable,
     /// The trtllm analysis: summary, metrics, findings, recommendations
-    Coordinator,
+    Trtllm,
     /// The primus profile summary
     Primus,
 }
@@ -90,7 +90,7 @@ impl ReportFormat {
     pub fn is_contract(self) -> bool {
         match self {
             Self::HyperMla | Self::HyperMlaTable => true,
-            Self::Karve | Self::Coordinator | Self::Primus => false,
+            Self::Karve | Self::Trtllm | Self::Primus => false,
         }
     }
 }
@@ -183,7 +183,7 @@ pub fn render(form: ReportFormat, page: &ProfilePage<'_>) -> String {
         ReportFormat::Karve => render_own(page),
         ReportFormat::HyperMla => contract::render(ConfigPlacement::Title, page),
         ReportFormat::HyperMlaTable => contract::render(ConfigPlacement::Table, page),
-        ReportFormat::Coordinator => render_analysis(page.title, page.shown),
+        ReportFormat::Trtllm => render_analysis(page.title, page.shown),
         ReportFormat::Primus => render_summary(page.title, page.shown, page.notes),
     }
 }

@@ -222,7 +222,7 @@ fn an_agent_cannot_speak_for_karve() {
 
 /// A recorded log in which every event of a round names a session log.
 fn told_log() -> Vec<Record> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/logs/v2-small.jsonl");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/logs/v3-small.jsonl");
     let text = fs::read_to_string(path).unwrap();
     let mut records: Vec<Record> = text
         .lines()

@@ -161,17 +161,17 @@ impl Evaluator {
     /// The editable files with uncommitted changes.
     pub fn uncommitted(&self) -> Result<Vec<String>> {
         let dirty = self.tools.repo.dirty()?;
-        let granted = dirty.into_iter().filter(|path| self.globs.is_match(path));
-        Ok(granted.collect())
+        let editable = dirty.into_iter().filter(|path| self.globs.is_match(path));
+        Ok(editable.collect())
     }
 
     /// Notes on unused knobs.
     pub fn unused_knobs(&self) -> Result<Vec<String>> {
-        let granted = self.tools.repo.read_matching(&self.base, &self.globs)?;
+        let editable = self.tools.repo.read_matching(&self.base, &self.globs)?;
         let Charter {
             commands, knobs, ..
         } = &self.charter;
-        Ok(unused_knobs(commands, knobs, &granted))
+        Ok(unused_knobs(commands, knobs, &editable))
     }
 
     /// Builds and tests the default first, so that a project that cannot be tuned fails early.

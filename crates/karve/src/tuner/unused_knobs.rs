@@ -8,7 +8,7 @@ use karve_numerics::space::{Delivery, KnobDeclaration};
 pub fn unused_knobs(
     commands: &Commands,
     knobs: &[KnobDeclaration],
-    granted: &[(String, Vec<u8>)],
+    editable: &[(String, Vec<u8>)],
 ) -> Vec<String> {
     let optional = [
         &commands.build,
@@ -28,7 +28,7 @@ pub fn unused_knobs(
                 "no command uses {{{name}}}, so the knob {name} has no effect; add it to \
                  [commands] in karve.toml"
             )),
-            Delivery::Environment if !names(name) && !is_used(knob, granted) => Some(format!(
+            Delivery::Environment if !names(name) && !is_used(knob, editable) => Some(format!(
                 "no command and no editable file names {name}: check that something reads this \
                  environment variable, which [[knobs]] in karve.toml declares"
             )),
@@ -44,8 +44,8 @@ pub fn unused_knobs(
 }
 
 /// Whether an editable file names a knob other than where its value is.
-fn is_used(knob: &KnobDeclaration, granted: &[(String, Vec<u8>)]) -> bool {
-    granted.iter().any(|(file, bytes)| {
+fn is_used(knob: &KnobDeclaration, editable: &[(String, Vec<u8>)]) -> bool {
+    editable.iter().any(|(file, bytes)| {
         let text = String::from_utf8_lossy(bytes);
         let own = usize::from(*file == knob.file);
         text.matches(knob.name.as_str()).nth(own).is_some()

@@ -11,9 +11,9 @@ use std::fs;
 use std::path::Path;
 
 /// The directory of the campaign where an external agent works.
-pub const WORKSPACE_DIR: &str = "desk";
+pub const WORKSPACE_DIR: &str = "agent-workspace";
 /// The file that says which round the workspace was prepared for.
-const WORKSPACE_NOTE: &str = "desk.txt";
+const WORKSPACE_NOTE: &str = "agent-workspace.txt";
 const WORKSPACE_NOTE_BYTES_MAX: u64 = 1_000;
 
 impl World {

@@ -92,8 +92,8 @@ struct HarnessFiles {
 
 impl HarnessFiles {
     fn of(repo: &Repo, charter: &Charter, commit: &Oid, changed: &[String]) -> Result<Self> {
-        let granted = project_file::glob_set(&charter.editable)?;
-        let entries = repo.entries_outside(commit, &granted)?;
+        let editable = project_file::glob_set(&charter.editable)?;
+        let entries = repo.entries_outside(commit, &editable)?;
         let judging: Vec<String> = entries
             .into_iter()
             .map(|entry| entry.path)

@@ -212,8 +212,8 @@ fn with_bug(text: &str, site: &MutationSite) -> String {
 }
 
 /// Sites for planted bugs, one group per operator, the most effective first.
-fn sites(repo: &Repo, commit: &str, granted: &[String]) -> Result<Vec<Vec<MutationSite>>> {
-    let globs = project_file::glob_set(granted)?;
+fn sites(repo: &Repo, commit: &str, editable: &[String]) -> Result<Vec<Vec<MutationSite>>> {
+    let globs = project_file::glob_set(editable)?;
     let commit = Oid::named(commit)?;
     let mut all: Vec<Vec<MutationSite>> = vec![Vec::new(); SWAPS.len()];
     for (file, bytes) in repo.read_matching(&commit, &globs)? {

@@ -106,8 +106,8 @@ pub fn check_editable(repo: &Repo, base: &Oid, charter: &Charter) -> Result<()> 
 }
 
 /// One digest of all read-only files of a commit.
-pub fn harness_hash(repo: &Repo, commit: &Oid, granted: &[String]) -> Result<String> {
-    let globs = project_file::glob_set(granted)?;
+pub fn harness_hash(repo: &Repo, commit: &Oid, editable: &[String]) -> Result<String> {
+    let globs = project_file::glob_set(editable)?;
     let mut list = String::new();
     for entry in repo.entries_outside(commit, &globs)? {
         list.push_str(&format!(

@@ -177,12 +177,12 @@ impl World {
         };
         let globs = glob_set(&self.charter.editable)?;
         let commit = self.repo.rev_parse(&profile.commit)?;
-        let granted = EditableFiles::of(&self.repo.read_matching(&commit, &globs)?);
+        let editable = EditableFiles::of(&self.repo.read_matching(&commit, &globs)?);
         let subject = ProfileTarget {
             tree,
             case: &case,
             runs: DevicePlatform::at(&situation_of(&self.charter)),
-            editable: &granted,
+            editable: &editable,
         };
         let wish = ProfileRequest {
             tool: None,
@@ -290,7 +290,7 @@ fn rules_of(preset: Preset) -> DiagnosisRuleSet {
         Preset::Strict => DiagnosisRuleSet::Karve,
         Preset::Primus => DiagnosisRuleSet::Primus,
         Preset::Tilegym => DiagnosisRuleSet::Tilegym,
-        Preset::Coordinator => DiagnosisRuleSet::Coordinator,
+        Preset::Trtllm => DiagnosisRuleSet::Trtllm,
         Preset::HyperMla => DiagnosisRuleSet::HyperMla,
     }
 }

@@ -29,14 +29,14 @@ impl World {
         parent: &Oid,
         writes: Option<&[String]>,
     ) -> Result<GlobSet> {
-        let granted = project_file::glob_set(&self.charter.editable)?;
+        let editable = project_file::glob_set(&self.charter.editable)?;
         let Some(writes) = writes else {
-            return Ok(granted);
+            return Ok(editable);
         };
         let writes = project_file::glob_set(writes)?;
         let changes = self.repo.changes(tree, parent)?.into_iter();
         let paths = changes.map(|change| change.path);
-        let both = paths.filter(|path| granted.is_match(path) && writes.is_match(path));
+        let both = paths.filter(|path| editable.is_match(path) && writes.is_match(path));
         exact_globs(&both.collect::<Vec<_>>())
     }
 

@@ -154,8 +154,8 @@ impl World {
             return Ok(None);
         }
         let values = |commit: &str| -> Result<KnobSetting> {
-            let (granted, declared) = (&self.charter.editable, &self.charter.knobs);
-            let knobs = knobs_at(&self.repo, commit, granted, declared)?;
+            let (editable, declared) = (&self.charter.editable, &self.charter.knobs);
+            let knobs = knobs_at(&self.repo, commit, editable, declared)?;
             Ok(config_of(&knobs))
         };
         let before = values(&step.parent)?;

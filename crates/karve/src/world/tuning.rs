@@ -71,8 +71,8 @@ impl World {
     /// How many knobs a candidate declares. None if it differs from the incumbent by their values
     /// alone: then the setting is the hypothesis.
     pub(super) fn tunable_knobs(&self, candidate: &Candidate, incumbent: &str) -> u32 {
-        let (granted, declared) = (&self.charter.editable, &self.charter.knobs);
-        let knobs_of = |commit: &str| knobs_at(&self.repo, commit, granted, declared);
+        let (editable, declared) = (&self.charter.editable, &self.charter.knobs);
+        let knobs_of = |commit: &str| knobs_at(&self.repo, commit, editable, declared);
         let (new, old) = match (knobs_of(&candidate.commit), knobs_of(incumbent)) {
             (Ok(new), Ok(old)) => (new, old),
             // The rung itself reports the error.

@@ -74,7 +74,7 @@ fn a_change_out_of_scope_is_not_taken_and_can_be_mended() {
     let told = "grep -q 'read-only files changed: bench.sh, test.sh' \"$KARVE_BRIEF\" || exit 9";
     lab.script(
         "1",
-        "mend",
+        "repair",
         &format!("{told}\ngrep -q TIME=50 kernel.sh || exit 8\necho mended"),
     );
     lab.commit().karve(&["run", "--yes"]).ends(0);
@@ -94,7 +94,7 @@ fn a_change_out_of_scope_is_not_taken_and_can_be_mended() {
     );
     // Who insists is dropped.
     let lab = round(CLAIM, greedy);
-    lab.script("1", "mend", "edit s/7/8/ test.sh").commit();
+    lab.script("1", "repair", "edit s/7/8/ test.sh").commit();
     lab.karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["out_of_scope"]);
     assert_eq!(lab.events("gated").len(), 4);
@@ -145,7 +145,7 @@ fn a_wrong_a_hanging_and_a_lying_kernel_are_dropped() {
             &format!("claim \"{title}\" \"{title} it is\" 2.0"),
         );
         lab.script(&round, "implement", &format!("{change}\necho done"));
-        lab.script(&round, "mend", "echo 'it is right as it is'");
+        lab.script(&round, "repair", "echo 'it is right as it is'");
     }
     lab.replace("karve.toml", "command_s = 20", "command_s = 1")
         .commit();

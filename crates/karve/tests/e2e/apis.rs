@@ -106,7 +106,7 @@ impl Stage {
 
     /// The lines of the exchange of an event.
     fn exchange(&self, kind: &str) -> Vec<Value> {
-        let name = self.lab.events(kind)[0]["exchange"].clone();
+        let name = self.lab.events(kind)[0]["session_log"].clone();
         let path = self.lab.campaign("artifacts").join(name.as_str().unwrap());
         let text = fs::read_to_string(path).unwrap();
         text.lines()
@@ -133,7 +133,7 @@ impl Stage {
     }
 }
 
-/// One gain after a look at the files and a test, one wrong result, one file that is not granted.
+/// One gain after a look at the files and a test, one wrong result, one file that is not editable.
 fn script() -> Script {
     let implement = vec![
         read("kernel.sh"),
@@ -161,7 +161,7 @@ fn script() -> Script {
         ),
         // It stays as it is, which is wrong.
         (
-            (2, "mend"),
+            (2, "repair"),
             vec![edit("kernel.sh", "2 * 4", "2 * 5"), done()],
         ),
         ((3, "propose"), vec![claim("unroll by four")]),
@@ -196,7 +196,7 @@ fn goes_through(kind: (&str, &str)) {
     assert!((usd - want).abs() < 1e-9, "{usd} {want}");
     // A round is one conversation, and to propose is to read.
     let asked = stage.model.asked();
-    let mended = asked.iter().find(|asked| asked.task == "mend").unwrap();
+    let mended = asked.iter().find(|asked| asked.task == "repair").unwrap();
     assert_eq!((mended.round, mended.briefs), (2, 3), "{asked:#?}");
     assert_eq!(asked[0].tools, ["read", "search"]);
     assert_eq!(mended.tools.len(), 6);
@@ -542,7 +542,7 @@ fn a_round_is_put_in_words_by_a_model_too() {
         .lab
         .replace("karve.toml", "retries = 2", "retries = 2\nlearn = true");
     stage.karve(&["run", "--yes"]).ends(0);
-    let learnt = stage.lab.events("learnt")[0].to_string();
+    let learnt = stage.lab.events("learned")[0].to_string();
     assert!(
         learnt.contains("half of the work was for nothing"),
         "{learnt}"

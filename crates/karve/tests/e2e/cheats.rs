@@ -60,7 +60,7 @@ fn a_deleted_ref_is_missed_and_made_anew() {
     lab.karve(&["verify"]).ends(0);
 }
 
-/// The project with a granted module in Python beside the kernel.
+/// The project with a editable module in Python beside the kernel.
 fn with_module(lab: &Lab) {
     lab.replace(
         "karve.toml",

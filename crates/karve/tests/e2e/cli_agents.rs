@@ -180,7 +180,7 @@ fn it_gets_its_own_key_and_no_other_and_what_it_says_is_stored_without() {
     let event = &lab.events("implemented")[0];
     assert_eq!(event["candidate"]["summary"], "my key is [key]");
     assert_eq!(event["usage"]["tokens"], 100);
-    let exchange = event["exchange"].as_str().unwrap();
+    let exchange = event["session_log"].as_str().unwrap();
     let exchange = fs::read_to_string(lab.campaign("artifacts").join(exchange)).unwrap();
     let lines: Vec<&str> = exchange.lines().collect();
     assert!(lines[0].starts_with("{\"agent\":\"claude\"") && lines[0].contains("# Round 1"));
@@ -243,9 +243,9 @@ fn what_was_said_can_be_read() {
     assert_eq!(turn["task"], "implement");
     assert_eq!(turn["said"][0]["tool"], "Bash");
     assert_eq!(turn["usage"]["tokens"], 100);
-    assert_eq!(turn["exchange"], lab.events("implemented")[0]["exchange"]);
+    assert_eq!(turn["session_log"], lab.events("implemented")[0]["session_log"]);
     let shown = lab.karve(&["show", "1", "--json"]).ends(0).json();
-    assert_eq!(shown["exchanges"].as_array().unwrap().len(), 2);
+    assert_eq!(shown["session_logs"].as_array().unwrap().len(), 2);
     lab.karve(&["show", "2", "--transcript"])
         .ends(0)
         .shows(&["exit code 9", "outcome no change: no result: exit code 9"]);
@@ -254,7 +254,7 @@ fn what_was_said_can_be_read() {
         .complains(&["there is no session log", "karve log"]);
     nothing_stored_has_a_key(&lab);
     // An exchange that is not what it was is found.
-    let hash = turn["exchange"].as_str().unwrap();
+    let hash = turn["session_log"].as_str().unwrap();
     fs::write(lab.campaign("artifacts").join(hash), "{}\n").unwrap();
     lab.karve(&["verify"])
         .ends(1)
@@ -303,7 +303,7 @@ fn a_transcript_of_200_mib_costs_little_memory() {
         .commit();
     run(&lab).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);
-    let exchange = lab.events("implemented")[0]["exchange"].clone();
+    let exchange = lab.events("implemented")[0]["session_log"].clone();
     let exchange = lab.campaign("artifacts").join(exchange.as_str().unwrap());
     assert!(fs::metadata(exchange).unwrap().len() > 200 << 20);
     // It is shown by its ends.
@@ -373,7 +373,7 @@ fn what_a_round_taught_is_said_in_words_and_a_failure_of_that_hurts_nothing() {
     .commit();
     run(&lab).ends(0);
     assert_eq!(lab.verdicts(), ["keep", "keep"]);
-    let learnt = lab.events("learnt");
+    let learnt = lab.events("learned");
     let learning = |at: usize| &learnt[at]["lesson"]["learning"];
     assert_eq!(learning(0)["words"]["mechanism"], "half of it is gone");
     assert_eq!(learnt[0]["usage"]["tokens"], 100);
@@ -381,7 +381,7 @@ fn what_a_round_taught_is_said_in_words_and_a_failure_of_that_hurts_nothing() {
     assert!(why.starts_with("killed"), "{why}");
     // All of it is written down and checked, also where nothing came of it.
     for event in &learnt {
-        let name = event["exchange"].as_str().unwrap();
+        let name = event["session_log"].as_str().unwrap();
         let text = fs::read_to_string(lab.campaign("artifacts").join(name)).unwrap();
         assert!(text.contains("\"task\":\"learn\""), "{text}");
     }
@@ -404,8 +404,8 @@ fn with_nothing_left_to_spend_nobody_is_asked_what_a_round_taught() {
     .commit();
     run(&lab).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);
-    let learnt = &lab.events("learnt")[0];
+    let learnt = &lab.events("learned")[0];
     let why = learnt["lesson"]["learning"]["unsaid"].as_str().unwrap();
     assert!(why.starts_with("budget: "), "{why}");
-    assert!(learnt.get("exchange").is_none(), "{learnt}");
+    assert!(learnt.get("session_log").is_none(), "{learnt}");
 }

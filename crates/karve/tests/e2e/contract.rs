@@ -85,13 +85,13 @@ fn nothing_passes_where_no_file_is_granted() {
     let lab = made("c");
     lab.replace(
         "karve.toml",
-        "granted = [\"kernel.c\"]",
-        "granted = [\"kernl.c\"]",
+        "editable = [\"kernel.c\"]",
+        "editable = [\"kernl.c\"]",
     );
     let findings = doctor(&lab);
     says(
         &findings[0],
-        &["editable", "kernl.c", "sources.granted in karve.toml"],
+        &["editable", "kernl.c", "sources.editable in karve.toml"],
     );
     let said = lab.karve(&["check"]).ends(2);
     said.complains(&[

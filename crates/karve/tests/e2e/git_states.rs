@@ -131,8 +131,8 @@ fn a_missing_or_mistaken_contract_is_refused_before_anything_changes() {
     refuse("{n}", "{m}", &["{m}"]);
     refuse("name = \"script\"", "name = \"nobody\"", &["nobody"]);
     refuse(
-        "granted = [\"kernel.sh\"]",
-        "granted = [\"nothing.c\"]",
+        "editable = [\"kernel.sh\"]",
+        "editable = [\"nothing.c\"]",
         &["sources.editable"],
     );
     fs::remove_file(lab.path("karve.toml")).unwrap();

@@ -17,7 +17,7 @@ fn a_harness_that_ignores_the_kernel_is_refused_before_any_work() {
     said.complains(&parts);
     assert_eq!(lab.events("proposed").len(), 0);
     assert_eq!(lab.events("baseline_measured").len(), 0);
-    assert_eq!(lab.events("engagement_checked")[0]["engaged"], false);
+    assert_eq!(lab.events("mutation_checked")[0]["engaged"], false);
     let said = lab.karve(&["doctor"]).ends(1);
     said.shows(&["FAILED  mutation", "the test missed"])
         .complains(&["1 check failed"]);
@@ -175,7 +175,7 @@ fn every_preset_runs_a_campaign() {
         ("strict", "nothing is left to try"),
         ("primus", "nothing is left to try"),
         ("tilegym", "no gain in 2 rounds in a row"),
-        ("coordinator", "nothing is left to try"),
+        ("trtllm", "nothing is left to try"),
         ("hyper-mla", "nothing is left to try"),
     ];
     for (preset, end) in ends {
@@ -275,7 +275,7 @@ fn a_benchmark_that_prints_a_gigabyte_costs_little_memory() {
         "propose",
         "touch ../../flood\nclaim flood \"it is a lot\" 1.1",
     );
-    lab.script("1", "mend", "edit '/^BROKEN/d'\necho done");
+    lab.script("1", "repair", "edit '/^BROKEN/d'\necho done");
     lab.unconfined().commit();
     let running = lab.start(&["run", "--yes"]);
     wait_until("a gigabyte is printed", || lab.campaign("flooded").exists());

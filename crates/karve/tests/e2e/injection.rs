@@ -146,7 +146,7 @@ fn orders_through_a_command_line_agent_change_nothing() {
         .iter()
         .chain(&lab.events("implemented"))
     {
-        let hash = event["exchange"].as_str().unwrap();
+        let hash = event["session_log"].as_str().unwrap();
         let text = fs::read_to_string(lab.campaign("artifacts").join(hash)).unwrap();
         let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
         is_fenced(first["brief"].as_str().unwrap());
@@ -169,7 +169,7 @@ fn orders_through_mcp_change_nothing() {
         "expected_ratio": 9.0, "bottleneck": ORDER, "counters": [ORDER]});
     let turn = client.turn("propose", idea);
     is_fenced(turn["brief"].as_str().unwrap());
-    let desk = turn["desk"].as_str().unwrap().to_owned();
+    let desk = turn["workspace"].as_str().unwrap().to_owned();
     let kernel = fs::read_to_string(format!("{desk}/kernel.sh")).unwrap();
     let slow = kernel.replace("TIME=100", "TIME=150");
     assert_ne!(kernel, slow);

@@ -43,7 +43,7 @@ op = "rows"
 backend = "numpy"
 
 [sources]
-granted = ["kernel.py"]
+editable = ["kernel.py"]
 
 [contract]
 python = "kernel.py"

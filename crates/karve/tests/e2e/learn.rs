@@ -31,7 +31,7 @@ fn an_agent_says_in_words_what_karve_says_in_figures() {
     let lab = round(50);
     lab.script("1", "learn", SAYS).commit();
     lab.karve(&["run", "--yes"]).ends(0);
-    let learnt = &lab.events("learnt")[0];
+    let learnt = &lab.events("learned")[0];
     let learning = &learnt["lesson"]["learning"];
     assert_eq!(learning["words"]["mechanism"], "half of it ## is gone");
     let ratio = learning["evidence"]["ratio"].as_f64().unwrap();
@@ -70,7 +70,7 @@ fn an_answer_of_no_use_costs_nothing_but_is_noted() {
         lab.script("1", "learn", says).commit();
         lab.karve(&["run", "--yes"]).ends(0);
         assert_eq!(lab.verdicts(), ["keep"]);
-        let learning = &lab.events("learnt")[0]["lesson"]["learning"];
+        let learning = &lab.events("learned")[0]["lesson"]["learning"];
         let unsaid = learning["unsaid"].as_str().unwrap();
         assert!(unsaid.contains(why), "{unsaid}");
         assert!(learning.get("words").is_none());
@@ -85,7 +85,7 @@ fn an_agent_is_not_asked_unless_it_wants_to_be() {
     lab.replace("karve.toml", "\nlearn = true", "");
     lab.script("1", "learn", SAYS).commit();
     lab.karve(&["run", "--yes"]).ends(0);
-    let learning = &lab.events("learnt")[0]["lesson"]["learning"];
+    let learning = &lab.events("learned")[0]["lesson"]["learning"];
     assert!(learning.get("words").is_none() && learning.get("unsaid").is_none());
 }
 

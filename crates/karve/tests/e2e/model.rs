@@ -303,7 +303,7 @@ fn understand(dialect: Dialect, body: &Value) -> Asked {
                 let number = line.split(':').next().unwrap_or_default();
                 asked.round = number.trim().parse().unwrap_or(0);
                 asked.task = match line.contains("## Fix it") {
-                    true => "mend",
+                    true => "repair",
                     false if line.contains(": state one") => "propose",
                     false if line.contains(": say what it taught") => "learn",
                     false => "implement",

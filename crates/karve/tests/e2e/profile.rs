@@ -68,7 +68,7 @@ fn rules_and_forms_of_others_are_told_by_name() {
         "### Top 3 Opportunities",
         "1. coalesce global accesses — est. 78% gain — trigger: wasted_sectors_pct=77.78",
     ]);
-    lab.karve(&["profile", &ncu, "--form", "coordinator"])
+    lab.karve(&["profile", &ncu, "--form", "trtllm"])
         .ends(0)
         .shows(&[
             "## Summary",
@@ -351,7 +351,7 @@ fn a_benchmark_that_make_starts_is_profiled_and_not_make() {
     let found = said.json();
     let first = &found["kernels"][0]["kernel"];
     assert_eq!(first["name"], "softmax", "{found}");
-    assert_eq!(first["granted"], true);
+    assert_eq!(first["editable"], true);
     // With what it calls, that is nearly all there is.
     let share = first["counters"]["inst_share_pct"]["value"]
         .as_f64()
@@ -455,9 +455,9 @@ fn a_hypothesis_is_told_whether_the_counters_moved_that_it_named() {
     lab.script("2", "implement", "edit s/TIME=.*/TIME=90/\necho done");
     lab.commit().karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts()[0], "keep");
-    let learnt = lab.events("learnt");
+    let learnt = lab.events("learned");
     let came = |round: usize| {
-        let all = learnt[round]["lesson"]["foretold"].as_array().unwrap();
+        let all = learnt[round]["lesson"]["predicted"].as_array().unwrap();
         let came = all.iter().map(|f| f["came"].as_str().unwrap().to_owned());
         came.collect::<Vec<_>>()
     };

@@ -57,14 +57,14 @@ fn script() -> Script {
             (2, "implement"),
             shell("sed -i 's/2 \\* 3/2 * 4/; s/^TIME=.*/TIME=20/' kernel.sh"),
         ),
-        ((2, "mend"), stays()),
+        ((2, "repair"), stays()),
         ((3, "propose"), claim("unroll by four")),
         (
             (3, "implement"),
             shell("sed -i 's/7/8/' test.sh && sed -i 's/^TIME=.*/TIME=10/' kernel.sh"),
         ),
         // Who insists is dropped.
-        ((3, "mend"), shell("sed -i 's/7/9/' test.sh")),
+        ((3, "repair"), shell("sed -i 's/7/9/' test.sh")),
     ])
 }
 
@@ -147,7 +147,7 @@ impl Stage {
         );
         // A round is one conversation: the second brief comes after the first.
         let asked = self.model.asked();
-        let mended = asked.iter().find(|asked| asked.task == "mend").unwrap();
+        let mended = asked.iter().find(|asked| asked.task == "repair").unwrap();
         assert_eq!((mended.round, mended.briefs), (2, 3), "{asked:#?}");
         is_tidy(&self.lab);
         self.keeps_its_key();

@@ -84,10 +84,10 @@ fn a_role_may_change_fewer_files_than_are_granted_and_the_gate_holds_it() {
     lab.script("1", "implement", &format!("{HALVE}\necho half >notes.txt"));
     lab.replace(
         "karve.toml",
-        "granted = [\"kernel.sh\"]",
-        "granted = [\"kernel.sh\", \"*.txt\"]",
+        "editable = [\"kernel.sh\"]",
+        "editable = [\"kernel.sh\", \"*.txt\"]",
     );
-    lab.script("1", "mend", "echo '{\"give_up\": \"I may not\"}'")
+    lab.script("1", "repair", "echo '{\"give_up\": \"I may not\"}'")
         .commit();
     lab.karve(&["run", "--yes"]).ends(0);
     let gate = &lab.events("gated")[0]["gate"];
@@ -105,8 +105,8 @@ fn another_framework_than_the_role_writes_is_named_and_can_be_mended() {
     let lab = lab("exit 9", "[roles.triton-specialist]\nwrites = [\"*\"]");
     lab.replace(
         "karve.toml",
-        "granted = [\"kernel.sh\"]",
-        "granted = [\"kernel.sh\", \"*.py\"]",
+        "editable = [\"kernel.sh\"]",
+        "editable = [\"kernel.sh\", \"*.py\"]",
     )
     .replace(
         "karve.toml",
@@ -116,7 +116,7 @@ fn another_framework_than_the_role_writes_is_named_and_can_be_mended() {
     .script("1", "implement", stray)
     .script(
         "1",
-        "mend",
+        "repair",
         "grep -q wrong_framework \"$KARVE_BRIEF\" || exit 9\nprintf 'import triton\\n' > k.py",
     )
     .commit();
@@ -194,7 +194,7 @@ fn praise_does_not_carry_a_wrong_kernel_through_the_gate() {
         "implement",
         "edit s/result=.*/result=8/\nedit s/TIME=.*/TIME=5/",
     )
-    .script("1", "mend", "echo '{\"give_up\": \"it is right\"}'")
+    .script("1", "repair", "echo '{\"give_up\": \"it is right\"}'")
     .commit();
     lab.karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["wrong_result"]);
@@ -204,7 +204,7 @@ fn praise_does_not_carry_a_wrong_kernel_through_the_gate() {
 #[test]
 fn a_policy_may_have_a_doubted_change_mended_or_skipped() {
     let doubt = says("DOWNGRADE_TO_ROLLBACK");
-    for (rule, verdict, mends) in [("mend", "keep", 1), ("skip", "no_candidate", 0)] {
+    for (rule, verdict, mends) in [("repair", "keep", 1), ("skip", "no_candidate", 0)] {
         let lab = lab(&doubt, REVIEWER);
         lab.replace(
             "karve.toml",
@@ -213,7 +213,7 @@ fn a_policy_may_have_a_doubted_change_mended_or_skipped() {
         )
         .script(
             "1",
-            "mend",
+            "repair",
             "grep -q 'drops half of the work' \"$KARVE_BRIEF\" || exit 9\necho '# m' >>kernel.sh",
         )
         .commit();
@@ -378,19 +378,19 @@ fn routing_and_messages_can_be_asked_for() {
         .complains(&["tileir-specialist is the role for this"]);
     lab.karve(&["messages"])
         .ends(0)
-        .shows(&["a/profile", "c/review"]);
-    lab.karve(&["messages", "c/review"])
+        .shows(&["hyper-mla/profile", "primus/review"]);
+    lab.karve(&["messages", "primus/review"])
         .ends(0)
         .shows(&["rule_verdicts: object"]);
     lab.write("answer.json", "{\"review_verdict\": \"ACCEPT\"}");
-    lab.karve(&["messages", "c/review", "--check", "answer.json"])
+    lab.karve(&["messages", "primus/review", "--check", "answer.json"])
         .ends(1)
         .complains(&["review_verdict must be one of", "rule_verdicts is missing"]);
     lab.write(
         "answer.json",
         &review("AGREE").replace(", \"usage\": {\"tokens\": 7, \"usd\": 0.5}", ""),
     );
-    lab.karve(&["messages", "c/review", "--check", "answer.json"])
+    lab.karve(&["messages", "primus/review", "--check", "answer.json"])
         .ends(0);
 }
 
@@ -424,8 +424,8 @@ fn a_role_that_changes_only_what_it_may_not_is_told_which_files() {
     let lab = lab("exit 9", "[roles.designer]\nwrites = [\"*.txt\"]");
     lab.replace(
         "karve.toml",
-        "granted = [\"kernel.sh\"]",
-        "granted = [\"kernel.sh\", \"*.txt\"]",
+        "editable = [\"kernel.sh\"]",
+        "editable = [\"kernel.sh\", \"*.txt\"]",
     )
     .replace("karve.toml", "rounds = 10", "rounds = 1")
     .commit();

@@ -66,7 +66,7 @@ fn two_ctrl_c_during_a_measurement_are_no_fault_of_the_host() {
     lab.write("bench.sh", &format!("{slow}{bench}"));
     lab.script(
         "1",
-        "mend",
+        "repair",
         "edit '/^BROKEN/d'\ntouch ../../slow\necho mended",
     );
     lab.unconfined().commit();

@@ -23,7 +23,7 @@ fn idea(title: &str) -> String {
 }
 
 fn lab_desk(lab: &Lab) -> String {
-    fs::read_to_string(lab.campaign("desk").join("kernel.sh")).unwrap()
+    fs::read_to_string(lab.campaign("agent-workspace").join("kernel.sh")).unwrap()
 }
 
 fn propose(lab: &Lab, title: &str) {
@@ -43,7 +43,7 @@ fn a_visitor_realizes_a_hypothesis_as_often_as_is_asked_for() {
     )
     .commit();
     lab.karve(&["next", "--yes"]).ends(0);
-    let desk = lab.campaign("desk").join("kernel.sh");
+    let desk = lab.campaign("agent-workspace").join("kernel.sh");
     let kernel = fs::read_to_string(lab.path("kernel.sh")).unwrap();
     let submit = |text: &str, code: i32| {
         fs::write(&desk, text).unwrap();
@@ -90,7 +90,7 @@ fn wrong(kernel: &str) -> String {
 /// Hands in a wrong kernel until the round is over.
 fn hand_in_wrong(lab: &Lab) -> Value {
     propose(lab, "answer without looking");
-    let patch = wrong(&fs::read_to_string(lab.campaign("desk").join("kernel.sh")).unwrap());
+    let patch = wrong(&fs::read_to_string(lab.campaign("agent-workspace").join("kernel.sh")).unwrap());
     fs::write(lab.beside("wrong.patch"), patch).unwrap();
     let file = lab.beside("wrong.patch").to_string_lossy().into_owned();
     let args = ["submit", "--diff", &file, "--json"];
@@ -132,7 +132,7 @@ fn a_person_with_an_editor_is_an_agent_too() {
         .ends(2)
         .complains(&["no terminal to agree", "karve next --yes"]);
     let first = lab.karve(&["next", "--yes"]).ends(0);
-    let desk = lab.campaign("desk");
+    let desk = lab.campaign("agent-workspace");
     let at = format!("Read the editable files in {}", desk.display());
     first.shows(&["# Round 1: state one hypothesis", "karve propose FILE", &at]);
     assert!(desk.join("kernel.sh").is_file());
@@ -160,7 +160,7 @@ fn a_person_with_an_editor_is_an_agent_too() {
         (&json!("propose"), &json!(2))
     );
     // What is to be read is the incumbent.
-    assert_eq!(turn["desk"], desk.to_string_lossy().as_ref());
+    assert_eq!(turn["workspace"], desk.to_string_lossy().as_ref());
     assert!(lab_desk(&lab).contains("TIME=50"));
 
     // An attempt on the harness is refused, and can be mended or given up.
@@ -368,7 +368,7 @@ fn an_agent_drives_a_campaign_through_mcp() {
     assert!(error && text.contains("no argument \"query\""), "{text}");
     let idea: Value = serde_json::from_str(&idea("halve the work")).unwrap();
     let turn = client.turn("propose", idea);
-    let desk = turn["desk"].as_str().unwrap().to_owned();
+    let desk = turn["workspace"].as_str().unwrap().to_owned();
     let kernel = fs::read_to_string(format!("{desk}/kernel.sh")).unwrap();
     let time = kernel
         .lines()

@@ -27,17 +27,17 @@ pub struct EditableFiles {
 impl EditableFiles {
     /// Reads what is defined in files.
     pub fn of(files: &[(String, Vec<u8>)]) -> Self {
-        let mut granted = Self::default();
+        let mut editable = Self::default();
         let mut left = TEXT_BYTES_MAX;
         for (path, bytes) in files {
-            granted.paths.push(path.clone());
+            editable.paths.push(path.clone());
             let part = &bytes[..bytes.len().min(left)];
             left -= part.len();
-            granted
+            editable
                 .defined
                 .extend(definitions(&String::from_utf8_lossy(part)));
         }
-        granted
+        editable
     }
 
     /// Whether there are none.
@@ -154,9 +154,9 @@ mod tests {
         let rust = "pub fn scale<T: Copy>(x: &mut [T]) -> usize { x.len() }";
         let files = [("src/kernel.c", kernel), ("lib.rs", rust)];
         let files = files.map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()));
-        let granted = EditableFiles::of(&files);
+        let editable = EditableFiles::of(&files);
         let check = |function: &str, file: &str, want: bool| {
-            assert_eq!(granted.holds(function, file), want, "{function} in {file}");
+            assert_eq!(editable.holds(function, file), want, "{function} in {file}");
         };
         check("softmax", "???", true);
         check("most.constprop.0", "", true);

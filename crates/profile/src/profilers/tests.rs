@@ -430,8 +430,8 @@ fn of_several_processes_the_kernel_counts_with_what_it_calls() {
     );
     let text = [make.clone(), shell, program].concat();
     let kernel = "void softmax(const float *x, float *y, int n) {\n  y[0] = expf(x[0]);\n}\n";
-    let granted = EditableFiles::of(&[("kernel.c".to_owned(), kernel.as_bytes().to_vec())]);
-    let parsed = parse_of(ProfilerTool::Callgrind, &text, &granted).unwrap();
+    let editable = EditableFiles::of(&[("kernel.c".to_owned(), kernel.as_bytes().to_vec())]);
+    let parsed = parse_of(ProfilerTool::Callgrind, &text, &editable).unwrap();
     assert_eq!(names(&parsed), ["softmax", "__expf_fma", "main"]);
     check(
         &parsed.kernels[0],
@@ -460,7 +460,7 @@ fn of_several_processes_the_kernel_counts_with_what_it_calls() {
             .join("")
             .contains("no function of the editable files")
     );
-    let parsed = parse_of(ProfilerTool::Callgrind, &make, &granted).unwrap();
+    let parsed = parse_of(ProfilerTool::Callgrind, &make, &editable).unwrap();
     assert!(
         parsed
             .notes

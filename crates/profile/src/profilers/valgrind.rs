@@ -28,7 +28,7 @@ const SHARE_PCT_MIN: f64 = 0.5;
 /// A share is reported only for events that happen at least once in this many instructions.
 const SELDOM: u64 = 1_000;
 /// The note if the kernel was not found.
-pub const UNSEEN: &str = "no function of the granted files was seen (it may be inlined \
+pub const UNSEEN: &str = "no function of the editable files was seen (it may be inlined \
     elsewhere, or have no name; build with -g): the first figures are for the whole program";
 /// The note if only launcher programs ran.
 pub const NO_KERNEL: &str = "only programs that start others were seen, but no kernel";
@@ -261,7 +261,7 @@ impl ProcessCosts {
     fn parsed(
         &self,
         tool: &str,
-        granted: &EditableFiles,
+        editable: &EditableFiles,
         mut notes: ProfileNotes,
     ) -> Result<ParsedProfile, ProfileParseError> {
         let ir = self.ir()?;
@@ -274,7 +274,7 @@ impl ProcessCosts {
             ..FunctionCost::default()
         };
         for (name, cost) in &self.functions {
-            let own = granted.holds(name, cost.file());
+            let own = editable.holds(name, cost.file());
             add_counts(&mut whole.counts, &cost.counts, cost.line)?;
             if !own && float(cost.counts[ir]) * 100.0 < SHARE_PCT_MIN * float(all) {
                 few += 1;
@@ -304,7 +304,7 @@ impl ProcessCosts {
                  shown; together they have {share:.1}%"
             ));
         }
-        if !granted.is_empty() && !kernels.iter().any(|kernel| kernel.profile.editable) {
+        if !editable.is_empty() && !kernels.iter().any(|kernel| kernel.profile.editable) {
             notes.add(UNSEEN);
             kernels.push(WeightedKernel {
                 name: PROGRAM.to_owned(),
@@ -361,13 +361,13 @@ fn kernel(
 fn of_processes(
     mut processes: Vec<ProcessCosts>,
     tool: &str,
-    granted: &EditableFiles,
+    editable: &EditableFiles,
 ) -> Result<(ParsedProfile, Option<KernelCode>), ProfileParseError> {
     let mut notes = ProfileNotes::default();
     let n = processes.len();
     let weight = |costs: &ProcessCosts| {
         let ir = costs.ir().ok()?;
-        let own = costs.instructions(ir, |name, cost| granted.holds(name, cost.file()));
+        let own = costs.instructions(ir, |name, cost| editable.holds(name, cost.file()));
         Some((own, costs.rank(), costs.instructions(ir, |_, _| true)))
     };
     let best = (0..n).max_by_key(|at| weight(&processes[*at]));
@@ -379,11 +379,11 @@ fn of_processes(
         let command: String = costs.command.chars().take(120).collect();
         notes.add(format!("of {n} processes, this one is reported: {command}"));
     }
-    if costs.is_starter() && !granted.is_empty() && weight(&costs).is_some_and(|(own, ..)| own == 0)
+    if costs.is_starter() && !editable.is_empty() && weight(&costs).is_some_and(|(own, ..)| own == 0)
     {
         notes.add(NO_KERNEL);
     }
-    let parsed = costs.parsed(tool, granted, notes)?;
+    let parsed = costs.parsed(tool, editable, notes)?;
     let first = parsed.kernels.first();
     let code = first.and_then(|kernel| costs.code_of(&kernel.name));
     Ok((parsed, code))

@@ -87,10 +87,10 @@ mod tests {
         assert_eq!(kernels[0].value("intensity"), None);
         assert_eq!(kernels[0].value("duration_us"), Some(40_000.0));
         // A function of a library is not the call; the editable one that calls it is.
-        let function = |name: &str, share: f64, granted: bool| {
+        let function = |name: &str, share: f64, editable: bool| {
             let mut kernel = KernelProfile::named(name);
             kernel.set("inst_share_pct", share, ProfileSource::default());
-            kernel.editable = granted;
+            kernel.editable = editable;
             kernel
         };
         let mut kernels = vec![function("expf", 46.0, false)];

@@ -60,7 +60,7 @@ fn a_round_goes_from_proposal_to_lesson_in_order() {
     let want = [
         "target_defined",
         "prepared",
-        "engagement_checked",
+        "mutation_checked",
         "tips_read",
         "baseline_measured",
         "proposed",
@@ -71,7 +71,7 @@ fn a_round_goes_from_proposal_to_lesson_in_order() {
         "measure Full",
         "gate Full",
         "settled",
-        "learnt",
+        "learned",
         "proposal_refused",
         "final",
         "finished",
@@ -647,7 +647,7 @@ fn the_final_kernel_is_looked_at_before_the_end_unless_somebody_has() {
     check(&[0.8, 1.3], ProfileWhen::EveryRound, "final_profiled");
     // The round after the keep has profiled its parent.
     check(&[1.3, 0.8], ProfileWhen::OnChange, "block_measured");
-    check(&[0.8], ProfileWhen::OnChange, "learnt");
+    check(&[0.8], ProfileWhen::OnChange, "learned");
     check(&[1.3], ProfileWhen::OnEscalation, "block_measured");
 }
 

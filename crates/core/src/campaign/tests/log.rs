@@ -94,9 +94,9 @@ fn an_event_of_a_newer_karve_loads_as_unknown_and_is_counted() {
 #[test]
 fn fields_of_a_newer_karve_are_ignored() {
     let plain = r#"{"v":1,"seq":4,"at_ms":1,"spent_ms":2,
-        "event":{"type":"learnt","round":1,"lesson":{"text":"x"}}}"#;
+        "event":{"type":"learned","round":1,"lesson":{"text":"x"}}}"#;
     let newer = r#"{"v":1,"seq":4,"at_ms":1,"spent_ms":2,"host":"a",
-        "event":{"type":"learnt","round":1,"mood":null,"lesson":{"text":"x","by":["y"]}}}"#;
+        "event":{"type":"learned","round":1,"mood":null,"lesson":{"text":"x","by":["y"]}}}"#;
     assert_eq!(load(plain), load(newer));
 }
 
@@ -107,7 +107,7 @@ fn everybody_who_made_something_is_named_once() {
     let mut campaign = crate::campaign::Campaign::new();
     for record in &mut log {
         record.by = match &record.event {
-            Event::Proposed { round: 1, .. } => Some("visitor".into()),
+            Event::Proposed { round: 1, .. } => Some("external".into()),
             Event::Proposed { .. } | Event::Implemented { .. } => Some("builtin".into()),
             Event::Gated { .. } => Some("nobody".into()),
             _ => None,
@@ -115,5 +115,5 @@ fn everybody_who_made_something_is_named_once() {
         assert_eq!(&through_json(record), record);
         campaign.record(record).unwrap();
     }
-    assert_eq!(campaign.agents(), ["visitor", "builtin"]);
+    assert_eq!(campaign.agents(), ["external", "builtin"]);
 }

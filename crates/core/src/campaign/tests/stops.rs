@@ -205,7 +205,7 @@ fn the_tilegym_preset_ends_after_two_rounds_without_a_gain() {
     for preset in [
         Preset::Strict,
         Preset::Primus,
-        Preset::Coordinator,
+        Preset::Trtllm,
         Preset::HyperMla,
     ] {
         let mut script = script.clone();
@@ -225,7 +225,7 @@ fn the_tilegym_preset_keeps_a_small_gain_and_ends() {
         SmallGain::AcceptAndStop
     );
     check(
-        &under(Preset::Coordinator, &[1.2, 1.215, 1.5]),
+        &under(Preset::Trtllm, &[1.2, 1.215, 1.5]),
         3,
         &exhausted(),
     );

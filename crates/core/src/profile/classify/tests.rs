@@ -59,10 +59,10 @@ fn rule_sets_draw_their_lines_at_different_places() {
     assert!(naive.opportunities[0].trigger.contains("l1_pct=97.81"));
     // hyper-mla only uses device memory and matrix units; for trtllm both are near their limits.
     check(NAIVE, DiagnosisRuleSet::HyperMla, Latency);
-    check(NAIVE, DiagnosisRuleSet::Coordinator, Balanced);
+    check(NAIVE, DiagnosisRuleSet::Trtllm, Balanced);
     check(COPY, DiagnosisRuleSet::Karve, Memory);
     check(COPY, DiagnosisRuleSet::HyperMla, Memory);
-    check(COPY, DiagnosisRuleSet::Coordinator, Memory);
+    check(COPY, DiagnosisRuleSet::Trtllm, Memory);
     check(COPY, DiagnosisRuleSet::Primus, Memory);
     check(COPY, DiagnosisRuleSet::Tilegym, Memory);
     check(&[("intensity", 60.0)], DiagnosisRuleSet::Tilegym, Compute);
@@ -79,7 +79,7 @@ fn small_launches_idle_devices_and_few_warps_are_seen() {
         ("blocks", 8.0),
     ];
     check(&small, DiagnosisRuleSet::Karve, Launch);
-    check(&small, DiagnosisRuleSet::Coordinator, Launch);
+    check(&small, DiagnosisRuleSet::Trtllm, Launch);
     let few = [
         ("duration_us", 90.0),
         ("compute_pct", 20.0),
@@ -100,12 +100,12 @@ fn small_launches_idle_devices_and_few_warps_are_seen() {
     );
     check(
         &[("gpu_idle_pct", 45.0)],
-        DiagnosisRuleSet::Coordinator,
+        DiagnosisRuleSet::Trtllm,
         Sync,
     );
     check(
         &[("communication_pct", 21.0)],
-        DiagnosisRuleSet::Coordinator,
+        DiagnosisRuleSet::Trtllm,
         Communication,
     );
     check(

@@ -24,7 +24,7 @@ backend = "sh"
 device = "cpu"
 
 [sources]
-granted = ["kernel.sh"]
+editable = ["kernel.sh"]
 
 [commands]
 test = "true"
@@ -187,7 +187,7 @@ fn a_profile_in_our_form_is_one_for_the_reader_of_profiles() {
         | qk | 12.5 | 40 | 80 | 25 | Memory | late loads |\n\n\
         ### Bottleneck: Memory-bound\nLoads wait for each other.\n\n\
         ### Top 3 Opportunities\n1. larger tiles — est. 12% gain — trigger: dram_pct=80\n";
-    let form = form("a/profile").unwrap();
+    let form = form("hyper-mla/profile").unwrap();
     let datum = parse(form, text).unwrap();
     assert_eq!(render(form, &datum).unwrap(), text);
     assert_eq!(contract::parse(text).unwrap().kernel, "mla");

@@ -179,7 +179,7 @@ impl ProfileArgs {
         let harness = harness.in_sandbox(sandbox.as_ref());
         let (title, commit) = commit(&repo, &charter, revision)?;
         let globs = project_file::glob_set(&charter.editable)?;
-        let granted = EditableFiles::of(&repo.read_matching(&commit, &globs)?);
+        let editable = EditableFiles::of(&repo.read_matching(&commit, &globs)?);
         let built = trees.built(&repo, &harness, commit.as_str())?;
         let taken = match built {
             Err(gate) => Err(CommandError::usage("it does not build")
@@ -187,7 +187,7 @@ impl ProfileArgs {
                 .hint("fix it; \"karve check\" shows more")),
             Ok(built) => {
                 let _lease = device::lease_for(&charter, "karve profile", stop, &ui::notices())?;
-                self.take((&harness, &charter), (&built.path, &case), &granted)
+                self.take((&harness, &charter), (&built.path, &case), &editable)
             }
         };
         trees.clear(&repo)?;
@@ -210,7 +210,7 @@ impl ProfileArgs {
         &self,
         (harness, charter): (&Harness, &Charter),
         (tree, case): (&Path, &Case),
-        granted: &EditableFiles,
+        editable: &EditableFiles,
     ) -> Result<CollectedProfile> {
         let runs = DevicePlatform::at(&situation_of(charter));
         let wish = ProfileRequest {
@@ -222,7 +222,7 @@ impl ProfileArgs {
             tree,
             case,
             runs,
-            editable: granted,
+            editable,
         };
         let mut taken = collect::take(harness, subject, wish, self.rules)?;
         if runs == DevicePlatform::Cpu {

@@ -12,7 +12,7 @@ const BEGINS: &str = "desc: I1 cache:";
 /// Reads the files of all processes, or fails.
 pub(in super::super) fn parse(
     text: &str,
-    granted: &EditableFiles,
+    editable: &EditableFiles,
 ) -> Result<ParsedProfile, ProfileParseError> {
     let lines = Lines::of(text)?;
     let mut processes = Vec::new();
@@ -77,5 +77,5 @@ pub(in super::super) fn parse(
         return Err(ProfileParseError::at(lines.whole.len().max(1), reason));
     }
     processes.push(costs);
-    of_processes(processes, TOOL, granted).map(|(parsed, _)| parsed)
+    of_processes(processes, TOOL, editable).map(|(parsed, _)| parsed)
 }

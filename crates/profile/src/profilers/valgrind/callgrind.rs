@@ -43,15 +43,15 @@ struct CallgrindReader {
 /// Reads the files of all processes, or fails.
 pub(in super::super) fn parse(
     text: &str,
-    granted: &EditableFiles,
+    editable: &EditableFiles,
 ) -> Result<ParsedProfile, ProfileParseError> {
-    parse_code(text, granted).map(|(parsed, _)| parsed)
+    parse_code(text, editable).map(|(parsed, _)| parsed)
 }
 
 /// The same, with how often each instruction of the first kernel ran, if the files have it.
 pub(in super::super) fn parse_code(
     text: &str,
-    granted: &EditableFiles,
+    editable: &EditableFiles,
 ) -> Result<(ParsedProfile, Option<KernelCode>), ProfileParseError> {
     let lines = Lines::of(text)?;
     let mut processes = Vec::new();
@@ -78,7 +78,7 @@ pub(in super::super) fn parse_code(
         return Err(ProfileParseError::at(lines.whole.len().max(1), reason));
     };
     processes.push(last);
-    of_processes(processes, TOOL, granted)
+    of_processes(processes, TOOL, editable)
 }
 
 impl CallgrindReader {
