@@ -304,7 +304,8 @@ impl ApiAgent {
             left: self.remaining_budget(desk.spent),
         };
         let secrets = model.secrets.clone();
-        let mut bench = ToolWorkspace::new(desk, ToolRights::of(task), editable, (&secrets, until))?;
+        let mut bench =
+            ToolWorkspace::new(desk, ToolRights::of(task), editable, (&secrets, until))?;
         let told = turn::run(&mut model, &mut talk, Some(&mut bench), &place)?;
         self.model = Some(model);
         // After a failure the next brief starts a new conversation; it has all that matters.

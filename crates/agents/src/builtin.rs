@@ -31,10 +31,7 @@ pub struct BuiltinAgent {
 impl BuiltinAgent {
     /// The strategy for the knobs in the editable files and in `karve.toml`.
     pub fn new(editable: Vec<String>, declared: Vec<KnobDeclaration>) -> Self {
-        Self {
-            editable,
-            declared,
-        }
+        Self { editable, declared }
     }
 }
 

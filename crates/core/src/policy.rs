@@ -8,7 +8,7 @@ mod presets;
 
 use crate::ladder::LadderRule;
 use crate::variants::BEST_OF_MAX;
-use presets::{trtllm, hyper_mla, primus, strict, tilegym};
+use presets::{hyper_mla, primus, strict, tilegym, trtllm};
 use serde::{Deserialize, Serialize};
 
 /// Rounds that the family-wise error is shared among, unless the charter allows more rounds.

@@ -384,9 +384,7 @@ impl<'a> ItemLookup<'a> {
     /// Whether the built-in strategy finds something to change.
     fn applies(&self, known: &KnownEntry) -> Result<bool> {
         let Charter {
-            editable,
-            knobs,
-            ..
+            editable, knobs, ..
         } = &self.charter;
         let machine = BuiltinAgent::new(editable.clone(), knobs.clone());
         machine.can_apply(self.repo, &self.base, known)

@@ -10,7 +10,6 @@
 mod accuracy;
 mod agenda;
 mod contract;
-mod trtllm;
 mod cost;
 mod figures;
 mod final_report;
@@ -30,6 +29,7 @@ mod tests;
 mod text;
 mod transfer;
 mod trend;
+mod trtllm;
 mod versions;
 mod why;
 

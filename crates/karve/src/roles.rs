@@ -86,7 +86,7 @@ mod tests {
         ] {
             assert!(book.role(name).is_some(), "{name}");
         }
-        for system in ["a", "b", "c", "d"] {
+        for system in ["hyper-mla", "trtllm", "primus", "tilegym"] {
             assert!(book.role.iter().any(|role| role.system == system));
         }
         assert_eq!(book.reviewer().unwrap().name, "reviewer");

@@ -604,7 +604,7 @@ fn each_kind_of_change_is_found() {
 }
 
 #[test]
-fn a_candidate_is_the_parent_plus_the_granted_changes() {
+fn a_candidate_is_the_parent_plus_the_editable_changes() {
     let lab = Lab::new();
     let tree = lab.worktree();
     write(tree.join("src/kernel.c"), "faster\n");
@@ -1022,7 +1022,7 @@ fn a_nested_repository_is_not_taken_and_hides_nothing() {
 }
 
 #[test]
-fn a_new_file_does_not_push_out_what_is_not_granted() {
+fn a_new_file_does_not_push_out_what_is_not_editable() {
     let lab = Lab::with(&[("data/one", "1\n"), ("data/two", "2\n"), ("tool", "tool\n")]);
     let tree = lab.worktree();
     fs::remove_dir_all(tree.join("data")).unwrap();

@@ -376,7 +376,7 @@ fn a_refusal_says_what_to_look_at() {
     check(401, None, &asked, Some("key_command"));
     check(307, None, &usual, Some("base_url"));
     check(404, None, &usual, Some("base_url and model"));
-    check(429, Some(1_000_000_000), &usual, Some("for 1000000000 s"));
+    check(429, Some(1_000_000_000), &usual, Some("wait 1000000000 s"));
     check(429, Some(60), &usual, None);
     check(500, None, &usual, None);
 }

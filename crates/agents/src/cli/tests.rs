@@ -166,7 +166,7 @@ fn how_a_program_was_ended_counts_before_what_it_said() {
     );
     check(
         Exit::TooMuch(ExceededLimit::Memory),
-        "killed: used more memory",
+        "killed: exceeded its memory limit",
     );
 }
 

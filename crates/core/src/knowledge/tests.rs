@@ -671,7 +671,7 @@ fn what_hides_or_changes_what_is_shown_is_told_by_its_number() {
         name: "A\u{1b}".into(),
         values: vec!["1".into()],
     };
-    check(&|e| e.apply = vec![knob.clone()], "\"apply\" holds");
+    check(&|e| e.apply = vec![knob.clone()], "\"apply\" contains");
     let plain = changed(&|e| e.sections[1].text = "One\n\ttwo\n".into());
     assert_eq!(plain, Vec::<String>::new());
 }

@@ -114,10 +114,7 @@ impl Repo {
         self.commit_within(
             worktree,
             parent,
-            CandidateFilter {
-                editable,
-                forbids,
-            },
+            CandidateFilter { editable, forbids },
             note,
         )
     }

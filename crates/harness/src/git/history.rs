@@ -231,12 +231,12 @@ impl Repo {
     /// commits with the same result build, test and measure in the same way.
     pub fn entries_outside(&self, oid: &Oid, editable: &GlobSet) -> Result<Vec<TreeEntry>> {
         // A name that is not UTF-8 is never included in a candidate, so it is never editable.
-        let is_granted =
+        let is_editable =
             |path: &[u8]| std::str::from_utf8(path).is_ok_and(|path| editable.is_match(path));
         let entries = self.ls_tree(oid)?;
         Ok(entries
             .iter()
-            .filter(|entry| !is_granted(&entry.path))
+            .filter(|entry| !is_editable(&entry.path))
             .map(|entry| TreeEntry {
                 path: text(&entry.path),
                 mode: entry.mode,

@@ -446,7 +446,7 @@ mod tests {
     /// Reads a file with that format, metric and further tables.
     fn read(format: &str, metric: &str) -> std::result::Result<Metric, String> {
         let text = format!(
-            "[target]\nop = \"x\"\nbackend = \"c\"\n[sources]\ngranted = [\"k.c\"]\n[commands]\n\
+            "[target]\nop = \"x\"\nbackend = \"c\"\n[sources]\neditable = [\"k.c\"]\n[commands]\n\
              test = \"./t\"\nbench = \"./b\"\n[cases]\nlist = [\"M=2,N=3,K=4\"]\n[output]\n\
              format = \"{format}\"\n[metric]\n{metric}\n"
         );

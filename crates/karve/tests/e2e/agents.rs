@@ -220,7 +220,7 @@ fn a_change_that_holds_a_key_is_no_candidate_whoever_made_it() {
 }
 
 #[test]
-fn a_granted_file_that_cannot_be_taken_is_named() {
+fn a_editable_file_that_cannot_be_taken_is_named() {
     let lab = round(CLAIM, "ln -sf /etc/passwd kernel.sh; echo done");
     for (number, makes) in [("2", "mkfifo kernel.sh"), ("3", "truncate -s 3G kernel.sh")] {
         lab.script(number, "propose", &CLAIM.replace("halve", number));

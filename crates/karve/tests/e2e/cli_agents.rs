@@ -243,7 +243,10 @@ fn what_was_said_can_be_read() {
     assert_eq!(turn["task"], "implement");
     assert_eq!(turn["said"][0]["tool"], "Bash");
     assert_eq!(turn["usage"]["tokens"], 100);
-    assert_eq!(turn["session_log"], lab.events("implemented")[0]["session_log"]);
+    assert_eq!(
+        turn["session_log"],
+        lab.events("implemented")[0]["session_log"]
+    );
     let shown = lab.karve(&["show", "1", "--json"]).ends(0).json();
     assert_eq!(shown["session_logs"].as_array().unwrap().len(), 2);
     lab.karve(&["show", "2", "--transcript"])

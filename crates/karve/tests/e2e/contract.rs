@@ -81,7 +81,7 @@ fn a_reference_that_is_not_made_is_named_with_its_key() {
 }
 
 #[test]
-fn nothing_passes_where_no_file_is_granted() {
+fn nothing_passes_where_no_file_is_editable() {
     let lab = made("c");
     lab.replace(
         "karve.toml",

@@ -79,7 +79,7 @@ esac";
 }
 
 #[test]
-fn a_role_may_change_fewer_files_than_are_granted_and_the_gate_holds_it() {
+fn a_role_may_change_fewer_files_than_are_editable_and_the_gate_holds_it() {
     let lab = lab("exit 9", "[roles.designer]\nwrites = [\"*.txt\"]");
     lab.script("1", "implement", &format!("{HALVE}\necho half >notes.txt"));
     lab.replace(

@@ -68,7 +68,8 @@ pub(crate) fn steady(mut value: Value) -> Value {
                     // A commit, but also one side of a pair.
                     "parent" if field.is_string() => json!("*"),
                     "at_ms" | "created" | "spent_ms" | "seed" | "pad" | "first" | "wall_us"
-                    | "cpu_us" | "commit" | "base" | "environment" | "conditions" | "session_log" => {
+                    | "cpu_us" | "commit" | "base" | "environment" | "conditions"
+                    | "session_log" => {
                         json!("*")
                     }
                     _ => steady(field.take()),

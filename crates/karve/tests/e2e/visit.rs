@@ -90,7 +90,8 @@ fn wrong(kernel: &str) -> String {
 /// Hands in a wrong kernel until the round is over.
 fn hand_in_wrong(lab: &Lab) -> Value {
     propose(lab, "answer without looking");
-    let patch = wrong(&fs::read_to_string(lab.campaign("agent-workspace").join("kernel.sh")).unwrap());
+    let patch =
+        wrong(&fs::read_to_string(lab.campaign("agent-workspace").join("kernel.sh")).unwrap());
     fs::write(lab.beside("wrong.patch"), patch).unwrap();
     let file = lab.beside("wrong.patch").to_string_lossy().into_owned();
     let args = ["submit", "--diff", &file, "--json"];

@@ -379,7 +379,9 @@ fn of_processes(
         let command: String = costs.command.chars().take(120).collect();
         notes.add(format!("of {n} processes, this one is reported: {command}"));
     }
-    if costs.is_starter() && !editable.is_empty() && weight(&costs).is_some_and(|(own, ..)| own == 0)
+    if costs.is_starter()
+        && !editable.is_empty()
+        && weight(&costs).is_some_and(|(own, ..)| own == 0)
     {
         notes.add(NO_KERNEL);
     }

@@ -40,7 +40,7 @@ fn exhausted() -> StopReason {
 }
 
 #[test]
-fn a_limit_that_is_reached_is_called_so_and_an_older_karve_can_read_it() {
+fn a_limit_that_is_reached_is_named_and_stored() {
     let (_, mut log) = play(&script(&[]));
     let mut campaign = Campaign::new();
     let why = || "the next question may cost more than is left".to_owned();
@@ -49,10 +49,7 @@ fn a_limit_that_is_reached_is_called_so_and_an_older_karve_can_read_it() {
             Event::ProposalRefused { refusal, .. } => {
                 *refusal = ProposalRefusal::LimitReached { why: why() };
                 let stored = serde_json::to_value(&*refusal).unwrap();
-                assert_eq!(
-                    (&stored["refusal"], &stored["limit"]),
-                    (&"exhausted".into(), &true.into())
-                );
+                assert_eq!(stored["refusal"], "limit_reached");
                 assert_eq!(
                     serde_json::from_value::<ProposalRefusal>(stored).unwrap(),
                     *refusal
@@ -224,11 +221,7 @@ fn the_tilegym_preset_keeps_a_small_gain_and_ends() {
         script.charter.policy.accept.small_gain,
         SmallGain::AcceptAndStop
     );
-    check(
-        &under(Preset::Trtllm, &[1.2, 1.215, 1.5]),
-        3,
-        &exhausted(),
-    );
+    check(&under(Preset::Trtllm, &[1.2, 1.215, 1.5]), 3, &exhausted());
 }
 
 #[test]

@@ -98,11 +98,7 @@ fn small_launches_idle_devices_and_few_warps_are_seen() {
             .iter()
             .any(|h| h.counter == "waves" && !h.healthy)
     );
-    check(
-        &[("gpu_idle_pct", 45.0)],
-        DiagnosisRuleSet::Trtllm,
-        Sync,
-    );
+    check(&[("gpu_idle_pct", 45.0)], DiagnosisRuleSet::Trtllm, Sync);
     check(
         &[("communication_pct", 21.0)],
         DiagnosisRuleSet::Trtllm,
