@@ -26,6 +26,7 @@
 mod advice;
 mod anthropic;
 mod chat;
+mod config;
 mod conversation;
 mod files;
 mod google;
@@ -44,6 +45,7 @@ mod tools;
 mod trial;
 mod turn;
 
+pub use self::config::{ApiConfig, KeySource, is_model};
 pub use self::log_reader::SessionLogReader;
 pub use self::trial::{has_key, run_trial};
 
@@ -60,7 +62,6 @@ use super::{
     Agent, AgentQuestion, AgentReply, Implementation, LessonAnswer, LessonQuestion, Proposal,
     Workspace,
 };
-use crate::config::ApiConfig;
 use karve_core::asking::budget::{RemainingBudget, TokenGauge};
 use karve_core::campaign::ImplementStep;
 use karve_core::campaign::strategy::Brief;

@@ -37,12 +37,12 @@ use super::{
     Agent, AgentQuestion, AgentReply, Implementation, LessonAnswer, LessonQuestion, Proposal,
     Workspace,
 };
-use crate::config::{CliConfig, NetworkAccess};
 use karve_core::campaign::ImplementStep;
 use karve_core::campaign::strategy::Brief;
 use karve_core::charter::Limits;
 use karve_core::spending::AgentUsage;
 use karve_os::error::Result;
+use karve_os::sandbox::NetworkAccess;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -66,6 +66,19 @@ pub enum CliKind {
     Opencode,
     /// aider.
     Aider,
+}
+
+/// A command-line agent of a known kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CliConfig {
+    /// Its kind.
+    pub kind: CliKind,
+    /// Its program, if it is not the usual one.
+    pub program: Option<String>,
+    /// The model it should use.
+    pub model: Option<String>,
+    /// Further arguments.
+    pub args: Vec<String>,
 }
 
 impl CliKind {

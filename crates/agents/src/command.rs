@@ -18,13 +18,13 @@ use super::{
     Agent, AgentQuestion, AgentReply, Implementation, LessonAnswer, LessonQuestion, Proposal,
     Workspace,
 };
-use crate::config::NetworkAccess;
 use karve_core::campaign::ImplementStep;
 use karve_core::campaign::strategy::Brief;
 use karve_os::error::{Context, Result};
 use karve_os::files;
 use karve_os::process::excerpt;
 use karve_os::process::{self, Command, CommandOutcome, Exit};
+use karve_os::sandbox::NetworkAccess;
 use karve_os::sandbox::{self, AgentPaths, Gateway};
 use std::collections::BTreeMap;
 use std::fs;

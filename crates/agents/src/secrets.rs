@@ -4,10 +4,9 @@
 //! through here before they become an artifact or an event. A change that contains a key never
 //! becomes a candidate, whoever made it.
 
-use crate::config::{AgentConfig, AgentLaunch, KeySource};
 use regex::bytes::{Regex, RegexBuilder};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Parts of the names of variables that hold keys.
@@ -39,22 +38,6 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// The keys in karve's environment, and of all configured agents, used or not.
-    pub fn known(agents: &BTreeMap<String, AgentConfig>) -> Self {
-        let mut more = Vec::new();
-        for agent in agents.values() {
-            more.extend(agent.env.clone());
-            if let AgentLaunch::Api(config) = &agent.runs
-                && let KeySource::Variable(name) = &config.key
-                && let Ok(value) = std::env::var(name)
-            {
-                // Whatever its name, this variable holds a key.
-                more.push(("API_KEY".to_owned(), value));
-            }
-        }
-        Self::of(more.iter().map(|(name, value)| (name, value)))
-    }
-
     /// The keys among karve's environment variables and some more.
     pub(super) fn of<'a>(more: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
         let own = std::env::vars_os().filter_map(|(name, value)| {

@@ -7,7 +7,6 @@ use crate::config::{AgendaOption, AgendaRequest, LoadedConfig, PROFILE_AUTO};
 use crate::library::recall::known;
 use crate::library::situation::situation_of;
 use crate::library::{Layer, LibraryLayers, LoadedLibrary, PROJECT_DIR};
-use crate::session::SessionPlan;
 use analysis::Analysis;
 use karve_agents::builtin::{self, BuiltinAgent};
 use karve_core::agenda::{
@@ -16,7 +15,6 @@ use karve_core::agenda::{
 use karve_core::charter::Charter;
 use karve_core::knowledge::{EntryKind, EntryStatus, KnownEntry, Situation};
 use karve_harness::git::Repo;
-use karve_harness::store;
 use karve_numerics::space::{Knob, KnobSetting};
 use karve_os::error::{CommandError, Result};
 use karve_os::files;
@@ -56,31 +54,8 @@ pub fn put(charter: &mut Charter, loaded: &LoadedConfig, repo: &Repo) -> Result<
     Ok(())
 }
 
-/// Refuses to resume a campaign that was started with a different agenda than a flag asks for.
-pub fn check_same_agenda(plan: &SessionPlan, loaded: &LoadedConfig) -> Result<()> {
-    let (SessionPlan::Resume { dir, .. }, Some(asked)) = (plan, &loaded.agenda) else {
-        return Ok(());
-    };
-    if !asked.by_flag {
-        return Ok(());
-    }
-    let read = store::read(dir)?;
-    let agenda = read.campaign.charter().and_then(|c| c.agenda.as_deref());
-    if is_same(asked, agenda)? {
-        return Ok(());
-    }
-    let has = agenda.map_or("none".to_owned(), Agenda::describe);
-    let message = format!(
-        "the campaign {} was started with another agenda",
-        dir.name()
-    );
-    Err(CommandError::usage(message)
-        .cause(format!("its agenda is: {has}"))
-        .hint("resume it unchanged: \"karve run\" without --only, --plan and --autopilot")
-        .hint("or start another campaign: add --new"))
-}
-
-fn is_same(asked: &AgendaRequest, agenda: Option<&Agenda>) -> Result<bool> {
+/// Whether a campaign has the agenda that is asked for.
+pub fn is_same(asked: &AgendaRequest, agenda: Option<&Agenda>) -> Result<bool> {
     Ok(match (&asked.option, agenda.map(|agenda| &agenda.wanted)) {
         (AgendaOption::Only(text), Some(AgendaSource::Only { request: asked, .. })) => {
             text.trim() == asked

@@ -23,7 +23,6 @@ mod writing;
 
 pub use writing::{LayerLock, LibraryChange};
 
-use crate::project::ProjectArgs;
 use karve_core::knowledge::{Entry, Library, is_id};
 use karve_os::error::{CommandError, Result};
 use karve_os::files;
@@ -97,15 +96,13 @@ pub struct LoadedLibrary {
 }
 
 impl LibraryLayers {
-    /// The layers as a command sees them, including the project's if there is one.
-    pub fn of(place: &ProjectArgs) -> Self {
-        let mut shelves = Self::of_user();
-        if let (Ok(config), Ok(root)) = (place.config(), place.root()) {
-            let beside = config.parent().unwrap_or(Path::new("."));
-            shelves.put(Layer::Project, beside.join(PROJECT_DIR));
-            shelves.put(Layer::Staged, root.join(PROJECT_DIR));
-        }
-        shelves
+    /// The layers of a project: beside its `karve.toml`, and in the directory of its campaigns.
+    pub fn of_project(config: &Path, campaigns: &Path) -> Self {
+        let mut layers = Self::of_user();
+        let beside = config.parent().unwrap_or(Path::new("."));
+        layers.put(Layer::Project, beside.join(PROJECT_DIR));
+        layers.put(Layer::Staged, campaigns.join(PROJECT_DIR));
+        layers
     }
 
     /// Only the built-in and user layers.

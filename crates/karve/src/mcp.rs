@@ -8,7 +8,6 @@ pub mod http;
 pub(crate) mod stdio;
 
 use crate::external::{CampaignSpeed, campaign_choice, drive_external, finished, tried};
-use crate::library::LibraryLayers;
 use crate::library::situation::situation_of;
 use crate::project::ProjectArgs;
 use crate::reports;
@@ -274,7 +273,7 @@ impl McpServer {
     )]
     async fn knowledge(&self, Parameters(args): Parameters<SearchInput>) -> ToolResult {
         let campaign = self.read()?;
-        let stock = LibraryLayers::of(&self.place).load().map_err(words)?;
+        let stock = self.place.library().load().map_err(words)?;
         let situation = campaign.charter().map(situation_of);
         let kernel = campaign.profile().and_then(|profile| profile.main_kernel());
         let values = kernel.map(with_derived);

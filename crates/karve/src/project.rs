@@ -1,6 +1,7 @@
 //! What a command works on: the project's `karve.toml`, its campaigns, and the selected one.
 
 use crate::config::{self, CharterTime, LoadedConfig, Overrides};
+use crate::library::LibraryLayers;
 use crate::ui;
 use karve_core::campaign::{Campaign, Record};
 use karve_harness::git::Repo;
@@ -38,6 +39,14 @@ impl ProjectArgs {
         fs::canonicalize(&here)
             .context(|| format!("cannot enter {}", here.display()))
             .map_err(|error| error.hint("name an existing directory with -C DIR"))
+    }
+
+    /// The layers of knowledge as a command sees them, with the project's if there is one.
+    pub fn library(&self) -> LibraryLayers {
+        match (self.config(), self.root()) {
+            (Ok(config), Ok(root)) => LibraryLayers::of_project(&config, &root),
+            _ => LibraryLayers::of_user(),
+        }
     }
 
     /// The project's `karve.toml`, here or in a directory above.

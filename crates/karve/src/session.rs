@@ -11,6 +11,7 @@ use karve_agents::Agent;
 use karve_agents::config::AgentConfig;
 use karve_agents::external::{EXTERNAL, ExternalAgent};
 use karve_agents::team::{self, AgentRetention};
+use karve_core::agenda::Agenda;
 use karve_core::basis;
 use karve_core::campaign::{Campaign, Event};
 use karve_core::charter::{Charter, Limits};
@@ -141,7 +142,7 @@ fn open(
         upstream: setting.repo,
         dir: dir.clone(),
         agent,
-        secrets: karve_agents::Secrets::known(setting.agents),
+        secrets: karve_agents::config::secrets_of(setting.agents),
         stop: stop.clone(),
         charter,
         notices,
@@ -281,7 +282,7 @@ pub fn plan(
             Ok(SessionPlan::Start(charter))
         }
         SessionPlan::Resume { .. } => {
-            agenda::check_same_agenda(&plan, loaded)?;
+            check_same_agenda(&plan, loaded)?;
             Ok(plan)
         }
     }
@@ -422,4 +423,28 @@ fn on_signals(stop: &StopFlag, act: impl Fn(&StopFlag) + Send + 'static) -> Resu
 pub fn paused() -> CommandError {
     CommandError::new(ErrorKind::Interrupted, "stopped by the user")
         .hint("resume with \"karve run\"")
+}
+
+/// Refuses to resume a campaign that was started with a different agenda than a flag asks for.
+fn check_same_agenda(plan: &SessionPlan, loaded: &LoadedConfig) -> Result<()> {
+    let (SessionPlan::Resume { dir, .. }, Some(asked)) = (plan, &loaded.agenda) else {
+        return Ok(());
+    };
+    if !asked.by_flag {
+        return Ok(());
+    }
+    let read = store::read(dir)?;
+    let has = read.campaign.charter().and_then(|c| c.agenda.as_deref());
+    if agenda::is_same(asked, has)? {
+        return Ok(());
+    }
+    let has = has.map_or("none".to_owned(), Agenda::describe);
+    let message = format!(
+        "the campaign {} was started with another agenda",
+        dir.name()
+    );
+    Err(CommandError::usage(message)
+        .cause(format!("its agenda is: {has}"))
+        .hint("resume it unchanged: \"karve run\" without --only, --plan and --autopilot")
+        .hint("or start another campaign: add --new"))
 }

@@ -20,7 +20,6 @@
 //! simulate  a search on one of those
 //! ```
 
-pub mod budget;
 pub mod copies;
 pub mod earlier;
 pub mod evaluator;

@@ -7,6 +7,7 @@
 
 mod annealing;
 mod auto;
+pub mod budget;
 mod genetic;
 mod importance;
 mod local;

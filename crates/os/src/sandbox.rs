@@ -22,7 +22,7 @@ mod private;
 mod view;
 
 pub use self::gateway::Gateway;
-pub use self::hosts::AllowedHost;
+pub use self::hosts::{AllowedHost, NetworkAccess};
 pub use self::private::PrivateDirs;
 pub use self::private::empty;
 pub use self::view::{Checkout, SandboxPaths};

@@ -2,7 +2,7 @@
 
 use super::key;
 use super::retry::ApiFailure;
-use crate::config::ApiConfig;
+use crate::api::ApiConfig;
 use karve_core::asking::retry::SERVER_WAIT_MAX;
 
 /// What to check after a refusal, if anything.

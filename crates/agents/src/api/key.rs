@@ -1,6 +1,6 @@
 //! The key of a model API: from a variable or a command, and never shown.
 
-use crate::config::{ApiConfig, KeySource};
+use crate::api::{ApiConfig, KeySource};
 use karve_os::error::{CommandError, Result};
 use karve_os::process::{self, Command, StopFlag};
 use std::fmt;

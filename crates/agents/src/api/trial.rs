@@ -3,8 +3,8 @@
 use super::conversation::{ApiConversation, ConversationItem};
 use super::turn::{self, ApiTurnContext};
 use super::{ApiModel, key};
+use crate::api::ApiConfig;
 use crate::cli::AgentTrial;
-use crate::config::ApiConfig;
 use crate::turn::TurnTask;
 use karve_core::asking::budget::RemainingBudget;
 use karve_os::error::{Context, Result};

@@ -2,10 +2,11 @@
 
 use super::turn::{self, CliProgram, CliTurnContext, CliTurnResult};
 use super::{CliKind, CliTurnRequest, TurnTask};
-use crate::config::{CliConfig, NetworkAccess};
+use crate::cli::CliConfig;
 use karve_core::spending::AgentUsage;
 use karve_os::error::{Context, Result};
 use karve_os::process::{self, Command, StopFlag};
+use karve_os::sandbox::NetworkAccess;
 use karve_os::sandbox::Sandbox;
 use std::collections::BTreeMap;
 use std::fs;

@@ -4,11 +4,12 @@
 use super::listen::{OutputListener, SESSION_LOG_BYTES_MAX};
 use super::turn_output::{TurnFailure, TurnOutput, message};
 use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask, Workspace, changed_files};
-use crate::config::{CliConfig, NetworkAccess};
+use crate::cli::CliConfig;
 use crate::secrets::Secrets;
 use karve_core::spending::AgentUsage;
 use karve_os::error::{CommandError, Context, Result};
 use karve_os::process::{self, Command, StopFlag};
+use karve_os::sandbox::NetworkAccess;
 use karve_os::sandbox::{self, AgentPaths, AllowedHost, Gateway, Sandbox};
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -12,7 +12,6 @@ use karve_harness::placeholders;
 use karve_numerics::case::{Case, CaseSet};
 use karve_os::error::{CommandError, Result};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// The most seconds that one run of a plain command may take.
 const COMMAND_S: u64 = 120;
@@ -277,27 +276,6 @@ fn refuse_parameters(lines: &[String], cases: &[Case]) -> Result<()> {
     };
     let braces = "; write a literal brace as {{";
     Err(CommandError::usage(what).hint(way + braces))
-}
-
-/// Reads `60s`, `5m`, `1.5h` or `500ms`.
-pub fn parse_time(text: &str) -> std::result::Result<Duration, String> {
-    let usage = || "write a time like 60s, 500ms, 5m or 1.5h".to_owned();
-    let split = text.find(|c: char| c.is_ascii_alphabetic());
-    let (number, unit) = text.split_at(split.ok_or_else(usage)?);
-    let seconds = match unit {
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3_600.0,
-        _ => return Err(usage()),
-    };
-    let number: f64 = number.trim().parse().map_err(|_| usage())?;
-    let time = Duration::try_from_secs_f64(number * seconds).map_err(|_| usage())?;
-    if time.is_zero() {
-        Err(usage())
-    } else {
-        Ok(time)
-    }
 }
 
 /// Reads `2%` as the ratio 1.02.

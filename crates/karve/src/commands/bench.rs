@@ -1,8 +1,6 @@
 //! `karve bench`: is B faster than A? For revisions, worktrees and plain commands.
 
-use crate::bench::command_args::{
-    PlainCommandArgs, parse_alpha, parse_effect, parse_percent, parse_time,
-};
+use crate::bench::command_args::{PlainCommandArgs, parse_alpha, parse_effect, parse_percent};
 use crate::bench::contract::HarnessSide;
 use crate::bench::record::{BenchEnd, BenchRecord};
 use crate::bench::sides::{self, BenchSetup, ConfinementChoice, SideOptions, SideTests};
@@ -13,6 +11,7 @@ use crate::session;
 use crate::ui::{self, Progress};
 use karve_core::bench::{BenchGoal, BenchRule};
 use karve_core::verdict::{BenchFinding, LimitVerdict};
+use karve_numerics::search::budget::parse_time;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::StopFlag;
 use std::path::PathBuf;

@@ -90,7 +90,7 @@ struct FormatArg {
 impl KnowledgeArgs {
     /// Runs the command.
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
-        let shelves = LibraryLayers::of(place);
+        let shelves = place.library();
         let mut stock = shelves.load()?;
         if !matches!(self.command, KnowledgeCommand::Lint(_)) {
             print_unreadable(&stock);

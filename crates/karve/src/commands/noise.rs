@@ -1,6 +1,6 @@
 //! `karve noise`: how small a difference this benchmark can detect on this host, and what helps.
 
-use crate::bench::command_args::{PlainCommandArgs, parse_time};
+use crate::bench::command_args::PlainCommandArgs;
 use crate::bench::noise::{self, HostNoise, NoiseBudget, NoiseRemedy};
 use crate::bench::sides::{self, ConfinementChoice, SideOptions, SideTests};
 use crate::bench::view::percent_text;
@@ -10,6 +10,7 @@ use crate::ui::{self, Progress};
 use karve_core::comparison::Clock;
 use karve_core::noise::ClockNoise;
 use karve_core::score::{count, figure};
+use karve_numerics::search::budget::parse_time;
 use karve_os::error::{CommandError, Result};
 use karve_os::process::StopFlag;
 use std::time::Duration;

@@ -6,9 +6,9 @@ mod roof;
 mod take_tests;
 mod version_profile;
 
+use crate::library::LoadedLibrary;
 use crate::library::recall::name_entries;
 use crate::library::situation::of_words;
-use crate::library::{LibraryLayers, LoadedLibrary};
 use crate::project::ProjectArgs;
 use crate::reports::profile::{self as report, KernelComparison, KernelReport, ProfilePage};
 use crate::{session, ui};
@@ -103,7 +103,7 @@ impl ProfileArgs {
         if let Some(report) = &self.check {
             return check::run(&place.here()?, report, self.json);
         }
-        let stock = LibraryLayers::of(place).load()?;
+        let stock = place.library().load()?;
         let stop = StopFlag::new();
         if !self.are_files(place, &self.what)? || !self.are_files(place, &self.against)? {
             session::watch_signals_at_once(&stop, "stopping")?;

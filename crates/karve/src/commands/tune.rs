@@ -2,7 +2,6 @@
 
 use crate::bench::view::BenchView;
 use crate::project::ProjectArgs;
-use crate::tuner::budget::{self, TuneBudget};
 use crate::tuner::evaluator::SettingResult;
 use crate::tuner::journal::FreshStart;
 use crate::tuner::session::{self, TuneOptions, TuneResult, as_metric};
@@ -14,6 +13,7 @@ use crate::{bench, ui};
 use karve_core::score::figure;
 use karve_core::verdict::BenchFinding;
 use karve_numerics::grid::{Grid, GridPoint};
+use karve_numerics::search::budget::{self, TuneBudget};
 use karve_numerics::search::{self, PortfolioGoal, Race, StrategyKind, TriedSetting};
 use karve_numerics::space::KnobSetting;
 use karve_os::error::{CommandError, ErrorKind, Result};

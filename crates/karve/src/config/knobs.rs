@@ -4,13 +4,13 @@
 use super::commands::env_of;
 use super::source::ConfigSource;
 use super::values::Scalar;
-use crate::tuner::budget;
 use karve_core::charter::{PoolMember, TuneRule};
 use karve_harness::placeholders::NAMES;
 use karve_harness::project_file::glob_set;
 use karve_numerics::case::Case;
 use karve_numerics::expr;
 use karve_numerics::search::StrategyKind;
+use karve_numerics::search::budget;
 use karve_numerics::space::TEMPLATE_END;
 use karve_numerics::space::{Delivery, KnobDeclaration};
 use karve_numerics::space::{KnobSetting, expand_values, is_flag, is_value};

@@ -4,10 +4,10 @@ use super::{
     AgendaOption, AgendaRequest, CharterTime, LoadedConfig, Overrides, parse, schema_json,
 };
 use karve_agents::api;
+use karve_agents::api::{ApiConfig, KeySource};
+use karve_agents::cli::CliConfig;
 use karve_agents::cli::CliKind;
-use karve_agents::config::{
-    AgentConfig, AgentLaunch, ApiConfig, CliConfig, KeySource, NetworkAccess, agent_named,
-};
+use karve_agents::config::{AgentConfig, AgentLaunch, agent_named};
 use karve_core::asking::budget;
 use karve_core::charter::{
     Better, Branch, ClockLock, DeviceRule, Goal, Limits, Pin, Target, WorkMode,
@@ -20,6 +20,7 @@ use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::space::{Delivery, KnobDeclaration};
 use karve_os::error::ErrorKind;
 use karve_os::sandbox::AllowedHost;
+use karve_os::sandbox::NetworkAccess;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;

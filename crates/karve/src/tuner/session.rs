@@ -1,7 +1,6 @@
 //! A tuning run on a project: a sweep of the last commit's knobs, then a duel between the best
 //! setting and the default.
 
-use super::budget::{self, TuneBudget};
 use super::earlier;
 use super::evaluator::Evaluator;
 use super::journal::{FreshStart, Journal};
@@ -20,6 +19,7 @@ use karve_core::charter::{Better, TuneRule};
 use karve_harness::git::Oid;
 use karve_harness::store;
 use karve_numerics::grid::{Axis, Grid, GridPoint, RestrictionNames};
+use karve_numerics::search::budget::{self, TuneBudget};
 use karve_numerics::search::{SearchRecord, StrategyKind};
 use karve_numerics::space::Knob;
 use karve_os::error::{CommandError, Result};

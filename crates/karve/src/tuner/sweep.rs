@@ -7,7 +7,6 @@
 mod chosen;
 
 use super::at_once;
-use super::budget::TuneBudget;
 use super::evaluator::{Evaluator, SettingResult, TuningDevice};
 use super::journal::{Journal, JournalLine};
 use super::quiet::{BuildPolicy, QuietLock};
@@ -15,6 +14,7 @@ use super::recorded::EvaluationFailure;
 use karve_core::charter::Better;
 use karve_harness::worktrees::BuiltTree;
 use karve_numerics::grid::{Grid, GridPoint};
+use karve_numerics::search::budget::TuneBudget;
 use karve_numerics::search::{Race, Search, SearchRecord, StrategyKind, TrialResult};
 use karve_numerics::space::KnobSetting;
 use karve_os::error::Result;

@@ -4,7 +4,6 @@
 use super::duel::per_case;
 use super::missing_candidate::MissingCandidate;
 use super::{World, bug, secret_of};
-use crate::tuner::budget::TuneBudget;
 use crate::tuner::copies::IncrementalTrust;
 use crate::tuner::earlier;
 use crate::tuner::evaluator::{Evaluator, EvaluatorParts, SettingResult, TuningDevice};
@@ -21,6 +20,7 @@ use karve_harness::worktrees::Worktrees;
 use karve_numerics::case::CaseSet;
 use karve_numerics::grid::{Grid, GridPoint};
 use karve_numerics::search::StrategyKind;
+use karve_numerics::search::budget::TuneBudget;
 use karve_numerics::space::{KnobSetting, set_knob};
 use karve_numerics::stats;
 use karve_os::error::{CommandError, ErrorKind, Result};

@@ -164,6 +164,18 @@ fn parse_place(place: &str, usual: u16) -> Option<(String, u16)> {
     fits.then(|| (name.trim_end_matches('.').to_ascii_lowercase(), port))
 }
 
+/// Which hosts an agent may reach, if it has network access at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum NetworkAccess {
+    /// Its model's hosts, if its kind defines them; otherwise all hosts.
+    #[default]
+    Usual,
+    /// Everything.
+    All,
+    /// These hosts, and the ones its own variables point to.
+    Only(Vec<AllowedHost>),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

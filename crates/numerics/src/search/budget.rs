@@ -1,6 +1,5 @@
 //! The budget of a tuning run: a number of settings, or a time.
 
-use crate::bench::command_args::parse_time;
 use std::time::Duration;
 
 /// How much may be tried; whichever limit is reached first ends the run.
@@ -39,5 +38,26 @@ impl TuneBudget {
     /// Whether only the time is limited.
     pub fn is_time(&self) -> bool {
         self.settings == usize::MAX
+    }
+}
+
+/// Reads `60s`, `5m`, `1.5h` or `500ms`.
+pub fn parse_time(text: &str) -> Result<Duration, String> {
+    let usage = || "write a time like 60s, 500ms, 5m or 1.5h".to_owned();
+    let split = text.find(|c: char| c.is_ascii_alphabetic());
+    let (number, unit) = text.split_at(split.ok_or_else(usage)?);
+    let seconds = match unit {
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3_600.0,
+        _ => return Err(usage()),
+    };
+    let number: f64 = number.trim().parse().map_err(|_| usage())?;
+    let time = Duration::try_from_secs_f64(number * seconds).map_err(|_| usage())?;
+    if time.is_zero() {
+        Err(usage())
+    } else {
+        Ok(time)
     }
 }
