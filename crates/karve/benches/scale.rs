@@ -16,7 +16,6 @@ mod stage;
 use karve::drive::{self, CampaignSession};
 use karve::ui::{self, Screen, SilentScreen};
 use karve::world::{World, WorldParts};
-use karve_agents::Secrets;
 use karve_core::campaign::{Campaign, Event, Record, Step};
 use karve_core::charter::Charter;
 use karve_core::measurement::Sample;
@@ -334,7 +333,7 @@ impl Play {
             stop: StopFlag::new(),
             charter,
             notices: NoticeSink::default(),
-            secrets: Secrets::known(&BTreeMap::new()),
+            secrets: karve_agents::config::secrets_of(&BTreeMap::new()),
         })?;
         let session = CampaignSession {
             campaign: loaded.campaign,
