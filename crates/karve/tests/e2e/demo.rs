@@ -40,7 +40,7 @@ fn a_recorded_agent_plays_a_whole_campaign_without_a_key() {
     karve(&["show", "2", "--transcript"]).ends(0).shows(&[
         "propose by scripted",
         "implement by scripted",
-        "mend by scripted",
+        "repair by scripted",
         "memset",
         "outcome no change",
     ]);
