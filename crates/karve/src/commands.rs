@@ -10,6 +10,7 @@ pub mod completions;
 pub mod demo;
 pub mod doctor;
 pub mod external;
+pub mod help;
 pub mod history;
 pub mod init;
 pub mod install;

@@ -1,11 +1,10 @@
 //! The command line: parse, run, show an error once.
 
-use clap::Parser;
-use karve::commands::{Cli, run};
+use karve::commands::{help, run};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
+    match run(&help::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if !error.message.is_empty() {

@@ -1,10 +1,10 @@
 //! Each check of `tidy` must notice what is broken, and leave the rest alone.
 
 use super::source::Source;
-use super::{MACHINES, UNDONE};
+use super::{MACHINES, UNDONE, house};
 use super::{
-    impurities, leftovers, oversized_file, oversized_functions, strange_dependencies, stray_output,
-    trespasses, unmatched_modules, unused_words, vague_hints,
+    impurities, leftovers, missing_files, oversized_file, oversized_functions,
+    strange_dependencies, stray_output, trespasses, unused_words, vague_hints,
 };
 
 fn broken(path: &str, text: &str) -> Source {
@@ -56,16 +56,66 @@ fn a_long_file_and_a_wide_line() {
 }
 
 #[test]
-fn a_module_that_is_not_in_the_architecture_or_a_name_that_is_nothing() {
+fn a_file_in_the_architecture_that_does_not_exist() {
     let files: Vec<String> = ["crates/karve/src/a.rs", "crates/karve/src/git/b.rs", "x.md"]
         .map(str::to_owned)
         .to_vec();
     check(
-        unmatched_modules("see `a.rs`, git/{b}.rs, crates/karve/src/, x.md.", &files),
+        missing_files("see `a.rs`, git/{b}.rs, crates/karve/src/, x.md.", &files),
         0,
     );
-    check(unmatched_modules("a.rs", &files), 1);
-    check(unmatched_modules("a.rs git/b.rs c.rs gone/", &files), 2);
+    check(missing_files("a.rs git/b.rs c.rs gone/", &files), 2);
+}
+
+#[test]
+fn a_crate_that_points_the_wrong_way() {
+    let manifest = "[dependencies]\nkarve-core.workspace = true\nkarve-agents = \"1\"\n";
+    check(house::wrong_dependencies("os", manifest, &["core"]), 1);
+    check(
+        house::wrong_dependencies("x", manifest, &["core", "agents"]),
+        0,
+    );
+}
+
+#[test]
+fn modules_in_a_circle() {
+    let source = |path: &str, text: &str| broken(&format!("crates/x/src/{path}"), text);
+    let circle = [
+        source("a.rs", "use crate::{b::{C, D}, other};\n"),
+        source("b/deep.rs", "fn f() { crate::c::g() }\n"),
+        source("c.rs", "use crate::a::X;\n"),
+        source(
+            "d.rs",
+            "use crate::a::X;\n#[cfg(test)]\nmod tests {\n    use crate::d::Y;\n}\n",
+        ),
+    ];
+    check(house::cycles("x", &house::imports(circle.iter())), 3);
+    check(house::cycles("x", &house::imports(circle[1..].iter())), 0);
+}
+
+#[test]
+fn unsafe_code_elsewhere() {
+    let found = |text: &str| house::unsafe_places(&broken("crates/x/src/a.rs", text));
+    check(found("fn f() { unsafe { g() } } // unsafe\n"), 1);
+    check(found("#![forbid(unsafe_code)]\n"), 0);
+}
+
+#[test]
+fn a_name_of_two_types() {
+    let a = broken("crates/x/src/a.rs", "pub struct Twice;\nenum Once {}\n");
+    let b = broken("crates/y/src/b.rs", "/// struct Once\ntrait Twice {}\n");
+    check(house::double_names(&[a, b]), 1);
+}
+
+#[test]
+fn a_word_that_was_replaced() {
+    let word = concat!("vis", "itor");
+    check(
+        house::old_words("a.md", &format!("The {word}s and a {word}.")),
+        2,
+    );
+    check(house::old_words("a.rs", &format!("fn {word}_of() {{}}")), 1);
+    check(house::old_words("a.md", "A recommendation, an example."), 0);
 }
 
 #[test]

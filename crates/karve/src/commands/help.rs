@@ -1,0 +1,95 @@
+//! `karve --help`: the commands in groups, in the order in which a user meets them.
+
+use super::Cli;
+use clap::{Command, CommandFactory, FromArgMatches};
+
+/// What each group is for, and its commands.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Start", &["demo", "new", "init", "doctor", "install"]),
+    (
+        "Run",
+        &[
+            "run", "next", "propose", "submit", "tune", "queue", "answer", "apply",
+        ],
+    ),
+    (
+        "Look",
+        &[
+            "status", "log", "show", "diff", "best", "report", "verify", "list",
+        ],
+    ),
+    ("Compare", &["bench", "noise", "check", "audit"]),
+    ("Know", &["profile", "roofline", "knowledge"]),
+    ("Serve", &["agents", "mcp"]),
+];
+
+/// Commands for scripts and editors, which the list only names.
+const PLUMBING: [&str; 4] = ["roles", "messages", "schema", "completions"];
+
+/// Columns of the name of a command.
+const NAME_COLUMNS: usize = 11;
+
+/// Parses the command line; ends the process after help, the version or a mistake.
+pub fn parse() -> Cli {
+    let matches = command().get_matches();
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// The command line with its grouped help.
+pub fn command() -> Command {
+    let command = Cli::command();
+    let groups = grouped(&command);
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\n\
+         Options:\n{{options}}{{after-help}}"
+    ))
+}
+
+fn grouped(command: &Command) -> String {
+    let mut text = String::new();
+    for (title, names) in GROUPS {
+        text.push_str(&format!("{title}:\n"));
+        for name in names {
+            let about = command.find_subcommand(name).and_then(Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            text.push_str(&format!("  {name:<NAME_COLUMNS$}{about}\n"));
+        }
+        text.push('\n');
+    }
+    let also = PLUMBING.join(", ");
+    text.push_str(&format!(
+        "Also: {also}. \"karve help COMMAND\" has examples of each.\n"
+    ));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_command_that_is_not_hidden_is_in_one_group() {
+        let listed: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| names.iter().copied())
+            .chain(PLUMBING)
+            .collect();
+        let set: BTreeSet<&str> = listed.iter().copied().collect();
+        assert_eq!(set.len(), listed.len(), "a command is listed twice");
+        let command = Cli::command();
+        let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
+        let shown: BTreeSet<&str> = shown.map(Command::get_name).collect();
+        assert_eq!(shown, set);
+    }
+
+    #[test]
+    fn the_help_has_the_groups_and_fits_a_screen() {
+        let help = super::command().render_help().to_string();
+        for (title, _) in GROUPS {
+            assert!(help.contains(&format!("\n{title}:\n")), "{help}");
+        }
+        assert!(help.contains("demo       Run a whole campaign"), "{help}");
+        assert!(help.lines().count() < 70, "{help}");
+    }
+}
