@@ -7,18 +7,18 @@
 //!
 //! ```text
 //! anthropic, openai, chat, google   one API each
-//! talk     a conversation, independent of any API
+//! conversation a conversation, independent of any API
 //! reply    the part of a response received so far
 //! sse      decodes events from bytes
-//! hear     receives one response, in bounded memory
+//! reply_reader receives one response, in bounded memory
 //! http     the client
 //! advice   what the user can do about a refusal
 //! retry    how a failure is classified, and whether it is transient
 //! files    reads, searches and writes a worktree, and nothing else
 //! tools    the tools that the model may call
 //! turn     one turn, from the brief to the final reply
-//! exchange writes the session log of a turn
-//! tells    reads a session log for display
+//! session_log writes the session log of a turn
+//! log_reader reads a session log for display
 //! key      where the key comes from
 //! trial    a small turn, to check that the API works from here
 //! ```

@@ -5,9 +5,9 @@
 //!
 //! ```text
 //! claude, codex, gemini, opencode, aider   one kind each
-//! heard    the state parsed from a turn's output, and what makes it a failure
+//! turn_output the state parsed from a turn's output, and what makes it a failure
 //! listen   reads an agent's output as it arrives, in bounded memory
-//! left     what a turn changed in its worktree
+//! changed_files what a turn changed in its worktree
 //! turn     one turn: the program is started, read, and ended with all its child processes
 //! trial    a small turn, to check whether an agent works here
 //! ```

@@ -288,15 +288,15 @@ mod tests {
             ("kernel.c", false),
             ("runs.c", false),
             ("karve/x.c", false),
-            (".karve/toy/desk", true),
+            (".karve/toy/agent-workspace", true),
             ("sub/.karve/toy/events.jsonl", true),
             (".git", true),
-            ("runs/toy/desk", true),
+            ("runs/toy/agent-workspace", true),
         ] {
             let got = is_no_source(Path::new("/nowhere"), path, campaigns.as_deref());
             assert_eq!(got, want, "{path}");
         }
-        let desk = Path::new("/nowhere/runs/toy/desk");
+        let desk = Path::new("/nowhere/runs/toy/agent-workspace");
         assert!(!is_no_source(desk, "kernel.c", campaigns.as_deref()));
     }
 }

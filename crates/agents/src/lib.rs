@@ -253,7 +253,7 @@ fn agent_named(
         let known: Vec<&str> = agents.keys().map(String::as_str).collect();
         return Err(
             CommandError::usage(format!("there is no agent {name:?}")).hint(format!(
-                "use \"builtin\", a name from \"karve agents\", \"visitor\", \
+                "use \"builtin\", a name from \"karve agents\", \"external\", \
                  \"replay:<campaign directory>\", or define it in karve.toml under \
                  [agents.{name}]; configured now: {}",
                 if known.is_empty() {

@@ -5,20 +5,19 @@
 //! and on a few secretly chosen ones against the reference. An arm that is not called is frozen.
 //!
 //! ```text
-//! terms     where kernel and reference come from, and how a worker is started
-//! stage     buffers: inputs, poison and guards, and the outputs that the arms write
+//! setup     where kernel and reference come from, and how a worker is started
+//! buffers   buffers: inputs, poison and guards, and the outputs that the arms write
 //! arm       one worker: woken, called, timed, frozen
-//! broken    why a worker can no longer be used
-//! oracle    the reference
+//! worker_failure why a worker can no longer be used
+//! reference the reference
 //! check     whether an output is correct
-//! exam      the correctness check: everything that must hold before a kernel is timed
+//! correctness the correctness check: everything that must hold before a kernel is timed
 //! duel      the pairs of a duel        clocks   whether all clocks agree
-//! pace      the turns of a block       seat     the CPU affinity of both arms
+//! block_cost  the batches of a block   affinity the CPU affinity of both arms
 //! spread    many calls at once, for devices
 //! protocol  the messages        worker   the worker's side of the protocol
 //! python    the same worker for modules in Python: worker.py, and how it is started
 //! inputs    asks the reference's module for its arguments
-//! sys       shared memory and calls into shared objects; unsafe code
 //! ```
 
 mod affinity;

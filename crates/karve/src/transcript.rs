@@ -37,7 +37,7 @@ pub struct Transcript {
 /// One turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TurnView {
-    /// The task: propose, implement, mend, review or learn.
+    /// The task: propose, implement, repair, review or learn.
     pub task: String,
     /// The kind of agent: one of the known kinds, `command` or `external`.
     pub agent: String,

@@ -1,17 +1,16 @@
 //! The tuner: finds good knob settings by trying few of them.
 //!
-//! `karve_core::search` decides what to try. This module does the building and measuring.
+//! `karve_numerics::search` decides what to try. This module does the building and measuring.
 //!
 //! ```text
-//! budget    how much may be tried
 //! session   a sweep of a project; then the best setting runs a duel against the default
-//! shop      the evaluators, one for each worker
+//! worker    the evaluators, one for each worker
 //! sweep     asks for a setting, tries it, reports it back, until the budget is spent
 //! quiet     keeps builds from disturbing readings
-//! workshop  the evaluator: a setting becomes a commit, is built, tested and measured
+//! evaluator the evaluator: a setting becomes a commit, is built, tested and measured
 //! copies    builds that start from the build of the default
 //! earlier   settings that were best elsewhere, which are tried first
-//! unheard   unused knobs, which no file reads
+//! unused_knobs unused knobs, which no file reads
 //! journal   every reading, so that no setting is tried twice
 //! export    the readings as a measured space
 //! portfolio a few settings that together serve all cases

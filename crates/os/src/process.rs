@@ -14,9 +14,9 @@
 //! tree      which processes belong to a command, and how all of them are killed
 //!   cgroup    the command's control group
 //!   table     the processes in /proc
-//! companion a child process that runs alongside karve, exchanges messages, and can be frozen
-//! guardian  processes that outlive karve to undo one thing, or to clean up after it
-//! room      namespaces that commands enter, and what is visible there
+//! child_process a child process that runs alongside karve, exchanges messages, and can be frozen
+//! cleanup   processes that outlive karve to undo one thing, or to clean up after it
+//! namespace namespaces that commands enter, and what is visible there
 //! confinement  what one command may do
 //!   filter    which system calls
 //! sys       system calls; the only unsafe code, including the start of a child

@@ -311,7 +311,7 @@ pub(super) fn run(
         "karve": "end",
         "exit": run.exit.describe(),
         "fault": fault.as_ref().map(TurnFailure::describe),
-        "strays": run.orphans,
+        "orphans": run.orphans,
         "kept_from": kept_from,
         "used": {"tokens": heard.usage.tokens, "usd": heard.usage.usd},
         "stderr": message(&stderr),

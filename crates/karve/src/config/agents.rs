@@ -38,7 +38,7 @@ pub(super) fn agents_of(
                     format!("an agent of [agents] cannot be called `{}`", shown(name)),
                 )
                 .hint(
-                    "choose another name in [agents]; builtin, visitor and replay:<directory> are \
+                    "choose another name in [agents]; builtin, external and replay:<directory> are \
                     reserved",
                 ));
         }

@@ -165,7 +165,7 @@ fn guardian_of(lab: &Lab) -> Option<String> {
         .find(|pid| {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let line = String::from_utf8_lossy(&line).into_owned();
-            line.contains("karve-guardian") && line.contains(&mark)
+            line.contains("karve-cleanup") && line.contains(&mark)
         })
 }
 

@@ -45,7 +45,7 @@ impl CleanupProcess {
             "sh".as_ref(),
             "-c".as_ref(),
             SCRIPT.as_ref(),
-            "karve-guardian".as_ref(),
+            "karve-cleanup".as_ref(),
             line.as_ref(),
             note.as_os_str(),
         ];

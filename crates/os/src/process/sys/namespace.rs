@@ -205,7 +205,7 @@ fn hold(plan: &NamespacePlan, control: libc::c_int, say: libc::c_int) -> ! {
             libc::signal(signal, libc::SIG_IGN);
         }
         libc::setsid();
-        libc::prctl(libc::PR_SET_NAME, c"karve-room".as_ptr());
+        libc::prctl(libc::PR_SET_NAME, c"karve-ns".as_ptr());
         // karve may inspect the sandbox; processes inside have fewer privileges and may not.
         libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
         // It must not keep karve's files open, least of all locks.
