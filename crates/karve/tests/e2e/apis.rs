@@ -310,7 +310,7 @@ fn what_a_stream_should_not_hold_has_a_name() {
             vec![Step::Broken],
             "no result: the stream stopped in the middle",
         );
-        ends(kind, vec![Step::Garbage], "malformed: no event");
+        ends(kind, vec![Step::Garbage], "malformed: not an event");
         ends(kind, vec![Step::Huge(3 << 20)], "too long");
         let endless = vec![read("kernel.sh"); 200];
         ends(
