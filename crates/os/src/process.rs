@@ -18,7 +18,9 @@
 //! cleanup   processes that outlive karve to undo one thing, or to clean up after it
 //! namespace namespaces that commands enter, and what is visible there
 //! confinement  what one command may do
-//!   filter    which system calls
+//!   ruleset   which files, for Landlock
+//!   filter    which system calls, for seccomp
+//! worker_profile  what a worker drops before it loads a kernel
 //! sys       system calls; the only unsafe code, including the start of a child
 //! ```
 
@@ -34,11 +36,13 @@ mod filter;
 mod launch;
 mod line;
 mod namespace;
+mod ruleset;
 #[allow(unsafe_code)]
 mod sys;
 mod table;
 mod tree;
 mod watch;
+mod worker_profile;
 
 use std::ffi::{CStr, OsString};
 use std::fs::File;
@@ -55,6 +59,7 @@ use self::launch::ExecCommand;
 use self::sys::{ParentDeathAction, SpawnError, SpawnSpec};
 use self::tree::ProcessTree;
 use self::watch::{FinishedProcess, OutputWatch, WatchEnd};
+use self::worker_profile::WorkerProfile;
 use crate::error::{CommandError, Context, Result};
 
 pub use self::affinity::AffinityGuard;
@@ -76,13 +81,13 @@ pub use self::watch::run_tapped;
 /// clocks and priorities of the host, and root's capabilities. For a worker, before it loads a
 /// kernel from this file.
 pub fn give_up(kernel: &CStr) {
-    sys::apply_profile(kernel);
+    worker_profile::apply_profile(kernel);
 }
 
 /// The same for a program that is not karve, which applies it to itself before it loads a kernel:
 /// as JSON, for `ring/worker.py`.
 pub fn worker_profile_text() -> String {
-    serde_json::to_string(&sys::WorkerProfile::of_host()).unwrap_or_default()
+    serde_json::to_string(&WorkerProfile::of_host()).unwrap_or_default()
 }
 
 /// The default for how much of each stream is kept.

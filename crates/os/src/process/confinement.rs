@@ -4,38 +4,17 @@
 //! rights with a few calls. Without a namespace sandbox, the files that it may read are listed
 //! one by one, and its sockets are refused.
 
-use std::fs::File;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::filter::{self, ExtraSyscalls};
+use super::filter::{ExtraSyscalls, command_filter};
 use super::namespace::NamespaceSandbox;
-use super::sys::{self, LandlockAccess, LimitedResource, SandboxProfile};
+use super::ruleset;
+use super::sys::{self, LimitedResource, SandboxProfile};
 use crate::error::{Context, Result};
 
-/// Accesses to files, as Landlock numbers them.
-const EXECUTE: u64 = 1;
-const WRITE_FILE: u64 = 1 << 1;
-const READ_FILE: u64 = 1 << 2;
-const READ_DIR: u64 = 1 << 3;
-const TRUNCATE: u64 = 1 << 14;
-/// Removing, creating and moving anything.
-const CHANGE_DIR: u64 = 0x3ff0;
-
-/// What makes sense for a file that is not a directory.
-const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE;
-
-/// The first version that lets files be moved between directories, and the first with truncation
-/// and with signals.
-const VERSION_MIN: u32 = 2;
-const VERSION_TRUNCATE: u32 = 3;
-const VERSION_SCOPES: u32 = 6;
-
-/// Neither signals nor abstract sockets reach out of the sandbox.
-const SCOPES: u64 = 3;
+/// The first version of Landlock that lets files be moved between directories.
+const LANDLOCK_MIN: u32 = 2;
 
 /// What the kernel of this host offers to confine a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,16 +28,11 @@ pub struct ConfinementSupport {
 impl ConfinementSupport {
     /// Queries the kernel.
     pub fn ask() -> Self {
-        let version = sys::landlock_version();
+        let version = ruleset::version();
         Self {
-            landlock: if version >= VERSION_MIN { version } else { 0 },
-            filters: sys::has_filters() && !filter::program(ExtraSyscalls::default()).is_empty(),
+            landlock: if version >= LANDLOCK_MIN { version } else { 0 },
+            filters: sys::has_filters() && !command_filter(ExtraSyscalls::default()).is_empty(),
         }
-    }
-
-    /// Whether signals and sockets can be contained without a namespace sandbox.
-    pub fn scopes(self) -> bool {
-        self.landlock >= VERSION_SCOPES
     }
 }
 
@@ -145,10 +119,8 @@ impl Confinement {
     ) -> Result<Self> {
         let ruleset = match kernel.landlock {
             0 => None,
-            _ => Some(
-                ruleset(kernel, room.map(Arc::as_ref), grants)
-                    .context(|| "cannot prepare a sandbox".into())?,
-            ),
+            _ => ruleset::command_ruleset(room.map(Arc::as_ref), grants)
+                .context(|| "cannot prepare a sandbox".into())?,
         };
         let calls = ExtraSyscalls {
             sockets: room.is_some() || grants.network,
@@ -160,7 +132,7 @@ impl Confinement {
             profile: SandboxProfile {
                 ruleset,
                 filter: if kernel.filters {
-                    filter::program(calls)
+                    command_filter(calls)
                 } else {
                     Vec::new()
                 },
@@ -203,71 +175,4 @@ fn limits(bounds: ResourceLimits, in_room: bool) -> Vec<(LimitedResource, u64)> 
         .into_iter()
         .filter_map(|(what, most)| Some((what, most?)));
     set.chain([(LimitedResource::Core, 0)]).collect()
-}
-
-/// Which files may be accessed. In a namespace sandbox only writing is restricted: what may not
-/// be read is not visible.
-fn ruleset(
-    kernel: ConfinementSupport,
-    room: Option<&NamespaceSandbox>,
-    grants: &CommandPermissions,
-) -> io::Result<OwnedFd> {
-    let mut writing = WRITE_FILE | CHANGE_DIR;
-    if kernel.landlock >= VERSION_TRUNCATE {
-        writing |= TRUNCATE;
-    }
-    let reading = EXECUTE | READ_FILE | READ_DIR;
-    let governed = LandlockAccess {
-        files: if room.is_some() {
-            writing
-        } else {
-            writing | reading
-        },
-        net: 0,
-        scoped: if kernel.scopes() && room.is_none() {
-            SCOPES
-        } else {
-            0
-        },
-    };
-    let set = sys::landlock_ruleset(governed)?;
-    let allow = |path: &Path, accesses: u64| -> io::Result<()> {
-        let Ok(file) = File::options()
-            .read(true)
-            .custom_flags(libc::O_PATH)
-            .open(path)
-        else {
-            // A missing path needs no rule.
-            return Ok(());
-        };
-        let of_kind = if file.metadata()?.is_dir() {
-            u64::MAX
-        } else {
-            OF_FILES
-        };
-        match accesses & of_kind & governed.files {
-            0 => Ok(()),
-            accesses => sys::landlock_allow(set.as_fd(), &file, accesses),
-        }
-    };
-    for path in &grants.write {
-        allow(path, writing | reading)?;
-    }
-    match room {
-        Some(room) => {
-            let dev = PathBuf::from("/dev");
-            for path in grants.write_in_namespace.iter().chain([&dev]) {
-                allow(
-                    &room.root().join(path.strip_prefix("/").unwrap_or(path)),
-                    writing,
-                )?;
-            }
-        }
-        None => {
-            for path in &grants.read {
-                allow(path, reading)?;
-            }
-        }
-    }
-    Ok(set)
 }

@@ -1,198 +1,135 @@
-//! Which system calls a confined command may make, as a program for the kernel.
+//! Seccomp filters: which system calls a command or a worker may make, as a program for the kernel.
 //!
-//! Calls that reach into other processes, change the machine, or get around the other layers are
-//! refused. A refused call fails with an error that programs can handle.
+//! The lists of calls are in `command` and `worker`. A refused call fails with an error that
+//! programs can handle. The program is compiled before the fork; the child only installs it.
+
+mod command;
+mod worker;
+
+use libc::{c_int, c_long, sock_filter};
+
+pub(super) use self::command::{ExtraSyscalls, command_filter};
+pub(super) use self::worker::worker_filter;
 
 /// Operations of the kernel's filter machine.
-const LOAD: u16 = 0x20;
-const JUMP_EQUAL: u16 = 0x15;
-const JUMP_AT_LEAST: u16 = 0x35;
-const JUMP_ANY_BIT: u16 = 0x45;
-const RETURN: u16 = 0x06;
+const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+const JUMP_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+const JUMP_AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
+const JUMP_ANY_BIT: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
+const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
-/// Results of the filter.
-const ALLOW: u32 = 0x7fff_0000;
-const ERROR: u32 = 0x0005_0000;
+/// The answer that lets a call through.
+const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 
-/// Where a call's number, architecture and first argument are.
+/// Where a call's number, architecture and arguments are. Of an argument only the low half is
+/// read, on a machine that stores it first.
 const AT_NUMBER: u32 = 0;
-const AT_MACHINE: u32 = 4;
-const AT_FIRST: u32 = 16;
+const AT_ARCHITECTURE: u32 = 4;
+const AT_ARGUMENTS: u32 = 16;
 
 #[cfg(target_arch = "x86_64")]
-const MACHINE: u32 = 0xc000_003e;
+const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
-const MACHINE: u32 = 0xc000_00b7;
+const ARCHITECTURE: u32 = 0xc000_00b7;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-const MACHINE: u32 = 0;
+const ARCHITECTURE: u32 = 0;
 
-/// Numbers from here on are calls of another convention, which is not used.
-const FOREIGN: u32 = 0x4000_0000;
-
-/// All flags of `clone` that create a namespace.
-const NAMESPACES: u32 = 0x7e02_0000;
-
-/// Calls that no confined command may make.
-const NEVER: [libc::c_long; 38] = [
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_process_madvise,
-    libc::SYS_kcmp,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_bpf,
-    libc::SYS_userfaultfd,
-    libc::SYS_keyctl,
-    libc::SYS_add_key,
-    libc::SYS_request_key,
-    libc::SYS_setns,
-    libc::SYS_open_by_handle_at,
-    libc::SYS_name_to_handle_at,
-    libc::SYS_fanotify_init,
-    libc::SYS_io_uring_setup,
-    libc::SYS_io_uring_enter,
-    libc::SYS_io_uring_register,
-    libc::SYS_init_module,
-    libc::SYS_finit_module,
-    libc::SYS_delete_module,
-    libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
-    libc::SYS_reboot,
-    libc::SYS_swapon,
-    libc::SYS_swapoff,
-    libc::SYS_acct,
-    libc::SYS_quotactl,
-    libc::SYS_syslog,
-    libc::SYS_settimeofday,
-    libc::SYS_clock_settime,
-    libc::SYS_clock_adjtime,
-    libc::SYS_adjtimex,
-    libc::SYS_sethostname,
-    libc::SYS_setdomainname,
-    libc::SYS_vhangup,
-    libc::SYS_nfsservctl,
-    libc::SYS_lookup_dcookie,
-];
-
-/// Calls that create and change namespaces and mounts: what a sandbox inside this one needs.
-const NESTED: [libc::c_long; 11] = [
-    libc::SYS_unshare,
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_pivot_root,
-    libc::SYS_chroot,
-    libc::SYS_open_tree,
-    libc::SYS_move_mount,
-    libc::SYS_fsopen,
-    libc::SYS_fsmount,
-    libc::SYS_fspick,
-    libc::SYS_mount_setattr,
-];
-
-/// Socket families: local, and for the network.
-const LOCAL: [u32; 1] = [libc::AF_UNIX as u32];
-const FAR: [u32; 4] = [
-    libc::AF_UNIX as u32,
-    libc::AF_INET as u32,
-    libc::AF_INET6 as u32,
-    libc::AF_NETLINK as u32,
-];
-
-/// Additional permissions of a command.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ExtraSyscalls {
-    /// Internet sockets; they reach only as far as its namespace sandbox allows.
-    pub(super) sockets: bool,
-    /// Its own namespaces and mounts.
-    pub(super) nested: bool,
-    /// The hardware performance counters.
-    pub(super) counters: bool,
-}
-
-/// The steps that decide one call; they always return a result.
-struct SyscallRule {
-    call: u32,
-    steps: Vec<libc::sock_filter>,
-}
+/// Numbers from here on belong to another calling convention, which has the same calls again.
+const FOREIGN_NUMBERS: u32 = 0x4000_0000;
 
 /// Up to this many rules are tried one after the other.
 const LEAF: usize = 2;
 
-/// The program, or none for an unsupported architecture.
-///
-/// It uses a binary search over its rules: the kernel runs the program for every existing call
-/// when a command is started, and a list would take a tenth of a millisecond each time.
-pub(super) fn program(calls: ExtraSyscalls) -> Vec<libc::sock_filter> {
-    if MACHINE == 0 {
-        return Vec::new();
-    }
-    let mut program = vec![
-        load(AT_MACHINE),
-        step(JUMP_EQUAL, MACHINE, 1, 0),
-        error(libc::ENOSYS),
-        load(AT_NUMBER),
-    ];
-    if cfg!(target_arch = "x86_64") {
-        program.extend([step(JUMP_AT_LEAST, FOREIGN, 0, 1), error(libc::ENOSYS)]);
-    }
-    let mut rules = rules(calls);
-    rules.sort_by_key(|rule| rule.call);
-    program.extend(search(&rules));
-    program
+/// A filter before it is compiled. A call without a rule is allowed.
+struct SyscallFilter {
+    rules: Vec<SyscallRule>,
+    /// The answer to a call of another architecture, and of another calling convention.
+    foreign_architecture: u32,
+    foreign_number: u32,
 }
 
-fn rules(calls: ExtraSyscalls) -> Vec<SyscallRule> {
-    let mut rules = Vec::new();
-    let mut refuse = |calls: &[libc::c_long], answer| {
-        rules.extend(calls.iter().map(|call| SyscallRule {
-            call: *call as u32,
-            steps: vec![answer],
-        }));
-    };
-    let refused = error(libc::EPERM);
-    refuse(&NEVER, refused);
-    if !calls.counters {
-        refuse(&[libc::SYS_perf_event_open], refused);
-    }
-    if !calls.nested {
-        refuse(&NESTED, refused);
-        // Its flags are in memory, which a filter cannot read; programs then fall back to `clone`.
-        refuse(&[libc::SYS_clone3], error(libc::ENOSYS));
-        rules.push(SyscallRule {
-            call: libc::SYS_clone as u32,
-            steps: vec![
-                load(AT_FIRST),
-                step(JUMP_ANY_BIT, NAMESPACES, 0, 1),
-                refused,
-                allow(),
-            ],
-        });
-    }
-    rules.push(sockets(if calls.sockets { &FAR } else { &LOCAL }));
-    rules
+/// The steps that decide one call; they always return an answer.
+struct SyscallRule {
+    call: u32,
+    steps: Vec<sock_filter>,
 }
 
-/// Allows some socket families.
-fn sockets(kinds: &[u32]) -> SyscallRule {
-    let n = kinds.len() as u8;
-    let mut steps = vec![load(AT_FIRST)];
-    for (i, kind) in (0..n).zip(kinds) {
-        steps.push(step(JUMP_EQUAL, *kind, n - i, 0));
+/// A test of one argument of a call, by its index.
+enum ArgumentTest<'a> {
+    IsOneOf(u32, &'a [u32]),
+    HasAnyBit(u32, u32),
+}
+
+impl SyscallRule {
+    /// The call always fails.
+    fn refuse(call: c_long, errno: c_int) -> Self {
+        Self {
+            call: call as u32,
+            steps: vec![answer(error(errno))],
+        }
     }
-    steps.extend([error(libc::EAFNOSUPPORT), allow()]);
-    SyscallRule {
-        call: libc::SYS_socket as u32,
-        steps,
+
+    /// The call fails unless an argument passes a test.
+    fn refuse_unless(call: c_long, test: &ArgumentTest<'_>, errno: c_int) -> Self {
+        Self::on_argument(call, test, [ALLOW, error(errno)])
+    }
+
+    /// The call fails if an argument passes a test.
+    fn refuse_if(call: c_long, test: &ArgumentTest<'_>, errno: c_int) -> Self {
+        Self::on_argument(call, test, [error(errno), ALLOW])
+    }
+
+    fn on_argument(call: c_long, test: &ArgumentTest<'_>, [passed, failed]: [u32; 2]) -> Self {
+        let (argument, code, values) = match test {
+            ArgumentTest::IsOneOf(argument, values) => (argument, JUMP_EQUAL, *values),
+            ArgumentTest::HasAnyBit(argument, bits) => {
+                (argument, JUMP_ANY_BIT, std::slice::from_ref(bits))
+            }
+        };
+        let mut steps = vec![load(AT_ARGUMENTS + 8 * argument)];
+        for (left, value) in (1..=values.len() as u8).rev().zip(values) {
+            steps.push(step(code, *value, left, 0));
+        }
+        steps.extend([answer(failed), answer(passed)]);
+        Self {
+            call: call as u32,
+            steps,
+        }
     }
 }
 
-/// Finds the rule of a call among rules sorted by call; a call without a rule is allowed.
-fn search(rules: &[SyscallRule]) -> Vec<libc::sock_filter> {
+impl SyscallFilter {
+    /// The program, or none for an unsupported architecture.
+    ///
+    /// It uses a binary search over its rules: the kernel runs the program for every existing call
+    /// when it is installed, and a list would take a tenth of a millisecond each time.
+    fn compile(mut self) -> Vec<sock_filter> {
+        if ARCHITECTURE == 0 {
+            return Vec::new();
+        }
+        let mut program = vec![
+            load(AT_ARCHITECTURE),
+            step(JUMP_EQUAL, ARCHITECTURE, 1, 0),
+            answer(self.foreign_architecture),
+            load(AT_NUMBER),
+        ];
+        if cfg!(target_arch = "x86_64") {
+            let foreign = step(JUMP_AT_LEAST, FOREIGN_NUMBERS, 0, 1);
+            program.extend([foreign, answer(self.foreign_number)]);
+        }
+        self.rules.sort_by_key(|rule| rule.call);
+        program.extend(search(&self.rules));
+        program
+    }
+}
+
+/// Finds the rule of a call among rules sorted by call.
+fn search(rules: &[SyscallRule]) -> Vec<sock_filter> {
     let mut steps = Vec::new();
     if rules.len() > LEAF {
         let (low, high) = rules.split_at(rules.len() / 2);
         let low = search(low);
-        // A jump is at most 255 steps wide; all rules together are shorter.
+        // A jump is at most 255 steps wide; half of the rules of any filter are shorter.
         steps.push(step(JUMP_AT_LEAST, high[0].call, low.len() as u8, 0));
         steps.extend(low);
         steps.extend(search(high));
@@ -202,32 +139,50 @@ fn search(rules: &[SyscallRule]) -> Vec<libc::sock_filter> {
         steps.push(step(JUMP_EQUAL, rule.call, 0, rule.steps.len() as u8));
         steps.extend(&rule.steps);
     }
-    steps.push(allow());
+    steps.push(answer(ALLOW));
     steps
 }
 
-fn allow() -> libc::sock_filter {
-    step(RETURN, ALLOW, 0, 0)
+/// The answer that makes a call fail with an error.
+fn error(errno: c_int) -> u32 {
+    libc::SECCOMP_RET_ERRNO | errno as u32
 }
 
-fn load(at: u32) -> libc::sock_filter {
+fn answer(what: u32) -> sock_filter {
+    step(RETURN, what, 0, 0)
+}
+
+fn load(at: u32) -> sock_filter {
     step(LOAD, at, 0, 0)
 }
 
-fn error(errno: i32) -> libc::sock_filter {
-    step(RETURN, ERROR | errno as u32, 0, 0)
-}
-
-fn step(code: u16, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
-    libc::sock_filter { code, jt, jf, k }
+fn step(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter { code, jt, jf, k }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// A call as the kernel shows it to a filter.
+    #[derive(Clone, Copy)]
+    pub(super) struct Call {
+        pub(super) architecture: u32,
+        pub(super) number: u32,
+        pub(super) arguments: [u32; 3],
+    }
+
+    /// A call of this architecture.
+    pub(super) fn call(number: c_long, arguments: [u32; 3]) -> Call {
+        Call {
+            architecture: ARCHITECTURE,
+            number: number as u32,
+            arguments,
+        }
+    }
+
     /// The kernel's decision, and after how many steps.
-    fn answer(program: &[libc::sock_filter], number: u32, first: u32) -> (u32, u32) {
+    pub(super) fn decide(program: &[sock_filter], call: Call) -> (u32, u32) {
         let (mut at, mut value, mut steps) = (0, 0, 0);
         loop {
             let one = &program[at];
@@ -237,57 +192,60 @@ mod tests {
                 RETURN => return (one.k, steps),
                 LOAD => {
                     value = match one.k {
-                        AT_NUMBER => number,
-                        AT_MACHINE => MACHINE,
-                        _ => first,
+                        AT_NUMBER => call.number,
+                        AT_ARCHITECTURE => call.architecture,
+                        argument => call.arguments[(argument - AT_ARGUMENTS) as usize / 8],
                     };
                     continue;
                 }
                 JUMP_EQUAL => value == one.k,
                 JUMP_AT_LEAST => value >= one.k,
-                _ => value & one.k != 0,
+                JUMP_ANY_BIT => value & one.k != 0,
+                code => panic!("unknown step {code}"),
             };
             at += usize::from(if holds { one.jt } else { one.jf });
         }
     }
 
     #[test]
-    fn every_call_gets_its_answer_in_a_few_steps() {
-        let all = [false, true];
-        for (sockets, nested, counters) in all
-            .into_iter()
-            .flat_map(|a| all.map(|b| (a, b)))
-            .flat_map(|(a, b)| all.map(|c| (a, b, c)))
-        {
-            let calls = ExtraSyscalls {
-                sockets,
-                nested,
-                counters,
+    fn a_call_of_another_architecture_or_convention_gets_its_own_answer() {
+        let filter = SyscallFilter {
+            rules: vec![SyscallRule::refuse(libc::SYS_reboot, libc::EPERM)],
+            foreign_architecture: libc::SECCOMP_RET_KILL_PROCESS,
+            foreign_number: error(libc::ENOSYS),
+        };
+        let program = filter.compile();
+        let own = call(libc::SYS_read, [0; 3]);
+        let foreign = Call {
+            architecture: ARCHITECTURE ^ 1,
+            ..own
+        };
+        assert_eq!(decide(&program, own).0, ALLOW);
+        assert_eq!(decide(&program, foreign).0, libc::SECCOMP_RET_KILL_PROCESS);
+        if cfg!(target_arch = "x86_64") {
+            let convention = call(c_long::from(FOREIGN_NUMBERS), [0; 3]);
+            assert_eq!(decide(&program, convention).0, error(libc::ENOSYS));
+        }
+    }
+
+    #[test]
+    fn an_argument_is_compared_with_every_value() {
+        let test = ArgumentTest::IsOneOf(2, &[3, 5, 7]);
+        let rules = [SyscallRule::refuse_if, SyscallRule::refuse_unless]
+            .map(|rule| rule(libc::SYS_madvise, &test, libc::EPERM));
+        let [on, unless] = rules.map(|rule| {
+            let filter = SyscallFilter {
+                rules: vec![rule],
+                foreign_architecture: ALLOW,
+                foreign_number: ALLOW,
             };
-            let program = program(calls);
-            assert!(program.len() < 256, "{}", program.len());
-            for number in 0..600 {
-                let call = libc::c_long::from(number);
-                let is_refused = NEVER.contains(&call)
-                    || (!nested && NESTED.contains(&call))
-                    || (!counters && call == libc::SYS_perf_event_open);
-                let want = match call {
-                    libc::SYS_clone3 if !nested => ERROR | libc::ENOSYS as u32,
-                    libc::SYS_socket => ERROR | libc::EAFNOSUPPORT as u32,
-                    _ if is_refused => ERROR | libc::EPERM as u32,
-                    _ => ALLOW,
-                };
-                let (found, steps) = answer(&program, number, 0);
-                assert_eq!(found, want, "{number}");
-                assert!(steps < 24, "{number} takes {steps}");
-            }
-            let clone = libc::SYS_clone as u32;
-            let made = answer(&program, clone, libc::CLONE_NEWNS as u32).0;
-            assert_eq!(made == ALLOW, nested);
-            let socket = |kind: i32| answer(&program, libc::SYS_socket as u32, kind as u32).0;
-            assert_eq!(socket(libc::AF_UNIX), ALLOW);
-            assert_eq!(socket(libc::AF_INET6) == ALLOW, sockets);
-            assert_ne!(answer(&program, FOREIGN + 1, 0).0, ALLOW);
+            filter.compile()
+        });
+        for value in 0..9 {
+            let one = call(libc::SYS_madvise, [3, 5, value]);
+            let is_named = [3, 5, 7].contains(&value);
+            assert_eq!(decide(&on, one).0 != ALLOW, is_named, "{value}");
+            assert_eq!(decide(&unless, one).0 == ALLOW, is_named, "{value}");
         }
     }
 }

@@ -10,7 +10,6 @@ mod namespace;
 mod sandbox_profile;
 mod signals;
 mod start;
-mod worker_profile;
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -19,20 +18,22 @@ use std::sync::Once;
 use std::time::Duration;
 use std::{mem, ptr};
 
+pub(super) use self::capabilities::{
+    READ_ANY, bar_capabilities, keep_capabilities, suspend_capabilities,
+};
 pub(super) use self::child_socket::{
     bounded_file, continue_process, cpu_time_of, receive_message, send_message, socket_pair,
     stop_and_wait, written_text,
 };
 pub(super) use self::namespace::{NamespaceHandle, NamespacePlan, TREES_MAX, ViewAction};
 pub(super) use self::sandbox_profile::{
-    LandlockAccess, LimitedResource, SandboxProfile, has_filters, ids, is_root, landlock_allow,
-    landlock_ruleset, landlock_version,
+    LimitedResource, SandboxProfile, apply_ruleset, has_filters, ids, install_filter, is_root,
+    rule_out_new_privileges,
 };
 pub(super) use self::start::{
     CPUS_MAX, CpuMask, ParentDeathAction, SpawnError, SpawnSpec, SpawnedChild, affinity,
     set_affinity, spawn,
 };
-pub(super) use self::worker_profile::{WorkerProfile, apply_profile};
 
 /// A process id, as the kernel writes it.
 pub(super) type Pid = libc::pid_t;

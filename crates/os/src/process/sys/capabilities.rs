@@ -1,15 +1,18 @@
-//! The capabilities that a process drops before it loads a kernel: all of them, permanently.
+//! The capabilities of root that a process drops.
 //!
-//! One is kept if the project's files could not be read without it, such as those of another user
-//! for whom root builds: the capability to read any file; a worker of that user can read them too.
+//! A command does this between fork and exec, so nothing here allocates.
 
-use std::ffi::CStr;
+use std::ptr;
 
-/// The header of the call, in its third version.
-const VERSION: u32 = 0x2008_0522;
+/// Those that concern files, which the other layers protect: change owners and modes of any file,
+/// and write to any.
+pub(in crate::process) const OF_FILES: u64 = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4;
 
 /// The capability to read and search everything.
-const READ_ANY: u32 = 1 << 2;
+pub(in crate::process) const READ_ANY: u64 = 1 << 2;
+
+/// The third version of the layout that the calls read.
+const VERSION: u32 = 0x2008_0522;
 
 /// More than any kernel has.
 const CAPABILITIES_MAX: libc::c_ulong = 64;
@@ -18,24 +21,30 @@ const CAPABILITIES_MAX: libc::c_ulong = 64;
 #[repr(C)]
 struct CapabilityHeader {
     version: u32,
-    pid: i32,
+    pid: libc::c_int,
 }
 
-/// Thirty-two capabilities: effective, permitted, inheritable.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct CapabilitySet {
-    used: u32,
-    usable: u32,
-    inherited: u32,
+const OWN: CapabilityHeader = CapabilityHeader {
+    version: VERSION,
+    pid: 0,
+};
+
+/// Keeps only these, as far as it has them. A program that it executes cannot regain the others if
+/// new privileges are ruled out. Async-signal-safe.
+pub(in crate::process) fn keep_capabilities(kept: u64) -> bool {
+    permitted().is_some_and(|permitted| set(kept & permitted, kept & permitted))
 }
 
-/// Drops all of them, except reading if a path cannot be opened otherwise.
-pub(super) fn give_up(must_open: &CStr) {
-    // No program that is started can regain them.
-    for power in 0..CAPABILITIES_MAX {
+/// Uses none for now, but may still keep some. Async-signal-safe.
+pub(in crate::process) fn suspend_capabilities() -> bool {
+    permitted().is_some_and(|permitted| set(0, permitted))
+}
+
+/// No program that is started can get any. Async-signal-safe.
+pub(in crate::process) fn bar_capabilities() {
+    for one in 0..CAPABILITIES_MAX {
         // SAFETY: the call takes numbers; an unknown capability is refused.
-        if unsafe { libc::prctl(libc::PR_CAPBSET_DROP, power, 0, 0, 0) } == -1 {
+        if unsafe { libc::prctl(libc::PR_CAPBSET_DROP, one, 0, 0, 0) } == -1 {
             break;
         }
     }
@@ -44,54 +53,21 @@ pub(super) fn give_up(must_open: &CStr) {
         let all = libc::PR_CAP_AMBIENT_CLEAR_ALL;
         libc::prctl(libc::PR_CAP_AMBIENT, all, 0, 0, 0);
     }
-    let usable = usable();
-    set([0, 1].map(|half| CapabilitySet {
-        usable: usable[half],
-        ..CapabilitySet::default()
-    }));
-    let kept = match opens(must_open) {
-        true => 0,
-        false => READ_ANY & usable[0],
-    };
-    let low = CapabilitySet {
-        used: kept,
-        usable: kept,
-        inherited: 0,
-    };
-    set([low, CapabilitySet::default()]);
 }
 
-/// The permitted capabilities of this thread.
-fn usable() -> [u32; 2] {
-    let header = CapabilityHeader {
-        version: VERSION,
-        pid: 0,
-    };
-    let mut powers = [CapabilitySet::default(); 2];
-    // SAFETY: both places outlive the call, and the second has space for both halves.
-    unsafe { libc::syscall(libc::SYS_capget, &header, powers.as_mut_ptr()) };
-    powers.map(|half| half.usable)
+fn permitted() -> Option<u64> {
+    // The effective, permitted and inheritable ones, and then the high halves of these.
+    let mut now = [0_u32; 6];
+    // SAFETY: both places outlive the call and are valid for the version.
+    let got = unsafe { libc::syscall(libc::SYS_capget, ptr::from_ref(&OWN), now.as_mut_ptr()) };
+    (got == 0).then_some(u64::from(now[4]) << 32 | u64::from(now[1]))
 }
 
-fn set(powers: [CapabilitySet; 2]) {
-    let header = CapabilityHeader {
-        version: VERSION,
-        pid: 0,
-    };
-    // SAFETY: both places outlive the call, and the second has both halves.
-    unsafe { libc::syscall(libc::SYS_capset, &header, powers.as_ptr()) };
-}
-
-fn opens(path: &CStr) -> bool {
-    // SAFETY: the path ends with a zero, and the descriptor is closed by its only owner.
-    unsafe {
-        let fd = libc::open(
-            path.as_ptr(),
-            libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK,
-        );
-        if fd >= 0 {
-            libc::close(fd);
-        }
-        fd >= 0
-    }
+fn set(effective: u64, permitted: u64) -> bool {
+    let halves = |all: u64| (all as u32, (all >> 32) as u32);
+    let ((effective, effective_high), (permitted, permitted_high)) =
+        (halves(effective), halves(permitted));
+    let new = [effective, permitted, 0, effective_high, permitted_high, 0];
+    // SAFETY: both places outlive the call and are valid for the version.
+    unsafe { libc::syscall(libc::SYS_capset, ptr::from_ref(&OWN), new.as_ptr()) == 0 }
 }

@@ -2,26 +2,10 @@
 //!
 //! Everything is prepared before the fork. The code that the child runs is async-signal-safe.
 
-use std::fs::File;
-use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::{mem, ptr};
 
-/// Flag of `landlock_create_ruleset`: only return the version.
-const LANDLOCK_VERSION: libc::c_uint = 1;
-
-/// The kind of a rule for a file hierarchy.
-const LANDLOCK_PATH_BENEATH: libc::c_uint = 1;
-
-/// Operation and flag of `seccomp`: a filter that does not slow the processor down.
-const SECCOMP_SET_FILTER: libc::c_uint = 1;
-const SECCOMP_SPEC_ALLOW: libc::c_ulong = 1 << 2;
-
-/// Capabilities of root that a command keeps: they concern files, which the other layers protect.
-const KEPT_RIGHTS: [i32; 4] = [0, 1, 3, 4];
-
-/// The layout of the capabilities that `capset` reads.
-const CAPABILITY_VERSION: u32 = 0x2008_0522;
+use super::capabilities::{OF_FILES, keep_capabilities};
 
 /// The restrictions of a child.
 #[derive(Debug, Default)]
@@ -67,40 +51,50 @@ impl SandboxProfile {
     /// Applies all restrictions that further children inherit. Async-signal-safe.
     pub(super) fn restrict(&self) -> bool {
         let limited = self.limits.iter().all(|(what, most)| limit(*what, *most));
-        // SAFETY: plain system calls on numbers; the descriptor is open.
-        unsafe {
-            if !limited || libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 {
-                return false;
-            }
-            if self.drops_rights && !drop_rights() {
-                return false;
-            }
-            self.ruleset.as_ref().is_none_or(|ruleset| {
-                libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) == 0
-            })
-        }
+        limited
+            && rule_out_new_privileges()
+            && (!self.drops_rights || keep_capabilities(OF_FILES))
+            && self.ruleset.as_ref().is_none_or(apply_ruleset)
     }
 
     /// Installs the call filter; the last step before the program is executed. Async-signal-safe.
     pub(super) fn filter(&self) -> bool {
-        if self.filter.is_empty() {
-            return true;
-        }
-        let program = libc::sock_fprog {
-            len: self.filter.len() as libc::c_ushort,
-            filter: self.filter.as_ptr().cast_mut(),
-        };
-        // SAFETY: the program is valid for its length and outlives the call, which copies it.
-        let set = |flags: libc::c_ulong| unsafe {
-            libc::syscall(
-                libc::SYS_seccomp,
-                SECCOMP_SET_FILTER,
-                flags,
-                ptr::from_ref(&program),
-            ) == 0
-        };
-        set(SECCOMP_SPEC_ALLOW) || set(0)
+        install_filter(&self.filter)
     }
+}
+
+/// No program that this process executes gains privileges by that. Async-signal-safe.
+pub(in crate::process) fn rule_out_new_privileges() -> bool {
+    // SAFETY: the call takes numbers.
+    unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 }
+}
+
+/// Applies a Landlock ruleset to this thread and its children. Async-signal-safe.
+pub(in crate::process) fn apply_ruleset(ruleset: &OwnedFd) -> bool {
+    // SAFETY: a plain system call on numbers; the descriptor is open.
+    unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) == 0 }
+}
+
+/// Installs a seccomp filter for this thread and its children, without slowing the processor down
+/// if the kernel can; an empty one means none. Async-signal-safe.
+pub(in crate::process) fn install_filter(steps: &[libc::sock_filter]) -> bool {
+    if steps.is_empty() {
+        return true;
+    }
+    let program = libc::sock_fprog {
+        len: steps.len() as libc::c_ushort,
+        filter: steps.as_ptr().cast_mut(),
+    };
+    // SAFETY: the program is valid for its length and outlives the call, which copies it.
+    let set = |flags: libc::c_ulong| unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            flags,
+            ptr::from_ref(&program),
+        ) == 0
+    };
+    set(libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW) || set(0)
 }
 
 /// Sets a limit, or keeps a lower existing one.
@@ -117,114 +111,6 @@ fn limit(what: LimitedResource, most: u64) -> bool {
             rlim_max: most,
         };
         libc::setrlimit(what.id(), &new) == 0
-    }
-}
-
-/// Drops root's capabilities that a command may not have. A program that it executes cannot regain
-/// them, since [`Cage::restrict`] rules out new privileges first.
-fn drop_rights() -> bool {
-    #[repr(C)]
-    struct CapsetHeader {
-        version: u32,
-        pid: libc::c_int,
-    }
-    let header = CapsetHeader {
-        version: CAPABILITY_VERSION,
-        pid: 0,
-    };
-    let kept = KEPT_RIGHTS
-        .iter()
-        .fold(0_u32, |all, right| all | 1 << right);
-    // SAFETY: both places are valid for the given version; they hold the effective, permitted and
-    // inheritable capabilities, and then the high halves of these.
-    unsafe {
-        let mut now = [0_u32; 6];
-        let (header, rights) = (ptr::from_ref(&header), now.as_mut_ptr());
-        if libc::syscall(libc::SYS_capget, header, rights) == -1 {
-            return false;
-        }
-        // A missing capability cannot be kept.
-        let kept = kept & now[1];
-        let new = [kept, kept, 0, 0, 0, 0];
-        libc::syscall(libc::SYS_capset, header, new.as_ptr()) == 0
-    }
-}
-
-/// The version of Landlock that the kernel offers; 0 if none.
-pub(in crate::process) fn landlock_version() -> u32 {
-    let none = ptr::null::<u8>();
-    // SAFETY: with this flag the call reads nothing.
-    let version = unsafe {
-        libc::syscall(
-            libc::SYS_landlock_create_ruleset,
-            none,
-            0_usize,
-            LANDLOCK_VERSION,
-        )
-    };
-    u32::try_from(version).unwrap_or(0)
-}
-
-/// What a ruleset restricts, as the kernel reads it.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::process) struct LandlockAccess {
-    /// Which accesses to files.
-    pub(in crate::process) files: u64,
-    /// Which uses of TCP.
-    pub(in crate::process) net: u64,
-    /// What is confined to the sandbox.
-    pub(in crate::process) scoped: u64,
-}
-
-/// An empty ruleset: nothing that it restricts is allowed.
-pub(in crate::process) fn landlock_ruleset(governed: LandlockAccess) -> io::Result<OwnedFd> {
-    // SAFETY: the place is valid for its size, and fields that an old kernel does not know are
-    // zero.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_landlock_create_ruleset,
-            ptr::from_ref(&governed),
-            mem::size_of::<LandlockAccess>(),
-            0,
-        )
-    };
-    if fd == -1 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
-}
-
-/// Allows accesses to an open path and everything below it.
-pub(in crate::process) fn landlock_allow(
-    ruleset: BorrowedFd<'_>,
-    path: &File,
-    accesses: u64,
-) -> io::Result<()> {
-    #[repr(C, packed)]
-    struct PathBeneath {
-        accesses: u64,
-        fd: i32,
-    }
-    let rule = PathBeneath {
-        accesses,
-        fd: path.as_raw_fd(),
-    };
-    // SAFETY: both descriptors are open, and the rule outlives the call.
-    let done = unsafe {
-        libc::syscall(
-            libc::SYS_landlock_add_rule,
-            ruleset.as_raw_fd(),
-            LANDLOCK_PATH_BENEATH,
-            ptr::from_ref(&rule),
-            0,
-        )
-    };
-    if done == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
     }
 }
 

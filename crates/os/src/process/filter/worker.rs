@@ -1,0 +1,216 @@
+//! The system calls of a worker: a kernel computes, may start threads, and writes its outputs.
+
+use libc::c_long;
+
+use super::{ArgumentTest, SyscallFilter, SyscallRule, error};
+
+/// Advice that takes pages away from every process that shares them.
+const ADVICE_REFUSED: [u32; 5] = [
+    libc::MADV_REMOVE as u32,
+    libc::MADV_PAGEOUT as u32,
+    MADV_COLLAPSE,
+    libc::MADV_HWPOISON as u32,
+    MADV_SOFT_OFFLINE,
+];
+const MADV_COLLAPSE: u32 = 25;
+const MADV_SOFT_OFFLINE: u32 = 101;
+
+/// Calls that no kernel needs, except one that acts on other processes or on the host.
+const REFUSED: &[c_long] = &[
+    // Processes: they would not be frozen with the worker.
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    // The memory and the descriptors of others.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_kcmp,
+    libc::SYS_tkill,
+    // Better scheduling than the other arm.
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setattr,
+    libc::SYS_setpriority,
+    libc::SYS_ioprio_set,
+    // The clocks of the host.
+    libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime,
+    libc::SYS_clock_settime,
+    libc::SYS_settimeofday,
+    // Work that the operating system does asynchronously, and memory that outlives a process.
+    libc::SYS_io_uring_setup,
+    libc::SYS_userfaultfd,
+    libc::SYS_perf_event_open,
+    libc::SYS_bpf,
+    libc::SYS_shmget,
+    libc::SYS_msgget,
+    libc::SYS_semget,
+    libc::SYS_mq_open,
+    libc::SYS_fallocate,
+    // Timers fire while the process is frozen, during the turn of the other arm, and waiting for
+    // one through many epoll sets makes that slow.
+    libc::SYS_timerfd_create,
+    libc::SYS_timerfd_settime,
+    libc::SYS_timer_create,
+    libc::SYS_timer_settime,
+    libc::SYS_setitimer,
+    libc::SYS_epoll_create1,
+    libc::SYS_epoll_ctl,
+    libc::SYS_signalfd4,
+    libc::SYS_inotify_init1,
+    libc::SYS_fanotify_init,
+    libc::SYS_io_setup,
+    // Its own group, for the scheduler.
+    libc::SYS_setsid,
+    libc::SYS_setpgid,
+    // Keys, and metadata of files.
+    libc::SYS_add_key,
+    libc::SYS_keyctl,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    libc::SYS_fchmodat2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_utimensat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    // Messages to others, and filters that would rewrite those to karve.
+    libc::SYS_socket,
+    libc::SYS_seccomp,
+    // The host itself.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_reboot,
+    libc::SYS_kexec_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_kexec_file_load,
+    libc::SYS_move_pages,
+    libc::SYS_migrate_pages,
+];
+
+/// The older calls of the same kind, which only this architecture has.
+#[cfg(target_arch = "x86_64")]
+const REFUSED_OLD: &[c_long] = &[
+    libc::SYS_fork,
+    libc::SYS_vfork,
+    libc::SYS_alarm,
+    libc::SYS_epoll_create,
+    libc::SYS_signalfd,
+    libc::SYS_inotify_init,
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+];
+
+#[cfg(not(target_arch = "x86_64"))]
+const REFUSED_OLD: &[c_long] = &[];
+
+/// The filter of the worker with this process id.
+pub(in crate::process) fn worker_filter(own: u32) -> Vec<libc::sock_filter> {
+    let always = REFUSED.iter().chain(REFUSED_OLD);
+    let mut rules: Vec<_> = always
+        .map(|call| SyscallRule::refuse(*call, libc::EPERM))
+        .collect();
+    // The C library then uses the older call, whose flags can be inspected.
+    rules.push(SyscallRule::refuse(libc::SYS_clone3, libc::ENOSYS));
+    let itself = ArgumentTest::IsOneOf(0, &[own]);
+    let unless = [
+        // Threads may be created, processes may not.
+        (
+            libc::SYS_clone,
+            &ArgumentTest::HasAnyBit(0, libc::CLONE_THREAD as u32),
+        ),
+        // Signals may go only to the process itself.
+        (libc::SYS_kill, &itself),
+        (libc::SYS_tgkill, &itself),
+        (libc::SYS_rt_sigqueueinfo, &itself),
+        (libc::SYS_prlimit64, &ArgumentTest::IsOneOf(0, &[0])),
+    ];
+    rules.extend(unless.map(|(call, test)| SyscallRule::refuse_unless(call, test, libc::EPERM)));
+    let seccomp = libc::PR_SET_SECCOMP as u32;
+    let on = [
+        (libc::SYS_madvise, ArgumentTest::IsOneOf(2, &ADVICE_REFUSED)),
+        // Seals on karve's memory would keep later workers from mapping it.
+        (
+            libc::SYS_fcntl,
+            ArgumentTest::IsOneOf(1, &[libc::F_ADD_SEALS as u32]),
+        ),
+        (libc::SYS_prctl, ArgumentTest::IsOneOf(0, &[seccomp])),
+    ];
+    rules.extend(on.map(|(call, test)| SyscallRule::refuse_if(call, &test, libc::EPERM)));
+    let filter = SyscallFilter {
+        rules,
+        foreign_architecture: libc::SECCOMP_RET_KILL_PROCESS,
+        foreign_number: error(libc::EPERM),
+    };
+    filter.compile()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ALLOW;
+    use super::super::tests::{call, decide};
+    use super::*;
+
+    const OWN: u32 = 4_711;
+
+    fn is_allowed(number: c_long, arguments: [u32; 3]) -> bool {
+        decide(&worker_filter(OWN), call(number, arguments)).0 == ALLOW
+    }
+
+    #[test]
+    fn every_call_gets_its_answer_in_a_few_steps() {
+        let program = worker_filter(OWN);
+        for number in 0..600 {
+            let is_refused = REFUSED.contains(&number)
+                || REFUSED_OLD.contains(&number)
+                || [libc::SYS_clone, libc::SYS_kill, libc::SYS_tgkill].contains(&number)
+                || number == libc::SYS_rt_sigqueueinfo;
+            let want = match number {
+                libc::SYS_clone3 => error(libc::ENOSYS),
+                _ if is_refused => error(libc::EPERM),
+                _ => ALLOW,
+            };
+            let (found, steps) = decide(&program, call(number, [0; 3]));
+            assert_eq!(found, want, "{number}");
+            assert!(steps < 24, "{number} takes {steps}");
+        }
+    }
+
+    #[test]
+    fn arguments_decide_about_threads_signals_limits_and_advice() {
+        let thread = libc::CLONE_THREAD as u32;
+        assert!(is_allowed(libc::SYS_clone, [thread | 0x100, 0, 0]));
+        for signal in [libc::SYS_kill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo] {
+            assert!(is_allowed(signal, [OWN, 9, 9]));
+            assert!(!is_allowed(signal, [OWN + 1, 9, 9]));
+        }
+        assert!(!is_allowed(libc::SYS_prlimit64, [OWN, 0, 0]));
+        for advice in ADVICE_REFUSED {
+            assert!(!is_allowed(libc::SYS_madvise, [0, 0, advice]));
+        }
+        assert!(is_allowed(
+            libc::SYS_madvise,
+            [0, 0, libc::MADV_DONTNEED as u32]
+        ));
+        assert!(!is_allowed(libc::SYS_fcntl, [0, 1_033, 0]));
+        assert!(!is_allowed(libc::SYS_prctl, [22, 0, 0]));
+    }
+}
