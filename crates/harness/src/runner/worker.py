@@ -43,7 +43,7 @@ SECCOMP_FLAGS = 1 | 4
 
 
 def give_up_powers(get, put, prctl):
-    """Drops root's capabilities, as process/sys/powers.rs does. The capability to read any file is
+    """Drops root's capabilities, as process/sys/capabilities.rs does. The capability to read any file is
     kept if the modules are in directories that cannot be read without it."""
     power = 0
     while power < 64 and prctl(PR_CAPBSET_DROP, power, 0, 0, 0) == 0:
@@ -68,7 +68,7 @@ def is_closed(path):
 
 
 def put_on(lock):
-    """Permanently drops what no kernel needs: the profile of process/sys/lock.rs, which also says
+    """Permanently drops what no kernel needs: the profile of process/sys/worker_profile.rs, which also says
     why. This happens before anything is imported that may start threads, since part of it applies
     only to this thread and those that it starts. If the host lacks a part, the others apply."""
     create, extend, restrict, seccomp, capget, capset = lock["calls"]
