@@ -57,20 +57,20 @@ async def drive(client):
     assert failed and "waits for a proposal" in text, text
 
     now = await turn(client, "propose", title="halve the work", **IDEA)
-    change(now["desk"], "kernel.sh", "^TIME=.*", "TIME=50")
+    change(now["workspace"], "kernel.sh", "^TIME=.*", "TIME=50")
     now = await turn(client, "submit", summary="half of it")
     assert now["last"]["verdict"] == "keep", now
 
     now = await turn(client, "propose", title="answer without looking", **IDEA)
-    change(now["desk"], "kernel.sh", "^result=.*", "result=8")
+    change(now["workspace"], "kernel.sh", "^result=.*", "result=8")
     now = await refused(client, "submit")
     assert now["turn"] == "implement", now
     now = await turn(client, "submit")
     assert now["last"]["verdict"] == "drop" and "mismatch" in now["last"]["why"], now
 
     now = await turn(client, "propose", title="skip the test", **IDEA)
-    change(now["desk"], "kernel.sh", "^TIME=.*", "TIME=20")
-    change(now["desk"], "test.sh", "exit 1", "exit 0")
+    change(now["workspace"], "kernel.sh", "^TIME=.*", "TIME=20")
+    change(now["workspace"], "test.sh", "exit 1", "exit 0")
     now = await refused(client, "submit")
     assert "protected files changed: test.sh" in now["brief"], now
     now = await turn(client, "submit", give_up="it is not allowed")

@@ -227,10 +227,10 @@ impl LintArgs {
         if self.json {
             let of = |c: &LintFinding| {
                 let grave = word(c.severity);
-                serde_json::json!({"id": c.id, "grave": grave, "what": c.what})
+                serde_json::json!({"id": c.id, "severity": grave, "what": c.what})
             };
             let files = unreadable.iter().map(
-                |(path, why)| serde_json::json!({"file": path, "grave": "error", "what": why}),
+                |(path, why)| serde_json::json!({"file": path, "severity": "error", "what": why}),
             );
             ui::out_json(&complaints.iter().map(of).chain(files).collect::<Vec<_>>());
             return;

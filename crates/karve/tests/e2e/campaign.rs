@@ -16,7 +16,7 @@ fn render(log: &[Value]) -> String {
             "try_no",
             "retry",
             "set",
-            "engaged",
+            "mutation_check_passed",
             "same_artifact",
         ] {
             if !event[key].is_null() {

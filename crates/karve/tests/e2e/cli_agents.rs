@@ -241,7 +241,7 @@ fn what_was_said_can_be_read() {
         .json();
     let turn = &transcript["turns"][1];
     assert_eq!(turn["task"], "implement");
-    assert_eq!(turn["said"][0]["tool"], "Bash");
+    assert_eq!(turn["lines"][0]["tool"], "Bash");
     assert_eq!(turn["usage"]["tokens"], 100);
     assert_eq!(
         turn["session_log"],

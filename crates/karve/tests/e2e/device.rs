@@ -241,7 +241,7 @@ fn a_hot_gpu_is_waited_for() {
     let path = format!("{}:/usr/bin:/bin", bin.display());
     let output = command.env("PATH", path).output().unwrap();
     let said = crate::lab::Said::of(&output).ends(0);
-    said.complains(&["s: the GPU is throttled: hw_thermal_slowdown; then it was calm"]);
+    said.complains(&["s: the GPU is throttled: hw_thermal_slowdown; then the host was calm"]);
     let baseline = conditions(&lab);
     assert_eq!(baseline["pauses"][0]["why"], "throttling");
     assert_eq!(baseline["gpu"]["name"], "NVIDIA H200");

@@ -458,7 +458,7 @@ fn a_hypothesis_is_told_whether_the_counters_moved_that_it_named() {
     let learnt = lab.events("learned");
     let came = |round: usize| {
         let all = learnt[round]["lesson"]["predicted"].as_array().unwrap();
-        let came = all.iter().map(|f| f["came"].as_str().unwrap().to_owned());
+        let came = all.iter().map(|f| f["result"].as_str().unwrap().to_owned());
         came.collect::<Vec<_>>()
     };
     assert_eq!(came(0), ["true", "unread"]);

@@ -369,7 +369,7 @@ fn routing_and_messages_can_be_asked_for() {
         .ends(0)
         .json();
     assert_eq!(
-        one["asked"]["steps"],
+        one["routed"]["steps"],
         serde_json::json!(["tileir-specialist"])
     );
     let wrong = [&route[..], &["triton", "--to", "cute-dsl-specialist"]].concat();
