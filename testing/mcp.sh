@@ -50,7 +50,7 @@ if [ -x "$inspector" ]; then
     ask --method tools/call --tool-name propose --tool-arg title="halve the work" \
         --tool-arg mechanism="half of it is not needed" --tool-arg expected_ratio=2 |
         grep -q 'implement'
-    sed -i 's/^TIME=.*/TIME=50/' "$lab/inspected/.karve/toy/desk/kernel.sh"
+    sed -i 's/^TIME=.*/TIME=50/' "$lab/inspected/.karve/toy/agent-workspace/kernel.sh"
     ask --method tools/call --tool-name submit | grep -q 'keep'
     echo "driven inspector"
 else

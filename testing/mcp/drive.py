@@ -40,8 +40,8 @@ async def turn(client, tool, **arguments):
     return value
 
 
-def change(desk, name, pattern, to):
-    path = os.path.join(desk, name)
+def change(workspace, name, pattern, to):
+    path = os.path.join(workspace, name)
     text = open(path).read()
     new = re.sub(pattern, to, text, flags=re.M)
     assert new != text, (name, pattern)

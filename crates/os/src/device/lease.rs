@@ -423,7 +423,7 @@ fn busy(wish: &LeaseRequest<'_>, holder: &LeaseHolder) -> CommandError {
 }
 
 fn stopped() -> CommandError {
-    CommandError::new(ErrorKind::Interrupted, "stopped as you asked")
+    CommandError::new(ErrorKind::Interrupted, "stopped by the user")
         .hint("resume with \"karve run\"")
 }
 
