@@ -14,8 +14,8 @@
 mod stage;
 
 use karve::drive::{self, CampaignSession};
+use karve::steps::{World, WorldParts};
 use karve::ui::{self, Screen, SilentScreen};
-use karve::world::{World, WorldParts};
 use karve_agents::Secrets;
 use karve_core::campaign::{Campaign, Event, Record, Step};
 use karve_core::charter::Charter;

@@ -5,8 +5,8 @@
 //! step and decides nothing; `Store` writes the log. A campaign may die between any two lines
 //! here, and the next `karve run` resumes it: every step may be repeated.
 
+use crate::steps::World;
 use crate::ui::Screen;
-use crate::world::World;
 use karve_core::campaign::{Campaign, Event, Record};
 use karve_harness::store::Store;
 use karve_os::clock;

@@ -1,6 +1,6 @@
 //! karve does what `karve-core` decides: it runs the campaign and referees every gain.
 //!
-//! Reading order: `drive` is the loop; `world` performs its steps with `harness`, `git`,
+//! Reading order: `drive` is the loop; `steps` performs its steps with `harness`, `git`,
 //! `agents`, `trees` and `process`; `store` remembers; `ui` and `reports` show.
 //! `bench` is the referee without a campaign.
 
@@ -18,7 +18,7 @@ pub mod project;
 pub mod reports;
 pub mod roles;
 pub mod session;
+pub mod steps;
 pub mod transcript;
 pub mod tuner;
 pub mod ui;
-pub mod world;

@@ -4,8 +4,8 @@ use crate::agenda;
 use crate::config::LoadedConfig;
 use crate::drive::{self, CampaignSession, DriveEnd};
 use crate::project;
+use crate::steps::{self, World, WorldParts, tag_of};
 use crate::ui::{self, Screen};
-use crate::world::{self, World, WorldParts, tag_of};
 use karve_agents;
 use karve_agents::Agent;
 use karve_agents::config::AgentConfig;
@@ -105,7 +105,7 @@ fn open(
             ui::note(&warning);
         }
         sandbox::can_hold(&charter.sandbox)?;
-        world::can_start(&setting.repo, charter)?;
+        steps::can_start(&setting.repo, charter)?;
         team::team_of(charter, setting.agents, "")?;
     }
     let (store, loaded) = Store::open(&dir, &holder())?;

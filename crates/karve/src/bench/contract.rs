@@ -6,7 +6,7 @@
 use super::record::BenchSide;
 use crate::config::{self, CharterTime, Overrides};
 use crate::project::{CONFIG, ProjectArgs};
-use crate::world;
+use crate::steps;
 use globset::GlobSet;
 use karve_core::basis::{self, Basis, BasisDifference, BasisMismatch};
 use karve_core::charter::Charter;
@@ -114,7 +114,7 @@ pub(super) fn same_harness(
     scratch: &Path,
 ) -> Result<[SideSource; 2]> {
     let basis = |source: &SideSource| -> Result<Basis> {
-        let hash = world::harness_hash(&source.repo, &source.commit, &charter.editable)?;
+        let hash = steps::harness_hash(&source.repo, &source.commit, &charter.editable)?;
         Ok(host::basis_of(charter, &hash, environment))
     };
     let Err(mismatch) = basis::comparable(&basis(&a)?, &basis(&b)?) else {

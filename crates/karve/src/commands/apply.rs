@@ -2,7 +2,7 @@
 
 use super::history::repo_of;
 use crate::project::{LoadedCampaign, ProjectArgs};
-use crate::world::{self, tag_of};
+use crate::steps::{self, tag_of};
 use crate::{reports, ui};
 use karve_core::charter::{Charter, WorkMode};
 use karve_harness::commands::{CommandVariant, Harness};
@@ -107,7 +107,7 @@ fn integrate(
     let repo = repo_of(place, opened)?;
     let mut trees = Worktrees::new(upstream, opened.dir.worktrees())?;
     let best = opened.campaign.incumbent();
-    let (_, synced) = world::synced(upstream, &repo, &trees, (charter, best))?;
+    let (_, synced) = steps::synced(upstream, &repo, &trees, (charter, best))?;
     let stop = StopFlag::new();
     let tag = tag_of(&opened.dir);
     let campaigns = opened.dir.path().parent().unwrap_or(opened.dir.path());

@@ -3,8 +3,8 @@
 use crate::bench::text;
 use crate::config::Overrides;
 use crate::project::ProjectArgs;
+use crate::steps;
 use crate::ui::{self};
-use crate::world;
 use karve_audit;
 use karve_audit::{AuditContext, FileChange};
 use karve_core::charter::Charter;
@@ -209,6 +209,6 @@ fn audited(
     commits: (&Oid, &Oid),
     (compared, files): (String, Vec<String>),
 ) -> Result<AuditResult> {
-    let findings = world::audit_commits(repo, charter, commits, &files)?;
+    let findings = steps::audit_commits(repo, charter, commits, &files)?;
     Ok((compared, files, findings))
 }

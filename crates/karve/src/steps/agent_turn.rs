@@ -1,7 +1,7 @@
 //! A turn of an agent: its workspace, and its session log as an artifact.
 
 use super::World;
-use super::round::cases_at;
+use super::gate::cases_at;
 use karve_agents::{Agent, Workspace};
 use karve_core::campaign::Campaign;
 use karve_core::spending::AgentUsage;

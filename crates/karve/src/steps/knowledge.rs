@@ -1,7 +1,7 @@
 //! What a campaign reads from the knowledge library, and what it adds to it.
 
 use super::World;
-use super::turn::TurnOutcome;
+use super::agent_turn::TurnOutcome;
 use crate::library::recall::{known_in, name_entries};
 use crate::library::situation::situation_of;
 use crate::library::{Layer, LibraryLayers, PROJECT_DIR, learn};

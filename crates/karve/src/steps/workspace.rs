@@ -5,7 +5,7 @@
 //! that is what the final duel and `karve apply` use.
 
 use super::World;
-use super::duel::runner_of;
+use super::measure::runner_of;
 use globset::GlobSet;
 use karve_core::campaign::Provenance;
 use karve_core::charter::{Charter, WorkMode};

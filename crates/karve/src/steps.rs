@@ -1,29 +1,29 @@
 //! Performs one step with the parts below; makes no decisions.
 
+mod agent_turn;
 mod agent_workspace;
 mod audit;
-mod baseline;
+mod candidate;
 mod choose;
-mod duel;
-mod full_change;
+mod gate;
 mod knowledge;
+mod measure;
+mod measure_baseline;
 mod missing_candidate;
 mod mutation_check;
 mod prepare;
-mod profile;
+mod profiling;
 mod publish;
 mod refs;
-mod roles;
-mod round;
+mod review;
 mod tips;
-mod tuning;
-mod turn;
+mod tune;
 mod workspace;
 
 pub use agent_workspace::WORKSPACE_DIR;
 pub use audit::audit_commits;
-pub use baseline::fit_cases;
 use karve_harness::project_file;
+pub use measure_baseline::fit_cases;
 pub use mutation_check::prove as prove_engagement;
 pub use prepare::{can_start, check_editable, harness_hash};
 pub use publish::rebuild;

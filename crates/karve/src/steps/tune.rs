@@ -1,7 +1,7 @@
 //! One rung of the tuning ladder: the knobs of a candidate are varied, and the best setting becomes
 //! a separate candidate.
 
-use super::duel::per_case;
+use super::measure::per_case;
 use super::missing_candidate::MissingCandidate;
 use super::{World, bug, secret_of};
 use crate::tuner::budget::TuneBudget;

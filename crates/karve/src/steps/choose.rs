@@ -1,8 +1,8 @@
 //! Best of several: variants are built, tested and measured, interleaved.
 
 use super::audit::audit_commits;
-use super::roles::out_of_scope;
-use super::round::tested_visibly;
+use super::gate::tested_visibly;
+use super::review::out_of_scope;
 use super::{World, refs_of};
 use crate::tuner::evaluator::SettingResult;
 use karve_core::campaign::{Campaign, ChooseStep, Event};

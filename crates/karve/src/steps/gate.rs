@@ -2,7 +2,7 @@
 
 use super::audit::audit_commits;
 use super::missing_candidate::{CandidateResult, MissingCandidate};
-use super::roles::out_of_scope;
+use super::review::out_of_scope;
 use super::{World, bug, refs_of};
 use crate::reports;
 use karve_agents::builtin::{config_of, knobs_at};
