@@ -1,9 +1,9 @@
 //! `karve audit`: scans a change for things an honest kernel never needs, without building it.
 
 use crate::bench::text;
+use crate::checks;
 use crate::config::Overrides;
 use crate::project::ProjectArgs;
-use crate::steps;
 use crate::ui::{self};
 use karve_audit;
 use karve_audit::{AuditContext, FileChange};
@@ -209,6 +209,6 @@ fn audited(
     commits: (&Oid, &Oid),
     (compared, files): (String, Vec<String>),
 ) -> Result<AuditResult> {
-    let findings = steps::audit_commits(repo, charter, commits, &files)?;
+    let findings = checks::audit_commits(repo, charter, commits, &files)?;
     Ok((compared, files, findings))
 }

@@ -1,9 +1,9 @@
 //! A turn of an agent: its workspace, and its session log as an artifact.
 
-use super::World;
-use super::gate::cases_at;
+use super::context::Context;
+use super::correctness::cases_at;
 use karve_agents::{Agent, Workspace};
-use karve_core::campaign::Campaign;
+use karve_core::campaign::{Campaign, Event};
 use karve_core::spending::AgentUsage;
 use karve_harness::commands::Harness;
 use karve_harness::git::{HistoryAccess, Oid};
@@ -25,88 +25,116 @@ pub(super) struct WorkspaceSetup {
 /// The result of a turn, and the artifact with its session log.
 pub(super) type TurnOutcome<T> = (T, Option<String>);
 
-impl World {
-    /// The context of a turn, except for its worktree.
-    pub(super) fn setting(&self, campaign: &Campaign) -> WorkspaceSetup {
-        WorkspaceSetup {
-            harness: self.harness(),
-            cases: cases_at(campaign, &campaign.cases_of(CaseSet::Full)),
-            spent: campaign.cost(),
-        }
+/// The context of a turn, except for its worktree.
+pub(super) fn setup(context: &Context, campaign: &Campaign) -> WorkspaceSetup {
+    WorkspaceSetup {
+        harness: context.harness(),
+        cases: cases_at(campaign, &campaign.cases_of(CaseSet::Full)),
+        spent: campaign.cost(),
     }
+}
 
-    /// A turn in a worktree, which stays as the agent left it.
-    pub(super) fn turn_in<T>(
-        &mut self,
-        tree: &Path,
-        setting: &WorkspaceSetup,
-        turn: impl FnOnce(&mut dyn Agent, &Workspace<'_>) -> Result<T>,
-    ) -> Result<TurnOutcome<T>> {
-        // Outside everything that the agent sees.
-        let exchange = self.dir.join("tmp").join("exchange.jsonl");
-        let _ = fs::remove_file(&exchange);
-        let desk = Workspace {
-            repo: &self.repo,
-            tree,
-            notes: &self.dir.join("tmp").join("agent"),
-            session_log: &exchange,
-            stop: &self.stop,
-            sandbox: self.sandbox.as_deref(),
-            harness: &setting.harness,
-            cases: &setting.cases,
-            spent: setting.spent,
-        };
-        let came = turn(self.agent.as_mut(), &desk)?;
-        let kept = match exchange.is_file() {
-            true => Some(store::take_artifact(&self.dir, &exchange)?),
-            false => None,
-        };
-        if self.agent.reads_worktree() {
-            // A program may have changed more than its own worktree: the build of the incumbent,
-            // or how git checks files out. Both arms are rebuilt, in the same way.
-            self.trees.keep_only(&self.repo, &[])?;
-        }
-        Ok((came, kept))
+/// A turn in a worktree, which stays as the agent left it.
+pub(super) fn turn_in<T>(
+    context: &mut Context,
+    tree: &Path,
+    setup: &WorkspaceSetup,
+    turn: impl FnOnce(&mut dyn Agent, &Workspace<'_>) -> Result<T>,
+) -> Result<TurnOutcome<T>> {
+    // Outside everything that the agent sees.
+    let session_log = context.dir.join("tmp").join("exchange.jsonl");
+    let _ = fs::remove_file(&session_log);
+    let workspace = Workspace {
+        repo: &context.repos.work,
+        tree,
+        notes: &context.dir.join("tmp").join("agent"),
+        session_log: &session_log,
+        stop: &context.stop,
+        sandbox: context.sandbox.as_deref(),
+        harness: &setup.harness,
+        cases: &setup.cases,
+        spent: setup.spent,
+    };
+    let came = turn(context.acting.agent.as_mut(), &workspace)?;
+    let kept = match session_log.is_file() {
+        true => Some(store::take_artifact(&context.dir, &session_log)?),
+        false => None,
+    };
+    if context.acting.agent.reads_worktree() {
+        // A program may have changed more than its own worktree: the build of the incumbent,
+        // or how git checks files out. Both arms are rebuilt, in the same way.
+        context.repos.keep_only(&[])?;
     }
+    Ok((came, kept))
+}
 
-    /// A turn in which files are only read: at a commit, in a worktree whose changes are discarded.
-    pub(super) fn turn_at<T>(
-        &mut self,
-        commit: &str,
-        setting: &WorkspaceSetup,
-        turn: impl FnOnce(&mut dyn Agent, &Workspace<'_>) -> Result<T>,
-    ) -> Result<TurnOutcome<T>> {
-        if !self.agent.reads_worktree() {
-            let dir = self.dir.path().to_owned();
-            return self.turn_in(&dir, setting, turn);
-        }
-        let tree = self.worktree_for_agent(commit)?;
-        let came = self.turn_in(&tree, setting, turn);
-        self.trees.remove(&self.repo, &tree)?;
-        came
+/// A turn in which files are only read: at a commit, in a worktree whose changes are discarded.
+pub(super) fn turn_at<T>(
+    context: &mut Context,
+    commit: &str,
+    setup: &WorkspaceSetup,
+    turn: impl FnOnce(&mut dyn Agent, &Workspace<'_>) -> Result<T>,
+) -> Result<TurnOutcome<T>> {
+    if !context.acting.agent.reads_worktree() {
+        let dir = context.dir.path().to_owned();
+        return turn_in(context, &dir, setup, turn);
     }
+    let tree = worktree_for_agent(context, commit)?;
+    let came = turn_in(context, &tree, setup, turn);
+    context.repos.remove(&tree)?;
+    came
+}
 
-    /// A fresh worktree for the agent, with a separate repository if the agent is a program.
-    pub(super) fn worktree_for_agent(&self, commit: &str) -> Result<PathBuf> {
-        let tree = self.trees.fresh(&self.repo, "agent", commit)?;
-        if self.agent.reads_worktree() {
-            self.detach(&tree, commit)?;
-        }
-        Ok(tree)
+/// A fresh worktree for the agent, with a separate repository if the agent is a program.
+pub(super) fn worktree_for_agent(context: &Context, commit: &str) -> Result<PathBuf> {
+    let tree = context.repos.fresh("agent", commit)?;
+    if context.acting.agent.reads_worktree() {
+        detach(context, &tree, commit)?;
     }
+    Ok(tree)
+}
 
-    /// A confined agent cannot write to the user's repository, and may not see all of it.
-    fn detach(&self, tree: &Path, parent: &str) -> Result<()> {
-        if self.sandbox.is_none() {
-            return Ok(());
-        }
-        let tells = !self.charter.hidden_cases().is_empty() || self.charter.sandbox.seals_history;
-        // The repository of a workspace is in the campaign, which an agent cannot see.
-        let is_users = self.repo.common_dir() == self.upstream.common_dir();
-        let past = match is_users && !tells {
-            true => HistoryAccess::Shown,
-            false => HistoryAccess::Sealed,
-        };
-        self.repo.detach_worktree(tree, &Oid::named(parent)?, past)
+/// A confined agent cannot write to the user's repository, and may not see all of it.
+fn detach(context: &Context, tree: &Path, parent: &str) -> Result<()> {
+    if context.sandbox.is_none() {
+        return Ok(());
     }
+    let tells = !context.charter.hidden_cases().is_empty() || context.charter.sandbox.seals_history;
+    // The repository of a workspace is in the campaign, which an agent cannot see.
+    let is_users = context.repos.work.common_dir() == context.repos.upstream.common_dir();
+    let past = match is_users && !tells {
+        true => HistoryAccess::Shown,
+        false => HistoryAccess::Sealed,
+    };
+    context
+        .repos
+        .work
+        .detach_worktree(tree, &Oid::named(parent)?, past)
+}
+
+/// The name of the agent behind an event, if there was one.
+pub fn asked_agent(context: &Context, campaign: &Campaign, event: &Event) -> Option<String> {
+    let of_round = || {
+        campaign
+            .current_round()
+            .and_then(|round| round.route.as_deref())
+    };
+    let role = match event {
+        Event::Proposed { route, .. } | Event::ProposalRefused { route, .. } => {
+            route.as_ref().map(|route| route.role.as_str())
+        }
+        Event::Implemented { .. } | Event::NotImplemented { .. } => {
+            of_round().map(|route| route.implements.as_str())
+        }
+        Event::Reviewed { .. } => {
+            let reviewer = context.charter.asks.reviewer();
+            reviewer.map(|role| role.name.as_str())
+        }
+        Event::Learned {
+            session_log: Some(_),
+            ..
+        } => None,
+        _ => return None,
+    };
+    context.acting.agent.called(role).map(str::to_owned)
 }

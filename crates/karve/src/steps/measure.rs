@@ -1,13 +1,16 @@
 //! One block of a duel: finds or builds the two arms, and measures them as a pair.
 
-use super::{World, bug};
+use super::context::Context;
+use super::repeats::per_case;
+use super::{bug, raw_output};
+use crate::workspace::synced;
 use karve_core::campaign::{
-    CONTROL_SLOWDOWN, Campaign, Control, ControlKind, DuelName, Event, MeasureStep, Repeats,
+    CONTROL_SLOWDOWN, Campaign, Control, ControlKind, DuelName, Event, MeasureStep,
 };
+use karve_core::charter::WorkMode;
 use karve_core::measurement::Gate;
 use karve_harness::commands::{CaseRunSettings, CommandVariant, Harness};
-use karve_harness::outcome::GateResult;
-use karve_harness::outcome::{BlockFailure, NumberedCase};
+use karve_harness::outcome::{BlockFailure, GateResult, NumberedCase};
 use karve_harness::pair_runner::{BuiltArm, PairRunner};
 use karve_harness::worktrees::{BuildVariant, BuiltTree};
 use karve_numerics::case::{Case, CaseSet};
@@ -15,153 +18,202 @@ use karve_numerics::stats;
 use karve_os::error::{CommandError, Result};
 use std::collections::BTreeMap;
 
-impl World {
-    pub(super) fn measure(&mut self, step: &MeasureStep, campaign: &Campaign) -> Result<Event> {
-        let numbered = |index: &usize| Some((*index, campaign.case(*index)?));
-        let cases: Option<Vec<NumberedCase>> = step.cases.iter().map(numbered).collect();
-        let cases = cases.ok_or_else(|| bug("a duel names a case that does not exist"))?;
-        let held = self.meeting.take().filter(|(duel, _)| *duel == step.duel);
-        let arena = match (held, step.block) {
-            (Some((_, arena)), 1..) => arena,
-            (_, _) => match self.pair_runner(step, &cases, campaign)? {
-                Ok(arena) => arena,
-                Err(gate) => {
-                    return Ok(Event::BlockFailed {
-                        duel: step.duel,
-                        gate,
-                        raw: None,
-                    });
-                }
-            },
-        };
-        if step.block == 0 {
-            self.device.begin_duel();
-            arena.fresh_pages()?;
-        }
-        let conditions = self.device.before_block(&self.stop, &self.notices)?;
-        let measured = arena.block(&cases);
-        self.device.after_block();
-        if arena.parent.harness.is_under_contract() {
-            // The kernel runners stay alive, so that a block has no startup cost.
-            self.meeting = Some((step.duel, arena));
-        }
-        Ok(match measured? {
-            Ok(mut block) => {
-                block.conditions = Some(Box::new(conditions));
-                block.discarded = campaign.discards(&block.pairs);
-                Event::BlockMeasured {
+pub(crate) fn perform(
+    context: &mut Context,
+    step: &MeasureStep,
+    campaign: &Campaign,
+) -> Result<Event> {
+    raw_output::forget(context);
+    let event = measure_block(context, step, campaign);
+    let event = event.map_err(|error| raw_output::naming_file(context, error))?;
+    raw_output::with_raw(context, event)
+}
+
+/// Measures the next block of a duel.
+fn measure_block(context: &mut Context, step: &MeasureStep, campaign: &Campaign) -> Result<Event> {
+    let numbered = |index: &usize| Some((*index, campaign.case(*index)?));
+    let cases: Option<Vec<NumberedCase>> = step.cases.iter().map(numbered).collect();
+    let cases = cases.ok_or_else(|| bug("a duel names a case that does not exist"))?;
+    let held = context
+        .carried
+        .pair_runner
+        .take()
+        .filter(|(duel, _)| *duel == step.duel);
+    let runner = match (held, step.block) {
+        (Some((_, runner)), 1..) => runner,
+        (_, _) => match pair_runner(context, step, &cases, campaign)? {
+            Ok(runner) => runner,
+            Err(gate) => {
+                return Ok(Event::BlockFailed {
                     duel: step.duel,
-                    block,
-                }
+                    gate,
+                    raw: None,
+                });
             }
-            Err(BlockFailure::Candidate(gate)) if matches!(step.duel, DuelName::Control(_)) => {
-                return Err(incumbent_fails("can no longer be measured", &gate));
-            }
-            Err(BlockFailure::Candidate(gate)) => Event::BlockFailed {
+        },
+    };
+    if step.block == 0 {
+        context.device.session.begin_duel();
+        runner.fresh_pages()?;
+    }
+    let conditions = context
+        .device
+        .session
+        .before_block(&context.stop, &context.device.notices)?;
+    let measured = runner.block(&cases);
+    context.device.session.after_block();
+    if runner.parent.harness.is_under_contract() {
+        // The kernel runners stay alive, so that a block has no startup cost.
+        context.carried.pair_runner = Some((step.duel, runner));
+    }
+    Ok(match measured? {
+        Ok(mut block) => {
+            block.conditions = Some(Box::new(conditions));
+            block.discarded = campaign.discards(&block.pairs);
+            Event::BlockMeasured {
                 duel: step.duel,
-                gate,
-                raw: None,
-            },
-            // The incumbent passed its gate, so a failure now comes from the host.
-            Err(BlockFailure::Parent(gate)) => {
-                return Err(incumbent_fails("can no longer be measured", &gate));
+                block,
             }
-        })
-    }
-
-    /// The pair runner for the two arms of a step.
-    fn pair_runner(
-        &mut self,
-        step: &MeasureStep,
-        cases: &[NumberedCase],
-        campaign: &Campaign,
-    ) -> Result<GateResult<PairRunner>> {
-        let harness = self.harness().with_cases(per_case(campaign));
-        match step.duel {
-            DuelName::Final => {
-                // The first block also tests.
-                let tested: Vec<Case> = cases.iter().map(|(_, case)| case.clone()).collect();
-                let tested = (step.block == 0).then_some(&tested[..]);
-                match self.integration_runner(&step.candidate, &harness, tested)? {
-                    Some(arena) => Ok(arena),
-                    None => self.round_runner(step, harness, BuildVariant::Usual),
-                }
-            }
-            DuelName::Round { .. } => self.round_runner(step, harness, BuildVariant::Usual),
-            DuelName::Layout { variant, .. } => {
-                self.round_runner(step, harness, BuildVariant::Layout(variant))
-            }
-            DuelName::Control(control) => self.control_runner(step, harness, (control, campaign)),
         }
-    }
-
-    /// Both arms of a round, built.
-    fn round_runner(
-        &mut self,
-        step: &MeasureStep,
-        harness: Harness,
-        build: BuildVariant,
-    ) -> Result<GateResult<PairRunner>> {
-        let variant = match step.duel {
-            DuelName::Round { set, .. } | DuelName::Layout { set, .. } if set == CaseSet::Quick => {
-                CommandVariant::Quick
-            }
-            _ => CommandVariant::Usual,
-        };
-        let parent = match self.trees.built(&self.repo, &harness, &step.parent)? {
-            Ok(built) => built,
-            Err(gate) => return Err(incumbent_fails("no longer builds", &gate)),
-        };
-        let candidate = (step.candidate.as_str(), build);
-        let candidate = self.trees.built_as(&self.repo, &harness, candidate)?;
-        Ok(candidate.map(|candidate| runner_of(harness, parent, candidate, variant)))
-    }
-
-    /// A control duel: the incumbent against its own second build (A/A test), or against itself
-    /// with a little more work.
-    fn control_runner(
-        &mut self,
-        step: &MeasureStep,
-        harness: Harness,
-        (control, campaign): (Control, &Campaign),
-    ) -> Result<GateResult<PairRunner>> {
-        if control.kind == ControlKind::Same {
-            return match self.round_runner(step, harness, BuildVariant::Copy)? {
-                Ok(arena) => Ok(Ok(arena)),
-                Err(gate) => Err(incumbent_fails("no longer builds", &gate)),
-            };
+        Err(BlockFailure::Candidate(gate)) if matches!(step.duel, DuelName::Control(_)) => {
+            return Err(incumbent_fails("can no longer be measured", &gate));
         }
-        Ok(self
-            .round_runner(step, harness, BuildVariant::Usual)?
-            .map(|mut arena| {
-                // Both arms start the same programs; only the amount of work differs.
-                let spinning = |arm: &BuiltArm, share: f64| {
-                    arm.harness.clone().with_cases(spins(campaign, share))
-                };
-                arena.parent.harness = spinning(&arena.parent, 0.0);
-                arena.candidate.harness = spinning(&arena.candidate, CONTROL_SLOWDOWN - 1.0);
-                arena
-            }))
+        Err(BlockFailure::Candidate(gate)) => Event::BlockFailed {
+            duel: step.duel,
+            gate,
+            raw: None,
+        },
+        // The incumbent passed its gate, so a failure now comes from the host.
+        Err(BlockFailure::Parent(gate)) => {
+            return Err(incumbent_fails("can no longer be measured", &gate));
+        }
+    })
+}
+
+/// The pair runner for the two arms of a step.
+fn pair_runner(
+    context: &mut Context,
+    step: &MeasureStep,
+    cases: &[NumberedCase],
+    campaign: &Campaign,
+) -> Result<GateResult<PairRunner>> {
+    let harness = context.harness().with_cases(per_case(campaign));
+    match step.duel {
+        DuelName::Final => {
+            // The first block also tests.
+            let tested: Vec<Case> = cases.iter().map(|(_, case)| case.clone()).collect();
+            let tested = (step.block == 0).then_some(&tested[..]);
+            match integration_runner(context, &step.candidate, &harness, tested)? {
+                Some(runner) => Ok(runner),
+                None => round_runner(context, step, harness, BuildVariant::Usual),
+            }
+        }
+        DuelName::Round { .. } => round_runner(context, step, harness, BuildVariant::Usual),
+        DuelName::Layout { variant, .. } => {
+            round_runner(context, step, harness, BuildVariant::Layout(variant))
+        }
+        DuelName::Control(control) => control_runner(context, step, harness, (control, campaign)),
     }
 }
 
-/// How often each case is repeated in one run, by name.
-pub(super) fn per_case(campaign: &Campaign) -> BTreeMap<String, CaseRunSettings> {
-    let Some(baseline) = campaign.baseline() else {
-        return BTreeMap::new();
+/// Both arms of a round, built.
+fn round_runner(
+    context: &mut Context,
+    step: &MeasureStep,
+    harness: Harness,
+    build: BuildVariant,
+) -> Result<GateResult<PairRunner>> {
+    let variant = match step.duel {
+        DuelName::Round { set, .. } | DuelName::Layout { set, .. } if set == CaseSet::Quick => {
+            CommandVariant::Quick
+        }
+        _ => CommandVariant::Usual,
     };
-    let named = |of: &Repeats| {
-        let name = campaign.case(of.case)?.name;
-        let of_case = CaseRunSettings {
-            repeats: of.calls,
-            spin_us: None,
-        };
-        Some((name, of_case))
+    let parent = match context.repos.built(&harness, &step.parent)? {
+        Ok(built) => built,
+        Err(gate) => return Err(incumbent_fails("no longer builds", &gate)),
     };
-    baseline.repeats.iter().filter_map(named).collect()
+    let candidate = (step.candidate.as_str(), build);
+    let candidate = context.repos.built_as(&harness, candidate)?;
+    Ok(candidate.map(|candidate| runner_of(harness, parent, candidate, variant)))
 }
 
-/// The same for every case, with work of a share of what the baseline took.
+/// A control duel: the incumbent against its own second build (A/A test), or against itself
+/// with a little more work.
+fn control_runner(
+    context: &mut Context,
+    step: &MeasureStep,
+    harness: Harness,
+    (control, campaign): (Control, &Campaign),
+) -> Result<GateResult<PairRunner>> {
+    if control.kind == ControlKind::Same {
+        return match round_runner(context, step, harness, BuildVariant::Copy)? {
+            Ok(runner) => Ok(Ok(runner)),
+            Err(gate) => Err(incumbent_fails("no longer builds", &gate)),
+        };
+    }
+    Ok(
+        round_runner(context, step, harness, BuildVariant::Usual)?.map(|mut runner| {
+            // Both arms start the same programs; only the amount of work differs.
+            let spinning =
+                |arm: &BuiltArm, share: f64| arm.harness.clone().with_cases(spins(campaign, share));
+            runner.parent.harness = spinning(&runner.parent, 0.0);
+            runner.candidate.harness = spinning(&runner.candidate, CONTROL_SLOWDOWN - 1.0);
+            runner
+        }),
+    )
+}
+
+/// In workspace mode: the original commit and the synced kernel, built in the user's
+/// repository with the integration commands, and tested on the given cases, if any.
+fn integration_runner(
+    context: &mut Context,
+    best: &str,
+    harness: &Harness,
+    cases: Option<&[Case]>,
+) -> Result<Option<GateResult<PairRunner>>> {
+    let WorkMode::Workspace { integration, .. } = &context.charter.mode else {
+        return Ok(None);
+    };
+    let harness = harness.clone().with_commands(integration);
+    let upstream = context.repos.upstream.clone();
+    let (base, synced) = synced(
+        &upstream,
+        &context.repos.work,
+        &context.repos.trees,
+        (&context.charter, best),
+    )?;
+    let base = match context
+        .repos
+        .trees
+        .built(&upstream, &harness, base.as_str())?
+    {
+        Ok(built) => built,
+        Err(gate) => return Ok(Some(Err(gate))),
+    };
+    let synced = match context
+        .repos
+        .trees
+        .built(&upstream, &harness, synced.as_str())?
+    {
+        Ok(built) => built,
+        Err(gate) => return Ok(Some(Err(gate))),
+    };
+    if let Some(cases) = cases
+        && let Err(gate) = harness.test(&synced.path, cases, CommandVariant::Usual)?
+    {
+        return Ok(Some(Err(gate)));
+    }
+    Ok(Some(Ok(runner_of(
+        harness,
+        base,
+        synced,
+        CommandVariant::Usual,
+    ))))
+}
+
+/// How each case runs in one arm of a control duel: with its usual repeats, and with additional
+/// work, as a share of what the baseline took.
 fn spins(campaign: &Campaign, share: f64) -> BTreeMap<String, CaseRunSettings> {
     let known = per_case(campaign);
     let readings = campaign.baseline().map_or(&[][..], |b| &b.readings);
@@ -182,7 +234,7 @@ fn spins(campaign: &Campaign, share: f64) -> BTreeMap<String, CaseRunSettings> {
 }
 
 /// Two built trees under one harness.
-pub(super) fn runner_of(
+fn runner_of(
     harness: Harness,
     parent: BuiltTree,
     candidate: BuiltTree,

@@ -1,111 +1,116 @@
 //! Gates and measures the unchanged kernel, and finds the limits of the device.
 
-use super::World;
+use super::context::Context;
+use super::raw_output;
+use crate::checks::fit_cases;
 use karve_core::campaign::{Baseline, Campaign, Event, HalvedCase, Repeats};
-use karve_core::measurement::{BaselineReading, FailureCategory, Gate};
+use karve_core::measurement::{BaselineReading, Gate};
 use karve_core::sampling::{self, BASELINE_READINGS};
 use karve_harness::commands::{BenchParams, CaseRunSettings, CommandVariant, Harness};
 use karve_harness::outcome::GateResult;
-use karve_harness::runner;
-use karve_harness::store;
-use karve_numerics::case::{Case, CaseSet};
+use karve_harness::{runner, store};
+use karve_numerics::case::Case;
 use karve_numerics::roof::Roof;
-use karve_os::error::{Context, Result};
-use karve_os::files;
-use karve_os::host;
+use karve_os::error::{Context as _, Result};
+use karve_os::{files, host};
 use karve_profile::roofline;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// How often a parameter may be halved.
-const HALVINGS_MAX: u32 = 20;
-
 /// Consecutive runs that must be long enough before the repeats stop growing.
 const LONG_RUNS: u32 = 3;
-
 /// The largest reference, in bytes.
 const REFERENCE_BYTES_MAX: u64 = 1 << 30;
 
-impl World {
-    /// Stores the reference of the unchanged project: a candidate may influence what a later build
-    /// produces.
-    fn put_reference_aside(&self, harness: &Harness, tree: &Path) -> Result<Option<String>> {
-        let Some(path) = harness.reference_in(tree) else {
-            return Ok(None);
-        };
-        let contract = self.charter.contract.as_deref();
-        if let Some(contract) = contract.filter(|_| !path.exists()) {
-            return Err(runner::no_reference(&contract.reference));
-        }
-        let bytes = files::read(&path, REFERENCE_BYTES_MAX)
-            .context(|| format!("cannot read {}", path.display()))?;
-        store::put_artifact(&self.dir, &bytes).map(Some)
-    }
+pub(crate) fn perform(context: &mut Context, campaign: &Campaign) -> Result<Event> {
+    raw_output::forget(context);
+    let event = gate_and_read(context, campaign)?;
+    raw_output::with_raw(context, event)
+}
 
-    /// The limits of the device: declared or measured by the project, or else stored by
-    /// `karve roofline`, if the charter says how many bytes a call moves.
-    fn roof(&self, peak: &BTreeMap<String, f64>) -> Option<Roof> {
-        let charter = &self.charter;
-        let kept = || {
-            let on_cpu = charter.target.device.eq_ignore_ascii_case("cpu");
-            let wanted = on_cpu && charter.contract.is_none() && charter.metric.bytes.is_some();
-            wanted.then(roofline::measured_roof).flatten()
-        };
-        host::roof_of(peak, charter.contract.as_deref()).or_else(kept)
-    }
-
-    pub(super) fn measure_baseline(&mut self, campaign: &Campaign) -> Result<Event> {
-        let harness = self.harness();
-        let failed = |gate| {
-            Event::BaselineMeasured(Baseline {
-                gate,
-                readings: Vec::new(),
-                peak: BTreeMap::new(),
-                halved: Vec::new(),
-                repeats: Vec::new(),
-                raw: None,
-                conditions: None,
-                reference: None,
-                roof: None,
-            })
-        };
-        let built = match self
-            .trees
-            .built(&self.repo, &harness, campaign.base_commit())?
-        {
-            Ok(built) => built,
-            Err(gate) => return Ok(failed(gate)),
-        };
-        let mut cases = self.charter.cases.clone();
-        let halved = match fit_cases(&harness, &built.path, &mut cases)? {
-            Ok(halved) => halved.into_iter().map(|case| HalvedCase {
-                params: cases[case].params.clone(),
-                case,
-            }),
-            Err(gate) => return Ok(failed(gate)),
-        };
-        let halved = halved.collect();
-        let conditions = self.device.before_block(&self.stop, &self.notices)?;
-        let read = read(&harness, &built.path, &cases);
-        let peak = harness.peak(&built.path);
-        self.device.after_block();
-        let peak = peak?;
-        let (readings, repeats) = match read? {
-            Ok(read) => read,
-            Err(gate) => return Ok(failed(gate)),
-        };
-        Ok(Event::BaselineMeasured(Baseline {
-            gate: Gate::Passed,
-            readings,
-            halved,
-            repeats,
+/// Builds the base, tests it on all cases, and reads it.
+fn gate_and_read(context: &mut Context, campaign: &Campaign) -> Result<Event> {
+    let harness = context.harness();
+    let failed = |gate| {
+        Event::BaselineMeasured(Baseline {
+            gate,
+            readings: Vec::new(),
+            peak: BTreeMap::new(),
+            halved: Vec::new(),
+            repeats: Vec::new(),
             raw: None,
-            conditions: Some(Box::new(conditions)),
-            reference: self.put_reference_aside(&harness, &built.path)?,
-            roof: self.roof(&peak),
-            peak,
-        }))
+            conditions: None,
+            reference: None,
+            roof: None,
+        })
+    };
+    let built = match context.repos.built(&harness, campaign.base_commit())? {
+        Ok(built) => built,
+        Err(gate) => return Ok(failed(gate)),
+    };
+    let mut cases = context.charter.cases.clone();
+    let halved = match fit_cases(&harness, &built.path, &mut cases)? {
+        Ok(halved) => halved.into_iter().map(|case| HalvedCase {
+            params: cases[case].params.clone(),
+            case,
+        }),
+        Err(gate) => return Ok(failed(gate)),
+    };
+    let halved = halved.collect();
+    let conditions = context
+        .device
+        .session
+        .before_block(&context.stop, &context.device.notices)?;
+    let read = read(&harness, &built.path, &cases);
+    let peak = harness.peak(&built.path);
+    context.device.session.after_block();
+    let peak = peak?;
+    let (readings, repeats) = match read? {
+        Ok(read) => read,
+        Err(gate) => return Ok(failed(gate)),
+    };
+    Ok(Event::BaselineMeasured(Baseline {
+        gate: Gate::Passed,
+        readings,
+        halved,
+        repeats,
+        raw: None,
+        conditions: Some(Box::new(conditions)),
+        reference: put_reference_aside(context, &harness, &built.path)?,
+        roof: roof(context, &peak),
+        peak,
+    }))
+}
+
+/// Stores the reference of the unchanged project: a candidate may influence what a later build
+/// produces.
+fn put_reference_aside(
+    context: &Context,
+    harness: &Harness,
+    tree: &Path,
+) -> Result<Option<String>> {
+    let Some(path) = harness.reference_in(tree) else {
+        return Ok(None);
+    };
+    let contract = context.charter.contract.as_deref();
+    if let Some(contract) = contract.filter(|_| !path.exists()) {
+        return Err(runner::no_reference(&contract.reference));
     }
+    let bytes = files::read(&path, REFERENCE_BYTES_MAX)
+        .context(|| format!("cannot read {}", path.display()))?;
+    store::put_artifact(&context.dir, &bytes).map(Some)
+}
+
+/// The limits of the device: declared or measured by the project, or else stored by
+/// `karve roofline`, if the charter says how many bytes a call moves.
+fn roof(context: &Context, peak: &BTreeMap<String, f64>) -> Option<Roof> {
+    let charter = &context.charter;
+    let kept = || {
+        let on_cpu = charter.target.device.eq_ignore_ascii_case("cpu");
+        let wanted = on_cpu && charter.contract.is_none() && charter.metric.bytes.is_some();
+        wanted.then(roofline::measured_roof).flatten()
+    };
+    host::roof_of(peak, charter.contract.as_deref()).or_else(kept)
 }
 
 /// How often each case is repeated in one run so that a sample is long enough for the clock,
@@ -187,64 +192,4 @@ fn read(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<GateResult<Bas
         }
     }
     Ok(Ok((readings, repeats)))
-}
-
-/// Tests the unchanged kernel on each case, and shrinks those that do not fit into the device's
-/// memory. Returns the indices of those.
-pub fn fit_cases(
-    harness: &Harness,
-    tree: &Path,
-    cases: &mut [Case],
-) -> Result<GateResult<Vec<usize>>> {
-    let mut halved = Vec::new();
-    for (index, case) in cases.iter_mut().enumerate() {
-        match fit(harness, tree, case)? {
-            Ok(false) => {}
-            Ok(true) => halved.push(index),
-            Err(gate) => return Ok(Err(gate)),
-        }
-        if !harness.tests_each_case(std::slice::from_ref(case)) {
-            break;
-        }
-    }
-    Ok(Ok(halved))
-}
-
-/// Tests a case, and shrinks it while the device is out of memory. Returns whether it did.
-fn fit(harness: &Harness, tree: &Path, case: &mut Case) -> Result<GateResult<bool>> {
-    let mut halved = false;
-    for _ in 0..HALVINGS_MAX {
-        let gate = match harness.test(tree, std::slice::from_ref(case), CommandVariant::Usual)? {
-            Ok(()) => return Ok(Ok(halved)),
-            Err(gate) => gate,
-        };
-        let out_of_memory = matches!(
-            gate,
-            Gate::WrongResult {
-                category: FailureCategory::RuntimeOom,
-                ..
-            }
-        );
-        if !(out_of_memory && case.halve()) {
-            return Ok(Err(name_hidden(gate, case)));
-        }
-        halved = true;
-    }
-    Ok(Ok(halved))
-}
-
-/// A user may know which hidden case fails on the unchanged kernel; it is their kernel.
-fn name_hidden(gate: Gate, case: &Case) -> Gate {
-    match gate {
-        Gate::WrongResult {
-            case: name,
-            category,
-            excerpt,
-        } if case.set == CaseSet::Hidden => Gate::WrongResult {
-            case: format!("the hidden case {name}"),
-            category,
-            excerpt,
-        },
-        other => other,
-    }
 }
