@@ -14,15 +14,16 @@
 mod stage;
 
 use karve::drive::{self, CampaignSession};
+use karve::publish::Publisher;
+use karve::steps::{Context, ContextParts};
 use karve::ui::{self, Screen, SilentScreen};
-use karve::world::{World, WorldParts};
 use karve_core::campaign::{Campaign, Event, Record, Step};
 use karve_core::charter::Charter;
 use karve_core::measurement::Sample;
 use karve_harness::git::Repo;
 use karve_harness::store::{self, CampaignDir, Store};
 use karve_os::device::NoticeSink;
-use karve_os::error::{Context, Result};
+use karve_os::error::{Context as _, Result};
 use karve_os::process::StopFlag;
 use stage::{Script, charter, cheap_commands, repository, slowed};
 use std::collections::BTreeMap;
@@ -158,7 +159,7 @@ fn long_campaign(size: &Size, scratch: &Path, figures: &mut Figures) -> Result<(
     figures.tell("a late round, median", late * 1e3, "ms");
     figures.bound("late / early", late / early, "", GROWTH_MAX);
     let dir = old.finish()?;
-    young.session.world.clean_up()?;
+    young.session.context.clean_up()?;
     let begun = Instant::now();
     let loaded = store::read(&dir)?;
     let replay_s = begun.elapsed().as_secs_f64();
@@ -326,7 +327,7 @@ impl Play {
         let root = repo.root().with_extension("campaigns");
         let dir = CampaignDir::new(&root, &name);
         let (store, loaded) = Store::open(&dir, "the scale benchmark")?;
-        let world = World::new(WorldParts {
+        let context = Context::new(ContextParts {
             upstream: repo,
             dir: dir.clone(),
             agent: Box::new(Script),
@@ -337,8 +338,9 @@ impl Play {
         })?;
         let session = CampaignSession {
             campaign: loaded.campaign,
-            world,
+            context,
             store,
+            publisher: Publisher::new(dir.clone(), &loaded.records),
             stop: StopFlag::new(),
         };
         Ok(Self {
@@ -361,7 +363,7 @@ impl Play {
     fn finish(mut self) -> Result<CampaignDir> {
         self.session.stop = StopFlag::new();
         drive::drive(&mut self.session, &mut SilentScreen)?;
-        self.session.world.clean_up()?;
+        self.session.context.clean_up()?;
         Ok(self.dir)
     }
 }

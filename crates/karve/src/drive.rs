@@ -1,12 +1,13 @@
-//! THE LOOP: the campaign requests a step, the world performs it, the store makes it durable, and
-//! the campaign applies it.
+//! THE LOOP: the campaign requests a step, `steps` performs it, the store makes it durable, and the
+//! campaign applies it.
 //!
-//! Read this file first. `Campaign` (in karve-core) decides and touches nothing; `World` does one
-//! step and decides nothing; `Store` writes the log. A campaign may die between any two lines
-//! here, and the next `karve run` resumes it: every step may be repeated.
+//! Read this file first. `Campaign` (in karve-core) decides and touches nothing; `steps`
+//! does one step and decides nothing; `Store` writes the log. A campaign may die between any two
+//! lines here, and the next `karve run` resumes it: every step may be repeated.
 
+use crate::publish::Publisher;
+use crate::steps::{self, Context};
 use crate::ui::Screen;
-use crate::world::World;
 use karve_core::campaign::{Campaign, Event, Record};
 use karve_harness::store::Store;
 use karve_os::clock;
@@ -30,10 +31,12 @@ pub enum DriveEnd {
 pub struct CampaignSession {
     /// What decides.
     pub campaign: Campaign,
-    /// What acts.
-    pub world: World,
+    /// What the steps work with.
+    pub context: Context,
     /// What remembers.
     pub store: Store,
+    /// What writes the derived files.
+    pub publisher: Publisher,
     /// What the user asked for with Ctrl-C.
     pub stop: StopFlag,
 }
@@ -47,19 +50,19 @@ pub fn drive(session: &mut CampaignSession, screen: &mut dyn Screen) -> Result<D
         if session.stop.finish_step() {
             return Ok(DriveEnd::Paused);
         }
-        for news in session.world.news(&session.campaign)? {
+        for news in steps::news(&session.context, &session.campaign)? {
             take(session, screen, news, 0)?;
         }
         // Only now, because the brief of the step contains the news.
         let Some(step) = session.campaign.next_step() else {
             return Ok(DriveEnd::Finished);
         };
-        if session.world.waits_for_answer(&step, &session.campaign)? {
+        if steps::waits_for_answer(&session.context, &step, &session.campaign)? {
             return Ok(DriveEnd::Waiting);
         }
         screen.starts(&session.campaign, &step);
         let start = Instant::now();
-        let performed = session.world.perform(&step, &session.campaign);
+        let performed = steps::perform(&mut session.context, &step, &session.campaign);
         if session.stop.at_once() {
             // An interrupted step has no valid result or error; it will be repeated.
             return Err(
@@ -67,10 +70,10 @@ pub fn drive(session: &mut CampaignSession, screen: &mut dyn Screen) -> Result<D
                     .hint("resume with \"karve run\""),
             );
         }
-        let spent = start.elapsed().saturating_sub(session.world.waited());
+        let spent = start.elapsed().saturating_sub(session.context.waited());
         let spent_ms = u64::try_from(spent.as_millis()).unwrap_or(u64::MAX);
         // A full disk explains more than the errors it causes.
-        session.world.check_disk_space()?;
+        session.context.check_disk_space()?;
         let event = performed?;
         take(session, screen, event, spent_ms)?;
     }
@@ -83,13 +86,16 @@ pub fn take(
     event: Event,
     spent_ms: u64,
 ) -> Result<Record> {
-    let by = session.world.asked_agent(&session.campaign, &event);
+    let by = steps::asked_agent(&session.context, &session.campaign, &event);
     let at = (clock::now_ms(), spent_ms);
     let record = session.store.append((event, by), at)?;
     session.campaign.record(&record).map_err(|error| {
         CommandError::new(ErrorKind::Bug, "the campaign rejects its own event").cause(error)
     })?;
-    session.world.publish(&session.campaign, &record)?;
+    let repo = &session.context.repos.work;
+    session
+        .publisher
+        .publish(repo, &session.campaign, &record)?;
     screen.saw(&session.campaign, &record);
     Ok(record)
 }

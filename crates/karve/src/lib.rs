@@ -1,11 +1,12 @@
 //! karve does what `karve-core` decides: it runs the campaign and referees every gain.
 //!
-//! Reading order: `drive` is the loop; `world` performs its steps with `harness`, `git`,
-//! `agents`, `trees` and `process`; `store` remembers; `ui` and `reports` show.
-//! `bench` is the referee without a campaign.
+//! Reading order: `drive` is the loop; `steps` performs each step, in a file named after it;
+//! `publish`, `reports` and `ui` show what happened. `checks` holds what needs no running campaign;
+//! `bench` is the referee without one.
 
 pub mod agenda;
 pub mod bench;
+pub mod checks;
 pub mod commands;
 pub mod config;
 pub mod detect;
@@ -15,10 +16,13 @@ pub mod install;
 pub mod library;
 pub mod mcp;
 pub mod project;
+pub mod publish;
+pub mod refs;
 pub mod reports;
 pub mod roles;
 pub mod session;
+pub mod steps;
 pub mod transcript;
 pub mod tuner;
 pub mod ui;
-pub mod world;
+pub mod workspace;

@@ -179,3 +179,11 @@ pub struct LoadedCampaign {
     /// The state folded from the log.
     pub campaign: Campaign,
 }
+
+/// The mark that every process of a campaign carries.
+pub fn tag_of(dir: &CampaignDir) -> String {
+    fs::canonicalize(dir.path())
+        .unwrap_or_else(|_| dir.path().to_owned())
+        .to_string_lossy()
+        .into()
+}

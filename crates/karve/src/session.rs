@@ -1,11 +1,15 @@
-//! Starts or resumes a campaign: charter, lock, world, Ctrl-C. Then `drive` takes over.
+//! Starts or resumes a campaign: charter, lock, context, Ctrl-C. Then `drive` takes over.
 
 use crate::agenda;
+use crate::checks;
 use crate::config::LoadedConfig;
 use crate::drive::{self, CampaignSession, DriveEnd};
 use crate::project;
+use crate::project::tag_of;
+use crate::publish::{self, Publisher};
+use crate::refs;
+use crate::steps::{Context, ContextParts};
 use crate::ui::{self, Screen};
-use crate::world::{self, World, WorldParts, tag_of};
 use karve_agents;
 use karve_agents::Agent;
 use karve_agents::config::AgentConfig;
@@ -19,7 +23,7 @@ use karve_harness::git::Repo;
 use karve_harness::store::{self, CampaignDir, Store};
 use karve_os::clock;
 use karve_os::device::NoticeSink;
-use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::error::{CommandError, Context as _, ErrorKind, Result};
 use karve_os::host;
 use karve_os::process::{self, StopFlag};
 use karve_os::sandbox;
@@ -73,14 +77,14 @@ pub fn run(
         extend(&mut session, screen, rounds, wall_s)?;
     }
     let end = drive::drive(&mut session, screen);
-    let cleaned = session.world.clean_up();
+    let cleaned = session.context.clean_up();
     if end.is_err() && new && session.campaign.preparation().is_none() {
         // Nothing has started yet, so nothing half-done is left behind.
         drop(session);
         let _ = std::fs::remove_dir_all(dir.path());
         return Err(end.err().unwrap_or_else(paused));
     }
-    let published = session.world.publish_overview(&session.campaign);
+    let published = session.publisher.publish_overview(&session.campaign);
     // The error that stopped the campaign says more than any that followed from it.
     let end = end?;
     cleaned?;
@@ -106,7 +110,7 @@ fn open(
             ui::note(&warning);
         }
         sandbox::can_hold(&charter.sandbox)?;
-        world::can_start(&setting.repo, charter)?;
+        checks::can_start(&setting.repo, charter)?;
         team::team_of(charter, setting.agents, "")?;
     }
     let (store, loaded) = Store::open(&dir, &holder())?;
@@ -138,7 +142,7 @@ fn open(
     }
     let named = (setting.agent, setting.agents);
     let agent = acting(named, &charter, &dir, setting.external)?;
-    let parts = WorldParts {
+    let parts = ContextParts {
         upstream: setting.repo,
         dir: dir.clone(),
         agent,
@@ -147,12 +151,15 @@ fn open(
         charter,
         notices,
     };
-    let mut world = World::new(parts)?;
-    world.resume(&campaign, &records)?;
+    let context = Context::new(parts)?;
+    let repo = &context.repos.work;
+    refs::restore_refs(repo, &campaign)?;
+    publish::rebuild(repo, &dir, &campaign, &records)?;
     let session = CampaignSession {
         campaign,
-        world,
+        context,
         store,
+        publisher: Publisher::new(dir.clone(), &records),
         stop: stop.clone(),
     };
     Ok((session, dir))

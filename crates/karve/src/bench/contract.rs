@@ -4,9 +4,9 @@
 //! and read-only files. If the read-only files differ, both may use those of one side.
 
 use super::record::BenchSide;
+use crate::checks;
 use crate::config::{self, CharterTime, Overrides};
 use crate::project::{CONFIG, ProjectArgs};
-use crate::world;
 use globset::GlobSet;
 use karve_core::basis::{self, Basis, BasisDifference, BasisMismatch};
 use karve_core::charter::Charter;
@@ -114,7 +114,7 @@ pub(super) fn same_harness(
     scratch: &Path,
 ) -> Result<[SideSource; 2]> {
     let basis = |source: &SideSource| -> Result<Basis> {
-        let hash = world::harness_hash(&source.repo, &source.commit, &charter.editable)?;
+        let hash = checks::harness_hash(&source.repo, &source.commit, &charter.editable)?;
         Ok(host::basis_of(charter, &hash, environment))
     };
     let Err(mismatch) = basis::comparable(&basis(&a)?, &basis(&b)?) else {

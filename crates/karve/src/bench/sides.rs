@@ -9,7 +9,7 @@ use super::contract::{HarnessSide, ResolvedSide, SideSource, contract, note, sam
 use super::record::{BenchEnd, BenchRecord, BenchSide};
 use crate::config::Overrides;
 use crate::project::{CONFIG, ProjectArgs};
-use crate::{ui, world};
+use crate::{checks, ui};
 use globset::GlobSet;
 use karve_core::bench::BenchRule;
 use karve_core::charter::{Charter, Commands, SandboxMode, SandboxRule};
@@ -339,7 +339,7 @@ impl SideBuilder<'_> {
         if self.tests == SideTests::Required {
             (self.say)(&format!("testing {name}"));
             let tested = match letter {
-                "A" => world::fit_cases(self.harness, &tree, cases)?.map(|_| ()),
+                "A" => checks::fit_cases(self.harness, &tree, cases)?.map(|_| ()),
                 _ => self.harness.test(&tree, cases, CommandVariant::Usual)?,
             };
             tested.map_err(|gate| fails(&name, &gate))?;

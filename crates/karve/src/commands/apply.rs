@@ -1,8 +1,9 @@
 //! `karve apply`: puts the best kernel on a branch that the user names.
 
 use super::history::repo_of;
+use crate::project::tag_of;
 use crate::project::{LoadedCampaign, ProjectArgs};
-use crate::world::{self, tag_of};
+use crate::workspace;
 use crate::{reports, ui};
 use karve_core::charter::{Charter, WorkMode};
 use karve_harness::commands::{CommandVariant, Harness};
@@ -107,7 +108,7 @@ fn integrate(
     let repo = repo_of(place, opened)?;
     let mut trees = Worktrees::new(upstream, opened.dir.worktrees())?;
     let best = opened.campaign.incumbent();
-    let (_, synced) = world::synced(upstream, &repo, &trees, (charter, best))?;
+    let (_, synced) = workspace::synced(upstream, &repo, &trees, (charter, best))?;
     let stop = StopFlag::new();
     let tag = tag_of(&opened.dir);
     let campaigns = opened.dir.path().parent().unwrap_or(opened.dir.path());

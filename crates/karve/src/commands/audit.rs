@@ -1,10 +1,10 @@
 //! `karve audit`: scans a change for things an honest kernel never needs, without building it.
 
 use crate::bench::text;
+use crate::checks;
 use crate::config::Overrides;
 use crate::project::ProjectArgs;
 use crate::ui::{self};
-use crate::world;
 use karve_audit;
 use karve_audit::{AuditContext, FileChange};
 use karve_core::charter::Charter;
@@ -209,6 +209,6 @@ fn audited(
     commits: (&Oid, &Oid),
     (compared, files): (String, Vec<String>),
 ) -> Result<AuditResult> {
-    let findings = world::audit_commits(repo, charter, commits, &files)?;
+    let findings = checks::audit_commits(repo, charter, commits, &files)?;
     Ok((compared, files, findings))
 }

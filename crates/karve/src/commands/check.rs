@@ -3,7 +3,7 @@
 use crate::bench::text;
 use crate::config::Overrides;
 use crate::project::ProjectArgs;
-use crate::{session, ui, world};
+use crate::{checks, session, ui};
 use karve_core::charter::Charter;
 use karve_harness::commands::{BenchParams, CommandVariant, Harness};
 use karve_harness::git::{CommitNote, Oid, Repo};
@@ -127,7 +127,7 @@ impl CheckArgs {
             date: clock::now_s(),
         };
         let made = repo.commit_candidate(repo.root(), &head, &globs, &note)?;
-        world::check_editable(repo, &made.oid, charter)?;
+        checks::check_editable(repo, &made.oid, charter)?;
         let (set, variant) = if self.quick {
             (CaseSet::Quick, CommandVariant::Quick)
         } else {
@@ -228,7 +228,7 @@ impl CheckContext<'_> {
             Err(gate) => return Ok(Err(gate)),
         };
         let gate = match variant {
-            CommandVariant::Usual => world::fit_cases(harness, &built.path, cases)?.err(),
+            CommandVariant::Usual => checks::fit_cases(harness, &built.path, cases)?.err(),
             CommandVariant::Quick => harness.test(&built.path, cases, variant)?.err(),
         };
         if let Some(gate) = gate {

@@ -7,7 +7,7 @@ use crate::config::{LoadedConfig, Overrides};
 use crate::project::ProjectArgs;
 use crate::tuner::unused_knobs::unused_knobs;
 use crate::ui::style::{Tone, colour, toned};
-use crate::{session, ui, world};
+use crate::{checks, session, ui};
 use karve_agents::api;
 use karve_agents::builtin;
 use karve_agents::cli;
@@ -315,7 +315,7 @@ fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut DoctorReport) -> 
         let detail = format!("uncommitted: {}", dirty.join(", "));
         findings.add(FindingLevel::Note, "checkout", detail, Some(hint));
     }
-    if let Err(error) = world::check_editable(repo, head.oid(), charter) {
+    if let Err(error) = checks::check_editable(repo, head.oid(), charter) {
         findings.failed_by("editable", &error);
         return Ok(());
     }

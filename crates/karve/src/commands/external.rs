@@ -150,7 +150,7 @@ impl SubmitArgs {
                 ExternalAnswer::Change(ChangeSource::Tree(tree), summary)
             }
             (None, None, None) => {
-                let desk = place.pick()?.join(crate::world::WORKSPACE_DIR);
+                let desk = place.pick()?.join(crate::steps::WORKSPACE_DIR);
                 ExternalAnswer::Change(ChangeSource::Tree(desk), summary)
             }
         };

@@ -2,7 +2,7 @@
 
 use super::history::repo_of;
 use crate::project::ProjectArgs;
-use crate::{reports, ui, world};
+use crate::{publish, reports, ui};
 use karve_harness::store::Store;
 use karve_os::error::Result;
 
@@ -29,7 +29,7 @@ impl ReportArgs {
             // A running campaign writes the same files.
             let _store = Store::open(&opened.dir, "karve report --rebuild\n")?;
             let _ = std::fs::remove_dir_all(opened.dir.join("rounds"));
-            world::rebuild(
+            publish::rebuild(
                 &repo_of(place, &opened)?,
                 &opened.dir,
                 campaign,

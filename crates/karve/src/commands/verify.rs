@@ -2,7 +2,7 @@
 
 use super::history::repo_of;
 use crate::project::ProjectArgs;
-use crate::{reports, ui, world};
+use crate::{checks, refs, reports, ui};
 use karve_agents::agreement;
 use karve_core::campaign::{Campaign, Event, Record, Step};
 use karve_harness::git::{Oid, Repo};
@@ -58,7 +58,7 @@ impl VerifyArgs {
         check_candidates(&repo, &opened.campaign, &mut findings)?;
         check_artifacts(&opened.dir, &opened.records, &mut findings);
         check_kept(&repo, &opened.campaign, &mut findings)?;
-        for name in world::lost_refs(&repo, &opened.campaign)? {
+        for name in refs::lost_refs(&repo, &opened.campaign)? {
             let name = format!("no ref {name}; \"karve run --campaign NAME\" restores it");
             findings.differences.push(name);
         }
@@ -213,7 +213,7 @@ fn check_kept(repo: &Repo, campaign: &Campaign, findings: &mut VerifyReport) -> 
         .iter()
         .map(|kept| kept.commit.as_str());
     for commit in std::iter::once(preparation.base.as_str()).chain(kept) {
-        let hash = world::harness_hash(repo, &Oid::named(commit)?, &charter.editable);
+        let hash = checks::harness_hash(repo, &Oid::named(commit)?, &charter.editable);
         if hash.as_ref().ok() != Some(&preparation.harness_hash) {
             findings
                 .differences

@@ -8,7 +8,7 @@ use super::copies::{BuildCopies, BuildMode, IncrementalTrust};
 use super::recorded::EvaluationFailure;
 use super::session::as_metric;
 use super::unused_knobs::unused_knobs;
-use crate::world;
+use crate::checks;
 use globset::GlobSet;
 use karve_agents::builtin::{knobs_at, write_config};
 use karve_core::charter::Charter;
@@ -182,7 +182,7 @@ impl Evaluator {
             .trees
             .built(&tools.repo, &harness, self.base.as_str())?;
         let built = built.map_err(|gate| unusable(&gate))?;
-        let fitted = world::fit_cases(&harness, &built.path, &mut tools.cases)?;
+        let fitted = checks::fit_cases(&harness, &built.path, &mut tools.cases)?;
         fitted.map_err(|gate| unusable(&gate))?;
         tools.harness = harness.beside(&built.path);
         self.copies.copy_from(&built);
@@ -282,7 +282,7 @@ impl Evaluator {
             return Ok(true);
         }
         if let Ok(default) = trees.built(repo, harness, self.base.as_str())?
-            && world::fit_cases(harness, &default.path, hidden)?.is_err()
+            && checks::fit_cases(harness, &default.path, hidden)?.is_err()
         {
             // The default itself is wrong there, so they say nothing about a setting.
             hidden.clear();

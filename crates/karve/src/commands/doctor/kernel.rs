@@ -3,7 +3,7 @@
 //! A check that cannot be run is a finding too, and the others still run.
 
 use super::{DoctorReport, FindingLevel, device};
-use crate::world;
+use crate::checks;
 use karve_core::charter::Charter;
 use karve_core::duel::{Duel, DuelRule};
 use karve_core::verdict::{self, NOISE_EVIDENCE, NoiseVerdict};
@@ -123,7 +123,7 @@ fn check_mutations(
     (harness, charter, commit): (&Harness, &Charter, &str),
     findings: &mut DoctorReport,
 ) -> Result<()> {
-    let proven = world::prove_engagement(repo, trees, harness, (charter, commit));
+    let proven = checks::run_mutation_check(repo, trees, harness, (charter, commit));
     let Some((engaged, faults)) = checked("mutation", proven, findings)? else {
         return Ok(());
     };
@@ -182,7 +182,7 @@ fn examine_test(
     findings: &mut DoctorReport,
 ) -> Result<Option<Charter>> {
     let mut charter = charter.clone();
-    let fitted = world::fit_cases(harness, &built.path, &mut charter.cases);
+    let fitted = checks::fit_cases(harness, &built.path, &mut charter.cases);
     let halved = match checked("test", fitted, findings)? {
         None => return Ok(None),
         Some(Ok(halved)) => halved,

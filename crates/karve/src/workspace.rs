@@ -4,19 +4,14 @@
 //! gate: the editable files are put on top of the original commit in the user's repository, and
 //! that is what the final duel and `karve apply` use.
 
-use super::World;
-use super::duel::runner_of;
+use crate::refs::upstream_ref;
 use globset::GlobSet;
 use karve_core::campaign::Provenance;
 use karve_core::charter::{Charter, WorkMode};
-use karve_harness::commands::{CommandVariant, Harness};
 use karve_harness::git::{self, CommitNote, ExpectedRef, NewFile, Oid, Repo};
-use karve_harness::outcome::GateResult;
-use karve_harness::pair_runner::PairRunner;
 use karve_harness::project_file;
 use karve_harness::store::CampaignDir;
 use karve_harness::worktrees::Worktrees;
-use karve_numerics::case::Case;
 use karve_os::clock;
 use karve_os::error::{CommandError, Context, Result};
 use std::collections::BTreeMap;
@@ -26,7 +21,7 @@ use std::fs;
 const FILES_MAX: usize = 10_000;
 
 /// The repository in which candidates are made.
-pub(super) fn repo_of(upstream: &Repo, dir: &CampaignDir, charter: &Charter) -> Result<Repo> {
+pub(crate) fn repo_of(upstream: &Repo, dir: &CampaignDir, charter: &Charter) -> Result<Repo> {
     let path = dir.join("workspace");
     match charter.mode {
         WorkMode::Workspace { .. } if path.join(".git").exists() => {
@@ -37,22 +32,27 @@ pub(super) fn repo_of(upstream: &Repo, dir: &CampaignDir, charter: &Charter) -> 
 }
 
 /// Extracts the workspace, if the charter asks for one. Repeating it starts over.
-pub(super) fn extract(world: &World, commit: &Oid) -> Result<Option<(Repo, Oid, Provenance)>> {
-    let WorkMode::Workspace { files, .. } = &world.charter.mode else {
+pub(crate) fn extract(
+    upstream: &Repo,
+    dir: &CampaignDir,
+    charter: &Charter,
+    commit: &Oid,
+) -> Result<Option<(Repo, Oid, Provenance)>> {
+    let WorkMode::Workspace { files, .. } = &charter.mode else {
         return Ok(None);
     };
     let globs = project_file::glob_set(files)?;
-    let path = world.dir.join("workspace");
-    let half_made = world.dir.join("workspace.new");
+    let path = dir.join("workspace");
+    let half_made = dir.join("workspace.new");
     let _ = fs::remove_dir_all(&path);
     let _ = fs::remove_dir_all(&half_made);
     let mut taken = Vec::new();
     let mut blobs = BTreeMap::new();
-    for entry in world.upstream.entries_outside(commit, &GlobSet::empty())? {
+    for entry in upstream.entries_outside(commit, &GlobSet::empty())? {
         if !globs.is_match(&entry.path) || !entry.mode.is_file() {
             continue;
         }
-        let Some(bytes) = world.upstream.read_file(commit, &entry.path)? else {
+        let Some(bytes) = upstream.read_file(commit, &entry.path)? else {
             continue;
         };
         blobs.insert(entry.path.clone(), entry.oid.to_string());
@@ -77,10 +77,8 @@ pub(super) fn extract(world: &World, commit: &Oid) -> Result<Option<(Repo, Oid, 
     let (_, base) = git::init_with(&half_made, &taken, &note)?;
     // Under its final name it is always complete, even if karve is killed.
     fs::rename(&half_made, &path).context(|| format!("cannot create {}", path.display()))?;
-    let repo = Repo::discover(&path)?.with_scratch(world.dir.join("tmp"));
-    world
-        .upstream
-        .update_ref(&upstream_ref(&world.charter), commit, ExpectedRef::Any)?;
+    let repo = Repo::discover(&path)?.with_scratch(dir.join("tmp"));
+    upstream.update_ref(&upstream_ref(charter), commit, ExpectedRef::Any)?;
     Ok(Some((
         repo,
         base,
@@ -89,43 +87,6 @@ pub(super) fn extract(world: &World, commit: &Oid) -> Result<Option<(Repo, Oid, 
             files: blobs,
         },
     )))
-}
-
-impl World {
-    /// In workspace mode: the original commit and the synced kernel, built in the user's
-    /// repository with the integration commands, and tested on the given cases, if any.
-    pub(super) fn integration_runner(
-        &mut self,
-        best: &str,
-        harness: &Harness,
-        cases: Option<&[Case]>,
-    ) -> Result<Option<GateResult<PairRunner>>> {
-        let WorkMode::Workspace { integration, .. } = &self.charter.mode else {
-            return Ok(None);
-        };
-        let harness = harness.clone().with_commands(integration);
-        let upstream = self.upstream.clone();
-        let (base, synced) = synced(&upstream, &self.repo, &self.trees, (&self.charter, best))?;
-        let base = match self.trees.built(&upstream, &harness, base.as_str())? {
-            Ok(built) => built,
-            Err(gate) => return Ok(Some(Err(gate))),
-        };
-        let synced = match self.trees.built(&upstream, &harness, synced.as_str())? {
-            Ok(built) => built,
-            Err(gate) => return Ok(Some(Err(gate))),
-        };
-        if let Some(cases) = cases
-            && let Err(gate) = harness.test(&synced.path, cases, CommandVariant::Usual)?
-        {
-            return Ok(Some(Err(gate)));
-        }
-        Ok(Some(Ok(runner_of(
-            harness,
-            base,
-            synced,
-            CommandVariant::Usual,
-        ))))
-    }
 }
 
 /// The original commit, and a commit on top of it with the editable files of the best kernel.
@@ -160,9 +121,4 @@ pub fn synced(
     let made = upstream.commit_candidate(&tree, &base, &globs, &note)?;
     trees.remove(upstream, &tree)?;
     Ok((base, made.oid))
-}
-
-/// The hidden ref that holds the commit a workspace was extracted from.
-pub(super) fn upstream_ref(charter: &Charter) -> String {
-    format!("{}/upstream", super::refs_of(&charter.name))
 }

@@ -1,6 +1,5 @@
 //! Why a change is not a candidate: it contains a key, or nothing in it can be accepted.
 
-use super::World;
 use karve_core::hypothesis::Candidate;
 use karve_harness::git::{
     CandidateCommit, CandidateFilter, ChangeRefusal, FILE_BYTES_MAX, RefusedChange,
@@ -16,13 +15,6 @@ pub(super) struct MissingCandidate(pub(super) String);
 /// A candidate with the names of what was left out of it, or why there is none.
 pub(super) type CandidateResult = Result<(Candidate, Vec<String>), MissingCandidate>;
 
-impl World {
-    /// Whether the value of a key is in what an agent left.
-    pub(super) fn holds_key(&self, bytes: &[u8]) -> bool {
-        self.secrets.are_in(bytes) || self.agent.knows_key_in(bytes)
-    }
-}
-
 impl MissingCandidate {
     /// Checks what was left out of a commit. A key anywhere is enough; other files that cannot be
     /// accepted are a reason only if nothing else changed: then nothing else would explain it.
@@ -32,11 +24,11 @@ impl MissingCandidate {
             refused.find(|refused| why(refused.why))
         };
         if let Some(leaked) = with(|why| why == ChangeRefusal::HoldsKey) {
-            let told = match (terms.forbids)(leaked.change.path.as_bytes()) {
+            let shown = match (terms.forbids)(leaked.change.path.as_bytes()) {
                 true => "the name of a file".to_owned(),
                 false => path_of(leaked),
             };
-            return Some(Self(format!("leaked: {told} contains the value of a key")));
+            return Some(Self(format!("leaked: {shown} contains the value of a key")));
         }
         let refused =
             with(|why| why != ChangeRefusal::NotEditable).filter(|_| made.files.is_empty())?;

@@ -5,8 +5,8 @@
 //! fail. A single site may be dead code, so all uses of an operator are replaced at once; if that
 //! does not build, each half of them is tried separately. One caught bug is enough.
 
-use super::{World, fit_cases};
-use karve_core::campaign::{Campaign, Event, PlantedBug};
+use super::fit_cases;
+use karve_core::campaign::PlantedBug;
 use karve_core::charter::Charter;
 use karve_core::measurement::Gate;
 use karve_harness::commands::{CommandVariant, Harness};
@@ -57,20 +57,8 @@ const SWAPS: [(&str, &str); 11] = [
 /// If a kernel consists only of calls, its return value can still be changed.
 const RETURN: &str = "return ";
 
-impl World {
-    pub(super) fn check_mutations(&mut self, campaign: &Campaign) -> Result<Event> {
-        let harness = self.harness();
-        let base = campaign.base_commit().to_owned();
-        let (engaged, faults) = prove(&self.repo, &self.trees, &harness, (&self.charter, &base))?;
-        Ok(Event::MutationChecked {
-            mutation_check_passed: engaged,
-            planted_bugs: faults,
-        })
-    }
-}
-
 /// Plants bugs in a commit until the tests catch one. Returns whether they did, and each bug.
-pub fn prove(
+pub fn run_mutation_check(
     repo: &Repo,
     trees: &Worktrees,
     harness: &Harness,
@@ -89,29 +77,29 @@ pub fn prove(
     };
     if let Some(gate) = unchanged {
         trees.remove(repo, &tree)?;
-        let fault = PlantedBug {
+        let bug = PlantedBug {
             file: String::new(),
             bug: "none: the unchanged kernel does not pass its own test".into(),
             noticed: false,
             detail: bounded(&gate.describe()),
         };
-        return Ok((false, vec![fault]));
+        return Ok((false, vec![bug]));
     }
     let whole = Duration::from_secs(charter.limits.command_s);
     let limit = (start.elapsed() * LIMIT_FACTOR).clamp(LIMIT_MIN.min(whole), whole);
     let hasty = harness.clone().with_limit(limit);
-    let mut faults = Vec::new();
-    let mut engaged = false;
+    let mut bugs = Vec::new();
+    let mut caught = false;
     let mut groups = sites(repo, commit, &charter.editable)?;
     groups.reverse();
     while let Some(group) = groups.pop() {
-        if faults.len() >= PLANTED_MAX {
+        if bugs.len() >= PLANTED_MAX {
             break;
         }
-        let (fault, built) = plant(&hasty, &tree, &cases, &group)?;
-        engaged = fault.noticed;
-        faults.push(fault);
-        if engaged {
+        let (bug, built) = plant(&hasty, &tree, &cases, &group)?;
+        caught = bug.noticed;
+        bugs.push(bug);
+        if caught {
             break;
         }
         if !built && group.len() > 1 {
@@ -121,15 +109,15 @@ pub fn prove(
         }
     }
     trees.remove(repo, &tree)?;
-    if faults.is_empty() {
-        faults.push(PlantedBug {
+    if bugs.is_empty() {
+        bugs.push(PlantedBug {
             file: charter.editable.join(", "),
             bug: "none: the editable files contain no arithmetic to break".into(),
             noticed: false,
             detail: String::new(),
         });
     }
-    Ok((engaged, faults))
+    Ok((caught, bugs))
 }
 
 /// The failure of build or test, if they do not pass.
@@ -173,13 +161,13 @@ fn plant(
     let said = gate.map_or_else(|| "the test still passed".to_owned(), |g| g.describe());
     let mut files: Vec<&str> = group.iter().map(|site| site.file.as_str()).collect();
     files.dedup();
-    let fault = PlantedBug {
+    let bug = PlantedBug {
         file: files.join(", "),
         bug: describe(group),
         noticed,
         detail: bounded(&said),
     };
-    Ok((fault, built))
+    Ok((bug, built))
 }
 
 fn describe(group: &[MutationSite]) -> String {

@@ -1,7 +1,6 @@
 //! Writes what is derived from the events: tables, summaries, snapshots. All of it can be
 //! deleted and rebuilt.
 
-use super::World;
 use crate::reports::{self, DerivedFile};
 use karve_core::campaign::{Campaign, DuelName, Event, Record, RoundSummary};
 use karve_harness::git::{Oid, Repo};
@@ -17,9 +16,33 @@ const OVERVIEW_ROUNDS: u32 = 120;
 /// not; when the campaign pauses or ends they are complete again.
 const OVERVIEW_EVERY: u32 = 10;
 
-impl World {
+/// Writes the derived files of a campaign while it runs.
+#[derive(Debug)]
+pub struct Publisher {
+    dir: CampaignDir,
+    /// Records of the current round, from which its artifacts are written.
+    round_records: Vec<Record>,
+}
+
+impl Publisher {
+    /// For the campaign in a directory, with its records so far: those of a round that an earlier
+    /// process started still count.
+    pub fn new(dir: CampaignDir, records: &[Record]) -> Self {
+        let ended = |record: &Record| {
+            matches!(
+                record.event,
+                Event::Learned { .. } | Event::BaselineMeasured(_)
+            )
+        };
+        let start = records.iter().rposition(ended).map_or(0, |last| last + 1);
+        Self {
+            dir,
+            round_records: records[start..].to_vec(),
+        }
+    }
+
     /// Writes what a record changed. A round's files are written when the round is over.
-    pub fn publish(&mut self, campaign: &Campaign, record: &Record) -> Result<()> {
+    pub fn publish(&mut self, repo: &Repo, campaign: &Campaign, record: &Record) -> Result<()> {
         self.round_records.push(record.clone());
         match &record.event {
             Event::Learned { round, .. } => {
@@ -29,7 +52,7 @@ impl World {
                 }
                 let records = std::mem::take(&mut self.round_records);
                 if let Some(summary) = campaign.rounds().last() {
-                    write_round(&self.repo, &self.dir, campaign, (summary, &records))?;
+                    write_round(repo, &self.dir, campaign, (summary, &records))?;
                 }
                 Ok(())
             }
@@ -52,20 +75,6 @@ impl World {
     /// Writes the files about all rounds.
     pub fn publish_overview(&self, campaign: &Campaign) -> Result<()> {
         write_files(&self.dir, reports::overview_files(campaign))
-    }
-
-    /// Takes over the records of a round that an earlier process started.
-    pub fn resume(&mut self, campaign: &Campaign, records: &[Record]) -> Result<()> {
-        let ended = |record: &Record| {
-            matches!(
-                record.event,
-                Event::Learned { .. } | Event::BaselineMeasured(_)
-            )
-        };
-        let start = records.iter().rposition(ended).map_or(0, |last| last + 1);
-        self.round_records = records[start..].to_vec();
-        self.restore_refs(campaign)?;
-        rebuild(&self.repo, &self.dir, campaign, records)
     }
 }
 

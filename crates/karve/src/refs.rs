@@ -1,22 +1,37 @@
 //! The hidden refs that protect a campaign's commits from garbage collection, and the branch.
 
-use super::choose::variant_ref;
-use super::{World, refs_of};
 use karve_core::campaign::Campaign;
-use karve_core::charter::Branch;
+use karve_core::charter::{Branch, Charter};
 use karve_harness::git::{ExpectedRef, Oid, Repo};
 use karve_os::error::Result;
 
-impl World {
-    /// Recreates deleted refs, as far as their commits still exist.
-    pub(super) fn restore_refs(&self, campaign: &Campaign) -> Result<()> {
-        for (name, commit) in missing(&self.repo, campaign)? {
-            if self.repo.tree_of(&commit).is_ok() {
-                self.repo.update_ref(&name, &commit, ExpectedRef::Any)?;
-            }
+/// The prefix of a campaign's hidden refs.
+pub(crate) fn refs_of(name: &str) -> String {
+    format!("refs/karve/{name}")
+}
+
+/// The hidden ref of a variant.
+pub(crate) fn variant_ref(campaign: &str, (round, variant): (u32, u32)) -> String {
+    format!(
+        "{}/round-{round}-variant-{}",
+        refs_of(campaign),
+        variant + 1
+    )
+}
+
+/// The hidden ref that holds the commit a workspace was extracted from.
+pub(crate) fn upstream_ref(charter: &Charter) -> String {
+    format!("{}/upstream", refs_of(&charter.name))
+}
+
+/// Recreates deleted refs, as far as their commits still exist.
+pub(crate) fn restore_refs(repo: &Repo, campaign: &Campaign) -> Result<()> {
+    for (name, commit) in missing(repo, campaign)? {
+        if repo.tree_of(&commit).is_ok() {
+            repo.update_ref(&name, &commit, ExpectedRef::Any)?;
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Hidden refs that a campaign created and that are gone. The user may delete the branch.

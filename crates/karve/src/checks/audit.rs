@@ -71,7 +71,8 @@ fn visible(charter: &Charter) -> Vec<Case> {
     indices.map(|index| charter.cases[index].clone()).collect()
 }
 
-pub(super) fn exact_globs(files: &[String]) -> Result<GlobSet> {
+/// Globs that match exactly these files.
+pub(crate) fn exact_globs(files: &[String]) -> Result<GlobSet> {
     let error = |error: globset::Error| {
         CommandError::environment("cannot name the changed files").cause(error.to_string())
     };

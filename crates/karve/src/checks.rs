@@ -1,0 +1,19 @@
+//! What can be checked about a project, a charter or a candidate without a running campaign.
+//!
+//! The steps of a campaign use these checks, and so do `bench`, `tuner` and single commands.
+
+mod audit;
+mod fit_cases;
+mod harness_hash;
+mod mutation_check;
+mod scope;
+mod start;
+
+pub use audit::audit_commits;
+pub(crate) use audit::exact_globs;
+pub use fit_cases::fit_cases;
+pub use harness_hash::harness_hash;
+pub use mutation_check::run_mutation_check;
+pub(crate) use scope::out_of_scope;
+pub(crate) use start::check_branch;
+pub use start::{can_start, check_editable};

@@ -1,0 +1,70 @@
+//! Whether a candidate changes only what it may, in the language that its role was asked for.
+
+use super::exact_globs;
+use karve_core::campaign::Campaign;
+use karve_core::hypothesis::Candidate;
+use karve_core::measurement::{Gate, WrongLanguageFile};
+use karve_core::roles::wrong_language_files;
+use karve_harness::git::{Oid, Repo};
+use karve_os::error::Result;
+use std::collections::BTreeMap;
+
+/// The gate failure for changes outside the editable files, or in another language than requested;
+/// none if there are none.
+pub(crate) fn out_of_scope(
+    repo: &Repo,
+    campaign: &Campaign,
+    commits: (&Oid, &Oid),
+    candidate: &Candidate,
+) -> Result<Option<Gate>> {
+    let paths = candidate.out_of_scope.clone();
+    let wrong_framework = wrong_files(repo, campaign, commits, &candidate.files)?;
+    let outside = !paths.is_empty() || !wrong_framework.is_empty();
+    Ok(outside.then_some(Gate::OutOfScope {
+        paths,
+        wrong_framework,
+    }))
+}
+
+/// The changed files in another language than the role of the round writes.
+fn wrong_files(
+    repo: &Repo,
+    campaign: &Campaign,
+    (parent, candidate): (&Oid, &Oid),
+    files: &[String],
+) -> Result<Vec<WrongLanguageFile>> {
+    let asks = campaign.charter().map(|charter| &charter.asks);
+    let route = campaign
+        .current_round()
+        .and_then(|round| round.route.as_ref());
+    let (Some(asks), Some(route)) = (asks, route) else {
+        return Ok(Vec::new());
+    };
+    let language = asks
+        .role(&route.implements)
+        .and_then(|role| role.language.as_deref());
+    let (Some(language), Some(role_table)) = (language, asks.role_table.as_deref()) else {
+        return Ok(Vec::new());
+    };
+    let exact = exact_globs(files)?;
+    let texts = |commit: &Oid| -> Result<BTreeMap<String, String>> {
+        let files = repo.read_matching(commit, &exact)?.into_iter();
+        let text =
+            |(path, bytes): (String, Vec<u8>)| (path, String::from_utf8_lossy(&bytes).into_owned());
+        Ok(files.map(text).collect())
+    };
+    let (mut before, mut after) = (texts(parent)?, texts(candidate)?);
+    let of = |path: &String| {
+        let (before, after) = (before.remove(path), after.remove(path));
+        (
+            path.clone(),
+            before.unwrap_or_default(),
+            after.unwrap_or_default(),
+        )
+    };
+    Ok(wrong_language_files(
+        role_table,
+        language,
+        &files.iter().map(of).collect::<Vec<_>>(),
+    ))
+}

@@ -1,0 +1,89 @@
+//! Performs one step of a campaign; makes no decisions. Each step has its own file, named after it.
+
+mod check_mutations;
+mod choose;
+mod define_target;
+mod finish;
+mod gate;
+mod implement;
+mod learn;
+mod measure;
+mod measure_baseline;
+mod prepare;
+mod profile;
+mod profile_final;
+mod propose;
+mod read_tips;
+mod review;
+mod settle;
+mod tune;
+
+// What several steps share.
+mod agent_turn;
+mod agent_workspace;
+mod candidate;
+mod context;
+mod correctness;
+mod knowledge;
+mod missing_candidate;
+mod news;
+mod profiling;
+mod raw_output;
+mod repeats;
+mod tips;
+mod tuning;
+
+pub use agent_turn::asked_agent;
+pub use agent_workspace::{WORKSPACE_DIR, waits_for_answer};
+pub use context::{Context, ContextParts};
+pub use news::news;
+
+use karve_core::campaign::{Campaign, Event, Step};
+use karve_os::error::{CommandError, ErrorKind, Result};
+
+/// Performs a step and returns what happened.
+pub fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -> Result<Event> {
+    if !matches!(step, Step::Measure(_)) {
+        context.carried.pair_runner = None;
+    }
+    let hash = campaign.baseline().and_then(|b| b.reference.as_ref());
+    context.carried.reference = hash.map(|hash| context.dir.join("artifacts").join(hash));
+    match step {
+        Step::DefineTarget => define_target::perform(context),
+        Step::Prepare => prepare::perform(context),
+        Step::CheckMutations => check_mutations::perform(context, campaign),
+        Step::ReadTips => read_tips::perform(context),
+        Step::MeasureBaseline => measure_baseline::perform(context, campaign),
+        Step::Profile {
+            round,
+            commit,
+            depth,
+        } => profile::perform(context, *round, commit, *depth, campaign),
+        Step::ProfileFinal { commit, depth } => {
+            profile_final::perform(context, commit, *depth, campaign)
+        }
+        Step::Propose {
+            round,
+            try_no,
+            brief,
+        } => propose::perform(context, *round, *try_no, brief, campaign),
+        Step::Implement(step) => implement::perform(context, step, campaign),
+        Step::Choose(step) => choose::perform(context, step, campaign),
+        Step::Review(step) => review::perform(context, step, campaign),
+        Step::Gate { .. } => gate::perform(context, step, campaign),
+        Step::Tune(step) => tune::perform(context, step, campaign),
+        Step::Measure(step) => measure::perform(context, step, campaign),
+        Step::Settle {
+            round,
+            verdict,
+            candidate,
+        } => settle::perform(context, *round, verdict, candidate.as_ref(), campaign),
+        Step::Learn { round } => learn::perform(context, *round, campaign),
+        Step::Finish { reason } => finish::perform(context, reason, campaign),
+    }
+}
+
+/// The error for a step that was called in the wrong state.
+fn bug(message: &str) -> CommandError {
+    CommandError::new(ErrorKind::Bug, message)
+}

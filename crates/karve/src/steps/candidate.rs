@@ -1,0 +1,128 @@
+//! The candidate from a worktree: what a role may change becomes a commit, and everything that was
+//! changed is kept, so that a recording is complete.
+
+use super::context::Context;
+use super::missing_candidate::{CandidateResult, MissingCandidate};
+use crate::checks::exact_globs;
+use crate::refs::refs_of;
+use crate::reports;
+use globset::GlobSet;
+use karve_core::hypothesis::{Candidate, Hypothesis};
+use karve_harness::git::{CandidateCommit, CandidateFilter, CommitNote, ExpectedRef, Oid};
+use karve_harness::{project_file, store};
+use karve_os::clock;
+use karve_os::error::Result;
+use std::path::Path;
+
+/// The parent's tree plus the worktree's editable files becomes a commit under a hidden ref. A
+/// role may include only some of them; files that are left out are named. Every candidate is
+/// made here, whoever wrote it, so this is where one that contains a key is refused.
+pub(super) fn candidate_in(
+    context: &Context,
+    (worktree, writes): (&Path, Option<&[String]>),
+    (round, parent): (u32, &str),
+    hypothesis: &Hypothesis,
+    summary: String,
+) -> Result<CandidateResult> {
+    let message = reports::render_candidate_message(&context.charter, round, hypothesis);
+    let note = CommitNote {
+        message: &message,
+        date: clock::now_s(),
+    };
+    context.repos.reveal(worktree, parent)?;
+    let on = Oid::named(parent)?;
+    let globs = accepted_files(context, worktree, &on, writes)?;
+    let forbids = |bytes: &[u8]| context.acting.holds_key(bytes);
+    let terms = CandidateFilter {
+        editable: &globs,
+        forbids: &forbids,
+    };
+    let made = context
+        .repos
+        .work
+        .commit_within(worktree, &on, terms, &note)?;
+    if let Some(missing) = MissingCandidate::of(&made, terms) {
+        return Ok(Err(missing));
+    }
+    let CandidateCommit {
+        oid,
+        tree,
+        files,
+        patch,
+        out_of_scope,
+        ..
+    } = made;
+    let refused = out_of_scope.iter().map(|refused| &refused.change.path);
+    let refused: Vec<String> = refused.cloned().collect();
+    // An extra new file is just left behind; a changed read-only file is reported.
+    let out_of_scope: Vec<String> = out_of_scope
+        .into_iter()
+        .filter(|refused| refused.change.tracked)
+        .map(|refused| refused.change.path)
+        .collect();
+    let whole = whole_change(context, (worktree, &on), (&files, &out_of_scope), &note)?;
+    let name = format!("{}/round-{round}", refs_of(&context.charter.name));
+    context
+        .repos
+        .work
+        .update_ref(&name, &oid, ExpectedRef::Any)?;
+    let candidate = Candidate {
+        commit: oid.to_string(),
+        tree: tree.to_string(),
+        files,
+        patch: store::put_artifact(&context.dir, &patch)?,
+        out_of_scope,
+        whole,
+        summary,
+    };
+    Ok(Ok((candidate, refused)))
+}
+
+/// What a candidate may include from a worktree: the editable files, and in a role only the
+/// changed ones that it may write.
+fn accepted_files(
+    context: &Context,
+    tree: &Path,
+    parent: &Oid,
+    writes: Option<&[String]>,
+) -> Result<GlobSet> {
+    let editable = project_file::glob_set(&context.charter.editable)?;
+    let Some(writes) = writes else {
+        return Ok(editable);
+    };
+    let writes = project_file::glob_set(writes)?;
+    let changes = context.repos.work.changes(tree, parent)?.into_iter();
+    let paths = changes.map(|change| change.path);
+    let both = paths.filter(|path| editable.is_match(path) && writes.is_match(path));
+    exact_globs(&both.collect::<Vec<_>>())
+}
+
+/// The artifact with the patch of the accepted files and the extra files of a worktree. None
+/// if there are no extra files, or if a patch cannot reproduce one, such as a symlink or one
+/// with a key.
+fn whole_change(
+    context: &Context,
+    (worktree, parent): (&Path, &Oid),
+    (files, extra): (&[String], &[String]),
+    note: &CommitNote<'_>,
+) -> Result<Option<String>> {
+    if extra.is_empty() {
+        return Ok(None);
+    }
+    let globs = exact_globs(&[files, extra].concat())?;
+    // Nothing refers to this commit, so the next garbage collection removes it.
+    let forbids = |bytes: &[u8]| context.acting.holds_key(bytes);
+    let terms = CandidateFilter {
+        editable: &globs,
+        forbids: &forbids,
+    };
+    let made = context
+        .repos
+        .work
+        .commit_within(worktree, parent, terms, note)?;
+    let is_whole = extra.iter().all(|file| made.files.contains(file));
+    match is_whole {
+        true => store::put_artifact(&context.dir, &made.patch).map(Some),
+        false => Ok(None),
+    }
+}

@@ -1,0 +1,139 @@
+//! The agent implements the hypothesis in a fresh worktree, and its change becomes a candidate.
+
+use super::candidate::candidate_in;
+use super::context::Context;
+use super::missing_candidate::MissingCandidate;
+use super::{agent_turn, agent_workspace};
+use crate::refs::variant_ref;
+use karve_agents::Implementation;
+use karve_agents::builtin::{config_of, knobs_at};
+use karve_core::agenda::ItemAction;
+use karve_core::campaign::{Campaign, Event, ImplementStep};
+use karve_core::hypothesis::Candidate;
+use karve_harness::git::{ExpectedRef, Oid};
+use karve_numerics::space::KnobSetting;
+use karve_os::error::Result;
+use std::path::Path;
+
+/// Files of a refused change that are named.
+const NAMED_MAX: usize = 10;
+
+pub(crate) fn perform(
+    context: &mut Context,
+    step: &ImplementStep,
+    campaign: &Campaign,
+) -> Result<Event> {
+    let ImplementStep {
+        round,
+        retry,
+        variant,
+        ..
+    } = *step;
+    let tree = agent_turn::worktree_for_agent(context, &step.parent)?;
+    agent_workspace::apply_failed_change(context, &tree, step)?;
+    let setup = agent_turn::setup(context, campaign);
+    let (implementation, session_log) =
+        agent_turn::turn_in(context, &tree, &setup, |agent, workspace| {
+            agent.implement(step, workspace)
+        })?;
+    let (made, usage) = match implementation {
+        Implementation::NotDone { why, usage } => (Err(why), usage),
+        Implementation::Done { summary, usage } => {
+            let taken = take(context, step, (&tree, summary), campaign)?;
+            (taken, usage)
+        }
+    };
+    if let (Ok(candidate), true) = (&made, step.of > 1) {
+        keep_variant(context, candidate, (round, variant))?;
+    }
+    let event = match made {
+        Ok(candidate) => Event::Implemented {
+            round,
+            retry,
+            variant,
+            candidate,
+            usage,
+            session_log,
+        },
+        Err(why) => Event::NotImplemented {
+            round,
+            retry,
+            variant,
+            why,
+            usage,
+            session_log,
+        },
+    };
+    context.repos.remove(&tree)?;
+    Ok(event)
+}
+
+/// What an agent left in its worktree, as a candidate, or why it is not one.
+fn take(
+    context: &Context,
+    step: &ImplementStep,
+    (tree, summary): (&Path, String),
+    campaign: &Campaign,
+) -> Result<std::result::Result<Candidate, String>> {
+    let asked = step.brief.agenda_request.as_ref();
+    let writes = asked.map(|asked| asked.implements.writes.as_slice());
+    let at = (step.round, step.parent.as_str());
+    let taken = candidate_in(context, (tree, writes), at, &step.hypothesis, summary)?;
+    let (candidate, refused) = match taken {
+        Ok(taken) => taken,
+        Err(MissingCandidate(why)) => return Ok(Err(why)),
+    };
+    let why = why_rejected(context, step, (&candidate, &refused), campaign)?;
+    Ok(why.map_or(Ok(candidate), Err))
+}
+
+/// Why a change is not a candidate, if so: it changes only files that it must not, or it sets
+/// other values than the agenda item that is due asks for.
+fn why_rejected(
+    context: &Context,
+    step: &ImplementStep,
+    (candidate, refused): (&Candidate, &[String]),
+    campaign: &Campaign,
+) -> Result<Option<String>> {
+    if candidate.files.is_empty() && !refused.is_empty() && !step.hypothesis.sweep {
+        let named = refused.iter().take(NAMED_MAX).cloned();
+        let named = named.collect::<Vec<String>>().join(", ");
+        let more = match refused.len().saturating_sub(NAMED_MAX) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let who = step.brief.agenda_request.as_ref().map_or_else(
+            || "not editable".to_owned(),
+            |asked| format!("not editable in the role {}", asked.route.implements),
+        );
+        return Ok(Some(format!(
+            "out of scope: the only changes are to {named}{more}, {who}"
+        )));
+    }
+    let Some(task) = campaign.task() else {
+        return Ok(None);
+    };
+    if !matches!(task.item.how, ItemAction::Knobs { .. }) {
+        return Ok(None);
+    }
+    let values = |commit: &str| -> Result<KnobSetting> {
+        let (editable, declared) = (&context.charter.editable, &context.charter.knobs);
+        let knobs = knobs_at(&context.repos.work, commit, editable, declared)?;
+        Ok(config_of(&knobs))
+    };
+    let before = values(&step.parent)?;
+    // Declarations that no longer parse do not have the requested values.
+    let after = values(&candidate.commit).unwrap_or_default();
+    Ok(task.item.misses_values(&before, &after))
+}
+
+/// Keeps the commit of a variant from being collected.
+fn keep_variant(
+    context: &Context,
+    candidate: &Candidate,
+    (round, variant): (u32, u32),
+) -> Result<()> {
+    let name = variant_ref(&context.charter.name, (round, variant));
+    let oid = Oid::named(&candidate.commit)?;
+    context.repos.work.update_ref(&name, &oid, ExpectedRef::Any)
+}

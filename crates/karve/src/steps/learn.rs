@@ -1,0 +1,136 @@
+//! What a round taught: in numbers by karve, in words by the agent.
+
+use super::agent_turn::{self, TurnOutcome};
+use super::context::Context;
+use super::{knowledge, profiling};
+use crate::library::learn;
+use karve_agents::{LessonAnswer, LessonQuestion};
+use karve_core::campaign::{Campaign, Event, strategy};
+use karve_core::knowledge::{Learning, PredictedCounter, Scope};
+use karve_core::spending::AgentUsage;
+use karve_os::error::{CommandError, ErrorKind, Result};
+
+/// Characters of the reason why an agent gave no lesson.
+const UNSAID_CHARS: usize = 300;
+/// Tools whose version a piece of evidence names, by language.
+const TOOLCHAINS: &[(&str, &[&str])] = &[
+    ("rust", &["rustc"]),
+    ("cuda", &["nvcc"]),
+    ("hip", &["hipcc"]),
+    ("triton", &["python3"]),
+    ("python", &["python3"]),
+];
+
+pub(crate) fn perform(context: &mut Context, round: u32, campaign: &Campaign) -> Result<Event> {
+    let after = profiling::profile_after(context, campaign)?;
+    let mut lesson = strategy::lesson(campaign, after.as_ref());
+    let mut usage = AgentUsage::default();
+    let mut session_log = None;
+    if let Some(learning) = &mut lesson.learning {
+        learning.evidence.toolchain = toolchain(context, campaign);
+        let (said, kept) = in_words(
+            context,
+            campaign,
+            (&lesson.text, &lesson.predicted),
+            learning,
+        )?;
+        learning.words = said.words;
+        learning.unsaid = said.failed.chars().take(UNSAID_CHARS).collect();
+        usage = said.usage;
+        session_log = kept;
+        learning.became = learn::take_in(
+            &knowledge::library_layers(context),
+            learning,
+            &here(context),
+        )?;
+    }
+    Ok(Event::Learned {
+        round,
+        lesson,
+        usage,
+        session_log,
+    })
+}
+
+/// The agent's lesson from a round, if it is asked for one; with the artifact of its session
+/// log.
+fn in_words(
+    context: &mut Context,
+    campaign: &Campaign,
+    (lesson, predicted): (&str, &[PredictedCounter]),
+    learning: &Learning,
+) -> Result<(LessonAnswer, Option<String>)> {
+    let Some(round) = campaign.current_round() else {
+        return Ok(Default::default());
+    };
+    let route = round.route.as_ref();
+    let role = route.map(|route| route.implements.as_str());
+    let asked = round.hypothesis.as_ref();
+    let Some(hypothesis) = asked.filter(|_| context.acting.agent.learns(role)) else {
+        return Ok(Default::default());
+    };
+    let taught = LessonQuestion {
+        round: round.number,
+        role,
+        hypothesis,
+        lesson,
+        predicted,
+        learning,
+    };
+    let setup = agent_turn::setup(context, campaign);
+    let came = agent_turn::turn_at(context, &round.parent, &setup, |agent, workspace| {
+        agent.learn(&taught, workspace)
+    });
+    came.or_else(unsaid)
+}
+
+/// The campaign's situation, as the scope of its findings.
+fn here(context: &Context) -> Scope {
+    let target = &context.charter.target;
+    let named = |text: &str| -> Vec<String> {
+        let text = text.trim().to_lowercase();
+        if text.is_empty() {
+            Vec::new()
+        } else {
+            vec![text]
+        }
+    };
+    Scope {
+        device: named(&target.device),
+        backend: named(&target.backend),
+        op: named(&target.op),
+        ..Scope::default()
+    }
+}
+
+/// What the kernel was built with.
+fn toolchain(context: &Context, campaign: &Campaign) -> String {
+    let target = &context.charter.target;
+    let words = [
+        target.language.to_lowercase(),
+        target.backend.to_lowercase(),
+    ];
+    let tools = TOOLCHAINS
+        .iter()
+        .find(|(language, _)| words.iter().any(|word| word == language))
+        .map_or(&["gcc", "cc", "clang"][..], |(_, tools)| tools);
+    let facts = campaign.preparation().map(|p| &p.environment.facts);
+    let named = tools.iter().find_map(|tool| facts?.get(*tool));
+    named
+        .cloned()
+        .unwrap_or_else(|| "not reported by the host".to_owned())
+}
+
+/// An agent that cannot be asked gives no lesson; the round is settled anyway.
+fn unsaid(error: CommandError) -> Result<TurnOutcome<LessonAnswer>> {
+    match error.kind {
+        ErrorKind::Interrupted | ErrorKind::Bug => Err(error),
+        ErrorKind::Negative | ErrorKind::Usage | ErrorKind::Environment | ErrorKind::Busy => {
+            let said = LessonAnswer {
+                failed: error.message,
+                ..LessonAnswer::default()
+            };
+            Ok((said, None))
+        }
+    }
+}

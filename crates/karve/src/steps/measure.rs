@@ -1,0 +1,254 @@
+//! One block of a duel: finds or builds the two arms, and measures them as a pair.
+
+use super::context::Context;
+use super::repeats::per_case;
+use super::{bug, raw_output};
+use crate::workspace::synced;
+use karve_core::campaign::{
+    CONTROL_SLOWDOWN, Campaign, Control, ControlKind, DuelName, Event, MeasureStep,
+};
+use karve_core::charter::WorkMode;
+use karve_core::measurement::Gate;
+use karve_harness::commands::{CaseRunSettings, CommandVariant, Harness};
+use karve_harness::outcome::{BlockFailure, GateResult, NumberedCase};
+use karve_harness::pair_runner::{BuiltArm, PairRunner};
+use karve_harness::worktrees::{BuildVariant, BuiltTree};
+use karve_numerics::case::{Case, CaseSet};
+use karve_numerics::stats;
+use karve_os::error::{CommandError, Result};
+use std::collections::BTreeMap;
+
+pub(crate) fn perform(
+    context: &mut Context,
+    step: &MeasureStep,
+    campaign: &Campaign,
+) -> Result<Event> {
+    raw_output::forget(context);
+    let event = measure_block(context, step, campaign);
+    let event = event.map_err(|error| raw_output::naming_file(context, error))?;
+    raw_output::with_raw(context, event)
+}
+
+/// Measures the next block of a duel.
+fn measure_block(context: &mut Context, step: &MeasureStep, campaign: &Campaign) -> Result<Event> {
+    let numbered = |index: &usize| Some((*index, campaign.case(*index)?));
+    let cases: Option<Vec<NumberedCase>> = step.cases.iter().map(numbered).collect();
+    let cases = cases.ok_or_else(|| bug("a duel names a case that does not exist"))?;
+    let held = context
+        .carried
+        .pair_runner
+        .take()
+        .filter(|(duel, _)| *duel == step.duel);
+    let runner = match (held, step.block) {
+        (Some((_, runner)), 1..) => runner,
+        (_, _) => match pair_runner(context, step, &cases, campaign)? {
+            Ok(runner) => runner,
+            Err(gate) => {
+                return Ok(Event::BlockFailed {
+                    duel: step.duel,
+                    gate,
+                    raw: None,
+                });
+            }
+        },
+    };
+    if step.block == 0 {
+        context.device.session.begin_duel();
+        runner.fresh_pages()?;
+    }
+    let conditions = context
+        .device
+        .session
+        .before_block(&context.stop, &context.device.notices)?;
+    let measured = runner.block(&cases);
+    context.device.session.after_block();
+    if runner.parent.harness.is_under_contract() {
+        // The kernel runners stay alive, so that a block has no startup cost.
+        context.carried.pair_runner = Some((step.duel, runner));
+    }
+    Ok(match measured? {
+        Ok(mut block) => {
+            block.conditions = Some(Box::new(conditions));
+            block.discarded = campaign.discards(&block.pairs);
+            Event::BlockMeasured {
+                duel: step.duel,
+                block,
+            }
+        }
+        Err(BlockFailure::Candidate(gate)) if matches!(step.duel, DuelName::Control(_)) => {
+            return Err(incumbent_fails("can no longer be measured", &gate));
+        }
+        Err(BlockFailure::Candidate(gate)) => Event::BlockFailed {
+            duel: step.duel,
+            gate,
+            raw: None,
+        },
+        // The incumbent passed its gate, so a failure now comes from the host.
+        Err(BlockFailure::Parent(gate)) => {
+            return Err(incumbent_fails("can no longer be measured", &gate));
+        }
+    })
+}
+
+/// The pair runner for the two arms of a step.
+fn pair_runner(
+    context: &mut Context,
+    step: &MeasureStep,
+    cases: &[NumberedCase],
+    campaign: &Campaign,
+) -> Result<GateResult<PairRunner>> {
+    let harness = context.harness().with_cases(per_case(campaign));
+    match step.duel {
+        DuelName::Final => {
+            // The first block also tests.
+            let tested: Vec<Case> = cases.iter().map(|(_, case)| case.clone()).collect();
+            let tested = (step.block == 0).then_some(&tested[..]);
+            match integration_runner(context, &step.candidate, &harness, tested)? {
+                Some(runner) => Ok(runner),
+                None => round_runner(context, step, harness, BuildVariant::Usual),
+            }
+        }
+        DuelName::Round { .. } => round_runner(context, step, harness, BuildVariant::Usual),
+        DuelName::Layout { variant, .. } => {
+            round_runner(context, step, harness, BuildVariant::Layout(variant))
+        }
+        DuelName::Control(control) => control_runner(context, step, harness, (control, campaign)),
+    }
+}
+
+/// Both arms of a round, built.
+fn round_runner(
+    context: &mut Context,
+    step: &MeasureStep,
+    harness: Harness,
+    build: BuildVariant,
+) -> Result<GateResult<PairRunner>> {
+    let variant = match step.duel {
+        DuelName::Round { set, .. } | DuelName::Layout { set, .. } if set == CaseSet::Quick => {
+            CommandVariant::Quick
+        }
+        _ => CommandVariant::Usual,
+    };
+    let parent = match context.repos.built(&harness, &step.parent)? {
+        Ok(built) => built,
+        Err(gate) => return Err(incumbent_fails("no longer builds", &gate)),
+    };
+    let candidate = (step.candidate.as_str(), build);
+    let candidate = context.repos.built_as(&harness, candidate)?;
+    Ok(candidate.map(|candidate| runner_of(harness, parent, candidate, variant)))
+}
+
+/// A control duel: the incumbent against its own second build (A/A test), or against itself
+/// with a little more work.
+fn control_runner(
+    context: &mut Context,
+    step: &MeasureStep,
+    harness: Harness,
+    (control, campaign): (Control, &Campaign),
+) -> Result<GateResult<PairRunner>> {
+    if control.kind == ControlKind::Same {
+        return match round_runner(context, step, harness, BuildVariant::Copy)? {
+            Ok(runner) => Ok(Ok(runner)),
+            Err(gate) => Err(incumbent_fails("no longer builds", &gate)),
+        };
+    }
+    Ok(
+        round_runner(context, step, harness, BuildVariant::Usual)?.map(|mut runner| {
+            // Both arms start the same programs; only the amount of work differs.
+            let spinning =
+                |arm: &BuiltArm, share: f64| arm.harness.clone().with_cases(spins(campaign, share));
+            runner.parent.harness = spinning(&runner.parent, 0.0);
+            runner.candidate.harness = spinning(&runner.candidate, CONTROL_SLOWDOWN - 1.0);
+            runner
+        }),
+    )
+}
+
+/// In workspace mode: the original commit and the synced kernel, built in the user's
+/// repository with the integration commands, and tested on the given cases, if any.
+fn integration_runner(
+    context: &mut Context,
+    best: &str,
+    harness: &Harness,
+    cases: Option<&[Case]>,
+) -> Result<Option<GateResult<PairRunner>>> {
+    let WorkMode::Workspace { integration, .. } = &context.charter.mode else {
+        return Ok(None);
+    };
+    let harness = harness.clone().with_commands(integration);
+    let upstream = context.repos.upstream.clone();
+    let (base, synced) = synced(
+        &upstream,
+        &context.repos.work,
+        &context.repos.trees,
+        (&context.charter, best),
+    )?;
+    let base = match context
+        .repos
+        .trees
+        .built(&upstream, &harness, base.as_str())?
+    {
+        Ok(built) => built,
+        Err(gate) => return Ok(Some(Err(gate))),
+    };
+    let synced = match context
+        .repos
+        .trees
+        .built(&upstream, &harness, synced.as_str())?
+    {
+        Ok(built) => built,
+        Err(gate) => return Ok(Some(Err(gate))),
+    };
+    if let Some(cases) = cases
+        && let Err(gate) = harness.test(&synced.path, cases, CommandVariant::Usual)?
+    {
+        return Ok(Some(Err(gate)));
+    }
+    Ok(Some(Ok(runner_of(
+        harness,
+        base,
+        synced,
+        CommandVariant::Usual,
+    ))))
+}
+
+/// How each case runs in one arm of a control duel: with its usual repeats, and with additional
+/// work, as a share of what the baseline took.
+fn spins(campaign: &Campaign, share: f64) -> BTreeMap<String, CaseRunSettings> {
+    let known = per_case(campaign);
+    let readings = campaign.baseline().map_or(&[][..], |b| &b.readings);
+    let cases = campaign.charter().map_or(0, |charter| charter.cases.len());
+    let of_case = |case: usize| {
+        let name = campaign.case(case)?.name;
+        let times = readings.iter().filter(|reading| reading.case == case);
+        let times: Vec<f64> = times.map(|r| r.sample.cpu_us as f64).collect();
+        let spin_us = stats::median(&times)? * share;
+        let repeats = known.get(&name).map_or(1, |one| one.repeats);
+        let of_case = CaseRunSettings {
+            repeats,
+            spin_us: Some(spin_us as u64),
+        };
+        Some((name, of_case))
+    };
+    (0..cases).filter_map(of_case).collect()
+}
+
+/// Two built trees under one harness.
+fn runner_of(
+    harness: Harness,
+    parent: BuiltTree,
+    candidate: BuiltTree,
+    variant: CommandVariant,
+) -> PairRunner {
+    let arm = |built: BuiltTree| BuiltArm {
+        harness: harness.clone(),
+        tree: built.path,
+    };
+    PairRunner::new(arm(parent), arm(candidate), variant)
+}
+
+fn incumbent_fails(how: &str, gate: &Gate) -> CommandError {
+    CommandError::environment(format!("the incumbent {how}"))
+        .cause(gate.describe())
+        .hint("check the host with \"karve doctor\"; then resume with \"karve run\"")
+}

@@ -1,0 +1,195 @@
+//! Gates and measures the unchanged kernel, and finds the limits of the device.
+
+use super::context::Context;
+use super::raw_output;
+use crate::checks::fit_cases;
+use karve_core::campaign::{Baseline, Campaign, Event, HalvedCase, Repeats};
+use karve_core::measurement::{BaselineReading, Gate};
+use karve_core::sampling::{self, BASELINE_READINGS};
+use karve_harness::commands::{BenchParams, CaseRunSettings, CommandVariant, Harness};
+use karve_harness::outcome::GateResult;
+use karve_harness::{runner, store};
+use karve_numerics::case::Case;
+use karve_numerics::roof::Roof;
+use karve_os::error::{Context as _, Result};
+use karve_os::{files, host};
+use karve_profile::roofline;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Consecutive runs that must be long enough before the repeats stop growing.
+const LONG_RUNS: u32 = 3;
+/// The largest reference, in bytes.
+const REFERENCE_BYTES_MAX: u64 = 1 << 30;
+
+pub(crate) fn perform(context: &mut Context, campaign: &Campaign) -> Result<Event> {
+    raw_output::forget(context);
+    let event = gate_and_read(context, campaign)?;
+    raw_output::with_raw(context, event)
+}
+
+/// Builds the base, tests it on all cases, and reads it.
+fn gate_and_read(context: &mut Context, campaign: &Campaign) -> Result<Event> {
+    let harness = context.harness();
+    let failed = |gate| {
+        Event::BaselineMeasured(Baseline {
+            gate,
+            readings: Vec::new(),
+            peak: BTreeMap::new(),
+            halved: Vec::new(),
+            repeats: Vec::new(),
+            raw: None,
+            conditions: None,
+            reference: None,
+            roof: None,
+        })
+    };
+    let built = match context.repos.built(&harness, campaign.base_commit())? {
+        Ok(built) => built,
+        Err(gate) => return Ok(failed(gate)),
+    };
+    let mut cases = context.charter.cases.clone();
+    let halved = match fit_cases(&harness, &built.path, &mut cases)? {
+        Ok(halved) => halved.into_iter().map(|case| HalvedCase {
+            params: cases[case].params.clone(),
+            case,
+        }),
+        Err(gate) => return Ok(failed(gate)),
+    };
+    let halved = halved.collect();
+    let conditions = context
+        .device
+        .session
+        .before_block(&context.stop, &context.device.notices)?;
+    let read = read(&harness, &built.path, &cases);
+    let peak = harness.peak(&built.path);
+    context.device.session.after_block();
+    let peak = peak?;
+    let (readings, repeats) = match read? {
+        Ok(read) => read,
+        Err(gate) => return Ok(failed(gate)),
+    };
+    Ok(Event::BaselineMeasured(Baseline {
+        gate: Gate::Passed,
+        readings,
+        halved,
+        repeats,
+        raw: None,
+        conditions: Some(Box::new(conditions)),
+        reference: put_reference_aside(context, &harness, &built.path)?,
+        roof: roof(context, &peak),
+        peak,
+    }))
+}
+
+/// Stores the reference of the unchanged project: a candidate may influence what a later build
+/// produces.
+fn put_reference_aside(
+    context: &Context,
+    harness: &Harness,
+    tree: &Path,
+) -> Result<Option<String>> {
+    let Some(path) = harness.reference_in(tree) else {
+        return Ok(None);
+    };
+    let contract = context.charter.contract.as_deref();
+    if let Some(contract) = contract.filter(|_| !path.exists()) {
+        return Err(runner::no_reference(&contract.reference));
+    }
+    let bytes = files::read(&path, REFERENCE_BYTES_MAX)
+        .context(|| format!("cannot read {}", path.display()))?;
+    store::put_artifact(&context.dir, &bytes).map(Some)
+}
+
+/// The limits of the device: declared or measured by the project, or else stored by
+/// `karve roofline`, if the charter says how many bytes a call moves.
+fn roof(context: &Context, peak: &BTreeMap<String, f64>) -> Option<Roof> {
+    let charter = &context.charter;
+    let kept = || {
+        let on_cpu = charter.target.device.eq_ignore_ascii_case("cpu");
+        let wanted = on_cpu && charter.contract.is_none() && charter.metric.bytes.is_some();
+        wanted.then(roofline::measured_roof).flatten()
+    };
+    host::roof_of(peak, charter.contract.as_deref()).or_else(kept)
+}
+
+/// How often each case is repeated in one run so that a sample is long enough for the clock,
+/// derived from the unchanged kernel alone. None if the benchmark does not let us choose.
+fn choose_repeats(
+    harness: &Harness,
+    tree: &Path,
+    cases: &[Case],
+) -> Result<GateResult<Vec<Repeats>>> {
+    let mut chosen = Vec::new();
+    if harness.is_under_contract() {
+        for (index, case) in cases.iter().enumerate() {
+            match harness.calls_for(tree, case)? {
+                Some(Ok(calls)) => chosen.push(Repeats { case: index, calls }),
+                Some(Err(gate)) => return Ok(Err(gate)),
+                None => {}
+            }
+        }
+        return Ok(Ok(chosen));
+    }
+    if !harness.lets_repeat() {
+        return Ok(Ok(chosen));
+    }
+    for (index, case) in cases.iter().enumerate() {
+        let mut repeats = 1;
+        let mut long = 0;
+        // A run that the host delayed looks long enough, so a single one is not trusted.
+        while long < LONG_RUNS {
+            let of_case = CaseRunSettings {
+                repeats,
+                spin_us: None,
+            };
+            let once = harness
+                .clone()
+                .with_cases([(case.name.clone(), of_case)].into());
+            let call = BenchParams::fresh(CommandVariant::Usual)?;
+            let sample = match once.bench(tree, std::slice::from_ref(case), call)? {
+                Ok(samples) => samples[0],
+                Err(gate) => return Ok(Err(gate)),
+            };
+            match sampling::more_repeats(harness.metric(), &sample, repeats) {
+                Some(more) => (repeats, long) = (more, 0),
+                None => long += 1,
+            }
+        }
+        chosen.push(Repeats {
+            case: index,
+            calls: repeats,
+        });
+    }
+    Ok(Ok(chosen))
+}
+
+/// The result of a baseline: the readings, and how often each case was repeated in one run.
+type BaselineReadings = (Vec<BaselineReading>, Vec<Repeats>);
+
+/// The readings of the unchanged kernel.
+fn read(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<GateResult<BaselineReadings>> {
+    let repeats = match choose_repeats(harness, tree, cases)? {
+        Ok(repeats) => repeats,
+        Err(gate) => return Ok(Err(gate)),
+    };
+    let per_case = repeats.iter().map(|of| {
+        let of_case = CaseRunSettings {
+            repeats: of.calls,
+            spin_us: None,
+        };
+        (cases[of.case].name.clone(), of_case)
+    });
+    let harness = harness.clone().with_cases(per_case.collect());
+    let mut readings = Vec::new();
+    for _ in 0..BASELINE_READINGS {
+        match harness.bench(tree, cases, BenchParams::fresh(CommandVariant::Usual)?)? {
+            Ok(samples) => {
+                let numbered = samples.into_iter().enumerate();
+                readings.extend(numbered.map(|(case, sample)| BaselineReading { case, sample }));
+            }
+            Err(gate) => return Ok(Err(gate)),
+        }
+    }
+    Ok(Ok((readings, repeats)))
+}

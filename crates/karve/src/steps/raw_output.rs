@@ -1,0 +1,38 @@
+//! The output of a benchmark that could not be used, kept as an artifact.
+
+use super::context::Context;
+use karve_core::campaign::Event;
+use karve_harness::commands::take_raw;
+use karve_harness::store;
+use karve_os::error::{CommandError, Result};
+
+/// Drops the raw output of an earlier step, so that it is not blamed on this one.
+pub(super) fn forget(context: &Context) {
+    let _ = take_raw(&context.dir.join("tmp"));
+}
+
+/// Stores the benchmark's output, if the event says that it could not be used.
+pub(super) fn with_raw(context: &Context, mut event: Event) -> Result<Event> {
+    let raw = match &mut event {
+        Event::BlockFailed { raw, .. } => raw,
+        Event::BaselineMeasured(baseline) if !baseline.gate.passed() => &mut baseline.raw,
+        _ => return Ok(event),
+    };
+    if let Some(bytes) = take_raw(&context.dir.join("tmp")) {
+        *raw = Some(store::put_artifact(&context.dir, &bytes)?);
+    }
+    Ok(event)
+}
+
+/// Stores the output of the incumbent's benchmark, and says where.
+pub(super) fn naming_file(context: &Context, error: CommandError) -> CommandError {
+    let stored = take_raw(&context.dir.join("tmp"))
+        .and_then(|bytes| store::put_artifact(&context.dir, &bytes).ok());
+    match stored {
+        Some(hash) => {
+            let path = context.dir.join("artifacts").join(hash);
+            error.cause(format!("its output is in {}", path.display()))
+        }
+        None => error,
+    }
+}

@@ -1,0 +1,13 @@
+//! Reads what earlier campaigns left for this target: tips, and entries of the library.
+
+use super::context::Context;
+use super::{knowledge, tips};
+use karve_core::campaign::Event;
+use karve_os::error::Result;
+
+pub(crate) fn perform(context: &Context) -> Result<Event> {
+    Ok(Event::TipsRead {
+        tips: tips::read(context),
+        known: knowledge::recall(context)?,
+    })
+}

@@ -1,0 +1,122 @@
+//! Lessons of earlier campaigns for the same device, operation and backend.
+//!
+//! They are in `<root>/tips/<device>/<op>/<backend>/tips.md`, one section per round worth
+//! remembering, and survive every campaign and every rollback.
+
+use super::context::Context;
+use karve_core::campaign::{Campaign, RoundSummary, Tip};
+use karve_os::error::Result;
+use karve_os::files;
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+
+/// Most tips that are read.
+const TIPS_READ_MAX: usize = 50;
+/// Most tips that one campaign adds.
+const TIPS_LEFT_MAX: usize = 5;
+/// Bytes of a tips file that are read.
+const FILE_BYTES_MAX: usize = 1 << 20;
+/// Characters of one tip.
+const TIP_CHARS_MAX: usize = 1_000;
+
+/// The file with the tips for the target.
+fn tips_path(context: &Context) -> PathBuf {
+    let target = &context.charter.target;
+    let clean = |name: &str| -> String {
+        let keep = |c: char| {
+            if c.is_alphanumeric() || "._-".contains(c) {
+                c
+            } else {
+                '-'
+            }
+        };
+        name.chars()
+            .map(keep)
+            .collect::<String>()
+            .trim_matches('.')
+            .to_owned()
+    };
+    let campaigns = context.dir.path().parent().unwrap_or(context.dir.path());
+    campaigns
+        .join("tips")
+        .join(clean(&target.device))
+        .join(clean(&target.op))
+        .join(clean(&target.backend))
+        .join("tips.md")
+}
+
+/// The newest tips for the target.
+pub(super) fn read(context: &Context) -> Vec<Tip> {
+    let path = tips_path(context);
+    let mut bytes = files::read(&path, u64::MAX).unwrap_or_default();
+    bytes.truncate(FILE_BYTES_MAX);
+    let text = String::from_utf8_lossy(&bytes);
+    let mut tips: Vec<Tip> = Vec::new();
+    for section in text.split("\n### ").skip(1) {
+        let (source, body) = section.split_once('\n').unwrap_or((section, ""));
+        tips.push(Tip {
+            source: source.trim().chars().take(200).collect(),
+            text: body.trim().chars().take(TIP_CHARS_MAX).collect(),
+        });
+    }
+    // The newest are at the end of the file.
+    let skip = tips.len().saturating_sub(TIPS_READ_MAX);
+    tips.split_off(skip)
+}
+
+/// Adds this campaign's lessons once; doing it again changes nothing.
+pub(super) fn leave(context: &Context, campaign: &Campaign) -> Result<()> {
+    let path = tips_path(context);
+    let mut text = fs::read_to_string(&path).unwrap_or_else(|_| "# Tips\n".to_owned());
+    for round in notable_rounds(campaign) {
+        let outcome = if round.verdict.keeps() {
+            "ACCEPTED"
+        } else {
+            "ROLLED BACK"
+        };
+        let heading = format!(
+            "### {} round-{} — {outcome}",
+            campaign.view().campaign,
+            round.number
+        );
+        if text.contains(&heading) {
+            continue;
+        }
+        let _ = write!(text, "\n{heading}\n{}", render_tip(campaign, round));
+    }
+    if let Some(parent) = path.parent() {
+        let _ = fs::create_dir_all(parent);
+    }
+    files::write_atomic(&path, text.as_bytes())
+}
+
+/// The largest gains and the most surprising losses.
+fn notable_rounds(campaign: &Campaign) -> Vec<&RoundSummary> {
+    let surprise = |round: &RoundSummary| round.ratio().map_or(0.0, |ratio| ratio.ln().abs());
+    let mut rounds: Vec<&RoundSummary> = campaign
+        .rounds()
+        .iter()
+        .filter(|round| round.ratio().is_some())
+        .collect();
+    rounds.sort_by(|a, b| surprise(b).total_cmp(&surprise(a)));
+    rounds.truncate(TIPS_LEFT_MAX);
+    rounds.sort_by_key(|round| round.number);
+    rounds
+}
+
+fn render_tip(campaign: &Campaign, round: &RoundSummary) -> String {
+    let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let target = campaign.charter().map(|c| &c.target);
+    format!(
+        "- Context: {} after {:.3}x\n- Signal: {:.3}x over its parent\n- Takeaway: {}\n\
+         - Applicability: {}\n",
+        line(round.title()),
+        round.cumulative_ratio,
+        round.ratio().unwrap_or(1.0),
+        line(&round.lesson.text),
+        target
+            .map(|t| format!("{} {} on {}", t.op, t.backend, t.device))
+            .unwrap_or_default(),
+    )
+}

@@ -1,0 +1,221 @@
+//! One rung of the tuning ladder: the knobs of a candidate are varied, and the best setting becomes
+//! a separate candidate.
+
+use super::bug;
+use super::candidate::candidate_in;
+use super::context::Context;
+use super::missing_candidate::MissingCandidate;
+use super::tuning::{self, in_short};
+use karve_numerics::search::budget::TuneBudget;
+use crate::tuner::earlier;
+use crate::tuner::evaluator::{Evaluator, SettingResult};
+use crate::tuner::journal::{FreshStart, Journal};
+use crate::tuner::quiet::{BuildPolicy, QuietLock};
+use crate::tuner::session::grid;
+use crate::tuner::sweep::{self, Sweep, SweepEnd, SweepWorker, TrialProgress};
+use karve_agents::builtin::write_config;
+use karve_core::campaign::{Campaign, Event, TuneStep};
+use karve_core::hypothesis::Candidate;
+use karve_core::ladder::{LadderResult, Rung};
+use karve_harness::git::Oid;
+use karve_numerics::grid::{Grid, GridPoint};
+use karve_numerics::search::StrategyKind;
+use karve_numerics::space::KnobSetting;
+use karve_numerics::stats;
+use karve_os::error::{CommandError, ErrorKind, Result};
+use karve_os::host;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Readings of the incumbent; their median counts.
+const READINGS: usize = 3;
+
+/// The result of a rung: what is recorded, and the values of the best setting.
+type RungResult = (LadderResult, Option<KnobSetting>);
+
+pub(crate) fn perform(
+    context: &mut Context,
+    step: &TuneStep,
+    campaign: &Campaign,
+) -> Result<Event> {
+    let base = Oid::named(&step.candidate.commit)?;
+    let mut evaluator = match tuning::evaluator(context, &base, campaign)? {
+        Ok(evaluator) => evaluator,
+        Err(why) => return Ok(skipped(step, why)),
+    };
+    let incumbent = match step.seen.incumbent {
+        Some(known) => Some(known),
+        None => read_incumbent(context, &evaluator, campaign)?,
+    };
+    let found = climb(context, step, &mut evaluator, campaign)?;
+    let (mut tuned, best) = match found {
+        Ok(found) => found,
+        Err(why) => return Ok(skipped(step, why)),
+    };
+    tuned.incumbent = incumbent;
+    if let Some(best) = best {
+        match candidate_of(context, step, &evaluator, &best)? {
+            Ok(candidate) => tuned.candidate = Some(candidate),
+            Err(MissingCandidate(why)) => {
+                evaluator.close()?;
+                return Ok(skipped(step, why));
+            }
+        }
+        tuned.config = best;
+    }
+    evaluator.close()?;
+    Ok(Event::Tuned {
+        round: step.round,
+        tuned: Box::new(tuned),
+    })
+}
+
+fn read_incumbent(
+    context: &mut Context,
+    evaluator: &Evaluator,
+    campaign: &Campaign,
+) -> Result<Option<f64>> {
+    let harness = context.harness();
+    let built = context.repos.built(&harness, campaign.incumbent())?;
+    let Ok(built) = built else {
+        return Ok(None);
+    };
+    let mut values = Vec::with_capacity(READINGS);
+    for _ in 0..READINGS {
+        if let SettingResult::Read { value, .. } =
+            evaluator.read(&built, &mut tuning::device(context))?
+        {
+            values.push(value);
+        }
+    }
+    Ok(stats::median(&values))
+}
+
+/// Tries settings up to the rung's number.
+fn climb(
+    context: &mut Context,
+    step: &TuneStep,
+    evaluator: &mut Evaluator,
+    campaign: &Campaign,
+) -> Result<std::result::Result<RungResult, String>> {
+    let grid = match grid(evaluator.knobs(), evaluator.restrictions()) {
+        Ok(grid) => Arc::new(grid),
+        Err(error) => return Ok(Err(in_short(&error))),
+    };
+    let Some(default) = grid.default_point() else {
+        return Ok(Err("a restriction forbids the current setting".into()));
+    };
+    let environment = campaign
+        .preparation()
+        .map(|p| host::fingerprint(&p.environment));
+    let host = environment.unwrap_or_default();
+    let dir = context.dir.join("tune");
+    let (journal, lines) = Journal::open(&dir, (evaluator, &host), FreshStart::No)?;
+    let given = earlier::best_of(&grid, &earlier::journals(&dir, journal.path()));
+    let rule = &context.charter.tune;
+    let kind = rule
+        .strategy
+        .as_deref()
+        .and_then(StrategyKind::by_name)
+        .unwrap_or_default();
+    let mut sweep = Sweep::new(
+        &grid,
+        (kind, context.charter.seed),
+        (journal, &lines),
+        &given,
+    );
+    let budget = TuneBudget {
+        settings: usize::try_from(step.settings).unwrap_or(usize::MAX),
+        time: Duration::from_millis(step.spent_ms.saturating_add(step.time_ms)),
+    };
+    if let Err(error) = evaluator.prepare() {
+        return Ok(Err(in_short(&error)));
+    }
+    let notices = context.device.notices.clone();
+    let mut watch = |seen: &TrialProgress<'_>| notices.mention(&progress(step, seen));
+    let mut workers = [SweepWorker {
+        evaluator: &mut *evaluator,
+        device: tuning::device(context),
+        quiet: Arc::new(QuietLock::new(BuildPolicy::Wait)),
+    }];
+    if sweep::run_sweep(&mut sweep, &mut workers, budget, &mut watch)? == SweepEnd::Stopped {
+        let error = CommandError::new(ErrorKind::Interrupted, "stopped between two settings");
+        return Err(error.hint("resume with \"karve run\": no setting is tried twice"));
+    }
+    let (best, _) = sweep.chosen(evaluator)?;
+    let record = sweep.record();
+    let best = best.and_then(|point| Some((point, record.value(point)?)));
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let failed = record.entries().iter().filter(|entry| entry.failed).count();
+    let stands = best.is_none_or(|(point, _)| point == default);
+    let tuned = LadderResult {
+        rung: step.rung,
+        settings: count(record.len()),
+        failed: count(failed),
+        first: record.value(default),
+        best: best.map(|(_, value)| value),
+        expected_gain: sweep.expected_gain(),
+        exhausted: record.len() >= grid.len(),
+        ..LadderResult::default()
+    };
+    let config = best
+        .filter(|_| !stands)
+        .map(|(point, _)| differing(&grid, default, point));
+    Ok(Ok((tuned, config)))
+}
+
+/// The candidate with other values of its knobs, as a commit on the incumbent.
+fn candidate_of(
+    context: &Context,
+    step: &TuneStep,
+    evaluator: &Evaluator,
+    config: &KnobSetting,
+) -> Result<std::result::Result<Candidate, MissingCandidate>> {
+    let tree = context.repos.fresh("tuned", &step.candidate.commit)?;
+    let set = write_config(&tree, evaluator.knobs(), config)?;
+    if set.is_empty() {
+        return Err(bug("the best setting changes nothing"));
+    }
+    let summary = match step.candidate.summary.is_empty() {
+        true => format!("set {}", set.join(", ")),
+        false => format!("{}; set {}", step.candidate.summary, set.join(", ")),
+    };
+    let to = (step.round, step.parent.as_str());
+    let candidate = candidate_in(context, (&tree, None), to, &step.hypothesis, summary)?;
+    context.repos.remove(&tree)?;
+    Ok(candidate.map(|(candidate, _)| Candidate {
+        out_of_scope: step.candidate.out_of_scope.clone(),
+        ..candidate
+    }))
+}
+
+/// The values of a setting that differ from the current ones.
+fn differing(grid: &Grid, default: GridPoint, point: GridPoint) -> KnobSetting {
+    let standing = grid.config(default);
+    let mut config = grid.config(point);
+    config.retain(|name, value| standing.get(name) != Some(value));
+    config
+}
+
+fn skipped(step: &TuneStep, why: String) -> Event {
+    Event::Tuned {
+        round: step.round,
+        tuned: Box::new(LadderResult {
+            rung: step.rung,
+            skipped: Some(why.chars().take(500).collect()),
+            ..(*step.seen).clone()
+        }),
+    }
+}
+
+fn progress(step: &TuneStep, seen: &TrialProgress<'_>) -> String {
+    let best = match (step.rung, seen.default, seen.best) {
+        (Rung::HandPicked, ..) | (_, None, _) | (_, _, None) => String::new(),
+        (_, Some(default), Some(best)) => format!(", the best {:.2}x the first", default / best),
+    };
+    let (round, rung) = (step.round, step.rung.name());
+    format!(
+        "round {round}: tune, {rung}, setting {} of {}{best}",
+        seen.settings, step.settings
+    )
+}
