@@ -153,6 +153,7 @@ landing() {
     step build cargo test --workspace --locked --no-run
     step agents await_agents
     step test cargo test --workspace --locked
+    step rules cargo test -p karve --bench rules --locked
     step clients testing/mcp.sh "$PWD/target/debug/karve" "$PWD/target/clients"
 }
 
