@@ -89,7 +89,7 @@ summary() {
     if [ "$status" = 0 ]; then
         echo "passed in $total s"
     else
-        echo "failed after $total s"
+        echo "failed at $name after $total s"
     fi
 }
 
@@ -109,17 +109,17 @@ quick() {
 
 # few: the tests that testing/quick names, each of which must exist.
 few() {
-    names=$(sed -e '/^#/d' testing/quick)
-    for name in $names; do
-        file=crates/karve/tests/$(echo "${name%::*}" | sed 's,::,/,g').rs
-        grep -q "fn ${name##*::}()" "$file" || {
-            echo "error: testing/quick names $name, which is not a test"
+    chosen=$(sed -e '/^#/d' testing/quick)
+    for test in $chosen; do
+        file=crates/karve/tests/$(echo "${test%::*}" | sed 's,::,/,g').rs
+        grep -q "fn ${test##*::}()" "$file" || {
+            echo "error: testing/quick names $test, which is not a test"
             echo "hint: name another one there"
             exit 1
         } >&2
     done
     # shellcheck disable=SC2086 # One argument for each name.
-    cargo test -p karve --test it --locked --quiet -- --exact $names
+    cargo test -p karve --test it --locked --quiet -- --exact $chosen
 }
 
 # install_agents: in the background, since it waits for the network.
@@ -161,7 +161,7 @@ landing() {
 timed() {
     step demo cargo run --release --locked -- demo
     step scale cargo bench --locked --bench scale -- --quick
-    step rules cargo bench --locked --bench rules
+    step rules-release cargo bench --locked --bench rules
     step zoo cargo bench --locked --bench zoo
     step knowledge cargo bench --locked --bench knowledge
     step brief cargo bench --locked --bench brief
@@ -169,6 +169,7 @@ timed() {
 
 begun=$(date +%s)
 installing=""
+name=setup
 trap summary EXIT
 trap 'exit 130' INT TERM
 must cargo cargo
