@@ -1,11 +1,29 @@
 #!/bin/sh
-# Everything that must hold before a change lands: "./test.sh", from anywhere, on a machine with
-# Rust, git and a C compiler. Installs the few system packages it needs where it may (root and
-# apt); what cannot be checked here is named at the end as "skipped: ...".
+# The tests, in three sizes, from anywhere, on a machine with Rust, git and a C compiler:
+#
+#   ./test.sh --quick   format, lints, unit tests and ten end-to-end tests, while you work
+#   ./test.sh           what must hold before a change lands
+#   ./test.sh --full    everything: every case of every test, the demo, the benchmarks with bounds
+#
+# CONTRIBUTING.md says what only the full run proves. Installs the few system packages it needs
+# where it may (root and apt); what cannot be checked here is named at the end as "skipped: ...".
 set -eu
 cd "$(dirname "$0")"
 
+size=default
+case "$#:${1-}" in
+0:) ;;
+1:--quick) size=quick ;;
+1:--full) size=full ;;
+*)
+    echo "error: unknown arguments: $*"
+    echo "hint: ./test.sh [--quick | --full]"
+    exit 2
+    ;;
+esac >&2
+
 skipped=""
+spent=""
 
 skip() {
     skipped="${skipped}skipped: $1
@@ -55,39 +73,123 @@ step() {
     echo "== $name: $*"
     started=$(date +%s)
     "$@"
-    echo "== $name: $(($(date +%s) - started)) s"
+    took=$(($(date +%s) - started))
+    echo "== $name: $took s"
+    spent="$spent$(printf '%-14s %5d s' "$name" "$took")
+"
+}
+
+# Where the time went, also if a step failed; an installation does not outlive the run.
+summary() {
+    status=$?
+    [ -z "$installing" ] || kill "$installing" 2>/dev/null || true
+    printf '%s' "$spent"
+    printf '%s' "$skipped"
+    total=$(($(date +%s) - begun))
+    if [ "$status" = 0 ]; then
+        echo "passed in $total s"
+    else
+        echo "failed at $name after $total s"
+    fi
+}
+
+# lints: what needs no test to run.
+lints() {
+    step format cargo fmt --all --check
+    step lint cargo clippy --workspace --all-targets --locked -- -D warnings
+}
+
+# quick: one end-to-end test of each kind, after all that is tested without a repository.
+quick() {
+    lints
+    step unit cargo test --workspace --lib --locked --quiet
+    step style cargo test -p karve --test tidy --locked --quiet
+    step few few
+}
+
+# few: the tests that testing/quick names, each of which must exist.
+few() {
+    chosen=$(sed -e '/^#/d' testing/quick)
+    for test in $chosen; do
+        file=crates/karve/tests/$(echo "${test%::*}" | sed 's,::,/,g').rs
+        grep -q "fn ${test##*::}()" "$file" || {
+            echo "error: testing/quick names $test, which is not a test"
+            echo "hint: name another one there"
+            exit 1
+        } >&2
+    done
+    # shellcheck disable=SC2086 # One argument for each name.
+    cargo test -p karve --test it --locked --quiet -- --exact $chosen
+}
+
+# install_agents: in the background, since it waits for the network.
+install_agents() {
+    mkdir -p target
+    testing/agents.sh >target/agents.log 2>&1 &
+    installing=$!
+}
+
+# await_agents: waits for the installation, and says how it ended.
+await_agents() {
+    wait "$installing" || skip 'real command-line agents: testing/agents.sh failed'
+    installing=""
+    cat target/agents.log
+    [ -d target/agents/node_modules ] || skip 'real command-line agents: npm is not installed'
+}
+
+# landing: what must hold before a change lands, with one build besides that of the lints.
+landing() {
+    install_agents
+    lints
+    step documentation env RUSTDOCFLAGS="-D warnings" \
+        cargo doc --workspace --no-deps --document-private-items --locked
+    if cargo deny --version >/dev/null 2>&1; then
+        # Also those of other platforms are looked at.
+        cargo fetch --locked --quiet || true
+        step dependencies cargo deny --offline check bans licenses sources
+    else
+        skip 'licenses and sources of dependencies: "cargo deny" is not installed'
+    fi
+    step build cargo test --workspace --locked --no-run
+    step agents await_agents
+    step test cargo test --workspace --locked
+    step rules cargo test -p karve --bench rules --locked
+    step clients testing/mcp.sh "$PWD/target/debug/karve" "$PWD/target/clients"
+}
+
+# timed: what needs an optimized build, for its bounds are times, or for it takes that long.
+timed() {
+    step demo cargo run --release --locked -- demo
+    step scale cargo bench --locked --bench scale -- --quick
+    step rules-release cargo bench --locked --bench rules
+    step zoo cargo bench --locked --bench zoo
+    step knowledge cargo bench --locked --bench knowledge
+    step brief cargo bench --locked --bench brief
 }
 
 begun=$(date +%s)
+installing=""
+name=setup
+trap summary EXIT
+trap 'exit 130' INT TERM
 must cargo cargo
 must git git
 must cc gcc
 must make make
-need_numpy || skip 'kernels in Python: /usr/bin/python3 has no NumPy'
-need perf linux-perf || skip 'profiles by perf: it is not installed'
-need valgrind valgrind || skip 'profiles by valgrind: it is not installed'
-step agents testing/agents.sh
-[ -d target/agents/node_modules ] || skip 'real command-line agents: npm is not installed'
-
-step format cargo fmt --all --check
-step lint cargo clippy --workspace --all-targets --locked -- -D warnings
-step documentation env RUSTDOCFLAGS="-D warnings" \
-    cargo doc --workspace --no-deps --document-private-items --locked
-step test cargo test --workspace --locked
-step clients testing/mcp.sh "$PWD/target/debug/karve" "$PWD/target/clients"
-if cargo deny --version >/dev/null 2>&1; then
-    # Also those of other platforms are looked at.
-    cargo fetch --locked --quiet || true
-    step dependencies cargo deny --offline check bans licenses sources
-else
-    skip 'licenses and sources of dependencies: "cargo deny" is not installed'
-fi
-step demo cargo run --release --locked -- demo
-step scale cargo bench --locked --bench scale -- --quick
-step rules cargo bench --locked --bench rules
-step zoo cargo bench --locked --bench zoo -- --quick
-step knowledge cargo bench --locked --bench knowledge
-step brief cargo bench --locked --bench brief
-
-printf '%s' "$skipped"
-echo "passed in $(($(date +%s) - begun)) s"
+case $size in
+quick) ;;
+*)
+    need_numpy || skip 'kernels in Python: /usr/bin/python3 has no NumPy'
+    need perf linux-perf || skip 'profiles by perf: it is not installed'
+    need valgrind valgrind || skip 'profiles by valgrind: it is not installed'
+    ;;
+esac
+case $size in
+quick) quick ;;
+default) landing ;;
+full)
+    export KARVE_TEST_ALL=1
+    landing
+    timed
+    ;;
+esac

@@ -7,9 +7,6 @@
     reason = "these are tests"
 )]
 
-#[path = "shared/inner.rs"]
-mod inner;
-
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,7 +16,7 @@ use karve_os::device::NoticeSink;
 use karve_os::device::lease::{self, LeaseRequest};
 use karve_os::process::{self, CleanupProcess, StopFlag, end_tagged};
 
-use inner::{INNER, lives, start, wait_until};
+use crate::inner::{INNER, lives, start, wait_until};
 
 fn inner_dir() -> Option<PathBuf> {
     env::var_os(INNER).map(PathBuf::from)
@@ -29,9 +26,9 @@ fn inner_dir() -> Option<PathBuf> {
 fn a_lease_dies_with_its_holder_whatever_the_holder_started() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str| dir.path().join(name);
-    let mut holder = start("inner_hold", dir.path());
+    let mut holder = start("device::inner_hold", dir.path());
     wait_until("the first has it", || file("stray").exists());
-    let _waiter = start("inner_take", dir.path());
+    let _waiter = start("device::inner_take", dir.path());
     wait_until("the second waits", || file("told").exists());
     let told = fs::read_to_string(file("told")).unwrap();
     let pid = holder.0.id();
@@ -104,7 +101,7 @@ fn a_guardian_whose_line_fails_leaves_the_note() {
 fn a_guardian_runs_its_line_when_karve_is_killed_and_holds_the_lock_until_then() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str| dir.path().join(name);
-    let mut karve = start("inner_guarded", dir.path());
+    let mut karve = start("device::inner_guarded", dir.path());
     wait_until("it is guarded", || file("ready").exists());
     karve.kill();
     wait_until("the line has begun", || file("begun").exists());

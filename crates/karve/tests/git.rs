@@ -312,16 +312,13 @@ fn a_shallow_clone_is_enough() {
 
 fn rerun(test: &str, key: &str, value: &Path) {
     let out = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
+        .args(["--exact", &format!("git::{test}"), "--nocapture"])
         .env("KARVE_TEST_AGAIN", "1")
         .env(key, value)
         .output()
         .unwrap();
-    assert!(
-        out.status.success(),
-        "{}",
-        String::from_utf8_lossy(&out.stdout)
-    );
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success() && said.contains("1 passed"), "{said}");
 }
 
 #[test]

@@ -7,9 +7,6 @@
     reason = "these are tests"
 )]
 
-#[path = "shared/inner.rs"]
-mod inner;
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs, process, thread};
@@ -19,7 +16,7 @@ use karve_os::process::{
     CAPTURE_BYTES, Command, CommandOutcome, Exit, StopFlag, end_tagged, find_program, run,
 };
 
-use inner::{INNER, lives, start, wait_until};
+use crate::inner::{INNER, lives, start, wait_until};
 
 fn shell(line: &str) -> Command {
     Command::shell(line, Path::new("/")).limit(Duration::from_secs(300))
@@ -140,7 +137,10 @@ fn head_and_tail_of_a_long_output_are_kept() {
 
 #[test]
 fn a_gigabyte_of_output_needs_little_memory() {
-    let ended = run_now(&inner_test("inner_print_a_gigabyte", Path::new("/")));
+    let ended = run_now(&inner_test(
+        "process::inner_print_a_gigabyte",
+        Path::new("/"),
+    ));
     assert!(
         ended.exit.success(),
         "{}{}",
@@ -328,7 +328,7 @@ fn only_the_exact_tag_is_ended() {
 #[test]
 fn a_command_dies_with_karve_and_its_strays_are_found_by_the_tag() {
     let dir = tempfile::tempdir().unwrap();
-    let mut karve = start("inner_run_until_killed", dir.path());
+    let mut karve = start("process::inner_run_until_killed", dir.path());
     let pid_in = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap_or_default();
     let written = || pid_in("main").ends_with('\n') && pid_in("stray").ends_with('\n');
     wait_until("the start of the command", written);
@@ -353,7 +353,7 @@ fn inner_run_until_killed() {
 fn end_tagged_spares_this_process_and_its_ancestors() {
     let tag = format!("spare-{}", process::id());
     // The shell is the ancestor, the sleep a relative that is not.
-    let me = inner_test("inner_end_own_tag", Path::new(&tag));
+    let me = inner_test("process::inner_end_own_tag", Path::new(&tag));
     let karve_os::process::Program::Argv(args) = &me.program else {
         panic!("it is an argv")
     };

@@ -38,6 +38,7 @@ fn sh(script: &str, here: &Path, home: &Path) -> Output {
         .env("PATH", format!("{}:{path}", karve.display()))
         .env("HOME", home)
         .env("KARVE_LEASE_DIR", home.join("leases"))
+        .env("KARVE_TEST_PRESSURE_FILE", root().join("testing/calm"))
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_SYSTEM", "/dev/null")
         .env("GIT_AUTHOR_NAME", "A")

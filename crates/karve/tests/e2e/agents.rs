@@ -1,7 +1,7 @@
 //! Agents that misbehave: late, talkative, greedy, silent; and what becomes of the round.
 
-use crate::lab::{Lab, Said};
-use crate::tidy::{is_tidy, processes_of};
+use crate::e2e::lab::{Lab, Said};
+use crate::e2e::tidy::{is_tidy, processes_of};
 use std::fs;
 use std::process::Command;
 

@@ -1,9 +1,9 @@
 //! Model APIs, asked by karve itself: each goes through a campaign against a scripted model on
 //! loopback, and every fault has a name.
 
-use crate::lab::{Lab, Said};
-use crate::model::{Model, Script, Step, TOKENS_IN, TOKENS_OUT};
-use crate::tidy::is_tidy;
+use crate::e2e::lab::{Lab, Said};
+use crate::e2e::model::{Model, Script, Step, TOKENS_IN, TOKENS_OUT};
+use crate::e2e::tidy::is_tidy;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -352,7 +352,7 @@ fn a_second_ctrl_c_ends_a_question_at_once_and_nothing_is_lost() {
         )
         .commit();
     let running = stage.lab.start(&["run", "--yes"]);
-    crate::lab::wait_until("the model is asked", || {
+    crate::e2e::lab::wait_until("the model is asked", || {
         stage
             .model
             .asked()

@@ -2,7 +2,7 @@
 //!
 //! Most commands print their own time, so that a test has no noise; two are timed for real.
 
-use crate::lab::{Lab, Said};
+use crate::e2e::lab::{Lab, Said};
 use std::fs;
 use std::process::Command;
 
@@ -324,7 +324,7 @@ fn ctrl_c_ends_with_what_is_known_so_far() {
     let lab = Lab::unversioned("gains");
     let line = "echo x >> runs; sleep 0.02";
     let running = lab.start(&["bench", "--", line, line]);
-    crate::lab::wait_until("some pairs", || {
+    crate::e2e::lab::wait_until("some pairs", || {
         fs::read_to_string(lab.path("runs")).is_ok_and(|text| text.lines().count() > 6)
     });
     running.interrupt("showing the results so far");

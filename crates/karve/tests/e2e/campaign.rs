@@ -1,7 +1,7 @@
 //! A whole campaign with a scripted agent, and every command that looks at it afterwards.
 
-use crate::lab::{Lab, source};
-use crate::tidy::Remains;
+use crate::e2e::lab::{Lab, source};
+use crate::e2e::tidy::Remains;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -219,7 +219,7 @@ fn a_campaign_that_used_its_rounds_goes_on_when_it_gets_more() {
         .ends(0);
     assert_eq!(lab.verdicts(), ["keep", "regressed"]);
     assert_eq!(lab.events("extended").len(), 1);
-    crate::tidy::is_tidy(&lab);
+    crate::e2e::tidy::is_tidy(&lab);
     lab.karve(&["verify"]).ends(0);
     // Without a name a new one starts.
     lab.karve(&["run", "--yes", "--rounds", "1"])

@@ -1,7 +1,7 @@
 //! Agents that reach beyond their worktree, and what the referee makes of it.
 
-use crate::lab::Lab;
-use crate::tidy::is_tidy;
+use crate::e2e::lab::Lab;
+use crate::e2e::tidy::is_tidy;
 use std::fs;
 
 /// One round of an agent that does this and edits a comment; nothing is known by artifacts.

@@ -1,8 +1,8 @@
 //! Command-line agents that misbehave, played by small programs that speak like one: every fault
 //! has a name, and nothing keeps running.
 
-use crate::lab::{Lab, Said};
-use crate::tidy::{is_tidy, processes_of};
+use crate::e2e::lab::{Lab, Said};
+use crate::e2e::tidy::{is_tidy, processes_of};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,6 +1,6 @@
 //! What a user gets wrong in a contract, and what karve says of it.
 
-use crate::lab::{Lab, Said, wait_until};
+use crate::e2e::lab::{Lab, Said, wait_until};
 use std::process::Command;
 
 /// Makes a project of a template.

@@ -1,6 +1,6 @@
 //! The device around a campaign: leases, clocks, pins and throttling.
 
-use crate::lab::{Lab, Running, wait_until};
+use crate::e2e::lab::{Lab, Running, wait_until};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -133,7 +133,7 @@ fn clocks_are_locked_once_and_unlocked_once() {
 #[test]
 fn clocks_are_unlocked_when_karve_is_killed() {
     let (lab, running) = locked();
-    running.kill().ends(crate::lab::KILLED);
+    running.kill().ends(crate::e2e::lab::KILLED);
     wait_until("they are unlocked", || !lab.campaign("undo").exists());
     assert_eq!(clocks(&lab), ["lock", "unlock"]);
     fs::write(lab.campaign("enough"), "").unwrap();
@@ -148,7 +148,7 @@ fn clocks_are_unlocked_when_karve_and_its_guardian_were_killed() {
         let guardian = guardian_of(&lab).expect("a cleanup process");
         let mut kill = std::process::Command::new("kill");
         kill.args(["-s", "KILL", &guardian]).status().unwrap();
-        running.kill().ends(crate::lab::KILLED);
+        running.kill().ends(crate::e2e::lab::KILLED);
         assert_eq!(clocks(&lab), ["lock"]);
         fs::write(lab.campaign("enough"), "").unwrap();
         lab.karve(&command).ends(0);
@@ -240,7 +240,7 @@ fn a_hot_gpu_is_waited_for() {
     let mut command = lab.command(&["run", "--yes", "--rounds", "1"]);
     let path = format!("{}:/usr/bin:/bin", bin.display());
     let output = command.env("PATH", path).output().unwrap();
-    let said = crate::lab::Said::of(&output).ends(0);
+    let said = crate::e2e::lab::Said::of(&output).ends(0);
     said.complains(&["s: the GPU is throttled: hw_thermal_slowdown; then the host was calm"]);
     let baseline = conditions(&lab);
     assert_eq!(baseline["pauses"][0]["why"], "throttling");

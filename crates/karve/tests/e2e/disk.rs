@@ -1,7 +1,7 @@
 //! A disk that is full or may not be written: a clear error, nothing lost, and it goes on.
 
-use crate::lab::{Lab, Said};
-use crate::tidy::is_tidy;
+use crate::e2e::lab::{Lab, Said};
+use crate::e2e::tidy::is_tidy;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! Repositories in every state: handled, or refused with a hint before anything is changed.
 
-use crate::lab::{Lab, git_in};
-use crate::tidy::is_tidy;
+use crate::e2e::lab::{Lab, git_in};
+use crate::e2e::tidy::is_tidy;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The harness: mutation check, cases that do not fit, output formats, workspaces, presets.
 
-use crate::lab::{Lab, wait_until};
-use crate::tidy::is_tidy;
+use crate::e2e::lab::{Lab, wait_until};
+use crate::e2e::tidy::is_tidy;
 use std::fs;
 
 #[test]

@@ -1,7 +1,7 @@
 //! A task that tells its inputs itself, as those of KernelBench do: the arguments are asked of the
 //! unchanged project, frozen, and drawn by karve.
 
-use crate::lab::{Lab, Said};
+use crate::e2e::lab::{Lab, Said};
 use std::process::Command;
 
 const TASK: &str = "

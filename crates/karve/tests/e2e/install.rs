@@ -1,7 +1,7 @@
 //! karve is made known to other tools, in directories that hold what is somebody's own: that stays,
 //! and what was written can be taken away again.
 
-use crate::lab::{Lab, Said};
+use crate::e2e::lab::{Lab, Said};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -4,11 +4,13 @@
 //! random times inside its steps. Whatever was killed, the next `karve run` must lead to the log,
 //! the refs and the artifacts of the run that nobody disturbed.
 //!
-//! `KARVE_TEST_ALL=1` also kills one campaign of its own at each of these points.
+//! By default the deaths before and after a record are those at the events in `TELLING`, and a
+//! death in the middle is tried at every record. `KARVE_TEST_ALL=1` tries all, and also kills one
+//! campaign of its own at each of these points.
 
-use crate::harness::in_workspace;
-use crate::lab::{KILLED, Lab, wait_until};
-use crate::tidy::Remains;
+use crate::e2e::harness::in_workspace;
+use crate::e2e::lab::{KILLED, Lab, by_default, wait_until};
+use crate::e2e::tidy::Remains;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -44,11 +46,11 @@ fn comes_to_the_same_end(lab: &Lab, after: &str) {
     assert_eq!(verified["stale_files"], serde_json::json!([]));
 }
 
-/// One campaign that dies once at each record, at the same point of it.
-fn dies_at_every_record(point: &str) {
-    let n = reference().remains.log.len();
+/// One campaign that dies once at each of these records, at the same point of it.
+fn dies_at(records: &[usize], point: &str) {
+    let n = records.len();
     let lab = Lab::new("gains");
-    for seq in 0..n {
+    for seq in records {
         lab.dies(&format!("{point}:{seq}"));
         let written = usize::from(point == "after");
         assert_eq!(lab.log().len(), seq + written, "{point}:{seq}");
@@ -59,25 +61,38 @@ fn dies_at_every_record(point: &str) {
     println!("kill test: {n} boundaries, killed {point} each record: 0 mismatches");
 }
 
+/// Every record of a campaign.
+fn every(campaign: &Remains) -> Vec<usize> {
+    (0..campaign.log.len()).collect()
+}
+
+/// The records whose steps change more than the log; all in a full run.
+fn telling(campaign: &Remains) -> Vec<usize> {
+    let kinds = campaign.kinds();
+    let tells = |seq: &usize| TELLING.contains(&kinds[*seq].as_str());
+    let some = every(campaign).into_iter().filter(tells).collect();
+    by_default(some, every(campaign))
+}
+
 #[test]
 fn killed_before_every_record_it_comes_to_the_same_end() {
-    dies_at_every_record("before");
+    dies_at(&telling(&reference().remains), "before");
 }
 
 #[test]
 fn killed_in_the_middle_of_every_record_it_comes_to_the_same_end() {
-    dies_at_every_record("torn");
+    dies_at(&every(&reference().remains), "torn");
 }
 
 #[test]
 fn killed_after_every_record_it_comes_to_the_same_end() {
-    dies_at_every_record("after");
+    dies_at(&telling(&reference().remains), "after");
 }
 
 #[test]
 fn killed_once_and_left_alone_it_comes_to_the_same_end() {
     let kinds = reference().remains.kinds();
-    let all = kills_all();
+    let all = by_default(false, true);
     let mut n_kills = 0;
     for (seq, kind) in kinds.iter().enumerate() {
         let first = kinds.iter().position(|other| other == kind) == Some(seq);
@@ -94,20 +109,16 @@ fn killed_once_and_left_alone_it_comes_to_the_same_end() {
     println!("kill test: {n_kills} campaigns killed once at a boundary: 0 mismatches");
 }
 
-/// Whether every point is tried on a campaign of its own, which takes half an hour.
-fn kills_all() -> bool {
-    std::env::var_os("KARVE_TEST_ALL").is_some()
-}
-
 #[test]
 fn killed_in_a_workspace_it_comes_to_the_same_end() {
     let undisturbed = in_workspace();
     undisturbed.karve(&["run", "--yes"]).ends(0);
     let reference = Remains::of(&undisturbed);
-    let n = reference.log.len();
+    let records = telling(&reference);
+    let n = records.len();
     let lab = in_workspace();
-    for seq in 0..n {
-        let point = ["before", "after"][seq % 2];
+    for (at, seq) in records.into_iter().enumerate() {
+        let point = ["before", "after"][at % 2];
         lab.dies(&format!("{point}:{seq}"));
     }
     lab.karve(&["run", "--yes"]).ends(0);
@@ -152,7 +163,7 @@ fn dies_inside_steps(seed: u64, kills: &mut BTreeMap<String, u32>) {
 
 #[test]
 fn killed_inside_its_steps_it_comes_to_the_same_end() {
-    let campaigns = if kills_all() { 40 } else { 2 };
+    let campaigns = by_default(2, 40);
     let mut kills = BTreeMap::new();
     for seed in 0..campaigns {
         dies_inside_steps(seed, &mut kills);

@@ -1,6 +1,6 @@
 //! `karve knowledge` as a person uses it: found, shown, added, linted, promoted, retracted.
 
-use crate::lab::{Lab, Said};
+use crate::e2e::lab::{Lab, Said};
 use std::fs;
 use std::process::Stdio;
 

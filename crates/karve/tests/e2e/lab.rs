@@ -16,6 +16,8 @@ const GLANCE: Duration = Duration::from_millis(1);
 pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// A death by SIGKILL as a shell shows it.
 pub(crate) const KILLED: i32 = 137;
+/// The CPU pressure of an idle host: a test does not wait for other tests to end.
+pub(crate) const CALM: &str = "testing/calm";
 /// The date of every commit that a test makes.
 const DATE: &str = "1700000000 +0000";
 
@@ -185,7 +187,8 @@ impl Lab {
         command.current_dir(self.path(""));
         steady(&mut command)
             .env("TMPDIR", self.beside("tmp"))
-            .env("KARVE_LEASE_DIR", self.beside("leases"));
+            .env("KARVE_LEASE_DIR", self.beside("leases"))
+            .env("KARVE_TEST_PRESSURE_FILE", source(CALM));
         command
     }
 
@@ -304,6 +307,15 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// How much of something is tried: a part of it by default, all of it in `./test.sh --full`, which
+/// sets `KARVE_TEST_ALL`. CONTRIBUTING.md has the table of what only the full run proves.
+pub(crate) fn by_default<T>(part: T, all: T) -> T {
+    match std::env::var_os("KARVE_TEST_ALL") {
+        None => part,
+        Some(_) => all,
     }
 }
 

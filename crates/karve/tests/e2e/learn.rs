@@ -1,7 +1,7 @@
 //! What rounds leave in the library: figures by karve, words by the agent, and how entries stand.
 
-use crate::lab::Lab;
-use crate::tidy::is_tidy;
+use crate::e2e::lab::Lab;
+use crate::e2e::tidy::is_tidy;
 use std::fs;
 
 /// A proposal that applies the entry `x`.

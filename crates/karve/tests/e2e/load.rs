@@ -1,6 +1,6 @@
 //! `karve bench --load`: a file that does not agree with itself is refused.
 
-use crate::lab::Lab;
+use crate::e2e::lab::Lab;
 use serde_json::{Value, json};
 
 /// A bench of two commands, saved.

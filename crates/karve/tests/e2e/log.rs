@@ -1,7 +1,7 @@
 //! The log under bad conditions: torn, damaged, held by another, dated in the future.
 
-use crate::lab::{Lab, wait_until};
-use crate::tidy::is_tidy;
+use crate::e2e::lab::{Lab, wait_until};
+use crate::e2e::tidy::is_tidy;
 use std::fs;
 
 /// A campaign that stands after its first round.

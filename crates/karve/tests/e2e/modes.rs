@@ -1,8 +1,8 @@
 //! Campaigns that are asked for something: one item, the items of an analysis, an autopilot, or the
 //! best of several realizations.
 
-use crate::lab::Lab;
-use crate::tidy::{Remains, is_tidy};
+use crate::e2e::lab::Lab;
+use crate::e2e::tidy::{Remains, is_tidy};
 use serde_json::Value;
 use std::fs;
 

@@ -1,24 +1,28 @@
-//! `karve new`: every template is whole, and those that this machine can run do run.
+//! `karve new`: every template is whole, and those that this machine can run do run: by default
+//! through every gate and a few blocks, in a full run through whole duels.
 
-use crate::lab::{Lab, Said};
+use crate::e2e::lab::{Lab, Said, by_default};
 use std::process::Command;
 
 /// As little evidence as the rules allow, so that a test takes seconds.
 const HASTY: &str = "
-[policy.accept]
-alpha = 0.2
-guard_evidence = 2.0
-blocks_min = 1
-
-[policy.controls]
-blocks = 8
-
 [device]
 pressure_max = 100
 
 [campaign]
 name = \"toy\"
+
+[policy.accept]
+alpha = 0.2
+guard_evidence = 2.0
+blocks_min = 1
 ";
+
+/// A few blocks and nothing else that is measured: no A/A test, no tuning.
+const FEW: &str = "blocks_max = 4\n[policy.controls]\nevery = 0\n[policy.tune]\nshare = 0";
+
+/// The measurement as a user has it, with the shortest A/A test.
+const WHOLE: &str = "[policy.controls]\nblocks = 8";
 
 /// Makes a project of a template in an empty directory.
 fn made(template: &str) -> Lab {
@@ -29,19 +33,22 @@ fn made(template: &str) -> Lab {
     lab
 }
 
-/// Runs two rounds of a template, with some directories before the others on the `PATH`.
+/// Runs a round of a template, two in a full run, with some directories before the others on the
+/// `PATH`.
 #[track_caller]
 fn runs(template: &str, path: &str) -> Lab {
     let lab = made(template);
     assert_eq!(lab.git(&["status", "--porcelain"]), "", "all is committed");
     lab.replace("karve.toml", "rounds = 8", "rounds = 8\nfinal_blocks = 4");
-    lab.configure(HASTY).commit();
-    let mut command = lab.command(&["run", "--yes", "--rounds", "2"]);
+    lab.configure(&format!("{HASTY}\n{}", by_default(FEW, WHOLE)));
+    lab.commit();
+    let rounds = by_default(1, 2);
+    let mut command = lab.command(&["run", "--yes", "--rounds", &rounds.to_string()]);
     if !path.is_empty() {
         command.env("PATH", format!("{path}:/usr/bin:/bin"));
     }
     let said = Said::of(&command.output().unwrap());
-    let ended = [0, 1].contains(&said.code) && lab.verdicts().len() == 2;
+    let ended = [0, 1].contains(&said.code) && lab.verdicts().len() == rounds;
     assert!(ended, "{said:#?}");
     for verdict in lab.verdicts() {
         // Whether a knob helps depends on the host; that it is an honest one does not.

@@ -1,7 +1,7 @@
 //! The no-op test: an agent that only edits comments never gets anything kept.
 
-use crate::lab::{Lab, copy, source};
-use crate::tidy::is_tidy;
+use crate::e2e::lab::{Lab, by_default, copy, source};
+use crate::e2e::tidy::is_tidy;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -22,15 +22,18 @@ fn tally(lab: &Lab) -> BTreeMap<String, u32> {
 }
 
 #[test]
-fn forty_rounds_of_edited_comments_keep_nothing() {
+fn rounds_of_edited_comments_keep_nothing() {
+    let rounds = by_default(10, 40);
     let lab = comments_only("artifacts = []");
+    lab.replace("karve.toml", "rounds = 40", &format!("rounds = {rounds}"))
+        .commit();
     lab.karve(&["run", "--yes"]).ends(0);
     let counts = tally(&lab);
     let blocks = lab.events("block_measured").len();
-    println!("no-op test: 40 rounds, {blocks} blocks, 0 kept; {counts:?}");
-    assert_eq!(counts.values().sum::<u32>(), 40);
+    println!("no-op test: {rounds} rounds, {blocks} blocks, 0 kept; {counts:?}");
+    assert_eq!(counts.values().sum::<u32>(), rounds);
     assert_eq!(counts.get("keep"), None);
-    assert!(blocks > 40, "the duel decided");
+    assert!(blocks > rounds as usize, "the duel decided");
     is_tidy(&lab);
     lab.karve(&["verify"]).ends(0);
 }
@@ -53,15 +56,16 @@ impl Drop for Load {
 }
 
 #[test]
-fn sixty_rounds_by_the_clock_of_the_whole_command_keep_nothing_under_load() {
+fn rounds_by_the_clock_of_the_whole_command_keep_nothing_under_load() {
+    let rounds = by_default(10, 60);
     let lab = comments_only("artifacts = []");
-    by_wall_time(&lab, "rounds = 60");
+    by_wall_time(&lab, &format!("rounds = {rounds}"));
     let _load = [Load::new(), Load::new()];
     lab.karve(&["run", "--yes"]).ends(0);
     let counts = tally(&lab);
     let blocks = lab.events("block_measured").len();
-    println!("no-op test under load: 60 rounds, {blocks} blocks, 0 kept; {counts:?}");
-    assert_eq!(counts.values().sum::<u32>(), 60);
+    println!("no-op test under load: {rounds} rounds, {blocks} blocks, 0 kept; {counts:?}");
+    assert_eq!(counts.values().sum::<u32>(), rounds);
     assert_eq!(counts.get("keep"), None);
     lab.karve(&["verify"]).ends(0);
 }

@@ -1,7 +1,7 @@
 //! Benchmarks whose output cannot be used: each ends its round with a reason, and is kept.
 
-use crate::lab::Lab;
-use crate::tidy::is_tidy;
+use crate::e2e::lab::Lab;
+use crate::e2e::tidy::is_tidy;
 use std::fs;
 
 /// What a candidate makes of its benchmark, a part of the reason, and a part of what is kept.

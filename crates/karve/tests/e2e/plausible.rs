@@ -1,7 +1,7 @@
 //! Gains that are too good to be true, through a whole campaign. No kernel gets so far by itself,
 //! so here the contract overstates the work: an honest kernel looks as if it skipped most of it.
 
-use crate::lab::Lab;
+use crate::e2e::lab::Lab;
 
 /// A campaign in which a kernel that does everything forty times becomes one that does not.
 fn campaign(flops: &str) -> Lab {

@@ -1,6 +1,6 @@
 //! `karve profile` on files of real profilers, and on a project with the tools that are there.
 
-use crate::lab::{Lab, source};
+use crate::e2e::lab::{Lab, source};
 use std::fs;
 
 fn file(name: &str) -> String {
@@ -212,7 +212,7 @@ fn a_profile_of_a_project_tells_how_near_it_is_to_the_ceiling_and_what_moved() {
     let karve = |args: &[&str]| {
         let mut command = lab.command(args);
         command.env("XDG_CACHE_HOME", lab.beside("cache"));
-        crate::lab::Said::of(&command.output().unwrap())
+        crate::e2e::lab::Said::of(&command.output().unwrap())
     };
     lab.replace(
         "karve.toml",

@@ -1,9 +1,9 @@
 //! The real agents, where `testing/agents.sh` has installed them: each goes through a campaign of
 //! three rounds against a scripted model on loopback.
 
-use crate::lab::{Lab, PATH, Said, source};
-use crate::model::{Model, Script, Step, TOKENS_IN, TOKENS_OUT};
-use crate::tidy::is_tidy;
+use crate::e2e::lab::{Lab, PATH, Said, source};
+use crate::e2e::model::{Model, Script, Step, TOKENS_IN, TOKENS_OUT};
+use crate::e2e::tidy::is_tidy;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;

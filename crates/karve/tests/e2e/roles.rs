@@ -1,7 +1,7 @@
 //! Roles: which agent is asked, what it may write, in which language, and what a reviewer says.
 
-use crate::lab::Lab;
-use crate::tidy::is_tidy;
+use crate::e2e::lab::Lab;
+use crate::e2e::tidy::is_tidy;
 use serde_json::Value;
 use std::fs;
 

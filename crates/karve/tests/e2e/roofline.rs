@@ -1,14 +1,14 @@
 //! `karve roofline` on this host, and on the cases of an example.
 
-use crate::lab::{Lab, copy, source};
+use crate::e2e::lab::{Lab, copy, source};
 use serde_json::Value;
 
 /// The same, with figures kept beside the project and not in the user's home.
-fn karve(lab: &Lab, args: &[&str]) -> crate::lab::Said {
+fn karve(lab: &Lab, args: &[&str]) -> crate::e2e::lab::Said {
     let mut command = lab.command(args);
     command.env("XDG_CACHE_HOME", lab.beside("cache"));
     command.env("XDG_CONFIG_HOME", lab.beside("config"));
-    crate::lab::Said::of(&command.output().unwrap())
+    crate::e2e::lab::Said::of(&command.output().unwrap())
 }
 
 fn best(pair: &Value, which: &str) -> f64 {

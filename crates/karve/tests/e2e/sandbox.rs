@@ -1,6 +1,6 @@
 //! What agents and candidates try in a whole campaign, and what they find.
 
-use crate::lab::{KILLED, Lab, PATH, Said, wait_until};
+use crate::e2e::lab::{KILLED, Lab, PATH, Said, wait_until};
 use std::fs;
 use std::path::Path;
 use std::process::Command;

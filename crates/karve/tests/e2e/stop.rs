@@ -1,7 +1,7 @@
 //! Ctrl-C: once finishes the step, twice stops at once; both go on later, and nobody is left.
 
-use crate::lab::{Lab, Running, wait_until};
-use crate::tidy::{is_tidy, processes_of};
+use crate::e2e::lab::{Lab, Running, wait_until};
+use crate::e2e::tidy::{is_tidy, processes_of};
 use std::fs;
 use std::process::{Command, Stdio};
 

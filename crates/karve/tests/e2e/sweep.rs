@@ -1,7 +1,7 @@
 //! kill -9: nothing that karve started lives on, and nothing that it made is left.
 
-use crate::lab::{Lab, Running, git_in, wait_until};
-use crate::tidy::processes_of;
+use crate::e2e::lab::{Lab, Running, git_in, wait_until};
+use crate::e2e::tidy::processes_of;
 use std::fs;
 use std::path::Path;
 

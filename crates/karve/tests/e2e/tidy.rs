@@ -1,6 +1,6 @@
 //! What must hold after any campaign, however often it was killed on the way.
 
-use crate::lab::Lab;
+use crate::e2e::lab::Lab;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

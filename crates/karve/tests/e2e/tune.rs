@@ -1,6 +1,6 @@
 //! `karve tune` on a kernel whose time is a function of its knobs.
 
-use crate::lab::{KILLED, Lab, wait_until};
+use crate::e2e::lab::{KILLED, Lab, wait_until};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,7 +1,7 @@
 //! A campaign that somebody drives from outside: by commands, and through MCP.
 
-use crate::lab::Lab;
-use crate::tidy::is_tidy;
+use crate::e2e::lab::Lab;
+use crate::e2e::tidy::is_tidy;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

@@ -1,5 +1,7 @@
 //! Tests that start another test in a process of its own, which may be killed.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "these are tests")]
+
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -27,7 +29,7 @@ impl Drop for Started {
     }
 }
 
-/// Starts a test of this program alone in a process of its own, with leases of its own.
+/// Starts a test of this program, named with its module, alone in a process of its own, with leases of its own.
 pub(crate) fn start(name: &str, dir: &Path) -> Started {
     let child = Command::new(env::current_exe().unwrap())
         .args(["--exact", name, "--ignored"])
