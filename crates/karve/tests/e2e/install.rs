@@ -188,7 +188,7 @@ fn what_somebody_changed_or_broke_is_refused_and_nothing_is_half_done() {
     };
     let lab = inhabited();
     lab.write(".gemini/settings.json", "{ \"theme\": ");
-    let broken = ["cannot be read, and nothing was changed", "hint: mend"];
+    let broken = ["cannot be read, and nothing was changed", "hint: fix"];
     refused(&lab, &["gemini"], &broken);
     refused(&lab, &["gemini", "--force"], &broken);
     lab.write(

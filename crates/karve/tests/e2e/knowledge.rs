@@ -224,7 +224,7 @@ fn a_promotion_takes_the_place_of_no_other_entry_unless_told_to() {
         .ends(0);
     lab.karve(&["knowledge", "promote", "hold-rows"])
         .ends(2)
-        .complains(&["already (project)", "section Mechanism", "--replace"]);
+        .complains(&["already exists (project)", "section Mechanism", "--replace"]);
     let own = fs::read_to_string(lab.path("knowledge/hold-rows.md")).unwrap();
     assert!(own.contains("Rows stay near."), "{own}");
     lab.karve(&["knowledge", "promote", "hold-rows", "--replace"])
@@ -276,7 +276,7 @@ fn an_import_is_whole_or_nothing() {
     let part = ["knowledge", "import", &from, "--to", "project", "--partial"];
     lab.karve(&part)
         .ends(0)
-        .shows(&["imported  2 entries", "1 left out"]);
+        .shows(&["imported  2 entries", "1 skipped"]);
     assert!(lab.path("knowledge/one.md").exists() && lab.path("knowledge/three.md").exists());
     let left = fs::read_dir(lab.path("knowledge")).unwrap().flatten();
     let left: Vec<_> = left.map(|file| file.file_name()).collect();

@@ -49,7 +49,7 @@ fn a_reading_must_agree_with_the_clock_that_took_it() {
     refused(
         &wall,
         |s| last(s)["value"] = json!(1.0),
-        "wall_time is 1 ms, and wall_us is",
+        "wall_time is 1 ms, but wall_us is",
     );
     refused(&wall, |s| last(s)["wall_us"] = json!(3), "and wall_us is 3");
     refused(&wall, |s| last(s)["wall_us"] = json!(0), "wall_us is 0");

@@ -24,7 +24,7 @@ fn a_torn_last_line_is_cut_off_and_reported() {
     let good = fs::read(lab.campaign("events.jsonl")).unwrap();
     for tail in tails {
         fs::write(lab.campaign("events.jsonl"), [&good[..], tail].concat()).unwrap();
-        let note = format!("torn ({} bytes)", tail.len());
+        let note = format!("incomplete ({} bytes)", tail.len());
         lab.karve(&["status"]).ends(0).complains(&[&note]);
     }
     let said = lab.karve(&["run", "--yes"]).ends(0);
@@ -122,7 +122,7 @@ fn a_campaign_that_is_being_run_is_left_alone() {
     let before = lab.log();
     let holder = format!("held by process {}", first.pid());
     let parts = [
-        "the campaign is being run",
+        "the campaign is already running",
         &holder,
         "hint: watch it with \"karve status\"",
     ];

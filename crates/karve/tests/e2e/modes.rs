@@ -104,7 +104,7 @@ fn one_entry_is_applied_by_the_machine_and_nothing_else() {
     assert!(!lab.campaign("events.jsonl").exists());
     asks("halve-time").ends(0).shows(&[
         "agenda    only halve-time",
-        "its one item was kept",
+        "its only item was kept",
         "Agenda (1)",
     ]);
     assert_eq!(lab.verdicts(), ["keep"]);
@@ -148,7 +148,7 @@ fn knob_values_are_set_in_one_round_and_checked_before() {
     asks("C=3")
         .ends(2)
         .complains(&["there is no knob C", "A, B"]);
-    asks("A=4,B=5").ends(0).shows(&["its one item was kept"]);
+    asks("A=4,B=5").ends(0).shows(&["its only item was kept"]);
     assert_eq!(lab.verdicts(), ["keep"]);
     let diff = lab.karve(&["diff"]).ends(0).stdout;
     assert!(diff.contains("+A=4") && diff.contains("+B=5"), "{diff}");
@@ -167,7 +167,7 @@ fn an_agent_sets_exactly_the_values_that_an_item_asks_for() {
     lab.karve(&["run", "--yes", "--only", "A=4"]).ends(0);
     assert_eq!(lab.verdicts(), ["no_candidate"]);
     let why = lab.events("not_implemented")[0]["why"].clone();
-    assert_eq!(why, "wrong values for knobs: B became 2, and should stay 1");
+    assert_eq!(why, "wrong values for knobs: B changed to 2, but should stay 1");
     is_tidy(&lab);
 }
 
