@@ -375,7 +375,7 @@ fn of_three_realizations_the_fast_one_that_is_right_is_kept() {
     let shown = lab.karve(&["show", "1"]).ends(0).stdout;
     for part in [
         "Variant 1 of 3: ",
-        "Variant 2 of 3: passed, read 90.",
+        "Variant 2 of 3: passed, measured 90.",
         " us; this one was chosen",
     ] {
         assert!(shown.contains(part), "{part} is not in {shown}");
