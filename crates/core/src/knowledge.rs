@@ -9,7 +9,6 @@ mod expected;
 mod learning;
 mod lint;
 mod matching;
-mod overclaim;
 mod scope;
 mod standing;
 #[cfg(test)]

@@ -6,7 +6,6 @@ mod relations;
 mod shown;
 mod triggers;
 
-use super::overclaim::find_overclaim;
 use super::standing::{EvidenceEffect, effect_of};
 use super::{Action, Entry, EntryKind, EntryStatus, Risk};
 use std::collections::{HashMap, HashSet};
@@ -73,7 +72,6 @@ pub fn lint(entry: &Entry, today: &str) -> Vec<LintFinding> {
         evidence::lint((number + 1, of), today, &mut list);
     }
     lint_claims(entry, &mut list);
-    lint_overclaims(entry, &mut list);
     list.list
 }
 
@@ -227,24 +225,6 @@ fn lint_claims(entry: &Entry, list: &mut LintFindings<'_>) {
     let rests = measured || entry.basis == super::EntryBasis::SourceSemantics;
     if names_model && !rests {
         list.error("it is about one device, but has no evidence from it (device folklore)");
-    }
-}
-
-/// Overclaims: gains that do not exist in real use. An anti-pattern describes what is wrong, and so
-/// does a retracted entry.
-fn lint_overclaims(entry: &Entry, list: &mut LintFindings<'_>) {
-    if entry.kind == EntryKind::AntiPattern || entry.status == EntryStatus::Refuted {
-        return;
-    }
-    let texts = entry.sections.iter().map(|section| section.text.as_str());
-    for praise in texts
-        .chain([entry.title.as_str()])
-        .filter_map(find_overclaim)
-    {
-        list.error(format!(
-            "it recommends a gain that does not exist in real use: {}: \"{}\"",
-            praise.what, praise.words
-        ));
     }
 }
 
