@@ -47,8 +47,6 @@ pub struct Policy {
     pub changes_per_round: u32,
     /// From this similarity on, a hypothesis is a duplicate of a dropped one.
     pub duplicate_similarity: f64,
-    /// How the history is shown.
-    pub history_view: HistoryView,
     /// The number of the baseline in tables.
     pub baseline_number: u32,
     /// How often the measurement itself is checked.
@@ -245,20 +243,6 @@ pub enum StreakAction {
     InspectCode,
     /// Compare with the state of the art, or change the approach; ask a person.
     CompareOrAsk,
-}
-
-/// How the history is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HistoryView {
-    /// Immutable sibling versions v0, v1, v2 (hyper-mla).
-    Versions,
-    /// A chain of kept rounds (primus, and ours).
-    Lineage,
-    /// Applied and rolled back optimizations (trtllm).
-    Backups,
-    /// Iterations with keep, revert or crash (tilegym).
-    Iterations,
 }
 
 impl Preset {

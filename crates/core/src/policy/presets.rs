@@ -3,8 +3,8 @@
 use crate::ladder::LadderRule;
 
 use super::{
-    AcceptRule, Controls, ErrorRule, FullWhen, HistoryView, Policy, Preset, ProfileWhen,
-    ROUNDS_SHARING_ALPHA, ReviewRule, SmallGain, StopRule, StreakAction, WarmUpRule,
+    AcceptRule, Controls, ErrorRule, FullWhen, Policy, Preset, ProfileWhen, ROUNDS_SHARING_ALPHA,
+    ReviewRule, SmallGain, StopRule, StreakAction, WarmUpRule,
 };
 
 const LADDER: [(u32, StreakAction); 4] = [
@@ -50,7 +50,6 @@ pub(super) fn strict() -> Policy {
         best_of: 1,
         changes_per_round: 1,
         duplicate_similarity: 0.6,
-        history_view: HistoryView::Lineage,
         baseline_number: 0,
         controls: Controls {
             every: 10,
@@ -121,7 +120,6 @@ pub(super) fn tilegym() -> Policy {
         on_streak: vec![(1, StreakAction::Diagnose)],
         rounds_max: 25,
         round_minutes: Some(10),
-        history_view: HistoryView::Iterations,
         // At most 30 configurations, within the ten minutes of an iteration.
         tune: LadderRule {
             minutes: 5.0,
@@ -147,7 +145,6 @@ pub(super) fn trtllm() -> Policy {
         },
         profile_when: ProfileWhen::EveryRound,
         on_streak: vec![(1, StreakAction::Diagnose)],
-        history_view: HistoryView::Backups,
         ..base
     }
 }
@@ -164,7 +161,6 @@ pub(super) fn hyper_mla() -> Policy {
         },
         profile_when: ProfileWhen::EveryRound,
         changes_per_round: 5,
-        history_view: HistoryView::Versions,
         ..base
     }
 }

@@ -119,10 +119,6 @@ words!(
     StreakActionName: Diagnose, Review, Reprofile, InspectCode, CompareOrAsk
 );
 words!(
-    /// How the history is shown.
-    HistoryViewName: Versions, Lineage, Backups, Iterations
-);
-words!(
     /// Which clocks decide a duel.
     ClockRuleName: Metric, Auto, Both
 );

@@ -2,13 +2,11 @@
 //! `karve.toml`.
 
 use super::names::{
-    ErrorRuleName, FullWhenName, HistoryViewName, PresetName, ProfileWhenName, ReviewRuleName,
-    SmallGainName, StopName, StreakActionName, WarmUpRuleName,
+    ErrorRuleName, FullWhenName, PresetName, ProfileWhenName, ReviewRuleName, SmallGainName,
+    StopName, StreakActionName, WarmUpRuleName,
 };
 use super::values::OrNone;
-use karve_core::policy::{
-    ErrorRule, HistoryView, ProfileWhen, ReviewRule, SmallGain, StreakAction, WarmUpRule,
-};
+use karve_core::policy::{ErrorRule, ProfileWhen, ReviewRule, SmallGain, StreakAction, WarmUpRule};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -51,9 +49,6 @@ pub(super) struct PolicyTable {
     pub(super) changes_per_round: Option<u32>,
     /// A hypothesis at least this similar to a dropped one is a duplicate.
     pub(super) duplicate_similarity: Option<f64>,
-    /// How the history is shown.
-    #[schemars(with = "Option<HistoryViewName>")]
-    pub(super) history_view: Option<HistoryView>,
     /// The number of the baseline in tables.
     #[schemars(range(min = 0, max = 1))]
     pub(super) baseline_number: Option<u32>,

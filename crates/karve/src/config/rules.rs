@@ -39,7 +39,6 @@ pub(super) fn policy_of(source: &ConfigSource<'_>, table: &PolicyTable) -> Resul
     put(&mut policy.best_of, table.best_of);
     put(&mut policy.changes_per_round, table.changes_per_round);
     put(&mut policy.duplicate_similarity, table.duplicate_similarity);
-    put(&mut policy.history_view, table.history_view);
     put(&mut policy.baseline_number, table.baseline_number);
     put(&mut policy.controls.every, table.controls.every);
     put(&mut policy.controls.blocks, table.controls.blocks);

@@ -13,9 +13,7 @@ use karve_core::charter::{
     Better, Branch, ClockLock, DeviceRule, Goal, Limits, Pin, Target, WorkMode,
 };
 use karve_core::integrity::{AuditMode, AuditRule};
-use karve_core::policy::{
-    FullWhen, HistoryView, Preset, ProfileWhen, SmallGain, StopRule, StreakAction,
-};
+use karve_core::policy::{FullWhen, Preset, ProfileWhen, SmallGain, StopRule, StreakAction};
 use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::space::{Delivery, KnobDeclaration};
 use karve_os::error::ErrorKind;
@@ -210,7 +208,6 @@ fn the_full_file_gives_the_expected_rules() {
     policy.round_minutes = Some(30);
     policy.full_when = FullWhen::Borderline { ratio: 1.05 };
     policy.profile_when = ProfileWhen::OnChange;
-    policy.history_view = HistoryView::Versions;
     policy.on_streak = vec![(2, StreakAction::Review), (3, StreakAction::InspectCode)];
     policy.stop = vec![
         StopRule::TargetMet,
@@ -620,7 +617,6 @@ fn the_words_of_the_schema_are_those_of_core() {
     let policy = "/properties/policy/properties";
     check::<Better>("/properties/metric/properties/better");
     check::<ProfileWhen>(&format!("{policy}/profile_when"));
-    check::<HistoryView>(&format!("{policy}/history_view"));
     check::<SmallGain>(&format!("{policy}/accept/properties/small_gain"));
     check::<StreakAction>(&format!("{policy}/on_streak/additionalProperties"));
 }
