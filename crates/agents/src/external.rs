@@ -14,7 +14,7 @@ use karve_core::campaign::{ImplementStep, Step};
 use karve_core::spending::AgentUsage;
 use karve_harness::git::{ChangeKind, Oid, PatchResult};
 use karve_os::error::{CommandError, Context, ErrorKind, Result};
-use karve_os::files;
+use karve_os::files::{self, settled};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -253,10 +253,6 @@ fn take_over(
 /// The directory of all campaigns, from a file in the temporary directory of one.
 fn campaigns_of(exchange: &Path) -> Option<PathBuf> {
     exchange.ancestors().nth(3).map(settled)
-}
-
-fn settled(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Whether a path of a directory belongs to git or to karve, wherever campaigns are kept. The

@@ -10,6 +10,7 @@ use karve_core::campaign::{AgendaTask, ImplementStep, ReviewStep};
 use karve_core::hypothesis::Hypothesis;
 use karve_core::policy::StreakAction;
 use karve_core::roles::{Role, RoutingDecision};
+use karve_os::text::one_line;
 use share::{BriefShares, fit};
 use std::fmt::Write;
 
@@ -17,6 +18,8 @@ use std::fmt::Write;
 const LOG_CHARS_MAX: usize = 4_000;
 /// Characters of a change in a brief.
 const DIFF_CHARS_MAX: usize = 12_000;
+/// Characters of the reason why something is shown.
+const WHY_CHARS: usize = 300;
 
 /// How a brief refers to the directory that the agent was started in.
 pub(super) const HERE: &str = "the current directory";
@@ -432,7 +435,7 @@ fn push_tried(text: &mut String, brief: &Brief, tried: usize) {
             round.round,
             round.title,
             round.verdict,
-            one_line(&round.why)
+            one_line(&round.why, WHY_CHARS)
         );
     }
     push_data(text, &lines);
@@ -452,7 +455,7 @@ fn push_recall(text: &mut String, recall: &LibraryRecall, shown: &BriefShares) {
                 told.id,
                 told.kind.name(),
                 told.status.name(),
-                one_line(&told.why),
+                one_line(&told.why, WHY_CHARS),
                 told.title,
                 told.text
             );
@@ -463,19 +466,17 @@ fn push_recall(text: &mut String, recall: &LibraryRecall, shown: &BriefShares) {
         text.push_str("## Refuted here; a proposal that repeats one must say what differs\n\n");
         let lines = recall.refuted.iter().take(shown.refuted);
         let lines: Vec<String> = lines
-            .map(|told| format!("{}: {} ({})", told.id, told.title, one_line(&told.why)))
+            .map(|told| {
+                format!(
+                    "{}: {} ({})",
+                    told.id,
+                    told.title,
+                    one_line(&told.why, WHY_CHARS)
+                )
+            })
             .collect();
         push_data(text, &lines.join("\n"));
     }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .chars()
-        .take(300)
-        .collect()
 }
 
 /// Fences text with more backticks than its longest run of them.

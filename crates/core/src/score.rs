@@ -48,16 +48,6 @@ pub fn slower_text(ratio: f64, [a, b]: [&str; 2]) -> String {
     }
 }
 
-/// The standard deviation relative to the mean, in percent.
-pub fn relative_deviation_percent(mean: f64, deviation: f64) -> f64 {
-    deviation / mean * 100.0
-}
-
-/// The most that a cached weight preparation can save, in percent of a step.
-pub fn weight_cache_bound_percent(preparation_us: f64, step_ms: f64) -> f64 {
-    preparation_us / (step_ms * 1_000.0) * 100.0
-}
-
 /// The scale of a unit of work per second, such as 1e9 for `GFLOPS` and `GB/s`.
 pub fn rate_scale(unit: &str) -> Option<f64> {
     let of_unit = Metric {
@@ -191,22 +181,6 @@ mod tests {
         assert_eq!(implied("GFLOPS", None, None, 2.0), None);
         assert_eq!(implied("GFLOPS", Some("m"), None, 2.0), None);
         assert_eq!(implied("x", Some("n"), None, 2.0), None);
-    }
-
-    #[test]
-    fn relative_deviation_and_the_weight_cache_bound() {
-        assert_eq!(
-            format!("{:.4}", relative_deviation_percent(3.790314, 0.001694)),
-            "0.0447"
-        );
-        assert_eq!(
-            format!("{:.1}", weight_cache_bound_percent(30.0, 1.5)),
-            "2.0"
-        );
-        assert_eq!(
-            format!("{:.1}", weight_cache_bound_percent(30.0, 2.0)),
-            "1.5"
-        );
     }
 
     #[test]

@@ -1159,23 +1159,11 @@ fn a_replaced_object_is_not_believed() {
 }
 
 #[test]
-fn the_log_names_what_is_between() {
+fn a_new_commit_is_not_an_ancestor_of_its_base() {
     let lab = Lab::new();
     let tree = lab.worktree();
     write(tree.join("src/kernel.c"), "faster\n");
     let made = lab.commit(&tree, &["src/*"]);
-    let log = lab.repo.log_oneline(&lab.base, &made.oid).unwrap();
-    assert_eq!(log.len(), 1);
-    assert_eq!(
-        (&log[0].oid, log[0].subject.as_str()),
-        (&made.oid, "try it")
-    );
-    assert!(
-        lab.repo
-            .log_oneline(&made.oid, &lab.base)
-            .unwrap()
-            .is_empty()
-    );
     assert!(!lab.repo.is_ancestor(&made.oid, &lab.base).unwrap());
 }
 
@@ -1189,7 +1177,6 @@ fn a_ref_moves_only_from_where_it_is_expected() {
     assert_eq!(repo.read_ref(name).unwrap(), None);
     repo.update_ref(name, a, ExpectedRef::Absent).unwrap();
     repo.update_ref(name, a, ExpectedRef::Absent).unwrap();
-    assert!(repo.branch_exists("karve/one").unwrap());
     let error = repo.update_ref(name, b, ExpectedRef::Absent).unwrap_err();
     assert!(error.message.contains("another process moved"), "{error}");
     assert!(repo.update_ref(name, b, ExpectedRef::At(b)).is_err());
@@ -1215,9 +1202,6 @@ fn a_ref_moves_only_from_where_it_is_expected() {
         ("refs/karve/x/2".to_owned(), b.clone()),
     ];
     assert_eq!(refs, want);
-    repo.delete_ref("refs/karve/x/1").unwrap();
-    repo.delete_ref("refs/karve/x/1").unwrap();
-    assert_eq!(repo.list_refs("refs/karve/x").unwrap().len(), 1);
     assert!(
         repo.update_ref("refs/heads/a..b", a, ExpectedRef::Any)
             .is_err()
@@ -1237,7 +1221,6 @@ fn a_branch_that_is_checked_out_is_not_moved() {
         .update_ref("refs/heads/main", &made.oid, ExpectedRef::Any)
         .unwrap_err();
     assert!(error.hints[0].contains("switch --detach"));
-    assert!(lab.repo.delete_ref("refs/heads/main").is_err());
     let linked = lab.path("linked");
     git(
         lab.repo.root(),

@@ -85,11 +85,6 @@ impl Axis {
         self.numbers.as_deref()
     }
 
-    /// The index of the default value.
-    pub fn default_rank(&self) -> usize {
-        self.default
-    }
-
     /// Whether its values are sizes: more than two positive numbers.
     pub fn is_size(&self) -> bool {
         let sizes = |numbers: &Vec<f64>| numbers.len() > 2 && numbers[0] > 0.0;

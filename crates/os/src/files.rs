@@ -19,6 +19,11 @@ pub const WRITTEN_BYTES_MAX: u64 = 16 << 20;
 /// Maximum size of a result file that a benchmark writes, in bytes.
 pub const RESULT_BYTES_MAX: u64 = 256 << 20;
 
+/// A path without links, or the path itself if it does not exist.
+pub fn settled(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
 /// Opens a plain file.
 pub fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();

@@ -10,8 +10,13 @@ pub fn counted(n: usize, what: &str) -> String {
 
 /// Text from outside, safe for a terminal: no control characters, bounded.
 pub fn safe(text: &str, chars_max: usize) -> String {
-    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    bounded(&one_line, chars_max)
+    bounded(&one_line(text, usize::MAX), chars_max)
+}
+
+/// The words of a text on one line, cut off after `chars_max` characters.
+pub fn one_line(text: &str, chars_max: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(chars_max).collect()
 }
 
 /// The same, line by line.

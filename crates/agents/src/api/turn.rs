@@ -150,7 +150,7 @@ impl ApiTurn<'_, '_> {
     }
 
     fn price(&self) -> Option<TokenPrice> {
-        self.model.config.price.map(Into::into)
+        self.model.config.price
     }
 
     /// Logs the brief first.

@@ -6,6 +6,7 @@ use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::messages::Datum;
 use karve_core::roles::{Review, ReviewAdvice, ReviewSignal, Stance};
 use karve_os::error::Result;
+use karve_os::text::one_line;
 use std::collections::BTreeMap;
 
 /// Characters of a title.
@@ -42,7 +43,7 @@ pub fn hypothesis_of(
 /// The agenda item that an answer names.
 fn task_in(datum: &Datum) -> Option<String> {
     datum.get("task")?;
-    Some(title_of(datum.str_of("task")))
+    Some(one_line(datum.str_of("task"), TITLE_CHARS))
 }
 
 /// The expected ratio of a text with a percentage, or with a factor such as `1.2x`.
@@ -70,16 +71,11 @@ fn expected(name: &str, text: &str) -> std::result::Result<f64, String> {
     ratio.ok_or_else(|| format!("{name} must contain a figure such as +5%"))
 }
 
-fn title_of(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(TITLE_CHARS).collect()
-}
-
 type HypothesisParser = fn(&Datum) -> std::result::Result<Hypothesis, String>;
 
 fn claim(title: &str, mechanism: &str, expected_ratio: f64) -> Hypothesis {
     Hypothesis {
-        title: title_of(title),
+        title: one_line(title, TITLE_CHARS),
         bottleneck: String::new(),
         mechanism: mechanism.to_owned(),
         expected_ratio,

@@ -86,7 +86,6 @@ fn every_workflow_has_its_messages() {
         .map(|form| form.name.as_str())
         .collect();
     for name in [
-        "hyper-mla/profile",
         "hyper-mla/task",
         "hyper-mla/summary",
         "trtllm/analysis",

@@ -36,11 +36,6 @@ impl AskRule {
         *self == Self::default()
     }
 
-    /// Bytes of a brief at most.
-    pub fn brief_bytes(&self) -> usize {
-        self.brief_tokens as usize * TOKEN_BYTES
-    }
-
     /// A role of the role table.
     pub fn role(&self, name: &str) -> Option<&Role> {
         self.role_table.as_ref()?.role(name)

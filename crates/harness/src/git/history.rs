@@ -31,15 +31,6 @@ pub struct FileStat {
     pub lines: Option<(u64, u64)>,
 }
 
-/// A commit of a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogLine {
-    /// The commit.
-    pub oid: Oid,
-    /// The first line of its message.
-    pub subject: String,
-}
-
 /// Whether a patch could be applied; an agent's patch may be nonsense, which is not an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatchResult {
@@ -171,26 +162,6 @@ impl Repo {
             1 => Ok(false),
             _ => Err(answer.into_error("git merge-base failed")),
         }
-    }
-
-    /// The commits that `to` has and `from` does not, newest first.
-    pub fn log_oneline(&self, from: &Oid, to: &Oid) -> Result<Vec<LogLine>> {
-        let answer = self
-            .call()
-            .args(["log", "-z", "--no-color", "--no-decorate", "--format=%H %s"])
-            .arg(format!("{from}..{to}"))
-            .output()?;
-        let lines: Option<Vec<LogLine>> = nul_separated(&answer)
-            .map(|line| {
-                let line = text(line);
-                let (oid, subject) = line.split_once(' ')?;
-                Some(LogLine {
-                    oid: Oid::parse(oid)?,
-                    subject: subject.to_owned(),
-                })
-            })
-            .collect();
-        lines.ok_or_else(|| CommandError::environment("git log printed unexpected output"))
     }
 
     /// The files of a commit.

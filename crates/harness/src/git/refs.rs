@@ -93,17 +93,6 @@ impl Repo {
         }
     }
 
-    /// Removes a ref; a missing one counts as removed.
-    pub fn delete_ref(&self, name: &str) -> Result<()> {
-        let Some(found) = self.read_ref(name)? else {
-            return Ok(());
-        };
-        self.refuse_checked_out(name)?;
-        self.call()
-            .args(["update-ref", "--no-deref", "-d", name, found.as_str()])
-            .effect()
-    }
-
     /// Removes the locks that a killed git left on a ref, or on the refs under a name.
     pub fn release_refs(&self, name: &str) -> Result<()> {
         let locks = locks_at(&self.common_dir.join(name));
@@ -143,11 +132,6 @@ impl Repo {
             return Err(refused());
         }
         Ok(())
-    }
-
-    /// Whether there is a branch with this short name.
-    pub fn branch_exists(&self, branch: &str) -> Result<bool> {
-        Ok(self.read_ref(&format!("refs/heads/{branch}"))?.is_some())
     }
 
     /// The checkout or worktree in which a branch, given by its short name, is checked out.

@@ -5,6 +5,7 @@
 
 use super::{EXPECTED_RATIO, TITLE_CHARS, knob_values};
 use karve_core::agenda::{AgendaItem, ItemAction, ItemEffort};
+use karve_os::text::one_line;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -147,7 +148,7 @@ fn item_of(number: usize, written: RawRecommendation) -> Result<AgendaItem, Vec<
     }
     Ok(AgendaItem {
         id: written.id.unwrap_or_else(|| number.to_string()),
-        title: one_line(&written.title),
+        title: one_line(&written.title, TITLE_CHARS),
         text: written.text,
         expected_ratio: written.expected_ratio.unwrap_or(expected),
         effort,
@@ -177,16 +178,17 @@ fn level(name: &str) -> Option<f64> {
 }
 
 fn no_level(name: &str) -> String {
-    format!("`{}` is not High, Medium or Low", one_line(name))
+    format!(
+        "`{}` is not High, Medium or Low",
+        one_line(name, TITLE_CHARS)
+    )
 }
 
 fn no_effort(name: &str) -> String {
-    format!("the effort `{}` is not low, medium or high", one_line(name))
-}
-
-fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").chars().take(TITLE_CHARS).collect()
+    format!(
+        "the effort `{}` is not low, medium or high",
+        one_line(name, TITLE_CHARS)
+    )
 }
 
 /// Where a reader of Markdown is.
@@ -275,7 +277,7 @@ impl AnalysisReader {
         self.named = Some(RecommendedAction::default());
         let item = AgendaItem {
             id: id.to_owned(),
-            title: one_line(title),
+            title: one_line(title, TITLE_CHARS),
             text: title.trim().to_owned(),
             expected_ratio,
             ..AgendaItem::default()
@@ -316,7 +318,7 @@ impl AnalysisReader {
                 }
                 Err(_) => Some(format!(
                     "`{}` is not a speedup such as 1.2x",
-                    one_line(value)
+                    one_line(value, TITLE_CHARS)
                 )),
             },
             "effort" => match ItemEffort::by_name(value) {
@@ -340,7 +342,8 @@ impl AnalysisReader {
             }
             "knobs" => {
                 named.knobs = knob_values(value);
-                let fault = format!("`{}` does not look like TILE=16,UNROLL=4", one_line(value));
+                let shown = one_line(value, TITLE_CHARS);
+                let fault = format!("`{shown}` does not look like TILE=16,UNROLL=4");
                 named.knobs.is_none().then_some(fault)
             }
             "sweep" => {
@@ -349,7 +352,7 @@ impl AnalysisReader {
             }
             other => Some(format!(
                 "`{}` is not one of id, expected, effort, needs, when, entry, knobs and sweep",
-                one_line(other)
+                one_line(other, TITLE_CHARS)
             )),
         };
         self.errors.extend(fault.map(|fault| (number, fault)));

@@ -344,11 +344,7 @@ fn warnings(
                     | (BenchFinding::Slower { .. }, BenchFinding::Faster { .. })
                     | (
                         BenchFinding::NoDifference { .. },
-                        BenchFinding::Faster { .. }
-                    )
-                    | (
-                        BenchFinding::NoDifference { .. },
-                        BenchFinding::Slower { .. }
+                        BenchFinding::Faster { .. } | BenchFinding::Slower { .. }
                     )
             )
         })

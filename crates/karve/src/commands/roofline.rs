@@ -310,7 +310,7 @@ fn cores_of(project: Option<&ProjectCases>, host: &HostRoofline) -> Cores {
         times,
         ..
     } = project;
-    shown_cores(charter, cases, &host.roof(), &[times]).into()
+    shown_cores(charter, cases, &host.roof(), &[times])
 }
 
 impl RoofChoice<'_> {

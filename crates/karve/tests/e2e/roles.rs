@@ -378,7 +378,7 @@ fn routing_and_messages_can_be_asked_for() {
         .complains(&["tileir-specialist is the role for this"]);
     lab.karve(&["messages"])
         .ends(0)
-        .shows(&["hyper-mla/profile", "primus/review"]);
+        .shows(&["hyper-mla/task", "primus/review"]);
     lab.karve(&["messages", "primus/review"])
         .ends(0)
         .shows(&["rule_verdicts: object"]);

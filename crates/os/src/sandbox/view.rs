@@ -5,6 +5,7 @@
 
 use super::{AgentPaths, PrivateDirs, bounds, gateway};
 use crate::error::{Context, Result};
+pub(super) use crate::files::settled;
 use crate::process::{
     BindMount, MountAccess, NamespaceView, OverlayDir, has_accelerators, is_accelerator,
 };
@@ -177,11 +178,6 @@ impl SandboxPaths {
     pub(super) fn out(&self) -> PathBuf {
         self.scratch.join("out")
     }
-}
-
-/// A path without links, as far as it exists.
-pub(super) fn settled(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// The user's home.

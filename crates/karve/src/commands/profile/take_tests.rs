@@ -1,17 +1,16 @@
 //! Profiles with tools that hang, and of programs that behave differently under a profiler.
 
 use crate::config::{self, CharterTime, Overrides};
-use karve_agents::messages::{form, parse, render};
 use karve_core::charter::Charter;
 use karve_core::profile::DiagnosisRuleSet;
 use karve_harness::commands::Harness;
 use karve_os::process::StopFlag;
+use karve_profile::profilers::ProfilerTool;
 use karve_profile::profilers::collect::{
     CollectedProfile, DevicePlatform, ProfileRequest, ProfileTarget, take,
 };
 use karve_profile::profilers::editable::EditableFiles;
 use karve_profile::profilers::run::limit_of;
-use karve_profile::profilers::{ProfilerTool, contract};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -177,18 +176,4 @@ fn a_tool_may_take_some_times_as_long_as_the_benchmark_within_bounds() {
     check(ProfilerTool::Callgrind, 60.0, 300);
     check(ProfilerTool::Nsys, 2.0, 60);
     check(ProfilerTool::Ncu, 1e12, 300);
-}
-
-#[test]
-fn a_profile_in_our_form_is_one_for_the_reader_of_profiles() {
-    let text = "## Profile: mla v3 | b=32, s=1, t=4096\n\n### Stages\n\
-        | Stage | Duration (us) | TC% | DRAM% | Occ% | Bottleneck | Key Issue |\n\
-        | --- | --- | --- | --- | --- | --- | --- |\n\
-        | qk | 12.5 | 40 | 80 | 25 | Memory | late loads |\n\n\
-        ### Bottleneck: Memory-bound\nLoads wait for each other.\n\n\
-        ### Top 3 Opportunities\n1. larger tiles — est. 12% gain — trigger: dram_pct=80\n";
-    let form = form("hyper-mla/profile").unwrap();
-    let datum = parse(form, text).unwrap();
-    assert_eq!(render(form, &datum).unwrap(), text);
-    assert_eq!(contract::parse(text).unwrap().kernel, "mla");
 }

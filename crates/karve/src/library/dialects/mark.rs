@@ -8,6 +8,7 @@
 use karve_core::knowledge::{
     Entry, EntryKind, EntrySection, EntryStatus, Retraction, Risk, assess,
 };
+use karve_os::text::one_line;
 
 /// How the line begins: as a block quote, which every Markdown reader treats as text.
 const BEGIN: &str = "> karve: ";
@@ -54,14 +55,9 @@ pub(super) fn render(entry: &Entry) -> String {
         None => String::new(),
     };
     if !why.is_empty() {
-        line.push_str(&format!(" why={}", one_line(&why)));
+        line.push_str(&format!(" why={}", one_line(&why, WHY_CHARS)));
     }
     line
-}
-
-fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(WHY_CHARS).collect()
 }
 
 fn one_word(text: &str) -> String {
@@ -73,7 +69,7 @@ pub(super) fn parse(line: &str) -> Option<EntryMark> {
     let said = line.trim().strip_prefix(BEGIN)?;
     let (words, why) = said.split_once(" why=").unwrap_or((said, ""));
     let mut mark = EntryMark {
-        why: one_line(why),
+        why: one_line(why, WHY_CHARS),
         ..EntryMark::default()
     };
     for word in words.split_whitespace() {

@@ -4,6 +4,7 @@ use super::{SourcePage, mark, slug};
 use karve_core::knowledge::{
     Entry, EntryBasis, EntryKind, EntrySection, EntryStatus, Retraction, Scope,
 };
+use karve_os::text::one_line;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -11,6 +12,8 @@ use std::path::PathBuf;
 const FIELDS: [&str; 4] = ["Context", "Signal", "Takeaway", "Applicability"];
 /// The word for a change that was rolled back.
 const ROLLED_BACK: &str = "ROLLED BACK";
+/// Characters of a heading or a field.
+const LINE_CHARS: usize = 1_000;
 
 pub(super) fn parse(page: &SourcePage) -> Result<Vec<Entry>, String> {
     let scope = scope_of(&page.path);
@@ -153,10 +156,14 @@ pub(super) fn render(entries: &[&Entry]) -> Vec<SourcePage> {
             || format!("{} {} — {outcome}", entry.date, entry.id),
             str::to_owned,
         );
-        let _ = writeln!(text, "\n### {}", one_line(&heading));
+        let _ = writeln!(text, "\n### {}", one_line(&heading, LINE_CHARS));
         let _ = writeln!(text, "{}", mark::render(entry));
         for field in FIELDS {
-            let _ = writeln!(text, "- {field}: {}", one_line(&field_of(entry, field)));
+            let _ = writeln!(
+                text,
+                "- {field}: {}",
+                one_line(&field_of(entry, field), LINE_CHARS)
+            );
         }
     }
     let page = |(path, text)| SourcePage { path, text };
@@ -178,9 +185,4 @@ fn field_of(entry: &Entry, field: &str) -> String {
             .to_owned(),
         _ => entry.scope.describe(),
     })
-}
-
-fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(1_000).collect()
 }
