@@ -136,5 +136,5 @@ words!(
 );
 words!(
     /// What happens when a reviewer objects to a change.
-    ReviewRuleName: Record, Mend, Skip
+    ReviewRuleName: Record, Repair, Skip
 );
