@@ -22,16 +22,16 @@ const LAST_BYTES_MAX: u64 = 8 << 20;
 const USD_SLACK: f64 = 1e-9;
 
 /// How an event differs from its session log; empty if they cannot be compared.
-pub fn differences(event: &Event, exchange: &Path) -> Vec<String> {
-    let agent = first_line(exchange).and_then(|brief| text_of(&brief, "agent"));
+pub fn differences(event: &Event, session_log: &Path) -> Vec<String> {
+    let agent = first_line(session_log).and_then(|brief| text_of(&brief, "agent"));
     let Some(agent) = agent else {
         return Vec::new();
     };
     if agent == "command" || agent == EXTERNAL {
-        let said = answer_in(exchange);
+        let said = answer_in(session_log);
         return said.map_or_else(Vec::new, |said| of_answer(event, &agent, &said));
     }
-    let Some(end) = last_line(exchange) else {
+    let Some(end) = last_line(session_log) else {
         return Vec::new();
     };
     let used_at = match api::ApiKind::by_name(&agent) {
@@ -40,19 +40,19 @@ pub fn differences(event: &Event, exchange: &Path) -> Vec<String> {
         None => end.get("used"),
     };
     let mut found = text_of(&end, "answer").map_or_else(Vec::new, |said| of_words(event, &said));
-    found.extend(used_at.and_then(|told| of_usage(event, told)));
+    found.extend(used_at.and_then(|reported| of_usage(event, reported)));
     found
 }
 
 /// Compares the usage in the last line.
-fn of_usage(event: &Event, told: &Value) -> Option<String> {
+fn of_usage(event: &Event, reported: &Value) -> Option<String> {
     let stored = usage_of(event)?;
-    let told = AgentUsage {
-        tokens: told.get("tokens")?.as_u64()?,
-        usd: told.get("usd")?.as_f64()?,
+    let reported = AgentUsage {
+        tokens: reported.get("tokens")?.as_u64()?,
+        usd: reported.get("usd")?.as_f64()?,
         estimated: stored.estimated,
     };
-    used(stored, told)
+    used(stored, reported)
 }
 
 /// Compares the answer of a program or an external agent, with the usage that it claims.
@@ -85,24 +85,25 @@ fn of_answer(event: &Event, agent: &str, said: &str) -> Vec<String> {
 fn of_words(event: &Event, said: &str) -> Vec<String> {
     match event {
         Event::Proposed { hypothesis, .. } => match answer::parse_proposal(said) {
-            Ok(ProposalAnswer::Stated(told, _)) => {
-                let title = differ("title", &hypothesis.title, &told.title);
-                let mechanism = differ("mechanism", &hypothesis.mechanism, &told.mechanism);
+            Ok(ProposalAnswer::Stated(reported, _)) => {
+                let title = differ("title", &hypothesis.title, &reported.title);
+                let mechanism = differ("mechanism", &hypothesis.mechanism, &reported.mechanism);
                 title.chain(mechanism).collect()
             }
             Ok(_) | Err(_) => Vec::new(),
         },
         Event::Implemented { candidate, .. } => match answer::parse_implementation(said) {
-            Ok((told, _)) => differ("summary", &candidate.summary, &told).collect(),
+            Ok((reported, _)) => differ("summary", &candidate.summary, &reported).collect(),
             Err(_) => Vec::new(),
         },
         _ => Vec::new(),
     }
 }
 
-fn differ(what: &str, stored: &str, told: &str) -> impl Iterator<Item = String> + use<> {
-    let differs = stored != told;
-    let said = differs.then(|| format!("the {what} is {stored:?}, the session log has {told:?}"));
+fn differ(what: &str, stored: &str, reported: &str) -> impl Iterator<Item = String> + use<> {
+    let differs = stored != reported;
+    let said =
+        differs.then(|| format!("the {what} is {stored:?}, the session log has {reported:?}"));
     said.into_iter()
 }
 
@@ -117,13 +118,13 @@ fn usage_of(event: &Event) -> Option<AgentUsage> {
     }
 }
 
-fn used(stored: AgentUsage, told: AgentUsage) -> Option<String> {
-    let slack = USD_SLACK * told.usd.abs().max(1.0);
-    let same = stored.tokens == told.tokens && (stored.usd - told.usd).abs() <= slack;
+fn used(stored: AgentUsage, reported: AgentUsage) -> Option<String> {
+    let slack = USD_SLACK * reported.usd.abs().max(1.0);
+    let same = stored.tokens == reported.tokens && (stored.usd - reported.usd).abs() <= slack;
     (!same).then(|| {
         format!(
             "{} tokens and ${} were used, the session log has {} and ${}",
-            stored.tokens, stored.usd, told.tokens, told.usd
+            stored.tokens, stored.usd, reported.tokens, reported.usd
         )
     })
 }

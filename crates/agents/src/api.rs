@@ -203,16 +203,16 @@ impl ApiModel {
         let wire = config.kind.wire();
         let key = key::key_of(agent, config, stop)?;
         let url = config.base_url.as_deref().unwrap_or(wire.base_url);
-        let told = key
+        let reported = key
             .as_ref()
             .map(|key| ("API_KEY".to_owned(), key.reveal().to_owned()));
-        let told: Vec<(String, String)> = told.into_iter().collect();
+        let reported: Vec<(String, String)> = reported.into_iter().collect();
         Ok(Self {
             config: config.clone(),
             wire,
             name: config.model_for(agent)?.to_owned(),
             client: ApiClient::new(url, key.as_ref(), wire.headers)?,
-            secrets: Secrets::of(told.iter().map(|(name, value)| (name, value))),
+            secrets: Secrets::of(reported.iter().map(|(name, value)| (name, value))),
             gauge: TokenGauge::default(),
         })
     }
@@ -280,13 +280,13 @@ impl ApiAgent {
         task: TurnTask,
         (of, brief): ((u32, u32), &str),
         editable: &[String],
-        desk: &Workspace<'_>,
+        workspace: &Workspace<'_>,
     ) -> Result<FinishedTurn> {
         let limit_s = task.limit_s(self.limit_s);
         let until = Instant::now() + Duration::from_secs(limit_s);
         let mut model = match self.model.take() {
             Some(model) => model,
-            None => ApiModel::open(&self.name, &self.config, desk.stop)?,
+            None => ApiModel::open(&self.name, &self.config, workspace.stop)?,
         };
         let last = match ToolRights::of(task) {
             // Without tools, a conversation that used some cannot continue.
@@ -298,51 +298,59 @@ impl ApiAgent {
             .push(ConversationItem::Prompt(model.secrets.redact(brief)));
         let place = ApiTurnContext {
             task,
-            session_log: desk.session_log,
-            stop: desk.stop,
+            session_log: workspace.session_log,
+            stop: workspace.stop,
             until,
             limit_s,
-            left: self.remaining_budget(desk.spent),
+            left: self.remaining_budget(workspace.spent),
         };
         let secrets = model.secrets.clone();
         let mut bench =
-            ToolWorkspace::new(desk, ToolRights::of(task), editable, (&secrets, until))?;
-        let told = turn::run(&mut model, &mut talk, Some(&mut bench), &place)?;
+            ToolWorkspace::new(workspace, ToolRights::of(task), editable, (&secrets, until))?;
+        let reported = turn::run(&mut model, &mut talk, Some(&mut bench), &place)?;
         self.model = Some(model);
         // After a failure the next brief starts a new conversation; it has all that matters.
-        self.conversation = told.failure.is_none().then_some(talk);
+        self.conversation = reported.failure.is_none().then_some(talk);
         Ok(FinishedTurn {
-            ended: match told.failure {
+            ended: match reported.failure {
                 // Asking again would not help.
                 Some(fault @ TurnFailure::Budget(_)) => TurnEnd::Spent(fault.describe()),
                 Some(fault) => TurnEnd::Failed(fault.describe()),
-                None => TurnEnd::Replied(told.text),
+                None => TurnEnd::Replied(reported.text),
             },
-            used: UsageReport::Counted(told.usage),
+            used: UsageReport::Counted(reported.usage),
         })
     }
 }
 
 impl Agent for ApiAgent {
-    fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal> {
+    fn propose(&mut self, brief: &Brief, workspace: &Workspace<'_>) -> Result<Proposal> {
         let text = prompt::render_propose(brief, ANSWER_TO);
         let asked = ((brief.round, 0), text.as_str());
-        let turned = self.run_turn(TurnTask::Propose, asked, &brief.editable, desk)?;
+        let turned = self.run_turn(TurnTask::Propose, asked, &brief.editable, workspace)?;
         Ok(turned.proposal())
     }
 
-    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
+    fn implement(
+        &mut self,
+        step: &ImplementStep,
+        workspace: &Workspace<'_>,
+    ) -> Result<Implementation> {
         let text = prompt::render_implement(step) + &format!("\nAnswer {ANSWER_TO}.\n");
         let asked = ((step.round, step.variant), text.as_str());
-        let turned = self.run_turn(TurnTask::of(step), asked, &step.brief.editable, desk)?;
+        let turned = self.run_turn(TurnTask::of(step), asked, &step.brief.editable, workspace)?;
         Ok(turned.implementation())
     }
 
-    fn ask(&mut self, question: &AgentQuestion<'_>, desk: &Workspace<'_>) -> Result<AgentReply> {
+    fn ask(
+        &mut self,
+        question: &AgentQuestion<'_>,
+        workspace: &Workspace<'_>,
+    ) -> Result<AgentReply> {
         let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
         let asked = ((question.round, 0), text.as_str());
         Ok(self
-            .run_turn(TurnTask::Review, asked, &[], desk)?
+            .run_turn(TurnTask::Review, asked, &[], workspace)?
             .answered())
     }
 
@@ -364,11 +372,15 @@ impl Agent for ApiAgent {
         self.learns
     }
 
-    fn learn(&mut self, taught: &LessonQuestion<'_>, desk: &Workspace<'_>) -> Result<LessonAnswer> {
+    fn learn(
+        &mut self,
+        taught: &LessonQuestion<'_>,
+        workspace: &Workspace<'_>,
+    ) -> Result<LessonAnswer> {
         let text = prompt::render_learn(taught) + &format!("\nAnswer {ANSWER_TO}.\n");
         let asked = ((taught.round, 0), text.as_str());
         Ok(self
-            .run_turn(TurnTask::Learn, asked, &[], desk)?
+            .run_turn(TurnTask::Learn, asked, &[], workspace)?
             .lesson_answer())
     }
 }

@@ -36,22 +36,27 @@ impl BuiltinAgent {
 }
 
 impl Agent for BuiltinAgent {
-    fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal> {
-        let knobs = knobs_at(desk.repo, &brief.parent, &self.editable, &self.declared)?;
+    fn propose(&mut self, brief: &Brief, workspace: &Workspace<'_>) -> Result<Proposal> {
+        let knobs = knobs_at(
+            workspace.repo,
+            &brief.parent,
+            &self.editable,
+            &self.declared,
+        )?;
         if let Some(task) = &brief.task {
-            return self.carry_out(task, brief, (desk.repo, &knobs));
+            return self.carry_out(task, brief, (workspace.repo, &knobs));
         }
         if brief.sweep && knobs.len() > 1 {
             let hypothesis = Box::new(state_sweep(&knobs));
             return Ok(Proposal::Stated(hypothesis, AgentUsage::default()));
         }
         let base = config_of(&knobs_at(
-            desk.repo,
+            workspace.repo,
             &brief.base,
             &self.editable,
             &self.declared,
         )?);
-        let texts = recipes::texts_at(desk.repo, &brief.parent, &self.editable)?;
+        let texts = recipes::texts_at(workspace.repo, &brief.parent, &self.editable)?;
         // If all knobs were tuned together, single values of an entry are already covered.
         let alone = if knobs.len() > 1 { &[][..] } else { &knobs };
         let recipe = recipes::next(&brief.recall, &texts, alone);
@@ -73,7 +78,11 @@ impl Agent for BuiltinAgent {
         Ok(Proposal::Stated(Box::new(stated), AgentUsage::default()))
     }
 
-    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
+    fn implement(
+        &mut self,
+        step: &ImplementStep,
+        workspace: &Workspace<'_>,
+    ) -> Result<Implementation> {
         let usage = AgentUsage::default();
         if step.repair.is_some() {
             let why = "a failing knob setting cannot be fixed".to_owned();
@@ -84,11 +93,11 @@ impl Agent for BuiltinAgent {
             let summary = String::new();
             return Ok(Implementation::Done { summary, usage });
         }
-        let knobs = knobs_at(desk.repo, &step.parent, &self.editable, &self.declared)?;
+        let knobs = knobs_at(workspace.repo, &step.parent, &self.editable, &self.declared)?;
         if step.hypothesis.entry.is_some() && step.hypothesis.config.is_empty() {
-            return self.follow(step, desk, &knobs);
+            return self.follow(step, workspace, &knobs);
         }
-        let set = write_config(desk.tree, &knobs, &step.hypothesis.config)?;
+        let set = write_config(workspace.tree, &knobs, &step.hypothesis.config)?;
         Ok(Implementation::Done {
             summary: format!("set {}", set.join(", ")),
             usage,
@@ -105,7 +114,7 @@ impl BuiltinAgent {
     fn follow(
         &self,
         step: &ImplementStep,
-        desk: &Workspace<'_>,
+        workspace: &Workspace<'_>,
         knobs: &[Knob],
     ) -> Result<Implementation> {
         let usage = AgentUsage::default();
@@ -115,14 +124,14 @@ impl BuiltinAgent {
             .iter()
             .find(|usable| hypothesis.entry.as_ref() == Some(&usable.known.id));
         let action = known.and_then(|of| of.known.apply.get(hypothesis.variant as usize));
-        let texts = recipes::texts_at(desk.repo, &step.parent, &self.editable)?;
+        let texts = recipes::texts_at(workspace.repo, &step.parent, &self.editable)?;
         let change = action.and_then(|action| recipes::apply(action, &texts, knobs));
         let Some(recipes::RecipeChange::Texts(changed)) = change else {
             let why = "the library changed, and the recipe no longer changes anything".to_owned();
             return Ok(Implementation::NotDone { why, usage });
         };
         for text in &changed {
-            let path = desk.tree.join(&text.file);
+            let path = workspace.tree.join(&text.file);
             fs::write(&path, &text.text).context(|| format!("cannot write {}", path.display()))?;
         }
         let summary = format!("{} in {} files", hypothesis.title, changed.len());

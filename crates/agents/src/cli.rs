@@ -268,10 +268,10 @@ impl CliAgent {
         task: TurnTask,
         (of, brief): ((u32, u32), &str),
         editable: &[String],
-        desk: &Workspace<'_>,
+        workspace: &Workspace<'_>,
     ) -> Result<FinishedTurn> {
-        let place = CliTurnContext::of(desk);
-        let files = plain_files(editable, desk.tree);
+        let place = CliTurnContext::of(workspace);
+        let files = plain_files(editable, workspace.tree);
         let mut session = self.conversation.take().filter(|talk| talk.of == of);
         loop {
             let ask = CliTurnRequest {
@@ -279,8 +279,8 @@ impl CliAgent {
                 model: self.caller.model(),
                 session: session.as_ref().map(|talk| talk.session.as_str()),
                 used_before: session.as_ref().map(|talk| talk.used).unwrap_or_default(),
-                confined: desk.sandbox.is_some(),
-                usd_left: self.usd_left(desk.spent, session.as_ref()),
+                confined: workspace.sandbox.is_some(),
+                usd_left: self.usd_left(workspace.spent, session.as_ref()),
                 limit_s: self.caller.limit_s(task),
                 files: &files,
                 brief_file: &place.brief_file(),
@@ -327,27 +327,35 @@ fn plain_files(editable: &[String], tree: &Path) -> Vec<String> {
 }
 
 impl Agent for CliAgent {
-    fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal> {
+    fn propose(&mut self, brief: &Brief, workspace: &Workspace<'_>) -> Result<Proposal> {
         let text = prompt::render_propose(brief, ANSWER_TO);
         let asked = ((brief.round, 0), text.as_str());
-        let turned = self.run_turn(TurnTask::Propose, asked, &brief.editable, desk)?;
+        let turned = self.run_turn(TurnTask::Propose, asked, &brief.editable, workspace)?;
         Ok(turned.proposal())
     }
 
-    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
+    fn implement(
+        &mut self,
+        step: &ImplementStep,
+        workspace: &Workspace<'_>,
+    ) -> Result<Implementation> {
         let text = prompt::render_implement(step) + &format!("\nAnswer {ANSWER_TO}.\n");
         // Without a home it keeps its conversations there.
-        notes::clear(desk.notes, step, &[turn::STATE])?;
+        notes::clear(workspace.notes, step, &[turn::STATE])?;
         let asked = ((step.round, step.variant), text.as_str());
-        let turned = self.run_turn(TurnTask::of(step), asked, &step.brief.editable, desk)?;
+        let turned = self.run_turn(TurnTask::of(step), asked, &step.brief.editable, workspace)?;
         Ok(turned.implementation())
     }
 
-    fn ask(&mut self, question: &AgentQuestion<'_>, desk: &Workspace<'_>) -> Result<AgentReply> {
+    fn ask(
+        &mut self,
+        question: &AgentQuestion<'_>,
+        workspace: &Workspace<'_>,
+    ) -> Result<AgentReply> {
         let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
         let asked = ((question.round, 0), text.as_str());
         Ok(self
-            .run_turn(TurnTask::Review, asked, &[], desk)?
+            .run_turn(TurnTask::Review, asked, &[], workspace)?
             .answered())
     }
 
@@ -359,8 +367,12 @@ impl Agent for CliAgent {
         self.learns
     }
 
-    fn learn(&mut self, taught: &LessonQuestion<'_>, desk: &Workspace<'_>) -> Result<LessonAnswer> {
-        if let Some(usd) = self.usd_max.filter(|usd| desk.spent.usd >= *usd) {
+    fn learn(
+        &mut self,
+        taught: &LessonQuestion<'_>,
+        workspace: &Workspace<'_>,
+    ) -> Result<LessonAnswer> {
+        if let Some(usd) = self.usd_max.filter(|usd| workspace.spent.usd >= *usd) {
             let turned = FinishedTurn {
                 ended: TurnEnd::Spent(format!(
                     "budget: all of ${usd:.4} (limits.agent_usd) is spent"
@@ -372,7 +384,7 @@ impl Agent for CliAgent {
         let text = prompt::render_learn(taught) + &format!("\nAnswer {ANSWER_TO}.\n");
         let asked = ((taught.round, 0), text.as_str());
         Ok(self
-            .run_turn(TurnTask::Learn, asked, &[], desk)?
+            .run_turn(TurnTask::Learn, asked, &[], workspace)?
             .lesson_answer())
     }
 }

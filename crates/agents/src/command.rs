@@ -93,9 +93,9 @@ impl CommandAgent {
     }
 
     /// karve's environment variables with keys: those passed to it, and the names of the others.
-    fn keys(&self, desk: &Workspace<'_>) -> (Vec<(String, String)>, Vec<String>) {
+    fn keys(&self, workspace: &Workspace<'_>) -> (Vec<(String, String)>, Vec<String>) {
         let own: Vec<&str> = self.pass.iter().map(String::as_str).collect();
-        let passed = sandbox::variables_of_agent(desk.sandbox, &own);
+        let passed = sandbox::variables_of_agent(workspace.sandbox, &own);
         let mut all: Vec<(String, String)> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .filter(|(name, _)| is_key_name(name))
@@ -110,9 +110,9 @@ impl CommandAgent {
     fn confine(
         &self,
         mut command: Command,
-        desk: &Workspace<'_>,
+        workspace: &Workspace<'_>,
     ) -> Result<(Command, Option<Gateway>)> {
-        let Some(sandbox) = desk.sandbox else {
+        let Some(sandbox) = workspace.sandbox else {
             return Ok((command, None));
         };
         // Its own script may be in a home or temporary directory, which the sandbox hides.
@@ -123,7 +123,7 @@ impl CommandAgent {
                 NetworkAccess::Only(hosts) => Some(hosts),
                 NetworkAccess::Usual | NetworkAccess::All => None,
             },
-            ..AgentPaths::of(desk.tree, desk.notes)
+            ..AgentPaths::of(workspace.tree, workspace.notes)
         };
         let (confined, gateway) = sandbox.confine_agent(&places)?;
         command = command.confined(&confined);
@@ -133,24 +133,29 @@ impl CommandAgent {
         Ok((command, gateway))
     }
 
-    fn run_turn(&self, task: TurnTask, brief: &str, desk: &Workspace<'_>) -> Result<FinishedTurn> {
-        self.run_turn_in((task, 0), brief, desk)
+    fn run_turn(
+        &self,
+        task: TurnTask,
+        brief: &str,
+        workspace: &Workspace<'_>,
+    ) -> Result<FinishedTurn> {
+        self.run_turn_in((task, 0), brief, workspace)
     }
 
     fn run_turn_in(
         &self,
         (task, variant): (TurnTask, u32),
         brief: &str,
-        desk: &Workspace<'_>,
+        workspace: &Workspace<'_>,
     ) -> Result<FinishedTurn> {
-        let cannot = || format!("cannot write to {}", desk.notes.display());
-        fs::create_dir_all(desk.notes).context(cannot)?;
-        let brief_path = desk.notes.join("brief.md");
-        let answer_path = desk.notes.join("answer");
+        let cannot = || format!("cannot write to {}", workspace.notes.display());
+        fs::create_dir_all(workspace.notes).context(cannot)?;
+        let brief_path = workspace.notes.join("brief.md");
+        let answer_path = workspace.notes.join("answer");
         fs::write(&brief_path, brief).context(cannot)?;
         let _ = fs::remove_file(&answer_path);
         let limit_s = task.limit_s(self.limit_s);
-        let mut command = Command::shell(&self.line, desk.tree)
+        let mut command = Command::shell(&self.line, workspace.tree)
             .limit(Duration::from_secs(limit_s))
             .tag(&self.tag)
             .capture_bytes(ANSWER_BYTES_MAX)
@@ -159,7 +164,7 @@ impl CommandAgent {
             .env("KARVE_VARIANT", variant.saturating_add(1).to_string())
             .env("KARVE_BRIEF", brief_path.to_string_lossy())
             .env("KARVE_ANSWER", answer_path.to_string_lossy());
-        let (given, kept) = self.keys(desk);
+        let (given, kept) = self.keys(workspace);
         for name in &kept {
             command = command.env_remove(name);
         }
@@ -167,14 +172,16 @@ impl CommandAgent {
             command = command.env(name, value);
         }
         // Kept until the program has ended.
-        let (command, gateway) = self.confine(command, desk)?;
-        let run = process::run(&command, desk.stop)?;
+        let (command, gateway) = self.confine(command, workspace)?;
+        let run = process::run(&command, workspace.stop)?;
         drop(gateway);
         let ended = match run.exit {
             Exit::Code(0) => read_answer(&answer_path, &run),
             Exit::TimedOut => Err(format!("the agent ran for more than {limit_s} s")),
             Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
-                let unseen = desk.sandbox.map(|sandbox| own::unseen(&self.line, sandbox));
+                let unseen = workspace
+                    .sandbox
+                    .map(|sandbox| own::unseen(&self.line, sandbox));
                 Err(why_failed(&run, &kept, unseen.unwrap_or_default()))
             }
         };
@@ -187,7 +194,7 @@ impl CommandAgent {
             brief,
         };
         let said = ended.as_deref().map_err(String::as_str);
-        session_log::write_down(desk.session_log, asked, said, &self.secrets)?;
+        session_log::write_down(workspace.session_log, asked, said, &self.secrets)?;
         Ok(FinishedTurn {
             ended: ended.map_or_else(TurnEnd::Failed, TurnEnd::Replied),
             used: UsageReport::Claimed,
@@ -228,21 +235,33 @@ fn read_answer(path: &Path, run: &CommandOutcome) -> std::result::Result<String,
 }
 
 impl Agent for CommandAgent {
-    fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal> {
+    fn propose(&mut self, brief: &Brief, workspace: &Workspace<'_>) -> Result<Proposal> {
         let text = prompt::render_propose(brief, ANSWER_TO);
-        Ok(self.run_turn(TurnTask::Propose, &text, desk)?.proposal())
+        Ok(self
+            .run_turn(TurnTask::Propose, &text, workspace)?
+            .proposal())
     }
 
-    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
-        notes::clear(desk.notes, step, &[])?;
+    fn implement(
+        &mut self,
+        step: &ImplementStep,
+        workspace: &Workspace<'_>,
+    ) -> Result<Implementation> {
+        notes::clear(workspace.notes, step, &[])?;
         let text = prompt::render_implement(step);
-        let turned = self.run_turn_in((TurnTask::of(step), step.variant), &text, desk)?;
+        let turned = self.run_turn_in((TurnTask::of(step), step.variant), &text, workspace)?;
         Ok(turned.implementation())
     }
 
-    fn ask(&mut self, question: &AgentQuestion<'_>, desk: &Workspace<'_>) -> Result<AgentReply> {
+    fn ask(
+        &mut self,
+        question: &AgentQuestion<'_>,
+        workspace: &Workspace<'_>,
+    ) -> Result<AgentReply> {
         let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
-        Ok(self.run_turn(TurnTask::Review, &text, desk)?.answered())
+        Ok(self
+            .run_turn(TurnTask::Review, &text, workspace)?
+            .answered())
     }
 
     fn reads_worktree(&self) -> bool {
@@ -253,8 +272,14 @@ impl Agent for CommandAgent {
         self.learns
     }
 
-    fn learn(&mut self, taught: &LessonQuestion<'_>, desk: &Workspace<'_>) -> Result<LessonAnswer> {
+    fn learn(
+        &mut self,
+        taught: &LessonQuestion<'_>,
+        workspace: &Workspace<'_>,
+    ) -> Result<LessonAnswer> {
         let text = prompt::render_learn(taught);
-        Ok(self.run_turn(TurnTask::Learn, &text, desk)?.lesson_answer())
+        Ok(self
+            .run_turn(TurnTask::Learn, &text, workspace)?
+            .lesson_answer())
     }
 }

@@ -96,12 +96,12 @@ impl ExternalAgent {
 }
 
 impl Agent for ExternalAgent {
-    fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal> {
+    fn propose(&mut self, brief: &Brief, workspace: &Workspace<'_>) -> Result<Proposal> {
         let Some(ExternalAnswer::Proposal(text)) = self.take() else {
             return Err(nobody());
         };
         let brief = prompt::render_propose(brief, "with \"karve propose\"");
-        write_down(desk, ("propose", &brief), &text)?;
+        write_down(workspace, ("propose", &brief), &text)?;
         let turned = FinishedTurn {
             ended: TurnEnd::Replied(text),
             used: UsageReport::Claimed,
@@ -109,29 +109,37 @@ impl Agent for ExternalAgent {
         Ok(turned.proposal())
     }
 
-    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
+    fn implement(
+        &mut self,
+        step: &ImplementStep,
+        workspace: &Workspace<'_>,
+    ) -> Result<Implementation> {
         let usage = AgentUsage::default();
         let (change, summary) = match self.take() {
             Some(ExternalAnswer::Change(change, summary)) => (change, summary),
             Some(ExternalAnswer::GiveUp(why)) => {
-                write_down(desk, ("implement", &prompt::render_implement(step)), &why)?;
+                write_down(
+                    workspace,
+                    ("implement", &prompt::render_implement(step)),
+                    &why,
+                )?;
                 return Ok(Implementation::NotDone { why, usage });
             }
             Some(ExternalAnswer::Proposal(_)) | None => return Err(nobody()),
         };
         write_down(
-            desk,
+            workspace,
             (TurnTask::of(step).name(), &prompt::render_implement(step)),
             &summary,
         )?;
         let parent = Oid::named(&step.parent)?;
         if step.repair.is_some() {
             // The submission is the whole change, so the refused one is removed first.
-            desk.repo.worktree_add(desk.tree, &parent)?;
+            workspace.repo.worktree_add(workspace.tree, &parent)?;
         }
         match change {
-            ChangeSource::Patch(patch) => take_patch(&patch, desk, step)?,
-            ChangeSource::Tree(tree) => take_over(&tree, desk, (&parent, step))?,
+            ChangeSource::Patch(patch) => take_patch(&patch, workspace, step)?,
+            ChangeSource::Tree(tree) => take_over(&tree, workspace, (&parent, step))?,
         }
         Ok(Implementation::Done { summary, usage })
     }
@@ -153,14 +161,14 @@ impl Agent for ExternalAgent {
 }
 
 /// Logs the brief and the reply; the change itself is stored with the candidate.
-fn write_down(desk: &Workspace<'_>, (task, brief): (&str, &str), said: &str) -> Result<()> {
+fn write_down(workspace: &Workspace<'_>, (task, brief): (&str, &str), said: &str) -> Result<()> {
     let asked = TurnPrompt {
         agent: EXTERNAL,
         task,
         brief,
     };
     let secrets = Secrets::of(&BTreeMap::new());
-    session_log::write_down(desk.session_log, asked, Ok(said), &secrets)
+    session_log::write_down(workspace.session_log, asked, Ok(said), &secrets)
 }
 
 /// The error for a submission without a usable change. A slip does not cost a round: nothing is
@@ -187,9 +195,9 @@ fn is_due(n_changes: usize, step: &ImplementStep) -> Result<()> {
     }
 }
 
-fn take_patch(patch: &[u8], desk: &Workspace<'_>, step: &ImplementStep) -> Result<()> {
+fn take_patch(patch: &[u8], workspace: &Workspace<'_>, step: &ImplementStep) -> Result<()> {
     is_due(patch.trim_ascii().len(), step)?;
-    match desk.repo.apply_patch(desk.tree, patch)? {
+    match workspace.repo.apply_patch(workspace.tree, patch)? {
         PatchResult::Refused(why) => {
             let why = format!("the patch does not apply: {why}");
             Err(no_change(&why, step))
@@ -201,12 +209,12 @@ fn take_patch(patch: &[u8], desk: &Workspace<'_>, step: &ImplementStep) -> Resul
 /// Copies what differs in a directory to the worktree. Which files are editable is checked later.
 fn take_over(
     from: &Path,
-    desk: &Workspace<'_>,
+    workspace: &Workspace<'_>,
     (parent, step): (&Oid, &ImplementStep),
 ) -> Result<()> {
-    let mut changes = desk.repo.changes(from, parent)?;
+    let mut changes = workspace.repo.changes(from, parent)?;
     // In a checkout the campaigns are among the files, and so is this agent's own workspace.
-    let (top, campaigns) = (settled(from), campaigns_of(desk.session_log));
+    let (top, campaigns) = (settled(from), campaigns_of(workspace.session_log));
     changes.retain(|change| !is_no_source(&top, &change.path, campaigns.as_deref()));
     let mut taken = 0;
     if changes.len() > FILES_MAX {
@@ -221,7 +229,7 @@ fn take_over(
             let why = format!("{} is not a path in the project", change.path);
             return Err(no_change(&why, step));
         }
-        let to = desk.tree.join(&change.path);
+        let to = workspace.tree.join(&change.path);
         let cannot = || format!("cannot write {}", to.display());
         if change.kind == ChangeKind::Deleted {
             fs::remove_file(&to).context(cannot)?;
@@ -251,8 +259,8 @@ fn take_over(
 }
 
 /// The directory of all campaigns, from a file in the temporary directory of one.
-fn campaigns_of(exchange: &Path) -> Option<PathBuf> {
-    exchange.ancestors().nth(3).map(settled)
+fn campaigns_of(log_file: &Path) -> Option<PathBuf> {
+    log_file.ancestors().nth(3).map(settled)
 }
 
 /// Whether a path of a directory belongs to git or to karve, wherever campaigns are kept. The
@@ -292,7 +300,7 @@ mod tests {
             let got = is_no_source(Path::new("/nowhere"), path, campaigns.as_deref());
             assert_eq!(got, want, "{path}");
         }
-        let desk = Path::new("/nowhere/runs/toy/agent-workspace");
-        assert!(!is_no_source(desk, "kernel.c", campaigns.as_deref()));
+        let workspace = Path::new("/nowhere/runs/toy/agent-workspace");
+        assert!(!is_no_source(workspace, "kernel.c", campaigns.as_deref()));
     }
 }

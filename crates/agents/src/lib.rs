@@ -93,10 +93,14 @@ pub struct Workspace<'a> {
 /// A participant that proposes hypotheses and implements them.
 pub trait Agent: Debug {
     /// Asks for the next hypothesis.
-    fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal>;
+    fn propose(&mut self, brief: &Brief, workspace: &Workspace<'_>) -> Result<Proposal>;
 
     /// Asks to implement one in the given worktree.
-    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation>;
+    fn implement(
+        &mut self,
+        step: &ImplementStep,
+        workspace: &Workspace<'_>,
+    ) -> Result<Implementation>;
 
     /// Whether it needs a worktree to propose.
     fn reads_worktree(&self) -> bool;
@@ -123,8 +127,12 @@ pub trait Agent: Debug {
     }
 
     /// Asks a self-contained question; the answer is text, and the worktree is only read.
-    fn ask(&mut self, question: &AgentQuestion<'_>, desk: &Workspace<'_>) -> Result<AgentReply> {
-        let _ = (question, desk);
+    fn ask(
+        &mut self,
+        question: &AgentQuestion<'_>,
+        workspace: &Workspace<'_>,
+    ) -> Result<AgentReply> {
+        let _ = (question, workspace);
         Ok(AgentReply::Failed {
             why: "this agent does not review".to_owned(),
             usage: AgentUsage::default(),
@@ -138,8 +146,12 @@ pub trait Agent: Debug {
     }
 
     /// Asks what a round taught, in words.
-    fn learn(&mut self, taught: &LessonQuestion<'_>, desk: &Workspace<'_>) -> Result<LessonAnswer> {
-        let _ = (taught, desk);
+    fn learn(
+        &mut self,
+        taught: &LessonQuestion<'_>,
+        workspace: &Workspace<'_>,
+    ) -> Result<LessonAnswer> {
+        let _ = (taught, workspace);
         Ok(LessonAnswer::default())
     }
 }

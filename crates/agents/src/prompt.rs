@@ -296,7 +296,7 @@ pub(super) fn render_learn(taught: &LessonQuestion<'_>) -> String {
         role: _,
         hypothesis,
         lesson,
-        predicted: foretold,
+        predicted: prediction,
         learning,
     } = taught;
     let mut text = format!("# Round {round}: say what it taught\n\n");
@@ -308,7 +308,7 @@ pub(super) fn render_learn(taught: &LessonQuestion<'_>) -> String {
     push_claim(&mut text, hypothesis);
     text.push_str("## What was measured\n\n");
     let mut figures = format!("{lesson}\nworkload: {}", learning.evidence.workload);
-    for of in *foretold {
+    for of in *prediction {
         let _ = write!(figures, "\n{}", of.describe());
     }
     push_data(&mut text, &figures);
@@ -446,18 +446,18 @@ fn push_recall(text: &mut String, recall: &LibraryRecall, shown: &BriefShares) {
     if !recall.entries.is_empty() && shown.entries > 0 {
         text.push_str("## Matching library entries\n\n");
         let mut lines = String::new();
-        for told in recall.entries.iter().take(shown.entries) {
-            let expected = told.expected.as_ref();
+        for reported in recall.entries.iter().take(shown.entries) {
+            let expected = reported.expected.as_ref();
             let expected = expected.map_or_else(String::new, |said| format!("; {said}"));
             let _ = writeln!(
                 lines,
                 "{} ({}, {}{expected}; {}): {}\n{}\n",
-                told.id,
-                told.kind.name(),
-                told.status.name(),
-                one_line(&told.why, WHY_CHARS),
-                told.title,
-                told.text
+                reported.id,
+                reported.kind.name(),
+                reported.status.name(),
+                one_line(&reported.why, WHY_CHARS),
+                reported.title,
+                reported.text
             );
         }
         push_data(text, &lines);
@@ -466,12 +466,12 @@ fn push_recall(text: &mut String, recall: &LibraryRecall, shown: &BriefShares) {
         text.push_str("## Refuted here; a proposal that repeats one must say what differs\n\n");
         let lines = recall.refuted.iter().take(shown.refuted);
         let lines: Vec<String> = lines
-            .map(|told| {
+            .map(|reported| {
                 format!(
                     "{}: {} ({})",
-                    told.id,
-                    told.title,
-                    one_line(&told.why, WHY_CHARS)
+                    reported.id,
+                    reported.title,
+                    one_line(&reported.why, WHY_CHARS)
                 )
             })
             .collect();

@@ -138,9 +138,9 @@ fn change_of(candidate: &Candidate) -> std::result::Result<&str, String> {
     match (&candidate.whole, candidate.out_of_scope.as_slice()) {
         (Some(whole), _) => Ok(whole),
         (None, []) => Ok(&candidate.patch),
-        (None, strays) => Err(format!(
+        (None, orphans) => Err(format!(
             "the recorded change also touched {}, which the recording does not contain",
-            strays.join(", ")
+            orphans.join(", ")
         )),
     }
 }
@@ -166,7 +166,11 @@ impl Agent for ReplayAgent {
         })
     }
 
-    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
+    fn implement(
+        &mut self,
+        step: &ImplementStep,
+        workspace: &Workspace<'_>,
+    ) -> Result<Implementation> {
         let usage = AgentUsage::default();
         let Some(candidate) = self.recorded(step) else {
             let absent = self.absent.get(&(step.round, step.retry, step.variant));
@@ -181,9 +185,9 @@ impl Agent for ReplayAgent {
         if step.repair.is_some() {
             // The patch is the whole change, so the refused change is removed first.
             let parent = Oid::named(&step.parent)?;
-            desk.repo.worktree_add(desk.tree, &parent)?;
+            workspace.repo.worktree_add(workspace.tree, &parent)?;
         }
-        if let PatchResult::Refused(said) = desk.repo.apply_patch(desk.tree, &patch)? {
+        if let PatchResult::Refused(said) = workspace.repo.apply_patch(workspace.tree, &patch)? {
             let why = format!("the recorded patch does not apply: {said}");
             return Ok(Implementation::NotDone { why, usage });
         }
@@ -232,12 +236,12 @@ mod tests {
 
     #[test]
     fn the_whole_change_is_given_again_or_none() {
-        let candidate = |strays: &[&str], whole: Option<&str>| Candidate {
+        let candidate = |orphans: &[&str], whole: Option<&str>| Candidate {
             commit: "c".into(),
             tree: "t".into(),
             files: vec!["kernel.c".into()],
             patch: "editable".into(),
-            out_of_scope: strays.iter().map(|stray| (*stray).to_owned()).collect(),
+            out_of_scope: orphans.iter().map(|orphan| (*orphan).to_owned()).collect(),
             whole: whole.map(str::to_owned),
             summary: String::new(),
         };

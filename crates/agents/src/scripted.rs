@@ -87,7 +87,7 @@ impl ScriptedAgent {
         &self,
         (round, task): (u32, &str),
         brief: &str,
-        desk: &Workspace<'_>,
+        workspace: &Workspace<'_>,
     ) -> Result<Option<(&ScriptedTurn, &str)>> {
         let turns = &self.recording.turn;
         let found = turns
@@ -119,7 +119,7 @@ impl ScriptedAgent {
             );
         }
         lines.push(json!({"karve": "end", "fault": null}));
-        session_log::write_lines(desk.session_log, &lines)?;
+        session_log::write_lines(workspace.session_log, &lines)?;
         Ok(Some((turn, turn.last_words())))
     }
 }
@@ -141,11 +141,11 @@ fn change(tree: &Path, edit: &ScriptedEdit) -> Result<Option<String>> {
 }
 
 impl Agent for ScriptedAgent {
-    fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal> {
+    fn propose(&mut self, brief: &Brief, workspace: &Workspace<'_>) -> Result<Proposal> {
         let usage = AgentUsage::default();
         let refused = |refusal| Ok(Proposal::Refused(refusal, usage));
         let text = prompt::render_propose(brief, "as your last message");
-        let Some((_, words)) = self.play((brief.round, "propose"), &text, desk)? else {
+        let Some((_, words)) = self.play((brief.round, "propose"), &text, workspace)? else {
             let why = format!("the recording has no round {}", brief.round);
             return refused(ProposalRefusal::Exhausted { why });
         };
@@ -156,7 +156,11 @@ impl Agent for ScriptedAgent {
         }
     }
 
-    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
+    fn implement(
+        &mut self,
+        step: &ImplementStep,
+        workspace: &Workspace<'_>,
+    ) -> Result<Implementation> {
         let usage = AgentUsage::default();
         let not_done = |why| Ok(Implementation::NotDone { why, usage });
         let task = match step.repair {
@@ -164,11 +168,11 @@ impl Agent for ScriptedAgent {
             None => "implement",
         };
         let brief = prompt::render_implement(step);
-        let Some((turn, words)) = self.play((step.round, task), &brief, desk)? else {
+        let Some((turn, words)) = self.play((step.round, task), &brief, workspace)? else {
             return not_done("the recording has no such turn".to_owned());
         };
         for edit in &turn.edit {
-            if let Some(why) = change(desk.tree, edit)? {
+            if let Some(why) = change(workspace.tree, edit)? {
                 return not_done(why);
             }
         }

@@ -113,16 +113,24 @@ fn implements(step: &ImplementStep) -> Option<&str> {
 }
 
 impl Agent for AgentTeam {
-    fn propose(&mut self, brief: &Brief, desk: &Workspace<'_>) -> Result<Proposal> {
-        self.of(proposes(brief)).propose(brief, desk)
+    fn propose(&mut self, brief: &Brief, workspace: &Workspace<'_>) -> Result<Proposal> {
+        self.of(proposes(brief)).propose(brief, workspace)
     }
 
-    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
-        self.of(implements(step)).implement(step, desk)
+    fn implement(
+        &mut self,
+        step: &ImplementStep,
+        workspace: &Workspace<'_>,
+    ) -> Result<Implementation> {
+        self.of(implements(step)).implement(step, workspace)
     }
 
-    fn ask(&mut self, question: &AgentQuestion<'_>, desk: &Workspace<'_>) -> Result<AgentReply> {
-        self.of(Some(question.role)).ask(question, desk)
+    fn ask(
+        &mut self,
+        question: &AgentQuestion<'_>,
+        workspace: &Workspace<'_>,
+    ) -> Result<AgentReply> {
+        self.of(Some(question.role)).ask(question, workspace)
     }
 
     /// Any of them may.
@@ -163,8 +171,12 @@ impl Agent for AgentTeam {
     }
 
     /// The agent that made a round knows best what it taught.
-    fn learn(&mut self, taught: &LessonQuestion<'_>, desk: &Workspace<'_>) -> Result<LessonAnswer> {
-        self.of(taught.role).learn(taught, desk)
+    fn learn(
+        &mut self,
+        taught: &LessonQuestion<'_>,
+        workspace: &Workspace<'_>,
+    ) -> Result<LessonAnswer> {
+        self.of(taught.role).learn(taught, workspace)
     }
 }
 

@@ -97,12 +97,12 @@ impl Chart {
             self.stroke([(at, bottom), (at, bottom + 5.0)], "stroke=\"#333333\"");
             self.text((at, bottom + 19.0), "middle", label);
         }
-        let (corner, end) = (self.at((self.x.0, self.y.0)), self.at((self.x.1, self.y.1)));
-        self.stroke([corner, (end.0, corner.1)], "stroke=\"#333333\"");
-        self.stroke([corner, (corner.0, end.1)], "stroke=\"#333333\"");
-        let middle = f64::midpoint(corner.0, end.0);
+        let (duel_case, end) = (self.at((self.x.0, self.y.0)), self.at((self.x.1, self.y.1)));
+        self.stroke([duel_case, (end.0, duel_case.1)], "stroke=\"#333333\"");
+        self.stroke([duel_case, (duel_case.0, end.1)], "stroke=\"#333333\"");
+        let middle = f64::midpoint(duel_case.0, end.0);
         self.text((middle, HEIGHT - 12.0), "middle", x_name);
-        let y = f64::midpoint(corner.1, end.1);
+        let y = f64::midpoint(duel_case.1, end.1);
         self.put(&format!(
             "<text transform=\"translate(16 {y:.1}) rotate(-90)\" text-anchor=\"middle\">{y_name}\
              </text>"

@@ -335,8 +335,11 @@ impl Charter {
         let place = |path: &mut String| *path = format!("{workdir}/{path}");
         self.editable.iter_mut().for_each(place);
         self.knobs.iter_mut().for_each(|knob| place(&mut knob.file));
-        if let Some(book) = self.asks.role_table.as_deref_mut() {
-            let writes = book.role.iter_mut().flat_map(|role| &mut role.writes);
+        if let Some(table_of_roles) = self.asks.role_table.as_deref_mut() {
+            let writes = table_of_roles
+                .role
+                .iter_mut()
+                .flat_map(|role| &mut role.writes);
             writes.for_each(place);
         }
         if let WorkMode::Workspace { files, .. } = &mut self.mode {

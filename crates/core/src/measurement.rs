@@ -260,9 +260,9 @@ impl Gate {
                 paths,
                 wrong_framework,
             } => {
-                let strays = wrong_framework.iter().map(WrongLanguageFile::describe);
-                let strays = strays.map(|stray| format!("wrong_framework: {stray}"));
-                let mut said: Vec<String> = strays.collect();
+                let orphans = wrong_framework.iter().map(WrongLanguageFile::describe);
+                let orphans = orphans.map(|orphan| format!("wrong_framework: {orphan}"));
+                let mut said: Vec<String> = orphans.collect();
                 if !paths.is_empty() || said.is_empty() {
                     said.insert(0, format!("read-only files changed: {}", paths.join(", ")));
                 }

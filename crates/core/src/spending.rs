@@ -11,9 +11,9 @@ const BYTES_PER_TOKEN: u64 = 4;
 
 /// How many tokens of a text to count instead of the reported number; `None` if the report is
 /// plausible.
-pub fn tokens_instead(told: u64, bytes: usize) -> Option<u64> {
+pub fn tokens_instead(reported: u64, bytes: usize) -> Option<u64> {
     let bytes = bytes as u64;
-    (told < bytes / BYTES_PER_TOKEN_MAX).then_some(bytes / BYTES_PER_TOKEN)
+    (reported < bytes / BYTES_PER_TOKEN_MAX).then_some(bytes / BYTES_PER_TOKEN)
 }
 
 /// What an agent was asked for in a turn.
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn tokens_that_can_be_true_are_believed_and_too_few_are_not() {
-        for (told, bytes, want) in [
+        for (reported, bytes, want) in [
             (0, 0, None),
             (0, 15, None),
             (0, 16, Some(4)),
@@ -189,7 +189,11 @@ mod tests {
             (2_500, 8_000, None),
             (u64::MAX, 8_000, None),
         ] {
-            assert_eq!(tokens_instead(told, bytes), want, "{told} of {bytes}");
+            assert_eq!(
+                tokens_instead(reported, bytes),
+                want,
+                "{reported} of {bytes}"
+            );
         }
     }
 

@@ -324,7 +324,7 @@ impl Store {
     /// `KARVE_TEST_DIE=torn:17`, just as if it had been killed there.
     fn die_if_requested(&mut self, point: &str, written: &[u8]) {
         let here = format!("{point}:{}", self.next_seq);
-        if std::env::var_os(DIE).is_some_and(|told| told == here.as_str()) {
+        if std::env::var_os(DIE).is_some_and(|reported| reported == here.as_str()) {
             let _ = self.log.write_all(written);
             let _ = signal_hook::low_level::raise(signal_hook::consts::SIGKILL);
         }

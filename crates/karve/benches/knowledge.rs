@@ -40,18 +40,18 @@ fn main() -> ExitCode {
 fn measure() -> Result<bool> {
     let scratch = tempfile::tempdir().context(|| "cannot make a scratch directory".into())?;
     let bytes = write_entries(scratch.path())?;
-    let mut shelves = LibraryLayers::default();
-    shelves.put(Layer::Project, scratch.path().to_owned());
-    let (stock, load_s) = timed(|| shelves.load())?;
-    tell("entries", stock.placed.len() as f64, "", None);
+    let mut layers = LibraryLayers::default();
+    layers.put(Layer::Project, scratch.path().to_owned());
+    let (loaded, load_s) = timed(|| layers.load())?;
+    tell("entries", loaded.placed.len() as f64, "", None);
     tell("their files", bytes as f64 / 1e6, "MB", None);
     tell("reading and indexing them", load_s, "s", None);
-    let mut held = search_all(&stock)?;
+    let mut held = search_all(&loaded)?;
     // What the command does: read all files, and look at each entry and at all together.
     let (n_complaints, lint_s) = timed(|| {
-        let stock = shelves.load()?;
-        let entries: Vec<Entry> = stock.placed.into_values().map(|p| p.entry).collect();
-        Ok(lint_all(&entries, &karve_os::clock::latest_day()).len() + stock.unreadable.len())
+        let loaded = layers.load()?;
+        let entries: Vec<Entry> = loaded.placed.into_values().map(|p| p.entry).collect();
+        Ok(lint_all(&entries, &karve_os::clock::latest_day()).len() + loaded.unreadable.len())
     })?;
     tell("complaints", n_complaints as f64, "", None);
     held &= tell("lint, from the files on", lint_s, "s", Some(LINT_S_MAX));
@@ -103,7 +103,7 @@ fn profile() -> Result<CounterValues> {
 }
 
 /// Times searches by trigger, by scope and by words; says whether all hold the bound.
-fn search_all(stock: &LoadedLibrary) -> Result<bool> {
+fn search_all(loaded: &LoadedLibrary) -> Result<bool> {
     let values = profile()?;
     let at = of_words("strided copy", "cuda", "cuda", "NVIDIA H200");
     let text = "coalesce strided global memory accesses of neighboring threads";
@@ -142,7 +142,7 @@ fn search_all(stock: &LoadedLibrary) -> Result<bool> {
     ] {
         let mut hits = 0;
         let took = time(SEARCHES, || {
-            hits = std::hint::black_box(stock.library.search(&query)).len();
+            hits = std::hint::black_box(loaded.library.search(&query)).len();
         });
         tell(&format!("{what}, by the clock"), took.clock_ms, "ms", None);
         let what = format!("{what}, {hits} hits");

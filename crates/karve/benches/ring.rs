@@ -124,16 +124,17 @@ fn duel(terms: &RunnerSetup, tree: &Path, case: &Case, calls: u32) -> (runner::D
     for file in ["kernel.so", "reference.so"] {
         fs::copy(tree.join(file), copy.join(file)).expect("a copy");
     }
-    let corner = DuelCase {
+    let duel_case = DuelCase {
         index: 0,
         case: case.clone(),
         calls,
         spin_ns: 0,
     };
     let metric = metric();
-    let mut duelling = KernelRunner::start(terms, &metric, [tree.to_owned(), copy], vec![corner])
-        .expect("a duel")
-        .expect("two kernels that pass");
+    let mut duelling =
+        KernelRunner::start(terms, &metric, [tree.to_owned(), copy], vec![duel_case])
+            .expect("a duel")
+            .expect("two kernels that pass");
     let mut ratios = Vec::new();
     for _ in 0..BLOCKS {
         let block = duelling.block().expect("a block").expect("equal kernels");

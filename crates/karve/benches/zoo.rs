@@ -247,14 +247,14 @@ impl Lab {
     }
 
     fn duel(&self, terms: &RunnerSetup, tree: &Path) -> KernelRunner {
-        let corner = DuelCase {
+        let duel_case = DuelCase {
             index: 0,
             case: self.charter.cases[0].clone(),
             calls: 6,
             spin_ns: 0,
         };
         let trees = [self.base.clone(), tree.to_owned()];
-        KernelRunner::start(terms, &self.charter.metric, trees, vec![corner])
+        KernelRunner::start(terms, &self.charter.metric, trees, vec![duel_case])
             .expect("a duel")
             .unwrap_or_else(|fault| panic!("two kernels that start: {fault:?}"))
     }

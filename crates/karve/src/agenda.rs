@@ -115,12 +115,12 @@ struct ItemProblem {
 
 impl<'a> ItemLookup<'a> {
     fn new(charter: &Charter, loaded: &LoadedConfig, repo: &'a Repo) -> Result<Self> {
-        let mut shelves = LibraryLayers::of_user();
-        shelves.put(Layer::Project, loaded.dir.join(PROJECT_DIR));
-        shelves.put(Layer::Staged, loaded.root.join(PROJECT_DIR));
+        let mut layers = LibraryLayers::of_user();
+        layers.put(Layer::Project, loaded.dir.join(PROJECT_DIR));
+        layers.put(Layer::Staged, loaded.root.join(PROJECT_DIR));
         let base = repo.head()?.oid().to_string();
         Ok(Self {
-            library: shelves.load()?,
+            library: layers.load()?,
             at: situation_of(charter),
             knobs: builtin::knobs_at(repo, &base, &charter.editable, &charter.knobs)?,
             charter: charter.clone(),

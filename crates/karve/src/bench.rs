@@ -151,8 +151,12 @@ pub fn block(ground: &BenchSetup, stop: &StopFlag) -> Result<Option<Block>> {
 }
 
 /// One block in another pair runner of the same ground.
-pub fn block_in(arena: &PairRunner, ground: &BenchSetup, stop: &StopFlag) -> Result<Option<Block>> {
-    match arena.block(&ground.cases)? {
+pub fn block_in(
+    runner: &PairRunner,
+    ground: &BenchSetup,
+    stop: &StopFlag,
+) -> Result<Option<Block>> {
+    match runner.block(&ground.cases)? {
         Ok(block) => Ok(Some(block)),
         Err(_) if stop.at_once() => Ok(None),
         Err(BlockFailure::Parent(gate)) => Err(cannot_measure(ground, ("A", &ground.a), &gate)),

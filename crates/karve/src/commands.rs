@@ -111,7 +111,7 @@ enum CliCommand {
 pub fn run(cli: &Cli) -> Result<()> {
     let place = &cli.place;
     // Held until the command has ended.
-    let _sweeper = starts_others(&cli.command).then(sweep::CleanupArgs::start);
+    let _reaper = starts_others(&cli.command).then(sweep::CleanupArgs::start);
     match &cli.command {
         CliCommand::Demo(command) => command.run(),
         CliCommand::New(command) => command.run(place),

@@ -165,14 +165,14 @@ pub fn drive_external(
             .hint("start one with \"karve next --yes\""));
     }
     let asks = answer.is_none();
-    let visitor = answer.map_or_else(ExternalAgent::default, ExternalAgent::with);
-    let brings = visitor.brings();
+    let external_agent = answer.map_or_else(ExternalAgent::default, ExternalAgent::with);
+    let brings = external_agent.brings();
     let setting = CampaignSetup {
         repo,
         root: &loaded.root,
         agents: &loaded.agents,
         agent: Some(EXTERNAL),
-        external: Some(visitor),
+        external: Some(external_agent),
     };
     let (campaign, dir, end) = session::run(plan, setting, stop, screen)
         .map_err(|error| session::with_way_on(error, &loaded.root))?;
@@ -211,8 +211,9 @@ fn refused(due: Option<&Step>) -> Vec<String> {
 /// Whose turn it is, and what to do.
 fn next_task(campaign: &Campaign, dir: &CampaignDir, end: DriveEnd) -> ExternalTask {
     let step = campaign.next_step();
-    let desk = dir.join(WORKSPACE_DIR);
-    let brief = |step: &Step| karve_agents::brief_of(step, ANSWER_TO, &desk).unwrap_or_default();
+    let agent_workspace = dir.join(WORKSPACE_DIR);
+    let brief =
+        |step: &Step| karve_agents::brief_of(step, ANSWER_TO, &agent_workspace).unwrap_or_default();
     match (end, &step) {
         (
             DriveEnd::Waiting,
@@ -228,13 +229,13 @@ fn next_task(campaign: &Campaign, dir: &CampaignDir, end: DriveEnd) -> ExternalT
             try_no: *try_no,
             errors: of.errors.clone(),
             brief: brief(step),
-            workspace: desk,
+            workspace: agent_workspace,
         },
         (DriveEnd::Waiting, Some(step @ Step::Implement(of))) => ExternalTask::Implement {
             round: of.round,
             retry: of.retry,
             brief: brief(step),
-            workspace: desk,
+            workspace: agent_workspace,
         },
         (DriveEnd::Finished, _) => ExternalTask::Finished {
             why: reports::why_ended(campaign),
@@ -254,13 +255,13 @@ fn not_due(turn: &ExternalTask, dir: &CampaignDir) -> CommandError {
         .hint("state a hypothesis first: \"karve propose FILE\"; \"karve next\" shows the brief"),
         ExternalTask::Implement {
             round,
-            workspace: desk,
+            workspace: agent_workspace,
             ..
         } => {
             let message = format!("round {round} is waiting for a change, not for a proposal");
             let hint = format!(
                 "edit {} and submit the change: \"karve submit\"",
-                desk.display()
+                agent_workspace.display()
             );
             CommandError::usage(message).hint(hint)
         }

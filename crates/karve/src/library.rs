@@ -107,11 +107,11 @@ impl LibraryLayers {
 
     /// Only the built-in and user layers.
     pub fn of_user() -> Self {
-        let mut shelves = Self::default();
+        let mut library_layers = Self::default();
         if let Some(dir) = user_dir() {
-            shelves.put(Layer::User, dir);
+            library_layers.put(Layer::User, dir);
         }
-        shelves
+        library_layers
     }
 
     /// Adds or moves a layer.
@@ -194,13 +194,13 @@ impl LibraryLayers {
 
     /// The files of a layer by the id of their entry; the first one if an id is used twice.
     fn files_by_id(&self, layer: Layer) -> Result<BTreeMap<String, PathBuf>> {
-        let mut shelved = BTreeMap::new();
+        let mut layered = BTreeMap::new();
         for path in markdown_below(self.usable_dir(layer)?)? {
             if let Ok(entry) = read_entry(&path) {
-                shelved.entry(entry.id).or_insert(path);
+                layered.entry(entry.id).or_insert(path);
             }
         }
-        Ok(shelved)
+        Ok(layered)
     }
 }
 

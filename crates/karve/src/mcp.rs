@@ -273,7 +273,7 @@ impl McpServer {
     )]
     async fn knowledge(&self, Parameters(args): Parameters<SearchInput>) -> ToolResult {
         let campaign = self.read()?;
-        let stock = self.place.library().load().map_err(words)?;
+        let loaded = self.place.library().load().map_err(words)?;
         let situation = campaign.charter().map(situation_of);
         let kernel = campaign.profile().and_then(|profile| profile.main_kernel());
         let values = kernel.map(with_derived);
@@ -283,10 +283,10 @@ impl McpServer {
             text: &args.text,
             refuted: true,
         };
-        let found = stock.library.search(&query);
+        let found = loaded.library.search(&query);
         let shown = found.iter().take(ENTRIES_MAX).map(|matched| {
             let entry = matched.entry;
-            let standing = stock.library.standing(&entry.id);
+            let standing = loaded.library.standing(&entry.id);
             let status = standing.map_or(entry.status, |standing| standing.status);
             let text: String = entry.sections.iter().map(|s| s.text.as_str()).collect();
             let why: Vec<String> = matched.why.iter().map(|why| why.describe()).collect();

@@ -15,10 +15,11 @@ const FAMILIES: [&str; 2] = ["sm", "gfx"];
 /// The role table that karve ships.
 pub fn built_in() -> Result<RoleTable> {
     let broken = |why: String| CommandError::new(ErrorKind::Bug, "roles.toml is broken").cause(why);
-    let book: RoleTable = toml::from_str(BUILT_IN).map_err(|error| broken(error.to_string()))?;
-    match book.errors().first() {
+    let role_table: RoleTable =
+        toml::from_str(BUILT_IN).map_err(|error| broken(error.to_string()))?;
+    match role_table.errors().first() {
         Some(fault) => Err(broken(fault.clone())),
-        None => Ok(book),
+        None => Ok(role_table),
     }
 }
 
@@ -69,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_book_is_sound_and_has_the_roles_of_all_workflows() {
-        let book = built_in().unwrap();
+        let role_table = built_in().unwrap();
         for name in [
             "profiler",
             "designer",
@@ -84,14 +85,14 @@ mod tests {
             "flydsl-optimizer",
             "cutile-optimizer",
         ] {
-            assert!(book.role(name).is_some(), "{name}");
+            assert!(role_table.role(name).is_some(), "{name}");
         }
         for system in ["hyper-mla", "trtllm", "primus", "tilegym"] {
-            assert!(book.role.iter().any(|role| role.system == system));
+            assert!(role_table.role.iter().any(|role| role.system == system));
         }
-        assert_eq!(book.reviewer().unwrap().name, "reviewer");
-        assert_eq!(book.general().unwrap().name, "designer");
-        for role in &book.role {
+        assert_eq!(role_table.reviewer().unwrap().name, "reviewer");
+        assert_eq!(role_table.general().unwrap().name, "designer");
+        for role in &role_table.role {
             karve_harness::project_file::glob_set(&role.writes).unwrap();
         }
     }
@@ -165,8 +166,8 @@ mod tests {
             duty: Duty::Implement,
             ..RoleRequest::default()
         };
-        let book = built_in().unwrap();
-        let refused = address(&book, "cute-dsl-specialist", &request).unwrap_err();
+        let role_table = built_in().unwrap();
+        let refused = address(&role_table, "cute-dsl-specialist", &request).unwrap_err();
         assert_eq!(refused.right.as_deref(), Some("triton-specialist"));
     }
 }

@@ -170,11 +170,11 @@ fn acting(
     (name, agents): (Option<&str>, &BTreeMap<String, AgentConfig>),
     charter: &Charter,
     dir: &CampaignDir,
-    visitor: Option<ExternalAgent>,
+    external_agent: Option<ExternalAgent>,
 ) -> Result<Box<dyn Agent>> {
     let tag = tag_of(dir);
-    if let Some(visitor) = visitor {
-        let own: (&str, Box<dyn Agent>) = (EXTERNAL, Box::new(visitor));
+    if let Some(external_agent) = external_agent {
+        let own: (&str, Box<dyn Agent>) = (EXTERNAL, Box::new(external_agent));
         return team::with_roles(own, (charter, AgentRetention::Reviewer), agents, &tag);
     }
     let Some(name) = name else {

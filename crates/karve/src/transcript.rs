@@ -98,18 +98,20 @@ pub enum TranscriptAuthor {
 /// The artifacts with the session logs of a round.
 pub fn session_logs(records: &[Record], round: u32) -> Vec<String> {
     let turns = outcome::turns_of(records, round).into_iter();
-    turns.map(|told| told.session_log.to_owned()).collect()
+    turns
+        .map(|reported| reported.session_log.to_owned())
+        .collect()
 }
 
 /// Reads the transcript of a round.
 pub fn read(dir: &CampaignDir, records: &[Record], round: u32) -> Result<Transcript> {
     let mut turns = Vec::new();
-    for told in outcome::turns_of(records, round) {
-        let mut turn = read_turn(dir, told.session_log)?;
-        turn.name = told.by;
-        turn.variant = told.variant;
-        turn.outcome = told.outcome;
-        turn.usage = told.usage;
+    for reported in outcome::turns_of(records, round) {
+        let mut turn = read_turn(dir, reported.session_log)?;
+        turn.name = reported.by;
+        turn.variant = reported.variant;
+        turn.outcome = reported.outcome;
+        turn.usage = reported.usage;
         turns.push(turn);
     }
     match turns.is_empty() {
@@ -212,8 +214,10 @@ impl TurnReader {
             }
             (_, name) => match (&mut self.log_reader, name) {
                 (Some(telling), _) => {
-                    let told = telling.take(line);
-                    told.into_iter().for_each(|told| self.excerpt.push(told));
+                    let reported = telling.take(line);
+                    reported
+                        .into_iter()
+                        .for_each(|reported| self.excerpt.push(reported));
                 }
                 (None, "answer" | "says") => self.excerpt.push(SessionEvent::Text(text())),
                 (None, "call") => self.excerpt.push(SessionEvent::ToolCall {
@@ -226,7 +230,7 @@ impl TurnReader {
                 }),
                 (None, _) => parse_session_line(&self.turn.agent, line)
                     .into_iter()
-                    .for_each(|told| self.excerpt.push(told)),
+                    .for_each(|reported| self.excerpt.push(reported)),
             },
         }
     }
@@ -242,9 +246,9 @@ impl TurnReader {
     }
 
     fn flush_rest(&mut self) {
-        let told = self.log_reader.as_mut().map(SessionLogReader::rest);
-        let told = told.into_iter().flatten();
-        told.for_each(|told| self.excerpt.push(told));
+        let reported = self.log_reader.as_mut().map(SessionLogReader::rest);
+        let reported = reported.into_iter().flatten();
+        reported.for_each(|reported| self.excerpt.push(reported));
     }
 
     fn finish(mut self) -> TurnView {

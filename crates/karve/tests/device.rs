@@ -30,14 +30,17 @@ fn a_lease_dies_with_its_holder_whatever_the_holder_started() {
     wait_until("the first has it", || file("stray").exists());
     let _waiter = start("device::inner_take", dir.path());
     wait_until("the second waits", || file("told").exists());
-    let told = fs::read_to_string(file("told")).unwrap();
+    let reported = fs::read_to_string(file("told")).unwrap();
     let pid = holder.0.id();
-    assert!(told.contains(&format!("first (process {pid})")), "{told}");
+    assert!(
+        reported.contains(&format!("first (process {pid})")),
+        "{reported}"
+    );
     assert!(!file("got").exists());
     holder.kill();
     wait_until("the second has it", || file("got").exists());
-    let stray = fs::read_to_string(file("stray")).unwrap();
-    assert!(lives(&stray), "a child of the first is still there");
+    let orphan = fs::read_to_string(file("stray")).unwrap();
+    assert!(lives(&orphan), "a child of the first is still there");
     assert_eq!(end_tagged(dir.path().to_str().unwrap()), 1);
 }
 
@@ -60,45 +63,45 @@ fn inner_take() {
         holder: "second",
         limit: Duration::from_secs(120),
     };
-    let told = dir.join("told");
+    let reported = dir.join("told");
     let notices = NoticeSink::new(move |said| {
-        let new = told.with_extension("new");
+        let new = reported.with_extension("new");
         fs::write(&new, said.text()).unwrap();
-        let _ = fs::rename(new, &told);
+        let _ = fs::rename(new, &reported);
     });
     let (_lease, _waited) = lease::take(&wish, &StopFlag::new(), &notices).unwrap();
     fs::write(dir.join("got"), "").unwrap();
 }
 
 #[test]
-fn a_guardian_runs_its_line_when_karve_lets_go() {
+fn a_cleanup_runs_its_line_when_karve_lets_go() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str| dir.path().join(name);
     fs::write(file("note"), "").unwrap();
     let held = File::create(file("held")).unwrap();
     held.lock().unwrap();
     let line = "echo undone >> undone; echo noise";
-    let guardian = CleanupProcess::start(line, dir.path(), &file("note"), &held).unwrap();
+    let cleanup = CleanupProcess::start(line, dir.path(), &file("note"), &held).unwrap();
     assert!(!file("undone").exists());
-    assert!(guardian.finish(Duration::from_secs(60)));
+    assert!(cleanup.finish(Duration::from_secs(60)));
     assert_eq!(fs::read_to_string(file("undone")).unwrap(), "undone\n");
     assert!(!file("note").exists());
     assert_eq!(fs::read_to_string(file("held")).unwrap(), "", "no noise");
 }
 
 #[test]
-fn a_guardian_whose_line_fails_leaves_the_note() {
+fn a_cleanup_whose_line_fails_leaves_the_note() {
     let dir = tempfile::tempdir().unwrap();
     let note = dir.path().join("note");
     fs::write(&note, "").unwrap();
     let held = File::create(dir.path().join("held")).unwrap();
-    let guardian = CleanupProcess::start("exit 3", dir.path(), &note, &held).unwrap();
-    assert!(guardian.finish(Duration::from_secs(60)));
+    let cleanup = CleanupProcess::start("exit 3", dir.path(), &note, &held).unwrap();
+    assert!(cleanup.finish(Duration::from_secs(60)));
     assert!(note.exists());
 }
 
 #[test]
-fn a_guardian_runs_its_line_when_karve_is_killed_and_holds_the_lock_until_then() {
+fn a_cleanup_runs_its_line_when_karve_is_killed_and_holds_the_lock_until_then() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str| dir.path().join(name);
     let mut karve = start("device::inner_guarded", dir.path());
@@ -120,7 +123,7 @@ fn inner_guarded() {
     let held = File::create(dir.join("held")).unwrap();
     held.lock().unwrap();
     let line = "touch begun; until [ -e go ]; do sleep 0.01; done; touch undone";
-    let _guardian = CleanupProcess::start(line, &dir, &dir.join("note"), &held).unwrap();
+    let _cleanup = CleanupProcess::start(line, &dir, &dir.join("note"), &held).unwrap();
     // Other commands come and go, and are ended with their strays, and the tag is cleaned up.
     let tag = dir.to_str().unwrap();
     let command = process::Command::shell("setsid sleep 1000 & exit 0", &dir).tag(tag);

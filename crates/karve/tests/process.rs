@@ -117,7 +117,7 @@ fn a_command_that_prints_without_end_is_ended() {
 }
 
 #[test]
-fn strays_that_hold_the_pipe_are_ended_and_counted() {
+fn orphans_that_hold_the_pipe_are_ended_and_counted() {
     let ended = run_now(&shell("sleep 1000 & setsid sleep 1000 & echo $!"));
     assert_eq!(ended.exit, Exit::Code(0));
     assert_eq!(ended.orphans, 2);
@@ -326,7 +326,7 @@ fn only_the_exact_tag_is_ended() {
 }
 
 #[test]
-fn a_command_dies_with_karve_and_its_strays_are_found_by_the_tag() {
+fn a_command_dies_with_karve_and_its_orphans_are_found_by_the_tag() {
     let dir = tempfile::tempdir().unwrap();
     let mut karve = start("process::inner_run_until_killed", dir.path());
     let pid_in = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap_or_default();

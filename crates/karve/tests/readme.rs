@@ -103,8 +103,8 @@ fn the_bench_of_the_readme_finds_what_is_faster() {
     assert_eq!(blocks.len(), 1);
     let said = stdout(&sh(&blocks[0], &root(), home.path()));
     assert!(said.contains("| case | finding |"), "{said}");
-    let told = ["% faster than A", "x as fast as A"];
-    assert!(told.iter().any(|part| said.contains(part)), "{said}");
+    let reported = ["% faster than A", "x as fast as A"];
+    assert!(reported.iter().any(|part| said.contains(part)), "{said}");
     for plot in ["evidence.svg", "ratios.svg"] {
         assert!(
             home.path().join("pair/plots").join(plot).is_file(),

@@ -318,15 +318,15 @@ fn duel(parent: &Path, candidate: &Path, calls: u32) -> KernelRunner {
         unit: "us".into(),
         ..Metric::default()
     };
-    let corner = |index, n| DuelCase {
+    let duel_case = |index, n| DuelCase {
         index,
         case: case(n),
         calls,
         spin_ns: 0,
     };
-    let corners = vec![corner(0, 1_000), corner(1, 64)];
+    let duel_cases = vec![duel_case(0, 1_000), duel_case(1, 64)];
     let trees = [parent.to_owned(), candidate.to_owned()];
-    KernelRunner::start(&terms(parent), &metric, trees, corners)
+    KernelRunner::start(&terms(parent), &metric, trees, duel_cases)
         .expect("a duel")
         .expect("both start")
 }

@@ -401,10 +401,10 @@ fn trespasses(source: &Source) -> Vec<String> {
 
 #[test]
 fn only_screens_write_to_the_terminal() {
-    assert_none(modules().iter().flat_map(stray_output).collect());
+    assert_none(modules().iter().flat_map(orphan_output).collect());
 }
 
-fn stray_output(source: &Source) -> Vec<String> {
+fn orphan_output(source: &Source) -> Vec<String> {
     if is_part_of(source, "ui") {
         return Vec::new();
     }

@@ -459,7 +459,7 @@ fn run_once(
     let mut tree = ProcessTree::new(child, mark, leaf).in_namespace(room.map(|room| room.pid));
     let end = watch.until_end(&tree, command.limit, command.bounds(), stop);
     // Before any error is returned: nothing may be left running.
-    let strays = match &end {
+    let outside_paths = match &end {
         Ok((WatchEnd::Itself, _)) => tree.end_orphans(),
         Ok((WatchEnd::TimedOut | WatchEnd::Stopped | WatchEnd::TooMuch(_), _)) | Err(_) => {
             tree.end();
@@ -475,7 +475,7 @@ fn run_once(
         exit: exit(end, status),
         wall,
         usage,
-        orphans: strays,
+        orphans: outside_paths,
     }))
 }
 

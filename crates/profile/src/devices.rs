@@ -242,13 +242,13 @@ impl DeviceCatalog {
         }
         let mut words = BTreeSet::new();
         for word in spoken(name) {
-            let mut told = self.list.iter().filter(|device| device.matches_word(&word));
-            let Some(first) = told.next() else {
+            let mut reported = self.list.iter().filter(|device| device.matches_word(&word));
+            let Some(first) = reported.next() else {
                 continue;
             };
             let mut shared = first.kind_words();
             let mut gpus = first.kind == DeviceKind::Gpu;
-            for device in told {
+            for device in reported {
                 shared = &shared & &device.kind_words();
                 gpus &= device.kind == DeviceKind::Gpu;
             }

@@ -112,9 +112,9 @@ fn read(reply: &mut ModelReply, event: &Value) {
 fn read_call(reply: &mut ModelReply, call: &Value) {
     let name = text(call, "/function/name");
     let args = text(call, "/function/arguments");
-    let told = call.get("index").and_then(Value::as_u64);
+    let reported = call.get("index").and_then(Value::as_u64);
     let last = reply.next_place().saturating_sub(1);
-    let at = match told {
+    let at = match reported {
         Some(index) => WORDS + 1 + index.min(1 << 20),
         None if name.is_empty() => last,
         None => last + 1,

@@ -205,20 +205,20 @@ impl<'a> WorkspaceFiles<'a> {
         if self.secrets.are_in(text.as_bytes()) {
             return Err(format!("{path} would contain the value of a key"));
         }
-        let told = |error: std::io::Error| format!("{path}: {error}");
+        let reported = |error: std::io::Error| format!("{path}: {error}");
         let dir = at.parent().unwrap_or(self.tree);
-        fs::create_dir_all(dir).map_err(told)?;
+        fs::create_dir_all(dir).map_err(reported)?;
         let mode = match fs::symlink_metadata(at) {
             Ok(data) if data.is_file() => Some(data.permissions().mode()),
             Ok(_) => return Err(format!("{path} is not a regular file")),
             Err(_) => None,
         };
         // A new file replaces it: a hard link to the old one keeps its content.
-        let mut fresh = tempfile::NamedTempFile::new_in(dir).map_err(told)?;
-        std::io::Write::write_all(&mut fresh, text.as_bytes()).map_err(told)?;
+        let mut fresh = tempfile::NamedTempFile::new_in(dir).map_err(reported)?;
+        std::io::Write::write_all(&mut fresh, text.as_bytes()).map_err(reported)?;
         let mode = fs::Permissions::from_mode(mode.unwrap_or(0o644) & 0o777);
-        fs::set_permissions(fresh.path(), mode).map_err(told)?;
-        fresh.persist(at).map_err(|error| told(error.error))?;
+        fs::set_permissions(fresh.path(), mode).map_err(reported)?;
+        fresh.persist(at).map_err(|error| reported(error.error))?;
         Ok(format!("wrote {path}"))
     }
 

@@ -50,17 +50,17 @@ impl SessionLogReader {
             "strange" => format!("strange: {}", text(&value, "/data")),
             name => format!("{name}: {}", text(&value, "/why")),
         };
-        let mut told = self.rest();
-        told.push(SessionEvent::Note(note));
-        told
+        let mut reported = self.rest();
+        reported.push(SessionEvent::Note(note));
+        reported
     }
 
     /// The rest that was not shown yet.
     pub fn rest(&mut self) -> Vec<SessionEvent> {
-        let mut told = self.reply_events();
+        let mut reported = self.reply_events();
         let left = self.calls.drain(..);
-        told.extend(left.map(|call| SessionEvent::calls(&call.name, Some(&call.input))));
-        told
+        reported.extend(left.map(|call| SessionEvent::calls(&call.name, Some(&call.input))));
+        reported
     }
 
     /// The text of the response; its tool calls are shown when they are executed.
@@ -76,11 +76,11 @@ impl SessionLogReader {
 
     /// A tool call, with its output.
     fn used(&mut self, note: &Value) -> Vec<SessionEvent> {
-        let mut told = self.reply_events();
+        let mut reported = self.reply_events();
         self.calls.pop_front();
         let is_failed = note.get("failed").and_then(Value::as_bool) == Some(true);
-        told.push(SessionEvent::calls(text(note, "/name"), note.get("input")));
-        told.push(SessionEvent::tool_output(note.get("text"), is_failed));
-        told
+        reported.push(SessionEvent::calls(text(note, "/name"), note.get("input")));
+        reported.push(SessionEvent::tool_output(note.get("text"), is_failed));
+        reported
     }
 }

@@ -85,21 +85,21 @@ impl ModelReply {
     /// that size has so few tokens. The flag says whether karve estimated them. So a budget
     /// holds, whatever the server reports.
     pub(super) fn believed(&self, sent_bytes: usize) -> (TokenCounts, bool) {
-        let told = self.counted;
+        let reported = self.counted;
         // A server that refused has used nothing.
         if self.parts.is_empty() && self.end.is_none() {
-            return (told, false);
+            return (reported, false);
         }
-        let input = tokens_instead(told.all_input(), sent_bytes);
-        let output = tokens_instead(told.output, self.message_bytes());
+        let input = tokens_instead(reported.all_input(), sent_bytes);
+        let output = tokens_instead(reported.output, self.message_bytes());
         let mut counted = match input {
-            None => told,
+            None => reported,
             Some(input) => TokenCounts {
                 input,
                 ..TokenCounts::default()
             },
         };
-        counted.output = output.unwrap_or(told.output);
+        counted.output = output.unwrap_or(reported.output);
         (counted, input.is_some() || output.is_some())
     }
 

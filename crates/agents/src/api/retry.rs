@@ -67,16 +67,18 @@ pub(super) enum ApiFailure {
 impl ApiFailure {
     /// The final fault, after this many retries.
     pub(super) fn into_turn_failure(self, limit_s: u64, retries: u32) -> TurnFailure {
-        let told = |said: String| match retries {
+        let reported = |said: String| match retries {
             0 => said,
             n => format!("{said}, asked {} times", n + 1),
         };
         match self {
-            Self::Passing(said, _) | Self::Lasting(said) => TurnFailure::Api(told(said)),
+            Self::Passing(said, _) | Self::Lasting(said) => TurnFailure::Api(reported(said)),
             Self::Full(said) => TurnFailure::Context(said),
-            Self::Unreachable(said) => TurnFailure::Api(told(format!("cannot be reached: {said}"))),
-            Self::Broken(said) => TurnFailure::NoResult(told(said)),
-            Self::Garbled(said) => TurnFailure::Malformed(told(said)),
+            Self::Unreachable(said) => {
+                TurnFailure::Api(reported(format!("cannot be reached: {said}")))
+            }
+            Self::Broken(said) => TurnFailure::NoResult(reported(said)),
+            Self::Garbled(said) => TurnFailure::Malformed(reported(said)),
             Self::TooLong => TurnFailure::TooLong,
             Self::Cut => TurnFailure::Cut,
             Self::Flooded(bytes) => TurnFailure::Flooded(bytes),
@@ -124,13 +126,13 @@ pub(super) fn refusal_of(status: u16, body: &[u8], wait: Option<Duration>) -> Ap
         true => message(&String::from_utf8_lossy(body)),
         false => said,
     };
-    let told = message(&format!("{status} {said}"));
+    let reported = message(&format!("{status} {said}"));
     let lasts = codes(error).any(|code| LASTING_CODES.contains(&code));
     match meaning_of(status.into()) {
-        StatusMeaning::MayBeTooLong if is_full(error, &said) => ApiFailure::Full(told),
-        StatusMeaning::Passes if !lasts => ApiFailure::Passing(told, wait),
+        StatusMeaning::MayBeTooLong if is_full(error, &said) => ApiFailure::Full(reported),
+        StatusMeaning::Passes if !lasts => ApiFailure::Passing(reported, wait),
         StatusMeaning::MayBeTooLong | StatusMeaning::Passes | StatusMeaning::Lasts => {
-            ApiFailure::Lasting(told)
+            ApiFailure::Lasting(reported)
         }
     }
 }

@@ -410,14 +410,14 @@ fn a_key_in_the_arguments_of_a_tool_is_noticed_although_it_is_taken_out() {
 
 #[test]
 fn a_server_that_tells_no_tokens_is_not_believed_and_one_that_refused_used_none() {
-    let told = |event: Value| {
+    let reported = |event: Value| {
         let mut reply = ModelReply::default();
         (ApiKind::Anthropic.wire().read)(&mut reply, &event);
         reply
     };
     for tokens in [0, -1_000_000_000, -5] {
         let usage = json!({"input_tokens": tokens, "output_tokens": tokens});
-        let mut reply = told(json!({"type": "message_start", "message": {"usage": usage}}));
+        let mut reply = reported(json!({"type": "message_start", "message": {"usage": usage}}));
         assert_eq!(reply.believed(8_000), (TokenCounts::default(), false));
         reply.append_text(0, &"x".repeat(400));
         let (counted, is_estimated) = reply.believed(8_000);
@@ -425,7 +425,7 @@ fn a_server_that_tells_no_tokens_is_not_believed_and_one_that_refused_used_none(
         assert!(is_estimated);
     }
     let usage = json!({"cache_read_input_tokens": 900, "output_tokens": 90});
-    let mut reply = told(json!({"type": "message_start", "message": {"usage": usage}}));
+    let mut reply = reported(json!({"type": "message_start", "message": {"usage": usage}}));
     reply.append_text(0, &"x".repeat(400));
     let want = TokenCounts {
         cached: 900,

@@ -188,17 +188,17 @@ pub(super) struct ToolWorkspace<'a> {
 impl<'a> ToolWorkspace<'a> {
     /// The bench for a turn.
     pub(super) fn new(
-        desk: &Workspace<'a>,
+        workspace: &Workspace<'a>,
         rights: ToolRights,
         editable: &[String],
         (secrets, until): (&'a Secrets, Instant),
     ) -> Result<Self> {
         Ok(Self {
             rights,
-            tree: desk.tree,
-            files: WorkspaceFiles::new(desk.tree, editable, secrets)?,
-            harness: desk.harness,
-            cases: desk.cases,
+            tree: workspace.tree,
+            files: WorkspaceFiles::new(workspace.tree, editable, secrets)?,
+            harness: workspace.harness,
+            cases: workspace.cases,
             until,
             has_changed: false,
             denied: Vec::new(),

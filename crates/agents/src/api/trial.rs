@@ -46,9 +46,9 @@ pub fn run_trial(
         of: (0, 0),
         items: vec![ConversationItem::Prompt(QUESTION.to_owned())],
     };
-    let told = turn::run(&mut model, &mut talk, None, &place)?;
+    let reported = turn::run(&mut model, &mut talk, None, &place)?;
     Ok(AgentTrial {
-        usage: told.usage,
-        failure: told.failure.map(|fault| fault.describe()),
+        usage: reported.usage,
+        failure: reported.failure.map(|fault| fault.describe()),
     })
 }

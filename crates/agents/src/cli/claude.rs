@@ -167,13 +167,13 @@ fn result_events(event: &Value) -> Vec<SessionEvent> {
     let denials = event.get("permission_denials").and_then(Value::as_array);
     let denied = denials.into_iter().flatten();
     let denied = denied.map(|denial| format!("denied: {}", text(denial, "/tool_name")));
-    let mut told: Vec<SessionEvent> = denied.map(SessionEvent::Note).collect();
+    let mut reported: Vec<SessionEvent> = denied.map(SessionEvent::Note).collect();
     let result = text(event, "/result").to_owned();
     match event.get("is_error").and_then(Value::as_bool) {
-        Some(false) => told.push(SessionEvent::Text(result)),
-        Some(true) | None => told.push(SessionEvent::Note(result)),
+        Some(false) => reported.push(SessionEvent::Text(result)),
+        Some(true) | None => reported.push(SessionEvent::Note(result)),
     }
-    told
+    reported
 }
 
 /// Parses a block of a message.

@@ -51,13 +51,13 @@ pub(super) struct CliTurnContext<'a> {
 
 impl<'a> CliTurnContext<'a> {
     /// The place of a turn.
-    pub(super) fn of(desk: &Workspace<'a>) -> Self {
+    pub(super) fn of(workspace: &Workspace<'a>) -> Self {
         Self {
-            tree: desk.tree,
-            notes: desk.notes,
-            session_log: desk.session_log,
-            stop: desk.stop,
-            sandbox: desk.sandbox,
+            tree: workspace.tree,
+            notes: workspace.notes,
+            session_log: workspace.session_log,
+            stop: workspace.stop,
+            sandbox: workspace.sandbox,
         }
     }
 
@@ -291,9 +291,9 @@ pub(super) fn run(
     fs::create_dir_all(place.notes).context(cannot)?;
     let brief = caller.secrets.redact(brief);
     fs::write(place.brief_file(), &brief).context(cannot)?;
-    let exchange = begin(caller, ask, &brief, place)?;
+    let log_file = begin(caller, ask, &brief, place)?;
     let CliLaunch { command, gateway } = caller.command(ask, &brief, place)?;
-    let mut listener = OutputListener::new(caller.spec(), &caller.secrets, exchange);
+    let mut listener = OutputListener::new(caller.spec(), &caller.secrets, log_file);
     let run = process::run_tapped(&command, place.stop, &mut |bytes| listener.push(bytes))?;
     let cannot = || format!("cannot write {}", place.session_log.display());
     let (mut heard, mut file) = listener.finish().context(cannot)?;

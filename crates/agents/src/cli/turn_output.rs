@@ -48,27 +48,27 @@ pub(crate) enum TurnFailure {
 impl TurnFailure {
     /// The name, and the details.
     pub(crate) fn describe(&self) -> String {
-        let told = |name: &str, detail: &str| match detail.trim() {
+        let reported = |name: &str, detail: &str| match detail.trim() {
             "" => name.to_owned(),
             detail => format!("{name}: {detail}"),
         };
         match self {
-            Self::Api(said) => told("api error", said),
+            Self::Api(said) => reported("api error", said),
             Self::Denied(tools) => {
                 let tools = tools.join(", ");
                 format!("denied: it is not allowed to use {tools}, and changed nothing")
             }
-            Self::MaxTurns(said) => told("max turns", said),
-            Self::Budget(said) => told("budget", said),
+            Self::MaxTurns(said) => reported("max turns", said),
+            Self::Budget(said) => reported("budget", said),
             Self::OverTime(limit_s) => format!("timeout: the agent ran for more than {limit_s} s"),
-            Self::Killed(how) => told("killed", how),
+            Self::Killed(how) => reported("killed", how),
             Self::Flooded(bytes) => format!("flooded: it printed more than {bytes} bytes"),
-            Self::NoResult(said) => told("no result", said),
+            Self::NoResult(said) => reported("no result", said),
             Self::NoOutput => "empty reply: it exited normally and changed nothing".into(),
-            Self::Malformed(said) => told("malformed", said),
+            Self::Malformed(said) => reported("malformed", said),
             Self::TooLong => format!("too long: the answer exceeds {TEXT_BYTES_MAX} bytes"),
             Self::Cut => "cut off: the answer is longer than max_tokens".into(),
-            Self::Context(said) => told("context", said),
+            Self::Context(said) => reported("context", said),
         }
     }
 }

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_guessed_from_bytes_and_learnt_from_answers() {
+    fn tokens_are_guessed_from_bytes_and_learned_from_answers() {
         let mut gauge = TokenGauge::default();
         assert!(gauge.tokens(300) >= 100);
         gauge.learn(1_000, 500);

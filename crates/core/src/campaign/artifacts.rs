@@ -8,29 +8,29 @@ impl Event {
     pub fn session_log(&self) -> Option<&str> {
         match self {
             Self::Proposed {
-                session_log: exchange,
+                session_log: log_file,
                 ..
             }
             | Self::ProposalRefused {
-                session_log: exchange,
+                session_log: log_file,
                 ..
             }
             | Self::Implemented {
-                session_log: exchange,
+                session_log: log_file,
                 ..
             }
             | Self::NotImplemented {
-                session_log: exchange,
+                session_log: log_file,
                 ..
             }
             | Self::Reviewed {
-                session_log: exchange,
+                session_log: log_file,
                 ..
             }
             | Self::Learned {
-                session_log: exchange,
+                session_log: log_file,
                 ..
-            } => exchange.as_deref(),
+            } => log_file.as_deref(),
             Self::TargetDefined { .. }
             | Self::Prepared(_)
             | Self::MutationChecked { .. }

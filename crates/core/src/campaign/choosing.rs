@@ -33,8 +33,8 @@ impl Campaign {
     }
 
     /// The same at a step: a repair attempt makes one variant only.
-    pub(super) fn realizations(&self, hypothesis: &Hypothesis, mends: bool) -> u32 {
-        match mends {
+    pub(super) fn realizations(&self, hypothesis: &Hypothesis, repairs: bool) -> u32 {
+        match repairs {
             true => 1,
             false => self.variants_of(hypothesis),
         }

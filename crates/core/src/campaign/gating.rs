@@ -91,14 +91,14 @@ impl Campaign {
             .open_duel(&round.parent, &candidate.tree)
             .map(|open| open.set);
         let tried = self.judged_in(&round.parent, &candidate.tree);
-        let not_mended = unchanged_failure(round, candidate);
+        let not_repaired = unchanged_failure(round, candidate);
         round.candidate = Some(candidate.clone());
         round.retries = retry;
         // The results of an earlier candidate of this round say nothing about this one.
         round.quick = None;
         round.comparison = None;
         let judged = verdict::judge_source(&candidate.tree, self.incumbent_tree(), tried);
-        round.phase = match judged.or(not_mended) {
+        round.phase = match judged.or(not_repaired) {
             Some(verdict) => RoundPhase::Settling { verdict },
             None => {
                 let set = open.unwrap_or_else(|| self.first_set());

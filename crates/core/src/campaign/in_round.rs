@@ -129,14 +129,14 @@ impl Campaign {
             hypothesis,
             retry: due,
             variant: due_variant,
-            repair: mend,
+            repair: fix,
             ..
         } = &round.phase
         else {
             return not_due();
         };
         let (hypothesis, due) = (hypothesis.clone(), (*due, *due_variant));
-        let one_of_several = mend.is_none() && self.variants_of(&hypothesis) > 1;
+        let one_of_several = fix.is_none() && self.variants_of(&hypothesis) > 1;
         match event {
             Event::Implemented {
                 round: of,
@@ -168,7 +168,7 @@ impl Campaign {
                     self.take_variant(round, hypothesis, implemented_variant(*variant, Err(why)));
                     return Ok(());
                 }
-                if let Some((candidate, Gate::Passed)) = mend {
+                if let Some((candidate, Gate::Passed)) = fix {
                     // Only a reviewer doubts it, so it goes to the gate unchanged.
                     let candidate = candidate.clone();
                     self.count(round, purpose_of_retry(*retry), *usage);
@@ -176,7 +176,7 @@ impl Campaign {
                     return Ok(());
                 }
                 // What could not be fixed is judged as is.
-                let failed = mend
+                let failed = fix
                     .as_ref()
                     .and_then(|(_, gate)| verdict::judge_gate(gate, false));
                 let verdict = failed.unwrap_or_else(|| verdict::judge_absent(why));

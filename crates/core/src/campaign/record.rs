@@ -204,13 +204,13 @@ impl Campaign {
             }
             (
                 Event::MutationChecked {
-                    mutation_check_passed: engaged,
+                    mutation_check_passed: check_passed,
                     planted_bugs: faults,
                 },
                 CampaignPhase::Prepared,
             ) => {
                 self.facts.planted_bugs.clone_from(faults);
-                self.phase = if *engaged {
+                self.phase = if *check_passed {
                     CampaignPhase::MutationChecked
                 } else {
                     CampaignPhase::Closing(StopReason::MutationCheckFailed)

@@ -137,7 +137,7 @@ impl Campaign {
         let (rule, retries) = (policy.review, policy.debug_retries);
         let (hypothesis, candidate) = (hypothesis.clone(), candidate.clone());
         let (retry, set) = (*retry, *set);
-        let mended = round.reviews.iter().any(Review::doubts);
+        let repaired = round.reviews.iter().any(Review::doubts);
         for turn in earlier {
             self.count(round, TurnPurpose::Review, turn.usage);
         }
@@ -147,7 +147,7 @@ impl Campaign {
             ReviewRule::Skip if review.doubts() => RoundPhase::Settling {
                 verdict: verdict::judge_absent(&format!("the reviewer: {}", review.describe())),
             },
-            ReviewRule::Repair if review.doubts() && !mended && retry < retries => {
+            ReviewRule::Repair if review.doubts() && !repaired && retry < retries => {
                 RoundPhase::Implementing {
                     hypothesis,
                     retry: retry + 1,

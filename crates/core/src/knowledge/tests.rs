@@ -276,9 +276,9 @@ fn rounds_of_one_campaign_on_one_parent_do_not_replicate_each_other() {
         high: None,
         ..evidence(run, gain)
     };
-    let mut told = entry("x");
-    told.evidence = vec![bare("a"), bare("b")];
-    let standing = assess(&told);
+    let mut reported_value = entry("x");
+    reported_value.evidence = vec![bare("a"), bare("b")];
+    let standing = assess(&reported_value);
     assert_eq!(
         (standing.status, standing.n_for),
         (EntryStatus::Candidate, 2)
@@ -548,7 +548,7 @@ fn a_text_is_cut_at_a_sentence_and_never_inside_a_block() {
 
 #[test]
 fn middles_that_contradict_the_ratio_are_told() {
-    let told = |before: f64, interval| {
+    let reported_value = |before: f64, interval| {
         let mut of = entry("x");
         of.evidence = vec![Evidence {
             before,
@@ -559,12 +559,15 @@ fn middles_that_contradict_the_ratio_are_told() {
         of.collect::<Vec<_>>()
     };
     let interval = (4.2, 4.36, 4.5);
-    let found = told(5.0, interval);
+    let found = reported_value(5.0, interval);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].0, LintSeverity::Warning);
     assert!(found[0].1.contains("give 5.00x, but the ratio is 4.36x"));
-    assert!(told(4.8, interval).is_empty());
-    assert!(told(0.0, interval).is_empty(), "nothing was stored");
+    assert!(reported_value(4.8, interval).is_empty());
+    assert!(
+        reported_value(0.0, interval).is_empty(),
+        "nothing was stored"
+    );
 }
 
 /// The complaints about a modified entry.
@@ -698,7 +701,7 @@ fn circles_and_contradictions_between_entries_are_told_once() {
         change(&mut of.interactions);
         of
     };
-    let told = |entries: &[Entry]| -> Vec<String> {
+    let reported_value = |entries: &[Entry]| -> Vec<String> {
         let found = lint_all(entries, TODAY).into_iter();
         found.map(|c| format!("{}: {}", c.id, c.what)).collect()
     };
@@ -709,26 +712,35 @@ fn circles_and_contradictions_between_entries_are_told_once() {
         needs("c", "a"),
         needs("d", "a"),
     ];
-    assert_eq!(told(&circle), ["a: it depends on itself: a, b, c"]);
+    assert_eq!(
+        reported_value(&circle),
+        ["a: it depends on itself: a, b, c"]
+    );
     let part = |id: &str, of: &str| with(id, &|i| i.contained_in = vec![of.into()]);
     assert_eq!(
-        told(&[part("a", "b"), part("b", "a")]),
+        reported_value(&[part("a", "b"), part("b", "a")]),
         ["a: it is contained in itself: a, b"]
     );
     let mut old = entry("a");
     (old.status, old.superseded_by) = (EntryStatus::Superseded, Some("b".into()));
     let mut new = entry("b");
     (new.status, new.superseded_by) = (EntryStatus::Superseded, Some("a".into()));
-    assert_eq!(told(&[old, new]), ["a: it is superseded by itself: a, b"]);
+    assert_eq!(
+        reported_value(&[old, new]),
+        ["a: it is superseded by itself: a, b"]
+    );
     let torn = with("a", &|i| {
         i.depends_on = vec!["b".into()];
         i.incompatible_with = vec!["c".into()];
     });
     assert_eq!(
-        told(&[torn.clone(), needs("b", "c"), entry("c")]),
+        reported_value(&[torn.clone(), needs("b", "c"), entry("c")]),
         ["a: it is incompatible with c, which it depends on or is part of"]
     );
-    assert_eq!(told(&[torn, entry("b"), entry("c")]), Vec::<String>::new());
+    assert_eq!(
+        reported_value(&[torn, entry("b"), entry("c")]),
+        Vec::<String>::new()
+    );
 }
 
 #[test]

@@ -136,8 +136,8 @@ pub fn diagnose(kernel: &KernelProfile, asked: DiagnosisRuleSet) -> Diagnosis {
     let because = match found.and_then(|class| Predicate::parse(class.when).ok()) {
         Some(when) => {
             let part = when.holding_part(&values);
-            let told = format!("{} ({})", part.text(), part.quote(&values));
-            told.replace("memory_pct", busiest(&kernel.values()).0)
+            let reported = format!("{} ({})", part.text(), part.quote(&values));
+            reported.replace("memory_pct", busiest(&kernel.values()).0)
         }
         None => why_unknown(&values, asked),
     };
@@ -196,11 +196,11 @@ fn why_unknown(values: &CounterValues, asked: DiagnosisRuleSet) -> String {
         .filter_map(|name| Some(format!("{name}={}", short(*values.get(name)?))))
         .collect();
     let unread: Vec<String> = unread.into_iter().take(NAMES_MAX).collect();
-    let told = format!("no condition of the rules holds for {}", read.join(", "));
+    let reported = format!("no condition of the rules holds for {}", read.join(", "));
     if unread.is_empty() {
-        return told;
+        return reported;
     }
-    format!("{told}; not read: {}", unread.join(", "))
+    format!("{reported}; not read: {}", unread.join(", "))
 }
 
 fn classify(values: &CounterValues, rules: DiagnosisRuleSet) -> Option<&'static ClassRule> {
@@ -327,7 +327,7 @@ fn opportunities(
             .unwrap_or_default(),
         entry: None,
     });
-    let told = kernel.remarks.iter().filter_map(|remark| {
+    let reported = kernel.remarks.iter().filter_map(|remark| {
         let says = remark.text.split_whitespace().collect::<Vec<_>>().join(" ");
         let says: String = says.chars().take(QUOTE_CHARS).collect();
         Some(Opportunity {
@@ -343,9 +343,9 @@ fn opportunities(
     let promises = |opportunity: &Opportunity| opportunity.gain_pct >= GAIN_PCT_MIN;
     let most_first = |a: &Opportunity, b: &Opportunity| b.gain_pct.total_cmp(&a.gain_pct);
     let mut all: Vec<Opportunity> = ours.filter(promises).collect();
-    let mut told: Vec<Opportunity> = told.filter(promises).collect();
-    told.sort_by(most_first);
-    all.extend(told);
+    let mut reported: Vec<Opportunity> = reported.filter(promises).collect();
+    reported.sort_by(most_first);
+    all.extend(reported);
     all.truncate(OPPORTUNITIES_MAX);
     all.sort_by(most_first);
     all

@@ -24,11 +24,14 @@ fn shown_by<'a>(language: &Language, text: &'a str) -> Option<&'a str> {
 /// The changed files that are now in another language than requested, but were not before: path,
 /// old text, new text.
 pub fn wrong_language_files(
-    book: &RoleTable,
+    role_table: &RoleTable,
     asked: &str,
     files: &[(String, String, String)],
 ) -> Vec<WrongLanguageFile> {
-    let Some(own) = book.language(asked).filter(|own| !own.marks.is_empty()) else {
+    let Some(own) = role_table
+        .language(asked)
+        .filter(|own| !own.marks.is_empty())
+    else {
         return Vec::new();
     };
     let is_near = |other: &Language| {
@@ -38,7 +41,7 @@ pub fn wrong_language_files(
     };
     let mut found = Vec::new();
     for (path, before, after) in files {
-        for other in book.language.iter().filter(|other| !is_near(other)) {
+        for other in role_table.language.iter().filter(|other| !is_near(other)) {
             if shown_by(other, before).is_some() {
                 continue;
             }

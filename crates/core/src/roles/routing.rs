@@ -98,29 +98,32 @@ struct RequestRouter<'a> {
 }
 
 /// Routes a request.
-pub fn route(book: &RoleTable, request: &RoleRequest) -> Result<RoutingDecision, RoutingRefusal> {
-    let mut desk = RequestRouter {
-        role_table: book,
+pub fn route(
+    table_of_roles: &RoleTable,
+    request: &RoleRequest,
+) -> Result<RoutingDecision, RoutingRefusal> {
+    let mut workspace = RequestRouter {
+        role_table: table_of_roles,
         request,
         why: Vec::new(),
     };
     let text = plain(&request.intent);
-    let wanted = desk.requested_language(&text)?;
-    let asked = desk.requested_role(&text, wanted);
+    let wanted = workspace.requested_language(&text)?;
+    let asked = workspace.requested_role(&text, wanted);
     let languages = match wanted {
-        Some(language) => desk.steps_to(language)?,
-        None => desk.default_languages(),
+        Some(language) => workspace.steps_to(language)?,
+        None => workspace.default_languages(),
     };
-    Ok(desk.decide(asked, &languages))
+    Ok(workspace.decide(asked, &languages))
 }
 
 /// Whether a role is the right one for a request; if not, which one is.
 pub fn address(
-    book: &RoleTable,
+    table_of_roles: &RoleTable,
     to: &str,
     request: &RoleRequest,
 ) -> Result<RoutingDecision, RoutingRefusal> {
-    let decision = route(book, request)?;
+    let decision = route(table_of_roles, request)?;
     let refused = |why: String| RoutingRefusal {
         why,
         right: Some(match request.duty {
@@ -129,7 +132,7 @@ pub fn address(
         }),
         reasons: decision.why.clone(),
     };
-    let Some(role) = book.role(to) else {
+    let Some(role) = table_of_roles.role(to) else {
         return Err(refused(format!("there is no role {to:?}")));
     };
     if !role.may(request.duty) {
@@ -152,11 +155,11 @@ pub fn address(
 
 /// The language that a text names although the role writes another, with the role that writes it.
 pub fn named_elsewhere(
-    book: &RoleTable,
+    table_of_roles: &RoleTable,
     role: &str,
     text: &str,
 ) -> Option<(String, Option<String>)> {
-    let own = book.language(book.role(role)?.language.as_deref()?)?;
+    let own = table_of_roles.language(table_of_roles.role(role)?.language.as_deref()?)?;
     let text = plain(text);
     let names = |language: &&Language| first_word_in(&text, &language.words).is_some();
     if names(&own) {
@@ -167,9 +170,11 @@ pub fn named_elsewhere(
             || own.built_on.as_ref() == Some(&other.name)
             || other.built_on.as_ref() == Some(&own.name)
     };
-    let mut others = book.language.iter().filter(|of| !is_near(of));
+    let mut others = table_of_roles.language.iter().filter(|of| !is_near(of));
     let other = others.find(names)?;
-    let writer = book.writer(&other.name).map(|role| role.name.clone());
+    let writer = table_of_roles
+        .writer(&other.name)
+        .map(|role| role.name.clone());
     Some((other.name.clone(), writer))
 }
 
@@ -191,8 +196,8 @@ impl<'a> RequestRouter<'a> {
 
     /// The requested language: named in the intent, or else by the backend.
     fn requested_language(&mut self, text: &str) -> Result<Option<&'a Language>, RoutingRefusal> {
-        let book = self.role_table;
-        let named = book.language.iter();
+        let table_of_roles = self.role_table;
+        let named = table_of_roles.language.iter();
         let named: Vec<(&Language, &String)> = named
             .filter_map(|language| Some((language, first_word_in(text, &language.words)?)))
             .collect();
@@ -226,7 +231,7 @@ impl<'a> RequestRouter<'a> {
             }
             return Ok(Some(language));
         }
-        let by_backend = book.called(&self.request.backend);
+        let by_backend = table_of_roles.called(&self.request.backend);
         let other = by_backend.filter(|language| language.name != self.request.kernel);
         if let Some(language) = other {
             let says = format!(
@@ -301,9 +306,9 @@ impl<'a> RequestRouter<'a> {
 
     /// The language if no preference is given: the kernel's own, or the usual one.
     fn default_languages(&mut self) -> Vec<&'a Language> {
-        let (book, kernel) = (self.role_table, &self.request.kernel);
+        let (table_of_roles, kernel) = (self.role_table, &self.request.kernel);
         if !kernel.is_empty() {
-            let Some(language) = book.language(kernel) else {
+            let Some(language) = table_of_roles.language(kernel) else {
                 self.add_reason("kernel", format!("the kernel is in {kernel}"));
                 return Vec::new();
             };
@@ -314,18 +319,21 @@ impl<'a> RequestRouter<'a> {
             };
         }
         let arch = super::DeviceArch::parse(&self.request.arch);
-        for usual in &book.usual {
+        for usual in &table_of_roles.usual {
             let in_family = match &arch {
                 Some(arch) => usual.family.is_empty() || usual.family == arch.family,
                 None => usual.family.is_empty(),
             };
             let number = arch.as_ref().and_then(|arch| arch.number).unwrap_or(0);
-            let Some(language) = book.language(&usual.language) else {
+            let Some(language) = table_of_roles.language(&usual.language) else {
                 continue;
             };
             if in_family && number >= usual.at_least && self.lack(language).is_none() {
                 self.add_reason("hardware", usual.why.clone());
-                let base = language.built_on.as_ref().and_then(|of| book.language(of));
+                let base = language
+                    .built_on
+                    .as_ref()
+                    .and_then(|of| table_of_roles.language(of));
                 return base.into_iter().chain([language]).collect();
             }
         }

@@ -474,7 +474,7 @@ proptest! {
         op in prop_oneof![Just("matmul"), Just("softmax")],
         warps in 0.0..3.0_f64,
     ) {
-        let book = role_table();
+        let table_of_roles = role_table();
         let request = RoleRequest {
             op: op.into(),
             counters: CounterValues::from([
@@ -484,13 +484,13 @@ proptest! {
             ]),
             ..asked(&intent, &arch, kernel)
         };
-        let answer = route(&book, &request);
-        prop_assert_eq!(&answer, &route(&book, &request));
+        let answer = route(&table_of_roles, &request);
+        prop_assert_eq!(&answer, &route(&table_of_roles, &request));
         if let Ok(decision) = answer {
-            prop_assert!(book.role(&decision.role).unwrap().may(Duty::Propose));
-            let writer = book.role(&decision.implements).unwrap();
+            prop_assert!(table_of_roles.role(&decision.role).unwrap().may(Duty::Propose));
+            let writer = table_of_roles.role(&decision.implements).unwrap();
             prop_assert!(writer.may(Duty::Implement));
-            prop_assert!(address(&book, &decision.implements, &request).is_ok());
+            prop_assert!(address(&table_of_roles, &decision.implements, &request).is_ok());
             let number = DeviceArch::parse(&arch).and_then(|arch| arch.number);
             if let (Some("tile"), Some(number)) = (writer.language.as_deref(), number) {
                 // A kernel that already exists stays with its writer.

@@ -206,7 +206,7 @@ fn reached_at(signs: impl Iterator<Item = bool>, threshold: f64) -> usize {
 
 /// Another way to the same answer: from all raw values, when each statement is proven, and then
 /// which of them comes first.
-fn oracle(charter: &Charter, values: &[Vec<(f64, f64)>]) -> Option<&'static str> {
+fn reference(charter: &Charter, values: &[Vec<(f64, f64)>]) -> Option<&'static str> {
     let accept = &charter.policy.accept;
     let ln = |pair: &(f64, f64)| (pair.0 / pair.1).ln();
     let overall: Vec<f64> = values
@@ -346,7 +346,7 @@ proptest! {
     #![proptest_config(crate::testing::fixed(100))]
 
     #[test]
-    fn the_verdict_agrees_with_the_oracle(
+    fn the_verdict_agrees_with_the_reference(
         seed in any::<u64>(), gain in 0.9..1.2_f64, noise in 0.0..0.3_f64,
     ) {
         let charter = charter();
@@ -358,7 +358,7 @@ proptest! {
             seen.push(values.clone());
             values
         });
-        let word = oracle(&charter, &seen).unwrap_or("undecided");
+        let word = reference(&charter, &seen).unwrap_or("undecided");
         prop_assert_eq!(verdict.word(), word);
     }
 

@@ -146,7 +146,7 @@ impl Harness {
             ));
         };
         let terms = self.terms(under, &parent)?;
-        let mut corners = Vec::with_capacity(cases.len());
+        let mut duel_cases = Vec::with_capacity(cases.len());
         for (index, case) in cases {
             let of_case = self.of_cases(std::slice::from_ref(case));
             let calls = match self.per_case.contains_key(&case.name) {
@@ -156,14 +156,14 @@ impl Harness {
                     Err(gate) => return Ok(Err(BlockFailure::Parent(gate))),
                 },
             };
-            corners.push(DuelCase {
+            duel_cases.push(DuelCase {
                 index: *index,
                 case: case.clone(),
                 calls,
                 spin_ns: of_case.spin_us.unwrap_or(0) * 1_000 / u64::from(calls.max(1)),
             });
         }
-        KernelRunner::start(&terms, &self.metric, [parent, candidate], corners)
+        KernelRunner::start(&terms, &self.metric, [parent, candidate], duel_cases)
     }
 }
 

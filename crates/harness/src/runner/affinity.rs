@@ -25,7 +25,11 @@ impl CpuAffinity {
             true => cpu::allowed(),
             false => terms.command.cpus.clone(),
         };
-        Ok(Self(seats(&allowed, terms.contract.threads, secret()?)))
+        Ok(Self(affinities(
+            &allowed,
+            terms.contract.threads,
+            secret()?,
+        )))
     }
 
     /// The terms for arms that are pinned there.
@@ -44,7 +48,7 @@ impl CpuAffinity {
 }
 
 /// Randomly drawn neighboring CPUs for this many threads; all CPUs if there are no more.
-fn seats(allowed: &[usize], threads: u32, drawn: u64) -> Vec<usize> {
+fn affinities(allowed: &[usize], threads: u32, drawn: u64) -> Vec<usize> {
     let wanted = threads.max(1) as usize;
     let groups = allowed.len() / wanted;
     if groups <= 1 {
@@ -59,14 +63,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_thread_has_a_seat_beside_the_others_and_every_cpu_has_its_turn() {
+    fn every_thread_has_a_affinity_beside_the_others_and_every_cpu_has_its_turn() {
         let allowed = [0, 1, 4, 5, 6];
-        assert_eq!(seats(&allowed, 1, 8), [5]);
-        assert_eq!(seats(&allowed, 0, 7), [4]);
-        assert_eq!(seats(&allowed, 2, 0), [0, 1]);
-        assert_eq!(seats(&allowed, 2, 1), [4, 5]);
-        assert_eq!(seats(&allowed, 3, 1), allowed);
-        assert_eq!(seats(&allowed, 9, 1), allowed);
-        assert!(seats(&[], 1, 1).is_empty());
+        assert_eq!(affinities(&allowed, 1, 8), [5]);
+        assert_eq!(affinities(&allowed, 0, 7), [4]);
+        assert_eq!(affinities(&allowed, 2, 0), [0, 1]);
+        assert_eq!(affinities(&allowed, 2, 1), [4, 5]);
+        assert_eq!(affinities(&allowed, 3, 1), allowed);
+        assert_eq!(affinities(&allowed, 9, 1), allowed);
+        assert!(affinities(&[], 1, 1).is_empty());
     }
 }

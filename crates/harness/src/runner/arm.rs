@@ -262,8 +262,8 @@ impl KernelWorker {
         let wall = start.elapsed();
         // A device would keep running while its process is frozen, so fetch its outputs first.
         let stood = (self.phases != BatchMode::OnDevice).then(|| self.child.freeze());
-        let told = match self.read(heard, nonce) {
-            Ok(WorkerReply::Finished(told)) => told,
+        let reported = match self.read(heard, nonce) {
+            Ok(WorkerReply::Finished(reported)) => reported,
             Ok(WorkerReply::Failed(why)) => return Ok(Err(WorkerFailure::Refused(why))),
             Ok(WorkerReply::Done) => {
                 return Ok(Err(WorkerFailure::Garbled("a reply of the wrong kind")));
@@ -288,7 +288,7 @@ impl KernelWorker {
             wall,
             woken,
             cpu: woken + cpu_after.saturating_sub(cpu_before),
-            worker_timing: told,
+            worker_timing: reported,
             before,
             after,
         }))

@@ -208,7 +208,7 @@ mod tests {
 
     /// Some turns: their times by karve's clock and by their own, while waking, and in total, in
     /// microseconds; a delay of the host is added to all but every tenth.
-    fn clocks([wall, told, woken, cpu]: [u64; 4], delay: u64) -> ArmClocks {
+    fn clocks([wall, reported, woken, cpu]: [u64; 4], delay: u64) -> ArmClocks {
         let mut clocks = ArmClocks::default();
         for turn in 0..READINGS_MIN {
             let late = if turn % 10 == 3 { 0 } else { delay };
@@ -217,7 +217,7 @@ mod tests {
                 woken: Duration::from_micros(woken),
                 cpu: Duration::from_micros(cpu),
                 worker_timing: WorkerTiming {
-                    wall_ns: told * 1_000,
+                    wall_ns: reported * 1_000,
                     cpu_ns: 0,
                     flags: 0,
                     device_ns: 0,

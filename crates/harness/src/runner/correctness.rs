@@ -96,7 +96,7 @@ pub fn check_kernel(
             Err(gate) => return Ok(Err(gate)),
         },
     };
-    let mut exam = CorrectnessCheck {
+    let mut correctness_check = CorrectnessCheck {
         terms,
         reference: terms.start_reference(tree, &all)?,
         buffers: stage,
@@ -106,8 +106,8 @@ pub fn check_kernel(
     };
     let mut examined = Vec::new();
     for case in cases {
-        exam.case = case;
-        match exam.run()? {
+        correctness_check.case = case;
+        match correctness_check.run()? {
             Ok(mut errors) => examined.append(&mut errors),
             Err(gate) => return Ok(Err(gate)),
         }

@@ -108,16 +108,16 @@ impl KernelRunner {
         terms: &RunnerSetup,
         metric: &Metric,
         [parent, candidate]: [PathBuf; 2],
-        corners: Vec<DuelCase>,
+        duel_cases: Vec<DuelCase>,
     ) -> Result<DuelResult<Self>> {
-        let sized: Vec<(&Case, u32)> = corners.iter().map(|c| (&c.case, c.calls)).collect();
+        let sized: Vec<(&Case, u32)> = duel_cases.iter().map(|c| (&c.case, c.calls)).collect();
         let stage = KernelBuffers::new(&terms.contract, &sized)?;
-        let cases: Vec<&Case> = corners.iter().map(|c| &c.case).collect();
-        let oracle = terms.start_reference(&parent, &cases)?;
+        let cases: Vec<&Case> = duel_cases.iter().map(|c| &c.case).collect();
+        let reference_runner = terms.start_reference(&parent, &cases)?;
         let trees = [parent, candidate];
-        let seat = CpuAffinity::draw(terms)?;
+        let cpu_affinity = CpuAffinity::draw(terms)?;
         let began = Instant::now();
-        let arms = match start_arms(&seat.terms(terms), &trees, &stage)? {
+        let arms = match start_arms(&cpu_affinity.terms(terms), &trees, &stage)? {
             Ok(arms) => arms,
             Err(fault) => return Ok(Err(fault)),
         };
@@ -127,11 +127,11 @@ impl KernelRunner {
             terms: terms.clone(),
             metric: metric.clone(),
             trees,
-            cases: corners,
+            cases: duel_cases,
             buffers: stage,
-            reference: oracle,
+            reference: reference_runner,
             arms,
-            affinity: seat,
+            affinity: cpu_affinity,
             facing: None,
             pending: None,
             bounds: BTreeMap::new(),
@@ -166,13 +166,13 @@ impl KernelRunner {
         let turns = self.pace.n_batches();
         let seed = secret()?;
         let mut pairs = Vec::with_capacity(self.cases.len());
-        for corner in 0..self.cases.len() {
+        for duel_case in 0..self.cases.len() {
             let before = Instant::now();
-            if let Err(fault) = self.face(corner)? {
+            if let Err(fault) = self.face(duel_case)? {
                 return Ok(Err(fault));
             }
             around += before.elapsed();
-            match self.pair(corner, seed, turns)? {
+            match self.pair(duel_case, seed, turns)? {
                 Ok(pair) => pairs.push(pair),
                 Err(fault) => return Ok(Err(fault)),
             }
@@ -212,12 +212,12 @@ impl KernelRunner {
     }
 
     /// Interleaves both arms on a case, this many times each; returns the usual turn.
-    fn pair(&mut self, corner: usize, seed: u64, turns: u32) -> Result<DuelResult<Pair>> {
-        let root = draw::hash64(seed, &(corner as u64).to_le_bytes());
+    fn pair(&mut self, duel_case: usize, seed: u64, turns: u32) -> Result<DuelResult<Pair>> {
+        let root = draw::hash64(seed, &(duel_case as u64).to_le_bytes());
         let mut met = Vec::with_capacity(turns as usize);
         for turn in 0..turns {
             let root = draw::hash64(root, &turn.to_le_bytes());
-            match self.meet(corner, root)? {
+            match self.meet(duel_case, root)? {
                 Ok(both) => met.push(both),
                 Err(fault) => return Ok(Err(fault)),
             }
@@ -226,11 +226,11 @@ impl KernelRunner {
         let Some(begun) = met.first() else {
             return Ok(Err(BlockFailure::Parent(Gate::Passed)));
         };
-        self.around.add((corner, self.cases.len()), &taken);
+        self.around.add((duel_case, self.cases.len()), &taken);
         let [parent, candidate] = block_cost::usual(&taken);
         let sample = |clocks| block_cost::sample_of(&self.metric, clocks, begun.calls);
         Ok(Ok(Pair {
-            case: self.cases[corner].index,
+            case: self.cases[duel_case].index,
             first: begun.first,
             parent: sample(parent),
             candidate: sample(candidate),
@@ -238,14 +238,14 @@ impl KernelRunner {
     }
 
     /// One turn of each arm on the same fresh inputs.
-    fn meet(&mut self, corner: usize, root: u64) -> Result<DuelResult<PairedBatch>> {
-        let calls = self.buffers.calls(self.cases[corner].calls, root);
+    fn meet(&mut self, duel_case: usize, root: u64) -> Result<DuelResult<PairedBatch>> {
+        let calls = self.buffers.calls(self.cases[duel_case].calls, root);
         self.buffers.fill_all(&calls);
         // The coin comes from the operating system, after everything else is fixed.
         let order = toss()?;
         let mut turns = [None, None];
         for arm in order {
-            match self.run_arm(corner, arm, &calls)? {
+            match self.run_arm(duel_case, arm, &calls)? {
                 Ok(turn) => turns[arm] = Some(turn),
                 Err(fault) => return Ok(Err(fault)),
             }
@@ -260,7 +260,7 @@ impl KernelRunner {
             candidate.count_before(own.saturating_sub(usual));
         }
         let written = std::mem::take(&mut self.written);
-        let verified = self.verify(corner, &calls, &written)?;
+        let verified = self.verify(duel_case, &calls, &written)?;
         self.written = written;
         if let Err(fault) = verified {
             return Ok(Err(fault));
@@ -283,18 +283,18 @@ impl KernelRunner {
     /// Lets one arm call its kernel, and copies its outputs of each call.
     fn run_arm(
         &mut self,
-        corner: usize,
+        duel_case: usize,
         arm: usize,
         calls: &[KernelCall],
     ) -> Result<DuelResult<BatchTiming>> {
         self.buffers.poison_outputs(calls);
         let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
         let spin_ns = match arm {
-            CANDIDATE => self.cases[corner].spin_ns,
+            CANDIDATE => self.cases[duel_case].spin_ns,
             _ => 0,
         };
         let turn = self.arms[arm].run_batch(&slots, spin_ns)?;
-        let name = &self.cases[corner].case.name;
+        let name = &self.cases[duel_case].case.name;
         let turn = match turn {
             Ok(turn) => turn,
             Err(broken) => return Ok(Err(block_failure(arm, broken.gate(name)))),
@@ -318,11 +318,11 @@ impl KernelRunner {
 
     /// Sets both arms up for a case. Their tolerance is learned the first time a case comes up, and
     /// a fresh process is called once before it is timed.
-    fn face(&mut self, corner: usize) -> Result<DuelResult<()>> {
-        if self.facing == Some(corner) {
+    fn face(&mut self, duel_case: usize) -> Result<DuelResult<()>> {
+        if self.facing == Some(duel_case) {
             return Ok(Ok(()));
         }
-        let case = self.cases[corner].case.clone();
+        let case = self.cases[duel_case].case.clone();
         self.buffers.set(&self.terms.contract, &case)?;
         for arm in toss()? {
             let ready = self.arms[arm].set_up(&self.terms.contract, self.buffers.layout())?;
@@ -330,25 +330,25 @@ impl KernelRunner {
                 return Ok(Err(block_failure(arm, broken.gate(&case.name))));
             }
         }
-        if self.pending != Some(corner) {
+        if self.pending != Some(duel_case) {
             self.reference.set(&self.terms.contract, &case)?;
-            self.pending = Some(corner);
+            self.pending = Some(duel_case);
         }
-        self.facing = Some(corner);
+        self.facing = Some(duel_case);
         let calls = self.buffers.fresh_calls(1)?;
         self.buffers.fill_all(&calls);
         for arm in toss()? {
-            if let Err(fault) = self.run_arm(corner, arm, &calls)? {
+            if let Err(fault) = self.run_arm(duel_case, arm, &calls)? {
                 return Ok(Err(fault));
             }
         }
-        if self.bounds.contains_key(&corner) {
+        if self.bounds.contains_key(&duel_case) {
             return Ok(Ok(()));
         }
         let [parent, candidate] = std::mem::take(&mut self.written);
-        match self.hold_against_reference(corner, &calls[0], [&parent[0], &candidate[0]])? {
+        match self.hold_against_reference(duel_case, &calls[0], [&parent[0], &candidate[0]])? {
             Ok(bounds) => {
-                self.bounds.insert(corner, bounds);
+                self.bounds.insert(duel_case, bounds);
                 Ok(Ok(()))
             }
             Err(fault) => Ok(Err(fault)),
@@ -358,14 +358,14 @@ impl KernelRunner {
     /// Checks one call of both arms against the reference.
     fn hold_against_reference(
         &mut self,
-        corner: usize,
+        duel_case: usize,
         call: &KernelCall,
         [parent, candidate]: [&CallOutput; 2],
     ) -> Result<DuelResult<TensorBounds>> {
         let start = Instant::now();
         let truth = self.reference.truth(&self.buffers, call)?;
         self.reference_time = start.elapsed();
-        let name = &self.cases[corner].case.name;
+        let name = &self.cases[duel_case].case.name;
         let parent = check::errors(&self.buffers, parent, &truth);
         let candidate = check::errors(&self.buffers, candidate, &truth);
         if let Err(why) = check::judge(&self.terms.contract, &parent, None) {
@@ -380,39 +380,43 @@ impl KernelRunner {
     /// Checks what both arms wrote in timed calls.
     fn verify(
         &mut self,
-        corner: usize,
+        duel_case: usize,
         calls: &[KernelCall],
         [parent, candidate]: &[Vec<CallOutput>; 2],
     ) -> Result<DuelResult<()>> {
-        for at in self.differing(corner, [parent, candidate]) {
-            let Some(bounds) = self.bounds.get(&corner).cloned() else {
+        for at in self.differing(duel_case, [parent, candidate]) {
+            let Some(bounds) = self.bounds.get(&duel_case).cloned() else {
                 continue;
             };
             let both = [&parent[at], &candidate[at]];
             // Only the reference can decide which of the two is wrong.
-            let wider = match self.hold_against_reference(corner, &calls[at], both)? {
+            let wider = match self.hold_against_reference(duel_case, &calls[at], both)? {
                 Ok(found) => found.or(&bounds),
                 Err(fault) => return Ok(Err(fault)),
             };
             // Both are right on these inputs, which are harder than the earlier ones.
             if let Err(why) = check::agree(&self.buffers, both, &wider) {
-                let name = &self.cases[corner].case.name;
+                let name = &self.cases[duel_case].case.name;
                 return Ok(Err(BlockFailure::Candidate(check::wrong(name, why))));
             }
-            self.bounds.insert(corner, wider);
+            self.bounds.insert(duel_case, wider);
         }
         if !self.spot_check_is_due()? {
             return Ok(Ok(()));
         }
         let picked = secret()? as usize % calls.len().max(1);
         let both = [&parent[picked], &candidate[picked]];
-        let held = self.hold_against_reference(corner, &calls[picked], both)?;
+        let held = self.hold_against_reference(duel_case, &calls[picked], both)?;
         Ok(held.map(|_| ()))
     }
 
     /// The calls in which the arms did not write the same.
-    fn differing(&self, corner: usize, [parent, candidate]: [&Vec<CallOutput>; 2]) -> Vec<usize> {
-        let Some(bounds) = self.bounds.get(&corner) else {
+    fn differing(
+        &self,
+        duel_case: usize,
+        [parent, candidate]: [&Vec<CallOutput>; 2],
+    ) -> Vec<usize> {
+        let Some(bounds) = self.bounds.get(&duel_case) else {
             return Vec::new();
         };
         let mut differs = vec![false; parent.len().min(candidate.len())];

@@ -81,15 +81,15 @@ pub fn ask_inputs(terms: &RunnerSetup, tree: &Path) -> Result<Vec<Arg>> {
     }
     let text = run.stdout.text();
     let last = text.lines().last().unwrap_or_default();
-    let told: ModuleSignature =
+    let reported: ModuleSignature =
         serde_json::from_str(last).map_err(|error| cannot(&error.to_string()))?;
-    args_of(told).map_err(|why| cannot(&why))
+    args_of(reported).map_err(|why| cannot(&why))
 }
 
-fn args_of(told: ModuleSignature) -> std::result::Result<Vec<Arg>, String> {
+fn args_of(reported: ModuleSignature) -> std::result::Result<Vec<Arg>, String> {
     let mut args: Vec<Arg> = Vec::new();
-    let inputs = told.inputs.into_iter().map(|one| (one, true));
-    let outputs = told.outputs.into_iter().map(|one| (one, false));
+    let inputs = reported.inputs.into_iter().map(|one| (one, true));
+    let outputs = reported.outputs.into_iter().map(|one| (one, false));
     for (one, is_input) in inputs.chain(outputs) {
         let known = Dtype::parse(&one.dtype);
         let dtype = known.ok_or_else(|| format!("the type {} is unknown", one.dtype))?;

@@ -207,11 +207,11 @@ impl WorkerReply {
     pub(super) fn render(&self, nonce: u64) -> Vec<u8> {
         let (kind, body) = match self {
             Self::Done => (b'd', Vec::new()),
-            Self::Finished(told) => {
-                let mut body = told.wall_ns.to_le_bytes().to_vec();
-                body.extend(told.cpu_ns.to_le_bytes());
-                body.extend(told.flags.to_le_bytes());
-                body.extend(told.device_ns.to_le_bytes());
+            Self::Finished(reported) => {
+                let mut body = reported.wall_ns.to_le_bytes().to_vec();
+                body.extend(reported.cpu_ns.to_le_bytes());
+                body.extend(reported.flags.to_le_bytes());
+                body.extend(reported.device_ns.to_le_bytes());
                 (b'f', body)
             }
             Self::Failed(why) => (b'e', why.as_bytes().to_vec()),

@@ -149,8 +149,13 @@ impl RunnerSetup {
             }
         };
         let limits = (self.limit, &self.stop);
-        let mend = reference_hint(&self.contract.reference);
-        ReferenceRunner::start((&source, mend), precision, (&self.contract, cases), limits)
+        let repair = reference_hint(&self.contract.reference);
+        ReferenceRunner::start(
+            (&source, repair),
+            precision,
+            (&self.contract, cases),
+            limits,
+        )
     }
 }
 

@@ -42,8 +42,8 @@ impl SoloRun {
         calls: u32,
     ) -> Result<GateResult<Self>> {
         let stage = KernelBuffers::new(&terms.contract, &[(case, calls)])?;
-        let seat = CpuAffinity::draw(terms)?;
-        let mut arm = match seat.terms(terms).arm(tree, &stage)? {
+        let cpu_affinity = CpuAffinity::draw(terms)?;
+        let mut arm = match cpu_affinity.terms(terms).arm(tree, &stage)? {
             Ok(arm) => arm,
             Err(gate) => return Ok(Err(gate)),
         };
@@ -52,7 +52,7 @@ impl SoloRun {
             Ok(()) => Ok(Self {
                 buffers: stage,
                 arm,
-                affinity: seat,
+                affinity: cpu_affinity,
             }),
             Err(broken) => Err(broken.gate(&case.name)),
         })

@@ -61,14 +61,18 @@ impl Agent for Script {
         ))
     }
 
-    fn implement(&mut self, step: &ImplementStep, desk: &Workspace<'_>) -> Result<Implementation> {
+    fn implement(
+        &mut self,
+        step: &ImplementStep,
+        workspace: &Workspace<'_>,
+    ) -> Result<Implementation> {
         let gain = if step.round.is_multiple_of(GAIN_EVERY) {
             1.05
         } else {
             1.0
         };
         let time_us = 100.0 / (step.brief.cumulative_ratio * gain);
-        let path = desk.tree.join("kernel.c");
+        let path = workspace.tree.join("kernel.c");
         fs::write(&path, kernel(time_us, step.round))
             .context(|| format!("cannot write {}", path.display()))?;
         Ok(Implementation::Done {

@@ -193,13 +193,13 @@ fn remedies_of(ground: &BenchSetup) -> Vec<RemedyAttempt> {
     }
     let cpus = device::cpus_of(&Pin::Auto).unwrap_or_default();
     if ground.charter.device.pin == Pin::No && !cpus.is_empty() {
-        let mut arena = ground.pair_runner.clone();
-        for arm in [&mut arena.parent, &mut arena.candidate] {
+        let mut runner = ground.pair_runner.clone();
+        for arm in [&mut runner.parent, &mut runner.candidate] {
             arm.harness = arm.harness.clone().pinned_to(&cpus);
         }
         attempts.push(RemedyAttempt {
             advice: "pin it to one CPU: use --pin, or device.pin in karve.toml".to_owned(),
-            pair_runner: arena,
+            pair_runner: runner,
             waits: false,
         });
     }
@@ -231,7 +231,7 @@ fn try_remedy(
                 return Ok(None);
             }
             let begun = Instant::now();
-            let arena = if number == 1 {
+            let runner = if number == 1 {
                 if attempt.waits {
                     wait_for_quiet();
                 }
@@ -239,7 +239,7 @@ fn try_remedy(
             } else {
                 &ground.pair_runner
             };
-            let Some(block) = block_in(arena, ground, stop)? else {
+            let Some(block) = block_in(runner, ground, stop)? else {
                 return Ok(None);
             };
             take(bench, &block)?;

@@ -160,10 +160,10 @@ impl BenchSetup {
 
     /// The same arms with other benchmark lines, derived from the current ones.
     pub fn runner_with(&self, change: impl Fn(&str) -> String) -> PairRunner {
-        let mut arena = self.pair_runner.clone();
+        let mut runner = self.pair_runner.clone();
         for (arm, side) in [
-            (&mut arena.parent, &self.a),
-            (&mut arena.candidate, &self.b),
+            (&mut runner.parent, &self.a),
+            (&mut runner.candidate, &self.b),
         ] {
             let commands = Commands {
                 bench: change(&side.command),
@@ -171,7 +171,7 @@ impl BenchSetup {
             };
             arm.harness = arm.harness.clone().with_commands(&commands);
         }
-        arena
+        runner
     }
 }
 

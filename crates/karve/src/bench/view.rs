@@ -224,11 +224,11 @@ fn case_view(
     let finding = verdict::find_case(bench, index);
     let by = finding.by().unwrap_or(Clock::Metric);
     let telling = bench.clocks.iter().find(|clock| clock.clock == by);
-    let told = telling.and_then(|clock| clock.cases.get(index));
+    let reported = telling.and_then(|clock| clock.cases.get(index));
     CaseView {
         case: recorded.cases[index].clone(),
         finding,
-        estimate: told.unwrap_or(case).signs.estimate(),
+        estimate: reported.unwrap_or(case).signs.estimate(),
         by: by.called(&recorded.metric).to_owned(),
         a_median,
         b_median,

@@ -150,8 +150,8 @@ impl SubmitArgs {
                 ExternalAnswer::Change(ChangeSource::Tree(tree), summary)
             }
             (None, None, None) => {
-                let desk = place.pick()?.join(crate::steps::WORKSPACE_DIR);
-                ExternalAnswer::Change(ChangeSource::Tree(desk), summary)
+                let agent_workspace = place.pick()?.join(crate::steps::WORKSPACE_DIR);
+                ExternalAnswer::Change(ChangeSource::Tree(agent_workspace), summary)
             }
         };
         let came = go(place, (campaign_choice(place), Some(answer)), self.json)?;
@@ -203,21 +203,24 @@ fn show(came: ExternalStatus, json: bool) -> Result<()> {
     match &came.turn {
         ExternalTask::Propose {
             brief,
-            workspace: desk,
+            workspace: agent_workspace,
             ..
         } if !json => {
             ui::out(brief);
-            ui::outln(&format!("\nThe files are in {}.", desk.display()));
+            ui::outln(&format!(
+                "\nThe files are in {}.",
+                agent_workspace.display()
+            ));
         }
         ExternalTask::Implement {
             brief,
-            workspace: desk,
+            workspace: agent_workspace,
             ..
         } if !json => {
             ui::out(brief);
             ui::outln(&format!(
                 "\nThe files are in {}; submit them with \"karve submit\".",
-                desk.display()
+                agent_workspace.display()
             ));
         }
         ExternalTask::Finished {

@@ -90,35 +90,35 @@ struct FormatArg {
 impl KnowledgeArgs {
     /// Runs the command.
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
-        let shelves = place.library();
-        let mut stock = shelves.load()?;
+        let library_layers = place.library();
+        let mut loaded = library_layers.load()?;
         if !matches!(self.command, KnowledgeCommand::Lint(_)) {
-            print_unreadable(&stock);
+            print_unreadable(&loaded);
         }
-        for settled in &stock.settled {
+        for settled in &loaded.settled {
             ui::note(&format!("note: {}", text::safe(settled, 300)));
         }
-        let writes = self.command.writes(&shelves, &stock)?;
-        let held = shelves.hold(&writes)?;
+        let writes = self.command.writes(&library_layers, &loaded)?;
+        let held = library_layers.hold(&writes)?;
         if !writes.is_empty() {
             // Sees everything that other processes have written so far.
-            stock = shelves.load()?;
+            loaded = library_layers.load()?;
         }
         let writer = LibraryWriter {
-            layers: &shelves,
+            layers: &library_layers,
             held: &held,
-            library: &stock,
+            library: &loaded,
         };
         match &self.command {
-            KnowledgeCommand::Search(command) => command.run(place, &stock),
-            KnowledgeCommand::Show(command) => command.run(place, &stock),
+            KnowledgeCommand::Search(command) => command.run(place, &loaded),
+            KnowledgeCommand::Show(command) => command.run(place, &loaded),
             KnowledgeCommand::Add(command) => command.run(place, &writer),
-            KnowledgeCommand::Lint(command) => command.run(place, &stock),
+            KnowledgeCommand::Lint(command) => command.run(place, &loaded),
             KnowledgeCommand::Promote(command) => command.run(&writer),
             KnowledgeCommand::Retract(command) => command.run(&writer),
-            KnowledgeCommand::Index(command) => command.run(&stock),
+            KnowledgeCommand::Index(command) => command.run(&loaded),
             KnowledgeCommand::Import(command) => command.run(place, &writer),
-            KnowledgeCommand::Export(command) => command.run(place, &stock),
+            KnowledgeCommand::Export(command) => command.run(place, &loaded),
         }
     }
 }
@@ -138,12 +138,12 @@ impl<'a> LibraryWriter<'a> {
 
 impl KnowledgeCommand {
     /// The layers that it writes to.
-    fn writes(&self, shelves: &LibraryLayers, stock: &LoadedLibrary) -> Result<Vec<Layer>> {
+    fn writes(&self, library_layers: &LibraryLayers, loaded: &LoadedLibrary) -> Result<Vec<Layer>> {
         match self {
             Self::Add(command) => Ok(vec![command.to.layer()]),
             Self::Import(command) => Ok(vec![command.to.layer()]),
-            Self::Promote(command) => command.writes(stock),
-            Self::Retract(command) => Ok(vec![command.layer(shelves, stock)?]),
+            Self::Promote(command) => command.writes(loaded),
+            Self::Retract(command) => Ok(vec![command.layer(library_layers, loaded)?]),
             Self::Search(_) | Self::Show(_) | Self::Lint(_) | Self::Index(_) | Self::Export(_) => {
                 Ok(Vec::new())
             }
@@ -152,13 +152,13 @@ impl KnowledgeCommand {
 }
 
 /// Files that are not entries are skipped and listed.
-fn print_unreadable(stock: &LoadedLibrary) {
-    for (path, why) in stock.unreadable.iter().take(5) {
+fn print_unreadable(loaded: &LoadedLibrary) {
+    for (path, why) in loaded.unreadable.iter().take(5) {
         let why = text::safe(why, 200);
         ui::note(&format!("note: {} is not an entry: {why}", path.display()));
     }
-    if stock.unreadable.len() > 5 {
-        let n = stock.unreadable.len() - 5;
+    if loaded.unreadable.len() > 5 {
+        let n = loaded.unreadable.len() - 5;
         ui::note(&format!("note: and {n} more; see \"karve knowledge lint\""));
     }
 }
@@ -175,19 +175,19 @@ struct LintArgs {
 }
 
 impl LintArgs {
-    fn run(&self, place: &ProjectArgs, stock: &LoadedLibrary) -> Result<()> {
+    fn run(&self, place: &ProjectArgs, loaded: &LoadedLibrary) -> Result<()> {
         let here = place.here()?;
         let (names, files): (Vec<&String>, Vec<&String>) = self
             .only
             .iter()
             .partition(|name| !here.join(name).is_file());
-        let mut entries: Vec<_> = stock.placed.values().map(|p| p.entry.clone()).collect();
+        let mut entries: Vec<_> = loaded.placed.values().map(|p| p.entry.clone()).collect();
         let mut wanted: Vec<String> = Vec::new();
         for name in names {
-            wanted.push(stock.get(name)?.entry.id.clone());
+            wanted.push(loaded.get(name)?.entry.id.clone());
         }
         let mut unreadable: Vec<(PathBuf, String)> = match self.only.is_empty() {
-            true => stock.unreadable.clone(),
+            true => loaded.unreadable.clone(),
             false => Vec::new(),
         };
         for file in files {
@@ -200,10 +200,10 @@ impl LintArgs {
                 Err(why) => unreadable.push((PathBuf::from(file), why)),
             }
         }
-        let told = |c: &LintFinding| self.only.is_empty() || wanted.contains(&c.id);
+        let reported = |c: &LintFinding| self.only.is_empty() || wanted.contains(&c.id);
         let complaints: Vec<LintFinding> = lint_all(&entries, &clock::latest_day())
             .into_iter()
-            .filter(told)
+            .filter(reported)
             .collect();
         self.show(&complaints, &unreadable);
         let errors = complaints

@@ -103,7 +103,7 @@ impl ProfileArgs {
         if let Some(report) = &self.check {
             return check::run(&place.here()?, report, self.json);
         }
-        let stock = place.library().load()?;
+        let loaded = place.library().load()?;
         let stop = StopFlag::new();
         if !self.are_files(place, &self.what)? || !self.are_files(place, &self.against)? {
             session::watch_signals_at_once(&stop, "stopping")?;
@@ -116,21 +116,21 @@ impl ProfileArgs {
                 self.version_profiles(place, names, &stop),
             )?),
         };
-        self.show(&seen, earlier.as_ref(), &stock)
+        self.show(&seen, earlier.as_ref(), &loaded)
     }
 
     fn show(
         &self,
         seen: &VersionProfile,
         earlier: Option<&VersionProfile>,
-        stock: &LoadedLibrary,
+        loaded: &LoadedLibrary,
     ) -> Result<()> {
         let all = seen.parsed.kernels.iter().chain(&seen.parsed.timeline);
         let shown: Vec<KernelReport> = all
             .map(|kernel| {
                 let before = earlier.and_then(|earlier| earlier.same_as(kernel, &seen.parsed));
                 let against = before.map(|before| KernelComparison::of(before, kernel));
-                self.of_kernel(kernel, (stock, seen.at.as_ref()), against)
+                self.of_kernel(kernel, (loaded, seen.at.as_ref()), against)
             })
             .collect();
         let mut notes = seen.parsed.notes.clone();
@@ -185,7 +185,7 @@ impl ProfileArgs {
     fn of_kernel(
         &self,
         kernel: &KernelProfile,
-        (stock, situation): (&LoadedLibrary, Option<&Situation>),
+        (loaded, situation): (&LoadedLibrary, Option<&Situation>),
         against: Option<KernelComparison>,
     ) -> KernelReport {
         let values = with_derived(kernel);
@@ -196,7 +196,7 @@ impl ProfileArgs {
             text: "",
             refuted: false,
         };
-        let entries = stock.library.search(&query);
+        let entries = loaded.library.search(&query);
         let entries = entries.iter().take(ENTRIES_MAX).map(|matched| {
             let why = matched.why.first().map(|why| why.describe());
             let mut why = why.unwrap_or_default();
@@ -218,7 +218,7 @@ impl ProfileArgs {
         });
         let entries: Vec<report::FittingEntry> = entries.collect();
         let mut diagnosis = diagnose(kernel, self.rules);
-        name_entries(stock, &query, &mut diagnosis);
+        name_entries(loaded, &query, &mut diagnosis);
         KernelReport {
             kernel: kernel.clone(),
             diagnosis,

@@ -64,17 +64,20 @@ impl RolesArgs {
             Err(_) => None,
         };
         let asks = loaded.as_ref().map(|loaded| &loaded.charter.asks);
-        let book = match asks.and_then(|asks| asks.role_table.as_deref()) {
-            Some(book) => book.clone(),
+        let table_of_roles = match asks.and_then(|asks| asks.role_table.as_deref()) {
+            Some(table_of_roles) => table_of_roles.clone(),
             None => roles::built_in()?,
         };
         if let Some(intent) = &self.route {
             let target = loaded.as_ref().map(|loaded| &loaded.charter.target);
-            return self.print_route(&book, &self.request(&book, intent, target));
+            return self.print_route(
+                &table_of_roles,
+                &self.request(&table_of_roles, intent, target),
+            );
         }
         let shown: Vec<&Role> = match &self.name {
-            Some(name) => vec![book.role(name).ok_or_else(|| unknown(name))?],
-            None => book.role.iter().collect(),
+            Some(name) => vec![table_of_roles.role(name).ok_or_else(|| unknown(name))?],
+            None => table_of_roles.role.iter().collect(),
         };
         if self.json {
             ui::out_json(&shown);
@@ -87,7 +90,12 @@ impl RolesArgs {
         Ok(())
     }
 
-    fn request(&self, book: &RoleTable, intent: &str, target: Option<&Target>) -> RoleRequest {
+    fn request(
+        &self,
+        table_of_roles: &RoleTable,
+        intent: &str,
+        target: Option<&Target>,
+    ) -> RoleRequest {
         let own = |of: fn(&Target) -> &String| target.map(of).cloned().unwrap_or_default();
         let op = self.op.clone().unwrap_or_else(|| own(|t| &t.op));
         let device = self.device.clone().unwrap_or_else(|| own(|t| &t.device));
@@ -96,7 +104,7 @@ impl RolesArgs {
             Some(language) => language.to_owned(),
             None => own(|t| &t.language),
         };
-        let kernel = book.called(&language).map(|of| of.name.clone());
+        let kernel = table_of_roles.called(&language).map(|of| of.name.clone());
         let at = of_words(&op, &language, &language, &device);
         RoleRequest {
             intent: intent.to_owned(),
@@ -108,10 +116,10 @@ impl RolesArgs {
         }
     }
 
-    fn print_route(&self, book: &RoleTable, request: &RoleRequest) -> Result<()> {
+    fn print_route(&self, table_of_roles: &RoleTable, request: &RoleRequest) -> Result<()> {
         let answer = match &self.to {
-            Some(to) => address(book, to, request),
-            None => route(book, request),
+            Some(to) => address(table_of_roles, to, request),
+            None => route(table_of_roles, request),
         };
         let spoke = match &answer {
             Ok(decision) => &decision.why,

@@ -269,12 +269,15 @@ fn show(found: &TuneResult) -> Result<()> {
 /// How much each knob matters.
 fn show_importance(found: &TuneResult) {
     let matters = search::importance(&found.grid, &found.record);
-    let told = |one: &search::Importance| {
+    let reported = |one: &search::Importance| {
         let name = found.grid.axes()[one.axis].name();
         format!("{name} {:.0}%", one.share * 100.0)
     };
-    let told: Vec<String> = matters.iter().take(ROWS).map(told).collect();
-    ui::outln(&format!("\nimportance: {}", safe(&told.join(", "), 300)));
+    let reported: Vec<String> = matters.iter().take(ROWS).map(reported).collect();
+    ui::outln(&format!(
+        "\nimportance: {}",
+        safe(&reported.join(", "), 300)
+    ));
     ui::outln(
         "  share of the spread that each knob explains alone; shares overlap and need not add up",
     );

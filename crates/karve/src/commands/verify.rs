@@ -196,8 +196,8 @@ fn check_artifacts(dir: &CampaignDir, records: &[Record], findings: &mut VerifyR
                 Err(error) => vec![error.message],
             };
             let seq = record.seq;
-            let told = differences.iter().map(|why| format!("record {seq}: {why}"));
-            findings.differences.extend(told);
+            let reported = differences.iter().map(|why| format!("record {seq}: {why}"));
+            findings.differences.extend(reported);
         }
     }
 }
@@ -234,7 +234,7 @@ mod tests {
 
     fn variant(dir: &CampaignDir, number: u32) -> Record {
         let patch = store::put_artifact(dir, format!("patch {number}").as_bytes()).unwrap();
-        let exchange = store::put_artifact(dir, format!("said {number}").as_bytes()).unwrap();
+        let log_file = store::put_artifact(dir, format!("said {number}").as_bytes()).unwrap();
         let candidate = Candidate {
             commit: "c".into(),
             tree: "t".into(),
@@ -256,7 +256,7 @@ mod tests {
                 variant: number,
                 candidate,
                 usage: AgentUsage::default(),
-                session_log: Some(exchange),
+                session_log: Some(log_file),
             },
         }
     }
@@ -285,7 +285,7 @@ mod tests {
         }
     }
 
-    fn learnt(exchange: Option<String>) -> Record {
+    fn learned(log_file: Option<String>) -> Record {
         Record {
             v: LOG_VERSION,
             seq: 4,
@@ -296,7 +296,7 @@ mod tests {
                 round: 1,
                 lesson: Lesson::default(),
                 usage: AgentUsage::default(),
-                session_log: exchange,
+                session_log: log_file,
             },
         }
     }
@@ -313,9 +313,9 @@ mod tests {
             findings
         };
         // An older log names none.
-        let found = check(&[learnt(None)]);
+        let found = check(&[learned(None)]);
         assert_eq!((found.artifacts, found.differences.len()), (0, 0));
-        let records = [learnt(Some(hash.clone()))];
+        let records = [learned(Some(hash.clone()))];
         let found = check(&records);
         assert_eq!((found.artifacts, found.differences.len()), (1, 0));
         let path = dir.join("artifacts").join(&hash);

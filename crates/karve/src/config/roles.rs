@@ -61,9 +61,9 @@ pub(super) fn asks_of(
     if file.roles.is_empty() && intent.is_empty() {
         return Ok(asks);
     }
-    let mut book = roles::built_in()?;
+    let mut table_of_roles = roles::built_in()?;
     for (name, table) in &file.roles {
-        take_table(source, (name, table), &mut book, agents)?;
+        take_table(source, (name, table), &mut table_of_roles, agents)?;
         if let (Some(agent), false) = (&table.agent, table.enabled == Some(false)) {
             asks.agents.insert(name.clone(), agent.clone());
         }
@@ -73,9 +73,13 @@ pub(super) fn asks_of(
         .iter()
         .filter(|(_, of)| of.enabled == Some(false));
     let removed: Vec<&String> = removed.map(|(name, _)| name).collect();
-    book.role.retain(|role| !removed.contains(&&role.name));
-    book.call.retain(|call| !removed.contains(&&call.role));
-    if let Some(fault) = book.errors().first() {
+    table_of_roles
+        .role
+        .retain(|role| !removed.contains(&&role.name));
+    table_of_roles
+        .call
+        .retain(|call| !removed.contains(&&call.role));
+    if let Some(fault) = table_of_roles.errors().first() {
         let message = format!("the enabled roles are not sufficient: {fault}");
         return Err(source
             .error_at("roles", message)
@@ -83,20 +87,28 @@ pub(super) fn asks_of(
     }
     asks.arch = roles::arch_of(target);
     asks.intent = intent;
-    check_route(source, &book, target, &asks)?;
-    asks.role_table = Some(Box::new(book));
+    check_route(source, &table_of_roles, target, &asks)?;
+    asks.role_table = Some(Box::new(table_of_roles));
     Ok(asks)
 }
 
 fn take_table(
     source: &ConfigSource<'_>,
     (name, table): (&str, &RoleAgentTable),
-    book: &mut RoleTable,
+    table_of_roles: &mut RoleTable,
     agents: &BTreeMap<String, AgentConfig>,
 ) -> Result<()> {
     let path = format!("roles.{name}");
-    let names: Vec<String> = book.role.iter().map(|role| role.name.clone()).collect();
-    let Some(role) = book.role.iter_mut().find(|role| role.name == name) else {
+    let names: Vec<String> = table_of_roles
+        .role
+        .iter()
+        .map(|role| role.name.clone())
+        .collect();
+    let Some(role) = table_of_roles
+        .role
+        .iter_mut()
+        .find(|role| role.name == name)
+    else {
         let hint = suggestion(name, names.iter().map(String::as_str), "roles");
         return Err(source
             .error_at(&path, format!("there is no role `{}`", shown(name)))
@@ -136,11 +148,11 @@ fn take_table(
 /// A request that no role can handle is rejected before anything runs.
 fn check_route(
     source: &ConfigSource<'_>,
-    book: &RoleTable,
+    table_of_roles: &RoleTable,
     target: &Target,
     asks: &AskRule,
 ) -> Result<()> {
-    let kernel = match book.called(&target.language) {
+    let kernel = match table_of_roles.called(&target.language) {
         Some(language) => language.name.clone(),
         None => target.language.to_lowercase(),
     };
@@ -152,7 +164,7 @@ fn check_route(
         backend: target.backend.clone(),
         ..RoleRequest::default()
     };
-    let Err(refused) = route(book, &request) else {
+    let Err(refused) = route(table_of_roles, &request) else {
         return Ok(());
     };
     let mut error = source.error_at("agent.intent", refused.describe());

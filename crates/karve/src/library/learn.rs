@@ -28,18 +28,18 @@ const SAME_RATIO: f64 = 1e-3;
 
 /// Adds what was learned in a round to the staged layer; returns how the status of the entry
 /// changed, if it did.
-pub fn take_in(shelves: &LibraryLayers, learning: &Learning, here: &Scope) -> Result<String> {
-    let Some(dir) = shelves.dir(Layer::Staged) else {
+pub fn take_in(layers: &LibraryLayers, learning: &Learning, here: &Scope) -> Result<String> {
+    let Some(dir) = layers.dir(Layer::Staged) else {
         return Ok(String::new());
     };
     // Two campaigns may learn about the same entry at the same time.
-    let held = shelves.hold(&[Layer::Staged])?;
-    let stock = shelves.load()?;
-    let known = stock.placed.get(&learning.entry).map(|p| p.entry.clone());
+    let held = layers.hold(&[Layer::Staged])?;
+    let library = layers.load()?;
+    let known = library.placed.get(&learning.entry).map(|p| p.entry.clone());
     let entry = known.unwrap_or_else(|| new_tip(learning, here));
     let run = &learning.evidence.run;
     if let Some(changed) = with_evidence(entry.clone(), learning, (here, dir.parent())) {
-        let mut change = shelves.change(&held);
+        let mut change = layers.change(&held);
         change.put(Layer::Staged, &changed)?;
         change.commit()?;
         return Ok(became(&entry, &changed));
@@ -176,8 +176,8 @@ fn is_traced(campaigns: &Path, evidence: &Evidence) -> bool {
     let dir = CampaignDir::new(campaigns, name);
     let tells = |record: &Record| match &record.event {
         Event::Learned { lesson, .. } => lesson.learning.as_ref().is_some_and(|learning| {
-            let (told, of) = (&learning.evidence, evidence);
-            told.run == of.run && (told.ratio - of.ratio).abs() <= SAME_RATIO * of.ratio
+            let (reported, of) = (&learning.evidence, evidence);
+            reported.run == of.run && (reported.ratio - of.ratio).abs() <= SAME_RATIO * of.ratio
         }),
         _ => false,
     };
@@ -287,70 +287,70 @@ mod tests {
     }
 
     fn staged(dir: &std::path::Path) -> LibraryLayers {
-        let mut shelves = LibraryLayers::default();
-        shelves.put(Layer::Staged, dir.join("staged"));
-        shelves.put(Layer::Project, dir.join("project"));
-        shelves
+        let mut layers = LibraryLayers::default();
+        layers.put(Layer::Staged, dir.join("staged"));
+        layers.put(Layer::Project, dir.join("project"));
+        layers
     }
 
-    fn entry(shelves: &LibraryLayers) -> Entry {
-        shelves.load().unwrap().get("x").unwrap().entry.clone()
+    fn entry(layers: &LibraryLayers) -> Entry {
+        layers.load().unwrap().get("x").unwrap().entry.clone()
     }
 
     #[test]
     fn a_finding_is_staged_once_and_verified_when_replicated() {
         let dir = tempfile::tempdir().unwrap();
-        let shelves = staged(dir.path());
+        let layers = staged(dir.path());
         for _ in 0..3 {
-            take_in(&shelves, &learning("a/round-1", 1.3), &here()).unwrap();
+            take_in(&layers, &learning("a/round-1", 1.3), &here()).unwrap();
         }
-        let found = entry(&shelves);
+        let found = entry(&layers);
         assert_eq!((found.kind, found.evidence.len()), (EntryKind::Tip, 1));
         assert_eq!(found.status, EntryStatus::Candidate);
         assert!(karve_core::knowledge::lint(&found, "2026-11-16").is_empty());
-        let became = take_in(&shelves, &learning("b/round-4", 1.2), &here()).unwrap();
-        assert_eq!(entry(&shelves).status, EntryStatus::Verified);
+        let became = take_in(&layers, &learning("b/round-4", 1.2), &here()).unwrap();
+        assert_eq!(entry(&layers).status, EntryStatus::Verified);
         assert_eq!(became, "x is verified by rule now: replicated in 2 runs");
         // A karve that was killed before recording that reports it again.
-        let again = take_in(&shelves, &learning("b/round-4", 1.2), &here()).unwrap();
+        let again = take_in(&layers, &learning("b/round-4", 1.2), &here()).unwrap();
         assert_eq!(again, became);
-        let more = take_in(&shelves, &learning("c/round-1", 1.2), &here()).unwrap();
+        let more = take_in(&layers, &learning("c/round-1", 1.2), &here()).unwrap();
         assert_eq!(more, "");
     }
 
     #[test]
     fn two_rounds_on_one_parent_do_not_promote_an_entry() {
         let dir = tempfile::tempdir().unwrap();
-        let shelves = staged(dir.path());
+        let layers = staged(dir.path());
         let on = |run: &str, parent: &str| {
             let mut learning = learning(run, 1.3);
             learning.evidence.parent = parent.into();
-            take_in(&shelves, &learning, &here()).unwrap()
+            take_in(&layers, &learning, &here()).unwrap()
         };
         assert_eq!((on("a/round-1", "p"), on("a/round-2", "p")).1, "");
-        assert_eq!(entry(&shelves).status, EntryStatus::Candidate);
+        assert_eq!(entry(&layers).status, EntryStatus::Candidate);
         assert!(on("a/round-3", "q").starts_with("x is verified by rule now"));
     }
 
     #[test]
     fn what_is_measured_against_is_refuted_then_turned_around() {
         let dir = tempfile::tempdir().unwrap();
-        let shelves = staged(dir.path());
+        let layers = staged(dir.path());
         let claimed = Entry {
             id: "x".into(),
             title: "Do x".into(),
             date: "2026-11".into(),
             ..Entry::default()
         };
-        shelves.write(Layer::Project, &claimed).unwrap();
-        take_in(&shelves, &learning("a/round-1", 0.8), &here()).unwrap();
-        let refuted = entry(&shelves);
+        layers.write(Layer::Project, &claimed).unwrap();
+        take_in(&layers, &learning("a/round-1", 0.8), &here()).unwrap();
+        let refuted = entry(&layers);
         assert_eq!(
             (refuted.kind, refuted.status),
             (EntryKind::Optimization, EntryStatus::Refuted)
         );
-        take_in(&shelves, &learning("b/round-1", 0.7), &here()).unwrap();
-        let turned = entry(&shelves);
+        take_in(&layers, &learning("b/round-1", 0.7), &here()).unwrap();
+        let turned = entry(&layers);
         assert_eq!(
             (turned.kind, turned.status),
             (EntryKind::AntiPattern, EntryStatus::Verified)
@@ -364,29 +364,29 @@ mod tests {
     #[test]
     fn what_holds_elsewhere_is_excepted_here() {
         let dir = tempfile::tempdir().unwrap();
-        let shelves = staged(dir.path());
+        let layers = staged(dir.path());
         let mut elsewhere = learning("a/round-1", 1.4);
         elsewhere.evidence.workload = "gemm n=8".into();
-        take_in(&shelves, &elsewhere, &Scope::default()).unwrap();
-        let became = take_in(&shelves, &learning("b/round-1", 0.8), &here()).unwrap();
-        let narrowed = entry(&shelves);
+        take_in(&layers, &elsewhere, &Scope::default()).unwrap();
+        let became = take_in(&layers, &learning("b/round-1", 0.8), &here()).unwrap();
+        let narrowed = entry(&layers);
         assert_eq!(narrowed.except, [here()]);
         assert_ne!(narrowed.status, EntryStatus::Refuted);
         assert_eq!(became, "x does not hold for device cpu; op softmax now");
         // A later gain here reverts that.
-        take_in(&shelves, &learning("c/round-1", 1.4), &here()).unwrap();
-        assert!(entry(&shelves).except.is_empty());
+        take_in(&layers, &learning("c/round-1", 1.4), &here()).unwrap();
+        assert!(entry(&layers).except.is_empty());
     }
 
     #[test]
     fn what_gives_nothing_more_after_another_way_is_narrowed_by_that_and_not_refuted() {
         let dir = tempfile::tempdir().unwrap();
-        let shelves = staged(dir.path());
+        let layers = staged(dir.path());
         let after = |run: &str, ratio: f64, on_top_of: &[&str]| {
             let mut learning = learning(run, ratio);
             learning.evidence.not_faster = ratio <= 1.0;
             learning.evidence.on_top_of = on_top_of.iter().map(|id| (*id).to_owned()).collect();
-            take_in(&shelves, &learning, &here()).unwrap()
+            take_in(&layers, &learning, &here()).unwrap()
         };
         after("a/round-1", 1.3, &[]);
         let became = after("b/round-2", 0.8, &["y"]);
@@ -399,36 +399,36 @@ mod tests {
             became,
             "reported again after a kill"
         );
-        let found = entry(&shelves);
+        let found = entry(&layers);
         assert_eq!(found.except[0].after, ["y"]);
         assert_eq!(
             (found.kind, found.status),
             (EntryKind::Tip, EntryStatus::Candidate),
             "{found:?}"
         );
-        let stock = shelves.load().unwrap();
+        let library = layers.load().unwrap();
         let at = super::super::situation::of_words("softmax", "c", "c", "cpu");
-        let known = super::super::recall::known_in(&stock, &at);
+        let known = super::super::recall::known_in(&library, &at);
         let known = known.iter().find(|known| known.id == "x").unwrap();
         assert_ne!(known.status, EntryStatus::Refuted);
         assert_eq!(known.spent_after, ["y"]);
         // Being slower again after it does not make it an anti-pattern; a gain there reverts it.
         after("c/round-2", 0.7, &["y"]);
-        assert_eq!(entry(&shelves).kind, EntryKind::Tip);
+        assert_eq!(entry(&layers).kind, EntryKind::Tip);
         after("d/round-2", 1.3, &["y"]);
-        assert!(entry(&shelves).except.is_empty());
+        assert!(entry(&layers).except.is_empty());
     }
 
     #[test]
     fn claims_are_quoted_and_bounded() {
         let dir = tempfile::tempdir().unwrap();
-        let shelves = staged(dir.path());
+        let layers = staged(dir.path());
         for number in 0..CLAIMS_MAX + 3 {
             let mut learning = learning(&format!("a/round-{number}"), 1.3);
             learning.words.pitfall = "mind the ends, 9x".into();
-            take_in(&shelves, &learning, &here()).unwrap();
+            take_in(&layers, &learning, &here()).unwrap();
         }
-        let found = entry(&shelves);
+        let found = entry(&layers);
         let claims = found.section(CLAIMS).unwrap();
         assert_eq!(claims.lines().count(), CLAIMS_MAX);
         let last = claims.lines().next_back().unwrap();

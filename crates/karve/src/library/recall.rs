@@ -14,15 +14,15 @@ const REFUTED_MAX: usize = 40;
 const TEXT_CHARS: usize = 700;
 
 /// The entries that apply in a situation, ordered by id.
-pub fn known_in(stock: &LoadedLibrary, at: &Situation) -> Vec<KnownEntry> {
+pub fn known_in(loaded: &LoadedLibrary, at: &Situation) -> Vec<KnownEntry> {
     let mut found: Vec<KnownEntry> = Vec::new();
     let mut refuted = 0;
-    for placed in stock.placed.values() {
+    for placed in loaded.placed.values() {
         let entry = &placed.entry;
         if !entry.scope.holds(at) {
             continue;
         }
-        let known = known(stock, entry, placed.layer, at);
+        let known = known(loaded, entry, placed.layer, at);
         let out = matches!(known.status, EntryStatus::Refuted | EntryStatus::Superseded);
         refuted += usize::from(out);
         if out && refuted > REFUTED_MAX {
@@ -43,16 +43,16 @@ pub fn known_in(stock: &LoadedLibrary, at: &Situation) -> Vec<KnownEntry> {
 }
 
 /// Adds to each item to try the entry that says more about it, if there is one.
-pub fn name_entries(stock: &LoadedLibrary, query: &LibraryQuery<'_>, diagnosis: &mut Diagnosis) {
+pub fn name_entries(loaded: &LoadedLibrary, query: &LibraryQuery<'_>, diagnosis: &mut Diagnosis) {
     for opportunity in &mut diagnosis.opportunities {
-        let telling = stock.library.entry_for(opportunity, query);
+        let telling = loaded.library.entry_for(opportunity, query);
         opportunity.entry = telling.map(|entry| entry.id.clone());
     }
 }
 
 /// One entry as a campaign in this situation loads it.
-pub fn known(stock: &LoadedLibrary, entry: &Entry, layer: Layer, at: &Situation) -> KnownEntry {
-    let standing = stock.library.standing(&entry.id);
+pub fn known(loaded: &LoadedLibrary, entry: &Entry, layer: Layer, at: &Situation) -> KnownEntry {
+    let standing = loaded.library.standing(&entry.id);
     let mut status = standing.map_or(entry.status, |standing| standing.status);
     let mut why = String::new();
     if let Some(standing) = standing.filter(|standing| standing.is_out()) {

@@ -18,67 +18,67 @@ fn entry(id: &str, title: &str) -> Entry {
 }
 
 fn library_layers(dir: &Path) -> LibraryLayers {
-    let mut shelves = LibraryLayers::default();
+    let mut layers = LibraryLayers::default();
     for (layer, name) in [
         (Layer::User, "user"),
         (Layer::Project, "project"),
         (Layer::Staged, "staged"),
     ] {
-        shelves.put(layer, dir.join(name));
+        layers.put(layer, dir.join(name));
     }
-    shelves
+    layers
 }
 
 #[test]
 fn the_nearest_layer_wins_and_names_the_others() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = library_layers(dir.path());
-    shelves.write(Layer::Staged, &entry("x", "staged")).unwrap();
-    shelves.write(Layer::User, &entry("x", "user")).unwrap();
-    shelves.write(Layer::User, &entry("y", "user")).unwrap();
-    let stock = shelves.load().unwrap();
-    let x = stock.get("x").unwrap();
+    let layers = library_layers(dir.path());
+    layers.write(Layer::Staged, &entry("x", "staged")).unwrap();
+    layers.write(Layer::User, &entry("x", "user")).unwrap();
+    layers.write(Layer::User, &entry("y", "user")).unwrap();
+    let library = layers.load().unwrap();
+    let x = library.get("x").unwrap();
     assert_eq!((x.layer, x.entry.title.as_str()), (Layer::Staged, "staged"));
     assert_eq!(x.hides, [Layer::User]);
-    assert_eq!(stock.get("y").unwrap().layer, Layer::User);
-    let error = stock.get("z").unwrap_err().to_string();
+    assert_eq!(library.get("y").unwrap().layer, Layer::User);
+    let error = library.get("z").unwrap_err().to_string();
     assert!(error.contains("karve knowledge search"), "{error}");
 }
 
 #[test]
 fn an_entry_is_written_where_it_lies_already() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = library_layers(dir.path());
+    let layers = library_layers(dir.path());
     let below = dir.path().join("project/languages/c");
     fs::create_dir_all(&below).unwrap();
     let text = render_entry(&entry("x", "old")).unwrap();
     fs::write(below.join("x-page.md"), text).unwrap();
-    let path = shelves.write(Layer::Project, &entry("x", "new")).unwrap();
+    let path = layers.write(Layer::Project, &entry("x", "new")).unwrap();
     assert_eq!(path, below.join("x-page.md"));
-    assert_eq!(shelves.load().unwrap().get("x").unwrap().entry.title, "new");
+    assert_eq!(layers.load().unwrap().get("x").unwrap().entry.title, "new");
 }
 
 #[test]
 fn files_that_are_no_entries_are_named_and_the_rest_is_read() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = library_layers(dir.path());
-    shelves.write(Layer::Project, &entry("x", "fine")).unwrap();
+    let layers = library_layers(dir.path());
+    layers.write(Layer::Project, &entry("x", "fine")).unwrap();
     let project = dir.path().join("project");
     fs::write(project.join("broken.md"), "no front matter").unwrap();
     fs::write(project.join("README.md"), "for people").unwrap();
     fs::write(project.join("bytes.md"), [0xff, 0xfe, 0x00]).unwrap();
     std::os::unix::fs::symlink("/dev/zero", project.join("link.md")).unwrap();
-    let stock = shelves.load().unwrap();
-    assert!(stock.get("x").is_ok());
-    assert_eq!(stock.unreadable.len(), 3, "{:?}", stock.unreadable);
+    let library = layers.load().unwrap();
+    assert!(library.get("x").is_ok());
+    assert_eq!(library.unreadable.len(), 3, "{:?}", library.unreadable);
     let odd = entry("../x", "out of the layer");
-    assert!(shelves.write(Layer::Project, &odd).is_err());
+    assert!(layers.write(Layer::Project, &odd).is_err());
 }
 
 #[test]
 fn an_id_names_one_file_and_leads_nowhere_else() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = library_layers(dir.path());
+    let layers = library_layers(dir.path());
     let project = dir.path().join("project");
     fs::create_dir_all(&project).unwrap();
     let put = |file: &str, id: &str, title: &str| {
@@ -90,17 +90,15 @@ fn an_id_names_one_file_and_leads_nowhere_else() {
     put("up.md", "../../up", "outside");
     put("root.md", "/etc/root", "outside");
     put("dash.md", "-x", "an option");
-    let stock = shelves.load().unwrap();
-    assert_eq!(stock.get("twin").unwrap().entry.title, "first");
-    assert_eq!(stock.unreadable.len(), 4, "{:?}", stock.unreadable);
-    assert!(stock.get("../../up").is_err());
+    let library = layers.load().unwrap();
+    assert_eq!(library.get("twin").unwrap().entry.title, "first");
+    assert_eq!(library.unreadable.len(), 4, "{:?}", library.unreadable);
+    assert!(library.get("../../up").is_err());
     // Whatever is written can be read again.
-    shelves
-        .write(Layer::Project, &entry("twin", "new"))
-        .unwrap();
-    let stock = shelves.load().unwrap();
-    assert_eq!(stock.get("twin").unwrap().entry.title, "new");
+    layers.write(Layer::Project, &entry("twin", "new")).unwrap();
+    let library = layers.load().unwrap();
+    assert_eq!(library.get("twin").unwrap().entry.title, "new");
     put("twin.md", "twin", "called so");
-    let stock = shelves.load().unwrap();
-    assert_eq!(stock.get("twin").unwrap().entry.title, "called so");
+    let library = layers.load().unwrap();
+    assert_eq!(library.get("twin").unwrap().entry.title, "called so");
 }

@@ -101,17 +101,17 @@ impl LibraryLayers {
 
     /// Recovers what a killed karve left behind, if there is no writer now; says what it was.
     pub(super) fn settle_leftover(&self) -> Vec<Result<String>> {
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for root in self.roots() {
             if !root.join(PLAN).exists() {
                 continue;
             }
             // The holder of the lock recovers it and continues.
             if let Ok(_lock) = take(&root.join(LOCK), Duration::ZERO) {
-                told.extend(settle(self, &root).transpose());
+                reported.extend(settle(self, &root).transpose());
             }
         }
-        told
+        reported
     }
 
     /// The roots of all existing layers.
@@ -270,11 +270,11 @@ impl LibraryChange<'_> {
             return Ok(named);
         }
         if !self.files_by_layer.contains_key(&layer) {
-            let shelved = self.layers.files_by_id(layer)?;
-            self.files_by_layer.insert(layer, shelved);
+            let layered = self.layers.files_by_id(layer)?;
+            self.files_by_layer.insert(layer, layered);
         }
-        let shelved = self.files_by_layer.get(&layer);
-        let moved = shelved.and_then(|shelved| shelved.get(id)).cloned();
+        let layered = self.files_by_layer.get(&layer);
+        let moved = layered.and_then(|layered| layered.get(id)).cloned();
         Ok(moved.unwrap_or(named))
     }
 }

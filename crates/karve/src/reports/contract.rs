@@ -127,8 +127,8 @@ fn figure(shown: &KernelReport, name: &str) -> String {
         f64::MAX
     };
     let value = shown.kernel.value(name);
-    let told = value.filter(|value| (0.0..=most).contains(value));
-    told.map_or_else(|| NONE.to_owned(), short)
+    let reported = value.filter(|value| (0.0..=most).contains(value));
+    reported.map_or_else(|| NONE.to_owned(), short)
 }
 
 /// The contract's class for a bottleneck. Low utilization counts as latency; a balanced kernel
@@ -195,10 +195,10 @@ fn one_try(opportunity: &Opportunity) -> String {
         gain if gain >= 1.0 => format!("{gain:.0}"),
         gain => short(gain),
     };
-    let told = line(&opportunity.trigger, 160);
+    let reported = line(&opportunity.trigger, 160);
     // A profiler's free-text advice is based on the gain that the profiler estimated.
-    let trigger = match pairs(&told) {
-        Some(_) => told,
+    let trigger = match pairs(&reported) {
+        Some(_) => reported,
         None => format!("estimated_gain_pct={}", short(opportunity.gain_pct)),
     };
     let name = filled(line(&opportunity.name, NAME_CHARS));

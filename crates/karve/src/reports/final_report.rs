@@ -218,19 +218,19 @@ fn rounds(source: &ReportSource<'_>, page: &mut MarkdownPage) {
         .filter(|(_, lesson)| !lesson.is_empty())
         .map(|(number, lesson)| format!("Round {number}: {}", escaped(&lesson)))
         .collect();
-    let learnt = all.iter().filter_map(|round| {
+    let learned = all.iter().filter_map(|round| {
         let learning = round.lesson.learning.as_ref()?;
         let became = source.markdown(&learning.became, PARAGRAPH_MAX);
         (!became.is_empty()).then(|| format!("Round {}: {became}", round.number))
     });
-    let learnt: Vec<String> = learnt.collect();
+    let learned: Vec<String> = learned.collect();
     if !lessons.is_empty() {
         page.section("Lessons");
         page.list(&lessons);
     }
-    if !learnt.is_empty() {
+    if !learned.is_empty() {
         page.section("What the library learned");
-        page.list(&learnt);
+        page.list(&learned);
     }
 }
 

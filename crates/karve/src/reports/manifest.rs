@@ -114,12 +114,12 @@ fn no_empty_lists(lines: Vec<String>) -> Vec<String> {
         let next = lines.get(index + 1);
         next.is_some_and(|next: &String| next.starts_with("  - "))
     };
-    let mend = |(index, line): (usize, &String)| {
+    let repair = |(index, line): (usize, &String)| {
         if line.ends_with(':') && !has_items(index) {
             format!("{line} []")
         } else {
             line.clone()
         }
     };
-    lines.iter().enumerate().map(mend).collect()
+    lines.iter().enumerate().map(repair).collect()
 }

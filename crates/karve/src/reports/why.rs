@@ -135,8 +135,8 @@ fn row(moved: &CounterComparison) -> Vec<String> {
 /// The counter predictions of the hypotheses, and what was measured.
 fn push_predictions(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let rounds = source.campaign.rounds().iter();
-    let told = rounds.filter(|round| !round.lesson.predicted.is_empty());
-    let lines: Vec<String> = told
+    let reported = rounds.filter(|round| !round.lesson.predicted.is_empty());
+    let lines: Vec<String> = reported
         .take(PREDICTED_SHOWN)
         .map(|round| {
             let all: Vec<String> = round
@@ -158,12 +158,12 @@ fn push_predictions(source: &ReportSource<'_>, page: &mut MarkdownPage) {
 pub(super) fn knowledge_section(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let campaign = source.campaign;
     let known = campaign.known();
-    let learnt: Vec<&RoundSummary> = campaign
+    let learned: Vec<&RoundSummary> = campaign
         .rounds()
         .iter()
         .filter(|round| round.lesson.learning.is_some())
         .collect();
-    if known.is_empty() && learnt.is_empty() {
+    if known.is_empty() && learned.is_empty() {
         return;
     }
     page.section("Knowledge");
@@ -172,7 +172,7 @@ pub(super) fn knowledge_section(source: &ReportSource<'_>, page: &mut MarkdownPa
         n => format!("{n} library entries matched this target."),
     };
     page.block(held);
-    let rows: Vec<Vec<String>> = learnt
+    let rows: Vec<Vec<String>> = learned
         .iter()
         .filter_map(|round| entry(source, round))
         .collect();

@@ -26,8 +26,8 @@ pub(super) struct TurnExcerpt {
 
 impl TurnExcerpt {
     /// Adds the next message.
-    pub(super) fn push(&mut self, told: SessionEvent) {
-        let (who, tool, text, failed) = match told {
+    pub(super) fn push(&mut self, reported: SessionEvent) {
+        let (who, tool, text, failed) = match reported {
             SessionEvent::TextMore(text) => match self.latest() {
                 Some(latest) if latest.who == TranscriptAuthor::Agent => {
                     latest.text.push_str(&text);

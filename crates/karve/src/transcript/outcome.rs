@@ -40,11 +40,15 @@ pub(super) fn turns_of(records: &[Record], round: u32) -> Vec<TurnRecord<'_>> {
         let after = refused(&campaign).unwrap_or_default();
         let why = after.get(before..).unwrap_or_default();
         let variant = variant_of(event).filter(|_| several);
-        turns.extend(turn_records(event, why).into_iter().map(|told| TurnRecord {
-            by: record.by.clone(),
-            variant: variant.map(|variant| variant.saturating_add(1)),
-            ..told
-        }));
+        turns.extend(
+            turn_records(event, why)
+                .into_iter()
+                .map(|reported| TurnRecord {
+                    by: record.by.clone(),
+                    variant: variant.map(|variant| variant.saturating_add(1)),
+                    ..reported
+                }),
+        );
         if matches!(event, Event::Learned { .. }) {
             break;
         }
@@ -88,8 +92,8 @@ fn turn_records<'a>(event: &'a Event, refused: &[String]) -> Vec<TurnRecord<'a>>
         })
     });
     let (outcome, usage) = outcome(event, refused);
-    let last = event.session_log().map(|exchange| TurnRecord {
-        session_log: exchange,
+    let last = event.session_log().map(|log_file| TurnRecord {
+        session_log: log_file,
         outcome,
         usage,
         by: None,
@@ -106,25 +110,25 @@ fn outcome(event: &Event, refused: &[String]) -> (String, AgentUsage) {
         } => {
             let expected = hypothesis.expected_ratio;
             let stated = format!("stated \"{}\", expects {expected:.3}x", hypothesis.title);
-            let told = match refused {
+            let reported = match refused {
                 [] => stated,
                 why => format!("refused: {} (it {stated})", why.join("; ")),
             };
-            (told, *usage)
+            (reported, *usage)
         }
         Event::ProposalRefused { refusal, usage, .. } => (refusal.describe(), *usage),
         Event::Implemented {
             candidate, usage, ..
         } => {
-            let told = match (
+            let reported = match (
                 candidate.files.as_slice(),
                 candidate.out_of_scope.as_slice(),
             ) {
                 ([], []) => "changed nothing".to_owned(),
                 (files, []) => format!("changed {}", files.join(", ")),
-                (_, strays) => format!("changed read-only files: {}", strays.join(", ")),
+                (_, orphans) => format!("changed read-only files: {}", orphans.join(", ")),
             };
-            (told, *usage)
+            (reported, *usage)
         }
         Event::NotImplemented { why, usage, .. } => (format!("no change: {why}"), *usage),
         Event::Reviewed {

@@ -85,7 +85,7 @@ fn what_models_said_is_told_in_words() {
             question, &events, &tool, question, failed, question, &events,
         ];
         let turn = turn_of(kind, &lines.join("\n"));
-        let told = |said: &TranscriptLine| {
+        let reported = |said: &TranscriptLine| {
             let tool = said.tool.as_deref().map(|tool| format!("{tool} "));
             let tool = tool.unwrap_or_default();
             format!("{:?} {tool}{}", said.who, said.text)
@@ -99,7 +99,7 @@ fn what_models_said_is_told_in_words() {
             r#"Call read {"path":"kernel.c"}"#,
         ];
         assert_eq!(
-            turn.lines.iter().map(told).collect::<Vec<_>>(),
+            turn.lines.iter().map(reported).collect::<Vec<_>>(),
             want,
             "{kind}"
         );
@@ -230,23 +230,23 @@ fn told_log() -> Vec<Record> {
         .collect();
     for record in &mut records {
         if let Event::Proposed {
-            session_log: exchange,
+            session_log: log_file,
             ..
         }
         | Event::ProposalRefused {
-            session_log: exchange,
+            session_log: log_file,
             ..
         }
         | Event::Implemented {
-            session_log: exchange,
+            session_log: log_file,
             ..
         }
         | Event::Learned {
-            session_log: exchange,
+            session_log: log_file,
             ..
         } = &mut record.event
         {
-            *exchange = Some(format!("{:064}", record.seq));
+            *log_file = Some(format!("{:064}", record.seq));
         }
     }
     records
@@ -256,9 +256,12 @@ fn told_log() -> Vec<Record> {
 fn a_proposal_that_was_refused_is_told_as_refused() {
     let records = told_log();
     let turns = outcome::turns_of(&records, 3);
-    let told: Vec<&str> = turns.iter().map(|told| told.outcome.as_str()).collect();
-    let [duplicate, stated, changed, learnt] = told.as_slice() else {
-        panic!("{told:?}")
+    let reported: Vec<&str> = turns
+        .iter()
+        .map(|reported| reported.outcome.as_str())
+        .collect();
+    let [duplicate, stated, changed, learned] = reported.as_slice() else {
+        panic!("{reported:?}")
     };
     let refused = "refused: \"prefetch further ahead\" is a duplicate of round 2 (it stated";
     assert!(duplicate.starts_with(refused), "{duplicate}");
@@ -267,7 +270,7 @@ fn a_proposal_that_was_refused_is_told_as_refused() {
         "{stated}"
     );
     assert!(changed.starts_with("changed "), "{changed}");
-    assert_eq!(*learnt, "said nothing");
+    assert_eq!(*learned, "said nothing");
     assert_eq!(session_logs(&records, 3).len(), 4);
 }
 
@@ -285,8 +288,12 @@ fn a_turn_is_headed_by_the_name_of_its_agent_and_the_number_of_its_variant() {
     }
     // It is shown even if no such variant was due.
     let turns = outcome::turns_of(&records, 3);
-    assert!(turns.iter().all(|told| told.by.as_deref() == Some("mine")));
-    let numbers: Vec<Option<u32>> = turns.iter().map(|told| told.variant).collect();
+    assert!(
+        turns
+            .iter()
+            .all(|reported| reported.by.as_deref() == Some("mine"))
+    );
+    let numbers: Vec<Option<u32>> = turns.iter().map(|reported| reported.variant).collect();
     assert_eq!(numbers[..3], [None, None, Some(2)]);
     let headed = |agent: &str, name: &str, variant| {
         let mut turn = turn_of(agent, "");

@@ -120,8 +120,8 @@ impl Journal {
         of: (&Evaluator, &str),
         fresh: FreshStart,
     ) -> Result<(Self, Vec<JournalLine>)> {
-        let (workshop, host) = of;
-        let key = key_of(workshop, host)?;
+        let (setting_evaluator, host) = of;
+        let key = key_of(setting_evaluator, host)?;
         let path = dir.join(format!("{}.jsonl", &key[..16]));
         let failed = || format!("cannot write {}", path.display());
         fs::create_dir_all(dir).context(failed)?;
@@ -139,8 +139,8 @@ impl Journal {
             let first = JournalLine::Space {
                 version: VERSION,
                 key,
-                commit: workshop.base().to_string(),
-                unit: workshop.charter().metric.unit.clone(),
+                commit: setting_evaluator.base().to_string(),
+                unit: setting_evaluator.charter().metric.unit.clone(),
             };
             write_line(&mut file, &first).context(failed)?;
         }
@@ -225,19 +225,19 @@ fn read_lines(path: &Path) -> Result<Vec<JournalLine>> {
 }
 
 /// The digest of everything that a reading depends on.
-fn key_of(workshop: &Evaluator, host: &str) -> Result<String> {
-    let charter = workshop.charter();
+fn key_of(setting_evaluator: &Evaluator, host: &str) -> Result<String> {
+    let charter = setting_evaluator.charter();
     let parts = serde_json::json!({
         "host": host,
-        "commit": workshop.base().to_string(),
+        "commit": setting_evaluator.base().to_string(),
         "workdir": charter.workdir,
         "commands": charter.commands,
         "output": charter.output,
         "metric": charter.metric,
         "cases": charter.cases,
         "contract": charter.contract,
-        "knobs": workshop.knobs().iter().map(|k| (&k.name, &k.values)).collect::<Vec<_>>(),
-        "restrictions": workshop.restrictions(),
+        "knobs": setting_evaluator.knobs().iter().map(|k| (&k.name, &k.values)).collect::<Vec<_>>(),
+        "restrictions": setting_evaluator.restrictions(),
         // How they are delivered and where they apply may change without a commit.
         "declared": charter.knobs,
     });

@@ -109,23 +109,23 @@ pub fn as_metric(value: f64, better: Better) -> f64 {
 }
 
 /// The grid of an evaluator's knobs, with notes about it.
-pub fn grid_of(workshop: &Evaluator, say: &dyn Fn(&str)) -> Result<Grid> {
-    if workshop.knobs().is_empty() {
+pub fn grid_of(setting_evaluator: &Evaluator, say: &dyn Fn(&str)) -> Result<Grid> {
+    if setting_evaluator.knobs().is_empty() {
         return Err(CommandError::usage("the editable files declare no knobs")
             .hint("declare one before its definition, as in \"// karve: knob TILE in 8,16\"")
             .hint("commit it with \"git commit\": karve tunes the last commit"));
     }
-    let grid = grid(workshop.knobs(), workshop.restrictions())?;
+    let grid = grid(setting_evaluator.knobs(), setting_evaluator.restrictions())?;
     grid.notes()
         .iter()
         .for_each(|note| say(&format!("note: {note}")));
     if grid.default_point().is_none() {
         say("note: a restriction forbids the default, so it is not tried");
     }
-    for sentence in workshop.unused_knobs()? {
+    for sentence in setting_evaluator.unused_knobs()? {
         say(&format!("note: {sentence}"));
     }
-    let changed = workshop.uncommitted()?;
+    let changed = setting_evaluator.uncommitted()?;
     if !changed.is_empty() {
         say(&format!(
             "note: karve tunes the last commit; {} has uncommitted changes",
@@ -182,26 +182,27 @@ pub fn run(
         notices: &notices,
         stop,
     };
-    let mut shops = site.workers(wish.jobs)?;
-    let grid = Arc::new(grid_of(&shops[0].evaluator, say)?);
+    let mut tuning_workers = site.workers(wish.jobs)?;
+    let grid = Arc::new(grid_of(&tuning_workers[0].evaluator, say)?);
     let rule = &loaded.charter.tune;
     let (budget, kind) = wish.or_as_written(rule);
     let dir = loaded.root.join("tune");
     let host = host::fingerprint(&environment);
-    let (journal, lines) = Journal::open(&dir, (&shops[0].evaluator, &host), wish.fresh)?;
+    let (journal, lines) = Journal::open(&dir, (&tuning_workers[0].evaluator, &host), wish.fresh)?;
     store::ignore_in_git(&loaded.root)?;
     let given = earlier_best(wish, &grid, (&dir, journal.path()))?;
     let mut sweep = Sweep::new(&grid, (kind, wish.seed), (journal, &lines), &given);
-    report_start(&sweep, &grid, (given.len(), shops.len()), say);
-    worker::prepare(&mut shops)?;
+    report_start(&sweep, &grid, (given.len(), tuning_workers.len()), say);
+    worker::prepare(&mut tuning_workers)?;
     let mut workers: Vec<SweepWorker<'_>> = Vec::new();
-    for shop in &mut shops {
-        workers.push(shop.worker(&notices, stop));
+    for tuning_worker in &mut tuning_workers {
+        workers.push(tuning_worker.worker(&notices, stop));
     }
     let ended = sweep::run_sweep(&mut sweep, &mut workers, budget, watch)?;
     drop(workers);
-    for shop in &mut shops {
-        shop.evaluator
+    for tuning_worker in &mut tuning_workers {
+        tuning_worker
+            .evaluator
             .note()
             .iter()
             .for_each(|note| say(&format!("note: {note}")));
@@ -209,20 +210,20 @@ pub fn run(
     if sweep.changes_nothing() {
         say("note: no knob changed the build output; check that the code uses them");
     }
-    let workshop = &mut shops[0].evaluator;
+    let setting_evaluator = &mut tuning_workers[0].evaluator;
     let best = match ended {
         SweepEnd::Done => {
-            let (best, wrong) = sweep.chosen(workshop)?;
+            let (best, wrong) = sweep.chosen(setting_evaluator)?;
             report_wrong(wrong, say);
             best
         }
         SweepEnd::Stopped => sweep.record().best().map(|(point, _)| point),
     };
-    let found = settled(&sweep, (&grid, best), workshop, ended)?;
-    shops
+    let found = settled(&sweep, (&grid, best), setting_evaluator, ended)?;
+    tuning_workers
         .iter_mut()
-        .for_each(|shop| shop.device.close(&notices));
-    drop(shops);
+        .for_each(|tuning_worker| tuning_worker.device.close(&notices));
+    drop(tuning_workers);
     let met = ended == SweepEnd::Done && found.commit.0 != base;
     let duel = met.then(|| meet(place, (&base, &found.commit.0), stop, say));
     Ok(TuneResult {
@@ -255,17 +256,20 @@ fn earlier_best(
 fn settled(
     sweep: &Sweep,
     (grid, best): (&Arc<Grid>, Option<GridPoint>),
-    workshop: &mut Evaluator,
+    setting_evaluator: &mut Evaluator,
     ended: SweepEnd,
 ) -> Result<TuneResult> {
     let Some(best) = best else {
         return Err(CommandError::environment("no setting could be measured")
             .hint(format!("see {} for the reasons", sweep.journal().display())));
     };
-    let oid = workshop.commit(&grid.config(best))?;
-    let name = workshop.keep(&oid)?;
-    let names = workshop.cases().iter().map(|case| case.name.clone());
-    let charter = workshop.charter();
+    let oid = setting_evaluator.commit(&grid.config(best))?;
+    let name = setting_evaluator.keep(&oid)?;
+    let names = setting_evaluator
+        .cases()
+        .iter()
+        .map(|case| case.name.clone());
+    let charter = setting_evaluator.charter();
     Ok(TuneResult {
         grid: Arc::clone(grid),
         better: charter.metric.better,

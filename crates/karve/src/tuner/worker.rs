@@ -46,14 +46,14 @@ impl TuningTarget<'_> {
     pub fn workers(&self, jobs: Option<usize>) -> Result<Vec<TuningWorker>> {
         let trust = IncrementalTrust::default();
         let mut devices: BTreeMap<String, Arc<QuietLock>> = BTreeMap::new();
-        let mut shops = Vec::new();
+        let mut tuning_workers = Vec::new();
         for charter in charters(&self.loaded.charter, jobs) {
             let device = devices.entry(charter.target.device.clone());
             let quiet = device.or_insert_with(|| Arc::new(QuietLock::new(builds_beside(&charter))));
             let quiet = Arc::clone(quiet);
-            shops.push(self.open(&charter, quiet, &trust)?);
+            tuning_workers.push(self.open(&charter, quiet, &trust)?);
         }
-        Ok(shops)
+        Ok(tuning_workers)
     }
 
     fn open(
@@ -127,8 +127,10 @@ impl TuningWorker {
 }
 
 /// Builds the default for all workers, at the same time.
-pub fn prepare(shops: &mut [TuningWorker]) -> Result<()> {
-    let prepared = at_once(shops, &|_, shop| shop.evaluator.prepare());
+pub fn prepare(tuning_workers: &mut [TuningWorker]) -> Result<()> {
+    let prepared = at_once(tuning_workers, &|_, tuning_worker| {
+        tuning_worker.evaluator.prepare()
+    });
     prepared.into_iter().collect()
 }
 

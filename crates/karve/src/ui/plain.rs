@@ -164,16 +164,16 @@ impl PlainScreen {
                 preparation.harness_hash.get(..10).unwrap_or_default()
             )),
             Event::MutationChecked {
-                mutation_check_passed: engaged,
+                mutation_check_passed: check_passed,
                 planted_bugs: faults,
             } => {
                 let last = faults.last().map_or("", |fault| fault.bug.as_str());
-                let text = if *engaged {
+                let text = if *check_passed {
                     format!("mutation  check passed, the tests caught a planted bug: {last}")
                 } else {
                     format!("refused   mutation check failed, no planted bug caught; last: {last}")
                 };
-                let tone = if *engaged { Tone::Dim } else { Tone::Bad };
+                let tone = if *check_passed { Tone::Dim } else { Tone::Bad };
                 self.line(&toned(&text, tone, self.colour));
             }
             _ => {}

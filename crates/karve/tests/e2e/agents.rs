@@ -32,8 +32,8 @@ fn an_agent_over_its_time_is_ended_with_all_its_processes() {
 
 #[test]
 fn what_an_agent_leaves_running_is_ended_with_its_turn() {
-    let stray = "setsid sleep 1000 >/dev/null 2>&1 &\nedit s/TIME=.*/TIME=50/\necho done";
-    let lab = round(CLAIM, stray);
+    let orphan = "setsid sleep 1000 >/dev/null 2>&1 &\nedit s/TIME=.*/TIME=50/\necho done";
+    let lab = round(CLAIM, orphan);
     lab.commit().karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);
     is_tidy(&lab);
@@ -68,14 +68,15 @@ fn three_unusable_answers_drop_the_round_and_three_such_rounds_end_the_campaign(
 }
 
 #[test]
-fn a_change_out_of_scope_is_not_taken_and_can_be_mended() {
+fn a_change_out_of_scope_is_not_taken_and_can_be_repaired() {
     let greedy = "edit s/TIME=.*/TIME=50/\nedit s/7/8/ test.sh\nrm bench.sh\necho done";
     let lab = round(CLAIM, greedy);
-    let told = "grep -q 'read-only files changed: bench.sh, test.sh' \"$KARVE_BRIEF\" || exit 9";
+    let reported =
+        "grep -q 'read-only files changed: bench.sh, test.sh' \"$KARVE_BRIEF\" || exit 9";
     lab.script(
         "1",
         "repair",
-        &format!("{told}\ngrep -q TIME=50 kernel.sh || exit 8\necho mended"),
+        &format!("{reported}\ngrep -q TIME=50 kernel.sh || exit 8\necho mended"),
     );
     lab.commit().karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.events("gated")[0]["gate"]["gate"], "out_of_scope");
@@ -256,7 +257,10 @@ fn a_program_gets_no_key_but_those_that_its_table_names() {
         lab
     };
     let why = run("").events("not_implemented")[0]["why"].to_string();
-    let told = "it did not get ANTHROPIC_API_KEY, MY_PASSWORD, OPENAI_API_KEY: list what";
-    assert!(why.contains("exit code 8") && why.contains(told), "{why}");
+    let reported = "it did not get ANTHROPIC_API_KEY, MY_PASSWORD, OPENAI_API_KEY: list what";
+    assert!(
+        why.contains("exit code 8") && why.contains(reported),
+        "{why}"
+    );
     assert_eq!(run("pass = [\"ANTHROPIC_*\"]").verdicts(), ["keep"]);
 }

@@ -105,7 +105,7 @@ impl Stage {
     }
 
     /// The lines of the exchange of an event.
-    fn exchange(&self, kind: &str) -> Vec<Value> {
+    fn session_log(&self, kind: &str) -> Vec<Value> {
         let name = self.lab.events(kind)[0]["session_log"].clone();
         let path = self.lab.campaign("artifacts").join(name.as_str().unwrap());
         let text = fs::read_to_string(path).unwrap();
@@ -196,20 +196,23 @@ fn goes_through(kind: (&str, &str)) {
     assert!((usd - want).abs() < 1e-9, "{usd} {want}");
     // A round is one conversation, and to propose is to read.
     let asked = stage.model.asked();
-    let mended = asked.iter().find(|asked| asked.task == "repair").unwrap();
-    assert_eq!((mended.round, mended.briefs), (2, 3), "{asked:#?}");
+    let repaired = asked.iter().find(|asked| asked.task == "repair").unwrap();
+    assert_eq!((repaired.round, repaired.briefs), (2, 3), "{asked:#?}");
     assert_eq!(asked[0].tools, ["read", "search"]);
-    assert_eq!(mended.tools.len(), 6);
-    let exchange = stage.exchange("implemented");
+    assert_eq!(repaired.tools.len(), 6);
+    let session_log = stage.session_log("implemented");
     let given = |name: &str| {
-        let of = exchange.iter().find(|line| line["name"] == name).unwrap();
+        let of = session_log
+            .iter()
+            .find(|line| line["name"] == name)
+            .unwrap();
         of["text"].as_str().unwrap().to_owned()
     };
     assert!(given("read").contains("TIME=100"));
     assert_eq!(given("test"), "the test passed on 1 visible cases");
-    assert_eq!(exchange[0]["karve"], "brief");
-    assert_eq!(exchange.last().unwrap()["karve"], "end");
-    let escaped = stage.exchange("not_implemented");
+    assert_eq!(session_log[0]["karve"], "brief");
+    assert_eq!(session_log.last().unwrap()["karve"], "end");
+    let escaped = stage.session_log("not_implemented");
     let escaped = escaped.iter().find(|line| line["name"] == "read").unwrap();
     assert_eq!(escaped["failed"], true, "{escaped:#?}");
     stage.is_clean();
@@ -383,8 +386,8 @@ fn a_conversation_that_is_too_long_is_made_shorter() {
         stage.lab.write("long.txt", &long);
         stage.karve(&["run", "--yes"]).ends(0);
         assert_eq!(stage.lab.verdicts(), ["keep"], "{:?}", stage.failures());
-        let exchange = stage.exchange("implemented");
-        assert!(exchange.iter().any(|line| line["karve"] == "compacted"));
+        let session_log = stage.session_log("implemented");
+        assert!(session_log.iter().any(|line| line["karve"] == "compacted"));
         stage.is_clean();
     }
     // Before it is even asked, where the size of the model is told.
@@ -419,8 +422,8 @@ fn money_and_tokens_stop_before_they_are_passed() {
         let finished = &stage.lab.events("finished")[0].to_string();
         let last = refused.last().map(Value::to_string).unwrap_or_default();
         let failures = stage.failures().join(" ");
-        let told = format!("{last} {failures}");
-        assert!(told.contains(part), "{told} {finished}");
+        let reported = format!("{last} {failures}");
+        assert!(reported.contains(part), "{reported} {finished}");
         let log = stage.lab.log();
         let used: Vec<&Value> = log.iter().map(|record| &record["event"]["usage"]).collect();
         let usd: f64 = used.iter().filter_map(|usage| usage["usd"].as_f64()).sum();
@@ -542,10 +545,10 @@ fn a_round_is_put_in_words_by_a_model_too() {
         .lab
         .replace("karve.toml", "retries = 2", "retries = 2\nlearn = true");
     stage.karve(&["run", "--yes"]).ends(0);
-    let learnt = stage.lab.events("learned")[0].to_string();
+    let learned = stage.lab.events("learned")[0].to_string();
     assert!(
-        learnt.contains("half of the work was for nothing"),
-        "{learnt}"
+        learned.contains("half of the work was for nothing"),
+        "{learned}"
     );
     stage.is_clean();
 }

@@ -23,7 +23,7 @@ fn render(log: &[Value]) -> String {
                 line.push_str(&format!(" {key}={}", event[key]));
             }
         }
-        let told = [
+        let reported = [
             &event["hypothesis"]["title"],
             &event["candidate"]["out_of_scope"],
             &event["gate"]["gate"],
@@ -31,7 +31,7 @@ fn render(log: &[Value]) -> String {
             &event["reason"],
             &event["refusal"],
         ];
-        for value in told.into_iter().filter(|value| !value.is_null()) {
+        for value in reported.into_iter().filter(|value| !value.is_null()) {
             line.push_str(&format!(" {value}"));
         }
         let readings = event["block"]["pairs"].as_array().into_iter().flatten();

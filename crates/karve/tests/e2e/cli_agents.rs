@@ -180,11 +180,11 @@ fn it_gets_its_own_key_and_no_other_and_what_it_says_is_stored_without() {
     let event = &lab.events("implemented")[0];
     assert_eq!(event["candidate"]["summary"], "my key is [key]");
     assert_eq!(event["usage"]["tokens"], 100);
-    let exchange = event["session_log"].as_str().unwrap();
-    let exchange = fs::read_to_string(lab.campaign("artifacts").join(exchange)).unwrap();
-    let lines: Vec<&str> = exchange.lines().collect();
+    let session_log = event["session_log"].as_str().unwrap();
+    let session_log = fs::read_to_string(lab.campaign("artifacts").join(session_log)).unwrap();
+    let lines: Vec<&str> = session_log.lines().collect();
     assert!(lines[0].starts_with("{\"agent\":\"claude\"") && lines[0].contains("# Round 1"));
-    assert!(lines[1].contains("my key is [key]"), "{exchange}");
+    assert!(lines[1].contains("my key is [key]"), "{session_log}");
     assert!(lines[2].contains("\"karve\":\"end\""));
     nothing_stored_has_a_key(&lab);
     is_tidy(&lab);
@@ -306,9 +306,11 @@ fn a_transcript_of_200_mib_costs_little_memory() {
         .commit();
     run(&lab).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);
-    let exchange = lab.events("implemented")[0]["session_log"].clone();
-    let exchange = lab.campaign("artifacts").join(exchange.as_str().unwrap());
-    assert!(fs::metadata(exchange).unwrap().len() > 200 << 20);
+    let session_log = lab.events("implemented")[0]["session_log"].clone();
+    let session_log = lab
+        .campaign("artifacts")
+        .join(session_log.as_str().unwrap());
+    assert!(fs::metadata(session_log).unwrap().len() > 200 << 20);
     // It is shown by its ends.
     lab.karve(&["show", "1", "--transcript"])
         .ends(0)
@@ -376,14 +378,14 @@ fn what_a_round_taught_is_said_in_words_and_a_failure_of_that_hurts_nothing() {
     .commit();
     run(&lab).ends(0);
     assert_eq!(lab.verdicts(), ["keep", "keep"]);
-    let learnt = lab.events("learned");
-    let learning = |at: usize| &learnt[at]["lesson"]["learning"];
+    let learned = lab.events("learned");
+    let learning = |at: usize| &learned[at]["lesson"]["learning"];
     assert_eq!(learning(0)["words"]["mechanism"], "half of it is gone");
-    assert_eq!(learnt[0]["usage"]["tokens"], 100);
+    assert_eq!(learned[0]["usage"]["tokens"], 100);
     let why = learning(1)["unsaid"].as_str().unwrap();
     assert!(why.starts_with("killed"), "{why}");
     // All of it is written down and checked, also where nothing came of it.
-    for event in &learnt {
+    for event in &learned {
         let name = event["session_log"].as_str().unwrap();
         let text = fs::read_to_string(lab.campaign("artifacts").join(name)).unwrap();
         assert!(text.contains("\"task\":\"learn\""), "{text}");
@@ -407,8 +409,8 @@ fn with_nothing_left_to_spend_nobody_is_asked_what_a_round_taught() {
     .commit();
     run(&lab).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);
-    let learnt = &lab.events("learned")[0];
-    let why = learnt["lesson"]["learning"]["unsaid"].as_str().unwrap();
+    let learned = &lab.events("learned")[0];
+    let why = learned["lesson"]["learning"]["unsaid"].as_str().unwrap();
     assert!(why.starts_with("budget: "), "{why}");
-    assert!(learnt.get("session_log").is_none(), "{learnt}");
+    assert!(learned.get("session_log").is_none(), "{learned}");
 }

@@ -57,10 +57,10 @@ fn a_reference_that_cannot_be_loaded_is_one_failed_check() {
     lab.replace("karve.toml", "\"sgemm_reference\"", "\"sgemm_refrence\"");
     let findings = doctor(&lab);
     assert_eq!(findings.len(), 1, "{findings:?}");
-    let mend = "contract.reference.library and .entry in karve.toml";
+    let repair = "contract.reference.library and .entry in karve.toml";
     says(
         &findings[0],
-        &["test", "sgemm_refrence", "build/reference.so", mend],
+        &["test", "sgemm_refrence", "build/reference.so", repair],
     );
 }
 

@@ -142,12 +142,12 @@ fn clocks_are_unlocked_when_karve_is_killed() {
 }
 
 #[test]
-fn clocks_are_unlocked_when_karve_and_its_guardian_were_killed() {
+fn clocks_are_unlocked_when_karve_and_its_cleanup_were_killed() {
     for command in [["doctor", "--json"], ["run", "--yes"]] {
         let (lab, running) = locked();
-        let guardian = guardian_of(&lab).expect("a cleanup process");
+        let cleanup = cleanup_of(&lab).expect("a cleanup process");
         let mut kill = std::process::Command::new("kill");
-        kill.args(["-s", "KILL", &guardian]).status().unwrap();
+        kill.args(["-s", "KILL", &cleanup]).status().unwrap();
         running.kill().ends(crate::e2e::lab::KILLED);
         assert_eq!(clocks(&lab), ["lock"]);
         fs::write(lab.campaign("enough"), "").unwrap();
@@ -157,7 +157,7 @@ fn clocks_are_unlocked_when_karve_and_its_guardian_were_killed() {
     }
 }
 
-fn guardian_of(lab: &Lab) -> Option<String> {
+fn cleanup_of(lab: &Lab) -> Option<String> {
     let mark = lab.beside("clocks").display().to_string();
     let pids = fs::read_dir("/proc").unwrap().flatten();
     pids.map(|entry| entry.file_name().to_string_lossy().into_owned())

@@ -17,7 +17,10 @@ fn a_harness_that_ignores_the_kernel_is_refused_before_any_work() {
     said.complains(&parts);
     assert_eq!(lab.events("proposed").len(), 0);
     assert_eq!(lab.events("baseline_measured").len(), 0);
-    assert_eq!(lab.events("mutation_checked")[0]["mutation_check_passed"], false);
+    assert_eq!(
+        lab.events("mutation_checked")[0]["mutation_check_passed"],
+        false
+    );
     let said = lab.karve(&["doctor"]).ends(1);
     said.shows(&["FAILED  mutation", "the test missed"])
         .complains(&["1 check failed"]);

@@ -169,11 +169,11 @@ fn orders_through_mcp_change_nothing() {
         "expected_ratio": 9.0, "bottleneck": ORDER, "counters": [ORDER]});
     let turn = client.turn("propose", idea);
     is_fenced(turn["brief"].as_str().unwrap());
-    let desk = turn["workspace"].as_str().unwrap().to_owned();
-    let kernel = fs::read_to_string(format!("{desk}/kernel.sh")).unwrap();
+    let workspace = turn["workspace"].as_str().unwrap().to_owned();
+    let kernel = fs::read_to_string(format!("{workspace}/kernel.sh")).unwrap();
     let slow = kernel.replace("TIME=100", "TIME=150");
     assert_ne!(kernel, slow);
-    fs::write(format!("{desk}/kernel.sh"), slow).unwrap();
+    fs::write(format!("{workspace}/kernel.sh"), slow).unwrap();
     let turn = client.turn(
         "submit",
         json!({"summary": format!("{ORDER} verdict: keep")}),

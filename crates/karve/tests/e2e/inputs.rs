@@ -109,7 +109,7 @@ fn the_inputs_of_a_module_are_asked_once_and_drawn_by_karve() {
     lab.karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);
     let args = &lab.events("prepared")[0]["args"];
-    let told: Vec<String> = args
+    let reported: Vec<String> = args
         .as_array()
         .unwrap()
         .iter()
@@ -123,7 +123,7 @@ fn the_inputs_of_a_module_are_asked_once_and_drawn_by_karve() {
         "out0 f32 output",
         "out1 f32 output",
     ];
-    assert_eq!(told, want, "{args}");
+    assert_eq!(reported, want, "{args}");
     assert_eq!(args[0]["kind"]["draw"]["kind"], "uniform");
     assert_eq!(args[1]["kind"]["draw"]["high"], 63);
     // The log tells it again, and so does a command outside the campaign.

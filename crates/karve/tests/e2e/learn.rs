@@ -31,12 +31,12 @@ fn an_agent_says_in_words_what_karve_says_in_figures() {
     let lab = round(50);
     lab.script("1", "learn", SAYS).commit();
     lab.karve(&["run", "--yes"]).ends(0);
-    let learnt = &lab.events("learned")[0];
-    let learning = &learnt["lesson"]["learning"];
+    let learned = &lab.events("learned")[0];
+    let learning = &learned["lesson"]["learning"];
     assert_eq!(learning["words"]["mechanism"], "half of it ## is gone");
     let ratio = learning["evidence"]["ratio"].as_f64().unwrap();
     assert!((ratio - 2.0).abs() < 1e-9, "{ratio}");
-    assert_eq!(learnt["usage"]["tokens"], 5);
+    assert_eq!(learned["usage"]["tokens"], 5);
     let usage = lab.karve(&["status", "--json"]).json()["usage"].take();
     assert_eq!(usage["usd"], 0.5);
     let entry = lab.read(".karve/knowledge/x.md");

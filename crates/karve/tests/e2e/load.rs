@@ -56,17 +56,17 @@ fn a_reading_must_agree_with_the_clock_that_took_it() {
     refused(&wall, |s| last(s)["cpu_us"] = json!(0), "cpu_us is 0");
     let cpu = saved(&["--metric", "cpu_time"], ["true", "true"]);
     refused(&cpu, |s| last(s)["value"] = json!(0.001), "and cpu_us is");
-    let told = saved(
+    let reported = saved(
         &["--metric", "t_us"],
         ["echo METRIC t_us=10", "echo METRIC t_us=9"],
     );
     let long = |s: &mut Value| last(s)["value"] = json!(9e9);
-    refused(&told, long, "but the whole command took");
+    refused(&reported, long, "but the whole command took");
 }
 
 #[test]
 fn blocks_must_be_those_that_the_rule_took() {
-    let told = saved(
+    let reported = saved(
         &["--metric", "t_us"],
         ["echo METRIC t_us=10", "echo METRIC t_us=10"],
     );
@@ -76,7 +76,7 @@ fn blocks_must_be_those_that_the_rule_took() {
         all.push(all[3].clone());
         s["blocks"] = all.into();
     };
-    refused(&told, copy, "is a copy of block 3");
+    refused(&reported, copy, "is a copy of block 3");
     let many = |s: &mut Value| {
         let mut all = blocks(s);
         for seed in 0..20 {
@@ -86,32 +86,32 @@ fn blocks_must_be_those_that_the_rule_took() {
         }
         s["blocks"] = all.into();
     };
-    refused(&told, many, "but its rule allows 12");
-    refused(&told, |s| s["blocks"] = json!([]), "it has no blocks");
+    refused(&reported, many, "but its rule allows 12");
+    refused(&reported, |s| s["blocks"] = json!([]), "it has no blocks");
     refused(
-        &told,
+        &reported,
         |s| s["blocks"][2]["pairs"] = json!([]),
         "block 2 is empty",
     );
-    refused(&told, |s| s["cases"] = json!([]), "it has no cases");
+    refused(&reported, |s| s["cases"] = json!([]), "it has no cases");
     let left_out = |s: &mut Value| {
         let all = s["blocks"].as_array_mut().unwrap();
         all.last_mut().unwrap()["discarded"] = json!("warm_up");
     };
     refused(
-        &told,
+        &reported,
         left_out,
         "is left out as warm-up, but by its readings it should be counted",
     );
     let counted = |s: &mut Value| s["blocks"][0]["discarded"] = Value::Null;
-    refused(&told, counted, "block 0 is counted");
+    refused(&reported, counted, "block 0 is counted");
     refused(
-        &told,
+        &reported,
         |s| s["rule"]["alpha"] = json!(0.9),
         "thresholds are inconsistent",
     );
     refused(
-        &told,
+        &reported,
         |s| s["rule"]["second"] = json!("cpu"),
         "other clocks",
     );

@@ -167,7 +167,10 @@ fn an_agent_sets_exactly_the_values_that_an_item_asks_for() {
     lab.karve(&["run", "--yes", "--only", "A=4"]).ends(0);
     assert_eq!(lab.verdicts(), ["no_candidate"]);
     let why = lab.events("not_implemented")[0]["why"].clone();
-    assert_eq!(why, "wrong values for knobs: B changed to 2, but should stay 1");
+    assert_eq!(
+        why,
+        "wrong values for knobs: B changed to 2, but should stay 1"
+    );
     is_tidy(&lab);
 }
 
@@ -176,13 +179,13 @@ fn words_are_for_an_agent_who_must_name_the_item() {
     let lab = bare();
     plays(&lab, "1", ("only", "half the iterations"), 50);
     let right = lab.read("script/round-1/propose.sh");
-    let told = "grep -q 'do less work' \"$KARVE_BRIEF\" || exit 9\n";
+    let reported = "grep -q 'do less work' \"$KARVE_BRIEF\" || exit 9\n";
     lab.script(
         "1",
         "propose",
         "claim \"something else\" \"it is better\" 2.0",
     );
-    lab.script("1", "propose-again", &format!("{told}{right}"));
+    lab.script("1", "propose-again", &format!("{reported}{right}"));
     lab.commit();
     lab.karve(&[
         "run",

@@ -74,8 +74,11 @@ fn output_that_cannot_be_used_ends_the_round_with_a_reason_and_is_kept() {
     }
     // Whether a shell stands between them decides how a death by signal is told.
     let killed = failed[6]["gate"]["excerpt"].as_str().unwrap();
-    let told = ["ended by signal 9", "exit code 137"];
-    assert!(told.iter().any(|how| killed.starts_with(how)), "{killed}");
+    let reported = ["ended by signal 9", "exit code 137"];
+    assert!(
+        reported.iter().any(|how| killed.starts_with(how)),
+        "{killed}"
+    );
     lab.karve(&["verify"]).ends(0);
     is_tidy(&lab);
     let lost = failed[0]["raw"].as_str().unwrap();

@@ -34,8 +34,8 @@ fn the_four_kernels_of_a_real_profile_are_explained_and_each_gets_an_entry() {
         let ids: Vec<&str> = entries.iter().map(|e| e["id"].as_str().unwrap()).collect();
         assert!(ids.contains(&entry), "{name}: {ids:?}");
         let tries = kernel["diagnosis"]["opportunities"].as_array().unwrap();
-        let told = tries.iter().any(|t| t["entry"] == entry);
-        assert!(told, "{name}: {tries:?}");
+        let reported = tries.iter().any(|t| t["entry"] == entry);
+        assert!(reported, "{name}: {tries:?}");
     }
     let naive = of("sgemm_naive");
     let counter = &naive["kernel"]["counters"]["compute_pct"];
@@ -221,8 +221,8 @@ fn a_profile_of_a_project_tells_how_near_it_is_to_the_ceiling_and_what_moved() {
     );
     lab.commit();
     let unmeasured = karve(&["profile"]);
-    let told = format!("{}{}", unmeasured.stdout, unmeasured.stderr);
-    assert!(told.contains("with \"karve roofline\""), "{told}");
+    let reported = format!("{}{}", unmeasured.stdout, unmeasured.stderr);
+    assert!(reported.contains("with \"karve roofline\""), "{reported}");
     karve(&["roofline"]).ends(0);
     let found = karve(&["profile", "--json"]).ends(0).json();
     let counters = &found["kernels"][0]["kernel"]["counters"];
@@ -273,7 +273,7 @@ fn several_outputs_are_taken_together_and_garbage_is_refused() {
     fs::create_dir(lab.path("traces")).unwrap();
     lab.karve(&["profile", &ncu, "traces"])
         .ends(2)
-        .complains(&["\"traces\" is no file"]);
+        .complains(&["\"traces\" is not a file"]);
     fs::write(lab.path("garbage.txt"), "nothing of a profiler\n").unwrap();
     lab.karve(&["profile", "garbage.txt"])
         .ends(2)
@@ -455,9 +455,9 @@ fn a_hypothesis_is_told_whether_the_counters_moved_that_it_named() {
     lab.script("2", "implement", "edit s/TIME=.*/TIME=90/\necho done");
     lab.commit().karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts()[0], "keep");
-    let learnt = lab.events("learned");
+    let learned = lab.events("learned");
     let came = |round: usize| {
-        let all = learnt[round]["lesson"]["predicted"].as_array().unwrap();
+        let all = learned[round]["lesson"]["predicted"].as_array().unwrap();
         let came = all.iter().map(|f| f["result"].as_str().unwrap().to_owned());
         came.collect::<Vec<_>>()
     };

@@ -147,8 +147,8 @@ impl Stage {
         );
         // A round is one conversation: the second brief comes after the first.
         let asked = self.model.asked();
-        let mended = asked.iter().find(|asked| asked.task == "repair").unwrap();
-        assert_eq!((mended.round, mended.briefs), (2, 3), "{asked:#?}");
+        let repaired = asked.iter().find(|asked| asked.task == "repair").unwrap();
+        assert_eq!((repaired.round, repaired.briefs), (2, 3), "{asked:#?}");
         is_tidy(&self.lab);
         self.keeps_its_key();
         self.can_be_read();

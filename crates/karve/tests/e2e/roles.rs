@@ -100,8 +100,8 @@ fn a_role_may_change_fewer_files_than_are_editable_and_the_gate_holds_it() {
 }
 
 #[test]
-fn another_framework_than_the_role_writes_is_named_and_can_be_mended() {
-    let stray = "printf 'import cutlass\\n' > k.py\nedit s/TIME=.*/TIME=50/";
+fn another_framework_than_the_role_writes_is_named_and_can_be_repaired() {
+    let orphan = "printf 'import cutlass\\n' > k.py\nedit s/TIME=.*/TIME=50/";
     let lab = lab("exit 9", "[roles.triton-specialist]\nwrites = [\"*\"]");
     lab.replace(
         "karve.toml",
@@ -113,7 +113,7 @@ fn another_framework_than_the_role_writes_is_named_and_can_be_mended() {
         "backend = \"sh\"\ndevice = \"cpu\"",
         "backend = \"triton\"\ndevice = \"H200\"",
     )
-    .script("1", "implement", stray)
+    .script("1", "implement", orphan)
     .script(
         "1",
         "repair",
@@ -131,7 +131,7 @@ fn another_framework_than_the_role_writes_is_named_and_can_be_mended() {
 
 #[test]
 fn a_proposal_for_another_role_is_refused_with_the_right_one() {
-    let told = "grep -q 'cute-dsl-specialist is the role for this' \"$KARVE_BRIEF\" || exit 9";
+    let reported = "grep -q 'cute-dsl-specialist is the role for this' \"$KARVE_BRIEF\" || exit 9";
     let lab = lab("exit 9", "[roles.triton-specialist]\nwrites = [\"*\"]");
     lab.replace(
         "karve.toml",
@@ -143,7 +143,7 @@ fn a_proposal_for_another_role_is_refused_with_the_right_one() {
         "propose",
         "claim \"rewrite it in CuTe DSL\" \"more control\" 2.0",
     )
-    .script("1", "propose-again", &format!("{told}\n{CLAIM}"))
+    .script("1", "propose-again", &format!("{reported}\n{CLAIM}"))
     .commit();
     lab.karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);
@@ -202,9 +202,9 @@ fn praise_does_not_carry_a_wrong_kernel_through_the_gate() {
 }
 
 #[test]
-fn a_policy_may_have_a_doubted_change_mended_or_skipped() {
+fn a_policy_may_have_a_doubted_change_repaired_or_skipped() {
     let doubt = says("DOWNGRADE_TO_ROLLBACK");
-    for (rule, verdict, mends) in [("repair", "keep", 1), ("skip", "no_candidate", 0)] {
+    for (rule, verdict, repairs) in [("repair", "keep", 1), ("skip", "no_candidate", 0)] {
         let lab = lab(&doubt, REVIEWER);
         lab.replace(
             "karve.toml",
@@ -219,12 +219,12 @@ fn a_policy_may_have_a_doubted_change_mended_or_skipped() {
         .commit();
         lab.karve(&["run", "--yes"]).ends(0);
         assert_eq!(lab.verdicts(), [verdict], "{rule}");
-        assert_eq!(lab.events("implemented").len(), 1 + mends, "{rule}");
-        let told = match rule {
+        assert_eq!(lab.events("implemented").len(), 1 + repairs, "{rule}");
+        let reported = match rule {
             "skip" => "gate and the duel were not run for this candidate",
             _ => "A review is advice: the gate and the duel decided.",
         };
-        lab.karve(&["show", "1"]).ends(0).shows(&[told]);
+        lab.karve(&["show", "1"]).ends(0).shows(&[reported]);
     }
 }
 
@@ -284,13 +284,13 @@ fn answers_in_the_contracts_of_the_workflows_are_taken() {
 #[test]
 fn an_answer_that_breaks_the_contract_it_speaks_is_asked_for_again() {
     let lab = lab("exit 9", "");
-    let told = "grep -q 'risks is missing' \"$KARVE_BRIEF\" || exit 9";
+    let reported = "grep -q 'risks is missing' \"$KARVE_BRIEF\" || exit 9";
     lab.script(
         "1",
         "propose",
         "echo '{\"primary_hypothesis\": \"halve it\"}'",
     )
-    .script("1", "propose-again", &format!("{told}\n{CLAIM}"))
+    .script("1", "propose-again", &format!("{reported}\n{CLAIM}"))
     .commit();
     lab.karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);

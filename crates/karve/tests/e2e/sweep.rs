@@ -49,7 +49,7 @@ fn alive(lab: &Lab) -> Vec<String> {
 }
 
 /// The process that clears up after a karve.
-fn sweeper_of(karve: &Running) -> String {
+fn reaper_of(karve: &Running) -> String {
     let pid = karve.pid();
     let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
     let sweeps = |child: &&str| {
@@ -60,10 +60,10 @@ fn sweeper_of(karve: &Running) -> String {
 }
 
 /// kill -9 of both, so that only the next karve can clear up.
-fn kill_with_sweeper(running: Running) {
-    let sweeper = sweeper_of(&running);
+fn kill_with_reaper(running: Running) {
+    let reaper = reaper_of(&running);
     let mut kill = std::process::Command::new("kill");
-    kill.args(["-9", &sweeper]).status().unwrap();
+    kill.args(["-9", &reaper]).status().unwrap();
     running.kill();
 }
 
@@ -88,7 +88,7 @@ fn a_killed_bench_of_revisions_leaves_no_worktree() {
 }
 
 #[test]
-fn a_killed_campaign_takes_the_strays_of_its_agent_along() {
+fn a_killed_campaign_takes_the_orphans_of_its_agent_along() {
     let lab = Lab::new("gains");
     let wait = "setsid sleep 1000 &\n(sleep 1000 &)\ntouch ../../waiting\nsleep 1000";
     lab.script("1", "propose", wait).unconfined().commit();
@@ -102,7 +102,7 @@ fn a_killed_campaign_takes_the_strays_of_its_agent_along() {
 #[test]
 fn what_nobody_could_clear_up_is_swept_by_the_next_bench() {
     let lab = Lab::new("gains");
-    kill_with_sweeper(building(&lab));
+    kill_with_reaper(building(&lab));
     assert_eq!(worktrees(&lab), 2);
     assert_eq!(left_in(&lab.beside("tmp")).len(), 1);
     // What looks alike but has no owner that is known to be dead stays.
@@ -131,7 +131,7 @@ fn what_nobody_could_clear_up_is_swept_by_the_next_bench() {
 #[test]
 fn an_entry_whose_directory_is_gone_is_swept_by_the_next_bench() {
     let lab = Lab::new("gains");
-    kill_with_sweeper(building(&lab));
+    kill_with_reaper(building(&lab));
     fs::remove_dir_all(lab.beside("tmp")).unwrap();
     fs::create_dir(lab.beside("tmp")).unwrap();
     assert_eq!(worktrees(&lab), 2);
@@ -164,7 +164,7 @@ fn a_bench_that_lives_is_not_swept() {
 }
 
 #[test]
-fn a_directory_without_an_owner_yet_is_removed_by_the_sweeper_of_its_karve_alone() {
+fn a_directory_without_an_owner_yet_is_removed_by_the_reaper_of_its_karve_alone() {
     let lab = Lab::unversioned("gains");
     let begun = ["karve-bench-7-abc-x", "karve-tune-7-abc-y"];
     let others = ["karve-bench-17-abc-x", "karve-bench-7-ab-x", "else-7-abc-x"];

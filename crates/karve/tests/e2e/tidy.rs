@@ -99,11 +99,11 @@ fn refs(lab: &Lab) -> BTreeMap<String, String> {
 fn lasting(lab: &Lab) -> BTreeSet<String> {
     let dir = lab.campaign("artifacts");
     let mut all = names(&dir);
-    let is_exchange = |name: &String| {
+    let is_session_log = |name: &String| {
         let bytes = fs::read(dir.join(name)).unwrap();
         bytes.starts_with(b"{\"agent\":")
     };
-    all.retain(|name| !is_exchange(name));
+    all.retain(|name| !is_session_log(name));
     all
 }
 

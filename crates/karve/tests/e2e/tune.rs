@@ -166,8 +166,8 @@ fn what_cannot_be_tuned_is_refused_before_anything_runs() {
     ] {
         let lab = lab(&KERNEL.replace(from, to));
         let said = lab.karve(&["tune"]).ends(2);
-        let told = parts[0];
-        assert!(said.stderr.contains(told), "{told}: {said:#?}");
+        let reported = parts[0];
+        assert!(said.stderr.contains(reported), "{reported}: {said:#?}");
         assert!(journal(&lab).is_empty());
     }
     let lab = lab(&KERNEL.replace("A * B <= 96", "A % (B - 1) == 0"));
@@ -244,8 +244,8 @@ fn the_next_best_is_taken_where_the_best_is_wrong_on_a_hidden_case() {
     let kernel = lab.read("kernel.sh");
     let next = kernel.contains("A=4\n") && !kernel.contains("B=5\n");
     assert!(next, "{kernel}");
-    let told = "it is wrong on a hidden case";
-    assert!(journal(&lab).iter().any(|line| line["why"] == told));
+    let reported = "it is wrong on a hidden case";
+    assert!(journal(&lab).iter().any(|line| line["why"] == reported));
     // When all of the best are wrong, nothing is taken over.
     lab.write("kernel.sh", &wrong_on_hidden("A != 1 || B != 1"));
     lab.commit();
@@ -418,10 +418,10 @@ TIME=$((100 + 40 * (12 - BY_ENVIRONMENT - given - json - part) + 40 * slow))
 #[test]
 fn knobs_that_nothing_names_and_files_that_are_no_json_are_told() {
     let lab = delivered();
-    let mended = lab.read("karve.toml");
+    let repaired = lab.read("karve.toml");
     lab.write(
         "karve.toml",
-        &mended.replace("given={BY_ARGUMENT}", "given=1"),
+        &repaired.replace("given={BY_ARGUMENT}", "given=1"),
     );
     lab.commit();
     let said = lab.karve(&["tune", "--budget", "1"]);
@@ -431,7 +431,7 @@ fn knobs_that_nothing_names_and_files_that_are_no_json_are_told() {
     );
     let said = lab.karve(&["doctor"]);
     said.shows(&["no command uses {BY_ARGUMENT}"]);
-    lab.write("karve.toml", &mended);
+    lab.write("karve.toml", &repaired);
     lab.write("knobs.json", "{\"kernel\": {\"steps\" 1}}\n");
     lab.commit();
     let said = lab.karve(&["tune"]).ends(2);
@@ -738,8 +738,8 @@ fn a_build_that_cannot_go_on_from_an_earlier_one_is_not_trusted_with_it() {
         lab.commit();
         let said = lab.karve(&["tune", "--budget", "20"]).ends(0);
         let said = said.shows(&["20 of 38 settings tried", "A=4 B=5", "x as fast as A"]);
-        let told = said.stderr.contains("built from scratch");
-        assert_eq!(told, stale, "{said:#?}");
+        let reported = said.stderr.contains("built from scratch");
+        assert_eq!(reported, stale, "{said:#?}");
         let built = fs::read_to_string(built).unwrap();
         let copies = built
             .lines()

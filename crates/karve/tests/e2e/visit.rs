@@ -22,7 +22,7 @@ fn idea(title: &str) -> String {
         .to_string()
 }
 
-fn lab_desk(lab: &Lab) -> String {
+fn lab_workspace(lab: &Lab) -> String {
     fs::read_to_string(lab.campaign("agent-workspace").join("kernel.sh")).unwrap()
 }
 
@@ -34,7 +34,7 @@ fn propose(lab: &Lab, title: &str) {
 }
 
 #[test]
-fn a_visitor_realizes_a_hypothesis_as_often_as_is_asked_for() {
+fn a_external_realizes_a_hypothesis_as_often_as_is_asked_for() {
     let lab = lab();
     lab.replace(
         "karve.toml",
@@ -43,10 +43,10 @@ fn a_visitor_realizes_a_hypothesis_as_often_as_is_asked_for() {
     )
     .commit();
     lab.karve(&["next", "--yes"]).ends(0);
-    let desk = lab.campaign("agent-workspace").join("kernel.sh");
+    let workspace = lab.campaign("agent-workspace").join("kernel.sh");
     let kernel = fs::read_to_string(lab.path("kernel.sh")).unwrap();
     let submit = |text: &str, code: i32| {
-        fs::write(&desk, text).unwrap();
+        fs::write(&workspace, text).unwrap();
         lab.karve(&["submit", "--json"]).ends(code).json()
     };
     let wrong = |time: &str| kernel.replace("2 * 3", "2 * 4").replace("100", time);
@@ -59,10 +59,10 @@ fn a_visitor_realizes_a_hypothesis_as_often_as_is_asked_for() {
         (&json!("implement"), &json!(0))
     );
     assert!(turn["brief"].as_str().unwrap().contains("Candidate 2 of 2"));
-    assert_eq!(fs::read_to_string(&desk).unwrap(), kernel);
+    assert_eq!(fs::read_to_string(&workspace).unwrap(), kernel);
     let turn = submit(&wrong("70"), 1);
     assert_eq!(turn["retry"], 1, "{turn}");
-    assert_eq!(fs::read_to_string(&desk).unwrap(), wrong("60"));
+    assert_eq!(fs::read_to_string(&workspace).unwrap(), wrong("60"));
     let turn = submit(&kernel.replace("100", "60"), 0);
     assert_eq!(turn["last"]["verdict"], "keep", "{turn}");
 
@@ -133,10 +133,10 @@ fn a_person_with_an_editor_is_an_agent_too() {
         .ends(2)
         .complains(&["no terminal to agree", "karve next --yes"]);
     let first = lab.karve(&["next", "--yes"]).ends(0);
-    let desk = lab.campaign("agent-workspace");
-    let at = format!("Read the editable files in {}", desk.display());
+    let workspace = lab.campaign("agent-workspace");
+    let at = format!("Read the editable files in {}", workspace.display());
     first.shows(&["# Round 1: state one hypothesis", "karve propose FILE", &at]);
-    assert!(desk.join("kernel.sh").is_file());
+    assert!(workspace.join("kernel.sh").is_file());
     // A change before a hypothesis is not taken.
     lab.karve(&["submit"])
         .ends(2)
@@ -147,10 +147,10 @@ fn a_person_with_an_editor_is_an_agent_too() {
         .ends(1)
         .complains(&["the proposal was refused", "mechanism is missing"]);
     propose(&lab, "halve the work");
-    let kernel = fs::read_to_string(desk.join("kernel.sh")).unwrap();
+    let kernel = fs::read_to_string(workspace.join("kernel.sh")).unwrap();
     hand_in_nothing(&lab);
     let fast = kernel.replace("TIME=100", "TIME=50");
-    fs::write(desk.join("kernel.sh"), fast).unwrap();
+    fs::write(workspace.join("kernel.sh"), fast).unwrap();
     // The desk is the visitor's: to look again does not undo what was written there.
     let turn = lab.karve(&["next", "--json"]).ends(0).json();
     assert_eq!(turn["turn"], "implement");
@@ -161,14 +161,18 @@ fn a_person_with_an_editor_is_an_agent_too() {
         (&json!("propose"), &json!(2))
     );
     // What is to be read is the incumbent.
-    assert_eq!(turn["workspace"], desk.to_string_lossy().as_ref());
-    assert!(lab_desk(&lab).contains("TIME=50"));
+    assert_eq!(turn["workspace"], workspace.to_string_lossy().as_ref());
+    assert!(lab_workspace(&lab).contains("TIME=50"));
 
     // An attempt on the harness is refused, and can be mended or given up.
     propose(&lab, "skip the test");
-    let kernel = fs::read_to_string(desk.join("kernel.sh")).unwrap();
-    fs::write(desk.join("kernel.sh"), kernel.replace("TIME=50", "TIME=40")).unwrap();
-    fs::write(desk.join("test.sh"), "exit 0\n").unwrap();
+    let kernel = fs::read_to_string(workspace.join("kernel.sh")).unwrap();
+    fs::write(
+        workspace.join("kernel.sh"),
+        kernel.replace("TIME=50", "TIME=40"),
+    )
+    .unwrap();
+    fs::write(workspace.join("test.sh"), "exit 0\n").unwrap();
     let turn = lab.karve(&["submit", "--json"]).ends(1).json();
     assert_eq!(
         (&turn["turn"], &turn["retry"]),
@@ -191,7 +195,7 @@ fn a_person_with_an_editor_is_an_agent_too() {
     assert_eq!(turn["last"]["verdict"], "drop", "{turn}");
     assert_eq!(lab.verdicts(), ["keep", "out_of_scope", "wrong_result"]);
     lab.karve(&["show", "2", "--transcript"]).ends(0).shows(&[
-        "propose by visitor",
+        "propose by external",
         "outcome changed read-only files: test.sh",
         "agent   it was no good idea",
     ]);
@@ -369,13 +373,17 @@ fn an_agent_drives_a_campaign_through_mcp() {
     assert!(error && text.contains("no argument \"query\""), "{text}");
     let idea: Value = serde_json::from_str(&idea("halve the work")).unwrap();
     let turn = client.turn("propose", idea);
-    let desk = turn["workspace"].as_str().unwrap().to_owned();
-    let kernel = fs::read_to_string(format!("{desk}/kernel.sh")).unwrap();
+    let workspace = turn["workspace"].as_str().unwrap().to_owned();
+    let kernel = fs::read_to_string(format!("{workspace}/kernel.sh")).unwrap();
     let time = kernel
         .lines()
         .find(|line| line.starts_with("TIME="))
         .unwrap();
-    fs::write(format!("{desk}/kernel.sh"), kernel.replace(time, "TIME=50")).unwrap();
+    fs::write(
+        format!("{workspace}/kernel.sh"),
+        kernel.replace(time, "TIME=50"),
+    )
+    .unwrap();
     let turn = client.turn("submit", json!({"summary": "half"}));
     assert_eq!(turn["last"]["verdict"], "keep", "{turn}");
     assert_eq!(client.turn("status", json!({}))["kept"], 1);

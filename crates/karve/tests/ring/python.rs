@@ -192,7 +192,7 @@ fn modules_meet_in_a_duel_and_what_it_costs_is_told() {
         "hand-over {handover:?}, a call {call:?}, with the start {:?}",
         start.elapsed()
     );
-    let corner = DuelCase {
+    let duel_case = DuelCase {
         index: 0,
         case: case(1_000),
         calls: 50,
@@ -204,7 +204,7 @@ fn modules_meet_in_a_duel_and_what_it_costs_is_told() {
         ..Metric::default()
     };
     let trees = [one.path().to_owned(), other.path().to_owned()];
-    let duelling = KernelRunner::start(&terms, &metric, trees, vec![corner]);
+    let duelling = KernelRunner::start(&terms, &metric, trees, vec![duel_case]);
     let mut duelling = duelling.expect("a duel").expect("both start");
     let mut faster = 0;
     for _ in 0..30 {
@@ -255,7 +255,7 @@ def kernel_fn(n, alpha, x, y):
     let slow = early.replace("    install()\n", "");
     let (one, other) = (project(&slow, REFERENCE), project(early, REFERENCE));
     let terms = python_terms(one.path(), &python);
-    let corner = DuelCase {
+    let duel_case = DuelCase {
         index: 0,
         case: case(1_000),
         calls: 20,
@@ -263,7 +263,7 @@ def kernel_fn(n, alpha, x, y):
     };
     let metric = Metric::default();
     let trees = [one.path().to_owned(), other.path().to_owned()];
-    let duelling = KernelRunner::start(&terms, &metric, trees, vec![corner]);
+    let duelling = KernelRunner::start(&terms, &metric, trees, vec![duel_case]);
     let mut duelling = duelling.expect("a duel").expect("both start");
     let fault = (0..30).find_map(|_| duelling.block().expect("a block").err());
     let dishonest = matches!(

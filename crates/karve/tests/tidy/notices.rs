@@ -3,8 +3,8 @@
 use super::source::Source;
 use super::{MACHINES, UNDONE, house};
 use super::{
-    impurities, leftovers, missing_files, oversized_file, oversized_functions,
-    strange_dependencies, stray_output, trespasses, unused_words, vague_hints,
+    impurities, leftovers, missing_files, orphan_output, oversized_file, oversized_functions,
+    strange_dependencies, trespasses, unused_words, vague_hints,
 };
 
 fn broken(path: &str, text: &str) -> Source {
@@ -158,9 +158,9 @@ fn a_process_git_or_the_log_in_the_wrong_place() {
 #[test]
 fn output_beside_the_screens() {
     let text = "println!(\"x\"); std::io::stderr().flush();";
-    check(stray_output(&broken("crates/karve/src/world.rs", text)), 2);
+    check(orphan_output(&broken("crates/karve/src/world.rs", text)), 2);
     check(
-        stray_output(&broken("crates/karve/src/ui/plain.rs", text)),
+        orphan_output(&broken("crates/karve/src/ui/plain.rs", text)),
         0,
     );
 }

@@ -296,7 +296,7 @@ impl RestrictionExpr {
 
 /// The bounds of `a op b`, if they follow from the bounds of both.
 fn bounds_of(op: BinaryOp, a: (f64, f64), b: (f64, f64)) -> Option<(f64, f64)> {
-    let corners = |op: BinaryOp| {
+    let duel_cases = |op: BinaryOp| {
         let all = [
             op.apply(a.0, b.0),
             op.apply(a.0, b.1),
@@ -317,12 +317,12 @@ fn bounds_of(op: BinaryOp, a: (f64, f64), b: (f64, f64)) -> Option<(f64, f64)> {
     let zero = |x: (f64, f64)| x == (0.0, 0.0);
     let never_zero = |x: (f64, f64)| x.0 > 0.0 || x.1 < 0.0;
     match op {
-        BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => corners(op),
+        BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => duel_cases(op),
         // Rounding down is monotonic as long as the divisor does not cross zero.
-        BinaryOp::Divide | BinaryOp::FloorDivide => corners(op).filter(|_| never_zero(b)),
+        BinaryOp::Divide | BinaryOp::FloorDivide => duel_cases(op).filter(|_| never_zero(b)),
         BinaryOp::Remainder => (a.0 == a.1 && b.0 == b.1 && b.0 != 0.0)
             .then(|| (op.apply(a.0, b.0), op.apply(a.0, b.0))),
-        BinaryOp::Power => corners(op).filter(|_| a.0 >= 1.0),
+        BinaryOp::Power => duel_cases(op).filter(|_| a.0 >= 1.0),
         BinaryOp::Less => Some(decided(a.1 < b.0, a.0 >= b.1)),
         BinaryOp::LessOrEqual => Some(decided(a.1 <= b.0, a.0 > b.1)),
         BinaryOp::Greater => Some(decided(a.0 > b.1, a.1 <= b.0)),

@@ -86,9 +86,9 @@ fn what_divides_by_zero_is_left_out_and_told() {
 
 #[test]
 fn a_billion_combinations_are_not_looked_at() {
-    let powers: Vec<i64> = (0..8).map(|power| 1 << power).collect();
+    let capabilities: Vec<i64> = (0..8).map(|power| 1 << power).collect();
     let names = ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"];
-    let axes: Vec<Axis> = names.iter().map(|name| axis(name, &powers)).collect();
+    let axes: Vec<Axis> = names.iter().map(|name| axis(name, &capabilities)).collect();
     // Exponents 0 to 7 of ten knobs; sums of at most 7 over all ten are 19,448.
     let grid = grid(axes, &["A*B*C*D*E*F*G*H*I*J <= 128"]).unwrap();
     assert_eq!(grid.len(), 19_448);

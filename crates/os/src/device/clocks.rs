@@ -100,11 +100,11 @@ impl DeviceClocks {
         files::write_atomic(&self.note, &text)?;
         let started =
             CleanupProcess::start(&self.commands.unlock, &self.dir, &self.note, lease.file());
-        let guardian = started.inspect_err(|_| {
+        let cleanup_process = started.inspect_err(|_| {
             let _ = fs::remove_file(&self.note);
         })?;
         self.state = ClockState::Locked {
-            cleanup: guardian,
+            cleanup: cleanup_process,
             lease,
         };
         let run = self.run(&self.commands.lock, stop);
@@ -120,13 +120,13 @@ impl DeviceClocks {
     /// Unlocks the clocks if this process locked them.
     pub fn unlock(&mut self, notices: &NoticeSink) {
         let ClockState::Locked {
-            cleanup: guardian,
+            cleanup: cleanup_process,
             lease,
         } = std::mem::replace(&mut self.state, ClockState::Free)
         else {
             return;
         };
-        if !guardian.finish(LIMIT) {
+        if !cleanup_process.finish(LIMIT) {
             let line = &self.commands.unlock;
             notices.notify(&format!(
                 "the clocks are not unlocked yet: {line} is still running"

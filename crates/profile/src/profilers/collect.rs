@@ -171,8 +171,8 @@ pub fn take(
         }
     }
     let has = |name: &str| taken.parsed.kernels.iter().any(|k| k.value(name).is_some());
-    let told = |note: &String| note.starts_with(NOT_READ);
-    let is_told = taken.parsed.notes.iter().any(told) || has("vector_pct");
+    let reported = |note: &String| note.starts_with(NOT_READ);
+    let is_told = taken.parsed.notes.iter().any(reported) || has("vector_pct");
     if subject.runs == DevicePlatform::Cpu && has("instructions") && !is_told {
         taken.parsed.notes.push(format!(
             "{NOT_READ}: no profiler that ran counts vector operations, so rules that need it \

@@ -332,17 +332,17 @@ fn take_stages(part: &ReportSection<'_>, faults: &mut ReportErrors) -> Vec<Stage
     let (spelling, found) = rows(part, &spellings, faults);
     for (number, row) in found {
         let [name, time, tensor, dram, occupancy, bottleneck, issue] = row;
-        let mut told = |read: Result<Option<f64>, String>, column: &str| {
+        let mut reported = |read: Result<Option<f64>, String>, column: &str| {
             read.unwrap_or_else(|why| {
                 faults.add(number, format!("{column}: {why}"));
                 None
             })
         };
         let column = spellings[spelling][1];
-        let duration_us = told(duration(&time, column), column);
-        let tensor_pct = told(figure(&tensor, PERCENT_MAX), "TC%");
-        let dram_pct = told(figure(&dram, PERCENT_MAX), "DRAM%");
-        let occupancy_pct = told(figure(&occupancy, PERCENT_MAX), "Occ%");
+        let duration_us = reported(duration(&time, column), column);
+        let tensor_pct = reported(figure(&tensor, PERCENT_MAX), "TC%");
+        let dram_pct = reported(figure(&dram, PERCENT_MAX), "DRAM%");
+        let occupancy_pct = reported(figure(&occupancy, PERCENT_MAX), "Occ%");
         let (class, remark) = match bottleneck.split_once('(') {
             Some((class, remark)) => (class.trim(), remark.trim_end_matches(')')),
             None => (bottleneck.as_str(), ""),

@@ -197,8 +197,8 @@ fn the_four_sample_kernels_are_limited_by_memory_for_different_reasons() {
                 "{page} {name}: {}",
                 found.root_cause
             );
-            let told = found.opportunities.iter().any(|o| o.name.contains(advice));
-            assert!(told, "{page} {name}: {:?}", found.opportunities);
+            let reported = found.opportunities.iter().any(|o| o.name.contains(advice));
+            assert!(reported, "{page} {name}: {:?}", found.opportunities);
         };
         check("sgemm_naive", "first-level cache", "registers");
         check(
@@ -337,10 +337,10 @@ fn perf_tells_what_was_counted_and_what_was_not() {
     );
     assert_eq!(parsed.kernels[0].value("ipc"), None);
     let about = |note: &&String| note.contains("not supported");
-    let told: Vec<&String> = parsed.notes.iter().filter(about).collect();
+    let reported: Vec<&String> = parsed.notes.iter().filter(about).collect();
     assert!(
-        matches!(told[..], [note] if note.contains("cycles, ") && note.contains("--tool")),
-        "{told:?}"
+        matches!(reported[..], [note] if note.contains("cycles, ") && note.contains("--tool")),
+        "{reported:?}"
     );
     let counted = "2000,,cycles:u,900,100.00,,\n\
         3000,,instructions:u,900,50.00,1.50,insn per cycle\n\
@@ -443,12 +443,15 @@ fn of_several_processes_the_kernel_counts_with_what_it_calls() {
     );
     assert!(parsed.kernels[0].editable && !parsed.kernels[1].editable);
     check(&parsed.kernels[1], &[("instructions", 30_000.0)]);
-    let told = parsed.notes.join("\n");
+    let reported = parsed.notes.join("\n");
     assert!(
-        told.contains("of 3 processes, this one is reported: ./prog"),
-        "{told}"
+        reported.contains("of 3 processes, this one is reported: ./prog"),
+        "{reported}"
     );
-    assert!(told.contains("1 functions with less than 0.5%"), "{told}");
+    assert!(
+        reported.contains("1 functions with less than 0.5%"),
+        "{reported}"
+    );
     // Without a function of the editable files, the whole program counts, and a note says so.
     let other = EditableFiles::of(&[("other.c".to_owned(), Vec::new())]);
     let parsed = parse_of(ProfilerTool::Callgrind, &text, &other).unwrap();

@@ -187,8 +187,8 @@ impl<D> TimelineRecorder<D> {
         let kernels = self.kernels.into_iter();
         let kernels = kernels.filter_map(|(name, launches)| {
             let median = median(&launches)?;
-            let told = (median.length_ns, tell(&median.detail));
-            Some(kernel(name, (&launches, told), tool, window_us))
+            let reported = (median.length_ns, tell(&median.detail));
+            Some(kernel(name, (&launches, reported), tool, window_us))
         });
         let kernels = kernels.collect();
         Ok(ParsedProfile {
@@ -267,11 +267,11 @@ type LaunchReport = (f64, (ProfileSource, KernelProfile));
 /// A kernel with the values of its median launch.
 fn kernel<D>(
     name: String,
-    (launches, told): (&[TimelineLaunch<D>], LaunchReport),
+    (launches, reported): (&[TimelineLaunch<D>], LaunchReport),
     tool: &str,
     window_us: f64,
 ) -> WeightedKernel {
-    let (length_ns, (source, mut profile)) = told;
+    let (length_ns, (source, mut profile)) = reported;
     let n = launches.len();
     let total_us = launches.iter().map(|launch| launch.length_ns).sum::<f64>() / 1e3;
     profile.set("duration_us", length_ns / 1e3, source);

@@ -70,9 +70,9 @@ mod tests {
         assert_eq!(kernels[0].name, "copy");
         assert_eq!(kernels[0].value("ceiling_pct"), Some(50.0));
         assert_eq!(kernels[0].value("duration_us"), Some(40_000.0));
-        let mut told = KernelProfile::named("k");
-        told.set("duration_us", 7.0, ProfileSource::default());
-        let mut kernels = vec![told];
+        let mut reported = KernelProfile::named("k");
+        reported.set("duration_us", 7.0, ProfileSource::default());
+        let mut kernels = vec![reported];
         add_ceiling(&mut kernels, "copy", "L2, one core", &ceiling);
         assert_eq!(kernels[0].value("duration_us"), Some(7.0));
         assert_eq!(kernels[0].value("ridge"), Some(10.0));

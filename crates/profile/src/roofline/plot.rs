@@ -142,8 +142,8 @@ fn span(values: impl Iterator<Item = f64>, margin: f64) -> (f64, f64) {
 
 fn decade_ticks((low, high): (f64, f64), label: fn(i32) -> String) -> Vec<(f64, String)> {
     let (low, high) = (low as i32, high as i32);
-    let powers = (low..=high).take(SPAN_MAX as usize + 2);
-    powers.map(|k| (f64::from(k), label(k))).collect()
+    let capabilities = (low..=high).take(SPAN_MAX as usize + 2);
+    capabilities.map(|k| (f64::from(k), label(k))).collect()
 }
 
 fn intensity(power: i32) -> String {
@@ -189,8 +189,8 @@ mod tests {
 
     #[test]
     fn a_roof_is_a_slope_and_a_flat_part() {
-        let corners = roof_points(&roof(1e11, 1e10), (-1.0, 3.0), (8.0, 12.0));
-        assert_eq!(corners, [(-1.0, 9.0), (1.0, 11.0), (3.0, 11.0)]);
+        let duel_cases = roof_points(&roof(1e11, 1e10), (-1.0, 3.0), (8.0, 12.0));
+        assert_eq!(duel_cases, [(-1.0, 9.0), (1.0, 11.0), (3.0, 11.0)]);
         // The slope enters from below.
         let below = super::roof_points(&roof(1e11, 1e7), (-1.0, 5.0), (8.0, 12.0));
         assert_eq!(below, [(1.0, 8.0), (4.0, 11.0), (5.0, 11.0)]);

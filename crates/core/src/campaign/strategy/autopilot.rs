@@ -40,9 +40,9 @@ pub fn items_of_profile(
             None => push(of_opportunity(number + 1, opportunity)),
         }
     }
-    for told in &recall.entries {
-        if let Some(known) = known.iter().find(|known| known.id == told.id) {
-            push(item_from_entry(known, told));
+    for reported in &recall.entries {
+        if let Some(known) = known.iter().find(|known| known.id == reported.id) {
+            push(item_from_entry(known, reported));
         }
     }
     if *knobs > 0 {
@@ -86,10 +86,10 @@ fn of_opportunity(number: usize, opportunity: &Opportunity) -> AgendaItem {
     }
 }
 
-fn item_from_entry(known: &KnownEntry, told: &BriefEntry) -> AgendaItem {
+fn item_from_entry(known: &KnownEntry, reported: &BriefEntry) -> AgendaItem {
     // Before any round, the claims of entries are taken as given.
     let expected = ExpectedGain::of(known).gain(1.0).exp();
-    of_entry(known, expected, &told.why)
+    of_entry(known, expected, &reported.why)
 }
 
 fn of_entry(known: &KnownEntry, expected_ratio: f64, why: &str) -> AgendaItem {

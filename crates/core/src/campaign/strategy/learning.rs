@@ -47,9 +47,9 @@ pub fn to_compare(campaign: &Campaign) -> Option<(String, ProfileDepth)> {
     round.comparison.as_ref().or(round.quick.as_ref())?;
     let before = before(campaign, round)?;
     before.main_kernel()?;
-    let foretold = !expected(round).is_empty();
+    let prediction = !expected(round).is_empty();
     let candidate = round.candidate.as_ref()?;
-    (verdict.keeps() || foretold).then(|| (candidate.commit.clone(), before.depth))
+    (verdict.keeps() || prediction).then(|| (candidate.commit.clone(), before.depth))
 }
 
 /// The profile of the parent.
@@ -106,7 +106,7 @@ pub fn lesson(campaign: &Campaign, after: Option<&Profile>) -> Lesson {
     let comparison = round.comparison.as_ref().or(round.quick.as_ref());
     let pair = before(campaign, round).zip(after);
     let mut moved = pair.map_or_else(Vec::new, |(before, after)| compare(before, after));
-    let foretold = match pair {
+    let prediction = match pair {
         Some(_) => check_predictions(round, &moved),
         None => Vec::new(),
     };
@@ -122,21 +122,24 @@ pub fn lesson(campaign: &Campaign, after: Option<&Profile>) -> Lesson {
         (Some(hypothesis), None) => format!("{}: {why}", hypothesis.title),
         (None, _) => why,
     };
-    let told: Vec<String> = foretold.iter().map(PredictedCounter::describe).collect();
+    let reported_value: Vec<String> = prediction.iter().map(PredictedCounter::describe).collect();
     let mut learning = learning(campaign, round, verdict);
-    if !told.is_empty() {
-        let told = told.join("; ");
-        text = format!("{text}; {told}");
+    if !reported_value.is_empty() {
+        let reported_value = reported_value.join("; ");
+        text = format!("{text}; {reported_value}");
         if let Some(learning) = &mut learning {
             let note = &mut learning.evidence.note;
-            *note = format!("{note}; {told}").chars().take(NOTE_MAX).collect();
+            *note = format!("{note}; {reported_value}")
+                .chars()
+                .take(NOTE_MAX)
+                .collect();
         }
     }
     Lesson {
         text: text.chars().take(LESSON_MAX).collect(),
         learning: learning.map(Box::new),
         moved,
-        predicted: foretold,
+        predicted: prediction,
     }
 }
 
@@ -150,7 +153,7 @@ fn learning(campaign: &Campaign, round: &RoundState, verdict: &Verdict) -> Optio
     let kept = in_kernel(campaign);
     let has = |id: &String| kept.contains(id) || is_contained(id, campaign.known(), &kept);
     let repeats = !verdict.keeps() && hypothesis.entry.as_ref().is_some_and(has);
-    let told = match (verdict, comparison) {
+    let reported_value = match (verdict, comparison) {
         (Verdict::Keep { .. } | Verdict::KeepGated { .. }, Some(_)) => true,
         (Verdict::Drop { .. }, _) if failed => named,
         (
@@ -172,7 +175,7 @@ fn learning(campaign: &Campaign, round: &RoundState, verdict: &Verdict) -> Optio
     };
     // The best value of a knob is in the tuner's journal; as a rule it would be folklore.
     let only_knobs = hypothesis.sweep || !hypothesis.config.is_empty();
-    if !told || repeats || (only_knobs && !named) {
+    if !reported_value || repeats || (only_knobs && !named) {
         return None;
     }
     let is_new = |round: &&RoundSummary| {

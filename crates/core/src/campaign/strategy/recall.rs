@@ -80,7 +80,7 @@ enum TriggerResult {
 pub fn recall(campaign: &Campaign) -> LibraryRecall {
     let kernel = campaign.profile().and_then(|profile| profile.main_kernel());
     let values = kernel.map(with_derived).unwrap_or_default();
-    let (mut told, mut unfired) = (Vec::new(), Vec::new());
+    let (mut reported, mut unfired) = (Vec::new(), Vec::new());
     let mut usable: Vec<(f64, UsableEntry)> = Vec::new();
     let kept_share = kept_share(campaign);
     let mut refuted = Vec::new();
@@ -109,7 +109,7 @@ pub fn recall(campaign: &Campaign) -> LibraryRecall {
             TriggerResult::Yes(trigger) => {
                 let quote = trigger.quote(&values);
                 let why = format!("trigger {} ({quote})", trigger.text());
-                told.push((rank, brief_entry(known, why, expected)));
+                reported.push((rank, brief_entry(known, why, expected)));
                 foretells.insert(known.id.clone(), predicted_by(trigger));
             }
             TriggerResult::Unknown if known.n_evidence > 0 => {
@@ -137,7 +137,7 @@ pub fn recall(campaign: &Campaign) -> LibraryRecall {
         usable: after_what_they_need(usable, &applied),
         applied,
         kept,
-        entries: in_order(told, unfired),
+        entries: in_order(reported, unfired),
         refuted,
         predicts: foretells,
         not_for_role,
@@ -160,7 +160,9 @@ fn in_order(
     let all = fired
         .into_iter()
         .chain(unfired.into_iter().take(UNFIRED_MAX));
-    all.map(|(_, told)| told).take(BRIEF_ENTRIES_MAX).collect()
+    all.map(|(_, reported)| reported)
+        .take(BRIEF_ENTRIES_MAX)
+        .collect()
 }
 
 fn is_out(known: &KnownEntry) -> bool {

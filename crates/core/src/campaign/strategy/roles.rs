@@ -23,17 +23,17 @@ pub struct RoundRoles {
 /// stays for the whole round.
 pub fn in_role(campaign: &Campaign) -> Option<RoundRoles> {
     let asks = &campaign.charter()?.asks;
-    let book = asks.role_table.as_deref()?;
+    let table_of_roles = asks.role_table.as_deref()?;
     let before = campaign
         .current_round()
         .and_then(|round| round.route.as_deref());
     let route = match before {
         Some(route) => route.clone(),
-        None => match route(book, &request_of(campaign)?) {
+        None => match route(table_of_roles, &request_of(campaign)?) {
             Ok(decision) => decision,
             Err(refused) => {
                 // The charter was refused if it asked for this; the kernel has changed since.
-                let general = book.general()?.name.clone();
+                let general = table_of_roles.general()?.name.clone();
                 let says = format!("{}; {general} takes it", refused.describe());
                 let mut why = refused.reasons;
                 why.push(RoutingReason {
@@ -50,8 +50,8 @@ pub fn in_role(campaign: &Campaign) -> Option<RoundRoles> {
         },
     };
     Some(RoundRoles {
-        proposes: book.role(&route.role)?.clone(),
-        implements: book.role(&route.implements)?.clone(),
+        proposes: table_of_roles.role(&route.role)?.clone(),
+        implements: table_of_roles.role(&route.implements)?.clone(),
         route,
     })
 }
@@ -62,17 +62,18 @@ pub fn misrouted(
     route: Option<&RoutingDecision>,
     new: &Hypothesis,
 ) -> Option<String> {
-    let book = campaign.charter()?.asks.role_table.as_deref()?;
+    let table_of_roles = campaign.charter()?.asks.role_table.as_deref()?;
     let role = &route?.implements;
     let text = format!("{} {}", new.title, new.mechanism);
-    let (language, writer) = named_elsewhere(book, role, &text)?;
+    let (language, writer) = named_elsewhere(table_of_roles, role, &text)?;
     let right = writer.map_or_else(String::new, |right| {
         format!("; {right} is the role for this")
     });
     Some(format!(
         "\"{}\" is work in {language}, but {role} writes {}{right}",
         new.title,
-        book.role(role)?
+        table_of_roles
+            .role(role)?
             .language
             .as_deref()
             .unwrap_or("any language"),
@@ -83,14 +84,16 @@ pub fn misrouted(
 pub fn request_of(campaign: &Campaign) -> Option<RoleRequest> {
     let charter = campaign.charter()?;
     let asks = &charter.asks;
-    let book = asks.role_table.as_deref()?;
+    let table_of_roles = asks.role_table.as_deref()?;
     // A kept round by a role with a language means that the kernel exists in it.
     let written = |round: &RoundSummary| {
         let route = round.route.as_ref().filter(|_| round.verdict.keeps())?;
-        book.language(&route.language).map(|of| of.name.clone())
+        table_of_roles
+            .language(&route.language)
+            .map(|of| of.name.clone())
     };
     let last = campaign.rounds().iter().rev().find_map(written);
-    let own = || match book.called(&charter.target.language) {
+    let own = || match table_of_roles.called(&charter.target.language) {
         Some(language) => language.name.clone(),
         None => charter.target.language.to_lowercase(),
     };

@@ -236,18 +236,18 @@ fn a_ladder_that_begins_at_zero_is_a_fault_and_no_crash() {
 }
 
 /// Everything an agent gets at each step of a log, as text.
-fn told(log: &[Record]) -> Vec<String> {
+fn reported(log: &[Record]) -> Vec<String> {
     let mut campaign = Campaign::new();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for record in log {
         match campaign.next_step() {
-            Some(Step::Propose { brief, .. }) => told.push(format!("{brief:?}")),
-            Some(Step::Implement(step)) => told.push(format!("{step:?}")),
+            Some(Step::Propose { brief, .. }) => reported.push(format!("{brief:?}")),
+            Some(Step::Implement(step)) => reported.push(format!("{step:?}")),
             _ => {}
         }
         campaign.record(record).unwrap();
     }
-    told
+    reported
 }
 
 #[test]
@@ -282,9 +282,9 @@ fn an_agent_is_never_told_of_a_hidden_case() {
         let what = "the test of secret, M=7919,".into();
         last.attempts = vec![ScriptedAttempt::fails(&Gate::TimedOut { what })];
         let (_, log) = play(&script);
-        let told = told(&log);
-        assert!(told.len() > 4, "{preset:?}");
-        for text in told {
+        let reported = reported(&log);
+        assert!(reported.len() > 4, "{preset:?}");
+        for text in reported {
             assert!(!text.contains("secret") && !text.contains("7919"), "{text}");
             assert!(text.contains("small") && text.contains("large"));
         }
@@ -298,8 +298,8 @@ fn an_agent_that_repairs_sees_what_failed_on_a_visible_case() {
         ScriptedAttempt::fails(&wrong_result("large")),
         ScriptedAttempt::passes(),
     ];
-    let mends = |step: &Step| matches!(step, Step::Implement(step) if step.repair.is_some());
-    let (campaign, _) = play_until(&of(vec![idea]), &mends);
+    let repairs = |step: &Step| matches!(step, Step::Implement(step) if step.repair.is_some());
+    let (campaign, _) = play_until(&of(vec![idea]), &repairs);
     let Some(Step::Implement(step)) = campaign.next_step() else {
         panic!("{:?}", campaign.next_step());
     };

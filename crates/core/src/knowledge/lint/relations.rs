@@ -44,11 +44,14 @@ pub(super) fn lint(entries: &[Entry]) -> Vec<LintFinding> {
         for circle in circles(&next) {
             let names: Vec<&str> = circle.iter().map(|n| entries[*n].id.as_str()).collect();
             let more = names.len().saturating_sub(CIRCLE_SHOWN);
-            let mut told = names[..names.len() - more].join(", ");
+            let mut reported = names[..names.len() - more].join(", ");
             if more > 0 {
-                told = format!("{told} and {more} more");
+                reported = format!("{reported} and {more} more");
             }
-            found.push(complain(&entries[circle[0]], format!("it {what}: {told}")));
+            found.push(complain(
+                &entries[circle[0]],
+                format!("it {what}: {reported}"),
+            ));
         }
     }
     // Only few entries exclude another or are excluded; only those are checked.

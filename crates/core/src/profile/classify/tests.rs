@@ -200,16 +200,20 @@ fn no_sentence_has_a_gap_where_something_was_not_read() {
         .chain(SIGNALS.iter().map(|signal| (signal.when, signal.text)))
     {
         for name in Predicate::parse(when).unwrap().names() {
-            let told = fill(says, &[(name.to_owned(), 1.0)].into());
-            let whole = told.is_empty() || told.ends_with('.') && !told.contains(['{', '}']);
-            assert!(whole && !told.contains("()"), "{told:?} of {says:?}");
+            let reported = fill(says, &[(name.to_owned(), 1.0)].into());
+            let whole =
+                reported.is_empty() || reported.ends_with('.') && !reported.contains(['{', '}']);
+            assert!(
+                whole && !reported.contains("()"),
+                "{reported:?} of {says:?}"
+            );
         }
     }
 }
 
 #[test]
 fn what_the_profiler_itself_expects_is_told_after_our_own_signs() {
-    let mut told = kernel(&[("compute_pct", 50.0), ("memory_pct", 50.0)]);
+    let mut reported = kernel(&[("compute_pct", 50.0), ("memory_pct", 50.0)]);
     let all = [
         ("a", Some(12.0)),
         ("b", None),
@@ -217,14 +221,14 @@ fn what_the_profiler_itself_expects_is_told_after_our_own_signs() {
         ("d", Some(0.4)),
     ];
     for (rule, gain) in all {
-        told.remarks.push(ProfilerRemark {
+        reported.remarks.push(ProfilerRemark {
             rule: rule.into(),
             text: format!("do  {rule}"),
             gain_pct: gain,
             source: ProfileSource::at("tool", 3, "x"),
         });
     }
-    let found = diagnose(&told, DiagnosisRuleSet::Karve);
+    let found = diagnose(&reported, DiagnosisRuleSet::Karve);
     let names: Vec<&str> = found
         .opportunities
         .iter()

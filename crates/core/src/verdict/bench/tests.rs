@@ -264,7 +264,7 @@ fn every_case_may_be_waited_for() {
 fn equal_sides_are_not_told_apart() {
     // Fair signs of any size: a thousand benches, each looked at after every block.
     let mut draws = DrawRng::new(17);
-    let told = (0..1_000)
+    let reported = (0..1_000)
         .filter(|_| {
             let mut bench = Bench::new(&metric(), &[0], BenchRule::default());
             (0..60).any(|_| {
@@ -277,7 +277,7 @@ fn equal_sides_are_not_told_apart() {
             })
         })
         .count();
-    assert_eq!(told, 0);
+    assert_eq!(reported, 0);
 }
 
 fn mirrored(finding: BenchFinding) -> BenchFinding {

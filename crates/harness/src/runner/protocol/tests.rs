@@ -52,8 +52,8 @@ proptest! {
     #[test]
     fn an_answer_is_read_as_it_was_given(ns: (u64, u64, u64), flags: u32, nonce: u64) {
         let (wall_ns, cpu_ns, device_ns) = ns;
-        let told = WorkerReply::Finished(WorkerTiming { wall_ns, cpu_ns, flags, device_ns });
-        prop_assert_eq!(WorkerReply::parse(&told.render(nonce), nonce), Ok(told));
+        let reported = WorkerReply::Finished(WorkerTiming { wall_ns, cpu_ns, flags, device_ns });
+        prop_assert_eq!(WorkerReply::parse(&reported.render(nonce), nonce), Ok(reported));
     }
 
     #[test]

@@ -124,13 +124,13 @@ fn check_mutations(
     findings: &mut DoctorReport,
 ) -> Result<()> {
     let proven = checks::run_mutation_check(repo, trees, harness, (charter, commit));
-    let Some((engaged, faults)) = checked("mutation", proven, findings)? else {
+    let Some((check_passed, faults)) = checked("mutation", proven, findings)? else {
         return Ok(());
     };
     let last = faults
         .last()
         .map_or_else(String::new, |f| format!("{} in {}", f.bug, f.file));
-    if engaged {
+    if check_passed {
         let detail = format!("the test caught a planted bug: {last}");
         findings.fine("mutation", detail);
     } else {
@@ -220,9 +220,9 @@ fn examine_noise(
         harness: harness.clone(),
         tree: built.path.clone(),
     };
-    let arena = PairRunner::new(arm.clone(), arm, CommandVariant::Usual);
+    let runner = PairRunner::new(arm.clone(), arm, CommandVariant::Usual);
     for _ in 0..NOISE_BLOCKS {
-        let Ok(block) = arena.block(&cases)? else {
+        let Ok(block) = runner.block(&cases)? else {
             let hint = ConfigHints::of(charter).bench;
             findings.failed("noise", "the benchmark fails intermittently", hint);
             return Ok(());

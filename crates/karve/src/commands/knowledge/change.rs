@@ -85,20 +85,20 @@ pub(super) fn put(
 
 /// The error for an entry that already exists, with how the two differ.
 fn is_there(old: &Entry, new: &Entry, layer: Layer) -> CommandError {
-    let mut told = differences(old, new);
-    let more = told.len().saturating_sub(DIFFERENCES_MAX);
-    told.truncate(DIFFERENCES_MAX);
+    let mut reported = differences(old, new);
+    let more = reported.len().saturating_sub(DIFFERENCES_MAX);
+    reported.truncate(DIFFERENCES_MAX);
     if more > 0 {
-        told.push(format!("{more} more"));
+        reported.push(format!("{more} more"));
     }
-    let told = match told.is_empty() {
+    let reported = match reported.is_empty() {
         true => "they are identical".to_owned(),
-        false => format!("they differ in {}", told.join("; ")),
+        false => format!("they differ in {}", reported.join("; ")),
     };
     let id = text::safe(&new.id, 80);
     let layer = layer.name();
     CommandError::usage(format!("the entry {id:?} already exists ({layer})"))
-        .cause(text::safe(&told, 600))
+        .cause(text::safe(&reported, 600))
         .hint("use --replace to overwrite it, or choose another id")
 }
 
@@ -111,15 +111,15 @@ fn refuse_lint_errors(entry: &Entry) -> Result<()> {
         return Ok(());
     }
     // The problems are independent of each other.
-    let told = faults.iter().take(10).map(|fault| text::safe(fault, 200));
-    let told = told.collect::<Vec<_>>().join("; ");
+    let reported = faults.iter().take(10).map(|fault| text::safe(fault, 200));
+    let reported = reported.collect::<Vec<_>>().join("; ");
     let n = faults.len();
     let what = if n == 1 { "error" } else { "errors" };
     Err(CommandError::usage(format!(
         "the entry {:?} cannot be used: {n} {what}",
         text::safe(&entry.id, 60)
     ))
-    .cause(told)
+    .cause(reported)
     .hint("fix it, then check it with \"karve knowledge lint FILE\""))
 }
 
@@ -141,8 +141,8 @@ pub(super) struct PromoteArgs {
 
 impl PromoteArgs {
     /// The layers that it writes to.
-    pub(super) fn writes(&self, stock: &LoadedLibrary) -> Result<Vec<Layer>> {
-        let placed = stock.get(&self.id)?;
+    pub(super) fn writes(&self, loaded: &LoadedLibrary) -> Result<Vec<Layer>> {
+        let placed = loaded.get(&self.id)?;
         self.refuse_way(placed)?;
         Ok(match placed.layer {
             Layer::Staged => vec![Layer::Staged, self.to.layer()],
@@ -231,26 +231,30 @@ pub(super) struct RetractArgs {
 
 impl RetractArgs {
     /// Where to write it.
-    pub(super) fn layer(&self, shelves: &LibraryLayers, stock: &LoadedLibrary) -> Result<Layer> {
-        Ok(match (self.to, stock.get(&self.id)?.layer) {
+    pub(super) fn layer(
+        &self,
+        library_layers: &LibraryLayers,
+        loaded: &LoadedLibrary,
+    ) -> Result<Layer> {
+        Ok(match (self.to, loaded.get(&self.id)?.layer) {
             (Some(to), _) => to.layer(),
-            (None, Layer::BuiltIn) if shelves.dir(Layer::Project).is_none() => Layer::User,
+            (None, Layer::BuiltIn) if library_layers.dir(Layer::Project).is_none() => Layer::User,
             (None, Layer::BuiltIn) => Layer::Project,
             (None, layer) => layer,
         })
     }
 
     pub(super) fn run(&self, writer: &LibraryWriter<'_>) -> Result<()> {
-        let stock = writer.library;
+        let loaded = writer.library;
         if self.why.trim().is_empty() {
             return Err(CommandError::usage("a retraction needs a reason")
                 .hint("give it with --why \"...\""));
         }
-        let mut entry = stock.get(&self.id)?.entry.clone();
+        let mut entry = loaded.get(&self.id)?.entry.clone();
         match &self.by {
             Some(by) => {
-                let by = &stock.get(by)?.entry;
-                refuse_circle(stock, &entry.id, &by.id)?;
+                let by = &loaded.get(by)?.entry;
+                refuse_circle(loaded, &entry.id, &by.id)?;
                 entry.status = EntryStatus::Superseded;
                 entry.superseded_by = Some(by.id.clone());
             }
@@ -265,10 +269,10 @@ impl RetractArgs {
             text: format!("{}: {}", clock::day(), text::safe(&self.why, 500)),
         });
         let mut change = writer.change();
-        let path = change.put(self.layer(writer.layers, stock)?, &entry)?;
+        let path = change.put(self.layer(writer.layers, loaded)?, &entry)?;
         change.commit()?;
         ui::outln(&format!("retracted {} in {}", entry.id, path.display()));
-        let rests = dependants(stock.library.entries(), &entry.id);
+        let rests = dependants(loaded.library.entries(), &entry.id);
         for id in rests.iter().take(DEPENDANTS_MAX) {
             ui::outln(&format!(
                 "affected  {id} depends on it, and is no longer used"
@@ -286,12 +290,12 @@ impl RetractArgs {
 }
 
 /// An entry cannot replace itself, and a refuted or retracted entry cannot replace another.
-fn refuse_circle(stock: &LoadedLibrary, id: &str, by: &str) -> Result<()> {
+fn refuse_circle(loaded: &LoadedLibrary, id: &str, by: &str) -> Result<()> {
     if by == id {
         return Err(CommandError::usage(format!("{id} cannot replace itself"))
             .hint("name another entry with --by, or leave --by out"));
     }
-    match stock.library.standing(by).filter(|by| by.is_out()) {
+    match loaded.library.standing(by).filter(|by| by.is_out()) {
         None => Ok(()),
         Some(standing) => Err(CommandError::usage(format!("{by} cannot replace it"))
             .cause(text::safe(&standing.describe(), 300))

@@ -63,7 +63,7 @@ struct SearchHit<'a> {
 }
 
 impl SearchArgs {
-    pub(super) fn run(&self, place: &ProjectArgs, stock: &LoadedLibrary) -> Result<()> {
+    pub(super) fn run(&self, place: &ProjectArgs, loaded_library: &LoadedLibrary) -> Result<()> {
         let text = self.words.join(" ");
         let values = self.counters.as_deref().map(parse_counters).transpose()?;
         let situation = self.situation(place);
@@ -73,17 +73,17 @@ impl SearchArgs {
             text: &text,
             refuted: self.refuted,
         };
-        let found = stock.library.search(&query);
+        let found = loaded_library.library.search(&query);
         let shown = &found[..found.len().min(self.limit)];
         if self.json {
             let list = shown
                 .iter()
-                .map(|m| search_hit(stock, m, situation.as_ref()));
+                .map(|m| search_hit(loaded_library, m, situation.as_ref()));
             ui::out_json(&list.collect::<Vec<_>>());
             return Ok(());
         }
         for matched in shown {
-            show(&search_hit(stock, matched, situation.as_ref()));
+            show(&search_hit(loaded_library, matched, situation.as_ref()));
         }
         match found.len() {
             0 => ui::outln("no entry fits; \"karve knowledge search --anywhere\" searches all"),
@@ -121,7 +121,7 @@ fn of_project(place: &ProjectArgs) -> Option<Situation> {
 }
 
 fn search_hit<'a>(
-    stock: &LoadedLibrary,
+    loaded_library: &LoadedLibrary,
     matched: &EntryMatch<'a>,
     at: Option<&Situation>,
 ) -> SearchHit<'a> {
@@ -132,12 +132,15 @@ fn search_hit<'a>(
         id: &entry.id,
         kind: entry.kind.name(),
         title: &entry.title,
-        status: stock
+        status: loaded_library
             .library
             .standing(&entry.id)
             .map_or(entry.status, |s| s.status)
             .name(),
-        layer: stock.placed.get(&entry.id).map_or("", |p| p.layer.name()),
+        layer: loaded_library
+            .placed
+            .get(&entry.id)
+            .map_or("", |p| p.layer.name()),
         score: matched.score,
         why: matched.why.iter().map(|why| why.describe()).collect(),
         expected_ratio: said.is_some().then(|| promised.gain(1.0).exp()),
@@ -206,13 +209,13 @@ pub(super) struct ShowEntryArgs {
 }
 
 impl ShowEntryArgs {
-    pub(super) fn run(&self, place: &ProjectArgs, stock: &LoadedLibrary) -> Result<()> {
-        let placed = stock.get(&self.id)?;
+    pub(super) fn run(&self, place: &ProjectArgs, loaded_library: &LoadedLibrary) -> Result<()> {
+        let placed = loaded_library.get(&self.id)?;
         if self.json {
             ui::out_json(&placed.entry);
             return Ok(());
         }
-        for line in head(stock, placed, of_project(place).as_ref()) {
+        for line in head(loaded_library, placed, of_project(place).as_ref()) {
             ui::outln(&line);
         }
         let text = render_entry(&placed.entry)
@@ -227,7 +230,11 @@ impl ShowEntryArgs {
 }
 
 /// Where it was read from, its status, and what depends on it.
-fn head(stock: &LoadedLibrary, placed: &LoadedEntry, at: Option<&Situation>) -> Vec<String> {
+fn head(
+    loaded_library: &LoadedLibrary,
+    placed: &LoadedEntry,
+    at: Option<&Situation>,
+) -> Vec<String> {
     let entry = &placed.entry;
     let path = placed.path.as_ref();
     let path = path.map_or_else(String::new, |path| format!(" ({})", path.display()));
@@ -236,7 +243,7 @@ fn head(stock: &LoadedLibrary, placed: &LoadedEntry, at: Option<&Situation>) -> 
         let hidden: Vec<&str> = placed.hides.iter().map(|layer| layer.name()).collect();
         lines.push(format!("overrides {}", hidden.join(" and ")));
     }
-    if let Some(standing) = stock.library.standing(&entry.id) {
+    if let Some(standing) = loaded_library.library.standing(&entry.id) {
         lines.push(format!(
             "standing  {}",
             text::safe(&standing.explain(entry), 400)
@@ -245,7 +252,7 @@ fn head(stock: &LoadedLibrary, placed: &LoadedEntry, at: Option<&Situation>) -> 
     if let Some(said) = expected(entry, at).describe(entry.kind, 1.0) {
         lines.push(format!("expected  {said}"));
     }
-    let rests = karve_core::knowledge::dependants(stock.library.entries(), &entry.id);
+    let rests = karve_core::knowledge::dependants(loaded_library.library.entries(), &entry.id);
     if !rests.is_empty() {
         lines.push(format!("needed by {}", text::safe(&rests.join(", "), 300)));
     }

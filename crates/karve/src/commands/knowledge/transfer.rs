@@ -31,8 +31,8 @@ pub(super) struct IndexArgs {
 }
 
 impl IndexArgs {
-    pub(super) fn run(&self, stock: &LoadedLibrary) -> Result<()> {
-        let entries = chosen(stock, &[], self.layer.as_deref())?;
+    pub(super) fn run(&self, loaded: &LoadedLibrary) -> Result<()> {
+        let entries = chosen(loaded, &[], self.layer.as_deref())?;
         ui::out(&render_index(&entries));
         ui::outln("");
         ui::out(&render_cross_reference(&entries));
@@ -42,15 +42,15 @@ impl IndexArgs {
 
 /// Entries by id and by layer; all of them if neither is given.
 fn chosen<'a>(
-    stock: &'a LoadedLibrary,
+    loaded: &'a LoadedLibrary,
     ids: &[String],
     layer: Option<&str>,
 ) -> Result<Vec<&'a Entry>> {
     if !ids.is_empty() {
-        return ids.iter().map(|id| Ok(&stock.get(id)?.entry)).collect();
+        return ids.iter().map(|id| Ok(&loaded.get(id)?.entry)).collect();
     }
     let wanted = |name: &str| layer.is_none_or(|layer| layer == name);
-    let placed = stock.placed.values().filter(|p| wanted(p.layer.name()));
+    let placed = loaded.placed.values().filter(|p| wanted(p.layer.name()));
     let entries: Vec<&Entry> = placed.map(|p| &p.entry).collect();
     if entries.is_empty() {
         return Err(CommandError::usage("no entries match")
@@ -134,12 +134,12 @@ impl ImportArgs {
 
     fn is_there(
         &self,
-        stock: &LoadedLibrary,
+        loaded: &LoadedLibrary,
         (change, of): (&mut LibraryChange<'_>, &Entry),
     ) -> Result<bool> {
         match self.to {
             _ if !is_id(&of.id) => Ok(false),
-            TargetLayer::Staged => Ok(stock.placed.contains_key(&of.id)),
+            TargetLayer::Staged => Ok(loaded.placed.contains_key(&of.id)),
             TargetLayer::Project | TargetLayer::User => {
                 Ok(change.there(self.to.layer(), &of.id)?.is_some())
             }
@@ -264,8 +264,8 @@ pub(super) struct ExportArgs {
 }
 
 impl ExportArgs {
-    pub(super) fn run(&self, place: &ProjectArgs, stock: &LoadedLibrary) -> Result<()> {
-        let entries = chosen(stock, &self.ids, self.layer.as_deref())?;
+    pub(super) fn run(&self, place: &ProjectArgs, loaded: &LoadedLibrary) -> Result<()> {
+        let entries = chosen(loaded, &self.ids, self.layer.as_deref())?;
         let dir = place.here()?.join(&self.out);
         let pages = dialects::render(self.form.form, &entries).map_err(|why| {
             CommandError::usage("cannot write the entries in that format")

@@ -88,14 +88,17 @@ fn figures(stage: &StageRow) -> String {
         ("device memory", stage.dram_pct, "%"),
         ("occupancy", stage.occupancy_pct, "%"),
     ];
-    let told = figures.iter().filter_map(|(name, value, unit)| {
+    let reported = figures.iter().filter_map(|(name, value, unit)| {
         let value = short((*value)?);
         Some(format!("{name} {value}{unit}, "))
     });
-    let told: String = told.collect();
+    let reported: String = reported.collect();
     let remark = match stage.remark.as_str() {
         "" => String::new(),
         remark => format!(" ({})", safe(remark, SHOWN_CHARS)),
     };
-    format!("{told}{}{remark}", stage.bottleneck.name().to_lowercase())
+    format!(
+        "{reported}{}{remark}",
+        stage.bottleneck.name().to_lowercase()
+    )
 }

@@ -49,8 +49,8 @@ pub(super) fn render(entry: &Entry) -> String {
             retraction.why.clone()
         }
         None if standing.is_out() => {
-            let told = entry.section(RETRACTED).map(str::to_owned);
-            told.unwrap_or(standing.why)
+            let reported = entry.section(RETRACTED).map(str::to_owned);
+            reported.unwrap_or(standing.why)
         }
         None => String::new(),
     };
@@ -107,13 +107,13 @@ impl EntryMark {
         entry.status = self.status;
         entry.risk = self.risk;
         entry.superseded_by = self.superseded_by;
-        let told = entry.section(RETRACTED).is_some();
+        let reported = entry.section(RETRACTED).is_some();
         if let Some(date) = self.retracted {
             entry.retracted = Some(Retraction {
                 date,
                 why: self.why,
             });
-        } else if !self.why.is_empty() && !told {
+        } else if !self.why.is_empty() && !reported {
             entry.sections.push(EntrySection {
                 heading: RETRACTED.to_owned(),
                 text: self.why,

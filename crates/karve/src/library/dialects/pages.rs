@@ -95,10 +95,10 @@ fn evidence_in(text: &str, id: &str) -> Vec<Evidence> {
         let [config, before, after, change @ ..] = cells.as_slice() else {
             return None;
         };
-        let told = change.first().and_then(|cell| cell.strip_suffix('x'));
+        let reported = change.first().and_then(|cell| cell.strip_suffix('x'));
         let (was, is, ratio) = match (number(before), number(after)) {
             (Some(was), Some(is)) => (was, is, was / is),
-            _ => (0.0, 0.0, positive(told?)?),
+            _ => (0.0, 0.0, positive(reported?)?),
         };
         Some(Evidence {
             metric: before

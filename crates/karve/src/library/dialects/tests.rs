@@ -65,14 +65,14 @@ fn a_catalog_page_becomes_an_entry_and_a_page_again() {
 fn evidence_of_which_only_the_change_is_known_stays_on_a_page() {
     let text = PAGE.replace("| n/a | 3 us | - |", "| - ms | - | 1.5x |");
     let entry = parse(KnowledgeFormat::HyperMla, &page("o/x.md", &text)).unwrap();
-    let told = |entry: &Entry| {
+    let reported = |entry: &Entry| {
         let e = entry.evidence[1].clone();
         (e.metric, e.before, e.after, e.ratio)
     };
-    assert_eq!(told(&entry[0]), ("ms".to_owned(), 0.0, 0.0, 1.5));
+    assert_eq!(reported(&entry[0]), ("ms".to_owned(), 0.0, 0.0, 1.5));
     let pages = render(KnowledgeFormat::HyperMla, &[&entry[0]]).unwrap();
     let again = parse(KnowledgeFormat::HyperMla, &pages[0]).unwrap();
-    assert_eq!(told(&again[0]), told(&entry[0]));
+    assert_eq!(reported(&again[0]), reported(&entry[0]));
 }
 
 #[test]
@@ -168,9 +168,9 @@ fn a_wiki_page_and_a_playbook_are_read_and_written() {
     assert_eq!(entry.triggers, ["dram_pct < 40"]);
     let pages = render(KnowledgeFormat::Wiki, &[&entry]).unwrap();
     assert_eq!(parse(KnowledgeFormat::Wiki, &pages[0]).unwrap()[0], entry);
-    let book = "# Playbook\n\n## A. Gather to bulk loads (2–78×)\n\ntext\n\n### B. Persistent \
+    let role_table = "# Playbook\n\n## A. Gather to bulk loads (2–78×)\n\ntext\n\n### B. Persistent \
         (+50–300%)\n\noccupancy < 25%\n";
-    let entries = parse(KnowledgeFormat::Playbook, &page("p.md", book)).unwrap();
+    let entries = parse(KnowledgeFormat::Playbook, &page("p.md", role_table)).unwrap();
     assert_eq!(entries.len(), 2);
     let impact = entries[1].impact.unwrap();
     assert_eq!((impact.low, impact.high), (1.5, 4.0));
@@ -290,8 +290,8 @@ proptest! {
                 panic!("{form:?} wrote nothing");
             };
             if page.path.ends_with("optimization-catalog.md") {
-                let told = lost_fields(form, &[&entry]);
-                prop_assert!(told.iter().any(|(what, n)| what.contains("entries") && *n == 1));
+                let reported = lost_fields(form, &[&entry]);
+                prop_assert!(reported.iter().any(|(what, n)| what.contains("entries") && *n == 1));
                 continue;
             }
             let again = parse(form, &page).unwrap().remove(0);
@@ -367,8 +367,8 @@ fn what_a_form_loses_is_told_and_what_it_keeps_is_not() {
     };
     assert!(lost_fields(KnowledgeFormat::Karve, &[&entry]).is_empty());
     let of = |form| -> Vec<String> {
-        let told = lost_fields(form, &[&entry]).into_iter();
-        told.map(|(what, _)| what).collect()
+        let reported = lost_fields(form, &[&entry]).into_iter();
+        reported.map(|(what, _)| what).collect()
     };
     assert!(of(KnowledgeFormat::Tips).contains(&"impact".to_owned()));
     assert!(!of(KnowledgeFormat::Tips).contains(&"scope".to_owned()));

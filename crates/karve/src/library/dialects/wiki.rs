@@ -141,8 +141,8 @@ pub(super) fn render(entry: &Entry) -> Result<SourcePage, String> {
             section.text.trim()
         );
     }
-    let told = |e: &&Evidence| !entry.sections.iter().any(|s| s.text.contains(&e.workload));
-    let new: Vec<&Evidence> = entry.evidence.iter().filter(told).collect();
+    let reported = |e: &&Evidence| !entry.sections.iter().any(|s| s.text.contains(&e.workload));
+    let new: Vec<&Evidence> = entry.evidence.iter().filter(reported).collect();
     if !new.is_empty() {
         text.push_str("\n## Evidence\n\n");
     }
@@ -265,11 +265,11 @@ pub(super) fn render_playbook(entries: &[&Entry]) -> SourcePage {
             let _ = write!(text, "\n- when `{trigger}`");
         }
         // The reason for a retraction is in its mark.
-        let told = entry
+        let reported = entry
             .sections
             .iter()
             .filter(|s| s.heading != mark::RETRACTED);
-        for section in told {
+        for section in reported {
             let _ = write!(text, "\n\n{}", section.text.trim());
         }
         text.push('\n');

@@ -266,7 +266,7 @@ fn absent(done: io::Result<()>) -> io::Result<()> {
 }
 
 /// Recovers the change that a killed karve left under a locked root; says what was done.
-pub(super) fn settle(shelves: &LibraryLayers, root: &Path) -> Result<Option<String>> {
+pub(super) fn settle(library_layers: &LibraryLayers, root: &Path) -> Result<Option<String>> {
     let path = root.join(PLAN);
     let text = match files::read_text(&path, PLAN_BYTES_MAX) {
         Ok(text) => text,
@@ -283,7 +283,7 @@ pub(super) fn settle(shelves: &LibraryLayers, root: &Path) -> Result<Option<Stri
         plan,
     };
     let site = RootWrite {
-        layers: shelves,
+        layers: library_layers,
         root: root.to_owned(),
         batch,
     };

@@ -14,22 +14,22 @@ fn entry(id: &str, title: &str) -> Entry {
 }
 
 fn library_layers(dir: &Path) -> LibraryLayers {
-    let mut shelves = LibraryLayers::default();
+    let mut all_layers = LibraryLayers::default();
     for (layer, name) in [
         (Layer::User, "user"),
         (Layer::Project, "project"),
         (Layer::Staged, "karve/staged"),
     ] {
-        shelves.put(layer, dir.join(name));
+        all_layers.put(layer, dir.join(name));
     }
-    shelves
+    all_layers
 }
 
 /// The content of each layer: ids and titles.
-fn held_in(shelves: &LibraryLayers) -> Vec<(String, String)> {
+fn held_in(all_layers: &LibraryLayers) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for layer in [Layer::User, Layer::Project, Layer::Staged] {
-        let dir = shelves.dir(layer).unwrap();
+        let dir = all_layers.dir(layer).unwrap();
         for path in super::super::markdown_below(dir).unwrap() {
             let entry = read_entry(&path).unwrap();
             all.push((format!("{}/{}", layer.name(), entry.id), entry.title));
@@ -58,19 +58,23 @@ fn litter(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// A layer with two entries, and a change that replaces one, adds one and moves one.
-fn promoted(shelves: &LibraryLayers) -> RootWrite<'_> {
-    shelves.write(Layer::Project, &entry("a", "old")).unwrap();
-    shelves.write(Layer::Staged, &entry("c", "staged")).unwrap();
-    let held = shelves.hold(&[Layer::Project]).unwrap();
-    let mut change = shelves.change(&held);
+fn promoted(all_layers: &LibraryLayers) -> RootWrite<'_> {
+    all_layers
+        .write(Layer::Project, &entry("a", "old"))
+        .unwrap();
+    all_layers
+        .write(Layer::Staged, &entry("c", "staged"))
+        .unwrap();
+    let held = all_layers.hold(&[Layer::Project]).unwrap();
+    let mut change = all_layers.change(&held);
     change.put(Layer::Project, &entry("a", "new")).unwrap();
     change.put(Layer::Project, &entry("b", "new")).unwrap();
     change.put(Layer::Project, &entry("c", "new")).unwrap();
-    let staged = shelves.dir(Layer::Staged).unwrap().join("c.md");
+    let staged = all_layers.dir(Layer::Staged).unwrap().join("c.md");
     change.remove(Layer::Staged, &staged).unwrap();
     let (root, batch) = change.roots.pop_first().unwrap();
     RootWrite {
-        layers: shelves,
+        layers: all_layers,
         root,
         batch,
     }
@@ -89,15 +93,15 @@ fn a_change_that_is_broken_off_at_any_step_is_whole_or_nothing_afterwards() {
     let mut outcomes = Vec::new();
     for stop in 0.. {
         let dir = tempfile::tempdir().unwrap();
-        let shelves = library_layers(dir.path());
-        let mut site = promoted(&shelves);
+        let all_layers = library_layers(dir.path());
+        let mut site = promoted(&all_layers);
         let more = (0..stop).all(|number| site.step(number).unwrap());
         // Here the process is gone, and with it the lock.
-        let stock = shelves.load().unwrap();
-        let (is, left) = (held_in(&shelves), litter(dir.path()));
+        let library = all_layers.load().unwrap();
+        let (is, left) = (held_in(&all_layers), litter(dir.path()));
         assert_eq!(left, Vec::<PathBuf>::new(), "stopped before step {stop}");
         assert!(is == before || is == after, "step {stop}: {is:?}");
-        outcomes.push((is == after, stock.settled.concat()));
+        outcomes.push((is == after, library.settled.concat()));
         if !more {
             break;
         }
@@ -116,14 +120,14 @@ fn a_change_that_is_broken_off_at_any_step_is_whole_or_nothing_afterwards() {
 #[test]
 fn what_cannot_be_moved_is_moved_back() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = library_layers(dir.path());
-    let mut site = promoted(&shelves);
-    let before = held_in(&shelves);
+    let all_layers = library_layers(dir.path());
+    let mut site = promoted(&all_layers);
+    let before = held_in(&all_layers);
     let steps = 2 * site.batch.plan.moves.len() + 1;
     (0..steps).for_each(|number| assert!(site.step(number).unwrap()));
     // Everything is in place, and then something fails.
     let error = site.take_back(CommandError::usage("it cannot be moved"));
-    assert_eq!(held_in(&shelves), before);
+    assert_eq!(held_in(&all_layers), before);
     assert_eq!(litter(dir.path()), Vec::<PathBuf>::new());
     assert!(error.to_string().contains("nothing was changed"), "{error}");
 }
@@ -131,10 +135,12 @@ fn what_cannot_be_moved_is_moved_back() {
 #[test]
 fn a_file_that_cannot_be_written_means_that_nothing_is() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = library_layers(dir.path());
-    shelves.write(Layer::Project, &entry("a", "old")).unwrap();
-    let held = shelves.hold(&[Layer::Project]).unwrap();
-    let mut change = shelves.change(&held);
+    let all_layers = library_layers(dir.path());
+    all_layers
+        .write(Layer::Project, &entry("a", "old"))
+        .unwrap();
+    let held = all_layers.hold(&[Layer::Project]).unwrap();
+    let mut change = all_layers.change(&held);
     change.put(Layer::Project, &entry("a", "new")).unwrap();
     change.put(Layer::Project, &entry("b", "new")).unwrap();
     // In place of the file there is a directory that is not empty.
@@ -142,27 +148,32 @@ fn a_file_that_cannot_be_written_means_that_nothing_is() {
     let error = change.commit().unwrap_err().to_string();
     assert!(error.contains("b.md"), "{error}");
     fs::remove_dir_all(dir.path().join("project/b.md")).unwrap();
-    assert_eq!(held_in(&shelves), [("project/a".into(), "old".into())]);
+    assert_eq!(held_in(&all_layers), [("project/a".into(), "old".into())]);
     assert_eq!(litter(dir.path()), Vec::<PathBuf>::new());
 }
 
 #[test]
 fn one_writes_at_a_time_and_who_waits_too_long_is_told_by_whom() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = library_layers(dir.path());
-    let held = shelves.hold(&[Layer::Staged]).unwrap();
+    let all_layers = library_layers(dir.path());
+    let held = all_layers.hold(&[Layer::Staged]).unwrap();
     // A project has one lock, a user another.
-    let error = shelves.hold_within(&[Layer::Project], Duration::ZERO);
+    let error = all_layers.hold_within(&[Layer::Project], Duration::ZERO);
     let error = error.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Busy);
-    let told = error.to_string();
+    let reported = error.to_string();
     let pid = format!("process {}", std::process::id());
-    assert!(told.contains(&pid) && told.contains("karve list"), "{told}");
-    shelves.hold_within(&[Layer::User], Duration::ZERO).unwrap();
+    assert!(
+        reported.contains(&pid) && reported.contains("karve list"),
+        "{reported}"
+    );
+    all_layers
+        .hold_within(&[Layer::User], Duration::ZERO)
+        .unwrap();
     // Reading does not wait for a lock.
-    assert!(shelves.load().unwrap().settled.is_empty());
+    assert!(all_layers.load().unwrap().settled.is_empty());
     drop(held);
-    shelves
+    all_layers
         .hold_within(&[Layer::Project], Duration::ZERO)
         .unwrap();
 }
@@ -170,14 +181,14 @@ fn one_writes_at_a_time_and_who_waits_too_long_is_told_by_whom() {
 #[test]
 fn writers_that_read_and_write_lose_nothing_of_each_other() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = Arc::new(library_layers(dir.path()));
-    shelves.write(Layer::Staged, &entry("x", "")).unwrap();
+    let all_layers = Arc::new(library_layers(dir.path()));
+    all_layers.write(Layer::Staged, &entry("x", "")).unwrap();
     let work = |name: char| {
-        let shelves = Arc::clone(&shelves);
+        let all_layers = Arc::clone(&all_layers);
         std::thread::spawn(move || {
             for _ in 0..5 {
-                let held = shelves.hold(&[Layer::Staged]).unwrap();
-                let mut change = shelves.change(&held);
+                let held = all_layers.hold(&[Layer::Staged]).unwrap();
+                let mut change = all_layers.change(&held);
                 let mut entry = change.there(Layer::Staged, "x").unwrap().unwrap();
                 entry.title.push(name);
                 change.put(Layer::Staged, &entry).unwrap();
@@ -189,7 +200,7 @@ fn writers_that_read_and_write_lose_nothing_of_each_other() {
     threads
         .into_iter()
         .for_each(|thread| thread.join().unwrap());
-    let title = &held_in(&shelves)[0].1;
+    let title = &held_in(&all_layers)[0].1;
     for name in ['a', 'b', 'c'] {
         assert_eq!(title.matches(name).count(), 5, "{title}");
     }
@@ -198,7 +209,7 @@ fn writers_that_read_and_write_lose_nothing_of_each_other() {
 #[test]
 fn a_link_out_of_a_project_is_not_followed_and_one_of_the_user_is() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = library_layers(dir.path());
+    let all_layers = library_layers(dir.path());
     let elsewhere = tempfile::tempdir().unwrap();
     fs::write(
         elsewhere.path().join("x.md"),
@@ -209,13 +220,15 @@ fn a_link_out_of_a_project_is_not_followed_and_one_of_the_user_is() {
     for name in ["user", "project", "karve/staged"] {
         symlink(elsewhere.path(), dir.path().join(name)).unwrap();
     }
-    let stock = shelves.load().unwrap();
-    assert_eq!(stock.get("x").unwrap().layer, Layer::User);
-    assert_eq!(stock.unreadable.len(), 2, "{:?}", stock.unreadable);
+    let library = all_layers.load().unwrap();
+    assert_eq!(library.get("x").unwrap().layer, Layer::User);
+    assert_eq!(library.unreadable.len(), 2, "{:?}", library.unreadable);
     for layer in [Layer::Project, Layer::Staged] {
-        let error = shelves.write(layer, &entry("y", "new")).unwrap_err();
-        let told = error.to_string();
-        assert!(told.contains("is a symlink that points outside") && told.contains("--to user"));
+        let error = all_layers.write(layer, &entry("y", "new")).unwrap_err();
+        let reported = error.to_string();
+        assert!(
+            reported.contains("is a symlink that points outside") && reported.contains("--to user")
+        );
     }
     assert!(!elsewhere.path().join("y.md").exists());
     // A symlink to a sibling stays in the project.
@@ -223,15 +236,17 @@ fn a_link_out_of_a_project_is_not_followed_and_one_of_the_user_is() {
     fs::remove_file(dir.path().join("karve/staged")).unwrap();
     fs::create_dir_all(dir.path().join("docs/kernels")).unwrap();
     symlink("docs/kernels", dir.path().join("project")).unwrap();
-    shelves.write(Layer::Project, &entry("y", "new")).unwrap();
+    all_layers
+        .write(Layer::Project, &entry("y", "new"))
+        .unwrap();
     assert!(dir.path().join("docs/kernels/y.md").exists());
 }
 
 #[test]
 fn a_plan_or_a_lock_that_came_with_a_repository_leads_nowhere_else() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = library_layers(dir.path());
-    let root = shelves.dir(Layer::Staged).unwrap().to_owned();
+    let all_layers = library_layers(dir.path());
+    let root = all_layers.dir(Layer::Staged).unwrap().to_owned();
     fs::create_dir_all(&root).unwrap();
     let own = dir.path().join("own.md");
     fs::write(&own, "mine").unwrap();
@@ -241,28 +256,28 @@ fn a_plan_or_a_lock_that_came_with_a_repository_leads_nowhere_else() {
              \"path\":{path:?},\"do\":\"make\"}}]}}"
         );
         fs::write(root.join(PLAN), plan).unwrap();
-        let told = shelves.load().unwrap().settled.concat();
-        assert!(told.contains("karve did not write it"), "{told}");
-        let error = shelves.hold(&[Layer::Staged]).unwrap_err().to_string();
+        let reported = all_layers.load().unwrap().settled.concat();
+        assert!(reported.contains("karve did not write it"), "{reported}");
+        let error = all_layers.hold(&[Layer::Staged]).unwrap_err().to_string();
         assert!(error.contains(PLAN), "{error}");
     }
     assert_eq!(fs::read_to_string(&own).unwrap(), "mine");
     fs::remove_file(root.join(PLAN)).unwrap();
     fs::remove_file(root.join(LOCK)).unwrap();
     symlink(&own, root.join(LOCK)).unwrap();
-    assert!(shelves.hold(&[Layer::Staged]).is_err());
+    assert!(all_layers.hold(&[Layer::Staged]).is_err());
     assert_eq!(fs::read_to_string(&own).unwrap(), "mine");
 }
 
 #[test]
 fn what_may_not_be_written_to_is_read_all_the_same() {
     let dir = tempfile::tempdir().unwrap();
-    let shelves = library_layers(dir.path());
-    shelves.write(Layer::Staged, &entry("x", "old")).unwrap();
-    let root = shelves.dir(Layer::Staged).unwrap();
+    let all_layers = library_layers(dir.path());
+    all_layers.write(Layer::Staged, &entry("x", "old")).unwrap();
+    let root = all_layers.dir(Layer::Staged).unwrap();
     fs::remove_file(root.join(LOCK)).unwrap();
     fs::set_permissions(root, fs::Permissions::from_mode(0o500)).unwrap();
-    let stock = shelves.load();
+    let library = all_layers.load();
     fs::set_permissions(root, fs::Permissions::from_mode(0o700)).unwrap();
-    assert!(stock.unwrap().get("x").is_ok());
+    assert!(library.unwrap().get("x").is_ok());
 }

@@ -28,9 +28,9 @@ fn round_trip(page: &ProfilePage<'_>) -> ProfilerReport {
     title
 }
 
-fn near(told: Option<f64>, value: Option<f64>) -> bool {
-    match (told, value) {
-        (Some(told), Some(value)) => (told - value).abs() <= 0.01 * value.abs() + 1e-4,
+fn near(reported: Option<f64>, value: Option<f64>) -> bool {
+    match (reported, value) {
+        (Some(reported), Some(value)) => (reported - value).abs() <= 0.01 * value.abs() + 1e-4,
         (None, None) => true,
         _ => false,
     }
@@ -99,8 +99,8 @@ fn classes_that_the_contract_lacks_are_told_as_the_nearest_and_named() {
         let report = report_of(shown_of(&kernel(values), DiagnosisRuleSet::Karve));
         assert_eq!(report.bottleneck, class, "{values:?}");
         assert_eq!(report.stages[0].remark, named, "{values:?}");
-        let told = report.root_cause.contains("eported as ");
-        assert_eq!(told, !named.is_empty(), "{}", report.root_cause);
+        let reported = report.root_cause.contains("eported as ");
+        assert_eq!(reported, !named.is_empty(), "{}", report.root_cause);
     };
     let used = |compute: f64, memory: f64| [("compute_pct", compute), ("memory_pct", memory)];
     check(&used(10.0, 90.0), BottleneckClass::Memory, "");

@@ -14,7 +14,10 @@ const WRONG_MAX: usize = 3;
 impl Sweep {
     /// The best setting that is also correct on the hidden cases, and how many better ones are not.
     /// If too many were wrong, it is the default.
-    pub fn chosen(&mut self, workshop: &mut Evaluator) -> Result<(Option<GridPoint>, usize)> {
+    pub fn chosen(
+        &mut self,
+        setting_evaluator: &mut Evaluator,
+    ) -> Result<(Option<GridPoint>, usize)> {
         let default = self.search.grid().default_point();
         for wrong in 0..WRONG_MAX {
             let best = self.record().best().map(|(point, _)| point);
@@ -22,8 +25,8 @@ impl Sweep {
                 return Ok((best, wrong));
             };
             let config = self.search.grid().config(point);
-            if workshop.is_right_on_hidden(&config)? {
-                let pared = self.pare((point, &config), workshop)?;
+            if setting_evaluator.is_right_on_hidden(&config)? {
+                let pared = self.pare((point, &config), setting_evaluator)?;
                 return Ok((Some(pared), wrong));
             }
             let tried = SettingResult::Failed {
@@ -42,13 +45,19 @@ impl Sweep {
     fn pare(
         &mut self,
         (point, config): (GridPoint, &KnobSetting),
-        workshop: &mut Evaluator,
+        setting_evaluator: &mut Evaluator,
     ) -> Result<GridPoint> {
         let grid = self.search.shared_grid().clone();
-        let made = |workshop: &mut Evaluator, config: &KnobSetting| -> Result<Option<String>> {
-            Ok(workshop.build(config)?.ok().and_then(|b| b.artifacts))
-        };
-        let (Some(default), Some(digest)) = (grid.default_point(), made(workshop, config)?) else {
+        let made =
+            |setting_evaluator: &mut Evaluator, config: &KnobSetting| -> Result<Option<String>> {
+                Ok(setting_evaluator
+                    .build(config)?
+                    .ok()
+                    .and_then(|b| b.artifacts))
+            };
+        let (Some(default), Some(digest)) =
+            (grid.default_point(), made(setting_evaluator, config)?)
+        else {
             return Ok(point);
         };
         let mut pared = config.clone();
@@ -59,7 +68,7 @@ impl Sweep {
             let mut less = pared.clone();
             less.insert(name, value);
             let is_valid = grid.point(&less).is_some();
-            if is_valid && made(workshop, &less)?.as_ref() == Some(&digest) {
+            if is_valid && made(setting_evaluator, &less)?.as_ref() == Some(&digest) {
                 pared = less;
             }
         }

@@ -133,13 +133,13 @@ pub(super) fn opportunity(line: &str, rank: usize) -> Result<ReportOpportunity, 
         .and_then(|percent| number(percent.trim_end()))
         .filter(|percent| *percent <= GAIN_PCT_MAX)
         .ok_or_else(|| format!("the gain {} is not \"est. X% gain\"", quoted(gain)))?;
-    let told = trigger.strip_prefix("trigger:").ok_or_else(form)?;
-    let trigger = pairs(told);
+    let reported = trigger.strip_prefix("trigger:").ok_or_else(form)?;
+    let trigger = pairs(reported);
     Ok(ReportOpportunity {
         name: name.to_owned(),
         gain_pct,
         trigger: trigger
-            .ok_or_else(|| format!("the trigger {} is not metric=value", quoted(told)))?,
+            .ok_or_else(|| format!("the trigger {} is not metric=value", quoted(reported)))?,
     })
 }
 
@@ -150,8 +150,8 @@ pub fn pairs(text: &str) -> Option<Vec<(String, String)>> {
         let (metric, value) = (metric.trim(), value.trim());
         let plain = |c: char| c.is_alphanumeric() || "_.%/() -".contains(c);
         let usable = !metric.is_empty() && metric.chars().all(plain);
-        let told = !value.is_empty() && !value.contains('=');
-        (usable && told).then(|| (metric.to_owned(), value.to_owned()))
+        let reported = !value.is_empty() && !value.contains('=');
+        (usable && reported).then(|| (metric.to_owned(), value.to_owned()))
     };
     text.split(", ").map(pair).collect()
 }

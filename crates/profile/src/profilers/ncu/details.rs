@@ -177,7 +177,7 @@ fn take_rule(
 
 /// Counters that appear only in the text of a rule.
 fn counters_in_text(text: &str) -> Vec<(&'static str, f64)> {
-    let mut told = Vec::new();
+    let mut reported_value = Vec::new();
     // "... a total of 234881024 excessive sectors (78% of the total 301989888 sectors)."
     let wasted = number_before(text, " excessive sectors (");
     let all = after(text, "% of the total ").and_then(|rest| number_before(rest, " sectors)"));
@@ -186,20 +186,20 @@ fn counters_in_text(text: &str) -> Vec<(&'static str, f64)> {
         && all > 0.0
         && wasted <= all
     {
-        told.push(("wasted_sectors_pct", 100.0 * wasted / all));
+        reported_value.push(("wasted_sectors_pct", 100.0 * wasted / all));
     }
     // "... bank conflicts, which represent 50.00% of the overall 33554432 wavefronts for ..."
     if text.contains("bank conflict") && text.contains("wavefronts for shared loads") {
         let share = after(text, "which represent ").and_then(|rest| first_number(rest, "%"));
-        told.extend(share.map(|share| ("bank_conflict_pct", share)));
+        reported_value.extend(share.map(|share| ("bank_conflict_pct", share)));
     }
     // "This stall type represents about 39.4% of the total average of 41.9 cycles ..."
     let share = after(text, "This stall type represents about ");
     if let Some(share) = share.and_then(|rest| first_number(rest, "% of the total average")) {
         let reason = STALL_WORDS.iter().find(|(words, _)| text.contains(words));
-        told.extend(reason.map(|(_, counter)| (*counter, share)));
+        reported_value.extend(reason.map(|(_, counter)| (*counter, share)));
     }
-    told
+    reported_value
 }
 
 fn after<'a>(text: &'a str, words: &str) -> Option<&'a str> {

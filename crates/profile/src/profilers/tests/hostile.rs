@@ -106,9 +106,9 @@ fn an_output_that_is_cut_anywhere_tells_nothing_false() {
                 continue;
             };
             assert_eq!(lie(&whole, &parsed), None, "{tool:?} cut at {end}");
-            let told = parsed.notes.iter().any(|note| note.contains("ends"));
+            let reported = parsed.notes.iter().any(|note| note.contains("ends"));
             let whole_enough = cut.ends_with('\n') || parsed == whole;
-            assert!(told || whole_enough, "{tool:?} cut at {end}");
+            assert!(reported || whole_enough, "{tool:?} cut at {end}");
         }
     }
 }

@@ -79,8 +79,8 @@ fn what_fires_is_told_first_and_what_is_refuted_is_told_as_such() {
     let list = vec![known("plain", 2.0), misses, idle, refuted("gone")];
     let campaign = proposing(&script(&[1.2]), list, &[("l1_miss_pct", 9.0)]);
     let recall = recall(&campaign);
-    let told: Vec<&str> = recall.entries.iter().map(|t| t.id.as_str()).collect();
-    assert_eq!(told, ["misses"]);
+    let reported: Vec<&str> = recall.entries.iter().map(|t| t.id.as_str()).collect();
+    assert_eq!(reported, ["misses"]);
     assert_eq!(
         recall.entries[0].why,
         "trigger l1_miss_pct > 5 (l1_miss_pct=9)"
@@ -99,8 +99,11 @@ fn what_fires_is_told_before_what_does_not_and_little_of_that() {
     };
     let list = vec![shown("a"), shown("b"), shown("c"), shown("d"), fires];
     let campaign = proposing(&script(&[1.2]), list, &[("l1_miss_pct", 9.0)]);
-    let told = recall(&campaign).entries;
-    let ids: Vec<&str> = told.iter().map(|told| told.id.as_str()).collect();
+    let reported = recall(&campaign).entries;
+    let ids: Vec<&str> = reported
+        .iter()
+        .map(|reported| reported.id.as_str())
+        .collect();
     assert_eq!(ids, ["fires", "a", "b", "c"]);
 }
 
@@ -137,14 +140,20 @@ fn a_show_case_of_another_operation_does_not_come_before_what_was_measured_here(
     let ids: Vec<&str> = recall.usable.iter().map(|u| u.known.id.as_str()).collect();
     assert_eq!(ids, ["here", "show-case", "claims"]);
     // No brief promises a factor of a hundred.
-    let told = recall.entries.iter().find(|told| told.id == "show-case");
-    let told = told.unwrap();
-    let expected = told.expected.as_deref().unwrap();
+    let reported = recall
+        .entries
+        .iter()
+        .find(|reported| reported.id == "show-case");
+    let reported = reported.unwrap();
+    let expected = reported.expected.as_deref().unwrap();
     assert_eq!(
         expected,
         "1.64x expected, measured on other operations only (118.00x in 2 runs)"
     );
-    assert_eq!(told.why, "shown in 2 rounds or runs on other operations");
+    assert_eq!(
+        reported.why,
+        "shown in 2 rounds or runs on other operations"
+    );
 }
 
 #[test]
