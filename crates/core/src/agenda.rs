@@ -3,9 +3,12 @@
 //! An agenda is part of the charter. How an item ended follows from the settled rounds, the last
 //! profile and the library; nothing else is stored.
 
+mod effort;
 #[cfg(test)]
 mod tests;
 mod values;
+
+pub use effort::ItemEffort;
 
 use crate::knowledge::{EntryStatus, KnownEntry};
 use crate::profile::counters::known as known_counter;
@@ -92,46 +95,6 @@ pub struct AgendaItem {
     /// How it is carried out.
     #[serde(default)]
     pub how: ItemAction,
-}
-
-/// The effort of an item.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
-pub enum ItemEffort {
-    Low,
-    #[default]
-    Medium,
-    High,
-}
-
-impl ItemEffort {
-    /// All of them, lowest effort first.
-    pub const ALL: [Self; 3] = [Self::Low, Self::Medium, Self::High];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-
-    /// The effort with that name, ignoring case.
-    pub fn by_name(name: &str) -> Option<Self> {
-        let is = |effort: &Self| effort.name().eq_ignore_ascii_case(name.trim());
-        Self::ALL.into_iter().find(is)
-    }
-
-    /// The cost of an item of this effort, as a multiple of the lowest.
-    fn cost(self) -> f64 {
-        match self {
-            Self::Low => 1.0,
-            Self::Medium => 2.0,
-            Self::High => 4.0,
-        }
-    }
 }
 
 /// How an item is carried out.

@@ -3,7 +3,7 @@
 //!
 //! `cargo bench --bench scale` drives 1,000 rounds through the real loop, store and git with
 //! a scripted agent and commands that do next to nothing, so that nearly all of a round is karve's
-//! own. Then an old and a young campaign run a round each by turns: what the machine does
+//! own. Then an old and a young campaign run rounds interleaved: what the machine does
 //! meanwhile hits both alike. At last a campaign whose commands take 100 ms each says what share
 //! of it is karve's own. The exit code is 1 if a bound is missed.
 //!

@@ -81,7 +81,7 @@ fn main() {
     }
 }
 
-/// Examines and times every honest kernel by turns; gives how often one was flagged.
+/// Examines and times every honest kernel, interleaved; gives how often one was flagged.
 fn honest(lab: &Lab, runs: usize) -> usize {
     let mut names: Vec<PathBuf> = fs::read_dir(source("testdata/honest"))
         .expect("honest kernels")
@@ -100,8 +100,8 @@ fn honest(lab: &Lab, runs: usize) -> usize {
         };
         let terms = lab.terms(threads);
         let cases = &lab.charter.cases;
-        let examined =
-            runner::check_kernel(&terms, &trees[at], Some(&lab.base), cases).expect("an exam");
+        let examined = runner::check_kernel(&terms, &trees[at], Some(&lab.base), cases)
+            .expect("a correctness check");
         let outcome = examined.map(|_| ()).and_then(|()| {
             let mut duelling = lab.duel(&terms, &trees[at]);
             for _ in 0..BLOCKS {

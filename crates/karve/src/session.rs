@@ -120,9 +120,7 @@ fn open(
             loaded.torn_bytes
         ));
     }
-    let store::LoadedLog {
-        records, campaign, ..
-    } = loaded;
+    let (records, campaign) = (loaded.records, loaded.campaign);
     if campaign.unknown_events() > 0 {
         return Err(
             CommandError::usage("the campaign was continued by a newer karve")

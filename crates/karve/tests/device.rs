@@ -1,4 +1,4 @@
-//! Leases and guardians across processes, some of which are killed.
+//! Leases and cleanup processes across processes, some of which are killed.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,7 +27,7 @@ fn a_lease_dies_with_its_holder_whatever_the_holder_started() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str| dir.path().join(name);
     let mut holder = start("device::inner_hold", dir.path());
-    wait_until("the first has it", || file("stray").exists());
+    wait_until("the first has it", || file("orphan").exists());
     let _waiter = start("device::inner_take", dir.path());
     wait_until("the second waits", || file("told").exists());
     let reported = fs::read_to_string(file("told")).unwrap();
@@ -39,7 +39,7 @@ fn a_lease_dies_with_its_holder_whatever_the_holder_started() {
     assert!(!file("got").exists());
     holder.kill();
     wait_until("the second has it", || file("got").exists());
-    let orphan = fs::read_to_string(file("stray")).unwrap();
+    let orphan = fs::read_to_string(file("orphan")).unwrap();
     assert!(lives(&orphan), "a child of the first is still there");
     assert_eq!(end_tagged(dir.path().to_str().unwrap()), 1);
 }
@@ -49,7 +49,7 @@ fn a_lease_dies_with_its_holder_whatever_the_holder_started() {
 fn inner_hold() {
     let Some(dir) = inner_dir() else { return };
     let _lease = lease::try_take("cpu", "first").unwrap().unwrap();
-    let line = "setsid sh -c 'echo $$ > new; mv new stray; exec sleep 1000' & exec sleep 1000";
+    let line = "setsid sh -c 'echo $$ > new; mv new orphan; exec sleep 1000' & exec sleep 1000";
     let command = process::Command::shell(line, &dir).tag(dir.to_str().unwrap());
     process::run(&command, &StopFlag::new()).unwrap();
 }
@@ -109,14 +109,14 @@ fn a_cleanup_runs_its_line_when_karve_is_killed_and_holds_the_lock_until_then() 
     karve.kill();
     wait_until("the line has begun", || file("begun").exists());
     let held = File::open(file("held")).unwrap();
-    assert!(held.try_lock().is_err(), "the guardian holds it");
+    assert!(held.try_lock().is_err(), "the cleanup process holds it");
     fs::write(file("go"), "").unwrap();
-    wait_until("the guardian has ended", || held.try_lock().is_ok());
+    wait_until("the cleanup process has ended", || held.try_lock().is_ok());
     assert!(file("undone").exists() && !file("note").exists());
 }
 
 #[test]
-#[ignore = "started by a_guardian_runs_its_line_when_karve_is_killed_and_holds_the_lock_until_then"]
+#[ignore = "started by a_cleanup_process_runs_its_line_when_karve_is_killed_and_holds_the_lock_until_then"]
 fn inner_guarded() {
     let Some(dir) = inner_dir() else { return };
     fs::write(dir.join("note"), "").unwrap();
@@ -124,7 +124,7 @@ fn inner_guarded() {
     held.lock().unwrap();
     let line = "touch begun; until [ -e go ]; do sleep 0.01; done; touch undone";
     let _cleanup = CleanupProcess::start(line, &dir, &dir.join("note"), &held).unwrap();
-    // Other commands come and go, and are ended with their strays, and the tag is cleaned up.
+    // Other commands come and go, and are ended with their orphans, and the tag is cleaned up.
     let tag = dir.to_str().unwrap();
     let command = process::Command::shell("setsid sleep 1000 & exit 0", &dir).tag(tag);
     assert_eq!(process::run(&command, &StopFlag::new()).unwrap().orphans, 1);

@@ -330,21 +330,21 @@ fn a_command_dies_with_karve_and_its_orphans_are_found_by_the_tag() {
     let dir = tempfile::tempdir().unwrap();
     let mut karve = start("process::inner_run_until_killed", dir.path());
     let pid_in = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap_or_default();
-    let written = || pid_in("main").ends_with('\n') && pid_in("stray").ends_with('\n');
+    let written = || pid_in("main").ends_with('\n') && pid_in("orphan").ends_with('\n');
     wait_until("the start of the command", written);
-    assert!(lives(&pid_in("main")) && lives(&pid_in("stray")));
+    assert!(lives(&pid_in("main")) && lives(&pid_in("orphan")));
     karve.kill();
     wait_until("the death of the command", || !lives(&pid_in("main")));
-    assert!(lives(&pid_in("stray")), "it has left the session");
+    assert!(lives(&pid_in("orphan")), "it has left the session");
     assert_eq!(end_tagged(dir.path().to_str().unwrap()), 1);
-    assert!(!lives(&pid_in("stray")));
+    assert!(!lives(&pid_in("orphan")));
 }
 
 #[test]
-#[ignore = "started by a_command_dies_with_karve_and_its_strays_are_found_by_the_tag"]
+#[ignore = "started by a_command_dies_with_karve_and_its_orphans_are_found_by_the_tag"]
 fn inner_run_until_killed() {
     let Ok(dir) = env::var(INNER) else { return };
-    let line = "setsid sh -c 'echo $$ > stray; exec sleep 1000' & echo $$ > main; exec sleep 1000";
+    let line = "setsid sh -c 'echo $$ > orphan; exec sleep 1000' & echo $$ > main; exec sleep 1000";
     let command = Command::shell(line, Path::new(&dir)).tag(dir.as_str());
     run_now(&command);
 }

@@ -115,7 +115,7 @@ fn examined(kernel: &str) -> Result<(), Gate> {
     let dir = built(kernel);
     let cases = [case(1_000), case(77)];
     let examined = runner::check_kernel(&terms(dir.path()), dir.path(), None, &cases);
-    examined.expect("an exam").map(|errors| {
+    examined.expect("a correctness check").map(|errors| {
         assert_eq!(errors.len(), 4, "two tensors on two cases");
     })
 }
@@ -151,7 +151,7 @@ fn a_reference_may_be_a_command() {
         precision: Precision::Wide,
     };
     let examined = runner::check_kernel(&terms, dir.path(), None, &[case(77)]);
-    assert!(examined.expect("an exam").is_ok());
+    assert!(examined.expect("a correctness check").is_ok());
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_reference_that_does_not_agree_with_itself_is_no_reference() {
         .status();
     assert!(status.expect("a C compiler").success());
     let error = runner::check_kernel(&terms(dir.path()), dir.path(), None, &[case(9)]);
-    let shown = error.expect_err("no exam").to_string();
+    let shown = error.expect_err("no correctness check").to_string();
     assert!(shown.contains("called again"), "{shown}");
 }
 
@@ -266,7 +266,8 @@ fn examined_groups(kernel: &str, skew: Skew, only: bool) -> Result<(), String> {
         ),
         arg("y", Dtype::F32, ArgKind::Output { shape }),
     ];
-    let examined = runner::check_kernel(&terms, dir.path(), None, &[case(1_024)]).expect("an exam");
+    let examined = runner::check_kernel(&terms, dir.path(), None, &[case(1_024)])
+        .expect("a correctness check");
     examined.map(drop).map_err(|gate| gate.describe())
 }
 
@@ -303,12 +304,13 @@ fn a_library_that_is_not_there_or_has_no_entry_is_said_so() {
         path: "kernel.so".into(),
         entry: "nothing".into(),
     };
-    let gate = runner::check_kernel(&other, dir.path(), None, &[case(9)]).expect("an exam");
+    let gate =
+        runner::check_kernel(&other, dir.path(), None, &[case(9)]).expect("a correctness check");
     let shown = gate.expect_err("a refusal").describe();
     assert!(shown.contains("nothing"), "{shown}");
     fs::remove_file(dir.path().join("kernel.so")).expect("it was there");
-    let gate =
-        runner::check_kernel(&terms(dir.path()), dir.path(), None, &[case(9)]).expect("an exam");
+    let gate = runner::check_kernel(&terms(dir.path()), dir.path(), None, &[case(9)])
+        .expect("a correctness check");
     assert!(matches!(gate, Err(Gate::BuildFailed { .. })), "{gate:?}");
 }
 
@@ -384,7 +386,7 @@ fn with_worker(mood: &str) -> Gate {
         precision: Precision::Wide,
     };
     runner::check_kernel(&terms, dir.path(), None, &[case(9)])
-        .expect("an exam")
+        .expect("a correctness check")
         .expect_err("a hostile worker never passes")
 }
 

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_does_not_panic() {
+    fn what_is_not_a_number_does_not_panic() {
         for values in [
             vec![],
             vec![f64::NAN],

@@ -1,7 +1,7 @@
 //! The device while it is measured: one karve at a time, on a calm host, with steady clocks.
 //!
-//! A [`DeviceSession`] wraps every block: it takes the lease, locks the clocks if the charter says so,
-//! waits for a calm host within bounds, and records the conditions. Verdicts are valid without
+//! A [`DeviceSession`] wraps every block: it takes the lease, locks the clocks if the charter says
+//! so, waits for a calm host within bounds, and records the conditions. Verdicts are valid without
 //! any of it; it only adds statistical power, so nothing here ever refuses a measurable block.
 //!
 //! ```text

@@ -3,8 +3,8 @@
 //! The only file of karve that starts processes. A command gets its own session, dies with karve,
 //! and is killed together with all its descendants: over its limit, at a second Ctrl-C, and also
 //! after a normal exit, when anything it left behind is killed and counted. The outcome is a
-//! [`CommandOutcome`], whatever happened; an error means that it could not be started or waited for. Only a
-//! [`CleanupProcess`] outlives karve, to undo one thing, and a [`Reaper`], to clean up after it.
+//! [`CommandOutcome`], whatever happened; an error means that it could not be started or waited
+//! for. Only a [`CleanupProcess`] outlives karve, to undo one thing, and a [`Reaper`], to clean up.
 //!
 //! ```text
 //! launch    command, environment, marks -> C strings, and why a start failed
@@ -37,6 +37,7 @@ mod launch;
 mod line;
 mod namespace;
 mod ruleset;
+mod stop;
 #[allow(unsafe_code)]
 mod sys;
 mod table;
@@ -49,8 +50,6 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use self::capture::CapturedStream;
@@ -75,6 +74,7 @@ pub use self::namespace::{
     BindMount, MountAccess, NamespaceSandbox, NamespaceView, OverlayDir, has_accelerators,
     is_accelerator,
 };
+pub use self::stop::StopFlag;
 pub use self::watch::run_tapped;
 
 /// Permanently drops, for this process, what no kernel needs: writing files, other processes, the
@@ -272,35 +272,6 @@ pub struct CommandOutcome {
     pub orphans: u32,
 }
 
-/// Whether the user wants to stop: once, after the current step; twice, immediately.
-#[derive(Clone, Debug, Default)]
-pub struct StopFlag(Arc<AtomicU8>);
-
-impl StopFlag {
-    /// A flag that is not raised.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Asks to stop; the second time, to stop immediately. May be called in a signal handler.
-    pub fn request(&self) {
-        // The error means that the maximum is already reached, which is just as good.
-        let _ = self
-            .0
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_add(1));
-    }
-
-    /// Whether to stop after the current step.
-    pub fn finish_step(&self) -> bool {
-        self.0.load(Ordering::SeqCst) >= 1
-    }
-
-    /// Whether to stop immediately.
-    pub fn at_once(&self) -> bool {
-        self.0.load(Ordering::SeqCst) >= 2
-    }
-}
-
 /// Runs a command to its end, and kills any process it leaves behind.
 ///
 /// Any number of threads may call this at once. An error means that the command could not be
@@ -424,6 +395,7 @@ fn run_once(
     } else {
         None
     };
+    let confinement = command.confinement.as_ref();
     let mut watch = OutputWatch::new(stdout.tapped(tap), stderr);
     let mut child = sys::spawn(&SpawnSpec {
         program: &launch.program,
@@ -434,14 +406,8 @@ fn run_once(
         cgroup: leaf.as_ref().map(CommandCgroup::fd),
         cpus: launch.cpus.as_deref(),
         death: ParentDeathAction::WithKarve,
-        namespace: command
-            .confinement
-            .as_ref()
-            .and_then(Confinement::namespace),
-        profile: command
-            .confinement
-            .as_ref()
-            .map(Confinement::sandbox_profile),
+        namespace: confinement.and_then(Confinement::namespace),
+        profile: confinement.map(Confinement::sandbox_profile),
     })
     .map_err(|error| {
         let why = launch::spawn_error(command, &error);
@@ -452,14 +418,11 @@ fn run_once(
     })?;
     drop((stdin, stdout_end, stderr_end));
     child.pidfd = child.pidfd.filter(|_| layers.pidfd);
-    let room = command
-        .confinement
-        .as_ref()
-        .and_then(Confinement::namespace);
-    let mut tree = ProcessTree::new(child, mark, leaf).in_namespace(room.map(|room| room.pid));
+    let namespace = confinement.and_then(Confinement::namespace);
+    let mut tree = ProcessTree::new(child, mark, leaf).in_namespace(namespace.map(|of| of.pid));
     let end = watch.until_end(&tree, command.limit, command.bounds(), stop);
     // Before any error is returned: nothing may be left running.
-    let outside_paths = match &end {
+    let orphans = match &end {
         Ok((WatchEnd::Itself, _)) => tree.end_orphans(),
         Ok((WatchEnd::TimedOut | WatchEnd::Stopped | WatchEnd::TooMuch(_), _)) | Err(_) => {
             tree.end();
@@ -475,7 +438,7 @@ fn run_once(
         exit: exit(end, status),
         wall,
         usage,
-        orphans: outside_paths,
+        orphans,
     }))
 }
 

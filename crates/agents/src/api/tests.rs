@@ -219,10 +219,12 @@ proptest! {
         steps in proptest::collection::vec((0_usize..3, 0_usize..3_000), 1..12),
         most in 0_usize..20_000,
     ) {
-        let mut talk = ApiConversation { of: (1, 0), items: vec![ConversationItem::Prompt("first".into())] };
+        let items = vec![ConversationItem::Prompt("first".into())];
+        let mut talk = ApiConversation { of: (1, 0), items };
         for (n, (kind, bytes)) in steps.iter().enumerate() {
             let id = format!("call {n}");
-            talk.items.push(ConversationItem::Reply(ModelMessage { raw: vec![json!(id)], bytes: 10 }));
+            let message = ModelMessage { raw: vec![json!(id)], bytes: 10 };
+            talk.items.push(ConversationItem::Reply(message));
             if *kind == 0 {
                 talk.items.push(ConversationItem::Prompt(format!("brief {n}")));
             } else {

@@ -190,7 +190,8 @@ proptest! {
         ratios in proptest::collection::vec(1.0..2.0_f64, 1..10),
         shown in 0.5..20.0_f64,
     ) {
-        let gains: Vec<AttributedGain> = ratios.iter().map(|r| gain(&[Bucket::K1], *r, true)).collect();
+        let gains = ratios.iter().map(|r| gain(&[Bucket::K1], *r, true));
+        let gains: Vec<AttributedGain> = gains.collect();
         let done = attribute(&gains, Some(shown), None);
         prop_assert!(near(done.gap_percent, 0.0), "{done:?}");
         prop_assert_eq!(done.honesty, Honesty::Clean);
@@ -202,7 +203,8 @@ proptest! {
         shown in proptest::option::of(any::<f64>()),
         share in proptest::option::of(any::<f64>()),
     ) {
-        let gains: Vec<AttributedGain> = ratios.iter().map(|(b, r, k)| gain(&[*b], *r, *k)).collect();
+        let gains = ratios.iter().map(|(b, r, k)| gain(&[*b], *r, *k));
+        let gains: Vec<AttributedGain> = gains.collect();
         let done = attribute(&gains, shown, share);
         prop_assert_eq!(done.rows.len(), gains.len());
         let peaks = DevicePeaks { flops: shown, bytes: share };

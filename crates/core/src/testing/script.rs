@@ -355,9 +355,10 @@ impl CampaignScript {
     fn implement(&self, step: &ImplementStep) -> Event {
         let (round, retry, usage) = (step.round, step.retry, self.usage());
         let answers = &self.rounds[round as usize - 1];
-        let place = answers.iter().position(
-            |answer| matches!(answer, ScriptedAnswer::Idea(idea) if idea.hypothesis == *step.hypothesis),
-        );
+        let place = answers.iter().position(|answer| match answer {
+            ScriptedAnswer::Idea(idea) => idea.hypothesis == *step.hypothesis,
+            _ => false,
+        });
         let commit = match step.variant {
             0 => format!("r{round}.{}.{retry}", place.unwrap()),
             variant => format!("v{round}.{}.{retry}.{variant}", place.unwrap()),

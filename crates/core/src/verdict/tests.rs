@@ -321,7 +321,7 @@ fn at_weak_evidence_noise_is_kept_sometimes_but_within_the_bound() {
 }
 
 #[test]
-fn a_tail_that_is_no_number_is_not_kept() {
+fn a_tail_that_is_not_a_number_is_not_kept() {
     let mut charter = charter();
     charter.policy.accept.blocks_max = 30;
     charter.metric.better = crate::charter::Better::Higher;

@@ -230,14 +230,16 @@ proptest! {
         let mut watched = start();
         for (at, values) in readings.iter().enumerate() {
             if looks >> at & 1 == 1 {
-                let _ = (judge_duel(&watched, DuelDeadline::Left), judge_duel(&watched, DuelDeadline::Up));
+                let _ = judge_duel(&watched, DuelDeadline::Left);
+                let _ = judge_duel(&watched, DuelDeadline::Up);
                 let _ = (watched.comparison(), judge_noise(&watched));
                 let _ = watched.tail_ratio(watched.main());
             }
             watched.take(&block(values)).unwrap();
             if at % 16 == 15 {
                 let unwatched = played(&readings[..=at]);
-                prop_assert_eq!(judge_duel(&watched, DuelDeadline::Up), judge_duel(&unwatched, DuelDeadline::Up));
+                let up = DuelDeadline::Up;
+                prop_assert_eq!(judge_duel(&watched, up), judge_duel(&unwatched, up));
             }
         }
         prop_assert_eq!(watched.comparison(), played(&readings).comparison());

@@ -96,34 +96,20 @@ pub(super) fn tracked(
             }
         }
     }
+    let changed = |file: &UnhashedFile<'_>, kind| raw_change(file.entry, kind, file.mode, None);
     let grown = grown(repo, &present)?;
     present.retain(|file| {
         let differs = grown.contains(&file.entry.path);
         if differs {
-            all.push(raw_change(
-                file.entry,
-                ChangeKind::Modified,
-                file.mode,
-                None,
-            ));
+            all.push(changed(file, ChangeKind::Modified));
         }
         !differs
     });
     for (file, same) in are_as_stored(repo, root, present)? {
         if !same {
-            all.push(raw_change(
-                file.entry,
-                ChangeKind::Modified,
-                file.mode,
-                None,
-            ));
+            all.push(changed(&file, ChangeKind::Modified));
         } else if file.mode != file.entry.mode && repo.file_modes == ExecutableBit::Kept {
-            all.push(raw_change(
-                file.entry,
-                ChangeKind::ModeChanged,
-                file.mode,
-                None,
-            ));
+            all.push(changed(&file, ChangeKind::ModeChanged));
         }
     }
     Ok(all)

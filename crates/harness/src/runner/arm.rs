@@ -241,13 +241,7 @@ impl KernelWorker {
         let Ok(cpu_awake) = self.child.cpu_time() else {
             return Ok(Err(self.ended()));
         };
-        let before = match self.phases {
-            BatchMode::Batch => Ok(Duration::ZERO),
-            BatchMode::Staged | BatchMode::OnDevice => {
-                self.timed(&WorkerRequest::Fill(slots.to_vec()))?
-            }
-        };
-        let before = match before {
+        let before = match self.fill(slots)? {
             Ok(before) => before,
             Err(broken) => return Ok(Err(broken)),
         };
@@ -292,6 +286,16 @@ impl KernelWorker {
             before,
             after,
         }))
+    }
+
+    /// Moves inputs to where the kernel reads them; returns how long that took.
+    fn fill(&mut self, slots: &[CallSlot]) -> Result<WorkerResult<Duration>> {
+        match self.phases {
+            BatchMode::Batch => Ok(Ok(Duration::ZERO)),
+            BatchMode::Staged | BatchMode::OnDevice => {
+                self.timed(&WorkerRequest::Fill(slots.to_vec()))
+            }
+        }
     }
 
     /// Copies outputs from the device; returns how long that took. It is frozen afterward.

@@ -1,4 +1,4 @@
-"""Runs two campaigns in a row, with and without what the first learnt, and with a false entry.
+"""Runs two campaigns in a row, with and without what the first learned, and with a false entry.
 
 See run.sh, which starts it.
 """

@@ -300,12 +300,6 @@ impl AnalysisReader {
             return;
         };
         let value = value.trim();
-        let list = || {
-            value
-                .split(',')
-                .map(|part| part.trim().to_owned())
-                .collect()
-        };
         let fault = match key.trim().to_lowercase().as_str() {
             "id" => {
                 value.clone_into(&mut item.id);
@@ -329,7 +323,7 @@ impl AnalysisReader {
                 None => Some(no_effort(value)),
             },
             "needs" => {
-                item.needs = list();
+                item.needs = list_of(value);
                 None
             }
             "when" => {
@@ -383,6 +377,12 @@ fn numbered(line: &str) -> Option<(&str, &str)> {
     let rest = rest.strip_prefix(['.', ')'])?;
     let spaced = rest.starts_with(' ');
     (spaced && !id.is_empty() && id.len() <= 4).then(|| (id, rest.trim()))
+}
+
+/// The parts between commas.
+fn list_of(text: &str) -> Vec<String> {
+    let parts = text.split(',').map(|part| part.trim().to_owned());
+    parts.collect()
 }
 
 #[cfg(test)]

@@ -266,12 +266,8 @@ pub fn of_revisions(
     let scratch = ScratchDir::new(ScratchKind::Bench, &[&repo, &a.repo, &b.repo])?;
     let sources = [source(a, &globs)?, source(b, &globs)?];
     let [a, b] = same_harness(sources, &charter, chosen, scratch.path())?;
-    let sandbox = Sandbox::of(
-        &repo.checkout(),
-        &repo.root().join(".karve"),
-        scratch.path(),
-        &charter,
-    )?;
+    let campaigns = repo.root().join(".karve");
+    let sandbox = Sandbox::of(&repo.checkout(), &campaigns, scratch.path(), &charter)?;
     choices.confined.check(&charter.sandbox, sandbox.as_ref())?;
     let harness = harness(&charter, &scratch, stop).in_sandbox(sandbox.as_ref());
     let building = SideBuilder {

@@ -334,22 +334,10 @@ fn warnings(
     if !held_back && bench.clocks_differ() && same_way {
         warnings.push("the clocks agree on the direction but not on the size".to_owned());
     }
-    let opposite: Vec<&str> = cases
+    let opposite = cases
         .iter()
-        .filter(|case| {
-            let pair = (finding, &case.finding);
-            matches!(
-                pair,
-                (BenchFinding::Faster { .. }, BenchFinding::Slower { .. })
-                    | (BenchFinding::Slower { .. }, BenchFinding::Faster { .. })
-                    | (
-                        BenchFinding::NoDifference { .. },
-                        BenchFinding::Faster { .. } | BenchFinding::Slower { .. }
-                    )
-            )
-        })
-        .map(|case| case.case.as_str())
-        .collect();
+        .filter(|case| is_opposite(finding, &case.finding));
+    let opposite: Vec<&str> = opposite.map(|case| case.case.as_str()).collect();
     if !opposite.is_empty() {
         let names = opposite.join(", ");
         warnings.push(format!("the cases disagree: look at {names}"));
@@ -376,4 +364,14 @@ fn warnings(
         warnings.push("the finding is by CPU time; wall time does not contradict it".to_owned());
     }
     warnings
+}
+
+/// Whether a case contradicts the finding over all cases.
+fn is_opposite(overall: &BenchFinding, case: &BenchFinding) -> bool {
+    use BenchFinding::{Faster, NoDifference, Slower};
+    matches!(
+        (overall, case),
+        (Faster { .. } | NoDifference { .. }, Slower { .. })
+            | (Slower { .. } | NoDifference { .. }, Faster { .. })
+    )
 }

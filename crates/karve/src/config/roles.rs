@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AgentTable {
-    /// `builtin`, `external`, `replay:<directory>`, a kind of command-line agent or of model API, or
+    /// `builtin`, `external`, `replay:<directory>`, a kind of command-line agent or model API, or
     /// one of `[agents]`; `builtin` by default.
     #[schemars(length(min = 1))]
     pub(super) name: Option<String>,

@@ -2,8 +2,8 @@
 //!
 //! An agent may read everything rendered here: as a file of a campaign, through the server, or by
 //! running `karve report`. An agent must not learn the hidden cases, even after the campaign is
-//! finished, because the next one is judged on the same cases. `ReportSource` is the only place that
-//! hides them: a hidden case has a number instead of its name, and names are removed from free
+//! finished, because the next one is judged on the same cases. `ReportSource` is the only place
+//! that hides them: a hidden case has a number instead of its name, and names are removed from free
 //! text such as logs and lessons. A person finds the names in `karve.toml`.
 
 use super::text::{bounded, escaped, fenced, one_line, printable};

@@ -36,12 +36,8 @@ pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -
     if context.charter.policy.best_of > 1 {
         name_candidate(context, *round, commits.1)?;
     }
-    let findings = audit_commits(
-        &context.repos.work,
-        &context.charter,
-        commits,
-        &candidate.files,
-    )?;
+    let (work, charter) = (&context.repos.work, &context.charter);
+    let findings = audit_commits(work, charter, commits, &candidate.files)?;
     let forbidden = integrity::forbids(&findings);
     let gated = |gate, same_artifact| Event::Gated {
         round: *round,

@@ -118,12 +118,8 @@ fn climb(
         .as_deref()
         .and_then(StrategyKind::by_name)
         .unwrap_or_default();
-    let mut sweep = Sweep::new(
-        &grid,
-        (kind, context.charter.seed),
-        (journal, &lines),
-        &given,
-    );
+    let seeded = (kind, context.charter.seed);
+    let mut sweep = Sweep::new(&grid, seeded, (journal, &lines), &given);
     let budget = TuneBudget {
         settings: usize::try_from(step.settings).unwrap_or(usize::MAX),
         time: Duration::from_millis(step.spent_ms.saturating_add(step.time_ms)),

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_of_each_record_come_first_by_turns() {
+    fn the_best_of_each_record_come_first_interleaved() {
         let axis = |name: &str| {
             let values = ["1", "2", "4"].map(str::to_owned);
             Axis::new(name, &values, Some("1")).unwrap()

@@ -76,7 +76,7 @@ fn a_change_out_of_scope_is_not_taken_and_can_be_repaired() {
     lab.script(
         "1",
         "repair",
-        &format!("{reported}\ngrep -q TIME=50 kernel.sh || exit 8\necho mended"),
+        &format!("{reported}\ngrep -q TIME=50 kernel.sh || exit 8\necho repaired"),
     );
     lab.commit().karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.events("gated")[0]["gate"]["gate"], "out_of_scope");
@@ -85,7 +85,7 @@ fn a_change_out_of_scope_is_not_taken_and_can_be_repaired() {
         lab.git(&["diff", "--name-only", "main", "optimize/toy"]),
         "kernel.sh"
     );
-    // A stray new file is left behind, and that is all.
+    // A orphan new file is left behind, and that is all.
     let lab = round(CLAIM, "edit s/TIME=.*/TIME=50/\ntouch notes.md\necho done");
     lab.commit().karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);

@@ -11,7 +11,7 @@ fn made(template: &str) -> Lab {
     lab
 }
 
-/// What a doctor says of a project that has something to mend, but for what is fine.
+/// What a doctor says of a project that has something to fix, but for what is fine.
 fn doctor(lab: &Lab) -> Vec<String> {
     lab.commit();
     let said = lab.karve(&["doctor", "--json"]).ends(1);

@@ -187,7 +187,7 @@ fn a_review_is_stored_and_shown_and_decides_nothing() {
 }
 
 #[test]
-fn praise_does_not_carry_a_wrong_kernel_through_the_gate() {
+fn flattery_does_not_carry_a_wrong_kernel_through_the_gate() {
     let lab = lab(&says("AGREE"), REVIEWER);
     lab.script(
         "1",

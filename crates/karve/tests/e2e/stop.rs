@@ -5,7 +5,7 @@ use crate::e2e::tidy::{is_tidy, processes_of};
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// A campaign whose agent waits in its first round, with a stray that left its session.
+/// A campaign whose agent waits in its first round, with a orphan that left its session.
 fn waiting() -> (Lab, Running) {
     let lab = Lab::new("gains");
     let wait = "setsid sleep 1000 &\n(sleep 1000 &)\ntouch ../../waiting\n\
@@ -67,7 +67,7 @@ fn two_ctrl_c_during_a_measurement_are_no_fault_of_the_host() {
     lab.script(
         "1",
         "repair",
-        "edit '/^BROKEN/d'\ntouch ../../slow\necho mended",
+        "edit '/^BROKEN/d'\ntouch ../../slow\necho repaired",
     );
     lab.unconfined().commit();
     let running = lab.start(&["run", "--yes"]);

@@ -51,7 +51,7 @@ fn a_external_realizes_a_hypothesis_as_often_as_is_asked_for() {
     };
     let wrong = |time: &str| kernel.replace("2 * 3", "2 * 4").replace("100", time);
 
-    // Each begins with the parent's files; if none is right, the first one is mended.
+    // Each begins with the parent's files; if none is right, the first one is repaired.
     propose(&lab, "halve the work");
     let turn = submit(&wrong("60"), 0);
     assert_eq!(
@@ -151,7 +151,7 @@ fn a_person_with_an_editor_is_an_agent_too() {
     hand_in_nothing(&lab);
     let fast = kernel.replace("TIME=100", "TIME=50");
     fs::write(workspace.join("kernel.sh"), fast).unwrap();
-    // The desk is the visitor's: to look again does not undo what was written there.
+    // The workspace belongs to the external agent: to look again does not undo what was written there.
     let turn = lab.karve(&["next", "--json"]).ends(0).json();
     assert_eq!(turn["turn"], "implement");
     let turn = lab.karve(&["submit", "--json"]).ends(0).json();
@@ -164,7 +164,7 @@ fn a_person_with_an_editor_is_an_agent_too() {
     assert_eq!(turn["workspace"], workspace.to_string_lossy().as_ref());
     assert!(lab_workspace(&lab).contains("TIME=50"));
 
-    // An attempt on the harness is refused, and can be mended or given up.
+    // An attempt on the harness is refused, and can be repaired or given up.
     propose(&lab, "skip the test");
     let kernel = fs::read_to_string(workspace.join("kernel.sh")).unwrap();
     fs::write(

@@ -73,7 +73,7 @@ fn examined(kernel: &str, interpreter: &str) -> Result<(), Gate> {
     let dir = project(kernel, REFERENCE);
     let terms = python_terms(dir.path(), interpreter);
     let examined = runner::check_kernel(&terms, dir.path(), None, &[case(1_000), case(77)]);
-    examined.expect("an exam").map(|errors| {
+    examined.expect("a correctness check").map(|errors| {
         assert_eq!(errors.len(), 4, "two tensors on two cases");
     })
 }
@@ -314,7 +314,8 @@ def get_init_inputs():
     let kernel = reference.replace("Model:", "ModelNew:");
     let dir = project(&kernel, reference);
     let terms = model_terms(dir.path(), &python);
-    let examined = runner::check_kernel(&terms, dir.path(), None, &[case(8)]).expect("an exam");
+    let examined =
+        runner::check_kernel(&terms, dir.path(), None, &[case(8)]).expect("a correctness check");
     assert!(examined.is_ok(), "{examined:?}");
 }
 
@@ -340,11 +341,13 @@ def get_init_inputs():
     let kernel = reference.replace("Model(", "ModelNew(");
     let dir = project(&kernel, reference);
     let terms = model_terms(dir.path(), &python);
-    let examined = runner::check_kernel(&terms, dir.path(), None, &[case(8)]).expect("an exam");
+    let examined =
+        runner::check_kernel(&terms, dir.path(), None, &[case(8)]).expect("a correctness check");
     assert!(examined.is_ok(), "{examined:?}");
     let wrong = kernel.replace("torch.relu(", "torch.tanh(");
     fs::write(dir.path().join("kernel.py"), wrong).expect("a file");
-    let examined = runner::check_kernel(&terms, dir.path(), None, &[case(8)]).expect("an exam");
+    let examined =
+        runner::check_kernel(&terms, dir.path(), None, &[case(8)]).expect("a correctness check");
     assert!(
         matches!(examined, Err(Gate::WrongResult { .. })),
         "{examined:?}"
@@ -371,8 +374,8 @@ fn torch_gets_every_type_that_it_has() {
                 *draw = karve_numerics::draw::Draw::Integers { low: 0, high: 9 };
             }
         }
-        let examined =
-            runner::check_kernel(&terms, dir.path(), None, &[case(64)]).expect("an exam");
+        let examined = runner::check_kernel(&terms, dir.path(), None, &[case(64)])
+            .expect("a correctness check");
         assert!(examined.is_ok(), "{dtype:?}: {examined:?}");
     }
 }
@@ -499,6 +502,7 @@ def kernel_fn(n, alpha, x, y):
     return z
 ";
     fs::write(dir.path().join("kernel.py"), says).expect("a file");
-    let examined = runner::check_kernel(&terms, dir.path(), None, &[case(1_000)]).expect("an exam");
+    let examined = runner::check_kernel(&terms, dir.path(), None, &[case(1_000)])
+        .expect("a correctness check");
     assert!(examined.is_ok(), "{examined:?}");
 }

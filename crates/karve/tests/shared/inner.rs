@@ -29,7 +29,8 @@ impl Drop for Started {
     }
 }
 
-/// Starts a test of this program, named with its module, alone in a process of its own, with leases of its own.
+/// Starts a test of this program, named with its module, alone in its own process with its own
+/// leases.
 pub(crate) fn start(name: &str, dir: &Path) -> Started {
     let child = Command::new(env::current_exe().unwrap())
         .args(["--exact", name, "--ignored"])

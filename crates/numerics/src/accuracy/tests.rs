@@ -47,7 +47,7 @@ fn figures_of_a_small_comparison_are_right() {
 }
 
 #[test]
-fn what_is_no_number_or_infinite_must_be_so_on_both_sides() {
+fn what_is_not_a_number_or_infinite_must_be_so_on_both_sides() {
     const NAN: f64 = f64::NAN;
     const INF: f64 = f64::INFINITY;
     let check = |out: f64, reference: f64, want: (usize, usize, usize)| {

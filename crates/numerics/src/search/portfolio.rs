@@ -268,8 +268,12 @@ mod tests {
                     };
                     let all: Vec<f64> = (0..times[0].len()).map(of_mask).collect();
                     let (ours, theirs) = match aim {
-                        PortfolioGoal::Worst => (found.worst(), all.iter().copied().fold(1.0, f64::min)),
-                        PortfolioGoal::Mean => (found.mean(), all.iter().sum::<f64>() / all.len() as f64),
+                        PortfolioGoal::Worst => {
+                            (found.worst(), all.iter().copied().fold(1.0, f64::min))
+                        }
+                        PortfolioGoal::Mean => {
+                            (found.mean(), all.iter().sum::<f64>() / all.len() as f64)
+                        }
                     };
                     prop_assert!(ours >= theirs - GAIN_MIN * 1.01, "{ours} {theirs}");
                 }

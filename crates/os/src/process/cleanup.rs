@@ -1,7 +1,7 @@
 //! Processes that outlive karve: one undoes a single thing, the other cleans up after it.
 //!
-//! Each waits at the end of a pipe. A [`CleanupProcess`] acts when the pipe closes, because karve closes
-//! it or because karve dies and the kernel closes it. A [`Reaper`] acts only if karve dies: a
+//! Each waits at the end of a pipe. A [`CleanupProcess`] acts when the pipe closes, because karve
+//! closes it or because karve dies and the kernel closes it. A [`Reaper`] acts only if karve dies: a
 //! karve that exits normally says so on the pipe. Both have their own sessions, are in no control
 //! group of a command, and carry no mark, so nothing that kills commands kills them.
 
@@ -70,7 +70,7 @@ pub struct Reaper {
 }
 
 impl Reaper {
-    /// Starts this program again with these arguments; it must wait for [`Sweeper::is_needed`].
+    /// Starts this program again with these arguments; it must wait for [`Reaper::is_needed`].
     pub fn start(args: &[&str]) -> Result<Self> {
         let program = OsStr::new("/proc/self/exe");
         let args: Vec<&OsStr> = std::iter::once(program)

@@ -1,5 +1,6 @@
 //! What must hold with every combination of kernel features.
 
+use std::sync::atomic::Ordering;
 use std::fs;
 use std::io::Write;
 use std::sync::atomic::AtomicBool;

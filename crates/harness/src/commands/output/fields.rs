@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_with_its_unit_is_refused_and_other_text_is_no_number() {
+    fn a_number_with_its_unit_is_refused_and_other_text_is_not_a_number() {
         let unit =
             "\"took\" is \"3.2 ms\", a number with a unit; put the unit into the column name";
         check(&[("took", "3.2 ms")], Err(unit));

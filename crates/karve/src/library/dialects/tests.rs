@@ -168,9 +168,9 @@ fn a_wiki_page_and_a_playbook_are_read_and_written() {
     assert_eq!(entry.triggers, ["dram_pct < 40"]);
     let pages = render(KnowledgeFormat::Wiki, &[&entry]).unwrap();
     assert_eq!(parse(KnowledgeFormat::Wiki, &pages[0]).unwrap()[0], entry);
-    let role_table = "# Playbook\n\n## A. Gather to bulk loads (2–78×)\n\ntext\n\n### B. Persistent \
+    let text = "# Playbook\n\n## A. Gather to bulk loads (2–78×)\n\ntext\n\n### B. Persistent \
         (+50–300%)\n\noccupancy < 25%\n";
-    let entries = parse(KnowledgeFormat::Playbook, &page("p.md", role_table)).unwrap();
+    let entries = parse(KnowledgeFormat::Playbook, &page("p.md", text)).unwrap();
     assert_eq!(entries.len(), 2);
     let impact = entries[1].impact.unwrap();
     assert_eq!((impact.low, impact.high), (1.5, 4.0));
