@@ -14,7 +14,7 @@ use karve_harness::project_file;
 use karve_numerics::search::{self, ProposedMove};
 use karve_numerics::space::{Delivery, KnobDeclaration};
 use karve_numerics::space::{KNOBS_MAX, Knob, KnobSetting, parse_knobs, set_knob};
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use std::fs;
 use std::path::Path;
 

@@ -20,7 +20,7 @@ use super::{
 };
 use karve_core::campaign::ImplementStep;
 use karve_core::campaign::strategy::Brief;
-use karve_os::error::{Context, Result};
+use karve_os::error::{Result, WithContext};
 use karve_os::files;
 use karve_os::process::excerpt;
 use karve_os::process::{self, Command, CommandOutcome, Exit};

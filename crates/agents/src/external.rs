@@ -13,7 +13,7 @@ use karve_core::campaign::strategy::Brief;
 use karve_core::campaign::{ImplementStep, Step};
 use karve_core::spending::AgentUsage;
 use karve_harness::git::{ChangeKind, Oid, PatchResult};
-use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files::{self, settled};
 use std::collections::BTreeMap;
 use std::fs;

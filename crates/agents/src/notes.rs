@@ -1,7 +1,7 @@
 //! The notes directory of an agent: its brief, its answer, and files for its next turn.
 
 use karve_core::campaign::ImplementStep;
-use karve_os::error::{Context, Result};
+use karve_os::error::{Result, WithContext};
 use karve_os::sandbox;
 use std::path::{Path, PathBuf};
 

@@ -9,7 +9,7 @@ use super::{Agent, Implementation, Proposal, Workspace};
 use karve_core::campaign::strategy::Brief;
 use karve_core::campaign::{ImplementStep, ProposalRefusal};
 use karve_core::spending::AgentUsage;
-use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files;
 use serde::Deserialize;
 use serde_json::json;

@@ -2,7 +2,7 @@
 //! ended. JSON lines, like the session logs of command-line agents.
 
 use super::secrets::Secrets;
-use karve_os::error::{Context, Result};
+use karve_os::error::{Result, WithContext};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;

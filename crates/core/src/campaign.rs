@@ -490,12 +490,10 @@ impl Campaign {
     }
 
     fn profile_due(&self) -> bool {
-        let Some(charter) = self.charter() else {
+        let can = |charter: &&Charter| charter.commands.profile.is_some();
+        let Some(charter) = self.charter().filter(can) else {
             return false;
         };
-        if charter.commands.profile.is_none() {
-            return false;
-        }
         if self.must_look_first() {
             return true;
         }

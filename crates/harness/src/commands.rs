@@ -24,7 +24,7 @@ pub use profiled::{
 pub use raw::{RAW_BYTES_MAX, take as take_raw};
 pub use rows::knows_format;
 
-use crate::placeholders::expand;
+use crate::placeholders::{expand, quote};
 pub use karve_core::charter::{Charter, Commands, Metric, OutputRule};
 use karve_core::measurement::{Gate, Sample, classify_failure};
 use karve_numerics::case::Case;
@@ -494,9 +494,8 @@ impl Harness {
 
 /// The same line, followed by plain work that counts toward its time.
 fn followed_by_work(line: &str, us: u64) -> Result<String> {
-    let own = contract::own_program()?;
-    let own = own.to_string_lossy().replace('\'', r"'\''");
+    let own = quote(&contract::own_program()?.to_string_lossy());
     Ok(format!(
-        "{line}\nstatus=$?\n'{own}' spin {us} || exit 1\nexit $status"
+        "{line}\nstatus=$?\n{own} spin {us} || exit 1\nexit $status"
     ))
 }

@@ -28,6 +28,7 @@ mod check;
 mod clocks;
 mod correctness;
 mod duel;
+mod duel_case;
 mod inputs;
 mod protocol;
 mod python;
@@ -39,7 +40,8 @@ mod worker;
 mod worker_failure;
 
 pub use correctness::check_kernel;
-pub use duel::{DuelCase, DuelTime, KernelRunner};
+pub use duel::KernelRunner;
+pub use duel_case::{DuelCase, DuelTime};
 pub use inputs::ask_inputs;
 pub use setup::{RunnerSetup, no_reference};
 pub use solo::{calls_for, handover, readings};

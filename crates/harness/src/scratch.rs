@@ -8,7 +8,7 @@
 
 use crate::git::Repo;
 use crate::worktrees::{self, Worktrees};
-use karve_os::error::{Context, Result};
+use karve_os::error::{Result, WithContext};
 use karve_os::process;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};

@@ -9,7 +9,7 @@
 //! ```
 
 use karve_core::campaign::{Campaign, Event, LOG_VERSION, Record};
-use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files::{remove_temporary, sha256_file, sha256_hex, write_atomic};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};

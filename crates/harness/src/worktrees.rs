@@ -7,7 +7,7 @@ use crate::commands::Harness;
 use crate::git::{Oid, Repo};
 use crate::outcome::GateResult;
 use crate::project_file;
-use karve_os::error::{Context, Result};
+use karve_os::error::{Result, WithContext};
 use karve_os::files;
 use std::collections::BTreeMap;
 use std::fs;

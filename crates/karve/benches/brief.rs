@@ -20,7 +20,7 @@ use karve_core::knowledge::{KnownEntry, Lesson};
 use karve_core::measurement::{BaselineReading, Environment, Gate, Sample};
 use karve_core::profile::{Bottleneck, Profile};
 use karve_core::spending::AgentUsage;
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use karve_profile::profilers::{self, ProfilerTool};
 use std::collections::BTreeMap;
 use std::fs;

@@ -14,7 +14,7 @@ use karve::library::{Layer, LibraryLayers, LoadedLibrary, catalog, markdown};
 use karve_core::knowledge::{Entry, LibraryQuery, lint_all};
 use karve_core::profile::CounterValues;
 use karve_core::profile::classify::with_derived;
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use karve_profile::profilers::{self, ProfilerTool};
 use std::fs;
 use std::path::Path;

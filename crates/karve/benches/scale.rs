@@ -23,7 +23,7 @@ use karve_core::measurement::Sample;
 use karve_harness::git::Repo;
 use karve_harness::store::{self, CampaignDir, Store};
 use karve_os::device::NoticeSink;
-use karve_os::error::{Context as _, Result};
+use karve_os::error::{Result, WithContext as _};
 use karve_os::process::StopFlag;
 use stage::{Script, charter, cheap_commands, repository, slowed};
 use std::collections::BTreeMap;

@@ -43,7 +43,7 @@ pub use schema::schema_json;
 use karve_agents::config::AgentConfig;
 use karve_core::charter::Charter;
 use karve_harness::project_file::FILE_NAME;
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::files;
 use source::ConfigSource;
 use std::collections::BTreeMap;

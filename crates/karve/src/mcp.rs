@@ -494,9 +494,7 @@ async fn tell(
 ) {
     let mut count = 0.0;
     while let Some(message) = messages.recv().await {
-        let Some(token) = &token else {
-            continue;
-        };
+        let Some(token) = &token else { continue };
         count += 1.0;
         let news = ProgressNotificationParam::new(token.clone(), count).with_message(message);
         if peer.notify_progress(news).await.is_err() {

@@ -6,7 +6,7 @@ use crate::ui;
 use karve_core::campaign::{Campaign, Record};
 use karve_harness::git::Repo;
 use karve_harness::store::{self, CampaignDir};
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::{clock, files};
 use std::fs;
 use std::path::{Path, PathBuf};

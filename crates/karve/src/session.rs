@@ -23,7 +23,7 @@ use karve_harness::git::Repo;
 use karve_harness::store::{self, CampaignDir, Store};
 use karve_os::clock;
 use karve_os::device::NoticeSink;
-use karve_os::error::{CommandError, Context as _, ErrorKind, Result};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext as _};
 use karve_os::host;
 use karve_os::process::{self, StopFlag};
 use karve_os::sandbox;

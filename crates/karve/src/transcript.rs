@@ -14,7 +14,7 @@ use karve_agents::session_event::SessionEvent;
 use karve_core::campaign::Record;
 use karve_core::spending::AgentUsage;
 use karve_harness::store::CampaignDir;
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::files;
 use serde::Serialize;
 use serde_json::Value;

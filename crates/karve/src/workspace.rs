@@ -13,7 +13,7 @@ use karve_harness::project_file;
 use karve_harness::store::CampaignDir;
 use karve_harness::worktrees::Worktrees;
 use karve_os::clock;
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use std::collections::BTreeMap;
 use std::fs;
 

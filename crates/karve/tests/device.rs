@@ -101,7 +101,7 @@ fn a_cleanup_whose_line_fails_leaves_the_note() {
 }
 
 #[test]
-fn a_cleanup_runs_its_line_when_karve_is_killed_and_holds_the_lock_until_then() {
+fn a_cleanup_runs_its_line_when_karve_is_killed_and_holds_the_lock() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str| dir.path().join(name);
     let mut karve = start("device::inner_guarded", dir.path());
@@ -116,7 +116,7 @@ fn a_cleanup_runs_its_line_when_karve_is_killed_and_holds_the_lock_until_then() 
 }
 
 #[test]
-#[ignore = "started by a_cleanup_process_runs_its_line_when_karve_is_killed_and_holds_the_lock_until_then"]
+#[ignore = "started by a_cleanup_runs_its_line_when_karve_is_killed_and_holds_the_lock"]
 fn inner_guarded() {
     let Some(dir) = inner_dir() else { return };
     fs::write(dir.join("note"), "").unwrap();

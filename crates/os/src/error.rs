@@ -104,12 +104,12 @@ impl Display for CommandError {
 impl std::error::Error for CommandError {}
 
 /// Turns an input/output error into an environment error with a sentence.
-pub trait Context<T> {
+pub trait WithContext<T> {
     /// Says what could not be done.
     fn context(self, message: impl FnOnce() -> String) -> Result<T>;
 }
 
-impl<T, E: Display> Context<T> for std::result::Result<T, E> {
+impl<T, E: Display> WithContext<T> for std::result::Result<T, E> {
     fn context(self, message: impl FnOnce() -> String) -> Result<T> {
         self.map_err(|cause| CommandError::environment(message()).cause(cause))
     }

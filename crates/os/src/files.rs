@@ -2,8 +2,8 @@
 //!
 //! A pipe would keep karve waiting, and a device would never end.
 
-use crate::error::Context;
 use crate::error::Result;
+use crate::error::WithContext;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::fs::{File, OpenOptions};

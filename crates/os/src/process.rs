@@ -59,7 +59,7 @@ use self::sys::{ParentDeathAction, SpawnError, SpawnSpec};
 use self::tree::ProcessTree;
 use self::watch::{FinishedProcess, OutputWatch, WatchEnd};
 use self::worker_profile::WorkerProfile;
-use crate::error::{CommandError, Context, Result};
+use crate::error::{CommandError, Result, WithContext};
 
 pub use self::affinity::AffinityGuard;
 pub use self::capture::{CapturedOutput, OutputTap};

@@ -27,7 +27,7 @@ pub use self::private::PrivateDirs;
 pub use self::private::empty;
 pub use self::view::{Checkout, SandboxPaths};
 
-use crate::error::{CommandError, Context, Result};
+use crate::error::{CommandError, Result, WithContext};
 use crate::process::{
     CommandPermissions, Confinement, ConfinementSupport, EnvPolicy, MountAccess, NamespaceSandbox,
     NamespaceView, ResourceLimits, has_accelerators,

@@ -20,7 +20,7 @@ pub use karve_numerics::roof::{
     ByteRate, CallDemand, Cores, DevicePeaks, LevelRate, Roof, RoofLevel,
 };
 use karve_numerics::stats;
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::process::{self, Command, StopFlag};
 use karve_os::text::safe;
 use karve_os::{files, host};

@@ -6,7 +6,7 @@
 //! not followed, because they would leak the key.
 
 use super::key::ApiKey;
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::files;
 use karve_os::process::StopFlag;
 use std::fmt;

@@ -2,7 +2,7 @@
 //! as JSON lines without keys.
 
 use crate::secrets::Secrets;
-use karve_os::error::{Context, Result};
+use karve_os::error::{Result, WithContext};
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};

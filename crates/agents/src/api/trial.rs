@@ -7,7 +7,7 @@ use crate::api::ApiConfig;
 use crate::cli::AgentTrial;
 use crate::turn::TurnTask;
 use karve_core::asking::budget::RemainingBudget;
-use karve_os::error::{Context, Result};
+use karve_os::error::{Result, WithContext};
 use karve_os::process::StopFlag;
 use std::fs;
 use std::path::Path;

@@ -4,7 +4,7 @@ use super::turn::{self, CliProgram, CliTurnContext, CliTurnResult};
 use super::{CliKind, CliTurnRequest, TurnTask};
 use crate::cli::CliConfig;
 use karve_core::spending::AgentUsage;
-use karve_os::error::{Context, Result};
+use karve_os::error::{Result, WithContext};
 use karve_os::process::{self, Command, StopFlag};
 use karve_os::sandbox::NetworkAccess;
 use karve_os::sandbox::Sandbox;

@@ -7,7 +7,7 @@ use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask, Workspace, chang
 use crate::cli::CliConfig;
 use crate::secrets::Secrets;
 use karve_core::spending::AgentUsage;
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::process::{self, Command, StopFlag};
 use karve_os::sandbox::NetworkAccess;
 use karve_os::sandbox::{self, AgentPaths, AllowedHost, Gateway, Sandbox};

@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::Path;
 
-use karve_os::error::{Context, Result};
+use karve_os::error::{Result, WithContext};
 
 use super::call::GitCall;
 use super::start::commit_tree;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use karve_os::error::{Context, Result};
+use karve_os::error::{Result, WithContext};
 
 use super::{Oid, Repo};
 

@@ -15,7 +15,7 @@ use super::protocol::{
 use super::worker_failure::WorkerFailure;
 use karve_numerics::contract::{ArgKind, CallLayout, Contract, PlacedArg};
 use karve_numerics::tensor::Dtype;
-use karve_os::error::{Context, Result};
+use karve_os::error::{Result, WithContext};
 use karve_os::native::SharedMemory;
 use karve_os::process::{ChildProcess, Command, ReceiveResult, StopFlag, StopResult};
 use karve_os::random::secret;

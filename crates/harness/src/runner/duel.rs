@@ -12,6 +12,7 @@ use super::block_cost::{self, BlockCost};
 use super::buffers::{CallOutput, KernelBuffers, KernelCall};
 use super::check::{self, TensorBounds};
 use super::clocks::{ArmClocks, BatchOverhead, threads_in_words};
+use super::duel_case::{DuelCase, DuelTime};
 use super::reference::ReferenceRunner;
 use super::setup::RunnerSetup;
 use super::spread;
@@ -30,19 +31,6 @@ use std::time::{Duration, Instant};
 
 /// The share of a duel's time that the reference may take.
 const REFERENCE_SHARE: f64 = 0.05;
-
-/// A case of a duel.
-#[derive(Clone, Debug)]
-pub struct DuelCase {
-    /// Its index in the charter.
-    pub index: usize,
-    /// The case.
-    pub case: Case,
-    /// Calls in one batch.
-    pub calls: u32,
-    /// Plain work after each call of the candidate, for a control.
-    pub spin_ns: u64,
-}
 
 /// A running duel.
 #[derive(Debug)]
@@ -74,17 +62,6 @@ pub struct KernelRunner {
     pace: BlockCost,
     /// Blocks of these processes.
     blocks: u32,
-}
-
-/// Where the time of a duel went.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DuelTime {
-    /// In kernels, by karve's clock.
-    pub kernels: Duration,
-    /// The total.
-    pub total: Duration,
-    /// Timed calls of both arms.
-    pub calls: u64,
 }
 
 const PARENT: usize = 0;

@@ -8,7 +8,7 @@ use super::arm::WorkerProgram;
 use super::protocol::ModuleOptions;
 use super::setup::RunnerSetup;
 use karve_numerics::contract::{Kernel, Precision, PythonStyle, Reference};
-use karve_os::error::{Context, Result};
+use karve_os::error::{Result, WithContext};
 use karve_os::process::{self, Command};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ use karve_numerics::case::Case;
 use karve_numerics::contract::{CallLayout, Contract, PlacedArg, Precision};
 use karve_numerics::draw;
 use karve_numerics::tensor::{self, Dtype};
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::files;
 use karve_os::process::{self, Command, StopFlag};
 use std::fs;

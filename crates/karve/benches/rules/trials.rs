@@ -1,7 +1,7 @@
 //! The recorded timings of `testdata/timings`; the README beside them describes the format.
 
 use flate2::read::GzDecoder;
-use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;

@@ -12,7 +12,7 @@ use karve_core::policy::Preset;
 use karve_core::spending::AgentUsage;
 use karve_harness::git::{self, CommitNote, NewFile, Repo};
 use karve_numerics::case::{Case, CaseSet};
-use karve_os::error::{Context, Result};
+use karve_os::error::{Result, WithContext};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

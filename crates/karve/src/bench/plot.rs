@@ -3,7 +3,7 @@
 use super::record::BenchRecord;
 use karve_core::bench::{Bench, ClockSigns};
 use karve_core::chart::{self, Chart, Stroke};
-use karve_os::error::{Context, Result};
+use karve_os::error::{Result, WithContext};
 use std::fs;
 use std::path::Path;
 

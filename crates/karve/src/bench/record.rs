@@ -5,7 +5,7 @@ use karve_core::bench::{Bench, BenchRule};
 use karve_core::charter::Metric;
 use karve_core::measurement::{Block, Environment};
 use karve_core::verdict::BenchFinding;
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::files;
 use serde::{Deserialize, Serialize};
 use std::fs;

@@ -14,7 +14,7 @@ use karve_harness::git::{Oid, Repo};
 use karve_harness::project_file;
 use karve_harness::worktrees::Worktrees;
 use karve_numerics::case::Case;
-use karve_os::error::{Context, Result};
+use karve_os::error::{Result, WithContext};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

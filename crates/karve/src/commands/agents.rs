@@ -12,7 +12,7 @@ use karve_agents::command;
 use karve_agents::config::{AgentConfig, AgentLaunch};
 use karve_core::charter::SandboxRule;
 use karve_harness::scratch::{self, ScratchDir};
-use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::process;
 use karve_os::process::StopFlag;
 use karve_os::sandbox::{Sandbox, SandboxPaths};

@@ -3,7 +3,7 @@
 use crate::project::ProjectArgs;
 use crate::ui::{self};
 use karve_os::clock;
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::files;
 use karve_os::text;
 use std::fs;

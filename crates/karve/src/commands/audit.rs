@@ -12,7 +12,7 @@ use karve_core::integrity::{self, AuditFinding, AuditRule, Severity};
 use karve_harness::git::{CommitNote, Oid, Repo};
 use karve_harness::project_file;
 use karve_os::clock;
-use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files;
 use serde::Serialize;
 use std::collections::BTreeSet;

@@ -9,7 +9,7 @@ use crate::ui::{self, PlainScreen};
 use karve_agents::scripted::SCRIPTED;
 use karve_harness::git::{self, CommitNote, NewFile};
 use karve_os::clock;
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::process::{self, StopFlag};
 use std::path::PathBuf;
 

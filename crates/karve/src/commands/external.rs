@@ -8,7 +8,7 @@ use crate::project::ProjectArgs;
 use crate::session::{self, CampaignChoice, SessionPlan};
 use crate::ui::{self, PlainScreen, Screen, SilentScreen};
 use karve_agents::external::{ChangeSource, EXTERNAL, ExternalAnswer};
-use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files;
 use karve_os::process::StopFlag;
 use std::fs;

@@ -5,7 +5,7 @@ use crate::detect::{self, ConfigProposal, ProjectFiles};
 use crate::project::{CONFIG, ProjectArgs};
 use crate::ui;
 use karve_harness::git::Repo;
-use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::{clock, files};
 use std::fs;
 use std::io::{BufRead, IsTerminal, Read, Write};

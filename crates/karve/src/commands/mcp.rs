@@ -3,7 +3,7 @@
 use crate::mcp::{McpServer, StartPermission, http, stdio::StdioTransport};
 use crate::project::ProjectArgs;
 use crate::ui;
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::process;
 use karve_os::random::secret;
 use rmcp::ServiceExt;

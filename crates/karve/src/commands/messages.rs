@@ -3,7 +3,7 @@
 use crate::ui;
 use karve_agents::messages;
 use karve_core::messages::{FieldKind, Message, MessageField};
-use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files;
 use karve_os::text::safe;
 use std::path::{Path, PathBuf};

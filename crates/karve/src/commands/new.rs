@@ -4,7 +4,7 @@ use crate::project::ProjectArgs;
 use crate::ui;
 use karve_harness::git::{self, CommitNote, NewFile, Repo};
 use karve_os::clock;
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -11,7 +11,7 @@ use karve_core::score;
 use karve_numerics::case::Case;
 use karve_numerics::roof::{CallDemand, DevicePeaks};
 use karve_os::device;
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::process::StopFlag;
 use karve_profile::devices::{DeviceCatalog, DeviceFigure, DeviceSpec};
 use karve_profile::roofline::plot::{self, PlotPoint, RoofLine};

@@ -7,7 +7,7 @@ use karve_agents::agreement;
 use karve_core::campaign::{Campaign, Event, Record, Step};
 use karve_harness::git::{Oid, Repo};
 use karve_harness::store::CampaignDir;
-use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files;
 use karve_os::text;
 use karve_os::text::counted;

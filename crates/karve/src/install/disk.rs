@@ -4,7 +4,7 @@
 use super::edit::{self, EditRefusal, FileEdit, PlannedWrite};
 use super::record::{InstallRecord, WrittenFile};
 use super::{InstallSite, OverwritePolicy};
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::files;
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};

@@ -17,7 +17,7 @@ use super::markdown::render_entry;
 use super::{Layer, LibraryLayers, read_entry};
 use karve_core::knowledge::{Entry, is_id};
 use karve_harness::store;
-use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files;
 use plan::{FileOperation, PLAN, PlannedFile, RootPlan, RootWrite, settle};
 use std::collections::{BTreeMap, BTreeSet};

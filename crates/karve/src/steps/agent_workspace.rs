@@ -6,7 +6,7 @@ use super::context::Context;
 use karve_core::campaign::{Campaign, ImplementStep, Step};
 use karve_harness::git::{HistoryAccess, Oid, PatchResult};
 use karve_harness::store;
-use karve_os::error::{Context as _, Result};
+use karve_os::error::{Result, WithContext as _};
 use karve_os::files;
 use std::fs;
 use std::path::Path;

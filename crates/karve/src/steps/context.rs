@@ -16,7 +16,7 @@ use karve_harness::project_file;
 use karve_harness::store::CampaignDir;
 use karve_harness::worktrees::{BuildVariant, BuiltTree, Worktrees};
 use karve_os::device::{DeviceSession, NoticeSink};
-use karve_os::error::{Context as _, Result};
+use karve_os::error::{Result, WithContext as _};
 use karve_os::process::{self, StopFlag};
 use karve_os::sandbox::Sandbox;
 use karve_profile::profilers::ProfilerTool;

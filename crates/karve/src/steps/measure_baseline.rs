@@ -11,7 +11,7 @@ use karve_harness::outcome::GateResult;
 use karve_harness::{runner, store};
 use karve_numerics::case::Case;
 use karve_numerics::roof::Roof;
-use karve_os::error::{Context as _, Result};
+use karve_os::error::{Result, WithContext as _};
 use karve_os::{files, host};
 use karve_profile::roofline;
 use std::collections::BTreeMap;

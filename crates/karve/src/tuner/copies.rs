@@ -12,7 +12,7 @@ use karve_harness::commands::Harness;
 use karve_harness::outcome::GateResult;
 use karve_harness::worktrees::BuiltTree;
 use karve_numerics::space::{Knob, KnobSetting};
-use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes};
 use std::io;

@@ -5,7 +5,7 @@ use super::session::TuneResult;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use karve_numerics::search::TriedSetting;
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use std::fs;
 use std::io::Write;
 use std::path::Path;

@@ -6,7 +6,7 @@
 use super::evaluator::{Evaluator, SettingResult};
 use super::recorded::EvaluationFailure;
 use karve_numerics::space::KnobSetting;
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::files;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};

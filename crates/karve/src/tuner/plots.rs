@@ -7,7 +7,7 @@ use karve_core::charter::Better;
 use karve_core::score::figure;
 use karve_numerics::grid::Grid;
 use karve_numerics::search::{self, Importance, SearchRecord, TriedSetting};
-use karve_os::error::{Context, Result};
+use karve_os::error::{Result, WithContext};
 use std::fs;
 use std::path::Path;
 

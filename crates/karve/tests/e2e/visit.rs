@@ -151,7 +151,7 @@ fn a_person_with_an_editor_is_an_agent_too() {
     hand_in_nothing(&lab);
     let fast = kernel.replace("TIME=100", "TIME=50");
     fs::write(workspace.join("kernel.sh"), fast).unwrap();
-    // The workspace belongs to the external agent: to look again does not undo what was written there.
+    // The workspace belongs to the external agent: to look again undoes nothing.
     let turn = lab.karve(&["next", "--json"]).ends(0).json();
     assert_eq!(turn["turn"], "implement");
     let turn = lab.karve(&["submit", "--json"]).ends(0).json();
@@ -167,23 +167,16 @@ fn a_person_with_an_editor_is_an_agent_too() {
     // An attempt on the harness is refused, and can be repaired or given up.
     propose(&lab, "skip the test");
     let kernel = fs::read_to_string(workspace.join("kernel.sh")).unwrap();
-    fs::write(
-        workspace.join("kernel.sh"),
-        kernel.replace("TIME=50", "TIME=40"),
-    )
-    .unwrap();
+    let faster = kernel.replace("TIME=50", "TIME=40");
+    fs::write(workspace.join("kernel.sh"), faster).unwrap();
     fs::write(workspace.join("test.sh"), "exit 0\n").unwrap();
     let turn = lab.karve(&["submit", "--json"]).ends(1).json();
     assert_eq!(
         (&turn["turn"], &turn["retry"]),
         (&json!("implement"), &json!(1))
     );
-    assert!(
-        turn["brief"]
-            .as_str()
-            .unwrap()
-            .contains("read-only files changed: test.sh")
-    );
+    let brief = turn["brief"].as_str().unwrap();
+    assert!(brief.contains("read-only files changed: test.sh"));
     let turn = lab
         .karve(&["submit", "--json", "--give-up", "it was no good idea"])
         .ends(0)

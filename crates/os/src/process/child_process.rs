@@ -14,7 +14,7 @@ use super::launch::{self, ExecCommand};
 use super::sys::{self, ParentDeathAction, SpawnSpec};
 use super::tree::ProcessTree;
 use super::{Command, Exit, StopFlag};
-use crate::error::{Context, Result};
+use crate::error::{Result, WithContext};
 
 /// How many bytes of its stderr are kept; writing more fails.
 const DIAGNOSTICS_BYTES: u64 = 64 << 10;

@@ -1,8 +1,8 @@
 //! Processes that outlive karve: one undoes a single thing, the other cleans up after it.
 //!
 //! Each waits at the end of a pipe. A [`CleanupProcess`] acts when the pipe closes, because karve
-//! closes it or because karve dies and the kernel closes it. A [`Reaper`] acts only if karve dies: a
-//! karve that exits normally says so on the pipe. Both have their own sessions, are in no control
+//! closes it or because karve dies and the kernel closes it. A [`Reaper`] acts only if karve dies:
+//! a karve that exits normally says so on the pipe. Both have their own sessions, are in no control
 //! group of a command, and carry no mark, so nothing that kills commands kills them.
 
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ use super::Command;
 use super::launch::{self, ExecCommand};
 use super::sys::{self, ParentDeathAction, SpawnSpec, SpawnedChild, WaitMode};
 use super::watch::TICK;
-use crate::error::{Context, Result};
+use crate::error::{Result, WithContext};
 
 /// How often to poll for its exit if the kernel does not notify us.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);

@@ -11,7 +11,7 @@ use super::filter::{ExtraSyscalls, command_filter};
 use super::namespace::NamespaceSandbox;
 use super::ruleset;
 use super::sys::{self, LimitedResource, SandboxProfile};
-use crate::error::{Context, Result};
+use crate::error::{Result, WithContext};
 
 /// The first version of Landlock that lets files be moved between directories.
 const LANDLOCK_MIN: u32 = 2;

@@ -1,9 +1,9 @@
 //! What must hold with every combination of kernel features.
 
-use std::sync::atomic::Ordering;
 use std::fs;
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::thread;
 
 use super::*;

@@ -1,7 +1,7 @@
 //! A home, temporary files and shared memory that only confined commands see, empty before each
 //! command.
 
-use crate::error::{Context, Result};
+use crate::error::{Result, WithContext};
 use crate::process::{NamespaceSandbox, NamespaceView};
 use karve_core::charter::Caches;
 use std::fs;

@@ -4,7 +4,7 @@
 //! campaigns, temporary files and sockets of services. Of a home, tools and compilers are visible.
 
 use super::{AgentPaths, PrivateDirs, bounds, gateway};
-use crate::error::{Context, Result};
+use crate::error::{Result, WithContext};
 pub(super) use crate::files::settled;
 use crate::process::{
     BindMount, MountAccess, NamespaceView, OverlayDir, has_accelerators, is_accelerator,

@@ -18,7 +18,7 @@ use karve_harness::commands::ProfilerStart;
 use karve_harness::commands::{BenchParams, CommandVariant, Harness, PROFILE_DIR, ProfiledRun};
 use karve_harness::outcome::GateResult;
 use karve_numerics::case::Case;
-use karve_os::error::{Context, Result};
+use karve_os::error::{Result, WithContext};
 use karve_os::files;
 use karve_os::process::{CommandOutcome, Exit};
 use std::fs;

@@ -1,7 +1,7 @@
 //! The measured peaks of a GPU, if there is one and a compiler for it.
 
 use super::{Peak, peak};
-use karve_os::error::{Context, Result};
+use karve_os::error::{Result, WithContext};
 use karve_os::process::{self, Command, StopFlag};
 use karve_os::text::safe;
 use serde::Serialize;

@@ -11,7 +11,7 @@ use karve_core::knowledge::{
     Entry, EntrySection, EntryStatus, LintSeverity, Retraction, VOUCHED, dependants, lint,
 };
 use karve_os::clock;
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::files;
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use crate::project::ProjectArgs;
 use crate::ui::{self};
 use karve_core::knowledge::{Entry, LintSeverity, is_id, lint};
 use karve_os::clock;
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::files;
 use std::collections::BTreeSet;
 use std::fs;

@@ -2,7 +2,7 @@
 
 use crate::ui;
 use karve_core::profile::predicate::short;
-use karve_os::error::{CommandError, Context, Result};
+use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::files;
 use karve_os::text::safe;
 use karve_profile::profilers::contract::{self, ConfigPlacement, ProfilerReport, StageRow};

@@ -2,7 +2,7 @@
 //! the files it changes, recorded in a file, moved into place, and moved back if that fails.
 
 use super::{Layer, LibraryLayers};
-use karve_os::error::{CommandError, Context, ErrorKind, Result};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
