@@ -4,9 +4,9 @@
 //! Only karve's own lines are compared: the answer it accepted, and the usage. The lines between
 //! are the output of a command-line agent and prove nothing; the last line is karve's.
 
-use super::answer::{self, ProposalAnswer};
-use super::api;
+use super::answer::ProposalAnswer;
 use super::external::EXTERNAL;
+use super::{answer, api};
 use karve_core::campaign::Event;
 use karve_core::spending::AgentUsage;
 use karve_os::files;

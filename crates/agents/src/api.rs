@@ -55,12 +55,11 @@ use self::reply::ModelReply;
 use self::tools::{ToolRights, ToolSpec, ToolWorkspace};
 use self::turn::ApiTurnContext;
 use super::cli::turn_output::TurnFailure;
-use super::prompt;
 use super::secrets::Secrets;
 use super::turn::{FinishedTurn, TurnEnd, TurnTask, UsageReport};
 use super::{
     Agent, AgentQuestion, AgentReply, Implementation, LessonAnswer, LessonQuestion, Proposal,
-    Workspace,
+    Workspace, prompt,
 };
 use karve_core::asking::budget::{RemainingBudget, TokenGauge};
 use karve_core::campaign::ImplementStep;

@@ -12,8 +12,9 @@ use karve_core::spending::AgentUsage;
 use karve_harness::git::{Oid, Repo};
 use karve_harness::project_file;
 use karve_numerics::search::{self, ProposedMove};
-use karve_numerics::space::{Delivery, KnobDeclaration};
-use karve_numerics::space::{KNOBS_MAX, Knob, KnobSetting, parse_knobs, set_knob};
+use karve_numerics::space::{
+    Delivery, KNOBS_MAX, Knob, KnobDeclaration, KnobSetting, parse_knobs, set_knob,
+};
 use karve_os::error::{CommandError, Result, WithContext};
 use std::fs;
 use std::path::Path;

@@ -29,13 +29,11 @@ pub use self::trial::{AgentTrial, InstalledProgram, find, run_trial};
 
 use self::turn::{CliProgram, CliTurnContext, CliTurnResult};
 use self::turn_output::{TurnFailure, TurnOutput};
-use super::notes;
-use super::prompt;
 use super::session_event::SessionEvent;
 use super::turn::{FinishedTurn, TurnEnd, TurnTask, UsageReport};
 use super::{
     Agent, AgentQuestion, AgentReply, Implementation, LessonAnswer, LessonQuestion, Proposal,
-    Workspace,
+    Workspace, notes, prompt,
 };
 use karve_core::campaign::ImplementStep;
 use karve_core::campaign::strategy::Brief;

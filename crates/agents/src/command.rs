@@ -9,23 +9,19 @@ mod own;
 
 pub use self::own::lacking;
 
-use super::notes;
-use super::prompt;
 use super::secrets::{Secrets, is_key_name};
-use super::session_log::{self, TurnPrompt};
+use super::session_log::TurnPrompt;
 use super::turn::{FinishedTurn, TurnEnd, TurnTask, UsageReport};
 use super::{
     Agent, AgentQuestion, AgentReply, Implementation, LessonAnswer, LessonQuestion, Proposal,
-    Workspace,
+    Workspace, notes, prompt, session_log,
 };
 use karve_core::campaign::ImplementStep;
 use karve_core::campaign::strategy::Brief;
 use karve_os::error::{Result, WithContext};
-use karve_os::files;
-use karve_os::process::excerpt;
-use karve_os::process::{self, Command, CommandOutcome, Exit};
-use karve_os::sandbox::NetworkAccess;
-use karve_os::sandbox::{self, AgentPaths, Gateway};
+use karve_os::process::{Command, CommandOutcome, Exit, excerpt};
+use karve_os::sandbox::{AgentPaths, Gateway, NetworkAccess};
+use karve_os::{files, process, sandbox};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

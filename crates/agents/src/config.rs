@@ -2,8 +2,7 @@
 
 use crate::api;
 use crate::api::{ApiConfig, KeySource};
-use crate::cli::CliConfig;
-use crate::cli::CliKind;
+use crate::cli::{CliConfig, CliKind};
 use crate::secrets::Secrets;
 use karve_os::sandbox::NetworkAccess;
 use std::collections::BTreeMap;

@@ -4,11 +4,10 @@
 //! answers it. A submission is data like any other answer, and it is gated and measured in the
 //! same way.
 
-use super::prompt;
 use super::secrets::Secrets;
-use super::session_log::{self, TurnPrompt};
+use super::session_log::TurnPrompt;
 use super::turn::{FinishedTurn, TurnEnd, TurnTask, UsageReport};
-use super::{Agent, Implementation, Proposal, Workspace};
+use super::{Agent, Implementation, Proposal, Workspace, prompt, session_log};
 use karve_core::campaign::strategy::Brief;
 use karve_core::campaign::{ImplementStep, Step};
 use karve_core::spending::AgentUsage;

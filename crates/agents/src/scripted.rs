@@ -2,10 +2,8 @@
 //! which needs no model and no key. Its changes are built, gated and measured like any other
 //! change.
 
-use super::answer::{self, ProposalAnswer};
-use super::prompt;
-use super::session_log;
-use super::{Agent, Implementation, Proposal, Workspace};
+use super::answer::ProposalAnswer;
+use super::{Agent, Implementation, Proposal, Workspace, answer, prompt, session_log};
 use karve_core::campaign::strategy::Brief;
 use karve_core::campaign::{ImplementStep, ProposalRefusal};
 use karve_core::spending::AgentUsage;

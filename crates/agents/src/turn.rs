@@ -3,8 +3,8 @@
 //! Every kind of agent ends a turn with a reply or with the reason why there is none. For all of
 //! them, the reply is parsed here as a proposal, a change, a review or a lesson.
 
-use super::answer::{self, ProposalAnswer};
-use super::{AgentReply, Implementation, LessonAnswer, Proposal};
+use super::answer::ProposalAnswer;
+use super::{AgentReply, Implementation, LessonAnswer, Proposal, answer};
 use karve_core::campaign::{ImplementStep, ProposalRefusal};
 use karve_core::spending::AgentUsage;
 

@@ -5,8 +5,7 @@
 //! mirrors everything. Nothing here judges; `verdict` does.
 
 use crate::charter::Metric;
-use crate::comparison::Clock;
-use crate::comparison::Estimate;
+use crate::comparison::{Clock, Estimate};
 use crate::duel::{BlockError, DISAGREEMENT_RATIO, DuelRule, check_block};
 use crate::measurement::Block;
 use crate::policy::{SmallGain, WarmUpRule};

@@ -43,8 +43,7 @@ pub use tasks::AgendaTask;
 
 use crate::agenda::AgendaItem;
 use crate::charter::Charter;
-use crate::comparison::Clock;
-use crate::comparison::Comparison;
+use crate::comparison::{Clock, Comparison};
 use crate::duel::Duel;
 use crate::hypothesis::{Candidate, HypothesisDigest};
 use crate::knowledge::KnownEntry;
@@ -494,15 +493,13 @@ impl Campaign {
         let Some(charter) = self.charter().filter(can) else {
             return false;
         };
-        if self.must_look_first() {
-            return true;
-        }
+        let first = self.must_look_first();
         let changed = self.rounds.last().is_none_or(|round| round.verdict.keeps());
         let escalated = self.profile_depth() != ProfileDepth::Light;
         match charter.policy.profile_when {
             ProfileWhen::EveryRound => true,
-            ProfileWhen::OnChange => changed || escalated,
-            ProfileWhen::OnEscalation => escalated,
+            ProfileWhen::OnChange => first || changed || escalated,
+            ProfileWhen::OnEscalation => first || escalated,
         }
     }
 }

@@ -1,9 +1,7 @@
 //! Parent against candidate as plain data: what a duel has shown, per case and overall.
 
-use crate::charter::Metric;
-use crate::charter::OwnClock;
-use crate::measurement::Pair;
-use crate::measurement::Sample;
+use crate::charter::{Metric, OwnClock};
+use crate::measurement::{Pair, Sample};
 use karve_numerics::stats;
 use serde::{Deserialize, Serialize};
 

@@ -4,8 +4,7 @@
 //! judges; `verdict` does.
 
 use crate::charter::{Charter, ClockRule, Metric};
-use crate::comparison::Clock;
-use crate::comparison::{CaseComparison, Comparison, Estimate, SecondClock};
+use crate::comparison::{CaseComparison, Clock, Comparison, Estimate, SecondClock};
 use crate::measurement::{Block, DiscardReason, Pair};
 use crate::policy::{SmallGain, WarmUpRule};
 use crate::sampling::WarmUp;

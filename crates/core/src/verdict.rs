@@ -1,7 +1,6 @@
 //! The only place that judges: what becomes of a candidate, and why.
 
-use crate::comparison::Clock;
-use crate::comparison::{Comparison, SpeedChange};
+use crate::comparison::{Clock, Comparison, SpeedChange};
 use crate::duel::{ClockTrack, Duel};
 use crate::measurement::Gate;
 use crate::policy::SmallGain;

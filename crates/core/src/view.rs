@@ -1,17 +1,15 @@
 //! Plain data from which every screen and file is rendered.
 
-use crate::agenda::{self, ItemOutcome};
-use crate::campaign::signals_of;
-use crate::campaign::strategy::{self, Directive, QueueItem};
-use crate::campaign::{Campaign, RoundSummary};
+use crate::agenda::ItemOutcome;
+use crate::campaign::strategy::{Directive, QueueItem};
+use crate::campaign::{Campaign, RoundSummary, signals_of, strategy};
 use crate::comparison::{Comparison, Estimate};
 use crate::integrity::AuditFinding;
 use crate::measurement::Gate;
 use crate::roles::{Review, RoutingDecision, SignalAssessment};
-use crate::spending::AgentUsage;
-use crate::spending::{self, CostPerPercent, TurnPurpose, TurnTotals};
+use crate::spending::{AgentUsage, CostPerPercent, TurnPurpose, TurnTotals};
 use crate::variants::VariantTrial;
-use crate::{score, verdict};
+use crate::{agenda, score, spending, verdict};
 use karve_numerics::contract::CaseTensorError;
 use karve_numerics::stats;
 use serde::Serialize;

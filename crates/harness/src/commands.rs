@@ -30,10 +30,10 @@ use karve_core::measurement::{Gate, Sample, classify_failure};
 use karve_numerics::case::Case;
 use karve_numerics::space::{Delivery, KnobDeclaration};
 use karve_os::error::{CommandError, Result};
-use karve_os::process::{self, Command, CommandOutcome, Confinement, Exit, StopFlag, excerpt};
+use karve_os::process::{Command, CommandOutcome, Confinement, Exit, StopFlag, excerpt};
 use karve_os::random::fresh_seed;
 use karve_os::sandbox::{CommandPurpose, Sandbox};
-use karve_os::{device, files};
+use karve_os::{device, files, process};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -495,7 +495,6 @@ impl Harness {
 /// The same line, followed by plain work that counts toward its time.
 fn followed_by_work(line: &str, us: u64) -> Result<String> {
     let own = quote(&contract::own_program()?.to_string_lossy());
-    Ok(format!(
-        "{line}\nstatus=$?\n{own} spin {us} || exit 1\nexit $status"
-    ))
+    let work = format!("{own} spin {us} || exit 1");
+    Ok(format!("{line}\nstatus=$?\n{work}\nexit $status"))
 }

@@ -10,9 +10,7 @@
 //! Under a contract the arms are workers in a kernel runner, which live for the whole duel.
 
 use crate::commands::{BenchParams, CommandVariant, Harness};
-use crate::outcome::BlockFailure;
-use crate::outcome::GateResult;
-use crate::outcome::NumberedCase;
+use crate::outcome::{BlockFailure, GateResult, NumberedCase};
 use crate::runner::KernelRunner;
 use karve_core::measurement::{Block, FirstArm, Gate, Pair, Sample};
 use karve_numerics::case::Case;

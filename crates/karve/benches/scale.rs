@@ -13,10 +13,11 @@
 #[path = "scale/stage.rs"]
 mod stage;
 
-use karve::drive::{self, CampaignSession};
+use karve::drive::CampaignSession;
 use karve::publish::Publisher;
 use karve::steps::{Context, ContextParts};
-use karve::ui::{self, Screen, SilentScreen};
+use karve::ui::{Screen, SilentScreen};
+use karve::{drive, ui};
 use karve_core::campaign::{Campaign, Event, Record, Step};
 use karve_core::charter::Charter;
 use karve_core::measurement::Sample;

@@ -10,8 +10,9 @@
 //! - `--noise 0.05`, `--failures 0.2`: readings that differ, settings that fail;
 //! - `--each`: a line for each space.
 
-use karve::tuner::recorded::{self, RecordedSpace};
-use karve::tuner::simulate::{self, SimulatedNoise, SimulationResult};
+use karve::tuner::recorded::RecordedSpace;
+use karve::tuner::simulate::{SimulatedNoise, SimulationResult};
+use karve::tuner::{recorded, simulate};
 use karve::ui;
 use karve_numerics::search::StrategyKind;
 use karve_numerics::stats;

@@ -4,10 +4,10 @@
 use crate::config::Overrides;
 use crate::drive::DriveEnd;
 use crate::project::ProjectArgs;
-use crate::reports;
-use crate::session::{self, CampaignChoice, CampaignSetup, SessionPlan};
+use crate::session::{CampaignChoice, CampaignSetup, SessionPlan};
 use crate::steps::WORKSPACE_DIR;
 use crate::ui::Screen;
+use crate::{reports, session};
 use karve_agents;
 use karve_agents::external::{EXTERNAL, ExternalAgent, ExternalAnswer};
 use karve_core::campaign::strategy::{PastRound, brief};

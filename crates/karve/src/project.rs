@@ -1,8 +1,8 @@
 //! What a command works on: the project's `karve.toml`, its campaigns, and the selected one.
 
-use crate::config::{self, CharterTime, LoadedConfig, Overrides};
+use crate::config::{CharterTime, LoadedConfig, Overrides};
 use crate::library::LibraryLayers;
-use crate::ui;
+use crate::{config, ui};
 use karve_core::campaign::{Campaign, Record};
 use karve_harness::git::Repo;
 use karve_harness::store::{self, CampaignDir};

@@ -4,8 +4,8 @@
 use crate::reports::{self, DerivedFile};
 use karve_core::campaign::{Campaign, DuelName, Event, Record, RoundSummary};
 use karve_harness::git::{Oid, Repo};
-use karve_harness::project_file;
-use karve_harness::store::{self, CampaignDir};
+use karve_harness::store::CampaignDir;
+use karve_harness::{project_file, store};
 use karve_os::error::Result;
 use karve_os::files;
 use std::fmt::Write;

@@ -1,32 +1,27 @@
 //! Starts or resumes a campaign: charter, lock, context, Ctrl-C. Then `drive` takes over.
 
-use crate::agenda;
-use crate::checks;
 use crate::config::LoadedConfig;
-use crate::drive::{self, CampaignSession, DriveEnd};
-use crate::project;
+use crate::drive::{CampaignSession, DriveEnd};
 use crate::project::tag_of;
-use crate::publish::{self, Publisher};
-use crate::refs;
+use crate::publish::Publisher;
 use crate::steps::{Context, ContextParts};
-use crate::ui::{self, Screen};
+use crate::ui::Screen;
+use crate::{agenda, checks, drive, project, publish, refs, ui};
 use karve_agents;
-use karve_agents::Agent;
 use karve_agents::config::AgentConfig;
 use karve_agents::external::{EXTERNAL, ExternalAgent};
-use karve_agents::team::{self, AgentRetention};
+use karve_agents::team::AgentRetention;
+use karve_agents::{Agent, team};
 use karve_core::agenda::Agenda;
 use karve_core::basis;
 use karve_core::campaign::{Campaign, Event};
 use karve_core::charter::{Charter, Limits};
 use karve_harness::git::Repo;
 use karve_harness::store::{self, CampaignDir, Store};
-use karve_os::clock;
 use karve_os::device::NoticeSink;
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext as _};
-use karve_os::host;
-use karve_os::process::{self, StopFlag};
-use karve_os::sandbox;
+use karve_os::process::StopFlag;
+use karve_os::{clock, host, process, sandbox};
 use std::collections::BTreeMap;
 use std::path::Path;
 

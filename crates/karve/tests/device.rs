@@ -7,13 +7,13 @@
     reason = "these are tests"
 )]
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
-use std::{env, thread};
+use std::{env, fs, thread};
 
-use karve_os::device::NoticeSink;
-use karve_os::device::lease::{self, LeaseRequest};
+use karve_os::device::lease::LeaseRequest;
+use karve_os::device::{NoticeSink, lease};
 use karve_os::process::{self, CleanupProcess, StopFlag, end_tagged};
 
 use crate::inner::{INNER, lives, start, wait_until};

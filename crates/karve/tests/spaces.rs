@@ -6,8 +6,9 @@
     reason = "a test stops where something unexpected happens"
 )]
 
-use karve::tuner::recorded::{self, RecordedSpace};
-use karve::tuner::simulate::{self, SimulatedNoise};
+use karve::tuner::recorded::RecordedSpace;
+use karve::tuner::simulate::SimulatedNoise;
+use karve::tuner::{recorded, simulate};
 use karve_numerics::search::StrategyKind;
 use std::path::Path;
 

@@ -2,16 +2,13 @@
 //!
 //! A pipe would keep karve waiting, and a device would never end.
 
-use crate::error::Result;
-use crate::error::WithContext;
+use crate::error::{Result, WithContext};
 use sha2::{Digest, Sha256};
-use std::fs;
 use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::io::{self, Read};
+use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Maximum size of a file that a person writes, in bytes.
 pub const WRITTEN_BYTES_MAX: u64 = 16 << 20;

@@ -6,8 +6,8 @@ mod roof;
 pub use identity::basis_of;
 pub use roof::roof_of;
 
-use crate::files;
-use crate::process::{self, Command, StopFlag};
+use crate::process::{Command, StopFlag};
+use crate::{files, process};
 use karve_core::measurement::Environment;
 use std::collections::BTreeMap;
 use std::fs;

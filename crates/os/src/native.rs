@@ -5,9 +5,9 @@
 
 use std::ffi::{CStr, CString, c_void};
 use std::fs::File;
-use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
+use std::{io, ptr};
 
 /// Later mappings of the file may not write to it.
 const F_SEAL_FUTURE_WRITE: libc::c_int = 0x0010;

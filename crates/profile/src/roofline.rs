@@ -21,9 +21,9 @@ pub use karve_numerics::roof::{
 };
 use karve_numerics::stats;
 use karve_os::error::{CommandError, Result, WithContext};
-use karve_os::process::{self, Command, StopFlag};
+use karve_os::process::{Command, StopFlag};
 use karve_os::text::safe;
-use karve_os::{files, host};
+use karve_os::{files, host, process};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;

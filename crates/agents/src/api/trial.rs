@@ -1,8 +1,8 @@
 //! A small turn, to check that a model API works from here: its key, its model and the network.
 
 use super::conversation::{ApiConversation, ConversationItem};
-use super::turn::{self, ApiTurnContext};
-use super::{ApiModel, key};
+use super::turn::ApiTurnContext;
+use super::{ApiModel, key, turn};
 use crate::api::ApiConfig;
 use crate::cli::AgentTrial;
 use crate::turn::TurnTask;

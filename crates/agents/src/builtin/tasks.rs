@@ -1,7 +1,7 @@
 //! Agenda items that karve can carry out without an agent: knob values, a sweep, an entry's recipe.
 
-use super::recipes::{self, ApplicableRecipe};
-use super::{BuiltinAgent, knobs_at, state_sweep};
+use super::recipes::ApplicableRecipe;
+use super::{BuiltinAgent, knobs_at, recipes, state_sweep};
 use crate::Proposal;
 use karve_core::agenda::{AgendaItem, ItemAction};
 use karve_core::campaign::strategy::Brief;

@@ -1,13 +1,12 @@
 //! A small turn, to check whether an agent works here: its program, its key and its model's server.
 
-use super::turn::{self, CliProgram, CliTurnContext, CliTurnResult};
-use super::{CliKind, CliTurnRequest, TurnTask};
+use super::turn::{CliProgram, CliTurnContext, CliTurnResult};
+use super::{CliKind, CliTurnRequest, TurnTask, turn};
 use crate::cli::CliConfig;
 use karve_core::spending::AgentUsage;
 use karve_os::error::{Result, WithContext};
 use karve_os::process::{self, Command, StopFlag};
-use karve_os::sandbox::NetworkAccess;
-use karve_os::sandbox::Sandbox;
+use karve_os::sandbox::{NetworkAccess, Sandbox};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,8 +4,8 @@ use super::record::{EventResult, not_due};
 use super::round::{RoundPhase, RoundState};
 use super::{Campaign, Event};
 use crate::hypothesis::{Candidate, Hypothesis};
-use crate::variants::{self, BEST_OF_MAX, ImplementedVariant, TURNS};
-use crate::verdict;
+use crate::variants::{BEST_OF_MAX, ImplementedVariant, TURNS};
+use crate::{variants, verdict};
 
 /// The variants of a round to choose from.
 #[derive(Clone, Debug, PartialEq)]

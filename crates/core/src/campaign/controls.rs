@@ -7,12 +7,11 @@
 
 use super::record::{EventResult, not_due};
 use super::{Campaign, CampaignPhase, DuelName, MeasureStep, Step, StopReason};
-use crate::comparison::Clock;
-use crate::comparison::Comparison;
+use crate::comparison::{Clock, Comparison};
 use crate::duel::{Duel, DuelRule};
 use crate::measurement::{Block, DiscardReason, Pair};
-use crate::power;
-use crate::verdict::{self, FalsePositive};
+use crate::verdict::FalsePositive;
+use crate::{power, verdict};
 use karve_numerics::case::CaseSet;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;

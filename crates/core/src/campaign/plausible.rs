@@ -3,8 +3,8 @@
 use super::Campaign;
 use crate::comparison::Comparison;
 use crate::integrity::{ImplausibleReason, assess_gain, assess_time};
-use crate::score;
-use crate::verdict::{self, ImplausibleFigure, Verdict};
+use crate::verdict::{ImplausibleFigure, Verdict};
+use crate::{score, verdict};
 use karve_numerics::case::CaseSet;
 use karve_numerics::roof::CallDemand;
 

@@ -1,8 +1,7 @@
 //! A round: one hypothesis from proposal to verdict.
 
 use super::{DuelName, Lesson};
-use crate::comparison::Clock;
-use crate::comparison::Comparison;
+use crate::comparison::{Clock, Comparison};
 use crate::duel::Duel;
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::integrity::AuditFinding;

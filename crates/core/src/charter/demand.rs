@@ -3,8 +3,7 @@
 use super::Charter;
 use karve_numerics::case::Case;
 use karve_numerics::expr::parse_expr;
-use karve_numerics::roof::CallDemand;
-use karve_numerics::roof::is_amount;
+use karve_numerics::roof::{CallDemand, is_amount};
 
 impl Charter {
     /// The least work of one call on a case: as the contract declares it, else as the metric does.

@@ -2,8 +2,7 @@
 
 use super::DuelDeadline;
 use crate::bench::{Bench, BenchGoal, BenchRule, SpeedupSigns};
-use crate::comparison::Clock;
-use crate::comparison::Estimate;
+use crate::comparison::{Clock, Estimate};
 use karve_numerics::stats;
 use serde::{Deserialize, Serialize};
 

@@ -7,9 +7,9 @@ use super::{GateResult, Harness};
 use crate::placeholders::Placeholders;
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_numerics::case::Case;
-use karve_numerics::space::TEMPLATE_END;
-use karve_numerics::space::{Delivery, KnobDeclaration};
-use karve_numerics::space::{KnobSetting, parse_knobs, render_template};
+use karve_numerics::space::{
+    Delivery, KnobDeclaration, KnobSetting, TEMPLATE_END, parse_knobs, render_template,
+};
 use karve_os::files;
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};

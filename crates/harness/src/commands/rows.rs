@@ -1,8 +1,8 @@
 //! From rows of a benchmark's output to one value for each case.
 
-use super::GateResult;
-use super::output::{self, CaseCheck, OutputFormat, OutputRow, ParseSpec};
+use super::output::{CaseCheck, OutputFormat, OutputRow, ParseSpec};
 use super::samples::unreadable;
+use super::{GateResult, output};
 use karve_core::charter::{Metric, OutputRule};
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_numerics::case::Case;

@@ -18,10 +18,10 @@ use karve_os::error::{CommandError, ErrorKind, Result};
 
 use super::call::text;
 use super::compare::{has_crlf, on_disk, parent_of};
-use super::history::{self, RawEntry, TreeDifference};
+use super::history::{RawEntry, TreeDifference};
 use super::start::{commit_tree, hash_paths};
 use super::survey::{ChangeKind, RawChange, WorktreeChange, WorktreeSurvey};
-use super::{CommitNote, FileMode, Oid, Repo};
+use super::{CommitNote, FileMode, Oid, Repo, history};
 
 /// The largest file that a candidate may include: far larger than any source, and small enough to
 /// read.

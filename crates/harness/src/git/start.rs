@@ -1,11 +1,10 @@
 //! Finding the repository, reporting the state of its checkout, and creating a new one.
 
 use std::ffi::OsStr;
-use std::fmt;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
+use std::{fmt, fs};
 
 use karve_os::error::{CommandError, Result, WithContext};
 

@@ -7,13 +7,13 @@
 //! that is not mounted right now. Removing both directories is all that they do.
 
 use std::ffi::OsStr;
-use std::fs::{self, Permissions};
-use std::io::{self, ErrorKind as Io};
+use std::fs::Permissions;
+use std::io::ErrorKind as Io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::Duration;
+use std::{fs, io, thread};
 
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 

@@ -19,9 +19,8 @@ use karve_os::error::{Result, WithContext};
 use karve_os::native::SharedMemory;
 use karve_os::process::{ChildProcess, Command, ReceiveResult, StopFlag, StopResult};
 use karve_os::random::secret;
-use std::fs;
-use std::io;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 /// How long a worker may take to load its kernel.
 const START_LIMIT: Duration = Duration::from_secs(120);

@@ -3,9 +3,9 @@
 use super::buffers::{CallOutput, KernelBuffers};
 use super::reference::ReferenceOutput;
 use karve_core::measurement::{FailureCategory, Gate};
-use karve_numerics::accuracy::{self, AccuracyRuleSet, CrossBound, ErrorStats, OutputInfo};
+use karve_numerics::accuracy::{AccuracyRuleSet, CrossBound, ErrorStats, OutputInfo};
 use karve_numerics::contract::Contract;
-use karve_numerics::tensor;
+use karve_numerics::{accuracy, tensor};
 
 /// The error of every written tensor, in the order of the contract.
 #[derive(Clone, Debug, Default)]

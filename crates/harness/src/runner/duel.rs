@@ -8,14 +8,14 @@
 
 use super::affinity::CpuAffinity;
 use super::arm::{BatchTiming, KernelWorker};
-use super::block_cost::{self, BlockCost};
+use super::block_cost::BlockCost;
 use super::buffers::{CallOutput, KernelBuffers, KernelCall};
-use super::check::{self, TensorBounds};
+use super::check::TensorBounds;
 use super::clocks::{ArmClocks, BatchOverhead, threads_in_words};
 use super::duel_case::{DuelCase, DuelTime};
 use super::reference::ReferenceRunner;
 use super::setup::RunnerSetup;
-use super::spread;
+use super::{block_cost, check, spread};
 use crate::outcome::BlockFailure;
 use karve_core::charter::Metric;
 use karve_core::measurement::{Block, FirstArm, Gate, Pair};

@@ -7,8 +7,8 @@ use karve_numerics::contract::{Arg, ArgKind, CALL_BYTES_MAX, Kernel, PythonStyle
 use karve_numerics::draw::Draw;
 use karve_numerics::tensor::Dtype;
 use karve_os::error::{CommandError, Result};
-use karve_os::process::{self, Exit, Program};
-use karve_os::sandbox;
+use karve_os::process::{Exit, Program};
+use karve_os::{process, sandbox};
 use serde::Deserialize;
 use std::path::Path;
 use std::time::Duration;

@@ -7,9 +7,8 @@ use super::protocol::{
     CallSetup, CallSlot, FLAG_MODE_CHANGED, MESSAGE_BYTES_MAX, WireArg, WorkerHello, WorkerReply,
     WorkerRequest, WorkerTiming,
 };
-use karve_os::native::{self, CallRegisters, EntryPoint, MappingAccess, WorkerMemory};
-use karve_os::plain_work;
-use karve_os::process;
+use karve_os::native::{CallRegisters, EntryPoint, MappingAccess, WorkerMemory};
+use karve_os::{native, plain_work, process};
 use std::cell::OnceCell;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;

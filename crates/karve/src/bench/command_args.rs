@@ -6,9 +6,8 @@ use karve_core::charter::{
     SandboxRule, Target, TuneRule, WorkMode,
 };
 use karve_core::policy::Preset;
-use karve_harness::commands;
 use karve_harness::commands::output::NAMES;
-use karve_harness::placeholders;
+use karve_harness::{commands, placeholders};
 use karve_numerics::case::{Case, CaseSet};
 use karve_os::error::{CommandError, Result};
 use std::collections::BTreeMap;

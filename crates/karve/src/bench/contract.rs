@@ -4,9 +4,9 @@
 //! and read-only files. If the read-only files differ, both may use those of one side.
 
 use super::record::BenchSide;
-use crate::checks;
-use crate::config::{self, CharterTime, Overrides};
+use crate::config::{CharterTime, Overrides};
 use crate::project::{CONFIG, ProjectArgs};
+use crate::{checks, config};
 use globset::GlobSet;
 use karve_core::basis::{self, Basis, BasisDifference, BasisMismatch};
 use karve_core::charter::Charter;

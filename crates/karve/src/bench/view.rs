@@ -2,10 +2,9 @@
 
 use super::record::{BenchEnd, BenchRecord, BenchSide};
 use karve_core::bench::{Bench, BenchGoal, CaseSigns, ClockSigns, SpeedupSigns};
-use karve_core::comparison::Clock;
-use karve_core::comparison::Estimate;
-use karve_core::score;
-use karve_core::verdict::{self, BenchFinding, LimitVerdict};
+use karve_core::comparison::{Clock, Estimate};
+use karve_core::verdict::{BenchFinding, LimitVerdict};
+use karve_core::{score, verdict};
 use karve_os::error::Result;
 use karve_os::text::counted;
 use serde::Serialize;

@@ -2,10 +2,8 @@
 
 use crate::project::ProjectArgs;
 use crate::ui::{self};
-use karve_os::clock;
 use karve_os::error::{CommandError, Result, WithContext};
-use karve_os::files;
-use karve_os::text;
+use karve_os::{clock, files, text};
 use std::fs;
 
 /// List the questions that a campaign has for you

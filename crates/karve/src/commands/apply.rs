@@ -1,10 +1,8 @@
 //! `karve apply`: puts the best kernel on a branch that the user names.
 
 use super::history::repo_of;
-use crate::project::tag_of;
-use crate::project::{LoadedCampaign, ProjectArgs};
-use crate::workspace;
-use crate::{reports, ui};
+use crate::project::{LoadedCampaign, ProjectArgs, tag_of};
+use crate::{reports, ui, workspace};
 use karve_core::charter::{Charter, WorkMode};
 use karve_harness::commands::{CommandVariant, Harness};
 use karve_harness::git::{ExpectedRef, Oid, Repo};

@@ -1,19 +1,17 @@
 //! `karve audit`: scans a change for things an honest kernel never needs, without building it.
 
 use crate::bench::text;
-use crate::checks;
 use crate::config::Overrides;
 use crate::project::ProjectArgs;
-use crate::ui::{self};
+use crate::{checks, ui};
 use karve_audit;
 use karve_audit::{AuditContext, FileChange};
 use karve_core::charter::Charter;
 use karve_core::integrity::{self, AuditFinding, AuditRule, Severity};
 use karve_harness::git::{CommitNote, Oid, Repo};
 use karve_harness::project_file;
-use karve_os::clock;
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
-use karve_os::files;
+use karve_os::{clock, files};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::Path;

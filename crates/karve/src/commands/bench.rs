@@ -3,12 +3,12 @@
 use crate::bench::command_args::{PlainCommandArgs, parse_alpha, parse_effect, parse_percent};
 use crate::bench::contract::HarnessSide;
 use crate::bench::record::{BenchEnd, BenchRecord};
-use crate::bench::sides::{self, BenchSetup, ConfinementChoice, SideOptions, SideTests};
+use crate::bench::sides::{BenchSetup, ConfinementChoice, SideOptions, SideTests};
 use crate::bench::view::BenchView;
-use crate::bench::{self, BenchPlan, plot, text};
+use crate::bench::{BenchPlan, plot, sides, text};
 use crate::project::ProjectArgs;
-use crate::session;
-use crate::ui::{self, Progress};
+use crate::ui::Progress;
+use crate::{bench, session, ui};
 use karve_core::bench::{BenchGoal, BenchRule};
 use karve_core::verdict::{BenchFinding, LimitVerdict};
 use karve_numerics::search::budget::parse_time;

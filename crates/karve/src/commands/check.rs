@@ -13,11 +13,10 @@ use karve_harness::scratch::{ScratchDir, ScratchKind};
 use karve_harness::worktrees::Worktrees;
 use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::stats;
-use karve_os::clock;
-use karve_os::device;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::StopFlag;
 use karve_os::sandbox::Sandbox;
+use karve_os::{clock, device};
 use serde::Serialize;
 
 /// Readings per case.

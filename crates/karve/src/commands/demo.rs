@@ -3,14 +3,14 @@
 use crate::config::Overrides;
 use crate::drive::DriveEnd;
 use crate::project::ProjectArgs;
-use crate::reports;
-use crate::session::{self, CampaignChoice, CampaignSetup};
-use crate::ui::{self, PlainScreen};
+use crate::session::{CampaignChoice, CampaignSetup};
+use crate::ui::PlainScreen;
+use crate::{reports, session, ui};
 use karve_agents::scripted::SCRIPTED;
 use karve_harness::git::{self, CommitNote, NewFile};
-use karve_os::clock;
 use karve_os::error::{CommandError, Result, WithContext};
-use karve_os::process::{self, StopFlag};
+use karve_os::process::StopFlag;
+use karve_os::{clock, process};
 use std::path::PathBuf;
 
 /// Run a whole campaign on an embedded matrix multiplication

@@ -1,9 +1,8 @@
 //! `karve log`, `karve show` and `karve diff`.
 
 use crate::project::{LoadedCampaign, ProjectArgs};
-use crate::reports;
-use crate::transcript;
-use crate::ui::{self, style};
+use crate::ui::style;
+use crate::{reports, transcript, ui};
 use karve_core::campaign::RoundSummary;
 use karve_core::charter::WorkMode;
 use karve_core::view::RoundView;

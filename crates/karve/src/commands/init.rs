@@ -1,9 +1,9 @@
 //! `karve init`: writes a `karve.toml` for the current project.
 
-use crate::config::{self, CharterTime, Overrides};
-use crate::detect::{self, ConfigProposal, ProjectFiles};
+use crate::config::{CharterTime, Overrides};
+use crate::detect::{ConfigProposal, ProjectFiles};
 use crate::project::{CONFIG, ProjectArgs};
-use crate::ui;
+use crate::{config, detect, ui};
 use karve_harness::git::Repo;
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::{clock, files};

@@ -1,10 +1,8 @@
 //! `karve install`: registers karve with an agent that the user already has.
 
-use crate::install::{
-    self, InstallChange, InstallOwner, InstallResult, InstallTarget, OverwritePolicy,
-};
+use crate::install::{InstallChange, InstallOwner, InstallResult, InstallTarget, OverwritePolicy};
 use crate::project::ProjectArgs;
-use crate::ui;
+use crate::{install, ui};
 use karve_os::error::Result;
 use karve_os::process;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! `karve list`.
 
-use crate::project::{self, ProjectArgs};
-use crate::ui;
+use crate::project::ProjectArgs;
+use crate::{project, ui};
 use karve_harness::store;
 use karve_os::error::Result;
 use karve_os::text::counted;

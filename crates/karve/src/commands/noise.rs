@@ -1,12 +1,13 @@
 //! `karve noise`: how small a difference this benchmark can detect on this host, and what helps.
 
 use crate::bench::command_args::PlainCommandArgs;
-use crate::bench::noise::{self, HostNoise, NoiseBudget, NoiseRemedy};
-use crate::bench::sides::{self, ConfinementChoice, SideOptions, SideTests};
+use crate::bench::noise::{HostNoise, NoiseBudget, NoiseRemedy};
+use crate::bench::sides::{ConfinementChoice, SideOptions, SideTests};
 use crate::bench::view::percent_text;
+use crate::bench::{noise, sides};
 use crate::project::ProjectArgs;
-use crate::session;
-use crate::ui::{self, Progress};
+use crate::ui::Progress;
+use crate::{session, ui};
 use karve_core::comparison::Clock;
 use karve_core::noise::ClockNoise;
 use karve_core::score::{count, figure};

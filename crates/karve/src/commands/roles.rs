@@ -3,8 +3,7 @@
 use crate::config::Overrides;
 use crate::library::situation::of_words;
 use crate::project::ProjectArgs;
-use crate::roles;
-use crate::ui;
+use crate::{roles, ui};
 use karve_core::charter::Target;
 use karve_core::roles::{
     Duty, Role, RoleRequest, RoleTable, RoutingDecision, RoutingRefusal, address, route,

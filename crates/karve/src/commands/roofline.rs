@@ -14,9 +14,12 @@ use karve_os::device;
 use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::process::StopFlag;
 use karve_profile::devices::{DeviceCatalog, DeviceFigure, DeviceSpec};
-use karve_profile::roofline::plot::{self, PlotPoint, RoofLine};
-use karve_profile::roofline::text::{self, CaseCeiling, RooflineView};
-use karve_profile::roofline::{self, Cores, GpuRoofline, HostRoofline, RooflineEffort, cases};
+use karve_profile::roofline;
+use karve_profile::roofline::plot::{PlotPoint, RoofLine};
+use karve_profile::roofline::text::{CaseCeiling, RooflineView};
+use karve_profile::roofline::{
+    Cores, GpuRoofline, HostRoofline, RooflineEffort, cases, plot, text,
+};
 use std::path::PathBuf;
 
 /// How far a measured figure may exceed the data sheet: clocks vary.

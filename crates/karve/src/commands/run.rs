@@ -3,9 +3,9 @@
 use crate::config::{AgendaOption, Overrides};
 use crate::drive::DriveEnd;
 use crate::project::ProjectArgs;
-use crate::reports;
-use crate::session::{self, CampaignChoice, CampaignSetup, SessionPlan};
-use crate::ui::{self, JsonLinesScreen, PlainScreen, Screen};
+use crate::session::{CampaignChoice, CampaignSetup, SessionPlan};
+use crate::ui::{JsonLinesScreen, PlainScreen, Screen};
+use crate::{reports, session, ui};
 use karve_core::agenda::{self, AgendaSource};
 use karve_core::campaign::{Campaign, StopReason};
 use karve_core::charter::{Charter, SandboxMode};

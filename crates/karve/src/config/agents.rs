@@ -5,14 +5,12 @@ use super::file::{AgentKind, AgentProgram, ConfigFile};
 use super::source::ConfigSource;
 use super::{Overrides, api_table};
 use karve_agents::api;
-use karve_agents::cli::CliConfig;
-use karve_agents::cli::CliKind;
+use karve_agents::cli::{CliConfig, CliKind};
 use karve_agents::config::{AgentConfig, AgentLaunch, agent_named};
 use karve_agents::external::EXTERNAL;
 use karve_agents::scripted::SCRIPTED;
 use karve_os::error::{CommandError, Result};
-use karve_os::sandbox::AllowedHost;
-use karve_os::sandbox::NetworkAccess;
+use karve_os::sandbox::{AllowedHost, NetworkAccess};
 use karve_os::text::{shown, suggestion};
 use std::collections::BTreeMap;
 

@@ -2,8 +2,7 @@
 
 use super::file::AgentProgram;
 use super::source::ConfigSource;
-use karve_agents::api::ApiKind;
-use karve_agents::api::{ApiConfig, KeySource, is_model};
+use karve_agents::api::{ApiConfig, ApiKind, KeySource, is_model};
 use karve_core::asking::budget;
 use karve_os::error::Result;
 use karve_os::text::shown;

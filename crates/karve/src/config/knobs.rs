@@ -9,11 +9,10 @@ use karve_harness::placeholders::NAMES;
 use karve_harness::project_file::glob_set;
 use karve_numerics::case::Case;
 use karve_numerics::expr;
-use karve_numerics::search::StrategyKind;
-use karve_numerics::search::budget;
-use karve_numerics::space::TEMPLATE_END;
-use karve_numerics::space::{Delivery, KnobDeclaration};
-use karve_numerics::space::{KnobSetting, expand_values, is_flag, is_value};
+use karve_numerics::search::{StrategyKind, budget};
+use karve_numerics::space::{
+    Delivery, KnobDeclaration, KnobSetting, TEMPLATE_END, expand_values, is_flag, is_value,
+};
 use karve_os::error::{CommandError, Result};
 use karve_os::text::{shown, suggestion};
 use schemars::JsonSchema;

@@ -1,8 +1,8 @@
 //! Claude Code: `.mcp.json`, and skills, sub-agents and commands in `.claude`.
 
 use super::edit::{PlannedContent, PlannedWrite};
-use super::guide::{self, SubAgentAccess, ToolDialect};
-use super::{InstallSite, whole};
+use super::guide::{SubAgentAccess, ToolDialect};
+use super::{InstallSite, guide, whole};
 
 /// Its conventions.
 pub(super) const DIALECT: ToolDialect = ToolDialect {

@@ -2,8 +2,8 @@
 //! user, so in a project they are skills.
 
 use super::edit::{PlannedContent, PlannedWrite};
-use super::guide::{self, SubAgentAccess, ToolDialect};
-use super::{InstallScope, InstallSite, agents_md, whole};
+use super::guide::{SubAgentAccess, ToolDialect};
+use super::{InstallScope, InstallSite, agents_md, guide, whole};
 
 /// Its conventions.
 pub(super) const DIALECT: ToolDialect = ToolDialect {

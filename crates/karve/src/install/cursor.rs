@@ -1,8 +1,8 @@
 //! Cursor: `mcp.json`, a rule (for a user a skill), sub-agents and commands in `.cursor`.
 
 use super::edit::{PlannedContent, PlannedWrite};
-use super::guide::{self, SubAgentAccess, ToolDialect};
-use super::{InstallSite, whole};
+use super::guide::{SubAgentAccess, ToolDialect};
+use super::{InstallSite, guide, whole};
 
 /// Its conventions. It shows tools by their own names, and appends the text after a command.
 pub(super) const DIALECT: ToolDialect = ToolDialect {

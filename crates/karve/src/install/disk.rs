@@ -1,9 +1,9 @@
 //! All files are checked first; then each is written completely or not at all. If one cannot be
 //! written, the earlier ones are restored.
 
-use super::edit::{self, EditRefusal, FileEdit, PlannedWrite};
+use super::edit::{EditRefusal, FileEdit, PlannedWrite};
 use super::record::{InstallRecord, WrittenFile};
-use super::{InstallSite, OverwritePolicy};
+use super::{InstallSite, OverwritePolicy, edit};
 use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::files;
 use std::collections::BTreeSet;

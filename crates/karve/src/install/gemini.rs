@@ -1,8 +1,8 @@
 //! Gemini CLI: `settings.json`, skills, sub-agents and commands in `.gemini`, and `GEMINI.md`.
 
 use super::edit::{PlannedContent, PlannedWrite};
-use super::guide::{self, ToolDialect};
-use super::{InstallSite, whole};
+use super::guide::ToolDialect;
+use super::{InstallSite, guide, whole};
 
 /// Its conventions.
 pub(super) const DIALECT: ToolDialect = ToolDialect {

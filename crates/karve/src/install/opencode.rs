@@ -1,8 +1,8 @@
 //! opencode: `opencode.json`, and skills, sub-agents and commands in `.opencode`.
 
 use super::edit::{PlannedContent, PlannedWrite};
-use super::guide::{self, SubAgentAccess, ToolDialect};
-use super::{InstallSite, whole};
+use super::guide::{SubAgentAccess, ToolDialect};
+use super::{InstallSite, guide, whole};
 use serde_json::json;
 
 /// Its conventions.

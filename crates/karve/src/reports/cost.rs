@@ -3,8 +3,7 @@
 use super::page::MarkdownPage;
 use super::source::ReportSource;
 use super::text::{CELL_MAX, NO_VALUE, decimals};
-use karve_core::spending::AgentUsage;
-use karve_core::spending::{CostPerPercent, TurnPurpose};
+use karve_core::spending::{AgentUsage, CostPerPercent, TurnPurpose};
 
 const COLUMNS: [&str; 4] = ["Task", "Turns", "Tokens", "USD"];
 

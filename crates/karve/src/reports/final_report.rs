@@ -1,25 +1,20 @@
 //! `REPORT.md`: what a campaign achieved, the evidence for it, and how to check it.
 
-use super::accuracy;
-use super::agenda;
-use super::cost;
 use super::figures::{
     ReportFigures, change, deciding, estimated, goal, headline, speedup_now, with_unit,
 };
 use super::page::MarkdownPage;
-use super::roles;
-use super::roofline;
 use super::source::{HIDDEN_CASES, ReportSource};
 use super::summary::{candidate, capital};
 use super::text::{
     CELL_MAX, PARAGRAPH_MAX, TITLE_MAX, code, escaped, interval, limit, list, ratio, share, short,
     stamp, time_of_work, typed,
 };
-use super::transfer;
 use super::versions::devlog_path;
-use super::why;
-use karve_core::campaign::strategy;
-use karve_core::campaign::{CONTROL_SLOWDOWN, Campaign, ControlKind, ControlResult, RoundSummary};
+use super::{accuracy, agenda, cost, roles, roofline, transfer, why};
+use karve_core::campaign::{
+    CONTROL_SLOWDOWN, Campaign, ControlKind, ControlResult, RoundSummary, strategy,
+};
 use karve_numerics::case::CaseSet;
 use karve_os::text::counted;
 

@@ -10,8 +10,8 @@ use super::text::{
     time_of_work,
 };
 use super::trend::status;
-use karve_core::campaign::RoundSummary;
-use karve_core::campaign::strategy::{self, StagnationTrigger};
+use karve_core::campaign::strategy::StagnationTrigger;
+use karve_core::campaign::{RoundSummary, strategy};
 use karve_core::charter::{Branch, WorkMode};
 use karve_core::hypothesis::Direction;
 use karve_core::policy::StopRule;

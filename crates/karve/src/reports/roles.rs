@@ -3,8 +3,7 @@
 use super::page::MarkdownPage;
 use super::source::ReportSource;
 use super::text::{CELL_MAX, PARAGRAPH_MAX, code, escaped};
-use karve_core::campaign::RoundSummary;
-use karve_core::campaign::signals_of;
+use karve_core::campaign::{RoundSummary, signals_of};
 use karve_core::policy::ReviewRule;
 use karve_core::roles::Review;
 

@@ -8,9 +8,10 @@ use super::text::{escaped, share};
 use karve_core::chart::Stroke;
 use karve_core::roofline::{CaseUnderRoof, Ceiling, CeilingLimit, ceilings, shown_cores};
 use karve_numerics::roof::{Cores, Roof};
-use karve_profile::roofline::cases::{self, CaseTimes};
-use karve_profile::roofline::plot::{self, PlotPoint, RoofLine};
+use karve_profile::roofline::cases::CaseTimes;
+use karve_profile::roofline::plot::{PlotPoint, RoofLine};
 use karve_profile::roofline::text::{rate, time};
+use karve_profile::roofline::{cases, plot};
 
 /// The path of the plot.
 pub(super) const PLOT: &str = "roofline.svg";

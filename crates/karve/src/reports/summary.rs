@@ -2,17 +2,16 @@
 //!
 //! It depends only on the rounds up to its own, so it never changes again.
 
-use super::accuracy;
 use super::figures::{change, deciding, estimated};
 use super::ledgers::changed_files;
 use super::page::MarkdownPage;
-use super::roles;
 use super::source::ReportSource;
 use super::text::{
     CELL_MAX, NO_VALUE, PARAGRAPH_MAX, TITLE_MAX, code, duration, escaped, interval, list, number,
     percent, ratio, short, stamp,
 };
 use super::transfer::transfer_check;
+use super::{accuracy, roles};
 use karve_core::campaign::RoundSummary;
 use karve_core::charter::Better;
 use karve_core::comparison::{Comparison, SpeedChange};

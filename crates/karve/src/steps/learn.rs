@@ -1,8 +1,8 @@
 //! What a round taught: in numbers by karve, in words by the agent.
 
-use super::agent_turn::{self, TurnOutcome};
+use super::agent_turn::TurnOutcome;
 use super::context::Context;
-use super::{knowledge, profiling};
+use super::{agent_turn, knowledge, profiling};
 use crate::library::learn;
 use karve_agents::{LessonAnswer, LessonQuestion};
 use karve_core::campaign::{Campaign, Event, strategy};

@@ -1,17 +1,17 @@
 //! One rung of the tuning ladder: the knobs of a candidate are varied, and the best setting becomes
 //! a separate candidate.
 
-use super::bug;
 use super::candidate::candidate_in;
 use super::context::Context;
 use super::missing_candidate::MissingCandidate;
-use super::tuning::{self, in_short};
-use crate::tuner::earlier;
+use super::tuning::in_short;
+use super::{bug, tuning};
 use crate::tuner::evaluator::{Evaluator, SettingResult};
 use crate::tuner::journal::{FreshStart, Journal};
 use crate::tuner::quiet::{BuildPolicy, QuietLock};
 use crate::tuner::session::grid;
-use crate::tuner::sweep::{self, Sweep, SweepEnd, SweepWorker, TrialProgress};
+use crate::tuner::sweep::{Sweep, SweepEnd, SweepWorker, TrialProgress};
+use crate::tuner::{earlier, sweep};
 use karve_agents::builtin::write_config;
 use karve_core::campaign::{Campaign, Event, TuneStep};
 use karve_core::hypothesis::Candidate;

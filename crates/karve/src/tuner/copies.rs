@@ -14,10 +14,10 @@ use karve_harness::worktrees::BuiltTree;
 use karve_numerics::space::{Knob, KnobSetting};
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use std::collections::BTreeMap;
-use std::fs::{self, File, FileTimes};
-use std::io;
+use std::fs::{File, FileTimes};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{fs, io};
 
 /// How often each file with knobs must have changed while builds were compared.
 const CHECKS: usize = 2;

@@ -2,8 +2,8 @@
 
 use super::session::TuneResult;
 use karve_numerics::grid::GridPoint;
-use karve_numerics::search::{self, PortfolioGoal};
-use karve_numerics::stats;
+use karve_numerics::search::PortfolioGoal;
+use karve_numerics::{search, stats};
 
 /// A portfolio and how well it serves the cases.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,26 +1,26 @@
 //! A tuning run on a project: a sweep of the last commit's knobs, then a duel between the best
 //! setting and the default.
 
-use super::earlier;
 use super::evaluator::Evaluator;
 use super::journal::{FreshStart, Journal};
 use super::recorded::EvaluationFailure;
-use super::sweep::{self, Sweep, SweepEnd, SweepWorker, TrialObserver};
-use super::worker::{self, TuningTarget};
+use super::sweep::{Sweep, SweepEnd, SweepWorker, TrialObserver};
+use super::worker::TuningTarget;
+use super::{earlier, sweep, worker};
 use crate::bench::command_args::PlainCommandArgs;
 use crate::bench::record::BenchRecord;
-use crate::bench::sides::{self, ConfinementChoice, SideOptions, SideTests};
-use crate::bench::{self, BenchPlan};
+use crate::bench::sides::{ConfinementChoice, SideOptions, SideTests};
+use crate::bench::{BenchPlan, sides};
 use crate::config::Overrides;
 use crate::project::ProjectArgs;
-use crate::ui;
+use crate::{bench, ui};
 use karve_core::bench::BenchRule;
 use karve_core::charter::{Better, TuneRule};
 use karve_harness::git::Oid;
 use karve_harness::store;
 use karve_numerics::grid::{Axis, Grid, GridPoint, RestrictionNames};
-use karve_numerics::search::budget::{self, TuneBudget};
-use karve_numerics::search::{SearchRecord, StrategyKind};
+use karve_numerics::search::budget::TuneBudget;
+use karve_numerics::search::{SearchRecord, StrategyKind, budget};
 use karve_numerics::space::Knob;
 use karve_os::error::{CommandError, Result};
 use karve_os::host;

@@ -1,7 +1,6 @@
 //! The demo with a recorded agent: a whole campaign on the embedded kernel, with what was said.
 
-use crate::e2e::lab::Lab;
-use crate::e2e::lab::Said;
+use crate::e2e::lab::{Lab, Said};
 
 /// The demo in a directory beside the project, with its campaign.
 fn demo(lab: &Lab) -> Said {

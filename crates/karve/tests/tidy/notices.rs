@@ -1,10 +1,9 @@
 //! Each check of `tidy` must notice what is broken, and leave the rest alone.
 
 use super::source::Source;
-use super::{MACHINES, UNDONE, house};
 use super::{
-    impurities, leftovers, missing_files, orphan_output, oversized_file, oversized_functions,
-    strange_dependencies, trespasses, unused_words, vague_hints,
+    MACHINES, UNDONE, house, impurities, leftovers, missing_files, orphan_output, oversized_file,
+    oversized_functions, strange_dependencies, trespasses, unused_words, vague_hints,
 };
 
 fn broken(path: &str, text: &str) -> Source {

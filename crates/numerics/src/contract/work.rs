@@ -2,8 +2,7 @@
 
 use super::{Contract, value_of};
 use crate::case::Case;
-use crate::roof::CallDemand;
-use crate::roof::is_amount;
+use crate::roof::{CallDemand, is_amount};
 use serde::{Deserialize, Serialize};
 
 /// The least work of a call, as expressions over the parameters of a case.

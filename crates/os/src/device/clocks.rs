@@ -8,11 +8,11 @@
 //! Only the cleanup process unlocks, so it happens once. If it is killed too, the note remains,
 //! and the next `karve run` or `karve doctor` unlocks.
 
-use super::NoticeSink;
-use super::lease::{self, Lease, LeaseHolder, LeaseRequest};
+use super::lease::{Lease, LeaseHolder, LeaseRequest};
+use super::{NoticeSink, lease};
 use crate::error::{CommandError, ErrorKind, Result};
-use crate::files;
-use crate::process::{self, CleanupProcess, Command, StopFlag};
+use crate::process::{CleanupProcess, Command, StopFlag};
+use crate::{files, process};
 use karve_core::charter::{Charter, ClockLock};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -8,13 +8,13 @@ use crate::clock;
 use crate::error::{CommandError, ErrorKind, Result};
 use crate::process::{RUN_MARK, StopFlag};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
+use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
 /// Names the directory of the leases.
 pub const DIR: &str = "KARVE_LEASE_DIR";

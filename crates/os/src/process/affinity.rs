@@ -1,7 +1,7 @@
 //! Pins karve's own thread to some CPUs for a while.
 
-use super::launch;
-use super::sys::{self, CpuMask};
+use super::sys::CpuMask;
+use super::{launch, sys};
 
 /// While this exists, the thread that created it runs only on some CPUs; then the previous CPU
 /// affinity is restored.

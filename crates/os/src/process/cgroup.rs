@@ -10,15 +10,14 @@
 
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::fs::{self, File};
-use std::io;
+use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::Duration;
+use std::{fs, io, thread};
 
 use super::sys::Pid;
 

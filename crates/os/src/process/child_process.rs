@@ -10,10 +10,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use super::cgroup::CommandCgroup;
-use super::launch::{self, ExecCommand};
-use super::sys::{self, ParentDeathAction, SpawnSpec};
+use super::launch::ExecCommand;
+use super::sys::{ParentDeathAction, SpawnSpec};
 use super::tree::ProcessTree;
-use super::{Command, Exit, StopFlag};
+use super::{Command, Exit, StopFlag, launch, sys};
 use crate::error::{Result, WithContext};
 
 /// How many bytes of its stderr are kept; writing more fails.

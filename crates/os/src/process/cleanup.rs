@@ -7,16 +7,16 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, PipeWriter, Write};
+use std::io::{PipeWriter, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
-use super::Command;
-use super::launch::{self, ExecCommand};
-use super::sys::{self, ParentDeathAction, SpawnSpec, SpawnedChild, WaitMode};
+use super::launch::ExecCommand;
+use super::sys::{ParentDeathAction, SpawnSpec, SpawnedChild, WaitMode};
 use super::watch::TICK;
+use super::{Command, launch, sys};
 use crate::error::{Result, WithContext};
 
 /// How often to poll for its exit if the kernel does not notify us.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::filter::{ExtraSyscalls, command_filter};
 use super::namespace::NamespaceSandbox;
-use super::ruleset;
-use super::sys::{self, LimitedResource, SandboxProfile};
+use super::sys::{LimitedResource, SandboxProfile};
+use super::{ruleset, sys};
 use crate::error::{Result, WithContext};
 
 /// The first version of Landlock that lets files be moved between directories.

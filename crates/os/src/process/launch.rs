@@ -1,15 +1,14 @@
 //! From a [`Command`] to what the kernel needs: program, arguments and environment as C strings.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::ffi::{CString, OsStr, OsString};
-use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{self, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+use std::{env, io, path};
 
 use super::sys::{CPUS_MAX, CpuMask, SpawnError};
 use super::{CAMPAIGN_MARK, Command, Program, RUN_MARK, line};

@@ -12,11 +12,11 @@ mod signals;
 mod start;
 
 use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io::{Seek, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Once;
 use std::time::Duration;
-use std::{mem, ptr};
+use std::{io, mem, ptr};
 
 pub(super) use self::capabilities::{
     READ_ANY, bar_capabilities, keep_capabilities, suspend_capabilities,

@@ -1,8 +1,7 @@
 //! The processes of this machine as `/proc` shows them.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
-use std::io;
+use std::{fs, io};
 
 use super::sys::{self, Pid};
 

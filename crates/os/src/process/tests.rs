@@ -1,10 +1,8 @@
 //! What must hold with every combination of kernel features.
 
-use std::fs;
 use std::io::Write;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::{fs, thread};
 
 use super::*;
 

@@ -15,14 +15,13 @@
 
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::io;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
-use super::cgroup::{self, CommandCgroup};
-use super::sys::{self, Pid, ResourceUsage, SpawnedChild, WaitMode};
-use super::table::{self, ProcessInfo};
-use super::{CAMPAIGN_MARK, RUN_MARK};
+use super::cgroup::CommandCgroup;
+use super::sys::{Pid, ResourceUsage, SpawnedChild, WaitMode};
+use super::table::ProcessInfo;
+use super::{CAMPAIGN_MARK, RUN_MARK, cgroup, sys, table};
 
 /// How often the processes are scanned until none is left; a process that hangs in the kernel,
 /// in a driver for example, may outlive all scans. With the pauses about four seconds.

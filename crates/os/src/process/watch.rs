@@ -6,11 +6,11 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use super::capture::{CHUNK_BYTES, CapturedStream, OutputTap};
-use super::sys::{self, ResourceUsage};
+use super::sys::ResourceUsage;
 use super::tree::ProcessTree;
 use super::{
     Command, CommandOutcome, ExceededLimit, Exit, LAYERS, ResourceLimits, RunError, StopFlag,
-    run_once,
+    run_once, sys,
 };
 use crate::error::Result;
 

@@ -7,13 +7,13 @@
 use super::hosts::{AllowedHost, ProxyTarget};
 use crate::process::NamespaceSandbox;
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
+use std::{env, io, thread};
 
 /// Maximum number of listeners of one sandbox; the first is the proxy's.
 const DOORS_MAX: usize = 8;

@@ -4,10 +4,9 @@
 use crate::error::{Result, WithContext};
 use crate::process::{NamespaceSandbox, NamespaceView};
 use karve_core::charter::Caches;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 /// Directories in the home that programs find through a variable: its name, and the path.
 const TOOLS: [(&str, &str); 6] = [

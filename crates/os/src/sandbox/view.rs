@@ -11,9 +11,8 @@ use crate::process::{
 };
 use karve_core::charter::{Charter, SandboxRule};
 use std::collections::BTreeSet;
-use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 /// Directories of other people, of services and of temporary files.
 const HIDDEN: [&str; 6] = ["/root", "/home", "/tmp", "/var/tmp", "/run", "/var/spool"];

@@ -14,8 +14,9 @@ use karve_core::measurement::Sample;
 use karve_core::profile::{
     Bottleneck, DiagnosisRuleSet, KernelProfile, ProfileDepth, ProfilerRemark, diagnose,
 };
-use karve_harness::commands::ProfilerStart;
-use karve_harness::commands::{BenchParams, CommandVariant, Harness, PROFILE_DIR, ProfiledRun};
+use karve_harness::commands::{
+    BenchParams, CommandVariant, Harness, PROFILE_DIR, ProfiledRun, ProfilerStart,
+};
 use karve_harness::outcome::GateResult;
 use karve_numerics::case::Case;
 use karve_os::error::{Result, WithContext};

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::cell::Cell;
-use std::fmt;
-use std::io::{self, Read};
+use std::io::Read;
+use std::{fmt, io};
 
 const TOOL: &str = "torch";
 /// The most bytes of one event, and of one key.

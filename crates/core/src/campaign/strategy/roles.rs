@@ -1,12 +1,11 @@
 //! Which role is asked in the current round, and what is not for it.
 
-use crate::campaign::Campaign;
-use crate::campaign::RoundSummary;
+use crate::campaign::{Campaign, RoundSummary};
 use crate::hypothesis::Hypothesis;
 use crate::profile::classify::with_derived;
-use crate::roles::Duty;
-use crate::roles::RoleRequest;
-use crate::roles::{Role, RoutingDecision, RoutingReason, named_elsewhere, route};
+use crate::roles::{
+    Duty, Role, RoleRequest, RoutingDecision, RoutingReason, named_elsewhere, route,
+};
 
 /// Which role is asked in a round, and what it may do.
 #[derive(Clone, Debug, PartialEq)]

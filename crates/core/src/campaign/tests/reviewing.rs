@@ -5,8 +5,7 @@ use crate::campaign::{Campaign, Event, Record, UnreadableReview};
 use crate::measurement::Gate;
 use crate::policy::ReviewRule;
 use crate::roles::ReviewAdvice;
-use crate::spending::AgentUsage;
-use crate::spending::TurnPurpose;
+use crate::spending::{AgentUsage, TurnPurpose};
 use crate::testing::script::{CampaignScript, ScriptedAttempt, play, script, wrong_result};
 use crate::verdict::{DropReason, Verdict};
 

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use super::fields::{self, OutputRows};
-use super::json::{self, JsonNode};
+use super::fields::OutputRows;
+use super::json::JsonNode;
 use super::names::TimeUnit;
-use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label};
+use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label, fields, json};
 
 /// Estimates of the time of one call.
 const TIMES: [&str; 3] = ["mean", "median", "slope"];

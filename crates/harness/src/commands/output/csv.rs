@@ -5,8 +5,7 @@
 //! number of cells is usually a truncated row.
 
 use super::fields::{FieldValue, OutputRows, RowLayout};
-use super::names;
-use super::{OutputParseError, OutputRow, ParseSpec};
+use super::{OutputParseError, OutputRow, ParseSpec, names};
 
 /// Reads the rows under the header.
 pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, OutputParseError> {

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::names::{self, SpreadUnit, TimeUnit, canonical, is_axis, is_snr};
-use super::{CaseCheck, MAX_ROWS, OutputRow, ParseSpec};
+use super::names::{SpreadUnit, TimeUnit, canonical, is_axis, is_snr};
+use super::{CaseCheck, MAX_ROWS, OutputRow, ParseSpec, names};
 
 /// The stored value of an infinite signal-to-noise ratio (no error at all), in dB.
 ///

@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fields::{self, OutputRows};
-use super::json::{self, JsonNode};
+use super::fields::OutputRows;
+use super::json::JsonNode;
 use super::names::TimeUnit;
-use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label};
+use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label, fields, json};
 
 /// Parts of a name that say how it was measured, not what.
 const MODIFIERS: [&str; 3] = ["real_time", "process_time", "manual_time"];

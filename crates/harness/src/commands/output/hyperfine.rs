@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fields::{self, OutputRows};
-use super::json::{self, JsonNode};
-use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec};
+use super::fields::OutputRows;
+use super::json::JsonNode;
+use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, fields, json};
 
 /// The numbers of a result that are used.
 const TIMES: [&str; 7] = ["mean", "stddev", "median", "min", "max", "user", "system"];

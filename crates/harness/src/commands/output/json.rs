@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use serde::Deserialize;
-use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, de};
 
 use super::fields::{FieldValue, OutputRows, RowLayout};
 use super::{OutputParseError, OutputRow, ParseSpec};

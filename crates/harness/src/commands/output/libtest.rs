@@ -7,9 +7,9 @@
 //! Each program ends with a line that counts what it measured; without it, or with another count,
 //! the output is incomplete. A quiet run prints letters before the first `test`.
 
-use super::fields::{self, OutputRows};
+use super::fields::OutputRows;
 use super::names::TimeUnit;
-use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec};
+use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, fields};
 
 /// The text between the name of a benchmark and its numbers.
 const BENCH: &str = " ... bench:";

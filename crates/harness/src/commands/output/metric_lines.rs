@@ -5,9 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::fields::{self, FieldValue, OutputRows, RowLayout};
-use super::names;
-use super::{CaseCheck, MAX_ROWS, OutputParseError, OutputRow, ParseSpec};
+use super::fields::{FieldValue, OutputRows, RowLayout};
+use super::{CaseCheck, MAX_ROWS, OutputParseError, OutputRow, ParseSpec, fields, names};
 
 /// Reads all METRIC lines.
 pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, OutputParseError> {

@@ -7,10 +7,10 @@
 
 use std::collections::BTreeSet;
 
-use super::fields::{self, OutputRows};
-use super::json::{self, JsonNode};
+use super::fields::OutputRows;
+use super::json::JsonNode;
 use super::names::TimeUnit;
-use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label};
+use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label, fields, json};
 
 /// Short names of the times that are shown by default; the first tag that exists is used.
 const SHORT: [(&str, &str); 4] = [

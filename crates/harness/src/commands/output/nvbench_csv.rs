@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::csv::{CsvRecords, miscounted};
-use super::fields::{self, OutputRows};
+use super::fields::OutputRows;
 use super::names::TimeUnit;
 use super::nvbench::{name_row, refuse_timeless};
-use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label};
+use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label, fields};
 
 /// Short names of the mean time columns.
 const SHORT: [(&str, &str); 3] = [

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use super::fields::{self, OutputRows};
-use super::json::{self, JsonNode};
+use super::fields::OutputRows;
+use super::json::JsonNode;
 use super::names::TimeUnit;
-use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label};
+use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label, fields, json};
 
 /// Times that every benchmark has and that are above 0.
 const TIMES: [&str; 4] = ["min", "max", "mean", "median"];

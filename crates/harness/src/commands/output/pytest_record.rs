@@ -7,9 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fields::{self, FieldValue, OutputRows};
-use super::json::{self, JsonNode};
-use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec};
+use super::fields::{FieldValue, OutputRows};
+use super::json::JsonNode;
+use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, fields, json};
 
 /// How deep a record may be nested.
 const MAX_DEPTH: usize = 8;

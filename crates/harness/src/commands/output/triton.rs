@@ -14,8 +14,8 @@
 use std::collections::BTreeSet;
 
 use super::csv::{CsvRecords, miscounted};
-use super::fields::{self, OutputRows};
-use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label};
+use super::fields::OutputRows;
+use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label, fields};
 
 /// One table with its cells as written.
 struct TritonTable<'a> {

@@ -10,9 +10,8 @@ use crate::ui::{self};
 use karve_core::knowledge::{
     Entry, EntrySection, EntryStatus, LintSeverity, Retraction, VOUCHED, dependants, lint,
 };
-use karve_os::clock;
 use karve_os::error::{CommandError, Result, WithContext};
-use karve_os::files;
+use karve_os::{clock, files};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 

@@ -3,8 +3,8 @@
 use crate::bench::text;
 use crate::config::Overrides;
 use crate::library::markdown::render_entry;
-use crate::library::situation::{self, situation_of};
-use crate::library::{LoadedEntry, LoadedLibrary};
+use crate::library::situation::situation_of;
+use crate::library::{LoadedEntry, LoadedLibrary, situation};
 use crate::project::ProjectArgs;
 use crate::ui::{self};
 use karve_core::knowledge::{EntryMatch, LibraryQuery, Situation, expected};

@@ -3,14 +3,13 @@
 use super::change::put;
 use super::{FormatArg, LibraryWriter, TargetLayer};
 use crate::bench::text;
-use crate::library::dialects::{self, SourcePage, render_cross_reference, render_index};
-use crate::library::{Layer, LibraryChange, LoadedLibrary, markdown_below};
+use crate::library::dialects::{SourcePage, render_cross_reference, render_index};
+use crate::library::{Layer, LibraryChange, LoadedLibrary, dialects, markdown_below};
 use crate::project::ProjectArgs;
 use crate::ui::{self};
 use karve_core::knowledge::{Entry, LintSeverity, is_id, lint};
-use karve_os::clock;
 use karve_os::error::{CommandError, Result, WithContext};
-use karve_os::files;
+use karve_os::{clock, files};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};

@@ -20,10 +20,10 @@ use karve_os::process::StopFlag;
 use karve_os::sandbox::Sandbox;
 use karve_os::{clock, device};
 use karve_profile::profilers::collect::{
-    self, CollectedProfile, DevicePlatform, ProfileRequest, ProfileTarget,
+    CollectedProfile, DevicePlatform, ProfileRequest, ProfileTarget,
 };
 use karve_profile::profilers::editable::EditableFiles;
-use karve_profile::profilers::{ParsedProfile, ProfilerTool};
+use karve_profile::profilers::{ParsedProfile, ProfilerTool, collect};
 use std::path::Path;
 
 /// The profile of one version.

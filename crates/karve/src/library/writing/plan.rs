@@ -6,9 +6,10 @@ use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::Write;
 use std::path::{Component, Path, PathBuf};
+use std::{fs, io};
 
 /// The progress of a change.
 pub(super) const PLAN: &str = ".change.json";

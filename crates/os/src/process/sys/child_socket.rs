@@ -1,12 +1,10 @@
 //! The system calls behind a child process: messages, descriptors, freezing, CPU time.
 
 use std::fs::File;
-use std::io;
-use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
-use std::ptr;
 use std::time::{Duration, Instant};
+use std::{io, mem, ptr};
 
 use super::Pid;
 

@@ -1,7 +1,6 @@
 //! The system call that creates a child, on its own stack in karve's memory if possible.
 
-use std::io;
-use std::{mem, ptr};
+use std::{io, mem, ptr};
 
 use super::Pid;
 use super::start::ChildSetup;

@@ -6,10 +6,10 @@
 //! exec, so the code that it runs is async-signal-safe.
 
 use std::ffi::{CStr, CString};
-use std::io::{self, PipeWriter};
+use std::io::PipeWriter;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::{mem, ptr};
+use std::{io, mem, ptr};
 
 use super::child_socket::{FDS_MAX, receive_with_fds, send_numbers, socket_pair};
 use super::{Pid, WaitMode, pidfd_open, wait};

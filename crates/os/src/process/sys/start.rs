@@ -6,10 +6,10 @@
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Instant;
-use std::{mem, ptr};
+use std::{io, mem, ptr};
 
 use super::clone::{CLONE_MEMORY, CloneArgs, STACK_BYTES, clone3};
 use super::namespace::NamespaceHandle;
