@@ -144,7 +144,7 @@ landing() {
     step documentation env RUSTDOCFLAGS="-D warnings" \
         cargo doc --workspace --no-deps --document-private-items --locked
     if cargo deny --version >/dev/null 2>&1; then
-        # Also those of other platforms are looked at.
+        # Dependencies of other platforms are checked too.
         cargo fetch --locked --quiet || true
         step dependencies cargo deny --offline check bans licenses sources
     else
@@ -157,7 +157,7 @@ landing() {
     step clients testing/mcp.sh "$PWD/target/debug/karve" "$PWD/target/clients"
 }
 
-# timed: what needs an optimized build, for its bounds are times, or for it takes that long.
+# timed: what needs an optimized build, because its bounds are times or because it is slow.
 timed() {
     step demo cargo run --release --locked -- demo
     step scale cargo bench --locked --bench scale -- --quick

@@ -228,7 +228,7 @@ impl Gate {
     }
 
     /// Whether the agent may fix it within the round.
-    pub fn mendable(&self) -> bool {
+    pub fn repairable(&self) -> bool {
         match self {
             Self::BuildFailed { .. } | Self::WrongResult { .. } | Self::OutOfScope { .. } => true,
             Self::Passed | Self::TimedOut { .. } | Self::Dishonest { .. } => false,

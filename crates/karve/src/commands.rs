@@ -155,21 +155,15 @@ pub fn run(cli: &Cli) -> Result<()> {
 
 /// Whether a command runs the project's own commands, which may be many and slow.
 fn starts_others(command: &CliCommand) -> bool {
-    matches!(
-        command,
-        CliCommand::Demo(_)
-            | CliCommand::Doctor(_)
-            | CliCommand::Agents(_)
-            | CliCommand::Run(_)
-            | CliCommand::Mcp(_)
-            | CliCommand::Next(_)
-            | CliCommand::Propose(_)
-            | CliCommand::Submit(_)
-            | CliCommand::Check(_)
-            | CliCommand::Bench(_)
-            | CliCommand::Noise(_)
-            | CliCommand::Tune(_)
-            | CliCommand::Profile(_)
-            | CliCommand::Roofline(_)
-    )
+    use CliCommand as C;
+    match command {
+        C::Demo(_) | C::Doctor(_) | C::Agents(_) | C::Run(_) | C::Mcp(_) | C::Next(_) => true,
+        C::Propose(_) | C::Submit(_) | C::Check(_) | C::Bench(_) | C::Noise(_) => true,
+        C::Tune(_) | C::Profile(_) | C::Roofline(_) => true,
+        C::New(_) | C::Init(_) | C::Install(_) | C::Roles(_) | C::Messages(_) => false,
+        C::Audit(_) | C::Knowledge(_) | C::Status(_) | C::Log(_) | C::Show(_) => false,
+        C::Diff(_) | C::Best(_) | C::Report(_) | C::Verify(_) | C::Apply(_) => false,
+        C::List(_) | C::Queue(_) | C::Answer(_) | C::Schema(_) | C::Completions(_) => false,
+        C::Spin(_) | C::Worker(_) | C::Sweep(_) => false,
+    }
 }

@@ -175,7 +175,7 @@ pub fn drive_external(
         external: Some(external_agent),
     };
     let (campaign, dir, end) = session::run(plan, setting, stop, screen)
-        .map_err(|error| session::with_way_on(error, &loaded.root))?;
+        .map_err(|error| session::with_recovery_hint(error, &loaded.root))?;
     let turn = next_task(&campaign, &dir, end);
     if brings.is_unused() {
         return Err(not_due(&turn, &dir));

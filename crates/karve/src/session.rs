@@ -352,11 +352,11 @@ fn newest_unfinished(root: &Path, repo: Option<&Repo>) -> Result<Option<Campaign
 
 /// What a user can do after an error: a campaign keeps its charter and base commit when resumed,
 /// so one without a baseline is better restarted once the project is fixed.
-pub fn with_way_on(error: CommandError, root: &Path) -> CommandError {
-    let mendable = matches!(error.kind, ErrorKind::Usage | ErrorKind::Environment);
+pub fn with_recovery_hint(error: CommandError, root: &Path) -> CommandError {
+    let repairable = matches!(error.kind, ErrorKind::Usage | ErrorKind::Environment);
     let open = newest_unfinished(root, None).ok().flatten();
     let bare = open.and_then(|dir| store::read(&dir).ok());
-    match bare.is_some_and(|read| read.campaign.baseline().is_none()) && mendable {
+    match bare.is_some_and(|read| read.campaign.baseline().is_none()) && repairable {
         true => error.hint("once that is fixed and committed, restart with \"karve run --new\""),
         false => error,
     }

@@ -150,7 +150,7 @@ impl DeviceSession {
     }
 
     /// Prepares the device for a block, and returns its conditions. The lease is held until
-    /// [`Session::after_block`].
+    /// [`DeviceSession::after_block`].
     pub fn before_block(&mut self, stop: &StopFlag, notices: &NoticeSink) -> Result<Conditions> {
         let environment = match &self.environment {
             Some(known) => known.clone(),

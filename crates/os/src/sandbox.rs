@@ -256,7 +256,7 @@ impl Sandbox {
             write_in_room.push(tree.to_owned());
         }
         if has_accelerators() {
-            // Everything except processes is read-only there; see `View::computes`.
+            // Everything except processes is read-only there.
             write_in_room.push(PathBuf::from("/proc"));
         }
         write.extend(view::written(&self.rule, &tree.join(&self.site.workdir))?);

@@ -12,7 +12,7 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(120);
 /// The largest output of such a command, in bytes.
 const COMMAND_BYTES_MAX: usize = 64 << 10;
 
-/// A key. Only [`Key::reveal`] shows it.
+/// A key. Only [`ApiKey::reveal`] shows it.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct ApiKey(String);
 

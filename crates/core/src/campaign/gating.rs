@@ -182,7 +182,7 @@ impl Campaign {
         if !gate.passed() && gate.is_of_source() {
             round.failed_trees.push(candidate.tree.clone());
         }
-        round.phase = if gate.mendable() && *retry < retries {
+        round.phase = if gate.repairable() && *retry < retries {
             RoundPhase::Implementing {
                 hypothesis: hypothesis.clone(),
                 retry: retry + 1,

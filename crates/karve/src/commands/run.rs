@@ -115,7 +115,7 @@ impl RunArgs {
             Box::new(PlainScreen::new())
         };
         let (campaign, dir, end) = session::run(plan, setting, &stop, screen.as_mut())
-            .map_err(|error| session::with_way_on(error, &loaded.root))?;
+            .map_err(|error| session::with_recovery_hint(error, &loaded.root))?;
         drop(screen);
         match end {
             DriveEnd::Paused => return Err(session::paused()),

@@ -40,7 +40,7 @@ pub enum KnobLocation {
     Placeholder,
 }
 
-/// The value of a flag that is in its list, and of one that is not.
+/// The value of a flag that is not in its list, and of one that is.
 pub(super) const FLAG: [&str; 2] = ["off", "on"];
 
 /// Characters that end a value.

@@ -1,6 +1,6 @@
 //! How a child is started: fork, set up, exec.
 //!
-//! What runs between fork and exec ([`Life::become_command`]) is async-signal-safe: it neither
+//! What runs between fork and exec ([`ChildSetup::become_command`]) is async-signal-safe: it neither
 //! allocates nor locks, because another thread of karve may hold any lock at the moment of the
 //! fork. It writes only to its own stack, because it may share karve's memory.
 
