@@ -59,7 +59,7 @@ fn a_wait_for_the_device_has_a_bound_and_ends_with_ctrl_c() {
         .ends(4)
         .complains(&[
             "the device cpu is held by another (process 7)",
-            "hint: wait for it with a larger device.lease_wait_s",
+            "hint: set a larger device.lease_wait_s in karve.toml",
         ]);
     lab.karve(&["doctor"]).ends(0).shows(&[
         "cpu is held by another",

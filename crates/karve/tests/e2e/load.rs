@@ -51,11 +51,11 @@ fn a_reading_must_agree_with_the_clock_that_took_it() {
         |s| last(s)["value"] = json!(1.0),
         "wall_time is 1 ms, but wall_us is",
     );
-    refused(&wall, |s| last(s)["wall_us"] = json!(3), "and wall_us is 3");
+    refused(&wall, |s| last(s)["wall_us"] = json!(3), "but wall_us is 3");
     refused(&wall, |s| last(s)["wall_us"] = json!(0), "wall_us is 0");
     refused(&wall, |s| last(s)["cpu_us"] = json!(0), "cpu_us is 0");
     let cpu = saved(&["--metric", "cpu_time"], ["true", "true"]);
-    refused(&cpu, |s| last(s)["value"] = json!(0.001), "and cpu_us is");
+    refused(&cpu, |s| last(s)["value"] = json!(0.001), "but cpu_us is");
     let reported = saved(
         &["--metric", "t_us"],
         ["echo METRIC t_us=10", "echo METRIC t_us=9"],

@@ -15,10 +15,10 @@ fn paused() -> Lab {
 #[test]
 fn a_torn_last_line_is_cut_off_and_reported() {
     let tails: [&[u8]; 4] = [
-        b"{\"v\":1,\"seq\":31,\"at_ms\":17",
+        b"{\"v\":3,\"seq\":31,\"at_ms\":17",
         b"\x00\x00\x00\x00",
         b"\xff\xfe garbage \x07\n",
-        b"{\"v\":1}\n",
+        b"{\"v\":3}\n",
     ];
     let lab = paused();
     let good = fs::read(lab.campaign("events.jsonl")).unwrap();
