@@ -207,7 +207,7 @@ fn the_routes_of_the_documentation_are_those_of_the_rules() {
     let said = stdout(&output);
     let shown = marked_blocks("docs/roles.md", "roles answer:");
     assert!(said.starts_with(&shown[0]), "{said}");
-    assert!(said.contains("asked        tileir-specialist\n"), "{said}");
+    assert!(said.contains("routed to    tileir-specialist\n"), "{said}");
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     for part in ["not 120 or 121", "triton-specialist is the role for this"] {
         assert!(errors.contains(part), "{part:?} is not in:\n{errors}");

@@ -1,8 +1,8 @@
 //! How a child is started: fork, set up, exec.
 //!
-//! What runs between fork and exec ([`ChildSetup::become_command`]) is async-signal-safe: it neither
-//! allocates nor locks, because another thread of karve may hold any lock at the moment of the
-//! fork. It writes only to its own stack, because it may share karve's memory.
+//! What runs between fork and exec ([`ChildSetup::become_command`]) is async-signal-safe: it
+//! neither allocates nor locks, because another thread of karve may hold any lock at the moment of
+//! the fork. It writes only to its own stack, because it may share karve's memory.
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
