@@ -54,7 +54,7 @@ async def drive(client):
     now = await turn(client, "next")
     assert now["turn"] == "propose", now
     text, failed = await call(client, "submit", diff="x")
-    assert failed and "waits for a proposal" in text, text
+    assert failed and "waiting for a proposal" in text, text
 
     now = await turn(client, "propose", title="halve the work", **IDEA)
     change(now["workspace"], "kernel.sh", "^TIME=.*", "TIME=50")
@@ -72,7 +72,7 @@ async def drive(client):
     change(now["workspace"], "kernel.sh", "^TIME=.*", "TIME=20")
     change(now["workspace"], "test.sh", "exit 1", "exit 0")
     now = await refused(client, "submit")
-    assert "protected files changed: test.sh" in now["brief"], now
+    assert "read-only files changed: test.sh" in now["brief"], now
     now = await turn(client, "submit", give_up="it is not allowed")
     assert now["last"]["verdict"] == "drop", now
 
