@@ -63,9 +63,7 @@ fn of_answer(event: &Event, agent: &str, said: &str) -> Vec<String> {
             Ok(_) | Err(_) => return Vec::new(),
         },
         // An external agent submits its change with a summary.
-        Event::Implemented {
-            candidate, usage, ..
-        } if agent == EXTERNAL => {
+        Event::Implemented { candidate, usage, .. } if agent == EXTERNAL => {
             let mut found: Vec<String> = differ("summary", &candidate.summary, said).collect();
             found.extend(used(*usage, AgentUsage::default()));
             return found;
@@ -143,8 +141,7 @@ fn first_line(path: &Path) -> Option<Value> {
 fn last_line(path: &Path) -> Option<Value> {
     let mut file = files::open(path).ok()?;
     let bytes = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(bytes.saturating_sub(LAST_BYTES_MAX)))
-        .ok()?;
+    file.seek(SeekFrom::Start(bytes.saturating_sub(LAST_BYTES_MAX))).ok()?;
     let mut end = Vec::new();
     file.take(LAST_BYTES_MAX).read_to_end(&mut end).ok()?;
     let last = end.trim_ascii_end().rsplit(|byte| *byte == b'\n').next()?;
@@ -214,10 +211,8 @@ mod tests {
                 end,
             ]
         };
-        let model = lines(
-            "anthropic",
-            json!({"karve": "end", "tokens": 7, "usd": 0.1, "answer": said}),
-        );
+        let model =
+            lines("anthropic", json!({"karve": "end", "tokens": 7, "usd": 0.1, "answer": said}));
         let program = lines(
             "claude",
             json!({"karve": "end", "used": {"tokens": 7, "usd": 0.1}, "answer": said}),
@@ -230,10 +225,7 @@ mod tests {
         // Older versions of karve wrote other things.
         let old = lines("claude", json!({"karve": "end", "tokens": 70, "usd": 0.7}));
         check(implemented("better", 8), &old, &[]);
-        let old = lines(
-            "anthropic",
-            json!({"karve": "end", "tokens": 7, "usd": 0.1}),
-        );
+        let old = lines("anthropic", json!({"karve": "end", "tokens": 7, "usd": 0.1}));
         check(implemented("better", 7), &old, &[]);
     }
 }

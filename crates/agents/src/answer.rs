@@ -97,18 +97,13 @@ fn hypothesis_of(form: &ProposalForm) -> Result<Hypothesis, Vec<String>> {
 pub(super) fn parse_implementation(text: &str) -> Result<(String, AgentUsage), String> {
     if let Ok(Some(said)) = messages::summary_of(text) {
         let broken = |errors: Vec<String>| format!("malformed: {}", errors.join("; "));
-        return said
-            .map(|summary| (bounded(&summary), parse_usage(text)))
-            .map_err(broken);
+        return said.map(|summary| (bounded(&summary), parse_usage(text))).map_err(broken);
     }
     let Ok(fields) = fields_of(text) else {
         return Ok((bounded(text.trim()), AgentUsage::default()));
     };
     if let Some(why) = fields.get("give_up") {
-        return Err(format!(
-            "the agent gave up: {}",
-            bounded(&form::text_of(why))
-        ));
+        return Err(format!("the agent gave up: {}", bounded(&form::text_of(why))));
     }
     let summary = fields.get("summary").map(form::text_of).unwrap_or_default();
     Ok((bounded(&summary), usage(&fields)))
@@ -192,12 +187,7 @@ fn markdown_fields(text: &str) -> Map<String, Value> {
         let Some((key, value)) = line.split_once(':') else {
             continue;
         };
-        let key = key
-            .trim()
-            .trim_matches('*')
-            .trim()
-            .to_lowercase()
-            .replace(' ', "_");
+        let key = key.trim().trim_matches('*').trim().to_lowercase().replace(' ', "_");
         if form::FIELDS.contains(&key.as_str()) || ["summary", "give_up"].contains(&key.as_str()) {
             let value = value.trim().trim_matches('*').trim();
             fields.insert(key, Value::from(value));
@@ -215,18 +205,13 @@ fn required((name, said): (&str, &str), errors: &mut Vec<String>) -> String {
 }
 
 fn bounded(text: &str) -> String {
-    text.chars()
-        .filter(|c| !c.is_control() || *c == '\n')
-        .take(FIELD_CHARS_MAX)
-        .collect()
+    text.chars().filter(|c| !c.is_control() || *c == '\n').take(FIELD_CHARS_MAX).collect()
 }
 
 fn usage(fields: &Map<String, Value>) -> AgentUsage {
     let inner = fields.get("usage").and_then(Value::as_object);
     let find = |name: &str| {
-        let said = inner
-            .and_then(|inner| inner.get(name))
-            .or_else(|| fields.get(name));
+        let said = inner.and_then(|inner| inner.get(name)).or_else(|| fields.get(name));
         said.and_then(form::number_of)
     };
     AgentUsage {
@@ -253,18 +238,12 @@ mod tests {
 
     #[test]
     fn json_a_json_block_and_markdown_are_all_read() {
-        check(
-            r#"{"title":"T","mechanism":"m","expected_ratio":1.1}"#,
-            Ok("T"),
-        );
+        check(r#"{"title":"T","mechanism":"m","expected_ratio":1.1}"#, Ok("T"));
         check(
             "Look:\n```json\n{\"title\":\"T\",\"mechanism\":\"m\",\"expected_ratio\":2}\n```\n",
             Ok("T"),
         );
-        check(
-            "## Hypothesis\n- **title**: T\n- mechanism: m\n- expected ratio: 1.3x\n",
-            Ok("T"),
-        );
+        check("## Hypothesis\n- **title**: T\n- mechanism: m\n- expected ratio: 1.3x\n", Ok("T"));
         check(r#"{"exhausted":"nothing left"}"#, Ok("nothing left"));
     }
 
@@ -272,10 +251,7 @@ mod tests {
     fn every_error_is_listed() {
         check("", Err("empty"));
         check("I made it faster!", Err("no JSON object"));
-        check(
-            "{}",
-            Err("title is missing; mechanism is missing; expected_ratio"),
-        );
+        check("{}", Err("title is missing; mechanism is missing; expected_ratio"));
         check(
             r#"{"title":"T","mechanism":"m","expected_ratio":"NaN","direction":"up"}"#,
             Err("direction must be one of"),
@@ -299,9 +275,7 @@ mod tests {
     fn what_is_null_is_left_out() {
         let text = r#"{"title":"T","mechanism":"m","expected_ratio":1.1,"task":null,"gate":null,
             "exhausted":null,"direction":null}"#;
-        let Ok(ProposalAnswer::Stated(hypothesis, _)) = parse_proposal(text) else {
-            panic!()
-        };
+        let Ok(ProposalAnswer::Stated(hypothesis, _)) = parse_proposal(text) else { panic!() };
         assert_eq!((hypothesis.task, hypothesis.gate), (None, None));
         check(r#"{"exhausted":""}"#, Err("title is missing"));
     }
@@ -309,9 +283,7 @@ mod tests {
     #[test]
     fn a_knob_setting_cannot_be_claimed_from_outside() {
         let text = r#"{"title":"T","mechanism":"m","expected_ratio":1.1,"config":{"A":"1"}}"#;
-        let Ok(ProposalAnswer::Stated(hypothesis, _)) = parse_proposal(text) else {
-            panic!()
-        };
+        let Ok(ProposalAnswer::Stated(hypothesis, _)) = parse_proposal(text) else { panic!() };
         assert!(hypothesis.config.is_empty());
     }
 
@@ -322,10 +294,7 @@ mod tests {
             (Err((why, _)), Err(part)) => assert!(why.contains(part), "{why}"),
             (got, want) => panic!("{got:?}, wanted {want:?}"),
         };
-        check(
-            r#"{"mechanism": "a\n# b\u0007", "pitfall": null}"#,
-            Ok("a # b"),
-        );
+        check(r#"{"mechanism": "a\n# b\u0007", "pitfall": null}"#, Ok("a # b"));
         check("so:\n```json\n{\"mechanism\": \"m\"}\n```", Ok("m"));
         check("{}", Ok(""));
         check("", Err("empty"));

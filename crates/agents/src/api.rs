@@ -89,12 +89,7 @@ pub enum ApiKind {
 
 impl ApiKind {
     /// All of them.
-    pub const ALL: [Self; 4] = [
-        Self::Anthropic,
-        Self::Openai,
-        Self::OpenaiChat,
-        Self::Google,
-    ];
+    pub const ALL: [Self; 4] = [Self::Anthropic, Self::Openai, Self::OpenaiChat, Self::Google];
 
     /// The kind with a name.
     pub fn by_name(name: &str) -> Option<Self> {
@@ -202,9 +197,7 @@ impl ApiModel {
         let wire = config.kind.wire();
         let key = key::key_of(agent, config, stop)?;
         let url = config.base_url.as_deref().unwrap_or(wire.base_url);
-        let reported = key
-            .as_ref()
-            .map(|key| ("API_KEY".to_owned(), key.reveal().to_owned()));
+        let reported = key.as_ref().map(|key| ("API_KEY".to_owned(), key.reveal().to_owned()));
         let reported: Vec<(String, String)> = reported.into_iter().collect();
         Ok(Self {
             config: config.clone(),
@@ -266,10 +259,7 @@ impl ApiAgent {
 
     /// What is left, given what the campaign has used.
     fn remaining_budget(&self, spent: AgentUsage) -> RemainingBudget {
-        let all = RemainingBudget {
-            usd: self.usd_max,
-            tokens: self.config.tokens_max,
-        };
+        let all = RemainingBudget { usd: self.usd_max, tokens: self.config.tokens_max };
         all.after(spent)
     }
 
@@ -293,8 +283,7 @@ impl ApiAgent {
             ToolRights::Read | ToolRights::Work => self.conversation.take(),
         };
         let mut talk = ApiConversation::going_on(last, of);
-        talk.items
-            .push(ConversationItem::Prompt(model.secrets.redact(brief)));
+        talk.items.push(ConversationItem::Prompt(model.secrets.redact(brief)));
         let place = ApiTurnContext {
             task,
             session_log: workspace.session_log,
@@ -348,9 +337,7 @@ impl Agent for ApiAgent {
     ) -> Result<AgentReply> {
         let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
         let asked = ((question.round, 0), text.as_str());
-        Ok(self
-            .run_turn(TurnTask::Review, asked, &[], workspace)?
-            .answered())
+        Ok(self.run_turn(TurnTask::Review, asked, &[], workspace)?.answered())
     }
 
     fn reads_worktree(&self) -> bool {
@@ -378,8 +365,6 @@ impl Agent for ApiAgent {
     ) -> Result<LessonAnswer> {
         let text = prompt::render_learn(taught) + &format!("\nAnswer {ANSWER_TO}.\n");
         let asked = ((taught.round, 0), text.as_str());
-        Ok(self
-            .run_turn(TurnTask::Learn, asked, &[], workspace)?
-            .lesson_answer())
+        Ok(self.run_turn(TurnTask::Learn, asked, &[], workspace)?.lesson_answer())
     }
 }

@@ -38,12 +38,7 @@ impl BuiltinAgent {
 
 impl Agent for BuiltinAgent {
     fn propose(&mut self, brief: &Brief, workspace: &Workspace<'_>) -> Result<Proposal> {
-        let knobs = knobs_at(
-            workspace.repo,
-            &brief.parent,
-            &self.editable,
-            &self.declared,
-        )?;
+        let knobs = knobs_at(workspace.repo, &brief.parent, &self.editable, &self.declared)?;
         if let Some(task) = &brief.task {
             return self.carry_out(task, brief, (workspace.repo, &knobs));
         }
@@ -51,12 +46,8 @@ impl Agent for BuiltinAgent {
             let hypothesis = Box::new(state_sweep(&knobs));
             return Ok(Proposal::Stated(hypothesis, AgentUsage::default()));
         }
-        let base = config_of(&knobs_at(
-            workspace.repo,
-            &brief.base,
-            &self.editable,
-            &self.declared,
-        )?);
+        let base =
+            config_of(&knobs_at(workspace.repo, &brief.base, &self.editable, &self.declared)?);
         let texts = recipes::texts_at(workspace.repo, &brief.parent, &self.editable)?;
         // If all knobs were tuned together, single values of an entry are already covered.
         let alone = if knobs.len() > 1 { &[][..] } else { &knobs };
@@ -99,10 +90,7 @@ impl Agent for BuiltinAgent {
             return self.follow(step, workspace, &knobs);
         }
         let set = write_config(workspace.tree, &knobs, &step.hypothesis.config)?;
-        Ok(Implementation::Done {
-            summary: format!("set {}", set.join(", ")),
-            usage,
-        })
+        Ok(Implementation::Done { summary: format!("set {}", set.join(", ")), usage })
     }
 
     fn reads_worktree(&self) -> bool {
@@ -121,9 +109,8 @@ impl BuiltinAgent {
         let usage = AgentUsage::default();
         let hypothesis = &step.hypothesis;
         let usable = &step.brief.recall.usable;
-        let known = usable
-            .iter()
-            .find(|usable| hypothesis.entry.as_ref() == Some(&usable.known.id));
+        let known =
+            usable.iter().find(|usable| hypothesis.entry.as_ref() == Some(&usable.known.id));
         let action = known.and_then(|of| of.known.apply.get(hypothesis.variant as usize));
         let texts = recipes::texts_at(workspace.repo, &step.parent, &self.editable)?;
         let change = action.and_then(|action| recipes::apply(action, &texts, knobs));
@@ -188,10 +175,8 @@ pub fn knobs_at(
         knobs.extend(found);
     }
     if knobs.len() > KNOBS_MAX {
-        return Err(
-            CommandError::usage(format!("there are more than {KNOBS_MAX} knobs"))
-                .hint("declare fewer in the editable files or in karve.toml"),
-        );
+        return Err(CommandError::usage(format!("there are more than {KNOBS_MAX} knobs"))
+            .hint("declare fewer in the editable files or in karve.toml"));
     }
     Ok(knobs)
 }
@@ -206,10 +191,7 @@ fn no_json(file: &str, text: &str, declared: &[KnobDeclaration]) -> Option<Strin
 
 /// The current values.
 pub fn config_of(knobs: &[Knob]) -> KnobSetting {
-    knobs
-        .iter()
-        .map(|knob| (knob.name.clone(), knob.current.clone()))
-        .collect()
+    knobs.iter().map(|knob| (knob.name.clone(), knob.current.clone())).collect()
 }
 
 /// All knobs together, as the tuner searches them: one hypothesis.
@@ -240,11 +222,8 @@ fn state_sweep(knobs: &[Knob]) -> Hypothesis {
 }
 
 fn state(knobs: &[Knob], next: &ProposedMove) -> Hypothesis {
-    let changes: Vec<String> = next
-        .changes
-        .iter()
-        .map(|(name, from, to)| format!("{name} from {from} to {to}"))
-        .collect();
+    let changes: Vec<String> =
+        next.changes.iter().map(|(name, from, to)| format!("{name} from {from} to {to}")).collect();
     let moved = |knob: &&Knob| next.changes.iter().any(|(name, _, _)| *name == knob.name);
     let moved: Vec<&Knob> = knobs.iter().filter(moved).collect();
     let mut files: Vec<String> = moved.iter().map(|knob| knob.file.clone()).collect();
@@ -255,11 +234,7 @@ fn state(knobs: &[Knob], next: &ProposedMove) -> Hypothesis {
         bottleneck: String::new(),
         mechanism: format!("I expect {:.2}x because {}", next.expected_ratio, next.why),
         expected_ratio: next.expected_ratio,
-        direction: if ordered {
-            Direction::Tile
-        } else {
-            Direction::Algorithm
-        },
+        direction: if ordered { Direction::Tile } else { Direction::Algorithm },
         high_risk: !ordered,
         files,
         counters: Vec::new(),

@@ -81,13 +81,8 @@ pub struct CliConfig {
 
 impl CliKind {
     /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Claude,
-        Self::Codex,
-        Self::Gemini,
-        Self::Opencode,
-        Self::Aider,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode, Self::Aider];
 
     /// The kind with a name.
     pub fn by_name(name: &str) -> Option<Self> {
@@ -127,11 +122,7 @@ impl CliKind {
 
 /// Parses a line of an agent's output for display; an unknown kind is treated as text.
 pub fn parse_session_line(agent: &str, line: &[u8]) -> Vec<SessionEvent> {
-    let more = || {
-        vec![SessionEvent::TextMore(
-            String::from_utf8_lossy(line).into_owned(),
-        )]
-    };
+    let more = || vec![SessionEvent::TextMore(String::from_utf8_lossy(line).into_owned())];
     let Some(spec) = CliKind::by_name(agent).map(CliKind::spec) else {
         return more();
     };
@@ -230,12 +221,7 @@ impl CliAgent {
         tag: String,
     ) -> Result<Self> {
         let caller = CliProgram::new(config, env, limits.agent_s, tag)?;
-        Ok(Self {
-            caller,
-            conversation: None,
-            usd_max: limits.agent_usd,
-            learns: false,
-        })
+        Ok(Self { caller, conversation: None, usd_max: limits.agent_usd, learns: false })
     }
 
     /// The same, with the hosts it may reach.
@@ -283,11 +269,8 @@ impl CliAgent {
                 files: &files,
                 brief_file: &place.brief_file(),
             };
-            let CliTurnResult {
-                output: heard,
-                failure: mut fault,
-                conversation_used: used,
-            } = turn::run(&self.caller, &ask, brief, &place)?;
+            let CliTurnResult { output: heard, failure: mut fault, conversation_used: used } =
+                turn::run(&self.caller, &ask, brief, &place)?;
             // Some programs lose a conversation; then a new one is started, once.
             let is_lost =
                 fault.as_ref().is_some_and(TurnFailure::is_of_start) && heard.never_asked_model();
@@ -295,10 +278,7 @@ impl CliAgent {
                 continue;
             }
             self.conversation =
-                heard
-                    .session
-                    .clone()
-                    .map(|session| CliConversation { of, session, used });
+                heard.session.clone().map(|session| CliConversation { of, session, used });
             if fault.is_none() && matches!(task, TurnTask::Implement | TurnTask::Repair) {
                 fault = turn::examine(&heard, &place);
             } else if fault.is_none() && heard.text.trim().is_empty() {
@@ -352,9 +332,7 @@ impl Agent for CliAgent {
     ) -> Result<AgentReply> {
         let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
         let asked = ((question.round, 0), text.as_str());
-        Ok(self
-            .run_turn(TurnTask::Review, asked, &[], workspace)?
-            .answered())
+        Ok(self.run_turn(TurnTask::Review, asked, &[], workspace)?.answered())
     }
 
     fn reads_worktree(&self) -> bool {
@@ -381,8 +359,6 @@ impl Agent for CliAgent {
         }
         let text = prompt::render_learn(taught) + &format!("\nAnswer {ANSWER_TO}.\n");
         let asked = ((taught.round, 0), text.as_str());
-        Ok(self
-            .run_turn(TurnTask::Learn, asked, &[], workspace)?
-            .lesson_answer())
+        Ok(self.run_turn(TurnTask::Learn, asked, &[], workspace)?.lesson_answer())
     }
 }

@@ -175,20 +175,14 @@ impl CommandAgent {
             Exit::Code(0) => read_answer(&answer_path, &run),
             Exit::TimedOut => Err(format!("the agent ran for more than {limit_s} s")),
             Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
-                let unseen = workspace
-                    .sandbox
-                    .map(|sandbox| own::unseen(&self.line, sandbox));
+                let unseen = workspace.sandbox.map(|sandbox| own::unseen(&self.line, sandbox));
                 Err(why_failed(&run, &kept, unseen.unwrap_or_default()))
             }
         };
         // The answer is stored, so keys are removed from it.
         let ended = ended.map(|text| self.secrets.redact(&text));
         let ended = ended.map_err(|why| self.secrets.redact(&why));
-        let asked = TurnPrompt {
-            agent: "command",
-            task: task.name(),
-            brief,
-        };
+        let asked = TurnPrompt { agent: "command", task: task.name(), brief };
         let said = ended.as_deref().map_err(String::as_str);
         session_log::write_down(workspace.session_log, asked, said, &self.secrets)?;
         Ok(FinishedTurn {
@@ -204,11 +198,7 @@ fn why_failed(run: &CommandOutcome, kept: &[String], unseen: String) -> String {
         [] => String::new(),
         kept => format!(
             "; it did not get {}: list what it needs under pass in its table in karve.toml",
-            kept.iter()
-                .take(WITHHELD_NAMED_MAX)
-                .cloned()
-                .collect::<Vec<_>>()
-                .join(", ")
+            kept.iter().take(WITHHELD_NAMED_MAX).cloned().collect::<Vec<_>>().join(", ")
         ),
     };
     format!("the agent failed: {}{lacks}{unseen}", excerpt(run))
@@ -233,9 +223,7 @@ fn read_answer(path: &Path, run: &CommandOutcome) -> std::result::Result<String,
 impl Agent for CommandAgent {
     fn propose(&mut self, brief: &Brief, workspace: &Workspace<'_>) -> Result<Proposal> {
         let text = prompt::render_propose(brief, ANSWER_TO);
-        Ok(self
-            .run_turn(TurnTask::Propose, &text, workspace)?
-            .proposal())
+        Ok(self.run_turn(TurnTask::Propose, &text, workspace)?.proposal())
     }
 
     fn implement(
@@ -255,9 +243,7 @@ impl Agent for CommandAgent {
         workspace: &Workspace<'_>,
     ) -> Result<AgentReply> {
         let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
-        Ok(self
-            .run_turn(TurnTask::Review, &text, workspace)?
-            .answered())
+        Ok(self.run_turn(TurnTask::Review, &text, workspace)?.answered())
     }
 
     fn reads_worktree(&self) -> bool {
@@ -274,8 +260,6 @@ impl Agent for CommandAgent {
         workspace: &Workspace<'_>,
     ) -> Result<LessonAnswer> {
         let text = prompt::render_learn(taught);
-        Ok(self
-            .run_turn(TurnTask::Learn, &text, workspace)?
-            .lesson_answer())
+        Ok(self.run_turn(TurnTask::Learn, &text, workspace)?.lesson_answer())
     }
 }

@@ -69,10 +69,7 @@ impl AnswerReceipt {
 impl ExternalAgent {
     /// An external agent with an answer.
     pub fn with(answer: ExternalAnswer) -> Self {
-        Self {
-            answer: Some(answer),
-            left: AnswerReceipt(Arc::new(AtomicBool::new(true))),
-        }
+        Self { answer: Some(answer), left: AnswerReceipt(Arc::new(AtomicBool::new(true))) }
     }
 
     /// Says later whether the answer was used.
@@ -101,10 +98,7 @@ impl Agent for ExternalAgent {
         };
         let brief = prompt::render_propose(brief, "with \"karve propose\"");
         write_down(workspace, ("propose", &brief), &text)?;
-        let turned = FinishedTurn {
-            ended: TurnEnd::Replied(text),
-            used: UsageReport::Claimed,
-        };
+        let turned = FinishedTurn { ended: TurnEnd::Replied(text), used: UsageReport::Claimed };
         Ok(turned.proposal())
     }
 
@@ -117,11 +111,7 @@ impl Agent for ExternalAgent {
         let (change, summary) = match self.take() {
             Some(ExternalAnswer::Change(change, summary)) => (change, summary),
             Some(ExternalAnswer::GiveUp(why)) => {
-                write_down(
-                    workspace,
-                    ("implement", &prompt::render_implement(step)),
-                    &why,
-                )?;
+                write_down(workspace, ("implement", &prompt::render_implement(step)), &why)?;
                 return Ok(Implementation::NotDone { why, usage });
             }
             Some(ExternalAnswer::Proposal(_)) | None => return Err(nobody()),
@@ -150,10 +140,9 @@ impl Agent for ExternalAgent {
     fn waits_for_answer(&self, step: &Step) -> bool {
         match step {
             Step::Propose { .. } => !matches!(self.answer, Some(ExternalAnswer::Proposal(_))),
-            Step::Implement(_) => !matches!(
-                self.answer,
-                Some(ExternalAnswer::Change(..) | ExternalAnswer::GiveUp(_))
-            ),
+            Step::Implement(_) => {
+                !matches!(self.answer, Some(ExternalAnswer::Change(..) | ExternalAnswer::GiveUp(_)))
+            }
             _ => false,
         }
     }
@@ -161,11 +150,7 @@ impl Agent for ExternalAgent {
 
 /// Logs the brief and the reply; the change itself is stored with the candidate.
 fn write_down(workspace: &Workspace<'_>, (task, brief): (&str, &str), said: &str) -> Result<()> {
-    let asked = TurnPrompt {
-        agent: EXTERNAL,
-        task,
-        brief,
-    };
+    let asked = TurnPrompt { agent: EXTERNAL, task, brief };
     let secrets = Secrets::of(&BTreeMap::new());
     session_log::write_down(workspace.session_log, asked, Ok(said), &secrets)
 }
@@ -173,10 +158,7 @@ fn write_down(workspace: &Workspace<'_>, (task, brief): (&str, &str), said: &str
 /// The error for a submission without a usable change. A slip does not cost a round: nothing is
 /// recorded, and the round keeps waiting.
 fn no_change(why: &str, step: &ImplementStep) -> CommandError {
-    let message = format!(
-        "the change was not accepted, and round {} is still waiting",
-        step.round
-    );
+    let message = format!("the change was not accepted, and round {} is still waiting", step.round);
     CommandError::new(ErrorKind::Negative, message)
         .cause(why)
         .hint(
@@ -221,9 +203,8 @@ fn take_over(
         return Err(no_change(&why, step));
     }
     for change in changes {
-        let inside = Path::new(&change.path)
-            .components()
-            .all(|part| matches!(part, Component::Normal(_)));
+        let inside =
+            Path::new(&change.path).components().all(|part| matches!(part, Component::Normal(_)));
         if !inside {
             let why = format!("{} is not a path in the project", change.path);
             return Err(no_change(&why, step));
@@ -273,10 +254,7 @@ fn is_no_source(top: &Path, path: &str, campaigns: Option<&Path>) -> bool {
 }
 
 fn nobody() -> CommandError {
-    CommandError::new(
-        ErrorKind::Bug,
-        "an external agent was asked but has no answer",
-    )
+    CommandError::new(ErrorKind::Bug, "an external agent was asked but has no answer")
 }
 
 #[cfg(test)]

@@ -109,9 +109,7 @@ pub struct ReportedCost {
 impl ProposalForm {
     /// The form of an answer; unknown fields are ignored.
     pub(super) fn of(fields: &Map<String, Value>) -> Result<Self, String> {
-        let known = fields
-            .iter()
-            .filter(|(name, _)| FIELDS.contains(&name.as_str()));
+        let known = fields.iter().filter(|(name, _)| FIELDS.contains(&name.as_str()));
         let known = known.map(|(name, value)| (name.clone(), value.clone()));
         serde_json::from_value(Value::Object(known.collect())).map_err(|error| error.to_string())
     }
@@ -193,17 +191,11 @@ mod tests {
             "question": "why?", "usage": {"tokens": 7, "usd": "0.5"}, "gate": null, "other": 1,
         });
         let form = ProposalForm::of(said.as_object().unwrap()).unwrap();
-        assert_eq!(
-            (form.task.as_str(), form.question.as_str()),
-            ("only", "why?")
-        );
+        assert_eq!((form.task.as_str(), form.question.as_str()), ("only", "why?"));
         assert_eq!((form.expected_ratio, form.files.len()), (Some(1.5), 2));
         assert_eq!((form.gate.as_str(), form.usage.tokens), ("", Some(7.0)));
         let written = serde_json::to_value(&form).unwrap();
-        assert_eq!(
-            ProposalForm::of(written.as_object().unwrap()).unwrap(),
-            form
-        );
+        assert_eq!(ProposalForm::of(written.as_object().unwrap()).unwrap(), form);
         assert!(written.get("gate").is_none() && written.get("other").is_none());
     }
 

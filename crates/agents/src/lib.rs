@@ -263,26 +263,14 @@ fn agent_named(
     }
     let Some(config) = config::agent_named(name, agents) else {
         let known: Vec<&str> = agents.keys().map(String::as_str).collect();
-        return Err(
-            CommandError::usage(format!("there is no agent {name:?}")).hint(format!(
-                "use \"builtin\", a name from \"karve agents\", \"external\", \
+        return Err(CommandError::usage(format!("there is no agent {name:?}")).hint(format!(
+            "use \"builtin\", a name from \"karve agents\", \"external\", \
                  \"replay:<campaign directory>\", or define it in karve.toml under \
                  [agents.{name}]; configured now: {}",
-                if known.is_empty() {
-                    "none".to_owned()
-                } else {
-                    known.join(", ")
-                }
-            )),
-        );
+            if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+        )));
     };
-    let AgentConfig {
-        runs,
-        env,
-        pass,
-        learn,
-        reach,
-    } = config;
+    let AgentConfig { runs, env, pass, learn, reach } = config;
     let (limits, tag) = (&charter.limits, tag.to_owned());
     Ok(match runs {
         AgentLaunch::Line(line) => {

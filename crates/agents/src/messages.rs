@@ -64,8 +64,7 @@ pub fn render(form: &Message, datum: &Datum) -> std::result::Result<String, Vec<
                 return Err(faults);
             }
             let text = serde_json::to_string_pretty(datum);
-            text.map(|text| text + "\n")
-                .map_err(|error| vec![error.to_string()])
+            text.map(|text| text + "\n").map_err(|error| vec![error.to_string()])
         }
     }
 }
@@ -74,9 +73,7 @@ pub fn render(form: &Message, datum: &Datum) -> std::result::Result<String, Vec<
 /// be in the last fenced `json` block of a longer text.
 pub fn parse(form: &Message, text: &str) -> std::result::Result<Datum, Vec<String>> {
     if text.len() > BYTES_MAX {
-        return Err(vec![format!(
-            "the message is longer than {BYTES_MAX} bytes"
-        )]);
+        return Err(vec![format!("the message is longer than {BYTES_MAX} bytes")]);
     }
     if form.form == MessageFormat::Markdown {
         return parse_markdown(form, text);

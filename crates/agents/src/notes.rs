@@ -29,18 +29,10 @@ mod tests {
     fn what_was_left_is_gone_and_nothing_behind_a_link_is() {
         let dir = tempfile::tempdir().unwrap();
         let (notes, other) = (dir.path().join("notes"), dir.path().join("other"));
-        for made in [
-            notes.join("left/deep"),
-            notes.join("state/of"),
-            other.clone(),
-        ] {
+        for made in [notes.join("left/deep"), notes.join("state/of"), other.clone()] {
             fs::create_dir_all(made).unwrap();
         }
-        for file in [
-            notes.join("answer"),
-            notes.join("left/deep/x"),
-            other.join("x"),
-        ] {
+        for file in [notes.join("answer"), notes.join("left/deep/x"), other.join("x")] {
             fs::write(file, "x").unwrap();
         }
         symlink(&other, notes.join("link")).unwrap();

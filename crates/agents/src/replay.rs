@@ -40,17 +40,12 @@ impl ReplayAgent {
     /// Opens the directory of a recorded campaign.
     pub fn open(path: &Path) -> Result<Self> {
         let (Some(root), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(CommandError::usage(format!(
-                "{} is not a campaign",
-                path.display()
-            )));
+            return Err(CommandError::usage(format!("{} is not a campaign", path.display())));
         };
         let dir = CampaignDir::new(root, &name.to_string_lossy());
         if !dir.exists() {
-            return Err(
-                CommandError::usage(format!("{} contains no campaign", path.display()))
-                    .hint("name the directory of a recorded campaign; \"karve list\" shows them"),
-            );
+            return Err(CommandError::usage(format!("{} contains no campaign", path.display()))
+                .hint("name the directory of a recorded campaign; \"karve list\" shows them"));
         }
         let mut replay = Self {
             dir: dir.clone(),
@@ -70,39 +65,20 @@ impl ReplayAgent {
 
     fn take(&mut self, record: Record) {
         match record.event {
-            Event::Proposed {
-                round, hypothesis, ..
-            } => {
+            Event::Proposed { round, hypothesis, .. } => {
                 // A refused duplicate is followed by another proposal.
                 self.hypotheses.insert(round, hypothesis);
             }
-            Event::Implemented {
-                round,
-                retry,
-                variant,
-                candidate,
-                ..
-            } => {
+            Event::Implemented { round, retry, variant, candidate, .. } => {
                 self.candidates.insert((round, retry, variant), candidate);
             }
-            Event::NotImplemented {
-                round,
-                retry,
-                variant,
-                why,
-                ..
-            } => {
+            Event::NotImplemented { round, retry, variant, why, .. } => {
                 self.absent.insert((round, retry, variant), why);
             }
             Event::Chosen { round, first, .. } => {
                 self.chosen.insert(round, first);
             }
-            Event::Reviewed {
-                round,
-                retry,
-                review,
-                ..
-            } => {
+            Event::Reviewed { round, retry, review, .. } => {
                 self.reviews.insert((round, retry), *review);
             }
             Event::Settled { round, .. } => self.last = round,
@@ -191,10 +167,7 @@ impl Agent for ReplayAgent {
             let why = format!("the recorded patch does not apply: {said}");
             return Ok(Implementation::NotDone { why, usage });
         }
-        Ok(Implementation::Done {
-            summary: candidate.summary.clone(),
-            usage,
-        })
+        Ok(Implementation::Done { summary: candidate.summary.clone(), usage })
     }
 
     fn ask(&mut self, question: &AgentQuestion<'_>, _: &Workspace<'_>) -> Result<AgentReply> {
@@ -223,10 +196,7 @@ impl Agent for ReplayAgent {
 
     fn learn(&mut self, taught: &LessonQuestion<'_>, _: &Workspace<'_>) -> Result<LessonAnswer> {
         let words = self.words.get(&taught.round).cloned();
-        Ok(LessonAnswer {
-            words: words.unwrap_or_default(),
-            ..LessonAnswer::default()
-        })
+        Ok(LessonAnswer { words: words.unwrap_or_default(), ..LessonAnswer::default() })
     }
 }
 

@@ -88,9 +88,7 @@ impl ScriptedAgent {
         workspace: &Workspace<'_>,
     ) -> Result<Option<(&ScriptedTurn, &str)>> {
         let turns = &self.recording.turn;
-        let found = turns
-            .iter()
-            .find(|turn| turn.round == round && turn.task == task);
+        let found = turns.iter().find(|turn| turn.round == round && turn.task == task);
         let Some(turn) = found else {
             return Ok(None);
         };
@@ -102,19 +100,11 @@ impl ScriptedAgent {
             "brief": brief,
         })];
         for said in &turn.lines {
-            lines.extend(
-                said.text
-                    .iter()
-                    .map(|text| json!({"karve": "says", "text": text})),
-            );
+            lines.extend(said.text.iter().map(|text| json!({"karve": "says", "text": text})));
             let call = said.call.iter();
             lines
                 .extend(call.map(|tool| json!({"karve": "call", "tool": tool, "with": said.with})));
-            lines.extend(
-                said.gives
-                    .iter()
-                    .map(|text| json!({"karve": "gives", "text": text})),
-            );
+            lines.extend(said.gives.iter().map(|text| json!({"karve": "gives", "text": text})));
         }
         lines.push(json!({"karve": "end", "fault": null}));
         session_log::write_lines(workspace.session_log, &lines)?;

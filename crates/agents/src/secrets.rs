@@ -43,9 +43,7 @@ impl Secrets {
         let own = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
-        let more = more
-            .into_iter()
-            .map(|(name, value)| (name.clone(), value.clone()));
+        let more = more.into_iter().map(|(name, value)| (name.clone(), value.clone()));
         Self::among(own.chain(more))
     }
 
@@ -54,9 +52,7 @@ impl Secrets {
         for (_, value) in variables.filter(|(name, value)| is_key(name, value)) {
             // JSON escapes some characters.
             let quoted = serde_json::to_string(&value).unwrap_or_default();
-            let inner = quoted
-                .strip_prefix('"')
-                .and_then(|text| text.strip_suffix('"'));
+            let inner = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
             values.extend(inner.map(str::to_owned));
             values.extend(disguises(value.as_bytes()));
             values.insert(value);
@@ -71,10 +67,7 @@ impl Secrets {
             builder.size_limit(PATTERN_BYTES_MAX).build()
         };
         let any = (!patterns.is_empty()).then(|| any().ok());
-        Self {
-            any: any.flatten(),
-            longest: values.first().map_or(0, String::len),
-        }
+        Self { any: any.flatten(), longest: values.first().map_or(0, String::len) }
     }
 
     /// A text without them.
@@ -95,11 +88,7 @@ impl Secrets {
 
     /// Removes them from bytes that arrive in pieces.
     pub(super) fn redacting(&self) -> Redactor {
-        Redactor {
-            secrets: self.clone(),
-            held: Vec::new(),
-            found: false,
-        }
+        Redactor { secrets: self.clone(), held: Vec::new(), found: false }
     }
 
     /// Whether a text contains the replacement for a key.
@@ -124,10 +113,7 @@ fn is_key(name: &str, value: &str) -> bool {
 /// A key in hexadecimal and in base64, at any offset in the encoded data.
 fn disguises(value: &[u8]) -> Vec<String> {
     let hex = |digits: &dyn Fn(&u8) -> String| value.iter().map(digits).collect();
-    let mut all = vec![
-        hex(&|byte| format!("{byte:02x}")),
-        hex(&|byte| format!("{byte:02X}")),
-    ];
+    let mut all = vec![hex(&|byte| format!("{byte:02x}")), hex(&|byte| format!("{byte:02X}"))];
     for before in 0..3 {
         for last in ["+/", "-_"] {
             all.push(in_base64(value, before, last));
@@ -138,11 +124,8 @@ fn disguises(value: &[u8]) -> Vec<String> {
 
 /// The base64 characters that a value alone determines, after some unknown bytes.
 fn in_base64(value: &[u8], before: usize, last: &str) -> String {
-    let digits: Vec<char> = ('A'..='Z')
-        .chain('a'..='z')
-        .chain('0'..='9')
-        .chain(last.chars())
-        .collect();
+    let digits: Vec<char> =
+        ('A'..='Z').chain('a'..='z').chain('0'..='9').chain(last.chars()).collect();
     let bits = |at: usize| usize::from(value[at / 8 - before] >> (7 - at % 8) & 1);
     let known = (before * 8).div_ceil(6)..(before + value.len()) * 8 / 6;
     known

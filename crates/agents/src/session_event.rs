@@ -30,18 +30,12 @@ pub enum SessionEvent {
 impl SessionEvent {
     /// A tool call with a JSON value as input.
     pub(super) fn calls(tool: &str, with: Option<&Value>) -> Self {
-        Self::ToolCall {
-            tool: tool.to_owned(),
-            with: with.map(words_of).unwrap_or_default(),
-        }
+        Self::ToolCall { tool: tool.to_owned(), with: with.map(words_of).unwrap_or_default() }
     }
 
     /// Tool output.
     pub(super) fn tool_output(said: Option<&Value>, failed: bool) -> Self {
-        Self::ToolOutput {
-            text: said.map(words_of).unwrap_or_default(),
-            failed,
-        }
+        Self::ToolOutput { text: said.map(words_of).unwrap_or_default(), failed }
     }
 }
 

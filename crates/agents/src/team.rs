@@ -54,12 +54,7 @@ pub fn team_of(
     tag: &str,
 ) -> Result<Box<dyn Agent>> {
     let own = agent_of(charter, agents, tag)?;
-    with_roles(
-        (&charter.agent, own),
-        (charter, AgentRetention::All),
-        agents,
-        tag,
-    )
+    with_roles((&charter.agent, own), (charter, AgentRetention::All), agents, tag)
 }
 
 /// A named agent, plus those of the roles that keep theirs.
@@ -101,10 +96,7 @@ impl AgentTeam {
 }
 
 fn proposes(brief: &Brief) -> Option<&str> {
-    brief
-        .agenda_request
-        .as_ref()
-        .map(|asked| asked.route.role.as_str())
+    brief.agenda_request.as_ref().map(|asked| asked.route.role.as_str())
 }
 
 fn implements(step: &ImplementStep) -> Option<&str> {

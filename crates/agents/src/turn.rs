@@ -111,10 +111,7 @@ impl FinishedTurn {
 
     /// As the answer to a request for a change.
     pub(super) fn implementation(self) -> Implementation {
-        let not_done = |why, claimed| Implementation::NotDone {
-            why,
-            usage: self.used.or(claimed),
-        };
+        let not_done = |why, claimed| Implementation::NotDone { why, usage: self.used.or(claimed) };
         let text = match self.ended {
             TurnEnd::Replied(text) => text,
             TurnEnd::Failed(why) | TurnEnd::Spent(why) => {
@@ -122,10 +119,9 @@ impl FinishedTurn {
             }
         };
         match answer::parse_implementation(&text) {
-            Ok((summary, claimed)) => Implementation::Done {
-                summary,
-                usage: self.used.or(claimed),
-            },
+            Ok((summary, claimed)) => {
+                Implementation::Done { summary, usage: self.used.or(claimed) }
+            }
             Err(why) => not_done(why, answer::parse_usage(&text)),
         }
     }
@@ -133,14 +129,12 @@ impl FinishedTurn {
     /// As an answer in text.
     pub(super) fn answered(self) -> AgentReply {
         match self.ended {
-            TurnEnd::Replied(text) => AgentReply::Replied {
-                usage: self.used.or(answer::parse_usage(&text)),
-                text,
-            },
-            TurnEnd::Failed(why) | TurnEnd::Spent(why) => AgentReply::Failed {
-                why,
-                usage: self.used.or(AgentUsage::default()),
-            },
+            TurnEnd::Replied(text) => {
+                AgentReply::Replied { usage: self.used.or(answer::parse_usage(&text)), text }
+            }
+            TurnEnd::Failed(why) | TurnEnd::Spent(why) => {
+                AgentReply::Failed { why, usage: self.used.or(AgentUsage::default()) }
+            }
         }
     }
 
@@ -151,16 +145,12 @@ impl FinishedTurn {
             TurnEnd::Failed(why) | TurnEnd::Spent(why) => Err((why, AgentUsage::default())),
         };
         match read {
-            Ok((words, claimed)) => LessonAnswer {
-                words,
-                usage: self.used.or(claimed),
-                ..LessonAnswer::default()
-            },
-            Err((failed, claimed)) => LessonAnswer {
-                failed,
-                usage: self.used.or(claimed),
-                ..LessonAnswer::default()
-            },
+            Ok((words, claimed)) => {
+                LessonAnswer { words, usage: self.used.or(claimed), ..LessonAnswer::default() }
+            }
+            Err((failed, claimed)) => {
+                LessonAnswer { failed, usage: self.used.or(claimed), ..LessonAnswer::default() }
+            }
         }
     }
 }
@@ -169,11 +159,7 @@ impl FinishedTurn {
 mod tests {
     use super::*;
 
-    const COUNTED: AgentUsage = AgentUsage {
-        tokens: 7,
-        usd: 0.5,
-        estimated: false,
-    };
+    const COUNTED: AgentUsage = AgentUsage { tokens: 7, usd: 0.5, estimated: false };
 
     fn turned(ended: TurnEnd, used: UsageReport) -> FinishedTurn {
         FinishedTurn { ended, used }
@@ -181,19 +167,13 @@ mod tests {
 
     #[test]
     fn a_failure_is_asked_again_unless_that_cannot_help() {
-        let failed = turned(
-            TurnEnd::Failed("api error".into()),
-            UsageReport::Counted(COUNTED),
-        );
+        let failed = turned(TurnEnd::Failed("api error".into()), UsageReport::Counted(COUNTED));
         let why = "api error".to_owned();
         assert_eq!(
             failed.proposal(),
             Proposal::Refused(ProposalRefusal::AgentFailed { why }, COUNTED)
         );
-        let spent = turned(
-            TurnEnd::Spent("budget".into()),
-            UsageReport::Counted(COUNTED),
-        );
+        let spent = turned(TurnEnd::Spent("budget".into()), UsageReport::Counted(COUNTED));
         let why = "budget".to_owned();
         assert_eq!(
             spent.proposal(),
@@ -204,10 +184,7 @@ mod tests {
     #[test]
     fn what_an_answer_claims_to_have_used_counts_only_where_nobody_counted() {
         let text = r#"{"summary": "unrolled", "tokens": 1000, "usd": 9.0}"#;
-        for (used, tokens) in [
-            (UsageReport::Counted(COUNTED), 7),
-            (UsageReport::Claimed, 1_000),
-        ] {
+        for (used, tokens) in [(UsageReport::Counted(COUNTED), 7), (UsageReport::Claimed, 1_000)] {
             let done = turned(TurnEnd::Replied(text.into()), used).implementation();
             let Implementation::Done { summary, usage } = done else {
                 panic!("{done:?}");
@@ -218,11 +195,8 @@ mod tests {
 
     #[test]
     fn a_turn_without_words_teaches_nothing_and_says_why() {
-        let failed = turned(
-            TurnEnd::Failed("killed".into()),
-            UsageReport::Counted(COUNTED),
-        )
-        .lesson_answer();
+        let failed =
+            turned(TurnEnd::Failed("killed".into()), UsageReport::Counted(COUNTED)).lesson_answer();
         assert!(failed.words.is_empty());
         assert_eq!((failed.failed.as_str(), failed.usage), ("killed", COUNTED));
         let answered = turned(TurnEnd::Failed("killed".into()), UsageReport::Claimed).answered();

@@ -126,27 +126,21 @@ fn flag(word: &str, line: u32, reading: &mut FileFacts) {
     }
     let is = |trick: &&&str| {
         let with_value = |word: &str| {
-            word.strip_prefix(**trick)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+            word.strip_prefix(**trick).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
         };
         forms.iter().any(|form| with_value(form)) || word.split('=').any(with_value)
     };
     if let Some(trick) = TRICKS.iter().find(is) {
         note_trick(trick, line, reading);
     }
-    if FETCHING
-        .iter()
-        .any(|name| word == *name || word.starts_with(&format!("{name}:")))
-    {
+    if FETCHING.iter().any(|name| word == *name || word.starts_with(&format!("{name}:"))) {
         reading.note("network", word, line, format!("`{word}` in a build"));
     }
 }
 
 /// `-DNAME`, `-DNAME=1`, `-UNAME`, and names in a list of definitions.
 fn define(word: &str, scene: &AuditContext<'_>, (line, reading): (u32, &mut FileFacts)) {
-    let flagged = ["-D", "-U", "/D"]
-        .iter()
-        .find_map(|flag| word.strip_prefix(flag));
+    let flagged = ["-D", "-U", "/D"].iter().find_map(|flag| word.strip_prefix(flag));
     let named = flagged.unwrap_or(word);
     let name = named.split('=').next().unwrap_or(named);
     if scene.reads.contains(name) {

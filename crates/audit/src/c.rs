@@ -25,30 +25,21 @@ struct DeclaredNames<'a> {
 
 impl<'a> DeclaredNames<'a> {
     fn of(tree: &SyntaxTree<'a>) -> Self {
-        let mut known = Self {
-            variables: BTreeSet::new(),
-            functions: BTreeSet::new(),
-        };
+        let mut known = Self { variables: BTreeSet::new(), functions: BTreeSet::new() };
         for node in tree.all() {
             match tree.kind(node) {
                 "function_definition" => {
                     let declarator = tree.child(node, "declarator");
-                    known
-                        .functions
-                        .extend(declarator.and_then(|d| declared(tree, d)));
+                    known.functions.extend(declarator.and_then(|d| declared(tree, d)));
                 }
                 "declaration"
                 | "parameter_declaration"
                 | "field_declaration"
                 | "for_range_loop"
                 | "optional_parameter_declaration" => {
-                    let all = tree
-                        .children(node)
-                        .filter(|c| tree.place(*c) == Some("declarator"));
+                    let all = tree.children(node).filter(|c| tree.place(*c) == Some("declarator"));
                     let variables = all.filter(|d| !is_prototype(tree, *d));
-                    known
-                        .variables
-                        .extend(variables.filter_map(|d| declared(tree, d)));
+                    known.variables.extend(variables.filter_map(|d| declared(tree, d)));
                 }
                 _ => {}
             }
@@ -65,9 +56,7 @@ fn is_prototype(tree: &SyntaxTree<'_>, declarator: NodeIndex) -> bool {
 
 /// The name that a declarator declares.
 pub(super) fn declared<'a>(tree: &SyntaxTree<'a>, declarator: NodeIndex) -> Option<&'a str> {
-    let name = tree
-        .find(declarator, &["identifier", "field_identifier"])
-        .next()?;
+    let name = tree.find(declarator, &["identifier", "field_identifier"]).next()?;
     Some(tree.text(name))
 }
 
@@ -93,10 +82,7 @@ fn name(
     let taken = ["value", "right"].map(Some).contains(&tree.place(node))
         || (parent == "pointer_expression" && tree.place(node) == Some("argument"));
     let value = foreign && tree.kind(node) == "identifier" && taken;
-    let found = NameUse {
-        path: &path,
-        called: (called && !own) || value,
-    };
+    let found = NameUse { path: &path, called: (called && !own) || value };
     reading.note_name(LanguageFamily::C, found, tree.line(node));
     if called {
         let last = path.rsplit('.').next().unwrap_or(&path);
@@ -110,10 +96,7 @@ fn name(
 /// `std::chrono::duration<double>` as `std.chrono.duration`.
 fn qualified(text: &str) -> String {
     let start = text.split(['<', '(']).next().unwrap_or(text);
-    let parts = start
-        .split("::")
-        .map(str::trim)
-        .filter(|part| !part.is_empty());
+    let parts = start.split("::").map(str::trim).filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join(".")
 }
 
@@ -131,9 +114,7 @@ fn directive(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
         }
         "preproc_arg" => macro_text(tree.text(node), line, reading),
         "preproc_call" => {
-            let argument = tree
-                .child(node, "argument")
-                .map_or("", |node| tree.text(node));
+            let argument = tree.child(node, "argument").map_or("", |node| tree.text(node));
             let mut words = argument.split(|c: char| !c.is_ascii_alphanumeric());
             if words.next() == Some("omp") && words.any(|word| ["parallel", "task"].contains(&word))
             {
@@ -223,12 +204,8 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
         "binary_expression" => compared(tree, node, reading),
         "init_declarator" | "enumerator" | "assignment_expression" => constant(tree, node, reading),
         "field_expression" => {
-            let field = tree
-                .child(node, "field")
-                .map_or("", |field| tree.text(field));
-            let parent = tree
-                .parent(node)
-                .filter(|p| tree.kind(*p) == "call_expression");
+            let field = tree.child(node, "field").map_or("", |field| tree.text(field));
+            let parent = tree.parent(node).filter(|p| tree.kind(*p) == "call_expression");
             if field == "detach" && parent.is_some_and(|call| tree.text(call).ends_with("detach()"))
             {
                 let what = format!("nothing waits for `{}`", tree.excerpt(node));
@@ -240,9 +217,7 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
 }
 
 fn compared(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
-    let operator = tree
-        .child(node, "operator")
-        .map_or("", |node| tree.text(node));
+    let operator = tree.child(node, "operator").map_or("", |node| tree.text(node));
     if !["==", "!="].contains(&operator) {
         return;
     }

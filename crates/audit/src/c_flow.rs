@@ -36,14 +36,7 @@ const LOOKING: [&str; 10] = [
     "erase",
 ];
 /// Functions that fill their first argument from the second.
-const COPYING: [&str; 6] = [
-    "memcpy",
-    "memmove",
-    "mempcpy",
-    "cudaMemcpy",
-    "hipMemcpy",
-    "bcopy",
-];
+const COPYING: [&str; 6] = ["memcpy", "memmove", "mempcpy", "cudaMemcpy", "hipMemcpy", "bcopy"];
 
 pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut FileFacts) {
     let functions = tree.find(0, &["function_definition"]);
@@ -66,14 +59,9 @@ fn state(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
         if inside && !is_static(tree, node) {
             continue;
         }
-        let declarators = tree
-            .children(node)
-            .filter(|child| tree.place(*child) == Some("declarator"));
-        names.extend(
-            declarators
-                .filter_map(|d| declared(tree, d))
-                .map(str::to_owned),
-        );
+        let declarators =
+            tree.children(node).filter(|child| tree.place(*child) == Some("declarator"));
+        names.extend(declarators.filter_map(|d| declared(tree, d)).map(str::to_owned));
     }
     names
 }
@@ -200,9 +188,7 @@ fn is_identity(tree: &SyntaxTree<'_>, leaf: NodeIndex, expression: NodeIndex) ->
 fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
     let mut function = AnalyzedFunction::default();
     let declarator = tree.child(node, "declarator");
-    let mut lists = declarator
-        .into_iter()
-        .flat_map(|d| tree.find(d, &["parameter_list"]));
+    let mut lists = declarator.into_iter().flat_map(|d| tree.find(d, &["parameter_list"]));
     if let Some(list) = lists.next() {
         for parameter in tree.children(list) {
             let Some(declarator) = tree.child(parameter, "declarator") else {
@@ -228,24 +214,16 @@ fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
 fn declaration(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction) {
     let kind = tree.kind(node);
     if kind == "structured_binding_declarator" {
-        let names = tree
-            .find(node, &["identifier"])
-            .map(|name| tree.text(name).to_owned());
+        let names = tree.find(node, &["identifier"]).map(|name| tree.text(name).to_owned());
         function.locals.extend(names);
     }
-    if !is_of(
-        tree,
-        node,
-        &["declaration", "for_range_loop", "parameter_declaration"],
-    ) {
+    if !is_of(tree, node, &["declaration", "for_range_loop", "parameter_declaration"]) {
         return;
     }
     if is_static(tree, node) {
         return;
     }
-    let declarators = tree
-        .children(node)
-        .filter(|c| tree.place(*c) == Some("declarator"));
+    let declarators = tree.children(node).filter(|c| tree.place(*c) == Some("declarator"));
     for declarator in declarators {
         let Some(name) = tree.find(declarator, &["identifier"]).next() else {
             continue;
@@ -261,10 +239,7 @@ fn declaration(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFu
 
 fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction) {
     let sides = || Some((tree.child(node, "left")?, tree.child(node, "right")?));
-    let operator = || {
-        tree.child(node, "operator")
-            .map_or("", |node| tree.text(node))
-    };
+    let operator = || tree.child(node, "operator").map_or("", |node| tree.text(node));
     match tree.kind(node) {
         "assignment_expression" => {
             let Some((left, right)) = sides() else {
@@ -289,9 +264,7 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
             function.compared.extend(sides());
         }
         "subscript_expression" => {
-            let key = tree
-                .child(node, "index")
-                .or_else(|| tree.child(node, "indices"));
+            let key = tree.child(node, "index").or_else(|| tree.child(node, "indices"));
             if let (Some(container), Some(key)) = (tree.child(node, "argument"), key) {
                 function.looked_up.push((container, key));
             }
@@ -302,9 +275,8 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
         | "conditional_expression"
         | "switch_statement" => function.tested.extend(tree.child(node, "condition")),
         "return_statement" => {
-            let value = tree
-                .children(node)
-                .find(|child| !tree.is_leaf(*child) || is_name(tree, *child));
+            let value =
+                tree.children(node).find(|child| !tree.is_leaf(*child) || is_name(tree, *child));
             function.given.extend(value);
         }
         _ => {}
@@ -328,9 +300,7 @@ fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction)
         .filter(|child| !["(", ")", ",", "comment"].contains(&tree.kind(*child)))
         .collect();
     if tree.kind(callee) == "field_expression" {
-        let field = tree
-            .child(callee, "field")
-            .map_or("", |field| tree.text(field));
+        let field = tree.child(callee, "field").map_or("", |field| tree.text(field));
         let Some(object) = tree.child(callee, "argument") else {
             return;
         };
@@ -338,9 +308,7 @@ fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction)
             function.changed.push(object);
         }
         if LOOKING.contains(&field) {
-            function
-                .looked_up
-                .extend(arguments.iter().map(|key| (object, *key)));
+            function.looked_up.extend(arguments.iter().map(|key| (object, *key)));
         }
         return;
     }
@@ -349,10 +317,7 @@ fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction)
         ("memcmp" | "strcmp" | "equal", [a, b, ..]) => function.compared.push((*a, *b)),
         (name, [to, from, ..]) if COPYING.contains(&name) => {
             function.changed.push(*to);
-            let root = tree
-                .find(*to, &["identifier"])
-                .next()
-                .map_or("", |leaf| tree.text(leaf));
+            let root = tree.find(*to, &["identifier"]).next().map_or("", |leaf| tree.text(leaf));
             if function.params.contains_key(root) {
                 function.given.push(*from);
             }

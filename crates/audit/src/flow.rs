@@ -91,9 +91,7 @@ impl AnalyzedFile<'_> {
     /// Every variable in an expression.
     fn names(&self, expression: NodeIndex) -> Vec<&str> {
         let within = self.tree.within(expression);
-        within
-            .filter_map(|node| self.grammar.name(self.tree, node))
-            .collect()
+        within.filter_map(|node| self.grammar.name(self.tree, node)).collect()
     }
 
     /// The variable at the start of an expression: `cache` of `cache[key].value`.
@@ -157,10 +155,7 @@ impl AnalyzedFile<'_> {
     }
 
     fn taint(&self, function: &AnalyzedFunction) -> Taint {
-        let mut taint = Taint {
-            alias: self.aliases(function),
-            ..Taint::default()
-        };
+        let mut taint = Taint { alias: self.aliases(function), ..Taint::default() };
         let own = function.addresses.iter();
         taint.identity = own.map(|name| (name.clone(), vec![name.clone()])).collect();
         for _ in 0..PASSES {
@@ -191,9 +186,7 @@ impl AnalyzedFile<'_> {
     }
 
     fn identities(&self, taint: &Taint, expression: NodeIndex) -> Vec<String> {
-        let mut found = self
-            .grammar
-            .identities(self.tree, &taint.identity, expression);
+        let mut found = self.grammar.identities(self.tree, &taint.identity, expression);
         found.sort_unstable();
         found.dedup();
         found
@@ -201,18 +194,12 @@ impl AnalyzedFile<'_> {
 
     fn is_hash(&self, taint: &Taint, expression: NodeIndex) -> bool {
         self.grammar.hashes(self.tree, expression)
-            || self
-                .names(expression)
-                .iter()
-                .any(|name| taint.hash.contains(*name))
+            || self.names(expression).iter().any(|name| taint.hash.contains(*name))
     }
 
     fn is_read(&self, function: &AnalyzedFunction, taint: &Taint, expression: NodeIndex) -> bool {
         self.grammar.reads(self.tree, function, expression)
-            || self
-                .names(expression)
-                .iter()
-                .any(|name| taint.read.contains(*name))
+            || self.names(expression).iter().any(|name| taint.read.contains(*name))
     }
 
     fn is_versioned(&self, taint: &Taint, expression: NodeIndex) -> bool {
@@ -235,11 +222,7 @@ impl AnalyzedFile<'_> {
             if self.is_outside(function, name) {
                 return written.contains(name).then(|| name.to_owned());
             }
-            taint
-                .alias
-                .get(name)
-                .filter(|outer| written.contains(*outer))
-                .cloned()
+            taint.alias.get(name).filter(|outer| written.contains(*outer)).cloned()
         })
     }
 
@@ -288,10 +271,7 @@ impl AnalyzedFile<'_> {
                 ("weight-cache", format!("`{shown}`, with a version"))
             } else {
                 let names = identities.join(", ");
-                (
-                    "identity-cache",
-                    format!("`{shown}`, the identity of {names}"),
-                )
+                ("identity-cache", format!("`{shown}`, the identity of {names}"))
             });
         }
         if self.is_hash(taint, key) {
@@ -340,10 +320,7 @@ impl AnalyzedFile<'_> {
             if cached.contains(&name) {
                 continue;
             }
-            let what = format!(
-                "`{}` returns data from an earlier call",
-                self.tree.excerpt(node)
-            );
+            let what = format!("`{}` returns data from an earlier call", self.tree.excerpt(node));
             reading.note("replay", &name, self.tree.line(node), what);
         }
         for (name, line) in lines {
@@ -351,20 +328,11 @@ impl AnalyzedFile<'_> {
                 continue;
             }
             let (rule, what) = if decides.contains(&name) && counts.contains(&name) {
-                (
-                    "call-counter",
-                    format!("{name} counts calls and decides a branch"),
-                )
+                ("call-counter", format!("{name} counts calls and decides a branch"))
             } else if decides.contains(&name) {
-                (
-                    "static-state",
-                    format!("{name} outlives a call, is written and decides a branch"),
-                )
+                ("static-state", format!("{name} outlives a call, is written and decides a branch"))
             } else {
-                (
-                    "static-buffer",
-                    format!("{name} outlives a call and is written"),
-                )
+                ("static-buffer", format!("{name} outlives a call and is written"))
             };
             reading.note(rule, &name, line, what);
         }

@@ -69,9 +69,7 @@ pub fn audit(changes: &[FileChange], scene: &AuditContext<'_>) -> Vec<AuditFindi
         let what = format!("only {FILES_MAX} files of a change are read");
         findings.extend(finding("unaudited", &unread.path, 0, what));
     }
-    let weighed = findings
-        .into_iter()
-        .filter_map(|found| scene.rule.weigh(found));
+    let weighed = findings.into_iter().filter_map(|found| scene.rule.weigh(found));
     in_order(weighed.collect())
 }
 
@@ -97,22 +95,14 @@ impl VersionMatches {
         read(path, (bytes, &text), scene, &mut reading);
         let lines: Vec<&str> = text.lines().collect();
         for seen in reading.seen {
-            let line = (seen.line as usize)
-                .checked_sub(1)
-                .and_then(|n| lines.get(n));
+            let line = (seen.line as usize).checked_sub(1).and_then(|n| lines.get(n));
             let line = line.map_or(String::new(), |line| line.trim().to_owned());
             let key = (seen.rule, seen.key.clone());
-            self.seen
-                .entry(key)
-                .or_default()
-                .push((path.to_owned(), seen, line));
+            self.seen.entry(key).or_default().push((path.to_owned(), seen, line));
         }
         for (name, value, line) in reading.tolerances {
             let place = (value, path.to_owned(), line);
-            let known = self
-                .tolerances
-                .entry(name.clone())
-                .or_insert_with(|| place.clone());
+            let known = self.tolerances.entry(name.clone()).or_insert_with(|| place.clone());
             if is_looser(&name, value, known.0) {
                 *known = place;
             }
@@ -128,10 +118,7 @@ impl VersionMatches {
         let mut findings = Vec::new();
         let had_library = before.seen.keys().any(|(rule, _)| *rule == "library-call");
         for ((rule, key), places) in &self.seen {
-            let old = before
-                .seen
-                .get(&(*rule, key.clone()))
-                .map_or(&[][..], Vec::as_slice);
+            let old = before.seen.get(&(*rule, key.clone())).map_or(&[][..], Vec::as_slice);
             if places.len() <= old.len() || (*rule == "library-call" && had_library) {
                 continue;
             }
@@ -153,30 +140,23 @@ impl VersionMatches {
     }
 
     fn looser(&self, before: &Self) -> Vec<AuditFinding> {
-        let found = self
-            .tolerances
-            .iter()
-            .filter_map(|(name, (value, path, line))| {
-                let (rule, what) = match before.tolerances.get(name) {
-                    None => ("new-tolerance", format!("{name} is {value:e}")),
-                    Some((old, ..)) if is_looser(name, *value, *old) => {
-                        ("tolerance", format!("{name} is {value:e}, was {old:e}"))
-                    }
-                    Some(_) => return None,
-                };
-                finding(rule, path, *line, what)
-            });
+        let found = self.tolerances.iter().filter_map(|(name, (value, path, line))| {
+            let (rule, what) = match before.tolerances.get(name) {
+                None => ("new-tolerance", format!("{name} is {value:e}")),
+                Some((old, ..)) if is_looser(name, *value, *old) => {
+                    ("tolerance", format!("{name} is {value:e}, was {old:e}"))
+                }
+                Some(_) => return None,
+            };
+            finding(rule, path, *line, what)
+        });
         found.collect()
     }
 }
 
 /// A lower signal-to-noise ratio is looser; everything else is looser when it is higher.
 fn is_looser(name: &str, value: f64, than: f64) -> bool {
-    if names::words(name).iter().any(|word| word == "snr") {
-        value < than
-    } else {
-        value > than
-    }
+    if names::words(name).iter().any(|word| word == "snr") { value < than } else { value > than }
 }
 
 fn finding(name: &str, file: &str, line: u32, what: String) -> Option<AuditFinding> {

@@ -55,12 +55,7 @@ fn row(line: &'static str) -> Option<RuleNames> {
         "string" => NameContext::Text,
         _ => NameContext::Asm,
     };
-    Some(RuleNames {
-        rule,
-        speech,
-        how,
-        names: words.collect(),
-    })
+    Some(RuleNames { rule, speech, how, names: words.collect() })
 }
 
 fn rows_for(speech: LanguageFamily, how: NameContext) -> impl Iterator<Item = &'static RuleNames> {
@@ -88,20 +83,13 @@ fn index(speech: LanguageFamily) -> &'static NameIndex {
                 let first = name.split('.').next().unwrap_or_default();
                 let first = if first.ends_with('*') { "" } else { first };
                 let (rule, how) = (row.rule, row.how);
-                index
-                    .entry(first)
-                    .or_default()
-                    .push(SuspectName { rule, how, name });
+                index.entry(first).or_default().push(SuspectName { rule, how, name });
             }
         }
         index
     };
     let [c, python, rust] = INDICES.get_or_init(|| {
-        [
-            make(LanguageFamily::C),
-            make(LanguageFamily::Python),
-            make(LanguageFamily::Rust),
-        ]
+        [make(LanguageFamily::C), make(LanguageFamily::Python), make(LanguageFamily::Rust)]
     });
     match speech {
         LanguageFamily::C => c,
@@ -179,9 +167,7 @@ fn matches_name(speech: LanguageFamily, path: &str, name: &str) -> bool {
         // Namespaces may be left out.
         LanguageFamily::C => {
             let starts = path.match_indices('.').map(|(at, _)| at + 1);
-            std::iter::once(0)
-                .chain(starts)
-                .any(|at| begins(&path[at..]))
+            std::iter::once(0).chain(starts).any(|at| begins(&path[at..]))
         }
         LanguageFamily::Python | LanguageFamily::Rust => begins(path),
     }
@@ -225,39 +211,30 @@ pub(super) fn is_hash(name: &str) -> bool {
         "signature",
         "hasher",
     ];
-    words(name)
-        .iter()
-        .any(|word| HASHES.contains(&word.as_str()))
+    words(name).iter().any(|word| HASHES.contains(&word.as_str()))
 }
 
 /// Whether a name suggests a version.
 pub(super) fn is_version(name: &str) -> bool {
     const VERSIONS: [&str; 6] = ["version", "ver", "epoch", "revision", "generation", "stamp"];
-    words(name)
-        .iter()
-        .any(|word| VERSIONS.contains(&word.as_str()))
+    words(name).iter().any(|word| VERSIONS.contains(&word.as_str()))
 }
 
 /// Whether a name suggests weights.
 pub(super) fn is_weight(name: &str, declared: &[String]) -> bool {
     const WEIGHTS: [&str; 6] = ["weight", "weights", "wt", "w", "param", "params"];
     declared.iter().any(|weight| weight == name)
-        || words(name)
-            .iter()
-            .any(|word| WEIGHTS.contains(&word.as_str()))
+        || words(name).iter().any(|word| WEIGHTS.contains(&word.as_str()))
 }
 
 /// Whether a name suggests the reference.
 pub(super) fn is_reference(name: &str) -> bool {
-    const NOT: [&str; 8] = [
-        "as_ref", "by_ref", "from_ref", "cref", "to_ref", "into_ref", "ref", "Ref",
-    ];
+    const NOT: [&str; 8] =
+        ["as_ref", "by_ref", "from_ref", "cref", "to_ref", "into_ref", "ref", "Ref"];
     if NOT.contains(&name) {
         return false;
     }
-    const COUNTING: [&str; 8] = [
-        "count", "counts", "cnt", "inc", "dec", "counter", "ptr", "get",
-    ];
+    const COUNTING: [&str; 8] = ["count", "counts", "cnt", "inc", "dec", "counter", "ptr", "get"];
     let words = words(name);
     if words.iter().any(|word| COUNTING.contains(&word.as_str())) {
         return false;
@@ -267,9 +244,7 @@ pub(super) fn is_reference(name: &str) -> bool {
         word.is_some_and(|word| known.contains(&word.as_str()))
     };
     let last = words.last().map(String::as_str);
-    let named = ["fn", "impl", "kernel", "forward"]
-        .map(Some)
-        .contains(&last);
+    let named = ["fn", "impl", "kernel", "forward"].map(Some).contains(&last);
     let inner = words.iter().rev().nth(1).filter(|_| named);
     outer(words.first()) || outer(words.last()) || outer(inner)
 }
@@ -291,23 +266,11 @@ mod tests {
     #[test]
     fn names_are_meant_part_by_part() {
         let meant = |speech, path, name| matches_name(speech, path, name);
-        assert!(meant(
-            LanguageFamily::C,
-            "std.chrono.steady_clock.now",
-            "steady_clock"
-        ));
+        assert!(meant(LanguageFamily::C, "std.chrono.steady_clock.now", "steady_clock"));
         assert!(meant(LanguageFamily::C, "cblas_sgemm", "cblas_*"));
-        assert!(!meant(
-            LanguageFamily::C,
-            "my_clock_gettime",
-            "clock_gettime"
-        ));
+        assert!(!meant(LanguageFamily::C, "my_clock_gettime", "clock_gettime"));
         assert!(meant(LanguageFamily::Python, "time.sleep", "time.sleep"));
-        assert!(!meant(
-            LanguageFamily::Python,
-            "self.time.sleep",
-            "time.sleep"
-        ));
+        assert!(!meant(LanguageFamily::Python, "self.time.sleep", "time.sleep"));
         assert!(meant(LanguageFamily::Python, "x.data.tofile", ".tofile"));
         assert!(!meant(LanguageFamily::Python, "tofile", ".tofile"));
     }

@@ -71,9 +71,7 @@ impl<'a> PythonNames<'a> {
                 names.modules.insert(alias, path);
             }
             if ["function_definition", "class_definition"].contains(&tree.kind(node)) {
-                names
-                    .own
-                    .extend(tree.child(node, "name").map(|name| tree.text(name)));
+                names.own.extend(tree.child(node, "name").map(|name| tree.text(name)));
             }
         }
         // A module under another name.
@@ -116,9 +114,7 @@ fn imports<'a>(tree: &SyntaxTree<'a>, node: NodeIndex) -> Vec<(&'a str, String)>
         "" => name.to_owned(),
         from => format!("{}.{name}", from.trim_start_matches('.')),
     };
-    let named = tree
-        .children(node)
-        .filter(|child| tree.place(*child) == Some("name"));
+    let named = tree.children(node).filter(|child| tree.place(*child) == Some("name"));
     let mut found = Vec::new();
     for child in named {
         if tree.kind(child) == "aliased_import" {
@@ -143,10 +139,7 @@ fn imports<'a>(tree: &SyntaxTree<'a>, node: NodeIndex) -> Vec<(&'a str, String)>
 fn imported(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     let line = tree.line(node);
     let mut found = |path: &str| {
-        let found = NameUse {
-            path,
-            called: false,
-        };
+        let found = NameUse { path, called: false };
         reading.note_name(LanguageFamily::Python, found, line);
         reading.note_import(path, line);
     };
@@ -157,23 +150,14 @@ fn imported(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             }
         }
         "import_from_statement" => {
-            let module = tree
-                .child(node, "module_name")
-                .map_or("", |name| tree.text(name));
+            let module = tree.child(node, "module_name").map_or("", |name| tree.text(name));
             found(module.trim_start_matches('.'));
             for (_, path) in imports(tree, node) {
                 found(&path);
             }
             // Everything in a module: as if its worst name were used.
             if tree.text(node).trim_end().ends_with('*') {
-                for name in [
-                    "perf_counter",
-                    "system",
-                    "environ",
-                    "sleep",
-                    "lru_cache",
-                    "matmul",
-                ] {
+                for name in ["perf_counter", "system", "environ", "sleep", "lru_cache", "matmul"] {
                     found(&format!("{module}.{name}"));
                 }
             }
@@ -200,18 +184,12 @@ fn named(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
         let found = NameUse { path, called };
         reading.note_name(LanguageFamily::Python, found, line);
     } else if (builtin && called) || magic {
-        let found = NameUse {
-            path: &text,
-            called,
-        };
+        let found = NameUse { path: &text, called };
         reading.note_name(LanguageFamily::Python, found, line);
     } else if kind == "attribute" {
         // For an unknown object, only methods are known.
         let method = format!("?.{}", text.rsplit('.').next().unwrap_or_default());
-        let found = NameUse {
-            path: &method,
-            called,
-        };
+        let found = NameUse { path: &method, called };
         reading.note_name(LanguageFamily::Python, found, line);
     }
     if called {
@@ -252,23 +230,11 @@ fn found_by_name(
     let line = tree.line(callee);
     if tree.kind(*name) == "string" {
         let path = format!("{module}.{}", tree.text(*name).trim_matches(['"', '\'']));
-        let found = NameUse {
-            path: &path,
-            called: true,
-        };
+        let found = NameUse { path: &path, called: true };
         reading.note_name(LanguageFamily::Python, found, line);
     } else {
-        const SENSITIVE: [&str; 9] = [
-            "time",
-            "os",
-            "sys",
-            "builtins",
-            "ctypes",
-            "subprocess",
-            "gc",
-            "inspect",
-            "socket",
-        ];
+        const SENSITIVE: [&str; 9] =
+            ["time", "os", "sys", "builtins", "ctypes", "subprocess", "gc", "inspect", "socket"];
         if SENSITIVE.contains(&module.split('.').next().unwrap_or_default()) {
             let what = format!("a name in {module} is built at run time");
             reading.note("dynamic-code", "getattr", line, what);
@@ -278,14 +244,10 @@ fn found_by_name(
 
 /// The arguments of the call whose function this is.
 pub(super) fn arguments(tree: &SyntaxTree<'_>, callee: NodeIndex) -> Vec<NodeIndex> {
-    let call = tree
-        .parent(callee)
-        .filter(|parent| tree.kind(*parent) == "call");
+    let call = tree.parent(callee).filter(|parent| tree.kind(*parent) == "call");
     let list = call.and_then(|call| tree.child(call, "arguments"));
     let children = list.into_iter().flat_map(|list| tree.children(list));
-    children
-        .filter(|node| !["(", ")", ",", "comment"].contains(&tree.kind(*node)))
-        .collect()
+    children.filter(|node| !["(", ")", ",", "comment"].contains(&tree.kind(*node))).collect()
 }
 
 /// Assignments to names that belong to other modules.
@@ -307,9 +269,7 @@ fn patch(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
     };
     let sets = tree.kind(node) == "call";
     if tree.kind(target) == "subscript" {
-        let of = tree
-            .child(target, "value")
-            .and_then(|of| names.resolved(tree, of));
+        let of = tree.child(target, "value").and_then(|of| names.resolved(tree, of));
         if of.as_deref() == Some("os.environ") {
             let what = format!("`{}` is set", tree.excerpt(target));
             reading.note("env-write", "os.environ", line, what);
@@ -343,10 +303,7 @@ fn shape(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             if tree.children(node).any(equals) {
                 let direct = ["integer", "tuple", "list", "set"];
                 let sides: Vec<NodeIndex> = tree.children(node).collect();
-                for side in sides
-                    .into_iter()
-                    .filter(|s| direct.contains(&tree.kind(*s)))
-                {
+                for side in sides.into_iter().filter(|s| direct.contains(&tree.kind(*s))) {
                     numbers(side, reading);
                 }
             }
@@ -386,9 +343,7 @@ fn statement(
             }
         }
         "binary_operator" => {
-            let operator = tree
-                .child(node, "operator")
-                .map_or("", |child| tree.text(child));
+            let operator = tree.child(node, "operator").map_or("", |child| tree.text(child));
             if operator == MATMUL {
                 let what = format!("`{}`", tree.excerpt(node));
                 reading.note("library-call", MATMUL, line, what);
@@ -400,18 +355,12 @@ fn statement(
 }
 
 fn fallback(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
-    for clause in tree
-        .children(node)
-        .filter(|child| tree.kind(*child) == "except_clause")
-    {
-        let caught = tree
-            .child(clause, "value")
-            .map_or("", |value| tree.text(value));
+    for clause in tree.children(node).filter(|child| tree.kind(*child) == "except_clause") {
+        let caught = tree.child(clause, "value").map_or("", |value| tree.text(value));
         let ordinary = ORDINARY.iter().any(|error| caught.contains(error));
         let raises = tree.find(clause, &["raise_statement"]).next().is_some();
-        let calls = tree
-            .child(node, "body")
-            .is_some_and(|b| tree.find(b, &["call"]).next().is_some());
+        let calls =
+            tree.child(node, "body").is_some_and(|b| tree.find(b, &["call"]).next().is_some());
         if !ordinary && !raises && calls {
             let what = "errors are caught and something else is done".to_owned();
             reading.note("fallback", "except", tree.line(clause), what);
@@ -430,30 +379,17 @@ fn decorator(
     let Some(path) = parts.next().and_then(|part| names.resolved(tree, part)) else {
         return;
     };
-    let found = NameUse {
-        path: &path,
-        called: true,
-    };
-    if !known(LanguageFamily::Python, found)
-        .iter()
-        .any(|(rule, _)| *rule == "memo")
-    {
+    let found = NameUse { path: &path, called: true };
+    if !known(LanguageFamily::Python, found).iter().any(|(rule, _)| *rule == "memo") {
         return;
     }
-    let definition = tree
-        .parent(node)
-        .and_then(|parent| tree.child(parent, "definition"));
+    let definition = tree.parent(node).and_then(|parent| tree.child(parent, "definition"));
     let Some(definition) = definition else {
         return;
     };
-    let name = tree
-        .child(definition, "name")
-        .map_or("", |name| tree.text(name));
+    let name = tree.child(definition, "name").map_or("", |name| tree.text(name));
     let (rule, what) = if python_flow::takes_tensors(tree, definition) {
-        (
-            "tensor-memo",
-            format!("{path} on {name}, which takes tensors"),
-        )
+        ("tensor-memo", format!("{path} on {name}, which takes tensors"))
     } else {
         ("value-memo", format!("{path} on {name}"))
     };
@@ -467,12 +403,7 @@ fn class(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
             let name = tree.child(node, "name").map_or("", |name| tree.text(name));
             let inside = tree.enclosing(node, &["class_definition"]).is_some();
             if inside && TELLTALE.contains(&name) {
-                reading.note(
-                    "output-object",
-                    name,
-                    line,
-                    format!("a class defines {name}"),
-                );
+                reading.note("output-object", name, line, format!("a class defines {name}"));
             }
         }
         "class_definition" => {

@@ -24,14 +24,8 @@ const CHANGING: [&str; 11] = [
 /// Methods that take a key.
 const LOOKING: [&str; 4] = ["get", "setdefault", "pop", "__getitem__"];
 /// Functions and methods that return an object's identity.
-const IDENTITIES: [&str; 6] = [
-    "data_ptr",
-    "untyped_storage",
-    "__array_interface__",
-    "_cdata",
-    "storage_ptr",
-    "ctypes",
-];
+const IDENTITIES: [&str; 6] =
+    ["data_ptr", "untyped_storage", "__array_interface__", "_cdata", "storage_ptr", "ctypes"];
 /// Functions and methods that reduce a long value to a short one.
 const DIGESTS: [&str; 5] = ["hash", "tobytes", "tostring", "hash_tensor", "dumps"];
 /// Attributes and methods that tensors have.
@@ -119,22 +113,13 @@ impl Grammar for PythonGrammar<'_> {
                 found.push(tree.text(of).to_owned());
             }
             if tree.kind(node) == "identifier" {
-                found.extend(
-                    addresses
-                        .get(tree.text(node))
-                        .into_iter()
-                        .flatten()
-                        .cloned(),
-                );
+                found.extend(addresses.get(tree.text(node)).into_iter().flatten().cloned());
             }
         }
         // `is` compares identities; the parser of functions marks its sides as compared.
-        let parent = tree
-            .parent(expression)
-            .filter(|p| tree.kind(*p) == "comparison_operator");
+        let parent = tree.parent(expression).filter(|p| tree.kind(*p) == "comparison_operator");
         let by_is = parent.is_some_and(|parent| {
-            tree.children(parent)
-                .any(|child| ["is", "is not"].contains(&tree.text(child)))
+            tree.children(parent).any(|child| ["is", "is not"].contains(&tree.text(child)))
         });
         if by_is && tree.kind(expression) == "identifier" {
             found.push(tree.text(expression).to_owned());
@@ -149,13 +134,8 @@ impl Grammar for PythonGrammar<'_> {
             };
             let last = tree.text(callee).rsplit('.').next().unwrap_or_default();
             let library = self.names.resolved(tree, callee).is_some_and(|path| {
-                let found = NameUse {
-                    path: &path,
-                    called: true,
-                };
-                known(LanguageFamily::Python, found)
-                    .iter()
-                    .any(|(rule, _)| *rule == "hash")
+                let found = NameUse { path: &path, called: true };
+                known(LanguageFamily::Python, found).iter().any(|(rule, _)| *rule == "hash")
             });
             library || DIGESTS.contains(&last) || is_hash(last)
         })
@@ -168,9 +148,7 @@ impl Grammar for PythonGrammar<'_> {
         expression: NodeIndex,
     ) -> bool {
         tree.find(expression, &["subscript"]).any(|node| {
-            let of = tree
-                .child(node, "value")
-                .filter(|of| tree.kind(*of) == "identifier");
+            let of = tree.child(node, "value").filter(|of| tree.kind(*of) == "identifier");
             of.is_some_and(|of| function.params.contains_key(tree.text(of)))
         })
     }
@@ -188,34 +166,20 @@ pub(super) fn takes_tensors(tree: &SyntaxTree<'_>, definition: NodeIndex) -> boo
     tree.within(body).any(|node| match tree.kind(node) {
         "subscript" => {
             let of = tree.child(node, "value").filter(|of| is_param(*of));
-            of.is_some_and(|of| {
-                !words(tree.text(of))
-                    .iter()
-                    .any(|w| PLAIN.contains(&w.as_str()))
-            })
+            of.is_some_and(|of| !words(tree.text(of)).iter().any(|w| PLAIN.contains(&w.as_str())))
         }
         "attribute" => {
-            let name = tree
-                .child(node, "attribute")
-                .map_or("", |name| tree.text(name));
+            let name = tree.child(node, "attribute").map_or("", |name| tree.text(name));
             OF_TENSORS.contains(&name) && tree.child(node, "object").is_some_and(is_param)
         }
         "binary_operator" => {
-            let operator = tree
-                .child(node, "operator")
-                .map_or("", |child| tree.text(child));
+            let operator = tree.child(node, "operator").map_or("", |child| tree.text(child));
             operator == "@" && tree.children(node).any(is_param)
         }
         "call" => {
-            let callee = tree
-                .child(node, "function")
-                .map_or("", |callee| tree.text(callee));
-            let numeric = ["np.", "numpy.", "torch.", "cp."]
-                .iter()
-                .any(|m| callee.starts_with(m));
-            let made = [
-                "empty", "zeros", "ones", "arange", "full", "device", "tensor",
-            ];
+            let callee = tree.child(node, "function").map_or("", |callee| tree.text(callee));
+            let numeric = ["np.", "numpy.", "torch.", "cp."].iter().any(|m| callee.starts_with(m));
+            let made = ["empty", "zeros", "ones", "arange", "full", "device", "tensor"];
             let makes = made.iter().any(|name| callee.ends_with(name));
             let list = tree.child(node, "arguments");
             numeric && !makes && list.is_some_and(|list| tree.children(list).any(is_param))
@@ -234,13 +198,9 @@ fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
             continue;
         };
         // A mutable default outlives the call.
-        let default = tree
-            .child(parameter, "value")
-            .map_or("", |value| tree.kind(value));
+        let default = tree.child(parameter, "value").map_or("", |value| tree.kind(value));
         if !["dictionary", "list", "set", "call"].contains(&default) {
-            let plain = tree
-                .child(parameter, "type")
-                .map_or("", |kind| tree.text(kind));
+            let plain = tree.child(parameter, "type").map_or("", |kind| tree.text(kind));
             let tensor = !["int", "float", "bool", "str", "tl.constexpr"].contains(&plain);
             function.params.insert(tree.text(name).to_owned(), tensor);
         }
@@ -254,11 +214,7 @@ fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
         statement(tree, inner, &mut function);
         call(tree, inner, &mut function);
     }
-    let targets: Vec<NodeIndex> = function
-        .assigned
-        .iter()
-        .map(|(target, _)| *target)
-        .collect();
+    let targets: Vec<NodeIndex> = function.assigned.iter().map(|(target, _)| *target).collect();
     for target in targets {
         bind(tree, target, &outer, &mut function);
     }
@@ -277,12 +233,7 @@ fn bind(
     outer: &BTreeSet<String>,
     function: &mut AnalyzedFunction,
 ) {
-    let kinds = [
-        "identifier",
-        "pattern_list",
-        "tuple_pattern",
-        "list_pattern",
-    ];
+    let kinds = ["identifier", "pattern_list", "tuple_pattern", "list_pattern"];
     if !kinds.contains(&tree.kind(target)) {
         return;
     }
@@ -298,12 +249,8 @@ fn bind(
 fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction) {
     match tree.kind(node) {
         "assignment" | "named_expression" => {
-            let left = tree
-                .child(node, "left")
-                .or_else(|| tree.child(node, "name"));
-            let right = tree
-                .child(node, "right")
-                .or_else(|| tree.child(node, "value"));
+            let left = tree.child(node, "left").or_else(|| tree.child(node, "name"));
+            let right = tree.child(node, "right").or_else(|| tree.child(node, "value"));
             if let (Some(left), Some(right)) = (left, right) {
                 function.assigned.push((left, right));
             }
@@ -342,16 +289,13 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
 }
 
 fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction) {
-    let callee = (tree.kind(node) == "call")
-        .then(|| tree.child(node, "function"))
-        .flatten();
+    let callee = (tree.kind(node) == "call").then(|| tree.child(node, "function")).flatten();
     let Some(callee) = callee.filter(|callee| tree.kind(*callee) == "attribute") else {
         return;
     };
-    let (Some(object), Some(method)) = (
-        tree.child(callee, "object"),
-        tree.child(callee, "attribute"),
-    ) else {
+    let (Some(object), Some(method)) =
+        (tree.child(callee, "object"), tree.child(callee, "attribute"))
+    else {
         return;
     };
     let method = tree.text(method);

@@ -42,22 +42,13 @@ impl FileFacts {
         }
         values.sort_unstable();
         values.dedup();
-        Self {
-            values,
-            harness: scene.harness.to_vec(),
-            ..Self::default()
-        }
+        Self { values, harness: scene.harness.to_vec(), ..Self::default() }
     }
 
     /// Adds a match.
     pub(super) fn note(&mut self, rule: &'static str, key: &str, line: u32, what: String) {
         if self.seen.len() < MATCHES_MAX {
-            self.seen.push(RuleMatch {
-                rule,
-                key: key.to_owned(),
-                line,
-                what,
-            });
+            self.seen.push(RuleMatch { rule, key: key.to_owned(), line, what });
         }
     }
 
@@ -97,10 +88,7 @@ impl FileFacts {
         }
         // A label may give a function another name.
         for word in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
-            let found = NameUse {
-                path: word,
-                called: false,
-            };
+            let found = NameUse { path: word, called: false };
             self.note_name(LanguageFamily::C, found, line);
         }
         self.note("inline-asm", "asm", line, "inline assembly".to_owned());
@@ -112,15 +100,8 @@ impl FileFacts {
             self.note("reference-call", name, line, format!("`{name}` is called"));
         }
         let words = words(name);
-        const COPIES: [&str; 7] = [
-            "pack",
-            "repack",
-            "transpose",
-            "swizzle",
-            "shuffle",
-            "interleave",
-            "permute",
-        ];
+        const COPIES: [&str; 7] =
+            ["pack", "repack", "transpose", "swizzle", "shuffle", "interleave", "permute"];
         if words.iter().any(|word| COPIES.contains(&word.as_str())) && !name.starts_with("_mm") {
             self.note("layout-copy", name, line, format!("`{name}` is called"));
         }
@@ -129,10 +110,7 @@ impl FileFacts {
     /// Adds a file that is included or imported, by its path or dotted name.
     pub(super) fn note_import(&mut self, path: &str, line: u32) {
         let last = path.rsplit(['/', '.']).find(|part| !part.is_empty());
-        let stem = path
-            .rsplit('/')
-            .next()
-            .and_then(|file| file.split('.').next());
+        let stem = path.rsplit('/').next().and_then(|file| file.split('.').next());
         let of_harness = [last, stem]
             .into_iter()
             .flatten()
@@ -145,9 +123,7 @@ impl FileFacts {
 
     /// Adds a number that something is compared with, if it is a value of a case.
     pub(super) fn note_number(&mut self, text: &str, line: u32) {
-        let digits = text
-            .trim_end_matches(['u', 'U', 'l', 'L', 'z', 'Z'])
-            .replace(['_', '\''], "");
+        let digits = text.trim_end_matches(['u', 'U', 'l', 'L', 'z', 'Z']).replace(['_', '\''], "");
         let digits = digits.trim_end_matches("usize").to_owned();
         let Some((name, _)) = self.values.iter().find(|(_, value)| *value == digits) else {
             return;
@@ -160,11 +136,7 @@ impl FileFacts {
     pub(super) fn note_constant(&mut self, name: &str, value: &str, line: u32) {
         let lower = name.to_lowercase();
         let value = value.trim();
-        if self
-            .values
-            .iter()
-            .any(|(param, of)| *param == lower && of == value)
-        {
+        if self.values.iter().any(|(param, of)| *param == lower && of == value) {
             let what = format!("{name} is fixed to {value}, as in a case");
             self.note("shape-constant", name, line, what);
         }
@@ -178,10 +150,7 @@ impl FileFacts {
         if !words.iter().any(|word| NAMES.contains(&word.as_str())) {
             return;
         }
-        let number = value
-            .trim()
-            .trim_end_matches(['f', 'F', 'l', 'L'])
-            .replace('_', "");
+        let number = value.trim().trim_end_matches(['f', 'F', 'l', 'L']).replace('_', "");
         if let Ok(number) = number.parse::<f64>()
             && number.is_finite()
         {

@@ -18,11 +18,7 @@ pub(super) fn read(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut File
 
 fn dotted(text: &str) -> String {
     let text: String = text.split_whitespace().collect();
-    text.split('<')
-        .next()
-        .unwrap_or(&text)
-        .trim_start_matches("::")
-        .replace("::", ".")
+    text.split('<').next().unwrap_or(&text).trim_start_matches("::").replace("::", ".")
 }
 
 /// What the names in a file refer to, by its `use` declarations.
@@ -65,12 +61,7 @@ fn path(
     reading: &mut FileFacts,
 ) {
     let parent = tree.parent(node).map_or("", |parent| tree.kind(parent));
-    let kinds = [
-        "identifier",
-        "scoped_identifier",
-        "type_identifier",
-        "scoped_type_identifier",
-    ];
+    let kinds = ["identifier", "scoped_identifier", "type_identifier", "scoped_type_identifier"];
     if !kinds.contains(&tree.kind(node)) || parent.starts_with("scoped_") {
         return;
     }
@@ -79,10 +70,7 @@ fn path(
     let called = tree.place(node) == Some("function");
     let last = text.rsplit('.').next().unwrap_or_default().to_owned();
     if parent == "function_signature_item" || text.starts_with("libc.") {
-        let found = NameUse {
-            path: &last,
-            called: true,
-        };
+        let found = NameUse { path: &last, called: true };
         reading.note_name(LanguageFamily::C, found, line);
     }
     let (root, rest) = text.split_once('.').unwrap_or((&text, ""));
@@ -92,18 +80,12 @@ fn path(
         None => text.clone(),
     };
     if parent == "macro_invocation" && tree.place(node) == Some("macro") {
-        let found = NameUse {
-            path: &format!("{last}!"),
-            called: true,
-        };
+        let found = NameUse { path: &format!("{last}!"), called: true };
         reading.note_name(LanguageFamily::Rust, found, line);
     }
     // A single word that is not imported is a name of the file itself.
     if path.contains('.') || ["f16"].contains(&path.as_str()) {
-        let found = NameUse {
-            path: &path,
-            called,
-        };
+        let found = NameUse { path: &path, called };
         reading.note_name(LanguageFamily::Rust, found, line);
     }
     if called {
@@ -124,9 +106,7 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             }
         }
         "binary_expression" => {
-            let operator = tree
-                .child(node, "operator")
-                .map_or("", |node| tree.text(node));
+            let operator = tree.child(node, "operator").map_or("", |node| tree.text(node));
             let sides = [tree.child(node, "left"), tree.child(node, "right")];
             for side in sides.into_iter().flatten() {
                 let number = tree.kind(side) == "integer_literal";
@@ -136,9 +116,7 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             }
         }
         "const_item" | "static_item" | "let_declaration" => {
-            let name = tree
-                .child(node, "name")
-                .or_else(|| tree.child(node, "pattern"));
+            let name = tree.child(node, "name").or_else(|| tree.child(node, "pattern"));
             if let (Some(name), Some(value)) = (name, tree.child(node, "value")) {
                 reading.note_constant(tree.text(name), tree.text(value), line);
             }
@@ -156,9 +134,7 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             reading.note("foreign-call", "extern", line, what);
         }
         "call_expression" => {
-            let callee = tree
-                .child(node, "function")
-                .map_or("", |callee| tree.text(callee));
+            let callee = tree.child(node, "function").map_or("", |callee| tree.text(callee));
             if callee.ends_with("catch_unwind") {
                 let what = "panics are caught".to_owned();
                 reading.note("fallback", "catch_unwind", line, what);
@@ -179,10 +155,7 @@ fn macro_call(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     }
     let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
     for word in words.filter(|word| word.contains("::")) {
-        let found = NameUse {
-            path: &dotted(word.trim_matches(':')),
-            called: true,
-        };
+        let found = NameUse { path: &dotted(word.trim_matches(':')), called: true };
         reading.note_name(LanguageFamily::Rust, found, line);
     }
 }

@@ -7,17 +7,8 @@ use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::BTreeSet;
 
 /// Types that make a static mutable.
-const CHANGEABLE: [&str; 9] = [
-    "Mutex",
-    "RwLock",
-    "Atomic",
-    "OnceLock",
-    "OnceCell",
-    "LazyLock",
-    "Cell",
-    "Lazy",
-    "UnsafeCell",
-];
+const CHANGEABLE: [&str; 9] =
+    ["Mutex", "RwLock", "Atomic", "OnceLock", "OnceCell", "LazyLock", "Cell", "Lazy", "UnsafeCell"];
 /// Methods that change the object they are called on.
 const CHANGING: [&str; 11] = [
     "store",
@@ -33,14 +24,7 @@ const CHANGING: [&str; 11] = [
     "entry",
 ];
 /// Methods that take a key.
-const LOOKING: [&str; 6] = [
-    "get",
-    "contains_key",
-    "entry",
-    "insert",
-    "remove",
-    "get_mut",
-];
+const LOOKING: [&str; 6] = ["get", "contains_key", "entry", "insert", "remove", "get_mut"];
 
 pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut FileFacts) {
     let functions = tree.find(0, &["function_item"]);
@@ -122,9 +106,7 @@ impl Grammar for RustGrammar {
 
     fn hashes(&self, tree: &SyntaxTree<'_>, expression: NodeIndex) -> bool {
         tree.find(expression, &["call_expression"]).any(|call| {
-            let callee = tree
-                .child(call, "function")
-                .map_or("", |callee| tree.text(callee));
+            let callee = tree.child(call, "function").map_or("", |callee| tree.text(callee));
             let last = callee.rsplit([':', '.']).next().unwrap_or_default();
             last == "finish" || is_hash(last)
         })
@@ -159,15 +141,11 @@ fn is_pointer(tree: &SyntaxTree<'_>, leaf: NodeIndex) -> bool {
             ["as_ptr", "as_mut_ptr", "as_ptr_range"].contains(&field)
         }
         "type_cast_expression" => {
-            let to = tree
-                .child(parent, "type")
-                .map_or("", |kind| tree.text(kind));
+            let to = tree.child(parent, "type").map_or("", |kind| tree.text(kind));
             to.starts_with('*')
         }
         "arguments" => {
-            let call = tree
-                .parent(parent)
-                .and_then(|call| tree.child(call, "function"));
+            let call = tree.parent(parent).and_then(|call| tree.child(call, "function"));
             call.is_some_and(|callee| {
                 let callee = tree.text(callee);
                 callee.ends_with("ptr::eq") || callee.ends_with("ptr::from_ref")
@@ -199,15 +177,7 @@ fn is_identity(tree: &SyntaxTree<'_>, leaf: NodeIndex, expression: NodeIndex) ->
             }
             "call_expression" => {
                 let callee = tree.child(parent, "function").map_or("", |f| tree.text(f));
-                let wraps = [
-                    "as_ptr",
-                    "as_mut_ptr",
-                    "addr",
-                    "from_ref",
-                    "cast",
-                    "addr_of",
-                    "Some",
-                ];
+                let wraps = ["as_ptr", "as_mut_ptr", "addr", "from_ref", "cast", "addr_of", "Some"];
                 wraps.iter().any(|word| callee.ends_with(word))
             }
             _ => false,
@@ -224,10 +194,9 @@ fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
     let mut function = AnalyzedFunction::default();
     let list = tree.child(node, "parameters");
     for parameter in list.into_iter().flat_map(|list| tree.children(list)) {
-        let (Some(name), Some(kind)) = (
-            tree.child(parameter, "pattern"),
-            tree.child(parameter, "type"),
-        ) else {
+        let (Some(name), Some(kind)) =
+            (tree.child(parameter, "pattern"), tree.child(parameter, "type"))
+        else {
             continue;
         };
         let (name, kind) = (tree.text(name), tree.text(kind));
@@ -252,13 +221,9 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
                 return;
             };
             let names: Vec<NodeIndex> = tree.find(pattern, &["identifier"]).collect();
-            function
-                .locals
-                .extend(names.iter().map(|name| tree.text(*name).to_owned()));
+            function.locals.extend(names.iter().map(|name| tree.text(*name).to_owned()));
             if let Some(value) = tree.child(node, "value") {
-                function
-                    .assigned
-                    .extend(names.iter().map(|name| (*name, value)));
+                function.assigned.extend(names.iter().map(|name| (*name, value)));
             }
             if tree.kind(node) == "let_condition" {
                 function.tested.push(node);
@@ -267,14 +232,8 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
         "for_expression" | "closure_parameters" => {
             let of = tree.child(node, "pattern").unwrap_or(node);
             let kinds = ["identifier"];
-            let within = if tree.kind(node) == "for_expression" {
-                of
-            } else {
-                node
-            };
-            let names = tree
-                .find(within, &kinds)
-                .map(|name| tree.text(name).to_owned());
+            let within = if tree.kind(node) == "for_expression" { of } else { node };
+            let names = tree.find(within, &kinds).map(|name| tree.text(name).to_owned());
             function.locals.extend(names);
         }
         "assignment_expression" => function.assigned.extend(sides()),
@@ -287,9 +246,7 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
             }
         }
         "binary_expression" => {
-            let operator = tree
-                .child(node, "operator")
-                .map_or("", |node| tree.text(node));
+            let operator = tree.child(node, "operator").map_or("", |node| tree.text(node));
             if ["==", "!="].contains(&operator) {
                 function.compared.extend(sides());
             }
@@ -317,10 +274,8 @@ fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction)
     else {
         return;
     };
-    let arguments: Vec<NodeIndex> = tree
-        .children(list)
-        .filter(|child| !["(", ")", ","].contains(&tree.kind(*child)))
-        .collect();
+    let arguments: Vec<NodeIndex> =
+        tree.children(list).filter(|child| !["(", ")", ","].contains(&tree.kind(*child))).collect();
     if tree.kind(callee) != "field_expression" {
         let name = tree.text(callee);
         if let ([a, b], true) = (arguments.as_slice(), name.ends_with("ptr::eq")) {
@@ -340,9 +295,7 @@ fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction)
         }
     }
     if LOOKING.contains(&method) {
-        function
-            .looked_up
-            .extend(arguments.first().map(|key| (object, *key)));
+        function.looked_up.extend(arguments.first().map(|key| (object, *key)));
     }
     if method == "copy_from_slice" {
         function.given.extend(arguments.first());

@@ -27,12 +27,7 @@ fn with_scene<T>(rule: &AuditRule, work: impl FnOnce(&AuditContext<'_>) -> T) ->
     let cases = [case(192), case(4_000)];
     let harness = ["reference", "check"].map(str::to_owned);
     let reads = BTreeSet::from(["HARNESS_REPEATS".to_owned()]);
-    work(&AuditContext {
-        cases: &cases,
-        rule,
-        harness: &harness,
-        reads: &reads,
-    })
+    work(&AuditContext { cases: &cases, rule, harness: &harness, reads: &reads })
 }
 
 fn found(path: &str, before: Option<&str>, after: &str) -> Vec<AuditFinding> {
@@ -56,16 +51,8 @@ fn samples(dir: &str) -> Vec<(String, String, String, BTreeSet<String>)> {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).unwrap();
-        let (_, wanted) = text
-            .lines()
-            .next()
-            .unwrap()
-            .split_once("audit: ")
-            .expect(&name);
-        let wanted = wanted
-            .split(", ")
-            .filter(|rule| *rule != "clean")
-            .map(str::to_owned);
+        let (_, wanted) = text.lines().next().unwrap().split_once("audit: ").expect(&name);
+        let wanted = wanted.split(", ").filter(|rule| *rule != "clean").map(str::to_owned);
         let wanted: BTreeSet<String> = wanted.collect();
         let end = name.rsplit('.').next().unwrap();
         let parent = fs::read_to_string(testdata().join(format!("parent.{end}"))).unwrap();
@@ -122,10 +109,7 @@ fn what_the_parent_has_does_not_count_unless_there_is_more_of_it() {
     assert_eq!(found("k.c", Some(once), &moved), []);
     let twice = format!("{once}\nvoid l(void) {{ clock_gettime(1, 0); }}");
     let more = found("k.c", Some(once), &twice);
-    assert_eq!(
-        rules_of(&more, Severity::Forbidden),
-        BTreeSet::from(["timer"])
-    );
+    assert_eq!(rules_of(&more, Severity::Forbidden), BTreeSet::from(["timer"]));
     assert_eq!(more.first().map(|f| f.line), Some(2), "{more:?}");
 }
 
@@ -138,11 +122,7 @@ fn what_moves_to_another_file_is_not_new() {
             before: Some(timer.clone()),
             after: Some(b"int a;".to_vec()),
         },
-        FileChange {
-            path: "b.c".into(),
-            before: None,
-            after: Some(timer),
-        },
+        FileChange { path: "b.c".into(), before: None, after: Some(timer) },
     ];
     let found = with_scene(&AuditRule::default(), |scene| audit(&changes, scene));
     assert_eq!(found, []);
@@ -165,9 +145,7 @@ fn a_tolerance_may_become_tighter_but_not_looser() {
     assert_eq!(rules("1e-3", "1e-4"), None);
     assert_eq!(rules("1e-3", "1e-2").as_deref(), Some("tolerance"));
     assert_eq!(
-        found("k.c", None, &with("1e-3"))
-            .first()
-            .map(|f| f.rule.as_str()),
+        found("k.c", None, &with("1e-3")).first().map(|f| f.rule.as_str()),
         Some("new-tolerance")
     );
 }
@@ -177,55 +155,33 @@ fn fewer_launches_are_a_fusion() {
     let text = |name: &str| fs::read_to_string(testdata().join(name)).unwrap();
     let findings = found("k.cu", Some(&text("parent.cu")), &text("honest/fused.cu"));
     let classified = karve_core::integrity::classify(&findings);
-    assert_eq!(
-        classified.bucket,
-        karve_core::integrity::Bucket::K3,
-        "{findings:?}"
-    );
+    assert_eq!(classified.bucket, karve_core::integrity::Bucket::K3, "{findings:?}");
 }
 
 #[test]
 fn the_user_decides_about_rules() {
     let threads = "#include <pthread.h>\nvoid k(void) { pthread_create(0, 0, 0, 0); }";
-    let change = FileChange {
-        path: "k.c".into(),
-        before: None,
-        after: Some(threads.as_bytes().to_vec()),
-    };
+    let change =
+        FileChange { path: "k.c".into(), before: None, after: Some(threads.as_bytes().to_vec()) };
     let severities = |rule: &AuditRule| -> Vec<Severity> {
         let findings = with_scene(rule, |scene| audit(std::slice::from_ref(&change), scene));
         findings.iter().map(|finding| finding.severity).collect()
     };
     let named = || vec!["threads".to_owned()];
-    let forbid = AuditRule {
-        forbid: named(),
-        ..AuditRule::default()
-    };
-    let allow = AuditRule {
-        allow: named(),
-        ..AuditRule::default()
-    };
-    let off = AuditRule {
-        mode: AuditMode::Off,
-        ..forbid.clone()
-    };
+    let forbid = AuditRule { forbid: named(), ..AuditRule::default() };
+    let allow = AuditRule { allow: named(), ..AuditRule::default() };
+    let off = AuditRule { mode: AuditMode::Off, ..forbid.clone() };
     assert_eq!(severities(&AuditRule::default()), [Severity::Advice]);
     assert_eq!(severities(&forbid), [Severity::Forbidden]);
     assert_eq!(severities(&allow), []);
     assert_eq!(severities(&off), []);
-    let weights = AuditRule {
-        weights: vec!["b".to_owned()],
-        ..AuditRule::default()
-    };
+    let weights = AuditRule { weights: vec!["b".to_owned()], ..AuditRule::default() };
     let kept = "static const float *of; static int of_version;
         void k(const float *b, int version) {
           if (b != of || version != of_version) { of = b; of_version = version; }
         }";
-    let change = FileChange {
-        path: "k.c".into(),
-        before: None,
-        after: Some(kept.as_bytes().to_vec()),
-    };
+    let change =
+        FileChange { path: "k.c".into(), before: None, after: Some(kept.as_bytes().to_vec()) };
     let of = |rule: &AuditRule| {
         let findings = with_scene(rule, |scene| audit(std::slice::from_ref(&change), scene));
         findings.first().map(|finding| finding.rule.clone())
@@ -237,15 +193,10 @@ fn the_user_decides_about_rules() {
 #[test]
 fn odd_files_are_findings_and_never_errors() {
     let rule_of = |path: &str, bytes: &[u8]| {
-        let change = FileChange {
-            path: path.to_owned(),
-            before: None,
-            after: Some(bytes.to_vec()),
-        };
+        let change =
+            FileChange { path: path.to_owned(), before: None, after: Some(bytes.to_vec()) };
         let found = with_scene(&AuditRule::default(), |scene| audit(&[change], scene));
-        found
-            .first()
-            .map(|finding| (finding.rule.clone(), finding.severity))
+        found.first().map(|finding| (finding.rule.clone(), finding.severity))
     };
     let unparsed = Some(("unparsed".to_owned(), Severity::Advice));
     let unaudited = Some(("unaudited".to_owned(), Severity::Suspicious));
@@ -259,19 +210,11 @@ fn odd_files_are_findings_and_never_errors() {
 
 #[test]
 fn deep_and_wide_text_is_read_in_bounded_time() {
-    let deep = format!(
-        "int k(int a) {{ return {}a{}; }}",
-        "(".repeat(50_000),
-        ")".repeat(50_000)
-    );
+    let deep = format!("int k(int a) {{ return {}a{}; }}", "(".repeat(50_000), ")".repeat(50_000));
     let nested = "def f():\n".to_owned()
-        + &(1..300)
-            .map(|n| format!("{}def f():\n", " ".repeat(n)))
-            .collect::<String>();
-    let wide = format!(
-        "static int s; void k(int *p) {{ {} }}",
-        "if (p[s] == s) s = p[0];".repeat(9_000)
-    );
+        + &(1..300).map(|n| format!("{}def f():\n", " ".repeat(n))).collect::<String>();
+    let wide =
+        format!("static int s; void k(int *p) {{ {} }}", "if (p[s] == s) s = p[0];".repeat(9_000));
     for (path, text) in [("k.c", deep), ("k.py", nested), ("k.cpp", wide)] {
         let _ = found(path, None, &text);
     }
@@ -283,12 +226,8 @@ fn the_documentation_lists_every_rule() {
     let text = fs::read_to_string(path).unwrap();
     for rule in RULES.iter().chain(&KINDS) {
         let bucket = rule.bucket.map_or("", |bucket| bucket.name());
-        let row = format!(
-            "| `{}` | {} | {bucket} | {} |",
-            rule.name,
-            rule.severity.name(),
-            rule.finds
-        );
+        let row =
+            format!("| `{}` | {} | {bucket} | {} |", rule.name, rule.severity.name(), rule.finds);
         assert!(text.contains(&row), "docs/audit.md lacks: {row}");
     }
 }
@@ -298,9 +237,7 @@ fn cut() -> impl Strategy<Value = (proptest::sample::Index, usize, u8)> {
     (any::<proptest::sample::Index>(), 0_usize..40, any::<u8>())
 }
 
-const PATHS: [&str; 8] = [
-    "k.c", "k.cpp", "k.cu", "k.py", "k.rs", "Makefile", "build.rs", "k.ptx",
-];
+const PATHS: [&str; 8] = ["k.c", "k.cpp", "k.cu", "k.py", "k.rs", "Makefile", "build.rs", "k.ptx"];
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]

@@ -37,9 +37,7 @@ impl AuditLanguage {
     /// By file name.
     pub fn of(path: &str) -> Option<Self> {
         // A template has the language of the file generated from it.
-        let path = path
-            .strip_suffix(karve_numerics::space::TEMPLATE_END)
-            .unwrap_or(path);
+        let path = path.strip_suffix(karve_numerics::space::TEMPLATE_END).unwrap_or(path);
         let (_, extension) = path.rsplit_once('.')?;
         Some(match extension.to_ascii_lowercase().as_str() {
             "c" | "cl" => Self::C,
@@ -108,11 +106,7 @@ pub(super) fn parse(language: AuditLanguage, source: &str) -> Option<SyntaxTree<
     parser.set_language(grammar).ok()?;
     let start = Instant::now();
     let mut in_time = |_: &tree_sitter::ParseState| {
-        if start.elapsed() > TIME_MAX {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        if start.elapsed() > TIME_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let bytes = source.as_bytes();
     let options = ParseOptions::new().progress_callback(&mut in_time);
@@ -123,12 +117,7 @@ pub(super) fn parse(language: AuditLanguage, source: &str) -> Option<SyntaxTree<
     let fault = nodes.iter().find(|node| node.kind == "ERROR");
     let broken = broken.then(|| fault.map_or(1, |node| node.line));
     let fuel = Cell::new((nodes.len() + 1_000) * LOOKS_MAX);
-    Some(SyntaxTree {
-        source,
-        nodes,
-        broken,
-        fuel,
-    })
+    Some(SyntaxTree { source, nodes, broken, fuel })
 }
 
 /// All nodes in reading order. No recursion: text may nest as deep as it is long.
@@ -145,9 +134,7 @@ fn flatten(
         let node = cursor.node();
         nodes.push(SyntaxNode {
             kind: grammar.node_kind_for_id(node.kind_id()).unwrap_or("ERROR"),
-            field: cursor
-                .field_id()
-                .and_then(|id| grammar.field_name_for_id(id.get())),
+            field: cursor.field_id().and_then(|id| grammar.field_name_for_id(id.get())),
             bytes: node.byte_range(),
             line: u32::try_from(node.start_position().row + 1).unwrap_or(u32::MAX),
             parent: open.last().copied().unwrap_or(0),
@@ -210,9 +197,7 @@ impl<'a> SyntaxTree<'a> {
     }
 
     pub(super) fn text(&self, node: NodeIndex) -> &'a str {
-        self.source
-            .get(self.nodes[node].bytes.clone())
-            .unwrap_or_default()
+        self.source.get(self.nodes[node].bytes.clone()).unwrap_or_default()
     }
 
     /// The text of a node, shortened to one line.
@@ -240,8 +225,7 @@ impl<'a> SyntaxTree<'a> {
 
     /// The nearest ancestor of one of these kinds.
     pub(super) fn enclosing(&self, node: NodeIndex, kinds: &[&str]) -> Option<NodeIndex> {
-        self.ancestors(node)
-            .find(|node| kinds.contains(&self.kind(*node)))
+        self.ancestors(node).find(|node| kinds.contains(&self.kind(*node)))
     }
 
     pub(super) fn children(&self, node: NodeIndex) -> impl Iterator<Item = NodeIndex> + '_ {
@@ -254,8 +238,7 @@ impl<'a> SyntaxTree<'a> {
 
     /// The child in a field.
     pub(super) fn child(&self, node: NodeIndex, field: &str) -> Option<NodeIndex> {
-        self.children(node)
-            .find(|child| self.place(*child) == Some(field))
+        self.children(node).find(|child| self.place(*child) == Some(field))
     }
 
     /// Everything below a node that is of one of these kinds, including itself.
@@ -264,8 +247,7 @@ impl<'a> SyntaxTree<'a> {
         node: NodeIndex,
         kinds: &'t [&str],
     ) -> impl Iterator<Item = NodeIndex> + 't {
-        self.within(node)
-            .filter(|node| kinds.contains(&self.kind(*node)))
+        self.within(node).filter(|node| kinds.contains(&self.kind(*node)))
     }
 }
 

@@ -286,9 +286,7 @@ fn condition_error(when: &str) -> Option<String> {
     };
     let names = predicate.names();
     let strange = names.iter().find(|name| known_counter(name).is_none())?;
-    Some(format!(
-        "the condition `{when}` asks for {strange}, which is not a counter"
-    ))
+    Some(format!("the condition `{when}` asks for {strange}, which is not a counter"))
 }
 
 /// An item that would have to come before itself.
@@ -326,10 +324,8 @@ pub fn assess(
     past: &[SettledItem<'_>],
     now: AgendaFacts<'_>,
 ) -> Vec<ItemOutcome> {
-    let mut fates: Vec<ItemOutcome> = items
-        .iter()
-        .map(|item| of_rounds(item, tries, past, now))
-        .collect();
+    let mut fates: Vec<ItemOutcome> =
+        items.iter().map(|item| of_rounds(item, tries, past, now)).collect();
     // An item that needs one that was not kept is skipped, and so is every item that needs it.
     for _ in 0..items.len() {
         let out: Vec<(usize, String)> = (0..items.len())
@@ -395,17 +391,10 @@ fn unfit(item: &AgendaItem, past: &[SettledItem<'_>], now: AgendaFacts<'_>) -> O
     let known = now.known.iter().find(|known| known.id == entry)?;
     if matches!(known.status, EntryStatus::Refuted | EntryStatus::Superseded) {
         let status = known.status.name();
-        return Some(format!(
-            "the entry {entry} is {status} here: {}",
-            known.refuted
-        ));
+        return Some(format!("the entry {entry} is {status} here: {}", known.refuted));
     }
     let kept = |id: &String| past.iter().any(|past| past.kept && past.task == *id);
-    let other = known
-        .interactions
-        .incompatible_with
-        .iter()
-        .find(|id| kept(id))?;
+    let other = known.interactions.incompatible_with.iter().find(|id| kept(id))?;
     Some(format!("it cannot be used with {other}, which was kept"))
 }
 
@@ -438,9 +427,7 @@ pub fn condition(item: &AgendaItem, now: AgendaFacts<'_>) -> ItemCondition {
             PredicateValue::Unknown => unknown.push(when.clone()),
         }
     }
-    let known = item
-        .entry()
-        .and_then(|entry| now.known.iter().find(|known| known.id == entry));
+    let known = item.entry().and_then(|entry| now.known.iter().find(|known| known.id == entry));
     match known.map(|known| of_triggers(known, now.values)) {
         Some(ItemCondition::Fails(why)) => return ItemCondition::Fails(why),
         Some(ItemCondition::Unknown(what)) => unknown.push(what),

@@ -128,9 +128,7 @@ pub fn attribute(
     let gap_percent = percent(shown) - percent(parts.s + w);
     let cache = |kept: bool| {
         let those = gains.iter().filter(|gain| gain.kept == kept);
-        those
-            .into_iter()
-            .any(|gain| gain.transfer() == Transfer::Overfit)
+        those.into_iter().any(|gain| gain.transfer() == Transfer::Overfit)
     };
     Attribution {
         rows: gains.iter().map(|gain| row(gain, claimed.w, cap)).collect(),
@@ -173,21 +171,13 @@ impl GainParts {
         let sum = self.sum();
         let scale = if sum > 0.0 { shown / sum } else { 1.0 };
         let scale = scale.clamp(0.0, SCALE_MAX);
-        Self {
-            s: self.s * scale,
-            w: self.w * scale,
-            overfit: self.overfit * scale,
-        }
+        Self { s: self.s * scale, w: self.w * scale, overfit: self.overfit * scale }
     }
 }
 
 fn row(gain: &AttributedGain, w_claimed: f64, cap: f64) -> AttributionRow {
     // Each W1 gain is scaled by the same factor, so that the rows add up to the whole.
-    let w_scale = if w_claimed > cap {
-        cap / w_claimed
-    } else {
-        1.0
-    };
+    let w_scale = if w_claimed > cap { cap / w_claimed } else { 1.0 };
     let real = match gain.transfer() {
         Transfer::AsReal => gain.ln(),
         Transfer::WithAsterisk => gain.ln() * w_scale,
@@ -202,11 +192,7 @@ fn row(gain: &AttributedGain, w_claimed: f64, cap: f64) -> AttributionRow {
 }
 
 fn ln(ratio: f64) -> f64 {
-    if ratio.is_finite() && ratio > 0.0 {
-        ratio.ln()
-    } else {
-        0.0
-    }
+    if ratio.is_finite() && ratio > 0.0 { ratio.ln() } else { 0.0 }
 }
 
 fn percent(ln_ratio: f64) -> f64 {
@@ -217,12 +203,9 @@ fn percent(ln_ratio: f64) -> f64 {
 pub fn attribute_rounds(campaign: &Campaign, benchmark: Option<f64>) -> Attribution {
     let gains = campaign.rounds().iter().filter_map(|round| {
         let classified = classify(&round.findings);
-        let dropped_cache = matches!(
-            &round.verdict,
-            Verdict::Drop {
-                reason: DropReason::Gate { .. }
-            }
-        ) && classified.transfer() == Transfer::Overfit;
+        let dropped_cache =
+            matches!(&round.verdict, Verdict::Drop { reason: DropReason::Gate { .. } })
+                && classified.transfer() == Transfer::Overfit;
         let kept = round.verdict.keeps();
         (kept || dropped_cache).then(|| AttributedGain {
             source: format!("round {}: {}", round.number, round.title()),
@@ -231,8 +214,6 @@ pub fn attribute_rounds(campaign: &Campaign, benchmark: Option<f64>) -> Attribut
             kept,
         })
     });
-    let share = campaign
-        .charter()
-        .and_then(|charter| charter.audit.weight_share);
+    let share = campaign.charter().and_then(|charter| charter.audit.weight_share);
     attribute(&gains.collect::<Vec<_>>(), benchmark, share)
 }

@@ -57,11 +57,7 @@ impl fmt::Display for BasisMismatch {
 /// What takes the time of a metric.
 pub fn engine_of(metric: &Metric, output: &OutputRule) -> String {
     let is_own = metric.own_clock().is_some() && metric.seconds_per_unit().is_some();
-    if is_own {
-        metric.name.clone()
-    } else {
-        format!("reported:{}", output.format)
-    }
+    if is_own { metric.name.clone() } else { format!("reported:{}", output.format) }
 }
 
 /// Whether numbers on the second basis may be compared with those on the first.
@@ -86,29 +82,18 @@ pub fn comparable(first: &Basis, second: &Basis) -> Result<(), BasisMismatch> {
     let text = |expr: &Option<String>| expr.clone().unwrap_or_default();
     compare("the expression", &text(&one.expr), &text(&other.expr));
     compare("the timing engine", &first.engine, &second.engine);
-    for (one, other) in [
-        (&first.tools, &second.tools),
-        (&first.device, &second.device),
-    ] {
+    for (one, other) in [(&first.tools, &second.tools), (&first.device, &second.device)] {
         for (name, value) in one {
             let now = other.get(name).map_or("", String::as_str);
             compare(name, value, now);
         }
     }
     compare("the harness", &first.harness_hash, &second.harness_hash);
-    if differences.is_empty() {
-        Ok(())
-    } else {
-        Err(BasisMismatch { differences })
-    }
+    if differences.is_empty() { Ok(()) } else { Err(BasisMismatch { differences }) }
 }
 
 fn or_unknown(value: &str) -> String {
-    if value.is_empty() {
-        "none".into()
-    } else {
-        value.into()
-    }
+    if value.is_empty() { "none".into() } else { value.into() }
 }
 
 fn way(better: Better) -> &'static str {
@@ -125,16 +110,10 @@ mod tests {
     fn basis() -> Basis {
         let facts = |pairs: &[(&str, &str)]| {
             let pairs = pairs.iter();
-            pairs
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-                .collect()
+            pairs.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };
         Basis {
-            metric: Metric {
-                name: "time_ms".into(),
-                unit: "ms".into(),
-                ..Metric::default()
-            },
+            metric: Metric { name: "time_ms".into(), unit: "ms".into(), ..Metric::default() },
             engine: "reported:csv".into(),
             tools: facts(&[("cc", "cc 12.2"), ("make", "make 4.3")]),
             device: facts(&[("cpu", "a CPU"), ("kernel", "6.1")]),
@@ -157,27 +136,15 @@ mod tests {
 
     #[test]
     fn another_metric_is_not() {
-        check(
-            |b| b.metric.name = "time".into(),
-            "the metric: time_ms, now time",
-        );
+        check(|b| b.metric.name = "time".into(), "the metric: time_ms, now time");
         check(|b| b.metric.unit = "us".into(), "the unit: ms, now us");
-        check(
-            |b| b.metric.better = Better::Higher,
-            "better: lower, now higher",
-        );
-        check(
-            |b| b.metric.expr = Some("a+b".into()),
-            "the expression: none, now a+b",
-        );
+        check(|b| b.metric.better = Better::Higher, "better: lower, now higher");
+        check(|b| b.metric.expr = Some("a+b".into()), "the expression: none, now a+b");
     }
 
     #[test]
     fn another_engine_is_not() {
-        check(
-            |b| b.engine = "wall_time".into(),
-            "the timing engine: reported:csv, now wall_time",
-        );
+        check(|b| b.engine = "wall_time".into(), "the timing engine: reported:csv, now wall_time");
     }
 
     #[test]
@@ -224,11 +191,7 @@ mod tests {
             label: None,
         };
         let engine = |name: &str, unit: &str| {
-            let metric = Metric {
-                name: name.into(),
-                unit: unit.into(),
-                ..Metric::default()
-            };
+            let metric = Metric { name: name.into(), unit: unit.into(), ..Metric::default() };
             engine_of(&metric, &output)
         };
         assert_eq!(engine("wall_time", "ms"), "wall_time");

@@ -244,11 +244,7 @@ impl Bench {
             SecondClockRule::Always => true,
             SecondClockRule::BusyThreads => self.highest_shares.iter().all(|s| is_busy_thread(*s)),
         };
-        if admitted {
-            &self.clocks
-        } else {
-            &self.clocks[..1]
-        }
+        if admitted { &self.clocks } else { &self.clocks[..1] }
     }
 
     /// Whether the clocks are proven to differ by more than 5%.

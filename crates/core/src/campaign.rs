@@ -157,9 +157,7 @@ impl Campaign {
                 commit: self.incumbent().to_owned(),
                 depth: ProfileDepth::Light,
             },
-            CampaignPhase::Closing(reason) => Step::Finish {
-                reason: reason.clone(),
-            },
+            CampaignPhase::Closing(reason) => Step::Finish { reason: reason.clone() },
             CampaignPhase::Finished(_) => return None,
         })
     }
@@ -172,52 +170,32 @@ impl Campaign {
                 commit: self.incumbent().to_owned(),
                 depth: self.profile_depth(),
             },
-            RoundPhase::Proposing { try_no, errors } => Step::Propose {
-                round,
-                try_no: *try_no,
-                brief: Box::new(self.brief(errors)),
-            },
-            RoundPhase::Implementing {
-                hypothesis,
-                retry,
-                variant,
-                repair: fix,
-                review,
-            } => Step::Implement(ImplementStep {
-                review: review.clone(),
-                round,
-                retry: *retry,
-                variant: *variant,
-                of: self.realizations(hypothesis, fix.is_some()),
-                parent: self.incumbent().to_owned(),
-                hypothesis: hypothesis.clone(),
-                repair: fix.as_ref().map(|failed| self.shown_failure(failed)),
-                brief: Box::new(self.brief(&[])),
-            }),
+            RoundPhase::Proposing { try_no, errors } => {
+                Step::Propose { round, try_no: *try_no, brief: Box::new(self.brief(errors)) }
+            }
+            RoundPhase::Implementing { hypothesis, retry, variant, repair: fix, review } => {
+                Step::Implement(ImplementStep {
+                    review: review.clone(),
+                    round,
+                    retry: *retry,
+                    variant: *variant,
+                    of: self.realizations(hypothesis, fix.is_some()),
+                    parent: self.incumbent().to_owned(),
+                    hypothesis: hypothesis.clone(),
+                    repair: fix.as_ref().map(|failed| self.shown_failure(failed)),
+                    brief: Box::new(self.brief(&[])),
+                })
+            }
             RoundPhase::Choosing { .. } => Step::Choose(self.choose_step(state)),
-            RoundPhase::Reviewing {
-                hypothesis,
-                retry,
-                candidate,
-                ..
-            } => self.review_step(round, *retry, (hypothesis, candidate)),
-            RoundPhase::Gating {
-                retry,
-                candidate,
-                set,
-                ..
-            } => Step::Gate {
-                round,
-                retry: *retry,
-                candidate: candidate.clone(),
-                set: *set,
-            },
-            RoundPhase::Tuning {
-                hypothesis,
-                candidate,
-                rung,
-                ..
-            } => Step::Tune(self.tune_step(state, (hypothesis, candidate), *rung)),
+            RoundPhase::Reviewing { hypothesis, retry, candidate, .. } => {
+                self.review_step(round, *retry, (hypothesis, candidate))
+            }
+            RoundPhase::Gating { retry, candidate, set, .. } => {
+                Step::Gate { round, retry: *retry, candidate: candidate.clone(), set: *set }
+            }
+            RoundPhase::Tuning { hypothesis, candidate, rung, .. } => {
+                Step::Tune(self.tune_step(state, (hypothesis, candidate), *rung))
+            }
             RoundPhase::Measuring(measuring) => Step::Measure(MeasureStep {
                 duel: measuring.name(round),
                 parent: self.incumbent().to_owned(),
@@ -225,11 +203,9 @@ impl Campaign {
                 cases: measuring.duel.cases(),
                 block: measuring.blocks,
             }),
-            RoundPhase::Settling { verdict } => Step::Settle {
-                round,
-                verdict: verdict.clone(),
-                candidate: state.candidate.clone(),
-            },
+            RoundPhase::Settling { verdict } => {
+                Step::Settle { round, verdict: verdict.clone(), candidate: state.candidate.clone() }
+            }
             RoundPhase::Learning { .. } => Step::Learn { round },
         }
     }
@@ -359,17 +335,12 @@ impl Campaign {
 
     /// The commit that every gain is measured against; empty before the preparation.
     pub fn base_commit(&self) -> &str {
-        self.facts
-            .preparation
-            .as_ref()
-            .map_or("", |preparation| &preparation.base)
+        self.facts.preparation.as_ref().map_or("", |preparation| &preparation.base)
     }
 
     /// The commit that the next candidate must beat; empty before the preparation.
     pub fn incumbent(&self) -> &str {
-        self.lineage
-            .best()
-            .map_or(self.base_commit(), |kept| &kept.commit)
+        self.lineage.best().map_or(self.base_commit(), |kept| &kept.commit)
     }
 
     /// The tree of the incumbent.
@@ -384,9 +355,7 @@ impl Campaign {
     /// A case with its parameters as they are measured: halved if it did not fit.
     pub fn case(&self, index: usize) -> Option<Case> {
         let case = self.charter()?.cases.get(index)?.clone();
-        let halved = self
-            .baseline()
-            .and_then(|b| b.halved.iter().find(|h| h.case == index));
+        let halved = self.baseline().and_then(|b| b.halved.iter().find(|h| h.case == index));
         Some(match halved {
             Some(halved) => case.with_params(&halved.params),
             None => case,
@@ -413,12 +382,7 @@ impl Campaign {
 
     /// How long the streak of rounds without a gain is.
     pub fn streak(&self) -> u32 {
-        let tail = self
-            .rounds
-            .iter()
-            .rev()
-            .take_while(|round| !round.verdict.keeps())
-            .count();
+        let tail = self.rounds.iter().rev().take_while(|round| !round.verdict.keeps()).count();
         u32::try_from(tail).unwrap_or(u32::MAX)
     }
 
@@ -467,10 +431,7 @@ impl Campaign {
     }
 
     fn profile_depth(&self) -> ProfileDepth {
-        match self
-            .charter()
-            .and_then(|c| c.policy.streak_action(self.streak()))
-        {
+        match self.charter().and_then(|c| c.policy.streak_action(self.streak())) {
             Some(StreakAction::Reprofile) => ProfileDepth::Full,
             Some(StreakAction::InspectCode | StreakAction::CompareOrAsk) => ProfileDepth::Code,
             Some(StreakAction::Diagnose | StreakAction::Review) | None => ProfileDepth::Light,

@@ -29,12 +29,7 @@ pub struct Chart {
 impl Chart {
     /// An empty chart with a title and the ranges of both axes.
     pub fn new(title: &str, x: (f64, f64), y: (f64, f64)) -> Self {
-        let mut chart = Self {
-            x,
-            y,
-            body: String::new(),
-            legends: 0,
-        };
+        let mut chart = Self { x, y, body: String::new(), legends: 0 };
         chart.text(
             (LEFT, TOP - 18.0),
             "start",
@@ -112,20 +107,14 @@ impl Chart {
     /// A horizontal line with a label.
     pub fn level(&mut self, y: f64, colour: &str, label: &str) {
         let (from, to) = (self.at((self.x.0, y)), self.at((self.x.1, y)));
-        self.stroke(
-            [from, to],
-            &format!("stroke=\"{colour}\" stroke-dasharray=\"2 3\""),
-        );
+        self.stroke([from, to], &format!("stroke=\"{colour}\" stroke-dasharray=\"2 3\""));
         self.text((to.0 - 4.0, to.1 - 5.0), "end", label);
     }
 
     /// The band between two levels.
     pub fn band(&mut self, low: f64, high: f64, colour: &str) {
         let clamp = |y: f64| y.clamp(self.y.0, self.y.1);
-        let (a, b) = (
-            self.at((self.x.0, clamp(high))),
-            self.at((self.x.1, clamp(low))),
-        );
+        let (a, b) = (self.at((self.x.0, clamp(high))), self.at((self.x.1, clamp(low))));
         self.put(&format!(
             "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{colour}\" \
              fill-opacity=\"0.15\"/>",

@@ -336,10 +336,7 @@ impl Charter {
         self.editable.iter_mut().for_each(place);
         self.knobs.iter_mut().for_each(|knob| place(&mut knob.file));
         if let Some(table_of_roles) = self.asks.role_table.as_deref_mut() {
-            let writes = table_of_roles
-                .role
-                .iter_mut()
-                .flat_map(|role| &mut role.writes);
+            let writes = table_of_roles.role.iter_mut().flat_map(|role| &mut role.writes);
             writes.for_each(place);
         }
         if let WorkMode::Workspace { files, .. } = &mut self.mode {
@@ -375,9 +372,7 @@ impl Charter {
     }
 
     fn cases_where(&self, wanted: impl Fn(&Case) -> bool) -> Vec<usize> {
-        (0..self.cases.len())
-            .filter(|index| wanted(&self.cases[*index]))
-            .collect()
+        (0..self.cases.len()).filter(|index| wanted(&self.cases[*index])).collect()
     }
 }
 
@@ -412,14 +407,12 @@ impl Metric {
 
     /// Operations per second per unit, if the unit is a rate of operations.
     pub fn rate_per_unit(&self) -> Option<f64> {
-        Some(
-            match self.unit.to_ascii_uppercase().trim_end_matches("/S") {
-                "MFLOPS" | "MFLOP" => 1e6,
-                "GFLOPS" | "GFLOP" => 1e9,
-                "TFLOPS" | "TFLOP" => 1e12,
-                _ => return None,
-            },
-        )
+        Some(match self.unit.to_ascii_uppercase().trim_end_matches("/S") {
+            "MFLOPS" | "MFLOP" => 1e6,
+            "GFLOPS" | "GFLOP" => 1e9,
+            "TFLOPS" | "TFLOP" => 1e12,
+            _ => return None,
+        })
     }
 
     /// ln(parent/candidate) as a speedup: positive is better, whichever direction counts.

@@ -145,11 +145,7 @@ impl Duel {
             case: *case,
             regress_ln: accept.case_regress_ratio.map(|ratio| {
                 let minor = charter.cases.get(*case).is_some_and(|case| case.minor);
-                if minor {
-                    ratio.max(accept.minor_regress_ratio).ln()
-                } else {
-                    ratio.ln()
-                }
+                if minor { ratio.max(accept.minor_regress_ratio).ln() } else { ratio.ln() }
             }),
             ln_speedups: Vec::new(),
             values: Vec::new(),

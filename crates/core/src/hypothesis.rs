@@ -66,14 +66,8 @@ pub enum Direction {
 
 impl Direction {
     /// All directions, in the order in which they are suggested.
-    pub const ALL: [Self; 6] = [
-        Self::Algorithm,
-        Self::Memory,
-        Self::Tile,
-        Self::Pipeline,
-        Self::Resource,
-        Self::Backend,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Algorithm, Self::Memory, Self::Tile, Self::Pipeline, Self::Resource, Self::Backend];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -89,9 +83,7 @@ impl Direction {
 
     /// The direction of that name.
     pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|direction| direction.name() == name)
+        Self::ALL.into_iter().find(|direction| direction.name() == name)
     }
 }
 
@@ -162,20 +154,12 @@ impl HypothesisDigest {
             config.insert("entry".to_owned(), entry.clone());
             config.insert("variant".to_owned(), hypothesis.variant.to_string());
         }
-        Self {
-            config,
-            words: hashes(&words),
-            numbers: hashes(&numbers),
-        }
+        Self { config, words: hashes(&words), numbers: hashes(&numbers) }
     }
 
     pub(crate) fn similarity(&self, other: &Self) -> f64 {
         if !self.config.is_empty() || !other.config.is_empty() {
-            return if self.config == other.config {
-                1.0
-            } else {
-                0.0
-            };
+            return if self.config == other.config { 1.0 } else { 0.0 };
         }
         self.similarity_of_words(other)
     }
@@ -187,11 +171,7 @@ impl HypothesisDigest {
         }
         let common = n_common(&self.words, &other.words);
         let all = self.words.len() + other.words.len() - common;
-        if all == 0 {
-            0.0
-        } else {
-            common as f64 / all as f64
-        }
+        if all == 0 { 0.0 } else { common as f64 / all as f64 }
     }
 }
 
@@ -265,16 +245,8 @@ pub(crate) mod tests {
 
     #[test]
     fn the_same_idea_in_other_words_is_a_duplicate() {
-        check(
-            "Unroll the inner loop four times",
-            "unroll inner loop four times",
-            true,
-        );
-        check(
-            "Unroll the inner loop",
-            "Prefetch the next tile of B",
-            false,
-        );
+        check("Unroll the inner loop four times", "unroll inner loop four times", true);
+        check("Unroll the inner loop", "Prefetch the next tile of B", false);
     }
 
     #[test]
@@ -292,11 +264,7 @@ pub(crate) mod tests {
 
     #[test]
     fn another_number_is_another_idea() {
-        check(
-            "Set the tile to 32 columns",
-            "Set the tile to 64 columns",
-            false,
-        );
+        check("Set the tile to 32 columns", "Set the tile to 64 columns", false);
     }
 
     #[test]

@@ -42,15 +42,8 @@ pub enum Bucket {
 
 impl Bucket {
     /// All of them, from the kernel to the cache.
-    pub const ALL: [Self; 7] = [
-        Self::K1,
-        Self::K2,
-        Self::K3,
-        Self::K4,
-        Self::W1,
-        Self::W2,
-        Self::W3,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::K1, Self::K2, Self::K3, Self::K4, Self::W1, Self::W2, Self::W3];
 
     /// Its name in reports.
     pub fn name(self) -> &'static str {
@@ -159,12 +152,7 @@ impl AuditFinding {
             0 => self.file.clone(),
             line => format!("{}:{line}", self.file),
         };
-        format!(
-            "{place}: {} ({}): {}",
-            self.rule,
-            self.severity.name(),
-            self.what
-        )
+        format!("{place}: {} ({}): {}", self.rule, self.severity.name(), self.what)
     }
 }
 
@@ -188,10 +176,7 @@ impl Classification {
 
 /// The bucket of a change. A change with no other bucket is inside the kernel.
 pub fn classify(findings: &[AuditFinding]) -> Classification {
-    let mut buckets: Vec<Bucket> = findings
-        .iter()
-        .filter_map(|finding| finding.bucket)
-        .collect();
+    let mut buckets: Vec<Bucket> = findings.iter().filter_map(|finding| finding.bucket).collect();
     buckets.sort_unstable();
     buckets.dedup();
     let bucket = buckets.last().copied().unwrap_or(Bucket::K1);
@@ -204,10 +189,7 @@ pub fn classify(findings: &[AuditFinding]) -> Classification {
     Classification {
         bucket,
         buckets,
-        cache_key: findings
-            .iter()
-            .find(of_cache)
-            .map(|finding| finding.what.clone()),
+        cache_key: findings.iter().find(of_cache).map(|finding| finding.what.clone()),
     }
 }
 
@@ -237,9 +219,7 @@ pub fn forbids(findings: &[AuditFinding]) -> Option<Gate> {
         1 => String::new(),
         n => format!(", and {} more", n - 1),
     };
-    Some(Gate::Dishonest {
-        why: format!("the audit forbids it: {}{more}", first.describe()),
-    })
+    Some(Gate::Dishonest { why: format!("the audit forbids it: {}{more}", first.describe()) })
 }
 
 #[cfg(test)]

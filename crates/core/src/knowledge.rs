@@ -378,11 +378,7 @@ impl Entry {
         let said = self.impact.map(|impact| (impact.low * impact.high).sqrt());
         let expected = self.shown_ratio().or(said);
         let expected = expected.unwrap_or(expected::UNSAID_RATIO);
-        if expected.is_finite() {
-            expected.clamp(0.01, 100.0)
-        } else {
-            expected::UNSAID_RATIO
-        }
+        if expected.is_finite() { expected.clamp(0.01, 100.0) } else { expected::UNSAID_RATIO }
     }
 }
 

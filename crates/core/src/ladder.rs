@@ -219,13 +219,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const RULE: LadderRule = LadderRule {
-        share: 0.25,
-        minutes: 60.0,
-        few: 6,
-        coarse: 40,
-        fine: 120,
-    };
+    const RULE: LadderRule =
+        LadderRule { share: 0.25, minutes: 60.0, few: 6, coarse: 40, fine: 120 };
 
     fn seen(rung: Rung, first: f64, best: f64) -> LadderResult {
         LadderResult {
@@ -253,21 +248,11 @@ mod tests {
             let what = format!("{rung:?} {first} {best}");
             assert_eq!(RULE.next(&seen(rung, first, best)), next, "{what}");
         }
-        let dull = LadderResult {
-            expected_gain: Some(0.001),
-            ..seen(Rung::Coarse, 1.0, 0.5)
-        };
+        let dull = LadderResult { expected_gain: Some(0.001), ..seen(Rung::Coarse, 1.0, 0.5) };
         assert_eq!(RULE.next(&dull), None);
-        let all = LadderResult {
-            exhausted: true,
-            ..seen(Rung::Few, 1.0, 0.5)
-        };
+        let all = LadderResult { exhausted: true, ..seen(Rung::Few, 1.0, 0.5) };
         assert_eq!(RULE.next(&all), None);
-        assert_eq!(
-            RULE.next(&LadderResult::default()),
-            None,
-            "nothing was read"
-        );
+        assert_eq!(RULE.next(&LadderResult::default()), None, "nothing was read");
         let short = LadderRule { fine: 40, ..RULE };
         assert_eq!(short.next(&seen(Rung::Coarse, 1.0, 0.5)), None);
     }
@@ -275,9 +260,7 @@ mod tests {
     #[test]
     fn the_values_of_a_sweep_are_named_and_their_number_is_bounded() {
         let tuned = |count: u32| LadderResult {
-            config: (0..count)
-                .map(|at| (format!("KNOB_{at:04}"), "x".repeat(12)))
-                .collect(),
+            config: (0..count).map(|at| (format!("KNOB_{at:04}"), "x".repeat(12))).collect(),
             ..LadderResult::default()
         };
         assert_eq!(tuned(0).values(), None);
@@ -296,10 +279,7 @@ mod tests {
         assert_eq!(RULE.left_ms((0, 90_000), Some(400)), 10_000);
         assert_eq!(RULE.left_ms((0, 200_000), Some(400)), 0);
         assert_eq!(LadderRule::default().left_ms((0, 0), None), 0);
-        let short = LadderRule {
-            minutes: 0.5,
-            ..RULE
-        };
+        let short = LadderRule { minutes: 0.5, ..RULE };
         assert_eq!(short.left_ms((10_000, 0), None), 20_000);
         assert!(short.errors().is_empty());
         for minutes in [0.0, -1.0, f64::NAN, f64::INFINITY] {

@@ -239,9 +239,7 @@ impl Gate {
     /// not in the tree that is judged, so the tree is neither right nor wrong.
     pub fn is_of_source(&self) -> bool {
         match self {
-            Self::OutOfScope {
-                wrong_framework, ..
-            } => !wrong_framework.is_empty(),
+            Self::OutOfScope { wrong_framework, .. } => !wrong_framework.is_empty(),
             Self::Passed
             | Self::BuildFailed { .. }
             | Self::WrongResult { .. }
@@ -256,10 +254,7 @@ impl Gate {
             Self::Passed => "passed".into(),
             Self::BuildFailed { excerpt, .. } => format!("the build failed: {excerpt}"),
             Self::WrongResult { case, excerpt, .. } => format!("wrong on {case}: {excerpt}"),
-            Self::OutOfScope {
-                paths,
-                wrong_framework,
-            } => {
+            Self::OutOfScope { paths, wrong_framework } => {
                 let orphans = wrong_framework.iter().map(WrongLanguageFile::describe);
                 let orphans = orphans.map(|orphan| format!("wrong_framework: {orphan}"));
                 let mut said: Vec<String> = orphans.collect();
@@ -278,20 +273,9 @@ impl Gate {
 pub fn classify_failure(building: bool, log: &str) -> FailureCategory {
     let log = log.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| log.contains(word));
-    if has(&[
-        "out of memory",
-        "outofmemory",
-        "cannot allocate memory",
-        "bad_alloc",
-    ]) {
+    if has(&["out of memory", "outofmemory", "cannot allocate memory", "bad_alloc"]) {
         FailureCategory::RuntimeOom
-    } else if building
-        && has(&[
-            "undefined reference",
-            "ld returned",
-            "linker command failed",
-        ])
-    {
+    } else if building && has(&["undefined reference", "ld returned", "linker command failed"]) {
         FailureCategory::BuildLink
     } else if building {
         FailureCategory::BuildCompile
@@ -321,12 +305,7 @@ pub struct WrongLanguageFile {
 impl WrongLanguageFile {
     /// In words.
     pub fn describe(&self) -> String {
-        let Self {
-            path,
-            speaks,
-            asked,
-            line,
-        } = self;
+        let Self { path, speaks, asked, line } = self;
         format!("{path} is written in {speaks} (\"{line}\"), but {asked} was requested")
     }
 }

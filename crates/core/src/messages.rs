@@ -186,10 +186,7 @@ impl Message {
                 _ => section.columns.is_empty() && section.row.is_empty(),
             };
             if !shown {
-                faults.add(
-                    &section.heading,
-                    "does not show the fields of its body in order",
-                );
+                faults.add(&section.heading, "does not show the fields of its body in order");
             }
         }
         let mut names: Vec<String> = self.field.iter().map(|f| f.name.clone()).collect();

@@ -100,12 +100,7 @@ fn levels(clock: &ClockSigns) -> Vec<f64> {
 
 fn spread(values: &[f64]) -> Option<Spread> {
     let at = |q| stats::quantile(values, q);
-    Some(Spread {
-        median: at(0.5)?,
-        iqr: at(0.75)? - at(0.25)?,
-        p10: at(0.1)?,
-        p90: at(0.9)?,
-    })
+    Some(Spread { median: at(0.5)?, iqr: at(0.75)? - at(0.25)?, p10: at(0.1)?, p90: at(0.9)? })
 }
 
 /// The median slope over all pairs of values, per step.
@@ -124,10 +119,7 @@ fn lag1(values: &[f64]) -> Option<f64> {
     let (mean, deviation) = stats::mean_and_deviation(values)?;
     let n = values.len() as f64;
     let square = deviation * deviation * (n - 1.0);
-    let product: f64 = values
-        .windows(2)
-        .map(|pair| (pair[0] - mean) * (pair[1] - mean))
-        .sum();
+    let product: f64 = values.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
     (square > 0.0).then(|| product / square)
 }
 
@@ -143,25 +135,12 @@ mod tests {
         let mut draws = DrawRng::new(4);
         let mut bench = Bench::new(&charter().metric, &[0], BenchRule::default());
         for _ in 0..n {
-            let mut sample = || Sample {
-                value: 1.0 + noise * draws.next_f64(),
-                wall_us: 1,
-                cpu_us: 1,
-            };
+            let mut sample =
+                || Sample { value: 1.0 + noise * draws.next_f64(), wall_us: 1, cpu_us: 1 };
             let (parent, candidate) = (sample(), sample());
-            let pair = Pair {
-                case: 0,
-                first: FirstArm::Parent,
-                parent,
-                candidate,
-            };
-            let block = Block {
-                seed: 1,
-                pad: 0,
-                pairs: vec![pair],
-                discarded: None,
-                conditions: None,
-            };
+            let pair = Pair { case: 0, first: FirstArm::Parent, parent, candidate };
+            let block =
+                Block { seed: 1, pad: 0, pairs: vec![pair], discarded: None, conditions: None };
             bench.take(&block).unwrap();
         }
         bench
@@ -169,10 +148,8 @@ mod tests {
 
     #[test]
     fn a_quiet_host_sees_more_than_a_noisy_one() {
-        let (quiet, noisy) = (
-            examine(&bench(60, 0.01), 1).remove(0),
-            examine(&bench(60, 0.3), 1).remove(0),
-        );
+        let (quiet, noisy) =
+            (examine(&bench(60, 0.01), 1).remove(0), examine(&bench(60, 0.3), 1).remove(0));
         assert!(quiet.smallest < noisy.smallest, "{quiet:?} {noisy:?}");
         assert!(quiet.ln_ratios.unwrap().iqr < noisy.ln_ratios.unwrap().iqr);
         assert_eq!(quiet.power.len(), RATIOS.len());

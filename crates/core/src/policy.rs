@@ -247,13 +247,8 @@ pub enum StreakAction {
 
 impl Preset {
     /// All presets, ours first.
-    pub const ALL: [Self; 5] = [
-        Self::Strict,
-        Self::Primus,
-        Self::Tilegym,
-        Self::Trtllm,
-        Self::HyperMla,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Strict, Self::Primus, Self::Tilegym, Self::Trtllm, Self::HyperMla];
 
     /// Its name in `karve.toml`.
     pub fn name(self) -> &'static str {
@@ -297,11 +292,7 @@ impl AcceptRule {
 impl Policy {
     /// What a streak of `rounds` rounds without a gain leads to.
     pub fn streak_action(&self, rounds: u32) -> Option<StreakAction> {
-        self.on_streak
-            .iter()
-            .filter(|(at, _)| *at <= rounds)
-            .map(|(_, action)| *action)
-            .max()
+        self.on_streak.iter().filter(|(at, _)| *at <= rounds).map(|(_, action)| *action).max()
     }
 
     /// Every value that makes no sense, in words.
@@ -321,27 +312,15 @@ impl Policy {
             !self.stop.contains(&StopRule::NoGain { rounds: 0 }),
             "stop: no_gain needs at least 1 round",
         );
-        check(
-            self.on_streak.iter().all(|(at, _)| *at >= 1),
-            "on_streak must start at 1 or more",
-        );
-        check(
-            self.round_minutes != Some(0),
-            "round_minutes must be at least 1",
-        );
+        check(self.on_streak.iter().all(|(at, _)| *at >= 1), "on_streak must start at 1 or more");
+        check(self.round_minutes != Some(0), "round_minutes must be at least 1");
         check(
             self.controls.every == 0 || (8..=BLOCKS_MAX).contains(&self.controls.blocks),
             "controls.blocks must be between 8 and 4000: fewer cannot show anything",
         );
         check(self.debug_retries <= 20, "debug_retries must be at most 20");
-        check(
-            (1..=20).contains(&self.proposal_tries),
-            "proposal_tries must be 1 to 20",
-        );
-        check(
-            (1..=BEST_OF_MAX).contains(&self.best_of),
-            "best_of must be 1 to 8",
-        );
+        check((1..=20).contains(&self.proposal_tries), "proposal_tries must be 1 to 20");
+        check((1..=BEST_OF_MAX).contains(&self.best_of), "best_of must be 1 to 8");
         // At 0 every hypothesis would be a duplicate of every dropped one.
         check(
             self.duplicate_similarity > 0.0 && self.duplicate_similarity <= 1.0,
@@ -361,46 +340,25 @@ impl AcceptRule {
             }
         };
         let ratio = |value: f64| value.is_finite() && (1.0..=100.0).contains(&value);
-        check(
-            ratio(accept.null_ratio),
-            "accept.null_ratio must be at least 1",
-        );
-        check(
-            ratio(accept.effect_ratio),
-            "accept.effect_ratio must be at least 1",
-        );
+        check(ratio(accept.null_ratio), "accept.null_ratio must be at least 1");
+        check(ratio(accept.effect_ratio), "accept.effect_ratio must be at least 1");
         check(
             accept.effect_ratio >= accept.null_ratio,
             "accept.effect_ratio must not be below accept.null_ratio",
         );
-        check(
-            accept.alpha > 0.0 && accept.alpha <= 0.2,
-            "accept.alpha must be in (0, 0.2]",
-        );
-        check(
-            accept.guard_evidence >= 2.0,
-            "accept.guard_evidence must be at least 2",
-        );
+        check(accept.alpha > 0.0 && accept.alpha <= 0.2, "accept.alpha must be in (0, 0.2]");
+        check(accept.guard_evidence >= 2.0, "accept.guard_evidence must be at least 2");
         check(
             accept.case_regress_ratio.is_none_or(ratio) && ratio(accept.minor_regress_ratio),
             "regression ratios must be at least 1",
         );
-        check(
-            ratio(accept.tail_ratio),
-            "accept.tail_ratio must be at least 1",
-        );
-        check(
-            accept.blocks_min >= 1,
-            "accept.blocks_min must be at least 1",
-        );
+        check(ratio(accept.tail_ratio), "accept.tail_ratio must be at least 1");
+        check(accept.blocks_min >= 1, "accept.blocks_min must be at least 1");
         check(
             accept.blocks_max >= accept.blocks_min && accept.blocks_max <= BLOCKS_MAX,
             "accept.blocks_max must be between accept.blocks_min and 4000",
         );
-        check(
-            ratio(accept.small_gain_ratio),
-            "accept.small_gain_ratio must be at least 1",
-        );
+        check(ratio(accept.small_gain_ratio), "accept.small_gain_ratio must be at least 1");
         faults
     }
 }
@@ -427,18 +385,8 @@ mod tests {
         assert_eq!(regress(Preset::HyperMla), None);
         assert_eq!(Preset::Tilegym.policy().rounds_max, 25);
         assert_eq!(Preset::Primus.policy().rounds_max, 119);
-        assert!(
-            Preset::Tilegym
-                .policy()
-                .stop
-                .contains(&StopRule::NoGain { rounds: 2 })
-        );
-        assert!(
-            !Preset::Primus
-                .policy()
-                .stop
-                .contains(&StopRule::NoGain { rounds: 2 })
-        );
+        assert!(Preset::Tilegym.policy().stop.contains(&StopRule::NoGain { rounds: 2 }));
+        assert!(!Preset::Primus.policy().stop.contains(&StopRule::NoGain { rounds: 2 }));
     }
 
     #[test]
@@ -449,15 +397,9 @@ mod tests {
 
     #[test]
     fn with_false_discoveries_bounded_each_keep_eases_the_next() {
-        let accept = AcceptRule {
-            errors: ErrorRule::FalseDiscovery,
-            ..strict().accept
-        };
+        let accept = AcceptRule { errors: ErrorRule::FalseDiscovery, ..strict().accept };
         for (kept, want) in [(0, 2400.0), (1, 1200.0), (5, 400.0)] {
-            assert!(
-                (accept.keep_evidence(119, kept) - want).abs() < 1e-9,
-                "{kept}"
-            );
+            assert!((accept.keep_evidence(119, kept) - want).abs() < 1e-9, "{kept}");
         }
     }
 
@@ -472,10 +414,7 @@ mod tests {
         check(&|p| p.accept.alpha = f64::NAN, "accept.alpha");
         check(&|p| p.accept.tail_ratio = 0.5, "accept.tail_ratio");
         check(&|p| p.accept.guard_evidence = 1.0, "accept.guard_evidence");
-        check(
-            &|p| p.accept.small_gain_ratio = 0.0,
-            "accept.small_gain_ratio",
-        );
+        check(&|p| p.accept.small_gain_ratio = 0.0, "accept.small_gain_ratio");
         check(&|p| p.accept.blocks_max = 4_001, "accept.blocks_max");
         check(&|p| p.accept.blocks_min = 401, "accept.blocks_max");
         check(&|p| p.duplicate_similarity = 0.0, "duplicate_similarity");

@@ -124,16 +124,10 @@ impl<'a> DuelSimulation<'a> {
                 continue;
             }
             if disproven || (proven && at_effect * 2 >= n) {
-                return SimulatedDuel {
-                    faster: !disproven,
-                    blocks: n,
-                };
+                return SimulatedDuel { faster: !disproven, blocks: n };
             }
         }
-        SimulatedDuel {
-            faster: false,
-            blocks: rule.blocks_max,
-        }
+        SimulatedDuel { faster: false, blocks: rule.blocks_max }
     }
 }
 
@@ -166,9 +160,7 @@ mod tests {
     /// Readings of equal kernels: uniform within ±`width`.
     fn noise(width: f64, n: usize) -> Vec<f64> {
         let mut draws = DrawRng::new(3);
-        (0..n)
-            .map(|_| (draws.next_f64() * 2.0 - 1.0) * width)
-            .collect()
+        (0..n).map(|_| (draws.next_f64() * 2.0 - 1.0) * width).collect()
     }
 
     #[test]
@@ -208,8 +200,7 @@ mod tests {
     #[test]
     fn what_no_ratio_shows_is_none() {
         let mut wild = noise(0.1, 60);
-        wild.iter_mut()
-            .for_each(|value| *value = value.signum() * 9.0);
+        wild.iter_mut().for_each(|value| *value = value.signum() * 9.0);
         assert_eq!(smallest_detectable(&wild, &rule(), 1), None);
     }
 

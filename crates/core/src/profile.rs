@@ -176,10 +176,7 @@ pub struct ProfilerRemark {
 impl KernelProfile {
     /// A kernel without any counters yet.
     pub fn named(name: &str) -> Self {
-        Self {
-            name: name.chars().take(QUOTE_CHARS).collect(),
-            ..Self::default()
-        }
+        Self { name: name.chars().take(QUOTE_CHARS).collect(), ..Self::default() }
     }
 
     /// The value of a counter.
@@ -190,17 +187,14 @@ impl KernelProfile {
     /// The values of all counters.
     pub fn values(&self) -> CounterValues {
         let values = self.counters.iter();
-        values
-            .map(|(name, counter)| (name.clone(), counter.value))
-            .collect()
+        values.map(|(name, counter)| (name.clone(), counter.value)).collect()
     }
 
     /// Adds a value, unless it is not a number or is a share above 100%. Returns whether it did.
     pub fn set(&mut self, name: &str, value: f64, source: ProfileSource) -> bool {
         let can_be = counters::can_be(name, value);
         if can_be {
-            self.counters
-                .insert(name.to_owned(), Counter { value, source });
+            self.counters.insert(name.to_owned(), Counter { value, source });
         }
         can_be
     }

@@ -221,10 +221,7 @@ impl RoleTable {
             let words = language.words.iter().chain([&language.name]);
             words.into_iter().any(|own| routing::plain(own) == word)
         };
-        self.language
-            .iter()
-            .find(is)
-            .filter(|_| !word.trim().is_empty())
+        self.language.iter().find(is).filter(|_| !word.trim().is_empty())
     }
 
     /// The role that writes a language.
@@ -250,12 +247,7 @@ impl RoleTable {
     /// Everything that is wrong with it, in words.
     pub fn errors(&self) -> Vec<String> {
         let mut faults = Vec::new();
-        let lists = [
-            self.role.len(),
-            self.language.len(),
-            self.call.len(),
-            self.usual.len(),
-        ];
+        let lists = [self.role.len(), self.language.len(), self.call.len(), self.usual.len()];
         if lists.iter().any(|n| *n > LIST_MAX) {
             faults.push(format!("a list has more than {LIST_MAX} entries"));
         }
@@ -288,10 +280,7 @@ impl RoleTable {
     fn push_name_errors(&self, faults: &mut Vec<String>) {
         let mut seen = BTreeSet::new();
         let roles = self.role.iter().map(|role| ("role", role.name.as_str()));
-        let languages = self
-            .language
-            .iter()
-            .map(|of| ("language", of.name.as_str()));
+        let languages = self.language.iter().map(|of| ("language", of.name.as_str()));
         for (what, name) in roles.chain(languages) {
             let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
             if name.is_empty() || name.len() > NAME_CHARS || !name.chars().all(fits) {
@@ -331,10 +320,7 @@ impl RoleTable {
         if role.writes.len() > LIST_MAX || role.rules.len() > LIST_MAX {
             fault("a list is too long");
         }
-        if texts
-            .clone()
-            .any(|text| text.trim().is_empty() || text.len() > TEXT_CHARS)
-        {
+        if texts.clone().any(|text| text.trim().is_empty() || text.len() > TEXT_CHARS) {
             fault("a text is empty or too long");
         }
     }
@@ -344,9 +330,7 @@ impl RoleTable {
         let leads = language.leave.iter().map(|leave| &leave.to);
         for other in leads.chain(&language.built_on) {
             if other == name || self.language(other).is_none() {
-                faults.push(format!(
-                    "language {name}: {other:?} is not another language"
-                ));
+                faults.push(format!("language {name}: {other:?} is not another language"));
             }
         }
         for leave in &language.leave {
@@ -369,9 +353,7 @@ fn push_condition(when: &str, faults: &mut Vec<String>) {
         Ok(condition) => {
             let unknown = |name: &&str| crate::profile::counters::known(name).is_none();
             for name in condition.names().into_iter().filter(unknown) {
-                faults.push(format!(
-                    "the condition {when:?}: there is no counter {name}"
-                ));
+                faults.push(format!("the condition {when:?}: there is no counter {name}"));
             }
         }
         Err(error) => faults.push(format!("the condition {when:?}: {error}")),

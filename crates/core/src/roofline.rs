@@ -58,11 +58,8 @@ pub fn ceiling(demand: CallDemand, peaks: DevicePeaks, time_s: Option<f64>) -> O
     let (flops, rate) = (peaks.flops.filter(usable)?, peaks.bytes.filter(usable)?);
     let floor_s = roofline_s(demand, peaks)?;
     let time_s = time_s.filter(usable);
-    let limit = if work / flops >= bytes / rate {
-        CeilingLimit::Compute
-    } else {
-        CeilingLimit::Bandwidth
-    };
+    let limit =
+        if work / flops >= bytes / rate { CeilingLimit::Compute } else { CeilingLimit::Bandwidth };
     Some(Ceiling {
         work,
         bytes,
@@ -160,17 +157,11 @@ mod tests {
     use karve_numerics::roof::{LevelRate, RoofLevel};
 
     fn peaks(flops: f64, bytes: f64) -> DevicePeaks {
-        DevicePeaks {
-            flops: Some(flops),
-            bytes: Some(bytes),
-        }
+        DevicePeaks { flops: Some(flops), bytes: Some(bytes) }
     }
 
     fn demand(work: f64, bytes: f64) -> CallDemand {
-        CallDemand {
-            work: Some(work),
-            bytes: Some(bytes),
-        }
+        CallDemand { work: Some(work), bytes: Some(bytes) }
     }
 
     #[test]
@@ -201,10 +192,7 @@ mod tests {
         let cases = [(3, case)];
         let roof = Roof {
             flops: Some(1e9),
-            rates: vec![karve_numerics::roof::ByteRate {
-                bytes: 1 << 20,
-                per_s: 1e9,
-            }],
+            rates: vec![karve_numerics::roof::ByteRate { bytes: 1 << 20, per_s: 1e9 }],
             ..Roof::default()
         };
         let times = [(3, 4e-3)].into();
@@ -230,10 +218,7 @@ mod tests {
         let level = |name: &str, holds: Option<u64>, per_s: f64| RoofLevel {
             name: name.into(),
             one: LevelRate { per_s, holds },
-            all: LevelRate {
-                per_s: 2.0 * per_s,
-                holds: holds.map(|holds| 2 * holds),
-            },
+            all: LevelRate { per_s: 2.0 * per_s, holds: holds.map(|holds| 2 * holds) },
         };
         let levels = vec![
             level("L1", Some(32_000), 4e9),

@@ -47,9 +47,7 @@ const REPEATS_MAX: u32 = 1 << 20;
 /// `repeats` calls; `None` if that is enough. Both arms use the same count.
 pub fn more_repeats(metric: &Metric, sample: &Sample, repeats: u32) -> Option<u32> {
     // A reported time is that of one call; everything else is judged by the whole command.
-    let reported = metric
-        .seconds_per_unit()
-        .filter(|_| metric.own_clock().is_none());
+    let reported = metric.seconds_per_unit().filter(|_| metric.own_clock().is_none());
     let (wanted, enough) = match reported {
         Some(unit) => {
             // Slightly less, so that a whole number does not round up to the next one.
@@ -89,12 +87,7 @@ pub struct WarmUp {
 impl WarmUp {
     /// The warm-up of a duel before its first block.
     pub fn new(rule: WarmUpRule) -> Self {
-        Self {
-            rule,
-            blocks: 0,
-            last_us: None,
-            over: false,
-        }
+        Self { rule, blocks: 0, last_us: None, over: false }
     }
 
     /// Why the next block, with these pairs, does not count; `None` if it does.
@@ -137,9 +130,7 @@ pub fn representative(
     let of_case = |case: usize| -> Vec<f64> {
         // As times, so that small means small whichever direction is better.
         let values = readings.iter().filter(|reading| reading.case == case);
-        values
-            .map(|reading| metric.ln_speedup(reading.sample.value, 1.0))
-            .collect()
+        values.map(|reading| metric.ln_speedup(reading.sample.value, 1.0)).collect()
     };
     let mut by_time: Vec<(usize, f64, f64)> = cases
         .iter()
@@ -154,10 +145,7 @@ pub fn representative(
     let mut chosen = vec![by_time[0].0, by_time[last / 2].0, by_time[last].0];
     by_time.sort_by(|a, b| b.2.total_cmp(&a.2));
     let spread_most = by_time.iter().map(|(case, _, _)| *case);
-    let missing: Vec<usize> = spread_most
-        .filter(|case| !chosen.contains(case))
-        .take(2)
-        .collect();
+    let missing: Vec<usize> = spread_most.filter(|case| !chosen.contains(case)).take(2).collect();
     chosen.extend(missing);
     chosen.sort_unstable();
     chosen
@@ -171,17 +159,9 @@ mod tests {
 
     #[test]
     fn a_second_clock_counts_where_a_command_of_one_thread_is_timed_as_a_whole() {
-        let sample = |cpu_us| Sample {
-            value: 1.0,
-            wall_us: 100,
-            cpu_us,
-        };
+        let sample = |cpu_us| Sample { value: 1.0, wall_us: 100, cpu_us };
         let check = |name: &str, clocks, shares: &[u64], want| {
-            let metric = Metric {
-                name: name.into(),
-                clocks,
-                ..charter().metric
-            };
+            let metric = Metric { name: name.into(), clocks, ..charter().metric };
             let samples: Vec<Sample> = shares.iter().map(|cpu| sample(*cpu)).collect();
             assert_eq!(second_clock(&metric, &samples), want, "{name} {shares:?}");
         };
@@ -201,11 +181,7 @@ mod tests {
         let check = |rule, times: &[u64], want: usize| {
             let mut warm_up = WarmUp::new(rule);
             let counted = times.iter().skip_while(|time| {
-                let sample = |wall_us| Sample {
-                    value: 1.0,
-                    wall_us,
-                    cpu_us: 1,
-                };
+                let sample = |wall_us| Sample { value: 1.0, wall_us, cpu_us: 1 };
                 let pairs = [Pair {
                     case: 0,
                     first: FirstArm::Parent,
@@ -221,55 +197,28 @@ mod tests {
         check(WarmUpRule::Detected, &[900, 880, 100, 90], 1);
         check(WarmUpRule::Detected, &[900, 400, 200, 190, 50], 3);
         check(WarmUpRule::Detected, &[900, 950, 100], 1);
-        check(
-            WarmUpRule::Detected,
-            &[9_000, 5_000, 3_000, 2_000, 1_000, 500, 200],
-            5,
-        );
+        check(WarmUpRule::Detected, &[9_000, 5_000, 3_000, 2_000, 1_000, 500, 200], 5);
         check(WarmUpRule::First, &[900, 400, 200, 190], 1);
     }
 
     #[test]
     fn a_sample_is_made_long_enough_for_the_clock() {
-        let sample = |value, wall_us| Sample {
-            value,
-            wall_us,
-            cpu_us: wall_us,
-        };
+        let sample = |value, wall_us| Sample { value, wall_us, cpu_us: wall_us };
         // Four microseconds a call as the benchmark reports it, in milliseconds.
         let reported = charter().metric;
         assert_eq!(more_repeats(&reported, &sample(0.004, 3_000), 1), Some(250));
         assert_eq!(more_repeats(&reported, &sample(0.004, 3_000), 250), None);
         assert_eq!(more_repeats(&reported, &sample(5.0, 6_000), 1), None);
-        assert_eq!(
-            more_repeats(&reported, &sample(1e-12, 3_000), 1),
-            Some(1 << 20)
-        );
-        assert_eq!(
-            more_repeats(&reported, &sample(1e-12, 3_000), 1 << 20),
-            None
-        );
-        let own = Metric {
-            name: "wall_time".into(),
-            ..charter().metric
-        };
+        assert_eq!(more_repeats(&reported, &sample(1e-12, 3_000), 1), Some(1 << 20));
+        assert_eq!(more_repeats(&reported, &sample(1e-12, 3_000), 1 << 20), None);
+        let own = Metric { name: "wall_time".into(), ..charter().metric };
         assert_eq!(more_repeats(&own, &sample(1.5, 1_500), 4), Some(8));
         assert_eq!(more_repeats(&own, &sample(12.0, 12_000), 64), None);
     }
 
     fn readings(values: &[(usize, f64)]) -> Vec<BaselineReading> {
-        let sample = |value| Sample {
-            value,
-            wall_us: 1,
-            cpu_us: 1,
-        };
-        values
-            .iter()
-            .map(|(case, v)| BaselineReading {
-                case: *case,
-                sample: sample(*v),
-            })
-            .collect()
+        let sample = |value| Sample { value, wall_us: 1, cpu_us: 1 };
+        values.iter().map(|(case, v)| BaselineReading { case: *case, sample: sample(*v) }).collect()
     }
 
     #[test]
@@ -288,9 +237,6 @@ mod tests {
             values.push((case, (case + 1) as f64 * wobble));
         }
         let all: Vec<usize> = (0..9).collect();
-        assert_eq!(
-            representative(&all, &readings(&values), &metric),
-            vec![0, 2, 4, 6, 8]
-        );
+        assert_eq!(representative(&all, &readings(&values), &metric), vec![0, 2, 4, 6, 8]);
     }
 }

@@ -50,10 +50,7 @@ pub fn slower_text(ratio: f64, [a, b]: [&str; 2]) -> String {
 
 /// The scale of a unit of work per second, such as 1e9 for `GFLOPS` and `GB/s`.
 pub fn rate_scale(unit: &str) -> Option<f64> {
-    let of_unit = Metric {
-        unit: unit.to_owned(),
-        ..Metric::default()
-    };
+    let of_unit = Metric { unit: unit.to_owned(), ..Metric::default() };
     let scaled = match unit {
         "kB/s" => Some(1e3),
         "MB/s" => Some(1e6),
@@ -166,16 +163,10 @@ mod tests {
         };
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(implied("ms", None, None, 2.0), some("0.002000"));
-        assert_eq!(
-            implied("GFLOPS", Some("2*n*n"), None, 2.0),
-            some("0.001000")
-        );
+        assert_eq!(implied("GFLOPS", Some("2*n*n"), None, 2.0), some("0.001000"));
         let named = Some("(n)/(`t_ms`*1e-3)/1e3");
         assert_eq!(implied("kB/s", Some("n"), named, 10.0), some("0.100000"));
-        assert_eq!(
-            implied("rows/s", Some("n"), named, 10.0),
-            some("100.000000")
-        );
+        assert_eq!(implied("rows/s", Some("n"), named, 10.0), some("100.000000"));
         // The work may be in operations while the rate is of something else.
         assert_eq!(implied("rows/s", Some("n"), None, 10.0), None);
         assert_eq!(implied("GFLOPS", None, None, 2.0), None);

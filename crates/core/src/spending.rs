@@ -33,13 +33,8 @@ pub enum TurnPurpose {
 
 impl TurnPurpose {
     /// All of them, in the order of a round.
-    pub const ALL: [Self; 5] = [
-        Self::Propose,
-        Self::Implement,
-        Self::Repair,
-        Self::Review,
-        Self::Learn,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Propose, Self::Implement, Self::Repair, Self::Review, Self::Learn];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -63,10 +58,7 @@ pub fn shown_usd(usd: f64) -> f64 {
 
 /// Usage, rounded for display.
 pub fn shown(usage: AgentUsage) -> AgentUsage {
-    AgentUsage {
-        usd: shown_usd(usage.usd),
-        ..usage
-    }
+    AgentUsage { usd: shown_usd(usage.usd), ..usage }
 }
 
 /// What the turns of one kind used together.
@@ -147,11 +139,7 @@ pub fn per_percent(used: AgentUsage, speedup: f64) -> Option<CostPerPercent> {
         return None;
     }
     let price = |amount: f64| (amount > 0.0).then_some(amount / gain_percent);
-    Some(CostPerPercent {
-        gain_percent,
-        usd: price(used.usd),
-        tokens: price(used.tokens as f64),
-    })
+    Some(CostPerPercent { gain_percent, usd: price(used.usd), tokens: price(used.tokens as f64) })
 }
 
 /// What a turn of an agent cost.
@@ -189,20 +177,12 @@ mod tests {
             (2_500, 8_000, None),
             (u64::MAX, 8_000, None),
         ] {
-            assert_eq!(
-                tokens_instead(reported, bytes),
-                want,
-                "{reported} of {bytes}"
-            );
+            assert_eq!(tokens_instead(reported, bytes), want, "{reported} of {bytes}");
         }
     }
 
     fn usage(tokens: u64, usd: f64) -> AgentUsage {
-        AgentUsage {
-            tokens,
-            usd,
-            estimated: false,
-        }
+        AgentUsage { tokens, usd, estimated: false }
     }
 
     fn check(used: AgentUsage, speedup: f64, want: Option<(Option<f64>, Option<f64>)>) {
@@ -228,12 +208,7 @@ mod tests {
     #[test]
     fn money_is_shown_without_what_sums_of_fractions_leave() {
         let sum = 0.05 + 0.05 + 0.1 - 1e-17;
-        for (usd, want) in [
-            (sum, "0.2"),
-            (0.1 + 0.2, "0.3"),
-            (0.0847, "0.0847"),
-            (0.0, "0"),
-        ] {
+        for (usd, want) in [(sum, "0.2"), (0.1 + 0.2, "0.3"), (0.0847, "0.0847"), (0.0, "0")] {
             assert_eq!(shown_usd(usd).to_string(), want);
         }
         assert_eq!(shown(usage(3, 0.1 + 0.2)), usage(3, 0.3));

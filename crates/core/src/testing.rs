@@ -86,27 +86,17 @@ pub(crate) fn charter() -> Charter {
 }
 
 fn branch() -> Branch {
-    Branch::Named {
-        name: "optimize/test".into(),
-    }
+    Branch::Named { name: "optimize/test".into() }
 }
 
 /// The rules of a preset without controls: tests that want them say so.
 pub(crate) fn policy(preset: Preset) -> Policy {
-    Policy {
-        controls: Controls::default(),
-        ..preset.policy()
-    }
+    Policy { controls: Controls::default(), ..preset.policy() }
 }
 
 /// Properties are tried on the same cases in every run.
 pub(crate) fn fixed(cases: u32) -> Config {
-    Config {
-        cases,
-        rng_seed: RngSeed::Fixed(1),
-        failure_persistence: None,
-        ..Config::default()
-    }
+    Config { cases, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..Config::default() }
 }
 
 /// A round that taught next to nothing.

@@ -81,11 +81,7 @@ mod tests {
     use crate::testing::script::wrong_result;
 
     fn tryout(variant: u32, gate: Gate, values: &[f64]) -> VariantTrial {
-        VariantTrial {
-            variant,
-            gate,
-            values: values.to_vec(),
-        }
+        VariantTrial { variant, gate, values: values.to_vec() }
     }
 
     #[test]
@@ -96,16 +92,10 @@ mod tests {
         check(&[], None);
         check(&[wrong(0), right(1, &[5.0]), right(2, &[3.0])], Some(2));
         // The middle reading counts, not the luckiest one.
-        check(
-            &[right(0, &[1.0, 9.0, 9.0]), right(1, &[8.0, 8.0, 8.0])],
-            Some(1),
-        );
+        check(&[right(0, &[1.0, 9.0, 9.0]), right(1, &[8.0, 8.0, 8.0])], Some(1));
         check(&[right(0, &[4.0]), right(1, &[4.0])], Some(0));
         // A variant without readings is not chosen while there is another.
-        check(
-            &[right(0, &[]), right(1, &[f64::NAN]), right(2, &[7.0])],
-            Some(2),
-        );
+        check(&[right(0, &[]), right(1, &[f64::NAN]), right(2, &[7.0])], Some(2));
         check(&[wrong(0), right(1, &[])], Some(1));
         check(&[wrong(1), wrong(2)], Some(1));
     }
@@ -125,13 +115,7 @@ mod tests {
             }),
             why: String::new(),
         };
-        let all = [
-            made(0, ""),
-            made(1, "old"),
-            made(2, "a"),
-            made(3, "b"),
-            made(4, "a"),
-        ];
+        let all = [made(0, ""), made(1, "old"), made(2, "a"), made(3, "b"), made(4, "a")];
         let found = contenders(&all, |candidate| candidate.tree != "old");
         let numbers: Vec<u32> = found.iter().map(|(number, _)| *number).collect();
         assert_eq!(numbers, [2, 3]);

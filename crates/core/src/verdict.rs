@@ -193,15 +193,9 @@ pub enum Arm {
 /// Judges a control; its rule has θ0 = δ = 0. Any difference between equals is suspicious.
 pub fn judge_control(duel: &Duel) -> Option<FalsePositive> {
     duel.tracks.iter().find_map(|track| {
-        let arms = [
-            (track.faster, Arm::Candidate),
-            (track.not_faster, Arm::Parent),
-        ];
+        let arms = [(track.faster, Arm::Candidate), (track.not_faster, Arm::Parent)];
         let found = arms.into_iter().find(|(e, _)| e.reached(NOISE_EVIDENCE));
-        found.map(|(_, favours)| FalsePositive {
-            clock: track.clock,
-            favours,
-        })
+        found.map(|(_, favours)| FalsePositive { clock: track.clock, favours })
     })
 }
 
@@ -213,25 +207,17 @@ pub fn judge_layouts(ln_speedups: &[f64], effect_ln: f64) -> Option<Verdict> {
         return None;
     }
     let ratios = ln_speedups.iter().map(|gain| gain.exp()).collect();
-    Some(Verdict::Drop {
-        reason: DropReason::LayoutLuck { ratios },
-    })
+    Some(Verdict::Drop { reason: DropReason::LayoutLuck { ratios } })
 }
 
 /// Judges a round that has no candidate.
 pub fn judge_absent(why: &str) -> Verdict {
-    Verdict::Drop {
-        reason: DropReason::NoCandidate {
-            why: why.to_owned(),
-        },
-    }
+    Verdict::Drop { reason: DropReason::NoCandidate { why: why.to_owned() } }
 }
 
 /// Judges a round that ran over its time limit.
 pub fn judge_overtime() -> Verdict {
-    Verdict::Drop {
-        reason: DropReason::RoundTimeUp,
-    }
+    Verdict::Drop { reason: DropReason::RoundTimeUp }
 }
 
 /// Judges the source alone: nothing changed, or judged before.
@@ -266,10 +252,7 @@ pub fn judge_duel(duel: &Duel, time: DuelDeadline) -> DuelRuling {
         }
         // Either clock may supply the proof if the other does not contradict it.
         let supplied = duel.tracks.iter().find_map(|track| {
-            let others = duel
-                .tracks
-                .iter()
-                .filter(|other| other.clock != track.clock);
+            let others = duel.tracks.iter().filter(|other| other.clock != track.clock);
             let contradicted = |other: &ClockTrack| other.slower.reached(rule.guard_evidence);
             let notes = keep_notes(duel, track)?;
             (!others.into_iter().any(contradicted)).then_some(notes)
@@ -316,10 +299,7 @@ fn drop_reason(duel: &Duel) -> Option<DropReason> {
         return Some(DropReason::Regressed { cases: regressed });
     }
     let not_faster = |track: &ClockTrack| track.not_faster.reached(enough);
-    duel.tracks
-        .iter()
-        .any(not_faster)
-        .then_some(DropReason::NotFaster)
+    duel.tracks.iter().any(not_faster).then_some(DropReason::NotFaster)
 }
 
 /// The notes of a keep, if one clock has everything that a keep needs.
@@ -419,10 +399,9 @@ impl Verdict {
     #[must_use]
     pub fn gated_by(self, predicate: Option<&String>) -> Self {
         match (self, predicate) {
-            (Self::Keep { notes }, Some(predicate)) => Self::KeepGated {
-                predicate: predicate.clone(),
-                notes,
-            },
+            (Self::Keep { notes }, Some(predicate)) => {
+                Self::KeepGated { predicate: predicate.clone(), notes }
+            }
             (verdict, _) => verdict,
         }
     }

@@ -172,8 +172,7 @@ pub struct RoundView {
 impl CampaignView {
     /// The one number to show: the headline, or the product of the kept gains before there is one.
     pub fn gain(&self) -> f64 {
-        self.headline
-            .map_or(self.cumulative_ratio, |headline| headline.ratio)
+        self.headline.map_or(self.cumulative_ratio, |headline| headline.ratio)
     }
 }
 
@@ -187,10 +186,7 @@ impl Campaign {
         let now = self.final_visible_ratio().unwrap_or(cumulative);
         CampaignView {
             campaign: charter.map(|c| c.name.clone()).unwrap_or_default(),
-            step: self
-                .next_step()
-                .map_or("finished", |step| step.name())
-                .to_owned(),
+            step: self.next_step().map_or("finished", |step| step.name()).to_owned(),
             stopped: self.stop_reason().map(|reason| reason.describe()),
             rounds_done: u32::try_from(self.rounds().len()).unwrap_or(u32::MAX),
             rounds_max: charter.map_or(0, |c| c.limits.rounds),
@@ -236,10 +232,8 @@ impl Campaign {
         let price = spending::per_percent(self.cost(), gain);
         CostView {
             turns: asked.map(shown).collect(),
-            per_percent: price.map(|price| CostPerPercent {
-                usd: price.usd.map(spending::shown_usd),
-                ..price
-            }),
+            per_percent: price
+                .map(|price| CostPerPercent { usd: price.usd.map(spending::shown_usd), ..price }),
         }
     }
 
@@ -316,15 +310,8 @@ impl Campaign {
             ratio: round.ratio(),
             verdict: round.verdict.word().to_owned(),
             why: round.verdict.describe(&|case| self.case_name(case)),
-            blocks: round
-                .comparison
-                .as_ref()
-                .or(round.quick.as_ref())
-                .map_or(0, |c| c.blocks),
-            commit: round
-                .candidate
-                .as_ref()
-                .map(|candidate| candidate.commit.clone()),
+            blocks: round.comparison.as_ref().or(round.quick.as_ref()).map_or(0, |c| c.blocks),
+            commit: round.candidate.as_ref().map(|candidate| candidate.commit.clone()),
             passed: round.gate.as_ref().map(Gate::passed),
             tryouts: round.tryouts.clone(),
             chosen: round.chosen,

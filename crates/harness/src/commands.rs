@@ -125,14 +125,11 @@ impl Harness {
             per_case: BTreeMap::new(),
             // CPUs that are not available are refused when the campaign starts.
             pinned: device::cpus_of(&charter.device.pin).unwrap_or_default(),
-            under_contract: charter
-                .contract
-                .as_deref()
-                .map(|contract| contract::HarnessContract {
-                    contract: contract.clone(),
-                    reference: None,
-                    incumbent: None,
-                }),
+            under_contract: charter.contract.as_deref().map(|contract| contract::HarnessContract {
+                contract: contract.clone(),
+                reference: None,
+                incumbent: None,
+            }),
             sandbox: None,
             withheld: Vec::new(),
         }
@@ -249,15 +246,10 @@ impl Harness {
         let run = self.run(&line, tree, CommandPurpose::Build)?;
         Ok(match run.exit {
             Exit::Code(0) => Ok(()),
-            Exit::TimedOut => Err(Gate::TimedOut {
-                what: "the build".into(),
-            }),
+            Exit::TimedOut => Err(Gate::TimedOut { what: "the build".into() }),
             Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
                 let excerpt = excerpt(&run);
-                Err(Gate::BuildFailed {
-                    category: classify_failure(true, &excerpt),
-                    excerpt,
-                })
+                Err(Gate::BuildFailed { category: classify_failure(true, &excerpt), excerpt })
             }
         })
     }
@@ -311,9 +303,7 @@ impl Harness {
         let name = case.map_or_else(|| "the test".to_owned(), |case| case.name.clone());
         Ok(match run.exit {
             Exit::Code(0) => Ok(()),
-            Exit::TimedOut => Err(Gate::TimedOut {
-                what: format!("the test on {name}"),
-            }),
+            Exit::TimedOut => Err(Gate::TimedOut { what: format!("the test on {name}") }),
             Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
                 Err(wrong(&name, &run))
             }
@@ -370,15 +360,8 @@ impl Harness {
         call: BenchParams,
     ) -> Result<GateResult<Vec<Sample>>> {
         let seed = call.seed;
-        let out = self
-            .output
-            .from_file
-            .then(|| self.out_dir().join(format!("out-{seed:016x}")));
-        let one_case = if names_case(line, cases) {
-            cases.first()
-        } else {
-            None
-        };
+        let out = self.output.from_file.then(|| self.out_dir().join(format!("out-{seed:016x}")));
+        let one_case = if names_case(line, cases) { cases.first() } else { None };
         let mut values = self.placeholders(tree, seed, out.as_deref());
         let of_case = self.of_cases(cases);
         values.repeats = Some(of_case.repeats);
@@ -403,9 +386,8 @@ impl Harness {
                 // A pipe would never end, and a link could point anywhere.
                 let plain = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
                 let bytes = plain.then(|| files::read(path, files::RESULT_BYTES_MAX).ok());
-                let text = bytes
-                    .flatten()
-                    .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+                let text =
+                    bytes.flatten().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
                 let _ = fs::remove_file(path);
                 text.unwrap_or_default()
             }

@@ -57,9 +57,7 @@ pub struct Oid(String);
 impl Oid {
     /// Parses a full object name of 40 (SHA-1) or 64 (SHA-256) digits; `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
-        let digits = text
-            .bytes()
-            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+        let digits = text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
         (digits && matches!(text.len(), 40 | 64)).then(|| Self(text.to_owned()))
     }
 
@@ -167,10 +165,7 @@ enum ExecutableBit {
 impl Repo {
     /// Where it is, for a sandbox.
     pub fn checkout(&self) -> Checkout<'_> {
-        Checkout {
-            root: self.root(),
-            history: self.common_dir(),
-        }
+        Checkout { root: self.root(), history: self.common_dir() }
     }
 
     /// The top of the user's checkout.

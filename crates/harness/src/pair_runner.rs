@@ -57,12 +57,7 @@ impl Clone for LazyRunner {
 impl PairRunner {
     /// A pair runner for two arms.
     pub fn new(parent: BuiltArm, candidate: BuiltArm, variant: CommandVariant) -> Self {
-        Self {
-            parent,
-            candidate,
-            variant,
-            runner: LazyRunner::default(),
-        }
+        Self { parent, candidate, variant, runner: LazyRunner::default() }
     }
 
     /// Makes the next block read the programs of both arms from disk again.
@@ -127,11 +122,8 @@ impl PairRunner {
         let plain: Vec<Case> = cases.iter().map(|(_, case)| case.clone()).collect();
         // Both arms see all cases at once if either must.
         let at_once = |arm: &BuiltArm| arm.harness.benches_all_at_once(&plain);
-        let group = if at_once(&self.parent) || at_once(&self.candidate) {
-            plain.len().max(1)
-        } else {
-            1
-        };
+        let group =
+            if at_once(&self.parent) || at_once(&self.candidate) { plain.len().max(1) } else { 1 };
         let mut pairs = Vec::with_capacity(cases.len());
         for (numbers, cases) in cases.chunks(group).zip(plain.chunks(group)) {
             let (first, parent, candidate) = match self.run_pair(cases, call)? {

@@ -40,9 +40,7 @@ pub struct Placeholders {
 
 /// The command line with every placeholder replaced.
 pub fn expand(command: &str, case: Option<&Case>, values: &Placeholders) -> Result<String> {
-    let opaque = ["$(", "${", "`", "<<"]
-        .iter()
-        .any(|sign| command.contains(sign));
+    let opaque = ["$(", "${", "`", "<<"].iter().any(|sign| command.contains(sign));
     let mut line = String::with_capacity(command.len());
     let mut quotes = QuoteTracker::default();
     for piece in pieces(command) {
@@ -92,12 +90,8 @@ pub fn uses_out(command: &str) -> bool {
 }
 
 fn known(case: Option<&Case>) -> impl Iterator<Item = &str> {
-    let params = case
-        .into_iter()
-        .flat_map(|case| case.params.keys().map(String::as_str));
-    let fixed = NAMES
-        .into_iter()
-        .filter(move |name| case.is_some() || *name != "case");
+    let params = case.into_iter().flat_map(|case| case.params.keys().map(String::as_str));
+    let fixed = NAMES.into_iter().filter(move |name| case.is_some() || *name != "case");
     fixed.chain(params)
 }
 
@@ -120,21 +114,15 @@ fn value_of(name: &str, case: Option<&Case>, values: &Placeholders) -> Result<St
         let error = if NAMES.contains(&name) {
             CommandError::usage(format!("`{{{name}}}` has no value in this command"))
         } else {
-            CommandError::usage(format!(
-                "unknown placeholder `{{{}}}` in a command",
-                shown(name)
-            ))
+            CommandError::usage(format!("unknown placeholder `{{{}}}` in a command", shown(name)))
         };
-        error.hint(format!(
-            "{known}; in karve.toml write {{{{ for a literal brace"
-        ))
+        error.hint(format!("{known}; in karve.toml write {{{{ for a literal brace"))
     })
 }
 
 fn shell_variable(name: &str) -> CommandError {
-    CommandError::usage(format!("`${{{name}}}` in a command is a shell variable")).hint(format!(
-        "write {{{name}}} without the dollar sign in karve.toml"
-    ))
+    CommandError::usage(format!("`${{{name}}}` in a command is a shell variable"))
+        .hint(format!("write {{{name}}} without the dollar sign in karve.toml"))
 }
 
 fn unquotable(name: &str, value: &str) -> CommandError {
@@ -142,9 +130,7 @@ fn unquotable(name: &str, value: &str) -> CommandError {
         "the value `{}` of {{{name}}} cannot be used inside shell quotes or a substitution",
         shown(value)
     ))
-    .hint(format!(
-        "write {{{name}}} outside quotes in karve.toml; karve quotes it"
-    ))
+    .hint(format!("write {{{name}}} outside quotes in karve.toml; karve quotes it"))
 }
 
 /// Whether a value is literal to the shell, inside and outside quotes.
@@ -188,11 +174,8 @@ fn pieces(command: &str) -> Vec<CommandPiece<'_>> {
         } else if let Some(name) = name_in_braces(here) {
             let before = if dollar { text_end - 1 } else { text_end };
             pieces.push(CommandPiece::Text(&rest[..before]));
-            let piece = if dollar {
-                CommandPiece::ShellVariable(name)
-            } else {
-                CommandPiece::Name(name)
-            };
+            let piece =
+                if dollar { CommandPiece::ShellVariable(name) } else { CommandPiece::Name(name) };
             pieces.push(piece);
             text_end + name.len() + 2
         } else {
@@ -210,11 +193,7 @@ fn pieces(command: &str) -> Vec<CommandPiece<'_>> {
 /// The name, if the text starts with a name in braces.
 fn name_in_braces(text: &str) -> Option<&str> {
     let name = text.strip_prefix('{')?;
-    let end = name
-        .char_indices()
-        .take(NAME_MAX)
-        .find(|(_, c)| *c == '}')?
-        .0;
+    let end = name.char_indices().take(NAME_MAX).find(|(_, c)| *c == '}')?.0;
     let name = &name[..end];
     let starts = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
     let inner = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
@@ -241,9 +220,8 @@ enum QuoteState {
 impl QuoteTracker {
     fn read(&mut self, text: &str) {
         for character in text.chars() {
-            let begins_word = self
-                .previous
-                .is_none_or(|c| c.is_whitespace() || ";&|()".contains(c));
+            let begins_word =
+                self.previous.is_none_or(|c| c.is_whitespace() || ";&|()".contains(c));
             self.previous = Some(character);
             if std::mem::take(&mut self.escaped) {
                 continue;
@@ -282,17 +260,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn case(name: &str, params: &[(&str, &str)]) -> Case {
-        let params = params
-            .iter()
-            .map(|(key, value)| ((*key).into(), (*value).into()));
+        let params = params.iter().map(|(key, value)| ((*key).into(), (*value).into()));
         let set = karve_numerics::case::CaseSet::Full;
-        Case {
-            name: name.into(),
-            params: params.collect(),
-            set,
-            minor: false,
-            halve: None,
-        }
+        Case { name: name.into(), params: params.collect(), set, minor: false, halve: None }
     }
 
     fn values() -> Placeholders {
@@ -309,18 +279,12 @@ mod tests {
 
     fn check(command: &str, name: &str, want: &str) {
         let case = case(name, &[("M", "128"), ("dtype", "bf16 e4m3")]);
-        assert_eq!(
-            expand(command, Some(&case), &values()).as_deref(),
-            Ok(want),
-            "{command}"
-        );
+        assert_eq!(expand(command, Some(&case), &values()).as_deref(), Ok(want), "{command}");
     }
 
     fn refuse(command: &str, name: &str, part: &str) {
         let case = case(name, &[("M", "128")]);
-        let error = expand(command, Some(&case), &values())
-            .unwrap_err()
-            .to_string();
+        let error = expand(command, Some(&case), &values()).unwrap_err().to_string();
         assert!(error.contains(part), "{command}: {error}");
     }
 
@@ -350,11 +314,7 @@ mod tests {
     fn names_are_replaced_and_quoted_when_they_need_it() {
         check("./b {case} {seed}", "M=1,N=2", "./b M=1,N=2 7");
         check("./b {case}", "a b", "./b 'a b'");
-        check(
-            "./b {M} {dtype} {round} {depth}",
-            "x",
-            "./b 128 'bf16 e4m3' 3 full",
-        );
+        check("./b {M} {dtype} {round} {depth}", "x", "./b 128 'bf16 e4m3' 3 full");
         check("./b --out={out}", "x", "./b --out='/tmp/a b/out.csv'");
         check("./b {case}", "it's", r"./b 'it'\''s'");
         check("./b {case}", "$(touch x)", "./b '$(touch x)'");
@@ -368,11 +328,7 @@ mod tests {
         check("echo ${HOME} {case}", "x", "echo ${HOME} x");
         check("echo {{case}} {case}", "x", "echo {case} x");
         check("{{ true; }}", "x", "{ true; }");
-        check(
-            "awk 'END{print $1;if(1){a++}}'",
-            "x",
-            "awk 'END{print $1;if(1){a++}}'",
-        );
+        check("awk 'END{print $1;if(1){a++}}'", "x", "awk 'END{print $1;if(1){a++}}'");
     }
 
     #[test]

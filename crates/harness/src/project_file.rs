@@ -21,22 +21,15 @@ pub fn glob_set(globs: &[String]) -> Result<GlobSet> {
     for text in globs {
         set.add(compile_glob(text).map_err(|reason| glob_error(text, &reason))?);
     }
-    set.build()
-        .map_err(|_| glob_error(&globs.join(", "), "together they are too large"))
+    set.build().map_err(|_| glob_error(&globs.join(", "), "together they are too large"))
 }
 
 fn glob_error(text: &str, reason: &str) -> CommandError {
-    CommandError::usage(format!(
-        "the glob `{}` cannot be used: {reason}",
-        shown(text)
-    ))
-    .hint("write it like \"src/*.c\" in karve.toml")
+    CommandError::usage(format!("the glob `{}` cannot be used: {reason}", shown(text)))
+        .hint("write it like \"src/*.c\" in karve.toml")
 }
 
 /// A glob as karve means it, or why it cannot be used.
 pub fn compile_glob(text: &str) -> Result<Glob, String> {
-    GlobBuilder::new(text)
-        .literal_separator(true)
-        .build()
-        .map_err(|error| error.kind().to_string())
+    GlobBuilder::new(text).literal_separator(true).build().map_err(|error| error.kind().to_string())
 }

@@ -42,13 +42,7 @@ pub enum ScratchKind {
 }
 
 impl ScratchKind {
-    const ALL: [Self; 5] = [
-        Self::Agents,
-        Self::Bench,
-        Self::Check,
-        Self::Doctor,
-        Self::Tune,
-    ];
+    const ALL: [Self; 5] = [Self::Agents, Self::Bench, Self::Check, Self::Doctor, Self::Tune];
 
     fn word(self) -> &'static str {
         match self {
@@ -87,19 +81,12 @@ impl ScratchDir {
         repos.iter().for_each(|repo| sweep_entries(repo));
         let cannot = || "cannot create a scratch directory".to_owned();
         let dir = tempfile::Builder::new()
-            .prefix(&format!(
-                "{}{}",
-                kind.prefix(),
-                in_name(process::own_mark())
-            ))
+            .prefix(&format!("{}{}", kind.prefix(), in_name(process::own_mark())))
             .tempdir()
             .context(cannot)?;
         let mut repos: Vec<PathBuf> = repos.iter().map(|repo| repo.root().to_owned()).collect();
         repos.dedup();
-        let owner = ScratchOwner {
-            mark: process::own_mark().to_owned(),
-            repos,
-        };
+        let owner = ScratchOwner { mark: process::own_mark().to_owned(), repos };
         let mut file = File::create_new(dir.path().join(OWNER)).context(cannot)?;
         // Locked first: an empty file must not be removed by others.
         file.lock().context(cannot)?;
@@ -176,9 +163,7 @@ fn sweep(is_meant: impl Fn(&ScratchOwner) -> bool) {
 }
 
 fn is_ours(name: &str) -> bool {
-    ScratchKind::ALL
-        .iter()
-        .any(|kind| name.starts_with(&kind.prefix()))
+    ScratchKind::ALL.iter().any(|kind| name.starts_with(&kind.prefix()))
 }
 
 /// The owner of a directory, if it is dead.

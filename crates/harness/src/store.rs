@@ -33,9 +33,7 @@ pub struct CampaignDir {
 impl CampaignDir {
     /// The directory of the campaign with that name.
     pub fn new(root: &Path, name: &str) -> Self {
-        Self {
-            path: root.join(name),
-        }
+        Self { path: root.join(name) }
     }
 
     /// Its path.
@@ -60,11 +58,7 @@ impl CampaignDir {
 
     /// The campaign's name.
     pub fn name(&self) -> String {
-        self.path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned()
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     /// Whether a campaign was started here.
@@ -121,9 +115,7 @@ pub fn was_killed(dir: &CampaignDir) -> bool {
 fn started_at(dir: &CampaignDir) -> Option<i64> {
     let mut line = String::new();
     let file = File::open(dir.join(LOG)).ok()?;
-    BufReader::new(file.take(LINE_BYTES_MAX))
-        .read_line(&mut line)
-        .ok()?;
+    BufReader::new(file.take(LINE_BYTES_MAX)).read_line(&mut line).ok()?;
     parse_line(line.as_bytes()).ok().map(|record| record.at_ms)
 }
 
@@ -145,12 +137,8 @@ pub fn read(dir: &CampaignDir) -> Result<LoadedLog> {
     let path = dir.join(LOG);
     let file = File::open(&path).context(|| format!("cannot read {}", path.display()))?;
     let mut reader = BufReader::with_capacity(1 << 16, file);
-    let mut loaded = LoadedLog {
-        records: Vec::new(),
-        campaign: Campaign::new(),
-        torn_bytes: 0,
-        good_bytes: 0,
-    };
+    let mut loaded =
+        LoadedLog { records: Vec::new(), campaign: Campaign::new(), torn_bytes: 0, good_bytes: 0 };
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -164,10 +152,7 @@ pub fn read(dir: &CampaignDir) -> Result<LoadedLog> {
         let last = reader.fill_buf().is_ok_and(<[u8]>::is_empty);
         match parse_line(&line) {
             Ok(record) => {
-                loaded
-                    .campaign
-                    .record(&record)
-                    .map_err(|error| damaged(&path, &loaded, &error))?;
+                loaded.campaign.record(&record).map_err(|error| damaged(&path, &loaded, &error))?;
                 loaded.records.push(record);
                 loaded.good_bytes += n as u64;
             }
@@ -277,14 +262,7 @@ impl Store {
     /// Makes an event durable. When this returns, it counts; when it fails, it never happened.
     pub fn append(&mut self, of: (Event, Option<String>), at: (i64, u64)) -> Result<Record> {
         let ((event, by), (at_ms, spent_ms)) = (of, at);
-        let record = Record {
-            v: LOG_VERSION,
-            seq: self.next_seq,
-            at_ms,
-            spent_ms,
-            by,
-            event,
-        };
+        let record = Record { v: LOG_VERSION, seq: self.next_seq, at_ms, spent_ms, by, event };
         let mut line = serde_json::to_vec(&record)
             .map_err(|e| CommandError::new(ErrorKind::Bug, "cannot write an event").cause(e))?;
         line.push(b'\n');
@@ -299,10 +277,7 @@ impl Store {
         }
         self.die_if_requested("before", &[]);
         self.die_if_requested("torn", &line[..line.len() / 2]);
-        let written = self
-            .log
-            .write_all(&line)
-            .and_then(|()| self.log.sync_data());
+        let written = self.log.write_all(&line).and_then(|()| self.log.sync_data());
         if let Err(error) = written {
             // A half-written line must not be followed by a complete one.
             let _ = self.log.set_len(self.length);
@@ -416,16 +391,11 @@ fn take_lock(path: &Path, holder: &str) -> Result<File> {
         Err(TryLockError::WouldBlock) => {
             let mut held_by = String::new();
             let _ = (&mut file).take(1_000).read_to_string(&mut held_by);
-            let held_by = if held_by.trim().is_empty() {
-                "another karve process"
-            } else {
-                held_by.trim()
-            };
-            return Err(
-                CommandError::new(ErrorKind::Busy, "the campaign is already running")
-                    .cause(format!("held by {held_by}"))
-                    .hint("watch it with \"karve status\", or stop that process first"),
-            );
+            let held_by =
+                if held_by.trim().is_empty() { "another karve process" } else { held_by.trim() };
+            return Err(CommandError::new(ErrorKind::Busy, "the campaign is already running")
+                .cause(format!("held by {held_by}"))
+                .hint("watch it with \"karve status\", or stop that process first"));
         }
         Err(TryLockError::Error(error)) => return Err(error).context(cannot),
     }

@@ -55,12 +55,7 @@ impl Worktrees {
         let _ = std::fs::remove_dir_all(&dir);
         let prefix = prefix_of(&dir);
         repo.prune_half_made(&prefix)?;
-        Ok(Self {
-            dir,
-            prefix,
-            built: BTreeMap::new(),
-            secret: None,
-        })
+        Ok(Self { dir, prefix, built: BTreeMap::new(), secret: None })
     }
 
     /// The same worktrees, without the hidden cases of a `karve.toml`.
@@ -137,10 +132,7 @@ impl Worktrees {
             repo.worktree_remove(&path)?;
             return Ok(Err(gate));
         }
-        let built = BuiltTree {
-            artifacts: harness.artifacts_digest(&path)?,
-            path,
-        };
+        let built = BuiltTree { artifacts: harness.artifacts_digest(&path)?, path };
         self.built.insert(key, built.clone());
         Ok(Ok(built))
     }
@@ -160,12 +152,8 @@ impl Worktrees {
 
     /// Removes every built worktree except those of some commits.
     pub fn keep_only(&mut self, repo: &Repo, commits: &[&str]) -> Result<()> {
-        let gone: Vec<String> = self
-            .built
-            .keys()
-            .filter(|c| !commits.contains(&c.as_str()))
-            .cloned()
-            .collect();
+        let gone: Vec<String> =
+            self.built.keys().filter(|c| !commits.contains(&c.as_str())).cloned().collect();
         for commit in gone {
             if let Some(built) = self.built.remove(&commit) {
                 repo.worktree_remove(&built.path)?;

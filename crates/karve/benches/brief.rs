@@ -86,9 +86,7 @@ rounds = 119
 "#;
 
 fn charter() -> Result<Charter> {
-    let now = karve::config::CharterTime {
-        minute: "2026-01-01 00:00".to_owned(),
-    };
+    let now = karve::config::CharterTime { minute: "2026-01-01 00:00".to_owned() };
     let overrides = karve::config::Overrides::default();
     let loaded = karve::config::parse(PROJECT, Path::new("/project"), &overrides, &now)?;
     Ok(loaded.charter)
@@ -162,9 +160,7 @@ fn play() -> Result<Campaign> {
 
 fn answer(step: &Step, charter: &Charter) -> Result<Event> {
     Ok(match step {
-        Step::DefineTarget => Event::TargetDefined {
-            charter: Box::new(charter.clone()),
-        },
+        Step::DefineTarget => Event::TargetDefined { charter: Box::new(charter.clone()) },
         Step::Prepare => Event::Prepared(Preparation {
             base: "base".to_owned(),
             base_tree: "t0".to_owned(),
@@ -177,29 +173,18 @@ fn answer(step: &Step, charter: &Charter) -> Result<Event> {
             mutation_check_passed: true,
             planted_bugs: Vec::<PlantedBug>::new(),
         },
-        Step::ReadTips => Event::TipsRead {
-            tips: Vec::new(),
-            known: known(),
-        },
+        Step::ReadTips => Event::TipsRead { tips: Vec::new(), known: known() },
         Step::MeasureBaseline => Event::BaselineMeasured(baseline(charter)),
-        Step::Profile { round, commit, .. } => Event::Profiled {
-            round: *round,
-            profile: profile(commit)?,
-        },
-        Step::Propose {
-            round,
-            try_no,
-            brief,
-        } => Event::Proposed {
+        Step::Profile { round, commit, .. } => {
+            Event::Profiled { round: *round, profile: profile(commit)? }
+        }
+        Step::Propose { round, try_no, brief } => Event::Proposed {
             round: *round,
             try_no: *try_no,
             hypothesis: Box::new(hypothesis(*round)),
             usage: AgentUsage::default(),
             session_log: None,
-            route: brief
-                .agenda_request
-                .as_ref()
-                .map(|asked| Box::new(asked.route.clone())),
+            route: brief.agenda_request.as_ref().map(|asked| Box::new(asked.route.clone())),
         },
         other => in_round(other)?,
     })
@@ -223,9 +208,7 @@ fn in_round(step: &Step) -> Result<Event> {
             usage: AgentUsage::default(),
             session_log: None,
         },
-        Step::Gate {
-            round, retry, set, ..
-        } => Event::Gated {
+        Step::Gate { round, retry, set, .. } => Event::Gated {
             round: *round,
             retry: *retry,
             set: *set,
@@ -237,11 +220,9 @@ fn in_round(step: &Step) -> Result<Event> {
             findings: Vec::new(),
             knobs: 0,
         },
-        Step::Settle { round, verdict, .. } => Event::Settled {
-            round: *round,
-            verdict: verdict.clone(),
-            commit: None,
-        },
+        Step::Settle { round, verdict, .. } => {
+            Event::Settled { round: *round, verdict: verdict.clone(), commit: None }
+        }
         Step::Learn { round } => Event::Learned {
             round: *round,
             lesson: Lesson {
@@ -253,9 +234,7 @@ fn in_round(step: &Step) -> Result<Event> {
         },
         other => {
             let name = other.name();
-            return Err(CommandError::environment(format!(
-                "{name} was not expected"
-            )));
+            return Err(CommandError::environment(format!("{name} was not expected")));
         }
     })
 }
@@ -263,11 +242,7 @@ fn in_round(step: &Step) -> Result<Event> {
 fn baseline(charter: &Charter) -> Baseline {
     let readings = (0..charter.cases.len() * READINGS).map(|index| BaselineReading {
         case: index % charter.cases.len(),
-        sample: Sample {
-            value: 100.0,
-            wall_us: 1_000,
-            cpu_us: 1_000,
-        },
+        sample: Sample { value: 100.0, wall_us: 1_000, cpu_us: 1_000 },
     });
     Baseline {
         gate: Gate::Passed,

@@ -107,37 +107,12 @@ fn search_all(loaded: &LoadedLibrary) -> Result<bool> {
     let values = profile()?;
     let at = of_words("strided copy", "cuda", "cuda", "NVIDIA H200");
     let text = "coalesce strided global memory accesses of neighboring threads";
-    let whole = LibraryQuery {
-        situation: Some(&at),
-        values: Some(&values),
-        text,
-        refuted: false,
-    };
+    let whole = LibraryQuery { situation: Some(&at), values: Some(&values), text, refuted: false };
     let mut held = true;
     for (what, query) in [
-        (
-            "match by trigger",
-            LibraryQuery {
-                situation: None,
-                text: "",
-                ..whole.clone()
-            },
-        ),
-        (
-            "match by trigger and scope",
-            LibraryQuery {
-                text: "",
-                ..whole.clone()
-            },
-        ),
-        (
-            "match by words",
-            LibraryQuery {
-                situation: None,
-                values: None,
-                ..whole.clone()
-            },
-        ),
+        ("match by trigger", LibraryQuery { situation: None, text: "", ..whole.clone() }),
+        ("match by trigger and scope", LibraryQuery { text: "", ..whole.clone() }),
+        ("match by words", LibraryQuery { situation: None, values: None, ..whole.clone() }),
         ("match by trigger, scope and words", whole.clone()),
     ] {
         let mut hits = 0;

@@ -82,9 +82,8 @@ fn main() {
         let (handover, call) = runner::handover(&terms, &tree, &case)
             .expect("a handover")
             .expect("a kernel that passes");
-        let calls = runner::calls_for(&terms, &tree, &case)
-            .expect("calls")
-            .expect("a kernel that passes");
+        let calls =
+            runner::calls_for(&terms, &tree, &case).expect("calls").expect("a kernel that passes");
         let (spent, ratios) = duel(&terms, &tree, &case, calls);
         let share = spent.kernels.as_secs_f64() / spent.total.as_secs_f64();
         let outside = (spent.total - spent.kernels).as_secs_f64() * 1e6 / spent.calls as f64;
@@ -103,9 +102,8 @@ fn main() {
             stats::median(&ratios).unwrap_or(1.0)
         );
         let groups = ratios.chunks(GROUP).filter_map(stats::median);
-        let (least, most) = groups.fold((f64::MAX, 0.0_f64), |(least, most), ratio| {
-            (least.min(ratio), most.max(ratio))
-        });
+        let (least, most) = groups
+            .fold((f64::MAX, 0.0_f64), |(least, most), ratio| (least.min(ratio), most.max(ratio)));
         println!(
             "  by {GROUP} pairs        {least:>10.4} to {most:.4}: luck that stays would show"
         );
@@ -124,12 +122,7 @@ fn duel(terms: &RunnerSetup, tree: &Path, case: &Case, calls: u32) -> (runner::D
     for file in ["kernel.so", "reference.so"] {
         fs::copy(tree.join(file), copy.join(file)).expect("a copy");
     }
-    let duel_case = DuelCase {
-        index: 0,
-        case: case.clone(),
-        calls,
-        spin_ns: 0,
-    };
+    let duel_case = DuelCase { index: 0, case: case.clone(), calls, spin_ns: 0 };
     let metric = metric();
     let mut duelling =
         KernelRunner::start(terms, &metric, [tree.to_owned(), copy], vec![duel_case])
@@ -145,11 +138,7 @@ fn duel(terms: &RunnerSetup, tree: &Path, case: &Case, calls: u32) -> (runner::D
 }
 
 fn metric() -> Metric {
-    Metric {
-        name: "wall_time".into(),
-        unit: "us".into(),
-        ..Metric::default()
-    }
+    Metric { name: "wall_time".into(), unit: "us".into(), ..Metric::default() }
 }
 
 fn case(n: u32) -> Case {
@@ -167,15 +156,7 @@ fn build(tree: &Path, source: &str) {
     fs::write(tree.join("kernel.c"), source).expect("a file");
     for object in ["kernel.so", "reference.so"] {
         let status = std::process::Command::new("cc")
-            .args([
-                "-O3",
-                "-march=native",
-                "-shared",
-                "-fPIC",
-                "-o",
-                object,
-                "kernel.c",
-            ])
+            .args(["-O3", "-march=native", "-shared", "-fPIC", "-o", object, "kernel.c"])
             .current_dir(tree)
             .status()
             .expect("a C compiler");
@@ -185,29 +166,16 @@ fn build(tree: &Path, source: &str) {
 
 fn terms(tree: &Path) -> RunnerSetup {
     let shape = || vec!["n".to_owned(), "n".to_owned()];
-    let draw = Draw::Uniform {
-        low: -1.0,
-        high: 1.0,
-    };
-    let arg = |name: &str, dtype, kind| Arg {
-        name: name.into(),
-        dtype,
-        kind,
-    };
+    let draw = Draw::Uniform { low: -1.0, high: 1.0 };
+    let arg = |name: &str, dtype, kind| Arg { name: name.into(), dtype, kind };
     let input = |name: &str| {
-        let kind = ArgKind::Input {
-            shape: shape(),
-            draw: draw.clone(),
-        };
+        let kind = ArgKind::Input { shape: shape(), draw: draw.clone() };
         arg(name, Dtype::F32, kind)
     };
     let value = "n".to_owned();
     RunnerSetup {
         contract: Contract {
-            kernel: Kernel::Library {
-                path: "kernel.so".into(),
-                entry: "kernel".into(),
-            },
+            kernel: Kernel::Library { path: "kernel.so".into(), entry: "kernel".into() },
             args: vec![
                 arg("n", Dtype::I32, ArgKind::Scalar { value }),
                 input("a"),

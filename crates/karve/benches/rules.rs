@@ -52,19 +52,11 @@ pub(crate) struct Decision {
 
 impl Decision {
     pub(crate) fn new(accepts: bool, pairs: usize) -> Self {
-        Self {
-            accepts,
-            decided: true,
-            pairs,
-        }
+        Self { accepts, decided: true, pairs }
     }
 
     pub(crate) fn undecided(pairs: usize) -> Self {
-        Self {
-            accepts: false,
-            decided: false,
-            pairs,
-        }
+        Self { accepts: false, decided: false, pairs }
     }
 }
 
@@ -187,12 +179,7 @@ fn decide(rules: &[Rule], trial: &Trial) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     for (rule, row) in rules.iter().enumerate() {
         for (trial, truth) in [trial, &mirrored].into_iter().zip(truths) {
-            outcomes.push(Outcome {
-                rule,
-                load: trial.load,
-                truth,
-                decision: (row.decide)(trial),
-            });
+            outcomes.push(Outcome { rule, load: trial.load, truth, decision: (row.decide)(trial) });
         }
     }
     outcomes
@@ -235,9 +222,7 @@ fn print_recording(trials: &[Trial]) -> bool {
     ui::outln(&format!(
         "{} recorded duels of {} pairs: {nulls} of equal arms\n",
         trials.len(),
-        trials
-            .first()
-            .map_or(0, |trial| trial.candidate_first.len()),
+        trials.first().map_or(0, |trial| trial.candidate_first.len()),
     ));
     ui::outln(
         "load   average  true ratio  trials  CPU: median ratio, IQR  wall: median ratio, IQR",

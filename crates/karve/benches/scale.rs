@@ -62,19 +62,10 @@ struct Size {
     share_percent_max: Option<f64>,
 }
 
-const WHOLE: Size = Size {
-    rounds: 1_000,
-    window: 50,
-    slow_rounds: 16,
-    share_percent_max: Some(SHARE_PERCENT_MAX),
-};
+const WHOLE: Size =
+    Size { rounds: 1_000, window: 50, slow_rounds: 16, share_percent_max: Some(SHARE_PERCENT_MAX) };
 
-const QUICK: Size = Size {
-    rounds: 200,
-    window: 30,
-    slow_rounds: 8,
-    share_percent_max: None,
-};
+const QUICK: Size = Size { rounds: 200, window: 30, slow_rounds: 8, share_percent_max: None };
 
 fn main() -> ExitCode {
     let quick = std::env::args().any(|arg| arg == "--quick");
@@ -120,9 +111,7 @@ impl Figures {
         let holds = value <= most;
         self.held &= holds;
         let verdict = if holds { "ok" } else { "MISSED" };
-        ui::outln(&format!(
-            "{what:<44} {value:>10.3} {unit:<6} <= {most}: {verdict}"
-        ));
+        ui::outln(&format!("{what:<44} {value:>10.3} {unit:<6} <= {most}: {verdict}"));
     }
 }
 
@@ -153,8 +142,7 @@ fn long_campaign(size: &Size, scratch: &Path, figures: &mut Figures) -> Result<(
         late.push(old.round()?);
     }
     young.steps.print("round", YOUNG_FROM, size.window);
-    old.steps
-        .print("round", size.rounds - size.window + 1, size.window);
+    old.steps.print("round", size.rounds - size.window + 1, size.window);
     let (early, late) = (median(&early), median(&late));
     figures.tell("an early round, median", early * 1e3, "ms");
     figures.tell("a late round, median", late * 1e3, "ms");
@@ -246,11 +234,7 @@ impl Share {
     /// By the clock; or by CPU time, where others keep the machine busy: waiting for them is not
     /// karve's own, and the clock cannot tell it apart.
     fn unit(&self) -> &'static str {
-        if self.busy_percent > BUSY_PERCENT_MAX {
-            "% CPU"
-        } else {
-            "%"
-        }
+        if self.busy_percent > BUSY_PERCENT_MAX { "% CPU" } else { "%" }
     }
 }
 
@@ -299,11 +283,7 @@ impl Cpu {
             numbers.iter().take(to).skip(from).sum::<f64>() / TICKS_PER_S
         };
         let idle = sum(&machine, 3, 5);
-        Self {
-            own: sum(&process, 0, 4),
-            all: sum(&machine, 0, 8) - idle,
-            idle,
-        }
+        Self { own: sum(&process, 0, 4), all: sum(&machine, 0, 8) - idle, idle }
     }
 
     fn since(&self, before: &Self) -> Self {
@@ -344,11 +324,7 @@ impl Play {
             publisher: Publisher::new(dir.clone(), &loaded.records),
             stop: StopFlag::new(),
         };
-        Ok(Self {
-            session,
-            dir,
-            steps: Steps::default(),
-        })
+        Ok(Self { session, dir, steps: Steps::default() })
     }
 
     /// Runs to the end of the next round and gives what that took, in seconds.
@@ -393,10 +369,7 @@ impl Steps {
             })
             .collect();
         let last = from + n_rounds - 1;
-        ui::outln(&format!(
-            "{what} {from} to {last}, ms: {}",
-            parts.join(", ")
-        ));
+        ui::outln(&format!("{what} {from} to {last}, ms: {}", parts.join(", ")));
     }
 }
 

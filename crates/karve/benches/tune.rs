@@ -73,10 +73,7 @@ fn run() -> Result<()> {
         let cells = play_all(&spaces, *kind, &asked);
         if asked.each {
             for (space, cell) in spaces.iter().zip(&cells) {
-                ui::out(&line(
-                    &format!("  {}", space.name),
-                    std::slice::from_ref(cell),
-                ));
+                ui::out(&line(&format!("  {}", space.name), std::slice::from_ref(cell)));
             }
         }
         ui::out(&line(kind.name(), &cells));
@@ -107,10 +104,7 @@ fn parse(arguments: &[String]) -> Result<Asked> {
             "--noise" => asked.trouble.noise = value()?.parse().map_err(|_| wrong())?,
             "--failures" => asked.trouble.failures = value()?.parse().map_err(|_| wrong())?,
             "--only" => {
-                let kinds = value()?
-                    .split(',')
-                    .map(StrategyKind::by_name)
-                    .collect::<Option<_>>();
+                let kinds = value()?.split(',').map(StrategyKind::by_name).collect::<Option<_>>();
                 asked.kinds = kinds.ok_or_else(wrong)?;
             }
             dir => asked.dir = PathBuf::from(dir),
@@ -131,14 +125,11 @@ fn play_all(spaces: &[RecordedSpace], kind: StrategyKind, asked: &Asked) -> Vec<
         };
         // Spaces of one size would draw the same settings from the same seed.
         let named = space.name.bytes().fold(7, |sum: u64, byte| {
-            sum.wrapping_mul(1_099_511_628_211)
-                .wrapping_add(u64::from(byte))
+            sum.wrapping_mul(1_099_511_628_211).wrapping_add(u64::from(byte))
         });
         let seed = named.wrapping_add((job % seeds) as u64);
         let played = simulate::play(space, (kind, seed), MARKS[3], asked.trouble);
-        all.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((job, played));
+        all.lock().unwrap_or_else(PoisonError::into_inner).push((job, played));
     };
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {

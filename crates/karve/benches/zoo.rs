@@ -56,25 +56,16 @@ type Part = fn(&Lab, usize) -> usize;
 fn main() {
     let quick = std::env::args().any(|arg| arg == "--quick");
     let share = if quick { 10 } else { 1 };
-    let busy = || {
-        std::process::Command::new("sh")
-            .args(["-c", "while :; do :; done"])
-            .spawn()
-    };
+    let busy = || std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
     let _load = [busy(), busy()].map(|child| Load(child.expect("a shell")));
     let lab = Lab::new();
     let names: Vec<String> = std::env::args().skip(1).collect();
-    let parts: [(&str, Part, usize); 3] = [
-        ("honest", honest, HONEST),
-        ("equal", equal, EQUAL),
-        ("hogs", hogs, HOGS),
-    ];
+    let parts: [(&str, Part, usize); 3] =
+        [("honest", honest, HONEST), ("equal", equal, EQUAL), ("hogs", hogs, HOGS)];
     let named = |name: &str| names.iter().any(|wanted| wanted == name);
     let all = !parts.iter().any(|(name, _, _)| named(name));
     let chosen = parts.iter().filter(|(name, _, _)| all || named(name));
-    let wrong: usize = chosen
-        .map(|(_, part, runs)| part(&lab, runs.div_ceil(share)))
-        .sum();
+    let wrong: usize = chosen.map(|(_, part, runs)| part(&lab, runs.div_ceil(share))).sum();
     if wrong > 0 {
         println!("beyond a bound");
         std::process::exit(1);
@@ -93,11 +84,7 @@ fn honest(lab: &Lab, runs: usize) -> usize {
     let start = Instant::now();
     for run in 0..runs {
         let at = run % trees.len();
-        let threads = if names[at].to_string_lossy().contains("threads") {
-            2
-        } else {
-            1
-        };
+        let threads = if names[at].to_string_lossy().contains("threads") { 2 } else { 1 };
         let terms = lab.terms(threads);
         let cases = &lab.charter.cases;
         let examined = runner::check_kernel(&terms, &trees[at], Some(&lab.base), cases)
@@ -122,10 +109,7 @@ fn honest(lab: &Lab, runs: usize) -> usize {
             println!("  flagged: {}: {}", names[at].display(), gate.describe());
         }
     }
-    println!(
-        "honest: {runs} examinations and duels in {:.0} s, {flags} flagged",
-        seconds(start)
-    );
+    println!("honest: {runs} examinations and duels in {:.0} s, {flags} flagged", seconds(start));
     for (name, gains) in names.iter().zip(&gains) {
         let name = name.file_stem().unwrap_or_default().to_string_lossy();
         println!("  {name:<20} {:>6.2}x", stats::median(gains).unwrap_or(0.0));
@@ -205,19 +189,10 @@ impl Lab {
         copy(&source("testdata/cheats/project"), &base);
         compile(&base, "kernel.so", "kernel.c");
         compile(&base, "reference.so", "reference.c");
-        let now = CharterTime {
-            minute: "2026-01-01 00:00".into(),
-        };
-        let overrides = Overrides {
-            rounds: Some(20),
-            ..Overrides::default()
-        };
+        let now = CharterTime { minute: "2026-01-01 00:00".into() };
+        let overrides = Overrides { rounds: Some(20), ..Overrides::default() };
         let loaded = config::load(&base.join("karve.toml"), &overrides, now);
-        Self {
-            charter: loaded.expect("a charter").charter,
-            dir,
-            base,
-        }
+        Self { charter: loaded.expect("a charter").charter, dir, base }
     }
 
     /// The project with another kernel, built.
@@ -247,12 +222,8 @@ impl Lab {
     }
 
     fn duel(&self, terms: &RunnerSetup, tree: &Path) -> KernelRunner {
-        let duel_case = DuelCase {
-            index: 0,
-            case: self.charter.cases[0].clone(),
-            calls: 6,
-            spin_ns: 0,
-        };
+        let duel_case =
+            DuelCase { index: 0, case: self.charter.cases[0].clone(), calls: 6, spin_ns: 0 };
         let trees = [self.base.clone(), tree.to_owned()];
         KernelRunner::start(terms, &self.charter.metric, trees, vec![duel_case])
             .expect("a duel")
@@ -279,9 +250,7 @@ fn seconds(since: Instant) -> f64 {
 }
 
 fn source(relative: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .join(relative)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(relative)
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -295,15 +264,7 @@ fn copy(from: &Path, to: &Path) {
 fn compile(tree: &Path, object: &str, from: &str) {
     let object = format!("build/{object}");
     let align = "-falign-loops=64";
-    let args = [
-        "-O2", align, "-pthread", "-shared", "-fPIC", "-o", &object, from, "-ldl",
-    ];
-    let status = std::process::Command::new("cc")
-        .args(args)
-        .current_dir(tree)
-        .status();
-    assert!(
-        status.expect("a C compiler").success(),
-        "the kernel compiles"
-    );
+    let args = ["-O2", align, "-pthread", "-shared", "-fPIC", "-o", &object, from, "-ldl"];
+    let status = std::process::Command::new("cc").args(args).current_dir(tree).status();
+    assert!(status.expect("a C compiler").success(), "the kernel compiles");
 }

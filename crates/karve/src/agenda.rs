@@ -36,10 +36,9 @@ pub fn put(charter: &mut Charter, loaded: &LoadedConfig, repo: &Repo) -> Result<
     };
     let lookup = ItemLookup::new(charter, loaded, repo)?;
     let wanted = match &asked.option {
-        AgendaOption::Only(text) => AgendaSource::Only {
-            request: text.trim().to_owned(),
-            item: lookup.only(text.trim())?,
-        },
+        AgendaOption::Only(text) => {
+            AgendaSource::Only { request: text.trim().to_owned(), item: lookup.only(text.trim())? }
+        }
         AgendaOption::Plan(path) => lookup.plan(path)?,
         AgendaOption::Autopilot => AgendaSource::Autopilot {
             knobs: u32::try_from(lookup.knobs.len()).unwrap_or(u32::MAX),
@@ -91,10 +90,7 @@ fn unusable(path: &Path, faults: &[(usize, String)]) -> CommandError {
     if faults.len() > PROBLEMS_MAX {
         error = error.cause(format!("and {} more", faults.len() - PROBLEMS_MAX));
     }
-    error.hint(format!(
-        "fix {}; docs/modes.md shows both forms",
-        path.display()
-    ))
+    error.hint(format!("fix {}; docs/modes.md shows both forms", path.display()))
 }
 
 /// What items are looked up in.
@@ -251,10 +247,7 @@ impl<'a> ItemLookup<'a> {
             .collect();
         for item in items {
             let known = item.entry().and_then(|entry| self.known(entry));
-            for needed in known
-                .iter()
-                .flat_map(|known| &known.interactions.depends_on)
-            {
+            for needed in known.iter().flat_map(|known| &known.interactions.depends_on) {
                 let there = ids.iter().find(|(entry, _)| entry == needed);
                 if let Some((_, id)) = there.filter(|(_, id)| !item.needs.contains(id)) {
                     item.needs.push(id.clone());
@@ -265,10 +258,7 @@ impl<'a> ItemLookup<'a> {
 
     /// Problems with an item, found before anything runs.
     fn problems(&self, item: &AgendaItem) -> Result<Vec<ItemProblem>> {
-        let fault = |why: String, hint: &str| ItemProblem {
-            why,
-            hint: hint.to_owned(),
-        };
+        let fault = |why: String, hint: &str| ItemProblem { why, hint: hint.to_owned() };
         Ok(match &item.how {
             ItemAction::Words if self.by_machine() => vec![fault(
                 "the built-in strategy cannot carry out a task in words".to_owned(),
@@ -289,10 +279,9 @@ impl<'a> ItemLookup<'a> {
         let names: Vec<&str> = self.knobs.iter().map(|knob| knob.name.as_str()).collect();
         let names = match names.is_empty() {
             true => "declare it first, see docs/tune.md".to_owned(),
-            false => format!(
-                "the knobs in karve.toml and the editable files: {}",
-                names.join(", ")
-            ),
+            false => {
+                format!("the knobs in karve.toml and the editable files: {}", names.join(", "))
+            }
         };
         let of = |(name, value): (&String, &String)| {
             let Some(knob) = self.knobs.iter().find(|knob| knob.name == *name) else {
@@ -303,24 +292,14 @@ impl<'a> ItemLookup<'a> {
             };
             (!knob.values.contains(value)).then(|| ItemProblem {
                 why: format!("{name} cannot be {value}"),
-                hint: format!(
-                    "{} takes {}; it is declared in {}",
-                    name,
-                    few(knob),
-                    knob.file
-                ),
+                hint: format!("{} takes {}; it is declared in {}", name, few(knob), knob.file),
             })
         };
         config.iter().filter_map(of).collect()
     }
 
     fn entry_problem(&self, id: &str) -> Result<Option<ItemProblem>> {
-        let fault = |why: String, hint: &str| {
-            Some(ItemProblem {
-                why,
-                hint: hint.to_owned(),
-            })
-        };
+        let fault = |why: String, hint: &str| Some(ItemProblem { why, hint: hint.to_owned() });
         let (Some(entry), Some(known)) = (self.library.library.get(id), self.known(id)) else {
             let hint = "\"karve knowledge search WORDS\" finds entries";
             return Ok(fault(format!("there is no entry {id}"), hint));
@@ -331,26 +310,17 @@ impl<'a> ItemLookup<'a> {
             fault(format!("the entry {id} is only for {scope}"), &show)
         } else if matches!(known.status, EntryStatus::Refuted | EntryStatus::Superseded) {
             let status = known.status.name();
-            fault(
-                format!("the entry {id} is {status} here: {}", known.refuted),
-                &show,
-            )
+            fault(format!("the entry {id} is {status} here: {}", known.refuted), &show)
         } else if known.kind == EntryKind::AntiPattern {
             fault(format!("the entry {id} says what not to do"), &show)
         } else if !self.by_machine() {
             None
         } else if known.apply.is_empty() {
             let hint = "name an agent with --agent; \"karve agents\" lists them";
-            fault(
-                format!("the entry {id} has no recipe that karve can apply"),
-                hint,
-            )
+            fault(format!("the entry {id} has no recipe that karve can apply"), hint)
         } else if !self.applies(&known)? {
             let why = format!("no recipe of the entry {id} changes anything in the editable files");
-            fault(
-                why,
-                "check sources.editable in karve.toml, or name an agent with --agent",
-            )
+            fault(why, "check sources.editable in karve.toml, or name an agent with --agent")
         } else {
             None
         })
@@ -358,9 +328,7 @@ impl<'a> ItemLookup<'a> {
 
     /// Whether the built-in strategy finds something to change.
     fn applies(&self, known: &KnownEntry) -> Result<bool> {
-        let Charter {
-            editable, knobs, ..
-        } = &self.charter;
+        let Charter { editable, knobs, .. } = &self.charter;
         let machine = BuiltinAgent::new(editable.clone(), knobs.clone());
         machine.can_apply(self.repo, &self.base, known)
     }

@@ -105,11 +105,7 @@ pub fn run(
             break BenchEnd::Stopped;
         }
         let up = started.elapsed() >= plan.time;
-        let time = if up {
-            DuelDeadline::Up
-        } else {
-            DuelDeadline::Left
-        };
+        let time = if up { DuelDeadline::Up } else { DuelDeadline::Left };
         if let Some(finding) = verdict::judge_bench(&bench, time) {
             break BenchEnd::of(finding, bench.n_blocks(), &rule);
         }
@@ -138,11 +134,7 @@ pub fn with_second(rule: BenchRule, metric: &Metric) -> BenchRule {
         ClockRule::Auto => (other, SecondClockRule::BusyThreads),
         ClockRule::Both => (Some(other.unwrap_or(Clock::Cpu)), SecondClockRule::Always),
     };
-    BenchRule {
-        second,
-        admits,
-        ..rule
-    }
+    BenchRule { second, admits, ..rule }
 }
 
 /// One block; `None` if the user asked to stop at once.
@@ -172,10 +164,8 @@ fn cannot_measure(ground: &BenchSetup, named: (&str, &BenchSide), gate: &Gate) -
         Gate::WrongResult { case, excerpt, .. } => format!("{case}: {excerpt}"),
         other => other.describe(),
     };
-    CommandError::environment(what)
-        .cause(why)
-        .hint(match side.command.is_empty() {
-            true => "run \"karve check\" there, and see [contract] in karve.toml".to_owned(),
-            false => format!("run \"{}\" by hand", side.command),
-        })
+    CommandError::environment(what).cause(why).hint(match side.command.is_empty() {
+        true => "run \"karve check\" there, and see [contract] in karve.toml".to_owned(),
+        false => format!("run \"{}\" by hand", side.command),
+    })
 }

@@ -42,12 +42,7 @@ use karve_os::error::Result;
 /// campaign. Whatever it reports as faster was measured interleaved with the incumbent, was
 /// correct on every case, and can be judged again from the log.
 #[derive(Debug, Parser)]
-#[command(
-    name = "karve",
-    version,
-    propagate_version = true,
-    max_term_width = 100
-)]
+#[command(name = "karve", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = "Examples:
   karve demo                      a whole campaign on an embedded kernel, in under three minutes
   karve new --template c          a starter kernel: c, rust, python-numpy, triton or cuda

@@ -119,15 +119,7 @@ pub fn load(path: &Path, overrides: &Overrides, now: CharterTime) -> Result<Load
     let path = std::path::absolute(path).context(|| "cannot find the working directory".into())?;
     let dir = path.parent().unwrap_or(&path).to_path_buf();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    parse_named(
-        &name,
-        &text,
-        &charter_of::CharterContext {
-            dir: &dir,
-            overrides,
-            now: &now,
-        },
-    )
+    parse_named(&name, &text, &charter_of::CharterContext { dir: &dir, overrides, now: &now })
 }
 
 /// Builds the charter from the text of a `karve.toml` in `dir`; touches nothing.
@@ -137,15 +129,7 @@ pub fn parse(
     overrides: &Overrides,
     now: &CharterTime,
 ) -> Result<LoadedConfig> {
-    parse_named(
-        FILE_NAME,
-        text,
-        &charter_of::CharterContext {
-            dir,
-            overrides,
-            now,
-        },
-    )
+    parse_named(FILE_NAME, text, &charter_of::CharterContext { dir, overrides, now })
 }
 
 fn parse_named(
@@ -157,9 +141,7 @@ fn parse_named(
         return Err(CommandError::usage(format!(
             "{name}:1: the file is longer than {BYTES_MAX} bytes"
         ))
-        .hint(format!(
-            "use cases.matrix instead of a long cases.list in {name}"
-        )));
+        .hint(format!("use cases.matrix instead of a long cases.list in {name}")));
     }
     let source = ConfigSource::parse(name, text)?;
     shape::check(&source, &schema::schema())?;

@@ -73,9 +73,7 @@ pub fn propose(found: &ProjectFiles) -> ConfigProposal {
     let mut why = vec![guess.why];
     why.extend(recipe.why);
     if let Some(flags) = files.path_named("flags.mk") {
-        why.push(format!(
-            "{flags} holds compiler flags, so it is editable too."
-        ));
+        why.push(format!("{flags} holds compiler flags, so it is editable too."));
     }
     let mut editable = vec![guess.file];
     editable.extend(files.path_named("flags.mk").map(str::to_owned));
@@ -128,24 +126,17 @@ impl<'a> FileListing<'a> {
 
     /// The text of a file in the project's directory.
     fn text(self, name: &str) -> Option<&'a str> {
-        self.iter()
-            .find(|(path, _)| *path == name)
-            .map(|(_, text)| text)
+        self.iter().find(|(path, _)| *path == name).map(|(_, text)| text)
     }
 
     /// The path, if the project's directory has a file with that name.
     fn path_named(self, name: &str) -> Option<&'a str> {
-        self.iter()
-            .find(|(path, _)| *path == name)
-            .map(|(path, _)| path)
+        self.iter().find(|(path, _)| *path == name).map(|(path, _)| path)
     }
 
     /// The first file whose name satisfies a condition; the shortest path first.
     fn first(self, is_wanted: impl Fn(&str) -> bool) -> Option<&'a str> {
-        let wanted = self
-            .iter()
-            .map(|(path, _)| path)
-            .filter(|path| is_wanted(name_of(path)));
+        let wanted = self.iter().map(|(path, _)| path).filter(|path| is_wanted(name_of(path)));
         wanted.min_by_key(|path| (path.matches('/').count(), *path))
     }
 }
@@ -154,8 +145,7 @@ impl<'a> FileListing<'a> {
 fn is_plain(path: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-.+".contains(c);
     let is_visible = |part: &str| !part.is_empty() && !part.starts_with(['.', '-']);
-    path.split('/')
-        .all(|part| is_visible(part) && part.chars().all(plain))
+    path.split('/').all(|part| is_visible(part) && part.chars().all(plain))
 }
 
 /// The name of a file without its directories.

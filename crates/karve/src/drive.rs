@@ -65,10 +65,8 @@ pub fn drive(session: &mut CampaignSession, screen: &mut dyn Screen) -> Result<D
         let performed = steps::perform(&mut session.context, &step, &session.campaign);
         if session.stop.at_once() {
             // An interrupted step has no valid result or error; it will be repeated.
-            return Err(
-                CommandError::new(ErrorKind::Interrupted, "stopped immediately")
-                    .hint("resume with \"karve run\""),
-            );
+            return Err(CommandError::new(ErrorKind::Interrupted, "stopped immediately")
+                .hint("resume with \"karve run\""));
         }
         let spent = start.elapsed().saturating_sub(session.context.waited());
         let spent_ms = u64::try_from(spent.as_millis()).unwrap_or(u64::MAX);
@@ -93,9 +91,7 @@ pub fn take(
         CommandError::new(ErrorKind::Bug, "the campaign rejects its own event").cause(error)
     })?;
     let repo = &session.context.repos.work;
-    session
-        .publisher
-        .publish(repo, &session.campaign, &record)?;
+    session.publisher.publish(repo, &session.campaign, &record)?;
     screen.saw(&session.campaign, &record);
     Ok(record)
 }

@@ -136,9 +136,7 @@ fn is_finished(name: &str, why: &str) -> CommandError {
             "start another one with \"karve next --new --yes\", or with \"karve mcp --yes\" and \
              the tool `next` with begin=true",
         )
-        .hint(format!(
-            "or extend this one: \"karve run --campaign {name} --rounds N\""
-        ))
+        .hint(format!("or extend this one: \"karve run --campaign {name} --rounds N\""))
 }
 
 /// Takes an answer, if there is one, and runs until it is the external agent's turn.
@@ -153,10 +151,7 @@ pub fn drive_external(
     {
         return Err(error);
     }
-    let overrides = Overrides {
-        agent: Some(EXTERNAL.to_owned()),
-        ..Overrides::default()
-    };
+    let overrides = Overrides { agent: Some(EXTERNAL.to_owned()), ..Overrides::default() };
     let repo = place.repo()?;
     let loaded = place.load_in(&repo, &overrides)?;
     let plan = session::plan(&loaded, &repo, wish, (None, None))?;
@@ -215,22 +210,15 @@ fn next_task(campaign: &Campaign, dir: &CampaignDir, end: DriveEnd) -> ExternalT
     let brief =
         |step: &Step| karve_agents::brief_of(step, ANSWER_TO, &agent_workspace).unwrap_or_default();
     match (end, &step) {
-        (
-            DriveEnd::Waiting,
-            Some(
-                step @ Step::Propose {
-                    round,
-                    try_no,
-                    brief: of,
-                },
-            ),
-        ) => ExternalTask::Propose {
-            round: *round,
-            try_no: *try_no,
-            errors: of.errors.clone(),
-            brief: brief(step),
-            workspace: agent_workspace,
-        },
+        (DriveEnd::Waiting, Some(step @ Step::Propose { round, try_no, brief: of })) => {
+            ExternalTask::Propose {
+                round: *round,
+                try_no: *try_no,
+                errors: of.errors.clone(),
+                brief: brief(step),
+                workspace: agent_workspace,
+            }
+        }
         (DriveEnd::Waiting, Some(step @ Step::Implement(of))) => ExternalTask::Implement {
             round: of.round,
             retry: of.retry,
@@ -253,11 +241,7 @@ fn not_due(turn: &ExternalTask, dir: &CampaignDir) -> CommandError {
             "round {round} is waiting for a proposal, not for a change"
         ))
         .hint("state a hypothesis first: \"karve propose FILE\"; \"karve next\" shows the brief"),
-        ExternalTask::Implement {
-            round,
-            workspace: agent_workspace,
-            ..
-        } => {
+        ExternalTask::Implement { round, workspace: agent_workspace, .. } => {
             let message = format!("round {round} is waiting for a change, not for a proposal");
             let hint = format!(
                 "edit {} and submit the change: \"karve submit\"",

@@ -68,14 +68,8 @@ pub enum OverwritePolicy {
 
 impl InstallTarget {
     /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::Claude,
-        Self::Codex,
-        Self::Gemini,
-        Self::Opencode,
-        Self::Cursor,
-        Self::AgentsMd,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode, Self::Cursor, Self::AgentsMd];
 
     /// Its display name.
     pub fn title(self) -> &'static str {
@@ -139,11 +133,7 @@ impl InstallTarget {
         Ok(InstallSite {
             root: root.into(),
             own: own.to_owned(),
-            reach: if is_led {
-                InstallScope::Led
-            } else {
-                InstallScope::User
-            },
+            reach: if is_led { InstallScope::Led } else { InstallScope::User },
         })
     }
 
@@ -156,11 +146,7 @@ impl InstallTarget {
             Self::Cursor => ".cursor",
             Self::AgentsMd => "",
         };
-        InstallSite {
-            root: root.to_owned(),
-            own: own.to_owned(),
-            reach: InstallScope::Project,
-        }
+        InstallSite { root: root.to_owned(), own: own.to_owned(), reach: InstallScope::Project }
     }
 
     /// The records of the other tools in the same directory.
@@ -169,9 +155,7 @@ impl InstallTarget {
             return Vec::new();
         };
         let others = Self::ALL.into_iter().filter(|tool| *tool != self);
-        others
-            .map(|tool| tool.project_site(root).record())
-            .collect()
+        others.map(|tool| tool.project_site(root).record()).collect()
     }
 
     fn site(self, whom: &InstallOwner) -> Result<InstallSite> {
@@ -226,9 +210,7 @@ impl InstallSite {
 pub fn shown(tool: InstallTarget, whom: &InstallOwner) -> Result<Vec<(String, String)>> {
     let site = tool.site(whom)?;
     let pieces = tool.pieces(&site).into_iter();
-    Ok(pieces
-        .map(|piece| (piece.path.clone(), piece.shown()))
-        .collect())
+    Ok(pieces.map(|piece| (piece.path.clone(), piece.shown())).collect())
 }
 
 /// Writes everything that is not there yet.
@@ -254,8 +236,5 @@ pub fn uninstall(
 
 /// A file of karve's own.
 fn whole(path: String, text: String) -> PlannedWrite {
-    PlannedWrite {
-        path,
-        how: PlannedContent::Whole(text),
-    }
+    PlannedWrite { path, how: PlannedContent::Whole(text) }
 }

@@ -166,12 +166,7 @@ impl LibraryLayers {
             }
         }
         let entries = placed.values().map(|placed| placed.entry.clone());
-        Ok(LoadedLibrary {
-            library: Library::new(entries.collect()),
-            placed,
-            unreadable,
-            settled,
-        })
+        Ok(LoadedLibrary { library: Library::new(entries.collect()), placed, unreadable, settled })
     }
 
     /// The directory of a layer, if it may be used. A cloned repository may contain a symlink that
@@ -219,12 +214,10 @@ impl LoadedLibrary {
     /// The entry with that id or alias, and where it was read from.
     pub fn get(&self, id: &str) -> Result<&LoadedEntry> {
         let found = self.library.get(id);
-        found
-            .and_then(|entry| self.placed.get(&entry.id))
-            .ok_or_else(|| {
-                CommandError::usage(format!("there is no entry {id:?}"))
-                    .hint("\"karve knowledge search WORDS\" finds entries")
-            })
+        found.and_then(|entry| self.placed.get(&entry.id)).ok_or_else(|| {
+            CommandError::usage(format!("there is no entry {id:?}"))
+                .hint("\"karve knowledge search WORDS\" finds entries")
+        })
     }
 }
 
@@ -241,12 +234,7 @@ fn add(
         hides = before.hides;
         hides.push(before.layer);
     }
-    let nearest = LoadedEntry {
-        entry,
-        layer,
-        path,
-        hides,
-    };
+    let nearest = LoadedEntry { entry, layer, path, hides };
     placed.insert(id, nearest);
 }
 
@@ -256,9 +244,7 @@ fn user_dir() -> Option<PathBuf> {
     let config = set("XDG_CONFIG_HOME")
         .map(PathBuf::from)
         .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".config")))?;
-    config
-        .is_absolute()
-        .then(|| config.join("karve").join(PROJECT_DIR))
+    config.is_absolute().then(|| config.join("karve").join(PROJECT_DIR))
 }
 
 /// Reads a file as an entry.

@@ -52,40 +52,22 @@ impl ProjectArgs {
     /// The project's `karve.toml`, here or in a directory above.
     pub fn config(&self) -> Result<PathBuf> {
         let here = self.here()?;
-        let found = here
-            .ancestors()
-            .take(LEVELS_MAX)
-            .map(|dir| dir.join(CONFIG));
-        found
-            .into_iter()
-            .find(|path| path.is_file())
-            .ok_or_else(|| {
-                CommandError::usage(format!(
-                    "there is no {CONFIG} in {} or above",
-                    here.display()
-                ))
+        let found = here.ancestors().take(LEVELS_MAX).map(|dir| dir.join(CONFIG));
+        found.into_iter().find(|path| path.is_file()).ok_or_else(|| {
+            CommandError::usage(format!("there is no {CONFIG} in {} or above", here.display()))
                 .hint("write one with \"karve init\", or try \"karve demo\" first")
-            })
+        })
     }
 
     /// The configuration, with the command line's overrides.
     pub fn load(&self, overrides: &Overrides) -> Result<LoadedConfig> {
-        config::load(
-            &self.config()?,
-            overrides,
-            CharterTime {
-                minute: clock::minute(),
-            },
-        )
+        config::load(&self.config()?, overrides, CharterTime { minute: clock::minute() })
     }
 
     /// The path of the configuration in its repository: a project may be in a subdirectory.
     pub fn load_in(&self, repo: &Repo, overrides: &Overrides) -> Result<LoadedConfig> {
         let mut loaded = self.load(overrides)?;
-        let workdir = loaded
-            .dir
-            .strip_prefix(repo.root())
-            .unwrap_or(Path::new(""));
+        let workdir = loaded.dir.strip_prefix(repo.root()).unwrap_or(Path::new(""));
         loaded.charter = loaded.charter.placed_in(&workdir.to_string_lossy());
         Ok(loaded)
     }
@@ -111,22 +93,11 @@ impl ProjectArgs {
     /// The selected campaign and its log.
     pub fn open(&self) -> Result<LoadedCampaign> {
         let dir = self.pick()?;
-        let store::LoadedLog {
-            records,
-            campaign,
-            torn_bytes,
-            ..
-        } = store::read(&dir)?;
+        let store::LoadedLog { records, campaign, torn_bytes, .. } = store::read(&dir)?;
         if torn_bytes > 0 {
-            ui::note(&format!(
-                "note: the last line of the log is incomplete ({torn_bytes} bytes)"
-            ));
+            ui::note(&format!("note: the last line of the log is incomplete ({torn_bytes} bytes)"));
         }
-        Ok(LoadedCampaign {
-            dir,
-            records,
-            campaign,
-        })
+        Ok(LoadedCampaign { dir, records, campaign })
     }
 
     /// The directory of the selected campaign.
@@ -137,10 +108,8 @@ impl ProjectArgs {
             return if dir.exists() {
                 Ok(dir)
             } else {
-                Err(
-                    CommandError::usage(format!("there is no campaign {name:?}"))
-                        .hint("\"karve list\" shows the campaigns"),
-                )
+                Err(CommandError::usage(format!("there is no campaign {name:?}"))
+                    .hint("\"karve list\" shows the campaigns"))
             };
         }
         newest(&root, self.repo().ok().as_ref())?.ok_or_else(|| {
@@ -154,8 +123,7 @@ impl ProjectArgs {
 /// a commit yet could belong to any of them.
 pub fn is_of(dir: &CampaignDir, repo: Option<&Repo>) -> bool {
     let base = store::base_of(dir);
-    base.zip(repo)
-        .is_none_or(|(base, repo)| repo.has_commit(&base))
+    base.zip(repo).is_none_or(|(base, repo)| repo.has_commit(&base))
 }
 
 /// The newest campaign of a repository under a root.
@@ -182,8 +150,5 @@ pub struct LoadedCampaign {
 
 /// The mark that every process of a campaign carries.
 pub fn tag_of(dir: &CampaignDir) -> String {
-    fs::canonicalize(dir.path())
-        .unwrap_or_else(|_| dir.path().to_owned())
-        .to_string_lossy()
-        .into()
+    fs::canonicalize(dir.path()).unwrap_or_else(|_| dir.path().to_owned()).to_string_lossy().into()
 }

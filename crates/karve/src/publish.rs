@@ -29,16 +29,10 @@ impl Publisher {
     /// process started still count.
     pub fn new(dir: CampaignDir, records: &[Record]) -> Self {
         let ended = |record: &Record| {
-            matches!(
-                record.event,
-                Event::Learned { .. } | Event::BaselineMeasured(_)
-            )
+            matches!(record.event, Event::Learned { .. } | Event::BaselineMeasured(_))
         };
         let start = records.iter().rposition(ended).map_or(0, |last| last + 1);
-        Self {
-            dir,
-            round_records: records[start..].to_vec(),
-        }
+        Self { dir, round_records: records[start..].to_vec() }
     }
 
     /// Writes what a record changed. A round's files are written when the round is over.
@@ -92,10 +86,7 @@ pub fn rebuild(
         match &record.event {
             Event::BaselineMeasured(_) => start = index + 1,
             Event::Learned { round, .. } => {
-                let summary = campaign
-                    .rounds()
-                    .iter()
-                    .find(|summary| summary.number == *round);
+                let summary = campaign.rounds().iter().find(|summary| summary.number == *round);
                 let target = dir.join(format!("rounds/round-{round}/artifacts/samples.csv"));
                 // A crash may have truncated the files of the last round.
                 let whole = target.exists() && *round != last;
@@ -145,10 +136,7 @@ fn write_round(
         files::write_derived(&home.join("artifacts/patch.diff"), &patch)?;
     }
     for record in records {
-        if let Event::BlockFailed {
-            raw: Some(hash), ..
-        } = &record.event
-        {
+        if let Event::BlockFailed { raw: Some(hash), .. } = &record.event {
             let raw = store::get_artifact(dir, hash)?;
             files::write_derived(&home.join("artifacts/raw_output.txt"), &raw)?;
         }
@@ -163,10 +151,7 @@ fn render_samples(campaign: &Campaign, records: &[Record]) -> String {
     );
     let mut block_no = 0;
     for record in records {
-        let Event::BlockMeasured {
-            duel: DuelName::Round { set, .. },
-            block,
-        } = &record.event
+        let Event::BlockMeasured { duel: DuelName::Round { set, .. }, block } = &record.event
         else {
             continue;
         };

@@ -12,11 +12,7 @@ pub(crate) fn refs_of(name: &str) -> String {
 
 /// The hidden ref of a variant.
 pub(crate) fn variant_ref(campaign: &str, (round, variant): (u32, u32)) -> String {
-    format!(
-        "{}/round-{round}-variant-{}",
-        refs_of(campaign),
-        variant + 1
-    )
+    format!("{}/round-{round}-variant-{}", refs_of(campaign), variant + 1)
 }
 
 /// The hidden ref that holds the commit a workspace was extracted from.
@@ -37,9 +33,7 @@ pub(crate) fn restore_refs(repo: &Repo, campaign: &Campaign) -> Result<()> {
 /// Hidden refs that a campaign created and that are gone. The user may delete the branch.
 pub fn lost_refs(repo: &Repo, campaign: &Campaign) -> Result<Vec<String>> {
     let names = missing(repo, campaign)?.into_iter().map(|(name, _)| name);
-    Ok(names
-        .filter(|name| name.starts_with("refs/karve/"))
-        .collect())
+    Ok(names.filter(|name| name.starts_with("refs/karve/")).collect())
 }
 
 /// Each missing ref, with the commit it should point to.
@@ -57,10 +51,7 @@ fn missing(repo: &Repo, campaign: &Campaign) -> Result<Vec<(String, Oid)>> {
             }
         }
         if let Some(candidate) = &round.candidate {
-            wanted.push((
-                format!("{prefix}/round-{}", round.number),
-                &candidate.commit,
-            ));
+            wanted.push((format!("{prefix}/round-{}", round.number), &candidate.commit));
         }
     }
     if let Some(best) = campaign.lineage().best() {

@@ -97,45 +97,24 @@ pub fn overview_files(campaign: &Campaign) -> Vec<DerivedFile> {
 
 fn campaign_wide(source: &ReportSource<'_>) -> Vec<DerivedFile> {
     vec![
-        file(
-            "logs/optimize.md",
-            optimize_log::render_optimize_log(source),
-        ),
+        file("logs/optimize.md", optimize_log::render_optimize_log(source)),
         file("logs/performance_trend.md", trend::render_trend(source)),
         file("logs/cost.md", ledgers::render_cost(source)),
-        file(
-            "logs/verified_ineffective.jsonl",
-            ledgers::render_ineffective(source),
-        ),
+        file("logs/verified_ineffective.jsonl", ledgers::render_ineffective(source)),
         file("perf_results.md", ledgers::render_perf_results(source)),
-        file(
-            "results/optimizations.md",
-            trtllm::render_optimizations(source),
-        ),
-        file(
-            &versions::devlog_path(source),
-            versions::render_versions(source),
-        ),
+        file("results/optimizations.md", trtllm::render_optimizations(source)),
+        file(&versions::devlog_path(source), versions::render_versions(source)),
     ]
 }
 
 fn of_round(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<DerivedFile> {
     let number = round.number;
     vec![
-        file(
-            &format!("rounds/round-{number}/summary.md"),
-            summary::render_summary(source, round),
-        ),
-        file(
-            &format!("results/round-{number}.md"),
-            trtllm::render_optimization(source, round),
-        ),
+        file(&format!("rounds/round-{number}/summary.md"), summary::render_summary(source, round)),
+        file(&format!("results/round-{number}.md"), trtllm::render_optimization(source, round)),
     ]
 }
 
 fn file(path: &str, text: String) -> DerivedFile {
-    DerivedFile {
-        path: path.to_owned(),
-        text,
-    }
+    DerivedFile { path: path.to_owned(), text }
 }

@@ -26,13 +26,7 @@ pub fn built_in() -> Result<RoleTable> {
 /// The architecture of a target's device, in the form that routing uses: `sm_90`, `gfx942`, `cpu`,
 /// or nothing if it is unknown.
 pub fn arch_of(target: &Target) -> String {
-    let Target {
-        op,
-        backend,
-        language,
-        device,
-        ..
-    } = target;
+    let Target { op, backend, language, device, .. } = target;
     arch_in(&of_words(op, backend, language, device))
 }
 
@@ -44,13 +38,7 @@ pub fn arch_in(at: &Situation) -> String {
     };
     let named = at.device.iter().find(numbered).cloned();
     let is_cpu = at.device.contains("cpu");
-    named.unwrap_or_else(|| {
-        if is_cpu {
-            "cpu".to_owned()
-        } else {
-            String::new()
-        }
-    })
+    named.unwrap_or_else(|| if is_cpu { "cpu".to_owned() } else { String::new() })
 }
 
 #[cfg(test)]
@@ -135,18 +123,8 @@ mod tests {
         check("a Triton kernel", "sm_90", "", Ok(&["triton-specialist"]));
         let two = ["triton-specialist", "tileir-specialist"];
         check("use nvtriton", "sm_100", "", Ok(&two));
-        check(
-            "ENABLE_TILE=1",
-            "sm_100",
-            "triton",
-            Ok(&["tileir-specialist"]),
-        );
-        check(
-            "TileIR",
-            "sm_90",
-            "triton",
-            Err("triton-specialist is the role"),
-        );
+        check("ENABLE_TILE=1", "sm_100", "triton", Ok(&["tileir-specialist"]));
+        check("TileIR", "sm_90", "triton", Err("triton-specialist is the role"));
         check("TileIR or CuTe DSL", "sm_100", "", Err("name one"));
         check("CuTe DSL", "sm_100", "", Ok(&["cute-dsl-specialist"]));
         check("CuTe DSL", "sm_120", "", Err("not 120 or 121"));

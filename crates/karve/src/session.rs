@@ -117,10 +117,8 @@ fn open(
     }
     let (records, campaign) = (loaded.records, loaded.campaign);
     if campaign.unknown_events() > 0 {
-        return Err(
-            CommandError::usage("the campaign was continued by a newer karve")
-                .hint("run that version; \"karve status\" and \"karve report\" still work"),
-        );
+        return Err(CommandError::usage("the campaign was continued by a newer karve")
+            .hint("run that version; \"karve status\" and \"karve report\" still work"));
     }
     let charter = match (campaign.charter(), new_charter) {
         (Some(charter), _) => charter.clone(),
@@ -227,11 +225,8 @@ fn extend(
         return Ok(());
     };
     let old = charter.limits;
-    let limits = Limits {
-        rounds: rounds.unwrap_or(old.rounds),
-        wall_s: wall_s.or(old.wall_s),
-        ..old
-    };
+    let limits =
+        Limits { rounds: rounds.unwrap_or(old.rounds), wall_s: wall_s.or(old.wall_s), ..old };
     if limits == old {
         return Ok(());
     }
@@ -249,12 +244,7 @@ fn extend(
 /// A description of the process that holds the lock.
 fn holder() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!(
-        "process {} on {} since {}\n",
-        std::process::id(),
-        host.trim(),
-        clock::second()
-    )
+    format!("process {} on {} since {}\n", std::process::id(), host.trim(), clock::second())
 }
 
 /// Which campaign the user wants.
@@ -293,11 +283,7 @@ fn plan_without_agenda(
     wish: CampaignChoice<'_>,
     limits: (Option<u32>, Option<u64>),
 ) -> Result<SessionPlan> {
-    let resume = |dir| SessionPlan::Resume {
-        dir,
-        rounds: limits.0,
-        wall_s: limits.1,
-    };
+    let resume = |dir| SessionPlan::Resume { dir, rounds: limits.0, wall_s: limits.1 };
     let found = match wish {
         CampaignChoice::Named(name) => {
             Some(CampaignDir::new(&loaded.root, name)).filter(CampaignDir::exists)
@@ -324,10 +310,8 @@ fn plan_without_agenda(
         }
         rename(&mut charter, &format!("{wanted}-{number}"));
     }
-    Err(
-        CommandError::usage(format!("there are too many campaigns named {wanted}"))
-            .hint("set campaign.name in karve.toml"),
-    )
+    Err(CommandError::usage(format!("there are too many campaigns named {wanted}"))
+        .hint("set campaign.name in karve.toml"))
 }
 
 /// A charter's name is also in its branch.
@@ -439,10 +423,7 @@ fn check_same_agenda(plan: &SessionPlan, loaded: &LoadedConfig) -> Result<()> {
         return Ok(());
     }
     let has = has.map_or("none".to_owned(), Agenda::describe);
-    let message = format!(
-        "the campaign {} was started with another agenda",
-        dir.name()
-    );
+    let message = format!("the campaign {} was started with another agenda", dir.name());
     Err(CommandError::usage(message)
         .cause(format!("its agenda is: {has}"))
         .hint("resume it unchanged: \"karve run\" without --only, --plan and --autopilot")

@@ -54,30 +54,24 @@ pub fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -> Resul
         Step::CheckMutations => check_mutations::perform(context, campaign),
         Step::ReadTips => read_tips::perform(context),
         Step::MeasureBaseline => measure_baseline::perform(context, campaign),
-        Step::Profile {
-            round,
-            commit,
-            depth,
-        } => profile::perform(context, *round, commit, *depth, campaign),
+        Step::Profile { round, commit, depth } => {
+            profile::perform(context, *round, commit, *depth, campaign)
+        }
         Step::ProfileFinal { commit, depth } => {
             profile_final::perform(context, commit, *depth, campaign)
         }
-        Step::Propose {
-            round,
-            try_no,
-            brief,
-        } => propose::perform(context, *round, *try_no, brief, campaign),
+        Step::Propose { round, try_no, brief } => {
+            propose::perform(context, *round, *try_no, brief, campaign)
+        }
         Step::Implement(step) => implement::perform(context, step, campaign),
         Step::Choose(step) => choose::perform(context, step, campaign),
         Step::Review(step) => review::perform(context, step, campaign),
         Step::Gate { .. } => gate::perform(context, step, campaign),
         Step::Tune(step) => tune::perform(context, step, campaign),
         Step::Measure(step) => measure::perform(context, step, campaign),
-        Step::Settle {
-            round,
-            verdict,
-            candidate,
-        } => settle::perform(context, *round, verdict, candidate.as_ref(), campaign),
+        Step::Settle { round, verdict, candidate } => {
+            settle::perform(context, *round, verdict, candidate.as_ref(), campaign)
+        }
         Step::Learn { round } => learn::perform(context, *round, campaign),
         Step::Finish { reason } => finish::perform(context, reason, campaign),
     }

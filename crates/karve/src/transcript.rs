@@ -98,9 +98,7 @@ pub enum TranscriptAuthor {
 /// The artifacts with the session logs of a round.
 pub fn session_logs(records: &[Record], round: u32) -> Vec<String> {
     let turns = outcome::turns_of(records, round).into_iter();
-    turns
-        .map(|reported| reported.session_log.to_owned())
-        .collect()
+    turns.map(|reported| reported.session_log.to_owned()).collect()
 }
 
 /// Reads the transcript of a round.
@@ -116,13 +114,9 @@ pub fn read(dir: &CampaignDir, records: &[Record], round: u32) -> Result<Transcr
     }
     match turns.is_empty() {
         false => Ok(Transcript { round, turns }),
-        true => Err(
-            CommandError::usage(format!("there is no session log for round {round}"))
-                .hint(
-                    "the built-in strategy and recordings have no session log; see docs/agents.md",
-                )
-                .hint("\"karve log\" lists the rounds"),
-        ),
+        true => Err(CommandError::usage(format!("there is no session log for round {round}"))
+            .hint("the built-in strategy and recordings have no session log; see docs/agents.md")
+            .hint("\"karve log\" lists the rounds")),
     }
 }
 
@@ -130,10 +124,8 @@ fn read_turn(dir: &CampaignDir, hash: &str) -> Result<TurnView> {
     // The log is data: a name that is not a hash could point anywhere.
     let is_hash = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !is_hash {
-        return Err(
-            CommandError::environment(format!("{hash:?} is not the name of an artifact"))
-                .hint("see what else is damaged with \"karve verify\""),
-        );
+        return Err(CommandError::environment(format!("{hash:?} is not the name of an artifact"))
+            .hint("see what else is damaged with \"karve verify\""));
     }
     let path = dir.join("artifacts").join(hash);
     let cannot = || format!("cannot read {}", path.display());
@@ -146,10 +138,7 @@ fn read_turn(dir: &CampaignDir, hash: &str) -> Result<TurnView> {
     let mut place = LinePosition::First;
     loop {
         line.clear();
-        let n = (&mut reader)
-            .take(LINE_BYTES_MAX)
-            .read_until(b'\n', &mut line)
-            .context(cannot)?;
+        let n = (&mut reader).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).context(cannot)?;
         if n == 0 {
             break;
         }
@@ -215,9 +204,7 @@ impl TurnReader {
             (_, name) => match (&mut self.log_reader, name) {
                 (Some(telling), _) => {
                     let reported = telling.take(line);
-                    reported
-                        .into_iter()
-                        .for_each(|reported| self.excerpt.push(reported));
+                    reported.into_iter().for_each(|reported| self.excerpt.push(reported));
                 }
                 (None, "answer" | "says") => self.excerpt.push(SessionEvent::Text(text())),
                 (None, "call") => self.excerpt.push(SessionEvent::ToolCall {

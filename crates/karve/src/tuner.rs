@@ -53,8 +53,6 @@ fn at_once<T: Send, R: Send>(
             Err(CommandError::new(ErrorKind::Bug, message))
         };
         let ended = started.into_iter();
-        ended
-            .map(|thread| thread.join().unwrap_or_else(lost))
-            .collect()
+        ended.map(|thread| thread.join().unwrap_or_else(lost)).collect()
     })
 }

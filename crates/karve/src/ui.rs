@@ -67,9 +67,7 @@ pub fn prompt(text: &str) {
 
 /// Writes a line to standard error.
 pub fn note(text: &str) {
-    let _ = std::io::stderr()
-        .lock()
-        .write_all(format!("{text}\n").as_bytes());
+    let _ = std::io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 
 /// Writes a value as JSON to standard output.

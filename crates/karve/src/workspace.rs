@@ -70,23 +70,13 @@ pub(crate) fn extract(
         .hint("fix workspace.files in karve.toml"));
     }
     let message = format!("Extracted from {commit}\n");
-    let note = CommitNote {
-        message: &message,
-        date: clock::now_s(),
-    };
+    let note = CommitNote { message: &message, date: clock::now_s() };
     let (_, base) = git::init_with(&half_made, &taken, &note)?;
     // Under its final name it is always complete, even if karve is killed.
     fs::rename(&half_made, &path).context(|| format!("cannot create {}", path.display()))?;
     let repo = Repo::discover(&path)?.with_scratch(dir.join("tmp"));
     upstream.update_ref(&upstream_ref(charter), commit, ExpectedRef::Any)?;
-    Ok(Some((
-        repo,
-        base,
-        Provenance {
-            commit: commit.to_string(),
-            files: blobs,
-        },
-    )))
+    Ok(Some((repo, base, Provenance { commit: commit.to_string(), files: blobs })))
 }
 
 /// The original commit, and a commit on top of it with the editable files of the best kernel.
@@ -114,10 +104,7 @@ pub fn synced(
     }
     let message = format!("[optimize] {}: synced from the workspace\n", charter.name);
     // A fixed date makes it the same commit each time.
-    let note = CommitNote {
-        message: &message,
-        date: 0,
-    };
+    let note = CommitNote { message: &message, date: 0 };
     let made = upstream.commit_candidate(&tree, &base, &globs, &note)?;
     trees.remove(upstream, &tree)?;
     Ok((base, made.oid))

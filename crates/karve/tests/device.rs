@@ -1,11 +1,6 @@
 //! Leases and cleanup processes across processes, some of which are killed.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "these are tests"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "these are tests")]
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -32,10 +27,7 @@ fn a_lease_dies_with_its_holder_whatever_the_holder_started() {
     wait_until("the second waits", || file("told").exists());
     let reported = fs::read_to_string(file("told")).unwrap();
     let pid = holder.0.id();
-    assert!(
-        reported.contains(&format!("first (process {pid})")),
-        "{reported}"
-    );
+    assert!(reported.contains(&format!("first (process {pid})")), "{reported}");
     assert!(!file("got").exists());
     holder.kill();
     wait_until("the second has it", || file("got").exists());
@@ -58,11 +50,7 @@ fn inner_hold() {
 #[ignore = "started by a_lease_dies_with_its_holder_whatever_the_holder_started"]
 fn inner_take() {
     let Some(dir) = inner_dir() else { return };
-    let wish = LeaseRequest {
-        device: "cpu",
-        holder: "second",
-        limit: Duration::from_secs(120),
-    };
+    let wish = LeaseRequest { device: "cpu", holder: "second", limit: Duration::from_secs(120) };
     let reported = dir.join("told");
     let notices = NoticeSink::new(move |said| {
         let new = reported.with_extension("new");

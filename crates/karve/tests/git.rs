@@ -1,9 +1,6 @@
 //! git.rs against real repositories: hostile worktrees, crash leftovers, refs, submodules.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test stops where something unexpected happens"
-)]
+#![allow(clippy::unwrap_used, reason = "a test stops where something unexpected happens")]
 
 use std::ffi::OsStr;
 use std::fs;
@@ -21,10 +18,7 @@ use karve_harness::git::{
 use karve_os::error::ErrorKind;
 use tempfile::TempDir;
 
-const NOTE: CommitNote<'static> = CommitNote {
-    message: "try it\n",
-    date: 1_700_000_000,
-};
+const NOTE: CommitNote<'static> = CommitNote { message: "try it\n", date: 1_700_000_000 };
 const KERNEL: &str = "int kernel(void) { return 1; }\n";
 
 /// A repository with a kernel and a harness, and room for worktrees beside it.
@@ -65,29 +59,18 @@ impl Lab {
     }
 
     fn commit(&self, worktree: &Path, editable: &[&str]) -> CandidateCommit {
-        self.repo
-            .commit_candidate(worktree, &self.base, &globs(editable), &NOTE)
-            .unwrap()
+        self.repo.commit_candidate(worktree, &self.base, &globs(editable), &NOTE).unwrap()
     }
 }
 
 fn file(path: &str, text: &str) -> NewFile {
-    NewFile {
-        path: path.into(),
-        bytes: text.into(),
-        executable: false,
-    }
+    NewFile { path: path.into(), bytes: text.into(), executable: false }
 }
 
 fn globs(patterns: &[&str]) -> GlobSet {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
-        set.add(
-            GlobBuilder::new(pattern)
-                .literal_separator(true)
-                .build()
-                .unwrap(),
-        );
+        set.add(GlobBuilder::new(pattern).literal_separator(true).build().unwrap());
     }
     set.build().unwrap()
 }
@@ -95,23 +78,12 @@ fn globs(patterns: &[&str]) -> GlobSet {
 /// Git as a user or an agent runs it.
 fn git(dir: &Path, args: &[&str]) -> String {
     let out = Command::new("git")
-        .args([
-            "-c",
-            "user.name=a",
-            "-c",
-            "user.email=a@b",
-            "-c",
-            "protocol.file.allow=always",
-        ])
+        .args(["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"])
         .args(args)
         .current_dir(dir)
         .output()
         .unwrap();
-    assert!(
-        out.status.success(),
-        "git {args:?}: {}",
-        String::from_utf8_lossy(&out.stderr)
-    );
+    assert!(out.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8(out.stdout).unwrap().trim().to_owned()
 }
 
@@ -128,21 +100,12 @@ fn read(repo: &Repo, oid: &Oid, path: &str) -> String {
 
 fn refusals(candidate: &CandidateCommit) -> Vec<(&str, ChangeKind, ChangeRefusal)> {
     let all = candidate.out_of_scope.iter();
-    all.map(|refused| {
-        (
-            refused.change.path.as_str(),
-            refused.change.kind,
-            refused.why,
-        )
-    })
-    .collect()
+    all.map(|refused| (refused.change.path.as_str(), refused.change.kind, refused.why)).collect()
 }
 
 fn changes(lab: &Lab, worktree: &Path) -> Vec<(String, ChangeKind)> {
     let all = lab.repo.changes(worktree, &lab.base).unwrap();
-    all.into_iter()
-        .map(|change| (change.path, change.kind))
-        .collect()
+    all.into_iter().map(|change| (change.path, change.kind)).collect()
 }
 
 // Finding the repository.
@@ -153,20 +116,11 @@ fn a_new_repository_is_clean_and_on_main() {
     assert_eq!(lab.repo.root(), lab.path("repo"));
     assert_eq!(
         lab.repo.head().unwrap(),
-        CheckoutHead::Branch {
-            name: "main".into(),
-            oid: lab.base.clone()
-        }
+        CheckoutHead::Branch { name: "main".into(), oid: lab.base.clone() }
     );
     assert!(lab.repo.dirty().unwrap().is_empty());
     assert!(git(lab.repo.root(), &["status", "--porcelain"]).is_empty());
-    let files = [
-        ".gitignore",
-        "README",
-        "bench.sh",
-        "src/kernel.c",
-        "src/other.c",
-    ];
+    let files = [".gitignore", "README", "bench.sh", "src/kernel.c", "src/other.c"];
     assert_eq!(lab.repo.list_files(&lab.base).unwrap(), files);
     assert!(version().unwrap().major >= 2);
     let again = init_with(lab.repo.root(), &[], &NOTE).unwrap_err();
@@ -181,22 +135,9 @@ fn the_same_files_and_date_make_the_same_commit() {
 #[test]
 fn a_repository_is_found_from_below_and_from_a_linked_worktree() {
     let lab = Lab::new();
-    assert_eq!(
-        Repo::discover(&lab.repo.root().join("src")).unwrap(),
-        lab.repo
-    );
+    assert_eq!(Repo::discover(&lab.repo.root().join("src")).unwrap(), lab.repo);
     let linked = lab.path("linked");
-    git(
-        lab.repo.root(),
-        &[
-            "worktree",
-            "add",
-            "-q",
-            "-b",
-            "side",
-            linked.to_str().unwrap(),
-        ],
-    );
+    git(lab.repo.root(), &["worktree", "add", "-q", "-b", "side", linked.to_str().unwrap()]);
     let found = Repo::discover(&linked).unwrap();
     assert_eq!(found.root(), linked);
     assert_eq!(found.common_dir(), lab.repo.common_dir());
@@ -210,10 +151,7 @@ fn what_is_not_a_checkout_with_commits_is_refused_with_a_hint() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |path: &Path, hint: &str| {
         let error = Repo::discover(path).unwrap_err();
-        assert!(
-            error.hints.iter().any(|text| text.contains(hint)),
-            "{error}"
-        );
+        assert!(error.hints.iter().any(|text| text.contains(hint)), "{error}");
         error.message
     };
     assert!(refused(dir.path(), "git init").contains("not in a git repository"));
@@ -234,12 +172,7 @@ fn a_detached_head_is_allowed_and_said() {
     let lab = Lab::new();
     git(lab.repo.root(), &["checkout", "-q", "--detach"]);
     let repo = Repo::discover(lab.repo.root()).unwrap();
-    assert_eq!(
-        repo.head().unwrap(),
-        CheckoutHead::Detached {
-            oid: lab.base.clone()
-        }
-    );
+    assert_eq!(repo.head().unwrap(), CheckoutHead::Detached { oid: lab.base.clone() });
 }
 
 #[test]
@@ -250,17 +183,12 @@ fn a_dirty_checkout_is_said_and_left_as_it_is() {
     write(root.join("src/other.c"), "staged\n");
     git(root, &["add", "src/other.c"]);
     write(root.join("new"), "new\n");
-    let before = (
-        git(root, &["status", "--porcelain"]),
-        fs::read(root.join(".git/index")).unwrap(),
-    );
+    let before =
+        (git(root, &["status", "--porcelain"]), fs::read(root.join(".git/index")).unwrap());
     assert_eq!(lab.repo.dirty().unwrap(), ["README", "src/other.c"]);
     let tree = lab.worktree();
     write(tree.join("src/kernel.c"), "faster\n");
-    assert_eq!(
-        fs::read_to_string(tree.join("README")).unwrap(),
-        "read me\n"
-    );
+    assert_eq!(fs::read_to_string(tree.join("README")).unwrap(), "read me\n");
     lab.commit(&tree, &["src/kernel.c"]);
     lab.repo.worktree_remove(&tree).unwrap();
     let index = fs::read(root.join(".git/index")).unwrap();
@@ -272,17 +200,12 @@ fn a_linked_worktree_of_a_bare_repository_is_a_checkout() {
     let lab = Lab::new();
     let dir = lab.path("");
     git(&dir, &["clone", "-q", "--bare", "repo", "bare.git"]);
-    git(
-        &dir.join("bare.git"),
-        &["worktree", "add", "-q", "--detach", "../linked"],
-    );
+    git(&dir.join("bare.git"), &["worktree", "add", "-q", "--detach", "../linked"]);
     let repo = Repo::discover(&dir.join("linked")).unwrap();
     let tree = dir.join("trees/w");
     repo.worktree_add(&tree, &lab.base).unwrap();
     write(tree.join("src/kernel.c"), "faster\n");
-    let made = repo
-        .commit_candidate(&tree, &lab.base, &globs(&["src/*"]), &NOTE)
-        .unwrap();
+    let made = repo.commit_candidate(&tree, &lab.base, &globs(&["src/*"]), &NOTE).unwrap();
     assert_eq!(made.files, ["src/kernel.c"]);
     assert!(repo.dirty().unwrap().is_empty());
 }
@@ -291,10 +214,7 @@ fn a_linked_worktree_of_a_bare_repository_is_a_checkout() {
 fn a_shallow_clone_is_enough() {
     let lab = Lab::new();
     let dir = lab.path("");
-    git(
-        lab.repo.root(),
-        &["commit", "-q", "--allow-empty", "-m", "two"],
-    );
+    git(lab.repo.root(), &["commit", "-q", "--allow-empty", "-m", "two"]);
     let url = format!("file://{}", lab.repo.root().display());
     git(&dir, &["clone", "-q", "--depth=1", &url, "shallow"]);
     let repo = Repo::discover(&dir.join("shallow")).unwrap();
@@ -302,9 +222,7 @@ fn a_shallow_clone_is_enough() {
     let tree = dir.join("trees/w");
     repo.worktree_add(&tree, &head).unwrap();
     write(tree.join("src/kernel.c"), "faster\n");
-    let made = repo
-        .commit_candidate(&tree, &head, &globs(&["src/*"]), &NOTE)
-        .unwrap();
+    let made = repo.commit_candidate(&tree, &head, &globs(&["src/*"]), &NOTE).unwrap();
     assert!(repo.is_ancestor(&head, &made.oid).unwrap());
 }
 
@@ -324,12 +242,7 @@ fn rerun(test: &str, key: &str, value: &Path) {
 #[test]
 fn the_environment_of_a_hook_does_not_mislead() {
     if std::env::var_os("KARVE_TEST_AGAIN").is_none() {
-        for key in [
-            "GIT_DIR",
-            "GIT_WORK_TREE",
-            "GIT_INDEX_FILE",
-            "GIT_OBJECT_DIRECTORY",
-        ] {
+        for key in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"] {
             let name = "the_environment_of_a_hook_does_not_mislead";
             rerun(name, key, Path::new("/nowhere"));
         }
@@ -362,14 +275,8 @@ fn a_worktree_is_made_again_over_whatever_is_there() {
     let tree = lab.worktree();
     write(tree.join("README"), "junk");
     lab.repo.worktree_add(&tree, &lab.base).unwrap();
-    assert_eq!(
-        fs::read_to_string(tree.join("README")).unwrap(),
-        "read me\n"
-    );
-    assert_eq!(
-        lab.repo.worktrees().unwrap(),
-        [(tree.clone(), lab.base.clone())]
-    );
+    assert_eq!(fs::read_to_string(tree.join("README")).unwrap(), "read me\n");
+    assert_eq!(lab.repo.worktrees().unwrap(), [(tree.clone(), lab.base.clone())]);
 
     lab.repo.worktree_remove(&tree).unwrap();
     write(tree.join("junk/deep"), "junk");
@@ -398,29 +305,19 @@ fn removing_leaves_nothing_and_may_be_repeated() {
     write(tree.join("locked/file"), "x");
     fs::set_permissions(tree.join("locked"), fs::Permissions::from_mode(0o500)).unwrap();
     fs::set_permissions(tree.join("README"), fs::Permissions::from_mode(0o400)).unwrap();
-    git(
-        lab.repo.root(),
-        &["worktree", "lock", tree.to_str().unwrap()],
-    );
+    git(lab.repo.root(), &["worktree", "lock", tree.to_str().unwrap()]);
     lab.repo.worktree_remove(&tree).unwrap();
     lab.repo.worktree_remove(&tree).unwrap();
     lab.repo.worktree_remove(&lab.path("never/was")).unwrap();
     assert!(!tree.exists());
     assert!(lab.repo.worktrees().unwrap().is_empty());
-    assert_eq!(
-        git(lab.repo.root(), &["worktree", "list"]).lines().count(),
-        1
-    );
+    assert_eq!(git(lab.repo.root(), &["worktree", "list"]).lines().count(), 1);
 }
 
 #[test]
 fn the_users_checkout_is_never_removed() {
     let lab = Lab::new();
-    for path in [
-        lab.repo.root().to_owned(),
-        lab.path(""),
-        lab.repo.common_dir().to_owned(),
-    ] {
+    for path in [lab.repo.root().to_owned(), lab.path(""), lab.repo.common_dir().to_owned()] {
         let error = lab.repo.worktree_remove(&path).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Bug);
     }
@@ -435,13 +332,7 @@ fn only_worktrees_under_a_directory_are_pruned() {
     }
     fs::remove_dir_all(lab.path("trees/b")).unwrap();
     assert_eq!(lab.repo.prune_under(&lab.path("trees")).unwrap(), 2);
-    let left: Vec<PathBuf> = lab
-        .repo
-        .worktrees()
-        .unwrap()
-        .into_iter()
-        .map(|w| w.0)
-        .collect();
+    let left: Vec<PathBuf> = lab.repo.worktrees().unwrap().into_iter().map(|w| w.0).collect();
     assert_eq!(left, [lab.path("trees-of-the-user")]);
 }
 
@@ -458,12 +349,7 @@ fn what_a_killed_worktree_add_leaves_is_cleared_away() {
         &[("locked", "initializing")],
         &[("locked", "initializing"), ("gitdir", "")],
         &[("locked", "initializing"), ("gitdir", &link)],
-        &[
-            ("locked", "initializing"),
-            ("gitdir", &link),
-            ("HEAD", ""),
-            ("commondir", "../..\n"),
-        ],
+        &[("locked", "initializing"), ("gitdir", &link), ("HEAD", ""), ("commondir", "../..\n")],
     ];
     for state in states {
         fs::create_dir_all(&entry).unwrap();
@@ -471,17 +357,11 @@ fn what_a_killed_worktree_add_leaves_is_cleared_away() {
             write(entry.join(name), text);
         }
         let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-        fs::File::open(&entry)
-            .unwrap()
-            .set_modified(long_ago)
-            .unwrap();
+        fs::File::open(&entry).unwrap().set_modified(long_ago).unwrap();
         lab.repo.worktrees().unwrap();
         lab.repo.worktree_add(&tree, &lab.base).unwrap();
         assert_eq!(fs::read_dir(&entries).unwrap().count(), 1);
-        assert_eq!(
-            lab.repo.worktrees().unwrap(),
-            [(tree.clone(), lab.base.clone())]
-        );
+        assert_eq!(lab.repo.worktrees().unwrap(), [(tree.clone(), lab.base.clone())]);
         // And the states after the checkout has begun.
         write(entry.join("index.lock"), "half");
         write(entry.join("locked"), "initializing");
@@ -501,10 +381,7 @@ fn an_entry_that_another_karve_is_making_is_left_alone() {
     write(entry.join("locked"), "initializing");
     let tree = lab.worktree();
     assert!(entry.join("locked").exists());
-    assert_eq!(
-        lab.repo.worktrees().unwrap(),
-        [(tree.clone(), lab.base.clone())]
-    );
+    assert_eq!(lab.repo.worktrees().unwrap(), [(tree.clone(), lab.base.clone())]);
 }
 
 #[test]
@@ -520,11 +397,7 @@ fn a_file_without_rights_is_no_error() {
     assert_eq!(made.tree, lab.repo.tree_of(&lab.base).unwrap());
     let want = [
         ("README", ChangeKind::Modified, ChangeRefusal::NotEditable),
-        (
-            "src/kernel.c",
-            ChangeKind::Modified,
-            ChangeRefusal::Unreadable,
-        ),
+        ("src/kernel.c", ChangeKind::Modified, ChangeRefusal::Unreadable),
     ];
     assert_eq!(refusals(&made), if may_read { &[][..] } else { &want[..] });
     fs::set_permissions(tree.join("src"), fs::Permissions::from_mode(0o000)).unwrap();
@@ -537,32 +410,15 @@ fn no_hook_runs() {
     let lab = Lab::new();
     let hooks = lab.repo.common_dir().join("hooks");
     let trace = lab.path("trace");
-    for name in [
-        "post-checkout",
-        "pre-commit",
-        "reference-transaction",
-        "post-index-change",
-    ] {
-        write(
-            hooks.join(name),
-            &format!("#!/bin/sh\necho {name} >> {}\n", trace.display()),
-        );
+    for name in ["post-checkout", "pre-commit", "reference-transaction", "post-index-change"] {
+        write(hooks.join(name), &format!("#!/bin/sh\necho {name} >> {}\n", trace.display()));
         fs::set_permissions(hooks.join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
-    git(
-        lab.repo.root(),
-        &[
-            "config",
-            "core.fsmonitor",
-            hooks.join("pre-commit").to_str().unwrap(),
-        ],
-    );
+    git(lab.repo.root(), &["config", "core.fsmonitor", hooks.join("pre-commit").to_str().unwrap()]);
     let tree = lab.worktree();
     write(tree.join("src/kernel.c"), "faster\n");
     let made = lab.commit(&tree, &["src/*"]);
-    lab.repo
-        .update_ref("refs/karve/x", &made.oid, ExpectedRef::Absent)
-        .unwrap();
+    lab.repo.update_ref("refs/karve/x", &made.oid, ExpectedRef::Absent).unwrap();
     lab.repo.dirty().unwrap();
     lab.repo.worktree_remove(&tree).unwrap();
     assert!(!trace.exists(), "{}", fs::read_to_string(trace).unwrap());
@@ -590,10 +446,7 @@ fn each_kind_of_change_is_found() {
         ("new/file", ChangeKind::Added),
         ("typed", ChangeKind::TypeChanged),
     ];
-    let want: Vec<_> = want
-        .into_iter()
-        .map(|(path, kind)| (path.to_owned(), kind))
-        .collect();
+    let want: Vec<_> = want.into_iter().map(|(path, kind)| (path.to_owned(), kind)).collect();
     assert_eq!(changes(&lab, &tree), want);
     let all = lab.repo.changes(&tree, &lab.base).unwrap();
     assert!(all[4].is_symlink() && all[4].tracked && !all[3].tracked);
@@ -619,10 +472,7 @@ fn a_candidate_is_the_parent_plus_the_editable_changes() {
         ("extra", ChangeKind::Added, ChangeRefusal::NotEditable),
     ];
     assert_eq!(refusals(&made), want);
-    let author = git(
-        lab.repo.root(),
-        &["log", "-1", "--format=%an %ae %ct", made.oid.as_str()],
-    );
+    let author = git(lab.repo.root(), &["log", "-1", "--format=%an %ae %ct", made.oid.as_str()]);
     assert_eq!(author, "karve karve@localhost 1700000000");
     let editable = globs(&["src/*"]);
     let harness = |oid| lab.repo.entries_outside(oid, &editable).unwrap();
@@ -650,16 +500,8 @@ fn what_holds_a_key_is_refused_and_git_never_sees_it() {
     assert_eq!(made.files, ["src/other.c"]);
     let want = [
         ("notes", ChangeKind::Added, ChangeRefusal::NotEditable),
-        (
-            "src/kernel.c",
-            ChangeKind::Modified,
-            ChangeRefusal::HoldsKey,
-        ),
-        (
-            "src/sk-very-secret.c",
-            ChangeKind::Added,
-            ChangeRefusal::HoldsKey,
-        ),
+        ("src/kernel.c", ChangeKind::Modified, ChangeRefusal::HoldsKey),
+        ("src/sk-very-secret.c", ChangeKind::Added, ChangeRefusal::HoldsKey),
     ];
     assert_eq!(refusals(&made), want);
     let objects = Command::new("git")
@@ -680,25 +522,13 @@ fn the_patch_makes_the_candidate_from_the_parent() {
     let made = lab.commit(&tree, &["src/*"]);
     let second = lab.path("trees/w2");
     lab.repo.worktree_add(&second, &lab.base).unwrap();
-    assert_eq!(
-        lab.repo.apply_patch(&second, &made.patch).unwrap(),
-        PatchResult::Cleanly
-    );
+    assert_eq!(lab.repo.apply_patch(&second, &made.patch).unwrap(), PatchResult::Cleanly);
     assert_eq!(lab.commit(&second, &["src/*"]).oid, made.oid);
-    let again = lab
-        .repo
-        .apply_patch(&second, b"--- a/x\n+++ b/x\n@@ nonsense\n")
-        .unwrap();
+    let again = lab.repo.apply_patch(&second, b"--- a/x\n+++ b/x\n@@ nonsense\n").unwrap();
     assert!(matches!(again, PatchResult::Refused(why) if !why.is_empty()));
-    assert_eq!(
-        lab.repo.apply_patch(&second, b"").unwrap(),
-        PatchResult::Cleanly
-    );
+    assert_eq!(lab.repo.apply_patch(&second, b"").unwrap(), PatchResult::Cleanly);
     let outside = b"--- a/../../x\n+++ b/../../x\n@@ -0,0 +1 @@\n+x\n";
-    assert!(matches!(
-        lab.repo.apply_patch(&second, outside).unwrap(),
-        PatchResult::Refused(_)
-    ));
+    assert!(matches!(lab.repo.apply_patch(&second, outside).unwrap(), PatchResult::Refused(_)));
 }
 
 #[test]
@@ -729,10 +559,7 @@ fn commits_and_index_bits_of_an_agent_do_not_count() {
     assert_eq!(read(&lab.repo, &made.oid, "src/other.c"), "on disk\n");
     let paths: Vec<&str> = refusals(&made).iter().map(|refused| refused.0).collect();
     assert_eq!(paths, ["README", "bench.sh"]);
-    let parents = git(
-        lab.repo.root(),
-        &["log", "-1", "--format=%P", made.oid.as_str()],
-    );
+    let parents = git(lab.repo.root(), &["log", "-1", "--format=%P", made.oid.as_str()]);
     assert_eq!(parents, lab.base.as_str());
 }
 
@@ -759,12 +586,7 @@ fn attributes_and_filters_of_an_agent_do_not_run() {
     let tree = lab.worktree();
     let trace = lab.path("trace");
     let command = format!("sh -c 'echo ran >> {}; echo evil'", trace.display());
-    for key in [
-        "filter.evil.clean",
-        "filter.evil.smudge",
-        "diff.evil.textconv",
-        "diff.external",
-    ] {
+    for key in ["filter.evil.clean", "filter.evil.smudge", "diff.evil.textconv", "diff.external"] {
         git(&tree, &["config", key, &command]);
     }
     git(&tree, &["config", "diff.evil.command", &command]);
@@ -775,24 +597,11 @@ fn attributes_and_filters_of_an_agent_do_not_run() {
     assert_eq!(read(&lab.repo, &made.oid, "src/kernel.c"), "faster\n");
     assert_eq!(made.files, ["src/kernel.c"]);
     let want = [
-        (
-            ".gitattributes",
-            ChangeKind::Added,
-            ChangeRefusal::NotEditable,
-        ),
-        (
-            "src/.gitattributes",
-            ChangeKind::Added,
-            ChangeRefusal::GitsOwn,
-        ),
+        (".gitattributes", ChangeKind::Added, ChangeRefusal::NotEditable),
+        ("src/.gitattributes", ChangeKind::Added, ChangeRefusal::GitsOwn),
     ];
     assert_eq!(refusals(&made), want);
-    assert!(
-        lab.repo
-            .diff(&lab.base, &made.oid)
-            .unwrap()
-            .contains("+faster")
-    );
+    assert!(lab.repo.diff(&lab.base, &made.oid).unwrap().contains("+faster"));
     assert!(!trace.exists());
 }
 
@@ -803,19 +612,12 @@ fn ignore_rules_of_an_agent_hide_nothing() {
     write(tree.join("src/.gitignore"), "*\n");
     write(tree.join(".gitignore"), "*\n");
     write(tree.join("src/new.c"), "new\n");
-    write(
-        tree.join("src/table.o"),
-        "editable, but a product by the parent's rules\n",
-    );
+    write(tree.join("src/table.o"), "editable, but a product by the parent's rules\n");
     let made = lab.commit(&tree, &["src/*"]);
     assert_eq!(made.files, ["src/new.c"]);
     assert_eq!(made.ignored, ["src/table.o"]);
     let want = [
-        (
-            ".gitignore",
-            ChangeKind::Modified,
-            ChangeRefusal::NotEditable,
-        ),
+        (".gitignore", ChangeKind::Modified, ChangeRefusal::NotEditable),
         ("src/.gitignore", ChangeKind::Added, ChangeRefusal::GitsOwn),
     ];
     assert_eq!(refusals(&made), want);
@@ -836,21 +638,9 @@ fn links_are_not_followed() {
     assert_eq!(made.tree, lab.repo.tree_of(&lab.base).unwrap());
     let want = [
         ("lib", ChangeKind::Added, ChangeRefusal::NotEditable),
-        (
-            "lib/a.c",
-            ChangeKind::TypeChanged,
-            ChangeRefusal::BehindLink,
-        ),
-        (
-            "lib/b.c",
-            ChangeKind::TypeChanged,
-            ChangeRefusal::BehindLink,
-        ),
-        (
-            "src/kernel.c",
-            ChangeKind::TypeChanged,
-            ChangeRefusal::NotAFile,
-        ),
+        ("lib/a.c", ChangeKind::TypeChanged, ChangeRefusal::BehindLink),
+        ("lib/b.c", ChangeKind::TypeChanged, ChangeRefusal::BehindLink),
+        ("src/kernel.c", ChangeKind::TypeChanged, ChangeRefusal::NotAFile),
         ("src/new.c", ChangeKind::Added, ChangeRefusal::NotAFile),
     ];
     assert_eq!(refusals(&made), want);
@@ -869,14 +659,8 @@ fn a_tracked_link_is_compared_by_its_target() {
     assert!(lab.repo.changes(&tree, &base).unwrap().is_empty());
     fs::remove_file(tree.join("link")).unwrap();
     symlink("/etc/passwd", tree.join("link")).unwrap();
-    let made = lab
-        .repo
-        .commit_candidate(&tree, &base, &globs(&["**"]), &NOTE)
-        .unwrap();
-    assert_eq!(
-        refusals(&made),
-        [("link", ChangeKind::Modified, ChangeRefusal::NotAFile)]
-    );
+    let made = lab.repo.commit_candidate(&tree, &base, &globs(&["**"]), &NOTE).unwrap();
+    assert_eq!(refusals(&made), [("link", ChangeKind::Modified, ChangeRefusal::NotAFile)]);
     assert_eq!(made.tree, lab.repo.tree_of(&base).unwrap());
 }
 
@@ -895,16 +679,7 @@ fn a_worktree_that_is_gone_or_a_link_is_no_error() {
 
 #[test]
 fn odd_names_are_names() {
-    let odd = [
-        "new\nline",
-        "quo\"te",
-        "back\\slash",
-        ":(top)x",
-        "-dash",
-        " sp ace ",
-        "tab\t",
-        "ü",
-    ];
+    let odd = ["new\nline", "quo\"te", "back\\slash", ":(top)x", "-dash", " sp ace ", "tab\t", "ü"];
     let odd: Vec<String> = odd.iter().map(|name| format!("src/{name}.c")).collect();
     let old: Vec<(&str, &str)> = odd.iter().map(|name| (name.as_str(), "old\n")).collect();
     let lab = Lab::with(&old);
@@ -943,15 +718,8 @@ fn a_name_that_is_not_utf8_or_that_git_guards_is_not_taken() {
     }
     let made = lab.commit(&tree, &["**"]);
     assert_eq!(made.tree, lab.repo.tree_of(&lab.base).unwrap());
-    assert!(
-        made.out_of_scope
-            .iter()
-            .any(|refused| refused.why == ChangeRefusal::BadName)
-    );
-    let own = made
-        .out_of_scope
-        .iter()
-        .filter(|refused| refused.why == ChangeRefusal::GitsOwn);
+    assert!(made.out_of_scope.iter().any(|refused| refused.why == ChangeRefusal::BadName));
+    let own = made.out_of_scope.iter().filter(|refused| refused.why == ChangeRefusal::GitsOwn);
     assert_eq!(own.count(), 4);
 }
 
@@ -971,22 +739,9 @@ fn the_executable_bit_stays_the_parents() {
     executable("src/new.sh");
     executable("README");
     let made = lab.commit(&tree, &["src/*"]);
-    let modes = git(
-        lab.repo.root(),
-        &["ls-tree", "-r", made.oid.as_str(), "src/"],
-    );
-    assert!(
-        modes.lines().all(|line| line.starts_with("100644 ")),
-        "{modes}"
-    );
-    assert_eq!(
-        refusals(&made),
-        [(
-            "README",
-            ChangeKind::ModeChanged,
-            ChangeRefusal::NotEditable
-        )]
-    );
+    let modes = git(lab.repo.root(), &["ls-tree", "-r", made.oid.as_str(), "src/"]);
+    assert!(modes.lines().all(|line| line.starts_with("100644 ")), "{modes}");
+    assert_eq!(refusals(&made), [("README", ChangeKind::ModeChanged, ChangeRefusal::NotEditable)]);
 }
 
 #[test]
@@ -1004,15 +759,9 @@ fn a_nested_repository_is_not_taken_and_hides_nothing() {
     write(tree.join("src/new.c"), "new\n");
     let made = lab.commit(&tree, &["src/**"]);
     assert_eq!(made.files, ["src/kernel.c", "src/new.c"]);
-    let all: Vec<_> = made
-        .out_of_scope
-        .iter()
-        .map(|refused| &refused.change)
-        .collect();
+    let all: Vec<_> = made.out_of_scope.iter().map(|refused| &refused.change).collect();
     assert_eq!(
-        all.iter()
-            .map(|change| change.path.as_str())
-            .collect::<Vec<_>>(),
+        all.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(),
         ["src", "src/nested"]
     );
     assert!(all.iter().all(|change| change.mode == FileMode::Gitlink));
@@ -1036,10 +785,7 @@ fn a_new_file_does_not_push_out_what_is_not_editable() {
     ];
     assert_eq!(refusals(&made), want);
     let made = lab.commit(&tree, &["data", "data/*", "tool", "tool/*"]);
-    assert_eq!(
-        made.files,
-        ["data", "data/one", "data/two", "tool", "tool/x.c"]
-    );
+    assert_eq!(made.files, ["data", "data/one", "data/two", "tool", "tool/x.c"]);
     assert!(made.out_of_scope.is_empty());
 }
 
@@ -1050,24 +796,14 @@ fn large_and_special_files_are_refused_quickly() {
     let large = fs::File::create(tree.join("src/kernel.c")).unwrap();
     large.set_len(1 << 40).unwrap();
     fs::remove_file(tree.join("src/other.c")).unwrap();
-    let out = Command::new("mkfifo")
-        .args(["src/other.c", "src/pipe.c"])
-        .current_dir(&tree)
-        .status();
+    let out =
+        Command::new("mkfifo").args(["src/other.c", "src/pipe.c"]).current_dir(&tree).status();
     assert!(out.unwrap().success());
     let made = lab.commit(&tree, &["src/*"]);
     assert_eq!(made.tree, lab.repo.tree_of(&lab.base).unwrap());
     let want = [
-        (
-            "src/kernel.c",
-            ChangeKind::Modified,
-            ChangeRefusal::TooLarge,
-        ),
-        (
-            "src/other.c",
-            ChangeKind::TypeChanged,
-            ChangeRefusal::NotAFile,
-        ),
+        ("src/kernel.c", ChangeKind::Modified, ChangeRefusal::TooLarge),
+        ("src/other.c", ChangeKind::TypeChanged, ChangeRefusal::NotAFile),
         ("src/pipe.c", ChangeKind::Added, ChangeRefusal::NotAFile),
     ];
     assert_eq!(refusals(&made), want);
@@ -1075,23 +811,14 @@ fn large_and_special_files_are_refused_quickly() {
 
 #[test]
 fn line_ends_that_checkout_converts_are_no_change() {
-    let lab = Lab::with(&[
-        (".gitattributes", "*.bat text eol=crlf\n"),
-        ("a.bat", "1\n2\n3\n"),
-    ]);
+    let lab = Lab::with(&[(".gitattributes", "*.bat text eol=crlf\n"), ("a.bat", "1\n2\n3\n")]);
     let tree = lab.worktree();
-    assert_eq!(
-        fs::read_to_string(tree.join("a.bat")).unwrap(),
-        "1\r\n2\r\n3\r\n"
-    );
+    assert_eq!(fs::read_to_string(tree.join("a.bat")).unwrap(), "1\r\n2\r\n3\r\n");
     assert!(changes(&lab, &tree).is_empty());
     write(tree.join("a.bat"), "1\r\ntwo\r\n3\r\n");
     let made = lab.commit(&tree, &["a.bat"]);
     assert_eq!(read(&lab.repo, &made.oid, "a.bat"), "1\ntwo\n3\n");
-    assert_eq!(
-        lab.repo.diff_stat(&lab.base, &made.oid).unwrap()[0].lines,
-        Some((1, 1))
-    );
+    assert_eq!(lab.repo.diff_stat(&lab.base, &made.oid).unwrap()[0].lines, Some((1, 1)));
     // An agent's own attributes do not turn it into something else.
     write(tree.join(".gitattributes"), "*.bat -text\n");
     assert_eq!(lab.commit(&tree, &["a.bat"]).tree, made.tree);
@@ -1099,10 +826,7 @@ fn line_ends_that_checkout_converts_are_no_change() {
 
 #[test]
 fn a_filter_of_the_repository_is_no_change() {
-    let lab = Lab::with(&[
-        (".gitattributes", "*.dat filter=rot\n"),
-        ("x.dat", "uryyb\n"),
-    ]);
+    let lab = Lab::with(&[(".gitattributes", "*.dat filter=rot\n"), ("x.dat", "uryyb\n")]);
     for key in ["filter.rot.clean", "filter.rot.smudge"] {
         git(lab.repo.root(), &["config", key, "tr a-z n-za-m"]);
     }
@@ -1110,10 +834,7 @@ fn a_filter_of_the_repository_is_no_change() {
     assert_eq!(fs::read_to_string(tree.join("x.dat")).unwrap(), "hello\n");
     assert!(changes(&lab, &tree).is_empty());
     write(tree.join("x.dat"), "hallo\n");
-    assert_eq!(
-        changes(&lab, &tree),
-        [("x.dat".to_owned(), ChangeKind::Modified)]
-    );
+    assert_eq!(changes(&lab, &tree), [("x.dat".to_owned(), ChangeKind::Modified)]);
 }
 
 // History and refs.
@@ -1122,20 +843,8 @@ fn a_filter_of_the_repository_is_no_change() {
 fn files_and_revisions_are_read() {
     let lab = Lab::new();
     assert_eq!(read(&lab.repo, &lab.base, "src/kernel.c"), KERNEL);
-    for missing in [
-        "none",
-        "src",
-        "src/",
-        "/etc/passwd",
-        "../x",
-        "*",
-        "src/kernel.c/x",
-    ] {
-        assert_eq!(
-            lab.repo.read_file(&lab.base, missing).unwrap(),
-            None,
-            "{missing}"
-        );
+    for missing in ["none", "src", "src/", "/etc/passwd", "../x", "*", "src/kernel.c/x"] {
+        assert_eq!(lab.repo.read_file(&lab.base, missing).unwrap(), None, "{missing}");
     }
     assert_eq!(lab.repo.rev_parse("main").unwrap(), lab.base);
     for bad in ["nothing", "--all", "main:README", "", "a b", "x\0y"] {
@@ -1152,10 +861,7 @@ fn a_replaced_object_is_not_believed() {
     write(tree.join("README"), "changed\n");
     git(&tree, &["commit", "-q", "-a", "-m", "mine"]);
     git(&tree, &["replace", lab.base.as_str(), "HEAD"]);
-    assert_eq!(
-        changes(&lab, &tree),
-        [("README".to_owned(), ChangeKind::Modified)]
-    );
+    assert_eq!(changes(&lab, &tree), [("README".to_owned(), ChangeKind::Modified)]);
 }
 
 #[test]
@@ -1185,60 +891,30 @@ fn a_ref_moves_only_from_where_it_is_expected() {
     repo.update_ref(name, a, ExpectedRef::Any).unwrap();
     assert_eq!(repo.read_ref(name).unwrap().as_ref(), Some(a));
     // A tag whose name looks like the ref is not the ref.
-    git(
-        repo.root(),
-        &["update-ref", "refs/tags/refs/heads/two", a.as_str()],
-    );
+    git(repo.root(), &["update-ref", "refs/tags/refs/heads/two", a.as_str()]);
     assert_eq!(repo.read_ref("refs/heads/two").unwrap(), None);
-    repo.update_ref("refs/karve/x/1", a, ExpectedRef::Absent)
-        .unwrap();
-    repo.update_ref("refs/karve/x/2", b, ExpectedRef::Absent)
-        .unwrap();
-    repo.update_ref("refs/karve/xy", b, ExpectedRef::Absent)
-        .unwrap();
+    repo.update_ref("refs/karve/x/1", a, ExpectedRef::Absent).unwrap();
+    repo.update_ref("refs/karve/x/2", b, ExpectedRef::Absent).unwrap();
+    repo.update_ref("refs/karve/xy", b, ExpectedRef::Absent).unwrap();
     let refs = repo.list_refs("refs/karve/x").unwrap();
-    let want = [
-        ("refs/karve/x/1".to_owned(), a.clone()),
-        ("refs/karve/x/2".to_owned(), b.clone()),
-    ];
+    let want = [("refs/karve/x/1".to_owned(), a.clone()), ("refs/karve/x/2".to_owned(), b.clone())];
     assert_eq!(refs, want);
-    assert!(
-        repo.update_ref("refs/heads/a..b", a, ExpectedRef::Any)
-            .is_err()
-    );
+    assert!(repo.update_ref("refs/heads/a..b", a, ExpectedRef::Any).is_err());
 }
 
 #[test]
 fn a_branch_that_is_checked_out_is_not_moved() {
     let lab = Lab::new();
     let made = lab.commit(&lab.worktree(), &[]);
-    assert_eq!(
-        lab.repo.checked_out("main").unwrap(),
-        Some(lab.repo.root().to_owned())
-    );
-    let error = lab
-        .repo
-        .update_ref("refs/heads/main", &made.oid, ExpectedRef::Any)
-        .unwrap_err();
+    assert_eq!(lab.repo.checked_out("main").unwrap(), Some(lab.repo.root().to_owned()));
+    let error = lab.repo.update_ref("refs/heads/main", &made.oid, ExpectedRef::Any).unwrap_err();
     assert!(error.hints[0].contains("switch --detach"));
     let linked = lab.path("linked");
-    git(
-        lab.repo.root(),
-        &[
-            "worktree",
-            "add",
-            "-q",
-            "-b",
-            "side",
-            linked.to_str().unwrap(),
-        ],
-    );
+    git(lab.repo.root(), &["worktree", "add", "-q", "-b", "side", linked.to_str().unwrap()]);
     assert_eq!(lab.repo.checked_out("side").unwrap(), Some(linked));
     assert_eq!(lab.repo.checked_out("none").unwrap(), None);
     git(lab.repo.root(), &["checkout", "-q", "--detach"]);
-    lab.repo
-        .update_ref("refs/heads/main", &made.oid, ExpectedRef::At(&lab.base))
-        .unwrap();
+    lab.repo.update_ref("refs/heads/main", &made.oid, ExpectedRef::At(&lab.base)).unwrap();
 }
 
 #[test]
@@ -1247,9 +923,7 @@ fn names_of_branches_are_checked() {
     for good in ["karve/saxpy", "x", "a-b_c.d"] {
         lab.repo.check_branch_name(good).unwrap();
     }
-    for bad in [
-        "", "-x", "a b", "a..b", "a.lock", "@{-1}", "HEAD", "x\n", "a\0", "/a", "a/",
-    ] {
+    for bad in ["", "-x", "a b", "a..b", "a.lock", "@{-1}", "HEAD", "x\n", "a\0", "/a", "a/"] {
         let error = lab.repo.check_branch_name(bad).unwrap_err();
         assert!(error.hints[0].contains("check-ref-format"), "{bad:?}");
     }
@@ -1265,18 +939,12 @@ fn with_submodules() -> Lab {
     let (_, _) = init_with(&dir.join("mid"), &[file("mid.h", "mid\n")], &NOTE).unwrap();
     let add = |from: &str, into: &str| {
         let url = dir.join(from);
-        git(
-            &dir.join(into),
-            &["submodule", "add", "-q", url.to_str().unwrap(), "third/dep"],
-        );
+        git(&dir.join(into), &["submodule", "add", "-q", url.to_str().unwrap(), "third/dep"]);
         git(&dir.join(into), &["commit", "-q", "-m", "submodule"]);
     };
     add("leaf", "mid");
     add("mid", "repo");
-    git(
-        lab.repo.root(),
-        &["submodule", "update", "-q", "--init", "--recursive"],
-    );
+    git(lab.repo.root(), &["submodule", "update", "-q", "--init", "--recursive"]);
     fs::remove_dir_all(dir.join("leaf")).unwrap();
     fs::remove_dir_all(dir.join("mid")).unwrap();
     lab.base = lab.repo.rev_parse("HEAD").unwrap();
@@ -1289,14 +957,8 @@ fn submodules_are_filled_from_the_users_checkout() {
     assert_eq!(lab.repo.submodules(&lab.base).unwrap(), ["third/dep"]);
     let config = fs::read(lab.repo.common_dir().join("config")).unwrap();
     let tree = lab.worktree();
-    assert_eq!(
-        fs::read_to_string(tree.join("third/dep/mid.h")).unwrap(),
-        "mid\n"
-    );
-    assert_eq!(
-        fs::read_to_string(tree.join("third/dep/third/dep/leaf.h")).unwrap(),
-        "leaf\n"
-    );
+    assert_eq!(fs::read_to_string(tree.join("third/dep/mid.h")).unwrap(), "mid\n");
+    assert_eq!(fs::read_to_string(tree.join("third/dep/third/dep/leaf.h")).unwrap(), "leaf\n");
     assert!(changes(&lab, &tree).is_empty());
     write(tree.join("third/dep/mid.h"), "faster\n");
     write(tree.join("third/dep/third/dep/leaf.h"), "faster\n");
@@ -1304,39 +966,22 @@ fn submodules_are_filled_from_the_users_checkout() {
     let made = lab.commit(&tree, &["**"]);
     assert_eq!(made.files, ["src/kernel.c"]);
     let want = [
-        (
-            "third/dep/mid.h",
-            ChangeKind::Modified,
-            ChangeRefusal::InSubmodule,
-        ),
-        (
-            "third/dep/third/dep/leaf.h",
-            ChangeKind::Modified,
-            ChangeRefusal::InSubmodule,
-        ),
+        ("third/dep/mid.h", ChangeKind::Modified, ChangeRefusal::InSubmodule),
+        ("third/dep/third/dep/leaf.h", ChangeKind::Modified, ChangeRefusal::InSubmodule),
     ];
     assert_eq!(refusals(&made), want);
     lab.repo.worktree_add(&tree, &made.oid).unwrap();
-    assert_eq!(
-        fs::read_to_string(tree.join("third/dep/mid.h")).unwrap(),
-        "mid\n"
-    );
+    assert_eq!(fs::read_to_string(tree.join("third/dep/mid.h")).unwrap(), "mid\n");
     lab.repo.worktree_remove(&tree).unwrap();
     assert!(lab.repo.worktrees().unwrap().is_empty());
-    assert_eq!(
-        fs::read(lab.repo.common_dir().join("config")).unwrap(),
-        config
-    );
+    assert_eq!(fs::read(lab.repo.common_dir().join("config")).unwrap(), config);
     assert!(git(lab.repo.root(), &["status", "--porcelain"]).is_empty());
 }
 
 #[test]
 fn a_submodule_that_the_user_has_not_stays_empty() {
     let lab = with_submodules();
-    git(
-        lab.repo.root(),
-        &["submodule", "deinit", "-q", "-f", "third/dep"],
-    );
+    git(lab.repo.root(), &["submodule", "deinit", "-q", "-f", "third/dep"]);
     let tree = lab.worktree();
     assert_eq!(fs::read_dir(tree.join("third/dep")).unwrap().count(), 0);
     assert!(changes(&lab, &tree).is_empty());
@@ -1350,10 +995,7 @@ fn a_submodule_without_its_commit_is_an_error_with_a_hint() {
     git(root, &["update-index", "--cacheinfo", &lost]);
     git(root, &["commit", "-q", "-m", "lost"]);
     let oid = lab.repo.rev_parse("HEAD").unwrap();
-    let error = lab
-        .repo
-        .worktree_add(&lab.path("trees/w"), &oid)
-        .unwrap_err();
+    let error = lab.repo.worktree_add(&lab.path("trees/w"), &oid).unwrap_err();
     assert!(error.message.contains("has no commit"), "{error}");
     assert!(
         error.hints[0].contains("git submodule") || error.hints[0].contains("submodule update")

@@ -1,11 +1,6 @@
 //! Runs real commands and sees that what happened is told, and that nothing stays behind.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "these are tests"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "these are tests")]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -35,16 +30,8 @@ fn stdout(line: &str) -> String {
 /// A test of this file, to be run alone in a process of its own.
 fn inner_test(name: &str, argument: &Path) -> Command {
     let me = env::current_exe().unwrap();
-    let args = [
-        "--exact",
-        name,
-        "--ignored",
-        "--nocapture",
-        "--test-threads=1",
-    ];
-    let line = [me.into_os_string()]
-        .into_iter()
-        .chain(args.map(Into::into));
+    let args = ["--exact", name, "--ignored", "--nocapture", "--test-threads=1"];
+    let line = [me.into_os_string()].into_iter().chain(args.map(Into::into));
     Command::argv(line, Path::new("/"))
         .env(INNER, argument.to_str().unwrap())
         .limit(Duration::from_secs(300))
@@ -75,11 +62,7 @@ fn a_command_starts_with_no_signal_blocked_or_ignored() {
     let reserved = 0b11_u64 << 31;
     for line in stdout("exec grep -E '^Sig(Blk|Ign):' /proc/self/status").lines() {
         let (_, signals) = line.split_once('\t').unwrap();
-        assert_eq!(
-            u64::from_str_radix(signals, 16).unwrap() & !reserved,
-            0,
-            "{line}"
-        );
+        assert_eq!(u64::from_str_radix(signals, 16).unwrap() & !reserved, 0, "{line}");
     }
 }
 
@@ -137,21 +120,9 @@ fn head_and_tail_of_a_long_output_are_kept() {
 
 #[test]
 fn a_gigabyte_of_output_needs_little_memory() {
-    let ended = run_now(&inner_test(
-        "process::inner_print_a_gigabyte",
-        Path::new("/"),
-    ));
-    assert!(
-        ended.exit.success(),
-        "{}{}",
-        ended.stdout.text(),
-        ended.stderr.text()
-    );
-    assert!(
-        ended.stdout.text().contains("1 passed"),
-        "{}",
-        ended.stdout.text()
-    );
+    let ended = run_now(&inner_test("process::inner_print_a_gigabyte", Path::new("/")));
+    assert!(ended.exit.success(), "{}{}", ended.stdout.text(), ended.stderr.text());
+    assert!(ended.stdout.text().contains("1 passed"), "{}", ended.stdout.text());
 }
 
 #[test]
@@ -163,11 +134,7 @@ fn inner_print_a_gigabyte() {
     // The largest resident set so far, which nothing else in this process can raise.
     let peak_kib = || -> u64 {
         let status = fs::read_to_string("/proc/self/status").unwrap();
-        let line = status
-            .lines()
-            .find(|line| line.starts_with("VmHWM:"))
-            .unwrap()
-            .to_owned();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap().to_owned();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     };
     let before_kib = peak_kib();
@@ -187,16 +154,8 @@ fn a_large_input_is_read_whole_or_not_at_all() {
     let input = vec![b'x'; 3 << 20];
     let counted = run_now(&shell("wc -c").stdin(input.clone()));
     assert_eq!(counted.stdout.text().trim(), (3 << 20).to_string());
-    assert!(
-        run_now(&shell("exit 0").stdin(input.clone()))
-            .exit
-            .success()
-    );
-    assert!(
-        run_now(&shell("head -c 1 >/dev/null").stdin(input.clone()))
-            .exit
-            .success()
-    );
+    assert!(run_now(&shell("exit 0").stdin(input.clone())).exit.success());
+    assert!(run_now(&shell("head -c 1 >/dev/null").stdin(input.clone())).exit.success());
     let echoed = run_now(&shell("cat; cat").stdin(input.clone()));
     assert_eq!(echoed.stdout.bytes, input);
 }
@@ -208,10 +167,7 @@ fn without_input_there_is_nothing_to_read() {
 
 #[test]
 fn a_missing_program_is_127_in_a_shell_and_an_error_by_itself() {
-    assert_eq!(
-        run_now(&shell("karve-no-such-program")).exit,
-        Exit::Code(127)
-    );
+    assert_eq!(run_now(&shell("karve-no-such-program")).exit, Exit::Code(127));
     let missing = Command::argv(["karve-no-such-program"], Path::new("/"));
     let error = run(&missing, &StopFlag::new()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Environment);
@@ -222,11 +178,7 @@ fn a_missing_program_is_127_in_a_shell_and_an_error_by_itself() {
     );
     let missing = Command::argv(["/no/such/program"], Path::new("/"));
     let error = run(&missing, &StopFlag::new()).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("error: cannot start /no/such/program: No such file")
-    );
+    assert!(error.to_string().starts_with("error: cannot start /no/such/program: No such file"));
     assert_eq!(error.hints.len(), 1);
 }
 
@@ -250,13 +202,10 @@ fn what_else_cannot_start_says_why() {
 fn arguments_directory_and_environment_reach_the_command() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().canonicalize().unwrap();
-    let command = Command::argv(
-        ["sh", "-c", "pwd; echo \"$1 $A [$HOME]\"", "sh", "a  b"],
-        &path,
-    )
-    .env("A", "first")
-    .env("A", "second")
-    .env_remove("HOME");
+    let command = Command::argv(["sh", "-c", "pwd; echo \"$1 $A [$HOME]\"", "sh", "a  b"], &path)
+        .env("A", "first")
+        .env("A", "second")
+        .env_remove("HOME");
     let want = format!("{}\na  b second []\n", path.display());
     assert_eq!(run_now(&command).stdout.text(), want);
 }
@@ -271,10 +220,7 @@ fn a_pinned_command_runs_where_it_is_told_or_not_at_all() {
     let look = shell("sh -c 'grep ^Cpus_allowed_list: /proc/self/status'");
     let all = allowed(&look);
     let first: usize = all.split([',', '-']).next().unwrap().parse().unwrap();
-    assert_eq!(
-        allowed(&look.clone().pin(&[first, first])),
-        first.to_string()
-    );
+    assert_eq!(allowed(&look.clone().pin(&[first, first])), first.to_string());
     assert_eq!(allowed(&look.clone().pin(&[])), all);
     assert_eq!(allowed(&look), all, "karve itself is not confined");
     for missing in [8_191, 8_192, usize::MAX] {
@@ -298,22 +244,14 @@ fn a_command_carries_its_marks() {
 
 /// Starts a process that carries a tag and is nobody's business otherwise.
 fn bystander(tag: &str) -> process::Child {
-    process::Command::new("sleep")
-        .arg("1000")
-        .env("KARVE_CAMPAIGN", tag)
-        .spawn()
-        .unwrap()
+    process::Command::new("sleep").arg("1000").env("KARVE_CAMPAIGN", tag).spawn().unwrap()
 }
 
 #[test]
 fn only_the_exact_tag_is_ended() {
     let tag = format!("exact-{}", process::id());
     let mut marked = bystander(&tag);
-    let mut others = [
-        bystander(&format!("{tag}x")),
-        bystander(&tag[1..]),
-        bystander(""),
-    ];
+    let mut others = [bystander(&format!("{tag}x")), bystander(&tag[1..]), bystander("")];
     assert_eq!(end_tagged(""), 0);
     assert_eq!(end_tagged(&tag), 1);
     assert!(!marked.wait().unwrap().success());
@@ -354,17 +292,11 @@ fn end_tagged_spares_this_process_and_its_ancestors() {
     let tag = format!("spare-{}", process::id());
     // The shell is the ancestor, the sleep a relative that is not.
     let me = inner_test("process::inner_end_own_tag", Path::new(&tag));
-    let karve_os::process::Program::Argv(args) = &me.program else {
-        panic!("it is an argv")
-    };
+    let karve_os::process::Program::Argv(args) = &me.program else { panic!("it is an argv") };
     let args: Vec<&str> = args.iter().map(|arg| arg.to_str().unwrap()).collect();
     let line = format!("sleep 1000 & '{}'; echo code $?", args.join("' '"));
     let ended = run_now(&shell(&line).env(INNER, &tag).tag(&tag));
-    assert!(
-        ended.stdout.text().contains("code 0"),
-        "{}",
-        ended.stdout.text()
-    );
+    assert!(ended.stdout.text().contains("code 0"), "{}", ended.stdout.text());
     assert_eq!(ended.orphans, 0, "the sleep was ended");
 }
 

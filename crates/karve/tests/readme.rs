@@ -1,9 +1,6 @@
 //! The commands and the agents that the documentation shows work as they stand there.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test stops where something unexpected happens"
-)]
+#![allow(clippy::unwrap_used, reason = "a test stops where something unexpected happens")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,11 +60,7 @@ fn the_campaign_of_the_page_about_modes_tries_its_one_item() {
     let blocks = marked_blocks("docs/modes.md", "modes");
     assert_eq!(blocks.len(), 1);
     let said = stdout(&sh(&blocks[0], &root(), home.path()));
-    for part in [
-        "agenda    only knobs (LANES=8)",
-        "the agenda is done",
-        "item      knobs",
-    ] {
+    for part in ["agenda    only knobs (LANES=8)", "the agenda is done", "item      knobs"] {
         assert!(said.contains(part), "{part:?} is not in:\n{said}");
     }
 }
@@ -106,10 +99,7 @@ fn the_bench_of_the_readme_finds_what_is_faster() {
     let reported = ["% faster than A", "x as fast as A"];
     assert!(reported.iter().any(|part| said.contains(part)), "{said}");
     for plot in ["evidence.svg", "ratios.svg"] {
-        assert!(
-            home.path().join("pair/plots").join(plot).is_file(),
-            "{plot}"
-        );
+        assert!(home.path().join("pair/plots").join(plot).is_file(), "{plot}");
     }
 }
 
@@ -153,11 +143,7 @@ fn the_agents_of_the_documentation_propose_and_implement() {
         let run = format!("karve run --yes --new --agent {name} --campaign {name} --rounds 1");
         let said = stdout(&sh(&run, &dot, home.path()));
         assert!(said.contains("2 sums instead of 1"), "{said}");
-        let shown = stdout(&sh(
-            &format!("karve diff 1 --campaign {name}"),
-            &dot,
-            home.path(),
-        ));
+        let shown = stdout(&sh(&format!("karve diff 1 --campaign {name}"), &dot, home.path()));
         assert!(shown.contains("+#define LANES 2"), "{shown}");
     }
 }

@@ -47,29 +47,14 @@ fn built_with(kernel: &str, reference: &str) -> tempfile::TempDir {
 
 fn terms(dir: &Path) -> RunnerSetup {
     let shape = || vec!["n".to_owned()];
-    let arg = |name: &str, dtype, kind| Arg {
-        name: name.into(),
-        dtype,
-        kind,
-    };
+    let arg = |name: &str, dtype, kind| Arg { name: name.into(), dtype, kind };
     let draw = Draw::Normal { mean: 0.0, sd: 1.0 };
-    let scalar = |value: &str| ArgKind::Scalar {
-        value: value.into(),
-    };
-    let input = ArgKind::Input {
-        shape: shape(),
-        draw: draw.clone(),
-    };
-    let both = ArgKind::InOut {
-        shape: shape(),
-        draw,
-    };
+    let scalar = |value: &str| ArgKind::Scalar { value: value.into() };
+    let input = ArgKind::Input { shape: shape(), draw: draw.clone() };
+    let both = ArgKind::InOut { shape: shape(), draw };
     RunnerSetup {
         contract: Contract {
-            kernel: Kernel::Library {
-                path: "kernel.so".into(),
-                entry: "kernel".into(),
-            },
+            kernel: Kernel::Library { path: "kernel.so".into(), entry: "kernel".into() },
             args: vec![
                 arg("n", Dtype::I64, scalar("n")),
                 arg("alpha", Dtype::F32, scalar("3/2")),
@@ -146,10 +131,8 @@ fn a_reference_may_be_a_command() {
         .current_dir(dir.path())
         .status();
     assert!(status.expect("a C compiler").success());
-    terms.contract.reference = Reference::Command {
-        line: "./main {dir} 77".into(),
-        precision: Precision::Wide,
-    };
+    terms.contract.reference =
+        Reference::Command { line: "./main {dir} 77".into(), precision: Precision::Wide };
     let examined = runner::check_kernel(&terms, dir.path(), None, &[case(77)]);
     assert!(examined.expect("a correctness check").is_ok());
 }
@@ -163,14 +146,7 @@ fn a_reference_that_does_not_agree_with_itself_is_no_reference() {
     );
     fs::write(dir.path().join("reference.c"), unsteady).expect("a file");
     let status = std::process::Command::new("cc")
-        .args([
-            "-O2",
-            "-shared",
-            "-fPIC",
-            "-o",
-            "reference.so",
-            "reference.c",
-        ])
+        .args(["-O2", "-shared", "-fPIC", "-o", "reference.so", "reference.c"])
         .current_dir(dir.path())
         .status();
     assert!(status.expect("a C compiler").success());
@@ -186,10 +162,7 @@ fn a_kernel_that_is_wrong_in_any_way_is_refused() {
     refused(&kernels::with("z[n] = 1;"), "outside");
     refused(&kernels::with("z[-1] = 1;"), "outside");
     refused(&kernels::with("((float *)x)[0] = 1;"), "segmentation fault");
-    refused(
-        &kernels::with("*(volatile int *)0 = 1;"),
-        "segmentation fault",
-    );
+    refused(&kernels::with("*(volatile int *)0 = 1;"), "segmentation fault");
     refused(&kernels::with("_exit(0);"), "exit code 0");
     refused(&kernels::with("abort();"), "aborted");
 }
@@ -206,10 +179,7 @@ fn equal_inputs_must_give_equal_bits() {
 
 #[test]
 fn a_rounding_mode_that_is_left_behind_is_noticed() {
-    refused(
-        &kernels::with("__builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);"),
-        "",
-    );
+    refused(&kernels::with("__builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);"), "");
 }
 
 #[test]
@@ -235,18 +205,9 @@ fn what_is_kept_between_calls_must_follow_its_inputs() {
 fn examined_groups(kernel: &str, skew: Skew, only: bool) -> Result<(), String> {
     let dir = built_with(kernel, kernels::GROUPS_REFERENCE);
     let mut terms = terms(dir.path());
-    let scalar = |value: &str| ArgKind::Scalar {
-        value: value.into(),
-    };
-    let input = |shape: &str, draw| ArgKind::Input {
-        shape: vec![shape.into()],
-        draw,
-    };
-    let arg = |name: &str, dtype, kind| Arg {
-        name: name.into(),
-        dtype,
-        kind,
-    };
+    let scalar = |value: &str| ArgKind::Scalar { value: value.into() };
+    let input = |shape: &str, draw| ArgKind::Input { shape: vec![shape.into()], draw };
+    let arg = |name: &str, dtype, kind| Arg { name: name.into(), dtype, kind };
     let total = 1_024;
     let shape = vec!["8".to_owned()];
     terms.contract.reduction = Some("n".into());
@@ -254,16 +215,8 @@ fn examined_groups(kernel: &str, skew: Skew, only: bool) -> Result<(), String> {
     terms.contract.args = vec![
         arg("n", Dtype::I64, scalar("n")),
         arg("groups", Dtype::I64, scalar("8")),
-        arg(
-            "sizes",
-            Dtype::I32,
-            input("8", Draw::Groups { total, skew, only }),
-        ),
-        arg(
-            "x",
-            Dtype::F32,
-            input("n", Draw::Normal { mean: 0.0, sd: 1.0 }),
-        ),
+        arg("sizes", Dtype::I32, input("8", Draw::Groups { total, skew, only })),
+        arg("x", Dtype::F32, input("n", Draw::Normal { mean: 0.0, sd: 1.0 })),
         arg("y", Dtype::F32, ArgKind::Output { shape }),
     ];
     let examined = runner::check_kernel(&terms, dir.path(), None, &[case(1_024)])
@@ -300,10 +253,7 @@ fn a_kernel_that_hangs_is_ended() {
 fn a_library_that_is_not_there_or_has_no_entry_is_said_so() {
     let dir = built(kernels::HONEST);
     let mut other = terms(dir.path());
-    other.contract.kernel = Kernel::Library {
-        path: "kernel.so".into(),
-        entry: "nothing".into(),
-    };
+    other.contract.kernel = Kernel::Library { path: "kernel.so".into(), entry: "nothing".into() };
     let gate =
         runner::check_kernel(&other, dir.path(), None, &[case(9)]).expect("a correctness check");
     let shown = gate.expect_err("a refusal").describe();
@@ -315,17 +265,8 @@ fn a_library_that_is_not_there_or_has_no_entry_is_said_so() {
 }
 
 fn duel(parent: &Path, candidate: &Path, calls: u32) -> KernelRunner {
-    let metric = Metric {
-        name: "wall_time".into(),
-        unit: "us".into(),
-        ..Metric::default()
-    };
-    let duel_case = |index, n| DuelCase {
-        index,
-        case: case(n),
-        calls,
-        spin_ns: 0,
-    };
+    let metric = Metric { name: "wall_time".into(), unit: "us".into(), ..Metric::default() };
+    let duel_case = |index, n| DuelCase { index, case: case(n), calls, spin_ns: 0 };
     let duel_cases = vec![duel_case(0, 1_000), duel_case(1, 64)];
     let trees = [parent.to_owned(), candidate.to_owned()];
     KernelRunner::start(&terms(parent), &metric, trees, duel_cases)
@@ -355,10 +296,7 @@ fn a_kernel_that_is_right_only_at_first_is_caught_while_it_is_timed() {
     let mut duelling = duel(one.path(), other.path(), 5);
     let fault = (0..30).find_map(|_| duelling.block().expect("a block").err());
     let fault = fault.expect("it is caught");
-    assert!(
-        matches!(fault, BlockFailure::Candidate(Gate::WrongResult { .. })),
-        "{fault:?}"
-    );
+    assert!(matches!(fault, BlockFailure::Candidate(Gate::WrongResult { .. })), "{fault:?}");
 }
 
 /// A worker that is not karve's, in one of its moods.
@@ -381,10 +319,8 @@ fn with_worker(mood: &str) -> Gate {
         .current_dir(dir.path())
         .status();
     assert!(status.expect("a C compiler").success());
-    terms.contract.reference = Reference::Command {
-        line: "./main {dir} 9".into(),
-        precision: Precision::Wide,
-    };
+    terms.contract.reference =
+        Reference::Command { line: "./main {dir} 9".into(), precision: Precision::Wide };
     runner::check_kernel(&terms, dir.path(), None, &[case(9)])
         .expect("a correctness check")
         .expect_err("a hostile worker never passes")
@@ -392,21 +328,11 @@ fn with_worker(mood: &str) -> Gate {
 
 #[test]
 fn a_worker_that_answers_anything_else_is_refused() {
-    for mood in [
-        "garbage",
-        "empty",
-        "long",
-        "other-nonce",
-        "wrong-kind",
-        "twice",
-    ] {
+    for mood in ["garbage", "empty", "long", "other-nonce", "wrong-kind", "twice"] {
         let gate = with_worker(mood);
         // A second answer may come when the first was already found to be wrong.
         let late = mood == "twice" && matches!(gate, Gate::WrongResult { .. });
-        assert!(
-            late || matches!(gate, Gate::Dishonest { .. }),
-            "{mood}: {gate:?}"
-        );
+        assert!(late || matches!(gate, Gate::Dishonest { .. }), "{mood}: {gate:?}");
     }
 }
 

@@ -31,10 +31,7 @@ struct Lab {
 }
 
 fn auto() -> SandboxRule {
-    SandboxRule {
-        mode: SandboxMode::Auto,
-        ..SandboxRule::default()
-    }
+    SandboxRule { mode: SandboxMode::Auto, ..SandboxRule::default() }
 }
 
 impl Lab {
@@ -71,9 +68,7 @@ impl Lab {
 
     fn command(&self, purpose: CommandPurpose, line: &str) -> Command {
         let confinement = self.sandbox.confine(purpose, &self.tree()).unwrap();
-        Command::shell(line, &self.tree())
-            .confined(&confinement)
-            .limit(Duration::from_secs(60))
+        Command::shell(line, &self.tree()).confined(&confinement).limit(Duration::from_secs(60))
     }
 
     fn sh(&self, purpose: CommandPurpose, line: &str) -> CommandOutcome {
@@ -111,10 +106,7 @@ fn has_landlock() -> bool {
 #[test]
 fn a_build_writes_in_its_worktree_and_a_benchmark_does_not() {
     let lab = Lab::new(&auto());
-    lab.can(
-        CommandPurpose::Build,
-        "echo 1 > built && mkdir -p a/b && mv built a/b/",
-    );
+    lab.can(CommandPurpose::Build, "echo 1 > built && mkdir -p a/b && mv built a/b/");
     lab.can(CommandPurpose::Measure, "cat a/b/built kernel.c");
     if has_landlock() || has_room() {
         lab.cannot(CommandPurpose::Measure, "echo 2 > state");
@@ -122,11 +114,7 @@ fn a_build_writes_in_its_worktree_and_a_benchmark_does_not() {
         lab.cannot(CommandPurpose::Measure, "rm kernel.c");
         lab.cannot(CommandPurpose::Measure, "mv kernel.c other.c");
     }
-    for purpose in [
-        CommandPurpose::Build,
-        CommandPurpose::Test,
-        CommandPurpose::Measure,
-    ] {
+    for purpose in [CommandPurpose::Build, CommandPurpose::Test, CommandPurpose::Measure] {
         lab.cannot(purpose, "touch /etc/karve-was-here");
         lab.cannot(purpose, "touch /usr/karve-was-here");
     }
@@ -138,18 +126,12 @@ fn what_a_test_writes_in_its_worktree_does_not_stay() {
     if !has_room() {
         return;
     }
-    let trial = lab
-        .sandbox
-        .confine_trial(CommandPurpose::Test, &lab.tree())
-        .unwrap();
+    let trial = lab.sandbox.confine_trial(CommandPurpose::Test, &lab.tree()).unwrap();
     let sh = |line: &str| {
         let command = Command::shell(line, &lab.tree()).confined(&trial);
         run(&command, &StopFlag::new()).unwrap().exit
     };
-    assert_eq!(
-        sh("echo 1 > answer && echo 2 >> kernel.c && mkdir d"),
-        Exit::Code(0)
-    );
+    assert_eq!(sh("echo 1 > answer && echo 2 >> kernel.c && mkdir d"), Exit::Code(0));
     // Tests of the same worktree share what they build.
     assert_eq!(sh("test -e answer && rm kernel.c"), Exit::Code(0));
     let names: Vec<_> = fs::read_dir(lab.tree()).unwrap().flatten().collect();
@@ -160,10 +142,7 @@ fn what_a_test_writes_in_its_worktree_does_not_stay() {
 
 #[test]
 fn what_the_charter_names_can_be_written() {
-    let rule = SandboxRule {
-        write: vec!["target".into()],
-        ..auto()
-    };
+    let rule = SandboxRule { write: vec!["target".into()], ..auto() };
     let lab = Lab::new(&rule);
     lab.can(CommandPurpose::Measure, "echo 1 > target/x");
     // Where the project lies in a private place, Landlock cannot tell the two apart.
@@ -175,33 +154,20 @@ fn what_the_charter_names_can_be_written() {
 #[test]
 fn the_user_the_campaign_and_others_cannot_be_seen() {
     let lab = Lab::new(&auto());
-    let files = [
-        "project/secret",
-        "project/.karve/toy/events.jsonl",
-        "other/file",
-    ];
+    let files = ["project/secret", "project/.karve/toy/events.jsonl", "other/file"];
     for file in files {
         let path = lab.path(file);
         lab.cannot(CommandPurpose::Build, &format!("cat {}", path.display()));
         assert!(path.exists());
     }
     // A link in the worktree leads nowhere either.
-    lab.cannot(
-        CommandPurpose::Build,
-        "ln -s ../../../../secret link && cat link",
-    );
+    lab.cannot(CommandPurpose::Build, "ln -s ../../../../secret link && cat link");
 }
 
 #[test]
 fn nothing_is_left_for_the_next_command() {
     let lab = Lab::new(&auto());
-    let places = [
-        "$HOME",
-        "$TMPDIR",
-        "$XDG_CACHE_HOME",
-        "$TRITON_CACHE_DIR",
-        "$CCACHE_DIR",
-    ];
+    let places = ["$HOME", "$TMPDIR", "$XDG_CACHE_HOME", "$TRITON_CACHE_DIR", "$CCACHE_DIR"];
     let mut places: Vec<&str> = places.to_vec();
     if has_room() {
         places.extend(["/tmp", "/var/tmp", "/dev/shm"]);
@@ -214,34 +180,19 @@ fn nothing_is_left_for_the_next_command() {
     }
     // Not even in a directory that is there because the project lies below it.
     let above = lab.path("").display().to_string();
-    lab.sh(
-        CommandPurpose::Measure,
-        &format!("echo answer > {above}/answer"),
-    );
+    lab.sh(CommandPurpose::Measure, &format!("echo answer > {above}/answer"));
     lab.cannot(CommandPurpose::Measure, &format!("test -e {above}/answer"));
     // Nor where rights were taken away.
-    lab.can(
-        CommandPurpose::Measure,
-        "mkdir -p $HOME/a/b && chmod 0 $HOME/a/b $HOME/a",
-    );
+    lab.can(CommandPurpose::Measure, "mkdir -p $HOME/a/b && chmod 0 $HOME/a/b $HOME/a");
     lab.cannot(CommandPurpose::Measure, "test -e $HOME/a");
 }
 
 #[test]
 fn caches_of_a_worktree_last_if_the_charter_says_so() {
-    let rule = SandboxRule {
-        caches: Caches::Tree,
-        ..auto()
-    };
+    let rule = SandboxRule { caches: Caches::Tree, ..auto() };
     let lab = Lab::new(&rule);
-    lab.can(
-        CommandPurpose::Measure,
-        "echo 1 > $HOME/cache; echo 1 > $TMPDIR/x",
-    );
-    lab.can(
-        CommandPurpose::Measure,
-        "test -e $HOME/cache && ! test -e $TMPDIR/x",
-    );
+    lab.can(CommandPurpose::Measure, "echo 1 > $HOME/cache; echo 1 > $TMPDIR/x");
+    lab.can(CommandPurpose::Measure, "test -e $HOME/cache && ! test -e $TMPDIR/x");
 }
 
 #[test]
@@ -261,14 +212,8 @@ fn a_server_of_the_host_cannot_be_reached() {
         );
         lab.cannot(CommandPurpose::Build, &connect);
     }
-    lab.cannot(
-        CommandPurpose::Build,
-        "python3 -c 'import socket; socket.socket(socket.AF_VSOCK)'",
-    );
-    let open = Lab::new(&SandboxRule {
-        network: true,
-        ..auto()
-    });
+    lab.cannot(CommandPurpose::Build, "python3 -c 'import socket; socket.socket(socket.AF_VSOCK)'");
+    let open = Lab::new(&SandboxRule { network: true, ..auto() });
     open.can(CommandPurpose::Build, &connect);
 }
 
@@ -325,34 +270,21 @@ fn root_keeps_no_right_but_those_on_files() {
 
 #[test]
 fn the_environment_is_clean() {
-    let rule = SandboxRule {
-        env: vec!["KARVE_TEST_GRANTED*".into()],
-        ..auto()
-    };
+    let rule = SandboxRule { env: vec!["KARVE_TEST_GRANTED*".into()], ..auto() };
     let lab = Lab::new(&rule);
     // The test's own variables are those of whoever runs it; these are set by cargo.
     let seen = lab.can(CommandPurpose::Build, "env");
-    for name in [
-        "CARGO_MANIFEST_DIR=",
-        "CARGO_PKG_NAME=",
-        "LD_PRELOAD=",
-        "SSH_AUTH_SOCK=",
-    ] {
+    for name in ["CARGO_MANIFEST_DIR=", "CARGO_PKG_NAME=", "LD_PRELOAD=", "SSH_AUTH_SOCK="] {
         assert!(!seen.lines().any(|line| line.starts_with(name)), "{seen}");
     }
     assert!(seen.lines().any(|line| line.starts_with("PATH=")), "{seen}");
-    let own = lab
-        .command(CommandPurpose::Build, "test $OWN = 1")
-        .env("OWN", "1");
+    let own = lab.command(CommandPurpose::Build, "test $OWN = 1").env("OWN", "1");
     assert_eq!(run(&own, &StopFlag::new()).unwrap().exit, Exit::Code(0));
 }
 
 #[test]
 fn too_many_processes_end_the_command() {
-    let rule = SandboxRule {
-        processes: Some(40),
-        ..auto()
-    };
+    let rule = SandboxRule { processes: Some(40), ..auto() };
     let lab = Lab::new(&rule);
     let bomb = "for i in $(seq 400); do sleep 100 & done 2>/dev/null; wait";
     let ended = lab.sh(CommandPurpose::Build, bomb);
@@ -363,10 +295,7 @@ fn too_many_processes_end_the_command() {
 
 #[test]
 fn too_much_memory_ends_the_command() {
-    let rule = SandboxRule {
-        memory_gib: Some(0.25),
-        ..auto()
-    };
+    let rule = SandboxRule { memory_gib: Some(0.25), ..auto() };
     let lab = Lab::new(&rule);
     let one = "python3 -c 'x = bytearray(600 << 20)'";
     lab.cannot(CommandPurpose::Build, one);
@@ -379,24 +308,14 @@ fn too_much_memory_ends_the_command() {
 
 #[test]
 fn files_in_memory_are_bounded_by_the_memory_of_a_command() {
-    let rule = SandboxRule {
-        memory_gib: Some(0.125),
-        agent_network: true,
-        ..auto()
-    };
+    let rule = SandboxRule { memory_gib: Some(0.125), agent_network: true, ..auto() };
     let lab = Lab::new(&rule);
     if !has_room() {
         return;
     }
-    let (fits, too_much) = (
-        "head -c 16M /dev/zero >/dev/shm/x",
-        "head -c 160M /dev/zero >/dev/shm/x",
-    );
-    for purpose in [
-        CommandPurpose::Build,
-        CommandPurpose::Test,
-        CommandPurpose::Measure,
-    ] {
+    let (fits, too_much) =
+        ("head -c 16M /dev/zero >/dev/shm/x", "head -c 160M /dev/zero >/dev/shm/x");
+    for purpose in [CommandPurpose::Build, CommandPurpose::Test, CommandPurpose::Measure] {
         lab.can(purpose, fits);
         lab.cannot(purpose, too_much);
     }
@@ -421,10 +340,7 @@ fn files_in_memory_are_bounded_by_the_memory_of_a_command() {
 #[test]
 fn what_a_command_leaves_running_is_ended() {
     let lab = Lab::new(&auto());
-    let ended = lab.sh(
-        CommandPurpose::Build,
-        "setsid -f env -i sleep 1000; sleep 0.2; exit 3",
-    );
+    let ended = lab.sh(CommandPurpose::Build, "setsid -f env -i sleep 1000; sleep 0.2; exit 3");
     assert_eq!(ended.exit, Exit::Code(3));
     assert_eq!(ended.orphans, 1);
 }
@@ -433,58 +349,35 @@ fn what_a_command_leaves_running_is_ended() {
 fn exit_codes_signals_and_limits_are_told_as_without_a_sandbox() {
     let lab = Lab::new(&auto());
     assert_eq!(lab.sh(CommandPurpose::Build, "exit 7").exit, Exit::Code(7));
-    assert_eq!(
-        lab.sh(CommandPurpose::Build, "kill -SEGV $$").exit,
-        Exit::Signal(11)
-    );
-    let slow = lab
-        .command(CommandPurpose::Build, "sleep 100")
-        .limit(Duration::from_millis(300));
+    assert_eq!(lab.sh(CommandPurpose::Build, "kill -SEGV $$").exit, Exit::Signal(11));
+    let slow = lab.command(CommandPurpose::Build, "sleep 100").limit(Duration::from_millis(300));
     assert_eq!(run(&slow, &StopFlag::new()).unwrap().exit, Exit::TimedOut);
     let burn = "python3 -c 'import time\nwhile time.process_time() < 0.3: pass'";
     let burnt = lab.sh(CommandPurpose::Build, burn);
     assert!(burnt.cpu >= Duration::from_millis(290), "{:?}", burnt.cpu);
-    let missing = Command::argv(["/nowhere/at-all"], Path::new("/")).confined(
-        &lab.sandbox
-            .confine(CommandPurpose::Build, &lab.tree())
-            .unwrap(),
-    );
+    let missing = Command::argv(["/nowhere/at-all"], Path::new("/"))
+        .confined(&lab.sandbox.confine(CommandPurpose::Build, &lab.tree()).unwrap());
     assert!(run(&missing, &StopFlag::new()).is_err());
 }
 
 #[test]
 fn an_agent_changes_its_worktree_and_sees_no_other() {
-    let rule = SandboxRule {
-        agent_network: true,
-        ..auto()
-    };
+    let rule = SandboxRule { agent_network: true, ..auto() };
     let lab = Lab::new(&rule);
     let tree = lab.path("project/.karve/toy/worktrees/agent");
     let notes = lab.path("project/.karve/toy/tmp/agent");
     fs::create_dir_all(&tree).unwrap();
     fs::create_dir_all(&notes).unwrap();
-    let (confinement, _) = lab
-        .sandbox
-        .confine_agent(&AgentPaths::of(&tree, &notes))
-        .unwrap();
+    let (confinement, _) = lab.sandbox.confine_agent(&AgentPaths::of(&tree, &notes)).unwrap();
     let sh = |line: &str| {
         let command = Command::shell(line, &tree).confined(&confinement);
         run(&command, &StopFlag::new()).unwrap().exit
     };
     let notes = notes.display();
-    assert_eq!(
-        sh(&format!("echo 1 > kernel && echo 1 > {notes}/answer")),
-        Exit::Code(0)
-    );
+    assert_eq!(sh(&format!("echo 1 > kernel && echo 1 > {notes}/answer")), Exit::Code(0));
     let other = lab.tree();
-    assert_ne!(
-        sh(&format!("cat {}/kernel.c", other.display())),
-        Exit::Code(0)
-    );
-    assert_ne!(
-        sh(&format!("cat {}", lab.path("project/secret").display())),
-        Exit::Code(0)
-    );
+    assert_ne!(sh(&format!("cat {}/kernel.c", other.display())), Exit::Code(0));
+    assert_ne!(sh(&format!("cat {}", lab.path("project/secret").display())), Exit::Code(0));
     let log = lab.path("project/.karve/toy/events.jsonl");
     sh(&format!("echo x >> {}", log.display()));
     assert_eq!(fs::read_to_string(log).unwrap(), "the log");
@@ -528,10 +421,7 @@ fn an_agent_reaches_its_model_and_nothing_else() {
     if HostSupport::of_host().no_namespace.is_some() || !has_program("python3 --version") {
         return;
     }
-    let rule = SandboxRule {
-        agent_network: true,
-        ..auto()
-    };
+    let rule = SandboxRule { agent_network: true, ..auto() };
     let lab = Lab::new(&rule);
     let tree = lab.path("project/.karve/toy/worktrees/agent");
     let notes = lab.path("project/.karve/toy/tmp/agent");
@@ -540,10 +430,7 @@ fn an_agent_reaches_its_model_and_nothing_else() {
     fs::write(tree.join("ask.py"), ASK).unwrap();
     let (model, other) = (one_word_server(), one_word_server());
     let hosts = [AllowedHost::parse(&format!("http://127.0.0.1:{model}/v1")).unwrap()];
-    let places = AgentPaths {
-        hosts: Some(&hosts),
-        ..AgentPaths::of(&tree, &notes)
-    };
+    let places = AgentPaths { hosts: Some(&hosts), ..AgentPaths::of(&tree, &notes) };
     let (confinement, gateway) = lab.sandbox.confine_agent(&places).unwrap();
     let gateway = gateway.unwrap();
     let ask = |way: &str, port: u16| {
@@ -557,18 +444,12 @@ fn an_agent_reaches_its_model_and_nothing_else() {
     };
     for way in ["straight", "tunnel", "page"] {
         let said = ask(way, model);
-        assert!(
-            said.contains("200 OK") && said.contains("model"),
-            "{way}: {said}"
-        );
+        assert!(said.contains("200 OK") && said.contains("model"), "{way}: {said}");
         let said = ask(way, other);
         assert!(!said.contains("200 OK"), "{way}: {said}");
     }
     let said = ask("elsewhere", 0);
-    assert!(
-        said.contains("403") && said.contains("add it to hosts"),
-        "{said}"
-    );
+    assert!(said.contains("403") && said.contains("add it to hosts"), "{said}");
     let local = format!("localhost:{other}");
     assert_eq!(gateway.refused(), ["example.com:443".to_owned(), local]);
     drop(gateway);
@@ -601,10 +482,7 @@ fn make_and_git_work_in_a_worktree() {
 
 #[test]
 fn cargo_builds_tests_and_measures() {
-    let rule = SandboxRule {
-        write: vec!["target".into()],
-        ..auto()
-    };
+    let rule = SandboxRule { write: vec!["target".into()], ..auto() };
     let lab = Lab::new(&rule);
     if !has_program("cargo --version") {
         return;
@@ -628,10 +506,7 @@ fn cargo_builds_tests_and_measures() {
              assert_eq!(k(), 7);\n}\n",
         ),
         ("benches/b.rs", "fn main() { println!(\"{}\", k::k()); }\n"),
-        (
-            "vendor/dep/Cargo.toml",
-            "[package]\nname = \"dep\"\nversion = \"1.0.0\"\n",
-        ),
+        ("vendor/dep/Cargo.toml", "[package]\nname = \"dep\"\nversion = \"1.0.0\"\n"),
         ("vendor/dep/src/lib.rs", "pub fn d() -> u32 { 7 }\n"),
         ("vendor/dep/.cargo-checksum.json", "{\"files\":{}}"),
     ];
@@ -640,15 +515,9 @@ fn cargo_builds_tests_and_measures() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    lab.can(
-        CommandPurpose::Build,
-        "cargo build -q && cargo bench -q --no-run",
-    );
+    lab.can(CommandPurpose::Build, "cargo build -q && cargo bench -q --no-run");
     if has_room() {
-        let trial = lab
-            .sandbox
-            .confine_trial(CommandPurpose::Test, &tree)
-            .unwrap();
+        let trial = lab.sandbox.confine_trial(CommandPurpose::Test, &tree).unwrap();
         let command = Command::shell("cargo test -q", &tree).confined(&trial);
         let tested = run(&command, &StopFlag::new()).unwrap();
         assert_eq!(tested.exit, Exit::Code(0), "{}", tested.stderr.text());
@@ -694,10 +563,7 @@ fn what_a_start_costs() {
         times[0].push(start.elapsed());
         times[1].push(ended.wall);
         let start = std::time::Instant::now();
-        let confinement = lab
-            .sandbox
-            .confine(CommandPurpose::Measure, &lab.tree())
-            .unwrap();
+        let confinement = lab.sandbox.confine(CommandPurpose::Measure, &lab.tree()).unwrap();
         times[2].push(start.elapsed());
         let confined = plain.clone().confined(&confinement);
         let ended = run(&confined, &StopFlag::new()).unwrap();

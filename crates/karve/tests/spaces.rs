@@ -1,10 +1,7 @@
 //! Searches on measured spaces: those of `testdata/spaces`, which Kernel Tuner wrote, and those of
 //! `examples/spaces`, a kernel on a CPU and one on a GPU.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test stops where something unexpected happens"
-)]
+#![allow(clippy::unwrap_used, reason = "a test stops where something unexpected happens")]
 
 use karve::tuner::recorded::RecordedSpace;
 use karve::tuner::simulate::SimulatedNoise;
@@ -20,14 +17,9 @@ fn spaces() -> Vec<RecordedSpace> {
 #[test]
 fn every_format_gives_a_space() {
     let spaces = spaces();
-    let sizes: Vec<(&str, usize)> = spaces
-        .iter()
-        .map(|space| (space.name.as_str(), space.grid.len()))
-        .collect();
-    assert_eq!(
-        sizes,
-        [("sum_rows", 14), ("sum_rows_open", 12), ("sum_rows_t4", 14)]
-    );
+    let sizes: Vec<(&str, usize)> =
+        spaces.iter().map(|space| (space.name.as_str(), space.grid.len())).collect();
+    assert_eq!(sizes, [("sum_rows", 14), ("sum_rows_open", 12), ("sum_rows_t4", 14)]);
 }
 
 #[test]

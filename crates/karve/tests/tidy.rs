@@ -83,19 +83,11 @@ const STARTERS: [&str; 10] = [
 ];
 
 /// The directories of a developer's machine.
-const MACHINES: [&str; 4] = [
-    concat!("/wo", "rk/"),
-    concat!("/ho", "me/"),
-    concat!("/ro", "ot/"),
-    concat!("/fa", "rm/"),
-];
+const MACHINES: [&str; 4] =
+    [concat!("/wo", "rk/"), concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/fa", "rm/")];
 
 /// Marks of what is not done.
-const UNDONE: [&str; 3] = [
-    concat!("TO", "DO"),
-    concat!("FIX", "ME"),
-    concat!("X", "XX"),
-];
+const UNDONE: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
 
 fn assert_none(complaints: Vec<String>) {
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
@@ -116,9 +108,7 @@ fn modules() -> Vec<Source> {
 
 /// Whether a file belongs to the crates that decide and compute, and perform no I/O.
 fn is_pure(source: &Source) -> bool {
-    ["crates/core/", "crates/numerics/"]
-        .iter()
-        .any(|pure| source.path.starts_with(pure))
+    ["crates/core/", "crates/numerics/"].iter().any(|pure| source.path.starts_with(pure))
 }
 
 /// Whether a file is a module or lies below it: `git` means `git.rs` and `git/`.
@@ -206,11 +196,7 @@ fn files_are_short_and_lines_are_narrow() {
 
 fn oversized_file(source: &Source) -> Vec<String> {
     let path = &source.path;
-    let most = if path.ends_with("/src/drive.rs") {
-        DRIVE_LINES_MAX
-    } else {
-        FILE_LINES_MAX
-    };
+    let most = if path.ends_with("/src/drive.rs") { DRIVE_LINES_MAX } else { FILE_LINES_MAX };
     let n_lines = source.n_lines();
     let mut complaints = Vec::new();
     if n_lines > most {
@@ -230,11 +216,7 @@ fn oversized_file(source: &Source) -> Vec<String> {
 fn modules_begin_with_their_role() {
     let mute = |source: &Source| !source.text.starts_with("//! ");
     let paths = modules().into_iter().filter(mute);
-    assert_none(
-        paths
-            .map(|s| format!("{}: no //! at the top", s.path))
-            .collect(),
-    );
+    assert_none(paths.map(|s| format!("{}: no //! at the top", s.path)).collect());
 }
 
 #[test]
@@ -247,15 +229,11 @@ fn missing_files(text: &str, files: &[String]) -> Vec<String> {
         let name = name.trim_end_matches('/');
         let below = format!("/{name}/");
         let is_dir = |path: &String| format!("/{path}").contains(&below);
-        files
-            .iter()
-            .any(|path| ends_with_path(path, name) || is_dir(path))
+        files.iter().any(|path| ends_with_path(path, name) || is_dir(path))
     };
     let named = named_paths(text);
     let missing = named.iter().filter(|name| !exists(name));
-    missing
-        .map(|name| format!("ARCHITECTURE.md names {name}, which does not exist"))
-        .collect()
+    missing.map(|name| format!("ARCHITECTURE.md names {name}, which does not exist")).collect()
 }
 
 /// Whether a path is a name, or ends with it as with whole parts.
@@ -278,16 +256,12 @@ fn named_paths(text: &str) -> BTreeSet<String> {
 
 /// `a/{b,c}.rs` as `a/b.rs` and `a/c.rs`.
 fn written_out(word: &str) -> Vec<String> {
-    let parts = word
-        .split_once('{')
-        .and_then(|(before, rest)| Some((before, rest.split_once('}')?)));
+    let parts =
+        word.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)));
     let Some((before, (inside, after))) = parts else {
         return vec![word.to_owned()];
     };
-    inside
-        .split(',')
-        .flat_map(|part| written_out(&format!("{before}{part}{after}")))
-        .collect()
+    inside.split(',').flat_map(|part| written_out(&format!("{before}{part}{after}"))).collect()
 }
 
 #[test]
@@ -364,35 +338,19 @@ fn trespasses(source: &Source) -> Vec<String> {
         }
     }
     if !is_part_of(source, "git") {
-        for at in ["Command::argv", "Command::shell"]
-            .map(|call| source.uses(call))
-            .concat()
-        {
+        for at in ["Command::argv", "Command::shell"].map(|call| source.uses(call)).concat() {
             let call = source.bracketed(at + source.code[at..].find('(').unwrap_or(0));
             let in_call = |(at, _): &(usize, &str)| call.contains(at);
-            if source
-                .strings()
-                .filter(in_call)
-                .any(|(_, s)| s.starts_with("git"))
-            {
+            if source.strings().filter(in_call).any(|(_, s)| s.starts_with("git")) {
                 complaints.push(format!("{}: only git.rs starts git", source.place(at)));
             }
         }
-        for (at, _) in source
-            .strings()
-            .filter(|(_, string)| string.starts_with("git "))
-        {
-            complaints.push(format!(
-                "{}: a command for git outside git.rs",
-                source.place(at)
-            ));
+        for (at, _) in source.strings().filter(|(_, string)| string.starts_with("git ")) {
+            complaints.push(format!("{}: a command for git outside git.rs", source.place(at)));
         }
     }
     if !is_part_of(source, "store") {
-        for (at, _) in source
-            .strings()
-            .filter(|(_, string)| *string == "events.jsonl")
-        {
+        for (at, _) in source.strings().filter(|(_, string)| *string == "events.jsonl") {
             complaints.push(format!("{}: only store.rs opens the log", source.place(at)));
         }
     }
@@ -408,22 +366,11 @@ fn orphan_output(source: &Source) -> Vec<String> {
     if is_part_of(source, "ui") {
         return Vec::new();
     }
-    let words = [
-        "println!",
-        "eprintln!",
-        "print!",
-        "eprint!",
-        "dbg!",
-        "stdout()",
-        "stderr()",
-    ];
+    let words = ["println!", "eprintln!", "print!", "eprint!", "dbg!", "stdout()", "stderr()"];
     let mut complaints = Vec::new();
     for word in words {
         for at in source.uses(word) {
-            complaints.push(format!(
-                "{}: only ui.rs and ui/ use {word}",
-                source.place(at)
-            ));
+            complaints.push(format!("{}: only ui.rs and ui/ use {word}", source.place(at)));
         }
     }
     complaints
@@ -465,10 +412,7 @@ fn vague_hints(source: &Source) -> Vec<String> {
 #[test]
 fn nothing_is_undone_and_no_machine_is_named() {
     let all = files().into_iter();
-    assert_none(
-        all.flat_map(|path| leftovers(&path, &read(&path)))
-            .collect(),
-    );
+    assert_none(all.flat_map(|path| leftovers(&path, &read(&path))).collect());
 }
 
 fn leftovers(path: &str, text: &str) -> Vec<String> {
@@ -508,10 +452,7 @@ fn names_directory(line: &str, name: &str) -> bool {
 
 #[test]
 fn every_word_of_the_glossary_is_used() {
-    let code: String = modules()
-        .iter()
-        .map(|source| source.code.as_str())
-        .collect();
+    let code: String = modules().iter().map(|source| source.code.as_str()).collect();
     assert_none(unused_words(&read("GLOSSARY.md"), &code));
 }
 
@@ -527,9 +468,7 @@ fn unused_words(glossary: &str, code: &str) -> Vec<String> {
         code.contains(&camel) || !places(code, &snake).is_empty()
     };
     let unused = words.iter().filter(|word| !is_used(word));
-    unused
-        .map(|word| format!("GLOSSARY.md: {word} is used nowhere"))
-        .collect()
+    unused.map(|word| format!("GLOSSARY.md: {word} is used nowhere")).collect()
 }
 
 /// The first column of every table; `Step / Event` and `Entry, Evidence` are two words.
@@ -554,24 +493,15 @@ fn capitalized(word: &str) -> String {
 fn the_readme_names_the_two_commands_and_the_changelog_what_is_new() {
     let readme = read("README.md");
     for command in ["cargo run --release -- demo", "./test.sh"] {
-        assert!(
-            readme.contains(command),
-            "README.md does not name {command}"
-        );
+        assert!(readme.contains(command), "README.md does not name {command}");
     }
     let version = env!("CARGO_PKG_VERSION");
     let is_heading = |line: &str| {
         line.starts_with("## ") && (line.contains("Unreleased") || line.contains(version))
     };
     let changelog = read("CHANGELOG.md");
-    assert!(
-        changelog.lines().any(is_heading),
-        "CHANGELOG.md: no heading of this version"
-    );
-    assert!(
-        read(".ci/run").contains("./test.sh"),
-        ".ci/run does not call ./test.sh"
-    );
+    assert!(changelog.lines().any(is_heading), "CHANGELOG.md: no heading of this version");
+    assert!(read(".ci/run").contains("./test.sh"), ".ci/run does not call ./test.sh");
     assert!(root().join("LICENSE").is_file());
 }
 

@@ -26,26 +26,16 @@ fn row(what: &str, bytes: usize, mut run: impl FnMut()) {
         run();
         best_s = best_s.min(start.elapsed().as_secs_f64());
     }
-    let (ms, rate, gb) = (
-        best_s * 1e3,
-        N as f64 / best_s / 1e6,
-        bytes as f64 / best_s / 1e9,
-    );
+    let (ms, rate, gb) = (best_s * 1e3, N as f64 / best_s / 1e6, bytes as f64 / best_s / 1e9);
     println!("{what:<28} {ms:>8.4} ms {rate:>9.0} million/s {gb:>7.2} GB/s");
 }
 
 fn drawing() {
     let boxed = |draw: &Draw| Box::new(draw.clone());
-    let uniform = Draw::Uniform {
-        low: -1.0,
-        high: 1.0,
-    };
+    let uniform = Draw::Uniform { low: -1.0, high: 1.0 };
     let normal = Draw::Normal { mean: 0.0, sd: 1.0 };
     let small = Draw::Integers { low: 0, high: 99 };
-    let sparse = Draw::Sparse {
-        density: 0.1,
-        of: boxed(&normal),
-    };
+    let sparse = Draw::Sparse { density: 0.1, of: boxed(&normal) };
     for (name, draw, dtype) in [
         ("uniform", &uniform, Dtype::F32),
         ("uniform", &uniform, Dtype::F64),
@@ -74,15 +64,9 @@ fn drawing() {
 
 fn converting() {
     let draw = Draw::Normal { mean: 0.0, sd: 1.0 };
-    for dtype in [
-        Dtype::F64,
-        Dtype::F32,
-        Dtype::F16,
-        Dtype::Bf16,
-        Dtype::F8E4m3,
-        Dtype::I32,
-        Dtype::I64,
-    ] {
+    for dtype in
+        [Dtype::F64, Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::F8E4m3, Dtype::I32, Dtype::I64]
+    {
         let mut bytes = vec![0; N * dtype.bytes()];
         fill(&draw, dtype, 7, 0, &mut bytes);
         let mut values = Vec::with_capacity(N);
@@ -109,10 +93,7 @@ fn comparing() {
         fill(&draw, dtype, 7, 0, &mut a);
         to_f64(dtype, &a, &mut values);
         let tolerance = AccuracyRuleSet::Default.tolerance(dtype);
-        let moved: Vec<f64> = values
-            .iter()
-            .map(|v| v * (1.0 + 2.0 * dtype.epsilon()))
-            .collect();
+        let moved: Vec<f64> = values.iter().map(|v| v * (1.0 + 2.0 * dtype.epsilon())).collect();
         let stats = measure(&moved, &values, &tolerance);
         let bound = CrossBound::from(&stats, &stats, dtype);
         let mut b = vec![0; a.len()];

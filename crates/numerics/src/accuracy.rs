@@ -96,11 +96,7 @@ pub fn measure(out: &[f64], reference: &[f64], tolerance: &Tolerance) -> ErrorSt
     let mut stats = sums.stats();
     let limit = tolerance.absolute + tolerance.scaled * stats.scale;
     let exact = limit == 0.0 && tolerance.relative == 0.0;
-    let rounded = if exact {
-        rounded(tolerance.dtype, reference)
-    } else {
-        Vec::new()
-    };
+    let rounded = if exact { rounded(tolerance.dtype, reference) } else { Vec::new() };
     for (i, (o, r)) in out.iter().zip(reference).enumerate() {
         let within = match kinds.compare(*o, *r) {
             ElementDifference::Same => true,
@@ -154,12 +150,7 @@ pub fn measure_bytes(out: &[u8], reference: &[u8], dtype: Dtype) -> ErrorStats {
     let (mut a, mut b) = (Vec::new(), Vec::new());
     tensor::to_f64(dtype, out, &mut a);
     tensor::to_f64(dtype, reference, &mut b);
-    let tolerance = Tolerance {
-        absolute: f64::MAX,
-        relative: 0.0,
-        scaled: 0.0,
-        dtype,
-    };
+    let tolerance = Tolerance { absolute: f64::MAX, relative: 0.0, scaled: 0.0, dtype };
     let mut stats = measure(&a, &b, &tolerance);
     (stats.mismatched, stats.first_bad) = (0, None);
     let differ = |a: &[u8], b: &[u8]| match dtype {
@@ -279,11 +270,7 @@ fn sums_of(out: &[f64], reference: &[f64], kinds: &FloatLimits) -> ErrorSums {
     let unit = tensor::power_of_two(exponent);
     let inverse = tensor::power_of_two(-exponent);
     let scaled = || finite().map(|(o, r)| (o * inverse, r * inverse));
-    let mut found = ErrorSums {
-        n: out.len().max(reference.len()),
-        unit,
-        ..ErrorSums::default()
-    };
+    let mut found = ErrorSums { n: out.len().max(reference.len()), unit, ..ErrorSums::default() };
     for (o, r) in scaled() {
         let difference = (o - r).abs();
         found.n_finite += 1.0;

@@ -42,9 +42,7 @@ impl Case {
         let Some(half) = value.parse::<u64>().ok().map(|v| v / 2).filter(|v| *v > 0) else {
             return false;
         };
-        self.name = self
-            .name
-            .replace(&format!("{name}={value}"), &format!("{name}={half}"));
+        self.name = self.name.replace(&format!("{name}={value}"), &format!("{name}={half}"));
         *value = half.to_string();
         true
     }

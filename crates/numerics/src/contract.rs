@@ -340,10 +340,7 @@ impl Contract {
 
     /// The tensors that the kernel writes.
     pub fn written(&self) -> impl Iterator<Item = (usize, &Arg)> {
-        self.args
-            .iter()
-            .enumerate()
-            .filter(|(_, arg)| arg.is_written())
+        self.args.iter().enumerate().filter(|(_, arg)| arg.is_written())
     }
 
     /// The contract with harsher draws of its group sizes, each with a description of the change;
@@ -399,28 +396,14 @@ impl CallLayout {
             extents.push(extent);
         }
         let bytes = elements * dtype.bytes() as u64;
-        let end = if arg.is_written() {
-            &mut self.output_bytes
-        } else {
-            &mut self.input_bytes
-        };
-        let region = TensorRegion {
-            offset: *end,
-            elements,
-            bytes,
-        };
+        let end = if arg.is_written() { &mut self.output_bytes } else { &mut self.input_bytes };
+        let region = TensorRegion { offset: *end, elements, bytes };
         *end = (*end + bytes + GUARD_BYTES).next_multiple_of(ALIGNMENT);
         if *end > CALL_BYTES_MAX {
-            return Err(format!(
-                "the tensors of {} are too large in total",
-                case.name
-            ));
+            return Err(format!("the tensors of {} are too large in total", case.name));
         }
-        let place = if arg.is_written() {
-            PlacedArg::Output(region)
-        } else {
-            PlacedArg::Input(region)
-        };
+        let place =
+            if arg.is_written() { PlacedArg::Output(region) } else { PlacedArg::Input(region) };
         Ok((place, extents))
     }
 
@@ -462,9 +445,7 @@ fn value_of(text: &str, case: &Case) -> Result<f64, String> {
     let expr = parse_expr(text).map_err(|error| format!("`{text}`: {error}"))?;
     let text_of = |name: &&str| case.params.get(*name).filter(|v| v.parse::<f64>().is_err());
     if let Some((name, value)) = expr.names().iter().find_map(|n| Some((n, text_of(n)?))) {
-        return Err(format!(
-            "`{text}`: `{name}` is `{value}`, which is not a number"
-        ));
+        return Err(format!("`{text}`: `{name}` is `{value}`, which is not a number"));
     }
     let value = expr.evaluate_params(&case.params);
     value.map_err(|why| format!("`{text}`: {why}"))
@@ -479,10 +460,7 @@ fn scalar_of(value: f64, dtype: Dtype) -> Result<PlacedArg, String> {
     if dtype.is_float() {
         return match dtype {
             Dtype::F64 | Dtype::F32 => Ok(PlacedArg::Float(value)),
-            _ => Err(format!(
-                "a scalar cannot be {}; use f32 or f64",
-                dtype.name()
-            )),
+            _ => Err(format!("a scalar cannot be {}; use f32 or f64", dtype.name())),
         };
     }
     let whole = value.fract() == 0.0 && value.abs() <= (1_u64 << 53) as f64;

@@ -171,12 +171,7 @@ impl Draw {
 
     /// Harsher variants of these group sizes, each with a description.
     pub fn harsher(&self) -> Vec<(Self, &'static str)> {
-        let Draw::Groups {
-            total,
-            skew,
-            only: false,
-        } = *self
-        else {
+        let Draw::Groups { total, skew, only: false } = *self else {
             return Vec::new();
         };
         let harsher = |skew: &Skew| {
@@ -202,11 +197,7 @@ impl Draw {
 ///
 /// Except for constants, two streams give different bytes, and so do two seeds.
 pub fn fill(draw: &Draw, dtype: Dtype, seed: u64, stream: u64, out: &mut [u8]) {
-    let key = StreamKey {
-        seed,
-        stream,
-        part: 0,
-    };
+    let key = StreamKey { seed, stream, part: 0 };
     fill_part(draw, dtype, key, out);
 }
 
@@ -286,9 +277,7 @@ fn uniform((low, high): (f64, f64), dtype: Dtype, key: StreamKey, out: &mut [u8]
     if !fits_f32(dtype) {
         return by_block(dtype, out, |block| {
             lanes.uniform_f64(block);
-            block
-                .iter_mut()
-                .for_each(|v| *v = (low + *v * width).min(high));
+            block.iter_mut().for_each(|v| *v = (low + *v * width).min(high));
         });
     }
     let ends = (low as f32, high as f32);

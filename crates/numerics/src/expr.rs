@@ -79,16 +79,9 @@ impl fmt::Display for ExprError {
 /// Reads an expression.
 pub fn parse_expr(text: &str) -> Result<Expr, ExprError> {
     if text.len() > LENGTH_MAX {
-        return Err(ExprError {
-            at: LENGTH_MAX,
-            reason: "the expression is too long".into(),
-        });
+        return Err(ExprError { at: LENGTH_MAX, reason: "the expression is too long".into() });
     }
-    let mut parser = ExprParser {
-        text,
-        at: 0,
-        depth: 0,
-    };
+    let mut parser = ExprParser { text, at: 0, depth: 0 };
     let expr = parser.level(0)?;
     parser.skip_space();
     if parser.at < text.len() {
@@ -227,10 +220,7 @@ struct ExprParser<'a> {
 
 impl ExprParser<'_> {
     fn error(&self, reason: &str) -> ExprError {
-        ExprError {
-            at: self.at,
-            reason: reason.into(),
-        }
+        ExprError { at: self.at, reason: reason.into() }
     }
 
     fn rest(&self) -> &str {
@@ -359,22 +349,14 @@ impl ExprParser<'_> {
                 return Ok(base);
             }
             let exponent = parser.unary()?;
-            Ok(Expr::Binary(
-                BinaryOp::Power,
-                Box::new(base),
-                Box::new(exponent),
-            ))
+            Ok(Expr::Binary(BinaryOp::Power, Box::new(base), Box::new(exponent)))
         })
     }
 
     fn atom(&mut self) -> Result<Expr, ExprError> {
         if self.eat("(") {
             let inner = self.level(0)?;
-            return if self.eat(")") {
-                Ok(inner)
-            } else {
-                Err(self.error("a `)` is missing"))
-            };
+            return if self.eat(")") { Ok(inner) } else { Err(self.error("a `)` is missing")) };
         }
         if self.eat("`") {
             let Some(length) = self.rest().find('`') else {
@@ -415,9 +397,7 @@ impl ExprParser<'_> {
             previous = c;
             length += c.len_utf8();
         }
-        let number = rest[..length]
-            .parse()
-            .map_err(|_| self.error("not a number"))?;
+        let number = rest[..length].parse().map_err(|_| self.error("not a number"))?;
         self.at += length;
         Ok(Expr::Number(number))
     }
@@ -431,9 +411,9 @@ impl ExprParser<'_> {
             return Ok(Expr::Name(name));
         }
         let Some(function) = MathFunction::by_name(&name) else {
-            return Err(self.error(&format!(
-                "`{name}` is not a function; use min, max, sqrt or ln"
-            )));
+            return Err(
+                self.error(&format!("`{name}` is not a function; use min, max, sqrt or ln"))
+            );
         };
         let mut arguments = vec![self.level(0)?];
         while self.eat(",") {
@@ -492,14 +472,7 @@ mod tests {
 
     #[test]
     fn mistakes_say_where() {
-        for (text, at) in [
-            ("1 +", 3),
-            ("(1", 2),
-            ("1 1", 2),
-            ("foo(1)", 4),
-            ("`x", 1),
-            ("", 0),
-        ] {
+        for (text, at) in [("1 +", 3), ("(1", 2), ("1 1", 2), ("foo(1)", 4), ("`x", 1), ("", 0)] {
             assert_eq!(parse_expr(text).unwrap_err().at, at, "{text}");
         }
         assert!(parse_expr(&"(".repeat(500)).is_err());

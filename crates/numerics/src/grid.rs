@@ -58,16 +58,9 @@ impl Axis {
         });
         let wanted = default.unwrap_or(&first);
         let Some(default) = distinct.iter().position(|value| value == wanted) else {
-            return Err(format!(
-                "the default {wanted} of {name} is not one of its values"
-            ));
+            return Err(format!("the default {wanted} of {name} is not one of its values"));
         };
-        Ok(Self {
-            name: name.to_owned(),
-            values: distinct,
-            numbers,
-            default,
-        })
+        Ok(Self { name: name.to_owned(), values: distinct, numbers, default })
     }
 
     /// The knob's name.
@@ -117,13 +110,7 @@ impl Grid {
         settings.sort_unstable();
         settings.dedup();
         let codes = settings.iter().map(|ranks| code(&axes, ranks)).collect();
-        Ok(Self {
-            ranks: settings.concat(),
-            axes,
-            codes,
-            notes: Vec::new(),
-            whole: true,
-        })
+        Ok(Self { ranks: settings.concat(), axes, codes, notes: Vec::new(), whole: true })
     }
 
     /// The knobs.
@@ -217,9 +204,7 @@ impl Grid {
 /// The number that the values of a setting form, one digit per knob.
 fn code(axes: &[Axis], ranks: &[u16]) -> u64 {
     let digits = axes.iter().zip(ranks);
-    digits.fold(0, |code, (axis, rank)| {
-        code * axis.values.len() as u64 + u64::from(*rank)
-    })
+    digits.fold(0, |code, (axis, rank)| code * axis.values.len() as u64 + u64::from(*rank))
 }
 
 #[cfg(test)]

@@ -118,10 +118,7 @@ impl Roof {
         let moved = demand.bytes.unwrap_or(0.0);
         let holds = |rate: &&ByteRate| rate.bytes as f64 * RATE_FACTOR <= moved;
         let rate = self.rates.iter().filter(holds).max_by_key(|r| r.bytes);
-        DevicePeaks {
-            flops: self.flops,
-            bytes: rate.map(|rate| rate.per_s),
-        }
+        DevicePeaks { flops: self.flops, bytes: rate.map(|rate| rate.per_s) }
     }
 
     /// The peaks to show a call against: where no rate is known for so few bytes, the best one, so

@@ -44,13 +44,8 @@ pub enum StrategyKind {
 
 impl StrategyKind {
     /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Auto,
-        Self::Random,
-        Self::Local,
-        Self::Annealing,
-        Self::Genetic,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Auto, Self::Random, Self::Local, Self::Annealing, Self::Genetic];
 
     /// Its name, as users write it.
     pub fn name(self) -> &'static str {
@@ -117,12 +112,7 @@ impl Search {
         let mut first: Vec<GridPoint> = grid.default_point().into_iter().collect();
         first.extend(given);
         first.reverse();
-        Self {
-            grid,
-            record: SearchRecord::default(),
-            strategy: kind.strategy(seed),
-            first,
-        }
+        Self { grid, record: SearchRecord::default(), strategy: kind.strategy(seed), first }
     }
 
     /// The grid that is searched.

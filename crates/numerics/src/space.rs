@@ -59,10 +59,7 @@ impl Knob {
         }
         let number: f64 = value.parse().ok()?;
         let smaller = |v: &&String| v.parse::<f64>().is_ok_and(|v| v < number);
-        self.values
-            .iter()
-            .any(|v| v == value)
-            .then(|| self.values.iter().filter(smaller).count())
+        self.values.iter().any(|v| v == value).then(|| self.values.iter().filter(smaller).count())
     }
 }
 
@@ -105,13 +102,10 @@ pub fn parse_knobs(
     }
     for one in declared.iter().filter(|one| one.file == file) {
         let declaration = declaration_of(one)?;
-        let on_a_line = matches!(
-            one.deliver,
-            Delivery::Source | Delivery::Environment | Delivery::Argument
-        );
-        let line = on_a_line
-            .then(|| lines.iter().position(|line| defines(line, &declaration)))
-            .flatten();
+        let on_a_line =
+            matches!(one.deliver, Delivery::Source | Delivery::Environment | Delivery::Argument);
+        let line =
+            on_a_line.then(|| lines.iter().position(|line| defines(line, &declaration))).flatten();
         if on_a_line && line.is_none() {
             return Err(format!("{file} does not define the knob {}", one.name));
         }
@@ -128,19 +122,13 @@ pub fn parse_knobs(
                 knobs.push(knob((file, text), (&one.name, spot), values, when)?);
             }
             (_, wants) => {
-                let again = KnobComment {
-                    wants,
-                    ..declaration
-                };
+                let again = KnobComment { wants, ..declaration };
                 knobs.extend(knobs_of((file, text), again, line)?);
             }
         }
     }
     for (index, knob) in knobs.iter().enumerate() {
-        if knobs[..index]
-            .iter()
-            .any(|earlier| earlier.name == knob.name)
-        {
+        if knobs[..index].iter().any(|earlier| earlier.name == knob.name) {
             return Err(format!("{file}: the knob {} is declared twice", knob.name));
         }
     }
@@ -155,11 +143,7 @@ fn declaration_of(one: &KnobDeclaration) -> Result<KnobComment, String> {
         ),
         false => AllowedValues::AnyOf(one.flags.clone()),
     };
-    Ok(KnobComment {
-        name: one.name.clone(),
-        wants,
-        when: one.when.clone(),
-    })
+    Ok(KnobComment { name: one.name.clone(), wants, when: one.when.clone() })
 }
 
 fn defines(line: &str, declaration: &KnobComment) -> bool {
@@ -178,12 +162,9 @@ fn knobs_of(
     let KnobComment { name, wants, when } = declaration;
     let line = line.unwrap_or_default();
     match wants {
-        AllowedValues::OneOf(values) => Ok(vec![knob(
-            of,
-            (&name, KnobLocation::Value { line }),
-            values,
-            when,
-        )?]),
+        AllowedValues::OneOf(values) => {
+            Ok(vec![knob(of, (&name, KnobLocation::Value { line }), values, when)?])
+        }
         AllowedValues::AnyOf(flags) => flags
             .into_iter()
             .map(|flag| {
@@ -225,11 +206,7 @@ fn parse_declaration(text: &str) -> Option<KnobComment> {
         && when.as_ref().is_none_or(|when| !when.is_empty());
     usable.then(|| KnobComment {
         name: name.to_owned(),
-        wants: if any {
-            AllowedValues::AnyOf(words)
-        } else {
-            AllowedValues::OneOf(words)
-        },
+        wants: if any { AllowedValues::AnyOf(words) } else { AllowedValues::OneOf(words) },
         when,
     })
 }
@@ -257,11 +234,8 @@ fn parse_range(text: &str) -> Option<Vec<String>> {
     let at = rest.find(['+', '*']);
     let (to, step) = at.map_or((rest, "+1"), |at| rest.split_at(at));
     let (sign, step) = step.split_at(1);
-    let (from, to, step): (i64, i64, i64) = (
-        from.trim().parse().ok()?,
-        to.trim().parse().ok()?,
-        step.trim().parse().ok()?,
-    );
+    let (from, to, step): (i64, i64, i64) =
+        (from.trim().parse().ok()?, to.trim().parse().ok()?, step.trim().parse().ok()?);
     let grows = match sign {
         "*" => step > 1 && from > 0,
         _ => step > 0,
@@ -280,9 +254,7 @@ fn parse_range(text: &str) -> Option<Vec<String>> {
 
 /// The restrictions that a file declares.
 pub fn parse_restrictions(text: &str) -> Vec<String> {
-    let lines = text
-        .lines()
-        .filter_map(|line| line.split_once("karve: restrict "));
+    let lines = text.lines().filter_map(|line| line.split_once("karve: restrict "));
     let text = |(_, rest): (&str, &str)| {
         let rest = rest.trim().trim_end_matches("*/").trim_end_matches("-->");
         rest.trim().to_owned()
@@ -297,9 +269,7 @@ fn knob(
     when: Option<String>,
 ) -> Result<Knob, String> {
     if let Some(wrong) = values.iter().find(|value| !is_value(value)) {
-        return Err(format!(
-            "the knob {name} has the value {wrong:?}, which cannot be written"
-        ));
+        return Err(format!("the knob {name} has the value {wrong:?}, which cannot be written"));
     }
     let Some(current) = spot.read(text, name) else {
         return Err(match spot {
@@ -316,14 +286,7 @@ fn knob(
     if values.len() < 2 || values.len() > VALUES_MAX {
         return Err(format!("the knob {name} needs 2 to {VALUES_MAX} values"));
     }
-    Ok(Knob {
-        name: name.into(),
-        values,
-        file: file.into(),
-        spot,
-        current,
-        when,
-    })
+    Ok(Knob { name: name.into(), values, file: file.into(), spot, current, when })
 }
 
 /// The text with the knob set to a value.

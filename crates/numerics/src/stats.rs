@@ -21,10 +21,7 @@ fn ln_factorial(n: u32) -> f64 {
         }
         table
     });
-    table
-        .get(n as usize)
-        .copied()
-        .unwrap_or_else(|| stirling(f64::from(n)))
+    table.get(n as usize).copied().unwrap_or_else(|| stirling(f64::from(n)))
 }
 
 /// `ln n!` to the last digits for the large n that are not tabulated.
@@ -46,9 +43,7 @@ pub fn ln_evidence(successes: u32, failures: u32) -> f64 {
     let peak = successes.min(n.div_ceil(2));
     let all = f64::from(n + 1);
     let downwards = (1..=peak).rev().map(f64::from).map(|j| j / (all - j + 1.0));
-    let upwards = (peak..successes)
-        .map(f64::from)
-        .map(|j| (all - j) / (j + 1.0));
+    let upwards = (peak..successes).map(f64::from).map(|j| (all - j) / (j + 1.0));
     let sum = 1.0 + tail_sum(downwards) + tail_sum(upwards);
     front + choose(peak) + sum.ln()
 }
@@ -204,10 +199,7 @@ mod tests {
     fn all_successes_give_the_closed_form() {
         for n in 1_u32..40 {
             let want = (2_f64.powi(n as i32 + 1) - 1.0) / f64::from(n + 1);
-            assert!(
-                (ln_evidence(n, 0).exp() / want - 1.0).abs() < 1e-9,
-                "n = {n}"
-            );
+            assert!((ln_evidence(n, 0).exp() / want - 1.0).abs() < 1e-9, "n = {n}");
         }
     }
 
@@ -251,22 +243,9 @@ mod tests {
 
     #[test]
     fn what_is_not_a_number_does_not_panic() {
-        for values in [
-            vec![],
-            vec![f64::NAN],
-            vec![1.0, f64::NAN],
-            vec![f64::INFINITY; 3],
-        ] {
-            let _ = (
-                median(&values),
-                quantile(&values, f64::NAN),
-                hodges_lehmann(&values),
-            );
-            let _ = (
-                interval(&values, 0.05),
-                interval(&values, 0.0),
-                interval(&values, 9.0),
-            );
+        for values in [vec![], vec![f64::NAN], vec![1.0, f64::NAN], vec![f64::INFINITY; 3]] {
+            let _ = (median(&values), quantile(&values, f64::NAN), hodges_lehmann(&values));
+            let _ = (interval(&values, 0.05), interval(&values, 0.0), interval(&values, 9.0));
             let _ = (geometric_mean(&values), mean_and_deviation(&values));
         }
         assert_eq!(interval(&[], 9.0), None);

@@ -133,19 +133,13 @@ impl Dtype {
 
     /// The distance from 1 to the next larger number; 0 for integers.
     pub fn epsilon(self) -> f64 {
-        self.float_range()
-            .map_or(0.0, |range| power_of_two(-range.fraction_bits))
+        self.float_range().map_or(0.0, |range| power_of_two(-range.fraction_bits))
     }
 
     /// What a floating-point type can hold; `None` for integers.
     pub fn float_range(self) -> Option<FloatRange> {
         let range = |fraction_bits, exponent_min, exponent_max, largest| {
-            Some(FloatRange {
-                fraction_bits,
-                exponent_min,
-                exponent_max,
-                largest,
-            })
+            Some(FloatRange { fraction_bits, exponent_min, exponent_max, largest })
         };
         match self {
             Dtype::F64 => range(52, -1022, 1023, f64::MAX),
@@ -277,9 +271,7 @@ pub fn from_i64(dtype: Dtype, values: &[i64], out: &mut [u8]) {
             (v.clamp(i32::MIN.into(), i32::MAX.into()) as i32).to_ne_bytes()
         }),
         Dtype::U64 => narrow(values, out, |v| (v.max(0) as u64).to_ne_bytes()),
-        Dtype::U32 => narrow(values, out, |v| {
-            (v.clamp(0, u32::MAX.into()) as u32).to_ne_bytes()
-        }),
+        Dtype::U32 => narrow(values, out, |v| (v.clamp(0, u32::MAX.into()) as u32).to_ne_bytes()),
         Dtype::F64
         | Dtype::F32
         | Dtype::F16
@@ -337,11 +329,7 @@ fn of_f16(half: u16) -> f32 {
     // A multiplication corrects the exponent's bias and also gets subnormals right.
     let finite = f32::from_bits(rest << 13) * f32::from_bits((127 + 112) << 23);
     let special = 0x7f80_0000 | (rest << 13);
-    let magnitude = if rest >= 0x7c00 {
-        special
-    } else {
-        finite.to_bits()
-    };
+    let magnitude = if rest >= 0x7c00 { special } else { finite.to_bits() };
     f32::from_bits(sign | magnitude)
 }
 
@@ -353,11 +341,7 @@ fn of_e4m3(byte: u8) -> f32 {
     let sign = u32::from(byte & 0x80) << 24;
     let rest = u32::from(byte & 0x7f);
     let finite = f32::from_bits(rest << 20) * f32::from_bits((127 + 120) << 23);
-    let magnitude = if rest == 0x7f {
-        0x7fc0_0000
-    } else {
-        finite.to_bits()
-    };
+    let magnitude = if rest == 0x7f { 0x7fc0_0000 } else { finite.to_bits() };
     f32::from_bits(sign | magnitude)
 }
 

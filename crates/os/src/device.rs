@@ -221,8 +221,7 @@ impl DeviceSession {
         }
         let gpu = &mut self.gpu;
         let holds = &mut || hot(gpu.ask(stop));
-        self.throttling
-            .wait(&mut self.budget, (stop, notices), holds)
+        self.throttling.wait(&mut self.budget, (stop, notices), holds)
     }
 
     fn conditions(
@@ -286,10 +285,8 @@ pub fn cpus_of(pin: &Pin) -> Result<Vec<usize>> {
         Pin::Auto => Ok(allowed.last().copied().into_iter().collect()),
         Pin::Cpus { cpus } => match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
             None => Ok(cpus.clone()),
-            Some(cpu) => Err(
-                CommandError::environment(format!("karve may not use CPU {cpu}"))
-                    .hint("fix device.pin in karve.toml; \"taskset -p $$\" shows the allowed CPUs"),
-            ),
+            Some(cpu) => Err(CommandError::environment(format!("karve may not use CPU {cpu}"))
+                .hint("fix device.pin in karve.toml; \"taskset -p $$\" shows the allowed CPUs")),
         },
     }
 }

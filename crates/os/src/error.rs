@@ -55,12 +55,7 @@ pub type Result<T, E = CommandError> = std::result::Result<T, E>;
 impl CommandError {
     /// An error of a given kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            causes: Vec::new(),
-            hints: Vec::new(),
-        }
+        Self { kind, message: message.into(), causes: Vec::new(), hints: Vec::new() }
     }
 
     /// The command line or `karve.toml` is not usable.

@@ -32,16 +32,11 @@ pub fn machine() -> Environment {
         }
     };
     add("cpu", cpu_model());
-    let cores = std::thread::available_parallelism()
-        .ok()
-        .map(|n| n.get().to_string());
+    let cores = std::thread::available_parallelism().ok().map(|n| n.get().to_string());
     add("cores", cores);
     add("kernel", first_line("/proc/sys/kernel/osrelease"));
     add("container", Some(container()));
-    add(
-        "governor",
-        first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-    );
+    add("governor", first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
     add("load", first_line("/proc/loadavg"));
     add("pressure", first_line("/proc/pressure/cpu"));
     Environment { facts }
@@ -58,9 +53,8 @@ pub fn environment(stop: &StopFlag) -> Environment {
     // Each takes a while to start, and none waits for another.
     let ask = |(name, line): (&'static str, String)| (name, command_output(&line, stop));
     let answers: Vec<_> = std::thread::scope(|scope| {
-        let asked: Vec<_> = questions()
-            .map(|question| scope.spawn(move || ask(question)))
-            .collect();
+        let asked: Vec<_> =
+            questions().map(|question| scope.spawn(move || ask(question))).collect();
         let answers = asked.into_iter().filter_map(|asked| asked.join().ok());
         answers.collect()
     });
@@ -79,19 +73,13 @@ fn questions() -> impl Iterator<Item = (&'static str, String)> {
 
 /// Where a GPU is, its name and driver.
 const GPU_QUERIES: [(&str, &str); 2] = [
-    (
-        "nvidia",
-        "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader",
-    ),
+    ("nvidia", "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"),
     ("amd", "rocm-smi --showproductname --csv"),
 ];
 
 /// The first digits of a digest of everything that does not change while a host runs.
 pub fn fingerprint(environment: &Environment) -> String {
-    let lasting = environment
-        .facts
-        .iter()
-        .filter(|(name, _)| !PASSING.contains(&name.as_str()));
+    let lasting = environment.facts.iter().filter(|(name, _)| !PASSING.contains(&name.as_str()));
     let list: String = lasting.map(|(k, v)| format!("{k}={v}\n")).collect();
     let mut digits = files::sha256_hex(list.as_bytes());
     digits.truncate(FINGERPRINT_CHARS);
@@ -110,8 +98,7 @@ fn container() -> String {
     }
     let said = first_line("/run/systemd/container").or_else(|| std::env::var("container").ok());
     let groups = fs::read_to_string("/proc/1/cgroup").unwrap_or_default();
-    said.filter(|name| !name.is_empty())
-        .unwrap_or_else(|| parse_container(&groups).into())
+    said.filter(|name| !name.is_empty()).unwrap_or_else(|| parse_container(&groups).into())
 }
 
 /// The container, according to the control groups of the first process.
@@ -131,9 +118,7 @@ fn parse_container(groups: &str) -> &'static str {
 pub fn cpu_model() -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("model name"));
-    let name = line
-        .and_then(|line| line.split_once(':'))
-        .map(|(_, name)| name.trim().to_owned());
+    let name = line.and_then(|line| line.split_once(':')).map(|(_, name)| name.trim().to_owned());
     Some(name.unwrap_or_else(|| std::env::consts::ARCH.to_owned()))
 }
 
@@ -156,20 +141,11 @@ fn command_output(line: &str, stop: &StopFlag) -> Option<String> {
     process::find_program(line.split(' ').next()?)?;
     let run = process::run(&Command::line(line, Path::new("/")).limit(LIMIT), stop).ok()?;
     let text = run.stdout.text().into_owned();
-    run.exit
-        .success()
-        .then(|| text.lines().next().unwrap_or_default().trim().to_owned())
+    run.exit.success().then(|| text.lines().next().unwrap_or_default().trim().to_owned())
 }
 
 fn first_line(path: &str) -> Option<String> {
-    Some(
-        fs::read_to_string(path)
-            .ok()?
-            .lines()
-            .next()?
-            .trim()
-            .to_owned(),
-    )
+    Some(fs::read_to_string(path).ok()?.lines().next()?.trim().to_owned())
 }
 
 #[cfg(test)]
@@ -182,10 +158,7 @@ mod tests {
         check("0::/\n", "none");
         check("0::/init.scope\n", "none");
         check("12:pids:/docker/4c0f\n", "docker");
-        check(
-            "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-2.scope\n",
-            "kubernetes",
-        );
+        check("0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-2.scope\n", "kubernetes");
         check("0::/machine.slice/libpod-77.scope\n", "podman");
         check("0::/lxc.payload.web/init.scope\n", "lxc");
     }

@@ -113,14 +113,7 @@ impl MemoryMap {
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         // SAFETY: a new mapping at a place of the kernel's choice.
         let base = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                bytes.max(1),
-                protection,
-                flags,
-                fd.as_raw_fd(),
-                0,
-            )
+            libc::mmap(ptr::null_mut(), bytes.max(1), protection, flags, fd.as_raw_fd(), 0)
         };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -132,10 +125,7 @@ impl MemoryMap {
     fn range(&self, offset: u64, bytes: u64) -> (usize, usize) {
         let (from, len) = (offset as usize, bytes as usize);
         let end = from.checked_add(len);
-        assert!(
-            end.is_some_and(|end| end <= self.bytes),
-            "a part is inside its memory"
-        );
+        assert!(end.is_some_and(|end| end <= self.bytes), "a part is inside its memory");
         (from, len)
     }
 }
@@ -251,10 +241,7 @@ pub fn receive(buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     #[repr(C, align(8))]
     struct WorkerControlBuffer([u8; 128]);
     let mut control = WorkerControlBuffer([0; 128]);
-    let mut part = libc::iovec {
-        iov_base: buffer.as_mut_ptr().cast(),
-        iov_len: buffer.len(),
-    };
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // SAFETY: a zeroed header is valid and every pointer in it is to a place that outlives the
     // call; control messages are walked with the macros for that, and each descriptor in them was
     // created for us by the kernel.
@@ -285,14 +272,7 @@ pub fn receive(buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
 /// Replies on the socket that is standard input.
 pub fn answer(message: &[u8]) -> io::Result<()> {
     // SAFETY: the message has the given length.
-    let sent = unsafe {
-        libc::send(
-            0,
-            message.as_ptr().cast(),
-            message.len(),
-            libc::MSG_NOSIGNAL,
-        )
-    };
+    let sent = unsafe { libc::send(0, message.as_ptr().cast(), message.len(), libc::MSG_NOSIGNAL) };
     match sent {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),

@@ -154,10 +154,7 @@ impl Command {
 
     /// A program and its arguments.
     pub fn argv<A: Into<OsString>>(args: impl IntoIterator<Item = A>, dir: &Path) -> Self {
-        Self::new(
-            Program::Argv(args.into_iter().map(Into::into).collect()),
-            dir,
-        )
+        Self::new(Program::Argv(args.into_iter().map(Into::into).collect()), dir)
     }
 
     fn new(program: Program, dir: &Path) -> Self {
@@ -234,10 +231,8 @@ impl Command {
     }
 
     fn bounds(&self) -> ResourceLimits {
-        let free = ResourceLimits {
-            memory_sum_bytes: self.memory_bytes,
-            ..ResourceLimits::default()
-        };
+        let free =
+            ResourceLimits { memory_sum_bytes: self.memory_bytes, ..ResourceLimits::default() };
         self.confinement.as_ref().map_or(free, Confinement::bounds)
     }
 
@@ -245,9 +240,9 @@ impl Command {
     fn name(&self) -> String {
         match &self.program {
             Program::Shell(_) | Program::Line(_) => "sh".into(),
-            Program::Argv(args) => args
-                .first()
-                .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+            Program::Argv(args) => {
+                args.first().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+            }
         }
     }
 }
@@ -285,21 +280,13 @@ pub fn run(command: &Command, stop: &StopFlag) -> Result<CommandOutcome> {
 ///
 /// Never kills this process or an ancestor of it, and does nothing for an empty tag.
 pub fn end_tagged(tag: &str) -> u32 {
-    if tag.is_empty() {
-        0
-    } else {
-        tree::end_tagged(tag)
-    }
+    if tag.is_empty() { 0 } else { tree::end_tagged(tag) }
 }
 
 /// Kills every process that a dead karve process started, and its descendants; returns how many.
 /// That karve is identified by its process id and its mark; see [`own_mark`].
 pub fn end_of_karve(pid: u32, mark: &str) -> u32 {
-    if mark.is_empty() {
-        0
-    } else {
-        tree::end_of_karve(pid, mark)
-    }
+    if mark.is_empty() { 0 } else { tree::end_of_karve(pid, mark) }
 }
 
 /// A permanent identifier of this karve process, unlike its process id.
@@ -333,19 +320,13 @@ struct KernelFeatures {
 }
 
 /// All kernel features.
-const LAYERS: KernelFeatures = KernelFeatures {
-    cgroup: true,
-    pidfd: true,
-};
+const LAYERS: KernelFeatures = KernelFeatures { cgroup: true, pidfd: true };
 
 fn run_with(command: &Command, stop: &StopFlag, layers: KernelFeatures) -> Result<CommandOutcome> {
     match (run_once(command, stop, layers, None), &command.program) {
         // A shell runs a script without a shebang line, and reports what is wrong in its own words.
         (Err(RunError::Refused(_)), Program::Line(line)) => {
-            let by_shell = Command {
-                program: Program::Shell(line.clone()),
-                ..command.clone()
-            };
+            let by_shell = Command { program: Program::Shell(line.clone()), ..command.clone() };
             run_once(&by_shell, stop, layers, None)
         }
         (result, _) => result,
@@ -390,11 +371,7 @@ fn run_once(
         CapturedStream::new(command.capture_bytes).context(cannot_prepare)?;
     let (stderr, stderr_end) =
         CapturedStream::new(command.capture_bytes).context(cannot_prepare)?;
-    let leaf = if layers.cgroup {
-        CommandCgroup::for_tag(&command.tag)
-    } else {
-        None
-    };
+    let leaf = if layers.cgroup { CommandCgroup::for_tag(&command.tag) } else { None };
     let confinement = command.confinement.as_ref();
     let mut watch = OutputWatch::new(stdout.tapped(tap), stderr);
     let mut child = sys::spawn(&SpawnSpec {
@@ -430,16 +407,9 @@ fn run_once(
         }
     };
     let pid = tree.child().pid;
-    let (status, usage) = tree
-        .finish()
-        .map_err(|cause| cannot_wait(command, pid, &cause))?;
+    let (status, usage) = tree.finish().map_err(|cause| cannot_wait(command, pid, &cause))?;
     let (end, wall) = end.map_err(|cause| cannot_wait(command, pid, &cause))?;
-    Ok(watch.finish(FinishedProcess {
-        exit: exit(end, status),
-        wall,
-        usage,
-        orphans,
-    }))
+    Ok(watch.finish(FinishedProcess { exit: exit(end, status), wall, usage, orphans }))
 }
 
 /// Makes the next command that maps a file read it from disk again. How a file is laid out in

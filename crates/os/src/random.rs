@@ -13,11 +13,9 @@ pub fn fresh_seed() -> Result<u64> {
 /// An unpredictable number.
 pub fn secret() -> Result<u64> {
     let mut bytes = [0; 8];
-    random_source()
-        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes))
-        .map_err(|error| {
-            CommandError::environment("cannot read the system's random source").cause(error)
-        })?;
+    random_source().and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes)).map_err(
+        |error| CommandError::environment("cannot read the system's random source").cause(error),
+    )?;
     Ok(u64::from_le_bytes(bytes))
 }
 

@@ -157,10 +157,7 @@ impl Sandbox {
         dir: &Path,
         charter: &Charter,
     ) -> Result<Option<Arc<Self>>> {
-        Self::open(
-            &charter.sandbox,
-            SandboxPaths::of(checkout, campaigns, dir, charter),
-        )
+        Self::open(&charter.sandbox, SandboxPaths::of(checkout, campaigns, dir, charter))
     }
 
     /// Creates the sandbox that a rule asks for; none if it asks for none or the host offers
@@ -311,11 +308,7 @@ impl Sandbox {
         let room = match &self.namespaces {
             None => None,
             Some(_) => {
-                let own = AgentPaths {
-                    tree: &tree,
-                    notes: &notes,
-                    ..*places
-                };
+                let own = AgentPaths { tree: &tree, notes: &notes, ..*places };
                 let view = view::of_agent(&self.site, &self.rule, (&self.private, &own))?;
                 Some(Arc::new(NamespaceSandbox::make(&view)?))
             }
@@ -391,13 +384,7 @@ pub struct AgentPaths<'a> {
 impl<'a> AgentPaths<'a> {
     /// A worktree and notes, and nothing else.
     pub fn of(tree: &'a Path, notes: &'a Path) -> Self {
-        Self {
-            tree,
-            notes,
-            read: &[],
-            write: &[],
-            hosts: None,
-        }
+        Self { tree, notes, read: &[], write: &[], hosts: None }
     }
 }
 
@@ -432,10 +419,7 @@ pub fn active(rule: &SandboxRule) -> String {
 pub fn warning(rule: &SandboxRule) -> Option<String> {
     let missing = HostSupport::of_host().missing();
     (rule.mode == SandboxMode::Auto && !missing.is_empty()).then(|| {
-        format!(
-            "note: the sandbox is incomplete: {}; see \"karve doctor\"",
-            missing.join("; ")
-        )
+        format!("note: the sandbox is incomplete: {}; see \"karve doctor\"", missing.join("; "))
     })
 }
 
@@ -475,9 +459,7 @@ fn bounds(rule: &SandboxRule) -> ResourceLimits {
 /// The default memory limit of one command.
 pub fn most_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: f64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
     Some((kib * 1_024.0 * MEMORY_SHARE) as u64)
 }

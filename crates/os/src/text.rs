@@ -22,10 +22,8 @@ pub fn one_line(text: &str, chars_max: usize) -> String {
 /// The same, line by line.
 pub fn safe_lines(text: &str, lines_max: usize, chars_max: usize) -> Vec<String> {
     let all = text.trim_end().lines();
-    let mut lines: Vec<String> = all
-        .take(lines_max + 1)
-        .map(|line| bounded(line.trim_end(), chars_max))
-        .collect();
+    let mut lines: Vec<String> =
+        all.take(lines_max + 1).map(|line| bounded(line.trim_end(), chars_max)).collect();
     if lines.len() > lines_max {
         lines.truncate(lines_max);
         lines.push("…".to_owned());
@@ -39,10 +37,7 @@ fn bounded(text: &str, chars_max: usize) -> String {
         let marks = ['\u{200e}', '\u{200f}'];
         marks.contains(&c) || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
-    let clean: String = text
-        .chars()
-        .filter(|c| !c.is_control() && !turns(*c))
-        .collect();
+    let clean: String = text.chars().filter(|c| !c.is_control() && !turns(*c)).collect();
     if clean.chars().count() <= chars_max {
         return clean;
     }
@@ -56,11 +51,8 @@ const SHOWN_MAX: usize = 60;
 
 /// An excerpt of the file for a message: bounded, and without control characters.
 pub fn shown(text: &str) -> String {
-    let mut short: String = text
-        .chars()
-        .take(SHOWN_MAX)
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
+    let mut short: String =
+        text.chars().take(SHOWN_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(SHOWN_MAX).is_some() {
         short.push('…');
     }
@@ -73,15 +65,8 @@ const DISTANCE_MAX: usize = 3;
 /// `did you mean …?` if a known word is similar, and always the known words.
 pub fn suggestion<'w>(word: &str, known: impl IntoIterator<Item = &'w str>, noun: &str) -> String {
     let known: Vec<&str> = known.into_iter().collect();
-    let list = known
-        .iter()
-        .map(|word| format!("`{}`", shown(word)))
-        .collect::<Vec<_>>();
-    let list = if list.is_empty() {
-        "none".to_owned()
-    } else {
-        list.join(", ")
-    };
+    let list = known.iter().map(|word| format!("`{}`", shown(word))).collect::<Vec<_>>();
+    let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
     match nearest(word, &known) {
         Some(near) => format!("did you mean `{near}`? {noun}: {list}"),
         None => format!("{noun}: {list}"),
@@ -93,12 +78,7 @@ fn nearest<'w>(word: &str, known: &[&'w str]) -> Option<&'w str> {
     let letters = word.chars().count();
     known
         .iter()
-        .map(|candidate| {
-            (
-                strsim::osa_distance(&word, &candidate.to_lowercase()),
-                *candidate,
-            )
-        })
+        .map(|candidate| (strsim::osa_distance(&word, &candidate.to_lowercase()), *candidate))
         .min_by_key(|(distance, _)| *distance)
         .filter(|(distance, _)| *distance <= DISTANCE_MAX && *distance * 2 <= letters.max(2))
         .map(|(_, candidate)| candidate)

@@ -140,11 +140,7 @@ impl DeviceSpec {
             return Some(known.clone());
         }
         let (_, per_tick) = BY_TICKS.iter().find(|(of, _)| *of == figure)?;
-        let value = |figure| {
-            self.figures
-                .get(&figure)
-                .map(|known: &SourcedFigure| known.value)
-        };
+        let value = |figure| self.figures.get(&figure).map(|known: &SourcedFigure| known.value);
         let per_tick_value = value(*per_tick)?;
         Some(SourcedFigure {
             value: value(DeviceFigure::Units)? * value(DeviceFigure::Clock)? * per_tick_value,
@@ -156,9 +152,7 @@ impl DeviceSpec {
     pub fn peaks(&self, element: DeviceFigure) -> DevicePeaks {
         DevicePeaks {
             flops: self.figure(element).map(|known| known.value),
-            bytes: self
-                .figure(DeviceFigure::MemoryRate)
-                .map(|known| known.value),
+            bytes: self.figure(DeviceFigure::MemoryRate).map(|known| known.value),
         }
     }
 
@@ -173,10 +167,7 @@ impl DeviceSpec {
     /// The words of its scope that other devices may share: not the model.
     fn kind_words(&self) -> BTreeSet<&str> {
         let model = plain(&self.name);
-        let words = self
-            .scope
-            .iter()
-            .filter(|word| !model.contains(&plain(word)));
+        let words = self.scope.iter().filter(|word| !model.contains(&plain(word)));
         words.chain([&self.arch]).map(String::as_str).collect()
     }
 
@@ -204,10 +195,7 @@ impl DeviceCatalog {
     /// The devices that karve ships, plus the files of the user and of the project.
     pub fn load(project: Option<&Path>) -> Result<Self> {
         let mut devices = Self::built_in()?;
-        let own = user_file(
-            std::env::var_os("XDG_CONFIG_HOME"),
-            std::env::var_os("HOME"),
-        );
+        let own = user_file(std::env::var_os("XDG_CONFIG_HOME"), std::env::var_os("HOME"));
         let of_project = project.map(|dir| dir.join(FILE));
         for path in own.into_iter().chain(of_project) {
             if !path.exists() {
@@ -322,10 +310,7 @@ fn plain(name: &str) -> String {
 fn spoken(name: &str) -> Vec<String> {
     let lower = name.to_lowercase();
     let words = lower.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-    let words: Vec<&str> = words
-        .filter(|word| !word.is_empty())
-        .take(LIST_MAX)
-        .collect();
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).take(LIST_MAX).collect();
     let pairs = words.windows(2).map(<[&str]>::concat);
     let single = words.iter().map(|word| (*word).to_owned());
     single.chain(pairs).collect()
@@ -379,19 +364,11 @@ impl DeviceSpecTable {
             false => format!("device.{}", safe(&self.name, TEXT_MAX)),
         };
         if plain(&self.name).is_empty() {
-            return Err(bad(
-                file,
-                &format!("{at}.name"),
-                "has no letter and no digit",
-            ));
+            return Err(bad(file, &format!("{at}.name"), "has no letter and no digit"));
         }
         for (key, list) in [("aliases", &self.aliases), ("scope", &self.scope)] {
             if list.len() > LIST_MAX || list.iter().any(|text| plain(text).is_empty()) {
-                return Err(bad(
-                    file,
-                    &format!("{at}.{key}"),
-                    "are too many, or one is empty",
-                ));
+                return Err(bad(file, &format!("{at}.{key}"), "are too many, or one is empty"));
             }
         }
         let mut texts = self.aliases.iter().chain(&self.scope);
@@ -423,15 +400,9 @@ fn add_group(
     at: &str,
 ) -> Result<()> {
     let source = group.get("source").and_then(toml::Value::as_str);
-    let source = source
-        .map(|text| text.trim().to_owned())
-        .unwrap_or_default();
+    let source = source.map(|text| text.trim().to_owned()).unwrap_or_default();
     if source.is_empty() || source.chars().count() > TEXT_MAX {
-        return Err(bad(
-            file,
-            &format!("{at}.figures.source"),
-            "is missing or too long",
-        ));
+        return Err(bad(file, &format!("{at}.figures.source"), "is missing or too long"));
     }
     for (key, value) in group.iter().filter(|(key, _)| *key != "source") {
         let key_at = format!("{at}.figures.{}", safe(key, TEXT_MAX));
@@ -447,10 +418,7 @@ fn add_group(
             let what = format!("must be a number from {least:e} to {most:e}");
             return Err(bad(file, &key_at, &what));
         };
-        let known = SourcedFigure {
-            value,
-            source: source.clone(),
-        };
+        let known = SourcedFigure { value, source: source.clone() };
         figures.insert(*figure, known);
     }
     Ok(())

@@ -139,10 +139,7 @@ pub struct ProfileParseError {
 
 impl ProfileParseError {
     pub(crate) fn at(line: usize, reason: impl Into<String>) -> Self {
-        Self {
-            line,
-            reason: reason.into(),
-        }
+        Self { line, reason: reason.into() }
     }
 }
 
@@ -157,33 +154,29 @@ impl std::error::Error for ProfileParseError {}
 /// Which tool wrote a text, judged by its first lines.
 pub fn sniff(text: &str) -> Option<ProfilerTool> {
     let lines = text.lines().take(SNIFF_LINES);
-    lines
-        .map(|line| line.trim_start_matches('\u{feff}'))
-        .find_map(|line| {
-            Some(if ncu::is_header(line) {
-                ProfilerTool::Ncu
-            } else if line.starts_with("# callgrind format")
-                || line.starts_with("creator: callgrind")
-            {
-                ProfilerTool::Callgrind
-            } else if line.starts_with("desc: I1 cache:") || line.starts_with("events: Ir") {
-                ProfilerTool::Cachegrind
-            } else if line.starts_with("ptxas info") {
-                ProfilerTool::Ptxas
-            } else if rocprof::is_header(line) {
-                ProfilerTool::Rocprof
-            } else if rocprof_compute::is_header(line) {
-                ProfilerTool::RocprofCompute
-            } else if line.contains("\"traceEvents\"") {
-                ProfilerTool::Torch
-            } else if line.starts_with(SQLITE) {
-                ProfilerTool::Nsys
-            } else if perf::is_row(line) {
-                ProfilerTool::Perf
-            } else {
-                return None;
-            })
+    lines.map(|line| line.trim_start_matches('\u{feff}')).find_map(|line| {
+        Some(if ncu::is_header(line) {
+            ProfilerTool::Ncu
+        } else if line.starts_with("# callgrind format") || line.starts_with("creator: callgrind") {
+            ProfilerTool::Callgrind
+        } else if line.starts_with("desc: I1 cache:") || line.starts_with("events: Ir") {
+            ProfilerTool::Cachegrind
+        } else if line.starts_with("ptxas info") {
+            ProfilerTool::Ptxas
+        } else if rocprof::is_header(line) {
+            ProfilerTool::Rocprof
+        } else if rocprof_compute::is_header(line) {
+            ProfilerTool::RocprofCompute
+        } else if line.contains("\"traceEvents\"") {
+            ProfilerTool::Torch
+        } else if line.starts_with(SQLITE) {
+            ProfilerTool::Nsys
+        } else if perf::is_row(line) {
+            ProfilerTool::Perf
+        } else {
+            return None;
         })
+    })
 }
 
 /// Reads the output of a tool. The output of nsys is a file: [`nsys::read`].
@@ -206,10 +199,9 @@ pub fn parse_of(
         ProfilerTool::Rocprof => rocprof::parse(text),
         ProfilerTool::RocprofCompute => rocprof_compute::parse(text),
         ProfilerTool::Torch => torch::parse(text),
-        ProfilerTool::Nsys => Err(ProfileParseError::at(
-            1,
-            "a database must be read from its file",
-        )),
+        ProfilerTool::Nsys => {
+            Err(ProfileParseError::at(1, "a database must be read from its file"))
+        }
     }?;
     own_first(&mut parsed, editable);
     Ok(parsed)

@@ -129,9 +129,7 @@ impl LevelBandwidth {
     /// The fastest of its rates.
     pub fn best(&self, cores: Cores) -> f64 {
         let ways = [&self.read, &self.copy, &self.triad];
-        ways.map(|pair| reached(cores, pair))
-            .into_iter()
-            .fold(0.0, f64::max)
+        ways.map(|pair| reached(cores, pair)).into_iter().fold(0.0, f64::max)
     }
 
     fn holds(&self, cores: Cores) -> Option<u64> {
@@ -158,10 +156,7 @@ impl HostRoofline {
     /// The peaks for a call, with the bandwidth of the level that holds its bytes.
     pub fn peaks(&self, demand: CallDemand, cores: Cores) -> DevicePeaks {
         let level = self.level_of(demand.bytes.unwrap_or(f64::MAX), cores);
-        DevicePeaks {
-            flops: Some(self.flops(cores)),
-            bytes: level.map(|level| level.best(cores)),
-        }
+        DevicePeaks { flops: Some(self.flops(cores)), bytes: level.map(|level| level.best(cores)) }
     }
 
     /// Whether the median run was so far below the best one that the host must have been busy.
@@ -237,10 +232,7 @@ pub fn measure(effort: RooflineEffort, stop: &StopFlag) -> Result<HostRoofline> 
     let command = Command::argv(line, dir.path()).limit(MEASURE_LIMIT);
     let run = process::run(&command, stop)?;
     if !run.exit.success() {
-        let why = format!(
-            "the program that measures the host failed: {}",
-            run.exit.describe()
-        );
+        let why = format!("the program that measures the host failed: {}", run.exit.describe());
         return Err(CommandError::environment(why)
             .cause(safe(run.stderr.text().trim(), 400))
             .hint("free some memory, or try \"karve roofline --quick\""));
@@ -260,14 +252,10 @@ pub fn measure(effort: RooflineEffort, stop: &StopFlag) -> Result<HostRoofline> 
 
 /// Compiles the program for this host.
 fn compile(dir: &Path, stop: &StopFlag) -> Result<PathBuf> {
-    let found = COMPILERS
-        .iter()
-        .find_map(|name| process::find_program(name));
+    let found = COMPILERS.iter().find_map(|name| process::find_program(name));
     let Some(compiler) = found else {
-        return Err(
-            CommandError::environment("no C compiler found to measure the host with")
-                .hint("install gcc or clang, so that \"cc\" is on the PATH"),
-        );
+        return Err(CommandError::environment("no C compiler found to measure the host with")
+            .hint("install gcc or clang, so that \"cc\" is on the PATH"));
     };
     let (source, program) = (dir.join("cpu.c"), dir.join("cpu"));
     fs::write(&source, PROGRAM).context(|| format!("cannot write {}", source.display()))?;
@@ -283,10 +271,7 @@ fn compile(dir: &Path, stop: &StopFlag) -> Result<PathBuf> {
         }
         why = run.stderr.text().trim().to_owned();
     }
-    let what = format!(
-        "{} cannot compile the program that measures the host",
-        compiler.display()
-    );
+    let what = format!("{} cannot compile the program that measures the host", compiler.display());
     Err(CommandError::environment(what)
         .cause(safe(&why, 400))
         .hint("check that \"cc\" compiles and links a small program"))
@@ -339,23 +324,14 @@ fn parse_readings(text: &str) -> RooflineReadings {
 fn peak(values: &[f64]) -> Option<Peak> {
     let best = values.iter().copied().reduce(f64::max)?;
     let median = stats::median(values)?;
-    Some(Peak {
-        best,
-        spread: (1.0 - median / best).clamp(0.0, 1.0),
-        runs: values.len(),
-    })
+    Some(Peak { best, spread: (1.0 - median / best).clamp(0.0, 1.0), runs: values.len() })
 }
 
 /// All cores together are at least as fast as one; a lower reading was disturbed.
 fn pair(one: Option<&Vec<f64>>, all: Option<&Vec<f64>>) -> Option<CorePeaks> {
     let one = peak(one?)?;
-    let all = all
-        .and_then(|all| peak(all))
-        .filter(|all| all.best >= one.best);
-    Some(CorePeaks {
-        one,
-        all: all.unwrap_or(one),
-    })
+    let all = all.and_then(|all| peak(all)).filter(|all| all.best >= one.best);
+    Some(CorePeaks { one, all: all.unwrap_or(one) })
 }
 
 fn put_together(

@@ -33,9 +33,7 @@ pub(super) const WIRE: WireFormat = WireFormat {
 fn post(ask: &ApiQuestion<'_>) -> ApiRequest {
     let mut messages: Vec<Value> = ask.items.iter().map(message_of).collect();
     // Everything before this is the same in the next request.
-    if let Some(last) = messages
-        .last_mut()
-        .and_then(|one| one["content"].as_array_mut())
+    if let Some(last) = messages.last_mut().and_then(|one| one["content"].as_array_mut())
         && let Some(block) = last.last_mut()
     {
         block["cache_control"] = json!({"type": "ephemeral"});
@@ -50,10 +48,7 @@ fn post(ask: &ApiQuestion<'_>) -> ApiRequest {
     if !ask.tools.is_empty() {
         body["tools"] = ask.tools.iter().map(tool_of).collect();
     }
-    ApiRequest {
-        path: "/v1/messages".into(),
-        body,
-    }
+    ApiRequest { path: "/v1/messages".into(), body }
 }
 
 fn tool_of(tool: &ToolSpec) -> Value {
@@ -160,11 +155,7 @@ fn settle(reply: &mut ModelReply) {
                     Value::Null => json!({}),
                     input => input.clone(),
                 };
-                reply.calls.push(ToolCall {
-                    id: id.clone(),
-                    name: name.clone(),
-                    input,
-                });
+                reply.calls.push(ToolCall { id: id.clone(), name: name.clone(), input });
                 json!({"type": "tool_use", "id": id, "name": name, "input": sent})
             }
             ReplyPart::Other(block) => block.clone(),

@@ -45,10 +45,7 @@ fn post(ask: &ApiQuestion<'_>) -> ApiRequest {
     if !ask.tools.is_empty() {
         body["tools"] = ask.tools.iter().map(tool_of).collect();
     }
-    ApiRequest {
-        path: "/chat/completions".into(),
-        body,
-    }
+    ApiRequest { path: "/chat/completions".into(), body }
 }
 
 fn tool_of(tool: &ToolSpec) -> Value {
@@ -94,9 +91,7 @@ fn read(reply: &mut ModelReply, event: &Value) {
     if !words.is_empty() {
         reply.append_text(WORDS, words);
     }
-    let calls = choice
-        .pointer("/delta/tool_calls")
-        .and_then(Value::as_array);
+    let calls = choice.pointer("/delta/tool_calls").and_then(Value::as_array);
     for call in calls.into_iter().flatten() {
         read_call(reply, call);
     }
@@ -144,11 +139,7 @@ fn settle(reply: &mut ModelReply) {
                 };
                 sent.push(json!({"id": id, "type": "function",
                     "function": {"name": name, "arguments": args}}));
-                reply.calls.push(ToolCall {
-                    id: id.clone(),
-                    name: name.clone(),
-                    input,
-                });
+                reply.calls.push(ToolCall { id: id.clone(), name: name.clone(), input });
             }
             ReplyPart::Other(_) => {}
         }

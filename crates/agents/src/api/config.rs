@@ -150,12 +150,7 @@ mod tests {
 
     #[test]
     fn a_model_is_named_by_what_may_stand_in_an_address() {
-        for name in [
-            "claude-sonnet-4-5",
-            "qwen3-coder:30b",
-            "org/model@2",
-            "gpt-5.1",
-        ] {
+        for name in ["claude-sonnet-4-5", "qwen3-coder:30b", "org/model@2", "gpt-5.1"] {
             assert!(is_model(name), "{name}");
         }
         for name in ["", "a b", "../x", "a?b", "a#b", "a%2f", "ä"] {

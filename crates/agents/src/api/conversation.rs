@@ -58,10 +58,7 @@ impl ConversationItem {
 
 impl ToolOutput {
     fn output_size(&self) -> ToolOutputSize {
-        ToolOutputSize {
-            text: self.text.len(),
-            around: self.id.len(),
-        }
+        ToolOutputSize { text: self.text.len(), around: self.id.len() }
     }
 }
 
@@ -78,10 +75,7 @@ impl ApiConversation {
     /// The conversation that a turn continues: the last one, if it belongs to the same round and
     /// the same implementation, or else a new one. Implementations do not know of each other.
     pub(super) fn going_on(last: Option<Self>, of: (u32, u32)) -> Self {
-        last.filter(|talk| talk.of == of).unwrap_or(Self {
-            of,
-            items: Vec::new(),
-        })
+        last.filter(|talk| talk.of == of).unwrap_or(Self { of, items: Vec::new() })
     }
 
     /// Its size, in bytes.

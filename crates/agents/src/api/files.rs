@@ -172,9 +172,7 @@ impl<'a> WorkspaceFiles<'a> {
         }
         match text.matches(old).count() {
             1 => self.put(path, &at, &text.replacen(old, new, 1)),
-            0 => Err(format!(
-                "{path} does not contain this text; old must match exactly"
-            )),
+            0 => Err(format!("{path} does not contain this text; old must match exactly")),
             n => Err(format!("{path} contains it {n} times; make old longer")),
         }
     }
@@ -191,10 +189,7 @@ impl<'a> WorkspaceFiles<'a> {
         let name = at.strip_prefix(self.tree).unwrap_or(&at);
         match self.editable.is_match(name) {
             true => Ok(at),
-            false => Err(format!(
-                "{path} is not editable; the editable files are: {}",
-                self.named
-            )),
+            false => Err(format!("{path} is not editable; the editable files are: {}", self.named)),
         }
     }
 
@@ -230,12 +225,8 @@ impl<'a> WorkspaceFiles<'a> {
         }
         let text = files::read_text(at, FILE_BYTES_MAX);
         let text = text.map_err(|error| format!("{path}: {error}"))?;
-        let is_config = at
-            .file_name()
-            .is_some_and(|name| name == project_file::FILE_NAME);
-        let less = is_config
-            .then(|| project_file::without_hidden(&text))
-            .flatten();
+        let is_config = at.file_name().is_some_and(|name| name == project_file::FILE_NAME);
+        let less = is_config.then(|| project_file::without_hidden(&text)).flatten();
         Ok(less.unwrap_or(text))
     }
 

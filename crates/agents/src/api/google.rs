@@ -41,20 +41,14 @@ fn post(ask: &ApiQuestion<'_>) -> ApiRequest {
         let tools: Vec<Value> = ask.tools.iter().map(tool_of).collect();
         body["tools"] = json!([{"functionDeclarations": tools}]);
     }
-    ApiRequest {
-        path: format!("/models/{}:streamGenerateContent?alt=sse", ask.model),
-        body,
-    }
+    ApiRequest { path: format!("/models/{}:streamGenerateContent?alt=sse", ask.model), body }
 }
 
 /// The API refuses an object without properties.
 fn tool_of(tool: &ToolSpec) -> Value {
     let mut declared = json!({"name": tool.name, "description": tool.description});
     let schema = tool.schema();
-    if schema["properties"]
-        .as_object()
-        .is_some_and(|all| !all.is_empty())
-    {
+    if schema["properties"].as_object().is_some_and(|all| !all.is_empty()) {
         declared["parameters"] = schema;
     }
     declared
@@ -143,11 +137,7 @@ fn settle(reply: &mut ModelReply) {
                 Some(args) if args.is_object() => args.clone(),
                 Some(_) => Value::Null,
             };
-            reply.calls.push(ToolCall {
-                id,
-                name: text(call, "/name").to_owned(),
-                input,
-            });
+            reply.calls.push(ToolCall { id, name: text(call, "/name").to_owned(), input });
         }
         reply.raw.push(part.clone());
     }

@@ -179,11 +179,10 @@ fn roots() -> Result<RootCerts> {
         }
     }
     match found.is_empty() {
-        true => Err(CommandError::environment(format!(
-            "{} contains no certificate",
-            path.display()
-        ))
-        .hint(format!("unset {CERTIFICATES}, or name a PEM file"))),
+        true => {
+            Err(CommandError::environment(format!("{} contains no certificate", path.display()))
+                .hint(format!("unset {CERTIFICATES}, or name a PEM file")))
+        }
         false => Ok(RootCerts::Specific(Arc::new(found))),
     }
 }
@@ -203,10 +202,7 @@ fn stream_response(
     };
     let wait = answer.headers().get("retry-after");
     let wait = wait.and_then(|value| seconds_of(value.to_str().ok()?));
-    if to
-        .send(ResponseMessage::Head(answer.status().as_u16(), wait))
-        .is_err()
-    {
+    if to.send(ResponseMessage::Head(answer.status().as_u16(), wait)).is_err() {
         return;
     }
     let mut reader = answer.into_body().into_reader();
@@ -249,9 +245,7 @@ fn pass_on(
             Err(RecvTimeoutError::Timeout) => {
                 if heard.elapsed() >= SILENCE_MAX {
                     let s = SILENCE_MAX.as_secs();
-                    return Err(ResponseError::Way(format!(
-                        "the server sent nothing for {s} s"
-                    )));
+                    return Err(ResponseError::Way(format!("the server sent nothing for {s} s")));
                 }
                 match patience.is_over() {
                     Some(lost) => return Err(lost),

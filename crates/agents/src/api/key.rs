@@ -82,19 +82,16 @@ fn in_variable(config: &ApiConfig) -> Option<ApiKey> {
 
 fn missing(name: &str, config: &ApiConfig) -> CommandError {
     let variable = variable_of(config).unwrap_or_default();
-    CommandError::environment(format!(
-        "the agent {name} needs a key, and {variable} is not set"
-    ))
-    .hint(format!(
-        "set {variable}, or name another variable in agents.{name}.key_env or a command in \
+    CommandError::environment(format!("the agent {name} needs a key, and {variable} is not set"))
+        .hint(format!(
+            "set {variable}, or name another variable in agents.{name}.key_env or a command in \
              agents.{name}.key_command in karve.toml"
-    ))
+        ))
 }
 
 fn by_command(name: &str, line: &str, stop: &StopFlag) -> Result<ApiKey> {
-    let command = Command::shell(line, Path::new("/"))
-        .limit(COMMAND_LIMIT)
-        .capture_bytes(COMMAND_BYTES_MAX);
+    let command =
+        Command::shell(line, Path::new("/")).limit(COMMAND_LIMIT).capture_bytes(COMMAND_BYTES_MAX);
     let run = process::run(&command, stop)?;
     let said = run.stdout.text();
     let key = said.lines().find_map(ApiKey::of);

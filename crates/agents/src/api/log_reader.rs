@@ -32,9 +32,7 @@ impl SessionLogReader {
     /// Processes a line between the first and the last.
     pub fn take(&mut self, line: &[u8]) -> Vec<SessionEvent> {
         let Ok(value) = serde_json::from_slice::<Value>(line) else {
-            return vec![SessionEvent::Note(
-                String::from_utf8_lossy(line).into_owned(),
-            )];
+            return vec![SessionEvent::Note(String::from_utf8_lossy(line).into_owned())];
         };
         let note = match text(&value, "/karve") {
             "" => {

@@ -38,10 +38,7 @@ fn post(ask: &ApiQuestion<'_>) -> ApiRequest {
     if !ask.tools.is_empty() {
         body["tools"] = ask.tools.iter().map(tool_of).collect();
     }
-    ApiRequest {
-        path: "/responses".into(),
-        body,
-    }
+    ApiRequest { path: "/responses".into(), body }
 }
 
 fn tool_of(tool: &ToolSpec) -> Value {

@@ -94,10 +94,7 @@ impl ModelReply {
         let output = tokens_instead(reported.output, self.message_bytes());
         let mut counted = match input {
             None => reported,
-            Some(input) => TokenCounts {
-                input,
-                ..TokenCounts::default()
-            },
+            Some(input) => TokenCounts { input, ..TokenCounts::default() },
         };
         counted.output = output.unwrap_or(reported.output);
         (counted, input.is_some() || output.is_some())
@@ -167,10 +164,7 @@ impl ModelReply {
     /// What goes into the conversation.
     pub(super) fn message(&self) -> ModelMessage {
         let bytes = self.raw.iter().map(|value| value.to_string().len()).sum();
-        ModelMessage {
-            raw: self.raw.clone(),
-            bytes,
-        }
+        ModelMessage { raw: self.raw.clone(), bytes }
     }
 }
 

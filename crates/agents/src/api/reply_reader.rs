@@ -153,9 +153,9 @@ impl<'a> ReplyReader<'a> {
         }
         let in_the_middle = "the stream stopped in the middle";
         match (self.status, &self.reply.end) {
-            (None, _) => Some(ApiFailure::Unreachable(
-                way.unwrap_or_else(|| "there was no answer".into()),
-            )),
+            (None, _) => {
+                Some(ApiFailure::Unreachable(way.unwrap_or_else(|| "there was no answer".into())))
+            }
             (Some(200), None) => Some(match (&self.sse.strange, way) {
                 (Some(strange), _) => ApiFailure::Garbled(message(strange)),
                 (None, None) => ApiFailure::Broken(in_the_middle.into()),

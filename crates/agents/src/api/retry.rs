@@ -8,11 +8,8 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// Error codes for a conversation that is too long.
-const FULL_CODES: [&str; 3] = [
-    "context_length_exceeded",
-    "exceed_context_size_error",
-    "request_too_large",
-];
+const FULL_CODES: [&str; 3] =
+    ["context_length_exceeded", "exceed_context_size_error", "request_too_large"];
 /// Phrases for the same if there is no code.
 const FULL_WORDS: [&str; 6] = [
     "prompt is too long",
@@ -154,9 +151,7 @@ pub(super) fn stream_failure(error: &Value) -> ApiFailure {
 
 fn codes(error: &Value) -> impl Iterator<Item = &str> {
     let names = ["code", "type", "status"];
-    names
-        .into_iter()
-        .filter_map(move |name| error.get(name).and_then(Value::as_str))
+    names.into_iter().filter_map(move |name| error.get(name).and_then(Value::as_str))
 }
 
 fn described(error: &Value) -> String {

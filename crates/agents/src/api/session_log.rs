@@ -57,8 +57,6 @@ impl SessionLog {
 
     /// Flushes the file.
     pub(super) fn finish(mut self) -> Result<()> {
-        self.file
-            .flush()
-            .context(|| format!("cannot write {}", self.path.display()))
+        self.file.flush().context(|| format!("cannot write {}", self.path.display()))
     }
 }

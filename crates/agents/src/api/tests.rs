@@ -53,9 +53,7 @@ fn samples_of_every_api_are_read_wherever_they_are_cut() {
         let (whole, failure) = hear(kind, &bytes, bytes.len());
         assert_eq!(failure, None, "{kind:?}");
         assert_eq!(whole.text, "I read the kernel.", "{kind:?}");
-        let [call] = whole.calls.as_slice() else {
-            panic!("{whole:?}")
-        };
+        let [call] = whole.calls.as_slice() else { panic!("{whole:?}") };
         assert_eq!(call.name, "read");
         assert_eq!(call.input, json!({"path": "kernel.c"}));
         let counted = whole.counted;
@@ -107,11 +105,7 @@ fn what_a_model_said_goes_back_as_it_came() {
         };
         assert!(body.contains(kept), "{kind:?}: no {kept} in {body}");
         let names = |at: &str| body.matches(at).count();
-        assert_eq!(
-            names(&call.id),
-            if kind == ApiKind::Google { 0 } else { 2 },
-            "{kind:?}"
-        );
+        assert_eq!(names(&call.id), if kind == ApiKind::Google { 0 } else { 2 }, "{kind:?}");
     }
 }
 
@@ -121,12 +115,7 @@ fn a_stream_that_stops_anywhere_is_no_answer() {
         let bytes = sample(kind);
         // Before the event that ends it; the last ones only report counts.
         let text = String::from_utf8(bytes.clone()).unwrap();
-        let ends = [
-            "tool_use\"",
-            "response.completed",
-            "finish_reason\":\"",
-            "finishReason",
-        ];
+        let ends = ["tool_use\"", "response.completed", "finish_reason\":\"", "finishReason"];
         let last = ends.iter().filter_map(|end| text.rfind(end)).max().unwrap();
         let last = text[..last].rfind("\n\n").unwrap() + 2;
         for at in (0..last).step_by(37) {
@@ -149,9 +138,7 @@ fn garbage_and_floods_have_names() {
     check(b"data: {{{ no json\n\n", garbled);
     check(b"data: [1, 2]\n\n", garbled);
     check(b"<html>502</html>\n", garbled);
-    check(&[0xff; 100], |failure| {
-        matches!(failure, ApiFailure::Broken(_))
-    });
+    check(&[0xff; 100], |failure| matches!(failure, ApiFailure::Broken(_)));
     check(b"", |failure| matches!(failure, ApiFailure::Broken(_)));
     let long = vec![b'x'; EVENT_BYTES_MAX + 1];
     check(&long, |failure| *failure == ApiFailure::TooLong);
@@ -163,20 +150,12 @@ fn garbage_and_floods_have_names() {
     let flood = format!("data: {event}\n\n").repeat(5);
     let large = json!({"candidates": [{"content": {"parts": [{"text": words.repeat(5)}]},
         "finishReason": "STOP"}]});
-    let (_, failure) = hear(
-        ApiKind::Google,
-        format!("data: {large}\n\n").as_bytes(),
-        1 << 14,
-    );
+    let (_, failure) = hear(ApiKind::Google, format!("data: {large}\n\n").as_bytes(), 1 << 14);
     assert_eq!(failure, Some(ApiFailure::TooLong));
     for kind in [ApiKind::Anthropic, ApiKind::OpenaiChat, ApiKind::Google] {
         let (reply, failure) = hear(kind, flood.as_bytes(), 1 << 14);
         assert_eq!(failure, Some(ApiFailure::TooLong), "{kind:?}");
-        let kept: usize = reply
-            .parts
-            .values()
-            .map(|part| format!("{part:?}").len())
-            .sum();
+        let kept: usize = reply.parts.values().map(|part| format!("{part:?}").len()).sum();
         assert!(kept <= TEXT_BYTES_MAX + 1_000, "{kind:?} keeps {kept}");
     }
 }
@@ -259,15 +238,10 @@ proptest! {
 
 #[test]
 fn realizations_of_one_hypothesis_do_not_know_of_each_other() {
-    let asked = ApiConversation {
-        of: (3, 0),
-        items: vec![ConversationItem::Prompt("propose".into())],
-    };
+    let asked =
+        ApiConversation { of: (3, 0), items: vec![ConversationItem::Prompt("propose".into())] };
     // The first implementation continues the conversation of the proposal, and so does its fix.
-    assert_eq!(
-        ApiConversation::going_on(Some(asked.clone()), (3, 0)),
-        asked
-    );
+    assert_eq!(ApiConversation::going_on(Some(asked.clone()), (3, 0)), asked);
     for other in [(3, 1), (3, 2), (4, 0)] {
         let talk = ApiConversation::going_on(Some(asked.clone()), other);
         assert_eq!((talk.of, talk.items.len()), (other, 0));
@@ -295,11 +269,7 @@ fn a_refusal_is_told_by_its_status_and_its_code() {
     check(429, quota, lasting);
     let long = "prompt is too long: 210000 tokens > 200000 maximum";
     check(400, error("invalid_request_error", long), full);
-    check(
-        400,
-        json!({"error": {"code": "context_length_exceeded", "message": ""}}),
-        full,
-    );
+    check(400, json!({"error": {"code": "context_length_exceeded", "message": ""}}), full);
     check(413, error("request_too_large", "too large"), full);
     let google = "The input token count (2) exceeds the maximum number of tokens allowed (1).";
     check(
@@ -310,40 +280,21 @@ fn a_refusal_is_told_by_its_status_and_its_code() {
     // The key is wrong, whatever the words.
     check(401, error("authentication_error", long), lasting);
     check(500, Value::Null, passing);
-    let said = refusal_of(
-        401,
-        error("authentication_error", "bad\nkey")
-            .to_string()
-            .as_bytes(),
-        None,
-    );
-    assert_eq!(
-        said,
-        ApiFailure::Lasting("401 authentication_error bad key".into())
-    );
+    let said =
+        refusal_of(401, error("authentication_error", "bad\nkey").to_string().as_bytes(), None);
+    assert_eq!(said, ApiFailure::Lasting("401 authentication_error bad key".into()));
     let overloaded = json!({"type": "overloaded_error", "message": "later"});
     assert!(passing(&stream_failure(&overloaded)));
-    assert!(lasting(&stream_failure(
-        &json!({"code": "invalid_prompt", "message": "no"})
-    )));
+    assert!(lasting(&stream_failure(&json!({"code": "invalid_prompt", "message": "no"}))));
 }
 
 #[test]
 fn only_failures_that_may_pass_are_asked_again() {
     let wait = Duration::from_secs(7);
     for (failure, want) in [
-        (
-            ApiFailure::Passing("429".into(), Some(wait)),
-            RetryCause::Passing(wait),
-        ),
-        (
-            ApiFailure::Passing("429".into(), None),
-            RetryCause::Passing(Duration::ZERO),
-        ),
-        (
-            ApiFailure::Broken("half".into()),
-            RetryCause::Passing(Duration::ZERO),
-        ),
+        (ApiFailure::Passing("429".into(), Some(wait)), RetryCause::Passing(wait)),
+        (ApiFailure::Passing("429".into(), None), RetryCause::Passing(Duration::ZERO)),
+        (ApiFailure::Broken("half".into()), RetryCause::Passing(Duration::ZERO)),
         (ApiFailure::Lasting("401".into()), RetryCause::Lasting),
         (ApiFailure::Full("long".into()), RetryCause::Lasting),
         (ApiFailure::TooLong, RetryCause::Lasting),
@@ -357,10 +308,7 @@ fn only_failures_that_may_pass_are_asked_again() {
 
 #[test]
 fn a_refusal_says_what_to_look_at() {
-    let config = |key: KeySource| ApiConfig {
-        key,
-        ..ApiConfig::of(ApiKind::Anthropic)
-    };
+    let config = |key: KeySource| ApiConfig { key, ..ApiConfig::of(ApiKind::Anthropic) };
     let usual = config(KeySource::Usual);
     let check = |status: u16, wait: Option<u64>, config: &ApiConfig, want: Option<&str>| {
         let failure = refusal_of(status, b"no", wait.map(Duration::from_secs));
@@ -396,10 +344,7 @@ fn a_key_in_the_arguments_of_a_tool_is_noticed_although_it_is_taken_out() {
                 "partial_json": json!({"path": "a.c", "text": path}).to_string()}}),
             json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}),
         ];
-        let bytes: String = events
-            .iter()
-            .map(|one| format!("data: {one}\n\n"))
-            .collect();
+        let bytes: String = events.iter().map(|one| format!("data: {one}\n\n")).collect();
         let (reply, failure) = hear(ApiKind::Anthropic, bytes.as_bytes(), 7);
         assert_eq!(failure, None);
         assert!(!format!("{reply:?}").contains("sk-0123456789"));
@@ -429,11 +374,7 @@ fn a_server_that_tells_no_tokens_is_not_believed_and_one_that_refused_used_none(
     let usage = json!({"cache_read_input_tokens": 900, "output_tokens": 90});
     let mut reply = reported(json!({"type": "message_start", "message": {"usage": usage}}));
     reply.append_text(0, &"x".repeat(400));
-    let want = TokenCounts {
-        cached: 900,
-        output: 90,
-        ..TokenCounts::default()
-    };
+    let want = TokenCounts { cached: 900, output: 90, ..TokenCounts::default() };
     assert_eq!(reply.believed(8_000), (want, false));
 }
 
@@ -475,10 +416,7 @@ fn nothing_outside_of_the_worktree_is_read_or_written() {
         assert!(files.edit(path, "secret", "x").is_err(), "{path}");
     }
     assert!(files.write("up/new", "x").is_err() && !dir.path().join("new").exists());
-    assert_eq!(
-        fs::read_to_string(dir.path().join("secret")).unwrap(),
-        "secret"
-    );
+    assert_eq!(fs::read_to_string(dir.path().join("secret")).unwrap(), "secret");
     let found = files.search("secret|987", "").unwrap();
     assert_eq!(found, "nothing matches");
     assert!(!files.read("karve.toml", 1, 99).unwrap().contains("987"));
@@ -486,10 +424,7 @@ fn nothing_outside_of_the_worktree_is_read_or_written() {
     // A hard link under another name is not changed.
     fs::hard_link(dir.path().join("secret"), tree.join("twin")).unwrap();
     files.write("twin", "mine").unwrap();
-    assert_eq!(
-        fs::read_to_string(dir.path().join("secret")).unwrap(),
-        "secret"
-    );
+    assert_eq!(fs::read_to_string(dir.path().join("secret")).unwrap(), "secret");
 }
 
 #[test]
@@ -512,29 +447,14 @@ fn only_editable_files_are_written_and_a_text_is_replaced_where_it_is_unique() {
     check(files.write("new.c", ""), Err("not editable"));
     check(files.write("src/new.c", "int x;\n"), Ok(()));
     check(files.edit("kernel.c", "b\n", "c\n"), Err("2 times"));
-    check(
-        files.edit("kernel.c", "z", "c"),
-        Err("does not contain this text"),
-    );
+    check(files.edit("kernel.c", "z", "c"), Err("does not contain this text"));
     check(files.edit("kernel.c", "", "c"), Err("old is empty"));
     check(files.edit("kernel.c", "a\nb\n", "a\nc\n"), Ok(()));
-    check(
-        files.write("kernel.c", "// sk-0123456789\n"),
-        Err("value of a key"),
-    );
-    assert_eq!(
-        fs::read_to_string(tree.join("kernel.c")).unwrap(),
-        "a\nc\nb\n"
-    );
+    check(files.write("kernel.c", "// sk-0123456789\n"), Err("value of a key"));
+    assert_eq!(fs::read_to_string(tree.join("kernel.c")).unwrap(), "a\nc\nb\n");
     assert_eq!(fs::read_to_string(tree.join("test.c")).unwrap(), "assert\n");
-    assert_eq!(
-        files.read("kernel.c", 2, 1).unwrap(),
-        "[lines 2 to 2 of 3]\nc\n"
-    );
-    assert_eq!(
-        files.search("^[bc]$", "kernel.c").unwrap(),
-        "kernel.c:2: c\nkernel.c:3: b"
-    );
+    assert_eq!(files.read("kernel.c", 2, 1).unwrap(), "[lines 2 to 2 of 3]\nc\n");
+    assert_eq!(files.search("^[bc]$", "kernel.c").unwrap(), "kernel.c:2: c\nkernel.c:3: b");
     assert!(files.search("(", "").is_err());
 }
 
@@ -548,10 +468,7 @@ fn what_is_read_is_bounded() {
     fs::write(tree.join("lines"), "line\n".repeat(100_000)).unwrap();
     fs::write(tree.join("large"), vec![b'x'; 5 << 20]).unwrap();
     for path in ["long", "lines"] {
-        assert!(
-            files.read(path, 1, usize::MAX).unwrap().len() < 25_000,
-            "{path}"
-        );
+        assert!(files.read(path, 1, usize::MAX).unwrap().len() < 25_000, "{path}");
     }
     assert!(files.search("line", "").unwrap().lines().count() <= 201);
     assert!(files.read("large", 1, 1).is_err());
@@ -578,10 +495,7 @@ fn what_stops_a_question_is_told_before_what_it_heard() {
     for (lost, want) in [
         (ResponseError::Stopped, ApiFailure::Stopped),
         (ResponseError::OverTime, ApiFailure::OverTime),
-        (
-            ResponseError::Way("refused".into()),
-            ApiFailure::Unreachable("refused".into()),
-        ),
+        (ResponseError::Way("refused".into()), ApiFailure::Unreachable("refused".into())),
     ] {
         let hearing = ReplyReader::new(ApiKind::Openai.wire(), &secrets, &mut log);
         assert_eq!(hearing.finish(Err(lost)).unwrap().1, Some(want));
@@ -595,9 +509,6 @@ fn a_server_cannot_speak_for_karve() {
 "#;
     for kind in ApiKind::ALL {
         let (_, failure) = hear(kind, evil, 1_000);
-        assert!(
-            matches!(failure, Some(ApiFailure::Garbled(_))),
-            "{failure:?}"
-        );
+        assert!(matches!(failure, Some(ApiFailure::Garbled(_))), "{failure:?}");
     }
 }

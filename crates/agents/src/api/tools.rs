@@ -50,12 +50,8 @@ impl ToolSpec {
     }
 }
 
-const PATH: (&str, &str, ParamRequired, &str) = (
-    "path",
-    "string",
-    ParamRequired::Yes,
-    "a path in the current directory, such as src/kernel.c",
-);
+const PATH: (&str, &str, ParamRequired, &str) =
+    ("path", "string", ParamRequired::Yes, "a path in the current directory, such as src/kernel.c");
 
 /// Tools that change nothing.
 const READING: [ToolSpec; 2] = [
@@ -64,36 +60,16 @@ const READING: [ToolSpec; 2] = [
         description: "Returns the lines of a file, or the names in a directory.",
         parameters: &[
             PATH,
-            (
-                "from",
-                "integer",
-                ParamRequired::No,
-                "the first line, from 1",
-            ),
-            (
-                "lines",
-                "integer",
-                ParamRequired::No,
-                "how many lines at most",
-            ),
+            ("from", "integer", ParamRequired::No, "the first line, from 1"),
+            ("lines", "integer", ParamRequired::No, "how many lines at most"),
         ],
     },
     ToolSpec {
         name: "search",
         description: "Returns the lines in all files that match a regular expression.",
         parameters: &[
-            (
-                "pattern",
-                "string",
-                ParamRequired::Yes,
-                "a regular expression",
-            ),
-            (
-                "path",
-                "string",
-                ParamRequired::No,
-                "a file or directory; default: everything",
-            ),
+            ("pattern", "string", ParamRequired::Yes, "a regular expression"),
+            ("path", "string", ParamRequired::No, "a file or directory; default: everything"),
         ],
     },
 ];
@@ -105,12 +81,7 @@ const WORKING: [ToolSpec; 4] = [
         description: "Replaces a text that occurs exactly once in an editable file.",
         parameters: &[
             PATH,
-            (
-                "old",
-                "string",
-                ParamRequired::Yes,
-                "the exact text to replace",
-            ),
+            ("old", "string", ParamRequired::Yes, "the exact text to replace"),
             ("new", "string", ParamRequired::Yes, "the replacement"),
         ],
     },
@@ -119,12 +90,7 @@ const WORKING: [ToolSpec; 4] = [
         description: "Writes a complete editable file, which may be new.",
         parameters: &[
             PATH,
-            (
-                "text",
-                "string",
-                ParamRequired::Yes,
-                "the complete content of the file",
-            ),
+            ("text", "string", ParamRequired::Yes, "the complete content of the file"),
         ],
     },
     ToolSpec {
@@ -226,26 +192,19 @@ impl<'a> ToolWorkspace<'a> {
             Ok(text) => (text, false),
             Err(why) => (why, true),
         };
-        Ok(ToolOutput {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            text,
-            failed,
-        })
+        Ok(ToolOutput { id: call.id.clone(), name: call.name.clone(), text, failed })
     }
 
     fn run(&mut self, tool: &str, input: &ToolInput<'_>) -> Result<FileResult<String>> {
         let path = input.text("path");
         Ok(match tool {
-            "read" => self.files.read(
-                path,
-                input.count("from", 1),
-                input.count("lines", usize::MAX),
-            ),
+            "read" => {
+                self.files.read(path, input.count("from", 1), input.count("lines", usize::MAX))
+            }
             "search" => self.files.search(input.text("pattern"), path),
-            "edit" => self.change(path, |files| {
-                files.edit(path, input.text("old"), input.text("new"))
-            }),
+            "edit" => {
+                self.change(path, |files| files.edit(path, input.text("old"), input.text("new")))
+            }
             "write" => self.change(path, |files| files.write(path, input.text("text"))),
             "build" => self.build()?.map(|()| "the build passed".to_owned()),
             _ => match self.build()? {
@@ -288,9 +247,7 @@ impl<'a> ToolWorkspace<'a> {
     }
 
     fn test(&self) -> Result<FileResult<String>> {
-        let tested = self
-            .harness()
-            .test(self.tree, self.cases, CommandVariant::Usual)?;
+        let tested = self.harness().test(self.tree, self.cases, CommandVariant::Usual)?;
         let n = self.cases.len();
         Ok(gate_result_text(tested).map(|()| format!("the test passed on {n} visible cases")))
     }

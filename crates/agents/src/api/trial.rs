@@ -42,10 +42,8 @@ pub fn run_trial(
         left: RemainingBudget::default(),
     };
     let mut model = ApiModel::open(name, config, stop)?;
-    let mut talk = ApiConversation {
-        of: (0, 0),
-        items: vec![ConversationItem::Prompt(QUESTION.to_owned())],
-    };
+    let mut talk =
+        ApiConversation { of: (0, 0), items: vec![ConversationItem::Prompt(QUESTION.to_owned())] };
     let reported = turn::run(&mut model, &mut talk, None, &place)?;
     Ok(AgentTrial {
         usage: reported.usage,

@@ -113,11 +113,7 @@ pub(super) fn run(
         "answer": text,
     }))?;
     turn.log.finish()?;
-    Ok(ApiTurnResult {
-        text,
-        usage,
-        failure: fault,
-    })
+    Ok(ApiTurnResult { text, usage, failure: fault })
 }
 
 /// A refusal by the server, with what the user can do about it.
@@ -129,12 +125,7 @@ fn advised(fault: TurnFailure, advice: Option<String>) -> TurnFailure {
 }
 
 fn refused(call: &ToolCall, why: &str) -> ToolOutput {
-    ToolOutput {
-        id: call.id.clone(),
-        name: call.name.clone(),
-        text: why.to_owned(),
-        failed: true,
-    }
+    ToolOutput { id: call.id.clone(), name: call.name.clone(), text: why.to_owned(), failed: true }
 }
 
 impl ApiTurn<'_, '_> {
@@ -143,10 +134,7 @@ impl ApiTurn<'_, '_> {
     }
 
     fn usage(&self) -> AgentUsage {
-        AgentUsage {
-            estimated: self.is_estimated,
-            ..self.used.usage(self.price())
-        }
+        AgentUsage { estimated: self.is_estimated, ..self.used.usage(self.price()) }
     }
 
     fn price(&self) -> Option<TokenPrice> {
@@ -183,9 +171,7 @@ impl ApiTurn<'_, '_> {
                 Ok(reply) => reply,
                 Err(fault) => return Ok(Err(fault)),
             };
-            self.conversation
-                .items
-                .push(ConversationItem::Reply(reply.message()));
+            self.conversation.items.push(ConversationItem::Reply(reply.message()));
             if reply.calls.is_empty() {
                 return Ok(Ok(reply.text));
             }
@@ -197,9 +183,9 @@ impl ApiTurn<'_, '_> {
             let mut given = Vec::new();
             for call in &reply.calls {
                 if let Some(lost) = self.patience().is_over() {
-                    return Ok(Err(
-                        ApiFailure::from(lost).into_turn_failure(self.place.limit_s, 0)
-                    ));
+                    return Ok(
+                        Err(ApiFailure::from(lost).into_turn_failure(self.place.limit_s, 0)),
+                    );
                 }
                 let done = match (reply.masks(call), &mut self.bench) {
                     // With the key replaced, the input is not what the model meant.
@@ -229,10 +215,7 @@ impl ApiTurn<'_, '_> {
     }
 
     fn patience(&self) -> RequestLimit<'_> {
-        RequestLimit {
-            stop: self.place.stop,
-            until: self.place.until,
-        }
+        RequestLimit { stop: self.place.stop, until: self.place.until }
     }
 
     fn post(&self) -> (ApiRequest, usize) {
@@ -285,9 +268,7 @@ impl ApiTurn<'_, '_> {
             };
             tried += 1;
             if let Some(lost) = self.patience().wait(wait) {
-                return Ok(Err(
-                    ApiFailure::from(lost).into_turn_failure(self.place.limit_s, 0)
-                ));
+                return Ok(Err(ApiFailure::from(lost).into_turn_failure(self.place.limit_s, 0)));
             }
         }
     }
@@ -302,10 +283,7 @@ impl ApiTurn<'_, '_> {
             "bytes": bytes,
         });
         self.note(&note)?;
-        let patience = RequestLimit {
-            stop: self.place.stop,
-            until: self.place.until,
-        };
+        let patience = RequestLimit { stop: self.place.stop, until: self.place.until };
         let body = post.body.to_string().into_bytes();
         let mut hearing = ReplyReader::new(self.model.wire, &self.model.secrets, &mut self.log);
         let take = &mut |came: super::http::ResponsePart<'_>| hearing.take(&came);

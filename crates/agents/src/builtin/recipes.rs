@@ -72,10 +72,8 @@ pub(super) fn next<'a>(
             continue;
         }
         for (variant, action) in known.apply.iter().enumerate() {
-            let tried = recall
-                .applied
-                .iter()
-                .any(|(id, of)| *id == known.id && *of as usize == variant);
+            let tried =
+                recall.applied.iter().any(|(id, of)| *id == known.id && *of as usize == variant);
             if tried {
                 continue;
             }
@@ -98,10 +96,7 @@ pub(super) fn of_entry<'a>(
     entry: &str,
     (texts, knobs): (&[SourceText], &[Knob]),
 ) -> Option<ApplicableRecipe<'a>> {
-    let usable = recall
-        .usable
-        .iter()
-        .find(|usable| usable.known.id == entry)?;
+    let usable = recall.usable.iter().find(|usable| usable.known.id == entry)?;
     let tried = |variant: usize| {
         let mut applied = recall.applied.iter();
         applied.any(|(id, of)| id == entry && *of as usize == variant)
@@ -128,11 +123,7 @@ impl ApplicableRecipe<'_> {
     pub(super) fn state(&self) -> Hypothesis {
         let known = &self.usable.known;
         let expected = self.usable.promise.exp().max(1.01);
-        let of = if known.elsewhere {
-            " of other operations"
-        } else {
-            ""
-        };
+        let of = if known.elsewhere { " of other operations" } else { "" };
         let rests = match known.n_evidence {
             0 => "no measurement yet".to_owned(),
             1 => format!("1 run{of}"),
@@ -199,10 +190,7 @@ pub(super) fn apply(action: &Action, texts: &[SourceText], knobs: &[Knob]) -> Op
         let changed = changed.filter_map(|text| {
             let new = change(&text.file, &text.text)?;
             let fits = new.len() <= FILE_BYTES_MAX && new != text.text;
-            fits.then(|| SourceText {
-                file: text.file.clone(),
-                text: new,
-            })
+            fits.then(|| SourceText { file: text.file.clone(), text: new })
         });
         let changed: Vec<SourceText> = changed.collect();
         (!changed.is_empty()).then_some(RecipeChange::Texts(changed))
@@ -220,23 +208,16 @@ pub(super) fn apply(action: &Action, texts: &[SourceText], knobs: &[Knob]) -> Op
         }
         Action::Rewrite { pattern, to, files } => {
             let pattern = compiled(pattern)?;
-            each(files, &|_, text| {
-                Some(pattern.replace_all(text, to.as_str()).into_owned())
-            })
+            each(files, &|_, text| Some(pattern.replace_all(text, to.as_str()).into_owned()))
         }
-        Action::Flag {
-            flag,
-            variable,
-            files,
-        } => each(files, &|_, text| with_flag(text, variable, flag)),
+        Action::Flag { flag, variable, files } => {
+            each(files, &|_, text| with_flag(text, variable, flag))
+        }
     }
 }
 
 fn compiled(pattern: &str) -> Option<Regex> {
-    RegexBuilder::new(pattern)
-        .size_limit(PATTERN_BYTES_MAX)
-        .build()
-        .ok()
+    RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build().ok()
 }
 
 /// Whether a path, or its last component, matches one of these globs.
@@ -266,9 +247,8 @@ fn with_flag(text: &str, variable: &str, flag: &str) -> Option<String> {
         let (name, value) = line.split_once('=').unwrap_or(("", ""));
         let name = name.trim().trim_end_matches([':', '+', '?']).trim();
         let assigns = !name.is_empty() && !name.starts_with('#') && fits_name(variable, name);
-        let has = value
-            .split_whitespace()
-            .any(|word| flag.split_whitespace().any(|part| part == word));
+        let has =
+            value.split_whitespace().any(|word| flag.split_whitespace().any(|part| part == word));
         if assigns && has {
             return None;
         }
@@ -330,13 +310,10 @@ fn inner_loops(root: Node<'_>) -> Vec<usize> {
         next.extend(node.named_children(&mut cursor));
     }
     loops.sort_unstable();
-    let inner = loops
-        .iter()
-        .enumerate()
-        .filter(|(number, (_, end, is_for))| {
-            let holds = loops.get(number + 1).is_some_and(|(start, ..)| start < end);
-            *is_for && !holds
-        });
+    let inner = loops.iter().enumerate().filter(|(number, (_, end, is_for))| {
+        let holds = loops.get(number + 1).is_some_and(|(start, ..)| start < end);
+        *is_for && !holds
+    });
     inner.map(|(_, (start, ..))| *start).collect()
 }
 
@@ -350,10 +327,7 @@ mod tests {
         \x20       a[i] += b[k] / 2.0f;\n    }\n}\n";
 
     fn texts(file: &str, text: &str) -> Vec<SourceText> {
-        vec![SourceText {
-            file: file.into(),
-            text: text.into(),
-        }]
+        vec![SourceText { file: file.into(), text: text.into() }]
     }
 
     fn after(action: &Action, file: &str, text: &str) -> Option<String> {
@@ -369,10 +343,8 @@ mod tests {
 
     #[test]
     fn a_line_goes_before_the_innermost_loop_and_only_once() {
-        let action = Action::BeforeInnerLoops {
-            line: "#pragma GCC unroll 8".into(),
-            files: c(&["*.c"]),
-        };
+        let action =
+            Action::BeforeInnerLoops { line: "#pragma GCC unroll 8".into(), files: c(&["*.c"]) };
         let once = after(&action, "src/kernel.c", KERNEL).unwrap();
         let lines: Vec<&str> = once.lines().collect();
         assert_eq!(lines[2], "        #pragma GCC unroll 8");
@@ -383,23 +355,13 @@ mod tests {
 
     #[test]
     fn lines_on_top_rewrites_and_flags_change_what_they_fit_and_nothing_twice() {
-        let top = Action::Top {
-            line: "#pragma GCC optimize(\"O3\")".into(),
-            files: c(&["*.c"]),
-        };
+        let top = Action::Top { line: "#pragma GCC optimize(\"O3\")".into(), files: c(&["*.c"]) };
         let once = after(&top, "k.c", KERNEL).unwrap();
         assert!(once.starts_with("#pragma GCC optimize(\"O3\")\nvoid"));
         assert_eq!(after(&top, "k.c", &once), None);
-        let rewrite = Action::Rewrite {
-            pattern: r"/ 2\.0f".into(),
-            to: "* 0.5f".into(),
-            files: c(&["*.c"]),
-        };
-        assert!(
-            after(&rewrite, "k.c", KERNEL)
-                .unwrap()
-                .contains("b[k] * 0.5f")
-        );
+        let rewrite =
+            Action::Rewrite { pattern: r"/ 2\.0f".into(), to: "* 0.5f".into(), files: c(&["*.c"]) };
+        assert!(after(&rewrite, "k.c", KERNEL).unwrap().contains("b[k] * 0.5f"));
         assert_eq!(after(&rewrite, "k.c", "int x;"), None);
         let flag = Action::Flag {
             flag: "-O3".into(),
@@ -421,16 +383,10 @@ mod tests {
         };
         assert_eq!(after(&hostile, "k.c", KERNEL), None);
         let broken = "for (;;) { for (".repeat(200);
-        let action = Action::BeforeInnerLoops {
-            line: "#pragma x".into(),
-            files: c(&["*.c"]),
-        };
+        let action = Action::BeforeInnerLoops { line: "#pragma x".into(), files: c(&["*.c"]) };
         let _ = after(&action, "k.c", &broken);
-        let grows = Action::Rewrite {
-            pattern: ".".into(),
-            to: "x".repeat(100_000),
-            files: c(&["*.c"]),
-        };
+        let grows =
+            Action::Rewrite { pattern: ".".into(), to: "x".repeat(100_000), files: c(&["*.c"]) };
         assert_eq!(after(&grows, "k.c", KERNEL), None);
     }
 
@@ -482,9 +438,6 @@ mod tests {
             assert_eq!(got, want, "{action:?}");
         }
         names.sort();
-        assert_eq!(
-            names,
-            ["before-inner-loops", "flag", "knob", "rewrite", "top"]
-        );
+        assert_eq!(names, ["before-inner-loops", "flag", "knob", "rewrite", "top"]);
     }
 }

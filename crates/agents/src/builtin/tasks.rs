@@ -36,10 +36,7 @@ impl BuiltinAgent {
                 let texts = recipes::texts_at(repo, &brief.parent, &self.editable)?;
                 let recipe = recipes::of_entry(&brief.recall, entry, (&texts, knobs));
                 let none = || format!("no other recipe of the entry {entry} changes anything here");
-                recipe
-                    .as_ref()
-                    .map(ApplicableRecipe::state)
-                    .ok_or_else(none)
+                recipe.as_ref().map(ApplicableRecipe::state).ok_or_else(none)
             }
         };
         let usage = AgentUsage::default();

@@ -58,10 +58,9 @@ fn arguments(ask: &CliTurnRequest<'_>) -> Vec<String> {
     .to_vec();
     // Its conversation history stays out of the worktree.
     let notes = ask.brief_file.parent().unwrap_or(ask.brief_file);
-    for (flag, name) in [
-        ("--chat-history-file", "aider.chat"),
-        ("--input-history-file", "aider.input"),
-    ] {
+    for (flag, name) in
+        [("--chat-history-file", "aider.chat"), ("--input-history-file", "aider.input")]
+    {
         args.push(flag.to_owned());
         args.push(notes.join(name).to_string_lossy().into_owned());
     }

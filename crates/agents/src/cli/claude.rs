@@ -13,10 +13,7 @@ pub(super) const SPEC: CliSpec = CliSpec {
     program: "claude",
     install: "npm install -g @anthropic-ai/claude-code",
     variables: &["ANTHROPIC_*", "CLAUDE_*", "AWS_*", "IS_SANDBOX"],
-    set: &[
-        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
-        ("DISABLE_AUTOUPDATER", "1"),
-    ],
+    set: &[("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"), ("DISABLE_AUTOUPDATER", "1")],
     homes: &[".claude", ".claude.json"],
     home_variables: &["CLAUDE_CONFIG_DIR"],
     below: "",
@@ -128,9 +125,7 @@ fn read_result(heard: &mut TurnOutput, event: &Value) {
             let status = status(event, "/api_error_status");
             Some(TurnFailure::Api(message(&format!("{status} {result}"))))
         }
-        other => Some(TurnFailure::Api(message(&format!(
-            "{other} {result} {errors}"
-        )))),
+        other => Some(TurnFailure::Api(message(&format!("{other} {result} {errors}")))),
     };
     if heard.failure.is_none() {
         heard.set_text(result);
@@ -153,9 +148,7 @@ fn session_events(event: &Value) -> Vec<SessionEvent> {
         "assistant" | "user" => blocks.filter_map(block_event).collect(),
         "system" if text(event, "/subtype") == "api_retry" => {
             let status = status(event, "/error_status");
-            vec![SessionEvent::Note(format!(
-                "the server returned {status}; retrying"
-            ))]
+            vec![SessionEvent::Note(format!("the server returned {status}; retrying"))]
         }
         "result" => result_events(event),
         _ => Vec::new(),
@@ -181,10 +174,7 @@ fn block_event(block: &Value) -> Option<SessionEvent> {
     let is_error = || block.get("is_error").and_then(Value::as_bool) == Some(true);
     match text(block, "/type") {
         "text" => Some(SessionEvent::Text(text(block, "/text").to_owned())),
-        "tool_use" => Some(SessionEvent::calls(
-            text(block, "/name"),
-            block.get("input"),
-        )),
+        "tool_use" => Some(SessionEvent::calls(text(block, "/name"), block.get("input"))),
         "tool_result" => Some(SessionEvent::tool_output(block.get("content"), is_error())),
         _ => None,
     }

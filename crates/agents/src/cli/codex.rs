@@ -22,11 +22,7 @@ pub(super) const SPEC: CliSpec = CliSpec {
     homes: &[".codex"],
     home_variables: &["CODEX_HOME"],
     below: "",
-    hosts: &[
-        ("", "api.openai.com"),
-        ("", "auth.openai.com"),
-        ("", "chatgpt.com"),
-    ],
+    hosts: &[("", "api.openai.com"), ("", "auth.openai.com"), ("", "chatgpt.com")],
     host_variables: &["OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT"],
     addresses,
     speaks: CliOutputParser::Events(read),
@@ -39,9 +35,7 @@ pub(super) const SPEC: CliSpec = CliSpec {
 fn addresses(home: &Path) -> Vec<String> {
     let text = files::read_text(&home.join("config.toml"), CONFIG_BYTES_MAX);
     let table: Option<toml::Table> = text.ok().and_then(|text| text.parse().ok());
-    let providers = table
-        .as_ref()
-        .and_then(|table| table.get("model_providers"));
+    let providers = table.as_ref().and_then(|table| table.get("model_providers"));
     let providers = providers.and_then(toml::Value::as_table);
     let urls = providers.into_iter().flatten();
     let urls = urls.filter_map(|(_, provider)| provider.get("base_url")?.as_str());
@@ -128,11 +122,7 @@ fn session_events(event: &Value) -> Vec<SessionEvent> {
             vec![SessionEvent::calls("edit", item("/item/changes"))]
         }
         ("item.completed", "mcp_tool_call") => {
-            let tool = format!(
-                "{}.{}",
-                text(event, "/item/server"),
-                text(event, "/item/tool")
-            );
+            let tool = format!("{}.{}", text(event, "/item/server"), text(event, "/item/tool"));
             let said = item("/item/result/content").or_else(|| item("/item/error"));
             vec![
                 SessionEvent::calls(&tool, item("/item/arguments")),

@@ -37,9 +37,8 @@ fn arguments(ask: &CliTurnRequest<'_>) -> Vec<String> {
         (TurnTask::Implement | TurnTask::Repair, true) => "yolo",
         (TurnTask::Implement | TurnTask::Repair, false) => "auto_edit",
     };
-    let mut args: Vec<String> = ["-o", "stream-json", "--skip-trust", "--approval-mode", mode]
-        .map(str::to_owned)
-        .to_vec();
+    let mut args: Vec<String> =
+        ["-o", "stream-json", "--skip-trust", "--approval-mode", mode].map(str::to_owned).to_vec();
     if let Some(model) = ask.model {
         args.extend(["-m".to_owned(), model.to_owned()]);
     }
@@ -85,15 +84,9 @@ fn read(heard: &mut TurnOutput, event: &Value) {
 
 fn is_denial(said: &str) -> bool {
     let said = said.to_lowercase();
-    [
-        "not found",
-        "denied",
-        "policy",
-        "not allowed",
-        "not_registered",
-    ]
-    .iter()
-    .any(|part| said.contains(part))
+    ["not found", "denied", "policy", "not allowed", "not_registered"]
+        .iter()
+        .any(|part| said.contains(part))
 }
 
 /// Parses an event for display.
@@ -107,10 +100,7 @@ fn session_events(event: &Value) -> Vec<SessionEvent> {
             }]
         }
         "tool_use" => {
-            vec![SessionEvent::calls(
-                text(event, "/tool_name"),
-                event.get("parameters"),
-            )]
+            vec![SessionEvent::calls(text(event, "/tool_name"), event.get("parameters"))]
         }
         "tool_result" => {
             let failed = text(event, "/status") == "error";

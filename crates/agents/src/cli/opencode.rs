@@ -25,17 +25,9 @@ pub(super) const SPEC: CliSpec = CliSpec {
         "AWS_*",
         "AZURE_*",
     ],
-    set: &[
-        ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
-        ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
-    ],
+    set: &[("OPENCODE_DISABLE_AUTOUPDATE", "1"), ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1")],
     homes: &[".local/share/opencode", ".config/opencode"],
-    home_variables: &[
-        "XDG_DATA_HOME",
-        "XDG_CONFIG_HOME",
-        "XDG_STATE_HOME",
-        "XDG_CACHE_HOME",
-    ],
+    home_variables: &["XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"],
     below: "opencode",
     hosts: &[],
     host_variables: &[],
@@ -103,14 +95,8 @@ fn read(heard: &mut TurnOutput, event: &Value) {
             let name = text(event, "/error/name");
             let status = count(event, "/error/data/statusCode");
             let said = text(event, "/error/data/message");
-            let status = if status == 0 {
-                String::new()
-            } else {
-                status.to_string()
-            };
-            heard.failure = Some(TurnFailure::Api(message(&format!(
-                "{status} {name} {said}"
-            ))));
+            let status = if status == 0 { String::new() } else { status.to_string() };
+            heard.failure = Some(TurnFailure::Api(message(&format!("{status} {name} {said}"))));
         }
         _ => {}
     }
@@ -127,10 +113,7 @@ fn session_events(event: &Value) -> Vec<SessionEvent> {
                 false => event.pointer("/part/state/output"),
             };
             vec![
-                SessionEvent::calls(
-                    text(event, "/part/tool"),
-                    event.pointer("/part/state/input"),
-                ),
+                SessionEvent::calls(text(event, "/part/tool"), event.pointer("/part/state/input")),
                 SessionEvent::tool_output(said, failed),
             ]
         }

@@ -36,30 +36,10 @@ fn real_events_of_every_kind_are_read() {
         assert_eq!(heard.judge(Exit::Code(0), "", 1), None, "{heard:?}");
         assert_eq!(heard.strange_lines, 0);
     };
-    check(
-        CliKind::Claude,
-        "733ad806-196f-4e9b-9614-0b67ba996169",
-        5_000,
-        0.01524,
-    );
-    check(
-        CliKind::Codex,
-        "01a1dcc1-bac4-7561-aa6c-02cf69e086ac",
-        5_250,
-        0.0,
-    );
-    check(
-        CliKind::Gemini,
-        "99dd4450-adcc-4dee-a004-bd5e4483f009",
-        4_200,
-        0.0,
-    );
-    check(
-        CliKind::Opencode,
-        "ses_e233f67cfffeZP3zUWSm0f7LJr",
-        4_200,
-        0.015,
-    );
+    check(CliKind::Claude, "733ad806-196f-4e9b-9614-0b67ba996169", 5_000, 0.01524);
+    check(CliKind::Codex, "01a1dcc1-bac4-7561-aa6c-02cf69e086ac", 5_250, 0.0);
+    check(CliKind::Gemini, "99dd4450-adcc-4dee-a004-bd5e4483f009", 4_200, 0.0);
+    check(CliKind::Opencode, "ses_e233f67cfffeZP3zUWSm0f7LJr", 4_200, 0.015);
 }
 
 #[test]
@@ -71,11 +51,7 @@ fn a_turn_used_what_the_conversation_used_since() {
         assert_eq!(heard.usage.tokens, want.tokens);
         used
     };
-    let usage = |tokens, usd| AgentUsage {
-        tokens,
-        usd,
-        estimated: false,
-    };
+    let usage = |tokens, usd| AgentUsage { tokens, usd, estimated: false };
     let used = check(CliKind::Codex, usage(5_000, 0.0), usage(250, 0.0));
     assert_eq!(used.tokens, 5_250);
     let used = check(CliKind::Claude, usage(0, 0.01), usage(5_000, 0.00524));
@@ -94,21 +70,12 @@ fn check(kind: CliKind, text: &str, code: i32, want: Option<TurnFailure>) {
 #[test]
 fn how_a_turn_of_claude_ended_is_told_by_its_result() {
     let claude = |fields: &str, code, want| {
-        check(
-            CliKind::Claude,
-            &format!("{{\"type\":\"result\",{fields}}}"),
-            code,
-            want,
-        );
+        check(CliKind::Claude, &format!("{{\"type\":\"result\",{fields}}}"), code, want);
     };
     let fine = r#""subtype":"success","is_error":false,"result":"r""#;
     claude(fine, 0, None);
     let turns = r#""subtype":"error_max_turns","is_error":true,"errors":["Reached 2"]"#;
-    claude(
-        turns,
-        1,
-        Some(TurnFailure::MaxTurns("[\"Reached 2\"]".into())),
-    );
+    claude(turns, 1, Some(TurnFailure::MaxTurns("[\"Reached 2\"]".into())));
     let budget = r#""subtype":"error_max_budget_usd","is_error":true"#;
     claude(budget, 1, Some(TurnFailure::Budget(String::new())));
     let api = r#""subtype":"success","is_error":true,"api_error_status":401,"result":"no key""#;
@@ -139,12 +106,7 @@ fn a_turn_without_its_last_event_is_a_failure_whatever_its_exit_code() {
     let api = Some(TurnFailure::Api("401 no key".into()));
     check(CliKind::Codex, failed, 1, api);
     let complaint = r#"{"type":"error","message":"stream ended"}"#;
-    check(
-        CliKind::Codex,
-        complaint,
-        1,
-        none("exit code 1, stream ended"),
-    );
+    check(CliKind::Codex, complaint, 1, none("exit code 1, stream ended"));
     // A step that ended with tool calls is not the last one.
     let step = r#"{"type":"step_finish","part":{"reason":"tool-calls"}}"#;
     check(CliKind::Opencode, step, 0, none("exit code 0"));
@@ -160,14 +122,8 @@ fn how_a_program_was_ended_counts_before_what_it_said() {
     check(Exit::TimedOut, "timeout: the agent ran for more than 5 s");
     check(Exit::Signal(9), "killed: ended by signal 9");
     check(Exit::Stopped, "killed: stopped by the user");
-    check(
-        Exit::TooMuch(ExceededLimit::Output),
-        "flooded: it printed more than",
-    );
-    check(
-        Exit::TooMuch(ExceededLimit::Memory),
-        "killed: exceeded its memory limit",
-    );
+    check(Exit::TooMuch(ExceededLimit::Output), "flooded: it printed more than");
+    check(Exit::TooMuch(ExceededLimit::Memory), "killed: exceeded its memory limit");
 }
 
 #[test]
@@ -204,10 +160,7 @@ fn last_words_are_bounded_and_then_no_answer() {
     }
     heard.has_ended = true;
     assert!(heard.is_cut && heard.text.len() <= TEXT_BYTES_MAX);
-    assert_eq!(
-        heard.judge(Exit::Code(0), "", 1),
-        Some(TurnFailure::TooLong)
-    );
+    assert_eq!(heard.judge(Exit::Code(0), "", 1), Some(TurnFailure::TooLong));
     heard.set_text("short");
     assert_eq!(heard.judge(Exit::Code(0), "", 1), None);
 }
@@ -224,11 +177,7 @@ fn what_comes_in_pieces_is_written_down_whole_and_without_keys() {
     for size in [1, 7, 1_000] {
         let file = fs::File::create(&path).unwrap();
         let mut listener = OutputListener::new(CliKind::Codex.spec(), &secrets, file);
-        assert!(
-            text.as_bytes()
-                .chunks(size)
-                .all(|piece| listener.push(piece))
-        );
+        assert!(text.as_bytes().chunks(size).all(|piece| listener.push(piece)));
         let (heard, mut file) = listener.finish().unwrap();
         std::io::Write::flush(&mut file).unwrap();
         assert_eq!(heard.text, "my key is [key]");

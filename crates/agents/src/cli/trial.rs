@@ -92,29 +92,18 @@ pub fn run_trial(
         files: &[],
         brief_file: &place.brief_file(),
     };
-    let CliTurnResult {
-        output: heard,
-        failure: fault,
-        ..
-    } = turn::run(&caller, &ask, QUESTION, &place)?;
+    let CliTurnResult { output: heard, failure: fault, .. } =
+        turn::run(&caller, &ask, QUESTION, &place)?;
     let mut fault = fault.map(|fault| fault.describe());
     if fault.is_none() && heard.text.trim().is_empty() {
         fault = Some("empty reply".into());
     }
-    Ok(AgentTrial {
-        usage: heard.usage,
-        failure: fault,
-    })
+    Ok(AgentTrial { usage: heard.usage, failure: fault })
 }
 
 impl CliConfig {
     /// A kind with its default configuration.
     pub fn of(kind: CliKind) -> Self {
-        Self {
-            kind,
-            program: None,
-            model: None,
-            args: Vec::new(),
-        }
+        Self { kind, program: None, model: None, args: Vec::new() }
     }
 }

@@ -78,10 +78,7 @@ impl CliProgram {
         let kind = config.kind;
         let name = config.program.as_deref().unwrap_or(kind.program());
         let Some(program) = process::find_program(name) else {
-            let message = format!(
-                "the agent {} needs {name}, which is not installed",
-                kind.name()
-            );
+            let message = format!("the agent {} needs {name}, which is not installed", kind.name());
             return Err(CommandError::environment(message)
                 .hint(format!("install it with \"{}\"", kind.install()))
                 .hint("or set another path as program under [agents] in karve.toml"));
@@ -153,25 +150,14 @@ impl CliProgram {
             NetworkAccess::Usual => {
                 let meant = spec.hosts.iter();
                 let meant = meant.filter(|(by, _)| by.is_empty() || self.value(by).is_some());
-                meant
-                    .filter_map(|(_, host)| AllowedHost::parse(host).ok())
-                    .collect()
+                meant.filter_map(|(_, host)| AllowedHost::parse(host).ok()).collect()
             }
         };
-        let mut led: Vec<String> = spec
-            .host_variables
-            .iter()
-            .filter_map(|name| self.value(name))
-            .collect();
+        let mut led: Vec<String> =
+            spec.host_variables.iter().filter_map(|name| self.value(name)).collect();
         let home = std::env::var_os("HOME").map(PathBuf::from);
-        let homes = spec
-            .homes
-            .iter()
-            .filter_map(|at| Some(home.as_ref()?.join(at)));
-        let elsewhere = spec
-            .home_variables
-            .iter()
-            .filter_map(|name| self.value(name));
+        let homes = spec.homes.iter().filter_map(|at| Some(home.as_ref()?.join(at)));
+        let elsewhere = spec.home_variables.iter().filter_map(|name| self.value(name));
         for dir in homes.chain(elsewhere.map(PathBuf::from)) {
             led.extend((spec.addresses)(&dir));
         }
@@ -319,11 +305,7 @@ pub(super) fn run(
     });
     writeln!(file, "{end}").context(cannot)?;
     file.flush().context(cannot)?;
-    Ok(CliTurnResult {
-        output: heard,
-        failure: fault,
-        conversation_used: talk_used,
-    })
+    Ok(CliTurnResult { output: heard, failure: fault, conversation_used: talk_used })
 }
 
 /// Starts the session log of a turn: the brief comes first.
@@ -334,11 +316,8 @@ fn begin(
     place: &CliTurnContext<'_>,
 ) -> Result<File> {
     let cannot = || format!("cannot write {}", place.session_log.display());
-    let file = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(place.session_log)
-        .context(cannot)?;
+    let file =
+        OpenOptions::new().create(true).append(true).open(place.session_log).context(cannot)?;
     let asked = json!({
         "karve": "brief",
         "version": SESSION_LOG_VERSION,
@@ -351,7 +330,5 @@ fn begin(
     });
     let mut file = BufWriter::new(file);
     writeln!(file, "{asked}").context(cannot)?;
-    file.into_inner()
-        .map_err(std::io::IntoInnerError::into_error)
-        .context(cannot)
+    file.into_inner().map_err(std::io::IntoInnerError::into_error).context(cannot)
 }

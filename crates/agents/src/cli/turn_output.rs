@@ -242,10 +242,7 @@ fn last_lines(stderr: &str) -> &str {
 /// A message from outside: one line, bounded, without control characters.
 pub(crate) fn message(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    text.chars()
-        .filter(|c| !c.is_control())
-        .take(MESSAGE_CHARS_MAX)
-        .collect()
+    text.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARS_MAX).collect()
 }
 
 /// A text in an event.

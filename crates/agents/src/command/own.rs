@@ -21,10 +21,9 @@ pub(super) fn unseen(line: &str, sandbox: &Sandbox) -> String {
         path.exists() && sandbox.hides(path) && !(shown.contains(path) && sandbox.may_show(path))
     };
     match paths(line).into_iter().find(is_unseen) {
-        Some(path) => format!(
-            "; it cannot see {}: add it to sandbox.read in karve.toml",
-            path.display()
-        ),
+        Some(path) => {
+            format!("; it cannot see {}: add it to sandbox.read in karve.toml", path.display())
+        }
         None => String::new(),
     }
 }
@@ -33,10 +32,7 @@ pub(super) fn unseen(line: &str, sandbox: &Sandbox) -> String {
 /// named.
 fn plain_files(line: &str) -> Vec<PathBuf> {
     let named = paths(line).into_iter();
-    named
-        .filter(|path| path.is_file())
-        .take(FILES_MAX)
-        .collect()
+    named.filter(|path| path.is_file()).take(FILES_MAX).collect()
 }
 
 /// What a command line needs and does not exist: its program, or the script that it runs. A line
@@ -111,10 +107,7 @@ mod tests {
         let settings = at("settings");
         let line = format!("sh {} --with={}", script.display(), settings.display());
         check(line, &[&script, &settings]);
-        check(
-            format!("sh {};cat {}/nothing", script.display(), dir.display()),
-            &[&script],
-        );
+        check(format!("sh {};cat {}/nothing", script.display(), dir.display()), &[&script]);
         check(format!("ls {}", dir.display()), &[]);
         check("sh agent.sh ../agent.sh ~/agent.sh".into(), &[]);
         check(String::new(), &[]);
@@ -126,10 +119,7 @@ mod tests {
             assert_eq!(lacking(line).as_deref(), want, "{line}");
         };
         check("sh /nowhere/agent.sh", Some("/nowhere/agent.sh"));
-        check(
-            "sh -x '/nowhere/agent.sh' --log /nowhere/log",
-            Some("/nowhere/agent.sh"),
-        );
+        check("sh -x '/nowhere/agent.sh' --log /nowhere/log", Some("/nowhere/agent.sh"));
         check("cd /nowhere && ./agent.sh", None);
         check("./agent.sh", None);
         check("no-such-program-at-all x", Some("no-such-program-at-all"));

@@ -30,10 +30,7 @@ pub fn hypothesis_of(
         };
     Ok(Some(match checked(name, text)? {
         Ok(said) => match taken(&said) {
-            Ok(hypothesis) => Ok(Box::new(Hypothesis {
-                task: task_in(&datum),
-                ..hypothesis
-            })),
+            Ok(hypothesis) => Ok(Box::new(Hypothesis { task: task_in(&datum), ..hypothesis })),
             Err(fault) => Err(vec![fault]),
         },
         Err(faults) => Err(faults),
@@ -138,16 +135,12 @@ pub fn summary_of(text: &str) -> Result<Option<std::result::Result<String, Vec<S
         return Ok(None);
     }
     let said = checked("primus/optimize", text)?;
-    Ok(Some(
-        said.map(|datum| datum.str_of("diff_summary").to_owned()),
-    ))
+    Ok(Some(said.map(|datum| datum.str_of("diff_summary").to_owned())))
 }
 
 fn version_summary(datum: &Datum) -> std::result::Result<String, Vec<String>> {
     if datum.str_of("correctness") == "FAIL" {
-        return Err(vec![
-            "the new version is not correct, by its author's own report".to_owned(),
-        ]);
+        return Err(vec!["the new version is not correct, by its author's own report".to_owned()]);
     }
     let changes = datum.list_of("changes").iter();
     let line = |of: &Datum| format!("{}: {}", of.str_of("change"), of.str_of("rationale"));

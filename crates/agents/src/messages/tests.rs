@@ -17,13 +17,11 @@ fn value(field: &MessageField) -> BoxedStrategy<Datum> {
         FieldKind::Line => WORDS.prop_map(Datum::Text).boxed(),
         FieldKind::Text => WORDS.prop_map(Datum::Text).boxed(),
         FieldKind::Number => (-1e6..1e6_f64).prop_map(Datum::Number).boxed(),
-        FieldKind::Count => (0..1_000_000_u32)
-            .prop_map(|n| Datum::Number(f64::from(n)))
-            .boxed(),
+        FieldKind::Count => (0..1_000_000_u32).prop_map(|n| Datum::Number(f64::from(n))).boxed(),
         FieldKind::Truth => any::<bool>().prop_map(Datum::Truth).boxed(),
-        FieldKind::Choice => proptest::sample::select(field.of.clone())
-            .prop_map(Datum::Text)
-            .boxed(),
+        FieldKind::Choice => {
+            proptest::sample::select(field.of.clone()).prop_map(Datum::Text).boxed()
+        }
         FieldKind::Lines => proptest::collection::vec(WORDS.prop_map(Datum::Text), least..=most)
             .prop_map(Datum::List)
             .boxed(),
@@ -80,11 +78,7 @@ proptest! {
 
 #[test]
 fn every_workflow_has_its_messages() {
-    let names: Vec<&str> = all()
-        .unwrap()
-        .iter()
-        .map(|form| form.name.as_str())
-        .collect();
+    let names: Vec<&str> = all().unwrap().iter().map(|form| form.name.as_str()).collect();
     for name in [
         "hyper-mla/task",
         "hyper-mla/summary",
@@ -112,23 +106,12 @@ fn an_analysis_and_a_turn_become_a_hypothesis() {
     let said = hypothesis_of(ANALYZE).unwrap().unwrap().unwrap();
     assert!((said.expected_ratio - 1.125).abs() < 1e-9);
     assert_eq!((said.bottleneck.as_str(), said.files.len()), ("memory", 1));
-    let errors = |text: &str| {
-        hypothesis_of(text)
-            .unwrap()
-            .unwrap()
-            .unwrap_err()
-            .join("; ")
-    };
+    let errors = |text: &str| hypothesis_of(text).unwrap().unwrap().unwrap_err().join("; ");
     let vague = ANALYZE.replace("+12.5% at best", "much");
     assert!(errors(&vague).contains("a figure such as +5%"));
-    let short = ANALYZE
-        .replace("\"round\": 2, ", "")
-        .replace("[\"k.py\"]", "[]");
+    let short = ANALYZE.replace("\"round\": 2, ", "").replace("[\"k.py\"]", "[]");
     let said = errors(&short);
-    assert!(
-        said.contains("round is missing") && said.contains("at least 1"),
-        "{said}"
-    );
+    assert!(said.contains("round is missing") && said.contains("at least 1"), "{said}");
     let direction = |title: &str| {
         format!(
             "{{\"title\": \"{title}\", \"category\": \"tile\", \"hypothesis\": \"h\", \
@@ -157,10 +140,7 @@ fn an_analysis_and_a_turn_become_a_hypothesis() {
 fn a_change_and_a_new_version_become_a_summary() {
     let change = r#"{"modified_files": ["k.py"], "diff_summary": "tiles of 128", "build_ok": true,
         "kernel_snapshotted": false}"#;
-    assert_eq!(
-        summary_of(change).unwrap().unwrap().unwrap(),
-        "tiles of 128"
-    );
+    assert_eq!(summary_of(change).unwrap().unwrap().unwrap(), "tiles of 128");
     let broken = change.replace("\"build_ok\": true,", "");
     let faults = summary_of(&broken).unwrap().unwrap().unwrap_err();
     assert_eq!(faults, ["build_ok is missing"]);
@@ -169,12 +149,7 @@ fn a_change_and_a_new_version_become_a_summary() {
         | Configuration | Why It Matters |\n| --- | --- |\n| b=32 | decode |\n";
     let said = summary_of(version).unwrap().unwrap().unwrap();
     assert_eq!(said, "tiles of 128: fewer loads");
-    assert!(
-        summary_of(&version.replace("PASS", "FAIL"))
-            .unwrap()
-            .unwrap()
-            .is_err()
-    );
+    assert!(summary_of(&version.replace("PASS", "FAIL")).unwrap().unwrap().is_err());
     assert!(summary_of("done").unwrap().is_none());
 }
 
@@ -189,13 +164,8 @@ fn a_review_is_read_strictly() {
         )
     };
     let whole = ", \"bit_identity\": \"pass\"";
-    let said = review_of("t", &review("DOWNGRADE_TO_ROLLBACK", whole))
-        .unwrap()
-        .unwrap();
-    assert_eq!(
-        (said.advice, said.signals.len()),
-        (Some(ReviewAdvice::DowngradeToRollback), 5)
-    );
+    let said = review_of("t", &review("DOWNGRADE_TO_ROLLBACK", whole)).unwrap().unwrap();
+    assert_eq!((said.advice, said.signals.len()), (Some(ReviewAdvice::DowngradeToRollback), 5));
     assert!(said.doubts());
     let faults = review_of("t", &review("ACCEPT", "")).unwrap().unwrap_err();
     assert_eq!(faults.len(), 2, "{faults:?}");

@@ -112,11 +112,7 @@ impl BriefShares {
         say(all.answers, self.answers, "older answers");
         say(all.errors, self.errors, "errors in the last answer");
         say(all.cases, self.cases, "cases");
-        say(
-            brief.profile.chars().count(),
-            self.profile_chars,
-            "characters of the profile",
-        );
+        say(brief.profile.chars().count(), self.profile_chars, "characters of the profile");
         if brief.recall.not_for_role > 0 {
             let n = brief.recall.not_for_role;
             said.push(format!("{n} entries for other roles"));

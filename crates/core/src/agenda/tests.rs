@@ -23,17 +23,11 @@ fn needing(id: &str, needs: &[&str]) -> AgendaItem {
 }
 
 fn when(id: &str, condition: &str) -> AgendaItem {
-    AgendaItem {
-        when: vec![condition.into()],
-        ..item(id, 1.5, ItemEffort::Low)
-    }
+    AgendaItem { when: vec![condition.into()], ..item(id, 1.5, ItemEffort::Low) }
 }
 
 fn of_entry(id: &str) -> AgendaItem {
-    AgendaItem {
-        how: ItemAction::Entry { entry: id.into() },
-        ..item(id, 1.5, ItemEffort::Low)
-    }
+    AgendaItem { how: ItemAction::Entry { entry: id.into() }, ..item(id, 1.5, ItemEffort::Low) }
 }
 
 fn known(id: &str, triggers: &[&str]) -> KnownEntry {
@@ -47,28 +41,17 @@ fn known(id: &str, triggers: &[&str]) -> KnownEntry {
 }
 
 fn round<'a>(round: u32, task: &'a str, kept: bool) -> SettledItem<'a> {
-    SettledItem {
-        task,
-        round,
-        kept,
-        ratio: kept.then_some(1.3),
-        gave_up: false,
-    }
+    SettledItem { task, round, kept, ratio: kept.then_some(1.3), gave_up: false }
 }
 
 fn values() -> CounterValues {
-    [("l1_miss_pct", 9.0)]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into()
+    [("l1_miss_pct", 9.0)].map(|(name, value)| (name.to_owned(), value)).into()
 }
 
 /// The fates in one letter each, then the id that is due.
 fn check(items: &[AgendaItem], past: &[SettledItem<'_>], entries: &[KnownEntry], want: &str) {
     let values = values();
-    let now = AgendaFacts {
-        values: &values,
-        known: entries,
-    };
+    let now = AgendaFacts { values: &values, known: entries };
     let fates = assess(items, TRIES, past, now);
     let letters = fates.iter().map(|fate| match fate {
         ItemOutcome::Kept { .. } => 'k',
@@ -90,33 +73,21 @@ fn impact_by_effort_comes_first_and_then_the_easier() {
         item("loss", 0.9, ItemEffort::Low),
         item("worse", 0.9, ItemEffort::High),
     ];
-    let ids: Vec<&str> = order(&items)
-        .into_iter()
-        .map(|n| items[n].id.as_str())
-        .collect();
+    let ids: Vec<&str> = order(&items).into_iter().map(|n| items[n].id.as_str()).collect();
     assert_eq!(ids, ["big", "easy", "hard", "loss", "worse"]);
-    let equal = [
-        item("a", 1.0, ItemEffort::High),
-        item("b", 1.0, ItemEffort::Low),
-    ];
+    let equal = [item("a", 1.0, ItemEffort::High), item("b", 1.0, ItemEffort::Low)];
     assert_eq!(order(&equal), [1, 0]);
 }
 
 #[test]
 fn an_item_is_done_when_it_is_kept_or_its_tries_are_used() {
-    let items = [
-        item("a", 1.5, ItemEffort::Low),
-        item("b", 1.2, ItemEffort::Low),
-    ];
+    let items = [item("a", 1.5, ItemEffort::Low), item("b", 1.2, ItemEffort::Low)];
     check(&items, &[], &[], "oo a");
     check(&items, &[round(1, "a", false)], &[], "oo a");
     check(&items, &[round(1, "a", true)], &[], "ko b");
     let twice = [round(1, "a", false), round(2, "a", false)];
     check(&items, &twice, &[], "do b");
-    let gave_up = SettledItem {
-        gave_up: true,
-        ..round(1, "a", false)
-    };
+    let gave_up = SettledItem { gave_up: true, ..round(1, "a", false) };
     check(&items, &[gave_up], &[], "do b");
     // A round for no item, or for an unknown one, changes nothing.
     check(&items, &[round(1, "c", true)], &[], "oo a");
@@ -125,9 +96,7 @@ fn an_item_is_done_when_it_is_kept_or_its_tries_are_used() {
 #[test]
 fn what_a_machine_does_in_one_way_is_done_once() {
     let knobs = AgendaItem {
-        how: ItemAction::Knobs {
-            config: [("A".to_owned(), "1".to_owned())].into(),
-        },
+        how: ItemAction::Knobs { config: [("A".to_owned(), "1".to_owned())].into() },
         ..item("a", 1.5, ItemEffort::Low)
     };
     check(&[knobs], &[round(1, "a", false)], &[], "d -");
@@ -135,19 +104,12 @@ fn what_a_machine_does_in_one_way_is_done_once() {
 
 #[test]
 fn what_is_needed_comes_first_and_what_lacks_it_is_skipped() {
-    let items = [
-        needing("top", &["base"]),
-        item("base", 1.01, ItemEffort::High),
-    ];
+    let items = [needing("top", &["base"]), item("base", 1.01, ItemEffort::High)];
     check(&items, &[], &[], "oo base");
     check(&items, &[round(1, "base", true)], &[], "ok top");
     let dropped = [round(1, "base", false), round(2, "base", false)];
     check(&items, &dropped, &[], "sd -");
-    let chain = [
-        needing("c", &["b"]),
-        needing("b", &["a"]),
-        when("a", "l1_miss_pct < 4"),
-    ];
+    let chain = [needing("c", &["b"]), needing("b", &["a"]), when("a", "l1_miss_pct < 4")];
     check(&chain, &[], &[], "sss -");
 }
 
@@ -157,22 +119,11 @@ fn a_condition_that_fails_skips_and_one_that_was_not_read_does_not() {
     check(&[when("a", "l1_miss_pct < 4")], &[], &[], "s -");
     check(&[when("a", "waves < 1")], &[], &[], "o a");
     // An item that was started is not abandoned because a counter moved.
-    check(
-        &[when("a", "l1_miss_pct < 4")],
-        &[round(1, "a", false)],
-        &[],
-        "o a",
-    );
+    check(&[when("a", "l1_miss_pct < 4")], &[round(1, "a", false)], &[], "o a");
     let values = values();
-    let now = AgendaFacts {
-        values: &values,
-        known: &[],
-    };
+    let now = AgendaFacts { values: &values, known: &[] };
     let of = |text: &str| condition(&when("a", text), now);
-    assert_eq!(
-        of("waves < 1"),
-        ItemCondition::Unknown("`waves < 1`".into())
-    );
+    assert_eq!(of("waves < 1"), ItemCondition::Unknown("`waves < 1`".into()));
     let ItemCondition::Fails(why) = of("l1_miss_pct < 4") else {
         panic!("it fails");
     };
@@ -193,11 +144,8 @@ fn the_triggers_of_an_entry_are_alternatives() {
 
 #[test]
 fn an_entry_that_is_refuted_or_does_not_go_with_what_was_kept_is_out() {
-    let refuted = KnownEntry {
-        status: EntryStatus::Refuted,
-        refuted: "slower".into(),
-        ..known("e", &[])
-    };
+    let refuted =
+        KnownEntry { status: EntryStatus::Refuted, refuted: "slower".into(), ..known("e", &[]) };
     check(&[of_entry("e")], &[], std::slice::from_ref(&refuted), "s -");
     check(&[of_entry("e")], &[round(1, "e", false)], &[refuted], "d -");
     let other = KnownEntry {
@@ -208,12 +156,7 @@ fn an_entry_that_is_refuted_or_does_not_go_with_what_was_kept_is_out() {
         ..known("e", &[])
     };
     let items = [item("a", 9.0, ItemEffort::Low), of_entry("e")];
-    check(
-        &items,
-        &[round(1, "a", true)],
-        std::slice::from_ref(&other),
-        "ks -",
-    );
+    check(&items, &[round(1, "a", true)], std::slice::from_ref(&other), "ks -");
     check(&items, &[round(1, "a", false)], &[other], "oo a");
 }
 
@@ -226,33 +169,13 @@ fn every_fault_is_told() {
             assert!(at == number && text.contains(part), "{found:?}");
         }
     };
+    check(&[item("a", 1.5, ItemEffort::Low), needing("b", &["a"])], &[]);
     check(
-        &[item("a", 1.5, ItemEffort::Low), needing("b", &["a"])],
-        &[],
+        &[item("a b", f64::NAN, ItemEffort::Low), needing("c", &["d", "c"])],
+        &[(0, "letters"), (0, "expected speedup"), (1, "needs d"), (1, "needs itself")],
     );
-    check(
-        &[
-            item("a b", f64::NAN, ItemEffort::Low),
-            needing("c", &["d", "c"]),
-        ],
-        &[
-            (0, "letters"),
-            (0, "expected speedup"),
-            (1, "needs d"),
-            (1, "needs itself"),
-        ],
-    );
-    check(
-        &[needing("a", &["b"]), needing("b", &["a"])],
-        &[(0, "through other")],
-    );
-    check(
-        &[
-            item("a", 1.1, ItemEffort::Low),
-            item("a", 1.1, ItemEffort::Low),
-        ],
-        &[(1, "already")],
-    );
+    check(&[needing("a", &["b"]), needing("b", &["a"])], &[(0, "through other")]);
+    check(&[item("a", 1.1, ItemEffort::Low), item("a", 1.1, ItemEffort::Low)], &[(1, "already")]);
     check(
         &[when("a", "l1_miss_pct <"), when("b", "cash > 4")],
         &[(0, "cannot be read"), (1, "not a counter")],
@@ -277,24 +200,13 @@ fn an_agenda_comes_back_from_disk_and_says_what_it_is() {
 }
 
 fn arbitrary_items() -> impl Strategy<Value = Vec<AgendaItem>> {
-    let one = (
-        0.5..4.0_f64,
-        0_usize..3,
-        prop::collection::vec(0_usize..6, 0..3),
-    );
+    let one = (0.5..4.0_f64, 0_usize..3, prop::collection::vec(0_usize..6, 0..3));
     prop::collection::vec(one, 0..6).prop_map(|items| {
-        let made = items
-            .iter()
-            .enumerate()
-            .map(|(number, (ratio, effort, needs))| AgendaItem {
-                // Only earlier items are needed, so there is no cycle.
-                needs: needs
-                    .iter()
-                    .filter(|of| **of < number)
-                    .map(|of| format!("i{of}"))
-                    .collect(),
-                ..item(&format!("i{number}"), *ratio, ItemEffort::ALL[*effort])
-            });
+        let made = items.iter().enumerate().map(|(number, (ratio, effort, needs))| AgendaItem {
+            // Only earlier items are needed, so there is no cycle.
+            needs: needs.iter().filter(|of| **of < number).map(|of| format!("i{of}")).collect(),
+            ..item(&format!("i{number}"), *ratio, ItemEffort::ALL[*effort])
+        });
         made.collect()
     })
 }
@@ -332,14 +244,11 @@ proptest! {
 fn an_item_of_knobs_takes_exactly_its_values() {
     let config = |pairs: &[(&str, &str)]| -> KnobSetting {
         let all = pairs.iter();
-        all.map(|(name, value)| ((*name).into(), (*value).into()))
-            .collect()
+        all.map(|(name, value)| ((*name).into(), (*value).into())).collect()
     };
     let item = AgendaItem {
         id: "tiles".into(),
-        how: ItemAction::Knobs {
-            config: config(&[("TILE", "64")]),
-        },
+        how: ItemAction::Knobs { config: config(&[("TILE", "64")]) },
         ..AgendaItem::default()
     };
     let before = config(&[("TILE", "32"), ("UNROLL", "4")]);
@@ -349,18 +258,12 @@ fn an_item_of_knobs_takes_exactly_its_values() {
     };
     check(&[("TILE", "64"), ("UNROLL", "4")], None);
     check(&[("NEW", "1"), ("TILE", "64"), ("UNROLL", "4")], None);
-    check(
-        &[("TILE", "128"), ("UNROLL", "4")],
-        Some("wrong values for tiles: TILE is 128, not 64"),
-    );
+    check(&[("TILE", "128"), ("UNROLL", "4")], Some("wrong values for tiles: TILE is 128, not 64"));
     check(
         &[("TILE", "64"), ("UNROLL", "8")],
         Some("wrong values for tiles: UNROLL changed to 8, but should stay 4"),
     );
-    check(
-        &[],
-        Some("wrong values for tiles: TILE is gone, but should be 64; UNROLL is gone"),
-    );
+    check(&[], Some("wrong values for tiles: TILE is gone, but should be 64; UNROLL is gone"));
     let words = AgendaItem::default();
     assert_eq!(words.misses_values(&before, &KnobSetting::new()), None);
 }

@@ -20,9 +20,7 @@ impl AgendaItem {
             Some(is) => Some(format!("{name} changed to {is}, but should stay {was}")),
             None => Some(format!("{name} is gone")),
         };
-        let others = before
-            .iter()
-            .filter(|(name, _)| !config.contains_key(*name));
+        let others = before.iter().filter(|(name, _)| !config.contains_key(*name));
         let wrong = config.iter().filter_map(|(name, want)| asked(name, want));
         let wrong = wrong.chain(others.filter_map(|(name, was)| left(name, was)));
         let wrong: Vec<String> = wrong.collect();

@@ -53,12 +53,7 @@ impl TokenCounts {
             PromptCaching::Written => (0, input),
             PromptCaching::Free => (input, 0),
         };
-        Self {
-            input,
-            written,
-            output,
-            ..Self::default()
-        }
+        Self { input, written, output, ..Self::default() }
     }
 
     /// All input.
@@ -84,11 +79,7 @@ impl TokenCounts {
                 + self.output as f64 * price.output)
                 / PER
         });
-        AgentUsage {
-            tokens: self.all_input().saturating_add(self.output),
-            usd,
-            estimated: false,
-        }
+        AgentUsage { tokens: self.all_input().saturating_add(self.output), usd, estimated: false }
     }
 }
 
@@ -156,16 +147,10 @@ impl RemainingBudget {
     pub fn refuses(&self, next: TokenCounts, price: Option<TokenPrice>) -> Option<BudgetShortfall> {
         let next = next.usage(price);
         if let Some(left) = self.usd.filter(|left| next.usd > *left) {
-            return Some(BudgetShortfall::Usd {
-                next: next.usd,
-                left: left.max(0.0),
-            });
+            return Some(BudgetShortfall::Usd { next: next.usd, left: left.max(0.0) });
         }
         let left = self.tokens.filter(|left| next.tokens > *left)?;
-        Some(BudgetShortfall::Tokens {
-            next: next.tokens,
-            left,
-        })
+        Some(BudgetShortfall::Tokens { next: next.tokens, left })
     }
 
     /// What is left after that use.
@@ -183,11 +168,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const PRICE: TokenPrice = TokenPrice {
-        input: 3.0,
-        output: 15.0,
-        cached: 0.3,
-    };
+    const PRICE: TokenPrice = TokenPrice { input: 3.0, output: 15.0, cached: 0.3 };
 
     #[test]
     fn a_question_that_may_cost_more_than_is_left_is_not_asked() {
@@ -204,21 +185,14 @@ mod tests {
         let next = TokenCounts::at_most(1_000, 1_000, PromptCaching::Free);
         let check = |usd, tokens, price, is_asked: bool| {
             let refused = RemainingBudget { usd, tokens }.refuses(next, price);
-            assert_eq!(
-                refused.is_none(),
-                is_asked,
-                "{usd:?} {tokens:?} {refused:?}"
-            );
+            assert_eq!(refused.is_none(), is_asked, "{usd:?} {tokens:?} {refused:?}");
         };
         check(None, None, None, true);
         check(Some(0.018), Some(2_000), Some(PRICE), true);
         check(Some(0.017), None, Some(PRICE), false);
         check(None, Some(1_999), None, false);
         check(Some(-1.0), None, Some(PRICE), false);
-        let left = RemainingBudget {
-            usd: Some(1.0),
-            tokens: Some(10),
-        };
+        let left = RemainingBudget { usd: Some(1.0), tokens: Some(10) };
         let rest = left.after(usage);
         assert!(rest.usd.unwrap() < 0.0 && rest.tokens == Some(0));
         let cached = TokenCounts::at_most(1_000, 1_000, PromptCaching::Written);

@@ -65,10 +65,7 @@ pub fn cut(pieces: &[ItemSize], bytes_max: usize) -> ContextCut {
     let dropped = drop_oldest(&left, bytes_max);
     ContextCut {
         // Pieces that are dropped need not be condensed.
-        condensed: condensed
-            .into_iter()
-            .filter(|(piece, _)| !dropped.contains(piece))
-            .collect(),
+        condensed: condensed.into_iter().filter(|(piece, _)| !dropped.contains(piece)).collect(),
         dropped,
     }
 }
@@ -203,20 +200,14 @@ mod tests {
 
     #[test]
     fn room_is_made_only_where_a_question_does_not_fit() {
-        let room = ContextWindow {
-            context_tokens: 1_200,
-            answer_tokens: 200,
-        };
+        let room = ContextWindow { context_tokens: 1_200, answer_tokens: 200 };
         let mut gauge = TokenGauge::default();
         gauge.learn(1_000, 500);
         assert_eq!(room.needs_cut(&gauge, 1_000, 900), None);
         let cut = room.needs_cut(&gauge, 2_000, 1_900);
         // 600 tokens are 1,090 bytes, of which 100 are around the conversation.
         assert_eq!(cut, Some(990));
-        let none = ContextWindow {
-            context_tokens: 10,
-            answer_tokens: 200,
-        };
+        let none = ContextWindow { context_tokens: 10, answer_tokens: 200 };
         assert_eq!(none.needs_cut(&gauge, 500, 400), Some(0));
     }
 

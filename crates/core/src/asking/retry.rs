@@ -94,20 +94,10 @@ mod tests {
 
     #[test]
     fn waits_grow_are_spread_and_honour_the_server() {
-        let rule = RetryRule {
-            retries: 3,
-            base: Duration::from_secs(1),
-        };
+        let rule = RetryRule { retries: 3, base: Duration::from_secs(1) };
         let check = |missed, (tried, chance), want: Option<u64>| {
             let left = LONG;
-            let next = rule.next(
-                missed,
-                RetryState {
-                    tried,
-                    chance,
-                    left,
-                },
-            );
+            let next = rule.next(missed, RetryState { tried, chance, left });
             let want = want.map_or(RetryDecision::GiveUp, |ms| {
                 RetryDecision::AskAgain(Duration::from_millis(ms))
             });
@@ -131,15 +121,9 @@ mod tests {
                 assert_eq!(meaning_of(*status), want, "{status}");
             }
         };
-        all(
-            &[408, 425, 429, 500, 502, 503, 529, 599],
-            StatusMeaning::Passes,
-        );
+        all(&[408, 425, 429, 500, 502, 503, 529, 599], StatusMeaning::Passes);
         all(&[400, 413, 422], StatusMeaning::MayBeTooLong);
-        all(
-            &[0, 200, 301, 401, 402, 403, 404, 600],
-            StatusMeaning::Lasts,
-        );
+        all(&[0, 200, 301, 401, 402, 403, 404, 600], StatusMeaning::Lasts);
     }
 
     proptest! {

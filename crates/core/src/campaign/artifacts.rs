@@ -7,30 +7,12 @@ impl Event {
     /// The artifact with the session log of the agent, if there is one.
     pub fn session_log(&self) -> Option<&str> {
         match self {
-            Self::Proposed {
-                session_log: log_file,
-                ..
-            }
-            | Self::ProposalRefused {
-                session_log: log_file,
-                ..
-            }
-            | Self::Implemented {
-                session_log: log_file,
-                ..
-            }
-            | Self::NotImplemented {
-                session_log: log_file,
-                ..
-            }
-            | Self::Reviewed {
-                session_log: log_file,
-                ..
-            }
-            | Self::Learned {
-                session_log: log_file,
-                ..
-            } => log_file.as_deref(),
+            Self::Proposed { session_log: log_file, .. }
+            | Self::ProposalRefused { session_log: log_file, .. }
+            | Self::Implemented { session_log: log_file, .. }
+            | Self::NotImplemented { session_log: log_file, .. }
+            | Self::Reviewed { session_log: log_file, .. }
+            | Self::Learned { session_log: log_file, .. } => log_file.as_deref(),
             Self::TargetDefined { .. }
             | Self::Prepared(_)
             | Self::MutationChecked { .. }
@@ -58,9 +40,7 @@ impl Event {
             Self::Reviewed { earlier, .. } => earlier.as_slice(),
             _ => &[],
         };
-        let earlier = earlier
-            .iter()
-            .filter_map(|turn| turn.session_log.as_deref());
+        let earlier = earlier.iter().filter_map(|turn| turn.session_log.as_deref());
         earlier.chain(self.session_log()).collect()
     }
 

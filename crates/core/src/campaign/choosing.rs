@@ -25,11 +25,7 @@ impl Campaign {
     pub(super) fn variants_of(&self, hypothesis: &Hypothesis) -> u32 {
         let one_way = hypothesis.sweep || !hypothesis.config.is_empty();
         let wanted = self.charter().map_or(1, |charter| charter.policy.best_of);
-        if one_way {
-            1
-        } else {
-            wanted.clamp(1, BEST_OF_MAX)
-        }
+        if one_way { 1 } else { wanted.clamp(1, BEST_OF_MAX) }
     }
 
     /// The same at a step: a repair attempt makes one variant only.
@@ -72,9 +68,7 @@ impl Campaign {
             Some(first) => self.take_first(round, hypothesis, &first),
             None => {
                 let why = round.variants.first().map_or("", |made| &made.why);
-                round.phase = RoundPhase::Settling {
-                    verdict: verdict::judge_absent(why),
-                };
+                round.phase = RoundPhase::Settling { verdict: verdict::judge_absent(why) };
             }
         }
     }
@@ -109,14 +103,8 @@ impl Campaign {
     }
 
     pub(super) fn take_choice(&mut self, round: &mut RoundState, event: &Event) -> EventResult {
-        let (
-            Event::Chosen {
-                round: of,
-                first,
-                tryouts,
-            },
-            RoundPhase::Choosing { hypothesis },
-        ) = (event, &round.phase)
+        let (Event::Chosen { round: of, first, tryouts }, RoundPhase::Choosing { hypothesis }) =
+            (event, &round.phase)
         else {
             return not_due();
         };

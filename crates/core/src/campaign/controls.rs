@@ -111,10 +111,7 @@ impl Campaign {
             let by_clock = last.tracks.iter().filter_map(|(clock, ln_speedups)| {
                 let noise = power::residuals(ln_speedups);
                 let ratio = power::smallest_detectable(&noise, &rule, charter.seed)?;
-                Some(DetectableEffect {
-                    ratio,
-                    clock: *clock,
-                })
+                Some(DetectableEffect { ratio, clock: *clock })
             });
             by_clock.min_by(|a, b| a.ratio.total_cmp(&b.ratio))
         })
@@ -125,13 +122,7 @@ impl Campaign {
         let every = self.charter()?.policy.controls.every;
         let after = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX);
         let due = every > 0 && after.is_multiple_of(every) && self.controlled_at != Some(after);
-        due.then(|| {
-            self.controlling(Control {
-                after,
-                kind: ControlKind::Same,
-                attempt: 1,
-            })
-        })?
+        due.then(|| self.controlling(Control { after, kind: ControlKind::Same, attempt: 1 }))?
     }
 
     fn controlling(&self, control: Control) -> Option<CampaignPhase> {
@@ -191,10 +182,7 @@ impl Campaign {
         let Control { after, attempt, .. } = state.control;
         match (state.control.kind, suspicion) {
             (ControlKind::Same, Some(found)) if attempt == 1 => {
-                let again = Control {
-                    attempt: 2,
-                    ..state.control
-                };
+                let again = Control { attempt: 2, ..state.control };
                 if let Some(CampaignPhase::Controlling(mut next)) = self.controlling(again) {
                     next.suspicion = Some(found);
                     self.phase = CampaignPhase::Controlling(next);
@@ -204,11 +192,7 @@ impl Campaign {
                 self.phase = CampaignPhase::Closing(StopReason::MeasurementInvalid { found });
             }
             (ControlKind::Same, _) if after == 0 && self.has_own_clock() => {
-                let slower = Control {
-                    after,
-                    kind: ControlKind::Slower,
-                    attempt: 1,
-                };
+                let slower = Control { after, kind: ControlKind::Slower, attempt: 1 };
                 if let Some(phase) = self.controlling(slower) {
                     self.phase = phase;
                 }
@@ -219,8 +203,7 @@ impl Campaign {
 
     /// Whether the metric is karve's own clock, so that work can be added to what it times.
     fn has_own_clock(&self) -> bool {
-        self.charter()
-            .is_some_and(|c| c.metric.own_clock().is_some())
+        self.charter().is_some_and(|c| c.metric.own_clock().is_some())
     }
 }
 

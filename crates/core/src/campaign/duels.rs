@@ -67,10 +67,7 @@ impl Campaign {
     ) {
         let key = (parent.to_owned(), measuring.candidate.tree.clone());
         if matches!(verdict, Verdict::Undecided { .. }) {
-            let open = UndecidedDuel {
-                set: measuring.set,
-                duel: measuring.duel.clone(),
-            };
+            let open = UndecidedDuel { set: measuring.set, duel: measuring.duel.clone() };
             self.open_duels.insert(key, open);
         } else {
             self.open_duels.remove(&key);

@@ -55,10 +55,7 @@ pub enum Event {
     /// The base was found, the harness pinned and the host inspected.
     Prepared(Preparation),
     /// The mutation check: a bug was planted in the kernel, and the tests noticed it or not.
-    MutationChecked {
-        mutation_check_passed: bool,
-        planted_bugs: Vec<PlantedBug>,
-    },
+    MutationChecked { mutation_check_passed: bool, planted_bugs: Vec<PlantedBug> },
     /// What earlier campaigns left for this target.
     TipsRead {
         tips: Vec<Tip>,
@@ -126,11 +123,7 @@ pub enum Event {
         session_log: Option<String>,
     },
     /// One of several implementations was chosen.
-    Chosen {
-        round: u32,
-        first: u32,
-        tryouts: Vec<VariantTrial>,
-    },
+    Chosen { round: u32, first: u32, tryouts: Vec<VariantTrial> },
     /// Another agent reviewed the candidate, or should have. This is advice.
     Reviewed {
         round: u32,
@@ -160,10 +153,7 @@ pub enum Event {
         knobs: u32,
     },
     /// The knobs of the candidate were tuned, up to a rung of the ladder.
-    Tuned {
-        round: u32,
-        tuned: Box<LadderResult>,
-    },
+    Tuned { round: u32, tuned: Box<LadderResult> },
     /// Parent and candidate ran interleaved, once for each case.
     BlockMeasured { duel: DuelName, block: Block },
     /// A block could not be read; `raw` is the artifact with what the benchmark wrote.
@@ -174,11 +164,7 @@ pub enum Event {
         raw: Option<String>,
     },
     /// The verdict was carried out in the repository; a kept candidate has its final commit.
-    Settled {
-        round: u32,
-        verdict: Verdict,
-        commit: Option<String>,
-    },
+    Settled { round: u32, verdict: Verdict, commit: Option<String> },
     /// What the round taught.
     Learned {
         round: u32,
@@ -309,11 +295,7 @@ pub enum DuelName {
     /// Incumbent against candidate, on a set of cases.
     Round { round: u32, set: CaseSet },
     /// The same on another layout of the candidate's code.
-    Layout {
-        round: u32,
-        set: CaseSet,
-        variant: u32,
-    },
+    Layout { round: u32, set: CaseSet, variant: u32 },
     /// Kernels that are known to be equal, or to differ.
     Control(Control),
     /// The original against the final kernel, on all cases.
@@ -329,42 +311,18 @@ pub enum Step {
     CheckMutations,
     ReadTips,
     MeasureBaseline,
-    Profile {
-        round: u32,
-        commit: String,
-        depth: ProfileDepth,
-    },
-    ProfileFinal {
-        commit: String,
-        depth: ProfileDepth,
-    },
-    Propose {
-        round: u32,
-        try_no: u32,
-        brief: Box<Brief>,
-    },
+    Profile { round: u32, commit: String, depth: ProfileDepth },
+    ProfileFinal { commit: String, depth: ProfileDepth },
+    Propose { round: u32, try_no: u32, brief: Box<Brief> },
     Implement(ImplementStep),
     Choose(ChooseStep),
     Review(ReviewStep),
-    Gate {
-        round: u32,
-        retry: u32,
-        candidate: Candidate,
-        set: CaseSet,
-    },
+    Gate { round: u32, retry: u32, candidate: Candidate, set: CaseSet },
     Tune(TuneStep),
     Measure(MeasureStep),
-    Settle {
-        round: u32,
-        verdict: Verdict,
-        candidate: Option<Candidate>,
-    },
-    Learn {
-        round: u32,
-    },
-    Finish {
-        reason: StopReason,
-    },
+    Settle { round: u32, verdict: Verdict, candidate: Option<Candidate> },
+    Learn { round: u32 },
+    Finish { reason: StopReason },
 }
 
 /// A fresh worktree at the parent, in which the agent implements the hypothesis.

@@ -87,9 +87,7 @@ impl Campaign {
         hypothesis: Box<Hypothesis>,
         candidate: &Candidate,
     ) {
-        let open = self
-            .open_duel(&round.parent, &candidate.tree)
-            .map(|open| open.set);
+        let open = self.open_duel(&round.parent, &candidate.tree).map(|open| open.set);
         let tried = self.judged_in(&round.parent, &candidate.tree);
         let not_repaired = unchanged_failure(round, candidate);
         round.candidate = Some(candidate.clone());
@@ -114,22 +112,14 @@ impl Campaign {
         let judged = rounds.find(|summary| {
             summary.verdict.is_of_source() && summary.candidate.as_ref().is_some_and(of_tree)
         });
-        judged
-            .map(|summary| summary.number)
-            .filter(|_| self.open_duel(parent, tree).is_none())
+        judged.map(|summary| summary.number).filter(|_| self.open_duel(parent, tree).is_none())
     }
 
     /// Whether an earlier karve gave this verdict instead of running the gate: it considered every
     /// submitted source judged. Its logs are accepted unchanged.
     pub(super) fn was_once_tried(&self, round: &RoundState, verdict: &Verdict) -> bool {
-        let asks = matches!(
-            round.phase,
-            RoundPhase::Gating { .. } | RoundPhase::Reviewing { .. }
-        );
-        let Verdict::Drop {
-            reason: DropReason::AlreadyTried { round: tried },
-        } = verdict
-        else {
+        let asks = matches!(round.phase, RoundPhase::Gating { .. } | RoundPhase::Reviewing { .. });
+        let Verdict::Drop { reason: DropReason::AlreadyTried { round: tried } } = verdict else {
             return false;
         };
         let earlier = self.rounds.iter().find(|summary| summary.number == *tried);
@@ -149,23 +139,8 @@ impl Campaign {
 
     pub(super) fn take_gate(&mut self, round: &mut RoundState, event: &Event) -> EventResult {
         let (
-            Event::Gated {
-                round: of,
-                retry,
-                set,
-                gate,
-                same_artifact,
-                errors,
-                findings,
-                knobs,
-            },
-            RoundPhase::Gating {
-                hypothesis,
-                retry: due,
-                candidate,
-                set: due_set,
-                proven,
-            },
+            Event::Gated { round: of, retry, set, gate, same_artifact, errors, findings, knobs },
+            RoundPhase::Gating { hypothesis, retry: due, candidate, set: due_set, proven },
         ) = (event, &round.phase)
         else {
             return not_due();
@@ -193,9 +168,7 @@ impl Campaign {
         } else if let Some(verdict) = verdict::judge_gate(gate, *same_artifact) {
             RoundPhase::Settling { verdict }
         } else if let Some(verdict) = proven {
-            RoundPhase::Settling {
-                verdict: verdict.clone(),
-            }
+            RoundPhase::Settling { verdict: verdict.clone() }
         } else {
             let (hypothesis, candidate) = (hypothesis.clone(), candidate.clone());
             let is_open = self.open_duel(&round.parent, &candidate.tree).is_some();
@@ -243,9 +216,7 @@ impl Campaign {
 
     fn ladder(&self) -> LadderRule {
         let charter = self.charter();
-        charter
-            .map(|charter| charter.policy.tune)
-            .unwrap_or_default()
+        charter.map(|charter| charter.policy.tune).unwrap_or_default()
     }
 
     /// Milliseconds that tuning may still take, given those spent on this candidate.
@@ -264,10 +235,7 @@ impl Campaign {
         let incumbent = self.incumbent();
         let swept = self.rounds.iter().any(|round| {
             let sweep = round.hypothesis.as_ref().is_some_and(|h| h.sweep);
-            let made = round
-                .candidate
-                .as_ref()
-                .is_some_and(|c| c.commit == incumbent);
+            let made = round.candidate.as_ref().is_some_and(|c| c.commit == incumbent);
             sweep && (made || round.parent == incumbent)
         });
         !swept && self.tuning_left_ms(0) > 0
@@ -299,14 +267,7 @@ impl Campaign {
         (of, tuned): (u32, &LadderResult),
         spent_ms: u64,
     ) -> EventResult {
-        let RoundPhase::Tuning {
-            hypothesis,
-            retry,
-            candidate,
-            set,
-            rung,
-        } = &round.phase
-        else {
+        let RoundPhase::Tuning { hypothesis, retry, candidate, set, rung } = &round.phase else {
             return not_due();
         };
         if of != round.number || tuned.rung != *rung {
@@ -319,13 +280,7 @@ impl Campaign {
         round.tuned = Some(Box::new(tuned.clone()));
         let left = self.tuning_left_ms(round.tuned_ms) > 0;
         if let Some(rung) = self.ladder().next(tuned).filter(|_| left) {
-            round.phase = RoundPhase::Tuning {
-                hypothesis,
-                retry,
-                candidate,
-                set,
-                rung,
-            };
+            round.phase = RoundPhase::Tuning { hypothesis, retry, candidate, set, rung };
             return Ok(());
         }
         let chosen = tuned.candidate.clone().unwrap_or_else(|| candidate.clone());

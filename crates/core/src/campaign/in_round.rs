@@ -93,27 +93,17 @@ impl Campaign {
             return not_due();
         };
         match event {
-            Event::Proposed {
-                round: of,
-                try_no,
-                hypothesis,
-                usage,
-                route,
-                ..
-            } if (*of, *try_no) == (round.number, due) => {
+            Event::Proposed { round: of, try_no, hypothesis, usage, route, .. }
+                if (*of, *try_no) == (round.number, due) =>
+            {
                 self.count(round, TurnPurpose::Propose, *usage);
                 round.route.clone_from(route);
                 self.take_hypothesis(round, due, hypothesis);
                 Ok(())
             }
-            Event::ProposalRefused {
-                round: of,
-                try_no,
-                refusal,
-                usage,
-                route,
-                ..
-            } if (*of, *try_no) == (round.number, due) => {
+            Event::ProposalRefused { round: of, try_no, refusal, usage, route, .. }
+                if (*of, *try_no) == (round.number, due) =>
+            {
                 self.count(round, TurnPurpose::Propose, *usage);
                 round.route.clone_from(route);
                 self.take_refusal(round, due, refusal);
@@ -137,14 +127,9 @@ impl Campaign {
         let (hypothesis, due) = (hypothesis.clone(), (*due, *due_variant));
         let one_of_several = fix.is_none() && self.variants_of(&hypothesis) > 1;
         match event {
-            Event::Implemented {
-                round: of,
-                retry,
-                variant,
-                candidate,
-                usage,
-                ..
-            } if (*of, (*retry, *variant)) == (round.number, due) => {
+            Event::Implemented { round: of, retry, variant, candidate, usage, .. }
+                if (*of, (*retry, *variant)) == (round.number, due) =>
+            {
                 self.count(round, purpose_of_retry(*retry), *usage);
                 if one_of_several {
                     let made = implemented_variant(*variant, Ok(candidate));
@@ -154,14 +139,9 @@ impl Campaign {
                 }
                 Ok(())
             }
-            Event::NotImplemented {
-                round: of,
-                retry,
-                variant,
-                why,
-                usage,
-                ..
-            } if (*of, (*retry, *variant)) == (round.number, due) => {
+            Event::NotImplemented { round: of, retry, variant, why, usage, .. }
+                if (*of, (*retry, *variant)) == (round.number, due) =>
+            {
                 if one_of_several {
                     self.count(round, purpose_of_retry(*retry), *usage);
                     self.take_variant(round, hypothesis, implemented_variant(*variant, Err(why)));
@@ -175,9 +155,7 @@ impl Campaign {
                     return Ok(());
                 }
                 // What could not be fixed is judged as is.
-                let failed = fix
-                    .as_ref()
-                    .and_then(|(_, gate)| verdict::judge_gate(gate, false));
+                let failed = fix.as_ref().and_then(|(_, gate)| verdict::judge_gate(gate, false));
                 let verdict = failed.unwrap_or_else(|| verdict::judge_absent(why));
                 self.count(round, purpose_of_retry(*retry), *usage);
                 round.phase = RoundPhase::Settling { verdict };
@@ -211,17 +189,11 @@ impl Campaign {
         if let Event::Settled { verdict, .. } = &record.event
             && self.was_once_tried(round, verdict)
         {
-            round.phase = RoundPhase::Settling {
-                verdict: verdict.clone(),
-            };
+            round.phase = RoundPhase::Settling { verdict: verdict.clone() };
         }
         match (&record.event, &round.phase) {
             (
-                Event::Settled {
-                    round: of,
-                    verdict,
-                    commit,
-                },
+                Event::Settled { round: of, verdict, commit },
                 RoundPhase::Settling { verdict: due },
             ) if *of == round.number => {
                 if verdict != due {
@@ -230,18 +202,11 @@ impl Campaign {
                 if let (Some(candidate), Some(commit)) = (&mut round.candidate, commit) {
                     candidate.commit.clone_from(commit);
                 }
-                round.phase = RoundPhase::Learning {
-                    verdict: verdict.clone(),
-                };
+                round.phase = RoundPhase::Learning { verdict: verdict.clone() };
                 Ok(())
             }
             (
-                Event::Learned {
-                    round: of,
-                    lesson,
-                    usage,
-                    session_log: _,
-                },
+                Event::Learned { round: of, lesson, usage, session_log: _ },
                 RoundPhase::Learning { verdict },
             ) if *of == round.number => {
                 let verdict = verdict.clone();
@@ -268,9 +233,7 @@ impl Campaign {
             self.refuse(round, try_no, vec![refused]);
             return;
         }
-        let limit = self
-            .charter()
-            .map_or(1.0, |charter| charter.policy.duplicate_similarity);
+        let limit = self.charter().map_or(1.0, |charter| charter.policy.duplicate_similarity);
         // Knob settings are tried again when the kernel around them changed, and an undecided duel
         // may be continued.
         let comparable = |summary: &RoundSummary| {
@@ -324,41 +287,26 @@ impl Campaign {
             ProposalRefusal::Exhausted { why } if round.task.is_some() => {
                 round.gave_up = true;
                 round.refused.push(why.clone());
-                round.phase = RoundPhase::Settling {
-                    verdict: verdict::judge_absent(why),
-                };
+                round.phase = RoundPhase::Settling { verdict: verdict::judge_absent(why) };
             }
             ProposalRefusal::Exhausted { why } => {
                 // The round never had a hypothesis, so it does not count.
-                self.phase = self.closing(StopReason::Exhausted {
-                    why: why.clone(),
-                    limit: false,
-                });
+                self.phase = self.closing(StopReason::Exhausted { why: why.clone(), limit: false });
             }
             // The agent cannot be asked again, for this item or any other.
             ProposalRefusal::LimitReached { why } => {
-                self.phase = self.closing(StopReason::Exhausted {
-                    why: why.clone(),
-                    limit: true,
-                });
+                self.phase = self.closing(StopReason::Exhausted { why: why.clone(), limit: true });
             }
         }
     }
 
     fn refuse(&self, round: &mut RoundState, try_no: u32, errors: Vec<String>) {
         round.refused.extend(errors.iter().cloned());
-        let tries = self
-            .charter()
-            .map_or(1, |charter| charter.policy.proposal_tries);
+        let tries = self.charter().map_or(1, |charter| charter.policy.proposal_tries);
         round.phase = if try_no < tries {
-            RoundPhase::Proposing {
-                try_no: try_no + 1,
-                errors,
-            }
+            RoundPhase::Proposing { try_no: try_no + 1, errors }
         } else {
-            RoundPhase::Settling {
-                verdict: verdict::judge_absent(&errors.join("; ")),
-            }
+            RoundPhase::Settling { verdict: verdict::judge_absent(&errors.join("; ")) }
         };
     }
 
@@ -371,11 +319,8 @@ impl Campaign {
         measuring.duel.take(block).map_err(|bad| bad.0)?;
         measuring.blocks += 1;
         measuring.spent_ms = measuring.spent_ms.saturating_add(spent);
-        let time = if measuring.spent_ms >= limit_ms {
-            DuelDeadline::Up
-        } else {
-            DuelDeadline::Left
-        };
+        let time =
+            if measuring.spent_ms >= limit_ms { DuelDeadline::Up } else { DuelDeadline::Left };
         if measuring.layouts.is_some() {
             if measuring.duel.n_blocks() >= measuring.duel.rule.blocks_max
                 || time == DuelDeadline::Up
@@ -399,10 +344,7 @@ impl Campaign {
         let high_risk = measuring.hypothesis.high_risk;
         let again = on_quick && self.full_needed(comparison.overall.ratio, high_risk);
         let verdict = self.believed(verdict, &round.parent, &comparison);
-        if let Verdict::Drop {
-            reason: DropReason::Gate { gate },
-        } = &verdict
-        {
+        if let Verdict::Drop { reason: DropReason::Gate { gate } } = &verdict {
             round.gate = Some(gate.clone());
         }
         // Time can be up after the warm-up alone, which shows nothing.
@@ -426,18 +368,12 @@ impl Campaign {
 
     /// A policy may limit a round's time; a round that is not settled by then is dropped.
     fn check_round_time(&self, round: &mut RoundState) {
-        let minutes = self
-            .charter()
-            .and_then(|charter| charter.policy.round_minutes);
+        let minutes = self.charter().and_then(|charter| charter.policy.round_minutes);
         let over = minutes.is_some_and(|m| round.spent_ms > u64::from(m) * 60_000);
-        let open = !matches!(
-            round.phase,
-            RoundPhase::Settling { .. } | RoundPhase::Learning { .. }
-        );
+        let open =
+            !matches!(round.phase, RoundPhase::Settling { .. } | RoundPhase::Learning { .. });
         if over && open {
-            round.phase = RoundPhase::Settling {
-                verdict: verdict::judge_overtime(),
-            };
+            round.phase = RoundPhase::Settling { verdict: verdict::judge_overtime() };
         }
     }
 
@@ -462,8 +398,7 @@ impl Campaign {
             self.final_comparison = None;
         }
         summary.cumulative_ratio = self.lineage.cumulative_ratio();
-        self.gists
-            .push(summary.hypothesis.as_deref().map(HypothesisDigest::of));
+        self.gists.push(summary.hypothesis.as_deref().map(HypothesisDigest::of));
         self.rounds.push(summary);
         self.advance();
     }

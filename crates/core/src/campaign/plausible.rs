@@ -47,10 +47,9 @@ impl Campaign {
                     certain,
                 });
             };
-            if let (Some(time_s), Some(floor_s)) = (
-                self.seconds(case.case, case.candidate_median),
-                self.floor_s(case.case),
-            ) && let Err(why) = assess_time(time_s, Some(floor_s))
+            if let (Some(time_s), Some(floor_s)) =
+                (self.seconds(case.case, case.candidate_median), self.floor_s(case.case))
+                && let Err(why) = assess_time(time_s, Some(floor_s))
             {
                 // Without a contract it is unknown how many threads the peak is for.
                 let knows = self.charter().is_some_and(|c| c.contract.is_some());

@@ -25,16 +25,8 @@ pub struct OutOfOrder {
 
 impl fmt::Display for OutOfOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "event {} ({}) is out of order: \"{}\" was due",
-            self.seq, self.event, self.due
-        )?;
-        if self.detail.is_empty() {
-            Ok(())
-        } else {
-            write!(f, ": {}", self.detail)
-        }
+        write!(f, "event {} ({}) is out of order: \"{}\" was due", self.seq, self.event, self.due)?;
+        if self.detail.is_empty() { Ok(()) } else { write!(f, ": {}", self.detail) }
     }
 }
 
@@ -75,12 +67,7 @@ impl Campaign {
         if let Err(detail) = taken {
             self.spent_ms = before_ms;
             let due = self.next_step().map_or("nothing", |step| step.name());
-            return Err(OutOfOrder {
-                seq: record.seq,
-                event: record.event.name(),
-                due,
-                detail,
-            });
+            return Err(OutOfOrder { seq: record.seq, event: record.event.name(), due, detail });
         }
         self.n_events += 1;
         self.know(record);
@@ -90,10 +77,7 @@ impl Campaign {
 
     /// Remembers an agent that proposed or implemented.
     fn know(&mut self, record: &Record) {
-        let made = matches!(
-            record.event,
-            Event::Proposed { .. } | Event::Implemented { .. }
-        );
+        let made = matches!(record.event, Event::Proposed { .. } | Event::Implemented { .. });
         if let (true, Some(by)) = (made, &record.by)
             && self.agents.len() < AGENTS_MAX
             && !self.agents.contains(by)
@@ -147,19 +131,13 @@ impl Campaign {
             | Event::MutationChecked { .. }
             | Event::TipsRead { .. }
             | Event::BaselineMeasured(_) => self.take_opening(&record.event),
-            Event::BlockMeasured {
-                duel: DuelName::Control(control),
-                block,
-            } => self.take_control_block(*control, block, record.spent_ms),
-            Event::BlockMeasured {
-                duel: DuelName::Final,
-                block,
-            } => self.take_final_block(block, record.spent_ms),
-            Event::BlockFailed {
-                duel: DuelName::Final,
-                gate,
-                ..
-            } => self.take_final_failure(gate),
+            Event::BlockMeasured { duel: DuelName::Control(control), block } => {
+                self.take_control_block(*control, block, record.spent_ms)
+            }
+            Event::BlockMeasured { duel: DuelName::Final, block } => {
+                self.take_final_block(block, record.spent_ms)
+            }
+            Event::BlockFailed { duel: DuelName::Final, gate, .. } => self.take_final_failure(gate),
             Event::FinalProfiled { profile } => self.take_last_look(profile),
             Event::Finished { reason } => match &self.phase {
                 // Older logs end without a final profile.
@@ -290,12 +268,7 @@ impl Campaign {
                 rule.blocks_max = charter.limits.final_blocks.min(BLOCKS_MAX);
                 rule.blocks_max = rule.blocks_max.max(rule.blocks_min);
                 let duel = Duel::new(charter, &charter.all_cases(), rule);
-                CampaignPhase::Confirming {
-                    reason,
-                    duel: Box::new(duel),
-                    blocks: 0,
-                    spent_ms: 0,
-                }
+                CampaignPhase::Confirming { reason, duel: Box::new(duel), blocks: 0, spent_ms: 0 }
             }
             _ => self.ending(reason),
         }
@@ -367,13 +340,7 @@ impl Campaign {
 
     fn take_final_block(&mut self, block: &Block, spent: u64) -> EventResult {
         let limit_ms = self.duel_limit_ms();
-        let CampaignPhase::Confirming {
-            reason,
-            duel,
-            blocks,
-            spent_ms,
-        } = &mut self.phase
-        else {
+        let CampaignPhase::Confirming { reason, duel, blocks, spent_ms } = &mut self.phase else {
             return not_due();
         };
         duel.check_discard(block).map_err(|bad| bad.0)?;

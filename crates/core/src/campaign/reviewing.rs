@@ -91,38 +91,15 @@ impl Campaign {
         let seen = round.reviews.iter().any(|r| r.tree == candidate.tree);
         let reviews = self.charter().is_some_and(|c| c.asks.reviewer().is_some());
         if reviews && !seen && round.reviews.len() < REVIEWS_MAX {
-            return RoundPhase::Reviewing {
-                hypothesis,
-                retry,
-                candidate,
-                set,
-            };
+            return RoundPhase::Reviewing { hypothesis, retry, candidate, set };
         }
-        RoundPhase::Gating {
-            hypothesis,
-            retry,
-            candidate,
-            set,
-            proven: None,
-        }
+        RoundPhase::Gating { hypothesis, retry, candidate, set, proven: None }
     }
 
     pub(super) fn take_review(&mut self, round: &mut RoundState, event: &Event) -> EventResult {
         let (
-            Event::Reviewed {
-                round: of,
-                retry,
-                review,
-                usage,
-                earlier,
-                ..
-            },
-            RoundPhase::Reviewing {
-                hypothesis,
-                retry: due,
-                candidate,
-                set,
-            },
+            Event::Reviewed { round: of, retry, review, usage, earlier, .. },
+            RoundPhase::Reviewing { hypothesis, retry: due, candidate, set },
         ) = (event, &round.phase)
         else {
             return not_due();
@@ -155,13 +132,9 @@ impl Campaign {
                     review: Some(review.clone()),
                 }
             }
-            ReviewRule::Record | ReviewRule::Repair | ReviewRule::Skip => RoundPhase::Gating {
-                hypothesis,
-                retry,
-                candidate,
-                set,
-                proven: None,
-            },
+            ReviewRule::Record | ReviewRule::Repair | ReviewRule::Skip => {
+                RoundPhase::Gating { hypothesis, retry, candidate, set, proven: None }
+            }
         };
         Ok(())
     }

@@ -166,24 +166,14 @@ impl RunningDuel {
     /// The duel's name in a round.
     pub(super) fn name(&self, round: u32) -> DuelName {
         match self.layout() {
-            0 => DuelName::Round {
-                round,
-                set: self.set,
-            },
-            variant => DuelName::Layout {
-                round,
-                set: self.set,
-                variant,
-            },
+            0 => DuelName::Round { round, set: self.set },
+            variant => DuelName::Layout { round, set: self.set, variant },
         }
     }
 
     /// Which layout of the candidate is measured; 0 is the usual one.
     pub(super) fn layout(&self) -> u32 {
-        let tried = self
-            .layouts
-            .as_ref()
-            .map_or(0, |trial| trial.ln_speedups.len());
+        let tried = self.layouts.as_ref().map_or(0, |trial| trial.ln_speedups.len());
         u32::try_from(tried).unwrap_or(u32::MAX)
     }
 }
@@ -354,16 +344,11 @@ impl RoundState {
 impl RoundSummary {
     /// The speedup over the parent, if it was measured.
     pub fn ratio(&self) -> Option<f64> {
-        self.comparison
-            .as_ref()
-            .or(self.quick.as_ref())
-            .map(|c| c.overall.ratio)
+        self.comparison.as_ref().or(self.quick.as_ref()).map(|c| c.overall.ratio)
     }
 
     /// One line: the title of the hypothesis, or that there is none.
     pub fn title(&self) -> &str {
-        self.hypothesis
-            .as_ref()
-            .map_or("no hypothesis", |hypothesis| &hypothesis.title)
+        self.hypothesis.as_ref().map_or("no hypothesis", |hypothesis| &hypothesis.title)
     }
 }

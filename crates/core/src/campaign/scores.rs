@@ -13,15 +13,9 @@ pub(super) fn baseline_medians(campaign: &Campaign) -> BTreeMap<usize, f64> {
     };
     let mut values: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for reading in &baseline.readings {
-        values
-            .entry(reading.case)
-            .or_default()
-            .push(reading.sample.value);
+        values.entry(reading.case).or_default().push(reading.sample.value);
     }
-    values
-        .into_iter()
-        .filter_map(|(case, v)| Some((case, stats::median(&v)?)))
-        .collect()
+    values.into_iter().filter_map(|(case, v)| Some((case, stats::median(&v)?))).collect()
 }
 
 impl Campaign {

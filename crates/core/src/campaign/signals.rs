@@ -23,16 +23,9 @@ pub fn signals_of(round: &RoundSummary) -> Vec<SignalAssessment> {
         return Vec::new();
     };
     let seen = &comparison.overall;
-    let said = |signal, (stance, why)| SignalAssessment {
-        signal,
-        stance,
-        why,
-    };
+    let said = |signal, (stance, why)| SignalAssessment { signal, stance, why };
     vec![
-        said(
-            ReviewSignal::HypothesisMetricAlignment,
-            alignment(round, seen),
-        ),
+        said(ReviewSignal::HypothesisMetricAlignment, alignment(round, seen)),
         said(ReviewSignal::OffTargetGain, off_target(round)),
         said(ReviewSignal::QuickVsFull, quick_vs_full(round)),
         said(ReviewSignal::NoiseBand, noise_band(seen)),
@@ -64,10 +57,7 @@ fn alignment(round: &RoundSummary, seen: &Estimate) -> (Stance, String) {
         true => Stance::Pass,
         false => Stance::Fail,
     };
-    (
-        stance,
-        format!("{figures}; it needs at least {least:+.1}% and two standard errors"),
-    )
+    (stance, format!("{figures}; it needs at least {least:+.1}% and two standard errors"))
 }
 
 fn off_target(round: &RoundSummary) -> (Stance, String) {
@@ -76,17 +66,11 @@ fn off_target(round: &RoundSummary) -> (Stance, String) {
     if named.is_empty() || changed.is_empty() {
         return (Stance::Unknown, "no files were named".into());
     }
-    let others: Vec<&str> = changed
-        .iter()
-        .filter(|file| !named.contains(file))
-        .map(String::as_str)
-        .collect();
+    let others: Vec<&str> =
+        changed.iter().filter(|file| !named.contains(file)).map(String::as_str).collect();
     match others.is_empty() {
         true => (Stance::Pass, "only named files changed".into()),
-        false => (
-            Stance::Fail,
-            format!("not named, but changed: {}", others.join(", ")),
-        ),
+        false => (Stance::Fail, format!("not named, but changed: {}", others.join(", "))),
     }
 }
 
@@ -99,34 +83,23 @@ fn quick_vs_full(round: &RoundSummary) -> (Stance, String) {
         true => Stance::Pass,
         false => Stance::Fail,
     };
-    (
-        stance,
-        format!("{quick:.3}x on the quick set, {full:.3}x on all cases"),
-    )
+    (stance, format!("{quick:.3}x on the quick set, {full:.3}x on all cases"))
 }
 
 fn noise_band(seen: &Estimate) -> (Stance, String) {
     match (seen.low, seen.high) {
-        (Some(low), Some(high)) if low > 1.0 || high < 1.0 => (
-            Stance::Pass,
-            format!("[{low:.3}, {high:.3}] does not contain 1"),
-        ),
+        (Some(low), Some(high)) if low > 1.0 || high < 1.0 => {
+            (Stance::Pass, format!("[{low:.3}, {high:.3}] does not contain 1"))
+        }
         (Some(low), Some(high)) => (Stance::Fail, format!("[{low:.3}, {high:.3}] contains 1")),
         _ => (Stance::Unknown, "there is no interval".into()),
     }
 }
 
 fn bit_identity(round: &RoundSummary) -> (Stance, String) {
-    let claimed = round
-        .hypothesis
-        .as_ref()
-        .map(|h| format!("{} {}", h.title, h.mechanism));
+    let claimed = round.hypothesis.as_ref().map(|h| format!("{} {}", h.title, h.mechanism));
     let summary = round.candidate.as_ref().map(|c| c.summary.clone());
-    let text = format!(
-        "{} {}",
-        claimed.unwrap_or_default(),
-        summary.unwrap_or_default()
-    );
+    let text = format!("{} {}", claimed.unwrap_or_default(), summary.unwrap_or_default());
     let text = text.to_lowercase();
     if !SAME_BITS.iter().any(|word| text.contains(word)) {
         return (Stance::Pass, "bit-identical results are not claimed".into());
@@ -141,8 +114,5 @@ fn bit_identity(round: &RoundSummary) -> (Stance, String) {
         true => Stance::Pass,
         false => Stance::Fail,
     };
-    (
-        stance,
-        format!("bit-identical results are claimed, and {worst:.0} dB was measured"),
-    )
+    (stance, format!("bit-identical results are claimed, and {worst:.0} dB was measured"))
 }

@@ -26,11 +26,7 @@ impl Campaign {
         if let Some(reason) = self.agenda_through() {
             return Some(reason);
         }
-        charter
-            .policy
-            .stop
-            .iter()
-            .find_map(|rule| self.stop_by(*rule, charter.limits))
+        charter.policy.stop.iter().find_map(|rule| self.stop_by(*rule, charter.limits))
     }
 
     fn stop_by(&self, rule: StopRule, limits: Limits) -> Option<StopReason> {
@@ -38,21 +34,17 @@ impl Campaign {
         let resumed_at = u32::try_from(self.resumed_at).unwrap_or(u32::MAX);
         let (holds, reason) = match rule {
             StopRule::TargetMet => (self.goal_met(), StopReason::TargetMet),
-            StopRule::HardwareLimit { share } => (
-                self.peak_share().is_some_and(|s| s >= share),
-                StopReason::HardwareLimit,
-            ),
+            StopRule::HardwareLimit { share } => {
+                (self.peak_share().is_some_and(|s| s >= share), StopReason::HardwareLimit)
+            }
             StopRule::Rounds => (rounds >= limits.rounds, StopReason::RoundsUsed { rounds }),
             StopRule::WallTime => (
-                limits
-                    .wall_s
-                    .is_some_and(|wall_s| self.spent_ms >= wall_s.saturating_mul(1_000)),
+                limits.wall_s.is_some_and(|wall_s| self.spent_ms >= wall_s.saturating_mul(1_000)),
                 StopReason::TimeUsed,
             ),
-            StopRule::AgentCost => (
-                limits.agent_usd.is_some_and(|usd| self.cost.usd >= usd),
-                StopReason::CostUsed,
-            ),
+            StopRule::AgentCost => {
+                (limits.agent_usd.is_some_and(|usd| self.cost.usd >= usd), StopReason::CostUsed)
+            }
             StopRule::NoGain { rounds: limit } => (
                 self.streak().min(rounds - resumed_at) >= limit,
                 StopReason::NoGain { rounds: limit },

@@ -171,10 +171,7 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
     let digest = campaign.profile().map_or("", |profile| &profile.digest);
     let visible = campaign.cases_of(CaseSet::Full);
     let recent = |texts: &[String]| texts.iter().rev().take(TIPS_MAX).map(|t| clip(t)).collect();
-    let short = |tip: &Tip| Tip {
-        source: clip(&tip.source),
-        text: clip(&tip.text),
-    };
+    let short = |tip: &Tip| Tip { source: clip(&tip.source), text: clip(&tip.text) };
     Brief {
         round,
         campaign: charter.map(|c| c.name.clone()).unwrap_or_default(),
@@ -182,22 +179,13 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
         parent: campaign.incumbent().to_owned(),
         base: campaign.base_commit().to_owned(),
         editable: charter.map(|c| c.editable.clone()).unwrap_or_default(),
-        cases: visible
-            .into_iter()
-            .filter_map(|index| campaign.case(index))
-            .collect(),
+        cases: visible.into_iter().filter_map(|index| campaign.case(index)).collect(),
         metric: charter.map_or_else(Metric::default, |c| c.metric.clone()),
         cumulative_ratio: campaign.lineage().cumulative_ratio(),
         effect_ratio: charter.map_or(1.0, |c| c.policy.accept.effect_ratio),
         changes_per_round: charter.map_or(1, |c| c.policy.changes_per_round),
         directive: directive(campaign),
-        tried: campaign
-            .rounds()
-            .iter()
-            .rev()
-            .take(TRIED_MAX)
-            .map(|r| tried(campaign, r))
-            .collect(),
+        tried: campaign.rounds().iter().rev().take(TRIED_MAX).map(|r| tried(campaign, r)).collect(),
         tips: campaign.tips().iter().take(TIPS_MAX).map(short).collect(),
         recall: recall(campaign),
         task: campaign.task(),
@@ -229,9 +217,7 @@ fn audited(campaign: &Campaign) -> Vec<String> {
     let last = campaign.rounds().last();
     let findings = last.map_or(&[][..], |round| &round.findings);
     let lines = findings.iter().take(AUDITED_MAX);
-    lines
-        .map(|f| clip(&shown(campaign, &f.describe())))
-        .collect()
+    lines.map(|f| clip(&shown(campaign, &f.describe()))).collect()
 }
 
 fn clip(text: &str) -> String {
@@ -256,23 +242,12 @@ fn trial(round: &RoundSummary) -> Option<KnobTrial> {
         return None;
     }
     let outcome = match (&round.verdict, round.ratio()) {
-        (
-            Verdict::Drop {
-                reason: DropReason::SameArtifact | DropReason::NoChange,
-            },
-            _,
-        ) => TrialOutcome::NoEffect,
+        (Verdict::Drop { reason: DropReason::SameArtifact | DropReason::NoChange }, _) => {
+            TrialOutcome::NoEffect
+        }
         // It may have been fast, but it was wrong.
-        (
-            Verdict::Drop {
-                reason: DropReason::Gate { .. },
-            },
-            _,
-        ) => TrialOutcome::Failed,
-        (verdict, Some(ratio)) => TrialOutcome::Measured {
-            ratio,
-            kept: verdict.keeps(),
-        },
+        (Verdict::Drop { reason: DropReason::Gate { .. } }, _) => TrialOutcome::Failed,
+        (verdict, Some(ratio)) => TrialOutcome::Measured { ratio, kept: verdict.keeps() },
         (_, None) => TrialOutcome::Failed,
     };
     Some(KnobTrial { config, outcome })
@@ -282,15 +257,11 @@ fn trial(round: &RoundSummary) -> Option<KnobTrial> {
 pub fn directive(campaign: &Campaign) -> Directive {
     let rounds = campaign.rounds();
     let triggers = triggers(rounds, campaign.streak());
-    let turn_to = (!triggers.is_empty())
-        .then(|| least_explored(rounds))
-        .flatten();
+    let turn_to = (!triggers.is_empty()).then(|| least_explored(rounds)).flatten();
     Directive {
         turn_to,
         triggers,
-        action: campaign
-            .charter()
-            .and_then(|c| c.policy.streak_action(campaign.streak())),
+        action: campaign.charter().and_then(|c| c.policy.streak_action(campaign.streak())),
         gate: rounds.last().and_then(|round| gate_hint(campaign, round)),
     }
 }
@@ -308,26 +279,17 @@ fn triggers(rounds: &[RoundSummary], streak: u32) -> Vec<StagnationTrigger> {
     }
     let last = &last[last.len() - ALIKE_ROUNDS..];
     let micro = |round: &RoundSummary| {
-        round
-            .ratio()
-            .is_some_and(|ratio| ratio.ln().abs() < MICRO_RATIO.ln())
+        round.ratio().is_some_and(|ratio| ratio.ln().abs() < MICRO_RATIO.ln())
     };
     if last.iter().all(micro) {
-        triggers.push(StagnationTrigger::MicroAdjustments {
-            rounds: ALIKE_ROUNDS as u32,
-        });
+        triggers.push(StagnationTrigger::MicroAdjustments { rounds: ALIKE_ROUNDS as u32 });
     }
     let bottleneck = |round: &RoundSummary| {
-        round
-            .hypothesis
-            .as_ref()
-            .map(|h| h.bottleneck.trim().to_lowercase())
+        round.hypothesis.as_ref().map(|h| h.bottleneck.trim().to_lowercase())
     };
     let first = bottleneck(&last[0]).filter(|name| !name.is_empty());
     if let Some(name) = first
-        && last
-            .iter()
-            .all(|round| bottleneck(round).as_deref() == Some(&name))
+        && last.iter().all(|round| bottleneck(round).as_deref() == Some(&name))
     {
         triggers.push(StagnationTrigger::SameBottleneck { bottleneck: name });
     }
@@ -341,10 +303,8 @@ fn triggers(rounds: &[RoundSummary], streak: u32) -> Vec<StagnationTrigger> {
 /// knob changed none.
 fn jittered(last: &[RoundSummary]) -> Option<String> {
     let config = |round: &'_ RoundSummary| Some(round.hypothesis.as_ref()?.config.clone());
-    let configs: Option<Vec<_>> = last
-        .iter()
-        .map(|round| config(round).filter(|config| !config.is_empty()))
-        .collect();
+    let configs: Option<Vec<_>> =
+        last.iter().map(|round| config(round).filter(|config| !config.is_empty())).collect();
     let configs = configs?;
     let knobs: BTreeSet<&String> = configs.iter().flat_map(|config| config.keys()).collect();
     let mut differing = knobs.into_iter().filter(|knob| {
@@ -361,12 +321,8 @@ fn jittered(last: &[RoundSummary]) -> Option<String> {
 fn least_explored(rounds: &[RoundSummary]) -> Option<Direction> {
     let of = |round: &RoundSummary| round.hypothesis.as_ref().map(|h| h.direction);
     let last = rounds.last().and_then(of);
-    let since: Vec<Direction> = rounds
-        .iter()
-        .rev()
-        .take_while(|r| !r.verdict.keeps())
-        .filter_map(of)
-        .collect();
+    let since: Vec<Direction> =
+        rounds.iter().rev().take_while(|r| !r.verdict.keeps()).filter_map(of).collect();
     Direction::ALL
         .into_iter()
         .filter(|direction| Some(*direction) != last)
@@ -374,10 +330,7 @@ fn least_explored(rounds: &[RoundSummary]) -> Option<Direction> {
 }
 
 fn gate_hint(campaign: &Campaign, round: &RoundSummary) -> Option<GateHint> {
-    let Verdict::Drop {
-        reason: DropReason::Regressed { cases: lost },
-    } = &round.verdict
-    else {
+    let Verdict::Drop { reason: DropReason::Regressed { cases: lost } } = &round.verdict else {
         return None;
     };
     let comparison = round.comparison.as_ref().or(round.quick.as_ref())?;
@@ -392,10 +345,7 @@ fn gate_hint(campaign: &Campaign, round: &RoundSummary) -> Option<GateHint> {
     }
     let names = |cases: &[usize]| cases.iter().map(|c| visible_name(campaign, *c)).collect();
     let cases = |indices: &[usize]| -> Vec<Case> {
-        indices
-            .iter()
-            .filter_map(|index| campaign.case(*index))
-            .collect()
+        indices.iter().filter_map(|index| campaign.case(*index)).collect()
     };
     Some(GateHint {
         round: round.number,
@@ -416,10 +366,7 @@ fn separating_predicate(won: &[Case], lost: &[Case]) -> Option<String> {
             let numbers: Option<Vec<f64>> = cases.iter().map(|c| number(c, name)).collect();
             let numbers = numbers?;
             let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
-            Some((
-                low,
-                numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            ))
+            Some((low, numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max)))
         };
         let ((won_low, won_high), (lost_low, lost_high)) = (values(won)?, values(lost)?);
         if won_low > lost_high {
@@ -441,10 +388,7 @@ pub fn queue(campaign: &Campaign) -> Vec<QueueItem> {
     let mut streak = 0_u32;
     for round in campaign.rounds() {
         if let Some(question) = round.hypothesis.as_ref().and_then(|h| h.question.clone()) {
-            items.push(QueueItem {
-                round: round.number,
-                question,
-            });
+            items.push(QueueItem { round: round.number, question });
         }
         streak = if round.verdict.keeps() { 0 } else { streak + 1 };
         let reached = |streak| charter.policy.streak_action(streak);
@@ -455,10 +399,7 @@ pub fn queue(campaign: &Campaign) -> Vec<QueueItem> {
                 "{streak} rounds in a row gained nothing: which approach or reference \
                  implementation should be tried?"
             );
-            items.push(QueueItem {
-                round: round.number,
-                question,
-            });
+            items.push(QueueItem { round: round.number, question });
         }
         let called = |review: &&Review| review.advice == Some(ReviewAdvice::EscalateHuman);
         if let Some(review) = round.reviews.iter().find(called) {
@@ -469,10 +410,7 @@ pub fn queue(campaign: &Campaign) -> Vec<QueueItem> {
         }
         if let Some(Gate::Dishonest { why }) = &round.gate {
             let question = format!("a candidate was refused as dishonest: {why}");
-            items.push(QueueItem {
-                round: round.number,
-                question,
-            });
+            items.push(QueueItem { round: round.number, question });
         }
     }
     // An answer covers everything that was asked before it.

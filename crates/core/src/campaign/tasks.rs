@@ -62,10 +62,7 @@ impl Campaign {
     }
 
     fn now<'a>(&'a self, values: &'a CounterValues) -> AgendaFacts<'a> {
-        AgendaFacts {
-            values,
-            known: self.known(),
-        }
+        AgendaFacts { values, known: self.known() }
     }
 
     /// The item that a round would be for if it started now.
@@ -113,14 +110,9 @@ impl Campaign {
     }
 
     fn through(&self, fates: &[ItemOutcome]) -> StopReason {
-        let kept = fates
-            .iter()
-            .filter(|fate| matches!(fate, ItemOutcome::Kept { .. }));
+        let kept = fates.iter().filter(|fate| matches!(fate, ItemOutcome::Kept { .. }));
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        StopReason::AgendaThrough {
-            kept: count(kept.count()),
-            items: count(fates.len()),
-        }
+        StopReason::AgendaThrough { kept: count(kept.count()), items: count(fates.len()) }
     }
 
     /// Asks for a hypothesis about the item that is due; ends the campaign if there is an agenda
@@ -128,10 +120,7 @@ impl Campaign {
     pub(super) fn begin_proposing(&mut self, round: &mut RoundState) {
         self.find_items();
         round.task = self.item_due().map(|item| item.id.clone());
-        round.phase = RoundPhase::Proposing {
-            try_no: 1,
-            errors: Vec::new(),
-        };
+        round.phase = RoundPhase::Proposing { try_no: 1, errors: Vec::new() };
         if round.task.is_none() && self.agenda().is_some() {
             // The round never had a hypothesis, so it does not count.
             self.phase = self.closing(self.through(&self.fates()));
@@ -168,9 +157,7 @@ impl Campaign {
                 ));
             }
             None => {
-                return Some(format!(
-                    "\"task\" is missing: this round is for item {due:?}"
-                ));
+                return Some(format!("\"task\" is missing: this round is for item {due:?}"));
             }
         }
         let item = self.items().iter().find(|item| item.id == *due)?;

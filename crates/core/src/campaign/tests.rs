@@ -28,25 +28,16 @@ pub(super) fn varied() -> CampaignScript {
     script.charter.cases[0].set = CaseSet::Quick;
     script.charter.commands.profile = Some("./profile".into());
     script.charter.limits.rounds = 9;
-    script.charter.policy.controls = Controls {
-        every: 3,
-        blocks: 8,
-    };
+    script.charter.policy.controls = Controls { every: 3, blocks: 8 };
     script.charter.commands.build = Some("make LAYOUT={layout}".into());
     edit(&mut script, 2).speed = vec![1.5, 1.0];
     edit(&mut script, 2).attempts = vec![
         ScriptedAttempt::fails(&build_failed()),
-        ScriptedAttempt {
-            full: wrong_result("large"),
-            ..ScriptedAttempt::passes()
-        },
+        ScriptedAttempt { full: wrong_result("large"), ..ScriptedAttempt::passes() },
         ScriptedAttempt::passes(),
     ];
     let twin = script.rounds[1][0].clone();
-    script.rounds.insert(
-        3,
-        vec![ScriptedAnswer::Unreadable, twin, ScriptedAnswer::AgentFails],
-    );
+    script.rounds.insert(3, vec![ScriptedAnswer::Unreadable, twin, ScriptedAnswer::AgentFails]);
     edit(&mut script, 5).fails_at = Some(3);
     script
 }
@@ -75,10 +66,7 @@ pub(super) fn through_json(record: &Record) -> Record {
 
 /// One round of a generated script.
 fn arbitrary_round() -> impl Strategy<Value = (u8, f64)> {
-    (
-        0_u8..14,
-        prop_oneof![Just(1.0), Just(0.8), Just(1.15), 0.95..1.2_f64],
-    )
+    (0_u8..14, prop_oneof![Just(1.0), Just(0.8), Just(1.15), 0.95..1.2_f64])
 }
 
 fn arbitrary_script() -> impl Strategy<Value = CampaignScript> {
@@ -112,16 +100,11 @@ fn generated(number: u32, kind: u8, speed: f64) -> Vec<ScriptedAnswer> {
             ];
         }
         2 => {
-            new.attempts = vec![
-                ScriptedAttempt::fails(&build_failed()),
-                ScriptedAttempt::passes(),
-            ]
+            new.attempts = vec![ScriptedAttempt::fails(&build_failed()), ScriptedAttempt::passes()]
         }
         3 => {
-            new.attempts = vec![
-                ScriptedAttempt::fails(&wrong_result("secret")),
-                ScriptedAttempt::absent(),
-            ]
+            new.attempts =
+                vec![ScriptedAttempt::fails(&wrong_result("secret")), ScriptedAttempt::absent()]
         }
         4 => new.attempts = vec![ScriptedAttempt::absent()],
         5 => new.hypothesis.gate = Some("M >= 64".into()),
@@ -132,22 +115,14 @@ fn generated(number: u32, kind: u8, speed: f64) -> Vec<ScriptedAnswer> {
         11 => (new.hypothesis.sweep, new.tuned) = (true, vec![1.0, 1.2]),
         _ => {}
     }
-    vec![
-        ScriptedAnswer::Idea(new.clone()),
-        ScriptedAnswer::Unreadable,
-        ScriptedAnswer::Unreadable,
-    ]
+    vec![ScriptedAnswer::Idea(new.clone()), ScriptedAnswer::Unreadable, ScriptedAnswer::Unreadable]
 }
 
 /// Resumes after a prefix that was read back from disk, and expects the same log in the end.
 fn check_resume(script: &CampaignScript, log: &[Record], prefix: usize) {
     let stored: Vec<Record> = log[..prefix].iter().map(through_json).collect();
     let (_, again) = resume(script, &stored);
-    assert!(
-        again == log,
-        "another log after {prefix} of {} events",
-        log.len()
-    );
+    assert!(again == log, "another log after {prefix} of {} events", log.len());
 }
 
 #[test]
@@ -223,23 +198,13 @@ fn misplaced(event: &Event) -> Vec<Event> {
         | Event::Learned { round, .. } => *round += 1,
         Event::BlockMeasured { duel, .. } | Event::BlockFailed { duel, .. } => {
             *duel = match *duel {
-                DuelName::Final => DuelName::Round {
-                    round: 1,
-                    set: CaseSet::Full,
-                },
-                DuelName::Layout {
-                    round,
-                    set,
-                    variant,
-                } => DuelName::Layout {
-                    round,
-                    set,
-                    variant: variant + 1,
-                },
-                DuelName::Control(control) => DuelName::Control(Control {
-                    attempt: control.attempt + 1,
-                    ..control
-                }),
+                DuelName::Final => DuelName::Round { round: 1, set: CaseSet::Full },
+                DuelName::Layout { round, set, variant } => {
+                    DuelName::Layout { round, set, variant: variant + 1 }
+                }
+                DuelName::Control(control) => {
+                    DuelName::Control(Control { attempt: control.attempt + 1, ..control })
+                }
                 DuelName::Round { .. } => DuelName::Final,
             };
         }
@@ -250,18 +215,12 @@ fn misplaced(event: &Event) -> Vec<Event> {
         Event::Proposed { try_no, .. } | Event::ProposalRefused { try_no, .. } => *try_no += 1,
         Event::Implemented { retry, .. } | Event::NotImplemented { retry, .. } => *retry += 1,
         Event::Gated { retry, .. } | Event::Reviewed { retry, .. } => *retry += 1,
-        Event::BlockMeasured {
-            duel: DuelName::Round { round, .. },
-            ..
-        } => *round += 1,
+        Event::BlockMeasured { duel: DuelName::Round { round, .. }, .. } => *round += 1,
         _ => {}
     });
     push(&|event| match event {
         Event::Gated { set, .. }
-        | Event::BlockMeasured {
-            duel: DuelName::Round { set, .. },
-            ..
-        } => {
+        | Event::BlockMeasured { duel: DuelName::Round { set, .. }, .. } => {
             *set = another_set(*set);
         }
         _ => {}
@@ -295,11 +254,7 @@ fn an_event_out_of_order_is_refused_and_leaves_the_campaign_as_it_was() {
     let mut kinds: Vec<Event> = log.iter().map(|record| record.event.clone()).collect();
     kinds.sort_by_key(Event::name);
     kinds.dedup_by_key(|event| event.name());
-    assert!(
-        kinds.len() >= 13,
-        "the script is not varied: {}",
-        kinds.len()
-    );
+    assert!(kinds.len() >= 13, "the script is not varied: {}", kinds.len());
     let mut campaign = Campaign::new();
     let mut seen = Vec::new();
     for record in &log {
@@ -307,10 +262,7 @@ fn an_event_out_of_order_is_refused_and_leaves_the_campaign_as_it_was() {
         let stage = (step_of(&record.event), campaign.rounds().len());
         if !seen.contains(&stage) {
             seen.push(stage);
-            let others = kinds
-                .iter()
-                .filter(|kind| step_of(kind) != stage.0)
-                .cloned();
+            let others = kinds.iter().filter(|kind| step_of(kind) != stage.0).cloned();
             let wrong: Vec<Event> = others.chain(misplaced(&record.event)).collect();
             for event in wrong {
                 let mut record = record.clone();
@@ -345,11 +297,7 @@ fn a_verdict_other_than_what_the_readings_say_is_refused() {
                 Verdict::Keep { notes: Vec::new() }
             };
             let mut record = record.clone();
-            record.event = Event::Settled {
-                commit: None,
-                round: *round,
-                verdict: other,
-            };
+            record.event = Event::Settled { commit: None, round: *round, verdict: other };
             check_refused(&mut campaign, &record);
         }
         campaign.record(record).unwrap();
@@ -361,10 +309,7 @@ fn a_verdict_other_than_what_the_readings_say_is_refused() {
 fn a_block_that_does_not_fit_its_duel_is_refused() {
     let script = script(&[1.3]);
     let (_, log) = play(&script);
-    let place = log
-        .iter()
-        .position(|record| record.event.name() == "block_measured")
-        .unwrap();
+    let place = log.iter().position(|record| record.event.name() == "block_measured").unwrap();
     let mut campaign = fold(&log[..place]);
     let change = |change: &dyn Fn(&mut crate::measurement::Block)| {
         let mut record = log[place].clone();
@@ -377,10 +322,7 @@ fn a_block_that_does_not_fit_its_duel_is_refused() {
     check_refused(&mut campaign, &change(&|block| block.pairs.truncate(1)));
     check_refused(&mut campaign, &change(&|block| block.pairs.reverse()));
     check_refused(&mut campaign, &change(&|block| block.pairs.clear()));
-    check_refused(
-        &mut campaign,
-        &change(&|block| block.pairs[1].candidate.value = f64::NAN),
-    );
+    check_refused(&mut campaign, &change(&|block| block.pairs[1].candidate.value = f64::NAN));
     // The driver cannot choose which blocks count.
     check_refused(&mut campaign, &change(&|block| block.discarded = None));
     campaign.record(&log[place]).unwrap();
@@ -401,11 +343,7 @@ fn a_failed_block_needs_a_gate_that_did_not_pass() {
         let Some(Step::Measure(step)) = campaign.next_step() else {
             panic!("{:?}", campaign.next_step());
         };
-        let event = Event::BlockFailed {
-            duel: step.duel,
-            gate: Gate::Passed,
-            raw: None,
-        };
+        let event = Event::BlockFailed { duel: step.duel, gate: Gate::Passed, raw: None };
         check_refused(&mut campaign, &script.record(log.len(), event));
     }
 }

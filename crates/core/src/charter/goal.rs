@@ -35,9 +35,7 @@ impl Goal {
         let text = text.trim();
         let at_most = text.starts_with('<');
         let rest = text.trim_start_matches(['<', '>', '=']).trim();
-        let end = rest
-            .find(|c: char| !(c.is_ascii_digit() || c == '.'))
-            .unwrap_or(rest.len());
+        let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(rest.len());
         let value: f64 = rest[..end].parse().map_err(|_| usage.to_owned())?;
         let unit = rest[end..].trim();
         if !value.is_finite() || value <= 0.0 {
@@ -45,9 +43,7 @@ impl Goal {
         }
         Ok(match (at_most, unit) {
             (false, "x") => Self::Speedup { ratio: value },
-            (false, _) if unit.starts_with('%') => Self::PeakShare {
-                share: value / 100.0,
-            },
+            (false, _) if unit.starts_with('%') => Self::PeakShare { share: value / 100.0 },
             (true, _) if unit.starts_with('%') || unit == "x" => return Err(usage.to_owned()),
             (true, _) => Self::AtMost { value },
             (false, _) => Self::AtLeast { value },
@@ -61,10 +57,7 @@ mod tests {
 
     #[test]
     fn goals_are_read_as_people_write_them() {
-        assert_eq!(
-            Goal::parse(">500 TFLOPS"),
-            Ok(Goal::AtLeast { value: 500.0 })
-        );
+        assert_eq!(Goal::parse(">500 TFLOPS"), Ok(Goal::AtLeast { value: 500.0 }));
         assert_eq!(Goal::parse("<1.2 ms"), Ok(Goal::AtMost { value: 1.2 }));
         assert_eq!(Goal::parse(">60% peak"), Ok(Goal::PeakShare { share: 0.6 }));
         assert_eq!(Goal::parse(">= 5x"), Ok(Goal::Speedup { ratio: 5.0 }));

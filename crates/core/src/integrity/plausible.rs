@@ -61,9 +61,7 @@ impl ImplausibleReason {
 
     /// The gate's message.
     pub fn gate(self, case: &str) -> Gate {
-        Gate::Dishonest {
-            why: format!("{case}: {}", self.describe()),
-        }
+        Gate::Dishonest { why: format!("{case}: {}", self.describe()) }
     }
 }
 
@@ -82,11 +80,7 @@ pub fn assess_time(time_s: f64, floor_s: Option<f64>) -> Result<(), ImplausibleR
 
 /// The largest speedup of the whole when a share of its time, 0 to 1, disappears.
 pub fn amdahl_ratio(share: f64) -> f64 {
-    let share = if share.is_nan() {
-        1.0
-    } else {
-        share.clamp(0.0, 1.0)
-    };
+    let share = if share.is_nan() { 1.0 } else { share.clamp(0.0, 1.0) };
     1.0 / (1.0 - share)
 }
 

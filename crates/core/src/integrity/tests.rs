@@ -73,10 +73,7 @@ fn the_user_may_loosen_and_tighten_rules() {
         forbid: vec!["threads".to_owned()],
         ..AuditRule::default()
     };
-    assert_eq!(
-        rule.weigh(finding("timer", Severity::Forbidden, None)),
-        None
-    );
+    assert_eq!(rule.weigh(finding("timer", Severity::Forbidden, None)), None);
     let threads = rule.weigh(finding("threads", Severity::Advice, None));
     assert_eq!(threads.map(|f| f.severity), Some(Severity::Forbidden));
     let other = finding("prints", Severity::Suspicious, None);
@@ -106,34 +103,18 @@ fn a_dropped_cache_is_rolled_back_and_a_kept_one_inflates() {
     assert!(near(done.real_percent, 10.0) && near(done.gap_percent, 0.0));
     let kept = attribute(&[kernel, gain(&[Bucket::W3], 1.4, true)], None, None);
     assert_eq!(kept.honesty, Honesty::Inflated);
-    assert!(
-        near(kept.r_real_percent, 0.0) && near(kept.gap_percent, 44.0),
-        "{kept:?}"
-    );
+    assert!(near(kept.r_real_percent, 0.0) && near(kept.gap_percent, 44.0), "{kept:?}");
 }
 
 #[test]
 fn a_time_below_the_roofline_is_blocked() {
-    let demand = CallDemand {
-        work: Some(2e9),
-        bytes: Some(1e8),
-    };
-    let peaks = DevicePeaks {
-        flops: Some(1e12),
-        bytes: Some(1e10),
-    };
+    let demand = CallDemand { work: Some(2e9), bytes: Some(1e8) };
+    let peaks = DevicePeaks { flops: Some(1e12), bytes: Some(1e10) };
     let floor = roofline_s(demand, peaks);
     assert_eq!(floor, Some(0.01));
     assert_eq!(assess_time(0.011, floor), Ok(()));
-    assert_eq!(
-        assess_time(0.009, floor),
-        Ok(()),
-        "a measured peak has slack"
-    );
-    assert!(matches!(
-        assess_time(0.005, floor),
-        Err(ImplausibleReason::BelowRoofline { .. })
-    ));
+    assert_eq!(assess_time(0.009, floor), Ok(()), "a measured peak has slack");
+    assert!(matches!(assess_time(0.005, floor), Err(ImplausibleReason::BelowRoofline { .. })));
     assert_eq!(assess_time(0.0, None), Err(ImplausibleReason::NotANumber));
     assert_eq!(roofline_s(demand, DevicePeaks::default()), None);
 }
@@ -141,10 +122,7 @@ fn a_time_below_the_roofline_is_blocked() {
 #[test]
 fn a_gain_beyond_the_changed_part_is_blocked() {
     assert_eq!(assess_gain(1.9, Some(0.5)), Ok(()));
-    assert!(matches!(
-        assess_gain(2.5, Some(0.5)),
-        Err(ImplausibleReason::BeyondAmdahl { .. })
-    ));
+    assert!(matches!(assess_gain(2.5, Some(0.5)), Err(ImplausibleReason::BeyondAmdahl { .. })));
     assert_eq!(assess_gain(1e6, Some(1.0)), Ok(()));
     assert_eq!(assess_gain(1e6, None), Ok(()));
     let gate = ImplausibleReason::NotANumber.gate("M=1");
@@ -158,9 +136,7 @@ fn buckets() -> impl Strategy<Value = Bucket> {
 fn gains() -> impl Strategy<Value = Vec<AttributedGain>> {
     let one = (buckets(), 1.0..3.0_f64, any::<bool>());
     proptest::collection::vec(one, 0..12).prop_map(|those| {
-        let made = those
-            .iter()
-            .map(|(bucket, ratio, kept)| gain(&[*bucket], *ratio, *kept));
+        let made = those.iter().map(|(bucket, ratio, kept)| gain(&[*bucket], *ratio, *kept));
         made.collect()
     })
 }

@@ -96,10 +96,7 @@ impl PredictedCounter {
     pub fn describe(&self) -> String {
         let what = match self.values.as_str() {
             "" if known(&self.counter).is_none() => {
-                return format!(
-                    "\"{}\" was not read: no counter has that name",
-                    self.counter
-                );
+                return format!("\"{}\" was not read: no counter has that name", self.counter);
             }
             "" => &self.counter,
             values => values,

@@ -42,13 +42,7 @@ fn required(kind: EntryKind) -> &'static [&'static str] {
 }
 
 /// Sections that no entry may have: they describe a moment in time and become outdated.
-const BANNED_SECTIONS: &[&str] = &[
-    "current state",
-    "open ideas",
-    "tried",
-    "track record",
-    "todo",
-];
+const BANNED_SECTIONS: &[&str] = &["current state", "open ideas", "tried", "track record", "todo"];
 
 /// A speedup above this is treated as an error: a unit, a case that did nothing, or a forgery.
 const RATIO_MAX: f64 = 1_000.0;
@@ -60,10 +54,7 @@ const TEXT_MAX: usize = 20_000;
 /// What is wrong with a single entry. `today` is a day as `YYYY-MM-DD`: dates after it are
 /// rejected.
 pub fn lint(entry: &Entry, today: &str) -> Vec<LintFinding> {
-    let mut list = LintFindings {
-        id: &entry.id,
-        list: Vec::new(),
-    };
+    let mut list = LintFindings { id: &entry.id, list: Vec::new() };
     lint_head(entry, today, &mut list);
     shown::lint(entry, &mut list);
     lint_sections(entry, &mut list);
@@ -82,11 +73,7 @@ struct LintFindings<'a> {
 
 impl LintFindings<'_> {
     fn add(&mut self, grave: LintSeverity, what: impl Into<String>) {
-        self.list.push(LintFinding {
-            id: self.id.to_owned(),
-            severity: grave,
-            what: what.into(),
-        });
+        self.list.push(LintFinding { id: self.id.to_owned(), severity: grave, what: what.into() });
     }
 
     fn error(&mut self, what: impl Into<String>) {
@@ -120,9 +107,7 @@ fn lint_head(entry: &Entry, today: &str, list: &mut LintFindings<'_>) {
     {
         list.error("the impact must be two positive ratios, the lower one first");
     } else if entry.impact.is_some_and(|impact| impact.high > RATIO_MAX) {
-        list.error(format!(
-            "the impact is above {RATIO_MAX}x, which no kernel change achieves"
-        ));
+        list.error(format!("the impact is above {RATIO_MAX}x, which no kernel change achieves"));
     }
     if entry.status == EntryStatus::Superseded && entry.superseded_by.is_none() {
         list.error("it is superseded, but does not say by which entry");
@@ -139,11 +124,9 @@ fn lint_action(action: &Action, list: &mut LintFindings<'_>) {
             (line.is_empty(), Some(files))
         }
         Action::Rewrite { pattern, files, .. } => (pattern.is_empty(), Some(files)),
-        Action::Flag {
-            flag,
-            variable,
-            files,
-        } => (flag.is_empty() || variable.is_empty(), Some(files)),
+        Action::Flag { flag, variable, files } => {
+            (flag.is_empty() || variable.is_empty(), Some(files))
+        }
     };
     if empty || files.is_some_and(Vec::is_empty) {
         list.error("an action of \"apply\" is not complete");
@@ -203,10 +186,7 @@ fn lint_sections(entry: &Entry, list: &mut LintFindings<'_>) {
 }
 
 fn lint_claims(entry: &Entry, list: &mut LintFindings<'_>) {
-    let measured = entry
-        .evidence
-        .iter()
-        .any(|e| effect_of(e) != EvidenceEffect::Open);
+    let measured = entry.evidence.iter().any(|e| effect_of(e) != EvidenceEffect::Open);
     if entry.status == EntryStatus::Verified
         && !measured
         && entry.basis == super::EntryBasis::Measured
@@ -217,11 +197,7 @@ fn lint_claims(entry: &Entry, list: &mut LintFindings<'_>) {
         list.error("it is lossy: the section \"Accuracy\" must say how much, and when to undo it");
     }
     // One device model: a fact about it, not a rule, unless it was measured there.
-    let names_model = entry
-        .scope
-        .device
-        .iter()
-        .any(|d| d.chars().any(|c| c.is_ascii_digit()));
+    let names_model = entry.scope.device.iter().any(|d| d.chars().any(|c| c.is_ascii_digit()));
     let rests = measured || entry.basis == super::EntryBasis::SourceSemantics;
     if names_model && !rests {
         list.error("it is about one device, but has no evidence from it (device folklore)");
@@ -240,10 +216,7 @@ pub fn lint_all(entries: &[Entry], today: &str) -> Vec<LintFinding> {
     let mut seen: HashMap<&str, u32> = HashMap::new();
     for entry in entries {
         *seen.entry(&entry.id).or_default() += 1;
-        let mut list = LintFindings {
-            id: &entry.id,
-            list: Vec::new(),
-        };
+        let mut list = LintFindings { id: &entry.id, list: Vec::new() };
         let named = entry.interactions.ids().chain(&entry.superseded_by);
         for id in named {
             if id == &entry.id {
@@ -252,11 +225,7 @@ pub fn lint_all(entries: &[Entry], today: &str) -> Vec<LintFinding> {
                 list.error(format!("it names {id}, which does not exist"));
             }
         }
-        let rests_on_out = entry
-            .interactions
-            .depends_on
-            .iter()
-            .any(|id| out.contains(id.as_str()));
+        let rests_on_out = entry.interactions.depends_on.iter().any(|id| out.contains(id.as_str()));
         if rests_on_out && !out.contains(entry.id.as_str()) {
             list.warning("it depends on an entry that is refuted or superseded");
         }

@@ -136,9 +136,7 @@ fn share_a_name(these: &str, those: &str) -> bool {
 /// The standing of each entry; entries that depend on one that is out are in question.
 fn standings(entries: &[Entry]) -> Vec<EntryStanding> {
     let mut standings: Vec<EntryStanding> = entries.iter().map(assess).collect();
-    let out: Vec<usize> = (0..entries.len())
-        .filter(|number| standings[*number].is_out())
-        .collect();
+    let out: Vec<usize> = (0..entries.len()).filter(|number| standings[*number].is_out()).collect();
     let numbers = entries.iter().enumerate();
     let numbers: HashMap<&str, usize> = numbers.map(|(n, e)| (e.id.as_str(), n)).collect();
     let needed = Dependents::of(entries);
@@ -171,9 +169,7 @@ impl Library {
             triggers: triggers.collect(),
             standings: standings(&entries),
             index: WordIndex::of(entries.iter()),
-            by_id: by_id
-                .map(|(number, entry)| (entry.id.clone(), number))
-                .collect(),
+            by_id: by_id.map(|(number, entry)| (entry.id.clone(), number)).collect(),
             entries,
         }
     }
@@ -187,14 +183,9 @@ impl Library {
     pub fn get(&self, id: &str) -> Option<&Entry> {
         let by_alias = || {
             let is = |alias: &String| alias.eq_ignore_ascii_case(id);
-            self.entries
-                .iter()
-                .find(|entry| entry.aliases.iter().any(is))
+            self.entries.iter().find(|entry| entry.aliases.iter().any(is))
         };
-        self.by_id
-            .get(id)
-            .map(|number| &self.entries[*number])
-            .or_else(by_alias)
+        self.by_id.get(id).map(|number| &self.entries[*number]).or_else(by_alias)
     }
 
     /// The standing of an entry, from its evidence.
@@ -206,10 +197,7 @@ impl Library {
     /// with values and no words, only those with a trigger that fires.
     pub fn search<'a>(&'a self, query: &LibraryQuery<'_>) -> Vec<EntryMatch<'a>> {
         let hits = (!query.text.trim().is_empty()).then(|| self.index.search(query.text));
-        let best = hits
-            .iter()
-            .flat_map(HashMap::values)
-            .map(|(score, _)| *score);
+        let best = hits.iter().flat_map(HashMap::values).map(|(score, _)| *score);
         let best = best.fold(1e-9, f64::max);
         let mut found: Vec<EntryMatch<'a>> = Vec::new();
         for (number, entry) in self.entries.iter().enumerate() {
@@ -224,21 +212,14 @@ impl Library {
                 found.push(matched);
             }
         }
-        found.sort_by(|a, b| {
-            b.score
-                .total_cmp(&a.score)
-                .then(a.entry.id.cmp(&b.entry.id))
-        });
+        found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.entry.id.cmp(&b.entry.id)));
         found
     }
 
     /// The entry that says more about an opportunity: among those with a trigger that fires on one
     /// of its counters, the one that matches its words best.
     pub fn entry_for(&self, opportunity: &Opportunity, query: &LibraryQuery<'_>) -> Option<&Entry> {
-        let asked = LibraryQuery {
-            text: "",
-            ..query.clone()
-        };
+        let asked = LibraryQuery { text: "", ..query.clone() };
         let words = self.index.search(&opportunity.name);
         let score = |matched: &EntryMatch<'_>| {
             let number = self.by_id.get(&matched.entry.id);

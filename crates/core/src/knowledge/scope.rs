@@ -61,45 +61,17 @@ pub struct Situation {
 
 /// Names of operations by family; a family's name is also a word of it.
 const FAMILIES: &[(&str, &[&str])] = &[
-    (
-        "gemm",
-        &[
-            "matmul", "sgemm", "dgemm", "hgemm", "mm", "bmm", "gemv", "linear", "addmm",
-        ],
-    ),
+    ("gemm", &["matmul", "sgemm", "dgemm", "hgemm", "mm", "bmm", "gemv", "linear", "addmm"]),
     ("grouped-gemm", &["grouped", "moe", "groupgemm"]),
-    (
-        "attention",
-        &["mla", "mha", "gqa", "flash", "fmha", "sdpa", "attn"],
-    ),
+    ("attention", &["mla", "mha", "gqa", "flash", "fmha", "sdpa", "attn"]),
     ("softmax", &["logsoftmax"]),
-    (
-        "norm",
-        &[
-            "layernorm",
-            "rmsnorm",
-            "batchnorm",
-            "groupnorm",
-            "rms",
-            "normalization",
-        ],
-    ),
-    (
-        "reduction",
-        &[
-            "reduce", "sum", "dot", "mean", "argmax", "scan", "norm", "softmax",
-        ],
-    ),
+    ("norm", &["layernorm", "rmsnorm", "batchnorm", "groupnorm", "rms", "normalization"]),
+    ("reduction", &["reduce", "sum", "dot", "mean", "argmax", "scan", "norm", "softmax"]),
     (
         "elementwise",
-        &[
-            "axpy", "saxpy", "daxpy", "add", "mul", "copy", "relu", "gelu", "silu", "rope", "cast",
-        ],
+        &["axpy", "saxpy", "daxpy", "add", "mul", "copy", "relu", "gelu", "silu", "rope", "cast"],
     ),
-    (
-        "convolution",
-        &["conv", "conv1d", "conv2d", "conv3d", "stencil"],
-    ),
+    ("convolution", &["conv", "conv1d", "conv2d", "conv3d", "stencil"]),
     ("stencil", &["jacobi", "laplace", "heat"]),
     ("sparse", &["spmv", "spmm", "csr", "sddmm"]),
 ];
@@ -108,11 +80,8 @@ const FAMILIES: &[(&str, &[&str])] = &[
 fn parts_of(text: &str) -> BTreeSet<String> {
     let lower = text.trim().to_lowercase();
     let plain = |c: char| !(c.is_alphanumeric() || c == '+');
-    let mut words: BTreeSet<String> = lower
-        .split(plain)
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect();
+    let mut words: BTreeSet<String> =
+        lower.split(plain).filter(|word| !word.is_empty()).map(str::to_owned).collect();
     if !lower.is_empty() {
         words.insert(lower);
     }
@@ -214,27 +183,22 @@ impl Scope {
     /// The same place, ignoring what the kernel already has.
     #[must_use]
     pub fn whatever_it_has(&self) -> Self {
-        Self {
-            after: Vec::new(),
-            ..self.clone()
-        }
+        Self { after: Vec::new(), ..self.clone() }
     }
 
     /// How many of its lists ask for something unknown about a situation.
     pub fn unknown(&self, at: &Situation) -> u32 {
         let pairs = self.pairs(at);
-        let asked = pairs
-            .iter()
-            .filter(|(_, wanted, known)| !wanted.is_empty() && known.is_empty());
+        let asked =
+            pairs.iter().filter(|(_, wanted, known)| !wanted.is_empty() && known.is_empty());
         u32::try_from(asked.count()).unwrap_or(0)
     }
 
     /// The words by which it matches the situation, as `op=gemm`.
     pub fn named_by(&self, at: &Situation) -> Vec<String> {
         let pairs = self.pairs(at);
-        let named = pairs
-            .iter()
-            .filter_map(|(list, wanted, known)| Some((list, any_of(wanted, known)?)));
+        let named =
+            pairs.iter().filter_map(|(list, wanted, known)| Some((list, any_of(wanted, known)?)));
         named.map(|(list, word)| format!("{list}={word}")).collect()
     }
 
@@ -243,22 +207,15 @@ impl Scope {
         let at = Situation::default();
         let pairs = self.pairs(&at);
         let named = pairs.iter().filter(|(_, wanted, _)| !wanted.is_empty());
-        let mut lists: Vec<String> = named
-            .map(|(list, wanted, _)| format!("{list} {}", wanted.join(", ")))
-            .collect();
+        let mut lists: Vec<String> =
+            named.map(|(list, wanted, _)| format!("{list} {}", wanted.join(", "))).collect();
         if !self.after.is_empty() {
             lists.push(format!("after {}", self.after.join(", ")));
         }
-        if lists.is_empty() {
-            "anywhere".to_owned()
-        } else {
-            lists.join("; ")
-        }
+        if lists.is_empty() { "anywhere".to_owned() } else { lists.join("; ") }
     }
 }
 
 fn any_of<'a>(wanted: &'a [String], known: &BTreeSet<String>) -> Option<&'a String> {
-    wanted
-        .iter()
-        .find(|word| known.contains(&word.to_lowercase()))
+    wanted.iter().find(|word| known.contains(&word.to_lowercase()))
 }

@@ -97,10 +97,7 @@ pub fn effect_of(evidence: &Evidence) -> EvidenceEffect {
 /// Where an entry gains nothing more: here, after the alternatives that the kernel already had.
 pub fn spent_after(evidence: &Evidence, here: &Scope) -> Option<Scope> {
     let spent = !evidence.on_top_of.is_empty() && shown_by(evidence) == EvidenceEffect::Refutes;
-    spent.then(|| Scope {
-        after: evidence.on_top_of.clone(),
-        ..here.clone()
-    })
+    spent.then(|| Scope { after: evidence.on_top_of.clone(), ..here.clone() })
 }
 
 /// What it says about the kernel that was changed.
@@ -135,18 +132,10 @@ fn shown_by(evidence: &Evidence) -> EvidenceEffect {
 /// decides, and without evidence the status in its file.
 pub fn assess(entry: &Entry) -> EntryStanding {
     let (n_for, n_against) = weigh(entry.evidence.iter());
-    let standing = |status, why: String| EntryStanding {
-        status,
-        why,
-        n_for,
-        n_against,
-        in_question: None,
-    };
+    let standing =
+        |status, why: String| EntryStanding { status, why, n_for, n_against, in_question: None };
     if let Some(retraction) = &entry.retracted {
-        return standing(
-            EntryStatus::Refuted,
-            format!("retracted: {}", retraction.why),
-        );
+        return standing(EntryStatus::Refuted, format!("retracted: {}", retraction.why));
     }
     if entry.status == EntryStatus::Superseded {
         let by = entry.superseded_by.as_deref().unwrap_or("another entry");
@@ -161,38 +150,24 @@ pub fn assess(entry: &Entry) -> EntryStanding {
         | super::EntryKind::Technique => (n_for, n_against, EvidenceEffect::Supports),
     };
     let proven = replications(&entry.evidence, claims);
-    let standing = |status, why: String| EntryStanding {
-        status,
-        why,
-        n_for,
-        n_against,
-        in_question: None,
-    };
+    let standing =
+        |status, why: String| EntryStanding { status, why, n_for, n_against, in_question: None };
     match (n_for, n_against) {
-        (0, 0) => standing(
-            entry.status,
-            "nothing was measured for or against it".into(),
-        ),
-        (0, against) => standing(
-            EntryStatus::Refuted,
-            format!("{} against it and none for it", runs(against)),
-        ),
-        (_, 0) if proven >= REPLICATED => standing(
-            EntryStatus::Verified,
-            format!("replicated in {}", runs(proven)),
-        ),
+        (0, 0) => standing(entry.status, "nothing was measured for or against it".into()),
+        (0, against) => {
+            standing(EntryStatus::Refuted, format!("{} against it and none for it", runs(against)))
+        }
+        (_, 0) if proven >= REPLICATED => {
+            standing(EntryStatus::Verified, format!("replicated in {}", runs(proven)))
+        }
         (shown, 0) if entry.evidence.iter().all(|e| e.reported) => standing(
             entry.status,
-            format!(
-                "{} reported from elsewhere, none measured here",
-                runs(shown)
-            ),
+            format!("{} reported from elsewhere, none measured here", runs(shown)),
         ),
         (1, 0) => standing(entry.status, "shown in one run".into()),
-        (shown, 0) => standing(
-            entry.status,
-            format!("shown in {}, too few with an interval", runs(shown)),
-        ),
+        (shown, 0) => {
+            standing(entry.status, format!("shown in {}, too few with an interval", runs(shown)))
+        }
         (shown, against) if against > shown => standing(
             EntryStatus::Refuted,
             format!("{} against it, {} for it", runs(against), runs(shown)),
@@ -205,11 +180,7 @@ pub fn assess(entry: &Entry) -> EntryStanding {
 }
 
 fn runs(n: usize) -> String {
-    if n == 1 {
-        "1 run".to_owned()
-    } else {
-        format!("{n} runs")
-    }
+    if n == 1 { "1 run".to_owned() } else { format!("{n} runs") }
 }
 
 /// How many independent runs are for and against something.
@@ -246,9 +217,8 @@ fn independent<'a>(evidence: impl Iterator<Item = &'a Evidence>) -> usize {
 /// if its evidence does not separate the places.
 pub fn narrowed(entry: &Entry, here: &Scope) -> Option<Scope> {
     let shown = entry.evidence.iter();
-    let (near, far): (Vec<&Evidence>, Vec<&Evidence>) = shown
-        .filter(|e| effect_of(e) == EvidenceEffect::Supports)
-        .partition(|e| is_of(e, here));
+    let (near, far): (Vec<&Evidence>, Vec<&Evidence>) =
+        shown.filter(|e| effect_of(e) == EvidenceEffect::Supports).partition(|e| is_of(e, here));
     let vouched = entry.section(VOUCHED).is_some();
     let apart = near.is_empty() && !here.device.is_empty();
     (apart && (vouched || !far.is_empty())).then(|| here.clone())

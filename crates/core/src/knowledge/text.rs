@@ -57,12 +57,7 @@ impl WordIndex {
         };
         count(&entry.id, TITLE_WEIGHT);
         count(&entry.title, TITLE_WEIGHT);
-        for text in entry
-            .aliases
-            .iter()
-            .chain(&entry.triggers)
-            .chain(&entry.counter_signals)
-        {
+        for text in entry.aliases.iter().chain(&entry.triggers).chain(&entry.counter_signals) {
             count(text, 1);
         }
         count(&entry.scope.describe(), 1);
@@ -71,8 +66,7 @@ impl WordIndex {
             count(&section.text, 1);
         }
         let number = u32::try_from(self.lengths.len()).unwrap_or(u32::MAX);
-        self.lengths
-            .push(counts.values().map(|n| f64::from(*n)).sum());
+        self.lengths.push(counts.values().map(|n| f64::from(*n)).sum());
         for (word, n) in counts {
             self.postings.entry(word).or_default().push((number, n));
         }

@@ -42,10 +42,7 @@ fn inline(value: &Datum) -> String {
 
 /// A value from its line.
 fn from_inline(kind: FieldKind, text: &str) -> Datum {
-    let number = || {
-        text.parse()
-            .map_or_else(|_| Datum::text(text), Datum::Number)
-    };
+    let number = || text.parse().map_or_else(|_| Datum::text(text), Datum::Number);
     match (kind, text) {
         (FieldKind::Number | FieldKind::Count, _) => number(),
         (FieldKind::Truth, "yes") => Datum::Truth(true),
@@ -123,10 +120,7 @@ fn without_nulls(datum: &Datum) -> Datum {
 fn push_body(text: &mut String, message: &Message, section: &MessageSection, body: &Datum) {
     match body {
         Datum::List(items) if !section.columns.is_empty() => {
-            let field = message
-                .field
-                .iter()
-                .find(|field| field.name == section.body);
+            let field = message.field.iter().find(|field| field.name == section.body);
             let columns = &section.columns;
             let _ = writeln!(text, "{}", row_of(columns));
             let _ = writeln!(text, "{}", row_of(&vec!["---".to_owned(); columns.len()]));
@@ -189,10 +183,7 @@ pub fn parse_markdown(message: &Message, text: &str) -> Result<Datum, Vec<String
         match found {
             Some((section, in_heading)) => {
                 values.extend(in_heading);
-                let field = message
-                    .field
-                    .iter()
-                    .find(|field| field.name == section.body);
+                let field = message.field.iter().find(|field| field.name == section.body);
                 if let Some(field) = field {
                     let body = read_body(field, section, body, &mut faults);
                     values.insert(section.body.clone(), body);
@@ -221,10 +212,7 @@ fn read_body(
     faults: &mut MessageErrors,
 ) -> Datum {
     let kept = body.iter().copied();
-    let filled: Vec<&str> = kept
-        .clone()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
+    let filled: Vec<&str> = kept.clone().filter(|line| !line.trim().is_empty()).collect();
     match field.kind {
         FieldKind::Rows if !section.columns.is_empty() => {
             read_table(field, section, &filled, faults)
@@ -277,20 +265,12 @@ fn read_table(
 ) -> Datum {
     let cells = |line: &str| -> Option<Vec<String>> {
         let inner = line.trim().strip_prefix("| ")?.strip_suffix(" |")?;
-        Some(
-            inner
-                .split(" | ")
-                .map(|cell| cell.trim().to_owned())
-                .collect(),
-        )
+        Some(inner.split(" | ").map(|cell| cell.trim().to_owned()).collect())
     };
     let head = lines.first().and_then(|line| cells(line));
     if head.as_ref() != Some(&section.columns) {
         let columns = section.columns.join(" | ");
-        faults.add(
-            &field.name,
-            &format!("must be a table with the columns {columns}"),
-        );
+        faults.add(&field.name, &format!("must be a table with the columns {columns}"));
         return Datum::Null;
     }
     let is_rule = |cell: &String| !cell.is_empty() && cell.chars().all(|c| "-:".contains(c));

@@ -5,11 +5,7 @@ use crate::testing::fixed;
 use proptest::prelude::*;
 
 fn field(name: &str, kind: FieldKind) -> MessageField {
-    MessageField {
-        name: name.into(),
-        kind,
-        ..MessageField::default()
-    }
+    MessageField { name: name.into(), kind, ..MessageField::default() }
 }
 
 /// A message with a field of every kind that Markdown can show.
@@ -18,17 +14,11 @@ fn message() -> Message {
     class.of = vec!["Memory".into(), "Compute".into()];
     let mut stages = field("stages", FieldKind::Rows);
     stages.least = Some(1);
-    stages.field = vec![
-        field("stage", FieldKind::Line),
-        field("time", FieldKind::Number),
-    ];
+    stages.field = vec![field("stage", FieldKind::Line), field("time", FieldKind::Number)];
     stages.field[1].optional = true;
     let mut ideas = field("ideas", FieldKind::Rows);
     ideas.most = Some(3);
-    ideas.field = vec![
-        field("idea", FieldKind::Line),
-        field("gain", FieldKind::Number),
-    ];
+    ideas.field = vec![field("idea", FieldKind::Line), field("gain", FieldKind::Number)];
     let mut cause = field("cause", FieldKind::Text);
     cause.most = Some(2);
     let mut notes = field("notes", FieldKind::Lines);
@@ -107,27 +97,11 @@ fn every_fault_is_named() {
         }
     };
     check("mla 3", "mla three", &["version must be a number"]);
-    check(
-        "Memory-bound",
-        "Magic-bound",
-        &["class must be one of Memory, Compute"],
-    );
+    check("Memory-bound", "Magic-bound", &["class must be one of Memory, Compute"]);
     check("| qk | 12.5 |", "| qk |", &["stages[0] must have 2 cells"]);
-    check(
-        "| pv | - |",
-        "| pv | soon |",
-        &["stages[1].time must be a number"],
-    );
-    check(
-        "12% gain",
-        "a lot",
-        &["ideas[0] must have the form", "ideas"],
-    );
-    check(
-        "It waits. For memory.",
-        "One. Two. Three.",
-        &["cause has more than 2 sentences"],
-    );
+    check("| pv | - |", "| pv | soon |", &["stages[1].time must be a number"]);
+    check("12% gain", "a lot", &["ideas[0] must have the form", "ideas"]);
+    check("It waits. For memory.", "One. Two. Three.", &["cause has more than 2 sentences"]);
     check("### Right\nyes", "", &["right is missing"]);
     check("### Right", "### Wrong", &["\"Wrong\"", "right is missing"]);
     check("yes", "maybe", &["right must be true or false"]);
@@ -143,9 +117,7 @@ fn every_fault_is_named() {
 #[test]
 fn what_could_not_be_read_back_is_not_written() {
     let mut datum = parse_markdown(&message(), TEXT).unwrap();
-    let Datum::Fields(values) = &mut datum else {
-        panic!()
-    };
+    let Datum::Fields(values) = &mut datum else { panic!() };
     for cause in ["a\n### Right\nno", "\na", "a\n\n"] {
         values.insert("cause".into(), Datum::text(cause));
         let datum = Datum::Fields(values.clone());

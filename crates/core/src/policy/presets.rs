@@ -51,17 +51,8 @@ pub(super) fn strict() -> Policy {
         changes_per_round: 1,
         duplicate_similarity: 0.6,
         baseline_number: 0,
-        controls: Controls {
-            every: 10,
-            blocks: 20,
-        },
-        tune: LadderRule {
-            share: 0.25,
-            minutes: 60.0,
-            few: 6,
-            coarse: 40,
-            fine: 120,
-        },
+        controls: Controls { every: 10, blocks: 20 },
+        tune: LadderRule { share: 0.25, minutes: 60.0, few: 6, coarse: 40, fine: 120 },
         review: ReviewRule::Record,
     }
 }
@@ -121,12 +112,7 @@ pub(super) fn tilegym() -> Policy {
         rounds_max: 25,
         round_minutes: Some(10),
         // At most 30 configurations, within the ten minutes of an iteration.
-        tune: LadderRule {
-            minutes: 5.0,
-            coarse: 30,
-            fine: 30,
-            ..base.tune
-        },
+        tune: LadderRule { minutes: 5.0, coarse: 30, fine: 30, ..base.tune },
         ..base
     }
 }
@@ -155,10 +141,7 @@ pub(super) fn hyper_mla() -> Policy {
     let base = strict();
     Policy {
         preset: Preset::HyperMla,
-        accept: AcceptRule {
-            case_regress_ratio: None,
-            ..base.accept
-        },
+        accept: AcceptRule { case_regress_ratio: None, ..base.accept },
         profile_when: ProfileWhen::EveryRound,
         changes_per_round: 5,
         ..base

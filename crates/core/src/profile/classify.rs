@@ -43,13 +43,8 @@ pub enum DiagnosisRuleSet {
 
 impl DiagnosisRuleSet {
     /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Karve,
-        Self::HyperMla,
-        Self::Trtllm,
-        Self::Primus,
-        Self::Tilegym,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Karve, Self::HyperMla, Self::Trtllm, Self::Primus, Self::Tilegym];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -127,10 +122,7 @@ pub fn diagnose(kernel: &KernelProfile, asked: DiagnosisRuleSet) -> Diagnosis {
     let found = classify(&values, asked);
     let (rules, found) = match found {
         Some(class) => (asked, Some(class)),
-        None => (
-            DiagnosisRuleSet::Karve,
-            classify(&values, DiagnosisRuleSet::Karve),
-        ),
+        None => (DiagnosisRuleSet::Karve, classify(&values, DiagnosisRuleSet::Karve)),
     };
     let bottleneck = found.map_or(Bottleneck::Unknown, |class| class.is);
     let because = match found.and_then(|class| Predicate::parse(class.when).ok()) {
@@ -192,9 +184,8 @@ fn why_unknown(values: &CounterValues, asked: DiagnosisRuleSet) -> String {
         return "no counter that the rules use was read".to_owned();
     }
     let read = read.iter().take(NAMES_MAX);
-    let read: Vec<String> = read
-        .filter_map(|name| Some(format!("{name}={}", short(*values.get(name)?))))
-        .collect();
+    let read: Vec<String> =
+        read.filter_map(|name| Some(format!("{name}={}", short(*values.get(name)?)))).collect();
     let unread: Vec<String> = unread.into_iter().take(NAMES_MAX).collect();
     let reported = format!("no condition of the rules holds for {}", read.join(", "));
     if unread.is_empty() {
@@ -262,9 +253,7 @@ fn fill(text: &str, values: &CounterValues) -> String {
 fn without_unread(mut text: String) -> String {
     while let Some(at) = text.find('{') {
         let (before, after) = (&text[..at], &text[at..]);
-        let open = before
-            .rfind('(')
-            .filter(|open| !before[*open..].contains(')'));
+        let open = before.rfind('(').filter(|open| !before[*open..].contains(')'));
         if let (Some(open), Some(close)) = (open, after.find(')')) {
             let kept = before[..open].trim_end();
             text = format!("{kept}{}", &after[close + 1..]);
@@ -290,9 +279,7 @@ fn busiest_level(values: &CounterValues) -> &'static str {
         ("shared_pct", "shared memory"),
         ("l1_pct", "the first-level cache and shared memory"),
     ];
-    let read = levels
-        .iter()
-        .filter_map(|(name, words)| Some((values.get(*name)?, *words)));
+    let read = levels.iter().filter_map(|(name, words)| Some((values.get(*name)?, *words)));
     let busiest = read.max_by(|a, b| a.0.total_cmp(b.0));
     busiest.map_or("memory", |(_, words)| words)
 }
@@ -322,9 +309,7 @@ fn opportunities(
     let ours = signals.iter().map(|(signal, gain)| Opportunity {
         name: signal.advice.to_owned(),
         gain_pct: *gain,
-        trigger: Predicate::parse(signal.when)
-            .map(|when| when.quote(values))
-            .unwrap_or_default(),
+        trigger: Predicate::parse(signal.when).map(|when| when.quote(values)).unwrap_or_default(),
         entry: None,
     });
     let reported = kernel.remarks.iter().filter_map(|remark| {
@@ -332,10 +317,7 @@ fn opportunities(
         let says: String = says.chars().take(QUOTE_CHARS).collect();
         Some(Opportunity {
             name: format!("{} says ({}): {says:?}", remark.source.tool, remark.rule),
-            gain_pct: remark
-                .gain_pct
-                .filter(|gain| gain.is_finite())?
-                .min(GAIN_PCT_MAX),
+            gain_pct: remark.gain_pct.filter(|gain| gain.is_finite())?.min(GAIN_PCT_MAX),
             trigger: remark.source.quote.clone(),
             entry: None,
         })

@@ -67,19 +67,11 @@ impl CounterChange {
     pub fn way(&self) -> Option<CounterTrend> {
         let size = self.before.abs().max(self.after.abs());
         let is_share = known(&self.counter).is_some_and(|known| known.unit == "%");
-        let still = if is_share {
-            STILL_POINTS.max(STILL * size)
-        } else {
-            STILL * size
-        };
+        let still = if is_share { STILL_POINTS.max(STILL * size) } else { STILL * size };
         if (self.after - self.before).abs() <= still {
             return None;
         }
-        Some(if self.after > self.before {
-            CounterTrend::Up
-        } else {
-            CounterTrend::Down
-        })
+        Some(if self.after > self.before { CounterTrend::Up } else { CounterTrend::Down })
     }
 
     /// Whether that is good; `None` if it did not move, or is neither good nor bad.
@@ -94,9 +86,8 @@ impl CounterChange {
 
     /// In words.
     pub fn describe(&self) -> String {
-        let change = self
-            .change_pct()
-            .map_or_else(String::new, |change| format!(" ({change:+.1}%)"));
+        let change =
+            self.change_pct().map_or_else(String::new, |change| format!(" ({change:+.1}%)"));
         let (before, after) = (short(self.before), short(self.after));
         format!("{} {before} to {after}{change}", self.counter)
     }
@@ -116,11 +107,7 @@ pub fn compare(before: &Profile, after: &Profile) -> Vec<CounterChange> {
 /// The counters in both.
 pub fn compare_kernels(before: &KernelProfile, after: &KernelProfile) -> Vec<CounterChange> {
     let both = before.counters.iter().filter_map(|(name, was)| {
-        Some(CounterChange {
-            counter: name.clone(),
-            before: was.value,
-            after: after.value(name)?,
-        })
+        Some(CounterChange { counter: name.clone(), before: was.value, after: after.value(name)? })
     });
     both.collect()
 }
@@ -144,10 +131,7 @@ pub fn parse_expectation(line: &str) -> Option<Expectation> {
         (false, true) => CounterTrend::Down,
         _ => CounterTrend::Any,
     };
-    Some(Expectation {
-        counter: counter.to_owned(),
-        way,
-    })
+    Some(Expectation { counter: counter.to_owned(), way })
 }
 
 const UP: &[&str] = &[
@@ -220,16 +204,8 @@ mod tests {
 
     #[test]
     fn a_hypothesis_is_told_whether_its_counters_moved() {
-        let before = kernel(&[
-            ("l2_hit_pct", 50.0),
-            ("dram_bytes", 1e9),
-            ("registers", 64.0),
-        ]);
-        let after = kernel(&[
-            ("l2_hit_pct", 80.0),
-            ("dram_bytes", 1.2e9),
-            ("registers", 64.0),
-        ]);
+        let before = kernel(&[("l2_hit_pct", 50.0), ("dram_bytes", 1e9), ("registers", 64.0)]);
+        let after = kernel(&[("l2_hit_pct", 80.0), ("dram_bytes", 1.2e9), ("registers", 64.0)]);
         let moved = compare_kernels(&before, &after);
         let check = |line: &str, want: ExpectationResult| {
             let expected = parse_expectation(line).unwrap();
@@ -242,10 +218,7 @@ mod tests {
         check("waves up", ExpectationResult::Unread);
         check("`dram_bytes` changes.", ExpectationResult::True);
         assert_eq!(parse_expectation("it becomes faster"), None);
-        assert_eq!(
-            moved[0].describe(),
-            "dram_bytes 1.000e9 to 1.200e9 (+20.0%)"
-        );
+        assert_eq!(moved[0].describe(), "dram_bytes 1.000e9 to 1.200e9 (+20.0%)");
         assert_eq!(moved[0].is_better(), Some(false));
         assert_eq!(moved[2].is_better(), None);
     }
@@ -260,15 +233,9 @@ mod tests {
         check("instructions per cycle up", Some(("ipc", CounterTrend::Up)));
         check("more instructions/cycle", Some(("ipc", CounterTrend::Up)));
         check("IPC rises", Some(("ipc", CounterTrend::Up)));
-        check(
-            "fewer instructions",
-            Some(("instructions", CounterTrend::Down)),
-        );
+        check("fewer instructions", Some(("instructions", CounterTrend::Down)));
         check("L2 hit rate up", Some(("l2_hit_pct", CounterTrend::Up)));
-        check(
-            "dram bytes per s fall",
-            Some(("dram_bytes_per_s", CounterTrend::Down)),
-        );
+        check("dram bytes per s fall", Some(("dram_bytes_per_s", CounterTrend::Down)));
         check("DRAM bytes fall", Some(("dram_bytes", CounterTrend::Down)));
         check("cycles per element down", None);
         check("bytes per request, fewer", None);
@@ -276,21 +243,10 @@ mod tests {
 
     #[test]
     fn from_zero_there_is_no_percentage_but_a_way() {
-        let moved = CounterChange {
-            counter: "spill_bytes".into(),
-            before: 0.0,
-            after: 64.0,
-        };
-        let few = CounterChange {
-            counter: "l1_miss_pct".into(),
-            before: 0.004,
-            after: 0.006,
-        };
+        let moved = CounterChange { counter: "spill_bytes".into(), before: 0.0, after: 64.0 };
+        let few = CounterChange { counter: "l1_miss_pct".into(), before: 0.004, after: 0.006 };
         assert_eq!((few.way(), few.is_better()), (None, None));
-        assert_eq!(
-            (moved.change_pct(), moved.way()),
-            (None, Some(CounterTrend::Up))
-        );
+        assert_eq!((moved.change_pct(), moved.way()), (None, Some(CounterTrend::Up)));
         assert_eq!(moved.is_better(), Some(false));
     }
 }

@@ -39,10 +39,7 @@ pub fn known(name: &str) -> Option<KnownCounter> {
             meaning: "share of thread stalls with this reason",
         });
     }
-    COUNTERS
-        .iter()
-        .find(|counter| counter.name == name)
-        .copied()
+    COUNTERS.iter().find(|counter| counter.name == name).copied()
 }
 
 /// Common names of counters that differ from their own.
@@ -107,9 +104,7 @@ fn called<'a>(words: &[&'a str]) -> Option<&'a str> {
     }
     // A name of one word must match exactly.
     let joined = words.join("_");
-    let share = joined
-        .strip_suffix("_rate")
-        .or(joined.strip_suffix("_ratio"));
+    let share = joined.strip_suffix("_rate").or(joined.strip_suffix("_ratio"));
     let share = share.map(|share| format!("{share}_pct"));
     let is_it =
         |counter: &&KnownCounter| counter.name == joined || Some(counter.name) == share.as_deref();
@@ -134,12 +129,7 @@ const fn row(
     better: CounterPreference,
     meaning: &'static str,
 ) -> KnownCounter {
-    KnownCounter {
-        name,
-        unit,
-        better,
-        meaning,
-    }
+    KnownCounter { name, unit, better, meaning }
 }
 
 use CounterPreference::{Higher, Lower, Neither};
@@ -148,164 +138,44 @@ use CounterPreference::{Higher, Lower, Neither};
 pub const COUNTERS: &[KnownCounter] = &[
     row("duration_us", "us", Lower, "time of the kernel"),
     row("launches", "", Neither, "how often the kernel was launched"),
-    row(
-        "share_pct",
-        "%",
-        Neither,
-        "share of the whole time that is spent in this kernel",
-    ),
+    row("share_pct", "%", Neither, "share of the whole time that is spent in this kernel"),
     // How much of the device's capacity is used.
-    row(
-        "compute_pct",
-        "%",
-        Higher,
-        "use of the busiest compute unit",
-    ),
-    row(
-        "memory_pct",
-        "%",
-        Higher,
-        "use of the busiest level of memory",
-    ),
-    row(
-        "dram_pct",
-        "%",
-        Higher,
-        "use of the bandwidth of main or device memory",
-    ),
+    row("compute_pct", "%", Higher, "use of the busiest compute unit"),
+    row("memory_pct", "%", Higher, "use of the busiest level of memory"),
+    row("dram_pct", "%", Higher, "use of the bandwidth of main or device memory"),
     row("l1_pct", "%", Neither, "use of the first-level cache"),
     row("l2_pct", "%", Neither, "use of the second-level cache"),
-    row(
-        "shared_pct",
-        "%",
-        Neither,
-        "use of the memory that a block shares",
-    ),
+    row("shared_pct", "%", Neither, "use of the memory that a block shares"),
     row("tensor_pct", "%", Higher, "use of the matrix units"),
     row("fma_pct", "%", Higher, "use of the multiply-add units"),
     row("issue_pct", "%", Higher, "issue slots that are used"),
-    row(
-        "ceiling_pct",
-        "%",
-        Higher,
-        "share of the roofline's ceiling that is reached",
-    ),
-    row(
-        "intensity",
-        "flop/byte",
-        Neither,
-        "operations per byte that must be moved",
-    ),
-    row(
-        "ridge",
-        "flop/byte",
-        Neither,
-        "intensity at which the compute and bandwidth limits meet",
-    ),
+    row("ceiling_pct", "%", Higher, "share of the roofline's ceiling that is reached"),
+    row("intensity", "flop/byte", Neither, "operations per byte that must be moved"),
+    row("ridge", "flop/byte", Neither, "intensity at which the compute and bandwidth limits meet"),
     row("flops_per_s", "flop/s", Higher, "operations per second"),
-    row(
-        "dram_bytes_per_s",
-        "byte/s",
-        Neither,
-        "bytes per second from and to memory",
-    ),
+    row("dram_bytes_per_s", "byte/s", Neither, "bytes per second from and to memory"),
     row("dram_bytes", "byte", Lower, "bytes from and to memory"),
     // Where accesses are served.
-    row(
-        "l1_hit_pct",
-        "%",
-        Higher,
-        "accesses that the first-level cache serves",
-    ),
-    row(
-        "l2_hit_pct",
-        "%",
-        Higher,
-        "accesses that the second-level cache serves",
-    ),
-    row(
-        "llc_hit_pct",
-        "%",
-        Higher,
-        "accesses that the last-level cache serves",
-    ),
-    row(
-        "sectors_per_request",
-        "",
-        Lower,
-        "sectors that one request of a warp touches",
-    ),
-    row(
-        "wasted_sectors_pct",
-        "%",
-        Lower,
-        "sectors that were moved and not needed",
-    ),
-    row(
-        "bank_conflict_pct",
-        "%",
-        Lower,
-        "accesses to shared memory that waited for a bank",
-    ),
-    row(
-        "spill_bytes",
-        "byte",
-        Lower,
-        "bytes of registers that were spilled to memory",
-    ),
-    row(
-        "spill_requests",
-        "",
-        Lower,
-        "accesses to registers that were spilled to memory",
-    ),
-    row(
-        "stack_bytes",
-        "byte",
-        Lower,
-        "bytes of stack that a thread uses",
-    ),
+    row("l1_hit_pct", "%", Higher, "accesses that the first-level cache serves"),
+    row("l2_hit_pct", "%", Higher, "accesses that the second-level cache serves"),
+    row("llc_hit_pct", "%", Higher, "accesses that the last-level cache serves"),
+    row("sectors_per_request", "", Lower, "sectors that one request of a warp touches"),
+    row("wasted_sectors_pct", "%", Lower, "sectors that were moved and not needed"),
+    row("bank_conflict_pct", "%", Lower, "accesses to shared memory that waited for a bank"),
+    row("spill_bytes", "byte", Lower, "bytes of registers that were spilled to memory"),
+    row("spill_requests", "", Lower, "accesses to registers that were spilled to memory"),
+    row("stack_bytes", "byte", Lower, "bytes of stack that a thread uses"),
     // How the device is filled.
-    row(
-        "occupancy_pct",
-        "%",
-        Neither,
-        "warps that were active, of those that fit",
-    ),
-    row(
-        "occupancy_limit_pct",
-        "%",
-        Neither,
-        "warps that could be active at most",
-    ),
+    row("occupancy_pct", "%", Neither, "warps that were active, of those that fit"),
+    row("occupancy_limit_pct", "%", Neither, "warps that could be active at most"),
     row("registers", "", Lower, "registers of a thread"),
     row("shared_bytes", "byte", Neither, "shared memory of a block"),
-    row(
-        "waves",
-        "",
-        Neither,
-        "how many times the blocks fill the device",
-    ),
+    row("waves", "", Neither, "how many times the blocks fill the device"),
     row("blocks", "", Neither, "blocks of the launch"),
     row("threads_per_block", "", Neither, "threads of a block"),
-    row(
-        "units",
-        "",
-        Neither,
-        "multiprocessors, compute units or cores",
-    ),
-    row(
-        "eligible_warps",
-        "",
-        Higher,
-        "warps that could issue, per scheduler",
-    ),
-    row(
-        "active_threads",
-        "",
-        Higher,
-        "threads of a warp that are active",
-    ),
+    row("units", "", Neither, "multiprocessors, compute units or cores"),
+    row("eligible_warps", "", Higher, "warps that could issue, per scheduler"),
+    row("active_threads", "", Higher, "threads of a warp that are active"),
     row(
         "branch_efficiency_pct",
         "%",
@@ -315,110 +185,30 @@ pub const COUNTERS: &[KnownCounter] = &[
     // CPU counters.
     row("ipc", "inst/cycle", Higher, "instructions per cycle"),
     row("instructions", "inst", Lower, "instructions"),
-    row(
-        "inst_share_pct",
-        "%",
-        Neither,
-        "share of all instructions that this kernel executes",
-    ),
+    row("inst_share_pct", "%", Neither, "share of all instructions that this kernel executes"),
     row("cycles", "cycle", Lower, "cycles"),
     row("clock_hz", "hz", Neither, "clock of the compute units"),
     row("cpu_busy_pct", "%", Neither, "CPU time over wall time"),
-    row(
-        "vector_pct",
-        "%",
-        Higher,
-        "floating-point operations that are in vectors",
-    ),
-    row(
-        "frontend_bound_pct",
-        "%",
-        Lower,
-        "slots lost to fetching instructions",
-    ),
-    row(
-        "backend_bound_pct",
-        "%",
-        Lower,
-        "slots lost to waiting for units or memory",
-    ),
-    row(
-        "bad_speculation_pct",
-        "%",
-        Lower,
-        "slots lost to mispredictions",
-    ),
-    row(
-        "l1_miss_pct",
-        "%",
-        Lower,
-        "loads that the first-level cache does not serve",
-    ),
-    row(
-        "llc_miss_pct",
-        "%",
-        Lower,
-        "last-level accesses that go to memory",
-    ),
-    row(
-        "tlb_miss_pct",
-        "%",
-        Lower,
-        "accesses whose page is not in the TLB",
-    ),
+    row("vector_pct", "%", Higher, "floating-point operations that are in vectors"),
+    row("frontend_bound_pct", "%", Lower, "slots lost to fetching instructions"),
+    row("backend_bound_pct", "%", Lower, "slots lost to waiting for units or memory"),
+    row("bad_speculation_pct", "%", Lower, "slots lost to mispredictions"),
+    row("l1_miss_pct", "%", Lower, "loads that the first-level cache does not serve"),
+    row("llc_miss_pct", "%", Lower, "last-level accesses that go to memory"),
+    row("tlb_miss_pct", "%", Lower, "accesses whose page is not in the TLB"),
     row("branch_miss_pct", "%", Lower, "mispredicted branches"),
     row("page_faults", "", Lower, "page faults"),
     row("context_switches", "", Lower, "context switches"),
     row("migrations", "", Lower, "moves from one CPU to another"),
     // Timeline counters.
-    row(
-        "gpu_busy_pct",
-        "%",
-        Higher,
-        "time in which the device worked",
-    ),
-    row(
-        "gpu_idle_pct",
-        "%",
-        Lower,
-        "time in which the device waited for the host",
-    ),
-    row(
-        "launch_api_pct",
-        "%",
-        Lower,
-        "time of the host that is spent launching",
-    ),
-    row(
-        "communication_pct",
-        "%",
-        Lower,
-        "time of the device that is spent communicating",
-    ),
-    row(
-        "copy_pct",
-        "%",
-        Lower,
-        "time of the device that is spent copying from and to the host",
-    ),
-    row(
-        "sync_pct",
-        "%",
-        Lower,
-        "time of the host that is spent waiting for the device",
-    ),
-    row(
-        "small_kernels_pct",
-        "%",
-        Lower,
-        "launches that take less than 10 us",
-    ),
-    row(
-        "data_pct",
-        "%",
-        Lower,
-        "time of an iteration that is spent loading data",
-    ),
+    row("gpu_busy_pct", "%", Higher, "time in which the device worked"),
+    row("gpu_idle_pct", "%", Lower, "time in which the device waited for the host"),
+    row("launch_api_pct", "%", Lower, "time of the host that is spent launching"),
+    row("communication_pct", "%", Lower, "time of the device that is spent communicating"),
+    row("copy_pct", "%", Lower, "time of the device that is spent copying from and to the host"),
+    row("sync_pct", "%", Lower, "time of the host that is spent waiting for the device"),
+    row("small_kernels_pct", "%", Lower, "launches that take less than 10 us"),
+    row("data_pct", "%", Lower, "time of an iteration that is spent loading data"),
 ];
 
 #[cfg(test)]
@@ -447,10 +237,7 @@ mod tests {
             let again = COUNTERS[index + 1..].iter().any(|c| c.name == counter.name);
             assert!(!again, "{} appears twice", counter.name);
             let parsed = karve_numerics::expr::parse_expr(counter.name);
-            assert_eq!(
-                parsed.ok(),
-                Some(karve_numerics::expr::Expr::Name(counter.name.into()))
-            );
+            assert_eq!(parsed.ok(), Some(karve_numerics::expr::Expr::Name(counter.name.into())));
         }
         assert!(known("stall.long_scoreboard").is_some());
         assert!(known("stall.").is_none() && known("stall.A b").is_none());

@@ -28,10 +28,7 @@ pub struct Predicate {
 impl Predicate {
     /// Parses a condition.
     pub fn parse(text: &str) -> Result<Self, ExprError> {
-        Ok(Self {
-            text: text.trim().to_owned(),
-            expr: parse_expr(text)?,
-        })
+        Ok(Self { text: text.trim().to_owned(), expr: parse_expr(text)? })
     }
 
     /// Its source text.
@@ -55,10 +52,7 @@ impl Predicate {
     /// The part that makes it hold: of several alternatives, the first that does.
     pub fn holding_part(&self, values: &CounterValues) -> Self {
         let expr = conditions_that_hold(&self.expr, values).clone_whole();
-        Self {
-            text: written(&expr),
-            expr,
-        }
+        Self { text: written(&expr), expr }
     }
 
     /// The counters it uses that were read, as `name=value`.
@@ -110,9 +104,7 @@ impl HoldingConditions<'_> {
     fn clone_whole(self) -> Expr {
         let mut all = self.0.into_iter().cloned();
         let first = all.next().unwrap_or(Expr::Number(1.0));
-        all.fold(first, |whole, more| {
-            Expr::Binary(BinaryOp::And, Box::new(whole), Box::new(more))
-        })
+        all.fold(first, |whole, more| Expr::Binary(BinaryOp::And, Box::new(whole), Box::new(more)))
     }
 }
 
@@ -124,10 +116,8 @@ fn conditions_that_hold<'a>(expr: &'a Expr, values: &CounterValues) -> HoldingCo
             PredicateValue::Fails | PredicateValue::Unknown => conditions_that_hold(b, values),
         },
         Expr::Binary(BinaryOp::And, a, b) => {
-            let (mut all, more) = (
-                conditions_that_hold(a, values),
-                conditions_that_hold(b, values),
-            );
+            let (mut all, more) =
+                (conditions_that_hold(a, values), conditions_that_hold(b, values));
             all.0.extend(more.0);
             all
         }
@@ -239,10 +229,7 @@ mod tests {
         check("waves < 1 || l2_hit_pct < 80", PredicateValue::Holds);
         check("not (waves < 1)", PredicateValue::Unknown);
         check("!(l2_hit_pct < 80)", PredicateValue::Fails);
-        check(
-            "dram_pct / (dram_pct - 70) > 1 && waves > 1",
-            PredicateValue::Unknown,
-        );
+        check("dram_pct / (dram_pct - 70) > 1 && waves > 1", PredicateValue::Unknown);
         check("0 / (dram_pct - 70) > 1", PredicateValue::Fails);
     }
 
@@ -254,10 +241,7 @@ mod tests {
             assert_eq!(predicate.holding_part(&values()).text(), want);
         };
         check("dram_pct > 60", "dram_pct > 60");
-        check(
-            "l2_hit_pct < 10 || waves < 1 || dram_pct >= 70",
-            "dram_pct >= 70",
-        );
+        check("l2_hit_pct < 10 || waves < 1 || dram_pct >= 70", "dram_pct >= 70");
         check(
             "dram_pct > 60 && (waves < 1 || l2_hit_pct + 1 < max(50, dram_pct))",
             "dram_pct > 60 && (l2_hit_pct + 1) < max(50, dram_pct)",

@@ -28,10 +28,7 @@ pub fn wrong_language_files(
     asked: &str,
     files: &[(String, String, String)],
 ) -> Vec<WrongLanguageFile> {
-    let Some(own) = role_table
-        .language(asked)
-        .filter(|own| !own.marks.is_empty())
-    else {
+    let Some(own) = role_table.language(asked).filter(|own| !own.marks.is_empty()) else {
         return Vec::new();
     };
     let is_near = |other: &Language| {

@@ -81,12 +81,8 @@ pub struct SignalAssessment {
 
 impl ReviewAdvice {
     /// All of them.
-    pub const ALL: [Self; 4] = [
-        Self::Agree,
-        Self::DowngradeToNoiseBound,
-        Self::DowngradeToRollback,
-        Self::EscalateHuman,
-    ];
+    pub const ALL: [Self; 4] =
+        [Self::Agree, Self::DowngradeToNoiseBound, Self::DowngradeToRollback, Self::EscalateHuman];
 
     /// Its name in a review.
     pub fn name(self) -> &'static str {

@@ -102,11 +102,7 @@ pub fn route(
     table_of_roles: &RoleTable,
     request: &RoleRequest,
 ) -> Result<RoutingDecision, RoutingRefusal> {
-    let mut workspace = RequestRouter {
-        role_table: table_of_roles,
-        request,
-        why: Vec::new(),
-    };
+    let mut workspace = RequestRouter { role_table: table_of_roles, request, why: Vec::new() };
     let text = plain(&request.intent);
     let wanted = workspace.requested_language(&text)?;
     let asked = workspace.requested_role(&text, wanted);
@@ -172,18 +168,13 @@ pub fn named_elsewhere(
     };
     let mut others = table_of_roles.language.iter().filter(|of| !is_near(of));
     let other = others.find(names)?;
-    let writer = table_of_roles
-        .writer(&other.name)
-        .map(|role| role.name.clone());
+    let writer = table_of_roles.writer(&other.name).map(|role| role.name.clone());
     Some((other.name.clone(), writer))
 }
 
 impl<'a> RequestRouter<'a> {
     fn add_reason(&mut self, rule: &str, says: String) {
-        self.why.push(RoutingReason {
-            rule: rule.to_owned(),
-            text: says,
-        });
+        self.why.push(RoutingReason { rule: rule.to_owned(), text: says });
     }
 
     fn refuse<T>(&self, why: String, right: Option<&Role>) -> Result<T, RoutingRefusal> {
@@ -234,10 +225,7 @@ impl<'a> RequestRouter<'a> {
         let by_backend = table_of_roles.called(&self.request.backend);
         let other = by_backend.filter(|language| language.name != self.request.kernel);
         if let Some(language) = other {
-            let says = format!(
-                "the backend {:?} is {}",
-                self.request.backend, language.name
-            );
+            let says = format!("the backend {:?} is {}", self.request.backend, language.name);
             self.add_reason("intent", says);
         }
         Ok(other)
@@ -256,10 +244,9 @@ impl<'a> RequestRouter<'a> {
             return None;
         }
         for call in &self.role_table.call {
-            let (Ok(when), Some(role)) = (
-                Predicate::parse(&call.when),
-                self.role_table.role(&call.role),
-            ) else {
+            let (Ok(when), Some(role)) =
+                (Predicate::parse(&call.when), self.role_table.role(&call.role))
+            else {
                 continue;
             };
             if when.truth(&self.request.counters) == PredicateValue::Holds {
@@ -283,18 +270,12 @@ impl<'a> RequestRouter<'a> {
         if *kernel == language.name {
             self.note_fallback(language);
         }
-        let Some(base) = language
-            .built_on
-            .as_ref()
-            .and_then(|of| self.role_table.language(of))
+        let Some(base) = language.built_on.as_ref().and_then(|of| self.role_table.language(of))
         else {
             return Ok(vec![language]);
         };
         if *kernel == base.name || *kernel == language.name {
-            let says = format!(
-                "a kernel in {kernel} exists, so only {} is needed",
-                language.name
-            );
+            let says = format!("a kernel in {kernel} exists, so only {} is needed", language.name);
             self.add_reason("kernel", says);
             return Ok(vec![language]);
         }
@@ -330,10 +311,7 @@ impl<'a> RequestRouter<'a> {
             };
             if in_family && number >= usual.at_least && self.lack(language).is_none() {
                 self.add_reason("hardware", usual.why.clone());
-                let base = language
-                    .built_on
-                    .as_ref()
-                    .and_then(|of| table_of_roles.language(of));
+                let base = language.built_on.as_ref().and_then(|of| table_of_roles.language(of));
                 return base.into_iter().chain([language]).collect();
             }
         }
@@ -417,9 +395,7 @@ impl<'a> RequestRouter<'a> {
         let (role, implements) = (takes(Duty::Propose), takes(Duty::Implement));
         let language = match implements.and_then(|role| role.language.clone()) {
             Some(language) => language,
-            None => languages
-                .first()
-                .map_or_else(String::new, |of| of.name.clone()),
+            None => languages.first().map_or_else(String::new, |of| of.name.clone()),
         };
         let mut names: Vec<String> = steps.iter().map(|role| role.name.clone()).collect();
         if let Some(asked) = asked.filter(|asked| !names.contains(&asked.name)) {

@@ -155,67 +155,28 @@ fn the_test_role_table_is_sound_and_each_error_is_named() {
 
 #[test]
 fn a_language_that_is_named_is_taken_and_one_built_on_another_in_two_steps() {
-    check(
-        &asked("use Tri here", "sm_90", ""),
-        &["triwriter"],
-        &["intent"],
-    );
-    check(
-        &asked("a CuTe DSL kernel", "sm_90", ""),
-        &["cuter"],
-        &["intent"],
-    );
-    check(
-        &asked("port to Tile-IR", "sm_100", ""),
-        &["triwriter", "tiler"],
-        &["intent", "kernel"],
-    );
+    check(&asked("use Tri here", "sm_90", ""), &["triwriter"], &["intent"]);
+    check(&asked("a CuTe DSL kernel", "sm_90", ""), &["cuter"], &["intent"]);
+    check(&asked("port to Tile-IR", "sm_100", ""), &["triwriter", "tiler"], &["intent", "kernel"]);
     // Only the second step, if the kernel of the first exists.
-    check(
-        &asked("set ENABLE_TILE=1", "sm_100", "tri"),
-        &["tiler"],
-        &["kernel"],
-    );
+    check(&asked("set ENABLE_TILE=1", "sm_100", "tri"), &["tiler"], &["kernel"]);
     // Tri and Tile IR together mean Tile IR.
-    check(
-        &asked("the Tri kernel with Tile IR", "sm_100", "tri"),
-        &["tiler"],
-        &["terminology"],
-    );
+    check(&asked("the Tri kernel with Tile IR", "sm_100", "tri"), &["tiler"], &["terminology"]);
 }
 
 #[test]
 fn unrelated_languages_in_one_request_are_refused() {
-    refuses(
-        &asked("Tile IR or CuTe DSL", "sm_100", ""),
-        "name one",
-        None,
-    );
+    refuses(&asked("Tile IR or CuTe DSL", "sm_100", ""), "name one", None);
     // Only whole words match.
-    check(
-        &asked("tribal tiles", "sm_90", "tri"),
-        &["triwriter"],
-        &["kernel"],
-    );
+    check(&asked("tribal tiles", "sm_90", "tri"), &["triwriter"], &["kernel"]);
 }
 
 #[test]
 fn the_architecture_is_held_and_100_is_not_120() {
-    refuses(
-        &asked("Tile IR", "sm_90", "tri"),
-        "needs sm100",
-        Some("triwriter"),
-    );
-    refuses(
-        &asked("CuTe DSL", "cpu", ""),
-        "needs sm80",
-        Some("designer"),
-    );
+    refuses(&asked("Tile IR", "sm_90", "tri"), "needs sm100", Some("triwriter"));
+    refuses(&asked("CuTe DSL", "cpu", ""), "needs sm80", Some("designer"));
     check(&asked("Tile IR", "sm_120", "tri"), &["tiler"], &[]);
-    let gemm = |arch: &str| RoleRequest {
-        op: "matmul".into(),
-        ..asked("CuTe DSL", arch, "")
-    };
+    let gemm = |arch: &str| RoleRequest { op: "matmul".into(), ..asked("CuTe DSL", arch, "") };
     check(&gemm("sm_100a"), &["cuter"], &[]);
     refuses(&gemm("sm_120"), "not 120", Some("triwriter"));
     refuses(&gemm("sm_90"), "needs sm100", Some("triwriter"));
@@ -227,11 +188,7 @@ fn the_architecture_is_held_and_100_is_not_120() {
         ..LanguageNeed::default()
     });
     assert!(route(&two, &asked("Tri", "gfx942", "tri")).is_ok());
-    refuses(
-        &asked("Tri", "gfx942", "tri"),
-        "the device is gfx942",
-        Some("triwriter"),
-    );
+    refuses(&asked("Tri", "gfx942", "tri"), "the device is gfx942", Some("triwriter"));
     // What is not known is reported, and does not count against anything.
     check(&gemm(""), &["cuter"], &["hardware"]);
 }
@@ -239,11 +196,7 @@ fn the_architecture_is_held_and_100_is_not_120() {
 #[test]
 fn without_a_request_the_kernel_decides_and_then_the_architecture() {
     check(&asked("", "sm_100", "tri"), &["triwriter"], &["kernel"]);
-    check(
-        &asked("", "sm_100", ""),
-        &["triwriter", "tiler"],
-        &["hardware"],
-    );
+    check(&asked("", "sm_100", ""), &["triwriter", "tiler"], &["hardware"]);
     check(&asked("", "sm_90", ""), &["triwriter"], &["hardware"]);
     check(&asked("", "sm_75", ""), &["designer"], &["role"]);
     check(&asked("", "cpu", "c"), &["designer"], &["kernel"]);
@@ -263,35 +216,18 @@ fn a_language_is_left_where_it_cannot_do_what_the_counters_ask_for() {
     request.arch = "sm_120".into();
     request.op = "gemm".into();
     check(&request, &["ctiler"], &["suitability", "hardware"]);
-    let named = RoleRequest {
-        intent: "stay with ctile".into(),
-        arch: "sm_100".into(),
-        ..request
-    };
+    let named = RoleRequest { intent: "stay with ctile".into(), arch: "sm_100".into(), ..request };
     check(&named, &["ctiler"], &["suitability"]);
 }
 
 #[test]
 fn words_and_counters_ask_for_roles_beside_the_language() {
-    check(
-        &asked("try graph capture", "sm_90", "tri"),
-        &["graphs", "triwriter"],
-        &["intent"],
-    );
-    let decision = route(
-        &role_table(),
-        &asked("profile the Tri kernel", "sm_90", "tri"),
-    )
-    .unwrap();
-    assert_eq!(
-        (&*decision.role, &*decision.implements),
-        ("profiler", "triwriter")
-    );
+    check(&asked("try graph capture", "sm_90", "tri"), &["graphs", "triwriter"], &["intent"]);
+    let decision = route(&role_table(), &asked("profile the Tri kernel", "sm_90", "tri")).unwrap();
+    assert_eq!((&*decision.role, &*decision.implements), ("profiler", "triwriter"));
     let mut request = asked("", "sm_90", "tri");
-    request.counters = CounterValues::from([
-        ("launch_api_pct".into(), 30.0),
-        ("small_kernels_pct".into(), 90.0),
-    ]);
+    request.counters =
+        CounterValues::from([("launch_api_pct".into(), 30.0), ("small_kernels_pct".into(), 90.0)]);
     check(&request, &["graphs", "triwriter"], &["profile"]);
 }
 
@@ -303,15 +239,9 @@ fn a_message_to_the_wrong_role_is_refused_with_the_right_one() {
     };
     let tri = asked("a Tri kernel", "sm_90", "tri");
     let (why, right) = wrong("cuter", &tri);
-    assert!(
-        why.contains("writes cute") && right == "triwriter",
-        "{why} {right}"
-    );
+    assert!(why.contains("writes cute") && right == "triwriter", "{why} {right}");
     let (why, right) = wrong("tiler", &asked("Tile IR", "sm_100", ""));
-    assert!(
-        why.contains("not tiler's turn yet") && right == "triwriter",
-        "{why}"
-    );
+    assert!(why.contains("not tiler's turn yet") && right == "triwriter", "{why}");
     let (why, _) = wrong("profiler", &tri);
     assert!(why.contains("may not implement"), "{why}");
     let (why, _) = wrong("nobody", &tri);
@@ -329,10 +259,7 @@ fn a_file_in_another_language_than_asked_is_reported() {
             .collect::<Vec<_>>()
     };
     let said = found("tri", &file("import tri\n", "import cute\nimport tri\n"));
-    assert_eq!(
-        said,
-        ["k.py is written in cute (\"import cute\"), but tri was requested"]
-    );
+    assert_eq!(said, ["k.py is written in cute (\"import cute\"), but tri was requested"]);
     // Earlier lines, a word inside a line, and the base of a language are not reported.
     for files in [
         file("import cute\n", "import cute\nimport tri\n"),
@@ -340,23 +267,14 @@ fn a_file_in_another_language_than_asked_is_reported() {
     ] {
         assert_eq!(found("tri", &files), Vec::<String>::new());
     }
-    assert_eq!(
-        found("tile", &file("", "import tri\n")),
-        Vec::<String>::new()
-    );
-    assert_eq!(
-        found("latin", &file("", "import tri\n")),
-        Vec::<String>::new()
-    );
+    assert_eq!(found("tile", &file("", "import tri\n")), Vec::<String>::new());
+    assert_eq!(found("latin", &file("", "import tri\n")), Vec::<String>::new());
 }
 
 #[test]
 fn a_role_gets_what_is_shared_and_what_is_in_its_language() {
     let known = |language: &[&str]| KnownEntry {
-        scope: Scope {
-            language: words(language),
-            ..Scope::default()
-        },
+        scope: Scope { language: words(language), ..Scope::default() },
         ..KnownEntry::default()
     };
     let mut tri = role("triwriter", Some("tri"), &[Duty::Implement]);
@@ -387,12 +305,7 @@ fn a_campaign_asks_the_role_that_routing_chose() {
     assert_eq!(asked(&campaign_with("")).implements.name, "triwriter");
     let tile = asked(&campaign_with("Tile IR"));
     assert_eq!(tile.proposes.name, "tiler");
-    assert!(
-        tile.route
-            .lines()
-            .iter()
-            .any(|line| line.starts_with("kernel: "))
-    );
+    assert!(tile.route.lines().iter().any(|line| line.starts_with("kernel: ")));
     // A request that can no longer be met goes to the fallback role.
     let mut script = campaign_with("Tile IR");
     script.charter.asks.arch = "sm_80".into();
@@ -427,14 +340,8 @@ fn a_hypothesis_in_another_language_is_refused_with_the_right_role() {
     };
     campaign.record(&record).unwrap();
     let refused = &campaign.current_round().unwrap().refused;
-    assert!(
-        refused[0].contains("cuter is the role for this"),
-        "{refused:?}"
-    );
-    assert!(matches!(
-        campaign.next_step(),
-        Some(Step::Propose { try_no: 2, .. })
-    ));
+    assert!(refused[0].contains("cuter is the role for this"), "{refused:?}");
+    assert!(matches!(campaign.next_step(), Some(Step::Propose { try_no: 2, .. })));
 }
 
 #[test]

@@ -11,10 +11,7 @@ pub(crate) fn wrong_result(case: &str) -> Gate {
 }
 
 pub(crate) fn build_failed() -> Gate {
-    Gate::BuildFailed {
-        category: FailureCategory::BuildCompile,
-        excerpt: "expected `;`".into(),
-    }
+    Gate::BuildFailed { category: FailureCategory::BuildCompile, excerpt: "expected `;`".into() }
 }
 
 /// One attempt to implement a hypothesis.
@@ -38,17 +35,10 @@ impl ScriptedAttempt {
     }
 
     pub(crate) fn fails(gate: &Gate) -> Self {
-        Self {
-            quick: gate.clone(),
-            full: gate.clone(),
-            ..Self::passes()
-        }
+        Self { quick: gate.clone(), full: gate.clone(), ..Self::passes() }
     }
 
     pub(crate) fn absent() -> Self {
-        Self {
-            tree: None,
-            ..Self::passes()
-        }
+        Self { tree: None, ..Self::passes() }
     }
 }

@@ -101,9 +101,7 @@ pub(crate) fn idea(number: u32, speed: &[f64]) -> ScriptedIdea {
 
 /// A script of one idea per round, with these speeds over the base.
 pub(crate) fn script(speeds: &[f64]) -> CampaignScript {
-    let ideas = (1..)
-        .zip(speeds)
-        .map(|(number, speed)| idea(number, &[*speed]));
+    let ideas = (1..).zip(speeds).map(|(number, speed)| idea(number, &[*speed]));
     let mut charter = charter();
     charter.policy.accept.blocks_max = 60;
     CampaignScript {
@@ -188,33 +186,19 @@ impl CampaignScript {
             | Step::CheckMutations
             | Step::ReadTips
             | Step::MeasureBaseline => self.open(step),
-            Step::Profile {
-                round,
-                commit,
-                depth,
-            } => Event::Profiled {
-                round: *round,
-                profile: self.profile(commit, *depth),
-            },
-            Step::ProfileFinal { commit, depth } => Event::FinalProfiled {
-                profile: self.profile(commit, *depth),
-            },
+            Step::Profile { round, commit, depth } => {
+                Event::Profiled { round: *round, profile: self.profile(commit, *depth) }
+            }
+            Step::ProfileFinal { commit, depth } => {
+                Event::FinalProfiled { profile: self.profile(commit, *depth) }
+            }
             Step::Propose { round, try_no, .. } => self.propose(*round, *try_no),
             Step::Implement(step) => self.implement(step),
             Step::Choose(step) => self.choose(step),
             Step::Review(step) => super::reviewed(step, self.advice),
-            Step::Gate {
-                round,
-                retry,
-                candidate,
-                set,
-            } => {
+            Step::Gate { round, retry, candidate, set } => {
                 let attempt = self.attempt_of(&candidate.commit, *retry);
-                let gate = if *set == CaseSet::Quick {
-                    &attempt.quick
-                } else {
-                    &attempt.full
-                };
+                let gate = if *set == CaseSet::Quick { &attempt.quick } else { &attempt.full };
                 let tuned = &self.idea_of(&candidate.commit).tuned;
                 Event::Gated {
                     round: *round,
@@ -229,15 +213,11 @@ impl CampaignScript {
             }
             Step::Tune(step) => self.tune(step),
             Step::Measure(step) => self.measure(step),
-            Step::Settle { round, verdict, .. } => Event::Settled {
-                commit: None,
-                round: *round,
-                verdict: verdict.clone(),
-            },
+            Step::Settle { round, verdict, .. } => {
+                Event::Settled { commit: None, round: *round, verdict: verdict.clone() }
+            }
             Step::Learn { round } => super::learned(*round),
-            Step::Finish { reason } => Event::Finished {
-                reason: reason.clone(),
-            },
+            Step::Finish { reason } => Event::Finished { reason: reason.clone() },
         }
     }
 
@@ -258,9 +238,7 @@ impl CampaignScript {
 
     fn open(&self, step: &Step) -> Event {
         match step {
-            Step::DefineTarget => Event::TargetDefined {
-                charter: Box::new(self.charter.clone()),
-            },
+            Step::DefineTarget => Event::TargetDefined { charter: Box::new(self.charter.clone()) },
             Step::Prepare => Event::Prepared(Preparation {
                 base: "base".into(),
                 base_tree: "t0".into(),
@@ -278,10 +256,7 @@ impl CampaignScript {
                     detail: String::new(),
                 }],
             },
-            Step::ReadTips => Event::TipsRead {
-                tips: Vec::new(),
-                known: self.known.clone(),
-            },
+            Step::ReadTips => Event::TipsRead { tips: Vec::new(), known: self.known.clone() },
             _ => Event::BaselineMeasured(self.baseline()),
         }
     }
@@ -310,11 +285,7 @@ impl CampaignScript {
     }
 
     fn usage(&self) -> AgentUsage {
-        AgentUsage {
-            tokens: 10,
-            usd: self.usd,
-            estimated: false,
-        }
+        AgentUsage { tokens: 10, usd: self.usd, estimated: false }
     }
 
     fn propose(&self, round: u32, try_no: u32) -> Event {
@@ -332,24 +303,17 @@ impl CampaignScript {
                     route: None,
                 };
             }
-            Some(ScriptedAnswer::Unreadable) => ProposalRefusal::Unreadable {
-                errors: vec!["no title".into()],
-            },
-            Some(ScriptedAnswer::AgentFails) => ProposalRefusal::AgentFailed {
-                why: "exit code 1".into(),
-            },
-            Some(ScriptedAnswer::Exhausted) | None => ProposalRefusal::Exhausted {
-                why: "no ideas".into(),
-            },
+            Some(ScriptedAnswer::Unreadable) => {
+                ProposalRefusal::Unreadable { errors: vec!["no title".into()] }
+            }
+            Some(ScriptedAnswer::AgentFails) => {
+                ProposalRefusal::AgentFailed { why: "exit code 1".into() }
+            }
+            Some(ScriptedAnswer::Exhausted) | None => {
+                ProposalRefusal::Exhausted { why: "no ideas".into() }
+            }
         };
-        Event::ProposalRefused {
-            round,
-            try_no,
-            refusal,
-            usage,
-            session_log: None,
-            route: None,
-        }
+        Event::ProposalRefused { round, try_no, refusal, usage, session_log: None, route: None }
     }
 
     fn implement(&self, step: &ImplementStep) -> Event {
@@ -403,9 +367,7 @@ impl CampaignScript {
         if fails_at == Some(step.block) {
             return Event::BlockFailed {
                 duel: step.duel,
-                gate: Gate::TimedOut {
-                    what: "bench".into(),
-                },
+                gate: Gate::TimedOut { what: "bench".into() },
                 raw: None,
             };
         }
@@ -448,9 +410,9 @@ impl CampaignScript {
     }
 
     fn sample(&self, case: usize, commit: &str, seed: u64) -> Sample {
-        let salt = commit.bytes().fold(case as u64, |sum, byte| {
-            sum.wrapping_mul(131).wrapping_add(byte.into())
-        });
+        let salt = commit
+            .bytes()
+            .fold(case as u64, |sum, byte| sum.wrapping_mul(131).wrapping_add(byte.into()));
         let mut draws = DrawRng::new(salt ^ (seed << 20));
         let noise = 1.0 + self.noise * (draws.next_f64() - 0.5);
         Sample {

@@ -26,17 +26,9 @@ impl CampaignScript {
             let gate = self.attempt_of(&candidate.commit, 0).quick.clone();
             let value = 10.0 / self.speed(&candidate.commit, 0);
             let turns = if gate.passed() { step.turns } else { 0 };
-            VariantTrial {
-                variant: *variant,
-                values: vec![value; turns as usize],
-                gate,
-            }
+            VariantTrial { variant: *variant, values: vec![value; turns as usize], gate }
         };
         let tryouts: Vec<VariantTrial> = step.candidates.iter().map(tryout).collect();
-        Event::Chosen {
-            round: step.round,
-            first: variants::first(&tryouts).unwrap(),
-            tryouts,
-        }
+        Event::Chosen { round: step.round, first: variants::first(&tryouts).unwrap(), tryouts }
     }
 }

@@ -112,11 +112,8 @@ pub fn find(bench: &Bench) -> BenchFinding {
             second: second.overall.estimate().ratio,
         };
     }
-    let all: Vec<(Clock, &SpeedupSigns)> = bench
-        .counted()
-        .iter()
-        .map(|clock| (clock.clock, &clock.overall))
-        .collect();
+    let all: Vec<(Clock, &SpeedupSigns)> =
+        bench.counted().iter().map(|clock| (clock.clock, &clock.overall)).collect();
     finding_by(&all, &bench.rule, 1.0)
 }
 
@@ -190,10 +187,9 @@ fn finding_by(all: &[(Clock, &SpeedupSigns)], rule: &BenchRule, times: f64) -> B
     let same =
         |signs: &SpeedupSigns| signs.not_faster.reached(enough) && signs.not_slower.reached(enough);
     match all.iter().find(|(_, signs)| same(signs)) {
-        Some((by, _)) => BenchFinding::NoDifference {
-            percent: rule.effect_ln.exp_m1() * 100.0,
-            by: *by,
-        },
+        Some((by, _)) => {
+            BenchFinding::NoDifference { percent: rule.effect_ln.exp_m1() * 100.0, by: *by }
+        }
         None => BenchFinding::CouldNotTell,
     }
 }

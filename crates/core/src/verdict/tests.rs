@@ -10,11 +10,7 @@ use karve_numerics::stats::{DrawRng, ln_evidence};
 use proptest::prelude::*;
 
 fn block(values: &[(f64, f64)]) -> Block {
-    let sample = |value| Sample {
-        value,
-        wall_us: 1,
-        cpu_us: 1,
-    };
+    let sample = |value| Sample { value, wall_us: 1, cpu_us: 1 };
     let pairs = values
         .iter()
         .enumerate()
@@ -25,22 +21,12 @@ fn block(values: &[(f64, f64)]) -> Block {
             candidate: sample(*candidate),
         })
         .collect();
-    Block {
-        seed: 0,
-        pad: 0,
-        pairs,
-        discarded: None,
-        conditions: None,
-    }
+    Block { seed: 0, pad: 0, pairs, discarded: None, conditions: None }
 }
 
 fn duel_of(charter: &Charter, n_cases: usize) -> Duel {
     let cases: Vec<usize> = (0..n_cases).collect();
-    Duel::new(
-        charter,
-        &cases,
-        DuelRule::of(charter, charter.keep_evidence()),
-    )
+    Duel::new(charter, &cases, DuelRule::of(charter, charter.keep_evidence()))
 }
 
 /// Runs a duel on generated blocks until it is decided.
@@ -71,17 +57,11 @@ fn check(preset: Preset, speedups: &[f64], want: &Verdict) {
 }
 
 fn keep(notes: &[KeepNote]) -> Verdict {
-    Verdict::Keep {
-        notes: notes.to_vec(),
-    }
+    Verdict::Keep { notes: notes.to_vec() }
 }
 
 fn regressed(cases: &[usize]) -> Verdict {
-    Verdict::Drop {
-        reason: DropReason::Regressed {
-            cases: cases.to_vec(),
-        },
-    }
+    Verdict::Drop { reason: DropReason::Regressed { cases: cases.to_vec() } }
 }
 
 #[test]
@@ -94,25 +74,13 @@ fn a_clear_gain_is_kept_by_every_preset() {
 #[test]
 fn no_change_is_dropped_by_every_preset() {
     for preset in [Preset::Strict, Preset::HyperMla] {
-        check(
-            preset,
-            &[1.0, 1.0],
-            &Verdict::Drop {
-                reason: DropReason::NotFaster,
-            },
-        );
+        check(preset, &[1.0, 1.0], &Verdict::Drop { reason: DropReason::NotFaster });
     }
 }
 
 #[test]
 fn the_presets_treat_a_small_gain_as_their_systems_do() {
-    check(
-        Preset::Strict,
-        &[1.013],
-        &Verdict::Drop {
-            reason: DropReason::NotFaster,
-        },
-    );
+    check(Preset::Strict, &[1.013], &Verdict::Drop { reason: DropReason::NotFaster });
     check(Preset::Primus, &[1.015], &keep(&[KeepNote::SmallGain]));
     check(Preset::Tilegym, &[1.013], &keep(&[KeepNote::SmallGain]));
     check(Preset::Trtllm, &[1.013], &keep(&[KeepNote::SmallGain]));
@@ -121,17 +89,9 @@ fn the_presets_treat_a_small_gain_as_their_systems_do() {
 #[test]
 fn a_case_that_loses_three_percent_blocks_where_the_limit_is_lower() {
     check(Preset::Strict, &[1.3, 0.97], &regressed(&[1]));
-    check(
-        Preset::Primus,
-        &[1.3, 0.97],
-        &keep(&[KeepNote::Losses { cases: vec![1] }]),
-    );
+    check(Preset::Primus, &[1.3, 0.97], &keep(&[KeepNote::Losses { cases: vec![1] }]));
     check(Preset::Tilegym, &[1.3, 0.97], &regressed(&[1]));
-    check(
-        Preset::HyperMla,
-        &[1.5, 0.8],
-        &keep(&[KeepNote::Losses { cases: vec![1] }]),
-    );
+    check(Preset::HyperMla, &[1.5, 0.8], &keep(&[KeepNote::Losses { cases: vec![1] }]));
 }
 
 #[test]
@@ -146,18 +106,9 @@ fn a_minor_case_may_lose_a_little_more() {
 fn the_same_source_is_never_judged_twice() {
     assert_eq!(judge_source("t1", "t0", None), None);
     let drop = |reason| Some(Verdict::Drop { reason });
-    assert_eq!(
-        judge_source("t0", "t0", Some(2)),
-        drop(DropReason::NoChange)
-    );
-    assert_eq!(
-        judge_source("t1", "t0", Some(2)),
-        drop(DropReason::AlreadyTried { round: 2 })
-    );
-    assert_eq!(
-        judge_gate(&Gate::Passed, true),
-        drop(DropReason::SameArtifact)
-    );
+    assert_eq!(judge_source("t0", "t0", Some(2)), drop(DropReason::NoChange));
+    assert_eq!(judge_source("t1", "t0", Some(2)), drop(DropReason::AlreadyTried { round: 2 }));
+    assert_eq!(judge_gate(&Gate::Passed, true), drop(DropReason::SameArtifact));
     assert_eq!(judge_gate(&Gate::Passed, false), None);
 }
 
@@ -209,18 +160,14 @@ fn reached_at(signs: impl Iterator<Item = bool>, threshold: f64) -> usize {
 fn reference(charter: &Charter, values: &[Vec<(f64, f64)>]) -> Option<&'static str> {
     let accept = &charter.policy.accept;
     let ln = |pair: &(f64, f64)| (pair.0 / pair.1).ln();
-    let overall: Vec<f64> = values
-        .iter()
-        .map(|b| b.iter().map(ln).sum::<f64>() / b.len() as f64)
-        .collect();
+    let overall: Vec<f64> =
+        values.iter().map(|b| b.iter().map(ln).sum::<f64>() / b.len() as f64).collect();
     let n_cases = values[0].len();
     let limit = accept.case_regress_ratio.unwrap_or(f64::INFINITY).ln();
     let guard = accept.guard_evidence;
     let case_at = |wanted: &dyn Fn(f64) -> bool| -> Vec<usize> {
         let signs = |case: usize| values.iter().map(move |b| wanted(ln(&b[case])));
-        (0..n_cases)
-            .map(|case| reached_at(signs(case), guard))
-            .collect()
+        (0..n_cases).map(|case| reached_at(signs(case), guard)).collect()
     };
     let lost_at = case_at(&|d| d < -limit).into_iter().min()?;
     let safe_at = case_at(&|d| d > -limit).into_iter().max()?;
@@ -269,11 +216,7 @@ impl Host {
 
     fn pair(&mut self) -> (f64, f64) {
         let (first, second) = (self.time(), self.time() * 0.97);
-        if self.draws.next_f64() < 0.5 {
-            (first, second)
-        } else {
-            (second, first)
-        }
+        if self.draws.next_f64() < 0.5 { (first, second) } else { (second, first) }
     }
 }
 
@@ -282,10 +225,7 @@ fn null_keeps(preset: Preset, keep_evidence: f64, seed: u64, duels: u32) -> u32 
     let mut charter = charter();
     charter.policy = preset.policy();
     charter.policy.accept.blocks_max = 100;
-    let mut host = Host {
-        draws: DrawRng::new(seed),
-        load: 0.0,
-    };
+    let mut host = Host { draws: DrawRng::new(seed), load: 0.0 };
     let mut keeps = 0;
     for _ in 0..duels {
         let rule = DuelRule::of(&charter, keep_evidence);
@@ -304,11 +244,7 @@ fn a_campaign_of_120_null_rounds_keeps_nothing() {
     for preset in [Preset::Strict, Preset::Primus, Preset::Tilegym] {
         for seed in 1..=5 {
             let evidence = charter().keep_evidence();
-            assert_eq!(
-                null_keeps(preset, evidence, seed, 120),
-                0,
-                "{preset:?} {seed}"
-            );
+            assert_eq!(null_keeps(preset, evidence, seed, 120), 0, "{preset:?} {seed}");
         }
     }
 }
@@ -438,12 +374,8 @@ fn the_cpu_clock_supplies_the_proof_that_a_loaded_host_hides() {
 fn work_that_left_the_cpu_clock_is_a_flag_and_no_gain() {
     for (metric, cpu) in [(0.7, 0.0), (0.0, 0.7), (0.3, -0.2)] {
         let verdict = decide_by_two(&mut || (metric, cpu));
-        let disagree = matches!(
-            verdict,
-            Verdict::Drop {
-                reason: DropReason::ClocksDisagree { .. }
-            }
-        );
+        let disagree =
+            matches!(verdict, Verdict::Drop { reason: DropReason::ClocksDisagree { .. } });
         assert!(disagree, "{metric} {cpu}: {verdict:?}");
     }
 }
@@ -485,8 +417,5 @@ fn a_reported_gain_of_a_slower_command_is_noted() {
         duel.take(&block).unwrap();
     }
     let ruling = judge_duel(&duel, DuelDeadline::Left);
-    assert_eq!(
-        ruling,
-        DuelRuling::Decided(keep(&[KeepNote::CommandSlower]))
-    );
+    assert_eq!(ruling, DuelRuling::Decided(keep(&[KeepNote::CommandSlower])));
 }

@@ -5,13 +5,7 @@ use super::{DropReason, KeepNote, Verdict};
 impl Verdict {
     /// Why, in words; `name` gives the name of a case.
     pub fn describe(&self, name: &dyn Fn(usize) -> String) -> String {
-        let list = |cases: &[usize]| {
-            cases
-                .iter()
-                .map(|c| name(*c))
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
+        let list = |cases: &[usize]| cases.iter().map(|c| name(*c)).collect::<Vec<_>>().join(", ");
         let noted = |notes: &[KeepNote]| -> String {
             notes
                 .iter()
@@ -54,11 +48,7 @@ impl Verdict {
                         ratios.join(", ")
                     )
                 }
-                DropReason::ClocksDisagree {
-                    clock,
-                    metric,
-                    second,
-                } => format!(
+                DropReason::ClocksDisagree { clock, metric, second } => format!(
                     "the clocks disagree: {metric:.3}x by the metric, {second:.3}x by the {}; \
                      work sleeps, was offloaded or is hidden in threads (metric.clocks)",
                     clock.name()

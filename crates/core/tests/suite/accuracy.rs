@@ -41,17 +41,9 @@ fn judged(draws: &[Draw; 2], dtype: Dtype, k: usize, seed: u64) -> Judged {
     let reference = product.reference();
     let output = product.output(&nudged, &reference);
     let outs: Vec<Vec<u8>> = HONEST.iter().map(|how| product.honest(*how)).collect();
-    let stats = outs
-        .iter()
-        .map(|out| product.stats(out, &reference, &AccuracyRuleSet::Default))
-        .collect();
-    Judged {
-        product,
-        reference,
-        output,
-        outs,
-        stats,
-    }
+    let stats =
+        outs.iter().map(|out| product.stats(out, &reference, &AccuracyRuleSet::Default)).collect();
+    Judged { product, reference, output, outs, stats }
 }
 
 /// Comparisons made, and those that flagged an honest kernel.
@@ -79,12 +71,8 @@ impl Tally {
                     HONEST[i]
                 );
                 self.judged += 1;
-                let said = judge(
-                    candidate,
-                    Some(incumbent),
-                    &AccuracyRuleSet::Default,
-                    here.output,
-                );
+                let said =
+                    judge(candidate, Some(incumbent), &AccuracyRuleSet::Default, here.output);
                 if let Err(why) = said {
                     self.flags.push(format!("{pair}: {why}"));
                 }
@@ -106,8 +94,7 @@ impl Tally {
                 let stats = here.product.stats(out, &here.reference, &rules);
                 self.judged += 1;
                 if let Err(why) = judge(&stats, None, &rules, here.output) {
-                    self.flags
-                        .push(format!("{what} {dtype:?} {rules:?}: {why}"));
+                    self.flags.push(format!("{what} {dtype:?} {rules:?}: {why}"));
                 }
             }
         }
@@ -118,17 +105,10 @@ impl Tally {
 /// accurate incumbent.
 fn noticed(cheat: Cheat, judged: &Judged) -> (bool, bool) {
     let out = judged.product.dishonest(cheat);
-    let stats = judged
-        .product
-        .stats(&out, &judged.reference, &AccuracyRuleSet::Default);
+    let stats = judged.product.stats(&out, &judged.reference, &AccuracyRuleSet::Default);
     let by_rms = |a: &&ErrorStats, b: &&ErrorStats| a.rms.total_cmp(&b.rms);
     let worst = judged.stats.iter().max_by(by_rms).unwrap();
-    let said = judge(
-        &stats,
-        Some(worst),
-        &AccuracyRuleSet::Default,
-        judged.output,
-    );
+    let said = judge(&stats, Some(worst), &AccuracyRuleSet::Default, judged.output);
     // The bound is found on honest outputs, before the kernel turned.
     let bound = CrossBound::from(worst, worst, judged.output);
     let found = agree(&out, &judged.outs[0], judged.output.dtype, &bound);
@@ -156,10 +136,7 @@ fn every_dishonest_kernel_is_noticed() {
             let f32s = judged(draw, Dtype::F32, 512, seed);
             for cheat in CHEATS {
                 let (by_judge, by_bound) = noticed(cheat, &f32s);
-                assert!(
-                    by_judge && by_bound,
-                    "{what} {cheat:?}: {by_judge} {by_bound}"
-                );
+                assert!(by_judge && by_bound, "{what} {cheat:?}: {by_judge} {by_bound}");
             }
         }
     }
@@ -212,9 +189,6 @@ fn print_noticed(what: &str, draw: &[Draw; 2], dtype: Dtype) {
         }
     }
     for (count, cheat) in counts.iter().zip(CHEATS) {
-        println!(
-            "cheat {what:<16} {:<5} {cheat:?} {count:?} of 60",
-            dtype.name()
-        );
+        println!("cheat {what:<16} {:<5} {cheat:?} {count:?} of 60", dtype.name());
     }
 }

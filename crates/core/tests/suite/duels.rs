@@ -22,12 +22,7 @@ use std::sync::OnceLock;
 const BLOCKS: usize = 80;
 
 fn fixed(cases: u32) -> Config {
-    Config {
-        cases,
-        rng_seed: RngSeed::Fixed(1),
-        failure_persistence: None,
-        ..Config::default()
-    }
+    Config { cases, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..Config::default() }
 }
 
 /// A charter of two visible cases under the strict policy.
@@ -49,22 +44,13 @@ fn readings(seed: u64, gain: f64, noise: f64) -> Vec<[(f64, f64); 2]> {
     let mut draws = DrawRng::new(seed);
     let mut noisy = |v: f64| v * (1.0 + noise * (draws.next_f64() - 0.5));
     (0..BLOCKS)
-        .map(|_| {
-            [
-                (noisy(8.0), noisy(8.0 / gain)),
-                (noisy(3.0), noisy(3.0 / gain)),
-            ]
-        })
+        .map(|_| [(noisy(8.0), noisy(8.0 / gain)), (noisy(3.0), noisy(3.0 / gain))])
         .collect()
 }
 
 fn block(values: &[(f64, f64)]) -> Block {
     // The CPU clock reads the same work, in whole units.
-    let sample = |value: f64| Sample {
-        value,
-        wall_us: 1,
-        cpu_us: (value * 1e12) as u64,
-    };
+    let sample = |value: f64| Sample { value, wall_us: 1, cpu_us: (value * 1e12) as u64 };
     let pair = |(case, (parent, candidate)): (usize, &(f64, f64))| Pair {
         case,
         first: FirstArm::Parent,

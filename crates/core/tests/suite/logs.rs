@@ -44,42 +44,26 @@ fn every_stored_log_loads_and_is_judged_as_it_was() {
 
 #[test]
 fn the_small_log_tells_the_same_story() {
-    let small = logs()
-        .into_iter()
-        .find(|path| path.ends_with("v3-small.jsonl"));
+    let small = logs().into_iter().find(|path| path.ends_with("v3-small.jsonl"));
     let campaign = load(&small.unwrap());
     let words: Vec<&str> = campaign.rounds().iter().map(|r| r.verdict.word()).collect();
     assert_eq!(words, ["keep", "drop", "drop", "drop", "keep"]);
-    let after: Vec<u32> = campaign
-        .controls()
-        .iter()
-        .map(|c| c.control.after)
-        .collect();
+    let after: Vec<u32> = campaign.controls().iter().map(|c| c.control.after).collect();
     assert_eq!(after, [0, 3]);
     assert!(campaign.is_finished());
 }
 
 #[test]
 fn a_log_of_agents_in_roles_tells_the_same_story() {
-    let agents = logs()
-        .into_iter()
-        .find(|path| path.ends_with("v3-agents.jsonl"));
+    let agents = logs().into_iter().find(|path| path.ends_with("v3-agents.jsonl"));
     let path = agents.unwrap();
     let text = fs::read_to_string(&path).unwrap();
-    let records: Vec<Record> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let records: Vec<Record> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     // Every turn was written down: proposing, two realizations, a review, a lesson; twice.
     let said = records.iter().filter(|r| r.event.session_log().is_some());
     let names: Vec<&str> = said.map(|record| record.event.name()).collect();
-    let turns = [
-        "proposed",
-        "implemented",
-        "implemented",
-        "reviewed",
-        "learned",
-    ];
+    let turns = ["proposed", "implemented", "implemented", "reviewed", "learned"];
     assert_eq!(names, [turns, turns].concat());
     let campaign = load(&path);
     assert_eq!(campaign.unknown_events(), 0);
@@ -93,11 +77,7 @@ fn a_log_of_agents_in_roles_tells_the_same_story() {
         let lesson = round.lesson.learning.as_ref().unwrap();
         assert!(!lesson.words.is_empty());
     }
-    let tasks: Vec<&str> = campaign
-        .rounds()
-        .iter()
-        .filter_map(|r| r.task.as_deref())
-        .collect();
+    let tasks: Vec<&str> = campaign.rounds().iter().filter_map(|r| r.task.as_deref()).collect();
     assert_eq!(tasks, ["half", "naps"]);
     // What is read is written again as it was, so that an older karve reads it too.
     for (line, record) in text.lines().zip(&records) {

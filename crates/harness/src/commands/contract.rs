@@ -78,9 +78,7 @@ impl Harness {
         Ok(RunnerSetup {
             contract: under.contract.clone(),
             workdir: self.workdir.clone(),
-            command: self
-                .base(Command::argv::<&str>([], Path::new(".")))
-                .pin(&self.pinned),
+            command: self.base(Command::argv::<&str>([], Path::new("."))).pin(&self.pinned),
             reference: under.reference.clone(),
             scratch: self.scratch.clone(),
             limit: self.limit,
@@ -140,10 +138,7 @@ impl Harness {
         cases: &[NumberedCase],
     ) -> Result<std::result::Result<KernelRunner, BlockFailure>> {
         let Some(under) = &self.under_contract else {
-            return Err(CommandError::new(
-                ErrorKind::Bug,
-                "a kernel runner without a contract",
-            ));
+            return Err(CommandError::new(ErrorKind::Bug, "a kernel runner without a contract"));
         };
         let terms = self.terms(under, &parent)?;
         let mut duel_cases = Vec::with_capacity(cases.len());

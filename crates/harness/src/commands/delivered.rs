@@ -41,10 +41,8 @@ impl Harness {
 
     /// Generates files from templates, and refuses values that were not declared.
     pub(super) fn deliver(&self, tree: &Path) -> GateResult<()> {
-        let failed = |excerpt: String| Gate::BuildFailed {
-            category: FailureCategory::Other,
-            excerpt,
-        };
+        let failed =
+            |excerpt: String| Gate::BuildFailed { category: FailureCategory::Other, excerpt };
         let mut templates: BTreeMap<&str, KnobSetting> = BTreeMap::new();
         for knob in &self.knobs {
             match knob.deliver {
@@ -98,10 +96,6 @@ fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
 
 /// Whether a command is run once for each case.
 pub fn names_case(line: &str, cases: &[Case]) -> bool {
-    let param = |case: &Case| {
-        case.params
-            .keys()
-            .any(|name| line.contains(&format!("{{{name}}}")))
-    };
+    let param = |case: &Case| case.params.keys().any(|name| line.contains(&format!("{{{name}}}")));
     line.contains("{case}") || cases.iter().any(param)
 }

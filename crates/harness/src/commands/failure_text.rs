@@ -14,9 +14,5 @@ pub(super) fn wrong(case: &str, run: &CommandOutcome) -> Gate {
         FailureCategory::Other if killed => FailureCategory::RuntimeOom,
         category => category,
     };
-    Gate::WrongResult {
-        case: case.to_owned(),
-        category,
-        excerpt,
-    }
+    Gate::WrongResult { case: case.to_owned(), category, excerpt }
 }

@@ -197,31 +197,19 @@ impl OutputParseError {
     /// A refusal of one line of `text`.
     fn at(text: &str, line: usize, reason: impl Into<String>) -> Self {
         let excerpt = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
-        Self {
-            line,
-            reason: reason.into(),
-            excerpt: bounded_excerpt(excerpt),
-        }
+        Self { line, reason: reason.into(), excerpt: bounded_excerpt(excerpt) }
     }
 
     /// A refusal near a byte of a line, for lines too long to show in full.
     fn near(text: &str, line: usize, column: usize, reason: impl Into<String>) -> Self {
         let whole = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
         let start = whole.floor_char_boundary(column.saturating_sub(MAX_EXCERPT_CHARS / 2));
-        Self {
-            line,
-            reason: reason.into(),
-            excerpt: bounded_excerpt(&whole[start..]),
-        }
+        Self { line, reason: reason.into(), excerpt: bounded_excerpt(&whole[start..]) }
     }
 
     /// A refusal of the whole text, shown at its last non-blank line.
     fn at_end(text: &str, reason: impl Into<String>) -> Self {
-        let last = text
-            .lines()
-            .enumerate()
-            .filter(|(_, line)| !line.trim().is_empty())
-            .last();
+        let last = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).last();
         Self::at(text, last.map_or(1, |(index, _)| index + 1), reason)
     }
 }
@@ -229,11 +217,7 @@ impl OutputParseError {
 impl Display for OutputParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.line, self.reason)?;
-        if self.excerpt.is_empty() {
-            Ok(())
-        } else {
-            write!(f, ": {}", self.excerpt)
-        }
+        if self.excerpt.is_empty() { Ok(()) } else { write!(f, ": {}", self.excerpt) }
     }
 }
 
@@ -241,20 +225,11 @@ impl std::error::Error for OutputParseError {}
 
 fn bounded_excerpt(line: &str) -> String {
     let printable = |c: char| if c.is_control() { ' ' } else { c };
-    let shown: String = line
-        .trim()
-        .chars()
-        .take(MAX_EXCERPT_CHARS + 1)
-        .map(printable)
-        .collect();
+    let shown: String = line.trim().chars().take(MAX_EXCERPT_CHARS + 1).map(printable).collect();
     if shown.chars().count() <= MAX_EXCERPT_CHARS {
         return shown;
     }
-    shown
-        .chars()
-        .take(MAX_EXCERPT_CHARS - 1)
-        .chain(['…'])
-        .collect()
+    shown.chars().take(MAX_EXCERPT_CHARS - 1).chain(['…']).collect()
 }
 
 /// Refuses a label that does not occur in the output.
@@ -262,10 +237,7 @@ fn check_label(found: &BTreeSet<&str>, label: Option<&str>, what: &str) -> Resul
     match label {
         Some(label) if !found.contains(label) => {
             let there: Vec<&str> = found.iter().copied().take(NAMES_SHOWN_MAX).collect();
-            Err(format!(
-                "there is no {what} \"{label}\"; there are {}",
-                there.join(", ")
-            ))
+            Err(format!("there is no {what} \"{label}\"; there are {}", there.join(", ")))
         }
         Some(_) | None => Ok(()),
     }
@@ -278,10 +250,7 @@ fn check_label(found: &BTreeSet<&str>, label: Option<&str>, what: &str) -> Resul
 /// The output is truncated, contradicts itself, or has no rows; the line and the reason are given.
 pub fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, OutputParseError> {
     if text.len() > MAX_TEXT_BYTES {
-        let reason = format!(
-            "the output is longer than {} MiB",
-            MAX_TEXT_BYTES / 1024 / 1024
-        );
+        let reason = format!("the output is longer than {} MiB", MAX_TEXT_BYTES / 1024 / 1024);
         return Err(OutputParseError::at(text, 1, reason));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -303,24 +272,21 @@ fn parser_of(format: OutputFormat) -> (OutputParser, &'static str) {
         OutputFormat::Csv => (csv::parse, "a header line with rows under it"),
         OutputFormat::Json => (json::parse_document, "an array of objects"),
         OutputFormat::JsonLines => (json::parse_lines, "lines that start with {"),
-        OutputFormat::MetricLines => (
-            metric_lines::parse,
-            "lines like METRIC time_ms=1.25 case=small",
-        ),
+        OutputFormat::MetricLines => {
+            (metric_lines::parse, "lines like METRIC time_ms=1.25 case=small")
+        }
         OutputFormat::Hyperfine => (hyperfine::parse, "entries in results"),
-        OutputFormat::PytestRecord => (
-            pytest_record::parse,
-            "lines like Cutile: {'forward': {…}} ms",
-        ),
+        OutputFormat::PytestRecord => {
+            (pytest_record::parse, "lines like Cutile: {'forward': {…}} ms")
+        }
         OutputFormat::GoogleBenchmark => (google_benchmark::parse, "entries in benchmarks"),
         OutputFormat::Nvbench => (nvbench::parse, "states in benchmarks"),
         OutputFormat::NvbenchCsv => (nvbench_csv::parse, "rows under the header"),
         OutputFormat::PytestBenchmark => (pytest_benchmark::parse, "entries in benchmarks"),
         OutputFormat::Criterion => (criterion::parse, "an object with mean and median"),
-        OutputFormat::Libtest => (
-            libtest::parse,
-            "lines like test name ... bench: 12 ns/iter (+/- 3)",
-        ),
+        OutputFormat::Libtest => {
+            (libtest::parse, "lines like test name ... bench: 12 ns/iter (+/- 3)")
+        }
         OutputFormat::Triton => (triton::parse, "a table with rows numbered from 0"),
     }
 }
@@ -348,12 +314,7 @@ mod tests {
     ];
 
     pub(super) fn spec(format: OutputFormat) -> ParseSpec<'static> {
-        ParseSpec {
-            format,
-            case_column: None,
-            check_column: None,
-            label: None,
-        }
+        ParseSpec { format, case_column: None, check_column: None, label: None }
     }
 
     /// The same texts in every run, and no files of past failures next to the source.
@@ -405,28 +366,17 @@ mod tests {
         }
         check(OutputFormat::Json, "", (1, "ends before it is complete"));
         check(OutputFormat::Json, "[]", (1, "no rows"));
-        check(
-            OutputFormat::Hyperfine,
-            r#"{"results": []}"#,
-            (1, "no rows"),
-        );
+        check(OutputFormat::Hyperfine, r#"{"results": []}"#, (1, "no rows"));
     }
 
     #[test]
     fn a_text_without_rows_is_refused_at_its_last_line() {
-        check(
-            OutputFormat::MetricLines,
-            "building\nrunning\n\n",
-            (2, "METRIC time_ms=1.25"),
-        );
+        check(OutputFormat::MetricLines, "building\nrunning\n\n", (2, "METRIC time_ms=1.25"));
     }
 
     #[test]
     fn the_formats_are_stored_by_their_short_names() {
-        let names: Vec<String> = ALL
-            .iter()
-            .map(|f| serde_json::to_string(f).unwrap())
-            .collect();
+        let names: Vec<String> = ALL.iter().map(|f| serde_json::to_string(f).unwrap()).collect();
         assert_eq!(names, NAMES.map(|name| format!("\"{name}\"")));
         for (name, format) in names.iter().zip(ALL) {
             assert_eq!(serde_json::from_str::<OutputFormat>(name).unwrap(), format);
@@ -438,14 +388,8 @@ mod tests {
         let line = format!("\u{1b}[31m{}", "é".repeat(500));
         let excerpt = bounded_excerpt(&line);
         assert_eq!(excerpt.chars().count(), MAX_EXCERPT_CHARS);
-        assert!(
-            excerpt.ends_with('…') && !excerpt.contains('\u{1b}'),
-            "{excerpt}"
-        );
-        assert_eq!(
-            bounded_excerpt(&"x".repeat(MAX_EXCERPT_CHARS)).len(),
-            MAX_EXCERPT_CHARS
-        );
+        assert!(excerpt.ends_with('…') && !excerpt.contains('\u{1b}'), "{excerpt}");
+        assert_eq!(bounded_excerpt(&"x".repeat(MAX_EXCERPT_CHARS)).len(), MAX_EXCERPT_CHARS);
     }
 
     #[test]
@@ -461,27 +405,13 @@ mod tests {
         for row in 0..=MAX_ROWS {
             csv.push_str(&format!("c{row},1.0\n"));
         }
-        check(
-            OutputFormat::Csv,
-            &csv,
-            (MAX_ROWS + 2, "more than 100000 rows"),
-        );
-        let json_lines: String = (0..=MAX_ROWS)
-            .map(|row| format!("{{\"case\":\"c{row}\"}}\n"))
-            .collect();
-        check(
-            OutputFormat::JsonLines,
-            &json_lines,
-            (MAX_ROWS + 1, "more than 100000 rows"),
-        );
-        let metrics: String = (0..=MAX_ROWS)
-            .map(|row| format!("METRIC ms=1 case=c{row}\n"))
-            .collect();
-        check(
-            OutputFormat::MetricLines,
-            &metrics,
-            (MAX_ROWS + 1, "more than 100000 rows"),
-        );
+        check(OutputFormat::Csv, &csv, (MAX_ROWS + 2, "more than 100000 rows"));
+        let json_lines: String =
+            (0..=MAX_ROWS).map(|row| format!("{{\"case\":\"c{row}\"}}\n")).collect();
+        check(OutputFormat::JsonLines, &json_lines, (MAX_ROWS + 1, "more than 100000 rows"));
+        let metrics: String =
+            (0..=MAX_ROWS).map(|row| format!("METRIC ms=1 case=c{row}\n")).collect();
+        check(OutputFormat::MetricLines, &metrics, (MAX_ROWS + 1, "more than 100000 rows"));
     }
 
     #[test]

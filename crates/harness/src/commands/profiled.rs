@@ -116,11 +116,7 @@ impl Harness {
             true => parts(&run.stdout.bytes),
             false => (Vec::new(), Vec::new()),
         };
-        Ok(ProfiledRun {
-            run,
-            printed,
-            output,
-        })
+        Ok(ProfiledRun { run, printed, output })
     }
 
     /// A script that prints the benchmark's output, after a line with its length, and then the
@@ -147,11 +143,7 @@ impl Harness {
                 _ => format!("{words} >{dir}/last || exit $?\n"),
             });
         }
-        let said = if self.output.from_file {
-            RESULT
-        } else {
-            PRINTED
-        };
+        let said = if self.output.from_file { RESULT } else { PRINTED };
         line.push_str(&format!(
             "touch {dir}/{said}\nhead -c {PRINTED_BYTES_MAX} {dir}/{said} >{dir}/said || exit 125\n\
              wc -c <{dir}/said\ncat {dir}/said\n"
@@ -191,10 +183,7 @@ impl Harness {
         let text = String::from_utf8_lossy(printed);
         let cases = std::slice::from_ref(case);
         let values = rows::values(&text, &self.output, &self.metric, cases)?;
-        match values
-            .iter()
-            .find(|value| !(value.is_finite() && **value > 0.0))
-        {
+        match values.iter().find(|value| !(value.is_finite() && **value > 0.0)) {
             None => Ok(()),
             Some(value) => Err(Gate::Dishonest {
                 why: format!("{} is {value}, which is impossible", self.metric.name),

@@ -37,11 +37,7 @@ fn render(run: &CommandOutcome, file: Option<&str>) -> Vec<u8> {
     let main_max = RAW_BYTES_MAX - 2 * SIDE_BYTES_MAX - LINES_BYTES_MAX;
     let stdout = run.stdout.text();
     let stderr = run.stderr.text();
-    let stdout_max = if file.is_some() {
-        SIDE_BYTES_MAX
-    } else {
-        main_max
-    };
+    let stdout_max = if file.is_some() { SIDE_BYTES_MAX } else { main_max };
     let mut text = format!("[the benchmark: {}]\n", run.exit.describe());
     let parts = [
         ("the file of {out}", file.unwrap_or_default(), main_max),

@@ -28,14 +28,9 @@ pub(super) fn values(
     metric: &Metric,
     cases: &[Case],
 ) -> GateResult<Vec<f64>> {
-    let first = cases
-        .first()
-        .map_or("the benchmark", |case| case.name.as_str());
+    let first = cases.first().map_or("the benchmark", |case| case.name.as_str());
     let Some(format) = format_by_name(&output.format) else {
-        return Err(unreadable(
-            first,
-            format!("there is no output format {:?}", output.format),
-        ));
+        return Err(unreadable(first, format!("there is no output format {:?}", output.format)));
     };
     let spec = ParseSpec {
         format,
@@ -44,10 +39,7 @@ pub(super) fn values(
         label: output.label.as_deref(),
     };
     let rows = output::parse(text, &spec).map_err(|error| {
-        unreadable(
-            first,
-            format!("cannot read the benchmark's output: {error}"),
-        )
+        unreadable(first, format!("cannot read the benchmark's output: {error}"))
     })?;
     // The name that a tool gives its only row does not identify the case.
     let may_be_only = format.names_its_rows() && spec.case_column.is_none();
@@ -77,11 +69,7 @@ fn value_of(row: &OutputRow, metric: &Metric, case: &Case) -> GateResult<f64> {
     };
     let missing = |name: &str| {
         let names: Vec<&str> = row.values.keys().map(String::as_str).collect();
-        let why = format!(
-            "line {} has no {name}; it has {}",
-            row.line,
-            names.join(", ")
-        );
+        let why = format!("line {} has no {name}; it has {}", row.line, names.join(", "));
         unreadable(&case.name, why)
     };
     let Some(text) = &metric.expr else {
@@ -92,8 +80,7 @@ fn value_of(row: &OutputRow, metric: &Metric, case: &Case) -> GateResult<f64> {
     if let Some(name) = expr.names().into_iter().find(|name| lookup(name).is_none()) {
         return Err(missing(name));
     }
-    expr.evaluate(&lookup)
-        .map_err(|why| unreadable(&case.name, why))
+    expr.evaluate(&lookup).map_err(|why| unreadable(&case.name, why))
 }
 
 /// The row of a case: by name, by a shorter name, by parameters, or the only one there is.
@@ -106,9 +93,7 @@ fn row_of<'a>(
     let nicknamed = |row: &&OutputRow| row.aliases.contains(&case.name);
     let same = |row: &&OutputRow| {
         let equal = |(name, value): (&String, &String)| {
-            row.params
-                .get(name)
-                .is_some_and(|found| same_value(found, value))
+            row.params.get(name).is_some_and(|found| same_value(found, value))
         };
         !case.params.is_empty() && case.params.iter().all(equal)
     };
@@ -130,18 +115,14 @@ fn row_of<'a>(
             // single row is the benchmark's result for the case that was requested.
             let others = match rows {
                 [row] => match &row.case {
-                    Some(name) => format!(
-                        "one for {:?}",
-                        name.chars().take(NAME_CHARS).collect::<String>()
-                    ),
+                    Some(name) => {
+                        format!("one for {:?}", name.chars().take(NAME_CHARS).collect::<String>())
+                    }
                     None => format!("one without a name on line {}", row.line),
                 },
                 rows => format!("{} other rows", rows.len()),
             };
-            let why = format!(
-                "the benchmark's output has no row for {}, but {others}",
-                case.name
-            );
+            let why = format!("the benchmark's output has no row for {}, but {others}", case.name);
             Err(unreadable(&case.name, why))
         }
         [one, other, ..] => {
@@ -156,11 +137,9 @@ fn row_of<'a>(
 
 /// Whether a row states another value for a parameter of the case.
 fn contradicts(row: &OutputRow, case: &Case) -> bool {
-    case.params.iter().any(|(name, value)| {
-        row.params
-            .get(name)
-            .is_some_and(|found| !same_value(found, value))
-    })
+    case.params
+        .iter()
+        .any(|(name, value)| row.params.get(name).is_some_and(|found| !same_value(found, value)))
 }
 
 fn same_value(a: &str, b: &str) -> bool {
@@ -181,9 +160,7 @@ mod tests {
         let params = params.iter();
         Case {
             name: name.to_owned(),
-            params: params
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-                .collect(),
+            params: params.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             set: CaseSet::Full,
             minor: false,
             halve: None,
@@ -208,11 +185,8 @@ mod tests {
         cases: &[Case],
         want: Result<&[f64], &str>,
     ) {
-        let metric = Metric {
-            name: "m".to_owned(),
-            expr: Some(expr.to_owned()),
-            ..Metric::default()
-        };
+        let metric =
+            Metric { name: "m".to_owned(), expr: Some(expr.to_owned()), ..Metric::default() };
         match (values(text, output, &metric, cases), want) {
             (Ok(got), Ok(want)) => assert_eq!(got, want),
             (Err(gate), Err(want)) => {
@@ -258,10 +232,7 @@ mod tests {
         let pytest = output("pytest-benchmark");
         let want = "the rows on lines 1 and 3 of the benchmark's output could both be 1";
         check(two, &pytest, "median_s", &[case("1", &[])], Err(want));
-        let labelled = OutputRule {
-            label: Some("t_b".to_owned()),
-            ..pytest
-        };
+        let labelled = OutputRule { label: Some("t_b".to_owned()), ..pytest };
         check(two, &labelled, "median_s", &[case("1", &[])], Ok(&[1.0]));
     }
 
@@ -270,13 +241,7 @@ mod tests {
         let one = "running 1 test\ntest sum ... bench: 12 ns/iter (+/- 3)\n\
                    test result: ok. 0 passed; 0 failed; 0 ignored; 1 measured; 0 filtered out\n";
         let small = case("n=64", &[("n", "64")]);
-        check(
-            one,
-            &output("libtest"),
-            "time_ns",
-            std::slice::from_ref(&small),
-            Ok(&[12.0]),
-        );
+        check(one, &output("libtest"), "time_ns", std::slice::from_ref(&small), Ok(&[12.0]));
         let two = [small.clone(), case("n=1", &[("n", "1")])];
         check(
             one,
@@ -288,13 +253,7 @@ mod tests {
         let other = "{\"benchmarks\": [{\"name\": \"BM/n:8\", \"real_time\": 1,
                      \"cpu_time\": 1, \"time_unit\": \"ns\"}]}";
         let want = Err("no row for n=64, but one for \"BM/n:8\"");
-        check(
-            other,
-            &output("google-benchmark"),
-            "real_time_ns",
-            &[small],
-            want,
-        );
+        check(other, &output("google-benchmark"), "real_time_ns", &[small], want);
     }
 
     #[test]

@@ -16,15 +16,11 @@ impl Harness {
         text: &str,
         cases: &[Case],
     ) -> GateResult<Vec<Sample>> {
-        let name = cases
-            .first()
-            .map_or("the benchmark", |case| case.name.as_str());
+        let name = cases.first().map_or("the benchmark", |case| case.name.as_str());
         match run.exit {
             Exit::Code(0) => {}
             Exit::TimedOut => {
-                return Err(Gate::TimedOut {
-                    what: format!("the benchmark on {name}"),
-                });
+                return Err(Gate::TimedOut { what: format!("the benchmark on {name}") });
             }
             Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
                 return Err(wrong(name, run));
@@ -32,11 +28,7 @@ impl Harness {
         }
         let wall_us = micros(run.wall);
         let cpu_us = micros(run.cpu);
-        let sample = |value| Sample {
-            value,
-            wall_us,
-            cpu_us,
-        };
+        let sample = |value| Sample { value, wall_us, cpu_us };
         if let Some(value) = self.own_clock(run) {
             return Ok(cases.iter().map(|_| sample(value)).collect());
         }
@@ -93,9 +85,5 @@ fn micros(time: Duration) -> u64 {
 }
 
 pub(super) fn unreadable(case: &str, excerpt: String) -> Gate {
-    Gate::WrongResult {
-        case: case.to_owned(),
-        category: FailureCategory::Other,
-        excerpt,
-    }
+    Gate::WrongResult { case: case.to_owned(), category: FailureCategory::Other, excerpt }
 }

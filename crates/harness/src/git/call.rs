@@ -114,13 +114,7 @@ pub(super) struct GitOutput {
 impl GitCall {
     /// A call that lets git find the repository from a directory.
     pub(super) fn found_from(dir: &Path) -> Self {
-        Self {
-            dir: dir.into(),
-            options: vec![],
-            args: vec![],
-            env: vec![],
-            stdin: None,
-        }
+        Self { dir: dir.into(), options: vec![], args: vec![], env: vec![], stdin: None }
     }
 
     /// A call on a named repository, without a checkout or an index.
@@ -130,8 +124,7 @@ impl GitCall {
         option.push(git_dir);
         call.options.push(option);
         // A file that never exists is an empty index; so no attributes of a checkout apply.
-        call.env
-            .push(("GIT_INDEX_FILE".into(), "/karve-has-no-index-here".into()));
+        call.env.push(("GIT_INDEX_FILE".into(), "/karve-has-no-index-here".into()));
         call
     }
 
@@ -196,8 +189,7 @@ impl GitCall {
     pub(super) fn dated(self, note: &CommitNote<'_>) -> Self {
         // The sign keeps git from reading a small number as a calendar date.
         let date = format!("@{} +0000", note.date.max(0));
-        self.env("GIT_AUTHOR_DATE", date.clone())
-            .env("GIT_COMMITTER_DATE", date)
+        self.env("GIT_AUTHOR_DATE", date.clone()).env("GIT_COMMITTER_DATE", date)
     }
 
     /// Runs it; a failure of git is a valid outcome.
@@ -225,18 +217,8 @@ impl GitCall {
                 return Err(CommandError::environment(format!("{what} was stopped")));
             }
         };
-        let complaint = ran
-            .stderr
-            .text()
-            .trim()
-            .chars()
-            .take(COMPLAINT_CHARS_MAX)
-            .collect();
-        Ok(GitOutput {
-            code,
-            stdout: ran.stdout.bytes,
-            complaint,
-        })
+        let complaint = ran.stderr.text().trim().chars().take(COMPLAINT_CHARS_MAX).collect();
+        Ok(GitOutput { code, stdout: ran.stdout.bytes, complaint })
     }
 
     /// Runs it; a failure of git is an error.
@@ -263,10 +245,7 @@ impl GitCall {
     }
 
     fn describe(&self) -> String {
-        let name = self
-            .args
-            .first()
-            .map(|arg| arg.to_string_lossy().into_owned());
+        let name = self.args.first().map(|arg| arg.to_string_lossy().into_owned());
         format!("git {}", name.unwrap_or_default())
     }
 
@@ -323,9 +302,7 @@ pub(super) fn one_line(mut bytes: Vec<u8>) -> Vec<u8> {
 
 /// The NUL-terminated parts of the output.
 pub(super) fn nul_separated(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes
-        .split(|byte| *byte == 0)
-        .filter(|part| !part.is_empty())
+    bytes.split(|byte| *byte == 0).filter(|part| !part.is_empty())
 }
 
 /// A path as text; the few names that are not UTF-8 are shown with replacement characters.

@@ -91,14 +91,8 @@ pub struct CandidateCommit {
 
 /// A change that is included.
 enum AcceptedChange {
-    Removed {
-        path: String,
-    },
-    Written {
-        path: String,
-        mode: FileMode,
-        kept: Vec<u8>,
-    },
+    Removed { path: String },
+    Written { path: String, mode: FileMode, kept: Vec<u8> },
 }
 
 impl Repo {
@@ -111,12 +105,7 @@ impl Repo {
         note: &CommitNote<'_>,
     ) -> Result<CandidateCommit> {
         let forbids = &|_: &[u8]| false;
-        self.commit_within(
-            worktree,
-            parent,
-            CandidateFilter { editable, forbids },
-            note,
-        )
+        self.commit_within(worktree, parent, CandidateFilter { editable, forbids }, note)
     }
 
     /// The same, without files that contain forbidden bytes: git never sees them.
@@ -152,14 +141,7 @@ impl Repo {
         }
         let ignored = survey.ignored.iter().map(|found| text(&found.path));
         let ignored = ignored.filter(|path| editable.is_match(path)).collect();
-        Ok(CandidateCommit {
-            oid,
-            tree,
-            files,
-            patch,
-            out_of_scope,
-            ignored,
-        })
+        Ok(CandidateCommit { oid, tree, files, patch, out_of_scope, ignored })
     }
 
     /// Decides what is included, and copies it.
@@ -191,10 +173,7 @@ impl Repo {
             };
             match result {
                 Ok(change) => taken.push(change),
-                Err(why) => refused.push(RefusedChange {
-                    change: found.change(),
-                    why,
-                }),
+                Err(why) => refused.push(RefusedChange { change: found.change(), why }),
             }
         }
         Ok((taken, refused))
@@ -229,10 +208,7 @@ impl Repo {
         let (Some(entry), true) = (entry, has_crlf(&expected)) else {
             return Ok(false);
         };
-        let stored = self
-            .call()
-            .args(["cat-file", "blob", entry.oid.as_str()])
-            .output()?;
+        let stored = self.call().args(["cat-file", "blob", entry.oid.as_str()]).output()?;
         Ok(!has_crlf(&stored) && without_crlf(&expected) == stored)
     }
 
@@ -262,10 +238,7 @@ impl Repo {
         }
         lines += &written;
         let call = || self.call().index(index);
-        call()?
-            .args(["update-index", "-z", "--index-info"])
-            .stdin(lines)
-            .effect()?;
+        call()?.args(["update-index", "-z", "--index-info"]).stdin(lines).effect()?;
         call()?.arg("write-tree").oid()
     }
 }
@@ -319,10 +292,7 @@ fn is_in_the_way(remaining: &BTreeSet<&[u8]>, path: &[u8]) -> bool {
         dir = parent_of(dir);
     }
     let below = [path, b"/"].concat();
-    remaining
-        .range(below.as_slice()..)
-        .next()
-        .is_some_and(|path| path.starts_with(&below))
+    remaining.range(below.as_slice()..).next().is_some_and(|path| path.starts_with(&below))
 }
 
 /// The mode that a file has in the candidate.
@@ -352,9 +322,7 @@ pub(super) fn read_in_place(
         return Err(ChangeRefusal::BehindLink);
     }
     let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|_| ChangeRefusal::Unreadable)?;
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|_| ChangeRefusal::Unreadable)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(ChangeRefusal::TooLarge);
     }

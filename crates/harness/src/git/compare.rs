@@ -63,10 +63,7 @@ pub(super) fn tracked(
     entries: &[RawEntry],
     scratch: &mut SurveyScratch,
 ) -> Result<Vec<RawChange>> {
-    let mut dirs = DirCache {
-        root,
-        seen: HashMap::new(),
-    };
+    let mut dirs = DirCache { root, seen: HashMap::new() };
     let mut all = Vec::new();
     let mut present = Vec::new();
     for (n, entry) in entries.iter().enumerate() {
@@ -77,22 +74,12 @@ pub(super) fn tracked(
                 all.push(raw_change(entry, kind, mode, Some(why)))
             }
             FileStatus::File(mode, len) => {
-                present.push(UnhashedFile {
-                    entry,
-                    mode,
-                    len,
-                    name: entry.path.clone(),
-                });
+                present.push(UnhashedFile { entry, mode, len, name: entry.path.clone() });
             }
             FileStatus::Link(target) => {
                 // In its own file, so that the target is hashed together with all the files.
                 let name = scratch.keep(&format!("link-{n}"), &target)?;
-                present.push(UnhashedFile {
-                    entry,
-                    mode: FileMode::Symlink,
-                    len: 0,
-                    name,
-                });
+                present.push(UnhashedFile { entry, mode: FileMode::Symlink, len: 0, name });
             }
         }
     }
@@ -214,47 +201,25 @@ fn raw_change(
     mode: FileMode,
     obstacle: Option<ChangeRefusal>,
 ) -> RawChange {
-    RawChange {
-        path: entry.path.clone(),
-        kind,
-        mode,
-        tracked: true,
-        obstacle,
-    }
+    RawChange { path: entry.path.clone(), kind, mode, tracked: true, obstacle }
 }
 
 /// The very large files whose size differs from the stored one. An agent can create a file of any
 /// size instantly, and reading it would take forever.
 fn grown(repo: &Repo, present: &[UnhashedFile<'_>]) -> Result<Vec<Vec<u8>>> {
-    let large: Vec<&UnhashedFile<'_>> = present
-        .iter()
-        .filter(|file| file.len > FILE_BYTES_MAX)
-        .collect();
+    let large: Vec<&UnhashedFile<'_>> =
+        present.iter().filter(|file| file.len > FILE_BYTES_MAX).collect();
     if large.is_empty() {
         return Ok(Vec::new());
     }
-    let names: String = large
-        .iter()
-        .map(|file| format!("{}\n", file.entry.oid))
-        .collect();
-    let answer = repo
-        .call()
-        .args(["cat-file", "--batch-check=%(objectsize)"])
-        .stdin(names)
-        .output()?;
-    let sizes: Vec<Option<u64>> = text(&answer)
-        .lines()
-        .map(|line| line.parse().ok())
-        .collect();
+    let names: String = large.iter().map(|file| format!("{}\n", file.entry.oid)).collect();
+    let answer =
+        repo.call().args(["cat-file", "--batch-check=%(objectsize)"]).stdin(names).output()?;
+    let sizes: Vec<Option<u64>> = text(&answer).lines().map(|line| line.parse().ok()).collect();
     if sizes.len() != large.len() {
-        return Err(CommandError::environment(
-            "git cat-file did not print a size for each file",
-        ));
+        return Err(CommandError::environment("git cat-file did not print a size for each file"));
     }
-    let differing = large
-        .iter()
-        .zip(sizes)
-        .filter(|(file, size)| *size != Some(file.len));
+    let differing = large.iter().zip(sizes).filter(|(file, size)| *size != Some(file.len));
     Ok(differing.map(|(file, _)| file.entry.path.clone()).collect())
 }
 
@@ -275,11 +240,9 @@ impl<'a> DirCache<'a> {
         match path.symlink_metadata() {
             Ok(data) => look_at(entry, &path, &data),
             Err(error) if is_absent(&error) => FileStatus::Gone,
-            Err(_) => FileStatus::Other(
-                ChangeKind::Modified,
-                FileMode::Other,
-                ChangeRefusal::Unreadable,
-            ),
+            Err(_) => {
+                FileStatus::Other(ChangeKind::Modified, FileMode::Other, ChangeRefusal::Unreadable)
+            }
         }
     }
 
@@ -287,11 +250,7 @@ impl<'a> DirCache<'a> {
         if let Some(state) = self.seen.get(dir) {
             return *state;
         }
-        let above = if dir.is_empty() {
-            DirStatus::Real
-        } else {
-            self.state(parent_of(dir))
-        };
+        let above = if dir.is_empty() { DirStatus::Real } else { self.state(parent_of(dir)) };
         let state = match above {
             DirStatus::Real => match on_disk(self.root, dir).symlink_metadata() {
                 Ok(data) if data.is_dir() => DirStatus::Real,
@@ -375,29 +334,18 @@ fn same_bytes(a: &Path, b: &Path) -> bool {
 
 /// Whether a path is a directory that can be reached without links.
 pub(super) fn is_real_dir(root: &Path, path: &[u8]) -> bool {
-    DirCache {
-        root,
-        seen: HashMap::new(),
-    }
-    .state(path)
-        == DirStatus::Real
+    DirCache { root, seen: HashMap::new() }.state(path) == DirStatus::Real
 }
 
 /// A path of the tree on disk.
 pub(super) fn on_disk(root: &Path, path: &[u8]) -> PathBuf {
     // Joining an empty path would add a slash, and a slash makes the system follow a link.
-    if path.is_empty() {
-        root.to_owned()
-    } else {
-        root.join(std::ffi::OsStr::from_bytes(path))
-    }
+    if path.is_empty() { root.to_owned() } else { root.join(std::ffi::OsStr::from_bytes(path)) }
 }
 
 /// The directory of a path; empty for the top.
 pub(super) fn parent_of(path: &[u8]) -> &[u8] {
-    path.iter()
-        .rposition(|byte| *byte == b'/')
-        .map_or(&[], |slash| &path[..slash])
+    path.iter().rposition(|byte| *byte == b'/').map_or(&[], |slash| &path[..slash])
 }
 
 fn is_absent(error: &std::io::Error) -> bool {

@@ -32,15 +32,11 @@ impl Repo {
             64 => "--object-format=sha256",
             _ => "--object-format=sha1",
         };
-        GitCall::found_from(tree)
-            .args(["init", "--quiet", "--template=", format])
-            .effect()?;
+        GitCall::found_from(tree).args(["init", "--quiet", "--template=", format]).effect()?;
         let info = git.join("objects").join("info");
         let borrowed = info.join("alternates");
         let objects = format!("{}\n", self.common_dir.join("objects").display());
-        fs::create_dir_all(&info)
-            .and_then(|()| fs::write(&borrowed, objects))
-            .context(cannot)?;
+        fs::create_dir_all(&info).and_then(|()| fs::write(&borrowed, objects)).context(cannot)?;
         let call = || GitCall::on(&git).work_tree(tree).own_index();
         call().args(["read-tree", commit.as_str()]).effect()?;
         let head = match past {
@@ -48,17 +44,12 @@ impl Repo {
             HistoryAccess::Sealed => {
                 // Only the replaced versions of tracked files are ever visible.
                 call().args(["add", "--update"]).effect()?;
-                let note = CommitNote {
-                    message: "the parent\n",
-                    date: 0,
-                };
+                let note = CommitNote { message: "the parent\n", date: 0 };
                 let listed = call().arg("write-tree").oid()?;
                 commit_tree(call(), &listed, None, &note)?
             }
         };
-        call()
-            .args(["update-ref", "--no-deref", "HEAD", head.as_str()])
-            .effect()?;
+        call().args(["update-ref", "--no-deref", "HEAD", head.as_str()]).effect()?;
         if past == HistoryAccess::Sealed {
             call().args(["repack", "-a", "-d", "-q"]).effect()?;
             fs::remove_file(&borrowed).context(cannot)?;

@@ -121,26 +121,17 @@ impl Repo {
 
     /// The tree of a commit.
     pub fn tree_of(&self, oid: &Oid) -> Result<Oid> {
-        self.call()
-            .args(["rev-parse", "--verify"])
-            .arg(format!("{oid}^{{tree}}"))
-            .oid()
+        self.call().args(["rev-parse", "--verify"]).arg(format!("{oid}^{{tree}}")).oid()
     }
 
     /// The same commit with another message. Tree, parent and date stay, so repeating it gives
     /// the same commit.
     pub fn recommit(&self, commit: &Oid, message: &str) -> Result<Oid> {
         let format = "--format=%ct%n%P";
-        let known = self
-            .call()
-            .args(["show", "-s", format, commit.as_str()])
-            .output()?;
+        let known = self.call().args(["show", "-s", format, commit.as_str()]).output()?;
         let known = text(&known);
         let mut lines = known.lines();
-        let date = lines
-            .next()
-            .and_then(|line| line.trim().parse().ok())
-            .unwrap_or(0);
+        let date = lines.next().and_then(|line| line.trim().parse().ok()).unwrap_or(0);
         let parent = lines.next().and_then(|line| Oid::parse(line.trim()));
         let note = CommitNote { message, date };
         commit_tree(self.call(), &self.tree_of(commit)?, parent.as_ref(), &note)
@@ -150,12 +141,7 @@ impl Repo {
     pub fn is_ancestor(&self, ancestor: &Oid, of: &Oid) -> Result<bool> {
         let answer = self
             .call()
-            .args([
-                "merge-base",
-                "--is-ancestor",
-                ancestor.as_str(),
-                of.as_str(),
-            ])
+            .args(["merge-base", "--is-ancestor", ancestor.as_str(), of.as_str()])
             .ask()?;
         match answer.code {
             0 => Ok(true),
@@ -166,11 +152,7 @@ impl Repo {
 
     /// The files of a commit.
     pub fn list_files(&self, oid: &Oid) -> Result<Vec<String>> {
-        Ok(self
-            .ls_tree(oid)?
-            .iter()
-            .map(|entry| text(&entry.path))
-            .collect())
+        Ok(self.ls_tree(oid)?.iter().map(|entry| text(&entry.path)).collect())
     }
 
     /// The files of a commit that match some globs, with their contents, in two calls however
@@ -186,11 +168,7 @@ impl Repo {
             return Ok(Vec::new());
         }
         let names: String = entries.iter().map(|e| format!("{}\n", e.oid)).collect();
-        let answer = self
-            .call()
-            .args(["cat-file", "--batch"])
-            .stdin(names)
-            .output()?;
+        let answer = self.call().args(["cat-file", "--batch"]).stdin(names).output()?;
         let objects = split_objects(&answer)
             .filter(|objects| objects.len() == entries.len())
             .ok_or_else(|| CommandError::environment("git cat-file printed unexpected output"))?;
@@ -219,9 +197,7 @@ impl Repo {
     /// The contents of a file in a commit (the target, if it is a link); none if it does not exist.
     pub fn read_file(&self, oid: &Oid, path: &str) -> Result<Option<Vec<u8>>> {
         // Git refuses a path that leads out of the tree; such a file is not in the tree.
-        let inside = Path::new(path)
-            .components()
-            .all(|part| matches!(part, Component::Normal(_)));
+        let inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
         if !inside || path.is_empty() || path.contains('\0') {
             return Ok(None);
         }
@@ -234,20 +210,13 @@ impl Repo {
             .find(|entry| entry.path == path.as_bytes() && entry.mode != FileMode::Gitlink);
         let Some(entry) = entry else { return Ok(None) };
         // The path may be a directory, which resolves to a tree.
-        let answer = self
-            .call()
-            .args(["cat-file", "blob", entry.oid.as_str()])
-            .ask()?;
+        let answer = self.call().args(["cat-file", "blob", entry.oid.as_str()]).ask()?;
         Ok((answer.code == 0).then_some(answer.stdout))
     }
 
     /// The diff of two commits or trees, for people.
     pub fn diff(&self, a: &Oid, b: &Oid) -> Result<String> {
-        let answer = self
-            .call()
-            .args(DIFF)
-            .args(["-p", a.as_str(), b.as_str()])
-            .output()?;
+        let answer = self.call().args(DIFF).args(["-p", a.as_str(), b.as_str()]).output()?;
         Ok(text(&answer))
     }
 
@@ -267,21 +236,15 @@ impl Repo {
 
     /// How much each file differs between two commits or trees.
     pub fn diff_stat(&self, a: &Oid, b: &Oid) -> Result<Vec<FileStat>> {
-        let answer = self
-            .call()
-            .args(DIFF)
-            .args(["--numstat", "-z", a.as_str(), b.as_str()])
-            .output()?;
+        let answer =
+            self.call().args(DIFF).args(["--numstat", "-z", a.as_str(), b.as_str()]).output()?;
         let stats: Option<Vec<FileStat>> = nul_separated(&answer)
             .map(|part| {
                 let part = text(part);
                 let mut columns = part.splitn(3, '\t');
                 let (added, removed) = (columns.next()?, columns.next()?);
                 let lines = added.parse().ok().zip(removed.parse().ok());
-                Some(FileStat {
-                    path: columns.next()?.to_owned(),
-                    lines,
-                })
+                Some(FileStat { path: columns.next()?.to_owned(), lines })
             })
             .collect();
         stats.ok_or_else(|| CommandError::environment("git diff-tree printed unexpected output"))
@@ -310,10 +273,8 @@ impl Repo {
         if let Some(entries) = self.memory.listing(oid) {
             return Ok(entries);
         }
-        let answer = self
-            .call()
-            .args(["ls-tree", "-r", "-z", "--full-tree", oid.as_str()])
-            .output()?;
+        let answer =
+            self.call().args(["ls-tree", "-r", "-z", "--full-tree", oid.as_str()]).output()?;
         let entries = Arc::new(parse_tree(&answer)?);
         self.memory.keep_listing(oid, &entries);
         Ok(entries)
@@ -373,11 +334,7 @@ fn parse_tree(answer: &[u8]) -> Result<Vec<RawEntry>> {
             let mut words = head.split(' ');
             let mode = FileMode::parse(words.next()?);
             let oid = Oid::parse(words.nth(1)?)?;
-            Some(RawEntry {
-                mode,
-                oid,
-                path: path[1..].to_vec(),
-            })
+            Some(RawEntry { mode, oid, path: path[1..].to_vec() })
         })
         .collect();
     entries.ok_or_else(|| CommandError::environment("git ls-tree printed unexpected output"))

@@ -31,10 +31,7 @@ impl Repo {
     pub fn read_ref(&self, name: &str) -> Result<Option<Oid>> {
         // Not rev-parse, which would also find a tag named "refs/heads/x".
         let refs = self.list_refs(name)?;
-        Ok(refs
-            .into_iter()
-            .find(|(found, _)| found == name)
-            .map(|(_, oid)| oid))
+        Ok(refs.into_iter().find(|(found, _)| found == name).map(|(_, oid)| oid))
     }
 
     /// The refs with a name, or below it as in a directory.
@@ -68,9 +65,7 @@ impl Repo {
         }
         self.refuse_checked_out(name)?;
         let zero = new.zero();
-        let call = self
-            .call()
-            .args(["update-ref", "--no-deref", "-m", "karve", name]);
+        let call = self.call().args(["update-ref", "--no-deref", "-m", "karve", name]);
         let call = match expected {
             ExpectedRef::Absent => call.args([new.as_str(), zero.as_str()]),
             ExpectedRef::At(old) => call.args([new.as_str(), old.as_str()]),
@@ -87,9 +82,7 @@ impl Repo {
             _ if !expected.allows(found.as_ref()) => Err(moved(name, expected, found.as_ref())),
             _ => Err(answer
                 .into_error(format!("cannot move {name} to {}", new.short()))
-                .hint(format!(
-                    "\"git update-ref {name} {new}\" shows what is in the way"
-                ))),
+                .hint(format!("\"git update-ref {name} {new}\" shows what is in the way"))),
         }
     }
 
@@ -123,10 +116,7 @@ impl Repo {
         if branch.starts_with('-') || branch.contains('\0') {
             return Err(refused());
         }
-        let answer = self
-            .call()
-            .args(["check-ref-format", "--branch", branch])
-            .ask()?;
+        let answer = self.call().args(["check-ref-format", "--branch", branch]).ask()?;
         // Git expands "@{-1}" to the previous branch; such a name means something else later.
         if answer.code != 0 || one_line(answer.stdout) != branch.as_bytes() {
             return Err(refused());
@@ -139,21 +129,14 @@ impl Repo {
         let name = format!("refs/heads/{branch}");
         let answer = self
             .call()
-            .args([
-                "for-each-ref",
-                "--format=%(refname)%00%(worktreepath)",
-                &name,
-            ])
+            .args(["for-each-ref", "--format=%(refname)%00%(worktreepath)", &name])
             .output()?;
         let mut want = name.into_bytes();
         want.push(0);
         // The line of another ref below this name cannot start like this.
-        let path = answer
-            .split(|byte| *byte == b'\n')
-            .find_map(|line| line.strip_prefix(&want[..]));
-        Ok(path
-            .filter(|path| !path.is_empty())
-            .map(|path| OsStr::from_bytes(path).into()))
+        let path =
+            answer.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(&want[..]));
+        Ok(path.filter(|path| !path.is_empty()).map(|path| OsStr::from_bytes(path).into()))
     }
 
     fn refuse_checked_out(&self, name: &str) -> Result<()> {
@@ -164,10 +147,8 @@ impl Repo {
             return Ok(());
         };
         let message = format!("the branch {branch} is checked out in {}", path.display());
-        Err(CommandError::usage(message).hint(format!(
-            "detach it: git -C {} switch --detach",
-            path.display()
-        )))
+        Err(CommandError::usage(message)
+            .hint(format!("detach it: git -C {} switch --detach", path.display())))
     }
 }
 
@@ -206,7 +187,5 @@ fn moved(name: &str, expected: ExpectedRef<'_>, found: Option<&Oid>) -> CommandE
     };
     CommandError::environment(format!("another process moved {name}"))
         .cause(format!("it {expected} and {found}"))
-        .hint(format!(
-            "\"git log -3 {name}\" shows the move; undo it, or start a new campaign"
-        ))
+        .hint(format!("\"git log -3 {name}\" shows the move; undo it, or start a new campaign"))
 }

@@ -39,10 +39,7 @@ impl SurveyScratch {
             let path = dir.path().join(name);
             fs::create_dir(&path).context(|| format!("cannot create {}", path.display()))?;
         }
-        Ok(Self {
-            dir,
-            index: IndexState::Missing,
-        })
+        Ok(Self { dir, index: IndexState::Missing })
     }
 
     /// Where the index is, or will be.
@@ -64,10 +61,7 @@ impl SurveyScratch {
         if let Some(bytes) = repo.memory.index(tree) {
             fs::write(&path, &*bytes).context(|| format!("cannot write {}", path.display()))?;
         } else {
-            repo.call()
-                .index(&path)?
-                .args(["read-tree", tree.as_str()])
-                .effect()?;
+            repo.call().index(&path)?.args(["read-tree", tree.as_str()]).effect()?;
             if let Ok(bytes) = fs::read(&path) {
                 repo.memory.keep_index(tree, bytes);
             }

@@ -13,11 +13,7 @@ use super::memory::GitCache;
 use super::{CommitNote, ExecutableBit, FileMode, Oid, Repo};
 
 /// The oldest supported git version.
-const VERSION_MIN: GitVersion = GitVersion {
-    major: 2,
-    minor: 30,
-    patch: 0,
-};
+const VERSION_MIN: GitVersion = GitVersion { major: 2, minor: 30, patch: 0 };
 
 /// The branch or commit that the user has checked out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,9 +79,7 @@ pub struct NewFile {
 
 /// The version of the installed git.
 pub fn version() -> Result<GitVersion> {
-    let answer = GitCall::found_from(Path::new("/"))
-        .arg("--version")
-        .output()?;
+    let answer = GitCall::found_from(Path::new("/")).arg("--version").output()?;
     let answer = text(&answer);
     parse_version(&answer).ok_or_else(|| {
         CommandError::environment("cannot parse the output of \"git --version\"")
@@ -96,22 +90,11 @@ pub fn version() -> Result<GitVersion> {
 
 /// Parses `git version 2.47.3 (vendor)`; a missing third number is zero.
 fn parse_version(answer: &str) -> Option<GitVersion> {
-    let mut numbers = answer
-        .split_whitespace()
-        .nth(2)?
-        .split('.')
-        .map(str::parse::<u32>);
+    let mut numbers = answer.split_whitespace().nth(2)?.split('.').map(str::parse::<u32>);
     let major = numbers.next()?.ok()?;
     let minor = numbers.next()?.ok()?;
-    let patch = numbers
-        .next()
-        .and_then(std::result::Result::ok)
-        .unwrap_or(0);
-    Some(GitVersion {
-        major,
-        minor,
-        patch,
-    })
+    let patch = numbers.next().and_then(std::result::Result::ok).unwrap_or(0);
+    Some(GitVersion { major, minor, patch })
 }
 
 /// Creates a new repository with one commit on the branch `main`, its files checked out.
@@ -127,25 +110,16 @@ pub fn init_with(dir: &Path, files: &[NewFile], note: &CommitNote<'_>) -> Result
     }
     let git_dir = dir.join(".git");
     // An empty template directory, so that neither sample hooks nor the user's hooks are copied.
-    GitCall::found_from(&dir)
-        .args(["init", "--quiet", "--template="])
-        .effect()?;
+    GitCall::found_from(&dir).args(["init", "--quiet", "--template="]).effect()?;
     let call = || GitCall::on(&git_dir).work_tree(&dir).own_index();
     let paths: Vec<&[u8]> = files.iter().map(|file| file.path.as_bytes()).collect();
     let oids = hash_paths(call().args(["hash-object", "-w"]), &paths)?;
     let mut lines = Vec::new();
     for (file, oid) in files.iter().zip(&oids) {
-        let mode = if file.executable {
-            FileMode::Executable
-        } else {
-            FileMode::File
-        };
+        let mode = if file.executable { FileMode::Executable } else { FileMode::File };
         lines.extend(format!("{} {oid}\t{}\0", mode.as_str(), file.path).into_bytes());
     }
-    call()
-        .args(["update-index", "-z", "--index-info"])
-        .stdin(lines)
-        .effect()?;
+    call().args(["update-index", "-z", "--index-info"]).stdin(lines).effect()?;
     let tree = call().arg("write-tree").oid()?;
     let oid = commit_tree(call(), &tree, None, note)?;
     call().args(["update-ref", "HEAD", oid.as_str()]).effect()?;
@@ -156,9 +130,7 @@ pub fn init_with(dir: &Path, files: &[NewFile], note: &CommitNote<'_>) -> Result
 
 fn write_new_file(dir: &Path, file: &NewFile) -> Result<()> {
     let relative = Path::new(&file.path);
-    let plain = relative
-        .components()
-        .all(|part| matches!(part, Component::Normal(_)));
+    let plain = relative.components().all(|part| matches!(part, Component::Normal(_)));
     if !plain || file.path.is_empty() {
         let message = format!("{:?} is not a path inside a repository", file.path);
         return Err(CommandError::usage(message));
@@ -199,10 +171,7 @@ pub(super) fn hash_paths(call: GitCall, paths: &[&[u8]]) -> Result<Vec<Oid>> {
         quote_into(&mut lines, path);
         lines.push(b'\n');
     }
-    let answer = call
-        .args(["--no-filters", "--stdin-paths"])
-        .stdin(lines)
-        .output()?;
+    let answer = call.args(["--no-filters", "--stdin-paths"]).stdin(lines).output()?;
     let oids: Option<Vec<Oid>> = text(&answer).lines().map(Oid::parse).collect();
     oids.filter(|oids| oids.len() == paths.len())
         .ok_or_else(|| CommandError::environment("git hash-object did not hash each file"))
@@ -238,9 +207,7 @@ impl Repo {
         }
         require_checkout(&dir)?;
         let ask = |what: &str| -> Result<PathBuf> {
-            let answer = GitCall::found_from(&dir)
-                .args(["rev-parse", what])
-                .output()?;
+            let answer = GitCall::found_from(&dir).args(["rev-parse", what]).output()?;
             Ok(dir.join(OsStr::from_bytes(&one_line(answer))))
         };
         let root = canonical(&ask("--show-toplevel")?)?;
@@ -257,11 +224,8 @@ impl Repo {
         let modes = GitCall::on(&git_dir)
             .args(["config", "--type=bool", "--get", "core.fileMode"])
             .ask()?;
-        let file_modes = if modes.stdout == b"false\n" {
-            ExecutableBit::Ignored
-        } else {
-            ExecutableBit::Kept
-        };
+        let file_modes =
+            if modes.stdout == b"false\n" { ExecutableBit::Ignored } else { ExecutableBit::Kept };
         Ok(Self {
             root,
             git_dir,
@@ -274,18 +238,12 @@ impl Repo {
 
     /// The branch or commit that the user has checked out.
     pub fn head(&self) -> Result<CheckoutHead> {
-        let oid = GitCall::on(&self.git_dir)
-            .args(["rev-parse", "--verify", "HEAD^{commit}"])
-            .oid()?;
-        let answer = GitCall::on(&self.git_dir)
-            .args(["symbolic-ref", "--quiet", "HEAD"])
-            .ask()?;
+        let oid =
+            GitCall::on(&self.git_dir).args(["rev-parse", "--verify", "HEAD^{commit}"]).oid()?;
+        let answer = GitCall::on(&self.git_dir).args(["symbolic-ref", "--quiet", "HEAD"]).ask()?;
         let name = text(&one_line(answer.stdout));
         Ok(match name.strip_prefix("refs/heads/") {
-            Some(name) if answer.code == 0 => CheckoutHead::Branch {
-                name: name.to_owned(),
-                oid,
-            },
+            Some(name) if answer.code == 0 => CheckoutHead::Branch { name: name.to_owned(), oid },
             _ => CheckoutHead::Detached { oid },
         })
     }
@@ -295,27 +253,16 @@ impl Repo {
         let answer = GitCall::on(&self.git_dir)
             .work_tree(&self.root)
             .own_index()
-            .args([
-                "status",
-                "--porcelain",
-                "-z",
-                "--untracked-files=no",
-                "--no-renames",
-            ])
+            .args(["status", "--porcelain", "-z", "--untracked-files=no", "--no-renames"])
             .output()?;
         // Each part is two letters, a space and a path.
-        Ok(nul_separated(&answer)
-            .filter_map(|part| part.get(3..))
-            .map(text)
-            .collect())
+        Ok(nul_separated(&answer).filter_map(|part| part.get(3..)).map(text).collect())
     }
 
     /// The submodules of a commit, whether the user's checkout has them or not.
     pub fn submodules(&self, oid: &Oid) -> Result<Vec<String>> {
         let entries = self.ls_tree(oid)?;
-        let links = entries
-            .iter()
-            .filter(|entry| entry.mode == FileMode::Gitlink);
+        let links = entries.iter().filter(|entry| entry.mode == FileMode::Gitlink);
         Ok(links.map(|entry| text(&entry.path)).collect())
     }
 }
@@ -327,16 +274,11 @@ fn require_checkout(dir: &Path) -> Result<()> {
         .ask()?;
     if answer.code != 0 {
         // Look on disk for a repository that git refuses, rather than at git's message.
-        let refused = dir
-            .ancestors()
-            .find(|dir| dir.join(".git").symlink_metadata().is_ok());
+        let refused = dir.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok());
         return Err(match refused {
             Some(top) => answer
                 .into_error(format!("git refuses the repository at {}", top.display()))
-                .hint(format!(
-                    "\"git -C {} status\" says what to do",
-                    top.display()
-                )),
+                .hint(format!("\"git -C {} status\" says what to do", top.display())),
             None => CommandError::usage(format!("{} is not in a git repository", dir.display()))
                 .hint("create one: git init && git add -A && git commit -m \"start\""),
         });
@@ -345,10 +287,8 @@ fn require_checkout(dir: &Path) -> Result<()> {
     let mut lines = answer.lines();
     if lines.next() == Some("true") {
         let message = format!("{} is a bare repository, without a checkout", dir.display());
-        return Err(CommandError::usage(message).hint(format!(
-            "run karve in a clone: git clone {} work && cd work",
-            dir.display()
-        )));
+        return Err(CommandError::usage(message)
+            .hint(format!("run karve in a clone: git clone {} work && cd work", dir.display())));
     }
     if lines.next() != Some("true") {
         let message = format!("{} is inside a .git directory", dir.display());
@@ -369,18 +309,9 @@ mod tests {
 
     #[test]
     fn a_version_is_read_with_or_without_a_vendor() {
-        let want = |major, minor, patch| {
-            Some(GitVersion {
-                major,
-                minor,
-                patch,
-            })
-        };
+        let want = |major, minor, patch| Some(GitVersion { major, minor, patch });
         assert_eq!(parse_version("git version 2.47.3\n"), want(2, 47, 3));
-        assert_eq!(
-            parse_version("git version 2.39.5 (Apple Git-154)\n"),
-            want(2, 39, 5)
-        );
+        assert_eq!(parse_version("git version 2.39.5 (Apple Git-154)\n"), want(2, 39, 5));
         assert_eq!(parse_version("git version 2.50.rc1\n"), want(2, 50, 0));
         assert_eq!(parse_version("fish\n"), None);
     }

@@ -29,16 +29,9 @@ impl Repo {
             return Ok(());
         }
         let names = names_by_path(worktree)?;
-        for link in self
-            .ls_tree(oid)?
-            .iter()
-            .filter(|entry| entry.mode == FileMode::Gitlink)
-        {
+        for link in self.ls_tree(oid)?.iter().filter(|entry| entry.mode == FileMode::Gitlink) {
             let path = text(&link.path);
-            let name = names
-                .iter()
-                .find(|(_, at)| *at == path)
-                .map(|(name, _)| name);
+            let name = names.iter().find(|(_, at)| *at == path).map(|(name, _)| name);
             let (Some(name), Some(source)) = (name, self.submodule(&link.path)?) else {
                 continue;
             };
@@ -91,20 +84,11 @@ impl Repo {
             .setting(format!("submodule.{name}.active=true"))
             .setting(format!("submodule.{name}.update=checkout"))
             .setting("protocol.file.allow=always")
-            .args([
-                "submodule",
-                "--quiet",
-                "update",
-                "--init",
-                "--no-recommend-shallow",
-                "--",
-            ])
+            .args(["submodule", "--quiet", "update", "--init", "--no-recommend-shallow", "--"])
             .arg(&path)
             .ask()?;
         if answer.code != 0 {
-            return Err(fail(
-                answer.into_error(format!("cannot check out the submodule {path}")),
-            ));
+            return Err(fail(answer.into_error(format!("cannot check out the submodule {path}"))));
         }
         Ok(())
     }

@@ -63,18 +63,8 @@ pub(super) struct RawChange {
 
 impl RawChange {
     pub(super) fn change(&self) -> WorktreeChange {
-        let Self {
-            kind,
-            mode,
-            tracked,
-            ..
-        } = *self;
-        WorktreeChange {
-            path: text(&self.path),
-            kind,
-            mode,
-            tracked,
-        }
+        let Self { kind, mode, tracked, .. } = *self;
+        WorktreeChange { path: text(&self.path), kind, mode, tracked }
     }
 }
 
@@ -96,12 +86,7 @@ impl Repo {
     /// Everything in a worktree that differs from a commit: files of the commit that are changed,
     /// gone or of another kind, and new files that its ignore rules do not hide.
     pub fn changes(&self, worktree: &Path, parent: &Oid) -> Result<Vec<WorktreeChange>> {
-        Ok(self
-            .survey(worktree, parent)?
-            .found
-            .iter()
-            .map(RawChange::change)
-            .collect())
+        Ok(self.survey(worktree, parent)?.found.iter().map(RawChange::change).collect())
     }
 
     pub(super) fn survey(&self, worktree: &Path, parent: &Oid) -> Result<WorktreeSurvey> {
@@ -122,23 +107,14 @@ impl Repo {
         found.extend(new);
         found.extend(self.inside_submodules(&root, &entries)?);
         found.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(WorktreeSurvey {
-            root,
-            entries,
-            found,
-            ignored,
-            scratch,
-        })
+        Ok(WorktreeSurvey { root, entries, found, ignored, scratch })
     }
 
     /// What was changed inside the submodules of a worktree, compared with their repositories in
     /// the user's checkout.
     fn inside_submodules(&self, root: &Path, entries: &[RawEntry]) -> Result<Vec<RawChange>> {
         let mut all = Vec::new();
-        for link in entries
-            .iter()
-            .filter(|entry| entry.mode == FileMode::Gitlink)
-        {
+        for link in entries.iter().filter(|entry| entry.mode == FileMode::Gitlink) {
             let path = root.join(text(&link.path));
             let filled = path.join(".git").symlink_metadata().is_ok();
             let Some(source) = self.submodule(&link.path)?.filter(|_| filled) else {

@@ -22,10 +22,8 @@ const N_NEW_MAX: usize = 200_000;
 
 /// Finds what is in a worktree and not in the tree.
 pub(super) fn new_files(root: &Path, entries: &[RawEntry]) -> Vec<RawChange> {
-    let known: BTreeMap<&[u8], FileMode> = entries
-        .iter()
-        .map(|entry| (entry.path.as_slice(), entry.mode))
-        .collect();
+    let known: BTreeMap<&[u8], FileMode> =
+        entries.iter().map(|entry| (entry.path.as_slice(), entry.mode)).collect();
     let mut all = Vec::new();
     let mut n_dirs_new = 0;
     let mut stack: Vec<Vec<u8>> = Vec::new();
@@ -45,22 +43,14 @@ pub(super) fn new_files(root: &Path, entries: &[RawEntry]) -> Vec<RawChange> {
         };
         let nested = !dir.is_empty() && children.iter().any(|(name, _)| name == b".git");
         if nested {
-            all.push(new(
-                dir.clone(),
-                FileMode::Gitlink,
-                Some(ChangeRefusal::NotAFile),
-            ));
+            all.push(new(dir.clone(), FileMode::Gitlink, Some(ChangeRefusal::NotAFile)));
         }
         // A repository around a known file must not hide that file's new neighbors.
         if nested && !has_known {
             continue;
         }
         for (name, mode) in children.into_iter().filter(|(name, _)| name != b".git") {
-            let path = if dir.is_empty() {
-                name
-            } else {
-                [&dir[..], b"/", &name].concat()
-            };
+            let path = if dir.is_empty() { name } else { [&dir[..], b"/", &name].concat() };
             match (mode, known.get(path.as_slice())) {
                 (None, Some(FileMode::Gitlink)) => {}
                 (None, _) => stack.push(path),
@@ -90,13 +80,7 @@ fn children(root: &Path, dir: &[u8]) -> std::io::Result<Vec<(Vec<u8>, Option<Fil
 }
 
 fn new(path: Vec<u8>, mode: FileMode, obstacle: Option<ChangeRefusal>) -> RawChange {
-    RawChange {
-        path,
-        kind: ChangeKind::Added,
-        mode,
-        tracked: false,
-        obstacle,
-    }
+    RawChange { path, kind: ChangeKind::Added, mode, tracked: false, obstacle }
 }
 
 /// Whether the tree has something below a directory.
@@ -105,10 +89,7 @@ fn has_below(known: &BTreeMap<&[u8], FileMode>, dir: &[u8]) -> bool {
         return true;
     }
     let start = [dir, b"/"].concat();
-    known
-        .range(start.as_slice()..)
-        .next()
-        .is_some_and(|(path, _)| path.starts_with(&start))
+    known.range(start.as_slice()..).next().is_some_and(|(path, _)| path.starts_with(&start))
 }
 
 /// The files of the tree that say what is ignored.
@@ -148,10 +129,7 @@ pub(super) fn split_ignored(
     if !matches!(answer.code, 0 | 1) {
         return Err(answer.into_error("git check-ignore failed"));
     }
-    let hidden: HashSet<&[u8]> = nul_separated(&answer.stdout)
-        .filter_map(|name| name.strip_prefix(b"./"))
-        .collect();
-    Ok(new
-        .into_iter()
-        .partition(|found| hidden.contains(found.path.as_slice())))
+    let hidden: HashSet<&[u8]> =
+        nul_separated(&answer.stdout).filter_map(|name| name.strip_prefix(b"./")).collect();
+    Ok(new.into_iter().partition(|found| hidden.contains(found.path.as_slice())))
 }

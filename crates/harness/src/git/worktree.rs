@@ -56,9 +56,7 @@ impl Repo {
         }
         self.worktree_add_once(path, oid).map_err(|error| {
             let parent = path.parent().unwrap_or(path).display();
-            error.hint(format!(
-                "\"df {parent}\" shows whether the disk is full; then try again"
-            ))
+            error.hint(format!("\"df {parent}\" shows whether the disk is full; then try again"))
         })?;
         self.fill_submodules(path, oid)
     }
@@ -140,11 +138,7 @@ impl Repo {
 
     /// Where the worktrees besides the main checkout are, or were.
     pub fn worktree_paths(&self) -> Result<Vec<PathBuf>> {
-        Ok(self
-            .entries()?
-            .into_iter()
-            .map(|entry| entry.path)
-            .collect())
+        Ok(self.entries()?.into_iter().map(|entry| entry.path).collect())
     }
 
     /// Removes all worktrees in a directory, and returns how many there were.
@@ -181,10 +175,7 @@ impl Repo {
             let link = dir.join(OsStr::from_bytes(&one_line(bytes)));
             // The file names the ".git" file of the worktree; the worktree is its directory.
             if let Some(path) = link.parent() {
-                entries.push(WorktreeEntry {
-                    path: settled(path),
-                    dir,
-                });
+                entries.push(WorktreeEntry { path: settled(path), dir });
             }
         }
         entries.sort_by(|a, b| a.path.cmp(&b.path));
@@ -199,8 +190,7 @@ impl Repo {
             Err(error) if error.kind() == Io::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error).context(say),
         };
-        read.map(|entry| entry.map(|entry| entry.path()).context(say))
-            .collect()
+        read.map(|entry| entry.map(|entry| entry.path()).context(say)).collect()
     }
 
     /// Removes what `git worktree add` leaves when it is killed before it has written the path:

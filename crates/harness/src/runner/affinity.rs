@@ -25,11 +25,7 @@ impl CpuAffinity {
             true => cpu::allowed(),
             false => terms.command.cpus.clone(),
         };
-        Ok(Self(affinities(
-            &allowed,
-            terms.contract.threads,
-            secret()?,
-        )))
+        Ok(Self(affinities(&allowed, terms.contract.threads, secret()?)))
     }
 
     /// The terms for arms that are pinned there.

@@ -68,19 +68,14 @@ pub(super) struct WorkerProgram {
 impl WorkerProgram {
     fn named(&self) -> [(String, String); 2] {
         let dir = format!("{}/", self.command.dir.display());
-        [
-            (self.path.clone(), self.shown.clone()),
-            (dir, String::new()),
-        ]
+        [(self.path.clone(), self.shown.clone()), (dir, String::new())]
     }
 
     fn phases(&self) -> BatchMode {
         match &self.module {
             None => BatchMode::Batch,
             Some(ModuleOptions { device: None, .. }) => BatchMode::Staged,
-            Some(ModuleOptions {
-                device: Some(_), ..
-            }) => BatchMode::OnDevice,
+            Some(ModuleOptions { device: Some(_), .. }) => BatchMode::OnDevice,
         }
     }
 }
@@ -122,12 +117,7 @@ impl ArmMemory {
             let done = shared.seal_as_it_is();
             done.context(|| "cannot seal memory for kernels".to_owned())?;
         }
-        Ok(Self {
-            input,
-            output,
-            sizes,
-            sealed,
-        })
+        Ok(Self { input, output, sizes, sealed })
     }
 }
 
@@ -212,10 +202,7 @@ impl KernelWorker {
         layout: &CallLayout,
     ) -> Result<WorkerResult<()>> {
         self.child.thaw();
-        let answer = self.ask(
-            &WorkerRequest::Setup(setup_of(contract, layout)),
-            WAKE_LIMIT,
-        )?;
+        let answer = self.ask(&WorkerRequest::Setup(setup_of(contract, layout)), WAKE_LIMIT)?;
         Ok(answer.and_then(done).and_then(|()| self.freeze()))
     }
 
@@ -225,10 +212,7 @@ impl KernelWorker {
         slots: &[CallSlot],
         spin_ns: u64,
     ) -> Result<WorkerResult<BatchTiming>> {
-        let question = WorkerRequest::Batch {
-            slots: slots.to_vec(),
-            spin_ns,
-        };
+        let question = WorkerRequest::Batch { slots: slots.to_vec(), spin_ns };
         let nonce = secret()?;
         let message = question.render(nonce);
         let Ok(cpu_asleep) = self.child.cpu_time() else {
@@ -425,11 +409,7 @@ pub(super) struct StartingWorker {
 impl StartingWorker {
     /// Waits until it has loaded its kernel. It is frozen afterward.
     pub(super) fn ready(self) -> WorkerResult<KernelWorker> {
-        let Self {
-            mut arm,
-            nonce,
-            sent,
-        } = self;
+        let Self { mut arm, nonce, sent } = self;
         sent?;
         arm.receive(nonce, START_LIMIT).and_then(done)?;
         arm.freeze()?;
@@ -454,10 +434,9 @@ fn setup_of(contract: &Contract, layout: &CallLayout) -> CallSetup {
         };
         match place {
             PlacedArg::Integer(value) => WireArg::Integer { value: *value },
-            PlacedArg::Float(value) => WireArg::Float {
-                bits: value.to_bits(),
-                single: layout.dtypes[index] == Dtype::F32,
-            },
+            PlacedArg::Float(value) => {
+                WireArg::Float { bits: value.to_bits(), single: layout.dtypes[index] == Dtype::F32 }
+            }
             PlacedArg::Input(region) => WireArg::Input(tensor(region.offset)),
             PlacedArg::Output(region) => match contract.args[index].kind {
                 ArgKind::InOut { .. } => WireArg::InOut(tensor(region.offset)),

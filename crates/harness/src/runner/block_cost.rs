@@ -80,10 +80,7 @@ pub(super) struct ClockTimes {
 impl ClockTimes {
     /// The clocks of one turn.
     pub(super) fn of(turn: &BatchTiming) -> Self {
-        Self {
-            time: turn.time(),
-            cpu: turn.cpu,
-        }
+        Self { time: turn.time(), cpu: turn.cpu }
     }
 }
 
@@ -96,10 +93,7 @@ pub(super) fn usual(turns: &[[BatchTiming; 2]]) -> [ClockTimes; 2] {
     let clocked: Vec<[ClockTimes; 2]> = turns.iter().map(both).collect();
     let by_time = middle(&clocked, |clocked| clocked.time);
     let by_cpu = middle(&clocked, |clocked| clocked.cpu);
-    [0, 1].map(|arm| ClockTimes {
-        time: by_time[arm].time,
-        cpu: by_cpu[arm].cpu,
-    })
+    [0, 1].map(|arm| ClockTimes { time: by_time[arm].time, cpu: by_cpu[arm].cpu })
 }
 
 fn middle(turns: &[[ClockTimes; 2]], clock: fn(&ClockTimes) -> Duration) -> [ClockTimes; 2] {
@@ -108,11 +102,7 @@ fn middle(turns: &[[ClockTimes; 2]], clock: fn(&ClockTimes) -> Duration) -> [Clo
     };
     let mut sorted: Vec<&[ClockTimes; 2]> = turns.iter().collect();
     sorted.sort_by(|one, other| ratio(one).total_cmp(&ratio(other)));
-    sorted
-        .get(sorted.len() / 2)
-        .copied()
-        .copied()
-        .unwrap_or_default()
+    sorted.get(sorted.len() / 2).copied().copied().unwrap_or_default()
 }
 
 /// The clocks of a turn as a sample: the time of one call, and both clocks for all of them.
@@ -139,12 +129,7 @@ mod tests {
             wall: Duration::from_micros(time),
             woken: Duration::ZERO,
             cpu: Duration::from_micros(cpu),
-            worker_timing: WorkerTiming {
-                wall_ns: 0,
-                cpu_ns: 0,
-                flags: 0,
-                device_ns: 0,
-            },
+            worker_timing: WorkerTiming { wall_ns: 0, cpu_ns: 0, flags: 0, device_ns: 0 },
             before: Duration::ZERO,
             after: Duration::ZERO,
         }

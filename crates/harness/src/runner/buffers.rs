@@ -75,10 +75,7 @@ impl KernelCall {
 
     /// The request for a worker.
     pub(super) fn slot(&self) -> CallSlot {
-        CallSlot {
-            input: self.slot,
-            output: self.slot,
-        }
+        CallSlot { input: self.slot, output: self.slot }
     }
 }
 
@@ -93,10 +90,7 @@ const POISON_STREAM: u64 = 1 << 32;
 impl KernelBuffers {
     /// Memory for some cases, with this many calls in one batch for each.
     pub(super) fn new(contract: &Contract, cases: &[(&Case, u32)]) -> Result<Self> {
-        let mut sizes = MemorySizes {
-            input: 0,
-            output: 0,
-        };
+        let mut sizes = MemorySizes { input: 0, output: 0 };
         let mut first = None;
         for (case, calls) in cases {
             let layout = layout_of(contract, case)?;
@@ -251,13 +245,7 @@ impl KernelBuffers {
             (self.layout.places[index], self.contract.args[index].draw())
         {
             to.resize(region.bytes as usize, 0);
-            draw::fill(
-                draw,
-                self.layout.dtypes[index],
-                call.seed,
-                stream_of(index),
-                to,
-            );
+            draw::fill(draw, self.layout.dtypes[index], call.seed, stream_of(index), to);
         }
     }
 
@@ -334,20 +322,12 @@ pub(super) type CallOutput = Vec<Vec<u8>>;
 /// Values that a result might have: like those of the first input.
 fn plausible(contract: &Contract) -> Draw {
     let mut inputs = contract.args.iter().filter_map(Arg::draw);
-    inputs.next().cloned().unwrap_or(Draw::Uniform {
-        low: -1.0,
-        high: 1.0,
-    })
+    inputs.next().cloned().unwrap_or(Draw::Uniform { low: -1.0, high: 1.0 })
 }
 
 fn guard(call: &KernelCall, from: u64, part: &mut [u8]) {
     let seed = call.seed ^ from.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    draw::poison(
-        Poison::Pattern,
-        seed,
-        karve_numerics::tensor::Dtype::U8,
-        part,
-    );
+    draw::poison(Poison::Pattern, seed, karve_numerics::tensor::Dtype::U8, part);
 }
 
 /// Threads that draw and compare. A device works on more bytes than one CPU can draw in time;

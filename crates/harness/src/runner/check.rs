@@ -57,11 +57,7 @@ pub(super) fn errors(
             _ => accuracy::measure(&values, truth, &tolerance),
         }
     });
-    TensorErrors {
-        stats: stats.collect(),
-        beside: Vec::new(),
-        outputs: truth.outputs.clone(),
-    }
+    TensorErrors { stats: stats.collect(), beside: Vec::new(), outputs: truth.outputs.clone() }
 }
 
 /// Whether errors are small enough, by the rules and compared with the incumbent's.
@@ -94,9 +90,7 @@ pub(super) fn agree(
         let found = accuracy::agree(candidate, parent, dtype, bound);
         if !found.agrees {
             let name = &stage.contract().args[index].name;
-            let at = found
-                .first
-                .map_or_else(String::new, |at| format!(", first at {at}"));
+            let at = found.first.map_or_else(String::new, |at| format!(", first at {at}"));
             return Err(format!(
                 "{name} of a timed call differs from the incumbent's: {} of {} elements differ by \
                 more than the errors of both so far{at}",
@@ -109,11 +103,7 @@ pub(super) fn agree(
 
 /// A wrong result.
 pub(super) fn wrong(case: &str, why: String) -> Gate {
-    Gate::WrongResult {
-        case: case.to_owned(),
-        category: FailureCategory::SnrFail,
-        excerpt: why,
-    }
+    Gate::WrongResult { case: case.to_owned(), category: FailureCategory::SnrFail, excerpt: why }
 }
 
 /// A write outside the outputs.

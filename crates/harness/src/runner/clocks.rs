@@ -49,8 +49,7 @@ impl ArmClocks {
     pub(super) fn add(&mut self, turn: &BatchTiming) {
         let time = turn.time().as_secs_f64();
         self.time.push(time);
-        self.gap
-            .push(turn.wall.as_secs_f64() - turn.worker_timing.wall_ns as f64 * 1e-9);
+        self.gap.push(turn.wall.as_secs_f64() - turn.worker_timing.wall_ns as f64 * 1e-9);
         self.woken.push(turn.woken.as_secs_f64());
         self.cpu.push(turn.cpu.as_secs_f64() / time.max(1e-9));
         self.device
@@ -262,25 +261,13 @@ mod tests {
 
     #[test]
     fn work_before_the_question_is_noticed() {
-        check(
-            &clocks([60, 10, 6_000, 6_030], 0),
-            1,
-            Some("before the request"),
-        );
+        check(&clocks([60, 10, 6_000, 6_030], 0), 1, Some("before the request"));
     }
 
     #[test]
     fn work_in_more_threads_than_allowed_is_noticed() {
-        check(
-            &clocks([2_550, 2_500, 20, 5_100], 0),
-            1,
-            Some("other threads"),
-        );
-        check(
-            &clocks([2_550, 2_500, 20, 7_600], 0),
-            2,
-            Some("other threads"),
-        );
+        check(&clocks([2_550, 2_500, 20, 5_100], 0), 1, Some("other threads"));
+        check(&clocks([2_550, 2_500, 20, 7_600], 0), 2, Some("other threads"));
     }
 
     /// Processes: the candidate's takes this long to prepare, in its batch, and to return its
@@ -291,12 +278,7 @@ mod tests {
             wall: Duration::from_micros(wall),
             woken: Duration::ZERO,
             cpu: Duration::from_micros(wall),
-            worker_timing: WorkerTiming {
-                wall_ns: 0,
-                cpu_ns: 0,
-                flags: 0,
-                device_ns: 0,
-            },
+            worker_timing: WorkerTiming { wall_ns: 0, cpu_ns: 0, flags: 0, device_ns: 0 },
             before: Duration::from_micros(before),
             after: Duration::from_micros(after + late),
         };

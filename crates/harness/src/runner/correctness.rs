@@ -129,13 +129,7 @@ impl CorrectnessCheck<'_> {
                 Err(gate) => return Ok(Err(gate)),
             }
         }
-        let steps = [
-            Self::batch,
-            Self::twice,
-            Self::late,
-            Self::repeated,
-            Self::check_aliasing,
-        ];
+        let steps = [Self::batch, Self::twice, Self::late, Self::repeated, Self::check_aliasing];
         for step in steps {
             if let Err(gate) = step(self, &contract)? {
                 return Ok(Err(gate));
@@ -181,10 +175,7 @@ impl CorrectnessCheck<'_> {
         self.buffers.set(contract, self.case)?;
         self.reference.set(contract, self.case)?;
         let layout = self.buffers.layout().clone();
-        for arm in [Some(&mut self.arm), self.incumbent.as_mut()]
-            .into_iter()
-            .flatten()
-        {
+        for arm in [Some(&mut self.arm), self.incumbent.as_mut()].into_iter().flatten() {
             if let Err(broken) = arm.set_up(contract, &layout)? {
                 return Ok(Err(broken.gate(&self.case.name)));
             }
@@ -262,9 +253,7 @@ impl CorrectnessCheck<'_> {
         let after = self.buffers.written(&calls[0]);
         Ok(match before == Some(after) {
             true => Ok(()),
-            false => Err(Gate::Dishonest {
-                why: "it keeps writing after it has returned".into(),
-            }),
+            false => Err(Gate::Dishonest { why: "it keeps writing after it has returned".into() }),
         })
     }
 
@@ -314,13 +303,8 @@ impl CorrectnessCheck<'_> {
         }
         let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
         let mut written = Vec::new();
-        for arm in [self.incumbent.as_mut(), Some(&mut self.arm)]
-            .into_iter()
-            .flatten()
-        {
-            calls
-                .iter()
-                .for_each(|call| self.buffers.poison_output(call));
+        for arm in [self.incumbent.as_mut(), Some(&mut self.arm)].into_iter().flatten() {
+            calls.iter().for_each(|call| self.buffers.poison_output(call));
             match arm.run_batch(&slots, 0)? {
                 Ok(turn) if turn.worker_timing.flags & FLAG_MODE_CHANGED != 0 => {
                     return Ok(Err(Gate::Dishonest {
@@ -337,10 +321,8 @@ impl CorrectnessCheck<'_> {
             if !calls.iter().all(inside) {
                 return Ok(Err(check::outside(&self.case.name)));
             }
-            let all: Vec<CallOutput> = calls
-                .iter()
-                .map(|call| self.buffers.written(call))
-                .collect();
+            let all: Vec<CallOutput> =
+                calls.iter().map(|call| self.buffers.written(call)).collect();
             written.push(all);
         }
         let own = written.pop().unwrap_or_default();
@@ -387,10 +369,7 @@ fn ratio(
         return Ok(Err(broken));
     }
     for _ in 0..REPEATS {
-        let call = KernelCall {
-            seed: secret()?,
-            ..first
-        };
+        let call = KernelCall { seed: secret()?, ..first };
         for times in &mut times {
             // Written both times, so that the caches are in the same state.
             stage.fill(&call);

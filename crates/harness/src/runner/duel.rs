@@ -155,19 +155,12 @@ impl KernelRunner {
             }
         }
         let all = start.elapsed();
-        self.pace
-            .add(around, all.saturating_sub(around + renewed), turns);
+        self.pace.add(around, all.saturating_sub(around + renewed), turns);
         self.spent.total += start.elapsed();
         if let Err(gate) = self.cross_check() {
             return Ok(Err(BlockFailure::Candidate(gate)));
         }
-        Ok(Ok(Block {
-            seed,
-            pad: 0,
-            pairs,
-            discarded: None,
-            conditions: None,
-        }))
+        Ok(Ok(Block { seed, pad: 0, pairs, discarded: None, conditions: None }))
     }
 
     /// Recreates both processes.
@@ -398,17 +391,11 @@ impl KernelRunner {
         };
         let mut differs = vec![false; parent.len().min(candidate.len())];
         let both = parent.iter().zip(candidate).zip(&mut differs);
-        spread::over(
-            self.buffers.n_threads(),
-            both.collect(),
-            |((one, other), differs)| {
-                *differs = check::agree(&self.buffers, [one, other], bounds).is_err();
-            },
-        );
+        spread::over(self.buffers.n_threads(), both.collect(), |((one, other), differs)| {
+            *differs = check::agree(&self.buffers, [one, other], bounds).is_err();
+        });
         let found = differs.into_iter().enumerate();
-        found
-            .filter_map(|(at, differs)| differs.then_some(at))
-            .collect()
+        found.filter_map(|(at, differs)| differs.then_some(at)).collect()
     }
 
     /// Occasionally and unpredictably, checks a timed call against the reference.
@@ -433,9 +420,7 @@ impl KernelRunner {
     /// Whether the candidate has more threads than allowed, which its correctness check missed.
     fn census(&self) -> std::result::Result<(), Gate> {
         let native = matches!(self.terms.contract.kernel, Kernel::Library { .. });
-        let threads = self.arms[CANDIDATE]
-            .census()
-            .map_or(0, |(threads, _)| threads);
+        let threads = self.arms[CANDIDATE].census().map_or(0, |(threads, _)| threads);
         let most = self.terms.contract.threads.max(1);
         match native && threads > most as usize {
             false => Ok(()),

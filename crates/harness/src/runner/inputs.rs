@@ -59,21 +59,14 @@ pub fn ask_inputs(terms: &RunnerSetup, tree: &Path) -> Result<Vec<Arg>> {
     };
     if let Program::Argv(args) = &mut command.program {
         let most = CALL_BYTES_MAX.to_string();
-        args.extend([
-            dir.join(path).into(),
-            style.into(),
-            device.into(),
-            most.into(),
-        ]);
+        args.extend([dir.join(path).into(), style.into(), device.into(), most.into()]);
     }
     let limit = terms.limit.min(LIMIT);
     command.memory_bytes = sandbox::most_memory();
     let run = process::run(&command.limit(limit), &terms.stop)?;
     if run.exit == Exit::TimedOut {
         let seconds = limit.as_secs();
-        return Err(cannot(&format!(
-            "it did not report them within {seconds} s"
-        )));
+        return Err(cannot(&format!("it did not report them within {seconds} s")));
     }
     if !run.exit.success() {
         let said = karve_os::process::excerpt(&run);
@@ -129,10 +122,7 @@ fn draw_of(dtype: Dtype, one: &ModuleArg) -> Draw {
         return Draw::Integers { low, high };
     }
     match low >= 0.0 && high <= 1.0 {
-        true => Draw::Uniform {
-            low: 0.0,
-            high: 1.0,
-        },
+        true => Draw::Uniform { low: 0.0, high: 1.0 },
         false => Draw::Normal { mean: 0.0, sd: 1.0 },
     }
 }

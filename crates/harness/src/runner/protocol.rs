@@ -188,13 +188,9 @@ impl WorkerRequest {
             b'O' if body.is_empty() => Self::Fetch,
             b'I' => Self::Fill(parse_slots(body)?),
             b'B' => {
-                let (spin, rest) = body
-                    .split_first_chunk()
-                    .ok_or(ProtocolError("a short batch"))?;
-                Self::Batch {
-                    slots: parse_slots(rest)?,
-                    spin_ns: u64::from_le_bytes(*spin),
-                }
+                let (spin, rest) =
+                    body.split_first_chunk().ok_or(ProtocolError("a short batch"))?;
+                Self::Batch { slots: parse_slots(rest)?, spin_ns: u64::from_le_bytes(*spin) }
             }
             _ => return Err(ProtocolError("an unknown request")),
         };

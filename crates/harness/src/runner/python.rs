@@ -84,10 +84,7 @@ pub(super) fn reference(
     precision: Precision,
 ) -> Result<WorkerProgram> {
     let entry = match &terms.contract.kernel {
-        Kernel::Python {
-            style: PythonStyle::Models,
-            ..
-        } => "Model",
+        Kernel::Python { style: PythonStyle::Models, .. } => "Model",
         Kernel::Python { .. } | Kernel::Library { .. } => "reference_fn",
     };
     Ok(WorkerProgram {
@@ -113,9 +110,7 @@ fn hidden(reference: &Reference) -> Vec<String> {
     match reference {
         Reference::Python { path, .. } => {
             let stem = Path::new(path).file_stem();
-            stem.map(|stem| stem.to_string_lossy().into_owned())
-                .into_iter()
-                .collect()
+            stem.map(|stem| stem.to_string_lossy().into_owned()).into_iter().collect()
         }
         Reference::Library { .. } | Reference::Command { .. } => Vec::new(),
     }

@@ -33,16 +33,9 @@ pub(super) struct ReferenceRunner {
 #[derive(Debug)]
 enum ReferenceBackend {
     /// A worker, with the memory that it reads.
-    Worker {
-        arm: Box<KernelWorker>,
-        memory: ArmMemory,
-    },
+    Worker { arm: Box<KernelWorker>, memory: ArmMemory },
     /// A command that reads and writes files.
-    Command {
-        command: Command,
-        dir: PathBuf,
-        stop: StopFlag,
-    },
+    Command { command: Command, dir: PathBuf, stop: StopFlag },
 }
 
 /// Where a reference comes from.
@@ -78,10 +71,8 @@ impl ReferenceRunner {
         (contract, cases): (&Contract, &[&Case]),
         (limit, stop): (Duration, &StopFlag),
     ) -> Result<Self> {
-        let layouts: std::result::Result<Vec<CallLayout>, String> = cases
-            .iter()
-            .map(|case| contract.layout_in(case, precision))
-            .collect();
+        let layouts: std::result::Result<Vec<CallLayout>, String> =
+            cases.iter().map(|case| contract.layout_in(case, precision)).collect();
         let layouts = layouts.map_err(|why| unfit(&why))?;
         let most = |of: fn(&CallLayout) -> u64| layouts.iter().map(of).max().unwrap_or(1);
         let sizes = MemorySizes {
@@ -94,10 +85,7 @@ impl ReferenceRunner {
                 let arm = KernelWorker::start(program, &memory, (limit, stop))?;
                 let arm =
                     arm.map_err(|broken| fails(&broken.gate("its start").describe(), &hint))?;
-                ReferenceBackend::Worker {
-                    arm: Box::new(arm),
-                    memory,
-                }
+                ReferenceBackend::Worker { arm: Box::new(arm), memory }
             }
             ReferenceSource::Command(command, dir) => ReferenceBackend::Command {
                 command: command.clone().limit(limit),
@@ -143,16 +131,11 @@ impl ReferenceRunner {
                     return Err(fails(why, &self.hint));
                 }
                 let nudged = self.ask(stage, call, InputVariant::Nudged)?;
-                let drawn = stage
-                    .contract()
-                    .args
-                    .iter()
-                    .filter(|arg| arg.draw().is_some());
+                let drawn = stage.contract().args.iter().filter(|arg| arg.draw().is_some());
                 let epsilon = drawn.map(|arg| arg.dtype.epsilon()).fold(0.0, f64::max);
                 let epsilon = epsilon.max(Dtype::F64.epsilon());
                 let both = nudged.iter().zip(&values);
-                both.map(|(nudged, truth)| Sensitivity::of(nudged, truth, epsilon))
-                    .collect()
+                both.map(|(nudged, truth)| Sensitivity::of(nudged, truth, epsilon)).collect()
             }
         };
         let written = stage.contract().written().zip(&sensitivity);
@@ -200,10 +183,7 @@ impl ReferenceRunner {
                 false => part.fill(0),
             }
         }
-        let slot = super::protocol::CallSlot {
-            input: 0,
-            output: 0,
-        };
+        let slot = super::protocol::CallSlot { input: 0, output: 0 };
         let turn = arm.run_batch(&[slot], 0)?;
         turn.map_err(|broken| fails(&broken.gate("the inputs of a call").describe(), &self.hint))?;
         let mut truth = Vec::new();
@@ -296,7 +276,5 @@ fn unfit(why: &str) -> CommandError {
 }
 
 fn fails(why: &str, hint: &str) -> CommandError {
-    CommandError::environment("the reference failed")
-        .cause(why)
-        .hint(hint)
+    CommandError::environment("the reference failed").cause(why).hint(hint)
 }

@@ -110,11 +110,7 @@ impl RunnerSetup {
     pub(super) fn start_reference(&self, tree: &Path, cases: &[&Case]) -> Result<ReferenceRunner> {
         let dir = self.place(tree);
         let (source, precision) = match &self.contract.reference {
-            Reference::Library {
-                path,
-                entry,
-                precision,
-            } => {
+            Reference::Library { path, entry, precision } => {
                 let library = self.reference.clone().unwrap_or_else(|| dir.join(path));
                 if !is_plain(&library) {
                     return Err(no_reference(&self.contract.reference));
@@ -150,12 +146,7 @@ impl RunnerSetup {
         };
         let limits = (self.limit, &self.stop);
         let repair = reference_hint(&self.contract.reference);
-        ReferenceRunner::start(
-            (&source, repair),
-            precision,
-            (&self.contract, cases),
-            limits,
-        )
+        ReferenceRunner::start((&source, repair), precision, (&self.contract, cases), limits)
     }
 }
 
@@ -170,10 +161,9 @@ impl StartingArm {
     pub(super) fn ready(self) -> GateResult<KernelWorker> {
         self.starting.ready().map_err(|broken| match broken {
             // A module that cannot be loaded corresponds to code that does not compile.
-            WorkerFailure::Refused(excerpt) if self.is_module => Gate::BuildFailed {
-                category: FailureCategory::BuildCompile,
-                excerpt,
-            },
+            WorkerFailure::Refused(excerpt) if self.is_module => {
+                Gate::BuildFailed { category: FailureCategory::BuildCompile, excerpt }
+            }
             broken => broken.gate("its start"),
         })
     }
@@ -186,11 +176,10 @@ pub fn no_reference(reference: &Reference) -> CommandError {
             "the build does not produce the reference {path}"
         ))
         .hint("build it with commands.build, or fix contract.reference.library in karve.toml"),
-        Reference::Python { path, .. } => {
-            CommandError::usage(format!("there is no reference {path}")).hint(format!(
-                "write and commit {path}, or fix contract.reference.python in karve.toml"
-            ))
-        }
+        Reference::Python { path, .. } => CommandError::usage(format!(
+            "there is no reference {path}"
+        ))
+        .hint(format!("write and commit {path}, or fix contract.reference.python in karve.toml")),
         Reference::Command { line, .. } => {
             CommandError::usage(format!("the reference `{line}` cannot be called"))
                 .hint("fix contract.reference.command in karve.toml")

@@ -49,11 +49,7 @@ impl SoloRun {
         };
         let ready = arm.set_up(&terms.contract, stage.layout())?;
         Ok(match ready {
-            Ok(()) => Ok(Self {
-                buffers: stage,
-                arm,
-                affinity: cpu_affinity,
-            }),
+            Ok(()) => Ok(Self { buffers: stage, arm, affinity: cpu_affinity }),
             Err(broken) => Err(broken.gate(&case.name)),
         })
     }
@@ -80,9 +76,7 @@ impl SoloRun {
                 Err(broken) => return Ok(Err(broken)),
             }
         }
-        Ok(Ok(Duration::from_secs_f64(
-            stats::median(&times).unwrap_or_default(),
-        )))
+        Ok(Ok(Duration::from_secs_f64(stats::median(&times).unwrap_or_default())))
     }
 }
 

@@ -143,10 +143,7 @@ impl LoadedKernel {
 impl PreparedCall {
     fn new(setup: &CallSetup) -> Result<Self, String> {
         let mut prepared = Self {
-            registers: CallRegisters {
-                integers: [0; 16],
-                floats: [0.0; 8],
-            },
+            registers: CallRegisters { integers: [0; 16], floats: [0.0; 8] },
             pointers: Vec::new(),
             input_stride: setup.input_stride,
             output_stride: setup.output_stride,
@@ -169,14 +166,10 @@ impl PreparedCall {
             match given {
                 WireArg::Integer { value } => *place = *value as usize,
                 WireArg::Input(tensor) => {
-                    prepared
-                        .pointers
-                        .push((integers, BufferSide::Input, tensor.offset));
+                    prepared.pointers.push((integers, BufferSide::Input, tensor.offset));
                 }
                 WireArg::Output(tensor) | WireArg::InOut(tensor) => {
-                    prepared
-                        .pointers
-                        .push((integers, BufferSide::Output, tensor.offset));
+                    prepared.pointers.push((integers, BufferSide::Output, tensor.offset));
                 }
                 WireArg::Float { .. } => {}
             }

@@ -45,15 +45,9 @@ impl WorkerFailure {
                     ),
                 }
             }
-            Self::TooLong => Gate::TimedOut {
-                what: format!("the kernel on {case}"),
-            },
-            Self::Restless => Gate::Dishonest {
-                why: "its process cannot be frozen".into(),
-            },
-            Self::Garbled(what) => Gate::Dishonest {
-                why: format!("its process sent {what}"),
-            },
+            Self::TooLong => Gate::TimedOut { what: format!("the kernel on {case}") },
+            Self::Restless => Gate::Dishonest { why: "its process cannot be frozen".into() },
+            Self::Garbled(what) => Gate::Dishonest { why: format!("its process sent {what}") },
             Self::Refused(why) => Gate::WrongResult {
                 case: case.to_owned(),
                 category: FailureCategory::Other,

@@ -13,9 +13,7 @@ const STEP: usize = 5;
 
 /// How many new bests each load yields, and what they claim to have gained.
 pub(crate) fn print(trials: &[Trial]) {
-    ui::outln(&format!(
-        "\nbest so far, {ROUNDS} no-op rounds, each the median of {READINGS} runs"
-    ));
+    ui::outln(&format!("\nbest so far, {ROUNDS} no-op rounds, each the median of {READINGS} runs"));
     for (load, name) in LOADS.iter().enumerate() {
         let meant = |trial: &&Trial| trial.load == load && trial.effect == 0;
         let nulls: Vec<&Trial> = trials.iter().filter(meant).collect();

@@ -37,38 +37,14 @@ pub(crate) struct Other {
 
 /// All of them, in the order of the table.
 pub(crate) const ALL: [Other; 8] = [
-    Other {
-        name: "one run each, 2% threshold",
-        decide: one_run,
-    },
-    Other {
-        name: "mean of 60, A then B, 2% threshold",
-        decide: block_means,
-    },
-    Other {
-        name: "hyperfine: Welch t, N=60",
-        decide: hyperfine,
-    },
-    Other {
-        name: "criterion: bootstrap, N=60, 2% noise",
-        decide: criterion,
-    },
-    Other {
-        name: "benchstat: Mann-Whitney, N=60",
-        decide: benchstat,
-    },
-    Other {
-        name: "tango: paired z, 400 pairs",
-        decide: tango,
-    },
-    Other {
-        name: "paired bootstrap of the median, n=60",
-        decide: paired_bootstrap,
-    },
-    Other {
-        name: "paired t, a look after every pair",
-        decide: peeking,
-    },
+    Other { name: "one run each, 2% threshold", decide: one_run },
+    Other { name: "mean of 60, A then B, 2% threshold", decide: block_means },
+    Other { name: "hyperfine: Welch t, N=60", decide: hyperfine },
+    Other { name: "criterion: bootstrap, N=60, 2% noise", decide: criterion },
+    Other { name: "benchstat: Mann-Whitney, N=60", decide: benchstat },
+    Other { name: "tango: paired z, 400 pairs", decide: tango },
+    Other { name: "paired bootstrap of the median, n=60", decide: paired_bootstrap },
+    Other { name: "paired t, a look after every pair", decide: peeking },
 ];
 
 fn one_run(series: &Series) -> Decision {
@@ -102,10 +78,7 @@ fn criterion(series: &Series) -> Decision {
     let pool: Vec<f64> = a.iter().chain(b).copied().collect();
     let beyond = (0..RESAMPLES)
         .filter(|_| {
-            let (x, y) = (
-                resample(&pool, N, &mut draws),
-                resample(&pool, N, &mut draws),
-            );
+            let (x, y) = (resample(&pool, N, &mut draws), resample(&pool, N, &mut draws));
             welch(&x, &y).t.abs() >= observed
         })
         .count();
@@ -145,9 +118,8 @@ fn tango(series: &Series) -> Decision {
 fn paired_bootstrap(series: &Series) -> Decision {
     let speedups = &series.ln_speedups()[..N];
     let mut draws = DrawRng::new(1);
-    let medians: Vec<f64> = (0..RESAMPLES)
-        .filter_map(|_| stats::median(&resample(speedups, N, &mut draws)))
-        .collect();
+    let medians: Vec<f64> =
+        (0..RESAMPLES).filter_map(|_| stats::median(&resample(speedups, N, &mut draws))).collect();
     let lower = stats::quantile(&medians, ALPHA / 2.0);
     Decision::new(lower.is_some_and(|lower| lower > 1.01_f64.ln()), N)
 }

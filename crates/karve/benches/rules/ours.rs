@@ -65,9 +65,7 @@ pub(crate) fn charter() -> Charter {
         asks: karve_core::charter::AskRule::default(),
         knobs: Vec::new(),
         tune: TuneRule::default(),
-        branch: Branch::Named {
-            name: "optimize/rules".into(),
-        },
+        branch: Branch::Named { name: "optimize/rules".into() },
         workdir: String::new(),
         seed: 1,
     }
@@ -112,11 +110,7 @@ fn block(trial: &Trial, series: &Series, i: usize) -> Block {
         pad: 0,
         pairs: vec![Pair {
             case: 0,
-            first: if trial.candidate_first[i] {
-                FirstArm::Candidate
-            } else {
-                FirstArm::Parent
-            },
+            first: if trial.candidate_first[i] { FirstArm::Candidate } else { FirstArm::Parent },
             parent: sample(|series| &series.parent),
             candidate: sample(|series| &series.candidate),
         }],

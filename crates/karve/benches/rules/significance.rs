@@ -74,11 +74,7 @@ pub(crate) fn mann_whitney(a: &[f64], b: &[f64]) -> f64 {
     let u = ranks_of_a - n_a * (n_a + 1.0) / 2.0;
     let variance = n_a * n_b / 12.0 * (n + 1.0 - ties / (n * (n - 1.0)));
     let off = ((u - n_a * n_b / 2.0).abs() - 0.5).max(0.0);
-    if variance > 0.0 {
-        off / variance.sqrt()
-    } else {
-        0.0
-    }
+    if variance > 0.0 { off / variance.sqrt() } else { 0.0 }
 }
 
 /// ln Γ(x) for x > 0: Stirling's series, after x was raised to where it is exact.

@@ -43,10 +43,7 @@ pub(crate) struct Series {
 impl Series {
     /// The same readings with the labels of the arms exchanged.
     fn mirrored(&self) -> Self {
-        Self {
-            parent: self.candidate.clone(),
-            candidate: self.parent.clone(),
-        }
+        Self { parent: self.candidate.clone(), candidate: self.parent.clone() }
     }
 
     /// Log speedups, pair by pair.
@@ -105,12 +102,8 @@ fn parse_trial(lines: &[&str]) -> Option<Trial> {
         Some(words.find(|(key, _)| *key == name)?.1)
     };
     let load = field("load")?;
-    let series = |a: &str, b: &str| {
-        Some(Series {
-            parent: parse_times(a)?,
-            candidate: parse_times(b)?,
-        })
-    };
+    let series =
+        |a: &str, b: &str| Some(Series { parent: parse_times(a)?, candidate: parse_times(b)? });
     let trial = Trial {
         load: LOADS.iter().position(|name| *name == load)?,
         effect: field("effect")?.parse().ok()?,

@@ -55,10 +55,7 @@ impl Agent for Script {
             differs: None,
             task: None,
         };
-        Ok(Proposal::Stated(
-            Box::new(hypothesis),
-            AgentUsage::default(),
-        ))
+        Ok(Proposal::Stated(Box::new(hypothesis), AgentUsage::default()))
     }
 
     fn implement(
@@ -66,19 +63,12 @@ impl Agent for Script {
         step: &ImplementStep,
         workspace: &Workspace<'_>,
     ) -> Result<Implementation> {
-        let gain = if step.round.is_multiple_of(GAIN_EVERY) {
-            1.05
-        } else {
-            1.0
-        };
+        let gain = if step.round.is_multiple_of(GAIN_EVERY) { 1.05 } else { 1.0 };
         let time_us = 100.0 / (step.brief.cumulative_ratio * gain);
         let path = workspace.tree.join("kernel.c");
         fs::write(&path, kernel(time_us, step.round))
             .context(|| format!("cannot write {}", path.display()))?;
-        Ok(Implementation::Done {
-            summary: "split the loop".into(),
-            usage: AgentUsage::default(),
-        })
+        Ok(Implementation::Done { summary: "split the loop".into(), usage: AgentUsage::default() })
     }
 
     fn reads_worktree(&self) -> bool {
@@ -109,17 +99,11 @@ fn kernel(time_us: f64, round: u32) -> String {
 }
 
 pub(crate) fn repository(path: &Path) -> Result<Repo> {
-    let file = |path: String, text: String| NewFile {
-        path,
-        bytes: text.into_bytes(),
-        executable: false,
-    };
+    let file =
+        |path: String, text: String| NewFile { path, bytes: text.into_bytes(), executable: false };
     let mut files = vec![file("kernel.c".into(), kernel(100.0, 0))];
     files.extend((0..FILES).map(|n| file(format!("src/part-{n}.c"), format!("int part_{n};\n"))));
-    let note = CommitNote {
-        message: "A kernel\n",
-        date: 1_700_000_000,
-    };
+    let note = CommitNote { message: "A kernel\n", date: 1_700_000_000 };
     git::init_with(path, &files, &note).map(|(repo, _)| repo)
 }
 
@@ -182,10 +166,7 @@ pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32, n_cases: usi
             better: Better::Lower,
             ..Metric::default()
         },
-        cases: ["small", "medium", "large"][..n_cases]
-            .iter()
-            .map(case)
-            .collect(),
+        cases: ["small", "medium", "large"][..n_cases].iter().map(case).collect(),
         policy: Preset::Strict.policy(),
         limits: Limits {
             rounds,
@@ -198,18 +179,13 @@ pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32, n_cases: usi
         },
         audit: Default::default(),
         sandbox: SandboxRule::default(),
-        device: DeviceRule {
-            pressure_max: 100.0,
-            ..DeviceRule::default()
-        },
+        device: DeviceRule { pressure_max: 100.0, ..DeviceRule::default() },
         agent: "script".into(),
         agenda: None,
         asks: karve_core::charter::AskRule::default(),
         knobs: Vec::new(),
         tune: TuneRule::default(),
-        branch: Branch::Named {
-            name: format!("optimize/{name}"),
-        },
+        branch: Branch::Named { name: format!("optimize/{name}") },
         workdir: String::new(),
         seed: 1,
     }

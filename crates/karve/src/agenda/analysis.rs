@@ -74,9 +74,7 @@ fn parse_json(text: &str) -> Result<Analysis, AnalysisErrors> {
     for (number, raw) in file.items.iter().enumerate() {
         let raw = raw.get();
         let offset = (raw.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
-        let line = 1 + text
-            .get(..offset)
-            .map_or(0, |before| before.matches('\n').count());
+        let line = 1 + text.get(..offset).map_or(0, |before| before.matches('\n').count());
         match serde_json::from_str::<RawRecommendation>(raw) {
             Err(error) => faults.push((line + error.line().max(1) - 1, without_place(&error))),
             Ok(written) => match item_of(number + 1, written) {
@@ -113,11 +111,7 @@ fn item_of(number: usize, written: RawRecommendation) -> Result<AgendaItem, Vec<
             EXPECTED_RATIO
         }
     };
-    let effort = match written
-        .effort
-        .as_deref()
-        .map(|name| (name, ItemEffort::by_name(name)))
-    {
+    let effort = match written.effort.as_deref().map(|name| (name, ItemEffort::by_name(name))) {
         None => ItemEffort::default(),
         Some((_, Some(effort))) => effort,
         Some((name, None)) => {
@@ -131,9 +125,7 @@ fn item_of(number: usize, written: RawRecommendation) -> Result<AgendaItem, Vec<
             Value::String(text) => config.insert(name.clone(), text.clone()),
             Value::Number(_) | Value::Bool(_) => config.insert(name.clone(), value.to_string()),
             Value::Null | Value::Array(_) | Value::Object(_) => {
-                faults.push(format!(
-                    "the value of the knob {name} is not a text or a number"
-                ));
+                faults.push(format!("the value of the knob {name} is not a text or a number"));
                 None
             }
         };
@@ -178,17 +170,11 @@ fn level(name: &str) -> Option<f64> {
 }
 
 fn no_level(name: &str) -> String {
-    format!(
-        "`{}` is not High, Medium or Low",
-        one_line(name, TITLE_CHARS)
-    )
+    format!("`{}` is not High, Medium or Low", one_line(name, TITLE_CHARS))
 }
 
 fn no_effort(name: &str) -> String {
-    format!(
-        "the effort `{}` is not low, medium or high",
-        one_line(name, TITLE_CHARS)
-    )
+    format!("the effort `{}` is not low, medium or high", one_line(name, TITLE_CHARS))
 }
 
 /// Where a reader of Markdown is.
@@ -237,10 +223,7 @@ impl AnalysisReader {
         if !self.inside {
             let said = bare.split_once(':').filter(|(key, _)| is_bottleneck(key));
             if let Some((_, said)) = said {
-                said.trim()
-                    .trim_matches('*')
-                    .trim()
-                    .clone_into(&mut self.analysis.bottleneck);
+                said.trim().trim_matches('*').trim().clone_into(&mut self.analysis.bottleneck);
             }
             return;
         }
@@ -291,9 +274,7 @@ impl AnalysisReader {
         else {
             return;
         };
-        let key = line
-            .strip_prefix(['-', '*'])
-            .and_then(|line| line.split_once(':'));
+        let key = line.strip_prefix(['-', '*']).and_then(|line| line.split_once(':'));
         let Some((key, value)) = key else {
             item.text.push('\n');
             item.text.push_str(line);
@@ -404,10 +385,7 @@ mod tests {
         assert_eq!((first.id.as_str(), first.effort), ("1", ItemEffort::Low));
         assert_eq!((first.expected_ratio, first.when.len()), (1.8, 1));
         assert_eq!(second.text, "Unroll four times\nthe inner loop");
-        assert_eq!(
-            (second.expected_ratio, &second.needs[..]),
-            (1.05, &["1".to_owned()][..])
-        );
+        assert_eq!((second.expected_ratio, &second.needs[..]), (1.05, &["1".to_owned()][..]));
         let config = [("UNROLL".to_owned(), "4".to_owned())].into();
         assert_eq!(second.how, ItemAction::Knobs { config });
     }
@@ -457,10 +435,7 @@ mod tests {
              - effort: tiny\n2. Unroll\n   - expected: much\n",
             &[(3, "`Hihg`"), (5, "`tiny`"), (6, "[High]"), (7, "`much`")],
         );
-        check(
-            "Recommendations:\n1. [Low] y\n   - entry: e\n   - sweep: yes\n",
-            &[(2, "only one")],
-        );
+        check("Recommendations:\n1. [Low] y\n   - entry: e\n   - sweep: yes\n", &[(2, "only one")]);
         check(
             "{\"items\": [\n{\"title\": 3},\n{\"titel\": \"x\"},\n{\"impact\": \"no\"}]}",
             &[(2, "invalid type"), (3, "unknown field"), (4, "`no`")],

@@ -88,9 +88,7 @@ fn check_blocks(blocks: &[Block], blocks_max: u32) -> Result<(), String> {
         counted += u32::from(due.is_none());
     }
     if counted > blocks_max {
-        return Err(format!(
-            "{counted} blocks count, but its rule allows {blocks_max}"
-        ));
+        return Err(format!("{counted} blocks count, but its rule allows {blocks_max}"));
     }
     Ok(())
 }
@@ -120,8 +118,5 @@ fn check_sample(sample: &Sample, metric: &Metric) -> Result<(), String> {
     if (seconds * 1e6 - read_us as f64).abs() <= ROUNDING_US {
         return Ok(());
     }
-    Err(format!(
-        "{} is {} {}, but {name} is {read_us}",
-        metric.name, sample.value, metric.unit
-    ))
+    Err(format!("{} is {} {}, but {name} is {read_us}", metric.name, sample.value, metric.unit))
 }

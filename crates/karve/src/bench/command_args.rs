@@ -115,10 +115,7 @@ impl PlainCommandArgs {
             contract: None,
             name: "bench".into(),
             created: String::new(),
-            target: Target {
-                device: "cpu".into(),
-                ..Target::default()
-            },
+            target: Target { device: "cpu".into(), ..Target::default() },
             mode: WorkMode::Repo,
             editable: Vec::new(),
             commands: Commands {
@@ -161,10 +158,7 @@ impl PlainCommandArgs {
 
     /// The device settings from the command line.
     pub fn device(&self) -> DeviceRule {
-        DeviceRule {
-            pin: if self.pin { Pin::Auto } else { Pin::No },
-            ..DeviceRule::default()
-        }
+        DeviceRule { pin: if self.pin { Pin::Auto } else { Pin::No }, ..DeviceRule::default() }
     }
 
     fn metric(&self) -> Result<Metric> {
@@ -192,10 +186,8 @@ impl PlainCommandArgs {
         }
         let format = self.format.as_deref().unwrap_or("metric");
         if !commands::knows_format(format) {
-            return Err(
-                CommandError::usage(format!("there is no format {format:?}"))
-                    .hint(format!("use --format {}", NAMES.join(", "))),
-            );
+            return Err(CommandError::usage(format!("there is no format {format:?}"))
+                .hint(format!("use --format {}", NAMES.join(", "))));
         }
         metric.better = match self.better {
             Some(BetterName::Lower) => Better::Lower,
@@ -222,29 +214,21 @@ impl PlainCommandArgs {
                 halve: None,
             }]);
         }
-        let cases: Vec<Case> = self
-            .cases
-            .iter()
-            .map(|text| config::case_of(text))
-            .collect::<Result<_>>()?;
+        let cases: Vec<Case> =
+            self.cases.iter().map(|text| config::case_of(text)).collect::<Result<_>>()?;
         refuse_parameters(lines, &cases)?;
         let mut names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
         names.sort_unstable();
         if let Some(twin) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(
-                CommandError::usage(format!("the case {:?} is given twice", twin[0]))
-                    .hint("name each --case once"),
-            );
+            return Err(CommandError::usage(format!("the case {:?} is given twice", twin[0]))
+                .hint("name each --case once"));
         }
         let blind = |line: &&String| !commands::names_case(line, &cases);
         if let Some(line) = lines.iter().find(blind)
             && metric.own_clock().is_some()
         {
-            return Err(
-                CommandError::usage(format!("{line:?} does not use the case")).hint(
-                    "write {case} or a parameter such as {size} into it, or leave out --case",
-                ),
-            );
+            return Err(CommandError::usage(format!("{line:?} does not use the case"))
+                .hint("write {case} or a parameter such as {size} into it, or leave out --case"));
         }
         Ok(cases)
     }
@@ -282,11 +266,7 @@ pub fn parse_percent(text: &str) -> std::result::Result<f64, String> {
     let usage = || "write a percentage like 2% or 0.5%, from 0% to 1000%".to_owned();
     let number = text.strip_suffix('%').ok_or_else(usage)?;
     let percent: f64 = number.trim().parse().map_err(|_| usage())?;
-    if (0.0..=1_000.0).contains(&percent) {
-        Ok(1.0 + percent / 100.0)
-    } else {
-        Err(usage())
-    }
+    if (0.0..=1_000.0).contains(&percent) { Ok(1.0 + percent / 100.0) } else { Err(usage()) }
 }
 
 /// Reads the smallest difference that counts, `2%`, as the ratio 1.02.
@@ -297,20 +277,12 @@ pub fn parse_effect(text: &str) -> std::result::Result<f64, String> {
             .to_owned()
     };
     let ratio = parse_percent(text).map_err(|_| usage())?;
-    if ratio < EFFECT_MIN {
-        Err(usage())
-    } else {
-        Ok(ratio)
-    }
+    if ratio < EFFECT_MIN { Err(usage()) } else { Ok(ratio) }
 }
 
 /// Reads an error probability.
 pub fn parse_alpha(text: &str) -> std::result::Result<f64, String> {
     let usage = || "alpha must be between 1e-9 and 0.2, such as 0.001".to_owned();
     let alpha: f64 = text.parse().map_err(|_| usage())?;
-    if (1e-9..=ALPHA_MAX).contains(&alpha) {
-        Ok(alpha)
-    } else {
-        Err(usage())
-    }
+    if (1e-9..=ALPHA_MAX).contains(&alpha) { Ok(alpha) } else { Err(usage()) }
 }

@@ -71,9 +71,7 @@ pub(super) fn contract(
             return Ok(None);
         };
         let text = String::from_utf8_lossy(&bytes);
-        let now = CharterTime {
-            minute: clock::minute(),
-        };
+        let now = CharterTime { minute: clock::minute() };
         let loaded = config::parse(&text, &here.dir, &Overrides::default(), &now)
             .map_err(|error| error.hint(format!("that is the {CONFIG} of {}", side.label)))?;
         Ok(Some(loaded.charter.placed_in(workdir)))
@@ -156,21 +154,13 @@ fn moved(
     let made = repo.commit_candidate(&worktree, &into.commit, globs, &note());
     trees.remove(repo, &worktree)?;
     trees.clear(repo)?;
-    Ok(SideSource {
-        commit: made?.oid,
-        ..source
-    })
+    Ok(SideSource { commit: made?.oid, ..source })
 }
 
 fn cannot_compare(mismatch: &BasisMismatch) -> CommandError {
     let what = "A and B cannot be compared: they are not measured in the same way";
     let mut error = CommandError::usage(what);
-    for BasisDifference {
-        what,
-        first,
-        second,
-    } in &mismatch.differences
-    {
+    for BasisDifference { what, first, second } in &mismatch.differences {
         let (first, second) = (shown(first), shown(second));
         error = error.cause(format!("{what}: {first} for A, {second} for B"));
     }
@@ -180,11 +170,7 @@ fn cannot_compare(mismatch: &BasisMismatch) -> CommandError {
 /// A value of a basis; only the first digits of a digest, which are enough.
 fn shown(value: &str) -> &str {
     let is_digest = value.len() == DIGEST_CHARS && value.bytes().all(|b| b.is_ascii_hexdigit());
-    if is_digest {
-        &value[..SHOWN_CHARS]
-    } else {
-        value
-    }
+    if is_digest { &value[..SHOWN_CHARS] } else { value }
 }
 
 /// The read-only files that differ, as text.
@@ -207,8 +193,5 @@ fn differing(a: &SideSource, b: &SideSource, globs: &GlobSet) -> Result<String> 
 
 /// How the commits of a bench are signed.
 pub(super) fn note() -> CommitNote<'static> {
-    CommitNote {
-        message: "karve bench\n",
-        date: clock::now_s(),
-    }
+    CommitNote { message: "karve bench\n", date: clock::now_s() }
 }

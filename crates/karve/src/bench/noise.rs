@@ -97,11 +97,7 @@ pub fn measure(
             break BenchEnd::Stopped;
         };
         take(&mut bench, &block)?;
-        say(format!(
-            "A/A test: pair {} of {}",
-            bench.n_blocks(),
-            effort.pairs
-        ));
+        say(format!("A/A test: pair {} of {}", bench.n_blocks(), effort.pairs));
     };
     let seconds = started.elapsed().as_secs_f64() / f64::from(bench.n_blocks().max(1));
     let clocks = noise::examine(&bench, SEED);
@@ -129,11 +125,7 @@ fn rule(ground: &BenchSetup) -> BenchRule {
         Some(OwnClock::Cpu) => Clock::Wall,
         Some(OwnClock::Wall) | None => Clock::Cpu,
     };
-    BenchRule {
-        second: Some(second),
-        admits: SecondClockRule::Always,
-        ..BenchRule::default()
-    }
+    BenchRule { second: Some(second), admits: SecondClockRule::Always, ..BenchRule::default() }
 }
 
 fn take(bench: &mut Bench, block: &Block) -> Result<()> {
@@ -152,11 +144,7 @@ fn other_clock(ground: &BenchSetup, clocks: &[ClockNoise]) -> Option<NoiseRemedy
         return None;
     }
     let advice = "let CPU time decide too: use --clocks both, or metric.clocks in karve.toml";
-    Some(NoiseRemedy::of(
-        advice,
-        (metric.smallest, second.smallest),
-        1.0,
-    ))
+    Some(NoiseRemedy::of(advice, (metric.smallest, second.smallest), 1.0))
 }
 
 impl NoiseRemedy {
@@ -247,10 +235,7 @@ fn try_remedy(
         }
     }
     let cost = spent[1].as_secs_f64() / spent[0].as_secs_f64().max(1e-9);
-    let smallest = (
-        plain.smallest_detectable(SEED),
-        with.smallest_detectable(SEED),
-    );
+    let smallest = (plain.smallest_detectable(SEED), with.smallest_detectable(SEED));
     Ok(Some(NoiseRemedy::of(&attempt.advice, smallest, cost)))
 }
 

@@ -33,35 +33,20 @@ pub fn render_evidence(recorded: &BenchRecord, bench: &Bench) -> String {
     let path = |clock: &ClockSigns| clock.overall.path.clone();
     let highest = bench.clocks.iter().flat_map(path).flatten();
     let top = highest.fold(needed, f64::max).log10().ceil().min(308.0) + 0.3;
-    let mut chart = Chart::new(
-        "Evidence over pairs",
-        (0.0, f64::from(bench.n_blocks().max(8))),
-        (0.0, top),
-    );
+    let mut chart =
+        Chart::new("Evidence over pairs", (0.0, f64::from(bench.n_blocks().max(8))), (0.0, top));
     let step = (top / 6.0).ceil().max(1.0);
     let ticks = (0..=6).map(|k| f64::from(k) * step).filter(|y| *y <= top);
     let ticks = ticks.map(|y| (y, format!("1e{y:.0}").replace("1e0", "1")));
     chart.axes("pairs", "evidence (log scale)", &ticks.collect::<Vec<_>>());
-    chart.level(
-        needed.log10(),
-        COLOURS[0],
-        &format!("different: {needed:.0}"),
-    );
-    chart.level(
-        enough.log10(),
-        COLOURS[2],
-        &format!("the same: {enough:.0}"),
-    );
+    chart.level(needed.log10(), COLOURS[0], &format!("different: {needed:.0}"));
+    chart.level(enough.log10(), COLOURS[2], &format!("the same: {enough:.0}"));
     for (number, clock) in bench.clocks.iter().enumerate() {
         let name = clock.clock.called(&recorded.metric);
         for (k, what) in ["faster", "slower", "same"].into_iter().enumerate() {
             let points = clock.overall.path.iter().enumerate();
             let points = points.map(|(n, e)| ((n + 1) as f64, e[k].max(1.0).log10()));
-            let stroke = if number > 0 {
-                Stroke::Dashed
-            } else {
-                Stroke::Solid
-            };
+            let stroke = if number > 0 { Stroke::Dashed } else { Stroke::Solid };
             chart.line(&points.collect::<Vec<_>>(), COLOURS[k], stroke);
             chart.legend(&format!("{what}, {name}"), COLOURS[k], stroke);
         }
@@ -93,11 +78,7 @@ pub fn render_ratios(recorded: &BenchRecord, bench: &Bench) -> String {
         let name = clock.clock.called(&recorded.metric);
         if estimate.ratio.is_finite() {
             chart.level(estimate.ratio.ln(), colour, "");
-            chart.legend(
-                &format!("{name}: {:.3}x", estimate.ratio),
-                colour,
-                Stroke::Solid,
-            );
+            chart.legend(&format!("{name}: {:.3}x", estimate.ratio), colour, Stroke::Solid);
         }
     }
     chart.level(0.0, "#888888", "");

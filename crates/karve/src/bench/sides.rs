@@ -145,11 +145,7 @@ impl BenchSetup {
             a: self.a.clone(),
             b: self.b.clone(),
             metric: self.charter.metric.clone(),
-            cases: self
-                .cases
-                .iter()
-                .map(|(_, case)| case.name.clone())
-                .collect(),
+            cases: self.cases.iter().map(|(_, case)| case.name.clone()).collect(),
             rule,
             environment: self.environment.clone(),
             end,
@@ -161,14 +157,9 @@ impl BenchSetup {
     /// The same arms with other benchmark lines, derived from the current ones.
     pub fn runner_with(&self, change: impl Fn(&str) -> String) -> PairRunner {
         let mut runner = self.pair_runner.clone();
-        for (arm, side) in [
-            (&mut runner.parent, &self.a),
-            (&mut runner.candidate, &self.b),
-        ] {
-            let commands = Commands {
-                bench: change(&side.command),
-                ..self.charter.commands.clone()
-            };
+        for (arm, side) in [(&mut runner.parent, &self.a), (&mut runner.candidate, &self.b)] {
+            let commands =
+                Commands { bench: change(&side.command), ..self.charter.commands.clone() };
             arm.harness = arm.harness.clone().with_commands(&commands);
         }
         runner
@@ -191,14 +182,8 @@ pub fn of_commands(
     confined.check(&charter.sandbox, sandbox.as_ref())?;
     let harness = harness(&charter, &scratch, stop).in_sandbox(sandbox.as_ref());
     let arm = |line: &str| {
-        let commands = Commands {
-            bench: line.to_owned(),
-            ..charter.commands.clone()
-        };
-        BuiltArm {
-            harness: harness.clone().with_commands(&commands),
-            tree: here.clone(),
-        }
+        let commands = Commands { bench: line.to_owned(), ..charter.commands.clone() };
+        BuiltArm { harness: harness.clone().with_commands(&commands), tree: here.clone() }
     };
     let side = |line: &str| BenchSide {
         label: line.to_owned(),
@@ -247,10 +232,7 @@ pub fn of_revisions(
     let repo = place.repo()?;
     let workdir = place.load_in(&repo, &Overrides::default())?.charter.workdir;
     let here = place.here()?;
-    let [a, b] = [
-        named(&repo, &here, names[0])?,
-        named(&repo, &here, names[1])?,
-    ];
+    let [a, b] = [named(&repo, &here, names[0])?, named(&repo, &here, names[1])?];
     let environment = host::environment(stop);
     let chosen = (choices.harness, &environment);
     let mut charter = contract(place, (&a, &b), &workdir, chosen)?;
@@ -284,14 +266,9 @@ pub fn of_revisions(
         worktrees.push(worktree);
         built.push(tree);
     }
-    let arm = |tree: &PathBuf| BuiltArm {
-        harness: harness.clone(),
-        tree: tree.clone(),
-    };
-    let side = |source: SideSource| BenchSide {
-        command: charter.commands.bench.clone(),
-        ..source.side
-    };
+    let arm = |tree: &PathBuf| BuiltArm { harness: harness.clone(), tree: tree.clone() };
+    let side =
+        |source: SideSource| BenchSide { command: charter.commands.bench.clone(), ..source.side };
     Ok(BenchSetup {
         pair_runner: pair_runner(arm(&built[0]), arm(&built[1])),
         a: side(a),
@@ -364,12 +341,8 @@ fn fails(name: &str, gate: &Gate) -> CommandError {
 fn named(repo: &Repo, here: &Path, name: &str) -> Result<ResolvedSide> {
     let path = here.join(name);
     let is_path = name.starts_with(['.', '/']);
-    let revision = |base| ResolvedSide {
-        label: name.to_owned(),
-        repo: repo.clone(),
-        base,
-        dir: None,
-    };
+    let revision =
+        |base| ResolvedSide { label: name.to_owned(), repo: repo.clone(), base, dir: None };
     if !is_path {
         match repo.rev_parse(name) {
             Ok(base) => return Ok(revision(base)),
@@ -418,16 +391,10 @@ fn source(named: ResolvedSide, globs: &GlobSet) -> Result<SideSource> {
     let commit = match &named.dir {
         None => named.base,
         Some(dir) => {
-            let made = named
-                .repo
-                .commit_candidate(dir, &named.base, globs, &note())?;
+            let made = named.repo.commit_candidate(dir, &named.base, globs, &note())?;
             side.changed = made.files;
             made.oid
         }
     };
-    Ok(SideSource {
-        repo: named.repo,
-        commit,
-        side,
-    })
+    Ok(SideSource { repo: named.repo, commit, side })
 }

@@ -40,10 +40,7 @@ pub fn render_text(view: &BenchView, colour: bool) -> String {
     lines.push(format!("smallest  {}", smallest(view)));
     if let Some(limit) = &view.limit {
         let state = limit_words(limit.state);
-        lines.push(format!(
-            "limit     {} slower: {state}",
-            percent_text(limit.percent)
-        ));
+        lines.push(format!("limit     {} slower: {state}", percent_text(limit.percent)));
     }
     lines.push(format!("host      {}", host(view)));
     for warning in &view.warnings {
@@ -131,10 +128,7 @@ fn side(side: &BenchSide) -> String {
 fn estimate(estimate: &Estimate) -> String {
     match (estimate.low, estimate.high) {
         (Some(low), Some(high)) => {
-            format!(
-                "{:.3}x, 95% interval {low:.3}x to {high:.3}x",
-                estimate.ratio
-            )
+            format!("{:.3}x, 95% interval {low:.3}x to {high:.3}x", estimate.ratio)
         }
         _ if estimate.ratio.is_finite() => format!("{:.3}x", estimate.ratio),
         _ => "none yet".to_owned(),

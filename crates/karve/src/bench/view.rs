@@ -132,9 +132,7 @@ impl BenchView {
     /// same two commits.
     pub fn of_duel(recorded: &BenchRecord) -> Result<Self> {
         let [a, b] = [&recorded.a, &recorded.b].map(|side| side.label.as_str());
-        Self::advising(recorded, &|flags| {
-            format!("\"karve bench {a} {b} {flags}\"")
-        })
+        Self::advising(recorded, &|flags| format!("\"karve bench {a} {b} {flags}\""))
     }
 
     fn advising(recorded: &BenchRecord, advice: FlagNaming<'_>) -> Result<Self> {
@@ -184,10 +182,7 @@ impl BenchView {
             warnings: warnings(recorded, (&bench, &finding), &cases, advice),
             cases,
             smallest_percent: bench.smallest_detectable(SEED).map(|r| (r - 1.0) * 100.0),
-            limit: limit.map(|(state, ln)| LimitView {
-                percent: percent(ln),
-                state,
-            }),
+            limit: limit.map(|(state, ln)| LimitView { percent: percent(ln), state }),
             environment: recorded.environment.facts.clone(),
         })
     }
@@ -261,11 +256,7 @@ fn words(finding: &BenchFinding, bench: &Bench, end: BenchEnd) -> String {
         BenchFinding::NoDifference { percent, .. } => {
             format!("no difference of {} or more", percent_text(*percent))
         }
-        BenchFinding::ClocksDisagree {
-            metric,
-            second,
-            clock,
-        } => format!(
+        BenchFinding::ClocksDisagree { metric, second, clock } => format!(
             "the clocks disagree: {metric:.3}x by the metric, {second:.3}x by the {}; the work \
              sleeps, waits or runs in other threads",
             clock.name()
@@ -333,21 +324,14 @@ fn warnings(
     if !held_back && bench.clocks_differ() && same_way {
         warnings.push("the clocks agree on the direction but not on the size".to_owned());
     }
-    let opposite = cases
-        .iter()
-        .filter(|case| is_opposite(finding, &case.finding));
+    let opposite = cases.iter().filter(|case| is_opposite(finding, &case.finding));
     let opposite: Vec<&str> = opposite.map(|case| case.case.as_str()).collect();
     if !opposite.is_empty() {
         let names = opposite.join(", ");
         warnings.push(format!("the cases disagree: look at {names}"));
     }
-    let open = cases
-        .iter()
-        .any(|c| c.finding == BenchFinding::CouldNotTell);
-    if cases
-        .iter()
-        .any(|c| c.finding.word_beside(&c.estimate) != c.finding.word())
-    {
+    let open = cases.iter().any(|c| c.finding == BenchFinding::CouldNotTell);
+    if cases.iter().any(|c| c.finding.word_beside(&c.estimate) != c.finding.word()) {
         let more = advice("--every-case --pairs 1000");
         warnings.push(format!("{LIKELY}; {more} may give one"));
     }

@@ -95,33 +95,21 @@ impl HarnessFiles {
     fn of(repo: &Repo, charter: &Charter, commit: &Oid, changed: &[String]) -> Result<Self> {
         let editable = project_file::glob_set(&charter.editable)?;
         let entries = repo.entries_outside(commit, &editable)?;
-        let judging: Vec<String> = entries
-            .into_iter()
-            .map(|entry| entry.path)
-            .filter(|path| judges(path))
-            .collect();
+        let judging: Vec<String> =
+            entries.into_iter().map(|entry| entry.path).filter(|path| judges(path)).collect();
         let mut reads = BTreeSet::new();
         // Only a build can define a name.
         if changed.iter().any(|path| karve_audit::is_build_file(path)) {
             let in_c = |path: &&String| {
-                [".c", ".cc", ".cpp", ".cu", ".h", ".hpp"]
-                    .iter()
-                    .any(|end| path.ends_with(end))
+                [".c", ".cc", ".cpp", ".cu", ".h", ".hpp"].iter().any(|end| path.ends_with(end))
             };
-            let files: Vec<String> = judging
-                .iter()
-                .filter(in_c)
-                .take(HARNESS_FILES_MAX)
-                .cloned()
-                .collect();
+            let files: Vec<String> =
+                judging.iter().filter(in_c).take(HARNESS_FILES_MAX).cloned().collect();
             for (_, bytes) in repo.read_matching(commit, &exact_globs(&files)?)? {
                 reads.extend(defines_read(&String::from_utf8_lossy(&bytes)));
             }
         }
-        Ok(Self {
-            files: judging.iter().filter_map(|path| stem(path)).collect(),
-            reads,
-        })
+        Ok(Self { files: judging.iter().filter_map(|path| stem(path)).collect(), reads })
     }
 }
 

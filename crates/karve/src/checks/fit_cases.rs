@@ -39,13 +39,8 @@ fn fit(harness: &Harness, tree: &Path, case: &mut Case) -> Result<GateResult<boo
             Ok(()) => return Ok(Ok(halved)),
             Err(gate) => gate,
         };
-        let out_of_memory = matches!(
-            gate,
-            Gate::WrongResult {
-                category: FailureCategory::RuntimeOom,
-                ..
-            }
-        );
+        let out_of_memory =
+            matches!(gate, Gate::WrongResult { category: FailureCategory::RuntimeOom, .. });
         if !(out_of_memory && case.halve()) {
             return Ok(Err(name_hidden(gate, case)));
         }
@@ -57,15 +52,9 @@ fn fit(harness: &Harness, tree: &Path, case: &mut Case) -> Result<GateResult<boo
 /// A user may know which hidden case fails on the unchanged kernel; it is their kernel.
 fn name_hidden(gate: Gate, case: &Case) -> Gate {
     match gate {
-        Gate::WrongResult {
-            case: name,
-            category,
-            excerpt,
-        } if case.set == CaseSet::Hidden => Gate::WrongResult {
-            case: format!("the hidden case {name}"),
-            category,
-            excerpt,
-        },
+        Gate::WrongResult { case: name, category, excerpt } if case.set == CaseSet::Hidden => {
+            Gate::WrongResult { case: format!("the hidden case {name}"), category, excerpt }
+        }
         other => other,
     }
 }

@@ -10,12 +10,7 @@ pub fn harness_hash(repo: &Repo, commit: &Oid, editable: &[String]) -> Result<St
     let globs = project_file::glob_set(editable)?;
     let mut list = String::new();
     for entry in repo.entries_outside(commit, &globs)? {
-        list.push_str(&format!(
-            "{} {} {}\n",
-            entry.mode.as_str(),
-            entry.oid,
-            entry.path
-        ));
+        list.push_str(&format!("{} {} {}\n", entry.mode.as_str(), entry.oid, entry.path));
     }
     Ok(files::sha256_hex(list.as_bytes()))
 }

@@ -65,11 +65,8 @@ pub fn run_mutation_check(
     (charter, commit): (&Charter, &str),
 ) -> Result<(bool, Vec<PlantedBug>)> {
     let tree = trees.fresh(repo, "engagement", commit)?;
-    let mut cases: Vec<Case> = charter
-        .visible_cases()
-        .iter()
-        .map(|index| charter.cases[*index].clone())
-        .collect();
+    let mut cases: Vec<Case> =
+        charter.visible_cases().iter().map(|index| charter.cases[*index].clone()).collect();
     let start = Instant::now();
     let unchanged = match harness.build(&tree)? {
         Ok(()) => fit_cases(harness, &tree, &mut cases)?.err(),
@@ -224,13 +221,7 @@ fn sites_in(file: &str, text: &str, all: &mut [Vec<MutationSite>]) {
                 if !taken.contains(&place) && is_arithmetic(code, column, from) {
                     taken.push(place);
                     let file = file.to_owned();
-                    all[kind].push(MutationSite {
-                        file,
-                        line: number,
-                        column,
-                        from,
-                        to,
-                    });
+                    all[kind].push(MutationSite { file, line: number, column, from, to });
                 }
             }
         }
@@ -240,18 +231,11 @@ fn sites_in(file: &str, text: &str, all: &mut [Vec<MutationSite>]) {
 /// A line without its comment; none if it is a directive, an import or a comment.
 fn code_of(line: &str) -> &str {
     let trimmed = line.trim_start();
-    let skipped = [
-        "#", "//", "/*", "*", "import ", "from ", "use ", "include", "--",
-    ];
+    let skipped = ["#", "//", "/*", "*", "import ", "from ", "use ", "include", "--"];
     if skipped.iter().any(|start| trimmed.starts_with(start)) || trimmed.contains('"') {
         return "";
     }
-    line.split("//")
-        .next()
-        .unwrap_or_default()
-        .split(" #")
-        .next()
-        .unwrap_or_default()
+    line.split("//").next().unwrap_or_default().split(" #").next().unwrap_or_default()
 }
 
 /// Whether an operator is between two operands, and not in `**`, `++`, `->` or `a *p`.
@@ -280,20 +264,14 @@ mod tests {
     fn check(line: &str, want: &[&str]) {
         let mut all = vec![Vec::new(); SWAPS.len()];
         sites_in("k.c", line, &mut all);
-        let found: Vec<String> = all
-            .into_iter()
-            .flatten()
-            .map(|site| with_bug(line, &site))
-            .collect();
+        let found: Vec<String> =
+            all.into_iter().flatten().map(|site| with_bug(line, &site)).collect();
         assert_eq!(found, want, "{line}");
     }
 
     #[test]
     fn operators_between_operands_are_turned() {
-        check(
-            "sum += a[i] * b[i];",
-            &["sum -= a[i] * b[i];", "sum += a[i] + b[i];"],
-        );
+        check("sum += a[i] * b[i];", &["sum -= a[i] * b[i];", "sum += a[i] + b[i];"]);
         check("c[i*N+j] = x;", &["c[i+N+j] = x;", "c[i*N-j] = x;"]);
     }
 
@@ -301,10 +279,7 @@ mod tests {
     fn what_is_made_of_calls_is_turned_where_it_returns() {
         check(
             "    return np.maximum(x @ w, 0)",
-            &[
-                "    return np.maximum(x + w, 0)",
-                "    return -np.maximum(x @ w, 0)",
-            ],
+            &["    return np.maximum(x + w, 0)", "    return -np.maximum(x @ w, 0)"],
         );
         check("h /= np.sqrt(v)", &["h *= np.sqrt(v)"]);
         check("no_return x;", &[]);

@@ -20,10 +20,7 @@ pub(crate) fn out_of_scope(
     let paths = candidate.out_of_scope.clone();
     let wrong_framework = wrong_files(repo, campaign, commits, &candidate.files)?;
     let outside = !paths.is_empty() || !wrong_framework.is_empty();
-    Ok(outside.then_some(Gate::OutOfScope {
-        paths,
-        wrong_framework,
-    }))
+    Ok(outside.then_some(Gate::OutOfScope { paths, wrong_framework }))
 }
 
 /// The changed files in another language than the role of the round writes.
@@ -34,15 +31,11 @@ fn wrong_files(
     files: &[String],
 ) -> Result<Vec<WrongLanguageFile>> {
     let asks = campaign.charter().map(|charter| &charter.asks);
-    let route = campaign
-        .current_round()
-        .and_then(|round| round.route.as_ref());
+    let route = campaign.current_round().and_then(|round| round.route.as_ref());
     let (Some(asks), Some(route)) = (asks, route) else {
         return Ok(Vec::new());
     };
-    let language = asks
-        .role(&route.implements)
-        .and_then(|role| role.language.as_deref());
+    let language = asks.role(&route.implements).and_then(|role| role.language.as_deref());
     let (Some(language), Some(role_table)) = (language, asks.role_table.as_deref()) else {
         return Ok(Vec::new());
     };
@@ -56,15 +49,7 @@ fn wrong_files(
     let (mut before, mut after) = (texts(parent)?, texts(candidate)?);
     let of = |path: &String| {
         let (before, after) = (before.remove(path), after.remove(path));
-        (
-            path.clone(),
-            before.unwrap_or_default(),
-            after.unwrap_or_default(),
-        )
+        (path.clone(), before.unwrap_or_default(), after.unwrap_or_default())
     };
-    Ok(wrong_language_files(
-        role_table,
-        language,
-        &files.iter().map(of).collect::<Vec<_>>(),
-    ))
+    Ok(wrong_language_files(role_table, language, &files.iter().map(of).collect::<Vec<_>>()))
 }

@@ -23,21 +23,14 @@ pub(crate) fn check_branch(repo: &Repo, charter: &Charter) -> Result<()> {
     let Some(path) = repo.checked_out(name)? else {
         return Ok(());
     };
-    Err(CommandError::usage(format!(
-        "the branch {name} is checked out in {}",
-        path.display()
-    ))
-    .hint("switch that checkout to another branch, or set git.branch in karve.toml"))
+    Err(CommandError::usage(format!("the branch {name} is checked out in {}", path.display()))
+        .hint("switch that checkout to another branch, or set git.branch in karve.toml"))
 }
 
 /// At least one file must be editable, or no candidate can exist.
 pub fn check_editable(repo: &Repo, base: &Oid, charter: &Charter) -> Result<()> {
     let globs = project_file::glob_set(&charter.editable)?;
-    if repo
-        .list_files(base)?
-        .iter()
-        .any(|file| globs.is_match(file))
-    {
+    if repo.list_files(base)?.iter().any(|file| globs.is_match(file)) {
         return Ok(());
     }
     Err(CommandError::usage(format!(

@@ -116,10 +116,8 @@ impl AgentsArgs {
         let failed = |one: &&ListedAgent| one.trial.as_ref().is_some_and(|trial| !trial.works);
         match all.iter().filter(failed).count() {
             0 => Ok(()),
-            n => Err(
-                CommandError::new(ErrorKind::Negative, format!("trials that failed: {n}"))
-                    .hint("fix what the hints name, then run \"karve agents --trial\" again"),
-            ),
+            n => Err(CommandError::new(ErrorKind::Negative, format!("trials that failed: {n}"))
+                .hint("fix what the hints name, then run \"karve agents --trial\" again")),
         }
     }
 }
@@ -190,11 +188,7 @@ fn look(
     listed.model.clone_from(&cli.model);
     let Some(found) = cli::find(cli, stop) else {
         listed.hint = Some(match &cli.program {
-            None => format!(
-                "install {} with \"{}\"",
-                cli.kind.title(),
-                cli.kind.install()
-            ),
+            None => format!("install {} with \"{}\"", cli.kind.title(), cli.kind.install()),
             Some(program) => {
                 format!("{program} was not found; fix agents.{name}.program in karve.toml")
             }

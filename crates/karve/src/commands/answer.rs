@@ -29,11 +29,7 @@ impl QueueArgs {
             ui::outln("no questions");
         }
         for item in items {
-            ui::outln(&format!(
-                "round {:<4} {}",
-                item.round,
-                text::safe(&item.question, 300)
-            ));
+            ui::outln(&format!("round {:<4} {}", item.round, text::safe(&item.question, 300)));
         }
         Ok(())
     }

@@ -63,14 +63,9 @@ impl ApplyArgs {
             WorkMode::Workspace { .. } => integrate(place, &opened, &upstream, charter)?,
         };
         let name = format!("refs/heads/{}", self.branch);
-        if upstream
-            .read_ref(&name)?
-            .is_some_and(|found| found != commit)
-        {
-            return Err(
-                CommandError::usage(format!("the branch {} already exists", self.branch))
-                    .hint("choose another name with --branch NAME"),
-            );
+        if upstream.read_ref(&name)?.is_some_and(|found| found != commit) {
+            return Err(CommandError::usage(format!("the branch {} already exists", self.branch))
+                .hint("choose another name with --branch NAME"));
         }
         upstream.update_ref(&name, &commit, ExpectedRef::Absent)?;
         let text = reports::render_pull_request(campaign);
@@ -80,11 +75,7 @@ impl ApplyArgs {
                 "branch": self.branch, "commit": commit.as_str(), "pull_request": text,
             }));
         } else {
-            ui::note(&format!(
-                "the branch {} is at {}",
-                self.branch,
-                commit.short()
-            ));
+            ui::note(&format!("the branch {} is at {}", self.branch, commit.short()));
             ui::out(&text);
         }
         Ok(())
@@ -118,9 +109,7 @@ fn integrate(
     let cases = charter.all_cases().into_iter();
     let cases: Vec<Case> = cases.filter_map(|index| campaign.case(index)).collect();
     let gate = match trees.built(upstream, &harness, synced.as_str())? {
-        Ok(built) => harness
-            .test(&built.path, &cases, CommandVariant::Usual)?
-            .err(),
+        Ok(built) => harness.test(&built.path, &cases, CommandVariant::Usual)?.err(),
         Err(gate) => Some(gate),
     };
     trees.clear(upstream)?;

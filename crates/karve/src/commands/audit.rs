@@ -58,11 +58,7 @@ impl AuditArgs {
     /// Runs the command.
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let here = place.here()?;
-        let files = self
-            .what
-            .iter()
-            .filter(|name| here.join(name).is_file())
-            .count();
+        let files = self.what.iter().filter(|name| here.join(name).is_file()).count();
         let (compared, files, findings) = match self.what.as_slice() {
             [] => self.of_worktree(place, "HEAD")?,
             what if files == what.len() => self.of_files(&here)?,
@@ -81,19 +77,11 @@ impl AuditArgs {
         self.show(&AuditReport {
             compared,
             files,
-            buckets: classified
-                .buckets
-                .iter()
-                .map(|bucket| bucket.name())
-                .collect(),
+            buckets: classified.buckets.iter().map(|bucket| bucket.name()).collect(),
             decision: classified.transfer().decision(),
             findings: findings.clone(),
         });
-        match findings
-            .iter()
-            .filter(|f| f.severity == Severity::Forbidden)
-            .count()
-        {
+        match findings.iter().filter(|f| f.severity == Severity::Forbidden).count() {
             0 => Ok(()),
             n => Err(CommandError::new(
                 ErrorKind::Negative,
@@ -108,18 +96,10 @@ impl AuditArgs {
         let charter = place.load_in(&repo, &Overrides::default())?.charter;
         let parent = repo.rev_parse(revision)?;
         let globs = project_file::glob_set(&charter.editable)?;
-        let note = CommitNote {
-            message: "karve audit\n",
-            date: clock::now_s(),
-        };
+        let note = CommitNote { message: "karve audit\n", date: clock::now_s() };
         let made = repo.commit_candidate(repo.root(), &parent, &globs, &note)?;
         let compared = format!("the worktree against {revision}");
-        audited(
-            &repo,
-            &charter,
-            (&parent, &made.oid),
-            (compared, made.files),
-        )
+        audited(&repo, &charter, (&parent, &made.oid), (compared, made.files))
     }
 
     /// Whole files, as if everything in them were new.
@@ -131,11 +111,7 @@ impl AuditArgs {
                 .map_err(|error| {
                     error.hint("name a source file, as in \"karve audit kernel.c\"")
                 })?;
-            changes.push(FileChange {
-                path: name.clone(),
-                before: None,
-                after: Some(bytes),
-            });
+            changes.push(FileChange { path: name.clone(), before: None, after: Some(bytes) });
         }
         let scene = AuditContext {
             cases: &[],
@@ -156,11 +132,7 @@ impl AuditArgs {
             0 => "no editable file is changed".to_owned(),
             _ => audited.files.join(", "),
         };
-        ui::outln(&format!(
-            "audit     {}: {}",
-            audited.compared,
-            text::safe(&files, 200)
-        ));
+        ui::outln(&format!("audit     {}: {}", audited.compared, text::safe(&files, 200)));
         for finding in &audited.findings {
             let place = format!("{}:{}", finding.file, finding.line);
             ui::outln(&format!(
@@ -171,11 +143,7 @@ impl AuditArgs {
                 text::safe(&finding.what, 200)
             ));
         }
-        ui::outln(&format!(
-            "bucket    {}: {}",
-            audited.buckets.join(", "),
-            audited.decision
-        ));
+        ui::outln(&format!("bucket    {}: {}", audited.buckets.join(", "), audited.decision));
     }
 }
 
@@ -183,19 +151,12 @@ fn of_revisions(place: &ProjectArgs, (from, to): (&str, &str)) -> Result<AuditRe
     let repo = Repo::discover(&place.here()?)?;
     let charter = place.load_in(&repo, &Overrides::default())?.charter;
     let head = |name: &str| {
-        if name.is_empty() {
-            "HEAD".to_owned()
-        } else {
-            name.to_owned()
-        }
+        if name.is_empty() { "HEAD".to_owned() } else { name.to_owned() }
     };
     let (from, to) = (head(from), head(to));
     let commits = (repo.rev_parse(&from)?, repo.rev_parse(&to)?);
     let globs = project_file::glob_set(&charter.editable)?;
-    let files = repo
-        .diff_stat(&commits.0, &commits.1)?
-        .into_iter()
-        .map(|stat| stat.path);
+    let files = repo.diff_stat(&commits.0, &commits.1)?.into_iter().map(|stat| stat.path);
     let files: Vec<String> = files.filter(|path| globs.is_match(path)).collect();
     let compared = format!("{to} against {from}");
     audited(&repo, &charter, (&commits.0, &commits.1), (compared, files))

@@ -149,11 +149,7 @@ impl BenchArgs {
                 alpha: self.alpha,
                 blocks_max: self.pairs,
                 limit_ln: self.limit_ln(),
-                until: if self.every_case {
-                    BenchGoal::EveryCase
-                } else {
-                    BenchGoal::Overall
-                },
+                until: if self.every_case { BenchGoal::EveryCase } else { BenchGoal::Overall },
                 ..BenchRule::default()
             },
             time: self.time.saturating_mul(cases.max(1)),
@@ -188,23 +184,12 @@ impl BenchArgs {
         stop: &StopFlag,
         progress: &Progress,
     ) -> Result<BenchSetup> {
-        let confined = if self.sandbox {
-            ConfinementChoice::Always
-        } else {
-            ConfinementChoice::AsUsual
-        };
+        let confined =
+            if self.sandbox { ConfinementChoice::Always } else { ConfinementChoice::AsUsual };
         match (&self.sides[..], &self.commands[..]) {
             ([a, b], []) => {
-                let tests = if self.no_test {
-                    SideTests::Skipped
-                } else {
-                    SideTests::Required
-                };
-                let choices = SideOptions {
-                    harness: self.harness,
-                    tests,
-                    confined,
-                };
+                let tests = if self.no_test { SideTests::Skipped } else { SideTests::Required };
+                let choices = SideOptions { harness: self.harness, tests, confined };
                 let say = |text: &str| progress.start_phase(text);
                 sides::of_revisions(place, [a, b], (&self.given, choices), stop, &say)
             }

@@ -68,11 +68,7 @@ pub(super) struct CaseReading {
 impl CheckArgs {
     /// Every visible case, for another command.
     pub(super) fn of_all_cases() -> Self {
-        Self {
-            quick: false,
-            full: true,
-            json: false,
-        }
+        Self { quick: false, full: true, json: false }
     }
 
     /// Runs the command.
@@ -92,18 +88,9 @@ impl CheckArgs {
         let tmp = scratch.path().join("tmp");
         let harness = Harness::new(&loaded.charter, &tmp, &scratch.tag(), stop);
         let mut trees = Worktrees::new(&repo, scratch.path().join("worktrees"))?;
-        let sandbox = Sandbox::of(
-            &repo.checkout(),
-            &loaded.root,
-            scratch.path(),
-            &loaded.charter,
-        )?;
+        let sandbox = Sandbox::of(&repo.checkout(), &loaded.root, scratch.path(), &loaded.charter)?;
         let harness = harness.in_sandbox(sandbox.as_ref());
-        let measuring = CheckContext {
-            charter: &loaded.charter,
-            harness: &harness,
-            stop,
-        };
+        let measuring = CheckContext { charter: &loaded.charter, harness: &harness, stop };
         let findings = self.find(&measuring, &repo, &mut trees);
         trees.clear(&repo)?;
         if stop.at_once() {
@@ -121,10 +108,7 @@ impl CheckArgs {
         let charter = measuring.charter;
         let head = repo.head()?.oid().clone();
         let globs = project_file::glob_set(&charter.editable)?;
-        let note = CommitNote {
-            message: "karve check\n",
-            date: clock::now_s(),
-        };
+        let note = CommitNote { message: "karve check\n", date: clock::now_s() };
         let made = repo.commit_candidate(repo.root(), &head, &globs, &note)?;
         checks::check_editable(repo, &made.oid, charter)?;
         let (set, variant) = if self.quick {
@@ -186,25 +170,17 @@ impl CheckReport {
         if self.passed {
             return Ok(());
         }
-        Err(
-            CommandError::new(ErrorKind::Negative, "the worktree does not pass the gate")
-                .hint("fix what is named above, and run \"karve check\" again"),
-        )
+        Err(CommandError::new(ErrorKind::Negative, "the worktree does not pass the gate")
+            .hint("fix what is named above, and run \"karve check\" again"))
     }
 }
 
 /// The visible cases of a set; all of them if none is marked quick.
 fn cases_of(charter: &Charter, set: CaseSet) -> Vec<Case> {
     let quick = charter.quick_cases();
-    let indices = if set == CaseSet::Quick && !quick.is_empty() {
-        quick
-    } else {
-        charter.visible_cases()
-    };
-    indices
-        .into_iter()
-        .map(|index| charter.cases[index].clone())
-        .collect()
+    let indices =
+        if set == CaseSet::Quick && !quick.is_empty() { quick } else { charter.visible_cases() };
+    indices.into_iter().map(|index| charter.cases[index].clone()).collect()
 }
 
 /// What a check measures with.

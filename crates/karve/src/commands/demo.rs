@@ -51,42 +51,15 @@ const SCRIPTED_HOURS: f64 = 0.25;
 
 /// The embedded example.
 const FILES: [(&str, &str); 11] = [
-    (
-        ".gitignore",
-        include_str!("../../../../examples/matmul/.gitignore"),
-    ),
-    (
-        "Makefile",
-        include_str!("../../../../examples/matmul/Makefile"),
-    ),
-    (
-        "README.md",
-        include_str!("../../../../examples/matmul/README.md"),
-    ),
-    (
-        "bench.c",
-        include_str!("../../../../examples/matmul/bench.c"),
-    ),
-    (
-        "flags.mk",
-        include_str!("../../../../examples/matmul/flags.mk"),
-    ),
-    (
-        "harness.h",
-        include_str!("../../../../examples/matmul/harness.h"),
-    ),
-    (
-        "karve.toml",
-        include_str!("../../../../examples/matmul/karve.toml"),
-    ),
-    (
-        "kernel.c",
-        include_str!("../../../../examples/matmul/kernel.c"),
-    ),
-    (
-        "kernel.h",
-        include_str!("../../../../examples/matmul/kernel.h"),
-    ),
+    (".gitignore", include_str!("../../../../examples/matmul/.gitignore")),
+    ("Makefile", include_str!("../../../../examples/matmul/Makefile")),
+    ("README.md", include_str!("../../../../examples/matmul/README.md")),
+    ("bench.c", include_str!("../../../../examples/matmul/bench.c")),
+    ("flags.mk", include_str!("../../../../examples/matmul/flags.mk")),
+    ("harness.h", include_str!("../../../../examples/matmul/harness.h")),
+    ("karve.toml", include_str!("../../../../examples/matmul/karve.toml")),
+    ("kernel.c", include_str!("../../../../examples/matmul/kernel.c")),
+    ("kernel.h", include_str!("../../../../examples/matmul/kernel.h")),
     ("peak.c", include_str!("../../../../examples/matmul/peak.c")),
     ("test.c", include_str!("../../../../examples/matmul/test.c")),
 ];
@@ -96,25 +69,17 @@ impl DemoArgs {
     pub fn run(&self) -> Result<()> {
         for tool in ["git", "make", "cc"] {
             if process::find_program(tool).is_none() {
-                return Err(
-                    CommandError::environment(format!("{tool} is not on PATH")).hint(
-                        "install git, make and a C compiler, for example with \"apt install \
+                return Err(CommandError::environment(format!("{tool} is not on PATH")).hint(
+                    "install git, make and a C compiler, for example with \"apt install \
                            git build-essential\"",
-                    ),
-                );
+                ));
             }
         }
         let dir = self.make()?;
         ui::outln(&format!("example   {}", dir.display()));
-        let place = ProjectArgs {
-            dir: Some(dir.clone()),
-            campaign: None,
-        };
+        let place = ProjectArgs { dir: Some(dir.clone()), campaign: None };
         let overrides = match self.agent {
-            DemoAgent::Builtin => Overrides {
-                rounds: self.rounds,
-                ..Overrides::default()
-            },
+            DemoAgent::Builtin => Overrides { rounds: self.rounds, ..Overrides::default() },
             DemoAgent::Scripted => Overrides {
                 rounds: self.rounds,
                 agent: Some(SCRIPTED.to_owned()),
@@ -155,10 +120,8 @@ impl DemoArgs {
     fn make(&self) -> Result<PathBuf> {
         let dir = match &self.into {
             Some(dir) if dir.exists() => {
-                return Err(
-                    CommandError::usage(format!("{} already exists", dir.display()))
-                        .hint("choose a new directory with --into DIR"),
-                );
+                return Err(CommandError::usage(format!("{} already exists", dir.display()))
+                    .hint("choose a new directory with --into DIR"));
             }
             Some(dir) => dir.clone(),
             None => tempfile::Builder::new()
@@ -175,10 +138,7 @@ impl DemoArgs {
                 executable: false,
             })
             .collect();
-        let note = CommitNote {
-            message: "A naive matrix multiplication\n",
-            date: clock::now_s(),
-        };
+        let note = CommitNote { message: "A naive matrix multiplication\n", date: clock::now_s() };
         git::init_with(&dir, &files, &note)?;
         Ok(dir)
     }

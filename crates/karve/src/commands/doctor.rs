@@ -88,11 +88,7 @@ impl DoctorReport {
                 FindingLevel::Failed => ("FAILED", Tone::Bad),
             };
             let word = toned(&format!("{word:<7}"), tone, colour());
-            ui::outln(&format!(
-                "{word} {:<11} {}",
-                finding.what,
-                safe(&finding.detail, 300)
-            ));
+            ui::outln(&format!("{word} {:<11} {}", finding.what, safe(&finding.detail, 300)));
             if let (Some(hint), false) = (&finding.hint, level == FindingLevel::Fine) {
                 ui::outln(&format!("        hint: {hint}"));
             }
@@ -128,11 +124,7 @@ impl DoctorArgs {
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let stop = StopFlag::new();
         session::watch_signals_at_once(&stop, "stopping")?;
-        let mut findings = DoctorReport {
-            json: self.json,
-            all: Vec::new(),
-            stop: stop.clone(),
-        };
+        let mut findings = DoctorReport { json: self.json, all: Vec::new(), stop: stop.clone() };
         let examined = examine(place, &stop, &mut findings);
         if stop.at_once() {
             return Err(session::stopped());
@@ -141,19 +133,12 @@ impl DoctorArgs {
         if self.json {
             ui::out_json(&findings.all);
         }
-        let failed = findings
-            .all
-            .iter()
-            .filter(|f| f.level == FindingLevel::Failed)
-            .count();
+        let failed = findings.all.iter().filter(|f| f.level == FindingLevel::Failed).count();
         if failed == 0 {
             return Ok(());
         }
-        let what = if failed == 1 {
-            "1 check failed".into()
-        } else {
-            format!("{failed} checks failed")
-        };
+        let what =
+            if failed == 1 { "1 check failed".into() } else { format!("{failed} checks failed") };
         Err(CommandError::new(ErrorKind::Negative, what)
             .hint("fix what is marked FAILED in karve.toml or in the project, then run it again"))
     }
@@ -192,12 +177,7 @@ fn examine(place: &ProjectArgs, stop: &StopFlag, findings: &mut DoctorReport) ->
     let harness = Harness::new(&loaded.charter, &tmp, &scratch.tag(), stop);
     let mut trees = Worktrees::new(&repo, scratch.path().join("worktrees"))?;
     examine_sandbox(&loaded.charter, findings);
-    let sandbox = Sandbox::of(
-        &repo.checkout(),
-        &loaded.root,
-        scratch.path(),
-        &loaded.charter,
-    )?;
+    let sandbox = Sandbox::of(&repo.checkout(), &loaded.root, scratch.path(), &loaded.charter)?;
     let harness = harness.in_sandbox(sandbox.as_ref());
     let examined = {
         let with = (&harness, &mut trees, stop);
@@ -231,23 +211,13 @@ fn examine_sandbox(charter: &Charter, findings: &mut DoctorReport) {
 
 fn examine_tools(loaded: &LoadedConfig, stop: &StopFlag, findings: &mut DoctorReport) {
     let found = |names: &[&str]| -> Vec<String> {
-        let there = names
-            .iter()
-            .filter(|name| process::find_program(name).is_some());
+        let there = names.iter().filter(|name| process::find_program(name).is_some());
         there.map(|name| (*name).to_owned()).collect()
     };
     let profilers = found(&["perf", "valgrind", "ncu", "nsys", "rocprofv3", "rocprof"]);
-    let listed = if profilers.is_empty() {
-        "none on PATH".into()
-    } else {
-        profilers.join(", ")
-    };
+    let listed = if profilers.is_empty() { "none on PATH".into() } else { profilers.join(", ") };
     let hint = Some("install perf or valgrind, or set commands.profile in karve.toml");
-    let level = if profilers.is_empty() {
-        FindingLevel::Note
-    } else {
-        FindingLevel::Fine
-    };
+    let level = if profilers.is_empty() { FindingLevel::Note } else { FindingLevel::Fine };
     findings.add(level, "profilers", listed, hint);
     if profilers.iter().any(|name| name == "perf") && !host::has_hardware_counters() {
         let hint = "\"karve profile --tool callgrind\" works without it";
@@ -255,15 +225,8 @@ fn examine_tools(loaded: &LoadedConfig, stop: &StopFlag, findings: &mut DoctorRe
     }
     let mut agents = found(&cli::CliKind::ALL.map(cli::CliKind::program));
     agents.extend(loaded.agents.keys().map(|name| format!("[agents.{name}]")));
-    let listed = if agents.is_empty() {
-        "builtin only".into()
-    } else {
-        agents.join(", ")
-    };
-    findings.fine(
-        "agents",
-        format!("builtin, {listed}").replace("builtin, builtin", "builtin"),
-    );
+    let listed = if agents.is_empty() { "builtin only".into() } else { agents.join(", ") };
+    findings.fine("agents", format!("builtin, {listed}").replace("builtin, builtin", "builtin"));
     for (name, agent) in &loaded.agents {
         let program = match &agent.runs {
             AgentLaunch::Line(line) => {
@@ -290,9 +253,7 @@ fn examine_tools(loaded: &LoadedConfig, stop: &StopFlag, findings: &mut DoctorRe
     }
     let facts = host::environment(stop).facts;
     let fact = |name: &str| facts.get(name).cloned();
-    let device = [fact("cpu"), fact("nvidia"), fact("amd")]
-        .into_iter()
-        .flatten();
+    let device = [fact("cpu"), fact("nvidia"), fact("amd")].into_iter().flatten();
     findings.fine("device", device.collect::<Vec<_>>().join("; "));
     if let Some(governor) = fact("governor").filter(|governor| governor != "performance") {
         let hint = "\"cpupower frequency-set -g performance\" makes readings more stable";
@@ -302,9 +263,7 @@ fn examine_tools(loaded: &LoadedConfig, stop: &StopFlag, findings: &mut DoctorRe
 
 fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut DoctorReport) -> Result<()> {
     let head = repo.head()?;
-    let on = head
-        .branch()
-        .map_or_else(|| "detached".to_owned(), str::to_owned);
+    let on = head.branch().map_or_else(|| "detached".to_owned(), str::to_owned);
     findings.fine("repository", format!("{on} at {}", head.oid().short()));
     let dirty = repo.dirty()?;
     if !dirty.is_empty() {
@@ -327,11 +286,7 @@ fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut DoctorReport) -> 
         }
         Ok(knobs) => {
             let names: Vec<String> = knobs.into_iter().map(|knob| knob.name).collect();
-            let listed = if names.is_empty() {
-                "none".into()
-            } else {
-                names.join(", ")
-            };
+            let listed = if names.is_empty() { "none".into() } else { names.join(", ") };
             findings.fine("knobs", listed);
             let globs = project_file::glob_set(&charter.editable)?;
             let editable = repo.read_matching(head.oid(), &globs)?;

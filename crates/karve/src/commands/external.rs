@@ -97,10 +97,7 @@ impl NextArgs {
             true => CampaignChoice::New,
             false => campaign_choice(place),
         };
-        let overrides = Overrides {
-            agent: Some(EXTERNAL.to_owned()),
-            ..Overrides::default()
-        };
+        let overrides = Overrides { agent: Some(EXTERNAL.to_owned()), ..Overrides::default() };
         if wish != CampaignChoice::New
             && let Some(error) = finished(place)?
         {
@@ -124,11 +121,8 @@ impl ProposeArgs {
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let text = read(self.file.as_ref(), PROPOSAL_BYTES_MAX, PROPOSAL_FROM)?;
         let text = String::from_utf8_lossy(&text).into_owned();
-        let came = go(
-            place,
-            (campaign_choice(place), Some(ExternalAnswer::Proposal(text))),
-            self.json,
-        )?;
+        let came =
+            go(place, (campaign_choice(place), Some(ExternalAnswer::Proposal(text))), self.json)?;
         show(came, self.json)
     }
 }
@@ -202,37 +196,21 @@ fn show(came: ExternalStatus, json: bool) -> Result<()> {
         ui::out_json(&came);
     }
     match &came.turn {
-        ExternalTask::Propose {
-            brief,
-            workspace: agent_workspace,
-            ..
-        } if !json => {
+        ExternalTask::Propose { brief, workspace: agent_workspace, .. } if !json => {
             ui::out(brief);
-            ui::outln(&format!(
-                "\nThe files are in {}.",
-                agent_workspace.display()
-            ));
+            ui::outln(&format!("\nThe files are in {}.", agent_workspace.display()));
         }
-        ExternalTask::Implement {
-            brief,
-            workspace: agent_workspace,
-            ..
-        } if !json => {
+        ExternalTask::Implement { brief, workspace: agent_workspace, .. } if !json => {
             ui::out(brief);
             ui::outln(&format!(
                 "\nThe files are in {}; submit them with \"karve submit\".",
                 agent_workspace.display()
             ));
         }
-        ExternalTask::Finished {
-            report, summary, ..
-        } if !json => {
+        ExternalTask::Finished { report, summary, .. } if !json => {
             // The line of that event says why it is finished.
             ui::out(summary);
-            ui::outln(&format!(
-                "report    {}, or \"karve report\"",
-                report.display()
-            ));
+            ui::outln(&format!("report    {}, or \"karve report\"", report.display()));
         }
         ExternalTask::Propose { .. }
         | ExternalTask::Implement { .. }
@@ -247,10 +225,7 @@ fn show(came: ExternalStatus, json: bool) -> Result<()> {
             "the change was refused",
             "fix it and submit it with \"karve submit\", or end the round with --give-up WHY",
         ),
-        _ => (
-            "the proposal was refused",
-            "state another one with \"karve propose FILE\"",
-        ),
+        _ => ("the proposal was refused", "state another one with \"karve propose FILE\""),
     };
     let error = CommandError::new(ErrorKind::Negative, message).hint(hint);
     Err(came.refused.iter().fold(error, CommandError::cause))

@@ -6,18 +6,8 @@ use clap::{Command, CommandFactory, FromArgMatches};
 /// What each group is for, and its commands.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["demo", "new", "init", "doctor", "install"]),
-    (
-        "Run",
-        &[
-            "run", "next", "propose", "submit", "tune", "queue", "answer", "apply",
-        ],
-    ),
-    (
-        "Look",
-        &[
-            "status", "log", "show", "diff", "best", "report", "verify", "list",
-        ],
-    ),
+    ("Run", &["run", "next", "propose", "submit", "tune", "queue", "answer", "apply"]),
+    ("Look", &["status", "log", "show", "diff", "best", "report", "verify", "list"]),
     ("Compare", &["bench", "noise", "check", "audit"]),
     ("Know", &["profile", "roofline", "knowledge"]),
     ("Serve", &["agents", "mcp"]),
@@ -57,9 +47,7 @@ fn grouped(command: &Command) -> String {
         text.push('\n');
     }
     let also = PLUMBING.join(", ");
-    text.push_str(&format!(
-        "Also: {also}. \"karve help COMMAND\" has examples of each.\n"
-    ));
+    text.push_str(&format!("Also: {also}. \"karve help COMMAND\" has examples of each.\n"));
     text
 }
 
@@ -70,11 +58,8 @@ mod tests {
 
     #[test]
     fn every_command_that_is_not_hidden_is_in_one_group() {
-        let listed: Vec<&str> = GROUPS
-            .iter()
-            .flat_map(|(_, names)| names.iter().copied())
-            .chain(PLUMBING)
-            .collect();
+        let listed: Vec<&str> =
+            GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).chain(PLUMBING).collect();
         let set: BTreeSet<&str> = listed.iter().copied().collect();
         assert_eq!(set.len(), listed.len(), "a command is listed twice");
         let command = Cli::command();

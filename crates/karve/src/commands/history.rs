@@ -25,11 +25,8 @@ impl LogArgs {
     /// Runs the command.
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let campaign = place.open()?.campaign;
-        let views: Vec<RoundView> = campaign
-            .rounds()
-            .iter()
-            .map(|round| campaign.round_view(round))
-            .collect();
+        let views: Vec<RoundView> =
+            campaign.rounds().iter().map(|round| campaign.round_view(round)).collect();
         if self.json {
             ui::out_json(&views);
             return Ok(());
@@ -38,9 +35,7 @@ impl LogArgs {
             ui::outln("no round is finished yet");
         }
         for (view, round) in views.iter().zip(campaign.rounds()) {
-            let ratio = view
-                .ratio
-                .map_or_else(|| "      -".to_owned(), |r| format!("{r:>6.3}x"));
+            let ratio = view.ratio.map_or_else(|| "      -".to_owned(), |r| format!("{r:>6.3}x"));
             ui::outln(&format!(
                 "{:>4}  {:<9} {ratio}  {}  ({})",
                 view.round,
@@ -52,16 +47,10 @@ impl LogArgs {
                 ui::outln(&format!("      set {}", text::safe(&values, 500)));
             }
             if let Some(route) = &round.route {
-                ui::outln(&format!(
-                    "      role {}",
-                    text::safe(&route.describe(), 200)
-                ));
+                ui::outln(&format!("      role {}", text::safe(&route.describe(), 200)));
             }
             for review in &round.reviews {
-                ui::outln(&format!(
-                    "      review {}",
-                    text::safe(&review.describe(), 200)
-                ));
+                ui::outln(&format!("      review {}", text::safe(&review.describe(), 200)));
             }
         }
         Ok(())
@@ -180,17 +169,12 @@ pub(super) fn repo_of(place: &ProjectArgs, opened: &LoadedCampaign) -> Result<Re
 }
 
 fn find(opened: &LoadedCampaign, number: u32) -> Result<&RoundSummary> {
-    opened
-        .campaign
-        .rounds()
-        .iter()
-        .find(|round| round.number == number)
-        .ok_or_else(|| {
-            let at_work = opened.campaign.current_round();
-            let message = match at_work.is_some_and(|round| round.number == number) {
-                true => format!("round {number} is not finished yet"),
-                false => format!("there is no round {number}"),
-            };
-            CommandError::usage(message).hint("\"karve log\" lists the rounds")
-        })
+    opened.campaign.rounds().iter().find(|round| round.number == number).ok_or_else(|| {
+        let at_work = opened.campaign.current_round();
+        let message = match at_work.is_some_and(|round| round.number == number) {
+            true => format!("round {number} is not finished yet"),
+            false => format!("there is no round {number}"),
+        };
+        CommandError::usage(message).hint("\"karve log\" lists the rounds")
+    })
 }

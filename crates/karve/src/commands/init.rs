@@ -38,10 +38,8 @@ impl InitArgs {
         let dir = place.here()?;
         let path = dir.join(CONFIG);
         if path.exists() && !self.print {
-            return Err(
-                CommandError::usage(format!("{} already exists", path.display()))
-                    .hint("edit it, check it with \"karve doctor\", or move it away first"),
-            );
+            return Err(CommandError::usage(format!("{} already exists", path.display()))
+                .hint("edit it, check it with \"karve doctor\", or move it away first"));
         }
         let mut proposal = detect::propose(&look(&dir));
         for why in &proposal.why {
@@ -74,29 +72,19 @@ impl InitArgs {
 
 /// The generated file must load; otherwise it is not written.
 fn check(text: &str, dir: &Path) -> Result<()> {
-    let now = CharterTime {
-        minute: clock::minute(),
-    };
-    config::parse(text, dir, &Overrides::default(), &now)
-        .map(|_| ())
-        .map_err(|error| {
-            CommandError::new(
-                ErrorKind::Usage,
-                "with these answers karve.toml would not work",
-            )
+    let now = CharterTime { minute: clock::minute() };
+    config::parse(text, dir, &Overrides::default(), &now).map(|_| ()).map_err(|error| {
+        CommandError::new(ErrorKind::Usage, "with these answers karve.toml would not work")
             .cause(error.message)
             .hint("run \"karve init\" again, or write karve.toml by hand: see docs/karve-toml.md")
-        })
+    })
 }
 
 /// Creates the file; one that appeared in the meantime is not overwritten.
 fn write_new(path: &Path, text: &str) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(path)
-        .context(cannot)?;
+    let mut file =
+        fs::OpenOptions::new().write(true).create_new(true).open(path).context(cannot)?;
     file.write_all(text.as_bytes()).context(cannot)
 }
 
@@ -106,15 +94,10 @@ fn ask(proposal: &mut ConfigProposal) -> Result<()> {
         loop {
             ui::prompt(&format!("{} [{}]: ", question.prompt, question.default));
             let mut answer = String::new();
-            let n = stdin
-                .lock()
-                .read_line(&mut answer)
-                .context(|| "cannot read".into())?;
+            let n = stdin.lock().read_line(&mut answer).context(|| "cannot read".into())?;
             if n == 0 {
-                return Err(
-                    CommandError::new(ErrorKind::Interrupted, "no answer was given")
-                        .hint("use the detected values with \"karve init --yes\""),
-                );
+                return Err(CommandError::new(ErrorKind::Interrupted, "no answer was given")
+                    .hint("use the detected values with \"karve init --yes\""));
             }
             match detect::apply_answer(proposal, question.key, answer.trim()) {
                 Ok(()) => break,
@@ -139,11 +122,7 @@ fn look(dir: &Path) -> ProjectFiles {
         let Ok(file) = files::open(&dir.join(&name)) else {
             continue;
         };
-        if file
-            .take(detect::TEXT_MAX as u64)
-            .read_to_end(&mut text)
-            .is_ok()
-        {
+        if file.take(detect::TEXT_MAX as u64).read_to_end(&mut text).is_ok() {
             files.push((name, String::from_utf8_lossy(&text).into_owned()));
         }
     }

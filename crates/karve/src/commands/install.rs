@@ -66,18 +66,14 @@ impl InstallArgs {
             let done = install::uninstall(self.tool, &whom, care)?;
             print_result(&done);
             if done.deeds.is_empty() {
-                ui::outln(&format!(
-                    "nothing to do: karve is not installed for {title} here"
-                ));
+                ui::outln(&format!("nothing to do: karve is not installed for {title} here"));
             }
             return Ok(());
         }
         let done = install::install(self.tool, &whom, care)?;
         print_result(&done);
         if done.deeds.is_empty() {
-            ui::outln(&format!(
-                "nothing to do: karve is installed for {title} here"
-            ));
+            ui::outln(&format!("nothing to do: karve is installed for {title} here"));
             return Ok(());
         }
         ui::outln(&format!("next      {}", self.tool.check()));

@@ -104,11 +104,7 @@ impl KnowledgeArgs {
             // Sees everything that other processes have written so far.
             loaded = library_layers.load()?;
         }
-        let writer = LibraryWriter {
-            layers: &library_layers,
-            held: &held,
-            library: &loaded,
-        };
+        let writer = LibraryWriter { layers: &library_layers, held: &held, library: &loaded };
         match &self.command {
             KnowledgeCommand::Search(command) => command.run(place, &loaded),
             KnowledgeCommand::Show(command) => command.run(place, &loaded),
@@ -177,10 +173,8 @@ struct LintArgs {
 impl LintArgs {
     fn run(&self, place: &ProjectArgs, loaded: &LoadedLibrary) -> Result<()> {
         let here = place.here()?;
-        let (names, files): (Vec<&String>, Vec<&String>) = self
-            .only
-            .iter()
-            .partition(|name| !here.join(name).is_file());
+        let (names, files): (Vec<&String>, Vec<&String>) =
+            self.only.iter().partition(|name| !here.join(name).is_file());
         let mut entries: Vec<_> = loaded.placed.values().map(|p| p.entry.clone()).collect();
         let mut wanted: Vec<String> = Vec::new();
         for name in names {
@@ -201,21 +195,14 @@ impl LintArgs {
             }
         }
         let reported = |c: &LintFinding| self.only.is_empty() || wanted.contains(&c.id);
-        let complaints: Vec<LintFinding> = lint_all(&entries, &clock::latest_day())
-            .into_iter()
-            .filter(reported)
-            .collect();
+        let complaints: Vec<LintFinding> =
+            lint_all(&entries, &clock::latest_day()).into_iter().filter(reported).collect();
         self.show(&complaints, &unreadable);
-        let errors = complaints
-            .iter()
-            .filter(|c| c.severity == LintSeverity::Error)
-            .count();
+        let errors = complaints.iter().filter(|c| c.severity == LintSeverity::Error).count();
         match errors + unreadable.len() {
             0 => Ok(()),
-            n => Err(
-                CommandError::new(ErrorKind::Negative, format!("{n} of these must be fixed"))
-                    .hint("docs/knowledge.md lists what an entry must have"),
-            ),
+            n => Err(CommandError::new(ErrorKind::Negative, format!("{n} of these must be fixed"))
+                .hint("docs/knowledge.md lists what an entry must have")),
         }
     }
 
@@ -237,10 +224,7 @@ impl LintArgs {
         }
         for (path, why) in unreadable.iter().take(SHOWN_MAX) {
             let why = text::safe(why, 300);
-            ui::outln(&format!(
-                "error     {}: not an entry: {why}",
-                path.display()
-            ));
+            ui::outln(&format!("error     {}: not an entry: {why}", path.display()));
         }
         for c in complaints.iter().take(SHOWN_MAX) {
             let (id, what) = (text::safe(&c.id, 80), text::safe(&c.what, 300));

@@ -37,19 +37,13 @@ impl ListArgs {
             return Ok(());
         }
         if others > 0 {
-            ui::note(&format!(
-                "note: {others} campaigns of other projects share this root"
-            ));
+            ui::note(&format!("note: {others} campaigns of other projects share this root"));
         }
         if views.is_empty() {
             ui::outln("no campaign yet; start one with \"karve run\"");
         }
         for view in views {
-            let state = if view.step == "finished" {
-                "finished"
-            } else {
-                "open"
-            };
+            let state = if view.step == "finished" { "finished" } else { "open" };
             ui::outln(&format!(
                 "{:<44} {state:<9} {:>11} {:>3} kept {:>8.3}x",
                 view.campaign,

@@ -66,15 +66,11 @@ impl McpArgs {
 /// An agent that karve drives may have karve among its MCP servers. It answers a brief; it must
 /// not start a campaign within the campaign.
 fn refuse_within(here: &Path) -> Result<()> {
-    let is_asked = CAMPAIGN_VARIABLES
-        .iter()
-        .any(|name| std::env::var_os(name).is_some());
+    let is_asked = CAMPAIGN_VARIABLES.iter().any(|name| std::env::var_os(name).is_some());
     let in_campaign = here.iter().any(|part| part == CAMPAIGNS);
     match is_asked || in_campaign {
-        true => Err(
-            CommandError::usage("an agent of a campaign cannot drive another campaign")
-                .hint("answer the brief you were given; see docs/agents.md"),
-        ),
+        true => Err(CommandError::usage("an agent of a campaign cannot drive another campaign")
+            .hint("answer the brief you were given; see docs/agents.md")),
         false => Ok(()),
     }
 }
@@ -94,9 +90,7 @@ async fn serve_stdio(server: McpServer) -> Result<()> {
 
 async fn serve_http(server: McpServer, address: SocketAddr) -> Result<()> {
     let listener = http::listen(address).await?;
-    let at = listener
-        .local_addr()
-        .context(|| "cannot get the server address".to_owned())?;
+    let at = listener.local_addr().context(|| "cannot get the server address".to_owned())?;
     let (token, is_new) = token()?;
     ui::note(&format!("serving http://{at}/"));
     if is_new {
@@ -109,12 +103,10 @@ async fn serve_http(server: McpServer, address: SocketAddr) -> Result<()> {
 fn token() -> Result<(String, bool)> {
     match std::env::var(TOKEN) {
         Ok(token) if token.len() >= TOKEN_CHARS_MIN => Ok((token, false)),
-        Ok(_) => Err(CommandError::usage(format!(
-            "{TOKEN} has fewer than {TOKEN_CHARS_MIN} characters"
-        ))
-        .hint(format!(
-            "set a longer {TOKEN}, or unset it to get a new one"
-        ))),
+        Ok(_) => {
+            Err(CommandError::usage(format!("{TOKEN} has fewer than {TOKEN_CHARS_MIN} characters"))
+                .hint(format!("set a longer {TOKEN}, or unset it to get a new one")))
+        }
         Err(_) => Ok((format!("{:016x}{:016x}", secret()?, secret()?), true)),
     }
 }

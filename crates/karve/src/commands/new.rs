@@ -88,17 +88,12 @@ impl Template {
 impl NewArgs {
     /// Runs the command.
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
-        let name = self
-            .into
-            .clone()
-            .unwrap_or_else(|| self.template.name().into());
+        let name = self.into.clone().unwrap_or_else(|| self.template.name().into());
         let dir = place.here()?.join(&name);
         let occupied = fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_some());
         if occupied && !self.force {
-            return Err(
-                CommandError::usage(format!("{} is not empty", name.display()))
-                    .hint("choose another directory, or write into this one with --force"),
-            );
+            return Err(CommandError::usage(format!("{} is not empty", name.display()))
+                .hint("choose another directory, or write into this one with --force"));
         }
         let mut files = vec![new_file((".gitignore", GITIGNORE))];
         files.extend(self.template.files().iter().copied().map(new_file));
@@ -117,10 +112,7 @@ impl NewArgs {
             return Ok(());
         }
         let message = format!("A starter kernel: {}\n", self.template.name());
-        let note = CommitNote {
-            message: &message,
-            date: clock::now_s(),
-        };
+        let note = CommitNote { message: &message, date: clock::now_s() };
         git::init_with(&dir, &files, &note)?;
         ui::outln(&format!("wrote {}, with one commit", name.display()));
         ui::outln(&format!("next: cd {} && karve run", name.display()));
@@ -129,11 +121,7 @@ impl NewArgs {
 }
 
 fn new_file((path, text): (&str, &str)) -> NewFile {
-    NewFile {
-        path: path.to_owned(),
-        bytes: text.as_bytes().to_vec(),
-        executable: false,
-    }
+    NewFile { path: path.to_owned(), bytes: text.as_bytes().to_vec(), executable: false }
 }
 
 /// Whether a directory is inside a repository, with or without a commit.

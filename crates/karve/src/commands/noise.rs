@@ -74,17 +74,9 @@ impl NoiseArgs {
             }
         };
         let effort = if self.quick {
-            NoiseBudget {
-                pairs: 30,
-                remedy_pairs: 16,
-                time: self.time / 4,
-            }
+            NoiseBudget { pairs: 30, remedy_pairs: 16, time: self.time / 4 }
         } else {
-            NoiseBudget {
-                pairs: 100,
-                remedy_pairs: 40,
-                time: self.time,
-            }
+            NoiseBudget { pairs: 100, remedy_pairs: 40, time: self.time }
         };
         let measured = noise::measure(&ground, effort, stop, &mut |text| progress.at(|| text))?;
         drop(progress);
@@ -165,9 +157,7 @@ fn clock_lines(clock: &ClockNoise, (name, unit): (&str, &str), pair_s: f64) -> V
         ));
     }
     let smallest = or_none(clock.smallest, &|ratio| percent_text((ratio - 1.0) * 100.0));
-    lines.push(format!(
-        "  smallest  {smallest} is detected four times out of five"
-    ));
+    lines.push(format!("  smallest  {smallest} is detected four times out of five"));
     lines
 }
 
@@ -184,10 +174,8 @@ fn advice(remedies: &[NoiseRemedy]) -> Vec<String> {
         )
     };
     let helped: Vec<&NoiseRemedy> = remedies.iter().filter(|remedy| remedy.helped).collect();
-    let mut lines: Vec<String> = helped
-        .iter()
-        .map(|remedy| format!("advice    {}", line(remedy)))
-        .collect();
+    let mut lines: Vec<String> =
+        helped.iter().map(|remedy| format!("advice    {}", line(remedy))).collect();
     if helped.is_empty() {
         let tried: Vec<String> = remedies.iter().map(line).collect();
         lines.push("advice    nothing that was tried helped".to_owned());

@@ -89,10 +89,7 @@ fn parse_depth(text: &str) -> std::result::Result<ProfileDepth, String> {
 
 fn parse_rules(text: &str) -> std::result::Result<DiagnosisRuleSet, String> {
     DiagnosisRuleSet::by_name(text).ok_or_else(|| {
-        let names: Vec<&str> = DiagnosisRuleSet::ALL
-            .iter()
-            .map(|rules| rules.name())
-            .collect();
+        let names: Vec<&str> = DiagnosisRuleSet::ALL.iter().map(|rules| rules.name()).collect();
         format!("expected one of {}", names.join(", "))
     })
 }
@@ -111,10 +108,9 @@ impl ProfileArgs {
         let seen = session::unless_stopped(&stop, self.version_profiles(place, &self.what, &stop))?;
         let earlier = match self.against.as_slice() {
             [] => None,
-            names => Some(session::unless_stopped(
-                &stop,
-                self.version_profiles(place, names, &stop),
-            )?),
+            names => {
+                Some(session::unless_stopped(&stop, self.version_profiles(place, names, &stop))?)
+            }
         };
         self.show(&seen, earlier.as_ref(), &loaded)
     }
@@ -203,10 +199,7 @@ impl ProfileArgs {
             let of = &matched.entry.scope.language;
             let unknown = situation.as_ref().is_some_and(|at| at.language.is_empty());
             if unknown && !of.is_empty() {
-                why = format!(
-                    "{why}; only if the kernel is written in {}",
-                    of.join(" or ")
-                );
+                why = format!("{why}; only if the kernel is written in {}", of.join(" or "));
             }
             let impact = matched.entry.impact;
             report::FittingEntry {
@@ -219,11 +212,6 @@ impl ProfileArgs {
         let entries: Vec<report::FittingEntry> = entries.collect();
         let mut diagnosis = diagnose(kernel, self.rules);
         name_entries(loaded, &query, &mut diagnosis);
-        KernelReport {
-            kernel: kernel.clone(),
-            diagnosis,
-            entries,
-            against,
-        }
+        KernelReport { kernel: kernel.clone(), diagnosis, entries, against }
     }
 }

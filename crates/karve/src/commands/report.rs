@@ -29,19 +29,11 @@ impl ReportArgs {
             // A running campaign writes the same files.
             let _store = Store::open(&opened.dir, "karve report --rebuild\n")?;
             let _ = std::fs::remove_dir_all(opened.dir.join("rounds"));
-            publish::rebuild(
-                &repo_of(place, &opened)?,
-                &opened.dir,
-                campaign,
-                &opened.records,
-            )?;
+            publish::rebuild(&repo_of(place, &opened)?, &opened.dir, campaign, &opened.records)?;
         }
         if self.json {
-            let rounds: Vec<_> = campaign
-                .rounds()
-                .iter()
-                .map(|round| campaign.round_view(round))
-                .collect();
+            let rounds: Vec<_> =
+                campaign.rounds().iter().map(|round| campaign.round_view(round)).collect();
             ui::out_json(&serde_json::json!({
                 "campaign": campaign.view(),
                 "rounds": rounds,

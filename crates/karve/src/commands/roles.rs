@@ -69,10 +69,8 @@ impl RolesArgs {
         };
         if let Some(intent) = &self.route {
             let target = loaded.as_ref().map(|loaded| &loaded.charter.target);
-            return self.print_route(
-                &table_of_roles,
-                &self.request(&table_of_roles, intent, target),
-            );
+            return self
+                .print_route(&table_of_roles, &self.request(&table_of_roles, intent, target));
         }
         let shown: Vec<&Role> = match &self.name {
             Some(name) => vec![table_of_roles.role(name).ok_or_else(|| unknown(name))?],
@@ -129,10 +127,7 @@ impl RolesArgs {
                 ui::outln(&format!("{:<12} {}", reason.rule, safe(&reason.text, 400)));
             }
         }
-        let said = answer
-            .as_ref()
-            .map(RoutingDecision::describe)
-            .map_err(RoutingRefusal::describe);
+        let said = answer.as_ref().map(RoutingDecision::describe).map_err(RoutingRefusal::describe);
         if self.json {
             ui::out_json(&match answer {
                 Ok(decision) => RoutingOutcome::Routed(decision),
@@ -159,11 +154,7 @@ fn print_role(role: &Role, agent: Option<&str>, whole: bool) {
     let may: Vec<&str> = role.may.iter().map(|duty| duty.name()).collect();
     ui::outln(&format!("{:<24} {}", role.name, role.title));
     let mut facts = vec![format!("may {}", may.join(", "))];
-    facts.extend(
-        role.language
-            .iter()
-            .map(|language| format!("writes {language}")),
-    );
+    facts.extend(role.language.iter().map(|language| format!("writes {language}")));
     facts.extend(agent.map(|agent| format!("handled by {}", safe(agent, 60))));
     ui::outln(&format!("{:<24} {}", "", facts.join("; ")));
     if !whole {
@@ -173,11 +164,7 @@ fn print_role(role: &Role, agent: Option<&str>, whole: bool) {
         let writes = safe(&role.writes.join(", "), 400);
         ui::outln(&format!("{:<24} files {writes}", ""));
     }
-    ui::outln(&format!(
-        "{:<24} knowledge for {}",
-        "",
-        role.knowledge.describe()
-    ));
+    ui::outln(&format!("{:<24} knowledge for {}", "", role.knowledge.describe()));
     for rule in &role.rules {
         ui::outln(&format!("{:<24} - {rule}", ""));
     }

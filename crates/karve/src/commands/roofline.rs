@@ -143,10 +143,7 @@ impl RooflineArgs {
         let recognized = || {
             let gpu = gpu.as_ref().map(|gpu| gpu.name.as_str());
             let names = [target, gpu, host.as_ref().map(|host| host.cpu.as_str())];
-            names
-                .into_iter()
-                .flatten()
-                .find_map(|name| devices.find(name))
+            names.into_iter().flatten().find_map(|name| devices.find(name))
         };
         let device = wished.or_else(recognized);
         notes.extend(gpu.as_ref().and_then(|gpu| above_sheet(gpu, &devices)));
@@ -181,11 +178,7 @@ impl RooflineArgs {
             return Ok((kept, false));
         }
         let _lease = device::lease_of("cpu", "karve roofline", stop, &ui::notices())?;
-        let effort = if self.quick {
-            RooflineEffort::Quick
-        } else {
-            RooflineEffort::Usual
-        };
+        let effort = if self.quick { RooflineEffort::Quick } else { RooflineEffort::Usual };
         let measured = roofline::measure(effort, stop)?;
         if effort == RooflineEffort::Usual && roofline::keep(&measured).is_none() {
             ui::note("note: cannot save the figures; set XDG_CACHE_HOME to a writable directory");
@@ -195,29 +188,19 @@ impl RooflineArgs {
 
     fn project(&self, place: &ProjectArgs, stop: &StopFlag) -> Result<ProjectCases> {
         if self.time {
-            let charter = place
-                .load_in(&place.repo()?, &Overrides::default())?
-                .charter;
+            let charter = place.load_in(&place.repo()?, &Overrides::default())?.charter;
             let findings = CheckArgs::of_all_cases().findings(place, stop)?;
             findings.expect_passed()?;
             let cases = visible_of(&charter);
             let mut times = cases::CaseTimes::new();
             for (index, case) in &cases {
-                let reading = findings
-                    .cases
-                    .iter()
-                    .find(|reading| reading.case == case.name);
+                let reading = findings.cases.iter().find(|reading| reading.case == case.name);
                 let seconds = |value| score::implied_seconds(&charter.metric, value, case);
                 let seconds = reading.and_then(|reading| seconds(reading.median));
                 times.extend(seconds.map(|seconds| (*index, seconds)));
             }
             let whose = Some("the worktree".to_owned());
-            return Ok(ProjectCases {
-                charter,
-                cases,
-                times,
-                whose,
-            });
+            return Ok(ProjectCases { charter, cases, times, whose });
         }
         let charter = place.load(&Overrides::default())?.charter;
         let newest = place.open().ok().map(|opened| opened.campaign);
@@ -225,11 +208,7 @@ impl RooflineArgs {
         let same = |own: &Charter| {
             let of = |charter: &Charter| {
                 let metric = &charter.metric;
-                (
-                    metric.name.clone(),
-                    metric.unit.clone(),
-                    metric.expr.clone(),
-                )
+                (metric.name.clone(), metric.unit.clone(), metric.expr.clone())
             };
             own.cases == charter.cases && of(own) == of(&charter)
         };
@@ -243,12 +222,7 @@ impl RooflineArgs {
             let name = campaign.charter().map(|charter| charter.name.clone());
             format!("the best kernel of campaign {}", name.unwrap_or_default())
         });
-        Ok(ProjectCases {
-            charter,
-            cases,
-            times,
-            whose,
-        })
+        Ok(ProjectCases { charter, cases, times, whose })
     }
 
     /// Which roof to use.
@@ -260,9 +234,8 @@ impl RooflineArgs {
         device: Option<&'a DeviceSpec>,
     ) -> RoofChoice<'a> {
         let Some(host) = host else {
-            return device.map_or(RoofChoice::Nothing, |device| {
-                RoofChoice::Device(device, self.dtype)
-            });
+            return device
+                .map_or(RoofChoice::Nothing, |device| RoofChoice::Device(device, self.dtype));
         };
         let target = project.map_or("cpu", |project| project.charter.target.device.as_str());
         if target.eq_ignore_ascii_case("cpu") {
@@ -297,9 +270,7 @@ impl RooflineArgs {
 
 fn visible_of(charter: &Charter) -> Vec<(usize, Case)> {
     let visible = charter.visible_cases().into_iter();
-    visible
-        .map(|index| (index, charter.cases[index].clone()))
-        .collect()
+    visible.map(|index| (index, charter.cases[index].clone())).collect()
 }
 
 /// One core, unless the contract has more threads or a case is faster than one core can run.
@@ -307,12 +278,7 @@ fn cores_of(project: Option<&ProjectCases>, host: &HostRoofline) -> Cores {
     let Some(project) = project else {
         return Cores::All;
     };
-    let ProjectCases {
-        charter,
-        cases,
-        times,
-        ..
-    } = project;
+    let ProjectCases { charter, cases, times, .. } = project;
     shown_cores(charter, cases, &host.roof(), &[times])
 }
 
@@ -321,11 +287,7 @@ impl RoofChoice<'_> {
         match self {
             Self::Host(host, cores) => host.peaks(demand, *cores),
             Self::Gpu(gpu, dtype) => {
-                let flops = if *dtype == DeviceFigure::Fp16 {
-                    gpu.fp16
-                } else {
-                    gpu.fp32
-                };
+                let flops = if *dtype == DeviceFigure::Fp16 { gpu.fp16 } else { gpu.fp32 };
                 DevicePeaks {
                     flops: flops.map(|peak| peak.best),
                     bytes: gpu.copy.map(|peak| peak.best),
@@ -349,12 +311,7 @@ impl RoofChoice<'_> {
     fn lines(&self, dtype: DeviceFigure, view: &RooflineView) -> Vec<RoofLine> {
         let line = |name: String, peaks: DevicePeaks, stroke: Stroke| {
             let (flops, per_s) = (peaks.flops?, peaks.bytes?);
-            Some(RoofLine {
-                name,
-                flops,
-                per_s,
-                stroke,
-            })
+            Some(RoofLine { name, flops, per_s, stroke })
         };
         let all = CallDemand::default();
         let mut lines = Vec::new();
@@ -433,15 +390,11 @@ fn with_gpu(
 ) -> Result<Option<GpuRoofline>> {
     if host.was_disturbed() {
         let busy = "the host was busy while it was measured: its peaks may be too low";
-        notes.push(format!(
-            "{busy}; --fresh measures again and keeps the better figures"
-        ));
+        notes.push(format!("{busy}; --fresh measures again and keeps the better figures"));
     }
     if host.hid_cores() {
         let same = "all cores were no faster than one: other processes were using them";
-        notes.push(format!(
-            "{same}; measure again with --fresh when the host is idle"
-        ));
+        notes.push(format!("{same}; measure again with --fresh when the host is idle"));
     }
     match roofline::measure_gpu(stop)? {
         Ok(gpu) => Ok(Some(gpu)),
@@ -461,15 +414,10 @@ fn above_sheet(gpu: &GpuRoofline, devices: &DeviceCatalog) -> Option<String> {
         (gpu.copy, DeviceFigure::MemoryRate),
     ];
     let above = pairs.into_iter().find(|(found, figure)| {
-        let known = device
-            .figure(*figure)
-            .map(|known| known.value * ABOVE_SHEET);
+        let known = device.figure(*figure).map(|known| known.value * ABOVE_SHEET);
         found.is_some_and(|found| known.is_some_and(|known| found.best > known))
     });
     above.map(|(_, figure)| {
-        format!(
-            "{} was measured above its data sheet; do not trust that figure",
-            figure.name()
-        )
+        format!("{} was measured above its data sheet; do not trust that figure", figure.name())
     })
 }

@@ -109,11 +109,8 @@ impl RunArgs {
         };
         let stop = StopFlag::new();
         session::watch_signals(&stop)?;
-        let mut screen: Box<dyn Screen> = if self.json {
-            Box::new(JsonLinesScreen)
-        } else {
-            Box::new(PlainScreen::new())
-        };
+        let mut screen: Box<dyn Screen> =
+            if self.json { Box::new(JsonLinesScreen) } else { Box::new(PlainScreen::new()) };
         let (campaign, dir, end) = session::run(plan, setting, &stop, screen.as_mut())
             .map_err(|error| session::with_recovery_hint(error, &loaded.root))?;
         drop(screen);
@@ -140,17 +137,11 @@ impl RunArgs {
             return Ok(());
         };
         let read = karve_harness::store::read(dir)?;
-        let has = read
-            .campaign
-            .charter()
-            .map_or(1, |charter| charter.policy.best_of);
+        let has = read.campaign.charter().map_or(1, |charter| charter.policy.best_of);
         if has == wanted {
             return Ok(());
         }
-        let message = format!(
-            "the campaign {} was started with --best-of {has}",
-            dir.name()
-        );
+        let message = format!("the campaign {} was started with --best-of {has}", dir.name());
         Err(CommandError::usage(message)
             .hint("resume it with \"karve run\" without --best-of, or start another with --new"))
     }
@@ -186,12 +177,10 @@ pub(super) fn outcome(campaign: &Campaign) -> Result<()> {
             let message = format!("the campaign was refused: {message}");
             Err(CommandError::new(ErrorKind::Negative, message)
                 .cause(why)
-                .hint(
-                    match campaign.charter().is_some_and(|c| c.contract.is_some()) {
-                        true => "look at sources.editable and [contract] in karve.toml",
-                        false => "look at commands.test and sources.editable in karve.toml",
-                    },
-                )
+                .hint(match campaign.charter().is_some_and(|c| c.contract.is_some()) {
+                    true => "look at sources.editable and [contract] in karve.toml",
+                    false => "look at commands.test and sources.editable in karve.toml",
+                })
                 .hint("then check it with \"karve doctor\""))
         }
         Some(StopReason::BaselineFailed { gate }) => {
@@ -243,10 +232,7 @@ fn dry_run(plan: &SessionPlan, root: &Path, json: bool) -> Result<()> {
         }
         SessionPlan::Resume { dir, .. } => {
             let loaded = karve_harness::store::read(dir)?;
-            let step = loaded
-                .campaign
-                .next_step()
-                .map_or("nothing", |step| step.name());
+            let step = loaded.campaign.next_step().map_or("nothing", |step| step.name());
             if json {
                 ui::out_json(&serde_json::json!({"campaign": dir.name(), "next_step": step}));
             } else {
@@ -313,11 +299,7 @@ fn agenda_of(charter: &Charter) -> String {
     if let AgendaSource::Plan { items, .. } = &agenda.wanted {
         for number in agenda::order(items) {
             let item = &items[number];
-            text.push_str(&format!(
-                "          {}: {}\n",
-                item.id,
-                text::safe(&item.title, 80)
-            ));
+            text.push_str(&format!("          {}: {}\n", item.id, text::safe(&item.title, 80)));
         }
     }
     text
@@ -329,11 +311,8 @@ pub(super) fn confirm(charter: &Charter, yes: bool, agree: &str) -> Result<()> {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() {
-        return Err(
-            CommandError::usage("no terminal to agree to the charter").hint(format!(
-                "review it with \"karve run --dry-run\", then agree with \"{agree}\""
-            )),
-        );
+        return Err(CommandError::usage("no terminal to agree to the charter")
+            .hint(format!("review it with \"karve run --dry-run\", then agree with \"{agree}\"")));
     }
     ui::out(&render_charter(charter));
     ui::prompt("\nRun this campaign? [y/N] ");
@@ -342,28 +321,20 @@ pub(super) fn confirm(charter: &Charter, yes: bool, agree: &str) -> Result<()> {
     if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
         return Ok(());
     }
-    Err(
-        CommandError::new(ErrorKind::Interrupted, "you did not agree to the charter")
-            .hint("change karve.toml and run \"karve run\" again"),
-    )
+    Err(CommandError::new(ErrorKind::Interrupted, "you did not agree to the charter")
+        .hint("change karve.toml and run \"karve run\" again"))
 }
 
 /// What tests and times the kernel, as lines.
 fn tested_by(charter: &Charter) -> String {
     let Some(contract) = &charter.contract else {
         let commands = &charter.commands;
-        return format!(
-            "  test    {}\n  bench   {}\n",
-            commands.test, commands.bench
-        );
+        return format!("  test    {}\n  bench   {}\n", commands.test, commands.bench);
     };
     let kernel = match &contract.kernel {
         Kernel::Library { path, entry } => format!("{entry} of {path}"),
         Kernel::Python { path, .. } => path.clone(),
     };
     let args: Vec<&str> = contract.args.iter().map(|arg| arg.name.as_str()).collect();
-    format!(
-        "  kernel  {kernel}, called by karve as ({})\n",
-        args.join(", ")
-    )
+    format!("  kernel  {kernel}, called by karve as ({})\n", args.join(", "))
 }

@@ -35,10 +35,7 @@ impl StatusArgs {
 
 fn render_status(view: &CampaignView, waited_ms: u64) -> String {
     let mut text = format!("campaign  {}\n", view.campaign);
-    let state = view
-        .stopped
-        .clone()
-        .unwrap_or_else(|| format!("next: {}", view.step));
+    let state = view.stopped.clone().unwrap_or_else(|| format!("next: {}", view.step));
     let _ = writeln!(text, "state     {}", text::safe(&state, 200));
     let _ = writeln!(
         text,
@@ -47,9 +44,7 @@ fn render_status(view: &CampaignView, waited_ms: u64) -> String {
     );
     if let Some(current) = &view.current {
         let title = current.title.as_deref().unwrap_or("no hypothesis yet");
-        let blocks = current
-            .blocks
-            .map_or_else(String::new, |n| format!(", {n} blocks"));
+        let blocks = current.blocks.map_or_else(String::new, |n| format!(", {n} blocks"));
         let title = text::safe(title, 80);
         let _ = writeln!(
             text,
@@ -59,18 +54,11 @@ fn render_status(view: &CampaignView, waited_ms: u64) -> String {
     }
     if let (Some(baseline), Some(incumbent)) = (view.baseline, view.incumbent) {
         let (name, unit) = &view.metric;
-        let _ = writeln!(
-            text,
-            "metric    {name}: {baseline:.4} {unit} to {incumbent:.4} {unit}"
-        );
+        let _ = writeln!(text, "metric    {name}: {baseline:.4} {unit} to {incumbent:.4} {unit}");
     }
     match view.headline {
         Some(headline) => {
-            let _ = writeln!(
-                text,
-                "gain      {:.3}x, original against final",
-                headline.ratio
-            );
+            let _ = writeln!(text, "gain      {:.3}x, original against final", headline.ratio);
         }
         None => {
             let ratio = view.cumulative_ratio;
@@ -79,10 +67,7 @@ fn render_status(view: &CampaignView, waited_ms: u64) -> String {
     }
     if let (Some(before), Some(now)) = (view.peak_share_baseline, view.peak_share) {
         let (before, now) = (before * 100.0, now * 100.0);
-        let _ = writeln!(
-            text,
-            "peak      {before:.1}% to {now:.1}% of the measured peak"
-        );
+        let _ = writeln!(text, "peak      {before:.1}% to {now:.1}% of the measured peak");
     }
     let waited = match waited_ms {
         0 => String::new(),
@@ -104,30 +89,19 @@ fn render_status(view: &CampaignView, waited_ms: u64) -> String {
 fn used(view: &CampaignView) -> String {
     let price = view.cost.per_percent.as_ref();
     let price = price.map(|price| format!("; {} per percent of gain", price_of(price)));
-    format!(
-        "{} tokens, ${:.2}{}",
-        view.usage.tokens,
-        view.usage.usd,
-        price.unwrap_or_default()
-    )
+    format!("{} tokens, ${:.2}{}", view.usage.tokens, view.usage.usd, price.unwrap_or_default())
 }
 
 /// The result of each agenda item.
 fn push_agenda(text: &mut String, items: &[ItemView]) {
     for item in items {
-        let ratio = item
-            .ratio
-            .map_or_else(String::new, |ratio| format!(" {ratio:.3}x"));
+        let ratio = item.ratio.map_or_else(String::new, |ratio| format!(" {ratio:.3}x"));
         let why = match item.why.is_empty() {
             true => String::new(),
             false => format!(" ({})", text::safe(&item.why, 120)),
         };
         let title = text::safe(&item.title, 60);
-        let _ = writeln!(
-            text,
-            "item      {} {}{ratio}: {title}{why}",
-            item.id, item.state
-        );
+        let _ = writeln!(text, "item      {} {}{ratio}: {title}{why}", item.id, item.state);
     }
 }
 
@@ -166,11 +140,7 @@ impl BestArgs {
             return Ok(());
         }
         ui::outln(&format!("commit    {}", view.best_commit));
-        ui::outln(&format!(
-            "round     {} ({})",
-            view.best_round,
-            text::safe(title, 100)
-        ));
+        ui::outln(&format!("round     {} ({})", view.best_round, text::safe(title, 100)));
         ui::outln(&format!("gain      {:.3}x over the baseline", view.gain()));
         Ok(())
     }

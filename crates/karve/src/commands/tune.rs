@@ -114,11 +114,7 @@ impl TuneArgs {
             budget: self.budget,
             kind: self.strategy,
             seed: self.seed,
-            fresh: if self.fresh {
-                FreshStart::Yes
-            } else {
-                FreshStart::No
-            },
+            fresh: if self.fresh { FreshStart::Yes } else { FreshStart::No },
             jobs: self.jobs.map(usize::from),
             like: self.like.clone(),
         };
@@ -138,10 +134,8 @@ impl TuneArgs {
             plots::write(&found, dir)?;
         }
         match found.stopped {
-            true => Err(
-                CommandError::new(ErrorKind::Interrupted, "stopped by the user")
-                    .hint("resume with \"karve tune\""),
-            ),
+            true => Err(CommandError::new(ErrorKind::Interrupted, "stopped by the user")
+                .hint("resume with \"karve tune\"")),
             false => Ok(()),
         }
     }
@@ -150,10 +144,8 @@ impl TuneArgs {
         let space = recorded::load(path)?;
         let budget = self.budget.unwrap_or(budget::DEFAULT);
         if budget.is_time() {
-            return Err(
-                CommandError::usage("a simulation cannot have a time budget")
-                    .hint("give a number of settings, as in --budget 50"),
-            );
+            return Err(CommandError::usage("a simulation cannot have a time budget")
+                .hint("give a number of settings, as in --budget 50"));
         }
         let budget = budget.settings.min(space.grid.len());
         let kind = self.strategy.unwrap_or_default();
@@ -196,10 +188,9 @@ fn line(step: &TrialProgress<'_>) -> String {
     };
     let mut out = match (step.turn, step.recalled) {
         (ReadingPass::First, _) => format!("{:>4}  {}  {what}", step.number, words(step.config)),
-        (ReadingPass::Again, false) => format!(
-            "{:>4}  again, reading {}  {what}",
-            step.number, step.readings
-        ),
+        (ReadingPass::Again, false) => {
+            format!("{:>4}  again, reading {}  {what}", step.number, step.readings)
+        }
         (ReadingPass::Again, true) => format!(
             "{:>4}  again, reading {}  {}  {what}",
             step.number,
@@ -217,10 +208,7 @@ fn line(step: &TrialProgress<'_>) -> String {
 }
 
 fn words(config: &KnobSetting) -> String {
-    let all: Vec<String> = config
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let all: Vec<String> = config.iter().map(|(name, value)| format!("{name}={value}")).collect();
     safe(&all.join(" "), 200)
 }
 
@@ -231,30 +219,15 @@ fn show(found: &TuneResult) -> Result<()> {
         "\n{} of {} settings tried, {} failed; readings of one setting differ by {:.1}%\n",
         found.record.len(),
         found.grid.len(),
-        found
-            .record
-            .entries()
-            .iter()
-            .filter(|entry| entry.failed)
-            .count(),
+        found.record.entries().iter().filter(|entry| entry.failed).count(),
         race.noise() * 100.0
     ));
     let default = found.grid.default_point();
     for (point, value) in found.record.ranking().into_iter().take(ROWS) {
-        let readings = found
-            .record
-            .entry(point)
-            .map_or(0, |entry: &TriedSetting| entry.readings.len());
-        let mark = if Some(point) == default {
-            "  the default"
-        } else {
-            ""
-        };
-        let read = if readings == 1 {
-            "reading "
-        } else {
-            "readings"
-        };
+        let readings =
+            found.record.entry(point).map_or(0, |entry: &TriedSetting| entry.readings.len());
+        let mark = if Some(point) == default { "  the default" } else { "" };
+        let read = if readings == 1 { "reading " } else { "readings" };
         ui::outln(&format!(
             "{:>12}  {readings} {read}  {}{mark}",
             figure(as_metric(value, found.better)),
@@ -275,10 +248,7 @@ fn show_importance(found: &TuneResult) {
         format!("{name} {:.0}%", one.share * 100.0)
     };
     let reported: Vec<String> = matters.iter().take(ROWS).map(reported).collect();
-    ui::outln(&format!(
-        "\nimportance: {}",
-        safe(&reported.join(", "), 300)
-    ));
+    ui::outln(&format!("\nimportance: {}", safe(&reported.join(", "), 300)));
     ui::outln(
         "  share of the spread that each knob explains alone; shares overlap and need not add up",
     );
@@ -301,10 +271,7 @@ fn show_duel(found: &TuneResult) -> Result<()> {
         return Ok(());
     };
     let view = BenchView::of_duel(duel)?;
-    ui::outln(&format!(
-        "\nA is the default, B the best setting ({}):",
-        oid.short()
-    ));
+    ui::outln(&format!("\nA is the default, B the best setting ({}):", oid.short()));
     ui::out(&bench::text::render_text(&view, ui::style::colour()));
     let why = match &view.finding {
         BenchFinding::Faster { .. } => {
@@ -316,9 +283,7 @@ fn show_duel(found: &TuneResult) -> Result<()> {
         BenchFinding::ClocksDisagree { .. } => "the clocks disagree",
         BenchFinding::CouldNotTell => "the duel could not tell",
     };
-    ui::outln(&format!(
-        "the default stays: {why}; the best setting is saved as {name}"
-    ));
+    ui::outln(&format!("the default stays: {why}; the best setting is saved as {name}"));
     Ok(())
 }
 
@@ -347,10 +312,7 @@ fn show_portfolio(found: &TuneResult, most: usize, aim: PortfolioGoal) {
     for (point, cases) in &table.rows {
         let config = found.grid.config(*point);
         let cases = safe(&cases.join(" "), 200);
-        ui::outln(&format!(
-            "  {}   for {cases}",
-            changed(&found.grid, &config)
-        ));
+        ui::outln(&format!("  {}   for {cases}", changed(&found.grid, &config)));
     }
 }
 
@@ -360,11 +322,8 @@ fn changed(grid: &Grid, config: &KnobSetting) -> String {
     let differs = |(name, value): &(&String, &String)| {
         default.as_ref().and_then(|default| default.get(*name)) != Some(*value)
     };
-    let all: KnobSetting = config
-        .iter()
-        .filter(differs)
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
+    let all: KnobSetting =
+        config.iter().filter(differs).map(|(name, value)| (name.clone(), value.clone())).collect();
     match all.is_empty() {
         true => "unchanged".to_owned(),
         false => words(&all),

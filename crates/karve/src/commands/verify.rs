@@ -48,11 +48,7 @@ impl VerifyArgs {
         let (campaign, records) = judge_again(&dir, &mut findings)?;
         findings.records = records.len();
         findings.rounds = campaign.rounds().len();
-        let opened = crate::project::LoadedCampaign {
-            dir,
-            records,
-            campaign,
-        };
+        let opened = crate::project::LoadedCampaign { dir, records, campaign };
         let repo = repo_of(place, &opened)?;
         check_candidates(&repo, &opened.campaign, &mut findings)?;
         check_artifacts(&opened.dir, &opened.records, &mut findings);
@@ -95,9 +91,7 @@ impl VerifyArgs {
             ui::outln(&format!("differs   {}", text::safe(difference, 300)));
         }
         for path in &findings.stale_files {
-            ui::outln(&format!(
-                "stale     {path}; rebuild it with \"karve report --rebuild\""
-            ));
+            ui::outln(&format!("stale     {path}; rebuild it with \"karve report --rebuild\""));
         }
         if findings.differences.is_empty() {
             ui::outln("every verdict matches its samples");
@@ -116,9 +110,7 @@ fn judge_again(dir: &CampaignDir, findings: &mut VerifyReport) -> Result<(Campai
         let mut record: Record = match serde_json::from_str(line) {
             Ok(record) => record,
             Err(error) => {
-                findings
-                    .differences
-                    .push(format!("line {}: {error}", number + 1));
+                findings.differences.push(format!("line {}: {error}", number + 1));
                 break;
             }
         };
@@ -126,9 +118,7 @@ fn judge_again(dir: &CampaignDir, findings: &mut VerifyReport) -> Result<(Campai
             findings.blocks += 1;
         }
         if let Err(error) = campaign.record(&record) {
-            findings
-                .differences
-                .push(format!("line {}: {error}", number + 1));
+            findings.differences.push(format!("line {}: {error}", number + 1));
             let due = campaign.next_step();
             let (Event::Settled { verdict, .. }, Some(Step::Settle { verdict: due, .. })) =
                 (&mut record.event, due)
@@ -138,9 +128,7 @@ fn judge_again(dir: &CampaignDir, findings: &mut VerifyReport) -> Result<(Campai
             let name = |case| campaign.case_name(case);
             let said = format!("stored \"{}\"", verdict.describe(&name));
             let says = format!("the samples say \"{}\"", due.describe(&name));
-            findings
-                .differences
-                .push(format!("line {}: {said}, {says}", number + 1));
+            findings.differences.push(format!("line {}: {said}, {says}", number + 1));
             *verdict = due;
             if campaign.record(&record).is_err() {
                 break;
@@ -160,10 +148,9 @@ fn check_candidates(repo: &Repo, campaign: &Campaign, findings: &mut VerifyRepor
         let commit = Oid::named(&candidate.commit)?;
         match repo.tree_of(&commit) {
             Ok(tree) if tree.as_str() == candidate.tree => {}
-            Ok(_) => findings.differences.push(format!(
-                "round {}: the commit has a different tree",
-                round.number
-            )),
+            Ok(_) => findings
+                .differences
+                .push(format!("round {}: the commit has a different tree", round.number)),
             Err(_) => findings.differences.push(format!(
                 "round {}: the commit {} is not in the repository",
                 round.number,
@@ -206,17 +193,11 @@ fn check_kept(repo: &Repo, campaign: &Campaign, findings: &mut VerifyReport) -> 
     let (Some(charter), Some(preparation)) = (campaign.charter(), campaign.preparation()) else {
         return Ok(());
     };
-    let kept = campaign
-        .lineage()
-        .kept()
-        .iter()
-        .map(|kept| kept.commit.as_str());
+    let kept = campaign.lineage().kept().iter().map(|kept| kept.commit.as_str());
     for commit in std::iter::once(preparation.base.as_str()).chain(kept) {
         let hash = checks::harness_hash(repo, &Oid::named(commit)?, &charter.editable);
         if hash.as_ref().ok() != Some(&preparation.harness_hash) {
-            findings
-                .differences
-                .push(format!("{commit}: the read-only files differ"));
+            findings.differences.push(format!("{commit}: the read-only files differ"));
         }
     }
     Ok(())
@@ -321,9 +302,6 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::write(&path, "said otherwise\n").unwrap();
         let found = check(&records).differences.join("; ");
-        assert!(
-            found.contains("record 4") && found.contains("does not match its hash"),
-            "{found}"
-        );
+        assert!(found.contains("record 4") && found.contains("does not match its hash"), "{found}");
     }
 }

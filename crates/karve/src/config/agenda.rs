@@ -14,16 +14,9 @@ pub(super) fn agenda_request(
     given: &CharterContext<'_>,
 ) -> Result<Option<AgendaRequest>> {
     let tries = table.item_tries.unwrap_or(TRIES);
-    let asked = |wish: AgendaOption, by_flag: bool| AgendaRequest {
-        option: wish,
-        tries,
-        by_flag,
-    };
+    let asked = |wish: AgendaOption, by_flag: bool| AgendaRequest { option: wish, tries, by_flag };
     let only = table.only.clone().map(AgendaOption::Only);
-    let plan = table
-        .plan
-        .as_ref()
-        .map(|path| AgendaOption::Plan(given.dir.join(path)));
+    let plan = table.plan.as_ref().map(|path| AgendaOption::Plan(given.dir.join(path)));
     let autopilot = table.autopilot.then_some(AgendaOption::Autopilot);
     let named: Vec<(&str, AgendaOption)> =
         [("only", only), ("plan", plan), ("autopilot", autopilot)]

@@ -31,10 +31,7 @@ pub(super) fn agents_of(
         let taken = name == "builtin" || name == EXTERNAL || name.starts_with("replay:");
         if taken || name.trim().is_empty() {
             return Err(source
-                .error_at(
-                    &path,
-                    format!("an agent of [agents] cannot be called `{}`", shown(name)),
-                )
+                .error_at(&path, format!("an agent of [agents] cannot be called `{}`", shown(name)))
                 .hint(
                     "choose another name in [agents]; builtin, external and replay:<directory> are \
                     reserved",
@@ -45,13 +42,7 @@ pub(super) fn agents_of(
         let reach = reach_of(source, &path, table)?;
         agents.insert(
             name.clone(),
-            AgentConfig {
-                runs,
-                env,
-                pass: table.pass.clone(),
-                learn: table.learn,
-                reach,
-            },
+            AgentConfig { runs, env, pass: table.pass.clone(), learn: table.learn, reach },
         );
     }
     Ok(agents)
@@ -124,9 +115,7 @@ fn runs_of(
                 &format!("{path}.command"),
                 format!("an agent of kind `{}` takes no command", kind.name()),
             )
-            .hint(format!(
-                "name its program in {path}.program, or remove {path}.kind"
-            ))),
+            .hint(format!("name its program in {path}.program, or remove {path}.kind"))),
         (Some(AgentBackend::Cli(kind)), None) => Ok(AgentLaunch::Cli(CliConfig {
             kind,
             program: table.program.clone(),
@@ -152,16 +141,11 @@ fn reach_of(source: &ConfigSource<'_>, path: &str, table: &AgentProgram) -> Resu
     match parsed {
         Ok(hosts) if hosts.len() <= HOSTS_MAX => Ok(NetworkAccess::Only(hosts)),
         Ok(_) => Err(source
-            .error_at(
-                &format!("{path}.hosts"),
-                format!("more than {HOSTS_MAX} hosts"),
-            )
+            .error_at(&format!("{path}.hosts"), format!("more than {HOSTS_MAX} hosts"))
             .hint(format!("name fewer in {path}.hosts, or \"*\" for all"))),
-        Err(why) => Err(source
-            .error_at(&format!("{path}.hosts"), shown(&why))
-            .hint(format!(
-                "write names such as \"api.example.com\" or \"localhost:8080\" in {path}.hosts"
-            ))),
+        Err(why) => Err(source.error_at(&format!("{path}.hosts"), shown(&why)).hint(format!(
+            "write names such as \"api.example.com\" or \"localhost:8080\" in {path}.hosts"
+        ))),
     }
 }
 
@@ -171,10 +155,7 @@ fn check_keys(
     path: &str,
     (kind, table): (Option<AgentBackend>, &AgentProgram),
 ) -> Result<()> {
-    let of_cli = [
-        ("program", table.program.is_some()),
-        ("args", !table.args.is_empty()),
-    ];
+    let of_cli = [("program", table.program.is_some()), ("args", !table.args.is_empty())];
     let of_both = [("model", table.model.is_some())];
     let of_api = [
         ("base_url", table.base_url.is_some()),
@@ -187,19 +168,13 @@ fn check_keys(
         ("retries", table.retries.is_some()),
         ("backoff_ms", table.backoff_ms.is_some()),
     ];
-    let of_program = [
-        ("env", !table.env.is_empty()),
-        ("hosts", table.hosts.is_some()),
-    ];
+    let of_program = [("env", !table.env.is_empty()), ("hosts", table.hosts.is_some())];
     // Each kind defines which keys apply to it.
     let of_command = [("pass", !table.pass.is_empty())];
     let (foreign, owner): (Vec<_>, _) = match kind {
         None => {
             let cli = of_cli.iter().chain(&of_both);
-            (
-                cli.chain(&of_api).collect(),
-                "for a kind, not for a command",
-            )
+            (cli.chain(&of_api).collect(), "for a kind, not for a command")
         }
         Some(AgentBackend::Cli(_)) => {
             let foreign = of_api.iter().chain(&of_command);
@@ -242,9 +217,7 @@ pub(super) fn agent_of(
 
 /// Whether there is an agent with that name.
 pub(super) fn can_be_named(name: &str, agents: &BTreeMap<String, AgentConfig>) -> bool {
-    let replays = name
-        .strip_prefix("replay:")
-        .is_some_and(|dir| !dir.trim().is_empty());
+    let replays = name.strip_prefix("replay:").is_some_and(|dir| !dir.trim().is_empty());
     let needs_no_table = ["builtin", EXTERNAL, SCRIPTED].contains(&name);
     needs_no_table || replays || agent_named(name, agents).is_some()
 }

@@ -65,9 +65,7 @@ pub(super) fn api_of(
     if u64::from(config.max_tokens) >= config.context_tokens {
         return Err(source
             .error_at(path, "`max_tokens` does not fit into `context_tokens`")
-            .hint(format!(
-                "make {path}.context_tokens larger, or {path}.max_tokens smaller"
-            )));
+            .hint(format!("make {path}.context_tokens larger, or {path}.max_tokens smaller")));
     }
     Ok(config)
 }

@@ -32,21 +32,13 @@ pub(super) struct AuditTable {
 
 /// What the charter says about audits.
 pub(super) fn audit_of(source: &ConfigSource<'_>, table: &AuditTable) -> Result<AuditRule> {
-    for (key, rules) in [
-        ("audit.allow", &table.allow),
-        ("audit.forbid", &table.forbid),
-    ] {
+    for (key, rules) in [("audit.allow", &table.allow), ("audit.forbid", &table.forbid)] {
         for (index, name) in rules.iter().enumerate() {
             if karve_audit::rule(name).is_none() {
                 let message = format!("`{}` is not an audit rule", shown(name));
-                let hint = suggestion(
-                    name,
-                    karve_audit::rule_names(),
-                    &format!("`{key}` may name"),
-                );
-                return Err(source
-                    .error(source.item_line(key, index), message)
-                    .hint(hint));
+                let hint =
+                    suggestion(name, karve_audit::rule_names(), &format!("`{key}` may name"));
+                return Err(source.error(source.item_line(key, index), message).hint(hint));
             }
         }
     }

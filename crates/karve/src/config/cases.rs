@@ -27,12 +27,8 @@ pub(super) fn cases_of(source: &ConfigSource<'_>, table: &CasesTable) -> Result<
             .error_at("cases", "there is no case")
             .hint("name at least one in cases.list or cases.matrix, such as \"M=256,N=256\""));
     }
-    mark(source, ("quick", &table.quick), &mut cases, |case| {
-        case.set = CaseSet::Quick
-    })?;
-    mark(source, ("minor", &table.minor), &mut cases, |case| {
-        case.minor = true
-    })?;
+    mark(source, ("quick", &table.quick), &mut cases, |case| case.set = CaseSet::Quick)?;
+    mark(source, ("minor", &table.minor), &mut cases, |case| case.minor = true)?;
     cases.extend(entries(source, ("hidden", &table.hidden), CaseSet::Hidden)?);
     refuse_too_many(source, cases.len())?;
     refuse_twins(source, &cases)?;
@@ -55,11 +51,8 @@ fn entries(
         let (name, params) = match entry {
             CaseEntry::Text(text) => (text.clone(), pairs(text)),
             CaseEntry::Table { name, params } => {
-                let way = [
-                    PathSegment::Key("cases"),
-                    PathSegment::Key(key),
-                    PathSegment::Index(index),
-                ];
+                let way =
+                    [PathSegment::Key("cases"), PathSegment::Key(key), PathSegment::Index(index)];
                 let params = in_order(params, &source.keys_in_order(&way));
                 (name.clone().unwrap_or_else(|| name_of(&params)), params)
             }
@@ -92,10 +85,7 @@ fn in_order(params: &[(String, String)], order: &[String]) -> Vec<(String, Strin
 }
 
 fn name_of(params: &[(String, String)]) -> String {
-    let pairs: Vec<String> = params
-        .iter()
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
+    let pairs: Vec<String> = params.iter().map(|(key, value)| format!("{key}={value}")).collect();
     pairs.join(",")
 }
 
@@ -130,30 +120,18 @@ fn case(name: String, pairs: Vec<(String, String)>, set: CaseSet) -> Result<Case
         if placeholders::NAMES.contains(&key.as_str()) {
             let hint =
                 "rename the parameter in [cases]; case, seed, out, round and depth are reserved";
-            return fault(
-                format!("the parameter `{key}` of the case `{shown}` is reserved"),
-                hint,
-            );
+            return fault(format!("the parameter `{key}` of the case `{shown}` is reserved"), hint);
         }
         if value.contains(char::is_control) {
             let hint = "write parameters like M=256 in [cases]";
-            return fault(
-                format!("the case `{shown}` has a control character in `{key}`"),
-                hint,
-            );
+            return fault(format!("the case `{shown}` has a control character in `{key}`"), hint);
         }
         if let Some(key) = params.insert(key.clone(), value).map(|_| key) {
             let hint = "name each parameter once in [cases]";
             return fault(format!("the case `{shown}` gives `{key}` twice"), hint);
         }
     }
-    Ok(Case {
-        name,
-        params,
-        set,
-        minor: false,
-        halve: None,
-    })
+    Ok(Case { name, params, set, minor: false, halve: None })
 }
 
 fn combinations(
@@ -170,17 +148,10 @@ fn combinations(
     }
     if let Some((axis, _)) = axes.iter().find(|(_, values)| values.is_empty()) {
         return Err(source
-            .error_at(
-                &format!("cases.matrix.{axis}"),
-                format!("`cases.matrix.{axis}` is empty"),
-            )
-            .hint(format!(
-                "name at least one value of `{axis}` in [cases], or leave it out"
-            )));
+            .error_at(&format!("cases.matrix.{axis}"), format!("`cases.matrix.{axis}` is empty"))
+            .hint(format!("name at least one value of `{axis}` in [cases], or leave it out")));
     }
-    let count = axes
-        .iter()
-        .fold(1_usize, |n, (_, values)| n.saturating_mul(values.len()));
+    let count = axes.iter().fold(1_usize, |n, (_, values)| n.saturating_mul(values.len()));
     refuse_too_many(source, count)?;
     let line = source.line("cases.matrix");
     let mut cases = Vec::with_capacity(count);
@@ -210,10 +181,7 @@ fn refuse_too_many(source: &ConfigSource<'_>, count: usize) -> Result<()> {
         return Ok(());
     }
     Err(source
-        .error_at(
-            "cases",
-            format!("there are {count} cases, more than {CASES_MAX}"),
-        )
+        .error_at("cases", format!("there are {count} cases, more than {CASES_MAX}"))
         .hint("shorten cases.list, or give fewer values in cases.matrix"))
 }
 
@@ -239,21 +207,12 @@ fn mark(
 ) -> Result<()> {
     for (index, name) in names.iter().enumerate() {
         let Some(placed) = cases.iter_mut().find(|placed| placed.case.name == *name) else {
-            let known = cases
-                .iter()
-                .take(12)
-                .map(|placed| placed.case.name.as_str());
-            let message = format!(
-                "cases.{key} names `{}`, which is not a visible case",
-                shown(name)
-            );
+            let known = cases.iter().take(12).map(|placed| placed.case.name.as_str());
+            let message =
+                format!("cases.{key} names `{}`, which is not a visible case", shown(name));
             return Err(source
                 .error(source.item_line(&format!("cases.{key}"), index), message)
-                .hint(suggestion(
-                    name,
-                    known,
-                    "the cases of cases.list and cases.matrix",
-                )));
+                .hint(suggestion(name, known, "the cases of cases.list and cases.matrix")));
         };
         set(&mut placed.case);
     }
@@ -279,14 +238,9 @@ fn halve_by(source: &ConfigSource<'_>, halve: &str, cases: &mut [Case]) -> Resul
     if used {
         return Ok(());
     }
-    let known: BTreeSet<&str> = cases
-        .iter()
-        .flat_map(|case| case.params.keys().map(String::as_str))
-        .collect();
+    let known: BTreeSet<&str> =
+        cases.iter().flat_map(|case| case.params.keys().map(String::as_str)).collect();
     Err(source
-        .error_at(
-            "cases.halve",
-            format!("no case has the parameter `{}`", shown(halve)),
-        )
+        .error_at("cases.halve", format!("no case has the parameter `{}`", shown(halve)))
         .hint(suggestion(halve, known, "cases.halve may be")))
 }

@@ -101,10 +101,7 @@ fn target_of(source: &ConfigSource<'_>, table: &TargetTable, metric: &Metric) ->
         Some(text) => Some(goal_of(source, text, metric)?),
         None => None,
     };
-    let language = table
-        .language
-        .clone()
-        .unwrap_or_else(|| language_of(&table.backend));
+    let language = table.language.clone().unwrap_or_else(|| language_of(&table.backend));
     Ok(Target {
         op: table.op.clone(),
         backend: table.backend.clone(),
@@ -136,22 +133,15 @@ fn goal_of(source: &ConfigSource<'_>, text: &str, metric: &Metric) -> Result<Goa
         Goal::AtMost { .. } => metric.better == Better::Higher,
         Goal::PeakShare { .. } | Goal::Speedup { .. } => return Ok(goal),
     };
-    let unit = text
-        .trim_start_matches(|c: char| "<>= .".contains(c) || c.is_ascii_digit())
-        .trim();
+    let unit = text.trim_start_matches(|c: char| "<>= .".contains(c) || c.is_ascii_digit()).trim();
     if !unit.is_empty() && !unit.eq_ignore_ascii_case(&metric.unit) {
         let (unit, of_metric) = (shown(unit), shown(&metric.unit));
-        return Err(error(format!(
-            "the goal is in `{unit}`, but the metric is in `{of_metric}`"
-        ))
-        .hint("write target.goal in the unit of metric.unit, or as a speedup like \">2x\""));
+        return Err(error(format!("the goal is in `{unit}`, but the metric is in `{of_metric}`"))
+            .hint("write target.goal in the unit of metric.unit, or as a speedup like \">2x\""));
     }
     if wrong_way {
-        return Err(error(format!(
-            "the goal `{}` has the wrong direction",
-            shown(text)
-        ))
-        .hint("metric.better sets the direction: use < for lower and > for higher"));
+        return Err(error(format!("the goal `{}` has the wrong direction", shown(text)))
+            .hint("metric.better sets the direction: use < for lower and > for higher"));
     }
     Ok(goal)
 }

@@ -42,10 +42,7 @@ pub(super) fn mode_of(file: &ConfigFile, env: &BTreeMap<String, String>) -> Work
         env: env.clone(),
         ..Commands::default()
     };
-    WorkMode::Workspace {
-        files: workspace.files.clone(),
-        integration: Box::new(integration),
-    }
+    WorkMode::Workspace { files: workspace.files.clone(), integration: Box::new(integration) }
 }
 
 /// Environment variables as text.
@@ -58,10 +55,7 @@ pub(super) fn env_of(
     for (name, Scalar(value)) in table {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
             return Err(source
-                .error_at(
-                    path,
-                    format!("`{}` cannot be set in the environment", shown(name)),
-                )
+                .error_at(path, format!("`{}` cannot be set in the environment", shown(name)))
                 .hint(format!("write {path} like {{ OMP_NUM_THREADS = \"1\" }}")));
         }
         env.insert(name.clone(), value.clone());
@@ -127,60 +121,27 @@ fn written<'a>(commands: &'a Commands, mode: &'a WorkMode) -> Vec<CommandSpec<'a
     let mut all = Vec::new();
     let mut add = |path, command: Option<&'a String>, allowed, per_case| {
         if let Some(command) = command {
-            all.push(CommandSpec {
-                path,
-                command,
-                allowed,
-                per_case,
-            });
+            all.push(CommandSpec { path, command, allowed, per_case });
         }
     };
     add("commands.build", commands.build.as_ref(), FOR_BUILD, No);
-    add(
-        "commands.condition",
-        commands.condition.as_ref(),
-        FOR_HOST,
-        No,
-    );
+    add("commands.condition", commands.condition.as_ref(), FOR_HOST, No);
     add("commands.peak", commands.peak.as_ref(), FOR_HOST, No);
     add("commands.test", Some(&commands.test), FOR_TEST, Yes);
     add("commands.bench", Some(&commands.bench), FOR_BENCH, Yes);
-    add(
-        "commands.quick.test",
-        commands.quick_test.as_ref(),
-        FOR_TEST,
-        Yes,
-    );
-    add(
-        "commands.quick.bench",
-        commands.quick_bench.as_ref(),
-        FOR_BENCH,
-        Yes,
-    );
+    add("commands.quick.test", commands.quick_test.as_ref(), FOR_TEST, Yes);
+    add("commands.quick.bench", commands.quick_bench.as_ref(), FOR_BENCH, Yes);
     add(
         "commands.profile",
-        commands
-            .profile
-            .as_ref()
-            .filter(|line| *line != PROFILE_AUTO),
+        commands.profile.as_ref().filter(|line| *line != PROFILE_AUTO),
         FOR_PROFILE,
         Yes,
     );
     if let WorkMode::Workspace { integration, .. } = mode {
         let build = integration.build.as_ref();
         add("workspace.integration.build", build, FOR_BUILD, No);
-        add(
-            "workspace.integration.test",
-            Some(&integration.test),
-            FOR_TEST,
-            Yes,
-        );
-        add(
-            "workspace.integration.bench",
-            Some(&integration.bench),
-            FOR_BENCH,
-            Yes,
-        );
+        add("workspace.integration.test", Some(&integration.test), FOR_TEST, Yes);
+        add("workspace.integration.bench", Some(&integration.bench), FOR_BENCH, Yes);
     }
     all
 }
@@ -192,22 +153,14 @@ fn check_command(
     knobs: &KnobSetting,
 ) -> Result<()> {
     let path = written.path;
-    let allowed_params: &[Case] = if written.per_case == RunsPerCase::Yes {
-        cases
-    } else {
-        &[]
-    };
+    let allowed_params: &[Case] = if written.per_case == RunsPerCase::Yes { cases } else { &[] };
     for name in names(written.command) {
         let is_allowed = written.allowed.contains(&name) || knobs.contains_key(name);
-        let lacking = allowed_params
-            .iter()
-            .find(|case| !case.params.contains_key(name));
+        let lacking = allowed_params.iter().find(|case| !case.params.contains_key(name));
         if is_allowed || (!allowed_params.is_empty() && lacking.is_none()) {
             continue;
         }
-        let some = allowed_params
-            .iter()
-            .any(|case| case.params.contains_key(name));
+        let some = allowed_params.iter().any(|case| case.params.contains_key(name));
         if let Some(case) = lacking.filter(|_| some) {
             let case = shown(&case.name);
             return Err(source
@@ -215,23 +168,16 @@ fn check_command(
                     path,
                     format!("{path} uses {{{name}}}, which the case `{case}` does not have"),
                 )
-                .hint(format!(
-                    "give `{case}` the parameter {name} in [cases], or use {{case}}"
-                )));
+                .hint(format!("give `{case}` the parameter {name} in [cases], or use {{case}}")));
         }
-        let params: BTreeSet<&str> = allowed_params
-            .iter()
-            .flat_map(|case| case.params.keys().map(String::as_str))
-            .collect();
+        let params: BTreeSet<&str> =
+            allowed_params.iter().flat_map(|case| case.params.keys().map(String::as_str)).collect();
         let known = written.allowed.iter().copied().chain(params);
         let known = known.chain(knobs.keys().map(String::as_str));
         let message = if NAMES.contains(&name) {
             format!("{path} uses {{{name}}}, which has no value there")
         } else {
-            format!(
-                "{path} uses {{{}}}, which is not a placeholder",
-                shown(name)
-            )
+            format!("{path} uses {{{}}}, which is not a placeholder", shown(name))
         };
         let hint = suggestion(name, known, &format!("placeholders of {path}"));
         return Err(source

@@ -40,10 +40,7 @@ pub(super) fn check_presence(source: &ConfigSource<'_>, file: &ConfigFile) -> Re
             return Err(source.error(source.last_line(), message).hint(hint));
         }
     }
-    for (key, missing) in [
-        ("test", commands.test.is_none()),
-        ("bench", commands.bench.is_none()),
-    ] {
+    for (key, missing) in [("test", commands.test.is_none()), ("bench", commands.bench.is_none())] {
         if missing {
             let message = format!("the key `{key}` is missing in [commands]");
             return Err(source
@@ -68,11 +65,7 @@ pub(super) fn contract_of(
     check_inputs(source, table, cases)?;
     let mut args = Vec::new();
     for (index, arg) in table.args.iter().enumerate() {
-        args.push(arg_of(
-            source,
-            arg,
-            source.item_line("contract.args", index),
-        )?);
+        args.push(arg_of(source, arg, source.item_line("contract.args", index))?);
     }
     let mut hostile = Vec::new();
     for value in &table.hostile {
@@ -126,10 +119,7 @@ fn check_inputs(source: &ConfigSource<'_>, table: &ContractTable, cases: &[Case]
     }
     if asks && !table.args.is_empty() {
         return Err(source
-            .error_at(
-                "contract.inputs",
-                "the arguments are already declared in `args`",
-            )
+            .error_at("contract.inputs", "the arguments are already declared in `args`")
             .hint("remove contract.inputs or contract.args"));
     }
     if !asks && table.args.is_empty() {
@@ -152,11 +142,11 @@ fn refuse_commands(source: &ConfigSource<'_>, file: &ConfigFile, metric: &Metric
         ("workspace", file.workspace.is_some()),
     ];
     if let Some((key, _)) = idle.iter().find(|(_, there)| *there) {
-        return Err(source
-            .error_at(key, format!("`{key}` is not used with [contract]"))
-            .hint(format!(
+        return Err(source.error_at(key, format!("`{key}` is not used with [contract]")).hint(
+            format!(
                 "under a contract karve tests and measures itself: remove {key}, or [contract]"
-            )));
+            ),
+        ));
     }
     if metric.own_clock().is_none() {
         return Err(source
@@ -198,13 +188,8 @@ fn modules_of(source: &ConfigSource<'_>, table: &ContractTable) -> Result<Python
     for (key, there) in keys {
         if there && !has_modules {
             return Err(source
-                .error_at(
-                    &format!("contract.{key}"),
-                    format!("`{key}` is for Python files"),
-                )
-                .hint(format!(
-                    "remove {key} from [contract], or name a python file there"
-                )));
+                .error_at(&format!("contract.{key}"), format!("`{key}` is for Python files"))
+                .hint(format!("remove {key} from [contract], or name a python file there")));
         }
     }
     if table.device == Some(DeviceName::Cuda) && table.python.is_none() {
@@ -235,10 +220,7 @@ fn reference_of(source: &ConfigSource<'_>, table: &ContractTable) -> Result<Refe
             entry: entry_of(source, place, reference.entry.as_ref())?,
             precision,
         }),
-        (None, Some(line), None) => Ok(Reference::Command {
-            line: line.clone(),
-            precision,
-        }),
+        (None, Some(line), None) => Ok(Reference::Command { line: line.clone(), precision }),
         (None, None, Some(path)) => Ok(Reference::Python {
             path: inside(source, "contract.reference.python", path)?,
             precision,
@@ -253,9 +235,7 @@ fn entry_of(source: &ConfigSource<'_>, place: &str, entry: Option<&String>) -> R
     entry.cloned().ok_or_else(|| {
         source
             .error_at(place, format!("the key `entry` is missing in [{place}]"))
-            .hint(format!(
-                "add entry = \"the name of the function\" in [{place}]"
-            ))
+            .hint(format!("add entry = \"the name of the function\" in [{place}]"))
     })
 }
 
@@ -264,9 +244,9 @@ fn inside(source: &ConfigSource<'_>, key: &str, path: &str) -> Result<String> {
     let leaves = path.split('/').any(|part| part == "..");
     if path.starts_with('/') || leaves || path.contains('\0') {
         let message = format!("`{}` is not inside the project", shown(path));
-        return Err(source.error_at(key, message).hint(format!(
-            "write {key} relative to the directory of karve.toml"
-        )));
+        return Err(source
+            .error_at(key, message)
+            .hint(format!("write {key} relative to the directory of karve.toml")));
     }
     Ok(path.to_owned())
 }
@@ -323,22 +303,14 @@ fn arg_of(source: &ConfigSource<'_>, table: &ArgTable, line: usize) -> Result<Ar
         );
     }
     let kind = match table.kind {
-        ArgKindName::Scalar => ArgKind::Scalar {
-            value: table
-                .value
-                .as_ref()
-                .map(|v| v.0.clone())
-                .unwrap_or_default(),
-        },
+        ArgKindName::Scalar => {
+            ArgKind::Scalar { value: table.value.as_ref().map(|v| v.0.clone()).unwrap_or_default() }
+        }
         ArgKindName::Input => ArgKind::Input { shape, draw },
         ArgKindName::Output => ArgKind::Output { shape },
         ArgKindName::Inout => ArgKind::InOut { shape, draw },
     };
-    Ok(Arg {
-        name: table.name.clone(),
-        dtype,
-        kind,
-    })
+    Ok(Arg { name: table.name.clone(), dtype, kind })
 }
 
 /// Every draw, with its parameters.
@@ -367,10 +339,7 @@ fn draw_of(
 ) -> Result<Draw> {
     let of_name = |name: &str| {
         Some(match name {
-            "uniform" => Draw::Uniform {
-                low: -1.0,
-                high: 1.0,
-            },
+            "uniform" => Draw::Uniform { low: -1.0, high: 1.0 },
             "normal" => Draw::Normal { mean: 0.0, sd: 1.0 },
             "large" => Draw::Large { full: false },
             _ => return None,
@@ -422,10 +391,7 @@ fn check(source: &ConfigSource<'_>, contract: &Contract, cases: &[Case]) -> Resu
         );
     }
     for (index, arg) in contract.args.iter().enumerate() {
-        if contract.args[..index]
-            .iter()
-            .any(|other| other.name == arg.name)
-        {
+        if contract.args[..index].iter().any(|other| other.name == arg.name) {
             return wrong(
                 line_of(index),
                 format!("the argument `{}` is declared twice", arg.name),
@@ -449,10 +415,7 @@ fn check(source: &ConfigSource<'_>, contract: &Contract, cases: &[Case]) -> Resu
                 Some(text) if why.contains(&format!("`{text}`")) => "contract.flops",
                 _ => "contract.bytes",
             };
-            let message = format!(
-                "the work of the case `{}` cannot be computed: {why}",
-                case.name
-            );
+            let message = format!("the work of the case `{}` cannot be computed: {why}", case.name);
             let hint = format!("fix {key}, or the parameters in [cases]");
             return Err(source.error_at(key, message).hint(hint));
         }

@@ -121,23 +121,14 @@ pub(super) fn knobs_of(
         let (name, file) = (shown(&table.name), shown(&table.file));
         if !globs.is_match(&table.file) {
             return Err(source
-                .error(
-                    line,
-                    format!("the knob `{name}` is in {file}, which is read-only"),
-                )
+                .error(line, format!("the knob `{name}` is in {file}, which is read-only"))
                 .hint(format!(
                     "add \"{file}\" to sources.editable, or correct the file of the knob"
                 )));
         }
-        if knobs
-            .iter()
-            .any(|knob| knob.name == table.name && knob.file == table.file)
-        {
+        if knobs.iter().any(|knob| knob.name == table.name && knob.file == table.file) {
             return Err(source
-                .error(
-                    line,
-                    format!("the knob `{name}` of {file} is declared twice"),
-                )
+                .error(line, format!("the knob `{name}` of {file} is declared twice"))
                 .hint("name each knob of a file once in [[knobs]]"));
         }
         let wrong = |what: String| source.error(line, format!("the knob `{name}` {what}"));
@@ -147,9 +138,7 @@ pub(super) fn knobs_of(
 }
 
 fn knob_of(table: &KnobTable, wrong: &dyn Fn(String) -> CommandError) -> Result<KnobDeclaration> {
-    let deliver = table
-        .deliver
-        .map_or(Delivery::Source, DeliveryName::delivery);
+    let deliver = table.deliver.map_or(Delivery::Source, DeliveryName::delivery);
     let written = table.values.iter().map(|Scalar(value)| value.clone());
     let written: Vec<String> = written.collect();
     if written.is_empty() == table.flags.is_empty() {
@@ -161,10 +150,8 @@ fn knob_of(table: &KnobTable, wrong: &dyn Fn(String) -> CommandError) -> Result<
             .hint("a flag in [[knobs]] is one word that begins with a minus sign"));
     }
     if !table.flags.is_empty() && deliver != Delivery::Source {
-        return Err(
-            wrong("has flags, which must be in a list of the file".into())
-                .hint("leave deliver out in [[knobs]], or give values"),
-        );
+        return Err(wrong("has flags, which must be in a list of the file".into())
+            .hint("leave deliver out in [[knobs]], or give values"));
     }
     let Some(values) = expand_values(&written) else {
         return Err(wrong("has a range that cannot be read".into())
@@ -175,11 +162,8 @@ fn knob_of(table: &KnobTable, wrong: &dyn Fn(String) -> CommandError) -> Result<
             .hint("a value in [[knobs]] is one word without ; , ) and quotes"));
     }
     if deliver == Delivery::Placeholder && !table.file.ends_with(TEMPLATE_END) {
-        return Err(wrong(format!(
-            "is in {}, which is not a template",
-            shown(&table.file)
-        ))
-        .hint("a template's name ends in .in: \"kernel.c.in\" generates kernel.c"));
+        return Err(wrong(format!("is in {}, which is not a template", shown(&table.file)))
+            .hint("a template's name ends in .in: \"kernel.c.in\" generates kernel.c"));
     }
     if table.key.is_some() && deliver != Delivery::Json {
         return Err(wrong("has a key, but is not in a JSON file".into())
@@ -236,10 +220,7 @@ pub(super) fn arguments(
                 .error(line, message)
                 .hint("choose another name in [[knobs]]: this one is a parameter of a case"));
         }
-        given.insert(
-            name.clone(),
-            knob.values.first().cloned().unwrap_or_default(),
-        );
+        given.insert(name.clone(), knob.values.first().cloned().unwrap_or_default());
     }
     Ok(given)
 }
@@ -265,10 +246,7 @@ pub(super) fn tune_of(source: &ConfigSource<'_>, table: &TuneTable) -> Result<Tu
     {
         let all = StrategyKind::ALL.iter().map(|kind| kind.name());
         return Err(source
-            .error_at(
-                "tune.strategy",
-                format!("there is no strategy `{}`", shown(name)),
-            )
+            .error_at("tune.strategy", format!("there is no strategy `{}`", shown(name)))
             .hint(suggestion(name, all, "`tune.strategy` may be")));
     }
     let mut pool: Vec<PoolMember> = Vec::with_capacity(table.pool.len());

@@ -212,15 +212,9 @@ fn latency(
 ) -> Result<(String, String)> {
     let (column, seconds) = seconds_of(source, "metric.time", time)?;
     let unit = table.unit.clone().unwrap_or_else(|| unit_in(&column));
-    let of_unit = Metric {
-        unit: unit.clone(),
-        ..Metric::default()
-    };
+    let of_unit = Metric { unit: unit.clone(), ..Metric::default() };
     let Some(per_unit) = of_unit.seconds_per_unit() else {
-        let message = format!(
-            "`latency` is a time, but `{}` is not a unit of time",
-            shown(&unit)
-        );
+        let message = format!("`latency` is a time, but `{}` is not a unit of time", shown(&unit));
         return Err(source
             .error_at("metric.unit", message)
             .hint("write metric.unit as s, ms, us or ns"));
@@ -228,10 +222,7 @@ fn latency(
     if per_unit == seconds {
         return Ok((quoted(&column), unit));
     }
-    Ok((
-        format!("{}*{seconds:e}/{per_unit:e}", quoted(&column)),
-        unit,
-    ))
+    Ok((format!("{}*{seconds:e}/{per_unit:e}", quoted(&column)), unit))
 }
 
 fn throughput(
@@ -306,17 +297,12 @@ fn seconds_of(
             .error_at("metric", message)
             .hint("add time = \"time_ms\" in [metric], the column with the time of one call"));
     };
-    let of_column = Metric {
-        unit: unit_in(column),
-        ..Metric::default()
-    };
+    let of_column = Metric { unit: unit_in(column), ..Metric::default() };
     match of_column.seconds_per_unit() {
         Some(seconds) if !column.contains('`') => Ok((column.to_owned(), seconds)),
         Some(_) | None => {
-            let message = format!(
-                "the column `{}` does not end with a unit of time",
-                shown(column)
-            );
+            let message =
+                format!("the column `{}` does not end with a unit of time", shown(column));
             Err(source.error_at(path, message).hint(format!(
                 "{path} names a column such as time_ms or Time (ms); for another, write metric.expr"
             )))
@@ -336,10 +322,7 @@ fn rate_of(source: &ConfigSource<'_>, unit: &str) -> Result<f64> {
 
 /// The rate unit at the end of a column's name.
 fn rate_in(column: &str) -> Option<String> {
-    let of_column = Metric {
-        unit: unit_in(column),
-        ..Metric::default()
-    };
+    let of_column = Metric { unit: unit_in(column), ..Metric::default() };
     of_column.rate_per_unit()?;
     Some(of_column.unit)
 }
@@ -350,30 +333,17 @@ fn quoted(column: &str) -> String {
 
 /// The unit at the end of a name, as in `time_ms`.
 pub fn unit_in(name: &str) -> String {
-    let last = name
-        .rsplit(['_', ' ', '('])
-        .next()
-        .unwrap_or(name)
-        .trim_end_matches(')');
-    let guess = Metric {
-        unit: last.to_owned(),
-        ..Metric::default()
-    };
+    let last = name.rsplit(['_', ' ', '(']).next().unwrap_or(name).trim_end_matches(')');
+    let guess = Metric { unit: last.to_owned(), ..Metric::default() };
     let is_unit = guess.seconds_per_unit().is_some() || guess.rate_per_unit().is_some();
-    if is_unit && last != name {
-        guess.unit
-    } else {
-        String::new()
-    }
+    if is_unit && last != name { guess.unit } else { String::new() }
 }
 
 fn expression(source: &ConfigSource<'_>, path: &str, text: &str) -> Result<Expr> {
     parse_expr(text).map_err(|error| {
         source
             .error_at(path, format!("`{path}` cannot be read: {error}"))
-            .hint(format!(
-                "write {path} like 2*M*N*K; put a name with spaces in backquotes"
-            ))
+            .hint(format!("write {path} like 2*M*N*K; put a name with spaces in backquotes"))
     })
 }
 
@@ -383,10 +353,8 @@ pub(super) fn check_cases(
     metric: &Metric,
     cases: &[Case],
 ) -> Result<()> {
-    let amounts = [
-        ("metric.work", &metric.work, "operations"),
-        ("metric.bytes", &metric.bytes, "bytes"),
-    ];
+    let amounts =
+        [("metric.work", &metric.work, "operations"), ("metric.bytes", &metric.bytes, "bytes")];
     for (path, text, what) in amounts {
         let Some(text) = text else {
             continue;
@@ -424,11 +392,7 @@ fn check_amount(
             ))),
         Err(reason) => {
             let params: Vec<&str> = case.params.keys().map(String::as_str).collect();
-            let params = if params.is_empty() {
-                "none".to_owned()
-            } else {
-                params.join(", ")
-            };
+            let params = if params.is_empty() { "none".to_owned() } else { params.join(", ") };
             let message = format!("`{path}` cannot be computed for `{name}`: {reason}");
             Err(source.error_at(path, message).hint(format!(
                 "the parameters of that case in [cases] are: {params}; they must be numbers"
@@ -450,13 +414,9 @@ mod tests {
              test = \"./t\"\nbench = \"./b\"\n[cases]\nlist = [\"M=2,N=3,K=4\"]\n[output]\n\
              format = \"{format}\"\n[metric]\n{metric}\n"
         );
-        let now = CharterTime {
-            minute: "2025-11-02 08:30".into(),
-        };
+        let now = CharterTime { minute: "2025-11-02 08:30".into() };
         let loaded = parse(&text, Path::new("/project"), &Overrides::default(), &now);
-        loaded
-            .map(|loaded| loaded.charter.metric)
-            .map_err(|error| error.to_string())
+        loaded.map(|loaded| loaded.charter.metric).map_err(|error| error.to_string())
     }
 
     /// Compares the expression, the unit and the direction, or a part of the error message.
@@ -504,17 +464,9 @@ mod tests {
         let needs = "`throughput` needs the work of one call";
         check("nvbench", "name = \"throughput\"", Err(needs));
         let unit = "name = \"throughput\"\nwork = \"M\"\nunit = \"ms\"";
-        check(
-            "nvbench",
-            unit,
-            Err("`ms` is not a unit of work per second"),
-        );
+        check("nvbench", unit, Err("`ms` is not a unit of work per second"));
         let unknown = "name = \"throughput\"\nwork = \"Q\"";
-        check(
-            "nvbench",
-            unknown,
-            Err("are: K, M, N; they must be numbers"),
-        );
+        check("nvbench", unknown, Err("are: K, M, N; they must be numbers"));
     }
 
     #[test]
@@ -553,17 +505,9 @@ mod tests {
         assert!((value(&got, &columns) - 2.0).abs() < 1e-12);
         let alone = "name = \"ratio\"\nreference = \"torch_ms\"";
         check("csv", alone, Err("`metric.time` is missing"));
-        check(
-            "libtest",
-            "name = \"ratio\"",
-            Err("needs the time of the reference"),
-        );
+        check("libtest", "name = \"ratio\"", Err("needs the time of the reference"));
         let unitless = "name = \"ratio\"\nreference = \"torch\"\ntime = \"t_ms\"";
-        check(
-            "csv",
-            unitless,
-            Err("`torch` does not end with a unit of time"),
-        );
+        check("csv", unitless, Err("`torch` does not end with a unit of time"));
     }
 
     #[test]
@@ -572,11 +516,7 @@ mod tests {
                     better = \"higher\"\n[metrics.other]\nexpr = \"t_ms\"";
         check("csv", keys, Ok(("1e3/t_ms", "calls", Better::Higher)));
         let broken = "name = \"score\"\nunit = \"ms\"\n[metrics.score]\nexpr = \"1+\"";
-        check(
-            "csv",
-            broken,
-            Err("karve.toml:17: `metrics.score.expr` cannot be read"),
-        );
+        check("csv", broken, Err("karve.toml:17: `metrics.score.expr` cannot be read"));
         let over = "name = \"latency\"\n[metrics.latency]\nexpr = \"a_ms+b_ms\"\nunit = \"ms\"";
         check("hyperfine", over, Ok(("a_ms+b_ms", "ms", Better::Lower)));
         let clock = "name = \"t_ms\"\n[metrics.wall_time]\nexpr = \"a\"";
@@ -588,22 +528,10 @@ mod tests {
         let idle = "name = \"t_ms\"\ntime = \"t_ms\"";
         check("csv", idle, Err("`metric.time` is not used by `t_ms`"));
         let wrong = "name = \"latency\"\nreference = \"t_ms\"";
-        check(
-            "hyperfine",
-            wrong,
-            Err("`metric.reference` is not used by `latency`"),
-        );
+        check("hyperfine", wrong, Err("`metric.reference` is not used by `latency`"));
         let way = "name = \"latency\"\nbetter = \"higher\"";
-        check(
-            "hyperfine",
-            way,
-            Err("`latency` has the opposite direction"),
-        );
+        check("hyperfine", way, Err("`latency` has the opposite direction"));
         let unit = "name = \"latency\"\nunit = \"GFLOPS\"";
-        check(
-            "hyperfine",
-            unit,
-            Err("`latency` is a time, but `GFLOPS` is not a unit of time"),
-        );
+        check("hyperfine", unit, Err("`latency` is a time, but `GFLOPS` is not a unit of time"));
     }
 }

@@ -35,10 +35,7 @@ pub(super) fn name_of(
         return Ok(name.clone());
     }
     Err(source
-        .error_at(
-            "campaign.name",
-            format!("a campaign cannot be called `{}`", shown(name)),
-        )
+        .error_at("campaign.name", format!("a campaign cannot be called `{}`", shown(name)))
         .hint(format!(
             "campaign.name takes letters, digits, `.`, `_` and `-`, at most {NAME_MAX}; \
              it begins with a letter or digit and must not be a directory such as `..`"
@@ -66,11 +63,7 @@ fn sanitise(part: &str) -> String {
     }
     plain.truncate(PART_MAX);
     let plain = plain.trim_matches(['.', '-']);
-    if plain.is_empty() {
-        "x".to_owned()
-    } else {
-        plain.to_owned()
-    }
+    if plain.is_empty() { "x".to_owned() } else { plain.to_owned() }
 }
 
 /// The directory of all campaigns, joined to the directory of the file.
@@ -104,10 +97,7 @@ pub(super) fn root_of(
 
 /// The root relative to the directory of the file; unchanged if it is elsewhere.
 pub(super) fn inside(root: &Path, dir: &Path) -> String {
-    root.strip_prefix(dir)
-        .unwrap_or(root)
-        .to_string_lossy()
-        .into_owned()
+    root.strip_prefix(dir).unwrap_or(root).to_string_lossy().into_owned()
 }
 
 /// What may happen in the repository.
@@ -125,10 +115,7 @@ pub(super) fn branch_of(
         return Ok(Branch::Named { name });
     }
     Err(source
-        .error_at(
-            "git.branch",
-            format!("a branch cannot be called `{}`", shown(&name)),
-        )
+        .error_at("git.branch", format!("a branch cannot be called `{}`", shown(&name)))
         .hint(
             "git.branch is \"auto\", \"none\", or a name of letters, digits, `.`, `_`, `-` and `/`",
         ))
@@ -142,9 +129,7 @@ fn is_branch_name(name: &str) -> bool {
             && !part.ends_with('.')
             && !part.contains("..")
             && !part.to_ascii_lowercase().ends_with(".lock")
-            && part
-                .chars()
-                .all(|c| is_plain(c) || matches!(c, '+' | '#' | '='))
+            && part.chars().all(|c| is_plain(c) || matches!(c, '+' | '#' | '='))
     };
     name.len() <= 200 && name != "HEAD" && name.split('/').all(part_is_good)
 }
@@ -153,9 +138,7 @@ fn is_branch_name(name: &str) -> bool {
 pub(super) fn seed_of(name: &str) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
-    let hash = name.bytes().fold(OFFSET, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(PRIME)
-    });
+    let hash = name.bytes().fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
     hash >> 11
 }
 
@@ -171,18 +154,10 @@ mod tests {
             device: "MI355X".into(),
             ..Target::default()
         };
-        let now = CharterTime {
-            minute: "2025-11-02 08:30".into(),
-        };
-        assert_eq!(
-            default_name(&target, &now),
-            "grouped-gemm-x_ck_MI355X_202511020830"
-        );
+        let now = CharterTime { minute: "2025-11-02 08:30".into() };
+        assert_eq!(default_name(&target, &now), "grouped-gemm-x_ck_MI355X_202511020830");
         let nothing = Target::default();
-        assert!(is_branch_name(&format!(
-            "optimize/{}",
-            default_name(&nothing, &now)
-        )));
+        assert!(is_branch_name(&format!("optimize/{}", default_name(&nothing, &now))));
     }
 
     #[test]
@@ -197,9 +172,9 @@ mod tests {
         for good in ["main", "optimize/matmul_c", "a+b", "v1.2/x-3"] {
             assert!(is_branch_name(good), "{good}");
         }
-        for bad in [
-            "", "/a", "a/", "a//b", ".a", "a.", "a..b", "a.lock", "-a", "a b", "a~1", "HEAD",
-        ] {
+        for bad in
+            ["", "/a", "a/", "a//b", ".a", "a.", "a..b", "a.lock", "-a", "a b", "a~1", "HEAD"]
+        {
             assert!(!is_branch_name(bad), "{bad}");
         }
     }

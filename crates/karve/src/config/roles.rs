@@ -68,17 +68,10 @@ pub(super) fn asks_of(
             asks.agents.insert(name.clone(), agent.clone());
         }
     }
-    let removed = file
-        .roles
-        .iter()
-        .filter(|(_, of)| of.enabled == Some(false));
+    let removed = file.roles.iter().filter(|(_, of)| of.enabled == Some(false));
     let removed: Vec<&String> = removed.map(|(name, _)| name).collect();
-    table_of_roles
-        .role
-        .retain(|role| !removed.contains(&&role.name));
-    table_of_roles
-        .call
-        .retain(|call| !removed.contains(&&call.role));
+    table_of_roles.role.retain(|role| !removed.contains(&&role.name));
+    table_of_roles.call.retain(|call| !removed.contains(&&call.role));
     if let Some(fault) = table_of_roles.errors().first() {
         let message = format!("the enabled roles are not sufficient: {fault}");
         return Err(source
@@ -99,16 +92,8 @@ fn take_table(
     agents: &BTreeMap<String, AgentConfig>,
 ) -> Result<()> {
     let path = format!("roles.{name}");
-    let names: Vec<String> = table_of_roles
-        .role
-        .iter()
-        .map(|role| role.name.clone())
-        .collect();
-    let Some(role) = table_of_roles
-        .role
-        .iter_mut()
-        .find(|role| role.name == name)
-    else {
+    let names: Vec<String> = table_of_roles.role.iter().map(|role| role.name.clone()).collect();
+    let Some(role) = table_of_roles.role.iter_mut().find(|role| role.name == name) else {
         let hint = suggestion(name, names.iter().map(String::as_str), "roles");
         return Err(source
             .error_at(&path, format!("there is no role `{}`", shown(name)))
@@ -127,9 +112,9 @@ fn take_table(
         let is_scripted = agent == SCRIPTED && !agents.contains_key(agent);
         if is_mute || (reviews && (agent == "builtin" || is_scripted)) {
             let message = format!("the agent `{}` cannot take the role {name}", shown(agent));
-            return Err(source.error_at(&at, message).hint(format!(
-                "name a command-line agent or one of [agents] in {at}"
-            )));
+            return Err(source
+                .error_at(&at, message)
+                .hint(format!("name a command-line agent or one of [agents] in {at}")));
         }
     }
     if let Some(writes) = &table.writes {

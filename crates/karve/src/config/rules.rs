@@ -30,10 +30,7 @@ pub(super) fn policy_of(source: &ConfigSource<'_>, table: &PolicyTable) -> Resul
     override_accept(&mut policy.accept, &table.accept);
     put(&mut policy.profile_when, table.profile_when);
     put(&mut policy.rounds_max, table.rounds_max);
-    put(
-        &mut policy.round_minutes,
-        table.round_minutes.map(OrNone::option),
-    );
+    put(&mut policy.round_minutes, table.round_minutes.map(OrNone::option));
     put(&mut policy.debug_retries, table.debug_retries);
     put(&mut policy.proposal_tries, table.proposal_tries);
     put(&mut policy.best_of, table.best_of);
@@ -48,10 +45,7 @@ pub(super) fn policy_of(source: &ConfigSource<'_>, table: &PolicyTable) -> Resul
     put(&mut policy.tune.coarse, table.tune.coarse);
     put(&mut policy.tune.fine, table.tune.fine);
     put(&mut policy.review, table.review);
-    put(
-        &mut policy.full_when,
-        table.full_when.map(|name| name.rule()),
-    );
+    put(&mut policy.full_when, table.full_when.map(|name| name.rule()));
     if let Some(stop) = &table.stop {
         policy.stop = stop.iter().map(|name| name.rule()).collect();
     }
@@ -62,10 +56,7 @@ pub(super) fn policy_of(source: &ConfigSource<'_>, table: &PolicyTable) -> Resul
     match policy.errors().first() {
         Some(fault) => Err(source
             .error(line_of_error(source, fault), format!("policy: {fault}"))
-            .hint(format!(
-                "change it in [policy], or keep the preset \"{}\"",
-                preset.name()
-            ))),
+            .hint(format!("change it in [policy], or keep the preset \"{}\"", preset.name()))),
         None => Ok(policy),
     }
 }
@@ -81,10 +72,7 @@ fn override_accept(accept: &mut AcceptRule, table: &AcceptTable) {
     put(&mut accept.effect_ratio, table.effect_ratio);
     put(&mut accept.alpha, table.alpha);
     put(&mut accept.guard_evidence, table.guard_evidence);
-    put(
-        &mut accept.case_regress_ratio,
-        table.case_regress_ratio.map(OrNone::option),
-    );
+    put(&mut accept.case_regress_ratio, table.case_regress_ratio.map(OrNone::option));
     put(&mut accept.minor_regress_ratio, table.minor_regress_ratio);
     put(&mut accept.tail_ratio, table.tail_ratio);
     put(&mut accept.blocks_min, table.blocks_min);
@@ -126,10 +114,7 @@ fn refuse_odd_rules(source: &ConfigSource<'_>, policy: &Policy) -> Result<()> {
         {
             let line = source.item_line("policy.stop", index);
             return Err(source
-                .error(
-                    line,
-                    format!("hardware_limit must be above 0 and at most 1, not {share}"),
-                )
+                .error(line, format!("hardware_limit must be above 0 and at most 1, not {share}"))
                 .hint("write { hardware_limit = 0.95 } in policy.stop for 95% of the peak"));
         }
     }
@@ -142,20 +127,14 @@ fn refuse_odd_rules(source: &ConfigSource<'_>, policy: &Policy) -> Result<()> {
         && !(1.0..=100.0).contains(&ratio)
     {
         return Err(source
-            .error_at(
-                "policy.full_when",
-                format!("borderline must be at least 1, not {ratio}"),
-            )
+            .error_at("policy.full_when", format!("borderline must be at least 1, not {ratio}"))
             .hint("write full_when = { borderline = 1.05 } for gains below 5%"));
     }
     let small = policy.accept.small_gain_ratio;
     if !(1.0..=100.0).contains(&small) {
         let path = "policy.accept.small_gain_ratio";
         return Err(source
-            .error_at(
-                path,
-                format!("small_gain_ratio must be at least 1, not {small}"),
-            )
+            .error_at(path, format!("small_gain_ratio must be at least 1, not {small}"))
             .hint("write small_gain_ratio = 1.02 in [policy.accept] for 2%"));
     }
     Ok(())
@@ -165,20 +144,13 @@ fn refuse_odd_rules(source: &ConfigSource<'_>, policy: &Policy) -> Result<()> {
 fn line_of_error(source: &ConfigSource<'_>, fault: &str) -> usize {
     let accept = source.keys_in_order(&[PathSegment::Key("policy"), PathSegment::Key("accept")]);
     let policy = source.keys_in_order(&[PathSegment::Key("policy")]);
-    let accept = accept
-        .iter()
-        .map(|key| (key, format!("policy.accept.{key}")));
+    let accept = accept.iter().map(|key| (key, format!("policy.accept.{key}")));
     let policy = policy.iter().map(|key| (key, format!("policy.{key}")));
-    let words: Vec<&str> = fault
-        .split(|c: char| !(c.is_alphanumeric() || c == '_'))
-        .collect();
+    let words: Vec<&str> = fault.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
     accept
         .chain(policy)
         .find(|(key, _)| *key != "accept" && words.contains(&key.as_str()))
-        .map_or_else(
-            || source.line("policy.accept"),
-            |(_, path)| source.line(&path),
-        )
+        .map_or_else(|| source.line("policy.accept"), |(_, path)| source.line(&path))
 }
 
 /// The limits; a flag overrides the file, and the file overrides the preset.
@@ -188,10 +160,7 @@ pub(super) fn limits_of(
     policy: &Policy,
     overrides: &Overrides,
 ) -> Result<Limits> {
-    if let Some(rounds) = overrides
-        .rounds
-        .filter(|rounds| !(1..=ROUNDS_MAX).contains(rounds))
-    {
+    if let Some(rounds) = overrides.rounds.filter(|rounds| !(1..=ROUNDS_MAX).contains(rounds)) {
         return Err(CommandError::usage(format!(
             "--rounds must be 1 to {ROUNDS_MAX}, not {rounds}"
         ))
@@ -210,17 +179,11 @@ pub(super) fn limits_of(
     }
     if let Some(usd) = table.agent_usd.filter(|usd| *usd < 0.0) {
         return Err(source
-            .error_at(
-                "limits.agent_usd",
-                format!("`limits.agent_usd` cannot be {usd}"),
-            )
+            .error_at("limits.agent_usd", format!("`limits.agent_usd` cannot be {usd}"))
             .hint("leave limits.agent_usd out for no cost limit"));
     }
     let limits = Limits {
-        rounds: overrides
-            .rounds
-            .or(table.rounds)
-            .unwrap_or(policy.rounds_max),
+        rounds: overrides.rounds.or(table.rounds).unwrap_or(policy.rounds_max),
         wall_s: hours.map(seconds),
         command_s: table.command_s.unwrap_or(COMMAND_S),
         agent_s: table.agent_s.unwrap_or(AGENT_S),
@@ -236,10 +199,9 @@ pub(super) fn limits_of(
 pub(super) fn device_of(source: &ConfigSource<'_>, table: &DeviceTable) -> Result<DeviceRule> {
     let clocks = match (&table.lock, &table.unlock) {
         (None, None) => None,
-        (Some(lock), Some(unlock)) => Some(ClockLock {
-            lock: lock.clone(),
-            unlock: unlock.clone(),
-        }),
+        (Some(lock), Some(unlock)) => {
+            Some(ClockLock { lock: lock.clone(), unlock: unlock.clone() })
+        }
         (Some(_), None) => {
             return Err(source
                 .error_at("device.lock", "`device.lock` needs `device.unlock`")
@@ -268,25 +230,15 @@ pub(super) fn device_of(source: &ConfigSource<'_>, table: &DeviceTable) -> Resul
 /// A limit that no stop rule checks would have no effect.
 fn refuse_idle_limits(source: &ConfigSource<'_>, limits: &Limits, policy: &Policy) -> Result<()> {
     let idle = [
-        (
-            limits.wall_s.is_some(),
-            StopRule::WallTime,
-            "hours",
-            "wall_time",
-        ),
-        (
-            limits.agent_usd.is_some(),
-            StopRule::AgentCost,
-            "agent_usd",
-            "agent_cost",
-        ),
+        (limits.wall_s.is_some(), StopRule::WallTime, "hours", "wall_time"),
+        (limits.agent_usd.is_some(), StopRule::AgentCost, "agent_usd", "agent_cost"),
     ];
     for (is_set, rule, limit, word) in idle {
         if is_set && !policy.stop.contains(&rule) {
             let message = format!("policy.stop does not check limits.{limit}");
-            return Err(source.error_at("policy.stop", message).hint(format!(
-                "add \"{word}\" to policy.stop, or leave limits.{limit} out"
-            )));
+            return Err(source
+                .error_at("policy.stop", message)
+                .hint(format!("add \"{word}\" to policy.stop, or leave limits.{limit} out")));
         }
     }
     Ok(())

@@ -70,15 +70,10 @@ pub(super) enum CachesName {
 pub(super) fn sandbox_of(source: &ConfigSource<'_>, file: &ConfigFile) -> Result<SandboxRule> {
     let table = &file.sandbox;
     for path in &table.write {
-        let leaves = Path::new(path)
-            .components()
-            .any(|part| part == Component::ParentDir);
+        let leaves = Path::new(path).components().any(|part| part == Component::ParentDir);
         if path.is_empty() || leaves {
             return Err(source
-                .error_at(
-                    "sandbox.write",
-                    format!("`{}` leaves the worktree", shown(path)),
-                )
+                .error_at("sandbox.write", format!("`{}` leaves the worktree", shown(path)))
                 .hint("write a path inside the worktree or a full path in sandbox.write"));
         }
     }

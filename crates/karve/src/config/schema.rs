@@ -13,9 +13,7 @@ pub fn schema_json() -> String {
 pub(super) fn schema() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
-    let schema = settings
-        .into_generator()
-        .into_root_schema_for::<ConfigFile>();
+    let schema = settings.into_generator().into_root_schema_for::<ConfigFile>();
     tidied(schema.to_value())
 }
 
@@ -49,10 +47,5 @@ fn tidied_object(mut object: Map<String, Value>) -> Value {
     object.remove("default");
     let mut entries: Vec<(String, Value)> = object.into_iter().collect();
     entries.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Value::Object(
-        entries
-            .into_iter()
-            .map(|(key, value)| (key, tidied(value)))
-            .collect(),
-    )
+    Value::Object(entries.into_iter().map(|(key, value)| (key, tidied(value))).collect())
 }

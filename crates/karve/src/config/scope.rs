@@ -12,10 +12,7 @@ pub(super) fn check_globs(source: &ConfigSource<'_>, path: &str, globs: &[String
         let Some(reason) = invalid_reason(text) else {
             continue;
         };
-        let message = format!(
-            "the glob `{}` of {path} cannot be used: {reason}",
-            shown(text)
-        );
+        let message = format!("the glob `{}` of {path} cannot be used: {reason}", shown(text));
         let line = source.item_line(path, index);
         return Err(source.error(line, message).hint(format!(
             "write {path} relative to the directory of {}, like \"src/*.c\"",
@@ -52,29 +49,16 @@ pub(super) fn check_editable(
     let root = root.trim_start_matches("./").trim_end_matches('/');
     let protected = [
         (source.name, vec![source.name.to_owned()]),
-        (
-            ".git",
-            [".git", ".git/config", ".git/hooks/pre-commit"]
-                .map(str::to_owned)
-                .into(),
-        ),
-        (
-            root,
-            vec![
-                root.to_owned(),
-                format!("{root}/c"),
-                format!("{root}/c/events.jsonl"),
-            ],
-        ),
+        (".git", [".git", ".git/config", ".git/hooks/pre-commit"].map(str::to_owned).into()),
+        (root, vec![root.to_owned(), format!("{root}/c"), format!("{root}/c/events.jsonl")]),
     ];
     for (index, text) in editable.iter().enumerate() {
         let Ok(glob) = compile_glob(text) else {
             continue;
         };
         let glob = glob.compile_matcher();
-        let covered = protected
-            .iter()
-            .find(|(_, paths)| paths.iter().any(|path| glob.is_match(path)));
+        let covered =
+            protected.iter().find(|(_, paths)| paths.iter().any(|path| glob.is_match(path)));
         if let Some((what, _)) = covered {
             let message = format!("the glob `{}` would make {what} editable", shown(text));
             return Err(source

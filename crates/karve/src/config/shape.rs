@@ -12,10 +12,7 @@ use toml::de::{DeTable, DeValue};
 
 /// Rejects a document that does not match the schema; reports the first error by line.
 pub(super) fn check(source: &ConfigSource<'_>, schema: &Value) -> Result<()> {
-    let mut checker = ShapeChecker {
-        source,
-        errors: Vec::new(),
-    };
+    let mut checker = ShapeChecker { source, errors: Vec::new() };
     checker.value(schema, source.root(), "");
     checker.errors.sort_by_key(|fault| fault.line);
     match checker.errors.into_iter().next() {
@@ -43,22 +40,12 @@ impl ShapeChecker<'_> {
     fn value(&mut self, schema: &Value, value: &Spanned<DeValue<'_>>, path: &str) {
         let line = self.source.line_of(value.span());
         let branches = branches(schema);
-        let fitting: Vec<&Value> = branches
-            .iter()
-            .copied()
-            .filter(|branch| fits(branch, value.get_ref()))
-            .collect();
+        let fitting: Vec<&Value> =
+            branches.iter().copied().filter(|branch| fits(branch, value.get_ref())).collect();
         if fitting.is_empty() {
-            let message = format!(
-                "`{path}` must be {}, not {}",
-                wanted(&branches),
-                kind_of(value.get_ref())
-            );
-            return self.push_error(
-                line,
-                &message,
-                format!("write {}", example(path, &branches)),
-            );
+            let message =
+                format!("`{path}` must be {}, not {}", wanted(&branches), kind_of(value.get_ref()));
+            return self.push_error(line, &message, format!("write {}", example(path, &branches)));
         }
         match value.get_ref() {
             DeValue::String(text) => self.text(&fitting, text, (line, path)),
@@ -173,53 +160,28 @@ impl ShapeChecker<'_> {
     fn missing(&mut self, schema: &Value, key: &str, (line, path): (usize, &str)) {
         let full = join(path, key);
         if schema["type"] == "object" {
-            let line = if path.is_empty() {
-                self.source.last_line()
-            } else {
-                line
-            };
+            let line = if path.is_empty() { self.source.last_line() } else { line };
             let keys = required(schema).collect::<Vec<_>>().join(", ");
-            let with = if keys.is_empty() {
-                String::new()
-            } else {
-                format!(" with {keys}")
-            };
-            let hint = format!(
-                "add [{full}]{with} to {}, or run \"karve init\"",
-                self.source.name
-            );
+            let with = if keys.is_empty() { String::new() } else { format!(" with {keys}") };
+            let hint = format!("add [{full}]{with} to {}, or run \"karve init\"", self.source.name);
             return self.push_error(line, &format!("the table [{full}] is missing"), hint);
         }
         let message = format!("the key `{key}` is missing{}", inside(path));
-        self.push_error(
-            line,
-            &message,
-            format!("add {}", example(&full, &branches(schema))),
-        );
+        self.push_error(line, &message, format!("add {}", example(&full, &branches(schema))));
     }
 }
 
 fn join(path: &str, key: &str) -> String {
-    if path.is_empty() {
-        shown(key)
-    } else {
-        format!("{path}.{}", shown(key))
-    }
+    if path.is_empty() { shown(key) } else { format!("{path}.{}", shown(key)) }
 }
 
 fn inside(path: &str) -> String {
-    if path.is_empty() {
-        String::new()
-    } else {
-        format!(" in [{path}]")
-    }
+    if path.is_empty() { String::new() } else { format!(" in [{path}]") }
 }
 
 /// The alternatives of a schema; itself if it has none.
 fn branches(schema: &Value) -> Vec<&Value> {
-    let alternatives = ["anyOf", "oneOf"]
-        .iter()
-        .find_map(|key| schema[key].as_array());
+    let alternatives = ["anyOf", "oneOf"].iter().find_map(|key| schema[key].as_array());
     match alternatives {
         Some(list) => list.iter().flat_map(branches).collect(),
         None => vec![schema],
@@ -264,19 +226,11 @@ fn words(schema: &Value) -> Vec<&str> {
 }
 
 fn keys(schema: &Value) -> impl Iterator<Item = &str> {
-    schema["properties"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(key, _)| key.as_str())
+    schema["properties"].as_object().into_iter().flatten().map(|(key, _)| key.as_str())
 }
 
 fn required(schema: &Value) -> impl Iterator<Item = &str> {
-    schema["required"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
+    schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 fn kind_of(value: &DeValue<'_>) -> &'static str {
@@ -313,17 +267,13 @@ fn wanted(branches: &[&Value]) -> String {
 fn example(path: &str, branches: &[&Value]) -> String {
     let key = path.rsplit('.').next().unwrap_or(path);
     let schema = branches[0];
-    let text = |schema: &Value| {
-        words(schema)
-            .first()
-            .map_or("\"…\"".into(), |w| format!("{w:?}"))
-    };
+    let text =
+        |schema: &Value| words(schema).first().map_or("\"…\"".into(), |w| format!("{w:?}"));
     let value = match types(schema).first().copied().unwrap_or("object") {
         "string" => text(schema),
-        "integer" | "number" => schema["minimum"]
-            .as_f64()
-            .map_or(1.0, |min| min.max(1.0))
-            .to_string(),
+        "integer" | "number" => {
+            schema["minimum"].as_f64().map_or(1.0, |min| min.max(1.0)).to_string()
+        }
         "boolean" => "true".into(),
         "array" if types(&schema["items"]).first() == Some(&"object") => {
             return format!("a [[{path}]] table for each");
@@ -335,8 +285,6 @@ fn example(path: &str, branches: &[&Value]) -> String {
         Some((list, _)) => (list, format!("[{value}]")),
         None => (key, value),
     };
-    let inside = path
-        .rsplit_once('.')
-        .map_or(String::new(), |(table, _)| format!(" in [{table}]"));
+    let inside = path.rsplit_once('.').map_or(String::new(), |(table, _)| format!(" in [{table}]"));
     format!("{key} = {value}{inside}")
 }

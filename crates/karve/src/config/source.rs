@@ -75,9 +75,9 @@ impl<'a> ConfigSource<'a> {
         let (mut here, mut line) = (&self.root, None);
         for step in steps {
             let next = match (step, here.get_ref()) {
-                (PathSegment::Key(key), DeValue::Table(table)) => table
-                    .get_key_value(*key)
-                    .map(|(key, value)| (key.span(), value)),
+                (PathSegment::Key(key), DeValue::Table(table)) => {
+                    table.get_key_value(*key).map(|(key, value)| (key.span(), value))
+                }
                 (PathSegment::Index(index), DeValue::Array(items)) => {
                     items.get(*index).map(|item| (item.span(), item))
                 }
@@ -107,9 +107,7 @@ impl<'a> ConfigSource<'a> {
         };
         let mut keys: Vec<_> = table.keys().map(|key| (key.span().start, key)).collect();
         keys.sort_by_key(|(start, _)| *start);
-        keys.into_iter()
-            .map(|(_, key)| key.get_ref().to_string())
-            .collect()
+        keys.into_iter().map(|(_, key)| key.get_ref().to_string()).collect()
     }
 
     /// An error at a line of the file.
@@ -126,10 +124,7 @@ impl<'a> ConfigSource<'a> {
 /// The line of a byte, counted from 1.
 fn line_at(text: &str, offset: usize) -> usize {
     let end = offset.min(text.len());
-    1 + text.as_bytes()[..end]
-        .iter()
-        .filter(|byte| **byte == b'\n')
-        .count()
+    1 + text.as_bytes()[..end].iter().filter(|byte| **byte == b'\n').count()
 }
 
 #[cfg(test)]

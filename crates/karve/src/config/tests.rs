@@ -32,9 +32,7 @@ const SHORT: &str = include_str!("tests/short.toml");
 const FAULTS: &str = include_str!("tests/faults.txt");
 
 fn read(text: &str) -> Result<LoadedConfig, karve_os::error::CommandError> {
-    let now = CharterTime {
-        minute: "2025-11-02 08:30".into(),
-    };
+    let now = CharterTime { minute: "2025-11-02 08:30".into() };
     parse(text, Path::new("/project"), &Overrides::default(), &now)
 }
 
@@ -49,39 +47,20 @@ fn refuse(text: &str, line: usize, pieces: &[&str]) {
     let error = read(text).expect_err(text);
     assert_eq!(error.kind, ErrorKind::Usage);
     let shown = error.to_string();
-    assert!(
-        shown.contains(&format!("karve.toml:{line}: ")),
-        "line {line}: {shown}"
-    );
+    assert!(shown.contains(&format!("karve.toml:{line}: ")), "line {line}: {shown}");
     for piece in pieces {
         assert!(shown.contains(piece), "{piece:?} is not in: {shown}");
     }
     assert_eq!(error.hints.len(), 1, "{shown}");
-    for jargon in [
-        "untagged",
-        "variant",
-        "serde",
-        "f64",
-        "u32",
-        "struct",
-        "Option",
-        "invalid type",
-    ] {
+    for jargon in ["untagged", "variant", "serde", "f64", "u32", "struct", "Option", "invalid type"]
+    {
         assert!(!shown.contains(jargon), "{jargon} in: {shown}");
     }
 }
 
 fn case(name: &str, params: &[(&str, &str)], set: CaseSet) -> Case {
-    let params = params
-        .iter()
-        .map(|(key, value)| ((*key).into(), (*value).into()));
-    Case {
-        name: name.into(),
-        params: params.collect(),
-        set,
-        minor: false,
-        halve: None,
-    }
+    let params = params.iter().map(|(key, value)| ((*key).into(), (*value).into()));
+    Case { name: name.into(), params: params.collect(), set, minor: false, halve: None }
 }
 
 fn texts(items: &[&str]) -> Vec<String> {
@@ -90,13 +69,7 @@ fn texts(items: &[&str]) -> Vec<String> {
 
 #[test]
 fn the_full_file_gives_the_expected_target_and_commands() {
-    let LoadedConfig {
-        charter,
-        root,
-        dir,
-        agents,
-        agenda: asked,
-    } = read(FULL).unwrap();
+    let LoadedConfig { charter, root, dir, agents, agenda: asked } = read(FULL).unwrap();
     let target = Target {
         op: "matmul".into(),
         backend: "c".into(),
@@ -108,23 +81,15 @@ fn the_full_file_gives_the_expected_target_and_commands() {
     assert_eq!((charter.target.clone(), asked), (target, None));
     assert_eq!(charter.editable, texts(&["kernel.c", "flags.mk"]));
     assert_eq!(charter.commands.build.as_deref(), Some("make -s"));
-    assert_eq!(
-        charter.commands.bench,
-        "./build/bench {case} {seed} > {out}"
-    );
-    assert_eq!(
-        charter.commands.quick_test.as_deref(),
-        Some("./build/test {case} 1")
-    );
+    assert_eq!(charter.commands.bench, "./build/bench {case} {seed} > {out}");
+    assert_eq!(charter.commands.quick_test.as_deref(), Some("./build/test {case} 1"));
     assert_eq!(charter.commands.artifacts, texts(&["build/kernel.o"]));
     let env = BTreeMap::from([("OMP_NUM_THREADS".to_owned(), "1".to_owned())]);
     assert_eq!(charter.commands.env, env);
     assert!(charter.output.from_file);
     assert_eq!(charter.output.format, "metric");
     assert_eq!(charter.output.label.as_deref(), Some("Cutile"));
-    let WorkMode::Workspace { files, integration } = &charter.mode else {
-        panic!("a workspace")
-    };
+    let WorkMode::Workspace { files, integration } = &charter.mode else { panic!("a workspace") };
     assert_eq!(*files, texts(&["src/**"]));
     assert_eq!(integration.bench, "make bench > {out}");
     assert_eq!(integration.env, env);
@@ -176,11 +141,7 @@ fn the_full_file_gives_the_expected_cases() {
     let charter = read(FULL).unwrap().charter;
     let with_b = |s: &str| {
         let name = format!("t=4096,b=32,s={s}");
-        let mut case = case(
-            &name,
-            &[("b", "32"), ("s", s), ("t", "4096")],
-            CaseSet::Full,
-        );
+        let mut case = case(&name, &[("b", "32"), ("s", s), ("t", "4096")], CaseSet::Full);
         case.halve = Some("b".into());
         case
     };
@@ -188,11 +149,7 @@ fn the_full_file_gives_the_expected_cases() {
     let mut odd = case("odd", &mnk("129", "200", "77"), CaseSet::Quick);
     odd.minor = true;
     let want = vec![
-        case(
-            "M=192,N=192,K=192",
-            &mnk("192", "192", "192"),
-            CaseSet::Full,
-        ),
+        case("M=192,N=192,K=192", &mnk("192", "192", "192"), CaseSet::Full),
         odd,
         with_b("1"),
         with_b("16"),
@@ -239,12 +196,7 @@ fn the_full_file_gives_the_expected_rules() {
     assert_eq!(charter.name, "tiles");
     assert_eq!(charter.created, "2025-11-02 08:30");
     assert_eq!(charter.seed, 1);
-    assert_eq!(
-        charter.branch,
-        Branch::Named {
-            name: "optimize/tiles".into()
-        }
-    );
+    assert_eq!(charter.branch, Branch::Named { name: "optimize/tiles".into() });
     let knob = KnobDeclaration {
         name: "TILE".into(),
         values: texts(&["8", "16"]),
@@ -262,12 +214,7 @@ fn what_is_left_out_has_a_default() {
     let loaded = read(SHORT).unwrap();
     let charter = loaded.charter;
     assert_eq!(charter.name, "gemm_ck_cpu_202511020830");
-    assert_eq!(
-        charter.branch,
-        Branch::Named {
-            name: "optimize/gemm_ck_cpu_202511020830".into()
-        }
-    );
+    assert_eq!(charter.branch, Branch::Named { name: "optimize/gemm_ck_cpu_202511020830".into() });
     assert_eq!(charter.target.language, "HIP");
     assert_eq!(charter.policy, Preset::Strict.policy());
     assert_eq!(charter.limits.rounds, 119);
@@ -285,49 +232,24 @@ fn a_campaign_is_asked_for_one_thing_by_the_file_or_by_a_flag() {
     let asking = |keys: &str| format!("{SHORT}\n[campaign]\n{keys}");
     let asked = |keys: &str| read(&asking(keys)).unwrap().agenda;
     let of = |wish: AgendaOption, tries: u32, by_flag: bool| {
-        Some(AgendaRequest {
-            option: wish,
-            tries,
-            by_flag,
-        })
+        Some(AgendaRequest { option: wish, tries, by_flag })
     };
     assert_eq!(asked("autopilot = false\n"), None);
     let plan = AgendaOption::Plan("/project/a.md".into());
-    assert_eq!(
-        asked("plan = \"a.md\"\nitem_tries = 3\n"),
-        of(plan, 3, false)
-    );
+    assert_eq!(asked("plan = \"a.md\"\nitem_tries = 3\n"), of(plan, 3, false));
     let text = asking("autopilot = true\nonly = \"x\"\n");
     let line = text.lines().position(|line| line.starts_with("autopilot"));
-    refuse(
-        &text,
-        line.unwrap() + 1,
-        &["both `only` and `autopilot`", "campaign.only"],
-    );
-    let overrides = Overrides {
-        agenda: Some(AgendaOption::Only("A=1".into())),
-        ..Overrides::default()
-    };
-    let now = CharterTime {
-        minute: "2025-11-02 08:30".into(),
-    };
-    let loaded = parse(
-        &asking("autopilot = true\n"),
-        Path::new("/p"),
-        &overrides,
-        &now,
-    );
-    assert_eq!(
-        loaded.unwrap().agenda,
-        of(AgendaOption::Only("A=1".into()), 2, true)
-    );
+    refuse(&text, line.unwrap() + 1, &["both `only` and `autopilot`", "campaign.only"]);
+    let overrides =
+        Overrides { agenda: Some(AgendaOption::Only("A=1".into())), ..Overrides::default() };
+    let now = CharterTime { minute: "2025-11-02 08:30".into() };
+    let loaded = parse(&asking("autopilot = true\n"), Path::new("/p"), &overrides, &now);
+    assert_eq!(loaded.unwrap().agenda, of(AgendaOption::Only("A=1".into()), 2, true));
 }
 
 #[test]
 fn a_flag_counts_more_than_the_file() {
-    let now = CharterTime {
-        minute: "2025-11-02 08:30".into(),
-    };
+    let now = CharterTime { minute: "2025-11-02 08:30".into() };
     let read = |overrides: &Overrides| parse(FULL, Path::new("/p"), overrides, &now);
     let wanted = Overrides {
         agent: Some("replay:logs/a".into()),
@@ -337,33 +259,14 @@ fn a_flag_counts_more_than_the_file() {
     };
     let charter = read(&wanted).unwrap().charter;
     assert_eq!(charter.agent, "replay:logs/a");
-    assert_eq!(
-        (charter.limits.rounds, charter.limits.wall_s),
-        (7, Some(1_800))
-    );
-    let unknown = |agent: &str| Overrides {
-        agent: Some(agent.into()),
-        ..Overrides::default()
-    };
+    assert_eq!((charter.limits.rounds, charter.limits.wall_s), (7, Some(1_800)));
+    let unknown = |agent: &str| Overrides { agent: Some(agent.into()), ..Overrides::default() };
     let error = read(&unknown("mien")).unwrap_err().to_string();
-    assert!(
-        error.contains("--agent") && error.contains("did you mean `mine`?"),
-        "{error}"
-    );
-    assert!(
-        error.contains("`builtin`, `external`, `replay:<directory>`, `mine`"),
-        "{error}"
-    );
+    assert!(error.contains("--agent") && error.contains("did you mean `mine`?"), "{error}");
+    assert!(error.contains("`builtin`, `external`, `replay:<directory>`, `mine`"), "{error}");
     assert!(read(&unknown("replay:")).is_err());
     for (rounds, hours) in [(Some(0), None), (Some(100_001), None), (None, Some(-1.0))] {
-        assert!(
-            read(&Overrides {
-                rounds,
-                hours,
-                ..Overrides::default()
-            })
-            .is_err()
-        );
+        assert!(read(&Overrides { rounds, hours, ..Overrides::default() }).is_err());
     }
 }
 
@@ -375,17 +278,11 @@ fn an_agent_reaches_the_hosts_of_its_table() {
         AllowedHost::parse("api.example.com").unwrap(),
         AllowedHost::parse("localhost:8080").unwrap(),
     ];
-    assert_eq!(
-        reach("[\"api.example.com\", \"localhost:8080\"]"),
-        NetworkAccess::Only(only)
-    );
+    assert_eq!(reach("[\"api.example.com\", \"localhost:8080\"]"), NetworkAccess::Only(only));
     assert_eq!(reach("[\"a.b\", \"*\"]"), NetworkAccess::All);
     for bad in ["[\"a b\"]", "[\"localhost\"]", "[\"*.\"]"] {
         let error = with(bad).unwrap_err();
-        assert!(
-            format!("{error:?}").contains("agents.claude.hosts"),
-            "{bad}"
-        );
+        assert!(format!("{error:?}").contains("agents.claude.hosts"), "{bad}");
     }
 }
 
@@ -394,10 +291,7 @@ fn an_agent_is_what_its_table_says_or_what_it_is_called() {
     let with = |table: &str| read(&format!("{SHORT}\n{table}\n"));
     let agents = |table: &str| with(table).unwrap().agents;
     let cli = |kind, model: Option<&str>| {
-        AgentLaunch::Cli(CliConfig {
-            model: model.map(str::to_owned),
-            ..CliConfig::of(kind)
-        })
+        AgentLaunch::Cli(CliConfig { model: model.map(str::to_owned), ..CliConfig::of(kind) })
     };
     let bare = agents("[agents.claude]\nmodel = \"m\"");
     assert_eq!(bare["claude"].runs, cli(CliKind::Claude, Some("m")));
@@ -407,13 +301,8 @@ fn an_agent_is_what_its_table_says_or_what_it_is_called() {
     let line = agents("[agents.claude]\ncommand = \"sh mine.sh\"");
     assert_eq!(line["claude"].runs, AgentLaunch::Line("sh mine.sh".into()));
     for kind in CliKind::ALL {
-        let overrides = Overrides {
-            agent: Some(kind.name().into()),
-            ..Overrides::default()
-        };
-        let now = CharterTime {
-            minute: String::new(),
-        };
+        let overrides = Overrides { agent: Some(kind.name().into()), ..Overrides::default() };
+        let now = CharterTime { minute: String::new() };
         let loaded = parse(SHORT, Path::new("/project"), &overrides, &now).unwrap();
         assert_eq!(loaded.charter.agent, kind.name());
     }
@@ -427,15 +316,9 @@ fn an_agent_is_what_its_table_says_or_what_it_is_called() {
         "[agents.mine]\ncommand = \"a\"\nmodel = \"m\"",
         "`model` is for a kind, not for a command",
     );
-    check(
-        "[agents.mine]\nkind = \"codex\"\ncommand = \"a\"",
-        "takes no command",
-    );
+    check("[agents.mine]\nkind = \"codex\"\ncommand = \"a\"", "takes no command");
     check("[agents.mine]\nkind = \"codec\"", "codex");
-    check(
-        "[agents.claude]\nretries = 2",
-        "`retries` is not for command-line agents",
-    );
+    check("[agents.claude]\nretries = 2", "`retries` is not for command-line agents");
     let learns = |table: &str| with(table).unwrap().agents["claude"].learn;
     assert!(learns("[agents.claude]\nlearn = true"));
     assert!(!learns("[agents.claude]"));
@@ -452,25 +335,16 @@ fn a_model_api_is_a_table_or_a_kind_with_its_model() {
         model: Some("m".into()),
         base_url: Some("http://127.0.0.1:11434/v1".into()),
         key: KeySource::Command("pass show k".into()),
-        price: Some(budget::TokenPrice {
-            input: 1.0,
-            output: 2.5,
-            cached: 1.0,
-        }),
+        price: Some(budget::TokenPrice { input: 1.0, output: 2.5, cached: 1.0 }),
         tokens_max: Some(9),
         ..ApiConfig::of(api::ApiKind::OpenaiChat)
     };
     assert_eq!(agents["local"].runs, AgentLaunch::Api(want.clone()));
     let named = |name: &str| agent_named(name, &agents).map(|config| config.runs);
-    let other = ApiConfig {
-        model: Some("qwen3:8b".into()),
-        ..want
-    };
+    let other = ApiConfig { model: Some("qwen3:8b".into()), ..want };
     assert_eq!(named("local:qwen3:8b"), Some(AgentLaunch::Api(other)));
-    let bare = ApiConfig {
-        model: Some("some-model".into()),
-        ..ApiConfig::of(api::ApiKind::Google)
-    };
+    let bare =
+        ApiConfig { model: Some("some-model".into()), ..ApiConfig::of(api::ApiKind::Google) };
     assert_eq!(named("google:some-model"), Some(AgentLaunch::Api(bare)));
     for name in ["google:", "claude:m", "nobody:m", ":m"] {
         assert_eq!(named(name), None, "{name}");
@@ -481,44 +355,24 @@ fn a_model_api_is_a_table_or_a_kind_with_its_model() {
     };
     let of = |line: &str| format!("[agents.anthropic]\n{line}");
     check(&of("program = \"x\""), "`program` is not for model APIs");
-    check(
-        &of("command = \"x\"\nkind = \"openai\""),
-        "takes no command",
-    );
+    check(&of("command = \"x\"\nkind = \"openai\""), "takes no command");
     check(&of("base_url = \"ftp://x\""), "is not a server URL");
     check(&of("base_url = \"https://k@x\""), "is not a server URL");
-    check(
-        &of("base_url = \"http://example.com\""),
-        "the key would be sent over the network",
-    );
+    check(&of("base_url = \"http://example.com\""), "the key would be sent over the network");
     check(&of("key_env = \"A\"\nkey_command = \"b\""), "not from both");
     check(&of("model = \"a b\""), "cannot be the name of a model");
-    check(
-        &of("max_tokens = 4_000\ncontext_tokens = 4_000"),
-        "does not fit into",
-    );
+    check(&of("max_tokens = 4_000\ncontext_tokens = 4_000"), "does not fit into");
     check(&of("price = { input = -1, output = 2 }"), "price.input");
-    check(
-        "[agents.mine]\ncommand = \"a\"\nretries = 1",
-        "not for a command",
-    );
+    check("[agents.mine]\ncommand = \"a\"\nretries = 1", "not for a command");
 }
 
 #[test]
 fn every_fault_is_reported_with_its_line_and_a_hint() {
     let mut count = 0;
-    for row in FAULTS
-        .lines()
-        .filter(|row| !row.is_empty() && !row.starts_with('#'))
-    {
+    for row in FAULTS.lines().filter(|row| !row.is_empty() && !row.starts_with('#')) {
         let row = row.replace("\\n", "\n");
-        let columns: Vec<&str> = row
-            .split('¦')
-            .map(|column| column.trim_matches(' '))
-            .collect();
-        let [from, to, line, pieces] = columns[..] else {
-            panic!("four columns: {row}")
-        };
+        let columns: Vec<&str> = row.split('¦').map(|column| column.trim_matches(' ')).collect();
+        let [from, to, line, pieces] = columns[..] else { panic!("four columns: {row}") };
         let text = match from {
             "+" => format!("{SHORT}{to}\n"),
             _ => short_with(from, to),
@@ -534,11 +388,7 @@ fn every_fault_is_reported_with_its_line_and_a_hint() {
 fn an_empty_file_or_case_list_is_refused() {
     refuse("", 1, &["is missing", "karve init"]);
     let (before, _) = SHORT.split_once("list = [").unwrap();
-    refuse(
-        &format!("{before}list = []\n"),
-        20,
-        &["there is no case", "cases.list"],
-    );
+    refuse(&format!("{before}list = []\n"), 20, &["there is no case", "cases.list"]);
     let ten = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]";
     let matrix = format!("matrix = {{ a = {ten}, b = {ten}, c = {ten}, d = [1, 2] }}");
     let text = format!("{before}{matrix}\n");
@@ -547,27 +397,11 @@ fn an_empty_file_or_case_list_is_refused() {
 
 #[test]
 fn faults_between_cases_and_commands_are_named() {
-    let text = short_with(
-        "name = \"odd\", M = 7, N = 8, K = 9",
-        "name = \"odd\", M = 7",
-    );
-    let text = text
-        .replace("./b {case}", "./b {N}")
-        .replace("work = \"2*M*N*K\"", "");
-    refuse(
-        &text,
-        11,
-        &[
-            "commands.bench uses {N}, which the case `odd` does not have",
-            "[cases]",
-        ],
-    );
+    let text = short_with("name = \"odd\", M = 7, N = 8, K = 9", "name = \"odd\", M = 7");
+    let text = text.replace("./b {case}", "./b {N}").replace("work = \"2*M*N*K\"", "");
+    refuse(&text, 11, &["commands.bench uses {N}, which the case `odd` does not have", "[cases]"]);
     let text = short_with("\"odd\"", "\"$(odd)\"").replace("./b {case}", "./b '{case}'");
-    refuse(
-        &text,
-        11,
-        &["cannot be used inside shell quotes", "karve quotes it"],
-    );
+    refuse(&text, 11, &["cannot be used inside shell quotes", "karve quotes it"]);
     let text = short_with("[\"kernel.c\"]", "[\"runs/**\"]");
     let text = format!("{text}[campaign]\nroot = \"runs\"\n");
     refuse(&text, 6, &["would make runs editable"]);
@@ -580,10 +414,7 @@ fn the_schema_in_the_repository_is_the_one_of_the_code() {
         std::fs::write(path, schema_json()).unwrap();
     }
     let stored = std::fs::read_to_string(path).unwrap();
-    assert!(
-        stored == schema_json(),
-        "run the tests once with KARVE_BLESS=1"
-    );
+    assert!(stored == schema_json(), "run the tests once with KARVE_BLESS=1");
 }
 
 #[test]
@@ -604,15 +435,9 @@ fn the_schema_documents_every_key_and_has_no_null() {
 fn the_words_of_the_schema_are_those_of_core() {
     fn check<T: serde::de::DeserializeOwned>(path: &str) {
         let schema = super::schema::schema();
-        let words = schema.pointer(path).unwrap()["enum"]
-            .as_array()
-            .unwrap()
-            .clone();
+        let words = schema.pointer(path).unwrap()["enum"].as_array().unwrap().clone();
         for word in words {
-            assert!(
-                serde_json::from_value::<T>(word.clone()).is_ok(),
-                "{path}: {word}"
-            );
+            assert!(serde_json::from_value::<T>(word.clone()).is_ok(), "{path}: {word}");
         }
     }
     let policy = "/properties/policy/properties";
@@ -706,35 +531,10 @@ fn a_contract_that_cannot_be_kept_is_refused() {
         13,
         &["only a Python file", "contract.args"],
     );
-    refuse_with(
-        "draw = \"normal\"",
-        "draw = \"norml\"",
-        15,
-        &["not a known draw", "norml"],
-    );
-    refuse_with(
-        "entry = \"f\"\n",
-        "",
-        10,
-        &["`entry` is missing in [contract]"],
-    );
-    refuse_with(
-        "\"k.so\"",
-        "\"../k.so\"",
-        11,
-        &["is not inside the project"],
-    );
+    refuse_with("draw = \"normal\"", "draw = \"norml\"", 15, &["not a known draw", "norml"]);
+    refuse_with("entry = \"f\"\n", "", 10, &["`entry` is missing in [contract]"]);
+    refuse_with("\"k.so\"", "\"../k.so\"", 11, &["is not inside the project"]);
     refuse_with("entry = \"g\"", "command = \"x\"", 20, &["one reference"]);
-    refuse_with(
-        ", value = \"M\"",
-        "",
-        14,
-        &["neither a scalar nor a tensor"],
-    );
-    refuse_with(
-        "[cases]",
-        "[metric]\nname = \"time_ms\"\n[cases]",
-        24,
-        &["own clock"],
-    );
+    refuse_with(", value = \"M\"", "", 14, &["neither a scalar nor a tensor"]);
+    refuse_with("[cases]", "[metric]\nname = \"time_ms\"\n[cases]", 24, &["own clock"]);
 }

@@ -266,16 +266,12 @@ impl<'de, T: Number> Deserialize<'de> for OrNone<T> {
 
             fn visit_i64<E: de::Error>(self, value: i64) -> Result<OrNone<T>, E> {
                 let number = T::from_whole(value);
-                number
-                    .map(OrNone::Number)
-                    .ok_or_else(|| E::custom("the number is out of range"))
+                number.map(OrNone::Number).ok_or_else(|| E::custom("the number is out of range"))
             }
 
             fn visit_f64<E: de::Error>(self, value: f64) -> Result<OrNone<T>, E> {
                 let number = T::from_float(value);
-                number
-                    .map(OrNone::Number)
-                    .ok_or_else(|| E::custom("a whole number is expected"))
+                number.map(OrNone::Number).ok_or_else(|| E::custom("a whole number is expected"))
             }
         }
         deserializer.deserialize_any(OrNoneVisitor(PhantomData))

@@ -100,10 +100,7 @@ impl KernelLanguage {
     }
 
     pub(super) fn is_python(self) -> bool {
-        matches!(
-            self,
-            Self::Triton | Self::CuTile | Self::Numpy | Self::Python
-        )
+        matches!(self, Self::Triton | Self::CuTile | Self::Numpy | Self::Python)
     }
 
     /// By the file extension, and for Python by the imports.
@@ -129,9 +126,7 @@ fn imports(text: &str, module: &str) -> bool {
     text.lines().any(|line| {
         let mut words = line.split_whitespace();
         matches!(words.next(), Some("import" | "from"))
-            && words
-                .next()
-                .is_some_and(|name| name.split(['.', ',']).next() == Some(module))
+            && words.next().is_some_and(|name| name.split(['.', ',']).next() == Some(module))
     })
 }
 
@@ -152,10 +147,7 @@ pub(super) fn guess(files: &FileListing<'_>) -> KernelGuess {
     });
     // On a tie, the one closest to the root, then the first by name.
     let best = scored.max_by_key(|(score, path, _, _)| {
-        (
-            *score,
-            std::cmp::Reverse((path.matches('/').count(), *path)),
-        )
+        (*score, std::cmp::Reverse((path.matches('/').count(), *path)))
     });
     let Some((_, path, text, kind)) = best else {
         return KernelGuess {
@@ -168,12 +160,7 @@ pub(super) fn guess(files: &FileListing<'_>) -> KernelGuess {
     let op = operation(path, text);
     let language = kind.language();
     let why = format!("{path} looks like the kernel ({op}, in {language}).");
-    KernelGuess {
-        file: path.to_owned(),
-        kind,
-        op,
-        why,
-    }
+    KernelGuess { file: path.to_owned(), kind, op, why }
 }
 
 fn score(path: &str, text: &str, kind: KernelLanguage) -> i32 {
@@ -184,10 +171,7 @@ fn score(path: &str, text: &str, kind: KernelLanguage) -> i32 {
     } else if lower.contains("kernel") {
         score += 2;
     }
-    if OPERATIONS
-        .iter()
-        .any(|(word, _)| has_word(stem_of(&lower), word))
-    {
+    if OPERATIONS.iter().any(|(word, _)| has_word(stem_of(&lower), word)) {
         score += 5;
     }
     if is_harness(&lower) {
@@ -239,31 +223,15 @@ fn operation(path: &str, text: &str) -> String {
     let path = path.to_lowercase();
     let text = text.to_lowercase();
     let by = |place: &str| {
-        OPERATIONS
-            .iter()
-            .find(|(word, _)| has_word(place, word))
-            .map(|(_, op)| (*op).to_owned())
+        OPERATIONS.iter().find(|(word, _)| has_word(place, word)).map(|(_, op)| (*op).to_owned())
     };
-    by(stem_of(&path))
-        .or_else(|| by(&path))
-        .or_else(|| by(&text))
-        .unwrap_or_else(|| {
-            let stem: String = stem_of(&path)
-                .chars()
-                .map(|c| {
-                    if c.is_ascii_alphanumeric() || c == '_' {
-                        c
-                    } else {
-                        '-'
-                    }
-                })
-                .collect();
-            if stem.is_empty() {
-                "kernel".to_owned()
-            } else {
-                stem
-            }
-        })
+    by(stem_of(&path)).or_else(|| by(&path)).or_else(|| by(&text)).unwrap_or_else(|| {
+        let stem: String = stem_of(&path)
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' })
+            .collect();
+        if stem.is_empty() { "kernel".to_owned() } else { stem }
+    })
 }
 
 /// Whether the text contains the word; short words must be separate words.
@@ -271,9 +239,7 @@ fn has_word(place: &str, word: &str) -> bool {
     if word.len() >= 6 {
         return place.contains(word);
     }
-    place
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .any(|part| {
-            part == word || (word.len() > 3 && (part.starts_with(word) || part.ends_with(word)))
-        })
+    place.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| {
+        part == word || (word.len() > 3 && (part.starts_with(word) || part.ends_with(word)))
+    })
 }

@@ -47,24 +47,13 @@ pub fn questions(proposal: &ConfigProposal) -> Vec<SetupQuestion> {
         ask("bench", "Which command measures it?", &proposal.bench),
         ask(
             "format",
-            &format!(
-                "In which format does it print the numbers ({})?",
-                NAMES.join(", ")
-            ),
+            &format!("In which format does it print the numbers ({})?", NAMES.join(", ")),
             &proposal.format,
         ),
-        ask(
-            "metric",
-            "What is the metric called in that output?",
-            &proposal.metric_name,
-        ),
+        ask("metric", "What is the metric called in that output?", &proposal.metric_name),
         ask("unit", "What is its unit?", &proposal.metric_unit),
         ask("better", "Which is better, lower or higher?", better),
-        ask(
-            "cases",
-            "Which cases (separated by spaces)?",
-            &proposal.cases.join(" "),
-        ),
+        ask("cases", "Which cases (separated by spaces)?", &proposal.cases.join(" ")),
     ]
 }
 
@@ -100,10 +89,8 @@ pub fn apply_answer(proposal: &mut ConfigProposal, key: &str, answer: &str) -> R
         }
         "cases" => proposal.cases = words(answer),
         _ => {
-            return Err(
-                CommandError::usage(format!("\"karve init\" does not ask for `{key}`"))
-                    .hint("edit karve.toml for everything that \"karve init\" does not ask about"),
-            );
+            return Err(CommandError::usage(format!("\"karve init\" does not ask for `{key}`"))
+                .hint("edit karve.toml for everything that \"karve init\" does not ask about"));
         }
     }
     Ok(())

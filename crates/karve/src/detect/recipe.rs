@@ -52,10 +52,7 @@ fn make(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
         .into_iter()
         .find(|name| files.text(name).is_some())?;
     let text = files.text(name)?;
-    let has = |target: &str| {
-        text.lines()
-            .any(|line| line.starts_with(&format!("{target}:")))
-    };
+    let has = |target: &str| text.lines().any(|line| line.starts_with(&format!("{target}:")));
     let takes_case = text.contains("$(CASE)") || text.contains("${CASE}");
     let case = if takes_case { " CASE={case}" } else { "" };
     let command = |program: &str, targets: &[&str]| {
@@ -64,9 +61,7 @@ fn make(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
         }
         let target = targets.iter().find(|target| has(target))?;
         // A target that depends on the sources is a program, not a task.
-        let line = text
-            .lines()
-            .find(|line| line.starts_with(&format!("{target}:")))?;
+        let line = text.lines().find(|line| line.starts_with(&format!("{target}:")))?;
         if line.contains(".o") || line.contains(&format!("{target}.c")) {
             return Some(format!("./{target} {{case}} {{seed}}"));
         }
@@ -85,12 +80,7 @@ fn make(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
     };
     let test = test.unwrap_or_else(|| "./build/test {case} {seed}".to_owned());
     let bench = bench.unwrap_or_else(|| "./build/bench {case} {seed}".to_owned());
-    Some(measured(
-        files,
-        Some("make -s".to_owned()),
-        (test, bench),
-        why,
-    ))
+    Some(measured(files, Some("make -s".to_owned()), (test, bench), why))
 }
 
 fn cmake(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
@@ -100,10 +90,7 @@ fn cmake(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
     let program = |word: &str| {
         text.split("add_executable(")
             .skip(1)
-            .filter_map(|rest| {
-                rest.split([' ', '\n', ')', '\t'])
-                    .find(|name| !name.is_empty())
-            })
+            .filter_map(|rest| rest.split([' ', '\n', ')', '\t']).find(|name| !name.is_empty()))
             .find(|name| name.to_lowercase().contains(word) && is_plain(name))
     };
     let uses_ctest = text.contains("add_test(") || text.contains("enable_testing(");
@@ -111,10 +98,7 @@ fn cmake(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
         Some(name) if !uses_ctest => format!("./build/{name} {{case}} {{seed}}"),
         Some(_) | None => "ctest --test-dir build --output-on-failure".to_owned(),
     };
-    let bench = format!(
-        "./build/{} {{case}} {{seed}}",
-        program("bench").unwrap_or("bench")
-    );
+    let bench = format!("./build/{} {{case}} {{seed}}", program("bench").unwrap_or("bench"));
     let why = "CMakeLists.txt defines the build.".to_owned();
     Some(measured(files, Some(build), (test, bench), why))
 }
@@ -122,10 +106,7 @@ fn cmake(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
 fn cargo(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
     files.text("Cargo.toml")?;
     let build = "cargo build --release && cargo bench -q --no-run".to_owned();
-    let commands = (
-        "cargo test --release -q".to_owned(),
-        "cargo bench -q".to_owned(),
-    );
+    let commands = ("cargo test --release -q".to_owned(), "cargo bench -q".to_owned());
     let why = "Cargo.toml defines the build.".to_owned();
     let mut recipe = measured(files, Some(build), commands, why);
     // It locks the directory, even if everything is already built.
@@ -155,15 +136,10 @@ fn nvcc(files: &FileListing<'_>, kernel: &KernelGuess) -> Option<ProjectRecipe> 
         let sources = format!("{main} {kernel_file}");
         format!("{compiler} -O3 -o build/{program} {}", sources.trim())
     };
-    let (test, bench) = (
-        compile("test", host("test")),
-        compile("bench", host("bench")),
-    );
+    let (test, bench) = (compile("test", host("test")), compile("bench", host("bench")));
     let build = format!("mkdir -p build && {test} && {bench}");
-    let commands = (
-        "./build/test {case} {seed}".to_owned(),
-        "./build/bench {case} {seed}".to_owned(),
-    );
+    let commands =
+        ("./build/test {case} {seed}".to_owned(), "./build/bench {case} {seed}".to_owned());
     let why = format!("There is no build system, so {compiler} is called directly.");
     Some(measured(files, Some(build), commands, why))
 }
@@ -173,9 +149,7 @@ fn pytest(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
         |name: &str| name == "conftest.py" || (name.starts_with("test_") && name.ends_with(".py"));
     let sign = files.first(is_test).or_else(|| {
         let configured = files.text("pytest.ini").map(|_| "pytest.ini");
-        let in_project = files
-            .text("pyproject.toml")
-            .filter(|text| text.contains("pytest"));
+        let in_project = files.text("pyproject.toml").filter(|text| text.contains("pytest"));
         configured.or(in_project.map(|_| "pyproject.toml"))
     })?;
     let measures = files
@@ -226,10 +200,7 @@ fn python(files: &FileListing<'_>, kernel: &KernelGuess) -> Option<ProjectRecipe
 
 /// Two scripts that the user has to write: nothing is known about the project.
 fn scripts() -> ProjectRecipe {
-    let commands = (
-        "sh test.sh {case} {seed}".to_owned(),
-        "sh bench.sh {case} {seed}".to_owned(),
-    );
+    let commands = ("sh test.sh {case} {seed}".to_owned(), "sh bench.sh {case} {seed}".to_owned());
     ProjectRecipe {
         build: None,
         test: commands.0,
@@ -279,11 +250,7 @@ fn measured(
 }
 
 fn time_ms() -> MetricGuess {
-    MetricGuess {
-        name: "time_ms".to_owned(),
-        unit: "ms".to_owned(),
-        better: Better::Lower,
-    }
+    MetricGuess { name: "time_ms".to_owned(), unit: "ms".to_owned(), better: Better::Lower }
 }
 
 /// The name in the first `METRIC name=` of a source text.
@@ -300,10 +267,6 @@ fn printed_metric(text: &str) -> Option<MetricGuess> {
             "mflops" | "gflops" | "tflops" | "gbs" => Better::Higher,
             _ => return None,
         };
-        Some(MetricGuess {
-            name: name.to_owned(),
-            unit: unit.to_owned(),
-            better,
-        })
+        Some(MetricGuess { name: name.to_owned(), unit: unit.to_owned(), better })
     })
 }

@@ -12,19 +12,13 @@ const MAKE: &str = "all: build/test build/bench\nbuild/test: test.o\nbuild/bench
 const ANY_PATH: &str = "[a-z_./\"' {}$]{1,14}(\\.py|\\.c|\\.cu|\\.rs|)";
 
 fn found(files: &[(&str, &str)]) -> ProjectFiles {
-    let files = files
-        .iter()
-        .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
-    ProjectFiles {
-        files: files.collect(),
-    }
+    let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
+    ProjectFiles { files: files.collect() }
 }
 
 fn accepted(proposal: &ConfigProposal) -> LoadedConfig {
     let text = render_karve_toml(proposal);
-    let now = CharterTime {
-        minute: "2025-11-02 08:30".into(),
-    };
+    let now = CharterTime { minute: "2025-11-02 08:30".into() };
     let loaded = config::parse(&text, Path::new("/p"), &Overrides::default(), &now);
     loaded.unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
@@ -37,20 +31,10 @@ fn check(files: &[(&str, &str)], want: [&str; 6]) -> ConfigProposal {
     assert_eq!(charter.commands.test, proposal.test);
     let text = render_karve_toml(&proposal);
     assert!(!text.contains("TODO"));
-    assert!(
-        text.lines()
-            .all(|line| line.chars().count() <= 100 || !line.starts_with('#'))
-    );
+    assert!(text.lines().all(|line| line.chars().count() <= 100 || !line.starts_with('#')));
     let build = proposal.build.as_deref().unwrap_or("none");
     let (op, backend) = (proposal.op.as_str(), proposal.backend.as_str());
-    let got = [
-        op,
-        backend,
-        &proposal.editable[0],
-        build,
-        &proposal.test,
-        &proposal.bench,
-    ];
+    let got = [op, backend, &proposal.editable[0], build, &proposal.test, &proposal.bench];
     assert_eq!(got, want, "{:#?}", proposal.why);
     assert!(!proposal.why.is_empty());
     proposal
@@ -71,20 +55,14 @@ fn a_project_like_our_examples_is_recognised() {
     let proposal = check(&files, ["matmul", "c", "kernel.c", "make -s", test, bench]);
     assert_eq!(proposal.editable, ["kernel.c", "flags.mk"]);
     assert_eq!(proposal.metric_name, "gemm_gflops");
-    assert_eq!(
-        (proposal.metric_unit.as_str(), proposal.better),
-        ("gflops", Better::Higher)
-    );
+    assert_eq!((proposal.metric_unit.as_str(), proposal.better), ("gflops", Better::Higher));
     assert_eq!(proposal.cases[0], "M=256,N=256,K=256");
 }
 
 #[test]
 fn targets_of_a_makefile_are_used() {
     let files = [
-        (
-            "Makefile",
-            "check: all\n\t./run $(CASE)\nbench: all\n\t./run -b $(CASE)\n",
-        ),
+        ("Makefile", "check: all\n\t./run $(CASE)\nbench: all\n\t./run -b $(CASE)\n"),
         ("src/softmax.cpp", "void f() { for (;;) {} }"),
     ];
     let want = [
@@ -97,27 +75,13 @@ fn targets_of_a_makefile_are_used() {
     ];
     check(&files, want);
     let one = [("Makefile", "test: all\n\t./t\n"), ("k.c", "for (;;)")];
-    check(
-        &one,
-        [
-            "k",
-            "c",
-            "k.c",
-            "make -s",
-            "make -s test",
-            "./build/bench {case} {seed}",
-        ],
-    );
+    check(&one, ["k", "c", "k.c", "make -s", "make -s test", "./build/bench {case} {seed}"]);
 }
 
 #[test]
 fn cmake_and_cargo_are_recognised() {
     let lists = "enable_testing()\nadd_executable(fft_bench bench.cc)\nadd_test(NAME t)\n";
-    let files = [
-        ("CMakeLists.txt", lists),
-        ("fft.cc", "for (;;)"),
-        ("bench.cc", "for (;;)"),
-    ];
+    let files = [("CMakeLists.txt", lists), ("fft.cc", "for (;;)"), ("bench.cc", "for (;;)")];
     let want = [
         "fft",
         "cpp",
@@ -154,11 +118,7 @@ fn cmake_and_cargo_are_recognised() {
 #[test]
 fn cuda_without_a_build_system_is_compiled_directly() {
     let kernel = "__global__ void reduce(float *x) {}";
-    let files = [
-        ("reduce.cu", kernel),
-        ("test_reduce.cu", "int main() {}"),
-        ("bench.cu", "main"),
-    ];
+    let files = [("reduce.cu", kernel), ("test_reduce.cu", "int main() {}"), ("bench.cu", "main")];
     let build = "mkdir -p build && nvcc -O3 -o build/test test_reduce.cu reduce.cu && \
                  nvcc -O3 -o build/bench bench.cu reduce.cu";
     let (test, bench) = ("./build/test {case} {seed}", "./build/bench {case} {seed}");
@@ -174,10 +134,7 @@ fn python_projects_are_recognised() {
         ("Makefile", "lint:\n\truff\n"),
         ("src/ops/attention.py", cutile),
         ("src/ops/__init__.py", ""),
-        (
-            "tests/test_attention.py",
-            "import torch\ndef test_perf(): pass\n",
-        ),
+        ("tests/test_attention.py", "import torch\ndef test_perf(): pass\n"),
     ];
     let test = "python3 -m pytest -q";
     let bench = "python3 -m pytest -q -k test_perf --print-record";
@@ -189,17 +146,10 @@ fn python_projects_are_recognised() {
     );
 
     let triton = "import triton\nimport triton.language as tl\n@triton.jit\ndef k(): pass\n";
-    let files = [
-        ("rms_norm.py", triton),
-        ("benchmark.py", "import rms_norm"),
-        ("check.py", ""),
-    ];
+    let files = [("rms_norm.py", triton), ("benchmark.py", "import rms_norm"), ("check.py", "")];
     let test = "python3 rms_norm.py --check {case} {seed}";
     let bench = "python3 benchmark.py {case} {seed}";
-    check(
-        &files,
-        ["rmsnorm", "triton", "rms_norm.py", "none", test, bench],
-    );
+    check(&files, ["rmsnorm", "triton", "rms_norm.py", "none", test, bench]);
 
     let files = [
         ("stencil.py", "import numpy as np\ndef step(a): return a\n"),
@@ -207,10 +157,7 @@ fn python_projects_are_recognised() {
         ("test_stencil.py", "def test_it(): pass"),
     ];
     let (test, bench) = ("python3 -m pytest -q", "python3 bench.py {case} {seed}");
-    let proposal = check(
-        &files,
-        ["stencil", "numpy", "stencil.py", "none", test, bench],
-    );
+    let proposal = check(&files, ["stencil", "numpy", "stencil.py", "none", test, bench]);
     assert_eq!(proposal.metric_name, "time_us");
 }
 

@@ -5,10 +5,8 @@ use super::guide::{SubAgentAccess, ToolDialect};
 use super::{InstallSite, guide, whole};
 
 /// Its conventions.
-pub(super) const DIALECT: ToolDialect = ToolDialect {
-    prefix: "mcp__karve__",
-    arguments: "$ARGUMENTS",
-};
+pub(super) const DIALECT: ToolDialect =
+    ToolDialect { prefix: "mcp__karve__", arguments: "$ARGUMENTS" };
 
 /// Everything that is installed.
 pub(super) fn pieces(site: &InstallSite) -> Vec<PlannedWrite> {
@@ -19,30 +17,21 @@ pub(super) fn pieces(site: &InstallSite) -> Vec<PlannedWrite> {
     let mut pieces = vec![
         PlannedWrite {
             path: registry.to_owned(),
-            how: PlannedContent::Json {
-                within: "mcpServers",
-                value: guide::server(),
-            },
+            how: PlannedContent::Json { within: "mcpServers", value: guide::server() },
         },
         whole(site.own("skills/karve/SKILL.md"), DIALECT.skill_file()),
     ];
     for agent in &guide::SUB_AGENTS {
         let tools = tools(agent.may);
-        let front = [
-            ("name", agent.name),
-            ("description", agent.description),
-            ("tools", tools.as_str()),
-        ];
+        let front =
+            [("name", agent.name), ("description", agent.description), ("tools", tools.as_str())];
         let text = guide::with_front(&front, &DIALECT.sub_agent(agent));
         pieces.push(whole(site.own(&format!("agents/{}.md", agent.name)), text));
     }
     for order in &guide::ORDERS {
         let front = [("description", order.description)];
         let text = guide::with_front(&front, &DIALECT.order(order));
-        pieces.push(whole(
-            site.own(&format!("commands/{}.md", order.name)),
-            text,
-        ));
+        pieces.push(whole(site.own(&format!("commands/{}.md", order.name)), text));
     }
     pieces
 }

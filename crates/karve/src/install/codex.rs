@@ -6,17 +6,13 @@ use super::guide::{SubAgentAccess, ToolDialect};
 use super::{InstallScope, InstallSite, agents_md, guide, whole};
 
 /// Its conventions.
-pub(super) const DIALECT: ToolDialect = ToolDialect {
-    prefix: "mcp__karve__",
-    arguments: "$ARGUMENTS",
-};
+pub(super) const DIALECT: ToolDialect =
+    ToolDialect { prefix: "mcp__karve__", arguments: "$ARGUMENTS" };
 
 /// A skill has no arguments. Other agents read `.agents` too, so tools have the names that the
 /// server gives them.
-const OF_SKILLS: ToolDialect = ToolDialect {
-    prefix: "",
-    arguments: "whatever the user wrote after it.",
-};
+const OF_SKILLS: ToolDialect =
+    ToolDialect { prefix: "", arguments: "whatever the user wrote after it." };
 
 /// Everything that is installed.
 pub(super) fn pieces(site: &InstallSite) -> Vec<PlannedWrite> {

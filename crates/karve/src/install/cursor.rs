@@ -5,19 +5,14 @@ use super::guide::{SubAgentAccess, ToolDialect};
 use super::{InstallSite, guide, whole};
 
 /// Its conventions. It shows tools by their own names, and appends the text after a command.
-pub(super) const DIALECT: ToolDialect = ToolDialect {
-    prefix: "",
-    arguments: "the text after the command.",
-};
+pub(super) const DIALECT: ToolDialect =
+    ToolDialect { prefix: "", arguments: "the text after the command." };
 
 /// Everything that is installed.
 pub(super) fn pieces(site: &InstallSite) -> Vec<PlannedWrite> {
     let mut pieces = vec![PlannedWrite {
         path: site.own("mcp.json"),
-        how: PlannedContent::Json {
-            within: "mcpServers",
-            value: guide::server(),
-        },
+        how: PlannedContent::Json { within: "mcpServers", value: guide::server() },
     }];
     pieces.push(match site.is_project() {
         true => {

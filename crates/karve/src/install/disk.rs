@@ -98,11 +98,7 @@ impl InstallRoot {
             let put = piece.put(before.as_deref(), known, care);
             let (change, wrote) = put.map_err(|why| self.refused(&piece.path, why))?;
             written.extend(wrote);
-            steps.push(PlannedEdit {
-                path: piece.path.clone(),
-                before,
-                change,
-            });
+            steps.push(PlannedEdit { path: piece.path.clone(), before, change });
         }
         // Pieces that an earlier version wrote and this one does not.
         let is_new = |old: &&WrittenFile| !pieces.iter().any(|piece| piece.path == old.path);
@@ -113,10 +109,8 @@ impl InstallRoot {
         for step in steps.iter().filter(|step| step.before.is_none()) {
             dirs.extend(self.missing_dirs(&step.path));
         }
-        let mut installed = InstallRecord {
-            dirs: dirs.into_iter().collect(),
-            ..InstallRecord::default()
-        };
+        let mut installed =
+            InstallRecord { dirs: dirs.into_iter().collect(), ..InstallRecord::default() };
         installed.written = written;
         if installed.written.is_empty() && !self.was_there {
             return Ok(InstallResult::default());
@@ -146,11 +140,7 @@ impl InstallRoot {
         }
         let before = self.read(&self.record)?;
         if before.is_some() {
-            steps.push(PlannedEdit {
-                path: self.record.clone(),
-                before,
-                change: FileEdit::Goes,
-            });
+            steps.push(PlannedEdit { path: self.record.clone(), before, change: FileEdit::Goes });
         }
         let done = self.carry_out(&steps)?;
         // The inner ones first; a directory that is not empty is not karve's.
@@ -170,19 +160,15 @@ impl InstallRoot {
             false => edit::take(written, before.as_deref(), care)
                 .map_err(|why| self.refused(&written.path, why))?,
         };
-        Ok(PlannedEdit {
-            path: written.path.clone(),
-            before,
-            change,
-        })
+        Ok(PlannedEdit { path: written.path.clone(), before, change })
     }
 
     fn refused(&self, path: &str, why: EditRefusal) -> CommandError {
         match why {
-            EditRefusal::Changed => CommandError::usage(format!(
-                "{path} is not as karve wrote it; nothing was changed"
-            ))
-            .hint("check the file; --force overwrites or removes it"),
+            EditRefusal::Changed => {
+                CommandError::usage(format!("{path} is not as karve wrote it; nothing was changed"))
+                    .hint("check the file; --force overwrites or removes it")
+            }
             EditRefusal::Malformed(why) => {
                 CommandError::usage(format!("{path} cannot be read, and nothing was changed"))
                     .cause(why)
@@ -199,12 +185,10 @@ impl InstallRoot {
             at.push(part);
             match fs::symlink_metadata(&at) {
                 Ok(meta) if meta.is_symlink() => {
-                    return Err(
-                        CommandError::usage(format!("{} is a link", at.display())).hint(
-                            "karve never follows symlinks: put a file or directory there, or name \
+                    return Err(CommandError::usage(format!("{} is a link", at.display())).hint(
+                        "karve never follows symlinks: put a file or directory there, or name \
                          another place with --project DIR",
-                        ),
-                    );
+                    ));
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -226,16 +210,11 @@ impl InstallRoot {
         let above = Path::new(path).ancestors().skip(1);
         let above = above.filter(|dir| !dir.as_os_str().is_empty());
         let missing = above.filter(|dir| !self.root.join(dir).exists());
-        missing
-            .map(|dir| dir.to_string_lossy().into_owned())
-            .collect()
+        missing.map(|dir| dir.to_string_lossy().into_owned()).collect()
     }
 
     fn carry_out(&self, steps: &[PlannedEdit]) -> Result<InstallResult> {
-        let mut done = InstallResult {
-            was_there: self.was_there,
-            ..InstallResult::default()
-        };
+        let mut done = InstallResult { was_there: self.was_there, ..InstallResult::default() };
         let made = steps.iter().flat_map(|step| self.missing_dirs(&step.path));
         let made: BTreeSet<String> = made.collect();
         for (at, step) in steps.iter().enumerate() {

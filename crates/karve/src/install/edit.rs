@@ -89,10 +89,7 @@ impl PlannedWrite {
                 FileEdit::Goes => None,
             };
             let (change, written) = self.put_new(bare.as_deref(), care)?;
-            let written = written.map(|written| WrittenFile {
-                made: known.made,
-                ..written
-            });
+            let written = written.map(|written| WrittenFile { made: known.made, ..written });
             return Ok((change, written));
         }
         if before.is_some_and(|text| self.is_in(text) == Ok(true)) {
@@ -108,11 +105,7 @@ impl PlannedWrite {
     }
 
     fn written(&self, made: bool, what: WrittenContent) -> WrittenFile {
-        WrittenFile {
-            path: self.path.clone(),
-            made,
-            what,
-        }
+        WrittenFile { path: self.path.clone(), made, what }
     }
 
     /// Whether a text contains it unchanged.
@@ -154,9 +147,7 @@ impl PlannedWrite {
                     if care == OverwritePolicy::Unchanged {
                         return Err(EditRefusal::Changed);
                     }
-                    text = document
-                        .without(within, KEY, false)
-                        .map_err(EditRefusal::Malformed)?;
+                    text = document.without(within, KEY, false).map_err(EditRefusal::Malformed)?;
                 }
                 let document = JsoncDocument::read(&text).map_err(EditRefusal::Malformed)?;
                 let made_object = document.value.get(within).is_none();
@@ -196,10 +187,7 @@ impl PlannedWrite {
         if self.is_in(&after) != Ok(true) {
             return Err(EditRefusal::Malformed(format!("{within} is not a table")));
         }
-        let what = WrittenContent::Toml {
-            within: within.to_owned(),
-            text: put,
-        };
+        let what = WrittenContent::Toml { within: within.to_owned(), text: put };
         let written = self.written(before.is_none(), what);
         Ok((FileEdit::Becomes(after), Some(written)))
     }
@@ -243,12 +231,7 @@ pub(super) fn take(
             may(*digest == digest_of(text))?;
             return Ok(FileEdit::Goes);
         }
-        WrittenContent::Json {
-            within,
-            value,
-            text: put,
-            made_object,
-        } => {
+        WrittenContent::Json { within, value, text: put, made_object } => {
             let document = JsoncDocument::read(text).map_err(EditRefusal::Malformed)?;
             let Some(there) = document.value.get(within).and_then(|o| o.get(KEY)) else {
                 return Ok(FileEdit::Stays);
@@ -323,9 +306,7 @@ fn lacks(after: &str, before: &Value, within: &str) -> bool {
 }
 
 fn whole(text: &str) -> WrittenContent {
-    WrittenContent::Whole {
-        digest: digest_of(text),
-    }
+    WrittenContent::Whole { digest: digest_of(text) }
 }
 
 fn digest_of(text: &str) -> String {
@@ -406,12 +387,9 @@ fn without_table(text: &str, within: &str) -> Result<String, EditRefusal> {
     }
     let mut got = parse_toml(&out)?;
     // The parent table may have existed only because of it.
-    got.entry(within.to_owned())
-        .or_insert_with(|| toml::Value::Table(toml::Table::new()));
+    got.entry(within.to_owned()).or_insert_with(|| toml::Value::Table(toml::Table::new()));
     match got == want {
         true => Ok(out),
-        false => Err(EditRefusal::Malformed(format!(
-            "{within}.{KEY} is not a separate table"
-        ))),
+        false => Err(EditRefusal::Malformed(format!("{within}.{KEY} is not a separate table"))),
     }
 }

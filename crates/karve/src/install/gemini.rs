@@ -5,10 +5,7 @@ use super::guide::ToolDialect;
 use super::{InstallSite, guide, whole};
 
 /// Its conventions.
-pub(super) const DIALECT: ToolDialect = ToolDialect {
-    prefix: "mcp_karve_",
-    arguments: "{{args}}",
-};
+pub(super) const DIALECT: ToolDialect = ToolDialect { prefix: "mcp_karve_", arguments: "{{args}}" };
 
 /// Everything that is installed.
 pub(super) fn pieces(site: &InstallSite) -> Vec<PlannedWrite> {
@@ -17,19 +14,12 @@ pub(super) fn pieces(site: &InstallSite) -> Vec<PlannedWrite> {
     let mut pieces = vec![
         PlannedWrite {
             path: site.own("settings.json"),
-            how: PlannedContent::Json {
-                within: "mcpServers",
-                value: server,
-            },
+            how: PlannedContent::Json { within: "mcpServers", value: server },
         },
         whole(site.own("skills/karve/SKILL.md"), DIALECT.skill_file()),
     ];
     for agent in &guide::SUB_AGENTS {
-        let front = [
-            ("name", agent.name),
-            ("description", agent.description),
-            ("kind", "local"),
-        ];
+        let front = [("name", agent.name), ("description", agent.description), ("kind", "local")];
         let text = guide::with_front(&front, &DIALECT.sub_agent(agent));
         pieces.push(whole(site.own(&format!("agents/{}.md", agent.name)), text));
     }
@@ -43,10 +33,7 @@ pub(super) fn pieces(site: &InstallSite) -> Vec<PlannedWrite> {
         pieces.push(whole(path, text));
     }
     if site.is_project() {
-        pieces.push(PlannedWrite {
-            path: "GEMINI.md".to_owned(),
-            how: DIALECT.section(),
-        });
+        pieces.push(PlannedWrite { path: "GEMINI.md".to_owned(), how: DIALECT.section() });
     }
     pieces
 }

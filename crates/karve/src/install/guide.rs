@@ -19,15 +19,8 @@ pub(super) const TOOLS: [&str; 10] = [
 ];
 
 /// Those that only read.
-pub(super) const READING: [&str; 7] = [
-    "status",
-    "verdict",
-    "tried",
-    "trend",
-    "profile",
-    "knowledge",
-    "report",
-];
+pub(super) const READING: [&str; 7] =
+    ["status", "verdict", "tried", "trend", "profile", "knowledge", "report"];
 
 /// When to use the skill, in one line.
 pub(super) const SKILL: &str = "Optimize a compute kernel under karve, the referee: propose one \

@@ -92,11 +92,7 @@ impl<'a> JsoncDocument<'a> {
         (line > open).then(|| {
             let lead = &self.text[line + 1..first.start];
             let blank: String = lead.chars().take_while(|c| c.is_whitespace()).collect();
-            if blank.is_empty() {
-                "  ".to_owned()
-            } else {
-                blank
-            }
+            if blank.is_empty() { "  ".to_owned() } else { blank }
         })
     }
 
@@ -151,11 +147,7 @@ impl<'a> JsoncDocument<'a> {
             return Ok(format!("{}{kept}{rest}", &text[..member.start]));
         }
         let before = match at.checked_sub(1).map(|at| &members[at]) {
-            None => format!(
-                "{}{}",
-                &text[..=open],
-                comment_in(&text[open + 1..member.start])
-            ),
+            None => format!("{}{}", &text[..=open], comment_in(&text[open + 1..member.start])),
             Some(last) => {
                 let between = &self.plain[last.value.end..member.start];
                 let comma = last.value.end + between.find(',').unwrap_or(0);
@@ -196,11 +188,7 @@ impl<'a> JsoncDocument<'a> {
             // After the colon.
             let from = after_space(plain, after_space(plain, end) + 1);
             let to = end_of_value(plain, from);
-            members.push(JsonMember {
-                key,
-                start,
-                value: from..to,
-            });
+            members.push(JsonMember { key, start, value: from..to });
             at = after_space(plain, to);
             if bytes.get(at) == Some(&b',') {
                 at = after_space(plain, at + 1);

@@ -6,10 +6,7 @@ use super::{InstallSite, guide, whole};
 use serde_json::json;
 
 /// Its conventions.
-pub(super) const DIALECT: ToolDialect = ToolDialect {
-    prefix: "karve_",
-    arguments: "$ARGUMENTS",
-};
+pub(super) const DIALECT: ToolDialect = ToolDialect { prefix: "karve_", arguments: "$ARGUMENTS" };
 
 /// Everything that is installed.
 pub(super) fn pieces(site: &InstallSite) -> Vec<PlannedWrite> {

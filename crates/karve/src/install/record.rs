@@ -36,12 +36,7 @@ pub(super) enum WrittenContent {
     /// The whole file.
     Whole { digest: String },
     /// An entry of an object.
-    Json {
-        within: String,
-        value: Value,
-        text: String,
-        made_object: bool,
-    },
+    Json { within: String, value: Value, text: String, made_object: bool },
     /// A table.
     Toml { within: String, text: String },
     /// A part between two marks.
@@ -62,11 +57,7 @@ impl WrittenFile {
 
 impl Default for InstallRecord {
     fn default() -> Self {
-        Self {
-            version: VERSION,
-            dirs: Vec::new(),
-            written: Vec::new(),
-        }
+        Self { version: VERSION, dirs: Vec::new(), written: Vec::new() }
     }
 }
 
@@ -74,11 +65,11 @@ impl InstallRecord {
     /// Reads a record. It is trusted only for paths that could be ours.
     pub(super) fn parse(text: &str, path: &str) -> Result<Self> {
         let damaged = |why: &str| {
-            CommandError::usage(format!("{path} is not as karve wrote it"))
-                .cause(why)
-                .hint(format!(
+            CommandError::usage(format!("{path} is not as karve wrote it")).cause(why).hint(
+                format!(
                     "restore {path}, or remove it and what \"karve install --print\" shows by hand"
-                ))
+                ),
+            )
         };
         let read: Self = serde_json::from_str(text).map_err(|error| damaged(&error.to_string()))?;
         if read.version > VERSION {
@@ -86,10 +77,9 @@ impl InstallRecord {
         }
         for written in &read.written {
             let is_ours = match written.what {
-                WrittenContent::Whole { .. } => written
-                    .path
-                    .split('/')
-                    .any(|part| part.starts_with("karve")),
+                WrittenContent::Whole { .. } => {
+                    written.path.split('/').any(|part| part.starts_with("karve"))
+                }
                 WrittenContent::Json { .. }
                 | WrittenContent::Toml { .. }
                 | WrittenContent::Section { .. } => true,

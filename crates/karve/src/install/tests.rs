@@ -22,11 +22,7 @@ use std::fs;
 fn texts(tool: InstallTarget) -> Vec<(String, String)> {
     let mut texts = Vec::new();
     for reach in [InstallScope::Project, InstallScope::User, InstallScope::Led] {
-        let site = InstallSite {
-            root: "/nowhere".into(),
-            own: ".own".to_owned(),
-            reach,
-        };
+        let site = InstallSite { root: "/nowhere".into(), own: ".own".to_owned(), reach };
         let pieces = tool.pieces(&site).into_iter();
         texts.extend(pieces.map(|piece| (piece.path.clone(), piece.shown())));
     }
@@ -44,10 +40,7 @@ fn every_tool_that_is_named_is_one_of_the_servers() {
     for tool in InstallTarget::ALL {
         let prefix = dialect(tool).prefix;
         for (path, text) in texts(tool) {
-            assert!(
-                !text.contains("<tool:") && !text.contains("<args>"),
-                "{path}: {text}"
-            );
+            assert!(!text.contains("<tool:") && !text.contains("<args>"), "{path}: {text}");
             if prefix.is_empty() {
                 continue;
             }
@@ -75,9 +68,7 @@ fn dialect(tool: InstallTarget) -> ToolDialect {
 fn commands(text: &str) -> Vec<Vec<&str>> {
     let spans = text.split('`').skip(1).step_by(2);
     let words = spans.map(|span| span.split_whitespace().collect::<Vec<_>>());
-    words
-        .filter(|words| words.first() == Some(&"karve") && words.len() > 1)
-        .collect()
+    words.filter(|words| words.first() == Some(&"karve") && words.len() > 1).collect()
 }
 
 #[test]
@@ -125,10 +116,7 @@ fn files_are_in_the_form_that_their_readers_know() {
                 assert!(front["description"].is_string(), "{path}: {front}");
                 assert!(body.trim().len() > 100, "{path}");
             } else {
-                assert!(
-                    path.contains("/commands/") || text.starts_with("<!-- karve"),
-                    "{path}"
-                );
+                assert!(path.contains("/commands/") || text.starts_with("<!-- karve"), "{path}");
             }
             let wide = text.lines().filter(|line| !line.starts_with('|'));
             for line in wide.filter(|line| !line.starts_with("description")) {
@@ -151,18 +139,12 @@ fn json_piece() -> PlannedWrite {
 fn toml_piece(lines: &str) -> PlannedWrite {
     PlannedWrite {
         path: "config.toml".to_owned(),
-        how: PlannedContent::Toml {
-            within: "mcp_servers",
-            lines: lines.to_owned(),
-        },
+        how: PlannedContent::Toml { within: "mcp_servers", lines: lines.to_owned() },
     }
 }
 
 fn section_piece(text: &str) -> PlannedWrite {
-    PlannedWrite {
-        path: "AGENTS.md".to_owned(),
-        how: PlannedContent::Section(text.to_owned()),
-    }
+    PlannedWrite { path: "AGENTS.md".to_owned(), how: PlannedContent::Section(text.to_owned()) }
 }
 
 /// Adds a piece, checks that adding it again changes nothing, and removes it: the text is
@@ -217,10 +199,7 @@ fn what_somebody_wrote_differently_since_is_found_all_the_same() {
         assert_eq!(gone, Ok(FileEdit::Becomes(want.to_owned())));
     };
     let ours = "\"karve\":{\"command\":\"karve\",\"args\":[\"mcp\"]}";
-    check(
-        &format!("{{\"a\":1,\"mcpServers\":{{{ours}}}}}"),
-        "{\"a\":1}",
-    );
+    check(&format!("{{\"a\":1,\"mcpServers\":{{{ours}}}}}"), "{\"a\":1}");
     let others = format!("{{\"mcpServers\":{{\"x\":1, // his\n{ours}, }}, \"a\":1}}");
     check(&others, "{\"mcpServers\":{\"x\":1 // his\n }, \"a\":1}");
     let first = format!("{{\"mcpServers\":{{ // his\n{ours} /* too */, \"x\":1}}}}");
@@ -233,34 +212,18 @@ fn a_file_that_is_not_as_karve_left_it_is_refused_unless_forced() {
     let foreign = "{\"mcpServers\": {\"karve\": {\"command\": \"mine\"}}}";
     let refused = piece.put(Some(foreign), None, OverwritePolicy::Unchanged);
     assert_eq!(refused, Err(EditRefusal::Changed));
-    let (forced, _) = piece
-        .put(Some(foreign), None, OverwritePolicy::Force)
-        .unwrap();
+    let (forced, _) = piece.put(Some(foreign), None, OverwritePolicy::Force).unwrap();
     assert!(matches!(forced, FileEdit::Becomes(text) if text.contains("\"mcp\"")));
     let (_, written) = there_and_back(&piece, None);
     let gone = take(&written, Some(foreign), OverwritePolicy::Unchanged);
     assert_eq!(gone, Err(EditRefusal::Changed));
-    for bad in [
-        "",
-        "{",
-        "[]",
-        "{\"a\":}",
-        "{\"mcpServers\": []}",
-        "{/*",
-        "{\"a\":1 \"b\":2}",
-    ] {
+    for bad in ["", "{", "[]", "{\"a\":}", "{\"mcpServers\": []}", "{/*", "{\"a\":1 \"b\":2}"] {
         let refused = piece.put(Some(bad), None, OverwritePolicy::Force);
-        assert!(
-            matches!(refused, Err(EditRefusal::Malformed(_))),
-            "{bad}: {refused:?}"
-        );
+        assert!(matches!(refused, Err(EditRefusal::Malformed(_))), "{bad}: {refused:?}");
     }
     let twice = "{\"mcpServers\": {}, \"mcpServers\": {}}";
     let refused = piece.put(Some(twice), None, OverwritePolicy::Force);
-    assert!(
-        matches!(refused, Err(EditRefusal::Malformed(_))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(EditRefusal::Malformed(_))), "{refused:?}");
 }
 
 #[test]
@@ -278,23 +241,14 @@ fn a_table_goes_into_toml_and_out_of_it_without_a_trace() {
     // It is written on one line, so nothing can be added after it.
     let inline = "mcp_servers = { o = { command = \"o\" } }\n";
     let refused = piece.put(Some(inline), None, OverwritePolicy::Unchanged);
-    assert!(
-        matches!(refused, Err(EditRefusal::Malformed(_))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(EditRefusal::Malformed(_))), "{refused:?}");
     let refused = piece.put(Some("a = ["), None, OverwritePolicy::Force);
-    assert!(
-        matches!(refused, Err(EditRefusal::Malformed(_))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(EditRefusal::Malformed(_))), "{refused:?}");
     // The user added a table after it and blanks inside it.
     let (_, written) = there_and_back(&piece, Some("a = 1\n"));
     let text = "a = 1\n\n[mcp_servers.karve]\ncommand   = \"karve\"\n\n[b]\nc = 1\n";
     let gone = take(&written, Some(text), OverwritePolicy::Unchanged);
-    assert_eq!(
-        gone,
-        Ok(FileEdit::Becomes("a = 1\n\n[b]\nc = 1\n".to_owned()))
-    );
+    assert_eq!(gone, Ok(FileEdit::Becomes("a = 1\n\n[b]\nc = 1\n".to_owned())));
     let other = text.replace("karve\"", "mine\"");
     let gone = take(&written, Some(&other), OverwritePolicy::Unchanged);
     assert_eq!(gone, Err(EditRefusal::Changed));
@@ -310,9 +264,7 @@ fn a_section_goes_into_markdown_and_out_of_it_without_a_trace() {
     // Another version replaces it; the text around it stays.
     let around = format!("before\n{after}behind\n");
     let newer = section_piece("# karve, newer\n");
-    let (change, _) = newer
-        .put(Some(&around), Some(&written), OverwritePolicy::Unchanged)
-        .unwrap();
+    let (change, _) = newer.put(Some(&around), Some(&written), OverwritePolicy::Unchanged).unwrap();
     let FileEdit::Becomes(text) = change else {
         panic!("{change:?}");
     };
@@ -322,10 +274,7 @@ fn a_section_goes_into_markdown_and_out_of_it_without_a_trace() {
     assert_eq!(refused, Err(EditRefusal::Changed));
     let half = after.replace("<!-- karve: end -->\n", "");
     let refused = newer.put(Some(&half), Some(&written), OverwritePolicy::Force);
-    assert!(
-        matches!(refused, Err(EditRefusal::Malformed(_))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(EditRefusal::Malformed(_))), "{refused:?}");
 }
 
 #[test]
@@ -343,37 +292,19 @@ fn a_record_that_leads_elsewhere_is_not_believed() {
         assert!(!parse(bad, "whole"), "{bad}");
     }
     assert!(!parse("../AGENTS.md", "section"));
-    let installed = InstallRecord {
-        written: vec![written],
-        ..InstallRecord::default()
-    };
-    assert_eq!(
-        InstallRecord::parse(&installed.render(), "record"),
-        Ok(installed)
-    );
+    let installed = InstallRecord { written: vec![written], ..InstallRecord::default() };
+    assert_eq!(InstallRecord::parse(&installed.render(), "record"), Ok(installed));
 }
 
 /// JSON as people write it: with blanks, comments and trailing commas.
 fn written_json() -> impl Strategy<Value = String> {
     let blank = prop::sample::select(vec!["", " ", "\n", "\n  ", "\t", "// c, }\n", "/* \" */"]);
-    let leaf = prop::sample::select(vec![
-        "1",
-        "true",
-        "null",
-        "\"a\\\"}\"",
-        "[]",
-        "{}",
-        "-1.5e3",
-    ]);
+    let leaf = prop::sample::select(vec!["1", "true", "null", "\"a\\\"}\"", "[]", "{}", "-1.5e3"]);
     let value = leaf.prop_map(str::to_owned).prop_recursive(3, 12, 4, {
         let blank = blank.clone();
         move |inner| {
             let member = ("[a-d]", inner.clone(), blank.clone());
-            let object = (
-                prop::collection::vec(member, 0..4),
-                any::<bool>(),
-                blank.clone(),
-            );
+            let object = (prop::collection::vec(member, 0..4), any::<bool>(), blank.clone());
             object.prop_map(|(members, trailing, blank)| object_of(&members, trailing, blank))
         }
     });
@@ -393,11 +324,7 @@ fn object_of(members: &[(String, String, &str)], trailing: bool, blank: &str) ->
     let members: Vec<String> = members
         .map(|(key, value, blank)| format!("{blank}\"{key}\":{blank}{value}{blank}"))
         .collect();
-    let comma = if trailing && !members.is_empty() {
-        ","
-    } else {
-        ""
-    };
+    let comma = if trailing && !members.is_empty() { "," } else { "" };
     format!("{{{}{comma}{blank}}}", members.join(","))
 }
 

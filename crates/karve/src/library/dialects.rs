@@ -114,10 +114,7 @@ pub fn render(form: KnowledgeFormat, entries: &[&Entry]) -> Result<Vec<SourcePag
             entries.iter().map(page).collect()
         }
         KnowledgeFormat::HyperMla => Ok(pages::render(entries)),
-        KnowledgeFormat::Casebook => entries
-            .iter()
-            .map(|entry| casebook::render(entry))
-            .collect(),
+        KnowledgeFormat::Casebook => entries.iter().map(|entry| casebook::render(entry)).collect(),
         KnowledgeFormat::Tips => Ok(tips::render(entries)),
         KnowledgeFormat::Wiki => entries.iter().map(|entry| wiki::render(entry)).collect(),
         KnowledgeFormat::Playbook => Ok(vec![wiki::render_playbook(entries)]),
@@ -143,9 +140,7 @@ pub fn slug(title: &str) -> String {
 /// Sections under other headings; the rest is unchanged.
 fn renamed(sections: Vec<EntrySection>, names: &[(&str, &str)]) -> Vec<EntrySection> {
     let rename = |mut section: EntrySection| {
-        let known = names
-            .iter()
-            .find(|(from, _)| section.heading.eq_ignore_ascii_case(from));
+        let known = names.iter().find(|(from, _)| section.heading.eq_ignore_ascii_case(from));
         if let Some((_, to)) = known {
             (*to).clone_into(&mut section.heading);
         }

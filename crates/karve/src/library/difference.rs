@@ -74,10 +74,7 @@ pub fn only_learned(old: &Entry, new: &Entry) -> bool {
         sections: words(new),
         ..old.clone()
     };
-    let new = Entry {
-        sections: words(new),
-        ..new.clone()
-    };
+    let new = Entry { sections: words(new), ..new.clone() };
     words(old) == new.sections && grown == new && old.evidence.iter().all(run_is_there)
 }
 
@@ -90,14 +87,8 @@ mod tests {
         Entry {
             id: "x".into(),
             title: "Do x".into(),
-            sections: vec![EntrySection {
-                heading: "Mechanism".into(),
-                text: "m".into(),
-            }],
-            evidence: vec![Evidence {
-                run: "a/round-1".into(),
-                ..Evidence::default()
-            }],
+            sections: vec![EntrySection { heading: "Mechanism".into(), text: "m".into() }],
+            evidence: vec![Evidence { run: "a/round-1".into(), ..Evidence::default() }],
             ..Entry::default()
         }
     }
@@ -123,15 +114,9 @@ mod tests {
     #[test]
     fn evidence_and_claims_are_growth_and_other_words_are_not() {
         let mut new = entry();
-        new.evidence.push(Evidence {
-            run: "b/round-1".into(),
-            ..Evidence::default()
-        });
+        new.evidence.push(Evidence { run: "b/round-1".into(), ..Evidence::default() });
         new.status = EntryStatus::Verified;
-        new.sections.push(EntrySection {
-            heading: CLAIMS.into(),
-            text: "said".into(),
-        });
+        new.sections.push(EntrySection { heading: CLAIMS.into(), text: "said".into() });
         assert!(only_learned(&entry(), &new));
         let mut lost = new.clone();
         lost.evidence.remove(0);

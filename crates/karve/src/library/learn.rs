@@ -132,9 +132,8 @@ fn with_evidence(
 fn quote(entry: &mut Entry, learning: &Learning) {
     let run = &learning.evidence.run;
     let said = learning.words.named().into_iter();
-    let said: Vec<String> = said
-        .map(|(part, text)| format!("- {run}, {part}: \"{text}\""))
-        .collect();
+    let said: Vec<String> =
+        said.map(|(part, text)| format!("- {run}, {part}: \"{text}\"")).collect();
     if said.is_empty() {
         return;
     }
@@ -147,10 +146,7 @@ fn quote(entry: &mut Entry, learning: &Learning) {
     lines.extend(said);
     lines.drain(..lines.len().saturating_sub(CLAIMS_MAX));
     entry.sections.retain(|section| section.heading != CLAIMS);
-    entry.sections.push(EntrySection {
-        heading: CLAIMS.to_owned(),
-        text: lines.join("\n"),
-    });
+    entry.sections.push(EntrySection { heading: CLAIMS.to_owned(), text: lines.join("\n") });
 }
 
 /// Supporting evidence no longer counts if a run has just shown the opposite for the same target
@@ -201,21 +197,12 @@ fn invert(entry: &mut Entry) {
     entry.kind = EntryKind::AntiPattern;
     let list = runs.join(" and ");
     let parts = [
-        (
-            "Failure mode",
-            format!("{} makes kernels slower.", entry.title),
-        ),
-        (
-            "How it shows",
-            format!("It was slower in {list}; see the evidence."),
-        ),
+        ("Failure mode", format!("{} makes kernels slower.", entry.title)),
+        ("How it shows", format!("It was slower in {list}; see the evidence.")),
         ("Instead", "Leave it out.".to_owned()),
     ];
     for (heading, text) in parts {
-        entry.sections.push(EntrySection {
-            heading: heading.to_owned(),
-            text,
-        });
+        entry.sections.push(EntrySection { heading: heading.to_owned(), text });
     }
 }
 
@@ -226,14 +213,8 @@ fn new_tip(learning: &Learning, here: &Scope) -> Entry {
         (Some(low), Some(high)) => format!(" [{low:.3}, {high:.3}]"),
         _ => String::new(),
     };
-    let signal = format!(
-        "{:.3}x{interval} over its parent, {} blocks; {}",
-        e.ratio, e.n, e.note
-    );
-    let section = |heading: &str, text: String| EntrySection {
-        heading: heading.to_owned(),
-        text,
-    };
+    let signal = format!("{:.3}x{interval} over its parent, {} blocks; {}", e.ratio, e.n, e.note);
+    let section = |heading: &str, text: String| EntrySection { heading: heading.to_owned(), text };
     Entry {
         id: learning.entry.clone(),
         kind: EntryKind::Tip,
@@ -256,11 +237,7 @@ mod tests {
     use super::*;
 
     fn here() -> Scope {
-        Scope {
-            device: vec!["cpu".into()],
-            op: vec!["softmax".into()],
-            ..Scope::default()
-        }
+        Scope { device: vec!["cpu".into()], op: vec!["softmax".into()], ..Scope::default() }
     }
 
     fn learning(run: &str, ratio: f64) -> Learning {
@@ -345,16 +322,10 @@ mod tests {
         layers.write(Layer::Project, &claimed).unwrap();
         take_in(&layers, &learning("a/round-1", 0.8), &here()).unwrap();
         let refuted = entry(&layers);
-        assert_eq!(
-            (refuted.kind, refuted.status),
-            (EntryKind::Optimization, EntryStatus::Refuted)
-        );
+        assert_eq!((refuted.kind, refuted.status), (EntryKind::Optimization, EntryStatus::Refuted));
         take_in(&layers, &learning("b/round-1", 0.7), &here()).unwrap();
         let turned = entry(&layers);
-        assert_eq!(
-            (turned.kind, turned.status),
-            (EntryKind::AntiPattern, EntryStatus::Verified)
-        );
+        assert_eq!((turned.kind, turned.status), (EntryKind::AntiPattern, EntryStatus::Verified));
         assert!(turned.section("Instead").is_some());
         // The project's own file is unchanged.
         let own = dir.path().join("project/x.md");
@@ -390,15 +361,8 @@ mod tests {
         };
         after("a/round-1", 1.3, &[]);
         let became = after("b/round-2", 0.8, &["y"]);
-        assert_eq!(
-            became,
-            "x does not hold for device cpu; op softmax; after y now"
-        );
-        assert_eq!(
-            after("b/round-2", 0.8, &["y"]),
-            became,
-            "reported again after a kill"
-        );
+        assert_eq!(became, "x does not hold for device cpu; op softmax; after y now");
+        assert_eq!(after("b/round-2", 0.8, &["y"]), became, "reported again after a kill");
         let found = entry(&layers);
         assert_eq!(found.except[0].after, ["y"]);
         assert_eq!(

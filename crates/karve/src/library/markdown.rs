@@ -37,10 +37,7 @@ pub fn split_front_matter(text: &str) -> Result<(&str, &str), String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let rest = text
         .strip_prefix("---")
-        .and_then(|rest| {
-            rest.strip_prefix("\r\n")
-                .or_else(|| rest.strip_prefix('\n'))
-        })
+        .and_then(|rest| rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n')))
         .ok_or("it does not start with a line ---")?;
     let mut at = 0;
     for line in rest.split_inclusive('\n') {
@@ -81,10 +78,7 @@ pub fn front_matter_error(head: &str, error: &serde_saphyr::Error) -> String {
 
 /// The key of the value at a column, counted from 1.
 fn key_before(line: &str, column: usize) -> Option<&str> {
-    let end = line
-        .char_indices()
-        .nth(column)
-        .map_or(line.len(), |(at, _)| at);
+    let end = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
     let is_key = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let colon = line[..end].rfind(':').or_else(|| line.find(':'))?;
     let key = line[..colon].trim_end();
@@ -138,10 +132,7 @@ pub fn parse_sections(body: &str) -> (String, Vec<EntrySection>) {
             fenced = !fenced;
         }
         if !fenced && let Some(heading) = line.strip_prefix("## ") {
-            sections.push(EntrySection {
-                heading: heading.trim().to_owned(),
-                text: String::new(),
-            });
+            sections.push(EntrySection { heading: heading.trim().to_owned(), text: String::new() });
         } else if !fenced && title.is_empty() && line.starts_with("# ") {
             line[2..].trim().clone_into(&mut title);
         } else if let Some(section) = sections.last_mut() {
@@ -160,12 +151,7 @@ pub fn render_entry(entry: &Entry) -> Result<String, String> {
     let head = serde_saphyr::to_string(entry).map_err(|error| error.to_string())?;
     let mut text = format!("---\n{}\n---\n\n# {}\n", head.trim_end(), entry.title);
     for section in &entry.sections {
-        let _ = write!(
-            text,
-            "\n## {}\n\n{}\n",
-            section.heading,
-            section.text.trim()
-        );
+        let _ = write!(text, "\n## {}\n\n{}\n", section.heading, section.text.trim());
     }
     Ok(text)
 }
@@ -199,23 +185,13 @@ mod tests {
         let entry = parse_entry(SAMPLE).unwrap();
         assert_eq!(entry.id, "unroll-inner-loop");
         assert_eq!(entry.title, "Unroll the inner loop");
-        assert_eq!(
-            (entry.kind, entry.status),
-            (EntryKind::Optimization, EntryStatus::Verified)
-        );
+        assert_eq!((entry.kind, entry.status), (EntryKind::Optimization, EntryStatus::Verified));
         assert_eq!(entry.scope.op, ["gemm", "reduction"]);
         assert_eq!(entry.interactions.depends_on, ["loop-order"]);
-        assert!(
-            matches!(&entry.apply[0], Action::BeforeInnerLoops { line, .. }
-            if line == "#pragma GCC unroll 8")
-        );
+        assert!(matches!(&entry.apply[0], Action::BeforeInnerLoops { line, .. }
+            if line == "#pragma GCC unroll 8"));
         assert_eq!(entry.sections.len(), 2);
-        assert!(
-            entry
-                .section("mechanism")
-                .unwrap()
-                .contains("## no heading")
-        );
+        assert!(entry.section("mechanism").unwrap().contains("## no heading"));
     }
 
     #[test]
@@ -243,9 +219,7 @@ mod tests {
             let error = parse_entry(text).unwrap_err();
             assert!(error.contains(want), "{error}");
             // None of the parser's own wording is shown.
-            for word in [
-                "saphyr", "column", "serde", "untagged", "scalar", "deserial",
-            ] {
+            for word in ["saphyr", "column", "serde", "untagged", "scalar", "deserial"] {
                 assert!(!error.contains(word), "{error}");
             }
         };
@@ -256,41 +230,22 @@ mod tests {
             "---\nid: x\nkind: wonder\n---\n",
             "line 3 says \"kind: wonder\"; kind must be one of optimization, anti-pattern",
         );
-        check(
-            "---\nid: x\ntriggers: 5\n---\n",
-            "triggers must be a list of conditions",
-        );
-        check(
-            "---\nimpact: {low: much, high: 2}\n---\n",
-            "low must be a number",
-        );
-        check(
-            "---\nscope:\n  op: gemm\n---\n",
-            "line 3 says \"op: gemm\"; op must be a list",
-        );
+        check("---\nid: x\ntriggers: 5\n---\n", "triggers must be a list of conditions");
+        check("---\nimpact: {low: much, high: 2}\n---\n", "low must be a number");
+        check("---\nscope:\n  op: gemm\n---\n", "line 3 says \"op: gemm\"; op must be a list");
         check(
             "---\nevidence:\n  - {metric: t, n: many}\n---\n",
             "line 3 says \"- {metric: t, n: many}\"; n must be a whole number",
         );
-        check(
-            "---\napply:\n  - do: wonder\n---\n",
-            "do must be one of knob, top",
-        );
+        check("---\napply:\n  - do: wonder\n---\n", "do must be one of knob, top");
         check("---\nid: x\nid: y\n---\n", "line 3");
         check("---\ntitle: a: b\n---\n", "line 2");
-        check(
-            &format!("---\n{}---\n", "a".repeat(ENTRY_BYTES_MAX)),
-            "larger than",
-        );
+        check(&format!("---\n{}---\n", "a".repeat(ENTRY_BYTES_MAX)), "larger than");
         let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n\
                     c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c]\n\
                     e: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nid: x\n";
         let _ = parse_entry(&format!("---\n{bomb}---\n"));
-        let deep = format!(
-            "---\nid: {}x{}\n---\n",
-            "[".repeat(50_000),
-            "]".repeat(50_000)
-        );
+        let deep = format!("---\nid: {}x{}\n---\n", "[".repeat(50_000), "]".repeat(50_000));
         assert!(parse_entry(&deep).is_err());
     }
 }

@@ -71,12 +71,7 @@ fn device_words(device: &str) -> Vec<String> {
 /// The situation of a campaign.
 pub fn situation_of(charter: &Charter) -> Situation {
     let target = &charter.target;
-    let mut at = of_words(
-        &target.op,
-        &target.backend,
-        &target.language,
-        &target.device,
-    );
+    let mut at = of_words(&target.op, &target.backend, &target.language, &target.device);
     let threads = charter.contract.as_ref().map(|contract| contract.threads);
     let threads = threads.filter(|_| at.device.contains("cpu"));
     at.threads = match threads {
@@ -102,12 +97,7 @@ pub fn of_words(op: &str, backend: &str, language: &str, device: &str) -> Situat
     if devices.iter().any(|word| word == "cpu") {
         devices.push(std::env::consts::ARCH.to_owned());
     }
-    Situation::new(
-        op,
-        &borrowed(&backends),
-        &borrowed(&languages),
-        &borrowed(&devices),
-    )
+    Situation::new(op, &borrowed(&backends), &borrowed(&languages), &borrowed(&devices))
 }
 
 fn borrowed(words: &[String]) -> Vec<&str> {
@@ -159,27 +149,14 @@ mod tests {
         check("GH200", &[], &["h100", "h200"]);
         check("A800", &["ampere", "sm80"], &["a100"]);
         check("GB200", &["blackwell", "sm100"], &["b200", "sm120"]);
-        for name in [
-            "RTX 4090",
-            "4090",
-            "NVIDIA GeForce RTX 4090 Laptop GPU",
-            "L40",
-        ] {
+        for name in ["RTX 4090", "4090", "NVIDIA GeForce RTX 4090 Laptop GPU", "L40"] {
             check(name, &["ada", "sm89", "gpu"], &["blackwell"]);
         }
         check("RTX 5080", &["blackwell", "sm120"], &["sm100", "rtx5090"]);
-        check(
-            "MI300A",
-            &["cdna3", "gfx942", "amd", "rocm"],
-            &["mi300x", "nvidia"],
-        );
+        check("MI300A", &["cdna3", "gfx942", "amd", "rocm"], &["mi300x", "nvidia"]);
         check("blackwell", &["cuda", "gpu"], &["sm100", "sm120"]);
         check("cpu", &["cpu"], &["gpu", "x86", "arm"]);
-        check(
-            "AMD EPYC 9654 96-Core Processor",
-            &["zen4", "avx512", "cpu"],
-            &["gpu", "rocm"],
-        );
+        check("AMD EPYC 9654 96-Core Processor", &["zen4", "avx512", "cpu"], &["gpu", "rocm"]);
         check("AMD EPYC 9124", &["cpu", "x86"], &["zen4", "avx512", "gpu"]);
         check("Intel Xeon", &["cpu", "x86"], &["amx", "avx512"]);
         check("aarch64", &["cpu", "arm"], &["sve", "gpu"]);

@@ -9,21 +9,16 @@ fn entry(id: &str, title: &str) -> Entry {
         id: id.into(),
         title: title.into(),
         date: "2026-11".into(),
-        sections: vec![EntrySection {
-            heading: "Recipe".into(),
-            text: "Do it.".into(),
-        }],
+        sections: vec![EntrySection { heading: "Recipe".into(), text: "Do it.".into() }],
         ..Entry::default()
     }
 }
 
 fn library_layers(dir: &Path) -> LibraryLayers {
     let mut layers = LibraryLayers::default();
-    for (layer, name) in [
-        (Layer::User, "user"),
-        (Layer::Project, "project"),
-        (Layer::Staged, "staged"),
-    ] {
+    for (layer, name) in
+        [(Layer::User, "user"), (Layer::Project, "project"), (Layer::Staged, "staged")]
+    {
         layers.put(layer, dir.join(name));
     }
     layers

@@ -151,10 +151,7 @@ fn take(path: &Path, wait: Duration) -> Result<File> {
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     let opened = options.open(path).context(cannot);
     let mut file = opened.map_err(|error| {
-        error.hint(format!(
-            "{} must be a regular file that you can write to",
-            path.display()
-        ))
+        error.hint(format!("{} must be a regular file that you can write to", path.display()))
     })?;
     let start = Instant::now();
     loop {
@@ -166,8 +163,7 @@ fn take(path: &Path, wait: Duration) -> Result<File> {
         }
     }
     file.set_len(0).context(cannot)?;
-    file.write_all(format!("process {}", std::process::id()).as_bytes())
-        .context(cannot)?;
+    file.write_all(format!("process {}", std::process::id()).as_bytes()).context(cannot)?;
     Ok(file)
 }
 
@@ -219,12 +215,7 @@ impl LibraryChange<'_> {
         let mut roots: Vec<(PathBuf, RootPlan)> = self.roots.into_iter().collect();
         roots.sort_by_key(|(_, batch)| batch.plan.moves.iter().all(removes));
         for (root, batch) in roots {
-            RootWrite {
-                layers: self.layers,
-                root,
-                batch,
-            }
-            .commit()?;
+            RootWrite { layers: self.layers, root, batch }.commit()?;
         }
         Ok(())
     }
@@ -236,22 +227,12 @@ impl LibraryChange<'_> {
         (deed, text): (FileOperation, String),
     ) -> Result<()> {
         let root = self.layers.root(layer)?;
-        assert!(
-            self.lock.roots.contains_key(&root),
-            "a layer is locked before it is changed"
-        );
+        assert!(self.lock.roots.contains_key(&root), "a layer is locked before it is changed");
         let dir = self.layers.usable_dir(layer)?;
         let below = path.strip_prefix(dir).unwrap_or(path).to_owned();
-        assert!(
-            self.changed.insert(path.to_owned()),
-            "a change contains each file once"
-        );
+        assert!(self.changed.insert(path.to_owned()), "a change contains each file once");
         let batch = self.roots.entry(root).or_insert_with(RootPlan::new);
-        batch.plan.moves.push(PlannedFile {
-            layer: layer.name().to_owned(),
-            path: below,
-            deed,
-        });
+        batch.plan.moves.push(PlannedFile { layer: layer.name().to_owned(), path: below, deed });
         batch.texts.push(text);
         Ok(())
     }

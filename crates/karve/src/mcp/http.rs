@@ -61,9 +61,7 @@ pub async fn serve(server: McpServer, listener: TcpListener, token: String) -> R
                     service.call(request).await
                 }
             });
-            let _ = http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), answer)
-                .await;
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
             drop(place);
         });
     }
@@ -72,10 +70,8 @@ pub async fn serve(server: McpServer, listener: TcpListener, token: String) -> R
 /// An address that only this host can reach.
 pub async fn listen(address: SocketAddr) -> Result<TcpListener> {
     if !address.ip().is_loopback() {
-        return Err(
-            CommandError::usage(format!("{address} can be reached from other hosts"))
-                .hint("name a loopback address: --http 127.0.0.1:0"),
-        );
+        return Err(CommandError::usage(format!("{address} can be reached from other hosts"))
+            .hint("name a loopback address: --http 127.0.0.1:0"));
     }
     TcpListener::bind(address)
         .await
@@ -85,10 +81,7 @@ pub async fn listen(address: SocketAddr) -> Result<TcpListener> {
 
 /// Whether two secrets are equal, in constant time.
 fn is_same(given: &[u8], wanted: &[u8]) -> bool {
-    let differs = given
-        .iter()
-        .zip(wanted)
-        .fold(0, |all, (a, b)| all | (a ^ b));
+    let differs = given.iter().zip(wanted).fold(0, |all, (a, b)| all | (a ^ b));
     given.len() == wanted.len() && differs == 0
 }
 
@@ -136,9 +129,7 @@ mod tests {
             .enable_all()
             .build()
             .unwrap();
-        let listener = runtime
-            .block_on(listen("127.0.0.1:0".parse().unwrap()))
-            .unwrap();
+        let listener = runtime.block_on(listen("127.0.0.1:0".parse().unwrap())).unwrap();
         let at = listener.local_addr().unwrap();
         let server = McpServer::new(ProjectArgs::default(), StartPermission::GoOn);
         runtime.spawn(serve(server, listener, TOKEN.to_owned()));

@@ -52,18 +52,12 @@ where
             self.bytes_max
         );
         let error = ErrorData::invalid_request(why, None);
-        self.inner
-            .send(TxJsonRpcMessage::<RoleServer>::error(error, id))
+        self.inner.send(TxJsonRpcMessage::<RoleServer>::error(error, id))
     }
 
     fn bounded(read: R, write: W, bytes_max: usize) -> Self {
         let (refuse, refused) = mpsc::channel(REFUSALS_MAX);
-        let watched = ScannedReader {
-            read,
-            seen: MessageScanner::default(),
-            bytes_max,
-            refuse,
-        };
+        let watched = ScannedReader { read, seen: MessageScanner::default(), bytes_max, refuse };
         Self {
             inner: AsyncRwTransport::new(watched, write).with_max_line_length(bytes_max),
             refused,
@@ -240,10 +234,7 @@ mod tests {
             Some(RequestId::Number(3)),
         );
         check(r#"{"params":"\"id\":5,{","id":"a\"b"}"#, text("a\"b"));
-        check(
-            r#"{"a":["id",1],"b":"id","id": -1 }"#,
-            Some(RequestId::Number(-1)),
-        );
+        check(r#"{"a":["id",1],"b":"id","id": -1 }"#, Some(RequestId::Number(-1)));
         check(r#"{"identity":9,"params":{"id":1}}"#, None);
         check(r#"{"id":{"id":1}}"#, None);
         check(r#"{"id":null}"#, None);

@@ -30,12 +30,7 @@ pub(super) fn of_round(source: &ReportSource<'_>, round: &RoundSummary, page: &m
 /// The worst case of each tensor of every kept round, for the final report.
 pub(super) fn of_campaign(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let mut rows = Vec::new();
-    for round in source
-        .campaign
-        .rounds()
-        .iter()
-        .filter(|r| r.verdict.keeps())
-    {
+    for round in source.campaign.rounds().iter().filter(|r| r.verdict.keeps()) {
         let mut worst: BTreeMap<&str, &CaseTensorError> = BTreeMap::new();
         for error in &round.errors {
             let known = worst.entry(&error.tensor).or_insert(error);

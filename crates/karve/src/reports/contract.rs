@@ -68,11 +68,7 @@ fn push_row<T: AsRef<str>>(text: &mut String, cells: &[T]) {
 }
 
 fn filled(cell: String) -> String {
-    if cell.is_empty() {
-        NONE.to_owned()
-    } else {
-        cell
-    }
+    if cell.is_empty() { NONE.to_owned() } else { cell }
 }
 
 /// The title with the configuration, or the configuration as a table below it.
@@ -121,11 +117,7 @@ fn plain(name: &str) -> String {
 
 /// A figure of a stage; a value that is out of range is left blank.
 fn figure(shown: &KernelReport, name: &str) -> String {
-    let most = if name.ends_with("_pct") {
-        PERCENT_MAX
-    } else {
-        f64::MAX
-    };
+    let most = if name.ends_with("_pct") { PERCENT_MAX } else { f64::MAX };
     let value = shown.kernel.value(name);
     let reported = value.filter(|value| (0.0..=most).contains(value));
     reported.map_or_else(|| NONE.to_owned(), short)
@@ -213,13 +205,7 @@ fn push_versus(text: &mut String, against: &KernelComparison, kernel: &str) {
     };
     let mut rows: Vec<&CounterComparison> = STAGE_COUNTERS.iter().filter_map(of_stage).collect();
     let is_new = |change: &&CounterComparison| !STAGE_COUNTERS.contains(&change.counter.as_str());
-    rows.extend(
-        against
-            .counters
-            .iter()
-            .filter(|c| c.has_moved)
-            .filter(is_new),
-    );
+    rows.extend(against.counters.iter().filter(|c| c.has_moved).filter(is_new));
     if rows.is_empty() {
         return;
     }

@@ -90,13 +90,7 @@ mod tests {
 
     #[test]
     fn what_nobody_told_is_not_called_free() {
-        let reported = |tokens, usd| {
-            usage_text(AgentUsage {
-                tokens,
-                usd,
-                estimated: false,
-            })
-        };
+        let reported = |tokens, usd| usage_text(AgentUsage { tokens, usd, estimated: false });
         assert_eq!(reported(0, 0.0), "cost not reported");
         assert_eq!(reported(500, 0.0), "500 tokens, USD not reported");
         assert_eq!(reported(500, 0.2), "0.20 USD");

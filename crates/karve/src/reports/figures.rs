@@ -34,11 +34,7 @@ impl<'a> ReportFigures<'a> {
             .filter_map(|(case, values)| Some((case, stats::median(&values)?)))
             .collect();
         let work = source.charter.metric.work.as_deref();
-        Self {
-            source,
-            medians,
-            work: work.and_then(|work| parse_expr(work).ok()),
-        }
+        Self { source, medians, work: work.and_then(|work| parse_expr(work).ok()) }
     }
 
     /// The median baseline reading of a case, in the metric's unit.
@@ -66,10 +62,8 @@ impl<'a> ReportFigures<'a> {
     /// Mean and maximum rate over the visible cases, if each has a value.
     pub(super) fn mean_and_peak(&self, value: impl Fn(usize) -> Option<f64>) -> Option<(f64, f64)> {
         let visible = self.source.charter.visible_cases();
-        let rates: Option<Vec<f64>> = visible
-            .into_iter()
-            .map(|case| self.tflops(case, value(case)?))
-            .collect();
+        let rates: Option<Vec<f64>> =
+            visible.into_iter().map(|case| self.tflops(case, value(case)?)).collect();
         let rates = rates.filter(|rates| !rates.is_empty())?;
         let peak = rates.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         Some((rates.iter().sum::<f64>() / rates.len() as f64, peak))

@@ -18,23 +18,9 @@ use karve_core::campaign::{
 use karve_numerics::case::CaseSet;
 use karve_os::text::counted;
 
-const CASE_COLUMNS: [&str; 7] = [
-    "Case",
-    "Set",
-    "Original",
-    "Final",
-    "Speedup",
-    "95% interval",
-    "Result",
-];
-const ROUND_COLUMNS: [&str; 6] = [
-    "Round",
-    "Hypothesis",
-    "Expected",
-    "Measured",
-    "Commit",
-    "Why",
-];
+const CASE_COLUMNS: [&str; 7] =
+    ["Case", "Set", "Original", "Final", "Speedup", "95% interval", "Result"];
+const ROUND_COLUMNS: [&str; 6] = ["Round", "Hypothesis", "Expected", "Measured", "Commit", "Why"];
 
 /// The final report, as `karve report` prints it. Hidden cases appear as numbers.
 pub fn render_final_report(campaign: &Campaign) -> String {
@@ -117,15 +103,8 @@ fn summary(source: &ReportSource<'_>, page: &mut MarkdownPage) {
             escaped(&with_unit(source, campaign.baseline_aggregate())),
             escaped(&with_unit(source, campaign.aggregate_at(now)))
         ),
-        format!(
-            "Goal: {}",
-            goal(source).map_or("none".to_owned(), |goal| escaped(&goal))
-        ),
-        format!(
-            "Rounds: {} kept of {}",
-            campaign.lineage().kept().len(),
-            campaign.rounds().len()
-        ),
+        format!("Goal: {}", goal(source).map_or("none".to_owned(), |goal| escaped(&goal))),
+        format!("Rounds: {} kept of {}", campaign.lineage().kept().len(), campaign.rounds().len()),
         format!("Working time: {}", time_of_work(campaign)),
         cost::agents(source),
         format!("Started: {}", text(&source.charter.created)),
@@ -253,10 +232,8 @@ fn peak(source: &ReportSource<'_>, page: &mut MarkdownPage) {
              docs/integrity.md."
         ));
     }
-    let (before, after) = (
-        source.campaign.peak_share_at(1.0),
-        source.campaign.peak_share_at(speedup_now(source)),
-    );
+    let (before, after) =
+        (source.campaign.peak_share_at(1.0), source.campaign.peak_share_at(speedup_now(source)));
     if before.is_none() {
         page.block(match roofline::has_rows(source) {
             true => {
@@ -326,10 +303,7 @@ pub(super) fn measured_items(source: &ReportSource<'_>) -> Vec<String> {
             items.push("Sandbox: off; commands and agents had the same access as you.".into());
         }
         items.extend(facts.iter().map(|(name, value)| {
-            format!(
-                "Environment: {}",
-                source.markdown(&format!("{name}: {value}"), CELL_MAX)
-            )
+            format!("Environment: {}", source.markdown(&format!("{name}: {value}"), CELL_MAX))
         }));
     }
     items
@@ -340,10 +314,7 @@ fn control_items(source: &ReportSource<'_>) -> Vec<String> {
     let campaign = source.campaign;
     let mut items = Vec::new();
     if let Some(text) = host_noise(campaign) {
-        items.push(format!(
-            "Controls: {}.",
-            source.markdown(&text, PARAGRAPH_MAX)
-        ));
+        items.push(format!("Controls: {}.", source.markdown(&text, PARAGRAPH_MAX)));
     }
     let slower = |result: &&ControlResult| result.control.kind == ControlKind::Slower;
     if let Some(result) = campaign.controls().iter().rev().find(slower) {
@@ -422,10 +393,7 @@ fn inflation(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.section("Inflation gap of the rounds");
     let view = source.campaign.view();
     let product = ratio(Some(view.cumulative_ratio));
-    match view
-        .inflation_percent
-        .filter(|_| headline(source).is_some())
-    {
+    match view.inflation_percent.filter(|_| headline(source).is_some()) {
         Some(percent) => page.block(format!(
             "{percent:+.1}%: the difference between the product of the kept gains, {product}, and \
              the final duel on the same cases. Above 0, the product is too high: gains that \
@@ -441,10 +409,7 @@ fn inflation(source: &ReportSource<'_>, page: &mut MarkdownPage) {
 fn ending(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.section("Why it stopped");
     let mut items = vec![match source.campaign.stop_reason() {
-        Some(reason) => format!(
-            "{}.",
-            escaped(&capital(&source.stop(reason, PARAGRAPH_MAX)))
-        ),
+        Some(reason) => format!("{}.", escaped(&capital(&source.stop(reason, PARAGRAPH_MAX)))),
         None => "It is not finished.".to_owned(),
     }];
     if let Some(last) = source.campaign.rounds().last() {

@@ -9,24 +9,10 @@ use karve_core::measurement::{FailureCategory, Gate};
 use karve_core::verdict::{DropReason, Verdict};
 use serde::Serialize;
 
-const ITERATION_COLUMNS: [&str; 5] = [
-    "iteration",
-    "optimization",
-    "latency_ms",
-    "correctness",
-    "status",
-];
-const COST_COLUMNS: [&str; 9] = [
-    "Time",
-    "Phase",
-    "Round",
-    "Status",
-    "Wall s",
-    "SDK s",
-    "Turns",
-    "Cost USD",
-    "Cumulative USD",
-];
+const ITERATION_COLUMNS: [&str; 5] =
+    ["iteration", "optimization", "latency_ms", "correctness", "status"];
+const COST_COLUMNS: [&str; 9] =
+    ["Time", "Phase", "Round", "Status", "Wall s", "SDK s", "Turns", "Cost USD", "Cumulative USD"];
 
 /// `perf_results.md`: one table and nothing else; iteration 0 is the baseline.
 pub(super) fn render_perf_results(source: &ReportSource<'_>) -> String {
@@ -56,11 +42,7 @@ pub(super) fn render_perf_results(source: &ReportSource<'_>) -> String {
 
 /// A candidate counts as correct only if a check passed.
 fn correctness(gate: Option<&Gate>) -> &'static str {
-    if gate.is_some_and(Gate::passed) {
-        "PASS"
-    } else {
-        "FAIL"
-    }
+    if gate.is_some_and(Gate::passed) { "PASS" } else { "FAIL" }
 }
 
 /// Keep, revert or crash: a crash is a round without a result.

@@ -72,11 +72,7 @@ fn shapes(source: &ReportSource<'_>) -> Vec<String> {
             .iter()
             .map(|(name, value)| format!("{}: {}", yaml(name), yaml(value)))
             .collect();
-        format!(
-            "{{name: {}, params: {{{}}}}}",
-            yaml(&case.name),
-            params.join(", ")
-        )
+        format!("{{name: {}, params: {{{}}}}}", yaml(&case.name), params.join(", "))
     }))
 }
 
@@ -85,14 +81,8 @@ fn commands(source: &ReportSource<'_>) -> Vec<String> {
     let given = |command: &Option<String>| optional(source, command.clone());
     vec![
         format!("build_command: {}", given(&commands.build)),
-        format!(
-            "test_command: {}",
-            optional(source, Some(commands.test.clone()))
-        ),
-        format!(
-            "benchmark_command: {}",
-            optional(source, Some(commands.bench.clone()))
-        ),
+        format!("test_command: {}", optional(source, Some(commands.test.clone()))),
+        format!("benchmark_command: {}", optional(source, Some(commands.bench.clone()))),
         format!("quick_command: {}", given(&commands.quick_bench)),
         format!("quick_test_command: {}", given(&commands.quick_test)),
         format!("profile_command: {}", given(&commands.profile)),
@@ -115,11 +105,7 @@ fn no_empty_lists(lines: Vec<String>) -> Vec<String> {
         next.is_some_and(|next: &String| next.starts_with("  - "))
     };
     let repair = |(index, line): (usize, &String)| {
-        if line.ends_with(':') && !has_items(index) {
-            format!("{line} []")
-        } else {
-            line.clone()
-        }
+        if line.ends_with(':') && !has_items(index) { format!("{line} []") } else { line.clone() }
     };
     lines.iter().enumerate().map(repair).collect()
 }

@@ -46,11 +46,7 @@ pub fn render_commit_message(campaign: &Campaign, round: &RoundSummary) -> Strin
         ),
         None => "not measured".to_owned(),
     };
-    let result = format!(
-        "Result: {}, {measured}; {}",
-        status(round),
-        source.why(round, CELL_MAX)
-    );
+    let result = format!("Result: {}, {measured}; {}", status(round), source.why(round, CELL_MAX));
     let details = format!(
         "Details: files {}; parent {}; {}",
         list(&changed_files(&source, round)),
@@ -152,11 +148,7 @@ fn title(source: &ReportSource<'_>) -> String {
     let op = source.line(&target.op, NAME_MAX);
     let backend = source.line(&target.backend, NAME_MAX);
     let device = source.line(&target.device, NAME_MAX);
-    let about = if headline(source).is_some() {
-        ""
-    } else {
-        "about "
-    };
+    let about = if headline(source).is_some() { "" } else { "about " };
     let gain = ratio(Some(source.campaign.view().gain()));
     format!("Optimize {op} ({backend}) on {device}: {about}{gain}")
 }
@@ -191,14 +183,7 @@ fn case_table(source: &ReportSource<'_>, page: &mut MarkdownPage) {
             ]
         })
         .collect();
-    let columns = [
-        "Case",
-        "Before",
-        "After",
-        "Speedup",
-        "95% interval",
-        "Result",
-    ];
+    let columns = ["Case", "Before", "After", "Speedup", "95% interval", "Result"];
     page.table(&columns, &rows);
 }
 
@@ -215,9 +200,5 @@ fn kept(source: &ReportSource<'_>) -> Vec<String> {
             format!("Round {}: {title}, {measured}", round.number)
         })
         .collect();
-    if kept.is_empty() {
-        vec!["None.".to_owned()]
-    } else {
-        kept
-    }
+    if kept.is_empty() { vec!["None.".to_owned()] } else { kept }
 }

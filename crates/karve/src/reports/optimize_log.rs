@@ -65,19 +65,12 @@ fn basic_information(source: &ReportSource<'_>, page: &mut MarkdownPage) {
             text(&charter.metric.name),
             text(&charter.metric.unit)
         ),
-        format!(
-            "Target: {}",
-            goal(source).map_or("none".to_owned(), |goal| escaped(&goal))
-        ),
+        format!("Target: {}", goal(source).map_or("none".to_owned(), |goal| escaped(&goal))),
         format!("Policy: {}", charter.policy.preset.name()),
         format!("Agent: {}", text(&charter.agent)),
         format!("Base: {}", code(&short(source.campaign.base_commit()))),
         format!("Branch: {branch}"),
-        format!(
-            "Cases: {} (and {} hidden)",
-            escaped(&list(&names)),
-            source.n_hidden()
-        ),
+        format!("Cases: {} (and {} hidden)", escaped(&list(&names)), source.n_hidden()),
         format!("Created: {}", text(&charter.created)),
     ]);
 }
@@ -91,15 +84,9 @@ fn baseline(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let figures = ReportFigures::of(source);
     let aggregate = source.campaign.baseline_aggregate();
     page.list(&[
-        format!(
-            "Gate: {}",
-            source.markdown(&source.gate(&baseline.gate), CELL_MAX)
-        ),
+        format!("Gate: {}", source.markdown(&source.gate(&baseline.gate), CELL_MAX)),
         format!("Geometric mean: {}", escaped(&with_unit(source, aggregate))),
-        format!(
-            "Share of the measured peak: {}",
-            share(source.campaign.peak_share_at(1.0))
-        ),
+        format!("Share of the measured peak: {}", share(source.campaign.peak_share_at(1.0))),
     ]);
     let rows: Vec<Vec<String>> = source
         .charter
@@ -147,11 +134,7 @@ fn history(source: &ReportSource<'_>, round: &RoundSummary, page: &mut MarkdownP
         format!("Changes: {}", escaped(&list(&changed_files(source, round)))),
         format!("Result: {mark} {result}"),
         format!("Test: {}", source.markdown(&test, CELL_MAX)),
-        format!(
-            "Decision: {}: {}",
-            status(round),
-            escaped(&source.why(round, CELL_MAX))
-        ),
+        format!("Decision: {}: {}", status(round), escaped(&source.why(round, CELL_MAX))),
         format!("Data: rounds/round-{}/summary.md", round.number),
         format!("Notes: {}", lesson(source, round)),
     ]);
@@ -160,9 +143,7 @@ fn history(source: &ReportSource<'_>, round: &RoundSummary, page: &mut MarkdownP
 fn current_best(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.section("Current Best");
     let best = source.campaign.lineage().best();
-    let from = best.map_or("the baseline".to_owned(), |kept| {
-        format!("round-{}", kept.round)
-    });
+    let from = best.map_or("the baseline".to_owned(), |kept| format!("round-{}", kept.round));
     let now = speedup_now(source);
     let how = if headline(source).is_some() {
         "measured at the end"
@@ -231,29 +212,19 @@ pub(super) fn open_directions(source: &ReportSource<'_>) -> Vec<String> {
 fn directions(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.section("Directions to Try");
     let open = open_directions(source);
-    let mut items: Vec<String> = open
-        .iter()
-        .map(|item| format!("[ ] {}", source.markdown(item, CELL_MAX)))
-        .collect();
+    let mut items: Vec<String> =
+        open.iter().map(|item| format!("[ ] {}", source.markdown(item, CELL_MAX))).collect();
     for direction in Direction::ALL {
         let rounds: Vec<String> = source
             .campaign
             .rounds()
             .iter()
-            .filter(|r| {
-                r.hypothesis
-                    .as_ref()
-                    .is_some_and(|h| h.direction == direction)
-            })
+            .filter(|r| r.hypothesis.as_ref().is_some_and(|h| h.direction == direction))
             .map(|round| round.number.to_string())
             .collect();
         if !rounds.is_empty() {
             let noun = if rounds.len() == 1 { "round" } else { "rounds" };
-            items.push(format!(
-                "[x] {}: {noun} {}",
-                direction.name(),
-                list(&rounds)
-            ));
+            items.push(format!("[x] {}: {noun} {}", direction.name(), list(&rounds)));
         }
     }
     page.list(&items);
@@ -273,31 +244,19 @@ fn verified_ineffective(source: &ReportSource<'_>, page: &mut MarkdownPage) {
             ]
         })
         .collect();
-    page.table(
-        &["Round", "Direction", "Reason", "Measured", "Files"],
-        &rows,
-    );
+    page.table(&["Round", "Direction", "Reason", "Measured", "Files"], &rows);
 }
 
 fn final_report(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let view = source.campaign.view();
     page.section("Final Report");
     let measured = headline(source).map_or("not measured".to_owned(), |comparison| {
-        format!(
-            "{} over {} blocks",
-            estimated(&comparison.overall),
-            comparison.blocks
-        )
+        format!("{} over {} blocks", estimated(&comparison.overall), comparison.blocks)
     });
-    let percent = view
-        .inflation_percent
-        .filter(|_| headline(source).is_some());
+    let percent = view.inflation_percent.filter(|_| headline(source).is_some());
     page.list(&[
         format!("Original against final: {measured}"),
-        format!(
-            "Product of the kept gains: {}",
-            ratio(Some(view.cumulative_ratio))
-        ),
+        format!("Product of the kept gains: {}", ratio(Some(view.cumulative_ratio))),
         format!("Inflation gap in percent: {}", decimals(percent, 3)),
         format!("Rounds kept: {} of {}", view.kept, view.rounds_done),
         format!("Working time: {}", time_of_work(source.campaign)),
@@ -310,10 +269,9 @@ fn termination(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let rules = source.charter.policy.stop.iter();
     let mut items: Vec<String> = rules.map(|rule| stop_rule(source, *rule)).collect();
     items.push(match source.campaign.stop_reason() {
-        Some(reason) => format!(
-            "Result: stop, because {}",
-            escaped(&source.stop(reason, CELL_MAX))
-        ),
+        Some(reason) => {
+            format!("Result: stop, because {}", escaped(&source.stop(reason, CELL_MAX)))
+        }
         None => "Result: none of these applies; the campaign continues".to_owned(),
     });
     page.list(&items);
@@ -338,9 +296,7 @@ fn stop_rule(source: &ReportSource<'_>, rule: StopRule) -> String {
             format!("Rounds: {} of {}", campaign.rounds().len(), limits.rounds)
         }
         StopRule::WallTime => {
-            let limit = limits
-                .wall_s
-                .map(|wall_s| duration(wall_s.saturating_mul(1_000)));
+            let limit = limits.wall_s.map(|wall_s| duration(wall_s.saturating_mul(1_000)));
             let limit = limit.unwrap_or_else(|| "no limit".to_owned());
             format!("Working time: {} of {limit}", duration(campaign.spent_ms()))
         }
@@ -350,10 +306,7 @@ fn stop_rule(source: &ReportSource<'_>, rule: StopRule) -> String {
             format!("Agent cost: {:.2} USD of {limit}", campaign.cost().usd)
         }
         StopRule::NoGain { rounds } => {
-            format!(
-                "Rounds in a row without a gain: {} of {rounds}",
-                campaign.streak()
-            )
+            format!("Rounds in a row without a gain: {} of {rounds}", campaign.streak())
         }
         StopRule::SmallGainKept => "Small gain: when one is kept".to_owned(),
         StopRule::ProposalsExhausted => "Proposals: when the agent has none left".to_owned(),

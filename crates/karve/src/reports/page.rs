@@ -57,13 +57,7 @@ impl MarkdownPage {
 /// A Markdown table.
 pub(super) fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
     let line = |cells: Vec<&str>| format!("| {} |", cells.join(" | "));
-    let mut lines = vec![
-        line(columns.to_vec()),
-        line(columns.iter().map(|_| "---").collect()),
-    ];
-    lines.extend(
-        rows.iter()
-            .map(|row| line(row.iter().map(String::as_str).collect())),
-    );
+    let mut lines = vec![line(columns.to_vec()), line(columns.iter().map(|_| "---").collect())];
+    lines.extend(rows.iter().map(|row| line(row.iter().map(String::as_str).collect())));
     lines.join("\n")
 }

@@ -123,10 +123,7 @@ impl KernelComparison {
             before: moved.before,
             after: moved.after,
         });
-        Self {
-            kernel: before.name.clone(),
-            counters: change.collect(),
-        }
+        Self { kernel: before.name.clone(), counters: change.collect() }
     }
 }
 
@@ -207,12 +204,7 @@ fn render_own(page: &ProfilePage<'_>) -> String {
 }
 
 fn render_kernel(shown: &KernelReport, text: &mut String) {
-    let KernelReport {
-        kernel,
-        diagnosis,
-        entries,
-        against,
-    } = shown;
+    let KernelReport { kernel, diagnosis, entries, against } = shown;
     let asked = diagnosis.requested.map_or_else(String::new, |asked| {
         format!(", because the {} rules are inconclusive here", asked.name())
     });
@@ -366,10 +358,7 @@ fn render_analysis(title: &str, shown: &[KernelReport]) -> String {
 
 /// The primus profile summary.
 fn render_summary(title: &str, shown: &[KernelReport], notes: &[String]) -> String {
-    let mut text = format!(
-        "# Profile summary: {}\n\n## Top kernels\n\n",
-        line(title, 160)
-    );
+    let mut text = format!("# Profile summary: {}\n\n## Top kernels\n\n", line(title, 160));
     text.push_str(
         "| Kernel | Time (us) | MFMA/TC % | HBM % | Occupancy % | Registers | Spill (B) |\n",
     );

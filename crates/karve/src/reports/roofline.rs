@@ -38,9 +38,7 @@ struct RooflineRow {
 /// The cases whose ceiling is known, if the peaks were measured.
 fn rows(source: &ReportSource<'_>) -> Vec<RooflineRow> {
     let campaign = source.campaign;
-    let roof = campaign
-        .baseline()
-        .and_then(|baseline| baseline.roof.as_ref());
+    let roof = campaign.baseline().and_then(|baseline| baseline.roof.as_ref());
     let Some(roof) = roof else {
         return Vec::new();
     };
@@ -67,11 +65,7 @@ pub(super) fn section(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     }
     page.section("Roofline");
     let whose = match rows.first() {
-        Some(RooflineRow {
-            level: Some(_),
-            cores,
-            ..
-        }) => format!(
+        Some(RooflineRow { level: Some(_), cores, .. }) => format!(
             "The roof is that of {} of the host, at the cache level that holds the bytes of a \
              case, as `karve roofline` shows it. ",
             cores.name()
@@ -116,12 +110,7 @@ pub(super) fn render_plot(source: &ReportSource<'_>) -> Option<String> {
         return None;
     }
     let point = |name: String, ceiling: &Ceiling, sort: usize| {
-        Some(PlotPoint {
-            name,
-            intensity: ceiling.intensity,
-            reached: ceiling.reached?,
-            sort,
-        })
+        Some(PlotPoint { name, intensity: ceiling.intensity, reached: ceiling.reached?, sort })
     };
     let mut points = Vec::new();
     for row in &rows {
@@ -166,11 +155,7 @@ fn lines(roof: &Roof) -> Vec<RoofLine> {
         },
         flops,
         per_s: rate.per_s,
-        stroke: if index == 0 {
-            Stroke::Solid
-        } else {
-            Stroke::Dashed
-        },
+        stroke: if index == 0 { Stroke::Solid } else { Stroke::Dashed },
     };
     roof.rates.iter().enumerate().map(line).collect()
 }

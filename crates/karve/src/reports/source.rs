@@ -62,9 +62,7 @@ impl HiddenNames {
 
     /// The text with its line breaks, without the names.
     pub(super) fn clean(&self, text: &str) -> String {
-        self.names
-            .iter()
-            .fold(text.to_owned(), |text, name| withhold(&text, name))
+        self.names.iter().fold(text.to_owned(), |text, name| withhold(&text, name))
     }
 
     /// One line without the names, at most `max` characters.
@@ -90,11 +88,7 @@ fn withhold(text: &str, name: &str) -> String {
         let before = joined(text[..start].chars().next_back());
         let after = joined(text[end..].chars().next());
         clean.push_str(&text[from..start]);
-        clean.push_str(if before || after {
-            &text[start..end]
-        } else {
-            WITHHELD
-        });
+        clean.push_str(if before || after { &text[start..end] } else { WITHHELD });
         from = end;
     }
     clean.push_str(&text[from..]);
@@ -106,11 +100,7 @@ impl<'a> ReportSource<'a> {
     pub(super) fn guarded(campaign: &'a Campaign) -> Option<Self> {
         let charter = campaign.charter()?;
         let guard = HiddenNames::of_campaign(campaign, charter);
-        Some(Self {
-            campaign,
-            charter,
-            guard,
-        })
+        Some(Self { campaign, charter, guard })
     }
 
     /// One line, bounded, not escaped.
@@ -175,9 +165,7 @@ impl<'a> ReportSource<'a> {
     /// Why a round ended as it did, as one bounded line, not escaped.
     pub(super) fn why(&self, round: &RoundSummary, max: usize) -> String {
         let why = match &round.verdict {
-            Verdict::Drop {
-                reason: DropReason::Gate { gate },
-            } => self.gate(gate),
+            Verdict::Drop { reason: DropReason::Gate { gate } } => self.gate(gate),
             verdict => verdict.describe(&|case| self.case(case)),
         };
         self.line(&why, max)

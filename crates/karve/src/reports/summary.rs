@@ -18,14 +18,8 @@ use karve_core::comparison::{Comparison, SpeedChange};
 use karve_core::policy::StreakAction;
 use karve_core::variants::ImplementedVariant;
 
-const CASE_COLUMNS: [&str; 6] = [
-    "Case",
-    "Parent median",
-    "Candidate median",
-    "Delta",
-    "95% interval",
-    "Change",
-];
+const CASE_COLUMNS: [&str; 6] =
+    ["Case", "Parent median", "Candidate median", "Delta", "95% interval", "Change"];
 
 /// The summary of one round.
 pub(super) fn render_summary(source: &ReportSource<'_>, round: &RoundSummary) -> String {
@@ -60,11 +54,7 @@ pub(super) fn render_summary(source: &ReportSource<'_>, round: &RoundSummary) ->
 /// With a capital first letter.
 pub(super) fn capital(word: &str) -> String {
     let mut chars = word.chars();
-    let first: String = chars
-        .next()
-        .into_iter()
-        .flat_map(char::to_uppercase)
-        .collect();
+    let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
     first + chars.as_str()
 }
 
@@ -104,10 +94,7 @@ fn hypothesis(source: &ReportSource<'_>, round: &RoundSummary, page: &mut Markdo
         items.push(format!("Agenda item: {}", text(task)));
     }
     if !hypothesis.counters.is_empty() {
-        items.push(format!(
-            "Counters expected to change: {}",
-            text(&list(&hypothesis.counters))
-        ));
+        items.push(format!("Counters expected to change: {}", text(&list(&hypothesis.counters))));
     }
     if let Some(gate) = &hypothesis.gate {
         items.push(format!("Intended for: {}", text(gate)));
@@ -121,17 +108,11 @@ fn single_change(source: &ReportSource<'_>, round: &RoundSummary, page: &mut Mar
         page.block("Nothing was changed.");
         return;
     };
-    let mut items = vec![format!(
-        "Files: {}",
-        escaped(&list(&changed_files(source, round)))
-    )];
+    let mut items = vec![format!("Files: {}", escaped(&list(&changed_files(source, round))))];
     if let Some(hypothesis) = &round.hypothesis {
         let knobs = hypothesis.config.iter();
         items.extend(knobs.map(|(name, value)| {
-            format!(
-                "Knob: {}",
-                source.markdown(&format!("{name} = {value}"), CELL_MAX)
-            )
+            format!("Knob: {}", source.markdown(&format!("{name} = {value}"), CELL_MAX))
         }));
     }
     if let Some(tuned) = &round.tuned {
@@ -151,9 +132,7 @@ fn single_change(source: &ReportSource<'_>, round: &RoundSummary, page: &mut Mar
     }
     if !candidate.out_of_scope.is_empty() {
         let left_out = source.markdown(&list(&candidate.out_of_scope), PARAGRAPH_MAX);
-        items.push(format!(
-            "Discarded changes outside the editable files: {left_out}"
-        ));
+        items.push(format!("Discarded changes outside the editable files: {left_out}"));
     }
     items.extend(variants(source, round));
     if round.retries > 0 {
@@ -181,11 +160,7 @@ fn variants(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<String> {
             true => "; this one was chosen",
             false => "",
         };
-        format!(
-            "Variant {} of {}: {seen}{mark}",
-            made.variant + 1,
-            round.variants.len()
-        )
+        format!("Variant {} of {}: {seen}{mark}", made.variant + 1, round.variants.len())
     };
     round.variants.iter().map(of).collect()
 }
@@ -285,10 +260,7 @@ fn next_direction(source: &ReportSource<'_>, round: &RoundSummary, page: &mut Ma
         Some(candidate) if round.verdict.keeps() => &candidate.commit,
         Some(_) | None => &round.parent,
     };
-    let mut items = vec![format!(
-        "The next round starts from {}.",
-        code(&short(from))
-    )];
+    let mut items = vec![format!("The next round starts from {}.", code(&short(from)))];
     let until = source.campaign.rounds().iter();
     let streak = until
         .filter(|earlier| earlier.number <= round.number)

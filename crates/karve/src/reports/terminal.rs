@@ -26,9 +26,8 @@ pub fn render_terminal_summary(campaign: &Campaign) -> String {
     lines.extend(agenda_lines(source));
     for (name, keeps) in [("Kept", true), ("Dropped", false)] {
         let rounds = campaign.rounds().iter();
-        let rounds: Vec<&RoundSummary> = rounds
-            .filter(|round| round.verdict.keeps() == keeps)
-            .collect();
+        let rounds: Vec<&RoundSummary> =
+            rounds.filter(|round| round.verdict.keeps() == keeps).collect();
         if !rounds.is_empty() {
             lines.push(String::new());
             lines.push(format!("{name} ({})", rounds.len()));
@@ -57,10 +56,7 @@ fn figures(source: &ReportSource<'_>) -> Vec<String> {
     let (campaign, now) = (source.campaign, speedup_now(source));
     let mut lines = vec![labelled("speedup", &speedup(source))];
     if campaign.view().confirmed == Some(false) {
-        lines.push(labelled(
-            "warning",
-            "the final duel does not confirm a gain",
-        ));
+        lines.push(labelled("warning", "the final duel does not confirm a gain"));
     }
     let n_visible = source.charter.visible_cases().len();
     lines.push(labelled(
@@ -75,11 +71,7 @@ fn figures(source: &ReportSource<'_>) -> Vec<String> {
     ));
     if let Some(before) = campaign.peak_share_at(1.0) {
         let after = campaign.peak_share_at(now);
-        let text = format!(
-            "{} -> {} of the measured peak",
-            share(Some(before)),
-            share(after)
-        );
+        let text = format!("{} -> {} of the measured peak", share(Some(before)), share(after));
         lines.push(labelled("peak", &text));
     }
     let percent = campaign.view().inflation_percent;
@@ -93,11 +85,8 @@ fn figures(source: &ReportSource<'_>) -> Vec<String> {
     if let Some(text) = host_noise(campaign) {
         lines.push(labelled("noise", &text));
     }
-    let mut used = format!(
-        "{} in {}",
-        counted(campaign.rounds().len(), "round"),
-        time_of_work(campaign)
-    );
+    let mut used =
+        format!("{} in {}", counted(campaign.rounds().len(), "round"), time_of_work(campaign));
     if campaign.cost().usd > 0.0 {
         used.push_str(&format!(", agent {:.2} USD", campaign.cost().usd));
     }
@@ -115,11 +104,7 @@ fn agenda_lines(source: &ReportSource<'_>) -> Vec<String> {
     for item in &items {
         let title = source.line(&item.title, REASON_MAX);
         let why = source.line(&why(source, item), REASON_MAX);
-        let why = if why.is_empty() {
-            why
-        } else {
-            format!(": {why}")
-        };
+        let why = if why.is_empty() { why } else { format!(": {why}") };
         let text = format!("{}: {title}; {}{why}", item.id, became(item));
         lines.push(wrapped(&format!("  {text}"), WIDTH, "  "));
     }
@@ -149,8 +134,5 @@ fn round_lines(source: &ReportSource<'_>, round: &RoundSummary) -> String {
     let title = wrapped(&source.title(round, REASON_MAX), WIDTH, &indent);
     let why = wrapped(&source.why(round, REASON_MAX), WIDTH, &indent);
     let label = format!("  round {:<4}", round.number);
-    format!(
-        "{label:<LABEL$}{shown:>6}  {}\n{why}",
-        &title[indent.len()..]
-    )
+    format!("{label:<LABEL$}{shown:>6}  {}\n{why}", &title[indent.len()..])
 }

@@ -28,12 +28,7 @@ fn finished() -> Campaign {
 }
 
 fn said() -> Said {
-    Said {
-        title: "Vectorize",
-        mechanism: "lanes are idle",
-        lesson: "",
-        direction: Direction::Tile,
-    }
+    Said { title: "Vectorize", mechanism: "lanes are idle", lesson: "", direction: Direction::Tile }
 }
 
 fn text_of(campaign: &Campaign, path: &str) -> String {
@@ -62,10 +57,7 @@ fn the_files_of_a_finished_campaign_are_as_they_were() {
         ("optimize.md", "logs/optimize.md"),
         ("performance_trend.md", "logs/performance_trend.md"),
         ("cost.md", "logs/cost.md"),
-        (
-            "verified_ineffective.jsonl",
-            "logs/verified_ineffective.jsonl",
-        ),
+        ("verified_ineffective.jsonl", "logs/verified_ineffective.jsonl"),
         ("perf_results.md", "perf_results.md"),
         ("kernel_devlog.md", "docs/kernels/matmul.md"),
         ("optimizations.md", "results/optimizations.md"),
@@ -95,19 +87,13 @@ fn the_messages_of_a_finished_campaign_are_as_they_were() {
 #[test]
 fn the_report_is_printed_as_it_is_stored() {
     let campaign = finished();
-    assert_eq!(
-        render_final_report(&campaign),
-        text_of(&campaign, "REPORT.md")
-    );
+    assert_eq!(render_final_report(&campaign), text_of(&campaign, "REPORT.md"));
 }
 
 #[test]
 fn files_of_the_same_events_are_the_same_bytes() {
     let records = Player::new(charter(), script()).play();
-    assert_eq!(
-        derived_files(&fold(&records)),
-        derived_files(&fold(&records))
-    );
+    assert_eq!(derived_files(&fold(&records)), derived_files(&fold(&records)));
 }
 
 #[test]
@@ -164,10 +150,7 @@ fn hidden_cases_are_told_by_nothing_that_an_agent_may_read() {
 #[test]
 fn hidden_names_are_withheld_as_words_only() {
     let guard = source::HiddenNames::of(&charter());
-    assert_eq!(
-        guard.clean("zebra, Zebra_2, /zebra.csv"),
-        "(hidden), (hidden)_2, /(hidden).csv"
-    );
+    assert_eq!(guard.clean("zebra, Zebra_2, /zebra.csv"), "(hidden), (hidden)_2, /(hidden).csv");
     assert_eq!(guard.clean("zebras"), "zebras");
     assert_eq!(guard.line("ze\u{200b}bra", 50), "(hidden)");
 }
@@ -189,12 +172,7 @@ fn every_row_of_every_table_has_the_columns_of_its_header() {
                 continue;
             }
             let cells = line.replace("\\|", "").matches('|').count();
-            assert_eq!(
-                *columns.get_or_insert(cells),
-                cells,
-                "{}: {line}",
-                file.path
-            );
+            assert_eq!(*columns.get_or_insert(cells), cells, "{}: {line}", file.path);
         }
         assert_eq!(fence, None, "{}", file.path);
     }
@@ -204,10 +182,7 @@ fn every_row_of_every_table_has_the_columns_of_its_header() {
 fn perf_results_is_one_table_of_five_columns() {
     let text = text_of(&finished(), "perf_results.md");
     assert!(text.starts_with("| iteration | optimization | latency_ms | correctness | status |\n"));
-    assert!(
-        text.lines()
-            .all(|line| line.starts_with("| ") && line.ends_with(" |"))
-    );
+    assert!(text.lines().all(|line| line.starts_with("| ") && line.ends_with(" |")));
     assert!(text.contains("| 0 | baseline | 22.627417 | PASS | keep |"));
 }
 
@@ -298,22 +273,13 @@ fn the_trend_puts_a_backward_metric_into_its_columns() {
         &played(charter, vec![(Play::Measured(1.25), said())]),
         "logs/performance_trend.md",
     );
-    assert!(
-        text.contains("| - | - | 0.042 | 0.042 | - | step -, fwd —, bwd +25.000% |"),
-        "{text}"
-    );
+    assert!(text.contains("| - | - | 0.042 | 0.042 | - | step -, fwd —, bwd +25.000% |"), "{text}");
 }
 
 #[test]
 fn hostile_text_stays_inside_its_cell() {
-    assert_eq!(
-        one_line(" a\r\n\tb \u{1b}[31mc\u{1b}[0m\u{202e}d "),
-        "a b cd"
-    );
-    assert_eq!(
-        escaped("a|b `c` <d> [e](f)"),
-        "a\\|b \\`c\\` \\<d\\> \\[e\\](f)"
-    );
+    assert_eq!(one_line(" a\r\n\tb \u{1b}[31mc\u{1b}[0m\u{202e}d "), "a b cd");
+    assert_eq!(escaped("a|b `c` <d> [e](f)"), "a\\|b \\`c\\` \\<d\\> \\[e\\](f)");
     assert_eq!(escaped("# x"), "\\# x");
     assert_eq!(escaped("12. x"), "12\\. x");
     assert_eq!(escaped("12.5 x"), "12.5 x");
@@ -322,10 +288,7 @@ fn hostile_text_stays_inside_its_cell() {
     assert_eq!(fenced("x\n`````\ny"), "``````text\nx\n`````\ny\n``````");
     assert_eq!(bounded("abcdef", 4), "abc…");
     assert_eq!(yaml("a\"b\\\n\u{7f}"), "\"a\\\"b\\\\\\n\\u007f\"");
-    assert_eq!(
-        serde_json::from_str::<String>(&yaml("\u{e0041}é\0")).unwrap(),
-        "\u{e0041}é\0"
-    );
+    assert_eq!(serde_json::from_str::<String>(&yaml("\u{e0041}é\0")).unwrap(), "\u{e0041}é\0");
 }
 
 #[test]
@@ -366,19 +329,11 @@ fn a_campaign_that_was_extended_has_an_estimate_again() {
     let mut limits = charter().limits;
     limits.rounds = 5;
     let last = records.last().unwrap().clone();
-    records.push(Record {
-        seq: last.seq + 1,
-        event: Event::Extended { limits },
-        ..last
-    });
+    records.push(Record { seq: last.seq + 1, event: Event::Extended { limits }, ..last });
     let campaign = fold(&records);
     assert!(render_terminal_summary(&campaign).contains("about 1.250x (estimate from 1 kept"));
     assert!(!render_final_report(&campaign).contains(HIDDEN));
-    assert!(
-        derived_files(&campaign)
-            .iter()
-            .all(|file| file.path != "REPORT.md")
-    );
+    assert!(derived_files(&campaign).iter().all(|file| file.path != "REPORT.md"));
 }
 
 #[test]

@@ -185,11 +185,7 @@ pub(super) fn file_name(text: &str) -> String {
         })
         .collect();
     let name = name.trim_start_matches('.');
-    if name.is_empty() {
-        "kernel".to_owned()
-    } else {
-        name.to_owned()
-    }
+    if name.is_empty() { "kernel".to_owned() } else { name.to_owned() }
 }
 
 /// The first characters of a commit.
@@ -200,10 +196,7 @@ pub(super) fn short(commit: &str) -> String {
 /// `YYYY-MM-DD HH:MM`, UTC.
 pub(super) fn stamp(at_ms: i64) -> String {
     match Timestamp::from_millisecond(at_ms) {
-        Ok(at) => at
-            .to_zoned(TimeZone::UTC)
-            .strftime("%Y-%m-%d %H:%M")
-            .to_string(),
+        Ok(at) => at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M").to_string(),
         Err(_) => NO_VALUE.to_owned(),
     }
 }
@@ -241,11 +234,7 @@ pub(super) fn percent(ratio: Option<f64>) -> String {
     match percent {
         Some(percent) if percent.is_finite() => {
             let text = format!("{percent:+.3}%");
-            if text == "-0.000%" {
-                "+0.000%".to_owned()
-            } else {
-                text
-            }
+            if text == "-0.000%" { "+0.000%".to_owned() } else { text }
         }
         Some(_) | None => NO_VALUE.to_owned(),
     }

@@ -12,12 +12,7 @@ use karve_core::integrity::{self, AuditFinding, AuditMode, Bucket, Transfer};
 /// The most findings that are listed.
 const LISTED_MAX: usize = 20;
 
-const COLUMNS: [&str; 4] = [
-    "Source",
-    "Buckets",
-    "Benchmark gain",
-    "Real-training-equivalent gain",
-];
+const COLUMNS: [&str; 4] = ["Source", "Buckets", "Benchmark gain", "Real-training-equivalent gain"];
 
 /// The transfer check of a round that was kept, or in which the audit found something.
 pub(super) fn transfer_check(
@@ -52,11 +47,7 @@ pub(super) fn transfer_check(
         Transfer::Overfit => "none: in real use every call has different inputs".to_owned(),
     };
     page.list(&[
-        format!(
-            "Bucket: {} ({})",
-            names(&classified.buckets),
-            classified.bucket.describe()
-        ),
+        format!("Bucket: {} ({})", names(&classified.buckets), classified.bucket.describe()),
         format!("Cache key: {key}"),
         format!("Benchmark gain: {}", percent(ratio)),
         format!("Estimated real gain: {real}"),
@@ -80,9 +71,8 @@ fn names(buckets: &[Bucket]) -> String {
 
 fn listed(source: &ReportSource<'_>, findings: &[AuditFinding]) -> Vec<String> {
     let shown = findings.iter().take(LISTED_MAX);
-    let mut lines: Vec<String> = shown
-        .map(|finding| source.markdown(&finding.describe(), CELL_MAX))
-        .collect();
+    let mut lines: Vec<String> =
+        shown.map(|finding| source.markdown(&finding.describe(), CELL_MAX)).collect();
     if findings.len() > LISTED_MAX {
         lines.push(format!("and {} more", findings.len() - LISTED_MAX));
     }
@@ -110,10 +100,7 @@ pub(super) fn attribution(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     page.table(&COLUMNS, &rows);
     let mut items = vec![
         format!("S_real (K1 to K4): {:+.1}%", flat(done.s_real_percent)),
-        format!(
-            "W_real (W1, within its bound): {:+.1}%",
-            flat(done.w_real_percent)
-        ),
+        format!("W_real (W1, within its bound): {:+.1}%", flat(done.w_real_percent)),
         format!("R_real (W2 and W3): {:+.1}%", done.r_real_percent),
         format!(
             "Inflation gap of the benchmark: {:+.1} percentage points, from {:+.1}% in the \
@@ -135,10 +122,8 @@ pub(super) fn attribution(source: &ReportSource<'_>, page: &mut MarkdownPage) {
         let kept = round.findings.iter().filter(|_| round.verdict.keeps());
         kept.map(|finding| format!("Round {}: {}", round.number, finding.describe()))
     });
-    let found: Vec<String> = found
-        .take(LISTED_MAX)
-        .map(|line| source.markdown(&line, CELL_MAX))
-        .collect();
+    let found: Vec<String> =
+        found.take(LISTED_MAX).map(|line| source.markdown(&line, CELL_MAX)).collect();
     if !found.is_empty() {
         page.block(
             "Audit findings in kept rounds. A person should review suspicious ones; the verdict \
@@ -158,8 +143,7 @@ fn table_row(source: &ReportSource<'_>, row: &AttributionRow) -> Vec<String> {
     vec![
         escaped(&source.line(&row.source, TITLE_MAX)),
         names(&row.buckets),
-        row.benchmark_percent
-            .map_or("not measured".to_owned(), gain),
+        row.benchmark_percent.map_or("not measured".to_owned(), gain),
         gain(row.real_percent),
     ]
 }

@@ -139,11 +139,7 @@ fn round_row(
 
 /// The terms of this format for a verdict.
 pub(super) fn status(round: &RoundSummary) -> &'static str {
-    if round.verdict.keeps() {
-        "ACCEPTED"
-    } else {
-        "ROLLED BACK"
-    }
+    if round.verdict.keeps() { "ACCEPTED" } else { "ROLLED BACK" }
 }
 
 /// The lesson of a round, or else the reason for its verdict.

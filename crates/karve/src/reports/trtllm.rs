@@ -13,22 +13,12 @@ use super::text::{
 use karve_core::campaign::RoundSummary;
 
 const VALIDATION_COLUMNS: [&str; 5] = ["Metric", "Before", "After", "Change", "Result"];
-const CUMULATIVE_COLUMNS: [&str; 6] = [
-    "Step",
-    "Optimization",
-    "Change",
-    "Cumulative",
-    "SOL%",
-    "SOL points",
-];
+const CUMULATIVE_COLUMNS: [&str; 6] =
+    ["Step", "Optimization", "Change", "Cumulative", "SOL%", "SOL points"];
 
 /// The trtllm terms for a verdict.
 fn status(round: &RoundSummary) -> &'static str {
-    if round.verdict.keeps() {
-        "Applied"
-    } else {
-        "Rolled back"
-    }
+    if round.verdict.keeps() { "Applied" } else { "Rolled back" }
 }
 
 fn checkbox(done: bool, text: &str) -> String {
@@ -47,14 +37,8 @@ pub(super) fn render_optimization(source: &ReportSource<'_>, round: &RoundSummar
             !round.parent.is_empty(),
             &format!("parent saved as {}", code(&short(&round.parent))),
         ),
-        checkbox(
-            round.hypothesis.is_some(),
-            "hypothesis stated before the change",
-        ),
-        checkbox(
-            passed == Some(true),
-            "builds and is correct on every case of the set",
-        ),
+        checkbox(round.hypothesis.is_some(), "hypothesis stated before the change"),
+        checkbox(passed == Some(true), "builds and is correct on every case of the set"),
         checkbox(deciding(round).is_some(), "measured against the parent"),
     ]);
     page.section("Implementation");
@@ -74,11 +58,7 @@ pub(super) fn render_optimization(source: &ReportSource<'_>, round: &RoundSummar
     page.section("Validation");
     page.table(&VALIDATION_COLUMNS, &validation_rows(source, round));
     page.section("Result");
-    page.block(format!(
-        "{}: {}.",
-        status(round),
-        escaped(&source.why(round, CELL_MAX))
-    ));
+    page.block(format!("{}: {}.", status(round), escaped(&source.why(round, CELL_MAX))));
     page.finish()
 }
 
@@ -143,11 +123,7 @@ pub(super) fn render_optimizations(source: &ReportSource<'_>) -> String {
         ),
     ]);
     page.section("Optimizations");
-    let items: Vec<String> = campaign
-        .rounds()
-        .iter()
-        .map(|r| optimization(source, r))
-        .collect();
+    let items: Vec<String> = campaign.rounds().iter().map(|r| optimization(source, r)).collect();
     if !items.is_empty() {
         page.block(items.join("\n"));
     }
@@ -187,9 +163,7 @@ fn cumulative_rows(source: &ReportSource<'_>) -> Vec<Vec<String>> {
     let rounds = source.campaign.rounds().iter();
     for round in rounds.filter(|round| round.verdict.keeps()) {
         let after = sol(round.cumulative_ratio);
-        let points = after
-            .zip(before)
-            .map(|(after, before)| (after - before) * 100.0);
+        let points = after.zip(before).map(|(after, before)| (after - before) * 100.0);
         before = after;
         rows.push(vec![
             round.number.to_string(),

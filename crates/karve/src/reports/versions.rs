@@ -64,29 +64,16 @@ fn performance(source: &ReportSource<'_>, page: &mut MarkdownPage) {
         .into_iter()
         .filter_map(|case| source.campaign.case(case))
         .map(|case| {
-            let params: Vec<String> = case
-                .params
-                .iter()
-                .map(|(n, v)| format!("{n}={v}"))
-                .collect();
+            let params: Vec<String> = case.params.iter().map(|(n, v)| format!("{n}={v}")).collect();
             format!("{} ({})", case.name, params.join(", "))
         })
         .collect();
     page.list(&[
-        format!(
-            "Device: {}",
-            source.markdown(&source.charter.target.device, CELL_MAX)
-        ),
+        format!("Device: {}", source.markdown(&source.charter.target.device, CELL_MAX)),
         format!("Clocks: {clocks}"),
         format!("dtype: {}", dtype(source)),
-        format!(
-            "Config: {}",
-            source.markdown(&super::text::list(&configs), PARAGRAPH_MAX)
-        ),
-        format!(
-            "Baseline: {}",
-            escaped(&with_unit(source, source.campaign.baseline_aggregate()))
-        ),
+        format!("Config: {}", source.markdown(&super::text::list(&configs), PARAGRAPH_MAX)),
+        format!("Baseline: {}", escaped(&with_unit(source, source.campaign.baseline_aggregate()))),
         format!("Bottleneck: {}", bottleneck(source)),
     ]);
 }
@@ -131,21 +118,13 @@ fn versions(source: &ReportSource<'_>, page: &mut MarkdownPage) {
         "—".to_owned(),
         "yes".to_owned(),
     ]];
-    let made = source
-        .campaign
-        .rounds()
-        .iter()
-        .filter(|r| r.candidate.is_some());
+    let made = source.campaign.rounds().iter().filter(|r| r.candidate.is_some());
     rows.extend(made.map(|round| version(source, &figures, round)));
     page.table(&COLUMNS, &rows);
 }
 
 fn measured(text: String) -> String {
-    if text == super::text::NO_VALUE {
-        NOT_MEASURED.to_owned()
-    } else {
-        text
-    }
+    if text == super::text::NO_VALUE { NOT_MEASURED.to_owned() } else { text }
 }
 
 fn version(
@@ -187,9 +166,7 @@ fn insights(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     });
     listed(page, issues.collect());
     page.section("Insights");
-    let insights = made
-        .iter()
-        .map(|round| format!("v{}: {}", round.number, lesson(source, round)));
+    let insights = made.iter().map(|round| format!("v{}: {}", round.number, lesson(source, round)));
     listed(page, insights.collect());
     page.section("Guidance for the next version");
     let open = open_directions(source);

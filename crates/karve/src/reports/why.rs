@@ -27,11 +27,7 @@ pub(super) fn profile_section(source: &ReportSource<'_>, page: &mut MarkdownPage
     page.section("Profile");
     let same = first.commit == last.commit;
     let is_final = last.commit == campaign.incumbent();
-    let when = if is_final {
-        "At the end"
-    } else {
-        "Last profile"
-    };
+    let when = if is_final { "At the end" } else { "Last profile" };
     let whose = if same { "The kernel" } else { "At the start" };
     let mut lines = vec![diagnosis(source, whose, first)];
     if !same {
@@ -49,9 +45,8 @@ pub(super) fn profile_section(source: &ReportSource<'_>, page: &mut MarkdownPage
     }
     for opportunity in last.diagnosis.iter().flat_map(|d| &d.opportunities) {
         let entry = opportunity.entry.as_ref();
-        let entry = entry.map_or_else(String::new, |id| {
-            format!("; see {}", code(&source.line(id, CELL_MAX)))
-        });
+        let entry = entry
+            .map_or_else(String::new, |id| format!("; see {}", code(&source.line(id, CELL_MAX))));
         lines.push(format!(
             "Left to try: {}, could save about {:.0}% of the time by these counters ({}){entry}",
             source.markdown(&opportunity.name, CELL_MAX),
@@ -139,12 +134,7 @@ fn push_predictions(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let lines: Vec<String> = reported
         .take(PREDICTED_SHOWN)
         .map(|round| {
-            let all: Vec<String> = round
-                .lesson
-                .predicted
-                .iter()
-                .map(|f| f.describe())
-                .collect();
+            let all: Vec<String> = round.lesson.predicted.iter().map(|f| f.describe()).collect();
             let all = source.markdown(&all.join("; "), PARAGRAPH_MAX);
             format!("Round {} predicted: {all}", round.number)
         })
@@ -158,11 +148,8 @@ fn push_predictions(source: &ReportSource<'_>, page: &mut MarkdownPage) {
 pub(super) fn knowledge_section(source: &ReportSource<'_>, page: &mut MarkdownPage) {
     let campaign = source.campaign;
     let known = campaign.known();
-    let learned: Vec<&RoundSummary> = campaign
-        .rounds()
-        .iter()
-        .filter(|round| round.lesson.learning.is_some())
-        .collect();
+    let learned: Vec<&RoundSummary> =
+        campaign.rounds().iter().filter(|round| round.lesson.learning.is_some()).collect();
     if known.is_empty() && learned.is_empty() {
         return;
     }
@@ -172,10 +159,7 @@ pub(super) fn knowledge_section(source: &ReportSource<'_>, page: &mut MarkdownPa
         n => format!("{n} library entries matched this target."),
     };
     page.block(held);
-    let rows: Vec<Vec<String>> = learned
-        .iter()
-        .filter_map(|round| entry(source, round))
-        .collect();
+    let rows: Vec<Vec<String>> = learned.iter().filter_map(|round| entry(source, round)).collect();
     if rows.is_empty() {
         page.block("No round was evidence for or against an entry.");
         return;

@@ -106,19 +106,12 @@ fn detach(context: &Context, tree: &Path, parent: &str) -> Result<()> {
         true => HistoryAccess::Shown,
         false => HistoryAccess::Sealed,
     };
-    context
-        .repos
-        .work
-        .detach_worktree(tree, &Oid::named(parent)?, past)
+    context.repos.work.detach_worktree(tree, &Oid::named(parent)?, past)
 }
 
 /// The name of the agent behind an event, if there was one.
 pub fn asked_agent(context: &Context, campaign: &Campaign, event: &Event) -> Option<String> {
-    let of_round = || {
-        campaign
-            .current_round()
-            .and_then(|round| round.route.as_deref())
-    };
+    let of_round = || campaign.current_round().and_then(|round| round.route.as_deref());
     let role = match event {
         Event::Proposed { route, .. } | Event::ProposalRefused { route, .. } => {
             route.as_ref().map(|route| route.role.as_str())
@@ -130,10 +123,7 @@ pub fn asked_agent(context: &Context, campaign: &Campaign, event: &Event) -> Opt
             let reviewer = context.charter.asks.reviewer();
             reviewer.map(|role| role.name.as_str())
         }
-        Event::Learned {
-            session_log: Some(_),
-            ..
-        } => None,
+        Event::Learned { session_log: Some(_), .. } => None,
         _ => return None,
     };
     context.acting.agent.called(role).map(str::to_owned)

@@ -59,10 +59,7 @@ fn prepare_workspace(
     let tree = context.repos.fresh(WORKSPACE_DIR, parent)?;
     // Nothing in it affects the user's repository.
     let parent = Oid::named(parent)?;
-    context
-        .repos
-        .work
-        .detach_worktree(&tree, &parent, HistoryAccess::Sealed)?;
+    context.repos.work.detach_worktree(&tree, &parent, HistoryAccess::Sealed)?;
     if let Some(step) = step {
         apply_failed_change(context, &tree, step)?;
     }

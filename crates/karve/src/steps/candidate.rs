@@ -25,33 +25,17 @@ pub(super) fn candidate_in(
     summary: String,
 ) -> Result<CandidateResult> {
     let message = reports::render_candidate_message(&context.charter, round, hypothesis);
-    let note = CommitNote {
-        message: &message,
-        date: clock::now_s(),
-    };
+    let note = CommitNote { message: &message, date: clock::now_s() };
     context.repos.reveal(worktree, parent)?;
     let on = Oid::named(parent)?;
     let globs = accepted_files(context, worktree, &on, writes)?;
     let forbids = |bytes: &[u8]| context.acting.holds_key(bytes);
-    let terms = CandidateFilter {
-        editable: &globs,
-        forbids: &forbids,
-    };
-    let made = context
-        .repos
-        .work
-        .commit_within(worktree, &on, terms, &note)?;
+    let terms = CandidateFilter { editable: &globs, forbids: &forbids };
+    let made = context.repos.work.commit_within(worktree, &on, terms, &note)?;
     if let Some(missing) = MissingCandidate::of(&made, terms) {
         return Ok(Err(missing));
     }
-    let CandidateCommit {
-        oid,
-        tree,
-        files,
-        patch,
-        out_of_scope,
-        ..
-    } = made;
+    let CandidateCommit { oid, tree, files, patch, out_of_scope, .. } = made;
     let refused = out_of_scope.iter().map(|refused| &refused.change.path);
     let refused: Vec<String> = refused.cloned().collect();
     // An extra new file is just left behind; a changed read-only file is reported.
@@ -62,10 +46,7 @@ pub(super) fn candidate_in(
         .collect();
     let whole = whole_change(context, (worktree, &on), (&files, &out_of_scope), &note)?;
     let name = format!("{}/round-{round}", refs_of(&context.charter.name));
-    context
-        .repos
-        .work
-        .update_ref(&name, &oid, ExpectedRef::Any)?;
+    context.repos.work.update_ref(&name, &oid, ExpectedRef::Any)?;
     let candidate = Candidate {
         commit: oid.to_string(),
         tree: tree.to_string(),
@@ -112,14 +93,8 @@ fn whole_change(
     let globs = exact_globs(&[files, extra].concat())?;
     // Nothing refers to this commit, so the next garbage collection removes it.
     let forbids = |bytes: &[u8]| context.acting.holds_key(bytes);
-    let terms = CandidateFilter {
-        editable: &globs,
-        forbids: &forbids,
-    };
-    let made = context
-        .repos
-        .work
-        .commit_within(worktree, parent, terms, note)?;
+    let terms = CandidateFilter { editable: &globs, forbids: &forbids };
+    let made = context.repos.work.commit_within(worktree, parent, terms, note)?;
     let is_whole = extra.iter().all(|file| made.files.contains(file));
     match is_whole {
         true => store::put_artifact(&context.dir, &made.patch).map(Some),

@@ -8,14 +8,7 @@ use karve_os::error::Result;
 pub(crate) fn perform(context: &Context, campaign: &Campaign) -> Result<Event> {
     let (repos, charter) = (&context.repos, &context.charter);
     let base = campaign.base_commit();
-    let (mutation_check_passed, planted_bugs) = run_mutation_check(
-        &repos.work,
-        &repos.trees,
-        &context.harness(),
-        (charter, base),
-    )?;
-    Ok(Event::MutationChecked {
-        mutation_check_passed,
-        planted_bugs,
-    })
+    let (mutation_check_passed, planted_bugs) =
+        run_mutation_check(&repos.work, &repos.trees, &context.harness(), (charter, base))?;
+    Ok(Event::MutationChecked { mutation_check_passed, planted_bugs })
 }

@@ -31,28 +31,17 @@ pub(crate) fn perform(
             }
             Err(gate) => gate,
         };
-        tryouts.push(VariantTrial {
-            variant: *variant,
-            gate,
-            values: Vec::new(),
-        });
+        tryouts.push(VariantTrial { variant: *variant, gate, values: Vec::new() });
     }
     // If only one passed, it needs no measurement.
     if standing.len() > 1 {
         read_interleaved(context, step, (&standing, &mut tryouts), campaign)?;
     }
     let first = variants::first(&tryouts).unwrap_or(0);
-    let kept = step
-        .candidates
-        .iter()
-        .find(|(variant, _)| *variant == first);
+    let kept = step.candidates.iter().find(|(variant, _)| *variant == first);
     let kept = kept.map_or("", |(_, candidate)| &candidate.commit);
     context.repos.keep_only(&[campaign.incumbent(), kept])?;
-    Ok(Event::Chosen {
-        round: step.round,
-        first,
-        tryouts,
-    })
+    Ok(Event::Chosen { round: step.round, first, tryouts })
 }
 
 /// A variant, built and correct on the visible cases, or its gate failure.
@@ -61,19 +50,11 @@ fn variant_built(
     candidate: &Candidate,
     campaign: &Campaign,
 ) -> Result<std::result::Result<BuiltTree, Gate>> {
-    let commits = (
-        &Oid::named(campaign.incumbent())?,
-        &Oid::named(&candidate.commit)?,
-    );
+    let commits = (&Oid::named(campaign.incumbent())?, &Oid::named(&candidate.commit)?);
     if let Some(gate) = out_of_scope(&context.repos.work, campaign, commits, candidate)? {
         return Ok(Err(gate));
     }
-    let findings = audit_commits(
-        &context.repos.work,
-        &context.charter,
-        commits,
-        &candidate.files,
-    )?;
+    let findings = audit_commits(&context.repos.work, &context.charter, commits, &candidate.files)?;
     if let Some(gate) = integrity::forbids(&findings) {
         return Ok(Err(gate));
     }

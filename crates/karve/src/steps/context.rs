@@ -107,15 +107,7 @@ pub struct ContextParts {
 impl Context {
     /// The context of a campaign; leftovers of an earlier process are cleaned up.
     pub fn new(parts: ContextParts) -> Result<Self> {
-        let ContextParts {
-            upstream,
-            dir,
-            agent,
-            secrets,
-            stop,
-            charter,
-            notices,
-        } = parts;
+        let ContextParts { upstream, dir, agent, secrets, stop, charter, notices } = parts;
         let upstream = upstream.with_scratch(dir.join("tmp"));
         let work = workspace::repo_of(&upstream, &dir, &charter)?;
         process::end_tagged(&tag_of(&dir));
@@ -137,11 +129,7 @@ impl Context {
             charter,
             dir,
             stop,
-            repos: Repositories {
-                upstream,
-                work,
-                trees,
-            },
+            repos: Repositories { upstream, work, trees },
             acting: ActingAgent { agent, secrets },
             device: MeasuringDevice { session, notices },
             sandbox,
@@ -151,15 +139,10 @@ impl Context {
 
     /// The harness with the campaign's commands.
     pub(crate) fn harness(&self) -> Harness {
-        Harness::new(
-            &self.charter,
-            &self.dir.join("tmp"),
-            &tag_of(&self.dir),
-            &self.stop,
-        )
-        .with_reference(self.carried.reference.clone())
-        .withholding(self.acting.agent.key_variables())
-        .in_sandbox(self.sandbox.as_ref())
+        Harness::new(&self.charter, &self.dir.join("tmp"), &tag_of(&self.dir), &self.stop)
+            .with_reference(self.carried.reference.clone())
+            .withholding(self.acting.agent.key_variables())
+            .in_sandbox(self.sandbox.as_ref())
     }
 
     /// Fails if the campaign's disk is full: then a failed step is the host's problem, and not a
@@ -169,11 +152,9 @@ impl Context {
         let written = fs::create_dir_all(self.dir.join("tmp"))
             .and_then(|()| fs::write(&probe, [0; PROBE_BYTES]));
         let _ = fs::remove_file(&probe);
-        written
-            .context(|| format!("cannot write to {}", self.dir.path().display()))
-            .map_err(|error| {
-                error.hint("free disk space, then resume with \"karve run\": nothing is lost")
-            })
+        written.context(|| format!("cannot write to {}", self.dir.path().display())).map_err(
+            |error| error.hint("free disk space, then resume with \"karve run\": nothing is lost"),
+        )
     }
 
     /// How long the last step waited for the device, which does not count as the campaign's work.

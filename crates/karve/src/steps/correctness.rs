@@ -26,8 +26,5 @@ pub(super) fn tested_visibly(
 
 /// The cases with these indices.
 pub(super) fn cases_at(campaign: &Campaign, indices: &[usize]) -> Vec<Case> {
-    indices
-        .iter()
-        .filter_map(|index| campaign.case(*index))
-        .collect()
+    indices.iter().filter_map(|index| campaign.case(*index)).collect()
 }

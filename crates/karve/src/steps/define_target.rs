@@ -5,7 +5,5 @@ use karve_core::campaign::Event;
 use karve_os::error::Result;
 
 pub(crate) fn perform(context: &Context) -> Result<Event> {
-    Ok(Event::TargetDefined {
-        charter: Box::new(context.charter.clone()),
-    })
+    Ok(Event::TargetDefined { charter: Box::new(context.charter.clone()) })
 }

@@ -11,7 +11,5 @@ pub(crate) fn perform(
     campaign: &Campaign,
 ) -> Result<Event> {
     tips::leave(context, campaign)?;
-    Ok(Event::Finished {
-        reason: reason.clone(),
-    })
+    Ok(Event::Finished { reason: reason.clone() })
 }

@@ -20,19 +20,10 @@ use karve_os::error::Result;
 use std::path::Path;
 
 pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -> Result<Event> {
-    let Step::Gate {
-        round,
-        retry,
-        candidate,
-        set,
-    } = step
-    else {
+    let Step::Gate { round, retry, candidate, set } = step else {
         return Err(bug("the gate was called for another step"));
     };
-    let commits = (
-        &Oid::named(campaign.incumbent())?,
-        &Oid::named(&candidate.commit)?,
-    );
+    let commits = (&Oid::named(campaign.incumbent())?, &Oid::named(&candidate.commit)?);
     if context.charter.policy.best_of > 1 {
         name_candidate(context, *round, commits.1)?;
     }
@@ -73,12 +64,7 @@ pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -
         Ok(()) => gated(Gate::Passed, same),
         Err(gate) => gated(gate, false),
     };
-    if let Event::Gated {
-        errors: seen,
-        knobs,
-        ..
-    } = &mut event
-    {
+    if let Event::Gated { errors: seen, knobs, .. } = &mut event {
         *seen = errors;
         *knobs = match passed {
             true => tunable_knobs(context, candidate, campaign.incumbent()),
@@ -91,10 +77,7 @@ pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -
 /// The ref of a round names the candidate that is judged, not the one that was made last.
 fn name_candidate(context: &Context, round: u32, commit: &Oid) -> Result<()> {
     let name = format!("{}/round-{round}", refs_of(&context.charter.name));
-    context
-        .repos
-        .work
-        .update_ref(&name, commit, ExpectedRef::Any)
+    context.repos.work.update_ref(&name, commit, ExpectedRef::Any)
 }
 
 /// The test result of a built tree on a set, and how far its results are from the reference.
@@ -104,11 +87,7 @@ fn tested(
     set: CaseSet,
     campaign: &Campaign,
 ) -> Result<(GateResult<()>, Vec<CaseTensorError>)> {
-    let variant = if set == CaseSet::Quick {
-        CommandVariant::Quick
-    } else {
-        CommandVariant::Usual
-    };
+    let variant = if set == CaseSet::Quick { CommandVariant::Quick } else { CommandVariant::Usual };
     let (mut gate, errors) = tested_visibly(harness, tree, (set, variant), campaign)?;
     if gate.is_ok() && set == CaseSet::Full {
         let hidden = cases_at(campaign, &campaign.cases_of(CaseSet::Hidden));
@@ -127,9 +106,7 @@ fn conceal(gate: Gate) -> Gate {
             category,
             excerpt: "hidden cases are reported without details".into(),
         },
-        Gate::TimedOut { .. } => Gate::TimedOut {
-            what: "the test on a hidden case".into(),
-        },
+        Gate::TimedOut { .. } => Gate::TimedOut { what: "the test on a hidden case".into() },
         other => other,
     }
 }
@@ -146,28 +123,19 @@ fn tunable_knobs(context: &Context, candidate: &Candidate, incumbent: &str) -> u
         (Ok(new), Err(_)) => (new, Vec::new()),
     };
     let text = |commit: &str, file: &str| -> Option<String> {
-        let bytes = context
-            .repos
-            .work
-            .read_file(&Oid::named(commit).ok()?, file)
-            .ok()??;
+        let bytes = context.repos.work.read_file(&Oid::named(commit).ok()?, file).ok()??;
         String::from_utf8(bytes).ok()
     };
     // The new text with the old values of its knobs.
     let is_setting = |file: &String| {
         let mut turned = text(&candidate.commit, file)?;
         for knob in new.iter().filter(|knob| knob.file == *file) {
-            let same = old
-                .iter()
-                .find(|old| old.name == knob.name && old.file == *file)?;
+            let same = old.iter().find(|old| old.name == knob.name && old.file == *file)?;
             turned = set_knob(&turned, knob, &same.current)?;
         }
         Some(turned == text(incumbent, file)?)
     };
-    let all = candidate
-        .files
-        .iter()
-        .all(|file| is_setting(file) == Some(true));
+    let all = candidate.files.iter().all(|file| is_setting(file) == Some(true));
     match all {
         true => 0,
         false => u32::try_from(new.len()).unwrap_or(u32::MAX),

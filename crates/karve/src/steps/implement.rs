@@ -23,12 +23,7 @@ pub(crate) fn perform(
     step: &ImplementStep,
     campaign: &Campaign,
 ) -> Result<Event> {
-    let ImplementStep {
-        round,
-        retry,
-        variant,
-        ..
-    } = *step;
+    let ImplementStep { round, retry, variant, .. } = *step;
     let tree = agent_turn::worktree_for_agent(context, &step.parent)?;
     agent_workspace::apply_failed_change(context, &tree, step)?;
     let setup = agent_turn::setup(context, campaign);
@@ -47,22 +42,10 @@ pub(crate) fn perform(
         keep_variant(context, candidate, (round, variant))?;
     }
     let event = match made {
-        Ok(candidate) => Event::Implemented {
-            round,
-            retry,
-            variant,
-            candidate,
-            usage,
-            session_log,
-        },
-        Err(why) => Event::NotImplemented {
-            round,
-            retry,
-            variant,
-            why,
-            usage,
-            session_log,
-        },
+        Ok(candidate) => {
+            Event::Implemented { round, retry, variant, candidate, usage, session_log }
+        }
+        Err(why) => Event::NotImplemented { round, retry, variant, why, usage, session_log },
     };
     context.repos.remove(&tree)?;
     Ok(event)
@@ -106,9 +89,7 @@ fn why_rejected(
             || "not editable".to_owned(),
             |asked| format!("not editable in the role {}", asked.route.implements),
         );
-        return Ok(Some(format!(
-            "out of scope: the only changes are to {named}{more}, {who}"
-        )));
+        return Ok(Some(format!("out of scope: the only changes are to {named}{more}, {who}")));
     }
     let Some(task) = campaign.task() else {
         return Ok(None);

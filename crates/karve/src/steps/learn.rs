@@ -28,28 +28,16 @@ pub(crate) fn perform(context: &mut Context, round: u32, campaign: &Campaign) ->
     let mut session_log = None;
     if let Some(learning) = &mut lesson.learning {
         learning.evidence.toolchain = toolchain(context, campaign);
-        let (said, kept) = in_words(
-            context,
-            campaign,
-            (&lesson.text, &lesson.predicted),
-            learning,
-        )?;
+        let (said, kept) =
+            in_words(context, campaign, (&lesson.text, &lesson.predicted), learning)?;
         learning.words = said.words;
         learning.unsaid = said.failed.chars().take(UNSAID_CHARS).collect();
         usage = said.usage;
         session_log = kept;
-        learning.became = learn::take_in(
-            &knowledge::library_layers(context),
-            learning,
-            &here(context),
-        )?;
+        learning.became =
+            learn::take_in(&knowledge::library_layers(context), learning, &here(context))?;
     }
-    Ok(Event::Learned {
-        round,
-        lesson,
-        usage,
-        session_log,
-    })
+    Ok(Event::Learned { round, lesson, usage, session_log })
 }
 
 /// The agent's lesson from a round, if it is asked for one; with the artifact of its session
@@ -69,14 +57,8 @@ fn in_words(
     let Some(hypothesis) = asked.filter(|_| context.acting.agent.learns(role)) else {
         return Ok(Default::default());
     };
-    let taught = LessonQuestion {
-        round: round.number,
-        role,
-        hypothesis,
-        lesson,
-        predicted,
-        learning,
-    };
+    let taught =
+        LessonQuestion { round: round.number, role, hypothesis, lesson, predicted, learning };
     let setup = agent_turn::setup(context, campaign);
     let came = agent_turn::turn_at(context, &round.parent, &setup, |agent, workspace| {
         agent.learn(&taught, workspace)
@@ -89,11 +71,7 @@ fn here(context: &Context) -> Scope {
     let target = &context.charter.target;
     let named = |text: &str| -> Vec<String> {
         let text = text.trim().to_lowercase();
-        if text.is_empty() {
-            Vec::new()
-        } else {
-            vec![text]
-        }
+        if text.is_empty() { Vec::new() } else { vec![text] }
     };
     Scope {
         device: named(&target.device),
@@ -106,19 +84,14 @@ fn here(context: &Context) -> Scope {
 /// What the kernel was built with.
 fn toolchain(context: &Context, campaign: &Campaign) -> String {
     let target = &context.charter.target;
-    let words = [
-        target.language.to_lowercase(),
-        target.backend.to_lowercase(),
-    ];
+    let words = [target.language.to_lowercase(), target.backend.to_lowercase()];
     let tools = TOOLCHAINS
         .iter()
         .find(|(language, _)| words.iter().any(|word| word == language))
         .map_or(&["gcc", "cc", "clang"][..], |(_, tools)| tools);
     let facts = campaign.preparation().map(|p| &p.environment.facts);
     let named = tools.iter().find_map(|tool| facts?.get(*tool));
-    named
-        .cloned()
-        .unwrap_or_else(|| "not reported by the host".to_owned())
+    named.cloned().unwrap_or_else(|| "not reported by the host".to_owned())
 }
 
 /// An agent that cannot be asked gives no lesson; the round is settled anyway.
@@ -126,10 +99,7 @@ fn unsaid(error: CommandError) -> Result<TurnOutcome<LessonAnswer>> {
     match error.kind {
         ErrorKind::Interrupted | ErrorKind::Bug => Err(error),
         ErrorKind::Negative | ErrorKind::Usage | ErrorKind::Environment | ErrorKind::Busy => {
-            let said = LessonAnswer {
-                failed: error.message,
-                ..LessonAnswer::default()
-            };
+            let said = LessonAnswer { failed: error.message, ..LessonAnswer::default() };
             Ok((said, None))
         }
     }

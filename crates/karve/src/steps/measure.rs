@@ -34,21 +34,13 @@ fn measure_block(context: &mut Context, step: &MeasureStep, campaign: &Campaign)
     let numbered = |index: &usize| Some((*index, campaign.case(*index)?));
     let cases: Option<Vec<NumberedCase>> = step.cases.iter().map(numbered).collect();
     let cases = cases.ok_or_else(|| bug("a duel names a case that does not exist"))?;
-    let held = context
-        .carried
-        .pair_runner
-        .take()
-        .filter(|(duel, _)| *duel == step.duel);
+    let held = context.carried.pair_runner.take().filter(|(duel, _)| *duel == step.duel);
     let runner = match (held, step.block) {
         (Some((_, runner)), 1..) => runner,
         (_, _) => match pair_runner(context, step, &cases, campaign)? {
             Ok(runner) => runner,
             Err(gate) => {
-                return Ok(Event::BlockFailed {
-                    duel: step.duel,
-                    gate,
-                    raw: None,
-                });
+                return Ok(Event::BlockFailed { duel: step.duel, gate, raw: None });
             }
         },
     };
@@ -56,10 +48,7 @@ fn measure_block(context: &mut Context, step: &MeasureStep, campaign: &Campaign)
         context.device.session.begin_duel();
         runner.fresh_pages()?;
     }
-    let conditions = context
-        .device
-        .session
-        .before_block(&context.stop, &context.device.notices)?;
+    let conditions = context.device.session.before_block(&context.stop, &context.device.notices)?;
     let measured = runner.block(&cases);
     context.device.session.after_block();
     if runner.parent.harness.is_under_contract() {
@@ -70,19 +59,14 @@ fn measure_block(context: &mut Context, step: &MeasureStep, campaign: &Campaign)
         Ok(mut block) => {
             block.conditions = Some(Box::new(conditions));
             block.discarded = campaign.discards(&block.pairs);
-            Event::BlockMeasured {
-                duel: step.duel,
-                block,
-            }
+            Event::BlockMeasured { duel: step.duel, block }
         }
         Err(BlockFailure::Candidate(gate)) if matches!(step.duel, DuelName::Control(_)) => {
             return Err(incumbent_fails("can no longer be measured", &gate));
         }
-        Err(BlockFailure::Candidate(gate)) => Event::BlockFailed {
-            duel: step.duel,
-            gate,
-            raw: None,
-        },
+        Err(BlockFailure::Candidate(gate)) => {
+            Event::BlockFailed { duel: step.duel, gate, raw: None }
+        }
         // The incumbent passed its gate, so a failure now comes from the host.
         Err(BlockFailure::Parent(gate)) => {
             return Err(incumbent_fails("can no longer be measured", &gate));
@@ -152,16 +136,14 @@ fn control_runner(
             Err(gate) => Err(incumbent_fails("no longer builds", &gate)),
         };
     }
-    Ok(
-        round_runner(context, step, harness, BuildVariant::Usual)?.map(|mut runner| {
-            // Both arms start the same programs; only the amount of work differs.
-            let spinning =
-                |arm: &BuiltArm, share: f64| arm.harness.clone().with_cases(spins(campaign, share));
-            runner.parent.harness = spinning(&runner.parent, 0.0);
-            runner.candidate.harness = spinning(&runner.candidate, CONTROL_SLOWDOWN - 1.0);
-            runner
-        }),
-    )
+    Ok(round_runner(context, step, harness, BuildVariant::Usual)?.map(|mut runner| {
+        // Both arms start the same programs; only the amount of work differs.
+        let spinning =
+            |arm: &BuiltArm, share: f64| arm.harness.clone().with_cases(spins(campaign, share));
+        runner.parent.harness = spinning(&runner.parent, 0.0);
+        runner.candidate.harness = spinning(&runner.candidate, CONTROL_SLOWDOWN - 1.0);
+        runner
+    }))
 }
 
 /// In workspace mode: the original commit and the synced kernel, built in the user's
@@ -177,25 +159,13 @@ fn integration_runner(
     };
     let harness = harness.clone().with_commands(integration);
     let upstream = context.repos.upstream.clone();
-    let (base, synced) = synced(
-        &upstream,
-        &context.repos.work,
-        &context.repos.trees,
-        (&context.charter, best),
-    )?;
-    let base = match context
-        .repos
-        .trees
-        .built(&upstream, &harness, base.as_str())?
-    {
+    let (base, synced) =
+        synced(&upstream, &context.repos.work, &context.repos.trees, (&context.charter, best))?;
+    let base = match context.repos.trees.built(&upstream, &harness, base.as_str())? {
         Ok(built) => built,
         Err(gate) => return Ok(Some(Err(gate))),
     };
-    let synced = match context
-        .repos
-        .trees
-        .built(&upstream, &harness, synced.as_str())?
-    {
+    let synced = match context.repos.trees.built(&upstream, &harness, synced.as_str())? {
         Ok(built) => built,
         Err(gate) => return Ok(Some(Err(gate))),
     };
@@ -204,12 +174,7 @@ fn integration_runner(
     {
         return Ok(Some(Err(gate)));
     }
-    Ok(Some(Ok(runner_of(
-        harness,
-        base,
-        synced,
-        CommandVariant::Usual,
-    ))))
+    Ok(Some(Ok(runner_of(harness, base, synced, CommandVariant::Usual))))
 }
 
 /// How each case runs in one arm of a control duel: with its usual repeats, and with additional
@@ -224,10 +189,7 @@ fn spins(campaign: &Campaign, share: f64) -> BTreeMap<String, CaseRunSettings> {
         let times: Vec<f64> = times.map(|r| r.sample.cpu_us as f64).collect();
         let spin_us = stats::median(&times)? * share;
         let repeats = known.get(&name).map_or(1, |one| one.repeats);
-        let of_case = CaseRunSettings {
-            repeats,
-            spin_us: Some(spin_us as u64),
-        };
+        let of_case = CaseRunSettings { repeats, spin_us: Some(spin_us as u64) };
         Some((name, of_case))
     };
     (0..cases).filter_map(of_case).collect()
@@ -240,10 +202,7 @@ fn runner_of(
     candidate: BuiltTree,
     variant: CommandVariant,
 ) -> PairRunner {
-    let arm = |built: BuiltTree| BuiltArm {
-        harness: harness.clone(),
-        tree: built.path,
-    };
+    let arm = |built: BuiltTree| BuiltArm { harness: harness.clone(), tree: built.path };
     PairRunner::new(arm(parent), arm(candidate), variant)
 }
 

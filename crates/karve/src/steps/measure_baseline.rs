@@ -50,17 +50,13 @@ fn gate_and_read(context: &mut Context, campaign: &Campaign) -> Result<Event> {
     };
     let mut cases = context.charter.cases.clone();
     let halved = match fit_cases(&harness, &built.path, &mut cases)? {
-        Ok(halved) => halved.into_iter().map(|case| HalvedCase {
-            params: cases[case].params.clone(),
-            case,
-        }),
+        Ok(halved) => {
+            halved.into_iter().map(|case| HalvedCase { params: cases[case].params.clone(), case })
+        }
         Err(gate) => return Ok(failed(gate)),
     };
     let halved = halved.collect();
-    let conditions = context
-        .device
-        .session
-        .before_block(&context.stop, &context.device.notices)?;
+    let conditions = context.device.session.before_block(&context.stop, &context.device.notices)?;
     let read = read(&harness, &built.path, &cases);
     let peak = harness.peak(&built.path);
     context.device.session.after_block();
@@ -139,13 +135,8 @@ fn choose_repeats(
         let mut long = 0;
         // A run that the host delayed looks long enough, so a single one is not trusted.
         while long < LONG_RUNS {
-            let of_case = CaseRunSettings {
-                repeats,
-                spin_us: None,
-            };
-            let once = harness
-                .clone()
-                .with_cases([(case.name.clone(), of_case)].into());
+            let of_case = CaseRunSettings { repeats, spin_us: None };
+            let once = harness.clone().with_cases([(case.name.clone(), of_case)].into());
             let call = BenchParams::fresh(CommandVariant::Usual)?;
             let sample = match once.bench(tree, std::slice::from_ref(case), call)? {
                 Ok(samples) => samples[0],
@@ -156,10 +147,7 @@ fn choose_repeats(
                 None => long += 1,
             }
         }
-        chosen.push(Repeats {
-            case: index,
-            calls: repeats,
-        });
+        chosen.push(Repeats { case: index, calls: repeats });
     }
     Ok(Ok(chosen))
 }
@@ -174,10 +162,7 @@ fn read(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<GateResult<Bas
         Err(gate) => return Ok(Err(gate)),
     };
     let per_case = repeats.iter().map(|of| {
-        let of_case = CaseRunSettings {
-            repeats: of.calls,
-            spin_us: None,
-        };
+        let of_case = CaseRunSettings { repeats: of.calls, spin_us: None };
         (cases[of.case].name.clone(), of_case)
     });
     let harness = harness.clone().with_cases(per_case.collect());

@@ -30,11 +30,8 @@ fn new_answers(context: &Context, campaign: &Campaign) -> Vec<Event> {
     let mut events = Vec::new();
     for path in paths {
         let small = fs::metadata(&path).is_ok_and(|meta| meta.len() <= ANSWER_BYTES_MAX);
-        let text = if small {
-            fs::read_to_string(&path).unwrap_or_default()
-        } else {
-            String::new()
-        };
+        let text =
+            if small { fs::read_to_string(&path).unwrap_or_default() } else { String::new() };
         let text = text.trim().to_owned();
         if text.is_empty() || campaign.answers().contains(&text) {
             // It is already in the log, or it is empty.
@@ -55,14 +52,9 @@ fn new_knowledge(context: &Context, campaign: &Campaign) -> Result<Option<Event>
     }
     let now = knowledge::recall(context)?;
     let before = campaign.known();
-    let gone = before
-        .iter()
-        .filter(|old| !now.iter().any(|new| new.id == old.id));
+    let gone = before.iter().filter(|old| !now.iter().any(|new| new.id == old.id));
     let gone: Vec<String> = gone.map(|old| old.id.clone()).collect();
-    let known: Vec<KnownEntry> = now
-        .into_iter()
-        .filter(|new| !before.contains(new))
-        .collect();
+    let known: Vec<KnownEntry> = now.into_iter().filter(|new| !before.contains(new)).collect();
     let same = known.is_empty() && gone.is_empty();
     Ok((!same).then_some(Event::KnowledgeRead { known, gone }))
 }

@@ -25,16 +25,10 @@ pub(crate) fn perform(context: &mut Context) -> Result<Event> {
     check_editable(&context.repos.work, &base, &context.charter)?;
     check_branch(&context.repos.work, &context.charter)?;
     if let Branch::Named { name } = &context.charter.branch {
-        context
-            .repos
-            .work
-            .update_ref(&format!("refs/heads/{name}"), &base, ExpectedRef::Absent)?;
+        context.repos.work.update_ref(&format!("refs/heads/{name}"), &base, ExpectedRef::Absent)?;
     }
     let start = format!("{}/base", refs_of(&context.charter.name));
-    context
-        .repos
-        .work
-        .update_ref(&start, &base, ExpectedRef::Any)?;
+    context.repos.work.update_ref(&start, &base, ExpectedRef::Any)?;
     let args = ask_inputs(context, &base)?;
     let mut environment = host::environment(&context.stop);
     let layers = sandbox::active(&context.charter.sandbox);

@@ -246,12 +246,7 @@ fn digest(profile: &Profile) -> String {
             against: None,
         })
         .collect();
-    let notes: Vec<String> = profile
-        .skipped
-        .iter()
-        .chain(&profile.notes)
-        .cloned()
-        .collect();
+    let notes: Vec<String> = profile.skipped.iter().chain(&profile.notes).cloned().collect();
     let page = ProfilePage {
         title: &profile.commit,
         shown: &shown,
@@ -278,9 +273,7 @@ fn bottleneck_in(digest: &str) -> Bottleneck {
     let after = |line: &str| {
         let lower = line.to_lowercase();
         let (_, rest) = lower.split_once("bottleneck")?;
-        Some(Bottleneck::by_name(
-            rest.trim_start_matches([':', ' ', '*', '=']),
-        ))
+        Some(Bottleneck::by_name(rest.trim_start_matches([':', ' ', '*', '='])))
     };
     digest
         .lines()
@@ -310,12 +303,7 @@ mod tests {
     fn a_profile_may_name_the_share_of_the_kernel() {
         assert_eq!(share_in("x\n**Kernel share**: 40 %\n"), Some(0.4));
         assert_eq!(share_in("kernel share=12.5%"), Some(0.125));
-        for none in [
-            "",
-            "Kernel share: most of it",
-            "kernel share: 140%",
-            "share: 4%",
-        ] {
+        for none in ["", "Kernel share: most of it", "kernel share: 140%", "share: 4%"] {
             assert_eq!(share_in(none), None, "{none}");
         }
     }

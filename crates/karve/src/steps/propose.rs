@@ -22,21 +22,11 @@ pub(crate) fn perform(
             agent.propose(brief, workspace)
         })?;
     Ok(match proposal {
-        Proposal::Stated(hypothesis, usage) => Event::Proposed {
-            round,
-            try_no,
-            hypothesis,
-            usage,
-            session_log,
-            route,
-        },
-        Proposal::Refused(refusal, usage) => Event::ProposalRefused {
-            round,
-            try_no,
-            refusal,
-            usage,
-            session_log,
-            route,
-        },
+        Proposal::Stated(hypothesis, usage) => {
+            Event::Proposed { round, try_no, hypothesis, usage, session_log, route }
+        }
+        Proposal::Refused(refusal, usage) => {
+            Event::ProposalRefused { round, try_no, refusal, usage, session_log, route }
+        }
     })
 }

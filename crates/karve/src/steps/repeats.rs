@@ -11,10 +11,7 @@ pub(super) fn per_case(campaign: &Campaign) -> BTreeMap<String, CaseRunSettings>
     };
     let named = |of: &Repeats| {
         let name = campaign.case(of.case)?.name;
-        let of_case = CaseRunSettings {
-            repeats: of.calls,
-            spin_us: None,
-        };
+        let of_case = CaseRunSettings { repeats: of.calls, spin_us: None };
         Some((name, of_case))
     };
     baseline.repeats.iter().filter_map(named).collect()

@@ -28,12 +28,8 @@ pub(crate) fn perform(
     for _ in 0..REVIEW_TRIES {
         setup.spent = sum(before, usage);
         let brief = render_review(step, &patch, &errors);
-        let question = AgentQuestion {
-            round: step.round,
-            retry: step.retry,
-            role: &step.role,
-            brief: &brief,
-        };
+        let question =
+            AgentQuestion { round: step.round, retry: step.retry, role: &step.role, brief: &brief };
         let commit = &step.candidate.commit;
         let (answered, session_log) =
             agent_turn::turn_at(context, commit, &setup, |agent, workspace| {

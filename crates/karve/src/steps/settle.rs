@@ -18,11 +18,7 @@ pub(crate) fn perform(
     candidate: Option<&Candidate>,
     campaign: &Campaign,
 ) -> Result<Event> {
-    let settled = |commit| Event::Settled {
-        round,
-        verdict: verdict.clone(),
-        commit,
-    };
+    let settled = |commit| Event::Settled { round, verdict: verdict.clone(), commit };
     let (Some(candidate), true) = (candidate, verdict.keeps()) else {
         context.repos.keep_only(&[campaign.incumbent()])?;
         return Ok(settled(None));
@@ -32,10 +28,7 @@ pub(crate) fn perform(
     };
     // The message has the result, which was not known when the candidate was committed.
     let message = reports::render_commit_message(campaign, &state.preview(verdict.clone()));
-    let new = context
-        .repos
-        .work
-        .recommit(&Oid::named(&candidate.commit)?, &message)?;
+    let new = context.repos.work.recommit(&Oid::named(&candidate.commit)?, &message)?;
     if let Branch::Named { name } = &context.charter.branch {
         let old = Oid::named(campaign.incumbent())?;
         context.repos.work.update_ref(
@@ -46,10 +39,7 @@ pub(crate) fn perform(
     }
     for name in [format!("round-{round}"), "best".to_owned()] {
         let name = format!("{}/{name}", refs_of(&context.charter.name));
-        context
-            .repos
-            .work
-            .update_ref(&name, &new, ExpectedRef::Any)?;
+        context.repos.work.update_ref(&name, &new, ExpectedRef::Any)?;
     }
     context.repos.trees.rename(&candidate.commit, new.as_str());
     context.repos.keep_only(&[new.as_str()])?;

@@ -25,17 +25,9 @@ fn tips_path(context: &Context) -> PathBuf {
     let target = &context.charter.target;
     let clean = |name: &str| -> String {
         let keep = |c: char| {
-            if c.is_alphanumeric() || "._-".contains(c) {
-                c
-            } else {
-                '-'
-            }
+            if c.is_alphanumeric() || "._-".contains(c) { c } else { '-' }
         };
-        name.chars()
-            .map(keep)
-            .collect::<String>()
-            .trim_matches('.')
-            .to_owned()
+        name.chars().map(keep).collect::<String>().trim_matches('.').to_owned()
     };
     let campaigns = context.dir.path().parent().unwrap_or(context.dir.path());
     campaigns
@@ -70,16 +62,9 @@ pub(super) fn leave(context: &Context, campaign: &Campaign) -> Result<()> {
     let path = tips_path(context);
     let mut text = fs::read_to_string(&path).unwrap_or_else(|_| "# Tips\n".to_owned());
     for round in notable_rounds(campaign) {
-        let outcome = if round.verdict.keeps() {
-            "ACCEPTED"
-        } else {
-            "ROLLED BACK"
-        };
-        let heading = format!(
-            "### {} round-{} — {outcome}",
-            campaign.view().campaign,
-            round.number
-        );
+        let outcome = if round.verdict.keeps() { "ACCEPTED" } else { "ROLLED BACK" };
+        let heading =
+            format!("### {} round-{} — {outcome}", campaign.view().campaign, round.number);
         if text.contains(&heading) {
             continue;
         }
@@ -94,11 +79,8 @@ pub(super) fn leave(context: &Context, campaign: &Campaign) -> Result<()> {
 /// The largest gains and the most surprising losses.
 fn notable_rounds(campaign: &Campaign) -> Vec<&RoundSummary> {
     let surprise = |round: &RoundSummary| round.ratio().map_or(0.0, |ratio| ratio.ln().abs());
-    let mut rounds: Vec<&RoundSummary> = campaign
-        .rounds()
-        .iter()
-        .filter(|round| round.ratio().is_some())
-        .collect();
+    let mut rounds: Vec<&RoundSummary> =
+        campaign.rounds().iter().filter(|round| round.ratio().is_some()).collect();
     rounds.sort_by(|a, b| surprise(b).total_cmp(&surprise(a)));
     rounds.truncate(TIPS_LEFT_MAX);
     rounds.sort_by_key(|round| round.number);
@@ -115,8 +97,6 @@ fn render_tip(campaign: &Campaign, round: &RoundSummary) -> String {
         round.cumulative_ratio,
         round.ratio().unwrap_or(1.0),
         line(&round.lesson.text),
-        target
-            .map(|t| format!("{} {} on {}", t.op, t.backend, t.device))
-            .unwrap_or_default(),
+        target.map(|t| format!("{} {} on {}", t.op, t.backend, t.device)).unwrap_or_default(),
     )
 }

@@ -64,10 +64,7 @@ pub(crate) fn perform(
         tuned.config = best;
     }
     evaluator.close()?;
-    Ok(Event::Tuned {
-        round: step.round,
-        tuned: Box::new(tuned),
-    })
+    Ok(Event::Tuned { round: step.round, tuned: Box::new(tuned) })
 }
 
 fn read_incumbent(
@@ -105,19 +102,13 @@ fn climb(
     let Some(default) = grid.default_point() else {
         return Ok(Err("a restriction forbids the current setting".into()));
     };
-    let environment = campaign
-        .preparation()
-        .map(|p| host::fingerprint(&p.environment));
+    let environment = campaign.preparation().map(|p| host::fingerprint(&p.environment));
     let host = environment.unwrap_or_default();
     let dir = context.dir.join("tune");
     let (journal, lines) = Journal::open(&dir, (evaluator, &host), FreshStart::No)?;
     let given = earlier::best_of(&grid, &earlier::journals(&dir, journal.path()));
     let rule = &context.charter.tune;
-    let kind = rule
-        .strategy
-        .as_deref()
-        .and_then(StrategyKind::by_name)
-        .unwrap_or_default();
+    let kind = rule.strategy.as_deref().and_then(StrategyKind::by_name).unwrap_or_default();
     let seeded = (kind, context.charter.seed);
     let mut sweep = Sweep::new(&grid, seeded, (journal, &lines), &given);
     let budget = TuneBudget {
@@ -154,9 +145,7 @@ fn climb(
         exhausted: record.len() >= grid.len(),
         ..LadderResult::default()
     };
-    let config = best
-        .filter(|_| !stands)
-        .map(|(point, _)| differing(&grid, default, point));
+    let config = best.filter(|_| !stands).map(|(point, _)| differing(&grid, default, point));
     Ok(Ok((tuned, config)))
 }
 
@@ -210,8 +199,5 @@ fn progress(step: &TuneStep, seen: &TrialProgress<'_>) -> String {
         (_, Some(default), Some(best)) => format!(", the best {:.2}x the first", default / best),
     };
     let (round, rung) = (step.round, step.rung.name());
-    format!(
-        "round {round}: tune, {rung}, setting {} of {}{best}",
-        seen.settings, step.settings
-    )
+    format!("round {round}: tune, {rung}, setting {} of {}{best}", seen.settings, step.settings)
 }

@@ -59,12 +59,8 @@ impl TurnExcerpt {
         {
             return;
         }
-        let utterance = TranscriptLine {
-            who,
-            tool: tool.map(|tool| cut(&tool, NAME_CHARS_MAX)),
-            text,
-            failed,
-        };
+        let utterance =
+            TranscriptLine { who, tool: tool.map(|tool| cut(&tool, NAME_CHARS_MAX)), text, failed };
         if self.first.len() < FIRST_MAX {
             self.first.push(utterance);
             return;

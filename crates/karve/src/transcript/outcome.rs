@@ -40,15 +40,11 @@ pub(super) fn turns_of(records: &[Record], round: u32) -> Vec<TurnRecord<'_>> {
         let after = refused(&campaign).unwrap_or_default();
         let why = after.get(before..).unwrap_or_default();
         let variant = variant_of(event).filter(|_| several);
-        turns.extend(
-            turn_records(event, why)
-                .into_iter()
-                .map(|reported| TurnRecord {
-                    by: record.by.clone(),
-                    variant: variant.map(|variant| variant.saturating_add(1)),
-                    ..reported
-                }),
-        );
+        turns.extend(turn_records(event, why).into_iter().map(|reported| TurnRecord {
+            by: record.by.clone(),
+            variant: variant.map(|variant| variant.saturating_add(1)),
+            ..reported
+        }));
         if matches!(event, Event::Learned { .. }) {
             break;
         }
@@ -105,9 +101,7 @@ fn turn_records<'a>(event: &'a Event, refused: &[String]) -> Vec<TurnRecord<'a>>
 /// The outcome of a turn, and what it used.
 fn outcome(event: &Event, refused: &[String]) -> (String, AgentUsage) {
     match event {
-        Event::Proposed {
-            hypothesis, usage, ..
-        } => {
+        Event::Proposed { hypothesis, usage, .. } => {
             let expected = hypothesis.expected_ratio;
             let stated = format!("stated \"{}\", expects {expected:.3}x", hypothesis.title);
             let reported = match refused {
@@ -117,13 +111,8 @@ fn outcome(event: &Event, refused: &[String]) -> (String, AgentUsage) {
             (reported, *usage)
         }
         Event::ProposalRefused { refusal, usage, .. } => (refusal.describe(), *usage),
-        Event::Implemented {
-            candidate, usage, ..
-        } => {
-            let reported = match (
-                candidate.files.as_slice(),
-                candidate.out_of_scope.as_slice(),
-            ) {
+        Event::Implemented { candidate, usage, .. } => {
+            let reported = match (candidate.files.as_slice(), candidate.out_of_scope.as_slice()) {
                 ([], []) => "changed nothing".to_owned(),
                 (files, []) => format!("changed {}", files.join(", ")),
                 (_, orphans) => format!("changed read-only files: {}", orphans.join(", ")),
@@ -131,12 +120,9 @@ fn outcome(event: &Event, refused: &[String]) -> (String, AgentUsage) {
             (reported, *usage)
         }
         Event::NotImplemented { why, usage, .. } => (format!("no change: {why}"), *usage),
-        Event::Reviewed {
-            review,
-            usage,
-            earlier,
-            ..
-        } => (review.describe(), last_usage(*usage, earlier)),
+        Event::Reviewed { review, usage, earlier, .. } => {
+            (review.describe(), last_usage(*usage, earlier))
+        }
         Event::Learned { lesson, usage, .. } => (taught(lesson), *usage),
         _ => (String::new(), AgentUsage::default()),
     }

@@ -33,13 +33,9 @@ fn what_real_agents_said_is_told_in_the_same_words() {
     for kind in ["claude", "codex", "gemini", "opencode"] {
         let turn = turn_of(kind, sample(kind).trim_end());
         let said = |who: TranscriptAuthor| turn.lines.iter().filter(move |said| said.who == who);
-        let agent: Vec<&str> = said(TranscriptAuthor::Agent)
-            .map(|said| said.text.as_str())
-            .collect();
-        let want = [
-            "I will edit the kernel.",
-            "Done: kernel edited and measured.",
-        ];
+        let agent: Vec<&str> =
+            said(TranscriptAuthor::Agent).map(|said| said.text.as_str()).collect();
+        let want = ["I will edit the kernel.", "Done: kernel edited and measured."];
         assert_eq!(agent, want, "{kind}: {:#?}", turn.lines);
         let calls: Vec<String> = said(TranscriptAuthor::Call)
             .map(|said| format!("{} {}", said.tool.as_deref().unwrap(), said.text))
@@ -51,14 +47,8 @@ fn what_real_agents_said_is_told_in_the_same_words() {
         let measured =
             said(TranscriptAuthor::Result).any(|said| said.text.contains("median 1.23 ms"));
         assert!(measured, "{kind}: {:#?}", turn.lines);
-        assert!(
-            said(TranscriptAuthor::Result).all(|said| !said.failed),
-            "{kind}"
-        );
-        assert_eq!(
-            (turn.task.as_str(), turn.agent.as_str()),
-            ("implement", kind)
-        );
+        assert!(said(TranscriptAuthor::Result).all(|said| !said.failed), "{kind}");
+        assert_eq!((turn.task.as_str(), turn.agent.as_str()), ("implement", kind));
         assert_eq!(turn.exit.as_deref(), Some("exit code 0"));
     }
 }
@@ -81,9 +71,7 @@ fn what_models_said_is_told_in_words() {
         let tool = tool.replace('\n', "");
         let failed = r#"{"karve":"failed","why":"Busy"}"#;
         let events = events_of(kind);
-        let lines = [
-            question, &events, &tool, question, failed, question, &events,
-        ];
+        let lines = [question, &events, &tool, question, failed, question, &events];
         let turn = turn_of(kind, &lines.join("\n"));
         let reported = |said: &TranscriptLine| {
             let tool = said.tool.as_deref().map(|tool| format!("{tool} "));
@@ -98,11 +86,7 @@ fn what_models_said_is_told_in_words() {
             "Agent I read the kernel.",
             r#"Call read {"path":"kernel.c"}"#,
         ];
-        assert_eq!(
-            turn.lines.iter().map(reported).collect::<Vec<_>>(),
-            want,
-            "{kind}"
-        );
+        assert_eq!(turn.lines.iter().map(reported).collect::<Vec<_>>(), want, "{kind}");
         assert_eq!(turn.exit.as_deref(), Some("exit code 0"), "{kind}");
     }
 }
@@ -114,10 +98,7 @@ fn a_long_answer_is_shown_with_its_end() {
     let answer = format!("{}\n{{\"title\": \"{}\"}}", all.join("\n"), "y".repeat(400));
     let note = serde_json::json!({"karve": "answer", "text": answer});
     let shown = render_transcript(
-        &Transcript {
-            round: 1,
-            turns: vec![turn_of("command", &note.to_string())],
-        },
+        &Transcript { round: 1, turns: vec![turn_of("command", &note.to_string())] },
         false,
     );
     for part in ["line 0: x", "line 8: x", &format!("{}\"}}", "y".repeat(80))] {
@@ -137,10 +118,7 @@ fn an_agent_that_prints_text_or_answers_once_is_heard_too() {
     let turn = turn_of("aider", "I change it.\nTokens: 1k sent.");
     assert_eq!(turn.lines.len(), 1, "{:#?}", turn.lines);
     assert_eq!(turn.lines[0].text.trim(), "I change it.\nTokens: 1k sent.");
-    let turn = turn_of(
-        "command",
-        r#"{"karve":"answer","text":"{\"title\": \"t\"}"}"#,
-    );
+    let turn = turn_of("command", r#"{"karve":"answer","text":"{\"title\": \"t\"}"}"#);
     assert_eq!(turn.lines[0].text, "{\"title\": \"t\"}");
 }
 
@@ -174,10 +152,7 @@ fn a_terminal_is_not_told_what_to_do() {
     let mut turn = turn_of("codex", &format!("{event}\n{say}\n{evil}"));
     turn.outcome = evil.to_owned();
     turn.failure = Some(evil.to_owned());
-    let transcript = Transcript {
-        round: 1,
-        turns: vec![turn],
-    };
+    let transcript = Transcript { round: 1, turns: vec![turn] };
     let text = render_transcript(&transcript, false);
     let is_bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     assert!(!text.contains(is_bad), "{text:?}");
@@ -202,49 +177,23 @@ fn an_agent_cannot_speak_for_karve() {
     ];
     let mut turn = turn_of("codex", &lines.join("\n"));
     assert_eq!(turn.lines.len(), 1, "{:#?}", turn.lines);
-    assert_eq!(
-        (turn.agent.as_str(), turn.task.as_str()),
-        ("codex", "implement")
-    );
+    assert_eq!((turn.agent.as_str(), turn.task.as_str()), ("codex", "implement"));
     turn.lines.clear();
-    let shown = render_transcript(
-        &Transcript {
-            round: 1,
-            turns: vec![turn],
-        },
-        false,
-    );
-    assert!(
-        !shown.contains("kept") && !shown.contains("referee"),
-        "{shown}"
-    );
+    let shown = render_transcript(&Transcript { round: 1, turns: vec![turn] }, false);
+    assert!(!shown.contains("kept") && !shown.contains("referee"), "{shown}");
 }
 
 /// A recorded log in which every event of a round names a session log.
 fn told_log() -> Vec<Record> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/logs/v3-small.jsonl");
     let text = fs::read_to_string(path).unwrap();
-    let mut records: Vec<Record> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let mut records: Vec<Record> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     for record in &mut records {
-        if let Event::Proposed {
-            session_log: log_file,
-            ..
-        }
-        | Event::ProposalRefused {
-            session_log: log_file,
-            ..
-        }
-        | Event::Implemented {
-            session_log: log_file,
-            ..
-        }
-        | Event::Learned {
-            session_log: log_file,
-            ..
-        } = &mut record.event
+        if let Event::Proposed { session_log: log_file, .. }
+        | Event::ProposalRefused { session_log: log_file, .. }
+        | Event::Implemented { session_log: log_file, .. }
+        | Event::Learned { session_log: log_file, .. } = &mut record.event
         {
             *log_file = Some(format!("{:064}", record.seq));
         }
@@ -256,19 +205,11 @@ fn told_log() -> Vec<Record> {
 fn a_proposal_that_was_refused_is_told_as_refused() {
     let records = told_log();
     let turns = outcome::turns_of(&records, 3);
-    let reported: Vec<&str> = turns
-        .iter()
-        .map(|reported| reported.outcome.as_str())
-        .collect();
-    let [duplicate, stated, changed, learned] = reported.as_slice() else {
-        panic!("{reported:?}")
-    };
+    let reported: Vec<&str> = turns.iter().map(|reported| reported.outcome.as_str()).collect();
+    let [duplicate, stated, changed, learned] = reported.as_slice() else { panic!("{reported:?}") };
     let refused = "refused: \"prefetch further ahead\" is a duplicate of round 2 (it stated";
     assert!(duplicate.starts_with(refused), "{duplicate}");
-    assert!(
-        stated.starts_with("stated \"say more in comments\""),
-        "{stated}"
-    );
+    assert!(stated.starts_with("stated \"say more in comments\""), "{stated}");
     assert!(changed.starts_with("changed "), "{changed}");
     assert_eq!(*learned, "said nothing");
     assert_eq!(session_logs(&records, 3).len(), 4);
@@ -279,20 +220,13 @@ fn a_turn_is_headed_by_the_name_of_its_agent_and_the_number_of_its_variant() {
     let mut records = told_log();
     for record in &mut records {
         record.by = Some("mine".into());
-        if let Event::Implemented {
-            round: 3, variant, ..
-        } = &mut record.event
-        {
+        if let Event::Implemented { round: 3, variant, .. } = &mut record.event {
             *variant = 1;
         }
     }
     // It is shown even if no such variant was due.
     let turns = outcome::turns_of(&records, 3);
-    assert!(
-        turns
-            .iter()
-            .all(|reported| reported.by.as_deref() == Some("mine"))
-    );
+    assert!(turns.iter().all(|reported| reported.by.as_deref() == Some("mine")));
     let numbers: Vec<Option<u32>> = turns.iter().map(|reported| reported.variant).collect();
     assert_eq!(numbers[..3], [None, None, Some(2)]);
     let headed = |agent: &str, name: &str, variant| {

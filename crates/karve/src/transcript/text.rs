@@ -17,12 +17,7 @@ const COLUMNS_MAX: usize = 160;
 pub fn render_transcript(transcript: &Transcript, colour: bool) -> String {
     let mut text = String::new();
     for (at, turn) in transcript.turns.iter().enumerate() {
-        let head = format!(
-            "round {}, turn {}: {}",
-            transcript.round,
-            at + 1,
-            heading(turn)
-        );
+        let head = format!("round {}, turn {}: {}", transcript.round, at + 1, heading(turn));
         let _ = writeln!(text, "{}", toned(&head, Tone::Strong, colour));
         render_turn(&mut text, turn, colour);
         text.push('\n');
@@ -43,11 +38,7 @@ fn heading(turn: &TurnView) -> String {
         false => format!(" ({})", more.join(", ")),
     };
     let variant = variant.unwrap_or_default();
-    format!(
-        "{}{variant} by {}{more}",
-        safe(&turn.task, 20),
-        safe(name, 40)
-    )
+    format!("{}{variant} by {}{more}", safe(&turn.task, 20), safe(name, 40))
 }
 
 fn render_turn(text: &mut String, turn: &TurnView, colour: bool) {
@@ -63,10 +54,7 @@ fn render_turn(text: &mut String, turn: &TurnView, colour: bool) {
     end.extend(turn.exit.clone());
     end.extend(turn.failure.clone());
     if !turn.usage.is_none() {
-        end.push(format!(
-            "{} tokens, ${:.4}",
-            turn.usage.tokens, turn.usage.usd
-        ));
+        end.push(format!("{} tokens, ${:.4}", turn.usage.tokens, turn.usage.usd));
     }
     if !end.is_empty() {
         let _ = writeln!(text, "  ended   {}", safe(&end.join("; "), 400));

@@ -63,13 +63,7 @@ pub struct BuildCopies {
 impl BuildCopies {
     /// No copies yet; they will be in this directory.
     pub fn new(dir: PathBuf, trust: &IncrementalTrust) -> Self {
-        Self {
-            dir,
-            source: None,
-            trust: trust.clone(),
-            standing: Vec::new(),
-            made: 0,
-        }
+        Self { dir, source: None, trust: trust.clone(), standing: Vec::new(), made: 0 }
     }
 
     /// Sets the tree to copy. Without artifacts nothing could be compared.
@@ -135,10 +129,7 @@ impl BuildCopies {
         (knobs, setting): (&[Knob], &KnobSetting),
     ) -> Result<GateResult<BuiltTree>> {
         let Some(source) = self.source.clone() else {
-            return Err(CommandError::new(
-                ErrorKind::Bug,
-                "there is nothing to copy",
-            ));
+            return Err(CommandError::new(ErrorKind::Bug, "there is nothing to copy"));
         };
         self.made += 1;
         let path = self.dir.join(format!("copy-{:06}", self.made));
@@ -153,10 +144,7 @@ impl BuildCopies {
             let _ = fs::remove_dir_all(&path);
             return Ok(Err(gate));
         }
-        let built = BuiltTree {
-            artifacts: harness.artifacts_digest(&path)?,
-            path,
-        };
+        let built = BuiltTree { artifacts: harness.artifacts_digest(&path)?, path };
         self.standing.push((setting.clone(), built.clone()));
         if self.standing.len() > KEPT_MAX {
             let (_, oldest) = self.standing.remove(0);
@@ -186,11 +174,7 @@ pub enum BuildMode {
 /// The files that a setting changes.
 fn files_of(knobs: &[Knob], setting: &KnobSetting) -> Vec<String> {
     let changed = |knob: &&Knob| setting.get(&knob.name).is_some_and(|v| *v != knob.current);
-    let mut files: Vec<String> = knobs
-        .iter()
-        .filter(changed)
-        .map(|k| k.file.clone())
-        .collect();
+    let mut files: Vec<String> = knobs.iter().filter(changed).map(|k| k.file.clone()).collect();
     files.sort();
     files.dedup();
     files
@@ -223,10 +207,7 @@ fn copy_into(from: &Path, to: &Path, left: &mut (usize, u64)) -> io::Result<()> 
         } else if meta.is_file() {
             fs::copy(entry.path(), &target)?;
             let times = FileTimes::new().set_modified(meta.modified()?);
-            File::options()
-                .write(true)
-                .open(&target)?
-                .set_times(times)?;
+            File::options().write(true).open(&target)?.set_times(times)?;
         } else {
             return Err(io::Error::other("it contains something that is not a file"));
         }
@@ -248,10 +229,7 @@ mod tests {
         fs::set_permissions(from.join("sub/a"), fs::Permissions::from_mode(0o755)).unwrap();
         std::os::unix::fs::symlink("sub/a", from.join("link")).unwrap();
         let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
-        let file = File::options()
-            .write(true)
-            .open(from.join("sub/a"))
-            .unwrap();
+        let file = File::options().write(true).open(from.join("sub/a")).unwrap();
         file.set_times(FileTimes::new().set_modified(old)).unwrap();
         copy_tree(&from, &to).unwrap();
         let meta = fs::metadata(to.join("sub/a")).unwrap();

@@ -139,10 +139,7 @@ mod tests {
     #[test]
     fn a_journal_is_ranked_by_medians() {
         let line = |a: u32, value: f64| {
-            let tried = crate::tuner::evaluator::SettingResult::Read {
-                value,
-                cases: Vec::new(),
-            };
+            let tried = crate::tuner::evaluator::SettingResult::Read { value, cases: Vec::new() };
             serde_json::to_string(&JournalLine::of(&config(&format!("A={a}")), &tried, 1)).unwrap()
         };
         let lines = [line(1, 1.0), line(1, 9.0), line(1, 8.0), line(2, 3.0)];

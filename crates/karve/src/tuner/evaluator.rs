@@ -59,10 +59,7 @@ impl From<&Gate> for SettingResult {
             Gate::OutOfScope { .. } => EvaluationFailure::Forbidden,
             _ => EvaluationFailure::Crashed,
         };
-        Self::Failed {
-            why: gate.describe(),
-            failure,
-        }
+        Self::Failed { why: gate.describe(), failure }
     }
 }
 
@@ -168,9 +165,7 @@ impl Evaluator {
     /// Notes on unused knobs.
     pub fn unused_knobs(&self) -> Result<Vec<String>> {
         let editable = self.tools.repo.read_matching(&self.base, &self.globs)?;
-        let Charter {
-            commands, knobs, ..
-        } = &self.charter;
+        let Charter { commands, knobs, .. } = &self.charter;
         Ok(unused_knobs(commands, knobs, &editable))
     }
 
@@ -178,9 +173,7 @@ impl Evaluator {
     pub fn prepare(&mut self) -> Result<()> {
         let tools = &mut self.tools;
         let harness = tools.harness.clone();
-        let built = tools
-            .trees
-            .built(&tools.repo, &harness, self.base.as_str())?;
+        let built = tools.trees.built(&tools.repo, &harness, self.base.as_str())?;
         let built = built.map_err(|gate| unusable(&gate))?;
         let fitted = checks::fit_cases(&harness, &built.path, &mut tools.cases)?;
         fitted.map_err(|gate| unusable(&gate))?;
@@ -201,10 +194,7 @@ impl Evaluator {
             true => self.base.clone(),
             false => {
                 let message = format!("Set {}", changed.join(", "));
-                let note = CommitNote {
-                    message: &message,
-                    date: clock::now_s(),
-                };
+                let note = CommitNote { message: &message, date: clock::now_s() };
                 trees.reveal(repo, &tree, self.base.as_str())?;
                 let made = repo.commit_candidate(&tree, &self.base, &self.globs, &note)?;
                 made.oid
@@ -244,12 +234,7 @@ impl Evaluator {
 
     fn build_from_nothing(&mut self, setting: &KnobSetting) -> Result<GateResult<BuiltTree>> {
         let oid = self.commit(setting)?;
-        let EvaluatorParts {
-            repo,
-            trees,
-            harness,
-            ..
-        } = &mut self.tools;
+        let EvaluatorParts { repo, trees, harness, .. } = &mut self.tools;
         let built = trees.built(repo, harness, oid.as_str())?;
         self.standing.retain(|standing| *standing != oid);
         self.standing.push(oid);
@@ -271,13 +256,7 @@ impl Evaluator {
     /// Whether a setting, built from scratch, is also correct on the hidden cases. Which they are
     /// and how it fails is not reported.
     pub fn is_right_on_hidden(&mut self, setting: &KnobSetting) -> Result<bool> {
-        let EvaluatorParts {
-            harness,
-            hidden,
-            trees,
-            repo,
-            ..
-        } = &mut self.tools;
+        let EvaluatorParts { harness, hidden, trees, repo, .. } = &mut self.tools;
         if !harness.tests_each_case(hidden) {
             return Ok(true);
         }
@@ -291,9 +270,7 @@ impl Evaluator {
         let Ok(built) = self.build_from_nothing(setting)? else {
             return Ok(false);
         };
-        let EvaluatorParts {
-            harness, hidden, ..
-        } = &self.tools;
+        let EvaluatorParts { harness, hidden, .. } = &self.tools;
         let tested = harness.test(&built.path, hidden, CommandVariant::Usual)?;
         Ok(tested.is_ok())
     }

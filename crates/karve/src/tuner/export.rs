@@ -24,15 +24,11 @@ pub fn write(found: &TuneResult, path: &Path) -> Result<()> {
         true => Ok(text.into_bytes()),
         false => {
             let mut packed = GzEncoder::new(Vec::new(), Compression::best());
-            packed
-                .write_all(text.as_bytes())
-                .and_then(|()| packed.finish())
+            packed.write_all(text.as_bytes()).and_then(|()| packed.finish())
         }
     };
     let failed = || format!("cannot write {}", path.display());
-    let written = bytes
-        .and_then(|bytes| fs::write(path, bytes))
-        .context(failed);
+    let written = bytes.and_then(|bytes| fs::write(path, bytes)).context(failed);
     written.map_err(|error| error.hint("name another file with --export FILE"))
 }
 
@@ -44,8 +40,7 @@ pub fn format_of(name: &str) -> Option<RecordingFormat> {
     } else if name.ends_with(".t4.json") {
         Some(RecordingFormat::T4)
     } else {
-        name.ends_with(".json")
-            .then_some(RecordingFormat::KernelTuner)
+        name.ends_with(".json").then_some(RecordingFormat::KernelTuner)
     }
 }
 
@@ -72,20 +67,12 @@ fn evaluations_of(found: &TuneResult) -> Evaluations {
                 EvaluationOutcome::Failed(failure.unwrap_or_default())
             }
         };
-        Some(Evaluation {
-            values: values.collect(),
-            outcome,
-        })
+        Some(Evaluation { values: values.collect(), outcome })
     };
     Evaluations {
         kernel: found.about.op.clone(),
         device: found.about.device.clone(),
-        knobs: found
-            .grid
-            .axes()
-            .iter()
-            .map(|axis| axis.name().to_owned())
-            .collect(),
+        knobs: found.grid.axes().iter().map(|axis| axis.name().to_owned()).collect(),
         rows: found.record.entries().iter().filter_map(row).collect(),
     }
 }

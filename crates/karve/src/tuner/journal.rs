@@ -68,11 +68,7 @@ impl JournalLine {
             SettingResult::Read { value, cases } => Self::Read {
                 config,
                 value: *value,
-                cases: if cases.len() > 1 {
-                    cases.clone()
-                } else {
-                    Vec::new()
-                },
+                cases: if cases.len() > 1 { cases.clone() } else { Vec::new() },
                 artifacts: None,
                 spent_ms,
             },
@@ -129,11 +125,7 @@ impl Journal {
             fs::rename(&path, path.with_extension("old.jsonl")).context(failed)?;
         }
         let lines = read_lines(&path)?;
-        let mut file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .context(failed)?;
+        let mut file = OpenOptions::new().create(true).append(true).open(&path).context(failed)?;
         lock(&file, &path)?;
         if lines.is_empty() {
             let first = JournalLine::Space {
@@ -200,10 +192,7 @@ fn read_lines(path: &Path) -> Result<Vec<JournalLine>> {
         return Err(damaged("it is larger than 64 MiB".into()));
     }
     let bytes = fs::read(path).context(|| format!("cannot read {}", path.display()))?;
-    let whole = bytes
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .map_or(0, |at| at + 1);
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     if whole < bytes.len() {
         let file = OpenOptions::new().write(true).open(path);
         let cut = file.and_then(|file| file.set_len(whole as u64));
@@ -216,10 +205,7 @@ fn read_lines(path: &Path) -> Result<Vec<JournalLine>> {
         lines.push(read.map_err(|error| damaged(format!("line {}: {error}", number + 1)))?);
     }
     match lines.first() {
-        None
-        | Some(JournalLine::Space {
-            version: VERSION, ..
-        }) => Ok(lines),
+        None | Some(JournalLine::Space { version: VERSION, .. }) => Ok(lines),
         Some(_) => Err(damaged("its first line is not a journal header".into())),
     }
 }

@@ -39,11 +39,8 @@ pub fn write(found: &TuneResult, dir: &Path) -> Result<()> {
 
 /// Every setting in the order in which it was tried, and the best so far.
 fn render_convergence(record: &SearchRecord, better: Better) -> String {
-    let logs: Vec<Option<f64>> = record
-        .entries()
-        .iter()
-        .map(|entry| entry.value().map(f64::log10))
-        .collect();
+    let logs: Vec<Option<f64>> =
+        record.entries().iter().map(|entry| entry.value().map(f64::log10)).collect();
     let known = || logs.iter().flatten().copied();
     let low = known().fold(f64::INFINITY, f64::min);
     let high = known().fold(f64::NEG_INFINITY, f64::max);
@@ -81,11 +78,8 @@ fn render_convergence(record: &SearchRecord, better: Better) -> String {
 
 /// A bar for each knob.
 fn render_importance(grid: &Grid, matters: &[Importance]) -> String {
-    let mut chart = Chart::new(
-        "Share of the variance that each knob alone explains",
-        (0.0, 1.0),
-        (0.0, 1.0),
-    );
+    let mut chart =
+        Chart::new("Share of the variance that each knob alone explains", (0.0, 1.0), (0.0, 1.0));
     for (row, one) in matters.iter().take(KNOBS_MAX).enumerate() {
         let y = TOP + 12.0 + 26.0 * row as f64;
         let name = escaped(grid.axes()[one.axis].name());
@@ -119,11 +113,7 @@ fn render_pairs(grid: &Grid, record: &SearchRecord, matters: &[Importance]) -> S
             let ranks = grid.ranks(entry.point);
             usize::from(ranks[first.axis]) == column && usize::from(ranks[second.axis]) == row
         };
-        let values = record
-            .entries()
-            .iter()
-            .filter(here)
-            .filter_map(TriedSetting::value);
+        let values = record.entries().iter().filter(here).filter_map(TriedSetting::value);
         values.min_by(f64::total_cmp)
     };
     for column in 0..columns {

@@ -39,11 +39,7 @@ struct QuietState {
 impl QuietLock {
     /// An idle device.
     pub fn new(builds: BuildPolicy) -> Self {
-        Self {
-            builds,
-            state: Mutex::default(),
-            changed: Condvar::new(),
-        }
+        Self { builds, state: Mutex::default(), changed: Condvar::new() }
     }
 
     /// What builds do during a reading.

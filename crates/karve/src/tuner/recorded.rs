@@ -83,11 +83,7 @@ impl RecordedSpace {
         if readings.iter().all(Option::is_none) {
             return Err("no setting has a time".into());
         }
-        Ok(Self {
-            name: name.to_owned(),
-            grid: Arc::new(grid),
-            readings,
-        })
+        Ok(Self { name: name.to_owned(), grid: Arc::new(grid), readings })
     }
 
     /// The result of a setting.
@@ -207,9 +203,7 @@ pub fn load_all(dir: &Path) -> Result<Vec<RecordedSpace>> {
 }
 
 fn name_of(path: &Path) -> String {
-    let name = path
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned());
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = name.unwrap_or_default();
     name.split('.').next().unwrap_or_default().to_owned()
 }
@@ -222,10 +216,7 @@ fn read(path: &Path) -> std::io::Result<String> {
         false => Box::new(file),
     };
     let mut bytes = Vec::new();
-    reader
-        .by_ref()
-        .take(BYTES_MAX + 1)
-        .read_to_end(&mut bytes)?;
+    reader.by_ref().take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > BYTES_MAX {
         return Err(std::io::Error::other("it is larger than 1 GiB"));
     }

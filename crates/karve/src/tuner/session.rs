@@ -116,9 +116,7 @@ pub fn grid_of(setting_evaluator: &Evaluator, say: &dyn Fn(&str)) -> Result<Grid
             .hint("commit it with \"git commit\": karve tunes the last commit"));
     }
     let grid = grid(setting_evaluator.knobs(), setting_evaluator.restrictions())?;
-    grid.notes()
-        .iter()
-        .for_each(|note| say(&format!("note: {note}")));
+    grid.notes().iter().for_each(|note| say(&format!("note: {note}")));
     if grid.default_point().is_none() {
         say("note: a restriction forbids the default, so it is not tried");
     }
@@ -201,11 +199,7 @@ pub fn run(
     let ended = sweep::run_sweep(&mut sweep, &mut workers, budget, watch)?;
     drop(workers);
     for tuning_worker in &mut tuning_workers {
-        tuning_worker
-            .evaluator
-            .note()
-            .iter()
-            .for_each(|note| say(&format!("note: {note}")));
+        tuning_worker.evaluator.note().iter().for_each(|note| say(&format!("note: {note}")));
     }
     if sweep.changes_nothing() {
         say("note: no knob changed the build output; check that the code uses them");
@@ -220,16 +214,11 @@ pub fn run(
         SweepEnd::Stopped => sweep.record().best().map(|(point, _)| point),
     };
     let found = settled(&sweep, (&grid, best), setting_evaluator, ended)?;
-    tuning_workers
-        .iter_mut()
-        .for_each(|tuning_worker| tuning_worker.device.close(&notices));
+    tuning_workers.iter_mut().for_each(|tuning_worker| tuning_worker.device.close(&notices));
     drop(tuning_workers);
     let met = ended == SweepEnd::Done && found.commit.0 != base;
     let duel = met.then(|| meet(place, (&base, &found.commit.0), stop, say));
-    Ok(TuneResult {
-        duel: duel.transpose()?,
-        ..found
-    })
+    Ok(TuneResult { duel: duel.transpose()?, ..found })
 }
 
 /// Settings that were best elsewhere.
@@ -265,10 +254,7 @@ fn settled(
     };
     let oid = setting_evaluator.commit(&grid.config(best))?;
     let name = setting_evaluator.keep(&oid)?;
-    let names = setting_evaluator
-        .cases()
-        .iter()
-        .map(|case| case.name.clone());
+    let names = setting_evaluator.cases().iter().map(|case| case.name.clone());
     let charter = setting_evaluator.charter();
     Ok(TuneResult {
         grid: Arc::clone(grid),
@@ -294,9 +280,9 @@ fn report_wrong(wrong: usize, say: &dyn Fn(&str)) {
     match wrong {
         0 => {}
         1 => say("note: a setting that looked better is wrong on a hidden case"),
-        many => say(&format!(
-            "note: {many} settings that looked better are wrong on a hidden case"
-        )),
+        many => {
+            say(&format!("note: {many} settings that looked better are wrong on a hidden case"))
+        }
     }
 }
 
@@ -304,9 +290,7 @@ fn report_start(sweep: &Sweep, grid: &Grid, (given, workers): (usize, usize), sa
     if sweep.recalled() > 0 {
         say(&format!("resuming after {} settings", sweep.recalled()));
     } else if given > 0 {
-        say(&format!(
-            "trying {given} settings first that were best elsewhere"
-        ));
+        say(&format!("trying {given} settings first that were best elsewhere"));
     }
     let knobs = grid.axes().len();
     say(&format!("{} valid settings of {knobs} knobs", grid.len()));
@@ -328,18 +312,11 @@ fn meet(
         confined: ConfinementChoice::AsUsual,
     };
     let names = [base.short(), best.short()];
-    let ground = sides::of_revisions(
-        place,
-        names,
-        (&PlainCommandArgs::default(), choices),
-        stop,
-        say,
-    )?;
+    let ground =
+        sides::of_revisions(place, names, (&PlainCommandArgs::default(), choices), stop, say)?;
     let cases = u32::try_from(ground.cases.len()).unwrap_or(u32::MAX);
-    let plan = BenchPlan {
-        rule: BenchRule::default(),
-        time: DUEL_TIME.saturating_mul(cases.max(1)),
-    };
+    let plan =
+        BenchPlan { rule: BenchRule::default(), time: DUEL_TIME.saturating_mul(cases.max(1)) };
     say("duel: the best setting against the default");
     bench::run(&ground, plan, stop, &mut |_| {})
 }

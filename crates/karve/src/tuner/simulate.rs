@@ -64,9 +64,7 @@ pub fn play(
             played.readings += 1;
         }
         let best = search.record().best();
-        played
-            .fractions
-            .push(best.map_or(0.0, |(point, _)| true_part(point)));
+        played.fractions.push(best.map_or(0.0, |(point, _)| true_part(point)));
     }
     played
 }
@@ -90,16 +88,10 @@ impl NoiseSimulator {
     fn new(space: &RecordedSpace, trouble: SimulatedNoise, seed: u64) -> Self {
         let mut draws = DrawRng::new(seed.wrapping_add(77));
         let fails = match trouble.failures > 0.0 {
-            true => (0..space.grid.len())
-                .map(|_| draws.next_f64() < trouble.failures)
-                .collect(),
+            true => (0..space.grid.len()).map(|_| draws.next_f64() < trouble.failures).collect(),
             false => Vec::new(),
         };
-        Self {
-            trouble,
-            draws,
-            fails,
-        }
+        Self { trouble, draws, fails }
     }
 
     fn read(&mut self, space: &RecordedSpace, point: GridPoint) -> TrialResult {
@@ -113,9 +105,7 @@ impl NoiseSimulator {
             return TrialResult::Value(value);
         }
         // A sum of three uniform values is close enough to a normal one.
-        let wave = (0..3)
-            .map(|_| 2.0 * self.draws.next_f64() - 1.0)
-            .sum::<f64>();
+        let wave = (0..3).map(|_| 2.0 * self.draws.next_f64() - 1.0).sum::<f64>();
         let outlier = match self.draws.next_f64() < 0.1 {
             true => 10.0 * self.draws.next_f64(),
             false => 0.0,

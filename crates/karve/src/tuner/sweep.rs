@@ -163,26 +163,11 @@ impl Sweep {
         self.spent += Duration::from_millis(line.spent_ms());
         let (config, tried, digest) = match line {
             JournalLine::Space { .. } => return,
-            JournalLine::Read {
-                config,
-                value,
-                cases,
-                artifacts,
-                ..
-            } => {
+            JournalLine::Read { config, value, cases, artifacts, .. } => {
                 let (value, cases) = (*value, cases.clone());
-                (
-                    config,
-                    SettingResult::Read { value, cases },
-                    artifacts.as_ref(),
-                )
+                (config, SettingResult::Read { value, cases }, artifacts.as_ref())
             }
-            JournalLine::Failed {
-                config,
-                why,
-                failure,
-                ..
-            } => {
+            JournalLine::Failed { config, why, failure, .. } => {
                 let (why, failure) = (why.clone(), *failure);
                 (config, SettingResult::Failed { why, failure }, None)
             }
@@ -364,10 +349,7 @@ impl<'a> SweepState<'a> {
 
     fn work(&self, number: usize, worker: &mut SweepWorker<'_>) -> Result<SweepEnd> {
         // The others do not wait for the result of a failed worker.
-        let mut whole = WorkerDropGuard {
-            shared: self,
-            ended: false,
-        };
+        let mut whole = WorkerDropGuard { shared: self, ended: false };
         let ended = self.work_on(number, worker);
         whole.ended = ended.is_ok();
         ended

@@ -57,10 +57,7 @@ mod tests {
     use super::*;
 
     fn check(deliver: Delivery, (bench, kernel): (&str, &str), want: usize) {
-        let commands = Commands {
-            bench: bench.into(),
-            ..Commands::default()
-        };
+        let commands = Commands { bench: bench.into(), ..Commands::default() };
         let knob = KnobDeclaration {
             name: "TILE".into(),
             values: vec!["1".into(), "2".into()],

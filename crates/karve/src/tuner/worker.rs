@@ -116,11 +116,7 @@ impl TuningWorker {
     ) -> SweepWorker<'a> {
         SweepWorker {
             evaluator: &mut self.evaluator,
-            device: TuningDevice {
-                session: &mut self.device,
-                notices,
-                stop,
-            },
+            device: TuningDevice { session: &mut self.device, notices, stop },
             quiet: Arc::clone(&self.quiet),
         }
     }
@@ -128,9 +124,7 @@ impl TuningWorker {
 
 /// Builds the default for all workers, at the same time.
 pub fn prepare(tuning_workers: &mut [TuningWorker]) -> Result<()> {
-    let prepared = at_once(tuning_workers, &|_, tuning_worker| {
-        tuning_worker.evaluator.prepare()
-    });
+    let prepared = at_once(tuning_workers, &|_, tuning_worker| tuning_worker.evaluator.prepare());
     prepared.into_iter().collect()
 }
 

@@ -26,11 +26,7 @@ pub struct PlainScreen {
 impl PlainScreen {
     /// A screen for this terminal, or for whatever standard output is.
     pub fn new() -> Self {
-        Self {
-            colour: super::style::colour(),
-            spinner: super::progress::spinner(),
-            limit: None,
-        }
+        Self { colour: super::style::colour(), spinner: super::progress::spinner(), limit: None }
     }
 
     fn line(&self, text: &str) {
@@ -45,14 +41,8 @@ impl PlainScreen {
             return;
         };
         let view = campaign.round_view(round);
-        let ratio = view
-            .ratio
-            .map_or_else(|| "     -".to_owned(), |r| format!("{r:>5.2}x"));
-        let tone = if round.verdict.keeps() {
-            Tone::Good
-        } else {
-            Tone::Dim
-        };
+        let ratio = view.ratio.map_or_else(|| "     -".to_owned(), |r| format!("{r:>5.2}x"));
+        let tone = if round.verdict.keeps() { Tone::Good } else { Tone::Dim };
         let verdict = toned(&format!("{:<9}", view.verdict), tone, self.colour);
         let why = if round.verdict.keeps() {
             format!("now {:.2}x in total", view.cumulative_ratio)
@@ -88,10 +78,7 @@ impl PlainScreen {
         }
         let usable = known.iter().filter(|known| !known.apply.is_empty()).count();
         let shown = known.iter().filter(|known| known.n_evidence > 0).count();
-        let out = known
-            .iter()
-            .filter(|known| !known.refuted.is_empty())
-            .count();
+        let out = known.iter().filter(|known| !known.refuted.is_empty()).count();
         let holds = match known.len() {
             1 => "1 entry applies".to_owned(),
             n => format!("{n} entries apply"),
@@ -113,10 +100,7 @@ impl PlainScreen {
             return;
         }
         let cause = safe(&found.root_cause, 160);
-        self.line(&format!(
-            "profile   {}-bound: {cause}",
-            found.bottleneck.name()
-        ));
+        self.line(&format!("profile   {}-bound: {cause}", found.bottleneck.name()));
     }
 
     fn baseline_line(&self, campaign: &Campaign, baseline: &Baseline) {
@@ -256,11 +240,7 @@ impl Screen for PlainScreen {
             Event::Profiled { profile, .. } | Event::FinalProfiled { profile } => {
                 self.profile_line(profile)
             }
-            Event::Chosen {
-                round,
-                first,
-                tryouts,
-            } => self.line(&format!(
+            Event::Chosen { round, first, tryouts } => self.line(&format!(
                 "chosen    round {round}: candidate {} of {}",
                 first + 1,
                 tryouts.len()

@@ -33,11 +33,7 @@ pub struct Progress {
 impl Progress {
     /// A spinner if standard error is a terminal.
     pub fn new() -> Self {
-        Self {
-            spinner: spinner(),
-            started: Instant::now(),
-            next_line: FIRST_LINE,
-        }
+        Self { spinner: spinner(), started: Instant::now(), next_line: FIRST_LINE }
     }
 
     /// A new stage begins.

@@ -9,8 +9,7 @@ use std::process::Command;
 fn round(propose: &str, implement: &str) -> Lab {
     let lab = Lab::new("gains");
     fs::remove_dir_all(lab.path("script")).unwrap();
-    lab.script("1", "propose", propose)
-        .script("1", "implement", implement);
+    lab.script("1", "propose", propose).script("1", "implement", implement);
     lab
 }
 
@@ -20,8 +19,7 @@ const CLAIM: &str = "claim \"halve the work\" \"half of it is not needed\" 2.0";
 fn an_agent_over_its_time_is_ended_with_all_its_processes() {
     let hang = "setsid sleep 1000 &\n(setsid sh -c 'sleep 1000; true' &)\nsleep 1000";
     let lab = round(CLAIM, hang);
-    lab.replace("karve.toml", "agent_s = 20", "agent_s = 1")
-        .commit();
+    lab.replace("karve.toml", "agent_s = 20", "agent_s = 1").commit();
     lab.karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["no_candidate"]);
     let event = &lab.events("not_implemented")[0];
@@ -48,10 +46,7 @@ fn three_unusable_answers_drop_the_round_and_three_such_rounds_end_the_campaign(
     lab.script("3", "propose", "head -c 3000000 /dev/zero");
     lab.commit();
     let said = lab.karve(&["run", "--yes"]).ends(1);
-    said.complains(&[
-        "the agent produced no candidate",
-        "hint: see why with \"karve log\"",
-    ]);
+    said.complains(&["the agent produced no candidate", "hint: see why with \"karve log\""]);
     assert_eq!(lab.verdicts(), ["no_candidate"; 3]);
     let refused = lab.events("proposal_refused");
     assert_eq!(refused.len(), 9);
@@ -81,18 +76,12 @@ fn a_change_out_of_scope_is_not_taken_and_can_be_repaired() {
     lab.commit().karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.events("gated")[0]["gate"]["gate"], "out_of_scope");
     assert_eq!(lab.verdicts(), ["keep"]);
-    assert_eq!(
-        lab.git(&["diff", "--name-only", "main", "optimize/toy"]),
-        "kernel.sh"
-    );
+    assert_eq!(lab.git(&["diff", "--name-only", "main", "optimize/toy"]), "kernel.sh");
     // A orphan new file is left behind, and that is all.
     let lab = round(CLAIM, "edit s/TIME=.*/TIME=50/\ntouch notes.md\necho done");
     lab.commit().karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);
-    assert_eq!(
-        lab.git(&["diff", "--name-only", "main", "optimize/toy"]),
-        "kernel.sh"
-    );
+    assert_eq!(lab.git(&["diff", "--name-only", "main", "optimize/toy"]), "kernel.sh");
     // Who insists is dropped.
     let lab = round(CLAIM, greedy);
     lab.script("1", "repair", "edit s/7/8/ test.sh").commit();
@@ -102,8 +91,7 @@ fn a_change_out_of_scope_is_not_taken_and_can_be_repaired() {
     // A recording insists as well, in every turn: what was refused is not kept when it is replayed.
     let replay = format!("replay:{}", lab.campaign("").display());
     let replay = replay.trim_end_matches('/');
-    lab.karve(&["run", "--yes", "--campaign", "again", "--agent", replay])
-        .ends(0);
+    lab.karve(&["run", "--yes", "--campaign", "again", "--agent", replay]).ends(0);
     fs::rename(lab.campaign(""), lab.beside("recorded")).unwrap();
     fs::rename(lab.path(".karve/again"), lab.campaign("")).unwrap();
     assert_eq!(lab.verdicts(), ["out_of_scope"]);
@@ -133,34 +121,18 @@ fn a_wrong_a_hanging_and_a_lying_kernel_are_dropped() {
         ("negative time", "edit s/TIME=.*/TIME=-5/"),
         ("time that is none", "edit s/TIME=.*/TIME=fast/"),
         ("longer than the clock", "edit s/TIME=.*/TIME=9e9/"),
-        (
-            "printing another reading",
-            "edit 's/TIME=.*/TIME=\"1 case=n=1\\nMETRIC time_us=2\"/'",
-        ),
+        ("printing another reading", "edit 's/TIME=.*/TIME=\"1 case=n=1\\nMETRIC time_us=2\"/'"),
     ];
     for (number, (title, change)) in tries.iter().enumerate() {
         let round = (number + 1).to_string();
-        lab.script(
-            &round,
-            "propose",
-            &format!("claim \"{title}\" \"{title} it is\" 2.0"),
-        );
+        lab.script(&round, "propose", &format!("claim \"{title}\" \"{title} it is\" 2.0"));
         lab.script(&round, "implement", &format!("{change}\necho done"));
         lab.script(&round, "repair", "echo 'it is right as it is'");
     }
-    lab.replace("karve.toml", "command_s = 20", "command_s = 1")
-        .commit();
+    lab.replace("karve.toml", "command_s = 20", "command_s = 1").commit();
     lab.karve(&["run", "--yes"]).ends(0);
     let wrong = "wrong_result";
-    let wanted = [
-        wrong,
-        "timed_out",
-        "dishonest",
-        wrong,
-        wrong,
-        "dishonest",
-        wrong,
-    ];
+    let wanted = [wrong, "timed_out", "dishonest", wrong, wrong, "dishonest", wrong];
     assert_eq!(lab.verdicts(), wanted);
     is_tidy(&lab);
 }
@@ -169,15 +141,8 @@ fn a_wrong_a_hanging_and_a_lying_kernel_are_dropped() {
 fn an_agent_that_is_not_there_is_refused_at_once() {
     let lab = Lab::new("gains");
     let said = lab.karve(&["run", "--yes", "--agent", "nobody"]).ends(2);
-    said.complains(&[
-        "there is no agent `nobody`",
-        "hint: ",
-        "[agents.<name>]",
-        "`script`",
-    ]);
-    lab.karve(&["run", "--yes", "--agent", "replay:/nowhere"])
-        .ends(2)
-        .complains(&["no campaign"]);
+    said.complains(&["there is no agent `nobody`", "hint: ", "[agents.<name>]", "`script`"]);
+    lab.karve(&["run", "--yes", "--agent", "replay:/nowhere"]).ends(2).complains(&["no campaign"]);
     assert!(!lab.campaign("events.jsonl").exists());
 }
 
@@ -188,11 +153,8 @@ fn what_an_agent_costs_is_counted_and_bounded() {
         "edit s/TIME=.*/TIME=50/\n\
         echo '{\"summary\": \"s\", \"usage\": {\"tokens\": 10, \"usd\": 3.5}}'",
     );
-    lab.replace("karve.toml", "rounds = 10", "rounds = 10\nagent_usd = 3.0")
-        .commit();
-    lab.karve(&["run", "--yes"])
-        .ends(0)
-        .shows(&["the agent's budget is used up"]);
+    lab.replace("karve.toml", "rounds = 10", "rounds = 10\nagent_usd = 3.0").commit();
+    lab.karve(&["run", "--yes"]).ends(0).shows(&["the agent's budget is used up"]);
     let usage = lab.karve(&["status", "--json"]).json()["usage"].take();
     assert_eq!(usage["usd"], 3.5);
 }
@@ -212,11 +174,7 @@ fn a_change_that_holds_a_key_is_no_candidate_whoever_made_it() {
     assert_eq!(event["why"], why);
     let objects = lab.git(&["cat-file", "--batch", "--batch-all-objects"]);
     assert!(!objects.contains(KEY));
-    let stored = Command::new("grep")
-        .args(["-rlF", KEY])
-        .arg(lab.campaign(""))
-        .output()
-        .unwrap();
+    let stored = Command::new("grep").args(["-rlF", KEY]).arg(lab.campaign("")).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&stored.stdout), "");
 }
 
@@ -246,8 +204,7 @@ fn a_program_gets_no_key_but_those_that_its_table_names() {
     let command = "command = \"sh agent.sh\"";
     let run = |named: &str| {
         let lab = round(CLAIM, asks);
-        lab.replace("karve.toml", command, &format!("{command}\n{named}"))
-            .commit();
+        lab.replace("karve.toml", command, &format!("{command}\n{named}")).commit();
         let mut run = lab.command(&["run", "--yes"]);
         run.env("ANTHROPIC_API_KEY", "its-own-key")
             .env("OPENAI_API_KEY", "of-another-model")
@@ -258,9 +215,6 @@ fn a_program_gets_no_key_but_those_that_its_table_names() {
     };
     let why = run("").events("not_implemented")[0]["why"].to_string();
     let reported = "it did not get ANTHROPIC_API_KEY, MY_PASSWORD, OPENAI_API_KEY: list what";
-    assert!(
-        why.contains("exit code 8") && why.contains(reported),
-        "{why}"
-    );
+    assert!(why.contains("exit code 8") && why.contains(reported), "{why}");
     assert_eq!(run("pass = [\"ANTHROPIC_*\"]").verdicts(), ["keep"]);
 }

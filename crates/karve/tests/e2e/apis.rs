@@ -10,12 +10,8 @@ use std::fs;
 /// The value of a key; it may be in nothing that is stored.
 const KEY: &str = "sk-never-to-be-stored-0123456789";
 /// The kinds, and how their addresses go on.
-const KINDS: [(&str, &str); 4] = [
-    ("anthropic", ""),
-    ("openai", "/v1"),
-    ("openai-chat", "/v1"),
-    ("google", "/v1beta"),
-];
+const KINDS: [(&str, &str); 4] =
+    [("anthropic", ""), ("openai", "/v1"), ("openai-chat", "/v1"), ("google", "/v1beta")];
 
 fn say(text: &str) -> Step {
     Step::Say(text.to_owned())
@@ -44,10 +40,7 @@ fn read(path: &str) -> Step {
 fn gain() -> Script {
     Script::from([
         ((1, "propose"), vec![claim("halve the work")]),
-        (
-            (1, "implement"),
-            vec![edit("kernel.sh", "TIME=100", "TIME=50"), done()],
-        ),
+        ((1, "implement"), vec![edit("kernel.sh", "TIME=100", "TIME=50"), done()]),
     ])
 }
 
@@ -69,18 +62,14 @@ impl Stage {
             model.url()
         );
         let command = "[agents.script]\ncommand = \"sh agent.sh\"";
-        lab.replace(
-            "karve.toml",
-            "name = \"script\"",
-            &format!("name = \"{kind}\""),
-        )
-        .replace("karve.toml", command, &table)
-        .replace("karve.toml", "rounds = 10", "rounds = 3")
-        .replace(
-            "karve.toml",
-            "[policy.accept]",
-            "[policy]\ndebug_retries = 1\nproposal_tries = 1\n\n[policy.accept]",
-        );
+        lab.replace("karve.toml", "name = \"script\"", &format!("name = \"{kind}\""))
+            .replace("karve.toml", command, &table)
+            .replace("karve.toml", "rounds = 10", "rounds = 3")
+            .replace(
+                "karve.toml",
+                "[policy.accept]",
+                "[policy]\ndebug_retries = 1\nproposal_tries = 1\n\n[policy.accept]",
+            );
         Self { lab, model }
     }
 
@@ -109,9 +98,7 @@ impl Stage {
         let name = self.lab.events(kind)[0]["session_log"].clone();
         let path = self.lab.campaign("artifacts").join(name.as_str().unwrap());
         let text = fs::read_to_string(path).unwrap();
-        text.lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// What must hold after any campaign.
@@ -144,10 +131,7 @@ fn script() -> Script {
     Script::from([
         (
             (1, "propose"),
-            vec![
-                Step::Tool("search", json!({"pattern": "^TIME="})),
-                claim("halve the work"),
-            ],
+            vec![Step::Tool("search", json!({"pattern": "^TIME="})), claim("halve the work")],
         ),
         ((1, "implement"), implement),
         ((2, "propose"), vec![claim("multiply less")]),
@@ -160,19 +144,9 @@ fn script() -> Script {
             ],
         ),
         // It stays as it is, which is wrong.
-        (
-            (2, "repair"),
-            vec![edit("kernel.sh", "2 * 4", "2 * 5"), done()],
-        ),
+        ((2, "repair"), vec![edit("kernel.sh", "2 * 4", "2 * 5"), done()]),
         ((3, "propose"), vec![claim("unroll by four")]),
-        (
-            (3, "implement"),
-            vec![
-                edit("test.sh", "7", "8"),
-                read("../../../karve.toml"),
-                done(),
-            ],
-        ),
+        ((3, "implement"), vec![edit("test.sh", "7", "8"), read("../../../karve.toml"), done()]),
     ])
 }
 
@@ -202,10 +176,7 @@ fn goes_through(kind: (&str, &str)) {
     assert_eq!(repaired.tools.len(), 6);
     let session_log = stage.session_log("implemented");
     let given = |name: &str| {
-        let of = session_log
-            .iter()
-            .find(|line| line["name"] == name)
-            .unwrap();
+        let of = session_log.iter().find(|line| line["name"] == name).unwrap();
         of["text"].as_str().unwrap().to_owned()
     };
     assert!(given("read").contains("TIME=100"));
@@ -216,9 +187,7 @@ fn goes_through(kind: (&str, &str)) {
     let escaped = escaped.iter().find(|line| line["name"] == "read").unwrap();
     assert_eq!(escaped["failed"], true, "{escaped:#?}");
     stage.is_clean();
-    let changed = stage
-        .lab
-        .git(&["diff", "--name-only", "main", "optimize/toy"]);
+    let changed = stage.lab.git(&["diff", "--name-only", "main", "optimize/toy"]);
     assert_eq!(changed, "kernel.sh");
 }
 
@@ -226,10 +195,7 @@ fn goes_through(kind: (&str, &str)) {
 fn realizations_of_one_hypothesis_are_conversations_of_their_own() {
     let script = Script::from([
         ((1, "propose"), vec![claim("halve the work")]),
-        (
-            (1, "implement"),
-            vec![edit("kernel.sh", "TIME=100", "TIME=50"), done()],
-        ),
+        ((1, "implement"), vec![edit("kernel.sh", "TIME=100", "TIME=50"), done()]),
     ]);
     let stage = Stage::of_one_round(script);
     let said = stage.karve(&["run", "--yes", "--best-of", "2"]);
@@ -274,10 +240,7 @@ fn ends(kind: (&str, &str), steps: Vec<Step>, want: &str) -> Stage {
         "keep" => assert_eq!(stage.lab.verdicts(), ["keep"], "{:?}", stage.failures()),
         want => {
             let why = stage.failures();
-            assert!(
-                why.len() == 1 && why[0].starts_with(want),
-                "{why:?} {said:?}"
-            );
+            assert!(why.len() == 1 && why[0].starts_with(want), "{why:?} {said:?}");
         }
     }
     stage.is_clean();
@@ -308,19 +271,11 @@ fn what_a_server_refuses_has_a_name_and_what_passes_is_tried_again() {
 #[test]
 fn what_a_stream_should_not_hold_has_a_name() {
     for kind in KINDS {
-        ends(
-            kind,
-            vec![Step::Broken],
-            "no result: the stream stopped in the middle",
-        );
+        ends(kind, vec![Step::Broken], "no result: the stream stopped in the middle");
         ends(kind, vec![Step::Garbage], "malformed: not an event");
         ends(kind, vec![Step::Huge(3 << 20)], "too long");
         let endless = vec![read("kernel.sh"); 200];
-        ends(
-            kind,
-            endless,
-            "max turns: there were more than 100 tool calls",
-        );
+        ends(kind, endless, "max turns: there were more than 100 tool calls");
     }
 }
 
@@ -329,14 +284,9 @@ fn a_server_that_hangs_is_left_when_the_time_is_over() {
     let mut script = gain();
     script.insert((1, "implement"), vec![Step::Hang]);
     let stage = Stage::of_one_round(script);
-    stage
-        .lab
-        .replace("karve.toml", "agent_s = 20", "agent_s = 2");
+    stage.lab.replace("karve.toml", "agent_s = 20", "agent_s = 2");
     stage.karve(&["run", "--yes"]).ends(0);
-    assert_eq!(
-        stage.failures(),
-        ["timeout: the agent ran for more than 2 s"]
-    );
+    assert_eq!(stage.failures(), ["timeout: the agent ran for more than 2 s"]);
     stage.is_clean();
 }
 
@@ -348,19 +298,11 @@ fn a_second_ctrl_c_ends_a_question_at_once_and_nothing_is_lost() {
     stage
         .lab
         .replace("karve.toml", "agent_s = 20", "agent_s = 3600")
-        .replace(
-            "karve.toml",
-            "key_env = \"SOME_MODEL_KEY\"",
-            "key_command = \"echo some-key\"",
-        )
+        .replace("karve.toml", "key_env = \"SOME_MODEL_KEY\"", "key_command = \"echo some-key\"")
         .commit();
     let running = stage.lab.start(&["run", "--yes"]);
     crate::e2e::lab::wait_until("the model is asked", || {
-        stage
-            .model
-            .asked()
-            .iter()
-            .any(|asked| asked.task == "implement")
+        stage.model.asked().iter().any(|asked| asked.task == "implement")
     });
     running.interrupt("finishing this step");
     running.interrupt("stopping immediately");
@@ -402,10 +344,7 @@ fn a_conversation_that_is_too_long_is_made_shorter() {
     stage.karve(&["run", "--yes"]).ends(0);
     assert_eq!(stage.lab.verdicts(), ["keep"], "{:?}", stage.failures());
     let largest = stage.model.asked().iter().map(|one| one.bytes).max();
-    assert!(
-        largest.is_some_and(|bytes| bytes < 8 * long.len()),
-        "{largest:?}"
-    );
+    assert!(largest.is_some_and(|bytes| bytes < 8 * long.len()), "{largest:?}");
     // What cannot be made shorter ends by its name.
     let never = Step::Within(10, Box::new(done()));
     ends(KINDS[0], vec![never], "context: 413");
@@ -427,19 +366,12 @@ fn money_and_tokens_stop_before_they_are_passed() {
         let log = stage.lab.log();
         let used: Vec<&Value> = log.iter().map(|record| &record["event"]["usage"]).collect();
         let usd: f64 = used.iter().filter_map(|usage| usage["usd"].as_f64()).sum();
-        let tokens: u64 = used
-            .iter()
-            .filter_map(|usage| usage["tokens"].as_u64())
-            .sum();
+        let tokens: u64 = used.iter().filter_map(|usage| usage["tokens"].as_u64()).sum();
         stage.is_clean();
         (usd, tokens)
     };
     let usd = "final_blocks = 2\nagent_usd = 0.05";
-    let (used, _) = check(
-        usd,
-        "retries = 2\nmax_tokens = 1_000",
-        "of limits.agent_usd is left",
-    );
+    let (used, _) = check(usd, "retries = 2\nmax_tokens = 1_000", "of limits.agent_usd is left");
     assert!(used > 0.0 && used <= 0.05, "{used}");
     let few = "retries = 2\nmax_tokens = 1_000\ntokens_max = 6_000";
     let (_, used) = check("final_blocks = 2", few, "of tokens_max are left");
@@ -464,9 +396,7 @@ fn a_limit_on_money_needs_a_price_and_a_model_a_name() {
         .ends(2)
         .complains(&["has no model", "karve run --agent anthropic:MODEL"]);
     // Named where it is run.
-    stage
-        .karve(&["run", "--yes", "--agent", "anthropic:scripted"])
-        .ends(0);
+    stage.karve(&["run", "--yes", "--agent", "anthropic:scripted"]).ends(0);
     assert_eq!(stage.lab.verdicts(), ["keep"]);
     let bare = Lab::new("gains");
     bare.karve(&["run", "--yes", "--agent", "google:some-model"])
@@ -478,11 +408,8 @@ fn a_limit_on_money_needs_a_price_and_a_model_a_name() {
 fn a_key_reaches_the_server_and_nothing_else() {
     // Nothing confines the commands, and still they do not get the key.
     let mut script = gain();
-    let steps = vec![
-        edit("kernel.sh", "TIME=100", "TIME=50"),
-        Step::Tool("build", json!({})),
-        done(),
-    ];
+    let steps =
+        vec![edit("kernel.sh", "TIME=100", "TIME=50"), Step::Tool("build", json!({})), done()];
     script.insert((1, "implement"), steps);
     let stage = Stage::of_one_round(script);
     stage.lab.unconfined();
@@ -497,16 +424,12 @@ fn a_key_reaches_the_server_and_nothing_else() {
     // From a command, which is asked when it is needed.
     let stage = Stage::of_one_round(gain());
     let command = format!("key_command = \"echo {KEY}\"");
-    stage
-        .lab
-        .replace("karve.toml", "key_env = \"SOME_MODEL_KEY\"", &command);
+    stage.lab.replace("karve.toml", "key_env = \"SOME_MODEL_KEY\"", &command);
     stage.lab.commit().karve(&["run", "--yes"]).ends(0);
     assert!(stage.model.heads().iter().any(|head| head.contains(KEY)));
     let stage = Stage::of_one_round(gain());
     let command = "key_command = \"echo half-a-key; exit 3\"";
-    stage
-        .lab
-        .replace("karve.toml", "key_env = \"SOME_MODEL_KEY\"", command);
+    stage.lab.replace("karve.toml", "key_env = \"SOME_MODEL_KEY\"", command);
     let said = stage.lab.commit().karve(&["run", "--yes"]).ends(3);
     assert!(!said.stderr.contains("half-a-key"), "{said:?}");
     said.complains(&["did not print a key", "agents.anthropic.key_command"]);
@@ -515,10 +438,10 @@ fn a_key_reaches_the_server_and_nothing_else() {
 #[test]
 fn what_is_there_is_listed_and_a_trial_says_what_works() {
     let stage = Stage::new(KINDS[2], Script::new());
-    stage.karve(&["agents"]).ends(0).shows(&[
-        "hint: set GEMINI_API_KEY to use the Google Gemini API",
-        "model scripted",
-    ]);
+    stage
+        .karve(&["agents"])
+        .ends(0)
+        .shows(&["hint: set GEMINI_API_KEY to use the Google Gemini API", "model scripted"]);
     let all = stage.karve(&["agents", "--trial", "--json"]).ends(0).json();
     let all = all.as_array().unwrap();
     let chat = all.iter().find(|one| one["name"] == "openai-chat").unwrap();
@@ -526,13 +449,8 @@ fn what_is_there_is_listed_and_a_trial_says_what_works() {
     assert_eq!(chat["trial"]["tokens"], TOKENS_IN + TOKENS_OUT);
     // Nobody is there.
     let url = format!("{}/v1", stage.model.url());
-    stage
-        .lab
-        .replace("karve.toml", &url, "http://127.0.0.1:1/v1");
-    stage
-        .karve(&["agents", "--trial"])
-        .ends(1)
-        .shows(&["FAILED", "cannot be reached: 127.0.0.1:"]);
+    stage.lab.replace("karve.toml", &url, "http://127.0.0.1:1/v1");
+    stage.karve(&["agents", "--trial"]).ends(1).shows(&["FAILED", "cannot be reached: 127.0.0.1:"]);
 }
 
 #[test]
@@ -541,14 +459,9 @@ fn a_round_is_put_in_words_by_a_model_too() {
     let words = "```json\n{\"mechanism\": \"half of the work was for nothing\"}\n```";
     script.insert((1, "learn"), vec![say(words)]);
     let stage = Stage::of_one_round(script);
-    stage
-        .lab
-        .replace("karve.toml", "retries = 2", "retries = 2\nlearn = true");
+    stage.lab.replace("karve.toml", "retries = 2", "retries = 2\nlearn = true");
     stage.karve(&["run", "--yes"]).ends(0);
     let learned = stage.lab.events("learned")[0].to_string();
-    assert!(
-        learned.contains("half of the work was for nothing"),
-        "{learned}"
-    );
+    assert!(learned.contains("half of the work was for nothing"), "{learned}");
     stage.is_clean();
 }

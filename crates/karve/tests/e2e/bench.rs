@@ -95,10 +95,7 @@ fn what_cannot_be_measured_is_named_and_ends_with_3() {
     for (bad, parts) in [
         ("echo METRIC time_us=nan", &["B", "cannot be measured"][..]),
         ("echo METRIC time_us=0", &["time_us is 0"]),
-        (
-            "echo METRIC time_us=-5",
-            &["is -5; it must not be negative"],
-        ),
+        ("echo METRIC time_us=-5", &["is -5; it must not be negative"]),
         ("echo METRIC other=5", &["has no time_us"]),
         ("true", &["cannot be measured"]),
         ("echo METRIC time_us=9e12", &["the whole command took"]),
@@ -107,16 +104,12 @@ fn what_cannot_be_measured_is_named_and_ends_with_3() {
         ("./is-not-there", &["exit code 127", "is-not-there"]),
     ] {
         bench(&lab, &[], [&good, bad]).ends(3).complains(parts);
-        bench(&lab, &[], [bad, &good])
-            .ends(3)
-            .complains(&["A (", "cannot"]);
+        bench(&lab, &[], [bad, &good]).ends(3).complains(&["A (", "cannot"]);
     }
     // A case list that changes on the way.
     let flips = "n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) > n; \
                  if [ $n -lt 3 ]; then echo METRIC time_us=1; else echo METRIC x=1; fi";
-    bench(&lab, &[], [&good, flips])
-        .ends(3)
-        .complains(&["B (n=$(cat n", "cannot be measured"]);
+    bench(&lab, &[], [&good, flips]).ends(3).complains(&["B (n=$(cat n", "cannot be measured"]);
 }
 
 #[test]
@@ -128,26 +121,12 @@ fn wrong_use_is_explained() {
         (&["bench", "--", "a", "b", "c"], "quote each"),
         (&["bench", "--time", "soon", "--", "a", "b"], "60s"),
         (&["bench", "--alpha", "2", "--", "a", "b"], "alpha"),
-        (
-            &["bench", "--min-effect", "0.1%", "--", "a", "b"],
-            "from 1% to 1000%",
-        ),
-        (
-            &["bench", "--min-effect", "0", "--", "a", "b"],
-            "from 1% to",
-        ),
+        (&["bench", "--min-effect", "0.1%", "--", "a", "b"], "from 1% to 1000%"),
+        (&["bench", "--min-effect", "0", "--", "a", "b"], "from 1% to"),
         (&["bench", "--", "./old {m}", "./new {m}"], "--case m=64"),
-        (
-            &["bench", "--case", "n=1", "--", "a {n} {m}", "b {n}"],
-            "not every case has it",
-        ),
+        (&["bench", "--case", "n=1", "--", "a {n} {m}", "b {n}"], "not every case has it"),
         (&["bench", "--unit", "kg", "--", "a", "b"], "--unit s"),
-        (
-            &[
-                "bench", "--metric", "t_ms", "--format", "xml", "--", "a", "b",
-            ],
-            "--format csv",
-        ),
+        (&["bench", "--metric", "t_ms", "--format", "xml", "--", "a", "b"], "--format csv"),
         (&["bench", "--load", "karve.toml"], "is not a saved bench"),
         (&["bench", "--load", "nowhere"], "cannot read nowhere"),
         (&["noise", "--", "a", "b"], "one command"),
@@ -170,11 +149,7 @@ fn scripts_get_the_exit_codes_they_ask_for() {
     check(&["--fail-unless-faster"], ["100", "100"], 1);
     check(&["--fail-unless-faster"], ["90", "100"], 1);
     // Too few pairs to prove anything are no reason to fail, but no proof of being faster either.
-    check(
-        &["--fail-if-slower", "2%", "--pairs", "8"],
-        ["100", "200"],
-        0,
-    );
+    check(&["--fail-if-slower", "2%", "--pairs", "8"], ["100", "200"], 0);
     check(&["--fail-unless-faster", "--pairs", "8"], ["200", "100"], 1);
 }
 
@@ -183,27 +158,16 @@ fn a_saved_bench_is_judged_again_and_drawn() {
     let lab = Lab::unversioned("gains");
     let options = ["--json", "--save", "saved.json", "--svg", "plots"];
     let first = compare(&lab, &options, ["100", "80"]).ends(0).json();
-    let again = lab
-        .karve(&["bench", "--load", "saved.json", "--json"])
-        .ends(0);
+    let again = lab.karve(&["bench", "--load", "saved.json", "--json"]).ends(0);
     assert_eq!(first, again.json());
-    lab.karve(&["bench", "--load", "saved.json", "--fail-unless-faster"])
-        .ends(0);
-    lab.karve(&["bench", "--load", "saved.json", "--markdown"])
-        .ends(0)
-        .shows(&[
-            "| case | finding |",
-            "| command | faster | 1.250x |",
-            "**overall**",
-        ]);
+    lab.karve(&["bench", "--load", "saved.json", "--fail-unless-faster"]).ends(0);
+    lab.karve(&["bench", "--load", "saved.json", "--markdown"]).ends(0).shows(&[
+        "| case | finding |",
+        "| command | faster | 1.250x |",
+        "**overall**",
+    ]);
     let saved = lab.read("saved.json");
-    for part in [
-        "\"warm_up\"",
-        "\"first\"",
-        "\"seed\"",
-        "\"cpu_us\"",
-        "\"pad\"",
-    ] {
+    for part in ["\"warm_up\"", "\"first\"", "\"seed\"", "\"cpu_us\"", "\"pad\""] {
         assert!(saved.contains(part), "no {part} in {saved}");
     }
     for name in ["plots/evidence.svg", "plots/ratios.svg"] {
@@ -213,10 +177,7 @@ fn a_saved_bench_is_judged_again_and_drawn() {
 
 /// Every tag is closed, in order.
 fn well_formed(svg: &str) {
-    assert!(
-        svg.starts_with("<svg ") && svg.ends_with("</svg>\n"),
-        "{svg}"
-    );
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
     let mut open = Vec::new();
     for tag in svg.split('<').skip(1) {
         let (tag, text) = tag.split_once('>').unwrap();
@@ -247,10 +208,7 @@ fn the_json_keeps_its_shape() {
     );
     assert_eq!(keys(&json["finding"]), "by finding");
     assert_eq!(keys(&json["clocks"][0]["estimate"]), "high low ratio");
-    assert_eq!(
-        keys(&json["cases"][0]),
-        "a_mean a_median b_mean b_median by case estimate finding"
-    );
+    assert_eq!(keys(&json["cases"][0]), "a_mean a_median b_mean b_median by case estimate finding");
     assert_eq!(
         keys(&json["rule"]),
         "alpha evidence_needed min_effect_percent null_percent pairs_max same_needed"
@@ -278,27 +236,18 @@ fn revisions_and_worktrees_are_built_tested_and_compared() {
     assert_eq!(left, 0, "no worktree is left behind");
     assert_eq!(lab.git(&["worktree", "list"]).lines().count(), 1);
     lab.replace("kernel.sh", "* 3 + 1", "* 3 + 2");
-    lab.karve(&["bench", "HEAD", "."])
-        .ends(3)
-        .complains(&["B (.) fails its gate", "mismatch"]);
+    lab.karve(&["bench", "HEAD", "."]).ends(3).complains(&["B (.) fails its gate", "mismatch"]);
     lab.karve(&["bench", "HEAD", ".", "--no-test"]).ends(0);
-    lab.karve(&["bench", "HEAD", "nope"])
-        .ends(2)
-        .complains(&["is not a commit"]);
-    lab.karve(&["bench", "HEAD", ".", "--case", "n=9"])
-        .ends(2)
-        .complains(&["n=1"]);
-    lab.karve(&["bench", "HEAD", ".", "--unit", "s"])
-        .ends(2)
-        .complains(&["karve.toml"]);
+    lab.karve(&["bench", "HEAD", "nope"]).ends(2).complains(&["is not a commit"]);
+    lab.karve(&["bench", "HEAD", ".", "--case", "n=9"]).ends(2).complains(&["n=1"]);
+    lab.karve(&["bench", "HEAD", ".", "--unit", "s"]).ends(2).complains(&["karve.toml"]);
 }
 
 #[test]
 fn revisions_with_different_harnesses_are_refused_until_one_is_chosen() {
     let lab = Lab::new("gains");
     lab.replace("kernel.sh", "TIME=100", "TIME=80");
-    lab.replace("bench.sh", "echo", "TIME=$((TIME / 2)); echo")
-        .commit();
+    lab.replace("bench.sh", "echo", "TIME=$((TIME / 2)); echo").commit();
     lab.karve(&["bench", "HEAD~1", "HEAD"]).ends(2).complains(&[
         "cannot be compared",
         "the harness: ",
@@ -310,8 +259,7 @@ fn revisions_with_different_harnesses_are_refused_until_one_is_chosen() {
             .ends(0)
             .shows(&["B is 25.0% faster than A"]);
     }
-    lab.replace("karve.toml", "name = \"time_us\"", "name = \"other_us\"")
-        .commit();
+    lab.replace("karve.toml", "name = \"time_us\"", "name = \"other_us\"").commit();
     lab.karve(&["bench", "HEAD~1", "HEAD"]).ends(2).complains(&[
         "cannot be compared",
         "the metric: time_us for A, other_us for B",
@@ -341,23 +289,16 @@ fn spinner(lab: &Lab, name: &str, steps: u32) -> Option<String> {
     lab.write("spin.c", &source);
     let path = lab.path(name);
     let mut cc = Command::new("cc");
-    let made = cc
-        .arg("-O1")
-        .arg(lab.path("spin.c"))
-        .arg("-o")
-        .arg(&path)
-        .status();
-    made.is_ok_and(|status| status.success())
-        .then(|| format!("./{name}"))
+    let made = cc.arg("-O1").arg(lab.path("spin.c")).arg("-o").arg(&path).status();
+    made.is_ok_and(|status| status.success()).then(|| format!("./{name}"))
 }
 
 #[test]
 fn real_programs_are_told_apart_and_a_byte_copy_is_not() {
     let lab = Lab::unversioned("gains");
-    let (Some(slow), Some(fast)) = (
-        spinner(&lab, "slow", 40_000_000),
-        spinner(&lab, "fast", 4_000_000),
-    ) else {
+    let (Some(slow), Some(fast)) =
+        (spinner(&lab, "slow", 40_000_000), spinner(&lab, "fast", 4_000_000))
+    else {
         println!("skipped: there is no C compiler");
         return;
     };
@@ -376,9 +317,7 @@ fn noise_says_what_could_be_seen_and_advises_only_what_helped() {
     assert_eq!(json["clocks"][0]["smallest"], 1.02, "{json:#}");
     assert_eq!(json["clocks"][0]["power"].as_array().unwrap().len(), 4);
     assert_eq!(json["pairs"], 30);
-    let said = lab
-        .karve(&["noise", "--quick", "--time", "20s", "--", "true"])
-        .ends(0);
+    let said = lab.karve(&["noise", "--quick", "--time", "20s", "--", "true"]).ends(0);
     said.shows(&["wall time", "CPU time", "at 5% ", "advice    "]);
     let said = lab.karve(&["noise", "--", "false"]).ends(3);
     let said = said.complains(&["error: \"false\" cannot be measured"]);
@@ -387,10 +326,7 @@ fn noise_says_what_could_be_seen_and_advises_only_what_helped() {
 
 #[test]
 fn confined_commands_see_the_directory_and_nothing_else() {
-    if karve_os::sandbox::HostSupport::of_host()
-        .no_namespace
-        .is_some()
-    {
+    if karve_os::sandbox::HostSupport::of_host().no_namespace.is_some() {
         println!("skipped: this host has no namespaces");
         return;
     }

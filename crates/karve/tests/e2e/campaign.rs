@@ -11,14 +11,7 @@ fn render(log: &[Value]) -> String {
     for record in log {
         let event = &record["event"];
         let mut line = event["type"].as_str().unwrap().to_owned();
-        for key in [
-            "round",
-            "try_no",
-            "retry",
-            "set",
-            "mutation_check_passed",
-            "same_artifact",
-        ] {
+        for key in ["round", "try_no", "retry", "set", "mutation_check_passed", "same_artifact"] {
             if !event[key].is_null() {
                 line.push_str(&format!(" {key}={}", event[key]));
             }
@@ -36,10 +29,7 @@ fn render(log: &[Value]) -> String {
         }
         let readings = event["block"]["pairs"].as_array().into_iter().flatten();
         for pair in readings {
-            line.push_str(&format!(
-                " {}:{}",
-                pair["parent"]["value"], pair["candidate"]["value"]
-            ));
+            line.push_str(&format!(" {}:{}", pair["parent"]["value"], pair["candidate"]["value"]));
         }
         lines.push(line);
     }
@@ -55,23 +45,14 @@ fn golden(name: &str, text: &str) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
     }
-    assert_eq!(
-        fs::read_to_string(&path).unwrap_or_default(),
-        text,
-        "{name}"
-    );
+    assert_eq!(fs::read_to_string(&path).unwrap_or_default(), text, "{name}");
 }
 
 #[test]
 fn a_whole_campaign_is_kept_in_the_log_and_in_the_repository() {
     let lab = Lab::new("gains");
     let said = lab.karve(&["run", "--yes"]).ends(0);
-    let said = said.shows(&[
-        "campaign  toy",
-        "baseline  time_us = 100",
-        "speedup",
-        "2.500x",
-    ]);
+    let said = said.shows(&["campaign  toy", "baseline  time_us = 100", "speedup", "2.500x"]);
     assert_eq!(said.stderr, "");
     let remains = Remains::of(&lab);
     golden("gains.events.txt", &render(&remains.log));
@@ -82,10 +63,7 @@ fn a_whole_campaign_is_kept_in_the_log_and_in_the_repository() {
     assert_eq!(changed, "kernel.sh");
     let kernel = lab.git(&["show", "optimize/toy:kernel.sh"]);
     assert!(kernel.contains("TIME=40"), "{kernel}");
-    assert_eq!(
-        lab.git(&["log", "--format=%an", "main..optimize/toy"]),
-        "karve\nkarve"
-    );
+    assert_eq!(lab.git(&["log", "--format=%an", "main..optimize/toy"]), "karve\nkarve");
     looking_back_shows_it(&lab);
     derived_files_can_be_rebuilt(&lab);
     applying_makes_a_branch(&lab);
@@ -100,46 +78,29 @@ fn looking_back_shows_it(lab: &Lab) {
     assert_eq!(status["step"], "finished");
     let ratio = status["cumulative_ratio"].as_f64().unwrap();
     assert!((ratio - 2.5).abs() < 1e-9, "{ratio}");
-    lab.karve(&["status"])
-        .ends(0)
-        .shows(&["5 of 10, 2 kept", "100.0000 us to 40.0000 us"]);
+    lab.karve(&["status"]).ends(0).shows(&["5 of 10, 2 kept", "100.0000 us to 40.0000 us"]);
     let log = lab.karve(&["log", "--json"]).ends(0).json();
     assert_eq!(log.as_array().unwrap().len(), 5);
     golden("gains.log.txt", &lab.karve(&["log"]).ends(0).stdout);
     lab.karve(&["show", "1"]).ends(0).shows(&["halve the work"]);
     let round = lab.karve(&["show", "2", "--json"]).ends(0).json();
     assert_eq!(round["title"], "prefetch further ahead");
-    lab.karve(&["show", "9"])
-        .ends(2)
-        .complains(&["there is no round 9", "karve log"]);
-    lab.karve(&["diff"])
-        .ends(0)
-        .shows(&["-TIME=100", "+TIME=40"]);
-    lab.karve(&["diff", "2"])
-        .ends(0)
-        .shows(&["-TIME=50", "+TIME=60"]);
-    lab.karve(&["diff", "4"])
-        .ends(2)
-        .complains(&["round 4 has no candidate", "karve show 4"]);
+    lab.karve(&["show", "9"]).ends(2).complains(&["there is no round 9", "karve log"]);
+    lab.karve(&["diff"]).ends(0).shows(&["-TIME=100", "+TIME=40"]);
+    lab.karve(&["diff", "2"]).ends(0).shows(&["-TIME=50", "+TIME=60"]);
+    lab.karve(&["diff", "4"]).ends(2).complains(&["round 4 has no candidate", "karve show 4"]);
     let best = lab.karve(&["best", "--json"]).ends(0).json();
     assert_eq!(best["round"], 5);
     assert_eq!(best["commit"], lab.git(&["rev-parse", "optimize/toy"]));
     let report = lab.karve(&["report"]).ends(0);
     let report = report.shows(&["toy", "2.500", "halve the work", "unroll by four"]);
-    assert_eq!(
-        fs::read_to_string(lab.campaign("REPORT.md")).unwrap(),
-        report.stdout
-    );
-    lab.karve(&["list"])
-        .ends(0)
-        .shows(&["toy", "finished", "5 rounds", "2 kept"]);
+    assert_eq!(fs::read_to_string(lab.campaign("REPORT.md")).unwrap(), report.stdout);
+    lab.karve(&["list"]).ends(0).shows(&["toy", "finished", "5 rounds", "2 kept"]);
     let verified = lab.karve(&["verify", "--json"]).ends(0).json();
     assert_eq!(verified["rounds"], 5);
     assert_eq!(verified["differences"], json!([]));
     lab.karve(&["queue"]).ends(0);
-    lab.karve(&["run", "--dry-run"])
-        .ends(0)
-        .shows(&["toy-2", "nothing was changed"]);
+    lab.karve(&["run", "--dry-run"]).ends(0).shows(&["toy-2", "nothing was changed"]);
     assert!(!lab.path(".karve/toy-2").exists());
 }
 
@@ -160,9 +121,7 @@ fn derived_files_can_be_rebuilt(lab: &Lab) {
         fs::remove_file(lab.campaign(path)).unwrap();
     }
     fs::write(lab.campaign("manifest.yaml"), "nonsense").unwrap();
-    lab.karve(&["verify"])
-        .ends(0)
-        .shows(&["stale     manifest.yaml"]);
+    lab.karve(&["verify"]).ends(0).shows(&["stale     manifest.yaml"]);
     lab.karve(&["report", "--rebuild"]).ends(0);
     let after: Vec<String> = derived.iter().map(|path| read(path)).collect();
     assert_eq!(before, after);
@@ -170,17 +129,11 @@ fn derived_files_can_be_rebuilt(lab: &Lab) {
 
 fn applying_makes_a_branch(lab: &Lab) {
     let head = lab.git(&["rev-parse", "HEAD"]);
-    lab.karve(&["apply", "--branch", "faster"])
-        .ends(0)
-        .shows(&["2.500"]);
+    lab.karve(&["apply", "--branch", "faster"]).ends(0).shows(&["2.500"]);
     assert!(lab.git(&["show", "faster:kernel.sh"]).contains("TIME=40"));
     lab.karve(&["apply", "--branch", "faster"]).ends(0);
-    lab.karve(&["apply", "--branch", "main"])
-        .ends(2)
-        .complains(&["already exists", "--branch"]);
-    lab.karve(&["apply", "--branch", "a..b"])
-        .ends(2)
-        .complains(&["not a valid branch name"]);
+    lab.karve(&["apply", "--branch", "main"]).ends(2).complains(&["already exists", "--branch"]);
+    lab.karve(&["apply", "--branch", "a..b"]).ends(2).complains(&["not a valid branch name"]);
     assert_eq!(lab.git(&["rev-parse", "HEAD"]), head);
     assert_eq!(lab.git(&["status", "--porcelain"]), "");
 }
@@ -192,53 +145,34 @@ fn a_changed_sample_is_noticed(lab: &Lab) {
     let loss = text.replace("\"value\":60.0", "\"value\":30.0");
     assert_ne!(text, loss);
     fs::write(&log, loss).unwrap();
-    lab.karve(&["verify"])
-        .ends(1)
-        .shows(&["differs"])
-        .complains(&["differences were found"]);
+    lab.karve(&["verify"]).ends(1).shows(&["differs"]).complains(&["differences were found"]);
     fs::write(&log, &text).unwrap();
-    let patch = fs::read_dir(lab.campaign("artifacts"))
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap();
+    let patch = fs::read_dir(lab.campaign("artifacts")).unwrap().next().unwrap().unwrap();
     fs::write(patch.path(), "another patch").unwrap();
-    lab.karve(&["verify"])
-        .ends(1)
-        .shows(&["does not match its hash"]);
+    lab.karve(&["verify"]).ends(1).shows(&["does not match its hash"]);
 }
 
 #[test]
 fn a_campaign_that_used_its_rounds_goes_on_when_it_gets_more() {
     let lab = Lab::new("gains");
-    lab.karve(&["run", "--yes", "--rounds", "1"])
-        .ends(0)
-        .shows(&["the only round is used up"]);
+    lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0).shows(&["the only round is used up"]);
     assert_eq!(lab.verdicts(), ["keep"]);
-    lab.karve(&["run", "--yes", "--campaign", "toy", "--rounds", "2"])
-        .ends(0);
+    lab.karve(&["run", "--yes", "--campaign", "toy", "--rounds", "2"]).ends(0);
     assert_eq!(lab.verdicts(), ["keep", "regressed"]);
     assert_eq!(lab.events("extended").len(), 1);
     crate::e2e::tidy::is_tidy(&lab);
     lab.karve(&["verify"]).ends(0);
     // Without a name a new one starts.
-    lab.karve(&["run", "--yes", "--rounds", "1"])
-        .ends(0)
-        .shows(&["campaign  toy-2"]);
+    lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0).shows(&["campaign  toy-2"]);
     lab.karve(&["list"]).ends(0).shows(&["toy ", "toy-2"]);
 }
 
 #[test]
 fn every_record_is_a_line_of_json_on_request() {
     let lab = Lab::new("gains");
-    let said = lab
-        .karve(&["run", "--yes", "--json", "--rounds", "1"])
-        .ends(0);
-    let records: Vec<Value> = said
-        .stdout
-        .lines()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .collect();
+    let said = lab.karve(&["run", "--yes", "--json", "--rounds", "1"]).ends(0);
+    let records: Vec<Value> =
+        said.stdout.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     assert_eq!(records, lab.log());
 }
 
@@ -249,8 +183,7 @@ fn a_recorded_campaign_replays_to_the_same_verdicts() {
     let recorded = lab.verdicts();
     let agent = format!("replay:{}", lab.campaign("").display());
     let agent = agent.trim_end_matches('/');
-    lab.karve(&["run", "--yes", "--campaign", "again", "--agent", agent])
-        .ends(0);
+    lab.karve(&["run", "--yes", "--campaign", "again", "--agent", agent]).ends(0);
     fs::rename(lab.campaign(""), lab.beside("recorded")).unwrap();
     fs::rename(lab.path(".karve/again"), lab.campaign("")).unwrap();
     assert_eq!(lab.verdicts(), recorded);
@@ -275,17 +208,11 @@ claim "$title" "somebody said so" 1.1"#,
     lab.commit();
     // It dies when the second round has been proposed without the answer, and unrecorded.
     lab.dies("before:35");
-    lab.karve(&["queue"])
-        .ends(0)
-        .shows(&["round 1", "which tile?"]);
+    lab.karve(&["queue"]).ends(0).shows(&["round 1", "which tile?"]);
     lab.karve(&["answer", "tiles of 32 fit"]).ends(0);
-    lab.karve(&["answer", " "])
-        .ends(2)
-        .complains(&["1 to 4000 characters"]);
+    lab.karve(&["answer", " "]).ends(2).complains(&["1 to 4000 characters"]);
     lab.karve(&["run", "--yes", "--rounds", "2"]).ends(0);
-    lab.karve(&["answer", "too late"])
-        .ends(2)
-        .complains(&["is finished"]);
+    lab.karve(&["answer", "too late"]).ends(2).complains(&["is finished"]);
     assert_eq!(lab.events("answered").len(), 1);
     let titles = lab.events("proposed");
     assert_eq!(titles.last().unwrap()["hypothesis"]["title"], "heard");

@@ -9,12 +9,11 @@ fn cheat(implement: &str) -> Lab {
     let lab = Lab::new("gains");
     fs::remove_dir_all(lab.path("script")).unwrap();
     lab.replace("karve.toml", "artifacts = [\"build/kernel.sh\"]\n", "");
-    lab.script(
+    lab.script("1", "propose", "claim \"halve the work\" \"it is not needed\" 2.0").script(
         "1",
-        "propose",
-        "claim \"halve the work\" \"it is not needed\" 2.0",
-    )
-    .script("1", "implement", implement);
+        "implement",
+        implement,
+    );
     lab
 }
 
@@ -34,9 +33,8 @@ fn a_filter_in_the_repository_gains_nothing() {
     let filter = "git config filter.evil.smudge 'sed s/=.TIME/=1/'\n\
                   echo 'bench.sh filter=evil' \
                   >>\"$(git rev-parse --git-common-dir)/info/attributes\"";
-    let lab = cheat(&format!(
-        "mkdir -p \"$(git rev-parse --git-common-dir)/info\"\n{filter}\n{EDIT}"
-    ));
+    let lab =
+        cheat(&format!("mkdir -p \"$(git rev-parse --git-common-dir)/info\"\n{filter}\n{EDIT}"));
     lab.commit().karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["not_faster"]);
 }
@@ -55,18 +53,13 @@ fn a_deleted_ref_is_missed_and_made_anew() {
     lab.commit().karve(&["run", "--yes"]).ends(0);
     lab.git(&["update-ref", "-d", "refs/karve/toy/best"]);
     lab.karve(&["verify"]).ends(1);
-    lab.karve(&["run", "--campaign", "toy", "--rounds", "11"])
-        .ends(0);
+    lab.karve(&["run", "--campaign", "toy", "--rounds", "11"]).ends(0);
     lab.karve(&["verify"]).ends(0);
 }
 
 /// The project with a editable module in Python beside the kernel.
 fn with_module(lab: &Lab) {
-    lab.replace(
-        "karve.toml",
-        "[\"kernel.sh\"]",
-        "[\"kernel.sh\", \"fast.py\"]",
-    );
+    lab.replace("karve.toml", "[\"kernel.sh\"]", "[\"kernel.sh\", \"fast.py\"]");
     lab.write("fast.py", "def kernel_fn(a):\n    return a\n");
 }
 
@@ -84,27 +77,18 @@ fn a_cache_on_inputs_is_dropped_before_it_is_built() {
     with_module(&lab);
     lab.commit().karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["dishonest"]);
-    assert!(
-        lab.events("block_measured")
-            .iter()
-            .all(|e| e["duel"]["duel"] != "round")
-    );
+    assert!(lab.events("block_measured").iter().all(|e| e["duel"]["duel"] != "round"));
     let gated = lab.events("gated");
     let finding = &gated[0]["findings"][0];
     assert_eq!(finding["rule"], "identity-cache");
-    assert_eq!(
-        (&finding["file"], &finding["line"]),
-        (&"fast.py".into(), &3.into())
-    );
+    assert_eq!((&finding["file"], &finding["line"]), (&"fast.py".into(), &3.into()));
     lab.karve(&["show", "1"]).ends(0).shows(&[
         "## Real-training transfer check",
         "Bucket: W2",
         "Decision: REJECT-as-overfit",
         "fast.py:3: identity-cache (forbidden)",
     ]);
-    lab.karve(&["report"])
-        .ends(0)
-        .shows(&["Verdict: rolled back", "not measured"]);
+    lab.karve(&["report"]).ends(0).shows(&["Verdict: rolled back", "not measured"]);
     lab.karve(&["verify"]).ends(0);
 }
 
@@ -125,9 +109,7 @@ fn a_suspicious_change_is_kept_and_told() {
     with_module(&lab);
     lab.commit().karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);
-    lab.karve(&["report"])
-        .ends(0)
-        .shows(&["Verdict: clean", "env-read (suspicious)"]);
+    lab.karve(&["report"]).ends(0).shows(&["Verdict: clean", "env-read (suspicious)"]);
     let shown = lab.karve(&["show", "1", "--json"]).ends(0).json();
     assert_eq!(shown["findings"][0]["rule"], "env-read");
 }
@@ -136,28 +118,14 @@ fn a_suspicious_change_is_kept_and_told() {
 fn the_audit_of_a_worktree_says_what_is_forbidden() {
     let lab = Lab::new("gains");
     with_module(&lab);
-    lab.commit()
-        .karve(&["audit"])
-        .ends(0)
-        .shows(&["no editable file is changed"]);
-    lab.write(
-        "fast.py",
-        "import time\ndef kernel_fn(a):\n    return a, time.time()\n",
-    );
-    lab.karve(&["audit"])
-        .ends(1)
-        .shows(&["forbidden fast.py:3 timer: `time.time`"]);
+    lab.commit().karve(&["audit"]).ends(0).shows(&["no editable file is changed"]);
+    lab.write("fast.py", "import time\ndef kernel_fn(a):\n    return a, time.time()\n");
+    lab.karve(&["audit"]).ends(1).shows(&["forbidden fast.py:3 timer: `time.time`"]);
     let json = lab.karve(&["audit", "--json"]).ends(1).json();
     assert_eq!(json["findings"][0]["severity"], "forbidden");
-    lab.karve(&["audit", "fast.py"])
-        .ends(1)
-        .shows(&["whole files: fast.py"]);
+    lab.karve(&["audit", "fast.py"]).ends(1).shows(&["whole files: fast.py"]);
     lab.commit();
-    lab.karve(&["audit", "HEAD~1..HEAD"])
-        .ends(1)
-        .shows(&["HEAD against HEAD~1: fast.py"]);
+    lab.karve(&["audit", "HEAD~1..HEAD"]).ends(1).shows(&["HEAD against HEAD~1: fast.py"]);
     lab.karve(&["audit", "HEAD"]).ends(0);
-    lab.karve(&["audit", "nothing.c", "fast.py"])
-        .ends(2)
-        .complains(&["nothing.c"]);
+    lab.karve(&["audit", "nothing.c", "fast.py"]).ends(2).complains(&["nothing.c"]);
 }

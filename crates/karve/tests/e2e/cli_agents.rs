@@ -43,16 +43,8 @@ fn lab_of(bodies: &[&str]) -> Lab {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     let table = format!("[agents.claude]\nprogram = \"{}\"", path.display());
     lab.replace("karve.toml", "name = \"script\"", "name = \"claude\"")
-        .replace(
-            "karve.toml",
-            "[agents.script]\ncommand = \"sh agent.sh\"",
-            &table,
-        )
-        .replace(
-            "karve.toml",
-            "rounds = 10",
-            &format!("rounds = {}", bodies.len()),
-        );
+        .replace("karve.toml", "[agents.script]\ncommand = \"sh agent.sh\"", &table)
+        .replace("karve.toml", "rounds = 10", &format!("rounds = {}", bodies.len()));
     lab.commit();
     lab
 }
@@ -104,31 +96,21 @@ fn nothing_stored_has_a_key(lab: &Lab) {
 #[test]
 fn an_exit_code_of_zero_is_no_success() {
     check(
-        &[
-            "exit 0",
-            "echo 'Segmentation fault, or whatever this is'; exit 0",
-        ],
+        &["exit 0", "echo 'Segmentation fault, or whatever this is'; exit 0"],
         &["empty reply", "malformed: 1 lines, such as \"Segm"],
     );
     let refused = r#"ends success true '"api_error_status":401,"result":"bad key"'"#;
-    check(
-        &["init; exit 0", refused],
-        &["no result: exit code 0", "api error: 401 bad key"],
-    );
+    check(&["init; exit 0", refused], &["no result: exit code 0", "api error: 401 bad key"]);
     let denied = r#"ends success false '"permission_denials":[{"tool_name":"Edit"}]'"#;
     let turns = r#"ends error_max_turns true '"errors":["20"]'; exit 1"#;
-    check(
-        &[denied, turns],
-        &["denied: it is not allowed to use Edit", "max turns"],
-    );
+    check(&[denied, turns], &["denied: it is not allowed to use Edit", "max turns"]);
 }
 
 #[test]
 fn one_that_hangs_or_is_killed_is_ended_with_all_its_processes() {
     let hangs = "setsid sleep 1000 &\n(setsid sh -c 'sleep 1000; true' &)\nsleep 1000";
     let lab = lab_of(&[hangs, "setsid sleep 1000 & kill -9 $$"]);
-    lab.replace("karve.toml", "agent_s = 20", "agent_s = 4")
-        .commit();
+    lab.replace("karve.toml", "agent_s = 20", "agent_s = 4").commit();
     run(&lab).ends(0);
     let events = lab.events("not_implemented");
     assert_eq!(events[0]["why"], "timeout: the agent ran for more than 4 s");
@@ -157,12 +139,8 @@ fn one_that_floods_is_ended_and_a_key_is_never_stored() {
         "yes \"$ANTHROPIC_API_KEY$(head -c 65000 /dev/zero | tr '\\0' x)\"",
         "echo \"# $ANTHROPIC_API_KEY\" >>kernel.sh; said done",
     ]);
-    lab.replace("karve.toml", "agent_s = 20", "agent_s = 600")
-        .commit();
-    check_in(
-        &lab,
-        &["flooded: it printed more than", "leaked: kernel.sh"],
-    );
+    lab.replace("karve.toml", "agent_s = 20", "agent_s = 600").commit();
+    check_in(&lab, &["flooded: it printed more than", "leaked: kernel.sh"]);
 }
 
 #[test]
@@ -172,9 +150,7 @@ fn it_gets_its_own_key_and_no_other_and_what_it_says_is_stored_without() {
          sed -i 's/^TIME=.*/TIME=50/' kernel.sh; said \"my key is $ANTHROPIC_API_KEY\"",
     ]);
     let mut command = lab.command(&["run", "--yes"]);
-    command
-        .env("ANTHROPIC_API_KEY", KEY)
-        .env("OPENAI_API_KEY", "of-another-agent");
+    command.env("ANTHROPIC_API_KEY", KEY).env("OPENAI_API_KEY", "of-another-agent");
     Said::of(&command.output().unwrap()).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);
     let event = &lab.events("implemented")[0];
@@ -235,18 +211,12 @@ fn what_was_said_can_be_read() {
         "outcome changed kernel.sh",
     ]);
     assert!(!said.stdout.contains('\u{1b}'), "{said:?}");
-    let transcript = lab
-        .karve(&["show", "1", "--transcript", "--json"])
-        .ends(0)
-        .json();
+    let transcript = lab.karve(&["show", "1", "--transcript", "--json"]).ends(0).json();
     let turn = &transcript["turns"][1];
     assert_eq!(turn["task"], "implement");
     assert_eq!(turn["lines"][0]["tool"], "Bash");
     assert_eq!(turn["usage"]["tokens"], 100);
-    assert_eq!(
-        turn["session_log"],
-        lab.events("implemented")[0]["session_log"]
-    );
+    assert_eq!(turn["session_log"], lab.events("implemented")[0]["session_log"]);
     let shown = lab.karve(&["show", "1", "--json"]).ends(0).json();
     assert_eq!(shown["session_logs"].as_array().unwrap().len(), 2);
     lab.karve(&["show", "2", "--transcript"])
@@ -259,17 +229,12 @@ fn what_was_said_can_be_read() {
     // An exchange that is not what it was is found.
     let hash = turn["session_log"].as_str().unwrap();
     fs::write(lab.campaign("artifacts").join(hash), "{}\n").unwrap();
-    lab.karve(&["verify"])
-        .ends(1)
-        .shows(&["does not match its hash"]);
+    lab.karve(&["verify"]).ends(1).shows(&["does not match its hash"]);
 }
 
 #[test]
 fn what_a_turn_and_a_percent_cost_is_told() {
-    let lab = lab_of(&[
-        "sed -i 's/^TIME=.*/TIME=50/' kernel.sh; said half",
-        "exit 9",
-    ]);
+    let lab = lab_of(&["sed -i 's/^TIME=.*/TIME=50/' kernel.sh; said half", "exit 9"]);
     run(&lab).ends(0);
     let view = lab.karve(&["status", "--json"]).ends(0).json();
     let cost = &view["cost"];
@@ -281,12 +246,8 @@ fn what_a_turn_and_a_percent_cost_is_told() {
     let gain = (number(&view["headline"]["ratio"]) - 1.0) * 100.0;
     let price = number(&cost["per_percent"]["tokens"]);
     assert!((price * gain - tokens).abs() < 1e-6 * tokens, "{cost}");
-    lab.karve(&["status"])
-        .ends(0)
-        .shows(&["per percent of gain"]);
-    lab.karve(&["report"])
-        .ends(0)
-        .shows(&["## Agent cost", "| propose | 2 | 200 | 0.0200 |"]);
+    lab.karve(&["status"]).ends(0).shows(&["per percent of gain"]);
+    lab.karve(&["report"]).ends(0).shows(&["## Agent cost", "| propose | 2 | 200 | 0.0200 |"]);
     let report = lab.karve(&["report", "--json"]).ends(0).json();
     assert_eq!(report["campaign"]["cost"], *cost);
 }
@@ -301,15 +262,11 @@ fn a_transcript_of_200_mib_costs_little_memory() {
          yes \"{\\\"type\\\":\\\"user\\\",\\\"message\\\":\\\"$line\\\"}\" | head -n 3226\n\
          peak >>../../../../peaks\nsed -i 's/^TIME=.*/TIME=50/' kernel.sh; said done",
     ]);
-    lab.unconfined()
-        .replace("karve.toml", "agent_s = 20", "agent_s = 600")
-        .commit();
+    lab.unconfined().replace("karve.toml", "agent_s = 20", "agent_s = 600").commit();
     run(&lab).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);
     let session_log = lab.events("implemented")[0]["session_log"].clone();
-    let session_log = lab
-        .campaign("artifacts")
-        .join(session_log.as_str().unwrap());
+    let session_log = lab.campaign("artifacts").join(session_log.as_str().unwrap());
     assert!(fs::metadata(session_log).unwrap().len() > 200 << 20);
     // It is shown by its ends.
     lab.karve(&["show", "1", "--transcript"])
@@ -345,10 +302,7 @@ fn what_is_there_and_what_works_is_listed() {
         .complains(&["trials that failed: 1"]);
     // Without a project the kinds are listed.
     let empty = Lab::empty();
-    empty
-        .karve(&["agents"])
-        .ends(0)
-        .shows(&["missing", "opencode"]);
+    empty.karve(&["agents"]).ends(0).shows(&["missing", "opencode"]);
 }
 
 /// Changes the kernel, and says what that taught in one way or another.
@@ -370,12 +324,7 @@ fn what_a_round_taught_is_said_in_words_and_a_failure_of_that_hurts_nothing() {
     let says = halves_and(50, "said \"{${q}mechanism$q: ${q}half of it is gone$q}\"");
     let dies = halves_and(25, "kill -9 $$");
     let lab = lab_of(&[&says, &dies]);
-    lab.replace(
-        "karve.toml",
-        "[agents.claude]",
-        "[agents.claude]\nlearn = true",
-    )
-    .commit();
+    lab.replace("karve.toml", "[agents.claude]", "[agents.claude]\nlearn = true").commit();
     run(&lab).ends(0);
     assert_eq!(lab.verdicts(), ["keep", "keep"]);
     let learned = lab.events("learned");
@@ -400,13 +349,9 @@ fn what_a_round_taught_is_said_in_words_and_a_failure_of_that_hurts_nothing() {
 #[test]
 fn with_nothing_left_to_spend_nobody_is_asked_what_a_round_taught() {
     let lab = lab_of(&[&halves_and(50, "exit 9")]);
-    lab.replace(
-        "karve.toml",
-        "[agents.claude]",
-        "[agents.claude]\nlearn = true",
-    )
-    .replace("karve.toml", "rounds = 1", "rounds = 1\nagent_usd = 0.01")
-    .commit();
+    lab.replace("karve.toml", "[agents.claude]", "[agents.claude]\nlearn = true")
+        .replace("karve.toml", "rounds = 1", "rounds = 1\nagent_usd = 0.01")
+        .commit();
     run(&lab).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);
     let learned = &lab.events("learned")[0];

@@ -19,12 +19,7 @@ fn doctor(lab: &Lab) -> Vec<String> {
     let bad = |finding: &&serde_json::Value| finding["level"] == "failed";
     let findings = findings.as_array().unwrap().iter().filter(bad);
     findings
-        .map(|finding| {
-            format!(
-                "{} {} {}",
-                finding["what"], finding["detail"], finding["hint"]
-            )
-        })
+        .map(|finding| format!("{} {} {}", finding["what"], finding["detail"], finding["hint"]))
         .collect()
 }
 
@@ -58,46 +53,26 @@ fn a_reference_that_cannot_be_loaded_is_one_failed_check() {
     let findings = doctor(&lab);
     assert_eq!(findings.len(), 1, "{findings:?}");
     let repair = "contract.reference.library and .entry in karve.toml";
-    says(
-        &findings[0],
-        &["test", "sgemm_refrence", "build/reference.so", repair],
-    );
+    says(&findings[0], &["test", "sgemm_refrence", "build/reference.so", repair]);
 }
 
 #[test]
 fn a_reference_that_is_not_made_is_named_with_its_key() {
     let lab = made("c");
-    lab.replace(
-        "karve.toml",
-        "library = \"build/reference.so\"",
-        "library = \"build/ref.so\"",
-    );
+    lab.replace("karve.toml", "library = \"build/reference.so\"", "library = \"build/ref.so\"");
     let findings = doctor(&lab);
     assert_eq!(findings.len(), 1, "{findings:?}");
-    says(
-        &findings[0],
-        &["build/ref.so", "contract.reference.library"],
-    );
+    says(&findings[0], &["build/ref.so", "contract.reference.library"]);
 }
 
 #[test]
 fn nothing_passes_where_no_file_is_editable() {
     let lab = made("c");
-    lab.replace(
-        "karve.toml",
-        "editable = [\"kernel.c\"]",
-        "editable = [\"kernl.c\"]",
-    );
+    lab.replace("karve.toml", "editable = [\"kernel.c\"]", "editable = [\"kernl.c\"]");
     let findings = doctor(&lab);
-    says(
-        &findings[0],
-        &["editable", "kernl.c", "sources.editable in karve.toml"],
-    );
+    says(&findings[0], &["editable", "kernl.c", "sources.editable in karve.toml"]);
     let said = lab.karve(&["check"]).ends(2);
-    said.complains(&[
-        "no committed file matches sources.editable (kernl.c)",
-        "hint: ",
-    ]);
+    said.complains(&["no committed file matches sources.editable (kernl.c)", "hint: "]);
 }
 
 #[test]
@@ -143,9 +118,8 @@ esac\n";
     let said = lab.karve(&["run", "--yes"]);
     assert!([0, 1].contains(&said.code), "{said:#?}");
     let chosen = &lab.events("chosen")[0];
-    let gates: Vec<&str> = (0..3)
-        .filter_map(|at| chosen["tryouts"][at]["gate"]["gate"].as_str())
-        .collect();
+    let gates: Vec<&str> =
+        (0..3).filter_map(|at| chosen["tryouts"][at]["gate"]["gate"].as_str()).collect();
     assert_eq!(gates, ["wrong_result", "passed", "passed"], "{chosen:#}");
     for at in [1, 2] {
         let values = chosen["tryouts"][at]["values"].as_array().unwrap();

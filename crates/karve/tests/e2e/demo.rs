@@ -29,13 +29,8 @@ fn a_recorded_agent_plays_a_whole_campaign_without_a_key() {
     }
     // The benchmark is what it was.
     let diff = karve(&["diff"]).ends(0).stdout;
-    assert!(
-        diff.contains("+#define ORDER ikj") && !diff.contains("bench.c"),
-        "{diff}"
-    );
-    karve(&["show", "2"])
-        .ends(0)
-        .shows(&["karve show 2 --transcript"]);
+    assert!(diff.contains("+#define ORDER ikj") && !diff.contains("bench.c"), "{diff}");
+    karve(&["show", "2"]).ends(0).shows(&["karve show 2 --transcript"]);
     karve(&["show", "2", "--transcript"]).ends(0).shows(&[
         "propose by scripted",
         "implement by scripted",
@@ -43,19 +38,10 @@ fn a_recorded_agent_plays_a_whole_campaign_without_a_key() {
         "memset",
         "outcome no change",
     ]);
-    let turns = karve(&["show", "3", "--transcript", "--json"])
-        .ends(0)
-        .json();
+    let turns = karve(&["show", "3", "--transcript", "--json"]).ends(0).json();
     let outcomes = turns["turns"].as_array().unwrap().iter();
-    let outcomes: Vec<&str> = outcomes
-        .map(|turn| turn["outcome"].as_str().unwrap())
-        .collect();
-    assert!(
-        outcomes[1].contains("read-only files: bench.c"),
-        "{outcomes:?}"
-    );
-    karve(&["report"])
-        .ends(0)
-        .shows(&["# Report", "Agent: scripted"]);
+    let outcomes: Vec<&str> = outcomes.map(|turn| turn["outcome"].as_str().unwrap()).collect();
+    assert!(outcomes[1].contains("read-only files: bench.c"), "{outcomes:?}");
+    karve(&["report"]).ends(0).shows(&["# Report", "Agent: scripted"]);
     karve(&["verify"]).ends(0);
 }

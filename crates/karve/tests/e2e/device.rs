@@ -27,17 +27,11 @@ fn a_campaign_waits_for_the_device_and_says_for_whom() {
     let lab = Lab::new("gains");
     let held = hold(&lab);
     let running = lab.start(&["run", "--yes", "--rounds", "1"]);
-    wait_until("it waits", || {
-        running.says("held by another (process 7) since noon")
-    });
+    wait_until("it waits", || running.says("held by another (process 7) since noon"));
     assert!(lab.events("baseline_measured").is_empty());
     drop(held);
     let said = running.wait().ends(0).shows(&["s waiting for the device"]);
-    assert_eq!(
-        said.stderr.matches("held by another").count(),
-        1,
-        "{said:?}"
-    );
+    assert_eq!(said.stderr.matches("held by another").count(), 1, "{said:?}");
     let pauses = &conditions(&lab)["pauses"];
     assert_eq!(pauses[0]["why"], "lease");
     assert!(pauses[0]["waited_ms"].as_u64() >= Some(1000), "{pauses}");
@@ -54,21 +48,16 @@ fn a_wait_for_the_device_has_a_bound_and_ends_with_ctrl_c() {
     running.signal("INT");
     running.wait().ends(130).complains(&["stopped by the user"]);
     lab.replace("karve.toml", "[device]\n", "[device]\nlease_wait_s = 0\n");
-    lab.commit()
-        .karve(&["run", "--yes", "--new"])
-        .ends(4)
-        .complains(&[
-            "the device cpu is held by another (process 7)",
-            "hint: set a larger device.lease_wait_s in karve.toml",
-        ]);
+    lab.commit().karve(&["run", "--yes", "--new"]).ends(4).complains(&[
+        "the device cpu is held by another (process 7)",
+        "hint: set a larger device.lease_wait_s in karve.toml",
+    ]);
     lab.karve(&["doctor"]).ends(0).shows(&[
         "cpu is held by another",
         "test        passed",
         "not measured: the device cpu is held by another",
     ]);
-    lab.karve(&["check"])
-        .ends(4)
-        .complains(&["the device cpu is held by another"]);
+    lab.karve(&["check"]).ends(4).complains(&["the device cpu is held by another"]);
 }
 
 #[test]
@@ -194,32 +183,21 @@ fn only_the_benchmark_is_pinned() {
     };
     lab.replace("karve.toml", "[device]\n", "[device]\npin = [0]\n")
         .replace("karve.toml", "\"sh test.sh", &format!("\"{}", look("test")))
-        .replace(
-            "karve.toml",
-            "\"sh bench.sh",
-            &format!("\"{}", look("bench")),
-        )
+        .replace("karve.toml", "\"sh bench.sh", &format!("\"{}", look("bench")))
         .unconfined()
         .commit();
     lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
     assert_eq!(conditions(&lab)["pinned"], serde_json::json!([0]));
     let text = fs::read_to_string(seen).unwrap();
     let all = fs::read_to_string("/proc/self/status").unwrap();
-    let all = all
-        .lines()
-        .find_map(|l| l.strip_prefix("Cpus_allowed_list:"));
+    let all = all.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:"));
     for line in text.lines() {
         let (what, cpus) = line.split_once('\t').unwrap();
-        let want = if what == "bench" {
-            "0"
-        } else {
-            all.unwrap().trim()
-        };
+        let want = if what == "bench" { "0" } else { all.unwrap().trim() };
         assert_eq!(cpus, want, "{line}");
     }
     assert!(text.contains("bench\t") && text.contains("test\t"));
-    lab.replace("karve.toml", "pin = [0]", "pin = [8000]")
-        .commit();
+    lab.replace("karve.toml", "pin = [0]", "pin = [8000]").commit();
     lab.karve(&["run", "--yes", "--new"])
         .ends(3)
         .complains(&["karve may not use CPU 8000", "device.pin"]);
@@ -228,8 +206,7 @@ fn only_the_benchmark_is_pinned() {
 #[test]
 fn a_hot_gpu_is_waited_for() {
     let lab = Lab::new("gains");
-    lab.replace("karve.toml", "device = \"cpu\"", "device = \"h200\"")
-        .commit();
+    lab.replace("karve.toml", "device = \"cpu\"", "device = \"h200\"").commit();
     let bin = lab.beside("bin");
     let tool = "#!/bin/sh\ncase \"$*\" in *event_reasons*) exit 2;; esac\n\
         echo x >> \"$(dirname \"$0\")/asked\"\n\

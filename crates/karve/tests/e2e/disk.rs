@@ -15,9 +15,8 @@ impl Mount {
     /// Mounts a tmpfs, or says that this cannot be tested here.
     fn tmpfs(path: &Path, options: &str) -> Option<Self> {
         fs::create_dir_all(path).unwrap();
-        mount(&["-t", "tmpfs", "-o", options, "tmpfs"], path).then(|| Self {
-            path: path.to_owned(),
-        })
+        mount(&["-t", "tmpfs", "-o", options, "tmpfs"], path)
+            .then(|| Self { path: path.to_owned() })
     }
 
     fn remount(&self, options: &str) {
@@ -61,10 +60,7 @@ fn a_full_disk_is_named_and_nothing_is_lost() {
         // Whatever step runs into it, the log stays whole.
         fill(&ballast, left);
         let said = lab.karve(&["run", "--yes"]);
-        assert!(
-            said.code == 3 || (left > 0 && said.code == 0),
-            "{left}: {said:?}"
-        );
+        assert!(said.code == 3 || (left > 0 && said.code == 0), "{left}: {said:?}");
         if said.code == 3 {
             let named = said.stderr.contains("No space left") || said.stderr.contains("\"df /");
             assert!(named, "{left}: {said:?}");
@@ -76,9 +72,7 @@ fn a_full_disk_is_named_and_nothing_is_lost() {
     // Nor is a candidate blamed for it.
     let verdicts = ["keep", "regressed", "same_artifact", "no_candidate", "keep"];
     assert_eq!(lab.verdicts(), verdicts);
-    lab.karve(&["verify"])
-        .ends(0)
-        .shows(&["every verdict matches its samples"]);
+    lab.karve(&["verify"]).ends(0).shows(&["every verdict matches its samples"]);
     is_tidy(&lab);
 }
 
@@ -97,9 +91,7 @@ fn a_full_disk_at_the_very_start_is_named() {
         return;
     };
     fill(&lab.path(".karve/ballast"), 0);
-    lab.karve(&["run", "--yes"])
-        .ends(3)
-        .complains(&["error: cannot", "No space left"]);
+    lab.karve(&["run", "--yes"]).ends(3).complains(&["error: cannot", "No space left"]);
     fs::remove_file(lab.path(".karve/ballast")).unwrap();
     lab.karve(&["status"]).ends(2);
 }
@@ -112,16 +104,12 @@ fn a_directory_that_may_not_be_written_is_named_and_nothing_is_lost() {
     lab.dies("after:20");
     let before = fs::read(lab.campaign("events.jsonl")).unwrap();
     disk.remount("ro");
-    lab.karve(&["run", "--yes"])
-        .ends(3)
-        .complains(&["error: cannot", "Read-only file system"]);
+    lab.karve(&["run", "--yes"]).ends(3).complains(&["error: cannot", "Read-only file system"]);
     // Looking is still possible.
     for command in ["status", "log", "report", "list", "verify", "best"] {
         lab.karve(&[command]).ends(0);
     }
-    lab.karve(&["answer", "hello"])
-        .ends(3)
-        .complains(&["Read-only file system"]);
+    lab.karve(&["answer", "hello"]).ends(3).complains(&["Read-only file system"]);
     disk.remount("rw");
     assert_eq!(fs::read(lab.campaign("events.jsonl")).unwrap(), before);
     lab.karve(&["run", "--yes"]).ends(0);

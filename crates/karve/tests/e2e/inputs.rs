@@ -95,8 +95,11 @@ fn project(task: &str) -> Option<Lab> {
     lab.write("kernel.py", KERNEL);
     lab.write("faster.py", FASTER);
     lab.write("reference.py", task);
-    lab.script("1", "propose", "claim \"gather\" \"gather\" 2.0")
-        .script("1", "implement", "cp faster.py kernel.py\necho done");
+    lab.script("1", "propose", "claim \"gather\" \"gather\" 2.0").script(
+        "1",
+        "implement",
+        "cp faster.py kernel.py\necho done",
+    );
     lab.commit();
     Some(lab)
 }
@@ -116,13 +119,8 @@ fn the_inputs_of_a_module_are_asked_once_and_drawn_by_karve() {
         .map(|arg| format!("{} {} {}", arg["name"], arg["dtype"], arg["kind"]["kind"]))
         .map(|text| text.replace('"', ""))
         .collect();
-    let want = [
-        "x f32 input",
-        "order i32 input",
-        "by f64 scalar",
-        "out0 f32 output",
-        "out1 f32 output",
-    ];
+    let want =
+        ["x f32 input", "order i32 input", "by f64 scalar", "out0 f32 output", "out1 f32 output"];
     assert_eq!(reported, want, "{args}");
     assert_eq!(args[0]["kind"]["draw"]["kind"], "uniform");
     assert_eq!(args[1]["kind"]["draw"]["high"], 63);
@@ -138,12 +136,9 @@ fn a_module_that_does_not_tell_its_inputs_is_said_so() {
         return;
     };
     let said: Said = lab.karve(&["run", "--yes"]);
-    said.ends(2)
-        .complains(&["does not define `get_inputs`", "contract.reference.python"]);
+    said.ends(2).complains(&["does not define `get_inputs`", "contract.reference.python"]);
     lab.replace("karve.toml", "inputs = \"from-module\"\n", "");
-    lab.karve(&["check"])
-        .ends(2)
-        .complains(&["the key `args` is missing"]);
+    lab.karve(&["check"]).ends(2).complains(&["the key `args` is missing"]);
 }
 
 #[test]
@@ -155,11 +150,7 @@ fn inputs_without_a_bound_are_refused() {
     lab.replace("reference.py", "return [", huge).commit();
     let said = lab.karve(&["doctor"]).ends(1);
     said.shows(&["17592186044416 bytes in total", "get_inputs"]);
-    lab.replace(
-        "reference.py",
-        "return [np.broad",
-        "while True: pass\n    return [np.broad",
-    );
+    lab.replace("reference.py", "return [np.broad", "while True: pass\n    return [np.broad");
     lab.replace("karve.toml", "rounds = 1\n", "rounds = 1\ncommand_s = 2\n");
     lab.commit();
     let said = lab.karve(&["doctor"]).ends(1);

@@ -7,14 +7,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-const TOOLS: [&str; 6] = [
-    "claude",
-    "codex",
-    "gemini",
-    "opencode",
-    "cursor",
-    "agents-md",
-];
+const TOOLS: [&str; 6] = ["claude", "codex", "gemini", "opencode", "cursor", "agents-md"];
 
 /// Every file and directory below a directory, with its rights and what it holds.
 fn tree(dir: &Path) -> BTreeMap<String, (u32, Option<Vec<u8>>)> {
@@ -46,22 +39,10 @@ fn inhabited() -> Lab {
         (".claude.json", "{\"numStartups\":3,\"projects\":{}}"),
         (".claude/settings.json", "{}\n"),
         (".claude/agents/mine.md", "---\nname: mine\n---\nHello.\n"),
-        (
-            ".codex/config.toml",
-            "# mine\nmodel = \"x\"   # yes\n\n[tui]\na = 1",
-        ),
-        (
-            ".gemini/settings.json",
-            "{ \"theme\": \"dark\", /* so */ \"mcpServers\": {} }",
-        ),
-        (
-            "opencode.jsonc",
-            "// mine\n{\n  \"model\": \"x\", // fast\n}\n",
-        ),
-        (
-            ".config/opencode/opencode.json",
-            "{\n  \"mcp\": {\n    \"o\": {}\n  }\n}\n",
-        ),
+        (".codex/config.toml", "# mine\nmodel = \"x\"   # yes\n\n[tui]\na = 1"),
+        (".gemini/settings.json", "{ \"theme\": \"dark\", /* so */ \"mcpServers\": {} }"),
+        ("opencode.jsonc", "// mine\n{\n  \"model\": \"x\", // fast\n}\n"),
+        (".config/opencode/opencode.json", "{\n  \"mcp\": {\n    \"o\": {}\n  }\n}\n"),
         (".cursor/mcp.json", "{}"),
         ("AGENTS.md", "# Rules\n\nBe kind.\n"),
         ("GEMINI.md", "# Rules"),
@@ -119,15 +100,11 @@ fn installing_twice_changes_nothing_and_uninstalling_leaves_no_trace() {
                 }
                 let lab = make();
                 let before = tree(&lab.path(""));
-                karve(&lab, &[tool], reach)
-                    .ends(0)
-                    .shows(&["wrote", "next"]);
+                karve(&lab, &[tool], reach).ends(0).shows(&["wrote", "next"]);
                 let installed = tree(&lab.path(""));
                 assert_ne!(before, installed, "{tool} {reach}");
                 keeps(&before, &lab);
-                karve(&lab, &[tool], reach)
-                    .ends(0)
-                    .shows(&["nothing to do"]);
+                karve(&lab, &[tool], reach).ends(0).shows(&["nothing to do"]);
                 assert_eq!(installed, tree(&lab.path("")), "{tool} {reach}");
                 karve(&lab, &[tool, "--uninstall"], reach).ends(0);
                 assert_eq!(before, tree(&lab.path("")), "{tool} {reach}");
@@ -147,9 +124,7 @@ fn all_tools_side_by_side_do_not_disturb_each_other() {
         karve(&lab, &[tool], "project").ends(0);
     }
     for tool in TOOLS {
-        karve(&lab, &[tool], "project")
-            .ends(0)
-            .shows(&["nothing to do"]);
+        karve(&lab, &[tool], "project").ends(0).shows(&["nothing to do"]);
     }
     for tool in TOOLS {
         karve(&lab, &[tool, "--uninstall"], "project").ends(0);
@@ -191,18 +166,11 @@ fn what_somebody_changed_or_broke_is_refused_and_nothing_is_half_done() {
     let broken = ["cannot be read, and nothing was changed", "hint: fix"];
     refused(&lab, &["gemini"], &broken);
     refused(&lab, &["gemini", "--force"], &broken);
-    lab.write(
-        ".codex/config.toml",
-        "mcp_servers = { a = { command = \"b\" } }\n",
-    );
+    lab.write(".codex/config.toml", "mcp_servers = { a = { command = \"b\" } }\n");
     refused(&lab, &["codex"], &["mcp_servers is not a table"]);
     let own = "{\"mcpServers\": {\"karve\": {\"command\": \"mine\"}}}";
     lab.write(".mcp.json", own);
-    refused(
-        &lab,
-        &["claude"],
-        &[".mcp.json is not as karve wrote it", "--force"],
-    );
+    refused(&lab, &["claude"], &[".mcp.json is not as karve wrote it", "--force"]);
     karve(&lab, &["claude", "--force"], "project").ends(0);
     assert!(lab.read(".mcp.json").contains("--yes"));
 
@@ -211,14 +179,8 @@ fn what_somebody_changed_or_broke_is_refused_and_nothing_is_half_done() {
     let ours = lab.read(skill);
     lab.write(skill, &format!("{ours}\nAnd be kind.\n"));
     refused(&lab, &["claude"], &["SKILL.md is not as karve wrote it"]);
-    refused(
-        &lab,
-        &["claude", "--uninstall"],
-        &["SKILL.md is not as karve wrote it"],
-    );
-    karve(&lab, &["claude", "--force"], "project")
-        .ends(0)
-        .shows(&[skill]);
+    refused(&lab, &["claude", "--uninstall"], &["SKILL.md is not as karve wrote it"]);
+    karve(&lab, &["claude", "--force"], "project").ends(0).shows(&[skill]);
     assert_eq!(lab.read(skill), ours);
 
     // A record that leads out of the directory.
@@ -226,11 +188,7 @@ fn what_somebody_changed_or_broke_is_refused_and_nothing_is_half_done() {
     let text = lab.read(record).replace(skill, "../karve-else.md");
     lab.write(record, &text);
     fs::write(lab.beside("karve-else.md"), &ours).unwrap();
-    refused(
-        &lab,
-        &["claude", "--uninstall"],
-        &["is not as karve wrote it"],
-    );
+    refused(&lab, &["claude", "--uninstall"], &["is not as karve wrote it"]);
     assert!(lab.beside("karve-else.md").exists());
 }
 
@@ -239,17 +197,13 @@ fn nothing_is_written_through_a_link() {
     let lab = Lab::empty();
     fs::create_dir(lab.beside("else")).unwrap();
     symlink(lab.beside("else"), lab.path(".claude")).unwrap();
-    karve(&lab, &["claude"], "project")
-        .ends(2)
-        .complains(&["is a link", "--project DIR"]);
+    karve(&lab, &["claude"], "project").ends(2).complains(&["is a link", "--project DIR"]);
     assert!(tree(&lab.beside("else")).is_empty());
     assert!(!lab.path(".mcp.json").exists());
     fs::remove_file(lab.path(".claude")).unwrap();
     fs::write(lab.beside("mcp.json"), "{}").unwrap();
     symlink(lab.beside("mcp.json"), lab.path(".mcp.json")).unwrap();
-    karve(&lab, &["claude"], "project")
-        .ends(2)
-        .complains(&["is a link"]);
+    karve(&lab, &["claude"], "project").ends(2).complains(&["is a link"]);
     assert_eq!(fs::read_to_string(lab.beside("mcp.json")).unwrap(), "{}");
     assert!(!lab.path(".claude").exists());
 }
@@ -257,15 +211,11 @@ fn nothing_is_written_through_a_link() {
 #[test]
 fn wrong_places_are_told() {
     let lab = Lab::empty();
-    karve(&lab, &["agents-md"], "user")
-        .ends(2)
-        .complains(&["--project DIR"]);
+    karve(&lab, &["agents-md"], "user").ends(2).complains(&["--project DIR"]);
     karve(&lab, &["claude", "--project", "nowhere"], "project")
         .ends(3)
         .complains(&["cannot open", "--project DIR"]);
-    karve(&lab, &["emacs"], "project")
-        .ends(2)
-        .complains(&["agents-md"]);
+    karve(&lab, &["emacs"], "project").ends(2).complains(&["agents-md"]);
 }
 
 #[test]

@@ -27,10 +27,7 @@ fn reference() -> &'static Reference {
         let lab = Lab::new("gains");
         lab.karve(&["run", "--yes"]).ends(0);
         let spent = |record: &serde_json::Value| record["spent_ms"].as_u64().unwrap();
-        Reference {
-            spent_ms: lab.log().iter().map(spent).collect(),
-            remains: Remains::of(&lab),
-        }
+        Reference { spent_ms: lab.log().iter().map(spent).collect(), remains: Remains::of(&lab) }
     })
 }
 
@@ -145,9 +142,7 @@ fn dies_inside_steps(seed: u64, kills: &mut BTreeMap<String, u32>) {
     let mut due = usize::try_from(seed).unwrap() % 2;
     while due < kinds.len() {
         let mut running = lab.start(&["run", "--yes"]);
-        wait_until("the step begins", || {
-            lab.log().len() >= due || running.has_ended()
-        });
+        wait_until("the step begins", || lab.log().len() >= due || running.has_ended());
         let spent_us = reference().spent_ms[due] * 1_000 + 300;
         let pause_us = spent_us as f64 * draws.next().unwrap();
         std::thread::sleep(Duration::from_micros(pause_us as u64));

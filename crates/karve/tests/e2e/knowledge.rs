@@ -53,64 +53,38 @@ fn lab() -> Lab {
 #[test]
 fn an_entry_is_found_by_words_by_counters_and_by_scope_and_says_why() {
     let lab = lab();
-    lab.karve(&["knowledge", "search", "quokka"])
+    lab.karve(&["knowledge", "search", "quokka"]).ends(0).shows(&[
+        "hold-rows",
+        "words quokka",
+        "candidate, project",
+    ]);
+    lab.karve(&["knowledge", "search", "--counters", "l1_miss_pct=9,dram_pct=1"])
         .ends(0)
-        .shows(&["hold-rows", "words quokka", "candidate, project"]);
-    lab.karve(&[
-        "knowledge",
-        "search",
-        "--counters",
-        "l1_miss_pct=9,dram_pct=1",
-    ])
-    .ends(0)
-    .shows(&["hold-rows", "(l1_miss_pct=9, dram_pct=1)"]);
+        .shows(&["hold-rows", "(l1_miss_pct=9, dram_pct=1)"]);
     let gpu = ["knowledge", "search", "quokka", "--device", "H200"];
     lab.karve(&gpu).ends(0).shows(&["no entry fits"]);
-    let found = lab
-        .karve(&["knowledge", "search", "quokka", "--json"])
-        .ends(0)
-        .json();
+    let found = lab.karve(&["knowledge", "search", "quokka", "--json"]).ends(0).json();
     assert_eq!(found[0]["id"], "hold-rows");
     let shown = lab.karve(&["knowledge", "show", "hold-rows"]).ends(0);
-    shown.shows(&[
-        "layer     project",
-        "nothing was measured",
-        "  depends-on:",
-        "## Recipe",
-    ]);
+    shown.shows(&["layer     project", "nothing was measured", "  depends-on:", "## Recipe"]);
     lab.karve(&["knowledge", "search", "--counters", "no_such=1"])
         .ends(2)
         .complains(&["no counter has that name", "docs/profile.md"]);
-    lab.karve(&["knowledge", "show", "nobody"])
-        .ends(2)
-        .complains(&["karve knowledge search"]);
+    lab.karve(&["knowledge", "show", "nobody"]).ends(2).complains(&["karve knowledge search"]);
 }
 
 #[test]
 fn a_retraction_stays_and_questions_what_depends_on_it() {
     let lab = lab();
-    lab.karve(&[
-        "knowledge",
-        "retract",
-        "rows-first",
-        "--why",
-        "the reference was wrong",
-    ])
-    .ends(0)
-    .shows(&["retracted rows-first", "affected  hold-rows depends on it"]);
-    lab.karve(&["knowledge", "search", "quokka"])
+    lab.karve(&["knowledge", "retract", "rows-first", "--why", "the reference was wrong"])
         .ends(0)
-        .shows(&["no entry fits"]);
-    lab.karve(&["knowledge", "search", "quokka", "--refuted"])
-        .ends(0)
-        .shows(&["hold-rows"]);
+        .shows(&["retracted rows-first", "affected  hold-rows depends on it"]);
+    lab.karve(&["knowledge", "search", "quokka"]).ends(0).shows(&["no entry fits"]);
+    lab.karve(&["knowledge", "search", "quokka", "--refuted"]).ends(0).shows(&["hold-rows"]);
     lab.karve(&["knowledge", "show", "rows-first"])
         .ends(0)
         .shows(&["retracted: the reference was wrong", "needed by hold-rows"]);
-    assert!(
-        lab.path("knowledge/rows-first.md").exists(),
-        "nothing is deleted"
-    );
+    assert!(lab.path("knowledge/rows-first.md").exists(), "nothing is deleted");
 }
 
 #[test]
@@ -119,31 +93,21 @@ fn faults_are_named_and_nothing_is_written_over() {
     lab.karve(&["knowledge", "lint", "hold-rows", "rows-first"])
         .ends(0)
         .shows(&["no problems found"]);
-    let bad = ENTRY
-        .replace("l1_miss_pct > 4", "cash > 4")
-        .replace("## Pitfalls", "## Tried");
+    let bad = ENTRY.replace("l1_miss_pct > 4", "cash > 4").replace("## Pitfalls", "## Tried");
     fs::write(lab.beside("bad.md"), bad).unwrap();
     let path = lab.beside("bad.md");
     let path = path.to_string_lossy();
-    lab.karve(&["knowledge", "add", &path, "--replace"])
-        .ends(2)
-        .complains(&[
-            "cannot be used",
-            "which is not a counter",
-            "\"Pitfalls\" is missing",
-        ]);
-    lab.karve(&["knowledge", "lint", &path])
-        .ends(1)
-        .shows(&["describes a moment in time"]);
+    lab.karve(&["knowledge", "add", &path, "--replace"]).ends(2).complains(&[
+        "cannot be used",
+        "which is not a counter",
+        "\"Pitfalls\" is missing",
+    ]);
+    lab.karve(&["knowledge", "lint", &path]).ends(1).shows(&["describes a moment in time"]);
     let path = lab.beside("entry.md");
     let path = path.to_string_lossy();
-    lab.karve(&["knowledge", "add", &path])
-        .ends(2)
-        .complains(&["already", "--replace"]);
+    lab.karve(&["knowledge", "add", &path]).ends(2).complains(&["already", "--replace"]);
     fs::write(lab.path("knowledge/junk.md"), "junk").unwrap();
-    lab.karve(&["knowledge", "lint"])
-        .ends(1)
-        .shows(&["junk.md", "does not start with"]);
+    lab.karve(&["knowledge", "lint"]).ends(1).shows(&["junk.md", "does not start with"]);
     lab.karve(&["knowledge", "search", "quokka"])
         .ends(0)
         .shows(&["hold-rows"])
@@ -166,46 +130,26 @@ fn other_forms_come_in_staged_and_go_out() {
     lab.karve(&["knowledge", "import", &from, "--form", "tips"])
         .ends(2)
         .complains(&["every entry already exists", "--replace"]);
-    let found = lab
-        .karve(&["knowledge", "search", "wombat", "--json"])
-        .ends(0)
-        .json();
-    assert_eq!(
-        (&found[0]["layer"], &found[0]["status"]),
-        (&"staged".into(), &"candidate".into())
-    );
+    let found = lab.karve(&["knowledge", "search", "wombat", "--json"]).ends(0).json();
+    assert_eq!((&found[0]["layer"], &found[0]["status"]), (&"staged".into(), &"candidate".into()));
     let id = found[0]["id"].as_str().unwrap().to_owned();
     lab.karve(&["knowledge", "promote", &id, "--vouch", "seen again by hand"])
         .ends(0)
         .shows(&["promoted", "verified"]);
     assert!(lab.path(&format!("knowledge/{id}.md")).exists());
     assert!(!lab.path(&format!(".karve/knowledge/{id}.md")).exists());
-    lab.karve(&["knowledge", "promote", &id])
-        .ends(2)
-        .complains(&["not staged", "--to user"]);
+    lab.karve(&["knowledge", "promote", &id]).ends(2).complains(&["not staged", "--to user"]);
     // Not to the home of who runs the tests.
     let mut command = lab.command(&["knowledge", "promote", &id, "--to", "user"]);
     command.env("XDG_CONFIG_HOME", lab.beside("config"));
-    Said::of(&command.output().unwrap())
-        .ends(0)
-        .shows(&["promoted", "the project keeps its own"]);
+    Said::of(&command.output().unwrap()).ends(0).shows(&["promoted", "the project keeps its own"]);
     let out = lab.beside("out");
     let out = out.to_string_lossy();
-    let export = [
-        "knowledge",
-        "export",
-        &out,
-        "--form",
-        "hyper-mla",
-        "--layer",
-        "project",
-    ];
+    let export = ["knowledge", "export", &out, "--form", "hyper-mla", "--layer", "project"];
     lab.karve(&export).ends(0).shows(&["exported  3 files"]);
     let index = fs::read_to_string(lab.beside("out/optimization-catalog.md")).unwrap();
     assert!(index.contains("Hold rows in quokka order"), "{index}");
-    lab.karve(&export)
-        .ends(2)
-        .complains(&["already exists", "--replace"]);
+    lab.karve(&export).ends(2).complains(&["already exists", "--replace"]);
     lab.karve(&["knowledge", "index", "--layer", "project"])
         .ends(0)
         .shows(&["| ID | Optimization |", "Profiling metric state"]);
@@ -220,11 +164,12 @@ fn a_promotion_takes_the_place_of_no_other_entry_unless_told_to() {
     fs::write(lab.beside("other.md"), other).unwrap();
     let path = lab.beside("other.md");
     let path = path.to_string_lossy();
-    lab.karve(&["knowledge", "add", &path, "--to", "staged"])
-        .ends(0);
-    lab.karve(&["knowledge", "promote", "hold-rows"])
-        .ends(2)
-        .complains(&["already exists (project)", "section Mechanism", "--replace"]);
+    lab.karve(&["knowledge", "add", &path, "--to", "staged"]).ends(0);
+    lab.karve(&["knowledge", "promote", "hold-rows"]).ends(2).complains(&[
+        "already exists (project)",
+        "section Mechanism",
+        "--replace",
+    ]);
     let own = fs::read_to_string(lab.path("knowledge/hold-rows.md")).unwrap();
     assert!(own.contains("Rows stay near."), "{own}");
     lab.karve(&["knowledge", "promote", "hold-rows", "--replace"])
@@ -259,11 +204,7 @@ fn an_import_is_whole_or_nothing() {
     fs::create_dir_all(&dir).unwrap();
     let page = |id: &str| ENTRY.replace("hold-rows", id);
     fs::write(dir.join("a.md"), page("one")).unwrap();
-    fs::write(
-        dir.join("b.md"),
-        page("two").replace("optimization", "wonder"),
-    )
-    .unwrap();
+    fs::write(dir.join("b.md"), page("two").replace("optimization", "wonder")).unwrap();
     fs::write(dir.join("c.md"), page("three")).unwrap();
     let from = dir.to_string_lossy();
     let import = ["knowledge", "import", &from, "--to", "project"];
@@ -274,9 +215,7 @@ fn an_import_is_whole_or_nothing() {
     ]);
     assert!(!lab.path("knowledge/one.md").exists());
     let part = ["knowledge", "import", &from, "--to", "project", "--partial"];
-    lab.karve(&part)
-        .ends(0)
-        .shows(&["imported  2 entries", "1 skipped"]);
+    lab.karve(&part).ends(0).shows(&["imported  2 entries", "1 skipped"]);
     assert!(lab.path("knowledge/one.md").exists() && lab.path("knowledge/three.md").exists());
     let left = fs::read_dir(lab.path("knowledge")).unwrap().flatten();
     let left: Vec<_> = left.map(|file| file.file_name()).collect();
@@ -291,33 +230,15 @@ fn a_retraction_names_few_of_many_and_no_entry_takes_its_own_place() {
         fs::write(lab.path(&format!("knowledge/leaf-{n}.md")), text).unwrap();
     }
     let by = |id: &str| {
-        let retract = [
-            "knowledge",
-            "retract",
-            "rows-first",
-            "--why",
-            "x",
-            "--by",
-            id,
-        ];
+        let retract = ["knowledge", "retract", "rows-first", "--why", "x", "--by", id];
         lab.karve(&retract).ends(2)
     };
     by("rows-first").complains(&["cannot replace itself", "--by"]);
     let said = lab.karve(&["knowledge", "retract", "rows-first", "--why", "luck"]);
     let said = said.ends(0);
     said.shows(&["affected  11 more of 31 depend on it"]);
-    let retract = [
-        "knowledge",
-        "retract",
-        "register-blocking",
-        "--why",
-        "x",
-        "--by",
-        "rows-first",
-    ];
-    lab.karve(&retract)
-        .ends(2)
-        .complains(&["rows-first cannot replace it", "retracted: luck"]);
+    let retract = ["knowledge", "retract", "register-blocking", "--why", "x", "--by", "rows-first"];
+    lab.karve(&retract).ends(2).complains(&["rows-first cannot replace it", "retracted: luck"]);
 }
 
 #[test]

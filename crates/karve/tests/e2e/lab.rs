@@ -211,10 +211,7 @@ impl Lab {
         let [stdout, stderr] = said.each_ref().map(|path| fs::File::create(path).unwrap());
         let mut command = self.command(args);
         command.stdout(stdout).stderr(stderr);
-        Running {
-            child: command.spawn().unwrap(),
-            said,
-        }
+        Running { child: command.spawn().unwrap(), said }
     }
 
     /// The whole lines of the log.
@@ -295,11 +292,7 @@ impl Running {
     pub(crate) fn wait(mut self) -> Said {
         let status = self.child.wait().unwrap();
         let [stdout, stderr] = self.said.each_ref().map(|path| fs::read(path).unwrap());
-        Said::of(&Output {
-            status,
-            stdout,
-            stderr,
-        })
+        Said::of(&Output { status, stdout, stderr })
     }
 }
 
@@ -368,9 +361,7 @@ pub(crate) fn scratch() -> TempDir {
 
 /// A directory of the workspace.
 pub(crate) fn source(relative: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .join(relative)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(relative)
 }
 
 /// Copies a directory into another one.

@@ -41,20 +41,13 @@ fn an_agent_says_in_words_what_karve_says_in_figures() {
     assert_eq!(usage["usd"], 0.5);
     let entry = lab.read(".karve/knowledge/x.md");
     let claim = "\n- toy/round-1, mechanism: \"half of it ## is gone\"";
-    assert!(
-        entry.contains("## Claims\n") && entry.contains(claim),
-        "{entry}"
-    );
+    assert!(entry.contains("## Claims\n") && entry.contains(claim), "{entry}");
     is_tidy(&lab);
     // A recording says it again, and costs nothing.
     let replay = format!("replay:{}", lab.campaign("").display());
-    lab.karve(&["run", "--yes", "--new", "--agent", &replay])
-        .ends(0);
+    lab.karve(&["run", "--yes", "--new", "--agent", &replay]).ends(0);
     let again = lab.read(".karve/knowledge/x.md");
-    assert!(
-        again.contains("toy-2/round-1, mechanism: \"half"),
-        "{again}"
-    );
+    assert!(again.contains("toy-2/round-1, mechanism: \"half"), "{again}");
     let usage = lab.karve(&["status", "--json"]).json()["usage"].take();
     assert_eq!(usage["usd"], 0.0);
 }
@@ -130,10 +123,9 @@ fn evidence_that_a_round_contradicts_and_nobody_can_trace_counts_no_more() {
     lab.karve(&["knowledge", "show", "x"])
         .ends(0)
         .shows(&["standing  verified: replicated in 2 runs"]);
-    lab.karve(&["run", "--yes"]).ends(0).shows(&[
-        "learned   x is refuted now",
-        "2 pieces of evidence for it are disputed",
-    ]);
+    lab.karve(&["run", "--yes"])
+        .ends(0)
+        .shows(&["learned   x is refuted now", "2 pieces of evidence for it are disputed"]);
     lab.karve(&["knowledge", "show", "x"]).ends(0).shows(&[
         "standing  refuted: 1 run against it and none for it",
         "disputed: toy/round-1",
@@ -141,11 +133,7 @@ fn evidence_that_a_round_contradicts_and_nobody_can_trace_counts_no_more() {
     ]);
     let report = lab.karve(&["report"]).ends(0).stdout;
     assert!(report.contains("What the library learned"), "{report}");
-    assert_eq!(
-        lab.read("knowledge/x.md"),
-        FORGED,
-        "the project's file stays"
-    );
+    assert_eq!(lab.read("knowledge/x.md"), FORGED, "the project's file stays");
 }
 
 #[test]
@@ -154,9 +142,7 @@ fn what_a_campaign_here_has_measured_is_not_disputed_by_the_next() {
     lab.commit().karve(&["run", "--yes"]).ends(0);
     lab.script("1", "implement", "edit s/TIME=.*/TIME=130/");
     lab.commit().karve(&["run", "--yes", "--new"]).ends(0);
-    lab.karve(&["knowledge", "show", "x"])
-        .ends(0)
-        .shows(&["1 run for it, 1 run against it"]);
+    lab.karve(&["knowledge", "show", "x"]).ends(0).shows(&["1 run for it, 1 run against it"]);
     let entry = lab.read(".karve/knowledge/x.md");
     assert!(!entry.contains("disputed"), "{entry}");
 }

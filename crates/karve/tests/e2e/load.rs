@@ -21,9 +21,11 @@ fn refused((lab, saved): &(Lab, Value), edit: impl FnOnce(&mut Value), why: &str
     let mut edited = saved.clone();
     edit(&mut edited);
     lab.write("edited.json", &edited.to_string());
-    lab.karve(&["bench", "--load", "edited.json"])
-        .ends(2)
-        .complains(&[why, "hint: ", "--save FILE"]);
+    lab.karve(&["bench", "--load", "edited.json"]).ends(2).complains(&[
+        why,
+        "hint: ",
+        "--save FILE",
+    ]);
 }
 
 #[test]
@@ -46,30 +48,20 @@ fn last(saved: &mut Value) -> &mut Value {
 fn a_reading_must_agree_with_the_clock_that_took_it() {
     let wall = saved(&[], ["sleep 0.01", "sleep 0.01"]);
     wall.0.karve(&["bench", "--load", "saved.json"]).ends(0);
-    refused(
-        &wall,
-        |s| last(s)["value"] = json!(1.0),
-        "wall_time is 1 ms, but wall_us is",
-    );
+    refused(&wall, |s| last(s)["value"] = json!(1.0), "wall_time is 1 ms, but wall_us is");
     refused(&wall, |s| last(s)["wall_us"] = json!(3), "but wall_us is 3");
     refused(&wall, |s| last(s)["wall_us"] = json!(0), "wall_us is 0");
     refused(&wall, |s| last(s)["cpu_us"] = json!(0), "cpu_us is 0");
     let cpu = saved(&["--metric", "cpu_time"], ["true", "true"]);
     refused(&cpu, |s| last(s)["value"] = json!(0.001), "but cpu_us is");
-    let reported = saved(
-        &["--metric", "t_us"],
-        ["echo METRIC t_us=10", "echo METRIC t_us=9"],
-    );
+    let reported = saved(&["--metric", "t_us"], ["echo METRIC t_us=10", "echo METRIC t_us=9"]);
     let long = |s: &mut Value| last(s)["value"] = json!(9e9);
     refused(&reported, long, "but the whole command took");
 }
 
 #[test]
 fn blocks_must_be_those_that_the_rule_took() {
-    let reported = saved(
-        &["--metric", "t_us"],
-        ["echo METRIC t_us=10", "echo METRIC t_us=10"],
-    );
+    let reported = saved(&["--metric", "t_us"], ["echo METRIC t_us=10", "echo METRIC t_us=10"]);
     let blocks = |s: &mut Value| s["blocks"].as_array().unwrap().clone();
     let copy = |s: &mut Value| {
         let mut all = blocks(s);
@@ -88,11 +80,7 @@ fn blocks_must_be_those_that_the_rule_took() {
     };
     refused(&reported, many, "but its rule allows 12");
     refused(&reported, |s| s["blocks"] = json!([]), "it has no blocks");
-    refused(
-        &reported,
-        |s| s["blocks"][2]["pairs"] = json!([]),
-        "block 2 is empty",
-    );
+    refused(&reported, |s| s["blocks"][2]["pairs"] = json!([]), "block 2 is empty");
     refused(&reported, |s| s["cases"] = json!([]), "it has no cases");
     let left_out = |s: &mut Value| {
         let all = s["blocks"].as_array_mut().unwrap();
@@ -105,24 +93,14 @@ fn blocks_must_be_those_that_the_rule_took() {
     );
     let counted = |s: &mut Value| s["blocks"][0]["discarded"] = Value::Null;
     refused(&reported, counted, "block 0 is counted");
-    refused(
-        &reported,
-        |s| s["rule"]["alpha"] = json!(0.9),
-        "thresholds are inconsistent",
-    );
-    refused(
-        &reported,
-        |s| s["rule"]["second"] = json!("cpu"),
-        "other clocks",
-    );
+    refused(&reported, |s| s["rule"]["alpha"] = json!(0.9), "thresholds are inconsistent");
+    refused(&reported, |s| s["rule"]["second"] = json!("cpu"), "other clocks");
 }
 
 #[test]
 fn what_is_no_file_is_wrong_use() {
     let lab = Lab::unversioned("gains");
     for name in [".", "nowhere", "karve.toml"] {
-        lab.karve(&["bench", "--load", name])
-            .ends(2)
-            .complains(&["--save FILE"]);
+        lab.karve(&["bench", "--load", name]).ends(2).complains(&["--save FILE"]);
     }
 }

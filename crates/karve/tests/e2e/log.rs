@@ -79,20 +79,14 @@ fn damage_in_the_middle_is_named_and_nothing_is_changed() {
     let damaged = format!("{}\n", lines.join("\n"));
     fs::write(&path, &damaged).unwrap();
     for args in [&["run", "--yes"][..], &["status"], &["report"]] {
-        let parts = [
-            "events.jsonl is damaged at line 12",
-            "hint: keep a copy",
-            "head -n 11",
-        ];
+        let parts = ["events.jsonl is damaged at line 12", "hint: keep a copy", "head -n 11"];
         lab.karve(args).ends(3).complains(&parts);
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), damaged);
     // A line that is gone is damage too.
     lines.remove(11);
     fs::write(&path, format!("{}\n", lines.join("\n"))).unwrap();
-    lab.karve(&["run", "--yes"])
-        .ends(3)
-        .complains(&["damaged at line 12", "number should be 11"]);
+    lab.karve(&["run", "--yes"]).ends(3).complains(&["damaged at line 12", "number should be 11"]);
     // What the hint says works.
     fs::write(&path, format!("{}\n", lines[..11].join("\n"))).unwrap();
     lab.karve(&["run", "--yes"]).ends(0);
@@ -114,31 +108,21 @@ fn a_clock_that_went_back_does_no_harm() {
 #[test]
 fn a_campaign_that_is_being_run_is_left_alone() {
     let lab = Lab::new("gains");
-    lab.script("1", "propose", "touch ../../proposing\nsleep 1000")
-        .unconfined()
-        .commit();
+    lab.script("1", "propose", "touch ../../proposing\nsleep 1000").unconfined().commit();
     let first = lab.start(&["run", "--yes"]);
     wait_until("the agent is asked", || lab.campaign("proposing").exists());
     let before = lab.log();
     let holder = format!("held by process {}", first.pid());
-    let parts = [
-        "the campaign is already running",
-        &holder,
-        "hint: watch it with \"karve status\"",
-    ];
+    let parts =
+        ["the campaign is already running", &holder, "hint: watch it with \"karve status\""];
     lab.karve(&["run", "--yes"]).ends(4).complains(&parts);
     lab.karve(&["status"]).ends(0).shows(&["round 1"]);
     assert_eq!(lab.log(), before);
     first.kill();
     // The lock died with its holder, and so did the agent.
-    lab.replace(
-        "script/round-1/propose.sh",
-        "sleep 1000",
-        "claim idea reason 1.1",
-    );
+    lab.replace("script/round-1/propose.sh", "sleep 1000", "claim idea reason 1.1");
     lab.commit();
-    lab.karve(&["run", "--yes", "--campaign", "toy", "--agent", "builtin"])
-        .ends(0);
+    lab.karve(&["run", "--yes", "--campaign", "toy", "--agent", "builtin"]).ends(0);
     fs::remove_file(lab.campaign("proposing")).unwrap();
     is_tidy(&lab);
 }
@@ -164,9 +148,7 @@ fn a_campaign_that_died_before_its_first_record_can_be_looked_at_and_started() {
             assert!([0, 1, 2].contains(&said.code), "{command}: {said:?}");
         }
         lab.karve(&["diff"]).ends(2).complains(&["no baseline yet"]);
-        lab.karve(&["apply", "--branch", "x"])
-            .ends(2)
-            .complains(&["no charter yet"]);
+        lab.karve(&["apply", "--branch", "x"]).ends(2).complains(&["no charter yet"]);
         lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
         assert_eq!(lab.verdicts(), ["keep"]);
     }

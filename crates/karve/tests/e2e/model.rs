@@ -245,13 +245,7 @@ fn parts(step: &Step, tools: &[String]) -> (Option<String>, Option<(String, Valu
     match step {
         Step::Say(text) => (Some(text.clone()), None),
         Step::Shell(line) => {
-            let known = [
-                "Bash",
-                "bash",
-                "exec_command",
-                "run_shell_command",
-                "shell_command",
-            ];
+            let known = ["Bash", "bash", "exec_command", "run_shell_command", "shell_command"];
             let name = known.iter().find(|name| tools.iter().any(|t| t == *name));
             let input = match name {
                 Some(&"exec_command") => json!({"cmd": line}),
@@ -261,10 +255,7 @@ fn parts(step: &Step, tools: &[String]) -> (Option<String>, Option<(String, Valu
             let name = name.unwrap_or(&known[0]);
             (Some("I will.".into()), Some(((*name).to_owned(), input)))
         }
-        Step::Tool(name, input) => (
-            Some("I will.".into()),
-            Some(((*name).into(), input.clone())),
-        ),
+        Step::Tool(name, input) => (Some("I will.".into()), Some(((*name).into(), input.clone()))),
         Step::Error(_)
         | Step::Broken
         | Step::Garbage
@@ -359,19 +350,10 @@ fn tools_of(dialect: Dialect, body: &Value) -> Vec<String> {
             Dialect::Chat => vec![&tool["function"]["name"]],
             Dialect::Contents => {
                 let declared = tool["functionDeclarations"].as_array();
-                declared
-                    .into_iter()
-                    .flatten()
-                    .map(|one| &one["name"])
-                    .collect()
+                declared.into_iter().flatten().map(|one| &one["name"]).collect()
             }
         };
-        names.extend(
-            found
-                .into_iter()
-                .filter_map(Value::as_str)
-                .map(str::to_owned),
-        );
+        names.extend(found.into_iter().filter_map(Value::as_str).map(str::to_owned));
     }
     names
 }

@@ -42,9 +42,7 @@ None that is known.
 
 /// The same for kernels of another language.
 fn elsewhere() -> String {
-    ENTRY
-        .replace("halve-time", "halve-warps")
-        .replace("device: [cpu]", "device: [gpu]")
+    ENTRY.replace("halve-time", "halve-warps").replace("device: [cpu]", "device: [gpu]")
 }
 
 /// Two knobs; A=4 and B=5 is the best.
@@ -115,25 +113,14 @@ fn one_entry_is_applied_by_the_machine_and_nothing_else() {
     );
     assert_eq!(states(&lab), pairs(&[("halve-time", "kept")]));
     let report = lab.karve(&["report"]).ends(0).stdout;
-    assert!(
-        report.contains("## Agenda") && report.contains("kept in round 1, 2.000x"),
-        "{report}"
-    );
+    assert!(report.contains("## Agenda") && report.contains("kept in round 1, 2.000x"), "{report}");
     lab.karve(&["verify"]).ends(0);
     is_tidy(&lab);
     // The kernel has it already, so there is nothing left to change.
     lab.git(&["merge", "-q", "optimize/toy"]);
-    lab.karve(&[
-        "run",
-        "--yes",
-        "--new",
-        "--agent",
-        "builtin",
-        "--only",
-        "halve-time",
-    ])
-    .ends(2)
-    .complains(&["changes anything in the editable files", "--agent"]);
+    lab.karve(&["run", "--yes", "--new", "--agent", "builtin", "--only", "halve-time"])
+        .ends(2)
+        .complains(&["changes anything in the editable files", "--agent"]);
 }
 
 #[test]
@@ -142,12 +129,8 @@ fn knob_values_are_set_in_one_round_and_checked_before() {
     lab.write("kernel.sh", KNOBS);
     lab.commit();
     let asks = |what: &str| lab.karve(&["run", "--yes", "--agent", "builtin", "--only", what]);
-    asks("A=3")
-        .ends(2)
-        .complains(&["A cannot be 3", "A takes 1, 2, 4, 8, 16"]);
-    asks("C=3")
-        .ends(2)
-        .complains(&["there is no knob C", "A, B"]);
+    asks("A=3").ends(2).complains(&["A cannot be 3", "A takes 1, 2, 4, 8, 16"]);
+    asks("C=3").ends(2).complains(&["there is no knob C", "A, B"]);
     asks("A=4,B=5").ends(0).shows(&["its only item was kept"]);
     assert_eq!(lab.verdicts(), ["keep"]);
     let diff = lab.karve(&["diff"]).ends(0).stdout;
@@ -167,10 +150,7 @@ fn an_agent_sets_exactly_the_values_that_an_item_asks_for() {
     lab.karve(&["run", "--yes", "--only", "A=4"]).ends(0);
     assert_eq!(lab.verdicts(), ["no_candidate"]);
     let why = lab.events("not_implemented")[0]["why"].clone();
-    assert_eq!(
-        why,
-        "wrong values for knobs: B changed to 2, but should stay 1"
-    );
+    assert_eq!(why, "wrong values for knobs: B changed to 2, but should stay 1");
     is_tidy(&lab);
 }
 
@@ -180,25 +160,13 @@ fn words_are_for_an_agent_who_must_name_the_item() {
     plays(&lab, "1", ("only", "half the iterations"), 50);
     let right = lab.read("script/round-1/propose.sh");
     let reported = "grep -q 'do less work' \"$KARVE_BRIEF\" || exit 9\n";
-    lab.script(
-        "1",
-        "propose",
-        "claim \"something else\" \"it is better\" 2.0",
-    );
+    lab.script("1", "propose", "claim \"something else\" \"it is better\" 2.0");
     lab.script("1", "propose-again", &format!("{reported}{right}"));
     lab.commit();
-    lab.karve(&[
-        "run",
-        "--yes",
-        "--agent",
-        "builtin",
-        "--only",
-        "do less work",
-    ])
-    .ends(2)
-    .complains(&["cannot carry out a task in words", "karve agents"]);
-    lab.karve(&["run", "--yes", "--only", "do less work"])
-        .ends(0);
+    lab.karve(&["run", "--yes", "--agent", "builtin", "--only", "do less work"])
+        .ends(2)
+        .complains(&["cannot carry out a task in words", "karve agents"]);
+    lab.karve(&["run", "--yes", "--only", "do less work"]).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);
     assert_eq!(states(&lab), pairs(&[("only", "kept")]));
     let shown = lab.karve(&["show", "1"]).ends(0).stdout;
@@ -237,17 +205,9 @@ const PERF: &str = "# started on Sun Nov 15 22:57:09 2026
 fn planned() -> Lab {
     let lab = bare();
     lab.write("analysis.md", ANALYSIS);
-    lab.replace(
-        "karve.toml",
-        "name = \"toy\"",
-        "name = \"toy\"\nplan = \"analysis.md\"",
-    );
+    lab.replace("karve.toml", "name = \"toy\"", "name = \"toy\"\nplan = \"analysis.md\"");
     lab.write("perf.csv", PERF);
-    lab.replace(
-        "karve.toml",
-        "[commands]\n",
-        "[commands]\nprofile = \"cat perf.csv\"\n",
-    );
+    lab.replace("karve.toml", "[commands]\n", "[commands]\nprofile = \"cat perf.csv\"\n");
     plays(&lab, "1", ("half", "half the iterations"), 50);
     plays(&lab, "2", ("sleep", "shorter naps"), 300);
     plays(&lab, "3", ("sleep", "no pillow at all"), 200);
@@ -258,18 +218,11 @@ fn planned() -> Lab {
 #[test]
 fn the_items_of_a_plan_are_kept_dropped_or_skipped_one_at_a_time() {
     let lab = planned();
-    lab.karve(&["run", "--dry-run"])
-        .ends(0)
-        .shows(&["a plan of 4 items", "half: halve the work"]);
-    lab.karve(&["run", "--yes"])
-        .ends(0)
-        .shows(&["the agenda is done: 1 of 4 items kept"]);
+    lab.karve(&["run", "--dry-run"]).ends(0).shows(&["a plan of 4 items", "half: halve the work"]);
+    lab.karve(&["run", "--yes"]).ends(0).shows(&["the agenda is done: 1 of 4 items kept"]);
     assert_eq!(lab.verdicts(), ["keep", "regressed", "regressed"]);
-    let tasks: Vec<Value> = lab
-        .events("proposed")
-        .iter()
-        .map(|event| event["hypothesis"]["task"].clone())
-        .collect();
+    let tasks: Vec<Value> =
+        lab.events("proposed").iter().map(|event| event["hypothesis"]["task"].clone()).collect();
     assert_eq!(tasks, ["half", "sleep", "sleep"]);
     let became = states(&lab);
     for (id, state) in [("half", "kept"), ("sleep", "dropped"), ("dream", "skipped")] {
@@ -283,9 +236,7 @@ fn the_items_of_a_plan_are_kept_dropped_or_skipped_one_at_a_time() {
     is_tidy(&lab);
     // A recording names its items again.
     let replay = format!("replay:{}", lab.campaign("").display());
-    lab.karve(&["run", "--yes", "--new", "--agent", &replay])
-        .ends(0)
-        .shows(&["1 of 4 items kept"]);
+    lab.karve(&["run", "--yes", "--new", "--agent", &replay]).ends(0).shows(&["1 of 4 items kept"]);
 }
 
 #[test]
@@ -294,16 +245,12 @@ fn a_plan_goes_on_after_kills_and_not_with_another_agenda() {
     for seq in [2, 8, 13, 20, 30] {
         lab.dies(&format!("after:{seq}"));
     }
-    lab.karve(&["run", "--yes", "--autopilot"])
-        .ends(2)
-        .complains(&[
-            "was started with another agenda",
-            "a plan of 4 items",
-            "--new",
-        ]);
-    lab.karve(&["run", "--yes", "--plan", "analysis.md"])
-        .ends(0)
-        .shows(&["1 of 4 items kept"]);
+    lab.karve(&["run", "--yes", "--autopilot"]).ends(2).complains(&[
+        "was started with another agenda",
+        "a plan of 4 items",
+        "--new",
+    ]);
+    lab.karve(&["run", "--yes", "--plan", "analysis.md"]).ends(0).shows(&["1 of 4 items kept"]);
     assert_eq!(lab.verdicts(), ["keep", "regressed", "regressed"]);
     is_tidy(&lab);
 }
@@ -345,11 +292,7 @@ left=$(dirname \"$KARVE_ANSWER\")/left
 echo \"$KARVE_VARIANT\" >\"$left\"
 echo done";
     lab.script("1", "implement", makes);
-    lab.replace(
-        "karve.toml",
-        "[policy.accept]",
-        "[policy]\nbest_of = 3\n\n[policy.accept]",
-    );
+    lab.replace("karve.toml", "[policy.accept]", "[policy]\nbest_of = 3\n\n[policy.accept]");
     lab.commit();
     lab
 }
@@ -357,30 +300,20 @@ echo done";
 #[test]
 fn of_three_realizations_the_fast_one_that_is_right_is_kept() {
     let lab = of_three();
-    lab.karve(&["run", "--yes"])
-        .ends(0)
-        .shows(&["chosen    round 1: candidate 3 of 3"]);
+    lab.karve(&["run", "--yes"]).ends(0).shows(&["chosen    round 1: candidate 3 of 3"]);
     assert_eq!(lab.verdicts(), ["keep"]);
     let chosen = &lab.events("chosen")[0];
     assert_eq!(chosen["first"], 2);
     assert_eq!(chosen["tryouts"][0]["gate"]["gate"], "wrong_result");
     let values = chosen["tryouts"][1]["values"].as_array().unwrap();
     let is_right = |value: &Value| value.as_f64().is_some_and(|v| (v - 90.0).abs() < 1e-6);
-    assert!(
-        values.len() == 3 && values.iter().all(is_right),
-        "{values:?}"
-    );
+    assert!(values.len() == 3 && values.iter().all(is_right), "{values:?}");
     let diff = lab.karve(&["diff"]).ends(0).stdout;
-    assert!(
-        diff.contains("+TIME=50") && !diff.contains("2 * 4"),
-        "{diff}"
-    );
+    assert!(diff.contains("+TIME=50") && !diff.contains("2 * 4"), "{diff}");
     let shown = lab.karve(&["show", "1"]).ends(0).stdout;
-    for part in [
-        "Variant 1 of 3: ",
-        "Variant 2 of 3: passed, measured 90.",
-        " us; this one was chosen",
-    ] {
+    for part in
+        ["Variant 1 of 3: ", "Variant 2 of 3: passed, measured 90.", " us; this one was chosen"]
+    {
         assert!(shown.contains(part), "{part} is not in {shown}");
     }
     lab.karve(&["verify"]).ends(0);
@@ -388,15 +321,10 @@ fn of_three_realizations_the_fast_one_that_is_right_is_kept() {
     // Every variant is kept under a ref of its own, and a recording makes them again.
     let refs = lab.git(&["for-each-ref", "--format=%(refname)", "refs/karve/toy"]);
     for number in 1..=3 {
-        assert!(
-            refs.contains(&format!("round-1-variant-{number}")),
-            "{refs}"
-        );
+        assert!(refs.contains(&format!("round-1-variant-{number}")), "{refs}");
     }
     let replay = format!("replay:{}", lab.campaign("").display());
-    lab.karve(&["run", "--yes", "--new", "--agent", &replay])
-        .ends(0)
-        .shows(&["candidate 3 of 3"]);
+    lab.karve(&["run", "--yes", "--new", "--agent", &replay]).ends(0).shows(&["candidate 3 of 3"]);
     lab.karve(&["run", "--yes", "--campaign", "toy", "--best-of", "2"])
         .ends(2)
         .complains(&["was started with --best-of 3", "--new"]);
@@ -428,26 +356,12 @@ fn an_autopilot_tries_what_promises_most_and_ends_by_itself() {
     lab.write("kernel.sh", KNOBS);
     lab.write("knowledge/halve-warps.md", &elsewhere());
     lab.commit();
-    lab.karve(&[
-        "run",
-        "--yes",
-        "--agent",
-        "builtin",
-        "--autopilot",
-        "--rounds",
-        "30",
-    ])
-    .ends(0)
-    .shows(&["autopilot", "the agenda is done"]);
+    lab.karve(&["run", "--yes", "--agent", "builtin", "--autopilot", "--rounds", "30"])
+        .ends(0)
+        .shows(&["autopilot", "the agenda is done"]);
     let became = states(&lab);
-    assert!(
-        became.contains(&("sweep".into(), "kept".into())),
-        "{became:?}"
-    );
-    assert!(
-        became.iter().all(|(id, _)| id != "halve-warps"),
-        "{became:?}"
-    );
+    assert!(became.contains(&("sweep".into(), "kept".into())), "{became:?}");
+    assert!(became.iter().all(|(id, _)| id != "halve-warps"), "{became:?}");
     assert!(!lab.events("profiled").is_empty());
     lab.karve(&["verify"]).ends(0);
     is_tidy(&lab);

@@ -28,8 +28,7 @@ const WHOLE: &str = "[policy.controls]\nblocks = 8";
 fn made(template: &str) -> Lab {
     let lab = Lab::empty();
     let said = lab.karve(&["new", "--template", template, "."]);
-    said.ends(0)
-        .shows(&["with one commit", "next: cd . && karve run"]);
+    said.ends(0).shows(&["with one commit", "next: cd . && karve run"]);
     lab
 }
 
@@ -52,13 +51,7 @@ fn runs(template: &str, path: &str) -> Lab {
     assert!(ended, "{said:#?}");
     for verdict in lab.verdicts() {
         // Whether a knob helps depends on the host; that it is an honest one does not.
-        let gates = [
-            "build_failed",
-            "wrong_result",
-            "out_of_scope",
-            "timed_out",
-            "dishonest",
-        ];
+        let gates = ["build_failed", "wrong_result", "out_of_scope", "timed_out", "dishonest"];
         assert!(!gates.contains(&verdict.as_str()), "{verdict}: {said:#?}");
     }
     lab
@@ -100,11 +93,7 @@ fn templates_for_a_gpu_are_whole() {
             let status = python.args(["-c", code]).arg(lab.path(file)).status();
             assert!(status.is_ok_and(|status| status.success()), "{file}");
         }
-        let kernel = if template == "cuda" {
-            "kernel.cu"
-        } else {
-            "kernel.py"
-        };
+        let kernel = if template == "cuda" { "kernel.cu" } else { "kernel.py" };
         assert!(lab.read(kernel).contains("karve: knob "), "{template}");
     }
 }
@@ -113,14 +102,7 @@ fn templates_for_a_gpu_are_whole() {
 fn the_template_in_cuda_compiles_where_nvcc_is() {
     let lab = made("cuda");
     let mut nvcc = Command::new("nvcc");
-    nvcc.args([
-        "-O3",
-        "-arch=sm_80",
-        "-ptx",
-        "-o",
-        "kernel.ptx",
-        "kernel.cu",
-    ]);
+    nvcc.args(["-O3", "-arch=sm_80", "-ptx", "-o", "kernel.ptx", "kernel.cu"]);
     match nvcc.current_dir(lab.path("")).output() {
         Ok(output) => assert_eq!(Said::of(&output).code, 0),
         Err(_) => println!("skipped: there is no nvcc"),
@@ -153,6 +135,5 @@ fn in_a_repository_nothing_is_committed() {
 #[test]
 fn an_unknown_template_lists_those_there_are() {
     let said = Lab::empty().karve(&["new", "--template", "fortran"]);
-    said.ends(2)
-        .complains(&["c, rust, python-numpy, triton, cuda"]);
+    said.ends(2).complains(&["c, rust, python-numpy, triton, cuda"]);
 }

@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 /// A C kernel whose agent only edits a comment, in every round another one.
 fn comments_only(artifacts: &str) -> Lab {
     let lab = Lab::new("noop");
-    lab.replace("karve.toml", "artifacts = []", artifacts)
-        .commit();
+    lab.replace("karve.toml", "artifacts = []", artifacts).commit();
     lab
 }
 
@@ -25,8 +24,7 @@ fn tally(lab: &Lab) -> BTreeMap<String, u32> {
 fn rounds_of_edited_comments_keep_nothing() {
     let rounds = by_default(10, 40);
     let lab = comments_only("artifacts = []");
-    lab.replace("karve.toml", "rounds = 40", &format!("rounds = {rounds}"))
-        .commit();
+    lab.replace("karve.toml", "rounds = 40", &format!("rounds = {rounds}")).commit();
     lab.karve(&["run", "--yes"]).ends(0);
     let counts = tally(&lab);
     let blocks = lab.events("block_measured").len();
@@ -81,13 +79,9 @@ fn by_wall_time(lab: &Lab, rounds: &str) {
 #[test]
 fn edited_comments_build_the_same_artifact() {
     let lab = comments_only("artifacts = [\"build/kernel.o\"]");
-    lab.replace("karve.toml", "rounds = 40", "rounds = 5")
-        .commit();
+    lab.replace("karve.toml", "rounds = 40", "rounds = 5").commit();
     lab.karve(&["run", "--yes"]).ends(0);
-    assert_eq!(
-        tally(&lab),
-        BTreeMap::from([("same_artifact".to_owned(), 5)])
-    );
+    assert_eq!(tally(&lab), BTreeMap::from([("same_artifact".to_owned(), 5)]));
     let blocks = lab.events("block_measured");
     let of_rounds = |event: &&Value| event["duel"]["duel"] == "round";
     assert_eq!(blocks.iter().filter(of_rounds).count(), 0);
@@ -99,30 +93,17 @@ fn edited_comments_build_the_same_artifact() {
 fn the_measurement_is_checked_before_the_first_round() {
     let lab = comments_only("artifacts = [\"build/kernel.o\"]");
     by_wall_time(&lab, "rounds = 1");
-    lab.replace("karve.toml", "main bench\"", "main bench {repeats}\"")
-        .commit();
+    lab.replace("karve.toml", "main bench\"", "main bench {repeats}\"").commit();
     lab.karve(&["run", "--yes"]).ends(0);
     // How many is a matter of the clock; e2e/harness.rs checks the count where it is not.
     let repeats = &lab.events("baseline_measured")[0]["repeats"];
     assert_eq!(repeats.as_array().unwrap().len(), 1, "{repeats}");
-    let kinds: Vec<Value> = lab
-        .events("block_measured")
-        .iter()
-        .map(|event| event["duel"]["kind"].clone())
-        .collect();
-    assert!(
-        kinds.contains(&json!("same")) && kinds.contains(&json!("slower")),
-        "{kinds:?}"
-    );
+    let kinds: Vec<Value> =
+        lab.events("block_measured").iter().map(|event| event["duel"]["kind"].clone()).collect();
+    assert!(kinds.contains(&json!("same")) && kinds.contains(&json!("slower")), "{kinds:?}");
     let report = lab.read(".karve/toy/REPORT.md");
-    assert!(
-        report.contains("Controls: the A/A test of the incumbent"),
-        "{report}"
-    );
-    assert!(
-        report.contains("Positive control: 3% more work measured as"),
-        "{report}"
-    );
+    assert!(report.contains("Controls: the A/A test of the incumbent"), "{report}");
+    assert!(report.contains("Positive control: 3% more work measured as"), "{report}");
     lab.karve(&["verify"]).ends(0);
 }
 

@@ -7,26 +7,10 @@ use std::fs;
 /// What a candidate makes of its benchmark, a part of the reason, and a part of what is kept.
 const BAD: [[&str; 3]; 8] = [
     ["s/TIME=.*/TIME=NaN/", "is NaN", "METRIC time_us=NaN"],
-    [
-        "s/TIME=.*/TIME=0/",
-        "time_us is 0, which is impossible",
-        "METRIC time_us=0",
-    ],
-    [
-        "s/TIME=.*/TIME=-5/",
-        "is -5; it must not be negative",
-        "METRIC time_us=-5",
-    ],
-    [
-        "s/TIME=.*/TIME=/",
-        "cannot read the benchmark's output: line 1",
-        "METRIC time_us= case",
-    ],
-    [
-        "s/TIME=.*/TIME=50\\nset -- n=9/",
-        "has no row for n=1, but one for \"n=9\"",
-        "case=n=9",
-    ],
+    ["s/TIME=.*/TIME=0/", "time_us is 0, which is impossible", "METRIC time_us=0"],
+    ["s/TIME=.*/TIME=-5/", "is -5; it must not be negative", "METRIC time_us=-5"],
+    ["s/TIME=.*/TIME=/", "cannot read the benchmark's output: line 1", "METRIC time_us= case"],
+    ["s/TIME=.*/TIME=50\\nset -- n=9/", "has no row for n=1, but one for \"n=9\"", "case=n=9"],
     [
         "s/TIME=.*/TIME=50\\nBENCH echo METRIC time_us=40 case=n=1/",
         "of the same case is already on line 1",
@@ -75,10 +59,7 @@ fn output_that_cannot_be_used_ends_the_round_with_a_reason_and_is_kept() {
     // Whether a shell stands between them decides how a death by signal is told.
     let killed = failed[6]["gate"]["excerpt"].as_str().unwrap();
     let reported = ["ended by signal 9", "exit code 137"];
-    assert!(
-        reported.iter().any(|how| killed.starts_with(how)),
-        "{killed}"
-    );
+    assert!(reported.iter().any(|how| killed.starts_with(how)), "{killed}");
     lab.karve(&["verify"]).ends(0);
     is_tidy(&lab);
     let lost = failed[0]["raw"].as_str().unwrap();
@@ -89,11 +70,8 @@ fn output_that_cannot_be_used_ends_the_round_with_a_reason_and_is_kept() {
 #[test]
 fn output_of_the_unchanged_kernel_that_cannot_be_used_is_kept_too() {
     let lab = Lab::new("gains");
-    lab.replace("bench.sh", "time_us=$TIME", "time_us=soon")
-        .commit();
-    lab.karve(&["run", "--yes"])
-        .ends(1)
-        .complains(&["the unchanged kernel fails", "line 1"]);
+    lab.replace("bench.sh", "time_us=$TIME", "time_us=soon").commit();
+    lab.karve(&["run", "--yes"]).ends(1).complains(&["the unchanged kernel fails", "line 1"]);
     let hash = lab.events("baseline_measured")[0]["raw"].clone();
     let raw = lab.campaign("artifacts").join(hash.as_str().unwrap());
     let raw = fs::read_to_string(raw).unwrap();
@@ -106,9 +84,7 @@ fn more_than_a_mebibyte_of_output_is_not_kept() {
     let flood = "if [ \"$TIME\" = 50 ]; then\n    head -c 3000000 /dev/zero | tr '\\0' x\n\
                  \x20   echo\n    TIME=NaN\nfi\necho";
     lab.replace("bench.sh", "\necho", &format!("\n{flood}"));
-    lab.commit()
-        .karve(&["run", "--yes", "--rounds", "1"])
-        .ends(0);
+    lab.commit().karve(&["run", "--yes", "--rounds", "1"]).ends(0);
     let hash = lab.events("block_failed")[0]["raw"].clone();
     let raw = lab.campaign("artifacts").join(hash.as_str().unwrap());
     let raw = fs::read_to_string(raw).unwrap();

@@ -11,10 +11,7 @@ fn file(name: &str) -> String {
 #[test]
 fn the_four_kernels_of_a_real_profile_are_explained_and_each_gets_an_entry() {
     let lab = Lab::empty();
-    let found = lab
-        .karve(&["profile", &file("ncu_details.csv"), "--json"])
-        .ends(0)
-        .json();
+    let found = lab.karve(&["profile", &file("ncu_details.csv"), "--json"]).ends(0).json();
     let kernels = found["kernels"].as_array().unwrap();
     let of = |name: &str| {
         let is = |k: &&serde_json::Value| k["kernel"]["name"].as_str().unwrap().contains(name);
@@ -40,48 +37,28 @@ fn the_four_kernels_of_a_real_profile_are_explained_and_each_gets_an_entry() {
     let naive = of("sgemm_naive");
     let counter = &naive["kernel"]["counters"]["compute_pct"];
     assert_eq!(counter["value"], 64.84);
-    assert!(
-        counter["source"]["quote"]
-            .as_str()
-            .unwrap()
-            .contains("64.84")
-    );
+    assert!(counter["source"]["quote"].as_str().unwrap().contains("64.84"));
 }
 
 #[test]
 fn rules_and_forms_of_others_are_told_by_name() {
     let lab = Lab::empty();
     let ncu = file("ncu_details.csv");
-    lab.karve(&[
-        "profile",
-        &ncu,
-        "--rules",
-        "hyper-mla",
-        "--form",
-        "hyper-mla",
-    ])
-    .ends(0)
-    .shows(&[
+    lab.karve(&["profile", &ncu, "--rules", "hyper-mla", "--form", "hyper-mla"]).ends(0).shows(&[
         "## Profile:",
         "| Stage | Duration (us) | TC% | DRAM% | Occ% | Bottleneck | Key Issue |",
         "### Bottleneck: ",
         "### Top 3 Opportunities",
         "1. coalesce global accesses — est. 78% gain — trigger: wasted_sectors_pct=77.78",
     ]);
-    lab.karve(&["profile", &ncu, "--form", "trtllm"])
-        .ends(0)
-        .shows(&[
-            "## Summary",
-            "## Metrics",
-            "## Findings",
-            "1. [High] coalesce",
-        ]);
-    lab.karve(&["profile", &ncu, "--form", "primus"])
-        .ends(0)
-        .shows(&["bottleneck_class: memory"]);
-    lab.karve(&["profile", &ncu, "--rules", "nobody"])
-        .ends(2)
-        .complains(&["hyper-mla"]);
+    lab.karve(&["profile", &ncu, "--form", "trtllm"]).ends(0).shows(&[
+        "## Summary",
+        "## Metrics",
+        "## Findings",
+        "1. [High] coalesce",
+    ]);
+    lab.karve(&["profile", &ncu, "--form", "primus"]).ends(0).shows(&["bottleneck_class: memory"]);
+    lab.karve(&["profile", &ncu, "--rules", "nobody"]).ends(2).complains(&["hyper-mla"]);
 }
 
 /// Every sample that `karve profile` reads from a file.
@@ -107,15 +84,13 @@ fn reports_of_the_contract_are_written_and_checked_in_both_variants() {
             let args = ["profile", &file(name), "--form", form, "--case", "b=32,s=1"];
             let said = lab.karve(&args).ends(0);
             lab.write("REPORT.md", &said.stdout);
-            lab.karve(&["profile", "--check", "REPORT.md"])
-                .ends(0)
-                .shows(&[
-                    "valid     ",
-                    place,
-                    "stage     ",
-                    "limit     ",
-                    "cause     ",
-                ]);
+            lab.karve(&["profile", "--check", "REPORT.md"]).ends(0).shows(&[
+                "valid     ",
+                place,
+                "stage     ",
+                "limit     ",
+                "cause     ",
+            ]);
         }
     }
     let read = lab.karve(&["profile", "--check", "REPORT.md", "--json"]);
@@ -133,26 +108,16 @@ fn every_fault_of_a_report_is_listed() {
     lab.write("REPORT.md", &broken);
     lab.karve(&["profile", "--check", "REPORT.md"])
         .ends(2)
-        .shows(&[
-            "error     line ",
-            "is not one of Memory, Compute, Latency",
-            "X% gain",
-        ])
-        .complains(&[
-            "does not follow the profiler report format",
-            "docs/profile.md",
-        ]);
+        .shows(&["error     line ", "is not one of Memory, Compute, Latency", "X% gain"])
+        .complains(&["does not follow the profiler report format", "docs/profile.md"]);
     let said = lab.karve(&["profile", "--check", "REPORT.md", "--json"]);
     let said = said.ends(2).json();
     assert_eq!(said["valid"], false);
     assert!(said["faults"].as_array().unwrap().len() >= 3, "{said}");
-    lab.karve(&["profile", "--check", "nowhere.md"])
-        .complains(&["cannot read nowhere.md"]);
+    lab.karve(&["profile", "--check", "nowhere.md"]).complains(&["cannot read nowhere.md"]);
     let above = said_again(&lab, &ncu).replace("| 57.93 |", "| 105.1 |");
     lab.write("REPORT.md", &above);
-    lab.karve(&["profile", "--check", "REPORT.md"])
-        .ends(2)
-        .shows(&["error     line 6", "105.1"]);
+    lab.karve(&["profile", "--check", "REPORT.md"]).ends(2).shows(&["error     line 6", "105.1"]);
 }
 
 fn said_again(lab: &Lab, file: &str) -> String {
@@ -178,9 +143,8 @@ fn two_profiles_are_compared_kernel_by_kernel() {
     };
     assert_eq!(said["against"], before);
     let kernels = said["kernels"].as_array().unwrap();
-    let strided = kernels
-        .iter()
-        .find(|k| k["kernel"]["name"].as_str().unwrap().contains("strided"));
+    let strided =
+        kernels.iter().find(|k| k["kernel"]["name"].as_str().unwrap().contains("strided"));
     let strided = time(strided.unwrap());
     assert_eq!(strided["change_pct"], -50.0, "{strided}");
     assert_eq!(strided["is_better"], true);
@@ -196,9 +160,7 @@ fn two_profiles_are_compared_kernel_by_kernel() {
     for form in ["hyper-mla", "hyper-mla-table"] {
         let said = lab.karve(&[&compared[..], &["--form", form]].concat());
         lab.write("REPORT.md", &said.ends(0).stdout);
-        lab.karve(&["profile", "--check", "REPORT.md"])
-            .ends(0)
-            .shows(&["moved     duration_us: "]);
+        lab.karve(&["profile", "--check", "REPORT.md"]).ends(0).shows(&["moved     duration_us: "]);
     }
     // Figures of different tools are not compared.
     lab.karve(&["profile", "after.csv", "--against", &file("perf.csv")])
@@ -228,10 +190,7 @@ fn a_profile_of_a_project_tells_how_near_it_is_to_the_ceiling_and_what_moved() {
     let counters = &found["kernels"][0]["kernel"]["counters"];
     assert_eq!(counters["intensity"]["value"], 10.0);
     for name in ["ridge", "ceiling_pct", "duration_us"] {
-        assert!(
-            counters[name]["value"].as_f64().unwrap() > 0.0,
-            "{counters}"
-        );
+        assert!(counters[name]["value"].as_f64().unwrap() > 0.0, "{counters}");
     }
     let notes = found["notes"].to_string();
     assert!(notes.contains("one core of this host"), "{notes}");
@@ -248,16 +207,9 @@ fn a_profile_of_a_project_tells_how_near_it_is_to_the_ceiling_and_what_moved() {
 #[test]
 fn several_outputs_are_taken_together_and_garbage_is_refused() {
     let lab = Lab::empty();
-    for name in [
-        "perf.csv",
-        "cachegrind.out",
-        "callgrind.out",
-        "rocprofv3.csv",
-        "torch_trace.json",
-    ] {
-        lab.karve(&["profile", &file(name)])
-            .ends(0)
-            .shows(&["kernel    "]);
+    for name in ["perf.csv", "cachegrind.out", "callgrind.out", "rocprofv3.csv", "torch_trace.json"]
+    {
+        lab.karve(&["profile", &file(name)]).ends(0).shows(&["kernel    "]);
     }
     // The same output twice says nothing more.
     let ncu = file("ncu_details.csv");
@@ -271,9 +223,7 @@ fn several_outputs_are_taken_together_and_garbage_is_refused() {
         assert_eq!(remarks(once), remarks(twice));
     }
     fs::create_dir(lab.path("traces")).unwrap();
-    lab.karve(&["profile", &ncu, "traces"])
-        .ends(2)
-        .complains(&["\"traces\" is not a file"]);
+    lab.karve(&["profile", &ncu, "traces"]).ends(2).complains(&["\"traces\" is not a file"]);
     fs::write(lab.path("garbage.txt"), "nothing of a profiler\n").unwrap();
     lab.karve(&["profile", "garbage.txt"])
         .ends(2)
@@ -282,10 +232,7 @@ fn several_outputs_are_taken_together_and_garbage_is_refused() {
     let odd = text.replace("\"64.84\"", "\"64,84\"");
     fs::write(lab.path("odd.csv"), odd).unwrap();
     let said = lab.karve(&["profile", "odd.csv", "--json"]);
-    assert!(
-        !said.stdout.contains("6484"),
-        "a localized number became another one"
-    );
+    assert!(!said.stdout.contains("6484"), "a localized number became another one");
 }
 
 #[test]
@@ -298,12 +245,8 @@ fn a_project_is_profiled_with_the_tools_that_are_there() {
         println!("skipped: neither perf nor valgrind works here");
         said.ends(3).complains(&["no profiler produced a profile"]);
     }
-    lab.karve(&["profile", "--case", "n=9"])
-        .ends(2)
-        .complains(&["no visible case"]);
-    lab.karve(&["profile", "no-such-revision"])
-        .ends(2)
-        .complains(&["no-such-revision"]);
+    lab.karve(&["profile", "--case", "n=9"]).ends(2).complains(&["no visible case"]);
+    lab.karve(&["profile", "no-such-revision"]).ends(2).complains(&["no-such-revision"]);
 }
 
 /// A kernel that calls a function of a library, and a benchmark of it that is started by make.
@@ -331,21 +274,14 @@ fn a_benchmark_that_make_starts_is_profiled_and_not_make() {
     lab.write("Makefile", "bench:\n\t@./prog\n");
     let build = "build = \"cc -O2 -fno-inline -o prog bench.c kernel.c -lm\"";
     lab.replace("karve.toml", "build = \"sh build.sh\"", build);
-    lab.replace(
-        "karve.toml",
-        "bench = \"sh bench.sh {case}\"",
-        "bench = \"make -s bench\"",
-    );
+    lab.replace("karve.toml", "bench = \"sh bench.sh {case}\"", "bench = \"make -s bench\"");
     lab.replace("karve.toml", "[\"kernel.sh\"]", "[\"kernel.c\"]");
     lab.replace("karve.toml", "[\"build/kernel.sh\"]", "[\"prog\"]");
     lab.replace("karve.toml", "backend = \"sh\"", "backend = \"c\"");
     lab.commit();
     let said = lab.karve(&["profile", "--tool", "callgrind", "--json"]);
     if said.code != 0 {
-        println!(
-            "skipped: valgrind, make or cc does not work here: {}",
-            said.stderr
-        );
+        println!("skipped: valgrind, make or cc does not work here: {}", said.stderr);
         return;
     }
     let found = said.json();
@@ -353,9 +289,7 @@ fn a_benchmark_that_make_starts_is_profiled_and_not_make() {
     assert_eq!(first["name"], "softmax", "{found}");
     assert_eq!(first["editable"], true);
     // With what it calls, that is nearly all there is.
-    let share = first["counters"]["inst_share_pct"]["value"]
-        .as_f64()
-        .unwrap();
+    let share = first["counters"]["inst_share_pct"]["value"].as_f64().unwrap();
     assert!(share > 50.0, "{first}");
     let notes = found["notes"].to_string();
     assert!(notes.contains("this one is reported: ./prog"), "{notes}");
@@ -379,22 +313,18 @@ fn a_benchmark_that_make_starts_is_profiled_and_not_make() {
 #[test]
 fn a_profiler_that_was_asked_for_and_is_not_there_is_an_error() {
     let lab = Lab::new("gains");
-    lab.karve(&["profile", "--tool", "rocprofv3"])
-        .ends(3)
-        .complains(&[
-            "rocprofv3 produced no profile",
-            "not installed",
-            "install rocprofv3",
-        ]);
+    lab.karve(&["profile", "--tool", "rocprofv3"]).ends(3).complains(&[
+        "rocprofv3 produced no profile",
+        "not installed",
+        "install rocprofv3",
+    ]);
 }
 
 #[test]
 fn a_compiler_s_report_joins_the_kernels_of_a_profiler_and_files_are_named() {
     let lab = Lab::empty();
     let files = [&file("ncu_details.csv"), &file("ptxas.txt")];
-    let said = lab
-        .karve(&["profile", files[0], files[1], "--json"])
-        .ends(0);
+    let said = lab.karve(&["profile", files[0], files[1], "--json"]).ends(0);
     let found = said.json();
     let kernels = found["kernels"].as_array().unwrap();
     assert_eq!(kernels.len(), 4, "{found}");
@@ -435,11 +365,7 @@ Block the loops, so that data is used again while it is in the cache.
 fn a_hypothesis_is_told_whether_the_counters_moved_that_it_named() {
     let lab = Lab::new("gains");
     fs::remove_dir_all(lab.path("script")).unwrap();
-    lab.replace(
-        "karve.toml",
-        "artifacts = ",
-        "profile = \"sh profile.sh\"\nartifacts = ",
-    );
+    lab.replace("karve.toml", "artifacts = ", "profile = \"sh profile.sh\"\nartifacts = ");
     fs::write(lab.path("profile.sh"), PERF).unwrap();
     fs::create_dir_all(lab.path("knowledge")).unwrap();
     fs::write(lab.path("knowledge/wombat-rows.md"), ROWS).unwrap();
@@ -488,14 +414,8 @@ fn a_hypothesis_is_told_whether_the_counters_moved_that_it_named() {
 #[test]
 fn a_campaign_runs_the_profilers_that_are_there() {
     let lab = Lab::new("gains");
-    lab.replace(
-        "karve.toml",
-        "artifacts = ",
-        "profile = \"auto\"\nartifacts = ",
-    );
-    lab.commit()
-        .karve(&["run", "--yes", "--rounds", "1"])
-        .ends(0);
+    lab.replace("karve.toml", "artifacts = ", "profile = \"auto\"\nartifacts = ");
+    lab.commit().karve(&["run", "--yes", "--rounds", "1"]).ends(0);
     let profiled = &lab.events("profiled")[0]["profile"];
     match profiled["artifact"].as_str() {
         Some(artifact) => {

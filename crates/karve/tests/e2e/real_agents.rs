@@ -37,10 +37,7 @@ fn claim(title: &str) -> Vec<Step> {
 }
 
 fn shell(line: &str) -> Vec<Step> {
-    vec![
-        Step::Shell(line.to_owned()),
-        say("```json\n{\"summary\": \"done as claimed\"}\n```"),
-    ]
+    vec![Step::Shell(line.to_owned()), say("```json\n{\"summary\": \"done as claimed\"}\n```")]
 }
 
 /// One gain, one wrong result, one harness that is edited.
@@ -48,15 +45,9 @@ fn script() -> Script {
     let stays = || vec![say("{\"summary\": \"it is right as it is\"}")];
     Script::from([
         ((1, "propose"), claim("halve the work")),
-        (
-            (1, "implement"),
-            shell("sed -i 's/^TIME=.*/TIME=50/' kernel.sh"),
-        ),
+        ((1, "implement"), shell("sed -i 's/^TIME=.*/TIME=50/' kernel.sh")),
         ((2, "propose"), claim("multiply less")),
-        (
-            (2, "implement"),
-            shell("sed -i 's/2 \\* 3/2 * 4/; s/^TIME=.*/TIME=20/' kernel.sh"),
-        ),
+        ((2, "implement"), shell("sed -i 's/2 \\* 3/2 * 4/; s/^TIME=.*/TIME=20/' kernel.sh")),
         ((2, "repair"), stays()),
         ((3, "propose"), claim("unroll by four")),
         (
@@ -82,29 +73,17 @@ impl Stage {
         let model = Model::start(script);
         let table = format!("[agents.{name}]\nprogram = \"{}\"", path.display());
         let rounds = "rounds = 3";
-        lab.replace(
-            "karve.toml",
-            "name = \"script\"",
-            &format!("name = \"{name}\""),
-        )
-        .replace(
-            "karve.toml",
-            "[agents.script]\ncommand = \"sh agent.sh\"",
-            &table,
-        )
-        .replace("karve.toml", "rounds = 10", rounds)
-        .replace("karve.toml", "agent_s = 20", "agent_s = 300")
-        .replace(
-            "karve.toml",
-            "[policy.accept]",
-            "[policy]\ndebug_retries = 1\n\n[policy.accept]",
-        );
+        lab.replace("karve.toml", "name = \"script\"", &format!("name = \"{name}\""))
+            .replace("karve.toml", "[agents.script]\ncommand = \"sh agent.sh\"", &table)
+            .replace("karve.toml", "rounds = 10", rounds)
+            .replace("karve.toml", "agent_s = 20", "agent_s = 300")
+            .replace(
+                "karve.toml",
+                "[policy.accept]",
+                "[policy]\ndebug_retries = 1\n\n[policy.accept]",
+            );
         fs::create_dir(lab.beside("home")).unwrap();
-        Self {
-            lab,
-            model,
-            variables: Vec::new(),
-        }
+        Self { lab, model, variables: Vec::new() }
     }
 
     fn set(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -114,9 +93,7 @@ impl Stage {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = self.lab.command(args);
-        command
-            .env("HOME", self.lab.beside("home"))
-            .env("PATH", PATH);
+        command.env("HOME", self.lab.beside("home")).env("PATH", PATH);
         for (name, value) in &self.variables {
             command.env(name, value);
         }
@@ -134,17 +111,10 @@ impl Stage {
         let said = self.karve(&["run", "--yes"]);
         let log = self.lab.log();
         assert_eq!(said.code, 0, "{said:#?} {log:#?}");
-        assert_eq!(
-            self.lab.verdicts(),
-            ["keep", "wrong_result", "out_of_scope"],
-            "{log:#?}"
-        );
+        assert_eq!(self.lab.verdicts(), ["keep", "wrong_result", "out_of_scope"], "{log:#?}");
         let one = TOKENS_IN + TOKENS_OUT;
         assert_eq!(self.lab.events("proposed")[0]["usage"]["tokens"], one);
-        assert_eq!(
-            self.lab.events("implemented")[0]["usage"]["tokens"],
-            2 * one
-        );
+        assert_eq!(self.lab.events("implemented")[0]["usage"]["tokens"], 2 * one);
         // A round is one conversation: the second brief comes after the first.
         let asked = self.model.asked();
         let repaired = asked.iter().find(|asked| asked.task == "repair").unwrap();
@@ -152,9 +122,7 @@ impl Stage {
         is_tidy(&self.lab);
         self.keeps_its_key();
         self.can_be_read();
-        let changed = self
-            .lab
-            .git(&["diff", "--name-only", "main", "optimize/toy"]);
+        let changed = self.lab.git(&["diff", "--name-only", "main", "optimize/toy"]);
         assert_eq!(changed, "kernel.sh");
     }
 
@@ -179,10 +147,7 @@ impl Stage {
     fn costs_what_was_asked(&self) {
         let usd = |kind: &str| self.lab.events(kind)[0]["usage"]["usd"].as_f64().unwrap();
         let (once, twice) = (usd("proposed"), usd("implemented"));
-        assert!(
-            once > 0.0 && (twice - 2.0 * once).abs() < 1e-9,
-            "{once} {twice}"
-        );
+        assert!(once > 0.0 && (twice - 2.0 * once).abs() < 1e-9, "{once} {twice}");
     }
 
     #[track_caller]
@@ -202,10 +167,7 @@ impl Stage {
         let refused = self.lab.events("proposal_refused");
         let log = self.lab.log();
         let first = refused.first().unwrap_or_else(|| panic!("{log:#?}"));
-        first["refusal"]["why"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
+        first["refusal"]["why"].as_str().unwrap_or_default().to_owned()
     }
 }
 
@@ -244,16 +206,8 @@ fn gemini(script: Script) -> Option<Stage> {
     fs::write(home.join("settings.json"), settings).unwrap();
     let url = stage.model.url();
     let table = "[agents.gemini]\n";
-    stage.lab.replace(
-        "karve.toml",
-        table,
-        &format!("{table}model = \"gemini-2.5-pro\"\n"),
-    );
-    Some(
-        stage
-            .set("GOOGLE_GEMINI_BASE_URL", url)
-            .set("GEMINI_API_KEY", KEY),
-    )
+    stage.lab.replace("karve.toml", table, &format!("{table}model = \"gemini-2.5-pro\"\n"));
+    Some(stage.set("GOOGLE_GEMINI_BASE_URL", url).set("GEMINI_API_KEY", KEY))
 }
 
 fn opencode(script: Script) -> Option<Stage> {
@@ -277,11 +231,7 @@ fn opencode(script: Script) -> Option<Stage> {
     });
     let file = stage.lab.beside("home/.config/opencode/opencode.json");
     fs::write(file, config.to_string()).unwrap();
-    Some(
-        stage
-            .set("OPENAI_API_KEY", KEY)
-            .set("OPENCODE_DISABLE_MODELS_FETCH", "1"),
-    )
+    Some(stage.set("OPENAI_API_KEY", KEY).set("OPENCODE_DISABLE_MODELS_FETCH", "1"))
 }
 
 #[test]
@@ -317,26 +267,16 @@ fn opencode_goes_through_a_campaign() {
 #[test]
 fn a_model_that_fails_is_told_by_name() {
     let failing = |step: Step| Script::from([((1, "propose"), vec![step])]);
-    for step in [
-        Step::Error(401),
-        Step::Error(529),
-        Step::Garbage,
-        Step::Broken,
-    ] {
+    for step in [Step::Error(401), Step::Error(529), Step::Garbage, Step::Broken] {
         for make in [claude, codex] {
             let Some(stage) = make(failing(step.clone())) else {
                 return;
             };
-            stage
-                .lab
-                .replace("karve.toml", "[policy]\n", "[policy]\nproposal_tries = 1\n");
+            stage.lab.replace("karve.toml", "[policy]\n", "[policy]\nproposal_tries = 1\n");
             stage.lab.replace("karve.toml", "rounds = 3", "rounds = 1");
             let why = stage.first_refusal();
             println!("{step:?}: {why}");
-            assert!(
-                why.starts_with("api error") || why.starts_with("no result"),
-                "{why}"
-            );
+            assert!(why.starts_with("api error") || why.starts_with("no result"), "{why}");
             is_tidy(&stage.lab);
         }
     }
@@ -347,14 +287,10 @@ fn what_a_real_agent_started_ends_with_it() {
     // Its program is a wrapper around another one, and that starts the shell. It asks its model
     // again when a command takes long.
     let hangs = Step::Shell("setsid tail -f /dev/null & tail -f /dev/null".into());
-    let script = Script::from([
-        ((1, "propose"), claim("wait")),
-        ((1, "implement"), vec![hangs; 100]),
-    ]);
+    let script =
+        Script::from([((1, "propose"), claim("wait")), ((1, "implement"), vec![hangs; 100])]);
     if let Some(stage) = codex(script) {
-        stage
-            .lab
-            .replace("karve.toml", "agent_s = 300", "agent_s = 25");
+        stage.lab.replace("karve.toml", "agent_s = 300", "agent_s = 25");
         stage.lab.replace("karve.toml", "rounds = 3", "rounds = 1");
         stage.karve(&["run", "--yes"]);
         let events = stage.lab.events("not_implemented");
@@ -370,12 +306,7 @@ fn what_a_real_agent_started_ends_with_it() {
 fn a_trial_says_which_agents_work() {
     if let Some(stage) = claude(script()) {
         stage.lab.commit();
-        let said = Said::of(
-            &stage
-                .command(&["agents", "--trial", "--json"])
-                .output()
-                .unwrap(),
-        );
+        let said = Said::of(&stage.command(&["agents", "--trial", "--json"]).output().unwrap());
         let all = said.ends(0).json();
         let all = all.as_array().unwrap();
         let claude = all.iter().find(|one| one["name"] == "claude").unwrap();
@@ -418,10 +349,7 @@ fn real_tools_see_the_server_that_was_installed() {
             assert!(all.contains("karve"), "{name}: {all}");
             // Codex does not try it out.
             let is_tried = name != "codex";
-            assert!(
-                !is_tried || all.to_lowercase().contains("connected"),
-                "{name}: {all}"
-            );
+            assert!(!is_tried || all.to_lowercase().contains("connected"), "{name}: {all}");
         }
     }
 }

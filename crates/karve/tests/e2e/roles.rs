@@ -15,8 +15,7 @@ const SECOND: &str = "[agents.second]\ncommand = \"sh second.sh\"";
 fn lab(second: &str, roles: &str) -> Lab {
     let lab = Lab::new("gains");
     fs::remove_dir_all(lab.path("script")).unwrap();
-    lab.script("1", "propose", CLAIM)
-        .script("1", "implement", HALVE);
+    lab.script("1", "propose", CLAIM).script("1", "implement", HALVE);
     lab.write("second.sh", &format!("set -eu\n{second}\n"));
     lab.configure(&format!("{SECOND}\n{roles}"));
     lab
@@ -34,10 +33,7 @@ fn review(verdict: &str) -> String {
 }
 
 fn says(verdict: &str) -> String {
-    format!(
-        "[ \"$KARVE_TASK\" = review ] || exit 9\ncat <<'END'\n{}\nEND",
-        review(verdict)
-    )
+    format!("[ \"$KARVE_TASK\" = review ] || exit 9\ncat <<'END'\n{}\nEND", review(verdict))
 }
 
 const REVIEWER: &str = "[roles.reviewer]\nagent = \"second\"";
@@ -51,17 +47,11 @@ implement) grep -q 'may change only the editable files' \"$KARVE_BRIEF\" || exit
     sed s/TIME=.*/TIME=50/ kernel.sh >k && mv k kernel.sh && echo '{\"summary\": \"s\"}' ;;
 esac";
     let lab = lab(second, "[roles.designer]\nagent = \"second\"");
-    lab.replace("karve.toml", "rounds = 10", "rounds = 1")
-        .commit();
-    lab.karve(&["run", "--yes"])
-        .ends(0)
-        .shows(&["role      round 1: designer"]);
+    lab.replace("karve.toml", "rounds = 10", "rounds = 1").commit();
+    lab.karve(&["run", "--yes"]).ends(0).shows(&["role      round 1: designer"]);
     assert_eq!(lab.verdicts(), ["keep"]);
     let route = &lab.events("proposed")[0]["route"];
-    assert_eq!(
-        (&route["role"], &route["implements"]),
-        (&"designer".into(), &"designer".into())
-    );
+    assert_eq!((&route["role"], &route["implements"]), (&"designer".into(), &"designer".into()));
     let rules: Vec<&str> = route["why"]
         .as_array()
         .unwrap()
@@ -70,9 +60,7 @@ esac";
         .collect();
     assert_eq!(rules, ["kernel", "role"]);
     lab.karve(&["log"]).ends(0).shows(&["role designer"]);
-    lab.karve(&["show", "1"])
-        .ends(0)
-        .shows(&["## Role", "the kernel is in sh"]);
+    lab.karve(&["show", "1"]).ends(0).shows(&["## Role", "the kernel is in sh"]);
     let view = lab.karve(&["show", "1", "--json"]).ends(0).json();
     assert_eq!(view["route"]["role"], "designer");
     is_tidy(&lab);
@@ -87,14 +75,10 @@ fn a_role_may_change_fewer_files_than_are_editable_and_the_gate_holds_it() {
         "editable = [\"kernel.sh\"]",
         "editable = [\"kernel.sh\", \"*.txt\"]",
     );
-    lab.script("1", "repair", "echo '{\"give_up\": \"I may not\"}'")
-        .commit();
+    lab.script("1", "repair", "echo '{\"give_up\": \"I may not\"}'").commit();
     lab.karve(&["run", "--yes"]).ends(0);
     let gate = &lab.events("gated")[0]["gate"];
-    assert_eq!(
-        (&gate["gate"], &gate["paths"][0]),
-        (&"out_of_scope".into(), &"kernel.sh".into())
-    );
+    assert_eq!((&gate["gate"], &gate["paths"][0]), (&"out_of_scope".into(), &"kernel.sh".into()));
     assert_eq!(lab.verdicts(), ["out_of_scope"]);
     is_tidy(&lab);
 }
@@ -103,23 +87,19 @@ fn a_role_may_change_fewer_files_than_are_editable_and_the_gate_holds_it() {
 fn another_framework_than_the_role_writes_is_named_and_can_be_repaired() {
     let orphan = "printf 'import cutlass\\n' > k.py\nedit s/TIME=.*/TIME=50/";
     let lab = lab("exit 9", "[roles.triton-specialist]\nwrites = [\"*\"]");
-    lab.replace(
-        "karve.toml",
-        "editable = [\"kernel.sh\"]",
-        "editable = [\"kernel.sh\", \"*.py\"]",
-    )
-    .replace(
-        "karve.toml",
-        "backend = \"sh\"\ndevice = \"cpu\"",
-        "backend = \"triton\"\ndevice = \"H200\"",
-    )
-    .script("1", "implement", orphan)
-    .script(
-        "1",
-        "repair",
-        "grep -q wrong_framework \"$KARVE_BRIEF\" || exit 9\nprintf 'import triton\\n' > k.py",
-    )
-    .commit();
+    lab.replace("karve.toml", "editable = [\"kernel.sh\"]", "editable = [\"kernel.sh\", \"*.py\"]")
+        .replace(
+            "karve.toml",
+            "backend = \"sh\"\ndevice = \"cpu\"",
+            "backend = \"triton\"\ndevice = \"H200\"",
+        )
+        .script("1", "implement", orphan)
+        .script(
+            "1",
+            "repair",
+            "grep -q wrong_framework \"$KARVE_BRIEF\" || exit 9\nprintf 'import triton\\n' > k.py",
+        )
+        .commit();
     lab.karve(&["run", "--yes"]).ends(0);
     let gate = &lab.events("gated")[0]["gate"];
     assert_eq!(gate["wrong_framework"][0]["speaks"], "cute-dsl", "{gate}");
@@ -138,11 +118,7 @@ fn a_proposal_for_another_role_is_refused_with_the_right_one() {
         "backend = \"sh\"\ndevice = \"cpu\"",
         "backend = \"triton\"\ndevice = \"H200\"",
     )
-    .script(
-        "1",
-        "propose",
-        "claim \"rewrite it in CuTe DSL\" \"more control\" 2.0",
-    )
+    .script("1", "propose", "claim \"rewrite it in CuTe DSL\" \"more control\" 2.0")
     .script("1", "propose-again", &format!("{reported}\n{CLAIM}"))
     .commit();
     lab.karve(&["run", "--yes"]).ends(0);
@@ -153,49 +129,31 @@ fn a_proposal_for_another_role_is_refused_with_the_right_one() {
 #[test]
 fn a_review_is_stored_and_shown_and_decides_nothing() {
     let lab = lab(&says("DOWNGRADE_TO_ROLLBACK"), REVIEWER);
-    lab.commit()
-        .karve(&["run", "--yes"])
-        .ends(0)
-        .shows(&["review    round 1"]);
+    lab.commit().karve(&["run", "--yes"]).ends(0).shows(&["review    round 1"]);
     assert_eq!(lab.verdicts(), ["keep"]);
     let reviewed = &lab.events("reviewed")[0];
     assert_eq!(reviewed["review"]["advice"], "DOWNGRADE_TO_ROLLBACK");
     assert_eq!(reviewed["usage"]["tokens"], 7);
-    lab.karve(&["log"])
-        .ends(0)
-        .shows(&["review DOWNGRADE_TO_ROLLBACK"]);
-    lab.karve(&["show", "1"])
-        .ends(0)
-        .shows(&["## Review", "A review is advice"]);
+    lab.karve(&["log"]).ends(0).shows(&["review DOWNGRADE_TO_ROLLBACK"]);
+    lab.karve(&["show", "1"]).ends(0).shows(&["## Review", "A review is advice"]);
     lab.karve(&["report"]).ends(0).shows(&["## Reviews"]);
     lab.karve(&["verify"]).ends(0);
     is_tidy(&lab);
     // A recording says it again, without the reviewer.
     let replay = format!("replay:{}", lab.campaign("").display());
-    lab.karve(&["run", "--yes", "--new", "--agent", &replay])
-        .ends(0);
+    lab.karve(&["run", "--yes", "--new", "--agent", &replay]).ends(0);
     let again = fs::read_to_string(lab.path(".karve/toy-2/events.jsonl")).unwrap();
-    let again: Vec<Value> = again
-        .lines()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .collect();
-    let again = again
-        .iter()
-        .find(|record| record["event"]["type"] == "reviewed")
-        .unwrap();
+    let again: Vec<Value> = again.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let again = again.iter().find(|record| record["event"]["type"] == "reviewed").unwrap();
     assert_eq!(again["event"]["review"], reviewed["review"]);
 }
 
 #[test]
 fn flattery_does_not_carry_a_wrong_kernel_through_the_gate() {
     let lab = lab(&says("AGREE"), REVIEWER);
-    lab.script(
-        "1",
-        "implement",
-        "edit s/result=.*/result=8/\nedit s/TIME=.*/TIME=5/",
-    )
-    .script("1", "repair", "echo '{\"give_up\": \"it is right\"}'")
-    .commit();
+    lab.script("1", "implement", "edit s/result=.*/result=8/\nedit s/TIME=.*/TIME=5/")
+        .script("1", "repair", "echo '{\"give_up\": \"it is right\"}'")
+        .commit();
     lab.karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["wrong_result"]);
     assert_eq!(lab.events("reviewed").len(), 1);
@@ -232,10 +190,7 @@ fn a_policy_may_have_a_doubted_change_repaired_or_skipped() {
 fn a_reviewer_that_says_nothing_of_use_is_asked_once_more_and_then_noted() {
     for (says, why) in [
         ("echo 'looks good to me'", "no JSON object"),
-        (
-            "echo '{\"review_verdict\": \"ACCEPT\"}'",
-            "review_verdict must be one of",
-        ),
+        ("echo '{\"review_verdict\": \"ACCEPT\"}'", "review_verdict must be one of"),
         ("exit 3", "the agent failed"),
     ] {
         let lab = lab(says, REVIEWER);
@@ -270,28 +225,19 @@ fn answers_in_the_contracts_of_the_workflows_are_taken() {
         \"rejected_alternatives\": [], \"evidence_paths\": []}\nEND";
     let optimize = "edit s/TIME=.*/TIME=50/\ncat <<'END'\n{\"modified_files\": [\"kernel.sh\"], \
         \"diff_summary\": \"half of it\", \"build_ok\": true, \"kernel_snapshotted\": false}\nEND";
-    lab.script("1", "propose", analyze)
-        .script("1", "implement", optimize)
-        .commit();
+    lab.script("1", "propose", analyze).script("1", "implement", optimize).commit();
     lab.karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);
-    assert_eq!(
-        lab.events("implemented")[0]["candidate"]["summary"],
-        "half of it"
-    );
+    assert_eq!(lab.events("implemented")[0]["candidate"]["summary"], "half of it");
 }
 
 #[test]
 fn an_answer_that_breaks_the_contract_it_speaks_is_asked_for_again() {
     let lab = lab("exit 9", "");
     let reported = "grep -q 'risks is missing' \"$KARVE_BRIEF\" || exit 9";
-    lab.script(
-        "1",
-        "propose",
-        "echo '{\"primary_hypothesis\": \"halve it\"}'",
-    )
-    .script("1", "propose-again", &format!("{reported}\n{CLAIM}"))
-    .commit();
+    lab.script("1", "propose", "echo '{\"primary_hypothesis\": \"halve it\"}'")
+        .script("1", "propose-again", &format!("{reported}\n{CLAIM}"))
+        .commit();
     lab.karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);
     let refused = &lab.events("proposal_refused")[0]["refusal"];
@@ -302,36 +248,17 @@ fn an_answer_that_breaks_the_contract_it_speaks_is_asked_for_again() {
 fn bad_tables_are_refused_with_a_hint() {
     for (roles, parts) in [
         ("[roles.plumber]", ["there is no role `plumber`", "hint:"]),
-        (
-            "[roles.designer]\nagent = \"nobody\"",
-            ["there is no agent `nobody`", "[agents]"],
-        ),
-        (
-            "[roles.designer]\nenabled = false",
-            ["the enabled roles", "roles.designer"],
-        ),
-        (
-            "[roles.reviewer]\nagent = \"builtin\"",
-            ["cannot take the role", "roles.reviewer.agent"],
-        ),
-        (
-            "[roles.reviewer]\nwrites = [\"*\"]",
-            ["changes no files", "roles.reviewer.writes"],
-        ),
-        (
-            "[roles.designer]\nwrites = [\"/etc/*\"]",
-            ["it is absolute", "roles.designer.writes"],
-        ),
+        ("[roles.designer]\nagent = \"nobody\"", ["there is no agent `nobody`", "[agents]"]),
+        ("[roles.designer]\nenabled = false", ["the enabled roles", "roles.designer"]),
+        ("[roles.reviewer]\nagent = \"builtin\"", ["cannot take the role", "roles.reviewer.agent"]),
+        ("[roles.reviewer]\nwrites = [\"*\"]", ["changes no files", "roles.reviewer.writes"]),
+        ("[roles.designer]\nwrites = [\"/etc/*\"]", ["it is absolute", "roles.designer.writes"]),
     ] {
         let lab = lab("exit 9", roles);
         lab.commit().karve(&["check"]).ends(2).complains(&parts);
     }
     let lab = lab("exit 9", "");
-    lab.replace(
-        "karve.toml",
-        "name = \"script\"",
-        "name = \"script\"\nintent = \"use TileIR\"",
-    );
+    lab.replace("karve.toml", "name = \"script\"", "name = \"script\"\nintent = \"use TileIR\"");
     lab.commit().karve(&["check"]).ends(2).complains(&[
         "tileir needs sm100",
         "designer is the role",
@@ -342,46 +269,18 @@ fn bad_tables_are_refused_with_a_hint() {
 #[test]
 fn routing_and_messages_can_be_asked_for() {
     let lab = Lab::empty();
-    lab.karve(&["roles"])
-        .ends(0)
-        .shows(&["triton-specialist", "may propose, implement"]);
-    lab.karve(&["roles", "tileir-specialist"])
-        .ends(0)
-        .shows(&["ENABLE_TILE=0"]);
-    lab.karve(&["roles", "nobody"])
-        .ends(2)
-        .complains(&["hint: \"karve roles\""]);
-    let route = [
-        "roles",
-        "--route",
-        "port it to TileIR",
-        "--device",
-        "B200",
-        "--kernel",
-    ];
+    lab.karve(&["roles"]).ends(0).shows(&["triton-specialist", "may propose, implement"]);
+    lab.karve(&["roles", "tileir-specialist"]).ends(0).shows(&["ENABLE_TILE=0"]);
+    lab.karve(&["roles", "nobody"]).ends(2).complains(&["hint: \"karve roles\""]);
+    let route = ["roles", "--route", "port it to TileIR", "--device", "B200", "--kernel"];
     let both = lab.karve(&[&route[..], &["none"]].concat()).ends(0);
-    both.shows(&[
-        "first triton, then tileir",
-        "triton-specialist, then tileir-specialist",
-    ]);
-    let one = lab
-        .karve(&[&route[..], &["triton", "--json"]].concat())
-        .ends(0)
-        .json();
-    assert_eq!(
-        one["routed"]["steps"],
-        serde_json::json!(["tileir-specialist"])
-    );
+    both.shows(&["first triton, then tileir", "triton-specialist, then tileir-specialist"]);
+    let one = lab.karve(&[&route[..], &["triton", "--json"]].concat()).ends(0).json();
+    assert_eq!(one["routed"]["steps"], serde_json::json!(["tileir-specialist"]));
     let wrong = [&route[..], &["triton", "--to", "cute-dsl-specialist"]].concat();
-    lab.karve(&wrong)
-        .ends(1)
-        .complains(&["tileir-specialist is the role for this"]);
-    lab.karve(&["messages"])
-        .ends(0)
-        .shows(&["hyper-mla/task", "primus/review"]);
-    lab.karve(&["messages", "primus/review"])
-        .ends(0)
-        .shows(&["rule_verdicts: object"]);
+    lab.karve(&wrong).ends(1).complains(&["tileir-specialist is the role for this"]);
+    lab.karve(&["messages"]).ends(0).shows(&["hyper-mla/task", "primus/review"]);
+    lab.karve(&["messages", "primus/review"]).ends(0).shows(&["rule_verdicts: object"]);
     lab.write("answer.json", "{\"review_verdict\": \"ACCEPT\"}");
     lab.karve(&["messages", "primus/review", "--check", "answer.json"])
         .ends(1)
@@ -390,25 +289,16 @@ fn routing_and_messages_can_be_asked_for() {
         "answer.json",
         &review("AGREE").replace(", \"usage\": {\"tokens\": 7, \"usd\": 0.5}", ""),
     );
-    lab.karve(&["messages", "primus/review", "--check", "answer.json"])
-        .ends(0);
+    lab.karve(&["messages", "primus/review", "--check", "answer.json"]).ends(0);
 }
 
 #[test]
 fn of_several_realizations_the_chosen_one_is_reviewed() {
     let lab = lab(&says("AGREE"), REVIEWER);
-    lab.script(
-        "1",
-        "implement",
-        "edit s/TIME=.*/TIME=$((100 - 25 * KARVE_VARIANT))/",
-    )
-    .replace("karve.toml", "rounds = 10", "rounds = 1")
-    .replace(
-        "karve.toml",
-        "[policy.accept]",
-        "[policy]\nbest_of = 2\n\n[policy.accept]",
-    )
-    .commit();
+    lab.script("1", "implement", "edit s/TIME=.*/TIME=$((100 - 25 * KARVE_VARIANT))/")
+        .replace("karve.toml", "rounds = 10", "rounds = 1")
+        .replace("karve.toml", "[policy.accept]", "[policy]\nbest_of = 2\n\n[policy.accept]")
+        .commit();
     lab.karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);
     assert_eq!(lab.events("chosen")[0]["first"], 1);

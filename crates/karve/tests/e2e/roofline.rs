@@ -43,9 +43,7 @@ fn the_cases_of_an_example_stand_under_the_roof() {
     copy(&source("examples/matmul"), &lab.path(""));
     lab.git(&["init", "-q", "-b", "main"]);
     lab.commit();
-    let args = [
-        "roofline", "--quick", "--time", "--json", "--svg", "roof.svg",
-    ];
+    let args = ["roofline", "--quick", "--time", "--json", "--svg", "roof.svg"];
     let found = karve(&lab, &args).ends(0).json();
     let cases = found["cases"].as_array().unwrap();
     assert_eq!(cases.len(), 3);
@@ -59,21 +57,11 @@ fn the_cases_of_an_example_stand_under_the_roof() {
         assert!(number("ceiling") > 0.0 && number("time_s") > 0.0);
     }
     let svg = lab.read("roof.svg");
-    assert!(
-        svg.starts_with("<svg") && svg.contains("M=96,N=96,K=96"),
-        "{svg}"
-    );
+    assert!(svg.starts_with("<svg") && svg.contains("M=96,N=96,K=96"), "{svg}");
     let text = karve(&lab, &["roofline", "--device", "h200"]).ends(0);
-    let text = text.shows(&[
-        "under H200, fp32",
-        "67.0 TFLOP/s",
-        "datasheet",
-        "M=96,N=96,K=96",
-    ]);
+    let text = text.shows(&["under H200, fp32", "67.0 TFLOP/s", "datasheet", "M=96,N=96,K=96"]);
     assert!(!text.stdout.contains("host "), "{}", text.stdout);
-    karve(&lab, &["roofline", "--device", "h2000"])
-        .ends(2)
-        .complains(&["--device", "H200"]);
+    karve(&lab, &["roofline", "--device", "h2000"]).ends(2).complains(&["--device", "H200"]);
     lab.write(
         "devices.toml",
         "[[device]]\nname = \"X\"\nkind = \"gpu\"\n[[device.figures]]\n\

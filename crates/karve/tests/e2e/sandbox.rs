@@ -21,9 +21,7 @@ fn lab(implement: &str) -> Lab {
 }
 
 fn has_namespaces() -> bool {
-    karve_os::sandbox::HostSupport::of_host()
-        .no_namespace
-        .is_none()
+    karve_os::sandbox::HostSupport::of_host().no_namespace.is_none()
 }
 
 #[test]
@@ -45,10 +43,7 @@ fn an_agent_does_not_find_the_hidden_cases_nor_the_past() {
     assert_eq!(summary.trim(), "found= past= commits=1");
     // It is no change of the agent's that the file was another one for it.
     assert_eq!(lab.verdicts(), ["keep"]);
-    assert!(
-        lab.git(&["show", "optimize/toy:karve.toml"])
-            .contains(SECRET)
-    );
+    assert!(lab.git(&["show", "optimize/toy:karve.toml"]).contains(SECRET));
 }
 
 #[test]
@@ -61,12 +56,7 @@ fn an_agent_finds_in_its_home_what_is_its_own_and_nothing_else() {
                    echo 3 > \"$HOME/other\"\nedit s/TIME=.*/TIME=50/\ncat seen\nrm seen");
     // Below a directory that is private in the room.
     let home = lab.beside("home");
-    for dir in [
-        ".claude",
-        ".ssh",
-        ".config/other",
-        "tools/node_modules/.bin",
-    ] {
+    for dir in [".claude", ".ssh", ".config/other", "tools/node_modules/.bin"] {
         fs::create_dir_all(home.join(dir)).unwrap();
     }
     fs::write(home.join(".bash_history"), "secret").unwrap();
@@ -82,10 +72,7 @@ fn an_agent_finds_in_its_home_what_is_its_own_and_nothing_else() {
     let summary = lab.events("implemented")[0]["candidate"]["summary"].clone();
     let seen = summary.as_str().unwrap().trim();
     assert_eq!(seen, ".claude tools a tool");
-    assert_eq!(
-        fs::read_to_string(home.join(".claude/told")).unwrap(),
-        "2\n"
-    );
+    assert_eq!(fs::read_to_string(home.join(".claude/told")).unwrap(), "2\n");
     assert!(!home.join("other").exists());
 }
 

@@ -25,16 +25,8 @@ fn one_ctrl_c_finishes_the_step_and_the_campaign_goes_on_later() {
     running.interrupt("finishing this step");
     fs::write(lab.campaign("enough"), "").unwrap();
     let said = running.wait().ends(130);
-    said.complains(&[
-        "finishing this step",
-        "stopped by the user",
-        "hint: resume with",
-    ]);
-    assert_eq!(
-        lab.log().len(),
-        before + 1,
-        "the step was finished, and no other one"
-    );
+    said.complains(&["finishing this step", "stopped by the user", "hint: resume with"]);
+    assert_eq!(lab.log().len(), before + 1, "the step was finished, and no other one");
     assert_eq!(processes_of(&lab), Vec::<String>::new());
     is_tidy(&lab);
     lab.karve(&["run", "--yes"]).ends(0);
@@ -47,10 +39,7 @@ fn two_ctrl_c_stop_at_once_and_the_campaign_goes_on_later() {
     let before = lab.log();
     running.interrupt("finishing this step");
     running.interrupt("stopping immediately");
-    running
-        .wait()
-        .ends(130)
-        .complains(&["stopped immediately", "hint: resume with"]);
+    running.wait().ends(130).complains(&["stopped immediately", "hint: resume with"]);
     assert_eq!(lab.log(), before, "what was cut short is no result");
     is_tidy(&lab);
     fs::write(lab.campaign("enough"), "").unwrap();
@@ -64,11 +53,7 @@ fn two_ctrl_c_during_a_measurement_are_no_fault_of_the_host() {
     let bench = lab.read("bench.sh");
     let slow = "if [ -e ../../slow ]; then touch ../../measuring; sleep 1000; fi\n";
     lab.write("bench.sh", &format!("{slow}{bench}"));
-    lab.script(
-        "1",
-        "repair",
-        "edit '/^BROKEN/d'\ntouch ../../slow\necho repaired",
-    );
+    lab.script("1", "repair", "edit '/^BROKEN/d'\ntouch ../../slow\necho repaired");
     lab.unconfined().commit();
     let running = lab.start(&["run", "--yes"]);
     wait_until("a block is measured", || lab.campaign("measuring").exists());
@@ -101,12 +86,8 @@ fn sigterm_and_sighup_are_as_good_as_ctrl_c() {
 
 #[test]
 fn one_signal_ends_what_cannot_be_resumed() {
-    let commands: [&[&str]; 4] = [
-        &["doctor"],
-        &["check"],
-        &["noise", "--quick"],
-        &["bench", "--no-test", ".", "."],
-    ];
+    let commands: [&[&str]; 4] =
+        [&["doctor"], &["check"], &["noise", "--quick"], &["bench", "--no-test", ".", "."]];
     for (command, signal) in commands.into_iter().zip(["TERM", "INT", "TERM", "INT"]) {
         let lab = Lab::new("gains");
         let measuring = lab.beside("measuring");
@@ -128,20 +109,11 @@ fn under_nohup_a_closed_terminal_is_passed_over() {
     let line = "touch begun; while [ ! -e enough ]; do sleep 0.01; done";
     let args = ["--pairs", "8", "--", line, "true"];
     let mut command = lab.command_of("sh");
-    command
-        .args(["-c", "trap '' HUP; exec \"$0\" bench \"$@\"", karve])
-        .args(args);
-    let mut child = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    command.args(["-c", "trap '' HUP; exec \"$0\" bench \"$@\"", karve]).args(args);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_until("a run begins", || lab.path("begun").exists());
     let pid = child.id().to_string();
-    Command::new("kill")
-        .args(["-s", "HUP", &pid])
-        .status()
-        .unwrap();
+    Command::new("kill").args(["-s", "HUP", &pid]).status().unwrap();
     lab.write("enough", "");
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }

@@ -33,9 +33,7 @@ fn worktrees(lab: &Lab) -> usize {
 
 fn left_in(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).unwrap().flatten();
-    entries
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect()
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 /// Those of the pids in a file that live.
@@ -110,19 +108,8 @@ fn what_nobody_could_clear_up_is_swept_by_the_next_bench() {
     fs::create_dir(&alien).unwrap();
     let commit = lab.git(&["rev-parse", "HEAD"]);
     let own = lab.beside("own");
-    git_in(
-        &lab.path(""),
-        &[
-            "worktree",
-            "add",
-            "-q",
-            "--detach",
-            own.to_str().unwrap(),
-            &commit,
-        ],
-    );
-    lab.karve(&["bench", "--pairs", "8", "--", "true", "true"])
-        .ends(0);
+    git_in(&lab.path(""), &["worktree", "add", "-q", "--detach", own.to_str().unwrap(), &commit]);
+    lab.karve(&["bench", "--pairs", "8", "--", "true", "true"]).ends(0);
     assert_eq!(worktrees(&lab), 2, "the user's own worktree stays");
     assert_eq!(left_in(&lab.beside("tmp")), ["karve-bench-alien"]);
     assert!(alive(&lab).is_empty());
@@ -149,16 +136,12 @@ fn a_bench_that_lives_is_not_swept() {
     // It waits for the device in vain, but sweeps first.
     let mut waiting = lab.command(&other);
     let mut waiting = waiting.stderr(std::process::Stdio::null()).spawn().unwrap();
-    wait_until("the other has its directory", || {
-        left_in(&lab.beside("tmp")).len() == 2
-    });
+    wait_until("the other has its directory", || left_in(&lab.beside("tmp")).len() == 2);
     assert_eq!(alive(&lab).len(), 1);
     assert!(left_in(&lab.beside("tmp")).contains(&before[0]));
     waiting.kill().unwrap();
     waiting.wait().unwrap();
-    wait_until("the other is gone", || {
-        left_in(&lab.beside("tmp")) == before
-    });
+    wait_until("the other is gone", || left_in(&lab.beside("tmp")) == before);
     assert_eq!(alive(&lab).len(), 1);
     running.kill();
 }
@@ -176,8 +159,5 @@ fn a_directory_without_an_owner_yet_is_removed_by_the_reaper_of_its_karve_alone(
     lab.karve(&["sweep", "999999999", "5-def-0/7-abc"]).ends(0);
     let mut left = left_in(&lab.beside("tmp"));
     left.sort();
-    assert_eq!(
-        left,
-        ["else-7-abc-x", "karve-bench-17-abc-x", "karve-bench-7-ab-x"]
-    );
+    assert_eq!(left, ["else-7-abc-x", "karve-bench-17-abc-x", "karve-bench-7-ab-x"]);
 }

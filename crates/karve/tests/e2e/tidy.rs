@@ -37,10 +37,7 @@ impl Remains {
 
     /// The first event that differs, in words.
     pub(crate) fn difference(&self, other: &Self) -> Option<String> {
-        let (ours, theirs) = (
-            Value::from(self.log.clone()),
-            Value::from(other.log.clone()),
-        );
+        let (ours, theirs) = (Value::from(self.log.clone()), Value::from(other.log.clone()));
         first_difference("", &ours, &theirs).or_else(|| {
             let rest = |r: &Self| format!("{:#?} {:#?}", r.refs, r.artifacts);
             (self != other).then(|| format!("{}\n{}", rest(self), rest(other)))
@@ -50,9 +47,9 @@ impl Remains {
 
 fn first_difference(at: &str, a: &Value, b: &Value) -> Option<String> {
     match (a, b) {
-        (Value::Object(x), Value::Object(y)) if x.keys().eq(y.keys()) => x
-            .iter()
-            .find_map(|(key, a)| first_difference(&format!("{at}.{key}"), a, &y[key])),
+        (Value::Object(x), Value::Object(y)) if x.keys().eq(y.keys()) => {
+            x.iter().find_map(|(key, a)| first_difference(&format!("{at}.{key}"), a, &y[key]))
+        }
         (Value::Array(x), Value::Array(y)) if x.len() == y.len() => (0..x.len())
             .find_map(|index| first_difference(&format!("{at}[{index}]"), &x[index], &y[index])),
         _ => (a != b).then(|| format!("{at}: {a} became {b}")),
@@ -150,9 +147,7 @@ pub(crate) fn processes_of(lab: &Lab) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
-        let marked = environ
-            .split(|byte| *byte == 0)
-            .any(|v| v == mark.as_bytes());
+        let marked = environ.split(|byte| *byte == 0).any(|v| v == mark.as_bytes());
         if marked {
             let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
             found.push(String::from_utf8_lossy(&line).replace('\0', " "));

@@ -34,31 +34,21 @@ fn journal(lab: &Lab) -> Vec<Value> {
         return Vec::new();
     };
     let text = fs::read_to_string(path).unwrap();
-    let whole = text
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok());
+    let whole = text.lines().filter_map(|line| serde_json::from_str(line).ok());
     whole.skip(1).collect()
 }
 
 fn settings(lines: &[Value]) -> BTreeSet<String> {
-    lines
-        .iter()
-        .map(|line| line["config"].to_string())
-        .collect()
+    lines.iter().map(|line| line["config"].to_string()).collect()
 }
 
 #[test]
 fn the_best_setting_is_found_proven_and_remembered() {
     let lab = lab(KERNEL);
-    let said = lab
-        .karve(&["tune", "--budget", "24", "--svg", "plots"])
-        .ends(0);
+    let said = lab.karve(&["tune", "--budget", "24", "--svg", "plots"]).ends(0);
     for plot in ["convergence", "importance", "pairs"] {
         let text = lab.read(&format!("plots/{plot}.svg"));
-        assert!(
-            text.starts_with("<svg") && text.ends_with("</svg>\n"),
-            "{text}"
-        );
+        assert!(text.starts_with("<svg") && text.ends_with("</svg>\n"), "{text}");
     }
     fs::remove_dir_all(lab.path("plots")).unwrap();
     said.shows(&[
@@ -79,10 +69,7 @@ fn the_best_setting_is_found_proven_and_remembered() {
     let refs = lab.git(&["for-each-ref", "--format=%(refname)", "refs/karve/tune"]);
     lab.git(&["cherry-pick", refs.trim()]);
     let kernel = lab.read("kernel.sh");
-    assert!(
-        kernel.contains("A=4\n") && kernel.contains("B=5\n"),
-        "{kernel}"
-    );
+    assert!(kernel.contains("A=4\n") && kernel.contains("B=5\n"), "{kernel}");
 }
 
 #[test]
@@ -91,10 +78,7 @@ fn a_second_run_goes_on_and_repeats_nothing() {
     lab.karve(&["tune", "--budget", "6"]).ends(0);
     let before = journal(&lab);
     let said = lab.karve(&["tune", "--budget", "9"]).ends(0);
-    assert!(
-        said.stderr.contains("resuming after 6 settings"),
-        "{said:#?}"
-    );
+    assert!(said.stderr.contains("resuming after 6 settings"), "{said:#?}");
     let after = journal(&lab);
     assert_eq!(after[..before.len()], before[..]);
     assert_eq!(settings(&after).len(), 9);
@@ -117,9 +101,7 @@ fn a_run_that_was_killed_loses_nothing() {
     let mut text = fs::read_to_string(&path).unwrap();
     text.push_str("{\"kind\":\"read\",\"conf");
     fs::write(&path, text).unwrap();
-    lab.karve(&["tune", "--budget", "20"])
-        .ends(0)
-        .shows(&["20 of 38"]);
+    lab.karve(&["tune", "--budget", "20"]).ends(0).shows(&["20 of 38"]);
     let after = journal(&lab);
     assert_eq!(after[..before.len()], before[..]);
     assert_eq!(settings(&after).len(), 20);
@@ -130,39 +112,19 @@ fn a_run_that_was_killed_loses_nothing() {
 #[test]
 fn a_kernel_that_cannot_be_tuned_as_it_stands_is_told() {
     let lab = lab(&KERNEL.replace("in 1..8", "in 8..1"));
-    lab.karve(&["tune"])
-        .ends(2)
-        .complains(&["a knob is declared like", "kernel.sh"]);
+    lab.karve(&["tune"]).ends(2).complains(&["a knob is declared like", "kernel.sh"]);
     lab.write("kernel.sh", &KERNEL.replace("A=1\n", "A=16\n"));
     lab.commit();
-    lab.karve(&["tune"])
-        .ends(3)
-        .complains(&["the unchanged kernel fails its gate", "karve check"]);
+    lab.karve(&["tune"]).ends(3).complains(&["the unchanged kernel fails its gate", "karve check"]);
 }
 
 #[test]
 fn what_cannot_be_tuned_is_refused_before_anything_runs() {
     for (from, to, parts) in [
-        (
-            "A * B <= 96",
-            "A > 16",
-            ["no setting satisfies `A > 16`", "karve: restrict"],
-        ),
-        (
-            "A * B <= 96",
-            "A * C <= 96",
-            ["`C` is not a knob; there are A, B", "kernel.sh"],
-        ),
-        (
-            "A * B <= 96",
-            "A * (B <= 96",
-            ["a `)` is missing", "karve: restrict"],
-        ),
-        (
-            "# karve: knob",
-            "# a knob",
-            ["declare no knobs", "karve: knob TILE"],
-        ),
+        ("A * B <= 96", "A > 16", ["no setting satisfies `A > 16`", "karve: restrict"]),
+        ("A * B <= 96", "A * C <= 96", ["`C` is not a knob; there are A, B", "kernel.sh"]),
+        ("A * B <= 96", "A * (B <= 96", ["a `)` is missing", "karve: restrict"]),
+        ("# karve: knob", "# a knob", ["declare no knobs", "karve: knob TILE"]),
     ] {
         let lab = lab(&KERNEL.replace(from, to));
         let said = lab.karve(&["tune"]).ends(2);
@@ -179,15 +141,10 @@ fn what_cannot_be_tuned_is_refused_before_anything_runs() {
 
 #[test]
 fn knobs_that_change_nothing_are_told() {
-    let idle = KERNEL
-        .replace("A=1\n", "# A 1\n")
-        .replace("B=1\n", "# B 1\n");
+    let idle = KERNEL.replace("A=1\n", "# A 1\n").replace("B=1\n", "# B 1\n");
     let lab = lab(&idle.replace("result=", "A=1\nB=1\nresult="));
     let said = lab.karve(&["tune", "--budget", "8"]).ends(0);
-    assert!(
-        said.stderr.contains("no knob changed the build output"),
-        "{said:#?}"
-    );
+    assert!(said.stderr.contains("no knob changed the build output"), "{said:#?}");
     said.shows(&["the default is the best", "too few to rely on it"]);
 }
 
@@ -199,10 +156,7 @@ fn a_value_that_changes_nothing_of_what_is_built_stays_as_it_was() {
     let refs = lab.git(&["for-each-ref", "--format=%(refname)", "refs/karve/tune"]);
     lab.git(&["cherry-pick", refs.trim()]);
     let kernel = lab.read("kernel.sh");
-    assert!(
-        kernel.contains("A=4\n") && kernel.contains("# B 1\n"),
-        "{kernel}"
-    );
+    assert!(kernel.contains("A=4\n") && kernel.contains("# B 1\n"), "{kernel}");
 }
 
 #[test]
@@ -231,10 +185,7 @@ fn wrong_on_hidden(settings: &str) -> String {
 fn the_next_best_is_taken_where_the_best_is_wrong_on_a_hidden_case() {
     let lab = lab(&wrong_on_hidden("A == 4 && B == 5"));
     let said = lab.karve(&["tune", "--budget", "38"]).ends(0);
-    assert!(
-        said.stderr.contains("is wrong on a hidden case"),
-        "{said:#?}"
-    );
+    assert!(said.stderr.contains("is wrong on a hidden case"), "{said:#?}");
     assert!(!said.stderr.contains("n=3"), "{said:#?}");
     let said = said.shows(&["38 of 38 settings tried, 2 failed", "apply it with"]);
     assert!(!said.stdout.contains("n=3"), "{said:#?}");
@@ -250,10 +201,7 @@ fn the_next_best_is_taken_where_the_best_is_wrong_on_a_hidden_case() {
     lab.write("kernel.sh", &wrong_on_hidden("A != 1 || B != 1"));
     lab.commit();
     let said = lab.karve(&["tune", "--budget", "8", "--fresh"]).ends(0);
-    assert!(
-        said.stderr.contains("3 settings that looked better"),
-        "{said:#?}"
-    );
+    assert!(said.stderr.contains("3 settings that looked better"), "{said:#?}");
     assert!(!said.stdout.contains("apply it with"), "{said:#?}");
 }
 
@@ -267,11 +215,7 @@ fn in_a_campaign_the_next_best_is_taken_as_well() {
     let kernel = lab.git(&["show", "optimize/toy:kernel.sh"]);
     assert!(kernel.contains("A=4\n"), "{kernel}");
     // What was set is told wherever the round is.
-    let next = if kernel.contains("B=4\n") {
-        "A=4, B=4"
-    } else {
-        "A=4, B=6"
-    };
+    let next = if kernel.contains("B=4\n") { "A=4, B=4" } else { "A=4, B=6" };
     lab.karve(&["log"]).ends(0).shows(&[&format!("set {next}")]);
     let message = lab.git(&["log", "-1", "--format=%B", "optimize/toy"]);
     assert!(message.contains(&format!("Set: {next}")), "{message}");
@@ -303,23 +247,15 @@ fn a_measured_space_needs_no_device() {
         args.extend(extra);
         lab.karve(&args)
     };
-    play(&[])
-        .ends(0)
-        .shows(&["400 settings", "at the end   100.0% of the optimum"]);
-    play(&["--strategy", "random"])
-        .ends(0)
-        .shows(&["by random"]);
+    play(&[]).ends(0).shows(&["400 settings", "at the end   100.0% of the optimum"]);
+    play(&["--strategy", "random"]).ends(0).shows(&["by random"]);
     let more = ["tune", "--simulate", "space.csv", "--budget", "5000"];
     let said = lab.karve(&more).ends(0);
     let said = said.shows(&["400 settings, 400 of them tried", "after  256"]);
     assert!(!said.stdout.contains("after  512"), "{said:#?}");
-    play(&["--strategy", "luck"])
-        .ends(2)
-        .complains(&["auto, random, local"]);
+    play(&["--strategy", "luck"]).ends(2).complains(&["auto, random, local"]);
     lab.write("space.csv", "A,B\n1,2\n");
-    play(&[])
-        .ends(2)
-        .complains(&["there is no column named time", "docs/tune.md"]);
+    play(&[]).ends(2).complains(&["there is no column named time", "docs/tune.md"]);
 }
 
 #[test]
@@ -331,9 +267,7 @@ fn a_rate_is_shown_as_it_is_and_more_of_it_is_better() {
     // Only settings with A=16 read above 500.
     let said = said.shows(&["A=16 ", "x as fast as A"]);
     let lines = said.stdout.lines();
-    let first = lines
-        .skip_while(|line| !line.contains("settings tried"))
-        .nth(2);
+    let first = lines.skip_while(|line| !line.contains("settings tried")).nth(2);
     assert!(
         first.is_some_and(|line| line.trim().starts_with("5") && line.contains("A=16")),
         "{said:#?}"
@@ -392,23 +326,12 @@ TIME=$((100 + 40 * (12 - BY_ENVIRONMENT - given - json - part) + 40 * slow))
 ",
     );
     lab.write("part.sh.in", "part=@BY_TEMPLATE=1@ # not @OTHER@\n");
-    lab.write(
-        "knobs.env",
-        "BY_ENVIRONMENT=1\nBY_ARGUMENT=1\nFLAGS=-plain\n",
-    );
+    lab.write("knobs.env", "BY_ENVIRONMENT=1\nBY_ARGUMENT=1\nFLAGS=-plain\n");
     lab.write("knobs.json", "{\"kernel\": {\"steps\": 1}}\n");
     let toml = lab.read("karve.toml");
     lab.write("karve.toml", &format!("{toml}{DELIVERED}"));
-    lab.replace(
-        "karve.toml",
-        "[\"kernel.sh\"",
-        "[\"kernel.sh\", \"knobs.*\", \"part.sh.in\"",
-    );
-    lab.replace(
-        "karve.toml",
-        "[\"build/kernel.sh\"]",
-        "[\"build/*\", \"part.sh\", \"knobs.env\"]",
-    );
+    lab.replace("karve.toml", "[\"kernel.sh\"", "[\"kernel.sh\", \"knobs.*\", \"part.sh.in\"");
+    lab.replace("karve.toml", "[\"build/kernel.sh\"]", "[\"build/*\", \"part.sh\", \"knobs.env\"]");
     lab.replace("karve.toml", "test = \"", "test = \"given={BY_ARGUMENT} ");
     lab.replace("karve.toml", "bench = \"", "bench = \"given={BY_ARGUMENT} ");
     lab.commit();
@@ -419,26 +342,17 @@ TIME=$((100 + 40 * (12 - BY_ENVIRONMENT - given - json - part) + 40 * slow))
 fn knobs_that_nothing_names_and_files_that_are_no_json_are_told() {
     let lab = delivered();
     let repaired = lab.read("karve.toml");
-    lab.write(
-        "karve.toml",
-        &repaired.replace("given={BY_ARGUMENT}", "given=1"),
-    );
+    lab.write("karve.toml", &repaired.replace("given={BY_ARGUMENT}", "given=1"));
     lab.commit();
     let said = lab.karve(&["tune", "--budget", "1"]);
-    assert!(
-        said.stderr.contains("no command uses {BY_ARGUMENT}"),
-        "{said:#?}"
-    );
+    assert!(said.stderr.contains("no command uses {BY_ARGUMENT}"), "{said:#?}");
     let said = lab.karve(&["doctor"]);
     said.shows(&["no command uses {BY_ARGUMENT}"]);
     lab.write("karve.toml", &repaired);
     lab.write("knobs.json", "{\"kernel\": {\"steps\" 1}}\n");
     lab.commit();
     let said = lab.karve(&["tune"]).ends(2);
-    said.complains(&[
-        "knobs.json is not valid JSON: expected `:` at line 1",
-        "karve.toml",
-    ]);
+    said.complains(&["knobs.json is not valid JSON: expected `:` at line 1", "karve.toml"]);
 }
 
 #[test]
@@ -453,20 +367,12 @@ fn a_knob_reaches_the_kernel_in_every_way() {
     let refs = lab.git(&["for-each-ref", "--format=%(refname)", "refs/karve/tune"]);
     lab.git(&["cherry-pick", refs.trim()]);
     assert_eq!(lab.read("knobs.json"), "{\"kernel\": {\"steps\": 3}}\n");
-    assert!(
-        lab.read("part.sh.in")
-            .contains("@BY_TEMPLATE=3@ # not @OTHER@")
-    );
+    assert!(lab.read("part.sh.in").contains("@BY_TEMPLATE=3@ # not @OTHER@"));
     assert!(lab.read("knobs.env").contains("FLAGS=-plain -fast\n"));
     // A value that nobody declared is not passed on.
-    lab.write(
-        "knobs.env",
-        "BY_ENVIRONMENT=9\nBY_ARGUMENT=1\nFLAGS=-plain\n",
-    );
+    lab.write("knobs.env", "BY_ENVIRONMENT=9\nBY_ARGUMENT=1\nFLAGS=-plain\n");
     lab.commit();
-    lab.karve(&["check"])
-        .ends(1)
-        .shows(&["BY_ENVIRONMENT", "of its values"]);
+    lab.karve(&["check"]).ends(1).shows(&["BY_ENVIRONMENT", "of its values"]);
 }
 
 #[test]
@@ -495,18 +401,13 @@ fi
     lab.commit();
     let said = lab.karve(&["tune", "--budget", "24"]).ends(0);
     let said = said.shows(&["24 of 38 settings tried", "A=4 B=5", "x as fast as A"]);
-    assert!(
-        said.stderr.contains("2 settings at the same time"),
-        "{said:#?}"
-    );
+    assert!(said.stderr.contains("2 settings at the same time"), "{said:#?}");
     let lines = journal(&lab);
     assert_eq!(settings(&lines).len(), 24);
     let trees = lab.git(&["worktree", "list"]);
     assert_eq!(trees.lines().count(), 1, "{trees}");
     // Builds go on beside readings, and a second run goes on where the first was.
-    let said = lab
-        .karve(&["tune", "--budget", "30", "--jobs", "3"])
-        .ends(0);
+    let said = lab.karve(&["tune", "--budget", "30", "--jobs", "3"]).ends(0);
     said.shows(&["30 of 38 settings tried"]);
     let after = journal(&lab);
     assert_eq!(after[..lines.len()], lines[..]);
@@ -515,19 +416,10 @@ fi
 #[test]
 fn what_was_best_elsewhere_is_tried_first() {
     let lab = lab(KERNEL);
-    lab.write(
-        "space.csv",
-        "A,B,valid,time\n4,5,1,100\n2,5,1,112\n16,1,1,900\n9,9,1,1\n",
-    );
-    let said = lab
-        .karve(&["tune", "--budget", "3", "--like", "space.csv"])
-        .ends(0);
+    lab.write("space.csv", "A,B,valid,time\n4,5,1,100\n2,5,1,112\n16,1,1,900\n9,9,1,1\n");
+    let said = lab.karve(&["tune", "--budget", "3", "--like", "space.csv"]).ends(0);
     let said = said.shows(&["A=4 B=5", "A=2 B=5", "3 of 38"]);
-    assert!(
-        said.stderr
-            .contains("3 settings first that were best elsewhere"),
-        "{said:#?}"
-    );
+    assert!(said.stderr.contains("3 settings first that were best elsewhere"), "{said:#?}");
     // Another kernel with the same knobs begins with what was best for this one.
     lab.write("kernel.sh", &format!("{KERNEL}# another\n"));
     lab.commit();
@@ -543,15 +435,9 @@ fn few_settings_serve_many_cases() {
                   TIME=$((100 + 10 * (A - n) * (A - n)))\n";
     let lab = Lab::new("gains");
     lab.write("kernel.sh", kernel);
-    lab.replace(
-        "karve.toml",
-        "list = [\"n=1\"]",
-        "list = [\"n=1\", \"n=2\", \"n=4\"]",
-    );
+    lab.replace("karve.toml", "list = [\"n=1\"]", "list = [\"n=1\", \"n=2\", \"n=4\"]");
     lab.commit();
-    let said = lab
-        .karve(&["tune", "--budget", "4", "--portfolio", "8"])
-        .ends(0);
+    let said = lab.karve(&["tune", "--budget", "4", "--portfolio", "8"]).ends(0);
     said.shows(&[
         "3 settings cover all cases: the worst at 100.0%",
         "A=1   for n=1",
@@ -559,43 +445,25 @@ fn few_settings_serve_many_cases() {
         "A=4   for n=4",
     ]);
     // From what was read before. Alone, A=2 serves n=4 worst: 100 of 140.
-    let args = [
-        "tune",
-        "--budget",
-        "4",
-        "--portfolio",
-        "1",
-        "--aim",
-        "worst",
-    ];
+    let args = ["tune", "--budget", "4", "--portfolio", "1", "--aim", "worst"];
     let said = lab.karve(&args).ends(0);
-    said.shows(&[
-        "one setting covers all cases: the worst at 71.4%",
-        "A=2   for n=1 n=2 n=4",
-    ]);
-    lab.karve(&["tune", "--aim", "best", "--portfolio", "2"])
-        .ends(2)
-        .complains(&["worst or mean"]);
+    said.shows(&["one setting covers all cases: the worst at 71.4%", "A=2   for n=1 n=2 n=4"]);
+    lab.karve(&["tune", "--aim", "best", "--portfolio", "2"]).ends(2).complains(&["worst or mean"]);
 }
 
 #[test]
 fn what_was_read_is_a_measured_space_for_others() {
     let lab = lab(KERNEL);
     for name in ["space.csv", "space.json", "space.t4.json.gz"] {
-        lab.karve(&["tune", "--budget", "38", "--export", name])
-            .ends(0);
-        let said = lab
-            .karve(&["tune", "--simulate", name, "--budget", "38"])
-            .ends(0);
+        lab.karve(&["tune", "--budget", "38", "--export", name]).ends(0);
+        let said = lab.karve(&["tune", "--simulate", name, "--budget", "38"]).ends(0);
         said.shows(&["38 settings", "at the end   100.0% of the optimum"]);
     }
     let table = lab.read("space.csv");
     assert!(table.contains("\n4,5,1,0.1\n"), "milliseconds: {table}");
     assert!(table.contains("\n16,1,0,\n"), "no time: {table}");
     assert!(lab.read("space.json").contains("\"A\""));
-    lab.karve(&["tune", "--export", "space.xls"])
-        .ends(2)
-        .complains(&[".t4.json"]);
+    lab.karve(&["tune", "--export", "space.xls"]).ends(2).complains(&[".t4.json"]);
 }
 
 /// An agent's kernel with knobs, of which its own setting is not the best.
@@ -625,18 +493,11 @@ fn in_a_campaign_the_knobs_of_a_candidate_are_tuned_before_it_is_measured() {
         .collect();
     assert_eq!(rungs, ["hand_picked", "few", "coarse"]);
     let kernel = lab.git(&["show", "optimize/toy:kernel.sh"]);
-    assert!(
-        kernel.contains("A=4\n") && kernel.contains("B=5\n"),
-        "{kernel}"
-    );
+    assert!(kernel.contains("A=4\n") && kernel.contains("B=5\n"), "{kernel}");
     // The setting was gated like any other candidate, and measured once.
     let gated = lab.events("gated");
     assert!(gated.iter().all(|event| event["gate"]["gate"] == "passed"));
-    assert_eq!(
-        lab.events("proposed").len(),
-        1,
-        "one sweep is one hypothesis"
-    );
+    assert_eq!(lab.events("proposed").len(), 1, "one sweep is one hypothesis");
     let trees = lab.git(&["worktree", "list"]);
     assert_eq!(trees.lines().count(), 1, "{trees}");
 }
@@ -662,16 +523,9 @@ fn a_campaign_that_was_killed_while_tuning_repeats_no_setting() {
     assert_eq!(after[..before.len()], before[..]);
     let first = |line: &&String| !line.contains("\"value\"") || line.contains("\"failed\"");
     assert_eq!(lab.verdicts(), ["keep"]);
-    let parsed: Vec<Value> = after
-        .iter()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .collect();
+    let parsed: Vec<Value> = after.iter().map(|l| serde_json::from_str(l).unwrap()).collect();
     assert_eq!(settings(&parsed).len(), 38);
-    assert_eq!(
-        after.iter().filter(first).count(),
-        1,
-        "one setting is wrong, once"
-    );
+    assert_eq!(after.iter().filter(first).count(), 1, "one setting is wrong, once");
 }
 
 #[test]
@@ -683,10 +537,7 @@ fn a_candidate_that_is_not_promising_is_not_tuned_and_the_share_may_be_none() {
     assert_eq!(lab.verdicts(), ["regressed"]);
     let lab = ladder();
     let toml = lab.read("karve.toml");
-    lab.write(
-        "karve.toml",
-        &format!("{toml}\n[policy.tune]\nshare = 0.0\n"),
-    );
+    lab.write("karve.toml", &format!("{toml}\n[policy.tune]\nshare = 0.0\n"));
     lab.commit().karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.events("tuned").len(), 0);
 }
@@ -700,10 +551,7 @@ fn a_candidate_that_is_a_setting_is_measured_as_it_was_set() {
     lab.commit().karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.events("tuned").len(), 0);
     assert_eq!(lab.verdicts(), ["keep"]);
-    assert!(
-        lab.git(&["show", "optimize/toy:kernel.sh"])
-            .contains("A=1\n")
-    );
+    assert!(lab.git(&["show", "optimize/toy:kernel.sh"]).contains("A=1\n"));
 }
 
 #[test]
@@ -714,10 +562,7 @@ fn the_built_in_strategy_tunes_all_knobs_in_one_round() {
         .shows(&["tune all 2 knobs", "tuned     round 1: 38 settings"]);
     assert_eq!(lab.verdicts()[0], "keep");
     let kernel = lab.git(&["show", "optimize/toy:kernel.sh"]);
-    assert!(
-        kernel.contains("A=4\n") && kernel.contains("B=5\n"),
-        "{kernel}"
-    );
+    assert!(kernel.contains("A=4\n") && kernel.contains("B=5\n"), "{kernel}");
 }
 
 #[test]
@@ -726,25 +571,16 @@ fn a_build_that_cannot_go_on_from_an_earlier_one_is_not_trusted_with_it() {
     let check = |build: &str, stale: bool| {
         let lab = lab(KERNEL);
         let built = lab.beside("built");
-        lab.write(
-            "build.sh",
-            &format!("pwd >>'{}'\n{build}\n", built.display()),
-        );
+        lab.write("build.sh", &format!("pwd >>'{}'\n{build}\n", built.display()));
         let toml = lab.read("karve.toml");
-        lab.write(
-            "karve.toml",
-            &format!("{toml}\n[sandbox]\nmode = \"off\"\n"),
-        );
+        lab.write("karve.toml", &format!("{toml}\n[sandbox]\nmode = \"off\"\n"));
         lab.commit();
         let said = lab.karve(&["tune", "--budget", "20"]).ends(0);
         let said = said.shows(&["20 of 38 settings tried", "A=4 B=5", "x as fast as A"]);
         let reported = said.stderr.contains("built from scratch");
         assert_eq!(reported, stale, "{said:#?}");
         let built = fs::read_to_string(built).unwrap();
-        let copies = built
-            .lines()
-            .filter(|path| path.contains("/copies/"))
-            .count();
+        let copies = built.lines().filter(|path| path.contains("/copies/")).count();
         (copies, built.lines().count() - copies)
     };
     let sound = "mkdir -p build && cp kernel.sh build/kernel.sh";

@@ -36,12 +36,8 @@ fn propose(lab: &Lab, title: &str) {
 #[test]
 fn a_external_realizes_a_hypothesis_as_often_as_is_asked_for() {
     let lab = lab();
-    lab.replace(
-        "karve.toml",
-        "[policy.accept]",
-        "[policy]\nbest_of = 2\n\n[policy.accept]",
-    )
-    .commit();
+    lab.replace("karve.toml", "[policy.accept]", "[policy]\nbest_of = 2\n\n[policy.accept]")
+        .commit();
     lab.karve(&["next", "--yes"]).ends(0);
     let workspace = lab.campaign("agent-workspace").join("kernel.sh");
     let kernel = fs::read_to_string(lab.path("kernel.sh")).unwrap();
@@ -54,10 +50,7 @@ fn a_external_realizes_a_hypothesis_as_often_as_is_asked_for() {
     // Each begins with the parent's files; if none is right, the first one is repaired.
     propose(&lab, "halve the work");
     let turn = submit(&wrong("60"), 0);
-    assert_eq!(
-        (&turn["turn"], &turn["retry"]),
-        (&json!("implement"), &json!(0))
-    );
+    assert_eq!((&turn["turn"], &turn["retry"]), (&json!("implement"), &json!(0)));
     assert!(turn["brief"].as_str().unwrap().contains("Candidate 2 of 2"));
     assert_eq!(fs::read_to_string(&workspace).unwrap(), kernel);
     let turn = submit(&wrong("70"), 1);
@@ -105,10 +98,7 @@ fn hand_in_wrong(lab: &Lab) -> Value {
 fn hand_in_nothing(lab: &Lab) {
     let file = lab.beside("bad.patch").to_string_lossy().into_owned();
     for (patch, why) in [
-        (
-            "--- a/no.c\n+++ b/no.c\n@@ -1 +1 @@\n-a\n+b\n",
-            "the patch does not apply",
-        ),
+        ("--- a/no.c\n+++ b/no.c\n@@ -1 +1 @@\n-a\n+b\n", "the patch does not apply"),
         ("\n", "nothing differs from the parent"),
     ] {
         fs::write(&file, patch).unwrap();
@@ -118,29 +108,21 @@ fn hand_in_nothing(lab: &Lab) {
             "--give-up",
         ]);
     }
-    lab.karve(&["submit"])
-        .ends(1)
-        .complains(&["nothing differs from the parent"]);
-    lab.karve(&["submit", "--diff", "/dev/null"])
-        .ends(3)
-        .complains(&["karve submit --diff FILE"]);
+    lab.karve(&["submit"]).ends(1).complains(&["nothing differs from the parent"]);
+    lab.karve(&["submit", "--diff", "/dev/null"]).ends(3).complains(&["karve submit --diff FILE"]);
 }
 
 #[test]
 fn a_person_with_an_editor_is_an_agent_too() {
     let lab = lab();
-    lab.karve(&["next"])
-        .ends(2)
-        .complains(&["no terminal to agree", "karve next --yes"]);
+    lab.karve(&["next"]).ends(2).complains(&["no terminal to agree", "karve next --yes"]);
     let first = lab.karve(&["next", "--yes"]).ends(0);
     let workspace = lab.campaign("agent-workspace");
     let at = format!("Read the editable files in {}", workspace.display());
     first.shows(&["# Round 1: state one hypothesis", "karve propose FILE", &at]);
     assert!(workspace.join("kernel.sh").is_file());
     // A change before a hypothesis is not taken.
-    lab.karve(&["submit"])
-        .ends(2)
-        .complains(&["is waiting for a proposal"]);
+    lab.karve(&["submit"]).ends(2).complains(&["is waiting for a proposal"]);
     fs::write(lab.beside("bad.json"), "{\"title\": \"no more\"}").unwrap();
     let bad = lab.beside("bad.json").to_string_lossy().into_owned();
     lab.karve(&["propose", &bad])
@@ -156,10 +138,7 @@ fn a_person_with_an_editor_is_an_agent_too() {
     assert_eq!(turn["turn"], "implement");
     let turn = lab.karve(&["submit", "--json"]).ends(0).json();
     assert_eq!(turn["last"]["verdict"], "keep", "{turn}");
-    assert_eq!(
-        (&turn["turn"], &turn["round"]),
-        (&json!("propose"), &json!(2))
-    );
+    assert_eq!((&turn["turn"], &turn["round"]), (&json!("propose"), &json!(2)));
     // What is to be read is the incumbent.
     assert_eq!(turn["workspace"], workspace.to_string_lossy().as_ref());
     assert!(lab_workspace(&lab).contains("TIME=50"));
@@ -171,16 +150,10 @@ fn a_person_with_an_editor_is_an_agent_too() {
     fs::write(workspace.join("kernel.sh"), faster).unwrap();
     fs::write(workspace.join("test.sh"), "exit 0\n").unwrap();
     let turn = lab.karve(&["submit", "--json"]).ends(1).json();
-    assert_eq!(
-        (&turn["turn"], &turn["retry"]),
-        (&json!("implement"), &json!(1))
-    );
+    assert_eq!((&turn["turn"], &turn["retry"]), (&json!("implement"), &json!(1)));
     let brief = turn["brief"].as_str().unwrap();
     assert!(brief.contains("read-only files changed: test.sh"));
-    let turn = lab
-        .karve(&["submit", "--json", "--give-up", "it was no good idea"])
-        .ends(0)
-        .json();
+    let turn = lab.karve(&["submit", "--json", "--give-up", "it was no good idea"]).ends(0).json();
     assert_eq!(turn["last"]["verdict"], "drop", "{turn}");
 
     // A patch, of a kernel that is wrong.
@@ -214,12 +187,7 @@ impl Client {
             .unwrap();
         let input = child.stdin.take().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        let mut client = Self {
-            child,
-            input,
-            output,
-            id: 0,
-        };
+        let mut client = Self { child, input, output, id: 0 };
         let hello = client.ask(
             "initialize",
             json!({"protocolVersion": "2025-06-18", "capabilities": {},
@@ -247,10 +215,7 @@ impl Client {
         let mut progress = 0;
         loop {
             let mut line = String::new();
-            assert!(
-                self.output.read_line(&mut line).unwrap() > 0,
-                "the server is gone"
-            );
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "the server is gone");
             let message: Value = serde_json::from_str(&line).unwrap();
             if message["id"] == id {
                 return (message, progress);
@@ -300,10 +265,7 @@ fn a_change_in_the_checkout_itself_can_be_handed_in() {
 fn has_all_tools(client: &mut Client) {
     let tools = client.ask("tools/list", json!({}));
     let tools = tools["result"]["tools"].as_array().unwrap();
-    let names: Vec<&str> = tools
-        .iter()
-        .map(|tool| tool["name"].as_str().unwrap())
-        .collect();
+    let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     for name in [
         "next",
         "propose",
@@ -356,10 +318,7 @@ fn an_agent_drives_a_campaign_through_mcp() {
     assert_eq!(turn["turn"], "propose");
     assert!(!text.contains("n=3"), "a hidden case is told: {text}");
     let (text, error) = client.call("submit", json!({"diff": "x"}));
-    assert!(
-        error && text.contains("is waiting for a proposal"),
-        "{text}"
-    );
+    assert!(error && text.contains("is waiting for a proposal"), "{text}");
     let (text, error) = client.call("propose", json!({"title": "no more", "task": "none"}));
     assert!(error && text.contains("mechanism is missing"), "{text}");
     let (text, error) = client.call("knowledge", json!({"query": "cache tiling"}));
@@ -368,30 +327,17 @@ fn an_agent_drives_a_campaign_through_mcp() {
     let turn = client.turn("propose", idea);
     let workspace = turn["workspace"].as_str().unwrap().to_owned();
     let kernel = fs::read_to_string(format!("{workspace}/kernel.sh")).unwrap();
-    let time = kernel
-        .lines()
-        .find(|line| line.starts_with("TIME="))
-        .unwrap();
-    fs::write(
-        format!("{workspace}/kernel.sh"),
-        kernel.replace(time, "TIME=50"),
-    )
-    .unwrap();
+    let time = kernel.lines().find(|line| line.starts_with("TIME=")).unwrap();
+    fs::write(format!("{workspace}/kernel.sh"), kernel.replace(time, "TIME=50")).unwrap();
     let turn = client.turn("submit", json!({"summary": "half"}));
     assert_eq!(turn["last"]["verdict"], "keep", "{turn}");
     assert_eq!(client.turn("status", json!({}))["kept"], 1);
-    assert_eq!(
-        client.turn("verdict", json!({"round": 1}))["verdict"],
-        "keep"
-    );
+    assert_eq!(client.turn("verdict", json!({"round": 1}))["verdict"], "keep");
     assert_eq!(client.turn("trend", json!({})).as_array().unwrap().len(), 1);
     let found = client.turn("knowledge", json!({"text": "cache tiling"}));
     assert!(!found.as_array().unwrap().is_empty());
     let (report, _) = client.call("report", json!({}));
-    assert!(
-        report.contains("# Report") && !report.contains("n=3"),
-        "{report}"
-    );
+    assert!(report.contains("# Report") && !report.contains("n=3"), "{report}");
     ends(&mut client);
     drop(client);
     for args in [&["next", "--yes"][..], &["submit"]] {
@@ -414,19 +360,14 @@ fn an_agenda_is_carried_out_through_mcp() {
     assert!(brief.contains("{\"task\": \"only\""), "{brief}");
     let mut idea: Value = serde_json::from_str(&idea("halve the work")).unwrap();
     let (text, error) = client.call("propose", idea.clone());
-    assert!(
-        error && text.contains("is missing: this round is for item"),
-        "{text}"
-    );
+    assert!(error && text.contains("is missing: this round is for item"), "{text}");
     idea["task"] = "only".into();
     idea["question"] = "may the result be rounded?".into();
     assert_eq!(client.turn("propose", idea)["turn"], "implement");
     let turn = client.turn("submit", json!({"give_up": "it cannot be done"}));
     assert_eq!(turn["last"]["verdict"], "drop", "{turn}");
     drop(client);
-    lab.karve(&["queue"])
-        .ends(0)
-        .shows(&["may the result be rounded?"]);
+    lab.karve(&["queue"]).ends(0).shows(&["may the result be rounded?"]);
     is_tidy(&lab);
 }
 
@@ -443,15 +384,10 @@ fn a_call_that_is_cancelled_ends_and_the_campaign_goes_on() {
     let mut line = String::new();
     while !line.contains("measure baseline") {
         line.clear();
-        assert!(
-            client.output.read_line(&mut line).unwrap() > 0,
-            "the server is gone"
-        );
+        assert!(client.output.read_line(&mut line).unwrap() > 0, "the server is gone");
     }
-    client.send(
-        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
-                        "params": {"requestId": id, "reason": "no more"}}),
-    );
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                        "params": {"requestId": id, "reason": "no more"}}));
     // It has let go as soon as another call is let in.
     let refused = (0..PATIENCE).find(|_| {
         let (text, _) = client.call("next", json!({}));

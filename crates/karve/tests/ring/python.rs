@@ -32,9 +32,7 @@ def kernel_fn(n, alpha, x, y):
 /// A Python that has a module; a test without one says so and ends.
 fn python_with(module: &str) -> Option<String> {
     let has = |python: &&str| {
-        let output = Command::new(python)
-            .args(["-c", &format!("import {module}")])
-            .output();
+        let output = Command::new(python).args(["-c", &format!("import {module}")]).output();
         output.is_ok_and(|output| output.status.success())
     };
     let found = ["python3", "/usr/bin/python3"].into_iter().find(has);
@@ -53,19 +51,12 @@ fn project(kernel: &str, reference: &str) -> tempfile::TempDir {
 
 fn python_terms(dir: &Path, interpreter: &str) -> RunnerSetup {
     let mut terms = terms(dir);
-    terms.contract.kernel = Kernel::Python {
-        path: "kernel.py".into(),
-        style: PythonStyle::Functions,
-    };
-    terms.contract.reference = Reference::Python {
-        path: "reference.py".into(),
-        precision: Precision::Wide,
-    };
-    terms.contract.modules = PythonRuntime {
-        interpreter: Some(interpreter.into()),
-        device: None,
-        asks: false,
-    };
+    terms.contract.kernel =
+        Kernel::Python { path: "kernel.py".into(), style: PythonStyle::Functions };
+    terms.contract.reference =
+        Reference::Python { path: "reference.py".into(), precision: Precision::Wide };
+    terms.contract.modules =
+        PythonRuntime { interpreter: Some(interpreter.into()), device: None, asks: false };
     terms
 }
 
@@ -114,10 +105,7 @@ fn a_module_that_is_wrong_in_any_way_is_refused() {
         let kernel = HONEST.replace("return z", ending);
         let gate = examined(&kernel, &python).expect_err("a refusal");
         let wrong = matches!(gate, Gate::WrongResult { .. });
-        assert!(
-            wrong && gate.describe().contains(part),
-            "{ending}: {gate:?}"
-        );
+        assert!(wrong && gate.describe().contains(part), "{ending}: {gate:?}");
     }
 }
 
@@ -134,10 +122,7 @@ fn a_module_that_cannot_be_loaded_does_not_build() {
     ] {
         let gate = examined(kernel, &python).expect_err("a refusal");
         let built = matches!(gate, Gate::BuildFailed { .. });
-        assert!(
-            built && gate.describe().contains(part),
-            "{kernel}: {gate:?}"
-        );
+        assert!(built && gate.describe().contains(part), "{kernel}: {gate:?}");
     }
 }
 
@@ -169,10 +154,8 @@ fn a_rounding_mode_that_is_left_behind_is_noticed_in_python_too() {
     let Some(python) = python_with("torch") else {
         return;
     };
-    let kernel = HONEST.replace(
-        "return z",
-        "import torch; torch.set_flush_denormal(True); return z",
-    );
+    let kernel =
+        HONEST.replace("return z", "import torch; torch.set_flush_denormal(True); return z");
     let gate = examined(&kernel, &python).expect_err("a refusal");
     assert!(gate.describe().contains("rounding mode"), "{gate:?}");
 }
@@ -188,21 +171,9 @@ fn modules_meet_in_a_duel_and_what_it_costs_is_told() {
     let start = Instant::now();
     let costs = runner::handover(&terms, one.path(), &case(1_000));
     let (handover, call) = costs.expect("a handover").expect("it passes");
-    eprintln!(
-        "hand-over {handover:?}, a call {call:?}, with the start {:?}",
-        start.elapsed()
-    );
-    let duel_case = DuelCase {
-        index: 0,
-        case: case(1_000),
-        calls: 50,
-        spin_ns: 0,
-    };
-    let metric = Metric {
-        name: "wall_time".into(),
-        unit: "us".into(),
-        ..Metric::default()
-    };
+    eprintln!("hand-over {handover:?}, a call {call:?}, with the start {:?}", start.elapsed());
+    let duel_case = DuelCase { index: 0, case: case(1_000), calls: 50, spin_ns: 0 };
+    let metric = Metric { name: "wall_time".into(), unit: "us".into(), ..Metric::default() };
     let trees = [one.path().to_owned(), other.path().to_owned()];
     let duelling = KernelRunner::start(&terms, &metric, trees, vec![duel_case]);
     let mut duelling = duelling.expect("a duel").expect("both start");
@@ -255,35 +226,21 @@ def kernel_fn(n, alpha, x, y):
     let slow = early.replace("    install()\n", "");
     let (one, other) = (project(&slow, REFERENCE), project(early, REFERENCE));
     let terms = python_terms(one.path(), &python);
-    let duel_case = DuelCase {
-        index: 0,
-        case: case(1_000),
-        calls: 20,
-        spin_ns: 0,
-    };
+    let duel_case = DuelCase { index: 0, case: case(1_000), calls: 20, spin_ns: 0 };
     let metric = Metric::default();
     let trees = [one.path().to_owned(), other.path().to_owned()];
     let duelling = KernelRunner::start(&terms, &metric, trees, vec![duel_case]);
     let mut duelling = duelling.expect("a duel").expect("both start");
     let fault = (0..30).find_map(|_| duelling.block().expect("a block").err());
-    let dishonest = matches!(
-        &fault,
-        Some(BlockFailure::Candidate(Gate::Dishonest { .. }))
-    );
+    let dishonest = matches!(&fault, Some(BlockFailure::Candidate(Gate::Dishonest { .. })));
     assert!(dishonest, "{fault:?}");
 }
 
 /// A model that maps rows of 32 to rows of 32.
 fn model_terms(dir: &Path, python: &str) -> RunnerSetup {
     let mut terms = python_terms(dir, python);
-    terms.contract.kernel = Kernel::Python {
-        path: "kernel.py".into(),
-        style: PythonStyle::Models,
-    };
-    terms
-        .contract
-        .args
-        .retain(|arg| ["x", "z"].contains(&arg.name.as_str()));
+    terms.contract.kernel = Kernel::Python { path: "kernel.py".into(), style: PythonStyle::Models };
+    terms.contract.args.retain(|arg| ["x", "z"].contains(&arg.name.as_str()));
     for arg in &mut terms.contract.args {
         if let ArgKind::Input { shape, .. } | ArgKind::Output { shape } = &mut arg.kind {
             *shape = vec!["n".into(), "32".into()];
@@ -348,10 +305,7 @@ def get_init_inputs():
     fs::write(dir.path().join("kernel.py"), wrong).expect("a file");
     let examined =
         runner::check_kernel(&terms, dir.path(), None, &[case(8)]).expect("a correctness check");
-    assert!(
-        matches!(examined, Err(Gate::WrongResult { .. })),
-        "{examined:?}"
-    );
+    assert!(matches!(examined, Err(Gate::WrongResult { .. })), "{examined:?}");
 }
 
 #[test]
@@ -363,10 +317,7 @@ fn torch_gets_every_type_that_it_has() {
     for dtype in [Dtype::F16, Dtype::Bf16, Dtype::I32] {
         let dir = project(&source("kernel_fn"), &source("reference_fn"));
         let mut terms = python_terms(dir.path(), &python);
-        terms
-            .contract
-            .args
-            .retain(|arg| ["x", "z"].contains(&arg.name.as_str()));
+        terms.contract.args.retain(|arg| ["x", "z"].contains(&arg.name.as_str()));
         terms.contract.hostile.clear();
         for arg in &mut terms.contract.args {
             arg.dtype = dtype;

@@ -17,12 +17,7 @@ const CRATES: [(&str, &[&str]); 8] = [
     ("profile", &["numerics", "core", "os", "harness"]),
     ("agents", &["numerics", "core", "os", "harness"]),
     ("audit", &["numerics", "core", "os", "harness"]),
-    (
-        "karve",
-        &[
-            "numerics", "core", "os", "harness", "profile", "agents", "audit",
-        ],
-    ),
+    ("karve", &["numerics", "core", "os", "harness", "profile", "agents", "audit"]),
 ];
 
 /// A word of ours that serde uses for its own.
@@ -67,10 +62,8 @@ fn crate_of(path: &str) -> Option<&str> {
 
 #[test]
 fn crates_depend_in_one_direction() {
-    let all: BTreeSet<String> = files()
-        .iter()
-        .filter_map(|path| crate_of(path).map(str::to_owned))
-        .collect();
+    let all: BTreeSet<String> =
+        files().iter().filter_map(|path| crate_of(path).map(str::to_owned)).collect();
     let known: BTreeSet<String> = CRATES.iter().map(|(name, _)| (*name).to_owned()).collect();
     assert_eq!(all, known, "the crates of the workspace");
     let complaints = CRATES.iter().flat_map(|(name, allowed)| {
@@ -124,9 +117,7 @@ pub(super) fn imports<'a>(
         for at in source.uses("crate::") {
             let rest = &source.code[at + "crate::".len()..];
             let names = named_after(rest);
-            let to = names
-                .into_iter()
-                .filter(|to| all.contains(to) && *to != from);
+            let to = names.into_iter().filter(|to| all.contains(to) && *to != from);
             arrows.entry(from.clone()).or_default().extend(to);
         }
     }
@@ -177,17 +168,13 @@ pub(super) fn cycles(name: &str, arrows: &BTreeMap<String, BTreeSet<String>>) ->
 
 #[test]
 fn unsafe_code_is_in_one_crate() {
-    let others = modules()
-        .into_iter()
-        .filter(|source| crate_of(&source.path) != Some("os"));
+    let others = modules().into_iter().filter(|source| crate_of(&source.path) != Some("os"));
     assert_none(others.flat_map(|source| unsafe_places(&source)).collect());
 }
 
 pub(super) fn unsafe_places(source: &Source) -> Vec<String> {
     let found = source.uses("unsafe").into_iter();
-    found
-        .map(|at| format!("{}: only crates/os has unsafe code", source.place(at)))
-        .collect()
+    found.map(|at| format!("{}: only crates/os has unsafe code", source.place(at))).collect()
 }
 
 #[test]
@@ -237,10 +224,7 @@ fn nothing_uses_a_word_that_was_replaced() {
         ends.iter().any(|end| path.ends_with(end)) && !is_history(path)
     };
     let all = files().into_iter().filter(is_text);
-    assert_none(
-        all.flat_map(|path| old_words(&path, &read(&path)))
-            .collect(),
-    );
+    assert_none(all.flat_map(|path| old_words(&path, &read(&path))).collect());
 }
 
 /// Decision records and the changelog say what was called what; recorded data is what it is.

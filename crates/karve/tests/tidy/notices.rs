@@ -35,34 +35,18 @@ fn a_sixth_parameter() {
 fn a_long_file_and_a_wide_line() {
     let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", "// t\n".repeat(300));
     let text = |n: usize| format!("{}{tests}", "// x\n".repeat(n));
-    check(
-        oversized_file(&broken("crates/karve/src/x.rs", &text(500))),
-        0,
-    );
-    check(
-        oversized_file(&broken("crates/karve/src/x.rs", &text(501))),
-        1,
-    );
-    check(
-        oversized_file(&broken("crates/karve/src/drive.rs", &text(151))),
-        1,
-    );
-    check(
-        oversized_file(&broken("crates/karve/tests/x.rs", &text(2_000))),
-        0,
-    );
+    check(oversized_file(&broken("crates/karve/src/x.rs", &text(500))), 0);
+    check(oversized_file(&broken("crates/karve/src/x.rs", &text(501))), 1);
+    check(oversized_file(&broken("crates/karve/src/drive.rs", &text(151))), 1);
+    check(oversized_file(&broken("crates/karve/tests/x.rs", &text(2_000))), 0);
     check(oversized_file(&broken("src/x.rs", &"ö".repeat(101))), 1);
 }
 
 #[test]
 fn a_file_in_the_architecture_that_does_not_exist() {
-    let files: Vec<String> = ["crates/karve/src/a.rs", "crates/karve/src/git/b.rs", "x.md"]
-        .map(str::to_owned)
-        .to_vec();
-    check(
-        missing_files("see `a.rs`, git/{b}.rs, crates/karve/src/, x.md.", &files),
-        0,
-    );
+    let files: Vec<String> =
+        ["crates/karve/src/a.rs", "crates/karve/src/git/b.rs", "x.md"].map(str::to_owned).to_vec();
+    check(missing_files("see `a.rs`, git/{b}.rs, crates/karve/src/, x.md.", &files), 0);
     check(missing_files("a.rs git/b.rs c.rs gone/", &files), 2);
 }
 
@@ -70,10 +54,7 @@ fn a_file_in_the_architecture_that_does_not_exist() {
 fn a_crate_that_points_the_wrong_way() {
     let manifest = "[dependencies]\nkarve-core.workspace = true\nkarve-agents = \"1\"\n";
     check(house::wrong_dependencies("os", manifest, &["core"]), 1);
-    check(
-        house::wrong_dependencies("x", manifest, &["core", "agents"]),
-        0,
-    );
+    check(house::wrong_dependencies("x", manifest, &["core", "agents"]), 0);
 }
 
 #[test]
@@ -83,10 +64,7 @@ fn modules_in_a_circle() {
         source("a.rs", "use crate::{b::{C, D}, other};\n"),
         source("b/deep.rs", "fn f() { crate::c::g() }\n"),
         source("c.rs", "use crate::a::X;\n"),
-        source(
-            "d.rs",
-            "use crate::a::X;\n#[cfg(test)]\nmod tests {\n    use crate::d::Y;\n}\n",
-        ),
+        source("d.rs", "use crate::a::X;\n#[cfg(test)]\nmod tests {\n    use crate::d::Y;\n}\n"),
     ];
     check(house::cycles("x", &house::imports(circle.iter())), 3);
     check(house::cycles("x", &house::imports(circle[1..].iter())), 0);
@@ -109,10 +87,7 @@ fn a_name_of_two_types() {
 #[test]
 fn a_word_that_was_replaced() {
     let word = concat!("vis", "itor");
-    check(
-        house::old_words("a.md", &format!("The {word}s and a {word}.")),
-        2,
-    );
+    check(house::old_words("a.md", &format!("The {word}s and a {word}.")), 2);
     check(house::old_words("a.rs", &format!("fn {word}_of() {{}}")), 1);
     check(house::old_words("a.md", "A recommendation, an example."), 0);
 }
@@ -124,28 +99,16 @@ fn an_impure_core() {
     let pure = "// std::fs, ncu\nlet instant = \"legitimate\";\n#[cfg(test)]\nmod tests { \
                 use std::fs; }\n";
     check(impurities(&broken("crates/core/src/x.rs", pure)), 0);
-    check(
-        strange_dependencies("[dependencies]\nserde.workspace = true\nrand = \"1\"\n"),
-        1,
-    );
-    check(
-        strange_dependencies("[dependencies.rand]\nversion = \"1\"\n"),
-        1,
-    );
-    check(
-        strange_dependencies("[dev-dependencies]\nproptest = \"1\"\n"),
-        0,
-    );
+    check(strange_dependencies("[dependencies]\nserde.workspace = true\nrand = \"1\"\n"), 1);
+    check(strange_dependencies("[dependencies.rand]\nversion = \"1\"\n"), 1);
+    check(strange_dependencies("[dev-dependencies]\nproptest = \"1\"\n"), 0);
 }
 
 #[test]
 fn a_process_git_or_the_log_in_the_wrong_place() {
     let process = "use std::process::Command;\nfn f() { libc::fork(); }\n";
     check(trespasses(&broken("crates/karve/src/world.rs", process)), 2);
-    check(
-        trespasses(&broken("crates/karve/src/process/sys.rs", process)),
-        0,
-    );
+    check(trespasses(&broken("crates/karve/src/process/sys.rs", process)), 0);
     let git = "Command::argv([\"git\", \"log\"], dir);\nlet line = \"git log\";\n";
     check(trespasses(&broken("crates/karve/src/world.rs", git)), 2);
     check(trespasses(&broken("crates/karve/src/git/call.rs", git)), 0);
@@ -158,10 +121,7 @@ fn a_process_git_or_the_log_in_the_wrong_place() {
 fn output_beside_the_screens() {
     let text = "println!(\"x\"); std::io::stderr().flush();";
     check(orphan_output(&broken("crates/karve/src/world.rs", text)), 2);
-    check(
-        orphan_output(&broken("crates/karve/src/ui/plain.rs", text)),
-        0,
-    );
+    check(orphan_output(&broken("crates/karve/src/ui/plain.rs", text)), 0);
 }
 
 #[test]
@@ -186,10 +146,7 @@ fn leftovers_of_work() {
     check(leftovers("x.rs", &undone), 1);
     check(leftovers("x.rs", "todo!()"), 1);
     check(leftovers("x.md", &format!("see {}main/x", MACHINES[0])), 1);
-    check(
-        leftovers("x.md", &format!("see a{}x and mktemp.XXXXXX", MACHINES[0])),
-        0,
-    );
+    check(leftovers("x.md", &format!("see a{}x and mktemp.XXXXXX", MACHINES[0])), 0);
 }
 
 #[test]

@@ -21,11 +21,7 @@ pub(crate) fn files() -> Vec<String> {
         for entry in fs::read_dir(root().join(&dir)).unwrap() {
             let entry = entry.unwrap();
             let name = entry.file_name().into_string().unwrap();
-            let path = if dir.is_empty() {
-                name.clone()
-            } else {
-                format!("{dir}/{name}")
-            };
+            let path = if dir.is_empty() { name.clone() } else { format!("{dir}/{name}") };
             let kind = entry.file_type().unwrap();
             if kind.is_dir() && !NOT_OURS.contains(&name.as_str()) {
                 dirs.push(path);
@@ -66,18 +62,9 @@ impl Source {
     pub(crate) fn of(path: &str, text: String) -> Self {
         let (code, literals) = lex(&text);
         let whole_file = path.contains("/tests/") || path.ends_with("/tests.rs");
-        let tests = if whole_file {
-            std::iter::once(0..text.len()).collect()
-        } else {
-            test_parts(&code)
-        };
-        Self {
-            path: path.to_owned(),
-            text,
-            code,
-            literals,
-            tests,
-        }
+        let tests =
+            if whole_file { std::iter::once(0..text.len()).collect() } else { test_parts(&code) };
+        Self { path: path.to_owned(), text, code, literals, tests }
     }
 
     /// The line of a place, from 1.
@@ -100,20 +87,14 @@ impl Source {
 
     /// Lines that are not in a test.
     pub(crate) fn n_lines(&self) -> usize {
-        let in_tests: usize = self
-            .tests
-            .iter()
-            .map(|part| self.text[part.clone()].lines().count())
-            .sum();
+        let in_tests: usize =
+            self.tests.iter().map(|part| self.text[part.clone()].lines().count()).sum();
         self.text.lines().count() - in_tests
     }
 
     /// Where a word stands in the code, tests aside.
     pub(crate) fn uses(&self, word: &str) -> Vec<usize> {
-        places(&self.code, word)
-            .into_iter()
-            .filter(|at| !self.is_test(*at))
-            .collect()
+        places(&self.code, word).into_iter().filter(|at| !self.is_test(*at)).collect()
     }
 
     /// The strings that are not in a test, with their places.

@@ -108,11 +108,7 @@ pub struct CrossCheckResult {
 pub fn agree(a: &[u8], b: &[u8], dtype: Dtype, bound: &CrossBound) -> CrossCheckResult {
     let n = a.len().max(b.len()) / dtype.bytes();
     if a == b {
-        return CrossCheckResult {
-            n,
-            agrees: true,
-            ..CrossCheckResult::default()
-        };
+        return CrossCheckResult { n, agrees: true, ..CrossCheckResult::default() };
     }
     if !dtype.is_float() {
         return differing(a, b, dtype);
@@ -130,11 +126,7 @@ pub fn agree(a: &[u8], b: &[u8], dtype: Dtype, bound: &CrossBound) -> CrossCheck
     let beyond = sums.beyond + a.len().abs_diff(b.len()).div_ceil(dtype.bytes());
     let mean = sums.differences / n.max(1) as f64;
     // If squares overflow, the bound on each element must suffice.
-    let rms = if mean.is_finite() {
-        mean.sqrt() / scale
-    } else {
-        0.0
-    };
+    let rms = if mean.is_finite() { mean.sqrt() / scale } else { 0.0 };
     CrossCheckResult {
         n,
         beyond,
@@ -187,9 +179,7 @@ fn squares_f32(values: &[[u8; 4]]) -> f64 {
             *sum += v * v;
         }
     }
-    let rest = rest
-        .iter()
-        .map(|v| f64::from(f32::from_ne_bytes(*v)).powi(2));
+    let rest = rest.iter().map(|v| f64::from(f32::from_ne_bytes(*v)).powi(2));
     sums.iter().map(|v| f64::from(*v)).sum::<f64>() + rest.sum::<f64>()
 }
 
@@ -231,10 +221,7 @@ fn agree_f32(a: &[u8], b: &[u8], limits: &ElementLimits) -> DifferenceSums {
         let (all_within, differences) = chunk_f32(a, b, absolute, relative);
         let summed = differences.is_finite() && differences > SQUARES_MIN || differences == 0.0;
         let chunk = if all_within && summed {
-            DifferenceSums {
-                differences,
-                ..DifferenceSums::default()
-            }
+            DifferenceSums { differences, ..DifferenceSums::default() }
         } else {
             let wide = |x: &[[u8; 4]]| x.iter().map(|x| f32::from_ne_bytes(*x).into()).collect();
             let (a, b): (Vec<f64>, Vec<f64>) = (wide(a), wide(b));
@@ -287,10 +274,7 @@ fn agree_wide(a: &[u8], b: &[u8], dtype: Dtype, limits: &ElementLimits) -> Diffe
 /// One chunk in float64, including infinities and NaN.
 fn chunk_f64(a: &[f64], b: &[f64], limits: &ElementLimits) -> DifferenceSums {
     if let Some(differences) = all_within(a, b, limits) {
-        return DifferenceSums {
-            differences,
-            ..DifferenceSums::default()
-        };
+        return DifferenceSums { differences, ..DifferenceSums::default() };
     }
     let mut sums = DifferenceSums::default();
     for (i, (a, b)) in a.iter().zip(b).enumerate() {

@@ -60,12 +60,7 @@ pub enum AccuracyRuleSet {
 impl AccuracyRuleSet {
     /// How far an element may be from its reference.
     pub fn tolerance(&self, dtype: Dtype) -> Tolerance {
-        let of = |absolute, relative, scaled| Tolerance {
-            absolute,
-            relative,
-            scaled,
-            dtype,
-        };
+        let of = |absolute, relative, scaled| Tolerance { absolute, relative, scaled, dtype };
         if !dtype.is_float() {
             return of(0.0, 0.0, 0.0);
         }
@@ -73,12 +68,9 @@ impl AccuracyRuleSet {
         let eight = dtype.epsilon();
         match *self {
             AccuracyRuleSet::Bitwise => of(0.0, 0.0, 0.0),
-            AccuracyRuleSet::Custom {
-                absolute,
-                relative,
-                scaled,
-                ..
-            } => of(absolute, relative, scaled),
+            AccuracyRuleSet::Custom { absolute, relative, scaled, .. } => {
+                of(absolute, relative, scaled)
+            }
             AccuracyRuleSet::Default => {
                 let share = pick(dtype, [1e-9, 1e-4, 1e-2, 2e-2, eight, eight]);
                 of(0.0, share, share)
@@ -115,10 +107,7 @@ impl AccuracyRuleSet {
     /// By how much the error may exceed the incumbent's.
     pub fn error_ratio_max(&self) -> f64 {
         match self {
-            AccuracyRuleSet::Custom {
-                error_ratio_max: Some(most),
-                ..
-            } => *most,
+            AccuracyRuleSet::Custom { error_ratio_max: Some(most), .. } => *most,
             AccuracyRuleSet::Custom { .. } | AccuracyRuleSet::Default | AccuracyRuleSet::Primus => {
                 ERROR_RATIO_MAX
             }
@@ -177,11 +166,7 @@ pub struct OutputInfo {
 
 impl From<Dtype> for OutputInfo {
     fn from(dtype: Dtype) -> OutputInfo {
-        OutputInfo {
-            dtype,
-            reduction: None,
-            sensitivity: None,
-        }
+        OutputInfo { dtype, reduction: None, sensitivity: None }
     }
 }
 
@@ -286,34 +271,20 @@ impl fmt::Display for Inaccuracy {
             Inaccuracy::Infinite { count } => {
                 write!(f, "{count} infinities do not match the reference")
             }
-            Inaccuracy::Mismatched {
-                count,
-                n,
-                first,
-                max_abs,
-            } => write!(
+            Inaccuracy::Mismatched { count, n, first, max_abs } => write!(
                 f,
                 "{count} of {n} elements are beyond the tolerance, the first at index {first}; \
                  the largest difference is {max_abs:.3e}"
             ),
-            Inaccuracy::Noisy { snr_db, snr_db_min } => write!(
-                f,
-                "the signal-to-noise ratio is {snr_db:.1} dB, below {snr_db_min:.1} dB"
-            ),
-            Inaccuracy::Constant {
-                out_sd,
-                reference_sd,
-            } => write!(
+            Inaccuracy::Noisy { snr_db, snr_db_min } => {
+                write!(f, "the signal-to-noise ratio is {snr_db:.1} dB, below {snr_db_min:.1} dB")
+            }
+            Inaccuracy::Constant { out_sd, reference_sd } => write!(
                 f,
                 "the output barely varies: its standard deviation is {out_sd:.3e}, the \
                 reference's is {reference_sd:.3e}"
             ),
-            Inaccuracy::LessAccurate {
-                error,
-                candidate,
-                incumbent,
-                allowed,
-            } => write!(
+            Inaccuracy::LessAccurate { error, candidate, incumbent, allowed } => write!(
                 f,
                 "the {error} error is {candidate:.3e}; the incumbent's is {incumbent:.3e}, the \
                 limit is {allowed:.3e}"
@@ -393,12 +364,7 @@ fn is_as_accurate(
         if candidate <= allowed {
             return Ok(());
         }
-        Err(Inaccuracy::LessAccurate {
-            error: error.to_owned(),
-            candidate,
-            incumbent,
-            allowed,
-        })
+        Err(Inaccuracy::LessAccurate { error: error.to_owned(), candidate, incumbent, allowed })
     };
     check("rms", candidate.rms, incumbent.rms, floor.rms)?;
     check("max", candidate.max_abs, incumbent.max_abs, floor.max)?;

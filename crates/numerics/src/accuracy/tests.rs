@@ -27,10 +27,7 @@ fn normal(count: usize) -> Vec<f64> {
 
 /// An elementwise kernel, as the project declares it.
 fn elementwise(dtype: Dtype) -> OutputInfo {
-    OutputInfo {
-        reduction: Some(1),
-        ..dtype.into()
-    }
+    OutputInfo { reduction: Some(1), ..dtype.into() }
 }
 
 #[test]
@@ -56,10 +53,7 @@ fn what_is_not_a_number_or_infinite_must_be_so_on_both_sides() {
         assert_eq!(got, want, "{out} for {reference}");
         let bad = want != (0, 0, 0);
         assert_eq!(stats.mismatched, usize::from(bad));
-        assert_eq!(
-            judge(&stats, None, &AccuracyRuleSet::Default, Dtype::F32).is_err(),
-            bad
-        );
+        assert_eq!(judge(&stats, None, &AccuracyRuleSet::Default, Dtype::F32).is_err(), bad);
         assert!(serde_json::to_string(&stats).is_ok_and(|text| !text.contains("null")));
     };
     check(NAN, NAN, (0, 0, 0));
@@ -86,30 +80,20 @@ fn stats_survive_a_file_and_leave_out_what_is_zero() {
     let stats = compared(&[1.0, 2.0], &[1.0, 2.0], Dtype::F32);
     assert_eq!(stats.snr_db, SNR_DB_MAX);
     let text = serde_json::to_string(&stats).unwrap();
-    assert!(
-        !text.contains("nan_extra") && !text.contains("first_bad"),
-        "{text}"
-    );
+    assert!(!text.contains("nan_extra") && !text.contains("first_bad"), "{text}");
     assert_eq!(serde_json::from_str::<ErrorStats>(&text).unwrap(), stats);
     let rules: AccuracyRuleSet =
         serde_json::from_str(r#"{"kind":"custom","relative":0.1}"#).unwrap();
     assert_eq!(rules.tolerance(Dtype::F32).relative, 0.1);
     assert_eq!(rules.error_ratio_max(), 4.0);
-    assert_eq!(
-        serde_json::to_string(&AccuracyRuleSet::Primus).unwrap(),
-        r#"{"kind":"primus"}"#
-    );
+    assert_eq!(serde_json::to_string(&AccuracyRuleSet::Primus).unwrap(), r#"{"kind":"primus"}"#);
 }
 
 #[test]
 fn the_rule_sets_have_the_published_figures() {
     let check = |rules: AccuracyRuleSet, dtype: Dtype, absolute: f64, relative: f64| {
         let got = rules.tolerance(dtype);
-        assert_eq!(
-            (got.absolute, got.relative),
-            (absolute, relative),
-            "{rules:?} {dtype:?}"
-        );
+        assert_eq!((got.absolute, got.relative), (absolute, relative), "{rules:?} {dtype:?}");
     };
     check(AccuracyRuleSet::Primus, Dtype::F32, 1e-4, 1e-4);
     check(AccuracyRuleSet::Primus, Dtype::F16, 1e-2, 1e-2);
@@ -120,14 +104,8 @@ fn the_rule_sets_have_the_published_figures() {
     check(AccuracyRuleSet::Torch, Dtype::Bf16, 1e-5, 1.6e-2);
     check(AccuracyRuleSet::Torch, Dtype::I32, 0.0, 0.0);
     check(AccuracyRuleSet::Bitwise, Dtype::F32, 0.0, 0.0);
-    assert_eq!(
-        AccuracyRuleSet::Primus.snr_db_min(Dtype::F8E4m3),
-        Some(25.0)
-    );
-    assert_eq!(
-        AccuracyRuleSet::Primus.snr_db_min(Dtype::F8E5m2),
-        Some(20.0)
-    );
+    assert_eq!(AccuracyRuleSet::Primus.snr_db_min(Dtype::F8E4m3), Some(25.0));
+    assert_eq!(AccuracyRuleSet::Primus.snr_db_min(Dtype::F8E5m2), Some(20.0));
     assert_eq!(AccuracyRuleSet::Torch.snr_db_min(Dtype::F8E5m2), None);
 }
 
@@ -137,11 +115,7 @@ fn eight_bits_are_judged_by_the_ratio_of_signal_to_noise() {
     let noise = drawn(&Draw::Normal { mean: 0.0, sd: 1.0 }, Dtype::F64, 5, 4_000);
     for (dtype, snr_db_min) in [(Dtype::F8E4m3, 25.0), (Dtype::F8E5m2, 20.0)] {
         let honest = compared(&rounded(dtype, &reference), &reference, dtype);
-        assert_eq!(
-            judge(&honest, None, &AccuracyRuleSet::Primus, dtype),
-            Ok(()),
-            "{honest:?}"
-        );
+        assert_eq!(judge(&honest, None, &AccuracyRuleSet::Primus, dtype), Ok(()), "{honest:?}");
         for (apart_db, good) in [(1.0, true), (-1.0, false)] {
             let size = 10.0_f64.powf(-(snr_db_min + apart_db) / 20.0);
             let out = reference.iter().zip(&noise).map(|(r, z)| r + size * z);
@@ -160,21 +134,11 @@ fn bitwise_means_the_reference_as_its_type_rounds_it() {
     let tolerance = AccuracyRuleSet::Bitwise.tolerance(Dtype::F32);
     let mut out = rounded(Dtype::F32, &reference);
     let stats = measure(&out, &reference, &tolerance);
-    assert_eq!(
-        judge(&stats, None, &AccuracyRuleSet::Bitwise, Dtype::F32),
-        Ok(())
-    );
+    assert_eq!(judge(&stats, None, &AccuracyRuleSet::Bitwise, Dtype::F32), Ok(()));
     out[7] = f64::from((out[7] as f32).next_up());
     let stats = measure(&out, &reference, &tolerance);
     let said = judge(&stats, None, &AccuracyRuleSet::Bitwise, Dtype::F32);
-    assert!(matches!(
-        said,
-        Err(Inaccuracy::Mismatched {
-            count: 1,
-            first: 7,
-            ..
-        })
-    ));
+    assert!(matches!(said, Err(Inaccuracy::Mismatched { count: 1, first: 7, .. })));
 }
 
 #[test]
@@ -189,10 +153,7 @@ fn integers_are_exact_beyond_53_bits_too() {
     assert_eq!((stats.mismatched, stats.first_bad), (1, Some(0)));
     assert!(judge(&stats, None, &AccuracyRuleSet::Default, Dtype::I64).is_err());
     let same = measure_bytes(&a, &a, Dtype::I64);
-    assert_eq!(
-        judge(&same, Some(&same), &AccuracyRuleSet::Default, Dtype::I64),
-        Ok(())
-    );
+    assert_eq!(judge(&same, Some(&same), &AccuracyRuleSet::Default, Dtype::I64), Ok(()));
     assert_eq!(measure_bytes(&[1, 0], &[255, 0], Dtype::Bool).mismatched, 0);
     assert_eq!(measure_bytes(&[1, 0], &[0, 0], Dtype::Bool).mismatched, 1);
 }
@@ -273,16 +234,8 @@ fn where_nothing_is_summed_small_elements_must_be_right_too() {
     let small = wrong.iter_mut().find(|v| v.abs() < 1e-20).unwrap();
     *small *= 1.01;
     let stats = compared(&wrong, &reference, Dtype::F32);
-    let said = judge(
-        &stats,
-        Some(&honest),
-        &AccuracyRuleSet::Default,
-        elementwise(Dtype::F32),
-    );
-    assert!(
-        matches!(said, Err(Inaccuracy::LessAccurate { .. })),
-        "{said:?}"
-    );
+    let said = judge(&stats, Some(&honest), &AccuracyRuleSet::Default, elementwise(Dtype::F32));
+    assert!(matches!(said, Err(Inaccuracy::LessAccurate { .. })), "{said:?}");
 }
 
 #[test]

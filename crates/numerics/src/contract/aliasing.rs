@@ -51,23 +51,14 @@ impl Contract {
                 continue;
             };
             let of = Box::new(draw.clone());
-            let whole = DrawSegment {
-                seed: drawn(index as u64),
-                from: 0,
-                to: elements,
-            };
-            *draw = Draw::Pieces {
-                of,
-                pieces: vec![whole],
-            };
+            let whole = DrawSegment { seed: drawn(index as u64), from: 0, to: elements };
+            *draw = Draw::Pieces { of, pieces: vec![whole] };
             if elements > 0 {
                 tensors.push((index, elements));
             }
         }
-        let mut steps = vec![AliasingStep {
-            contract: contract.clone(),
-            what: "all inputs are new".into(),
-        }];
+        let mut steps =
+            vec![AliasingStep { contract: contract.clone(), what: "all inputs are new".into() }];
         let turns = 1..ALIASING_STEPS as u64;
         for turn in turns.take_while(|_| !tensors.is_empty()) {
             let chosen = drawn(1 << 32).wrapping_add(turn) % tensors.len() as u64;
@@ -81,10 +72,7 @@ impl Contract {
             };
             let secret = drawn((1 << 33) + turn);
             let what = change(&mut contract.args[index], elements, (extent, secret));
-            steps.push(AliasingStep {
-                contract: contract.clone(),
-                what,
-            });
+            steps.push(AliasingStep { contract: contract.clone(), what });
         }
         steps
     }
@@ -121,11 +109,7 @@ fn change(arg: &mut Arg, elements: u64, (extent, secret): (ChangeExtent, u64)) -
         // Everything is overwritten.
         pieces.clear();
     }
-    pieces.push(DrawSegment {
-        seed,
-        from,
-        to: from + len,
-    });
+    pieces.push(DrawSegment { seed, from, to: from + len });
     match len == elements {
         true => format!("only `{name}` changed"),
         false => format!("only {len} of {elements} elements of `{name}` changed"),

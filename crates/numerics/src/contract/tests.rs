@@ -19,11 +19,7 @@ fn case(params: &[(&str, u64)]) -> Case {
 }
 
 fn arg(name: &str, dtype: Dtype, kind: ArgKind) -> Arg {
-    Arg {
-        name: name.into(),
-        dtype,
-        kind,
-    }
+    Arg { name: name.into(), dtype, kind }
 }
 
 fn tensor(shape: &[&str]) -> ArgKind {
@@ -34,30 +30,19 @@ fn tensor(shape: &[&str]) -> ArgKind {
 }
 
 fn output(shape: &[&str]) -> ArgKind {
-    ArgKind::Output {
-        shape: shape.iter().map(|text| (*text).to_owned()).collect(),
-    }
+    ArgKind::Output { shape: shape.iter().map(|text| (*text).to_owned()).collect() }
 }
 
 fn scalar(value: &str) -> ArgKind {
-    ArgKind::Scalar {
-        value: value.into(),
-    }
+    ArgKind::Scalar { value: value.into() }
 }
 
 fn contract(args: Vec<Arg>) -> Contract {
     let path = "build/kernel.so".to_owned();
     Contract {
-        kernel: Kernel::Library {
-            path: path.clone(),
-            entry: "f".into(),
-        },
+        kernel: Kernel::Library { path: path.clone(), entry: "f".into() },
         args,
-        reference: Reference::Library {
-            path,
-            entry: "g".into(),
-            precision: Precision::Wide,
-        },
+        reference: Reference::Library { path, entry: "g".into(), precision: Precision::Wide },
         accuracy: AccuracyRuleSet::Default,
         reduction: None,
         deterministic: true,
@@ -79,9 +64,7 @@ fn product() -> Contract {
 
 #[test]
 fn shapes_and_scalars_follow_the_case() {
-    let layout = product()
-        .layout(&case(&[("M", 3), ("K", 5)]))
-        .expect("a layout");
+    let layout = product().layout(&case(&[("M", 3), ("K", 5)])).expect("a layout");
     assert_eq!(layout.places[0], PlacedArg::Integer(3));
     assert_eq!(layout.places[1], PlacedArg::Float(0.5));
     let PlacedArg::Input(a) = layout.places[2] else {
@@ -98,9 +81,7 @@ fn shapes_and_scalars_follow_the_case() {
 #[test]
 fn a_wide_reference_takes_float64_and_the_same_integers() {
     let case = case(&[("M", 3), ("K", 5)]);
-    let wide = product()
-        .layout_in(&case, Precision::Wide)
-        .expect("a layout");
+    let wide = product().layout_in(&case, Precision::Wide).expect("a layout");
     assert_eq!(wide.dtypes[0], Dtype::I32);
     assert_eq!(wide.dtypes[2], Dtype::F64);
     let PlacedArg::Output(c) = wide.places[3] else {
@@ -112,9 +93,7 @@ fn a_wide_reference_takes_float64_and_the_same_integers() {
 #[test]
 fn what_has_no_size_is_refused_with_its_name() {
     let refuse = |args: Vec<Arg>, part: &str| {
-        let why = contract(args)
-            .layout(&case(&[("M", 3)]))
-            .expect_err("no layout");
+        let why = contract(args).layout(&case(&[("M", 3)])).expect_err("no layout");
         assert!(why.contains(part), "{why}");
     };
     let one = |kind| vec![arg("x", Dtype::F32, kind)];
@@ -174,10 +153,7 @@ fn drawn_bytes(step: &AliasingStep, index: usize, elements: usize) -> Vec<u8> {
 
 #[test]
 fn an_aliasing_check_changes_one_input_a_step_and_some_only_in_part() {
-    let drawn = |draw| ArgKind::Input {
-        shape: vec!["n".into()],
-        draw,
-    };
+    let drawn = |draw| ArgKind::Input { shape: vec!["n".into()], draw };
     let normal = Draw::Normal { mean: 0.0, sd: 1.0 };
     let contract = contract(vec![
         arg("n", Dtype::I64, scalar("n")),

@@ -35,10 +35,7 @@ pub fn hash64(seed: u64, bytes: &[u8]) -> u64 {
 fn absorb(lanes: &mut [u64; LANES], keys: &[u64; LANES], chunk: &[u8; CHUNK]) {
     let words = chunk.as_chunks::<8>().0;
     for i in 0..LANES {
-        let (a, b) = (
-            u64::from_ne_bytes(words[2 * i]),
-            u64::from_ne_bytes(words[2 * i + 1]),
-        );
+        let (a, b) = (u64::from_ne_bytes(words[2 * i]), u64::from_ne_bytes(words[2 * i + 1]));
         // The sum keeps the previous state even if a factor happens to be zero.
         lanes[i] = fold(a ^ lanes[i], b ^ keys[i]).wrapping_add(lanes[i].rotate_left(23));
     }

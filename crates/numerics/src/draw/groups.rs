@@ -124,11 +124,8 @@ pub(super) fn sizes(total: u64, skew: Skew, count: usize, lanes: &mut StreamLane
 fn apportion(total: u64, weights: &[f64], most: &[u64], lanes: &mut StreamLanes) -> Vec<i64> {
     let sum: f64 = weights.iter().sum();
     let ideal = |weight: f64| (total as f64 * (weight / sum.max(f64::MIN_POSITIVE))) as u64;
-    let mut sizes: Vec<u64> = weights
-        .iter()
-        .zip(most)
-        .map(|(weight, most)| ideal(*weight).min(*most))
-        .collect();
+    let mut sizes: Vec<u64> =
+        weights.iter().zip(most).map(|(weight, most)| ideal(*weight).min(*most)).collect();
     // Products of floats may add up to more; then the largest group shrinks.
     let mut given: u64 = sizes.iter().fold(0, |sum, size| sum.saturating_add(*size));
     while given > total {

@@ -61,9 +61,7 @@ fn with_signs(
     by_block(dtype, out, |block| {
         if magnitudes.signed {
             lanes.uniform_f64(&mut signs);
-            signs
-                .iter_mut()
-                .for_each(|s| *s = if *s < 0.5 { -1.0 } else { 1.0 });
+            signs.iter_mut().for_each(|s| *s = if *s < 0.5 { -1.0 } else { 1.0 });
         }
         lanes.uniform_f64(block);
         make(&magnitudes, block, &signs);
@@ -106,21 +104,9 @@ pub(super) fn mixed(dtype: Dtype, key: StreamKey, out: &mut [u8]) {
 /// Pairs of neighbors that nearly cancel each other; for unsigned types they are nearly equal.
 pub(super) fn cancelling(dtype: Dtype, key: StreamKey, out: &mut [u8]) {
     with_signs(dtype, key, out, |m, block, signs| {
-        let (scale, other) = (
-            m.root.min(1.0).max(m.smallest),
-            if m.signed { -1.0 } else { 1.0 },
-        );
-        let scale = if dtype.is_float() {
-            scale
-        } else {
-            m.largest / 2.0
-        };
-        for (pair, signs) in block
-            .as_chunks_mut::<2>()
-            .0
-            .iter_mut()
-            .zip(signs.as_chunks::<2>().0)
-        {
+        let (scale, other) = (m.root.min(1.0).max(m.smallest), if m.signed { -1.0 } else { 1.0 });
+        let scale = if dtype.is_float() { scale } else { m.largest / 2.0 };
+        for (pair, signs) in block.as_chunks_mut::<2>().0.iter_mut().zip(signs.as_chunks::<2>().0) {
             let value = signs[0] * scale * (0.5 + 0.5 * pair[0]);
             let apart = 1.0 + m.epsilon * (4.0 * pair[1] + 0.5);
             *pair = [value, other * value * apart];

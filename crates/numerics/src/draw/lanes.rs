@@ -56,14 +56,7 @@ impl StreamLanes {
     /// The generators in their initial state.
     pub(super) fn of(key: StreamKey) -> StreamLanes {
         let [a, b, c] = [0, 1, 2].map(|index| start_words(key, index));
-        StreamLanes {
-            a,
-            b,
-            c,
-            steps: 1,
-            left: [0; LANES],
-            n_left: 0,
-        }
+        StreamLanes { a, b, c, steps: 1, left: [0; LANES], n_left: 0 }
     }
 
     /// The next word of every lane.
@@ -220,10 +213,7 @@ fn two_normals(far: u32, round: u32) -> (f32, f32) {
     let angle = ((round << 2) >> 8) as i32 as f32 * (UNIT_F32 * std::f32::consts::FRAC_PI_2);
     let (sine, cosine) = quadrant(angle);
     let mirrored = |v: f32, bit: u32| f32::from_bits(v.to_bits() ^ (bit & 0x8000_0000));
-    (
-        mirrored(distance * cosine, round),
-        mirrored(distance * sine, round << 1),
-    )
+    (mirrored(distance * cosine, round), mirrored(distance * sine, round << 1))
 }
 
 /// `ln(x)` for x in (0, 1], to about one part in ten million.
@@ -243,21 +233,10 @@ fn ln_unit(x: f32) -> f32 {
 /// Sine and cosine from 0 to a right angle, to about one part in ten million.
 #[inline(always)]
 fn quadrant(x: f32) -> (f32, f32) {
-    const S: [f32; 5] = [
-        -1.0 / 6.0,
-        1.0 / 120.0,
-        -1.0 / 5_040.0,
-        1.0 / 362_880.0,
-        -1.0 / 39_916_800.0,
-    ];
-    const C: [f32; 6] = [
-        -0.5,
-        1.0 / 24.0,
-        -1.0 / 720.0,
-        1.0 / 40_320.0,
-        -1.0 / 3_628_800.0,
-        1.0 / 479_001_600.0,
-    ];
+    const S: [f32; 5] =
+        [-1.0 / 6.0, 1.0 / 120.0, -1.0 / 5_040.0, 1.0 / 362_880.0, -1.0 / 39_916_800.0];
+    const C: [f32; 6] =
+        [-0.5, 1.0 / 24.0, -1.0 / 720.0, 1.0 / 40_320.0, -1.0 / 3_628_800.0, 1.0 / 479_001_600.0];
     let q = x * x;
     let sine = x + x * q * (S[0] + q * (S[1] + q * (S[2] + q * (S[3] + q * S[4]))));
     let cosine = 1.0 + q * (C[0] + q * (C[1] + q * (C[2] + q * (C[3] + q * (C[4] + q * C[5])))));

@@ -23,11 +23,7 @@ pub enum Poison<'a> {
 
 /// Poisons an output; a pure function of its arguments.
 pub fn poison(kind: Poison<'_>, seed: u64, dtype: Dtype, out: &mut [u8]) {
-    let key = StreamKey {
-        seed,
-        stream: 0,
-        part: PART,
-    };
+    let key = StreamKey { seed, stream: 0, part: PART };
     match kind {
         Poison::Nan if dtype.is_float() => repeat(&element(dtype, f64::NAN), out),
         Poison::Plausible { of } => fill_part(of, dtype, key, out),

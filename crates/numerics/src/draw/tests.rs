@@ -17,24 +17,15 @@ fn numbers(draw: &Draw, dtype: Dtype, count: usize) -> Vec<f64> {
 }
 
 fn uniform_draw() -> Draw {
-    Draw::Uniform {
-        low: -1.0,
-        high: 1.0,
-    }
+    Draw::Uniform { low: -1.0, high: 1.0 }
 }
 
 fn normal_draw() -> Draw {
     Draw::Normal { mean: 0.0, sd: 1.0 }
 }
 
-const FLOATS: [Dtype; 6] = [
-    Dtype::F64,
-    Dtype::F32,
-    Dtype::F16,
-    Dtype::Bf16,
-    Dtype::F8E4m3,
-    Dtype::F8E5m2,
-];
+const FLOATS: [Dtype; 6] =
+    [Dtype::F64, Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::F8E4m3, Dtype::F8E5m2];
 
 fn moment(values: &[f64], power: i32) -> f64 {
     values.iter().map(|v| v.powi(power)).sum::<f64>() / values.len() as f64
@@ -49,14 +40,7 @@ fn a_draw_reads_as_it_is_written_in_files() {
     let text = r#"{"kind":"groups","total":64,"skew":"top1_capacity"}"#;
     let draw: Draw = serde_json::from_str(text).unwrap();
     let skew = Skew::Top1Capacity;
-    assert_eq!(
-        draw,
-        Draw::Groups {
-            total: 64,
-            skew,
-            only: false
-        }
-    );
+    assert_eq!(draw, Draw::Groups { total: 64, skew, only: false });
     assert!(serde_json::from_str::<Draw>(r#"{"kind":"constant","value":1,"x":1}"#).is_err());
 }
 
@@ -95,10 +79,7 @@ fn uniform_numbers_are_spread_evenly_in_every_type() {
             cells[(((v + 1.0) * 8.0) as usize).min(15)] += 1;
         }
         if dtype.bytes() > 1 {
-            assert!(
-                cells.iter().all(|n| (12_000..13_000).contains(n)),
-                "{cells:?}"
-            );
+            assert!(cells.iter().all(|n| (12_000..13_000).contains(n)), "{cells:?}");
         }
     }
 }
@@ -118,13 +99,9 @@ fn normal_numbers_have_the_moments_and_tails_of_the_normal_distribution() {
     for dtype in [Dtype::F32, Dtype::F64] {
         let n = 2_000_000;
         let values = numbers(&normal_draw(), dtype, n);
-        for (power, want, within) in [
-            (1, 0.0, 0.004),
-            (2, 1.0, 0.005),
-            (3, 0.0, 0.015),
-            (4, 3.0, 0.04),
-            (6, 15.0, 0.6),
-        ] {
+        for (power, want, within) in
+            [(1, 0.0, 0.004), (2, 1.0, 0.005), (3, 0.0, 0.015), (4, 3.0, 0.04), (6, 15.0, 0.6)]
+        {
             let got = moment(&values, power);
             assert!((got - want).abs() < within, "moment {power} is {got}");
         }
@@ -139,19 +116,11 @@ fn normal_numbers_have_the_moments_and_tails_of_the_normal_distribution() {
             let want = share * n as f64;
             let got = values.iter().filter(|v| v.abs() > beyond).count() as f64;
             let within = 5.0 * want.sqrt() + 3.0;
-            assert!(
-                (got - want).abs() < within,
-                "{got} beyond {beyond}, not {want}"
-            );
+            assert!((got - want).abs() < within, "{got} beyond {beyond}, not {want}");
         }
         let neighbours: f64 = values.windows(2).map(|w| w[0] * w[1]).sum();
-        assert!(
-            (neighbours / n as f64).abs() < 0.004,
-            "neighbors are correlated"
-        );
-        let pairs = values
-            .chunks_exact(32)
-            .flat_map(|c| (0..16).map(|i| c[i] * c[i + 16]));
+        assert!((neighbours / n as f64).abs() < 0.004, "neighbors are correlated");
+        let pairs = values.chunks_exact(32).flat_map(|c| (0..16).map(|i| c[i] * c[i + 16]));
         let (mut sum, mut squares) = (0.0, 0.0);
         for product in pairs {
             sum += product;
@@ -166,20 +135,11 @@ fn normal_numbers_have_the_moments_and_tails_of_the_normal_distribution() {
 fn lanes_and_streams_do_not_depend_on_each_other() {
     let a = numbers(&uniform_draw(), Dtype::F64, 100_000);
     let mut b = Vec::new();
-    tensor::to_f64(
-        Dtype::F64,
-        &drawn(&uniform_draw(), Dtype::F64, 11, 4, 100_000),
-        &mut b,
-    );
+    tensor::to_f64(Dtype::F64, &drawn(&uniform_draw(), Dtype::F64, 11, 4, 100_000), &mut b);
     for shift in [0, 1, 16, 64] {
         let of = |x: &[f64], y: &[f64]| {
             let n = x.len() - shift;
-            x[..n]
-                .iter()
-                .zip(&y[shift..])
-                .map(|(x, y)| x * y)
-                .sum::<f64>()
-                / n as f64
+            x[..n].iter().zip(&y[shift..]).map(|(x, y)| x * y).sum::<f64>() / n as f64
         };
         assert!(of(&a, &b).abs() < 0.006, "streams at {shift}");
         assert!(shift == 0 || of(&a, &a).abs() < 0.006, "lanes at {shift}");
@@ -196,10 +156,7 @@ fn integers_reach_both_ends_evenly() {
             assert!((9_400..10_600).contains(&n), "{dtype:?} {want}: {n}");
         }
     }
-    let all = Draw::Integers {
-        low: i64::MIN,
-        high: i64::MAX,
-    };
+    let all = Draw::Integers { low: i64::MIN, high: i64::MAX };
     let values = numbers(&all, Dtype::I64, 10_000);
     let n_negative = values.iter().filter(|v| **v < 0.0).count();
     assert!((4_700..5_300).contains(&n_negative));
@@ -236,10 +193,7 @@ fn sorted_draws_ascend_in_every_type() {
         let values = numbers(&Draw::Sorted { of }, dtype, 1_000);
         assert!(values.is_sorted(), "{dtype:?}");
     }
-    let of = Box::new(Draw::Integers {
-        low: i64::MIN,
-        high: i64::MAX,
-    });
+    let of = Box::new(Draw::Integers { low: i64::MIN, high: i64::MAX });
     let bytes = drawn(&Draw::Sorted { of }, Dtype::I64, 1, 2, 500);
     assert!(tensor::to_integers(Dtype::I64, &bytes).unwrap().is_sorted());
 }
@@ -256,13 +210,9 @@ fn hostile_values_are_what_their_name_says_in_every_type() {
             assert!(values.iter().any(|v| *v < 0.0) && values.iter().any(|v| *v > 0.0));
         };
         all(Draw::Denormals, &|v| v != 0.0 && v.abs() < least);
-        all(Draw::Large { full: true }, &|v| {
-            v.abs() >= range.largest * 0.49 && v.is_finite()
-        });
+        all(Draw::Large { full: true }, &|v| v.abs() >= range.largest * 0.49 && v.is_finite());
         let root = range.largest.sqrt();
-        all(Draw::Large { full: false }, &|v| {
-            v.abs() < root * 0.55 && v.abs() > root / 130.0
-        });
+        all(Draw::Large { full: false }, &|v| v.abs() < root * 0.55 && v.abs() > root / 130.0);
         all(Draw::Mixed, &|v| v.abs() >= least && v.abs() <= root);
         let values = numbers(&Draw::Cancelling, dtype, 5_000);
         for pair in values.chunks_exact(2) {
@@ -315,14 +265,8 @@ fn group_sizes_are_as_unequal_as_asked() {
 #[test]
 fn figures_that_make_no_sense_are_complained_about() {
     let bad = |draw: Draw| draw.complaint(Dtype::F32).is_some();
-    assert!(bad(Draw::Uniform {
-        low: 1.0,
-        high: 0.0
-    }));
-    assert!(bad(Draw::Normal {
-        mean: 0.0,
-        sd: f64::NAN
-    }));
+    assert!(bad(Draw::Uniform { low: 1.0, high: 0.0 }));
+    assert!(bad(Draw::Normal { mean: 0.0, sd: f64::NAN }));
     assert!(bad(Draw::Integers { low: 1, high: 0 }));
     let of = Box::new(Draw::Zeros);
     assert!(bad(Draw::Sparse { density: 1.5, of }));
@@ -350,11 +294,7 @@ fn poison_is_not_what_a_kernel_would_write() {
     poison(Poison::Plausible { of: &draw }, 1, Dtype::F32, &mut out);
     tensor::to_f64(Dtype::F32, &out, &mut values);
     assert!(values.iter().all(|v| v.abs() <= 1.0));
-    assert_ne!(
-        out,
-        drawn(&draw, Dtype::F32, 1, 0, 100),
-        "it must not be an input"
-    );
+    assert_ne!(out, drawn(&draw, Dtype::F32, 1, 0, 100), "it must not be an input");
 }
 
 #[test]

@@ -52,11 +52,7 @@ pub(super) struct DividesByZero;
 impl<'a> RestrictionNames<'a> {
     /// The names of a space.
     pub fn new(axes: &'a [Axis], constants: BTreeMap<String, String>) -> Self {
-        Self {
-            axes,
-            constants,
-            words: Vec::new(),
-        }
+        Self { axes, constants, words: Vec::new() }
     }
 
     /// Parses a restriction.
@@ -70,11 +66,7 @@ impl<'a> RestrictionNames<'a> {
         let node = self.resolve(&expr, &mut axes).map_err(wrong)?;
         axes.sort_unstable();
         axes.dedup();
-        Ok(Restriction {
-            text: excerpt(text),
-            node,
-            axes,
-        })
+        Ok(Restriction { text: excerpt(text), node, axes })
     }
 
     /// A knob that matters only where `when` holds keeps its default elsewhere.
@@ -154,10 +146,7 @@ impl<'a> RestrictionNames<'a> {
             (None, "False" | "false") => Ok(RestrictionExpr::Number(0.0)),
             (None, _) => {
                 let known: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
-                Err(format!(
-                    "`{name}` is not a knob; there are {}",
-                    known.join(", ")
-                ))
+                Err(format!("`{name}` is not a knob; there are {}", known.join(", ")))
             }
         }
     }
@@ -232,10 +221,8 @@ impl RestrictionExpr {
             }
             Self::Binary(op, left, right) => {
                 let (left, right) = (left.evaluate(ranks)?, right.evaluate(ranks)?);
-                let divides = matches!(
-                    op,
-                    BinaryOp::Divide | BinaryOp::FloorDivide | BinaryOp::Remainder
-                );
+                let divides =
+                    matches!(op, BinaryOp::Divide | BinaryOp::FloorDivide | BinaryOp::Remainder);
                 if divides && right == 0.0 {
                     return Err(DividesByZero);
                 }
@@ -297,12 +284,7 @@ impl RestrictionExpr {
 /// The bounds of `a op b`, if they follow from the bounds of both.
 fn bounds_of(op: BinaryOp, a: (f64, f64), b: (f64, f64)) -> Option<(f64, f64)> {
     let duel_cases = |op: BinaryOp| {
-        let all = [
-            op.apply(a.0, b.0),
-            op.apply(a.0, b.1),
-            op.apply(a.1, b.0),
-            op.apply(a.1, b.1),
-        ];
+        let all = [op.apply(a.0, b.0), op.apply(a.0, b.1), op.apply(a.1, b.0), op.apply(a.1, b.1)];
         let low = all.iter().copied().fold(f64::INFINITY, f64::min);
         let high = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         (!all.iter().any(|value| value.is_nan())).then_some((low, high))

@@ -38,10 +38,7 @@ fn restrictions_leave_what_they_allow() {
     let grid = grid(axes, &["A % B == 0 or B > KWG", "A * B <= 4"]).unwrap();
     assert_eq!(all(&grid), ["1 1", "2 1", "2 2", "4 1"]);
     assert_eq!(grid.default_point(), Some(GridPoint(3)));
-    assert_eq!(
-        grid.neighbours(GridPoint(1)),
-        [GridPoint(0), GridPoint(3), GridPoint(2)]
-    );
+    assert_eq!(grid.neighbours(GridPoint(1)), [GridPoint(0), GridPoint(3), GridPoint(2)]);
 }
 
 #[test]
@@ -97,10 +94,8 @@ fn a_billion_combinations_are_not_looked_at() {
 #[test]
 fn of_a_space_too_large_to_list_a_sample_is_searched() {
     let values: Vec<i64> = (1..=64).collect();
-    let axes: Vec<Axis> = ["A", "B", "C", "D", "E"]
-        .iter()
-        .map(|name| axis(name, &values))
-        .collect();
+    let axes: Vec<Axis> =
+        ["A", "B", "C", "D", "E"].iter().map(|name| axis(name, &values)).collect();
     let grid = grid(axes, &["A != B"]).unwrap();
     assert!(!grid.is_whole());
     assert!(grid.len() > 100_000);
@@ -153,14 +148,10 @@ proptest! {
 fn hard_restrictions_end_in_a_sample_with_the_default() {
     let values: Vec<String> = (1..=10).map(|value| value.to_string()).collect();
     let names = ["A", "B", "C", "D", "E", "F", "G", "H", "I"];
-    let axes: Vec<Axis> = names
-        .iter()
-        .map(|name| Axis::new(name, &values, Some("1")).unwrap())
-        .collect();
+    let axes: Vec<Axis> =
+        names.iter().map(|name| Axis::new(name, &values, Some("1")).unwrap()).collect();
     let hard = "A*B*C*D*E*F*G*H*I % 1009 == 1";
-    let restriction = RestrictionNames::new(&axes, BTreeMap::new())
-        .restriction(hard)
-        .unwrap();
+    let restriction = RestrictionNames::new(&axes, BTreeMap::new()).restriction(hard).unwrap();
     let grid = Grid::new(axes, &[restriction]).unwrap();
     assert!(!grid.is_whole() && grid.len() > 100, "{}", grid.len());
     assert!(grid.notes()[0].contains("too hard"), "{:?}", grid.notes());

@@ -53,11 +53,7 @@ impl fmt::Display for GridError {
             Self::Empty(texts) => match texts.as_slice() {
                 [] => write!(f, "no setting is valid"),
                 [one] => write!(f, "no setting satisfies `{one}`"),
-                several => write!(
-                    f,
-                    "no setting satisfies `{}` together",
-                    several.join("` and `")
-                ),
+                several => write!(f, "no setting satisfies `{}` together", several.join("` and `")),
             },
         }
     }
@@ -69,16 +65,12 @@ pub(super) fn combinations(axes: &[Axis]) -> Result<u64, GridError> {
         return Err(GridError::NoKnobs);
     }
     for (index, axis) in axes.iter().enumerate() {
-        if axes[..index]
-            .iter()
-            .any(|earlier| earlier.name == axis.name)
-        {
+        if axes[..index].iter().any(|earlier| earlier.name == axis.name) {
             return Err(GridError::Twice(axis.name.clone()));
         }
     }
-    let product = axes.iter().try_fold(1_u64, |product, axis| {
-        product.checked_mul(axis.values.len() as u64)
-    });
+    let product =
+        axes.iter().try_fold(1_u64, |product, axis| product.checked_mul(axis.values.len() as u64));
     product.ok_or(GridError::TooLarge)
 }
 
@@ -124,13 +116,7 @@ pub(super) fn walk(axes: Vec<Axis>, restrictions: &[Restriction]) -> Result<Grid
             rest %= weight;
         }
     }
-    Ok(Grid {
-        axes,
-        ranks,
-        codes,
-        notes,
-        whole,
-    })
+    Ok(Grid { axes, ranks, codes, notes, whole })
 }
 
 /// What one step of each knob adds to a code.
@@ -341,13 +327,8 @@ impl<'a> RestrictionCheck<'a> {
             let size = size.checked_mul(axes[*axis].values.len())?;
             (size <= TABLE_MAX).then_some(size)
         });
-        let mut check = Self {
-            restriction,
-            at: vec![0; order.len()],
-            order,
-            tables: None,
-            by_zero: 0,
-        };
+        let mut check =
+            Self { restriction, at: vec![0; order.len()], order, tables: None, by_zero: 0 };
         if let Some(size) = size {
             check.tabulate(axes, size);
         }
@@ -372,9 +353,7 @@ impl<'a> RestrictionCheck<'a> {
         for axis in self.order.iter().skip(1).rev() {
             let len = axes[*axis].values.len();
             let any = |values: &[bool]| values.iter().any(|value| *value);
-            let shorter = tables
-                .last()
-                .map(|table| table.chunks(len).map(any).collect());
+            let shorter = tables.last().map(|table| table.chunks(len).map(any).collect());
             tables.extend(shorter);
         }
         tables.reverse();
@@ -389,8 +368,7 @@ fn order_of(axes: &[Axis], restrictions: &[Restriction]) -> Vec<usize> {
     loop {
         let open = |restriction: &&Restriction| {
             let free = restriction.axes().iter().filter(|a| !order.contains(a));
-            free.map(|axis| (axes[*axis].values.len() as f64).ln())
-                .sum::<f64>()
+            free.map(|axis| (axes[*axis].values.len() as f64).ln()).sum::<f64>()
         };
         let next =
             (0..waiting.len()).min_by(|a, b| open(&waiting[*a]).total_cmp(&open(&waiting[*b])));
@@ -407,9 +385,7 @@ fn order_of(axes: &[Axis], restrictions: &[Restriction]) -> Vec<usize> {
             }
         }
     }
-    let rest: Vec<usize> = (0..axes.len())
-        .filter(|axis| !order.contains(axis))
-        .collect();
+    let rest: Vec<usize> = (0..axes.len()).filter(|axis| !order.contains(axis)).collect();
     order.extend(rest);
     order
 }

@@ -22,13 +22,7 @@ pub(super) struct AnnealingSearch {
 
 impl AnnealingSearch {
     pub(super) fn new(draws: DrawRng) -> Self {
-        Self {
-            draws,
-            at: None,
-            requested: Vec::new(),
-            best: f64::INFINITY,
-            since_best: 0,
-        }
+        Self { draws, at: None, requested: Vec::new(), best: f64::INFINITY, since_best: 0 }
     }
 
     /// Moves to a proposed setting if it is good enough.

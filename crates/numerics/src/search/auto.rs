@@ -86,12 +86,7 @@ struct PredictedSetting {
 
 impl AutoSearch {
     pub(super) fn new(draws: DrawRng) -> Self {
-        Self {
-            draws,
-            state: None,
-            believed: BTreeMap::new(),
-            gain: None,
-        }
+        Self { draws, state: None, believed: BTreeMap::new(), gain: None }
     }
 
     /// Of some settings, the one farthest from all that were proposed.
@@ -203,11 +198,8 @@ impl AutoState {
             self.rebuild(grid);
         }
         // Settings keep their order; one that failed leaves a gap.
-        let open: Vec<GridPoint> = points
-            .iter()
-            .copied()
-            .filter(|p| !self.rows.contains(p))
-            .collect();
+        let open: Vec<GridPoint> =
+            points.iter().copied().filter(|p| !self.rows.contains(p)).collect();
         let gone = |point: &GridPoint| !points.contains(point);
         if self.rows.iter().any(gone) {
             self.rows.retain(|point| points.contains(point));
@@ -221,13 +213,11 @@ impl AutoState {
         self.pool.admit_neighbours(grid, record);
         self.pool.leave_out(record);
         let x: Vec<GridPoint> = points.to_vec();
-        self.times
-            .learn(&self.features, (grid, &x, targets.values()), draws);
+        self.times.learn(&self.features, (grid, &x, targets.values()), draws);
         if record.entries().iter().any(|entry| entry.failed) {
             let settled = record.entries().iter().filter(|e| !e.is_pending());
-            let (x, y): (Vec<GridPoint>, Vec<f64>) = settled
-                .map(|entry| (entry.point, f64::from(u8::from(entry.failed))))
-                .unzip();
+            let (x, y): (Vec<GridPoint>, Vec<f64>) =
+                settled.map(|entry| (entry.point, f64::from(u8::from(entry.failed)))).unzip();
             self.failures.learn(&self.features, (grid, &x, &y), draws);
         }
     }
@@ -251,21 +241,11 @@ impl AutoState {
     ) -> Option<PredictedSetting> {
         let known: Vec<&[u16]> = self.rows.iter().map(|p| grid.ranks(*p)).collect();
         let weights = self.factor.solve(&targets.of(&self.rows));
-        let scored = self.pool.score(
-            grid,
-            (&self.kernel, &self.factor, &known),
-            &weights,
-            targets.best(),
-        );
+        let scored =
+            self.pool.score(grid, (&self.kernel, &self.factor, &known), &weights, targets.best());
         let scored = pool::foremost(scored, FOREST_SETTINGS);
         let mut best: Option<PredictedSetting> = None;
-        for ScoredSetting {
-            point,
-            mean,
-            variance,
-            ..
-        } in scored
-        {
+        for ScoredSetting { point, mean, variance, .. } in scored {
             let x = self.features.of(grid, point);
             let (tree_mean, tree_variance) = self.times.predict(&x);
             let mean = (1.0 - TREES_WEIGHT) * mean + TREES_WEIGHT * tree_mean;
@@ -277,15 +257,8 @@ impl AutoState {
             };
             // Ties are broken at random, else the first of the grid would win.
             let improvement = improvement * chance * (1.0 + 1e-9 * draws.next_f64());
-            if best
-                .as_ref()
-                .is_none_or(|best| improvement > best.improvement)
-            {
-                best = Some(PredictedSetting {
-                    point,
-                    mean,
-                    improvement,
-                });
+            if best.as_ref().is_none_or(|best| improvement > best.improvement) {
+                best = Some(PredictedSetting { point, mean, improvement });
             }
         }
         best

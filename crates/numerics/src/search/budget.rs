@@ -12,24 +12,15 @@ pub struct TuneBudget {
 }
 
 /// The default budget.
-pub const DEFAULT: TuneBudget = TuneBudget {
-    settings: 50,
-    time: Duration::MAX,
-};
+pub const DEFAULT: TuneBudget = TuneBudget { settings: 50, time: Duration::MAX };
 
 /// Reads `50` or `10m`.
 pub fn parse(text: &str) -> Result<TuneBudget, String> {
     match text.parse::<usize>() {
         Ok(0) => Err("at least one setting must be tried".into()),
-        Ok(settings) => Ok(TuneBudget {
-            settings,
-            ..DEFAULT
-        }),
+        Ok(settings) => Ok(TuneBudget { settings, ..DEFAULT }),
         Err(_) => parse_time(text)
-            .map(|time| TuneBudget {
-                settings: usize::MAX,
-                time,
-            })
+            .map(|time| TuneBudget { settings: usize::MAX, time })
             .map_err(|_| "a budget is a number of settings or a time, such as 50 or 10m".into()),
     }
 }
@@ -55,9 +46,5 @@ pub fn parse_time(text: &str) -> Result<Duration, String> {
     };
     let number: f64 = number.trim().parse().map_err(|_| usage())?;
     let time = Duration::try_from_secs_f64(number * seconds).map_err(|_| usage())?;
-    if time.is_zero() {
-        Err(usage())
-    } else {
-        Ok(time)
-    }
+    if time.is_zero() { Err(usage()) } else { Ok(time) }
 }

@@ -30,11 +30,7 @@ impl GeneticSearch {
     fn child(&mut self, grid: &Grid, (a, b): (GridPoint, GridPoint)) -> Vec<u16> {
         let width = grid.axes().len();
         let mut child = Vec::with_capacity(width);
-        for (axis, (x, y)) in grid
-            .axes()
-            .iter()
-            .zip(grid.ranks(a).iter().zip(grid.ranks(b)))
-        {
+        for (axis, (x, y)) in grid.axes().iter().zip(grid.ranks(a).iter().zip(grid.ranks(b))) {
             let inherited = if self.draws.next_f64() < 0.5 { *x } else { *y };
             let changes = self.draws.next_f64() * (width as f64) < 1.0;
             child.push(match changes {

@@ -29,10 +29,7 @@ pub fn importance(grid: &Grid, record: &SearchRecord) -> Vec<Importance> {
             *group = (group.0 + log, group.1 + 1.0);
         }
         let seen: Vec<(f64, f64)> = groups.into_iter().filter(|(_, n)| *n > 0.0).collect();
-        let between: f64 = seen
-            .iter()
-            .map(|(sum, n)| n * (sum / n - mean).powi(2))
-            .sum();
+        let between: f64 = seen.iter().map(|(sum, n)| n * (sum / n - mean).powi(2)).sum();
         let (free, left) = (seen.len() as f64 - 1.0, count - seen.len() as f64);
         let chance = match left > 0.0 {
             true => free * (whole - between) / left,

@@ -20,12 +20,7 @@ pub(super) struct LocalSearch {
 
 impl LocalSearch {
     pub(super) fn new(draws: DrawRng) -> Self {
-        Self {
-            draws,
-            at: None,
-            open: Vec::new(),
-            requested: Vec::new(),
-        }
+        Self { draws, at: None, open: Vec::new(), requested: Vec::new() }
     }
 
     fn go_to(&mut self, point: GridPoint, grid: &Grid) {
@@ -48,8 +43,7 @@ impl Strategy for LocalSearch {
         let here = self.at.and_then(|at| record.value(at));
         let better = self.requested.iter().filter_map(|point| {
             let value = record.value(*point)?;
-            here.is_none_or(|here| value < here)
-                .then_some((*point, value))
+            here.is_none_or(|here| value < here).then_some((*point, value))
         });
         if let Some((point, _)) = better.min_by(|a, b| a.1.total_cmp(&b.1)) {
             self.go_to(point, grid);

@@ -100,26 +100,16 @@ pub fn propose(
     let (incumbent, observations) = observe(base, trials);
     let tried = |config: &KnobSetting| config == base || trials.iter().any(|t| t.config == *config);
     let mut draws = DrawRng::new(seed ^ trials.len() as u64);
-    let seen = TrialHistory {
-        knobs,
-        now: &incumbent,
-        observations: &observations,
-    };
+    let seen = TrialHistory { knobs, now: &incumbent, observations: &observations };
     let mut steps = seen.single_steps();
     // Knobs with the same promise are tried in declared order, the values of one in random order.
     let n_steps = steps.len() as f64;
     for (index, step) in steps.iter_mut().enumerate() {
-        let knob = knobs
-            .iter()
-            .position(|knob| knob.name == step.knob.name)
-            .unwrap_or(index);
+        let knob = knobs.iter().position(|knob| knob.name == step.knob.name).unwrap_or(index);
         step.gain += (draws.next_f64() - knob as f64) / n_steps.max(1.0) * 1e-3;
     }
     let fresh = |step: &&KnobStep<'_>| !tried(&changed(&incumbent, &[step]));
-    let best = steps
-        .iter()
-        .filter(fresh)
-        .max_by(|a, b| a.gain.total_cmp(&b.gain));
+    let best = steps.iter().filter(fresh).max_by(|a, b| a.gain.total_cmp(&b.gain));
     if let Some(best) = best
         && best.gain >= PAIR_GAIN
     {
@@ -182,12 +172,7 @@ impl<'a> TrialHistory<'a> {
                 } else if is_neighbour(knob, current, to) && !self.tried_here(knob, to) {
                     gain = gain.max(NEIGHBOUR_GAIN);
                 }
-                steps.push(KnobStep {
-                    knob,
-                    to,
-                    gain,
-                    weight,
-                });
+                steps.push(KnobStep { knob, to, gain, weight });
             }
         }
         steps
@@ -205,18 +190,13 @@ impl<'a> TrialHistory<'a> {
     /// The trials that changed a knob.
     fn moves_of(&self, knob: &Knob) -> impl Iterator<Item = &'a Observation> {
         let name = knob.name.clone();
-        self.observations
-            .iter()
-            .filter(move |o| o.parent.get(&name) != o.config.get(&name))
+        self.observations.iter().filter(move |o| o.parent.get(&name) != o.config.get(&name))
     }
 
     /// Whether a value was tried while all other knobs had their present values, or nearly so.
     fn tried_here(&self, knob: &Knob, value: &str) -> bool {
         self.moves_of(knob).any(|observation| {
-            observation
-                .config
-                .get(&knob.name)
-                .is_some_and(|v| v == value)
+            observation.config.get(&knob.name).is_some_and(|v| v == value)
                 && self.context_weight(knob, observation) >= CONTEXT_DECAY
         })
     }
@@ -243,11 +223,7 @@ impl<'a> TrialHistory<'a> {
             weight += context * near;
             sum += context * near * signed * gain;
         }
-        let untried = if knob.is_ordered() {
-            UNTRIED_GAIN
-        } else {
-            UNTRIED_CHOICE_GAIN
-        };
+        let untried = if knob.is_ordered() { UNTRIED_GAIN } else { UNTRIED_CHOICE_GAIN };
         // A knob that gained once is not expected to gain as much again.
         let prior = ((knob_gain + untried) / (knob_weight + 1.0)).min(2.0 * untried);
         // Half a trial's worth of optimism remains whatever the results.
@@ -259,15 +235,7 @@ impl<'a> TrialHistory<'a> {
         let others = self.knobs.iter().filter(|other| other.name != knob.name);
         let differing =
             others.filter(|other| self.now.get(&other.name) != observation.parent.get(&other.name));
-        differing
-            .map(|o| {
-                if o.is_ordered() {
-                    CONTEXT_DECAY
-                } else {
-                    CHOICE_DECAY
-                }
-            })
-            .product()
+        differing.map(|o| if o.is_ordered() { CONTEXT_DECAY } else { CHOICE_DECAY }).product()
     }
 }
 
@@ -295,20 +263,12 @@ fn relevance(knob: &Knob, wanted: (&str, &str), seen: (&str, &str)) -> (f64, f64
         return (0.7, -1.0);
     }
     if !knob.is_ordered() {
-        return if wanted.1 == seen.1 {
-            (0.5, 1.0)
-        } else {
-            (0.0, 1.0)
-        };
+        return if wanted.1 == seen.1 { (0.5, 1.0) } else { (0.0, 1.0) };
     }
     let place = |value: &str| knob.position(value).unwrap_or(0) as i32;
     let upward = |pair: (&str, &str)| place(pair.1) > place(pair.0);
     let distance = (place(wanted.1) - place(seen.1)).abs().max(1);
-    let sign = if upward(wanted) == upward(seen) {
-        1.0
-    } else {
-        -1.0
-    };
+    let sign = if upward(wanted) == upward(seen) { 1.0 } else { -1.0 };
     (NEIGHBOUR_DECAY.powi(distance), sign)
 }
 
@@ -326,10 +286,8 @@ fn best_pair<'s, 'a>(
     incumbent: &KnobSetting,
     tried: &dyn Fn(&KnobSetting) -> bool,
 ) -> Option<(&'s KnobStep<'a>, &'s KnobStep<'a>)> {
-    let known: Vec<&KnobStep<'_>> = steps
-        .iter()
-        .filter(|s| s.weight > 0.2 && s.gain > -0.05)
-        .collect();
+    let known: Vec<&KnobStep<'_>> =
+        steps.iter().filter(|s| s.weight > 0.2 && s.gain > -0.05).collect();
     let mut best: Option<(f64, &KnobStep<'_>, &KnobStep<'_>)> = None;
     let mut looked_at = 0;
     for (index, a) in known.iter().enumerate() {
@@ -357,10 +315,7 @@ fn describe(incumbent: &KnobSetting, steps: &[&KnobStep<'_>]) -> ProposedMove {
             (step.knob.name.clone(), from.clone(), step.to.to_owned())
         })
         .collect();
-    let known = steps
-        .iter()
-        .map(|step| step.weight)
-        .fold(f64::INFINITY, f64::min);
+    let known = steps.iter().map(|step| step.weight).fold(f64::INFINITY, f64::min);
     let why = if steps.len() > 1 {
         "no single move promises more, and these two were close on their own"
     } else if known < 0.1 {
@@ -403,10 +358,7 @@ mod tests {
     }
 
     fn base(knobs: &[Knob]) -> KnobSetting {
-        knobs
-            .iter()
-            .map(|knob| (knob.name.clone(), knob.current.clone()))
-            .collect()
+        knobs.iter().map(|knob| (knob.name.clone(), knob.current.clone())).collect()
     }
 
     /// A made-up kernel: tiles matter only when tiled, -O3 breaks with UNROLL 4.
@@ -447,10 +399,7 @@ mod tests {
                     TrialOutcome::Measured { ratio, kept }
                 }
             };
-            trials.push(KnobTrial {
-                config: next.config,
-                outcome,
-            });
+            trials.push(KnobTrial { config: next.config, outcome });
             if now < 1.43 {
                 to_optimum = to_optimum.min(trials.len());
             }
@@ -475,24 +424,10 @@ mod tests {
         let mut trials = Vec::new();
         while let Some(next) = propose(&knobs, &base, &trials, 4) {
             assert_eq!(propose(&knobs, &base, &trials, 4), Some(next.clone()));
-            assert!(
-                trials
-                    .iter()
-                    .all(|trial: &KnobTrial| trial.config != next.config)
-            );
-            let outcome = TrialOutcome::Measured {
-                ratio: 1.0,
-                kept: false,
-            };
-            trials.push(KnobTrial {
-                config: next.config,
-                outcome,
-            });
+            assert!(trials.iter().all(|trial: &KnobTrial| trial.config != next.config));
+            let outcome = TrialOutcome::Measured { ratio: 1.0, kept: false };
+            trials.push(KnobTrial { config: next.config, outcome });
         }
-        assert!(
-            (10..=60).contains(&trials.len()),
-            "{} trials without success",
-            trials.len()
-        );
+        assert!((10..=60).contains(&trials.len()), "{} trials without success", trials.len());
     }
 }

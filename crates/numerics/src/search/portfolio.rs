@@ -50,9 +50,7 @@ impl Portfolio {
             PortfolioGoal::Mean => (one.mean(), one.worst()),
         };
         let (ours, theirs) = (of(self), of(other));
-        ours.0
-            .total_cmp(&theirs.0)
-            .then(ours.1.total_cmp(&theirs.1))
+        ours.0.total_cmp(&theirs.0).then(ours.1.total_cmp(&theirs.1))
     }
 }
 
@@ -64,21 +62,13 @@ pub fn portfolio(times: &[Vec<f64>], most: usize, aim: PortfolioGoal) -> Option<
     if cases == 0 || most == 0 || !times.iter().all(|row| usable(&row)) {
         return None;
     }
-    let best = |case: usize| {
-        times
-            .iter()
-            .map(|row| row[case])
-            .fold(f64::INFINITY, f64::min)
-    };
+    let best = |case: usize| times.iter().map(|row| row[case]).fold(f64::INFINITY, f64::min);
     let bests: Vec<f64> = (0..cases).map(best).collect();
     let fractions: Vec<Vec<f64>> = times
         .iter()
         .map(|row| row.iter().zip(&bests).map(|(t, best)| best / t).collect())
         .collect();
-    let choice = PortfolioChoice {
-        useful: useful(&fractions),
-        fractions,
-    };
+    let choice = PortfolioChoice { useful: useful(&fractions), fractions };
     let mut chosen: Option<Portfolio> = None;
     for size in 1..=most.min(choice.useful.len()) {
         let next = match sets(choice.useful.len(), size) <= SETS_MAX {
@@ -129,17 +119,11 @@ impl PortfolioChoice {
         let cases = self.fractions.first().map_or(0, Vec::len);
         let serves = |case: usize| {
             let each = chosen.iter().map(|at| (*at, self.fractions[*at][case]));
-            each.fold(
-                (0, 0.0),
-                |best, one| if one.1 > best.1 { one } else { best },
-            )
+            each.fold((0, 0.0), |best, one| if one.1 > best.1 { one } else { best })
         };
         let mut chosen = chosen.to_vec();
         chosen.sort_unstable();
-        Portfolio {
-            served: (0..cases).map(serves).collect(),
-            chosen,
-        }
+        Portfolio { served: (0..cases).map(serves).collect(), chosen }
     }
 
     /// The best of all sets of this size.
@@ -171,9 +155,7 @@ impl PortfolioChoice {
             more.push(at);
             self.of(&more)
         };
-        let mut best = self
-            .best(|at| with(&chosen, at), aim)
-            .unwrap_or_else(|| self.of(&chosen));
+        let mut best = self.best(|at| with(&chosen, at), aim).unwrap_or_else(|| self.of(&chosen));
         for _ in 0..SWAP_ROUNDS_MAX {
             let mut next = best.clone();
             for out in &best.chosen {
@@ -223,22 +205,14 @@ mod tests {
 
     #[test]
     fn one_setting_is_enough_where_it_is_the_best_of_all() {
-        check(
-            &[&[2.0, 2.0], &[1.0, 1.0], &[1.0, 1.0]],
-            8,
-            PortfolioGoal::Mean,
-            &[1],
-        );
+        check(&[&[2.0, 2.0], &[1.0, 1.0], &[1.0, 1.0]], 8, PortfolioGoal::Mean, &[1]);
         check(&[&[3.0]], 8, PortfolioGoal::Worst, &[0]);
     }
 
     #[test]
     fn what_has_no_times_has_no_portfolio() {
         assert_eq!(portfolio(&[], 3, PortfolioGoal::Mean), None);
-        assert_eq!(
-            portfolio(&[vec![1.0], vec![1.0, 2.0]], 3, PortfolioGoal::Mean),
-            None
-        );
+        assert_eq!(portfolio(&[vec![1.0], vec![1.0, 2.0]], 3, PortfolioGoal::Mean), None);
         assert_eq!(portfolio(&[vec![0.0]], 3, PortfolioGoal::Mean), None);
         assert_eq!(portfolio(&[vec![1.0]], 0, PortfolioGoal::Mean), None);
     }

@@ -63,10 +63,7 @@ impl Race {
         };
         all.retain(near);
         all.truncate(CONTENDERS_MAX);
-        Self {
-            noise,
-            contenders: all,
-        }
+        Self { noise, contenders: all }
     }
 
     /// The noise of readings of one setting, relative to the value.

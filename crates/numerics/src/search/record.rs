@@ -76,9 +76,7 @@ impl SearchRecord {
 
     /// Whether it has the same build as another setting: its readings say nothing new.
     pub fn is_again(&self, entry: &TriedSetting) -> bool {
-        entry
-            .same_as
-            .is_some_and(|first| self.value(first).is_some())
+        entry.same_as.is_some_and(|first| self.value(first).is_some())
     }
 
     /// The settings that have a value of their own.
@@ -110,9 +108,7 @@ impl SearchRecord {
         }
         let start = draws.below(size);
         let turned = (start..size).chain(0..start);
-        let mut points = turned
-            .filter_map(|at| u32::try_from(at).ok())
-            .map(GridPoint);
+        let mut points = turned.filter_map(|at| u32::try_from(at).ok()).map(GridPoint);
         points.find(|point| !self.contains(*point))
     }
 

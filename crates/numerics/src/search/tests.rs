@@ -20,10 +20,7 @@ fn grid() -> Arc<Grid> {
     let restrictions: Vec<Restriction> = {
         let mut terms = RestrictionNames::new(&axes, BTreeMap::new());
         let texts = ["TM * TN <= 4096", "TN % (VEC * UNROLL) == 0"];
-        texts
-            .iter()
-            .map(|text| terms.restriction(text).unwrap())
-            .collect()
+        texts.iter().map(|text| terms.restriction(text).unwrap()).collect()
     };
     Arc::new(Grid::new(axes, &restrictions).unwrap())
 }
@@ -69,11 +66,7 @@ fn the_default_comes_first_and_nothing_comes_twice_until_all_came() {
         let (_, asked) = play(kind, 3, usize::MAX);
         assert_eq!(asked.first().copied(), grid.default_point(), "{kind:?}");
         let distinct: BTreeSet<GridPoint> = asked.iter().copied().collect();
-        assert_eq!(
-            (asked.len(), distinct.len()),
-            (grid.len(), grid.len()),
-            "{kind:?}"
-        );
+        assert_eq!((asked.len(), distinct.len()), (grid.len(), grid.len()), "{kind:?}");
     }
 }
 
@@ -88,21 +81,9 @@ fn the_same_seed_asks_the_same_and_another_does_not() {
 #[test]
 fn the_model_finds_the_optimum_where_chance_does_not() {
     let best = optimum();
-    let found = |kind| {
-        (0..10)
-            .filter(|seed| play(kind, *seed, 40).0 <= best * 1.001)
-            .count()
-    };
-    assert!(
-        found(StrategyKind::Auto) >= 8,
-        "{} of 10",
-        found(StrategyKind::Auto)
-    );
-    assert!(
-        found(StrategyKind::Random) <= 4,
-        "{} of 10",
-        found(StrategyKind::Random)
-    );
+    let found = |kind| (0..10).filter(|seed| play(kind, *seed, 40).0 <= best * 1.001).count();
+    assert!(found(StrategyKind::Auto) >= 8, "{} of 10", found(StrategyKind::Auto));
+    assert!(found(StrategyKind::Random) <= 4, "{} of 10", found(StrategyKind::Random));
 }
 
 #[test]
@@ -143,11 +124,7 @@ fn a_lucky_reading_does_not_win_the_race() {
     // Setting 7 is the best by 5%, setting 3 had a lucky first reading.
     let mut read = |at: usize, lucky: bool| {
         let truth = if at == 7 { 0.95 } else { 1.0 };
-        if lucky {
-            0.8
-        } else {
-            truth * (1.0 + 0.03 * (draws.next_f64() - 0.5))
-        }
+        if lucky { 0.8 } else { truth * (1.0 + 0.03 * (draws.next_f64() - 0.5)) }
     };
     for (at, point) in points.iter().enumerate() {
         search.add_result(*point, TrialResult::Value(read(at, at == 3)));
@@ -208,11 +185,7 @@ fn a_setting_whose_build_is_the_same_is_the_first_one() {
     assert_eq!(record.best(), Some((GridPoint(4), 10.0)));
     assert_eq!(record.ranking().len(), 2);
     let race = Race::new(&record);
-    assert!(
-        race.contenders()
-            .iter()
-            .all(|one| one.point != GridPoint(5))
-    );
+    assert!(race.contenders().iter().all(|one| one.point != GridPoint(5)));
     // If nothing is known about the first, the other one counts by itself.
     record.add_reading(GridPoint(4), TrialResult::Failed);
     assert_eq!(record.best(), Some((GridPoint(5), 9.0)));

@@ -96,11 +96,7 @@ impl KnobLocation {
                 let range = json::find(text, path)?;
                 let quoted = text[range.clone()].starts_with('"') || !json::is_plain(value);
                 let escaped = value.replace('\\', "\\\\");
-                let new = if quoted {
-                    format!("\"{escaped}\"")
-                } else {
-                    value.to_owned()
-                };
+                let new = if quoted { format!("\"{escaped}\"") } else { value.to_owned() };
                 (range, new)
             }
             Self::Placeholder => (find_marker(text, name)?, value.to_owned()),
@@ -130,9 +126,8 @@ pub(super) fn find_value(line: &str, name: &str) -> Option<Range<usize>> {
     let rests = definitions(line, name);
     rests.into_iter().find_map(|rest| {
         let rest = behind_type(rest).unwrap_or(rest).trim_start_matches('"');
-        let length = rest
-            .find(|c: char| c.is_whitespace() || ENDS.contains(&c))
-            .unwrap_or(rest.len());
+        let length =
+            rest.find(|c: char| c.is_whitespace() || ENDS.contains(&c)).unwrap_or(rest.len());
         let at = line.len() - rest.len();
         (length > 0).then_some(at..at + length)
     })
@@ -169,10 +164,7 @@ fn definitions<'a>(line: &'a str, name: &str) -> Vec<&'a str> {
         }
         let rest = line[end..].trim_start();
         let signs = ["?=", ":=", "+=", "=", ":"];
-        let rest = signs
-            .iter()
-            .find_map(|sign| rest.strip_prefix(sign))
-            .unwrap_or(rest);
+        let rest = signs.iter().find_map(|sign| rest.strip_prefix(sign)).unwrap_or(rest);
         found.push(rest.trim_start());
     }
     found

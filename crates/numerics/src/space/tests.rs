@@ -81,11 +81,7 @@ fn values_may_be_a_range() {
     ] {
         let text = format!("// karve: knob X in {values}\n#define X 4\n");
         let knobs = parse_knobs("k.c", &text, &[]).unwrap();
-        assert!(
-            knobs[0].values.join(" ").ends_with(want),
-            "{:?}",
-            knobs[0].values
-        );
+        assert!(knobs[0].values.join(" ").ends_with(want), "{:?}", knobs[0].values);
     }
     for wrong in ["4..1", "1..9*1", "0..9*2", "1..9+0", "a..b", "1..99999"] {
         let text = format!("// karve: knob X in {wrong}\n#define X 4\n");
@@ -170,10 +166,7 @@ fn each_flag_of_a_list_is_a_knob() {
                 CFLAGS := -O2 -funroll-loops # fast\n";
     let knobs = parse_knobs("flags.mk", text, &[]).unwrap();
     let names: Vec<&str> = knobs.iter().map(|knob| knob.name.as_str()).collect();
-    assert_eq!(
-        names,
-        ["CFLAGS_funroll_loops", "CFLAGS_mprefer_vector_width_512"]
-    );
+    assert_eq!(names, ["CFLAGS_funroll_loops", "CFLAGS_mprefer_vector_width_512"]);
     assert_eq!([&knobs[0].current, &knobs[1].current], ["on", "off"]);
     let without = set_knob(text, &knobs[0], "off").unwrap();
     assert!(without.ends_with("CFLAGS := -O2 # fast\n"), "{without}");

@@ -56,12 +56,9 @@ fn names_are_read_as_they_are_written_in_files_too() {
 
 #[test]
 fn every_small_number_is_what_its_fields_say() {
-    for (dtype, fraction_bits, bias) in [
-        (Dtype::F16, 10, 15),
-        (Dtype::Bf16, 7, 127),
-        (Dtype::F8E4m3, 3, 7),
-        (Dtype::F8E5m2, 2, 15),
-    ] {
+    for (dtype, fraction_bits, bias) in
+        [(Dtype::F16, 10, 15), (Dtype::Bf16, 7, 127), (Dtype::F8E4m3, 3, 7), (Dtype::F8E5m2, 2, 15)]
+    {
         let sign = 1_u32 << (dtype.bytes() * 8 - 1);
         for (code, value) in widened(dtype, &all_codes(dtype)).into_iter().enumerate() {
             let code = code as u32;
@@ -133,16 +130,9 @@ fn wide_integers_keep_every_bit() {
 #[test]
 fn powers_of_two_are_exact_down_to_the_smallest() {
     for exponent in [-1074, -1022, -1, 0, 10, 1023] {
-        assert_eq!(
-            power_of_two(exponent),
-            f64::from(exponent).exp2(),
-            "{exponent}"
-        );
+        assert_eq!(power_of_two(exponent), f64::from(exponent).exp2(), "{exponent}");
     }
-    assert_eq!(
-        Dtype::F64.float_range().unwrap().smallest(),
-        f64::from_bits(1)
-    );
+    assert_eq!(Dtype::F64.float_range().unwrap().smallest(), f64::from_bits(1));
     assert_eq!(Dtype::F16.epsilon(), through(Dtype::F16, 1.0009) - 1.0);
 }
 
@@ -159,11 +149,7 @@ fn any_magnitude() -> impl Strategy<Value = f64> {
     let near_ties = (any::<u16>(), -2_i8..=2).prop_map(|(code, step)| {
         let low = f64::from(of_f16(code & 0x7bff));
         let high = f64::from(of_f16((code & 0x7bff) + 1));
-        let middle = if high.is_finite() {
-            low / 2.0 + high / 2.0
-        } else {
-            low
-        };
+        let middle = if high.is_finite() { low / 2.0 + high / 2.0 } else { low };
         f64::from_bits(middle.to_bits().saturating_add_signed(step.into()))
     });
     let wide = (any::<bool>(), -160_i32..140, 1.0_f64..2.0)

@@ -103,10 +103,7 @@ impl DeviceClocks {
         let cleanup_process = started.inspect_err(|_| {
             let _ = fs::remove_file(&self.note);
         })?;
-        self.state = ClockState::Locked {
-            cleanup: cleanup_process,
-            lease,
-        };
+        self.state = ClockState::Locked { cleanup: cleanup_process, lease };
         let run = self.run(&self.commands.lock, stop);
         let failed = match run {
             Ok(run) if run.exit.success() => return Ok(()),
@@ -119,18 +116,14 @@ impl DeviceClocks {
 
     /// Unlocks the clocks if this process locked them.
     pub fn unlock(&mut self, notices: &NoticeSink) {
-        let ClockState::Locked {
-            cleanup: cleanup_process,
-            lease,
-        } = std::mem::replace(&mut self.state, ClockState::Free)
+        let ClockState::Locked { cleanup: cleanup_process, lease } =
+            std::mem::replace(&mut self.state, ClockState::Free)
         else {
             return;
         };
         if !cleanup_process.finish(LIMIT) {
             let line = &self.commands.unlock;
-            notices.notify(&format!(
-                "the clocks are not unlocked yet: {line} is still running"
-            ));
+            notices.notify(&format!("the clocks are not unlocked yet: {line} is still running"));
         } else if self.has_leftover() {
             self.unlock_here(notices);
         }
@@ -143,11 +136,7 @@ impl DeviceClocks {
         if !self.has_leftover() {
             return Ok(LeftoverLock::Nothing);
         }
-        let wish = LeaseRequest {
-            device: &self.device,
-            holder: &self.holder,
-            limit,
-        };
+        let wish = LeaseRequest { device: &self.device, holder: &self.holder, limit };
         match lease::take(&wish, &StopFlag::new(), notices) {
             // The cleanup process may have been running until now.
             Ok(_) if !self.has_leftover() => Ok(LeftoverLock::Undone),
@@ -168,9 +157,7 @@ impl DeviceClocks {
             let _ = fs::remove_file(&self.note);
         } else {
             let line = &self.commands.unlock;
-            notices.notify(&format!(
-                "the clocks stay locked: \"{line}\" failed; run it by hand"
-            ));
+            notices.notify(&format!("the clocks stay locked: \"{line}\" failed; run it by hand"));
         }
         unlocked
     }

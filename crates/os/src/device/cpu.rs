@@ -77,10 +77,7 @@ pub struct CpuClock {
 impl CpuClock {
     /// The clock of a CPU.
     pub fn new(files: &CpuFiles, cpu: usize) -> Self {
-        Self {
-            dir: files.cpus.join(format!("cpu{cpu}/cpufreq")),
-            read: None,
-        }
+        Self { dir: files.cpus.join(format!("cpu{cpu}/cpufreq")), read: None }
     }
 
     /// Governor and frequency in MHz, as far as the machine reports them.
@@ -102,9 +99,7 @@ impl CpuClock {
 /// The CPUs that karve may use.
 pub fn allowed() -> Vec<usize> {
     let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let list = text
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     parse_list(list.unwrap_or_default())
 }
 
@@ -126,10 +121,7 @@ mod tests {
     fn pressure_is_read_as_the_kernel_writes_it() {
         let text = "some avg10=12.34 avg60=2.05 avg300=1.60 total=5101495967\n\
             full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
-        let want = Pressure {
-            avg10: 12.34,
-            total_us: 5_101_495_967,
-        };
+        let want = Pressure { avg10: 12.34, total_us: 5_101_495_967 };
         assert_eq!(parse_pressure(text), Some(want));
         for wrong in ["", "some", "full avg10=1 total=2", "some avg10=x total=1"] {
             assert_eq!(parse_pressure(wrong), None, "{wrong}");
@@ -147,10 +139,7 @@ mod tests {
     #[test]
     fn the_clock_of_a_cpu_is_read_and_kept_for_a_while() {
         let dir = tempfile::tempdir().unwrap();
-        let files = CpuFiles {
-            cpus: dir.path().into(),
-            ..CpuFiles::default()
-        };
+        let files = CpuFiles { cpus: dir.path().into(), ..CpuFiles::default() };
         let home = dir.path().join("cpu3/cpufreq");
         fs::create_dir_all(&home).unwrap();
         fs::write(home.join("scaling_governor"), "schedutil\n").unwrap();

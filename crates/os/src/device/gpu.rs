@@ -45,9 +45,7 @@ const BEGINNINGS: [&str; 18] = [
 ];
 
 /// The same for devices named by a letter and digits.
-const MODELS: [&str; 9] = [
-    "a10", "a30", "a40", "a100", "l4", "l40", "l40s", "t4", "v100",
-];
+const MODELS: [&str; 9] = ["a10", "a30", "a40", "a100", "l4", "l40", "l40s", "t4", "v100"];
 
 /// The tool that is queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,17 +72,11 @@ impl GpuMonitor {
         let tool = if !is_gpu(&charter.target) {
             None
         } else if process::find_program("nvidia-smi").is_some() {
-            Some(GpuTool::Nvidia {
-                reasons: "clocks_event_reasons",
-            })
+            Some(GpuTool::Nvidia { reasons: "clocks_event_reasons" })
         } else {
             process::find_program("rocm-smi").map(|_| GpuTool::Rocm)
         };
-        Self {
-            tool,
-            index: index_of(charter),
-            last: None,
-        }
+        Self { tool, index: index_of(charter), last: None }
     }
 
     /// The GPU's state, at most a few seconds old.
@@ -143,11 +135,10 @@ fn command_output(line: &str, stop: &StopFlag) -> Option<String> {
 /// Whether a kernel runs on a GPU, according to the target in the charter.
 pub fn is_gpu(target: &Target) -> bool {
     let said = format!("{} {} {}", target.device, target.backend, target.language).to_lowercase();
-    said.split(|c: char| !c.is_ascii_alphanumeric())
-        .any(|word| {
-            let begins = BEGINNINGS.iter().any(|start| word.starts_with(start));
-            begins || WORDS.contains(&word) || MODELS.contains(&word)
-        })
+    said.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
+        let begins = BEGINNINGS.iter().any(|start| word.starts_with(start));
+        begins || WORDS.contains(&word) || MODELS.contains(&word)
+    })
 }
 
 /// The number of the GPU: the first that the commands may see.
@@ -165,9 +156,7 @@ fn index_of(charter: &Charter) -> String {
 /// The reasons for throttling that go away if one waits.
 pub fn worth_waiting(said: &GpuConditions) -> Vec<&str> {
     let listed = |name: &&str| said.throttle.iter().any(|reason| reason == name);
-    let waits = REASONS
-        .iter()
-        .filter(|(_, _, wait)| *wait == ThrottleWait::Yes);
+    let waits = REASONS.iter().filter(|(_, _, wait)| *wait == ThrottleWait::Yes);
     waits.map(|(_, name, _)| *name).filter(listed).collect()
 }
 
@@ -187,11 +176,7 @@ fn parse_nvidia(text: &str) -> Option<GpuConditions> {
         sm_clock_mhz: sm.and_then(whole),
         mem_clock_mhz: mem.and_then(whole),
         temperature_c,
-        throttle: REASONS
-            .iter()
-            .filter(active)
-            .map(|(_, name, _)| (*name).to_owned())
-            .collect(),
+        throttle: REASONS.iter().filter(active).map(|(_, name, _)| (*name).to_owned()).collect(),
     })
 }
 
@@ -217,21 +202,14 @@ fn parse_rocm(text: &str, index: &str) -> Option<GpuConditions> {
     };
     let mhz = |key: &str| {
         let text = find(&[key])?.trim_start_matches('(').to_lowercase();
-        text.split("mhz")
-            .next()?
-            .trim()
-            .parse()
-            .ok()
-            .and_then(whole)
+        text.split("mhz").next()?.trim().parse().ok().and_then(whole)
     };
     let temperature = find(&[
         "Temperature (Sensor junction) (C)",
         "Temperature (Sensor edge) (C)",
         "Temperature (Sensor memory) (C)",
     ]);
-    let driver = all
-        .pointer("/system/Driver version")
-        .and_then(Value::as_str);
+    let driver = all.pointer("/system/Driver version").and_then(Value::as_str);
     Some(GpuConditions {
         name: find(&["Card series", "Device name", "Card model", "Card SKU"])?.to_owned(),
         driver: driver.map(str::to_owned),
@@ -275,11 +253,7 @@ mod tests {
             &["hw_slowdown", "hw_thermal_slowdown"],
             &["hw_slowdown", "hw_thermal_slowdown"],
         );
-        check(
-            "0x0000000000000012",
-            &["applications_clocks_setting", "sync_boost"],
-            &[],
-        );
+        check("0x0000000000000012", &["applications_clocks_setting", "sync_boost"], &[]);
         check("[N/A]", &[], &[]);
     }
 
@@ -300,19 +274,13 @@ mod tests {
         let said = parse_rocm(old, "0").unwrap();
         assert_eq!(said.name, "AMD INSTINCT MI250X");
         assert_eq!(said.driver.as_deref(), Some("5.18.13"));
-        assert_eq!(
-            (said.sm_clock_mhz, said.mem_clock_mhz),
-            (Some(1700), Some(1600))
-        );
+        assert_eq!((said.sm_clock_mhz, said.mem_clock_mhz), (Some(1700), Some(1600)));
         assert_eq!(said.temperature_c, Some(43.0));
         let new = "{\"card1\": {\"Device Name\": \"AMD Instinct MI300X OAM\", \
             \"Temperature (Sensor edge) (C)\": \"N/A\", \
             \"Temperature (Sensor junction) (C)\": \"37.0\", \"sclk clock speed:\": \"(132Mhz)\"}}";
         let said = parse_rocm(new, "1").unwrap();
-        assert_eq!(
-            (said.sm_clock_mhz, said.temperature_c),
-            (Some(132), Some(37.0))
-        );
+        assert_eq!((said.sm_clock_mhz, said.temperature_c), (Some(132), Some(37.0)));
         assert_eq!(parse_rocm(new, "0"), None);
         assert_eq!(parse_rocm("no devices", "0"), None);
     }
@@ -320,11 +288,8 @@ mod tests {
     #[test]
     fn a_target_says_whether_it_is_a_gpu() {
         let check = |device: &str, backend: &str, want: bool| {
-            let target = Target {
-                device: device.into(),
-                backend: backend.into(),
-                ..Target::default()
-            };
+            let target =
+                Target { device: device.into(), backend: backend.into(), ..Target::default() };
             assert_eq!(is_gpu(&target), want, "{device} {backend}");
         };
         check("cpu", "c", false);

@@ -57,11 +57,7 @@ pub struct LeaseHolder {
 impl LeaseHolder {
     /// This process, for a campaign or command.
     pub fn me(name: &str) -> Self {
-        Self {
-            pid: std::process::id(),
-            holder: name.to_owned(),
-            since: clock::second(),
-        }
+        Self { pid: std::process::id(), holder: name.to_owned(), since: clock::second() }
     }
 
     /// One line for people.
@@ -69,12 +65,7 @@ impl LeaseHolder {
         if self.pid == 0 {
             return "a process that has not named itself".to_owned();
         }
-        format!(
-            "{} (process {}) since {}",
-            clean(&self.holder),
-            self.pid,
-            clean(&self.since)
-        )
+        format!("{} (process {}) since {}", clean(&self.holder), self.pid, clean(&self.since))
     }
 }
 
@@ -125,11 +116,7 @@ pub fn take(
 ) -> Result<(Option<Lease>, Duration)> {
     let home = LeaseDir::of_host();
     let marks = std::env::var(RUN_MARK).unwrap_or_default();
-    if !marks.is_empty()
-        && home
-            .holder(wish.device)
-            .is_some_and(|h| is_within(&marks, h.pid))
-    {
+    if !marks.is_empty() && home.holder(wish.device).is_some_and(|h| is_within(&marks, h.pid)) {
         return Ok((None, Duration::ZERO));
     }
     let (lease, waited) = home.take(wish, stop, notices)?;
@@ -285,11 +272,7 @@ impl LeaseWait {
             let got = file.lock().map(|()| file);
             let _ = sender.send(got);
         });
-        Ok(Self {
-            path: path.to_owned(),
-            locked,
-            names,
-        })
+        Ok(Self { path: path.to_owned(), locked, names })
     }
 
     /// Waits until the file is ours, the user stops, or the request times out.
@@ -369,11 +352,7 @@ fn file_name(device: &str) -> String {
 }
 
 fn make(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(path)?;
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
     // Other users must be able to write their names, whatever this user's umask.
     let _ = file.set_permissions(Permissions::from_mode(0o666));
     Ok(file)
@@ -382,9 +361,7 @@ fn make(path: &Path) -> io::Result<File> {
 /// Opens a plain file and nothing else: no link to a file of the user, no pipe.
 fn plain(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let refused = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why);
-    let file = options
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)?;
+    let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
     let meta = file.metadata()?;
     if !meta.is_file() || meta.nlink() > 1 {
         return Err(refused("it is not a plain file, or has other links"));
@@ -413,11 +390,7 @@ fn cannot(path: &Path, cause: impl std::fmt::Display) -> CommandError {
 fn busy(wish: &LeaseRequest<'_>, holder: &LeaseHolder) -> CommandError {
     CommandError::new(
         ErrorKind::Busy,
-        format!(
-            "the device {} is held by {}",
-            wish.device,
-            holder.describe()
-        ),
+        format!("the device {} is held by {}", wish.device, holder.describe()),
     )
     .hint("set a larger device.lease_wait_s in karve.toml to wait, then run \"karve run\" again")
 }

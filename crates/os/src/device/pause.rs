@@ -45,21 +45,13 @@ enum PauseEnd {
 impl PauseBudget {
     /// What a charter allows.
     pub(super) fn new(rule: &DeviceRule) -> Self {
-        Self {
-            once: Duration::from_secs(rule.pause_max_s),
-            left: DUEL_MAX,
-            look_every: LOOK_EVERY,
-        }
+        Self { once: Duration::from_secs(rule.pause_max_s), left: DUEL_MAX, look_every: LOOK_EVERY }
     }
 
     /// The same with other intervals and bounds, for tests.
     #[cfg(test)]
     pub(super) fn quick(once: Duration, look_every: Duration) -> Self {
-        Self {
-            once,
-            left: once * 2,
-            look_every,
-        }
+        Self { once, left: once * 2, look_every }
     }
 
     /// Starts a new duel.
@@ -214,10 +206,7 @@ mod tests {
         let n = Cell::new(0);
         move || {
             n.set((n.get() + 1).min(looks));
-            Some(Pressure {
-                avg10: 95.0,
-                total_us: n.get() * 1_000_000,
-            })
+            Some(Pressure { avg10: 95.0, total_us: n.get() * 1_000_000 })
         }
     }
 
@@ -245,24 +234,13 @@ mod tests {
     #[test]
     fn without_pressure_nothing_waits() {
         let dir = tempfile::tempdir().unwrap();
-        let files = CpuFiles {
-            pressure: dir.path().join("cpu"),
-            ..CpuFiles::default()
-        };
+        let files = CpuFiles { pressure: dir.path().join("cpu"), ..CpuFiles::default() };
         let mut scene = Scene::new(Duration::from_secs(600));
         let read = || files.pressure();
         assert_eq!(scene.wait(&read, &heard().0), Duration::ZERO);
-        fs::write(
-            &files.pressure,
-            "some avg10=49.90 avg60=0 avg300=0 total=7\n",
-        )
-        .unwrap();
+        fs::write(&files.pressure, "some avg10=49.90 avg60=0 avg300=0 total=7\n").unwrap();
         assert_eq!(scene.wait(&read, &heard().0), Duration::ZERO);
-        fs::write(
-            &files.pressure,
-            "some avg10=90.00 avg60=0 avg300=0 total=7\n",
-        )
-        .unwrap();
+        fs::write(&files.pressure, "some avg10=90.00 avg60=0 avg300=0 total=7\n").unwrap();
         assert!(scene.wait(&read, &heard().0) >= STEP);
     }
 
@@ -272,11 +250,7 @@ mod tests {
         let (notices, lines) = heard();
         assert!(scene.wait(&growing(1), &notices) >= STEP);
         assert!(lines.lock().unwrap().is_empty());
-        assert_eq!(
-            scene.wait(&growing(1), &notices),
-            Duration::ZERO,
-            "it rests"
-        );
+        assert_eq!(scene.wait(&growing(1), &notices), Duration::ZERO, "it rests");
     }
 
     #[test]
@@ -285,14 +259,8 @@ mod tests {
         let (notices, lines) = heard();
         assert!(scene.wait(&growing(5), &notices) >= STEP * 4);
         let lines = lines.lock().unwrap();
-        assert!(
-            lines[0].contains("other processes keep the CPUs busy"),
-            "{lines:?}"
-        );
-        assert!(
-            lines[1].contains("other processes keep the CPUs busy"),
-            "{lines:?}"
-        );
+        assert!(lines[0].contains("other processes keep the CPUs busy"), "{lines:?}");
+        assert!(lines[1].contains("other processes keep the CPUs busy"), "{lines:?}");
         assert!(lines[1].contains("then the host was calm"), "{lines:?}");
         assert_eq!(lines.len(), 2, "one is transient, and one stays");
     }

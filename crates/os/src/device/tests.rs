@@ -12,9 +12,7 @@ fn a_benchmark_is_held_to_cpus_that_karve_may_use() {
         _ => assert_eq!(auto, allowed[allowed.len() - 1..]),
     }
     let first = allowed[..1].to_vec();
-    let pin = Pin::Cpus {
-        cpus: first.clone(),
-    };
+    let pin = Pin::Cpus { cpus: first.clone() };
     assert_eq!(cpus_of(&pin).unwrap(), first);
     let pin = Pin::Cpus { cpus: vec![8191] };
     let error = cpus_of(&pin).unwrap_err();

@@ -9,9 +9,8 @@ use std::collections::BTreeMap;
 const DEVICE: [&str; 4] = ["cpu", "kernel", "nvidia", "amd"];
 
 /// Tools that build or run a kernel.
-pub(super) const TOOLS: [&str; 8] = [
-    "cc", "gcc", "clang", "rustc", "nvcc", "hipcc", "python3", "make",
-];
+pub(super) const TOOLS: [&str; 8] =
+    ["cc", "gcc", "clang", "rustc", "nvcc", "hipcc", "python3", "make"];
 
 /// The facts of that environment that the numbers of a campaign depend on.
 pub fn basis_of(charter: &Charter, harness_hash: &str, environment: &Environment) -> Basis {

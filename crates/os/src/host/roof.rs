@@ -66,9 +66,8 @@ fn measured(contract: &Contract) -> Roof {
 
 /// The peak operations of a core per cycle, from the instruction sets that it supports.
 fn ops_per_tick(cpu: &str, narrow: bool) -> Option<f64> {
-    let line = cpu
-        .lines()
-        .find(|line| line.starts_with("flags") || line.starts_with("Features"))?;
+    let line =
+        cpu.lines().find(|line| line.starts_with("flags") || line.starts_with("Features"))?;
     let knows = |name: &str| line.split_whitespace().any(|word| word == name);
     // Two multiply-adds and two additions per cycle, for as many numbers as a register holds.
     let lanes = if knows("avx512f") || knows("sve") {

@@ -99,10 +99,7 @@ impl Capture {
         let mut bytes = self.head;
         bytes.reserve_exact(self.tail.len());
         bytes.append(&mut self.tail);
-        CapturedOutput {
-            bytes,
-            total_bytes: self.total_bytes,
-        }
+        CapturedOutput { bytes, total_bytes: self.total_bytes }
     }
 }
 
@@ -191,20 +188,13 @@ mod tests {
             input.to_vec()
         } else {
             let head = capture_bytes / 2;
-            [
-                &input[..head],
-                &input[input.len() - (capture_bytes - head)..],
-            ]
-            .concat()
+            [&input[..head], &input[input.len() - (capture_bytes - head)..]].concat()
         };
         for chunk in 1..=input.len().max(1) {
             let mut capture = Capture::new(capture_bytes);
             input.chunks(chunk).for_each(|c| capture.push(c));
             let got = capture.finish();
-            assert_eq!(
-                got.bytes, want,
-                "{capture_bytes} bytes in chunks of {chunk}"
-            );
+            assert_eq!(got.bytes, want, "{capture_bytes} bytes in chunks of {chunk}");
             assert_eq!(got.total_bytes, input.len() as u64);
             assert_eq!(got.truncated(), input.len() > capture_bytes);
         }

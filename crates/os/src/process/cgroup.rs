@@ -151,10 +151,7 @@ impl CommandCgroup {
 
     /// The live processes in the leaf and in groups that they created below it.
     pub(super) fn pids(&self) -> HashSet<Pid> {
-        groups_below(&self.dir)
-            .iter()
-            .flat_map(|dir| pids_of(dir))
-            .collect()
+        groups_below(&self.dir).iter().flat_map(|dir| pids_of(dir)).collect()
     }
 
     /// Kills all of them at once, if the kernel supports it.
@@ -197,11 +194,7 @@ pub(super) enum CgroupOwner<'a> {
 
 /// The live processes in such leaves.
 pub(super) fn pids_in(whose: &CgroupOwner<'_>) -> HashSet<Pid> {
-    leaves(whose)
-        .iter()
-        .flat_map(|leaf| groups_below(leaf))
-        .flat_map(|d| pids_of(&d))
-        .collect()
+    leaves(whose).iter().flat_map(|leaf| groups_below(leaf)).flat_map(|d| pids_of(&d)).collect()
 }
 
 /// Removes such leaves whose karve process is dead, if they are empty.
@@ -211,10 +204,7 @@ pub(super) fn remove_leftover(whose: &CgroupOwner<'_>) {
         // It may be dead and still be listed, until its parent reaps it.
         CgroupOwner::Karve(_) => true,
     };
-    leaves(whose)
-        .iter()
-        .filter(is_left)
-        .for_each(|leaf| remove(leaf));
+    leaves(whose).iter().filter(is_left).for_each(|leaf| remove(leaf));
 }
 
 fn leaves(whose: &CgroupOwner<'_>) -> Vec<PathBuf> {
@@ -230,10 +220,7 @@ fn leaves(whose: &CgroupOwner<'_>) -> Vec<PathBuf> {
             .and_then(|name| name.to_str())
             .is_some_and(|name| name.starts_with(&start) && name.ends_with(&end))
     };
-    groups_below(&base.mount)
-        .into_iter()
-        .filter(is_leaf)
-        .collect()
+    groups_below(&base.mount).into_iter().filter(is_leaf).collect()
 }
 
 fn base() -> Option<&'static CgroupRoot> {
@@ -243,11 +230,8 @@ fn base() -> Option<&'static CgroupRoot> {
         let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
         let base = parse_base(&mounts, own_group(&groups)?)?;
         // Leaves of a killed karve process stay behind, empty.
-        let left = fs::read_dir(&base.dir)
-            .ok()?
-            .filter_map(|entry| Some(entry.ok()?.path()));
-        left.filter(|dir| is_abandoned(dir))
-            .for_each(|dir| remove(&dir));
+        let left = fs::read_dir(&base.dir).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+        left.filter(|dir| is_abandoned(dir)).for_each(|dir| remove(&dir));
         Some(base)
     })
     .as_ref()
@@ -271,16 +255,8 @@ fn parse_base(mountinfo: &str, group: &str) -> Option<CgroupRoot> {
         let root = fields.next()?.trim_end_matches('/');
         let mount = PathBuf::from(fields.next()?);
         let below = group.strip_prefix(root)?.trim_matches('/');
-        let dir = if below.is_empty() {
-            mount.clone()
-        } else {
-            mount.join(below)
-        };
-        Some(CgroupRoot {
-            mount,
-            dir,
-            name: group.trim_end_matches('/').to_owned(),
-        })
+        let dir = if below.is_empty() { mount.clone() } else { mount.join(below) };
+        Some(CgroupRoot { mount, dir, name: group.trim_end_matches('/').to_owned() })
     })
 }
 
@@ -366,11 +342,7 @@ mod tests {
 
     #[test]
     fn without_v2_there_is_no_base() {
-        check(
-            "40 31 0:9 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids",
-            "/",
-            None,
-        );
+        check("40 31 0:9 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids", "/", None);
         check("", "/", None);
     }
 

@@ -184,10 +184,7 @@ impl ChildProcess {
             },
             Ok(_) | Err(_) => Exit::Stopped,
         };
-        (
-            exit,
-            sys::written_text(&self.diagnostics, DIAGNOSTICS_BYTES),
-        )
+        (exit, sys::written_text(&self.diagnostics, DIAGNOSTICS_BYTES))
     }
 
     fn has_ended(&self) -> bool {

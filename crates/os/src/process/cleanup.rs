@@ -73,9 +73,8 @@ impl Reaper {
     /// Starts this program again with these arguments; it must wait for [`Reaper::is_needed`].
     pub fn start(args: &[&str]) -> Result<Self> {
         let program = OsStr::new("/proc/self/exe");
-        let args: Vec<&OsStr> = std::iter::once(program)
-            .chain(args.iter().map(OsStr::new))
-            .collect();
+        let args: Vec<&OsStr> =
+            std::iter::once(program).chain(args.iter().map(OsStr::new)).collect();
         let null = nowhere()?;
         let (pipe, child) = outliving(&args, Path::new("/"), null.as_fd())?;
         Ok(Self { pipe, child })

@@ -131,11 +131,7 @@ impl Confinement {
             namespace: room.cloned(),
             profile: SandboxProfile {
                 ruleset,
-                filter: if kernel.filters {
-                    command_filter(calls)
-                } else {
-                    Vec::new()
-                },
+                filter: if kernel.filters { command_filter(calls) } else { Vec::new() },
                 limits: limits(grants.bounds, room.is_some()),
                 drops_rights: sys::is_root(),
             },
@@ -171,8 +167,6 @@ fn limits(bounds: ResourceLimits, in_room: bool) -> Vec<(LimitedResource, u64)> 
         (LimitedResource::OpenFiles, bounds.open_files),
         (LimitedResource::Processes, processes.map(u64::from)),
     ];
-    let set = optional
-        .into_iter()
-        .filter_map(|(what, most)| Some((what, most?)));
+    let set = optional.into_iter().filter_map(|(what, most)| Some((what, most?)));
     set.chain([(LimitedResource::Core, 0)]).collect()
 }

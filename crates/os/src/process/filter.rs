@@ -63,10 +63,7 @@ enum ArgumentTest<'a> {
 impl SyscallRule {
     /// The call always fails.
     fn refuse(call: c_long, errno: c_int) -> Self {
-        Self {
-            call: call as u32,
-            steps: vec![answer(error(errno))],
-        }
+        Self { call: call as u32, steps: vec![answer(error(errno))] }
     }
 
     /// The call fails unless an argument passes a test.
@@ -91,10 +88,7 @@ impl SyscallRule {
             steps.push(step(code, *value, left, 0));
         }
         steps.extend([answer(failed), answer(passed)]);
-        Self {
-            call: call as u32,
-            steps,
-        }
+        Self { call: call as u32, steps }
     }
 }
 
@@ -174,11 +168,7 @@ mod tests {
 
     /// A call of this architecture.
     pub(super) fn call(number: c_long, arguments: [u32; 3]) -> Call {
-        Call {
-            architecture: ARCHITECTURE,
-            number: number as u32,
-            arguments,
-        }
+        Call { architecture: ARCHITECTURE, number: number as u32, arguments }
     }
 
     /// The kernel's decision, and after how many steps.
@@ -216,10 +206,7 @@ mod tests {
         };
         let program = filter.compile();
         let own = call(libc::SYS_read, [0; 3]);
-        let foreign = Call {
-            architecture: ARCHITECTURE ^ 1,
-            ..own
-        };
+        let foreign = Call { architecture: ARCHITECTURE ^ 1, ..own };
         assert_eq!(decide(&program, own).0, ALLOW);
         assert_eq!(decide(&program, foreign).0, libc::SECCOMP_RET_KILL_PROCESS);
         if cfg!(target_arch = "x86_64") {

@@ -54,13 +54,8 @@ impl ExecCommand {
         });
         Ok(Self {
             program: c_string(program.into(), command)?,
-            argv: argv
-                .into_iter()
-                .map(|arg| c_string(arg, command))
-                .collect::<Result<_>>()?,
-            env: variables
-                .map(|variable| c_string(variable, command))
-                .collect::<Result<_>>()?,
+            argv: argv.into_iter().map(|arg| c_string(arg, command)).collect::<Result<_>>()?,
+            env: variables.map(|variable| c_string(variable, command)).collect::<Result<_>>()?,
             dir: c_string(command.dir.clone().into(), command)?,
             cpus: cpu_mask(command)?,
         })
@@ -104,12 +99,7 @@ fn environment(command: &Command, mark: &str) -> EnvMap {
     if let Some(confinement) = &command.confinement {
         let variables = confinement.variables();
         env.retain(|name, _| name.to_str().is_some_and(|name| variables.pass(name)));
-        env.extend(
-            variables
-                .set
-                .iter()
-                .map(|(name, value)| (name.into(), value.into())),
-        );
+        env.extend(variables.set.iter().map(|(name, value)| (name.into(), value.into())));
     }
     for name in &command.env_remove {
         env.remove(OsStr::new(name));
@@ -141,9 +131,7 @@ pub(super) fn fresh_mark() -> String {
 pub(super) fn own_mark() -> &'static str {
     static MARK: OnceLock<String> = OnceLock::new();
     MARK.get_or_init(|| {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let own = format!("{}-{:x}", std::process::id(), now.as_nanos());
         match env::var(RUN_MARK) {
             Ok(outer) if !outer.is_empty() => format!("{outer}/{own}"),
@@ -155,26 +143,20 @@ pub(super) fn own_mark() -> &'static str {
 /// Finds the program of an argument list, in the `PATH` that the command will have.
 fn locate(args: &[OsString], env: &EnvMap, dir: &Path) -> Result<PathBuf> {
     let Some(name) = args.first().filter(|name| !name.is_empty()) else {
-        return Err(
-            CommandError::usage("cannot start a command without a program")
-                .hint("name the program in karve.toml"),
-        );
+        return Err(CommandError::usage("cannot start a command without a program")
+            .hint("name the program in karve.toml"));
     };
     if name.as_encoded_bytes().contains(&b'/') {
         return Ok(name.into());
     }
-    let searched = env
-        .get(OsStr::new("PATH"))
-        .map_or(OsStr::new(PATH_DEFAULT), |path| path);
+    let searched = env.get(OsStr::new("PATH")).map_or(OsStr::new(PATH_DEFAULT), |path| path);
     // Absolute, because the child has already changed its directory when it looks.
     let found = find_in(name, searched, dir).and_then(|file| path::absolute(file).ok());
     found.ok_or_else(|| {
         let name = name.to_string_lossy();
         CommandError::environment(format!("cannot start {name}"))
             .cause("no such program on the PATH")
-            .hint(format!(
-                "install {name}, or write its full path in karve.toml"
-            ))
+            .hint(format!("install {name}, or write its full path in karve.toml"))
     })
 }
 
@@ -192,14 +174,11 @@ fn find_in(name: &OsStr, path: &OsStr, dir: &Path) -> Option<PathBuf> {
     if name.is_empty() {
         return None;
     }
-    env::split_paths(path)
-        .map(|entry| dir.join(entry).join(name))
-        .find(|file| is_executable(file))
+    env::split_paths(path).map(|entry| dir.join(entry).join(name)).find(|file| is_executable(file))
 }
 
 fn is_executable(file: &Path) -> bool {
-    file.metadata()
-        .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+    file.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
 /// The CPUs that a command is pinned to; none if it may run where karve may.
@@ -260,18 +239,16 @@ pub(super) fn spawn_error(command: &Command, error: &SpawnError) -> CommandError
             .cause(cause)
             .hint(format!("see \"ls -ld {dir}\"")),
         SpawnError::Execute(cause) => {
-            CommandError::environment(message)
-                .cause(cause)
-                .hint(match cause.kind() {
-                    io::ErrorKind::NotFound => {
-                        format!("check that {name} and the interpreter in its first line exist")
-                    }
-                    io::ErrorKind::PermissionDenied => format!("run \"chmod +x {name}\""),
-                    io::ErrorKind::ArgumentListTooLong => {
-                        "pass long input through stdin or a file, not as arguments".into()
-                    }
-                    _ => format!("see \"file {name}\"; a script needs a first line like #!/bin/sh"),
-                })
+            CommandError::environment(message).cause(cause).hint(match cause.kind() {
+                io::ErrorKind::NotFound => {
+                    format!("check that {name} and the interpreter in its first line exist")
+                }
+                io::ErrorKind::PermissionDenied => format!("run \"chmod +x {name}\""),
+                io::ErrorKind::ArgumentListTooLong => {
+                    "pass long input through stdin or a file, not as arguments".into()
+                }
+                _ => format!("see \"file {name}\"; a script needs a first line like #!/bin/sh"),
+            })
         }
     }
 }
@@ -282,9 +259,7 @@ mod tests {
 
     fn variable<'a>(launch: &'a ExecCommand, name: &str) -> Vec<&'a str> {
         let lines = launch.env.iter().filter_map(|v| v.to_str().ok());
-        lines
-            .filter_map(|v| v.strip_prefix(name)?.strip_prefix('='))
-            .collect()
+        lines.filter_map(|v| v.strip_prefix(name)?.strip_prefix('=')).collect()
     }
 
     #[test]
@@ -322,13 +297,7 @@ mod tests {
 
     #[test]
     fn a_directory_is_no_program() {
-        assert_eq!(
-            find_in(OsStr::new("bin"), OsStr::new("/usr"), Path::new("/")),
-            None
-        );
-        assert_eq!(
-            find_in(OsStr::new(""), OsStr::new("/bin"), Path::new("/")),
-            None
-        );
+        assert_eq!(find_in(OsStr::new("bin"), OsStr::new("/usr"), Path::new("/")), None);
+        assert_eq!(find_in(OsStr::new(""), OsStr::new("/bin"), Path::new("/")), None);
     }
 }

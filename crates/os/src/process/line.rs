@@ -96,16 +96,8 @@ const SHELL_WORDS: [&str; 86] = [
 ];
 
 /// More of them, which only some builds of a shell have.
-const RARE_WORDS: [&str; 8] = [
-    "unalias",
-    "whence",
-    "repeat",
-    "end",
-    "sleep",
-    "cat",
-    "noglob",
-    "nocorrect",
-];
+const RARE_WORDS: [&str; 8] =
+    ["unalias", "whence", "repeat", "end", "sleep", "cat", "noglob", "nocorrect"];
 
 /// The program and the arguments of a line, if no shell is needed to find them.
 pub(super) fn words(line: &str) -> Option<Vec<String>> {
@@ -161,9 +153,8 @@ mod tests {
 
     fn check(line: &str, want: Option<&[&str]>) {
         let got = words(line);
-        let got: Option<Vec<&str>> = got
-            .as_ref()
-            .map(|words| words.iter().map(String::as_str).collect());
+        let got: Option<Vec<&str>> =
+            got.as_ref().map(|words| words.iter().map(String::as_str).collect());
         assert_eq!(got.as_deref(), want, "{line}");
     }
 
@@ -246,10 +237,7 @@ mod tests {
     /// Runs a line with and without a shell.
     fn both(line: &str, dir: &Path) -> (CommandOutcome, CommandOutcome) {
         let run = |command: Command| run(&command, &StopFlag::new()).unwrap();
-        (
-            run(Command::line(line, dir)),
-            run(Command::shell(line, dir)),
-        )
+        (run(Command::line(line, dir)), run(Command::shell(line, dir)))
     }
 
     #[test]

@@ -17,16 +17,8 @@ use crate::error::{CommandError, Result};
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
 /// Name prefixes of compute devices.
-const ACCELERATORS: [&str; 8] = [
-    "nvidia",
-    "dri",
-    "kfd",
-    "accel",
-    "habanalabs",
-    "hl",
-    "davinci",
-    "mali",
-];
+const ACCELERATORS: [&str; 8] =
+    ["nvidia", "dri", "kfd", "accel", "habanalabs", "hl", "davinci", "mali"];
 
 /// Links that every program may expect in `/dev`.
 const LINKS: [(&str, &str); 5] = [
@@ -69,11 +61,7 @@ pub struct BindMount {
 impl BindMount {
     /// A path that is the same in the sandbox as on the host.
     pub fn in_place(path: &Path, access: MountAccess) -> Self {
-        Self {
-            at: path.to_owned(),
-            from: path.to_owned(),
-            access,
-        }
+        Self { at: path.to_owned(), from: path.to_owned(), access }
     }
 }
 
@@ -118,21 +106,19 @@ impl NamespaceSandbox {
     /// Creates a sandbox. The paths of the view must not contain links.
     pub fn make(view: &NamespaceView) -> Result<Self> {
         let plan = plan(view)?;
-        sys::NamespaceHandle::make(&plan)
-            .map(Self)
-            .map_err(|error| {
-                let at = error.act.and_then(|act| plan.acts.get(act));
-                let mut why = CommandError::environment("cannot create a sandbox");
-                if let Some(act) = at {
-                    why = why.cause(format!("{act:?}"));
-                }
-                if at.is_none() && error.cause.kind() == io::ErrorKind::StorageFull {
-                    why = why.cause("/proc/sys/user/max_user_namespaces allows no more");
-                } else {
-                    why = why.cause(error.cause);
-                }
-                why.hint("set sandbox.mode = \"auto\" in karve.toml to use what the host offers")
-            })
+        sys::NamespaceHandle::make(&plan).map(Self).map_err(|error| {
+            let at = error.act.and_then(|act| plan.acts.get(act));
+            let mut why = CommandError::environment("cannot create a sandbox");
+            if let Some(act) = at {
+                why = why.cause(format!("{act:?}"));
+            }
+            if at.is_none() && error.cause.kind() == io::ErrorKind::StorageFull {
+                why = why.cause("/proc/sys/user/max_user_namespaces allows no more");
+            } else {
+                why = why.cause(error.cause);
+            }
+            why.hint("set sandbox.mode = \"auto\" in karve.toml to use what the host offers")
+        })
     }
 
     /// The listeners on the sandbox's loopback, in the order of the view.
@@ -183,10 +169,8 @@ fn plan(view: &NamespaceView) -> Result<NamespacePlan> {
     acts.extend(more);
     trees.extend(sealed);
     if trees.len() > TREES_MAX {
-        return Err(
-            CommandError::usage("too many files and directories for a sandbox")
-                .hint("name fewer in sandbox.read and sandbox.write of karve.toml"),
-        );
+        return Err(CommandError::usage("too many files and directories for a sandbox")
+            .hint("name fewer in sandbox.read and sandbox.write of karve.toml"));
     }
     let (uid, gid) = sys::ids();
     let map = |id: u32| CString::new(format!("{id} {id} 1")).unwrap_or_default();
@@ -297,10 +281,7 @@ fn layer(layered: &OverlayDir) -> Result<ViewAction> {
     if !sys::is_root() {
         options += ",userxattr";
     }
-    Ok(ViewAction::Layer(
-        c_path(Path::new(&options))?,
-        c_path(&layered.at)?,
-    ))
+    Ok(ViewAction::Layer(c_path(Path::new(&options))?, c_path(&layered.at)?))
 }
 
 /// The `/proc` of the sandbox. Nothing there is writable, or only the processes' own files. Also
@@ -350,10 +331,7 @@ fn dev_acts(view: &NamespaceView) -> Result<Vec<ViewAction>> {
         ViewAction::Terminals(pts),
     ];
     for (says, name) in LINKS {
-        acts.push(ViewAction::Link(
-            c_path(Path::new(says))?,
-            c_path(&dev.join(name))?,
-        ));
+        acts.push(ViewAction::Link(c_path(Path::new(says))?, c_path(&dev.join(name))?));
     }
     Ok(acts)
 }
@@ -383,10 +361,7 @@ mod tests {
     use super::*;
 
     fn acts(computes: bool) -> Vec<String> {
-        let view = NamespaceView {
-            computes,
-            ..NamespaceView::default()
-        };
+        let view = NamespaceView { computes, ..NamespaceView::default() };
         let (acts, trees) = process_acts(&view, 3).unwrap();
         assert_eq!(acts.len(), trees.len() + 1);
         acts.iter().map(|act| format!("{act:?}")).collect()
@@ -398,10 +373,7 @@ mod tests {
         let acts = acts(true);
         assert_eq!(acts[0], "OwnProcesses(\"/proc\")");
         assert!(acts[1].starts_with("PutReadOnly(3, "), "{}", acts[1]);
-        let sealed = |name: &str| {
-            acts.iter()
-                .any(|act| act.ends_with(&format!("\"{name}\")")))
-        };
+        let sealed = |name: &str| acts.iter().any(|act| act.ends_with(&format!("\"{name}\")")));
         assert!(sealed("/proc/sys") && sealed("/proc/meminfo"));
         assert!(!sealed("/proc/self") && !sealed("/proc/1"));
         assert!(acts[1..].iter().all(|act| act.starts_with("PutReadOnly")));

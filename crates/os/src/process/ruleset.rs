@@ -24,10 +24,9 @@ const SCOPES: ABI = ABI::V6;
 /// The version of Landlock that the kernel offers; 0 if none.
 pub(super) fn version() -> u32 {
     match status() {
-        LandlockStatus::Available {
-            kernel_abi: Some(newer),
-            ..
-        } => u32::try_from(newer).unwrap_or(0),
+        LandlockStatus::Available { kernel_abi: Some(newer), .. } => {
+            u32::try_from(newer).unwrap_or(0)
+        }
         known => ABI::from(known) as u32,
     }
 }
@@ -67,9 +66,7 @@ pub(super) fn command_ruleset(
 /// A worker opens no file for writing, and neither signals nor inspects other processes. None if
 /// the kernel has no Landlock.
 pub(super) fn worker_ruleset() -> Option<OwnedFd> {
-    empty_ruleset(AccessFs::from_write(FILES), Scope::from_all(SCOPES))
-        .ok()?
-        .into()
+    empty_ruleset(AccessFs::from_write(FILES), Scope::from_all(SCOPES)).ok()?.into()
 }
 
 /// The same as numbers, field by field as the kernel reads them: files, network, scopes. Empty if

@@ -16,9 +16,7 @@ impl StopFlag {
     /// Asks to stop; the second time, to stop immediately. May be called in a signal handler.
     pub fn request(&self) {
         // The error means that the maximum is already reached, which is just as good.
-        let _ = self
-            .0
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_add(1));
+        let _ = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_add(1));
     }
 
     /// Whether to stop after the current step.

@@ -145,13 +145,7 @@ pub(super) fn kill_pidfd(pidfd: &OwnedFd) {
     let none = ptr::null::<libc::siginfo_t>();
     // SAFETY: the descriptor is open, and a null siginfo is allowed.
     unsafe {
-        libc::syscall(
-            libc::SYS_pidfd_send_signal,
-            pidfd.as_raw_fd(),
-            libc::SIGKILL,
-            none,
-            0,
-        );
+        libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), libc::SIGKILL, none, 0);
     }
 }
 
@@ -188,14 +182,7 @@ pub(super) fn wait_readable<const N: usize>(
         tv_nsec: timeout.subsec_nanos().into(),
     };
     // SAFETY: the array has the given length, and both places outlive the call.
-    let n = unsafe {
-        libc::ppoll(
-            polled.as_mut_ptr(),
-            N as libc::nfds_t,
-            &timeout,
-            ptr::null(),
-        )
-    };
+    let n = unsafe { libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, &timeout, ptr::null()) };
     if n == -1 {
         let error = io::Error::last_os_error();
         return match error.kind() {
@@ -213,11 +200,7 @@ pub(super) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
         // The read end of a pipe has no other flag that could be set.
         libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) != -1
     };
-    if done {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if done { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Drops the cached pages of a file; those that are not on disk yet stay.

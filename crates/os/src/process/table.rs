@@ -146,28 +146,15 @@ mod tests {
     use super::*;
 
     fn child_of(parent: Pid, pid: Pid) -> ProcessInfo {
-        ProcessInfo {
-            pid,
-            parent,
-            group: 0,
-            session: 0,
-            started: 0,
-            dead: false,
-        }
+        ProcessInfo { pid, parent, group: 0, session: 0, started: 0, dead: false }
     }
 
     #[test]
     fn a_name_with_parentheses_and_blanks_is_no_trouble() {
         let stat = "7 (a) b) (c) S 3 4 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 991 0 0";
         let got = parse_stat(7, stat);
-        let want = ProcessInfo {
-            pid: 7,
-            parent: 3,
-            group: 4,
-            session: 5,
-            started: 991,
-            dead: false,
-        };
+        let want =
+            ProcessInfo { pid: 7, parent: 3, group: 4, session: 5, started: 991, dead: false };
         assert_eq!(got, Some(want));
     }
 
@@ -200,18 +187,10 @@ mod tests {
 
     #[test]
     fn descendants_are_found_at_any_depth_and_loops_end() {
-        let table = [
-            child_of(1, 2),
-            child_of(2, 3),
-            child_of(3, 4),
-            child_of(1, 5),
-            child_of(6, 6),
-        ];
+        let table =
+            [child_of(1, 2), child_of(2, 3), child_of(3, 4), child_of(1, 5), child_of(6, 6)];
         let pids = |root| -> Vec<Pid> {
-            with_descendants(&table, |p| p.pid == root)
-                .iter()
-                .map(|p| p.pid)
-                .collect()
+            with_descendants(&table, |p| p.pid == root).iter().map(|p| p.pid).collect()
         };
         assert_eq!(pids(2), [2, 3, 4]);
         assert_eq!(pids(5), [5]);
@@ -221,12 +200,7 @@ mod tests {
 
     #[test]
     fn ancestors_are_found_up_to_the_top_and_loops_end() {
-        let table = [
-            child_of(0, 1),
-            child_of(1, 2),
-            child_of(2, 3),
-            child_of(6, 6),
-        ];
+        let table = [child_of(0, 1), child_of(1, 2), child_of(2, 3), child_of(6, 6)];
         assert_eq!(with_ancestors(&table, 3), HashSet::from([3, 2, 1, 0]));
         assert_eq!(with_ancestors(&table, 6), HashSet::from([6]));
     }

@@ -6,22 +6,17 @@ use std::{fs, thread};
 
 use super::*;
 
-const LAYERS_OFF: KernelFeatures = KernelFeatures {
-    cgroup: false,
-    pidfd: false,
-};
+const LAYERS_OFF: KernelFeatures = KernelFeatures { cgroup: false, pidfd: false };
 
 /// Runs a check with and without a control group and a pidfd.
 fn with_all_layers(check: impl Fn(&dyn Fn(Command) -> CommandOutcome)) {
     for cgroup in [true, false] {
         for pidfd in [true, false] {
             let layers = KernelFeatures { cgroup, pidfd };
-            check(
-                &|command| match run_with(&command, &StopFlag::new(), layers) {
-                    Ok(run) => run,
-                    Err(error) => panic!("{layers:?}: {error}"),
-                },
-            );
+            check(&|command| match run_with(&command, &StopFlag::new(), layers) {
+                Ok(run) => run,
+                Err(error) => panic!("{layers:?}: {error}"),
+            });
         }
     }
 }
@@ -32,11 +27,7 @@ fn shell(line: &str) -> Command {
 
 /// Whether the process that wrote its id into the file is still alive.
 fn lives(pid_file: &Path) -> bool {
-    let pid = fs::read_to_string(pid_file)
-        .unwrap()
-        .trim()
-        .parse()
-        .unwrap();
+    let pid = fs::read_to_string(pid_file).unwrap().trim().parse().unwrap();
     table::process(pid).is_some_and(|p| !p.dead)
 }
 

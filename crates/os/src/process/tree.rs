@@ -121,11 +121,7 @@ impl ProcessTree {
     /// Kills the command and all its descendants; returns how many descendants were alive.
     pub(super) fn end(&mut self) -> u32 {
         // By the time it is looked up in the table, a process may have been replaced by a child.
-        let mut ended = self
-            .leaf
-            .as_ref()
-            .map(CommandCgroup::pids)
-            .unwrap_or_default();
+        let mut ended = self.leaf.as_ref().map(CommandCgroup::pids).unwrap_or_default();
         ended.remove(&self.child.pid);
         repeat(|| {
             let (alive, doubt) = self.alive();
@@ -179,16 +175,9 @@ impl ProcessTree {
     fn members(&self) -> (Vec<ProcessInfo>, bool) {
         let me = std::process::id() as Pid;
         let main = self.child.pid;
-        let in_leaf = self
-            .leaf
-            .as_ref()
-            .map(CommandCgroup::pids)
-            .unwrap_or_default();
+        let in_leaf = self.leaf.as_ref().map(CommandCgroup::pids).unwrap_or_default();
         let (processes, vanished) = table::all();
-        let born = processes
-            .iter()
-            .find(|p| p.pid == main)
-            .map_or(0, |p| p.started);
+        let born = processes.iter().find(|p| p.pid == main).map_or(0, |p| p.started);
         let holds = |pid| self.leaf.as_ref().is_some_and(|leaf| leaf.holds(pid));
         let doubt = Cell::new(vanished);
         let members = table::with_descendants(&processes, |p| {

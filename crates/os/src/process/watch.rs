@@ -55,11 +55,7 @@ pub(super) struct OutputWatch<'a> {
 impl<'a> OutputWatch<'a> {
     /// Watches two streams.
     pub(super) fn new(stdout: CapturedStream<'a>, stderr: CapturedStream<'a>) -> Self {
-        Self {
-            stdout,
-            stderr,
-            buffer: BUFFER.take().unwrap_or_else(|| vec![0; CHUNK_BYTES]),
-        }
+        Self { stdout, stderr, buffer: BUFFER.take().unwrap_or_else(|| vec![0; CHUNK_BYTES]) }
     }
 
     /// Watches until the command has ended, or must be killed.
@@ -72,11 +68,7 @@ impl<'a> OutputWatch<'a> {
     ) -> io::Result<(WatchEnd, Duration)> {
         let started = tree.child().started;
         let pidfd = tree.child().pidfd.as_ref().map(AsFd::as_fd);
-        let tick = if pidfd.is_some() {
-            TICK
-        } else {
-            TICK_WITHOUT_PIDFD
-        };
+        let tick = if pidfd.is_some() { TICK } else { TICK_WITHOUT_PIDFD };
         let mut look = started + LOOK;
         loop {
             let timeout = tick.min(limit.saturating_sub(started.elapsed()));

@@ -118,18 +118,9 @@ pub(super) fn of_command(rule: &SandboxRule, set: &[(String, String)]) -> EnvPol
 
 /// What an agent sees. Its home is the real one, where its program keeps its credentials.
 pub(super) fn of_agent(rule: &SandboxRule, set: &[(String, String)]) -> EnvPolicy {
-    let own = [
-        "HOME",
-        "XDG_CONFIG_HOME",
-        "XDG_DATA_HOME",
-        "XDG_STATE_HOME",
-        "XDG_CACHE_HOME",
-    ];
-    let set: Vec<_> = set
-        .iter()
-        .filter(|(name, _)| !own.contains(&name.as_str()))
-        .cloned()
-        .collect();
+    let own = ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"];
+    let set: Vec<_> =
+        set.iter().filter(|(name, _)| !own.contains(&name.as_str())).cloned().collect();
     variables(rule, &[&own[..], &PASSED_TO_AGENTS].concat(), &set)
 }
 
@@ -138,16 +129,10 @@ pub(super) fn of_agent(rule: &SandboxRule, set: &[(String, String)]) -> EnvPolic
 pub(super) fn of_kind(more: &[String], own: &[&str]) -> EnvPolicy {
     let usual = PASSED.iter().chain(&PASSED_TO_PROGRAMS).chain(own);
     let usual = usual.map(|name| (*name).to_owned());
-    EnvPolicy {
-        passed: usual.chain(more.iter().cloned()).collect(),
-        set: Vec::new(),
-    }
+    EnvPolicy { passed: usual.chain(more.iter().cloned()).collect(), set: Vec::new() }
 }
 
 fn variables(rule: &SandboxRule, more: &[&str], set: &[(String, String)]) -> EnvPolicy {
     let usual = PASSED.iter().chain(more).map(|name| (*name).to_owned());
-    EnvPolicy {
-        passed: usual.chain(rule.env.iter().cloned()).collect(),
-        set: set.to_vec(),
-    }
+    EnvPolicy { passed: usual.chain(rule.env.iter().cloned()).collect(), set: set.to_vec() }
 }

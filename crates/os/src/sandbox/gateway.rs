@@ -31,10 +31,7 @@ const REFUSED_MAX: usize = 16;
 /// The loopback ports of a sandbox on which karve must listen for these hosts: any port for the
 /// proxy, and those of servers on the host's own loopback.
 pub(super) fn doors(hosts: &[AllowedHost]) -> Vec<u16> {
-    let local: BTreeSet<u16> = hosts
-        .iter()
-        .filter_map(AllowedHost::loopback_port)
-        .collect();
+    let local: BTreeSet<u16> = hosts.iter().filter_map(AllowedHost::loopback_port).collect();
     [0].into_iter().chain(local).take(DOORS_MAX).collect()
 }
 
@@ -65,11 +62,7 @@ impl Gateway {
             open: Mutex::default(),
             refused: Mutex::default(),
         });
-        let mut gateway = Self {
-            shared,
-            proxy: 0,
-            threads: Vec::new(),
-        };
+        let mut gateway = Self { shared, proxy: 0, threads: Vec::new() };
         for (index, door) in room.doors().iter().enumerate() {
             let door = door.try_clone()?;
             let port = door.local_addr()?.port();
@@ -82,9 +75,7 @@ impl Gateway {
                 }
                 _ => GatewayRoute::Home(port),
             };
-            gateway
-                .threads
-                .push(thread::spawn(move || accept_loop(&door, leads, &shared)));
+            gateway.threads.push(thread::spawn(move || accept_loop(&door, leads, &shared)));
         }
         Ok(gateway)
     }
@@ -269,10 +260,7 @@ fn connect(target: &ProxyTarget) -> io::Result<TcpStream> {
     };
     let mut server = reach(&by.name, by.port)?;
     let (name, port) = (&target.name, target.port);
-    write!(
-        server,
-        "CONNECT {name}:{port} HTTP/1.1\r\nHost: {name}:{port}\r\n\r\n"
-    )?;
+    write!(server, "CONNECT {name}:{port} HTTP/1.1\r\nHost: {name}:{port}\r\n\r\n")?;
     server.set_read_timeout(Some(CALL_LIMIT))?;
     let head = read_head(&mut server)?.map(|(head, _)| head);
     server.set_read_timeout(None)?;
@@ -281,10 +269,7 @@ fn connect(target: &ProxyTarget) -> io::Result<TcpStream> {
     if status.split(' ').nth(1) == Some("200") {
         Ok(server)
     } else {
-        Err(io::Error::other(format!(
-            "the proxy {} replied {status:?}",
-            by.name
-        )))
+        Err(io::Error::other(format!("the proxy {} replied {status:?}", by.name)))
     }
 }
 

@@ -26,16 +26,11 @@ impl AllowedHost {
         let name = match target.name.strip_prefix('*') {
             Some(below) if below.starts_with('.') && below.len() > 2 => below.to_owned(),
             Some(_) => {
-                return Err(format!(
-                    "`{text}` is not a host: a star must come before a dot"
-                ));
+                return Err(format!("`{text}` is not a host: a star must come before a dot"));
             }
             None => target.name,
         };
-        let host = Self {
-            name,
-            port: has_port.then_some(target.port),
-        };
+        let host = Self { name, port: has_port.then_some(target.port) };
         if is_loopback(&host.name) && host.port.is_none() {
             return Err(format!("`{text}` needs a port, as in {text}:8080"));
         }
@@ -88,11 +83,7 @@ impl ProxyTarget {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let place = rest[..end].rsplit('@').next().unwrap_or_default();
         let (name, port) = parse_place(place, usual)?;
-        Some(Self {
-            name,
-            port,
-            request: None,
-        })
+        Some(Self { name, port, request: None })
     }
 
     /// Parses the head of a request to a proxy: `CONNECT host:port`, or a method with a full
@@ -107,11 +98,7 @@ impl ProxyTarget {
         if method == "CONNECT" {
             let (name, port) = parse_place(address, 0)?;
             let request = None;
-            return (port != 0).then_some(Self {
-                name,
-                port,
-                request,
-            });
+            return (port != 0).then_some(Self { name, port, request });
         }
         let path = address.strip_prefix("http://")?;
         let path = path.find('/').map_or("/", |at| &path[at..]);
@@ -124,10 +111,7 @@ impl ProxyTarget {
             }
         }
         request += "Connection: close\r\n\r\n";
-        Some(Self {
-            request: Some(request),
-            ..Self::of_url(address)?
-        })
+        Some(Self { request: Some(request), ..Self::of_url(address)? })
     }
 
     /// Whether `NO_PROXY` names it.
@@ -214,9 +198,7 @@ mod tests {
 
     #[test]
     fn what_is_no_host_is_refused() {
-        for text in [
-            "", "*", "*.", "a b", "ftp://x", "x:0", "x:99999", "*x.y", "é.com", "[x]:1",
-        ] {
+        for text in ["", "*", "*.", "a b", "ftp://x", "x:0", "x:99999", "*x.y", "é.com", "[x]:1"] {
             assert!(AllowedHost::parse(text).is_err(), "{text}");
         }
     }

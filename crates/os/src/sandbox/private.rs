@@ -94,16 +94,9 @@ impl PrivateDirs {
     pub(super) fn mount_in(&mut self, room: &Arc<NamespaceSandbox>, view: &NamespaceView) {
         self.tmp_seen = "/tmp".into();
         let shm = room.root().join("dev/shm");
-        let usual = [
-            ("/tmp", self.tmp()),
-            ("/var/tmp", self.vartmp()),
-            ("/dev/shm", shm.clone()),
-        ];
+        let usual = [("/tmp", self.tmp()), ("/var/tmp", self.vartmp()), ("/dev/shm", shm.clone())];
         for (usual, own) in usual {
-            let below = view
-                .shown
-                .iter()
-                .filter_map(|one| one.at.strip_prefix(usual).ok());
+            let below = view.shown.iter().filter_map(|one| one.at.strip_prefix(usual).ok());
             let below = below.filter(|path| path.components().next().is_some());
             self.kept.extend(below.map(|path| own.join(path)));
         }
@@ -122,19 +115,13 @@ impl PrivateDirs {
         let mut set: Vec<(String, String)> = KEPT
             .iter()
             .map(|(name, at)| {
-                let at = if at.is_empty() {
-                    home.clone()
-                } else {
-                    home.join(at)
-                };
+                let at = if at.is_empty() { home.clone() } else { home.join(at) };
                 ((*name).to_owned(), text(&at))
             })
             .collect();
         set.push(("TMPDIR".into(), text(&self.tmp_seen)));
         set.push(("PYTHONDONTWRITEBYTECODE".into(), "1".into()));
-        let real = std::env::var_os("HOME")
-            .map(PathBuf::from)
-            .unwrap_or_default();
+        let real = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
         for (name, at) in TOOLS {
             let there = real.join(at);
             if std::env::var_os(name).is_none() && real.is_absolute() && there.is_dir() {

@@ -66,28 +66,14 @@ const AGENT_HOMES: [&str; 12] = [
 ];
 
 /// Files of services in `/run` that programs need.
-const RUN: [&str; 3] = [
-    "/run/current-system",
-    "/run/opengl-driver",
-    "/run/booted-system",
-];
+const RUN: [&str; 3] = ["/run/current-system", "/run/opengl-driver", "/run/booted-system"];
 
 /// What programs need there to resolve names on the network.
-const RUN_NETWORK: [&str; 3] = [
-    "/run/systemd/resolve",
-    "/run/resolvconf",
-    "/run/NetworkManager",
-];
+const RUN_NETWORK: [&str; 3] = ["/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager"];
 
 /// Variables with lists of directories, which are visible.
-const PATHS: [&str; 6] = [
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "LIBRARY_PATH",
-    "CPATH",
-    "PYTHONPATH",
-    "PKG_CONFIG_PATH",
-];
+const PATHS: [&str; 6] =
+    ["PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "PYTHONPATH", "PKG_CONFIG_PATH"];
 
 /// Variables with one directory, which is visible.
 const ROOTS: [&str; 9] = [
@@ -161,12 +147,8 @@ impl SandboxPaths {
         for dir in [&self.worktrees, &self.scratch, &self.scratch.join("out")] {
             fs::create_dir_all(dir).context(|| format!("cannot create {}", dir.display()))?;
         }
-        for dir in [
-            &mut self.checkout,
-            &mut self.campaigns,
-            &mut self.worktrees,
-            &mut self.scratch,
-        ] {
+        for dir in [&mut self.checkout, &mut self.campaigns, &mut self.worktrees, &mut self.scratch]
+        {
             *dir = settled(dir);
         }
         self.history = self.history.map(|dir| settled(&dir));
@@ -224,12 +206,8 @@ pub(super) fn of_trial(
 ) -> Result<NamespaceView> {
     let mut view = of_commands(site, rule, (private, MountAccess::Read))?;
     let kept = private.fresh_layer()?;
-    view.shown
-        .push(BindMount::in_place(&kept, MountAccess::Write));
-    view.layered = Some(OverlayDir {
-        at: tree.to_owned(),
-        kept,
-    });
+    view.shown.push(BindMount::in_place(&kept, MountAccess::Write));
+    view.layered = Some(OverlayDir { at: tree.to_owned(), kept });
     Ok(view)
 }
 
@@ -242,11 +220,7 @@ pub(super) fn of_agent(
     let mut shown = shown(site, rule)?;
     shown.extend(places(private));
     shown.extend(read_only(agent.read.to_vec()));
-    let own = [
-        agent.tree.to_owned(),
-        agent.notes.to_owned(),
-        private.homes(),
-    ];
+    let own = [agent.tree.to_owned(), agent.notes.to_owned(), private.homes()];
     for path in own
         .into_iter()
         .chain(agent_homes())
@@ -282,22 +256,13 @@ pub(super) fn agent_homes() -> Vec<PathBuf> {
         return Vec::new();
     };
     let all = AGENT_HOMES.iter().map(|name| home.join(name));
-    all.filter(|path| path.exists())
-        .map(|path| settled(&path))
-        .collect()
+    all.filter(|path| path.exists()).map(|path| settled(&path)).collect()
 }
 
 /// The temporary directories, which are private.
 fn places(private: &PrivateDirs) -> [BindMount; 2] {
-    let place = |at: &str, from| BindMount {
-        at: at.into(),
-        from,
-        access: MountAccess::Write,
-    };
-    [
-        place("/tmp", private.tmp()),
-        place("/var/tmp", private.vartmp()),
-    ]
+    let place = |at: &str, from| BindMount { at: at.into(), from, access: MountAccess::Write };
+    [place("/tmp", private.tmp()), place("/var/tmp", private.vartmp())]
 }
 
 /// The campaigns, if they are in the directory in which plain commands work.
@@ -310,11 +275,7 @@ fn masked(site: &SandboxPaths) -> Vec<PathBuf> {
 fn hidden(site: &SandboxPaths) -> Vec<PathBuf> {
     let mut hidden: Vec<PathBuf> = HIDDEN.iter().map(|dir| settled(Path::new(dir))).collect();
     hidden.extend(home());
-    hidden.extend([
-        site.checkout.clone(),
-        site.campaigns.clone(),
-        site.scratch.clone(),
-    ]);
+    hidden.extend([site.checkout.clone(), site.campaigns.clone(), site.scratch.clone()]);
     if let Some(dir) = env::var_os("XDG_RUNTIME_DIR") {
         hidden.push(settled(Path::new(&dir)));
     }
@@ -354,9 +315,7 @@ fn shown(site: &SandboxPaths, rule: &SandboxRule) -> Result<Vec<BindMount>> {
 }
 
 fn read_only(paths: impl IntoIterator<Item = PathBuf>) -> impl Iterator<Item = BindMount> {
-    paths
-        .into_iter()
-        .map(|path| BindMount::in_place(&settled(&path), MountAccess::Read))
+    paths.into_iter().map(|path| BindMount::in_place(&settled(&path), MountAccess::Read))
 }
 
 /// The directories that the user's variables name. A directory of programs has its libraries
@@ -369,20 +328,14 @@ fn named_by_variables() -> Vec<PathBuf> {
         };
         for dir in env::split_paths(&list).filter(|dir| dir.is_absolute()) {
             let beside = dir.parent().filter(|above| {
-                let shared = [".cargo", ".local"]
-                    .iter()
-                    .any(|name| above.ends_with(name));
+                let shared = [".cargo", ".local"].iter().any(|name| above.ends_with(name));
                 (dir.ends_with("bin") && !shared) || dir.ends_with("node_modules/.bin")
             });
             paths.extend(beside.map(Path::to_owned));
             paths.push(dir);
         }
     }
-    paths.extend(
-        ROOTS
-            .iter()
-            .filter_map(|name| env::var_os(name).map(PathBuf::from)),
-    );
+    paths.extend(ROOTS.iter().filter_map(|name| env::var_os(name).map(PathBuf::from)));
     paths
 }
 
@@ -423,9 +376,7 @@ fn is_outside(path: &str) -> bool {
 
 fn outside(write: &[String]) -> Result<Vec<PathBuf>> {
     let paths = write.iter().filter(|path| is_outside(path));
-    Ok(paths
-        .map(|path| resolve_path(path, Path::new("/")))
-        .collect())
+    Ok(paths.map(|path| resolve_path(path, Path::new("/"))).collect())
 }
 
 /// What may be read if no namespace sandbox hides the rest: everything except what is hidden, and
@@ -457,9 +408,7 @@ fn beside(dir: &Path, hidden: &[PathBuf], readable: &mut Vec<PathBuf>) {
 /// Devices that are writable if no namespace sandbox has its own.
 pub(super) fn usual_devices() -> Vec<PathBuf> {
     let names = fs::read_dir("/dev").into_iter().flatten().flatten();
-    let usual = [
-        "null", "zero", "full", "tty", "ptmx", "pts", "random", "urandom",
-    ];
+    let usual = ["null", "zero", "full", "tty", "ptmx", "pts", "random", "urandom"];
     names
         .filter(|entry| {
             let name = entry.file_name();

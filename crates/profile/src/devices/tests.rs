@@ -69,10 +69,8 @@ fn narrower_elements_are_never_slower() {
             DeviceFigure::Fp8,
             DeviceFigure::Fp4,
         ];
-        let peaks: Vec<f64> = order
-            .into_iter()
-            .filter_map(|figure| Some(device.figure(figure)?.value))
-            .collect();
+        let peaks: Vec<f64> =
+            order.into_iter().filter_map(|figure| Some(device.figure(figure)?.value)).collect();
         assert!(peaks.is_sorted(), "{}: {peaks:?}", device.name);
     }
 }
@@ -83,19 +81,13 @@ fn a_device_is_found_as_tools_print_it_and_only_by_its_whole_name() {
     let name = |text: &str| devices.find(text).map(|device| device.name.as_str());
     assert_eq!(name("NVIDIA H200"), Some("H200"));
     assert_eq!(name("nvidia h100 80gb hbm3"), Some("H100 SXM"));
-    assert_eq!(
-        name("Intel(R) Xeon(R) Platinum 8480+"),
-        Some("Xeon Platinum 8480+")
-    );
+    assert_eq!(name("Intel(R) Xeon(R) Platinum 8480+"), Some("Xeon Platinum 8480+"));
     assert_eq!(name("Intel(R) Xeon(R) Platinum 8480C"), None);
     assert_eq!(name("NVIDIA GeForce RTX 4090 D"), None);
     assert_eq!(name("Intel(R) Xeon(R) Processor"), None);
     assert_eq!(name(""), None);
     let error = devices.named("h2000").unwrap_err().to_string();
-    assert!(
-        error.contains("--device") && error.contains("H200"),
-        "{error}"
-    );
+    assert!(error.contains("--device") && error.contains("H200"), "{error}");
 }
 
 #[test]
@@ -104,10 +96,7 @@ fn the_peak_of_a_cpu_follows_from_cores_clock_and_what_a_tick_does() {
     assert_eq!(value("H200", DeviceFigure::Fp32), 67e12);
     assert!(value("Apple M4", DeviceFigure::Fp32).is_nan());
     let devices = built_in();
-    let peaks = devices
-        .find("H200")
-        .expect("a device")
-        .peaks(DeviceFigure::Bf16);
+    let peaks = devices.find("H200").expect("a device").peaks(DeviceFigure::Bf16);
     assert_eq!((peaks.flops, peaks.bytes), (Some(989.5e12), Some(4.8e12)));
 }
 
@@ -120,10 +109,7 @@ fn a_file_of_the_user_adds_devices_and_overrides_single_figures() {
     devices.add(text, "devices.toml").expect("a good file");
     let device = devices.find("ours").expect("the alias");
     let rate = device.figure(DeviceFigure::MemoryRate).expect("a rate");
-    assert_eq!(
-        (rate.value, rate.source.as_str()),
-        (4.2e12, "measured by us")
-    );
+    assert_eq!((rate.value, rate.source.as_str()), (4.2e12, "measured by us"));
     assert_eq!(device.peaks(DeviceFigure::Fp32).flops, Some(67e12));
     assert_eq!(device.arch, "sm_90");
     assert!(devices.find("x1").is_some());
@@ -134,9 +120,7 @@ fn a_bad_figure_is_refused_with_its_file_and_key() {
     let check = |figures: &str, want: &str| {
         let text =
             format!("[[device]]\nname = \"X\"\nkind = \"gpu\"\n[[device.figures]]\n{figures}");
-        let error = DeviceCatalog::default()
-            .add(&text, "mine/devices.toml")
-            .unwrap_err();
+        let error = DeviceCatalog::default().add(&text, "mine/devices.toml").unwrap_err();
         let error = error.to_string();
         assert!(error.contains("mine/devices.toml"), "{error}");
         assert!(error.contains(want), "{error}");
@@ -162,10 +146,7 @@ fn the_file_of_a_user_lies_in_the_configuration() {
     };
     let want = |text: &str| Some(PathBuf::from(text));
     assert_eq!(path(Some("/c"), Some("/h")), want("/c/karve/devices.toml"));
-    assert_eq!(
-        path(Some(""), Some("/h")),
-        want("/h/.config/karve/devices.toml")
-    );
+    assert_eq!(path(Some(""), Some("/h")), want("/h/.config/karve/devices.toml"));
     assert_eq!(path(Some("relative"), None), None);
     assert_eq!(path(None, None), None);
 }

@@ -126,11 +126,7 @@ impl CollectedProfile {
 pub fn take(
     harness: &Harness,
     subject: ProfileTarget<'_>,
-    ProfileRequest {
-        tool,
-        depth,
-        without,
-    }: ProfileRequest<'_>,
+    ProfileRequest { tool, depth, without }: ProfileRequest<'_>,
     rules: DiagnosisRuleSet,
 ) -> Result<CollectedProfile> {
     let mut taken = CollectedProfile::default();
@@ -144,9 +140,7 @@ pub fn take(
     let Some(alone) = run_alone(harness, subject, &mut taken)? else {
         return Ok(taken);
     };
-    let tools = tool
-        .as_ref()
-        .map_or(subject.runs.tools(), std::slice::from_ref);
+    let tools = tool.as_ref().map_or(subject.runs.tools(), std::slice::from_ref);
     let depths = [ProfileDepth::Light, ProfileDepth::Full, ProfileDepth::Code];
     for at in depths {
         // A named tool runs at the requested depth only; otherwise depths are tried in order.
@@ -252,11 +246,7 @@ fn run_tool(
     taken: &mut CollectedProfile,
 ) -> Result<()> {
     let harness = harness.clone().within_limit(limit_of(tool, alone));
-    let ProfiledRun {
-        run,
-        printed,
-        output,
-    } = harness.run_profiler(subject.tree, start)?;
+    let ProfiledRun { run, printed, output } = harness.run_profiler(subject.tree, start)?;
     if !run.exit.success() {
         taken.failed.push((tool, failure(tool, &run, alone)));
         return Ok(());
@@ -308,10 +298,7 @@ fn failure(tool: ProfilerTool, run: &CommandOutcome, alone: Duration) -> Profile
                     "it was killed after {s:.1} s with its child processes, without output; the \
                      benchmark alone takes {alone:.3} s"
                 ),
-                hints: vec![
-                    "profile a shorter case: --case NAME".to_owned(),
-                    try_another(tool),
-                ],
+                hints: vec!["profile a shorter case: --case NAME".to_owned(), try_another(tool)],
             };
         }
         Exit::Stopped | Exit::TooMuch(_) => Some(1),
@@ -372,9 +359,7 @@ pub fn read_file(
     let mut file = files::open(path).context(cannot)?;
     let mut head = Vec::new();
     let begins = Read::by_ref(&mut file).take(HEAD_BYTES);
-    BufReader::new(begins)
-        .read_to_end(&mut head)
-        .context(cannot)?;
+    BufReader::new(begins).read_to_end(&mut head).context(cannot)?;
     if head.starts_with(SQLITE.as_bytes()) {
         let read = nsys::read(path).map_err(|why| why.to_string());
         return Ok(read.map(|parsed| (ProfilerTool::Nsys, parsed)));
@@ -428,8 +413,7 @@ pub fn merge(into: &mut ParsedProfile, more: ParsedProfile) {
         }
     }
     // A function is more specific than the whole program, which includes everything around it.
-    into.kernels
-        .sort_by_key(|kernel| (!kernel.editable, kernel.value("inst_share_pct").is_none()));
+    into.kernels.sort_by_key(|kernel| (!kernel.editable, kernel.value("inst_share_pct").is_none()));
 }
 
 /// Which known kernel each new one is, by its name without arguments, if that is unambiguous: a
@@ -446,9 +430,7 @@ fn joined(known: &[KernelProfile], more: &[KernelProfile]) -> Vec<Option<usize>>
         let (first, second) = (found.next()?, found.next());
         let others = more.iter().filter(|other| alike(other, kernel)).count();
         let is_clear = second.is_none() && others == 1;
-        known
-            .iter()
-            .position(|own| is_clear && own.name == first.name)
+        known.iter().position(|own| is_clear && own.name == first.name)
     };
     more.iter().map(of).collect()
 }
@@ -458,10 +440,7 @@ pub fn name_file(parsed: &mut ParsedProfile, name: &str) {
     let base = Path::new(name).file_name();
     let base = base.map_or_else(|| name.into(), |base| base.to_string_lossy());
     for kernel in parsed.kernels.iter_mut().chain(&mut parsed.timeline) {
-        let counters = kernel
-            .counters
-            .values_mut()
-            .map(|counter| &mut counter.source);
+        let counters = kernel.counters.values_mut().map(|counter| &mut counter.source);
         let remarks = kernel.remarks.iter_mut().map(|remark| &mut remark.source);
         for source in counters.chain(remarks) {
             source.file = base.clone().into_owned();

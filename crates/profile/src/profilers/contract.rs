@@ -47,38 +47,19 @@ const GAIN_PCT_MAX: f64 = 1_000.0;
 pub const NONE: &str = "-";
 
 /// The columns of the stages.
-pub const STAGE_COLUMNS: [&str; 7] = [
-    "Stage",
-    "Duration (us)",
-    "TC%",
-    "DRAM%",
-    "Occ%",
-    "Bottleneck",
-    "Key Issue",
-];
+pub const STAGE_COLUMNS: [&str; 7] =
+    ["Stage", "Duration (us)", "TC%", "DRAM%", "Occ%", "Bottleneck", "Key Issue"];
 /// The columns of the comparison.
 pub const VERSUS_COLUMNS: [&str; 4] = ["Metric", "Previous", "Current", "Change"];
 
 /// The columns of the stages in one of the published copies: without a unit, which is then in
 /// the cells.
-const STAGE_COLUMNS_UNITLESS: [&str; 7] = [
-    "Stage",
-    "Duration",
-    "TC%",
-    "DRAM%",
-    "Occ%",
-    "Bottleneck",
-    "Key Issue",
-];
+const STAGE_COLUMNS_UNITLESS: [&str; 7] =
+    ["Stage", "Duration", "TC%", "DRAM%", "Occ%", "Bottleneck", "Key Issue"];
 
 /// The sections in their order.
-const SECTIONS: [&str; 5] = [
-    "Configuration",
-    "Stages",
-    "Bottleneck:",
-    "Top 3 Opportunities",
-    "vs Baseline",
-];
+const SECTIONS: [&str; 5] =
+    ["Configuration", "Stages", "Bottleneck:", "Top 3 Opportunities", "vs Baseline"];
 
 /// Where the configuration is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -181,8 +162,7 @@ impl BottleneckClass {
     fn by_name(name: &str) -> Option<Self> {
         let all = [Self::Memory, Self::Compute, Self::Latency];
         let plain = name.strip_suffix("-bound").unwrap_or(name);
-        all.into_iter()
-            .find(|class| class.name().eq_ignore_ascii_case(plain))
+        all.into_iter().find(|class| class.name().eq_ignore_ascii_case(plain))
     }
 }
 
@@ -195,10 +175,7 @@ pub fn parse(text: &str) -> Result<ProfilerReport, Vec<String>> {
     let mut faults = ReportErrors::default();
     let n_lines = text.lines().count();
     if n_lines > 0 && !text.ends_with('\n') {
-        faults.add(
-            n_lines,
-            "the last line has no newline, so the report may be truncated",
-        );
+        faults.add(n_lines, "the last line has no newline, so the report may be truncated");
     }
     let (title, parts) = sections(text, &mut faults);
     let title = title.and_then(|title| take_title(title, &mut faults));
@@ -259,10 +236,7 @@ fn take_title(
     faults: &mut ReportErrors,
 ) -> Option<ReportTitle> {
     let Some(title) = heading.strip_prefix("Profile:") else {
-        faults.add(
-            number,
-            "the heading must be \"## Profile: <kernel> <version>\"",
-        );
+        faults.add(number, "the heading must be \"## Profile: <kernel> <version>\"");
         return None;
     };
     let (subject, behind) = match title.split_once('|') {
@@ -295,10 +269,7 @@ fn add_parameter(
     if name.is_empty() || value.is_empty() {
         faults.add(number, "a parameter has no name or no value");
     } else if configuration.iter().any(|(known, _)| known == name) {
-        faults.add(
-            number,
-            format!("the parameter {} appears twice", quoted(name)),
-        );
+        faults.add(number, format!("the parameter {} appears twice", quoted(name)));
     } else if configuration.len() < ROWS_MAX {
         configuration.push((name.to_owned(), value.to_owned()));
     } else {
@@ -377,15 +348,9 @@ fn take_bottleneck(
     let class = BottleneckClass::by_name(name).filter(|_| name.ends_with("-bound"));
     if class.is_none() {
         let what = unknown(name);
-        faults.add(
-            part.line,
-            format!("the bottleneck {what}, followed by -bound"),
-        );
+        faults.add(part.line, format!("the bottleneck {what}, followed by -bound"));
     }
-    let words = part
-        .body
-        .iter()
-        .flat_map(|(_, line)| line.split_whitespace());
+    let words = part.body.iter().flat_map(|(_, line)| line.split_whitespace());
     let text = words.collect::<Vec<_>>().join(" ");
     let text = text.strip_prefix("Root cause:").unwrap_or(&text).trim();
     match sentences(text) {
@@ -408,9 +373,8 @@ fn take_bottleneck(
 fn sentences(text: &str) -> usize {
     let words: Vec<&str> = text.split_whitespace().collect();
     let begins = |word: &str| word.chars().next().is_some_and(|c| !c.is_lowercase());
-    let ends = words
-        .windows(2)
-        .filter(|pair| pair[0].ends_with(['.', '!', '?']) && begins(pair[1]));
+    let ends =
+        words.windows(2).filter(|pair| pair[0].ends_with(['.', '!', '?']) && begins(pair[1]));
     ends.count() + usize::from(!words.is_empty())
 }
 
@@ -419,10 +383,7 @@ fn take_opportunities(
     faults: &mut ReportErrors,
 ) -> Vec<ReportOpportunity> {
     let mut found = Vec::new();
-    let lines = part
-        .body
-        .iter()
-        .map(|(number, line)| (*number, line.trim()));
+    let lines = part.body.iter().map(|(number, line)| (*number, line.trim()));
     let lines: Vec<SectionLine<'_>> = lines.filter(|(_, line)| !line.is_empty()).collect();
     if let [(_, line)] = lines.as_slice()
         && line.eq_ignore_ascii_case("none")
@@ -430,10 +391,7 @@ fn take_opportunities(
         return found;
     }
     if lines.is_empty() {
-        faults.add(
-            part.line,
-            "no opportunity is named; write \"none\" if there is none",
-        );
+        faults.add(part.line, "no opportunity is named; write \"none\" if there is none");
     }
     for (place, (number, line)) in lines.into_iter().enumerate() {
         if place == OPPORTUNITIES_MAX {
@@ -457,12 +415,7 @@ fn take_versus(part: &ReportSection<'_>, faults: &mut ReportErrors) -> Vec<Compa
             let what = format!("from {previous} to {current} is {true_change}, not {change}");
             faults.add(number, what);
         }
-        versus.push(ComparisonRow {
-            metric,
-            previous,
-            current,
-            change,
-        });
+        versus.push(ComparisonRow { metric, previous, current, change });
     }
     versus
 }

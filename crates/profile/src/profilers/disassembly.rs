@@ -101,10 +101,7 @@ fn of_x86(mnemonic: &str, operands: &str) -> Option<Arithmetic> {
         return Some(one(1));
     }
     let name = mnemonic.strip_prefix('v').unwrap_or(mnemonic);
-    let end = name
-        .len()
-        .checked_sub(2)
-        .filter(|at| name.is_char_boundary(*at))?;
+    let end = name.len().checked_sub(2).filter(|at| name.is_char_boundary(*at))?;
     let (stem, kind) = name.split_at(end);
     let fused = stem
         .strip_prefix("fn")
@@ -136,9 +133,7 @@ fn of_arm64(mnemonic: &str, operands: &str) -> Option<Arithmetic> {
         "fadd", "fsub", "fmul", "fnmul", "fdiv", "fdivr", "fsubr", "fmax", "fmin", "fmaxnm",
         "fminnm", "fsqrt", "faddp", "fabd", "frecpe", "frsqrte",
     ];
-    const BOTH: [&str; 8] = [
-        "fmla", "fmls", "fmad", "fmsb", "fmadd", "fmsub", "fnmadd", "fnmsub",
-    ];
+    const BOTH: [&str; 8] = ["fmla", "fmls", "fmad", "fmsb", "fmadd", "fmsub", "fnmadd", "fnmsub"];
     let each = match (BOTH.contains(&mnemonic), PLAIN.contains(&mnemonic)) {
         (true, _) => FUSED,
         (false, true) => 1,
@@ -161,25 +156,16 @@ fn of_arm64(mnemonic: &str, operands: &str) -> Option<Arithmetic> {
     }
     let digits = shape.trim_end_matches(['h', 's', 'd']);
     bits_of(&shape[digits.len()..])?;
-    let lanes = digits
-        .parse()
-        .ok()
-        .filter(|lanes| (1..=8).contains(lanes))?;
+    let lanes = digits.parse().ok().filter(|lanes| (1..=8).contains(lanes))?;
     Some(many(each, lanes))
 }
 
 fn one(operations: u32) -> Arithmetic {
-    Arithmetic {
-        operations,
-        in_vectors: false,
-    }
+    Arithmetic { operations, in_vectors: false }
 }
 
 fn many(each: u32, lanes: u32) -> Arithmetic {
-    Arithmetic {
-        operations: each * lanes,
-        in_vectors: lanes > 1,
-    }
+    Arithmetic { operations: each * lanes, in_vectors: lanes > 1 }
 }
 
 #[cfg(test)]

@@ -11,9 +11,8 @@ const TEXT_BYTES_MAX: usize = 4 << 20;
 /// How far to search for the end of a parameter list, and then for the body, in bytes.
 const REACH: usize = 2_000;
 /// Words before parentheses and a block that are not function names.
-const KEYWORDS: [&str; 9] = [
-    "if", "for", "while", "switch", "match", "catch", "return", "sizeof", "do",
-];
+const KEYWORDS: [&str; 9] =
+    ["if", "for", "while", "switch", "match", "catch", "return", "sizeof", "do"];
 /// The name of an unknown file.
 const UNKNOWN: &str = "???";
 
@@ -33,9 +32,7 @@ impl EditableFiles {
             editable.paths.push(path.clone());
             let part = &bytes[..bytes.len().min(left)];
             left -= part.len();
-            editable
-                .defined
-                .extend(definitions(&String::from_utf8_lossy(part)));
+            editable.defined.extend(definitions(&String::from_utf8_lossy(part)));
         }
         editable
     }
@@ -53,10 +50,7 @@ impl EditableFiles {
                 long.strip_suffix(short)
                     .is_some_and(|before| before.is_empty() || before.ends_with('/'))
             };
-            return self
-                .paths
-                .iter()
-                .any(|path| below(file, path) || below(path, file));
+            return self.paths.iter().any(|path| below(file, path) || below(path, file));
         }
         self.defined.contains(plain_name(function))
     }

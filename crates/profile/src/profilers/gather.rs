@@ -32,8 +32,7 @@ impl ProfileNotes {
     /// All of them.
     pub(super) fn finish(mut self) -> Vec<String> {
         if self.more > 0 {
-            self.notes
-                .push(format!("{} more notes are not shown", self.more));
+            self.notes.push(format!("{} more notes are not shown", self.more));
         }
         self.notes
     }
@@ -102,10 +101,7 @@ pub(super) fn by_kernel(
         let n = group.len();
         let weight = group.iter().map(time).sum();
         // A launch without a time is ignored, unless there are no others.
-        if group
-            .iter()
-            .any(|profile| profile.value("duration_us").is_some())
-        {
+        if group.iter().any(|profile| profile.value("duration_us").is_some()) {
             group.retain(|profile| profile.value("duration_us").is_some());
         }
         group.sort_by(|a, b| time(a).total_cmp(&time(b)));
@@ -118,11 +114,7 @@ pub(super) fn by_kernel(
                 "{short} was launched {n} times: the values are from the median launch"
             ));
         }
-        kernels.push(WeightedKernel {
-            name,
-            weight,
-            profile,
-        });
+        kernels.push(WeightedKernel { name, weight, profile });
     }
     kernels
 }

@@ -33,10 +33,7 @@ pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
         notes.add(ENDS_EARLY);
     }
     let Some(start) = lines.whole.iter().position(|(_, line)| is_header(line)) else {
-        return Err(ProfileParseError::at(
-            1,
-            "there is no table header of ncu --csv",
-        ));
+        return Err(ProfileParseError::at(1, "there is no table header of ncu --csv"));
     };
     let header = lines.whole[start];
     let rows = table(&lines.whole[start + 1..], header, &mut notes);
@@ -50,16 +47,10 @@ pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
     for sheet in sheets {
         let mut profile = sheet.counters(&mut notes)?;
         profile.remarks = sheet.remarks;
-        launches.push(KernelLaunch {
-            name: sheet.kernel,
-            profile,
-        });
+        launches.push(KernelLaunch { name: sheet.kernel, profile });
     }
     if launches.is_empty() {
-        return Err(ProfileParseError::at(
-            header.0,
-            "the table has no kernel row",
-        ));
+        return Err(ProfileParseError::at(header.0, "the table has no kernel row"));
     }
     let kernels = by_kernel(launches, TOOL, &mut notes);
     Ok(ParsedProfile {
@@ -85,9 +76,7 @@ fn table<'a>(
         }
     }
     if strange > 0 {
-        notes.add(format!(
-            "{strange} lines between the rows of the table are not rows"
-        ));
+        notes.add(format!("{strange} lines between the rows of the table are not rows"));
     }
     rows
 }
@@ -163,22 +152,15 @@ impl NcuLaunch {
             return Ok(None);
         }
         let Some(value) = grouped(text) else {
-            notes.add(format!(
-                "line {line}: {name} is {text:?}, which is not a valid number"
-            ));
+            notes.add(format!("line {line}: {name} is {text:?}, which is not a valid number"));
             return Ok(None);
         };
         let Some(scale) = scale(kind, unit) else {
-            notes.add(format!(
-                "line {line}: {name} has the unit {unit:?}: not read"
-            ));
+            notes.add(format!("line {line}: {name} has the unit {unit:?}: not read"));
             return Ok(None);
         };
         let quote = format!("{name} {text} {unit}");
-        Ok(Some((
-            value * scale,
-            ProfileSource::at(TOOL, *line, &quote),
-        )))
+        Ok(Some((value * scale, ProfileSource::at(TOOL, *line, &quote))))
     }
 
     /// All counters that can be derived from the values.
@@ -258,13 +240,9 @@ fn column(columns: &[String], name: &str, line: usize) -> Result<usize, ProfileP
     let mut places = (0..columns.len()).filter(|at| columns[*at] == name);
     match (places.next(), places.next()) {
         (Some(at), None) => Ok(at),
-        (None, _) => Err(ProfileParseError::at(
-            line,
-            format!("there is no column {name:?}"),
-        )),
-        (Some(_), Some(_)) => Err(ProfileParseError::at(
-            line,
-            format!("the column {name:?} appears twice"),
-        )),
+        (None, _) => Err(ProfileParseError::at(line, format!("there is no column {name:?}"))),
+        (Some(_), Some(_)) => {
+            Err(ProfileParseError::at(line, format!("the column {name:?} appears twice")))
+        }
     }
 }

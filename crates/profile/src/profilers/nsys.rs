@@ -40,10 +40,9 @@ pub fn read(path: &Path) -> Result<ParsedProfile, ProfileParseError> {
         let reason = format!("only {n} of {all} launches have a name");
         return Err(ProfileParseError::at(1, reason));
     }
-    for (table, query) in [
-        ("CUPTI_ACTIVITY_KIND_MEMCPY", COPIES),
-        ("CUPTI_ACTIVITY_KIND_RUNTIME", CALLS),
-    ] {
+    for (table, query) in
+        [("CUPTI_ACTIVITY_KIND_MEMCPY", COPIES), ("CUPTI_ACTIVITY_KIND_RUNTIME", CALLS)]
+    {
         // A program that copies nothing has no such table.
         if !has(&file, table)? {
             notes.add(format!("there is no table {table}"));
@@ -144,11 +143,7 @@ impl NsysLaunch {
         let mut profile = KernelProfile::default();
         let counters = [
             ("registers", "registersPerThread", registers),
-            (
-                "shared_bytes",
-                "static and dynamic shared memory",
-                fixed + dynamic,
-            ),
+            ("shared_bytes", "static and dynamic shared memory", fixed + dynamic),
             ("blocks", "grid", gx * gy * gz),
             ("threads_per_block", "block", bx * by * bz),
         ];
@@ -172,11 +167,6 @@ fn take_kernel(
             |_| ProfileParseError::at(1, format!("row {id} has {n}, which is too large"));
         *value = u32::try_from(n).map_err(too_large)?;
     }
-    let detail = NsysLaunch {
-        id,
-        start,
-        end,
-        values,
-    };
+    let detail = NsysLaunch { id, start, end, values };
     recorder.kernel(&text(row, 2)?, span(row)?, 0, detail)
 }

@@ -91,9 +91,8 @@ pub(super) fn scale(kind: Quantity, unit: &str) -> Option<f64> {
             byte_scale(unit)
         }
         Quantity::BytesPerSecond => {
-            let unit = ["/s", "/second", "/sec", "ps"]
-                .iter()
-                .find_map(|end| unit.strip_suffix(end))?;
+            let unit =
+                ["/s", "/second", "/sec", "ps"].iter().find_map(|end| unit.strip_suffix(end))?;
             byte_scale(unit)
         }
         Quantity::Hertz => hertz_scale(unit),
@@ -132,9 +131,8 @@ fn time_scale(unit: &str) -> Option<f64> {
 }
 
 fn byte_scale(unit: &str) -> Option<f64> {
-    let prefix = ["bytes", "byte", "Bytes", "Byte", "B"]
-        .iter()
-        .find_map(|end| unit.strip_suffix(end))?;
+    let prefix =
+        ["bytes", "byte", "Bytes", "Byte", "B"].iter().find_map(|end| unit.strip_suffix(end))?;
     Some(match prefix {
         "" => 1.0,
         "k" | "K" => 1e3,

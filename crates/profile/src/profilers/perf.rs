@@ -68,13 +68,7 @@ fn row(line: &str) -> Option<PerfRow<'_>> {
     let is_name = event.starts_with(|c: char| c.is_ascii_alphabetic()) && !UNITS.contains(&event);
     let counted_pct = plain(counted).filter(|pct| *pct <= 100.0)?;
     let fits = is_value && is_name && UNITS.contains(&unit) && whole(runtime).is_some();
-    fits.then_some(PerfRow {
-        value,
-        unit,
-        event,
-        counted_pct,
-        derived,
-    })
+    fits.then_some(PerfRow { value, unit, event, counted_pct, derived })
 }
 
 /// Reads all events.
@@ -106,20 +100,13 @@ pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
         take_derived(&mut profile, &row, number, &mut notes);
     }
     if !any {
-        return Err(ProfileParseError::at(
-            1,
-            "there is no line of perf stat -x,",
-        ));
+        return Err(ProfileParseError::at(1, "there is no line of perf stat -x,"));
     }
     let counts = counts.into_iter();
     let counts = counts.filter_map(|(event, count)| Some((event, count?)));
     note_missing(&missing, &mut notes);
     derive(&mut profile, &PerfCounts(counts.collect()), &mut notes);
-    Ok(ParsedProfile {
-        kernels: vec![profile],
-        timeline: None,
-        notes: notes.finish(),
-    })
+    Ok(ParsedProfile { kernels: vec![profile], timeline: None, notes: notes.finish() })
 }
 
 fn take(
@@ -140,15 +127,9 @@ fn take(
     };
     if row.counted_pct < 100.0 {
         let pct = row.counted_pct;
-        notes.add(format!(
-            "{event} was counted {pct}% of the time, so perf scaled its value"
-        ));
+        notes.add(format!("{event} was counted {pct}% of the time, so perf scaled its value"));
     }
-    let count = PerfCount {
-        value,
-        unit: row.unit.to_owned(),
-        source,
-    };
+    let count = PerfCount { value, unit: row.unit.to_owned(), source };
     let same = |old: &PerfCount| old.value.total_cmp(&value).is_eq() && old.unit == row.unit;
     match counts.get(event) {
         None => {
@@ -156,9 +137,7 @@ fn take(
         }
         Some(old) if old.as_ref().is_some_and(same) => {}
         Some(_) => {
-            notes.add(format!(
-                "{event} appears twice with different values: not read"
-            ));
+            notes.add(format!("{event} appears twice with different values: not read"));
             counts.insert(event.to_owned(), None);
         }
     }
@@ -233,18 +212,10 @@ const SAME: &[(&[&str], &str)] = &[
 
 /// Counters that are one count as a percentage of another.
 const SHARES: &[(&[&str], &[&str], &str)] = &[
-    (
-        &["L1-dcache-load-misses"],
-        &["L1-dcache-loads"],
-        "l1_miss_pct",
-    ),
+    (&["L1-dcache-load-misses"], &["L1-dcache-loads"], "l1_miss_pct"),
     (&["LLC-load-misses"], &["LLC-loads"], "llc_miss_pct"),
     (&["cache-misses"], &["cache-references"], "llc_miss_pct"),
-    (
-        &["branch-misses"],
-        &["branches", "branch-instructions"],
-        "branch_miss_pct",
-    ),
+    (&["branch-misses"], &["branches", "branch-instructions"], "branch_miss_pct"),
     (&["dTLB-load-misses"], &["dTLB-loads"], "tlb_miss_pct"),
 ];
 
@@ -280,9 +251,7 @@ fn derive(profile: &mut KernelProfile, counts: &PerfCounts, notes: &mut ProfileN
         ratio(profile, "ipc", 1.0, (instructions, cycles));
     }
     let wall = counts.first(&["duration_time"]).filter(|c| c.unit == "ns");
-    let busy = counts
-        .first(&["task-clock", "cpu-clock"])
-        .filter(|c| c.unit == "msec");
+    let busy = counts.first(&["task-clock", "cpu-clock"]).filter(|c| c.unit == "msec");
     if let Some(wall) = wall {
         profile.set("duration_us", wall.value / 1e3, wall.source.clone());
     }

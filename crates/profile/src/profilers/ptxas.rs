@@ -65,10 +65,7 @@ pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
     }
     let kernels = kernels(entries, &mut notes);
     if kernels.is_empty() {
-        return Err(ProfileParseError::at(
-            1,
-            "no entry function is reported completely",
-        ));
+        return Err(ProfileParseError::at(1, "no entry function is reported completely"));
     }
     Ok(ParsedProfile {
         kernels: heaviest(kernels, &mut notes),
@@ -82,10 +79,7 @@ fn begin(rest: &str, line: usize) -> Result<EntryFunction, ProfileParseError> {
     let parts = rest.split_once("' for '");
     let parts = parts.and_then(|(name, rest)| Some((name, rest.trim_end().strip_suffix('\'')?)));
     let Some((name, arch)) = parts else {
-        return Err(ProfileParseError::at(
-            line,
-            "it does not name a function and an architecture",
-        ));
+        return Err(ProfileParseError::at(line, "it does not name a function and an architecture"));
     };
     Ok(EntryFunction {
         name: name.to_owned(),
@@ -104,11 +98,7 @@ fn take_frame(
     let strange =
         || ProfileParseError::at(number, "a stack frame must follow the function properties");
     let mut bytes = [0.0_f64; 3];
-    let words = [
-        " bytes stack frame",
-        " bytes spill stores",
-        " bytes spill loads",
-    ];
+    let words = [" bytes stack frame", " bytes spill stores", " bytes spill loads"];
     let mut parts = line.trim().split(", ");
     for (value, words) in bytes.iter_mut().zip(words) {
         let part = parts.next().and_then(|part| part.strip_suffix(words));
@@ -119,9 +109,7 @@ fn take_frame(
     }
     let source = ProfileSource::at(TOOL, number, line);
     entry.profile.set("stack_bytes", bytes[0], source.clone());
-    entry
-        .profile
-        .set("spill_bytes", bytes[1] + bytes[2], source);
+    entry.profile.set("spill_bytes", bytes[1] + bytes[2], source);
     Ok(())
 }
 
@@ -144,10 +132,7 @@ fn take_used(
         }
     }
     let Some(registers) = registers else {
-        return Err(ProfileParseError::at(
-            number,
-            "it does not say how many registers are used",
-        ));
+        return Err(ProfileParseError::at(number, "it does not say how many registers are used"));
     };
     entry.used = true;
     entry.profile.set("registers", registers, source.clone());
@@ -156,9 +141,7 @@ fn take_used(
 }
 
 fn count(text: &str) -> Option<f64> {
-    whole(text)
-        .and_then(|n| u32::try_from(n).ok())
-        .map(f64::from)
+    whole(text).and_then(|n| u32::try_from(n).ok()).map(f64::from)
 }
 
 /// One kernel for each function; the architecture is shown if there are several.
@@ -181,9 +164,7 @@ fn kernels(entries: Vec<EntryFunction>, notes: &mut ProfileNotes) -> Vec<Weighte
             Some(old) if old.as_ref().is_some_and(same) => {}
             Some(_) => {
                 let name = &key.0;
-                notes.add(format!(
-                    "{name} is reported twice with different values: not read"
-                ));
+                notes.add(format!("{name} is reported twice with different values: not read"));
                 found.insert(key, None);
             }
         }
@@ -198,18 +179,10 @@ fn kernels(entries: Vec<EntryFunction>, notes: &mut ProfileNotes) -> Vec<Weighte
         let plain = demangled(&name);
         let alone = users.get(&(plain.clone(), arch.clone())) == Some(&1);
         let name = if alone { plain } else { name };
-        let name = if several {
-            format!("{name} for {arch}")
-        } else {
-            name
-        };
+        let name = if several { format!("{name} for {arch}") } else { name };
         // There is no time here; the function with more registers comes first.
         let weight = profile.value("registers").unwrap_or(0.0);
-        Some(WeightedKernel {
-            name,
-            weight,
-            profile,
-        })
+        Some(WeightedKernel { name, weight, profile })
     });
     whole.collect()
 }

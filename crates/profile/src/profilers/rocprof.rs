@@ -14,14 +14,7 @@ const TOOL: &str = "rocprofv3";
 /// Columns that are counters; the other names are from other versions.
 const COLUMNS: &[(&[&str], &str)] = &[
     (&["VGPR_Count", "Arch_VGPR_Count"], "registers"),
-    (
-        &[
-            "LDS_Block_Size",
-            "LDS_Block_Size_Bytes",
-            "Group_Segment_Size",
-        ],
-        "shared_bytes",
-    ),
+    (&["LDS_Block_Size", "LDS_Block_Size_Bytes", "Group_Segment_Size"], "shared_bytes"),
     (&["Scratch_Size", "Private_Segment_Size"], "spill_bytes"),
 ];
 
@@ -74,14 +67,7 @@ impl RocprofTable {
             Some(_) => Some(needed("Dispatch_Id")?),
             None => place_of(&columns, "Dispatch_Id"),
         };
-        Ok(Self {
-            name,
-            from,
-            to,
-            launch,
-            counter,
-            columns,
-        })
+        Ok(Self { name, from, to, launch, counter, columns })
     }
 
     fn row(&self, line: NumberedLine<'_>) -> Result<Vec<String>, ProfileParseError> {
@@ -98,12 +84,7 @@ impl RocprofTable {
 
     fn launch_from<'a>(&self, line: &'a str, row: Vec<String>, at: usize) -> RocprofLaunch<'a> {
         let counter = self.counter.map(|(counter, _)| row[counter].clone());
-        RocprofLaunch {
-            line,
-            row,
-            lines: vec![at],
-            counters: counter.into_iter().collect(),
-        }
+        RocprofLaunch { line, row, lines: vec![at], counters: counter.into_iter().collect() }
     }
 
     /// The counter that a row adds to a known launch, if nothing else differs.
@@ -123,10 +104,7 @@ impl RocprofTable {
         // The rows were parsed before, so they can be parsed again.
         let row = self.row(first).unwrap_or_default();
         if row.is_empty() {
-            return (
-                ProfileSource::at(TOOL, first.0, ""),
-                KernelProfile::default(),
-            );
+            return (ProfileSource::at(TOOL, first.0, ""), KernelProfile::default());
         }
         let (to, from) = (&row[self.to], &row[self.from]);
         let quote = format!("End_Timestamp {to} - Start_Timestamp {from}");
@@ -223,11 +201,7 @@ fn values(
         let quote = format!("{} {}", columns[at], row[at]);
         match whole(&row[at]).and_then(|n| u32::try_from(n).ok()) {
             Some(value) => {
-                profile.set(
-                    counter,
-                    f64::from(value),
-                    ProfileSource::at(TOOL, line, &quote),
-                );
+                profile.set(counter, f64::from(value), ProfileSource::at(TOOL, line, &quote));
             }
             None => notes.add(format!("line {line}: {quote:?} is not a valid number")),
         }

@@ -22,39 +22,15 @@ enum CounterCell {
 
 /// Metrics that are counters.
 const METRICS: &[(&str, CounterCell, &str)] = &[
-    (
-        "VALU Utilization",
-        CounterCell::Average(Quantity::Percent),
-        "fma_pct",
-    ),
-    (
-        "MFMA Utilization",
-        CounterCell::Average(Quantity::Percent),
-        "tensor_pct",
-    ),
+    ("VALU Utilization", CounterCell::Average(Quantity::Percent), "fma_pct"),
+    ("MFMA Utilization", CounterCell::Average(Quantity::Percent), "tensor_pct"),
     ("IPC", CounterCell::Average(Quantity::Count), "ipc"),
     ("Wavefront Occupancy", CounterCell::OfPeak, "occupancy_pct"),
-    (
-        "LDS Bank Conflicts/Access",
-        CounterCell::OfPeak,
-        "bank_conflict_pct",
-    ),
-    (
-        "Theoretical LDS Bandwidth",
-        CounterCell::OfPeak,
-        "shared_pct",
-    ),
-    (
-        "vL1D Cache Hit Rate",
-        CounterCell::Average(Quantity::Percent),
-        "l1_hit_pct",
-    ),
+    ("LDS Bank Conflicts/Access", CounterCell::OfPeak, "bank_conflict_pct"),
+    ("Theoretical LDS Bandwidth", CounterCell::OfPeak, "shared_pct"),
+    ("vL1D Cache Hit Rate", CounterCell::Average(Quantity::Percent), "l1_hit_pct"),
     ("vL1D Cache BW", CounterCell::OfPeak, "l1_pct"),
-    (
-        "L2 Cache Hit Rate",
-        CounterCell::Average(Quantity::Percent),
-        "l2_hit_pct",
-    ),
+    ("L2 Cache Hit Rate", CounterCell::Average(Quantity::Percent), "l2_hit_pct"),
     ("L2 Cache BW", CounterCell::OfPeak, "l2_pct"),
     ("HBM Bandwidth", CounterCell::OfPeak, "dram_pct"),
 ];
@@ -136,9 +112,7 @@ pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
             }
             Some(Some((old, _))) if old.total_cmp(&value).is_eq() => {}
             Some(_) => {
-                notes.add(format!(
-                    "{name} appears twice with different values: not read"
-                ));
+                notes.add(format!("{name} appears twice with different values: not read"));
                 found.insert(counter, None);
             }
         }
@@ -150,17 +124,10 @@ pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
         }
     }
     if kernel.counters.is_empty() {
-        return Err(ProfileParseError::at(
-            1,
-            "there is no table with a metric that karve knows",
-        ));
+        return Err(ProfileParseError::at(1, "there is no table with a metric that karve knows"));
     }
     notes.add("the values cover all analyzed kernels: choose one with -k");
-    Ok(ParsedProfile {
-        kernels: vec![kernel],
-        timeline: None,
-        notes: notes.finish(),
-    })
+    Ok(ParsedProfile { kernels: vec![kernel], timeline: None, notes: notes.finish() })
 }
 
 fn value(
@@ -183,15 +150,11 @@ fn value(
         (Some(value), Some(scale)) => Some(value * scale),
         (Some(_), None) => {
             let unit = row[columns.unit];
-            notes.add(format!(
-                "line {line}: {name} has the unit {unit:?}: not read"
-            ));
+            notes.add(format!("line {line}: {name} has the unit {unit:?}: not read"));
             None
         }
         (None, _) => {
-            notes.add(format!(
-                "line {line}: {name} is {text:?}, which is not a valid number"
-            ));
+            notes.add(format!("line {line}: {name} is {text:?}, which is not a valid number"));
             None
         }
     }

@@ -87,12 +87,7 @@ pub fn start(
         ) => Some(valgrind(tool.name(), command)),
         (ProfilerTool::Rocprof, ProfileDepth::Light) => {
             let flags = "rocprofv3 --kernel-trace --output-format csv";
-            let to = [
-                "-d".to_owned(),
-                text(dir),
-                "-o".to_owned(),
-                "karve".to_owned(),
-            ];
+            let to = ["-d".to_owned(), text(dir), "-o".to_owned(), "karve".to_owned()];
             Some(ProfilerStart {
                 commands: vec![[words(flags), to.to_vec(), words("--"), aside(command)].concat()],
                 environment: vec![("LC_ALL".to_owned(), "C".to_owned())],
@@ -179,10 +174,7 @@ fn rocprof_compute(command: &[String], dir: &Path) -> ProfilerStart {
     let profile = words("rocprof-compute profile -n karve -p");
     let analyze = [words("rocprof-compute analyze -p"), vec![dir.clone()]].concat();
     ProfilerStart {
-        commands: vec![
-            [profile, vec![dir], words("--"), aside(command)].concat(),
-            analyze,
-        ],
+        commands: vec![[profile, vec![dir], words("--"), aside(command)].concat(), analyze],
         environment: vec![("LC_ALL".to_owned(), "C".to_owned())],
         output: ProfilerOutput::Stdout,
         printed: StdoutWriter::ByItself,
@@ -222,12 +214,7 @@ pub fn diagnose_failure(tool: ProfilerTool, exit: Option<i32>, said: &str) -> Op
             ],
         );
     }
-    let illegal = [
-        "SIGILL",
-        "Illegal instruction",
-        "illegal instruction",
-        "unhandled instruction",
-    ];
+    let illegal = ["SIGILL", "Illegal instruction", "illegal instruction", "unhandled instruction"];
     let is_valgrind = matches!(tool, ProfilerTool::Cachegrind | ProfilerTool::Callgrind);
     // Valgrind may still write a file, which then covers only the beginning.
     if is_valgrind && (exit == Some(132) || illegal.iter().any(|words| said.contains(words))) {

@@ -8,10 +8,7 @@ use karve_core::profile::{Bottleneck, DiagnosisRuleSet, diagnose};
 
 /// A sample of `testdata/profiles/`.
 fn sample(name: &str) -> String {
-    let path = format!(
-        "{}/../../testdata/profiles/{name}",
-        env!("CARGO_MANIFEST_DIR")
-    );
+    let path = format!("{}/../../testdata/profiles/{name}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
@@ -23,29 +20,20 @@ fn read(tool: ProfilerTool, name: &str) -> ParsedProfile {
         let known = karve_core::profile::counters::known(counter);
         assert!(known.is_some(), "{counter}");
         assert_eq!(value.source.tool, tool.name());
-        let quoted = matches!(
-            tool,
-            ProfilerTool::Ncu | ProfilerTool::Ptxas | ProfilerTool::RocprofCompute
-        );
+        let quoted =
+            matches!(tool, ProfilerTool::Ncu | ProfilerTool::Ptxas | ProfilerTool::RocprofCompute);
         if value.source.line > 0 && quoted {
             let line = text.lines().nth(value.source.line as usize - 1).unwrap();
             let word = value.source.quote.split([' ', ',']).nth(1).unwrap();
             let there = line.contains(word);
-            assert!(
-                there,
-                "{counter}: {:?} is not in {line}",
-                value.source.quote
-            );
+            assert!(there, "{counter}: {:?} is not in {line}", value.source.quote);
         }
     }
     parsed
 }
 
 fn kernel<'a>(parsed: &'a ParsedProfile, name: &str) -> &'a KernelProfile {
-    let found = parsed
-        .kernels
-        .iter()
-        .find(|kernel| kernel.name.starts_with(name));
+    let found = parsed.kernels.iter().find(|kernel| kernel.name.starts_with(name));
     found.unwrap_or_else(|| panic!("{name} is not in {:?}", parsed.kernels))
 }
 
@@ -66,10 +54,7 @@ fn names(parsed: &ParsedProfile) -> Vec<&str> {
 #[test]
 fn the_page_details_of_ncu_is_read_with_its_rules() {
     let parsed = read(ProfilerTool::Ncu, "ncu_details.csv");
-    assert_eq!(
-        names(&parsed),
-        ["strided", "sgemm_naive", "sgemm_tiled", "copyk"]
-    );
+    assert_eq!(names(&parsed), ["strided", "sgemm_naive", "sgemm_tiled", "copyk"]);
     let naive = kernel(&parsed, "sgemm_naive");
     check(
         naive,
@@ -105,21 +90,12 @@ fn the_page_details_of_ncu_is_read_with_its_rules() {
         ],
     );
     let source = &naive.counters["duration_us"].source;
-    assert_eq!(
-        (source.line, source.quote.as_str()),
-        (13, "Duration 3,176,000 ns")
-    );
+    assert_eq!((source.line, source.quote.as_str()), (13, "Duration 3,176,000 ns"));
     check(kernel(&parsed, "sgemm_tiled"), &[("shared_bytes", 2048.0)]);
     let strided = kernel(&parsed, "strided");
-    check(
-        strided,
-        &[("wasted_sectors_pct", 100.0 * 234_881_024.0 / 301_989_888.0)],
-    );
+    check(strided, &[("wasted_sectors_pct", 100.0 * 234_881_024.0 / 301_989_888.0)]);
     let rule = |name: &str| strided.remarks.iter().find(|remark| remark.rule == name);
-    assert_eq!(
-        rule("UncoalescedGlobalAccess").unwrap().gain_pct,
-        Some(77.11)
-    );
+    assert_eq!(rule("UncoalescedGlobalAccess").unwrap().gain_pct, Some(77.11));
     // A gain on a part of the device is not a gain in run time.
     assert_eq!(rule("HighPipeUtilization").unwrap().gain_pct, None);
     assert_eq!(parsed.notes, Vec::<String>::new());
@@ -128,10 +104,7 @@ fn the_page_details_of_ncu_is_read_with_its_rules() {
 #[test]
 fn the_page_raw_of_ncu_has_units_pipes_and_stalls() {
     let parsed = read(ProfilerTool::Ncu, "ncu_raw.csv");
-    assert_eq!(
-        names(&parsed),
-        ["strided", "sgemm_naive", "sgemm_tiled", "copyk"]
-    );
+    assert_eq!(names(&parsed), ["strided", "sgemm_naive", "sgemm_tiled", "copyk"]);
     check(
         kernel(&parsed, "sgemm_tiled"),
         &[
@@ -164,10 +137,7 @@ fn the_page_raw_of_ncu_has_units_pipes_and_stalls() {
         ],
     );
     assert!(strided.value("stall.selected").is_none());
-    let stalls = strided
-        .counters
-        .iter()
-        .filter(|(name, _)| name.starts_with("stall."));
+    let stalls = strided.counters.iter().filter(|(name, _)| name.starts_with("stall."));
     let stalls: Vec<f64> = stalls.map(|(_, counter)| counter.value).collect();
     assert!(stalls.len() > 15);
     let all: f64 = stalls.iter().sum();
@@ -175,10 +145,7 @@ fn the_page_raw_of_ncu_has_units_pipes_and_stalls() {
     let waits = strided.value("stall.long_scoreboard").unwrap();
     assert!((waits - 88.856).abs() < 0.001, "{waits}");
     let source = &strided.counters["duration_us"].source;
-    assert_eq!(
-        (source.line, source.quote.as_str()),
-        (13, "gpu__time_duration.sum 6,542,720 ns")
-    );
+    assert_eq!((source.line, source.quote.as_str()), (13, "gpu__time_duration.sum 6,542,720 ns"));
 }
 
 #[test]
@@ -187,31 +154,15 @@ fn the_four_sample_kernels_are_limited_by_memory_for_different_reasons() {
         let parsed = read(ProfilerTool::Ncu, page);
         let check = |name: &str, cause: &str, advice: &str| {
             let found = diagnose(kernel(&parsed, name), DiagnosisRuleSet::Karve);
-            assert_eq!(
-                found.bottleneck,
-                Bottleneck::Memory,
-                "{page} {name}: {found:?}"
-            );
-            assert!(
-                found.root_cause.contains(cause),
-                "{page} {name}: {}",
-                found.root_cause
-            );
+            assert_eq!(found.bottleneck, Bottleneck::Memory, "{page} {name}: {found:?}");
+            assert!(found.root_cause.contains(cause), "{page} {name}: {}", found.root_cause);
             let reported = found.opportunities.iter().any(|o| o.name.contains(advice));
             assert!(reported, "{page} {name}: {:?}", found.opportunities);
         };
         check("sgemm_naive", "first-level cache", "registers");
-        check(
-            "sgemm_tiled",
-            "first-level cache and shared memory",
-            "registers",
-        );
+        check("sgemm_tiled", "first-level cache and shared memory", "registers");
         check("copyk", "Device memory is at 88", "fewer bytes");
-        check(
-            "strided",
-            "neighboring threads do not read neighboring",
-            "coalesce",
-        );
+        check("strided", "neighboring threads do not read neighboring", "coalesce");
     }
 }
 
@@ -230,15 +181,8 @@ fn launches_of_one_kernel_are_taken_together_at_their_median() {
     let parsed = parse(ProfilerTool::Ncu, &more).unwrap();
     // 16.2 ms in three launches are more than 6.5 ms in one.
     assert!(parsed.kernels[0].name.starts_with("sgemm_naive"));
-    check(
-        &parsed.kernels[0],
-        &[("launches", 3.0), ("duration_us", 4000.0)],
-    );
-    assert!(
-        parsed.notes[0].contains("launched 3 times"),
-        "{:?}",
-        parsed.notes
-    );
+    check(&parsed.kernels[0], &[("launches", 3.0), ("duration_us", 4000.0)]);
+    assert!(parsed.notes[0].contains("launched 3 times"), "{:?}", parsed.notes);
 }
 
 #[test]
@@ -261,16 +205,9 @@ fn ncu_in_another_locale_or_with_contradictions_gives_no_wrong_value() {
     absent("\"64.84\",", "\"n/a\",", "compute_pct");
     absent("\"64.84\",", "\"inf\",", "compute_pct");
     absent("\"64.84\",", "\"1e999\",", "compute_pct");
-    absent(
-        "\"ns\",\"3,176,000\"",
-        "\"ticks\",\"3,176,000\"",
-        "duration_us",
-    );
+    absent("\"ns\",\"3,176,000\"", "\"ticks\",\"3,176,000\"", "duration_us");
     absent("\"16,384\",", "\"16.384\",", "blocks");
-    let row = text
-        .lines()
-        .find(|line| line.contains("\"64.84\""))
-        .unwrap();
+    let row = text.lines().find(|line| line.contains("\"64.84\"")).unwrap();
     let twice = format!("{text}{}\n", row.replace("64.84", "74.84"));
     let parsed = parse(ProfilerTool::Ncu, &twice).unwrap();
     assert_eq!(kernel(&parsed, "sgemm_naive").value("compute_pct"), None);
@@ -280,10 +217,7 @@ fn ncu_in_another_locale_or_with_contradictions_gives_no_wrong_value() {
 #[test]
 fn ptxas_tells_registers_spills_and_shared_memory() {
     let parsed = read(ProfilerTool::Ptxas, "ptxas.txt");
-    assert_eq!(
-        names(&parsed),
-        ["sgemm_naive", "sgemm_tiled", "strided", "copyk"]
-    );
+    assert_eq!(names(&parsed), ["sgemm_naive", "sgemm_tiled", "strided", "copyk"]);
     let tiled = kernel(&parsed, "sgemm_tiled");
     check(
         tiled,
@@ -296,10 +230,7 @@ fn ptxas_tells_registers_spills_and_shared_memory() {
     );
     let source = &tiled.counters["registers"].source;
     assert_eq!(source.line, 15);
-    assert_eq!(
-        source.quote,
-        "Used 32 registers, used 1 barriers, 2048 bytes smem"
-    );
+    assert_eq!(source.quote, "Used 32 registers, used 1 barriers, 2048 bytes smem");
     let spilled = "ptxas info    : Compiling entry function '_Z1fILi4EEvPf' for 'sm_80'\n\
         ptxas info    : Function properties for _Z1fILi4EEvPf\n    \
         48 bytes stack frame, 36 bytes spill stores, 40 bytes spill loads\n\
@@ -311,11 +242,7 @@ fn ptxas_tells_registers_spills_and_shared_memory() {
     assert_eq!(parsed.kernels.len(), 2);
     check(
         kernel(&parsed, "_Z1fILi4EEvPf for sm_90"),
-        &[
-            ("registers", 255.0),
-            ("spill_bytes", 76.0),
-            ("stack_bytes", 48.0),
-        ],
+        &[("registers", 255.0), ("spill_bytes", 76.0), ("stack_bytes", 48.0)],
     );
     assert!(parse(ProfilerTool::Ptxas, &spilled.replace("255", "2.55")).is_err());
     let other = spilled.replace("255", "254");
@@ -360,19 +287,12 @@ fn perf_tells_what_was_counted_and_what_was_not() {
             ("backend_bound_pct", 12.5),
         ],
     );
-    assert!(
-        parsed.notes[0].contains("50% of the time"),
-        "{:?}",
-        parsed.notes
-    );
+    assert!(parsed.notes[0].contains("50% of the time"), "{:?}", parsed.notes);
     // A comma instead of the decimal point shifts all cells.
     let localized = counted.replace("1.00,msec", "1,00,msec");
     assert_eq!(parse(ProfilerTool::Perf, &localized).unwrap_err().line, 9);
     let twice = format!("{counted}2001,,cycles:u,900,100.00,,\n");
-    assert_eq!(
-        parse(ProfilerTool::Perf, &twice).unwrap().kernels[0].value("ipc"),
-        None
-    );
+    assert_eq!(parse(ProfilerTool::Perf, &twice).unwrap().kernels[0].value("ipc"), None);
 }
 
 #[test]
@@ -404,10 +324,7 @@ fn process(command: &str, functions: &[Cost<'_>]) -> String {
     for (name, own, calls) in functions {
         text.push_str(&format!("fl=???\nfn={name}\n1 {own} {} 0\n", own / 2));
         if let Some((callee, cost)) = calls {
-            text.push_str(&format!(
-                "cfn={callee}\ncalls=1 0\n1 {cost} {} 8\n",
-                cost / 2
-            ));
+            text.push_str(&format!("cfn={callee}\ncalls=1 0\n1 {cost} {} 8\n", cost / 2));
         }
         total += own;
     }
@@ -444,32 +361,16 @@ fn of_several_processes_the_kernel_counts_with_what_it_calls() {
     assert!(parsed.kernels[0].editable && !parsed.kernels[1].editable);
     check(&parsed.kernels[1], &[("instructions", 30_000.0)]);
     let reported = parsed.notes.join("\n");
-    assert!(
-        reported.contains("of 3 processes, this one is reported: ./prog"),
-        "{reported}"
-    );
-    assert!(
-        reported.contains("1 functions with less than 0.5%"),
-        "{reported}"
-    );
+    assert!(reported.contains("of 3 processes, this one is reported: ./prog"), "{reported}");
+    assert!(reported.contains("1 functions with less than 0.5%"), "{reported}");
     // Without a function of the editable files, the whole program counts, and a note says so.
     let other = EditableFiles::of(&[("other.c".to_owned(), Vec::new())]);
     let parsed = parse_of(ProfilerTool::Callgrind, &text, &other).unwrap();
     assert_eq!(parsed.kernels[0].name, "the whole program");
     check(&parsed.kernels[0], &[("instructions", 52_100.0)]);
-    assert!(
-        parsed
-            .notes
-            .join("")
-            .contains("no function of the editable files")
-    );
+    assert!(parsed.notes.join("").contains("no function of the editable files"));
     let parsed = parse_of(ProfilerTool::Callgrind, &make, &editable).unwrap();
-    assert!(
-        parsed
-            .notes
-            .join("")
-            .contains("only programs that start others")
-    );
+    assert!(parsed.notes.join("").contains("only programs that start others"));
 }
 
 #[test]
@@ -504,32 +405,19 @@ fn cachegrind_and_callgrind_agree_on_what_functions_cost_themselves() {
                 ("branch_miss_pct", 100.0 * 279.0 / 65_792.0),
             ],
         );
-        check(
-            kernel(parsed, "by_rows"),
-            &[("l1_miss_pct", 100.0 * 4097.0 / 65_537.0)],
-        );
-        check(
-            kernel(parsed, "pick"),
-            &[("branch_miss_pct", 100.0 * 10_044.0 / 40_001.0)],
-        );
+        check(kernel(parsed, "by_rows"), &[("l1_miss_pct", 100.0 * 4097.0 / 65_537.0)]);
+        check(kernel(parsed, "pick"), &[("branch_miss_pct", 100.0 * 10_044.0 / 40_001.0)]);
         // It calls itself, which counts once.
         check(kernel(parsed, "depth"), &[("instructions", 4876.0)]);
     }
-    check(
-        &cachegrind.kernels[0],
-        &[("inst_share_pct", 100.0 * 263_172.0 / 821_181.0)],
-    );
+    check(&cachegrind.kernels[0], &[("inst_share_pct", 100.0 * 263_172.0 / 821_181.0)]);
     let source = &cachegrind.kernels[0].counters["l1_miss_pct"].source;
     assert_eq!(source.quote, "D1mr = 65537, Dr = 65537");
-    for (tool, name) in [
-        (ProfilerTool::Cachegrind, "cachegrind.out"),
-        (ProfilerTool::Callgrind, "callgrind.out"),
-    ] {
+    for (tool, name) in
+        [(ProfilerTool::Cachegrind, "cachegrind.out"), (ProfilerTool::Callgrind, "callgrind.out")]
+    {
         let text = sample(name);
         let lost = text.replacen("262400 ", "262401 ", 1);
-        assert!(
-            parse(tool, &lost).unwrap_err().reason.contains("add up to"),
-            "{name}"
-        );
+        assert!(parse(tool, &lost).unwrap_err().reason.contains("add up to"), "{name}");
     }
 }

@@ -29,10 +29,7 @@ impl<'a> Lines<'a> {
     pub(super) fn of(text: &'a str) -> Result<Self, ProfileParseError> {
         if text.len() > TEXT_BYTES_MAX {
             let mib = TEXT_BYTES_MAX / 1024 / 1024;
-            return Err(ProfileParseError::at(
-                1,
-                format!("it is longer than {mib} MiB"),
-            ));
+            return Err(ProfileParseError::at(1, format!("it is longer than {mib} MiB")));
         }
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut whole = Vec::new();

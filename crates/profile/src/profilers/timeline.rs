@@ -63,11 +63,7 @@ impl TimeSpan {
 
     /// A start and a length, in nanoseconds.
     pub(super) fn lasting(start: f64, length: f64) -> Self {
-        Self {
-            start,
-            end: start + length,
-            length,
-        }
+        Self { start, end: start + length, length }
     }
 
     fn length(self) -> f64 {
@@ -134,10 +130,7 @@ impl<D> TimelineRecorder<D> {
         if lower.contains("nccl") || lower.contains("rccl") {
             self.communication.push(span);
         }
-        let launch = TimelineLaunch {
-            length_ns: span.length(),
-            detail,
-        };
+        let launch = TimelineLaunch { length_ns: span.length(), detail };
         if let Some(launches) = self.kernels.get_mut(name) {
             launches.push(launch);
             return Ok(());
@@ -209,18 +202,10 @@ impl<D> TimelineRecorder<D> {
         let small = self.spans.iter().filter(|span| span.length() < SMALL_NS);
         let small = small.count();
         let quote = format!("{small} of {n} launches take less than 10 us");
-        set(
-            "small_kernels_pct",
-            100.0 * exact(small) / exact(n.max(1)),
-            &quote,
-        );
+        set("small_kernels_pct", 100.0 * exact(small) / exact(n.max(1)), &quote);
         if let Some(window) = window(&device) {
             let us = window / 1e3;
-            set(
-                "duration_us",
-                us,
-                "from the first to the last device activity",
-            );
+            set("duration_us", us, "from the first to the last device activity");
             let mut share = |counter: &str, spans: &[TimeSpan], what: &str| {
                 let busy = union(spans);
                 let quote = format!("{what} {:.3} us of {us:.3} us", busy / 1e3);
@@ -230,18 +215,13 @@ impl<D> TimelineRecorder<D> {
             let (idle, quote) = share("gpu_busy_pct", &self.spans, "kernels");
             share("communication_pct", &self.communication, "communication");
             share("copy_pct", &self.copies, "copies from and to the host");
-            set(
-                "gpu_idle_pct",
-                100.0 * idle / window,
-                &format!("all but {quote}"),
-            );
+            set("gpu_idle_pct", 100.0 * idle / window, &format!("all but {quote}"));
         }
         let calls: Vec<TimeSpan> = self.calls.iter().map(|(_, span)| *span).collect();
         if let Some(window) = window(&calls) {
-            for (kind, counter) in [
-                (HostCall::Launch, "launch_api_pct"),
-                (HostCall::Wait, "sync_pct"),
-            ] {
+            for (kind, counter) in
+                [(HostCall::Launch, "launch_api_pct"), (HostCall::Wait, "sync_pct")]
+            {
                 let spans = self.calls.iter().filter(|(call, _)| *call == kind);
                 let spans: Vec<TimeSpan> = spans.map(|(_, span)| *span).collect();
                 let (busy, n) = (union(&spans) / 1e3, spans.len());
@@ -283,11 +263,7 @@ fn kernel<D>(
         let share = 100.0 * total_us / window_us;
         profile.set("share_pct", share, ProfileSource::at(tool, 0, &quote));
     }
-    WeightedKernel {
-        name,
-        weight: total_us,
-        profile,
-    }
+    WeightedKernel { name, weight: total_us, profile }
 }
 
 /// From the first start to the last end, if longer than zero.

@@ -65,28 +65,15 @@ pub(super) fn read(from: impl Read) -> Result<ParsedProfile, ProfileParseError> 
     let place = TraceProgress::default();
     let mut recorder = TimelineRecorder::new(TOOL);
     let mut fault = None;
-    let counted = CountingReader {
-        from,
-        place: &place,
-        pending: Vec::new(),
-        is_open: false,
-    };
+    let counted = CountingReader { from, place: &place, pending: Vec::new(), is_open: false };
     let mut json = serde_json::Deserializer::from_reader(counted);
-    let trace = TraceDocument {
-        place: &place,
-        recorder: &mut recorder,
-        error: &mut fault,
-    };
+    let trace = TraceDocument { place: &place, recorder: &mut recorder, error: &mut fault };
     let read = json.deserialize_map(trace).and_then(|()| json.end());
     if let Some(fault) = fault {
         return Err(fault);
     }
     read.map_err(|e| {
-        let early = if e.is_eof() {
-            "the output ends early: "
-        } else {
-            ""
-        };
+        let early = if e.is_eof() { "the output ends early: " } else { "" };
         let line = if e.is_io() { place.line() } else { e.line() };
         ProfileParseError::at(line.max(1), format!("{early}it is not a trace: {e}"))
     })?;
@@ -279,13 +266,7 @@ fn take(
         |e: serde_json::Error| ProfileParseError::at(line, format!("it is not an event: {e}"));
     let kind: EventPhase = serde_json::from_str(json).map_err(wrong)?;
     let cat = kind.cat.as_str().unwrap_or_default();
-    let wanted = [
-        "kernel",
-        "gpu_memcpy",
-        "cuda_runtime",
-        "cuda_driver",
-        "hip_runtime",
-    ];
+    let wanted = ["kernel", "gpu_memcpy", "cuda_runtime", "cuda_driver", "hip_runtime"];
     if kind.ph.as_str() != Some("X") || !wanted.contains(&cat) {
         return Ok(());
     }
@@ -295,19 +276,12 @@ fn take(
     };
     let is_time = |us: f64| us.is_finite() && (0.0..1e18).contains(&us);
     if !is_time(start) || !is_time(length) {
-        return Err(ProfileParseError::at(
-            line,
-            "the time of an event is invalid",
-        ));
+        return Err(ProfileParseError::at(line, "the time of an event is invalid"));
     }
     let span = TimeSpan::lasting(start * 1e3, length * 1e3);
     match event.cat.as_str() {
         "kernel" => {
-            let launched = TorchLaunch {
-                line,
-                length_us: length,
-                values: values_of(&event.args),
-            };
+            let launched = TorchLaunch { line, length_us: length, values: values_of(&event.args) };
             recorder.kernel(&event.name, span, line, launched)
         }
         // `Memcpy DtoD` stays on the device.
@@ -325,12 +299,7 @@ fn values_of(args: &LaunchArgs) -> [Option<u32>; 4] {
         let product = sizes.iter().try_fold(1_u32, |all, n| all.checked_mul(*n));
         product.filter(|product| *product > 0)
     };
-    [
-        args.registers,
-        args.shared,
-        args.grid.and_then(product),
-        args.block.and_then(product),
-    ]
+    [args.registers, args.shared, args.grid.and_then(product), args.block.and_then(product)]
 }
 
 impl TorchLaunch {

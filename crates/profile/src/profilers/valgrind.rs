@@ -95,10 +95,7 @@ impl ProcessCosts {
         sorted.dedup();
         let usable = !events.is_empty() && events.len() <= EVENTS_MAX;
         if !usable || sorted.len() != events.len() || !self.events.is_empty() {
-            return Err(ProfileParseError::at(
-                line,
-                "the event names are not unique",
-            ));
+            return Err(ProfileParseError::at(line, "the event names are not unique"));
         }
         self.events = events;
         Ok(())
@@ -181,10 +178,7 @@ impl ProcessCosts {
             object: self.objects.get(&object).cloned().unwrap_or_default(),
             counts,
         };
-        Some(KernelCode::of(
-            kernel,
-            parts.into_iter().map(part).collect(),
-        ))
+        Some(KernelCode::of(kernel, parts.into_iter().map(part).collect()))
     }
 
     fn cost(
@@ -202,15 +196,12 @@ impl ProcessCosts {
         if !known && self.functions.len() == FUNCTIONS_MAX {
             return Err(ProfileParseError::at(line, "there are too many functions"));
         }
-        Ok(self
-            .functions
-            .entry(function.to_owned())
-            .or_insert_with(|| FunctionCost {
-                line,
-                counts: vec![0; n],
-                called: vec![0; n],
-                ..FunctionCost::default()
-            }))
+        Ok(self.functions.entry(function.to_owned()).or_insert_with(|| FunctionCost {
+            line,
+            counts: vec![0; n],
+            called: vec![0; n],
+            ..FunctionCost::default()
+        }))
     }
 
     /// Checks that the costs of all functions add up to the total of the file.
@@ -269,10 +260,7 @@ impl ProcessCosts {
         let events = &self.events;
         let mut kernels = Vec::new();
         let (mut few, mut few_sum) = (0, 0_u64);
-        let mut whole = FunctionCost {
-            counts: vec![0; events.len()],
-            ..FunctionCost::default()
-        };
+        let mut whole = FunctionCost { counts: vec![0; events.len()], ..FunctionCost::default() };
         for (name, cost) in &self.functions {
             let own = editable.holds(name, cost.file());
             add_counts(&mut whole.counts, &cost.counts, cost.line)?;
@@ -281,21 +269,13 @@ impl ProcessCosts {
                 few_sum = few_sum.saturating_add(cost.counts[ir]);
                 continue;
             }
-            let counts = if own {
-                cost.whole()
-            } else {
-                cost.counts.clone()
-            };
+            let counts = if own { cost.whole() } else { cost.counts.clone() };
             let mut profile = kernel((tool, name), events, (cost.line, &counts), all);
             profile.editable = own;
             // The driver of the kernel may be in the same file.
             let first = own && plain_name(name) != "main";
             let weight = float(counts[ir]) + if first { float(all) } else { 0.0 };
-            kernels.push(WeightedKernel {
-                name: name.clone(),
-                weight,
-                profile,
-            });
+            kernels.push(WeightedKernel { name: name.clone(), weight, profile });
         }
         if few > 0 {
             let share = 100.0 * float(few_sum) / float(all.max(1));
@@ -422,16 +402,10 @@ fn counts<'a>(
     line: usize,
 ) -> Result<Vec<u64>, ProfileParseError> {
     let wrong = |word: &str| ProfileParseError::at(line, format!("{word:?} is not a count"));
-    words
-        .take(EVENTS_MAX + 1)
-        .map(|word| whole(word).ok_or_else(|| wrong(word)))
-        .collect()
+    words.take(EVENTS_MAX + 1).map(|word| whole(word).ok_or_else(|| wrong(word))).collect()
 }
 
-#[allow(
-    clippy::cast_precision_loss,
-    reason = "a share of a count does not need more digits"
-)]
+#[allow(clippy::cast_precision_loss, reason = "a share of a count does not need more digits")]
 fn float(n: u64) -> f64 {
     n as f64
 }

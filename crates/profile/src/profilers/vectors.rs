@@ -43,18 +43,14 @@ pub(super) struct FunctionCode {
 
 impl FunctionCode {
     fn ran(&self) -> u64 {
-        self.counts
-            .values()
-            .fold(0, |sum, n| sum.saturating_add(*n))
+        self.counts.values().fold(0, |sum, n| sum.saturating_add(*n))
     }
 }
 
 impl KernelCode {
     /// The code of the most executed functions of a kernel.
     pub(super) fn of(kernel: &str, mut parts: Vec<FunctionCode>) -> Self {
-        let all = parts
-            .iter()
-            .fold(0, |sum: u64, part| sum.saturating_add(part.ran()));
+        let all = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.ran()));
         let near = |part: &FunctionCode| {
             let (first, last) = (part.counts.keys().next(), part.counts.keys().next_back());
             let (first, last) = (first.copied()?, last.copied()?);
@@ -63,11 +59,7 @@ impl KernelCode {
         parts.retain(|part| near(part).is_some());
         parts.sort_by_key(|part| std::cmp::Reverse(part.ran()));
         parts.truncate(PARTS_MAX);
-        Self {
-            kernel: kernel.to_owned(),
-            parts,
-            all,
-        }
+        Self { kernel: kernel.to_owned(), parts, all }
     }
 
     /// What to disassemble, part by part.
@@ -103,11 +95,7 @@ impl KernelCode {
         if operations <= 0.0 {
             return Err("no floating-point arithmetic was seen".to_owned());
         }
-        let names: Vec<&str> = self
-            .parts
-            .iter()
-            .map(|part| part.function.as_str())
-            .collect();
+        let names: Vec<&str> = self.parts.iter().map(|part| part.function.as_str()).collect();
         let quote = format!(
             "{in_vectors} of {operations} floating-point operations are vectorized, by the code of \
              {seen_pct:.0}% of the instructions: {}",
@@ -135,10 +123,7 @@ fn weigh_part(part: &FunctionCode, code: &Disassembly, mut tell: impl FnMut(f64,
     seen
 }
 
-#[allow(
-    clippy::cast_precision_loss,
-    reason = "a share of a count does not need more digits"
-)]
+#[allow(clippy::cast_precision_loss, reason = "a share of a count does not need more digits")]
 fn float(n: u64) -> f64 {
     n as f64
 }

@@ -53,10 +53,7 @@ pub fn of_candidate(campaign: &Campaign) -> CaseTimes {
 
 fn of_comparison(campaign: &Campaign, comparison: &Comparison) -> CaseTimes {
     let values = comparison.cases.iter();
-    in_seconds(
-        campaign,
-        values.map(|case| (case.case, case.candidate_median)),
-    )
+    in_seconds(campaign, values.map(|case| (case.case, case.candidate_median)))
 }
 
 fn in_seconds(campaign: &Campaign, values: impl Iterator<Item = (usize, f64)>) -> CaseTimes {

@@ -77,10 +77,7 @@ mod tests {
         assert_eq!(kernels[0].value("duration_us"), Some(7.0));
         assert_eq!(kernels[0].value("ridge"), Some(10.0));
         // A call three times faster than possible has wrong work or wrong bytes.
-        let wrong = Ceiling {
-            share: Some(3.0),
-            ..ceiling
-        };
+        let wrong = Ceiling { share: Some(3.0), ..ceiling };
         let mut kernels = Vec::new();
         add_ceiling(&mut kernels, "copy", "L2, one core", &wrong);
         assert_eq!(kernels[0].value("ceiling_pct"), None);

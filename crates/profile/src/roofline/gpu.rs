@@ -35,14 +35,10 @@ pub struct GpuRoofline {
 /// Measures the first GPU, or says why that is impossible.
 pub fn measure_gpu(stop: &StopFlag) -> Result<std::result::Result<GpuRoofline, String>> {
     if process::find_program("nvidia-smi").is_none() {
-        return Ok(Err(
-            "nvidia-smi was not found, so no GPU was measured".to_owned()
-        ));
+        return Ok(Err("nvidia-smi was not found, so no GPU was measured".to_owned()));
     }
     if process::find_program("nvcc").is_none() {
-        return Ok(Err(
-            "nvcc was not found, so the GPU was not measured".to_owned()
-        ));
+        return Ok(Err("nvcc was not found, so the GPU was not measured".to_owned()));
     }
     let dir = tempfile::tempdir().context(|| "cannot create a temporary directory".into())?;
     let source = dir.path().join("gpu.cu");
@@ -53,10 +49,7 @@ pub fn measure_gpu(stop: &StopFlag) -> Result<std::result::Result<GpuRoofline, S
         let why = safe(built.stderr.text().trim(), 300);
         return Ok(Err(format!("nvcc failed: {why}")));
     }
-    let run = process::run(
-        &Command::argv(["./gpu", "20"], dir.path()).limit(LIMIT),
-        stop,
-    )?;
+    let run = process::run(&Command::argv(["./gpu", "20"], dir.path()).limit(LIMIT), stop)?;
     if !run.exit.success() {
         let why = safe(run.stderr.text().trim(), 300);
         let how = run.exit.describe();
@@ -80,12 +73,7 @@ fn parse_gpu(text: &str) -> Option<GpuRoofline> {
         }
     }
     let of = |kind: &str| rates.get(kind).and_then(|rates| peak(rates));
-    let gpu = GpuRoofline {
-        name: name?,
-        fp32: of("fp32"),
-        fp16: of("fp16"),
-        copy: of("copy"),
-    };
+    let gpu = GpuRoofline { name: name?, fp32: of("fp32"), fp16: of("fp16"), copy: of("copy") };
     (gpu.fp32.is_some() && gpu.copy.is_some()).then_some(gpu)
 }
 

@@ -55,11 +55,7 @@ fn of_caches(caches: &[CpuCache], cores: u64) -> Vec<CacheLevel> {
         let found = caches.iter().find(|cache| cache.level == level);
         let usual = USUAL.get(level as usize - 1).copied().unwrap_or(1 << 20);
         let shared = if level >= 3 { cores } else { 1 };
-        found.copied().unwrap_or(CpuCache {
-            level,
-            bytes: usual,
-            cores: shared,
-        })
+        found.copied().unwrap_or(CpuCache { level, bytes: usual, cores: shared })
     };
     let (first, second, last) = (of_level(1), of_level(2), of_level(3));
     let groups = |cache: CpuCache| cores.div_ceil(cache.cores.clamp(1, cores));
@@ -117,21 +113,12 @@ fn parse_bytes(text: &str) -> Option<u64> {
 fn parse_cpus(list: &str) -> u64 {
     let part = |part: &str| match part.split_once('-') {
         Some((from, to)) => {
-            let (from, to) = (
-                from.trim().parse::<u64>().ok()?,
-                to.trim().parse::<u64>().ok()?,
-            );
-            to.checked_sub(from)?
-                .checked_add(1)
-                .filter(|n| *n < 1 << 20)
+            let (from, to) = (from.trim().parse::<u64>().ok()?, to.trim().parse::<u64>().ok()?);
+            to.checked_sub(from)?.checked_add(1).filter(|n| *n < 1 << 20)
         }
         None => part.trim().parse::<u64>().ok().map(|_| 1),
     };
-    list.split(',')
-        .take(4_096)
-        .filter_map(part)
-        .sum::<u64>()
-        .max(1)
+    list.split(',').take(4_096).filter_map(part).sum::<u64>().max(1)
 }
 
 #[cfg(test)]
@@ -163,16 +150,8 @@ mod tests {
                 assert!(two[0].goes_over_one <= holds);
             }
         };
-        let cache = |level, bytes, cores| CpuCache {
-            level,
-            bytes,
-            cores,
-        };
-        let server = [
-            cache(1, 48 << 10, 1),
-            cache(2, 2 << 20, 1),
-            cache(3, 105 << 20, 56),
-        ];
+        let cache = |level, bytes, cores| CpuCache { level, bytes, cores };
+        let server = [cache(1, 48 << 10, 1), cache(2, 2 << 20, 1), cache(3, 105 << 20, 56)];
         check(&server, 2, &["L1", "L2", "LLC", "memory"]);
         check(&server, 56, &["L1", "L2", "LLC", "memory"]);
         check(&[], 8, &["L1", "L2", "LLC", "memory"]);

@@ -5,14 +5,8 @@
 use karve_core::chart::{self, Chart, Stroke, escaped};
 
 /// Color-blind safe colors of roofs and points.
-const COLOURS: [&str; 6] = [
-    chart::COLOURS[0],
-    chart::COLOURS[1],
-    chart::COLOURS[2],
-    "#cc79a7",
-    "#56b4e9",
-    "#e69f00",
-];
+const COLOURS: [&str; 6] =
+    [chart::COLOURS[0], chart::COLOURS[1], chart::COLOURS[2], "#cc79a7", "#56b4e9", "#e69f00"];
 
 /// The most roofs and points; more would be indistinguishable.
 const ROOFS_MAX: usize = 8;
@@ -70,10 +64,7 @@ pub fn render(title: &str, roofs: &[RoofLine], points: &[PlotPoint]) -> Option<S
     let up = span(heights, 0.2);
     let mut chart = Chart::new(&escaped(title), across, up);
     chart.marked_axes(
-        (
-            "operations per byte (log scale)",
-            &decade_ticks(across, intensity),
-        ),
+        ("operations per byte (log scale)", &decade_ticks(across, intensity)),
         ("operations per second (log scale)", &decade_ticks(up, rate)),
     );
     for (number, roof) in roofs.iter().enumerate() {
@@ -108,10 +99,7 @@ fn name_points(chart: &mut Chart, n_roofs: usize, points: &[&PlotPoint]) {
         chart.text((x, y + 4.0), anchor, &n_named.to_string());
         let line = n_roofs + n_named;
         if line <= LINES_MAX {
-            let at = (
-                chart::WIDTH - chart::RIGHT + 14.0,
-                chart::TOP + LINE * line as f64,
-            );
+            let at = (chart::WIDTH - chart::RIGHT + 14.0, chart::TOP + LINE * line as f64);
             let name = format!("{n_named}: {}", escaped(&point.name));
             chart.text(at, "start", &name);
         }
@@ -156,9 +144,7 @@ fn intensity(power: i32) -> String {
 /// 1e9 as `1 G`, 1e13 as `10 T`.
 fn rate(power: i32) -> String {
     const PREFIXES: [&str; 6] = ["", "k", "M", "G", "T", "P"];
-    let prefix = usize::try_from(power / 3)
-        .ok()
-        .and_then(|k| PREFIXES.get(k));
+    let prefix = usize::try_from(power / 3).ok().and_then(|k| PREFIXES.get(k));
     match prefix {
         Some(prefix) if power >= 0 => format!("{} {prefix}", 10_u32.pow((power % 3) as u32)),
         Some(_) | None => format!("1e{power}"),
@@ -170,21 +156,11 @@ mod tests {
     use super::*;
 
     fn roof(flops: f64, per_s: f64) -> RoofLine {
-        RoofLine {
-            name: "one <core>".into(),
-            flops,
-            per_s,
-            stroke: Stroke::Solid,
-        }
+        RoofLine { name: "one <core>".into(), flops, per_s, stroke: Stroke::Solid }
     }
 
     fn point(intensity: f64, reached: f64) -> PlotPoint {
-        PlotPoint {
-            name: "n=1".into(),
-            intensity,
-            reached,
-            sort: 0,
-        }
+        PlotPoint { name: "n=1".into(), intensity, reached, sort: 0 }
     }
 
     #[test]
@@ -203,10 +179,7 @@ mod tests {
         assert!(svg.contains("one &lt;core&gt;") && svg.contains("A &amp; B"));
         assert!(svg.contains("100 G"), "{svg}");
         assert_eq!(render("", &[], &[]), None);
-        assert_eq!(
-            render("", &[roof(f64::NAN, 1.0), roof(1.0, 0.0)], &[]),
-            None
-        );
+        assert_eq!(render("", &[roof(f64::NAN, 1.0), roof(1.0, 0.0)], &[]), None);
         for value in [1e-300, 1e300, f64::INFINITY, -1.0, 0.0, f64::NAN] {
             let points = [point(value, 1e9), point(1.0, value)];
             let svg = render("", &[roof(1e11, 1e10), roof(1e300, 1e-300)], &points);

@@ -13,11 +13,7 @@ fn level(name: &'static str, holds: Option<u64>, over: u64) -> CacheLevel {
 }
 
 fn host() -> HostInfo {
-    HostInfo {
-        fingerprint: "f".into(),
-        cpu: "a CPU".into(),
-        cores: 2,
-    }
+    HostInfo { fingerprint: "f".into(), cpu: "a CPU".into(), cores: 2 }
 }
 
 const OUTPUT: &str = "flops 1 1e11\nflops 1 9e10\nflops 1 8e10\nflops 2 1.9e11\nlanes 16\n\
@@ -45,10 +41,7 @@ fn the_best_run_counts_and_the_usual_one_tells_the_spread() {
 #[test]
 fn a_call_stands_under_the_level_that_holds_its_bytes() {
     let found = measured();
-    let demand = |bytes: f64| CallDemand {
-        work: Some(1.0),
-        bytes: Some(bytes),
-    };
+    let demand = |bytes: f64| CallDemand { work: Some(1.0), bytes: Some(bytes) };
     assert_eq!(found.peaks(demand(150.0), Cores::One).bytes, Some(4e11));
     assert_eq!(found.peaks(demand(300.0), Cores::One).bytes, Some(3e10));
     assert_eq!(found.peaks(demand(300.0), Cores::All).bytes, Some(8e11));
@@ -95,10 +88,7 @@ fn what_was_kept_is_read_back_unless_it_cannot_be() {
     let found = measured();
     let text = serde_json::to_string(&found).expect("text");
     assert_eq!(parse_cached(&text), Some(found));
-    assert_eq!(
-        parse_cached(&text.replace("\"version\":1", "\"version\":2")),
-        None
-    );
+    assert_eq!(parse_cached(&text.replace("\"version\":1", "\"version\":2")), None);
     assert_eq!(parse_cached(&text.replace("100000000000.0", "-1.0")), None);
     assert_eq!(parse_cached("{"), None);
 }

@@ -103,42 +103,25 @@ pub fn render(view: &RooflineView) -> String {
 }
 
 fn host_lines(host: &HostRoofline, fresh: bool) -> Vec<String> {
-    let when = if fresh {
-        ""
-    } else {
-        " (saved; measure again with --fresh)"
-    };
+    let when = if fresh { "" } else { " (saved; measure again with --fresh)" };
     let mut lines = vec![
-        format!(
-            "host      {}, {} cores{when}",
-            safe(&host.cpu, 80),
-            host.cores
-        ),
+        format!("host      {}, {} cores{when}", safe(&host.cpu, 80), host.cores),
         format!("fp32      one core {}", peak(&host.flops.one, "FLOP/s")),
         format!("          all cores {}", peak(&host.flops.all, "FLOP/s")),
         String::new(),
-        format!(
-            "{:<8} {:<10} {:>14} {:>14} {:>14}",
-            "level", "cores", "read", "copy", "triad"
-        ),
+        format!("{:<8} {:<10} {:>14} {:>14} {:>14}", "level", "cores", "read", "copy", "triad"),
     ];
     for level in &host.levels {
         let row = |name: &str, of: fn(&CorePeaks) -> Peak, level: &LevelBandwidth| {
             let cell = |pair: &CorePeaks| rate(of(pair).best, "B/s");
             let (read, copy, triad) = (cell(&level.read), cell(&level.copy), cell(&level.triad));
-            format!(
-                "{:<8} {name:<10} {read:>14} {copy:>14} {triad:>14}",
-                level.level
-            )
+            format!("{:<8} {name:<10} {read:>14} {copy:>14} {triad:>14}", level.level)
         };
         lines.push(row("one", |pair| pair.one, level));
         lines.push(row("all", |pair| pair.all, level));
     }
     let ridge = |cores: Cores| {
-        let memory = host
-            .levels
-            .last()
-            .map_or(f64::NAN, |level| level.best(cores));
+        let memory = host.levels.last().map_or(f64::NAN, |level| level.best(cores));
         figure(host.flops(cores) / memory)
     };
     lines.push(String::new());
@@ -161,11 +144,8 @@ fn peak(peak: &Peak, unit: &str) -> String {
 
 fn gpu_lines(gpu: &GpuRoofline) -> Vec<String> {
     let mut lines = vec![String::new(), format!("gpu       {}", safe(&gpu.name, 80))];
-    let rows = [
-        ("fp32", &gpu.fp32, "FLOP/s"),
-        ("fp16", &gpu.fp16, "FLOP/s"),
-        ("copy", &gpu.copy, "B/s"),
-    ];
+    let rows =
+        [("fp32", &gpu.fp32, "FLOP/s"), ("fp16", &gpu.fp16, "FLOP/s"), ("copy", &gpu.copy, "B/s")];
     for (name, found, unit) in rows {
         if let Some(found) = found {
             lines.push(format!("{name:<9} {}", peak(found, unit)));
@@ -177,11 +157,7 @@ fn gpu_lines(gpu: &GpuRoofline) -> Vec<String> {
 fn device_lines(device: &DeviceSpec) -> Vec<String> {
     let mut lines = vec![
         String::new(),
-        format!(
-            "device    {} ({})",
-            safe(&device.name, 80),
-            safe(&device.arch, 40)
-        ),
+        format!("device    {} ({})", safe(&device.name, 80), safe(&device.arch, 40)),
     ];
     let shown = [
         (DeviceFigure::Fp64, "FLOP/s"),
@@ -195,11 +171,7 @@ fn device_lines(device: &DeviceSpec) -> Vec<String> {
     for (name, unit) in shown {
         if let Some(known) = device.figure(name) {
             let value = rate(known.value, unit);
-            lines.push(format!(
-                "{:<12} {value:<14} {}",
-                name.name(),
-                safe(&known.source, 90)
-            ));
+            lines.push(format!("{:<12} {value:<14} {}", name.name(), safe(&known.source, 90)));
         }
     }
     lines

@@ -95,11 +95,7 @@ fn item_from_entry(known: &KnownEntry, reported: &BriefEntry) -> AgendaItem {
 fn of_entry(known: &KnownEntry, expected_ratio: f64, why: &str) -> AgendaItem {
     let id = match is_id(&known.id) {
         true => known.id.clone(),
-        false => known
-            .id
-            .chars()
-            .filter(char::is_ascii_alphanumeric)
-            .collect(),
+        false => known.id.chars().filter(char::is_ascii_alphanumeric).collect(),
     };
     AgendaItem {
         id,
@@ -111,9 +107,7 @@ fn of_entry(known: &KnownEntry, expected_ratio: f64, why: &str) -> AgendaItem {
             true => ItemEffort::Medium,
             false => ItemEffort::Low,
         },
-        how: ItemAction::Entry {
-            entry: known.id.clone(),
-        },
+        how: ItemAction::Entry { entry: known.id.clone() },
         ..AgendaItem::default()
     }
 }

@@ -32,33 +32,16 @@ pub(super) fn mentions(text: &str, name: &str) -> bool {
 /// What a repairing agent may know of a gate: for hidden cases only that one failed.
 pub(crate) fn shown_gate(campaign: &Campaign, gate: &Gate) -> Gate {
     match gate.clone() {
-        Gate::WrongResult {
-            case,
-            category,
-            excerpt,
-        } => {
+        Gate::WrongResult { case, category, excerpt } => {
             let named = shown(campaign, &case);
-            let excerpt = if named == case {
-                shown(campaign, &excerpt)
-            } else {
-                String::new()
-            };
-            Gate::WrongResult {
-                case: named,
-                category,
-                excerpt,
-            }
+            let excerpt = if named == case { shown(campaign, &excerpt) } else { String::new() };
+            Gate::WrongResult { case: named, category, excerpt }
         }
-        Gate::BuildFailed { category, excerpt } => Gate::BuildFailed {
-            category,
-            excerpt: shown(campaign, &excerpt),
-        },
-        Gate::TimedOut { what } => Gate::TimedOut {
-            what: shown(campaign, &what),
-        },
-        Gate::Dishonest { why } => Gate::Dishonest {
-            why: shown(campaign, &why),
-        },
+        Gate::BuildFailed { category, excerpt } => {
+            Gate::BuildFailed { category, excerpt: shown(campaign, &excerpt) }
+        }
+        Gate::TimedOut { what } => Gate::TimedOut { what: shown(campaign, &what) },
+        Gate::Dishonest { why } => Gate::Dishonest { why: shown(campaign, &why) },
         other @ (Gate::Passed | Gate::OutOfScope { .. }) => other,
     }
 }

@@ -129,10 +129,7 @@ pub fn lesson(campaign: &Campaign, after: Option<&Profile>) -> Lesson {
         text = format!("{text}; {reported_value}");
         if let Some(learning) = &mut learning {
             let note = &mut learning.evidence.note;
-            *note = format!("{note}; {reported_value}")
-                .chars()
-                .take(NOTE_MAX)
-                .collect();
+            *note = format!("{note}; {reported_value}").chars().take(NOTE_MAX).collect();
         }
     }
     Lesson {
@@ -157,20 +154,13 @@ fn learning(campaign: &Campaign, round: &RoundState, verdict: &Verdict) -> Optio
         (Verdict::Keep { .. } | Verdict::KeepGated { .. }, Some(_)) => true,
         (Verdict::Drop { .. }, _) if failed => named,
         (
-            Verdict::Drop {
-                reason: DropReason::NotFaster | DropReason::Regressed { .. },
-            },
+            Verdict::Drop { reason: DropReason::NotFaster | DropReason::Regressed { .. } },
             Some(_),
         ) => named || hypothesis.expected_ratio >= ASSUMED_RATIO,
         (Verdict::Undecided { .. }, Some(_)) => named,
         // How much slower may be in doubt; that it is slower is not.
         (Verdict::Drop { reason }, Some(_)) if slower_by_both_clocks(reason) => named,
-        (
-            Verdict::Drop {
-                reason: DropReason::SameArtifact,
-            },
-            _,
-        ) => named,
+        (Verdict::Drop { reason: DropReason::SameArtifact }, _) => named,
         _ => false,
     };
     // The best value of a knob is in the tuner's journal; as a rule it would be folklore.
@@ -242,18 +232,12 @@ fn evidence(
     let ways = |id: &String| other_ways(id, campaign.known(), &in_kernel(campaign));
     let charter = campaign.charter()?;
     let cases = campaign.cases_of(CaseSet::Full);
-    let names: Vec<String> = cases
-        .iter()
-        .take(CASES_MAX)
-        .map(|case| campaign.case_name(*case))
-        .collect();
+    let names: Vec<String> =
+        cases.iter().take(CASES_MAX).map(|case| campaign.case_name(*case)).collect();
     let facts = campaign.preparation().map(|p| &p.environment.facts);
     let host = facts.and_then(|facts| facts.get("cpu").cloned());
     let medians = |of: &dyn Fn(&crate::comparison::CaseComparison) -> f64| {
-        let values: Vec<f64> = comparison
-            .iter()
-            .flat_map(|c| c.cases.iter().map(of))
-            .collect();
+        let values: Vec<f64> = comparison.iter().flat_map(|c| c.cases.iter().map(of)).collect();
         stats::geometric_mean(&values).unwrap_or(0.0)
     };
     let overall = comparison.map(|comparison| comparison.overall);
@@ -305,11 +289,7 @@ mod tests {
     #[test]
     fn clocks_that_disagree_about_how_slow_it_is_agree_that_it_is() {
         let slower = |metric, second| {
-            slower_by_both_clocks(&DropReason::ClocksDisagree {
-                clock: Clock::Cpu,
-                metric,
-                second,
-            })
+            slower_by_both_clocks(&DropReason::ClocksDisagree { clock: Clock::Cpu, metric, second })
         };
         assert!(slower(0.11, 0.26));
         assert!(!slower(0.9, 1.2) && !slower(1.5, 0.9) && !slower(2.0, 1.5));

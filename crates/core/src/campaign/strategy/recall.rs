@@ -157,12 +157,8 @@ fn in_order(
     fired.sort_by(by_rank);
     unfired.sort_by(by_rank);
     // Entries that the profile says nothing about come last, and only a few.
-    let all = fired
-        .into_iter()
-        .chain(unfired.into_iter().take(UNFIRED_MAX));
-    all.map(|(_, reported)| reported)
-        .take(BRIEF_ENTRIES_MAX)
-        .collect()
+    let all = fired.into_iter().chain(unfired.into_iter().take(UNFIRED_MAX));
+    all.map(|(_, reported)| reported).take(BRIEF_ENTRIES_MAX).collect()
 }
 
 fn is_out(known: &KnownEntry) -> bool {
@@ -170,11 +166,7 @@ fn is_out(known: &KnownEntry) -> bool {
 }
 
 fn shown_in(known: &KnownEntry) -> String {
-    let of = if known.elsewhere {
-        " on other operations"
-    } else {
-        ""
-    };
+    let of = if known.elsewhere { " on other operations" } else { "" };
     match known.n_evidence {
         1 => format!("shown in 1 round or run{of}"),
         n => format!("shown in {n} rounds or runs{of}"),
@@ -205,11 +197,7 @@ fn fires(known: &KnownEntry, values: &CounterValues) -> TriggerResult {
             PredicateValue::Unknown => {}
         }
     }
-    if fails {
-        TriggerResult::No
-    } else {
-        TriggerResult::Unknown
-    }
+    if fails { TriggerResult::No } else { TriggerResult::Unknown }
 }
 
 /// The counters of a trigger, each with the direction that would be better.
@@ -246,11 +234,7 @@ fn kept_share(campaign: &Campaign) -> f64 {
         let gain = round.ratio().filter(|_| round.verdict.keeps());
         let promised = hypothesis.expected_ratio.ln();
         let kept = gain.map_or(0.0, f64::ln) / promised.max(1e-3);
-        share += if kept.is_finite() {
-            kept.clamp(0.0, 1.0)
-        } else {
-            0.0
-        };
+        share += if kept.is_finite() { kept.clamp(0.0, 1.0) } else { 0.0 };
     }
     share / rounds
 }
@@ -258,10 +242,7 @@ fn kept_share(campaign: &Campaign) -> f64 {
 /// Why a hypothesis is refused that repeats an entry refuted here, unless it says what is
 /// different.
 pub fn repeats_refuted(campaign: &Campaign, new: &Hypothesis) -> Option<String> {
-    let says = new
-        .differs
-        .as_ref()
-        .is_some_and(|text| !text.trim().is_empty());
+    let says = new.differs.as_ref().is_some_and(|text| !text.trim().is_empty());
     if says || !new.config.is_empty() {
         return None;
     }

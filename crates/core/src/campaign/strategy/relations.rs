@@ -65,13 +65,7 @@ pub(super) fn is_of_no_use(known: &KnownEntry, library: &[KnownEntry], kept: &[S
 pub(super) fn other_ways(id: &str, library: &[KnownEntry], kept: &[String]) -> Vec<String> {
     let names = |from: &str, to: &str| {
         let mut of = library.iter().filter(|known| known.id == from);
-        of.any(|known| {
-            known
-                .interactions
-                .alternative_to
-                .iter()
-                .any(|way| way == to)
-        })
+        of.any(|known| known.interactions.alternative_to.iter().any(|way| way == to))
     };
     let other = |way: &&String| *way != id && (names(id, way) || names(way, id));
     let mut ways: Vec<String> = kept.iter().filter(other).cloned().collect();

@@ -23,9 +23,7 @@ pub struct RoundRoles {
 pub fn in_role(campaign: &Campaign) -> Option<RoundRoles> {
     let asks = &campaign.charter()?.asks;
     let table_of_roles = asks.role_table.as_deref()?;
-    let before = campaign
-        .current_round()
-        .and_then(|round| round.route.as_deref());
+    let before = campaign.current_round().and_then(|round| round.route.as_deref());
     let route = match before {
         Some(route) => route.clone(),
         None => match route(table_of_roles, &request_of(campaign)?) {
@@ -35,10 +33,7 @@ pub fn in_role(campaign: &Campaign) -> Option<RoundRoles> {
                 let general = table_of_roles.general()?.name.clone();
                 let says = format!("{}; {general} takes it", refused.describe());
                 let mut why = refused.reasons;
-                why.push(RoutingReason {
-                    rule: "role".to_owned(),
-                    text: says,
-                });
+                why.push(RoutingReason { rule: "role".to_owned(), text: says });
                 RoutingDecision {
                     role: general.clone(),
                     implements: general,
@@ -65,17 +60,11 @@ pub fn misrouted(
     let role = &route?.implements;
     let text = format!("{} {}", new.title, new.mechanism);
     let (language, writer) = named_elsewhere(table_of_roles, role, &text)?;
-    let right = writer.map_or_else(String::new, |right| {
-        format!("; {right} is the role for this")
-    });
+    let right = writer.map_or_else(String::new, |right| format!("; {right} is the role for this"));
     Some(format!(
         "\"{}\" is work in {language}, but {role} writes {}{right}",
         new.title,
-        table_of_roles
-            .role(role)?
-            .language
-            .as_deref()
-            .unwrap_or("any language"),
+        table_of_roles.role(role)?.language.as_deref().unwrap_or("any language"),
     ))
 }
 
@@ -87,9 +76,7 @@ pub fn request_of(campaign: &Campaign) -> Option<RoleRequest> {
     // A kept round by a role with a language means that the kernel exists in it.
     let written = |round: &RoundSummary| {
         let route = round.route.as_ref().filter(|_| round.verdict.keeps())?;
-        table_of_roles
-            .language(&route.language)
-            .map(|of| of.name.clone())
+        table_of_roles.language(&route.language).map(|of| of.name.clone())
     };
     let last = campaign.rounds().iter().rev().find_map(written);
     let own = || match table_of_roles.called(&charter.target.language) {

@@ -27,10 +27,7 @@ fn case(size: u32) -> Case {
 fn of(ideas: Vec<ScriptedIdea>) -> CampaignScript {
     let mut script = script(&[]);
     script.charter.limits.rounds = 100;
-    script.rounds = ideas
-        .into_iter()
-        .map(|idea| vec![ScriptedAnswer::Idea(idea)])
-        .collect();
+    script.rounds = ideas.into_iter().map(|idea| vec![ScriptedAnswer::Idea(idea)]).collect();
     script
 }
 
@@ -44,9 +41,7 @@ fn about(number: u32, speed: f64, bottleneck: &str, direction: Direction) -> Scr
 
 fn knobs(number: u32, speed: f64, knobs: &[(&str, &str)]) -> ScriptedIdea {
     let mut idea = about(number, speed, &format!("b{number}"), Direction::Tile);
-    let knobs = knobs
-        .iter()
-        .map(|(name, value)| ((*name).into(), (*value).into()));
+    let knobs = knobs.iter().map(|(name, value)| ((*name).into(), (*value).into()));
     idea.hypothesis.config = knobs.collect();
     idea
 }
@@ -68,15 +63,8 @@ fn drops(rounds: u32) -> StagnationTrigger {
 fn one_drop_is_no_stagnation_and_two_are() {
     let tile = Direction::Tile;
     check(vec![about(1, 0.8, "a", tile)], &[]);
-    check(
-        vec![about(1, 0.8, "a", tile), about(2, 0.8, "b", tile)],
-        &[drops(2)],
-    );
-    let kept = vec![
-        about(1, 0.8, "a", tile),
-        about(2, 0.8, "b", tile),
-        about(3, 1.3, "c", tile),
-    ];
+    check(vec![about(1, 0.8, "a", tile), about(2, 0.8, "b", tile)], &[drops(2)]);
+    let kept = vec![about(1, 0.8, "a", tile), about(2, 0.8, "b", tile), about(3, 1.3, "c", tile)];
     check(kept, &[]);
 }
 
@@ -101,9 +89,7 @@ fn three_rounds_at_one_bottleneck_in_vain_are_a_sign() {
             about(3, 0.8, last, tile),
         ]
     };
-    let same = StagnationTrigger::SameBottleneck {
-        bottleneck: "memory".into(),
-    };
+    let same = StagnationTrigger::SameBottleneck { bottleneck: "memory".into() };
     check(ideas("memory"), &[drops(3), same]);
     check(ideas("compute"), &[drops(3)]);
     check(ideas(""), &[drops(3)]);
@@ -111,14 +97,9 @@ fn three_rounds_at_one_bottleneck_in_vain_are_a_sign() {
 
 #[test]
 fn one_knob_turned_to_and_fro_is_jitter() {
-    let jitter = StagnationTrigger::ParameterJitter {
-        knob: "TILE".into(),
-    };
+    let jitter = StagnationTrigger::ParameterJitter { knob: "TILE".into() };
     let tile = |number, value| knobs(number, 0.8, &[("TILE", value), ("VEC", "4")]);
-    check(
-        vec![tile(1, "8"), tile(2, "16"), tile(3, "32")],
-        &[drops(3), jitter],
-    );
+    check(vec![tile(1, "8"), tile(2, "16"), tile(3, "32")], &[drops(3), jitter]);
     let both = knobs(3, 0.8, &[("TILE", "8"), ("VEC", "2")]);
     check(vec![tile(1, "8"), tile(2, "16"), both], &[drops(3)]);
     // A knob that only the later rounds set differs too.
@@ -136,10 +117,7 @@ fn a_spent_direction_leads_to_the_least_explored_other_one() {
         after((1..).zip(directions).map(idea).collect()).turn_to
     };
     assert_eq!(turn(&[Direction::Tile]), None);
-    assert_eq!(
-        turn(&[Direction::Tile, Direction::Tile]),
-        Some(Direction::Algorithm)
-    );
+    assert_eq!(turn(&[Direction::Tile, Direction::Tile]), Some(Direction::Algorithm));
     let tried = [Direction::Algorithm, Direction::Memory];
     assert_eq!(turn(&tried), Some(Direction::Tile));
     let mut all = Direction::ALL.to_vec();
@@ -159,10 +137,7 @@ fn a_spent_direction_leads_to_the_least_explored_other_one() {
 #[test]
 fn the_ladder_climbs_with_the_drops_and_starts_anew_after_a_keep() {
     let action = |speeds: &[f64]| {
-        let ideas = (1..)
-            .zip(speeds)
-            .map(|(n, speed)| idea(n, &[*speed]))
-            .collect();
+        let ideas = (1..).zip(speeds).map(|(n, speed)| idea(n, &[*speed])).collect();
         after(ideas).action
     };
     assert_eq!(action(&[]), None);
@@ -227,10 +202,7 @@ fn questions_wait_in_the_queue_while_the_campaign_goes_on() {
 fn a_ladder_that_begins_at_zero_is_a_fault_and_no_crash() {
     let mut script = of(vec![idea(1, &[1.3]), idea(2, &[0.8])]);
     script.charter.policy.on_streak = vec![(0, StreakAction::CompareOrAsk)];
-    assert_eq!(
-        script.charter.policy.errors(),
-        ["on_streak must start at 1 or more"]
-    );
+    assert_eq!(script.charter.policy.errors(), ["on_streak must start at 1 or more"]);
     let (campaign, _) = play(&script);
     assert!(!queue(&campaign).is_empty());
 }
@@ -294,10 +266,7 @@ fn an_agent_is_never_told_of_a_hidden_case() {
 #[test]
 fn an_agent_that_repairs_sees_what_failed_on_a_visible_case() {
     let mut idea = idea(1, &[1.3]);
-    idea.attempts = vec![
-        ScriptedAttempt::fails(&wrong_result("large")),
-        ScriptedAttempt::passes(),
-    ];
+    idea.attempts = vec![ScriptedAttempt::fails(&wrong_result("large")), ScriptedAttempt::passes()];
     let repairs = |step: &Step| matches!(step, Step::Implement(step) if step.repair.is_some());
     let (campaign, _) = play_until(&of(vec![idea]), &repairs);
     let Some(Step::Implement(step)) = campaign.next_step() else {
@@ -360,14 +329,9 @@ fn a_brief_stays_small_after_a_thousand_rounds() {
 fn a_setting_that_was_fast_and_wrong_is_a_failure_and_no_gain() {
     let (campaign, _) = play(&of(vec![knobs(1, 3.0, &[("TILE", "8")])]));
     let mut round = campaign.rounds()[0].clone();
-    assert!(matches!(
-        trial(&round).unwrap().outcome,
-        TrialOutcome::Measured { kept: true, .. }
-    ));
+    assert!(matches!(trial(&round).unwrap().outcome, TrialOutcome::Measured { kept: true, .. }));
     // It was timed first, then the final check before the keep found it wrong.
     let gate = wrong_result("small");
-    round.verdict = Verdict::Drop {
-        reason: DropReason::Gate { gate },
-    };
+    round.verdict = Verdict::Drop { reason: DropReason::Gate { gate } };
     assert_eq!(trial(&round).unwrap().outcome, TrialOutcome::Failed);
 }

@@ -8,10 +8,7 @@ use crate::verdict::{DropReason, Verdict};
 
 fn controlled(speeds: &[f64]) -> CampaignScript {
     let mut script = script(speeds);
-    script.charter.policy.controls = Controls {
-        every: 2,
-        blocks: 10,
-    };
+    script.charter.policy.controls = Controls { every: 2, blocks: 10 };
     script
 }
 
@@ -39,11 +36,7 @@ fn n_blocks(log: &[Record], wanted: impl Fn(&DuelName) -> bool) -> usize {
 #[test]
 fn the_measurement_is_checked_at_the_baseline_and_at_the_stated_cadence() {
     let (campaign, log) = play(&controlled(&[1.0, 1.2, 1.0, 1.0, 1.3]));
-    let after: Vec<u32> = campaign
-        .controls()
-        .iter()
-        .map(|c| c.control.after)
-        .collect();
+    let after: Vec<u32> = campaign.controls().iter().map(|c| c.control.after).collect();
     assert_eq!(after, vec![0, 2, 4]);
     let blocks = n_blocks(&log, |duel| matches!(duel, DuelName::Control(_)));
     // Ten that count and the warm-up, three times.
@@ -57,10 +50,7 @@ fn equal_kernels_that_differ_twice_in_a_row_end_the_campaign() {
     let mut script = controlled(&[1.2]);
     script.copy_speed = 1.01;
     let (campaign, log) = play(&script);
-    assert!(matches!(
-        campaign.stop_reason(),
-        Some(StopReason::MeasurementInvalid { .. })
-    ));
+    assert!(matches!(campaign.stop_reason(), Some(StopReason::MeasurementInvalid { .. })));
     assert!(campaign.rounds().is_empty());
     // Identical signs reach the limit after seven blocks; each attempt has its warm-up.
     assert_eq!(n_blocks(&log, |_| true), 16);
@@ -126,20 +116,12 @@ fn undecided_twice(blocks_max: u32) -> CampaignScript {
 #[test]
 fn an_undecided_duel_goes_on_with_the_same_evidence() {
     let (campaign, log) = play(&undecided_twice(20));
-    let blocks: Vec<u32> = campaign
-        .rounds()
-        .iter()
-        .map(|round| round.comparison.as_ref().unwrap().blocks)
-        .collect();
-    assert!(matches!(
-        verdicts(&campaign)[0],
-        Verdict::Undecided { blocks: 20 }
-    ));
+    let blocks: Vec<u32> =
+        campaign.rounds().iter().map(|round| round.comparison.as_ref().unwrap().blocks).collect();
+    assert!(matches!(verdicts(&campaign)[0], Verdict::Undecided { blocks: 20 }));
     assert_eq!(blocks[0], 20);
     assert!(blocks[1] > 20, "{blocks:?}");
-    let in_second = n_blocks(&log, |duel| {
-        matches!(duel, DuelName::Round { round: 2, .. })
-    });
+    let in_second = n_blocks(&log, |duel| matches!(duel, DuelName::Round { round: 2, .. }));
     // The warm-up is run again, the twenty that counted are not.
     assert_eq!(blocks[1] as usize, 20 + in_second - 1);
 }
@@ -159,9 +141,7 @@ fn each_keep_eases_the_next_where_false_discoveries_are_bounded() {
     let blocks_of = |errors| {
         let mut script = script(&[1.2, 1.44, 1.73]);
         script.charter.policy.accept.errors = errors;
-        script
-            .rounds
-            .push(vec![ScriptedAnswer::Idea(idea(4, &[2.1]))]);
+        script.rounds.push(vec![ScriptedAnswer::Idea(idea(4, &[2.1]))]);
         let (campaign, _) = play(&script);
         let rounds = campaign.rounds().iter();
         let blocks = rounds.map(|round| round.comparison.as_ref().unwrap().blocks);

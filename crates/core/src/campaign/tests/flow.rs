@@ -22,10 +22,9 @@ fn words(log: &[Record]) -> Vec<String> {
         .iter()
         .map(|record| match &record.event {
             Event::Gated { set, .. } => format!("gate {set:?}"),
-            Event::BlockMeasured {
-                duel: DuelName::Round { set, .. },
-                ..
-            } => format!("measure {set:?}"),
+            Event::BlockMeasured { duel: DuelName::Round { set, .. }, .. } => {
+                format!("measure {set:?}")
+            }
             Event::BlockMeasured { .. } => "final".to_owned(),
             other => other.name().to_owned(),
         })
@@ -37,10 +36,8 @@ fn words(log: &[Record]) -> Vec<String> {
 /// The sets on which a script of one round is measured, and whether it is kept.
 fn check_sets(script: &CampaignScript, want: &[CaseSet], kept: bool) {
     let (campaign, log) = play(script);
-    let measured: Vec<String> = words(&log)
-        .into_iter()
-        .filter(|word| word.starts_with("measure"))
-        .collect();
+    let measured: Vec<String> =
+        words(&log).into_iter().filter(|word| word.starts_with("measure")).collect();
     let want: Vec<String> = want.iter().map(|set| format!("measure {set:?}")).collect();
     assert_eq!(measured, want);
     assert_eq!(campaign.rounds()[0].verdict.keeps(), kept);
@@ -150,10 +147,7 @@ fn of_more_than_five_cases_representative_ones_come_first() {
     let quick = campaign.cases_of(QUICK);
     assert_eq!(quick.len(), 5);
     // The smallest, the middle and the largest are among them, the hidden one is not.
-    assert!(
-        [0, 4, 8].iter().all(|case| quick.contains(case)),
-        "{quick:?}"
-    );
+    assert!([0, 4, 8].iter().all(|case| quick.contains(case)), "{quick:?}");
     assert!(!quick.contains(&2));
 }
 
@@ -197,10 +191,8 @@ fn repair_attempts_are_bounded_and_then_the_gate_decides() {
 #[test]
 fn an_agent_that_cannot_repair_leaves_the_verdict_to_the_gate() {
     let mut script = script(&[1.3]);
-    edit(&mut script, 1).attempts = vec![
-        ScriptedAttempt::fails(&wrong_result("small")),
-        ScriptedAttempt::absent(),
-    ];
+    edit(&mut script, 1).attempts =
+        vec![ScriptedAttempt::fails(&wrong_result("small")), ScriptedAttempt::absent()];
     check_first(&script, &gate_drop(wrong_result("small")), 0);
     edit(&mut script, 1).attempts = vec![ScriptedAttempt::absent()];
     let why = "gave up".into();
@@ -209,14 +201,9 @@ fn an_agent_that_cannot_repair_leaves_the_verdict_to_the_gate() {
 
 #[test]
 fn what_a_limit_or_a_lie_ended_is_not_repaired() {
-    for gate in [
-        Gate::TimedOut {
-            what: "test".into(),
-        },
-        Gate::Dishonest {
-            why: "it sleeps".into(),
-        },
-    ] {
+    for gate in
+        [Gate::TimedOut { what: "test".into() }, Gate::Dishonest { why: "it sleeps".into() }]
+    {
         let mut script = script(&[1.3]);
         edit(&mut script, 1).attempts = vec![ScriptedAttempt::fails(&gate)];
         check_first(&script, &gate_drop(gate), 0);
@@ -237,10 +224,7 @@ fn source_that_failed_is_not_tested_again_in_the_hope_of_better_luck() {
     ];
     check_first(&script, &gate_drop(wrong_result("large")), 2);
     // Changed read-only files are not in the tree, so the tree may stay the same.
-    let outside = Gate::OutOfScope {
-        paths: vec!["test.c".into()],
-        wrong_framework: Vec::new(),
-    };
+    let outside = Gate::OutOfScope { paths: vec!["test.c".into()], wrong_framework: Vec::new() };
     edit(&mut script, 1).attempts = vec![
         tree("same", ScriptedAttempt::fails(&outside)),
         tree("same", ScriptedAttempt::passes()),
@@ -252,10 +236,7 @@ fn source_that_failed_is_not_tested_again_in_the_hope_of_better_luck() {
 fn results_of_an_earlier_candidate_are_not_reported_for_the_repaired_one() {
     let mut script = with_quick(Preset::Strict, 1.3);
     edit(&mut script, 1).attempts = vec![
-        ScriptedAttempt {
-            full: wrong_result("large"),
-            ..ScriptedAttempt::passes()
-        },
+        ScriptedAttempt { full: wrong_result("large"), ..ScriptedAttempt::passes() },
         ScriptedAttempt::fails(&build_failed()),
     ];
     let (campaign, _) = play(&script);
@@ -281,16 +262,7 @@ fn a_duplicate_is_refused_with_the_round_that_tried_it() {
     assert_eq!(campaign.rounds().len(), 2);
     let refused = &campaign.rounds()[1].refused;
     assert_eq!(refused, &["\"Try change 1\" is a duplicate of round 1"]);
-    let second = |step: &Step| {
-        matches!(
-            step,
-            Step::Propose {
-                round: 2,
-                try_no: 2,
-                ..
-            }
-        )
-    };
+    let second = |step: &Step| matches!(step, Step::Propose { round: 2, try_no: 2, .. });
     let (campaign, _) = play_until(&script, &second);
     let Some(Step::Propose { brief, .. }) = campaign.next_step() else {
         panic!("{:?}", log.last());
@@ -302,15 +274,10 @@ fn a_duplicate_is_refused_with_the_round_that_tried_it() {
 fn a_round_without_a_usable_proposal_is_dropped_after_its_tries() {
     let mut script = script(&[0.8]);
     let twin = script.rounds[0][0].clone();
-    script
-        .rounds
-        .push(vec![twin.clone(), ScriptedAnswer::Unreadable, twin]);
+    script.rounds.push(vec![twin.clone(), ScriptedAnswer::Unreadable, twin]);
     let (campaign, log) = play(&script);
     let why = "\"Try change 1\" is a duplicate of round 1".to_owned();
-    assert_eq!(
-        verdicts(&campaign)[1],
-        dropped(DropReason::NoCandidate { why })
-    );
+    assert_eq!(verdicts(&campaign)[1], dropped(DropReason::NoCandidate { why }));
     assert_eq!(campaign.rounds()[1].refused.len(), 3);
     let asked = |record: &&Record| matches!(record.event, Event::Proposed { round: 2, .. });
     assert_eq!(log.iter().filter(asked).count(), 2);
@@ -334,16 +301,8 @@ fn knob_settings_may_be_tried_again_only_when_the_kernel_around_them_changed() {
     let (campaign, _) = play(&script);
     assert_eq!(campaign.rounds()[2].refused, Vec::<String>::new());
     edit(&mut script, 2).speed = vec![0.9];
-    let (campaign, _) = play_until(&script, &|step| {
-        matches!(
-            step,
-            Step::Propose {
-                round: 3,
-                try_no: 2,
-                ..
-            }
-        )
-    });
+    let (campaign, _) =
+        play_until(&script, &|step| matches!(step, Step::Propose { round: 3, try_no: 2, .. }));
     assert_eq!(campaign.current_round().unwrap().refused.len(), 1);
 }
 
@@ -374,10 +333,7 @@ fn the_same_source_is_not_judged_twice() {
 
 /// Round 1 also changed a read-only file, and round 2 submits the same source without that.
 fn once_outside() -> CampaignScript {
-    let outside = Gate::OutOfScope {
-        paths: vec!["bench.c".into()],
-        wrong_framework: Vec::new(),
-    };
+    let outside = Gate::OutOfScope { paths: vec!["bench.c".into()], wrong_framework: Vec::new() };
     let mut script = script(&[1.3, 1.3]);
     script.charter.policy.debug_retries = 0;
     edit(&mut script, 1).attempts = vec![ScriptedAttempt::fails(&outside)];
@@ -403,11 +359,7 @@ fn a_log_of_the_time_when_it_might_not_come_back_still_loads() {
     let script = once_outside();
     let gate = |step: &Step| matches!(step, Step::Gate { round: 2, .. });
     let (mut campaign, log) = play_until(&script, &gate);
-    let settled = |verdict: Verdict| Event::Settled {
-        round: 2,
-        verdict,
-        commit: None,
-    };
+    let settled = |verdict: Verdict| Event::Settled { round: 2, verdict, commit: None };
     let seq = log.len();
     for other in [
         Verdict::Keep { notes: Vec::new() },
@@ -418,9 +370,7 @@ fn a_log_of_the_time_when_it_might_not_come_back_still_loads() {
         assert!(campaign.clone().record(&record).is_err());
     }
     let tried = dropped(DropReason::AlreadyTried { round: 1 });
-    campaign
-        .record(&script.record(seq, settled(tried)))
-        .unwrap();
+    campaign.record(&script.record(seq, settled(tried))).unwrap();
     assert!(matches!(campaign.next_step(), Some(Step::Learn { .. })));
 }
 
@@ -428,10 +378,7 @@ fn a_log_of_the_time_when_it_might_not_come_back_still_loads() {
 fn a_gated_hypothesis_is_kept_behind_its_predicate() {
     let mut script = script(&[1.3]);
     edit(&mut script, 1).hypothesis.gate = Some("M >= 64".into());
-    let want = Verdict::KeepGated {
-        predicate: "M >= 64".into(),
-        notes: Vec::new(),
-    };
+    let want = Verdict::KeepGated { predicate: "M >= 64".into(), notes: Vec::new() };
     check_first(&script, &want, 0);
     let (campaign, _) = play(&script);
     assert_eq!(campaign.lineage().kept().len(), 1);
@@ -441,21 +388,13 @@ fn a_gated_hypothesis_is_kept_behind_its_predicate() {
 #[test]
 fn three_rounds_without_a_candidate_end_the_campaign() {
     let mut script = script(&[0.8]);
-    let silent = vec![
-        ScriptedAnswer::AgentFails,
-        ScriptedAnswer::AgentFails,
-        ScriptedAnswer::Unreadable,
-    ];
-    script
-        .rounds
-        .extend([silent.clone(), silent.clone(), silent.clone(), silent]);
+    let silent =
+        vec![ScriptedAnswer::AgentFails, ScriptedAnswer::AgentFails, ScriptedAnswer::Unreadable];
+    script.rounds.extend([silent.clone(), silent.clone(), silent.clone(), silent]);
     script.charter.limits.rounds = 20;
     let (campaign, _) = play(&script);
     assert_eq!(campaign.rounds().len(), 4);
-    assert_eq!(
-        campaign.stop_reason(),
-        Some(&StopReason::AgentUnusable { rounds: 3 })
-    );
+    assert_eq!(campaign.stop_reason(), Some(&StopReason::AgentUnusable { rounds: 3 }));
 }
 
 #[test]
@@ -501,10 +440,7 @@ fn the_base_meets_the_incumbent_on_all_cases_at_the_end() {
     let Some(Step::Measure(step)) = campaign.next_step() else {
         panic!("{:?}", log.last());
     };
-    assert_eq!(
-        (step.parent.as_str(), step.candidate.as_str()),
-        ("base", "r2.0.0")
-    );
+    assert_eq!((step.parent.as_str(), step.candidate.as_str()), ("base", "r2.0.0"));
     assert_eq!((step.cases, step.block), (vec![0, 1, 2], 0));
     assert_eq!(campaign.view().headline, None);
     let (campaign, log) = play(&script);
@@ -546,11 +482,7 @@ fn a_final_duel_that_fails_ends_the_campaign_without_a_headline() {
     let script = script(&[1.3]);
     let last = |step: &Step| matches!(step, Step::Measure(step) if step.duel == DuelName::Final);
     let (mut campaign, log) = play_until(&script, &last);
-    let event = Event::BlockFailed {
-        duel: DuelName::Final,
-        gate: build_failed(),
-        raw: None,
-    };
+    let event = Event::BlockFailed { duel: DuelName::Final, gate: build_failed(), raw: None };
     campaign.record(&script.record(log.len(), event)).unwrap();
     assert!(matches!(campaign.next_step(), Some(Step::Finish { .. })));
     assert_eq!(campaign.final_comparison(), None);
@@ -558,9 +490,7 @@ fn a_final_duel_that_fails_ends_the_campaign_without_a_headline() {
 
 /// The stage of the round under way.
 fn stage(campaign: &Campaign) -> &'static str {
-    campaign
-        .current_round()
-        .map_or("none", |round| RoundPhase::name(&round.phase))
+    campaign.current_round().map_or("none", |round| RoundPhase::name(&round.phase))
 }
 
 #[test]
@@ -665,12 +595,8 @@ fn a_log_that_ends_without_the_last_look_is_read_as_before() {
     // It belongs to the final kernel and no other.
     let mut campaign = fold(&log[..log.len() - 1]);
     let mut other = seen.clone();
-    other.event = Event::FinalProfiled {
-        profile: Profile {
-            commit: "another".into(),
-            ..profile.clone()
-        },
-    };
+    other.event =
+        Event::FinalProfiled { profile: Profile { commit: "another".into(), ..profile.clone() } };
     assert!(campaign.record(&other).is_err());
     campaign.record(&seen).unwrap();
     assert!(campaign.record(&seen).is_err());

@@ -24,47 +24,28 @@ fn events_that_a_script_seldom_shows_survive_too() {
     let limits = script(&[]).charter.limits;
     check(Event::Extended { limits });
     check(Event::Unknown);
-    check(Event::Answered {
-        round: 3,
-        text: "try \"cuBLAS\"\nthen ask".into(),
-    });
+    check(Event::Answered { round: 3, text: "try \"cuBLAS\"\nthen ask".into() });
     for reason in [
         StopReason::MutationCheckFailed,
         StopReason::TargetMet,
         StopReason::RoundsUsed { rounds: 3 },
-        StopReason::Exhausted {
-            why: "µ".into(),
-            limit: true,
-        },
+        StopReason::Exhausted { why: "µ".into(), limit: true },
     ] {
         check(Event::Finished { reason });
     }
     let notes = vec![KeepNote::SmallGain, KeepNote::Losses { cases: vec![0, 2] }];
     for verdict in [
-        Verdict::KeepGated {
-            predicate: "M >= 64".into(),
-            notes,
-        },
+        Verdict::KeepGated { predicate: "M >= 64".into(), notes },
         Verdict::Undecided { blocks: 9 },
-        Verdict::Drop {
-            reason: DropReason::AlreadyTried { round: 1 },
-        },
+        Verdict::Drop { reason: DropReason::AlreadyTried { round: 1 } },
     ] {
-        check(Event::Settled {
-            round: 1,
-            verdict,
-            commit: Some("c".into()),
-        });
+        check(Event::Settled { round: 1, verdict, commit: Some("c".into()) });
     }
     check(Event::ProposalRefused {
         round: 1,
         try_no: 1,
         refusal: crate::campaign::ProposalRefusal::Exhausted { why: "x".into() },
-        usage: AgentUsage {
-            tokens: u64::MAX,
-            usd: 0.1 + 0.2,
-            estimated: true,
-        },
+        usage: AgentUsage { tokens: u64::MAX, usd: 0.1 + 0.2, estimated: true },
         session_log: Some("e".into()),
         route: Some(Box::new(crate::roles::RoutingDecision {
             role: "designer".into(),

@@ -11,30 +11,17 @@ use karve_numerics::tensor::Dtype;
 /// One idea that is this much faster. The larger case takes 20 ms at first.
 fn scripted(speed: f64, flops: f64) -> CampaignScript {
     let mut script = script(&[speed]);
-    script.roof = Some(Roof {
-        flops: Some(flops),
-        rates: Vec::new(),
-        ..Roof::default()
-    });
+    script.roof = Some(Roof { flops: Some(flops), rates: Vec::new(), ..Roof::default() });
     script
 }
 
 /// The same under a contract.
 fn under_contract(speed: f64, flops: f64) -> CampaignScript {
     let mut script = scripted(speed, flops);
-    let output = ArgKind::Output {
-        shape: vec!["M".into(), "M".into()],
-    };
+    let output = ArgKind::Output { shape: vec!["M".into(), "M".into()] };
     script.charter.contract = Some(Box::new(Contract {
-        kernel: Kernel::Library {
-            path: "kernel.so".into(),
-            entry: "f".into(),
-        },
-        args: vec![Arg {
-            name: "c".into(),
-            dtype: Dtype::F32,
-            kind: output,
-        }],
+        kernel: Kernel::Library { path: "kernel.so".into(), entry: "f".into() },
+        args: vec![Arg { name: "c".into(), dtype: Dtype::F32, kind: output }],
         reference: Reference::Library {
             path: "reference.so".into(),
             entry: "g".into(),
@@ -46,10 +33,7 @@ fn under_contract(speed: f64, flops: f64) -> CampaignScript {
         threads: 1,
         hostile: Vec::new(),
         modules: PythonRuntime::default(),
-        work: CallWork {
-            flops: Some("2*M*M*M".into()),
-            bytes: None,
-        },
+        work: CallWork { flops: Some("2*M*M*M".into()), bytes: None },
     }));
     script
 }
@@ -63,9 +47,9 @@ fn verdict_of(script: &CampaignScript) -> Verdict {
 
 fn is_doubtful(verdict: &Verdict) -> bool {
     match verdict {
-        Verdict::Keep { notes } => notes
-            .iter()
-            .any(|note| matches!(note, KeepNote::NearImpossible { .. })),
+        Verdict::Keep { notes } => {
+            notes.iter().any(|note| matches!(note, KeepNote::NearImpossible { .. }))
+        }
         _ => false,
     }
 }
@@ -92,17 +76,10 @@ fn a_gain_a_little_beyond_the_roofline_is_noted() {
 fn a_gain_far_beyond_the_roofline_is_dropped_under_a_contract() {
     let (campaign, _) = play(&under_contract(3.0, FLOPS));
     let round = &campaign.rounds()[0];
-    let Verdict::Drop {
-        reason: DropReason::Gate { gate },
-    } = &round.verdict
-    else {
+    let Verdict::Drop { reason: DropReason::Gate { gate } } = &round.verdict else {
         panic!("{:?}", round.verdict);
     };
-    assert!(
-        gate.describe().contains("large: 6.6"),
-        "{}",
-        gate.describe()
-    );
+    assert!(gate.describe().contains("large: 6.6"), "{}", gate.describe());
     assert_eq!(round.gate.as_ref(), Some(gate));
     // It is unknown how many threads a declared peak is for.
     assert!(is_doubtful(&verdict_of(&scripted(3.0, FLOPS))));
@@ -118,10 +95,7 @@ fn a_roofline_that_the_unchanged_kernel_is_beyond_says_nothing() {
 fn outputs_must_be_written_whatever_is_declared() {
     let mut script = under_contract(3.0, 1e15);
     // 256 KiB at so many bytes per second take 16 ms.
-    let rate = |bytes| ByteRate {
-        bytes,
-        per_s: 16.4e6,
-    };
+    let rate = |bytes| ByteRate { bytes, per_s: 16.4e6 };
     script.roof.as_mut().unwrap().rates = vec![rate(65_536)];
     assert!(!verdict_of(&script).keeps());
     // A rate says nothing about fewer bytes: they may be in a cache.

@@ -41,9 +41,8 @@ fn advice_is_recorded_and_changes_nothing_by_itself() {
 fn no_advice_lets_a_candidate_pass_its_gate() {
     for rule in [ReviewRule::Record, ReviewRule::Repair, ReviewRule::Skip] {
         let mut script = reviewed(rule, ReviewAdvice::Agree);
-        edit(&mut script, 1).attempts = vec![ScriptedAttempt::fails(&Gate::TimedOut {
-            what: "the test".into(),
-        })];
+        edit(&mut script, 1).attempts =
+            vec![ScriptedAttempt::fails(&Gate::TimedOut { what: "the test".into() })];
         let (campaign, _) = play(&script);
         assert!(!campaign.rounds()[0].verdict.keeps(), "{rule:?}");
         edit(&mut script, 1).attempts = vec![ScriptedAttempt::fails(&wrong_result("small"))];
@@ -55,20 +54,8 @@ fn no_advice_lets_a_candidate_pass_its_gate() {
 
 #[test]
 fn a_doubt_has_the_change_repaired_once_and_then_the_gate_is_asked() {
-    let (campaign, log) = play(&reviewed(
-        ReviewRule::Repair,
-        ReviewAdvice::DowngradeToRollback,
-    ));
-    assert_eq!(
-        names(&log)[..5],
-        [
-            "implemented",
-            "reviewed",
-            "implemented",
-            "reviewed",
-            "gated"
-        ]
-    );
+    let (campaign, log) = play(&reviewed(ReviewRule::Repair, ReviewAdvice::DowngradeToRollback));
+    assert_eq!(names(&log)[..5], ["implemented", "reviewed", "implemented", "reviewed", "gated"]);
     assert!(campaign.rounds()[0].verdict.keeps());
     assert_eq!(campaign.rounds()[0].reviews.len(), 2);
     // If the agent cannot fix it, it is gated unchanged.
@@ -81,15 +68,9 @@ fn a_doubt_has_the_change_repaired_once_and_then_the_gate_is_asked() {
 
 #[test]
 fn a_policy_may_skip_what_a_reviewer_doubts() {
-    let (campaign, log) = play(&reviewed(
-        ReviewRule::Skip,
-        ReviewAdvice::DowngradeToRollback,
-    ));
+    let (campaign, log) = play(&reviewed(ReviewRule::Skip, ReviewAdvice::DowngradeToRollback));
     assert_eq!(names(&log)[..3], ["implemented", "reviewed", "settled"]);
-    let Verdict::Drop {
-        reason: DropReason::NoCandidate { why },
-    } = &verdicts(&campaign)[0]
-    else {
+    let Verdict::Drop { reason: DropReason::NoCandidate { why } } = &verdicts(&campaign)[0] else {
         panic!("{:?}", campaign.rounds()[0].verdict)
     };
     assert!(why.contains("DOWNGRADE_TO_ROLLBACK"), "{why}");
@@ -99,11 +80,7 @@ fn a_policy_may_skip_what_a_reviewer_doubts() {
 fn a_person_is_called_where_the_reviewer_asks_for_one() {
     let (campaign, _) = play(&reviewed(ReviewRule::Record, ReviewAdvice::EscalateHuman));
     let asked = crate::campaign::strategy::queue(&campaign);
-    assert!(
-        asked
-            .iter()
-            .any(|item| item.question.contains("asks for a human decision"))
-    );
+    assert!(asked.iter().any(|item| item.question.contains("asks for a human decision")));
 }
 
 #[test]
@@ -125,20 +102,11 @@ fn a_review_of_another_tree_is_refused() {
 
 #[test]
 fn every_turn_of_a_reviewer_is_counted_with_what_it_used() {
-    let usage = |tokens, usd| AgentUsage {
-        tokens,
-        usd,
-        estimated: false,
-    };
+    let usage = |tokens, usd| AgentUsage { tokens, usd, estimated: false };
     let (before, mut log) = play(&reviewed(ReviewRule::Record, ReviewAdvice::Agree));
     let mut campaign = Campaign::new();
     for record in &mut log {
-        if let Event::Reviewed {
-            usage: all,
-            earlier,
-            ..
-        } = &mut record.event
-        {
+        if let Event::Reviewed { usage: all, earlier, .. } = &mut record.event {
             *all = usage(30, 0.75);
             *earlier = vec![UnreadableReview {
                 errors: vec!["review_reason is missing".into()],

@@ -14,12 +14,7 @@ use crate::verdict::Verdict;
 /// How many rounds a script has, and why it ends.
 fn check(script: &CampaignScript, rounds: usize, reason: &StopReason) {
     let (campaign, log) = play(script);
-    assert_eq!(
-        campaign.rounds().len(),
-        rounds,
-        "{:?}",
-        campaign.stop_reason()
-    );
+    assert_eq!(campaign.rounds().len(), rounds, "{:?}", campaign.stop_reason());
     assert_eq!(campaign.stop_reason(), Some(reason));
     assert!(campaign.is_finished() && campaign.next_step().is_none());
     assert_eq!(fold(&log).stop_reason(), Some(reason));
@@ -33,10 +28,7 @@ fn under(preset: Preset, speeds: &[f64]) -> CampaignScript {
 }
 
 fn exhausted() -> StopReason {
-    StopReason::Exhausted {
-        why: "no ideas".into(),
-        limit: false,
-    }
+    StopReason::Exhausted { why: "no ideas".into(), limit: false }
 }
 
 #[test]
@@ -50,21 +42,11 @@ fn a_limit_that_is_reached_is_named_and_stored() {
                 *refusal = ProposalRefusal::LimitReached { why: why() };
                 let stored = serde_json::to_value(&*refusal).unwrap();
                 assert_eq!(stored["refusal"], "limit_reached");
-                assert_eq!(
-                    serde_json::from_value::<ProposalRefusal>(stored).unwrap(),
-                    *refusal
-                );
+                assert_eq!(serde_json::from_value::<ProposalRefusal>(stored).unwrap(), *refusal);
             }
             Event::Finished { reason } => {
-                *reason = StopReason::Exhausted {
-                    why: why(),
-                    limit: true,
-                };
-                assert!(
-                    reason
-                        .describe()
-                        .starts_with("a limit is reached: the next")
-                );
+                *reason = StopReason::Exhausted { why: why(), limit: true };
+                assert!(reason.describe().starts_with("a limit is reached: the next"));
             }
             _ => {}
         }
@@ -199,12 +181,7 @@ fn the_share_of_the_peak_ends_a_campaign_if_the_peak_is_known() {
 fn the_tilegym_preset_ends_after_two_rounds_without_a_gain() {
     let script = under(Preset::Tilegym, &[1.2, 1.2, 1.5, 1.4, 1.3, 1.9]);
     check(&script, 5, &StopReason::NoGain { rounds: 2 });
-    for preset in [
-        Preset::Strict,
-        Preset::Primus,
-        Preset::Trtllm,
-        Preset::HyperMla,
-    ] {
+    for preset in [Preset::Strict, Preset::Primus, Preset::Trtllm, Preset::HyperMla] {
         let mut script = script.clone();
         script.charter.policy = policy(preset);
         script.charter.limits.rounds = 50;
@@ -217,10 +194,7 @@ fn the_tilegym_preset_keeps_a_small_gain_and_ends() {
     let script = under(Preset::Tilegym, &[1.2, 1.215, 1.5]);
     check(&script, 2, &StopReason::SmallGain);
     assert!(verdicts(&play(&script).0).iter().all(Verdict::keeps));
-    assert_eq!(
-        script.charter.policy.accept.small_gain,
-        SmallGain::AcceptAndStop
-    );
+    assert_eq!(script.charter.policy.accept.small_gain, SmallGain::AcceptAndStop);
     check(&under(Preset::Trtllm, &[1.2, 1.215, 1.5]), 3, &exhausted());
 }
 
@@ -237,11 +211,7 @@ fn the_first_rule_that_holds_names_the_reason() {
     check(&script, 2, &StopReason::NoGain { rounds: 2 });
     script.charter.policy.stop.reverse();
     check(&script, 2, &StopReason::RoundsUsed { rounds: 2 });
-    script
-        .charter
-        .policy
-        .stop
-        .retain(|rule| *rule != StopRule::Rounds);
+    script.charter.policy.stop.retain(|rule| *rule != StopRule::Rounds);
     assert!(!script.charter.policy.errors().is_empty());
 }
 
@@ -251,9 +221,7 @@ fn a_campaign_that_cannot_judge_ends_at_once_and_is_not_extended() {
     blind.mutation_check_passed = false;
     let mut broken = script(&[1.2]);
     broken.base_gate = build_failed();
-    let failed = StopReason::BaselineFailed {
-        gate: build_failed(),
-    };
+    let failed = StopReason::BaselineFailed { gate: build_failed() };
     for (script, reason) in [(blind, StopReason::MutationCheckFailed), (broken, failed)] {
         check(&script, 0, &reason);
         let (_, log) = play(&script);
@@ -294,10 +262,7 @@ fn a_finished_campaign_goes_on_with_more_rounds() {
     let (first, log) = play(&script);
     assert_eq!(first.rounds().len(), 2);
     let (campaign, log) = extended(&script, &log, |limits| limits.rounds = 4);
-    assert_eq!(
-        campaign.stop_reason(),
-        Some(&StopReason::RoundsUsed { rounds: 4 })
-    );
+    assert_eq!(campaign.stop_reason(), Some(&StopReason::RoundsUsed { rounds: 4 }));
     assert_eq!(campaign.incumbent(), "r3.0.0");
     let headline = campaign.view().headline.unwrap();
     assert!((headline.ratio - 1.9).abs() < 0.01, "{headline:?}");
@@ -320,10 +285,7 @@ fn a_headline_of_another_kernel_is_not_shown() {
     let mut script = script(&[1.2, 1.5]);
     script.charter.limits.rounds = 1;
     let (_, mut log) = play(&script);
-    let limits = Limits {
-        rounds: 3,
-        ..script.charter.limits
-    };
+    let limits = Limits { rounds: 3, ..script.charter.limits };
     log.push(script.record(log.len(), Event::Extended { limits }));
     let third = |step: &Step| matches!(step, Step::Propose { round: 3, .. });
     let (campaign, _) = crate::testing::script::resume_until(&script, &log, &third);
@@ -347,10 +309,7 @@ fn what_ended_a_campaign_counts_anew_after_an_extension() {
         edit(&mut script, round).attempts = vec![ScriptedAttempt::absent()];
     }
     let (first, log) = play(&script);
-    assert_eq!(
-        first.stop_reason(),
-        Some(&StopReason::AgentUnusable { rounds: 3 })
-    );
+    assert_eq!(first.stop_reason(), Some(&StopReason::AgentUnusable { rounds: 3 }));
     let (campaign, _) = extended(&script, &log, |limits| limits.rounds = 20);
     assert_eq!(campaign.rounds().len(), 4);
     assert_eq!(campaign.incumbent(), "r4.0.0");
@@ -371,11 +330,7 @@ fn a_recording_ends_where_it_has_no_further_round() {
 fn an_agent_with_new_ideas_is_asked_again_after_an_extension() {
     let mut script = script(&[1.2]);
     let (_, log) = play(&script);
-    script.rounds.extend(
-        crate::testing::script::script(&[1.2, 1.5])
-            .rounds
-            .split_off(1),
-    );
+    script.rounds.extend(crate::testing::script::script(&[1.2, 1.5]).rounds.split_off(1));
     let (campaign, _) = extended(&script, &log, |limits| limits.rounds = 5);
     assert_eq!(campaign.incumbent(), "r2.0.0");
 }
@@ -389,10 +344,7 @@ fn limits_may_change_in_every_phase_and_the_campaign_still_ends() {
     check_refused(&mut start, &script.record(0, Event::Extended { limits }));
     for length in 1..=log.len() {
         let campaign = fold(&log[..length]);
-        let stage = (
-            campaign.next_step().map(|step| step.name()),
-            campaign.rounds().len(),
-        );
+        let stage = (campaign.next_step().map(|step| step.name()), campaign.rounds().len());
         if done.contains(&stage) {
             continue;
         }
@@ -428,10 +380,7 @@ fn more_rounds_than_the_error_bound_was_shared_among_are_refused() {
         let mut script = script(&[]);
         script.charter.limits.rounds = agreed;
         let (mut campaign, log) = play(&script);
-        let limits = Limits {
-            rounds: wanted,
-            ..script.charter.limits
-        };
+        let limits = Limits { rounds: wanted, ..script.charter.limits };
         let record = script.record(log.len(), Event::Extended { limits });
         let clone = campaign.clone();
         let refused = campaign.record(&record).is_err();
@@ -454,18 +403,10 @@ fn answers_and_newer_events_are_taken_in_at_any_time() {
     for length in (0..=log.len()).step_by(9) {
         let mut campaign = fold(&log[..length]);
         let step = campaign.next_step().map(|step| step.name());
-        let answer = Event::Answered {
-            round: 1,
-            text: "use shared memory".into(),
-        };
+        let answer = Event::Answered { round: 1, text: "use shared memory".into() };
         campaign.record(&script.record(length, answer)).unwrap();
-        campaign
-            .record(&script.record(length + 1, Event::Unknown))
-            .unwrap();
+        campaign.record(&script.record(length + 1, Event::Unknown)).unwrap();
         assert_eq!(campaign.next_step().map(|step| step.name()), step);
-        assert_eq!(
-            (campaign.answers().len(), campaign.unknown_events()),
-            (1, 1)
-        );
+        assert_eq!((campaign.answers().len(), campaign.unknown_events()), (1, 1));
     }
 }

@@ -54,11 +54,7 @@ fn what_is_not_promising_is_not_tuned_far() {
     for (speed, found, want) in [
         (0.4, [1.0, 9.0, 9.0, 9.0], vec![Rung::HandPicked]),
         (0.6, [1.0, 1.1, 9.0, 9.0], vec![Rung::HandPicked, Rung::Few]),
-        (
-            1.0,
-            [1.0, 1.0, 1.02, 9.0],
-            vec![Rung::HandPicked, Rung::Few, Rung::Coarse],
-        ),
+        (1.0, [1.0, 1.0, 1.02, 9.0], vec![Rung::HandPicked, Rung::Few, Rung::Coarse]),
     ] {
         let (_, log) = play(&tuned(speed, &found));
         assert_eq!(rungs(&log), want, "{speed}");
@@ -94,10 +90,8 @@ fn tuning_has_a_share_of_the_time_and_minutes_for_each_candidate() {
     // 100 ms an event: a share of 25% of one second is used after three rungs.
     script.charter.limits.wall_s = Some(1);
     assert_eq!(rungs(&play(&script).1).len(), 3);
-    let (campaign, _) = play_until(
-        &script,
-        &|step| matches!(step, Step::Tune(tune) if tune.rung == Rung::Coarse),
-    );
+    let (campaign, _) =
+        play_until(&script, &|step| matches!(step, Step::Tune(tune) if tune.rung == Rung::Coarse));
     let Some(Step::Tune(step)) = campaign.next_step() else {
         panic!("no rung is due");
     };
@@ -113,10 +107,8 @@ fn a_setting_that_is_wrong_on_the_other_cases_is_not_kept() {
     let mut script = tuned(1.0, &[1.0, 1.5, 1.5, 1.5]);
     script.charter.policy.debug_retries = 0;
     change(&mut script, |idea| {
-        idea.attempts = vec![ScriptedAttempt {
-            full: wrong_result("M=1"),
-            ..ScriptedAttempt::passes()
-        }];
+        idea.attempts =
+            vec![ScriptedAttempt { full: wrong_result("M=1"), ..ScriptedAttempt::passes() }];
     });
     script.charter.cases[0].set = karve_numerics::case::CaseSet::Quick;
     let (campaign, _) = play(&script);
@@ -131,9 +123,8 @@ fn one_sweep_is_one_hypothesis_and_is_not_repeated_from_where_it_ended() {
         idea.tuned = vec![1.0, 1.3, 1.3, 1.3];
         idea.attempts[0].tree = Some("t0".into());
     });
-    let (campaign, log) = play_until(&script, &|step| {
-        matches!(step, Step::Propose { round: 2, .. })
-    });
+    let (campaign, log) =
+        play_until(&script, &|step| matches!(step, Step::Propose { round: 2, .. }));
     assert_eq!(campaign.rounds().len(), 1);
     assert!(campaign.rounds()[0].verdict.keeps());
     assert_eq!(rungs(&log).len(), 4);

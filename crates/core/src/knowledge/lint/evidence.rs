@@ -14,10 +14,7 @@ pub(super) fn lint(
 ) {
     fields(number, evidence, list);
     if is_date(&evidence.date) && is_after(&evidence.date, today) {
-        list.error(format!(
-            "evidence {number}: its date {} is in the future",
-            evidence.date
-        ));
+        list.error(format!("evidence {number}: its date {} is in the future", evidence.date));
     }
     times(number, evidence, list);
     ratios(number, evidence, list);
@@ -33,24 +30,16 @@ fn fields(number: usize, evidence: &Evidence, list: &mut LintFindings<'_>) {
         ("date", &evidence.date),
         ("toolchain", &evidence.toolchain),
     ];
-    let missing: Vec<&str> = texts
-        .iter()
-        .filter(|(_, text)| text.trim().is_empty())
-        .map(|(name, _)| *name)
-        .collect();
+    let missing: Vec<&str> =
+        texts.iter().filter(|(_, text)| text.trim().is_empty()).map(|(name, _)| *name).collect();
     if !missing.is_empty() {
         list.error(format!("evidence {number} lacks {}", missing.join(", ")));
     }
     if !evidence.date.is_empty() && !is_date(&evidence.date) {
-        list.error(format!(
-            "evidence {number}: {:?} is not a date",
-            evidence.date
-        ));
+        list.error(format!("evidence {number}: {:?} is not a date", evidence.date));
     }
     if evidence.n == 0 {
-        list.error(format!(
-            "evidence {number} does not say how many readings it rests on (n)"
-        ));
+        list.error(format!("evidence {number} does not say how many readings it rests on (n)"));
     }
 }
 
@@ -84,17 +73,13 @@ fn ratios(number: usize, evidence: &Evidence, list: &mut LintFindings<'_>) {
     let ends = [evidence.low, evidence.high];
     let bad = |end: &f64| !(end.is_finite() && *end > 0.0);
     if !evidence.failed && ends.iter().flatten().any(bad) {
-        list.error(format!(
-            "evidence {number}: the ends of its interval are not positive ratios"
-        ));
+        list.error(format!("evidence {number}: the ends of its interval are not positive ratios"));
         return;
     }
     let below = evidence.low.is_some_and(|low| evidence.ratio < low);
     let above = evidence.high.is_some_and(|high| evidence.ratio > high);
     if below || above {
-        list.error(format!(
-            "evidence {number}: the ratio is outside its interval"
-        ));
+        list.error(format!("evidence {number}: the ratio is outside its interval"));
     }
 }
 

@@ -40,10 +40,8 @@ fn divides_by_zero(expr: &Expr) -> bool {
         Expr::Unary(_, of) => divides_by_zero(of),
         Expr::Call(_, of) => of.iter().any(divides_by_zero),
         Expr::Binary(op, a, b) => {
-            let divides = matches!(
-                op,
-                BinaryOp::Divide | BinaryOp::FloorDivide | BinaryOp::Remainder
-            );
+            let divides =
+                matches!(op, BinaryOp::Divide | BinaryOp::FloorDivide | BinaryOp::Remainder);
             let zero = divides && number_of(b).is_some_and(|value| value == 0.0);
             zero || divides_by_zero(a) || divides_by_zero(b)
         }
@@ -113,16 +111,12 @@ fn branches(expr: &Expr, sense: ConditionSense) -> ConditionBranches<'_> {
 /// A comparison of a counter with a number, the counter first.
 fn atom<'a>(op: BinaryOp, a: &'a Expr, b: &'a Expr) -> Option<CounterTest<'a>> {
     match (a, b) {
-        (Expr::Name(name), b) => Some(CounterTest {
-            name,
-            op: compares(op)?,
-            value: number_of(b)?,
-        }),
-        (a, Expr::Name(name)) => Some(CounterTest {
-            name,
-            op: flipped(compares(op)?),
-            value: number_of(a)?,
-        }),
+        (Expr::Name(name), b) => {
+            Some(CounterTest { name, op: compares(op)?, value: number_of(b)? })
+        }
+        (a, Expr::Name(name)) => {
+            Some(CounterTest { name, op: flipped(compares(op)?), value: number_of(a)? })
+        }
         (_, _) => None,
     }
 }
@@ -187,9 +181,7 @@ fn contradicts_itself(way: &[CounterTest<'_>]) -> bool {
         let mut numbers: Vec<f64> = atoms.iter().map(|atom| atom.value).collect();
         numbers.extend([0.0, 50.0, 100.0]);
         numbers.sort_by(f64::total_cmp);
-        let beside = numbers
-            .iter()
-            .flat_map(|n| [n.next_down(), *n, n.next_up()]);
+        let beside = numbers.iter().flat_map(|n| [n.next_down(), *n, n.next_up()]);
         let between = numbers.windows(2).map(|two| f64::midpoint(two[0], two[1]));
         let mut tried = beside.chain(between);
         !tried.any(|value| can_be(name, value) && atoms.iter().all(|atom| atom.is_true(value)))

@@ -13,12 +13,8 @@ type EntryRelation = (&'static str, fn(&Entry) -> &[String]);
 
 const RELATIONS: [EntryRelation; 3] = [
     ("depends on itself", |entry| &entry.interactions.depends_on),
-    ("is contained in itself", |entry| {
-        &entry.interactions.contained_in
-    }),
-    ("is superseded by itself", |entry| {
-        entry.superseded_by.as_slice()
-    }),
+    ("is contained in itself", |entry| &entry.interactions.contained_in),
+    ("is superseded by itself", |entry| entry.superseded_by.as_slice()),
 ];
 
 /// What is wrong with entries together.
@@ -48,10 +44,7 @@ pub(super) fn lint(entries: &[Entry]) -> Vec<LintFinding> {
             if more > 0 {
                 reported = format!("{reported} and {more} more");
             }
-            found.push(complain(
-                &entries[circle[0]],
-                format!("it {what}: {reported}"),
-            ));
+            found.push(complain(&entries[circle[0]], format!("it {what}: {reported}")));
         }
     }
     // Only few entries exclude another or are excluded; only those are checked.

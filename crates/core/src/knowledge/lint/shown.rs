@@ -36,11 +36,8 @@ fn hides(c: char) -> bool {
 
 /// Lines of all texts but the sections, with the name of their field.
 fn lines_of(entry: &Entry) -> Vec<(&'static str, &str)> {
-    let mut lines = vec![
-        ("the id", entry.id.as_str()),
-        ("the title", &entry.title),
-        ("the date", &entry.date),
-    ];
+    let mut lines =
+        vec![("the id", entry.id.as_str()), ("the title", &entry.title), ("the date", &entry.date)];
     let lists: [(&'static str, &[String]); 3] = [
         ("an alias", &entry.aliases),
         ("a trigger", &entry.triggers),
@@ -86,11 +83,7 @@ fn texts_of(action: &Action) -> impl Iterator<Item = &String> {
             (vec![line], files)
         }
         Action::Rewrite { pattern, to, files } => (vec![pattern, to], files),
-        Action::Flag {
-            flag,
-            variable,
-            files,
-        } => (vec![flag, variable], files),
+        Action::Flag { flag, variable, files } => (vec![flag, variable], files),
     };
     texts.into_iter().chain(list)
 }

@@ -28,12 +28,7 @@ const fn class(
     when: &'static str,
     says: &'static str,
 ) -> ClassRule {
-    ClassRule {
-        by,
-        is,
-        when,
-        text: says,
-    }
+    ClassRule { by, is, when, text: says }
 }
 
 const fn range(
@@ -42,12 +37,7 @@ const fn range(
     want: &'static str,
     hint: &'static str,
 ) -> HealthyRange {
-    HealthyRange {
-        by,
-        counter,
-        want,
-        hint,
-    }
+    HealthyRange { by, counter, want, hint }
 }
 
 const MEMORY_TEXT: &str =
@@ -62,12 +52,7 @@ const IDLE_TEXT: &str = "The device waits for the host {gpu_idle_pct}% of the ti
 
 /// All classes, by set; the first that holds decides.
 pub(super) const CLASSES: &[ClassRule] = &[
-    class(
-        DiagnosisRuleSet::Karve,
-        Communication,
-        "communication_pct > 20",
-        COMMUNICATION_TEXT,
-    ),
+    class(DiagnosisRuleSet::Karve, Communication, "communication_pct > 20", COMMUNICATION_TEXT),
     class(
         DiagnosisRuleSet::Karve,
         Launch,
@@ -75,30 +60,15 @@ pub(super) const CLASSES: &[ClassRule] = &[
         "{small_kernels_pct}% of the launches take less than 10 us, and launching takes \
          {launch_api_pct}% of the host's time.",
     ),
-    class(
-        DiagnosisRuleSet::Karve,
-        Sync,
-        "gpu_idle_pct > 30",
-        IDLE_TEXT,
-    ),
-    class(
-        DiagnosisRuleSet::Karve,
-        Launch,
-        "duration_us < 10 && blocks > 0",
-        LAUNCH_TEXT,
-    ),
+    class(DiagnosisRuleSet::Karve, Sync, "gpu_idle_pct > 30", IDLE_TEXT),
+    class(DiagnosisRuleSet::Karve, Launch, "duration_us < 10 && blocks > 0", LAUNCH_TEXT),
     class(
         DiagnosisRuleSet::Karve,
         Memory,
         "memory_pct >= 60 && memory_pct >= compute_pct",
         MEMORY_TEXT,
     ),
-    class(
-        DiagnosisRuleSet::Karve,
-        Compute,
-        "compute_pct >= 60 || tensor_pct >= 60",
-        COMPUTE_TEXT,
-    ),
+    class(DiagnosisRuleSet::Karve, Compute, "compute_pct >= 60 || tensor_pct >= 60", COMPUTE_TEXT),
     class(
         DiagnosisRuleSet::Karve,
         Occupancy,
@@ -106,12 +76,7 @@ pub(super) const CLASSES: &[ClassRule] = &[
         "Neither compute ({compute_pct}%) nor memory ({memory_pct}%) is busy, and too few warps \
          are active ({occupancy_pct}% of what fits).",
     ),
-    class(
-        DiagnosisRuleSet::Karve,
-        Latency,
-        "compute_pct < 40 && memory_pct < 40",
-        LATENCY_TEXT,
-    ),
+    class(DiagnosisRuleSet::Karve, Latency, "compute_pct < 40 && memory_pct < 40", LATENCY_TEXT),
     class(
         DiagnosisRuleSet::Karve,
         Balanced,
@@ -211,48 +176,18 @@ pub(super) const CLASSES: &[ClassRule] = &[
         "Neither the matrix units ({tensor_pct}%) nor device memory ({dram_pct}%) are busy.",
     ),
     // trtllm: more than 60% of one and less than 40% of the other.
-    class(
-        DiagnosisRuleSet::Trtllm,
-        Communication,
-        "communication_pct > 20",
-        COMMUNICATION_TEXT,
-    ),
-    class(
-        DiagnosisRuleSet::Trtllm,
-        Sync,
-        "gpu_idle_pct > 30",
-        IDLE_TEXT,
-    ),
+    class(DiagnosisRuleSet::Trtllm, Communication, "communication_pct > 20", COMMUNICATION_TEXT),
+    class(DiagnosisRuleSet::Trtllm, Sync, "gpu_idle_pct > 30", IDLE_TEXT),
     class(
         DiagnosisRuleSet::Trtllm,
         Launch,
         "launch_api_pct > 10",
         "Launching takes {launch_api_pct}% of the host's time.",
     ),
-    class(
-        DiagnosisRuleSet::Trtllm,
-        Launch,
-        "duration_us < 10",
-        LAUNCH_TEXT,
-    ),
-    class(
-        DiagnosisRuleSet::Trtllm,
-        Compute,
-        "compute_pct > 60 && memory_pct < 40",
-        COMPUTE_TEXT,
-    ),
-    class(
-        DiagnosisRuleSet::Trtllm,
-        Memory,
-        "compute_pct < 40 && memory_pct > 60",
-        MEMORY_TEXT,
-    ),
-    class(
-        DiagnosisRuleSet::Trtllm,
-        Latency,
-        "compute_pct < 40 && memory_pct < 40",
-        LATENCY_TEXT,
-    ),
+    class(DiagnosisRuleSet::Trtllm, Launch, "duration_us < 10", LAUNCH_TEXT),
+    class(DiagnosisRuleSet::Trtllm, Compute, "compute_pct > 60 && memory_pct < 40", COMPUTE_TEXT),
+    class(DiagnosisRuleSet::Trtllm, Memory, "compute_pct < 40 && memory_pct > 60", MEMORY_TEXT),
+    class(DiagnosisRuleSet::Trtllm, Latency, "compute_pct < 40 && memory_pct < 40", LATENCY_TEXT),
     class(
         DiagnosisRuleSet::Trtllm,
         Balanced,
@@ -278,12 +213,7 @@ pub(super) const CLASSES: &[ClassRule] = &[
         "spill_bytes > 0",
         "Registers are spilled to memory: {spill_bytes} bytes.",
     ),
-    class(
-        DiagnosisRuleSet::Primus,
-        Memory,
-        "dram_pct > 60 && tensor_pct < 40",
-        MEMORY_TEXT,
-    ),
+    class(DiagnosisRuleSet::Primus, Memory, "dram_pct > 60 && tensor_pct < 40", MEMORY_TEXT),
     class(
         DiagnosisRuleSet::Primus,
         Compute,
@@ -309,18 +239,8 @@ pub(super) const CLASSES: &[ClassRule] = &[
         "The matrix units ({tensor_pct}%) and device memory ({dram_pct}%) are partly used.",
     ),
     // tilegym: by utilization from 80%, and by intensity if that is all there is.
-    class(
-        DiagnosisRuleSet::Tilegym,
-        Memory,
-        "memory_pct > 80 && compute_pct < 50",
-        MEMORY_TEXT,
-    ),
-    class(
-        DiagnosisRuleSet::Tilegym,
-        Compute,
-        "compute_pct > 80",
-        COMPUTE_TEXT,
-    ),
+    class(DiagnosisRuleSet::Tilegym, Memory, "memory_pct > 80 && compute_pct < 50", MEMORY_TEXT),
+    class(DiagnosisRuleSet::Tilegym, Compute, "compute_pct > 80", COMPUTE_TEXT),
     class(
         DiagnosisRuleSet::Tilegym,
         Latency,
@@ -355,12 +275,7 @@ pub(super) const HEALTHY: &[HealthyRange] = &[
         "spill_bytes == 0",
         "use fewer registers per thread",
     ),
-    range(
-        DiagnosisRuleSet::Karve,
-        "waves",
-        "waves >= 1",
-        "launch more or smaller blocks",
-    ),
+    range(DiagnosisRuleSet::Karve, "waves", "waves >= 1", "launch more or smaller blocks"),
     range(
         DiagnosisRuleSet::Karve,
         "wasted_sectors_pct",
@@ -373,72 +288,37 @@ pub(super) const HEALTHY: &[HealthyRange] = &[
         "bank_conflict_pct < 5",
         "pad or swizzle shared memory",
     ),
-    range(
-        DiagnosisRuleSet::Karve,
-        "l1_miss_pct",
-        "l1_miss_pct < 5",
-        "block loops for the cache",
-    ),
+    range(DiagnosisRuleSet::Karve, "l1_miss_pct", "l1_miss_pct < 5", "block loops for the cache"),
     range(
         DiagnosisRuleSet::Karve,
         "branch_miss_pct",
         "branch_miss_pct < 5",
         "make branches predictable",
     ),
-    range(
-        DiagnosisRuleSet::Karve,
-        "tlb_miss_pct",
-        "tlb_miss_pct < 1",
-        "use huge pages",
-    ),
+    range(DiagnosisRuleSet::Karve, "tlb_miss_pct", "tlb_miss_pct < 1", "use huge pages"),
     range(
         DiagnosisRuleSet::HyperMla,
         "tensor_pct",
         "tensor_pct > 60",
         "feed the matrix units: larger tiles, deeper pipelines",
     ),
-    range(
-        DiagnosisRuleSet::HyperMla,
-        "dram_pct",
-        "dram_pct > 70",
-        "more bytes in flight",
-    ),
+    range(DiagnosisRuleSet::HyperMla, "dram_pct", "dram_pct > 70", "more bytes in flight"),
     range(
         DiagnosisRuleSet::HyperMla,
         "occupancy_pct",
         "occupancy_pct > 25",
         "fewer registers or less shared memory per block",
     ),
-    range(
-        DiagnosisRuleSet::HyperMla,
-        "l2_hit_pct",
-        "l2_hit_pct > 80",
-        "order blocks for locality",
-    ),
-    range(
-        DiagnosisRuleSet::HyperMla,
-        "spill_bytes",
-        "spill_bytes == 0",
-        "use fewer registers",
-    ),
-    range(
-        DiagnosisRuleSet::HyperMla,
-        "waves",
-        "waves > 1",
-        "launch more blocks",
-    ),
+    range(DiagnosisRuleSet::HyperMla, "l2_hit_pct", "l2_hit_pct > 80", "order blocks for locality"),
+    range(DiagnosisRuleSet::HyperMla, "spill_bytes", "spill_bytes == 0", "use fewer registers"),
+    range(DiagnosisRuleSet::HyperMla, "waves", "waves > 1", "launch more blocks"),
     range(
         DiagnosisRuleSet::Trtllm,
         "compute_pct",
         "compute_pct > 60",
         "the kernel is far from peak",
     ),
-    range(
-        DiagnosisRuleSet::Trtllm,
-        "memory_pct",
-        "memory_pct > 60",
-        "the kernel is far from peak",
-    ),
+    range(DiagnosisRuleSet::Trtllm, "memory_pct", "memory_pct > 60", "the kernel is far from peak"),
     range(
         DiagnosisRuleSet::Trtllm,
         "gpu_busy_pct",
@@ -469,28 +349,13 @@ pub(super) const HEALTHY: &[HealthyRange] = &[
         "bank_conflict_pct < 5",
         "above 20% the layout in shared memory is wrong",
     ),
-    range(
-        DiagnosisRuleSet::Primus,
-        "registers",
-        "registers <= 128",
-        "128 more cost a wave",
-    ),
-    range(
-        DiagnosisRuleSet::Primus,
-        "spill_bytes",
-        "spill_bytes == 0",
-        "shrink the tile",
-    ),
+    range(DiagnosisRuleSet::Primus, "registers", "registers <= 128", "128 more cost a wave"),
+    range(DiagnosisRuleSet::Primus, "spill_bytes", "spill_bytes == 0", "shrink the tile"),
     range(
         DiagnosisRuleSet::Tilegym,
         "occupancy_pct",
         "occupancy_pct >= 25",
         "try the occupancy hint, 1 to 32",
     ),
-    range(
-        DiagnosisRuleSet::Tilegym,
-        "memory_pct",
-        "memory_pct > 80",
-        "larger or fewer transfers",
-    ),
+    range(DiagnosisRuleSet::Tilegym, "memory_pct", "memory_pct > 80", "larger or fewer transfers"),
 ];

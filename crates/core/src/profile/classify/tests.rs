@@ -50,11 +50,7 @@ const COPY: &[(&str, f64)] = &[
 fn rule_sets_draw_their_lines_at_different_places() {
     use Bottleneck::{Balanced, Compute, Latency, Memory};
     let naive = check(NAIVE, DiagnosisRuleSet::Karve, Memory);
-    assert!(
-        naive.root_cause.contains("first-level cache"),
-        "{}",
-        naive.root_cause
-    );
+    assert!(naive.root_cause.contains("first-level cache"), "{}", naive.root_cause);
     assert!(naive.opportunities[0].name.contains("registers"));
     assert!(naive.opportunities[0].trigger.contains("l1_pct=97.81"));
     // hyper-mla only uses device memory and matrix units; for trtllm both are near their limits.
@@ -72,43 +68,18 @@ fn rule_sets_draw_their_lines_at_different_places() {
 #[test]
 fn small_launches_idle_devices_and_few_warps_are_seen() {
     use Bottleneck::{Communication, Latency, Launch, Occupancy, Sync, Unknown};
-    let small = [
-        ("duration_us", 4.0),
-        ("compute_pct", 5.0),
-        ("memory_pct", 8.0),
-        ("blocks", 8.0),
-    ];
+    let small = [("duration_us", 4.0), ("compute_pct", 5.0), ("memory_pct", 8.0), ("blocks", 8.0)];
     check(&small, DiagnosisRuleSet::Karve, Launch);
     check(&small, DiagnosisRuleSet::Trtllm, Launch);
-    let few = [
-        ("duration_us", 90.0),
-        ("compute_pct", 20.0),
-        ("memory_pct", 30.0),
-    ];
+    let few = [("duration_us", 90.0), ("compute_pct", 20.0), ("memory_pct", 30.0)];
     check(&few, DiagnosisRuleSet::Karve, Latency);
     let empty = [&few[..], &[("occupancy_pct", 9.0), ("waves", 0.4)]].concat();
     let found = check(&empty, DiagnosisRuleSet::Karve, Occupancy);
-    assert!(
-        found.opportunities[0].name.contains("more blocks"),
-        "{found:?}"
-    );
-    assert!(
-        found
-            .health
-            .iter()
-            .any(|h| h.counter == "waves" && !h.healthy)
-    );
+    assert!(found.opportunities[0].name.contains("more blocks"), "{found:?}");
+    assert!(found.health.iter().any(|h| h.counter == "waves" && !h.healthy));
     check(&[("gpu_idle_pct", 45.0)], DiagnosisRuleSet::Trtllm, Sync);
-    check(
-        &[("communication_pct", 21.0)],
-        DiagnosisRuleSet::Trtllm,
-        Communication,
-    );
-    check(
-        &[("spill_bytes", 64.0), ("tensor_pct", 70.0)],
-        DiagnosisRuleSet::Primus,
-        Occupancy,
-    );
+    check(&[("communication_pct", 21.0)], DiagnosisRuleSet::Trtllm, Communication);
+    check(&[("spill_bytes", 64.0), ("tensor_pct", 70.0)], DiagnosisRuleSet::Primus, Occupancy);
     check(&[("registers", 64.0)], DiagnosisRuleSet::Karve, Unknown);
 }
 
@@ -131,11 +102,7 @@ fn a_cpu_is_judged_by_its_roofline_and_whoever_is_silent_says_so() {
         ("l1_miss_pct", 0.2),
     ];
     let found = check(&scalar, DiagnosisRuleSet::Karve, Compute);
-    assert!(
-        found.root_cause.contains("in vectors"),
-        "{}",
-        found.root_cause
-    );
+    assert!(found.root_cause.contains("in vectors"), "{}", found.root_cause);
 }
 
 #[test]
@@ -159,33 +126,18 @@ fn a_kernel_whose_loads_hit_is_not_bound_by_memory_however_few_operations_it_has
 
 #[test]
 fn what_decides_is_told_under_its_own_name() {
-    let values = [
-        ("memory_pct", 57.9),
-        ("l2_pct", 84.7),
-        ("compute_pct", 11.9),
-    ];
+    let values = [("memory_pct", 57.9), ("l2_pct", 84.7), ("compute_pct", 11.9)];
     let found = check(&values, DiagnosisRuleSet::Karve, Bottleneck::Memory);
     assert_eq!(
         found.because,
         "l2_pct >= 60 && l2_pct >= compute_pct (l2_pct=84.7, compute_pct=11.9)"
     );
     // Device memory alone is enough for hyper-mla.
-    let found = check(
-        &[("dram_pct", 88.8)],
-        DiagnosisRuleSet::HyperMla,
-        Bottleneck::Memory,
-    );
-    assert_eq!(
-        (found.rules, found.requested),
-        (DiagnosisRuleSet::HyperMla, None)
-    );
+    let found = check(&[("dram_pct", 88.8)], DiagnosisRuleSet::HyperMla, Bottleneck::Memory);
+    assert_eq!((found.rules, found.requested), (DiagnosisRuleSet::HyperMla, None));
     assert!(found.root_cause.starts_with("Device memory is at 88.8%."));
     // Counters that were read are not listed as unread.
-    let found = check(
-        &[("l1_miss_pct", 4.0)],
-        DiagnosisRuleSet::Karve,
-        Bottleneck::Unknown,
-    );
+    let found = check(&[("l1_miss_pct", 4.0)], DiagnosisRuleSet::Karve, Bottleneck::Unknown);
     assert_eq!(
         found.because,
         "no condition of the rules holds for l1_miss_pct=4; not read: ipc, llc_miss_pct, vector_pct"
@@ -203,10 +155,7 @@ fn no_sentence_has_a_gap_where_something_was_not_read() {
             let reported = fill(says, &[(name.to_owned(), 1.0)].into());
             let whole =
                 reported.is_empty() || reported.ends_with('.') && !reported.contains(['{', '}']);
-            assert!(
-                whole && !reported.contains("()"),
-                "{reported:?} of {says:?}"
-            );
+            assert!(whole && !reported.contains("()"), "{reported:?} of {says:?}");
         }
     }
 }
@@ -214,12 +163,7 @@ fn no_sentence_has_a_gap_where_something_was_not_read() {
 #[test]
 fn what_the_profiler_itself_expects_is_told_after_our_own_signs() {
     let mut reported = kernel(&[("compute_pct", 50.0), ("memory_pct", 50.0)]);
-    let all = [
-        ("a", Some(12.0)),
-        ("b", None),
-        ("c", Some(40.0)),
-        ("d", Some(0.4)),
-    ];
+    let all = [("a", Some(12.0)), ("b", None), ("c", Some(40.0)), ("d", Some(0.4))];
     for (rule, gain) in all {
         reported.remarks.push(ProfilerRemark {
             rule: rule.into(),
@@ -229,15 +173,8 @@ fn what_the_profiler_itself_expects_is_told_after_our_own_signs() {
         });
     }
     let found = diagnose(&reported, DiagnosisRuleSet::Karve);
-    let names: Vec<&str> = found
-        .opportunities
-        .iter()
-        .map(|o| o.name.as_str())
-        .collect();
-    assert_eq!(
-        names,
-        ["tool says (c): \"do c\"", "tool says (a): \"do a\""]
-    );
+    let names: Vec<&str> = found.opportunities.iter().map(|o| o.name.as_str()).collect();
+    assert_eq!(names, ["tool says (c): \"do c\"", "tool says (a): \"do a\""]);
 }
 
 #[test]

@@ -10,19 +10,12 @@ use karve_numerics::stats::DrawRng;
 use proptest::prelude::*;
 
 fn metric() -> Metric {
-    Metric {
-        clocks: ClockRule::Both,
-        ..charter().metric
-    }
+    Metric { clocks: ClockRule::Both, ..charter().metric }
 }
 
 /// One reading: by the metric and by CPU time.
 fn sample(value: f64, cpu: f64) -> Sample {
-    Sample {
-        value,
-        wall_us: 1_000_000,
-        cpu_us: (cpu * 1e6) as u64,
-    }
+    Sample { value, wall_us: 1_000_000, cpu_us: (cpu * 1e6) as u64 }
 }
 
 /// A block from pairs of readings of A and B; the CPU clock says the same.
@@ -55,9 +48,7 @@ fn bench_of(blocks: &[Block], rule: BenchRule) -> Bench {
 fn blocks(n: usize, b: f64, noise: f64) -> Vec<Block> {
     let mut draws = DrawRng::new(11);
     let mut wobble = || 1.0 + (draws.next_f64() - 0.5) * noise;
-    (0..n)
-        .map(|_| block(&[(10.0 * wobble(), 10.0 * b * wobble())]))
-        .collect()
+    (0..n).map(|_| block(&[(10.0 * wobble(), 10.0 * b * wobble())])).collect()
 }
 
 fn check(blocks: &[Block], want: &str) {
@@ -91,8 +82,7 @@ fn a_difference_below_the_smallest_that_counts_is_none() {
 #[test]
 fn discarded_blocks_do_not_count_and_bad_ones_are_refused() {
     let mut all = blocks(20, 0.5, 0.0);
-    all.iter_mut()
-        .for_each(|block| block.discarded = Some(DiscardReason::WarmUp));
+    all.iter_mut().for_each(|block| block.discarded = Some(DiscardReason::WarmUp));
     check(&all, "could not tell");
     let mut bench = bench_of(&[], BenchRule::default());
     for bad in [f64::NAN, 0.0, -1.0, f64::INFINITY] {
@@ -103,11 +93,7 @@ fn discarded_blocks_do_not_count_and_bad_ones_are_refused() {
 }
 
 fn two_clocks() -> BenchRule {
-    BenchRule {
-        second: Some(Clock::Cpu),
-        admits: SecondClockRule::Always,
-        ..BenchRule::default()
-    }
+    BenchRule { second: Some(Clock::Cpu), admits: SecondClockRule::Always, ..BenchRule::default() }
 }
 
 /// B as the metric and as the CPU clock see it, with noise on the metric alone.
@@ -130,21 +116,12 @@ fn by_two_clocks(metric: f64, cpu: f64, noise: f64) -> Vec<Block> {
 fn either_clock_may_have_the_proof_and_clocks_that_differ_are_a_finding() {
     let found = |blocks: &[Block]| find(&bench_of(blocks, two_clocks()));
     let by = Clock::Cpu;
-    assert_eq!(
-        found(&by_two_clocks(0.97, 0.97, 0.9)),
-        BenchFinding::Faster { by }
-    );
-    assert_eq!(
-        found(&by_two_clocks(1.03, 1.03, 0.9)),
-        BenchFinding::Slower { by }
-    );
+    assert_eq!(found(&by_two_clocks(0.97, 0.97, 0.9)), BenchFinding::Faster { by });
+    assert_eq!(found(&by_two_clocks(1.03, 1.03, 0.9)), BenchFinding::Slower { by });
     assert_eq!(found(&by_two_clocks(1.0, 1.0, 0.9)).by(), Some(by));
     let apart = found(&by_two_clocks(0.5, 1.0, 0.01));
     assert_eq!(apart.word(), "clocks disagree");
-    assert_eq!(
-        found(&by_two_clocks(1.0, 0.5, 0.01)).word(),
-        "clocks disagree"
-    );
+    assert_eq!(found(&by_two_clocks(1.0, 0.5, 0.01)).word(), "clocks disagree");
 }
 
 #[test]
@@ -166,10 +143,7 @@ fn clocks_that_differ_in_size_alone_do_not_disagree() {
 
 #[test]
 fn the_second_clock_counts_once_both_sides_were_busy_in_one_thread() {
-    let rule = BenchRule {
-        admits: SecondClockRule::BusyThreads,
-        ..two_clocks()
-    };
+    let rule = BenchRule { admits: SecondClockRule::BusyThreads, ..two_clocks() };
     let mut blocks = by_two_clocks(0.97, 0.97, 0.9);
     let walls = |blocks: &mut [Block], wall_us: [u64; 2]| {
         for pair in blocks.iter_mut().flat_map(|block| &mut block.pairs) {
@@ -203,33 +177,21 @@ fn a_bench_ends_with_its_finding_its_blocks_or_its_time() {
     let judged =
         |blocks: &[Block], time| judge_bench(&bench_of(blocks, BenchRule::default()), time);
     assert_eq!(judged(&blocks(10, 0.5, 0.0), DuelDeadline::Left), None);
-    assert_eq!(
-        judged(&blocks(10, 0.5, 0.0), DuelDeadline::Up),
-        Some(BenchFinding::CouldNotTell)
-    );
+    assert_eq!(judged(&blocks(10, 0.5, 0.0), DuelDeadline::Up), Some(BenchFinding::CouldNotTell));
     assert!(judged(&blocks(14, 0.5, 0.0), DuelDeadline::Left).is_some());
     let noisy = blocks(400, 1.0, 0.8);
     assert_eq!(judged(&noisy[..399], DuelDeadline::Left), None);
-    assert_eq!(
-        judged(&noisy, DuelDeadline::Left),
-        Some(BenchFinding::CouldNotTell)
-    );
+    assert_eq!(judged(&noisy, DuelDeadline::Left), Some(BenchFinding::CouldNotTell));
 }
 
 #[test]
 fn a_watched_slowdown_is_beyond_within_or_not_proven() {
-    let limited = BenchRule {
-        limit_ln: Some(1.05_f64.ln()),
-        ..BenchRule::default()
-    };
+    let limited = BenchRule { limit_ln: Some(1.05_f64.ln()), ..BenchRule::default() };
     let limit = |b, n| judge_limit(&bench_of(&blocks(n, b, 0.002), limited));
     assert_eq!(limit(1.1, 20), Some(LimitVerdict::Beyond));
     assert_eq!(limit(1.03, 20), Some(LimitVerdict::Within));
     assert_eq!(limit(1.1, 9), Some(LimitVerdict::NotProven));
-    assert_eq!(
-        judge_limit(&bench_of(&blocks(20, 1.1, 0.0), BenchRule::default())),
-        None
-    );
+    assert_eq!(judge_limit(&bench_of(&blocks(20, 1.1, 0.0), BenchRule::default())), None);
     // The finding comes first; the bench continues until the limit is settled too.
     let close = bench_of(&blocks(14, 1.049, 0.01), limited);
     assert_eq!(find(&close).word(), "slower");
@@ -241,20 +203,13 @@ fn a_watched_slowdown_is_beyond_within_or_not_proven() {
 #[test]
 fn every_case_may_be_waited_for() {
     let mut draws = DrawRng::new(2);
-    let all: Vec<Block> = (0..60)
-        .map(|_| block(&[(1.0, 0.5), (1.0, 0.97 + draws.next_f64() * 0.06)]))
-        .collect();
+    let all: Vec<Block> =
+        (0..60).map(|_| block(&[(1.0, 0.5), (1.0, 0.97 + draws.next_f64() * 0.06)])).collect();
     let overall = bench_of(&all[..14], BenchRule::default());
     assert!(judge_bench(&overall, DuelDeadline::Left).is_some());
     assert_eq!(find_case(&overall, 1), BenchFinding::CouldNotTell);
-    let rule = BenchRule {
-        until: BenchGoal::EveryCase,
-        ..BenchRule::default()
-    };
-    assert_eq!(
-        judge_bench(&bench_of(&all[..14], rule), DuelDeadline::Left),
-        None
-    );
+    let rule = BenchRule { until: BenchGoal::EveryCase, ..BenchRule::default() };
+    assert_eq!(judge_bench(&bench_of(&all[..14], rule), DuelDeadline::Left), None);
     let more = bench_of(&all, rule);
     assert_eq!(find_case(&more, 0).word(), "faster");
     assert_eq!(find_case(&more, 2), BenchFinding::CouldNotTell);
@@ -270,10 +225,7 @@ fn equal_sides_are_not_told_apart() {
             (0..60).any(|_| {
                 let b = (0.1 * (draws.next_f64() - 0.5)).exp();
                 bench.take(&block(&[(1.0, b)])).unwrap();
-                matches!(
-                    find(&bench),
-                    BenchFinding::Faster { .. } | BenchFinding::Slower { .. }
-                )
+                matches!(find(&bench), BenchFinding::Faster { .. } | BenchFinding::Slower { .. })
             })
         })
         .count();
@@ -371,11 +323,7 @@ proptest! {
 
 #[test]
 fn the_word_beside_an_interval_does_not_contradict_it() {
-    let estimate = |low, high| Estimate {
-        ratio: 1.0,
-        low,
-        high,
-    };
+    let estimate = |low, high| Estimate { ratio: 1.0, low, high };
     for (low, high, want) in [
         (Some(1.1), Some(1.2), "likely faster"),
         (Some(0.8), Some(0.9), "likely slower"),

@@ -191,8 +191,7 @@ impl Product {
         let narrow = |values: &[f64]| values.iter().map(|v| T::of(*v)).collect::<Vec<T>>();
         let (a, b) = (narrow(&self.a), narrow(&self.b));
         let rows = a.chunks(self.k);
-        rows.flat_map(|a| b.chunks(self.k).map(|b| dot(a, b)).collect::<Vec<f64>>())
-            .collect()
+        rows.flat_map(|a| b.chunks(self.k).map(|b| dot(a, b)).collect::<Vec<f64>>()).collect()
     }
 
     pub fn reference(&self) -> Vec<f64> {
@@ -215,12 +214,7 @@ impl Product {
     }
 
     fn with_inputs(&self, of: impl Fn(&[f64]) -> Vec<f64>) -> Product {
-        Product {
-            dtype: self.dtype,
-            k: self.k,
-            a: of(&self.a),
-            b: of(&self.b),
-        }
+        Product { dtype: self.dtype, k: self.k, a: of(&self.a), b: of(&self.b) }
     }
 
     pub fn dishonest(&self, cheat: Cheat) -> Vec<u8> {
@@ -291,40 +285,16 @@ pub fn draws() -> Vec<(&'static str, [Draw; 2])> {
         ("uniform 0 to 1", both(&uniform(0.0, 1.0))),
         ("normal 3 ± 0.1", both(&Draw::Normal { mean: 3.0, sd: 0.1 })),
         ("integers", both(&Draw::Integers { low: -8, high: 8 })),
-        (
-            "sparse",
-            [
-                Draw::Sparse {
-                    density: 0.1,
-                    of: of(),
-                },
-                normal.clone(),
-            ],
-        ),
+        ("sparse", [Draw::Sparse { density: 0.1, of: of() }, normal.clone()]),
         ("sorted", [Draw::Sorted { of: of() }, normal.clone()]),
         ("large", both(&Draw::Large { full: false })),
         ("mixed", both(&Draw::Mixed)),
         ("mixed × normal", [Draw::Mixed, normal.clone()]),
         ("cancelling", both(&Draw::Cancelling)),
-        (
-            "cancelling × 1",
-            [Draw::Cancelling, Draw::Constant { value: 1.0 }],
-        ),
+        ("cancelling × 1", [Draw::Cancelling, Draw::Constant { value: 1.0 }]),
         ("denormals", both(&Draw::Denormals)),
-        (
-            "denormals × 1",
-            [Draw::Denormals, Draw::Constant { value: 1.0 }],
-        ),
-        (
-            "with NaN",
-            [
-                Draw::Nans {
-                    share: 0.001,
-                    of: of(),
-                },
-                normal,
-            ],
-        ),
+        ("denormals × 1", [Draw::Denormals, Draw::Constant { value: 1.0 }]),
+        ("with NaN", [Draw::Nans { share: 0.001, of: of() }, normal]),
         ("zeros", both(&Draw::Zeros)),
     ]
 }

@@ -46,9 +46,7 @@ pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, Outp
             (Some(_) | None, _) => true,
         };
         if is_meant {
-            row_of(&node, named, line)
-                .and_then(|row| rows.push(row))
-                .map_err(refuse)?;
+            row_of(&node, named, line).and_then(|row| rows.push(row)).map_err(refuse)?;
         }
     }
     if let Some(named) = pending {
@@ -63,11 +61,7 @@ pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, Outp
 impl CriterionBenchmark {
     fn of(node: &JsonNode, line: usize) -> Option<Self> {
         let full_id = node.text("full_id")?.to_owned();
-        let keys = [
-            ("group", "group_id"),
-            ("function", "function_id"),
-            ("value", "value_str"),
-        ];
+        let keys = [("group", "group_id"), ("function", "function_id"), ("value", "value_str")];
         let params = keys.iter().filter_map(|(name, key)| {
             let value = node.text(key)?.to_owned();
             Some(((*name).to_owned(), value))
@@ -130,23 +124,18 @@ fn point(node: &JsonNode, name: &str) -> Result<Option<(f64, TimeUnit)>, String>
         None => return Err(format!("\"{name}\" is missing")),
         Some(estimate) => estimate,
     };
-    let number = estimate
-        .number("point_estimate")
-        .map_err(|why| format!("{name}: {why}"))?;
+    let number = estimate.number("point_estimate").map_err(|why| format!("{name}: {why}"))?;
     Ok(Some((number, TimeUnit::Nanoseconds)))
 }
 
 fn add_bounds(row: &mut OutputRow, node: &JsonNode, name: &str) -> Result<(), String> {
-    let interval = node
-        .get(name)
-        .and_then(|estimate| estimate.get("confidence_interval"));
+    let interval = node.get(name).and_then(|estimate| estimate.get("confidence_interval"));
     let Some(interval) = interval else {
         return Ok(());
     };
     for (key, side) in [("lower_bound", "lower"), ("upper_bound", "upper")] {
-        let bound = interval
-            .number(key)
-            .map_err(|why| format!("{name}.confidence_interval: {why}"))?;
+        let bound =
+            interval.number(key).map_err(|why| format!("{name}.confidence_interval: {why}"))?;
         let bound = (bound, TimeUnit::Nanoseconds);
         fields::add_span(row, &format!("{name}_{side}"), bound)?;
     }
@@ -163,10 +152,7 @@ mod tests {
     const SEVERAL: &str = include_str!("../../../../../testdata/formats/criterion-several.json");
 
     fn read(text: &str, label: Option<&str>) -> Result<Vec<OutputRow>, OutputParseError> {
-        let spec = ParseSpec {
-            label,
-            ..spec(OutputFormat::Criterion)
-        };
+        let spec = ParseSpec { label, ..spec(OutputFormat::Criterion) };
         parse(text, &spec)
     }
 
@@ -203,28 +189,13 @@ mod tests {
         };
         check(&ONE[..ONE.len() - 20], "ends before it is complete");
         let unnamed = format!("{ONE}\n{ONE}");
-        check(
-            &unnamed,
-            "neither this row nor the one on line 1 names its case",
-        );
+        check(&unnamed, "neither this row nor the one on line 1 names its case");
         let (first, _) = SEVERAL.split_once('\n').unwrap();
         let twice = format!("{first}\n{first}\n");
-        check(
-            &twice,
-            "line 1: the estimates of \"sum/flat\" are missing after it",
-        );
-        check(
-            first,
-            "line 1: the estimates of \"sum/flat\" are missing after it",
-        );
-        check(
-            "{\"a\": 1}",
-            "neither criterion's estimates.json nor its benchmark.json",
-        );
-        check(
-            "{\"mean\": {}, \"median\": {}}",
-            "mean: \"point_estimate\" is missing",
-        );
+        check(&twice, "line 1: the estimates of \"sum/flat\" are missing after it");
+        check(first, "line 1: the estimates of \"sum/flat\" are missing after it");
+        check("{\"a\": 1}", "neither criterion's estimates.json nor its benchmark.json");
+        check("{\"mean\": {}, \"median\": {}}", "mean: \"point_estimate\" is missing");
         let zero = ONE.replace("1318.3780356593913", "0");
         check(&zero, "\"median\" is 0; a time must be above 0");
         let below = ONE.replace("1318.3780356593913", "-3");

@@ -13,28 +13,17 @@ pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, Outp
     let Some(header) = records.next_record().map_err(|e| e.unreadable(text))? else {
         return Ok(Vec::new());
     };
-    let names = header
-        .cells
-        .iter()
-        .map(|name| name.trim().to_owned())
-        .collect();
+    let names = header.cells.iter().map(|name| name.trim().to_owned()).collect();
     let at_header = |reason: String| OutputParseError::at(text, header.line, reason);
     let layout = RowLayout::of(names, spec).map_err(at_header)?;
     let mut rows = OutputRows::default();
     while let Some(record) = records.next_record().map_err(|e| e.unreadable(text))? {
         let refuse = |reason: String| OutputParseError::at(text, record.line, reason);
         if record.cells.len() != layout.len() {
-            return Err(refuse(miscounted(
-                record.cells.len(),
-                layout.len(),
-                records.rest,
-            )));
+            return Err(refuse(miscounted(record.cells.len(), layout.len(), records.rest)));
         }
         let cells: Vec<FieldValue> = record.cells.into_iter().map(FieldValue::Text).collect();
-        layout
-            .row(&cells, record.line)
-            .and_then(|row| rows.push(row))
-            .map_err(refuse)?;
+        layout.row(&cells, record.line).and_then(|row| rows.push(row)).map_err(refuse)?;
     }
     Ok(rows.finish())
 }
@@ -42,11 +31,7 @@ pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, Outp
 /// Why a record whose number of cells differs from the header is refused.
 pub(super) fn miscounted(n_cells: usize, n_columns: usize, rest: &str) -> String {
     let is_cut = n_cells < n_columns && rest.trim().is_empty();
-    let cut = if is_cut {
-        "; the output ends inside this row"
-    } else {
-        ""
-    };
+    let cut = if is_cut { "; the output ends inside this row" } else { "" };
     format!("this line has {n_cells} cells, but the header has {n_columns} columns{cut}")
 }
 
@@ -54,24 +39,15 @@ pub(super) fn miscounted(n_cells: usize, n_columns: usize, rest: &str) -> String
 fn find_header<'a>(text: &'a str, spec: &ParseSpec) -> CsvRecords<'a> {
     let mut rest = text;
     for (index, line) in text.split_inclusive('\n').enumerate() {
-        let mut single = CsvRecords {
-            rest: line,
-            line: index + 1,
-        };
+        let mut single = CsvRecords { rest: line, line: index + 1 };
         if let Ok(Some(record)) = single.next_record()
             && is_header(&record.cells, spec)
         {
-            return CsvRecords {
-                rest,
-                line: index + 1,
-            };
+            return CsvRecords { rest, line: index + 1 };
         }
         rest = &rest[line.len()..];
     }
-    CsvRecords {
-        rest: text,
-        line: 1,
-    }
+    CsvRecords { rest: text, line: 1 }
 }
 
 fn is_header(cells: &[String], spec: &ParseSpec) -> bool {
@@ -83,10 +59,7 @@ fn is_header(cells: &[String], spec: &ParseSpec) -> bool {
             || names::states_check(name)
             || names::names_case(name)
     };
-    let n_axes = cells
-        .iter()
-        .filter(|cell| names::is_axis(cell.trim()))
-        .count();
+    let n_axes = cells.iter().filter(|cell| names::is_axis(cell.trim())).count();
     cells.len() >= 2 && (n_axes >= 2 || cells.iter().any(|cell| is_known(cell.trim())))
 }
 
@@ -126,10 +99,7 @@ impl<'a> CsvRecords<'a> {
         if self.rest.trim().is_empty() {
             return Ok(None);
         }
-        let mut record = CsvRecord {
-            line: self.line,
-            cells: Vec::new(),
-        };
+        let mut record = CsvRecord { line: self.line, cells: Vec::new() };
         loop {
             let (cell, is_last) = self.next_cell()?;
             record.cells.push(cell);
@@ -167,10 +137,7 @@ impl<'a> CsvRecords<'a> {
         loop {
             let Some((part, after)) = rest.split_once('"') else {
                 let reason = "this quoted cell never closes; the output may be truncated";
-                return Err(BadQuoting {
-                    line: opened_on,
-                    reason,
-                });
+                return Err(BadQuoting { line: opened_on, reason });
             };
             cell.push_str(part);
             self.line += part.matches('\n').count();
@@ -211,19 +178,12 @@ mod tests {
         out_snr,da_snr,db_snr\n";
 
     fn check(text: &str, want: &str) {
-        assert_eq!(
-            render(&parse(text, &spec(OutputFormat::Csv))),
-            want,
-            "{text}"
-        );
+        assert_eq!(render(&parse(text, &spec(OutputFormat::Csv))), want, "{text}");
     }
 
     fn check_columns(case: Option<&str>, correct: Option<&str>, text: &str, want: &str) {
-        let spec = ParseSpec {
-            case_column: case,
-            check_column: correct,
-            ..spec(OutputFormat::Csv)
-        };
+        let spec =
+            ParseSpec { case_column: case, check_column: correct, ..spec(OutputFormat::Csv) };
         assert_eq!(render(&parse(text, &spec)), want, "{text}");
     }
 
@@ -266,20 +226,9 @@ mod tests {
             "warming up, please wait\nsaid \"go\", then ran\n\nlabel,ms\na,1\n",
             "5 a NotStated [] ms=1",
         );
-        check(
-            "Running on H200\nM,N,ms\n1,2,3\n",
-            "3 M=1,N=2 NotStated [M=1 N=2] ms=3",
-        );
-        check_columns(
-            Some("shape"),
-            None,
-            "hi\nshape,x1\ns,4\n",
-            "3 s NotStated [] x1=4",
-        );
-        check(
-            "hello\nx1,x2\n1,2\n",
-            "line 2: this line has 2 cells, but the header has 1 columns",
-        );
+        check("Running on H200\nM,N,ms\n1,2,3\n", "3 M=1,N=2 NotStated [M=1 N=2] ms=3");
+        check_columns(Some("shape"), None, "hi\nshape,x1\ns,4\n", "3 s NotStated [] x1=4");
+        check("hello\nx1,x2\n1,2\n", "line 2: this line has 2 cells, but the header has 1 columns");
     }
 
     #[test]
@@ -335,10 +284,7 @@ mod tests {
             "case,ms\na,1\nb,1\na,2\n",
             "line 4: the case \"a\" is already on line 2; each case may appear once",
         );
-        check(
-            "case,ms\n,1\n",
-            "line 2: \"case\" is empty, but it names the case",
-        );
+        check("case,ms\n,1\n", "line 2: \"case\" is empty, but it names the case");
     }
 
     #[test]
@@ -360,19 +306,12 @@ mod tests {
 
     #[test]
     fn the_index_column_of_pandas_is_no_value() {
-        check(
-            ",case,ms\n0,a,1\n1,b,2\n",
-            "2 a NotStated [] ms=1\n3 b NotStated [] ms=2",
-        );
+        check(",case,ms\n0,a,1\n1,b,2\n", "2 a NotStated [] ms=1\n3 b NotStated [] ms=2");
     }
 
     fn quote(cell: &str) -> String {
         let needs_quotes = cell.contains([',', '"', '\n', '\r']) || cell.trim() != cell;
-        if needs_quotes {
-            format!("\"{}\"", cell.replace('"', "\"\""))
-        } else {
-            cell.to_owned()
-        }
+        if needs_quotes { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
     }
 
     proptest! {

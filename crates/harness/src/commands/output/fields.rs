@@ -157,9 +157,7 @@ impl RowLayout {
             return Ok(None);
         };
         if spread < 0.0 {
-            return Err(format!(
-                "\"{name}\" is {spread}; a spread must not be negative"
-            ));
+            return Err(format!("\"{name}\" is {spread}; a spread must not be negative"));
         }
         let Some(mean) = mean else {
             return Ok(Some(spread / 100.0));
@@ -170,9 +168,7 @@ impl RowLayout {
         };
         match (spread, mean) {
             (0.0, 0.0) => Ok(Some(0.0)),
-            (_, 0.0) => Err(format!(
-                "\"{name}\" cannot be made relative because its mean is 0"
-            )),
+            (_, 0.0) => Err(format!("\"{name}\" cannot be made relative because its mean is 0")),
             (_, _) => Ok(Some(spread / mean.abs())),
         }
     }
@@ -184,9 +180,7 @@ fn case_index(names: &[String], spec: &ParseSpec) -> Result<Option<usize>, Strin
         return Ok(names::CASE_NAMES.iter().find_map(position));
     };
     if is_snr(wanted) {
-        return Err(format!(
-            "\"{wanted}\" is a measured value and cannot name the case"
-        ));
+        return Err(format!("\"{wanted}\" is a measured value and cannot name the case"));
     }
     find_column(names, wanted, "case").map(Some)
 }
@@ -195,15 +189,12 @@ fn check_index(names: &[String], spec: &ParseSpec) -> Result<Option<usize>, Stri
     if let Some(wanted) = spec.check_column {
         return find_column(names, wanted, "check").map(Some);
     }
-    let mut stating = names
-        .iter()
-        .enumerate()
-        .filter(|(_, name)| names::states_check(name));
+    let mut stating = names.iter().enumerate().filter(|(_, name)| names::states_check(name));
     let first = stating.next();
     match (first, stating.next()) {
-        (Some((_, one)), Some((_, other))) => Err(format!(
-            "both \"{one}\" and \"{other}\" state the check; name one of them"
-        )),
+        (Some((_, one)), Some((_, other))) => {
+            Err(format!("both \"{one}\" and \"{other}\" state the check; name one of them"))
+        }
         (first, _) => Ok(first.map(|(index, _)| index)),
     }
 }
@@ -248,10 +239,7 @@ fn metric_role(name: &str, all: &[String], means: &BTreeMap<&str, usize>) -> Fie
     } else {
         Strictness::AnyColumn
     };
-    FieldRole::Metric {
-        target: known.unwrap_or(name).to_owned(),
-        strictness,
-    }
+    FieldRole::Metric { target: known.unwrap_or(name).to_owned(), strictness }
 }
 
 fn refuse_shared_targets(names: &[String], roles: &[FieldRole]) -> Result<(), String> {
@@ -262,9 +250,7 @@ fn refuse_shared_targets(names: &[String], roles: &[FieldRole]) -> Result<(), St
             FieldRole::Case | FieldRole::Check | FieldRole::Axis | FieldRole::Unnamed => continue,
         };
         if let Some(other) = seen.insert(target, name) {
-            return Err(format!(
-                "the columns \"{other}\" and \"{name}\" both mean \"{target}\""
-            ));
+            return Err(format!("the columns \"{other}\" and \"{name}\" both mean \"{target}\""));
         }
     }
     Ok(())
@@ -288,10 +274,7 @@ pub(super) fn parse_check(name: &str, cell: &FieldValue) -> Result<CaseCheck, St
     match text.trim().to_ascii_lowercase().as_str() {
         "pass" | "passed" | "ok" | "true" | "1" | "1.0" => Ok(CaseCheck::Pass),
         "fail" | "failed" | "error" | "false" | "0" | "0.0" => Ok(CaseCheck::Fail),
-        _ => Err(format!(
-            "\"{name}\" is \"{}\", not PASS or FAIL",
-            shorten(&text)
-        )),
+        _ => Err(format!("\"{name}\" is \"{}\", not PASS or FAIL", shorten(&text))),
     }
 }
 
@@ -309,15 +292,12 @@ fn number(name: &str, cell: &FieldValue, strictness: Strictness) -> Result<Optio
     }
     if names::has_unit(text) {
         let (text, hint) = (shorten(text), "put the unit into the column name");
-        return Err(format!(
-            "\"{name}\" is \"{text}\", a number with a unit; {hint}"
-        ));
+        return Err(format!("\"{name}\" is \"{text}\", a number with a unit; {hint}"));
     }
     match strictness {
-        Strictness::KnownMetric => Err(format!(
-            "\"{name}\" is \"{}\", which is not a number",
-            shorten(text)
-        )),
+        Strictness::KnownMetric => {
+            Err(format!("\"{name}\" is \"{}\", which is not a number", shorten(text)))
+        }
         Strictness::AnyColumn => Ok(None),
     }
 }
@@ -336,11 +316,7 @@ fn tolerate(read: Result<Option<f64>, String>, check: CaseCheck) -> Result<Optio
 
 /// Adds a number to the row if it is one that such a row may have.
 pub(super) fn add_value(row: &mut OutputRow, name: &str, number: f64) -> Result<(), String> {
-    let number = if is_snr(name) && number == f64::INFINITY {
-        SNR_EXACT_DB
-    } else {
-        number
-    };
+    let number = if is_snr(name) && number == f64::INFINITY { SNR_EXACT_DB } else { number };
     match row.check {
         CaseCheck::Fail if !number.is_finite() => return Ok(()),
         CaseCheck::Fail => {}
@@ -376,9 +352,7 @@ pub(super) fn add_span(
 
 fn refuse_nonsense(name: &str, number: f64) -> Result<(), String> {
     if !number.is_finite() {
-        return Err(format!(
-            "\"{name}\" is {number}, which only a row that says FAIL may have"
-        ));
+        return Err(format!("\"{name}\" is {number}, which only a row that says FAIL may have"));
     }
     if number < 0.0 && names::is_never_negative(name) {
         return Err(format!("\"{name}\" is {number}; it must not be negative"));
@@ -426,28 +400,20 @@ mod tests {
     use super::super::OutputFormat;
     use super::*;
 
-    const SPEC: ParseSpec<'static> = ParseSpec {
-        format: OutputFormat::Csv,
-        case_column: None,
-        check_column: None,
-        label: None,
-    };
+    const SPEC: ParseSpec<'static> =
+        ParseSpec { format: OutputFormat::Csv, case_column: None, check_column: None, label: None };
 
     type Want<'a> = Result<(Option<&'a str>, &'a [(&'a str, f64)]), &'a str>;
 
     /// Builds one row from `name=cell` pairs and compares its case and values, or the refusal.
     fn check(pairs: &[(&str, &str)], want: Want) {
         let names = pairs.iter().map(|(name, _)| (*name).to_owned()).collect();
-        let cells: Vec<FieldValue> = pairs
-            .iter()
-            .map(|(_, c)| FieldValue::Text((*c).to_owned()))
-            .collect();
+        let cells: Vec<FieldValue> =
+            pairs.iter().map(|(_, c)| FieldValue::Text((*c).to_owned())).collect();
         let got = RowLayout::of(names, &SPEC).and_then(|layout| layout.row(&cells, 1));
         let got = got.map(|row| (row.case, row.values));
         let want = want.map_err(str::to_owned).map(|(case, values)| {
-            let values = values
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), *value));
+            let values = values.iter().map(|(name, value)| ((*name).to_owned(), *value));
             (case.map(str::to_owned), values.collect::<BTreeMap<_, _>>())
         });
         assert_eq!(got, want);
@@ -459,10 +425,7 @@ mod tests {
             for alias in aliases {
                 check(&[(alias, "2")], Ok((None, &[(metric, 2.0)])));
             }
-            check(
-                &[(&metric.to_uppercase(), "2")],
-                Ok((None, &[(metric, 2.0)])),
-            );
+            check(&[(&metric.to_uppercase(), "2")], Ok((None, &[(metric, 2.0)])));
         }
     }
 
@@ -477,19 +440,10 @@ mod tests {
             ("0", CaseCheck::Fail),
             ("FAIL", CaseCheck::Fail),
         ] {
-            assert_eq!(
-                parse_check("Check", &FieldValue::Text(said.into())),
-                Ok(want)
-            );
+            assert_eq!(parse_check("Check", &FieldValue::Text(said.into())), Ok(want));
         }
-        assert_eq!(
-            parse_check("c", &FieldValue::Flag(false)),
-            Ok(CaseCheck::Fail)
-        );
-        assert_eq!(
-            parse_check("c", &FieldValue::Number(1.0)),
-            Ok(CaseCheck::Pass)
-        );
+        assert_eq!(parse_check("c", &FieldValue::Flag(false)), Ok(CaseCheck::Fail));
+        assert_eq!(parse_check("c", &FieldValue::Number(1.0)), Ok(CaseCheck::Pass));
         let unclear = Err("\"c\" is \"maybe\", not PASS or FAIL".to_owned());
         assert_eq!(parse_check("c", &FieldValue::Text("maybe".into())), unclear);
         for name in ["correct", "check", "check_pass", "Correctness"] {
@@ -517,20 +471,14 @@ mod tests {
         let want: &[(&str, f64)] = &[("lat_mean", -4.0), ("lat_mean_rel_std", 0.5)];
         check(&[("lat_mean", "-4"), ("lat_std", "2")], Ok((None, want)));
         check(&[("alone_std", "2")], Ok((None, &[("alone_std", 2.0)])));
-        check(
-            &[("alone_std_pct", "2")],
-            Ok((None, &[("alone_rel_std", 0.02)])),
-        );
+        check(&[("alone_std_pct", "2")], Ok((None, &[("alone_rel_std", 0.02)])));
     }
 
     #[test]
     fn a_spread_that_makes_no_sense_is_refused() {
         let zero = "\"xx_std\" cannot be made relative because its mean is 0";
         check(&[("xx", "0"), ("xx_std", "1")], Err(zero));
-        check(
-            &[("xx", "0"), ("xx_std", "0")],
-            Ok((None, &[("xx", 0.0), ("xx_rel_std", 0.0)])),
-        );
+        check(&[("xx", "0"), ("xx_std", "0")], Ok((None, &[("xx", 0.0), ("xx_rel_std", 0.0)])));
         let negative = "\"xx_std\" is -1; a spread must not be negative";
         check(&[("xx", "1"), ("xx_std", "-1")], Err(negative));
     }
@@ -542,10 +490,7 @@ mod tests {
         check(&[("fwd_ms", "1"), ("Forward Time (ms)", "1")], Err(both));
         let checks = "both \"check\" and \"correct\" state the check; name one of them";
         check(&[("check", "1"), ("correct", "1")], Err(checks));
-        check(
-            &[("a1", "1"), ("a1", "1")],
-            Err("the column \"a1\" appears twice"),
-        );
+        check(&[("a1", "1"), ("a1", "1")], Err("the column \"a1\" appears twice"));
     }
 
     #[test]
@@ -553,10 +498,7 @@ mod tests {
         let unit =
             "\"took\" is \"3.2 ms\", a number with a unit; put the unit into the column name";
         check(&[("took", "3.2 ms")], Err(unit));
-        check(
-            &[("took", "2 stages"), ("cfg", "64x64"), ("n1", "1e3")],
-            Ok((None, &[("n1", 1e3)])),
-        );
+        check(&[("took", "2 stages"), ("cfg", "64x64"), ("n1", "1e3")], Ok((None, &[("n1", 1e3)])));
         let text = "\"fwd_ms\" is \"OOM\", which is not a number";
         check(&[("fwd_ms", "OOM")], Err(text));
         check(&[("fwd_ms", "OOM"), ("check", "FAIL")], Ok((None, &[])));
@@ -568,10 +510,7 @@ mod tests {
         let nan = "\"Forward Time (ms)\" is NaN, which only a row that says FAIL may have";
         check(&[("fwd_ms", "nan"), ("check", "PASS")], Err(nan));
         check(&[("fwd_ms", "nan")], Err(nan));
-        check(
-            &[("fwd_ms", "nan"), ("xx", "2"), ("check", "0")],
-            Ok((None, &[("xx", 2.0)])),
-        );
+        check(&[("fwd_ms", "nan"), ("xx", "2"), ("check", "0")], Ok((None, &[("xx", 2.0)])));
         let inf = "\"xx\" is inf, which only a row that says FAIL may have";
         check(&[("xx", "inf")], Err(inf));
     }
@@ -583,18 +522,12 @@ mod tests {
             let reason = format!("\"{metric}\" is -1; it must not be negative");
             check(&[(name, "-1")], Err(&reason));
         }
-        check(
-            &[("gain_db", "-1"), ("ops", "-2")],
-            Ok((None, &[("gain_db", -1.0), ("ops", -2.0)])),
-        );
+        check(&[("gain_db", "-1"), ("ops", "-2")], Ok((None, &[("gain_db", -1.0), ("ops", -2.0)])));
     }
 
     #[test]
     fn an_infinite_snr_means_exact_and_stays_finite() {
-        check(
-            &[("out_snr", "inf")],
-            Ok((None, &[("out_snr", SNR_EXACT_DB)])),
-        );
+        check(&[("out_snr", "inf")], Ok((None, &[("out_snr", SNR_EXACT_DB)])));
         let nan = "\"out_snr\" is NaN, which only a row that says FAIL may have";
         check(&[("out_snr", "nan")], Err(nan));
         check(&[("da_snr", "-3.5")], Ok((None, &[("da_snr", -3.5)])));
@@ -602,17 +535,8 @@ mod tests {
 
     #[test]
     fn the_axes_make_the_case_in_a_fixed_order() {
-        let pairs = [
-            ("head_dim", "64"),
-            ("s", "9"),
-            ("K", "3"),
-            ("out_snr", "1"),
-            ("B", "1"),
-        ];
-        check(
-            &pairs,
-            Ok((Some("B=1,K=3,head_dim=64,s=9"), &[("out_snr", 1.0)])),
-        );
+        let pairs = [("head_dim", "64"), ("s", "9"), ("K", "3"), ("out_snr", "1"), ("B", "1")];
+        check(&pairs, Ok((Some("B=1,K=3,head_dim=64,s=9"), &[("out_snr", 1.0)])));
         check(&[("name", "x"), ("B", "1")], Ok((Some("x"), &[])));
         check(&[("name", "x"), ("label", "y")], Ok((Some("y"), &[])));
     }
@@ -621,25 +545,11 @@ mod tests {
     fn a_configured_column_must_be_there() {
         let of = |case_column, check_column| {
             let names = vec!["M".to_owned(), "out_snr".to_owned(), "ok".to_owned()];
-            RowLayout::of(
-                names,
-                &ParseSpec {
-                    case_column,
-                    check_column,
-                    ..SPEC
-                },
-            )
-            .map(|l| l.len())
+            RowLayout::of(names, &ParseSpec { case_column, check_column, ..SPEC }).map(|l| l.len())
         };
         assert_eq!(of(Some("M"), Some("ok")), Ok(3));
-        assert_eq!(
-            of(Some("m"), None),
-            Err("there is no column \"m\", the case column".into())
-        );
-        assert_eq!(
-            of(None, Some("c")),
-            Err("there is no column \"c\", the check column".into())
-        );
+        assert_eq!(of(Some("m"), None), Err("there is no column \"m\", the case column".into()));
+        assert_eq!(of(None, Some("c")), Err("there is no column \"c\", the check column".into()));
         let snr = "\"out_snr\" is a measured value and cannot name the case";
         assert_eq!(of(Some("out_snr"), None), Err(snr.into()));
         let both = "one column cannot be both the case and the check";
@@ -656,11 +566,7 @@ mod tests {
         let twice = "the case \"a\" is already on line 2; each case may appear once";
         assert_eq!(rows.push(row(Some("a"), 5)), Err(twice.into()));
         assert_eq!(rows.push(row(None, 6)), Ok(()));
-        assert!(
-            rows.push(row(None, 7))
-                .unwrap_err()
-                .contains("the one on line 6 names its case")
-        );
+        assert!(rows.push(row(None, 7)).unwrap_err().contains("the one on line 6 names its case"));
         assert_eq!(rows.finish().len(), 2);
     }
 }

@@ -21,13 +21,8 @@ const NUMBERED_MODIFIERS: [&str; 4] = ["min_time", "min_warmup_time", "iteration
 const FITS: [&str; 2] = ["BigO", "RMS"];
 
 /// Numbers that say nothing about the kernel.
-const COUNTS: [&str; 5] = [
-    "family_index",
-    "per_family_instance_index",
-    "repetitions",
-    "repetition_index",
-    "threads",
-];
+const COUNTS: [&str; 5] =
+    ["family_index", "per_family_instance_index", "repetitions", "repetition_index", "threads"];
 
 /// One entry of the list.
 struct BenchmarkEntry<'a> {
@@ -44,10 +39,7 @@ struct EntryError {
 
 impl BenchmarkEntry<'_> {
     fn refuse(&self, reason: impl std::fmt::Display) -> EntryError {
-        EntryError {
-            line: self.line,
-            reason: format!("benchmarks[{}]: {reason}", self.index),
-        }
+        EntryError { line: self.line, reason: format!("benchmarks[{}]: {reason}", self.index) }
     }
 
     fn aggregate(&self) -> Option<&str> {
@@ -108,11 +100,7 @@ fn row_of(name: &str, group: &[BenchmarkEntry]) -> Result<OutputRow, EntryError>
             || entry.node.is_set("skipped")
             || entry.node.text("error_message").is_some()
     };
-    let check = if group.iter().any(failed) {
-        CaseCheck::Fail
-    } else {
-        CaseCheck::NotStated
-    };
+    let check = if group.iter().any(failed) { CaseCheck::Fail } else { CaseCheck::NotStated };
     let mut row = OutputRow::new(Some(name.to_owned()), check, entry.line);
     name_parts(&mut row, name);
     if check != CaseCheck::Fail {
@@ -134,9 +122,7 @@ fn entry_of<'a>(
         #[allow(clippy::cast_precision_loss)]
         let n_runs = runs.len() as f64;
         if n_runs != repetitions {
-            return Err(run.refuse(format!(
-                "\"{name}\" has {n_runs} of {repetitions} repetitions"
-            )));
+            return Err(run.refuse(format!("\"{name}\" has {n_runs} of {repetitions} repetitions")));
         }
     }
     let is_median = |entry: &&BenchmarkEntry| entry.aggregate() == Some("median");
@@ -211,10 +197,7 @@ mod tests {
         include_str!("../../../../../testdata/formats/google-benchmark-repeated.json");
 
     fn read(text: &str, label: Option<&str>) -> Result<Vec<OutputRow>, OutputParseError> {
-        let spec = ParseSpec {
-            label,
-            ..spec(OutputFormat::GoogleBenchmark)
-        };
+        let spec = ParseSpec { label, ..spec(OutputFormat::GoogleBenchmark) };
         parse(text, &spec)
     }
 
@@ -222,12 +205,7 @@ mod tests {
     fn a_benchmark_is_a_row_with_times_in_seconds_and_its_counters() {
         let rows = read(PLAIN, None).unwrap();
         let names: Vec<_> = rows.iter().filter_map(|row| row.case.as_deref()).collect();
-        let want = [
-            "BM_dot/n:64/real_time",
-            "BM_dot/n:4096/real_time",
-            "BM_plain/8",
-            "BM_bad/8",
-        ];
+        let want = ["BM_dot/n:64/real_time", "BM_dot/n:4096/real_time", "BM_plain/8", "BM_bad/8"];
         assert_eq!(names, want);
         assert_eq!(rows[1].aliases, ["BM_dot/n:4096"]);
         assert_eq!(rows[1].params["n"], "4096");
@@ -287,11 +265,7 @@ mod tests {
         let below = "line 12: benchmarks[0]: \"real_time\" is -1; a time must be above 0";
         check(time, "\"real_time\": -1", below);
         check(time, "\"real_time\": NaN", "NaN and Infinity are not JSON");
-        check(
-            time,
-            "\"real\": 1",
-            "benchmarks[0]: \"real_time\" is missing",
-        );
+        check(time, "\"real\": 1", "benchmarks[0]: \"real_time\" is missing");
         let unit = "benchmarks[0]: \"time_unit\" is \"min\"";
         check("\"time_unit\": \"ns\"", "\"time_unit\": \"min\"", unit);
         let cut = &PLAIN[..PLAIN.len() / 2];

@@ -57,11 +57,7 @@ impl<'a> CaseNaming<'a> {
                 let tells = |(row, _): &(OutputRow, String)| {
                     !row.params.is_empty() && seen.insert(join(&row.params))
                 };
-                if found.iter().all(tells) {
-                    Self::Parameters
-                } else {
-                    Self::Command
-                }
+                if found.iter().all(tells) { Self::Parameters } else { Self::Command }
             }
         }
     }
@@ -80,10 +76,7 @@ impl<'a> CaseNaming<'a> {
 }
 
 fn join(params: &BTreeMap<String, String>) -> String {
-    let parts: Vec<String> = params
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let parts: Vec<String> = params.iter().map(|(name, value)| format!("{name}={value}")).collect();
     parts.join(",")
 }
 
@@ -122,11 +115,7 @@ fn parse_exit_codes(codes: Option<&JsonNode>) -> Result<CaseCheck, String> {
         Some(JsonNode::List(codes)) if codes.is_empty() => Ok(CaseCheck::NotStated),
         Some(JsonNode::List(codes)) => {
             let is_zero = |code: &JsonNode| *code == JsonNode::Number(0.0);
-            Ok(if codes.iter().all(is_zero) {
-                CaseCheck::Pass
-            } else {
-                CaseCheck::Fail
-            })
+            Ok(if codes.iter().all(is_zero) { CaseCheck::Pass } else { CaseCheck::Fail })
         }
         Some(JsonNode::Flag(_) | JsonNode::Number(_) | JsonNode::Text(_) | JsonNode::Object(_)) => {
             Err("\"exit_codes\" is not an array".into())
@@ -144,9 +133,7 @@ fn parse_parameters(parameters: Option<&JsonNode>) -> Result<BTreeMap<String, St
             JsonNode::Text(text) => text.clone(),
             JsonNode::Number(number) => number.to_string(),
             JsonNode::Null | JsonNode::Flag(_) | JsonNode::List(_) | JsonNode::Object(_) => {
-                return Err(format!(
-                    "the parameter \"{name}\" is neither text nor a number"
-                ));
+                return Err(format!("the parameter \"{name}\" is neither text nor a number"));
             }
         };
         params.insert(name.clone(), value);
@@ -162,10 +149,7 @@ mod tests {
 
     fn check(case_column: Option<&str>, results: &[&str], want: &str) {
         let text = format!("{{\"results\": [\n{}\n]}}\n", results.join(",\n"));
-        let spec = ParseSpec {
-            case_column,
-            ..spec(OutputFormat::Hyperfine)
-        };
+        let spec = ParseSpec { case_column, ..spec(OutputFormat::Hyperfine) };
         assert_eq!(render(&parse(&text, &spec)), want, "{text}");
     }
 
@@ -173,10 +157,8 @@ mod tests {
     fn times_are_given_under_both_names() {
         check(
             None,
-            &[
-                r#"{"command": "./a", "mean": 0.5, "stddev": null, "median": 0.25, "user": 0.1,
-                 "system": 0, "min": 0.125, "max": 1, "times": [0.5], "exit_codes": [0]}"#,
-            ],
+            &[r#"{"command": "./a", "mean": 0.5, "stddev": null, "median": 0.25, "user": 0.1,
+                 "system": 0, "min": 0.125, "max": 1, "times": [0.5], "exit_codes": [0]}"#],
             "2 ./a Pass [] max=1; max_s=1; mean=0.5; mean_s=0.5; median=0.25; median_s=0.25; \
              min=0.125; min_s=0.125; system=0; system_s=0; user=0.1; user_s=0.1",
         );
@@ -213,11 +195,7 @@ mod tests {
         check(Some("command"), &[one, two], &want(["x 1", "x 2"]));
         let all = want(["x 1", "x 2"]) + "\n4 y 2 NotStated [k=2 n=2] mean=2; mean_s=2";
         check(None, &[one, two, other], &all);
-        check(
-            Some("m"),
-            &[one],
-            "line 2: there is no parameter \"m\", which names the case",
-        );
+        check(Some("m"), &[one], "line 2: there is no parameter \"m\", which names the case");
         check(
             Some("k"),
             &[one, two],
@@ -227,21 +205,9 @@ mod tests {
 
     #[test]
     fn a_result_without_what_it_must_have_is_refused() {
-        check(
-            None,
-            &[r#"{"mean": 1}"#],
-            "line 2: a result has no \"command\"",
-        );
-        check(
-            None,
-            &[r#"{"command": "a"}"#],
-            "line 2: a result has no \"mean\"",
-        );
-        check(
-            None,
-            &[r#"{"command": "a", "mean": "1"}"#],
-            "line 2: \"mean\" is not a number",
-        );
+        check(None, &[r#"{"mean": 1}"#], "line 2: a result has no \"command\"");
+        check(None, &[r#"{"command": "a"}"#], "line 2: a result has no \"mean\"");
+        check(None, &[r#"{"command": "a", "mean": "1"}"#], "line 2: \"mean\" is not a number");
         check(
             None,
             &[r#"{"command": "a", "mean": -1}"#],

@@ -162,9 +162,7 @@ fn list_of(node: &JsonNode) -> Option<&[JsonNode]> {
 }
 
 fn first_line(text: &str) -> usize {
-    text.lines()
-        .position(|line| !line.trim().is_empty())
-        .map_or(1, |index| index + 1)
+    text.lines().position(|line| !line.trim().is_empty()).map_or(1, |index| index + 1)
 }
 
 fn parse_row(node: &JsonNode, spec: &ParseSpec, line: usize) -> Result<OutputRow, String> {
@@ -198,9 +196,7 @@ fn flatten_into(
             JsonNode::Text(text) => FieldValue::Text(text.clone()),
             JsonNode::List(_) => continue,
             JsonNode::Object(_) if depth >= MAX_DEPTH => {
-                return Err(format!(
-                    "\"{name}\" is nested deeper than {MAX_DEPTH} levels"
-                ));
+                return Err(format!("\"{name}\" is nested deeper than {MAX_DEPTH} levels"));
             }
             JsonNode::Object(inner) => {
                 flatten_into(fields, &format!("{name}."), inner, depth + 1)?;
@@ -269,14 +265,8 @@ fn refusal_of(text: &str, error: &serde_json::Error) -> OutputParseError {
     let what = message.split(" at line ").next().unwrap_or_default();
     let line = error.line().max(1);
     let mut refusal = OutputParseError::near(text, line, error.column(), "");
-    let is_nan = ["NaN", "Infinity"]
-        .iter()
-        .any(|word| refusal.excerpt.contains(word));
-    let hint = if is_nan {
-        "; NaN and Infinity are not JSON, write null"
-    } else {
-        ""
-    };
+    let is_nan = ["NaN", "Infinity"].iter().any(|word| refusal.excerpt.contains(word));
+    let hint = if is_nan { "; NaN and Infinity are not JSON, write null" } else { "" };
     refusal.reason = format!("this is not usable JSON: {what}{hint}");
     refusal
 }
@@ -373,9 +363,7 @@ impl<'de> Visitor<'de> for JsonNodeVisitor {
         let mut keys = std::collections::BTreeSet::new();
         while let Some((key, node)) = map.next_entry::<String, JsonNode>()? {
             if !keys.insert(key.clone()) {
-                return Err(de::Error::custom(format_args!(
-                    "the key \"{key}\" appears twice"
-                )));
+                return Err(de::Error::custom(format_args!("the key \"{key}\" appears twice")));
             }
             entries.push((key, node));
         }
@@ -400,11 +388,7 @@ mod tests {
         check(OutputFormat::Json, &format!("[{row}]"), want);
         check(OutputFormat::Json, row, want);
         for key in CONTAINERS {
-            check(
-                OutputFormat::Json,
-                &format!("{{\"device\": \"x\", \"{key}\": [{row}]}}"),
-                want,
-            );
+            check(OutputFormat::Json, &format!("{{\"device\": \"x\", \"{key}\": [{row}]}}"), want);
         }
     }
 
@@ -412,21 +396,9 @@ mod tests {
     fn the_row_knows_its_line() {
         let text = "{\n \"cases\": {\"x\": 1},\n \"cfg\": [{\"a\": 1}],\n \"results\": [\n  \
                     {\"case\": \"a]{\\\"\",\n   \"in\": {\"ms\": 1}},\n  {\"case\": \"b\"}]}";
-        check(
-            OutputFormat::Json,
-            text,
-            "5 a]{\" NotStated [] in.ms=1\n7 b NotStated [] ",
-        );
-        check(
-            OutputFormat::Json,
-            "\n[\n1]",
-            "line 1: row 1: this is a number, not an object",
-        );
-        check(
-            OutputFormat::Json,
-            "\n\n{\"ms\": 1}",
-            "3 - NotStated [] ms=1",
-        );
+        check(OutputFormat::Json, text, "5 a]{\" NotStated [] in.ms=1\n7 b NotStated [] ");
+        check(OutputFormat::Json, "\n[\n1]", "line 1: row 1: this is a number, not an object");
+        check(OutputFormat::Json, "\n\n{\"ms\": 1}", "3 - NotStated [] ms=1");
     }
 
     #[test]
@@ -452,16 +424,8 @@ mod tests {
     fn a_cut_document_is_refused() {
         let cut = "the JSON ends before it is complete; the output was truncated, or the program \
         died while printing";
-        check(
-            OutputFormat::Json,
-            "[{\"a1\": 1},\n{\"a1\": ",
-            &format!("line 2: {cut}"),
-        );
-        check(
-            OutputFormat::JsonLines,
-            "{\"a1\": 1}\nlog\n{\"a1\": 2",
-            &format!("line 3: {cut}"),
-        );
+        check(OutputFormat::Json, "[{\"a1\": 1},\n{\"a1\": ", &format!("line 2: {cut}"));
+        check(OutputFormat::JsonLines, "{\"a1\": 1}\nlog\n{\"a1\": 2", &format!("line 3: {cut}"));
     }
 
     #[test]
@@ -470,19 +434,11 @@ mod tests {
         check(OutputFormat::Json, "[{\"x1\": NaN}]", &{
             format!("{not_json}expected value; NaN and Infinity are not JSON, write null")
         });
-        check(
-            OutputFormat::Json,
-            "[] done",
-            &format!("{not_json}trailing characters"),
-        );
+        check(OutputFormat::Json, "[] done", &format!("{not_json}trailing characters"));
         check(OutputFormat::Json, r#"{"ms": 1, "ms": 2}"#, &{
             format!("{not_json}the key \"ms\" appears twice")
         });
-        check(
-            OutputFormat::Json,
-            "7",
-            "line 1: the document is a number, not rows of objects",
-        );
+        check(OutputFormat::Json, "7", "line 1: the document is a number, not rows of objects");
     }
 
     #[test]

@@ -50,42 +50,35 @@ pub(super) fn parse(text: &str, _: &ParseSpec) -> Result<Vec<OutputRow>, OutputP
 
 /// Whether the line is one like `running 5 tests`.
 fn is_beginning(line: &str) -> bool {
-    let count = line
-        .strip_prefix("running ")
-        .and_then(|rest| rest.split_once(" test"));
+    let count = line.strip_prefix("running ").and_then(|rest| rest.split_once(" test"));
     count.is_some_and(|(count, _)| count.parse::<u64>().is_ok())
 }
 
 /// The count of benchmarks in what follows `test result:`.
 fn measured(result: &str) -> Result<u64, String> {
-    let part = result
-        .split(';')
-        .find_map(|part| part.trim().strip_suffix(" measured"));
+    let part = result.split(';').find_map(|part| part.trim().strip_suffix(" measured"));
     part.and_then(|count| count.parse().ok())
         .ok_or_else(|| "the line does not say how many were measured".into())
 }
 
 fn row_of(line: &str, at: usize) -> Result<Option<OutputRow>, String> {
     let unmarked = line.trim_start_matches(MARKS);
-    if let Some((name, result)) = unmarked
-        .strip_prefix("test ")
-        .and_then(|line| line.split_once(BENCH))
+    if let Some((name, result)) =
+        unmarked.strip_prefix("test ").and_then(|line| line.split_once(BENCH))
     {
         let mut row = named(name.trim(), CaseCheck::NotStated, at);
         add_numbers(&mut row, result.trim())?;
         return Ok(Some(row));
     }
-    let failed = unmarked
-        .strip_prefix("test ")
-        .and_then(|line| line.trim_end().strip_suffix(" ... FAILED"));
+    let failed =
+        unmarked.strip_prefix("test ").and_then(|line| line.trim_end().strip_suffix(" ... FAILED"));
     Ok(failed.map(|name| named(name.trim(), CaseCheck::Fail, at)))
 }
 
 /// A row that can also be named by the last part of its path.
 fn named(name: &str, check: CaseCheck, at: usize) -> OutputRow {
     let mut row = OutputRow::new(Some(name.to_owned()), check, at);
-    row.aliases
-        .extend(name.rsplit_once("::").map(|(_, last)| last.to_owned()));
+    row.aliases.extend(name.rsplit_once("::").map(|(_, last)| last.to_owned()));
     row
 }
 
@@ -101,10 +94,8 @@ fn add_numbers(row: &mut OutputRow, text: &str) -> Result<(), String> {
     match rest.trim() {
         "" => Ok(()),
         rate => {
-            let rate = rate
-                .strip_prefix("= ")
-                .and_then(|rate| rate.strip_suffix(" MB/s"))
-                .ok_or(usage)?;
+            let rate =
+                rate.strip_prefix("= ").and_then(|rate| rate.strip_suffix(" MB/s")).ok_or(usage)?;
             fields::add_value(row, "mb_per_s", number(rate)?)
         }
     }
@@ -112,9 +103,7 @@ fn add_numbers(row: &mut OutputRow, text: &str) -> Result<(), String> {
 
 fn number(text: &str) -> Result<f64, String> {
     let plain: String = text.trim().chars().filter(|c| *c != ',').collect();
-    plain
-        .parse()
-        .map_err(|_| format!("\"{}\" is not a number", text.trim()))
+    plain.parse().map_err(|_| format!("\"{}\" is not a number", text.trim()))
 }
 
 #[cfg(test)]
@@ -167,14 +156,8 @@ mod tests {
         check(&zero, "\"time\" is 0; a time must be above 0");
         check(&SAMPLE.replace("115.34", "NaN"), "\"time\" is NaN");
         check(&SAMPLE.replace("115.34", "-1"), "\"time\" is -1");
-        check(
-            &SAMPLE.replace("115.34", "fast"),
-            "\"fast\" is not a number",
-        );
-        check(
-            &SAMPLE.replace("115.34 ns", "115.34 s"),
-            "must look like 1,234 ns/iter",
-        );
+        check(&SAMPLE.replace("115.34", "fast"), "\"fast\" is not a number");
+        check(&SAMPLE.replace("115.34 ns", "115.34 s"), "must look like 1,234 ns/iter");
     }
 
     #[test]

@@ -44,9 +44,7 @@ fn parse_line<'a>(
     mut words: impl Iterator<Item = &'a str>,
     spec: &ParseSpec,
 ) -> Result<MetricLine, String> {
-    let first = words
-        .next()
-        .ok_or("METRIC has nothing after it; write METRIC name=number")?;
+    let first = words.next().ok_or("METRIC has nothing after it; write METRIC name=number")?;
     let (name, value) = split_pair(first)?;
     let mut line = MetricLine::default();
     if is_check(name, spec) {
@@ -75,12 +73,7 @@ fn parse_line<'a>(
             continue;
         }
         let is_kept = names::is_axis(key) || value.parse::<f64>().is_ok();
-        if is_kept
-            && line
-                .params
-                .insert(key.to_owned(), value.to_owned())
-                .is_some()
-        {
+        if is_kept && line.params.insert(key.to_owned(), value.to_owned()).is_some() {
             return Err(format!("\"{key}\" is given twice on this line"));
         }
     }
@@ -98,13 +91,11 @@ fn split_pair(word: &str) -> Result<(&str, &str), String> {
 }
 
 fn is_case(name: &str, spec: &ParseSpec) -> bool {
-    spec.case_column
-        .map_or_else(|| names::names_case(name), |column| column == name)
+    spec.case_column.map_or_else(|| names::names_case(name), |column| column == name)
 }
 
 fn is_check(name: &str, spec: &ParseSpec) -> bool {
-    spec.check_column
-        .map_or_else(|| names::states_check(name), |column| column == name)
+    spec.check_column.map_or_else(|| names::states_check(name), |column| column == name)
 }
 
 fn parse_check(name: &str, value: &str) -> Result<CaseCheck, String> {
@@ -113,11 +104,7 @@ fn parse_check(name: &str, value: &str) -> Result<CaseCheck, String> {
 
 /// One FAIL overrides any PASS.
 fn worse(one: Option<CaseCheck>, other: Option<CaseCheck>) -> Option<CaseCheck> {
-    if one == Some(CaseCheck::Fail) {
-        one
-    } else {
-        other.or(one)
-    }
+    if one == Some(CaseCheck::Fail) { one } else { other.or(one) }
 }
 
 /// The cases seen so far.
@@ -160,23 +147,14 @@ impl MetricLineCases {
 impl MetricLineCase {
     fn new(key: Option<String>, line: usize) -> Self {
         let (params, metrics, metric_lines) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
-        Self {
-            key,
-            line,
-            check: None,
-            params,
-            metrics,
-            metric_lines,
-        }
+        Self { key, line, check: None, params, metrics, metric_lines }
     }
 
     fn add(&mut self, said: MetricLine, line: usize) -> Result<(), String> {
         self.check = worse(self.check, said.check);
         for (name, value) in said.params {
-            let (first, first_line) = self
-                .params
-                .entry(name.clone())
-                .or_insert_with(|| (value.clone(), line));
+            let (first, first_line) =
+                self.params.entry(name.clone()).or_insert_with(|| (value.clone(), line));
             if *first != value {
                 return Err(format!(
                     "{name}={value} contradicts {name}={first} of the same case on line \
@@ -189,9 +167,7 @@ impl MetricLineCase {
         };
         let canonical = names::canonical(&name).unwrap_or(&name).to_owned();
         if let Some(first) = self.metric_lines.insert(canonical, line) {
-            return Err(format!(
-                "\"{name}\" of the same case is already on line {first}"
-            ));
+            return Err(format!("\"{name}\" of the same case is already on line {first}"));
         }
         self.metrics.push((name, number));
         Ok(())
@@ -199,9 +175,7 @@ impl MetricLineCase {
 
     fn into_row(self, spec: &ParseSpec) -> Result<OutputRow, String> {
         if let (Some(wanted), None) = (spec.check_column, self.check) {
-            return Err(format!(
-                "no METRIC line of this case has {wanted}=…, which is its check"
-            ));
+            return Err(format!("no METRIC line of this case has {wanted}=…, which is its check"));
         }
         let (mut names, cells): (Vec<String>, Vec<FieldValue>) = self
             .metrics
@@ -215,21 +189,10 @@ impl MetricLineCase {
             cells.push(FieldValue::Flag(check == CaseCheck::Pass));
         }
         let check_column = self.check.map(|_| check_name);
-        let layout = RowLayout::of(
-            names,
-            &ParseSpec {
-                case_column: None,
-                check_column,
-                ..*spec
-            },
-        )?;
+        let layout = RowLayout::of(names, &ParseSpec { case_column: None, check_column, ..*spec })?;
         let mut row = layout.row(&cells, self.line)?;
         row.case = self.key;
-        row.params = self
-            .params
-            .into_iter()
-            .map(|(name, (value, _))| (name, value))
-            .collect();
+        row.params = self.params.into_iter().map(|(name, (value, _))| (name, value)).collect();
         Ok(row)
     }
 }
@@ -241,11 +204,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, want: &str) {
-        assert_eq!(
-            render(&parse(text, &spec(OutputFormat::MetricLines))),
-            want,
-            "{text}"
-        );
+        assert_eq!(render(&parse(text, &spec(OutputFormat::MetricLines))), want, "{text}");
     }
 
     #[test]
@@ -279,10 +238,7 @@ mod tests {
     #[test]
     fn the_same_metric_twice_for_a_case_is_refused() {
         let twice = "line 2: \"forward_ms_mean\" of the same case is already on line 1";
-        check(
-            "METRIC fwd_ms=1 case=a\nMETRIC forward_ms_mean=1 case=a",
-            twice,
-        );
+        check("METRIC fwd_ms=1 case=a\nMETRIC forward_ms_mean=1 case=a", twice);
         check(
             "METRIC x1=1 case=a M=1\nMETRIC x2=1 case=a M=2",
             "line 2: M=2 contradicts M=1 of the same case on line 1; \
@@ -292,42 +248,18 @@ mod tests {
 
     #[test]
     fn garbage_behind_metric_is_refused_on_its_line() {
-        check(
-            "x\nMETRIC",
-            "line 2: METRIC has nothing after it; write METRIC name=number",
-        );
-        check(
-            "METRIC time_ms",
-            "line 1: \"time_ms\" is not of the form name=value",
-        );
-        check(
-            "METRIC time_ms=fast",
-            "line 1: \"time_ms=fast\" is not name=number",
-        );
-        check(
-            "METRIC time_ms=1.2ms",
-            "line 1: \"time_ms=1.2ms\" is not name=number",
-        );
-        check(
-            "METRIC time_ms=1 ms",
-            "line 1: \"ms\" is not of the form name=value",
-        );
-        check(
-            "METRIC x1=1 M=1 M=2",
-            "line 1: \"M\" is given twice on this line",
-        );
-        check(
-            "METRIC x1=1 case=a name=b",
-            "line 1: both \"case\" and \"name\" name the case",
-        );
+        check("x\nMETRIC", "line 2: METRIC has nothing after it; write METRIC name=number");
+        check("METRIC time_ms", "line 1: \"time_ms\" is not of the form name=value");
+        check("METRIC time_ms=fast", "line 1: \"time_ms=fast\" is not name=number");
+        check("METRIC time_ms=1.2ms", "line 1: \"time_ms=1.2ms\" is not name=number");
+        check("METRIC time_ms=1 ms", "line 1: \"ms\" is not of the form name=value");
+        check("METRIC x1=1 M=1 M=2", "line 1: \"M\" is given twice on this line");
+        check("METRIC x1=1 case=a name=b", "line 1: both \"case\" and \"name\" name the case");
         check(
             "METRIC M=256 time_ms=1",
             "line 1: \"M\" names the case, but the metric must come first: METRIC name=number",
         );
-        check(
-            "METRIC x1=1 check=perhaps",
-            "line 1: \"check\" is \"perhaps\", not PASS or FAIL",
-        );
+        check("METRIC x1=1 check=perhaps", "line 1: \"check\" is \"perhaps\", not PASS or FAIL");
     }
 
     #[test]
@@ -337,18 +269,12 @@ mod tests {
             "line 1: \"x1\" is NaN, which only a row that says FAIL may have",
         );
         check("METRIC x1=nan case=a check=FAIL", "1 a Fail [] ");
-        check(
-            "METRIC t_ms=-1 case=a",
-            "line 1: \"t_ms\" is -1; it must not be negative",
-        );
+        check("METRIC t_ms=-1 case=a", "line 1: \"t_ms\" is -1; it must not be negative");
     }
 
     #[test]
     fn other_words_that_begin_like_metric_are_log_lines() {
-        check(
-            "METRICS a b\nMETRIC: x\nmy METRIC y\nMETRIC x1=1",
-            "4 - NotStated [] x1=1",
-        );
+        check("METRICS a b\nMETRIC: x\nmy METRIC y\nMETRIC x1=1", "4 - NotStated [] x1=1");
     }
 
     #[test]
@@ -360,10 +286,7 @@ mod tests {
         };
         let check = |text: &str, want: &str| assert_eq!(render(&parse(text, &spec)), want);
         check("METRIC x1=1 M=4 right=ok", "1 4 Pass [M=4] x1=1");
-        check(
-            "METRIC x1=1 N=4",
-            "line 1: the line has no M=…, which names its case",
-        );
+        check("METRIC x1=1 N=4", "line 1: the line has no M=…, which names its case");
         check(
             "METRIC x1=1 M=4 check=1",
             "line 1: no METRIC line of this case has right=…, which is its check",

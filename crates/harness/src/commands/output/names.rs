@@ -27,22 +27,10 @@ const AXES: [&str; 13] = [
 
 /// Canonical metrics with their aliases in lower case.
 pub(super) const METRICS: [(&str, [&str; 3]); 4] = [
-    (
-        "Forward TFLOPS",
-        ["fwd_tflops_mean", "forward_tflops_mean", "fwd_tflops"],
-    ),
-    (
-        "Backward TFLOPS",
-        ["bwd_tflops_mean", "backward_tflops_mean", "bwd_tflops"],
-    ),
-    (
-        "Forward Time (ms)",
-        ["fwd_ms_mean", "forward_ms_mean", "fwd_ms"],
-    ),
-    (
-        "Backward Time (ms)",
-        ["bwd_ms_mean", "backward_ms_mean", "bwd_ms"],
-    ),
+    ("Forward TFLOPS", ["fwd_tflops_mean", "forward_tflops_mean", "fwd_tflops"]),
+    ("Backward TFLOPS", ["bwd_tflops_mean", "backward_tflops_mean", "bwd_tflops"]),
+    ("Forward Time (ms)", ["fwd_ms_mean", "forward_ms_mean", "fwd_ms"]),
+    ("Backward Time (ms)", ["bwd_ms_mean", "backward_ms_mean", "bwd_ms"]),
 ];
 
 /// Suffixes of a spread, the longer ones first.
@@ -78,14 +66,9 @@ pub(super) enum TimeUnit {
 impl TimeUnit {
     /// The unit with that name.
     pub(super) fn by_word(word: &str) -> Option<Self> {
-        [
-            Self::Nanoseconds,
-            Self::Microseconds,
-            Self::Milliseconds,
-            Self::Seconds,
-        ]
-        .into_iter()
-        .find(|unit| unit.word() == word)
+        [Self::Nanoseconds, Self::Microseconds, Self::Milliseconds, Self::Seconds]
+            .into_iter()
+            .find(|unit| unit.word() == word)
     }
 
     /// Its written form.
@@ -111,9 +94,7 @@ impl TimeUnit {
 
 /// The metric whose spread this is, and the unit.
 pub(super) fn split_spread(name: &str) -> Option<(&str, SpreadUnit)> {
-    SPREADS
-        .iter()
-        .find_map(|(suffix, unit)| Some((name.strip_suffix(suffix)?, *unit)))
+    SPREADS.iter().find_map(|(suffix, unit)| Some((name.strip_suffix(suffix)?, *unit)))
 }
 
 /// The canonical name of a known metric.
@@ -129,16 +110,12 @@ pub(super) fn canonical(name: &str) -> Option<&'static str> {
 
 /// Whether the name states correctness.
 pub(super) fn states_check(name: &str) -> bool {
-    CHECK_NAMES
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(name))
+    CHECK_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// Whether the name names a case.
 pub(super) fn names_case(name: &str) -> bool {
-    CASE_NAMES
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(name))
+    CASE_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// Whether the name is a geometry axis: a listed one, or a single letter.
@@ -153,17 +130,10 @@ pub(super) fn is_snr(name: &str) -> bool {
 
 /// The case key made of the geometry axes among the parameters, such as `B=1,M=256`.
 pub(super) fn axes_key(params: &BTreeMap<String, String>) -> Option<String> {
-    let rank = |name: &str| {
-        AXES.iter()
-            .position(|axis| *axis == name)
-            .unwrap_or(AXES.len())
-    };
+    let rank = |name: &str| AXES.iter().position(|axis| *axis == name).unwrap_or(AXES.len());
     let mut axes: Vec<_> = params.iter().filter(|(name, _)| is_axis(name)).collect();
     axes.sort_by_key(|(name, _)| (rank(name), name.as_str()));
-    let parts: Vec<String> = axes
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let parts: Vec<String> = axes.iter().map(|(name, value)| format!("{name}={value}")).collect();
     (!parts.is_empty()).then(|| parts.join(","))
 }
 
@@ -178,9 +148,7 @@ pub(super) fn has_unit(text: &str) -> bool {
 pub(super) fn is_never_negative(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let is_unit = |word: &str| matches!(word, "ns" | "us" | "ms" | "s" | "sec" | "seconds");
-    ["time", "latency", "duration", "flops"]
-        .iter()
-        .any(|part| name.contains(part))
+    ["time", "latency", "duration", "flops"].iter().any(|part| name.contains(part))
         || name.split(|c: char| !c.is_alphanumeric()).any(is_unit)
 }
 
@@ -197,58 +165,30 @@ mod tests {
 
     #[test]
     fn axes_are_listed_names_and_single_letters() {
-        check(
-            is_axis,
-            &["B", "b", "t", "seq_len", "head_dim"],
-            &["", "é", "1", "ms", "SEQ_LEN"],
-        );
+        check(is_axis, &["B", "b", "t", "seq_len", "head_dim"], &["", "é", "1", "ms", "SEQ_LEN"]);
     }
 
     #[test]
     fn a_unit_is_seen_only_behind_a_number() {
         let yes = ["3.2 ms", "3.2ms", "-1e3 us", "12.5%", "900 TFLOPS", "7 µs"];
-        check(
-            has_unit,
-            &yes,
-            &["ms", "3.2", "64x64", "2 stages", "fast ms", "1-2 ms", ""],
-        );
+        check(has_unit, &yes, &["ms", "3.2", "64x64", "2 stages", "fast ms", "1-2 ms", ""]);
     }
 
     #[test]
     fn times_and_rates_are_never_negative() {
-        let yes = [
-            "Forward Time (ms)",
-            "fwd_us",
-            "mean_s",
-            "Latency",
-            "dense_TFLOPS",
-        ];
-        check(
-            is_never_negative,
-            &yes,
-            &["out_snr", "gain", "items", "ratio_grouped_over_dense"],
-        );
+        let yes = ["Forward Time (ms)", "fwd_us", "mean_s", "Latency", "dense_TFLOPS"];
+        check(is_never_negative, &yes, &["out_snr", "gain", "items", "ratio_grouped_over_dense"]);
     }
 
     #[test]
     fn any_name_with_snr_is_a_signal_to_noise_ratio() {
-        check(
-            is_snr,
-            &["out_snr", "SNR (dB)", "da_snr"],
-            &["sn_r", "Check"],
-        );
+        check(is_snr, &["out_snr", "SNR (dB)", "da_snr"], &["sn_r", "Check"]);
     }
 
     #[test]
     fn a_metric_and_its_spread_are_told_apart() {
-        assert_eq!(
-            split_spread("fwd_ms_std"),
-            Some(("fwd_ms", SpreadUnit::Absolute))
-        );
-        assert_eq!(
-            split_spread("fwd_ms_stddev_pct"),
-            Some(("fwd_ms", SpreadUnit::Percent))
-        );
+        assert_eq!(split_spread("fwd_ms_std"), Some(("fwd_ms", SpreadUnit::Absolute)));
+        assert_eq!(split_spread("fwd_ms_stddev_pct"), Some(("fwd_ms", SpreadUnit::Percent)));
         assert_eq!(split_spread("fwd_ms"), None);
         assert_eq!(canonical("BWD_MS"), Some("Backward Time (ms)"));
         assert_eq!(canonical("bwd"), None);

@@ -94,9 +94,7 @@ pub(super) fn name_row(row: &mut OutputRow, benchmark: &str, axes: &str) {
 
 /// A state that ran has a time.
 pub(super) fn refuse_timeless(row: &OutputRow) -> Result<(), String> {
-    let has_time = SHORT
-        .iter()
-        .any(|(_, short)| row.values.contains_key(&format!("{short}_s")));
+    let has_time = SHORT.iter().any(|(_, short)| row.values.contains_key(&format!("{short}_s")));
     if has_time {
         return Ok(());
     }
@@ -145,10 +143,7 @@ mod tests {
     const SAMPLE: &str = include_str!("../../../../../testdata/formats/nvbench.json");
 
     fn read(text: &str, label: Option<&str>) -> Result<Vec<OutputRow>, OutputParseError> {
-        let spec = ParseSpec {
-            label,
-            ..spec(OutputFormat::Nvbench)
-        };
+        let spec = ParseSpec { label, ..spec(OutputFormat::Nvbench) };
         parse(text, &spec)
     }
 
@@ -156,10 +151,7 @@ mod tests {
     fn a_state_is_a_row_with_its_axes_as_parameters() {
         let rows = read(SAMPLE, None).unwrap();
         let names: Vec<_> = rows.iter().filter_map(|row| row.case.as_deref()).collect();
-        assert_eq!(
-            names,
-            ["copy/N=1048576,T=I32", "copy/N=16777216,T=I32", "fill"]
-        );
+        assert_eq!(names, ["copy/N=1048576,T=I32", "copy/N=16777216,T=I32", "fill"]);
         assert_eq!(rows[0].aliases[0], "N=1048576,T=I32");
         assert_eq!(rows[0].params["N"], "1048576");
         let values = &rows[0].values;
@@ -183,10 +175,7 @@ mod tests {
     fn the_label_names_the_benchmark() {
         assert_eq!(read(SAMPLE, Some("fill")).unwrap().len(), 1);
         let got = render(&read(SAMPLE, Some("x")));
-        assert_eq!(
-            got,
-            "line 1: there is no benchmark \"x\"; there are copy, fill"
-        );
+        assert_eq!(got, "line 1: there is no benchmark \"x\"; there are copy, fill");
     }
 
     #[test]
@@ -201,26 +190,12 @@ mod tests {
         check("\"7.821e-06\"", "\"0\"", zero);
         check("\"7.821e-06\"", "\"-1\"", "is -1; a time must be above 0");
         check("\"7.821e-06\"", "\"nan\"", "is NaN; a time must be above 0");
-        check(
-            "\"7.821e-06\"",
-            "\"fast\"",
-            "is \"fast\", which is not a number",
-        );
-        check(
-            "\"is_skipped\": false",
-            "\"x\": 1",
-            "\"is_skipped\" is missing",
-        );
-        check(
-            "\"2.5e-06\"",
-            "null",
-            "\"nv/cold/time/gpu/mean\" has no value",
-        );
+        check("\"7.821e-06\"", "\"fast\"", "is \"fast\", which is not a number");
+        check("\"is_skipped\": false", "\"x\": 1", "\"is_skipped\" is missing");
+        check("\"2.5e-06\"", "null", "\"nv/cold/time/gpu/mean\" has no value");
         let cut = &SAMPLE[..SAMPLE.len() / 2];
         assert!(render(&read(cut, None)).contains("ends before it is complete"));
-        let bare = SAMPLE
-            .replace("time/gpu/mean", "x")
-            .replace("time/cpu/mean", "y");
+        let bare = SAMPLE.replace("time/gpu/mean", "x").replace("time/cpu/mean", "y");
         assert!(render(&read(&bare, None)).contains("it has no mean time"));
     }
 }

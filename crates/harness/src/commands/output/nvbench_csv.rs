@@ -52,9 +52,8 @@ pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, Outp
             let reason = miscounted(record.cells.len(), roles.len(), records.rest);
             return Err(refuse(reason));
         }
-        let benchmark = cell_of(&roles, &record.cells, |role| {
-            matches!(role, ColumnRole::Benchmark)
-        });
+        let benchmark =
+            cell_of(&roles, &record.cells, |role| matches!(role, ColumnRole::Benchmark));
         benchmarks.insert(benchmark.to_owned());
         if spec.label.is_some_and(|label| label != benchmark) {
             continue;
@@ -84,9 +83,7 @@ fn from_header(text: &str) -> (&str, usize) {
 fn roles_of(header: &[String]) -> Result<Vec<ColumnRole>, String> {
     let skipped = header.iter().position(|name| name == "Skipped");
     let (Some(skipped), Some(0)) = (skipped, header.iter().position(|n| n == "Benchmark")) else {
-        return Err(
-            "this is not the header of nvbench's --csv, which starts with Benchmark".into(),
-        );
+        return Err("this is not the header of nvbench's --csv, which starts with Benchmark".into());
     };
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut roles = Vec::with_capacity(header.len());
@@ -191,10 +188,7 @@ mod tests {
     const SAMPLE: &str = include_str!("../../../../../testdata/formats/nvbench.csv");
 
     fn read(text: &str, label: Option<&str>) -> Result<Vec<OutputRow>, OutputParseError> {
-        let spec = ParseSpec {
-            label,
-            ..spec(OutputFormat::NvbenchCsv)
-        };
+        let spec = ParseSpec { label, ..spec(OutputFormat::NvbenchCsv) };
         parse(text, &spec)
     }
 
@@ -202,10 +196,7 @@ mod tests {
     fn a_line_is_a_row_with_its_axes_as_parameters() {
         let rows = read(SAMPLE, None).unwrap();
         let names: Vec<_> = rows.iter().filter_map(|row| row.case.as_deref()).collect();
-        assert_eq!(
-            names,
-            ["copy/N=1048576,T=I32", "copy/N=16777216,T=I32", "fill"]
-        );
+        assert_eq!(names, ["copy/N=1048576,T=I32", "copy/N=16777216,T=I32", "fill"]);
         let values = &rows[0].values;
         assert_eq!(values["gpu_time_s"], 7.821e-06);
         assert_eq!(values["GPU Time (sec)"], 7.821e-06);
@@ -231,11 +222,7 @@ mod tests {
             let got = render(&read(&text, None));
             assert!(got.contains(want), "{got}");
         };
-        check(
-            "7.821e-06",
-            "0",
-            "line 2: \"gpu_time\" is 0; a time must be above 0",
-        );
+        check("7.821e-06", "0", "line 2: \"gpu_time\" is 0; a time must be above 0");
         check("7.821e-06", "nan", "line 2: \"gpu_time\" is NaN");
         check("7.821e-06", "-1", "line 2: \"gpu_time\" is -1");
         check("7.821e-06", "fast", "is \"fast\", not a number");

@@ -51,13 +51,8 @@ fn row_of(node: &JsonNode, line: usize) -> Result<OutputRow, String> {
     let mut row = OutputRow::new(Some(full.to_owned()), CaseCheck::NotStated, line);
     row.aliases.push(name.to_owned());
     row.aliases.extend(node.text("param").map(str::to_owned));
-    for (name, value) in node
-        .get("params")
-        .map(JsonNode::entries)
-        .unwrap_or_default()
-    {
-        row.params
-            .extend(value.scalar().map(|value| (name.clone(), value)));
+    for (name, value) in node.get("params").map(JsonNode::entries).unwrap_or_default() {
+        row.params.extend(value.scalar().map(|value| (name.clone(), value)));
     }
     let Some(stats) = node.get("stats") else {
         return Err("\"stats\" is missing".into());
@@ -94,10 +89,7 @@ mod tests {
     const SAMPLE: &str = include_str!("../../../../../testdata/formats/pytest-benchmark.json");
 
     fn read(text: &str, label: Option<&str>) -> Result<Vec<OutputRow>, OutputParseError> {
-        let spec = ParseSpec {
-            label,
-            ..spec(OutputFormat::PytestBenchmark)
-        };
+        let spec = ParseSpec { label, ..spec(OutputFormat::PytestBenchmark) };
         parse(text, &spec)
     }
 
@@ -120,10 +112,7 @@ mod tests {
     fn the_label_names_the_test() {
         assert_eq!(read(SAMPLE, Some("test_two")).unwrap().len(), 2);
         let got = render(&read(SAMPLE, Some("test_x")));
-        assert!(
-            got.contains("there are test_dot, test_one, test_two"),
-            "{got}"
-        );
+        assert!(got.contains("there are test_dot, test_one, test_two"), "{got}");
     }
 
     #[test]
@@ -140,16 +129,8 @@ mod tests {
         check(median, "\"median\": NaN", "NaN and Infinity are not JSON");
         let gone = "benchmarks[0]: stats: \"median\" is missing";
         check(median, "\"other\": 1", gone);
-        check(
-            median,
-            "\"median\": null",
-            "\"median\" is null, not a number",
-        );
-        check(
-            "test_b.py::test_dot[4096]",
-            "test_b.py::test_dot[64]",
-            "may appear once",
-        );
+        check(median, "\"median\": null", "\"median\" is null, not a number");
+        check("test_b.py::test_dot[4096]", "test_b.py::test_dot[64]", "may appear once");
         let cut = &SAMPLE[..SAMPLE.len() / 2];
         assert!(render(&read(cut, None)).contains("ends before it is complete"));
     }

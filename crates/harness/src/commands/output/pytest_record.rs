@@ -60,10 +60,7 @@ impl PytestLog {
         }
         let mut rest = line;
         while let Some(found) = find_record(rest, spec.label) {
-            if spec
-                .label
-                .is_some_and(|label| !label.eq_ignore_ascii_case(found.label))
-            {
+            if spec.label.is_some_and(|label| !label.eq_ignore_ascii_case(found.label)) {
                 self.labels.insert(found.label.to_owned());
                 rest = &found.dict[1..];
                 continue;
@@ -94,36 +91,22 @@ impl PytestLog {
             return Ok(());
         }
         let all: Vec<&str> = self.labels.iter().map(String::as_str).collect();
-        Err(format!(
-            "there are records of {}; name one as the label",
-            all.join(" and ")
-        ))
+        Err(format!("there are records of {}; name one as the label", all.join(" and ")))
     }
 
     /// The case of the running test, created if it is new.
     fn case(&mut self, line: usize) -> &mut PartialCase {
-        let index = *self
-            .by_case
-            .entry(self.current.clone())
-            .or_insert(self.cases.len());
+        let index = *self.by_case.entry(self.current.clone()).or_insert(self.cases.len());
         if index == self.cases.len() {
             let (case, check) = (self.current.clone(), CaseCheck::NotStated);
-            self.cases.push(PartialCase {
-                case,
-                line,
-                check,
-                record: None,
-            });
+            self.cases.push(PartialCase { case, line, check, record: None });
         }
         &mut self.cases[index]
     }
 
     /// A test that passes without a record is not a case of the benchmark.
     fn mark_passed(&mut self) {
-        let case = self
-            .by_case
-            .get(&self.current)
-            .and_then(|index| self.cases.get_mut(*index));
+        let case = self.by_case.get(&self.current).and_then(|index| self.cases.get_mut(*index));
         if let Some(case) = case
             && case.check == CaseCheck::NotStated
         {
@@ -133,22 +116,13 @@ impl PytestLog {
 
     fn missing_label(&self, spec: &ParseSpec) -> Option<String> {
         let label = spec.label?;
-        let has_some = self
-            .labels
-            .iter()
-            .any(|seen| seen.eq_ignore_ascii_case(label));
+        let has_some = self.labels.iter().any(|seen| seen.eq_ignore_ascii_case(label));
         if has_some || self.cases.iter().any(|case| case.check == CaseCheck::Fail) {
             return None;
         }
         let seen: Vec<&str> = self.labels.iter().map(String::as_str).collect();
-        let others = if seen.is_empty() {
-            "none".into()
-        } else {
-            seen.join(", ")
-        };
-        Some(format!(
-            "there is no record of \"{label}\"; there is {others}"
-        ))
+        let others = if seen.is_empty() { "none".into() } else { seen.join(", ") };
+        Some(format!("there is no record of \"{label}\"; there is {others}"))
     }
 }
 
@@ -170,9 +144,7 @@ impl PartialCase {
         for (name, number) in self.record.unwrap_or_default() {
             let is_time = matches!(last_part(&name), "mean" | "median" | "min" | "max" | "std");
             if is_time && number < 0.0 && check != CaseCheck::Fail {
-                return Err(format!(
-                    "\"{name}\" is {number}; a time must not be negative"
-                ));
+                return Err(format!("\"{name}\" is {number}; a time must not be negative"));
             }
             fields::add_value(&mut row, &name, number)?;
         }
@@ -190,10 +162,7 @@ fn numbers_of(dict: &JsonNode) -> Result<Vec<(String, f64)>, String> {
         FieldValue::Number(number) => Some((name, number)),
         FieldValue::Flag(_) | FieldValue::Text(_) => None,
     };
-    Ok(json::flatten(dict)?
-        .into_iter()
-        .filter_map(number)
-        .collect())
+    Ok(json::flatten(dict)?.into_iter().filter_map(number).collect())
 }
 
 /// Adds our own relative spread in percent next to each mean, whatever the record states.
@@ -202,9 +171,7 @@ fn add_checked_spreads(row: &mut OutputRow) {
         let group = name.strip_suffix("mean")?;
         let std = row.values.get(&format!("{group}std"))?;
         let percent = 100.0 * std / mean;
-        percent
-            .is_finite()
-            .then(|| (format!("{group}rel_std_checked"), percent))
+        percent.is_finite().then(|| (format!("{group}rel_std_checked"), percent))
     });
     let checked: Vec<_> = checked.collect();
     row.values.extend(checked);
@@ -234,9 +201,9 @@ fn find_record<'a>(text: &'a str, wanted: Option<&str>) -> Option<LabeledDict<'a
 fn refuse_other_units(behind: &str) -> Result<(), String> {
     let unit = behind.split_whitespace().next().unwrap_or_default();
     match unit {
-        "s" | "us" | "µs" | "μs" | "ns" => Err(format!(
-            "the record is in {unit}; only records in ms can be read"
-        )),
+        "s" | "us" | "µs" | "μs" | "ns" => {
+            Err(format!("the record is in {unit}; only records in ms can be read"))
+        }
         _ => Ok(()),
     }
 }
@@ -251,9 +218,7 @@ struct TestId<'a> {
 fn find_test_id(line: &str) -> Option<TestId<'_>> {
     const MARK: &str = ".py::";
     let mark = line.find(MARK)?;
-    let start = line[..mark]
-        .trim_end_matches(|c: char| !c.is_whitespace())
-        .len();
+    let start = line[..mark].trim_end_matches(|c: char| !c.is_whitespace()).len();
     let mut depth = 0_usize;
     let ends = |c: char| match c {
         '[' => {
@@ -267,15 +232,10 @@ fn find_test_id(line: &str) -> Option<TestId<'_>> {
         _ => depth == 0 && c.is_whitespace(),
     };
     let name = &line[mark + MARK.len()..];
-    let length = name.find(ends).map_or(name.len(), |at| {
-        at + usize::from(name[at..].starts_with(']'))
-    });
+    let length =
+        name.find(ends).map_or(name.len(), |at| at + usize::from(name[at..].starts_with(']')));
     let end = mark + MARK.len() + length;
-    Some(TestId {
-        before: &line[..start],
-        text: &line[start..end],
-        after: &line[end..],
-    })
+    Some(TestId { before: &line[..start], text: &line[start..end], after: &line[end..] })
 }
 
 /// The text in the brackets, or else the name of the test function.
@@ -289,10 +249,7 @@ fn case_of(id: &str) -> &str {
 /// The word next to the test id, alone on its line, or after a record.
 fn find_status(line: &str, id: Option<TestId<'_>>, behind_record: &str) -> Option<CaseCheck> {
     if let Some(id) = &id {
-        let next_to = [
-            id.before.split_whitespace().last(),
-            id.after.split_whitespace().next(),
-        ];
+        let next_to = [id.before.split_whitespace().last(), id.after.split_whitespace().next()];
         if let Some(status) = next_to.into_iter().flatten().find_map(status_word) {
             return Some(status);
         }
@@ -322,9 +279,7 @@ struct LiteralReader<'a> {
 impl LiteralReader<'_> {
     fn value(&mut self, depth: usize) -> Result<JsonNode, String> {
         if depth > MAX_DEPTH {
-            return Err(format!(
-                "the record is nested deeper than {MAX_DEPTH} levels"
-            ));
+            return Err(format!("the record is nested deeper than {MAX_DEPTH} levels"));
         }
         self.rest = self.rest.trim_start();
         match self.rest.chars().next() {
@@ -397,11 +352,8 @@ impl LiteralReader<'_> {
                 self.rest = &self.rest[at + 2..];
                 return Ok(text);
             }
-            let unescaped = if c == '\\' {
-                chars.next().map(|(_, escaped)| escaped)
-            } else {
-                Some(c)
-            };
+            let unescaped =
+                if c == '\\' { chars.next().map(|(_, escaped)| escaped) } else { Some(c) };
             text.extend(unescaped);
         }
         Err("a string in the record does not end; the output may be truncated".into())
@@ -445,10 +397,7 @@ mod tests {
     use super::*;
 
     fn check(label: Option<&str>, text: &str, want: &str) {
-        let spec = ParseSpec {
-            label,
-            ..spec(OutputFormat::PytestRecord)
-        };
+        let spec = ParseSpec { label, ..spec(OutputFormat::PytestRecord) };
         assert_eq!(render(&parse(text, &spec)), want, "{text}");
     }
 
@@ -459,10 +408,7 @@ mod tests {
                     'peak_mem_mb': 512.0}} ms\n";
         let rows = parse(text, &spec(OutputFormat::PytestRecord)).unwrap();
         let values = &rows[0].values;
-        assert_eq!(
-            format!("{:.4}", values["forward.rel_std_checked"]),
-            "0.0447"
-        );
+        assert_eq!(format!("{:.4}", values["forward.rel_std_checked"]), "0.0447");
         for (name, want) in [
             ("mean", 3.790314),
             ("std", 0.001694),
@@ -505,21 +451,9 @@ mod tests {
         let want = "1 a Fail [] f.mean=1";
         check(None, &format!("{record} FAILED"), want);
         check(None, &format!("{record}\nFAILED [ 50%]"), want);
-        check(
-            None,
-            &format!("{record} PASSED\ntests/x.py::test_op[a] FAILED [100%]"),
-            want,
-        );
-        check(
-            None,
-            &format!("{record}\n[gw0] [ 50%] FAILED tests/x.py::test_perf[a]"),
-            want,
-        );
-        check(
-            None,
-            &format!("{record} PASSED\nERROR tests/x.py::test_perf[a] - boom"),
-            want,
-        );
+        check(None, &format!("{record} PASSED\ntests/x.py::test_op[a] FAILED [100%]"), want);
+        check(None, &format!("{record}\n[gw0] [ 50%] FAILED tests/x.py::test_perf[a]"), want);
+        check(None, &format!("{record} PASSED\nERROR tests/x.py::test_perf[a] - boom"), want);
         check(
             None,
             &format!("{record} PASSED\nERROR root:x.py:5 a log line"),
@@ -543,11 +477,7 @@ mod tests {
                     Cutile: {'f': {'mean': 1}} ms\nPASSED";
         check(Some("Cutile"), text, "2 a Pass [] f.mean=1");
         check(Some("torch"), text, "1 a Pass [] f.mean=9");
-        check(
-            None,
-            text,
-            "line 2: there are records of Cutile and Torch; name one as the label",
-        );
+        check(None, text, "line 2: there are records of Cutile and Torch; name one as the label");
         check(
             Some("Triton"),
             text,
@@ -564,11 +494,7 @@ mod tests {
             "config: {'tile': 64}\nnote: {text}\nCutile: {'f': {'mean': 1}} ms",
             "3 - NotStated [] f.mean=1",
         );
-        check(
-            Some("Cutile"),
-            "Cutile: {'f': {'min': 1}} ms",
-            "line 1: the record has no mean",
-        );
+        check(Some("Cutile"), "Cutile: {'f': {'min': 1}} ms", "line 1: the record has no mean");
     }
 
     #[test]
@@ -592,31 +518,11 @@ mod tests {
             "Cutile: {'f': {'me",
             "line 1: a string in the record does not end; the output may be truncated",
         );
-        check(
-            None,
-            "Cutile: {'f' 3}",
-            "line 1: there is no colon after 'f' in the record",
-        );
-        check(
-            None,
-            "Cutile: {'f': 3 4}",
-            "line 1: there is a '4' in the record, not a comma",
-        );
-        check(
-            None,
-            "Cutile: {'f': 3ms}",
-            "line 1: \"3ms\" in the record is not a number",
-        );
-        check(
-            None,
-            "Cutile: {'f': 3, 'f': 4}",
-            "line 1: 'f' appears twice in the record",
-        );
-        check(
-            None,
-            "Cutile: {'f': g([])}",
-            "line 1: g(…) in the record is not one number",
-        );
+        check(None, "Cutile: {'f' 3}", "line 1: there is no colon after 'f' in the record");
+        check(None, "Cutile: {'f': 3 4}", "line 1: there is a '4' in the record, not a comma");
+        check(None, "Cutile: {'f': 3ms}", "line 1: \"3ms\" in the record is not a number");
+        check(None, "Cutile: {'f': 3, 'f': 4}", "line 1: 'f' appears twice in the record");
+        check(None, "Cutile: {'f': g([])}", "line 1: g(…) in the record is not one number");
         check(
             None,
             &format!("Cutile: {{'f': {}", "[".repeat(99)),

@@ -68,9 +68,7 @@ fn printed(text: &str) -> Result<Vec<TritonTable<'_>>, OutputParseError> {
             at += 1;
             continue;
         }
-        let title = lines[..at]
-            .last()
-            .and_then(|line| line.trim().strip_suffix(':'));
+        let title = lines[..at].last().and_then(|line| line.trim().strip_suffix(':'));
         let mut table = TritonTable {
             title: title.unwrap_or_default(),
             columns: cells(header),
@@ -88,28 +86,18 @@ fn printed(text: &str) -> Result<Vec<TritonTable<'_>>, OutputParseError> {
     }
     let is_open = !text.ends_with('\n') && lines.last().is_some_and(|line| is_row(line));
     if is_open {
-        return Err(OutputParseError::at_end(
-            text,
-            "the output ends inside this row",
-        ));
+        return Err(OutputParseError::at_end(text, "the output ends inside this row"));
     }
     Ok(tables)
 }
 
 /// The table of a saved file.
 fn saved(text: &str) -> Result<Option<TritonTable<'_>>, OutputParseError> {
-    let mut records = CsvRecords {
-        rest: text,
-        line: 1,
-    };
+    let mut records = CsvRecords { rest: text, line: 1 };
     let Some(header) = records.next_record().map_err(|e| e.unreadable(text))? else {
         return Ok(None);
     };
-    let mut table = TritonTable {
-        title: "",
-        columns: header.cells,
-        rows: Vec::new(),
-    };
+    let mut table = TritonTable { title: "", columns: header.cells, rows: Vec::new() };
     while let Some(record) = records.next_record().map_err(|e| e.unreadable(text))? {
         if record.cells.len() != table.columns.len() {
             let reason = miscounted(record.cells.len(), table.columns.len(), records.rest);
@@ -118,21 +106,14 @@ fn saved(text: &str) -> Result<Option<TritonTable<'_>>, OutputParseError> {
         table.rows.push((record.line, record.cells));
     }
     if !text.ends_with('\n') && !table.rows.is_empty() {
-        return Err(OutputParseError::at_end(
-            text,
-            "the output ends inside this row",
-        ));
+        return Err(OutputParseError::at_end(text, "the output ends inside this row"));
     }
     Ok(Some(table))
 }
 
 /// Cells are at least two spaces apart; a name may have single spaces in it.
 fn cells(line: &str) -> Vec<String> {
-    line.split("  ")
-        .map(str::trim)
-        .filter(|cell| !cell.is_empty())
-        .map(str::to_owned)
-        .collect()
+    line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect()
 }
 
 /// Whether the line starts with a row number.
@@ -227,10 +208,7 @@ mod tests {
     const SAVED: &str = include_str!("../../../../../testdata/formats/triton.csv");
 
     fn read(text: &str, label: Option<&str>) -> Result<Vec<OutputRow>, OutputParseError> {
-        let spec = ParseSpec {
-            label,
-            ..spec(OutputFormat::Triton)
-        };
+        let spec = ParseSpec { label, ..spec(OutputFormat::Triton) };
         parse(text, &spec)
     }
 
@@ -260,10 +238,7 @@ mod tests {
         let want = "name one as the label: fused-attention-batch4, matmul-performance-fp16";
         assert!(got.contains(want), "{got}");
         let got = render(&read(PRINTED, Some("x")));
-        assert!(
-            got.contains("there is no table \"x\"; there are fused"),
-            "{got}"
-        );
+        assert!(got.contains("there is no table \"x\"; there are fused"), "{got}");
     }
 
     #[test]
@@ -271,10 +246,7 @@ mod tests {
         let rows = read(SAVED, None).unwrap();
         assert_eq!(rows[0].case.as_deref(), Some("M=256,N=256,K=256"));
         assert_eq!(rows[0].values["Triton"], 4.1);
-        let spec = ParseSpec {
-            case_column: Some("M"),
-            ..spec(OutputFormat::Triton)
-        };
+        let spec = ParseSpec { case_column: Some("M"), ..spec(OutputFormat::Triton) };
         let rows = parse(SAVED, &spec).unwrap();
         assert_eq!(rows[1].case.as_deref(), Some("4096"));
     }
@@ -286,24 +258,12 @@ mod tests {
             assert!(got.contains(want), "{got}");
         };
         let head = "t:\n      N  Triton\n0   1.0     2.5\n";
-        check(
-            &format!("{head}2   4.0     2.5\n"),
-            "line 4: this is row 2, but row 1 was expected",
-        );
+        check(&format!("{head}2   4.0     2.5\n"), "line 4: this is row 2, but row 1 was expected");
         check(&format!("{head}1   4.0\n"), "line 4: this line has 1 cells");
         check(&format!("{head}..  ...     ...\n"), "the table omits rows");
-        check(
-            &format!("{head}1   4.0     2."),
-            "the output ends inside this row",
-        );
-        check(
-            &format!("{head}1   1.0     2.5\n"),
-            "the case \"N=1\" is already on line 3",
-        );
-        check(
-            &format!("{head}1   4.0     inf\n"),
-            "line 4: \"Triton\" is inf",
-        );
+        check(&format!("{head}1   4.0     2."), "the output ends inside this row");
+        check(&format!("{head}1   1.0     2.5\n"), "the case \"N=1\" is already on line 3");
+        check(&format!("{head}1   4.0     inf\n"), "line 4: \"Triton\" is inf");
         check("N,Triton\n1,2\n3\n", "line 3: this line has 1 cells");
         check("N,Triton\n1,2\n3,4", "the output ends inside this row");
         check("nothing here\n", "no rows");

@@ -40,15 +40,9 @@ impl CorrectnessCheck<'_> {
 /// The same failure, with what was special about the call.
 pub(super) fn on(gate: Gate, what: &str) -> Gate {
     match gate {
-        Gate::WrongResult {
-            case,
-            category,
-            excerpt,
-        } => Gate::WrongResult {
-            case,
-            category,
-            excerpt: format!("{what}: {excerpt}"),
-        },
+        Gate::WrongResult { case, category, excerpt } => {
+            Gate::WrongResult { case, category, excerpt: format!("{what}: {excerpt}") }
+        }
         other => other,
     }
 }

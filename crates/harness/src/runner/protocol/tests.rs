@@ -8,9 +8,7 @@ fn question() -> impl Strategy<Value = WorkerRequest> {
     prop_oneof![
         Just(WorkerRequest::Ping),
         (slots, any::<u64>(), any::<bool>()).prop_map(|(slots, spin_ns, stage)| {
-            let slots = slots
-                .into_iter()
-                .map(|(input, output)| CallSlot { input, output });
+            let slots = slots.into_iter().map(|(input, output)| CallSlot { input, output });
             let slots = slots.collect();
             match stage {
                 true => WorkerRequest::Fill(slots),

@@ -66,15 +66,9 @@ fn examine_pressure(charter: &Charter, findings: &mut DoctorReport) {
             findings.add(FindingLevel::Note, "pressure", detail, Some(hint));
         }
         Some(now) => {
-            let detail = format!(
-                "{:.0}% in the last ten seconds; a block waits above {max:.0}%",
-                now.avg10
-            );
-            let level = if now.avg10 > max {
-                FindingLevel::Note
-            } else {
-                FindingLevel::Fine
-            };
+            let detail =
+                format!("{:.0}% in the last ten seconds; a block waits above {max:.0}%", now.avg10);
+            let level = if now.avg10 > max { FindingLevel::Note } else { FindingLevel::Fine };
             let hint = Some("see what uses the CPUs with \"top\"");
             findings.add(level, "pressure", detail, hint);
         }
@@ -143,12 +137,7 @@ fn examine_gpu(charter: &Charter, stop: &StopFlag, findings: &mut DoctorReport) 
     match watch.look(stop) {
         None => {
             let hint = "put nvidia-smi or rocm-smi on the PATH to record clocks and throttling";
-            findings.add(
-                FindingLevel::Note,
-                "gpu",
-                "no tool reports on it",
-                Some(hint),
-            );
+            findings.add(FindingLevel::Note, "gpu", "no tool reports on it", Some(hint));
         }
         Some(said) if said.throttle.is_empty() => findings.fine("gpu", said.name.clone()),
         Some(said) => {

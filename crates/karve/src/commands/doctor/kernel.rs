@@ -127,17 +127,12 @@ fn check_mutations(
     let Some((check_passed, faults)) = checked("mutation", proven, findings)? else {
         return Ok(());
     };
-    let last = faults
-        .last()
-        .map_or_else(String::new, |f| format!("{} in {}", f.bug, f.file));
+    let last = faults.last().map_or_else(String::new, |f| format!("{} in {}", f.bug, f.file));
     if check_passed {
         let detail = format!("the test caught a planted bug: {last}");
         findings.fine("mutation", detail);
     } else {
-        let detail = format!(
-            "the test missed {} planted bugs; the last: {last}",
-            faults.len()
-        );
+        let detail = format!("the test missed {} planted bugs; the last: {last}", faults.len());
         findings.failed("mutation", detail, ConfigHints::of(charter).mutation_check);
     }
     Ok(())
@@ -150,11 +145,8 @@ fn examine_bench(
     built: &BuiltTree,
     findings: &mut DoctorReport,
 ) -> Result<bool> {
-    let bench = harness.bench(
-        &built.path,
-        &charter.cases,
-        BenchParams::fresh(CommandVariant::Usual)?,
-    );
+    let bench =
+        harness.bench(&built.path, &charter.cases, BenchParams::fresh(CommandVariant::Usual)?);
     match checked("benchmark", bench, findings)? {
         None => Ok(false),
         Some(Ok(samples)) => {
@@ -210,16 +202,11 @@ fn examine_noise(
     findings: &mut DoctorReport,
 ) -> Result<()> {
     let indices = charter.visible_cases();
-    let cases: Vec<NumberedCase> = indices
-        .iter()
-        .map(|index| (*index, charter.cases[*index].clone()))
-        .collect();
+    let cases: Vec<NumberedCase> =
+        indices.iter().map(|index| (*index, charter.cases[*index].clone())).collect();
     let rule = DuelRule::of(charter, NOISE_EVIDENCE).for_equals();
     let mut duel = Duel::new(charter, &indices, rule);
-    let arm = BuiltArm {
-        harness: harness.clone(),
-        tree: built.path.clone(),
-    };
+    let arm = BuiltArm { harness: harness.clone(), tree: built.path.clone() };
     let runner = PairRunner::new(arm.clone(), arm, CommandVariant::Usual);
     for _ in 0..NOISE_BLOCKS {
         let Ok(block) = runner.block(&cases)? else {

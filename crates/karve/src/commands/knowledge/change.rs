@@ -102,9 +102,8 @@ fn is_there(old: &Entry, new: &Entry, layer: Layer) -> CommandError {
 }
 
 fn refuse_lint_errors(entry: &Entry) -> Result<()> {
-    let faults = lint(entry, &clock::latest_day())
-        .into_iter()
-        .filter(|c| c.severity == LintSeverity::Error);
+    let faults =
+        lint(entry, &clock::latest_day()).into_iter().filter(|c| c.severity == LintSeverity::Error);
     let faults: Vec<String> = faults.map(|c| c.what).collect();
     if faults.is_empty() {
         return Ok(());
@@ -259,10 +258,10 @@ impl RetractArgs {
             }
             None => entry.status = EntryStatus::Refuted,
         }
-        entry.retracted = self.by.is_none().then(|| Retraction {
-            date: clock::day(),
-            why: text::safe(&self.why, 500),
-        });
+        entry.retracted = self
+            .by
+            .is_none()
+            .then(|| Retraction { date: clock::day(), why: text::safe(&self.why, 500) });
         entry.sections.push(EntrySection {
             heading: "Taken back".into(),
             text: format!("{}: {}", clock::day(), text::safe(&self.why, 500)),
@@ -273,9 +272,7 @@ impl RetractArgs {
         ui::outln(&format!("retracted {} in {}", entry.id, path.display()));
         let rests = dependants(loaded.library.entries(), &entry.id);
         for id in rests.iter().take(DEPENDANTS_MAX) {
-            ui::outln(&format!(
-                "affected  {id} depends on it, and is no longer used"
-            ));
+            ui::outln(&format!("affected  {id} depends on it, and is no longer used"));
         }
         let more = rests.len().saturating_sub(DEPENDANTS_MAX);
         if more > 0 {

@@ -76,9 +76,7 @@ impl SearchArgs {
         let found = loaded_library.library.search(&query);
         let shown = &found[..found.len().min(self.limit)];
         if self.json {
-            let list = shown
-                .iter()
-                .map(|m| search_hit(loaded_library, m, situation.as_ref()));
+            let list = shown.iter().map(|m| search_hit(loaded_library, m, situation.as_ref()));
             ui::out_json(&list.collect::<Vec<_>>());
             return Ok(());
         }
@@ -103,12 +101,7 @@ impl SearchArgs {
         if self.op.is_some() || self.device.is_some() || self.language.is_some() {
             let or = |text: &Option<String>| text.clone().unwrap_or_default();
             let (op, language) = (or(&self.op), or(&self.language));
-            return Some(situation::of_words(
-                &op,
-                &language,
-                &language,
-                &or(&self.device),
-            ));
+            return Some(situation::of_words(&op, &language, &language, &or(&self.device)));
         }
         of_project(place)
     }
@@ -137,10 +130,7 @@ fn search_hit<'a>(
             .standing(&entry.id)
             .map_or(entry.status, |s| s.status)
             .name(),
-        layer: loaded_library
-            .placed
-            .get(&entry.id)
-            .map_or("", |p| p.layer.name()),
+        layer: loaded_library.placed.get(&entry.id).map_or("", |p| p.layer.name()),
         score: matched.score,
         why: matched.why.iter().map(|why| why.describe()).collect(),
         expected_ratio: said.is_some().then(|| promised.gain(1.0).exp()),
@@ -149,17 +139,10 @@ fn search_hit<'a>(
 }
 
 fn show(found: &SearchHit<'_>) {
-    ui::outln(&format!(
-        "{}  {}",
-        text::safe(found.id, 80),
-        text::safe(found.title, 120)
-    ));
+    ui::outln(&format!("{}  {}", text::safe(found.id, 80), text::safe(found.title, 120)));
     let expected = found.expected.as_ref();
     let expected = expected.map_or_else(String::new, |said| format!("; {said}"));
-    ui::outln(&format!(
-        "    {}, {}, {}{expected}",
-        found.kind, found.status, found.layer
-    ));
+    ui::outln(&format!("    {}, {}, {}{expected}", found.kind, found.status, found.layer));
     for why in &found.why {
         ui::outln(&format!("    {}", text::safe(why, 200)));
     }
@@ -170,21 +153,16 @@ fn parse_counters(text: &str) -> Result<CounterValues> {
     let mut values = CounterValues::new();
     for part in text.split(',').filter(|part| !part.trim().is_empty()) {
         let bad = |why: &str| {
-            CommandError::usage(format!(
-                "cannot read the counter {:?}",
-                text::safe(part, 60)
-            ))
-            .cause(why)
-            .hint("write --counters l1_miss_pct=12,ipc=0.8; docs/profile.md lists the names")
+            CommandError::usage(format!("cannot read the counter {:?}", text::safe(part, 60)))
+                .cause(why)
+                .hint("write --counters l1_miss_pct=12,ipc=0.8; docs/profile.md lists the names")
         };
         let (name, value) = part.split_once('=').ok_or_else(|| bad("it has no ="))?;
         let (name, value) = (name.trim(), value.trim());
         if known(name).is_none() {
             return Err(bad("no counter has that name"));
         }
-        let value: f64 = value
-            .parse()
-            .map_err(|_| bad("the value is not a number"))?;
+        let value: f64 = value.parse().map_err(|_| bad("the value is not a number"))?;
         if !value.is_finite() {
             return Err(bad("the value is not a number"));
         }
@@ -244,10 +222,7 @@ fn head(
         lines.push(format!("overrides {}", hidden.join(" and ")));
     }
     if let Some(standing) = loaded_library.library.standing(&entry.id) {
-        lines.push(format!(
-            "standing  {}",
-            text::safe(&standing.explain(entry), 400)
-        ));
+        lines.push(format!("standing  {}", text::safe(&standing.explain(entry), 400)));
     }
     if let Some(said) = expected(entry, at).describe(entry.kind, 1.0) {
         lines.push(format!("expected  {said}"));

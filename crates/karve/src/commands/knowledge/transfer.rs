@@ -159,10 +159,7 @@ impl ImportArgs {
         }
         if self.to == TargetLayer::Staged {
             let faults = lint(entry, &clock::latest_day());
-            let lacks = faults
-                .iter()
-                .filter(|c| c.severity == LintSeverity::Error)
-                .count();
+            let lacks = faults.iter().filter(|c| c.severity == LintSeverity::Error).count();
             change.put(Layer::Staged, &entry.clone().as_reported())?;
             tally.new += 1;
             if lacks > 0 {
@@ -212,9 +209,7 @@ impl ImportTally {
 
     fn sum_up(&self) -> Result<()> {
         let (new, there, faulty) = (self.new, self.there.len(), self.faulty.len());
-        ui::outln(&format!(
-            "imported  {new} entries, {there} already exist, {faulty} skipped"
-        ));
+        ui::outln(&format!("imported  {new} entries, {there} already exist, {faulty} skipped"));
         let nothing = || CommandError::usage("nothing was imported");
         match (new, there, faulty) {
             (1.., _, _) => Ok(()),
@@ -277,18 +272,14 @@ impl ExportArgs {
         };
         if let Some(page) = pages.iter().find(|page| !is_inside(&page.path)) {
             let path = text::safe(&page.path.display().to_string(), 200);
-            return Err(
-                CommandError::usage(format!("{path} is outside that directory"))
-                    .hint("fix the scope of its entry; \"karve knowledge lint\" finds it"),
-            );
+            return Err(CommandError::usage(format!("{path} is outside that directory"))
+                .hint("fix the scope of its entry; \"karve knowledge lint\" finds it"));
         }
         let there = pages.iter().find(|page| dir.join(&page.path).exists());
         if let (Some(page), false) = (there, self.replace) {
             let path = dir.join(&page.path);
-            return Err(
-                CommandError::usage(format!("{} already exists", path.display()))
-                    .hint("use --replace to overwrite it, or choose another directory"),
-            );
+            return Err(CommandError::usage(format!("{} already exists", path.display()))
+                .hint("use --replace to overwrite it, or choose another directory"));
         }
         for page in &pages {
             let path = dir.join(&page.path);
@@ -298,11 +289,7 @@ impl ExportArgs {
             }
             files::write_atomic(&path, page.text.as_bytes())?;
         }
-        ui::outln(&format!(
-            "exported  {} files to {}",
-            pages.len(),
-            dir.display()
-        ));
+        ui::outln(&format!("exported  {} files to {}", pages.len(), dir.display()));
         for (what, n) in dialects::lost_fields(self.form.form, &entries) {
             ui::note(&format!(
                 "note: this format cannot store {what} ({n}); --form karve keeps everything"

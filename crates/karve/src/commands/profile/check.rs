@@ -36,10 +36,8 @@ pub(super) fn run(here: &Path, name: &str, json: bool) -> Result<()> {
             ui::outln(&format!("error     {}", safe(fault, 400)));
         }
     }
-    Err(
-        CommandError::usage(format!("{name} does not follow the profiler report format"))
-            .hint("docs/profile.md shows a valid report; --form hyper-mla writes one"),
-    )
+    Err(CommandError::usage(format!("{name} does not follow the profiler report format"))
+        .hint("docs/profile.md shows a valid report; --form hyper-mla writes one"))
 }
 
 fn print_report(report: &ProfilerReport) {
@@ -54,11 +52,7 @@ fn print_report(report: &ProfilerReport) {
     ui::outln(&format!("valid     {kernel} {version}"));
     ui::outln(&format!("for       {} ({place})", configuration.join(", ")));
     for stage in &report.stages {
-        ui::outln(&format!(
-            "stage     {}: {}",
-            shown(&stage.name),
-            figures(stage)
-        ));
+        ui::outln(&format!("stage     {}: {}", shown(&stage.name), figures(stage)));
     }
     let class = report.bottleneck.name().to_lowercase();
     ui::outln(&format!("limit     {class}"));
@@ -66,17 +60,12 @@ fn print_report(report: &ProfilerReport) {
     for opportunity in &report.opportunities {
         let trigger: Vec<String> = opportunity.trigger.iter().map(of).collect();
         let (name, gain) = (shown(&opportunity.name), short(opportunity.gain_pct));
-        ui::outln(&format!(
-            "try       {name}: {gain}% ({})",
-            trigger.join(", ")
-        ));
+        ui::outln(&format!("try       {name}: {gain}% ({})", trigger.join(", ")));
     }
     for row in &report.versus {
         let [metric, before, after, change] =
             [&row.metric, &row.previous, &row.current, &row.change].map(|text| shown(text));
-        ui::outln(&format!(
-            "moved     {metric}: {before} -> {after} ({change})"
-        ));
+        ui::outln(&format!("moved     {metric}: {before} -> {after} ({change})"));
     }
 }
 
@@ -97,8 +86,5 @@ fn figures(stage: &StageRow) -> String {
         "" => String::new(),
         remark => format!(" ({})", safe(remark, SHOWN_CHARS)),
     };
-    format!(
-        "{reported}{}{remark}",
-        stage.bottleneck.name().to_lowercase()
-    )
+    format!("{reported}{}{remark}", stage.bottleneck.name().to_lowercase())
 }

@@ -81,15 +81,8 @@ mod tests {
     use karve_profile::roofline::{CorePeaks, LevelBandwidth, Peak};
 
     fn pair(one: f64, all: f64) -> CorePeaks {
-        let peak = |best| Peak {
-            best,
-            spread: 0.0,
-            runs: 1,
-        };
-        CorePeaks {
-            one: peak(one),
-            all: peak(all),
-        }
+        let peak = |best| Peak { best, spread: 0.0, runs: 1 };
+        CorePeaks { one: peak(one), all: peak(all) }
     }
 
     #[test]
@@ -111,10 +104,7 @@ mod tests {
                 triad: rate,
             }],
         };
-        let demand = CallDemand {
-            work: Some(1e9),
-            bytes: Some(1e6),
-        };
+        let demand = CallDemand { work: Some(1e9), bytes: Some(1e6) };
         let check = |time_s: Option<f64>, threads: Option<u32>, want: (Cores, Option<f64>)| {
             let (cores, found) = under(&host, demand, (time_s, threads)).unwrap();
             assert_eq!((cores, found.share), want, "{time_s:?} {threads:?}");

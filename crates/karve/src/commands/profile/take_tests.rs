@@ -66,9 +66,7 @@ impl Lab {
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
-        let now = CharterTime {
-            minute: "2026-01-01 00:00".into(),
-        };
+        let now = CharterTime { minute: "2026-01-01 00:00".into() };
         let loaded = config::parse(PROJECT, dir.path(), &Overrides::default(), &now).unwrap();
         let mut charter = loaded.charter;
         let path = format!("{}:/usr/bin:/bin", bin.display());
@@ -87,10 +85,7 @@ impl Lab {
             runs: DevicePlatform::Cpu,
             editable: &EditableFiles::default(),
         };
-        let wish = ProfileRequest {
-            tool,
-            ..ProfileRequest::default()
-        };
+        let wish = ProfileRequest { tool, ..ProfileRequest::default() };
         take(&harness, subject, wish, DiagnosisRuleSet::Karve).unwrap()
     }
 
@@ -157,10 +152,7 @@ fn a_benchmark_that_fails_alone_is_not_profiled() {
     let lab = Lab::new("exit 4\n", &[("perf", PERF)]);
     let taken = lab.take(None);
     assert_eq!(lab.ran(), "");
-    assert!(
-        taken.parsed.notes[0].contains("the benchmark fails without a profiler"),
-        "{taken:?}"
-    );
+    assert!(taken.parsed.notes[0].contains("the benchmark fails without a profiler"), "{taken:?}");
     assert!(taken.alone.is_some_and(|alone| alone.is_err()));
 }
 

@@ -91,13 +91,12 @@ impl ProfileArgs {
         };
         let directory = revision.filter(|name| place.here().is_ok_and(|h| h.join(name).is_dir()));
         let (mut seen, failed) =
-            self.of_revision(place, revision, stop)
-                .map_err(|error| match directory {
-                    Some(name) => error.hint(format!(
-                        "{name:?} is a directory: name files in it, as in karve profile FILE"
-                    )),
-                    None => error,
-                })?;
+            self.of_revision(place, revision, stop).map_err(|error| match directory {
+                Some(name) => error.hint(format!(
+                    "{name:?} is a directory: name files in it, as in karve profile FILE"
+                )),
+                None => error,
+            })?;
         let wanted = failed.iter().find(|(tool, _)| self.tool == Some(*tool));
         if let Some((tool, hint)) = wanted {
             let what = format!("{} produced no profile", tool.name());
@@ -213,17 +212,8 @@ impl ProfileArgs {
         editable: &EditableFiles,
     ) -> Result<CollectedProfile> {
         let runs = DevicePlatform::at(&situation_of(charter));
-        let wish = ProfileRequest {
-            tool: self.tool,
-            depth: self.depth,
-            without: &[],
-        };
-        let subject = ProfileTarget {
-            tree,
-            case,
-            runs,
-            editable,
-        };
+        let wish = ProfileRequest { tool: self.tool, depth: self.depth, without: &[] };
+        let subject = ProfileTarget { tree, case, runs, editable };
         let mut taken = collect::take(harness, subject, wish, self.rules)?;
         if runs == DevicePlatform::Cpu {
             roof::add(harness, charter, (tree, case), &mut taken)?;
@@ -266,10 +256,7 @@ fn commit(repo: &Repo, charter: &Charter, revision: Option<&str>) -> Result<(Str
     }
     let head = repo.head()?.oid().clone();
     let globs = project_file::glob_set(&charter.editable)?;
-    let note = CommitNote {
-        message: "karve profile\n",
-        date: clock::now_s(),
-    };
+    let note = CommitNote { message: "karve profile\n", date: clock::now_s() };
     let made = repo.commit_candidate(repo.root(), &head, &globs, &note)?;
     Ok(("the worktree".to_owned(), made.oid))
 }
@@ -277,10 +264,9 @@ fn commit(repo: &Repo, charter: &Charter, revision: Option<&str>) -> Result<(Str
 /// The target of the kernels that a tool profiles, and their possible languages.
 fn situation_of_tool(tool: ProfilerTool) -> Situation {
     let (device, language): (&[&str], &[&str]) = match tool {
-        ProfilerTool::Ncu | ProfilerTool::Ptxas | ProfilerTool::Nsys => (
-            &["gpu", "cuda", "nvidia"],
-            &["cuda", "triton", "cutile", "cute", "tileir"],
-        ),
+        ProfilerTool::Ncu | ProfilerTool::Ptxas | ProfilerTool::Nsys => {
+            (&["gpu", "cuda", "nvidia"], &["cuda", "triton", "cutile", "cute", "tileir"])
+        }
         ProfilerTool::Rocprof | ProfilerTool::RocprofCompute => {
             (&["gpu", "rocm", "amd"], &["hip", "triton", "flydsl"])
         }

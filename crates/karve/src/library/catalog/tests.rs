@@ -16,9 +16,8 @@ fn root() -> PathBuf {
 fn every_file_of_the_directory_is_built_in() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("knowledge");
     let names = std::fs::read_dir(directory).unwrap();
-    let names: BTreeSet<String> = names
-        .map(|file| file.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let names: BTreeSet<String> =
+        names.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
     let built_in = FILES.iter().map(|(id, _)| format!("{id}.md"));
     assert_eq!(built_in.collect::<BTreeSet<_>>(), names);
 }
@@ -50,14 +49,8 @@ fn every_trigger_can_hold_and_every_line_is_narrow() {
     }
     for (id, text) in FILES {
         // Neither a regular expression nor a list of flags may be invalid.
-        let broken = |line: &str| {
-            ["pattern:", "toolchain:"]
-                .iter()
-                .any(|key| line.contains(key))
-        };
-        let wide = text
-            .lines()
-            .find(|line| line.chars().count() > 100 && !broken(line));
+        let broken = |line: &str| ["pattern:", "toolchain:"].iter().any(|key| line.contains(key));
+        let wide = text.lines().find(|line| line.chars().count() > 100 && !broken(line));
         assert_eq!(wide, None, "{id}");
     }
 }
@@ -95,10 +88,8 @@ fn the_catalog_covers_what_it_promises() {
     // Knowledge shared by all languages.
     let shared = entries.iter().filter(|e| e.scope.language.is_empty());
     assert!(shared.count() >= 20);
-    let numbered: Vec<String> = (1..=11)
-        .map(|n| format!("O{n}"))
-        .chain((1..=8).map(|n| format!("A{n}")))
-        .collect();
+    let numbered: Vec<String> =
+        (1..=11).map(|n| format!("O{n}")).chain((1..=8).map(|n| format!("A{n}"))).collect();
     for number in numbered {
         let named = entries.iter().any(|e| e.aliases.contains(&number));
         assert!(named, "{number} of the published catalog is missing");
@@ -177,9 +168,7 @@ fn render_index(entries: &[Entry]) -> String {
          Pitfalls | Detail File |\n|---|---|---|---|---|---|\n",
         changes.len()
     );
-    changes
-        .iter()
-        .for_each(|entry| text.push_str(&optimization_row(entry)));
+    changes.iter().for_each(|entry| text.push_str(&optimization_row(entry)));
     let habits = of(&[EntryKind::AntiPattern]);
     let _ = write!(
         text,
@@ -187,9 +176,7 @@ fn render_index(entries: &[Entry]) -> String {
          |---|---|---|---|---|\n",
         habits.len()
     );
-    habits
-        .iter()
-        .for_each(|entry| text.push_str(&habit_row(entry)));
+    habits.iter().for_each(|entry| text.push_str(&habit_row(entry)));
     let ways = of(&[EntryKind::Technique, EntryKind::Case]);
     let _ = write!(
         text,
@@ -235,19 +222,11 @@ fn gist(entry: &Entry, heading: &str) -> String {
 
 fn optimization_row(entry: &Entry) -> String {
     let triggers: Vec<String> = entry.triggers.iter().map(|t| format!("`{t}`")).collect();
-    let when = if triggers.is_empty() {
-        entry.scope.describe()
-    } else {
-        triggers.join(" or ")
-    };
-    let said = entry.impact.map_or("unknown".to_owned(), |impact| {
-        format!("{} to {}", impact.low, impact.high)
-    });
-    let shown: Vec<String> = entry
-        .evidence
-        .iter()
-        .map(|e| format!("{:.2}", e.ratio))
-        .collect();
+    let when = if triggers.is_empty() { entry.scope.describe() } else { triggers.join(" or ") };
+    let said = entry
+        .impact
+        .map_or("unknown".to_owned(), |impact| format!("{} to {}", impact.low, impact.high));
+    let shown: Vec<String> = entry.evidence.iter().map(|e| format!("{:.2}", e.ratio)).collect();
     let impact = if shown.is_empty() {
         said
     } else {
@@ -265,11 +244,7 @@ fn optimization_row(entry: &Entry) -> String {
 }
 
 fn habit_row(entry: &Entry) -> String {
-    let shown: Vec<String> = entry
-        .evidence
-        .iter()
-        .map(|e| format!("{:.2}", e.ratio))
-        .collect();
+    let shown: Vec<String> = entry.evidence.iter().map(|e| format!("{:.2}", e.ratio)).collect();
     let source = if shown.is_empty() {
         entry.basis.name().to_owned()
     } else {

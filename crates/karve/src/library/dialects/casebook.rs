@@ -57,11 +57,7 @@ pub(super) fn parse(text: &str) -> Result<Entry, String> {
     let mut entry = Entry {
         id: super::slug(&head.id),
         kind: EntryKind::Case,
-        title: if title.is_empty() {
-            head.id.clone()
-        } else {
-            title
-        },
+        title: if title.is_empty() { head.id.clone() } else { title },
         basis: match head.maturity.as_str() {
             "verified-locally" => EntryBasis::Measured,
             _ => EntryBasis::Reported,
@@ -71,18 +67,11 @@ pub(super) fn parse(text: &str) -> Result<Entry, String> {
             "mixed" => Risk::Rounding,
             _ => Risk::Lossy,
         },
-        scope: Scope {
-            device: head.architectures,
-            phase: head.phase,
-            ..Scope::default()
-        },
+        scope: Scope { device: head.architectures, phase: head.phase, ..Scope::default() },
         triggers: triggers.unwrap_or_default(),
         counter_signals: counter_signals.unwrap_or_default(),
         interactions: head.interactions,
-        date: head
-            .measured
-            .as_ref()
-            .map_or_else(String::new, |m| m.date.clone()),
+        date: head.measured.as_ref().map_or_else(String::new, |m| m.date.clone()),
         evidence: head.measured.and_then(evidence).into_iter().collect(),
         sections: renamed(sections, &HEADINGS),
         ..Entry::default()
@@ -94,13 +83,8 @@ pub(super) fn parse(text: &str) -> Result<Entry, String> {
 }
 
 fn bullets(text: &str) -> Vec<String> {
-    let lines = text
-        .lines()
-        .map(|line| line.trim().trim_start_matches(['-', '*', ' ']));
-    lines
-        .filter(|line| !line.is_empty())
-        .map(str::to_owned)
-        .collect()
+    let lines = text.lines().map(|line| line.trim().trim_start_matches(['-', '*', ' ']));
+    lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
 /// What an entry cannot store.
@@ -111,10 +95,7 @@ fn facts(head: &CaseFrontMatter) -> EntrySection {
         format!("bottleneck: {}", head.bottleneck),
         format!("signals: {}", head.signals.join(", ")),
     ];
-    EntrySection {
-        heading: "Casebook".into(),
-        text: facts.join("\n"),
-    }
+    EntrySection { heading: "Casebook".into(), text: facts.join("\n") }
 }
 
 /// One of those facts.
@@ -165,10 +146,7 @@ pub(super) fn render(entry: &Entry) -> Result<SourcePage, String> {
             text.push_str(&format!("\n## {heading}\n\n{body}\n"));
         }
     }
-    Ok(SourcePage {
-        path: PathBuf::from(folder).join(format!("{}.md", entry.id)),
-        text,
-    })
+    Ok(SourcePage { path: PathBuf::from(folder).join(format!("{}.md", entry.id)), text })
 }
 
 /// The sections of a case, our names for them, and their default text.
@@ -178,22 +156,10 @@ const BODY: &[(&str, &[&str], &str)] = &[
     ("Mechanism", &["Mechanism"], ""),
     ("Generalizes to", &["Generalizes to", "Generalization"], ""),
     ("Apply via", &["Recipe", "Apply via"], ""),
-    (
-        "Expected effect",
-        &["Expected effect", "Affected metrics"],
-        "",
-    ),
+    ("Expected effect", &["Expected effect", "Affected metrics"], ""),
     ("Accuracy risk", &["Accuracy risk", "Accuracy"], ""),
-    (
-        "Verify",
-        &["Verify"],
-        "Test and measure against the parent: `karve bench`.",
-    ),
-    (
-        "Rollback",
-        &["Rollback"],
-        "Undo it when it is more than 5% slower.",
-    ),
+    ("Verify", &["Verify"], "Test and measure against the parent: `karve bench`."),
+    ("Rollback", &["Rollback"], "Undo it when it is more than 5% slower."),
     ("Prior art", &["Prior art"], ""),
 ];
 

@@ -68,10 +68,7 @@ fn one_word(text: &str) -> String {
 pub(super) fn parse(line: &str) -> Option<EntryMark> {
     let said = line.trim().strip_prefix(BEGIN)?;
     let (words, why) = said.split_once(" why=").unwrap_or((said, ""));
-    let mut mark = EntryMark {
-        why: one_line(why, WHY_CHARS),
-        ..EntryMark::default()
-    };
+    let mut mark = EntryMark { why: one_line(why, WHY_CHARS), ..EntryMark::default() };
     for word in words.split_whitespace() {
         let (name, value) = word.split_once('=')?;
         match name {
@@ -109,15 +106,9 @@ impl EntryMark {
         entry.superseded_by = self.superseded_by;
         let reported = entry.section(RETRACTED).is_some();
         if let Some(date) = self.retracted {
-            entry.retracted = Some(Retraction {
-                date,
-                why: self.why,
-            });
+            entry.retracted = Some(Retraction { date, why: self.why });
         } else if !self.why.is_empty() && !reported {
-            entry.sections.push(EntrySection {
-                heading: RETRACTED.to_owned(),
-                text: self.why,
-            });
+            entry.sections.push(EntrySection { heading: RETRACTED.to_owned(), text: self.why });
         }
     }
 }

@@ -39,13 +39,9 @@ pub(super) fn parse(page: &SourcePage) -> Result<Vec<Entry>, String> {
         scope: scope_of(&page.path),
         ..Entry::default()
     };
-    let when = sections
-        .iter()
-        .find(|s| s.heading.eq_ignore_ascii_case("When to Apply"));
+    let when = sections.iter().find(|s| s.heading.eq_ignore_ascii_case("When to Apply"));
     entry.triggers = when.map(|s| triggers_in(&s.text)).unwrap_or_default();
-    let shown = sections
-        .iter()
-        .find(|s| s.heading.eq_ignore_ascii_case("Performance Evidence"));
+    let shown = sections.iter().find(|s| s.heading.eq_ignore_ascii_case("Performance Evidence"));
     if let Some(shown) = shown {
         entry.basis = match shown.text.to_lowercase().contains("local experiment") {
             true => EntryBasis::Measured,
@@ -62,25 +58,15 @@ pub(super) fn parse(page: &SourcePage) -> Result<Vec<Entry>, String> {
 
 fn kind_of(path: &Path) -> EntryKind {
     let anti = path.iter().any(|part| part == "anti-patterns");
-    if anti {
-        EntryKind::AntiPattern
-    } else {
-        EntryKind::Optimization
-    }
+    if anti { EntryKind::AntiPattern } else { EntryKind::Optimization }
 }
 
 /// `languages/<language>/...` gives the language.
 fn scope_of(path: &Path) -> Scope {
-    let parts: Vec<String> = path
-        .iter()
-        .map(|p| p.to_string_lossy().into_owned())
-        .collect();
+    let parts: Vec<String> = path.iter().map(|p| p.to_string_lossy().into_owned()).collect();
     let at = parts.iter().position(|part| part == "languages");
     let language = at.and_then(|at| parts.get(at + 1)).cloned();
-    Scope {
-        language: language.into_iter().collect(),
-        ..Scope::default()
-    }
+    Scope { language: language.into_iter().collect(), ..Scope::default() }
 }
 
 /// Rows `Config | Before | After | Change`; a row whose cells are not numbers stays text. One that
@@ -101,11 +87,7 @@ fn evidence_in(text: &str, id: &str) -> Vec<Evidence> {
             _ => (0.0, 0.0, positive(reported?)?),
         };
         Some(Evidence {
-            metric: before
-                .split_whitespace()
-                .nth(1)
-                .unwrap_or("time")
-                .to_owned(),
+            metric: before.split_whitespace().nth(1).unwrap_or("time").to_owned(),
             before: was,
             after: is,
             ratio,
@@ -147,9 +129,7 @@ fn parse_index(text: &str) -> Result<Vec<Entry>, String> {
 fn of_row(kind: EntryKind, (alias, title): (&str, &str), third: &str, file: &str) -> Entry {
     let file = file.trim_matches(['`', '[', ']']);
     let stem = Path::new(file.split(['(', ']']).next().unwrap_or(file)).file_stem();
-    let id = stem
-        .map(|stem| slug(&stem.to_string_lossy()))
-        .unwrap_or_default();
+    let id = stem.map(|stem| slug(&stem.to_string_lossy())).unwrap_or_default();
     let heading = match kind {
         EntryKind::AntiPattern => "Failure mode",
         EntryKind::Optimization | EntryKind::Case | EntryKind::Tip | EntryKind::Technique => {
@@ -165,10 +145,7 @@ fn of_row(kind: EntryKind, (alias, title): (&str, &str), third: &str, file: &str
         title: title.to_owned(),
         aliases: vec![alias.to_owned()],
         triggers: triggers_in(third),
-        sections: vec![EntrySection {
-            heading: heading.to_owned(),
-            text: third.to_owned(),
-        }],
+        sections: vec![EntrySection { heading: heading.to_owned(), text: third.to_owned() }],
         ..Entry::default()
     }
 }
@@ -211,20 +188,10 @@ pub(super) fn render(entries: &[&Entry]) -> Vec<SourcePage> {
     let entries: Vec<&Entry> = entries.iter().filter(own).copied().collect();
     let mut pages: Vec<SourcePage> = entries
         .iter()
-        .map(|entry| SourcePage {
-            path: path_of(entry),
-            text: render_page(entry),
-        })
+        .map(|entry| SourcePage { path: path_of(entry), text: render_page(entry) })
         .collect();
-    let index = format!(
-        "{}\n{}",
-        render_index(&entries),
-        render_cross_reference(&entries)
-    );
-    pages.push(SourcePage {
-        path: PathBuf::from("optimization-catalog.md"),
-        text: index,
-    });
+    let index = format!("{}\n{}", render_index(&entries), render_cross_reference(&entries));
+    pages.push(SourcePage { path: PathBuf::from("optimization-catalog.md"), text: index });
     pages
 }
 
@@ -286,14 +253,7 @@ fn render_page(entry: &Entry) -> String {
         ("Performance Evidence", shown),
         ("Generalization", any(&["Generalization"])),
         ("Pitfalls", any(&["Pitfalls"])),
-        (
-            "Interactions",
-            if ids.is_empty() {
-                "-".into()
-            } else {
-                ids.join(", ")
-            },
-        ),
+        ("Interactions", if ids.is_empty() { "-".into() } else { ids.join(", ") }),
     ];
     for (heading, body) in parts {
         let _ = write!(text, "\n## {heading}\n\n{}\n", body.trim());
@@ -304,9 +264,7 @@ fn render_page(entry: &Entry) -> String {
 /// The number of an entry in the index: the one it has elsewhere, or the next.
 fn numbers(entries: &[&Entry]) -> BTreeMap<String, String> {
     let is_number = |alias: &&String, letter: char| {
-        alias
-            .strip_prefix(letter)
-            .is_some_and(|n| n.parse::<u32>().is_ok())
+        alias.strip_prefix(letter).is_some_and(|n| n.parse::<u32>().is_ok())
     };
     let letter = |entry: &Entry| match entry.kind {
         EntryKind::AntiPattern => 'A',
@@ -341,10 +299,7 @@ pub fn render_index(entries: &[&Entry]) -> String {
     let numbers = numbers(entries);
     let number = |entry: &Entry| numbers.get(&entry.id).cloned().unwrap_or_default();
     let first = |entry: &Entry, names: &[&str]| -> String {
-        let text = names
-            .iter()
-            .find_map(|name| entry.section(name))
-            .unwrap_or("-");
+        let text = names.iter().find_map(|name| entry.section(name)).unwrap_or("-");
         let line = text.lines().find(|line| !line.trim().is_empty());
         cell(line.unwrap_or("-").trim_start_matches("- "))
     };
@@ -386,10 +341,7 @@ pub fn render_index(entries: &[&Entry]) -> String {
 }
 
 fn impact(impact: Option<Impact>) -> String {
-    impact.map_or_else(
-        || "-".to_owned(),
-        |i| format!("{:.2}x to {:.2}x", i.low, i.high),
-    )
+    impact.map_or_else(|| "-".to_owned(), |i| format!("{:.2}x to {:.2}x", i.low, i.high))
 }
 
 /// From metric states to entries.
@@ -400,10 +352,7 @@ pub fn render_cross_reference(entries: &[&Entry]) -> String {
         for trigger in &entry.triggers {
             let readable = Predicate::parse(trigger).is_ok();
             if let (true, Some(number)) = (readable, numbers.get(&entry.id)) {
-                states
-                    .entry(trigger.clone())
-                    .or_default()
-                    .push(number.clone());
+                states.entry(trigger.clone()).or_default().push(number.clone());
             }
         }
     }

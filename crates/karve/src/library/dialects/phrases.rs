@@ -42,11 +42,7 @@ const PHRASES: &[(&str, &str)] = &[
 
 /// Conditions found in a text, as triggers.
 pub fn triggers_in(text: &str) -> Vec<String> {
-    let lower = text
-        .to_lowercase()
-        .replace('≤', "<=")
-        .replace('≥', ">=")
-        .replace('`', "");
+    let lower = text.to_lowercase().replace('≤', "<=").replace('≥', ">=").replace('`', "");
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut taken: Vec<(usize, usize)> = Vec::new();
     for (phrase, counter) in PHRASES {
@@ -76,9 +72,7 @@ fn starts_a_word(text: &str, at: usize) -> bool {
 /// `< 90%` directly after a phrase, as `< 90`.
 fn condition_after(rest: &str) -> Option<String> {
     let rest = rest.trim_start_matches([' ', '%', ':', '*']);
-    let op = ["<=", ">=", "<", ">", "="]
-        .into_iter()
-        .find(|op| rest.starts_with(op))?;
+    let op = ["<=", ">=", "<", ">", "="].into_iter().find(|op| rest.starts_with(op))?;
     let number = rest[op.len()..].trim_start();
     let end = number.find(|c: char| !(c.is_ascii_digit() || c == '.'));
     let end = end.unwrap_or(number.len());

@@ -7,10 +7,7 @@ use karve_core::knowledge::{
 use proptest::prelude::*;
 
 fn page(path: &str, text: &str) -> SourcePage {
-    SourcePage {
-        path: PathBuf::from(path),
-        text: text.to_owned(),
-    }
+    SourcePage { path: PathBuf::from(path), text: text.to_owned() }
 }
 
 const PAGE: &str = "# Swizzle the order of blocks\n\n## When to Apply\n\n- L2 hit rate < 90%\n\
@@ -24,30 +21,17 @@ const PAGE: &str = "# Swizzle the order of blocks\n\n## When to Apply\n\n- L2 hi
 #[test]
 fn a_catalog_page_becomes_an_entry_and_a_page_again() {
     let path = "docs/knowledge/languages/cutile/optimizations/swizzle.md";
-    let entry = parse(KnowledgeFormat::HyperMla, &page(path, PAGE))
-        .unwrap()
-        .remove(0);
-    assert_eq!(
-        (entry.id.as_str(), entry.kind),
-        ("swizzle", EntryKind::Optimization)
-    );
+    let entry = parse(KnowledgeFormat::HyperMla, &page(path, PAGE)).unwrap().remove(0);
+    assert_eq!((entry.id.as_str(), entry.kind), ("swizzle", EntryKind::Optimization));
     assert_eq!(entry.triggers, ["l2_hit_pct < 90", "dram_pct > 60"]);
     assert_eq!(entry.scope.language, ["cutile"]);
     assert_eq!((entry.evidence.len(), entry.evidence[0].ratio), (1, 1.25));
     assert_eq!(entry.basis, EntryBasis::Measured);
     assert!(entry.section("Recipe").unwrap().contains("x = 1"));
     let pages = render(KnowledgeFormat::HyperMla, &[&entry]).unwrap();
-    assert_eq!(
-        pages[0].path,
-        PathBuf::from("knowledge/languages/cutile/optimizations/swizzle.md")
-    );
-    let again = parse(KnowledgeFormat::HyperMla, &pages[0])
-        .unwrap()
-        .remove(0);
-    assert_eq!(
-        (&again.title, &again.triggers),
-        (&entry.title, &entry.triggers)
-    );
+    assert_eq!(pages[0].path, PathBuf::from("knowledge/languages/cutile/optimizations/swizzle.md"));
+    let again = parse(KnowledgeFormat::HyperMla, &pages[0]).unwrap().remove(0);
+    assert_eq!((&again.title, &again.triggers), (&entry.title, &entry.triggers));
     assert_eq!(again.evidence[0].ratio, 1.25);
     let index = &pages[1].text;
     assert!(
@@ -55,10 +39,7 @@ fn a_catalog_page_becomes_an_entry_and_a_page_again() {
     );
     assert!(index.contains("| dram_pct > 60 | O1 |"), "{index}");
     let rows = parse(KnowledgeFormat::HyperMla, &pages[1]).unwrap();
-    assert_eq!(
-        (rows[0].id.as_str(), &rows[0].aliases[0][..]),
-        ("swizzle", "O1")
-    );
+    assert_eq!((rows[0].id.as_str(), &rows[0].aliases[0][..]), ("swizzle", "O1"));
 }
 
 #[test]
@@ -82,26 +63,17 @@ fn tips_are_read_by_device_operation_and_backend() {
         \x20 across groups\n- Applicability: all\n\n\
         ### 2026-04-24 round-8 — ACCEPTED\n- Context: x\n- Signal: +2%\n- Takeaway: y\n\
         - Applicability: z\n";
-    let tips = parse(
-        KnowledgeFormat::Tips,
-        &page("mi355x/grouped_gemm/triton/tips.md", text),
-    )
-    .unwrap();
+    let tips =
+        parse(KnowledgeFormat::Tips, &page("mi355x/grouped_gemm/triton/tips.md", text)).unwrap();
     assert_eq!(tips.len(), 2);
     // A rolled-back tip is titled by what was tried, and says why.
     assert_eq!(tips[0].title, "fused barrier");
     assert_eq!(tips[0].status, EntryStatus::Refuted);
     let why = &tips[0].retracted.as_ref().unwrap().why;
     assert_eq!(why, "rolled back: atomics serialize across groups");
-    assert_eq!(
-        (tips[1].title.as_str(), tips[1].status),
-        ("y", EntryStatus::Candidate)
-    );
+    assert_eq!((tips[1].title.as_str(), tips[1].status), ("y", EntryStatus::Candidate));
     assert_eq!(tips[0].scope.device, ["mi355x"]);
-    assert_eq!(
-        (tips[0].kind, tips[0].date.as_str()),
-        (EntryKind::Tip, "2026-04-23")
-    );
+    assert_eq!((tips[0].kind, tips[0].date.as_str()), (EntryKind::Tip, "2026-04-23"));
     assert_eq!(
         lint(&tips[0], "2026-11-16").len(),
         1,
@@ -127,18 +99,14 @@ fn a_case_keeps_its_figures_only_if_they_are_whole() {
         measured: {metric: throughput, value: '+12.5%', gpu: B200, workload: decode, run_ref: r1, \
         date: 2026-08}\n---\n# Overlap experts\n\n## Applies when\n\nGPU idle > 30%\n\n\
         ## Counter-signals\n\n- few experts\n- one rank\n\n## Mechanism\n\nm\n\n## Verify\n\nv\n";
-    let case = parse(KnowledgeFormat::Casebook, &page("x.md", text))
-        .unwrap()
-        .remove(0);
+    let case = parse(KnowledgeFormat::Casebook, &page("x.md", text)).unwrap().remove(0);
     assert_eq!((case.kind, case.risk), (EntryKind::Case, Risk::Lossy));
     assert_eq!(case.counter_signals, ["few experts", "one rank"]);
     assert_eq!(case.triggers, ["gpu_idle_pct > 30"]);
     assert_eq!(case.evidence[0].ratio, 1.125);
     let pages = render(KnowledgeFormat::Casebook, &[&case]).unwrap();
     assert_eq!(pages[0].path, PathBuf::from("communication/moe-overlap.md"));
-    let again = parse(KnowledgeFormat::Casebook, &pages[0])
-        .unwrap()
-        .remove(0);
+    let again = parse(KnowledgeFormat::Casebook, &pages[0]).unwrap().remove(0);
     assert_eq!(again.evidence, case.evidence);
     assert_eq!(again.counter_signals, case.counter_signals);
     assert_eq!(again.interactions, case.interactions);
@@ -146,9 +114,7 @@ fn a_case_keeps_its_figures_only_if_they_are_whole() {
     assert!(parse(KnowledgeFormat::Casebook, &page("x.md", &some)).is_err());
     let words = text.replace("'+12.5%'", "a lot");
     assert!(
-        parse(KnowledgeFormat::Casebook, &page("x.md", &words)).unwrap()[0]
-            .evidence
-            .is_empty()
+        parse(KnowledgeFormat::Casebook, &page("x.md", &words)).unwrap()[0].evidence.is_empty()
     );
 }
 
@@ -158,12 +124,8 @@ fn a_wiki_page_and_a_playbook_are_read_and_written() {
         arch: [sm90]\nkernels: [rmsnorm]\n---\n\n## Symptom\n\nDRAM < 40%\n\n## Evidence\n\n\
         - rms_norm store is 1.30x faster [2026-07, sm90, toolkit 13.1, N=5]\n\
         - without a mark 2x\n";
-    let entry = parse(
-        KnowledgeFormat::Wiki,
-        &page("technique/no-bulk-store.md", text),
-    )
-    .unwrap()
-    .remove(0);
+    let entry =
+        parse(KnowledgeFormat::Wiki, &page("technique/no-bulk-store.md", text)).unwrap().remove(0);
     assert_eq!((entry.evidence.len(), entry.evidence[0].n), (1, 5));
     assert_eq!(entry.triggers, ["dram_pct < 40"]);
     let pages = render(KnowledgeFormat::Wiki, &[&entry]).unwrap();
@@ -190,18 +152,9 @@ fn what_is_read_from_elsewhere_is_a_candidate_and_garbage_is_refused() {
         KnowledgeFormat::Playbook,
         KnowledgeFormat::Karve,
     ] {
-        for text in [
-            "",
-            "\u{0}\u{1}",
-            "---\n---\n",
-            "---\nkind: [\n---\n# x",
-            "| a | b |\n",
-        ] {
+        for text in ["", "\u{0}\u{1}", "---\n---\n", "---\nkind: [\n---\n# x", "| a | b |\n"] {
             if let Ok(entries) = parse(form, &page("a/b.md", text)) {
-                assert!(
-                    entries.iter().all(|e| e.status == EntryStatus::Candidate),
-                    "{form:?}"
-                );
+                assert!(entries.iter().all(|e| e.status == EntryStatus::Candidate), "{form:?}");
             }
         }
     }
@@ -231,11 +184,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
         Just(EntryStatus::Refuted),
         Just(EntryStatus::Superseded),
     ];
-    let risk = prop_oneof![
-        Just(Risk::Lossless),
-        Just(Risk::Rounding),
-        Just(Risk::Lossy)
-    ];
+    let risk = prop_oneof![Just(Risk::Lossless), Just(Risk::Rounding), Just(Risk::Lossy)];
     let words = "[a-z]{1,8}( [a-z=]{1,8}){0,4}";
     (kind, status, risk, "[a-z][a-z0-9-]{0,20}", words, 0..4_u8).prop_map(
         |(kind, status, risk, id, words, more)| Entry {
@@ -246,27 +195,15 @@ fn any_entry() -> impl Strategy<Value = Entry> {
             title: words.clone(),
             date: "2026-11".into(),
             superseded_by: (status == EntryStatus::Superseded).then(|| "another".to_owned()),
-            retracted: (more == 1 && status == EntryStatus::Refuted).then(|| Retraction {
-                date: "2026-11-16".into(),
-                why: format!("why={words}"),
-            }),
+            retracted: (more == 1 && status == EntryStatus::Refuted)
+                .then(|| Retraction { date: "2026-11-16".into(), why: format!("why={words}") }),
             // A status that only evidence refutes is kept by formats that leave evidence out.
             evidence: (more == 2)
-                .then(|| Evidence {
-                    ratio: 0.5,
-                    workload: words.clone(),
-                    ..Evidence::default()
-                })
+                .then(|| Evidence { ratio: 0.5, workload: words.clone(), ..Evidence::default() })
                 .into_iter()
                 .collect(),
-            scope: Scope {
-                device: vec!["cpu".into()],
-                ..Scope::default()
-            },
-            sections: vec![EntrySection {
-                heading: "Mechanism".into(),
-                text: words,
-            }],
+            scope: Scope { device: vec!["cpu".into()], ..Scope::default() },
+            sections: vec![EntrySection { heading: "Mechanism".into(), text: words }],
             ..Entry::default()
         },
     )
@@ -330,10 +267,7 @@ fn a_mark_that_is_not_clear_says_nothing() {
 #[test]
 fn conditions_in_words_become_triggers_only_when_they_are_clear() {
     let check = |text: &str, want: &[&str]| assert_eq!(triggers_in(text), want, "{text}");
-    check(
-        "when L2 hit < 90% and occupancy ≥ 25 %",
-        &["l2_hit_pct < 90", "occupancy_pct >= 25"],
-    );
+    check("when L2 hit < 90% and occupancy ≥ 25 %", &["l2_hit_pct < 90", "occupancy_pct >= 25"]);
     check("TC util: > 60", &["tensor_pct > 60"]);
     check("registers = 255", &["registers == 255"]);
     check("DRAM < 12,5%", &[]);
@@ -349,20 +283,14 @@ fn what_a_form_loses_is_told_and_what_it_keeps_is_not() {
         title: "Do x".into(),
         date: "2026-11".into(),
         triggers: vec!["ipc < 1".into()],
-        impact: Some(Impact {
-            low: 1.1,
-            high: 1.5,
-        }),
+        impact: Some(Impact { low: 1.1, high: 1.5 }),
         scope: Scope {
             device: vec!["cpu".into()],
             op: vec!["gemm".into()],
             backend: vec!["c".into()],
             ..Scope::default()
         },
-        sections: vec![EntrySection {
-            heading: "Mechanism".into(),
-            text: "It is so.".into(),
-        }],
+        sections: vec![EntrySection { heading: "Mechanism".into(), text: "It is so.".into() }],
         ..Entry::default()
     };
     assert!(lost_fields(KnowledgeFormat::Karve, &[&entry]).is_empty());
@@ -373,10 +301,7 @@ fn what_a_form_loses_is_told_and_what_it_keeps_is_not() {
     assert!(of(KnowledgeFormat::Tips).contains(&"impact".to_owned()));
     assert!(!of(KnowledgeFormat::Tips).contains(&"scope".to_owned()));
     assert!(!of(KnowledgeFormat::Wiki).contains(&"sections".to_owned()));
-    let tip = Entry {
-        kind: EntryKind::Tip,
-        ..entry.clone()
-    };
+    let tip = Entry { kind: EntryKind::Tip, ..entry.clone() };
     assert_eq!(
         lost_fields(KnowledgeFormat::HyperMla, &[&tip]),
         [("entries of that kind".to_owned(), 1)]

@@ -33,10 +33,7 @@ fn fields_of(body: &str) -> BTreeMap<&'static str, String> {
     let mut fields: BTreeMap<&str, String> = BTreeMap::new();
     let mut current = None;
     for line in body.lines() {
-        let plain = line
-            .trim()
-            .trim_start_matches(['-', '*', ' '])
-            .replace("**", "");
+        let plain = line.trim().trim_start_matches(['-', '*', ' ']).replace("**", "");
         let named = FIELDS.iter().find_map(|field| {
             let rest = plain.strip_prefix(field)?.trim_start();
             Some((*field, rest.strip_prefix(':')?.trim().to_owned()))
@@ -68,22 +65,12 @@ fn tip(heading: &str, body: &str, scope: &Scope, number: usize) -> Entry {
         true => field("Context").or(field("Takeaway")),
         false => field("Takeaway").or(field("Context")),
     };
-    let title: String = title
-        .unwrap_or_else(|| heading.to_owned())
-        .chars()
-        .take(100)
-        .collect();
+    let title: String = title.unwrap_or_else(|| heading.to_owned()).chars().take(100).collect();
     let sections = FIELDS.iter().filter_map(|field| {
-        Some(EntrySection {
-            heading: (*field).to_owned(),
-            text: fields.get(field)?.clone(),
-        })
+        Some(EntrySection { heading: (*field).to_owned(), text: fields.get(field)?.clone() })
     });
     let mut sections: Vec<EntrySection> = sections.collect();
-    sections.push(EntrySection {
-        heading: "Source".into(),
-        text: heading.to_owned(),
-    });
+    sections.push(EntrySection { heading: "Source".into(), text: heading.to_owned() });
     let place = [&scope.device, &scope.op, &scope.backend].map(|l| l.join("-"));
     let date = if is_date { date } else { String::new() };
     let mut entry = Entry {
@@ -115,11 +102,7 @@ fn tip(heading: &str, body: &str, scope: &Scope, number: usize) -> Entry {
 fn scope_of(path: &std::path::Path) -> Scope {
     let parts: Vec<String> = path
         .parent()
-        .map(|dir| {
-            dir.iter()
-                .map(|p| p.to_string_lossy().to_lowercase())
-                .collect()
-        })
+        .map(|dir| dir.iter().map(|p| p.to_string_lossy().to_lowercase()).collect())
         .unwrap_or_default();
     match parts.as_slice() {
         [.., device, op, backend] => Scope {
@@ -136,34 +119,22 @@ pub(super) fn render(entries: &[&Entry]) -> Vec<SourcePage> {
     let mut files: BTreeMap<PathBuf, String> = BTreeMap::new();
     for entry in entries {
         let first = |list: &Vec<String>| list.first().cloned().unwrap_or_else(|| "any".into());
-        let path = [
-            "historical_experience".to_owned(),
-            first(&entry.scope.device),
-        ]
-        .into_iter()
-        .chain([
-            first(&entry.scope.op),
-            first(&entry.scope.backend),
-            "tips.md".into(),
-        ])
-        .collect();
+        let path = ["historical_experience".to_owned(), first(&entry.scope.device)]
+            .into_iter()
+            .chain([first(&entry.scope.op), first(&entry.scope.backend), "tips.md".into()])
+            .collect();
         let text = files.entry(path).or_insert_with(|| "# Tips\n".to_owned());
         let outcome = match karve_core::knowledge::assess(entry).is_out() {
             true => ROLLED_BACK,
             false => "ACCEPTED",
         };
-        let heading = entry.section("Source").map_or_else(
-            || format!("{} {} — {outcome}", entry.date, entry.id),
-            str::to_owned,
-        );
+        let heading = entry
+            .section("Source")
+            .map_or_else(|| format!("{} {} — {outcome}", entry.date, entry.id), str::to_owned);
         let _ = writeln!(text, "\n### {}", one_line(&heading, LINE_CHARS));
         let _ = writeln!(text, "{}", mark::render(entry));
         for field in FIELDS {
-            let _ = writeln!(
-                text,
-                "- {field}: {}",
-                one_line(&field_of(entry, field), LINE_CHARS)
-            );
+            let _ = writeln!(text, "- {field}: {}", one_line(&field_of(entry, field), LINE_CHARS));
         }
     }
     let page = |(path, text)| SourcePage { path, text };
@@ -179,10 +150,7 @@ fn field_of(entry: &Entry, field: &str) -> String {
             Some(e) => format!("{:.3}x in {} ({})", e.ratio, e.run, e.device),
             None => entry.triggers.join("; "),
         },
-        "Takeaway" => entry
-            .section("Mechanism")
-            .unwrap_or(&entry.title)
-            .to_owned(),
+        "Takeaway" => entry.section("Mechanism").unwrap_or(&entry.title).to_owned(),
         _ => entry.scope.describe(),
     })
 }

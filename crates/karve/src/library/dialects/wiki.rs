@@ -27,28 +27,16 @@ pub(super) fn parse(page: &SourcePage) -> Result<Entry, String> {
     let head: WikiFrontMatter =
         serde_saphyr::from_str(head).map_err(|error| front_matter_error(head, &error))?;
     let (heading, sections) = parse_sections(body);
-    let title = if head.title.is_empty() {
-        heading
-    } else {
-        head.title
-    };
+    let title = if head.title.is_empty() { heading } else { head.title };
     if title.is_empty() {
         return Err("there is no title".to_owned());
     }
-    let stem = page
-        .path
-        .file_stem()
-        .map(|stem| slug(&stem.to_string_lossy()));
-    let evidence: Vec<Evidence> = sections
-        .iter()
-        .flat_map(|section| section.text.lines())
-        .filter_map(dated_claim)
-        .collect();
+    let stem = page.path.file_stem().map(|stem| slug(&stem.to_string_lossy()));
+    let evidence: Vec<Evidence> =
+        sections.iter().flat_map(|section| section.text.lines()).filter_map(dated_claim).collect();
     let all: String = sections.iter().map(|s| format!("{}\n", s.text)).collect();
     let mut entry = Entry {
-        id: stem
-            .filter(|id| !id.is_empty())
-            .unwrap_or_else(|| slug(&title)),
+        id: stem.filter(|id| !id.is_empty()).unwrap_or_else(|| slug(&title)),
         kind: match head.kind.as_str() {
             "pattern" => EntryKind::AntiPattern,
             "kernel" | "reference" => EntryKind::Case,
@@ -90,10 +78,7 @@ fn dated_claim(line: &str) -> Option<Evidence> {
     };
     let ratio = claim.split([' ', '(', ')', ',']).find_map(|word| {
         let digits = word.strip_suffix('x').or_else(|| word.strip_suffix('×'))?;
-        digits
-            .parse::<f64>()
-            .ok()
-            .filter(|r| r.is_finite() && *r > 0.0)
+        digits.parse::<f64>().ok().filter(|r| r.is_finite() && *r > 0.0)
     })?;
     Some(Evidence {
         metric: "time".into(),
@@ -102,12 +87,7 @@ fn dated_claim(line: &str) -> Option<Evidence> {
         toolchain: (*toolkit).to_owned(),
         date: (*date).to_owned(),
         n: n.strip_prefix("N=")?.trim().parse().ok()?,
-        workload: claim
-            .trim()
-            .trim_start_matches(['-', '*', ' '])
-            .chars()
-            .take(200)
-            .collect(),
+        workload: claim.trim().trim_start_matches(['-', '*', ' ']).chars().take(200).collect(),
         run: format!("wiki [{mark}]"),
         ..Evidence::default()
     })
@@ -134,12 +114,7 @@ pub(super) fn render(entry: &Entry) -> Result<SourcePage, String> {
     let (head, mark) = (head.trim_end(), mark::render(entry));
     let mut text = format!("---\n{head}\n---\n\n# {}\n\n{mark}\n", entry.title);
     for section in &entry.sections {
-        let _ = write!(
-            text,
-            "\n## {}\n\n{}\n",
-            section.heading,
-            section.text.trim()
-        );
+        let _ = write!(text, "\n## {}\n\n{}\n", section.heading, section.text.trim());
     }
     let reported = |e: &&Evidence| !entry.sections.iter().any(|s| s.text.contains(&e.workload));
     let new: Vec<&Evidence> = entry.evidence.iter().filter(reported).collect();
@@ -158,10 +133,7 @@ pub(super) fn render(entry: &Entry) -> Result<SourcePage, String> {
             e.n
         );
     }
-    Ok(SourcePage {
-        path: PathBuf::from(folder).join(format!("{}.md", entry.id)),
-        text,
-    })
+    Ok(SourcePage { path: PathBuf::from(folder).join(format!("{}.md", entry.id)), text })
 }
 
 /// A heading such as `## B. Persistent kernel (+50–300%)`.
@@ -198,16 +170,11 @@ pub(super) fn parse_playbook(text: &str) -> Result<Vec<Entry>, String> {
 }
 
 fn lettered(line: &str) -> Option<(char, &str)> {
-    let rest = line
-        .strip_prefix("##")?
-        .trim_start_matches('#')
-        .trim_start();
+    let rest = line.strip_prefix("##")?.trim_start_matches('#').trim_start();
     let mut chars = rest.chars();
     let letter = chars.next().filter(char::is_ascii_uppercase)?;
     let title = chars.as_str();
-    let title = title
-        .strip_prefix('.')
-        .or_else(|| title.strip_prefix(':'))?;
+    let title = title.strip_prefix('.').or_else(|| title.strip_prefix(':'))?;
     Some((letter, title.trim()))
 }
 
@@ -217,19 +184,14 @@ fn of_heading(letter: char, title: &str) -> Entry {
         title: title.chars().take(100).collect(),
         aliases: vec![format!("playbook-{letter}")],
         impact: impact_in(title),
-        sections: vec![EntrySection {
-            heading: "Recipe".into(),
-            text: String::new(),
-        }],
+        sections: vec![EntrySection { heading: "Recipe".into(), text: String::new() }],
         ..Entry::default()
     }
 }
 
 /// `+50–300%` or `2–78x` in a heading.
 fn impact_in(title: &str) -> Option<Impact> {
-    let plain = title
-        .replace(['–', '—'], "-")
-        .replace(['(', ')', '~', '+'], " ");
+    let plain = title.replace(['–', '—'], "-").replace(['(', ')', '~', '+'], " ");
     plain.split_whitespace().find_map(|word| {
         let (range, percent) = match word.strip_suffix('%') {
             Some(range) => (range, true),
@@ -248,10 +210,7 @@ fn impact_in(title: &str) -> Option<Impact> {
 pub(super) fn render_playbook(entries: &[&Entry]) -> SourcePage {
     let mut text = "# Playbook\n".to_owned();
     for (number, entry) in entries.iter().enumerate() {
-        let own = entry
-            .aliases
-            .iter()
-            .find_map(|a| a.strip_prefix("playbook-"));
+        let own = entry.aliases.iter().find_map(|a| a.strip_prefix("playbook-"));
         let letter = own.map_or_else(|| letter_of(number), str::to_owned);
         let impact = entry.impact.map_or_else(String::new, |i| {
             let percent = |ratio: f64| (ratio - 1.0) * 100.0;
@@ -265,19 +224,13 @@ pub(super) fn render_playbook(entries: &[&Entry]) -> SourcePage {
             let _ = write!(text, "\n- when `{trigger}`");
         }
         // The reason for a retraction is in its mark.
-        let reported = entry
-            .sections
-            .iter()
-            .filter(|s| s.heading != mark::RETRACTED);
+        let reported = entry.sections.iter().filter(|s| s.heading != mark::RETRACTED);
         for section in reported {
             let _ = write!(text, "\n\n{}", section.text.trim());
         }
         text.push('\n');
     }
-    SourcePage {
-        path: PathBuf::from("playbook.md"),
-        text,
-    }
+    SourcePage { path: PathBuf::from("playbook.md"), text }
 }
 
 fn letter_of(number: usize) -> String {

@@ -64,15 +64,8 @@ pub(super) struct RootPlan {
 
 impl RootPlan {
     pub(super) fn new() -> Self {
-        let plan = WritePlan {
-            version: 1,
-            phase: WritePhase::Staging,
-            moves: Vec::new(),
-        };
-        Self {
-            plan,
-            texts: Vec::new(),
-        }
+        let plan = WritePlan { version: 1, phase: WritePhase::Staging, moves: Vec::new() };
+        Self { plan, texts: Vec::new() }
     }
 }
 
@@ -234,10 +227,7 @@ impl RootWrite<'_> {
         let layer = layers.iter().find(|layer| layer.name() == one.layer);
         let layer = layer.filter(|layer| self.layers.root(**layer).is_ok_and(|r| r == self.root));
         let layer = layer.filter(|_| is_entry && one.path.components().all(normal));
-        let mut path = self
-            .layers
-            .usable_dir(*layer.ok_or_else(strange)?)?
-            .to_owned();
+        let mut path = self.layers.usable_dir(*layer.ok_or_else(strange)?)?.to_owned();
         let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink());
         let mut parts = one.path.components().peekable();
         while let Some(part) = parts.next() {
@@ -279,32 +269,17 @@ pub(super) fn settle(library_layers: &LibraryLayers, root: &Path) -> Result<Opti
     let n = plan.moves.len();
     let files = if n == 1 { "file" } else { "files" };
     let phase = plan.phase;
-    let batch = RootPlan {
-        texts: vec![String::new(); n],
-        plan,
-    };
-    let site = RootWrite {
-        layers: library_layers,
-        root: root.to_owned(),
-        batch,
-    };
+    let batch = RootPlan { texts: vec![String::new(); n], plan };
+    let site = RootWrite { layers: library_layers, root: root.to_owned(), batch };
     let done = match phase {
         WritePhase::Moving => site.finish().map(|()| "finished"),
         WritePhase::Staging | WritePhase::Undoing => site.undo().map(|()| "undone"),
     }?;
-    Ok(Some(format!(
-        "an interrupted change of {n} {files} in the library is now {done}"
-    )))
+    Ok(Some(format!("an interrupted change of {n} {files} in the library is now {done}")))
 }
 
 fn not_our_plan(path: &Path, why: &dyn std::fmt::Display) -> CommandError {
-    CommandError::new(
-        ErrorKind::Environment,
-        format!("cannot read {}", path.display()),
-    )
-    .cause(why.to_string())
-    .hint(format!(
-        "karve did not write it; check it, then remove {}",
-        path.display()
-    ))
+    CommandError::new(ErrorKind::Environment, format!("cannot read {}", path.display()))
+        .cause(why.to_string())
+        .hint(format!("karve did not write it; check it, then remove {}", path.display()))
 }

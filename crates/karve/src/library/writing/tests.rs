@@ -5,21 +5,14 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::Arc;
 
 fn entry(id: &str, title: &str) -> Entry {
-    Entry {
-        id: id.into(),
-        title: title.into(),
-        date: "2026-11".into(),
-        ..Entry::default()
-    }
+    Entry { id: id.into(), title: title.into(), date: "2026-11".into(), ..Entry::default() }
 }
 
 fn library_layers(dir: &Path) -> LibraryLayers {
     let mut all_layers = LibraryLayers::default();
-    for (layer, name) in [
-        (Layer::User, "user"),
-        (Layer::Project, "project"),
-        (Layer::Staged, "karve/staged"),
-    ] {
+    for (layer, name) in
+        [(Layer::User, "user"), (Layer::Project, "project"), (Layer::Staged, "karve/staged")]
+    {
         all_layers.put(layer, dir.join(name));
     }
     all_layers
@@ -59,12 +52,8 @@ fn litter(dir: &Path) -> Vec<PathBuf> {
 
 /// A layer with two entries, and a change that replaces one, adds one and moves one.
 fn promoted(all_layers: &LibraryLayers) -> RootWrite<'_> {
-    all_layers
-        .write(Layer::Project, &entry("a", "old"))
-        .unwrap();
-    all_layers
-        .write(Layer::Staged, &entry("c", "staged"))
-        .unwrap();
+    all_layers.write(Layer::Project, &entry("a", "old")).unwrap();
+    all_layers.write(Layer::Staged, &entry("c", "staged")).unwrap();
     let held = all_layers.hold(&[Layer::Project]).unwrap();
     let mut change = all_layers.change(&held);
     change.put(Layer::Project, &entry("a", "new")).unwrap();
@@ -73,23 +62,14 @@ fn promoted(all_layers: &LibraryLayers) -> RootWrite<'_> {
     let staged = all_layers.dir(Layer::Staged).unwrap().join("c.md");
     change.remove(Layer::Staged, &staged).unwrap();
     let (root, batch) = change.roots.pop_first().unwrap();
-    RootWrite {
-        layers: all_layers,
-        root,
-        batch,
-    }
+    RootWrite { layers: all_layers, root, batch }
 }
 
 #[test]
 fn a_change_that_is_broken_off_at_any_step_is_whole_or_nothing_afterwards() {
     let pair = |(a, b): (&str, &str)| (a.to_owned(), b.to_owned());
     let before = [("project/a", "old"), ("staged/c", "staged")].map(pair);
-    let after = [
-        ("project/a", "new"),
-        ("project/b", "new"),
-        ("project/c", "new"),
-    ]
-    .map(pair);
+    let after = [("project/a", "new"), ("project/b", "new"), ("project/c", "new")].map(pair);
     let mut outcomes = Vec::new();
     for stop in 0.. {
         let dir = tempfile::tempdir().unwrap();
@@ -109,11 +89,7 @@ fn a_change_that_is_broken_off_at_any_step_is_whole_or_nothing_afterwards() {
     // Nothing changes until everything is staged, then everything does.
     let whole: Vec<bool> = outcomes.iter().map(|(whole, _)| *whole).collect();
     assert!(whole.is_sorted() && !whole[5] && whole[6], "{outcomes:?}");
-    assert!(
-        outcomes[3]
-            .1
-            .contains("4 files in the library is now undone")
-    );
+    assert!(outcomes[3].1.contains("4 files in the library is now undone"));
     assert!(outcomes[8].1.contains("is now finished"), "{outcomes:?}");
 }
 
@@ -136,9 +112,7 @@ fn what_cannot_be_moved_is_moved_back() {
 fn a_file_that_cannot_be_written_means_that_nothing_is() {
     let dir = tempfile::tempdir().unwrap();
     let all_layers = library_layers(dir.path());
-    all_layers
-        .write(Layer::Project, &entry("a", "old"))
-        .unwrap();
+    all_layers.write(Layer::Project, &entry("a", "old")).unwrap();
     let held = all_layers.hold(&[Layer::Project]).unwrap();
     let mut change = all_layers.change(&held);
     change.put(Layer::Project, &entry("a", "new")).unwrap();
@@ -163,19 +137,12 @@ fn one_writes_at_a_time_and_who_waits_too_long_is_told_by_whom() {
     assert_eq!(error.kind, ErrorKind::Busy);
     let reported = error.to_string();
     let pid = format!("process {}", std::process::id());
-    assert!(
-        reported.contains(&pid) && reported.contains("karve list"),
-        "{reported}"
-    );
-    all_layers
-        .hold_within(&[Layer::User], Duration::ZERO)
-        .unwrap();
+    assert!(reported.contains(&pid) && reported.contains("karve list"), "{reported}");
+    all_layers.hold_within(&[Layer::User], Duration::ZERO).unwrap();
     // Reading does not wait for a lock.
     assert!(all_layers.load().unwrap().settled.is_empty());
     drop(held);
-    all_layers
-        .hold_within(&[Layer::Project], Duration::ZERO)
-        .unwrap();
+    all_layers.hold_within(&[Layer::Project], Duration::ZERO).unwrap();
 }
 
 #[test]
@@ -197,9 +164,7 @@ fn writers_that_read_and_write_lose_nothing_of_each_other() {
         })
     };
     let threads: Vec<_> = ['a', 'b', 'c'].map(work).into();
-    threads
-        .into_iter()
-        .for_each(|thread| thread.join().unwrap());
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
     let title = &held_in(&all_layers)[0].1;
     for name in ['a', 'b', 'c'] {
         assert_eq!(title.matches(name).count(), 5, "{title}");
@@ -211,11 +176,8 @@ fn a_link_out_of_a_project_is_not_followed_and_one_of_the_user_is() {
     let dir = tempfile::tempdir().unwrap();
     let all_layers = library_layers(dir.path());
     let elsewhere = tempfile::tempdir().unwrap();
-    fs::write(
-        elsewhere.path().join("x.md"),
-        render_entry(&entry("x", "elsewhere")).unwrap(),
-    )
-    .unwrap();
+    fs::write(elsewhere.path().join("x.md"), render_entry(&entry("x", "elsewhere")).unwrap())
+        .unwrap();
     fs::create_dir_all(dir.path().join("karve")).unwrap();
     for name in ["user", "project", "karve/staged"] {
         symlink(elsewhere.path(), dir.path().join(name)).unwrap();
@@ -236,9 +198,7 @@ fn a_link_out_of_a_project_is_not_followed_and_one_of_the_user_is() {
     fs::remove_file(dir.path().join("karve/staged")).unwrap();
     fs::create_dir_all(dir.path().join("docs/kernels")).unwrap();
     symlink("docs/kernels", dir.path().join("project")).unwrap();
-    all_layers
-        .write(Layer::Project, &entry("y", "new"))
-        .unwrap();
+    all_layers.write(Layer::Project, &entry("y", "new")).unwrap();
     assert!(dir.path().join("docs/kernels/y.md").exists());
 }
 

@@ -52,11 +52,8 @@ fn real_samples_keep_the_contract_under_all_rules() {
             let mut shown: Vec<KernelReport> = all.map(|kernel| shown_of(kernel, rules)).collect();
             let before = shown[0].kernel.clone();
             shown[0].against = Some(KernelComparison::of(&before, &shown[0].kernel));
-            let page = ProfilePage {
-                version: "a file.csv",
-                shown: &shown,
-                ..ProfilePage::default()
-            };
+            let page =
+                ProfilePage { version: "a file.csv", shown: &shown, ..ProfilePage::default() };
             let report = round_trip(&page);
             assert_eq!(report.version, "a_file.csv");
             assert_eq!(report.configuration, [("case".to_owned(), "-".to_owned())]);
@@ -65,10 +62,7 @@ fn real_samples_keep_the_contract_under_all_rules() {
                 let value = |name| shown.kernel.value(name);
                 assert!(near(stage.duration_us, value("duration_us")), "{path:?}");
                 assert!(near(stage.dram_pct, value("dram_pct")), "{path:?}");
-                assert!(
-                    near(stage.occupancy_pct, value("occupancy_pct")),
-                    "{path:?}"
-                );
+                assert!(near(stage.occupancy_pct, value("occupancy_pct")), "{path:?}");
             }
             n += 1;
         }
@@ -108,47 +102,24 @@ fn classes_that_the_contract_lacks_are_told_as_the_nearest_and_named() {
     check(&used(10.0, 10.0), BottleneckClass::Latency, "");
     check(&used(50.0, 45.0), BottleneckClass::Compute, "balanced");
     check(&used(45.0, 50.0), BottleneckClass::Memory, "balanced");
-    let few = [
-        ("compute_pct", 10.0),
-        ("memory_pct", 10.0),
-        ("occupancy_pct", 5.0),
-    ];
+    let few = [("compute_pct", 10.0), ("memory_pct", 10.0), ("occupancy_pct", 5.0)];
     check(&few, BottleneckClass::Latency, "occupancy");
-    check(
-        &[("duration_us", 3.0), ("blocks", 1.0)],
-        BottleneckClass::Latency,
-        "launch",
-    );
-    check(
-        &[("communication_pct", 50.0)],
-        BottleneckClass::Latency,
-        "communication",
-    );
+    check(&[("duration_us", 3.0), ("blocks", 1.0)], BottleneckClass::Latency, "launch");
+    check(&[("communication_pct", 50.0)], BottleneckClass::Latency, "communication");
     check(&[("gpu_idle_pct", 50.0)], BottleneckClass::Latency, "sync");
     check(&[], BottleneckClass::Latency, "unknown");
 }
 
 #[test]
 fn a_comparison_stands_under_vs_baseline() {
-    let before = kernel(&[
-        ("duration_us", 150.0),
-        ("dram_pct", 0.00115),
-        ("registers", 0.0),
-    ]);
-    let after = kernel(&[
-        ("duration_us", 128.0),
-        ("dram_pct", 0.00134),
-        ("registers", 64.0),
-    ]);
+    let before = kernel(&[("duration_us", 150.0), ("dram_pct", 0.00115), ("registers", 0.0)]);
+    let after = kernel(&[("duration_us", 128.0), ("dram_pct", 0.00134), ("registers", 64.0)]);
     let mut shown = shown_of(&after, DiagnosisRuleSet::Karve);
     shown.against = Some(KernelComparison::of(&before, &after));
     let versus = report_of(shown.clone()).versus;
     let rows: Vec<&str> = versus.iter().map(|row| row.metric.as_str()).collect();
     assert_eq!(rows, ["duration_us", "dram_pct", "registers"]);
-    assert_eq!(
-        (versus[0].previous.as_str(), versus[0].change.as_str()),
-        ("150", "-14.7%")
-    );
+    assert_eq!((versus[0].previous.as_str(), versus[0].change.as_str()), ("150", "-14.7%"));
     assert_eq!(versus[2].change, "-");
     // Another kernel is named, and values of another tool are not compared.
     let mut other = KernelProfile::named("older | one");
@@ -156,29 +127,17 @@ fn a_comparison_stands_under_vs_baseline() {
     other.set("dram_pct", 2.0, ProfileSource::at("t", 1, "q"));
     shown.against = Some(KernelComparison::of(&other, &after));
     let versus = report_of(shown).versus;
-    assert_eq!(
-        (versus[0].metric.as_str(), versus[0].previous.as_str()),
-        ("kernel", "older | one")
-    );
+    assert_eq!((versus[0].metric.as_str(), versus[0].previous.as_str()), ("kernel", "older | one"));
     assert_eq!((versus.len(), versus[1].metric.as_str()), (2, "dram_pct"));
 }
 
 #[test]
 fn hostile_names_cannot_break_the_report() {
-    for name in [
-        "",
-        "a | b\n### Stages",
-        "— est. 9% gain — trigger: a=1",
-        "\\",
-        "## x",
-        "-",
-        "\u{1b}[2J",
-    ] {
-        let mut hostile = kernel(&[
-            ("dram_pct", 900.0),
-            ("tensor_pct", -1.0),
-            ("duration_us", 2e9),
-        ]);
+    for name in
+        ["", "a | b\n### Stages", "— est. 9% gain — trigger: a=1", "\\", "## x", "-", "\u{1b}[2J"]
+    {
+        let mut hostile =
+            kernel(&[("dram_pct", 900.0), ("tensor_pct", -1.0), ("duration_us", 2e9)]);
         hostile.name = name.to_owned();
         let mut shown = shown_of(&hostile, DiagnosisRuleSet::Karve);
         shown.diagnosis.opportunities.push(Opportunity {
@@ -187,10 +146,7 @@ fn hostile_names_cannot_break_the_report() {
             trigger: name.to_owned(),
             entry: None,
         });
-        let configuration = [
-            (name.to_owned(), name.to_owned()),
-            (name.to_owned(), "x".into()),
-        ];
+        let configuration = [(name.to_owned(), name.to_owned()), (name.to_owned(), "x".into())];
         let page = ProfilePage {
             kernel: name,
             version: name,
@@ -200,10 +156,7 @@ fn hostile_names_cannot_break_the_report() {
         };
         let report = round_trip(&page);
         assert_eq!(report.stages.len(), 1);
-        assert_eq!(
-            (report.stages[0].dram_pct, report.stages[0].tensor_pct),
-            (None, None)
-        );
+        assert_eq!((report.stages[0].dram_pct, report.stages[0].tensor_pct), (None, None));
         assert_eq!(report.stages[0].duration_us, Some(2e9));
         let last = report.opportunities.last().unwrap();
         assert_eq!(last.gain_pct, 0.5);

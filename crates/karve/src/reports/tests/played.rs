@@ -107,9 +107,7 @@ pub(super) fn charter() -> Charter {
         asks: karve_core::charter::AskRule::default(),
         knobs: Vec::new(),
         tune: TuneRule::default(),
-        branch: Branch::Named {
-            name: "optimize/matmul".into(),
-        },
+        branch: Branch::Named { name: "optimize/matmul".into() },
         workdir: String::new(),
         seed: 1,
     }
@@ -129,12 +127,7 @@ fn limits() -> Limits {
 
 /// One kept, one not faster, one that fails to build, one without a candidate.
 pub(super) fn script() -> Vec<(Play, Said)> {
-    let said = |title, mechanism, lesson, direction| Said {
-        title,
-        mechanism,
-        lesson,
-        direction,
-    };
+    let said = |title, mechanism, lesson, direction| Said { title, mechanism, lesson, direction };
     vec![
         (
             Play::Measured(1.25),
@@ -163,10 +156,7 @@ pub(super) fn script() -> Vec<(Play, Said)> {
                 Direction::Memory,
             ),
         ),
-        (
-            Play::Nonsense("the answer is not JSON | at line 1"),
-            said("", "", "", Direction::Memory),
-        ),
+        (Play::Nonsense("the answer is not JSON | at line 1"), said("", "", "", Direction::Memory)),
     ]
 }
 
@@ -227,9 +217,7 @@ impl Player {
 
     fn answer(&mut self, step: Step) -> Event {
         match step {
-            Step::DefineTarget => Event::TargetDefined {
-                charter: Box::new(self.charter.clone()),
-            },
+            Step::DefineTarget => Event::TargetDefined { charter: Box::new(self.charter.clone()) },
             Step::Prepare => prepared(),
             Step::CheckMutations => Event::MutationChecked {
                 mutation_check_passed: true,
@@ -240,10 +228,7 @@ impl Player {
                     detail: String::new(),
                 }],
             },
-            Step::ReadTips => Event::TipsRead {
-                tips: Vec::new(),
-                known: Vec::new(),
-            },
+            Step::ReadTips => Event::TipsRead { tips: Vec::new(), known: Vec::new() },
             Step::MeasureBaseline => self.baseline(),
             Step::Propose { round, try_no, .. } => self.propose(round, try_no),
             Step::Implement(step) => {
@@ -262,9 +247,7 @@ impl Player {
                     session_log: None,
                 }
             }
-            Step::Gate {
-                round, retry, set, ..
-            } => Event::Gated {
+            Step::Gate { round, retry, set, .. } => Event::Gated {
                 round,
                 retry,
                 set,
@@ -275,17 +258,10 @@ impl Player {
                 knobs: 0,
             },
             Step::Measure(step) => self.block(&step),
-            Step::Settle { round, verdict, .. } => Event::Settled {
-                round,
-                verdict,
-                commit: None,
-            },
+            Step::Settle { round, verdict, .. } => Event::Settled { round, verdict, commit: None },
             Step::Learn { round } => Event::Learned {
                 round,
-                lesson: Lesson {
-                    text: self.round(round).1.lesson.into(),
-                    ..Lesson::default()
-                },
+                lesson: Lesson { text: self.round(round).1.lesson.into(), ..Lesson::default() },
                 usage: AgentUsage::default(),
                 session_log: None,
             },
@@ -303,10 +279,8 @@ impl Player {
 
     fn baseline(&self) -> Event {
         let cases = 0..self.charter.cases.len();
-        let readings = cases.map(|case| BaselineReading {
-            case,
-            sample: sample(self.value(case, 1.0)),
-        });
+        let readings =
+            cases.map(|case| BaselineReading { case, sample: sample(self.value(case, 1.0)) });
         Event::BaselineMeasured(Baseline {
             reference: None,
             gate: Gate::Passed,
@@ -318,10 +292,7 @@ impl Player {
             conditions: None,
             roof: Some(Roof {
                 flops: Some(1e11),
-                rates: vec![ByteRate {
-                    bytes: 64 << 20,
-                    per_s: 1e10,
-                }],
+                rates: vec![ByteRate { bytes: 64 << 20, per_s: 1e10 }],
                 ..Roof::default()
             }),
         })
@@ -333,9 +304,7 @@ impl Player {
             return Event::ProposalRefused {
                 round,
                 try_no,
-                refusal: ProposalRefusal::Unreadable {
-                    errors: vec![why.into()],
-                },
+                refusal: ProposalRefusal::Unreadable { errors: vec![why.into()] },
                 usage: usage(),
                 session_log: None,
                 route: None,
@@ -430,10 +399,9 @@ fn candidate(round: u32) -> Candidate {
 fn gate(play: &Play) -> Gate {
     match play {
         Play::Measured(_) | Play::Nonsense(_) => Gate::Passed,
-        Play::BuildFailed(log) => Gate::BuildFailed {
-            category: FailureCategory::BuildCompile,
-            excerpt: (*log).into(),
-        },
+        Play::BuildFailed(log) => {
+            Gate::BuildFailed { category: FailureCategory::BuildCompile, excerpt: (*log).into() }
+        }
         Play::Wrong(case, log) => Gate::WrongResult {
             case: (*case).into(),
             category: FailureCategory::SnrFail,
@@ -443,17 +411,9 @@ fn gate(play: &Play) -> Gate {
 }
 
 fn sample(value: f64) -> Sample {
-    Sample {
-        value,
-        wall_us: 1,
-        cpu_us: 1,
-    }
+    Sample { value, wall_us: 1, cpu_us: 1 }
 }
 
 fn usage() -> AgentUsage {
-    AgentUsage {
-        tokens: 100,
-        usd: 0.05,
-        estimated: false,
-    }
+    AgentUsage { tokens: 100, usd: 0.05, estimated: false }
 }

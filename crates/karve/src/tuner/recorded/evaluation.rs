@@ -72,10 +72,9 @@ impl Evaluations {
             Evaluation {
                 values: axes.iter().zip(ranks).map(value).collect(),
                 outcome: match space.read(point) {
-                    TrialResult::Value(time_ms) => EvaluationOutcome::Timed {
-                        time_ms,
-                        readings_ms: Vec::new(),
-                    },
+                    TrialResult::Value(time_ms) => {
+                        EvaluationOutcome::Timed { time_ms, readings_ms: Vec::new() }
+                    }
                     TrialResult::Failed => EvaluationOutcome::Failed(EvaluationFailure::Crashed),
                 },
             }

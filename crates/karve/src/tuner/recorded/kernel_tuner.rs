@@ -46,10 +46,7 @@ pub(super) fn parse_cache(text: &str) -> Result<Evaluations, String> {
         };
         let values: Result<Vec<String>, String> = file.tune_params_keys.iter().map(value).collect();
         let outcome = outcome_of(entry).ok_or_else(|| format!("the setting {key} has no time"))?;
-        rows.push(Evaluation {
-            values: values?,
-            outcome,
-        });
+        rows.push(Evaluation { values: values?, outcome });
     }
     Ok(Evaluations {
         kernel: file.kernel_name,
@@ -95,10 +92,7 @@ fn outcome_of(entry: &OrderedObject<Value>) -> Option<EvaluationOutcome> {
             }
             let readings = entry.get("times").and_then(Value::as_array);
             let readings = readings.into_iter().flatten().filter_map(Value::as_f64);
-            Some(EvaluationOutcome::Timed {
-                time_ms,
-                readings_ms: readings.collect(),
-            })
+            Some(EvaluationOutcome::Timed { time_ms, readings_ms: readings.collect() })
         }
         other => Some(EvaluationOutcome::Failed(failure_of(other.as_str()))),
     }
@@ -144,10 +138,7 @@ fn render_row(knobs: &[String], row: &Evaluation) -> String {
     let mut put = |name: &str, value: Value| entry.push((name.to_owned(), value));
     let mut benchmark_ms = 0.0;
     match &row.outcome {
-        EvaluationOutcome::Timed {
-            time_ms,
-            readings_ms,
-        } => {
+        EvaluationOutcome::Timed { time_ms, readings_ms } => {
             put("time", json!(time_ms));
             put("times", json!(readings_ms));
             benchmark_ms = readings_ms.iter().sum();
@@ -169,9 +160,7 @@ fn render_row(knobs: &[String], row: &Evaluation) -> String {
     put("benchmark_time", json!(benchmark_ms));
     let entry = OrderedObject(vec![(key.join(","), OrderedObject(entry))]);
     let line = serde_json::to_string(&entry).unwrap_or_default();
-    let inner = line
-        .strip_prefix('{')
-        .and_then(|line| line.strip_suffix('}'));
+    let inner = line.strip_prefix('{').and_then(|line| line.strip_suffix('}'));
     inner.unwrap_or_default().to_owned()
 }
 
@@ -216,20 +205,13 @@ mod tests {
         assert_eq!(read.knobs, ["UNROLL", "MODE", "NAME"]);
         assert_eq!(read.rows.len(), 14);
         assert_eq!(read.rows[0].values, ["1", "1", "plain"]);
-        let EvaluationOutcome::Timed {
-            time_ms,
-            readings_ms,
-        } = &read.rows[0].outcome
-        else {
+        let EvaluationOutcome::Timed { time_ms, readings_ms } = &read.rows[0].outcome else {
             panic!("the first setting has a time");
         };
         let mean = readings_ms.iter().sum::<f64>() / 3.0;
         assert!((time_ms - mean).abs() < 1e-9, "{time_ms} {readings_ms:?}");
         let last = &read.rows[13];
-        assert_eq!(
-            last.outcome,
-            EvaluationOutcome::Failed(EvaluationFailure::NotBuilt)
-        );
+        assert_eq!(last.outcome, EvaluationOutcome::Failed(EvaluationFailure::NotBuilt));
     }
 
     #[test]
@@ -247,11 +229,7 @@ mod tests {
                 r#"{{"tune_params_keys": ["A"], "cache": {{"1": {{"A": 1, "time": {time}}}}}}}"#
             );
             let read = parse_cache(&close(&text)).unwrap();
-            assert_eq!(
-                read.rows[0].outcome,
-                EvaluationOutcome::Failed(want),
-                "{time}"
-            );
+            assert_eq!(read.rows[0].outcome, EvaluationOutcome::Failed(want), "{time}");
         };
         check(r#""InvalidConfig""#, EvaluationFailure::Forbidden);
         check(r#""CompilationFailedConfig""#, EvaluationFailure::NotBuilt);

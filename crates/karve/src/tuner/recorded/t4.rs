@@ -82,17 +82,9 @@ pub(super) fn parse_results(text: &str) -> Result<Evaluations, String> {
         };
         let values: Result<Vec<String>, String> = knobs.iter().map(value).collect();
         let outcome = outcome_of(row, unit).ok_or_else(|| format!("result {number} has no time"));
-        rows.push(Evaluation {
-            values: values?,
-            outcome: outcome?,
-        });
+        rows.push(Evaluation { values: values?, outcome: outcome? });
     }
-    Ok(Evaluations {
-        kernel: String::new(),
-        device: String::new(),
-        knobs,
-        rows,
-    })
+    Ok(Evaluations { kernel: String::new(), device: String::new(), knobs, rows })
 }
 
 fn outcome_of(row: &T4Row, unit: f64) -> Option<EvaluationOutcome> {
@@ -119,10 +111,7 @@ fn outcome_of(row: &T4Row, unit: f64) -> Option<EvaluationOutcome> {
     });
     let mean = || readings_ms.iter().sum::<f64>() / readings_ms.len() as f64;
     let time_ms = measured.unwrap_or_else(mean);
-    usable(time_ms).then_some(EvaluationOutcome::Timed {
-        time_ms,
-        readings_ms,
-    })
+    usable(time_ms).then_some(EvaluationOutcome::Timed { time_ms, readings_ms })
 }
 
 /// A unit of time, in milliseconds.
@@ -141,10 +130,9 @@ pub(super) fn render_results(evaluations: &Evaluations) -> String {
     let row = |row: &Evaluation| {
         let values = row.values.iter().map(|value| json_of(value));
         let (invalidity, time, readings) = match &row.outcome {
-            EvaluationOutcome::Timed {
-                time_ms,
-                readings_ms,
-            } => ("correct", Some(*time_ms), readings_ms.as_slice()),
+            EvaluationOutcome::Timed { time_ms, readings_ms } => {
+                ("correct", Some(*time_ms), readings_ms.as_slice())
+            }
             EvaluationOutcome::Failed(failure) => (invalidity_of(*failure), None, [].as_slice()),
         };
         let measurement = |time_ms: f64| T4Measurement {
@@ -155,17 +143,10 @@ pub(super) fn render_results(evaluations: &Evaluations) -> String {
         T4Row {
             configuration: OrderedObject(evaluations.knobs.iter().cloned().zip(values).collect()),
             times: T4Times {
-                runtimes: readings
-                    .iter()
-                    .map(|reading| Value::from(*reading))
-                    .collect(),
+                runtimes: readings.iter().map(|reading| Value::from(*reading)).collect(),
             },
             invalidity: invalidity.into(),
-            correctness: if invalidity == "correctness" {
-                0.0
-            } else {
-                1.0
-            },
+            correctness: if invalidity == "correctness" { 0.0 } else { 1.0 },
             measurements: time.into_iter().map(measurement).collect(),
             objectives: vec![TIME.into()],
         }
@@ -173,9 +154,7 @@ pub(super) fn render_results(evaluations: &Evaluations) -> String {
     let file = T4File {
         results: evaluations.rows.iter().map(row).collect(),
         schema_version: VERSION.into(),
-        metadata: T4Metadata {
-            timeunit: "milliseconds".into(),
-        },
+        metadata: T4Metadata { timeunit: "milliseconds".into() },
     };
     serde_json::to_string(&file).unwrap_or_default()
 }
@@ -202,10 +181,7 @@ mod tests {
         assert_eq!(read.knobs, ["UNROLL", "MODE", "NAME"]);
         assert_eq!(read.rows.len(), 14);
         assert_eq!(read.rows[13].values, ["8", "2", "fast"]);
-        assert_eq!(
-            read.rows[13].outcome,
-            EvaluationOutcome::Failed(EvaluationFailure::NotBuilt)
-        );
+        assert_eq!(read.rows[13].outcome, EvaluationOutcome::Failed(EvaluationFailure::NotBuilt));
         assert!(matches!(
             &read.rows[0].outcome,
             EvaluationOutcome::Timed { readings_ms, .. } if readings_ms.len() == 3
@@ -228,10 +204,7 @@ mod tests {
     #[test]
     fn times_come_in_several_units() {
         let timed = |time_ms: f64, readings: &[f64]| {
-            Ok(EvaluationOutcome::Timed {
-                time_ms,
-                readings_ms: readings.to_vec(),
-            })
+            Ok(EvaluationOutcome::Timed { time_ms, readings_ms: readings.to_vec() })
         };
         let runs = r#""invalidity": "correct", "times": {"runtimes": [1, 3]}"#;
         check(runs, "seconds", timed(2e3, &[1e3, 3e3]));
@@ -240,11 +213,7 @@ mod tests {
         let measured = r#""invalidity": "correct",
             "measurements": [{"name": "time", "value": 2000000, "unit": "ns"}]"#;
         check(measured, "seconds", timed(2.0, &[]));
-        check(
-            r#""invalidity": "correct""#,
-            "",
-            Err("result 1 has no time"),
-        );
+        check(r#""invalidity": "correct""#, "", Err("result 1 has no time"));
     }
 
     #[test]
@@ -261,11 +230,7 @@ mod tests {
             assert_eq!(invalidity_of(want), word);
         }
         let wrong = r#""invalidity": "correct", "correctness": 0"#;
-        check(
-            wrong,
-            "",
-            Ok(EvaluationOutcome::Failed(EvaluationFailure::Wrong)),
-        );
+        check(wrong, "", Ok(EvaluationOutcome::Failed(EvaluationFailure::Wrong)));
     }
 
     #[test]

@@ -27,18 +27,11 @@ pub(super) fn parse_table(text: &str) -> Result<(Vec<String>, Vec<MeasuredSettin
             true => {
                 let value: f64 = cells[time].parse().map_err(|_| wrong("no time"))?;
                 let usable = value.is_finite() && value > 0.0;
-                Some(
-                    usable
-                        .then_some(value)
-                        .ok_or_else(|| wrong("the time is not above 0"))?,
-                )
+                Some(usable.then_some(value).ok_or_else(|| wrong("the time is not above 0"))?)
             }
         };
         rows.push(MeasuredSetting {
-            values: cells[..knobs]
-                .iter()
-                .map(|cell| (*cell).to_owned())
-                .collect(),
+            values: cells[..knobs].iter().map(|cell| (*cell).to_owned()).collect(),
             value,
         });
     }

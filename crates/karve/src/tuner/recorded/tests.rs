@@ -63,17 +63,12 @@ fn a_file_is_read_by_what_it_says_and_a_description_is_passed_over() {
     put("results.json.gz", &packed.finish().unwrap());
     put("cache.json", CACHE.as_bytes());
     put("table.csv", TABLE.as_bytes());
-    put(
-        "table.json",
-        br#"{"name": "what the table is", "results": 3}"#,
-    );
+    put("table.json", br#"{"name": "what the table is", "results": 3}"#);
     put("other.json", br#"{"name": "no space"}"#);
     put("oddly_named", CACHE.as_bytes());
     let spaces = load_all(dir.path()).unwrap();
-    let names: Vec<(&str, usize)> = spaces
-        .iter()
-        .map(|space| (space.name.as_str(), space.grid.len()))
-        .collect();
+    let names: Vec<(&str, usize)> =
+        spaces.iter().map(|space| (space.name.as_str(), space.grid.len())).collect();
     assert_eq!(names, [("cache", 14), ("results", 14), ("table", 2)]);
     let odd = load(&dir.path().join("oddly_named")).unwrap();
     assert_eq!(odd.optimum(), spaces[0].optimum());

@@ -50,10 +50,7 @@ impl Sweep {
         let grid = self.search.shared_grid().clone();
         let made =
             |setting_evaluator: &mut Evaluator, config: &KnobSetting| -> Result<Option<String>> {
-                Ok(setting_evaluator
-                    .build(config)?
-                    .ok()
-                    .and_then(|b| b.artifacts))
+                Ok(setting_evaluator.build(config)?.ok().and_then(|b| b.artifacts))
             };
         let (Some(default), Some(digest)) =
             (grid.default_point(), made(setting_evaluator, config)?)

@@ -31,11 +31,7 @@ impl Dialect {
             Self::Messages => {
                 let mut content = vec![];
                 content.extend(text.map(|text| json!({"type": "text", "text": text})));
-                let stop = if call.is_some() {
-                    "tool_use"
-                } else {
-                    "end_turn"
-                };
+                let stop = if call.is_some() { "tool_use" } else { "end_turn" };
                 content.extend(call.map(|(name, input)| {
                     json!({"type": "tool_use", "id": fresh("toolu"), "name": name, "input": input})
                 }));

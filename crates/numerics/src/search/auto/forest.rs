@@ -54,29 +54,19 @@ impl ForestFeatures {
 
     /// The number of split directions: the columns, and as many pairs of sizes as there are knobs.
     fn directions(&self) -> usize {
-        if self.sizes.len() < 2 {
-            self.columns()
-        } else {
-            self.columns() + self.tables.len()
-        }
+        if self.sizes.len() < 2 { self.columns() } else { self.columns() + self.tables.len() }
     }
 
     fn direction(&self, index: usize, draws: &mut DrawRng) -> SplitFeature {
         if index < self.columns() {
-            return SplitFeature {
-                first: index,
-                second: None,
-            };
+            return SplitFeature { first: index, second: None };
         }
         let first = draws.below(self.sizes.len());
         let other = draws.below(self.sizes.len() - 1);
         let second = other + usize::from(other >= first);
         // A product with probability 3/4, else a ratio.
         let sign = if draws.below(4) == 0 { -1.0 } else { 1.0 };
-        SplitFeature {
-            first: self.sizes[first],
-            second: Some((self.sizes[second], sign)),
-        }
+        SplitFeature { first: self.sizes[first], second: Some((self.sizes[second], sign)) }
     }
 }
 
@@ -99,12 +89,7 @@ impl SplitFeature {
 #[derive(Clone, Copy, Debug)]
 enum TreeNode {
     Leaf(u32),
-    Split {
-        direction: SplitFeature,
-        threshold: f32,
-        below: u32,
-        above: u32,
-    },
+    Split { direction: SplitFeature, threshold: f32, below: u32, above: u32 },
 }
 
 /// The ensemble.
@@ -149,8 +134,7 @@ impl Forest {
         }
         let known = self.settings.len();
         let new = points[known..].iter();
-        self.settings
-            .extend(new.map(|point| (*point, features.of(grid, *point))));
+        self.settings.extend(new.map(|point| (*point, features.of(grid, *point))));
         self.values = values.to_vec();
         let count = self.trees.len();
         for index in 0..count {
@@ -208,12 +192,8 @@ impl Forest {
             }
             let (below, above) = (tree.len(), tree.len() + 1);
             tree.extend([TreeNode::Leaf(0), TreeNode::Leaf(0)]);
-            tree[at] = TreeNode::Split {
-                direction,
-                threshold,
-                below: below as u32,
-                above: above as u32,
-            };
+            tree[at] =
+                TreeNode::Split { direction, threshold, below: below as u32, above: above as u32 };
             open.push((from, from + middle, below));
             open.push((from + middle, to, above));
         }
@@ -232,10 +212,7 @@ impl Forest {
         for index in 0..features.directions() {
             let direction = features.direction(index, draws);
             along.clear();
-            along.extend(
-                part.iter()
-                    .map(|at| direction.of(&self.settings[*at as usize].1)),
-            );
+            along.extend(part.iter().map(|at| direction.of(&self.settings[*at as usize].1)));
             let Some(threshold) = between(along, draws) else {
                 continue;
             };
@@ -277,12 +254,7 @@ impl Forest {
             };
             let end = tree.len() as u32;
             tree.extend([TreeNode::Leaf(below as u32), TreeNode::Leaf(above as u32)]);
-            tree[at] = TreeNode::Split {
-                direction,
-                threshold,
-                below: end,
-                above: end + 1,
-            };
+            tree[at] = TreeNode::Split { direction, threshold, below: end, above: end + 1 };
             return;
         }
     }
@@ -302,12 +274,7 @@ fn leaf(tree: &[TreeNode], x: &[f32]) -> (usize, usize) {
     loop {
         match tree[at] {
             TreeNode::Leaf(setting) => return (at, setting as usize),
-            TreeNode::Split {
-                direction,
-                threshold,
-                below,
-                above,
-            } => {
+            TreeNode::Split { direction, threshold, below, above } => {
                 let down = direction.of(x) <= threshold;
                 at = if down { below } else { above } as usize;
             }

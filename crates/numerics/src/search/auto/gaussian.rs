@@ -64,11 +64,7 @@ impl TwosSimilarity {
     fn new((axis, knob): (usize, &Axis)) -> Option<Self> {
         let counts = super::twos(knob)?;
         let most = counts.iter().copied().max()?;
-        Some(Self {
-            axis,
-            counts,
-            curve: AxisSimilarity::new(usize::from(most) + 1, false),
-        })
+        Some(Self { axis, counts, curve: AxisSimilarity::new(usize::from(most) + 1, false) })
     }
 
     fn alike(&self, a: &[u16], b: &[u16]) -> f32 {
@@ -79,12 +75,7 @@ impl TwosSimilarity {
 
 impl AxisSimilarity {
     fn new(values: usize, words: bool) -> Self {
-        let mut curve = Self {
-            values,
-            words,
-            length: LENGTH,
-            table: Vec::new(),
-        };
+        let mut curve = Self { values, words, length: LENGTH, table: Vec::new() };
         curve.set(LENGTH);
         curve
     }
@@ -233,9 +224,7 @@ impl CovarianceKernel {
         let square: f64 = solved.iter().map(|value| value * value).sum::<f64>() / count;
         let twos = self.twos.iter().map(|twos| &twos.curve);
         let curves = self.axes.iter().chain(twos);
-        let hold: f64 = curves
-            .map(|curve| LENGTH_HOLD * curve.length.ln().powi(2))
-            .sum();
+        let hold: f64 = curves.map(|curve| LENGTH_HOLD * curve.length.ln().powi(2)).sum();
         let hold = hold + NOISE_HOLD * (self.noise / NOISE).ln().powi(2);
         0.5 * count * square.max(1e-12).ln() + factor.ln_pivots() + hold
     }

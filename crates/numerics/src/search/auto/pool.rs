@@ -50,10 +50,7 @@ pub(super) struct ScoredSetting {
 impl SettingPool {
     /// A pool of settings that were not proposed: all of them, or a random part.
     pub(super) fn draw(grid: &Grid, record: &SearchRecord, draws: &mut DrawRng) -> Self {
-        let mut pool = Self {
-            left_out: record.len(),
-            ..Self::default()
-        };
+        let mut pool = Self { left_out: record.len(), ..Self::default() };
         if grid.len() <= SIZE {
             grid.points().for_each(|point| pool.admit(point, record));
             return pool;

@@ -27,11 +27,7 @@ pub(super) struct FitTargets {
 impl FitTargets {
     /// The targets of a record. A setting without a result has its predicted value.
     pub(super) fn new(record: &SearchRecord, believed: &BTreeMap<GridPoint, f64>) -> Option<Self> {
-        let known: Vec<f64> = record
-            .entries()
-            .iter()
-            .filter_map(TriedSetting::value)
-            .collect();
+        let known: Vec<f64> = record.entries().iter().filter_map(TriedSetting::value).collect();
         let known: Vec<f64> = known.iter().map(|value| value.ln()).collect();
         let median = stats::median(&known)?;
         let least = known.iter().copied().fold(f64::INFINITY, f64::min);
@@ -81,12 +77,8 @@ impl FitTargets {
 
     /// The values of some of the settings.
     pub(super) fn of(&self, points: &[GridPoint]) -> Vec<f64> {
-        let places: BTreeMap<GridPoint, f64> = self
-            .points
-            .iter()
-            .copied()
-            .zip(self.values.iter().copied())
-            .collect();
+        let places: BTreeMap<GridPoint, f64> =
+            self.points.iter().copied().zip(self.values.iter().copied()).collect();
         let value = |point: &GridPoint| places.get(point).copied().unwrap_or(0.0);
         points.iter().map(value).collect()
     }
@@ -110,10 +102,7 @@ impl FitTargets {
                 left -= 1;
             }
         }
-        let kept = chosen
-            .iter()
-            .zip(&self.points)
-            .filter(|(chosen, _)| **chosen);
+        let kept = chosen.iter().zip(&self.points).filter(|(chosen, _)| **chosen);
         kept.map(|(_, point)| *point).collect()
     }
 

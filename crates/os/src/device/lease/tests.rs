@@ -5,18 +5,11 @@ use std::os::unix::fs::symlink;
 use std::sync::Mutex;
 
 fn home(dir: &Path) -> LeaseDir {
-    LeaseDir {
-        dir: dir.join("leases"),
-        shared: false,
-    }
+    LeaseDir { dir: dir.join("leases"), shared: false }
 }
 
 fn now(home: &LeaseDir, device: &str) -> Result<(Lease, Duration)> {
-    let wish = LeaseRequest {
-        device,
-        holder: "me",
-        limit: Duration::ZERO,
-    };
+    let wish = LeaseRequest { device, holder: "me", limit: Duration::ZERO };
     home.take(&wish, &StopFlag::new(), &NoticeSink::default())
 }
 
@@ -27,10 +20,7 @@ fn a_device_is_held_once_and_free_again_afterwards() {
     let (lease, _) = now(&home, "NVIDIA H200 / 0").unwrap();
     let text = fs::read_to_string(home.dir.join("nvidia-h200---0.lock")).unwrap();
     let holder: LeaseHolder = serde_json::from_str(&text).unwrap();
-    assert_eq!(
-        (holder.pid, holder.holder.as_str()),
-        (std::process::id(), "me")
-    );
+    assert_eq!((holder.pid, holder.holder.as_str()), (std::process::id(), "me"));
     let busy = now(&home, "NVIDIA H200 / 0").unwrap_err();
     assert_eq!(busy.kind, ErrorKind::Busy);
     assert!(busy.message.contains("held by me (process"), "{busy}");
@@ -48,11 +38,8 @@ fn a_waiting_karve_gets_the_lease_as_soon_as_it_is_free() {
     let held = Mutex::new(Some(lease));
     thread::scope(|scope| {
         let waiter = scope.spawn(|| {
-            let wish = LeaseRequest {
-                device: "cpu",
-                holder: "later",
-                limit: Duration::from_secs(60),
-            };
+            let wish =
+                LeaseRequest { device: "cpu", holder: "later", limit: Duration::from_secs(60) };
             home.take(&wish, &StopFlag::new(), &NoticeSink::default())
         });
         held.lock().unwrap().take();
@@ -65,11 +52,7 @@ fn ctrl_c_ends_the_wait() {
     let dir = tempfile::tempdir().unwrap();
     let home = home(dir.path());
     let _lease = now(&home, "cpu").unwrap();
-    let wish = LeaseRequest {
-        device: "cpu",
-        holder: "me",
-        limit: Duration::from_secs(600),
-    };
+    let wish = LeaseRequest { device: "cpu", holder: "me", limit: Duration::from_secs(600) };
     let stop = StopFlag::new();
     stop.request();
     let error = home.take(&wish, &stop, &NoticeSink::default()).unwrap_err();
@@ -98,10 +81,7 @@ fn only_a_plain_file_is_a_lease() {
 #[test]
 fn a_shared_directory_lets_everybody_in_and_nobody_remove() {
     let dir = tempfile::tempdir().unwrap();
-    let home = LeaseDir {
-        dir: dir.path().join("leases"),
-        shared: true,
-    };
+    let home = LeaseDir { dir: dir.path().join("leases"), shared: true };
     let _lease = now(&home, "cpu").unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
     assert_eq!(mode(&home.dir), 0o1777);
@@ -120,11 +100,7 @@ fn a_lease_that_was_removed_does_not_count() {
 
 #[test]
 fn names_of_others_play_no_tricks() {
-    let holder = LeaseHolder {
-        pid: 7,
-        holder: "a\u{1b}[31m\nb".into(),
-        since: "now".into(),
-    };
+    let holder = LeaseHolder { pid: 7, holder: "a\u{1b}[31m\nb".into(), since: "now".into() };
     assert_eq!(holder.describe(), "a31mb (process 7) since now");
 }
 

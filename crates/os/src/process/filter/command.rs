@@ -65,12 +65,8 @@ const NESTED: [libc::c_long; 11] = [
 
 /// Socket families: local, and for the network.
 const LOCAL: [u32; 1] = [libc::AF_UNIX as u32];
-const FAR: [u32; 4] = [
-    libc::AF_UNIX as u32,
-    libc::AF_INET as u32,
-    libc::AF_INET6 as u32,
-    libc::AF_NETLINK as u32,
-];
+const FAR: [u32; 4] =
+    [libc::AF_UNIX as u32, libc::AF_INET as u32, libc::AF_INET6 as u32, libc::AF_NETLINK as u32];
 
 /// Additional permissions of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,11 +91,7 @@ pub(in crate::process) fn command_filter(extra: ExtraSyscalls) -> Vec<libc::sock
         // Its flags are in memory, which a filter cannot read; programs then fall back to `clone`.
         rules.push(SyscallRule::refuse(libc::SYS_clone3, libc::ENOSYS));
         let namespaces = ArgumentTest::HasAnyBit(0, NAMESPACES);
-        rules.push(SyscallRule::refuse_if(
-            libc::SYS_clone,
-            &namespaces,
-            libc::EPERM,
-        ));
+        rules.push(SyscallRule::refuse_if(libc::SYS_clone, &namespaces, libc::EPERM));
     }
     let families: &[u32] = if extra.sockets { &FAR } else { &LOCAL };
     rules.push(SyscallRule::refuse_unless(
@@ -129,11 +121,7 @@ mod tests {
             .flat_map(|a| all.map(|b| (a, b)))
             .flat_map(|(a, b)| all.map(|c| (a, b, c)))
         {
-            let program = command_filter(ExtraSyscalls {
-                sockets,
-                nested,
-                counters,
-            });
+            let program = command_filter(ExtraSyscalls { sockets, nested, counters });
             let first = |number, first| decide(&program, call(number, [first, 0, 0]));
             for number in 0..600 {
                 let is_refused = NEVER.contains(&number)

@@ -125,18 +125,13 @@ const REFUSED_OLD: &[c_long] = &[];
 /// The filter of the worker with this process id.
 pub(in crate::process) fn worker_filter(own: u32) -> Vec<libc::sock_filter> {
     let always = REFUSED.iter().chain(REFUSED_OLD);
-    let mut rules: Vec<_> = always
-        .map(|call| SyscallRule::refuse(*call, libc::EPERM))
-        .collect();
+    let mut rules: Vec<_> = always.map(|call| SyscallRule::refuse(*call, libc::EPERM)).collect();
     // The C library then uses the older call, whose flags can be inspected.
     rules.push(SyscallRule::refuse(libc::SYS_clone3, libc::ENOSYS));
     let itself = ArgumentTest::IsOneOf(0, &[own]);
     let unless = [
         // Threads may be created, processes may not.
-        (
-            libc::SYS_clone,
-            &ArgumentTest::HasAnyBit(0, libc::CLONE_THREAD as u32),
-        ),
+        (libc::SYS_clone, &ArgumentTest::HasAnyBit(0, libc::CLONE_THREAD as u32)),
         // Signals may go only to the process itself.
         (libc::SYS_kill, &itself),
         (libc::SYS_tgkill, &itself),
@@ -148,10 +143,7 @@ pub(in crate::process) fn worker_filter(own: u32) -> Vec<libc::sock_filter> {
     let on = [
         (libc::SYS_madvise, ArgumentTest::IsOneOf(2, &ADVICE_REFUSED)),
         // Seals on karve's memory would keep later workers from mapping it.
-        (
-            libc::SYS_fcntl,
-            ArgumentTest::IsOneOf(1, &[libc::F_ADD_SEALS as u32]),
-        ),
+        (libc::SYS_fcntl, ArgumentTest::IsOneOf(1, &[libc::F_ADD_SEALS as u32])),
         (libc::SYS_prctl, ArgumentTest::IsOneOf(0, &[seccomp])),
     ];
     rules.extend(on.map(|(call, test)| SyscallRule::refuse_if(call, &test, libc::EPERM)));
@@ -206,10 +198,7 @@ mod tests {
         for advice in ADVICE_REFUSED {
             assert!(!is_allowed(libc::SYS_madvise, [0, 0, advice]));
         }
-        assert!(is_allowed(
-            libc::SYS_madvise,
-            [0, 0, libc::MADV_DONTNEED as u32]
-        ));
+        assert!(is_allowed(libc::SYS_madvise, [0, 0, libc::MADV_DONTNEED as u32]));
         assert!(!is_allowed(libc::SYS_fcntl, [0, 1_033, 0]));
         assert!(!is_allowed(libc::SYS_prctl, [22, 0, 0]));
     }

@@ -24,10 +24,7 @@ struct CapabilityHeader {
     pid: libc::c_int,
 }
 
-const OWN: CapabilityHeader = CapabilityHeader {
-    version: VERSION,
-    pid: 0,
-};
+const OWN: CapabilityHeader = CapabilityHeader { version: VERSION, pid: 0 };
 
 /// Keeps only these, as far as it has them. A program that it executes cannot regain the others if
 /// new privileges are ruled out. Async-signal-safe.

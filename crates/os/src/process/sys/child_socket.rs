@@ -74,10 +74,8 @@ pub(in crate::process) fn send_message(
 
 /// The same for descriptors that are open by these numbers. Async-signal-safe.
 pub(super) fn send_numbers(socket: RawFd, message: &[u8], raw: &[RawFd]) -> io::Result<()> {
-    let mut part = libc::iovec {
-        iov_base: message.as_ptr().cast_mut().cast(),
-        iov_len: message.len(),
-    };
+    let mut part =
+        libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
     let mut control = ChildControlBuffer([0; 64]);
     let size = (raw.len().min(FDS_MAX) * mem::size_of::<RawFd>()) as libc::c_uint;
     // SAFETY: a zeroed header is valid; every pointer in it is to a place that outlives the call,
@@ -109,10 +107,7 @@ pub(super) fn receive_with_fds(
     socket: BorrowedFd<'_>,
     buffer: &mut [u8],
 ) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut part = libc::iovec {
-        iov_base: buffer.as_mut_ptr().cast(),
-        iov_len: buffer.len(),
-    };
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let mut control = ChildControlBuffer([0; 64]);
     let mut fds = Vec::new();
     // SAFETY: a zeroed header is valid; every pointer in it is to a place that outlives the calls.
@@ -152,12 +147,7 @@ pub(in crate::process) fn receive_message(
 ) -> io::Result<usize> {
     // SAFETY: the buffer has the given length.
     let n = unsafe {
-        libc::recv(
-            socket.as_raw_fd(),
-            buffer.as_mut_ptr().cast(),
-            buffer.len(),
-            libc::MSG_DONTWAIT,
-        )
+        libc::recv(socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_DONTWAIT)
     };
     match n {
         -1 => Err(io::Error::last_os_error()),

@@ -85,11 +85,7 @@ pub(super) unsafe fn clone3(
 pub(super) unsafe fn clone3(args: &CloneArgs, life: &Life<'_>, live: Live) -> io::Result<Pid> {
     // SAFETY: the child runs only async-signal-safe code until it executes or exits.
     let pid = unsafe {
-        libc::syscall(
-            libc::SYS_clone3,
-            ptr::from_ref(args),
-            mem::size_of::<CloneArgs>(),
-        )
+        libc::syscall(libc::SYS_clone3, ptr::from_ref(args), mem::size_of::<CloneArgs>())
     };
     match pid {
         -1 => Err(io::Error::last_os_error()),

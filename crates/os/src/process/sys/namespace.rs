@@ -117,14 +117,7 @@ impl NamespaceHandle {
         // SAFETY: without a stack the child gets a copy of all memory, as by fork; it runs only
         // async-signal-safe code and never returns.
         let pid = unsafe {
-            libc::syscall(
-                libc::SYS_clone,
-                libc::c_long::from(flags),
-                none,
-                none,
-                none,
-                none,
-            )
+            libc::syscall(libc::SYS_clone, libc::c_long::from(flags), none, none, none, none)
         };
         match pid {
             -1 => return Err(before(io::Error::last_os_error())),
@@ -249,11 +242,7 @@ fn listen_on(port: u16) -> libc::c_int {
         address.sin_addr.s_addr = libc::INADDR_LOOPBACK.to_be();
         let size = mem::size_of::<libc::sockaddr_in>() as libc::socklen_t;
         let bound = libc::bind(fd, ptr::from_ref(&address).cast(), size) == 0;
-        if bound && libc::listen(fd, DOOR_BACKLOG) == 0 {
-            fd
-        } else {
-            -1
-        }
+        if bound && libc::listen(fd, DOOR_BACKLOG) == 0 { fd } else { -1 }
     }
 }
 
@@ -274,15 +263,8 @@ fn prepare(plan: &NamespacePlan, trees: &mut [libc::c_int; TREES_MAX]) -> bool {
     let root = c"/".as_ptr();
     let none = ptr::null();
     // SAFETY: the path is a null-terminated string.
-    let private = unsafe {
-        libc::mount(
-            none,
-            root,
-            none,
-            libc::MS_REC | libc::MS_PRIVATE,
-            none.cast(),
-        )
-    };
+    let private =
+        unsafe { libc::mount(none, root, none, libc::MS_REC | libc::MS_PRIVATE, none.cast()) };
     if private == -1 {
         return false;
     }
@@ -355,13 +337,8 @@ fn mount_new(kind: &CStr, path: &CStr, options: &CStr) -> bool {
     let flags = libc::MS_NOSUID | if kind == c"proc" { libc::MS_NODEV } else { 0 };
     // SAFETY: all of them are null-terminated strings.
     unsafe {
-        libc::mount(
-            kind.as_ptr(),
-            path.as_ptr(),
-            kind.as_ptr(),
-            flags,
-            options.as_ptr().cast(),
-        ) == 0
+        libc::mount(kind.as_ptr(), path.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast())
+            == 0
     }
 }
 
@@ -376,10 +353,7 @@ struct MountAttributes {
 }
 
 fn set_attributes(fd: libc::c_int, path: &CStr, set: u64, flags: libc::c_uint) -> bool {
-    let attributes = MountAttributes {
-        set,
-        ..MountAttributes::default()
-    };
+    let attributes = MountAttributes { set, ..MountAttributes::default() };
     // SAFETY: the path is a null-terminated string, and the attributes are valid for their size.
     unsafe {
         libc::syscall(

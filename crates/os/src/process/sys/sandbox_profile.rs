@@ -81,10 +81,8 @@ pub(in crate::process) fn install_filter(steps: &[libc::sock_filter]) -> bool {
     if steps.is_empty() {
         return true;
     }
-    let program = libc::sock_fprog {
-        len: steps.len() as libc::c_ushort,
-        filter: steps.as_ptr().cast_mut(),
-    };
+    let program =
+        libc::sock_fprog { len: steps.len() as libc::c_ushort, filter: steps.as_ptr().cast_mut() };
     // SAFETY: the program is valid for its length and outlives the call, which copies it.
     let set = |flags: libc::c_ulong| unsafe {
         libc::syscall(
@@ -106,10 +104,7 @@ fn limit(what: LimitedResource, most: u64) -> bool {
             return false;
         }
         let most = now.rlim_max.min(most as libc::rlim_t);
-        let new = libc::rlimit {
-            rlim_cur: most,
-            rlim_max: most,
-        };
+        let new = libc::rlimit { rlim_cur: most, rlim_max: most };
         libc::setrlimit(what.id(), &new) == 0
     }
 }

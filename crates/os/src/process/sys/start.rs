@@ -182,11 +182,7 @@ pub(in crate::process) fn spawn(start: &SpawnSpec<'_>) -> Result<SpawnedChild, S
 }
 
 fn null_terminated(strings: &[CString]) -> Vec<*const libc::c_char> {
-    strings
-        .iter()
-        .map(|s| s.as_ptr())
-        .chain([ptr::null()])
-        .collect()
+    strings.iter().map(|s| s.as_ptr()).chain([ptr::null()]).collect()
 }
 
 /// What a child has to do until it becomes the command.
@@ -216,12 +212,7 @@ fn fork(life: &ChildSetup<'_>) -> io::Result<SpawnedChild> {
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => life.begin(),
-        pid => Ok(SpawnedChild {
-            started,
-            pid,
-            pidfd: pidfd_open(pid).ok(),
-            in_cgroup: false,
-        }),
+        pid => Ok(SpawnedChild { started, pid, pidfd: pidfd_open(pid).ok(), in_cgroup: false }),
     }
 }
 
@@ -257,12 +248,7 @@ fn clone_child(life: &ChildSetup<'_>) -> io::Result<SpawnedChild> {
     let pid = pid?;
     // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-    Ok(SpawnedChild {
-        started,
-        pid,
-        pidfd: Some(pidfd),
-        in_cgroup: life.start.cgroup.is_some(),
-    })
+    Ok(SpawnedChild { started, pid, pidfd: Some(pidfd), in_cgroup: life.start.cgroup.is_some() })
 }
 
 extern "C" fn begin(life: &ChildSetup<'_>) -> ! {
@@ -340,23 +326,14 @@ impl ChildSetup<'_> {
                 self.fail(FAILURE_CONFINE);
             }
             // SAFETY: both arrays end with a null pointer, and their strings outlive the call.
-            unsafe {
-                libc::execve(
-                    start.program.as_ptr(),
-                    self.argv.as_ptr(),
-                    self.env.as_ptr(),
-                )
-            };
+            unsafe { libc::execve(start.program.as_ptr(), self.argv.as_ptr(), self.env.as_ptr()) };
             FAILURE_EXECUTE
         };
         self.fail(stage)
     }
 
     fn fail(&self, stage: u8) -> ! {
-        self.report(
-            stage,
-            io::Error::last_os_error().raw_os_error().unwrap_or(0),
-        );
+        self.report(stage, io::Error::last_os_error().raw_os_error().unwrap_or(0));
         // SAFETY: _exit runs no code of ours.
         unsafe { libc::_exit(127) }
     }
@@ -397,15 +374,8 @@ impl SpawnSpec<'_> {
             }
             // The command must not get descriptors that karve itself inherited. Old kernels cannot
             // do this, and then only descriptors without close-on-exec get through.
-            libc::syscall(
-                libc::SYS_close_range,
-                3,
-                libc::c_uint::MAX,
-                CLOSE_RANGE_CLOEXEC,
-            );
-            (0..)
-                .zip(&self.streams)
-                .all(|(target, fd)| libc::dup2(fd.as_raw_fd(), target) != -1)
+            libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, CLOSE_RANGE_CLOEXEC);
+            (0..).zip(&self.streams).all(|(target, fd)| libc::dup2(fd.as_raw_fd(), target) != -1)
         }
     }
 

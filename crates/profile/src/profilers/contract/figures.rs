@@ -6,14 +6,8 @@ use super::{GAIN_PCT_MAX, NONE, ReportOpportunity, quoted};
 /// Separators between the parts of an opportunity; the published copies use the first two.
 const DASHES: [&str; 4] = [" — ", " -- ", " – ", " - "];
 /// Units of a time, in microseconds.
-const UNITS: [(&str, f64); 6] = [
-    ("ns", 1e-3),
-    ("us", 1.0),
-    ("\u{b5}s", 1.0),
-    ("\u{3bc}s", 1.0),
-    ("ms", 1e3),
-    ("s", 1e6),
-];
+const UNITS: [(&str, f64); 6] =
+    [("ns", 1e-3), ("us", 1.0), ("\u{b5}s", 1.0), ("\u{3bc}s", 1.0), ("ms", 1e3), ("s", 1e6)];
 
 /// The number in a cell, with or without a percent sign; nothing if the cell is marked blank.
 pub(super) fn figure(cell: &str, most: f64) -> Result<Option<f64>, String> {
@@ -93,15 +87,9 @@ pub(super) fn change_holds(previous: &str, current: &str, change: &str) -> Optio
         return None;
     }
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
-    let (low, high) = (
-        percent(after_low / before_high),
-        percent(after_high / before_low),
-    );
-    let (size_low, size_high) = if sign < 0.0 {
-        (-size_high, -size_low)
-    } else {
-        (size_low, size_high)
-    };
+    let (low, high) = (percent(after_low / before_high), percent(after_high / before_low));
+    let (size_low, size_high) =
+        if sign < 0.0 { (-size_high, -size_low) } else { (size_low, size_high) };
     let apart = size_high < low || size_low > high;
     let (before, after) = (number(previous)?, number(current)?);
     apart.then(|| format!("{:+.1}%", percent(after / before)))
@@ -120,15 +108,10 @@ pub(super) fn opportunity(line: &str, rank: usize) -> Result<ReportOpportunity, 
         let (name, gain) = rest.rsplit_once(dash)?;
         Some((name.trim(), gain.trim(), trigger.trim()))
     });
-    let (name, gain, trigger) = parts
-        .filter(|(name, ..)| !name.is_empty())
-        .ok_or_else(form)?;
-    let percent = gain.strip_prefix("est.").and_then(|gain| {
-        gain.trim_start()
-            .strip_suffix("gain")?
-            .trim_end()
-            .strip_suffix('%')
-    });
+    let (name, gain, trigger) = parts.filter(|(name, ..)| !name.is_empty()).ok_or_else(form)?;
+    let percent = gain
+        .strip_prefix("est.")
+        .and_then(|gain| gain.trim_start().strip_suffix("gain")?.trim_end().strip_suffix('%'));
     let gain_pct = percent
         .and_then(|percent| number(percent.trim_end()))
         .filter(|percent| *percent <= GAIN_PCT_MAX)

@@ -62,11 +62,7 @@ pub(super) fn sections<'a>(
     for (number, line) in text.lines().enumerate().map(|(n, line)| (n + 1, line)) {
         if let Some(heading) = line.strip_prefix("### ") {
             let heading = heading.trim();
-            let part = ReportSection {
-                line: number,
-                heading,
-                body: Vec::new(),
-            };
+            let part = ReportSection { line: number, heading, body: Vec::new() };
             let place = SECTIONS.iter().position(|name| is_called(&part, name));
             match place {
                 None => faults.add(number, format!("unknown section {}", quoted(heading))),
@@ -87,10 +83,7 @@ pub(super) fn sections<'a>(
         } else if let Some(part) = parts.last_mut() {
             part.body.push((number, line));
         } else if !line.trim().is_empty() {
-            faults.add(
-                number,
-                format!("{} is outside of any section", quoted(line)),
-            );
+            faults.add(number, format!("{} is outside of any section", quoted(line)));
         }
     }
     if title.is_none() {
@@ -111,10 +104,7 @@ pub(super) fn table(
     let filled = part.body.iter().filter(|(_, line)| !line.trim().is_empty());
     for (place, (number, line)) in filled.enumerate() {
         match cells(line).filter(|_| is_closed(line)) {
-            None => faults.add(
-                *number,
-                format!("{} is not a row from | to |", quoted(line)),
-            ),
+            None => faults.add(*number, format!("{} is not a row from | to |", quoted(line))),
             Some(row) if place == 1 && is_rule(&row) => {}
             Some(_) if rows.len() > ROWS_MAX => {
                 faults.add(*number, format!("there are more than {ROWS_MAX} rows"));
@@ -150,10 +140,7 @@ pub(super) fn rows<const N: usize>(
     };
     let Some(spelling) = spellings.iter().position(is) else {
         let want = spellings.first().map(|columns| columns.join(" | "));
-        faults.add(
-            number,
-            format!("the columns must be {}", want.unwrap_or_default()),
-        );
+        faults.add(number, format!("the columns must be {}", want.unwrap_or_default()));
         return (0, Vec::new());
     };
     let whole = |(number, row): TableRow| Some((number, <[String; N]>::try_from(row).ok()?));

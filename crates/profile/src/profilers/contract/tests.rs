@@ -23,32 +23,20 @@ fn table_variant() -> String {
 #[test]
 fn both_published_variants_are_read() {
     let report = parse(REPORT).unwrap();
-    assert_eq!(
-        (report.kernel.as_str(), report.version.as_str()),
-        ("mla decode", "v3")
-    );
+    assert_eq!((report.kernel.as_str(), report.version.as_str()), ("mla decode", "v3"));
     assert_eq!(report.variant, ConfigPlacement::Title);
     assert_eq!(report.configuration[2], ("t".into(), "4096".into()));
     assert_eq!(report.stages[0].name, "split | kv");
     assert_eq!(report.stages[0].duration_us, Some(120.5));
     assert_eq!(report.stages[0].dram_pct, Some(88.2));
-    assert_eq!(
-        (report.stages[1].tensor_pct, report.stages[1].dram_pct),
-        (None, None)
-    );
+    assert_eq!((report.stages[1].tensor_pct, report.stages[1].dram_pct), (None, None));
     assert_eq!(report.stages[1].bottleneck, BottleneckClass::Latency);
     assert_eq!(report.stages[1].remark, "occupancy");
     assert_eq!(report.bottleneck, BottleneckClass::Memory);
-    assert_eq!(
-        report.root_cause,
-        "DRAM is at 88.2%. Only fewer bytes help."
-    );
+    assert_eq!(report.root_cause, "DRAM is at 88.2%. Only fewer bytes help.");
     assert_eq!(report.opportunities[0].gain_pct, 40.0);
     assert_eq!(report.opportunities[1].name, "swizzle - the blocks");
-    assert_eq!(
-        report.opportunities[1].trigger[0],
-        ("l2_hit".into(), "70%".into())
-    );
+    assert_eq!(report.opportunities[1].trigger[0], ("l2_hit".into(), "70%".into()));
     assert_eq!(report.versus[0].change, "-14.7%");
     let other = parse(&table_variant()).unwrap();
     assert_eq!(other.variant, ConfigPlacement::Table);
@@ -63,14 +51,9 @@ fn where_the_column_has_no_unit_the_cells_have_one() {
     let unitless = REPORT.replace("Duration (us)", "Duration");
     let faults = parse(&unitless).unwrap_err();
     assert!(faults[0].contains("has no unit"), "{faults:?}");
-    let with = unitless
-        .replace("| 120.5 |", "| 1.5 ms |")
-        .replace("| 8 |", "| 800ns |");
+    let with = unitless.replace("| 120.5 |", "| 1.5 ms |").replace("| 8 |", "| 800ns |");
     let stages = parse(&with).unwrap().stages;
-    assert_eq!(
-        (stages[0].duration_us, stages[1].duration_us),
-        (Some(1500.0), Some(0.8))
-    );
+    assert_eq!((stages[0].duration_us, stages[1].duration_us), (Some(1500.0), Some(0.8)));
 }
 
 #[test]
@@ -88,107 +71,52 @@ fn check(from: &str, to: &str, want: &str) {
     let text = REPORT.replacen(from, to, 1);
     assert_ne!(text, REPORT, "{from}");
     let faults = parse(&text).unwrap_err();
-    assert!(
-        faults.iter().any(|f| f.contains(want)),
-        "{want}: {faults:?}"
-    );
+    assert!(faults.iter().any(|f| f.contains(want)), "{want}: {faults:?}");
 }
 
 #[test]
 fn every_fault_of_the_title_and_the_sections_is_named() {
     check("## Profile:", "## A page:", "the heading must be");
     check("## Profile:", "# Profile:", "is missing");
-    check(
-        "## Profile: mla decode v3",
-        "## Profile: mla",
-        "line 1: the title must name",
-    );
+    check("## Profile: mla decode v3", "## Profile: mla", "line 1: the title must name");
     check(" | b=32, s=1, t=4096", "", "the configuration");
     check("b=32", "b32", "is not name=value");
     check("b=32", "b=", "no name or no value");
     check("s=1", "b=1", "\"b\" appears twice");
-    check(
-        "## Profile",
-        "Here it is:\n## Profile",
-        "is outside of any section",
-    );
+    check("## Profile", "Here it is:\n## Profile", "is outside of any section");
     check("### Stages", "### Steps", "unknown section \"Steps\"");
-    check(
-        "### Stages",
-        "### Steps",
-        "the section \"### Stages\" is missing",
-    );
-    check(
-        "### Bottleneck",
-        "### Stages\n### Bottleneck",
-        "appears twice",
-    );
-    check(
-        "### Stages",
-        "### vs Baseline\n### Stages",
-        "is out of order",
-    );
+    check("### Stages", "### Steps", "the section \"### Stages\" is missing");
+    check("### Bottleneck", "### Stages\n### Bottleneck", "appears twice");
+    check("### Stages", "### vs Baseline\n### Stages", "is out of order");
     check("### vs", "## Profile: b v2\n### vs", "more than one report");
 }
 
 #[test]
 fn every_fault_of_the_stages_is_named() {
     check(" Occ% |", "", "the columns must be Stage | Duration (us)");
-    check(
-        "| 120.5 |",
-        "| 120,5 |",
-        "line 6: Duration (us): \"120,5\" is not a number",
-    );
+    check("| 120.5 |", "| 120,5 |", "line 6: Duration (us): \"120,5\" is not a number");
     check("| 120.5 |", "| 1.2.3 |", "is not a number");
-    check(
-        "| 120.5 |",
-        "| 120.5 ms |",
-        "ms is not the unit of the column",
-    );
+    check("| 120.5 |", "| 120.5 ms |", "ms is not the unit of the column");
     check("| 120.5 |", "| -3 |", "is not a number");
     check("| 120.5 |", "| 1e999 |", "is not a number");
     check("| 120.5 |", "| inf |", "is not a number");
     check("| 120.5 |", "| 12% |", "is not a time");
     check("| 120.5 |", "|  |", "the cell of Duration (us) is empty");
     check("88.2%", "188.2%", "188.2 is more than 105");
-    check(
-        "| 41 | Memory |",
-        "| 41 | Thermal |",
-        "\"Thermal\" is not one of Memory",
-    );
-    check(
-        "| split \\| kv | 120.5",
-        "| 120.5",
-        "the row has 6 cells, not 7",
-    );
+    check("| 41 | Memory |", "| 41 | Thermal |", "\"Thermal\" is not one of Memory");
+    check("| split \\| kv | 120.5", "| 120.5", "the row has 6 cells, not 7");
     check("| L2 |", "| L2", "is not a row from | to |");
 }
 
 #[test]
 fn every_fault_of_what_follows_is_named() {
-    check(
-        "Memory-bound",
-        "Thermal-bound",
-        "not one of Memory, Compute, Latency",
-    );
+    check("Memory-bound", "Thermal-bound", "not one of Memory, Compute, Latency");
     check("Memory-bound", "Memory", "followed by -bound");
-    check(
-        "DRAM is at 88.2%. Only fewer bytes help.",
-        "",
-        "the root cause is missing",
-    );
+    check("DRAM is at 88.2%. Only fewer bytes help.", "", "the root cause is missing");
     check("Only fewer bytes help.", "A. B. C.", "has 4 sentences");
     check("est. 40% gain", "a lot", "is not \"est. X% gain\"");
-    check(
-        "est. 40% gain",
-        "est. 10-40% gain",
-        "is not \"est. X% gain\"",
-    );
-    check(
-        "trigger: DRAM%=88.2",
-        "trigger: it is slow",
-        "is not metric=value",
-    );
+    check("est. 40% gain", "est. 10-40% gain", "is not \"est. X% gain\"");
+    check("trigger: DRAM%=88.2", "trigger: it is slow", "is not metric=value");
     check("trigger: DRAM%=88.2", "because", "is not \"1. name");
     check("2. swizzle", "3. swizzle", "is not \"2. name");
     check(
@@ -205,10 +133,7 @@ fn every_fault_of_what_follows_is_named() {
 fn a_configuration_stands_in_one_place_and_one_row() {
     let both = table_variant().replace("mla decode v3", "mla decode v3 | b=1");
     let faults = parse(&both).unwrap_err();
-    assert!(
-        faults[0].contains("both in the title and in a table"),
-        "{faults:?}"
-    );
+    assert!(faults[0].contains("both in the title and in a table"), "{faults:?}");
     let two = table_variant().replace("| 32 | 1 | bfloat16 |", "| 32 | 1 | a |\n| 16 | 1 | b |");
     let faults = parse(&two).unwrap_err();
     assert!(faults[0].contains("more than one row"), "{faults:?}");
@@ -227,12 +152,7 @@ fn changes_are_held_against_the_figures_as_far_as_these_are_rounded() {
     check(("1.000e9", "1.200e9", "+20.0%"), None);
     check(("1.000e9", "1.200e9", "+30%"), Some("+20.0%"));
     // Values that are not plain numbers are not compared, and a change from zero has no percentage.
-    for row in [
-        ("0", "12", "+5%"),
-        ("1 ms", "2 ms", "+5%"),
-        ("1", "2", "2x"),
-        ("a", "b", "-"),
-    ] {
+    for row in [("0", "12", "+5%"), ("1 ms", "2 ms", "+5%"), ("1", "2", "2x"), ("a", "b", "-")] {
         check(row, None);
     }
 }

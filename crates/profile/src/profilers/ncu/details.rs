@@ -46,9 +46,7 @@ pub(super) fn sheets(
         let row = columns.row(*line)?;
         let key = (row[columns.process].clone(), row[columns.id].clone());
         let kernel = &row[columns.kernel];
-        let sheet = launches
-            .entry(key)
-            .or_insert_with(|| NcuLaunch::new(kernel, DETAILS));
+        let sheet = launches.entry(key).or_insert_with(|| NcuLaunch::new(kernel, DETAILS));
         if sheet.kernel != *kernel || kernel.is_empty() {
             let reason = format!("launch {} has two names", row[columns.id]);
             return Err(ProfileParseError::at(line.0, reason));
@@ -125,11 +123,7 @@ fn take_metric(
         false => name.clone(),
     };
     if is_wanted(DETAILS, &name) {
-        let reading = NcuValue {
-            unit: unit.clone(),
-            text: row[columns.value].clone(),
-            line,
-        };
+        let reading = NcuValue { unit: unit.clone(), text: row[columns.value].clone(), line };
         sheet.take(&name, reading, notes);
     }
 }
@@ -153,9 +147,7 @@ fn take_rule(
             gain_pct = plain(&row[gain]);
             quote = format!("{rule} Estimated Speedup {}", row[gain]);
             if gain_pct.is_none() {
-                notes.add(format!(
-                    "line {line}: the estimated speedup is not a valid number"
-                ));
+                notes.add(format!("line {line}: the estimated speedup is not a valid number"));
             }
         }
     }

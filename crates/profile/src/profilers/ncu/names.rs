@@ -42,12 +42,7 @@ impl MetricCombination {
 }
 
 const fn one(metric: &'static str, kind: Quantity, counter: &'static str) -> NcuMetric {
-    NcuMetric {
-        metric,
-        kind,
-        counter,
-        with: None,
-    }
+    NcuMetric { metric, kind, counter, with: None }
 }
 
 const fn two(
@@ -56,12 +51,7 @@ const fn two(
     kind: Quantity,
     counter: &'static str,
 ) -> NcuMetric {
-    NcuMetric {
-        metric,
-        kind,
-        counter,
-        with: Some(with),
-    }
+    NcuMetric { metric, kind, counter, with: Some(with) }
 }
 
 /// Appended to the name of a metric of the page `details` whose unit is per second: another
@@ -77,11 +67,7 @@ pub(super) const DETAILS: &[NcuMetric] = &[
     one("L1/TEX Cache Throughput", Percent, "l1_pct"),
     one("L2 Cache Throughput", Percent, "l2_pct"),
     one("Issue Slots Busy", Percent, "issue_pct"),
-    one(
-        "Memory Throughput per second",
-        BytesPerSecond,
-        "dram_bytes_per_s",
-    ),
+    one("Memory Throughput per second", BytesPerSecond, "dram_bytes_per_s"),
     one("L1/TEX Hit Rate", Percent, "l1_hit_pct"),
     one("L2 Hit Rate", Percent, "l2_hit_pct"),
     one("Local Memory Spilling Requests", Count, "spill_requests"),
@@ -111,76 +97,24 @@ pub(super) const DETAILS: &[NcuMetric] = &[
 pub(super) const RAW: &[NcuMetric] = &[
     one("gpu__time_duration.sum", Time, "duration_us"),
     one("gpu__time_duration.avg", Time, "duration_us"),
-    one(
-        "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-        Percent,
-        "compute_pct",
-    ),
-    one(
-        "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
-        Percent,
-        "memory_pct",
-    ),
-    one(
-        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
-        Percent,
-        "dram_pct",
-    ),
-    one(
-        "dram__throughput.avg.pct_of_peak_sustained_elapsed",
-        Percent,
-        "dram_pct",
-    ),
-    one(
-        "l1tex__throughput.avg.pct_of_peak_sustained_active",
-        Percent,
-        "l1_pct",
-    ),
-    one(
-        "lts__throughput.avg.pct_of_peak_sustained_elapsed",
-        Percent,
-        "l2_pct",
-    ),
+    one("sm__throughput.avg.pct_of_peak_sustained_elapsed", Percent, "compute_pct"),
+    one("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", Percent, "memory_pct"),
+    one("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", Percent, "dram_pct"),
+    one("dram__throughput.avg.pct_of_peak_sustained_elapsed", Percent, "dram_pct"),
+    one("l1tex__throughput.avg.pct_of_peak_sustained_active", Percent, "l1_pct"),
+    one("lts__throughput.avg.pct_of_peak_sustained_elapsed", Percent, "l2_pct"),
     one(
         "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed",
         Percent,
         "shared_pct",
     ),
-    one(
-        "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
-        Percent,
-        "tensor_pct",
-    ),
-    one(
-        "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_elapsed",
-        Percent,
-        "tensor_pct",
-    ),
-    one(
-        "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_elapsed",
-        Percent,
-        "fma_pct",
-    ),
-    one(
-        "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_elapsed",
-        Percent,
-        "fma_pct",
-    ),
-    one(
-        "sm__inst_issued.avg.pct_of_peak_sustained_active",
-        Percent,
-        "issue_pct",
-    ),
-    one(
-        "sm__inst_issued.avg.pct_of_peak_sustained_elapsed",
-        Percent,
-        "issue_pct",
-    ),
-    one(
-        "dram__bytes.sum.per_second",
-        BytesPerSecond,
-        "dram_bytes_per_s",
-    ),
+    one("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", Percent, "tensor_pct"),
+    one("sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_elapsed", Percent, "tensor_pct"),
+    one("sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_elapsed", Percent, "fma_pct"),
+    one("sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_elapsed", Percent, "fma_pct"),
+    one("sm__inst_issued.avg.pct_of_peak_sustained_active", Percent, "issue_pct"),
+    one("sm__inst_issued.avg.pct_of_peak_sustained_elapsed", Percent, "issue_pct"),
+    one("dram__bytes.sum.per_second", BytesPerSecond, "dram_bytes_per_s"),
     two(
         "dram__bytes_read.sum.per_second",
         MetricCombination::Plus("dram__bytes_write.sum.per_second"),
@@ -215,16 +149,8 @@ pub(super) const RAW: &[NcuMetric] = &[
         "bank_conflict_pct",
     ),
     one("derived__local_spilling_requests", Count, "spill_requests"),
-    one(
-        "sm__warps_active.avg.pct_of_peak_sustained_active",
-        Percent,
-        "occupancy_pct",
-    ),
-    one(
-        "sm__maximum_warps_per_active_cycle_pct",
-        Percent,
-        "occupancy_limit_pct",
-    ),
+    one("sm__warps_active.avg.pct_of_peak_sustained_active", Percent, "occupancy_pct"),
+    one("sm__maximum_warps_per_active_cycle_pct", Percent, "occupancy_limit_pct"),
     one("launch__registers_per_thread", Count, "registers"),
     two(
         "launch__shared_mem_per_block_static",
@@ -236,21 +162,9 @@ pub(super) const RAW: &[NcuMetric] = &[
     one("launch__grid_size", Count, "blocks"),
     one("launch__block_size", Count, "threads_per_block"),
     one("launch__sm_count", Count, "units"),
-    one(
-        "smsp__warps_eligible.avg.per_cycle_active",
-        Count,
-        "eligible_warps",
-    ),
-    one(
-        "smsp__thread_inst_executed_per_inst_executed.ratio",
-        Count,
-        "active_threads",
-    ),
-    one(
-        "smsp__sass_average_branch_targets_threads_uniform.pct",
-        Percent,
-        "branch_efficiency_pct",
-    ),
+    one("smsp__warps_eligible.avg.per_cycle_active", Count, "eligible_warps"),
+    one("smsp__thread_inst_executed_per_inst_executed.ratio", Count, "active_threads"),
+    one("smsp__sass_average_branch_targets_threads_uniform.pct", Percent, "branch_efficiency_pct"),
     one("sm__inst_executed.avg.per_cycle_active", Count, "ipc"),
     one("smsp__inst_executed.sum", Count, "instructions"),
     one("gpc__cycles_elapsed.max", Count, "cycles"),
@@ -279,10 +193,7 @@ pub(super) fn is_wanted(names: &[NcuMetric], metric: &str) -> bool {
 pub(super) const STALL_WORDS: &[(&str, &str)] = &[
     ("queue for local and global (LG)", "stall.lg_throttle"),
     ("scoreboard dependency on a L1TEX", "stall.long_scoreboard"),
-    (
-        "MIO (memory input/output) instruction queue",
-        "stall.mio_throttle",
-    ),
+    ("MIO (memory input/output) instruction queue", "stall.mio_throttle"),
     ("scoreboard dependency on an MIO", "stall.short_scoreboard"),
     ("CTA barrier", "stall.barrier"),
     ("fixed latency execution dependency", "stall.wait"),

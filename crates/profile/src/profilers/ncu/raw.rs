@@ -19,24 +19,16 @@ pub(super) fn sheets(
     let id = column(columns, "ID", header_line)?;
     let process = column(columns, "Process ID", header_line)?;
     let kernel = column(columns, "Kernel Name", header_line)?;
-    let wanted: Vec<usize> = (0..columns.len())
-        .filter(|at| is_wanted(RAW, &columns[*at]))
-        .collect();
+    let wanted: Vec<usize> =
+        (0..columns.len()).filter(|at| is_wanted(RAW, &columns[*at])).collect();
     for at in &wanted {
         column(columns, &columns[*at], header_line)?;
     }
     let Some((units_line, rows)) = rows.split_first() else {
-        return Err(ProfileParseError::at(
-            header_line,
-            "there is nothing after the header",
-        ));
+        return Err(ProfileParseError::at(header_line, "there is nothing after the header"));
     };
     let units = row(*units_line, columns)?;
-    if !units
-        .iter()
-        .take(NAMING.min(kernel + 1))
-        .all(String::is_empty)
-    {
+    if !units.iter().take(NAMING.min(kernel + 1)).all(String::is_empty) {
         let reason = "the row after the header has no units";
         return Err(ProfileParseError::at(units_line.0, reason));
     }
@@ -45,10 +37,7 @@ pub(super) fn sheets(
     for line in rows {
         let row = row(*line, columns)?;
         if row[id].is_empty() || row[kernel].is_empty() {
-            return Err(ProfileParseError::at(
-                line.0,
-                "the row does not name a kernel",
-            ));
+            return Err(ProfileParseError::at(line.0, "the row does not name a kernel"));
         }
         let key = (row[process].clone(), row[id].clone());
         match seen.insert(key, line.1) {
@@ -64,11 +53,8 @@ pub(super) fn sheets(
         }
         let mut sheet = NcuLaunch::new(&row[kernel], RAW);
         for at in &wanted {
-            let reading = NcuValue {
-                unit: units[*at].clone(),
-                text: row[*at].clone(),
-                line: line.0,
-            };
+            let reading =
+                NcuValue { unit: units[*at].clone(), text: row[*at].clone(), line: line.0 };
             sheet.take(&columns[*at], reading, notes);
         }
         sheets.push(sheet);

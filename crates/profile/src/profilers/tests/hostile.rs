@@ -23,11 +23,8 @@ fn samples() -> Vec<(ProfilerTool, String)> {
         (ProfilerTool::Torch, "torch_trace.json"),
     ];
     // One launch of the long sample is enough.
-    let is_other = |line: &str| {
-        ["\"1\",", "\"2\",", "\"3\","]
-            .iter()
-            .any(|id| line.starts_with(id))
-    };
+    let is_other =
+        |line: &str| ["\"1\",", "\"2\",", "\"3\","].iter().any(|id| line.starts_with(id));
     let shorter = |text: String| match text.len() > 20_000 {
         true => {
             let lines = text.lines().filter(|line| !is_other(line));
@@ -37,9 +34,7 @@ fn samples() -> Vec<(ProfilerTool, String)> {
         false if rocprof::is_header(&text) => text.split_inclusive('\n').take(3).collect(),
         false => text,
     };
-    samples
-        .map(|(tool, name)| (tool, shorter(sample(name))))
-        .into()
+    samples.map(|(tool, name)| (tool, shorter(sample(name)))).into()
 }
 
 /// Whether each line of a tool names its kernel.
@@ -76,9 +71,7 @@ fn lie(whole: &ParsedProfile, harmed: &ParsedProfile) -> Option<String> {
 
 /// Reads a damaged output. It must be rejected, or report nothing that the full one does not.
 fn check(tool: ProfilerTool, whole: &ParsedProfile, text: &str, what: &str) {
-    let lie = parse(tool, text)
-        .ok()
-        .and_then(|harmed| lie(whole, &harmed));
+    let lie = parse(tool, text).ok().and_then(|harmed| lie(whole, &harmed));
     assert_eq!(lie, None, "{tool:?} {what}");
 }
 
@@ -117,9 +110,7 @@ fn an_output_that_is_cut_anywhere_tells_nothing_false() {
 fn localized(text: &str) -> String {
     let is_number = |cell: &str| {
         cell.contains(|c: char| c.is_ascii_digit())
-            && cell
-                .chars()
-                .all(|c| c.is_ascii_digit() || c == ',' || c == '.')
+            && cell.chars().all(|c| c.is_ascii_digit() || c == ',' || c == '.')
     };
     let swap = |cell: &str| -> String {
         let swapped = cell.chars().map(|c| match c {
@@ -158,9 +149,7 @@ fn numbers_of_another_locale_are_not_taken_for_others() {
 fn contradiction(line: &str) -> Option<String> {
     // Another name is not another value.
     let names = line.contains("Compiling entry function");
-    let at = line
-        .rfind(|c: char| c.is_ascii_digit())
-        .filter(|_| !names)?;
+    let at = line.rfind(|c: char| c.is_ascii_digit()).filter(|_| !names)?;
     let digit = line[at..].chars().next()?.to_digit(10)?;
     let mut other = line.to_owned();
     other.replace_range(at..=at, &((digit + 1) % 10).to_string());
@@ -268,11 +257,8 @@ proptest! {
 /// Pieces of outputs in any order.
 fn noise() -> impl Strategy<Value = String> {
     let texts: Vec<String> = samples().into_iter().map(|(_, text)| text).collect();
-    let lines: Vec<String> = texts
-        .iter()
-        .flat_map(|text| text.lines().take(60))
-        .map(str::to_owned)
-        .collect();
+    let lines: Vec<String> =
+        texts.iter().flat_map(|text| text.lines().take(60)).map(str::to_owned).collect();
     let piece = prop_oneof![
         4 => proptest::sample::select(lines).prop_map(|line| line + "\n"),
         1 => "[\\[\\]{}(),:\"'=\r\n \\\\]{1,4}",

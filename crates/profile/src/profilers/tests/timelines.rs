@@ -25,23 +25,13 @@ fn a_kernel_trace_of_rocprofv3_is_read() {
     check(gemm, &want);
     assert_eq!(gemm.counters["duration_us"].source.line, 4);
     let timeline = parsed.timeline.unwrap();
-    check(
-        &timeline,
-        &[
-            ("gpu_busy_pct", 94.0),
-            ("gpu_idle_pct", 6.0),
-            ("small_kernels_pct", 25.0),
-        ],
-    );
+    check(&timeline, &[("gpu_busy_pct", 94.0), ("gpu_idle_pct", 6.0), ("small_kernels_pct", 25.0)]);
     let text = sample("rocprofv3.csv");
     let again = text.lines().last().unwrap().replace("65536,48", "65536,64");
     let error = parse(ProfilerTool::Rocprof, &format!("{text}{again}\n")).unwrap_err();
     assert!(error.reason.contains("twice"), "{error}");
     let backwards = text.replace("7600000000120000", "7500000000120000");
-    assert_eq!(
-        parse(ProfilerTool::Rocprof, &backwards).unwrap_err().line,
-        2
-    );
+    assert_eq!(parse(ProfilerTool::Rocprof, &backwards).unwrap_err().line, 2);
     let grouped = text.replace(",65536,48,", ",\"65.536\",48,");
     let parsed = parse(ProfilerTool::Rocprof, &grouped).unwrap();
     assert_eq!(parsed.kernels[0].value("shared_bytes"), None);
@@ -64,10 +54,7 @@ fn a_counter_collection_of_rocprofv3_is_read() {
     ];
     check(kernel(&parsed, "gemm"), &want);
     let source = &kernel(&parsed, "gemm").counters["l2_hit_pct"].source;
-    assert_eq!(
-        (source.line, source.quote.as_str()),
-        (3, "L2CacheHit 81.25")
-    );
+    assert_eq!((source.line, source.quote.as_str()), (3, "L2CacheHit 81.25"));
     check(kernel(&parsed, "scale"), &[("occupancy_pct", 9.0)]);
     // A counter of a launch has one value, and a launch has one time.
     for (from, to) in [
@@ -133,27 +120,12 @@ fn a_trace_of_pytorch_tells_kernels_and_the_timeline() {
     let text = sample("torch_trace.json");
     let refused = |from: &str, to: &str| {
         assert!(text.contains(from), "{from}");
-        assert!(
-            parse(ProfilerTool::Torch, &text.replacen(from, to, 1)).is_err(),
-            "{to}"
-        );
+        assert!(parse(ProfilerTool::Torch, &text.replacen(from, to, 1)).is_err(), "{to}");
     };
-    refused(
-        "\"dur\": 60.000,\n    \"args\"",
-        "\"dur\": \"60,0\",\n    \"args\"",
-    );
-    refused(
-        "\"dur\": 60.000,\n    \"args\"",
-        "\"dur\": -60.0,\n    \"args\"",
-    );
-    refused(
-        "\"dur\": 60.000,\n    \"args\"",
-        "\"dur\": 1e999,\n    \"args\"",
-    );
-    refused(
-        "\"dur\": 60.000,\n    \"args\"",
-        "\"dur\": 1, \"dur\": 2,\n    \"args\"",
-    );
+    refused("\"dur\": 60.000,\n    \"args\"", "\"dur\": \"60,0\",\n    \"args\"");
+    refused("\"dur\": 60.000,\n    \"args\"", "\"dur\": -60.0,\n    \"args\"");
+    refused("\"dur\": 60.000,\n    \"args\"", "\"dur\": 1e999,\n    \"args\"");
+    refused("\"dur\": 60.000,\n    \"args\"", "\"dur\": 1, \"dur\": 2,\n    \"args\"");
     let deep = format!("{{\"traceEvents\": [{}", "[".repeat(1_000_000));
     assert!(parse(ProfilerTool::Torch, &deep).is_err());
 }
@@ -184,16 +156,10 @@ fn a_trace_that_comes_in_pieces_tells_the_same() {
         "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"many\", \"ts\": 1040, \"dur\": 1},\n";
     let more = format!("{head}\"traceEvents\": [\n\n{}{tail}", launch.repeat(5_000));
     let parsed = torch::read(Pieces(more.as_bytes(), 0)).unwrap();
-    check(
-        kernel(&parsed, "many"),
-        &[("launches", 5_000.0), ("duration_us", 1.0)],
-    );
+    check(kernel(&parsed, "many"), &[("launches", 5_000.0), ("duration_us", 1.0)]);
     let gemm = kernel(&parsed, "void gemm");
     assert_eq!(gemm.counters["duration_us"].source.line, 25 + 2 + 5_000);
-    assert_eq!(
-        gemm.counters["registers"].source.quote,
-        "registers per thread 128"
-    );
+    assert_eq!(gemm.counters["registers"].source.quote, "registers per thread 128");
 }
 
 #[test]
@@ -208,11 +174,7 @@ fn what_is_wrong_with_a_trace_is_told_with_its_line() {
     let event = "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"ts\": 1}";
     refused(&format!("{{\"traceEvents\": [\n\n{event}]}}"), 3, "no time");
     let event = format!("{{\"name\": \"{long}\"}}");
-    refused(
-        &format!("{{\"traceEvents\": [\n{event}]}}"),
-        2,
-        "longer than 1 MiB",
-    );
+    refused(&format!("{{\"traceEvents\": [\n{event}]}}"), 2, "longer than 1 MiB");
     refused("{\"traceEvents\": []}", 1, "no kernel");
     refused("{\"traceEvents\": [], \"traceEvents\": []}", 1, "duplicate");
     refused("{\"traceEvents\": []} x", 1, "trailing");
@@ -269,10 +231,7 @@ fn an_export_of_nsys_tells_kernels_and_the_timeline() {
     ];
     check(kernel(&parsed, "gemm"), &want);
     let source = &kernel(&parsed, "gemm").counters["duration_us"].source;
-    assert!(
-        source.quote.contains("row 3: end 1100000 - start 1075000"),
-        "{source:?}"
-    );
+    assert!(source.quote.contains("row 3: end 1100000 - start 1075000"), "{source:?}");
     // Kernels run from 1000 to 1050 and from 1075 to 1100.
     let want = [
         ("duration_us", 100.0),
@@ -311,19 +270,13 @@ fn a_hostile_export_of_nsys_is_refused() {
     let path = exported(dir.path(), "DROP TABLE CUPTI_ACTIVITY_KIND_MEMCPY;");
     assert_eq!(nsys::read(&path).unwrap().notes.len(), 1);
     let bytes = std::fs::read(&path).unwrap();
-    assert_eq!(
-        sniff(&String::from_utf8_lossy(&bytes)),
-        Some(ProfilerTool::Nsys)
-    );
+    assert_eq!(sniff(&String::from_utf8_lossy(&bytes)), Some(ProfilerTool::Nsys));
     let whole = nsys::read(&path).unwrap();
     for step in 0..64 {
         let cut = dir.path().join("cut.sqlite");
         std::fs::write(&cut, &bytes[..bytes.len() * step / 64]).unwrap();
         let read = nsys::read(&cut);
-        assert!(
-            read.as_ref().map_or(true, |read| *read == whole),
-            "{step}: {read:?}"
-        );
+        assert!(read.as_ref().map_or(true, |read| *read == whole), "{step}: {read:?}");
     }
     assert!(nsys::read(&dir.path().join("none.sqlite")).is_err());
 }
@@ -335,29 +288,17 @@ fn profilers_are_started_lightly_first() {
     let line = |tool, depth| {
         let start = start(tool, depth, &command, dir)?;
         assert_eq!(start.environment, [("LC_ALL".to_owned(), "C".to_owned())]);
-        Some(
-            start
-                .commands
-                .iter()
-                .map(|words| words.join(" "))
-                .collect::<Vec<_>>(),
-        )
+        Some(start.commands.iter().map(|words| words.join(" ")).collect::<Vec<_>>())
     };
     let ncu = line(ProfilerTool::Ncu, ProfileDepth::Full).unwrap();
     assert!(ncu[0].contains("--clock-control none"), "{ncu:?}");
-    assert!(
-        ncu[0].ends_with("--set full --log-file out/ncu.csv ./a 8"),
-        "{ncu:?}"
-    );
+    assert!(ncu[0].ends_with("--set full --log-file out/ncu.csv ./a 8"), "{ncu:?}");
     assert!(line(ProfilerTool::Ncu, ProfileDepth::Light).unwrap()[0].contains("--set basic"));
     let nsys = line(ProfilerTool::Nsys, ProfileDepth::Light).unwrap();
     assert!(nsys[1].starts_with("nsys export --type sqlite"), "{nsys:?}");
     assert!(line(ProfilerTool::Cachegrind, ProfileDepth::Light).is_none());
     let valgrind = line(ProfilerTool::Cachegrind, ProfileDepth::Full).unwrap();
-    assert!(
-        valgrind[0].contains("--cache-sim=yes --branch-sim=yes"),
-        "{valgrind:?}"
-    );
+    assert!(valgrind[0].contains("--cache-sim=yes --branch-sim=yes"), "{valgrind:?}");
     let perf = start(ProfilerTool::Perf, ProfileDepth::Light, &command, dir).unwrap();
     assert_eq!(perf.output, ProfilerOutput::File(dir.join("perf.csv")));
     assert!(line(ProfilerTool::Torch, ProfileDepth::Full).is_none());
@@ -367,26 +308,13 @@ fn profilers_are_started_lightly_first() {
 fn what_a_failure_means_is_told_with_what_to_do() {
     let check = |tool, exit, said: &str, words: &str| {
         let hint = diagnose_failure(tool, exit, said).unwrap();
-        assert!(
-            hint.hints.iter().any(|hint| hint.contains(words)),
-            "{hint:?}"
-        );
+        assert!(hint.hints.iter().any(|hint| hint.contains(words)), "{hint:?}");
     };
     let denied = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission";
-    check(
-        ProfilerTool::Ncu,
-        Some(1),
-        denied,
-        "NVreg_RestrictProfilingToUserGroups=0",
-    );
+    check(ProfilerTool::Ncu, Some(1), denied, "NVreg_RestrictProfilingToUserGroups=0");
     check(ProfilerTool::Ncu, Some(1), denied, "SYS_ADMIN");
     let paranoid = "access is limited: /proc/sys/kernel/perf_event_paranoid is 4";
-    check(
-        ProfilerTool::Perf,
-        Some(255),
-        paranoid,
-        "sysctl kernel.perf_event_paranoid=1",
-    );
+    check(ProfilerTool::Perf, Some(255), paranoid, "sysctl kernel.perf_event_paranoid=1");
     check(ProfilerTool::Callgrind, Some(132), "", "-march=x86-64-v3");
     check(
         ProfilerTool::Cachegrind,
@@ -398,8 +326,5 @@ fn what_a_failure_means_is_told_with_what_to_do() {
         check(tool, None, "", "install");
         assert_eq!(ProfilerTool::by_name(tool.name()), Some(tool));
     }
-    assert_eq!(
-        diagnose_failure(ProfilerTool::Perf, Some(1), "the program failed"),
-        None
-    );
+    assert_eq!(diagnose_failure(ProfilerTool::Perf, Some(1), "the program failed"), None);
 }

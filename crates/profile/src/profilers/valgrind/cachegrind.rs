@@ -26,10 +26,7 @@ pub(in super::super) fn parse(
             (function, file, summed) = (None, "", false);
         }
         if summed {
-            return Err(ProfileParseError::at(
-                *number,
-                "something follows the summary",
-            ));
+            return Err(ProfileParseError::at(*number, "something follows the summary"));
         }
         if line.starts_with("desc:") || line.trim().is_empty() {
             continue;
@@ -40,9 +37,8 @@ pub(in super::super) fn parse(
         }
         if let Some(names) = line.strip_prefix("events:") {
             costs.name_events(names, *number)?;
-        } else if let Some(name) = ["fl=", "fi=", "fe="]
-            .iter()
-            .find_map(|key| line.strip_prefix(key))
+        } else if let Some(name) =
+            ["fl=", "fi=", "fe="].iter().find_map(|key| line.strip_prefix(key))
         {
             // The function continues until another one is named.
             file = name;
@@ -69,11 +65,7 @@ pub(in super::super) fn parse(
         }
     }
     if !summed {
-        let reason = if lines.cut {
-            ENDS_EARLY
-        } else {
-            "the file ends before its summary"
-        };
+        let reason = if lines.cut { ENDS_EARLY } else { "the file ends before its summary" };
         return Err(ProfileParseError::at(lines.whole.len().max(1), reason));
     }
     processes.push(costs);

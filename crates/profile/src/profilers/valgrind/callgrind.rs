@@ -62,19 +62,12 @@ pub(in super::super) fn parse_code(
             let before = std::mem::replace(&mut reader, CallgrindReader::new());
             processes.extend(before.finish()?);
         } else if is_over && !line.trim().is_empty() {
-            return Err(ProfileParseError::at(
-                *number,
-                "something follows the totals",
-            ));
+            return Err(ProfileParseError::at(*number, "something follows the totals"));
         }
         reader.take(line, *number)?;
     }
     let Some(last) = reader.finish()? else {
-        let reason = if lines.cut {
-            ENDS_EARLY
-        } else {
-            "the file ends before its totals"
-        };
+        let reason = if lines.cut { ENDS_EARLY } else { "the file ends before its totals" };
         return Err(ProfileParseError::at(lines.whole.len().max(1), reason));
     };
     processes.push(last);
@@ -113,10 +106,7 @@ impl CallgrindReader {
             self.after_calls = false;
             return match is_cost {
                 true => self.take_call(line, number),
-                false => Err(ProfileParseError::at(
-                    number,
-                    "a cost line must follow a call",
-                )),
+                false => Err(ProfileParseError::at(number, "a cost line must follow a call")),
             };
         }
         if is_cost {
@@ -126,9 +116,8 @@ impl CallgrindReader {
             self.function = Some(without_level(&self.name(name, number)?).to_owned());
         } else if let Some(name) = line.strip_prefix("cfn=") {
             self.callee = without_level(&self.name(name, number)?).to_owned();
-        } else if let Some(name) = ["fl=", "fi=", "fe="]
-            .iter()
-            .find_map(|key| line.strip_prefix(key))
+        } else if let Some(name) =
+            ["fl=", "fi=", "fe="].iter().find_map(|key| line.strip_prefix(key))
         {
             self.file = self.file_name(name);
         } else if let Some(name) = line.strip_prefix("ob=") {
@@ -147,10 +136,7 @@ impl CallgrindReader {
         } else if let Some(totals) = line.strip_prefix("totals:") {
             self.totals = Some((counts(totals.split_whitespace(), number)?, number));
         } else if !is_silent(line) {
-            return Err(ProfileParseError::at(
-                number,
-                "this is not a line of callgrind",
-            ));
+            return Err(ProfileParseError::at(number, "this is not a line of callgrind"));
         }
         Ok(())
     }
@@ -164,9 +150,7 @@ impl CallgrindReader {
             (Some(more), _) => whole(more).and_then(|more| last.checked_add(more)),
             (_, Some(less)) => whole(less).and_then(|less| last.checked_sub(less)),
             _ if word == "*" => Some(last),
-            _ => word
-                .strip_prefix("0x")
-                .and_then(|digits| u64::from_str_radix(digits, 16).ok()),
+            _ => word.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()),
         };
         let wrong = || ProfileParseError::at(number, format!("{word:?} is not an address"));
         self.address = Some(address.ok_or_else(wrong)?);
@@ -189,10 +173,7 @@ impl CallgrindReader {
     fn take_cost(&mut self, line: &str, number: usize) -> Result<(), ProfileParseError> {
         self.go_to(line, number)?;
         let Some(function) = &self.function else {
-            return Err(ProfileParseError::at(
-                number,
-                "the line does not belong to a function",
-            ));
+            return Err(ProfileParseError::at(number, "the line does not belong to a function"));
         };
         let words = line.split_whitespace().skip(self.positions);
         let row = counts(words, number)?;
@@ -239,14 +220,8 @@ impl CallgrindReader {
                 self.names.insert(id, name.to_owned());
                 Ok(name.to_owned())
             }
-            Some(_) => Err(ProfileParseError::at(
-                line,
-                format!("function ({id}) has two names"),
-            )),
-            None => Err(ProfileParseError::at(
-                line,
-                format!("function ({id}) has no name"),
-            )),
+            Some(_) => Err(ProfileParseError::at(line, format!("function ({id}) has two names"))),
+            None => Err(ProfileParseError::at(line, format!("function ({id}) has no name"))),
         }
     }
 }

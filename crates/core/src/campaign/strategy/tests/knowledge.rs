@@ -22,10 +22,7 @@ fn known(id: &str, expected_ratio: f64) -> KnownEntry {
 fn usable(id: &str, expected_ratio: f64, n_evidence: u32) -> KnownEntry {
     KnownEntry {
         n_evidence,
-        apply: vec![Action::Knob {
-            name: "X".into(),
-            values: vec!["1".into()],
-        }],
+        apply: vec![Action::Knob { name: "X".into(), values: vec!["1".into()] }],
         ..known(id, expected_ratio)
     }
 }
@@ -60,10 +57,7 @@ fn profile(values: &[(&str, f64)]) -> Profile {
 /// A campaign at its first proposal, with a library.
 fn proposing(script: &CampaignScript, list: Vec<KnownEntry>, values: &[(&str, f64)]) -> Campaign {
     let (mut campaign, log) = play_until(script, &|step| matches!(step, Step::Propose { .. }));
-    let read = Event::KnowledgeRead {
-        known: list,
-        gone: vec!["nobody".into()],
-    };
+    let read = Event::KnowledgeRead { known: list, gone: vec!["nobody".into()] };
     campaign.record(&script.record(log.len(), read)).unwrap();
     // As if the round had started with it.
     campaign.set_profile(profile(values));
@@ -81,10 +75,7 @@ fn what_fires_is_told_first_and_what_is_refuted_is_told_as_such() {
     let recall = recall(&campaign);
     let reported: Vec<&str> = recall.entries.iter().map(|t| t.id.as_str()).collect();
     assert_eq!(reported, ["misses"]);
-    assert_eq!(
-        recall.entries[0].why,
-        "trigger l1_miss_pct > 5 (l1_miss_pct=9)"
-    );
+    assert_eq!(recall.entries[0].why, "trigger l1_miss_pct > 5 (l1_miss_pct=9)");
     assert_eq!(recall.refuted[0].id, "gone");
     assert!(recall.usable.is_empty());
 }
@@ -93,17 +84,11 @@ fn what_fires_is_told_first_and_what_is_refuted_is_told_as_such() {
 fn what_fires_is_told_before_what_does_not_and_little_of_that() {
     let mut fires = known("fires", 1.1);
     fires.triggers = vec!["l1_miss_pct > 5".into()];
-    let shown = |id: &str| KnownEntry {
-        n_evidence: 2,
-        ..known(id, 14.0)
-    };
+    let shown = |id: &str| KnownEntry { n_evidence: 2, ..known(id, 14.0) };
     let list = vec![shown("a"), shown("b"), shown("c"), shown("d"), fires];
     let campaign = proposing(&script(&[1.2]), list, &[("l1_miss_pct", 9.0)]);
     let reported = recall(&campaign).entries;
-    let ids: Vec<&str> = reported
-        .iter()
-        .map(|reported| reported.id.as_str())
-        .collect();
+    let ids: Vec<&str> = reported.iter().map(|reported| reported.id.as_str()).collect();
     assert_eq!(ids, ["fires", "a", "b", "c"]);
 }
 
@@ -122,11 +107,7 @@ fn measured_gains_come_before_claims_however_large() {
     ];
     let campaign = proposing(&script(&[1.2]), list, &[("l1_miss_pct", 9.0)]);
     let recall = recall(&campaign);
-    let ids: Vec<&str> = recall
-        .usable
-        .iter()
-        .map(|usable| usable.known.id.as_str())
-        .collect();
+    let ids: Vec<&str> = recall.usable.iter().map(|usable| usable.known.id.as_str()).collect();
     assert_eq!(ids, ["shown", "claims", "near", "far", "loses"]);
 }
 
@@ -140,20 +121,11 @@ fn a_show_case_of_another_operation_does_not_come_before_what_was_measured_here(
     let ids: Vec<&str> = recall.usable.iter().map(|u| u.known.id.as_str()).collect();
     assert_eq!(ids, ["here", "show-case", "claims"]);
     // No brief promises a factor of a hundred.
-    let reported = recall
-        .entries
-        .iter()
-        .find(|reported| reported.id == "show-case");
+    let reported = recall.entries.iter().find(|reported| reported.id == "show-case");
     let reported = reported.unwrap();
     let expected = reported.expected.as_deref().unwrap();
-    assert_eq!(
-        expected,
-        "1.64x expected, measured on other operations only (118.00x in 2 runs)"
-    );
-    assert_eq!(
-        reported.why,
-        "shown in 2 rounds or runs on other operations"
-    );
+    assert_eq!(expected, "1.64x expected, measured on other operations only (118.00x in 2 runs)");
+    assert_eq!(reported.why, "shown in 2 rounds or runs on other operations");
 }
 
 #[test]
@@ -172,10 +144,7 @@ fn entries_that_do_not_keep_their_promises_make_others_promise_less() {
         let (mut campaign, log) = play_until(&script, &due);
         let mut far = usable("far", 4.0, 2);
         far.elsewhere = true;
-        let read = Event::KnowledgeRead {
-            known: vec![far],
-            gone: Vec::new(),
-        };
+        let read = Event::KnowledgeRead { known: vec![far], gone: Vec::new() };
         campaign.record(&script.record(log.len(), read)).unwrap();
         recall(&campaign).usable[0].promise
     };
@@ -263,10 +232,7 @@ fn a_proposal_that_repeats_what_is_refuted_must_say_what_is_different() {
     let same = proposed(&|h| h.entry = Some("gone".into()));
     assert_eq!(stage(&same), "propose");
     let refused = &same.current_round().unwrap().refused[0];
-    assert!(
-        refused.contains("refuted here (2 runs against it)"),
-        "{refused}"
-    );
+    assert!(refused.contains("refuted here (2 runs against it)"), "{refused}");
     let titled = proposed(&|h| h.title = "Do the gone thing".into());
     assert_eq!(stage(&titled), "propose");
     let differs = proposed(&|h| {
@@ -296,11 +262,7 @@ fn a_round_teaches_what_it_showed_for_or_against_an_entry() {
     let kept = learned(1.3, &applied).unwrap();
     assert_eq!((kept.entry.as_str(), kept.is_new), ("unroll", false));
     assert_eq!(effect_of(&kept.evidence), EvidenceEffect::Supports);
-    assert!(
-        (kept.evidence.ratio - 1.3).abs() < 0.05,
-        "{:?}",
-        kept.evidence
-    );
+    assert!((kept.evidence.ratio - 1.3).abs() < 0.05, "{:?}", kept.evidence);
     assert!(kept.evidence.before > kept.evidence.after);
     assert!(kept.evidence.run.ends_with("/round-1"));
     assert!(!kept.evidence.workload.is_empty() && kept.evidence.n > 1);
@@ -315,10 +277,7 @@ fn a_round_that_is_not_faster_counts_against_its_entry_however_wide_its_interval
     let equal = learned(1.0, &applied).unwrap();
     assert!(equal.evidence.not_faster);
     assert_eq!(effect_of(&equal.evidence), EvidenceEffect::Refutes);
-    let wide = crate::knowledge::Evidence {
-        high: Some(1.04),
-        ..equal.evidence
-    };
+    let wide = crate::knowledge::Evidence { high: Some(1.04), ..equal.evidence };
     assert_eq!(effect_of(&wide), EvidenceEffect::Refutes);
 }
 
@@ -331,18 +290,12 @@ fn a_change_that_leaves_the_artifact_never_counts_against_its_entry() {
     idea.hypothesis.entry = Some("x".into());
     idea.attempts[0].same_artifact = true;
     let (_, mut log) = play_until(&script, &|step| matches!(step, Step::Propose { .. }));
-    let read = Event::KnowledgeRead {
-        known: vec![usable("x", 9.0, 2)],
-        gone: Vec::new(),
-    };
+    let read = Event::KnowledgeRead { known: vec![usable("x", 9.0, 2)], gone: Vec::new() };
     log.push(script.record(log.len(), read));
     let due = |step: &Step| matches!(step, Step::Learn { .. });
     let (campaign, _) = resume_until(&script, &log, &due);
     let evidence = lesson(&campaign, None).learning.unwrap().evidence;
-    assert_eq!(
-        (evidence.ratio, effect_of(&evidence)),
-        (1.0, EvidenceEffect::Open)
-    );
+    assert_eq!((evidence.ratio, effect_of(&evidence)), (1.0, EvidenceEffect::Open));
 }
 
 /// What the second round teaches about an entry, after the first one kept `whole`.
@@ -393,10 +346,7 @@ fn what_the_parent_contains_is_not_proposed_and_teaches_nothing_against_itself()
     assert_eq!(ids(&campaign), ["whole", "part"]);
     let incompatible = related(&|of| of.incompatible_with = vec!["whole".into()]);
     assert_eq!(ids(&after_whole(incompatible, 0.8).0), ["whole"]);
-    let spent = KnownEntry {
-        spent_after: vec!["whole".into()],
-        ..free
-    };
+    let spent = KnownEntry { spent_after: vec!["whole".into()], ..free };
     assert_eq!(ids(&after_whole(spent, 0.8).0), ["whole"]);
 }
 
@@ -408,10 +358,7 @@ fn nothing_gained_on_top_of_another_way_is_a_condition_and_no_refutation() {
     assert_eq!(evidence.on_top_of, ["whole"]);
     assert_eq!(effect_of(&evidence), EvidenceEffect::Open);
     let (_, taught) = after_whole(other, 1.8);
-    assert_eq!(
-        effect_of(&taught.unwrap().evidence),
-        EvidenceEffect::Supports
-    );
+    assert_eq!(effect_of(&taught.unwrap().evidence), EvidenceEffect::Supports);
 }
 
 #[test]
@@ -457,11 +404,7 @@ fn more_of_what_is_in_the_kernel_already_says_nothing_about_the_entry() {
 #[test]
 fn a_finding_without_an_entry_becomes_a_new_one_and_knob_values_do_not() {
     let found = learned(1.3, &|_| {}).unwrap();
-    assert!(
-        found.is_new && found.entry.ends_with("-r1"),
-        "{}",
-        found.entry
-    );
+    assert!(found.is_new && found.entry.ends_with("-r1"), "{}", found.entry);
     // A refuted assumption is worth reporting, a shot in the dark is not.
     assert!(learned(0.8, &|h| h.expected_ratio = 1.5).is_some());
     assert!(learned(0.8, &|h| h.expected_ratio = 1.0).is_none());
@@ -523,26 +466,15 @@ fn a_hypothesis_is_told_whether_its_counters_moved() {
     let before = [("l1_miss_pct", 30.0), ("registers", 64.0), ("ipc", 1.0)];
     let counters = ["l1_miss_pct down", "registers down", "waves up"];
     let campaign = settled(1.3, &counters, &before);
-    let after = profiled(
-        "c",
-        &[("l1_miss_pct", 5.0), ("registers", 64.0), ("ipc", 2.0)],
-    );
+    let after = profiled("c", &[("l1_miss_pct", 5.0), ("registers", 64.0), ("ipc", 2.0)]);
     let lesson = lesson(&campaign, Some(&after));
     let came: Vec<ExpectationResult> = lesson.predicted.iter().map(|f| f.result).collect();
     assert_eq!(
         came,
-        [
-            ExpectationResult::True,
-            ExpectationResult::Still,
-            ExpectationResult::Unread
-        ]
+        [ExpectationResult::True, ExpectationResult::Still, ExpectationResult::Unread]
     );
     let moved: Vec<&str> = lesson.moved.iter().map(|m| m.counter.as_str()).collect();
-    assert_eq!(
-        moved,
-        ["ipc", "l1_miss_pct"],
-        "unchanged counters are not reported"
-    );
+    assert_eq!(moved, ["ipc", "l1_miss_pct"], "unchanged counters are not reported");
     let words = "l1_miss_pct 30 to 5 (-83.3%) moved as predicted";
     assert!(lesson.text.contains(words), "{}", lesson.text);
     assert!(lesson.learning.unwrap().evidence.note.contains(words));
