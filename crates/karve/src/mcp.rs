@@ -5,7 +5,6 @@
 //! progress and ends at once when it is canceled; the campaign resumes with the next call.
 
 pub mod http;
-pub(crate) mod stdio;
 
 use crate::external::{CampaignSpeed, campaign_choice, drive_external, finished, tried};
 use crate::library::situation::situation_of;

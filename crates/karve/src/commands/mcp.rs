@@ -1,12 +1,13 @@
 //! `karve mcp`: an MCP server for external agents that drive a campaign themselves.
 
-use crate::mcp::{McpServer, StartPermission, http, stdio::StdioTransport};
+use crate::mcp::{McpServer, StartPermission, http};
 use crate::project::ProjectArgs;
 use crate::ui;
 use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::process;
 use karve_os::random::secret;
 use rmcp::ServiceExt;
+use rmcp::transport::async_rw::AsyncRwTransport;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -14,6 +15,10 @@ use std::path::Path;
 const TOKEN: &str = "KARVE_MCP_TOKEN";
 /// Fewest characters of a token.
 const TOKEN_CHARS_MIN: usize = 16;
+
+/// Bytes of one message on standard input; a longer one is dropped without a response, and is never
+/// held in memory.
+const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
 /// Variables set for every process that a campaign starts.
 const CAMPAIGN_VARIABLES: [&str; 2] = ["KARVE_TASK", process::CAMPAIGN_MARK];
@@ -82,7 +87,8 @@ async fn serve_stdio(server: McpServer) -> Result<()> {
             .hint("start \"karve mcp\" from an agent: \"claude mcp add karve -- karve mcp\"")
     };
     let (read, write) = rmcp::transport::stdio();
-    let serving = server.serve(StdioTransport::new(read, write)).await;
+    let transport = AsyncRwTransport::new_server(read, write);
+    let serving = server.serve(transport.with_max_line_length(MESSAGE_BYTES_MAX)).await;
     let serving = serving.map_err(|error| failed(error.to_string()))?;
     let ended = serving.waiting().await;
     ended.map(|_| ()).map_err(|error| failed(error.to_string()))
@@ -108,5 +114,25 @@ fn token() -> Result<(String, bool)> {
                 .hint(format!("set a longer {TOKEN}, or unset it to get a new one")))
         }
         Err(_) => Ok((format!("{:016x}{:016x}", secret()?, secret()?), true)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmcp::transport::Transport;
+
+    /// The server relies on this: the library drops such a message and keeps the connection.
+    #[tokio::test]
+    async fn a_message_that_is_too_long_is_dropped_and_the_next_one_is_read() {
+        let (server, _client) = tokio::net::UnixStream::pair().unwrap();
+        let long = "x".repeat(500);
+        let ping = r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#;
+        let sent = format!("{{\"id\":8,\"params\":\"{long}\"}}\n{ping}\n").into_bytes();
+        let transport = AsyncRwTransport::new_server(std::io::Cursor::new(sent), server);
+        let mut transport = transport.with_max_line_length(400);
+        let received = transport.receive().await.unwrap();
+        assert_eq!(serde_json::to_value(&received).unwrap()["id"], 9);
+        assert!(transport.receive().await.is_none());
     }
 }
