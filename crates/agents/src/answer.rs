@@ -36,7 +36,7 @@ pub(super) fn parse_usage(text: &str) -> AgentUsage {
 /// Parses a proposal, or lists everything that is wrong with it.
 pub(super) fn parse_proposal(text: &str) -> Result<ProposalAnswer, Vec<String>> {
     // An agent may use the contract of a published workflow.
-    if let Ok(Some(said)) = messages::hypothesis_of(text) {
+    if let Some(said) = messages::hypothesis_of(text) {
         return said.map(|hypothesis| ProposalAnswer::Stated(hypothesis, parse_usage(text)));
     }
     let fields = fields_of(text).map_err(|error| vec![error])?;
@@ -51,8 +51,8 @@ pub(super) fn parse_proposal(text: &str) -> Result<ProposalAnswer, Vec<String>> 
 /// The claim of a form, or everything that is wrong with it.
 fn hypothesis_of(form: &ProposalForm) -> Result<Hypothesis, Vec<String>> {
     let mut errors = Vec::new();
-    let title = required(("title", &form.title), &mut errors);
-    let mechanism = required(("mechanism", &form.mechanism), &mut errors);
+    let title = required("title", &form.title, &mut errors);
+    let mechanism = required("mechanism", &form.mechanism, &mut errors);
     let expected_ratio = match form.expected_ratio {
         Some(ratio) if ratio > 0.0 && ratio <= EXPECTED_MAX => ratio,
         _ => {
@@ -95,7 +95,7 @@ fn hypothesis_of(form: &ProposalForm) -> Result<Hypothesis, Vec<String>> {
 
 /// Parses the answer after an implementation; plain text is a summary too.
 pub(super) fn parse_implementation(text: &str) -> Result<(String, AgentUsage), String> {
-    if let Ok(Some(said)) = messages::summary_of(text) {
+    if let Some(said) = messages::summary_of(text) {
         let broken = |errors: Vec<String>| format!("malformed: {}", errors.join("; "));
         return said.map(|summary| (bounded(&summary), parse_usage(text))).map_err(broken);
     }
@@ -196,7 +196,7 @@ fn markdown_fields(text: &str) -> Map<String, Value> {
     fields
 }
 
-fn required((name, said): (&str, &str), errors: &mut Vec<String>) -> String {
+fn required(name: &str, said: &str, errors: &mut Vec<String>) -> String {
     let text = bounded(said.trim());
     if text.is_empty() {
         errors.push(format!("{name} is missing"));

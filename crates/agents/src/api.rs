@@ -50,29 +50,22 @@ pub use self::log_reader::SessionLogReader;
 pub use self::trial::{has_key, run_trial};
 
 use self::conversation::{ApiConversation, ConversationItem};
+use self::files::WorkspaceFiles;
 use self::http::ApiClient;
 use self::reply::ModelReply;
 use self::tools::{ToolRights, ToolSpec, ToolWorkspace};
 use self::turn::ApiTurnContext;
 use super::cli::turn_output::TurnFailure;
 use super::secrets::Secrets;
-use super::turn::{FinishedTurn, TurnEnd, TurnTask, UsageReport};
-use super::{
-    Agent, AgentQuestion, AgentReply, Implementation, LessonAnswer, LessonQuestion, Proposal,
-    Workspace, prompt,
-};
+use super::turn::{FinishedTurn, TextAgent, TurnEnd, TurnRequest, UsageReport};
+use super::Workspace;
 use karve_core::asking::budget::{RemainingBudget, TokenGauge};
-use karve_core::campaign::ImplementStep;
-use karve_core::campaign::strategy::Brief;
 use karve_core::charter::Charter;
 use karve_core::spending::AgentUsage;
 use karve_os::error::{CommandError, Result};
 use karve_os::process::StopFlag;
 use serde_json::Value;
 use std::time::{Duration, Instant};
-
-/// Where a model answers, as the brief says it.
-const ANSWER_TO: &str = "as your last message, in one fenced `json` block";
 
 /// A kind of model API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -262,15 +255,18 @@ impl ApiAgent {
         let all = RemainingBudget { usd: self.usd_max, tokens: self.config.tokens_max };
         all.after(spent)
     }
+}
+
+impl TextAgent for ApiAgent {
+    const ANSWER_TO: &'static str = "as your last message, in one fenced `json` block";
 
     /// One turn, in the conversation of its round if there is one.
     fn run_turn(
         &mut self,
-        task: TurnTask,
-        (of, brief): ((u32, u32), &str),
-        editable: &[String],
+        request: TurnRequest<'_>,
         workspace: &Workspace<'_>,
     ) -> Result<FinishedTurn> {
+        let task = request.task;
         let limit_s = task.limit_s(self.limit_s);
         let until = Instant::now() + Duration::from_secs(limit_s);
         let mut model = match self.model.take() {
@@ -282,8 +278,8 @@ impl ApiAgent {
             ToolRights::Answer => None,
             ToolRights::Read | ToolRights::Work => self.conversation.take(),
         };
-        let mut talk = ApiConversation::going_on(last, of);
-        talk.items.push(ConversationItem::Prompt(model.secrets.redact(brief)));
+        let mut talk = ApiConversation::going_on(last, (request.round, request.variant));
+        talk.items.push(ConversationItem::Prompt(model.secrets.redact(request.brief)));
         let place = ApiTurnContext {
             task,
             session_log: workspace.session_log,
@@ -293,8 +289,8 @@ impl ApiAgent {
             left: self.remaining_budget(workspace.spent),
         };
         let secrets = model.secrets.clone();
-        let mut bench =
-            ToolWorkspace::new(workspace, ToolRights::of(task), editable, (&secrets, until))?;
+        let files = WorkspaceFiles::new(workspace.tree, request.editable, &secrets)?;
+        let mut bench = ToolWorkspace::new(workspace, ToolRights::of(task), files, until);
         let reported = turn::run(&mut model, &mut talk, Some(&mut bench), &place)?;
         self.model = Some(model);
         // After a failure the next brief starts a new conversation; it has all that matters.
@@ -309,62 +305,17 @@ impl ApiAgent {
             used: UsageReport::Counted(reported.usage),
         })
     }
-}
 
-impl Agent for ApiAgent {
-    fn propose(&mut self, brief: &Brief, workspace: &Workspace<'_>) -> Result<Proposal> {
-        let text = prompt::render_propose(brief, ANSWER_TO);
-        let asked = ((brief.round, 0), text.as_str());
-        let turned = self.run_turn(TurnTask::Propose, asked, &brief.editable, workspace)?;
-        Ok(turned.proposal())
-    }
-
-    fn implement(
-        &mut self,
-        step: &ImplementStep,
-        workspace: &Workspace<'_>,
-    ) -> Result<Implementation> {
-        let text = prompt::render_implement(step) + &format!("\nAnswer {ANSWER_TO}.\n");
-        let asked = ((step.round, step.variant), text.as_str());
-        let turned = self.run_turn(TurnTask::of(step), asked, &step.brief.editable, workspace)?;
-        Ok(turned.implementation())
-    }
-
-    fn ask(
-        &mut self,
-        question: &AgentQuestion<'_>,
-        workspace: &Workspace<'_>,
-    ) -> Result<AgentReply> {
-        let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
-        let asked = ((question.round, 0), text.as_str());
-        Ok(self.run_turn(TurnTask::Review, asked, &[], workspace)?.answered())
-    }
-
-    fn reads_worktree(&self) -> bool {
-        true
-    }
-
-    fn key_variables(&self) -> Vec<String> {
-        let name = key::variable_of(&self.config);
-        name.map(str::to_owned).into_iter().collect()
-    }
-
-    fn knows_key_in(&self, bytes: &[u8]) -> bool {
-        let model = self.model.as_ref();
-        model.is_some_and(|model| model.secrets.are_in(bytes))
-    }
-
-    fn learns(&self, _: Option<&str>) -> bool {
+    fn is_asked_for_lessons(&self) -> bool {
         self.learns
     }
 
-    fn learn(
-        &mut self,
-        taught: &LessonQuestion<'_>,
-        workspace: &Workspace<'_>,
-    ) -> Result<LessonAnswer> {
-        let text = prompt::render_learn(taught) + &format!("\nAnswer {ANSWER_TO}.\n");
-        let asked = ((taught.round, 0), text.as_str());
-        Ok(self.run_turn(TurnTask::Learn, asked, &[], workspace)?.lesson_answer())
+    fn key_variable(&self) -> Option<&str> {
+        key::variable_of(&self.config)
+    }
+
+    fn has_key_in(&self, bytes: &[u8]) -> bool {
+        let model = self.model.as_ref();
+        model.is_some_and(|model| model.secrets.are_in(bytes))
     }
 }

@@ -30,13 +30,9 @@ pub use self::trial::{AgentTrial, InstalledProgram, find, run_trial};
 use self::turn::{CliProgram, CliTurnContext, CliTurnResult};
 use self::turn_output::{TurnFailure, TurnOutput};
 use super::session_event::SessionEvent;
-use super::turn::{FinishedTurn, TurnEnd, TurnTask, UsageReport};
-use super::{
-    Agent, AgentQuestion, AgentReply, Implementation, LessonAnswer, LessonQuestion, Proposal,
-    Workspace, notes, prompt,
-};
+use super::turn::{FinishedTurn, TextAgent, TurnEnd, TurnRequest, TurnTask, UsageReport};
+use super::{Workspace, notes};
 use karve_core::campaign::ImplementStep;
-use karve_core::campaign::strategy::Brief;
 use karve_core::charter::Limits;
 use karve_core::spending::AgentUsage;
 use karve_os::error::Result;
@@ -44,9 +40,6 @@ use karve_os::sandbox::NetworkAccess;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-
-/// Where such an agent answers, as the brief says it.
-const ANSWER_TO: &str = "as your last message, in one fenced `json` block";
 
 /// The smallest budget passed to a program; the campaign itself stops when everything is spent.
 const USD_MIN: f64 = 0.01;
@@ -245,17 +238,20 @@ impl CliAgent {
         let left = self.usd_max? - spent.usd + counted;
         Some(left.max(USD_MIN))
     }
+}
+
+impl TextAgent for CliAgent {
+    const ANSWER_TO: &'static str = "as your last message, in one fenced `json` block";
 
     /// One turn, in the conversation of its round if there is one.
     fn run_turn(
         &mut self,
-        task: TurnTask,
-        (of, brief): ((u32, u32), &str),
-        editable: &[String],
+        request: TurnRequest<'_>,
         workspace: &Workspace<'_>,
     ) -> Result<FinishedTurn> {
+        let (task, of) = (request.task, (request.round, request.variant));
         let place = CliTurnContext::of(workspace);
-        let files = plain_files(editable, workspace.tree);
+        let files = plain_files(request.editable, workspace.tree);
         let mut session = self.conversation.take().filter(|talk| talk.of == of);
         loop {
             let ask = CliTurnRequest {
@@ -270,7 +266,7 @@ impl CliAgent {
                 brief_file: &place.brief_file(),
             };
             let CliTurnResult { output: heard, failure: mut fault, conversation_used: used } =
-                turn::run(&self.caller, &ask, brief, &place)?;
+                turn::run(&self.caller, &ask, request.brief, &place)?;
             // Some programs lose a conversation; then a new one is started, once.
             let is_lost =
                 fault.as_ref().is_some_and(TurnFailure::is_of_start) && heard.never_asked_model();
@@ -279,7 +275,7 @@ impl CliAgent {
             }
             self.conversation =
                 heard.session.clone().map(|session| CliConversation { of, session, used });
-            if fault.is_none() && matches!(task, TurnTask::Implement | TurnTask::Repair) {
+            if fault.is_none() && task.changes_files() {
                 fault = turn::examine(&heard, &place);
             } else if fault.is_none() && heard.text.trim().is_empty() {
                 fault = Some(match heard.denied.as_slice() {
@@ -296,69 +292,24 @@ impl CliAgent {
             });
         }
     }
+
+    fn prepare(&self, step: &ImplementStep, workspace: &Workspace<'_>) -> Result<()> {
+        // Without a home it keeps its conversations there.
+        notes::clear(workspace.notes, step, &[turn::STATE])
+    }
+
+    fn is_asked_for_lessons(&self) -> bool {
+        self.learns
+    }
+
+    fn over_budget(&self, spent: AgentUsage) -> Option<String> {
+        let usd = self.usd_max.filter(|usd| spent.usd >= *usd)?;
+        Some(format!("budget: all of ${usd:.4} (limits.agent_usd) is spent"))
+    }
 }
 
 /// Editable files that are named without globs and exist; programs cannot use the other patterns.
 fn plain_files(editable: &[String], tree: &Path) -> Vec<String> {
     let named = editable.iter().filter(|name| tree.join(name).is_file());
     named.cloned().collect()
-}
-
-impl Agent for CliAgent {
-    fn propose(&mut self, brief: &Brief, workspace: &Workspace<'_>) -> Result<Proposal> {
-        let text = prompt::render_propose(brief, ANSWER_TO);
-        let asked = ((brief.round, 0), text.as_str());
-        let turned = self.run_turn(TurnTask::Propose, asked, &brief.editable, workspace)?;
-        Ok(turned.proposal())
-    }
-
-    fn implement(
-        &mut self,
-        step: &ImplementStep,
-        workspace: &Workspace<'_>,
-    ) -> Result<Implementation> {
-        let text = prompt::render_implement(step) + &format!("\nAnswer {ANSWER_TO}.\n");
-        // Without a home it keeps its conversations there.
-        notes::clear(workspace.notes, step, &[turn::STATE])?;
-        let asked = ((step.round, step.variant), text.as_str());
-        let turned = self.run_turn(TurnTask::of(step), asked, &step.brief.editable, workspace)?;
-        Ok(turned.implementation())
-    }
-
-    fn ask(
-        &mut self,
-        question: &AgentQuestion<'_>,
-        workspace: &Workspace<'_>,
-    ) -> Result<AgentReply> {
-        let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
-        let asked = ((question.round, 0), text.as_str());
-        Ok(self.run_turn(TurnTask::Review, asked, &[], workspace)?.answered())
-    }
-
-    fn reads_worktree(&self) -> bool {
-        true
-    }
-
-    fn learns(&self, _: Option<&str>) -> bool {
-        self.learns
-    }
-
-    fn learn(
-        &mut self,
-        taught: &LessonQuestion<'_>,
-        workspace: &Workspace<'_>,
-    ) -> Result<LessonAnswer> {
-        if let Some(usd) = self.usd_max.filter(|usd| workspace.spent.usd >= *usd) {
-            let turned = FinishedTurn {
-                ended: TurnEnd::Spent(format!(
-                    "budget: all of ${usd:.4} (limits.agent_usd) is spent"
-                )),
-                used: UsageReport::Counted(AgentUsage::default()),
-            };
-            return Ok(turned.lesson_answer());
-        }
-        let text = prompt::render_learn(taught) + &format!("\nAnswer {ANSWER_TO}.\n");
-        let asked = ((taught.round, 0), text.as_str());
-        Ok(self.run_turn(TurnTask::Learn, asked, &[], workspace)?.lesson_answer())
-    }
 }

@@ -11,13 +11,9 @@ pub use self::own::lacking;
 
 use super::secrets::{Secrets, is_key_name};
 use super::session_log::TurnPrompt;
-use super::turn::{FinishedTurn, TurnEnd, TurnTask, UsageReport};
-use super::{
-    Agent, AgentQuestion, AgentReply, Implementation, LessonAnswer, LessonQuestion, Proposal,
-    Workspace, notes, prompt, session_log,
-};
+use super::turn::{FinishedTurn, TextAgent, TurnEnd, TurnRequest, UsageReport};
+use super::{Workspace, notes, session_log};
 use karve_core::campaign::ImplementStep;
-use karve_core::campaign::strategy::Brief;
 use karve_os::error::{Result, WithContext};
 use karve_os::process::{Command, CommandOutcome, Exit, excerpt};
 use karve_os::sandbox::{AgentPaths, Gateway, NetworkAccess};
@@ -32,9 +28,6 @@ const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// At most this many withheld variables are named.
 const WITHHELD_NAMED_MAX: usize = 4;
-
-/// Where a program answers, as the brief says it.
-const ANSWER_TO: &str = "on standard output or in the file named by KARVE_ANSWER";
 
 /// An external program.
 #[derive(Debug)]
@@ -128,22 +121,17 @@ impl CommandAgent {
         }
         Ok((command, gateway))
     }
+}
+
+impl TextAgent for CommandAgent {
+    const ANSWER_TO: &'static str = "on standard output or in the file named by KARVE_ANSWER";
 
     fn run_turn(
-        &self,
-        task: TurnTask,
-        brief: &str,
+        &mut self,
+        request: TurnRequest<'_>,
         workspace: &Workspace<'_>,
     ) -> Result<FinishedTurn> {
-        self.run_turn_in((task, 0), brief, workspace)
-    }
-
-    fn run_turn_in(
-        &self,
-        (task, variant): (TurnTask, u32),
-        brief: &str,
-        workspace: &Workspace<'_>,
-    ) -> Result<FinishedTurn> {
+        let TurnRequest { task, brief, .. } = request;
         let cannot = || format!("cannot write to {}", workspace.notes.display());
         fs::create_dir_all(workspace.notes).context(cannot)?;
         let brief_path = workspace.notes.join("brief.md");
@@ -157,7 +145,7 @@ impl CommandAgent {
             .capture_bytes(ANSWER_BYTES_MAX)
             .stdin(brief.as_bytes())
             .env("KARVE_TASK", task.name())
-            .env("KARVE_VARIANT", variant.saturating_add(1).to_string())
+            .env("KARVE_VARIANT", request.variant.saturating_add(1).to_string())
             .env("KARVE_BRIEF", brief_path.to_string_lossy())
             .env("KARVE_ANSWER", answer_path.to_string_lossy());
         let (given, kept) = self.keys(workspace);
@@ -190,6 +178,19 @@ impl CommandAgent {
             used: UsageReport::Claimed,
         })
     }
+
+    /// Its contract says where the answer goes.
+    fn answer_line() -> String {
+        String::new()
+    }
+
+    fn prepare(&self, step: &ImplementStep, workspace: &Workspace<'_>) -> Result<()> {
+        notes::clear(workspace.notes, step, &[])
+    }
+
+    fn is_asked_for_lessons(&self) -> bool {
+        self.learns
+    }
 }
 
 /// How a program failed, and what may have been missing.
@@ -217,49 +218,5 @@ fn read_answer(path: &Path, run: &CommandOutcome) -> std::result::Result<String,
         },
         Err(_) if run.stdout.truncated() => too_long(),
         Err(_) => Ok(run.stdout.text().into_owned()),
-    }
-}
-
-impl Agent for CommandAgent {
-    fn propose(&mut self, brief: &Brief, workspace: &Workspace<'_>) -> Result<Proposal> {
-        let text = prompt::render_propose(brief, ANSWER_TO);
-        Ok(self.run_turn(TurnTask::Propose, &text, workspace)?.proposal())
-    }
-
-    fn implement(
-        &mut self,
-        step: &ImplementStep,
-        workspace: &Workspace<'_>,
-    ) -> Result<Implementation> {
-        notes::clear(workspace.notes, step, &[])?;
-        let text = prompt::render_implement(step);
-        let turned = self.run_turn_in((TurnTask::of(step), step.variant), &text, workspace)?;
-        Ok(turned.implementation())
-    }
-
-    fn ask(
-        &mut self,
-        question: &AgentQuestion<'_>,
-        workspace: &Workspace<'_>,
-    ) -> Result<AgentReply> {
-        let text = format!("{}\nAnswer {ANSWER_TO}.\n", question.brief);
-        Ok(self.run_turn(TurnTask::Review, &text, workspace)?.answered())
-    }
-
-    fn reads_worktree(&self) -> bool {
-        true
-    }
-
-    fn learns(&self, _: Option<&str>) -> bool {
-        self.learns
-    }
-
-    fn learn(
-        &mut self,
-        taught: &LessonQuestion<'_>,
-        workspace: &Workspace<'_>,
-    ) -> Result<LessonAnswer> {
-        let text = prompt::render_learn(taught);
-        Ok(self.run_turn(TurnTask::Learn, &text, workspace)?.lesson_answer())
     }
 }

@@ -96,7 +96,7 @@ impl Agent for ExternalAgent {
         let Some(ExternalAnswer::Proposal(text)) = self.take() else {
             return Err(nobody());
         };
-        let brief = prompt::render_propose(brief, "with \"karve propose\"");
+        let brief = prompt::render_propose(brief, "with \"karve propose\"")?;
         write_down(workspace, ("propose", &brief), &text)?;
         let turned = FinishedTurn { ended: TurnEnd::Replied(text), used: UsageReport::Claimed };
         Ok(turned.proposal())
@@ -111,14 +111,14 @@ impl Agent for ExternalAgent {
         let (change, summary) = match self.take() {
             Some(ExternalAnswer::Change(change, summary)) => (change, summary),
             Some(ExternalAnswer::GiveUp(why)) => {
-                write_down(workspace, ("implement", &prompt::render_implement(step)), &why)?;
+                write_down(workspace, ("implement", &prompt::render_implement(step)?), &why)?;
                 return Ok(Implementation::NotDone { why, usage });
             }
             Some(ExternalAnswer::Proposal(_)) | None => return Err(nobody()),
         };
         write_down(
             workspace,
-            (TurnTask::of(step).name(), &prompt::render_implement(step)),
+            (TurnTask::of(step).name(), &prompt::render_implement(step)?),
             &summary,
         )?;
         let parent = Oid::named(&step.parent)?;

@@ -218,14 +218,14 @@ pub struct LessonAnswer {
 
 /// The brief of a step for an external agent, with the directory of its files; none for the steps
 /// that karve does itself.
-pub fn brief_of(step: &Step, answer_to: &str, files_in: &Path) -> Option<String> {
+pub fn brief_of(step: &Step, answer_to: &str, files_in: &Path) -> Result<Option<String>> {
     let brief = match step {
-        Step::Propose { brief, .. } => prompt::render_propose(brief, answer_to),
-        Step::Implement(step) => prompt::render_implement(step),
-        _ => return None,
+        Step::Propose { brief, .. } => prompt::render_propose(brief, answer_to)?,
+        Step::Implement(step) => prompt::render_implement(step)?,
+        _ => return Ok(None),
     };
     // It is in the first sentence, which is karve's own; an external agent runs elsewhere.
-    Some(brief.replacen(prompt::HERE, &files_in.display().to_string(), 1))
+    Ok(Some(brief.replacen(prompt::HERE, &files_in.display().to_string(), 1)))
 }
 
 pub use prompt::render_review;

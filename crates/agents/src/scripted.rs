@@ -132,7 +132,7 @@ impl Agent for ScriptedAgent {
     fn propose(&mut self, brief: &Brief, workspace: &Workspace<'_>) -> Result<Proposal> {
         let usage = AgentUsage::default();
         let refused = |refusal| Ok(Proposal::Refused(refusal, usage));
-        let text = prompt::render_propose(brief, "as your last message");
+        let text = prompt::render_propose(brief, "as your last message")?;
         let Some((_, words)) = self.play((brief.round, "propose"), &text, workspace)? else {
             let why = format!("the recording has no round {}", brief.round);
             return refused(ProposalRefusal::Exhausted { why });
@@ -155,7 +155,7 @@ impl Agent for ScriptedAgent {
             Some(_) => "repair",
             None => "implement",
         };
-        let brief = prompt::render_implement(step);
+        let brief = prompt::render_implement(step)?;
         let Some((turn, words)) = self.play((step.round, task), &brief, workspace)? else {
             return not_done("the recording has no such turn".to_owned());
         };

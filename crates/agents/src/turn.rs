@@ -4,9 +4,15 @@
 //! them, the reply is parsed here as a proposal, a change, a review or a lesson.
 
 use super::answer::ProposalAnswer;
-use super::{AgentReply, Implementation, LessonAnswer, Proposal, answer};
+use super::{
+    Agent, AgentQuestion, AgentReply, Implementation, LessonAnswer, LessonQuestion, Proposal,
+    Workspace, answer, prompt,
+};
+use karve_core::campaign::strategy::Brief;
 use karve_core::campaign::{ImplementStep, ProposalRefusal};
 use karve_core::spending::AgentUsage;
+use karve_os::error::Result;
+use std::fmt::Debug;
 
 /// How long an agent may take to say what a round taught, in seconds.
 const LEARN_S: u64 = 300;
@@ -39,6 +45,14 @@ impl TurnTask {
         }
     }
 
+    /// Whether it is done by changing files.
+    pub(super) fn changes_files(self) -> bool {
+        match self {
+            Self::Implement | Self::Repair => true,
+            Self::Propose | Self::Review | Self::Learn | Self::Trial => false,
+        }
+    }
+
     /// Its name for programs and in session logs.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -50,6 +64,136 @@ impl TurnTask {
             Self::Trial => "trial",
         }
     }
+}
+
+/// The request of a turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TurnRequest<'a> {
+    pub(super) task: TurnTask,
+    pub(super) round: u32,
+    /// Which of several implementations, from 0.
+    pub(super) variant: u32,
+    /// The text that the agent reads.
+    pub(super) brief: &'a str,
+    /// The files that it may change.
+    pub(super) editable: &'a [String],
+}
+
+/// An agent that gets a brief as text and replies in text. This is what its kinds differ in.
+pub(super) trait TextAgent: Debug {
+    /// Where it answers, as a brief says it.
+    const ANSWER_TO: &'static str;
+
+    /// Runs one turn.
+    fn run_turn(
+        &mut self,
+        request: TurnRequest<'_>,
+        workspace: &Workspace<'_>,
+    ) -> Result<FinishedTurn>;
+
+    /// The end of a brief that does not say itself where the answer goes.
+    fn answer_line() -> String {
+        format!("\nAnswer {}.\n", Self::ANSWER_TO)
+    }
+
+    /// Prepares the directories for an implementation.
+    fn prepare(&self, _: &ImplementStep, _: &Workspace<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether it is asked what a round taught.
+    fn is_asked_for_lessons(&self) -> bool;
+
+    /// Why it is not asked for a lesson now, because its budget is spent.
+    fn over_budget(&self, _: AgentUsage) -> Option<String> {
+        None
+    }
+
+    /// The environment variable that holds its key, if there is one.
+    fn key_variable(&self) -> Option<&str> {
+        None
+    }
+
+    /// Whether some bytes contain its key.
+    fn has_key_in(&self, _: &[u8]) -> bool {
+        false
+    }
+}
+
+impl<T: TextAgent> Agent for T {
+    fn propose(&mut self, brief: &Brief, workspace: &Workspace<'_>) -> Result<Proposal> {
+        let text = prompt::render_propose(brief, T::ANSWER_TO)?;
+        let request = TurnRequest {
+            task: TurnTask::Propose,
+            round: brief.round,
+            variant: 0,
+            brief: &text,
+            editable: &brief.editable,
+        };
+        Ok(self.run_turn(request, workspace)?.proposal())
+    }
+
+    fn implement(
+        &mut self,
+        step: &ImplementStep,
+        workspace: &Workspace<'_>,
+    ) -> Result<Implementation> {
+        self.prepare(step, workspace)?;
+        let text = prompt::render_implement(step)? + &T::answer_line();
+        let request = TurnRequest {
+            task: TurnTask::of(step),
+            round: step.round,
+            variant: step.variant,
+            brief: &text,
+            editable: &step.brief.editable,
+        };
+        Ok(self.run_turn(request, workspace)?.implementation())
+    }
+
+    fn ask(
+        &mut self,
+        question: &AgentQuestion<'_>,
+        workspace: &Workspace<'_>,
+    ) -> Result<AgentReply> {
+        let text = format!("{}\nAnswer {}.\n", question.brief, T::ANSWER_TO);
+        let request = reading(TurnTask::Review, question.round, &text);
+        Ok(self.run_turn(request, workspace)?.answered())
+    }
+
+    fn reads_worktree(&self) -> bool {
+        true
+    }
+
+    fn key_variables(&self) -> Vec<String> {
+        self.key_variable().map(str::to_owned).into_iter().collect()
+    }
+
+    fn knows_key_in(&self, bytes: &[u8]) -> bool {
+        self.has_key_in(bytes)
+    }
+
+    fn learns(&self, _: Option<&str>) -> bool {
+        self.is_asked_for_lessons()
+    }
+
+    fn learn(
+        &mut self,
+        taught: &LessonQuestion<'_>,
+        workspace: &Workspace<'_>,
+    ) -> Result<LessonAnswer> {
+        if let Some(why) = self.over_budget(workspace.spent) {
+            let used = UsageReport::Counted(AgentUsage::default());
+            return Ok(FinishedTurn { ended: TurnEnd::Spent(why), used }.lesson_answer());
+        }
+        let text = prompt::render_learn(taught)? + &T::answer_line();
+        let request = reading(TurnTask::Learn, taught.round, &text);
+        Ok(self.run_turn(request, workspace)?.lesson_answer())
+    }
+}
+
+/// A request in which no file may change.
+fn reading(task: TurnTask, round: u32, brief: &str) -> TurnRequest<'_> {
+    TurnRequest { task, round, variant: 0, brief, editable: &[] }
 }
 
 /// How a turn ended.

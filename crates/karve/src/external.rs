@@ -171,7 +171,7 @@ pub fn drive_external(
     };
     let (campaign, dir, end) = session::run(plan, setting, stop, screen)
         .map_err(|error| session::with_recovery_hint(error, &loaded.root))?;
-    let turn = next_task(&campaign, &dir, end);
+    let turn = next_task(&campaign, &dir, end)?;
     if brings.is_unused() {
         return Err(not_due(&turn, &dir));
     }
@@ -204,25 +204,27 @@ fn refused(due: Option<&Step>) -> Vec<String> {
 }
 
 /// Whose turn it is, and what to do.
-fn next_task(campaign: &Campaign, dir: &CampaignDir, end: DriveEnd) -> ExternalTask {
+fn next_task(campaign: &Campaign, dir: &CampaignDir, end: DriveEnd) -> Result<ExternalTask> {
     let step = campaign.next_step();
     let agent_workspace = dir.join(WORKSPACE_DIR);
-    let brief =
-        |step: &Step| karve_agents::brief_of(step, ANSWER_TO, &agent_workspace).unwrap_or_default();
-    match (end, &step) {
+    let brief = |step: &Step| {
+        let brief = karve_agents::brief_of(step, ANSWER_TO, &agent_workspace);
+        brief.map(Option::unwrap_or_default)
+    };
+    Ok(match (end, &step) {
         (DriveEnd::Waiting, Some(step @ Step::Propose { round, try_no, brief: of })) => {
             ExternalTask::Propose {
                 round: *round,
                 try_no: *try_no,
                 errors: of.errors.clone(),
-                brief: brief(step),
+                brief: brief(step)?,
                 workspace: agent_workspace,
             }
         }
         (DriveEnd::Waiting, Some(step @ Step::Implement(of))) => ExternalTask::Implement {
             round: of.round,
             retry: of.retry,
-            brief: brief(step),
+            brief: brief(step)?,
             workspace: agent_workspace,
         },
         (DriveEnd::Finished, _) => ExternalTask::Finished {
@@ -231,7 +233,7 @@ fn next_task(campaign: &Campaign, dir: &CampaignDir, end: DriveEnd) -> ExternalT
             summary: reports::render_terminal_summary(campaign),
         },
         (DriveEnd::Paused | DriveEnd::Waiting, _) => ExternalTask::Stopped,
-    }
+    })
 }
 
 /// The error for an answer that karve did not ask for; it changes nothing.

@@ -4,12 +4,10 @@
 use super::conversation::{ToolCall, ToolOutput};
 use super::files::{FileResult, WorkspaceFiles};
 use crate::Workspace;
-use crate::secrets::Secrets;
 use crate::turn::TurnTask;
 use karve_harness::commands::{CommandVariant, Harness};
-use karve_harness::outcome::GateResult;
 use karve_numerics::case::Case;
-use karve_os::error::Result;
+use karve_os::error::{CommandError, Result};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -156,61 +154,58 @@ impl<'a> ToolWorkspace<'a> {
     pub(super) fn new(
         workspace: &Workspace<'a>,
         rights: ToolRights,
-        editable: &[String],
-        (secrets, until): (&'a Secrets, Instant),
-    ) -> Result<Self> {
-        Ok(Self {
+        files: WorkspaceFiles<'a>,
+        until: Instant,
+    ) -> Self {
+        Self {
             rights,
             tree: workspace.tree,
-            files: WorkspaceFiles::new(workspace.tree, editable, secrets)?,
+            files,
             harness: workspace.harness,
             cases: workspace.cases,
             until,
             has_changed: false,
             denied: Vec::new(),
-        })
+        }
     }
 
     /// Executes a tool call, or says why not.
     pub(super) fn perform(&mut self, call: &ToolCall) -> Result<ToolOutput> {
-        let offered = self.rights.tools();
-        let done = match offered.iter().find(|tool| tool.name == call.name) {
-            Some(tool) => match ToolInput::of(tool, &call.input) {
-                Ok(input) => self.run(tool.name, &input)?,
-                Err(why) => Err(why),
-            },
-            None => {
-                self.deny(&call.name);
-                let names: Vec<&str> = offered.iter().map(|tool| tool.name).collect();
-                Err(format!(
-                    "this tool is not available now; available tools: {}",
-                    names.join(", ")
-                ))
-            }
-        };
-        let (text, failed) = match done {
+        let (text, failed) = match self.run(call) {
             Ok(text) => (text, false),
-            Err(why) => (why, true),
+            Err(ToolError::Refused(why)) => (why, true),
+            Err(ToolError::Broken(error)) => return Err(error),
         };
         Ok(ToolOutput { id: call.id.clone(), name: call.name.clone(), text, failed })
     }
 
-    fn run(&mut self, tool: &str, input: &ToolInput<'_>) -> Result<FileResult<String>> {
+    fn run(&mut self, call: &ToolCall) -> Result<String, ToolError> {
+        let offered = self.rights.tools();
+        let Some(tool) = offered.iter().find(|tool| tool.name == call.name) else {
+            self.deny(&call.name);
+            let names: Vec<&str> = offered.iter().map(|tool| tool.name).collect();
+            let names = names.join(", ");
+            return Err(format!("this tool is not available now; available tools: {names}").into());
+        };
+        let input = ToolInput::of(tool, &call.input)?;
         let path = input.text("path");
-        Ok(match tool {
+        Ok(match tool.name {
             "read" => {
-                self.files.read(path, input.count("from", 1), input.count("lines", usize::MAX))
+                self.files.read(path, input.count("from", 1), input.count("lines", usize::MAX))?
             }
-            "search" => self.files.search(input.text("pattern"), path),
+            "search" => self.files.search(input.text("pattern"), path)?,
             "edit" => {
-                self.change(path, |files| files.edit(path, input.text("old"), input.text("new")))
+                self.change(path, |files| files.edit(path, input.text("old"), input.text("new")))?
             }
-            "write" => self.change(path, |files| files.write(path, input.text("text"))),
-            "build" => self.build()?.map(|()| "the build passed".to_owned()),
-            _ => match self.build()? {
-                Ok(()) => self.test()?,
-                Err(why) => Err(why),
-            },
+            "write" => self.change(path, |files| files.write(path, input.text("text")))?,
+            "build" => {
+                self.build()?;
+                "the build passed".to_owned()
+            }
+            _ => {
+                self.build()?;
+                self.test()?
+            }
         })
     }
 
@@ -242,20 +237,35 @@ impl<'a> ToolWorkspace<'a> {
         self.harness.clone().within_limit(left.max(COMMAND_MIN))
     }
 
-    fn build(&self) -> Result<FileResult<()>> {
-        Ok(gate_result_text(self.harness().build(self.tree)?))
+    fn build(&self) -> Result<(), ToolError> {
+        Ok(self.harness().build(self.tree)?.map_err(|gate| gate.describe())?)
     }
 
-    fn test(&self) -> Result<FileResult<String>> {
+    fn test(&self) -> Result<String, ToolError> {
         let tested = self.harness().test(self.tree, self.cases, CommandVariant::Usual)?;
-        let n = self.cases.len();
-        Ok(gate_result_text(tested).map(|()| format!("the test passed on {n} visible cases")))
+        tested.map_err(|gate| gate.describe())?;
+        Ok(format!("the test passed on {} visible cases", self.cases.len()))
     }
 }
 
-/// The message of a gate, bounded.
-fn gate_result_text(gated: GateResult<()>) -> FileResult<()> {
-    gated.map_err(|gate| gate.describe())
+/// Why a tool has no output.
+enum ToolError {
+    /// It refused or failed; the model reads why.
+    Refused(String),
+    /// karve cannot continue.
+    Broken(CommandError),
+}
+
+impl From<String> for ToolError {
+    fn from(why: String) -> Self {
+        Self::Refused(why)
+    }
+}
+
+impl From<CommandError> for ToolError {
+    fn from(error: CommandError) -> Self {
+        Self::Broken(error)
+    }
 }
 
 /// A tool's input, checked against its parameters.

@@ -3,9 +3,8 @@
 
 use super::{form, object_in, parse, render};
 use karve_core::hypothesis::{Direction, Hypothesis};
-use karve_core::messages::Datum;
+use karve_core::messages::{Datum, Message};
 use karve_core::roles::{Review, ReviewAdvice, ReviewSignal, Stance};
-use karve_os::error::Result;
 use karve_os::text::one_line;
 use std::collections::BTreeMap;
 
@@ -16,25 +15,16 @@ const GAIN_PCT_MAX: f64 = 900_000.0;
 
 /// The hypothesis of an answer in the primus contract for analysis or for stagnation; none if it
 /// uses neither.
-pub fn hypothesis_of(
-    text: &str,
-) -> Result<Option<std::result::Result<Box<Hypothesis>, Vec<String>>>> {
-    let Ok(datum) = object_in(text) else {
-        return Ok(None);
-    };
+pub fn hypothesis_of(text: &str) -> Option<Result<Box<Hypothesis>, Vec<String>>> {
+    let datum = object_in(text).ok()?;
     let (name, taken): (&str, HypothesisParser) =
         match (datum.get("primary_hypothesis"), datum.get("new_directions")) {
             (Some(_), _) => ("primus/analyze", analyzed),
             (None, Some(_)) => ("primus/stagnation", turned),
-            (None, None) => return Ok(None),
+            (None, None) => return None,
         };
-    Ok(Some(match checked(name, text)? {
-        Ok(said) => match taken(&said) {
-            Ok(hypothesis) => Ok(Box::new(Hypothesis { task: task_in(&datum), ..hypothesis })),
-            Err(fault) => Err(vec![fault]),
-        },
-        Err(faults) => Err(faults),
-    }))
+    let hypothesis = checked(name, text).and_then(|said| taken(&said).map_err(|fault| vec![fault]));
+    Some(hypothesis.map(|hypothesis| Box::new(Hypothesis { task: task_in(&datum), ..hypothesis })))
 }
 
 /// The agenda item that an answer names.
@@ -63,12 +53,12 @@ fn ratio_in(text: &str) -> Option<f64> {
     None
 }
 
-fn expected(name: &str, text: &str) -> std::result::Result<f64, String> {
+fn expected(name: &str, text: &str) -> Result<f64, String> {
     let ratio = ratio_in(text).filter(|ratio| *ratio > 0.0 && *ratio <= 10_000.0);
     ratio.ok_or_else(|| format!("{name} must contain a figure such as +5%"))
 }
 
-type HypothesisParser = fn(&Datum) -> std::result::Result<Hypothesis, String>;
+type HypothesisParser = fn(&Datum) -> Result<Hypothesis, String>;
 
 fn claim(title: &str, mechanism: &str, expected_ratio: f64) -> Hypothesis {
     Hypothesis {
@@ -91,7 +81,7 @@ fn claim(title: &str, mechanism: &str, expected_ratio: f64) -> Hypothesis {
     }
 }
 
-fn analyzed(datum: &Datum) -> std::result::Result<Hypothesis, String> {
+fn analyzed(datum: &Datum) -> Result<Hypothesis, String> {
     let said = datum.str_of("primary_hypothesis");
     let ratio = expected("expected_benefit", datum.str_of("expected_benefit"))?;
     let class = datum.str_of("bottleneck_class");
@@ -109,7 +99,7 @@ fn analyzed(datum: &Datum) -> std::result::Result<Hypothesis, String> {
     })
 }
 
-fn turned(datum: &Datum) -> std::result::Result<Hypothesis, String> {
+fn turned(datum: &Datum) -> Result<Hypothesis, String> {
     let pick = datum.str_of("primary_pick");
     let all = datum.list_of("new_directions");
     let picked = all.iter().find(|of| of.str_of("title") == pick);
@@ -125,20 +115,17 @@ fn turned(datum: &Datum) -> std::result::Result<Hypothesis, String> {
 
 /// The summary of an answer in the primus contract for a change, or in the hyper-mla contract for
 /// a new version; none if it uses neither.
-pub fn summary_of(text: &str) -> Result<Option<std::result::Result<String, Vec<String>>>> {
+pub fn summary_of(text: &str) -> Option<Result<String, Vec<String>>> {
     if text.trim_start().starts_with("## New Version") {
-        let said = parse(form("hyper-mla/summary")?, text.trim_start());
-        return Ok(Some(said.and_then(|datum| version_summary(&datum))));
+        let said = form_named("hyper-mla/summary").and_then(|form| parse(form, text.trim_start()));
+        return Some(said.and_then(|datum| version_summary(&datum)));
     }
-    let is_change = object_in(text).is_ok_and(|datum| datum.get("diff_summary").is_some());
-    if !is_change {
-        return Ok(None);
-    }
-    let said = checked("primus/optimize", text)?;
-    Ok(Some(said.map(|datum| datum.str_of("diff_summary").to_owned())))
+    object_in(text).ok()?.get("diff_summary")?;
+    let said = checked("primus/optimize", text);
+    Some(said.map(|datum| datum.str_of("diff_summary").to_owned()))
 }
 
-fn version_summary(datum: &Datum) -> std::result::Result<String, Vec<String>> {
+fn version_summary(datum: &Datum) -> Result<String, Vec<String>> {
     if datum.str_of("correctness") == "FAIL" {
         return Err(vec!["the new version is not correct, by its author's own report".to_owned()]);
     }
@@ -148,35 +135,33 @@ fn version_summary(datum: &Datum) -> std::result::Result<String, Vec<String>> {
 }
 
 /// The review of an answer in the primus contract, or everything that is wrong with it.
-pub fn review_of(tree: &str, text: &str) -> Result<std::result::Result<Review, Vec<String>>> {
-    let datum = match checked("primus/review", text)? {
-        Ok(datum) => datum,
-        Err(faults) => return Ok(Err(faults)),
-    };
+pub fn review_of(tree: &str, text: &str) -> Result<Review, Vec<String>> {
+    let datum = checked("primus/review", text)?;
     let rules = datum.get("rule_verdicts");
     let stance = |signal: ReviewSignal| {
         let said = rules.map_or("", |rules| rules.str_of(signal.name()));
         Some((signal, Stance::by_name(said)?))
     };
-    Ok(Ok(Review {
+    Ok(Review {
         tree: tree.to_owned(),
         advice: ReviewAdvice::by_name(datum.str_of("review_verdict")),
         reason: datum.str_of("review_reason").to_owned(),
         signals: ReviewSignal::ALL.into_iter().filter_map(stance).collect(),
         failed: String::new(),
-    }))
+    })
 }
 
 /// The object of an answer, if it matches its form.
-fn checked(name: &str, text: &str) -> Result<std::result::Result<Datum, Vec<String>>> {
-    let form = form(name)?;
-    Ok(match object_in(text).map(without_own) {
-        Ok(datum) => match form.check(&datum) {
-            faults if faults.is_empty() => Ok(datum),
-            faults => Err(faults),
-        },
-        Err(fault) => Err(vec![fault]),
-    })
+fn checked(name: &str, text: &str) -> Result<Datum, Vec<String>> {
+    let datum = object_in(text).map(without_own).map_err(|fault| vec![fault])?;
+    match form_named(name)?.check(&datum) {
+        faults if faults.is_empty() => Ok(datum),
+        faults => Err(faults),
+    }
+}
+
+fn form_named(name: &str) -> Result<&'static Message, Vec<String>> {
+    form(name).map_err(|error| vec![error.to_string()])
 }
 
 /// What an answer says in addition to the message: its cost, and the item that it is about.

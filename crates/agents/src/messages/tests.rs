@@ -103,10 +103,10 @@ const ANALYZE: &str = r#"{"round": 2, "primary_hypothesis": "Prefetch because lo
 
 #[test]
 fn an_analysis_and_a_turn_become_a_hypothesis() {
-    let said = hypothesis_of(ANALYZE).unwrap().unwrap().unwrap();
+    let said = hypothesis_of(ANALYZE).unwrap().unwrap();
     assert!((said.expected_ratio - 1.125).abs() < 1e-9);
     assert_eq!((said.bottleneck.as_str(), said.files.len()), ("memory", 1));
-    let errors = |text: &str| hypothesis_of(text).unwrap().unwrap().unwrap_err().join("; ");
+    let errors = |text: &str| hypothesis_of(text).unwrap().unwrap_err().join("; ");
     let vague = ANALYZE.replace("+12.5% at best", "much");
     assert!(errors(&vague).contains("a figure such as +5%"));
     let short = ANALYZE.replace("\"round\": 2, ", "").replace("[\"k.py\"]", "[]");
@@ -122,35 +122,35 @@ fn an_analysis_and_a_turn_become_a_hypothesis() {
         let all = ["a", "b", "c"].map(direction).join(",");
         format!("{{\"new_directions\": [{all}], \"primary_pick\": \"{pick}\"}}")
     };
-    let said = hypothesis_of(&turn("b")).unwrap().unwrap().unwrap();
+    let said = hypothesis_of(&turn("b")).unwrap().unwrap();
     assert_eq!((said.title.as_str(), said.direction.name()), ("b", "tile"));
     assert!(errors(&turn("z")).contains("primary_pick"));
     assert_eq!(said.task, None);
     // Under an agenda an answer names its item, whatever contract it uses.
     for text in [ANALYZE.to_owned(), turn("b")] {
         let with_task = text.replacen('{', "{\"task\": \" tiles \", ", 1);
-        let said = hypothesis_of(&with_task).unwrap().unwrap().unwrap();
+        let said = hypothesis_of(&with_task).unwrap().unwrap();
         assert_eq!(said.task.as_deref(), Some("tiles"));
     }
-    assert!(hypothesis_of("{\"title\": \"t\"}").unwrap().is_none());
-    assert!(hypothesis_of("not at all").unwrap().is_none());
+    assert!(hypothesis_of("{\"title\": \"t\"}").is_none());
+    assert!(hypothesis_of("not at all").is_none());
 }
 
 #[test]
 fn a_change_and_a_new_version_become_a_summary() {
     let change = r#"{"modified_files": ["k.py"], "diff_summary": "tiles of 128", "build_ok": true,
         "kernel_snapshotted": false}"#;
-    assert_eq!(summary_of(change).unwrap().unwrap().unwrap(), "tiles of 128");
+    assert_eq!(summary_of(change).unwrap().unwrap(), "tiles of 128");
     let broken = change.replace("\"build_ok\": true,", "");
-    let faults = summary_of(&broken).unwrap().unwrap().unwrap_err();
+    let faults = summary_of(&broken).unwrap().unwrap_err();
     assert_eq!(faults, ["build_ok is missing"]);
     let version = "## New Version: mla v4\n\n### Changes\n1. tiles of 128 — fewer loads\n\n\
         ### Files\n- k.py\n\n### Correctness\nPASS\n\n### Trial Configurations\n\
         | Configuration | Why It Matters |\n| --- | --- |\n| b=32 | decode |\n";
-    let said = summary_of(version).unwrap().unwrap().unwrap();
+    let said = summary_of(version).unwrap().unwrap();
     assert_eq!(said, "tiles of 128: fewer loads");
-    assert!(summary_of(&version.replace("PASS", "FAIL")).unwrap().unwrap().is_err());
-    assert!(summary_of("done").unwrap().is_none());
+    assert!(summary_of(&version.replace("PASS", "FAIL")).unwrap().is_err());
+    assert!(summary_of("done").is_none());
 }
 
 #[test]
@@ -164,10 +164,10 @@ fn a_review_is_read_strictly() {
         )
     };
     let whole = ", \"bit_identity\": \"pass\"";
-    let said = review_of("t", &review("DOWNGRADE_TO_ROLLBACK", whole)).unwrap().unwrap();
+    let said = review_of("t", &review("DOWNGRADE_TO_ROLLBACK", whole)).unwrap();
     assert_eq!((said.advice, said.signals.len()), (Some(ReviewAdvice::DowngradeToRollback), 5));
     assert!(said.doubts());
-    let faults = review_of("t", &review("ACCEPT", "")).unwrap().unwrap_err();
+    let faults = review_of("t", &review("ACCEPT", "")).unwrap_err();
     assert_eq!(faults.len(), 2, "{faults:?}");
-    assert!(review_of("t", "looks good to me").unwrap().is_err());
+    assert!(review_of("t", "looks good to me").is_err());
 }

@@ -3,47 +3,49 @@
 
 use karve_core::campaign::strategy::Brief;
 use karve_core::charter::TOKEN_BYTES;
-use std::fmt::Write;
+use karve_os::error::Result;
 
 /// Tokens reserved for what an adapter adds: where the answer goes.
 const ADDED_TOKENS: usize = 40;
 
-/// How much of each part is shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct BriefShares {
-    /// Earlier rounds, the newest first.
-    pub(super) tried: usize,
-    /// Entries of the library, the most promising first.
-    pub(super) entries: usize,
-    /// Refuted entries.
-    pub(super) refuted: usize,
-    /// Lessons from earlier campaigns.
-    pub(super) tips: usize,
-    /// Characters of the profile.
-    pub(super) profile_chars: usize,
-    /// Findings of the last audit.
-    pub(super) audited: usize,
-    /// The user's answers.
-    pub(super) answers: usize,
-    /// Errors in the last answer.
-    pub(super) errors: usize,
-    /// Cases that are named.
-    pub(super) cases: usize,
-}
+/// The head of the last section of a brief, which is never cut.
+const ANSWER: &str = "## Answer\n";
 
 /// A part of a brief that can be shown in part.
-#[derive(Clone, Copy)]
-enum BriefPart {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BriefPart {
+    /// Earlier rounds, the newest first.
     Tried,
+    /// Entries of the library, the most promising first.
     Entries,
+    /// Refuted entries.
     Refuted,
+    /// Lessons from earlier campaigns.
     Tips,
-    Profile,
+    /// Findings of the last audit.
     Audited,
+    /// The user's answers.
     Answers,
+    /// Errors in the last answer.
     Errors,
+    /// Cases that are named.
     Cases,
+    /// Characters of the profile.
+    Profile,
 }
+
+/// All parts, and what is left out of each, in words.
+const PARTS: [(BriefPart, &str); 9] = [
+    (BriefPart::Tried, "older rounds"),
+    (BriefPart::Entries, "library entries"),
+    (BriefPart::Refuted, "refuted entries"),
+    (BriefPart::Tips, "lessons from earlier campaigns"),
+    (BriefPart::Audited, "audit findings"),
+    (BriefPart::Answers, "older answers"),
+    (BriefPart::Errors, "errors in the last answer"),
+    (BriefPart::Cases, "cases"),
+    (BriefPart::Profile, "characters of the profile"),
+];
 
 /// What is cut, in this order, and down to which minimum: the least useful first.
 const CUTS: [(BriefPart, usize); 16] = [
@@ -65,94 +67,81 @@ const CUTS: [(BriefPart, usize); 16] = [
     (BriefPart::Errors, 5),
 ];
 
+/// At most how much of each part is shown.
+#[derive(Clone, Debug)]
+pub(super) struct BriefShares([usize; PARTS.len()]);
+
 impl BriefShares {
-    /// All of a brief.
-    fn all(brief: &Brief) -> Self {
-        Self {
-            tried: brief.tried.len(),
-            entries: brief.recall.entries.len(),
-            refuted: brief.recall.refuted.len(),
-            tips: brief.tips.len(),
-            profile_chars: usize::MAX / 4,
-            audited: brief.audited.len(),
-            answers: brief.answers.len(),
-            errors: brief.errors.len(),
-            cases: brief.cases.len(),
-        }
+    /// At most how much of a part is shown.
+    pub(super) fn of(&self, part: BriefPart) -> usize {
+        self.0[part as usize]
     }
 
-    fn part(&mut self, part: BriefPart) -> &mut usize {
-        match part {
-            BriefPart::Tried => &mut self.tried,
-            BriefPart::Entries => &mut self.entries,
-            BriefPart::Refuted => &mut self.refuted,
-            BriefPart::Tips => &mut self.tips,
-            BriefPart::Profile => &mut self.profile_chars,
-            BriefPart::Audited => &mut self.audited,
-            BriefPart::Answers => &mut self.answers,
-            BriefPart::Errors => &mut self.errors,
-            BriefPart::Cases => &mut self.cases,
-        }
+    /// As many items of a part as are shown.
+    pub(super) fn first<T>(&self, part: BriefPart, items: impl Iterator<Item = T>) -> Vec<T> {
+        items.take(self.of(part)).collect()
     }
 
     /// What is left out, in words.
-    fn left_out(&self, brief: &Brief) -> Vec<String> {
-        let all = Self::all(brief);
-        let mut said = Vec::new();
-        let mut say = |all: usize, shown: usize, what: &str| {
-            if shown < all {
-                said.push(format!("{} {what}", all - shown));
-            }
+    pub(super) fn left_out(&self, brief: &Brief) -> Vec<String> {
+        let missing = PARTS.iter().filter_map(|(part, what)| {
+            let missing = size(brief, *part).saturating_sub(self.of(*part));
+            (missing > 0).then(|| format!("{missing} {what}"))
+        });
+        let for_others = match brief.recall.not_for_role {
+            0 => None,
+            n => Some(format!("{n} entries for other roles")),
         };
-        say(all.tried, self.tried, "older rounds");
-        say(all.entries, self.entries, "library entries");
-        say(all.refuted, self.refuted, "refuted entries");
-        say(all.tips, self.tips, "lessons from earlier campaigns");
-        say(all.audited, self.audited, "audit findings");
-        say(all.answers, self.answers, "older answers");
-        say(all.errors, self.errors, "errors in the last answer");
-        say(all.cases, self.cases, "cases");
-        say(brief.profile.chars().count(), self.profile_chars, "characters of the profile");
-        if brief.recall.not_for_role > 0 {
-            let n = brief.recall.not_for_role;
-            said.push(format!("{n} entries for other roles"));
-        }
-        said
+        missing.chain(for_others).collect()
+    }
+}
+
+/// How much of a part there is.
+fn size(brief: &Brief, part: BriefPart) -> usize {
+    match part {
+        BriefPart::Tried => brief.tried.len(),
+        BriefPart::Entries => brief.recall.entries.len(),
+        BriefPart::Refuted => brief.recall.refuted.len(),
+        BriefPart::Tips => brief.tips.len(),
+        BriefPart::Audited => brief.audited.len(),
+        BriefPart::Answers => brief.answers.len(),
+        BriefPart::Errors => brief.errors.len(),
+        BriefPart::Cases => brief.cases.len(),
+        BriefPart::Profile => brief.profile.chars().count(),
     }
 }
 
 /// The number of tokens in a text, by karve's own estimate.
-pub(super) fn tokens(text: &str) -> usize {
+fn tokens(text: &str) -> usize {
     text.len().div_ceil(TOKEN_BYTES)
 }
 
 /// A brief within its token budget: as much of each part as fits, then how to answer, which is
 /// never cut.
-pub(super) fn fit(brief: &Brief, answer: &str, render: impl Fn(&BriefShares) -> String) -> String {
+pub(super) fn fit(
+    brief: &Brief,
+    render: impl Fn(&BriefShares) -> Result<String>,
+) -> Result<String> {
     let most = (brief.tokens_max as usize).saturating_sub(ADDED_TOKENS);
-    let whole = |shown: &BriefShares| {
-        let mut text = render(shown);
-        push_left_out(&mut text, &shown.left_out(brief), brief.tokens_max);
-        text
-    };
-    let mut shown = BriefShares::all(brief);
-    let mut text = whole(&shown);
+    // The share of the profile also limits what a reviewer sees of the change.
+    let mut shown = BriefShares([usize::MAX / 4; PARTS.len()]);
+    let mut text = render(&shown)?;
+    // No data follows this head, so that it is the last one.
+    let answer = text.split_off(text.rfind(ANSWER).unwrap_or(text.len()));
     for (part, rest) in CUTS {
-        if tokens(&text) + tokens(answer) <= most {
+        if tokens(&text) + tokens(&answer) <= most {
             break;
         }
-        let now = shown.part(part);
-        if *now > rest {
-            *now = rest;
-            text = whole(&shown);
-        }
+        shown.0[part as usize] = shown.of(part).min(rest);
+        text = render(&shown)?;
+        text.truncate(text.len() - answer.len());
     }
     let room = (most * TOKEN_BYTES).saturating_sub(answer.len() + CUT.len());
     if text.len() > room {
         cut(&mut text, room);
     }
-    text.push_str(answer);
-    text
+    text.push_str(&answer);
+    Ok(text)
 }
 
 /// Shown if even the minimum is too long.
@@ -192,16 +181,6 @@ fn cut(text: &mut String, room: usize) {
 
 fn is_fence(ticks: &str) -> bool {
     ticks.len() >= 3 && ticks.chars().all(|c| c == '`')
-}
-
-fn push_left_out(text: &mut String, left_out: &[String], most: u32) {
-    if !left_out.is_empty() {
-        let _ = write!(
-            text,
-            "## Left out\n\nThis brief has at most {most} tokens. It leaves out: {}.\n\n",
-            left_out.join(", ")
-        );
-    }
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(crate) fn perform(
     let before = setup.spent;
     for _ in 0..REVIEW_TRIES {
         setup.spent = sum(before, usage);
-        let brief = render_review(step, &patch, &errors);
+        let brief = render_review(step, &patch, &errors)?;
         let question =
             AgentQuestion { round: step.round, retry: step.retry, role: &step.role, brief: &brief };
         let commit = &step.candidate.commit;
@@ -43,7 +43,7 @@ pub(crate) fn perform(
         usage = sum(usage, used);
         let is_answered = said.is_ok();
         let read = match said {
-            Ok(text) => messages::review_of(&step.candidate.tree, &text)?,
+            Ok(text) => messages::review_of(&step.candidate.tree, &text),
             Err(why) => Err(vec![why]),
         };
         last = Some(UnreadableReview {
