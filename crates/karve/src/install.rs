@@ -2,37 +2,33 @@
 //! the registration of the MCP server, by that tool's own conventions.
 //!
 //! ```text
-//! guide     the texts, once for all tools
-//! claude, codex, gemini, opencode, cursor, agents_md   where each tool looks for it
+//! tools     what is installed where for each tool, from `guides/tools.toml`
 //! edit      how a piece gets into a file and out of it again; pure
 //! jsonc     JSON with comments, changed without touching the rest
 //! record    what was written, so that exactly that can be removed
 //! disk      files are checked first, then written completely or not at all
 //! ```
 
-mod agents_md;
-mod claude;
-mod codex;
-mod cursor;
 mod disk;
 mod edit;
-mod gemini;
-mod guide;
 mod jsonc;
-mod opencode;
 mod record;
 #[cfg(test)]
 mod tests;
+mod tools;
 
 pub use self::disk::{InstallChange, InstallResult};
 
 use self::disk::InstallRoot;
-use self::edit::{PlannedContent, PlannedWrite};
+use self::edit::PlannedWrite;
+use self::tools::ToolSpec;
+use clap::ValueEnum;
 use karve_os::error::{CommandError, Result};
-use std::path::{Path, PathBuf};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// What karve can be installed for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum InstallTarget {
     /// Claude Code
     Claude,
@@ -67,107 +63,60 @@ pub enum OverwritePolicy {
 }
 
 impl InstallTarget {
-    /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode, Self::Cursor, Self::AgentsMd];
+    fn spec(self) -> Result<&'static ToolSpec> {
+        let name = self.to_possible_value();
+        tools::manifest()?.spec(name.as_ref().map_or("", |name| name.get_name()))
+    }
 
     /// Its display name.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Claude => "Claude Code",
-            Self::Codex => "Codex",
-            Self::Gemini => "Gemini CLI",
-            Self::Opencode => "opencode",
-            Self::Cursor => "Cursor",
-            Self::AgentsMd => "AGENTS.md",
-        }
+    pub fn title(self) -> Result<&'static str> {
+        Ok(&self.spec()?.title)
     }
 
     /// How to check that it worked.
-    pub fn check(self) -> &'static str {
-        match self {
-            Self::Claude => "\"claude mcp list\" shows karve; then /karve-optimize",
-            Self::Codex => "\"codex mcp list\" shows karve; then ask for the skill karve-optimize",
-            Self::Gemini => "\"gemini mcp list\" shows karve; then /karve-optimize",
-            Self::Opencode => "\"opencode mcp list\" shows karve; then /karve-optimize",
-            Self::Cursor => "Settings, MCP shows karve; then /karve-optimize",
-            Self::AgentsMd => "register \"karve mcp --yes\" with your agent as an MCP server",
+    pub fn check(self) -> Result<&'static str> {
+        Ok(&self.spec()?.check)
+    }
+
+    fn pieces(self, site: &InstallSite) -> Result<Vec<PlannedWrite>> {
+        tools::manifest()?.pieces(self.spec()?, site)
+    }
+
+    /// Where it looks: in the project, or below the user's home or where its variable points.
+    fn site(self, whom: &InstallOwner) -> Result<InstallSite> {
+        let spec = self.spec()?;
+        let set = |name: &str| std::env::var_os(name).filter(|dir| !dir.is_empty());
+        let (root, reach) = match whom {
+            InstallOwner::Project(root) => (root.clone(), InstallScope::Project),
+            InstallOwner::User => match (set(&spec.variable), set("HOME")) {
+                (Some(dir), _) => (dir.into(), InstallScope::Led),
+                (None, Some(home)) => (home.into(), InstallScope::User),
+                (None, None) => {
+                    return Err(CommandError::environment("HOME is not set")
+                        .hint("set HOME, or install for a project with --project DIR"));
+                }
+            },
+        };
+        match spec.dir.get(&reach) {
+            Some(own) => Ok(InstallSite { root, own: own.clone(), reach }),
+            None => Err(CommandError::usage(format!("{} belongs to a project", spec.title))
+                .hint("leave out --user, or name the project with --project DIR")),
         }
-    }
-
-    fn pieces(self, site: &InstallSite) -> Vec<PlannedWrite> {
-        match self {
-            Self::Claude => claude::pieces(site),
-            Self::Codex => codex::pieces(site),
-            Self::Gemini => gemini::pieces(site),
-            Self::Opencode => opencode::pieces(site),
-            Self::Cursor => cursor::pieces(site),
-            Self::AgentsMd => agents_md::pieces(site),
-        }
-    }
-
-    /// Its configuration directory: below the user's home, or where its variable points.
-    fn user_site(self) -> Result<InstallSite> {
-        let led = |name: &str| std::env::var_os(name).filter(|dir| !dir.is_empty());
-        let home = || {
-            led("HOME").ok_or_else(|| {
-                CommandError::environment("HOME is not set")
-                    .hint("set HOME, or install for a project with --project DIR")
-            })
-        };
-        let (variable, own_if_led, own) = match self {
-            Self::Claude => ("CLAUDE_CONFIG_DIR", "", ".claude"),
-            Self::Codex => ("CODEX_HOME", "", ".codex"),
-            Self::Gemini => ("GEMINI_CLI_HOME", ".gemini", ".gemini"),
-            Self::Opencode => ("XDG_CONFIG_HOME", "opencode", ".config/opencode"),
-            Self::Cursor => ("", "", ".cursor"),
-            Self::AgentsMd => {
-                return Err(CommandError::usage("AGENTS.md belongs to a project")
-                    .hint("leave out --user, or name the project with --project DIR"));
-            }
-        };
-        let (root, own, is_led) = match led(variable) {
-            Some(dir) => (dir, own_if_led, true),
-            None => (home()?, own, false),
-        };
-        Ok(InstallSite {
-            root: root.into(),
-            own: own.to_owned(),
-            reach: if is_led { InstallScope::Led } else { InstallScope::User },
-        })
-    }
-
-    fn project_site(self, root: &Path) -> InstallSite {
-        let own = match self {
-            Self::Claude => ".claude",
-            Self::Codex => ".codex",
-            Self::Gemini => ".gemini",
-            Self::Opencode => ".opencode",
-            Self::Cursor => ".cursor",
-            Self::AgentsMd => "",
-        };
-        InstallSite { root: root.to_owned(), own: own.to_owned(), reach: InstallScope::Project }
     }
 
     /// The records of the other tools in the same directory.
-    fn others(self, whom: &InstallOwner) -> Vec<String> {
-        let InstallOwner::Project(root) = whom else {
-            return Vec::new();
-        };
-        let others = Self::ALL.into_iter().filter(|tool| *tool != self);
-        others.map(|tool| tool.project_site(root).record()).collect()
-    }
-
-    fn site(self, whom: &InstallOwner) -> Result<InstallSite> {
-        match whom {
-            InstallOwner::User => self.user_site(),
-            InstallOwner::Project(root) => Ok(self.project_site(root)),
+    fn others(self, whom: &InstallOwner) -> Result<Vec<String>> {
+        if *whom == InstallOwner::User {
+            return Ok(Vec::new());
         }
+        let others = Self::value_variants().iter().filter(|tool| **tool != self);
+        others.map(|tool| Ok(tool.site(whom)?.record())).collect()
     }
 }
 
 /// The scope of what is installed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum InstallScope {
     Project,
     User,
@@ -193,14 +142,10 @@ impl InstallSite {
         }
     }
 
-    fn is_project(&self) -> bool {
-        self.reach == InstallScope::Project
-    }
-
     /// The file that records what was written.
     fn record(&self) -> String {
         match self.own.as_str() {
-            "" if self.is_project() => ".karve-agents-md.json".to_owned(),
+            "" if self.reach == InstallScope::Project => ".karve-agents-md.json".to_owned(),
             _ => self.own("karve-install.json"),
         }
     }
@@ -208,8 +153,7 @@ impl InstallSite {
 
 /// Every file with its content; nothing is read or written.
 pub fn shown(tool: InstallTarget, whom: &InstallOwner) -> Result<Vec<(String, String)>> {
-    let site = tool.site(whom)?;
-    let pieces = tool.pieces(&site).into_iter();
+    let pieces = tool.pieces(&tool.site(whom)?)?.into_iter();
     Ok(pieces.map(|piece| (piece.path.clone(), piece.shown())).collect())
 }
 
@@ -220,8 +164,7 @@ pub fn install(
     care: OverwritePolicy,
 ) -> Result<InstallResult> {
     let site = tool.site(whom)?;
-    let pieces = tool.pieces(&site);
-    InstallRoot::open(&site, &tool.others(whom))?.put(&pieces, care)
+    InstallRoot::open(&site, &tool.others(whom)?)?.put(&tool.pieces(&site)?, care)
 }
 
 /// Removes what was written, and nothing else.
@@ -230,11 +173,5 @@ pub fn uninstall(
     whom: &InstallOwner,
     care: OverwritePolicy,
 ) -> Result<InstallResult> {
-    let site = tool.site(whom)?;
-    InstallRoot::open(&site, &tool.others(whom))?.take(care)
-}
-
-/// A file of karve's own.
-fn whole(path: String, text: String) -> PlannedWrite {
-    PlannedWrite { path, how: PlannedContent::Whole(text) }
+    InstallRoot::open(&tool.site(whom)?, &tool.others(whom)?)?.take(care)
 }

@@ -29,21 +29,20 @@ const TEMPLATES: [(&str, &str); 9] = templates![
     "situation.md.j2",
 ];
 
-static PROMPTS: LazyLock<std::result::Result<Environment<'static>, Error>> =
-    LazyLock::new(|| {
-        let mut prompts = Environment::new();
-        let mut syntax = SyntaxConfig::builder();
-        syntax.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
-        prompts.set_syntax(syntax.build()?);
-        prompts.set_auto_escape_callback(|_| AutoEscape::None);
-        prompts.set_undefined_behavior(UndefinedBehavior::Strict);
-        prompts.add_filter("data", data);
-        prompts.add_filter("fixed", |value: f64, digits: usize| format!("{value:.digits$}"));
-        for (name, text) in TEMPLATES {
-            prompts.add_template(name, text)?;
-        }
-        Ok(prompts)
-    });
+static PROMPTS: LazyLock<std::result::Result<Environment<'static>, Error>> = LazyLock::new(|| {
+    let mut prompts = Environment::new();
+    let mut syntax = SyntaxConfig::builder();
+    syntax.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
+    prompts.set_syntax(syntax.build()?);
+    prompts.set_auto_escape_callback(|_| AutoEscape::None);
+    prompts.set_undefined_behavior(UndefinedBehavior::Strict);
+    prompts.add_filter("data", data);
+    prompts.add_filter("fixed", |value: f64, digits: usize| format!("{value:.digits$}"));
+    for (name, text) in TEMPLATES {
+        prompts.add_template(name, text)?;
+    }
+    Ok(prompts)
+});
 
 /// Text from the project, a tool or an earlier answer, which must be fenced.
 pub(super) fn untrusted(text: impl AsRef<str>) -> String {
@@ -91,7 +90,8 @@ mod tests {
 
     #[test]
     fn untrusted_text_outside_a_fence_is_an_error() {
-        let broken = render("left-out.md.j2", context! { left_out => [untrusted("x")], tokens_max => 1 });
+        let broken =
+            render("left-out.md.j2", context! { left_out => [untrusted("x")], tokens_max => 1 });
         assert!(broken.unwrap_err().to_string().contains("is broken"));
         let fenced = PROMPTS.as_ref().unwrap().render_str(
             "{% filter data %}{{ x }}{% endfilter %}",

@@ -302,7 +302,10 @@ fn all() -> Vec<(String, String)> {
     push("propose-bare", render_propose(&bare(), "as your last message").unwrap());
     for tokens_max in [200, 1_000, 3_000, 60_000] {
         let brief = Brief { tokens_max, ..full() };
-        push(&format!("propose-{tokens_max}"), render_propose(&brief, "on standard output").unwrap());
+        push(
+            &format!("propose-{tokens_max}"),
+            render_propose(&brief, "on standard output").unwrap(),
+        );
     }
     for (name, how) in [
         ("words", ItemAction::Words),
@@ -310,7 +313,10 @@ fn all() -> Vec<(String, String)> {
         ("sweep", ItemAction::Sweep),
     ] {
         let task = Some(task(how, &hostile("task.title")));
-        push(&format!("propose-{name}"), render_propose(&Brief { task, ..bare() }, "here").unwrap());
+        push(
+            &format!("propose-{name}"),
+            render_propose(&Brief { task, ..bare() }, "here").unwrap(),
+        );
     }
     push("implement-bare", render_implement(&implement(bare())).unwrap());
     push("implement", render_implement(&implement(full())).unwrap());

@@ -61,7 +61,7 @@ impl InstallArgs {
             true => OverwritePolicy::Force,
             false => OverwritePolicy::Unchanged,
         };
-        let title = self.tool.title();
+        let title = self.tool.title()?;
         if self.uninstall {
             let done = install::uninstall(self.tool, &whom, care)?;
             print_result(&done);
@@ -76,7 +76,7 @@ impl InstallArgs {
             ui::outln(&format!("nothing to do: karve is installed for {title} here"));
             return Ok(());
         }
-        ui::outln(&format!("next      {}", self.tool.check()));
+        ui::outln(&format!("next      {}", self.tool.check()?));
         if process::find_program("karve").is_none() {
             ui::note("note: karve is not on PATH, and agents start it by that name");
         }

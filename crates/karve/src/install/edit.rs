@@ -4,10 +4,10 @@
 //! refused, unless force is set.
 
 use super::OverwritePolicy;
-use super::jsonc::JsoncDocument;
+use super::jsonc::{self, JsoncDocument};
 use super::record::{WrittenContent, WrittenFile};
-use serde_json::Value;
-use sha2::{Digest, Sha256};
+use karve_os::files::sha256_hex;
+use serde_json::{Map, Value};
 
 /// The name of the entry that registers the server.
 const KEY: &str = "karve";
@@ -30,9 +30,9 @@ pub(super) enum PlannedContent {
     /// All of it.
     Whole(String),
     /// The entry of the server in an object of a JSON file.
-    Json { within: &'static str, value: Value },
+    Json { within: String, value: Value },
     /// The table of the server in a TOML file.
-    Toml { within: &'static str, lines: String },
+    Toml { within: String, lines: String },
     /// A part between two marks.
     Section(String),
 }
@@ -57,6 +57,126 @@ pub(super) enum EditRefusal {
 /// What happens to a file, and what to record; nothing if it is not karve's.
 type EditResult = (FileEdit, Option<WrittenFile>);
 
+/// Where karve's part of a shared file is.
+#[derive(Clone, Copy, Debug)]
+enum EntryPlace<'a> {
+    /// In this object of a JSON file.
+    Json(&'a str),
+    /// In this table of a TOML file.
+    Toml(&'a str),
+    /// Between two marks.
+    Section,
+}
+
+impl EntryPlace<'_> {
+    /// The file as a value; null if it is plain text.
+    fn parse(self, text: &str) -> Result<Value, EditRefusal> {
+        match self {
+            Self::Json(_) => Ok(JsoncDocument::read(text).map_err(EditRefusal::Malformed)?.value),
+            Self::Toml(_) => toml::from_str(text)
+                .map_err(|error| EditRefusal::Malformed(error.message().to_owned())),
+            Self::Section => Ok(Value::Null),
+        }
+    }
+
+    /// The part that is there now.
+    fn entry(self, text: &str) -> Result<Option<Value>, EditRefusal> {
+        let parsed = self.parse(text)?;
+        Ok(match self {
+            Self::Json(within) | Self::Toml(within) => {
+                parsed.get(within).and_then(|object| object.get(KEY)).cloned()
+            }
+            Self::Section => between(text)?.map(Value::from),
+        })
+    }
+
+    /// What the file says without the part, and without what only holds it.
+    fn rest(self, text: &str) -> Result<Value, EditRefusal> {
+        let mut parsed = self.parse(text)?;
+        if let Self::Json(within) | Self::Toml(within) = self
+            && let Some(object) = parsed.get_mut(within).and_then(Value::as_object_mut)
+        {
+            object.remove(KEY);
+            if object.is_empty() {
+                parsed.as_object_mut().and_then(|root| root.remove(within));
+            }
+        }
+        Ok(parsed)
+    }
+
+    /// The text without the part: without what was `put` there, if that is still there unchanged,
+    /// or else cut out where the part is now. `made` says that the object around it was created
+    /// for it.
+    fn remove(self, text: &str, put: &str, made: bool) -> Result<String, EditRefusal> {
+        let cut = match self {
+            Self::Json(within) => {
+                let document = JsoncDocument::read(text).map_err(EditRefusal::Malformed)?;
+                document.without(within, KEY, made).map_err(EditRefusal::Malformed)?
+            }
+            Self::Toml(within) => without_table(text, within),
+            Self::Section => text.replacen(between(text)?.unwrap_or_default(), "", 1),
+        };
+        let before = self.rest(text)?;
+        let says_the_same = |after: &String| {
+            self.entry(after) == Ok(None) && self.rest(after).as_ref() == Ok(&before)
+        };
+        let mut ways = without_once(text, put).into_iter().chain([cut]);
+        ways.find(says_the_same).ok_or_else(|| {
+            EditRefusal::Malformed(format!("the entry {KEY} cannot be removed: do it by hand"))
+        })
+    }
+}
+
+impl PlannedContent {
+    /// Where it goes, and what a file then says there; none for a whole file.
+    fn entry(&self) -> Option<(EntryPlace<'_>, Result<Option<Value>, EditRefusal>)> {
+        match self {
+            Self::Whole(_) => None,
+            Self::Json { within, value } => {
+                Some((EntryPlace::Json(within), Ok(Some(value.clone()))))
+            }
+            Self::Toml { within, lines } => {
+                let place = EntryPlace::Toml(within);
+                Some((place, place.entry(&table(within, lines))))
+            }
+            Self::Section(text) => Some((EntryPlace::Section, Ok(Some(section(text).into())))),
+        }
+    }
+
+    /// The text with it, and what to record.
+    fn insert(&self, text: &str) -> Result<(String, WrittenContent), EditRefusal> {
+        let appended = |ours: String| {
+            let put = apart(text) + &ours;
+            (format!("{text}{put}"), put)
+        };
+        Ok(match self {
+            Self::Whole(text) => {
+                (text.clone(), WrittenContent::Whole { digest: sha256_hex(text.as_bytes()) })
+            }
+            Self::Json { within, value } => {
+                let document = JsoncDocument::read(text).map_err(EditRefusal::Malformed)?;
+                let made_object = document.value.get(within).is_none();
+                let put = document.with(within, KEY, value);
+                let (after, text) = put.map_err(EditRefusal::Malformed)?;
+                let (within, value) = (within.clone(), value.clone());
+                (after, WrittenContent::Json { within, value, text, made_object })
+            }
+            Self::Toml { within, lines } => {
+                let (after, text) = appended(table(within, lines));
+                (after, WrittenContent::Toml { within: within.clone(), text })
+            }
+            Self::Section(inner) => {
+                let ours = section(inner);
+                let (after, text) = match between(text)? {
+                    Some(old) => (text.replacen(old, &ours, 1), ours),
+                    None => appended(ours),
+                };
+                (after, WrittenContent::Section { text })
+            }
+        })
+    }
+}
+
 impl PlannedWrite {
     /// What is written, for people.
     pub(super) fn shown(&self) -> String {
@@ -64,8 +184,7 @@ impl PlannedWrite {
             PlannedContent::Whole(text) => text.clone(),
             PlannedContent::Json { within, value } => {
                 let entry = Value::from_iter([(KEY.to_owned(), value.clone())]);
-                let all = Value::from_iter([((*within).to_owned(), entry)]);
-                serde_json::to_string_pretty(&all).unwrap_or_default() + "\n"
+                jsonc::pretty(&Value::from_iter([(within.clone(), entry)]), "  ") + "\n"
             }
             PlannedContent::Toml { within, lines } => table(within, lines),
             PlannedContent::Section(text) => section(text),
@@ -79,29 +198,29 @@ impl PlannedWrite {
         known: Option<&WrittenFile>,
         care: OverwritePolicy,
     ) -> Result<EditResult, EditRefusal> {
-        if let (Some(text), Some(known)) = (before, known)
-            && !self.is_in(text)?
-        {
-            // An earlier version of it is removed first.
-            let bare = match take(known, Some(text), care)? {
-                FileEdit::Stays => Some(text.to_owned()),
-                FileEdit::Becomes(text) => Some(text),
-                FileEdit::Goes => None,
-            };
-            let (change, written) = self.put_new(bare.as_deref(), care)?;
-            let written = written.map(|written| WrittenFile { made: known.made, ..written });
-            return Ok((change, written));
-        }
-        if before.is_some_and(|text| self.is_in(text) == Ok(true)) {
+        let Some(text) = before else {
+            return self.put_new(None, care);
+        };
+        if self.is_in(text)? {
             // Content that karve did not write is not karve's, except for files that can only be
             // karve's.
             let written = match &self.how {
-                PlannedContent::Whole(text) => Some(self.written(true, whole(text))),
+                PlannedContent::Whole(_) => Some(self.written(true, self.how.insert(text)?.1)),
                 _ => known.cloned(),
             };
             return Ok((FileEdit::Stays, written));
         }
-        self.put_new(before, care)
+        let Some(known) = known else {
+            return self.put_new(before, care);
+        };
+        // An earlier version of it is removed first.
+        let bare = match take(known, before, care)? {
+            FileEdit::Stays => Some(text.to_owned()),
+            FileEdit::Becomes(text) => Some(text),
+            FileEdit::Goes => None,
+        };
+        let (change, written) = self.put_new(bare.as_deref(), care)?;
+        Ok((change, written.map(|written| WrittenFile { made: known.made, ..written })))
     }
 
     fn written(&self, made: bool, what: WrittenContent) -> WrittenFile {
@@ -110,19 +229,11 @@ impl PlannedWrite {
 
     /// Whether a text contains it unchanged.
     fn is_in(&self, text: &str) -> Result<bool, EditRefusal> {
-        Ok(match &self.how {
-            PlannedContent::Whole(whole) => whole == text,
-            PlannedContent::Json { within, value } => {
-                let document = JsoncDocument::read(text).map_err(EditRefusal::Malformed)?;
-                document.value.get(within).and_then(|o| o.get(KEY)) == Some(value)
-            }
-            PlannedContent::Toml { within, lines } => {
-                let ours = parse_toml(&table(within, lines))?;
-                let there = parse_toml(text)?;
-                entry(&there, within) == entry(&ours, within)
-            }
-            PlannedContent::Section(inner) => between(text)? == Some(section(inner).as_str()),
-        })
+        match (&self.how, self.how.entry()) {
+            (_, Some((place, ours))) => Ok(place.entry(text)? == ours?),
+            (PlannedContent::Whole(whole), None) => Ok(whole == text),
+            (_, None) => Ok(false),
+        }
     }
 
     fn put_new(
@@ -130,86 +241,31 @@ impl PlannedWrite {
         before: Option<&str>,
         care: OverwritePolicy,
     ) -> Result<EditResult, EditRefusal> {
-        let made = before.is_none();
-        match &self.how {
-            PlannedContent::Whole(text) => {
-                if before.is_some() && care == OverwritePolicy::Unchanged {
-                    return Err(EditRefusal::Changed);
-                }
-                let written = self.written(true, whole(text));
-                Ok((FileEdit::Becomes(text.clone()), Some(written)))
-            }
-            PlannedContent::Json { within, value } => {
-                let mut text = before.unwrap_or("{}\n").to_owned();
-                let document = JsoncDocument::read(&text).map_err(EditRefusal::Malformed)?;
-                let object = document.value.get(within);
-                if object.and_then(|object| object.get(KEY)).is_some() {
-                    if care == OverwritePolicy::Unchanged {
-                        return Err(EditRefusal::Changed);
-                    }
-                    text = document.without(within, KEY, false).map_err(EditRefusal::Malformed)?;
-                }
-                let document = JsoncDocument::read(&text).map_err(EditRefusal::Malformed)?;
-                let made_object = document.value.get(within).is_none();
-                let put = document.with(within, KEY, value);
-                let (after, put) = put.map_err(EditRefusal::Malformed)?;
-                if self.is_in(&after) != Ok(true) {
-                    return Err(EditRefusal::Malformed(format!("{within} is not an object")));
-                }
-                let what = WrittenContent::Json {
-                    within: (*within).to_owned(),
-                    value: value.clone(),
-                    text: put,
-                    made_object,
-                };
-                Ok((FileEdit::Becomes(after), Some(self.written(made, what))))
-            }
-            PlannedContent::Toml { within, lines } => self.put_table(before, (within, lines), care),
-            PlannedContent::Section(text) => self.put_section(before, text, care),
-        }
-    }
-
-    fn put_table(
-        &self,
-        before: Option<&str>,
-        (within, lines): (&'static str, &str),
-        care: OverwritePolicy,
-    ) -> Result<EditResult, EditRefusal> {
-        let mut text = before.unwrap_or_default().to_owned();
-        if entry(&parse_toml(&text)?, within).is_some() {
-            if care == OverwritePolicy::Unchanged {
-                return Err(EditRefusal::Changed);
-            }
-            text = without_table(&text, within)?;
-        }
-        let put = apart(&text) + &table(within, lines);
-        let after = format!("{text}{put}");
-        if self.is_in(&after) != Ok(true) {
-            return Err(EditRefusal::Malformed(format!("{within} is not a table")));
-        }
-        let what = WrittenContent::Toml { within: within.to_owned(), text: put };
-        let written = self.written(before.is_none(), what);
-        Ok((FileEdit::Becomes(after), Some(written)))
-    }
-
-    fn put_section(
-        &self,
-        before: Option<&str>,
-        text: &str,
-        care: OverwritePolicy,
-    ) -> Result<EditResult, EditRefusal> {
-        let ours = section(text);
-        let there = before.unwrap_or_default();
-        let (after, put) = match between(there)? {
-            Some(_) if care == OverwritePolicy::Unchanged => return Err(EditRefusal::Changed),
-            Some(old) => (there.replacen(old, &ours, 1), ours),
-            None => {
-                let put = apart(there) + &ours;
-                (format!("{there}{put}"), put)
-            }
+        let (empty, container) = match &self.how {
+            PlannedContent::Json { within, .. } => ("{}\n", format!("{within} is not an object")),
+            PlannedContent::Toml { within, .. } => ("", format!("{within} is not a table")),
+            PlannedContent::Whole(_) | PlannedContent::Section(_) => ("", String::new()),
         };
-        let written = self.written(before.is_none(), WrittenContent::Section { text: put });
-        Ok((FileEdit::Becomes(after), Some(written)))
+        let mut text = before.unwrap_or(empty).to_owned();
+        let place = self.how.entry().map(|(place, _)| place);
+        let is_taken = match place {
+            Some(place) => place.entry(&text)?.is_some(),
+            None => before.is_some(),
+        };
+        if is_taken && care == OverwritePolicy::Unchanged {
+            return Err(EditRefusal::Changed);
+        }
+        // A section is replaced where it is.
+        if let (true, Some(place @ (EntryPlace::Json(_) | EntryPlace::Toml(_)))) = (is_taken, place)
+        {
+            text = place.remove(&text, "", false)?;
+        }
+        let (after, what) = self.how.insert(&text)?;
+        if self.is_in(&after) != Ok(true) {
+            return Err(EditRefusal::Malformed(container));
+        }
+        let made = before.is_none() || place.is_none();
+        Ok((FileEdit::Becomes(after), Some(self.written(made, what))))
     }
 }
 
@@ -226,92 +282,40 @@ pub(super) fn take(
         true => Ok(()),
         false => Err(EditRefusal::Changed),
     };
-    let after = match &written.what {
+    let (place, put, made_object) = match &written.what {
         WrittenContent::Whole { digest } => {
-            may(*digest == digest_of(text))?;
+            may(*digest == sha256_hex(text.as_bytes()))?;
             return Ok(FileEdit::Goes);
         }
-        WrittenContent::Json { within, value, text: put, made_object } => {
-            let document = JsoncDocument::read(text).map_err(EditRefusal::Malformed)?;
-            let Some(there) = document.value.get(within).and_then(|o| o.get(KEY)) else {
-                return Ok(FileEdit::Stays);
-            };
-            may(there == value)?;
-            let cut = document.without(within, KEY, *made_object);
-            let cut = cut.map_err(EditRefusal::Malformed)?;
-            let ways = without_once(text, put).into_iter().chain([cut]);
-            let mut ways = ways.filter(|after| lacks(after, &document.value, within));
-            let by_hand = || EditRefusal::Malformed(format!("{within}.{KEY} cannot be removed"));
-            ways.next().ok_or_else(by_hand)?
+        WrittenContent::Json { within, text, made_object, .. } => {
+            (EntryPlace::Json(within), text, *made_object)
         }
-        WrittenContent::Toml { within, text: put } => {
-            let table = parse_toml(text)?;
-            if entry(&table, within).is_none() {
-                return Ok(FileEdit::Stays);
-            }
-            let ours = parse_toml(put)?;
-            may(entry(&table, within) == entry(&ours, within))?;
-            match without_once(text, put).filter(|after| parse_toml(after).is_ok()) {
-                Some(after) => after,
-                None => without_table(text, within)?,
-            }
-        }
-        WrittenContent::Section { text: put } => {
-            let Some(there) = between(text)? else {
-                return Ok(FileEdit::Stays);
-            };
-            may(put.ends_with(there))?;
-            match without_once(text, put) {
-                Some(after) => after,
-                None => text.replacen(there, "", 1),
-            }
-        }
+        WrittenContent::Toml { within, text } => (EntryPlace::Toml(within), text, false),
+        WrittenContent::Section { text } => (EntryPlace::Section, text, false),
     };
-    Ok(match written.made && is_bare(&after, &written.what) {
+    let Some(there) = place.entry(text)? else {
+        return Ok(FileEdit::Stays);
+    };
+    may(match &written.what {
+        WrittenContent::Json { value, .. } => there == *value,
+        _ => Some(there) == place.entry(put)?,
+    })?;
+    let after = place.remove(text, put, made_object)?;
+    Ok(match written.made && place.is_bare(&after)? {
         true => FileEdit::Goes,
         false => FileEdit::Becomes(after),
     })
 }
 
-/// Whether nothing is left of a file that was made for it.
-fn is_bare(text: &str, what: &WrittenContent) -> bool {
-    match what {
-        WrittenContent::Json { .. } => {
-            let document = JsoncDocument::read(text);
-            let is_empty = |value: &Value| value.as_object().is_some_and(serde_json::Map::is_empty);
+impl EntryPlace<'_> {
+    /// Whether nothing is left of a file that was made for the part.
+    fn is_bare(self, text: &str) -> Result<bool, EditRefusal> {
+        Ok(match self {
             // A comment would be the user's.
-            document.is_ok_and(|document| is_empty(&document.value)) && !text.contains('/')
-        }
-        WrittenContent::Whole { .. }
-        | WrittenContent::Toml { .. }
-        | WrittenContent::Section { .. } => text.trim().is_empty(),
+            Self::Json(_) => self.parse(text)? == Value::Object(Map::new()) && !text.contains('/'),
+            Self::Toml(_) | Self::Section => text.trim().is_empty(),
+        })
     }
-}
-
-/// Whether a text says the same as before, without the entry.
-fn lacks(after: &str, before: &Value, within: &str) -> bool {
-    let Ok(after) = JsoncDocument::read(after) else {
-        return false;
-    };
-    let mut want = before.clone();
-    if let Some(object) = want.get_mut(within).and_then(Value::as_object_mut) {
-        object.remove(KEY);
-    }
-    let mut without = want.clone();
-    if let Some(root) = without.as_object_mut() {
-        root.remove(within);
-    }
-    let nothing = Value::Object(serde_json::Map::new());
-    after.value == want || (after.value == without && want[within] == nothing)
-}
-
-fn whole(text: &str) -> WrittenContent {
-    WrittenContent::Whole { digest: digest_of(text) }
-}
-
-fn digest_of(text: &str) -> String {
-    let bytes = Sha256::digest(text.as_bytes());
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A text without a part that occurs in it exactly once.
@@ -357,39 +361,17 @@ fn table(within: &str, lines: &str) -> String {
     format!("[{within}.{KEY}]\n{lines}")
 }
 
-fn parse_toml(text: &str) -> Result<toml::Table, EditRefusal> {
-    text.parse()
-        .map_err(|error: toml::de::Error| EditRefusal::Malformed(error.message().to_owned()))
-}
-
-fn entry<'a>(table: &'a toml::Table, within: &str) -> Option<&'a toml::Value> {
-    table.get(within)?.get(KEY)
-}
-
 /// A text without the server's table: its lines up to the next table outside it.
-fn without_table(text: &str, within: &str) -> Result<String, EditRefusal> {
+fn without_table(text: &str, within: &str) -> String {
     let head = format!("[{within}.{KEY}]");
     let below = format!("[{within}.{KEY}.");
-    let mut out = String::new();
     let mut is_inside = false;
-    for line in text.split_inclusive('\n') {
+    let is_outside = |line: &&str| {
         let start = line.trim_start();
         if start.starts_with('[') {
             is_inside = start.starts_with(&head) || start.starts_with(&below);
         }
-        if !is_inside {
-            out.push_str(line);
-        }
-    }
-    let mut want = parse_toml(text)?;
-    if let Some(toml::Value::Table(servers)) = want.get_mut(within) {
-        servers.remove(KEY);
-    }
-    let mut got = parse_toml(&out)?;
-    // The parent table may have existed only because of it.
-    got.entry(within.to_owned()).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-    match got == want {
-        true => Ok(out),
-        false => Err(EditRefusal::Malformed(format!("{within}.{KEY} is not a separate table"))),
-    }
+        !is_inside
+    };
+    text.split_inclusive('\n').filter(is_outside).collect()
 }

@@ -3,7 +3,10 @@
 //! Comments and trailing commas are replaced by blanks, byte for byte, so that offsets in the plain
 //! JSON are offsets in the original text.
 
-use serde_json::Value;
+use serde::Serialize;
+use serde::de::IgnoredAny;
+use serde_json::ser::PrettyFormatter;
+use serde_json::{Deserializer, Serializer, Value};
 use std::ops::Range;
 
 /// A parsed text.
@@ -43,24 +46,18 @@ impl<'a> JsoncDocument<'a> {
         value: &Value,
     ) -> Result<(String, String), String> {
         let root = self.open();
-        let unit = self.unit();
-        let put = match self.member(root, within)? {
-            Some(member) => {
-                let open = member.value.start;
-                if !self.plain[open..].starts_with('{') {
-                    return Err(format!("{within} is not an object"));
-                }
-                if self.member(open, key)?.is_some() {
-                    return Err(format!("{within} already has {key}"));
-                }
-                self.put_at(open, 2, &unit, (key, value))
-            }
-            None => {
-                let inner = Value::from_iter([(key.to_owned(), value.clone())]);
-                self.put_at(root, 1, &unit, (within, &inner))
-            }
+        let Some(member) = self.member(root, within)? else {
+            let inner = Value::from_iter([(key.to_owned(), value.clone())]);
+            return Ok(self.put_first(root, "", within, &inner));
         };
-        Ok(put)
+        let open = member.value.start;
+        if !self.plain[open..].starts_with('{') {
+            return Err(format!("{within} is not an object"));
+        }
+        match self.member(open, key)? {
+            Some(_) => Err(format!("{within} already has {key}")),
+            None => Ok(self.put_first(open, &self.unit().unwrap_or_default(), key, value)),
+        }
     }
 
     /// The text without an entry, and without the object around it if that is now empty and `made`
@@ -96,33 +93,28 @@ impl<'a> JsoncDocument<'a> {
         })
     }
 
-    /// The text with a new first member in the object that opens there, and what was inserted.
-    fn put_at(
-        &self,
-        open: usize,
-        depth: usize,
-        unit: &Option<String>,
-        (key, value): (&str, &Value),
-    ) -> (String, String) {
+    /// The text with a new first member in the object that opens there, whose brace is in a line
+    /// with this indentation; and what was inserted.
+    fn put_first(&self, open: usize, indent: &str, key: &str, value: &Value) -> (String, String) {
         let is_empty = self.members(open).is_empty();
         let key = Value::from(key);
-        let mut put = match unit {
+        let mut put = match self.unit() {
             None => format!("{key}: {value}"),
             Some(unit) => {
-                let lines = serde_json::to_string_pretty(value).unwrap_or_default();
-                let lines = reindented(&lines, unit, depth);
-                format!("\n{}{key}: {lines}", unit.repeat(depth))
+                // No string in JSON contains a newline.
+                let line = format!("\n{indent}{unit}");
+                format!("{line}{key}: {}", pretty(value, &unit).replace('\n', &line))
             }
         };
-        match (is_empty, unit) {
+        match (is_empty, self.unit()) {
             (false, None) => put.push_str(", "),
             (false, Some(_)) => put.push(','),
             (true, None) => {}
-            (true, Some(unit)) => {
+            (true, Some(_)) => {
                 let close = self.plain[open..].find('}').map_or(open, |at| open + at);
                 if !self.text[open..close].contains('\n') {
                     put.push('\n');
-                    put.push_str(&unit.repeat(depth - 1));
+                    put.push_str(indent);
                 }
             }
         }
@@ -183,7 +175,7 @@ impl<'a> JsoncDocument<'a> {
         let mut at = after_space(plain, open + 1);
         while bytes.get(at) == Some(&b'"') {
             let start = at;
-            let end = end_of_string(plain, at);
+            let end = end_of_value(plain, at);
             let key = serde_json::from_str(&plain[start..end]).unwrap_or_default();
             // After the colon.
             let from = after_space(plain, after_space(plain, end) + 1);
@@ -206,19 +198,12 @@ fn comment_in(between: &str) -> &str {
     }
 }
 
-/// The lines, indented to a deeper level in the file's own indentation.
-fn reindented(lines: &str, unit: &str, depth: usize) -> String {
-    let mut out = String::new();
-    for (at, line) in lines.lines().enumerate() {
-        let inner = line.trim_start_matches("  ");
-        let level = (line.len() - inner.len()) / 2;
-        if at > 0 {
-            out.push('\n');
-            out.push_str(&unit.repeat(level + depth));
-        }
-        out.push_str(inner);
-    }
-    out
+/// A value on several lines, indented by a unit.
+pub(super) fn pretty(value: &Value, unit: &str) -> String {
+    let mut text = Vec::new();
+    let format = PrettyFormatter::with_indent(unit.as_bytes());
+    let _ = value.serialize(&mut Serializer::with_formatter(&mut text, format));
+    String::from_utf8(text).unwrap_or_default()
 }
 
 fn after_space(text: &str, at: usize) -> usize {
@@ -226,38 +211,13 @@ fn after_space(text: &str, at: usize) -> usize {
     at + (rest.len() - rest.trim_start().len())
 }
 
-/// The offset after the quote that ends a string.
-fn end_of_string(text: &str, start: usize) -> usize {
-    let bytes = text.as_bytes();
-    let mut at = start + 1;
-    while at < bytes.len() && bytes[at] != b'"' {
-        at += if bytes[at] == b'\\' { 2 } else { 1 };
-    }
-    (at + 1).min(bytes.len())
-}
-
+/// The offset after the value that starts there; the end of the text if it is not one.
 fn end_of_value(text: &str, start: usize) -> usize {
-    let bytes = text.as_bytes();
-    let mut depth = 0_usize;
-    let mut at = start;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'"' => {
-                at = end_of_string(text, at);
-                if depth == 0 {
-                    return at;
-                }
-                continue;
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' if depth <= 1 => return if depth == 0 { at } else { at + 1 },
-            b'}' | b']' => depth -= 1,
-            b',' | b' ' | b'\n' | b'\r' | b'\t' if depth == 0 => return at,
-            _ => {}
-        }
-        at += 1;
+    let mut values = Deserializer::from_str(&text[start..]).into_iter::<IgnoredAny>();
+    match values.next() {
+        Some(Ok(_)) => start + values.byte_offset(),
+        Some(Err(_)) | None => text.len(),
     }
-    at
 }
 
 /// The text with blanks for comments, for commas before a closing bracket and for a byte order
@@ -272,7 +232,7 @@ fn plain(text: &str) -> Result<String, String> {
     while at < bytes.len() {
         match bytes[at] {
             b'"' => {
-                at = end_of_string(text, at);
+                at = end_of_value(text, at);
                 comma = None;
                 continue;
             }

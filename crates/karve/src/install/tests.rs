@@ -2,17 +2,15 @@
 //! without a trace.
 
 use super::edit::{EditRefusal, FileEdit, PlannedContent, PlannedWrite, take};
-use super::guide::{READING, TOOLS, ToolDialect};
 use super::jsonc::JsoncDocument;
 use super::record::{InstallRecord, WrittenFile};
 use super::{
-    InstallOwner, InstallScope, InstallSite, InstallTarget, OverwritePolicy, agents_md, claude,
-    codex, cursor, gemini, opencode,
+    InstallOwner, InstallScope, InstallSite, InstallTarget, OverwritePolicy, install, tools,
+    uninstall,
 };
-use super::{install, uninstall};
 use crate::commands::Cli;
 use crate::mcp::McpServer;
-use clap::CommandFactory;
+use clap::{CommandFactory, ValueEnum};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -23,7 +21,7 @@ fn texts(tool: InstallTarget) -> Vec<(String, String)> {
     let mut texts = Vec::new();
     for reach in [InstallScope::Project, InstallScope::User, InstallScope::Led] {
         let site = InstallSite { root: "/nowhere".into(), own: ".own".to_owned(), reach };
-        let pieces = tool.pieces(&site).into_iter();
+        let pieces = tool.pieces(&site).unwrap().into_iter();
         texts.extend(pieces.map(|piece| (piece.path.clone(), piece.shown())));
     }
     texts
@@ -33,14 +31,15 @@ fn texts(tool: InstallTarget) -> Vec<(String, String)> {
 fn every_tool_that_is_named_is_one_of_the_servers() {
     let mut names = McpServer::tool_names();
     names.sort();
-    let mut known: Vec<String> = TOOLS.map(str::to_owned).to_vec();
+    let manifest = tools::manifest().unwrap();
+    let mut known = manifest.tools.clone();
     known.sort();
     assert_eq!(names, known);
-    assert!(READING.iter().all(|tool| TOOLS.contains(tool)));
-    for tool in InstallTarget::ALL {
-        let prefix = dialect(tool).prefix;
-        for (path, text) in texts(tool) {
-            assert!(!text.contains("<tool:") && !text.contains("<args>"), "{path}: {text}");
+    assert!(manifest.reading.iter().all(|tool| known.contains(tool)));
+    for tool in InstallTarget::value_variants() {
+        let prefix = tool.spec().unwrap().prefix.as_str();
+        for (path, text) in texts(*tool) {
+            assert!(!text.contains("{{ ") && !text.contains("{%"), "{path}: {text}");
             if prefix.is_empty() {
                 continue;
             }
@@ -50,17 +49,6 @@ fn every_tool_that_is_named_is_one_of_the_servers() {
                 assert!(names.contains(&name), "{path}: {prefix}{name}");
             }
         }
-    }
-}
-
-fn dialect(tool: InstallTarget) -> ToolDialect {
-    match tool {
-        InstallTarget::Claude => claude::DIALECT,
-        InstallTarget::Codex => codex::DIALECT,
-        InstallTarget::Gemini => gemini::DIALECT,
-        InstallTarget::Opencode => opencode::DIALECT,
-        InstallTarget::Cursor => cursor::DIALECT,
-        InstallTarget::AgentsMd => agents_md::DIALECT,
     }
 }
 
@@ -75,8 +63,8 @@ fn commands(text: &str) -> Vec<Vec<&str>> {
 fn every_command_that_is_named_is_there_with_its_flags() {
     let cli = Cli::command();
     let mut seen = BTreeSet::new();
-    for tool in InstallTarget::ALL {
-        for (path, text) in texts(tool) {
+    for tool in InstallTarget::value_variants() {
+        for (path, text) in texts(*tool) {
             for words in commands(&text) {
                 let mut command = &cli;
                 for word in &words[1..] {
@@ -100,8 +88,8 @@ fn every_command_that_is_named_is_there_with_its_flags() {
 
 #[test]
 fn files_are_in_the_form_that_their_readers_know() {
-    for tool in InstallTarget::ALL {
-        for (path, text) in texts(tool) {
+    for tool in InstallTarget::value_variants() {
+        for (path, text) in texts(*tool) {
             if path.ends_with(".toml") {
                 let table: toml::Table = text.parse().unwrap();
                 let long = ["prompt", "developer_instructions"];
@@ -130,7 +118,7 @@ fn json_piece() -> PlannedWrite {
     PlannedWrite {
         path: "settings.json".to_owned(),
         how: PlannedContent::Json {
-            within: "mcpServers",
+            within: "mcpServers".to_owned(),
             value: json!({"command": "karve", "args": ["mcp"]}),
         },
     }
@@ -139,7 +127,7 @@ fn json_piece() -> PlannedWrite {
 fn toml_piece(lines: &str) -> PlannedWrite {
     PlannedWrite {
         path: "config.toml".to_owned(),
-        how: PlannedContent::Toml { within: "mcp_servers", lines: lines.to_owned() },
+        how: PlannedContent::Toml { within: "mcp_servers".to_owned(), lines: lines.to_owned() },
     }
 }
 
