@@ -25,4 +25,5 @@ pub mod steps;
 pub mod transcript;
 pub mod tuner;
 pub mod ui;
+pub mod workflows;
 pub mod workspace;

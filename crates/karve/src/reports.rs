@@ -4,42 +4,32 @@
 //! the events. Nothing here compares times or judges: the core already did. All of it can be
 //! deleted and rebuilt byte for byte.
 //!
-//! `source` decides what may be shown to whom, `text` escapes it, `page` assembles it; each of
-//! the other modules renders one kind of file.
+//! `source` decides what may be shown to whom, `view` gathers it for the templates, `template`
+//! renders and escapes it. The pages of karve are in `templates`, those of the published workflows
+//! in `crate::workflows`.
 
-mod accuracy;
-mod agenda;
 mod contract;
-mod cost;
 mod figures;
-mod final_report;
-mod ledgers;
-mod manifest;
-mod messages;
-mod optimize_log;
-mod page;
 pub mod profile;
-mod roles;
 mod roofline;
 mod source;
-mod summary;
-mod terminal;
+mod template;
 #[cfg(test)]
 mod tests;
 mod text;
-mod transfer;
-mod trend;
-mod trtllm;
-mod versions;
-mod why;
+mod view;
 
-pub use cost::sum as price_of;
-pub use final_report::render_final_report;
-pub use messages::{render_candidate_message, render_commit_message, render_pull_request};
-pub use terminal::render_terminal_summary;
+pub use text::price_of;
 
+use crate::workflows::{Form, WORKFLOWS};
 use karve_core::campaign::{Campaign, RoundSummary};
+use karve_core::charter::Charter;
+use karve_core::hypothesis::Hypothesis;
+use minijinja::{Value, context};
 use source::ReportSource;
+use template::render;
+use text::file_name;
+use view::{campaign_page, candidate_page, manifest_page, message_page, report_page};
 
 /// The final report.
 pub const REPORT: &str = "REPORT.md";
@@ -71,50 +61,91 @@ pub fn derived_files(campaign: &Campaign) -> Vec<DerivedFile> {
     let Some(source) = ReportSource::guarded(campaign) else {
         return Vec::new();
     };
-    let mut files = vec![file("manifest.yaml", manifest::render_manifest(&source))];
-    files.extend(campaign_wide(&source));
-    let rounds = campaign.rounds().iter();
-    files.extend(rounds.flat_map(|round| of_round(&source, round)));
+    let page = campaign_page(&source);
+    let manifest = render("primus/manifest.yaml", &manifest_page(&source));
+    let mut files = vec![file("manifest.yaml".to_owned(), manifest)];
+    files.extend(campaign_wide(&source, &page));
+    let rounds = campaign.rounds().iter().enumerate();
+    files.extend(rounds.flat_map(|(index, round)| of_round(&page, index, round.number)));
     if campaign.is_finished() {
-        files.push(file(REPORT, render_final_report(campaign)));
-        files.extend(roofline::render_plot(&source).map(|svg| file(roofline::PLOT, svg)));
+        files.push(file(REPORT.to_owned(), render_final_report(campaign)));
+        let plot = roofline::render_plot(&source);
+        files.extend(plot.map(|svg| file(roofline::PLOT.to_owned(), svg)));
     }
     files
 }
 
 /// The derived files of one round.
 pub fn round_files(campaign: &Campaign, round: u32) -> Vec<DerivedFile> {
+    let index = campaign.rounds().iter().position(|settled| settled.number == round);
     let source = ReportSource::guarded(campaign);
-    let files = source.and_then(|source| Some(of_round(&source, source.round(round)?)));
+    let files = source.zip(index).map(|(source, index)| {
+        let page = campaign_page(&source);
+        of_round(&page, index, round)
+    });
     files.unwrap_or_default()
 }
 
 /// The derived files that cover all rounds, and so change with each round. The others change
 /// only with the charter, its limits, and the end.
 pub fn overview_files(campaign: &Campaign) -> Vec<DerivedFile> {
-    ReportSource::guarded(campaign).map_or_else(Vec::new, |source| campaign_wide(&source))
+    let source = ReportSource::guarded(campaign);
+    source.map_or_else(Vec::new, |source| campaign_wide(&source, &campaign_page(&source)))
 }
 
-fn campaign_wide(source: &ReportSource<'_>) -> Vec<DerivedFile> {
-    vec![
-        file("logs/optimize.md", optimize_log::render_optimize_log(source)),
-        file("logs/performance_trend.md", trend::render_trend(source)),
-        file("logs/cost.md", ledgers::render_cost(source)),
-        file("logs/verified_ineffective.jsonl", ledgers::render_ineffective(source)),
-        file("perf_results.md", ledgers::render_perf_results(source)),
-        file("results/optimizations.md", trtllm::render_optimizations(source)),
-        file(&versions::devlog_path(source), versions::render_versions(source)),
-    ]
+fn campaign_wide(source: &ReportSource<'_>, page: &Value) -> Vec<DerivedFile> {
+    let forms = WORKFLOWS.iter().flat_map(|workflow| workflow.campaign);
+    let op = file_name(&source.charter.target.op);
+    forms.map(|form| file(form.path.replace("{op}", &op), render(form.name, page))).collect()
 }
 
-fn of_round(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<DerivedFile> {
-    let number = round.number;
-    vec![
-        file(&format!("rounds/round-{number}/summary.md"), summary::render_summary(source, round)),
-        file(&format!("results/round-{number}.md"), trtllm::render_optimization(source, round)),
-    ]
+fn of_round(page: &Value, index: usize, number: u32) -> Vec<DerivedFile> {
+    let rounds = page.get_attr("rounds").unwrap_or_default();
+    let round = rounds.get_item_by_index(index).unwrap_or_default();
+    let page = context! { round, ..page.clone() };
+    let summary = file(format!("rounds/round-{number}/summary.md"), render("summary.md", &page));
+    let forms = WORKFLOWS.iter().flat_map(|workflow| workflow.round);
+    let of_form = |form: &Form| {
+        file(form.path.replace("{round}", &number.to_string()), render(form.name, &page))
+    };
+    std::iter::once(summary).chain(forms.map(of_form)).collect()
 }
 
-fn file(path: &str, text: String) -> DerivedFile {
-    DerivedFile { path: path.to_owned(), text }
+fn file(path: String, text: String) -> DerivedFile {
+    DerivedFile { path, text }
+}
+
+/// The final report, as `karve report` prints it. Hidden cases appear as numbers.
+pub fn render_final_report(campaign: &Campaign) -> String {
+    match ReportSource::guarded(campaign) {
+        Some(source) => render("REPORT.md", &report_page(&source)),
+        None => "# No target is defined yet\n".to_owned(),
+    }
+}
+
+/// The end of a campaign for a terminal, at most 100 columns wide. Hidden cases are not shown.
+pub fn render_terminal_summary(campaign: &Campaign) -> String {
+    match ReportSource::guarded(campaign) {
+        Some(source) => render("terminal.txt", &report_page(&source)),
+        None => "No target is defined yet.\n".to_owned(),
+    }
+}
+
+/// A pull request: the title in the first line, then the body.
+pub fn render_pull_request(campaign: &Campaign) -> String {
+    match ReportSource::guarded(campaign) {
+        Some(source) => render("pull_request.md", &report_page(&source)),
+        None => "No target is defined yet\n".to_owned(),
+    }
+}
+
+/// The message of a finished round: the expectation, the result, and the details.
+pub fn render_commit_message(campaign: &Campaign, round: &RoundSummary) -> String {
+    let source = ReportSource::guarded(campaign);
+    source.map_or_else(String::new, |source| render("commit.txt", &message_page(&source, round)))
+}
+
+/// The message of a candidate's commit, before its verdict is known.
+pub fn render_candidate_message(charter: &Charter, round: u32, hypothesis: &Hypothesis) -> String {
+    render("commit.txt", &candidate_page(charter, round, hypothesis))
 }

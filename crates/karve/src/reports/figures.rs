@@ -2,14 +2,16 @@
 //! they are only converted to the units of a table.
 
 use super::source::ReportSource;
-use super::text::{interval, number, ratio};
+use super::text::{number, typed};
 use karve_core::campaign::RoundSummary;
 use karve_core::charter::Goal;
-use karve_core::comparison::{Comparison, Estimate, SpeedChange};
+use karve_core::comparison::{Comparison, SpeedChange};
 use karve_numerics::expr::{Expr, parse_expr};
 use karve_numerics::stats;
 use std::collections::BTreeMap;
 
+/// The most characters of a unit.
+pub(super) const UNIT_MAX: usize = 20;
 /// Operations per second in a TFLOPS.
 const TERA: f64 = 1e12;
 
@@ -117,15 +119,6 @@ pub(super) fn deciding(round: &RoundSummary) -> Option<(&Comparison, &'static st
     full.or_else(|| round.quick.as_ref().map(|c| (c, "quick")))
 }
 
-/// `1.104x (1.098x to 1.110x)`.
-pub(super) fn estimated(estimate: &Estimate) -> String {
-    let shown = ratio(Some(estimate.ratio));
-    match (estimate.low, estimate.high) {
-        (None, None) => format!("{shown} (no interval)"),
-        _ => format!("{shown} ({})", interval(estimate)),
-    }
-}
-
 /// The result of a case by its interval, as text.
 pub(super) fn change(change: SpeedChange) -> &'static str {
     match change {
@@ -135,21 +128,20 @@ pub(super) fn change(change: SpeedChange) -> &'static str {
     }
 }
 
-/// A reading with its unit, not escaped.
+/// A reading with its unit.
 pub(super) fn with_unit(source: &ReportSource<'_>, value: Option<f64>) -> String {
     match value.filter(|value| value.is_finite()) {
         Some(value) => {
-            let unit = source.line(&source.charter.metric.unit, 20);
+            let unit = source.line(&source.charter.metric.unit, UNIT_MAX);
             format!("{} {unit}", number(Some(value))).trim().to_owned()
         }
         None => number(None),
     }
 }
 
-/// The goal as text, not escaped.
+/// The goal as text.
 pub(super) fn goal(source: &ReportSource<'_>) -> Option<String> {
-    use super::text::typed;
-    let unit = source.line(&source.charter.metric.unit, 20);
+    let unit = source.line(&source.charter.metric.unit, UNIT_MAX);
     Some(match source.charter.target.goal? {
         Goal::AtLeast { value } => format!(">{} {unit}", typed(value)),
         Goal::AtMost { value } => format!("<{} {unit}", typed(value)),

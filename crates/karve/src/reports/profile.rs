@@ -1,17 +1,17 @@
 //! A profile for people: karve's own page, the hyper-mla contract, and the trtllm and primus forms.
 
-use super::contract;
-use super::text::{bounded, escaped, one_line};
+use super::text::{bounded, one_line};
+use super::{contract, template};
 use karve_core::profile::compare::compare_kernels;
-use karve_core::profile::predicate::short;
 use karve_core::profile::{Diagnosis, KernelProfile, Opportunity};
-use karve_profile::profilers::contract::ConfigPlacement;
+use karve_profile::profilers::contract::{ConfigPlacement, pairs};
+use minijinja::value::Serde;
+use minijinja::{Value, context};
 use serde::Serialize;
-use std::collections::BTreeSet;
-use std::fmt::Write;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// How many kernels are shown in full.
-const KERNELS_SHOWN: usize = 4;
+/// The most characters of the counters behind an opportunity.
+const TRIGGER_MAX: usize = 160;
 
 /// The report format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -127,20 +127,6 @@ impl KernelComparison {
     }
 }
 
-impl CounterComparison {
-    /// As `150 -> 128 (-14.7%), better`.
-    fn describe(&self) -> String {
-        let (before, after) = (short(self.before), short(self.after));
-        let change = self.change_pct.map(|change| format!(" ({change:+.1}%)"));
-        let word = match self.is_better {
-            Some(true) => ", better",
-            Some(false) => ", worse",
-            None => "",
-        };
-        format!("{before} -> {after}{}{word}", change.unwrap_or_default())
-    }
-}
-
 /// The contents of a report.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProfilePage<'a> {
@@ -177,218 +163,96 @@ pub struct FittingEntry {
 /// A profile as text.
 pub fn render(form: ReportFormat, page: &ProfilePage<'_>) -> String {
     match form {
-        ReportFormat::Karve => render_own(page),
+        ReportFormat::Karve => template::render("profile.txt", &profile_page(page)),
         ReportFormat::HyperMla => contract::render(ConfigPlacement::Title, page),
         ReportFormat::HyperMlaTable => contract::render(ConfigPlacement::Table, page),
-        ReportFormat::Trtllm => render_analysis(page.title, page.shown),
-        ReportFormat::Primus => render_summary(page.title, page.shown, page.notes),
+        ReportFormat::Trtllm => template::render("trtllm/profile.md", &profile_page(page)),
+        ReportFormat::Primus => template::render("primus/profile.md", &profile_page(page)),
     }
 }
 
-fn render_own(page: &ProfilePage<'_>) -> String {
-    let mut text = format!("profile   {}\n", line(page.title, 200));
-    if let Some(earlier) = page.against {
-        let _ = writeln!(text, "against   {}", line(earlier, 200));
+/// The context of the templates about a profile.
+pub(super) fn profile_page(page: &ProfilePage<'_>) -> Value {
+    context! {
+        title => page.title,
+        against => page.against,
+        notes => page.notes.to_vec(),
+        kernels => page.shown.iter().map(kernel_page).collect::<Vec<_>>(),
+        opportunities => best_opportunities(page.shown),
     }
-    for note in page.notes {
-        let _ = writeln!(text, "note      {}", line(note, 300));
-    }
-    for shown in page.shown.iter().take(KERNELS_SHOWN) {
-        render_kernel(shown, &mut text);
-    }
-    let more = page.shown.len().saturating_sub(KERNELS_SHOWN);
-    if more > 0 {
-        let _ = writeln!(text, "\nand {more} more kernels; --json shows all");
-    }
-    text
 }
 
-fn render_kernel(shown: &KernelReport, text: &mut String) {
+fn kernel_page(shown: &KernelReport) -> Value {
     let KernelReport { kernel, diagnosis, entries, against } = shown;
-    let asked = diagnosis.requested.map_or_else(String::new, |asked| {
-        format!(", because the {} rules are inconclusive here", asked.name())
+    let counters = kernel.counters.iter().map(|(name, counter)| {
+        context! { name, value => counter.value, source => counter.source.describe() }
     });
-    let _ = writeln!(
-        text,
-        "\nkernel    {}\nlimit     {} (rules of {}{asked})\nbecause   {}\ncause     {}",
-        line(&kernel.name, 160),
-        diagnosis.bottleneck.name(),
-        diagnosis.rules.name(),
-        diagnosis.because,
-        diagnosis.root_cause
-    );
-    for opportunity in &diagnosis.opportunities {
-        let entry = opportunity.entry.as_ref();
-        let entry = entry.map_or_else(String::new, |id| {
-            let known = entries.iter().find(|entry| entry.id == *id);
-            let impact = known.and_then(|entry| entry.impact.as_ref());
-            let impact = impact.map(|range| format!(", which reports {range}"));
-            format!("; see {id}{}", impact.unwrap_or_default())
-        });
-        let _ = writeln!(
-            text,
-            "try       {}: could save about {:.0}% of the time by these counters ({}){entry}",
-            line(&opportunity.name, 200),
-            opportunity.gain_pct,
-            line(&opportunity.trigger, 160)
-        );
-    }
-    for health in diagnosis.health.iter().filter(|health| !health.healthy) {
-        let _ = writeln!(
-            text,
-            "unhealthy {} = {}, healthy is {}: {}",
-            health.counter,
-            short(health.value),
-            health.want,
-            health.hint
-        );
-    }
-    for entry in entries {
-        let why = line(&entry.why, 160);
-        let _ = writeln!(text, "library   {}: {} ({why})", entry.id, entry.title);
-    }
-    if let Some(against) = against {
-        render_against(against, &kernel.name, text);
-    }
-    for (name, counter) in &kernel.counters {
-        let _ = writeln!(
-            text,
-            "  {name:<24} {:>14}  {}",
-            short(counter.value),
-            line(&counter.source.describe(), 120)
-        );
+    let reads = kernel.counters.iter().map(|(name, counter)| (name.as_str(), counter.value));
+    let opportunities = diagnosis.opportunities.iter().map(|opportunity| {
+        let known = entries.iter().find(|entry| Some(&entry.id) == opportunity.entry.as_ref());
+        context! {
+            name => &opportunity.name,
+            gain_pct => opportunity.gain_pct,
+            trigger => &opportunity.trigger,
+            has_counters => pairs(&bounded(&one_line(&opportunity.trigger), TRIGGER_MAX)).is_some(),
+            entry => opportunity.entry.as_ref(),
+            impact => known.and_then(|entry| entry.impact.as_ref()),
+        }
+    });
+    let unhealthy = diagnosis.health.iter().filter(|health| !health.healthy);
+    context! {
+        name => &kernel.name,
+        counters => counters.collect::<Vec<_>>(),
+        reads => reads.collect::<BTreeMap<_, _>>(),
+        diagnosis => context! {
+            kernel => &diagnosis.kernel,
+            bottleneck => diagnosis.bottleneck.name(),
+            rules => diagnosis.rules.name(),
+            requested => diagnosis.requested.map(|rules| rules.name()),
+            because => &diagnosis.because,
+            root_cause => &diagnosis.root_cause,
+            unhealthy => Serde(unhealthy.collect::<Vec<_>>()),
+        },
+        opportunities => opportunities.collect::<Vec<_>>(),
+        entries => Serde(entries),
+        against => against.as_ref().map(comparison_page),
+        stage => contract::stage(shown),
     }
 }
 
 /// The counters that changed, the time first, and how many did not.
-fn render_against(against: &KernelComparison, kernel: &str, text: &mut String) {
-    if against.kernel != kernel {
-        let _ = writeln!(text, "before    {}", line(&against.kernel, 160));
-    }
-    let mut moved: Vec<&CounterComparison> =
-        against.counters.iter().filter(|c| c.has_moved).collect();
+fn comparison_page(against: &KernelComparison) -> Value {
+    let counters = || against.counters.iter();
+    let mut moved: Vec<&CounterComparison> = counters().filter(|c| c.has_moved).collect();
     moved.sort_by_key(|change| change.counter != "duration_us");
-    for change in &moved {
-        let _ = writeln!(text, "moved     {}: {}", change.counter, change.describe());
+    let once: Vec<&CounterComparison> = counters().filter(|c| c.is_one_reading).collect();
+    context! {
+        kernel => &against.kernel,
+        n_still => against.counters.len() - moved.len() - once.len(),
+        moved => Serde(moved),
+        once => Serde(once),
     }
-    let once = against.counters.iter().filter(|c| c.is_one_reading);
-    let once: Vec<&CounterComparison> = once.collect();
-    for change in &once {
-        let _ = writeln!(
-            text,
-            "once      {}: {}, only one reading each: not comparable",
-            change.counter,
-            change.describe()
-        );
-    }
-    let still = against.counters.len() - moved.len() - once.len();
-    let _ = writeln!(text, "unchanged {still} counters that both profiles have");
 }
 
-/// Untrusted text as one line of at most this many characters.
-pub(super) fn line(text: &str, max: usize) -> String {
-    bounded(&one_line(text), max)
-}
-
-/// Text that fits into a cell of a table.
-pub(super) fn cell(text: &str) -> String {
-    escaped(&line(text, 160))
-}
-
-fn percent(kernel: &KernelProfile, name: &str) -> String {
-    kernel.value(name).map_or_else(|| "-".to_owned(), short)
-}
-
-/// The trtllm analysis.
-fn render_analysis(title: &str, shown: &[KernelReport]) -> String {
-    let mut text = format!("## Summary\n\n{}\n", line(title, 160));
-    for KernelReport { diagnosis, .. } in shown.iter().take(KERNELS_SHOWN) {
-        let _ = writeln!(
-            text,
-            "\n- {}: {}-bound (thresholds of {})",
-            line(&diagnosis.kernel, 120),
-            diagnosis.bottleneck.name(),
-            diagnosis.rules.name()
-        );
-    }
-    text.push_str("\n## Metrics\n\n| Kernel | Metric | Value | Source |\n|---|---|---|---|\n");
-    for KernelReport { kernel, .. } in shown.iter().take(KERNELS_SHOWN) {
-        for (name, counter) in &kernel.counters {
-            let _ = writeln!(
-                text,
-                "| {} | {name} | {} | {} |",
-                cell(&kernel.name),
-                short(counter.value),
-                cell(&counter.source.describe())
-            );
-        }
-    }
-    text.push_str("\n## Findings\n");
-    for KernelReport { diagnosis, .. } in shown.iter().take(KERNELS_SHOWN) {
-        let kernel = line(&diagnosis.kernel, 120);
-        let _ = writeln!(text, "\n- {kernel}: {}", diagnosis.root_cause);
-    }
-    text.push_str("\n## Recommendations\n\n");
-    // Each piece of advice once, for the kernel where it promises most.
-    let of_kernel = |shown: &'_ KernelReport| {
-        let tries = shown.diagnosis.opportunities.clone().into_iter();
-        let kernel = line(&shown.kernel.name, 80);
-        tries.map(move |opportunity| (kernel.clone(), opportunity))
-    };
-    let mut all: Vec<(String, Opportunity)> = shown.iter().flat_map(of_kernel).collect();
+/// Each piece of advice once, for the kernel where it promises most.
+fn best_opportunities(shown: &[KernelReport]) -> Vec<Value> {
+    let mut all: Vec<(&str, &Opportunity)> = shown
+        .iter()
+        .flat_map(|shown| {
+            let tries = shown.diagnosis.opportunities.iter();
+            tries.map(|opportunity| (shown.kernel.name.as_str(), opportunity))
+        })
+        .collect();
     all.sort_by(|a, b| b.1.gain_pct.total_cmp(&a.1.gain_pct));
     let mut seen = BTreeSet::new();
-    all.retain(|(_, opportunity)| seen.insert(opportunity.name.clone()));
-    for (number, (kernel, opportunity)) in all.iter().take(6).enumerate() {
-        let level = match opportunity.gain_pct {
-            gain if gain >= 30.0 => "High",
-            gain if gain >= 10.0 => "Medium",
-            _ => "Low",
-        };
-        let _ = writeln!(
-            text,
-            "{}. [{level}] {} ({kernel}: {})",
-            number + 1,
-            line(&opportunity.name, 200),
-            line(&opportunity.trigger, 160)
-        );
-    }
-    text
-}
-
-/// The primus profile summary.
-fn render_summary(title: &str, shown: &[KernelReport], notes: &[String]) -> String {
-    let mut text = format!("# Profile summary: {}\n\n## Top kernels\n\n", line(title, 160));
-    text.push_str(
-        "| Kernel | Time (us) | MFMA/TC % | HBM % | Occupancy % | Registers | Spill (B) |\n",
-    );
-    text.push_str("|---|---|---|---|---|---|---|\n");
-    for KernelReport { kernel, .. } in shown {
-        let of = |name: &str| percent(kernel, name);
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} | {} | {} | {} |",
-            cell(&kernel.name),
-            of("duration_us"),
-            of("tensor_pct"),
-            of("dram_pct"),
-            of("occupancy_pct"),
-            of("registers"),
-            of("spill_bytes")
-        );
-    }
-    text.push_str("\n## Observations\n\n");
-    for KernelReport { diagnosis, .. } in shown.iter().take(KERNELS_SHOWN) {
-        let _ = writeln!(
-            text,
-            "- bottleneck_class: {} ({}): {}",
-            diagnosis.bottleneck.name(),
-            diagnosis.rules.name(),
-            diagnosis.root_cause
-        );
-    }
-    for note in notes {
-        let _ = writeln!(text, "- {}", line(note, 300));
-    }
-    text
+    all.retain(|(_, opportunity)| seen.insert(&opportunity.name));
+    let page = |(kernel, opportunity): (&str, &Opportunity)| {
+        context! {
+            kernel,
+            name => &opportunity.name,
+            gain_pct => opportunity.gain_pct,
+            trigger => &opportunity.trigger,
+        }
+    };
+    all.into_iter().map(page).collect()
 }

@@ -2,9 +2,7 @@
 //!
 //! Only the events are used: the roof that was measured with the baseline, and the times.
 
-use super::page::MarkdownPage;
 use super::source::ReportSource;
-use super::text::{escaped, share};
 use karve_core::chart::Stroke;
 use karve_core::roofline::{CaseUnderRoof, Ceiling, CeilingLimit, ceilings, shown_cores};
 use karve_numerics::roof::{Cores, Roof};
@@ -12,19 +10,10 @@ use karve_profile::roofline::cases::CaseTimes;
 use karve_profile::roofline::plot::{PlotPoint, RoofLine};
 use karve_profile::roofline::text::{rate, time};
 use karve_profile::roofline::{cases, plot};
+use minijinja::{Value, context};
 
 /// The path of the plot.
 pub(super) const PLOT: &str = "roofline.svg";
-
-const COLUMNS: [&str; 7] = [
-    "Case",
-    "Operations per byte",
-    "Ceiling",
-    "Limit",
-    "Minimum time",
-    "Baseline share",
-    "Final share",
-];
 
 /// One case, before and after.
 struct RooflineRow {
@@ -57,49 +46,28 @@ fn rows(source: &ReportSource<'_>) -> Vec<RooflineRow> {
     pairs.map(row).collect()
 }
 
-/// The section of the final report; nothing if no ceiling is known.
-pub(super) fn section(source: &ReportSource<'_>, page: &mut MarkdownPage) {
+/// What the final report shows; nothing if no ceiling is known.
+pub(super) fn section(source: &ReportSource<'_>) -> Option<Value> {
     let rows = rows(source);
-    if rows.is_empty() {
-        return;
-    }
-    page.section("Roofline");
-    let whose = match rows.first() {
-        Some(RooflineRow { level: Some(_), cores, .. }) => format!(
-            "The roof is that of {} of the host, at the cache level that holds the bytes of a \
-             case, as `karve roofline` shows it. ",
-            cores.name()
-        ),
-        Some(_) | None => String::new(),
-    };
-    page.block(format!(
-        "A call cannot be faster than its operations and bytes allow. {whose}The share is the \
-         minimum time divided by the measured time; above 100%, the bytes were in a faster cache \
-         than the measured one, or more cores were used. `{PLOT}` is the plot."
-    ));
-    let limit = |row: &RooflineRow| match (row.before.limit, &row.level) {
-        (CeilingLimit::Compute, _) => "compute".to_owned(),
-        (CeilingLimit::Bandwidth, Some(level)) => format!("{level} bandwidth"),
-        (CeilingLimit::Bandwidth, None) => "bandwidth".to_owned(),
-    };
-    let cells = |row: &RooflineRow| {
-        vec![
-            escaped(&source.case(row.case)),
-            format!("{:.2}", row.before.intensity),
-            rate(row.before.ceiling, "FLOP/s"),
-            escaped(&limit(row)),
-            time(row.before.floor_s),
-            share(row.before.share),
-            share(row.after.share),
-        ]
-    };
-    let cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
-    page.table(&COLUMNS, &cells);
-}
-
-/// Whether the ceiling of a case is known.
-pub(super) fn has_rows(source: &ReportSource<'_>) -> bool {
-    !rows(source).is_empty()
+    let first = rows.first()?;
+    let cores = first.level.as_ref().map(|_| first.cores.name());
+    let cells = rows.iter().map(|row| {
+        let limit = match (row.before.limit, &row.level) {
+            (CeilingLimit::Compute, _) => "compute".to_owned(),
+            (CeilingLimit::Bandwidth, Some(level)) => format!("{level} bandwidth"),
+            (CeilingLimit::Bandwidth, None) => "bandwidth".to_owned(),
+        };
+        context! {
+            case => source.case(row.case),
+            intensity => row.before.intensity,
+            ceiling => rate(row.before.ceiling, "FLOP/s"),
+            limit,
+            floor => time(row.before.floor_s),
+            before => row.before.share,
+            after => row.after.share,
+        }
+    });
+    Some(context! { cores, rows => cells.collect::<Vec<_>>() })
 }
 
 /// The plot; none if no ceiling is known.

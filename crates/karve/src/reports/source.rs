@@ -6,7 +6,7 @@
 //! that hides them: a hidden case has a number instead of its name, and names are removed from free
 //! text such as logs and lessons. A person finds the names in `karve.toml`.
 
-use super::text::{bounded, escaped, fenced, one_line, printable};
+use super::text::{bounded, one_line};
 use karve_core::campaign::{Campaign, RoundSummary, StopReason};
 use karve_core::charter::Charter;
 use karve_core::hypothesis::Direction;
@@ -17,18 +17,14 @@ use karve_numerics::case::CaseSet;
 /// The placeholder for the name of a hidden case.
 const WITHHELD: &str = "(hidden)";
 
-/// How a reader can identify a hidden case.
-pub(super) const HIDDEN_CASES: &str = "Hidden cases are numbered in the order of `cases.hidden` \
-                                       in `karve.toml`. Their names are not in any report, \
-                                       because an agent may read it.";
-
 /// A campaign with its charter, and the names that must stay hidden.
 pub(super) struct ReportSource<'a> {
     /// The campaign.
     pub(super) campaign: &'a Campaign,
     /// Its charter.
     pub(super) charter: &'a Charter,
-    guard: HiddenNames,
+    /// The names that must stay hidden.
+    pub(super) guard: HiddenNames,
 }
 
 /// Names that must stay hidden, longest first.
@@ -103,14 +99,9 @@ impl<'a> ReportSource<'a> {
         Some(Self { campaign, charter, guard })
     }
 
-    /// One line, bounded, not escaped.
+    /// One line, bounded.
     pub(super) fn line(&self, text: &str, max: usize) -> String {
         self.guard.line(text, max)
-    }
-
-    /// One line, bounded and escaped for Markdown.
-    pub(super) fn markdown(&self, text: &str, max: usize) -> String {
-        escaped(&self.line(text, max))
     }
 
     /// A text without the names, otherwise unchanged.
@@ -118,12 +109,7 @@ impl<'a> ReportSource<'a> {
         self.guard.clean(text)
     }
 
-    /// A log without the names, in a fence.
-    pub(super) fn fenced(&self, log: &str) -> String {
-        fenced(&self.guard.clean(&printable(log)))
-    }
-
-    /// The name of a case, not escaped; for a hidden one, its number among the hidden ones.
+    /// The name of a case; for a hidden one, its number among the hidden ones.
     pub(super) fn case(&self, case: usize) -> String {
         let hidden = self.charter.hidden_cases();
         if let Some(at) = hidden.iter().position(|hidden| *hidden == case) {
@@ -162,7 +148,7 @@ impl<'a> ReportSource<'a> {
         (!excerpt.trim().is_empty()).then_some(excerpt)
     }
 
-    /// Why a round ended as it did, as one bounded line, not escaped.
+    /// Why a round ended as it did, as one bounded line.
     pub(super) fn why(&self, round: &RoundSummary, max: usize) -> String {
         let why = match &round.verdict {
             Verdict::Drop { reason: DropReason::Gate { gate } } => self.gate(gate),
@@ -171,7 +157,7 @@ impl<'a> ReportSource<'a> {
         self.line(&why, max)
     }
 
-    /// Why the campaign ended, as one bounded line, not escaped.
+    /// Why the campaign ended, as one bounded line.
     pub(super) fn stop(&self, reason: &StopReason, max: usize) -> String {
         let why = match reason {
             StopReason::BaselineFailed { gate } => {
@@ -182,12 +168,12 @@ impl<'a> ReportSource<'a> {
         self.line(&why, max)
     }
 
-    /// The title of a round's hypothesis, one bounded line, not escaped.
+    /// The title of a round's hypothesis, one bounded line.
     pub(super) fn title(&self, round: &RoundSummary, max: usize) -> String {
         self.line(round.title(), max)
     }
 
-    /// What a round taught, as one bounded line, not escaped; empty if it taught nothing.
+    /// What a round taught, as one bounded line; empty if it taught nothing.
     pub(super) fn lesson(&self, round: &RoundSummary, max: usize) -> String {
         match &round.gate {
             // Its text may contain the log of the hidden case.

@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 use karve_core::campaign::Campaign;
 use karve_core::comparison::Estimate;
 use karve_core::score::percent_change;
+use karve_core::spending::CostPerPercent;
 
 /// The most characters of a title.
 pub(super) const TITLE_MAX: usize = 100;
@@ -77,6 +78,13 @@ pub(super) fn bounded(text: &str, max: usize) -> String {
     }
     let kept: String = text.chars().take(max.saturating_sub(1)).collect();
     format!("{}…", kept.trim_end())
+}
+
+/// With a capital first letter.
+pub(super) fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
+    first + chars.as_str()
 }
 
 /// Escapes one line for Markdown, inside a table or outside.
@@ -261,6 +269,15 @@ pub(super) fn interval(estimate: &Estimate) -> String {
     }
 }
 
+/// `1.104x (1.098x to 1.110x)`.
+pub(super) fn estimated(estimate: &Estimate) -> String {
+    let shown = ratio(Some(estimate.ratio));
+    match (estimate.low, estimate.high) {
+        (None, None) => format!("{shown} (no interval)"),
+        _ => format!("{shown} ({})", interval(estimate)),
+    }
+}
+
 /// A share as a percentage: `12.3%`.
 pub(super) fn share(share: Option<f64>) -> String {
     match share {
@@ -289,6 +306,18 @@ pub(super) fn number(value: Option<f64>) -> String {
 pub(super) fn typed(value: f64) -> String {
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// The cost of a percent of gain as text.
+pub fn price_of(price: &CostPerPercent) -> String {
+    // Money has enough digits to differ from zero.
+    let usd = price.usd.map(|usd| match usd {
+        usd if usd >= 0.01 => format!("{usd:.2} USD"),
+        usd => format!("{usd:.6} USD"),
+    });
+    let tokens = price.tokens.map(|tokens| format!("{tokens:.0} tokens"));
+    let parts: Vec<String> = usd.into_iter().chain(tokens).collect();
+    parts.join(" and ")
 }
 
 /// Lines of at most `width` characters, each after `indent`; words longer than that are cut.

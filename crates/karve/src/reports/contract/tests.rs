@@ -1,7 +1,8 @@
 //! The output satisfies the contract: for real samples, every class, and hostile names.
 
 use super::*;
-use karve_core::profile::{DiagnosisRuleSet, KernelProfile, ProfileSource, diagnose};
+use crate::reports::profile::KernelComparison;
+use karve_core::profile::{DiagnosisRuleSet, KernelProfile, Opportunity, ProfileSource, diagnose};
 use karve_profile::profilers::contract::{ProfilerReport, parse};
 use karve_profile::profilers::{self, sniff};
 

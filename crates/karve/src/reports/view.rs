@@ -1,0 +1,324 @@
+//! What the templates show of a campaign: plain figures, and text without the names of hidden
+//! cases, one line and bounded, not escaped.
+//!
+//! `campaign_page` is the context of every template about a campaign; a template about one round
+//! also has `round`, an element of `rounds`.
+
+mod manifest;
+mod report;
+mod round;
+
+pub(super) use manifest::manifest_page;
+pub(super) use report::report_page;
+
+use super::figures::{ReportFigures, change, goal, headline, speedup_now, with_unit};
+use super::source::{HiddenNames, ReportSource};
+use super::text::{CELL_MAX, PARAGRAPH_MAX, file_name, limit, list, time_of_work, typed};
+use karve_core::campaign::strategy::StagnationTrigger;
+use karve_core::campaign::{Campaign, RoundSummary, strategy};
+use karve_core::charter::{Branch, Charter, WorkMode};
+use karve_core::comparison::Comparison;
+use karve_core::hypothesis::{Direction, Hypothesis};
+use karve_core::integrity::AuditMode;
+use karve_core::policy::StreakAction;
+use karve_numerics::case::CaseSet;
+use minijinja::value::Serde;
+use minijinja::{Value, context};
+use round::hypothesis_page;
+
+/// The context of all templates about a campaign.
+pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
+    let (campaign, charter) = (source.campaign, source.charter);
+    let (view, now) = (campaign.view(), speedup_now(source));
+    let figures = ReportFigures::of(source);
+    let measured = headline(source);
+    let spent = context! {
+        time => time_of_work(campaign),
+        ms => campaign.spent_ms(),
+        usd => campaign.cost().usd,
+        tokens => campaign.cost().tokens,
+    };
+    let result = context! {
+        now,
+        gain => view.gain(),
+        confirmed => view.confirmed,
+        measured => measured.map(|comparison| comparison_page(source, comparison)),
+        product => view.cumulative_ratio,
+        inflation => view.inflation_percent.filter(|_| measured.is_some()),
+        before => with_unit(source, campaign.baseline_aggregate()),
+        after => with_unit(source, campaign.aggregate_at(now)),
+        by_kept_gains => with_unit(source, campaign.aggregate()),
+        peak_before => campaign.peak_share_at(1.0),
+        peak_after => campaign.peak_share_at(now),
+        peak_share => campaign.peak_share(),
+        noise => host_noise(campaign),
+    };
+    let plan = context! {
+        open => open_directions(source),
+        taken => taken_directions(campaign),
+        stop_rules => Serde(&charter.policy.stop),
+        limits => context! {
+            rounds => charter.limits.rounds,
+            wall_ms => charter.limits.wall_s.map(|wall_s| wall_s.saturating_mul(1_000)),
+            usd => charter.limits.agent_usd,
+        },
+        streak => campaign.streak(),
+        baseline_number => charter.policy.baseline_number,
+    };
+    let rounds = campaign.rounds().iter();
+    context! {
+        rounds => rounds.map(|r| round::round_page(source, &figures, r)).collect::<Vec<_>>(),
+        n_kept => campaign.lineage().kept().len(),
+        best => campaign.lineage().best().map(|kept| kept.round),
+        base => campaign.base_commit(),
+        incumbent => campaign.incumbent(),
+        finished => campaign.is_finished(),
+        stop => campaign.stop_reason().map(|reason| source.stop(reason, PARAGRAPH_MAX)),
+        baseline => baseline(source, &figures),
+        spent, result, plan,
+        ..charter_page(source, &figures)
+    }
+}
+
+/// The context of the message of a finished round.
+pub(super) fn message_page(source: &ReportSource<'_>, round: &RoundSummary) -> Value {
+    let page = round::round_page(source, &ReportFigures::of(source), round);
+    context! {
+        round => page,
+        hypothesis => round.hypothesis.as_ref().map(|h| hypothesis_page(&source.guard, h)),
+        ..subject_page(&source.guard, source.charter, round.number, round.title())
+    }
+}
+
+/// The context of the message of a candidate, before its verdict is known.
+pub(super) fn candidate_page(charter: &Charter, round: u32, hypothesis: &Hypothesis) -> Value {
+    let guard = HiddenNames::of(charter);
+    context! {
+        round => None::<Value>,
+        hypothesis => hypothesis_page(&guard, hypothesis),
+        ..subject_page(&guard, charter, round, &hypothesis.title)
+    }
+}
+
+fn subject_page(guard: &HiddenNames, charter: &Charter, round: u32, title: &str) -> Value {
+    context! {
+        number => round,
+        title => guard.line(title, CELL_MAX),
+        target => context! {
+            op => guard.line(&charter.target.op, CELL_MAX),
+            backend => guard.line(&charter.target.backend, CELL_MAX),
+        },
+    }
+}
+
+/// The charter, with the cases that may be shown.
+fn charter_page(source: &ReportSource<'_>, figures: &ReportFigures<'_>) -> Value {
+    let (charter, campaign) = (source.charter, source.campaign);
+    let cell = |text: &str| source.line(text, CELL_MAX);
+    let target = &charter.target;
+    let cases = charter.visible_cases().into_iter().map(|case| {
+        let median = figures.baseline_median(case);
+        context! {
+            name => source.case(case),
+            median => with_unit(source, median),
+            tflops => median.and_then(|median| figures.tflops(case, median)),
+        }
+    });
+    context! {
+        name => cell(&charter.name),
+        created => cell(&charter.created),
+        agent => cell(&charter.agent),
+        target => context! {
+            op => cell(&target.op),
+            backend => cell(&target.backend),
+            language => cell(&target.language),
+            device => cell(&target.device),
+        },
+        metric => context! {
+            name => cell(&charter.metric.name),
+            unit => cell(&charter.metric.unit),
+            better => charter.metric.better.name(),
+        },
+        goal => goal(source),
+        mode => mode(source),
+        branch => match &charter.branch {
+            Branch::Named { name } => Some(cell(name)),
+            Branch::Hidden => None,
+        },
+        preset => charter.policy.preset.name(),
+        audit => context! {
+            is_off => charter.audit.mode == AuditMode::Off,
+            weight_share => charter.audit.weight_share,
+        },
+        review_rule => Serde(charter.policy.review),
+        cases => cases.collect::<Vec<_>>(),
+        n_hidden => source.n_hidden(),
+        devlog => format!("docs/kernels/{}.md", file_name(&target.op)),
+        setup => setup(source),
+        profile => campaign.profile().map(|profile| context! {
+            skipped => profile.skipped.as_deref().map(cell),
+            bottleneck => profile.bottleneck.name(),
+        }),
+    }
+}
+
+fn mode(source: &ReportSource<'_>) -> &'static str {
+    match source.charter.mode {
+        WorkMode::Repo => "repo",
+        WorkMode::Workspace { .. } => "workspace",
+    }
+}
+
+/// The clocks, data types and parameters that all versions share.
+fn setup(source: &ReportSource<'_>) -> Value {
+    let facts = source.campaign.preparation().map(|p| &p.environment.facts);
+    let clocks: Vec<String> = facts
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| name.contains("clock") || name.contains("governor"))
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    let visible = source.charter.visible_cases().into_iter();
+    let cases: Vec<_> = visible.filter_map(|case| source.campaign.case(case)).collect();
+    let mut dtypes: Vec<String> =
+        cases.iter().filter_map(|case| case.params.get("dtype").cloned()).collect();
+    dtypes.dedup();
+    let configs = cases.iter().map(|case| {
+        let params: Vec<String> = case.params.iter().map(|(n, v)| format!("{n}={v}")).collect();
+        format!("{} ({})", case.name, params.join(", "))
+    });
+    context! {
+        clocks => source.line(&clocks.join(", "), CELL_MAX),
+        dtype => source.line(&dtypes.join(", "), CELL_MAX),
+        config => source.line(&list(&configs.collect::<Vec<_>>()), PARAGRAPH_MAX),
+    }
+}
+
+fn baseline(source: &ReportSource<'_>, figures: &ReportFigures<'_>) -> Option<Value> {
+    let baseline = source.campaign.baseline()?;
+    Some(context! {
+        gate => source.line(&source.gate(&baseline.gate), CELL_MAX),
+        passed => baseline.gate.passed(),
+        latency_ms => figures.latency_ms(source.campaign.baseline_aggregate()),
+        tflops => figures.tflops_at(1.0),
+        rates => rates(figures.mean_and_peak(|case| figures.baseline_median(case))),
+    })
+}
+
+fn rates(mean_and_peak: Option<(f64, f64)>) -> Value {
+    context! {
+        mean => mean_and_peak.map(|(mean, _)| mean),
+        peak => mean_and_peak.map(|(_, peak)| peak),
+    }
+}
+
+/// A comparison, case by case.
+fn comparison_page(source: &ReportSource<'_>, comparison: &Comparison) -> Value {
+    let cases = comparison.cases.iter().map(|case| {
+        let set = source.charter.cases.get(case.case).map(|case| case.set);
+        context! {
+            name => source.case(case.case),
+            set => if set == Some(CaseSet::Hidden) { "hidden" } else { "visible" },
+            before => with_unit(source, Some(case.parent_median)),
+            after => with_unit(source, Some(case.candidate_median)),
+            estimate => Serde(case.estimate),
+            change => change(case.change),
+        }
+    });
+    context! {
+        blocks => comparison.blocks,
+        overall => Serde(comparison.overall),
+        cases => cases.collect::<Vec<_>>(),
+        second => comparison.second.map(|second| context! {
+            clock => second.clock.name(),
+            overall => Serde(second.overall),
+        }),
+    }
+}
+
+/// The result of the last A/A test, as text.
+fn host_noise(campaign: &Campaign) -> Option<String> {
+    let (last, metric) = (campaign.host_noise()?, &campaign.charter()?.metric);
+    let shown = format!(
+        "the A/A test of the incumbent showed {} over {} blocks, evidence {}",
+        super::text::estimated(&last.comparison.overall),
+        last.comparison.blocks,
+        typed((last.evidence() * 10.0).round() / 10.0)
+    );
+    Some(match campaign.detectable() {
+        Some(least) => format!(
+            "{shown}; a round can detect {} or more, by {}",
+            limit(least.ratio),
+            least.clock.called(metric)
+        ),
+        None => format!("{shown}; too noisy to say what a round can detect"),
+    })
+}
+
+/// Ideas to try, from the directive and the directions not tried yet.
+fn open_directions(source: &ReportSource<'_>) -> Vec<String> {
+    let directive = strategy::directive(source.campaign);
+    let mut items: Vec<String> = Vec::new();
+    if let Some(turn_to) = directive.turn_to {
+        let why: Vec<String> = directive.triggers.iter().map(trigger).collect();
+        items.push(format!("switch to {}: {}", turn_to.name(), why.join("; ")));
+    }
+    items.extend(directive.action.map(|action| streak_action(action).to_owned()));
+    if let Some(hint) = directive.gate {
+        let predicate = hint.predicate.unwrap_or_else(|| "a predicate".to_owned());
+        items.push(format!(
+            "apply round {} only if {predicate}: faster on {}, slower on {}",
+            hint.round,
+            list(&hint.won),
+            list(&hint.lost)
+        ));
+    }
+    let unexplored = source.unexplored().into_iter();
+    let unexplored = unexplored.filter(|direction| Some(*direction) != directive.turn_to);
+    items.extend(unexplored.map(|direction| format!("{}: not tried yet", direction.name())));
+    items.iter().map(|item| source.line(item, CELL_MAX)).collect()
+}
+
+/// What shows that the current direction is exhausted.
+fn trigger(trigger: &StagnationTrigger) -> String {
+    match trigger {
+        StagnationTrigger::DropsInARow { rounds } => {
+            format!("{rounds} rounds in a row were not kept")
+        }
+        StagnationTrigger::MicroAdjustments { rounds } => {
+            format!("the last {rounds} rounds made almost no difference")
+        }
+        StagnationTrigger::SameBottleneck { bottleneck } => {
+            format!("the last rounds targeted {bottleneck} without a gain")
+        }
+        StagnationTrigger::ParameterJitter { knob } => {
+            format!("the last rounds only changed {knob}")
+        }
+    }
+}
+
+/// What a step of the escalation ladder asks for.
+fn streak_action(action: StreakAction) -> &'static str {
+    match action {
+        StreakAction::Diagnose => "say why the last change failed before the next one",
+        StreakAction::Review => "name three directions that differ fundamentally",
+        StreakAction::Reprofile => "profile in full and classify the bottleneck again",
+        StreakAction::InspectCode => "inspect the generated code against a reference",
+        StreakAction::CompareOrAsk => "compare with the state of the art or change the approach",
+    }
+}
+
+/// The directions that were tried, with their rounds.
+fn taken_directions(campaign: &Campaign) -> Vec<Value> {
+    let rounds_of = |direction: Direction| -> Vec<u32> {
+        let rounds = campaign.rounds().iter();
+        let took = rounds.filter(|round| {
+            round.hypothesis.as_ref().is_some_and(|taken| taken.direction == direction)
+        });
+        took.map(|round| round.number).collect()
+    };
+    let all = Direction::ALL.into_iter().map(|direction| (direction, rounds_of(direction)));
+    all.filter(|(_, rounds)| !rounds.is_empty())
+        .map(|(direction, rounds)| context! { name => direction.name(), rounds })
+        .collect()
+}

@@ -1,0 +1,329 @@
+//! What the templates show of one round.
+
+use super::{comparison_page, rates, streak_action};
+use crate::reports::figures::{ReportFigures, UNIT_MAX, deciding};
+use crate::reports::source::{HiddenNames, ReportSource};
+use crate::reports::text::{CELL_MAX, PARAGRAPH_MAX, list, number, printable};
+use karve_core::campaign::{RoundSummary, signals_of};
+use karve_core::charter::Better;
+use karve_core::hypothesis::Hypothesis;
+use karve_core::integrity;
+use karve_core::knowledge::{EvidenceEffect, effect_of};
+use karve_core::measurement::{FailureCategory, Gate};
+use karve_core::roles::Review;
+use karve_core::variants::ImplementedVariant;
+use karve_core::verdict::{DropReason, Verdict};
+use karve_numerics::accuracy::SNR_DB_MAX;
+use karve_numerics::contract::CaseTensorError;
+use minijinja::value::{Serde, merge_maps};
+use minijinja::{Value, context};
+
+/// A settled round. What it says about the campaign depends only on the rounds up to this one, so
+/// that the files of a round never change again.
+pub(super) fn round_page(
+    source: &ReportSource<'_>,
+    figures: &ReportFigures<'_>,
+    round: &RoundSummary,
+) -> Value {
+    let paragraph = |text: &str| source.line(text, PARAGRAPH_MAX);
+    let texts = |all: Vec<String>| all.iter().map(|text| paragraph(text)).collect::<Vec<_>>();
+    let reviews = round.reviews.iter().map(Review::describe).collect();
+    let predicted: Vec<String> = round.lesson.predicted.iter().map(|p| p.describe()).collect();
+    let sets = round.tuned.as_ref().and_then(|tuned| tuned.values());
+    let errors = round.errors.iter().map(|error| error_row(source, error));
+    context! {
+        number => round.number,
+        at_ms => round.at_ms,
+        spent_ms => round.spent_ms,
+        usd => round.usage.usd,
+        title => source.title(round, PARAGRAPH_MAX),
+        hypothesis => round.hypothesis.as_ref().map(|stated| context! {
+            task => round.task.as_deref().map(paragraph),
+            ..hypothesis_page(&source.guard, stated)
+        }),
+        refused => round.refused.iter().map(|r| source.line(r, CELL_MAX)).collect::<Vec<_>>(),
+        route => round.route.as_ref().map(|route| context! {
+            role => route.describe(),
+            why => texts(route.lines()),
+        }),
+        reviews => texts(reviews),
+        signals => signals(source, round),
+        doubted => round.reviews.last().is_some_and(Review::doubts),
+        keeps => round.verdict.keeps(),
+        word => round.verdict.word(),
+        why => source.why(round, CELL_MAX),
+        lesson => source.lesson(round, PARAGRAPH_MAX),
+        predicted => paragraph(&predicted.join("; ")),
+        learning => learning(source, round),
+        sets => sets.map(|values| paragraph(&values)),
+        errors => errors.collect::<Vec<_>>(),
+        findings => findings(source, round),
+        transfer => transfer(source, round),
+        iteration => iteration_status(&round.verdict),
+        is_ineffective => is_ineffective(&round.verdict),
+        ..merge_maps([
+            change(source, round),
+            results(source, figures, round),
+            next(source, round),
+        ])
+    }
+}
+
+/// A hypothesis, before or after its verdict.
+pub(super) fn hypothesis_page(guard: &HiddenNames, stated: &Hypothesis) -> Value {
+    let paragraph = |text: &str| guard.line(text, PARAGRAPH_MAX);
+    let knobs = stated.config.iter();
+    let knobs = knobs.map(|(name, value)| guard.line(&format!("{name} = {value}"), CELL_MAX));
+    let listed = |names: &[String]| (!names.is_empty()).then(|| paragraph(&list(names)));
+    context! {
+        title => paragraph(&stated.title),
+        bottleneck => paragraph(stated.bottleneck.trim()),
+        mechanism => paragraph(&stated.mechanism),
+        expected => stated.expected_ratio,
+        direction => stated.direction.name(),
+        counters => listed(&stated.counters),
+        gate => stated.gate.as_deref().map(paragraph),
+        knobs => knobs.collect::<Vec<_>>(),
+    }
+}
+
+/// The change: commits, files and variants.
+fn change(source: &ReportSource<'_>, round: &RoundSummary) -> Value {
+    let candidate = round.candidate.as_ref();
+    let cells =
+        |all: &[String]| all.iter().map(|text| source.line(text, CELL_MAX)).collect::<Vec<_>>();
+    let mut kept = source.campaign.lineage().kept().iter();
+    let made_from = kept.find(|kept| kept.commit == round.parent);
+    let tuned = round.tuned.as_ref().map(|tuned| {
+        let values = tuned.config.iter();
+        let values = values.map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>();
+        context! { about => source.line(&tuned.describe(), CELL_MAX), values => cells(&values) }
+    });
+    let files = candidate.map_or_else(Vec::new, |candidate| cells(&candidate.files));
+    context! {
+        parent => &round.parent,
+        parent_version => made_from.map_or(0, |kept| kept.round),
+        candidate => candidate.map(|candidate| context! {
+            commit => &candidate.commit,
+            summary => source.line(candidate.summary.trim(), PARAGRAPH_MAX),
+            out_of_scope => (!candidate.out_of_scope.is_empty())
+                .then(|| source.line(&list(&candidate.out_of_scope), PARAGRAPH_MAX)),
+        }),
+        files,
+        tuned,
+        variants => round.variants.iter().map(|v| variant(source, round, v)).collect::<Vec<_>>(),
+        retries => round.retries,
+    }
+}
+
+/// One of several implementations of the hypothesis.
+fn variant(source: &ReportSource<'_>, round: &RoundSummary, made: &ImplementedVariant) -> Value {
+    let trial = round.tryouts.iter().find(|trial| trial.variant == made.variant);
+    let seen = match (&made.candidate, trial) {
+        (None, _) => made.why.clone(),
+        (Some(_), None) => "not tried".to_owned(),
+        (Some(_), Some(trial)) => source.gate(&trial.gate),
+    };
+    let value = trial.filter(|_| made.candidate.is_some()).and_then(|trial| trial.value());
+    context! {
+        number => made.variant + 1,
+        seen => source.line(&seen, CELL_MAX),
+        measured => value.map(|value| trial_reading(source, value)),
+        was_chosen => round.chosen == Some(made.variant),
+    }
+}
+
+/// A reading that selected a variant, in the unit of the metric; rates are inverted.
+fn trial_reading(source: &ReportSource<'_>, value: f64) -> String {
+    let metric = &source.charter.metric;
+    let value = match metric.better {
+        Better::Lower => value,
+        Better::Higher => 1.0 / value,
+    };
+    let unit = source.line(&metric.unit, UNIT_MAX);
+    format!("{} {unit}", number(Some(value))).trim().to_owned()
+}
+
+/// The gate and the figures.
+fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &RoundSummary) -> Value {
+    let decided = deciding(round);
+    let speedup = figures.speedup(round);
+    let median = |case: usize| {
+        let (comparison, _) = decided?;
+        let of_case = comparison.cases.iter().find(|c| c.case == case)?;
+        Some(of_case.candidate_median)
+    };
+    let gate = round.gate.as_ref();
+    let excerpt = gate.and_then(|gate| source.excerpt(gate));
+    let mut earlier = source.campaign.rounds().iter().rev();
+    let before = earlier.find(|r| r.number < round.number && r.verdict.keeps());
+    let before = before.map_or(1.0, |kept| kept.cumulative_ratio);
+    let sol = |speedup: f64| source.campaign.peak_share_at(speedup);
+    context! {
+        gate => gate.map(|gate| source.line(&source.gate(gate), CELL_MAX)),
+        passed => gate.is_some_and(Gate::passed),
+        log => excerpt.map(|excerpt| source.clean(&printable(excerpt))),
+        comparison => decided.map(|(comparison, set)| context! {
+            set,
+            ..comparison_page(source, comparison)
+        }),
+        layouts => round.layouts.as_ref().map(|layouts| context! {
+            ratios => &layouts.ratios,
+            clock => source.line(layouts.clock.called(&source.charter.metric), CELL_MAX),
+        }),
+        ratio => round.ratio(),
+        cumulative_ratio => round.cumulative_ratio,
+        peak_share => sol(round.cumulative_ratio),
+        peak_points => sol(round.cumulative_ratio)
+            .zip(sol(before))
+            .map(|(after, before)| (after - before) * 100.0),
+        speedup,
+        tflops => speedup.and_then(|speedup| figures.tflops_at(speedup)),
+        rates => rates(figures.mean_and_peak(median)),
+        latency_ms => figures.round_latency_ms(round),
+    }
+}
+
+/// Where the next round starts, and what the policy asks for.
+fn next(source: &ReportSource<'_>, round: &RoundSummary) -> Value {
+    let from = match &round.candidate {
+        Some(candidate) if round.verdict.keeps() => &candidate.commit,
+        Some(_) | None => &round.parent,
+    };
+    let until = source.campaign.rounds().iter();
+    let streak = until
+        .filter(|earlier| earlier.number <= round.number)
+        .rev()
+        .take_while(|earlier| !earlier.verdict.keeps())
+        .count();
+    let streak = u32::try_from(streak).unwrap_or(u32::MAX);
+    context! {
+        next_from => from,
+        streak,
+        action => source.charter.policy.streak_action(streak).map(streak_action),
+    }
+}
+
+/// The signals of a review: the reviewer's view before, the figures after.
+fn signals(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<Value> {
+    let last = round.reviews.last();
+    let all = signals_of(round).into_iter().map(|figure| {
+        let before = last.and_then(|review| review.signals.get(&figure.signal));
+        context! {
+            name => figure.signal.name(),
+            before => before.map(|stance| stance.name()),
+            after => figure.stance.name(),
+            why => source.line(&figure.why, CELL_MAX),
+        }
+    });
+    all.collect()
+}
+
+fn findings(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<String> {
+    let found = round.findings.iter();
+    found.map(|finding| source.line(&finding.describe(), PARAGRAPH_MAX)).collect()
+}
+
+/// Whether the gain applies in real use, by the findings of the audit.
+fn transfer(source: &ReportSource<'_>, round: &RoundSummary) -> Value {
+    let classified = integrity::classify(&round.findings);
+    let share = source.charter.audit.weight_share;
+    context! {
+        kind => Serde(classified.transfer()),
+        buckets => Serde(&classified.buckets),
+        about => classified.bucket.describe(),
+        cache_key => classified.cache_key.as_deref().map(|key| source.line(key, CELL_MAX)),
+        bound => round.ratio().zip(share).map(|(ratio, share)| ratio.min(1.0 + share)),
+        decision => classified.transfer().decision(),
+    }
+}
+
+/// What the library learned from the round.
+fn learning(source: &ReportSource<'_>, round: &RoundSummary) -> Option<Value> {
+    let learning = round.lesson.learning.as_ref()?;
+    let says = match (effect_of(&learning.evidence), learning.is_new) {
+        (EvidenceEffect::Supports, true) => "new finding",
+        (EvidenceEffect::Supports, false) => "supports it",
+        (EvidenceEffect::Refutes, _) => "refutes it",
+        (EvidenceEffect::Open, _) => "open",
+    };
+    Some(context! {
+        entry => source.line(&learning.entry, CELL_MAX),
+        ratio => (learning.evidence.ratio > 0.0).then_some(learning.evidence.ratio),
+        says,
+        became => source.line(&learning.became, PARAGRAPH_MAX),
+    })
+}
+
+/// The error of one tensor on one case against the reference.
+pub(super) fn error_row(source: &ReportSource<'_>, examined: &CaseTensorError) -> Value {
+    let error = &examined.error;
+    let is_exact = error.snr_db >= SNR_DB_MAX;
+    let was_exact = examined.beside.as_ref().is_some_and(|beside| beside.rms == 0.0);
+    context! {
+        tensor => source.line(&examined.tensor, CELL_MAX),
+        case => source.line(&examined.case, CELL_MAX),
+        max_abs => error.max_abs,
+        max_ulp => error.max_ulp,
+        is_exact,
+        snr_db => error.snr_db,
+        vs_parent => examined.ratio(),
+        both_exact => is_exact && was_exact,
+    }
+}
+
+/// Keep, revert or crash: a crash is a round without a result.
+fn iteration_status(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Keep { .. } | Verdict::KeepGated { .. } => "keep",
+        Verdict::Undecided { .. } => "revert",
+        Verdict::Drop { reason } => match reason {
+            DropReason::NoCandidate { .. } => "crash",
+            DropReason::Gate { gate } => gate_status(gate),
+            DropReason::NoChange
+            | DropReason::SameArtifact
+            | DropReason::AlreadyTried { .. }
+            | DropReason::NotFaster
+            | DropReason::Regressed { .. }
+            | DropReason::ClocksDisagree { .. }
+            | DropReason::LayoutLuck { .. }
+            | DropReason::RoundTimeUp => "revert",
+        },
+    }
+}
+
+fn gate_status(gate: &Gate) -> &'static str {
+    match gate {
+        Gate::BuildFailed { .. } | Gate::TimedOut { .. } => "crash",
+        Gate::WrongResult { category, .. } => match category {
+            FailureCategory::RuntimeAssert
+            | FailureCategory::RuntimeOom
+            | FailureCategory::RuntimeHang => "crash",
+            FailureCategory::BuildCompile
+            | FailureCategory::BuildLink
+            | FailureCategory::SnrFail
+            | FailureCategory::BenchRegression
+            | FailureCategory::Other => "revert",
+        },
+        Gate::Passed | Gate::OutOfScope { .. } | Gate::Dishonest { .. } => "revert",
+    }
+}
+
+/// Whether the idea was measured without a gain; a failed build or run is not a measurement.
+fn is_ineffective(verdict: &Verdict) -> bool {
+    match verdict {
+        Verdict::Keep { .. } | Verdict::KeepGated { .. } | Verdict::Undecided { .. } => false,
+        Verdict::Drop { reason } => match reason {
+            DropReason::NotFaster
+            | DropReason::Regressed { .. }
+            | DropReason::LayoutLuck { .. }
+            | DropReason::SameArtifact => true,
+            DropReason::NoCandidate { .. }
+            | DropReason::NoChange
+            | DropReason::AlreadyTried { .. }
+            | DropReason::Gate { .. }
+            | DropReason::ClocksDisagree { .. }
+            | DropReason::RoundTimeUp => false,
+        },
+    }
+}
