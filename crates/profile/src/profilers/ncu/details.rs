@@ -46,7 +46,7 @@ pub(super) fn sheets(
         let row = columns.row(*line)?;
         let key = (row[columns.process].clone(), row[columns.id].clone());
         let kernel = &row[columns.kernel];
-        let sheet = launches.entry(key).or_insert_with(|| NcuLaunch::new(kernel, DETAILS));
+        let sheet = launches.entry(key).or_insert_with(|| NcuLaunch::new(kernel, &DETAILS));
         if sheet.kernel != *kernel || kernel.is_empty() {
             let reason = format!("launch {} has two names", row[columns.id]);
             return Err(ProfileParseError::at(line.0, reason));
@@ -122,7 +122,7 @@ fn take_metric(
         true => format!("{name}{RATE}"),
         false => name.clone(),
     };
-    if is_wanted(DETAILS, &name) {
+    if is_wanted(&DETAILS, &name) {
         let reading = NcuValue { unit: unit.clone(), text: row[columns.value].clone(), line };
         sheet.take(&name, reading, notes);
     }
