@@ -1,7 +1,8 @@
 //! The names that the audit knows: `names.txt` lists those of rules, `words.txt` all others.
 
+use karve_core::word_lists::WordLists;
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 /// The context in which a name counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,19 +176,9 @@ fn matches_name(speech: LanguageFamily, path: &str, name: &str) -> bool {
 
 /// The words of a list in `words.txt`.
 pub(super) fn word_list(name: &str) -> &'static [&'static str] {
-    static LISTS: OnceLock<HashMap<&str, Vec<&str>>> = OnceLock::new();
-    let lists = LISTS.get_or_init(|| {
-        let mut lists: HashMap<&str, Vec<&str>> = HashMap::new();
-        for line in include_str!("words.txt").lines().filter(|line| !line.starts_with('#')) {
-            let mut words = line.split_whitespace();
-            if let Some(name) = words.next() {
-                lists.entry(name).or_default().extend(words);
-            }
-        }
-        lists
-    });
-    debug_assert!(lists.contains_key(name), "there is no list {name} in words.txt");
-    lists.get(name).map_or(&[], Vec::as_slice)
+    static LISTS: LazyLock<WordLists> =
+        LazyLock::new(|| WordLists::parse(include_str!("words.txt")));
+    LISTS.list(name)
 }
 
 /// Whether a list contains a word.

@@ -118,9 +118,10 @@ fn take_metric(
     notes: &mut ProfileNotes,
 ) {
     let (name, unit) = (&row[columns.metric], &row[columns.unit]);
-    let name = match unit.ends_with("/s") || unit.ends_with("/second") {
-        true => format!("{name}{RATE}"),
-        false => name.clone(),
+    let name = if unit.ends_with("/s") || unit.ends_with("/second") {
+        format!("{name}{RATE}")
+    } else {
+        name.clone()
     };
     if is_wanted(&DETAILS, &name) {
         let reading = NcuValue { unit: unit.clone(), text: row[columns.value].clone(), line };

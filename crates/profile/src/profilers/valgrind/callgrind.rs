@@ -93,9 +93,10 @@ impl CallgrindReader {
         let is_cost = line.starts_with(|c: char| c.is_ascii_digit() || "+-*".contains(c));
         if self.after_calls {
             self.after_calls = false;
-            return match is_cost {
-                true => self.take_call(line, number),
-                false => Err(ProfileParseError::at(number, "a cost line must follow a call")),
+            return if is_cost {
+                self.take_call(line, number)
+            } else {
+                Err(ProfileParseError::at(number, "a cost line must follow a call"))
             };
         }
         if is_cost {
