@@ -1,91 +1,14 @@
 //! Build files: flags that change what is computed, what is linked, or what the harness sees.
 
 use super::AuditContext;
+use super::names::{is_listed, word_list};
 use super::reading::FileFacts;
-
-/// Flags that let a compiler change results.
-const LOOSE: [&str; 24] = [
-    "-ffast-math",
-    "-Ofast",
-    "-funsafe-math-optimizations",
-    "-fassociative-math",
-    "-freciprocal-math",
-    "-ffinite-math-only",
-    "-fno-math-errno",
-    "-fno-signed-zeros",
-    "-fno-trapping-math",
-    "-fno-rounding-math",
-    "-fno-honor-nans",
-    "-fno-honor-infinities",
-    "-fsingle-precision-constant",
-    "-fcx-limited-range",
-    "-mdaz-ftz",
-    "-mrecip",
-    "-use_fast_math",
-    "--use_fast_math",
-    "-ftz=true",
-    "-prec-div=false",
-    "-prec-sqrt=false",
-    "-cl-fast-relaxed-math",
-    "-cl-unsafe-math-optimizations",
-    "/fp:fast",
-];
-/// Flags that replace the harness's own code.
-const TRICKS: [&str; 20] = [
-    "--wrap",
-    "--defsym",
-    "LD_PRELOAD",
-    "LD_AUDIT",
-    "LD_LIBRARY_PATH",
-    "-fplugin",
-    "-specs",
-    "-include",
-    "-imacros",
-    "-wrapper",
-    "--dynamic-linker",
-    "-dynamic-linker",
-    "-Wl,-init",
-    "-Wl,-fini",
-    "-z,execstack",
-    "--allow-multiple-definition",
-    "-z,muldefs",
-    "RULE_LAUNCH_COMPILE",
-    "RUSTC_WRAPPER",
-    "rustc-wrapper",
-];
-/// Programs that fetch things.
-const FETCHING: [&str; 7] = [
-    "curl",
-    "wget",
-    "FetchContent_Declare",
-    "ExternalProject_Add",
-    "urlopen",
-    "git+https",
-    "git+ssh",
-];
 
 /// Whether a file is a build file.
 pub fn is_build_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    const NAMES: [&str; 15] = [
-        "CMakeLists.txt",
-        "Makefile",
-        "makefile",
-        "GNUmakefile",
-        "meson.build",
-        "meson_options.txt",
-        "build.rs",
-        "setup.py",
-        "setup.cfg",
-        "pyproject.toml",
-        "Cargo.toml",
-        "config.toml",
-        "BUILD",
-        "BUILD.bazel",
-        "compile_flags.txt",
-    ];
-    const ENDS: [&str; 6] = [".cmake", ".mk", ".mak", ".bzl", ".ninja", ".sh"];
-    NAMES.contains(&name) || ENDS.iter().any(|end| name.ends_with(end))
+    is_listed("build-files", name)
+        || word_list("build-file-ends").iter().any(|end| name.ends_with(end))
 }
 
 /// Scans a build file, line by line.
@@ -98,10 +21,10 @@ pub(super) fn read(text: &str, scene: &AuditContext<'_>, reading: &mut FileFacts
         let splits = |c: char| c.is_whitespace() || "\"'`,;()[]{}".contains(c);
         for word in code.split(splits).filter(|word| !word.is_empty()) {
             flag(word, number, reading);
-            define(word, scene, (number, reading));
+            define(word, number, scene, reading);
         }
         // Linker flags are joined by commas.
-        for trick in TRICKS.iter().filter(|trick| trick.contains(',')) {
+        for trick in word_list("linker-tricks").iter().filter(|trick| trick.contains(',')) {
             if code.contains(trick) {
                 note_trick(trick, number, reading);
             }
@@ -119,7 +42,7 @@ fn flag(word: &str, line: u32, reading: &mut FileFacts) {
     let last = word.rsplit_once("=-").map_or(word, |(_, flag)| flag);
     let forms = [word, last, &format!("-{last}")].map(str::to_owned);
     for form in &forms {
-        if let Some(loose) = LOOSE.iter().find(|flag| *flag == form) {
+        if let Some(loose) = word_list("fast-math-flags").iter().find(|flag| *flag == form) {
             reading.note("fast-math", loose, line, format!("`{loose}`"));
             return;
         }
@@ -130,16 +53,17 @@ fn flag(word: &str, line: u32, reading: &mut FileFacts) {
         };
         forms.iter().any(|form| with_value(form)) || word.split('=').any(with_value)
     };
-    if let Some(trick) = TRICKS.iter().find(is) {
+    if let Some(trick) = word_list("linker-tricks").iter().find(is) {
         note_trick(trick, line, reading);
     }
-    if FETCHING.iter().any(|name| word == *name || word.starts_with(&format!("{name}:"))) {
+    let fetches = |name: &&str| word == *name || word.starts_with(&format!("{name}:"));
+    if word_list("fetching").iter().any(fetches) {
         reading.note("network", word, line, format!("`{word}` in a build"));
     }
 }
 
 /// `-DNAME`, `-DNAME=1`, `-UNAME`, and names in a list of definitions.
-fn define(word: &str, scene: &AuditContext<'_>, (line, reading): (u32, &mut FileFacts)) {
+fn define(word: &str, line: u32, scene: &AuditContext<'_>, reading: &mut FileFacts) {
     let flagged = ["-D", "-U", "/D"].iter().find_map(|flag| word.strip_prefix(flag));
     let named = flagged.unwrap_or(word);
     let name = named.split('=').next().unwrap_or(named);

@@ -109,12 +109,12 @@ fn directive(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             reading.note_import(path, line);
         }
         "preproc_def" => {
-            let text = |field| tree.child(node, field).map_or("", |child| tree.text(child));
+            let text = |field| tree.child_text(node, field);
             reading.note_constant(text("name"), text("value"), line);
         }
         "preproc_arg" => macro_text(tree.text(node), line, reading),
         "preproc_call" => {
-            let argument = tree.child(node, "argument").map_or("", |node| tree.text(node));
+            let argument = tree.child_text(node, "argument");
             let mut words = argument.split(|c: char| !c.is_ascii_alphanumeric());
             if words.next() == Some("omp") && words.any(|word| ["parallel", "task"].contains(&word))
             {
@@ -204,7 +204,7 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
         "binary_expression" => compared(tree, node, reading),
         "init_declarator" | "enumerator" | "assignment_expression" => constant(tree, node, reading),
         "field_expression" => {
-            let field = tree.child(node, "field").map_or("", |field| tree.text(field));
+            let field = tree.child_text(node, "field");
             let parent = tree.parent(node).filter(|p| tree.kind(*p) == "call_expression");
             if field == "detach" && parent.is_some_and(|call| tree.text(call).ends_with("detach()"))
             {
@@ -217,7 +217,7 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
 }
 
 fn compared(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
-    let operator = tree.child(node, "operator").map_or("", |node| tree.text(node));
+    let operator = tree.child_text(node, "operator");
     if !["==", "!="].contains(&operator) {
         return;
     }

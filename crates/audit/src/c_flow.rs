@@ -1,42 +1,25 @@
 //! C, C++ and CUDA: functions, broken down for `flow`.
 
 use super::c::declared;
-use super::flow::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
-use super::names::is_hash;
+use super::flow::{AddressAliases, AddressPaths, AnalyzedFile, AnalyzedFunction, Grammar};
+use super::names::{is_hash, is_listed, word_list};
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::BTreeSet;
 
-/// Methods that change the object they are called on.
-const CHANGING: [&str; 12] = [
-    "emplace",
-    "insert",
-    "insert_or_assign",
-    "try_emplace",
-    "push_back",
-    "emplace_back",
-    "assign",
-    "resize",
-    "clear",
-    "erase",
-    "store",
-    "swap",
-];
-/// Methods that take a key.
-const LOOKING: [&str; 10] = [
-    "find",
-    "count",
-    "at",
-    "contains",
-    "emplace",
-    "insert",
-    "insert_or_assign",
-    "try_emplace",
-    "lookup",
-    "erase",
-];
-/// Functions that fill their first argument from the second.
-const COPYING: [&str; 6] = ["memcpy", "memmove", "mempcpy", "cudaMemcpy", "hipMemcpy", "bcopy"];
+const ADDRESSES: AddressPaths = AddressPaths {
+    transparent: &[
+        "parenthesized_expression",
+        "cast_expression",
+        "argument_list",
+        "subscript_argument_list",
+        "initializer_list",
+        "compound_literal_expression",
+        "condition_clause",
+    ],
+    passes_field: |field| field.starts_with("data") || field == "get",
+    passes_call: |callee| word_list("c-address-calls").iter().any(|part| callee.contains(part)),
+};
 
 pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut FileFacts) {
     let functions = tree.find(0, &["function_definition"]);
@@ -75,10 +58,6 @@ fn is_static(tree: &SyntaxTree<'_>, declaration: NodeIndex) -> bool {
 
 struct CGrammar;
 
-fn is_of(tree: &SyntaxTree<'_>, node: NodeIndex, kinds: &[&str]) -> bool {
-    kinds.contains(&tree.kind(node))
-}
-
 impl Grammar for CGrammar {
     fn name<'t>(&self, tree: &SyntaxTree<'t>, node: NodeIndex) -> Option<&'t str> {
         match tree.kind(node) {
@@ -101,7 +80,7 @@ impl Grammar for CGrammar {
         let mut found = Vec::new();
         for leaf in tree.find(expression, &["identifier"]) {
             if let Some(of) = addresses.get(tree.text(leaf))
-                && is_identity(tree, leaf, expression)
+                && ADDRESSES.is_identity(tree, leaf, expression)
             {
                 found.extend(of.iter().cloned());
             }
@@ -138,53 +117,6 @@ impl Grammar for CGrammar {
     }
 }
 
-/// Whether an expression takes an address itself, not the data there.
-fn is_identity(tree: &SyntaxTree<'_>, leaf: NodeIndex, expression: NodeIndex) -> bool {
-    let mut node = leaf;
-    while node != expression {
-        let Some(parent) = tree.parent(node) else {
-            return false;
-        };
-        let passes = match tree.kind(parent) {
-            "parenthesized_expression"
-            | "cast_expression"
-            | "argument_list"
-            | "subscript_argument_list"
-            | "initializer_list"
-            | "compound_literal_expression"
-            | "condition_clause" => true,
-            "binary_expression" => {
-                let operator = tree.child(parent, "operator").map_or("", |o| tree.text(o));
-                ["^", ">>", "<<", "*", "%", "&", "|", "+"].contains(&operator)
-            }
-            "field_expression" => {
-                let field = tree.child(parent, "field").map_or("", |f| tree.text(f));
-                field.starts_with("data") || field == "get"
-            }
-            "call_expression" => {
-                let callee = tree.child(parent, "function").map_or("", |f| tree.text(f));
-                let wraps = [
-                    "cast<",
-                    "make_tuple",
-                    "make_pair",
-                    "tie",
-                    "uintptr",
-                    ".data",
-                    "->data",
-                    "addressof",
-                ];
-                wraps.iter().any(|word| callee.contains(word))
-            }
-            _ => false,
-        };
-        if !passes {
-            return false;
-        }
-        node = parent;
-    }
-    true
-}
-
 fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
     let mut function = AnalyzedFunction::default();
     let declarator = tree.child(node, "declarator");
@@ -206,21 +138,17 @@ fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
     for inner in tree.within(node) {
         declaration(tree, inner, &mut function);
         statement(tree, inner, &mut function);
-        call(tree, inner, &mut function);
     }
     function
 }
 
 fn declaration(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction) {
-    let kind = tree.kind(node);
-    if kind == "structured_binding_declarator" {
+    if tree.kind(node) == "structured_binding_declarator" {
         let names = tree.find(node, &["identifier"]).map(|name| tree.text(name).to_owned());
         function.locals.extend(names);
     }
-    if !is_of(tree, node, &["declaration", "for_range_loop", "parameter_declaration"]) {
-        return;
-    }
-    if is_static(tree, node) {
+    let kinds = ["declaration", "for_range_loop", "parameter_declaration"];
+    if !kinds.contains(&tree.kind(node)) || is_static(tree, node) {
         return;
     }
     let declarators = tree.children(node).filter(|c| tree.place(*c) == Some("declarator"));
@@ -238,36 +166,21 @@ fn declaration(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFu
 }
 
 fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction) {
-    let sides = || Some((tree.child(node, "left")?, tree.child(node, "right")?));
-    let operator = || tree.child(node, "operator").map_or("", |node| tree.text(node));
     match tree.kind(node) {
-        "assignment_expression" => {
-            let Some((left, right)) = sides() else {
-                return;
-            };
-            if operator() == "=" {
-                function.assigned.push((left, right));
-            } else {
-                function.changed.push(left);
-                if tree.kind(right) == "number_literal" {
-                    function.counted.push(left);
-                }
-            }
+        "assignment_expression" if tree.child_text(node, "operator") == "=" => {
+            function.assigned.extend(tree.sides(node));
         }
+        "assignment_expression" => function.add_change(tree, node, "number_literal"),
         "update_expression" => {
             if let Some(argument) = tree.child(node, "argument") {
                 function.changed.push(argument);
                 function.counted.push(argument);
             }
         }
-        "binary_expression" if ["==", "!="].contains(&operator()) => {
-            function.compared.extend(sides());
-        }
+        "binary_expression" => function.add_comparison(tree, node),
         "subscript_expression" => {
             let key = tree.child(node, "index").or_else(|| tree.child(node, "indices"));
-            if let (Some(container), Some(key)) = (tree.child(node, "argument"), key) {
-                function.looked_up.push((container, key));
-            }
+            function.looked_up.extend(tree.child(node, "argument").zip(key));
         }
         "if_statement"
         | "while_statement"
@@ -275,47 +188,31 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
         | "conditional_expression"
         | "switch_statement" => function.tested.extend(tree.child(node, "condition")),
         "return_statement" => {
-            let value =
-                tree.children(node).find(|child| !tree.is_leaf(*child) || is_name(tree, *child));
-            function.given.extend(value);
+            let is_value =
+                |child: &NodeIndex| !tree.is_leaf(*child) || tree.kind(*child) == "identifier";
+            function.given.extend(tree.children(node).find(is_value));
         }
+        "call_expression" => call(tree, node, function),
         _ => {}
     }
 }
 
-fn is_name(tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
-    tree.kind(node) == "identifier"
-}
-
 fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction) {
-    if tree.kind(node) != "call_expression" {
-        return;
-    }
-    let (Some(callee), Some(list)) = (tree.child(node, "function"), tree.child(node, "arguments"))
-    else {
+    let Some(callee) = tree.child(node, "function") else {
         return;
     };
-    let arguments: Vec<NodeIndex> = tree
-        .children(list)
-        .filter(|child| !["(", ")", ",", "comment"].contains(&tree.kind(*child)))
-        .collect();
+    let arguments = tree.arguments(node);
     if tree.kind(callee) == "field_expression" {
-        let field = tree.child(callee, "field").map_or("", |field| tree.text(field));
-        let Some(object) = tree.child(callee, "argument") else {
-            return;
-        };
-        if CHANGING.contains(&field) {
-            function.changed.push(object);
-        }
-        if LOOKING.contains(&field) {
-            function.looked_up.extend(arguments.iter().map(|key| (object, *key)));
+        if let Some(object) = tree.child(callee, "argument") {
+            let method = tree.child_text(callee, "field");
+            function.add_method_call("c", object, method, &arguments);
         }
         return;
     }
     let name = tree.text(callee).rsplit("::").next().unwrap_or_default();
     match (name, arguments.as_slice()) {
         ("memcmp" | "strcmp" | "equal", [a, b, ..]) => function.compared.push((*a, *b)),
-        (name, [to, from, ..]) if COPYING.contains(&name) => {
+        (name, [to, from, ..]) if is_listed("c-copying", name) => {
             function.changed.push(*to);
             let root = tree.find(*to, &["identifier"]).next().map_or("", |leaf| tree.text(leaf));
             if function.params.contains_key(root) {

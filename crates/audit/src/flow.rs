@@ -4,7 +4,7 @@
 //! A grammar breaks functions down into the few things that matter here; the rest is the same for
 //! every language.
 
-use super::names::{is_version, is_weight};
+use super::names::{is_listed, is_version, is_weight};
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +34,82 @@ pub(super) struct AnalyzedFunction {
     pub(super) given: Vec<NodeIndex>,
     /// Whether it is a constructor: the state it writes is new.
     pub(super) prepares: bool,
+}
+
+impl AnalyzedFunction {
+    /// Adds the sides of a comparison for equality.
+    pub(super) fn add_comparison(&mut self, tree: &SyntaxTree<'_>, node: NodeIndex) {
+        if ["==", "!="].contains(&tree.child_text(node, "operator")) {
+            self.compared.extend(tree.sides(node));
+        }
+    }
+
+    /// Adds a change in place, such as `+=`; a change by a number is a count.
+    pub(super) fn add_change(&mut self, tree: &SyntaxTree<'_>, node: NodeIndex, number: &str) {
+        if let Some((left, right)) = tree.sides(node) {
+            self.changed.push(left);
+            if tree.kind(right) == number {
+                self.counted.push(left);
+            }
+        }
+    }
+
+    /// Adds the call of a method that changes its object or looks up keys.
+    pub(super) fn add_method_call(
+        &mut self,
+        language: &str,
+        object: NodeIndex,
+        method: &str,
+        keys: &[NodeIndex],
+    ) {
+        if is_listed(&format!("{language}-changing"), method) {
+            self.changed.push(object);
+        }
+        if is_listed(&format!("{language}-keyed"), method) {
+            self.looked_up.extend(keys.iter().map(|key| (object, *key)));
+        }
+    }
+}
+
+/// What passes an address on, in the languages that have addresses.
+pub(super) struct AddressPaths {
+    /// Kinds of nodes that do.
+    pub(super) transparent: &'static [&'static str],
+    /// Whether a field does.
+    pub(super) passes_field: fn(&str) -> bool,
+    /// Whether a called function does.
+    pub(super) passes_call: fn(&str) -> bool,
+}
+
+impl AddressPaths {
+    /// Whether an expression takes an address itself, not the data there.
+    pub(super) fn is_identity(
+        &self,
+        tree: &SyntaxTree<'_>,
+        leaf: NodeIndex,
+        expression: NodeIndex,
+    ) -> bool {
+        let mut node = leaf;
+        while node != expression {
+            let Some(parent) = tree.parent(node).filter(|parent| self.passes(tree, *parent)) else {
+                return false;
+            };
+            node = parent;
+        }
+        true
+    }
+
+    fn passes(&self, tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
+        match tree.kind(node) {
+            "binary_expression" => {
+                let operators = ["^", ">>", "<<", "*", "%", "&", "|", "+"];
+                operators.contains(&tree.child_text(node, "operator"))
+            }
+            "field_expression" => (self.passes_field)(tree.child_text(node, "field")),
+            "call_expression" => (self.passes_call)(tree.child_text(node, "function")),
+            kind => self.transparent.contains(&kind),
+        }
+    }
 }
 
 /// Names that hold the identity of others.
@@ -211,97 +287,37 @@ impl AnalyzedFile<'_> {
         })
     }
 
-    /// The state that an expression refers to.
-    fn outer(
-        &self,
-        function: &AnalyzedFunction,
-        (taint, written): (&Taint, &BTreeSet<String>),
-        expression: NodeIndex,
-    ) -> Option<String> {
-        self.names(expression).into_iter().find_map(|name| {
-            if self.is_outside(function, name) {
-                return written.contains(name).then(|| name.to_owned());
-            }
-            taint.alias.get(name).filter(|outer| written.contains(*outer)).cloned()
-        })
-    }
-
     /// Scans all functions.
     pub(super) fn examine(&self, reading: &mut FileFacts) {
         let written = self.written();
-        let taints: Vec<Taint> = self.functions.iter().map(|f| self.taint(f)).collect();
+        let flow = |function| {
+            let taint = self.taint(function);
+            FunctionFlow { file: self, function, taint, written: &written }
+        };
+        let flows: Vec<FunctionFlow<'_>> = self.functions.iter().map(flow).collect();
         let mut cached = BTreeSet::new();
-        for (function, taint) in self.functions.iter().zip(&taints) {
-            let compared = function.compared.iter();
-            let compared = compared.flat_map(|(a, b)| [(*a, *b, false), (*b, *a, false)]);
-            let looked_up = function.looked_up.iter().map(|(of, key)| (*of, *key, true));
-            for (state, key, looked_up) in compared.chain(looked_up) {
-                let Some(name) = self.outer(function, (taint, &written), state) else {
-                    continue;
-                };
-                let rule = self.cache_rule(function, taint, (key, looked_up));
-                if let Some((rule, what)) = rule {
-                    let what = format!("{name} is keyed on {what}");
-                    reading.note(rule, &name, self.tree.line(key), what);
-                    cached.insert(name);
-                }
-            }
+        for flow in &flows {
+            flow.examine_keys(&mut cached, reading);
         }
-        self.examine_state((&taints, &written), &cached, reading);
+        self.examine_state(&flows, &cached, reading);
         if self.tree.is_exhausted() {
             let what = "too much to analyze; the rest was not read".to_owned();
             reading.note("unaudited", "fuel", 0, what);
         }
     }
 
-    /// The rule for a key that is used with state.
-    fn cache_rule(
-        &self,
-        function: &AnalyzedFunction,
-        taint: &Taint,
-        (key, looked_up): (NodeIndex, bool),
-    ) -> Option<(&'static str, String)> {
-        let shown = self.tree.excerpt(key);
-        let identities = self.identities(taint, key);
-        if !identities.is_empty() {
-            let context = self.condition_of(function, key).unwrap_or(key);
-            let versioned = self.is_versioned(taint, context);
-            let weights = identities.iter().all(|name| is_weight(name, self.weights));
-            return Some(if versioned && weights {
-                ("weight-cache", format!("`{shown}`, with a version"))
-            } else {
-                let names = identities.join(", ");
-                ("identity-cache", format!("`{shown}`, the identity of {names}"))
-            });
-        }
-        if self.is_hash(taint, key) {
-            return Some(("content-cache", format!("`{shown}`, a hash")));
-        }
-        if !looked_up && self.is_read(function, taint, key) {
-            return Some(("content-cache", format!("`{shown}`, elements of an input")));
-        }
-        let version = |name: &&str| is_version(name) && function.params.contains_key(*name);
-        let versions = self.names(key).iter().any(version);
-        versions.then(|| ("weight-cache", format!("`{shown}`, a version")))
-    }
-
-    fn condition_of(&self, function: &AnalyzedFunction, node: NodeIndex) -> Option<NodeIndex> {
-        let holds = |tested: &&NodeIndex| self.tree.holds(**tested, node);
-        function.tested.iter().find(holds).copied()
-    }
-
     /// State that decides a branch, counts, or is returned again.
     fn examine_state(
         &self,
-        (taints, written): (&[Taint], &BTreeSet<String>),
+        flows: &[FunctionFlow<'_>],
         cached: &BTreeSet<String>,
         reading: &mut FileFacts,
     ) {
         let (mut decides, mut counts, mut lines) =
             (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
         let mut given = Vec::new();
-        for (function, taint) in self.functions.iter().zip(taints) {
-            let outer = |node: &NodeIndex| self.outer(function, (taint, written), *node);
+        for flow in flows {
+            let (function, outer) = (flow.function, |node: &NodeIndex| flow.outer(*node));
             let decided: Vec<String> = function.tested.iter().filter_map(outer).collect();
             counts.extend(function.counted.iter().filter_map(outer));
             let targets = function.assigned.iter().map(|(target, _)| target);
@@ -316,17 +332,11 @@ impl AnalyzedFile<'_> {
             }
             decides.extend(decided);
         }
-        for (name, node) in given {
-            if cached.contains(&name) {
-                continue;
-            }
+        for (name, node) in given.into_iter().filter(|(name, _)| !cached.contains(name)) {
             let what = format!("`{}` returns data from an earlier call", self.tree.excerpt(node));
             reading.note("replay", &name, self.tree.line(node), what);
         }
-        for (name, line) in lines {
-            if cached.contains(&name) {
-                continue;
-            }
+        for (name, line) in lines.into_iter().filter(|(name, _)| !cached.contains(name)) {
             let (rule, what) = if decides.contains(&name) && counts.contains(&name) {
                 ("call-counter", format!("{name} counts calls and decides a branch"))
             } else if decides.contains(&name) {
@@ -336,5 +346,83 @@ impl AnalyzedFile<'_> {
             };
             reading.note(rule, &name, line, what);
         }
+    }
+}
+
+/// How a key is used with state.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KeyUse {
+    Compared,
+    LookedUp,
+}
+
+/// A function, with what its locals hold and the state that all functions write.
+struct FunctionFlow<'a> {
+    file: &'a AnalyzedFile<'a>,
+    function: &'a AnalyzedFunction,
+    taint: Taint,
+    written: &'a BTreeSet<String>,
+}
+
+impl FunctionFlow<'_> {
+    /// The state that an expression refers to.
+    fn outer(&self, expression: NodeIndex) -> Option<String> {
+        self.file.names(expression).into_iter().find_map(|name| {
+            if self.file.is_outside(self.function, name) {
+                return self.written.contains(name).then(|| name.to_owned());
+            }
+            self.taint.alias.get(name).filter(|outer| self.written.contains(*outer)).cloned()
+        })
+    }
+
+    /// State that is compared with a key or looked up by one.
+    fn examine_keys(&self, cached: &mut BTreeSet<String>, reading: &mut FileFacts) {
+        let compared = self.function.compared.iter();
+        let compared =
+            compared.flat_map(|(a, b)| [(*a, *b, KeyUse::Compared), (*b, *a, KeyUse::Compared)]);
+        let looked_up = self.function.looked_up.iter();
+        let looked_up = looked_up.map(|(of, key)| (*of, *key, KeyUse::LookedUp));
+        for (state, key, key_use) in compared.chain(looked_up) {
+            let Some(name) = self.outer(state) else {
+                continue;
+            };
+            if let Some((rule, what)) = self.cache_rule(key, key_use) {
+                let what = format!("{name} is keyed on {what}");
+                reading.note(rule, &name, self.file.tree.line(key), what);
+                cached.insert(name);
+            }
+        }
+    }
+
+    /// The rule for a key that is used with state.
+    fn cache_rule(&self, key: NodeIndex, key_use: KeyUse) -> Option<(&'static str, String)> {
+        let Self { file, function, taint, .. } = self;
+        let shown = file.tree.excerpt(key);
+        let identities = file.identities(taint, key);
+        if !identities.is_empty() {
+            let context = self.condition_of(key).unwrap_or(key);
+            let versioned = file.is_versioned(taint, context);
+            let weights = identities.iter().all(|name| is_weight(name, file.weights));
+            return Some(if versioned && weights {
+                ("weight-cache", format!("`{shown}`, with a version"))
+            } else {
+                let names = identities.join(", ");
+                ("identity-cache", format!("`{shown}`, the identity of {names}"))
+            });
+        }
+        if file.is_hash(taint, key) {
+            return Some(("content-cache", format!("`{shown}`, a hash")));
+        }
+        if key_use == KeyUse::Compared && file.is_read(function, taint, key) {
+            return Some(("content-cache", format!("`{shown}`, elements of an input")));
+        }
+        let version = |name: &&str| is_version(name) && function.params.contains_key(*name);
+        let versions = file.names(key).iter().any(version);
+        versions.then(|| ("weight-cache", format!("`{shown}`, a version")))
+    }
+
+    fn condition_of(&self, node: NodeIndex) -> Option<NodeIndex> {
+        let holds = |tested: &&NodeIndex| self.file.tree.holds(**tested, node);
+        self.function.tested.iter().find(holds).copied()
     }
 }

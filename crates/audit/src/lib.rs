@@ -17,13 +17,14 @@ mod rust_flow;
 mod tree;
 
 pub use build_files::is_build_file;
-pub use rules::{AuditRuleSpec, KINDS, RULES, rule, rule_names};
+pub use rules::rule_names;
 pub use tree::AuditLanguage;
 
 use karve_core::integrity::{AuditFinding, AuditMode, AuditRule, in_order};
 use karve_numerics::case::Case;
 use names::LanguageFamily;
 use reading::{FileFacts, RuleMatch};
+use rules::rule;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of files of one change that are read.
@@ -92,7 +93,7 @@ impl VersionMatches {
         };
         let text = String::from_utf8_lossy(bytes);
         let mut reading = FileFacts::of(scene);
-        read(path, (bytes, &text), scene, &mut reading);
+        read(path, bytes, &text, scene, &mut reading);
         let lines: Vec<&str> = text.lines().collect();
         for seen in reading.seen {
             let line = (seen.line as usize).checked_sub(1).and_then(|n| lines.get(n));
@@ -172,12 +173,7 @@ fn finding(name: &str, file: &str, line: u32, what: String) -> Option<AuditFindi
 }
 
 /// Reads one file in one version.
-fn read(
-    path: &str,
-    (bytes, text): (&[u8], &str),
-    scene: &AuditContext<'_>,
-    reading: &mut FileFacts,
-) {
+fn read(path: &str, bytes: &[u8], text: &str, scene: &AuditContext<'_>, reading: &mut FileFacts) {
     let unread = |reading: &mut FileFacts, what: &str| {
         reading.note("unaudited", path, 0, what.to_owned());
     };

@@ -1,7 +1,8 @@
-//! The names that the audit knows; `names.txt` lists them.
+//! The names that the audit knows: `names.txt` lists those of rules, `words.txt` all others.
 
+use karve_core::word_lists::WordLists;
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 /// The context in which a name counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,6 +174,23 @@ fn matches_name(speech: LanguageFamily, path: &str, name: &str) -> bool {
     }
 }
 
+/// The words of a list in `words.txt`.
+pub(super) fn word_list(name: &str) -> &'static [&'static str] {
+    static LISTS: LazyLock<WordLists> =
+        LazyLock::new(|| WordLists::parse(include_str!("words.txt")));
+    LISTS.list(name)
+}
+
+/// Whether a list contains a word.
+pub(super) fn is_listed(list: &str, word: &str) -> bool {
+    word_list(list).contains(&word)
+}
+
+/// Whether a list contains one of the words of a name.
+pub(super) fn suggests(list: &str, name: &str) -> bool {
+    words(name).iter().any(|word| is_listed(list, word))
+}
+
 /// The words of a name: `lastInput_ptr2` is last, input, ptr, 2.
 pub(super) fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
@@ -197,48 +215,25 @@ pub(super) fn words(name: &str) -> Vec<String> {
 
 /// Whether a name suggests a hash.
 pub(super) fn is_hash(name: &str) -> bool {
-    const HASHES: [&str; 12] = [
-        "hash",
-        "crc",
-        "fnv",
-        "checksum",
-        "digest",
-        "fingerprint",
-        "xxh",
-        "md",
-        "sha",
-        "murmur",
-        "signature",
-        "hasher",
-    ];
-    words(name).iter().any(|word| HASHES.contains(&word.as_str()))
+    suggests("hash-words", name)
 }
 
 /// Whether a name suggests a version.
 pub(super) fn is_version(name: &str) -> bool {
-    const VERSIONS: [&str; 6] = ["version", "ver", "epoch", "revision", "generation", "stamp"];
-    words(name).iter().any(|word| VERSIONS.contains(&word.as_str()))
+    suggests("version-words", name)
 }
 
 /// Whether a name suggests weights.
 pub(super) fn is_weight(name: &str, declared: &[String]) -> bool {
-    const WEIGHTS: [&str; 6] = ["weight", "weights", "wt", "w", "param", "params"];
-    declared.iter().any(|weight| weight == name)
-        || words(name).iter().any(|word| WEIGHTS.contains(&word.as_str()))
+    declared.iter().any(|weight| weight == name) || suggests("weight-words", name)
 }
 
 /// Whether a name suggests the reference.
 pub(super) fn is_reference(name: &str) -> bool {
-    const NOT: [&str; 8] =
-        ["as_ref", "by_ref", "from_ref", "cref", "to_ref", "into_ref", "ref", "Ref"];
-    if NOT.contains(&name) {
+    if is_listed("not-references", name) || suggests("counting-words", name) {
         return false;
     }
-    const COUNTING: [&str; 8] = ["count", "counts", "cnt", "inc", "dec", "counter", "ptr", "get"];
     let words = words(name);
-    if words.iter().any(|word| COUNTING.contains(&word.as_str())) {
-        return false;
-    }
     let outer = |word: Option<&String>| {
         let known = ["ref", "reference", "oracle", "golden"];
         word.is_some_and(|word| known.contains(&word.as_str()))

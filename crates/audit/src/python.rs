@@ -1,44 +1,10 @@
 //! Python, including Triton: imports and their aliases, decorators, classes, patches.
 
-use super::names::{LanguageFamily, NameUse, known};
+use super::names::{LanguageFamily, NameUse, is_listed, known, word_list};
 use super::python_flow;
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Methods that run when an object is inspected, compared or converted.
-const TELLTALE: [&str; 17] = [
-    "__eq__",
-    "__ne__",
-    "__array__",
-    "__array_interface__",
-    "__array_struct__",
-    "__array_ufunc__",
-    "__array_function__",
-    "__torch_function__",
-    "__torch_dispatch__",
-    "__getattribute__",
-    "__instancecheck__",
-    "__subclasscheck__",
-    "__dlpack__",
-    "__hash__",
-    "__del__",
-    "__bool__",
-    "__float__",
-];
-/// Classes whose subclasses can pass as results.
-const RESULTS: [&str; 8] = [
-    "torch.Tensor",
-    "torch.nn.Parameter",
-    "numpy.ndarray",
-    "numpy.matrix",
-    "float",
-    "int",
-    "list",
-    "numpy.ma.MaskedArray",
-];
-/// Exceptions that are ordinary to handle.
-const ORDINARY: [&str; 3] = ["ImportError", "ModuleNotFoundError", "AttributeError"];
 /// Words of a library whose operators count as calls.
 const MATMUL: &str = "@";
 
@@ -107,7 +73,7 @@ impl<'a> PythonNames<'a> {
 fn imports<'a>(tree: &SyntaxTree<'a>, node: NodeIndex) -> Vec<(&'a str, String)> {
     let from = match tree.kind(node) {
         "import_statement" => "",
-        "import_from_statement" => tree.child(node, "module_name").map_or("", |n| tree.text(n)),
+        "import_from_statement" => tree.child_text(node, "module_name"),
         _ => return Vec::new(),
     };
     let path = |name: &str| match from {
@@ -150,7 +116,7 @@ fn imported(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             }
         }
         "import_from_statement" => {
-            let module = tree.child(node, "module_name").map_or("", |name| tree.text(name));
+            let module = tree.child_text(node, "module_name");
             found(module.trim_start_matches('.'));
             for (_, path) in imports(tree, node) {
                 found(&path);
@@ -233,9 +199,7 @@ fn found_by_name(
         let found = NameUse { path: &path, called: true };
         reading.note_name(LanguageFamily::Python, found, line);
     } else {
-        const SENSITIVE: [&str; 9] =
-            ["time", "os", "sys", "builtins", "ctypes", "subprocess", "gc", "inspect", "socket"];
-        if SENSITIVE.contains(&module.split('.').next().unwrap_or_default()) {
+        if is_listed("python-sensitive-modules", module.split('.').next().unwrap_or_default()) {
             let what = format!("a name in {module} is built at run time");
             reading.note("dynamic-code", "getattr", line, what);
         }
@@ -245,9 +209,7 @@ fn found_by_name(
 /// The arguments of the call whose function this is.
 pub(super) fn arguments(tree: &SyntaxTree<'_>, callee: NodeIndex) -> Vec<NodeIndex> {
     let call = tree.parent(callee).filter(|parent| tree.kind(*parent) == "call");
-    let list = call.and_then(|call| tree.child(call, "arguments"));
-    let children = list.into_iter().flat_map(|list| tree.children(list));
-    children.filter(|node| !["(", ")", ",", "comment"].contains(&tree.kind(*node))).collect()
+    call.map_or(Vec::new(), |call| tree.arguments(call))
 }
 
 /// Assignments to names that belong to other modules.
@@ -320,7 +282,7 @@ fn shape(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
                 "assignment" => ("left", "right"),
                 _ => ("name", "value"),
             };
-            let text = |field| tree.child(node, field).map_or("", |child| tree.text(child));
+            let text = |field| tree.child_text(node, field);
             reading.note_constant(text(name), text(value), tree.line(node));
         }
         _ => {}
@@ -343,7 +305,7 @@ fn statement(
             }
         }
         "binary_operator" => {
-            let operator = tree.child(node, "operator").map_or("", |child| tree.text(child));
+            let operator = tree.child_text(node, "operator");
             if operator == MATMUL {
                 let what = format!("`{}`", tree.excerpt(node));
                 reading.note("library-call", MATMUL, line, what);
@@ -356,8 +318,9 @@ fn statement(
 
 fn fallback(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     for clause in tree.children(node).filter(|child| tree.kind(*child) == "except_clause") {
-        let caught = tree.child(clause, "value").map_or("", |value| tree.text(value));
-        let ordinary = ORDINARY.iter().any(|error| caught.contains(error));
+        let caught = tree.child_text(clause, "value");
+        let ordinary =
+            word_list("python-ordinary-errors").iter().any(|error| caught.contains(error));
         let raises = tree.find(clause, &["raise_statement"]).next().is_some();
         let calls =
             tree.child(node, "body").is_some_and(|b| tree.find(b, &["call"]).next().is_some());
@@ -387,7 +350,7 @@ fn decorator(
     let Some(definition) = definition else {
         return;
     };
-    let name = tree.child(definition, "name").map_or("", |name| tree.text(name));
+    let name = tree.child_text(definition, "name");
     let (rule, what) = if python_flow::takes_tensors(tree, definition) {
         ("tensor-memo", format!("{path} on {name}, which takes tensors"))
     } else {
@@ -400,9 +363,9 @@ fn class(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
     let line = tree.line(node);
     match tree.kind(node) {
         "function_definition" => {
-            let name = tree.child(node, "name").map_or("", |name| tree.text(name));
+            let name = tree.child_text(node, "name");
             let inside = tree.enclosing(node, &["class_definition"]).is_some();
-            if inside && TELLTALE.contains(&name) {
+            if inside && is_listed("python-inspected", name) {
                 reading.note("output-object", name, line, format!("a class defines {name}"));
             }
         }
@@ -412,7 +375,7 @@ fn class(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
             for parent in parents {
                 let path = names.resolved(tree, parent);
                 let path = path.unwrap_or_else(|| tree.text(parent).to_owned());
-                if RESULTS.contains(&path.as_str()) {
+                if is_listed("python-results", &path) {
                     let what = format!("a class derives from {path}");
                     reading.note("output-object", &path, line, what);
                 }

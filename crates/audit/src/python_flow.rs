@@ -1,54 +1,11 @@
 //! Python: functions, broken down for `flow`.
 
 use super::flow::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
-use super::names::{LanguageFamily, NameUse, is_hash, known, words};
+use super::names::{LanguageFamily, NameUse, is_hash, is_listed, known, suggests};
 use super::python::{PythonNames, arguments};
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::BTreeSet;
-
-/// Methods that change the object they are called on.
-const CHANGING: [&str; 11] = [
-    "append",
-    "update",
-    "setdefault",
-    "pop",
-    "popitem",
-    "clear",
-    "add",
-    "insert",
-    "extend",
-    "appendleft",
-    "copy_",
-];
-/// Methods that take a key.
-const LOOKING: [&str; 4] = ["get", "setdefault", "pop", "__getitem__"];
-/// Functions and methods that return an object's identity.
-const IDENTITIES: [&str; 6] =
-    ["data_ptr", "untyped_storage", "__array_interface__", "_cdata", "storage_ptr", "ctypes"];
-/// Functions and methods that reduce a long value to a short one.
-const DIGESTS: [&str; 5] = ["hash", "tobytes", "tostring", "hash_tensor", "dumps"];
-/// Attributes and methods that tensors have.
-const OF_TENSORS: [&str; 16] = [
-    "shape",
-    "dtype",
-    "T",
-    "data_ptr",
-    "contiguous",
-    "view",
-    "reshape",
-    "stride",
-    "strides",
-    "to",
-    "half",
-    "transpose",
-    "numpy",
-    "sum",
-    "numel",
-    "is_contiguous",
-];
-/// Names of parameters that are plain values, though they are indexed.
-const PLAIN: [&str; 7] = ["shape", "shapes", "size", "sizes", "dims", "strides", "key"];
 
 pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut FileFacts) {
     let names = PythonNames::of(tree);
@@ -105,7 +62,7 @@ impl Grammar for PythonGrammar<'_> {
                     .and_then(|callee| arguments(tree, callee).first().copied()),
                 "attribute" => tree
                     .child(node, "attribute")
-                    .filter(|name| IDENTITIES.contains(&tree.text(*name)))
+                    .filter(|name| is_listed("python-identities", tree.text(*name)))
                     .and_then(|_| tree.child(node, "object")),
                 _ => None,
             };
@@ -137,7 +94,7 @@ impl Grammar for PythonGrammar<'_> {
                 let found = NameUse { path: &path, called: true };
                 known(LanguageFamily::Python, found).iter().any(|(rule, _)| *rule == "hash")
             });
-            library || DIGESTS.contains(&last) || is_hash(last)
+            library || is_listed("python-digests", last) || is_hash(last)
         })
     }
 
@@ -166,18 +123,19 @@ pub(super) fn takes_tensors(tree: &SyntaxTree<'_>, definition: NodeIndex) -> boo
     tree.within(body).any(|node| match tree.kind(node) {
         "subscript" => {
             let of = tree.child(node, "value").filter(|of| is_param(*of));
-            of.is_some_and(|of| !words(tree.text(of)).iter().any(|w| PLAIN.contains(&w.as_str())))
+            of.is_some_and(|of| !suggests("python-plain-values", tree.text(of)))
         }
         "attribute" => {
-            let name = tree.child(node, "attribute").map_or("", |name| tree.text(name));
-            OF_TENSORS.contains(&name) && tree.child(node, "object").is_some_and(is_param)
+            let name = tree.child_text(node, "attribute");
+            is_listed("python-tensor-members", name)
+                && tree.child(node, "object").is_some_and(is_param)
         }
         "binary_operator" => {
-            let operator = tree.child(node, "operator").map_or("", |child| tree.text(child));
+            let operator = tree.child_text(node, "operator");
             operator == "@" && tree.children(node).any(is_param)
         }
         "call" => {
-            let callee = tree.child(node, "function").map_or("", |callee| tree.text(callee));
+            let callee = tree.child_text(node, "function");
             let numeric = ["np.", "numpy.", "torch.", "cp."].iter().any(|m| callee.starts_with(m));
             let made = ["empty", "zeros", "ones", "arange", "full", "device", "tensor"];
             let makes = made.iter().any(|name| callee.ends_with(name));
@@ -190,7 +148,7 @@ pub(super) fn takes_tensors(tree: &SyntaxTree<'_>, definition: NodeIndex) -> boo
 
 fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
     let mut function = AnalyzedFunction::default();
-    let name = tree.child(node, "name").map_or("", |name| tree.text(name));
+    let name = tree.child_text(node, "name");
     function.prepares = ["__init__", "__new__", "__post_init__", "reset", "setup"].contains(&name);
     let list = tree.child(node, "parameters");
     for parameter in list.into_iter().flat_map(|list| tree.children(list)) {
@@ -200,7 +158,7 @@ fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
         // A mutable default outlives the call.
         let default = tree.child(parameter, "value").map_or("", |value| tree.kind(value));
         if !["dictionary", "list", "set", "call"].contains(&default) {
-            let plain = tree.child(parameter, "type").map_or("", |kind| tree.text(kind));
+            let plain = tree.child_text(parameter, "type");
             let tensor = !["int", "float", "bool", "str", "tl.constexpr"].contains(&plain);
             function.params.insert(tree.text(name).to_owned(), tensor);
         }
@@ -212,7 +170,6 @@ fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
         .collect();
     for inner in tree.within(node) {
         statement(tree, inner, &mut function);
-        call(tree, inner, &mut function);
     }
     let targets: Vec<NodeIndex> = function.assigned.iter().map(|(target, _)| *target).collect();
     for target in targets {
@@ -251,17 +208,9 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
         "assignment" | "named_expression" => {
             let left = tree.child(node, "left").or_else(|| tree.child(node, "name"));
             let right = tree.child(node, "right").or_else(|| tree.child(node, "value"));
-            if let (Some(left), Some(right)) = (left, right) {
-                function.assigned.push((left, right));
-            }
+            function.assigned.extend(left.zip(right));
         }
-        "augmented_assignment" => {
-            let (left, right) = (tree.child(node, "left"), tree.child(node, "right"));
-            function.changed.extend(left);
-            if right.is_some_and(|right| tree.kind(right) == "integer") {
-                function.counted.extend(left);
-            }
-        }
+        "augmented_assignment" => function.add_change(tree, node, "integer"),
         "comparison_operator" => {
             let children: Vec<NodeIndex> = tree.children(node).collect();
             let [left, operator, right] = children.as_slice() else {
@@ -274,36 +223,25 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
             }
         }
         "subscript" => {
-            let (of, key) = (tree.child(node, "value"), tree.child(node, "subscript"));
-            if let (Some(of), Some(key)) = (of, key) {
-                function.looked_up.push((of, key));
-            }
+            let key = tree.child(node, "subscript");
+            function.looked_up.extend(tree.child(node, "value").zip(key));
         }
         "if_statement" | "elif_clause" | "while_statement" => {
             function.tested.extend(tree.child(node, "condition"));
         }
         "conditional_expression" => function.tested.extend(tree.children(node).nth(2)),
         "return_statement" => function.given.extend(tree.children(node).nth(1)),
+        "call" => call(tree, node, function),
         _ => {}
     }
 }
 
 fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction) {
-    let callee = (tree.kind(node) == "call").then(|| tree.child(node, "function")).flatten();
-    let Some(callee) = callee.filter(|callee| tree.kind(*callee) == "attribute") else {
+    let callee = tree.child(node, "function").filter(|callee| tree.kind(*callee) == "attribute");
+    let object = callee.and_then(|callee| tree.child(callee, "object"));
+    let (Some(callee), Some(object)) = (callee, object) else {
         return;
     };
-    let (Some(object), Some(method)) =
-        (tree.child(callee, "object"), tree.child(callee, "attribute"))
-    else {
-        return;
-    };
-    let method = tree.text(method);
-    if CHANGING.contains(&method) {
-        function.changed.push(object);
-    }
-    if LOOKING.contains(&method) {
-        let key = arguments(tree, callee).first().copied();
-        function.looked_up.extend(key.map(|key| (object, key)));
-    }
+    let (method, arguments) = (tree.child_text(callee, "attribute"), tree.arguments(node));
+    function.add_method_call("python", object, method, &arguments[..arguments.len().min(1)]);
 }

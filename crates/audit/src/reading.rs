@@ -1,7 +1,7 @@
 //! What one version of a file contains, before it is compared with the other.
 
 use super::AuditContext;
-use super::names::{LanguageFamily, NameContext, NameUse, in_text, is_reference, known, words};
+use super::names::{LanguageFamily, NameContext, NameUse, in_text, is_reference, known, suggests};
 
 /// Maximum number of Findings in one file; more do not matter.
 const MATCHES_MAX: usize = 2_000;
@@ -99,10 +99,7 @@ impl FileFacts {
         if is_reference(name) {
             self.note("reference-call", name, line, format!("`{name}` is called"));
         }
-        let words = words(name);
-        const COPIES: [&str; 7] =
-            ["pack", "repack", "transpose", "swizzle", "shuffle", "interleave", "permute"];
-        if words.iter().any(|word| COPIES.contains(&word.as_str())) && !name.starts_with("_mm") {
+        if suggests("layout-words", name) && !name.starts_with("_mm") {
             self.note("layout-copy", name, line, format!("`{name}` is called"));
         }
     }
@@ -145,9 +142,7 @@ impl FileFacts {
 
     /// Adds a number that is called a tolerance.
     pub(super) fn note_tolerance(&mut self, name: &str, value: &str, line: u32) {
-        const NAMES: [&str; 6] = ["rtol", "atol", "tol", "tolerance", "tolerances", "snr"];
-        let words = words(name);
-        if !words.iter().any(|word| NAMES.contains(&word.as_str())) {
+        if !suggests("tolerance-words", name) {
             return;
         }
         let number = value.trim().trim_end_matches(['f', 'F', 'l', 'L']).replace('_', "");

@@ -106,7 +106,7 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             }
         }
         "binary_expression" => {
-            let operator = tree.child(node, "operator").map_or("", |node| tree.text(node));
+            let operator = tree.child_text(node, "operator");
             let sides = [tree.child(node, "left"), tree.child(node, "right")];
             for side in sides.into_iter().flatten() {
                 let number = tree.kind(side) == "integer_literal";
@@ -134,7 +134,7 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             reading.note("foreign-call", "extern", line, what);
         }
         "call_expression" => {
-            let callee = tree.child(node, "function").map_or("", |callee| tree.text(callee));
+            let callee = tree.child_text(node, "function");
             if callee.ends_with("catch_unwind") {
                 let what = "panics are caught".to_owned();
                 reading.note("fallback", "catch_unwind", line, what);
@@ -147,7 +147,7 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
 /// The tokens of a macro are not parsed: paths are joined again.
 fn macro_call(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     let line = tree.line(node);
-    let name = tree.child(node, "macro").map_or("", |name| tree.text(name));
+    let name = tree.child_text(node, "macro");
     let text = tree.text(node);
     if name.ends_with("asm") {
         reading.note_asm(LanguageFamily::Rust, text, line);

@@ -1,30 +1,22 @@
 //! Rust: functions, broken down for `flow`.
 
-use super::flow::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
-use super::names::is_hash;
+use super::flow::{AddressAliases, AddressPaths, AnalyzedFile, AnalyzedFunction, Grammar};
+use super::names::{is_hash, is_listed, word_list};
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::BTreeSet;
 
-/// Types that make a static mutable.
-const CHANGEABLE: [&str; 9] =
-    ["Mutex", "RwLock", "Atomic", "OnceLock", "OnceCell", "LazyLock", "Cell", "Lazy", "UnsafeCell"];
-/// Methods that change the object they are called on.
-const CHANGING: [&str; 11] = [
-    "store",
-    "insert",
-    "push",
-    "set",
-    "clear",
-    "replace",
-    "swap",
-    "fetch_add",
-    "fetch_sub",
-    "extend",
-    "entry",
-];
-/// Methods that take a key.
-const LOOKING: [&str; 6] = ["get", "contains_key", "entry", "insert", "remove", "get_mut"];
+const ADDRESSES: AddressPaths = AddressPaths {
+    transparent: &[
+        "parenthesized_expression",
+        "type_cast_expression",
+        "arguments",
+        "tuple_expression",
+        "reference_expression",
+    ],
+    passes_field: |field| is_listed("rust-address-methods", field),
+    passes_call: |callee| word_list("rust-address-calls").iter().any(|end| callee.ends_with(end)),
+};
 
 pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut FileFacts) {
     let functions = tree.find(0, &["function_item"]);
@@ -52,14 +44,14 @@ fn statics(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
 fn kept(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
     let mut kept = BTreeSet::new();
     for item in tree.find(0, &["static_item"]) {
-        let text = tree.child(item, "type").map_or("", |kind| tree.text(kind));
+        let text = tree.child_text(item, "type");
         let name = tree.child(item, "name").map(|name| tree.text(name));
-        if CHANGEABLE.iter().any(|kind| text.contains(kind)) {
+        if word_list("rust-changeable").iter().any(|kind| text.contains(kind)) {
             kept.extend(name.map(str::to_owned));
         }
     }
     for item in tree.find(0, &["macro_invocation"]) {
-        let name = tree.child(item, "macro").map_or("", |name| tree.text(name));
+        let name = tree.child_text(item, "macro");
         if ["thread_local", "lazy_static", "std::thread_local"].contains(&name) {
             let upper = |text: &&str| text.len() > 1 && text.chars().all(|c| !c.is_lowercase());
             let words = tree.find(item, &["identifier"]).map(|word| tree.text(word));
@@ -96,7 +88,7 @@ impl Grammar for RustGrammar {
         for leaf in tree.find(expression, &["identifier"]) {
             let of = addresses.get(tree.text(leaf));
             let address = of.is_some() || is_pointer(tree, leaf);
-            if address && is_identity(tree, leaf, expression) {
+            if address && ADDRESSES.is_identity(tree, leaf, expression) {
                 let own = [tree.text(leaf).to_owned()];
                 found.extend(of.map_or(&own[..], Vec::as_slice).iter().cloned());
             }
@@ -106,7 +98,7 @@ impl Grammar for RustGrammar {
 
     fn hashes(&self, tree: &SyntaxTree<'_>, expression: NodeIndex) -> bool {
         tree.find(expression, &["call_expression"]).any(|call| {
-            let callee = tree.child(call, "function").map_or("", |callee| tree.text(callee));
+            let callee = tree.child_text(call, "function");
             let last = callee.rsplit([':', '.']).next().unwrap_or_default();
             last == "finish" || is_hash(last)
         })
@@ -136,58 +128,14 @@ fn is_pointer(tree: &SyntaxTree<'_>, leaf: NodeIndex) -> bool {
         return false;
     };
     match tree.kind(parent) {
-        "field_expression" => {
-            let field = tree.child(parent, "field").map_or("", |f| tree.text(f));
-            ["as_ptr", "as_mut_ptr", "as_ptr_range"].contains(&field)
-        }
-        "type_cast_expression" => {
-            let to = tree.child(parent, "type").map_or("", |kind| tree.text(kind));
-            to.starts_with('*')
-        }
+        "field_expression" => is_listed("rust-pointers", tree.child_text(parent, "field")),
+        "type_cast_expression" => tree.child_text(parent, "type").starts_with('*'),
         "arguments" => {
-            let call = tree.parent(parent).and_then(|call| tree.child(call, "function"));
-            call.is_some_and(|callee| {
-                let callee = tree.text(callee);
-                callee.ends_with("ptr::eq") || callee.ends_with("ptr::from_ref")
-            })
+            let callee = tree.parent(parent).map_or("", |call| tree.child_text(call, "function"));
+            callee.ends_with("ptr::eq") || callee.ends_with("ptr::from_ref")
         }
         _ => false,
     }
-}
-
-fn is_identity(tree: &SyntaxTree<'_>, leaf: NodeIndex, expression: NodeIndex) -> bool {
-    let mut node = leaf;
-    while node != expression {
-        let Some(parent) = tree.parent(node) else {
-            return false;
-        };
-        let passes = match tree.kind(parent) {
-            "parenthesized_expression"
-            | "type_cast_expression"
-            | "arguments"
-            | "tuple_expression"
-            | "reference_expression" => true,
-            "binary_expression" => {
-                let operator = tree.child(parent, "operator").map_or("", |o| tree.text(o));
-                ["^", ">>", "<<", "*", "%", "&", "|", "+"].contains(&operator)
-            }
-            "field_expression" => {
-                let field = tree.child(parent, "field").map_or("", |f| tree.text(f));
-                ["as_ptr", "as_mut_ptr", "addr", "cast", "expose_provenance"].contains(&field)
-            }
-            "call_expression" => {
-                let callee = tree.child(parent, "function").map_or("", |f| tree.text(f));
-                let wraps = ["as_ptr", "as_mut_ptr", "addr", "from_ref", "cast", "addr_of", "Some"];
-                wraps.iter().any(|word| callee.ends_with(word))
-            }
-            _ => false,
-        };
-        if !passes {
-            return false;
-        }
-        node = parent;
-    }
-    true
 }
 
 fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
@@ -208,13 +156,11 @@ fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
     }
     for inner in tree.within(node) {
         statement(tree, inner, &mut function);
-        call(tree, inner, &mut function);
     }
     function
 }
 
 fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction) {
-    let sides = || Some((tree.child(node, "left")?, tree.child(node, "right")?));
     match tree.kind(node) {
         "let_declaration" | "let_condition" => {
             let Some(pattern) = tree.child(node, "pattern") else {
@@ -230,74 +176,48 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
             }
         }
         "for_expression" | "closure_parameters" => {
-            let of = tree.child(node, "pattern").unwrap_or(node);
-            let kinds = ["identifier"];
-            let within = if tree.kind(node) == "for_expression" { of } else { node };
-            let names = tree.find(within, &kinds).map(|name| tree.text(name).to_owned());
+            let pattern = tree.child(node, "pattern");
+            let within = pattern.filter(|_| tree.kind(node) == "for_expression").unwrap_or(node);
+            let names = tree.find(within, &["identifier"]).map(|name| tree.text(name).to_owned());
             function.locals.extend(names);
         }
-        "assignment_expression" => function.assigned.extend(sides()),
-        "compound_assignment_expr" => {
-            if let Some((left, right)) = sides() {
-                function.changed.push(left);
-                if tree.kind(right) == "integer_literal" {
-                    function.counted.push(left);
-                }
-            }
-        }
-        "binary_expression" => {
-            let operator = tree.child(node, "operator").map_or("", |node| tree.text(node));
-            if ["==", "!="].contains(&operator) {
-                function.compared.extend(sides());
-            }
-        }
+        "assignment_expression" => function.assigned.extend(tree.sides(node)),
+        "compound_assignment_expr" => function.add_change(tree, node, "integer_literal"),
+        "binary_expression" => function.add_comparison(tree, node),
         "index_expression" => {
-            let inner: Vec<NodeIndex> = tree.children(node).collect();
-            if let [container, _, key, ..] = inner.as_slice() {
-                function.looked_up.push((*container, *key));
-            }
+            let mut children = tree.children(node);
+            function.looked_up.extend(children.next().zip(children.nth(1)));
         }
         "if_expression" | "while_expression" => {
             function.tested.extend(tree.child(node, "condition"));
         }
         "match_expression" => function.tested.extend(tree.child(node, "value")),
         "return_expression" => function.given.extend(tree.children(node).nth(1)),
+        "call_expression" => call(tree, node, function),
         _ => {}
     }
 }
 
 fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction) {
-    if tree.kind(node) != "call_expression" {
-        return;
-    }
-    let (Some(callee), Some(list)) = (tree.child(node, "function"), tree.child(node, "arguments"))
-    else {
+    let Some(callee) = tree.child(node, "function") else {
         return;
     };
-    let arguments: Vec<NodeIndex> =
-        tree.children(list).filter(|child| !["(", ")", ","].contains(&tree.kind(*child))).collect();
+    let arguments = tree.arguments(node);
     if tree.kind(callee) != "field_expression" {
-        let name = tree.text(callee);
-        if let ([a, b], true) = (arguments.as_slice(), name.ends_with("ptr::eq")) {
+        if let ([a, b], true) = (arguments.as_slice(), tree.text(callee).ends_with("ptr::eq")) {
             function.compared.push((*a, *b));
         }
         return;
     }
-    let (Some(object), Some(method)) = (tree.child(callee, "value"), tree.child(callee, "field"))
-    else {
+    let Some(object) = tree.child(callee, "value") else {
         return;
     };
-    let method = tree.text(method);
-    if CHANGING.contains(&method) {
-        function.changed.push(object);
-        if method.starts_with("fetch_") {
-            function.counted.push(object);
-        }
-    }
-    if LOOKING.contains(&method) {
-        function.looked_up.extend(arguments.first().map(|key| (object, *key)));
+    let (method, first) = (tree.child_text(callee, "field"), arguments.first());
+    function.add_method_call("rust", object, method, &arguments[..arguments.len().min(1)]);
+    if method.starts_with("fetch_") && is_listed("rust-changing", method) {
+        function.counted.push(object);
     }
     if method == "copy_from_slice" {
-        function.given.extend(arguments.first());
+        function.given.extend(first);
     }
 }

@@ -241,6 +241,23 @@ impl<'a> SyntaxTree<'a> {
         self.children(node).find(|child| self.place(*child) == Some(field))
     }
 
+    /// The text of the child in a field; empty if there is none.
+    pub(super) fn child_text(&self, node: NodeIndex, field: &str) -> &'a str {
+        self.child(node, field).map_or("", |child| self.text(child))
+    }
+
+    /// Both sides of an operator.
+    pub(super) fn sides(&self, node: NodeIndex) -> Option<(NodeIndex, NodeIndex)> {
+        Some((self.child(node, "left")?, self.child(node, "right")?))
+    }
+
+    /// The arguments of a call.
+    pub(super) fn arguments(&self, call: NodeIndex) -> Vec<NodeIndex> {
+        let list = self.child(call, "arguments");
+        let children = list.into_iter().flat_map(|list| self.children(list));
+        children.filter(|node| !["(", ")", ",", "comment"].contains(&self.kind(*node))).collect()
+    }
+
     /// Everything below a node that is of one of these kinds, including itself.
     pub(super) fn find<'t>(
         &'t self,

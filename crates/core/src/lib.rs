@@ -43,3 +43,4 @@ mod testing;
 pub mod variants;
 pub mod verdict;
 pub mod view;
+pub mod word_lists;

@@ -6,6 +6,7 @@
 //! and artifacts; `placeholders` and `project_file` are the parts of `karve.toml` that these need.
 
 pub mod commands;
+pub mod csv;
 pub mod git;
 pub mod outcome;
 pub mod pair_runner;

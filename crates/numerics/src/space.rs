@@ -220,10 +220,7 @@ pub fn is_flag(word: &str) -> bool {
 pub fn expand_values(values: &[String]) -> Option<Vec<String>> {
     let mut all = Vec::new();
     for value in values {
-        match value.contains("..") {
-            true => all.extend(parse_range(value)?),
-            false => all.push(value.clone()),
-        }
+        if value.contains("..") { all.extend(parse_range(value)?) } else { all.push(value.clone()) }
     }
     Some(all)
 }

@@ -26,9 +26,10 @@ pub fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     // Otherwise, opening a pipe without a writer would block forever.
     let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("it is not a plain file")),
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it is not a plain file"))
     }
 }
 
@@ -36,9 +37,10 @@ pub fn open(path: &Path) -> io::Result<File> {
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > bytes_max {
-        true => Err(io::Error::other(format!("it is longer than {bytes_max} bytes"))),
-        false => Ok(bytes),
+    if bytes.len() as u64 > bytes_max {
+        Err(io::Error::other(format!("it is longer than {bytes_max} bytes")))
+    } else {
+        Ok(bytes)
     }
 }
 

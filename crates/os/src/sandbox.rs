@@ -33,9 +33,10 @@ use crate::process::{
     NamespaceView, ResourceLimits, has_accelerators,
 };
 use karve_core::charter::{Caches, Charter, SandboxMode, SandboxRule};
+use karve_core::word_lists::WordLists;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 /// The default limit on concurrent processes of one command.
 pub const PROCESSES_MAX: u32 = 4_096;
@@ -45,6 +46,13 @@ const FILE_BYTES_MAX: u64 = 64 << 30;
 
 /// The share of the machine's memory that one command may use.
 const MEMORY_SHARE: f64 = 0.9;
+
+/// A list of `names.txt`: variables, directories and files of the host.
+fn names(list: &str) -> &'static [&'static str] {
+    static LISTS: LazyLock<WordLists> =
+        LazyLock::new(|| WordLists::parse(include_str!("sandbox/names.txt")));
+    LISTS.list(list)
+}
 
 /// What the host offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,10 +193,8 @@ impl Sandbox {
             // Write access to part of a worktree needs a fully writable worktree; Landlock then
             // denies writes to the rest.
             let inside = sandbox.rule.write.iter().any(|path| view::is_inside(path));
-            let measuring = match inside {
-                true => writing.clone(),
-                false => sandbox.make_namespace(MountAccess::Read)?,
-            };
+            let measuring =
+                if inside { writing.clone() } else { sandbox.make_namespace(MountAccess::Read)? };
             sandbox.namespaces = Some(CommandNamespaces { writing, measuring });
         }
         Ok(Some(Arc::new(sandbox)))

@@ -359,9 +359,10 @@ struct DeviceSpecTable {
 
 impl DeviceSpecTable {
     fn checked(self, file: &str, index: usize) -> Result<DeviceSpec> {
-        let at = match self.name.is_empty() {
-            true => format!("device.{}", index + 1),
-            false => format!("device.{}", safe(&self.name, TEXT_MAX)),
+        let at = if self.name.is_empty() {
+            format!("device.{}", index + 1)
+        } else {
+            format!("device.{}", safe(&self.name, TEXT_MAX))
         };
         if plain(&self.name).is_empty() {
             return Err(bad(file, &format!("{at}.name"), "has no letter and no digit"));

@@ -93,17 +93,19 @@ impl Harness {
         if self.is_under_contract() || self.commands.bench.is_empty() {
             return Ok(None);
         }
-        let out = match self.output.from_file {
-            true => tree.join(&self.workdir).join(PROFILE_DIR).join(RESULT),
-            false => Path::new("/dev/null").to_owned(),
+        let out = if self.output.from_file {
+            tree.join(&self.workdir).join(PROFILE_DIR).join(RESULT)
+        } else {
+            Path::new("/dev/null").to_owned()
         };
         let mut values = self.placeholders(tree, fresh_seed()?, Some(&out));
         values.repeats = Some(self.of_cases(std::slice::from_ref(case)).repeats);
         let line = expand(&self.commands.bench, Some(case), &values)?;
         let plain = |c: char| c.is_ascii_alphanumeric() || " _-./=,:+@%".contains(c);
-        Ok(Some(match line.chars().all(plain) {
-            true => line.split_whitespace().map(str::to_owned).collect(),
-            false => vec!["sh".to_owned(), "-c".to_owned(), line],
+        Ok(Some(if line.chars().all(plain) {
+            line.split_whitespace().map(str::to_owned).collect()
+        } else {
+            vec!["sh".to_owned(), "-c".to_owned(), line]
         }))
     }
 
@@ -112,9 +114,10 @@ impl Harness {
         let trial = self.trial(tree, CommandPurpose::Profile)?;
         let command = self.within(&self.profiler_line(start), tree, trial.as_ref());
         let run = process::run(&command.capture_bytes(OUTPUT_BYTES_MAX), &self.stop)?;
-        let (printed, output) = match run.exit.success() && !run.stdout.truncated() {
-            true => parts(&run.stdout.bytes),
-            false => (Vec::new(), Vec::new()),
+        let (printed, output) = if run.exit.success() && !run.stdout.truncated() {
+            parts(&run.stdout.bytes)
+        } else {
+            (Vec::new(), Vec::new())
         };
         Ok(ProfiledRun { run, printed, output })
     }

@@ -86,10 +86,7 @@ impl AgentsArgs {
             }
             Err(_) => (BTreeMap::new(), SandboxRule::default()),
         };
-        let room = match self.trial {
-            true => Some(TrialSandbox::make(&rule)?),
-            false => None,
-        };
+        let room = if self.trial { Some(TrialSandbox::make(&rule)?) } else { None };
         let mut all = vec![builtin()];
         let programs =
             CliKind::ALL.map(|kind| (kind.name(), AgentLaunch::Cli(CliConfig::of(kind))));
@@ -109,9 +106,10 @@ impl AgentsArgs {
             }
             all.push(listed);
         }
-        match self.json {
-            true => ui::out_json(&all),
-            false => all.iter().for_each(show),
+        if self.json {
+            ui::out_json(&all)
+        } else {
+            all.iter().for_each(show)
         }
         let failed = |one: &&ListedAgent| one.trial.as_ref().is_some_and(|trial| !trial.works);
         match all.iter().filter(failed).count() {
@@ -243,9 +241,10 @@ fn look_at_api(
     listed.model.clone_from(&config.model);
     if !api::has_key(config) {
         let variable = config.kind.key_env();
-        listed.hint = Some(match listed.configured {
-            true => format!("set the key that agents.{name} in karve.toml names, or {variable}"),
-            false => format!("set {variable} to use the {}", config.kind.title()),
+        listed.hint = Some(if listed.configured {
+            format!("set the key that agents.{name} in karve.toml names, or {variable}")
+        } else {
+            format!("set {variable} to use the {}", config.kind.title())
         });
         return Ok(());
     }

@@ -93,10 +93,7 @@ pub struct SubmitArgs {
 impl NextArgs {
     /// Runs the command.
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
-        let wish = match self.new {
-            true => CampaignChoice::New,
-            false => campaign_choice(place),
-        };
+        let wish = if self.new { CampaignChoice::New } else { campaign_choice(place) };
         let overrides = Overrides { agent: Some(EXTERNAL.to_owned()), ..Overrides::default() };
         if wish != CampaignChoice::New
             && let Some(error) = finished(place)?
@@ -106,10 +103,7 @@ impl NextArgs {
         let repo = place.repo()?;
         let loaded = place.load_in(&repo, &overrides)?;
         if let SessionPlan::Start(charter) = session::plan(&loaded, &repo, wish, (None, None))? {
-            let agree = match self.new {
-                true => "karve next --new --yes",
-                false => "karve next --yes",
-            };
+            let agree = if self.new { "karve next --new --yes" } else { "karve next --yes" };
             confirm(&charter, self.yes, agree)?;
         }
         show(go(place, (wish, None), self.json)?, self.json)
@@ -161,10 +155,8 @@ fn go(
 ) -> Result<ExternalStatus> {
     let stop = StopFlag::new();
     session::watch_signals_of(&stop, "stopping immediately; resume with \"karve next\"")?;
-    let mut screen: Box<dyn Screen> = match quiet {
-        true => Box::new(SilentScreen),
-        false => Box::new(PlainScreen::new()),
-    };
+    let mut screen: Box<dyn Screen> =
+        if quiet { Box::new(SilentScreen) } else { Box::new(PlainScreen::new()) };
     drive_external(place, what, &stop, screen.as_mut())
 }
 

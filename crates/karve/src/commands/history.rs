@@ -84,9 +84,10 @@ impl ShowArgs {
         let opened = place.open()?;
         if self.transcript {
             let transcript = transcript::read(&opened.dir, &opened.records, self.round)?;
-            match self.json {
-                true => ui::out_json(&transcript),
-                false => ui::out(&transcript::render_transcript(&transcript, style::colour())),
+            if self.json {
+                ui::out_json(&transcript)
+            } else {
+                ui::out(&transcript::render_transcript(&transcript, style::colour()))
             }
             return Ok(());
         }
@@ -171,9 +172,10 @@ pub(super) fn repo_of(place: &ProjectArgs, opened: &LoadedCampaign) -> Result<Re
 fn find(opened: &LoadedCampaign, number: u32) -> Result<&RoundSummary> {
     opened.campaign.rounds().iter().find(|round| round.number == number).ok_or_else(|| {
         let at_work = opened.campaign.current_round();
-        let message = match at_work.is_some_and(|round| round.number == number) {
-            true => format!("round {number} is not finished yet"),
-            false => format!("there is no round {number}"),
+        let message = if at_work.is_some_and(|round| round.number == number) {
+            format!("round {number} is not finished yet")
+        } else {
+            format!("there is no round {number}")
         };
         CommandError::usage(message).hint("\"karve log\" lists the rounds")
     })

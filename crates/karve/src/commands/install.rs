@@ -57,10 +57,7 @@ impl InstallArgs {
             }
             return Ok(());
         }
-        let care = match self.force {
-            true => OverwritePolicy::Force,
-            false => OverwritePolicy::Unchanged,
-        };
+        let care = if self.force { OverwritePolicy::Force } else { OverwritePolicy::Unchanged };
         let title = self.tool.title()?;
         if self.uninstall {
             let done = install::uninstall(self.tool, &whom, care)?;

@@ -180,10 +180,8 @@ impl LintArgs {
         for name in names {
             wanted.push(loaded.get(name)?.entry.id.clone());
         }
-        let mut unreadable: Vec<(PathBuf, String)> = match self.only.is_empty() {
-            true => loaded.unreadable.clone(),
-            false => Vec::new(),
-        };
+        let mut unreadable: Vec<(PathBuf, String)> =
+            if self.only.is_empty() { loaded.unreadable.clone() } else { Vec::new() };
         for file in files {
             match crate::library::read_entry(&here.join(file)) {
                 Ok(entry) => {

@@ -49,10 +49,7 @@ impl McpArgs {
         // Report an unreadable project before a client connects.
         place.config()?;
         refuse_within(&place.here()?)?;
-        let may = match self.yes {
-            true => StartPermission::Begin,
-            false => StartPermission::GoOn,
-        };
+        let may = if self.yes { StartPermission::Begin } else { StartPermission::GoOn };
         let server = McpServer::new(place.clone(), may);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)

@@ -177,9 +177,10 @@ pub(super) fn outcome(campaign: &Campaign) -> Result<()> {
             let message = format!("the campaign was refused: {message}");
             Err(CommandError::new(ErrorKind::Negative, message)
                 .cause(why)
-                .hint(match campaign.charter().is_some_and(|c| c.contract.is_some()) {
-                    true => "look at sources.editable and [contract] in karve.toml",
-                    false => "look at commands.test and sources.editable in karve.toml",
+                .hint(if campaign.charter().is_some_and(|c| c.contract.is_some()) {
+                    "look at sources.editable and [contract] in karve.toml"
+                } else {
+                    "look at commands.test and sources.editable in karve.toml"
                 })
                 .hint("then check it with \"karve doctor\""))
         }

@@ -96,9 +96,10 @@ fn used(view: &CampaignView) -> String {
 fn push_agenda(text: &mut String, items: &[ItemView]) {
     for item in items {
         let ratio = item.ratio.map_or_else(String::new, |ratio| format!(" {ratio:.3}x"));
-        let why = match item.why.is_empty() {
-            true => String::new(),
-            false => format!(" ({})", text::safe(&item.why, 120)),
+        let why = if item.why.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", text::safe(&item.why, 120))
         };
         let title = text::safe(&item.title, 60);
         let _ = writeln!(text, "item      {} {}{ratio}: {title}{why}", item.id, item.state);

@@ -264,9 +264,10 @@ fn show_duel(found: &TuneResult) -> Result<()> {
     let (oid, name) = &found.commit;
     let Some(duel) = &found.duel else {
         let default = Some(found.best) == found.grid.default_point();
-        ui::outln(match default {
-            true => "\nthe default is the best setting that was tried",
-            false => "\nthe best setting has not been compared with the default yet",
+        ui::outln(if default {
+            "\nthe default is the best setting that was tried"
+        } else {
+            "\nthe best setting has not been compared with the default yet"
         });
         return Ok(());
     };
@@ -324,8 +325,5 @@ fn changed(grid: &Grid, config: &KnobSetting) -> String {
     };
     let all: KnobSetting =
         config.iter().filter(differs).map(|(name, value)| (name.clone(), value.clone())).collect();
-    match all.is_empty() {
-        true => "unchanged".to_owned(),
-        false => words(&all),
-    }
+    if all.is_empty() { "unchanged".to_owned() } else { words(&all) }
 }

@@ -34,7 +34,7 @@ pub(super) struct AuditTable {
 pub(super) fn audit_of(source: &ConfigSource<'_>, table: &AuditTable) -> Result<AuditRule> {
     for (key, rules) in [("audit.allow", &table.allow), ("audit.forbid", &table.forbid)] {
         for (index, name) in rules.iter().enumerate() {
-            if karve_audit::rule(name).is_none() {
+            if karve_audit::rule_names().all(|known| known != name) {
                 let message = format!("`{}` is not an audit rule", shown(name));
                 let hint =
                     suggestion(name, karve_audit::rule_names(), &format!("`{key}` may name"));

@@ -369,9 +369,10 @@ pub(super) fn check_cases(
 
 /// A number without hundreds of digits.
 fn plain(value: f64) -> String {
-    match value == 0.0 || !value.is_finite() || (1e-3..1e9).contains(&value.abs()) {
-        true => value.to_string(),
-        false => format!("{value:e}"),
+    if value == 0.0 || !value.is_finite() || (1e-3..1e9).contains(&value.abs()) {
+        value.to_string()
+    } else {
+        format!("{value:e}")
     }
 }
 

@@ -78,10 +78,7 @@ impl TurnExcerpt {
     }
 
     fn latest(&mut self) -> Option<&mut TranscriptLine> {
-        match self.last.is_empty() {
-            true => self.first.last_mut(),
-            false => self.last.back_mut(),
-        }
+        if self.last.is_empty() { self.first.last_mut() } else { self.last.back_mut() }
     }
 
     /// Nothing more is added to the latest message.
@@ -119,10 +116,7 @@ fn chars_max(who: TranscriptAuthor) -> usize {
 
 /// A text within its limit: its beginning and its end, with a mark between them.
 fn cut(text: &str, chars_max: usize) -> String {
-    let count = match text.len() <= chars_max {
-        true => return text.to_owned(),
-        false => text.chars().count(),
-    };
+    let count = if text.len() <= chars_max { return text.to_owned() } else { text.chars().count() };
     if count <= chars_max {
         return text.to_owned();
     }

@@ -33,10 +33,7 @@ fn heading(turn: &TurnView) -> String {
     let kind = is_kind.then(|| safe(&turn.agent, 40));
     let model = turn.model.as_ref().map(|model| safe(model, 60));
     let more: Vec<String> = kind.into_iter().chain(model).collect();
-    let more = match more.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", more.join(", ")),
-    };
+    let more = if more.is_empty() { String::new() } else { format!(" ({})", more.join(", ")) };
     let variant = variant.unwrap_or_default();
     format!("{}{variant} by {}{more}", safe(&turn.task, 20), safe(name, 40))
 }
@@ -59,10 +56,7 @@ fn render_turn(text: &mut String, turn: &TurnView, colour: bool) {
     if !end.is_empty() {
         let _ = writeln!(text, "  ended   {}", safe(&end.join("; "), 400));
     }
-    let tone = match turn.failure.is_some() {
-        true => Tone::Bad,
-        false => Tone::Strong,
-    };
+    let tone = if turn.failure.is_some() { Tone::Bad } else { Tone::Strong };
     let outcome = toned(&safe(&turn.outcome, 400), tone, colour);
     let _ = writeln!(text, "  outcome {outcome}");
 }

@@ -92,10 +92,7 @@ impl BuildCopies {
         let files = files_of(knobs, setting);
         let seldom = |knob: &Knob| known.compared.get(&knob.file).is_none_or(|n| *n < CHECKS);
         let due = known.builds >= CHECK_AGAIN && known.builds.is_power_of_two();
-        match knobs.iter().any(seldom) || due {
-            true => BuildMode::Both(files),
-            false => BuildMode::Copy,
-        }
+        if knobs.iter().any(seldom) || due { BuildMode::Both(files) } else { BuildMode::Copy }
     }
 
     /// Records the result of a comparison; returns whether it was the first mismatch.

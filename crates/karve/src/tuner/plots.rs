@@ -44,10 +44,8 @@ fn render_convergence(record: &SearchRecord, better: Better) -> String {
     let known = || logs.iter().flatten().copied();
     let low = known().fold(f64::INFINITY, f64::min);
     let high = known().fold(f64::NEG_INFINITY, f64::max);
-    let (low, high) = match low.is_finite() {
-        true => (low - 0.05, high.max(low + 0.1) + 0.05),
-        false => (0.0, 1.0),
-    };
+    let (low, high) =
+        if low.is_finite() { (low - 0.05, high.max(low + 0.1) + 0.05) } else { (0.0, 1.0) };
     let count = logs.len().max(8) as f64;
     let mut chart = Chart::new("Settings in the order tried", (0.0, count), (low, high));
     let ticks = (0..=5).map(|k| low + (high - low) * f64::from(k) / 5.0);

@@ -211,10 +211,8 @@ fn name_of(path: &Path) -> String {
 fn read(path: &Path) -> std::io::Result<String> {
     let mut file = BufReader::new(files::open(path)?);
     let packed = file.fill_buf()?.starts_with(&GZIP);
-    let mut reader: Box<dyn Read> = match packed {
-        true => Box::new(GzDecoder::new(file)),
-        false => Box::new(file),
-    };
+    let mut reader: Box<dyn Read> =
+        if packed { Box::new(GzDecoder::new(file)) } else { Box::new(file) };
     let mut bytes = Vec::new();
     reader.by_ref().take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > BYTES_MAX {

@@ -87,9 +87,10 @@ struct NoiseSimulator {
 impl NoiseSimulator {
     fn new(space: &RecordedSpace, trouble: SimulatedNoise, seed: u64) -> Self {
         let mut draws = DrawRng::new(seed.wrapping_add(77));
-        let fails = match trouble.failures > 0.0 {
-            true => (0..space.grid.len()).map(|_| draws.next_f64() < trouble.failures).collect(),
-            false => Vec::new(),
+        let fails = if trouble.failures > 0.0 {
+            (0..space.grid.len()).map(|_| draws.next_f64() < trouble.failures).collect()
+        } else {
+            Vec::new()
         };
         Self { trouble, draws, fails }
     }
@@ -106,10 +107,7 @@ impl NoiseSimulator {
         }
         // A sum of three uniform values is close enough to a normal one.
         let wave = (0..3).map(|_| 2.0 * self.draws.next_f64() - 1.0).sum::<f64>();
-        let outlier = match self.draws.next_f64() < 0.1 {
-            true => 10.0 * self.draws.next_f64(),
-            false => 0.0,
-        };
+        let outlier = if self.draws.next_f64() < 0.1 { 10.0 * self.draws.next_f64() } else { 0.0 };
         TrialResult::Value(value * (1.0 + self.trouble.noise * (wave + outlier)).max(0.1))
     }
 }

@@ -246,9 +246,10 @@ impl Sweep {
         // all similar settings is decided at the end.
         let trying = record.len() < budget.settings.min(self.search.grid().len());
         let race = Race::new(record);
-        let again = match trying && self.spent + worked < budget.time.mul_f64(TRYING_SHARE) {
-            true => race.confirm(),
-            false => race.again(),
+        let again = if trying && self.spent + worked < budget.time.mul_f64(TRYING_SHARE) {
+            race.confirm()
+        } else {
+            race.again()
         };
         // Another worker would have to build it first.
         let mine = |point: &GridPoint| self.built_by.get(point).is_none_or(|by| *by == worker);
@@ -259,10 +260,7 @@ impl Sweep {
             return SweepStep::Try(point, ReadingPass::Again);
         }
         let open = again.is_some() || record.entries().iter().any(|entry| entry.is_pending());
-        let asked = match trying {
-            true => self.search.ask(),
-            false => None,
-        };
+        let asked = if trying { self.search.ask() } else { None };
         match asked {
             Some(point) => {
                 self.built_by.insert(point, worker);

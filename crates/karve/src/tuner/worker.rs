@@ -130,9 +130,10 @@ pub fn prepare(tuning_workers: &mut [TuningWorker]) -> Result<()> {
 
 /// What builds do during a reading. The CPUs of a pool are the user's choice.
 fn builds_beside(charter: &Charter) -> BuildPolicy {
-    match charter.tune.pool.is_empty() && !gpu::is_gpu(&charter.target) {
-        true => BuildPolicy::Wait,
-        false => BuildPolicy::GoOn,
+    if charter.tune.pool.is_empty() && !gpu::is_gpu(&charter.target) {
+        BuildPolicy::Wait
+    } else {
+        BuildPolicy::GoOn
     }
 }
 

@@ -92,10 +92,7 @@ fn change(arg: &mut Arg, elements: u64, (extent, secret): (ChangeExtent, u64)) -
         return "nothing changed".into();
     };
     let seed = hash64(secret, b"seed");
-    let extent = match of.is_by_element() {
-        true => extent,
-        false => ChangeExtent::Whole,
-    };
+    let extent = if of.is_by_element() { extent } else { ChangeExtent::Whole };
     let len = match extent {
         ChangeExtent::Whole => elements,
         ChangeExtent::Stretch => {
@@ -110,8 +107,9 @@ fn change(arg: &mut Arg, elements: u64, (extent, secret): (ChangeExtent, u64)) -
         pieces.clear();
     }
     pieces.push(DrawSegment { seed, from, to: from + len });
-    match len == elements {
-        true => format!("only `{name}` changed"),
-        false => format!("only {len} of {elements} elements of `{name}` changed"),
+    if len == elements {
+        format!("only `{name}` changed")
+    } else {
+        format!("only {len} of {elements} elements of `{name}` changed")
     }
 }

@@ -272,10 +272,7 @@ impl RestrictionExpr {
                 let high: Vec<f64> = all.iter().map(|bounds| bounds.1).collect();
                 // All four functions are monotonic in their arguments.
                 let bounds = (function.apply(&low), function.apply(&high));
-                match bounds.0.is_nan() || bounds.1.is_nan() {
-                    true => ANY,
-                    false => bounds,
-                }
+                if bounds.0.is_nan() || bounds.1.is_nan() { ANY } else { bounds }
             }
         }
     }

@@ -138,10 +138,7 @@ fn blame(axes: &[Axis], restrictions: &[Restriction]) -> Vec<String> {
         let mut walker = GridWalker::new(axes, &fewer);
         walker.steps_max = BLAME_STEPS_MAX;
         let end = walker.go_on(0, 1, &mut |_| {});
-        match end == WalkEnd::Through && walker.found.is_empty() {
-            true => guilty = fewer,
-            false => at += 1,
-        }
+        if end == WalkEnd::Through && walker.found.is_empty() { guilty = fewer } else { at += 1 }
     }
     let text = |restriction: &Restriction| restriction.text().to_owned();
     guilty.iter().map(text).collect()
@@ -221,10 +218,7 @@ impl<'a> GridWalker<'a> {
             if allowed {
                 self.found.push(code(self.axes, &self.ranks));
             }
-            return match self.found.len() >= full {
-                true => WalkEnd::Full,
-                false => WalkEnd::Through,
-            };
+            return if self.found.len() >= full { WalkEnd::Full } else { WalkEnd::Through };
         };
         let mut values: Vec<u16> = (0..self.axes[axis].values.len() as u16).collect();
         mix(&mut values);

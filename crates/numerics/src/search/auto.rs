@@ -251,9 +251,10 @@ impl AutoState {
             let mean = (1.0 - TREES_WEIGHT) * mean + TREES_WEIGHT * tree_mean;
             let variance = (1.0 - TREES_WEIGHT) * variance + TREES_WEIGHT * tree_variance;
             let improvement = pool::expected_improvement(mean, variance.sqrt(), targets.best());
-            let chance = match self.failures.is_empty() {
-                true => 1.0,
-                false => (1.0 - self.failures.predict(&x).0).max(CHANCE_MIN),
+            let chance = if self.failures.is_empty() {
+                1.0
+            } else {
+                (1.0 - self.failures.predict(&x).0).max(CHANCE_MIN)
             };
             // Ties are broken at random, else the first of the grid would win.
             let improvement = improvement * chance * (1.0 + 1e-9 * draws.next_f64());

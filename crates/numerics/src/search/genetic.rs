@@ -33,9 +33,10 @@ impl GeneticSearch {
         for (axis, (x, y)) in grid.axes().iter().zip(grid.ranks(a).iter().zip(grid.ranks(b))) {
             let inherited = if self.draws.next_f64() < 0.5 { *x } else { *y };
             let changes = self.draws.next_f64() * (width as f64) < 1.0;
-            child.push(match changes {
-                true => self.draws.below(axis.values().len()) as u16,
-                false => inherited,
+            child.push(if changes {
+                self.draws.below(axis.values().len()) as u16
+            } else {
+                inherited
             });
         }
         child

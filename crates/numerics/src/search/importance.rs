@@ -31,14 +31,8 @@ pub fn importance(grid: &Grid, record: &SearchRecord) -> Vec<Importance> {
         let seen: Vec<(f64, f64)> = groups.into_iter().filter(|(_, n)| *n > 0.0).collect();
         let between: f64 = seen.iter().map(|(sum, n)| n * (sum / n - mean).powi(2)).sum();
         let (free, left) = (seen.len() as f64 - 1.0, count - seen.len() as f64);
-        let chance = match left > 0.0 {
-            true => free * (whole - between) / left,
-            false => between,
-        };
-        let share = match whole > 0.0 {
-            true => ((between - chance) / whole).clamp(0.0, 1.0),
-            false => 0.0,
-        };
+        let chance = if left > 0.0 { free * (whole - between) / left } else { between };
+        let share = if whole > 0.0 { ((between - chance) / whole).clamp(0.0, 1.0) } else { 0.0 };
         found.push(Importance { axis, share });
     }
     found.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.axis.cmp(&b.axis)));

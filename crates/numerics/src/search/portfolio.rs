@@ -71,9 +71,10 @@ pub fn portfolio(times: &[Vec<f64>], most: usize, aim: PortfolioGoal) -> Option<
     let choice = PortfolioChoice { useful: useful(&fractions), fractions };
     let mut chosen: Option<Portfolio> = None;
     for size in 1..=most.min(choice.useful.len()) {
-        let next = match sets(choice.useful.len(), size) <= SETS_MAX {
-            true => choice.of_all(size, aim),
-            false => choice.improved(chosen.as_ref(), aim),
+        let next = if sets(choice.useful.len(), size) <= SETS_MAX {
+            choice.of_all(size, aim)
+        } else {
+            choice.improved(chosen.as_ref(), aim)
         };
         let worth = chosen.as_ref().is_none_or(|before| match aim {
             PortfolioGoal::Worst => next.worst() >= before.worst() + GAIN_MIN,

@@ -113,8 +113,9 @@ fn noise_of(record: &SearchRecord) -> f64 {
         let off = |reading: &f64| (reading / middle - 1.0).abs() * widen;
         apart.extend(entry.readings.iter().map(off));
     }
-    match apart.len() < BEST_MIN {
-        true => NOISE_GUESS,
-        false => stats::median(&apart).map_or(NOISE_GUESS, |median| NORMAL * median),
+    if apart.len() < BEST_MIN {
+        NOISE_GUESS
+    } else {
+        stats::median(&apart).map_or(NOISE_GUESS, |median| NORMAL * median)
     }
 }

@@ -24,10 +24,7 @@ pub struct TriedSetting {
 impl TriedSetting {
     /// Its usual value: the median of its readings, `None` if it failed or has none yet.
     pub fn value(&self) -> Option<f64> {
-        match self.failed {
-            true => None,
-            false => stats::median(&self.readings),
-        }
+        if self.failed { None } else { stats::median(&self.readings) }
     }
 
     /// Whether it was proposed and has no result yet.
@@ -133,10 +130,7 @@ impl SearchRecord {
         let (Some(&at_a), Some(&at_b)) = (self.places.get(&a), self.places.get(&b)) else {
             return;
         };
-        let (first, later) = match at_a <= at_b {
-            true => (a, at_b),
-            false => (b, at_a),
-        };
+        let (first, later) = if at_a <= at_b { (a, at_b) } else { (b, at_a) };
         if let Some(entry) = self.entries.get_mut(later).filter(|e| e.point != first) {
             entry.same_as = Some(first);
         }

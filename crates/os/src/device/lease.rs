@@ -302,10 +302,7 @@ impl LeaseWait {
             if let Some(after) = tell.pop_if(|after| start.elapsed() >= *after) {
                 let holder = read_holder(&mut self.names).describe();
                 let text = format!("waiting for {}: held by {holder}", wish.device);
-                match after == NOTICE_AFTER {
-                    true => notices.notify(&text),
-                    false => notices.mention(&text),
-                }
+                if after == NOTICE_AFTER { notices.notify(&text) } else { notices.mention(&text) }
             }
         }
     }

@@ -4,100 +4,8 @@
 //! A shell takes about a millisecond to start, which is half of a short benchmark. Only lines that
 //! every shell splits in the same way are split here; everything else is left to the shell.
 
-/// Built-in names of one shell or another; such a name is not looked up on the `PATH`, or not only
-/// there.
-const SHELL_WORDS: [&str; 86] = [
-    "!",
-    ".",
-    ":",
-    "[",
-    "[[",
-    "]]",
-    "alias",
-    "autoload",
-    "bg",
-    "bind",
-    "break",
-    "builtin",
-    "caller",
-    "case",
-    "cd",
-    "chdir",
-    "command",
-    "compgen",
-    "complete",
-    "compopt",
-    "continue",
-    "coproc",
-    "declare",
-    "dirs",
-    "disown",
-    "do",
-    "done",
-    "echo",
-    "elif",
-    "else",
-    "enable",
-    "esac",
-    "eval",
-    "exec",
-    "exit",
-    "export",
-    "false",
-    "fc",
-    "fg",
-    "fi",
-    "for",
-    "foreach",
-    "function",
-    "getopts",
-    "hash",
-    "help",
-    "history",
-    "if",
-    "in",
-    "integer",
-    "jobs",
-    "kill",
-    "let",
-    "local",
-    "logout",
-    "mapfile",
-    "newgrp",
-    "popd",
-    "print",
-    "printf",
-    "pushd",
-    "pwd",
-    "read",
-    "readarray",
-    "readonly",
-    "return",
-    "select",
-    "set",
-    "shift",
-    "shopt",
-    "source",
-    "suspend",
-    "test",
-    "then",
-    "time",
-    "times",
-    "trap",
-    "true",
-    "type",
-    "typeset",
-    "ulimit",
-    "umask",
-    "unset",
-    "until",
-    "wait",
-    "while",
-];
-
-/// More of them, which only some builds of a shell have.
-const RARE_WORDS: [&str; 8] =
-    ["unalias", "whence", "repeat", "end", "sleep", "cat", "noglob", "nocorrect"];
+use karve_core::word_lists::WordLists;
+use std::sync::LazyLock;
 
 /// The program and the arguments of a line, if no shell is needed to find them.
 pub(super) fn words(line: &str) -> Option<Vec<String>> {
@@ -124,12 +32,19 @@ pub(super) fn words(line: &str) -> Option<Vec<String>> {
     }
     words.extend(word);
     let program = words.first()?;
-    let is_shells = SHELL_WORDS.contains(&program.as_str())
-        || RARE_WORDS.contains(&program.as_str())
+    let is_shells = shell_words().contains(&program.as_str())
         || program.is_empty()
         // An assignment.
         || program.contains('=');
     (!is_shells).then_some(words)
+}
+
+/// Built-in names of one shell or another; such a name is not looked up on the `PATH`, or not only
+/// there.
+fn shell_words() -> &'static [&'static str] {
+    static LISTS: LazyLock<WordLists> =
+        LazyLock::new(|| WordLists::parse(include_str!("shell_words.txt")));
+    LISTS.list("shell")
 }
 
 /// Whether a character stands for itself in a word without quotes.

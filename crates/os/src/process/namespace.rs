@@ -177,10 +177,7 @@ fn plan(view: &NamespaceView) -> Result<NamespacePlan> {
     Ok(NamespacePlan {
         maps: (!sys::is_root()).then(|| [map(uid), map(gid)]),
         network: view.network,
-        doors: match view.network {
-            true => Vec::new(),
-            false => view.doors.clone(),
-        },
+        doors: if view.network { Vec::new() } else { view.doors.clone() },
         trees,
         acts,
     })
@@ -258,9 +255,10 @@ fn places(top: &Path, one: &BindMount, made: &mut BTreeSet<PathBuf>) -> Result<V
         }
     }
     if one.at != top && made.insert(one.at.clone()) {
-        acts.push(match one.from.is_dir() {
-            true => ViewAction::Dir(c_path(&one.at)?),
-            false => ViewAction::File(c_path(&one.at)?),
+        acts.push(if one.from.is_dir() {
+            ViewAction::Dir(c_path(&one.at)?)
+        } else {
+            ViewAction::File(c_path(&one.at)?)
         });
     }
     Ok(acts)

@@ -87,9 +87,6 @@ fn empty_ruleset(
     scopes: BitFlags<Scope>,
 ) -> Result<RulesetCreated, RulesetError> {
     let set = Ruleset::default().handle_access(files)?;
-    let set = match scopes.is_empty() {
-        true => set,
-        false => set.scope(scopes)?,
-    };
+    let set = if scopes.is_empty() { set } else { set.scope(scopes)? };
     set.create()
 }

@@ -44,9 +44,10 @@ impl AllowedHost {
             None => USUAL_PORTS.contains(&port),
         };
         let name = name.trim_end_matches('.').to_ascii_lowercase();
-        let is_name = match self.name.starts_with('.') {
-            true => name.ends_with(&self.name),
-            false => name == self.name || (is_loopback(&name) && is_loopback(&self.name)),
+        let is_name = if self.name.starts_with('.') {
+            name.ends_with(&self.name)
+        } else {
+            name == self.name || (is_loopback(&name) && is_loopback(&self.name))
         };
         is_port && is_name
     }

@@ -3,7 +3,7 @@
 //! Everything is visible and read-only, except what belongs to people: homes, the checkout, the
 //! campaigns, temporary files and sockets of services. Of a home, tools and compilers are visible.
 
-use super::{AgentPaths, PrivateDirs, bounds, gateway};
+use super::{AgentPaths, PrivateDirs, bounds, gateway, names};
 use crate::error::{Result, WithContext};
 pub(super) use crate::files::settled;
 use crate::process::{
@@ -16,77 +16,6 @@ use std::{env, fs};
 
 /// Directories of other people, of services and of temporary files.
 const HIDDEN: [&str; 6] = ["/root", "/home", "/tmp", "/var/tmp", "/run", "/var/spool"];
-
-/// What is visible of a home: compilers, interpreters and their libraries.
-const TOOLS: [&str; 28] = [
-    ".cargo/bin",
-    ".cargo/registry",
-    ".cargo/git",
-    ".cargo/env",
-    ".cargo/config.toml",
-    ".rustup",
-    ".local/bin",
-    ".local/lib",
-    ".local/share/uv",
-    ".local/share/pipx",
-    ".local/share/mise",
-    ".pyenv",
-    ".asdf",
-    ".nvm",
-    ".volta",
-    ".conda",
-    "miniconda3",
-    "anaconda3",
-    "miniforge3",
-    "mambaforge",
-    "micromamba",
-    ".julia",
-    ".juliaup",
-    ".ghcup",
-    ".opam",
-    ".nix-profile",
-    ".sdkman",
-    "go",
-];
-
-/// Where agents' programs keep their credentials and history.
-const AGENT_HOMES: [&str; 12] = [
-    ".claude",
-    ".claude.json",
-    ".codex",
-    ".gemini",
-    ".aider.conf.yml",
-    ".config/opencode",
-    ".local/share/opencode",
-    ".local/share/claude",
-    ".config/claude",
-    ".config/codex",
-    ".npm-global",
-    ".npmrc",
-];
-
-/// Files of services in `/run` that programs need.
-const RUN: [&str; 3] = ["/run/current-system", "/run/opengl-driver", "/run/booted-system"];
-
-/// What programs need there to resolve names on the network.
-const RUN_NETWORK: [&str; 3] = ["/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager"];
-
-/// Variables with lists of directories, which are visible.
-const PATHS: [&str; 6] =
-    ["PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "PYTHONPATH", "PKG_CONFIG_PATH"];
-
-/// Variables with one directory, which is visible.
-const ROOTS: [&str; 9] = [
-    "VIRTUAL_ENV",
-    "CONDA_PREFIX",
-    "CUDA_HOME",
-    "CUDA_PATH",
-    "ROCM_PATH",
-    "JAVA_HOME",
-    "GOROOT",
-    "RUSTUP_HOME",
-    "PYENV_ROOT",
-];
 
 /// The directories of the work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,7 +112,7 @@ pub(super) fn of_commands(
         shown.push(BindMount::in_place(&path, MountAccess::Write));
     }
     if rule.network {
-        shown.extend(read_only(RUN_NETWORK.map(PathBuf::from)));
+        shown.extend(read_only(names("run-network").iter().map(PathBuf::from)));
     }
     Ok(NamespaceView {
         hidden: hidden(site),
@@ -231,7 +160,7 @@ pub(super) fn of_agent(
     }
     let network = rule.agent_network && agent.hosts.is_none();
     if network {
-        shown.extend(read_only(RUN_NETWORK.map(PathBuf::from)));
+        shown.extend(read_only(names("run-network").iter().map(PathBuf::from)));
     }
     Ok(NamespaceView {
         hidden: hidden(site),
@@ -255,7 +184,7 @@ pub(super) fn agent_homes() -> Vec<PathBuf> {
     let Some(home) = home() else {
         return Vec::new();
     };
-    let all = AGENT_HOMES.iter().map(|name| home.join(name));
+    let all = names("agent-homes").iter().map(|name| home.join(name));
     all.filter(|path| path.exists()).map(|path| settled(&path)).collect()
 }
 
@@ -273,7 +202,8 @@ fn masked(site: &SandboxPaths) -> Vec<PathBuf> {
 
 /// What is hidden.
 fn hidden(site: &SandboxPaths) -> Vec<PathBuf> {
-    let mut hidden: Vec<PathBuf> = HIDDEN.iter().map(|dir| settled(Path::new(dir))).collect();
+    let mut hidden: Vec<PathBuf> =
+        HIDDEN.iter().map(|dir| settled(Path::new(dir))).collect();
     hidden.extend(home());
     hidden.extend([site.checkout.clone(), site.campaigns.clone(), site.scratch.clone()]);
     if let Some(dir) = env::var_os("XDG_RUNTIME_DIR") {
@@ -296,9 +226,9 @@ fn shown(site: &SandboxPaths, rule: &SandboxRule) -> Result<Vec<BindMount>> {
     let is_below = |path: &Path| hidden.iter().any(|dir| path.starts_with(dir));
     let mut paths: BTreeSet<PathBuf> = BTreeSet::new();
     if let Some(home) = home() {
-        paths.extend(TOOLS.iter().map(|name| home.join(name)));
+        paths.extend(names("home-tools").iter().map(|name| home.join(name)));
     }
-    paths.extend(RUN.map(PathBuf::from));
+    paths.extend(names("run").iter().map(PathBuf::from));
     paths.extend(env::current_exe());
     paths.extend(named_by_variables());
     let mut paths: BTreeSet<PathBuf> = paths
@@ -322,7 +252,7 @@ fn read_only(paths: impl IntoIterator<Item = PathBuf>) -> impl Iterator<Item = B
 /// next to it.
 fn named_by_variables() -> Vec<PathBuf> {
     let mut paths = Vec::new();
-    for name in PATHS {
+    for name in names("path-variables") {
         let Some(list) = env::var_os(name) else {
             continue;
         };
@@ -335,7 +265,9 @@ fn named_by_variables() -> Vec<PathBuf> {
             paths.push(dir);
         }
     }
-    paths.extend(ROOTS.iter().filter_map(|name| env::var_os(name).map(PathBuf::from)));
+    paths.extend(
+        names("root-variables").iter().filter_map(|name| env::var_os(name).map(PathBuf::from)),
+    );
     paths
 }
 

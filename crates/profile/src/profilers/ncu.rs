@@ -10,7 +10,7 @@ mod raw;
 
 use super::gather::{KernelLaunch, ProfileNotes, by_kernel, heaviest};
 use super::number::{grouped, is_localized, scale};
-use super::text::{ENDS_EARLY, Lines, NumberedLine, cells};
+use super::text::{NumberedLine, cells, noted_lines};
 use super::{ParsedProfile, ProfileParseError};
 use karve_core::profile::{KernelProfile, ProfileSource, ProfilerRemark};
 use names::NcuMetric;
@@ -27,16 +27,12 @@ pub(super) fn is_header(line: &str) -> bool {
 
 /// Reads either page.
 pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
-    let lines = Lines::of(text)?;
-    let mut notes = ProfileNotes::default();
-    if lines.cut {
-        notes.add(ENDS_EARLY);
-    }
-    let Some(start) = lines.whole.iter().position(|(_, line)| is_header(line)) else {
+    let (lines, mut notes) = noted_lines(text)?;
+    let Some(start) = lines.iter().position(|(_, line)| is_header(line)) else {
         return Err(ProfileParseError::at(1, "there is no table header of ncu --csv"));
     };
-    let header = lines.whole[start];
-    let rows = table(&lines.whole[start + 1..], header, &mut notes);
+    let header = lines[start];
+    let rows = table(&lines[start + 1..], header, &mut notes);
     let columns = cells(header)?;
     let sheets = if columns.iter().any(|column| column == "Metric Name") {
         details::sheets(&columns, &rows, &mut notes)?
@@ -192,15 +188,15 @@ impl NcuLaunch {
         let Some((first, source)) = self.value(name.metric, name.kind, notes)? else {
             return Ok(None);
         };
-        let Some(other) = name.with else {
+        let Some((combination, other)) = name.with else {
             return Ok(Some((first, source)));
         };
-        let Some((second, other_source)) = self.value(other.metric(), name.kind, notes)? else {
+        let Some((second, other_source)) = self.value(other, name.kind, notes)? else {
             return Ok(None);
         };
         let quote = format!("{}, {}", source.quote, other_source.quote);
         let source = ProfileSource { quote, ..source };
-        let value = other.combine(first, second);
+        let value = combination.combine(first, second);
         Ok(value.map(|value| (value, source)))
     }
 

@@ -2,7 +2,7 @@
 
 use super::gather::ProfileNotes;
 use super::number::{plain, whole};
-use super::text::{ENDS_EARLY, Lines};
+use super::text::noted_lines;
 use super::{PROGRAM, ParsedProfile, ProfileParseError};
 use karve_core::profile::{KernelProfile, ProfileSource};
 use std::collections::BTreeMap;
@@ -73,16 +73,12 @@ fn row(line: &str) -> Option<PerfRow<'_>> {
 
 /// Reads all events.
 pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
-    let lines = Lines::of(text)?;
-    let mut notes = ProfileNotes::default();
-    if lines.cut {
-        notes.add(ENDS_EARLY);
-    }
+    let (lines, mut notes) = noted_lines(text)?;
     let mut counts: BTreeMap<String, Option<PerfCount>> = BTreeMap::new();
     let mut profile = KernelProfile::named(PROGRAM);
     let mut any = false;
     let mut missing = Vec::new();
-    for (number, line) in lines.whole {
+    for (number, line) in lines {
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
         }

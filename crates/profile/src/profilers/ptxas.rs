@@ -5,7 +5,7 @@
 
 use super::gather::{ProfileNotes, WeightedKernel, heaviest};
 use super::number::whole;
-use super::text::{ENDS_EARLY, Lines};
+use super::text::noted_lines;
 use super::{ParsedProfile, ProfileParseError};
 use karve_core::profile::{KernelProfile, ProfileSource};
 use std::collections::BTreeMap;
@@ -25,15 +25,11 @@ struct EntryFunction {
 
 /// Reads the report.
 pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
-    let lines = Lines::of(text)?;
-    let mut notes = ProfileNotes::default();
-    if lines.cut {
-        notes.add(ENDS_EARLY);
-    }
+    let (lines, mut notes) = noted_lines(text)?;
     let mut entries: Vec<EntryFunction> = Vec::new();
     // The function whose properties come on the next line.
     let mut properties: Option<String> = None;
-    for (number, line) in lines.whole {
+    for (number, line) in lines {
         let said = line.strip_prefix("ptxas info");
         let said = said.and_then(|rest| rest.trim_start().strip_prefix(": "));
         if let Some(frame) = properties.take() {

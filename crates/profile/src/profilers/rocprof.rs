@@ -3,7 +3,7 @@
 
 use super::gather::ProfileNotes;
 use super::number::{plain, whole};
-use super::text::{ENDS_EARLY, Lines, NumberedLine, cells};
+use super::text::{NumberedLine, cells, full_row, noted_lines};
 use super::timeline::{TimeSpan, TimelineRecorder};
 use super::{ParsedProfile, ProfileParseError};
 use karve_core::profile::{KernelProfile, ProfileSource};
@@ -70,18 +70,6 @@ impl RocprofTable {
         Ok(Self { name, from, to, launch, counter, columns })
     }
 
-    fn row(&self, line: NumberedLine<'_>) -> Result<Vec<String>, ProfileParseError> {
-        let row = cells(line)?;
-        let (has, wants) = (row.len(), self.columns.len());
-        match has == wants {
-            true => Ok(row),
-            false => {
-                let reason = format!("the row has {has} cells, but the header has {wants}");
-                Err(ProfileParseError::at(line.0, reason))
-            }
-        }
-    }
-
     fn launch_from<'a>(&self, line: &'a str, row: Vec<String>, at: usize) -> RocprofLaunch<'a> {
         let counter = self.counter.map(|(counter, _)| row[counter].clone());
         RocprofLaunch { line, row, lines: vec![at], counters: counter.into_iter().collect() }
@@ -102,7 +90,7 @@ impl RocprofTable {
         more: &[NumberedLine<'_>],
     ) -> (ProfileSource, KernelProfile) {
         // The rows were parsed before, so they can be parsed again.
-        let row = self.row(first).unwrap_or_default();
+        let row = full_row(first, &self.columns).unwrap_or_default();
         if row.is_empty() {
             return (ProfileSource::at(TOOL, first.0, ""), KernelProfile::default());
         }
@@ -110,7 +98,7 @@ impl RocprofTable {
         let quote = format!("End_Timestamp {to} - Start_Timestamp {from}");
         let mut profile = values(&self.columns, &row, first.0, &mut ProfileNotes::default());
         for line in more {
-            let row = self.row(*line).unwrap_or_default();
+            let row = full_row(*line, &self.columns).unwrap_or_default();
             let found = self.collected(&row);
             if let Some((counter, value, quote)) = found {
                 profile.set(counter, value, ProfileSource::at(TOOL, line.0, &quote));
@@ -131,23 +119,19 @@ impl RocprofTable {
 
 /// Reads all launches.
 pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
-    let lines = Lines::of(text)?;
-    let mut notes = ProfileNotes::default();
-    if lines.cut {
-        notes.add(ENDS_EARLY);
-    }
-    let Some(start) = lines.whole.iter().position(|(_, line)| is_header(line)) else {
+    let (lines, mut notes) = noted_lines(text)?;
+    let Some(start) = lines.iter().position(|(_, line)| is_header(line)) else {
         return Err(ProfileParseError::at(1, "there is no kernel trace header"));
     };
-    let table = RocprofTable::of(lines.whole[start])?;
+    let table = RocprofTable::of(lines[start])?;
     let mut launches: BTreeMap<String, RocprofLaunch<'_>> = BTreeMap::new();
     let mut first: BTreeMap<usize, String> = BTreeMap::new();
     let mut recorder: TimelineRecorder<usize> = TimelineRecorder::new(TOOL);
-    for (at, line) in lines.whole.iter().enumerate().skip(start + 1) {
+    for (at, line) in lines.iter().enumerate().skip(start + 1) {
         if line.1.trim().is_empty() {
             continue;
         }
-        let row = table.row(*line)?;
+        let row = full_row(*line, &table.columns)?;
         let id = table.launch.map(|launch| row[launch].clone());
         if let Some(seen) = id.as_ref().and_then(|id| launches.get_mut(id)) {
             if seen.line == line.1 {
@@ -171,11 +155,11 @@ pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
             launches.insert(id, table.launch_from(line.1, row, at));
         }
     }
-    recorder.parsed(notes, lines.whole[start].0, |at| {
+    recorder.parsed(notes, lines[start].0, |at| {
         let seen = first.get(at).and_then(|id| launches.get(id));
         let more = seen.map_or(&[][..], |seen| &seen.lines);
-        let more = more.iter().map(|at| lines.whole[*at]);
-        table.launch_profile(lines.whole[*at], &more.collect::<Vec<_>>())
+        let more = more.iter().map(|at| lines[*at]);
+        table.launch_profile(lines[*at], &more.collect::<Vec<_>>())
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::gather::ProfileNotes;
 use super::number::{Quantity, plain, scale};
-use super::text::{ENDS_EARLY, Lines};
+use super::text::noted_lines;
 use super::{ParsedProfile, ProfileParseError};
 use karve_core::profile::{KernelProfile, ProfileSource};
 use std::collections::BTreeMap;
@@ -70,14 +70,10 @@ pub(super) fn is_header(line: &str) -> bool {
 
 /// Reads all tables of metrics.
 pub(super) fn parse(text: &str) -> Result<ParsedProfile, ProfileParseError> {
-    let lines = Lines::of(text)?;
-    let mut notes = ProfileNotes::default();
-    if lines.cut {
-        notes.add(ENDS_EARLY);
-    }
+    let (lines, mut notes) = noted_lines(text)?;
     let mut table: Option<RocprofColumns> = None;
     let mut found: BTreeMap<&str, Option<(f64, ProfileSource)>> = BTreeMap::new();
-    for (number, line) in &lines.whole {
+    for (number, line) in &lines {
         let Some(row) = cells(line) else {
             let is_rule = line.trim().starts_with(['╒', '╞', '├', '╘', '+']);
             if !is_rule {

@@ -1,6 +1,8 @@
 //! Lines and cells of a profiler's output, each with its position, within bounds.
 
 use super::ProfileParseError;
+use super::gather::ProfileNotes;
+use karve_harness::csv::CsvRecords;
 
 /// The longest text that is read, in bytes.
 pub(super) const TEXT_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -18,6 +20,18 @@ pub(super) struct Lines<'a> {
     pub(super) whole: Vec<NumberedLine<'a>>,
     /// Whether there is text after the last of them.
     pub(super) cut: bool,
+}
+
+/// The lines of a text, and the notes on it so far.
+pub(super) fn noted_lines(
+    text: &str,
+) -> Result<(Vec<NumberedLine<'_>>, ProfileNotes), ProfileParseError> {
+    let lines = Lines::of(text)?;
+    let mut notes = ProfileNotes::default();
+    if lines.cut {
+        notes.add(ENDS_EARLY);
+    }
+    Ok((lines.whole, notes))
 }
 
 /// The note on an output whose last line has no newline.
@@ -44,58 +58,34 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The cells of a row of CSV: quoted or not, `""` is a quote within quotes. A row is one line.
+/// The cells of a row of CSV. A row is one line.
 pub(super) fn cells((number, line): NumberedLine<'_>) -> Result<Vec<String>, ProfileParseError> {
-    let mut cells = Vec::new();
-    let mut rest = line;
-    loop {
-        let (cell, after) = cell(rest).map_err(|reason| ProfileParseError::at(number, reason))?;
-        cells.push(cell);
-        if cells.len() > CELLS_MAX {
-            let reason = format!("the row has more than {CELLS_MAX} cells");
-            return Err(ProfileParseError::at(number, reason));
-        }
-        match after {
-            Some(after) => rest = after,
-            None => return Ok(cells),
-        }
+    let record = CsvRecords { rest: line, line: number }.next_record();
+    let record = record.map_err(|error| ProfileParseError::at(number, error.reason))?;
+    let cells = record.map_or_else(|| vec![String::new()], |record| record.cells);
+    if cells.len() > CELLS_MAX {
+        let reason = format!("the row has more than {CELLS_MAX} cells");
+        return Err(ProfileParseError::at(number, reason));
     }
+    if cells.iter().any(|cell| cell.len() > CELL_BYTES_MAX) {
+        let reason = format!("a cell is longer than {CELL_BYTES_MAX} bytes");
+        return Err(ProfileParseError::at(number, reason));
+    }
+    Ok(cells)
 }
 
-/// One cell, and what follows its comma, if there is one.
-fn cell(text: &str) -> Result<(String, Option<&str>), String> {
-    let Some(mut rest) = text.strip_prefix('"') else {
-        let (cell, after) = match text.split_once(',') {
-            Some((cell, after)) => (cell, Some(after)),
-            None => (text, None),
-        };
-        return bounded(cell.trim().to_owned()).map(|cell| (cell, after));
-    };
-    let mut cell = String::new();
-    loop {
-        let Some((part, after)) = rest.split_once('"') else {
-            return Err("a quote is not closed".to_owned());
-        };
-        cell.push_str(part);
-        match after.strip_prefix('"') {
-            Some(after) => {
-                cell.push('"');
-                rest = after;
-            }
-            None if after.is_empty() => return bounded(cell).map(|cell| (cell, None)),
-            None => match after.strip_prefix(',') {
-                Some(after) => return bounded(cell).map(|cell| (cell, Some(after))),
-                None => return Err("something follows a closing quote".to_owned()),
-            },
-        }
+/// The cells of a row that has one for each column.
+pub(super) fn full_row(
+    line: NumberedLine<'_>,
+    columns: &[String],
+) -> Result<Vec<String>, ProfileParseError> {
+    let row = cells(line)?;
+    let (has, wants) = (row.len(), columns.len());
+    if has != wants {
+        let reason = format!("the row has {has} cells, but the header has {wants}");
+        return Err(ProfileParseError::at(line.0, reason));
     }
-}
-
-fn bounded(cell: String) -> Result<String, String> {
-    if cell.len() > CELL_BYTES_MAX {
-        return Err(format!("a cell is longer than {CELL_BYTES_MAX} bytes"));
-    }
-    Ok(cell)
+    Ok(row)
 }
 
 #[cfg(test)]

@@ -180,8 +180,9 @@ impl<D> TimelineRecorder<D> {
         let kernels = self.kernels.into_iter();
         let kernels = kernels.filter_map(|(name, launches)| {
             let median = median(&launches)?;
-            let reported = (median.length_ns, tell(&median.detail));
-            Some(kernel(name, (&launches, reported), tool, window_us))
+            let (source, mut profile) = tell(&median.detail);
+            profile.set("duration_us", median.length_ns / 1e3, source);
+            Some(weighted(name, &launches, profile, tool, window_us))
         });
         let kernels = kernels.collect();
         Ok(ParsedProfile {
@@ -241,20 +242,16 @@ fn median<D>(launches: &[TimelineLaunch<D>]) -> Option<&TimelineLaunch<D>> {
     order.get(order.len().saturating_sub(1) / 2).copied()
 }
 
-/// How long a launch took, the source of that, and its other values.
-type LaunchReport = (f64, (ProfileSource, KernelProfile));
-
-/// A kernel with the values of its median launch.
-fn kernel<D>(
+/// A kernel with the values of its median launch, and its weight in all launches.
+fn weighted<D>(
     name: String,
-    (launches, reported): (&[TimelineLaunch<D>], LaunchReport),
+    launches: &[TimelineLaunch<D>],
+    mut profile: KernelProfile,
     tool: &str,
     window_us: f64,
 ) -> WeightedKernel {
-    let (length_ns, (source, mut profile)) = reported;
     let n = launches.len();
     let total_us = launches.iter().map(|launch| launch.length_ns).sum::<f64>() / 1e3;
-    profile.set("duration_us", length_ns / 1e3, source);
     let quote =
         format!("{n} launches, {total_us:.3} us in total; the values are of a median launch");
     profile.set("launches", exact(n), ProfileSource::at(tool, 0, &quote));

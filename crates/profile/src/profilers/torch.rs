@@ -112,10 +112,7 @@ impl TraceProgress {
         if self.bound.get().is_some_and(|bound| at > bound) {
             return Err(io::Error::other("an event is longer than 1 MiB"));
         }
-        match at > TRACE_BYTES_MAX {
-            true => Err(io::Error::other("it is longer than 4 GiB")),
-            false => Ok(()),
-        }
+        if at > TRACE_BYTES_MAX { Err(io::Error::other("it is longer than 4 GiB")) } else { Ok(()) }
     }
 }
 
@@ -190,10 +187,7 @@ impl<'de> Visitor<'de> for TraceDocument<'_> {
             })?;
         }
         self.place.pass();
-        match found {
-            true => Ok(()),
-            false => Err(A::Error::missing_field("traceEvents")),
-        }
+        if found { Ok(()) } else { Err(A::Error::missing_field("traceEvents")) }
     }
 }
 

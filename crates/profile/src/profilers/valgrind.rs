@@ -104,33 +104,29 @@ impl ProcessCosts {
     /// Adds counts to a function; missing counts are zero.
     fn add(
         &mut self,
-        (function, file): (&str, &str),
+        function: &str,
+        file: &str,
         counts: &[u64],
         line: usize,
     ) -> Result<(), ProfileParseError> {
         let cost = self.cost(function, counts, line)?;
         add_counts(&mut cost.counts, counts, line)?;
         let first = counts.first().copied().unwrap_or(0);
-        match cost.files.get_mut(file) {
-            Some(sum) => *sum = sum.saturating_add(first),
-            None => {
-                cost.files.insert(file.to_owned(), first);
-            }
-        }
+        let sum = cost.files.entry(file.to_owned()).or_default();
+        *sum = sum.saturating_add(first);
         Ok(())
     }
 
     /// Adds the cost of a callee to its caller.
     fn add_call(
         &mut self,
-        (function, callee): (&str, &str),
+        function: &str,
+        callee: &str,
         counts: &[u64],
         line: usize,
     ) -> Result<(), ProfileParseError> {
         let cost = self.cost(function, counts, line)?;
-        if !cost.calls.contains(callee) {
-            cost.calls.insert(callee.to_owned());
-        }
+        cost.calls.insert(callee.to_owned());
         add_counts(&mut cost.called, counts, line)
     }
 
@@ -257,10 +253,10 @@ impl ProcessCosts {
     ) -> Result<ParsedProfile, ProfileParseError> {
         let ir = self.ir()?;
         let all = self.instructions(ir, |_, _| true);
-        let events = &self.events;
         let mut kernels = Vec::new();
         let (mut few, mut few_sum) = (0, 0_u64);
-        let mut whole = FunctionCost { counts: vec![0; events.len()], ..FunctionCost::default() };
+        let mut whole =
+            FunctionCost { counts: vec![0; self.events.len()], ..FunctionCost::default() };
         for (name, cost) in &self.functions {
             let own = editable.holds(name, cost.file());
             add_counts(&mut whole.counts, &cost.counts, cost.line)?;
@@ -270,11 +266,12 @@ impl ProcessCosts {
                 continue;
             }
             let counts = if own { cost.whole() } else { cost.counts.clone() };
-            let mut profile = kernel((tool, name), events, (cost.line, &counts), all);
+            let shown = FunctionCost { line: cost.line, counts, ..FunctionCost::default() };
+            let mut profile = self.kernel_profile(tool, name, &shown, all);
             profile.editable = own;
             // The driver of the kernel may be in the same file.
             let first = own && plain_name(name) != "main";
-            let weight = float(counts[ir]) + if first { float(all) } else { 0.0 };
+            let weight = float(shown.counts[ir]) + if first { float(all) } else { 0.0 };
             kernels.push(WeightedKernel { name: name.clone(), weight, profile });
         }
         if few > 0 {
@@ -289,7 +286,7 @@ impl ProcessCosts {
             kernels.push(WeightedKernel {
                 name: PROGRAM.to_owned(),
                 weight: 2.0 * float(all),
-                profile: kernel((tool, PROGRAM), events, (0, &whole.counts), all),
+                profile: self.kernel_profile(tool, PROGRAM, &whole, all),
             });
         }
         notes.add("the events are simulated; functions of the same name are merged");
@@ -304,36 +301,37 @@ impl ProcessCosts {
         let found = self.events.iter().position(|event| event == "Ir");
         found.ok_or_else(|| ProfileParseError::at(1, "the file does not count instructions (Ir)"))
     }
-}
 
-/// Counters of a function, or of the whole program.
-fn kernel(
-    (tool, name): (&str, &str),
-    events: &[String],
-    (line, counts): (usize, &[u64]),
-    all: u64,
-) -> KernelProfile {
-    let mut profile = KernelProfile::named(name);
-    let said = |quote: &str| ProfileSource::at(tool, line, quote);
-    let instructions = sum(events, counts, &["Ir"]).unwrap_or(0);
-    let quote = format!("Ir {instructions}");
-    profile.set("instructions", float(instructions), said(&quote));
-    if all > 0 {
-        let quote = format!("Ir {instructions} of {all}");
-        let share = 100.0 * float(instructions.min(all)) / float(all);
-        profile.set("inst_share_pct", share, said(&quote));
-    }
-    for (counter, parts, wholes) in RATIOS {
-        let found = (sum(events, counts, parts), sum(events, counts, wholes));
-        if let (Some(part), Some(whole @ 1..)) = found
-            && whole >= instructions / SELDOM
-        {
-            let (parts, wholes) = (parts.join(" + "), wholes.join(" + "));
-            let quote = format!("{parts} = {part}, {wholes} = {whole}");
-            profile.set(counter, 100.0 * float(part) / float(whole), said(&quote));
+    /// Counters of a function, or of the whole program.
+    fn kernel_profile(
+        &self,
+        tool: &str,
+        name: &str,
+        cost: &FunctionCost,
+        all: u64,
+    ) -> KernelProfile {
+        let mut profile = KernelProfile::named(name);
+        let said = |quote: &str| ProfileSource::at(tool, cost.line, quote);
+        let sum = |names: &[&str]| sum(&self.events, &cost.counts, names);
+        let instructions = sum(&["Ir"]).unwrap_or(0);
+        let quote = format!("Ir {instructions}");
+        profile.set("instructions", float(instructions), said(&quote));
+        if all > 0 {
+            let quote = format!("Ir {instructions} of {all}");
+            let share = 100.0 * float(instructions.min(all)) / float(all);
+            profile.set("inst_share_pct", share, said(&quote));
         }
+        for (counter, parts, wholes) in RATIOS {
+            if let (Some(part), Some(whole @ 1..)) = (sum(parts), sum(wholes))
+                && whole >= instructions / SELDOM
+            {
+                let (parts, wholes) = (parts.join(" + "), wholes.join(" + "));
+                let quote = format!("{parts} = {part}, {wholes} = {whole}");
+                profile.set(counter, 100.0 * float(part) / float(whole), said(&quote));
+            }
+        }
+        profile
     }
-    profile
 }
 
 /// The process that runs the kernel, and the code of its first kernel: the process with the most

@@ -74,9 +74,8 @@ fn of_caches(caches: &[CpuCache], cores: u64) -> Vec<CacheLevel> {
     let (near_one, near_all) = (second.bytes, second.bytes * groups(second));
     // Much more than the level before, and well inside; others may use it too. If all cores
     // together hold more in the level before, the last level takes the rest.
-    let inside = |near: u64, most: u64| match near < most / 2 {
-        true => (near * 4).min(most / 2),
-        false => near + most / 2,
+    let inside = |near: u64, most: u64| {
+        if near < most / 2 { (near * 4).min(most / 2) } else { near + most / 2 }
     };
     if last.bytes > second.bytes {
         levels.push(CacheLevel {

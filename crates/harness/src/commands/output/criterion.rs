@@ -32,7 +32,6 @@ pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, Outp
     let mut groups = BTreeSet::new();
     let mut rows = OutputRows::default();
     for (line, node) in json::parse_nodes(text)? {
-        let refuse = |reason: String| OutputParseError::at(text, line, reason);
         if let Some(named) = CriterionBenchmark::of(&node, line) {
             groups.insert(named.group.clone());
             if let Some(before) = pending.replace(named) {
@@ -46,7 +45,7 @@ pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, Outp
             (Some(_) | None, _) => true,
         };
         if is_meant {
-            row_of(&node, named, line).and_then(|row| rows.push(row)).map_err(refuse)?;
+            rows.add(text, line, row_of(&node, named, line))?;
         }
     }
     if let Some(named) = pending {
@@ -98,13 +97,13 @@ fn row_of(
     }
     for name in TIMES {
         if let Some(time) = point(node, name)? {
-            fields::add_time(&mut row, name, time)?;
+            fields::add_time(&mut row, name, time, TimeUnit::Nanoseconds)?;
             add_bounds(&mut row, node, name)?;
         }
     }
     for name in SPREADS {
         if let Some(spread) = point(node, name)? {
-            fields::add_span(&mut row, name, spread)?;
+            fields::add_span(&mut row, name, spread, TimeUnit::Nanoseconds)?;
         }
     }
     let typical = match point(node, "slope")? {
@@ -112,20 +111,19 @@ fn row_of(
         None => point(node, "mean")?,
     };
     if let Some(typical) = typical {
-        fields::add_time(&mut row, "typical", typical)?;
+        fields::add_time(&mut row, "typical", typical, TimeUnit::Nanoseconds)?;
     }
     Ok(row)
 }
 
 /// The point estimate with that name; a slope may be null or missing.
-fn point(node: &JsonNode, name: &str) -> Result<Option<(f64, TimeUnit)>, String> {
+fn point(node: &JsonNode, name: &str) -> Result<Option<f64>, String> {
     let estimate = match node.get(name) {
         None | Some(JsonNode::Null) if name != "mean" && name != "median" => return Ok(None),
         None => return Err(format!("\"{name}\" is missing")),
         Some(estimate) => estimate,
     };
-    let number = estimate.number("point_estimate").map_err(|why| format!("{name}: {why}"))?;
-    Ok(Some((number, TimeUnit::Nanoseconds)))
+    estimate.number("point_estimate").map(Some).map_err(|why| format!("{name}: {why}"))
 }
 
 fn add_bounds(row: &mut OutputRow, node: &JsonNode, name: &str) -> Result<(), String> {
@@ -136,8 +134,7 @@ fn add_bounds(row: &mut OutputRow, node: &JsonNode, name: &str) -> Result<(), St
     for (key, side) in [("lower_bound", "lower"), ("upper_bound", "upper")] {
         let bound =
             interval.number(key).map_err(|why| format!("{name}.confidence_interval: {why}"))?;
-        let bound = (bound, TimeUnit::Nanoseconds);
-        fields::add_span(row, &format!("{name}_{side}"), bound)?;
+        fields::add_span(row, &format!("{name}_{side}"), bound, TimeUnit::Nanoseconds)?;
     }
     Ok(())
 }

@@ -6,33 +6,50 @@
 
 use super::fields::{FieldValue, OutputRows, RowLayout};
 use super::{OutputParseError, OutputRow, ParseSpec, names};
+use crate::csv::{CsvRecord, CsvRecords};
 
 /// Reads the rows under the header.
 pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, OutputParseError> {
     let mut records = find_header(text, spec);
-    let Some(header) = records.next_record().map_err(|e| e.unreadable(text))? else {
+    let Some(header) = next_record(&mut records, text)? else {
         return Ok(Vec::new());
     };
     let names = header.cells.iter().map(|name| name.trim().to_owned()).collect();
     let at_header = |reason: String| OutputParseError::at(text, header.line, reason);
     let layout = RowLayout::of(names, spec).map_err(at_header)?;
     let mut rows = OutputRows::default();
-    while let Some(record) = records.next_record().map_err(|e| e.unreadable(text))? {
-        let refuse = |reason: String| OutputParseError::at(text, record.line, reason);
-        if record.cells.len() != layout.len() {
-            return Err(refuse(miscounted(record.cells.len(), layout.len(), records.rest)));
-        }
+    while let Some(record) = next_record(&mut records, text)? {
+        check_count(&record, layout.len(), &records, text)?;
         let cells: Vec<FieldValue> = record.cells.into_iter().map(FieldValue::Text).collect();
-        layout.row(&cells, record.line).and_then(|row| rows.push(row)).map_err(refuse)?;
+        rows.add(text, record.line, layout.row(&cells, record.line))?;
     }
     Ok(rows.finish())
 }
 
-/// Why a record whose number of cells differs from the header is refused.
-pub(super) fn miscounted(n_cells: usize, n_columns: usize, rest: &str) -> String {
-    let is_cut = n_cells < n_columns && rest.trim().is_empty();
+/// The next record of a text.
+pub(super) fn next_record(
+    records: &mut CsvRecords<'_>,
+    text: &str,
+) -> Result<Option<CsvRecord>, OutputParseError> {
+    records.next_record().map_err(|e| OutputParseError::at(text, e.line, e.reason))
+}
+
+/// Refuses a record whose number of cells differs from the header.
+pub(super) fn check_count(
+    record: &CsvRecord,
+    n_columns: usize,
+    rest: &CsvRecords<'_>,
+    text: &str,
+) -> Result<(), OutputParseError> {
+    let n_cells = record.cells.len();
+    if n_cells == n_columns {
+        return Ok(());
+    }
+    let is_cut = n_cells < n_columns && rest.rest.trim().is_empty();
     let cut = if is_cut { "; the output ends inside this row" } else { "" };
-    format!("this line has {n_cells} cells, but the header has {n_columns} columns{cut}")
+    let reason =
+        format!("this line has {n_cells} cells, but the header has {n_columns} columns{cut}");
+    Err(OutputParseError::at(text, record.line, reason))
 }
 
 /// The records from the header on.
@@ -61,109 +78,6 @@ fn is_header(cells: &[String], spec: &ParseSpec) -> bool {
     };
     let n_axes = cells.iter().filter(|cell| names::is_axis(cell.trim())).count();
     cells.len() >= 2 && (n_axes >= 2 || cells.iter().any(|cell| is_known(cell.trim())))
-}
-
-/// One line of cells; quoted cells may hold line breaks.
-pub(super) struct CsvRecord {
-    pub(super) line: usize,
-    pub(super) cells: Vec<String>,
-}
-
-/// What is wrong with the quoting, and where.
-pub(super) struct BadQuoting {
-    line: usize,
-    reason: &'static str,
-}
-
-impl BadQuoting {
-    pub(super) fn unreadable(self, text: &str) -> OutputParseError {
-        OutputParseError::at(text, self.line, self.reason)
-    }
-}
-
-/// Splits text into records.
-pub(super) struct CsvRecords<'a> {
-    pub(super) rest: &'a str,
-    pub(super) line: usize,
-}
-
-impl<'a> CsvRecords<'a> {
-    /// The next record that is not a blank line.
-    pub(super) fn next_record(&mut self) -> Result<Option<CsvRecord>, BadQuoting> {
-        while let Some((blank, after)) = self.rest.split_once('\n')
-            && blank.trim().is_empty()
-        {
-            self.rest = after;
-            self.line += 1;
-        }
-        if self.rest.trim().is_empty() {
-            return Ok(None);
-        }
-        let mut record = CsvRecord { line: self.line, cells: Vec::new() };
-        loop {
-            let (cell, is_last) = self.next_cell()?;
-            record.cells.push(cell);
-            if is_last {
-                return Ok(Some(record));
-            }
-        }
-    }
-
-    /// The next cell, and whether the record ends with it.
-    fn next_cell(&mut self) -> Result<(String, bool), BadQuoting> {
-        let blanks = [' ', '\t'];
-        if let Some(quoted) = self.rest.trim_start_matches(blanks).strip_prefix('"') {
-            let cell = self.quoted_cell(quoted)?;
-            let line = self.line;
-            let (between, is_last) = self.skip_to_separator();
-            if !between.trim().is_empty() {
-                let reason = "there is text after the closing quote of a cell";
-                return Err(BadQuoting { line, reason });
-            }
-            return Ok((cell, is_last));
-        }
-        let line = self.line;
-        let (raw, is_last) = self.skip_to_separator();
-        if raw.contains('"') {
-            let reason = "there is a quote inside an unquoted cell";
-            return Err(BadQuoting { line, reason });
-        }
-        Ok((raw.trim().to_owned(), is_last))
-    }
-
-    /// Reads from after an opening quote to the closing one; a doubled quote is one quote.
-    fn quoted_cell(&mut self, mut rest: &'a str) -> Result<String, BadQuoting> {
-        let (opened_on, mut cell) = (self.line, String::new());
-        loop {
-            let Some((part, after)) = rest.split_once('"') else {
-                let reason = "this quoted cell never closes; the output may be truncated";
-                return Err(BadQuoting { line: opened_on, reason });
-            };
-            cell.push_str(part);
-            self.line += part.matches('\n').count();
-            match after.strip_prefix('"') {
-                Some(after_pair) => {
-                    cell.push('"');
-                    rest = after_pair;
-                }
-                None => {
-                    self.rest = after;
-                    return Ok(cell);
-                }
-            }
-        }
-    }
-
-    /// Takes the text up to the next separator, and the separator; returns whether it ends the
-    /// record.
-    fn skip_to_separator(&mut self) -> (&'a str, bool) {
-        let end = self.rest.find([',', '\n']).unwrap_or(self.rest.len());
-        let (raw, separator) = self.rest.split_at(end);
-        self.rest = separator.get(1..).unwrap_or_default();
-        let is_last = !separator.starts_with(',');
-        self.line += usize::from(separator.starts_with('\n'));
-        (raw, is_last)
-    }
 }
 
 #[cfg(test)]

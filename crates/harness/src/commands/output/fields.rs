@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::names::{SpreadUnit, TimeUnit, canonical, is_axis, is_snr};
-use super::{CaseCheck, MAX_ROWS, OutputRow, ParseSpec, names};
+use super::{CaseCheck, MAX_ROWS, OutputParseError, OutputRow, ParseSpec, names};
 
 /// The stored value of an infinite signal-to-noise ratio (no error at all), in dB.
 ///
@@ -330,19 +330,21 @@ pub(super) fn add_value(row: &mut OutputRow, name: &str, number: f64) -> Result<
 pub(super) fn add_time(
     row: &mut OutputRow,
     name: &str,
-    (time, unit): (f64, TimeUnit),
+    time: f64,
+    unit: TimeUnit,
 ) -> Result<(), String> {
     if row.check != CaseCheck::Fail && !(time.is_finite() && time > 0.0) {
         return Err(format!("\"{name}\" is {time}; a time must be above 0"));
     }
-    add_span(row, name, (time, unit))
+    add_span(row, name, time, unit)
 }
 
 /// Adds a span of time, such as a spread, that may be 0.
 pub(super) fn add_span(
     row: &mut OutputRow,
     name: &str,
-    (time, unit): (f64, TimeUnit),
+    time: f64,
+    unit: TimeUnit,
 ) -> Result<(), String> {
     if unit != TimeUnit::Seconds {
         add_value(row, &format!("{name}_{}", unit.word()), time)?;
@@ -368,6 +370,17 @@ pub(super) struct OutputRows {
 }
 
 impl OutputRows {
+    /// Adds what was read from a line of the text, or refuses that line.
+    pub(super) fn add(
+        &mut self,
+        text: &str,
+        line: usize,
+        row: Result<OutputRow, String>,
+    ) -> Result<(), OutputParseError> {
+        let added = row.and_then(|row| self.push(row));
+        added.map_err(|reason| OutputParseError::at(text, line, reason))
+    }
+
     /// Adds a row, or reports why it is refused.
     pub(super) fn push(&mut self, row: OutputRow) -> Result<(), String> {
         if self.rows.len() >= MAX_ROWS {

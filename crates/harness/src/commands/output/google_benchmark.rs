@@ -31,15 +31,12 @@ struct BenchmarkEntry<'a> {
     node: &'a JsonNode,
 }
 
-/// Why an entry is refused.
-struct EntryError {
-    line: usize,
-    reason: String,
-}
+/// The line of an entry, and why it is refused.
+type EntryError = (usize, String);
 
 impl BenchmarkEntry<'_> {
     fn refuse(&self, reason: impl std::fmt::Display) -> EntryError {
-        EntryError { line: self.line, reason: format!("benchmarks[{}]: {reason}", self.index) }
+        (self.line, format!("benchmarks[{}]: {reason}", self.index))
     }
 
     fn aggregate(&self) -> Option<&str> {
@@ -58,8 +55,8 @@ pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, Outp
         let line = lines.get(index).copied().unwrap_or(1);
         let entry = BenchmarkEntry { index, line, node };
         let Some(name) = node.text("run_name").or_else(|| node.text("name")) else {
-            let refused = entry.refuse("\"name\" is missing");
-            return Err(OutputParseError::at(text, line, refused.reason));
+            let (_, reason) = entry.refuse("\"name\" is missing");
+            return Err(OutputParseError::at(text, line, reason));
         };
         if entry.aggregate().is_some_and(|name| FITS.contains(&name)) {
             continue;
@@ -78,13 +75,9 @@ pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, Outp
         if spec.label.is_some_and(|label| label != family(name)) {
             continue;
         }
-        let row = row_of(name, &groups[name]);
-        row.and_then(|row| {
-            let line = row.line;
-            let refused = |reason| EntryError { line, reason };
-            rows.push(row).map_err(refused)
-        })
-        .map_err(|refused| OutputParseError::at(text, refused.line, refused.reason))?;
+        let row = row_of(name, &groups[name])
+            .map_err(|(line, reason)| OutputParseError::at(text, line, reason))?;
+        rows.add(text, row.line, Ok(row))?;
     }
     Ok(rows.finish())
 }
@@ -164,8 +157,8 @@ fn add_numbers(row: &mut OutputRow, node: &JsonNode) -> Result<(), String> {
     };
     let unit = TimeUnit::by_word(word)
         .ok_or_else(|| format!("\"time_unit\" is \"{word}\", not ns, us, ms or s"))?;
-    fields::add_time(row, "real_time", (node.number("real_time")?, unit))?;
-    fields::add_span(row, "cpu_time", (node.number("cpu_time")?, unit))?;
+    fields::add_time(row, "real_time", node.number("real_time")?, unit)?;
+    fields::add_span(row, "cpu_time", node.number("cpu_time")?, unit)?;
     for (name, value) in node.entries() {
         let is_taken = matches!(name.as_str(), "real_time" | "cpu_time");
         if let (JsonNode::Number(number), false) =

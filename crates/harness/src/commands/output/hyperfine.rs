@@ -14,12 +14,8 @@ const TIMES: [&str; 7] = ["mean", "stddev", "median", "min", "max", "user", "sys
 
 /// Reads one row per result.
 pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, OutputParseError> {
-    let document = json::parse_node(text)?;
-    let lines = json::element_lines(text, Some("results"));
-    let Some(JsonNode::List(results)) = document.get("results") else {
-        let reason = "there is no \"results\" array; use the file of hyperfine --export-json";
-        return Err(OutputParseError::at(text, 1, reason));
-    };
+    let give = "the file of hyperfine --export-json";
+    let (results, lines) = json::parse_list(text, "results", give)?;
     let mut found = Vec::new();
     for (index, result) in results.iter().enumerate() {
         let line = lines.get(index).copied().unwrap_or(1);
@@ -28,13 +24,10 @@ pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, Outp
     }
     let naming = CaseNaming::of(&found, spec);
     let mut rows = OutputRows::default();
-    for (mut row, command) in found {
+    for (row, command) in found {
         let line = row.line;
-        naming
-            .case(&row, command)
-            .map(|case| row.case = Some(case))
-            .and_then(|()| rows.push(row))
-            .map_err(|reason| OutputParseError::at(text, line, reason))?;
+        let case = naming.case(&row, command);
+        rows.add(text, line, case.map(|case| OutputRow { case: Some(case), ..row }))?;
     }
     Ok(rows.finish())
 }
@@ -96,11 +89,7 @@ fn parse_result(result: &JsonNode, line: usize) -> Result<(OutputRow, String), S
             }
             // The spread of a single run is null.
             Some(JsonNode::Null) | None => {}
-            Some(
-                JsonNode::Flag(_) | JsonNode::Text(_) | JsonNode::List(_) | JsonNode::Object(_),
-            ) => {
-                return Err(format!("\"{name}\" is not a number"));
-            }
+            Some(_) => return Err(format!("\"{name}\" is not a number")),
         }
     }
     if row.values.contains_key("mean") || check == CaseCheck::Fail {
@@ -117,28 +106,19 @@ fn parse_exit_codes(codes: Option<&JsonNode>) -> Result<CaseCheck, String> {
             let is_zero = |code: &JsonNode| *code == JsonNode::Number(0.0);
             Ok(if codes.iter().all(is_zero) { CaseCheck::Pass } else { CaseCheck::Fail })
         }
-        Some(JsonNode::Flag(_) | JsonNode::Number(_) | JsonNode::Text(_) | JsonNode::Object(_)) => {
-            Err("\"exit_codes\" is not an array".into())
-        }
+        Some(_) => Err("\"exit_codes\" is not an array".into()),
     }
 }
 
 fn parse_parameters(parameters: Option<&JsonNode>) -> Result<BTreeMap<String, String>, String> {
-    let Some(JsonNode::Object(entries)) = parameters else {
-        return Ok(BTreeMap::new());
+    let value = |(name, node): &(String, JsonNode)| match node {
+        JsonNode::Text(text) => Ok((name.clone(), text.clone())),
+        JsonNode::Number(number) => Ok((name.clone(), number.to_string())),
+        JsonNode::Null | JsonNode::Flag(_) | JsonNode::List(_) | JsonNode::Object(_) => {
+            Err(format!("the parameter \"{name}\" is neither text nor a number"))
+        }
     };
-    let mut params = BTreeMap::new();
-    for (name, node) in entries {
-        let value = match node {
-            JsonNode::Text(text) => text.clone(),
-            JsonNode::Number(number) => number.to_string(),
-            JsonNode::Null | JsonNode::Flag(_) | JsonNode::List(_) | JsonNode::Object(_) => {
-                return Err(format!("the parameter \"{name}\" is neither text nor a number"));
-            }
-        };
-        params.insert(name.clone(), value);
-    }
-    Ok(params)
+    parameters.map(JsonNode::entries).unwrap_or_default().iter().map(value).collect()
 }
 
 #[cfg(test)]

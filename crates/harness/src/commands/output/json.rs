@@ -32,18 +32,15 @@ pub(super) enum JsonNode {
 impl JsonNode {
     /// The value of a key of an object.
     pub(super) fn get(&self, key: &str) -> Option<&JsonNode> {
-        match self {
-            Self::Object(entries) => entries.iter().find(|(k, _)| k == key).map(|(_, node)| node),
-            Self::Null | Self::Flag(_) | Self::Number(_) | Self::Text(_) | Self::List(_) => None,
-        }
+        self.entries().iter().find(|(k, _)| k == key).map(|(_, node)| node)
     }
 
     /// The text of a key of an object.
     pub(super) fn text(&self, key: &str) -> Option<&str> {
-        match self.get(key)? {
-            Self::Text(text) => Some(text),
-            Self::Null | Self::Flag(_) | Self::Number(_) | Self::List(_) | Self::Object(_) => None,
-        }
+        let Self::Text(text) = self.get(key)? else {
+            return None;
+        };
+        Some(text)
     }
 
     /// The number of a key of an object, which must exist.
@@ -62,10 +59,10 @@ impl JsonNode {
 
     /// The entries of an object; empty for anything else.
     pub(super) fn entries(&self) -> &[(String, JsonNode)] {
-        match self {
-            Self::Object(entries) => entries,
-            Self::Null | Self::Flag(_) | Self::Number(_) | Self::Text(_) | Self::List(_) => &[],
-        }
+        let Self::Object(entries) = self else {
+            return &[];
+        };
+        entries
     }
 
     /// The items of the list under a key; empty for anything else.
@@ -109,9 +106,8 @@ pub(super) fn parse_document(
         (JsonNode::List(list), _) => (None, list.as_slice()),
         (JsonNode::Object(_), Some(container)) => container,
         (JsonNode::Object(_), None) => {
-            let mut rows = OutputRows::default();
-            let row = parse_row(&document, spec, first_line(text)).and_then(|row| rows.push(row));
-            row.map_err(|reason| OutputParseError::at(text, first_line(text), reason))?;
+            let (mut rows, line) = (OutputRows::default(), first_line(text));
+            rows.add(text, line, parse_row(&document, spec, line))?;
             return Ok(rows.finish());
         }
         (JsonNode::Null | JsonNode::Flag(_) | JsonNode::Number(_) | JsonNode::Text(_), _) => {
@@ -143,22 +139,16 @@ pub(super) fn parse_lines(
         }
         let line = index + 1;
         let node = parse_node(object).map_err(|inner| OutputParseError { line, ..inner })?;
-        parse_row(&node, spec, line)
-            .and_then(|row| rows.push(row))
-            .map_err(|reason| OutputParseError::at(text, line, reason))?;
+        rows.add(text, line, parse_row(&node, spec, line))?;
     }
     Ok(rows.finish())
 }
 
 fn list_of(node: &JsonNode) -> Option<&[JsonNode]> {
-    match node {
-        JsonNode::List(list) => Some(list),
-        JsonNode::Null
-        | JsonNode::Flag(_)
-        | JsonNode::Number(_)
-        | JsonNode::Text(_)
-        | JsonNode::Object(_) => None,
-    }
+    let JsonNode::List(list) = node else {
+        return None;
+    };
+    Some(list)
 }
 
 fn first_line(text: &str) -> usize {
@@ -238,21 +228,13 @@ pub(super) fn parse_list(
 ) -> Result<(Vec<JsonNode>, Vec<usize>), OutputParseError> {
     let document = parse_node(text)?;
     let lines = element_lines(text, Some(key));
-    let list = match document {
-        JsonNode::Object(entries) => entries.into_iter().find(|(name, _)| name == key),
-        JsonNode::Null
-        | JsonNode::Flag(_)
-        | JsonNode::Number(_)
-        | JsonNode::Text(_)
-        | JsonNode::List(_) => None,
-    };
-    match list {
-        Some((_, JsonNode::List(list))) => Ok((list, lines)),
-        Some(_) | None => {
-            let reason = format!("there is no \"{key}\" array; use {give}");
-            Err(OutputParseError::at(text, first_line(text), reason))
-        }
+    if let JsonNode::Object(entries) = document
+        && let Some((_, JsonNode::List(list))) = entries.into_iter().find(|(name, _)| name == key)
+    {
+        return Ok((list, lines));
     }
+    let reason = format!("there is no \"{key}\" array; use {give}");
+    Err(OutputParseError::at(text, first_line(text), reason))
 }
 
 fn refusal_of(text: &str, error: &serde_json::Error) -> OutputParseError {

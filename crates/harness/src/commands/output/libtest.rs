@@ -87,10 +87,9 @@ fn add_numbers(row: &mut OutputRow, text: &str) -> Result<(), String> {
     let usage = "a benchmark must look like 1,234 ns/iter (+/- 56)";
     let (time, rest) = text.split_once(" ns/iter (+/- ").ok_or(usage)?;
     let (range, rest) = rest.split_once(')').ok_or(usage)?;
-    let time = (number(time)?, TimeUnit::Nanoseconds);
-    let range = (number(range)?, TimeUnit::Nanoseconds);
-    fields::add_time(row, "time", time)?;
-    fields::add_span(row, "range", range)?;
+    let (time, range) = (number(time)?, number(range)?);
+    fields::add_time(row, "time", time, TimeUnit::Nanoseconds)?;
+    fields::add_span(row, "range", range, TimeUnit::Nanoseconds)?;
     match rest.trim() {
         "" => Ok(()),
         rate => {

@@ -23,9 +23,7 @@ pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, Outp
     let mut rows = OutputRows::default();
     for case in cases.in_order {
         let line = case.line;
-        case.into_row(spec)
-            .and_then(|row| rows.push(row))
-            .map_err(|reason| OutputParseError::at(text, line, reason))?;
+        rows.add(text, line, case.into_row(spec))?;
     }
     Ok(rows.finish())
 }
@@ -115,6 +113,7 @@ struct MetricLineCases {
 }
 
 /// The combined lines of one case.
+#[derive(Default)]
 struct MetricLineCase {
     key: Option<String>,
     line: usize,
@@ -146,8 +145,7 @@ impl MetricLineCases {
 
 impl MetricLineCase {
     fn new(key: Option<String>, line: usize) -> Self {
-        let (params, metrics, metric_lines) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
-        Self { key, line, check: None, params, metrics, metric_lines }
+        Self { key, line, ..Self::default() }
     }
 
     fn add(&mut self, said: MetricLine, line: usize) -> Result<(), String> {

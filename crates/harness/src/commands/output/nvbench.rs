@@ -37,7 +37,7 @@ pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, Outp
             continue;
         }
         for (at, state) in benchmark.items("states").iter().enumerate() {
-            row_of(benchmark, name, (state, line))
+            row_of(benchmark, name, state, line)
                 .and_then(|row| rows.push(row))
                 .map_err(|reason| refuse(format!("benchmarks[{index}].states[{at}]: {reason}")))?;
         }
@@ -48,7 +48,8 @@ pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, Outp
 fn row_of(
     benchmark: &JsonNode,
     name: &str,
-    (state, line): (&JsonNode, usize),
+    state: &JsonNode,
+    line: usize,
 ) -> Result<OutputRow, String> {
     let check = match state.get("is_skipped") {
         Some(JsonNode::Flag(true)) => CaseCheck::Fail,
@@ -125,10 +126,10 @@ fn add_summary(row: &mut OutputRow, summary: &JsonNode) -> Result<(), String> {
     let short = SHORT.iter().find(|(known, _)| *known == tag);
     match (hint, short) {
         (_, Some((_, short))) => {
-            fields::add_time(row, tag, (number, TimeUnit::Seconds))?;
-            fields::add_time(row, short, (number, TimeUnit::Seconds))?;
+            fields::add_time(row, tag, number, TimeUnit::Seconds)?;
+            fields::add_time(row, short, number, TimeUnit::Seconds)?;
         }
-        ("duration", None) => fields::add_span(row, tag, (number, TimeUnit::Seconds))?,
+        ("duration", None) => fields::add_span(row, tag, number, TimeUnit::Seconds)?,
         (_, None) => {}
     }
     fields::add_value(row, tag, number)

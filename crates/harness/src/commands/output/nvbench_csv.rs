@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::csv::{CsvRecords, miscounted};
+use super::csv::{check_count, next_record};
 use super::fields::OutputRows;
 use super::names::TimeUnit;
 use super::nvbench::{name_row, refuse_timeless};
 use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label, fields};
+use crate::csv::CsvRecords;
 
 /// Short names of the mean time columns.
 const SHORT: [(&str, &str); 3] = [
@@ -39,28 +40,22 @@ enum ColumnRole {
 pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, OutputParseError> {
     let (rest, line) = from_header(text);
     let mut records = CsvRecords { rest, line };
-    let Some(header) = records.next_record().map_err(|e| e.unreadable(text))? else {
+    let Some(header) = next_record(&mut records, text)? else {
         return Ok(Vec::new());
     };
     let roles = roles_of(&header.cells)
         .map_err(|reason| OutputParseError::at(text, header.line, reason))?;
     let mut benchmarks = BTreeSet::new();
     let mut rows = OutputRows::default();
-    while let Some(record) = records.next_record().map_err(|e| e.unreadable(text))? {
-        let refuse = |reason: String| OutputParseError::at(text, record.line, reason);
-        if record.cells.len() != roles.len() {
-            let reason = miscounted(record.cells.len(), roles.len(), records.rest);
-            return Err(refuse(reason));
-        }
+    while let Some(record) = next_record(&mut records, text)? {
+        check_count(&record, roles.len(), &records, text)?;
         let benchmark =
             cell_of(&roles, &record.cells, |role| matches!(role, ColumnRole::Benchmark));
         benchmarks.insert(benchmark.to_owned());
         if spec.label.is_some_and(|label| label != benchmark) {
             continue;
         }
-        row_of(&roles, &record.cells, record.line)
-            .and_then(|row| rows.push(row))
-            .map_err(refuse)?;
+        rows.add(text, record.line, row_of(&roles, &record.cells, record.line))?;
     }
     let benchmarks: BTreeSet<&str> = benchmarks.iter().map(String::as_str).collect();
     check_label(&benchmarks, spec.label, "benchmark")
@@ -155,7 +150,7 @@ fn add_value(row: &mut OutputRow, name: &str, cell: &str) -> Result<(), String> 
     let short = SHORT.iter().find(|(column, _)| *column == name);
     match (number, short) {
         (Some(number), Some((_, short))) => {
-            fields::add_time(row, short, (number, TimeUnit::Seconds))?;
+            fields::add_time(row, short, number, TimeUnit::Seconds)?;
         }
         (None, Some(_)) => return Err(format!("\"{name}\" is \"{cell}\", not a number")),
         // The axes of a later benchmark come after the summaries of the first.

@@ -30,9 +30,8 @@ pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, Outp
             continue;
         }
         let line = lines.get(index).copied().unwrap_or(1);
-        row_of(node, line)
-            .and_then(|row| rows.push(row))
-            .map_err(|reason| format!("benchmarks[{index}]: {reason}"))
+        let row = row_of(node, line).and_then(|row| rows.push(row));
+        row.map_err(|reason| format!("benchmarks[{index}]: {reason}"))
             .map_err(|reason| OutputParseError::at(text, line, reason))?;
     }
     Ok(rows.finish())
@@ -59,7 +58,7 @@ fn row_of(node: &JsonNode, line: usize) -> Result<OutputRow, String> {
     };
     for name in TIMES {
         let time = stats.number(name).map_err(|why| format!("stats: {why}"))?;
-        fields::add_time(&mut row, name, (time, TimeUnit::Seconds))
+        fields::add_time(&mut row, name, time, TimeUnit::Seconds)
             .map_err(|why| format!("stats: {why}"))?;
     }
     for (name, value) in stats.entries() {
@@ -67,7 +66,7 @@ fn row_of(node: &JsonNode, line: usize) -> Result<OutputRow, String> {
             continue;
         };
         if SPANS.contains(&name.as_str()) {
-            fields::add_span(&mut row, name, (*number, TimeUnit::Seconds))?;
+            fields::add_span(&mut row, name, *number, TimeUnit::Seconds)?;
         }
         fields::add_value(&mut row, name, *number)?;
     }

@@ -28,9 +28,7 @@ pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, Outp
     let mut rows = OutputRows::default();
     for case in session.cases {
         let line = case.line;
-        case.into_row()
-            .and_then(|row| rows.push(row))
-            .map_err(|reason| OutputParseError::at(text, line, reason))?;
+        rows.add(text, line, case.into_row())?;
     }
     Ok(rows.finish())
 }
@@ -368,15 +366,10 @@ impl LiteralReader<'_> {
         if !word.is_empty() && self.take('(') {
             let inner = self.value(depth + 1)?;
             let is_closed = self.take(')');
-            return match inner {
-                JsonNode::Number(_) if is_closed => Ok(inner),
-                JsonNode::Number(_)
-                | JsonNode::Null
-                | JsonNode::Flag(_)
-                | JsonNode::Text(_)
-                | JsonNode::List(_)
-                | JsonNode::Object(_) => Err(format!("{word}(…) in the record is not one number")),
-            };
+            if is_closed && matches!(inner, JsonNode::Number(_)) {
+                return Ok(inner);
+            }
+            return Err(format!("{word}(…) in the record is not one number"));
         }
         match word {
             "None" => Ok(JsonNode::Null),

@@ -13,9 +13,10 @@
 
 use std::collections::BTreeSet;
 
-use super::csv::{CsvRecords, miscounted};
+use super::csv::{check_count, next_record};
 use super::fields::OutputRows;
 use super::{CaseCheck, OutputParseError, OutputRow, ParseSpec, check_label, fields};
+use crate::csv::CsvRecords;
 
 /// One table with its cells as written.
 struct TritonTable<'a> {
@@ -45,10 +46,7 @@ pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, Outp
     for table in &tables {
         let n_axes = table.n_axes();
         for (line, cells) in &table.rows {
-            table
-                .row(cells, n_axes, (*line, spec))
-                .and_then(|row| rows.push(row))
-                .map_err(|reason| OutputParseError::at(text, *line, reason))?;
+            rows.add(text, *line, table.row(cells, n_axes, *line, spec))?;
         }
     }
     Ok(rows.finish())
@@ -94,15 +92,12 @@ fn printed(text: &str) -> Result<Vec<TritonTable<'_>>, OutputParseError> {
 /// The table of a saved file.
 fn saved(text: &str) -> Result<Option<TritonTable<'_>>, OutputParseError> {
     let mut records = CsvRecords { rest: text, line: 1 };
-    let Some(header) = records.next_record().map_err(|e| e.unreadable(text))? else {
+    let Some(header) = next_record(&mut records, text)? else {
         return Ok(None);
     };
     let mut table = TritonTable { title: "", columns: header.cells, rows: Vec::new() };
-    while let Some(record) = records.next_record().map_err(|e| e.unreadable(text))? {
-        if record.cells.len() != table.columns.len() {
-            let reason = miscounted(record.cells.len(), table.columns.len(), records.rest);
-            return Err(OutputParseError::at(text, record.line, reason));
-        }
+    while let Some(record) = next_record(&mut records, text)? {
+        check_count(&record, table.columns.len(), &records, text)?;
         table.rows.push((record.line, record.cells));
     }
     if !text.ends_with('\n') && !table.rows.is_empty() {
@@ -166,7 +161,8 @@ impl TritonTable<'_> {
         &self,
         cells: &[String],
         n_axes: usize,
-        (line, spec): (usize, &ParseSpec),
+        line: usize,
+        spec: &ParseSpec,
     ) -> Result<OutputRow, String> {
         let mut row = OutputRow::new(None, CaseCheck::NotStated, line);
         let mut parts = Vec::new();

@@ -90,9 +90,10 @@ fn is_there(old: &Entry, new: &Entry, layer: Layer) -> CommandError {
     if more > 0 {
         reported.push(format!("{more} more"));
     }
-    let reported = match reported.is_empty() {
-        true => "they are identical".to_owned(),
-        false => format!("they differ in {}", reported.join("; ")),
+    let reported = if reported.is_empty() {
+        "they are identical".to_owned()
+    } else {
+        format!("they differ in {}", reported.join("; "))
     };
     let id = text::safe(&new.id, 80);
     let layer = layer.name();

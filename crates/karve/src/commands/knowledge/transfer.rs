@@ -101,9 +101,10 @@ impl ImportArgs {
     /// The entries of all pages, each id once.
     fn read(&self, place: &ProjectArgs, tally: &mut ImportTally) -> Result<Vec<Entry>> {
         let from = place.here()?.join(&self.from);
-        let (files, base) = match from.is_dir() {
-            true => (markdown_below(&from)?, from.as_path()),
-            false => (vec![from.clone()], Path::new("/")),
+        let (files, base) = if from.is_dir() {
+            (markdown_below(&from)?, from.as_path())
+        } else {
+            (vec![from.clone()], Path::new("/"))
         };
         let mut ids = BTreeSet::new();
         let mut all = Vec::new();

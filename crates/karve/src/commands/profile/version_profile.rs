@@ -117,9 +117,10 @@ impl ProfileArgs {
             for note in std::mem::take(&mut seen.parsed.notes) {
                 error = error.cause(note);
             }
-            return Err(error.hint(match is_silent {
-                true => "read a profiler's output from a file: karve profile FILE",
-                false => "see the notes above, or read a file: karve profile FILE",
+            return Err(error.hint(if is_silent {
+                "read a profiler's output from a file: karve profile FILE"
+            } else {
+                "see the notes above, or read a file: karve profile FILE"
             }));
         }
         Ok(seen)
@@ -195,9 +196,10 @@ impl ProfileArgs {
             title: format!("{title}, {}", case.name),
             kernel: charter.target.op.clone(),
             version: revision.unwrap_or("worktree").to_owned(),
-            configuration: match case.params.is_empty() {
-                true => pairs_of(&case.name),
-                false => case.params.into_iter().collect(),
+            configuration: if case.params.is_empty() {
+                pairs_of(&case.name)
+            } else {
+                case.params.into_iter().collect()
             },
             parsed: taken.parsed,
             at: Some(situation_of(&charter)),

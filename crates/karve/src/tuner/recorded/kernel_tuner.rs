@@ -61,9 +61,10 @@ pub(super) fn parse_cache(text: &str) -> Result<Evaluations, String> {
 /// A line that was cut off in the middle is dropped.
 pub(super) fn close(text: &str) -> Cow<'_, str> {
     let whole = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-    let text = match text.contains("NaN") || text.contains("Infinity") {
-        true => Cow::Owned(plain_json(text)),
-        false => Cow::Borrowed(text),
+    let text = if text.contains("NaN") || text.contains("Infinity") {
+        Cow::Owned(plain_json(text))
+    } else {
+        Cow::Borrowed(text)
     };
     if whole(&text) {
         return text;
@@ -171,9 +172,10 @@ fn python_text(value: &Value) -> String {
         Value::Bool(false) => "False".into(),
         Value::Number(number) if number.is_f64() => {
             let number = number.as_f64().unwrap_or_default();
-            match number == 0.0 || (1e-4..1e16).contains(&number.abs()) {
-                true => format!("{number:?}"),
-                false => python_exponent(number),
+            if number == 0.0 || (1e-4..1e16).contains(&number.abs()) {
+                format!("{number:?}")
+            } else {
+                python_exponent(number)
             }
         }
         other => text_of(other),

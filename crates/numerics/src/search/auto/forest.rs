@@ -248,10 +248,7 @@ impl Forest {
             let Some(threshold) = between(&[new, other], draws) else {
                 continue;
             };
-            let (below, above) = match new <= threshold {
-                true => (setting, old),
-                false => (old, setting),
-            };
+            let (below, above) = if new <= threshold { (setting, old) } else { (old, setting) };
             let end = tree.len() as u32;
             tree.extend([TreeNode::Leaf(below as u32), TreeNode::Leaf(above as u32)]);
             tree[at] = TreeNode::Split { direction, threshold, below: end, above: end + 1 };

@@ -32,10 +32,7 @@ impl FitTargets {
         let median = stats::median(&known)?;
         let least = known.iter().copied().fold(f64::INFINITY, f64::min);
         let plain = least + PLAIN * (median - least);
-        let drawn_in = |log: f64| match log > plain {
-            true => plain + SLOW_PART * (log - plain),
-            false => log,
-        };
+        let drawn_in = |log: f64| if log > plain { plain + SLOW_PART * (log - plain) } else { log };
         let mut points = Vec::with_capacity(record.len());
         let mut values = Vec::with_capacity(record.len());
         for entry in record.entries().iter().filter(|entry| !entry.failed) {

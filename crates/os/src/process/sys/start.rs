@@ -163,9 +163,10 @@ pub(in crate::process) fn spawn(start: &SpawnSpec<'_>) -> Result<SpawnedChild, S
         }
     }
     let Some((stage, error)) = failure else {
-        return match start.namespace.is_some() && inner.is_none() {
-            true => Err(SpawnError::Confine(io::ErrorKind::BrokenPipe.into())),
-            false => Ok(born),
+        return if start.namespace.is_some() && inner.is_none() {
+            Err(SpawnError::Confine(io::ErrorKind::BrokenPipe.into()))
+        } else {
+            Ok(born)
         };
     };
     // The child is exiting: it is reaped here because nothing else knows about it.

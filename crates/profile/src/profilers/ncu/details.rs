@@ -46,7 +46,7 @@ pub(super) fn sheets(
         let row = columns.row(*line)?;
         let key = (row[columns.process].clone(), row[columns.id].clone());
         let kernel = &row[columns.kernel];
-        let sheet = launches.entry(key).or_insert_with(|| NcuLaunch::new(kernel, DETAILS));
+        let sheet = launches.entry(key).or_insert_with(|| NcuLaunch::new(kernel, &DETAILS));
         if sheet.kernel != *kernel || kernel.is_empty() {
             let reason = format!("launch {} has two names", row[columns.id]);
             return Err(ProfileParseError::at(line.0, reason));
@@ -118,11 +118,12 @@ fn take_metric(
     notes: &mut ProfileNotes,
 ) {
     let (name, unit) = (&row[columns.metric], &row[columns.unit]);
-    let name = match unit.ends_with("/s") || unit.ends_with("/second") {
-        true => format!("{name}{RATE}"),
-        false => name.clone(),
+    let name = if unit.ends_with("/s") || unit.ends_with("/second") {
+        format!("{name}{RATE}")
+    } else {
+        name.clone()
     };
-    if is_wanted(DETAILS, &name) {
+    if is_wanted(&DETAILS, &name) {
         let reading = NcuValue { unit: unit.clone(), text: row[columns.value].clone(), line };
         sheet.take(&name, reading, notes);
     }

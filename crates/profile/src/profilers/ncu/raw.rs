@@ -1,7 +1,7 @@
 //! The page `raw`: a row for each launch, a column for each metric, the units in the first row.
 
 use super::super::gather::ProfileNotes;
-use super::super::text::{NumberedLine, cells};
+use super::super::text::{NumberedLine, full_row};
 use super::names::{RAW, is_wanted};
 use super::{LAUNCHES_MAX, NcuLaunch, NcuValue, ProfileParseError, column};
 use std::collections::BTreeMap;
@@ -20,14 +20,14 @@ pub(super) fn sheets(
     let process = column(columns, "Process ID", header_line)?;
     let kernel = column(columns, "Kernel Name", header_line)?;
     let wanted: Vec<usize> =
-        (0..columns.len()).filter(|at| is_wanted(RAW, &columns[*at])).collect();
+        (0..columns.len()).filter(|at| is_wanted(&RAW, &columns[*at])).collect();
     for at in &wanted {
         column(columns, &columns[*at], header_line)?;
     }
     let Some((units_line, rows)) = rows.split_first() else {
         return Err(ProfileParseError::at(header_line, "there is nothing after the header"));
     };
-    let units = row(*units_line, columns)?;
+    let units = full_row(*units_line, columns)?;
     if !units.iter().take(NAMING.min(kernel + 1)).all(String::is_empty) {
         let reason = "the row after the header has no units";
         return Err(ProfileParseError::at(units_line.0, reason));
@@ -35,7 +35,7 @@ pub(super) fn sheets(
     let mut seen: BTreeMap<(String, String), &str> = BTreeMap::new();
     let mut sheets = Vec::new();
     for line in rows {
-        let row = row(*line, columns)?;
+        let row = full_row(*line, columns)?;
         if row[id].is_empty() || row[kernel].is_empty() {
             return Err(ProfileParseError::at(line.0, "the row does not name a kernel"));
         }
@@ -51,7 +51,7 @@ pub(super) fn sheets(
                 return Err(ProfileParseError::at(line.0, reason));
             }
         }
-        let mut sheet = NcuLaunch::new(&row[kernel], RAW);
+        let mut sheet = NcuLaunch::new(&row[kernel], &RAW);
         for at in &wanted {
             let reading =
                 NcuValue { unit: units[*at].clone(), text: row[*at].clone(), line: line.0 };
@@ -64,15 +64,4 @@ pub(super) fn sheets(
         }
     }
     Ok(sheets)
-}
-
-/// A row that has a cell for each column.
-fn row(line: NumberedLine<'_>, columns: &[String]) -> Result<Vec<String>, ProfileParseError> {
-    let row = cells(line)?;
-    if row.len() == columns.len() {
-        return Ok(row);
-    }
-    let (has, wants) = (row.len(), columns.len());
-    let reason = format!("the row has {has} cells, but the header has {wants}");
-    Err(ProfileParseError::at(line.0, reason))
 }

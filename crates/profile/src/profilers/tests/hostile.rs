@@ -88,10 +88,8 @@ fn config(cases: u32) -> ProptestConfig {
 fn an_output_that_is_cut_anywhere_tells_nothing_false() {
     for (tool, text) in samples() {
         // Trying every byte of a long sample takes too long.
-        let text = match text.len() > 9_000 {
-            true => text.split_inclusive('\n').take(20).collect(),
-            false => text,
-        };
+        let text =
+            if text.len() > 9_000 { text.split_inclusive('\n').take(20).collect() } else { text };
         let whole = parse(tool, &text).unwrap();
         for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
             let cut = &text[..end];
@@ -216,10 +214,7 @@ proptest! {
             let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
             let at = at.index(lines.len());
             let long = piece.repeat(1_000_000 / piece.len());
-            match ends {
-                true => lines.insert(at, long),
-                false => lines[at].push_str(&long),
-            }
+            if ends { lines.insert(at, long) } else { lines[at].push_str(&long) }
             if let Ok(read) = parse(tool, &(lines.join("\n") + "\n")) {
                 // A longer name is another kernel, so only values are compared.
                 let known = |k: &KernelProfile| whole.kernels.iter().any(|w| w.name == k.name);

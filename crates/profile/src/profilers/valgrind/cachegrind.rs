@@ -61,7 +61,7 @@ pub(in super::super) fn parse(
                 let reason = format!("a source line does not have {n} counts");
                 return Err(ProfileParseError::at(*number, reason));
             }
-            costs.add((function, file), &row[1..], *number)?;
+            costs.add(function, file, &row[1..], *number)?;
         }
     }
     if !summed {

@@ -18,6 +18,7 @@ const SILENT: [&str; 4] = ["cfi=", "cfl=", "jump=", "jcnd="];
 const BEGINS: &str = "# callgrind format";
 
 /// What has been read of a process so far.
+#[derive(Default)]
 struct CallgrindReader {
     costs: ProcessCosts,
     /// Names of functions by their numbers.
@@ -76,19 +77,7 @@ pub(in super::super) fn parse_code(
 
 impl CallgrindReader {
     fn new() -> Self {
-        Self {
-            costs: ProcessCosts::default(),
-            names: BTreeMap::new(),
-            files: BTreeMap::new(),
-            function: None,
-            file: String::new(),
-            callee: String::new(),
-            object: 0,
-            positions: 1,
-            address: None,
-            after_calls: false,
-            totals: None,
-        }
+        Self { positions: 1, ..Self::default() }
     }
 
     /// The costs of the process, if its file is complete and adds up.
@@ -104,9 +93,10 @@ impl CallgrindReader {
         let is_cost = line.starts_with(|c: char| c.is_ascii_digit() || "+-*".contains(c));
         if self.after_calls {
             self.after_calls = false;
-            return match is_cost {
-                true => self.take_call(line, number),
-                false => Err(ProfileParseError::at(number, "a cost line must follow a call")),
+            return if is_cost {
+                self.take_call(line, number)
+            } else {
+                Err(ProfileParseError::at(number, "a cost line must follow a call"))
             };
         }
         if is_cost {
@@ -159,8 +149,7 @@ impl CallgrindReader {
 
     /// `(1) name` names an object, `(1)` refers to one already named.
     fn object_of(&mut self, text: &str) -> u64 {
-        let parts = text.strip_prefix('(').and_then(|rest| rest.split_once(')'));
-        let Some((id, name)) = parts.and_then(|(id, name)| Some((whole(id)?, name.trim()))) else {
+        let Some((id, name)) = numbered(text) else {
             return 0;
         };
         if !name.is_empty() && self.costs.objects.len() < FUNCTIONS_MAX {
@@ -177,7 +166,7 @@ impl CallgrindReader {
         };
         let words = line.split_whitespace().skip(self.positions);
         let row = counts(words, number)?;
-        self.costs.add((function, &self.file), &row, number)?;
+        self.costs.add(function, &self.file, &row, number)?;
         if let (Some(address), Some(count)) = (self.address, row.first()) {
             let at = (self.object, address);
             self.costs.add_instruction(function, at, *count);
@@ -192,14 +181,12 @@ impl CallgrindReader {
             return Ok(());
         };
         let row = counts(line.split_whitespace().skip(self.positions), number)?;
-        let pair = (function.as_str(), self.callee.as_str());
-        self.costs.add_call(pair, &row, number)
+        self.costs.add_call(function, &self.callee, &row, number)
     }
 
     /// `(1) name` names a file, `(1)` refers to one already named; one without a name is unknown.
     fn file_name(&mut self, text: &str) -> String {
-        let parts = text.strip_prefix('(').and_then(|rest| rest.split_once(')'));
-        let Some((id, name)) = parts.and_then(|(id, name)| Some((whole(id)?, name.trim()))) else {
+        let Some((id, name)) = numbered(text) else {
             return text.trim().to_owned();
         };
         if !name.is_empty() && self.files.len() < FUNCTIONS_MAX {
@@ -210,8 +197,7 @@ impl CallgrindReader {
 
     /// `(1) name` names a function, `(1)` refers to one already named.
     fn name(&mut self, text: &str, line: usize) -> Result<String, ProfileParseError> {
-        let parts = text.strip_prefix('(').and_then(|rest| rest.split_once(')'));
-        let Some((id, name)) = parts.and_then(|(id, name)| Some((whole(id)?, name.trim()))) else {
+        let Some((id, name)) = numbered(text) else {
             return Ok(text.trim().to_owned());
         };
         match self.names.get(&id) {
@@ -224,6 +210,12 @@ impl CallgrindReader {
             None => Err(ProfileParseError::at(line, format!("function ({id}) has no name"))),
         }
     }
+}
+
+/// The number and the name of `(1) name`; the name of `(1)` is empty.
+fn numbered(text: &str) -> Option<(u64, &str)> {
+    let (id, name) = text.strip_prefix('(')?.split_once(')')?;
+    Some((whole(id)?, name.trim()))
 }
 
 /// Whether a line has no costs: a comment, a header key, a file or an object.
