@@ -28,7 +28,7 @@ use karve_core::measurement::{Block, Conditions, Gate};
 use karve_core::policy::WarmUpRule;
 use karve_core::sampling::WarmUp;
 use karve_core::verdict::{self, DuelDeadline};
-use karve_harness::outcome::BlockFailure;
+use karve_harness::outcome::{BlockFailure, split};
 use karve_harness::pair_runner::PairRunner;
 use karve_os::device::{DeviceSession, NoticeSink};
 use karve_os::error::{CommandError, Result};
@@ -148,7 +148,7 @@ pub fn block_in(
     ground: &BenchSetup,
     stop: &StopFlag,
 ) -> Result<Option<Block>> {
-    match runner.block(&ground.cases)? {
+    match split(runner.block(&ground.cases))? {
         Ok(block) => Ok(Some(block)),
         Err(_) if stop.at_once() => Ok(None),
         Err(BlockFailure::Parent(gate)) => Err(cannot_measure(ground, ("A", &ground.a), &gate)),

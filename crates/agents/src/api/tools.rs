@@ -7,7 +7,7 @@ use crate::Workspace;
 use crate::secrets::Secrets;
 use crate::turn::TurnTask;
 use karve_harness::commands::{CommandVariant, Harness};
-use karve_harness::outcome::GateResult;
+use karve_harness::outcome::{GateResult, split};
 use karve_numerics::case::Case;
 use karve_os::error::Result;
 use serde_json::{Map, Value, json};
@@ -243,19 +243,19 @@ impl<'a> ToolWorkspace<'a> {
     }
 
     fn build(&self) -> Result<FileResult<()>> {
-        Ok(gate_result_text(self.harness().build(self.tree)?))
+        gate_result_text(self.harness().build(self.tree))
     }
 
     fn test(&self) -> Result<FileResult<String>> {
-        let tested = self.harness().test(self.tree, self.cases, CommandVariant::Usual)?;
+        let tested = self.harness().test(self.tree, self.cases, CommandVariant::Usual);
         let n = self.cases.len();
-        Ok(gate_result_text(tested).map(|()| format!("the test passed on {n} visible cases")))
+        Ok(gate_result_text(tested)?.map(|()| format!("the test passed on {n} visible cases")))
     }
 }
 
 /// The message of a gate, bounded.
-fn gate_result_text(gated: GateResult<()>) -> FileResult<()> {
-    gated.map_err(|gate| gate.describe())
+fn gate_result_text(gated: GateResult<()>) -> Result<FileResult<()>> {
+    Ok(split(gated)?.map_err(|gate| gate.describe()))
 }
 
 /// A tool's input, checked against its parameters.

@@ -16,7 +16,7 @@ use karve_core::charter::{Charter, Commands, SandboxMode, SandboxRule};
 use karve_core::measurement::{Block, Environment, Gate};
 use karve_harness::commands::{CommandVariant, Harness};
 use karve_harness::git::Repo;
-use karve_harness::outcome::NumberedCase;
+use karve_harness::outcome::{Failure, NumberedCase};
 use karve_harness::pair_runner::{BuiltArm, PairRunner};
 use karve_harness::project_file;
 use karve_harness::scratch::{ScratchDir, ScratchKind};
@@ -306,16 +306,16 @@ impl SideBuilder<'_> {
         };
         let tree = worktree
             .trees
-            .built(&source.repo, self.harness, source.commit.as_str())?
-            .map_err(|gate| fails(&name, &gate))?
+            .built(&source.repo, self.harness, source.commit.as_str())
+            .map_err(|failure| fails(&name, failure))?
             .path;
         if self.tests == SideTests::Required {
             (self.say)(&format!("testing {name}"));
             let tested = match letter {
-                "A" => checks::fit_cases(self.harness, &tree, cases)?.map(|_| ()),
-                _ => self.harness.test(&tree, cases, CommandVariant::Usual)?,
+                "A" => checks::fit_cases(self.harness, &tree, cases).map(|_| ()),
+                _ => self.harness.test(&tree, cases, CommandVariant::Usual),
             };
-            tested.map_err(|gate| fails(&name, &gate))?;
+            tested.map_err(|failure| fails(&name, failure))?;
         }
         Ok((worktree, tree))
     }
@@ -331,10 +331,12 @@ pub fn called((letter, side): (&str, &BenchSide), labels: [&str; 2]) -> String {
     }
 }
 
-fn fails(name: &str, gate: &Gate) -> CommandError {
-    CommandError::environment(format!("{name} fails its gate"))
-        .cause(gate.describe())
-        .hint("fix it; \"karve check\" shows the same failure, and --no-test skips the tests")
+fn fails(name: &str, failure: Failure<Gate>) -> CommandError {
+    failure.into_error(|gate| {
+        CommandError::environment(format!("{name} fails its gate"))
+            .cause(gate.describe())
+            .hint("fix it; \"karve check\" shows the same failure, and --no-test skips the tests")
+    })
 }
 
 /// A worktree if it is written as a path, else a revision, else a directory.

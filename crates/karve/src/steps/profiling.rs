@@ -13,6 +13,7 @@ use karve_core::profile::{
 };
 use karve_core::roofline::{ceilings, shown_cores};
 use karve_harness::commands::Harness;
+use karve_harness::outcome::split;
 use karve_harness::project_file::glob_set;
 use karve_harness::store;
 use karve_numerics::case::CaseSet;
@@ -79,7 +80,7 @@ fn take_profile(
         notes: Vec::new(),
     };
     let harness = context.harness();
-    let built = match context.repos.built(&harness, commit)? {
+    let built = match split(context.repos.built(&harness, commit))? {
         Ok(built) => built,
         Err(gate) => {
             profile.skipped = Some(gate.describe());
@@ -133,7 +134,7 @@ fn with_command(
     if run.stdout.truncated() {
         let note = "the profile command printed more than karve keeps: no counter was parsed";
         profile.notes.push(note.to_owned());
-    } else if let Ok(Ok((_, parsed))) = collect::read_any(&run.stdout.bytes) {
+    } else if let Ok((_, parsed)) = collect::read_any(&run.stdout.bytes) {
         profile.kernels = parsed.kernels;
         profile.kernels.truncate(KERNELS_KEPT.min(KERNELS_MAX));
         profile.kernels.extend(parsed.timeline);

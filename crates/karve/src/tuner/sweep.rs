@@ -12,6 +12,7 @@ use super::journal::{Journal, JournalLine};
 use super::quiet::{BuildPolicy, QuietLock};
 use super::recorded::EvaluationFailure;
 use karve_core::charter::Better;
+use karve_harness::outcome::split;
 use karve_harness::worktrees::BuiltTree;
 use karve_numerics::grid::{Grid, GridPoint};
 use karve_numerics::search::budget::TuneBudget;
@@ -397,7 +398,7 @@ impl<'a> SweepState<'a> {
         let config = self.sweep().search.grid().config(point);
         let built = {
             let _working = worker.quiet.build();
-            worker.evaluator.build(&config)?
+            split(worker.evaluator.build(&config))?
         };
         let (tried, artifacts) = match built {
             Err(gate) => (SettingResult::from(&gate), None),
@@ -425,7 +426,7 @@ impl<'a> SweepState<'a> {
                 return Ok(SettingResult::Read { value, cases });
             }
             let _working = worker.quiet.test();
-            if let Err(gate) = worker.evaluator.test(built)? {
+            if let Err(gate) = split(worker.evaluator.test(built))? {
                 return Ok(SettingResult::from(&gate));
             }
         }

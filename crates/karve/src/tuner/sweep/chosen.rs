@@ -4,6 +4,7 @@ use super::Sweep;
 use crate::tuner::evaluator::{Evaluator, SettingResult};
 use crate::tuner::journal::JournalLine;
 use crate::tuner::recorded::EvaluationFailure;
+use karve_harness::outcome::split;
 use karve_numerics::grid::GridPoint;
 use karve_numerics::space::KnobSetting;
 use karve_os::error::Result;
@@ -50,7 +51,7 @@ impl Sweep {
         let grid = self.search.shared_grid().clone();
         let made =
             |setting_evaluator: &mut Evaluator, config: &KnobSetting| -> Result<Option<String>> {
-                Ok(setting_evaluator.build(config)?.ok().and_then(|b| b.artifacts))
+                Ok(split(setting_evaluator.build(config))?.ok().and_then(|b| b.artifacts))
             };
         let (Some(default), Some(digest)) =
             (grid.default_point(), made(setting_evaluator, config)?)
