@@ -63,7 +63,8 @@ pub fn run_mutation_check(
     repo: &Repo,
     trees: &Worktrees,
     harness: &Harness,
-    (charter, commit): (&Charter, &str),
+    charter: &Charter,
+    commit: &str,
 ) -> Result<(bool, Vec<PlantedBug>)> {
     let tree = trees.fresh(repo, "engagement", commit)?;
     let mut cases: Vec<Case> =

@@ -41,12 +41,13 @@ const NOTES_MAX: usize = 6;
 pub(super) fn cached_or_collected(
     context: &mut Context,
     known: Option<Profile>,
-    what: (&str, ProfileDepth),
+    commit: &str,
+    depth: ProfileDepth,
     campaign: &Campaign,
 ) -> Result<Profile> {
     match known {
         Some(profile) => Ok(profile),
-        None => take_profile(context, what, campaign, &cases::of_incumbent(campaign)),
+        None => take_profile(context, commit, depth, campaign, &cases::of_incumbent(campaign)),
     }
 }
 
@@ -56,14 +57,15 @@ pub(super) fn profile_after(context: &mut Context, campaign: &Campaign) -> Resul
         return Ok(None);
     };
     let times = cases::of_candidate(campaign);
-    let profile = take_profile(context, (&commit, depth), campaign, &times)?;
+    let profile = take_profile(context, &commit, depth, campaign, &times)?;
     context.carried.profiled = Some(profile.clone());
     Ok(Some(profile))
 }
 
 fn take_profile(
     context: &mut Context,
-    (commit, depth): (&str, ProfileDepth),
+    commit: &str,
+    depth: ProfileDepth,
     campaign: &Campaign,
     times: &CaseTimes,
 ) -> Result<Profile> {
@@ -212,7 +214,7 @@ fn explain(context: &Context, profile: &mut Profile, campaign: &Campaign, times:
     if let (Some(charter), Some(roof)) = (charter, roof) {
         let cases = cases::visible(campaign);
         let cores = shown_cores(charter, &cases, roof, &[times]);
-        let found = ceilings(charter, &cases, (roof, cores), times);
+        let found = ceilings(charter, &cases, roof, cores, times);
         if let Some(under) = found.first() {
             let (op, whose) = (&charter.target.op, under.roof_name());
             add_ceiling(&mut profile.kernels, op, &whose, &under.ceiling);

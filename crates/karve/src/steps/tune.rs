@@ -18,8 +18,8 @@ use karve_core::ladder::{LadderResult, Rung};
 use karve_harness::git::Oid;
 use karve_harness::outcome::{ReasonResult, split};
 use karve_numerics::grid::{Grid, GridPoint};
-use karve_numerics::search::StrategyKind;
 use karve_numerics::search::budget::TuneBudget;
+use karve_numerics::search::{Search, StrategyKind};
 use karve_numerics::space::KnobSetting;
 use karve_numerics::stats;
 use karve_os::error::{CommandError, ErrorKind, Result};
@@ -107,8 +107,8 @@ fn climb(
     let given = earlier::best_of(&grid, &earlier::journals(&dir, journal.path()));
     let rule = &context.charter.tune;
     let kind = rule.strategy.as_deref().and_then(StrategyKind::by_name).unwrap_or_default();
-    let seeded = (kind, context.charter.seed);
-    let mut sweep = Sweep::new(&grid, seeded, (journal, &lines), &given);
+    let search = Search::new(Arc::clone(&grid), kind, context.charter.seed, &given);
+    let mut sweep = Sweep::new(search, journal, &lines);
     let budget = TuneBudget {
         settings: usize::try_from(step.settings).unwrap_or(usize::MAX),
         time: Duration::from_millis(step.spent_ms.saturating_add(step.time_ms)),

@@ -37,7 +37,7 @@ pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, Outp
             continue;
         }
         for (at, state) in benchmark.items("states").iter().enumerate() {
-            row_of(benchmark, name, (state, line))
+            row_of(benchmark, name, state, line)
                 .and_then(|row| rows.push(row))
                 .map_err(|reason| refuse(format!("benchmarks[{index}].states[{at}]: {reason}")))?;
         }
@@ -48,7 +48,8 @@ pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, Outp
 fn row_of(
     benchmark: &JsonNode,
     name: &str,
-    (state, line): (&JsonNode, usize),
+    state: &JsonNode,
+    line: usize,
 ) -> Result<OutputRow, String> {
     let check = match state.get("is_skipped") {
         Some(JsonNode::Flag(true)) => CaseCheck::Fail,

@@ -46,7 +46,7 @@ pub(super) fn parse(text: &str, spec: &ParseSpec) -> Result<Vec<OutputRow>, Outp
         let n_axes = table.n_axes();
         for (line, cells) in &table.rows {
             table
-                .row(cells, n_axes, (*line, spec))
+                .row(cells, n_axes, *line, spec)
                 .and_then(|row| rows.push(row))
                 .map_err(|reason| OutputParseError::at(text, *line, reason))?;
         }
@@ -166,7 +166,8 @@ impl TritonTable<'_> {
         &self,
         cells: &[String],
         n_axes: usize,
-        (line, spec): (usize, &ParseSpec),
+        line: usize,
+        spec: &ParseSpec,
     ) -> Result<OutputRow, String> {
         let mut row = OutputRow::new(None, CaseCheck::NotStated, line);
         let mut parts = Vec::new();

@@ -92,60 +92,67 @@ fn gated<T>(
     }
 }
 
-/// Checks the kernel of HEAD.
-pub(super) fn examine(
-    repo: &Repo,
-    charter: &Charter,
-    (harness, trees, stop): (&Harness, &mut Worktrees, &StopFlag),
-    findings: &mut DoctorReport,
-) -> Result<()> {
-    let hints = ConfigHints::of(charter);
-    let commit = repo.head()?.oid().to_string();
-    let built = trees.built(repo, harness, &commit);
-    let Some(built) = gated("build", built, hints.build, findings)? else {
-        return Ok(());
-    };
-    findings.fine("build", "passed in a clean worktree");
-    let tested = examine_test(charter, harness, &built, findings)?;
-    let Some(turn) = device::hold_device(charter, stop, findings)? else {
-        return Ok(());
-    };
-    let fits = tested.as_ref().unwrap_or(charter);
-    let read = examine_bench(fits, harness, &built, findings)?;
-    // Others may measure while bugs are planted.
-    drop(turn);
-    let (Some(charter), true) = (&tested, read) else {
-        return Ok(());
-    };
-    check_mutations(repo, trees, (harness, charter, &commit), findings)?;
-    let Some(_turn) = device::hold_device(charter, stop, findings)? else {
-        return Ok(());
-    };
-    let noise = examine_noise(charter, harness, &built, findings);
-    checked("noise", noise, findings)?;
-    Ok(())
+/// What the checks of a kernel run with.
+pub(super) struct KernelChecks<'a> {
+    pub(super) repo: &'a Repo,
+    pub(super) trees: &'a mut Worktrees,
+    pub(super) harness: &'a Harness,
+    pub(super) stop: &'a StopFlag,
 }
 
-/// Plants bugs that the test must catch.
-fn check_mutations(
-    repo: &Repo,
-    trees: &mut Worktrees,
-    (harness, charter, commit): (&Harness, &Charter, &str),
-    findings: &mut DoctorReport,
-) -> Result<()> {
-    let proven = checks::run_mutation_check(repo, trees, harness, (charter, commit));
-    let Some((check_passed, faults)) = checked("mutation", proven, findings)? else {
-        return Ok(());
-    };
-    let last = faults.last().map_or_else(String::new, |f| format!("{} in {}", f.bug, f.file));
-    if check_passed {
-        let detail = format!("the test caught a planted bug: {last}");
-        findings.fine("mutation", detail);
-    } else {
-        let detail = format!("the test missed {} planted bugs; the last: {last}", faults.len());
-        findings.failed("mutation", detail, ConfigHints::of(charter).mutation_check);
+impl KernelChecks<'_> {
+    /// Checks the kernel of HEAD.
+    pub(super) fn run(self, charter: &Charter, findings: &mut DoctorReport) -> Result<()> {
+        let harness = self.harness;
+        let hints = ConfigHints::of(charter);
+        let commit = self.repo.head()?.oid().to_string();
+        let built = self.trees.built(self.repo, harness, &commit);
+        let Some(built) = gated("build", built, hints.build, findings)? else {
+            return Ok(());
+        };
+        findings.fine("build", "passed in a clean worktree");
+        let tested = examine_test(charter, harness, &built, findings)?;
+        let Some(turn) = device::hold_device(charter, self.stop, findings)? else {
+            return Ok(());
+        };
+        let fits = tested.as_ref().unwrap_or(charter);
+        let read = examine_bench(fits, harness, &built, findings)?;
+        // Others may measure while bugs are planted.
+        drop(turn);
+        let (Some(charter), true) = (&tested, read) else {
+            return Ok(());
+        };
+        self.check_mutations(charter, &commit, findings)?;
+        let Some(_turn) = device::hold_device(charter, self.stop, findings)? else {
+            return Ok(());
+        };
+        let noise = examine_noise(charter, harness, &built, findings);
+        checked("noise", noise, findings)?;
+        Ok(())
     }
-    Ok(())
+
+    /// Plants bugs that the test must catch.
+    fn check_mutations(
+        &self,
+        charter: &Charter,
+        commit: &str,
+        findings: &mut DoctorReport,
+    ) -> Result<()> {
+        let proven =
+            checks::run_mutation_check(self.repo, self.trees, self.harness, charter, commit);
+        let Some((check_passed, faults)) = checked("mutation", proven, findings)? else {
+            return Ok(());
+        };
+        let last = faults.last().map_or_else(String::new, |f| format!("{} in {}", f.bug, f.file));
+        if check_passed {
+            let detail = format!("the test caught a planted bug: {last}");
+            findings.fine("mutation", detail);
+        } else {
+            let detail = format!("the test missed {} planted bugs; the last: {last}", faults.len());
+            findings.failed("mutation", detail, ConfigHints::of(charter).mutation_check);
+        }
+        Ok(())
+    }
 }
 
 /// Runs the benchmark once, and says whether its numbers can be read.

@@ -27,7 +27,7 @@ impl Sweep {
             };
             let config = self.search.grid().config(point);
             if setting_evaluator.is_right_on_hidden(&config)? {
-                let pared = self.pare((point, &config), setting_evaluator)?;
+                let pared = self.pare(point, &config, setting_evaluator)?;
                 return Ok((Some(pared), wrong));
             }
             let tried = SettingResult::Failed {
@@ -45,7 +45,8 @@ impl Sweep {
     /// artifacts stay the same. So the diff contains only changes that matter.
     fn pare(
         &mut self,
-        (point, config): (GridPoint, &KnobSetting),
+        point: GridPoint,
+        config: &KnobSetting,
         setting_evaluator: &mut Evaluator,
     ) -> Result<GridPoint> {
         let grid = self.search.shared_grid().clone();
