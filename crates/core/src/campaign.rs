@@ -188,13 +188,13 @@ impl Campaign {
             }
             RoundPhase::Choosing { .. } => Step::Choose(self.choose_step(state)),
             RoundPhase::Reviewing { hypothesis, retry, candidate, .. } => {
-                self.review_step(round, *retry, (hypothesis, candidate))
+                self.review_step(round, *retry, hypothesis, candidate)
             }
             RoundPhase::Gating { retry, candidate, set, .. } => {
                 Step::Gate { round, retry: *retry, candidate: candidate.clone(), set: *set }
             }
             RoundPhase::Tuning { hypothesis, candidate, rung, .. } => {
-                Step::Tune(self.tune_step(state, (hypothesis, candidate), *rung))
+                Step::Tune(self.tune_step(state, hypothesis, candidate, *rung))
             }
             RoundPhase::Measuring(measuring) => Step::Measure(MeasureStep {
                 duel: measuring.name(round),

@@ -71,14 +71,16 @@ impl Chart {
         let step = ((self.x.1 / 8.0).ceil()).max(1.0);
         let counts = (0..=8).map(|k| f64::from(k) * step);
         let counts = counts.map(|x| (x, format!("{x:.0}"))).collect::<Vec<_>>();
-        self.marked_axes((x_name, &counts), (y_name, ticks));
+        self.marked_axes(x_name, &counts, y_name, ticks);
     }
 
     /// Both axes with their names and ticks.
     pub fn marked_axes(
         &mut self,
-        (x_name, x_ticks): (&str, &[(f64, String)]),
-        (y_name, ticks): (&str, &[(f64, String)]),
+        x_name: &str,
+        x_ticks: &[(f64, String)],
+        y_name: &str,
+        ticks: &[(f64, String)],
     ) {
         for (y, label) in ticks {
             let (x0, at) = self.at((self.x.0, *y));

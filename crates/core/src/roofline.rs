@@ -102,7 +102,8 @@ impl CaseUnderRoof {
 pub fn ceilings(
     charter: &Charter,
     cases: &[(usize, Case)],
-    (roof, cores): (&Roof, Cores),
+    roof: &Roof,
+    cores: Cores,
     times: &BTreeMap<usize, f64>,
 ) -> Vec<CaseUnderRoof> {
     let of_case = |(index, case): &(usize, Case)| {
@@ -129,7 +130,7 @@ pub fn shown_cores(
 ) -> Cores {
     let threads = charter.contract.as_ref().map(|contract| contract.threads);
     let beyond = |times: &&BTreeMap<usize, f64>| {
-        let one = ceilings(charter, cases, (roof, Cores::One), times);
+        let one = ceilings(charter, cases, roof, Cores::One, times);
         let mut shares = one.iter().filter_map(|under| under.ceiling.share);
         shares.any(|share| share > 1.0)
     };
@@ -198,7 +199,7 @@ mod tests {
         let times = [(3, 4e-3)].into();
         let of = |charter: &Charter, roof: &Roof| {
             let cores = shown_cores(charter, &cases, roof, &[&times]);
-            ceilings(charter, &cases, (roof, cores), &times)
+            ceilings(charter, &cases, roof, cores, &times)
         };
         assert!(of(&charter, &roof).is_empty());
         charter.metric.bytes = Some("12*M*M".into());

@@ -224,45 +224,39 @@ impl Harness {
     }
 
     /// Builds a tree.
-    pub fn build(&self, tree: &Path) -> Result<GateResult<()>> {
+    pub fn build(&self, tree: &Path) -> GateResult<()> {
         self.build_layout(tree, 0)
     }
 
     /// Builds a tree in one of its code layouts; 0 is the usual one.
-    pub fn build_layout(&self, tree: &Path, layout: u32) -> Result<GateResult<()>> {
+    pub fn build_layout(&self, tree: &Path, layout: u32) -> GateResult<()> {
         if let Some(sandbox) = &self.sandbox {
             // A tree of the same name may have existed before.
             sandbox.forget(tree);
         }
-        if let Err(gate) = self.deliver(tree) {
-            return Ok(Err(gate));
-        }
+        self.deliver(tree)?;
         let Some(line) = &self.commands.build else {
-            return Ok(Ok(()));
+            return Ok(());
         };
         let mut values = self.placeholders(tree, 0, None);
         values.layout = Some(layout);
         let line = expand(line, None, &values)?;
         let run = self.run(&line, tree, CommandPurpose::Build)?;
-        Ok(match run.exit {
-            Exit::Code(0) => Ok(()),
-            Exit::TimedOut => Err(Gate::TimedOut { what: "the build".into() }),
+        let gate = match run.exit {
+            Exit::Code(0) => return Ok(()),
+            Exit::TimedOut => Gate::TimedOut { what: "the build".into() },
             Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
                 let excerpt = excerpt(&run);
-                Err(Gate::BuildFailed { category: classify_failure(true, &excerpt), excerpt })
+                Gate::BuildFailed { category: classify_failure(true, &excerpt), excerpt }
             }
-        })
+        };
+        Err(gate.into())
     }
 
     /// Tests a built tree on every case, each with a fresh seed; stops at the first failure.
-    pub fn test(
-        &self,
-        tree: &Path,
-        cases: &[Case],
-        variant: CommandVariant,
-    ) -> Result<GateResult<()>> {
-        if let Some(examined) = self.check_kernel(tree, cases)? {
-            return Ok(examined.map(|_| ()));
+    pub fn test(&self, tree: &Path, cases: &[Case], variant: CommandVariant) -> GateResult<()> {
+        if self.check_kernel(tree, cases)?.is_some() {
+            return Ok(());
         }
         let line = match (variant, &self.commands.quick_test) {
             (CommandVariant::Quick, Some(quick)) => quick,
@@ -270,14 +264,12 @@ impl Harness {
         };
         let trial = self.trial(tree, CommandPurpose::Test)?;
         if !names_case(line, cases) {
-            return self.test_once(line, (tree, trial.as_ref()), None);
+            return self.test_once(line, tree, trial.as_ref(), None);
         }
         for case in cases {
-            if let Err(gate) = self.test_once(line, (tree, trial.as_ref()), Some(case))? {
-                return Ok(Err(gate));
-            }
+            self.test_once(line, tree, trial.as_ref(), Some(case))?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Whether the test is run once for each of these cases, rather than once for all.
@@ -295,28 +287,25 @@ impl Harness {
     fn test_once(
         &self,
         line: &str,
-        (tree, trial): (&Path, Option<&Confinement>),
+        tree: &Path,
+        trial: Option<&Confinement>,
         case: Option<&Case>,
-    ) -> Result<GateResult<()>> {
+    ) -> GateResult<()> {
         let line = expand(line, case, &self.placeholders(tree, fresh_seed()?, None))?;
         let run = process::run(&self.within(&line, tree, trial), &self.stop)?;
         let name = case.map_or_else(|| "the test".to_owned(), |case| case.name.clone());
-        Ok(match run.exit {
-            Exit::Code(0) => Ok(()),
-            Exit::TimedOut => Err(Gate::TimedOut { what: format!("the test on {name}") }),
+        let gate = match run.exit {
+            Exit::Code(0) => return Ok(()),
+            Exit::TimedOut => Gate::TimedOut { what: format!("the test on {name}") },
             Exit::Code(_) | Exit::Signal(_) | Exit::Stopped | Exit::TooMuch(_) => {
-                Err(wrong(&name, &run))
+                wrong(&name, &run)
             }
-        })
+        };
+        Err(gate.into())
     }
 
     /// Benchmarks a built tree: one sample for each case, or why not.
-    pub fn bench(
-        &self,
-        tree: &Path,
-        cases: &[Case],
-        call: BenchParams,
-    ) -> Result<GateResult<Vec<Sample>>> {
+    pub fn bench(&self, tree: &Path, cases: &[Case], call: BenchParams) -> GateResult<Vec<Sample>> {
         if let Some(samples) = self.read_alone(tree, cases)? {
             return Ok(samples);
         }
@@ -329,12 +318,10 @@ impl Harness {
         }
         let mut samples = Vec::with_capacity(cases.len());
         for case in cases {
-            match self.bench_once(line, tree, std::slice::from_ref(case), call)? {
-                Ok(mut one) => samples.append(&mut one),
-                Err(gate) => return Ok(Err(gate)),
-            }
+            let mut one = self.bench_once(line, tree, std::slice::from_ref(case), call)?;
+            samples.append(&mut one);
         }
-        Ok(Ok(samples))
+        Ok(samples)
     }
 
     /// Whether the benchmark lets karve choose how often the kernel is called in one run.
@@ -358,7 +345,7 @@ impl Harness {
         tree: &Path,
         cases: &[Case],
         call: BenchParams,
-    ) -> Result<GateResult<Vec<Sample>>> {
+    ) -> GateResult<Vec<Sample>> {
         let seed = call.seed;
         let out = self.output.from_file.then(|| self.out_dir().join(format!("out-{seed:016x}")));
         let one_case = if names_case(line, cases) { cases.first() } else { None };
@@ -397,7 +384,7 @@ impl Harness {
         if samples.is_err() {
             raw::keep(&self.scratch, &run, out.is_some().then_some(&text));
         }
-        Ok(samples)
+        Ok(samples?)
     }
 
     /// Where benchmarks write their results.

@@ -10,7 +10,7 @@
 //! Under a contract the arms are workers in a kernel runner, which live for the whole duel.
 
 use crate::commands::{BenchParams, CommandVariant, Harness};
-use crate::outcome::{BlockFailure, GateResult, NumberedCase};
+use crate::outcome::{BlockFailure, BlockResult, Failure, NumberedCase, split};
 use crate::runner::KernelRunner;
 use karve_core::measurement::{Block, FirstArm, Gate, Pair, Sample};
 use karve_numerics::case::Case;
@@ -69,52 +69,38 @@ impl PairRunner {
     }
 
     /// One block: each case once by each arm.
-    pub fn block(
-        &self,
-        cases: &[NumberedCase],
-    ) -> Result<std::result::Result<Block, BlockFailure>> {
+    pub fn block(&self, cases: &[NumberedCase]) -> BlockResult<Block> {
         let mut last = Gate::Passed;
         for _ in 0..PARENT_TRIES {
-            match self.block_once(cases)? {
+            match self.block_once(cases) {
                 // The whole block is rerun: half of it would no longer be a pair.
-                Err(BlockFailure::Parent(gate)) => last = gate,
-                done => return Ok(done),
+                Err(Failure::Outcome(BlockFailure::Parent(gate))) => last = gate,
+                done => return done,
             }
             if self.parent.harness.stopped() {
                 break;
             }
         }
-        Ok(Err(BlockFailure::Parent(last)))
+        Err(BlockFailure::Parent(last).into())
     }
 
     /// One block in the kernel runner. Both arms stay there from block to block, and are
     /// recreated after a failure.
-    fn block_by_runner(
-        &self,
-        cases: &[NumberedCase],
-    ) -> Result<std::result::Result<Block, BlockFailure>> {
+    fn block_by_runner(&self, cases: &[NumberedCase]) -> BlockResult<Block> {
         let held = self.runner.0.take();
         let mut duelling = match held {
             Some(duelling) => duelling,
             None => {
                 let trees = [self.parent.tree.clone(), self.candidate.tree.clone()];
-                match self.candidate.harness.duel(trees, cases)? {
-                    Ok(duelling) => duelling,
-                    Err(fault) => return Ok(Err(fault)),
-                }
+                self.candidate.harness.duel(trees, cases)?
             }
         };
         let block = duelling.block()?;
-        if block.is_ok() {
-            self.runner.0.replace(Some(duelling));
-        }
+        self.runner.0.replace(Some(duelling));
         Ok(block)
     }
 
-    fn block_once(
-        &self,
-        cases: &[NumberedCase],
-    ) -> Result<std::result::Result<Block, BlockFailure>> {
+    fn block_once(&self, cases: &[NumberedCase]) -> BlockResult<Block> {
         if self.parent.harness.is_under_contract() {
             return self.block_by_runner(cases);
         }
@@ -126,10 +112,7 @@ impl PairRunner {
             if at_once(&self.parent) || at_once(&self.candidate) { plain.len().max(1) } else { 1 };
         let mut pairs = Vec::with_capacity(cases.len());
         for (numbers, cases) in cases.chunks(group).zip(plain.chunks(group)) {
-            let (first, parent, candidate) = match self.run_pair(cases, call)? {
-                Ok(turn) => turn,
-                Err(fault) => return Ok(Err(fault)),
-            };
+            let (first, parent, candidate) = self.run_pair(cases, call)?;
             let samples = parent.into_iter().zip(candidate);
             let numbered = numbers.iter().zip(samples);
             pairs.extend(numbered.map(|((case, _), (parent, candidate))| Pair {
@@ -139,22 +122,18 @@ impl PairRunner {
                 candidate,
             }));
         }
-        Ok(Ok(Block {
+        Ok(Block {
             seed: call.seed,
             pad: u32::from(call.pad),
             pairs,
             discarded: None,
             conditions: None,
-        }))
+        })
     }
 
     /// Each arm once, back to back.
-    fn run_pair(
-        &self,
-        cases: &[Case],
-        call: BenchParams,
-    ) -> Result<std::result::Result<PairReadings, BlockFailure>> {
-        let run = |arm: &BuiltArm| arm.harness.bench(&arm.tree, cases, call);
+    fn run_pair(&self, cases: &[Case], call: BenchParams) -> BlockResult<PairReadings> {
+        let run = |arm: &BuiltArm| split(arm.harness.bench(&arm.tree, cases, call));
         // The coin comes from the operating system, after everything else is fixed.
         let (first, parent, candidate) = if fresh_seed()? & 1 == 0 {
             let parent = run(&self.parent)?;
@@ -163,20 +142,12 @@ impl PairRunner {
             let candidate = run(&self.candidate)?;
             (FirstArm::Candidate, run(&self.parent)?, candidate)
         };
-        Ok(run_arm(first, parent, candidate))
+        // If the host fails both, the candidate is not to blame.
+        let parent = parent.map_err(BlockFailure::Parent)?;
+        let candidate = candidate.map_err(BlockFailure::Candidate)?;
+        Ok((first, parent, candidate))
     }
 }
 
 /// Which arm ran first, and the readings of both.
 type PairReadings = (FirstArm, Vec<Sample>, Vec<Sample>);
-
-fn run_arm(
-    first: FirstArm,
-    parent: GateResult<Vec<Sample>>,
-    candidate: GateResult<Vec<Sample>>,
-) -> std::result::Result<PairReadings, BlockFailure> {
-    // If the host fails both, the candidate is not to blame.
-    let parent = parent.map_err(BlockFailure::Parent)?;
-    let candidate = candidate.map_err(BlockFailure::Candidate)?;
-    Ok((first, parent, candidate))
-}

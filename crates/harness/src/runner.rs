@@ -44,5 +44,5 @@ pub use duel::KernelRunner;
 pub use duel_case::{DuelCase, DuelTime};
 pub use inputs::ask_inputs;
 pub use setup::{RunnerSetup, no_reference};
-pub use solo::{calls_for, handover, readings};
+pub use solo::{calls_for, handover, reading};
 pub use worker::serve;

@@ -5,7 +5,7 @@
 
 use crate::commands::Harness;
 use crate::git::{Oid, Repo};
-use crate::outcome::GateResult;
+use crate::outcome::{GateResult, split};
 use crate::project_file;
 use karve_os::error::{Result, WithContext};
 use karve_os::files;
@@ -101,13 +101,8 @@ impl Worktrees {
     }
 
     /// The built worktree of a commit, or why it does not build.
-    pub fn built(
-        &mut self,
-        repo: &Repo,
-        harness: &Harness,
-        commit: &str,
-    ) -> Result<GateResult<BuiltTree>> {
-        self.built_as(repo, harness, (commit, BuildVariant::Usual))
+    pub fn built(&mut self, repo: &Repo, harness: &Harness, commit: &str) -> GateResult<BuiltTree> {
+        self.built_as(repo, harness, commit, BuildVariant::Usual)
     }
 
     /// One of the builds of a commit, or why it does not build.
@@ -115,26 +110,27 @@ impl Worktrees {
         &mut self,
         repo: &Repo,
         harness: &Harness,
-        (commit, build): (&str, BuildVariant),
-    ) -> Result<GateResult<BuiltTree>> {
+        commit: &str,
+        build: BuildVariant,
+    ) -> GateResult<BuiltTree> {
         let (key, layout) = match build {
             BuildVariant::Usual => (commit.to_owned(), 0),
             BuildVariant::Copy => (files::sha256_hex(format!("{commit} copy").as_bytes()), 0),
             BuildVariant::Layout(n) => (files::sha256_hex(format!("{commit} {n}").as_bytes()), n),
         };
         if let Some(built) = self.built.get(&key) {
-            return Ok(Ok(built.clone()));
+            return Ok(built.clone());
         }
         let path = self.path_of(&key);
         repo.worktree_add(&path, &Oid::named(commit)?)?;
         self.conceal(&path)?;
-        if let Err(gate) = harness.build_layout(&path, layout)? {
+        if let Err(gate) = split(harness.build_layout(&path, layout))? {
             repo.worktree_remove(&path)?;
-            return Ok(Err(gate));
+            return Err(gate.into());
         }
         let built = BuiltTree { artifacts: harness.artifacts_digest(&path)?, path };
         self.built.insert(key, built.clone());
-        Ok(Ok(built))
+        Ok(built)
     }
 
     /// A fresh worktree that is not built, for an agent or a planted bug.

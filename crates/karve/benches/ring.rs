@@ -79,11 +79,9 @@ fn main() {
         build(&tree, source);
         let terms = terms(&tree);
         let case = case(n);
-        let (handover, call) = runner::handover(&terms, &tree, &case)
-            .expect("a handover")
-            .expect("a kernel that passes");
-        let calls =
-            runner::calls_for(&terms, &tree, &case).expect("calls").expect("a kernel that passes");
+        let (handover, call) =
+            runner::handover(&terms, &tree, &case).expect("a kernel that passes");
+        let calls = runner::calls_for(&terms, &tree, &case).expect("a kernel that passes");
         let (spent, ratios) = duel(&terms, &tree, &case, calls);
         let share = spent.kernels.as_secs_f64() / spent.total.as_secs_f64();
         let outside = (spent.total - spent.kernels).as_secs_f64() * 1e6 / spent.calls as f64;
@@ -126,11 +124,10 @@ fn duel(terms: &RunnerSetup, tree: &Path, case: &Case, calls: u32) -> (runner::D
     let metric = metric();
     let mut duelling =
         KernelRunner::start(terms, &metric, [tree.to_owned(), copy], vec![duel_case])
-            .expect("a duel")
             .expect("two kernels that pass");
     let mut ratios = Vec::new();
     for _ in 0..BLOCKS {
-        let block = duelling.block().expect("a block").expect("equal kernels");
+        let block = duelling.block().expect("equal kernels");
         let pair = &block.pairs[0];
         ratios.push(pair.candidate.value / pair.parent.value);
     }

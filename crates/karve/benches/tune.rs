@@ -128,7 +128,7 @@ fn play_all(spaces: &[RecordedSpace], kind: StrategyKind, asked: &Asked) -> Vec<
             sum.wrapping_mul(1_099_511_628_211).wrapping_add(u64::from(byte))
         });
         let seed = named.wrapping_add((job % seeds) as u64);
-        let played = simulate::play(space, (kind, seed), MARKS[3], asked.trouble);
+        let played = simulate::play(space, kind, seed, MARKS[3], asked.trouble);
         all.lock().unwrap_or_else(PoisonError::into_inner).push((job, played));
     };
     thread::scope(|scope| {

@@ -21,7 +21,7 @@ use karve_core::charter::Charter;
 use karve_core::comparison::Clock;
 use karve_core::duel::{Duel, DuelRule};
 use karve_core::verdict::{self, DuelDeadline, DuelRuling, Verdict};
-use karve_harness::outcome::BlockFailure;
+use karve_harness::outcome::{BlockFailure, split};
 use karve_harness::runner::{self, DuelCase, KernelRunner, RunnerSetup};
 use karve_numerics::stats;
 use karve_os::process::{Command, StopFlag};
@@ -87,12 +87,12 @@ fn honest(lab: &Lab, runs: usize) -> usize {
         let threads = if names[at].to_string_lossy().contains("threads") { 2 } else { 1 };
         let terms = lab.terms(threads);
         let cases = &lab.charter.cases;
-        let examined = runner::check_kernel(&terms, &trees[at], Some(&lab.base), cases)
-            .expect("a correctness check");
+        let examined = runner::check_kernel(&terms, &trees[at], Some(&lab.base), cases);
+        let examined = split(examined).expect("a correctness check");
         let outcome = examined.map(|_| ()).and_then(|()| {
             let mut duelling = lab.duel(&terms, &trees[at]);
             for _ in 0..BLOCKS {
-                match duelling.block().expect("a block") {
+                match split(duelling.block()).expect("a block") {
                     Ok(block) => {
                         let pair = &block.pairs[0];
                         gains[at].push(pair.parent.value / pair.candidate.value);
@@ -226,7 +226,6 @@ impl Lab {
             DuelCase { index: 0, case: self.charter.cases[0].clone(), calls: 6, spin_ns: 0 };
         let trees = [self.base.clone(), tree.to_owned()];
         KernelRunner::start(terms, &self.charter.metric, trees, vec![duel_case])
-            .expect("a duel")
             .unwrap_or_else(|fault| panic!("two kernels that start: {fault:?}"))
     }
 
@@ -236,7 +235,7 @@ impl Lab {
         let mut duel = Duel::new(&self.charter, &[0], rule.with_second(Some(Clock::Cpu)));
         let mut duelling = self.duel(&self.terms(1), tree);
         loop {
-            let block = duelling.block().expect("a block").ok()?;
+            let block = split(duelling.block()).expect("a block").ok()?;
             duel.take(&block).expect("a block that fits");
             if let DuelRuling::Decided(verdict) = verdict::judge_duel(&duel, DuelDeadline::Left) {
                 return Some(verdict);

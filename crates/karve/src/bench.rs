@@ -28,7 +28,7 @@ use karve_core::measurement::{Block, Conditions, Gate};
 use karve_core::policy::WarmUpRule;
 use karve_core::sampling::WarmUp;
 use karve_core::verdict::{self, DuelDeadline};
-use karve_harness::outcome::BlockFailure;
+use karve_harness::outcome::{BlockFailure, split};
 use karve_harness::pair_runner::PairRunner;
 use karve_os::device::{DeviceSession, NoticeSink};
 use karve_os::error::{CommandError, Result};
@@ -123,7 +123,7 @@ pub fn run(
         blocks.push(block);
         watch(&bench);
     };
-    Ok(ground.recorded(rule, blocks, (end, started.elapsed())))
+    Ok(ground.recorded(rule, blocks, end, started.elapsed()))
 }
 
 /// The rule with the second clock that the metric asks for.
@@ -148,17 +148,21 @@ pub fn block_in(
     ground: &BenchSetup,
     stop: &StopFlag,
 ) -> Result<Option<Block>> {
-    match runner.block(&ground.cases)? {
+    match split(runner.block(&ground.cases))? {
         Ok(block) => Ok(Some(block)),
         Err(_) if stop.at_once() => Ok(None),
-        Err(BlockFailure::Parent(gate)) => Err(cannot_measure(ground, ("A", &ground.a), &gate)),
-        Err(BlockFailure::Candidate(gate)) => Err(cannot_measure(ground, ("B", &ground.b), &gate)),
+        Err(BlockFailure::Parent(gate)) => Err(cannot_measure(ground, "A", &ground.a, &gate)),
+        Err(BlockFailure::Candidate(gate)) => Err(cannot_measure(ground, "B", &ground.b, &gate)),
     }
 }
 
-fn cannot_measure(ground: &BenchSetup, named: (&str, &BenchSide), gate: &Gate) -> CommandError {
-    let side = named.1;
-    let name = sides::called(named, [&ground.a.label, &ground.b.label]);
+fn cannot_measure(
+    ground: &BenchSetup,
+    letter: &str,
+    side: &BenchSide,
+    gate: &Gate,
+) -> CommandError {
+    let name = sides::called(letter, side, [&ground.a.label, &ground.b.label]);
     let what = format!("{name} cannot be measured");
     let why = match gate {
         Gate::WrongResult { case, excerpt, .. } => format!("{case}: {excerpt}"),

@@ -14,6 +14,6 @@ pub(crate) use audit::exact_globs;
 pub use fit_cases::fit_cases;
 pub use harness_hash::harness_hash;
 pub use mutation_check::run_mutation_check;
-pub(crate) use scope::out_of_scope;
+pub(crate) use scope::check_changes;
 pub(crate) use start::check_branch;
 pub use start::{can_start, check_editable};

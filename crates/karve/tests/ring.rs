@@ -9,15 +9,16 @@ mod python;
 
 use karve_core::charter::Metric;
 use karve_core::measurement::Gate;
-use karve_harness::outcome::BlockFailure;
+use karve_harness::outcome::{BlockFailure, split};
 use karve_harness::runner::{self, DuelCase, KernelRunner, RunnerSetup};
 use karve_numerics::accuracy::AccuracyRuleSet;
 use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::contract::{
-    Arg, ArgKind, Contract, Kernel, Precision, PythonRuntime, Reference,
+    Arg, ArgKind, CaseTensorError, Contract, Kernel, Precision, PythonRuntime, Reference,
 };
 use karve_numerics::draw::{Draw, Skew};
 use karve_numerics::tensor::Dtype;
+use karve_os::error::Result;
 use karve_os::process::{Command, StopFlag};
 use std::collections::BTreeMap;
 use std::fs;
@@ -96,10 +97,19 @@ fn case(n: u64) -> Case {
     }
 }
 
+fn check_kernel(
+    terms: &RunnerSetup,
+    tree: &Path,
+    incumbent: Option<&Path>,
+    cases: &[Case],
+) -> Result<Result<Vec<CaseTensorError>, Gate>> {
+    split(runner::check_kernel(terms, tree, incumbent, cases))
+}
+
 fn examined(kernel: &str) -> Result<(), Gate> {
     let dir = built(kernel);
     let cases = [case(1_000), case(77)];
-    let examined = runner::check_kernel(&terms(dir.path()), dir.path(), None, &cases);
+    let examined = check_kernel(&terms(dir.path()), dir.path(), None, &cases);
     examined.expect("a correctness check").map(|errors| {
         assert_eq!(errors.len(), 4, "two tensors on two cases");
     })
@@ -133,7 +143,7 @@ fn a_reference_may_be_a_command() {
     assert!(status.expect("a C compiler").success());
     terms.contract.reference =
         Reference::Command { line: "./main {dir} 77".into(), precision: Precision::Wide };
-    let examined = runner::check_kernel(&terms, dir.path(), None, &[case(77)]);
+    let examined = check_kernel(&terms, dir.path(), None, &[case(77)]);
     assert!(examined.expect("a correctness check").is_ok());
 }
 
@@ -150,7 +160,7 @@ fn a_reference_that_does_not_agree_with_itself_is_no_reference() {
         .current_dir(dir.path())
         .status();
     assert!(status.expect("a C compiler").success());
-    let error = runner::check_kernel(&terms(dir.path()), dir.path(), None, &[case(9)]);
+    let error = check_kernel(&terms(dir.path()), dir.path(), None, &[case(9)]);
     let shown = error.expect_err("no correctness check").to_string();
     assert!(shown.contains("called again"), "{shown}");
 }
@@ -219,8 +229,8 @@ fn examined_groups(kernel: &str, skew: Skew, only: bool) -> Result<(), String> {
         arg("x", Dtype::F32, input("n", Draw::Normal { mean: 0.0, sd: 1.0 })),
         arg("y", Dtype::F32, ArgKind::Output { shape }),
     ];
-    let examined = runner::check_kernel(&terms, dir.path(), None, &[case(1_024)])
-        .expect("a correctness check");
+    let examined =
+        check_kernel(&terms, dir.path(), None, &[case(1_024)]).expect("a correctness check");
     examined.map(drop).map_err(|gate| gate.describe())
 }
 
@@ -245,7 +255,7 @@ fn a_kernel_that_hangs_is_ended() {
     let dir = built(&kernels::with("for (;;) {}"));
     let mut terms = terms(dir.path());
     terms.limit = Duration::from_millis(300);
-    let gate = runner::check_kernel(&terms, dir.path(), None, &[case(9)]);
+    let gate = check_kernel(&terms, dir.path(), None, &[case(9)]);
     assert!(matches!(gate, Ok(Err(Gate::TimedOut { .. }))), "{gate:?}");
 }
 
@@ -254,12 +264,11 @@ fn a_library_that_is_not_there_or_has_no_entry_is_said_so() {
     let dir = built(kernels::HONEST);
     let mut other = terms(dir.path());
     other.contract.kernel = Kernel::Library { path: "kernel.so".into(), entry: "nothing".into() };
-    let gate =
-        runner::check_kernel(&other, dir.path(), None, &[case(9)]).expect("a correctness check");
+    let gate = check_kernel(&other, dir.path(), None, &[case(9)]).expect("a correctness check");
     let shown = gate.expect_err("a refusal").describe();
     assert!(shown.contains("nothing"), "{shown}");
     fs::remove_file(dir.path().join("kernel.so")).expect("it was there");
-    let gate = runner::check_kernel(&terms(dir.path()), dir.path(), None, &[case(9)])
+    let gate = check_kernel(&terms(dir.path()), dir.path(), None, &[case(9)])
         .expect("a correctness check");
     assert!(matches!(gate, Err(Gate::BuildFailed { .. })), "{gate:?}");
 }
@@ -269,9 +278,7 @@ fn duel(parent: &Path, candidate: &Path, calls: u32) -> KernelRunner {
     let duel_case = |index, n| DuelCase { index, case: case(n), calls, spin_ns: 0 };
     let duel_cases = vec![duel_case(0, 1_000), duel_case(1, 64)];
     let trees = [parent.to_owned(), candidate.to_owned()];
-    KernelRunner::start(&terms(parent), &metric, trees, duel_cases)
-        .expect("a duel")
-        .expect("both start")
+    KernelRunner::start(&terms(parent), &metric, trees, duel_cases).expect("both start")
 }
 
 #[test]
@@ -279,7 +286,7 @@ fn honest_kernels_meet_on_every_case_and_again_in_fresh_processes() {
     let (one, other) = (built(kernels::HONEST), built(kernels::UNROLLED));
     let mut duelling = duel(one.path(), other.path(), 5);
     for _ in 0..30 {
-        let block = duelling.block().expect("a block").expect("no fault");
+        let block = duelling.block().expect("no fault");
         let cases: Vec<usize> = block.pairs.iter().map(|pair| pair.case).collect();
         assert_eq!(cases, [0, 1]);
         assert!(block.pairs.iter().all(|pair| pair.parent.value > 0.0));
@@ -294,7 +301,7 @@ fn honest_kernels_meet_on_every_case_and_again_in_fresh_processes() {
 fn a_kernel_that_is_right_only_at_first_is_caught_while_it_is_timed() {
     let (one, other) = (built(kernels::HONEST), built(kernels::AT_FIRST));
     let mut duelling = duel(one.path(), other.path(), 5);
-    let fault = (0..30).find_map(|_| duelling.block().expect("a block").err());
+    let fault = (0..30).find_map(|_| split(duelling.block()).expect("a block").err());
     let fault = fault.expect("it is caught");
     assert!(matches!(fault, BlockFailure::Candidate(Gate::WrongResult { .. })), "{fault:?}");
 }
@@ -321,7 +328,7 @@ fn with_worker(mood: &str) -> Gate {
     assert!(status.expect("a C compiler").success());
     terms.contract.reference =
         Reference::Command { line: "./main {dir} 9".into(), precision: Precision::Wide };
-    runner::check_kernel(&terms, dir.path(), None, &[case(9)])
+    check_kernel(&terms, dir.path(), None, &[case(9)])
         .expect("a correctness check")
         .expect_err("a hostile worker never passes")
 }

@@ -28,7 +28,7 @@ fn a_search_finds_the_optimum_once_it_has_tried_every_setting() {
         for kind in [StrategyKind::Auto, StrategyKind::Random] {
             // More than there is: the search ends by itself.
             let budget = space.grid.len() + 5;
-            let played = simulate::play(&space, (kind, 7), budget, SimulatedNoise::default());
+            let played = simulate::play(&space, kind, 7, budget, SimulatedNoise::default());
             let at = format!("{} on {}", kind.name(), space.name);
             assert_eq!(played.readings, space.grid.len(), "{at}");
             assert_eq!(played.fractions.len(), budget, "{at}");
@@ -42,8 +42,7 @@ fn a_search_finds_the_optimum_once_it_has_tried_every_setting() {
 fn the_same_run_in_two_formats_is_searched_the_same_way() {
     let spaces = spaces();
     for kind in [StrategyKind::Auto, StrategyKind::Random] {
-        let play =
-            |space| simulate::play(space, (kind, 3), 10, SimulatedNoise::default()).fractions;
+        let play = |space| simulate::play(space, kind, 3, 10, SimulatedNoise::default()).fractions;
         assert_eq!(play(&spaces[0]), play(&spaces[2]), "{}", kind.name());
     }
 }
@@ -56,7 +55,7 @@ fn on_our_own_spaces_the_model_comes_nearer_to_the_optimum_than_chance() {
     assert_eq!(names, ["stencil-cpu", "triton-matmul-h200"]);
     for space in &spaces {
         let reached = |kind: StrategyKind| {
-            let play = |seed| simulate::play(space, (kind, seed), 50, SimulatedNoise::default());
+            let play = |seed| simulate::play(space, kind, seed, 50, SimulatedNoise::default());
             let last = |seed| play(seed).fractions.last().copied().unwrap();
             (1..=5).map(last).sum::<f64>() / 5.0
         };

@@ -6,8 +6,9 @@ use super::files::{FileResult, WorkspaceFiles};
 use crate::Workspace;
 use crate::turn::TurnTask;
 use karve_harness::commands::{CommandVariant, Harness};
+use karve_harness::outcome::{Failure, ReasonResult};
 use karve_numerics::case::Case;
-use karve_os::error::{CommandError, Result};
+use karve_os::error::Result;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -173,13 +174,13 @@ impl<'a> ToolWorkspace<'a> {
     pub(super) fn perform(&mut self, call: &ToolCall) -> Result<ToolOutput> {
         let (text, failed) = match self.run(call) {
             Ok(text) => (text, false),
-            Err(ToolError::Refused(why)) => (why, true),
-            Err(ToolError::Broken(error)) => return Err(error),
+            Err(Failure::Outcome(why)) => (why, true),
+            Err(Failure::Error(error)) => return Err(error),
         };
         Ok(ToolOutput { id: call.id.clone(), name: call.name.clone(), text, failed })
     }
 
-    fn run(&mut self, call: &ToolCall) -> Result<String, ToolError> {
+    fn run(&mut self, call: &ToolCall) -> ReasonResult<String> {
         let offered = self.rights.tools();
         let Some(tool) = offered.iter().find(|tool| tool.name == call.name) else {
             self.deny(&call.name);
@@ -237,34 +238,15 @@ impl<'a> ToolWorkspace<'a> {
         self.harness.clone().within_limit(left.max(COMMAND_MIN))
     }
 
-    fn build(&self) -> Result<(), ToolError> {
-        Ok(self.harness().build(self.tree)?.map_err(|gate| gate.describe())?)
+    fn build(&self) -> ReasonResult<()> {
+        let built = self.harness().build(self.tree);
+        built.map_err(|failure| failure.map(|gate| gate.describe()))
     }
 
-    fn test(&self) -> Result<String, ToolError> {
-        let tested = self.harness().test(self.tree, self.cases, CommandVariant::Usual)?;
-        tested.map_err(|gate| gate.describe())?;
+    fn test(&self) -> ReasonResult<String> {
+        let tested = self.harness().test(self.tree, self.cases, CommandVariant::Usual);
+        tested.map_err(|failure| failure.map(|gate| gate.describe()))?;
         Ok(format!("the test passed on {} visible cases", self.cases.len()))
-    }
-}
-
-/// Why a tool has no output.
-enum ToolError {
-    /// It refused or failed; the model reads why.
-    Refused(String),
-    /// karve cannot continue.
-    Broken(CommandError),
-}
-
-impl From<String> for ToolError {
-    fn from(why: String) -> Self {
-        Self::Refused(why)
-    }
-}
-
-impl From<CommandError> for ToolError {
-    fn from(error: CommandError) -> Self {
-        Self::Broken(error)
     }
 }
 

@@ -100,7 +100,11 @@ impl Campaign {
             Some(verdict) => RoundPhase::Settling { verdict },
             None => {
                 let set = open.unwrap_or_else(|| self.first_set());
-                self.looked_at(round, retry, hypothesis, (candidate, set))
+                let candidate = candidate.clone();
+                match self.needs_review(round, &candidate) {
+                    true => RoundPhase::Reviewing { hypothesis, retry, candidate, set },
+                    false => RoundPhase::Gating { hypothesis, retry, candidate, set, proven: None },
+                }
             }
         };
     }
@@ -182,7 +186,7 @@ impl Campaign {
                     rung: Rung::HandPicked,
                 }
             } else {
-                self.measuring(&round.parent, hypothesis, (candidate, *set))
+                self.measuring(&round.parent, hypothesis, candidate, *set)
             }
         };
         Ok(())
@@ -193,7 +197,8 @@ impl Campaign {
         &self,
         parent: &str,
         hypothesis: Box<Hypothesis>,
-        (candidate, set): (Candidate, CaseSet),
+        candidate: Candidate,
+        set: CaseSet,
     ) -> RoundPhase {
         let Some(charter) = self.charter() else {
             // Every round has one.
@@ -245,7 +250,8 @@ impl Campaign {
     pub(super) fn tune_step(
         &self,
         round: &RoundState,
-        (hypothesis, candidate): (&Hypothesis, &Candidate),
+        hypothesis: &Hypothesis,
+        candidate: &Candidate,
         rung: Rung,
     ) -> TuneStep {
         TuneStep {
@@ -264,7 +270,8 @@ impl Campaign {
     pub(super) fn take_tuned(
         &mut self,
         round: &mut RoundState,
-        (of, tuned): (u32, &LadderResult),
+        of: u32,
+        tuned: &LadderResult,
         spent_ms: u64,
     ) -> EventResult {
         let RoundPhase::Tuning { hypothesis, retry, candidate, set, rung } = &round.phase else {
@@ -286,7 +293,7 @@ impl Campaign {
         let chosen = tuned.candidate.clone().unwrap_or_else(|| candidate.clone());
         match set {
             Some(set) if chosen.tree == candidate.tree => {
-                round.phase = self.measuring(&round.parent, hypothesis, (candidate, set));
+                round.phase = self.measuring(&round.parent, hypothesis, candidate, set);
             }
             // Another setting is different source, and goes through the gate like any other.
             _ => self.ask_gate(round, retry, hypothesis, &chosen),

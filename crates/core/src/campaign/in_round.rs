@@ -68,7 +68,7 @@ impl Campaign {
             Event::Reviewed { .. } => self.take_review(round, &record.event),
             Event::Gated { .. } => self.take_gate(round, &record.event),
             Event::Tuned { round: of, tuned } => {
-                self.take_tuned(round, (*of, tuned), record.spent_ms)
+                self.take_tuned(round, *of, tuned, record.spent_ms)
             }
             Event::BlockMeasured { .. } | Event::BlockFailed { .. } => {
                 self.take_duel_event(round, record)

@@ -13,7 +13,6 @@ use crate::policy::ReviewRule;
 use crate::roles::Review;
 use crate::spending::{AgentUsage, TurnPurpose};
 use crate::verdict;
-use karve_numerics::case::CaseSet;
 use serde::{Deserialize, Serialize};
 
 /// Reviews of one round at most.
@@ -65,7 +64,8 @@ impl Campaign {
         &self,
         round: u32,
         retry: u32,
-        (hypothesis, candidate): (&Hypothesis, &Candidate),
+        hypothesis: &Hypothesis,
+        candidate: &Candidate,
     ) -> Step {
         let reviewer = self.charter().and_then(|charter| charter.asks.reviewer());
         Step::Review(ReviewStep {
@@ -79,21 +79,11 @@ impl Campaign {
         })
     }
 
-    /// A candidate on its way to the gate: a reviewer looks at it first, if there is one.
-    pub(super) fn looked_at(
-        &self,
-        round: &RoundState,
-        retry: u32,
-        hypothesis: Box<Hypothesis>,
-        (candidate, set): (&Candidate, CaseSet),
-    ) -> RoundPhase {
-        let candidate = candidate.clone();
+    /// Whether a candidate is reviewed on its way to the gate: once, if there is a reviewer.
+    pub(super) fn needs_review(&self, round: &RoundState, candidate: &Candidate) -> bool {
         let seen = round.reviews.iter().any(|r| r.tree == candidate.tree);
         let reviews = self.charter().is_some_and(|c| c.asks.reviewer().is_some());
-        if reviews && !seen && round.reviews.len() < REVIEWS_MAX {
-            return RoundPhase::Reviewing { hypothesis, retry, candidate, set };
-        }
-        RoundPhase::Gating { hypothesis, retry, candidate, set, proven: None }
+        reviews && !seen && round.reviews.len() < REVIEWS_MAX
     }
 
     pub(super) fn take_review(&mut self, round: &mut RoundState, event: &Event) -> EventResult {

@@ -60,7 +60,7 @@ pub fn lint(entry: &Entry, today: &str) -> Vec<LintFinding> {
     lint_sections(entry, &mut list);
     triggers::lint(entry, &mut list);
     for (number, of) in entry.evidence.iter().enumerate() {
-        evidence::lint((number + 1, of), today, &mut list);
+        evidence::lint(number + 1, of, today, &mut list);
     }
     lint_claims(entry, &mut list);
     list.list

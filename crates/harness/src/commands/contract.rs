@@ -1,7 +1,7 @@
 //! The harness under a contract: karve calls the kernel itself, in the kernel runner.
 
-use super::{GateResult, Harness};
-use crate::outcome::{BlockFailure, NumberedCase};
+use super::Harness;
+use crate::outcome::{BlockFailure, BlockResult, GateResult, NumberedCase};
 use crate::runner::{self, DuelCase, KernelRunner, RunnerSetup};
 use karve_core::measurement::Sample;
 use karve_numerics::case::Case;
@@ -94,7 +94,7 @@ impl Harness {
         &self,
         tree: &Path,
         cases: &[Case],
-    ) -> Result<Option<GateResult<Vec<CaseTensorError>>>> {
+    ) -> GateResult<Option<Vec<CaseTensorError>>> {
         let Some(under) = &self.under_contract else {
             return Ok(None);
         };
@@ -107,7 +107,7 @@ impl Harness {
         &self,
         tree: &Path,
         cases: &[Case],
-    ) -> Result<Option<GateResult<Vec<Sample>>>> {
+    ) -> GateResult<Option<Vec<Sample>>> {
         let Some(under) = &self.under_contract else {
             return Ok(None);
         };
@@ -115,16 +115,13 @@ impl Harness {
         let mut samples = Vec::new();
         for case in cases {
             let calls = self.of_cases(std::slice::from_ref(case)).repeats;
-            match runner::readings(&terms, (tree, &self.metric), (case, calls), 1)? {
-                Ok(mut one) => samples.append(&mut one),
-                Err(gate) => return Ok(Some(Err(gate))),
-            }
+            samples.push(runner::reading(&terms, tree, &self.metric, case, calls)?);
         }
-        Ok(Some(Ok(samples)))
+        Ok(Some(samples))
     }
 
     /// Calls in one batch on a case; `None` if there is no contract.
-    pub fn calls_for(&self, tree: &Path, case: &Case) -> Result<Option<GateResult<u32>>> {
+    pub fn calls_for(&self, tree: &Path, case: &Case) -> GateResult<Option<u32>> {
         match &self.under_contract {
             None => Ok(None),
             Some(under) => runner::calls_for(&self.terms(under, tree)?, tree, case).map(Some),
@@ -136,9 +133,10 @@ impl Harness {
         &self,
         [parent, candidate]: [PathBuf; 2],
         cases: &[NumberedCase],
-    ) -> Result<std::result::Result<KernelRunner, BlockFailure>> {
+    ) -> BlockResult<KernelRunner> {
         let Some(under) = &self.under_contract else {
-            return Err(CommandError::new(ErrorKind::Bug, "a kernel runner without a contract"));
+            let message = "a kernel runner without a contract";
+            return Err(CommandError::new(ErrorKind::Bug, message).into());
         };
         let terms = self.terms(under, &parent)?;
         let mut duel_cases = Vec::with_capacity(cases.len());
@@ -146,10 +144,8 @@ impl Harness {
             let of_case = self.of_cases(std::slice::from_ref(case));
             let calls = match self.per_case.contains_key(&case.name) {
                 true => of_case.repeats,
-                false => match runner::calls_for(&terms, &parent, case)? {
-                    Ok(calls) => calls,
-                    Err(gate) => return Ok(Err(BlockFailure::Parent(gate))),
-                },
+                false => runner::calls_for(&terms, &parent, case)
+                    .map_err(|failure| failure.map(BlockFailure::Parent))?,
             };
             duel_cases.push(DuelCase {
                 index: *index,

@@ -3,7 +3,7 @@
 //! Their values are in editable files, so that a setting is a commit. Only values that the user
 //! declared are passed on.
 
-use super::{GateResult, Harness};
+use super::Harness;
 use crate::placeholders::Placeholders;
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_numerics::case::Case;
@@ -40,7 +40,7 @@ impl Harness {
     }
 
     /// Generates files from templates, and refuses values that were not declared.
-    pub(super) fn deliver(&self, tree: &Path) -> GateResult<()> {
+    pub(super) fn deliver(&self, tree: &Path) -> Result<(), Gate> {
         let failed =
             |excerpt: String| Gate::BuildFailed { category: FailureCategory::Other, excerpt };
         let mut templates: BTreeMap<&str, KnobSetting> = BTreeMap::new();

@@ -1,6 +1,6 @@
 //! The benchmark of one case under a profiler, and whether it did the same as without one.
 
-use super::{CommandPurpose, GateResult, Harness, rows};
+use super::{CommandPurpose, Harness, rows};
 use crate::commands::PathBuf;
 use crate::placeholders::{expand, quote};
 use karve_core::measurement::Gate;
@@ -179,7 +179,7 @@ impl Harness {
     }
 
     /// Whether a benchmark printed what a plain run prints: the metric of the case.
-    pub fn check_metric(&self, printed: &[u8], case: &Case) -> GateResult<()> {
+    pub fn check_metric(&self, printed: &[u8], case: &Case) -> Result<(), Gate> {
         if self.metric.own_clock().is_some() {
             return Ok(());
         }

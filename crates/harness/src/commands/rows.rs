@@ -1,8 +1,8 @@
 //! From rows of a benchmark's output to one value for each case.
 
+use super::output;
 use super::output::{CaseCheck, OutputFormat, OutputRow, ParseSpec};
 use super::samples::unreadable;
-use super::{GateResult, output};
 use karve_core::charter::{Metric, OutputRule};
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_numerics::case::Case;
@@ -27,7 +27,7 @@ pub(super) fn values(
     output: &OutputRule,
     metric: &Metric,
     cases: &[Case],
-) -> GateResult<Vec<f64>> {
+) -> Result<Vec<f64>, Gate> {
     let first = cases.first().map_or("the benchmark", |case| case.name.as_str());
     let Some(format) = format_by_name(&output.format) else {
         return Err(unreadable(first, format!("there is no output format {:?}", output.format)));
@@ -55,7 +55,7 @@ pub(super) fn values(
         .collect()
 }
 
-fn value_of(row: &OutputRow, metric: &Metric, case: &Case) -> GateResult<f64> {
+fn value_of(row: &OutputRow, metric: &Metric, case: &Case) -> Result<f64, Gate> {
     if row.check == CaseCheck::Fail {
         return Err(Gate::WrongResult {
             case: case.name.clone(),
@@ -88,7 +88,7 @@ fn row_of<'a>(
     rows: &'a [OutputRow],
     case: &Case,
     only: Option<&'a OutputRow>,
-) -> GateResult<&'a OutputRow> {
+) -> Result<&'a OutputRow, Gate> {
     let named = |row: &&OutputRow| row.case.as_deref() == Some(&case.name);
     let nicknamed = |row: &&OutputRow| row.aliases.contains(&case.name);
     let same = |row: &&OutputRow| {

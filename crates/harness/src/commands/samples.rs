@@ -1,7 +1,7 @@
 //! From the output of a benchmark to samples: read completely or not at all, and checked against
 //! our clock.
 
-use super::{GateResult, Harness, rows, wrong};
+use super::{Harness, rows, wrong};
 use karve_core::charter::OwnClock;
 use karve_core::measurement::{FailureCategory, Gate, Sample};
 use karve_core::score::implied_seconds;
@@ -15,7 +15,7 @@ impl Harness {
         run: &CommandOutcome,
         text: &str,
         cases: &[Case],
-    ) -> GateResult<Vec<Sample>> {
+    ) -> Result<Vec<Sample>, Gate> {
         let name = cases.first().map_or("the benchmark", |case| case.name.as_str());
         match run.exit {
             Exit::Code(0) => {}
@@ -55,7 +55,7 @@ impl Harness {
     }
 
     /// One call cannot take longer than the whole command, whether reported as a time or as a rate.
-    fn check_plausible(&self, sample: &Sample, case: &Case) -> GateResult<()> {
+    fn check_plausible(&self, sample: &Sample, case: &Case) -> Result<(), Gate> {
         let (name, value) = (&case.name, sample.value);
         let dishonest = |why: String| Err(Gate::Dishonest { why });
         if !(value.is_finite() && value > 0.0) {

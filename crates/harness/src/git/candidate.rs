@@ -166,10 +166,16 @@ impl Repo {
                 // The executable bit of an editable file stays; changing it alone is not a change.
                 (None, ChangeKind::ModeChanged) => continue,
                 (None, _) if (terms.forbids)(&found.path) => Err(ChangeRefusal::HoldsKey),
-                (None, _) => self.copy(survey, (n, found), terms)?.map(|kept| {
-                    let mode = mode_in(&survey.entries, found);
-                    AcceptedChange::Written { path, mode, kept }
-                }),
+                (None, _) => match read_in_place(&survey.root, &found.path) {
+                    Ok(bytes) if (terms.forbids)(&bytes) => Err(ChangeRefusal::HoldsKey),
+                    Ok(bytes) => {
+                        let bytes = self.with_parents_line_endings(survey, found, bytes)?;
+                        let kept = survey.scratch.keep(&format!("file-{n}"), &bytes)?;
+                        let mode = mode_in(&survey.entries, found);
+                        Ok(AcceptedChange::Written { path, mode, kept })
+                    }
+                    Err(why) => Err(why),
+                },
             };
             match result {
                 Ok(change) => taken.push(change),
@@ -179,22 +185,17 @@ impl Repo {
         Ok((taken, refused))
     }
 
-    /// Copies a file out of the worktree and returns the name of the copy.
-    fn copy(
+    /// The contents of a file, with line endings as the parent stores them.
+    fn with_parents_line_endings(
         &self,
         survey: &WorktreeSurvey,
-        (n, found): (usize, &RawChange),
-        terms: CandidateFilter<'_>,
-    ) -> Result<std::result::Result<Vec<u8>, ChangeRefusal>> {
-        let mut bytes = match read_in_place(&survey.root, &found.path) {
-            Ok(bytes) if (terms.forbids)(&bytes) => return Ok(Err(ChangeRefusal::HoldsKey)),
-            Ok(bytes) => bytes,
-            Err(why) => return Ok(Err(why)),
-        };
-        if found.tracked && self.is_checked_out_with_crlf(survey, found)? {
-            bytes = without_crlf(&bytes);
+        found: &RawChange,
+        bytes: Vec<u8>,
+    ) -> Result<Vec<u8>> {
+        match found.tracked && self.is_checked_out_with_crlf(survey, found)? {
+            true => Ok(without_crlf(&bytes)),
+            false => Ok(bytes),
         }
-        survey.scratch.keep(&format!("file-{n}"), &bytes).map(Ok)
     }
 
     /// Whether checkout converted the line endings of the parent's file to CRLF; then the

@@ -12,7 +12,7 @@ use super::protocol::{
     CallSetup, CallSlot, MESSAGE_BYTES_MAX, ModuleOptions, WireArg, WorkerHello, WorkerReply,
     WorkerRequest, WorkerTiming,
 };
-use super::worker_failure::WorkerFailure;
+use super::worker_failure::{WorkerFailure, WorkerResult};
 use karve_numerics::contract::{ArgKind, CallLayout, Contract, PlacedArg};
 use karve_numerics::tensor::Dtype;
 use karve_os::error::{Result, WithContext};
@@ -151,23 +151,23 @@ impl BatchTiming {
     }
 }
 
-type WorkerResult<T> = std::result::Result<T, WorkerFailure>;
-
 impl KernelWorker {
     /// Starts a worker and lets it load its kernel. It is frozen afterward.
     pub(super) fn start(
         program: &WorkerProgram,
         memory: &ArmMemory,
-        limits: (Duration, &StopFlag),
-    ) -> Result<WorkerResult<Self>> {
-        Ok(Self::begin(program, memory, limits)?.ready())
+        limit: Duration,
+        stop: &StopFlag,
+    ) -> WorkerResult<Self> {
+        Self::begin(program, memory, limit, stop)?.ready()
     }
 
     /// Starts a worker that loads its kernel in the background.
     pub(super) fn begin(
         program: &WorkerProgram,
         memory: &ArmMemory,
-        (limit, stop): (Duration, &StopFlag),
+        limit: Duration,
+        stop: &StopFlag,
     ) -> Result<StartingWorker> {
         let mut arm = Self {
             child: ChildProcess::start(&program.command, stop)?,
@@ -196,14 +196,10 @@ impl KernelWorker {
     }
 
     /// Sets the arguments of all following calls.
-    pub(super) fn set_up(
-        &mut self,
-        contract: &Contract,
-        layout: &CallLayout,
-    ) -> Result<WorkerResult<()>> {
+    pub(super) fn set_up(&mut self, contract: &Contract, layout: &CallLayout) -> WorkerResult<()> {
         self.child.thaw();
-        let answer = self.ask(&WorkerRequest::Setup(setup_of(contract, layout)), WAKE_LIMIT)?;
-        Ok(answer.and_then(done).and_then(|()| self.freeze()))
+        done(self.ask(&WorkerRequest::Setup(setup_of(contract, layout)), WAKE_LIMIT)?)?;
+        self.freeze()
     }
 
     /// Calls the kernel once for each slot.
@@ -211,70 +207,51 @@ impl KernelWorker {
         &mut self,
         slots: &[CallSlot],
         spin_ns: u64,
-    ) -> Result<WorkerResult<BatchTiming>> {
+    ) -> WorkerResult<BatchTiming> {
         let question = WorkerRequest::Batch { slots: slots.to_vec(), spin_ns };
         let nonce = secret()?;
         let message = question.render(nonce);
-        let Ok(cpu_asleep) = self.child.cpu_time() else {
-            return Ok(Err(self.ended()));
-        };
-        if let Err(broken) = self.wake()? {
-            return Ok(Err(broken));
-        }
-        let Ok(cpu_awake) = self.child.cpu_time() else {
-            return Ok(Err(self.ended()));
-        };
-        let before = match self.fill(slots)? {
-            Ok(before) => before,
-            Err(broken) => return Ok(Err(broken)),
-        };
-        let Ok(cpu_before) = self.child.cpu_time() else {
-            return Ok(Err(self.ended()));
-        };
+        let cpu_asleep = self.cpu_time()?;
+        self.wake()?;
+        let cpu_awake = self.cpu_time()?;
+        let before = self.fill(slots)?;
+        let cpu_before = self.cpu_time()?;
         let start = Instant::now();
-        if self.child.send(&message, &[]).is_err() {
-            return Ok(Err(self.ended()));
-        }
+        self.child.send(&message, &[]).map_err(|_| self.ended())?;
         let heard = self.child.receive(&mut self.buffer, self.limit);
         let wall = start.elapsed();
         // A device would keep running while its process is frozen, so fetch its outputs first.
         let stood = (self.phases != BatchMode::OnDevice).then(|| self.child.freeze());
-        let reported = match self.read(heard, nonce) {
-            Ok(WorkerReply::Finished(reported)) => reported,
-            Ok(WorkerReply::Failed(why)) => return Ok(Err(WorkerFailure::Refused(why))),
-            Ok(WorkerReply::Done) => {
-                return Ok(Err(WorkerFailure::Garbled("a reply of the wrong kind")));
+        let reported = match self.read(heard, nonce)? {
+            WorkerReply::Finished(reported) => reported,
+            WorkerReply::Failed(why) => return Err(WorkerFailure::Refused(why).into()),
+            WorkerReply::Done => {
+                return Err(WorkerFailure::Garbled("a reply of the wrong kind").into());
             }
-            Err(broken) => return Ok(Err(broken)),
         };
-        if let Some(Err(broken)) = stood.map(|stood| self.frozen(stood)) {
-            return Ok(Err(broken));
-        }
-        let Ok(cpu_after) = self.child.cpu_time() else {
-            return Ok(Err(self.ended()));
-        };
-        let after = match self.bring()? {
-            Ok(after) => after,
-            Err(broken) => return Ok(Err(broken)),
-        };
-        if self.unasked()? {
-            return Ok(Err(WorkerFailure::Garbled("more messages than expected")));
-        }
+        stood.map(|stood| self.frozen(stood)).transpose()?;
+        let cpu_after = self.cpu_time()?;
+        let after = self.bring()?;
+        self.expect_silence()?;
         let woken = cpu_awake.saturating_sub(cpu_asleep);
-        Ok(Ok(BatchTiming {
+        Ok(BatchTiming {
             wall,
             woken,
             cpu: woken + cpu_after.saturating_sub(cpu_before),
             worker_timing: reported,
             before,
             after,
-        }))
+        })
+    }
+
+    fn cpu_time(&mut self) -> WorkerResult<Duration> {
+        Ok(self.child.cpu_time().map_err(|_| self.ended())?)
     }
 
     /// Moves inputs to where the kernel reads them; returns how long that took.
-    fn fill(&mut self, slots: &[CallSlot]) -> Result<WorkerResult<Duration>> {
+    fn fill(&mut self, slots: &[CallSlot]) -> WorkerResult<Duration> {
         match self.phases {
-            BatchMode::Batch => Ok(Ok(Duration::ZERO)),
+            BatchMode::Batch => Ok(Duration::ZERO),
             BatchMode::Staged | BatchMode::OnDevice => {
                 self.timed(&WorkerRequest::Fill(slots.to_vec()))
             }
@@ -282,17 +259,18 @@ impl KernelWorker {
     }
 
     /// Copies outputs from the device; returns how long that took. It is frozen afterward.
-    fn bring(&mut self) -> Result<WorkerResult<Duration>> {
+    fn bring(&mut self) -> WorkerResult<Duration> {
         if self.phases != BatchMode::OnDevice {
-            return Ok(Ok(Duration::ZERO));
+            return Ok(Duration::ZERO);
         }
         let took = self.timed(&WorkerRequest::Fetch)?;
-        Ok(took.and_then(|took| self.freeze().map(|()| took)))
+        self.freeze()?;
+        Ok(took)
     }
 
     /// Sends a request, and returns how long it took. Without a device that is CPU time, which a
     /// busy host cannot stretch.
-    fn timed(&mut self, question: &WorkerRequest) -> Result<WorkerResult<Duration>> {
+    fn timed(&mut self, question: &WorkerRequest) -> WorkerResult<Duration> {
         let cpu = self.child.cpu_time().unwrap_or_default();
         let start = Instant::now();
         let answer = self.ask(question, self.limit)?;
@@ -303,16 +281,15 @@ impl KernelWorker {
                 after.saturating_sub(cpu)
             }
         };
-        Ok(answer.and_then(done).map(|()| took))
+        done(answer)?;
+        Ok(took)
     }
 
     /// Lets it run without a request for a while, as one that defers its work would need.
-    pub(super) fn idle(&mut self, time: Duration) -> Result<WorkerResult<()>> {
-        if let Err(broken) = self.wake()? {
-            return Ok(Err(broken));
-        }
+    pub(super) fn idle(&mut self, time: Duration) -> WorkerResult<()> {
+        self.wake()?;
         std::thread::sleep(time);
-        Ok(self.freeze())
+        self.freeze()
     }
 
     /// Stops all its threads.
@@ -324,10 +301,10 @@ impl KernelWorker {
     fn frozen(&mut self, stood: StopResult) -> WorkerResult<()> {
         match stood {
             StopResult::Still => Ok(()),
-            StopResult::Gone => Err(self.ended()),
+            StopResult::Gone => Err(self.ended().into()),
             StopResult::Restless => {
                 self.child.end();
-                Err(WorkerFailure::Restless)
+                Err(WorkerFailure::Restless.into())
             }
         }
     }
@@ -339,30 +316,25 @@ impl KernelWorker {
         Some((count("task")?, count("fd")?))
     }
 
-    fn wake(&mut self) -> Result<WorkerResult<()>> {
-        if self.unasked()? {
-            return Ok(Err(WorkerFailure::Garbled("more messages than expected")));
-        }
+    fn wake(&mut self) -> WorkerResult<()> {
+        self.expect_silence()?;
         self.child.thaw();
-        let answer = self.ask(&WorkerRequest::Ping, WAKE_LIMIT)?;
-        Ok(answer.and_then(done))
+        done(self.ask(&WorkerRequest::Ping, WAKE_LIMIT)?)
     }
 
-    fn unasked(&self) -> Result<bool> {
+    /// Fails if it sent something that was not requested.
+    fn expect_silence(&self) -> WorkerResult<()> {
         let thrown = self.child.discard_messages();
-        Ok(thrown.context(|| "cannot receive from a worker".to_owned())? > 0)
+        match thrown.context(|| "cannot receive from a worker".to_owned())? {
+            0 => Ok(()),
+            _ => Err(WorkerFailure::Garbled("more messages than expected").into()),
+        }
     }
 
-    fn ask(
-        &mut self,
-        question: &WorkerRequest,
-        limit: Duration,
-    ) -> Result<WorkerResult<WorkerReply>> {
+    fn ask(&mut self, question: &WorkerRequest, limit: Duration) -> WorkerResult<WorkerReply> {
         let nonce = secret()?;
-        Ok(match self.child.send(&question.render(nonce), &[]) {
-            Ok(()) => self.receive(nonce, limit),
-            Err(_) => Err(self.ended()),
-        })
+        self.child.send(&question.render(nonce), &[]).map_err(|_| self.ended())?;
+        self.receive(nonce, limit)
     }
 
     fn receive(&mut self, nonce: u64, limit: Duration) -> WorkerResult<WorkerReply> {
@@ -378,11 +350,11 @@ impl KernelWorker {
                     Ok(WorkerReply::Failed(why)) => {
                         Ok(WorkerReply::Failed(self.in_users_words(why)))
                     }
-                    answer => answer.map_err(|garbled| WorkerFailure::Garbled(garbled.0)),
+                    answer => Ok(answer.map_err(|garbled| WorkerFailure::Garbled(garbled.0))?),
                 }
             }
-            Ok(ReceiveResult::Nothing) => Err(WorkerFailure::TooLong),
-            Ok(ReceiveResult::Gone) | Err(_) => Err(self.ended()),
+            Ok(ReceiveResult::Nothing) => Err(WorkerFailure::TooLong.into()),
+            Ok(ReceiveResult::Gone) | Err(_) => Err(self.ended().into()),
         }
     }
 
@@ -403,7 +375,7 @@ impl KernelWorker {
 pub(super) struct StartingWorker {
     arm: KernelWorker,
     nonce: u64,
-    sent: WorkerResult<()>,
+    sent: std::result::Result<(), WorkerFailure>,
 }
 
 impl StartingWorker {
@@ -411,7 +383,7 @@ impl StartingWorker {
     pub(super) fn ready(self) -> WorkerResult<KernelWorker> {
         let Self { mut arm, nonce, sent } = self;
         sent?;
-        arm.receive(nonce, START_LIMIT).and_then(done)?;
+        done(arm.receive(nonce, START_LIMIT)?)?;
         arm.freeze()?;
         Ok(arm)
     }
@@ -420,8 +392,8 @@ impl StartingWorker {
 fn done(answer: WorkerReply) -> WorkerResult<()> {
     match answer {
         WorkerReply::Done => Ok(()),
-        WorkerReply::Failed(why) => Err(WorkerFailure::Refused(why)),
-        WorkerReply::Finished(_) => Err(WorkerFailure::Garbled("a reply of the wrong kind")),
+        WorkerReply::Failed(why) => Err(WorkerFailure::Refused(why).into()),
+        WorkerReply::Finished(_) => Err(WorkerFailure::Garbled("a reply of the wrong kind").into()),
     }
 }
 

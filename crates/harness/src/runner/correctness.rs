@@ -21,13 +21,12 @@ use super::clocks::threads_in_words;
 use super::protocol::FLAG_MODE_CHANGED;
 use super::reference::ReferenceRunner;
 use super::setup::RunnerSetup;
-use super::worker_failure::WorkerFailure;
-use crate::outcome::GateResult;
+use super::worker_failure::{WorkerFailure, WorkerResult};
+use crate::outcome::{Failure, GateResult};
 use karve_core::measurement::Gate;
 use karve_numerics::case::Case;
 use karve_numerics::contract::{CaseTensorError, Contract, Kernel};
 use karve_numerics::stats;
-use karve_os::error::Result;
 use karve_os::random::secret;
 use std::path::Path;
 use std::time::Duration;
@@ -68,8 +67,6 @@ struct CheckedCall {
     usual: Option<CallOutput>,
 }
 
-type CorrectnessResult<T> = std::result::Result<T, Gate>;
-
 /// Checks the kernel of a built tree on some cases, next to the incumbent's if there is one.
 /// Returns the largest error seen on each tensor of each case.
 pub fn check_kernel(
@@ -77,25 +74,16 @@ pub fn check_kernel(
     tree: &Path,
     incumbent: Option<&Path>,
     cases: &[Case],
-) -> Result<GateResult<Vec<CaseTensorError>>> {
+) -> GateResult<Vec<CaseTensorError>> {
     let Some(first) = cases.first() else {
-        return Ok(Ok(Vec::new()));
+        return Ok(Vec::new());
     };
     let sized: Vec<(&Case, u32)> = cases.iter().map(|case| (case, BATCH)).collect();
     let all: Vec<&Case> = cases.iter().collect();
     let stage = KernelBuffers::new(&terms.contract, &sized)?;
     // Not pinned to one CPU, as in a duel: a leftover thread would finish before the reply.
-    let arm = match terms.arm(tree, &stage)? {
-        Ok(arm) => arm,
-        Err(gate) => return Ok(Err(gate)),
-    };
-    let incumbent = match incumbent {
-        None => None,
-        Some(tree) => match terms.arm(tree, &stage)? {
-            Ok(arm) => Some(arm),
-            Err(gate) => return Ok(Err(gate)),
-        },
-    };
+    let arm = terms.arm(tree, &stage)?;
+    let incumbent = incumbent.map(|tree| terms.arm(tree, &stage)).transpose()?;
     let mut correctness_check = CorrectnessCheck {
         terms,
         reference: terms.start_reference(tree, &all)?,
@@ -107,55 +95,40 @@ pub fn check_kernel(
     let mut examined = Vec::new();
     for case in cases {
         correctness_check.case = case;
-        match correctness_check.run()? {
-            Ok(mut errors) => examined.append(&mut errors),
-            Err(gate) => return Ok(Err(gate)),
-        }
+        examined.append(&mut correctness_check.run()?);
     }
-    Ok(Ok(examined))
+    Ok(examined)
 }
 
 impl CorrectnessCheck<'_> {
-    fn run(&mut self) -> Result<CorrectnessResult<Vec<CaseTensorError>>> {
+    fn run(&mut self) -> GateResult<Vec<CaseTensorError>> {
         let contract = self.terms.contract.clone();
-        if let Err(gate) = self.set(&contract)? {
-            return Ok(Err(gate));
-        }
+        self.set(&contract)?;
         let before = self.arm.census();
         let mut worst = TensorErrors::default();
         for poison in DRAWS {
-            match self.single(&contract, poison)? {
-                Ok(errors) => keep_worst(&mut worst, errors),
-                Err(gate) => return Ok(Err(gate)),
-            }
+            keep_worst(&mut worst, self.single(&contract, poison)?);
         }
-        let steps = [Self::batch, Self::twice, Self::late, Self::repeated, Self::check_aliasing];
-        for step in steps {
-            if let Err(gate) = step(self, &contract)? {
-                return Ok(Err(gate));
-            }
-        }
-        if let Err(gate) = self.census(before) {
-            return Ok(Err(gate));
-        }
+        self.batch(&contract)?;
+        self.twice(&contract)?;
+        self.late()?;
+        self.repeated()?;
+        self.check_aliasing(&contract)?;
+        self.census(before)?;
         let hostile = contract.hostile.iter();
         let hostile = hostile.map(|draw| (contract.drawn_as(draw), None));
         let skewed = contract.harsher_groups().into_iter();
         let skewed = skewed.map(|(drawn, what)| (drawn, Some(what)));
         for (drawn, what) in hostile.chain(skewed) {
-            if let Err(gate) = self.set(&drawn)? {
-                return Ok(Err(gate));
-            }
+            self.set(&drawn)?;
             for poison in DRAWS {
-                if let Err(gate) = self.single(&drawn, poison)? {
-                    return Ok(Err(match what {
-                        Some(what) => aliasing::on(gate, &format!("with {what}")),
-                        None => gate,
-                    }));
-                }
+                self.single(&drawn, poison).map_err(|failure| match &what {
+                    Some(what) => aliasing::on(failure, &format!("with {what}")),
+                    None => failure,
+                })?;
             }
         }
-        Ok(Ok(self.examined(&contract, worst)))
+        Ok(self.examined(&contract, worst))
     }
 
     fn examined(&self, contract: &Contract, worst: TensorErrors) -> Vec<CaseTensorError> {
@@ -171,51 +144,38 @@ impl CorrectnessCheck<'_> {
     }
 
     /// Sends the arguments of the case to all participants.
-    fn set(&mut self, contract: &Contract) -> Result<CorrectnessResult<()>> {
+    fn set(&mut self, contract: &Contract) -> GateResult<()> {
         self.buffers.set(contract, self.case)?;
         self.reference.set(contract, self.case)?;
         let layout = self.buffers.layout().clone();
         for arm in [Some(&mut self.arm), self.incumbent.as_mut()].into_iter().flatten() {
-            if let Err(broken) = arm.set_up(contract, &layout)? {
-                return Ok(Err(broken.gate(&self.case.name)));
-            }
+            arm.set_up(contract, &layout).map_err(|failure| on_case(failure, self.case))?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// One call on fresh inputs.
-    fn single(
-        &mut self,
-        contract: &Contract,
-        poison: PoisonKind,
-    ) -> Result<CorrectnessResult<TensorErrors>> {
+    fn single(&mut self, contract: &Contract, poison: PoisonKind) -> GateResult<TensorErrors> {
         let mut calls = self.buffers.fresh_calls(1)?;
         calls[0].poison = poison;
-        match self.call(&calls)? {
-            Ok(outcome) => self.check(contract, &calls[0], &outcome[0]),
-            Err(gate) => Ok(Err(gate)),
-        }
+        let outcome = self.call(&calls)?;
+        self.check(contract, &calls[0], &outcome[0])
     }
 
     /// Checks that several calls in a row are all correct.
-    fn batch(&mut self, contract: &Contract) -> Result<CorrectnessResult<()>> {
+    fn batch(&mut self, contract: &Contract) -> GateResult<()> {
         let calls = self.buffers.fresh_calls(BATCH)?;
-        let outcomes = match self.call(&calls)? {
-            Ok(outcomes) => outcomes,
-            Err(gate) => return Ok(Err(gate)),
-        };
+        let outcomes = self.call(&calls)?;
         for (call, outcome) in calls.iter().zip(&outcomes) {
-            if let Err(gate) = self.check(contract, call, outcome)? {
-                return Ok(Err(gate));
-            }
+            self.check(contract, call, outcome)?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Checks that the same inputs give the same bits.
-    fn twice(&mut self, contract: &Contract) -> Result<CorrectnessResult<()>> {
+    fn twice(&mut self, contract: &Contract) -> GateResult<()> {
         if !contract.deterministic {
-            return Ok(Ok(()));
+            return Ok(());
         }
         let mut calls = self.buffers.fresh_calls(BATCH)?;
         let seed = calls[0].seed;
@@ -224,80 +184,63 @@ impl CorrectnessCheck<'_> {
             call.seed = seed;
             call.poison = poison;
         }
-        let outcomes = match self.call(&calls)? {
-            Ok(outcomes) => outcomes,
-            Err(gate) => return Ok(Err(gate)),
-        };
+        let outcomes = self.call(&calls)?;
         let same = |two: &[CheckedCall]| two[0].own == two[1].own;
-        Ok(match outcomes.windows(2).all(same) {
-            true => Ok(()),
-            false => Err(check::wrong(
-                &self.case.name,
-                "the same inputs gave different results; set deterministic = false in \
-                [contract] if that is intended"
-                    .into(),
-            )),
-        })
+        if outcomes.windows(2).all(same) {
+            return Ok(());
+        }
+        let why = "the same inputs gave different results; set deterministic = false in \
+                   [contract] if that is intended";
+        Err(check::wrong(&self.case.name, why.into()).into())
     }
 
     /// Checks that outputs do not change while the process keeps running.
-    fn late(&mut self, _: &Contract) -> Result<CorrectnessResult<()>> {
+    fn late(&mut self) -> GateResult<()> {
         let calls = self.buffers.fresh_calls(1)?;
-        let before = match self.call(&calls)? {
-            Ok(mut outcomes) => outcomes.pop().map(|outcome| outcome.own),
-            Err(gate) => return Ok(Err(gate)),
-        };
-        if let Err(broken) = self.arm.idle(LATE)? {
-            return Ok(Err(broken.gate(&self.case.name)));
-        }
+        let before = self.call(&calls)?.pop().map(|outcome| outcome.own);
+        self.arm.idle(LATE).map_err(|failure| on_case(failure, self.case))?;
         let after = self.buffers.written(&calls[0]);
-        Ok(match before == Some(after) {
+        match before == Some(after) {
             true => Ok(()),
-            false => Err(Gate::Dishonest { why: "it keeps writing after it has returned".into() }),
-        })
+            false => Err(dishonest("it keeps writing after it has returned")),
+        }
     }
 
     /// A kernel that is much faster on inputs that it has seen than on fresh ones caches results.
-    fn repeated(&mut self, _: &Contract) -> Result<CorrectnessResult<()>> {
+    fn repeated(&mut self) -> GateResult<()> {
         for _ in 0..REPEAT_TRIES {
-            let own = match ratio(&mut self.buffers, &mut self.arm)? {
-                Ok(ratio) => ratio,
-                Err(broken) => return Ok(Err(broken.gate(&self.case.name))),
+            let mut ratio_of = |arm: &mut KernelWorker| {
+                ratio(&mut self.buffers, arm).map_err(|failure| on_case(failure, self.case))
             };
+            let own = ratio_of(&mut self.arm)?;
             let usual = match &mut self.incumbent {
                 None => 1.0,
-                Some(arm) => match ratio(&mut self.buffers, arm)? {
-                    Ok(ratio) => ratio.max(1.0),
-                    Err(broken) => return Ok(Err(broken.gate(&self.case.name))),
-                },
+                Some(arm) => ratio_of(arm)?.max(1.0),
             };
             if own <= usual * REPEAT_GAIN_MAX {
-                return Ok(Ok(()));
+                return Ok(());
             }
         }
-        Ok(Err(Gate::Dishonest {
-            why: "it is much faster on inputs that it has seen before: it caches results".into(),
-        }))
+        Err(dishonest("it is much faster on inputs that it has seen before: it caches results"))
     }
 
-    fn census(&self, before: Option<(usize, usize)>) -> CorrectnessResult<()> {
+    fn census(&self, before: Option<(usize, usize)>) -> GateResult<()> {
         let (Some((_, files_before)), Some((threads, files))) = (before, self.arm.census()) else {
             return Ok(());
         };
         let native = matches!(self.terms.contract.kernel, Kernel::Library { .. });
-        let dishonest = |why: String| Err(Gate::Dishonest { why });
         if native && threads > self.terms.contract.threads.max(1) as usize {
             let may = threads_in_words(self.terms.contract.threads);
-            return dishonest(format!("it left threads running, but may use only {may}"));
+            return Err(dishonest(&format!("it left threads running, but may use only {may}")));
         }
         if native && files > files_before {
-            return dishonest("it left files open".into());
+            return Err(dishonest("it left files open"));
         }
         Ok(())
     }
 
     /// Calls the kernel, after the incumbent's on the same inputs.
-    fn call(&mut self, calls: &[KernelCall]) -> Result<CorrectnessResult<Vec<CheckedCall>>> {
+    fn call(&mut self, calls: &[KernelCall]) -> GateResult<Vec<CheckedCall>> {
         for call in calls {
             self.buffers.fill(call);
         }
@@ -305,21 +248,16 @@ impl CorrectnessCheck<'_> {
         let mut written = Vec::new();
         for arm in [self.incumbent.as_mut(), Some(&mut self.arm)].into_iter().flatten() {
             calls.iter().for_each(|call| self.buffers.poison_output(call));
-            match arm.run_batch(&slots, 0)? {
-                Ok(turn) if turn.worker_timing.flags & FLAG_MODE_CHANGED != 0 => {
-                    return Ok(Err(Gate::Dishonest {
-                        why: "it changes the floating-point rounding mode and does not restore it"
-                            .into(),
-                    }));
-                }
-                Ok(_) => {}
-                Err(broken) => return Ok(Err(broken.gate(&self.case.name))),
+            let turn = arm.run_batch(&slots, 0).map_err(|failure| on_case(failure, self.case))?;
+            if turn.worker_timing.flags & FLAG_MODE_CHANGED != 0 {
+                let why = "it changes the floating-point rounding mode and does not restore it";
+                return Err(dishonest(why));
             }
             let inside = |call: &KernelCall| {
                 self.buffers.guards_hold(call) && self.buffers.inputs_hold(call)
             };
             if !calls.iter().all(inside) {
-                return Ok(Err(check::outside(&self.case.name)));
+                return Err(check::outside(&self.case.name).into());
             }
             let all: Vec<CallOutput> =
                 calls.iter().map(|call| self.buffers.written(call)).collect();
@@ -331,7 +269,7 @@ impl CorrectnessCheck<'_> {
             own,
             usual: usual.as_ref().and_then(|all| all.get(index).cloned()),
         };
-        Ok(Ok(own.into_iter().enumerate().map(outcome).collect()))
+        Ok(own.into_iter().enumerate().map(outcome).collect())
     }
 
     /// Checks a call against the reference.
@@ -340,48 +278,45 @@ impl CorrectnessCheck<'_> {
         contract: &Contract,
         call: &KernelCall,
         outcome: &CheckedCall,
-    ) -> Result<CorrectnessResult<TensorErrors>> {
+    ) -> GateResult<TensorErrors> {
         let truth = self.reference.truth(&self.buffers, call)?;
         let mut errors = check::errors(&self.buffers, &outcome.own, &truth);
         let usual = outcome.usual.as_ref();
         let usual = usual.map(|written| check::errors(&self.buffers, written, &truth));
-        let judged = check::judge(contract, &errors, usual.as_ref());
-        Ok(match judged {
-            Ok(()) => {
-                errors.beside = usual.map(|errors| errors.stats).unwrap_or_default();
-                Ok(errors)
-            }
-            Err(why) => Err(check::wrong(&self.case.name, why)),
-        })
+        check::judge(contract, &errors, usual.as_ref())
+            .map_err(|why| check::wrong(&self.case.name, why))?;
+        errors.beside = usual.map(|errors| errors.stats).unwrap_or_default();
+        Ok(errors)
     }
 }
 
 /// How much longer a call on fresh inputs takes than one on inputs that were just used.
-fn ratio(
-    stage: &mut KernelBuffers,
-    arm: &mut KernelWorker,
-) -> Result<std::result::Result<f64, WorkerFailure>> {
+fn ratio(stage: &mut KernelBuffers, arm: &mut KernelWorker) -> WorkerResult<f64> {
     let mut times = [Vec::new(), Vec::new()];
     let first = stage.fresh_calls(1)?[0];
     stage.fill(&first);
     stage.poison_output(&first);
-    if let Err(broken) = arm.run_batch(&[first.slot()], 0)? {
-        return Ok(Err(broken));
-    }
+    arm.run_batch(&[first.slot()], 0)?;
     for _ in 0..REPEATS {
         let call = KernelCall { seed: secret()?, ..first };
         for times in &mut times {
             // Written both times, so that the caches are in the same state.
             stage.fill(&call);
             stage.poison_output(&call);
-            match arm.run_batch(&[call.slot()], 0)? {
-                Ok(turn) => times.push(turn.cpu.as_secs_f64()),
-                Err(broken) => return Ok(Err(broken)),
-            }
+            times.push(arm.run_batch(&[call.slot()], 0)?.cpu.as_secs_f64());
         }
     }
     let median = |of: &[f64]| stats::median(of).unwrap_or(1.0).max(1e-9);
-    Ok(Ok(median(&times[0]) / median(&times[1])))
+    Ok(median(&times[0]) / median(&times[1]))
+}
+
+/// What the failure of a worker means for its kernel on a case.
+fn on_case(failure: Failure<WorkerFailure>, case: &Case) -> Failure<Gate> {
+    failure.map(|broken| broken.gate(&case.name))
+}
+
+fn dishonest(why: &str) -> Failure<Gate> {
+    Failure::Outcome(Gate::Dishonest { why: why.to_owned() })
 }
 
 fn keep_worst(worst: &mut TensorErrors, errors: TensorErrors) {

@@ -16,7 +16,7 @@ use super::duel_case::{DuelCase, DuelTime};
 use super::reference::ReferenceRunner;
 use super::setup::RunnerSetup;
 use super::{block_cost, check, spread};
-use crate::outcome::BlockFailure;
+use crate::outcome::{BlockFailure, BlockResult};
 use karve_core::charter::Metric;
 use karve_core::measurement::{Block, FirstArm, Gate, Pair};
 use karve_numerics::case::Case;
@@ -77,8 +77,6 @@ struct PairedBatch {
     calls: usize,
 }
 
-type DuelResult<T> = std::result::Result<T, BlockFailure>;
-
 impl KernelRunner {
     /// Starts both arms and the reference.
     pub fn start(
@@ -86,7 +84,7 @@ impl KernelRunner {
         metric: &Metric,
         [parent, candidate]: [PathBuf; 2],
         duel_cases: Vec<DuelCase>,
-    ) -> Result<DuelResult<Self>> {
+    ) -> BlockResult<Self> {
         let sized: Vec<(&Case, u32)> = duel_cases.iter().map(|c| (&c.case, c.calls)).collect();
         let stage = KernelBuffers::new(&terms.contract, &sized)?;
         let cases: Vec<&Case> = duel_cases.iter().map(|c| &c.case).collect();
@@ -94,13 +92,10 @@ impl KernelRunner {
         let trees = [parent, candidate];
         let cpu_affinity = CpuAffinity::draw(terms)?;
         let began = Instant::now();
-        let arms = match start_arms(&cpu_affinity.terms(terms), &trees, &stage)? {
-            Ok(arms) => arms,
-            Err(fault) => return Ok(Err(fault)),
-        };
+        let arms = start_arms(&cpu_affinity.terms(terms), &trees, &stage)?;
         let mut pace = BlockCost::default();
         pace.started(began.elapsed());
-        Ok(Ok(Self {
+        Ok(Self {
             terms: terms.clone(),
             metric: metric.clone(),
             trees,
@@ -120,7 +115,7 @@ impl KernelRunner {
             spent: DuelTime::default(),
             pace,
             blocks: 0,
-        }))
+        })
     }
 
     /// Where the time went so far.
@@ -129,12 +124,10 @@ impl KernelRunner {
     }
 
     /// One block: a fresh process for each arm, and each case by both.
-    pub fn block(&mut self) -> Result<DuelResult<Block>> {
+    pub fn block(&mut self) -> BlockResult<Block> {
         let start = Instant::now();
-        if self.blocks >= self.pace.blocks()
-            && let Err(fault) = self.renew()?
-        {
-            return Ok(Err(fault));
+        if self.blocks >= self.pace.blocks() {
+            self.renew()?;
         }
         self.blocks += 1;
         let renewed = start.elapsed();
@@ -145,83 +138,65 @@ impl KernelRunner {
         let mut pairs = Vec::with_capacity(self.cases.len());
         for duel_case in 0..self.cases.len() {
             let before = Instant::now();
-            if let Err(fault) = self.face(duel_case)? {
-                return Ok(Err(fault));
-            }
+            self.face(duel_case)?;
             around += before.elapsed();
-            match self.pair(duel_case, seed, turns)? {
-                Ok(pair) => pairs.push(pair),
-                Err(fault) => return Ok(Err(fault)),
-            }
+            pairs.push(self.pair(duel_case, seed, turns)?);
         }
         let all = start.elapsed();
         self.pace.add(around, all.saturating_sub(around + renewed), turns);
         self.spent.total += start.elapsed();
-        if let Err(gate) = self.cross_check() {
-            return Ok(Err(BlockFailure::Candidate(gate)));
-        }
-        Ok(Ok(Block { seed, pad: 0, pairs, discarded: None, conditions: None }))
+        self.cross_check().map_err(BlockFailure::Candidate)?;
+        Ok(Block { seed, pad: 0, pairs, discarded: None, conditions: None })
     }
 
     /// Recreates both processes.
-    fn renew(&mut self) -> Result<DuelResult<()>> {
+    fn renew(&mut self) -> BlockResult<()> {
         let start = Instant::now();
         self.arms.iter_mut().for_each(KernelWorker::end);
         self.facing = None;
         self.blocks = 0;
         self.affinity = CpuAffinity::draw(&self.terms)?;
         let terms = self.affinity.terms(&self.terms);
-        Ok(match start_arms(&terms, &self.trees, &self.buffers)? {
-            Ok(arms) => {
-                self.arms = arms;
-                self.pace.started(start.elapsed());
-                Ok(())
-            }
-            Err(fault) => Err(fault),
-        })
+        self.arms = start_arms(&terms, &self.trees, &self.buffers)?;
+        self.pace.started(start.elapsed());
+        Ok(())
     }
 
     /// Interleaves both arms on a case, this many times each; returns the usual turn.
-    fn pair(&mut self, duel_case: usize, seed: u64, turns: u32) -> Result<DuelResult<Pair>> {
+    fn pair(&mut self, duel_case: usize, seed: u64, turns: u32) -> BlockResult<Pair> {
         let root = draw::hash64(seed, &(duel_case as u64).to_le_bytes());
         let mut met = Vec::with_capacity(turns as usize);
         for turn in 0..turns {
             let root = draw::hash64(root, &turn.to_le_bytes());
-            match self.meet(duel_case, root)? {
-                Ok(both) => met.push(both),
-                Err(fault) => return Ok(Err(fault)),
-            }
+            met.push(self.meet(duel_case, root)?);
         }
         let taken: Vec<[BatchTiming; 2]> = met.iter().map(|both| both.turns).collect();
         let Some(begun) = met.first() else {
-            return Ok(Err(BlockFailure::Parent(Gate::Passed)));
+            return Err(BlockFailure::Parent(Gate::Passed).into());
         };
         self.around.add((duel_case, self.cases.len()), &taken);
         let [parent, candidate] = block_cost::usual(&taken);
         let sample = |clocks| block_cost::sample_of(&self.metric, clocks, begun.calls);
-        Ok(Ok(Pair {
+        Ok(Pair {
             case: self.cases[duel_case].index,
             first: begun.first,
             parent: sample(parent),
             candidate: sample(candidate),
-        }))
+        })
     }
 
     /// One turn of each arm on the same fresh inputs.
-    fn meet(&mut self, duel_case: usize, root: u64) -> Result<DuelResult<PairedBatch>> {
+    fn meet(&mut self, duel_case: usize, root: u64) -> BlockResult<PairedBatch> {
         let calls = self.buffers.calls(self.cases[duel_case].calls, root);
         self.buffers.fill_all(&calls);
         // The coin comes from the operating system, after everything else is fixed.
         let order = toss()?;
         let mut turns = [None, None];
         for arm in order {
-            match self.run_arm(duel_case, arm, &calls)? {
-                Ok(turn) => turns[arm] = Some(turn),
-                Err(fault) => return Ok(Err(fault)),
-            }
+            turns[arm] = Some(self.run_arm(duel_case, arm, &calls)?);
         }
         let [Some(mut parent), Some(mut candidate)] = turns else {
-            return Ok(Err(BlockFailure::Parent(Gate::Passed)));
+            return Err(BlockFailure::Parent(Gate::Passed).into());
         };
         // Work could be moved outside the timed part. Transfers to a device vary too much.
         if self.terms.contract.modules.device.is_none() {
@@ -230,24 +205,22 @@ impl KernelRunner {
             candidate.count_before(own.saturating_sub(usual));
         }
         let written = std::mem::take(&mut self.written);
-        let verified = self.verify(duel_case, &calls, &written)?;
+        let verified = self.verify(duel_case, &calls, &written);
         self.written = written;
-        if let Err(fault) = verified {
-            return Ok(Err(fault));
-        }
+        verified?;
         self.clocks[PARENT].add(&parent);
         self.clocks[CANDIDATE].add(&candidate);
         self.pairs += 1;
         self.spent.kernels += parent.wall + candidate.wall;
         self.spent.calls += 2 * calls.len() as u64;
-        Ok(Ok(PairedBatch {
+        Ok(PairedBatch {
             first: match order {
                 [CANDIDATE, _] => FirstArm::Candidate,
                 _ => FirstArm::Parent,
             },
             turns: [parent, candidate],
             calls: calls.len(),
-        }))
+        })
     }
 
     /// Lets one arm call its kernel, and copies its outputs of each call.
@@ -256,19 +229,17 @@ impl KernelRunner {
         duel_case: usize,
         arm: usize,
         calls: &[KernelCall],
-    ) -> Result<DuelResult<BatchTiming>> {
+    ) -> BlockResult<BatchTiming> {
         self.buffers.poison_outputs(calls);
         let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
         let spin_ns = match arm {
             CANDIDATE => self.cases[duel_case].spin_ns,
             _ => 0,
         };
-        let turn = self.arms[arm].run_batch(&slots, spin_ns)?;
         let name = &self.cases[duel_case].case.name;
-        let turn = match turn {
-            Ok(turn) => turn,
-            Err(broken) => return Ok(Err(block_failure(arm, broken.gate(name)))),
-        };
+        let turn = self.arms[arm]
+            .run_batch(&slots, spin_ns)
+            .map_err(|failure| failure.map(|broken| block_failure(arm, broken.gate(name))))?;
         let written = &mut self.written[arm];
         written.resize_with(calls.len(), CallOutput::new);
         let stage = &self.buffers;
@@ -281,24 +252,24 @@ impl KernelRunner {
             stage.copy_written(call, written);
         });
         if outside.into_inner() {
-            return Ok(Err(block_failure(arm, check::outside(name))));
+            return Err(block_failure(arm, check::outside(name)).into());
         }
-        Ok(Ok(turn))
+        Ok(turn)
     }
 
     /// Sets both arms up for a case. Their tolerance is learned the first time a case comes up, and
     /// a fresh process is called once before it is timed.
-    fn face(&mut self, duel_case: usize) -> Result<DuelResult<()>> {
+    fn face(&mut self, duel_case: usize) -> BlockResult<()> {
         if self.facing == Some(duel_case) {
-            return Ok(Ok(()));
+            return Ok(());
         }
         let case = self.cases[duel_case].case.clone();
         self.buffers.set(&self.terms.contract, &case)?;
         for arm in toss()? {
-            let ready = self.arms[arm].set_up(&self.terms.contract, self.buffers.layout())?;
-            if let Err(broken) = ready {
-                return Ok(Err(block_failure(arm, broken.gate(&case.name))));
-            }
+            let ready = self.arms[arm].set_up(&self.terms.contract, self.buffers.layout());
+            ready.map_err(|failure| {
+                failure.map(|broken| block_failure(arm, broken.gate(&case.name)))
+            })?;
         }
         if self.pending != Some(duel_case) {
             self.reference.set(&self.terms.contract, &case)?;
@@ -308,21 +279,16 @@ impl KernelRunner {
         let calls = self.buffers.fresh_calls(1)?;
         self.buffers.fill_all(&calls);
         for arm in toss()? {
-            if let Err(fault) = self.run_arm(duel_case, arm, &calls)? {
-                return Ok(Err(fault));
-            }
+            self.run_arm(duel_case, arm, &calls)?;
         }
         if self.bounds.contains_key(&duel_case) {
-            return Ok(Ok(()));
+            return Ok(());
         }
         let [parent, candidate] = std::mem::take(&mut self.written);
-        match self.hold_against_reference(duel_case, &calls[0], [&parent[0], &candidate[0]])? {
-            Ok(bounds) => {
-                self.bounds.insert(duel_case, bounds);
-                Ok(Ok(()))
-            }
-            Err(fault) => Ok(Err(fault)),
-        }
+        let bounds =
+            self.hold_against_reference(duel_case, &calls[0], [&parent[0], &candidate[0]])?;
+        self.bounds.insert(duel_case, bounds);
+        Ok(())
     }
 
     /// Checks one call of both arms against the reference.
@@ -331,20 +297,18 @@ impl KernelRunner {
         duel_case: usize,
         call: &KernelCall,
         [parent, candidate]: [&CallOutput; 2],
-    ) -> Result<DuelResult<TensorBounds>> {
+    ) -> BlockResult<TensorBounds> {
         let start = Instant::now();
         let truth = self.reference.truth(&self.buffers, call)?;
         self.reference_time = start.elapsed();
         let name = &self.cases[duel_case].case.name;
         let parent = check::errors(&self.buffers, parent, &truth);
         let candidate = check::errors(&self.buffers, candidate, &truth);
-        if let Err(why) = check::judge(&self.terms.contract, &parent, None) {
-            return Ok(Err(BlockFailure::Parent(check::wrong(name, why))));
-        }
-        if let Err(why) = check::judge(&self.terms.contract, &candidate, Some(&parent)) {
-            return Ok(Err(BlockFailure::Candidate(check::wrong(name, why))));
-        }
-        Ok(Ok(TensorBounds::new(&candidate, &parent)))
+        check::judge(&self.terms.contract, &parent, None)
+            .map_err(|why| BlockFailure::Parent(check::wrong(name, why)))?;
+        check::judge(&self.terms.contract, &candidate, Some(&parent))
+            .map_err(|why| BlockFailure::Candidate(check::wrong(name, why)))?;
+        Ok(TensorBounds::new(&candidate, &parent))
     }
 
     /// Checks what both arms wrote in timed calls.
@@ -353,31 +317,27 @@ impl KernelRunner {
         duel_case: usize,
         calls: &[KernelCall],
         [parent, candidate]: &[Vec<CallOutput>; 2],
-    ) -> Result<DuelResult<()>> {
+    ) -> BlockResult<()> {
         for at in self.differing(duel_case, [parent, candidate]) {
             let Some(bounds) = self.bounds.get(&duel_case).cloned() else {
                 continue;
             };
             let both = [&parent[at], &candidate[at]];
             // Only the reference can decide which of the two is wrong.
-            let wider = match self.hold_against_reference(duel_case, &calls[at], both)? {
-                Ok(found) => found.or(&bounds),
-                Err(fault) => return Ok(Err(fault)),
-            };
+            let found = self.hold_against_reference(duel_case, &calls[at], both)?;
+            let wider = found.or(&bounds);
             // Both are right on these inputs, which are harder than the earlier ones.
-            if let Err(why) = check::agree(&self.buffers, both, &wider) {
-                let name = &self.cases[duel_case].case.name;
-                return Ok(Err(BlockFailure::Candidate(check::wrong(name, why))));
-            }
+            let name = &self.cases[duel_case].case.name;
+            check::agree(&self.buffers, both, &wider)
+                .map_err(|why| BlockFailure::Candidate(check::wrong(name, why)))?;
             self.bounds.insert(duel_case, wider);
         }
-        if !self.spot_check_is_due()? {
-            return Ok(Ok(()));
+        if self.spot_check_is_due()? {
+            let picked = secret()? as usize % calls.len().max(1);
+            let both = [&parent[picked], &candidate[picked]];
+            self.hold_against_reference(duel_case, &calls[picked], both)?;
         }
-        let picked = secret()? as usize % calls.len().max(1);
-        let both = [&parent[picked], &candidate[picked]];
-        let held = self.hold_against_reference(duel_case, &calls[picked], both)?;
-        Ok(held.map(|_| ()))
+        Ok(())
     }
 
     /// The calls in which the arms did not write the same.
@@ -439,25 +399,19 @@ fn start_arms(
     terms: &RunnerSetup,
     trees: &[PathBuf; 2],
     stage: &KernelBuffers,
-) -> Result<DuelResult<[KernelWorker; 2]>> {
+) -> BlockResult<[KernelWorker; 2]> {
     let mut starting = [None, None];
     for arm in toss()? {
-        match terms.start_arm(&trees[arm], stage)? {
-            Ok(started) => starting[arm] = Some(started),
-            Err(gate) => return Ok(Err(block_failure(arm, gate))),
-        }
+        let started = terms.start_arm(&trees[arm], stage);
+        let of_arm = |gate| block_failure(arm, gate);
+        starting[arm] = Some(started.map_err(|failure| failure.map(of_arm))?);
     }
     let [Some(parent), Some(candidate)] = starting else {
-        return Ok(Err(BlockFailure::Parent(Gate::Passed)));
+        return Err(BlockFailure::Parent(Gate::Passed).into());
     };
-    let parent = match parent.ready() {
-        Ok(arm) => arm,
-        Err(gate) => return Ok(Err(BlockFailure::Parent(gate))),
-    };
-    Ok(match candidate.ready() {
-        Ok(candidate) => Ok([parent, candidate]),
-        Err(gate) => Err(BlockFailure::Candidate(gate)),
-    })
+    let parent = parent.ready().map_err(|failure| failure.map(BlockFailure::Parent))?;
+    let candidate = candidate.ready().map_err(|failure| failure.map(BlockFailure::Candidate))?;
+    Ok([parent, candidate])
 }
 
 /// A random order, from the operating system.

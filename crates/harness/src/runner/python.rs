@@ -51,7 +51,8 @@ const FOREIGN: [&str; 6] = [
 /// The kernel of a module.
 pub(super) fn kernel(
     terms: &RunnerSetup,
-    (dir, file): (&Path, &Path),
+    dir: &Path,
+    file: &Path,
     style: PythonStyle,
 ) -> Result<WorkerProgram> {
     let entry = match style {
@@ -80,7 +81,8 @@ pub(super) fn kernel(
 /// The reference of a module.
 pub(super) fn reference(
     terms: &RunnerSetup,
-    (dir, file): (&Path, &Path),
+    dir: &Path,
+    file: &Path,
     precision: Precision,
 ) -> Result<WorkerProgram> {
     let entry = match &terms.contract.kernel {

@@ -5,6 +5,9 @@
 
 use super::arm::{ArmMemory, KernelWorker, MemorySizes, WorkerProgram};
 use super::buffers::{KernelBuffers, KernelCall};
+use super::setup::{RunnerSetup, reference_hint};
+use super::worker_failure::WorkerFailure;
+use crate::outcome::Failure;
 use karve_numerics::accuracy::{OutputInfo, Sensitivity};
 use karve_numerics::case::Case;
 use karve_numerics::contract::{CallLayout, Contract, PlacedArg, Precision};
@@ -15,7 +18,6 @@ use karve_os::process::{Command, StopFlag};
 use karve_os::{files, process};
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// A reference, ready to be called.
 #[derive(Debug)]
@@ -64,13 +66,15 @@ enum InputVariant {
 }
 
 impl ReferenceRunner {
-    /// Starts a reference for some cases; the hint says what to fix when it fails.
+    /// Starts a reference for some cases.
     pub(super) fn start(
-        (source, hint): (&ReferenceSource, String),
+        terms: &RunnerSetup,
+        source: &ReferenceSource,
         precision: Precision,
-        (contract, cases): (&Contract, &[&Case]),
-        (limit, stop): (Duration, &StopFlag),
+        cases: &[&Case],
     ) -> Result<Self> {
+        let RunnerSetup { contract, limit, stop, .. } = terms;
+        let hint = reference_hint(&contract.reference);
         let layouts: std::result::Result<Vec<CallLayout>, String> =
             cases.iter().map(|case| contract.layout_in(case, precision)).collect();
         let layouts = layouts.map_err(|why| unfit(&why))?;
@@ -82,13 +86,12 @@ impl ReferenceRunner {
         let speaker = match source {
             ReferenceSource::Worker(program) => {
                 let memory = ArmMemory::new(sizes)?;
-                let arm = KernelWorker::start(program, &memory, (limit, stop))?;
-                let arm =
-                    arm.map_err(|broken| fails(&broken.gate("its start").describe(), &hint))?;
+                let arm = KernelWorker::start(program, &memory, *limit, stop)
+                    .map_err(|failure| worker_fails(failure, "its start", &hint))?;
                 ReferenceBackend::Worker { arm: Box::new(arm), memory }
             }
             ReferenceSource::Command(command, dir) => ReferenceBackend::Command {
-                command: command.clone().limit(limit),
+                command: command.clone().limit(*limit),
                 dir: dir.clone(),
                 stop: stop.clone(),
             },
@@ -109,8 +112,8 @@ impl ReferenceRunner {
         self.layout = layout.map_err(|why| unfit(&why))?;
         self.sensitivity = None;
         if let ReferenceBackend::Worker { arm, .. } = &mut self.speaker {
-            let ready = arm.set_up(contract, &self.layout)?;
-            ready.map_err(|broken| fails(&broken.gate(&case.name).describe(), &self.hint))?;
+            arm.set_up(contract, &self.layout)
+                .map_err(|failure| worker_fails(failure, &case.name, &self.hint))?;
         }
         Ok(())
     }
@@ -176,7 +179,7 @@ impl ReferenceRunner {
                 PlacedArg::Output(region) => (&mut memory.output, region),
                 PlacedArg::Integer(_) | PlacedArg::Float(_) => continue,
             };
-            let bytes = input_values(stage, call, (index, self.layout.dtypes[index]), how);
+            let bytes = input_values(stage, call, index, self.layout.dtypes[index], how);
             let part = side.part_mut(region.offset, region.bytes);
             match bytes.len() == part.len() {
                 true => part.copy_from_slice(&bytes),
@@ -184,8 +187,8 @@ impl ReferenceRunner {
             }
         }
         let slot = super::protocol::CallSlot { input: 0, output: 0 };
-        let turn = arm.run_batch(&[slot], 0)?;
-        turn.map_err(|broken| fails(&broken.gate("the inputs of a call").describe(), &self.hint))?;
+        arm.run_batch(&[slot], 0)
+            .map_err(|failure| worker_fails(failure, "the inputs of a call", &self.hint))?;
         let mut truth = Vec::new();
         let mut bytes = Vec::new();
         for (index, region) in self.layout.outputs() {
@@ -213,7 +216,7 @@ impl ReferenceRunner {
         fs::create_dir_all(dir).context(cannot)?;
         for (index, place) in self.layout.places.iter().enumerate() {
             if matches!(place, PlacedArg::Input(_) | PlacedArg::Output(_)) {
-                let bytes = input_values(stage, call, (index, self.layout.dtypes[index]), how);
+                let bytes = input_values(stage, call, index, self.layout.dtypes[index], how);
                 fs::write(file(index), bytes).context(cannot)?;
             }
         }
@@ -244,7 +247,8 @@ impl ReferenceRunner {
 fn input_values(
     stage: &KernelBuffers,
     call: &KernelCall,
-    (index, dtype): (usize, Dtype),
+    index: usize,
+    dtype: Dtype,
     how: InputVariant,
 ) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -273,6 +277,11 @@ fn unfit(why: &str) -> CommandError {
     CommandError::usage("the contract does not match the reference")
         .cause(why)
         .hint("fix [contract] in karve.toml")
+}
+
+/// Without its worker there is no reference, so karve cannot continue.
+fn worker_fails(failure: Failure<WorkerFailure>, on: &str, hint: &str) -> CommandError {
+    failure.into_error(|broken| fails(&broken.gate(on).describe(), hint))
 }
 
 fn fails(why: &str, hint: &str) -> CommandError {

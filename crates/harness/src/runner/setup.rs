@@ -44,29 +44,40 @@ impl RunnerSetup {
     }
 
     /// The kernel of a built tree.
-    pub(super) fn kernel(&self, tree: &Path) -> Result<GateResult<WorkerProgram>> {
+    pub(super) fn kernel(&self, tree: &Path) -> GateResult<WorkerProgram> {
         let dir = self.place(tree);
         match &self.contract.kernel {
             Kernel::Library { path, entry } => {
                 let library = dir.join(path);
                 if !is_plain(&library) {
-                    return Ok(Err(not_made(path)));
+                    return Err(not_made(path).into());
                 }
-                Ok(Ok(WorkerProgram {
-                    command: self.own_worker(&dir),
-                    path: library.to_string_lossy().into_owned(),
-                    shown: path.clone(),
-                    entry: entry.clone(),
-                    module: None,
-                }))
+                Ok(self.library_program(&dir, &library, path, entry))
             }
             Kernel::Python { path, style } => {
                 let file = dir.join(path);
                 if !is_plain(&file) {
-                    return Ok(Err(not_there(path)));
+                    return Err(not_there(path).into());
                 }
-                python::kernel(self, (&dir, &file), *style).map(Ok)
+                Ok(python::kernel(self, &dir, &file, *style)?)
             }
+        }
+    }
+
+    /// A function of a shared object in a directory, which messages call `shown`.
+    fn library_program(
+        &self,
+        dir: &Path,
+        library: &Path,
+        shown: &str,
+        entry: &str,
+    ) -> WorkerProgram {
+        WorkerProgram {
+            command: self.own_worker(dir),
+            path: library.to_string_lossy().into_owned(),
+            shown: shown.to_owned(),
+            entry: entry.to_owned(),
+            module: None,
         }
     }
 
@@ -81,29 +92,17 @@ impl RunnerSetup {
     }
 
     /// Starts an arm with the kernel of a tree.
-    pub(super) fn arm(
-        &self,
-        tree: &Path,
-        stage: &KernelBuffers,
-    ) -> Result<GateResult<KernelWorker>> {
-        let starting = self.start_arm(tree, stage)?;
-        Ok(starting.and_then(StartingArm::ready))
+    pub(super) fn arm(&self, tree: &Path, stage: &KernelBuffers) -> GateResult<KernelWorker> {
+        self.start_arm(tree, stage)?.ready()
     }
 
     /// Starts an arm with the kernel of a tree, without waiting for it.
-    pub(super) fn start_arm(
-        &self,
-        tree: &Path,
-        stage: &KernelBuffers,
-    ) -> Result<GateResult<StartingArm>> {
-        let program = match self.kernel(tree)? {
-            Ok(program) => program,
-            Err(gate) => return Ok(Err(gate)),
-        };
-        Ok(Ok(StartingArm {
-            starting: KernelWorker::begin(&program, stage.memory(), (self.limit, &self.stop))?,
+    pub(super) fn start_arm(&self, tree: &Path, stage: &KernelBuffers) -> GateResult<StartingArm> {
+        let program = self.kernel(tree)?;
+        Ok(StartingArm {
+            starting: KernelWorker::begin(&program, stage.memory(), self.limit, &self.stop)?,
             is_module: program.module.is_some(),
-        }))
+        })
     }
 
     /// Starts the reference, from the copy that was set aside or else from this tree.
@@ -115,13 +114,7 @@ impl RunnerSetup {
                 if !is_plain(&library) {
                     return Err(no_reference(&self.contract.reference));
                 }
-                let program = WorkerProgram {
-                    command: self.own_worker(&dir),
-                    path: library.to_string_lossy().into_owned(),
-                    shown: path.clone(),
-                    entry: entry.clone(),
-                    module: None,
-                };
+                let program = self.library_program(&dir, &library, path, entry);
                 (ReferenceSource::Worker(program), *precision)
             }
             Reference::Command { line, precision } => {
@@ -140,13 +133,11 @@ impl RunnerSetup {
                 if !is_plain(&file) {
                     return Err(no_reference(&self.contract.reference));
                 }
-                let program = python::reference(self, (&dir, &file), *precision)?;
+                let program = python::reference(self, &dir, &file, *precision)?;
                 (ReferenceSource::Worker(program), *precision)
             }
         };
-        let limits = (self.limit, &self.stop);
-        let repair = reference_hint(&self.contract.reference);
-        ReferenceRunner::start((&source, repair), precision, (&self.contract, cases), limits)
+        ReferenceRunner::start(self, &source, precision, cases)
     }
 }
 
@@ -159,13 +150,14 @@ pub(super) struct StartingArm {
 impl StartingArm {
     /// Waits until it has loaded its kernel.
     pub(super) fn ready(self) -> GateResult<KernelWorker> {
-        self.starting.ready().map_err(|broken| match broken {
+        let gate = |broken| match broken {
             // A module that cannot be loaded corresponds to code that does not compile.
             WorkerFailure::Refused(excerpt) if self.is_module => {
                 Gate::BuildFailed { category: FailureCategory::BuildCompile, excerpt }
             }
             broken => broken.gate("its start"),
-        })
+        };
+        self.starting.ready().map_err(|failure| failure.map(gate))
     }
 }
 
@@ -188,7 +180,7 @@ pub fn no_reference(reference: &Reference) -> CommandError {
 }
 
 /// What to fix when the reference fails.
-fn reference_hint(reference: &Reference) -> String {
+pub(super) fn reference_hint(reference: &Reference) -> String {
     match reference {
         Reference::Library { path, .. } => format!(
             "fix the source of {path}, or contract.reference.library and .entry in karve.toml"

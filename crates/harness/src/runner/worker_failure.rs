@@ -1,6 +1,8 @@
 //! Why a worker can no longer be used, and what that means for a candidate.
 
+use crate::outcome::Failure;
 use karve_core::measurement::{FailureCategory, Gate};
+use karve_os::error::Result;
 use karve_os::process::Exit;
 
 /// Why a worker can no longer be used.
@@ -21,6 +23,15 @@ pub(super) enum WorkerFailure {
     Garbled(&'static str),
     /// It could not do what was requested.
     Refused(String),
+}
+
+/// A value, or why the worker can no longer be used.
+pub(super) type WorkerResult<T> = Result<T, Failure<WorkerFailure>>;
+
+impl From<WorkerFailure> for Failure<WorkerFailure> {
+    fn from(failure: WorkerFailure) -> Self {
+        Self::Outcome(failure)
+    }
 }
 
 impl WorkerFailure {

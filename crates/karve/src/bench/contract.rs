@@ -60,9 +60,10 @@ pub(super) struct SideSource {
 /// one, else that of the current directory.
 pub(super) fn contract(
     place: &ProjectArgs,
-    (a, b): (&ResolvedSide, &ResolvedSide),
+    [a, b]: [&ResolvedSide; 2],
     workdir: &str,
-    (chosen, environment): (Option<HarnessSide>, &Environment),
+    chosen: Option<HarnessSide>,
+    environment: &Environment,
 ) -> Result<Charter> {
     let here = place.load_in(&place.repo()?, &Overrides::default())?;
     let own = |side: &ResolvedSide| -> Result<Option<Charter>> {
@@ -108,7 +109,8 @@ pub(super) fn contract(
 pub(super) fn same_harness(
     [a, b]: [SideSource; 2],
     charter: &Charter,
-    (chosen, environment): (Option<HarnessSide>, &Environment),
+    chosen: Option<HarnessSide>,
+    environment: &Environment,
     scratch: &Path,
 ) -> Result<[SideSource; 2]> {
     let basis = |source: &SideSource| -> Result<Basis> {

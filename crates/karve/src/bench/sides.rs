@@ -16,7 +16,7 @@ use karve_core::charter::{Charter, Commands, SandboxMode, SandboxRule};
 use karve_core::measurement::{Block, Environment, Gate};
 use karve_harness::commands::{CommandVariant, Harness};
 use karve_harness::git::Repo;
-use karve_harness::outcome::NumberedCase;
+use karve_harness::outcome::{Failure, NumberedCase};
 use karve_harness::pair_runner::{BuiltArm, PairRunner};
 use karve_harness::project_file;
 use karve_harness::scratch::{ScratchDir, ScratchKind};
@@ -116,8 +116,10 @@ impl ConfinementChoice {
 }
 
 /// How revisions are prepared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SideOptions {
+#[derive(Clone, Copy, Debug)]
+pub struct SideOptions<'a> {
+    /// What else the command line says.
+    pub given: &'a PlainCommandArgs,
     /// Whose read-only files count, if they differ.
     pub harness: Option<HarnessSide>,
     /// Whether the tests are run.
@@ -137,7 +139,8 @@ impl BenchSetup {
         &self,
         rule: BenchRule,
         blocks: Vec<Block>,
-        (end, spent): (BenchEnd, Duration),
+        end: BenchEnd,
+        spent: Duration,
     ) -> BenchRecord {
         BenchRecord {
             version: BenchRecord::VERSION,
@@ -170,7 +173,8 @@ impl BenchSetup {
 pub fn of_commands(
     place: &ProjectArgs,
     lines: [&str; 2],
-    (given, confined): (&PlainCommandArgs, ConfinementChoice),
+    given: &PlainCommandArgs,
+    confined: ConfinementChoice,
     stop: &StopFlag,
 ) -> Result<BenchSetup> {
     let mut charter = given.charter(&lines.map(str::to_owned))?;
@@ -224,19 +228,19 @@ fn harness(charter: &Charter, scratch: &ScratchDir, stop: &StopFlag) -> Harness 
 pub fn of_revisions(
     place: &ProjectArgs,
     names: [&str; 2],
-    (given, choices): (&PlainCommandArgs, SideOptions),
+    options: SideOptions<'_>,
     stop: &StopFlag,
     say: &dyn Fn(&str),
 ) -> Result<BenchSetup> {
+    let given = options.given;
     given.refuse_for_project()?;
     let repo = place.repo()?;
     let workdir = place.load_in(&repo, &Overrides::default())?.charter.workdir;
     let here = place.here()?;
     let [a, b] = [named(&repo, &here, names[0])?, named(&repo, &here, names[1])?];
     let environment = host::environment(stop);
-    let chosen = (choices.harness, &environment);
-    let mut charter = contract(place, (&a, &b), &workdir, chosen)?;
-    choices.confined.apply(&mut charter.sandbox);
+    let mut charter = contract(place, [&a, &b], &workdir, options.harness, &environment)?;
+    options.confined.apply(&mut charter.sandbox);
     if let Some(clocks) = given.clocks {
         charter.metric.clocks = clocks.rule();
     }
@@ -247,22 +251,22 @@ pub fn of_revisions(
     let globs = project_file::glob_set(&charter.editable)?;
     let scratch = ScratchDir::new(ScratchKind::Bench, &[&repo, &a.repo, &b.repo])?;
     let sources = [source(a, &globs)?, source(b, &globs)?];
-    let [a, b] = same_harness(sources, &charter, chosen, scratch.path())?;
+    let [a, b] = same_harness(sources, &charter, options.harness, &environment, scratch.path())?;
     let campaigns = repo.root().join(".karve");
     let sandbox = Sandbox::of(&repo.checkout(), &campaigns, scratch.path(), &charter)?;
-    choices.confined.check(&charter.sandbox, sandbox.as_ref())?;
+    options.confined.check(&charter.sandbox, sandbox.as_ref())?;
     let harness = harness(&charter, &scratch, stop).in_sandbox(sandbox.as_ref());
     let building = SideBuilder {
         harness: &harness,
         scratch: scratch.path(),
-        tests: choices.tests,
+        tests: options.tests,
         names,
         say,
     };
     let mut built = Vec::new();
     let mut worktrees = Vec::new();
-    for named in [("A", &a), ("B", &b)] {
-        let (worktree, tree) = building.side(named, &mut cases)?;
+    for (letter, source) in [("A", &a), ("B", &b)] {
+        let (worktree, tree) = building.side(letter, source, &mut cases)?;
         worktrees.push(worktree);
         built.push(tree);
     }
@@ -295,10 +299,11 @@ impl SideBuilder<'_> {
     /// not fit into memory.
     fn side(
         &self,
-        (letter, source): (&str, &SideSource),
+        letter: &str,
+        source: &SideSource,
         cases: &mut [Case],
     ) -> Result<(SideWorktrees, PathBuf)> {
-        let name = called((letter, &source.side), self.names);
+        let name = called(letter, &source.side, self.names);
         (self.say)(&format!("building {name}"));
         let mut worktree = SideWorktrees {
             trees: Worktrees::new(&source.repo, self.scratch.join("worktrees").join(letter))?,
@@ -306,16 +311,16 @@ impl SideBuilder<'_> {
         };
         let tree = worktree
             .trees
-            .built(&source.repo, self.harness, source.commit.as_str())?
-            .map_err(|gate| fails(&name, &gate))?
+            .built(&source.repo, self.harness, source.commit.as_str())
+            .map_err(|failure| fails(&name, failure))?
             .path;
         if self.tests == SideTests::Required {
             (self.say)(&format!("testing {name}"));
             let tested = match letter {
-                "A" => checks::fit_cases(self.harness, &tree, cases)?.map(|_| ()),
-                _ => self.harness.test(&tree, cases, CommandVariant::Usual)?,
+                "A" => checks::fit_cases(self.harness, &tree, cases).map(|_| ()),
+                _ => self.harness.test(&tree, cases, CommandVariant::Usual),
             };
-            tested.map_err(|gate| fails(&name, &gate))?;
+            tested.map_err(|failure| fails(&name, failure))?;
         }
         Ok((worktree, tree))
     }
@@ -323,7 +328,7 @@ impl SideBuilder<'_> {
 
 /// What a side is called in messages. If both are the same, as in `karve noise`, it has no
 /// letter.
-pub fn called((letter, side): (&str, &BenchSide), labels: [&str; 2]) -> String {
+pub fn called(letter: &str, side: &BenchSide, labels: [&str; 2]) -> String {
     if labels[0] == labels[1] {
         format!("{:?}", side.label)
     } else {
@@ -331,10 +336,12 @@ pub fn called((letter, side): (&str, &BenchSide), labels: [&str; 2]) -> String {
     }
 }
 
-fn fails(name: &str, gate: &Gate) -> CommandError {
-    CommandError::environment(format!("{name} fails its gate"))
-        .cause(gate.describe())
-        .hint("fix it; \"karve check\" shows the same failure, and --no-test skips the tests")
+fn fails(name: &str, failure: Failure<Gate>) -> CommandError {
+    failure.into_error(|gate| {
+        CommandError::environment(format!("{name} fails its gate"))
+            .cause(gate.describe())
+            .hint("fix it; \"karve check\" shows the same failure, and --no-test skips the tests")
+    })
 }
 
 /// A worktree if it is written as a path, else a revision, else a directory.

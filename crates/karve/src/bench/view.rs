@@ -146,7 +146,7 @@ impl BenchView {
             .cases
             .iter()
             .enumerate()
-            .map(|(index, case)| case_view((&bench, recorded), index, case))
+            .map(|(index, case)| case_view(&bench, recorded, index, case))
             .collect();
         let limit = verdict::judge_limit(&bench).zip(rule.limit_ln);
         Ok(Self {
@@ -179,7 +179,7 @@ impl BenchView {
                     ..clock_view(recorded, clock)
                 })
                 .collect(),
-            warnings: warnings(recorded, (&bench, &finding), &cases, advice),
+            warnings: warnings(recorded, &bench, &finding, &cases, advice),
             cases,
             smallest_percent: bench.smallest_detectable(SEED).map(|r| (r - 1.0) * 100.0),
             limit: limit.map(|(state, ln)| LimitView { percent: percent(ln), state }),
@@ -208,11 +208,7 @@ fn own_share(recorded: &BenchRecord) -> f64 {
 }
 
 /// One case; its medians and means are always those of the metric.
-fn case_view(
-    (bench, recorded): (&Bench, &BenchRecord),
-    index: usize,
-    case: &CaseSigns,
-) -> CaseView {
+fn case_view(bench: &Bench, recorded: &BenchRecord, index: usize, case: &CaseSigns) -> CaseView {
     let (a_median, b_median) = case.medians();
     let (a_mean, b_mean) = case.means();
     let finding = verdict::find_case(bench, index);
@@ -295,7 +291,8 @@ const LIKELY: &str = "likely: the interval excludes 1, but a finding must also a
 
 fn warnings(
     recorded: &BenchRecord,
-    (bench, finding): (&Bench, &BenchFinding),
+    bench: &Bench,
+    finding: &BenchFinding,
     cases: &[CaseView],
     advice: FlagNaming<'_>,
 ) -> Vec<String> {

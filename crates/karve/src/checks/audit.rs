@@ -35,7 +35,8 @@ const JUDGING: [&str; 14] = [
 pub fn audit_commits(
     repo: &Repo,
     charter: &Charter,
-    (parent, candidate): (&Oid, &Oid),
+    parent: &Oid,
+    candidate: &Oid,
     files: &[String],
 ) -> Result<Vec<AuditFinding>> {
     if charter.audit.mode == AuditMode::Off || files.is_empty() {

@@ -2,9 +2,8 @@
 
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_harness::commands::{CommandVariant, Harness};
-use karve_harness::outcome::GateResult;
+use karve_harness::outcome::{GateResult, split};
 use karve_numerics::case::{Case, CaseSet};
-use karve_os::error::Result;
 use std::path::Path;
 
 /// How often a parameter may be halved.
@@ -12,41 +11,35 @@ const HALVINGS_MAX: u32 = 20;
 
 /// Tests the unchanged kernel on each case, and shrinks those that do not fit into the device's
 /// memory. Returns the indices of those.
-pub fn fit_cases(
-    harness: &Harness,
-    tree: &Path,
-    cases: &mut [Case],
-) -> Result<GateResult<Vec<usize>>> {
+pub fn fit_cases(harness: &Harness, tree: &Path, cases: &mut [Case]) -> GateResult<Vec<usize>> {
     let mut halved = Vec::new();
     for (index, case) in cases.iter_mut().enumerate() {
-        match fit(harness, tree, case)? {
-            Ok(false) => {}
-            Ok(true) => halved.push(index),
-            Err(gate) => return Ok(Err(gate)),
+        if fit(harness, tree, case)? {
+            halved.push(index);
         }
         if !harness.tests_each_case(std::slice::from_ref(case)) {
             break;
         }
     }
-    Ok(Ok(halved))
+    Ok(halved)
 }
 
 /// Tests a case, and shrinks it while the device is out of memory. Returns whether it did.
-fn fit(harness: &Harness, tree: &Path, case: &mut Case) -> Result<GateResult<bool>> {
+fn fit(harness: &Harness, tree: &Path, case: &mut Case) -> GateResult<bool> {
     let mut halved = false;
     for _ in 0..HALVINGS_MAX {
-        let gate = match harness.test(tree, std::slice::from_ref(case), CommandVariant::Usual)? {
-            Ok(()) => return Ok(Ok(halved)),
-            Err(gate) => gate,
+        let tested = harness.test(tree, std::slice::from_ref(case), CommandVariant::Usual);
+        let Err(gate) = split(tested)? else {
+            return Ok(halved);
         };
         let out_of_memory =
             matches!(gate, Gate::WrongResult { category: FailureCategory::RuntimeOom, .. });
         if !(out_of_memory && case.halve()) {
-            return Ok(Err(name_hidden(gate, case)));
+            return Err(name_hidden(gate, case).into());
         }
         halved = true;
     }
-    Ok(Ok(halved))
+    Ok(halved)
 }
 
 /// A user may know which hidden case fails on the unchanged kernel; it is their kernel.

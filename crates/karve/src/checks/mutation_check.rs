@@ -11,6 +11,7 @@ use karve_core::charter::Charter;
 use karve_core::measurement::Gate;
 use karve_harness::commands::{CommandVariant, Harness};
 use karve_harness::git::{Oid, Repo};
+use karve_harness::outcome::split;
 use karve_harness::project_file;
 use karve_harness::worktrees::Worktrees;
 use karve_numerics::case::Case;
@@ -62,17 +63,15 @@ pub fn run_mutation_check(
     repo: &Repo,
     trees: &Worktrees,
     harness: &Harness,
-    (charter, commit): (&Charter, &str),
+    charter: &Charter,
+    commit: &str,
 ) -> Result<(bool, Vec<PlantedBug>)> {
     let tree = trees.fresh(repo, "engagement", commit)?;
     let mut cases: Vec<Case> =
         charter.visible_cases().iter().map(|index| charter.cases[*index].clone()).collect();
     let start = Instant::now();
-    let unchanged = match harness.build(&tree)? {
-        Ok(()) => fit_cases(harness, &tree, &mut cases)?.err(),
-        Err(gate) => Some(gate),
-    };
-    if let Some(gate) = unchanged {
+    let unchanged = harness.build(&tree).and_then(|()| fit_cases(harness, &tree, &mut cases));
+    if let Err(gate) = split(unchanged)? {
         trees.remove(repo, &tree)?;
         let bug = PlantedBug {
             file: String::new(),
@@ -117,14 +116,6 @@ pub fn run_mutation_check(
     Ok((caught, bugs))
 }
 
-/// The failure of build or test, if they do not pass.
-fn gate_of(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<Option<Gate>> {
-    if let Err(gate) = harness.build(tree)? {
-        return Ok(Some(gate));
-    }
-    Ok(harness.test(tree, cases, CommandVariant::Usual)?.err())
-}
-
 /// Plants one bug at all these sites. Returns the result, and whether it was built.
 fn plant(
     harness: &Harness,
@@ -143,7 +134,9 @@ fn plant(
             originals.push((path, text));
         }
     }
-    let gate = gate_of(harness, tree, cases)?;
+    let tested =
+        harness.build(tree).and_then(|()| harness.test(tree, cases, CommandVariant::Usual));
+    let gate = split(tested)?.err();
     for (path, text) in originals {
         fs::write(&path, text).context(|| format!("cannot restore {}", path.display()))?;
     }

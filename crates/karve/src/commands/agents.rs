@@ -100,7 +100,7 @@ impl AgentsArgs {
             .map(|(name, config)| (name, config, false));
         let tables = configured.clone().into_iter();
         for (name, config, is_configured) in bare.chain(tables.map(|(n, c)| (n, c, true))) {
-            let listed = look(&name, &config, (is_configured, room.as_ref()), &stop)?;
+            let listed = look(&name, &config, is_configured, room.as_ref(), &stop)?;
             if stop.at_once() {
                 return Err(session::stopped());
             }
@@ -158,7 +158,8 @@ fn builtin() -> ListedAgent {
 fn look(
     name: &str,
     config: &AgentConfig,
-    (configured, room): (bool, Option<&TrialSandbox>),
+    configured: bool,
+    room: Option<&TrialSandbox>,
     stop: &StopFlag,
 ) -> Result<ListedAgent> {
     let mut listed = ListedAgent {

@@ -6,8 +6,9 @@ use crate::{reports, ui, workspace};
 use karve_core::charter::{Charter, WorkMode};
 use karve_harness::commands::{CommandVariant, Harness};
 use karve_harness::git::{ExpectedRef, Oid, Repo};
+use karve_harness::outcome::split;
 use karve_harness::store::Store;
-use karve_harness::worktrees::Worktrees;
+use karve_harness::worktrees::{BuiltTree, Worktrees};
 use karve_numerics::case::Case;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::files;
@@ -108,17 +109,16 @@ fn integrate(
     let campaign = &opened.campaign;
     let cases = charter.all_cases().into_iter();
     let cases: Vec<Case> = cases.filter_map(|index| campaign.case(index)).collect();
-    let gate = match trees.built(upstream, &harness, synced.as_str())? {
-        Ok(built) => harness.test(&built.path, &cases, CommandVariant::Usual)?.err(),
-        Err(gate) => Some(gate),
-    };
+    let built = trees.built(upstream, &harness, synced.as_str());
+    let test = |built: BuiltTree| harness.test(&built.path, &cases, CommandVariant::Usual);
+    let tested = split(built.and_then(test))?;
     trees.clear(upstream)?;
     drop(harness);
     drop(sandbox);
     let _ = std::fs::remove_dir_all(opened.dir.join("tmp"));
-    match gate {
-        None => Ok(synced),
-        Some(gate) => Err(CommandError::new(
+    match tested {
+        Ok(()) => Ok(synced),
+        Err(gate) => Err(CommandError::new(
             ErrorKind::Negative,
             "the kernel does not pass the integration gate",
         )

@@ -6,9 +6,8 @@ use crate::project::ProjectArgs;
 use crate::{checks, ui};
 use karve_audit;
 use karve_audit::{AuditContext, FileChange};
-use karve_core::charter::Charter;
 use karve_core::integrity::{self, AuditFinding, AuditRule, Severity};
-use karve_harness::git::{CommitNote, Oid, Repo};
+use karve_harness::git::{CommitNote, Repo};
 use karve_harness::project_file;
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::{clock, files};
@@ -99,7 +98,8 @@ impl AuditArgs {
         let note = CommitNote { message: "karve audit\n", date: clock::now_s() };
         let made = repo.commit_candidate(repo.root(), &parent, &globs, &note)?;
         let compared = format!("the worktree against {revision}");
-        audited(&repo, &charter, (&parent, &made.oid), (compared, made.files))
+        let findings = checks::audit_commits(&repo, &charter, &parent, &made.oid, &made.files)?;
+        Ok((compared, made.files, findings))
     }
 
     /// Whole files, as if everything in them were new.
@@ -159,15 +159,6 @@ fn of_revisions(place: &ProjectArgs, (from, to): (&str, &str)) -> Result<AuditRe
     let files = repo.diff_stat(&commits.0, &commits.1)?.into_iter().map(|stat| stat.path);
     let files: Vec<String> = files.filter(|path| globs.is_match(path)).collect();
     let compared = format!("{to} against {from}");
-    audited(&repo, &charter, (&commits.0, &commits.1), (compared, files))
-}
-
-fn audited(
-    repo: &Repo,
-    charter: &Charter,
-    commits: (&Oid, &Oid),
-    (compared, files): (String, Vec<String>),
-) -> Result<AuditResult> {
-    let findings = checks::audit_commits(repo, charter, commits, &files)?;
+    let findings = checks::audit_commits(&repo, &charter, &commits.0, &commits.1, &files)?;
     Ok((compared, files, findings))
 }

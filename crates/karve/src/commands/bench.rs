@@ -189,11 +189,12 @@ impl BenchArgs {
         match (&self.sides[..], &self.commands[..]) {
             ([a, b], []) => {
                 let tests = if self.no_test { SideTests::Skipped } else { SideTests::Required };
-                let choices = SideOptions { harness: self.harness, tests, confined };
+                let choices =
+                    SideOptions { given: &self.given, harness: self.harness, tests, confined };
                 let say = |text: &str| progress.start_phase(text);
-                sides::of_revisions(place, [a, b], (&self.given, choices), stop, &say)
+                sides::of_revisions(place, [a, b], choices, stop, &say)
             }
-            ([], [a, b]) => sides::of_commands(place, [a, b], (&self.given, confined), stop),
+            ([], [a, b]) => sides::of_commands(place, [a, b], &self.given, confined, stop),
             ([], commands) if commands.len() > 2 => {
                 Err(CommandError::usage("a bench compares two commands")
                     .hint("quote each of them, as in \"karve bench -- './old 64' './new 64'\""))

@@ -6,11 +6,11 @@ use crate::project::ProjectArgs;
 use crate::{checks, session, ui};
 use karve_core::charter::Charter;
 use karve_harness::commands::{BenchParams, CommandVariant, Harness};
-use karve_harness::git::{CommitNote, Oid, Repo};
-use karve_harness::outcome::GateResult;
+use karve_harness::git::{CommitNote, Repo};
+use karve_harness::outcome::{GateResult, split};
 use karve_harness::project_file;
 use karve_harness::scratch::{ScratchDir, ScratchKind};
-use karve_harness::worktrees::Worktrees;
+use karve_harness::worktrees::{BuiltTree, Worktrees};
 use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::stats;
 use karve_os::error::{CommandError, ErrorKind, Result};
@@ -117,8 +117,9 @@ impl CheckArgs {
             (CaseSet::Full, CommandVariant::Usual)
         };
         let mut cases = cases_of(charter, set);
-        let measured = measuring.measure(repo, trees, (&made.oid, &mut cases, variant))?;
-        let (gate, readings) = match measured {
+        let built = trees.built(repo, measuring.harness, made.oid.as_str());
+        let measured = built.and_then(|built| measuring.measure(&built, &mut cases, variant));
+        let (gate, readings) = match split(measured)? {
             Ok(readings) => ("passed".to_owned(), readings),
             Err(gate) => (gate.describe(), Vec::new()),
         };
@@ -193,34 +194,22 @@ struct CheckContext<'a> {
 impl CheckContext<'_> {
     fn measure(
         &self,
-        repo: &Repo,
-        trees: &mut Worktrees,
-        (commit, cases, variant): (&Oid, &mut [Case], CommandVariant),
-    ) -> Result<GateResult<Vec<CaseReading>>> {
+        built: &BuiltTree,
+        cases: &mut [Case],
+        variant: CommandVariant,
+    ) -> GateResult<Vec<CaseReading>> {
         let harness = self.harness;
-        let built = match trees.built(repo, harness, commit.as_str())? {
-            Ok(built) => built,
-            Err(gate) => return Ok(Err(gate)),
-        };
-        let gate = match variant {
-            CommandVariant::Usual => checks::fit_cases(harness, &built.path, cases)?.err(),
-            CommandVariant::Quick => harness.test(&built.path, cases, variant)?.err(),
-        };
-        if let Some(gate) = gate {
-            return Ok(Err(gate));
+        match variant {
+            CommandVariant::Usual => {
+                checks::fit_cases(harness, &built.path, cases)?;
+            }
+            CommandVariant::Quick => harness.test(&built.path, cases, variant)?,
         }
         let _lease = device::lease_for(self.charter, "karve check", self.stop, &ui::notices())?;
         let mut values: Vec<Vec<f64>> = vec![Vec::new(); cases.len()];
         for _ in 0..READINGS {
-            match harness.bench(&built.path, cases, BenchParams::fresh(variant)?)? {
-                Ok(samples) => {
-                    values
-                        .iter_mut()
-                        .zip(samples)
-                        .for_each(|(list, sample)| list.push(sample.value));
-                }
-                Err(gate) => return Ok(Err(gate)),
-            }
+            let samples = harness.bench(&built.path, cases, BenchParams::fresh(variant)?)?;
+            values.iter_mut().zip(samples).for_each(|(list, sample)| list.push(sample.value));
         }
         let quantile = |values: &[f64], q| stats::quantile(values, q).unwrap_or(f64::NAN);
         let reading = |(case, values): (&Case, Vec<f64>)| CaseReading {
@@ -229,6 +218,6 @@ impl CheckContext<'_> {
             low: quantile(&values, 0.0),
             high: quantile(&values, 1.0),
         };
-        Ok(Ok(cases.iter().zip(values).map(reading).collect()))
+        Ok(cases.iter().zip(values).map(reading).collect())
     }
 }

@@ -179,10 +179,8 @@ fn examine(place: &ProjectArgs, stop: &StopFlag, findings: &mut DoctorReport) ->
     examine_sandbox(&loaded.charter, findings);
     let sandbox = Sandbox::of(&repo.checkout(), &loaded.root, scratch.path(), &loaded.charter)?;
     let harness = harness.in_sandbox(sandbox.as_ref());
-    let examined = {
-        let with = (&harness, &mut trees, stop);
-        kernel::examine(&repo, &loaded.charter, with, findings)
-    };
+    let kernel = kernel::KernelChecks { repo: &repo, trees: &mut trees, harness: &harness, stop };
+    let examined = kernel.run(&loaded.charter, findings);
     trees.clear(&repo)?;
     examined
 }

@@ -57,16 +57,17 @@ impl NoiseArgs {
         let ground = match &self.command[..] {
             [] => {
                 let choices = SideOptions {
+                    given: &self.given,
                     harness: None,
                     tests: SideTests::Skipped,
                     confined: ConfinementChoice::AsUsual,
                 };
                 let say = |text: &str| progress.start_phase(text);
-                sides::of_revisions(place, [".", "."], (&self.given, choices), stop, &say)?
+                sides::of_revisions(place, [".", "."], choices, stop, &say)?
             }
             [line] => {
-                let given = (&self.given, ConfinementChoice::AsUsual);
-                sides::of_commands(place, [line, line], given, stop)?
+                let confined = ConfinementChoice::AsUsual;
+                sides::of_commands(place, [line, line], &self.given, confined, stop)?
             }
             _ => {
                 return Err(CommandError::usage("only one command can be given")

@@ -126,7 +126,7 @@ impl ProfileArgs {
             .map(|kernel| {
                 let before = earlier.and_then(|earlier| earlier.same_as(kernel, &seen.parsed));
                 let against = before.map(|before| KernelComparison::of(before, kernel));
-                self.of_kernel(kernel, (loaded, seen.at.as_ref()), against)
+                self.of_kernel(kernel, loaded, seen.at.as_ref(), against)
             })
             .collect();
         let mut notes = seen.parsed.notes.clone();
@@ -181,7 +181,8 @@ impl ProfileArgs {
     fn of_kernel(
         &self,
         kernel: &KernelProfile,
-        (loaded, situation): (&LoadedLibrary, Option<&Situation>),
+        loaded: &LoadedLibrary,
+        situation: Option<&Situation>,
         against: Option<KernelComparison>,
     ) -> KernelReport {
         let values = with_derived(kernel);

@@ -8,6 +8,7 @@ use karve_core::chart::Stroke;
 use karve_core::charter::Charter;
 use karve_core::roofline::{ceiling, shown_cores};
 use karve_core::score;
+use karve_harness::outcome::split;
 use karve_numerics::case::Case;
 use karve_numerics::roof::{CallDemand, DevicePeaks};
 use karve_os::device;
@@ -396,7 +397,7 @@ fn with_gpu(
         let same = "all cores were no faster than one: other processes were using them";
         notes.push(format!("{same}; measure again with --fresh when the host is idle"));
     }
-    match roofline::measure_gpu(stop)? {
+    match split(roofline::measure_gpu(stop))? {
         Ok(gpu) => Ok(Some(gpu)),
         Err(why) => {
             notes.push(why);

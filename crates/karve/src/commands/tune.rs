@@ -149,8 +149,8 @@ impl TuneArgs {
         }
         let budget = budget.settings.min(space.grid.len());
         let kind = self.strategy.unwrap_or_default();
-        let wanted = (kind, self.seed);
-        let played = simulate::play(&space, wanted, budget, SimulatedNoise::default());
+        let noise = SimulatedNoise::default();
+        let played = simulate::play(&space, kind, self.seed, budget, noise);
         ui::outln(&format!(
             "{}: {} settings, {budget} of them tried by {}",
             safe(&space.name, WHY_CHARS),

@@ -34,7 +34,7 @@ fn rows(source: &ReportSource<'_>) -> Vec<RooflineRow> {
     let cases = cases::visible(campaign);
     let (first, last) = (cases::at_baseline(campaign), cases::of_incumbent(campaign));
     let cores = shown_cores(source.charter, &cases, roof, &[&first, &last]);
-    let of = |times: &CaseTimes| ceilings(source.charter, &cases, (roof, cores), times);
+    let of = |times: &CaseTimes| ceilings(source.charter, &cases, roof, cores, times);
     let pairs = of(&first).into_iter().zip(of(&last));
     let row = |(before, after): (CaseUnderRoof, CaseUnderRoof)| RooflineRow {
         case: before.case,

@@ -2,38 +2,57 @@
 //! changed is kept, so that a recording is complete.
 
 use super::context::Context;
-use super::missing_candidate::{CandidateResult, MissingCandidate};
+use super::missing_candidate::why_missing;
 use crate::checks::exact_globs;
 use crate::refs::refs_of;
 use crate::reports;
 use globset::GlobSet;
 use karve_core::hypothesis::{Candidate, Hypothesis};
 use karve_harness::git::{CandidateCommit, CandidateFilter, CommitNote, ExpectedRef, Oid};
+use karve_harness::outcome::ReasonResult;
 use karve_harness::{project_file, store};
 use karve_os::clock;
 use karve_os::error::Result;
 use std::path::Path;
 
+/// What becomes a candidate.
+pub(super) struct CandidateChange<'a> {
+    /// Where the files were changed.
+    pub(super) worktree: &'a Path,
+    /// The files that the role may include, if not all editable ones.
+    pub(super) writes: Option<&'a [String]>,
+    /// The round that the candidate is for.
+    pub(super) round: u32,
+    /// The commit that it is based on.
+    pub(super) parent: &'a str,
+    /// What it implements.
+    pub(super) hypothesis: &'a Hypothesis,
+    /// What was done, in words.
+    pub(super) summary: String,
+}
+
 /// The parent's tree plus the worktree's editable files becomes a commit under a hidden ref. A
 /// role may include only some of them; files that are left out are named. Every candidate is
-/// made here, whoever wrote it, so this is where one that contains a key is refused.
+/// made here, whoever wrote it, so this is where one that contains a key is refused. Returns the
+/// names of what was left out, too.
 pub(super) fn candidate_in(
     context: &Context,
-    (worktree, writes): (&Path, Option<&[String]>),
-    (round, parent): (u32, &str),
-    hypothesis: &Hypothesis,
-    summary: String,
-) -> Result<CandidateResult> {
+    change: CandidateChange<'_>,
+) -> ReasonResult<(Candidate, Vec<String>)> {
+    let CandidateChange { worktree, writes, round, parent, hypothesis, summary } = change;
     let message = reports::render_candidate_message(&context.charter, round, hypothesis);
     let note = CommitNote { message: &message, date: clock::now_s() };
     context.repos.reveal(worktree, parent)?;
     let on = Oid::named(parent)?;
     let globs = accepted_files(context, worktree, &on, writes)?;
     let forbids = |bytes: &[u8]| context.acting.holds_key(bytes);
-    let terms = CandidateFilter { editable: &globs, forbids: &forbids };
-    let made = context.repos.work.commit_within(worktree, &on, terms, &note)?;
-    if let Some(missing) = MissingCandidate::of(&made, terms) {
-        return Ok(Err(missing));
+    let commit = |editable: &GlobSet| {
+        let terms = CandidateFilter { editable, forbids: &forbids };
+        context.repos.work.commit_within(worktree, &on, terms, &note)
+    };
+    let made = commit(&globs)?;
+    if let Some(why) = why_missing(&made, &forbids) {
+        return Err(why.into());
     }
     let CandidateCommit { oid, tree, files, patch, out_of_scope, .. } = made;
     let refused = out_of_scope.iter().map(|refused| &refused.change.path);
@@ -44,7 +63,14 @@ pub(super) fn candidate_in(
         .filter(|refused| refused.change.tracked)
         .map(|refused| refused.change.path)
         .collect();
-    let whole = whole_change(context, (worktree, &on), (&files, &out_of_scope), &note)?;
+    let whole = match out_of_scope.is_empty() {
+        true => None,
+        false => {
+            // Nothing refers to this commit, so the next garbage collection removes it.
+            let changed = exact_globs(&[files.as_slice(), &out_of_scope].concat())?;
+            whole_patch(context, &commit(&changed)?, &out_of_scope)?
+        }
+    };
     let name = format!("{}/round-{round}", refs_of(&context.charter.name));
     context.repos.work.update_ref(&name, &oid, ExpectedRef::Any)?;
     let candidate = Candidate {
@@ -56,7 +82,7 @@ pub(super) fn candidate_in(
         whole,
         summary,
     };
-    Ok(Ok((candidate, refused)))
+    Ok((candidate, refused))
 }
 
 /// What a candidate may include from a worktree: the editable files, and in a role only the
@@ -78,23 +104,13 @@ fn accepted_files(
     exact_globs(&both.collect::<Vec<_>>())
 }
 
-/// The artifact with the patch of the accepted files and the extra files of a worktree. None
-/// if there are no extra files, or if a patch cannot reproduce one, such as a symlink or one
-/// with a key.
-fn whole_change(
+/// The artifact with the patch of the accepted files and the extra files of a worktree. None if a
+/// patch cannot reproduce one of them, such as a symlink or one with a key.
+fn whole_patch(
     context: &Context,
-    (worktree, parent): (&Path, &Oid),
-    (files, extra): (&[String], &[String]),
-    note: &CommitNote<'_>,
+    made: &CandidateCommit,
+    extra: &[String],
 ) -> Result<Option<String>> {
-    if extra.is_empty() {
-        return Ok(None);
-    }
-    let globs = exact_globs(&[files, extra].concat())?;
-    // Nothing refers to this commit, so the next garbage collection removes it.
-    let forbids = |bytes: &[u8]| context.acting.holds_key(bytes);
-    let terms = CandidateFilter { editable: &globs, forbids: &forbids };
-    let made = context.repos.work.commit_within(worktree, parent, terms, note)?;
     let is_whole = extra.iter().all(|file| made.files.contains(file));
     match is_whole {
         true => store::put_artifact(&context.dir, &made.patch).map(Some),

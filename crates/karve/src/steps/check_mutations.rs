@@ -9,6 +9,6 @@ pub(crate) fn perform(context: &Context, campaign: &Campaign) -> Result<Event> {
     let (repos, charter) = (&context.repos, &context.charter);
     let base = campaign.base_commit();
     let (mutation_check_passed, planted_bugs) =
-        run_mutation_check(&repos.work, &repos.trees, &context.harness(), (charter, base))?;
+        run_mutation_check(&repos.work, &repos.trees, &context.harness(), charter, base)?;
     Ok(Event::MutationChecked { mutation_check_passed, planted_bugs })
 }

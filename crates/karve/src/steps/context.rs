@@ -175,11 +175,7 @@ impl Context {
 
 impl Repositories {
     /// A commit of the work repository in a worktree, built.
-    pub(crate) fn built(
-        &mut self,
-        harness: &Harness,
-        commit: &str,
-    ) -> Result<GateResult<BuiltTree>> {
+    pub(crate) fn built(&mut self, harness: &Harness, commit: &str) -> GateResult<BuiltTree> {
         self.trees.built(&self.work, harness, commit)
     }
 
@@ -187,9 +183,10 @@ impl Repositories {
     pub(crate) fn built_as(
         &mut self,
         harness: &Harness,
-        candidate: (&str, BuildVariant),
-    ) -> Result<GateResult<BuiltTree>> {
-        self.trees.built_as(&self.work, harness, candidate)
+        commit: &str,
+        build: BuildVariant,
+    ) -> GateResult<BuiltTree> {
+        self.trees.built_as(&self.work, harness, commit, build)
     }
 
     /// A fresh worktree of a commit, under a name.

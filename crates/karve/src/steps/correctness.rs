@@ -5,23 +5,23 @@ use karve_harness::commands::{CommandVariant, Harness};
 use karve_harness::outcome::GateResult;
 use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::contract::CaseTensorError;
-use karve_os::error::Result;
 use std::path::Path;
 
-/// The test result of a built tree on the visible cases of a set, and how far its results are from
-/// the reference.
+/// Tests a built tree on the visible cases of a set; returns how far its results are from the
+/// reference.
 pub(super) fn tested_visibly(
     harness: &Harness,
     tree: &Path,
-    (set, variant): (CaseSet, CommandVariant),
+    set: CaseSet,
+    variant: CommandVariant,
     campaign: &Campaign,
-) -> Result<(GateResult<()>, Vec<CaseTensorError>)> {
+) -> GateResult<Vec<CaseTensorError>> {
     let visible = cases_at(campaign, &campaign.cases_of(set));
-    Ok(match harness.check_kernel(tree, &visible)? {
-        Some(Ok(errors)) => (Ok(()), errors),
-        Some(Err(gate)) => (Err(gate), Vec::new()),
-        None => (harness.test(tree, &visible, variant)?, Vec::new()),
-    })
+    if let Some(errors) = harness.check_kernel(tree, &visible)? {
+        return Ok(errors);
+    }
+    harness.test(tree, &visible, variant)?;
+    Ok(Vec::new())
 }
 
 /// The cases with these indices.

@@ -3,99 +3,85 @@
 use super::bug;
 use super::context::Context;
 use super::correctness::{cases_at, tested_visibly};
-use crate::checks::{audit_commits, out_of_scope};
+use crate::checks::{audit_commits, check_changes};
 use crate::refs::refs_of;
 use karve_agents::builtin::knobs_at;
 use karve_core::campaign::{Campaign, Event, Step};
 use karve_core::hypothesis::Candidate;
-use karve_core::integrity;
 use karve_core::measurement::Gate;
-use karve_harness::commands::{CommandVariant, Harness};
+use karve_harness::commands::CommandVariant;
 use karve_harness::git::{ExpectedRef, Oid};
-use karve_harness::outcome::GateResult;
+use karve_harness::outcome::{GateResult, split};
 use karve_numerics::case::CaseSet;
 use karve_numerics::contract::CaseTensorError;
 use karve_numerics::space::set_knob;
 use karve_os::error::Result;
-use std::path::Path;
 
 pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -> Result<Event> {
     let Step::Gate { round, retry, candidate, set } = step else {
         return Err(bug("the gate was called for another step"));
     };
-    let commits = (&Oid::named(campaign.incumbent())?, &Oid::named(&candidate.commit)?);
+    let (parent, commit) = (Oid::named(campaign.incumbent())?, Oid::named(&candidate.commit)?);
     if context.charter.policy.best_of > 1 {
-        name_candidate(context, *round, commits.1)?;
+        name_candidate(context, *round, &commit)?;
     }
-    let (work, charter) = (&context.repos.work, &context.charter);
-    let findings = audit_commits(work, charter, commits, &candidate.files)?;
-    let forbidden = integrity::forbids(&findings);
-    let gated = |gate, same_artifact| Event::Gated {
+    let work = &context.repos.work;
+    let findings = audit_commits(work, &context.charter, &parent, &commit, &candidate.files)?;
+    let mut errors = Vec::new();
+    let tested = check_changes(work, campaign, candidate, &findings)
+        .and_then(|()| build_and_test(context, candidate, *set, campaign, &mut errors));
+    let (gate, same_artifact, knobs) = match split(tested)? {
+        Ok(same_artifact) => {
+            let knobs = tunable_knobs(context, candidate, campaign.incumbent());
+            (Gate::Passed, same_artifact, knobs)
+        }
+        Err(gate) => (gate, false, 0),
+    };
+    Ok(Event::Gated {
         round: *round,
         retry: *retry,
         set: *set,
         gate,
         same_artifact,
-        errors: Vec::new(),
+        errors,
         findings,
-        knobs: 0,
-    };
-    if let Some(gate) = out_of_scope(&context.repos.work, campaign, commits, candidate)? {
-        return Ok(gated(gate, false));
-    }
-    if let Some(gate) = forbidden {
-        return Ok(gated(gate, false));
-    }
+        knobs,
+    })
+}
+
+/// Builds and tests a candidate; returns whether its build has the incumbent's artifacts. How far
+/// its results are from the reference is known even if a hidden case fails after that.
+fn build_and_test(
+    context: &mut Context,
+    candidate: &Candidate,
+    set: CaseSet,
+    campaign: &Campaign,
+    errors: &mut Vec<CaseTensorError>,
+) -> GateResult<bool> {
     let harness = context.harness();
-    let built = match context.repos.built(&harness, &candidate.commit)? {
-        Ok(built) => built,
-        Err(gate) => return Ok(gated(gate, false)),
-    };
-    let parent = context.repos.built(&harness, campaign.incumbent())?;
+    let built = context.repos.built(&harness, &candidate.commit)?;
+    let parent = split(context.repos.built(&harness, campaign.incumbent()))?.ok();
     let harness = match &parent {
-        Ok(parent) => harness.beside(&parent.path),
-        Err(_) => harness,
+        Some(parent) => harness.beside(&parent.path),
+        None => harness,
     };
-    let parent_artifacts = parent.ok().and_then(|built| built.artifacts);
-    let same = built.artifacts.is_some() && built.artifacts == parent_artifacts;
-    let (gate, errors) = tested(&harness, &built.path, *set, campaign)?;
-    let passed = gate.is_ok();
-    let mut event = match gate {
-        Ok(()) => gated(Gate::Passed, same),
-        Err(gate) => gated(gate, false),
-    };
-    if let Event::Gated { errors: seen, knobs, .. } = &mut event {
-        *seen = errors;
-        *knobs = match passed {
-            true => tunable_knobs(context, candidate, campaign.incumbent()),
-            false => 0,
-        };
+    let variant = if set == CaseSet::Quick { CommandVariant::Quick } else { CommandVariant::Usual };
+    *errors = tested_visibly(&harness, &built.path, set, variant, campaign)?;
+    if set == CaseSet::Full {
+        let hidden = cases_at(campaign, &campaign.cases_of(CaseSet::Hidden));
+        if harness.tests_each_case(&hidden) {
+            let tested = harness.test(&built.path, &hidden, variant);
+            tested.map_err(|failure| failure.map(conceal))?;
+        }
     }
-    Ok(event)
+    let parent_artifacts = parent.and_then(|built| built.artifacts);
+    Ok(built.artifacts.is_some() && built.artifacts == parent_artifacts)
 }
 
 /// The ref of a round names the candidate that is judged, not the one that was made last.
 fn name_candidate(context: &Context, round: u32, commit: &Oid) -> Result<()> {
     let name = format!("{}/round-{round}", refs_of(&context.charter.name));
     context.repos.work.update_ref(&name, commit, ExpectedRef::Any)
-}
-
-/// The test result of a built tree on a set, and how far its results are from the reference.
-fn tested(
-    harness: &Harness,
-    tree: &Path,
-    set: CaseSet,
-    campaign: &Campaign,
-) -> Result<(GateResult<()>, Vec<CaseTensorError>)> {
-    let variant = if set == CaseSet::Quick { CommandVariant::Quick } else { CommandVariant::Usual };
-    let (mut gate, errors) = tested_visibly(harness, tree, (set, variant), campaign)?;
-    if gate.is_ok() && set == CaseSet::Full {
-        let hidden = cases_at(campaign, &campaign.cases_of(CaseSet::Hidden));
-        if harness.tests_each_case(&hidden) {
-            gate = harness.test(tree, &hidden, variant)?.map_err(conceal);
-        }
-    }
-    Ok((gate, errors))
 }
 
 /// Removes the details of a hidden case and of its failure.

@@ -1,8 +1,7 @@
 //! The agent implements the hypothesis in a fresh worktree, and its change becomes a candidate.
 
-use super::candidate::candidate_in;
+use super::candidate::{CandidateChange, candidate_in};
 use super::context::Context;
-use super::missing_candidate::MissingCandidate;
 use super::{agent_turn, agent_workspace};
 use crate::refs::variant_ref;
 use karve_agents::Implementation;
@@ -11,6 +10,7 @@ use karve_core::agenda::ItemAction;
 use karve_core::campaign::{Campaign, Event, ImplementStep};
 use karve_core::hypothesis::Candidate;
 use karve_harness::git::{ExpectedRef, Oid};
+use karve_harness::outcome::{ReasonResult, split};
 use karve_numerics::space::KnobSetting;
 use karve_os::error::Result;
 use std::path::Path;
@@ -34,12 +34,12 @@ pub(crate) fn perform(
     let (made, usage) = match implementation {
         Implementation::NotDone { why, usage } => (Err(why), usage),
         Implementation::Done { summary, usage } => {
-            let taken = take(context, step, (&tree, summary), campaign)?;
-            (taken, usage)
+            let taken = take(context, step, &tree, summary, campaign);
+            (split(taken)?, usage)
         }
     };
     if let (Ok(candidate), true) = (&made, step.of > 1) {
-        keep_variant(context, candidate, (round, variant))?;
+        keep_variant(context, candidate, round, variant)?;
     }
     let event = match made {
         Ok(candidate) => {
@@ -55,19 +55,24 @@ pub(crate) fn perform(
 fn take(
     context: &Context,
     step: &ImplementStep,
-    (tree, summary): (&Path, String),
+    tree: &Path,
+    summary: String,
     campaign: &Campaign,
-) -> Result<std::result::Result<Candidate, String>> {
+) -> ReasonResult<Candidate> {
     let asked = step.brief.agenda_request.as_ref();
-    let writes = asked.map(|asked| asked.implements.writes.as_slice());
-    let at = (step.round, step.parent.as_str());
-    let taken = candidate_in(context, (tree, writes), at, &step.hypothesis, summary)?;
-    let (candidate, refused) = match taken {
-        Ok(taken) => taken,
-        Err(MissingCandidate(why)) => return Ok(Err(why)),
+    let change = CandidateChange {
+        worktree: tree,
+        writes: asked.map(|asked| asked.implements.writes.as_slice()),
+        round: step.round,
+        parent: &step.parent,
+        hypothesis: &step.hypothesis,
+        summary,
     };
-    let why = why_rejected(context, step, (&candidate, &refused), campaign)?;
-    Ok(why.map_or(Ok(candidate), Err))
+    let (candidate, refused) = candidate_in(context, change)?;
+    match why_rejected(context, step, &candidate, &refused, campaign)? {
+        None => Ok(candidate),
+        Some(why) => Err(why.into()),
+    }
 }
 
 /// Why a change is not a candidate, if so: it changes only files that it must not, or it sets
@@ -75,7 +80,8 @@ fn take(
 fn why_rejected(
     context: &Context,
     step: &ImplementStep,
-    (candidate, refused): (&Candidate, &[String]),
+    candidate: &Candidate,
+    refused: &[String],
     campaign: &Campaign,
 ) -> Result<Option<String>> {
     if candidate.files.is_empty() && !refused.is_empty() && !step.hypothesis.sweep {
@@ -109,11 +115,7 @@ fn why_rejected(
 }
 
 /// Keeps the commit of a variant from being collected.
-fn keep_variant(
-    context: &Context,
-    candidate: &Candidate,
-    (round, variant): (u32, u32),
-) -> Result<()> {
+fn keep_variant(context: &Context, candidate: &Candidate, round: u32, variant: u32) -> Result<()> {
     let name = variant_ref(&context.charter.name, (round, variant));
     let oid = Oid::named(&candidate.commit)?;
     context.repos.work.update_ref(&name, &oid, ExpectedRef::Any)

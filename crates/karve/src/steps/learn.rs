@@ -28,8 +28,7 @@ pub(crate) fn perform(context: &mut Context, round: u32, campaign: &Campaign) ->
     let mut session_log = None;
     if let Some(learning) = &mut lesson.learning {
         learning.evidence.toolchain = toolchain(context, campaign);
-        let (said, kept) =
-            in_words(context, campaign, (&lesson.text, &lesson.predicted), learning)?;
+        let (said, kept) = in_words(context, campaign, &lesson.text, &lesson.predicted, learning)?;
         learning.words = said.words;
         learning.unsaid = said.failed.chars().take(UNSAID_CHARS).collect();
         usage = said.usage;
@@ -45,7 +44,8 @@ pub(crate) fn perform(context: &mut Context, round: u32, campaign: &Campaign) ->
 fn in_words(
     context: &mut Context,
     campaign: &Campaign,
-    (lesson, predicted): (&str, &[PredictedCounter]),
+    lesson: &str,
+    predicted: &[PredictedCounter],
     learning: &Learning,
 ) -> Result<(LessonAnswer, Option<String>)> {
     let Some(round) = campaign.current_round() else {

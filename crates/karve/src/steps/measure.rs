@@ -10,7 +10,7 @@ use karve_core::campaign::{
 use karve_core::charter::WorkMode;
 use karve_core::measurement::Gate;
 use karve_harness::commands::{CaseRunSettings, CommandVariant, Harness};
-use karve_harness::outcome::{BlockFailure, GateResult, NumberedCase};
+use karve_harness::outcome::{BlockFailure, Failure, GateResult, NumberedCase, split};
 use karve_harness::pair_runner::{BuiltArm, PairRunner};
 use karve_harness::worktrees::{BuildVariant, BuiltTree};
 use karve_numerics::case::{Case, CaseSet};
@@ -37,11 +37,9 @@ fn measure_block(context: &mut Context, step: &MeasureStep, campaign: &Campaign)
     let held = context.carried.pair_runner.take().filter(|(duel, _)| *duel == step.duel);
     let runner = match (held, step.block) {
         (Some((_, runner)), 1..) => runner,
-        (_, _) => match pair_runner(context, step, &cases, campaign)? {
+        (_, _) => match split(pair_runner(context, step, &cases, campaign))? {
             Ok(runner) => runner,
-            Err(gate) => {
-                return Ok(Event::BlockFailed { duel: step.duel, gate, raw: None });
-            }
+            Err(gate) => return Ok(Event::BlockFailed { duel: step.duel, gate, raw: None }),
         },
     };
     if step.block == 0 {
@@ -55,7 +53,7 @@ fn measure_block(context: &mut Context, step: &MeasureStep, campaign: &Campaign)
         // The kernel runners stay alive, so that a block has no startup cost.
         context.carried.pair_runner = Some((step.duel, runner));
     }
-    Ok(match measured? {
+    Ok(match split(measured)? {
         Ok(mut block) => {
             block.conditions = Some(Box::new(conditions));
             block.discarded = campaign.discards(&block.pairs);
@@ -80,7 +78,7 @@ fn pair_runner(
     step: &MeasureStep,
     cases: &[NumberedCase],
     campaign: &Campaign,
-) -> Result<GateResult<PairRunner>> {
+) -> GateResult<PairRunner> {
     let harness = context.harness().with_cases(per_case(campaign));
     match step.duel {
         DuelName::Final => {
@@ -96,7 +94,7 @@ fn pair_runner(
         DuelName::Layout { variant, .. } => {
             round_runner(context, step, harness, BuildVariant::Layout(variant))
         }
-        DuelName::Control(control) => control_runner(context, step, harness, (control, campaign)),
+        DuelName::Control(control) => control_runner(context, step, harness, control, campaign),
     }
 }
 
@@ -106,20 +104,16 @@ fn round_runner(
     step: &MeasureStep,
     harness: Harness,
     build: BuildVariant,
-) -> Result<GateResult<PairRunner>> {
+) -> GateResult<PairRunner> {
     let variant = match step.duel {
         DuelName::Round { set, .. } | DuelName::Layout { set, .. } if set == CaseSet::Quick => {
             CommandVariant::Quick
         }
         _ => CommandVariant::Usual,
     };
-    let parent = match context.repos.built(&harness, &step.parent)? {
-        Ok(built) => built,
-        Err(gate) => return Err(incumbent_fails("no longer builds", &gate)),
-    };
-    let candidate = (step.candidate.as_str(), build);
-    let candidate = context.repos.built_as(&harness, candidate)?;
-    Ok(candidate.map(|candidate| runner_of(harness, parent, candidate, variant)))
+    let parent = context.repos.built(&harness, &step.parent).map_err(incumbent_not_built)?;
+    let candidate = context.repos.built_as(&harness, &step.candidate, build)?;
+    Ok(runner_of(harness, parent, candidate, variant))
 }
 
 /// A control duel: the incumbent against its own second build (A/A test), or against itself
@@ -128,22 +122,20 @@ fn control_runner(
     context: &mut Context,
     step: &MeasureStep,
     harness: Harness,
-    (control, campaign): (Control, &Campaign),
-) -> Result<GateResult<PairRunner>> {
+    control: Control,
+    campaign: &Campaign,
+) -> GateResult<PairRunner> {
     if control.kind == ControlKind::Same {
-        return match round_runner(context, step, harness, BuildVariant::Copy)? {
-            Ok(runner) => Ok(Ok(runner)),
-            Err(gate) => Err(incumbent_fails("no longer builds", &gate)),
-        };
+        let runner = round_runner(context, step, harness, BuildVariant::Copy);
+        return Ok(runner.map_err(incumbent_not_built)?);
     }
-    Ok(round_runner(context, step, harness, BuildVariant::Usual)?.map(|mut runner| {
-        // Both arms start the same programs; only the amount of work differs.
-        let spinning =
-            |arm: &BuiltArm, share: f64| arm.harness.clone().with_cases(spins(campaign, share));
-        runner.parent.harness = spinning(&runner.parent, 0.0);
-        runner.candidate.harness = spinning(&runner.candidate, CONTROL_SLOWDOWN - 1.0);
-        runner
-    }))
+    let mut runner = round_runner(context, step, harness, BuildVariant::Usual)?;
+    // Both arms start the same programs; only the amount of work differs.
+    let spinning =
+        |arm: &BuiltArm, share: f64| arm.harness.clone().with_cases(spins(campaign, share));
+    runner.parent.harness = spinning(&runner.parent, 0.0);
+    runner.candidate.harness = spinning(&runner.candidate, CONTROL_SLOWDOWN - 1.0);
+    Ok(runner)
 }
 
 /// In workspace mode: the original commit and the synced kernel, built in the user's
@@ -153,7 +145,7 @@ fn integration_runner(
     best: &str,
     harness: &Harness,
     cases: Option<&[Case]>,
-) -> Result<Option<GateResult<PairRunner>>> {
+) -> GateResult<Option<PairRunner>> {
     let WorkMode::Workspace { integration, .. } = &context.charter.mode else {
         return Ok(None);
     };
@@ -161,20 +153,12 @@ fn integration_runner(
     let upstream = context.repos.upstream.clone();
     let (base, synced) =
         synced(&upstream, &context.repos.work, &context.repos.trees, (&context.charter, best))?;
-    let base = match context.repos.trees.built(&upstream, &harness, base.as_str())? {
-        Ok(built) => built,
-        Err(gate) => return Ok(Some(Err(gate))),
-    };
-    let synced = match context.repos.trees.built(&upstream, &harness, synced.as_str())? {
-        Ok(built) => built,
-        Err(gate) => return Ok(Some(Err(gate))),
-    };
-    if let Some(cases) = cases
-        && let Err(gate) = harness.test(&synced.path, cases, CommandVariant::Usual)?
-    {
-        return Ok(Some(Err(gate)));
+    let base = context.repos.trees.built(&upstream, &harness, base.as_str())?;
+    let synced = context.repos.trees.built(&upstream, &harness, synced.as_str())?;
+    if let Some(cases) = cases {
+        harness.test(&synced.path, cases, CommandVariant::Usual)?;
     }
-    Ok(Some(Ok(runner_of(harness, base, synced, CommandVariant::Usual))))
+    Ok(Some(runner_of(harness, base, synced, CommandVariant::Usual)))
 }
 
 /// How each case runs in one arm of a control duel: with its usual repeats, and with additional
@@ -204,6 +188,10 @@ fn runner_of(
 ) -> PairRunner {
     let arm = |built: BuiltTree| BuiltArm { harness: harness.clone(), tree: built.path };
     PairRunner::new(arm(parent), arm(candidate), variant)
+}
+
+fn incumbent_not_built(failure: Failure<Gate>) -> CommandError {
+    failure.into_error(|gate| incumbent_fails("no longer builds", &gate))
 }
 
 fn incumbent_fails(how: &str, gate: &Gate) -> CommandError {

@@ -7,7 +7,7 @@ use karve_core::campaign::{Baseline, Campaign, Event, HalvedCase, Repeats};
 use karve_core::measurement::{BaselineReading, Gate};
 use karve_core::sampling::{self, BASELINE_READINGS};
 use karve_harness::commands::{BenchParams, CaseRunSettings, CommandVariant, Harness};
-use karve_harness::outcome::GateResult;
+use karve_harness::outcome::{GateResult, split};
 use karve_harness::{runner, store};
 use karve_numerics::case::Case;
 use karve_numerics::roof::Roof;
@@ -24,15 +24,9 @@ const REFERENCE_BYTES_MAX: u64 = 1 << 30;
 
 pub(crate) fn perform(context: &mut Context, campaign: &Campaign) -> Result<Event> {
     raw_output::forget(context);
-    let event = gate_and_read(context, campaign)?;
-    raw_output::with_raw(context, event)
-}
-
-/// Builds the base, tests it on all cases, and reads it.
-fn gate_and_read(context: &mut Context, campaign: &Campaign) -> Result<Event> {
-    let harness = context.harness();
-    let failed = |gate| {
-        Event::BaselineMeasured(Baseline {
+    let baseline = match split(gate_and_read(context, campaign))? {
+        Ok(baseline) => baseline,
+        Err(gate) => Baseline {
             gate,
             readings: Vec::new(),
             peak: BTreeMap::new(),
@@ -42,30 +36,27 @@ fn gate_and_read(context: &mut Context, campaign: &Campaign) -> Result<Event> {
             conditions: None,
             reference: None,
             roof: None,
-        })
+        },
     };
-    let built = match context.repos.built(&harness, campaign.base_commit())? {
-        Ok(built) => built,
-        Err(gate) => return Ok(failed(gate)),
-    };
+    raw_output::with_raw(context, Event::BaselineMeasured(baseline))
+}
+
+/// Builds the base, tests it on all cases, and reads it.
+fn gate_and_read(context: &mut Context, campaign: &Campaign) -> GateResult<Baseline> {
+    let harness = context.harness();
+    let built = context.repos.built(&harness, campaign.base_commit())?;
     let mut cases = context.charter.cases.clone();
-    let halved = match fit_cases(&harness, &built.path, &mut cases)? {
-        Ok(halved) => {
-            halved.into_iter().map(|case| HalvedCase { params: cases[case].params.clone(), case })
-        }
-        Err(gate) => return Ok(failed(gate)),
-    };
-    let halved = halved.collect();
+    let halved = fit_cases(&harness, &built.path, &mut cases)?
+        .into_iter()
+        .map(|case| HalvedCase { params: cases[case].params.clone(), case })
+        .collect();
     let conditions = context.device.session.before_block(&context.stop, &context.device.notices)?;
     let read = read(&harness, &built.path, &cases);
     let peak = harness.peak(&built.path);
     context.device.session.after_block();
     let peak = peak?;
-    let (readings, repeats) = match read? {
-        Ok(read) => read,
-        Err(gate) => return Ok(failed(gate)),
-    };
-    Ok(Event::BaselineMeasured(Baseline {
+    let (readings, repeats) = read?;
+    Ok(Baseline {
         gate: Gate::Passed,
         readings,
         halved,
@@ -75,7 +66,7 @@ fn gate_and_read(context: &mut Context, campaign: &Campaign) -> Result<Event> {
         reference: put_reference_aside(context, &harness, &built.path)?,
         roof: roof(context, &peak),
         peak,
-    }))
+    })
 }
 
 /// Stores the reference of the unchanged project: a candidate may influence what a later build
@@ -111,24 +102,17 @@ fn roof(context: &Context, peak: &BTreeMap<String, f64>) -> Option<Roof> {
 
 /// How often each case is repeated in one run so that a sample is long enough for the clock,
 /// derived from the unchanged kernel alone. None if the benchmark does not let us choose.
-fn choose_repeats(
-    harness: &Harness,
-    tree: &Path,
-    cases: &[Case],
-) -> Result<GateResult<Vec<Repeats>>> {
+fn choose_repeats(harness: &Harness, tree: &Path, cases: &[Case]) -> GateResult<Vec<Repeats>> {
     let mut chosen = Vec::new();
     if harness.is_under_contract() {
         for (index, case) in cases.iter().enumerate() {
-            match harness.calls_for(tree, case)? {
-                Some(Ok(calls)) => chosen.push(Repeats { case: index, calls }),
-                Some(Err(gate)) => return Ok(Err(gate)),
-                None => {}
-            }
+            let calls = harness.calls_for(tree, case)?;
+            chosen.extend(calls.map(|calls| Repeats { case: index, calls }));
         }
-        return Ok(Ok(chosen));
+        return Ok(chosen);
     }
     if !harness.lets_repeat() {
-        return Ok(Ok(chosen));
+        return Ok(chosen);
     }
     for (index, case) in cases.iter().enumerate() {
         let mut repeats = 1;
@@ -138,10 +122,7 @@ fn choose_repeats(
             let of_case = CaseRunSettings { repeats, spin_us: None };
             let once = harness.clone().with_cases([(case.name.clone(), of_case)].into());
             let call = BenchParams::fresh(CommandVariant::Usual)?;
-            let sample = match once.bench(tree, std::slice::from_ref(case), call)? {
-                Ok(samples) => samples[0],
-                Err(gate) => return Ok(Err(gate)),
-            };
+            let sample = once.bench(tree, std::slice::from_ref(case), call)?[0];
             match sampling::more_repeats(harness.metric(), &sample, repeats) {
                 Some(more) => (repeats, long) = (more, 0),
                 None => long += 1,
@@ -149,18 +130,15 @@ fn choose_repeats(
         }
         chosen.push(Repeats { case: index, calls: repeats });
     }
-    Ok(Ok(chosen))
+    Ok(chosen)
 }
 
 /// The result of a baseline: the readings, and how often each case was repeated in one run.
 type BaselineReadings = (Vec<BaselineReading>, Vec<Repeats>);
 
 /// The readings of the unchanged kernel.
-fn read(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<GateResult<BaselineReadings>> {
-    let repeats = match choose_repeats(harness, tree, cases)? {
-        Ok(repeats) => repeats,
-        Err(gate) => return Ok(Err(gate)),
-    };
+fn read(harness: &Harness, tree: &Path, cases: &[Case]) -> GateResult<BaselineReadings> {
+    let repeats = choose_repeats(harness, tree, cases)?;
     let per_case = repeats.iter().map(|of| {
         let of_case = CaseRunSettings { repeats: of.calls, spin_us: None };
         (cases[of.case].name.clone(), of_case)
@@ -168,13 +146,9 @@ fn read(harness: &Harness, tree: &Path, cases: &[Case]) -> Result<GateResult<Bas
     let harness = harness.clone().with_cases(per_case.collect());
     let mut readings = Vec::new();
     for _ in 0..BASELINE_READINGS {
-        match harness.bench(tree, cases, BenchParams::fresh(CommandVariant::Usual)?)? {
-            Ok(samples) => {
-                let numbered = samples.into_iter().enumerate();
-                readings.extend(numbered.map(|(case, sample)| BaselineReading { case, sample }));
-            }
-            Err(gate) => return Ok(Err(gate)),
-        }
+        let call = BenchParams::fresh(CommandVariant::Usual)?;
+        let samples = harness.bench(tree, cases, call)?.into_iter().enumerate();
+        readings.extend(samples.map(|(case, sample)| BaselineReading { case, sample }));
     }
-    Ok(Ok((readings, repeats)))
+    Ok((readings, repeats))
 }

@@ -1,39 +1,30 @@
 //! Why a change is not a candidate: it contains a key, or nothing in it can be accepted.
 
-use karve_core::hypothesis::Candidate;
-use karve_harness::git::{
-    CandidateCommit, CandidateFilter, ChangeRefusal, FILE_BYTES_MAX, RefusedChange,
-};
+use karve_harness::git::{CandidateCommit, ChangeRefusal, FILE_BYTES_MAX, RefusedChange};
 
 /// Characters of a path that are shown.
 const PATH_CHARS_MAX: usize = 200;
 
-/// Why there is no candidate, in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct MissingCandidate(pub(super) String);
-
-/// A candidate with the names of what was left out of it, or why there is none.
-pub(super) type CandidateResult = Result<(Candidate, Vec<String>), MissingCandidate>;
-
-impl MissingCandidate {
-    /// Checks what was left out of a commit. A key anywhere is enough; other files that cannot be
-    /// accepted are a reason only if nothing else changed: then nothing else would explain it.
-    pub(super) fn of(made: &CandidateCommit, terms: CandidateFilter<'_>) -> Option<Self> {
-        let with = |why: fn(ChangeRefusal) -> bool| {
-            let mut refused = made.out_of_scope.iter();
-            refused.find(|refused| why(refused.why))
+/// Checks what was left out of a commit. A key anywhere is enough; other files that cannot be
+/// accepted are a reason only if nothing else changed: then nothing else would explain it.
+pub(super) fn why_missing(
+    made: &CandidateCommit,
+    forbids: &dyn Fn(&[u8]) -> bool,
+) -> Option<String> {
+    let with = |why: fn(ChangeRefusal) -> bool| {
+        let mut refused = made.out_of_scope.iter();
+        refused.find(|refused| why(refused.why))
+    };
+    if let Some(leaked) = with(|why| why == ChangeRefusal::HoldsKey) {
+        let shown = match forbids(leaked.change.path.as_bytes()) {
+            true => "the name of a file".to_owned(),
+            false => path_of(leaked),
         };
-        if let Some(leaked) = with(|why| why == ChangeRefusal::HoldsKey) {
-            let shown = match (terms.forbids)(leaked.change.path.as_bytes()) {
-                true => "the name of a file".to_owned(),
-                false => path_of(leaked),
-            };
-            return Some(Self(format!("leaked: {shown} contains the value of a key")));
-        }
-        let refused =
-            with(|why| why != ChangeRefusal::NotEditable).filter(|_| made.files.is_empty())?;
-        Some(Self(format!("not accepted: {}", words(refused))))
+        return Some(format!("leaked: {shown} contains the value of a key"));
     }
+    let refused =
+        with(|why| why != ChangeRefusal::NotEditable).filter(|_| made.files.is_empty())?;
+    Some(format!("not accepted: {}", words(refused)))
 }
 
 fn path_of(refused: &RefusedChange) -> String {

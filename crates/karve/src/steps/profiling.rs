@@ -13,6 +13,7 @@ use karve_core::profile::{
 };
 use karve_core::roofline::{ceilings, shown_cores};
 use karve_harness::commands::Harness;
+use karve_harness::outcome::split;
 use karve_harness::project_file::glob_set;
 use karve_harness::store;
 use karve_numerics::case::CaseSet;
@@ -40,12 +41,13 @@ const NOTES_MAX: usize = 6;
 pub(super) fn cached_or_collected(
     context: &mut Context,
     known: Option<Profile>,
-    what: (&str, ProfileDepth),
+    commit: &str,
+    depth: ProfileDepth,
     campaign: &Campaign,
 ) -> Result<Profile> {
     match known {
         Some(profile) => Ok(profile),
-        None => take_profile(context, what, campaign, &cases::of_incumbent(campaign)),
+        None => take_profile(context, commit, depth, campaign, &cases::of_incumbent(campaign)),
     }
 }
 
@@ -55,14 +57,15 @@ pub(super) fn profile_after(context: &mut Context, campaign: &Campaign) -> Resul
         return Ok(None);
     };
     let times = cases::of_candidate(campaign);
-    let profile = take_profile(context, (&commit, depth), campaign, &times)?;
+    let profile = take_profile(context, &commit, depth, campaign, &times)?;
     context.carried.profiled = Some(profile.clone());
     Ok(Some(profile))
 }
 
 fn take_profile(
     context: &mut Context,
-    (commit, depth): (&str, ProfileDepth),
+    commit: &str,
+    depth: ProfileDepth,
     campaign: &Campaign,
     times: &CaseTimes,
 ) -> Result<Profile> {
@@ -79,7 +82,7 @@ fn take_profile(
         notes: Vec::new(),
     };
     let harness = context.harness();
-    let built = match context.repos.built(&harness, commit)? {
+    let built = match split(context.repos.built(&harness, commit))? {
         Ok(built) => built,
         Err(gate) => {
             profile.skipped = Some(gate.describe());
@@ -133,7 +136,7 @@ fn with_command(
     if run.stdout.truncated() {
         let note = "the profile command printed more than karve keeps: no counter was parsed";
         profile.notes.push(note.to_owned());
-    } else if let Ok(Ok((_, parsed))) = collect::read_any(&run.stdout.bytes) {
+    } else if let Ok((_, parsed)) = collect::read_any(&run.stdout.bytes) {
         profile.kernels = parsed.kernels;
         profile.kernels.truncate(KERNELS_KEPT.min(KERNELS_MAX));
         profile.kernels.extend(parsed.timeline);
@@ -211,7 +214,7 @@ fn explain(context: &Context, profile: &mut Profile, campaign: &Campaign, times:
     if let (Some(charter), Some(roof)) = (charter, roof) {
         let cases = cases::visible(campaign);
         let cores = shown_cores(charter, &cases, roof, &[times]);
-        let found = ceilings(charter, &cases, (roof, cores), times);
+        let found = ceilings(charter, &cases, roof, cores, times);
         if let Some(under) = found.first() {
             let (op, whose) = (&charter.target.op, under.roof_name());
             add_ceiling(&mut profile.kernels, op, &whose, &under.ceiling);

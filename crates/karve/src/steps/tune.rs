@@ -1,9 +1,8 @@
 //! One rung of the tuning ladder: the knobs of a candidate are varied, and the best setting becomes
 //! a separate candidate.
 
-use super::candidate::candidate_in;
+use super::candidate::{CandidateChange, candidate_in};
 use super::context::Context;
-use super::missing_candidate::MissingCandidate;
 use super::tuning::in_short;
 use super::{bug, tuning};
 use crate::tuner::evaluator::{Evaluator, SettingResult};
@@ -17,9 +16,10 @@ use karve_core::campaign::{Campaign, Event, TuneStep};
 use karve_core::hypothesis::Candidate;
 use karve_core::ladder::{LadderResult, Rung};
 use karve_harness::git::Oid;
+use karve_harness::outcome::{ReasonResult, split};
 use karve_numerics::grid::{Grid, GridPoint};
-use karve_numerics::search::StrategyKind;
 use karve_numerics::search::budget::TuneBudget;
+use karve_numerics::search::{Search, StrategyKind};
 use karve_numerics::space::KnobSetting;
 use karve_numerics::stats;
 use karve_os::error::{CommandError, ErrorKind, Result};
@@ -30,6 +30,9 @@ use std::time::Duration;
 /// Readings of the incumbent; their median counts.
 const READINGS: usize = 3;
 
+/// Characters of the reason why a rung was skipped.
+const SKIPPED_CHARS: usize = 500;
+
 /// The result of a rung: what is recorded, and the values of the best setting.
 type RungResult = (LadderResult, Option<KnobSetting>);
 
@@ -38,33 +41,32 @@ pub(crate) fn perform(
     step: &TuneStep,
     campaign: &Campaign,
 ) -> Result<Event> {
-    let base = Oid::named(&step.candidate.commit)?;
-    let mut evaluator = match tuning::evaluator(context, &base, campaign)? {
-        Ok(evaluator) => evaluator,
-        Err(why) => return Ok(skipped(step, why)),
+    let tuned = match split(tune(context, step, campaign))? {
+        Ok(tuned) => tuned,
+        Err(why) => LadderResult {
+            rung: step.rung,
+            skipped: Some(why.chars().take(SKIPPED_CHARS).collect()),
+            ..(*step.seen).clone()
+        },
     };
+    Ok(Event::Tuned { round: step.round, tuned: Box::new(tuned) })
+}
+
+fn tune(context: &mut Context, step: &TuneStep, campaign: &Campaign) -> ReasonResult<LadderResult> {
+    let base = Oid::named(&step.candidate.commit)?;
+    let mut evaluator = tuning::evaluator(context, &base, campaign)?;
     let incumbent = match step.seen.incumbent {
         Some(known) => Some(known),
         None => read_incumbent(context, &evaluator, campaign)?,
     };
-    let found = climb(context, step, &mut evaluator, campaign)?;
-    let (mut tuned, best) = match found {
-        Ok(found) => found,
-        Err(why) => return Ok(skipped(step, why)),
-    };
+    let (mut tuned, best) = climb(context, step, &mut evaluator, campaign)?;
     tuned.incumbent = incumbent;
     if let Some(best) = best {
-        match candidate_of(context, step, &evaluator, &best)? {
-            Ok(candidate) => tuned.candidate = Some(candidate),
-            Err(MissingCandidate(why)) => {
-                evaluator.close()?;
-                return Ok(skipped(step, why));
-            }
-        }
+        tuned.candidate = Some(candidate_of(context, step, &evaluator, &best)?);
         tuned.config = best;
     }
     evaluator.close()?;
-    Ok(Event::Tuned { round: step.round, tuned: Box::new(tuned) })
+    Ok(tuned)
 }
 
 fn read_incumbent(
@@ -73,8 +75,7 @@ fn read_incumbent(
     campaign: &Campaign,
 ) -> Result<Option<f64>> {
     let harness = context.harness();
-    let built = context.repos.built(&harness, campaign.incumbent())?;
-    let Ok(built) = built else {
+    let Ok(built) = split(context.repos.built(&harness, campaign.incumbent()))? else {
         return Ok(None);
     };
     let mut values = Vec::with_capacity(READINGS);
@@ -94,14 +95,11 @@ fn climb(
     step: &TuneStep,
     evaluator: &mut Evaluator,
     campaign: &Campaign,
-) -> Result<std::result::Result<RungResult, String>> {
-    let grid = match grid(evaluator.knobs(), evaluator.restrictions()) {
-        Ok(grid) => Arc::new(grid),
-        Err(error) => return Ok(Err(in_short(&error))),
-    };
-    let Some(default) = grid.default_point() else {
-        return Ok(Err("a restriction forbids the current setting".into()));
-    };
+) -> ReasonResult<RungResult> {
+    let grid = grid(evaluator.knobs(), evaluator.restrictions());
+    let grid = Arc::new(grid.map_err(|error| in_short(&error))?);
+    let default = grid.default_point();
+    let default = default.ok_or_else(|| "a restriction forbids the current setting".to_owned())?;
     let environment = campaign.preparation().map(|p| host::fingerprint(&p.environment));
     let host = environment.unwrap_or_default();
     let dir = context.dir.join("tune");
@@ -109,15 +107,13 @@ fn climb(
     let given = earlier::best_of(&grid, &earlier::journals(&dir, journal.path()));
     let rule = &context.charter.tune;
     let kind = rule.strategy.as_deref().and_then(StrategyKind::by_name).unwrap_or_default();
-    let seeded = (kind, context.charter.seed);
-    let mut sweep = Sweep::new(&grid, seeded, (journal, &lines), &given);
+    let search = Search::new(Arc::clone(&grid), kind, context.charter.seed, &given);
+    let mut sweep = Sweep::new(search, journal, &lines);
     let budget = TuneBudget {
         settings: usize::try_from(step.settings).unwrap_or(usize::MAX),
         time: Duration::from_millis(step.spent_ms.saturating_add(step.time_ms)),
     };
-    if let Err(error) = evaluator.prepare() {
-        return Ok(Err(in_short(&error)));
-    }
+    evaluator.prepare().map_err(|error| in_short(&error))?;
     let notices = context.device.notices.clone();
     let mut watch = |seen: &TrialProgress<'_>| notices.mention(&progress(step, seen));
     let mut workers = [SweepWorker {
@@ -127,7 +123,7 @@ fn climb(
     }];
     if sweep::run_sweep(&mut sweep, &mut workers, budget, &mut watch)? == SweepEnd::Stopped {
         let error = CommandError::new(ErrorKind::Interrupted, "stopped between two settings");
-        return Err(error.hint("resume with \"karve run\": no setting is tried twice"));
+        return Err(error.hint("resume with \"karve run\": no setting is tried twice").into());
     }
     let (best, _) = sweep.chosen(evaluator)?;
     let record = sweep.record();
@@ -146,7 +142,7 @@ fn climb(
         ..LadderResult::default()
     };
     let config = best.filter(|_| !stands).map(|(point, _)| differing(&grid, default, point));
-    Ok(Ok((tuned, config)))
+    Ok((tuned, config))
 }
 
 /// The candidate with other values of its knobs, as a commit on the incumbent.
@@ -155,23 +151,28 @@ fn candidate_of(
     step: &TuneStep,
     evaluator: &Evaluator,
     config: &KnobSetting,
-) -> Result<std::result::Result<Candidate, MissingCandidate>> {
+) -> ReasonResult<Candidate> {
     let tree = context.repos.fresh("tuned", &step.candidate.commit)?;
     let set = write_config(&tree, evaluator.knobs(), config)?;
     if set.is_empty() {
-        return Err(bug("the best setting changes nothing"));
+        return Err(bug("the best setting changes nothing").into());
     }
     let summary = match step.candidate.summary.is_empty() {
         true => format!("set {}", set.join(", ")),
         false => format!("{}; set {}", step.candidate.summary, set.join(", ")),
     };
-    let to = (step.round, step.parent.as_str());
-    let candidate = candidate_in(context, (&tree, None), to, &step.hypothesis, summary)?;
+    let change = CandidateChange {
+        worktree: &tree,
+        writes: None,
+        round: step.round,
+        parent: &step.parent,
+        hypothesis: &step.hypothesis,
+        summary,
+    };
+    let made = split(candidate_in(context, change))?;
     context.repos.remove(&tree)?;
-    Ok(candidate.map(|(candidate, _)| Candidate {
-        out_of_scope: step.candidate.out_of_scope.clone(),
-        ..candidate
-    }))
+    let (candidate, _) = made?;
+    Ok(Candidate { out_of_scope: step.candidate.out_of_scope.clone(), ..candidate })
 }
 
 /// The values of a setting that differ from the current ones.
@@ -180,17 +181,6 @@ fn differing(grid: &Grid, default: GridPoint, point: GridPoint) -> KnobSetting {
     let mut config = grid.config(point);
     config.retain(|name, value| standing.get(name) != Some(value));
     config
-}
-
-fn skipped(step: &TuneStep, why: String) -> Event {
-    Event::Tuned {
-        round: step.round,
-        tuned: Box::new(LadderResult {
-            rung: step.rung,
-            skipped: Some(why.chars().take(500).collect()),
-            ..(*step.seen).clone()
-        }),
-    }
 }
 
 fn progress(step: &TuneStep, seen: &TrialProgress<'_>) -> String {

@@ -6,16 +6,17 @@ use crate::tuner::copies::IncrementalTrust;
 use crate::tuner::evaluator::{Evaluator, EvaluatorParts, TuningDevice};
 use karve_core::campaign::Campaign;
 use karve_harness::git::Oid;
+use karve_harness::outcome::ReasonResult;
 use karve_harness::worktrees::Worktrees;
 use karve_numerics::case::CaseSet;
-use karve_os::error::{CommandError, Result};
+use karve_os::error::CommandError;
 
 /// The evaluator for settings of a candidate, or why it cannot be tuned.
 pub(super) fn evaluator(
     context: &Context,
     base: &Oid,
     campaign: &Campaign,
-) -> Result<std::result::Result<Evaluator, String>> {
+) -> ReasonResult<Evaluator> {
     let cases_of = |set| {
         let places = campaign.cases_of(set).into_iter();
         places.filter_map(|at| campaign.case(at)).collect()
@@ -30,7 +31,7 @@ pub(super) fn evaluator(
         cases: cases_of(CaseSet::Full),
         hidden: cases_of(CaseSet::Hidden),
     };
-    Ok(Evaluator::new(tools, &context.charter, base).map_err(|error| in_short(&error)))
+    Ok(Evaluator::new(tools, &context.charter, base).map_err(|error| in_short(&error))?)
 }
 
 /// The device, as the evaluator uses it.

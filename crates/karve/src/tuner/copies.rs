@@ -12,7 +12,7 @@ use karve_harness::commands::Harness;
 use karve_harness::outcome::GateResult;
 use karve_harness::worktrees::BuiltTree;
 use karve_numerics::space::{Knob, KnobSetting};
-use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
+use karve_os::error::{CommandError, ErrorKind, WithContext};
 use std::collections::BTreeMap;
 use std::fs::{File, FileTimes};
 use std::path::{Path, PathBuf};
@@ -95,17 +95,15 @@ impl BuildCopies {
         if knobs.iter().any(seldom) || due { BuildMode::Both(files) } else { BuildMode::Copy }
     }
 
-    /// Records the result of a comparison; returns whether it was the first mismatch.
+    /// Records whether a build in a copy matches one from scratch; neither may exist. Returns
+    /// whether it was the first mismatch.
     pub fn compare(
         &mut self,
         files: &[String],
-        (a, b): (&GateResult<BuiltTree>, &GateResult<BuiltTree>),
+        copy: Option<&BuiltTree>,
+        built: Option<&BuiltTree>,
     ) -> bool {
-        let same = match (a, b) {
-            (Ok(a), Ok(b)) => a.artifacts == b.artifacts,
-            (Err(_), Err(_)) => true,
-            _ => false,
-        };
+        let same = copy.map(|copy| &copy.artifacts) == built.map(|built| &built.artifacts);
         let mut known = self.trust.known();
         if same {
             for file in files {
@@ -123,10 +121,11 @@ impl BuildCopies {
     pub fn build(
         &mut self,
         harness: &Harness,
-        (knobs, setting): (&[Knob], &KnobSetting),
-    ) -> Result<GateResult<BuiltTree>> {
+        knobs: &[Knob],
+        setting: &KnobSetting,
+    ) -> GateResult<BuiltTree> {
         let Some(source) = self.source.clone() else {
-            return Err(CommandError::new(ErrorKind::Bug, "there is nothing to copy"));
+            return Err(CommandError::new(ErrorKind::Bug, "there is nothing to copy").into());
         };
         self.made += 1;
         let path = self.dir.join(format!("copy-{:06}", self.made));
@@ -137,9 +136,9 @@ impl BuildCopies {
         }
         copied.context(|| format!("cannot copy {}", source.path.display()))?;
         write_config(&path, knobs, setting)?;
-        if let Err(gate) = harness.build(&path)? {
+        if let Err(failure) = harness.build(&path) {
             let _ = fs::remove_dir_all(&path);
-            return Ok(Err(gate));
+            return Err(failure);
         }
         let built = BuiltTree { artifacts: harness.artifacts_digest(&path)?, path };
         self.standing.push((setting.clone(), built.clone()));
@@ -147,7 +146,7 @@ impl BuildCopies {
             let (_, oldest) = self.standing.remove(0);
             let _ = fs::remove_dir_all(&oldest.path);
         }
-        Ok(Ok(built))
+        Ok(built)
     }
 
     /// Removes all copies.

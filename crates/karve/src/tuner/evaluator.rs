@@ -15,7 +15,7 @@ use karve_core::charter::Charter;
 use karve_core::measurement::{Gate, Sample};
 use karve_harness::commands::{BenchParams, CommandVariant, Harness};
 use karve_harness::git::{CommitNote, Oid, Repo};
-use karve_harness::outcome::GateResult;
+use karve_harness::outcome::{Failure, GateResult, split};
 use karve_harness::project_file;
 use karve_harness::worktrees::{BuiltTree, Worktrees};
 use karve_numerics::case::Case;
@@ -173,10 +173,9 @@ impl Evaluator {
     pub fn prepare(&mut self) -> Result<()> {
         let tools = &mut self.tools;
         let harness = tools.harness.clone();
-        let built = tools.trees.built(&tools.repo, &harness, self.base.as_str())?;
-        let built = built.map_err(|gate| unusable(&gate))?;
-        let fitted = checks::fit_cases(&harness, &built.path, &mut tools.cases)?;
-        fitted.map_err(|gate| unusable(&gate))?;
+        let built =
+            tools.trees.built(&tools.repo, &harness, self.base.as_str()).map_err(unusable)?;
+        checks::fit_cases(&harness, &built.path, &mut tools.cases).map_err(unusable)?;
         tools.harness = harness.beside(&built.path);
         self.copies.copy_from(&built);
         Ok(())
@@ -206,23 +205,25 @@ impl Evaluator {
     }
 
     /// Builds a setting, unless it is already built.
-    pub fn build(&mut self, setting: &KnobSetting) -> Result<GateResult<BuiltTree>> {
+    pub fn build(&mut self, setting: &KnobSetting) -> GateResult<BuiltTree> {
         if let Some(built) = self.copies.standing(setting) {
-            return Ok(Ok(built));
+            return Ok(built);
         }
-        let of = (self.knobs.as_slice(), setting);
         match self.copies.build_mode(&self.knobs, setting) {
             BuildMode::FromNothing => self.build_from_nothing(setting),
-            BuildMode::Copy => self.copies.build(&self.tools.harness, of),
+            BuildMode::Copy => self.copies.build(&self.tools.harness, &self.knobs, setting),
             BuildMode::Both(files) => {
-                let copy = self.copies.build(&self.tools.harness, of);
-                let built = self.build_from_nothing(setting)?;
-                if copy.is_ok_and(|copy| self.copies.compare(&files, (&copy, &built))) {
+                let copy = self.copies.build(&self.tools.harness, &self.knobs, setting);
+                let built = split(self.build_from_nothing(setting))?;
+                // A copy that cannot be made says nothing about the build.
+                if let Ok(copy) = split(copy)
+                    && self.copies.compare(&files, copy.as_ref().ok(), built.as_ref().ok())
+                {
                     let note = "an incremental build had other artifacts than a build from \
                                 scratch, so each setting is built from scratch";
                     self.note = Some(note.to_owned());
                 }
-                Ok(built)
+                Ok(built?)
             }
         }
     }
@@ -232,10 +233,10 @@ impl Evaluator {
         self.note.take()
     }
 
-    fn build_from_nothing(&mut self, setting: &KnobSetting) -> Result<GateResult<BuiltTree>> {
+    fn build_from_nothing(&mut self, setting: &KnobSetting) -> GateResult<BuiltTree> {
         let oid = self.commit(setting)?;
         let EvaluatorParts { repo, trees, harness, .. } = &mut self.tools;
-        let built = trees.built(repo, harness, oid.as_str())?;
+        let built = split(trees.built(repo, harness, oid.as_str()))?;
         self.standing.retain(|standing| *standing != oid);
         self.standing.push(oid);
         if self.standing.len() > KEPT_MAX {
@@ -244,11 +245,11 @@ impl Evaluator {
             kept.push(self.base.as_str());
             trees.keep_only(repo, &kept)?;
         }
-        Ok(built)
+        Ok(built?)
     }
 
     /// Tests a built setting.
-    pub fn test(&self, built: &BuiltTree) -> Result<GateResult<()>> {
+    pub fn test(&self, built: &BuiltTree) -> GateResult<()> {
         let EvaluatorParts { harness, cases, .. } = &self.tools;
         harness.test(&built.path, cases, CommandVariant::Usual)
     }
@@ -260,19 +261,18 @@ impl Evaluator {
         if !harness.tests_each_case(hidden) {
             return Ok(true);
         }
-        if let Ok(default) = trees.built(repo, harness, self.base.as_str())?
-            && checks::fit_cases(harness, &default.path, hidden)?.is_err()
+        if let Ok(default) = split(trees.built(repo, harness, self.base.as_str()))?
+            && split(checks::fit_cases(harness, &default.path, hidden))?.is_err()
         {
             // The default itself is wrong there, so they say nothing about a setting.
             hidden.clear();
             return Ok(true);
         }
-        let Ok(built) = self.build_from_nothing(setting)? else {
+        let Ok(built) = split(self.build_from_nothing(setting))? else {
             return Ok(false);
         };
         let EvaluatorParts { harness, hidden, .. } = &self.tools;
-        let tested = harness.test(&built.path, hidden, CommandVariant::Usual)?;
-        Ok(tested.is_ok())
+        Ok(split(harness.test(&built.path, hidden, CommandVariant::Usual))?.is_ok())
     }
 
     /// Measures a built setting.
@@ -282,7 +282,7 @@ impl Evaluator {
         let EvaluatorParts { harness, cases, .. } = &self.tools;
         let read = harness.bench(&built.path, cases, call);
         device.session.after_block();
-        let samples = match read? {
+        let samples = match split(read)? {
             Ok(samples) => samples,
             Err(gate) => return Ok(SettingResult::from(&gate)),
         };
@@ -320,10 +320,12 @@ impl Evaluator {
     }
 }
 
-fn unusable(gate: &Gate) -> CommandError {
-    CommandError::environment("the unchanged kernel fails its gate")
-        .cause(gate.describe())
-        .hint("fix it and commit; \"karve check\" shows the same failure")
+fn unusable(failure: Failure<Gate>) -> CommandError {
+    failure.into_error(|gate| {
+        CommandError::environment("the unchanged kernel fails its gate")
+            .cause(gate.describe())
+            .hint("fix it and commit; \"karve check\" shows the same failure")
+    })
 }
 
 impl Drop for Evaluator {

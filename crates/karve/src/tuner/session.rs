@@ -20,7 +20,7 @@ use karve_harness::git::Oid;
 use karve_harness::store;
 use karve_numerics::grid::{Axis, Grid, GridPoint, RestrictionNames};
 use karve_numerics::search::budget::TuneBudget;
-use karve_numerics::search::{SearchRecord, StrategyKind, budget};
+use karve_numerics::search::{Search, SearchRecord, StrategyKind, budget};
 use karve_numerics::space::Knob;
 use karve_os::error::{CommandError, Result};
 use karve_os::host;
@@ -188,9 +188,10 @@ pub fn run(
     let host = host::fingerprint(&environment);
     let (journal, lines) = Journal::open(&dir, (&tuning_workers[0].evaluator, &host), wish.fresh)?;
     store::ignore_in_git(&loaded.root)?;
-    let given = earlier_best(wish, &grid, (&dir, journal.path()))?;
-    let mut sweep = Sweep::new(&grid, (kind, wish.seed), (journal, &lines), &given);
-    report_start(&sweep, &grid, (given.len(), tuning_workers.len()), say);
+    let given = earlier_best(wish, &grid, &dir, journal.path())?;
+    let search = Search::new(Arc::clone(&grid), kind, wish.seed, &given);
+    let mut sweep = Sweep::new(search, journal, &lines);
+    report_start(&sweep, &grid, given.len(), tuning_workers.len(), say);
     worker::prepare(&mut tuning_workers)?;
     let mut workers: Vec<SweepWorker<'_>> = Vec::new();
     for tuning_worker in &mut tuning_workers {
@@ -213,11 +214,11 @@ pub fn run(
         }
         SweepEnd::Stopped => sweep.record().best().map(|(point, _)| point),
     };
-    let found = settled(&sweep, (&grid, best), setting_evaluator, ended)?;
+    let found = settled(&sweep, &grid, best, setting_evaluator, ended)?;
     tuning_workers.iter_mut().for_each(|tuning_worker| tuning_worker.device.close(&notices));
     drop(tuning_workers);
     let met = ended == SweepEnd::Done && found.commit.0 != base;
-    let duel = met.then(|| meet(place, (&base, &found.commit.0), stop, say));
+    let duel = met.then(|| meet(place, &base, &found.commit.0, stop, say));
     Ok(TuneResult { duel: duel.transpose()?, ..found })
 }
 
@@ -225,7 +226,8 @@ pub fn run(
 fn earlier_best(
     wish: &TuneOptions,
     grid: &Grid,
-    (dir, journal): (&Path, &Path),
+    dir: &Path,
+    journal: &Path,
 ) -> Result<Vec<GridPoint>> {
     let like = earlier::best_of(grid, &earlier::spaces(&wish.like)?);
     let journals = match wish.fresh {
@@ -244,7 +246,8 @@ fn earlier_best(
 /// What a sweep found, before the duel.
 fn settled(
     sweep: &Sweep,
-    (grid, best): (&Arc<Grid>, Option<GridPoint>),
+    grid: &Arc<Grid>,
+    best: Option<GridPoint>,
     setting_evaluator: &mut Evaluator,
     ended: SweepEnd,
 ) -> Result<TuneResult> {
@@ -286,7 +289,7 @@ fn report_wrong(wrong: usize, say: &dyn Fn(&str)) {
     }
 }
 
-fn report_start(sweep: &Sweep, grid: &Grid, (given, workers): (usize, usize), say: &dyn Fn(&str)) {
+fn report_start(sweep: &Sweep, grid: &Grid, given: usize, workers: usize, say: &dyn Fn(&str)) {
     if sweep.recalled() > 0 {
         say(&format!("resuming after {} settings", sweep.recalled()));
     } else if given > 0 {
@@ -302,18 +305,19 @@ fn report_start(sweep: &Sweep, grid: &Grid, (given, workers): (usize, usize), sa
 /// The default and the best setting, interleaved, until there is a finding.
 fn meet(
     place: &ProjectArgs,
-    (base, best): (&Oid, &Oid),
+    base: &Oid,
+    best: &Oid,
     stop: &StopFlag,
     say: &dyn Fn(&str),
 ) -> Result<BenchRecord> {
-    let choices = SideOptions {
+    let options = SideOptions {
+        given: &PlainCommandArgs::default(),
         harness: None,
         tests: SideTests::Required,
         confined: ConfinementChoice::AsUsual,
     };
     let names = [base.short(), best.short()];
-    let ground =
-        sides::of_revisions(place, names, (&PlainCommandArgs::default(), choices), stop, say)?;
+    let ground = sides::of_revisions(place, names, options, stop, say)?;
     let cases = u32::try_from(ground.cases.len()).unwrap_or(u32::MAX);
     let plan =
         BenchPlan { rule: BenchRule::default(), time: DUEL_TIME.saturating_mul(cases.max(1)) };

@@ -32,7 +32,8 @@ pub struct SimulationResult {
 /// Simulates a search on a space.
 pub fn play(
     space: &RecordedSpace,
-    (kind, seed): (StrategyKind, u64),
+    kind: StrategyKind,
+    seed: u64,
     budget: usize,
     trouble: SimulatedNoise,
 ) -> SimulationResult {

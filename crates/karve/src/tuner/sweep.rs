@@ -12,10 +12,11 @@ use super::journal::{Journal, JournalLine};
 use super::quiet::{BuildPolicy, QuietLock};
 use super::recorded::EvaluationFailure;
 use karve_core::charter::Better;
+use karve_harness::outcome::split;
 use karve_harness::worktrees::BuiltTree;
-use karve_numerics::grid::{Grid, GridPoint};
+use karve_numerics::grid::GridPoint;
 use karve_numerics::search::budget::TuneBudget;
-use karve_numerics::search::{Race, Search, SearchRecord, StrategyKind, TrialResult};
+use karve_numerics::search::{Race, Search, SearchRecord, TrialResult};
 use karve_numerics::space::KnobSetting;
 use karve_os::error::Result;
 use karve_os::process::StopFlag;
@@ -129,16 +130,10 @@ enum SweepStep {
 }
 
 impl Sweep {
-    /// A sweep of a grid that continues from a journal. The given settings come first, after the
-    /// default.
-    pub fn new(
-        grid: &Arc<Grid>,
-        (kind, seed): (StrategyKind, u64),
-        (journal, lines): (Journal, &[JournalLine]),
-        given: &[GridPoint],
-    ) -> Self {
+    /// A sweep that continues from a journal.
+    pub fn new(search: Search, journal: Journal, lines: &[JournalLine]) -> Self {
         let mut sweep = Self {
-            search: Search::new(Arc::clone(grid), kind, seed, given),
+            search,
             journal,
             spent: Duration::ZERO,
             recalled: 0,
@@ -230,8 +225,10 @@ impl Sweep {
 
     fn next(
         &mut self,
-        (budget, started): (TuneBudget, Instant),
-        (worker, stop): (usize, &StopFlag),
+        budget: TuneBudget,
+        started: Instant,
+        worker: usize,
+        stop: &StopFlag,
     ) -> SweepStep {
         if stop.finish_step() {
             return SweepStep::End(SweepEnd::Stopped);
@@ -288,7 +285,8 @@ impl Sweep {
 
     fn takes(
         &mut self,
-        (point, turn): (GridPoint, ReadingPass),
+        point: GridPoint,
+        turn: ReadingPass,
         one: &FinishedTrial,
         watch: TrialObserver<'_>,
     ) -> Result<()> {
@@ -335,7 +333,8 @@ struct FinishedTrial {
 struct SweepState<'a> {
     sweep: Mutex<&'a mut Sweep>,
     watch: Mutex<TrialObserver<'a>>,
-    budget: (TuneBudget, Instant),
+    budget: TuneBudget,
+    started: Instant,
     workers: u32,
 }
 
@@ -355,8 +354,7 @@ impl<'a> SweepState<'a> {
 
     fn work_on(&self, number: usize, worker: &mut SweepWorker<'_>) -> Result<SweepEnd> {
         loop {
-            let asks = (number, worker.device.stop);
-            let next = self.sweep().next(self.budget, asks);
+            let next = self.sweep().next(self.budget, self.started, number, worker.device.stop);
             let (point, turn) = match next {
                 SweepStep::End(ended) => return Ok(ended),
                 SweepStep::Wait => {
@@ -365,7 +363,7 @@ impl<'a> SweepState<'a> {
                 }
                 SweepStep::Try(point, turn) => (point, turn),
             };
-            let done = self.try_one((point, turn), worker);
+            let done = self.try_one(point, turn, worker);
             let waited = worker.device.session.waited();
             let mut sweep = self.sweep();
             sweep.waited += match worker.quiet.builds() {
@@ -382,24 +380,25 @@ impl<'a> SweepState<'a> {
             let mut done = done?;
             // So that all lines add up to the elapsed time.
             done.spent = done.spent.saturating_sub(waited) / self.workers;
-            sweep.takes((point, turn), &done, &mut **watch)?;
+            sweep.takes(point, turn, &done, &mut **watch)?;
         }
     }
 
     fn try_one(
         &self,
-        (point, turn): (GridPoint, ReadingPass),
+        point: GridPoint,
+        turn: ReadingPass,
         worker: &mut SweepWorker<'_>,
     ) -> Result<FinishedTrial> {
         let started = Instant::now();
         let config = self.sweep().search.grid().config(point);
         let built = {
             let _working = worker.quiet.build();
-            worker.evaluator.build(&config)?
+            split(worker.evaluator.build(&config))?
         };
         let (tried, artifacts) = match built {
             Err(gate) => (SettingResult::from(&gate), None),
-            Ok(built) => (self.tried(&built, (point, turn), worker)?, built.artifacts),
+            Ok(built) => (self.tried(&built, point, turn, worker)?, built.artifacts),
         };
         Ok(FinishedTrial {
             config,
@@ -414,7 +413,8 @@ impl<'a> SweepState<'a> {
     fn tried(
         &self,
         built: &BuiltTree,
-        (point, turn): (GridPoint, ReadingPass),
+        point: GridPoint,
+        turn: ReadingPass,
         worker: &mut SweepWorker<'_>,
     ) -> Result<SettingResult> {
         if turn == ReadingPass::First {
@@ -423,7 +423,7 @@ impl<'a> SweepState<'a> {
                 return Ok(SettingResult::Read { value, cases });
             }
             let _working = worker.quiet.test();
-            if let Err(gate) = worker.evaluator.test(built)? {
+            if let Err(gate) = split(worker.evaluator.test(built))? {
                 return Ok(SettingResult::from(&gate));
             }
         }
@@ -456,7 +456,8 @@ pub fn run_sweep(
     let shared = SweepState {
         sweep: Mutex::new(sweep),
         watch: Mutex::new(watch),
-        budget: (budget, Instant::now()),
+        budget,
+        started: Instant::now(),
         workers: u32::try_from(workers.len()).unwrap_or(u32::MAX).max(1),
     };
     let shared = &shared;

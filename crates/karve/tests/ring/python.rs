@@ -1,9 +1,9 @@
 //! Modules in Python in the ring: what is called, what is refused, and what it costs.
 
-use super::{RunnerSetup, case, terms};
+use super::{RunnerSetup, case, check_kernel, terms};
 use karve_core::charter::Metric;
 use karve_core::measurement::Gate;
-use karve_harness::outcome::BlockFailure;
+use karve_harness::outcome::{BlockFailure, split};
 use karve_harness::runner::{self, DuelCase, KernelRunner};
 use karve_numerics::contract::{ArgKind, Kernel, Precision, PythonRuntime, PythonStyle, Reference};
 use karve_numerics::tensor::Dtype;
@@ -63,7 +63,7 @@ fn python_terms(dir: &Path, interpreter: &str) -> RunnerSetup {
 fn examined(kernel: &str, interpreter: &str) -> Result<(), Gate> {
     let dir = project(kernel, REFERENCE);
     let terms = python_terms(dir.path(), interpreter);
-    let examined = runner::check_kernel(&terms, dir.path(), None, &[case(1_000), case(77)]);
+    let examined = check_kernel(&terms, dir.path(), None, &[case(1_000), case(77)]);
     examined.expect("a correctness check").map(|errors| {
         assert_eq!(errors.len(), 4, "two tensors on two cases");
     })
@@ -170,16 +170,16 @@ fn modules_meet_in_a_duel_and_what_it_costs_is_told() {
     let terms = python_terms(one.path(), &python);
     let start = Instant::now();
     let costs = runner::handover(&terms, one.path(), &case(1_000));
-    let (handover, call) = costs.expect("a handover").expect("it passes");
+    let (handover, call) = costs.expect("it passes");
     eprintln!("hand-over {handover:?}, a call {call:?}, with the start {:?}", start.elapsed());
     let duel_case = DuelCase { index: 0, case: case(1_000), calls: 50, spin_ns: 0 };
     let metric = Metric { name: "wall_time".into(), unit: "us".into(), ..Metric::default() };
     let trees = [one.path().to_owned(), other.path().to_owned()];
     let duelling = KernelRunner::start(&terms, &metric, trees, vec![duel_case]);
-    let mut duelling = duelling.expect("a duel").expect("both start");
+    let mut duelling = duelling.expect("both start");
     let mut faster = 0;
     for _ in 0..30 {
-        let block = duelling.block().expect("a block").expect("no fault");
+        let block = duelling.block().expect("no fault");
         faster += u32::from(block.pairs[0].candidate.cpu_us < block.pairs[0].parent.cpu_us);
     }
     assert!(faster > 20, "{faster} of 30");
@@ -230,8 +230,8 @@ def kernel_fn(n, alpha, x, y):
     let metric = Metric::default();
     let trees = [one.path().to_owned(), other.path().to_owned()];
     let duelling = KernelRunner::start(&terms, &metric, trees, vec![duel_case]);
-    let mut duelling = duelling.expect("a duel").expect("both start");
-    let fault = (0..30).find_map(|_| duelling.block().expect("a block").err());
+    let mut duelling = duelling.expect("both start");
+    let fault = (0..30).find_map(|_| split(duelling.block()).expect("a block").err());
     let dishonest = matches!(&fault, Some(BlockFailure::Candidate(Gate::Dishonest { .. })));
     assert!(dishonest, "{fault:?}");
 }
@@ -271,8 +271,7 @@ def get_init_inputs():
     let kernel = reference.replace("Model:", "ModelNew:");
     let dir = project(&kernel, reference);
     let terms = model_terms(dir.path(), &python);
-    let examined =
-        runner::check_kernel(&terms, dir.path(), None, &[case(8)]).expect("a correctness check");
+    let examined = check_kernel(&terms, dir.path(), None, &[case(8)]).expect("a correctness check");
     assert!(examined.is_ok(), "{examined:?}");
 }
 
@@ -298,13 +297,11 @@ def get_init_inputs():
     let kernel = reference.replace("Model(", "ModelNew(");
     let dir = project(&kernel, reference);
     let terms = model_terms(dir.path(), &python);
-    let examined =
-        runner::check_kernel(&terms, dir.path(), None, &[case(8)]).expect("a correctness check");
+    let examined = check_kernel(&terms, dir.path(), None, &[case(8)]).expect("a correctness check");
     assert!(examined.is_ok(), "{examined:?}");
     let wrong = kernel.replace("torch.relu(", "torch.tanh(");
     fs::write(dir.path().join("kernel.py"), wrong).expect("a file");
-    let examined =
-        runner::check_kernel(&terms, dir.path(), None, &[case(8)]).expect("a correctness check");
+    let examined = check_kernel(&terms, dir.path(), None, &[case(8)]).expect("a correctness check");
     assert!(matches!(examined, Err(Gate::WrongResult { .. })), "{examined:?}");
 }
 
@@ -325,8 +322,8 @@ fn torch_gets_every_type_that_it_has() {
                 *draw = karve_numerics::draw::Draw::Integers { low: 0, high: 9 };
             }
         }
-        let examined = runner::check_kernel(&terms, dir.path(), None, &[case(64)])
-            .expect("a correctness check");
+        let examined =
+            check_kernel(&terms, dir.path(), None, &[case(64)]).expect("a correctness check");
         assert!(examined.is_ok(), "{dtype:?}: {examined:?}");
     }
 }
@@ -453,7 +450,7 @@ def kernel_fn(n, alpha, x, y):
     return z
 ";
     fs::write(dir.path().join("kernel.py"), says).expect("a file");
-    let examined = runner::check_kernel(&terms, dir.path(), None, &[case(1_000)])
-        .expect("a correctness check");
+    let examined =
+        check_kernel(&terms, dir.path(), None, &[case(1_000)]).expect("a correctness check");
     assert!(examined.is_ok(), "{examined:?}");
 }

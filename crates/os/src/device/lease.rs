@@ -286,8 +286,7 @@ impl LeaseWait {
         let mut tell = vec![NOTICE_AFTER, MENTIONED_AFTER];
         loop {
             match self.locked.recv_timeout(GLANCE) {
-                Ok(Ok(file)) => return Ok(file),
-                Ok(Err(error)) => return Err(cannot(&self.path, error)),
+                Ok(locked) => return locked.map_err(|error| cannot(&self.path, error)),
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(cannot(&self.path, "the wait was interrupted"));
                 }

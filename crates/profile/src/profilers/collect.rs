@@ -5,19 +5,16 @@ use super::editable::{EditableFiles, plain_name};
 use super::run::{ProfilerHint, diagnose_failure, limit_of, start};
 use super::valgrind::callgrind;
 use super::vectors::{KernelCode, NOT_READ};
-use super::{
-    ParsedProfile, ProfileParseError, ProfilerTool, SQLITE, nsys, own_first, parse, parse_of,
-    sniff, torch,
-};
+use super::{ParsedProfile, ProfilerTool, SQLITE, nsys, own_first, parse, parse_of, sniff, torch};
 use karve_core::knowledge::Situation;
-use karve_core::measurement::Sample;
+use karve_core::measurement::{Gate, Sample};
 use karve_core::profile::{
     Bottleneck, DiagnosisRuleSet, KernelProfile, ProfileDepth, ProfilerRemark, diagnose,
 };
 use karve_harness::commands::{
     BenchParams, CommandVariant, Harness, PROFILE_DIR, ProfiledRun, ProfilerStart,
 };
-use karve_harness::outcome::GateResult;
+use karve_harness::outcome::{ReasonResult, split};
 use karve_numerics::case::Case;
 use karve_os::error::{Result, WithContext};
 use karve_os::files;
@@ -102,7 +99,7 @@ pub struct CollectedProfile {
     /// Tools that failed, and what to do.
     pub failed: Vec<(ProfilerTool, ProfilerHint)>,
     /// The benchmark without a profiler, if it is a command.
-    pub alone: Option<GateResult<Sample>>,
+    pub alone: Option<Result<Sample, Gate>>,
 }
 
 impl CollectedProfile {
@@ -153,7 +150,9 @@ pub fn take(
             let again = again || taken.has_failed(*tool);
             let start = start(*tool, at, &words, Path::new(PROFILE_DIR)).filter(|_| !again);
             if let Some(start) = start {
-                run_tool((harness, alone), subject, (*tool, &start), &mut taken)?;
+                let harness = harness.clone().within_limit(limit_of(*tool, alone));
+                let run = ToolRun { harness, tool: *tool, start: &start, alone };
+                run.perform(subject, &mut taken)?;
             }
         }
         // A named tool runs as deep as it can; otherwise deeper only if needed.
@@ -182,11 +181,9 @@ fn with_vectors(
     harness: &Harness,
     subject: ProfileTarget<'_>,
     text: &str,
-) -> Result<std::result::Result<ParsedProfile, ProfileParseError>> {
-    let (mut parsed, code) = match callgrind::parse_code(text, subject.editable) {
-        Ok(read) => read,
-        Err(why) => return Ok(Err(why)),
-    };
+) -> ReasonResult<ParsedProfile> {
+    let (mut parsed, code) =
+        callgrind::parse_code(text, subject.editable).map_err(|why| why.to_string())?;
     own_first(&mut parsed, subject.editable);
     let kernel = parsed.kernels.iter_mut();
     let same = |code: &KernelCode| kernel.into_iter().find(|kernel| kernel.name == code.kernel);
@@ -206,7 +203,7 @@ fn with_vectors(
             parsed.notes.push(format!("{NOT_READ}: {why}"));
         }
     }
-    Ok(Ok(parsed))
+    Ok(parsed)
 }
 
 /// Whether the counters show what limits the kernel.
@@ -222,7 +219,7 @@ fn run_alone(
     taken: &mut CollectedProfile,
 ) -> Result<Option<Duration>> {
     let call = BenchParams::fresh(CommandVariant::Usual)?;
-    let samples = harness.bench(subject.tree, std::slice::from_ref(subject.case), call)?;
+    let samples = split(harness.bench(subject.tree, std::slice::from_ref(subject.case), call))?;
     let wall = match &samples {
         Ok(samples) => samples.first().map(|s| Duration::from_micros(s.wall_us)),
         Err(gate) => {
@@ -239,51 +236,58 @@ fn run_alone(
     Ok(wall)
 }
 
-fn run_tool(
-    (harness, alone): (&Harness, Duration),
-    subject: ProfileTarget<'_>,
-    (tool, start): (ProfilerTool, &ProfilerStart),
-    taken: &mut CollectedProfile,
-) -> Result<()> {
-    let harness = harness.clone().within_limit(limit_of(tool, alone));
-    let ProfiledRun { run, printed, output } = harness.run_profiler(subject.tree, start)?;
-    if !run.exit.success() {
-        taken.failed.push((tool, failure(tool, &run, alone)));
-        return Ok(());
-    }
-    if run.stdout.truncated() {
-        let problem = "its output is too long".to_owned();
-        taken.fail(tool, problem, "profile a shorter case: --case NAME");
-        return Ok(());
-    }
-    if let Err(gate) = harness.check_metric(&printed, subject.case) {
-        let why = gate.describe();
-        let problem = format!(
-            "its profile was discarded: the benchmark behaves differently under it than \
-             without it: {why}"
-        );
-        taken.fail(tool, problem, &try_another(tool));
-        return Ok(());
-    }
-    let parsed = match tool {
-        ProfilerTool::Nsys => read_database(&output)?,
-        ProfilerTool::Callgrind => {
-            let text = String::from_utf8_lossy(&output);
-            with_vectors(&harness, subject, &text)?.map_err(|why| why.to_string())
+/// One run of the benchmark under a profiler.
+struct ToolRun<'a> {
+    harness: Harness,
+    tool: ProfilerTool,
+    start: &'a ProfilerStart,
+    /// How long the benchmark takes without it.
+    alone: Duration,
+}
+
+impl ToolRun<'_> {
+    fn perform(&self, subject: ProfileTarget<'_>, taken: &mut CollectedProfile) -> Result<()> {
+        let tool = self.tool;
+        let ProfiledRun { run, printed, output } =
+            self.harness.run_profiler(subject.tree, self.start)?;
+        if !run.exit.success() {
+            taken.failed.push((tool, failure(tool, &run, self.alone)));
+            return Ok(());
         }
-        _ => parse_of(tool, &String::from_utf8_lossy(&output), subject.editable)
-            .map_err(|why| why.to_string()),
-    };
-    match parsed {
-        Ok(parsed) => merge(&mut taken.parsed, parsed),
-        Err(why) => taken.fail(
-            tool,
-            format!("its output cannot be read: {why}"),
-            "save the output and read it with \"karve profile FILE\"",
-        ),
+        if run.stdout.truncated() {
+            let problem = "its output is too long".to_owned();
+            taken.fail(tool, problem, "profile a shorter case: --case NAME");
+            return Ok(());
+        }
+        if let Err(gate) = self.harness.check_metric(&printed, subject.case) {
+            let why = gate.describe();
+            let problem = format!(
+                "its profile was discarded: the benchmark behaves differently under it than \
+                 without it: {why}"
+            );
+            taken.fail(tool, problem, &try_another(tool));
+            return Ok(());
+        }
+        match split(self.parse(subject, &output))? {
+            Ok(parsed) => merge(&mut taken.parsed, parsed),
+            Err(why) => taken.fail(
+                tool,
+                format!("its output cannot be read: {why}"),
+                "save the output and read it with \"karve profile FILE\"",
+            ),
+        }
+        taken.raw.push((tool, output));
+        Ok(())
     }
-    taken.raw.push((tool, output));
-    Ok(())
+
+    fn parse(&self, subject: ProfileTarget<'_>, output: &[u8]) -> ReasonResult<ParsedProfile> {
+        let text = String::from_utf8_lossy(output);
+        match self.tool {
+            ProfilerTool::Nsys => read_database(output),
+            ProfilerTool::Callgrind => with_vectors(&self.harness, subject, &text),
+            tool => Ok(parse_of(tool, &text, subject.editable).map_err(|why| why.to_string())?),
+        }
+    }
 }
 
 fn failure(tool: ProfilerTool, run: &CommandOutcome, alone: Duration) -> ProfilerHint {
@@ -336,17 +340,15 @@ pub fn read_text(tool: ProfilerTool, text: &str) -> std::result::Result<ParsedPr
 }
 
 /// Reads an output of any tool.
-pub fn read_any(
-    bytes: &[u8],
-) -> Result<std::result::Result<(ProfilerTool, ParsedProfile), String>> {
+pub fn read_any(bytes: &[u8]) -> ReasonResult<(ProfilerTool, ParsedProfile)> {
     if bytes.starts_with(SQLITE.as_bytes()) {
-        return Ok(read_database(bytes)?.map(|parsed| (ProfilerTool::Nsys, parsed)));
+        return Ok((ProfilerTool::Nsys, read_database(bytes)?));
     }
     let text = String::from_utf8_lossy(bytes);
-    Ok(match sniff(&text) {
-        Some(tool) => read_text(tool, &text).map(|parsed| (tool, parsed)),
-        None => Err("it is not the output of a profiler that karve supports".to_owned()),
-    })
+    match sniff(&text) {
+        Some(tool) => Ok((tool, read_text(tool, &text)?)),
+        None => Err("it is not the output of a profiler that karve supports".to_owned().into()),
+    }
 }
 
 /// Reads a file with the output of one tool, or of any. A trace and a database are streamed;
@@ -354,37 +356,34 @@ pub fn read_any(
 pub fn read_file(
     path: &Path,
     tool: Option<ProfilerTool>,
-) -> Result<std::result::Result<(ProfilerTool, ParsedProfile), String>> {
+) -> ReasonResult<(ProfilerTool, ParsedProfile)> {
     let cannot = || format!("cannot read {}", path.display());
     let mut file = files::open(path).context(cannot)?;
     let mut head = Vec::new();
     let begins = Read::by_ref(&mut file).take(HEAD_BYTES);
     BufReader::new(begins).read_to_end(&mut head).context(cannot)?;
     if head.starts_with(SQLITE.as_bytes()) {
-        let read = nsys::read(path).map_err(|why| why.to_string());
-        return Ok(read.map(|parsed| (ProfilerTool::Nsys, parsed)));
+        let parsed = nsys::read(path).map_err(|why| why.to_string())?;
+        return Ok((ProfilerTool::Nsys, parsed));
     }
     if tool.or_else(|| sniff(&String::from_utf8_lossy(&head))) == Some(ProfilerTool::Torch) {
         file.rewind().context(cannot)?;
-        let read = torch::read(BufReader::new(file)).map_err(|why| why.to_string());
-        return Ok(read.map(|parsed| (ProfilerTool::Torch, parsed)));
+        let parsed = torch::read(BufReader::new(file)).map_err(|why| why.to_string())?;
+        return Ok((ProfilerTool::Torch, parsed));
     }
     let bytes = files::read(path, files::RESULT_BYTES_MAX).context(cannot)?;
-    Ok(match tool {
-        Some(ProfilerTool::Nsys) | None => read_any(&bytes)?,
-        Some(tool) => {
-            let text = String::from_utf8_lossy(&bytes);
-            read_text(tool, &text).map(|parsed| (tool, parsed))
-        }
-    })
+    match tool {
+        Some(ProfilerTool::Nsys) | None => read_any(&bytes),
+        Some(tool) => Ok((tool, read_text(tool, &String::from_utf8_lossy(&bytes))?)),
+    }
 }
 
 /// A database is read from a separate file.
-fn read_database(bytes: &[u8]) -> Result<std::result::Result<ParsedProfile, String>> {
+fn read_database(bytes: &[u8]) -> ReasonResult<ParsedProfile> {
     let dir = tempfile::tempdir().context(|| "cannot create a directory".into())?;
     let path = dir.path().join("export.sqlite");
     fs::write(&path, bytes).context(|| format!("cannot write {}", path.display()))?;
-    Ok(nsys::read(&path).map_err(|why| why.to_string()))
+    Ok(nsys::read(&path).map_err(|why| why.to_string())?)
 }
 
 /// Merges the counters of another tool. If both report a single kernel, or one of the same

@@ -1,7 +1,8 @@
 //! The measured peaks of a GPU, if there is one and a compiler for it.
 
 use super::{Peak, peak};
-use karve_os::error::{Result, WithContext};
+use karve_harness::outcome::ReasonResult;
+use karve_os::error::WithContext;
 use karve_os::process::{self, Command, StopFlag};
 use karve_os::text::safe;
 use serde::Serialize;
@@ -33,12 +34,12 @@ pub struct GpuRoofline {
 }
 
 /// Measures the first GPU, or says why that is impossible.
-pub fn measure_gpu(stop: &StopFlag) -> Result<std::result::Result<GpuRoofline, String>> {
+pub fn measure_gpu(stop: &StopFlag) -> ReasonResult<GpuRoofline> {
     if process::find_program("nvidia-smi").is_none() {
-        return Ok(Err("nvidia-smi was not found, so no GPU was measured".to_owned()));
+        return Err("nvidia-smi was not found, so no GPU was measured".to_owned().into());
     }
     if process::find_program("nvcc").is_none() {
-        return Ok(Err("nvcc was not found, so the GPU was not measured".to_owned()));
+        return Err("nvcc was not found, so the GPU was not measured".to_owned().into());
     }
     let dir = tempfile::tempdir().context(|| "cannot create a temporary directory".into())?;
     let source = dir.path().join("gpu.cu");
@@ -47,15 +48,16 @@ pub fn measure_gpu(stop: &StopFlag) -> Result<std::result::Result<GpuRoofline, S
     let built = process::run(&Command::argv(line, dir.path()).limit(LIMIT), stop)?;
     if !built.exit.success() {
         let why = safe(built.stderr.text().trim(), 300);
-        return Ok(Err(format!("nvcc failed: {why}")));
+        return Err(format!("nvcc failed: {why}").into());
     }
     let run = process::run(&Command::argv(["./gpu", "20"], dir.path()).limit(LIMIT), stop)?;
     if !run.exit.success() {
         let why = safe(run.stderr.text().trim(), 300);
         let how = run.exit.describe();
-        return Ok(Err(format!("the GPU was not measured ({how}): {why}")));
+        return Err(format!("the GPU was not measured ({how}): {why}").into());
     }
-    Ok(parse_gpu(&run.stdout.text()).ok_or_else(|| "the GPU printed no figures".to_owned()))
+    let gpu = parse_gpu(&run.stdout.text());
+    Ok(gpu.ok_or_else(|| "the GPU printed no figures".to_owned())?)
 }
 
 fn parse_gpu(text: &str) -> Option<GpuRoofline> {

@@ -64,8 +64,10 @@ pub fn render(title: &str, roofs: &[RoofLine], points: &[PlotPoint]) -> Option<S
     let up = span(heights, 0.2);
     let mut chart = Chart::new(&escaped(title), across, up);
     chart.marked_axes(
-        ("operations per byte (log scale)", &decade_ticks(across, intensity)),
-        ("operations per second (log scale)", &decade_ticks(up, rate)),
+        "operations per byte (log scale)",
+        &decade_ticks(across, intensity),
+        "operations per second (log scale)",
+        &decade_ticks(up, rate),
     );
     for (number, roof) in roofs.iter().enumerate() {
         let colour = COLOURS[number % COLOURS.len()];

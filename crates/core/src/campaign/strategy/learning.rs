@@ -182,7 +182,7 @@ fn learning(campaign: &Campaign, round: &RoundState, verdict: &Verdict) -> Optio
         entry: hypothesis.entry.clone().unwrap_or(new),
         title: hypothesis.title.chars().take(100).collect(),
         mechanism: hypothesis.mechanism.chars().take(LESSON_MAX).collect(),
-        evidence: evidence(campaign, (round, hypothesis), comparison, verdict)?,
+        evidence: evidence(campaign, round, hypothesis, comparison, verdict)?,
         words: LessonNotes::default(),
         unsaid: String::new(),
         became: String::new(),
@@ -222,7 +222,8 @@ fn plain(name: &str) -> String {
 
 fn evidence(
     campaign: &Campaign,
-    (round, hypothesis): (&RoundState, &Hypothesis),
+    round: &RoundState,
+    hypothesis: &Hypothesis,
     comparison: Option<&Comparison>,
     verdict: &Verdict,
 ) -> Option<Evidence> {

@@ -7,11 +7,7 @@ use super::{LintFindings, RATIO_MAX, is_after, is_date};
 const MIDDLES_APART: f64 = 1.1;
 
 /// What is wrong with one piece of evidence.
-pub(super) fn lint(
-    (number, evidence): (usize, &Evidence),
-    today: &str,
-    list: &mut LintFindings<'_>,
-) {
+pub(super) fn lint(number: usize, evidence: &Evidence, today: &str, list: &mut LintFindings<'_>) {
     fields(number, evidence, list);
     if is_date(&evidence.date) && is_after(&evidence.date, today) {
         list.error(format!("evidence {number}: its date {} is in the future", evidence.date));

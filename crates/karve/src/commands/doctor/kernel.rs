@@ -9,7 +9,7 @@ use karve_core::duel::{Duel, DuelRule};
 use karve_core::verdict::{self, NOISE_EVIDENCE, NoiseVerdict};
 use karve_harness::commands::{BenchParams, CommandVariant, Harness};
 use karve_harness::git::Repo;
-use karve_harness::outcome::NumberedCase;
+use karve_harness::outcome::{GateResult, NumberedCase, split};
 use karve_harness::pair_runner::{BuiltArm, PairRunner};
 use karve_harness::worktrees::{BuiltTree, Worktrees};
 use karve_os::error::{ErrorKind, Result};
@@ -75,67 +75,84 @@ fn checked<T>(what: &str, came: Result<T>, findings: &mut DoctorReport) -> Resul
     }
 }
 
-/// Checks the kernel of HEAD.
-pub(super) fn examine(
-    repo: &Repo,
-    charter: &Charter,
-    (harness, trees, stop): (&Harness, &mut Worktrees, &StopFlag),
+/// The same for a gate, which is a finding with this hint if it fails.
+fn gated<T>(
+    what: &str,
+    came: GateResult<T>,
+    hint: &str,
     findings: &mut DoctorReport,
-) -> Result<()> {
-    let hints = ConfigHints::of(charter);
-    let commit = repo.head()?.oid().to_string();
-    let built = trees.built(repo, harness, &commit);
-    let Some(built) = checked("build", built, findings)? else {
-        return Ok(());
-    };
-    let built = match built {
-        Ok(built) => built,
-        Err(gate) => {
-            findings.failed("build", gate.describe(), hints.build);
-            return Ok(());
+) -> Result<Option<T>> {
+    match checked(what, split(came), findings)? {
+        Some(Ok(value)) => Ok(Some(value)),
+        Some(Err(gate)) => {
+            findings.failed(what, gate.describe(), hint);
+            Ok(None)
         }
-    };
-    findings.fine("build", "passed in a clean worktree");
-    let tested = examine_test(charter, harness, &built, findings)?;
-    let Some(turn) = device::hold_device(charter, stop, findings)? else {
-        return Ok(());
-    };
-    let fits = tested.as_ref().unwrap_or(charter);
-    let read = examine_bench(fits, harness, &built, findings)?;
-    // Others may measure while bugs are planted.
-    drop(turn);
-    let (Some(charter), true) = (&tested, read) else {
-        return Ok(());
-    };
-    check_mutations(repo, trees, (harness, charter, &commit), findings)?;
-    let Some(_turn) = device::hold_device(charter, stop, findings)? else {
-        return Ok(());
-    };
-    let noise = examine_noise(charter, harness, &built, findings);
-    checked("noise", noise, findings)?;
-    Ok(())
+        None => Ok(None),
+    }
 }
 
-/// Plants bugs that the test must catch.
-fn check_mutations(
-    repo: &Repo,
-    trees: &mut Worktrees,
-    (harness, charter, commit): (&Harness, &Charter, &str),
-    findings: &mut DoctorReport,
-) -> Result<()> {
-    let proven = checks::run_mutation_check(repo, trees, harness, (charter, commit));
-    let Some((check_passed, faults)) = checked("mutation", proven, findings)? else {
-        return Ok(());
-    };
-    let last = faults.last().map_or_else(String::new, |f| format!("{} in {}", f.bug, f.file));
-    if check_passed {
-        let detail = format!("the test caught a planted bug: {last}");
-        findings.fine("mutation", detail);
-    } else {
-        let detail = format!("the test missed {} planted bugs; the last: {last}", faults.len());
-        findings.failed("mutation", detail, ConfigHints::of(charter).mutation_check);
+/// What the checks of a kernel run with.
+pub(super) struct KernelChecks<'a> {
+    pub(super) repo: &'a Repo,
+    pub(super) trees: &'a mut Worktrees,
+    pub(super) harness: &'a Harness,
+    pub(super) stop: &'a StopFlag,
+}
+
+impl KernelChecks<'_> {
+    /// Checks the kernel of HEAD.
+    pub(super) fn run(self, charter: &Charter, findings: &mut DoctorReport) -> Result<()> {
+        let harness = self.harness;
+        let hints = ConfigHints::of(charter);
+        let commit = self.repo.head()?.oid().to_string();
+        let built = self.trees.built(self.repo, harness, &commit);
+        let Some(built) = gated("build", built, hints.build, findings)? else {
+            return Ok(());
+        };
+        findings.fine("build", "passed in a clean worktree");
+        let tested = examine_test(charter, harness, &built, findings)?;
+        let Some(turn) = device::hold_device(charter, self.stop, findings)? else {
+            return Ok(());
+        };
+        let fits = tested.as_ref().unwrap_or(charter);
+        let read = examine_bench(fits, harness, &built, findings)?;
+        // Others may measure while bugs are planted.
+        drop(turn);
+        let (Some(charter), true) = (&tested, read) else {
+            return Ok(());
+        };
+        self.check_mutations(charter, &commit, findings)?;
+        let Some(_turn) = device::hold_device(charter, self.stop, findings)? else {
+            return Ok(());
+        };
+        let noise = examine_noise(charter, harness, &built, findings);
+        checked("noise", noise, findings)?;
+        Ok(())
     }
-    Ok(())
+
+    /// Plants bugs that the test must catch.
+    fn check_mutations(
+        &self,
+        charter: &Charter,
+        commit: &str,
+        findings: &mut DoctorReport,
+    ) -> Result<()> {
+        let proven =
+            checks::run_mutation_check(self.repo, self.trees, self.harness, charter, commit);
+        let Some((check_passed, faults)) = checked("mutation", proven, findings)? else {
+            return Ok(());
+        };
+        let last = faults.last().map_or_else(String::new, |f| format!("{} in {}", f.bug, f.file));
+        if check_passed {
+            let detail = format!("the test caught a planted bug: {last}");
+            findings.fine("mutation", detail);
+        } else {
+            let detail = format!("the test missed {} planted bugs; the last: {last}", faults.len());
+            findings.failed("mutation", detail, ConfigHints::of(charter).mutation_check);
+        }
+        Ok(())
+    }
 }
 
 /// Runs the benchmark once, and says whether its numbers can be read.
@@ -147,23 +164,17 @@ fn examine_bench(
 ) -> Result<bool> {
     let bench =
         harness.bench(&built.path, &charter.cases, BenchParams::fresh(CommandVariant::Usual)?);
-    match checked("benchmark", bench, findings)? {
-        None => Ok(false),
-        Some(Ok(samples)) => {
-            let value = samples.first().map_or(f64::NAN, |sample| sample.value);
-            // No more digits than a reading has.
-            let value = format!("{value:.4}");
-            let value = value.trim_end_matches('0').trim_end_matches('.');
-            let detail = format!("{} = {value} {}", charter.metric.name, charter.metric.unit);
-            findings.fine("benchmark", detail);
-            Ok(true)
-        }
-        Some(Err(gate)) => {
-            let hint = ConfigHints::of(charter).bench;
-            findings.failed("benchmark", gate.describe(), hint);
-            Ok(false)
-        }
-    }
+    let hint = ConfigHints::of(charter).bench;
+    let Some(samples) = gated("benchmark", bench, hint, findings)? else {
+        return Ok(false);
+    };
+    let value = samples.first().map_or(f64::NAN, |sample| sample.value);
+    // No more digits than a reading has.
+    let value = format!("{value:.4}");
+    let value = value.trim_end_matches('0').trim_end_matches('.');
+    let detail = format!("{} = {value} {}", charter.metric.name, charter.metric.unit);
+    findings.fine("benchmark", detail);
+    Ok(true)
 }
 
 /// Tests every case; returns the charter with the cases that do not fit made smaller.
@@ -175,14 +186,8 @@ fn examine_test(
 ) -> Result<Option<Charter>> {
     let mut charter = charter.clone();
     let fitted = checks::fit_cases(harness, &built.path, &mut charter.cases);
-    let halved = match checked("test", fitted, findings)? {
-        None => return Ok(None),
-        Some(Ok(halved)) => halved,
-        Some(Err(gate)) => {
-            let hint = ConfigHints::of(&charter).test;
-            findings.failed("test", gate.describe(), hint);
-            return Ok(None);
-        }
+    let Some(halved) = gated("test", fitted, ConfigHints::of(&charter).test, findings)? else {
+        return Ok(None);
     };
     for index in halved {
         let name = &charter.cases[index].name;
@@ -209,7 +214,7 @@ fn examine_noise(
     let arm = BuiltArm { harness: harness.clone(), tree: built.path.clone() };
     let runner = PairRunner::new(arm.clone(), arm, CommandVariant::Usual);
     for _ in 0..NOISE_BLOCKS {
-        let Ok(block) = runner.block(&cases)? else {
+        let Ok(block) = split(runner.block(&cases))? else {
             let hint = ConfigHints::of(charter).bench;
             findings.failed("noise", "the benchmark fails intermittently", hint);
             return Ok(());

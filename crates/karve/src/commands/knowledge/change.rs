@@ -42,7 +42,7 @@ impl AddArgs {
                 .hint("\"karve knowledge show ID\" prints one to start from; see docs/knowledge.md")
         })?;
         let mut change = writer.change();
-        let path = put(&mut change, (&entry, self.to.layer()), self.replace)?;
+        let path = put(&mut change, &entry, self.to.layer(), self.replace)?;
         change.commit()?;
         ui::outln(&format!("added     {} in {}", entry.id, path.display()));
         Ok(())
@@ -71,7 +71,8 @@ fn read(here: &Path, file: &str) -> Result<String> {
 /// Adds an entry that passes lint to a change; overwrites an existing one only if asked to.
 pub(super) fn put(
     change: &mut LibraryChange<'_>,
-    (entry, layer): (&Entry, Layer),
+    entry: &Entry,
+    layer: Layer,
     replace: bool,
 ) -> Result<PathBuf> {
     refuse_lint_errors(entry)?;

@@ -84,7 +84,7 @@ impl ImportArgs {
         let mut tally = ImportTally::default();
         let mut change = writer.change();
         for entry in self.read(place, &mut tally)? {
-            let there = self.is_there(writer.library, (&mut change, &entry))?;
+            let there = self.is_there(writer.library, &mut change, &entry)?;
             if there && !self.replace {
                 tally.there.push(text::safe(&entry.id, 80));
             } else {
@@ -135,7 +135,8 @@ impl ImportArgs {
     fn is_there(
         &self,
         loaded: &LoadedLibrary,
-        (change, of): (&mut LibraryChange<'_>, &Entry),
+        change: &mut LibraryChange<'_>,
+        of: &Entry,
     ) -> Result<bool> {
         match self.to {
             _ if !is_id(&of.id) => Ok(false),
@@ -168,7 +169,7 @@ impl ImportArgs {
             }
             return Ok(());
         }
-        match put(change, (entry, self.to.layer()), self.replace) {
+        match put(change, entry, self.to.layer(), self.replace) {
             Ok(_) => tally.new += 1,
             Err(error) => tally.add_faulty(&id, &error.to_string().replace('\n', "; ")),
         }

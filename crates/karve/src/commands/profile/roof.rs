@@ -4,20 +4,19 @@ use karve_core::charter::Charter;
 use karve_core::roofline::{Ceiling, ceiling};
 use karve_core::score::implied_seconds;
 use karve_harness::commands::{BenchParams, CommandVariant, Harness};
-use karve_numerics::case::Case;
+use karve_harness::outcome::split;
 use karve_numerics::roof::CallDemand;
 use karve_os::error::Result;
-use karve_profile::profilers::collect::CollectedProfile;
+use karve_profile::profilers::collect::{CollectedProfile, ProfileTarget};
 use karve_profile::roofline::counters::add_ceiling;
 use karve_profile::roofline::{self, Cores, HostRoofline};
-use std::path::Path;
 
 /// Adds the roofline counters to a profile, from one reading of the benchmark. Adds none if the
 /// work or bytes of the case are not declared, or the host was never measured.
 pub(super) fn add(
     harness: &Harness,
     charter: &Charter,
-    (tree, case): (&Path, &Case),
+    ProfileTarget { tree, case, .. }: ProfileTarget<'_>,
     taken: &mut CollectedProfile,
 ) -> Result<()> {
     let declared = |demand: &CallDemand| demand.work.is_some() && demand.bytes.is_some();
@@ -34,7 +33,7 @@ pub(super) fn add(
         Some(sample) => sample.map(Some),
         None => {
             let call = BenchParams::fresh(CommandVariant::Usual)?;
-            let samples = harness.bench(tree, std::slice::from_ref(case), call)?;
+            let samples = split(harness.bench(tree, std::slice::from_ref(case), call))?;
             samples.map(|samples| samples.first().copied())
         }
     };
@@ -48,7 +47,7 @@ pub(super) fn add(
         }
     };
     let threads = charter.contract.as_ref().map(|contract| contract.threads);
-    if let Some((cores, found)) = under(&host, demand, (time_s, threads)) {
+    if let Some((cores, found)) = under(&host, demand, time_s, threads) {
         let level = demand.bytes.and_then(|bytes| host.level_of(bytes, cores));
         let level = level.map_or("memory", |level| level.level.as_str());
         let whose = cores.name();
@@ -64,7 +63,8 @@ pub(super) fn add(
 fn under(
     host: &HostRoofline,
     demand: CallDemand,
-    (time_s, threads): (Option<f64>, Option<u32>),
+    time_s: Option<f64>,
+    threads: Option<u32>,
 ) -> Option<(Cores, Ceiling)> {
     let on = |cores| Some((cores, ceiling(demand, host.peaks(demand, cores), time_s)?));
     let (_, one) = on(Cores::One)?;
@@ -106,7 +106,7 @@ mod tests {
         };
         let demand = CallDemand { work: Some(1e9), bytes: Some(1e6) };
         let check = |time_s: Option<f64>, threads: Option<u32>, want: (Cores, Option<f64>)| {
-            let (cores, found) = under(&host, demand, (time_s, threads)).unwrap();
+            let (cores, found) = under(&host, demand, time_s, threads).unwrap();
             assert_eq!((cores, found.share), want, "{time_s:?} {threads:?}");
         };
         check(Some(2.0), None, (Cores::One, Some(0.5)));

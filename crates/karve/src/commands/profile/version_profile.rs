@@ -11,6 +11,7 @@ use karve_core::knowledge::Situation;
 use karve_core::profile::KernelProfile;
 use karve_harness::commands::Harness;
 use karve_harness::git::{CommitNote, Oid, Repo};
+use karve_harness::outcome::{Failure, split};
 use karve_harness::project_file;
 use karve_harness::scratch::{ScratchDir, ScratchKind};
 use karve_harness::worktrees::Worktrees;
@@ -132,13 +133,14 @@ impl ProfileArgs {
         let mut at = None;
         for name in names {
             let path = here.join(name);
-            let read = collect::read_file(&path, self.tool).map_err(|error| {
-                error.hint("name a readable file written by a profiler: karve profile FILE")
-            })?;
-            let (tool, mut more) = read.map_err(|why| {
-                CommandError::usage(format!("cannot read {name}"))
+            let read = collect::read_file(&path, self.tool);
+            let (tool, mut more) = read.map_err(|failure| match failure {
+                Failure::Outcome(why) => CommandError::usage(format!("cannot read {name}"))
                     .cause(why)
-                    .hint("--tool NAME says which profiler wrote it; see \"karve profile --help\"")
+                    .hint("--tool NAME says which profiler wrote it; see \"karve profile --help\""),
+                Failure::Error(error) => {
+                    error.hint("name a readable file written by a profiler: karve profile FILE")
+                }
             })?;
             if names.len() > 1 {
                 collect::name_file(&mut more, name);
@@ -180,14 +182,19 @@ impl ProfileArgs {
         let (title, commit) = commit(&repo, &charter, revision)?;
         let globs = project_file::glob_set(&charter.editable)?;
         let editable = EditableFiles::of(&repo.read_matching(&commit, &globs)?);
-        let built = trees.built(&repo, &harness, commit.as_str())?;
-        let taken = match built {
+        let taken = match split(trees.built(&repo, &harness, commit.as_str()))? {
             Err(gate) => Err(CommandError::usage("it does not build")
                 .cause(gate.describe())
                 .hint("fix it; \"karve check\" shows more")),
             Ok(built) => {
                 let _lease = device::lease_for(&charter, "karve profile", stop, &ui::notices())?;
-                self.take((&harness, &charter), (&built.path, &case), &editable)
+                let subject = ProfileTarget {
+                    tree: &built.path,
+                    case: &case,
+                    runs: DevicePlatform::at(&situation_of(&charter)),
+                    editable: &editable,
+                };
+                self.take(&harness, &charter, subject)
             }
         };
         trees.clear(&repo)?;
@@ -209,16 +216,14 @@ impl ProfileArgs {
 
     fn take(
         &self,
-        (harness, charter): (&Harness, &Charter),
-        (tree, case): (&Path, &Case),
-        editable: &EditableFiles,
+        harness: &Harness,
+        charter: &Charter,
+        subject: ProfileTarget<'_>,
     ) -> Result<CollectedProfile> {
-        let runs = DevicePlatform::at(&situation_of(charter));
         let wish = ProfileRequest { tool: self.tool, depth: self.depth, without: &[] };
-        let subject = ProfileTarget { tree, case, runs, editable };
         let mut taken = collect::take(harness, subject, wish, self.rules)?;
-        if runs == DevicePlatform::Cpu {
-            roof::add(harness, charter, (tree, case), &mut taken)?;
+        if subject.runs == DevicePlatform::Cpu {
+            roof::add(harness, charter, subject, &mut taken)?;
         }
         Ok(taken)
     }

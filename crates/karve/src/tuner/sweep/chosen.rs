@@ -4,6 +4,7 @@ use super::Sweep;
 use crate::tuner::evaluator::{Evaluator, SettingResult};
 use crate::tuner::journal::JournalLine;
 use crate::tuner::recorded::EvaluationFailure;
+use karve_harness::outcome::split;
 use karve_numerics::grid::GridPoint;
 use karve_numerics::space::KnobSetting;
 use karve_os::error::Result;
@@ -26,7 +27,7 @@ impl Sweep {
             };
             let config = self.search.grid().config(point);
             if setting_evaluator.is_right_on_hidden(&config)? {
-                let pared = self.pare((point, &config), setting_evaluator)?;
+                let pared = self.pare(point, &config, setting_evaluator)?;
                 return Ok((Some(pared), wrong));
             }
             let tried = SettingResult::Failed {
@@ -44,13 +45,14 @@ impl Sweep {
     /// artifacts stay the same. So the diff contains only changes that matter.
     fn pare(
         &mut self,
-        (point, config): (GridPoint, &KnobSetting),
+        point: GridPoint,
+        config: &KnobSetting,
         setting_evaluator: &mut Evaluator,
     ) -> Result<GridPoint> {
         let grid = self.search.shared_grid().clone();
         let made =
             |setting_evaluator: &mut Evaluator, config: &KnobSetting| -> Result<Option<String>> {
-                Ok(setting_evaluator.build(config)?.ok().and_then(|b| b.artifacts))
+                Ok(split(setting_evaluator.build(config))?.ok().and_then(|b| b.artifacts))
             };
         let (Some(default), Some(digest)) =
             (grid.default_point(), made(setting_evaluator, config)?)
