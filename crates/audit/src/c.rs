@@ -4,6 +4,7 @@ use super::c_flow;
 use super::names::{LanguageFamily, NameUse};
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
+use karve_core::cuda::LAUNCH;
 use std::collections::BTreeSet;
 
 /// Scans a file.
@@ -191,7 +192,7 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
         "gnu_asm_expression" | "ms_asm_expression" => {
             reading.note_asm(LanguageFamily::C, tree.text(node), line);
         }
-        "kernel_call_syntax" => reading.launches += 1,
+        "argument_list" if tree.text(node).starts_with(LAUNCH[0]) => reading.launches += 1,
         "try_statement" => {
             let what = "errors are caught around a call".to_owned();
             reading.note("fallback", "try", line, what);

@@ -160,6 +160,18 @@ fn fewer_launches_are_a_fusion() {
 }
 
 #[test]
+fn cuda_parses_as_cpp() {
+    for name in ["parent.cu", "honest/fused.cu", "honest/warp_reduce.cu", "cheats/side_stream.cu"] {
+        let text = fs::read_to_string(testdata().join(name)).unwrap();
+        let tree = tree::parse(AuditLanguage::Cuda, &text).unwrap();
+        assert_eq!(tree.broken, None, "{name}");
+    }
+    let hidden = "void f() { k<<<g, (rdtsc(), 1)>>>(x); }";
+    let findings = found("k.cu", None, hidden);
+    assert!(findings.iter().any(|finding| finding.rule == "timer"), "{findings:?}");
+}
+
+#[test]
 fn the_user_decides_about_rules() {
     let threads = "#include <pthread.h>\nvoid k(void) { pthread_create(0, 0, 0, 0); }";
     let change =

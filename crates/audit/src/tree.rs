@@ -1,6 +1,8 @@
 //! A source file as a flat syntax tree: every node in reading order, with its parent and the end of
 //! its subtree. Parsing is bounded in bytes, nodes and time, and never fails on odd text.
 
+use karve_core::cuda;
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 use std::sync::OnceLock;
@@ -52,20 +54,18 @@ impl AuditLanguage {
     }
 
     fn grammar(self) -> &'static tree_sitter::Language {
-        static GRAMMARS: OnceLock<[tree_sitter::Language; 5]> = OnceLock::new();
-        let [c, cpp, cuda, python, rust] = GRAMMARS.get_or_init(|| {
+        static GRAMMARS: OnceLock<[tree_sitter::Language; 4]> = OnceLock::new();
+        let [c, cpp, python, rust] = GRAMMARS.get_or_init(|| {
             [
                 tree_sitter_c::LANGUAGE.into(),
                 tree_sitter_cpp::LANGUAGE.into(),
-                tree_sitter_cuda::LANGUAGE.into(),
                 tree_sitter_python::LANGUAGE.into(),
                 tree_sitter_rust::LANGUAGE.into(),
             ]
         });
         match self {
             Self::C => c,
-            Self::Cpp => cpp,
-            Self::Cuda => cuda,
+            Self::Cpp | Self::Cuda => cpp,
             Self::Python => python,
             Self::Rust => rust,
         }
@@ -108,7 +108,12 @@ pub(super) fn parse(language: AuditLanguage, source: &str) -> Option<SyntaxTree<
     let mut in_time = |_: &tree_sitter::ParseState| {
         if start.elapsed() > TIME_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let bytes = source.as_bytes();
+    let bytes = match language {
+        AuditLanguage::Cuda => Cow::Owned(cuda::as_cpp(source)),
+        AuditLanguage::C | AuditLanguage::Cpp | AuditLanguage::Python | AuditLanguage::Rust => {
+            Cow::Borrowed(source.as_bytes())
+        }
+    };
     let options = ParseOptions::new().progress_callback(&mut in_time);
     let mut rest = |at: usize, _| bytes.get(at..).unwrap_or_default();
     let tree = parser.parse_with_options(&mut rest, None, Some(options))?;

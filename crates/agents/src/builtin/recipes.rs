@@ -2,6 +2,7 @@
 
 use globset::Glob;
 use karve_core::campaign::strategy::{LibraryRecall, UsableEntry};
+use karve_core::cuda;
 use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::knowledge::Action;
 use karve_harness::git::{Oid, Repo};
@@ -270,13 +271,12 @@ fn before_inner_loops(file: &str, text: &str, line: &str) -> Option<String> {
     let ending = file.rsplit('.').next().unwrap_or_default();
     let language = match ending {
         "c" | "h" => tree_sitter_c::LANGUAGE,
-        "cc" | "cpp" | "cxx" | "hpp" => tree_sitter_cpp::LANGUAGE,
-        "cu" | "cuh" => tree_sitter_cuda::LANGUAGE,
+        "cc" | "cpp" | "cxx" | "hpp" | "cu" | "cuh" => tree_sitter_cpp::LANGUAGE,
         _ => return None,
     };
     let mut parser = Parser::new();
     parser.set_language(&language.into()).ok()?;
-    let tree = parser.parse(text, None)?;
+    let tree = parser.parse(cuda::as_cpp(text), None)?;
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
     for place in inner_loops(tree.root_node()).into_iter().take(INSERTS_MAX) {
