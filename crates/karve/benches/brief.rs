@@ -49,7 +49,8 @@ fn measure() -> Result<bool> {
     let mut text = String::new();
     let took = time(BUILDS, || {
         let step = campaign.next_step();
-        let brief = |step| karve_agents::brief_of(&step, "here", Path::new("desk")).ok().flatten();
+        let brief =
+            |step| karve_agents::brief_of(&step, "here", Path::new("workspace")).ok().flatten();
         text = step.and_then(brief).unwrap_or_default();
     });
     tell("bytes of the brief", text.len() as f64, "", None);

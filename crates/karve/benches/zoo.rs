@@ -1,4 +1,4 @@
-//! Whether the ring tells honest kernels from cheats on a busy host. `cargo bench --bench zoo`;
+//! Whether the kernel runner tells honest kernels from cheats on a busy host. `cargo bench --bench zoo`;
 //! with `-- --quick` a tenth of it, with `-- equal` or another name only that part.
 //!
 //! ```text
@@ -229,7 +229,7 @@ impl Lab {
             .unwrap_or_else(|fault| panic!("two kernels that start: {fault:?}"))
     }
 
-    /// A duel to its end by the rule of the charter; nothing if the ring refused the candidate.
+    /// A duel to its end by the rule of the charter; nothing if the kernel runner refused the candidate.
     fn judged(&self, tree: &Path) -> Option<Verdict> {
         let rule = DuelRule::of(&self.charter, self.charter.keep_evidence());
         let mut duel = Duel::new(&self.charter, &[0], rule.with_second(Some(Clock::Cpu)));

@@ -11,6 +11,6 @@ mod git;
 mod inner;
 mod process;
 mod readme;
-mod ring;
+mod runner;
 mod sandbox;
 mod spaces;

@@ -46,7 +46,7 @@ impl SharedMemory {
     pub fn new(bytes: usize) -> io::Result<Self> {
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name is a null-terminated string.
-        let fd = unsafe { libc::memfd_create(c"karve-ring".as_ptr(), flags) };
+        let fd = unsafe { libc::memfd_create(c"karve-buffers".as_ptr(), flags) };
         if fd == -1 {
             return Err(io::Error::last_os_error());
         }

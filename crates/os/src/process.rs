@@ -85,7 +85,7 @@ pub fn give_up(kernel: &CStr) {
 }
 
 /// The same for a program that is not karve, which applies it to itself before it loads a kernel:
-/// as JSON, for `ring/worker.py`.
+/// as JSON, for `runner/worker.py`.
 pub fn worker_profile_text() -> String {
     serde_json::to_string(&WorkerProfile::of_host()).unwrap_or_default()
 }

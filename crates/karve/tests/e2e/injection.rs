@@ -1,8 +1,8 @@
 //! Text that gives orders: in the kernel, in the project, in a profile and in an answer. It is
 //! data, and changes nothing.
 
+use crate::e2e::external::Client;
 use crate::e2e::lab::{Lab, Said};
-use crate::e2e::visit::Client;
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! Modules in Python in the ring: what is called, what is refused, and what it costs.
+//! Modules in Python in the kernel runner: what is called, what is refused, and what it costs.
 
 use super::{RunnerSetup, case, check_kernel, terms};
 use karve_core::charter::Metric;

@@ -1,4 +1,4 @@
-//! Kernels in C for the tests of the ring: y = alpha * x + y and z = x * y, the old y.
+//! Kernels in C for the tests of the kernel runner: y = alpha * x + y and z = x * y, the old y.
 
 /// In float64.
 pub(crate) const REFERENCE: &str = r"

@@ -1,10 +1,10 @@
-//! The ring with real workers: honest kernels pass, wrong ones and hostile workers do not.
+//! The kernel runner with real workers: honest kernels pass, wrong ones and hostile workers do not.
 
 #![allow(clippy::expect_used, clippy::print_stderr)]
 
-#[path = "ring/kernels.rs"]
+#[path = "runner/kernels.rs"]
 mod kernels;
-#[path = "ring/python.rs"]
+#[path = "runner/python.rs"]
 mod python;
 
 use karve_core::charter::Metric;
