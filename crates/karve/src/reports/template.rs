@@ -159,8 +159,11 @@ fn add_texts(environment: &mut Environment<'static>) {
     environment.add_filter("fenced", |log: &str| safe(text::fenced(log)));
     // One line that is shown as it is: another program reads it, or it is not Markdown.
     environment.add_filter("verbatim", |text: &str| safe(one_line(text)));
-    environment.add_filter("left", |text: &str, width: usize| safe(format!("{text:<width$}")));
-    environment.add_filter("right", |text: &str, width: usize| safe(format!("{text:>width$}")));
+    environment
+        .add_filter("left", |text: &str, width: usize| safe(format!("{:<width$}", one_line(text))));
+    environment.add_filter("right", |text: &str, width: usize| {
+        safe(format!("{:>width$}", one_line(text)))
+    });
     environment.add_filter("wrapped", |text: &str, width: usize, indent: Option<usize>| {
         safe(wrapped(text, width, &" ".repeat(indent.unwrap_or(0))))
     });

@@ -3,12 +3,11 @@
 //! Hypotheses, lessons and logs are written by agents and by the programs they change. Everything
 //! here is bounded, free of control characters, and escaped for the place where it is put.
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use karve_core::campaign::Campaign;
 use karve_core::comparison::Estimate;
 use karve_core::score::percent_change;
 use karve_core::spending::CostPerPercent;
+use karve_os::clock;
 
 /// The most characters of a title.
 pub(super) const TITLE_MAX: usize = 100;
@@ -203,10 +202,7 @@ pub(super) fn short(commit: &str) -> String {
 
 /// `YYYY-MM-DD HH:MM`, UTC.
 pub(super) fn stamp(at_ms: i64) -> String {
-    match Timestamp::from_millisecond(at_ms) {
-        Ok(at) => at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M").to_string(),
-        Err(_) => NO_VALUE.to_owned(),
-    }
+    clock::utc_second(at_ms.div_euclid(1_000))[..16].to_owned()
 }
 
 /// How long something took.
