@@ -28,6 +28,9 @@ const FINE_MIN: f64 = 1.05;
 /// What a model must expect of the next setting for a fine search.
 const EXPECTED_MIN: f64 = 0.005;
 
+/// Readings of the incumbent that a candidate is compared with; their median counts.
+pub const INCUMBENT_READINGS: usize = 3;
+
 /// Characters of the values that a sweep set, when shown on one line.
 const VALUES_CHARS: usize = 400;
 
