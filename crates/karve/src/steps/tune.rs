@@ -100,7 +100,7 @@ fn climb(
     let environment = campaign.preparation().map(|p| host::fingerprint(&p.environment));
     let host = environment.unwrap_or_default();
     let dir = context.dir.join("tune");
-    let (journal, lines) = Journal::open(&dir, (evaluator, &host), FreshStart::No)?;
+    let (journal, lines) = Journal::open(&dir, evaluator, &host, FreshStart::No)?;
     let given = earlier::best_of(&grid, &earlier::journals(&dir, journal.path()));
     let rule = &context.charter.tune;
     let kind = rule.strategy.as_deref().and_then(StrategyKind::by_name).unwrap_or_default();
