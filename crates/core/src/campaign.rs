@@ -35,7 +35,7 @@ pub use event::{
 pub use gating::TuneStep;
 pub use record::OutOfOrder;
 pub use refusal::ProposalRefusal;
-pub use reviewing::{ReviewStep, UnreadableReview, last_usage};
+pub use reviewing::{ReviewReply, ReviewStep, ReviewTurns, UnreadableReview, last_usage};
 pub use round::{LayoutResults, LayoutTrial, RoundPhase, RoundState, RoundSummary, RunningDuel};
 pub use signals::signals_of;
 pub use stop_reason::StopReason;

@@ -108,6 +108,34 @@ pub struct Candidate {
     pub summary: String,
 }
 
+/// Files of a refused change that are named.
+const NAMED_MAX: usize = 10;
+
+impl Candidate {
+    /// Why it is not a candidate, if its author changed only files that it may not change, in its
+    /// role if it has one. A sweep changes nothing itself.
+    pub fn why_out_of_scope(
+        &self,
+        hypothesis: &Hypothesis,
+        refused: &[String],
+        role: Option<&str>,
+    ) -> Option<String> {
+        if !self.files.is_empty() || refused.is_empty() || hypothesis.sweep {
+            return None;
+        }
+        let named = refused[..refused.len().min(NAMED_MAX)].join(", ");
+        let more = match refused.len().saturating_sub(NAMED_MAX) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let who = match role {
+            None => "not editable".to_owned(),
+            Some(role) => format!("not editable in the role {role}"),
+        };
+        Some(format!("out of scope: the only changes are to {named}{more}, {who}"))
+    }
+}
+
 /// How alike two hypotheses are, 0 to 1, or 0 if the numbers in them differ.
 ///
 /// Two sweeps of the same tile share nearly all words; their numbers tell them apart. Claims
@@ -260,6 +288,37 @@ pub(crate) mod tests {
         check("alpha", "beta gamma", 0.25);
         let empty = similarity(&hypothesis("", ""), &hypothesis("", ""));
         assert!(empty.abs() < 1e-9);
+    }
+
+    #[test]
+    fn changes_to_read_only_files_alone_are_not_a_candidate() {
+        let mut candidate = Candidate {
+            commit: "c".into(),
+            tree: "t".into(),
+            files: Vec::new(),
+            patch: String::new(),
+            out_of_scope: Vec::new(),
+            whole: None,
+            summary: String::new(),
+        };
+        let mut idea = hypothesis("x", "");
+        let refused: Vec<String> = (1..13).map(|n| format!("{n}.c")).collect();
+        let check = |candidate: &Candidate, idea: &Hypothesis, n, role, want: Option<&str>| {
+            let why = candidate.why_out_of_scope(idea, &refused[..n], role);
+            assert_eq!(why.as_deref(), want.map(|want| format!("out of scope: {want}")).as_deref());
+        };
+        check(&candidate, &idea, 0, None, None);
+        check(&candidate, &idea, 1, None, Some("the only changes are to 1.c, not editable"));
+        let in_role = "the only changes are to 1.c, 2.c, not editable in the role tuner";
+        check(&candidate, &idea, 2, Some("tuner"), Some(in_role));
+        let many = "the only changes are to 1.c, 2.c, 3.c, 4.c, 5.c, 6.c, 7.c, 8.c, 9.c, 10.c and \
+                    2 more, not editable";
+        check(&candidate, &idea, 12, None, Some(many));
+        candidate.files.push("kernel.c".into());
+        check(&candidate, &idea, 1, None, None);
+        candidate.files.clear();
+        idea.sweep = true;
+        check(&candidate, &idea, 1, None, None);
     }
 
     #[test]

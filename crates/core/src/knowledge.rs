@@ -21,8 +21,8 @@ pub use lint::{LintFinding, LintSeverity, lint, lint_all};
 pub use matching::{EntryMatch, KnownEntry, Library, LibraryQuery, MatchReason};
 pub use scope::{Scope, Situation};
 pub use standing::{
-    EntryStanding, EvidenceEffect, VOUCHED, assess, dependants, effect_of, is_of, narrowed,
-    spent_after, weigh,
+    EntryStanding, EvidenceEffect, VOUCHED, anti_pattern_runs, assess, dependants, effect_of,
+    is_of, narrowed, spent_after, weigh,
 };
 
 use crate::hypothesis::Direction;

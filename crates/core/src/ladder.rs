@@ -28,6 +28,9 @@ const FINE_MIN: f64 = 1.05;
 /// What a model must expect of the next setting for a fine search.
 const EXPECTED_MIN: f64 = 0.005;
 
+/// Readings of the incumbent that a candidate is compared with; their median counts.
+pub const INCUMBENT_READINGS: usize = 3;
+
 /// Characters of the values that a sweep set, when shown on one line.
 const VALUES_CHARS: usize = 400;
 
@@ -184,7 +187,7 @@ impl LadderRule {
     }
 
     /// Milliseconds that are left for a candidate, given those spent on it and on all candidates.
-    pub fn left_ms(&self, (on_this, on_all): (u64, u64), wall_s: Option<u64>) -> u64 {
+    pub fn left_ms(&self, on_this: u64, on_all: u64, wall_s: Option<u64>) -> u64 {
         if self.share <= 0.0 || self.share.is_nan() {
             return 0;
         }
@@ -273,14 +276,14 @@ mod tests {
 
     #[test]
     fn time_is_bounded_for_one_and_for_all() {
-        assert_eq!(RULE.left_ms((0, 0), None), 3_600_000);
-        assert_eq!(RULE.left_ms((3_000_000, 0), None), 600_000);
-        assert_eq!(RULE.left_ms((0, 0), Some(400)), 100_000);
-        assert_eq!(RULE.left_ms((0, 90_000), Some(400)), 10_000);
-        assert_eq!(RULE.left_ms((0, 200_000), Some(400)), 0);
-        assert_eq!(LadderRule::default().left_ms((0, 0), None), 0);
+        assert_eq!(RULE.left_ms(0, 0, None), 3_600_000);
+        assert_eq!(RULE.left_ms(3_000_000, 0, None), 600_000);
+        assert_eq!(RULE.left_ms(0, 0, Some(400)), 100_000);
+        assert_eq!(RULE.left_ms(0, 90_000, Some(400)), 10_000);
+        assert_eq!(RULE.left_ms(0, 200_000, Some(400)), 0);
+        assert_eq!(LadderRule::default().left_ms(0, 0, None), 0);
         let short = LadderRule { minutes: 0.5, ..RULE };
-        assert_eq!(short.left_ms((10_000, 0), None), 20_000);
+        assert_eq!(short.left_ms(10_000, 0, None), 20_000);
         assert!(short.errors().is_empty());
         for minutes in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let rule = LadderRule { minutes, ..RULE };

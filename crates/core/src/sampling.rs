@@ -45,7 +45,7 @@ const REPEATS_MAX: u32 = 1 << 20;
 
 /// How often the kernel should be called in one run instead, from a run of the incumbent with
 /// `repeats` calls; `None` if that is enough. Both arms use the same count.
-pub fn more_repeats(metric: &Metric, sample: &Sample, repeats: u32) -> Option<u32> {
+fn more_repeats(metric: &Metric, sample: &Sample, repeats: u32) -> Option<u32> {
     // A reported time is that of one call; everything else is judged by the whole command.
     let reported = metric.seconds_per_unit().filter(|_| metric.own_clock().is_none());
     let (wanted, enough) = match reported {
@@ -61,6 +61,38 @@ pub fn more_repeats(metric: &Metric, sample: &Sample, repeats: u32) -> Option<u3
         }
     };
     (!enough && wanted > repeats && repeats < REPEATS_MAX).then(|| wanted.min(REPEATS_MAX))
+}
+
+/// Consecutive runs that must be long enough: one that the host delayed looks long enough too.
+const LONG_RUNS: u32 = 3;
+
+/// The search for how often a case is repeated in one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RepeatSearch {
+    /// How often it is repeated in the next run.
+    pub repeats: u32,
+    long: u32,
+}
+
+impl Default for RepeatSearch {
+    fn default() -> Self {
+        Self { repeats: 1, long: 0 }
+    }
+}
+
+impl RepeatSearch {
+    /// Whether another run is needed.
+    pub fn is_due(&self) -> bool {
+        self.long < LONG_RUNS
+    }
+
+    /// Takes in a run with the current repeats.
+    pub fn add(&mut self, metric: &Metric, sample: &Sample) {
+        match more_repeats(metric, sample, self.repeats) {
+            Some(more) => *self = Self { repeats: more, long: 0 },
+            None => self.long += 1,
+        }
+    }
 }
 
 /// Readings of each case that the baseline takes.
@@ -214,6 +246,22 @@ mod tests {
         let own = Metric { name: "wall_time".into(), ..charter().metric };
         assert_eq!(more_repeats(&own, &sample(1.5, 1_500), 4), Some(8));
         assert_eq!(more_repeats(&own, &sample(12.0, 12_000), 64), None);
+    }
+
+    #[test]
+    fn repeats_grow_until_several_runs_in_a_row_are_long_enough() {
+        let own = Metric { name: "wall_time".into(), ..charter().metric };
+        let run = |wall_us| Sample { value: 1.0, wall_us, cpu_us: wall_us };
+        let mut search = RepeatSearch::default();
+        for (wall_us, repeats) in [(6_000, 2), (12_000, 2), (12_000, 2), (9_000, 4)] {
+            search.add(&own, &run(wall_us));
+            assert!(search.is_due());
+            assert_eq!(search.repeats, repeats);
+        }
+        for left in [true, true, false] {
+            search.add(&own, &run(12_000));
+            assert_eq!((search.is_due(), search.repeats), (left, 4));
+        }
     }
 
     fn readings(values: &[(usize, f64)]) -> Vec<BaselineReading> {

@@ -159,6 +159,16 @@ impl AgentUsage {
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            usd: self.usd + other.usd,
+            estimated: self.estimated || other.estimated,
+        }
+    }
 }
 
 #[cfg(test)]

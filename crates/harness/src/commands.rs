@@ -1,7 +1,7 @@
 //! Build, gate and benchmark a tree with the project's own commands.
 //!
-//! A failure of a candidate here is a `Gate`, never an error. Every command has a limit,
-//! a bounded capture and a fresh seed; results are accepted only if they are complete.
+//! A failure of a candidate here is a `Gate`: an outcome, not an error of karve. Every command has
+//! a limit, a bounded capture and a fresh seed; results are accepted only if they are complete.
 
 pub mod output;
 

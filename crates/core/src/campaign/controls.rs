@@ -13,6 +13,7 @@ use crate::measurement::{Block, DiscardReason, Pair};
 use crate::verdict::FalsePositive;
 use crate::{power, verdict};
 use karve_numerics::case::CaseSet;
+use karve_numerics::stats;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 
@@ -92,6 +93,15 @@ impl RunningControl {
 }
 
 impl Campaign {
+    /// How much plain work follows a case in an arm of a positive control, in microseconds: a share
+    /// of the CPU time that the case took at the baseline.
+    pub fn spin_us(&self, case: usize, share: f64) -> Option<u64> {
+        let readings = self.baseline().map_or(&[][..], |baseline| &baseline.readings);
+        let times = readings.iter().filter(|reading| reading.case == case);
+        let times: Vec<f64> = times.map(|reading| reading.sample.cpu_us as f64).collect();
+        Some((stats::median(&times)? * share) as u64)
+    }
+
     /// What the controls showed, in order.
     pub fn controls(&self) -> &[ControlResult] {
         &self.controls

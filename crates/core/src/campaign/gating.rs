@@ -227,7 +227,7 @@ impl Campaign {
     /// Milliseconds that tuning may still take, given those spent on this candidate.
     fn tuning_left_ms(&self, on_this: u64) -> u64 {
         let wall_s = self.charter().and_then(|charter| charter.limits.wall_s);
-        self.ladder().left_ms((on_this, self.tuned_ms), wall_s)
+        self.ladder().left_ms(on_this, self.tuned_ms, wall_s)
     }
 
     /// A round climbs the ladder once.

@@ -8,6 +8,8 @@ use std::collections::{HashMap, HashSet};
 const NO_GAIN_RATIO: f64 = 1.01;
 /// This many independent runs replicate a finding.
 const REPLICATED: usize = 2;
+/// Two runs that are slower by at least this turn an optimization into an anti-pattern.
+const SLOWER_RATIO: f64 = 0.97;
 /// The section in which a person vouches for an entry.
 pub const VOUCHED: &str = "Vouched for";
 
@@ -177,6 +179,23 @@ pub fn assess(entry: &Entry) -> EntryStanding {
             format!("{} for it, {} against it", runs(shown), runs(against)),
         ),
     }
+}
+
+/// The runs that make an optimization an anti-pattern: it was slower in two of them, and faster in
+/// none. `None` if it is not one.
+pub fn anti_pattern_runs(entry: &Entry) -> Option<Vec<&str>> {
+    let slower = entry
+        .evidence
+        .iter()
+        .filter(|e| !e.failed && e.on_top_of.is_empty())
+        .filter(|e| e.high.is_some_and(|high| high < SLOWER_RATIO));
+    let mut runs: Vec<&str> = slower.map(|e| e.run.as_str()).collect();
+    runs.sort_unstable();
+    runs.dedup();
+    let is_one = entry.kind == super::EntryKind::Optimization
+        && assess(entry).n_for == 0
+        && runs.len() >= REPLICATED;
+    is_one.then_some(runs)
 }
 
 fn runs(n: usize) -> String {

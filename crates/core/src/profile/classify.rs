@@ -8,6 +8,7 @@ mod signals;
 
 use super::predicate::{CounterValues, Predicate, PredicateValue, short};
 use super::{Bottleneck, KernelProfile};
+use crate::policy::Preset;
 use rules::{CLASSES, ClassRule, HEALTHY};
 use serde::{Deserialize, Serialize};
 use signals::{CauseSignal, SIGNALS};
@@ -54,6 +55,17 @@ impl DiagnosisRuleSet {
             Self::Trtllm => "trtllm",
             Self::Primus => "primus",
             Self::Tilegym => "tilegym",
+        }
+    }
+
+    /// The rules that campaigns with this preset use.
+    pub fn of(preset: Preset) -> Self {
+        match preset {
+            Preset::Strict => Self::Karve,
+            Preset::Primus => Self::Primus,
+            Preset::Tilegym => Self::Tilegym,
+            Preset::Trtllm => Self::Trtllm,
+            Preset::HyperMla => Self::HyperMla,
         }
     }
 

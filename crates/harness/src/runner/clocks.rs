@@ -116,7 +116,7 @@ const LATE: &str = "it defers its work: its outputs arrive too late";
 
 impl BatchOverhead {
     /// Adds the turns of both arms on one of the cases.
-    pub(super) fn add(&mut self, (case, cases): (usize, usize), turns: &[[BatchTiming; 2]]) {
+    pub(super) fn add(&mut self, case: usize, cases: usize, turns: &[[BatchTiming; 2]]) {
         self.now.resize_with(cases, OverheadTimes::default);
         let Some(sides) = self.now.get_mut(case) else {
             return;
@@ -287,7 +287,7 @@ mod tests {
             let late = process % 2 * 300;
             let both = [turn([1_000, 200, 1_000], late), turn(candidate, late)];
             for _ in 0..turns {
-                around.add((0, 1), &[both]);
+                around.add(0, 1, &[both]);
                 around.check()?;
             }
             around.end_processes()?;

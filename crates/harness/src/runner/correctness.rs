@@ -21,7 +21,7 @@ use super::clocks::threads_in_words;
 use super::protocol::FLAG_MODE_CHANGED;
 use super::reference::ReferenceRunner;
 use super::setup::RunnerSetup;
-use super::worker_failure::{WorkerFailure, WorkerResult};
+use super::worker_failure::{WorkerResult, on_case};
 use crate::outcome::{Failure, GateResult};
 use karve_core::measurement::Gate;
 use karve_numerics::case::Case;
@@ -149,7 +149,7 @@ impl CorrectnessCheck<'_> {
         self.reference.set(contract, self.case)?;
         let layout = self.buffers.layout().clone();
         for arm in [Some(&mut self.arm), self.incumbent.as_mut()].into_iter().flatten() {
-            arm.set_up(contract, &layout).map_err(|failure| on_case(failure, self.case))?;
+            on_case(arm.set_up(contract, &layout), self.case)?;
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl CorrectnessCheck<'_> {
     fn late(&mut self) -> GateResult<()> {
         let calls = self.buffers.fresh_calls(1)?;
         let before = self.call(&calls)?.pop().map(|outcome| outcome.own);
-        self.arm.idle(LATE).map_err(|failure| on_case(failure, self.case))?;
+        on_case(self.arm.idle(LATE), self.case)?;
         let after = self.buffers.written(&calls[0]);
         match before == Some(after) {
             true => Ok(()),
@@ -209,9 +209,8 @@ impl CorrectnessCheck<'_> {
     /// A kernel that is much faster on inputs that it has seen than on fresh ones caches results.
     fn repeated(&mut self) -> GateResult<()> {
         for _ in 0..REPEAT_TRIES {
-            let mut ratio_of = |arm: &mut KernelWorker| {
-                ratio(&mut self.buffers, arm).map_err(|failure| on_case(failure, self.case))
-            };
+            let mut ratio_of =
+                |arm: &mut KernelWorker| on_case(ratio(&mut self.buffers, arm), self.case);
             let own = ratio_of(&mut self.arm)?;
             let usual = match &mut self.incumbent {
                 None => 1.0,
@@ -248,7 +247,7 @@ impl CorrectnessCheck<'_> {
         let mut written = Vec::new();
         for arm in [self.incumbent.as_mut(), Some(&mut self.arm)].into_iter().flatten() {
             calls.iter().for_each(|call| self.buffers.poison_output(call));
-            let turn = arm.run_batch(&slots, 0).map_err(|failure| on_case(failure, self.case))?;
+            let turn = on_case(arm.run_batch(&slots, 0), self.case)?;
             if turn.worker_timing.flags & FLAG_MODE_CHANGED != 0 {
                 let why = "it changes the floating-point rounding mode and does not restore it";
                 return Err(dishonest(why));
@@ -308,11 +307,6 @@ fn ratio(stage: &mut KernelBuffers, arm: &mut KernelWorker) -> WorkerResult<f64>
     }
     let median = |of: &[f64]| stats::median(of).unwrap_or(1.0).max(1e-9);
     Ok(median(&times[0]) / median(&times[1]))
-}
-
-/// What the failure of a worker means for its kernel on a case.
-fn on_case(failure: Failure<WorkerFailure>, case: &Case) -> Failure<Gate> {
-    failure.map(|broken| broken.gate(&case.name))
 }
 
 fn dishonest(why: &str) -> Failure<Gate> {

@@ -15,8 +15,9 @@ use super::clocks::{ArmClocks, BatchOverhead, threads_in_words};
 use super::duel_case::{DuelCase, DuelTime};
 use super::reference::ReferenceRunner;
 use super::setup::RunnerSetup;
+use super::worker_failure::on_case;
 use super::{block_cost, check, spread};
-use crate::outcome::{BlockFailure, BlockResult};
+use crate::outcome::{BlockFailure, BlockResult, GateResult};
 use karve_core::charter::Metric;
 use karve_core::measurement::{Block, FirstArm, Gate, Pair};
 use karve_numerics::case::Case;
@@ -174,7 +175,7 @@ impl KernelRunner {
         let Some(begun) = met.first() else {
             return Err(BlockFailure::Parent(Gate::Passed).into());
         };
-        self.around.add((duel_case, self.cases.len()), &taken);
+        self.around.add(duel_case, self.cases.len(), &taken);
         let [parent, candidate] = block_cost::usual(&taken);
         let sample = |clocks| block_cost::sample_of(&self.metric, clocks, begun.calls);
         Ok(Pair {
@@ -236,10 +237,8 @@ impl KernelRunner {
             CANDIDATE => self.cases[duel_case].spin_ns,
             _ => 0,
         };
-        let name = &self.cases[duel_case].case.name;
-        let turn = self.arms[arm]
-            .run_batch(&slots, spin_ns)
-            .map_err(|failure| failure.map(|broken| block_failure(arm, broken.gate(name))))?;
+        let case = &self.cases[duel_case].case;
+        let turn = by_arm(arm, on_case(self.arms[arm].run_batch(&slots, spin_ns), case))?;
         let written = &mut self.written[arm];
         written.resize_with(calls.len(), CallOutput::new);
         let stage = &self.buffers;
@@ -252,7 +251,7 @@ impl KernelRunner {
             stage.copy_written(call, written);
         });
         if outside.into_inner() {
-            return Err(block_failure(arm, check::outside(name)).into());
+            return by_arm(arm, Err(check::outside(&case.name).into()));
         }
         Ok(turn)
     }
@@ -267,9 +266,7 @@ impl KernelRunner {
         self.buffers.set(&self.terms.contract, &case)?;
         for arm in toss()? {
             let ready = self.arms[arm].set_up(&self.terms.contract, self.buffers.layout());
-            ready.map_err(|failure| {
-                failure.map(|broken| block_failure(arm, broken.gate(&case.name)))
-            })?;
+            by_arm(arm, on_case(ready, &case))?;
         }
         if self.pending != Some(duel_case) {
             self.reference.set(&self.terms.contract, &case)?;
@@ -402,16 +399,12 @@ fn start_arms(
 ) -> BlockResult<[KernelWorker; 2]> {
     let mut starting = [None, None];
     for arm in toss()? {
-        let started = terms.start_arm(&trees[arm], stage);
-        let of_arm = |gate| block_failure(arm, gate);
-        starting[arm] = Some(started.map_err(|failure| failure.map(of_arm))?);
+        starting[arm] = Some(by_arm(arm, terms.start_arm(&trees[arm], stage))?);
     }
     let [Some(parent), Some(candidate)] = starting else {
         return Err(BlockFailure::Parent(Gate::Passed).into());
     };
-    let parent = parent.ready().map_err(|failure| failure.map(BlockFailure::Parent))?;
-    let candidate = candidate.ready().map_err(|failure| failure.map(BlockFailure::Candidate))?;
-    Ok([parent, candidate])
+    Ok([by_arm(PARENT, parent.ready())?, by_arm(CANDIDATE, candidate.ready())?])
 }
 
 /// A random order, from the operating system.
@@ -422,9 +415,11 @@ fn toss() -> Result<ArmOrder> {
     })
 }
 
-fn block_failure(arm: usize, gate: Gate) -> BlockFailure {
-    match arm {
-        PARENT => BlockFailure::Parent(gate),
-        _ => BlockFailure::Candidate(gate),
-    }
+/// The result of one arm, as part of a block.
+fn by_arm<T>(arm: usize, result: GateResult<T>) -> BlockResult<T> {
+    let whose = match arm {
+        PARENT => BlockFailure::Parent,
+        _ => BlockFailure::Candidate,
+    };
+    result.map_err(|failure| failure.map(whose))
 }

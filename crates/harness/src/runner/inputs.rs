@@ -51,7 +51,7 @@ pub fn ask_inputs(terms: &RunnerSetup, tree: &Path) -> Result<Vec<Arg>> {
     else {
         return Err(cannot("only a Python module can report its arguments"));
     };
-    let mut command = command_of(terms, &dir, "reference", ("inputs.py", ASKS))?;
+    let mut command = command_of(terms, &dir, "reference", "inputs.py", ASKS)?;
     let device = terms.contract.modules.device.as_deref().unwrap_or("cpu");
     let style = match style {
         PythonStyle::Functions => "functions",

@@ -119,7 +119,7 @@ fn hidden(reference: &Reference) -> Vec<String> {
 }
 
 fn command(terms: &RunnerSetup, dir: &Path, cache: &str) -> Result<Command> {
-    let mut command = command_of(terms, dir, cache, ("worker.py", WORKER))?;
+    let mut command = command_of(terms, dir, cache, "worker.py", WORKER)?;
     // For a device, compilers must be started and drivers written to.
     if terms.contract.modules.device.is_none()
         && let process::Program::Argv(args) = &mut command.program
@@ -134,10 +134,11 @@ pub(super) fn command_of(
     terms: &RunnerSetup,
     dir: &Path,
     cache: &str,
-    program: (&str, &str),
+    name: &str,
+    program: &str,
 ) -> Result<Command> {
     let interpreter = terms.contract.modules.interpreter.as_deref();
-    let worker = written(&terms.scratch, program)?;
+    let worker = written(&terms.scratch, name, program)?;
     let args = vec![
         interpreter.unwrap_or(INTERPRETER).into(),
         // No bytecode is written, and nothing from the user's directories is imported.
@@ -166,7 +167,7 @@ pub(super) fn command_of(
 }
 
 /// A program as a file.
-fn written(scratch: &Path, (name, program): (&str, &str)) -> Result<PathBuf> {
+fn written(scratch: &Path, name: &str, program: &str) -> Result<PathBuf> {
     let dir = scratch.join("worker");
     let path = dir.join(name);
     let cannot = || format!("cannot write {}", path.display());

@@ -5,7 +5,7 @@ use super::arm::{BatchTiming, KernelWorker};
 use super::block_cost::{ClockTimes, sample_of};
 use super::buffers::{KernelBuffers, KernelCall};
 use super::setup::RunnerSetup;
-use super::worker_failure::WorkerResult;
+use super::worker_failure::{WorkerResult, on_case};
 use crate::outcome::GateResult;
 use karve_core::charter::Metric;
 use karve_core::measurement::Sample;
@@ -60,11 +60,6 @@ impl SoloRun {
         }
         Ok(Duration::from_secs_f64(stats::median(&times).unwrap_or_default()))
     }
-}
-
-/// What the failure of a worker means for its kernel on a case.
-fn on_case<T>(result: WorkerResult<T>, case: &Case) -> GateResult<T> {
-    result.map_err(|failure| failure.map(|broken| broken.gate(&case.name)))
 }
 
 /// How long handing over a batch takes with the kernel of a tree, and how long one call takes.

@@ -1,7 +1,8 @@
 //! Why a worker can no longer be used, and what that means for a candidate.
 
-use crate::outcome::Failure;
+use crate::outcome::{Failure, GateResult};
 use karve_core::measurement::{FailureCategory, Gate};
+use karve_numerics::case::Case;
 use karve_os::error::Result;
 use karve_os::process::Exit;
 
@@ -27,6 +28,11 @@ pub(super) enum WorkerFailure {
 
 /// A value, or why the worker can no longer be used.
 pub(super) type WorkerResult<T> = Result<T, Failure<WorkerFailure>>;
+
+/// What the failure of a worker means for its kernel on a case.
+pub(super) fn on_case<T>(result: WorkerResult<T>, case: &Case) -> GateResult<T> {
+    result.map_err(|failure| failure.map(|broken| broken.gate(&case.name)))
+}
 
 impl From<WorkerFailure> for Failure<WorkerFailure> {
     fn from(failure: WorkerFailure) -> Self {

@@ -9,7 +9,7 @@ use super::{Layer, LibraryLayers};
 use karve_core::campaign::{Event, Record};
 use karve_core::knowledge::{
     Entry, EntryBasis, EntryKind, EntrySection, EntryStatus, Evidence, EvidenceEffect, Learning,
-    Scope, VOUCHED, assess, effect_of, is_of, narrowed, spent_after,
+    Scope, VOUCHED, anti_pattern_runs, assess, effect_of, is_of, narrowed, spent_after,
 };
 use karve_harness::store::{self, CampaignDir};
 use karve_os::error::Result;
@@ -17,8 +17,6 @@ use std::path::Path;
 
 /// Most evidence of one entry; the newest is kept.
 const EVIDENCE_MAX: usize = 60;
-/// Two runs that are slower by at least this turn an optimization into an anti-pattern.
-const SLOWER_RATIO: f64 = 0.97;
 /// The section with claims that agents made about rounds.
 pub const CLAIMS: &str = "Claims";
 /// Most claims of one entry; the newest are kept, and the logs have all of them.
@@ -180,22 +178,13 @@ fn is_traced(campaigns: &Path, evidence: &Evidence) -> bool {
     dir.exists() && store::read(&dir).is_ok_and(|log| log.records.iter().any(tells))
 }
 
-/// An optimization that was slower in two runs and faster in none is an anti-pattern.
+/// Turns an optimization that makes kernels slower into an anti-pattern.
 fn invert(entry: &mut Entry) {
-    let standing = assess(entry);
-    let slower = entry
-        .evidence
-        .iter()
-        .filter(|e| !e.failed && e.on_top_of.is_empty())
-        .filter(|e| e.high.is_some_and(|high| high < SLOWER_RATIO));
-    let mut runs: Vec<&str> = slower.map(|e| e.run.as_str()).collect();
-    runs.sort_unstable();
-    runs.dedup();
-    if entry.kind != EntryKind::Optimization || standing.n_for > 0 || runs.len() < 2 {
+    let Some(runs) = anti_pattern_runs(entry) else {
         return;
-    }
-    entry.kind = EntryKind::AntiPattern;
+    };
     let list = runs.join(" and ");
+    entry.kind = EntryKind::AntiPattern;
     let parts = [
         ("Failure mode", format!("{} makes kernels slower.", entry.title)),
         ("How it shows", format!("It was slower in {list}; see the evidence.")),

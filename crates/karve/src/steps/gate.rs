@@ -71,7 +71,7 @@ fn build_and_test(
         let hidden = cases_at(campaign, &campaign.cases_of(CaseSet::Hidden));
         if harness.tests_each_case(&hidden) {
             let tested = harness.test(&built.path, &hidden, variant);
-            tested.map_err(|failure| failure.map(conceal))?;
+            tested.map_err(|failure| failure.map(Gate::concealed))?;
         }
     }
     let parent_artifacts = parent.and_then(|built| built.artifacts);
@@ -82,19 +82,6 @@ fn build_and_test(
 fn name_candidate(context: &Context, round: u32, commit: &Oid) -> Result<()> {
     let name = format!("{}/round-{round}", refs_of(&context.charter.name));
     context.repos.work.update_ref(&name, commit, ExpectedRef::Any)
-}
-
-/// Removes the details of a hidden case and of its failure.
-fn conceal(gate: Gate) -> Gate {
-    match gate {
-        Gate::WrongResult { category, .. } => Gate::WrongResult {
-            case: "a hidden case".into(),
-            category,
-            excerpt: "hidden cases are reported without details".into(),
-        },
-        Gate::TimedOut { .. } => Gate::TimedOut { what: "the test on a hidden case".into() },
-        other => other,
-    }
 }
 
 /// How many knobs a candidate declares. None if it differs from the incumbent by their values

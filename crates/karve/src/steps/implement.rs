@@ -15,9 +15,6 @@ use karve_numerics::space::KnobSetting;
 use karve_os::error::Result;
 use std::path::Path;
 
-/// Files of a refused change that are named.
-const NAMED_MAX: usize = 10;
-
 pub(crate) fn perform(
     context: &mut Context,
     step: &ImplementStep,
@@ -84,18 +81,10 @@ fn why_rejected(
     refused: &[String],
     campaign: &Campaign,
 ) -> Result<Option<String>> {
-    if candidate.files.is_empty() && !refused.is_empty() && !step.hypothesis.sweep {
-        let named = refused.iter().take(NAMED_MAX).cloned();
-        let named = named.collect::<Vec<String>>().join(", ");
-        let more = match refused.len().saturating_sub(NAMED_MAX) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let who = step.brief.agenda_request.as_ref().map_or_else(
-            || "not editable".to_owned(),
-            |asked| format!("not editable in the role {}", asked.route.implements),
-        );
-        return Ok(Some(format!("out of scope: the only changes are to {named}{more}, {who}")));
+    let asked = step.brief.agenda_request.as_ref();
+    let role = asked.map(|asked| asked.route.implements.as_str());
+    if let Some(why) = candidate.why_out_of_scope(&step.hypothesis, refused, role) {
+        return Ok(Some(why));
     }
     let Some(task) = campaign.task() else {
         return Ok(None);

@@ -14,7 +14,6 @@ use karve_harness::outcome::{BlockFailure, Failure, GateResult, NumberedCase, sp
 use karve_harness::pair_runner::{BuiltArm, PairRunner};
 use karve_harness::worktrees::{BuildVariant, BuiltTree};
 use karve_numerics::case::{Case, CaseSet};
-use karve_numerics::stats;
 use karve_os::error::{CommandError, Result};
 use std::collections::BTreeMap;
 
@@ -165,15 +164,12 @@ fn integration_runner(
 /// work, as a share of what the baseline took.
 fn spins(campaign: &Campaign, share: f64) -> BTreeMap<String, CaseRunSettings> {
     let known = per_case(campaign);
-    let readings = campaign.baseline().map_or(&[][..], |b| &b.readings);
     let cases = campaign.charter().map_or(0, |charter| charter.cases.len());
     let of_case = |case: usize| {
         let name = campaign.case(case)?.name;
-        let times = readings.iter().filter(|reading| reading.case == case);
-        let times: Vec<f64> = times.map(|r| r.sample.cpu_us as f64).collect();
-        let spin_us = stats::median(&times)? * share;
+        let spin_us = Some(campaign.spin_us(case, share)?);
         let repeats = known.get(&name).map_or(1, |one| one.repeats);
-        let of_case = CaseRunSettings { repeats, spin_us: Some(spin_us as u64) };
+        let of_case = CaseRunSettings { repeats, spin_us };
         Some((name, of_case))
     };
     (0..cases).filter_map(of_case).collect()

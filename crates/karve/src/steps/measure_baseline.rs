@@ -5,7 +5,7 @@ use super::raw_output;
 use crate::checks::fit_cases;
 use karve_core::campaign::{Baseline, Campaign, Event, HalvedCase, Repeats};
 use karve_core::measurement::{BaselineReading, Gate};
-use karve_core::sampling::{self, BASELINE_READINGS};
+use karve_core::sampling::{BASELINE_READINGS, RepeatSearch};
 use karve_harness::commands::{BenchParams, CaseRunSettings, CommandVariant, Harness};
 use karve_harness::outcome::{GateResult, split};
 use karve_harness::{runner, store};
@@ -17,8 +17,6 @@ use karve_profile::roofline;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Consecutive runs that must be long enough before the repeats stop growing.
-const LONG_RUNS: u32 = 3;
 /// The largest reference, in bytes.
 const REFERENCE_BYTES_MAX: u64 = 1 << 30;
 
@@ -115,20 +113,15 @@ fn choose_repeats(harness: &Harness, tree: &Path, cases: &[Case]) -> GateResult<
         return Ok(chosen);
     }
     for (index, case) in cases.iter().enumerate() {
-        let mut repeats = 1;
-        let mut long = 0;
-        // A run that the host delayed looks long enough, so a single one is not trusted.
-        while long < LONG_RUNS {
-            let of_case = CaseRunSettings { repeats, spin_us: None };
+        let mut search = RepeatSearch::default();
+        while search.is_due() {
+            let of_case = CaseRunSettings { repeats: search.repeats, spin_us: None };
             let once = harness.clone().with_cases([(case.name.clone(), of_case)].into());
             let call = BenchParams::fresh(CommandVariant::Usual)?;
             let sample = once.bench(tree, std::slice::from_ref(case), call)?[0];
-            match sampling::more_repeats(harness.metric(), &sample, repeats) {
-                Some(more) => (repeats, long) = (more, 0),
-                None => long += 1,
-            }
+            search.add(harness.metric(), &sample);
         }
-        chosen.push(Repeats { case: index, calls: repeats });
+        chosen.push(Repeats { case: index, calls: search.repeats });
     }
     Ok(chosen)
 }

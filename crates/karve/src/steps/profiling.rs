@@ -7,7 +7,6 @@ use crate::config::PROFILE_AUTO;
 use crate::library::situation::situation_of;
 use crate::reports::profile::{self as report, KernelReport, ProfilePage, ReportFormat};
 use karve_core::campaign::{Campaign, strategy};
-use karve_core::policy::Preset;
 use karve_core::profile::{
     Bottleneck, DiagnosisRuleSet, KERNELS_MAX, Profile, ProfileDepth, diagnose,
 };
@@ -171,7 +170,7 @@ fn with_found_tools(
         depth: (profile.depth != ProfileDepth::Light).then_some(profile.depth),
         without: &context.carried.failed_tools,
     };
-    let rules = rules_of(context.charter.policy.preset);
+    let rules = DiagnosisRuleSet::of(context.charter.policy.preset);
     let limit = Duration::from_secs(context.charter.limits.command_s).min(TOOL_LIMIT);
     let harness = harness.clone().with_limit(limit);
     let taken = collect::take(&harness, subject, wish, rules)?;
@@ -221,7 +220,8 @@ fn explain(context: &Context, profile: &mut Profile, campaign: &Campaign, times:
         }
     }
     if let Some(kernel) = profile.kernels.first() {
-        let mut diagnosis = diagnose(kernel, rules_of(context.charter.policy.preset));
+        let rules = DiagnosisRuleSet::of(context.charter.policy.preset);
+        let mut diagnosis = diagnose(kernel, rules);
         knowledge::name_library_entries(context, kernel, &mut diagnosis);
         if profile.bottleneck == Bottleneck::Unknown {
             profile.bottleneck = diagnosis.bottleneck;
@@ -258,17 +258,6 @@ fn digest(profile: &Profile) -> String {
     };
     let text = report::render(ReportFormat::Karve, &page);
     text.chars().take(DIGEST_CHARS).collect()
-}
-
-/// The classification rules of a policy.
-fn rules_of(preset: Preset) -> DiagnosisRuleSet {
-    match preset {
-        Preset::Strict => DiagnosisRuleSet::Karve,
-        Preset::Primus => DiagnosisRuleSet::Primus,
-        Preset::Tilegym => DiagnosisRuleSet::Tilegym,
-        Preset::Trtllm => DiagnosisRuleSet::Trtllm,
-        Preset::HyperMla => DiagnosisRuleSet::HyperMla,
-    }
 }
 
 /// The class that a profile names in a line like `Bottleneck: Memory-bound`.

@@ -4,14 +4,9 @@
 use super::agent_turn;
 use super::context::Context;
 use karve_agents::{AgentQuestion, AgentReply, messages, render_review};
-use karve_core::campaign::{Campaign, Event, ReviewStep, UnreadableReview};
-use karve_core::roles::Review;
-use karve_core::spending::AgentUsage;
+use karve_core::campaign::{Campaign, Event, ReviewReply, ReviewStep, ReviewTurns};
 use karve_harness::store;
 use karve_os::error::Result;
-
-/// How often a reviewer is asked: again with every error listed, if its answer cannot be parsed.
-const REVIEW_TRIES: u32 = 2;
 
 pub(crate) fn perform(
     context: &mut Context,
@@ -20,14 +15,12 @@ pub(crate) fn perform(
 ) -> Result<Event> {
     let patch = store::get_artifact(&context.dir, &step.candidate.patch)?;
     let patch = String::from_utf8_lossy(&patch).into_owned();
-    let (mut usage, mut errors) = (AgentUsage::default(), Vec::new());
-    let (mut review, mut earlier) = (None, Vec::new());
-    let mut last: Option<UnreadableReview> = None;
     let mut setup = agent_turn::setup(context, campaign);
     let before = setup.spent;
-    for _ in 0..REVIEW_TRIES {
-        setup.spent = sum(before, usage);
-        let brief = render_review(step, &patch, &errors)?;
+    let mut turns = ReviewTurns::default();
+    while turns.is_due() {
+        setup.spent = before.plus(turns.usage());
+        let brief = render_review(step, &patch, turns.errors())?;
         let question =
             AgentQuestion { round: step.round, retry: step.retry, role: &step.role, brief: &brief };
         let commit = &step.candidate.commit;
@@ -35,46 +28,14 @@ pub(crate) fn perform(
             agent_turn::turn_at(context, commit, &setup, |agent, workspace| {
                 agent.ask(&question, workspace)
             })?;
-        earlier.extend(last.take());
-        let (said, used) = match answered {
-            AgentReply::Replied { text, usage } => (Ok(text), usage),
-            AgentReply::Failed { why, usage } => (Err(why), usage),
+        let (reply, usage) = match answered {
+            AgentReply::Replied { text, usage } => {
+                let read = messages::review_of(&step.candidate.tree, &text);
+                (read.map_or_else(ReviewReply::Unreadable, ReviewReply::Read), usage)
+            }
+            AgentReply::Failed { why, usage } => (ReviewReply::Missing(why), usage),
         };
-        usage = sum(usage, used);
-        let is_answered = said.is_ok();
-        let read = match said {
-            Ok(text) => messages::review_of(&step.candidate.tree, &text),
-            Err(why) => Err(vec![why]),
-        };
-        last = Some(UnreadableReview {
-            errors: read.as_ref().err().cloned().unwrap_or_default(),
-            usage: used,
-            session_log,
-        });
-        match read {
-            Ok(said) => review = Some(said),
-            Err(unreadable) => errors = unreadable,
-        }
-        if review.is_some() || !is_answered {
-            break;
-        }
+        turns.add(reply, usage, session_log);
     }
-    let tree = &step.candidate.tree;
-    let failed = || Review::failed(tree, &errors.join("; "));
-    Ok(Event::Reviewed {
-        round: step.round,
-        retry: step.retry,
-        review: Box::new(review.unwrap_or_else(failed)),
-        usage,
-        session_log: last.and_then(|turn| turn.session_log),
-        earlier,
-    })
-}
-
-fn sum(a: AgentUsage, b: AgentUsage) -> AgentUsage {
-    AgentUsage {
-        tokens: a.tokens.saturating_add(b.tokens),
-        usd: a.usd + b.usd,
-        estimated: a.estimated || b.estimated,
-    }
+    Ok(turns.into_event(step))
 }

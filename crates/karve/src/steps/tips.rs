@@ -13,8 +13,6 @@ use std::path::PathBuf;
 
 /// Most tips that are read.
 const TIPS_READ_MAX: usize = 50;
-/// Most tips that one campaign adds.
-const TIPS_LEFT_MAX: usize = 5;
 /// Bytes of a tips file that are read.
 const FILE_BYTES_MAX: usize = 1 << 20;
 /// Characters of one tip.
@@ -61,7 +59,7 @@ pub(super) fn read(context: &Context) -> Vec<Tip> {
 pub(super) fn leave(context: &Context, campaign: &Campaign) -> Result<()> {
     let path = tips_path(context);
     let mut text = fs::read_to_string(&path).unwrap_or_else(|_| "# Tips\n".to_owned());
-    for round in notable_rounds(campaign) {
+    for round in campaign.notable_rounds() {
         let outcome = if round.verdict.keeps() { "ACCEPTED" } else { "ROLLED BACK" };
         let heading =
             format!("### {} round-{} — {outcome}", campaign.view().campaign, round.number);
@@ -74,17 +72,6 @@ pub(super) fn leave(context: &Context, campaign: &Campaign) -> Result<()> {
         let _ = fs::create_dir_all(parent);
     }
     files::write_atomic(&path, text.as_bytes())
-}
-
-/// The largest gains and the most surprising losses.
-fn notable_rounds(campaign: &Campaign) -> Vec<&RoundSummary> {
-    let surprise = |round: &RoundSummary| round.ratio().map_or(0.0, |ratio| ratio.ln().abs());
-    let mut rounds: Vec<&RoundSummary> =
-        campaign.rounds().iter().filter(|round| round.ratio().is_some()).collect();
-    rounds.sort_by(|a, b| surprise(b).total_cmp(&surprise(a)));
-    rounds.truncate(TIPS_LEFT_MAX);
-    rounds.sort_by_key(|round| round.number);
-    rounds
 }
 
 fn render_tip(campaign: &Campaign, round: &RoundSummary) -> String {

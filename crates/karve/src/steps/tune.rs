@@ -14,7 +14,7 @@ use crate::tuner::{earlier, sweep};
 use karve_agents::builtin::write_config;
 use karve_core::campaign::{Campaign, Event, TuneStep};
 use karve_core::hypothesis::Candidate;
-use karve_core::ladder::{LadderResult, Rung};
+use karve_core::ladder::{INCUMBENT_READINGS, LadderResult, Rung};
 use karve_harness::git::Oid;
 use karve_harness::outcome::{ReasonResult, split};
 use karve_numerics::grid::{Grid, GridPoint};
@@ -26,9 +26,6 @@ use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::host;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Readings of the incumbent; their median counts.
-const READINGS: usize = 3;
 
 /// Characters of the reason why a rung was skipped.
 const SKIPPED_CHARS: usize = 500;
@@ -78,8 +75,8 @@ fn read_incumbent(
     let Ok(built) = split(context.repos.built(&harness, campaign.incumbent()))? else {
         return Ok(None);
     };
-    let mut values = Vec::with_capacity(READINGS);
-    for _ in 0..READINGS {
+    let mut values = Vec::with_capacity(INCUMBENT_READINGS);
+    for _ in 0..INCUMBENT_READINGS {
         if let SettingResult::Read { value, .. } =
             evaluator.read(&built, &mut tuning::device(context))?
         {
@@ -103,7 +100,7 @@ fn climb(
     let environment = campaign.preparation().map(|p| host::fingerprint(&p.environment));
     let host = environment.unwrap_or_default();
     let dir = context.dir.join("tune");
-    let (journal, lines) = Journal::open(&dir, (evaluator, &host), FreshStart::No)?;
+    let (journal, lines) = Journal::open(&dir, evaluator, &host, FreshStart::No)?;
     let given = earlier::best_of(&grid, &earlier::journals(&dir, journal.path()));
     let rule = &context.charter.tune;
     let kind = rule.strategy.as_deref().and_then(StrategyKind::by_name).unwrap_or_default();

@@ -113,10 +113,10 @@ impl Journal {
     /// The journal of an evaluator in a directory, with what was tried before on this host.
     pub fn open(
         dir: &Path,
-        of: (&Evaluator, &str),
+        setting_evaluator: &Evaluator,
+        host: &str,
         fresh: FreshStart,
     ) -> Result<(Self, Vec<JournalLine>)> {
-        let (setting_evaluator, host) = of;
         let key = key_of(setting_evaluator, host)?;
         let path = dir.join(format!("{}.jsonl", &key[..16]));
         let failed = || format!("cannot write {}", path.display());

@@ -70,6 +70,17 @@ fn where_karve_times_the_command_a_slower_copy_follows_the_equal_one() {
     assert_eq!(campaign.rounds().len(), 1);
 }
 
+#[test]
+fn the_extra_work_of_a_slower_copy_is_a_share_of_the_time_at_the_baseline() {
+    let (campaign, _) = play(&controlled(&[1.2]));
+    let readings = campaign.baseline().unwrap().readings.iter();
+    let times: Vec<u64> = readings.filter(|r| r.case == 0).map(|r| r.sample.cpu_us).collect();
+    let (least, most) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+    assert!((*least..=*most).contains(&campaign.spin_us(0, 1.0).unwrap()));
+    assert_eq!(campaign.spin_us(0, 0.0), Some(0));
+    assert_eq!(campaign.spin_us(99, 1.0), None);
+}
+
 /// One idea of 3%, in three layouts.
 fn layouts(others: [f64; 2]) -> (Vec<Verdict>, Vec<DuelName>) {
     let mut script = script(&[1.05]);

@@ -1,10 +1,10 @@
 //! A review before the gate: recorded, fixed or dropped as the policy says, and never a pass.
 
 use super::{edit, verdicts};
-use crate::campaign::{Campaign, Event, Record, UnreadableReview};
+use crate::campaign::{Campaign, Event, Record, ReviewReply, ReviewTurns, Step, UnreadableReview};
 use crate::measurement::Gate;
 use crate::policy::ReviewRule;
-use crate::roles::ReviewAdvice;
+use crate::roles::{Review, ReviewAdvice};
 use crate::spending::{AgentUsage, TurnPurpose};
 use crate::testing::script::{CampaignScript, ScriptedAttempt, play, script, wrong_result};
 use crate::verdict::{DropReason, Verdict};
@@ -123,4 +123,46 @@ fn every_turn_of_a_reviewer_is_counted_with_what_it_used() {
     assert_eq!(campaign.rounds()[0].usage, want);
     let named = log.iter().flat_map(|record| record.event.artifacts());
     assert!(named.into_iter().any(|name| name == "first"));
+}
+
+/// Why the review of some replies failed, and how many turns came before the last; every reply
+/// must be asked for.
+fn asked(replies: Vec<ReviewReply>) -> (String, usize) {
+    let (_, log) = play(&reviewed(ReviewRule::Record, ReviewAdvice::Agree));
+    let mut campaign = Campaign::new();
+    for record in &log {
+        let Some(Step::Review(step)) = campaign.next_step() else {
+            campaign.record(record).unwrap();
+            continue;
+        };
+        let mut turns = ReviewTurns::default();
+        for (reply, tokens) in replies.into_iter().zip(1..) {
+            assert!(turns.is_due(), "{turns:?}");
+            let usage = AgentUsage { tokens, usd: 0.5, estimated: tokens > 1 };
+            turns.add(reply, usage, Some(format!("log-{tokens}")));
+        }
+        assert!(!turns.is_due());
+        let n = turns.usage().tokens;
+        let Event::Reviewed { review, usage, session_log, earlier, .. } = turns.into_event(&step)
+        else {
+            panic!("a review");
+        };
+        assert_eq!((usage.tokens, usage.estimated), (n, earlier.len() == 1));
+        assert_eq!(session_log, Some(format!("log-{}", earlier.len() + 1)));
+        assert_eq!(review.tree, step.candidate.tree);
+        return (review.failed, earlier.len());
+    }
+    panic!("no review was due");
+}
+
+#[test]
+fn a_reviewer_whose_reply_cannot_be_read_is_asked_once_more() {
+    let bad = |why: &str| ReviewReply::Unreadable(vec![why.to_owned(), "more".to_owned()]);
+    let good = || ReviewReply::Read(Review { tree: "t-r1.0.0".into(), ..Review::default() });
+    let silent = || ReviewReply::Missing("it crashed".into());
+    assert_eq!(asked(vec![good()]), (String::new(), 0));
+    assert_eq!(asked(vec![bad("a"), good()]), (String::new(), 1));
+    assert_eq!(asked(vec![bad("a"), bad("b")]), ("b; more".into(), 1));
+    assert_eq!(asked(vec![bad("a"), silent()]), ("it crashed".into(), 1));
+    assert_eq!(asked(vec![silent()]), ("it crashed".into(), 0));
 }
