@@ -62,8 +62,7 @@ pub fn derived_files(campaign: &Campaign) -> Vec<DerivedFile> {
         return Vec::new();
     };
     let page = campaign_page(&source);
-    let manifest = render("primus/manifest.yaml", &manifest_page(&source));
-    let mut files = vec![file("manifest.yaml".to_owned(), manifest)];
+    let mut files = of_charter(&source);
     files.extend(campaign_wide(&source, &page));
     let rounds = campaign.rounds().iter().enumerate();
     files.extend(rounds.flat_map(|(index, round)| of_round(&page, index, round.number)));
@@ -91,6 +90,12 @@ pub fn round_files(campaign: &Campaign, round: u32) -> Vec<DerivedFile> {
 pub fn overview_files(campaign: &Campaign) -> Vec<DerivedFile> {
     let source = ReportSource::guarded(campaign);
     source.map_or_else(Vec::new, |source| campaign_wide(&source, &campaign_page(&source)))
+}
+
+fn of_charter(source: &ReportSource<'_>) -> Vec<DerivedFile> {
+    let page = manifest_page(source);
+    let forms = WORKFLOWS.iter().flat_map(|workflow| workflow.charter);
+    forms.map(|form| file(form.path.to_owned(), render(form.name, &page))).collect()
 }
 
 fn campaign_wide(source: &ReportSource<'_>, page: &Value) -> Vec<DerivedFile> {

@@ -36,7 +36,6 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
         time => time_of_work(campaign),
         ms => campaign.spent_ms(),
         usd => campaign.cost().usd,
-        tokens => campaign.cost().tokens,
     };
     let result = context! {
         now,
