@@ -21,15 +21,14 @@ mod view;
 
 pub use text::price_of;
 
-use crate::workflows::{Form, WORKFLOWS};
+use crate::workflows::WORKFLOWS;
 use karve_core::campaign::{Campaign, RoundSummary};
 use karve_core::charter::Charter;
 use karve_core::hypothesis::Hypothesis;
-use minijinja::{Value, context};
 use source::ReportSource;
 use template::render;
 use text::file_name;
-use view::{campaign_page, candidate_page, manifest_page, message_page, report_page};
+use view::{campaign_page, candidate_page, manifest_page, message_page, report_page, round_page};
 
 /// The final report.
 pub const REPORT: &str = "REPORT.md";
@@ -61,12 +60,10 @@ pub fn derived_files(campaign: &Campaign) -> Vec<DerivedFile> {
     let Some(source) = ReportSource::guarded(campaign) else {
         return Vec::new();
     };
-    let page = campaign_page(&source);
-    let manifest = render("primus/manifest.yaml", &manifest_page(&source));
-    let mut files = vec![file("manifest.yaml".to_owned(), manifest)];
-    files.extend(campaign_wide(&source, &page));
-    let rounds = campaign.rounds().iter().enumerate();
-    files.extend(rounds.flat_map(|(index, round)| of_round(&page, index, round.number)));
+    let mut files = of_charter(&source);
+    files.extend(campaign_wide(&source));
+    let rounds = campaign.rounds().iter();
+    files.extend(rounds.flat_map(|round| of_round(&source, round)));
     if campaign.is_finished() {
         files.push(file(REPORT.to_owned(), render_final_report(campaign)));
         let plot = roofline::render_plot(&source);
@@ -77,38 +74,37 @@ pub fn derived_files(campaign: &Campaign) -> Vec<DerivedFile> {
 
 /// The derived files of one round.
 pub fn round_files(campaign: &Campaign, round: u32) -> Vec<DerivedFile> {
-    let index = campaign.rounds().iter().position(|settled| settled.number == round);
     let source = ReportSource::guarded(campaign);
-    let files = source.zip(index).map(|(source, index)| {
-        let page = campaign_page(&source);
-        of_round(&page, index, round)
-    });
+    let files = source.and_then(|source| Some(of_round(&source, source.round(round)?)));
     files.unwrap_or_default()
 }
 
 /// The derived files that cover all rounds, and so change with each round. The others change
 /// only with the charter, its limits, and the end.
 pub fn overview_files(campaign: &Campaign) -> Vec<DerivedFile> {
-    let source = ReportSource::guarded(campaign);
-    source.map_or_else(Vec::new, |source| campaign_wide(&source, &campaign_page(&source)))
+    ReportSource::guarded(campaign).map_or_else(Vec::new, |source| campaign_wide(&source))
 }
 
-fn campaign_wide(source: &ReportSource<'_>, page: &Value) -> Vec<DerivedFile> {
+fn of_charter(source: &ReportSource<'_>) -> Vec<DerivedFile> {
+    let page = manifest_page(source);
+    let forms = WORKFLOWS.iter().flat_map(|workflow| workflow.charter);
+    forms.map(|form| file(form.path.to_owned(), render(form.name, &page))).collect()
+}
+
+fn campaign_wide(source: &ReportSource<'_>) -> Vec<DerivedFile> {
+    let page = campaign_page(source);
     let forms = WORKFLOWS.iter().flat_map(|workflow| workflow.campaign);
     let op = file_name(&source.charter.target.op);
-    forms.map(|form| file(form.path.replace("{op}", &op), render(form.name, page))).collect()
+    forms.map(|form| file(form.path.replace("{op}", &op), render(form.name, &page))).collect()
 }
 
-fn of_round(page: &Value, index: usize, number: u32) -> Vec<DerivedFile> {
-    let rounds = page.get_attr("rounds").unwrap_or_default();
-    let round = rounds.get_item_by_index(index).unwrap_or_default();
-    let page = context! { round, ..page.clone() };
-    let summary = file(format!("rounds/round-{number}/summary.md"), render("summary.md", &page));
+fn of_round(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<DerivedFile> {
+    let page = round_page(source, round);
+    let number = round.number.to_string();
+    let own = [("rounds/round-{round}/summary.md", "summary.md")];
     let forms = WORKFLOWS.iter().flat_map(|workflow| workflow.round);
-    let of_form = |form: &Form| {
-        file(form.path.replace("{round}", &number.to_string()), render(form.name, &page))
-    };
-    std::iter::once(summary).chain(forms.map(of_form)).collect()
+    let forms = own.into_iter().chain(forms.map(|form| (form.path, form.name)));
+    forms.map(|(path, name)| file(path.replace("{round}", &number), render(name, &page))).collect()
 }
 
 fn file(path: String, text: String) -> DerivedFile {

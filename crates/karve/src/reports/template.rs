@@ -2,7 +2,8 @@
 //!
 //! A value is escaped when it is printed, for the kind of page that the name of the template ends
 //! with, so a template cannot forget it. Only the filters below give text that is not escaped
-//! again. Missing values print as `-`, and an unknown name is an error.
+//! again, and of these only `verbatim` leaves untrusted text as it is. A missing value prints as
+//! `-`, and an unknown name is an error.
 
 use super::text::{
     self, CELL_MAX, NO_VALUE, TITLE_MAX, bounded, capital, escaped, one_line, wrapped, yaml,
@@ -63,8 +64,11 @@ fn environment() -> Environment<'static> {
         let all = TEMPLATES.into_iter().chain(workflows::templates());
         Ok(all.into_iter().find(|(known, _)| *known == name).map(|(_, text)| text.to_owned()))
     });
+    // Text that must not be escaped says so with "verbatim", which also makes it one line.
+    environment.remove_filter("safe");
     add_figures(&mut environment);
     add_texts(&mut environment);
+    add_layout(&mut environment);
     environment
 }
 
@@ -74,10 +78,11 @@ fn write_value(
     state: &mut State<'_, '_>,
     value: &Value,
 ) -> Result<(), Error> {
-    let AutoEscape::Custom(page) = state.auto_escape() else {
-        return Err(Error::new(ErrorKind::BadEscape, "the kind of page is unknown"));
+    let page = match state.auto_escape() {
+        AutoEscape::Custom(page) => page.as_ref(),
+        _ => "",
     };
-    let text = match (value.kind(), page.as_ref()) {
+    let text = match (value.kind(), page) {
         (ValueKind::Undefined, _) => return Ok(()),
         (_, "jsonl") => serde_json::to_string(value).map_err(not_json)?,
         (ValueKind::None, "yaml") => "null".to_owned(),
@@ -86,11 +91,12 @@ fn write_value(
         (ValueKind::Number | ValueKind::Bool, _) => value.to_string(),
         (ValueKind::String, _) => {
             let text = value.as_str().unwrap_or_default();
-            match page.as_ref() {
+            match page {
                 _ if value.is_safe() => text.to_owned(),
                 "yaml" => yaml(text),
                 "txt" => one_line(text),
-                _ => escaped(&one_line(text)),
+                "md" => escaped(&one_line(text)),
+                _ => return Err(Error::new(ErrorKind::BadEscape, "the kind of page is unknown")),
             }
         }
         _ => {
@@ -155,20 +161,73 @@ fn add_texts(environment: &mut Environment<'static>) {
         let listed = text::list(&names);
         if are_safe { safe(listed) } else { Value::from(listed) }
     });
-    environment.add_filter("code", |line: &str| safe(text::code(line)));
+    environment.add_filter("code", |line: &str| safe(text::code(&one_line(line))));
     environment.add_filter("fenced", |log: &str| safe(text::fenced(log)));
     // One line that is shown as it is: another program reads it, or it is not Markdown.
     environment.add_filter("verbatim", |text: &str| safe(one_line(text)));
-    environment
-        .add_filter("left", |text: &str, width: usize| safe(format!("{:<width$}", one_line(text))));
-    environment.add_filter("right", |text: &str, width: usize| {
-        safe(format!("{:>width$}", one_line(text)))
+}
+
+/// Filters that place text by columns; in Markdown it is still escaped.
+fn add_layout(environment: &mut Environment<'static>) {
+    fn plain(state: &State<'_, '_>, text: String) -> Value {
+        let is_plain = *state.auto_escape() == AutoEscape::Custom("txt".into());
+        if is_plain { safe(text) } else { Value::from(text) }
+    }
+    environment.add_filter("left", |state: &State<'_, '_>, text: &str, width: usize| {
+        plain(state, format!("{:<width$}", one_line(text)))
     });
-    environment.add_filter("wrapped", |text: &str, width: usize, indent: Option<usize>| {
-        safe(wrapped(text, width, &" ".repeat(indent.unwrap_or(0))))
+    environment.add_filter("right", |state: &State<'_, '_>, text: &str, width: usize| {
+        plain(state, format!("{:>width$}", one_line(text)))
     });
-    environment.add_filter("labelled", |text: &str, label: &str| {
+    environment.add_filter(
+        "wrapped",
+        |state: &State<'_, '_>, text: &str, width: usize, indent: Option<usize>| {
+            plain(state, wrapped(text, width, &" ".repeat(indent.unwrap_or(0))))
+        },
+    );
+    environment.add_filter("labelled", |state: &State<'_, '_>, text: &str, label: &str| {
         let body = wrapped(text, TERMINAL_WIDTH, &" ".repeat(LABEL_WIDTH));
-        safe(format!("{label:<LABEL_WIDTH$}{}", body.trim_start()))
+        plain(state, format!("{label:<LABEL_WIDTH$}{}", body.trim_start()))
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use minijinja::context;
+
+    fn printed(name: &str, template: &str) -> String {
+        let page = context! {
+            text => "# a | <b>\n\u{1b}[31mc",
+            none => None::<f64>,
+            list => ["x|y"],
+        };
+        let rendered = ENVIRONMENT.render_named_str(name, template, page);
+        rendered.unwrap_or_else(|error| format!("error: {error:#}"))
+    }
+
+    #[test]
+    fn every_template_compiles() {
+        for (name, _) in TEMPLATES.into_iter().chain(workflows::templates()) {
+            assert!(ENVIRONMENT.get_template(name).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn text_is_escaped_without_asking_for_it() {
+        assert_eq!(printed("x.md", "{{ text }}"), "\\# a \\| \\<b\\> c");
+        assert_eq!(printed("x.md", "{{ text | wrapped(40) }}"), "\\# a \\| \\<b\\> c");
+        assert_eq!(printed("x.md", "{{ list | listed }}"), "x\\|y");
+        assert_eq!(printed("x.txt", "{{ text }}"), "# a | <b> c");
+        assert_eq!(printed("x.yaml", "{{ text }}"), "\"# a | <b>\\n\\u001b[31mc\"");
+        assert_eq!(printed("x.md", "{{ none }}, {{ none | ratio }}"), "-, -");
+    }
+
+    #[test]
+    fn what_a_template_cannot_do_is_an_error() {
+        for wrong in ["{{ text | safe }}", "{{ unknown }}", "{{ list }}", "{{ text.unknown }}"] {
+            assert!(printed("x.md", wrong).starts_with("error:"), "{wrong}");
+        }
+        assert!(printed("x", "{{ text }}").starts_with("error:"));
+    }
 }

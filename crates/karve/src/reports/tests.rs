@@ -1,5 +1,6 @@
 //! Golden files for the main tables, and what must hold for every file.
 
+mod pages;
 mod played;
 
 use super::text::{bounded, code, escaped, fenced, number, one_line, percent, wrapped, yaml};
@@ -42,7 +43,7 @@ fn check_golden(name: &str, text: &str) {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/reports");
     let path = root.join(name);
     if std::env::var_os("KARVE_BLESS").is_some() {
-        std::fs::create_dir_all(&root).unwrap();
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
     }
     let want = std::fs::read_to_string(&path).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! What the templates show of a campaign: plain figures, and text without the names of hidden
 //! cases, one line and bounded, not escaped.
 //!
-//! `campaign_page` is the context of every template about a campaign; a template about one round
-//! also has `round`, an element of `rounds`.
+//! Templates about a campaign get `campaign_page`, templates about one round `round_page`. What a
+//! round shows depends only on the charter and the rounds up to it, so its files never change.
 
 mod manifest;
 mod report;
@@ -22,7 +22,7 @@ use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::integrity::AuditMode;
 use karve_core::policy::StreakAction;
 use karve_numerics::case::CaseSet;
-use minijinja::value::Serde;
+use minijinja::value::{Serde, merge_maps};
 use minijinja::{Value, context};
 use round::hypothesis_page;
 
@@ -36,7 +36,6 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
         time => time_of_work(campaign),
         ms => campaign.spent_ms(),
         usd => campaign.cost().usd,
-        tokens => campaign.cost().tokens,
     };
     let result = context! {
         now,
@@ -67,24 +66,36 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
     };
     let rounds = campaign.rounds().iter();
     context! {
-        rounds => rounds.map(|r| round::round_page(source, &figures, r)).collect::<Vec<_>>(),
+        rounds => rounds.map(|r| round::settled(source, &figures, r)).collect::<Vec<_>>(),
         n_kept => campaign.lineage().kept().len(),
         best => campaign.lineage().best().map(|kept| kept.round),
         base => campaign.base_commit(),
         incumbent => campaign.incumbent(),
         finished => campaign.is_finished(),
         stop => campaign.stop_reason().map(|reason| source.stop(reason, PARAGRAPH_MAX)),
-        baseline => baseline(source, &figures),
+        profile => campaign.profile().map(|profile| context! {
+            skipped => profile.skipped.as_ref().map(|why| source.line(why, CELL_MAX)),
+            bottleneck => profile.bottleneck.name(),
+        }),
         spent, result, plan,
+        ..charter_page(source, &figures)
+    }
+}
+
+/// The context of all templates about one round.
+pub(super) fn round_page(source: &ReportSource<'_>, round: &RoundSummary) -> Value {
+    let figures = ReportFigures::of(source);
+    let settled = round::settled(source, &figures, round);
+    context! {
+        round => merge_maps([settled, round::details(source, round)]),
         ..charter_page(source, &figures)
     }
 }
 
 /// The context of the message of a finished round.
 pub(super) fn message_page(source: &ReportSource<'_>, round: &RoundSummary) -> Value {
-    let page = round::round_page(source, &ReportFigures::of(source), round);
     context! {
-        round => page,
+        round => round::settled(source, &ReportFigures::of(source), round),
         hypothesis => round.hypothesis.as_ref().map(|h| hypothesis_page(&source.guard, h)),
         ..subject_page(&source.guard, source.charter, round.number, round.title())
     }
@@ -111,9 +122,9 @@ fn subject_page(guard: &HiddenNames, charter: &Charter, round: u32, title: &str)
     }
 }
 
-/// The charter, with the cases that may be shown.
+/// The charter, with the cases that may be shown, and their baseline.
 fn charter_page(source: &ReportSource<'_>, figures: &ReportFigures<'_>) -> Value {
-    let (charter, campaign) = (source.charter, source.campaign);
+    let charter = source.charter;
     let cell = |text: &str| source.line(text, CELL_MAX);
     let target = &charter.target;
     let cases = charter.visible_cases().into_iter().map(|case| {
@@ -155,10 +166,7 @@ fn charter_page(source: &ReportSource<'_>, figures: &ReportFigures<'_>) -> Value
         n_hidden => source.n_hidden(),
         devlog => format!("docs/kernels/{}.md", file_name(&target.op)),
         setup => setup(source),
-        profile => campaign.profile().map(|profile| context! {
-            skipped => profile.skipped.as_deref().map(cell),
-            bottleneck => profile.bottleneck.name(),
-        }),
+        baseline => baseline(source, figures),
     }
 }
 

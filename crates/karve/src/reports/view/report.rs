@@ -191,7 +191,10 @@ fn measuring(source: &ReportSource<'_>) -> Value {
         rounds.filter(|r| r.layouts.is_some()).map(|r| r.verdict.keeps()).collect();
     let slower = |result: &&ControlResult| result.control.kind == ControlKind::Slower;
     let slower = campaign.controls().iter().rev().find(slower).map(|result| {
-        context! { is_detected => result.shows_slowdown(), overall => Serde(result.comparison.overall) }
+        context! {
+            is_detected => result.shows_slowdown(),
+            overall => Serde(result.comparison.overall),
+        }
     });
     let host = campaign.preparation().map(|preparation| {
         let facts = preparation.environment.facts.iter();

@@ -18,37 +18,24 @@ use karve_numerics::contract::CaseTensorError;
 use minijinja::value::{Serde, merge_maps};
 use minijinja::{Value, context};
 
-/// A settled round. What it says about the campaign depends only on the rounds up to this one, so
-/// that the files of a round never change again.
-pub(super) fn round_page(
+/// A settled round, as all pages show it.
+pub(super) fn settled(
     source: &ReportSource<'_>,
     figures: &ReportFigures<'_>,
     round: &RoundSummary,
 ) -> Value {
     let paragraph = |text: &str| source.line(text, PARAGRAPH_MAX);
-    let texts = |all: Vec<String>| all.iter().map(|text| paragraph(text)).collect::<Vec<_>>();
-    let reviews = round.reviews.iter().map(Review::describe).collect();
+    let reviews = round.reviews.iter().map(|review| paragraph(&review.describe()));
     let predicted: Vec<String> = round.lesson.predicted.iter().map(|p| p.describe()).collect();
     let sets = round.tuned.as_ref().and_then(|tuned| tuned.values());
-    let errors = round.errors.iter().map(|error| error_row(source, error));
     context! {
         number => round.number,
         at_ms => round.at_ms,
         spent_ms => round.spent_ms,
         usd => round.usage.usd,
         title => source.title(round, PARAGRAPH_MAX),
-        hypothesis => round.hypothesis.as_ref().map(|stated| context! {
-            task => round.task.as_deref().map(paragraph),
-            ..hypothesis_page(&source.guard, stated)
-        }),
-        refused => round.refused.iter().map(|r| source.line(r, CELL_MAX)).collect::<Vec<_>>(),
-        route => round.route.as_ref().map(|route| context! {
-            role => route.describe(),
-            why => texts(route.lines()),
-        }),
-        reviews => texts(reviews),
-        signals => signals(source, round),
-        doubted => round.reviews.last().is_some_and(Review::doubts),
+        hypothesis => round.hypothesis.as_ref().map(|h| hypothesis_page(&source.guard, h)),
+        reviews => reviews.collect::<Vec<_>>(),
         keeps => round.verdict.keeps(),
         word => round.verdict.word(),
         why => source.why(round, CELL_MAX),
@@ -56,16 +43,50 @@ pub(super) fn round_page(
         predicted => paragraph(&predicted.join("; ")),
         learning => learning(source, round),
         sets => sets.map(|values| paragraph(&values)),
-        errors => errors.collect::<Vec<_>>(),
-        findings => findings(source, round),
-        transfer => transfer(source, round),
         iteration => iteration_status(&round.verdict),
         is_ineffective => is_ineffective(&round.verdict),
-        ..merge_maps([
-            change(source, round),
-            results(source, figures, round),
-            next(source, round),
-        ])
+        ..merge_maps([change(source, round), results(source, figures, round)])
+    }
+}
+
+/// What only the pages about the round show.
+pub(super) fn details(source: &ReportSource<'_>, round: &RoundSummary) -> Value {
+    let paragraph = |text: &String| source.line(text, PARAGRAPH_MAX);
+    let cell = |text: &String| source.line(text, CELL_MAX);
+    let route = round.route.as_ref().map(|route| {
+        let why = route.lines();
+        context! {
+            role => route.describe(),
+            why => why.iter().map(paragraph).collect::<Vec<_>>(),
+        }
+    });
+    let tuned = round.tuned.as_ref().map(|tuned| {
+        let values = tuned.config.iter();
+        let values = values.map(|(name, value)| cell(&format!("{name} = {value}")));
+        context! { about => cell(&tuned.describe()), settings => values.collect::<Vec<_>>() }
+    });
+    let excerpt = round.gate.as_ref().and_then(|gate| source.excerpt(gate));
+    let variants = round.variants.iter().map(|made| variant(source, round, made));
+    let errors = round.errors.iter().map(|error| error_row(source, error));
+    let findings = round.findings.iter().map(|found| cell(&found.describe()));
+    context! {
+        task => round.task.as_ref().map(paragraph),
+        refused => round.refused.iter().map(cell).collect::<Vec<_>>(),
+        route,
+        tuned,
+        variants => variants.collect::<Vec<_>>(),
+        retries => round.retries,
+        signals => signals(source, round),
+        doubted => round.reviews.last().is_some_and(Review::doubts),
+        log => excerpt.map(|excerpt| source.clean(&printable(excerpt))),
+        layouts => round.layouts.as_ref().map(|layouts| context! {
+            ratios => &layouts.ratios,
+            clock => source.line(layouts.clock.called(&source.charter.metric), CELL_MAX),
+        }),
+        errors => errors.collect::<Vec<_>>(),
+        findings => findings.collect::<Vec<_>>(),
+        transfer => transfer(source, round),
+        ..next(source, round)
     }
 }
 
@@ -87,19 +108,12 @@ pub(super) fn hypothesis_page(guard: &HiddenNames, stated: &Hypothesis) -> Value
     }
 }
 
-/// The change: commits, files and variants.
+/// The change: commits and files.
 fn change(source: &ReportSource<'_>, round: &RoundSummary) -> Value {
     let candidate = round.candidate.as_ref();
-    let cells =
-        |all: &[String]| all.iter().map(|text| source.line(text, CELL_MAX)).collect::<Vec<_>>();
     let mut kept = source.campaign.lineage().kept().iter();
     let made_from = kept.find(|kept| kept.commit == round.parent);
-    let tuned = round.tuned.as_ref().map(|tuned| {
-        let values = tuned.config.iter();
-        let values = values.map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>();
-        context! { about => source.line(&tuned.describe(), CELL_MAX), values => cells(&values) }
-    });
-    let files = candidate.map_or_else(Vec::new, |candidate| cells(&candidate.files));
+    let files = candidate.iter().flat_map(|candidate| &candidate.files);
     context! {
         parent => &round.parent,
         parent_version => made_from.map_or(0, |kept| kept.round),
@@ -109,10 +123,7 @@ fn change(source: &ReportSource<'_>, round: &RoundSummary) -> Value {
             out_of_scope => (!candidate.out_of_scope.is_empty())
                 .then(|| source.line(&list(&candidate.out_of_scope), PARAGRAPH_MAX)),
         }),
-        files,
-        tuned,
-        variants => round.variants.iter().map(|v| variant(source, round, v)).collect::<Vec<_>>(),
-        retries => round.retries,
+        files => files.map(|file| source.line(file, CELL_MAX)).collect::<Vec<_>>(),
     }
 }
 
@@ -154,7 +165,6 @@ fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &Round
         Some(of_case.candidate_median)
     };
     let gate = round.gate.as_ref();
-    let excerpt = gate.and_then(|gate| source.excerpt(gate));
     let mut earlier = source.campaign.rounds().iter().rev();
     let before = earlier.find(|r| r.number < round.number && r.verdict.keeps());
     let before = before.map_or(1.0, |kept| kept.cumulative_ratio);
@@ -162,14 +172,9 @@ fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &Round
     context! {
         gate => gate.map(|gate| source.line(&source.gate(gate), CELL_MAX)),
         passed => gate.is_some_and(Gate::passed),
-        log => excerpt.map(|excerpt| source.clean(&printable(excerpt))),
         comparison => decided.map(|(comparison, set)| context! {
             set,
             ..comparison_page(source, comparison)
-        }),
-        layouts => round.layouts.as_ref().map(|layouts| context! {
-            ratios => &layouts.ratios,
-            clock => source.line(layouts.clock.called(&source.charter.metric), CELL_MAX),
         }),
         ratio => round.ratio(),
         cumulative_ratio => round.cumulative_ratio,
@@ -217,11 +222,6 @@ fn signals(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<Value> {
         }
     });
     all.collect()
-}
-
-fn findings(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<String> {
-    let found = round.findings.iter();
-    found.map(|finding| source.line(&finding.describe(), PARAGRAPH_MAX)).collect()
 }
 
 /// Whether the gain applies in real use, by the findings of the audit.
