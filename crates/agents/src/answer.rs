@@ -158,7 +158,7 @@ fn json_of(trimmed: &str) -> Result<Option<Map<String, Value>>, String> {
     if let Ok(Value::Object(fields)) = serde_json::from_str(trimmed) {
         return Ok(Some(fields));
     }
-    let Some(block) = last_json_block(trimmed) else {
+    let Some(block) = messages::fenced(trimmed) else {
         return Ok(None);
     };
     match serde_json::from_str(block) {
@@ -166,12 +166,6 @@ fn json_of(trimmed: &str) -> Result<Option<Map<String, Value>>, String> {
         Ok(_) => Err("the JSON block is not an object".into()),
         Err(error) => Err(format!("the JSON block cannot be read: {error}")),
     }
-}
-
-fn last_json_block(text: &str) -> Option<&str> {
-    let start = text.rfind("```json")? + "```json".len();
-    let end = text[start..].find("```")? + start;
-    Some(text[start..end].trim())
 }
 
 /// `- key: value` or `**key**: value` lines; a line without a key continues the last one.
