@@ -4,12 +4,11 @@
 //! every error listed.
 
 use super::form::{self, ProposalForm};
-use crate::messages;
+use crate::{claim, messages};
 use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::knowledge::LessonNotes;
 use karve_core::spending::AgentUsage;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 
 /// Characters of one text field.
 const FIELD_CHARS_MAX: usize = 2_000;
@@ -74,22 +73,18 @@ fn hypothesis_of(form: &ProposalForm) -> Result<Hypothesis, Vec<String>> {
     let optional = |text: &str| Some(bounded(text)).filter(|text| !text.is_empty());
     let list = |texts: &[String]| texts.iter().filter_map(|text| optional(text)).collect();
     Ok(Hypothesis {
-        title: title.replace('\n', " "),
         bottleneck: bounded(&form.bottleneck),
-        mechanism,
-        expected_ratio,
         direction: direction.unwrap_or(Direction::Algorithm),
         high_risk: form.high_risk,
         files: list(&form.files),
         counters: list(&form.counters),
         gate: optional(&form.gate),
-        config: BTreeMap::new(),
         question: optional(&form.question),
         sweep: form.sweep,
         entry: optional(&form.entry),
-        variant: 0,
         differs: optional(&form.differs),
         task: optional(form.task.trim()),
+        ..claim(title.replace('\n', " "), mechanism, expected_ratio)
     })
 }
 
@@ -163,7 +158,7 @@ fn json_of(trimmed: &str) -> Result<Option<Map<String, Value>>, String> {
     if let Ok(Value::Object(fields)) = serde_json::from_str(trimmed) {
         return Ok(Some(fields));
     }
-    let Some(block) = last_json_block(trimmed) else {
+    let Some(block) = messages::fenced(trimmed) else {
         return Ok(None);
     };
     match serde_json::from_str(block) {
@@ -171,12 +166,6 @@ fn json_of(trimmed: &str) -> Result<Option<Map<String, Value>>, String> {
         Ok(_) => Err("the JSON block is not an object".into()),
         Err(error) => Err(format!("the JSON block cannot be read: {error}")),
     }
-}
-
-fn last_json_block(text: &str) -> Option<&str> {
-    let start = text.rfind("```json")? + "```json".len();
-    let end = text[start..].find("```")? + start;
-    Some(text[start..end].trim())
 }
 
 /// `- key: value` or `**key**: value` lines; a line without a key continues the last one.

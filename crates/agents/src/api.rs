@@ -17,7 +17,6 @@
 //! files    reads, searches and writes a worktree, and nothing else
 //! tools    the tools that the model may call
 //! turn     one turn, from the brief to the final reply
-//! session_log writes the session log of a turn
 //! log_reader reads a session log for display
 //! key      where the key comes from
 //! trial    a small turn, to check that the API works from here
@@ -37,7 +36,6 @@ mod openai;
 mod reply;
 mod reply_reader;
 mod retry;
-mod session_log;
 mod sse;
 #[cfg(test)]
 mod tests;
@@ -161,7 +159,7 @@ struct ApiQuestion<'a> {
     model: &'a str,
     max_tokens: u32,
     system: &'a str,
-    tools: &'a [ToolSpec],
+    tools: &'a [&'static ToolSpec],
     items: &'a [ConversationItem],
     /// Whether it goes to the vendor's own server.
     is_usual: bool,

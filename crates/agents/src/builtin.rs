@@ -4,7 +4,7 @@
 mod recipes;
 mod tasks;
 
-use super::{Agent, Implementation, Proposal, Workspace};
+use super::{Agent, Implementation, Proposal, Workspace, claim};
 use karve_core::campaign::strategy::Brief;
 use karve_core::campaign::{ImplementStep, ProposalRefusal};
 use karve_core::hypothesis::{Direction, Hypothesis};
@@ -40,7 +40,7 @@ impl Agent for BuiltinAgent {
     fn propose(&mut self, brief: &Brief, workspace: &Workspace<'_>) -> Result<Proposal> {
         let knobs = knobs_at(workspace.repo, &brief.parent, &self.editable, &self.declared)?;
         if let Some(task) = &brief.task {
-            return self.carry_out(task, brief, (workspace.repo, &knobs));
+            return self.carry_out(task, brief, workspace.repo, &knobs);
         }
         if brief.sweep && knobs.len() > 1 {
             let hypothesis = Box::new(state_sweep(&knobs));
@@ -198,26 +198,16 @@ pub fn config_of(knobs: &[Knob]) -> KnobSetting {
 fn state_sweep(knobs: &[Knob]) -> Hypothesis {
     let mut files: Vec<String> = knobs.iter().map(|knob| knob.file.clone()).collect();
     files.dedup();
+    let mechanism = format!(
+        "I expect {SWEEP_RATIO:.2}x because the initial values of knobs are rarely the best \
+         combination"
+    );
     Hypothesis {
-        title: format!("tune all {} knobs", knobs.len()),
-        bottleneck: String::new(),
-        mechanism: format!(
-            "I expect {SWEEP_RATIO:.2}x because the initial values of knobs are rarely \
-             the best combination"
-        ),
-        expected_ratio: SWEEP_RATIO,
         direction: Direction::Tile,
         high_risk: true,
         files,
-        counters: Vec::new(),
-        gate: None,
-        config: KnobSetting::new(),
-        question: None,
         sweep: true,
-        entry: None,
-        variant: 0,
-        differs: None,
-        task: None,
+        ..claim(format!("tune all {} knobs", knobs.len()), mechanism, SWEEP_RATIO)
     }
 }
 
@@ -229,22 +219,12 @@ fn state(knobs: &[Knob], next: &ProposedMove) -> Hypothesis {
     let mut files: Vec<String> = moved.iter().map(|knob| knob.file.clone()).collect();
     files.dedup();
     let ordered = moved.iter().all(|knob| knob.is_ordered());
+    let mechanism = format!("I expect {:.2}x because {}", next.expected_ratio, next.why);
     Hypothesis {
-        title: format!("set {}", changes.join(" and ")),
-        bottleneck: String::new(),
-        mechanism: format!("I expect {:.2}x because {}", next.expected_ratio, next.why),
-        expected_ratio: next.expected_ratio,
         direction: if ordered { Direction::Tile } else { Direction::Algorithm },
         high_risk: !ordered,
         files,
-        counters: Vec::new(),
-        gate: None,
         config: next.config.clone(),
-        question: None,
-        sweep: false,
-        entry: None,
-        variant: 0,
-        differs: None,
-        task: None,
+        ..claim(format!("set {}", changes.join(" and ")), mechanism, next.expected_ratio)
     }
 }

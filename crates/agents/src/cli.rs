@@ -185,6 +185,17 @@ struct CliTurnRequest<'a> {
     brief_file: &'a Path,
 }
 
+impl CliTurnRequest<'_> {
+    /// A command line: its fixed words, then the options for the model and for the conversation to
+    /// resume, if they are needed.
+    fn words(&self, fixed: &[&str], model: &str, session: &str) -> Vec<String> {
+        let model = self.model.map(|name| [model, name]);
+        let session = self.session.map(|id| [session, id]);
+        let options = model.into_iter().chain(session).flatten();
+        fixed.iter().copied().chain(options).map(str::to_owned).collect()
+    }
+}
+
 /// A conversation within a round.
 #[derive(Debug)]
 struct CliConversation {

@@ -97,7 +97,7 @@ impl Agent for ExternalAgent {
             return Err(nobody());
         };
         let brief = prompt::render_propose(brief, "with \"karve propose\"")?;
-        write_down(workspace, ("propose", &brief), &text)?;
+        write_down(workspace, TurnTask::Propose, &brief, &text)?;
         let turned = FinishedTurn { ended: TurnEnd::Replied(text), used: UsageReport::Claimed };
         Ok(turned.proposal())
     }
@@ -111,16 +111,12 @@ impl Agent for ExternalAgent {
         let (change, summary) = match self.take() {
             Some(ExternalAnswer::Change(change, summary)) => (change, summary),
             Some(ExternalAnswer::GiveUp(why)) => {
-                write_down(workspace, ("implement", &prompt::render_implement(step)?), &why)?;
+                write_down(workspace, TurnTask::Implement, &prompt::render_implement(step)?, &why)?;
                 return Ok(Implementation::NotDone { why, usage });
             }
             Some(ExternalAnswer::Proposal(_)) | None => return Err(nobody()),
         };
-        write_down(
-            workspace,
-            (TurnTask::of(step).name(), &prompt::render_implement(step)?),
-            &summary,
-        )?;
+        write_down(workspace, TurnTask::of(step), &prompt::render_implement(step)?, &summary)?;
         let parent = Oid::named(&step.parent)?;
         if step.repair.is_some() {
             // The submission is the whole change, so the refused one is removed first.
@@ -128,7 +124,7 @@ impl Agent for ExternalAgent {
         }
         match change {
             ChangeSource::Patch(patch) => take_patch(&patch, workspace, step)?,
-            ChangeSource::Tree(tree) => take_over(&tree, workspace, (&parent, step))?,
+            ChangeSource::Tree(tree) => take_over(&tree, workspace, &parent, step)?,
         }
         Ok(Implementation::Done { summary, usage })
     }
@@ -149,8 +145,8 @@ impl Agent for ExternalAgent {
 }
 
 /// Logs the brief and the reply; the change itself is stored with the candidate.
-fn write_down(workspace: &Workspace<'_>, (task, brief): (&str, &str), said: &str) -> Result<()> {
-    let asked = TurnPrompt { agent: EXTERNAL, task, brief };
+fn write_down(workspace: &Workspace<'_>, task: TurnTask, brief: &str, said: &str) -> Result<()> {
+    let asked = TurnPrompt { agent: EXTERNAL, task: task.name(), brief };
     let secrets = Secrets::of(&BTreeMap::new());
     session_log::write_down(workspace.session_log, asked, Ok(said), &secrets)
 }
@@ -191,7 +187,8 @@ fn take_patch(patch: &[u8], workspace: &Workspace<'_>, step: &ImplementStep) -> 
 fn take_over(
     from: &Path,
     workspace: &Workspace<'_>,
-    (parent, step): (&Oid, &ImplementStep),
+    parent: &Oid,
+    step: &ImplementStep,
 ) -> Result<()> {
     let mut changes = workspace.repo.changes(from, parent)?;
     // In a checkout the campaigns are among the files, and so is this agent's own workspace.

@@ -96,7 +96,8 @@ pub(crate) fn object_in(text: &str) -> std::result::Result<Datum, String> {
     serde_json::from_str(block).map_err(unreadable)
 }
 
-fn fenced(text: &str) -> Option<&str> {
+/// The content of the last fenced `json` block.
+pub(crate) fn fenced(text: &str) -> Option<&str> {
     let start = text.rfind("```json")? + "```json".len();
     let end = text[start..].find("```")? + start;
     Some(text[start..end].trim())

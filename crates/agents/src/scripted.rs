@@ -2,8 +2,8 @@
 //! which needs no model and no key. Its changes are built, gated and measured like any other
 //! change.
 
-use super::answer::ProposalAnswer;
-use super::{Agent, Implementation, Proposal, Workspace, answer, prompt, session_log};
+use super::turn::{FinishedTurn, TurnEnd, TurnTask, UsageReport};
+use super::{Agent, Implementation, Proposal, Workspace, prompt, session_log};
 use karve_core::campaign::strategy::Brief;
 use karve_core::campaign::{ImplementStep, ProposalRefusal};
 use karve_core::spending::AgentUsage;
@@ -80,23 +80,18 @@ impl ScriptedAgent {
         Ok(Self { recording })
     }
 
-    /// Plays a turn: logs its messages, and returns the last one.
+    /// Plays a turn: logs its messages, and replies with the last one.
     fn play(
         &self,
-        (round, task): (u32, &str),
+        turn: &ScriptedTurn,
         brief: &str,
         workspace: &Workspace<'_>,
-    ) -> Result<Option<(&ScriptedTurn, &str)>> {
-        let turns = &self.recording.turn;
-        let found = turns.iter().find(|turn| turn.round == round && turn.task == task);
-        let Some(turn) = found else {
-            return Ok(None);
-        };
+    ) -> Result<FinishedTurn> {
         let mut lines = vec![json!({
             "karve": "brief",
             "version": session_log::VERSION,
             "agent": SCRIPTED,
-            "task": task,
+            "task": turn.task,
             "brief": brief,
         })];
         for said in &turn.lines {
@@ -108,7 +103,15 @@ impl ScriptedAgent {
         }
         lines.push(json!({"karve": "end", "fault": null}));
         session_log::write_lines(workspace.session_log, &lines)?;
-        Ok(Some((turn, turn.last_words())))
+        Ok(FinishedTurn {
+            ended: TurnEnd::Replied(turn.last_words().to_owned()),
+            used: UsageReport::Counted(AgentUsage::default()),
+        })
+    }
+
+    fn turn(&self, round: u32, task: TurnTask) -> Option<&ScriptedTurn> {
+        let mut turns = self.recording.turn.iter();
+        turns.find(|turn| turn.round == round && turn.task == task.name())
     }
 }
 
@@ -130,18 +133,13 @@ fn change(tree: &Path, edit: &ScriptedEdit) -> Result<Option<String>> {
 
 impl Agent for ScriptedAgent {
     fn propose(&mut self, brief: &Brief, workspace: &Workspace<'_>) -> Result<Proposal> {
-        let usage = AgentUsage::default();
-        let refused = |refusal| Ok(Proposal::Refused(refusal, usage));
-        let text = prompt::render_propose(brief, "as your last message")?;
-        let Some((_, words)) = self.play((brief.round, "propose"), &text, workspace)? else {
+        let Some(turn) = self.turn(brief.round, TurnTask::Propose) else {
             let why = format!("the recording has no round {}", brief.round);
-            return refused(ProposalRefusal::Exhausted { why });
+            let refusal = ProposalRefusal::Exhausted { why };
+            return Ok(Proposal::Refused(refusal, AgentUsage::default()));
         };
-        match answer::parse_proposal(words) {
-            Ok(ProposalAnswer::Stated(hypothesis, _)) => Ok(Proposal::Stated(hypothesis, usage)),
-            Ok(ProposalAnswer::Exhausted(why)) => refused(ProposalRefusal::Exhausted { why }),
-            Err(errors) => refused(ProposalRefusal::Unreadable { errors }),
-        }
+        let text = prompt::render_propose(brief, "as your last message")?;
+        Ok(self.play(turn, &text, workspace)?.proposal())
     }
 
     fn implement(
@@ -149,25 +147,17 @@ impl Agent for ScriptedAgent {
         step: &ImplementStep,
         workspace: &Workspace<'_>,
     ) -> Result<Implementation> {
-        let usage = AgentUsage::default();
-        let not_done = |why| Ok(Implementation::NotDone { why, usage });
-        let task = match step.repair {
-            Some(_) => "repair",
-            None => "implement",
-        };
-        let brief = prompt::render_implement(step)?;
-        let Some((turn, words)) = self.play((step.round, task), &brief, workspace)? else {
+        let not_done = |why| Ok(Implementation::NotDone { why, usage: AgentUsage::default() });
+        let Some(turn) = self.turn(step.round, TurnTask::of(step)) else {
             return not_done("the recording has no such turn".to_owned());
         };
+        let played = self.play(turn, &prompt::render_implement(step)?, workspace)?;
         for edit in &turn.edit {
             if let Some(why) = change(workspace.tree, edit)? {
                 return not_done(why);
             }
         }
-        match answer::parse_implementation(words) {
-            Ok((summary, _)) => Ok(Implementation::Done { summary, usage }),
-            Err(why) => not_done(why),
-        }
+        Ok(played.implementation())
     }
 
     fn reads_worktree(&self) -> bool {
@@ -178,6 +168,7 @@ impl Agent for ScriptedAgent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer;
 
     #[test]
     fn the_recording_can_be_played_on_the_example() {

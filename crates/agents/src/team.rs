@@ -34,14 +34,14 @@ pub struct AgentTeam {
 
 /// An agent with its name.
 #[derive(Debug)]
-struct NamedAgent {
+pub struct NamedAgent {
     name: String,
     agent: Box<dyn Agent>,
 }
 
 impl NamedAgent {
     /// The display name: without the model or the directory that was given with it.
-    fn new(name: &str, agent: Box<dyn Agent>) -> Self {
+    pub fn new(name: &str, agent: Box<dyn Agent>) -> Self {
         let name = name.split(':').next().unwrap_or(name).to_owned();
         Self { name, agent }
     }
@@ -54,13 +54,14 @@ pub fn team_of(
     tag: &str,
 ) -> Result<Box<dyn Agent>> {
     let own = agent_of(charter, agents, tag)?;
-    with_roles((&charter.agent, own), (charter, AgentRetention::All), agents, tag)
+    with_roles(NamedAgent::new(&charter.agent, own), charter, AgentRetention::All, agents, tag)
 }
 
 /// A named agent, plus those of the roles that keep theirs.
 pub fn with_roles(
-    (name, own): (&str, Box<dyn Agent>),
-    (charter, keeps): (&Charter, AgentRetention),
+    own: NamedAgent,
+    charter: &Charter,
+    keeps: AgentRetention,
     agents: &BTreeMap<String, AgentConfig>,
     tag: &str,
 ) -> Result<Box<dyn Agent>> {
@@ -77,7 +78,6 @@ pub fn with_roles(
             roles.insert(role.clone(), NamedAgent::new(named, agent));
         }
     }
-    let own = NamedAgent::new(name, own);
     Ok(Box::new(AgentTeam { own, roles }))
 }
 

@@ -21,7 +21,7 @@ pub use self::disk::{InstallChange, InstallResult};
 
 use self::disk::InstallRoot;
 use self::edit::PlannedWrite;
-use self::tools::ToolSpec;
+use self::tools::InstallTool;
 use clap::ValueEnum;
 use karve_os::error::{CommandError, Result};
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ pub enum OverwritePolicy {
 }
 
 impl InstallTarget {
-    fn spec(self) -> Result<&'static ToolSpec> {
+    fn spec(self) -> Result<&'static InstallTool> {
         let name = self.to_possible_value();
         tools::manifest()?.spec(name.as_ref().map_or("", |name| name.get_name()))
     }

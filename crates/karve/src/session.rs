@@ -10,7 +10,7 @@ use crate::{agenda, checks, drive, project, publish, refs, ui};
 use karve_agents;
 use karve_agents::config::AgentConfig;
 use karve_agents::external::{EXTERNAL, ExternalAgent};
-use karve_agents::team::AgentRetention;
+use karve_agents::team::{AgentRetention, NamedAgent};
 use karve_agents::{Agent, team};
 use karve_core::agenda::Agenda;
 use karve_core::basis;
@@ -165,8 +165,8 @@ fn acting(
 ) -> Result<Box<dyn Agent>> {
     let tag = tag_of(dir);
     if let Some(external_agent) = external_agent {
-        let own: (&str, Box<dyn Agent>) = (EXTERNAL, Box::new(external_agent));
-        return team::with_roles(own, (charter, AgentRetention::Reviewer), agents, &tag);
+        let own = NamedAgent::new(EXTERNAL, Box::new(external_agent));
+        return team::with_roles(own, charter, AgentRetention::Reviewer, agents, &tag);
     }
     let Some(name) = name else {
         return team::team_of(charter, agents, &tag);
@@ -179,7 +179,7 @@ fn acting(
         true => AgentRetention::None,
         false => AgentRetention::Reviewer,
     };
-    team::with_roles((name, own), (charter, keeps), agents, &tag)
+    team::with_roles(NamedAgent::new(name, own), charter, keeps, agents, &tag)
 }
 
 /// Whether a campaign that was prepared before will measure again.

@@ -46,7 +46,7 @@ fn post(ask: &ApiQuestion<'_>) -> ApiRequest {
         "messages": messages,
     });
     if !ask.tools.is_empty() {
-        body["tools"] = ask.tools.iter().map(tool_of).collect();
+        body["tools"] = ask.tools.iter().copied().map(tool_of).collect();
     }
     ApiRequest { path: "/v1/messages".into(), body }
 }

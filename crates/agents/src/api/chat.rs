@@ -43,7 +43,7 @@ fn post(ask: &ApiQuestion<'_>) -> ApiRequest {
     });
     body[most] = ask.max_tokens.into();
     if !ask.tools.is_empty() {
-        body["tools"] = ask.tools.iter().map(tool_of).collect();
+        body["tools"] = ask.tools.iter().copied().map(tool_of).collect();
     }
     ApiRequest { path: "/chat/completions".into(), body }
 }
@@ -78,11 +78,11 @@ fn read(reply: &mut ModelReply, event: &Value) {
         return;
     }
     if event.get("usage").is_some_and(Value::is_object) {
-        let all = count(event, "/usage/prompt_tokens");
-        let cached = count(event, "/usage/prompt_tokens_details/cached_tokens").min(all);
-        reply.counted.cached = cached;
-        reply.counted.input = all - cached;
-        reply.counted.output = count(event, "/usage/completion_tokens");
+        reply.count(
+            count(event, "/usage/prompt_tokens"),
+            count(event, "/usage/prompt_tokens_details/cached_tokens"),
+            count(event, "/usage/completion_tokens"),
+        );
     }
     let Some(choice) = event.pointer("/choices/0") else {
         return;

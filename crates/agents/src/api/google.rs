@@ -38,7 +38,7 @@ fn post(ask: &ApiQuestion<'_>) -> ApiRequest {
         "generationConfig": {"maxOutputTokens": ask.max_tokens},
     });
     if !ask.tools.is_empty() {
-        let tools: Vec<Value> = ask.tools.iter().map(tool_of).collect();
+        let tools: Vec<Value> = ask.tools.iter().copied().map(tool_of).collect();
         body["tools"] = json!([{"functionDeclarations": tools}]);
     }
     ApiRequest { path: format!("/models/{}:streamGenerateContent?alt=sse", ask.model), body }
@@ -80,13 +80,13 @@ fn read(reply: &mut ModelReply, event: &Value) {
         return;
     }
     if event.get("usageMetadata").is_some() {
-        let all = count(event, "/usageMetadata/promptTokenCount");
-        let cached = count(event, "/usageMetadata/cachedContentTokenCount").min(all);
-        reply.counted.cached = cached;
-        reply.counted.input = all - cached;
         let said = count(event, "/usageMetadata/candidatesTokenCount");
         let thought = count(event, "/usageMetadata/thoughtsTokenCount");
-        reply.counted.output = said.saturating_add(thought);
+        reply.count(
+            count(event, "/usageMetadata/promptTokenCount"),
+            count(event, "/usageMetadata/cachedContentTokenCount"),
+            said.saturating_add(thought),
+        );
     }
     let blocked = text(event, "/promptFeedback/blockReason");
     if !blocked.is_empty() {

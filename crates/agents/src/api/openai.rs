@@ -36,7 +36,7 @@ fn post(ask: &ApiQuestion<'_>) -> ApiRequest {
         "input": input,
     });
     if !ask.tools.is_empty() {
-        body["tools"] = ask.tools.iter().map(tool_of).collect();
+        body["tools"] = ask.tools.iter().copied().map(tool_of).collect();
     }
     ApiRequest { path: "/responses".into(), body }
 }
@@ -112,13 +112,12 @@ fn take_output(reply: &mut ModelReply, event: &Value) {
     }
 }
 
-/// Cached tokens are part of the input tokens.
 fn take_count(reply: &mut ModelReply, event: &Value) {
-    let all = count(event, "/response/usage/input_tokens");
-    let cached = count(event, "/response/usage/input_tokens_details/cached_tokens");
-    reply.counted.cached = cached.min(all);
-    reply.counted.input = all - cached.min(all);
-    reply.counted.output = count(event, "/response/usage/output_tokens");
+    reply.count(
+        count(event, "/response/usage/input_tokens"),
+        count(event, "/response/usage/input_tokens_details/cached_tokens"),
+        count(event, "/response/usage/output_tokens"),
+    );
 }
 
 fn settle(reply: &mut ModelReply) {

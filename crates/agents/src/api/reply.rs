@@ -110,6 +110,12 @@ impl ModelReply {
         self.parts.values().map(bytes).sum()
     }
 
+    /// Sets the counts of a server that includes the cached tokens in the input.
+    pub(super) fn count(&mut self, input: u64, cached: u64, output: u64) {
+        let cached = cached.min(input);
+        self.counted = TokenCounts { input: input - cached, cached, output, ..self.counted };
+    }
+
     /// Starts a part at an index.
     pub(super) fn begin(&mut self, at: u64, part: ReplyPart) {
         let bytes = match &part {

@@ -9,8 +9,10 @@ use karve_harness::commands::{CommandVariant, Harness};
 use karve_harness::outcome::{Failure, ReasonResult};
 use karve_numerics::case::Case;
 use karve_os::error::Result;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 /// At most this many refused tools are named.
@@ -19,90 +21,52 @@ const DENIED_MAX: usize = 10;
 const COMMAND_MIN: Duration = Duration::from_millis(100);
 
 /// A tool as offered to the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ToolSpec {
-    pub(super) name: &'static str,
-    pub(super) description: &'static str,
-    /// Each parameter: its name, its type, whether it is required, and what it means.
-    parameters: &'static [(&'static str, &'static str, ParamRequired, &'static str)],
+    pub(super) name: String,
+    pub(super) description: String,
+    #[serde(default)]
+    parameters: Vec<ToolParameter>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ParamRequired {
-    Yes,
-    No,
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolParameter {
+    name: String,
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    required: bool,
+    description: String,
 }
+
+/// The tools in `prompts/tools.toml`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolFile {
+    /// Tools that change nothing.
+    reading: Vec<ToolSpec>,
+    /// Tools that change, build and test.
+    working: Vec<ToolSpec>,
+}
+
+/// A test checks that the file can be read.
+static TOOLS: LazyLock<ToolFile> =
+    LazyLock::new(|| toml::from_str(include_str!("../../prompts/tools.toml")).unwrap_or_default());
 
 impl ToolSpec {
     /// Its parameters as a JSON schema that every API accepts.
     pub(super) fn schema(&self) -> Value {
         let mut properties = Map::new();
-        let mut required = Vec::new();
-        for (name, kind, needed, description) in self.parameters {
-            let property = json!({"type": kind, "description": description});
-            properties.insert((*name).to_owned(), property);
-            if *needed == ParamRequired::Yes {
-                required.push(*name);
-            }
+        for ToolParameter { name, kind, description, .. } in &self.parameters {
+            properties.insert(name.clone(), json!({"type": kind, "description": description}));
         }
+        let required = self.parameters.iter().filter(|parameter| parameter.required);
+        let required: Vec<&str> = required.map(|parameter| parameter.name.as_str()).collect();
         json!({"type": "object", "properties": properties, "required": required})
     }
 }
-
-const PATH: (&str, &str, ParamRequired, &str) =
-    ("path", "string", ParamRequired::Yes, "a path in the current directory, such as src/kernel.c");
-
-/// Tools that change nothing.
-const READING: [ToolSpec; 2] = [
-    ToolSpec {
-        name: "read",
-        description: "Returns the lines of a file, or the names in a directory.",
-        parameters: &[
-            PATH,
-            ("from", "integer", ParamRequired::No, "the first line, from 1"),
-            ("lines", "integer", ParamRequired::No, "how many lines at most"),
-        ],
-    },
-    ToolSpec {
-        name: "search",
-        description: "Returns the lines in all files that match a regular expression.",
-        parameters: &[
-            ("pattern", "string", ParamRequired::Yes, "a regular expression"),
-            ("path", "string", ParamRequired::No, "a file or directory; default: everything"),
-        ],
-    },
-];
-
-/// Tools that change, build and test.
-const WORKING: [ToolSpec; 4] = [
-    ToolSpec {
-        name: "edit",
-        description: "Replaces a text that occurs exactly once in an editable file.",
-        parameters: &[
-            PATH,
-            ("old", "string", ParamRequired::Yes, "the exact text to replace"),
-            ("new", "string", ParamRequired::Yes, "the replacement"),
-        ],
-    },
-    ToolSpec {
-        name: "write",
-        description: "Writes a complete editable file, which may be new.",
-        parameters: &[
-            PATH,
-            ("text", "string", ParamRequired::Yes, "the complete content of the file"),
-        ],
-    },
-    ToolSpec {
-        name: "build",
-        description: "Builds the project the same way karve does.",
-        parameters: &[],
-    },
-    ToolSpec {
-        name: "test",
-        description: "Builds the project and tests it on the visible cases.",
-        parameters: &[],
-    },
-];
 
 /// What a turn may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,12 +90,13 @@ impl ToolRights {
     }
 
     /// The tools that are offered.
-    pub(super) fn tools(self) -> Vec<ToolSpec> {
-        match self {
-            Self::Answer => Vec::new(),
-            Self::Read => READING.to_vec(),
-            Self::Work => READING.into_iter().chain(WORKING).collect(),
-        }
+    pub(super) fn tools(self) -> Vec<&'static ToolSpec> {
+        let (reading, working): (&[ToolSpec], &[ToolSpec]) = match self {
+            Self::Answer => (&[], &[]),
+            Self::Read => (&TOOLS.reading, &[]),
+            Self::Work => (&TOOLS.reading, &TOOLS.working),
+        };
+        reading.iter().chain(working).collect()
     }
 }
 
@@ -184,13 +149,13 @@ impl<'a> ToolWorkspace<'a> {
         let offered = self.rights.tools();
         let Some(tool) = offered.iter().find(|tool| tool.name == call.name) else {
             self.deny(&call.name);
-            let names: Vec<&str> = offered.iter().map(|tool| tool.name).collect();
+            let names: Vec<&str> = offered.iter().map(|tool| tool.name.as_str()).collect();
             let names = names.join(", ");
             return Err(format!("this tool is not available now; available tools: {names}").into());
         };
         let input = ToolInput::of(tool, &call.input)?;
         let path = input.text("path");
-        Ok(match tool.name {
+        Ok(match tool.name.as_str() {
             "read" => {
                 self.files.read(path, input.count("from", 1), input.count("lines", usize::MAX))?
             }
@@ -258,24 +223,21 @@ impl<'a> ToolInput<'a> {
         let Some(fields) = given.as_object() else {
             return Err("the arguments are not a JSON object".into());
         };
-        for (name, kind, needed, _) in tool.parameters {
-            let fits = |value: &Value| match *kind {
+        for ToolParameter { name, kind, required, .. } in &tool.parameters {
+            let fits = |value: &Value| match kind.as_str() {
                 "integer" => value.as_u64().is_some() || is_whole(value),
                 _ => value.is_string(),
             };
-            match (fields.get(*name).filter(|value| !value.is_null()), needed) {
-                (Some(value), _) if !fits(value) => return Err(format!("{name} must be a {kind}")),
-                (None, ParamRequired::Yes) => return Err(format!("{name} is missing")),
-                (Some(_), _) | (None, ParamRequired::No) => {}
+            match fields.get(name).filter(|value| !value.is_null()) {
+                Some(value) if !fits(value) => return Err(format!("{name} must be a {kind}")),
+                None if *required => return Err(format!("{name} is missing")),
+                Some(_) | None => {}
             }
         }
-        let known = |name: &String| tool.parameters.iter().any(|(known, ..)| known == name);
-        match fields.keys().find(|name| !known(name)) {
-            Some(_) => {
-                let names: Vec<&str> = tool.parameters.iter().map(|(name, ..)| *name).collect();
-                Err(format!("{} takes only: {}", tool.name, names.join(", ")))
-            }
-            None => Ok(Self(given)),
+        let names: Vec<&str> = tool.parameters.iter().map(|known| known.name.as_str()).collect();
+        match fields.keys().all(|name| names.contains(&name.as_str())) {
+            true => Ok(Self(given)),
+            false => Err(format!("{} takes only: {}", tool.name, names.join(", "))),
         }
     }
 
@@ -294,4 +256,16 @@ impl<'a> ToolInput<'a> {
 /// Some models write 1.0 for 1.
 fn is_whole(value: &Value) -> bool {
     value.as_f64().is_some_and(|n| n >= 0.0 && n.fract() == 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tool_is_in_the_file() {
+        let names: Vec<&str> = ToolRights::Work.tools().iter().map(|t| t.name.as_str()).collect();
+        assert_eq!(names, ["read", "search", "edit", "write", "build", "test"]);
+        assert_eq!(ToolRights::Read.tools().len(), 2);
+    }
 }

@@ -9,10 +9,10 @@ use super::http::{RequestLimit, ResponseError, ResponsePart};
 use super::reply::ModelReply;
 use super::reply_reader::ReplyReader;
 use super::retry::ApiFailure;
-use super::session_log::{SessionLog, VERSION};
 use super::tools::{ToolRights, ToolWorkspace};
 use super::{ApiModel, ApiQuestion, ApiRequest};
 use crate::cli::turn_output::{TurnFailure, message};
+use crate::session_log::{SessionLog, VERSION};
 use crate::turn::TurnTask;
 use karve_core::asking::budget::{
     BudgetShortfall, PromptCaching, RemainingBudget, TokenCounts, TokenPrice,
@@ -164,7 +164,7 @@ impl ApiTurn<'_, '_> {
             _ => String::new(),
         };
         let tools = ToolRights::of(self.place.task).tools();
-        let tools: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
+        let tools: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let note = json!({
             "karve": "brief",
             "version": VERSION,

@@ -1,5 +1,6 @@
 //! Library entries with a recipe that karve can apply: one variant of one entry is one hypothesis.
 
+use crate::claim;
 use globset::Glob;
 use karve_core::campaign::strategy::{LibraryRecall, UsableEntry};
 use karve_core::cuda;
@@ -66,50 +67,40 @@ pub(super) fn next<'a>(
 ) -> Option<ApplicableRecipe<'a>> {
     let has = |usable: &&UsableEntry| recall.kept.contains(&usable.known.id);
     let (last, first): (Vec<&UsableEntry>, Vec<&UsableEntry>) = recall.usable.iter().partition(has);
-    for usable in first.into_iter().chain(last) {
-        let known = &usable.known;
-        // An entry that was measured without a gain is not worth a round.
-        if usable.promise <= 0.0 && known.n_evidence > 0 {
-            continue;
-        }
-        for (variant, action) in known.apply.iter().enumerate() {
-            let tried =
-                recall.applied.iter().any(|(id, of)| *id == known.id && *of as usize == variant);
-            if tried {
-                continue;
-            }
-            if let Some(changes) = apply(action, texts, knobs) {
-                return Some(ApplicableRecipe {
-                    usable,
-                    variant,
-                    changes,
-                    predicts: recall.predicts.get(&known.id).map_or(&[], Vec::as_slice),
-                });
-            }
-        }
-    }
-    None
+    // An entry that was measured without a gain is not worth a round.
+    let is_worth_it = |usable: &&UsableEntry| usable.promise > 0.0 || usable.known.n_evidence == 0;
+    let mut usable = first.into_iter().chain(last).filter(is_worth_it);
+    usable.find_map(|usable| untried(recall, usable, texts, knobs))
 }
 
 /// The next variant of one entry that was not tried and changes something.
 pub(super) fn of_entry<'a>(
     recall: &'a LibraryRecall,
     entry: &str,
-    (texts, knobs): (&[SourceText], &[Knob]),
+    texts: &[SourceText],
+    knobs: &[Knob],
 ) -> Option<ApplicableRecipe<'a>> {
     let usable = recall.usable.iter().find(|usable| usable.known.id == entry)?;
+    untried(recall, usable, texts, knobs)
+}
+
+fn untried<'a>(
+    recall: &'a LibraryRecall,
+    usable: &'a UsableEntry,
+    texts: &[SourceText],
+    knobs: &[Knob],
+) -> Option<ApplicableRecipe<'a>> {
+    let id = &usable.known.id;
     let tried = |variant: usize| {
-        let mut applied = recall.applied.iter();
-        applied.any(|(id, of)| id == entry && *of as usize == variant)
+        recall.applied.iter().any(|(applied, of)| applied == id && *of as usize == variant)
     };
-    let mut ways = usable.known.apply.iter().enumerate();
+    let mut ways = usable.known.apply.iter().enumerate().filter(|(variant, _)| !tried(*variant));
     ways.find_map(|(variant, action)| {
-        let changes = apply(action, texts, knobs).filter(|_| !tried(variant))?;
         Some(ApplicableRecipe {
             usable,
             variant,
-            changes,
-            predicts: recall.predicts.get(entry).map_or(&[], Vec::as_slice),
+            changes: apply(action, texts, knobs)?,
+            predicts: recall.predicts.get(id).map_or(&[], Vec::as_slice),
         })
     })
 }
@@ -138,26 +129,20 @@ impl ApplicableRecipe<'_> {
             RecipeChange::Knob(name, value) => (Vec::new(), [(name.clone(), value.clone())].into()),
         };
         let action = &known.apply[self.variant];
+        let title = format!("{}: {}", known.id, describe(action));
+        let mechanism = format!(
+            "I expect {expected:.2}x because of the entry {} ({rests}): {}",
+            known.id, known.title
+        );
         Hypothesis {
-            title: format!("{}: {}", known.id, describe(action)),
-            bottleneck: String::new(),
-            mechanism: format!(
-                "I expect {expected:.2}x because of the entry {} ({rests}): {}",
-                known.id, known.title
-            ),
-            expected_ratio: expected,
             direction: direction(action),
             high_risk: matches!(action, Action::Rewrite { .. }),
             files,
             counters: self.predicts.to_vec(),
-            gate: None,
             config,
-            question: None,
-            sweep: false,
             entry: Some(known.id.clone()),
             variant: u32::try_from(self.variant).unwrap_or(u32::MAX),
-            differs: None,
-            task: None,
+            ..claim(title, mechanism, expected)
         }
     }
 }

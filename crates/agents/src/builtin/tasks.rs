@@ -2,7 +2,7 @@
 
 use super::recipes::ApplicableRecipe;
 use super::{BuiltinAgent, knobs_at, recipes, state_sweep};
-use crate::Proposal;
+use crate::{Proposal, claim};
 use karve_core::agenda::{AgendaItem, ItemAction};
 use karve_core::campaign::strategy::Brief;
 use karve_core::campaign::{AgendaTask, ProposalRefusal};
@@ -19,7 +19,8 @@ impl BuiltinAgent {
         &self,
         task: &AgendaTask,
         brief: &Brief,
-        (repo, knobs): (&Repo, &[Knob]),
+        repo: &Repo,
+        knobs: &[Knob],
     ) -> Result<Proposal> {
         let item = &task.item;
         let stated = match &item.how {
@@ -34,7 +35,7 @@ impl BuiltinAgent {
             ItemAction::Sweep => Ok(state_sweep(knobs)),
             ItemAction::Entry { entry } => {
                 let texts = recipes::texts_at(repo, &brief.parent, &self.editable)?;
-                let recipe = recipes::of_entry(&brief.recall, entry, (&texts, knobs));
+                let recipe = recipes::of_entry(&brief.recall, entry, &texts, knobs);
                 let none = || format!("no other recipe of the entry {entry} changes anything here");
                 recipe.as_ref().map(ApplicableRecipe::state).ok_or_else(none)
             }
@@ -84,25 +85,14 @@ fn state_values(
     files.dedup();
     let mut config = super::config_of(knobs);
     config.extend(wanted.clone());
+    let title = format!("set {}", changes.join(" and "));
+    let ratio = item.expected_ratio;
+    let mechanism = format!("I expect {ratio:.2}x because the agenda asks for it: {}", item.title);
     Ok(Hypothesis {
-        title: format!("set {}", changes.join(" and ")),
-        bottleneck: String::new(),
-        mechanism: format!(
-            "I expect {:.2}x because the agenda asks for it: {}",
-            item.expected_ratio, item.title
-        ),
-        expected_ratio: item.expected_ratio,
         direction: Direction::Tile,
         high_risk: !ordered,
         files,
-        counters: Vec::new(),
-        gate: None,
         config,
-        question: None,
-        sweep: false,
-        entry: None,
-        variant: 0,
-        differs: None,
-        task: None,
+        ..claim(title, mechanism, ratio)
     })
 }

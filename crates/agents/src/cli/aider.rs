@@ -2,7 +2,7 @@
 //! its model answered.
 
 use super::turn_output::{TurnFailure, TurnOutput, message};
-use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask};
+use super::{CliOutputParser, CliSpec, CliTurnRequest};
 
 /// aider as a kind of agent.
 pub(super) const SPEC: CliSpec = CliSpec {
@@ -37,7 +37,7 @@ pub(super) const SPEC: CliSpec = CliSpec {
 };
 
 fn arguments(ask: &CliTurnRequest<'_>) -> Vec<String> {
-    let mut args: Vec<String> = [
+    let fixed = [
         "--yes-always",
         "--no-auto-commits",
         "--no-dirty-commits",
@@ -49,13 +49,9 @@ fn arguments(ask: &CliTurnRequest<'_>) -> Vec<String> {
         "--no-show-model-warnings",
         "--no-suggest-shell-commands",
         "--chat-mode",
-        match ask.task {
-            TurnTask::Propose | TurnTask::Review | TurnTask::Learn | TurnTask::Trial => "ask",
-            TurnTask::Implement | TurnTask::Repair => "code",
-        },
-    ]
-    .map(str::to_owned)
-    .to_vec();
+        if ask.task.changes_files() { "code" } else { "ask" },
+    ];
+    let mut args = fixed.map(str::to_owned).to_vec();
     // Its conversation history stays out of the worktree.
     let notes = ask.brief_file.parent().unwrap_or(ask.brief_file);
     for (flag, name) in

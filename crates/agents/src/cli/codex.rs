@@ -2,7 +2,7 @@
 //! reports no cost.
 
 use super::turn_output::{TurnFailure, TurnOutput, count, message, text};
-use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask};
+use super::{CliOutputParser, CliSpec, CliTurnRequest};
 use crate::session_event::SessionEvent;
 use karve_os::files;
 use serde_json::Value;
@@ -44,14 +44,12 @@ fn addresses(home: &Path) -> Vec<String> {
 
 fn arguments(ask: &CliTurnRequest<'_>) -> Vec<String> {
     // Its own mount sandbox cannot be created inside karve's, which applies in any case.
-    let sandbox = match (ask.confined, ask.task) {
+    let sandbox = match (ask.confined, ask.task.changes_files()) {
         (true, _) => "danger-full-access",
-        (false, TurnTask::Implement | TurnTask::Repair) => "workspace-write",
-        (false, TurnTask::Propose | TurnTask::Review | TurnTask::Learn | TurnTask::Trial) => {
-            "read-only"
-        }
+        (false, true) => "workspace-write",
+        (false, false) => "read-only",
     };
-    let mut args: Vec<String> = [
+    let fixed = [
         "exec",
         "--json",
         "--skip-git-repo-check",
@@ -63,15 +61,8 @@ fn arguments(ask: &CliTurnRequest<'_>) -> Vec<String> {
         "check_for_update_on_startup=false",
         "-c",
         "analytics.enabled=false",
-    ]
-    .map(str::to_owned)
-    .to_vec();
-    if let Some(model) = ask.model {
-        args.extend(["-m".to_owned(), model.to_owned()]);
-    }
-    if let Some(session) = ask.session {
-        args.extend(["resume".to_owned(), session.to_owned()]);
-    }
+    ];
+    let mut args = ask.words(&fixed, "-m", "resume");
     // The brief comes from the standard input.
     args.push("-".to_owned());
     args

@@ -2,7 +2,7 @@
 //! which then calls tools that do not exist.
 
 use super::turn_output::{TurnFailure, TurnOutput, count, message, text};
-use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask};
+use super::{CliOutputParser, CliSpec, CliTurnRequest};
 use crate::session_event::SessionEvent;
 use serde_json::Value;
 
@@ -32,20 +32,13 @@ pub(super) const SPEC: CliSpec = CliSpec {
 };
 
 fn arguments(ask: &CliTurnRequest<'_>) -> Vec<String> {
-    let mode = match (ask.task, ask.confined) {
-        (TurnTask::Propose | TurnTask::Review | TurnTask::Learn | TurnTask::Trial, _) => "default",
-        (TurnTask::Implement | TurnTask::Repair, true) => "yolo",
-        (TurnTask::Implement | TurnTask::Repair, false) => "auto_edit",
+    let mode = match (ask.task.changes_files(), ask.confined) {
+        (false, _) => "default",
+        (true, true) => "yolo",
+        (true, false) => "auto_edit",
     };
-    let mut args: Vec<String> =
-        ["-o", "stream-json", "--skip-trust", "--approval-mode", mode].map(str::to_owned).to_vec();
-    if let Some(model) = ask.model {
-        args.extend(["-m".to_owned(), model.to_owned()]);
-    }
-    if let Some(session) = ask.session {
-        args.extend(["--resume".to_owned(), session.to_owned()]);
-    }
-    args
+    let fixed = ["-o", "stream-json", "--skip-trust", "--approval-mode", mode];
+    ask.words(&fixed, "-m", "--resume")
 }
 
 fn read(heard: &mut TurnOutput, event: &Value) {

@@ -4,12 +4,9 @@
 use super::CliSpec;
 use super::turn_output::TurnOutput;
 use crate::secrets::{Redactor, Secrets};
+use crate::session_log::SessionLog;
+use karve_os::error::{CommandError, Result};
 use serde_json::Value;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-
-/// The largest log of one turn; an agent that prints more is ended.
-pub(super) const SESSION_LOG_BYTES_MAX: u64 = 256 << 20;
 
 /// A line is parsed up to this size; a longer one is logged but not parsed.
 const LINE_BYTES_MAX: usize = 4 << 20;
@@ -18,26 +15,23 @@ const LINE_BYTES_MAX: usize = 4 << 20;
 pub(super) struct OutputListener<'a> {
     spec: &'a CliSpec,
     keys: Redactor,
-    file: BufWriter<File>,
-    /// Bytes that were logged.
-    written: u64,
+    log: SessionLog,
     /// The current line.
     line: Vec<u8>,
     /// Whether it is too long to parse.
     is_long: bool,
     output: TurnOutput,
     /// Why the log could not be written.
-    broken: Option<io::Error>,
+    broken: Option<CommandError>,
 }
 
 impl<'a> OutputListener<'a> {
-    /// Writes to a file.
-    pub(super) fn new(spec: &'a CliSpec, secrets: &Secrets, file: File) -> Self {
+    /// Writes to a log.
+    pub(super) fn new(spec: &'a CliSpec, secrets: &Secrets, log: SessionLog) -> Self {
         Self {
             spec,
             keys: secrets.redacting(),
-            file: BufWriter::new(file),
-            written: 0,
+            log,
             line: Vec::new(),
             is_long: false,
             output: TurnOutput::default(),
@@ -49,13 +43,12 @@ impl<'a> OutputListener<'a> {
     pub(super) fn push(&mut self, bytes: &[u8]) -> bool {
         let clean = self.keys.push(bytes).into_owned();
         self.take(&clean);
-        self.broken.is_none() && self.written <= SESSION_LOG_BYTES_MAX
+        self.broken.is_none() && !self.log.is_full()
     }
 
     fn take(&mut self, bytes: &[u8]) {
-        self.written += bytes.len() as u64;
         if self.broken.is_none() {
-            self.broken = self.file.write_all(bytes).err();
+            self.broken = self.log.bytes(bytes).err();
         }
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let whole = piece.ends_with(b"\n");
@@ -84,17 +77,17 @@ impl<'a> OutputListener<'a> {
         }
     }
 
-    /// The final state, and the log file for more lines.
-    pub(super) fn finish(mut self) -> io::Result<(TurnOutput, BufWriter<File>)> {
+    /// The final state, and the log for more lines.
+    pub(super) fn finish(mut self) -> Result<(TurnOutput, SessionLog)> {
         let rest = self.keys.rest();
         self.take(&rest);
         if !self.line.is_empty() || self.is_long {
             self.end_line();
-            self.file.write_all(b"\n")?;
+            self.log.bytes(b"\n")?;
         }
         match self.broken {
             Some(error) => Err(error),
-            None => Ok((self.output, self.file)),
+            None => Ok((self.output, self.log)),
         }
     }
 }

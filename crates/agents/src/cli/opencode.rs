@@ -2,7 +2,7 @@
 //! last step is the one that does not end with tool calls.
 
 use super::turn_output::{TurnFailure, TurnOutput, count, message, money, text};
-use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask};
+use super::{CliOutputParser, CliSpec, CliTurnRequest};
 use crate::session_event::SessionEvent;
 use serde_json::{Value, json};
 
@@ -39,22 +39,12 @@ pub(super) const SPEC: CliSpec = CliSpec {
 };
 
 fn arguments(ask: &CliTurnRequest<'_>) -> Vec<String> {
-    let mut args = ["run", "--format", "json"].map(str::to_owned).to_vec();
-    if let Some(model) = ask.model {
-        args.extend(["-m".to_owned(), model.to_owned()]);
-    }
-    if let Some(session) = ask.session {
-        args.extend(["--session".to_owned(), session.to_owned()]);
-    }
-    args
+    ask.words(&["run", "--format", "json"], "-m", "--session")
 }
 
 /// Its permissions, which override its own files.
 fn settings(ask: &CliTurnRequest<'_>) -> Vec<(String, String)> {
-    let edit = match ask.task {
-        TurnTask::Implement | TurnTask::Repair => "allow",
-        TurnTask::Propose | TurnTask::Review | TurnTask::Learn | TurnTask::Trial => "deny",
-    };
+    let edit = if ask.task.changes_files() { "allow" } else { "deny" };
     let bash = if ask.confined { "allow" } else { "deny" };
     let content = json!({
         "autoupdate": false,

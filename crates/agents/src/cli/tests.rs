@@ -4,6 +4,7 @@ use super::listen::{OutputListener, read_line};
 use super::turn_output::{TEXT_BYTES_MAX, TurnFailure, TurnOutput};
 use super::{CliKind, CliTurnRequest, TurnTask, changed_files};
 use crate::secrets::Secrets;
+use crate::session_log::SessionLog;
 use karve_core::spending::AgentUsage;
 use karve_os::process::{ExceededLimit, Exit};
 use proptest::prelude::*;
@@ -175,11 +176,12 @@ fn what_comes_in_pieces_is_written_down_whole_and_without_keys() {
                 {\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\
                 \"text\":\"my key is sk-very-secret\"}}\n{\"type\":\"turn.completed\"}";
     for size in [1, 7, 1_000] {
-        let file = fs::File::create(&path).unwrap();
-        let mut listener = OutputListener::new(CliKind::Codex.spec(), &secrets, file);
+        let _ = fs::remove_file(&path);
+        let log = SessionLog::open(&path, &secrets).unwrap();
+        let mut listener = OutputListener::new(CliKind::Codex.spec(), &secrets, log);
         assert!(text.as_bytes().chunks(size).all(|piece| listener.push(piece)));
-        let (heard, mut file) = listener.finish().unwrap();
-        std::io::Write::flush(&mut file).unwrap();
+        let (heard, log) = listener.finish().unwrap();
+        log.finish().unwrap();
         assert_eq!(heard.text, "my key is [key]");
         assert!(heard.has_ended && heard.strange_lines == 1);
         let written = fs::read_to_string(&path).unwrap();
@@ -190,8 +192,8 @@ fn what_comes_in_pieces_is_written_down_whole_and_without_keys() {
 #[test]
 fn a_line_without_end_is_written_down_and_not_kept() {
     let dir = tempfile::tempdir().unwrap();
-    let file = fs::File::create(dir.path().join("session_log")).unwrap();
-    let mut listener = OutputListener::new(CliKind::Codex.spec(), &Secrets::default(), file);
+    let log = SessionLog::open(&dir.path().join("session_log"), &Secrets::default()).unwrap();
+    let mut listener = OutputListener::new(CliKind::Codex.spec(), &Secrets::default(), log);
     let piece = vec![b'x'; 1 << 20];
     assert!((0..16).all(|_| listener.push(&piece)));
     listener.push(b"\n{\"type\":\"turn.completed\"}\n");

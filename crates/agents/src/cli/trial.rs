@@ -3,11 +3,11 @@
 use super::turn::{CliProgram, CliTurnContext, CliTurnResult};
 use super::{CliKind, CliTurnRequest, TurnTask, turn};
 use crate::cli::CliConfig;
+use crate::config::AgentConfig;
 use karve_core::spending::AgentUsage;
 use karve_os::error::{Result, WithContext};
 use karve_os::process::{self, Command, StopFlag};
-use karve_os::sandbox::{NetworkAccess, Sandbox};
-use std::collections::BTreeMap;
+use karve_os::sandbox::Sandbox;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -61,14 +61,15 @@ pub fn find(config: &CliConfig, stop: &StopFlag) -> Option<InstalledProgram> {
 
 /// Runs a small turn in its own directory.
 pub fn run_trial(
-    (config, reach): (&CliConfig, &NetworkAccess),
-    env: &BTreeMap<String, String>,
+    cli: &CliConfig,
+    config: &AgentConfig,
     dir: &Path,
-    (sandbox, stop): (Option<&Sandbox>, &StopFlag),
+    sandbox: Option<&Sandbox>,
+    stop: &StopFlag,
 ) -> Result<AgentTrial> {
     let tag = dir.to_string_lossy().into_owned();
-    let mut caller = CliProgram::new(config.clone(), env.clone(), TRIAL_S, tag)?;
-    caller.reach = reach.clone();
+    let mut caller = CliProgram::new(cli.clone(), config.env.clone(), TRIAL_S, tag)?;
+    caller.reach.clone_from(&config.reach);
     let [tree, notes] = ["worktrees/trial", "tmp/agent"].map(|name| dir.join(name));
     let _ = fs::remove_dir_all(&notes);
     for dir in [&tree, &notes] {

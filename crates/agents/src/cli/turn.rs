@@ -1,11 +1,12 @@
 //! One turn: the program is started in its worktree, its output is read as it arrives, and it is
 //! ended with all its child processes.
 
-use super::listen::{OutputListener, SESSION_LOG_BYTES_MAX};
+use super::listen::OutputListener;
 use super::turn_output::{TurnFailure, TurnOutput, message};
 use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask, Workspace, changed_files};
 use crate::cli::CliConfig;
 use crate::secrets::Secrets;
+use crate::session_log::{SESSION_LOG_BYTES_MAX, SessionLog, VERSION};
 use karve_core::spending::AgentUsage;
 use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::process::{Command, StopFlag};
@@ -13,8 +14,7 @@ use karve_os::sandbox::{AgentPaths, AllowedHost, Gateway, NetworkAccess, Sandbox
 use karve_os::{process, sandbox};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,9 +23,6 @@ const STDERR_BYTES_MAX: usize = 64 << 10;
 
 /// The directory in its notes that a program uses if it has no home.
 pub(super) const STATE: &str = "state";
-
-/// The format version of a session log.
-const SESSION_LOG_VERSION: u32 = 1;
 
 /// The program to start, and its settings.
 #[derive(Debug)]
@@ -277,12 +274,21 @@ pub(super) fn run(
     fs::create_dir_all(place.notes).context(cannot)?;
     let brief = caller.secrets.redact(brief);
     fs::write(place.brief_file(), &brief).context(cannot)?;
-    let log_file = begin(caller, ask, &brief, place)?;
+    let mut log = SessionLog::open(place.session_log, &caller.secrets)?;
+    log.note(&json!({
+        "karve": "brief",
+        "version": VERSION,
+        "agent": caller.config.kind.name(),
+        "task": ask.task.name(),
+        "model": ask.model,
+        "session": ask.session,
+        "bytes_max": SESSION_LOG_BYTES_MAX,
+        "brief": brief,
+    }))?;
     let CliLaunch { command, gateway } = caller.command(ask, &brief, place)?;
-    let mut listener = OutputListener::new(caller.spec(), &caller.secrets, log_file);
+    let mut listener = OutputListener::new(caller.spec(), &caller.secrets, log);
     let run = process::run_tapped(&command, place.stop, &mut |bytes| listener.push(bytes))?;
-    let cannot = || format!("cannot write {}", place.session_log.display());
-    let (mut heard, mut file) = listener.finish().context(cannot)?;
+    let (mut heard, mut log) = listener.finish()?;
     let talk_used = heard.settle(ask.used_before);
     let stderr = caller.secrets.redact(&run.stderr.text());
     let mut fault = heard.judge(run.exit, &stderr, ask.limit_s);
@@ -293,7 +299,7 @@ pub(super) fn run(
             "{said}; karve blocked its access to {hosts}, see hosts in docs/agents.md"
         ));
     }
-    let end = json!({
+    log.note(&json!({
         "karve": "end",
         "exit": run.exit.describe(),
         "fault": fault.as_ref().map(TurnFailure::describe),
@@ -302,33 +308,7 @@ pub(super) fn run(
         "used": {"tokens": heard.usage.tokens, "usd": heard.usage.usd},
         "stderr": message(&stderr),
         "answer": heard.text,
-    });
-    writeln!(file, "{end}").context(cannot)?;
-    file.flush().context(cannot)?;
+    }))?;
+    log.finish()?;
     Ok(CliTurnResult { output: heard, failure: fault, conversation_used: talk_used })
-}
-
-/// Starts the session log of a turn: the brief comes first.
-fn begin(
-    caller: &CliProgram,
-    ask: &CliTurnRequest<'_>,
-    brief: &str,
-    place: &CliTurnContext<'_>,
-) -> Result<File> {
-    let cannot = || format!("cannot write {}", place.session_log.display());
-    let file =
-        OpenOptions::new().create(true).append(true).open(place.session_log).context(cannot)?;
-    let asked = json!({
-        "karve": "brief",
-        "version": SESSION_LOG_VERSION,
-        "agent": caller.config.kind.name(),
-        "task": ask.task.name(),
-        "model": ask.model,
-        "session": ask.session,
-        "bytes_max": SESSION_LOG_BYTES_MAX,
-        "brief": brief,
-    });
-    let mut file = BufWriter::new(file);
-    writeln!(file, "{asked}").context(cannot)?;
-    file.into_inner().map_err(std::io::IntoInnerError::into_error).context(cannot)
 }

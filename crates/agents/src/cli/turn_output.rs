@@ -3,6 +3,7 @@
 //! Every dialect fills the same few fields, so that what counts as a failure is decided in one
 //! place and by one rule.
 
+use crate::session_log::SESSION_LOG_BYTES_MAX;
 use karve_core::spending::AgentUsage;
 use karve_os::process::{ExceededLimit, Exit};
 use serde_json::Value;
@@ -199,7 +200,7 @@ impl TurnOutput {
             Exit::TimedOut => return Some(TurnFailure::OverTime(limit_s)),
             Exit::Stopped => return Some(TurnFailure::Killed("stopped by the user".into())),
             Exit::TooMuch(ExceededLimit::Output) => {
-                return Some(TurnFailure::Flooded(super::listen::SESSION_LOG_BYTES_MAX));
+                return Some(TurnFailure::Flooded(SESSION_LOG_BYTES_MAX));
             }
             Exit::TooMuch(_) | Exit::Signal(_) => {
                 return Some(TurnFailure::Killed(exit.describe()));

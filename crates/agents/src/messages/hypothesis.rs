@@ -2,11 +2,11 @@
 //! An agent that uses one of them needs no other contract.
 
 use super::{form, object_in, parse, render};
+use crate::claim;
 use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::messages::{Datum, Message};
 use karve_core::roles::{Review, ReviewAdvice, ReviewSignal, Stance};
 use karve_os::text::one_line;
-use std::collections::BTreeMap;
 
 /// Characters of a title.
 const TITLE_CHARS: usize = 200;
@@ -60,27 +60,6 @@ fn expected(name: &str, text: &str) -> Result<f64, String> {
 
 type HypothesisParser = fn(&Datum) -> Result<Hypothesis, String>;
 
-fn claim(title: &str, mechanism: &str, expected_ratio: f64) -> Hypothesis {
-    Hypothesis {
-        title: one_line(title, TITLE_CHARS),
-        bottleneck: String::new(),
-        mechanism: mechanism.to_owned(),
-        expected_ratio,
-        direction: Direction::Algorithm,
-        high_risk: false,
-        files: Vec::new(),
-        counters: Vec::new(),
-        gate: None,
-        config: BTreeMap::new(),
-        question: None,
-        sweep: false,
-        entry: None,
-        variant: 0,
-        differs: None,
-        task: None,
-    }
-}
-
 fn analyzed(datum: &Datum) -> Result<Hypothesis, String> {
     let said = datum.str_of("primary_hypothesis");
     let ratio = expected("expected_benefit", datum.str_of("expected_benefit"))?;
@@ -95,7 +74,7 @@ fn analyzed(datum: &Datum) -> Result<Hypothesis, String> {
         },
         files: datum.texts_of("planned_modified_files"),
         counters: vec![datum.str_of("verification_signal").to_owned()],
-        ..claim(said, said, ratio)
+        ..claim(one_line(said, TITLE_CHARS), said.to_owned(), ratio)
     })
 }
 
@@ -109,7 +88,7 @@ fn turned(datum: &Datum) -> Result<Hypothesis, String> {
     Ok(Hypothesis {
         direction: Direction::by_name(picked.str_of("category")).unwrap_or(Direction::Algorithm),
         counters: vec![signal.to_owned()],
-        ..claim(pick, picked.str_of("hypothesis"), ratio)
+        ..claim(one_line(pick, TITLE_CHARS), picked.str_of("hypothesis").to_owned(), ratio)
     })
 }
 

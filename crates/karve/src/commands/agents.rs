@@ -197,8 +197,8 @@ fn look(
     listed.path = Some(found.path.display().to_string());
     listed.version = found.version;
     if let Some(room) = room {
-        let by = (room.sandbox.as_deref(), stop);
-        let tried = cli::run_trial((cli, &config.reach), &config.env, room.scratch.path(), by)?;
+        let sandbox = room.sandbox.as_deref();
+        let tried = cli::run_trial(cli, config, room.scratch.path(), sandbox, stop)?;
         if tried.failure.is_some() {
             listed.hint = Some(format!(
                 "check that \"{}\" works alone and has its key; see agents.{name} in karve.toml",

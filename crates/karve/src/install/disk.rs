@@ -1,7 +1,7 @@
 //! All files are checked first; then each is written completely or not at all. If one cannot be
 //! written, the earlier ones are restored.
 
-use super::edit::{EditRefusal, FileEdit, PlannedWrite};
+use super::edit::{EditRefusal, PlannedWrite};
 use super::record::{InstallRecord, WrittenFile};
 use super::{InstallSite, OverwritePolicy, edit};
 use karve_os::error::{CommandError, Result, WithContext};
@@ -41,12 +41,12 @@ pub(super) struct InstallRoot {
     was_there: bool,
 }
 
-/// A file that changes.
+/// The text of a file before and after; none if it does not exist.
 #[derive(Debug)]
 struct PlannedEdit {
     path: String,
     before: Option<String>,
-    change: FileEdit,
+    after: Option<String>,
 }
 
 impl InstallRoot {
@@ -96,9 +96,9 @@ impl InstallRoot {
             let before = self.read(&piece.path)?;
             let known = self.known_of(&piece.path, before.as_deref());
             let put = piece.put(before.as_deref(), known, care);
-            let (change, wrote) = put.map_err(|why| self.refused(&piece.path, why))?;
+            let (after, wrote) = put.map_err(|why| self.refused(&piece.path, why))?;
             written.extend(wrote);
-            steps.push(PlannedEdit { path: piece.path.clone(), before, change });
+            steps.push(PlannedEdit { path: piece.path.clone(), before, after: Some(after) });
         }
         // Pieces that an earlier version wrote and this one does not.
         let is_new = |old: &&WrittenFile| !pieces.iter().any(|piece| piece.path == old.path);
@@ -109,26 +109,18 @@ impl InstallRoot {
         for step in steps.iter().filter(|step| step.before.is_none()) {
             dirs.extend(self.missing_dirs(&step.path));
         }
-        let mut installed =
-            InstallRecord { dirs: dirs.into_iter().collect(), ..InstallRecord::default() };
-        installed.written = written;
-        if installed.written.is_empty() && !self.was_there {
+        if written.is_empty() && !self.was_there {
             return Ok(InstallResult::default());
         }
+        let dirs = dirs.into_iter().collect();
+        let installed = InstallRecord { dirs, written, ..InstallRecord::default() };
         // The record goes first, so that everything written after it can be removed in any case.
-        let before = self.read(&self.record)?;
-        let text = installed.render();
-        steps.insert(
-            0,
-            PlannedEdit {
-                path: self.record.clone(),
-                change: match before.as_ref() == Some(&text) {
-                    true => FileEdit::Stays,
-                    false => FileEdit::Becomes(text),
-                },
-                before,
-            },
-        );
+        let record = PlannedEdit {
+            path: self.record.clone(),
+            before: self.read(&self.record)?,
+            after: Some(installed.render()),
+        };
+        steps.insert(0, record);
         self.carry_out(&steps)
     }
 
@@ -139,9 +131,7 @@ impl InstallRoot {
             steps.push(self.removal_of(written, care)?);
         }
         let before = self.read(&self.record)?;
-        if before.is_some() {
-            steps.push(PlannedEdit { path: self.record.clone(), before, change: FileEdit::Goes });
-        }
+        steps.push(PlannedEdit { path: self.record.clone(), before, after: None });
         let done = self.carry_out(&steps)?;
         // The inner ones first; a directory that is not empty is not karve's.
         let dirs: BTreeSet<&String> = self.known.dirs.iter().collect();
@@ -154,13 +144,14 @@ impl InstallRoot {
     fn removal_of(&self, written: &WrittenFile, care: OverwritePolicy) -> Result<PlannedEdit> {
         let before = self.read(&written.path)?;
         let is_of_others = self.others.iter().any(|o| o.of(&written.path).is_some());
-        let change = match is_of_others {
+        let after = match &before {
             // It stays as long as one of them needs it.
-            true => FileEdit::Stays,
-            false => edit::take(written, before.as_deref(), care)
-                .map_err(|why| self.refused(&written.path, why))?,
+            Some(text) if !is_of_others => {
+                edit::take(written, text, care).map_err(|why| self.refused(&written.path, why))?
+            }
+            before => before.clone(),
         };
-        Ok(PlannedEdit { path: written.path.clone(), before, change })
+        Ok(PlannedEdit { path: written.path.clone(), before, after })
     }
 
     fn refused(&self, path: &str, why: EditRefusal) -> CommandError {
@@ -218,23 +209,19 @@ impl InstallRoot {
         let made = steps.iter().flat_map(|step| self.missing_dirs(&step.path));
         let made: BTreeSet<String> = made.collect();
         for (at, step) in steps.iter().enumerate() {
-            let came = match &step.change {
-                FileEdit::Stays => continue,
-                FileEdit::Becomes(text) if Some(text) == step.before.as_ref() => continue,
-                FileEdit::Becomes(text) => self.write(&step.path, text),
-                FileEdit::Goes => fs::remove_file(self.root.join(&step.path))
-                    .context(|| format!("cannot remove {}", step.path)),
-            };
-            if let Err(error) = came {
+            if step.before == step.after {
+                continue;
+            }
+            if let Err(error) = self.set(&step.path, step.after.as_deref()) {
                 self.undo(&steps[..at], &made);
                 return Err(error.hint(format!(
                     "nothing was changed; free disk space, or check who may write to {}",
                     self.root.display()
                 )));
             }
-            let deed = match &step.change {
-                FileEdit::Goes => InstallChange::Removed,
-                FileEdit::Becomes(_) | FileEdit::Stays => InstallChange::Wrote,
+            let deed = match step.after {
+                Some(_) => InstallChange::Wrote,
+                None => InstallChange::Removed,
             };
             done.deeds.push((deed, step.path.clone()));
         }
@@ -243,20 +230,22 @@ impl InstallRoot {
 
     /// Restores files as far as possible.
     fn undo(&self, steps: &[PlannedEdit], made: &BTreeSet<String>) {
-        for step in steps.iter().rev() {
-            match (&step.change, &step.before) {
-                (FileEdit::Stays, _) => {}
-                (_, Some(before)) => {
-                    let _ = self.write(&step.path, before);
-                }
-                (_, None) => {
-                    let _ = fs::remove_file(self.root.join(&step.path));
-                }
-            }
+        for step in steps.iter().rev().filter(|step| step.before != step.after) {
+            let _ = self.set(&step.path, step.before.as_deref());
         }
         // In this order the inner ones come last.
         for dir in made.iter().rev() {
             let _ = fs::remove_dir(self.root.join(dir));
+        }
+    }
+
+    /// Writes or removes a file.
+    fn set(&self, path: &str, text: Option<&str>) -> Result<()> {
+        match text {
+            Some(text) => self.write(path, text),
+            None => {
+                fs::remove_file(self.root.join(path)).context(|| format!("cannot remove {path}"))
+            }
         }
     }
 

@@ -37,14 +37,6 @@ pub(super) enum PlannedContent {
     Section(String),
 }
 
-/// What happens to a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum FileEdit {
-    Stays,
-    Becomes(String),
-    Goes,
-}
-
 /// Why a file is left alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum EditRefusal {
@@ -54,8 +46,8 @@ pub(super) enum EditRefusal {
     Malformed(String),
 }
 
-/// What happens to a file, and what to record; nothing if it is not karve's.
-type EditResult = (FileEdit, Option<WrittenFile>);
+/// The new text of a file, and what to record; nothing if it is not karve's.
+type EditResult = (String, Option<WrittenFile>);
 
 /// Where karve's part of a shared file is.
 #[derive(Clone, Copy, Debug)]
@@ -208,19 +200,15 @@ impl PlannedWrite {
                 PlannedContent::Whole(_) => Some(self.written(true, self.how.insert(text)?.1)),
                 _ => known.cloned(),
             };
-            return Ok((FileEdit::Stays, written));
+            return Ok((text.to_owned(), written));
         }
         let Some(known) = known else {
             return self.put_new(before, care);
         };
         // An earlier version of it is removed first.
-        let bare = match take(known, before, care)? {
-            FileEdit::Stays => Some(text.to_owned()),
-            FileEdit::Becomes(text) => Some(text),
-            FileEdit::Goes => None,
-        };
-        let (change, written) = self.put_new(bare.as_deref(), care)?;
-        Ok((change, written.map(|written| WrittenFile { made: known.made, ..written })))
+        let bare = take(known, text, care)?;
+        let (after, written) = self.put_new(bare.as_deref(), care)?;
+        Ok((after, written.map(|written| WrittenFile { made: known.made, ..written })))
     }
 
     fn written(&self, made: bool, what: WrittenContent) -> WrittenFile {
@@ -265,19 +253,16 @@ impl PlannedWrite {
             return Err(EditRefusal::Malformed(container));
         }
         let made = before.is_none() || place.is_none();
-        Ok((FileEdit::Becomes(after), Some(self.written(made, what))))
+        Ok((after, Some(self.written(made, what))))
     }
 }
 
-/// Removes what was written to a file.
+/// The text of a file without what was written to it; none if the file goes.
 pub(super) fn take(
     written: &WrittenFile,
-    before: Option<&str>,
+    text: &str,
     care: OverwritePolicy,
-) -> Result<FileEdit, EditRefusal> {
-    let Some(text) = before else {
-        return Ok(FileEdit::Stays);
-    };
+) -> Result<Option<String>, EditRefusal> {
     let may = |is_ours: bool| match is_ours || care == OverwritePolicy::Force {
         true => Ok(()),
         false => Err(EditRefusal::Changed),
@@ -285,7 +270,7 @@ pub(super) fn take(
     let (place, put, made_object) = match &written.what {
         WrittenContent::Whole { digest } => {
             may(*digest == sha256_hex(text.as_bytes()))?;
-            return Ok(FileEdit::Goes);
+            return Ok(None);
         }
         WrittenContent::Json { within, text, made_object, .. } => {
             (EntryPlace::Json(within), text, *made_object)
@@ -294,17 +279,15 @@ pub(super) fn take(
         WrittenContent::Section { text } => (EntryPlace::Section, text, false),
     };
     let Some(there) = place.entry(text)? else {
-        return Ok(FileEdit::Stays);
+        return Ok(Some(text.to_owned()));
     };
     may(match &written.what {
         WrittenContent::Json { value, .. } => there == *value,
         _ => Some(there) == place.entry(put)?,
     })?;
     let after = place.remove(text, put, made_object)?;
-    Ok(match written.made && place.is_bare(&after)? {
-        true => FileEdit::Goes,
-        false => FileEdit::Becomes(after),
-    })
+    let is_left = !written.made || !place.is_bare(&after)?;
+    Ok(is_left.then_some(after))
 }
 
 impl EntryPlace<'_> {

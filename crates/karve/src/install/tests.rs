@@ -1,7 +1,7 @@
 //! What is written can be read by its tool, names nothing that does not exist, and can be removed
 //! without a trace.
 
-use super::edit::{EditRefusal, FileEdit, PlannedContent, PlannedWrite, take};
+use super::edit::{EditRefusal, PlannedContent, PlannedWrite, take};
 use super::jsonc::JsoncDocument;
 use super::record::{InstallRecord, WrittenFile};
 use super::{
@@ -139,18 +139,13 @@ fn section_piece(text: &str) -> PlannedWrite {
 /// restored. Returns the text in between.
 #[track_caller]
 fn there_and_back(piece: &PlannedWrite, before: Option<&str>) -> (String, WrittenFile) {
-    let (change, written) = piece.put(before, None, OverwritePolicy::Unchanged).unwrap();
-    let FileEdit::Becomes(after) = change else {
-        panic!("{change:?}");
-    };
+    let (after, written) = piece.put(before, None, OverwritePolicy::Unchanged).unwrap();
+    assert_ne!(Some(after.as_str()), before);
     let written = written.unwrap();
     let again = piece.put(Some(&after), Some(&written), OverwritePolicy::Unchanged);
-    assert_eq!(again, Ok((FileEdit::Stays, Some(written.clone()))));
-    let gone = take(&written, Some(&after), OverwritePolicy::Unchanged).unwrap();
-    match before {
-        Some(before) => assert_eq!(gone, FileEdit::Becomes(before.to_owned()), "{after}"),
-        None => assert_eq!(gone, FileEdit::Goes, "{after}"),
-    }
+    assert_eq!(again, Ok((after.clone(), Some(written.clone()))));
+    let gone = take(&written, &after, OverwritePolicy::Unchanged).unwrap();
+    assert_eq!(gone.as_deref(), before, "{after}");
     (after, written)
 }
 
@@ -183,8 +178,8 @@ fn an_entry_goes_into_json_and_out_of_it_without_a_trace() {
 fn what_somebody_wrote_differently_since_is_found_all_the_same() {
     let (_, written) = there_and_back(&json_piece(), Some("{\n  \"a\": 1\n}\n"));
     let check = |text: &str, want: &str| {
-        let gone = take(&written, Some(text), OverwritePolicy::Unchanged);
-        assert_eq!(gone, Ok(FileEdit::Becomes(want.to_owned())));
+        let gone = take(&written, text, OverwritePolicy::Unchanged);
+        assert_eq!(gone, Ok(Some(want.to_owned())));
     };
     let ours = "\"karve\":{\"command\":\"karve\",\"args\":[\"mcp\"]}";
     check(&format!("{{\"a\":1,\"mcpServers\":{{{ours}}}}}"), "{\"a\":1}");
@@ -201,9 +196,9 @@ fn a_file_that_is_not_as_karve_left_it_is_refused_unless_forced() {
     let refused = piece.put(Some(foreign), None, OverwritePolicy::Unchanged);
     assert_eq!(refused, Err(EditRefusal::Changed));
     let (forced, _) = piece.put(Some(foreign), None, OverwritePolicy::Force).unwrap();
-    assert!(matches!(forced, FileEdit::Becomes(text) if text.contains("\"mcp\"")));
+    assert!(forced.contains("\"mcp\""));
     let (_, written) = there_and_back(&piece, None);
-    let gone = take(&written, Some(foreign), OverwritePolicy::Unchanged);
+    let gone = take(&written, foreign, OverwritePolicy::Unchanged);
     assert_eq!(gone, Err(EditRefusal::Changed));
     for bad in ["", "{", "[]", "{\"a\":}", "{\"mcpServers\": []}", "{/*", "{\"a\":1 \"b\":2}"] {
         let refused = piece.put(Some(bad), None, OverwritePolicy::Force);
@@ -235,10 +230,10 @@ fn a_table_goes_into_toml_and_out_of_it_without_a_trace() {
     // The user added a table after it and blanks inside it.
     let (_, written) = there_and_back(&piece, Some("a = 1\n"));
     let text = "a = 1\n\n[mcp_servers.karve]\ncommand   = \"karve\"\n\n[b]\nc = 1\n";
-    let gone = take(&written, Some(text), OverwritePolicy::Unchanged);
-    assert_eq!(gone, Ok(FileEdit::Becomes("a = 1\n\n[b]\nc = 1\n".to_owned())));
+    let gone = take(&written, text, OverwritePolicy::Unchanged);
+    assert_eq!(gone, Ok(Some("a = 1\n\n[b]\nc = 1\n".to_owned())));
     let other = text.replace("karve\"", "mine\"");
-    let gone = take(&written, Some(&other), OverwritePolicy::Unchanged);
+    let gone = take(&written, &other, OverwritePolicy::Unchanged);
     assert_eq!(gone, Err(EditRefusal::Changed));
 }
 
@@ -252,10 +247,7 @@ fn a_section_goes_into_markdown_and_out_of_it_without_a_trace() {
     // Another version replaces it; the text around it stays.
     let around = format!("before\n{after}behind\n");
     let newer = section_piece("# karve, newer\n");
-    let (change, _) = newer.put(Some(&around), Some(&written), OverwritePolicy::Unchanged).unwrap();
-    let FileEdit::Becomes(text) = change else {
-        panic!("{change:?}");
-    };
+    let (text, _) = newer.put(Some(&around), Some(&written), OverwritePolicy::Unchanged).unwrap();
     assert!(text.contains("before\n") && text.contains("behind\n") && text.contains("newer"));
     let mine = after.replace("# karve", "# karve is mine");
     let refused = newer.put(Some(&mine), Some(&written), OverwritePolicy::Unchanged);
@@ -329,8 +321,8 @@ proptest! {
         prop_assert_eq!(&value, &before);
         // The same if a program has rewritten the file since.
         let anew = JsoncDocument::read(&after).unwrap().value.to_string();
-        let gone = take(&written, Some(&anew), OverwritePolicy::Unchanged).unwrap();
-        if let FileEdit::Becomes(text) = gone {
+        let gone = take(&written, &anew, OverwritePolicy::Unchanged).unwrap();
+        if let Some(text) = gone {
             prop_assert_eq!(JsoncDocument::read(&text).unwrap().value, before);
         }
     }

@@ -39,13 +39,13 @@ const GUIDES: [(&str, &str); 15] = guides![
 /// The file of all tools.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ToolManifest {
+pub(super) struct InstallManifest {
     /// What the server offers, by its own names.
     pub(super) tools: Vec<String>,
     /// Those that only read.
     pub(super) reading: Vec<String>,
     guides: Vec<Guide>,
-    target: BTreeMap<String, ToolSpec>,
+    target: BTreeMap<String, InstallTool>,
 }
 
 /// The skill, a sub-agent or a slash command.
@@ -64,7 +64,7 @@ struct Guide {
 /// Where a tool looks, and how it names things.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ToolSpec {
+pub(super) struct InstallTool {
     /// Its display name.
     pub(super) title: String,
     /// How to check that it worked.
@@ -78,13 +78,13 @@ pub(super) struct ToolSpec {
     pub(super) prefix: String,
     /// The placeholder for a command's arguments.
     arguments: String,
-    files: Vec<ToolFile>,
+    files: Vec<InstallFile>,
 }
 
 /// A file, or one for every sub-agent or command.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ToolFile {
+struct InstallFile {
     path: String,
     /// Used instead of the path if it exists.
     or_if_there: Option<String>,
@@ -93,7 +93,7 @@ struct ToolFile {
     reach: Vec<InstallScope>,
     prefix: Option<String>,
     arguments: Option<String>,
-    content: ToolFileContent,
+    content: InstallContent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -107,7 +107,7 @@ enum GuideKind {
 /// What a file holds: karve's entry among those of others, or the text around a guide.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum ToolFileContent {
+enum InstallContent {
     Json { within: String, value: serde_json::Value },
     Toml { within: String, lines: String },
     Section(String),
@@ -116,7 +116,7 @@ enum ToolFileContent {
     Command(String),
 }
 
-static MANIFEST: LazyLock<std::result::Result<ToolManifest, String>> = LazyLock::new(|| {
+static MANIFEST: LazyLock<std::result::Result<InstallManifest, String>> = LazyLock::new(|| {
     toml::from_str(include_str!("../../guides/tools.toml")).map_err(|error| error.to_string())
 });
 
@@ -125,20 +125,24 @@ fn bug(why: impl ToString) -> CommandError {
 }
 
 /// What is known of all tools.
-pub(super) fn manifest() -> Result<&'static ToolManifest> {
+pub(super) fn manifest() -> Result<&'static InstallManifest> {
     MANIFEST.as_ref().map_err(bug)
 }
 
-impl ToolManifest {
+impl InstallManifest {
     /// What is known of a tool.
-    pub(super) fn spec(&self, tool: &str) -> Result<&ToolSpec> {
+    pub(super) fn spec(&self, tool: &str) -> Result<&InstallTool> {
         self.target.get(tool).ok_or_else(|| bug(format!("there is no target {tool}")))
     }
 
     /// Everything that is installed for a tool in a place.
-    pub(super) fn pieces(&self, spec: &ToolSpec, site: &InstallSite) -> Result<Vec<PlannedWrite>> {
+    pub(super) fn pieces(
+        &self,
+        spec: &InstallTool,
+        site: &InstallSite,
+    ) -> Result<Vec<PlannedWrite>> {
         let texts = guide_texts().map_err(bug)?;
-        let here = |file: &&ToolFile| file.reach.is_empty() || file.reach.contains(&site.reach);
+        let here = |file: &&InstallFile| file.reach.is_empty() || file.reach.contains(&site.reach);
         let mut pieces = Vec::new();
         for file in spec.files.iter().filter(here) {
             let view = self.view(spec, file, site);
@@ -150,7 +154,7 @@ impl ToolManifest {
     /// A file, or one for every guide of a kind.
     fn file_pieces(
         &self,
-        file: &ToolFile,
+        file: &InstallFile,
         root: &Path,
         view: &Value,
         texts: &Environment<'_>,
@@ -168,21 +172,21 @@ impl ToolManifest {
             texts.render_str(around, context! { text, ..view })
         };
         let (kind, around) = match &file.content {
-            ToolFileContent::Json { within, value } => {
+            InstallContent::Json { within, value } => {
                 let (within, value) = (within.clone(), value.clone());
                 return shared(PlannedContent::Json { within, value });
             }
-            ToolFileContent::Toml { within, lines } => {
+            InstallContent::Toml { within, lines } => {
                 let (within, lines) = (within.clone(), lines.clone());
                 return shared(PlannedContent::Toml { within, lines });
             }
-            ToolFileContent::Section(around) => {
+            InstallContent::Section(around) => {
                 let text = filled("snippet.md", around, view.clone())?;
                 return shared(PlannedContent::Section(text));
             }
-            ToolFileContent::Skill(around) => (GuideKind::Skill, around),
-            ToolFileContent::Agent(around) => (GuideKind::Agent, around),
-            ToolFileContent::Command(around) => (GuideKind::Command, around),
+            InstallContent::Skill(around) => (GuideKind::Skill, around),
+            InstallContent::Agent(around) => (GuideKind::Agent, around),
+            InstallContent::Command(around) => (GuideKind::Command, around),
         };
         let write = |guide: &Guide| {
             let view = context! {
@@ -199,7 +203,7 @@ impl ToolManifest {
     }
 
     /// What the templates of a file show, except for the guide.
-    fn view(&self, spec: &ToolSpec, file: &ToolFile, site: &InstallSite) -> Value {
+    fn view(&self, spec: &InstallTool, file: &InstallFile, site: &InstallSite) -> Value {
         let prefix = file.prefix.as_ref().unwrap_or(&spec.prefix);
         let names = self.tools.iter().map(|tool| (tool.as_str(), format!("{prefix}{tool}")));
         context! {
