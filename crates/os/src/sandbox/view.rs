@@ -202,8 +202,7 @@ fn masked(site: &SandboxPaths) -> Vec<PathBuf> {
 
 /// What is hidden.
 fn hidden(site: &SandboxPaths) -> Vec<PathBuf> {
-    let mut hidden: Vec<PathBuf> =
-        HIDDEN.iter().map(|dir| settled(Path::new(dir))).collect();
+    let mut hidden: Vec<PathBuf> = HIDDEN.iter().map(|dir| settled(Path::new(dir))).collect();
     hidden.extend(home());
     hidden.extend([site.checkout.clone(), site.campaigns.clone(), site.scratch.clone()]);
     if let Some(dir) = env::var_os("XDG_RUNTIME_DIR") {
