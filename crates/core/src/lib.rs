@@ -39,7 +39,9 @@ pub mod sampling;
 pub mod score;
 pub mod spending;
 pub mod table;
+// Support for the tests of this crate lies outside of its sources.
 #[cfg(test)]
+#[path = "../testing/testing.rs"]
 mod testing;
 pub mod variants;
 pub mod verdict;

@@ -89,6 +89,16 @@ pub fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// A percentage without needless zeros; above 100% the factor that it stands for.
+pub fn percent_text(percent: f64) -> String {
+    if percent > 100.0 {
+        return factor_text(1.0 + percent / 100.0);
+    }
+    let text = format!("{percent:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{text}%")
+}
+
 /// Evidence in short form.
 pub fn count(value: f64) -> String {
     if value >= 1e6 {

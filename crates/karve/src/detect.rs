@@ -30,7 +30,7 @@ pub struct ProjectFiles {
 }
 
 /// What a `karve.toml` would say, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ConfigProposal {
     /// The operation.
     pub op: String,

@@ -4,6 +4,7 @@ mod jsonl;
 mod plain;
 mod progress;
 pub mod style;
+pub mod template;
 
 pub use jsonl::JsonLinesScreen;
 use karve_os::text;

@@ -27,6 +27,7 @@ mod triton;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The maximum number of rows; more is a runaway print loop, not a benchmark.
@@ -41,47 +42,38 @@ pub const MAX_EXCERPT_CHARS: usize = 120;
 /// The maximum number of names that a reason lists.
 const NAMES_SHOWN_MAX: usize = 20;
 
-/// How the benchmark prints its numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// How the numbers are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum OutputFormat {
-    /// A header and one row per case, with RFC 4180 quoting.
-    #[serde(rename = "csv")]
+    /// A header and one row per case.
     Csv,
     /// One JSON document that holds the rows.
-    #[serde(rename = "json")]
     Json,
-    /// One JSON object per line, with log lines in between.
+    /// One JSON object per line.
     #[serde(rename = "jsonl")]
     JsonLines,
-    /// `METRIC name=number key=value …` lines among other output.
+    /// `METRIC name=number key=value` lines within other output.
     #[serde(rename = "metric")]
     MetricLines,
-    /// The file of `hyperfine --export-json`.
-    #[serde(rename = "hyperfine")]
+    /// The file written by `hyperfine --export-json`.
     Hyperfine,
-    /// `pytest --print-record`: `Cutile: {'forward': {…}} ms`.
+    /// `pytest --print-record`.
     #[serde(rename = "pytest")]
     PytestRecord,
     /// `--benchmark_format=json` of Google Benchmark.
-    #[serde(rename = "google-benchmark")]
     GoogleBenchmark,
-    /// The file of nvbench's `--json`.
-    #[serde(rename = "nvbench")]
+    /// The file written by nvbench's `--json`.
     Nvbench,
-    /// The table of nvbench's `--csv`.
-    #[serde(rename = "nvbench-csv")]
+    /// The table written by nvbench's `--csv`.
     NvbenchCsv,
-    /// The file of `pytest --benchmark-json`.
-    #[serde(rename = "pytest-benchmark")]
+    /// The file written by `pytest --benchmark-json`.
     PytestBenchmark,
     /// Criterion's `estimates.json`, one or several with their `benchmark.json` before them.
-    #[serde(rename = "criterion")]
     Criterion,
-    /// The lines of `cargo bench` with Rust's own harness.
-    #[serde(rename = "libtest")]
+    /// The output of `cargo bench` with Rust's own harness.
     Libtest,
     /// The tables that Triton's `perf_report` prints or saves.
-    #[serde(rename = "triton")]
     Triton,
 }
 
@@ -103,6 +95,11 @@ pub const NAMES: [&str; 13] = [
 ];
 
 impl OutputFormat {
+    /// Its name in `karve.toml`.
+    pub fn name(self) -> &'static str {
+        NAMES[self as usize]
+    }
+
     /// The column with the time of one call, if a tool always reports one.
     pub fn time_column(self) -> Option<&'static str> {
         match self {
@@ -379,6 +376,7 @@ mod tests {
         let names: Vec<String> = ALL.iter().map(|f| serde_json::to_string(f).unwrap()).collect();
         assert_eq!(names, NAMES.map(|name| format!("\"{name}\"")));
         for (name, format) in names.iter().zip(ALL) {
+            assert_eq!(format!("\"{}\"", format.name()), *name);
             assert_eq!(serde_json::from_str::<OutputFormat>(name).unwrap(), format);
         }
     }

@@ -137,19 +137,6 @@ impl Repo {
         commit_tree(self.call(), &self.tree_of(commit)?, parent.as_ref(), &note)
     }
 
-    /// Whether a commit is an ancestor of another, or the same.
-    pub fn is_ancestor(&self, ancestor: &Oid, of: &Oid) -> Result<bool> {
-        let answer = self
-            .call()
-            .args(["merge-base", "--is-ancestor", ancestor.as_str(), of.as_str()])
-            .ask()?;
-        match answer.code {
-            0 => Ok(true),
-            1 => Ok(false),
-            _ => Err(answer.into_error("git merge-base failed")),
-        }
-    }
-
     /// The files of a commit.
     pub fn list_files(&self, oid: &Oid) -> Result<Vec<String>> {
         Ok(self.ls_tree(oid)?.iter().map(|entry| text(&entry.path)).collect())

@@ -258,13 +258,6 @@ impl Repo {
         // Each part is two letters, a space and a path.
         Ok(nul_separated(&answer).filter_map(|part| part.get(3..)).map(text).collect())
     }
-
-    /// The submodules of a commit, whether the user's checkout has them or not.
-    pub fn submodules(&self, oid: &Oid) -> Result<Vec<String>> {
-        let entries = self.ls_tree(oid)?;
-        let links = entries.iter().filter(|entry| entry.mode == FileMode::Gitlink);
-        Ok(links.map(|entry| text(&entry.path)).collect())
-    }
 }
 
 /// Refuses what is not a checkout, with the reason and a fix.

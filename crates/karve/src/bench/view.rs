@@ -3,6 +3,7 @@
 use super::record::{BenchEnd, BenchRecord, BenchSide};
 use karve_core::bench::{Bench, BenchGoal, CaseSigns, ClockSigns, SpeedupSigns};
 use karve_core::comparison::{Clock, Estimate};
+pub use karve_core::score::percent_text;
 use karve_core::verdict::{BenchFinding, LimitVerdict};
 use karve_core::{score, verdict};
 use karve_os::error::Result;
@@ -270,16 +271,6 @@ fn words(finding: &BenchFinding, bench: &Bench, end: BenchEnd) -> String {
             }
         }
     }
-}
-
-/// A percentage without needless zeros; above 100% the factor that it stands for.
-pub fn percent_text(percent: f64) -> String {
-    if percent > 100.0 {
-        return score::factor_text(1.0 + percent / 100.0);
-    }
-    let text = format!("{percent:.2}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    format!("{text}%")
 }
 
 /// How to advise some flags of a bench to a reader.

@@ -1,19 +1,20 @@
 //! `karve noise`: how small a difference this benchmark can detect on this host, and what helps.
 
 use crate::bench::command_args::PlainCommandArgs;
-use crate::bench::noise::{HostNoise, NoiseBudget, NoiseRemedy};
+use crate::bench::noise::{HostNoise, NoiseBudget};
 use crate::bench::sides::{ConfinementChoice, SideOptions, SideTests};
-use crate::bench::view::percent_text;
 use crate::bench::{noise, sides};
 use crate::project::ProjectArgs;
-use crate::ui::Progress;
+use crate::ui::{Progress, template};
 use crate::{session, ui};
+use karve_core::charter::Metric;
 use karve_core::comparison::Clock;
 use karve_core::noise::ClockNoise;
-use karve_core::score::{count, figure};
 use karve_numerics::search::budget::parse_time;
 use karve_os::error::{CommandError, Result};
 use karve_os::process::StopFlag;
+use minijinja::value::Serde;
+use minijinja::{Value, context};
 use std::time::Duration;
 
 /// A/A test a benchmark: how noisy this host is, what it can detect, and what would help
@@ -93,94 +94,14 @@ impl NoiseArgs {
     }
 }
 
-fn render(noise: &HostNoise, metric: &karve_core::charter::Metric) -> String {
-    let mut lines = vec![format!(
-        "pairs     {} of the benchmark against itself, {} s each",
-        noise.pairs,
-        figure(noise.seconds_per_pair)
-    )];
-    for clock in &noise.clocks {
+fn render(noise: &HostNoise, metric: &Metric) -> String {
+    let clock = |clock: &ClockNoise| {
         let unit = match clock.clock {
             Clock::Metric => metric.unit.as_str(),
             Clock::Cpu | Clock::Wall => "us",
         };
-        let name = clock.clock.called(metric);
-        lines.push(String::new());
-        lines.extend(clock_lines(clock, (name, unit), noise.seconds_per_pair));
-    }
-    lines.push(String::new());
-    lines.extend(advice(&noise.remedies));
-    lines.join("\n") + "\n"
-}
-
-fn clock_lines(clock: &ClockNoise, (name, unit): (&str, &str), pair_s: f64) -> Vec<String> {
-    let percent = |ln: f64| format!("{:.2}%", ln * 100.0);
-    let or_none = |value: Option<f64>, show: &dyn Fn(f64) -> String| {
-        value.map_or_else(|| "-".to_owned(), show)
+        context! { noise => Serde(clock), name => clock.clock.called(metric), unit }
     };
-    let mut lines = vec![name.to_owned()];
-    if let Some(times) = &clock.times {
-        lines.push(format!(
-            "  readings  median {} {unit}, interquartile range {}, p10 {}, p90 {}",
-            figure(times.median),
-            figure(times.iqr),
-            figure(times.p10),
-            figure(times.p90)
-        ));
-    }
-    if let Some(ratios) = &clock.ln_ratios {
-        lines.push(format!(
-            "  ratios    median {}, interquartile range {}, p10 {}, p90 {}",
-            percent(ratios.median),
-            percent(ratios.iqr),
-            percent(ratios.p10),
-            percent(ratios.p90)
-        ));
-    }
-    lines.push(format!(
-        "  drift     {} over all pairs; lag-1 autocorrelation {}",
-        or_none(clock.drift_ln, &percent),
-        or_none(clock.lag1, &|value| format!("{value:.2}"))
-    ));
-    lines.push(format!(
-        "  A/A       B was faster in {:.0}% of the pairs; evidence for a difference {} (a warning \
-        from 20 on)",
-        clock.positive_share * 100.0,
-        count(clock.evidence)
-    ));
-    for power in &clock.power {
-        lines.push(format!(
-            "  at {:<6} detected in {:>3.0}% of benches, {:>3.0} pairs or {} s on average",
-            percent_text((power.ratio - 1.0) * 100.0),
-            power.share * 100.0,
-            power.blocks,
-            figure(power.blocks * pair_s)
-        ));
-    }
-    let smallest = or_none(clock.smallest, &|ratio| percent_text((ratio - 1.0) * 100.0));
-    lines.push(format!("  smallest  {smallest} is detected four times out of five"));
-    lines
-}
-
-fn advice(remedies: &[NoiseRemedy]) -> Vec<String> {
-    let shown = |percent: Option<f64>| percent.map_or_else(|| "nothing".to_owned(), percent_text);
-    let line = |remedy: &NoiseRemedy| {
-        format!(
-            "{}: the smallest detectable difference went from {} to {}, and a pair took {:.1} \
-            times as long",
-            remedy.advice,
-            shown(remedy.before_percent),
-            shown(remedy.after_percent),
-            remedy.cost
-        )
-    };
-    let helped: Vec<&NoiseRemedy> = remedies.iter().filter(|remedy| remedy.helped).collect();
-    let mut lines: Vec<String> =
-        helped.iter().map(|remedy| format!("advice    {}", line(remedy))).collect();
-    if helped.is_empty() {
-        let tried: Vec<String> = remedies.iter().map(line).collect();
-        lines.push("advice    nothing that was tried helped".to_owned());
-        lines.extend(tried.iter().map(|text| format!("tried     {text}")));
-    }
-    lines
+    let clocks: Vec<Value> = noise.clocks.iter().map(clock).collect();
+    template::render(include_str!("noise.txt.j2"), context! { noise => Serde(noise), clocks })
 }

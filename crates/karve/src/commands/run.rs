@@ -4,17 +4,17 @@ use crate::config::{AgendaOption, Overrides};
 use crate::drive::DriveEnd;
 use crate::project::ProjectArgs;
 use crate::session::{CampaignChoice, CampaignSetup, SessionPlan};
-use crate::ui::{JsonLinesScreen, PlainScreen, Screen};
+use crate::ui::{JsonLinesScreen, PlainScreen, Screen, template};
 use crate::{reports, session, ui};
 use karve_core::agenda::{self, AgendaSource};
 use karve_core::campaign::{Campaign, StopReason};
 use karve_core::charter::{Charter, SandboxMode};
 use karve_harness::git::Repo;
-use karve_numerics::contract::Kernel;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::StopFlag;
-use karve_os::text;
 use karve_os::text::counted;
+use minijinja::value::Serde;
+use minijinja::{Value, context};
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -249,61 +249,34 @@ fn dry_run(plan: &SessionPlan, root: &Path, json: bool) -> Result<()> {
 
 /// The charter as the user agrees to it.
 fn render_charter(charter: &Charter) -> String {
-    let policy = &charter.policy;
-    let hidden = charter.cases.len() - charter.visible_cases().len();
-    let limit = charter.limits.wall_s.map_or_else(
-        || "no limit on time".to_owned(),
-        |wall_s| match wall_s {
-            0..3_600 => format!("{:.0} minutes of work", wall_s as f64 / 60.0),
-            _ => format!("{:.1} hours of work", wall_s as f64 / 3_600.0),
-        },
-    );
-    let cases: Vec<&str> = charter
-        .visible_cases()
-        .iter()
-        .filter_map(|index| charter.cases.get(*index))
-        .map(|case| case.name.as_str())
-        .collect();
-    let regress = policy.accept.case_regress_ratio.map_or_else(
-        || "single cases are not gated".to_owned(),
-        |ratio| format!("no case may lose {:.1}%", (ratio - 1.0) * 100.0),
-    );
-    format!(
-        "charter   {}\n  target  {} ({}, {}) on {}\n  edits   {}\n{}  \
-         metric  {} in {}, {} is better\n  cases   {} ({hidden} more hidden)\n  policy  {}: keep \
-         from {:.3}x on, {regress}\n  limits  {}, {limit}\n  agent   {}\n{}",
-        charter.name,
-        charter.target.op,
-        charter.target.backend,
-        charter.target.language,
-        charter.target.device,
-        charter.editable.join(", "),
-        tested_by(charter),
-        charter.metric.name,
-        charter.metric.unit,
-        charter.metric.better.name(),
-        cases.join(" | "),
-        policy.preset.name(),
-        policy.accept.effect_ratio,
-        counted(charter.limits.rounds as usize, "round"),
-        charter.agent,
-        agenda_of(charter),
-    )
-}
-
-/// What will be tried, as lines.
-fn agenda_of(charter: &Charter) -> String {
-    let Some(agenda) = &charter.agenda else {
-        return String::new();
+    let accept = &charter.policy.accept;
+    let limit = match charter.limits.wall_s {
+        None => "no limit on time".to_owned(),
+        Some(wall_s @ 0..3_600) => format!("{:.0} minutes of work", wall_s as f64 / 60.0),
+        Some(wall_s) => format!("{:.1} hours of work", wall_s as f64 / 3_600.0),
     };
-    let mut text = format!("  agenda  {}\n", text::safe(&agenda.describe(), 200));
-    if let AgendaSource::Plan { items, .. } = &agenda.wanted {
-        for number in agenda::order(items) {
-            let item = &items[number];
-            text.push_str(&format!("          {}: {}\n", item.id, text::safe(&item.title, 80)));
-        }
+    let visible = charter.visible_cases();
+    let cases: Vec<String> = visible.iter().map(|at| charter.cases[*at].name.clone()).collect();
+    let mut items: Vec<Value> = Vec::new();
+    if let Some(AgendaSource::Plan { items: planned, .. }) =
+        charter.agenda.as_ref().map(|agenda| &agenda.wanted)
+    {
+        items.extend(agenda::order(planned).into_iter().map(|at| Serde(&planned[at]).into()));
     }
-    text
+    let values = context! {
+        charter => Serde(charter),
+        accept => Serde(accept),
+        better => charter.metric.better.name(),
+        cases,
+        hidden => charter.cases.len() - visible.len(),
+        preset => charter.policy.preset.name(),
+        case_loss_percent => accept.case_regress_ratio.map(|ratio| (ratio - 1.0) * 100.0),
+        rounds => counted(charter.limits.rounds as usize, "round"),
+        limit,
+        agenda => charter.agenda.as_ref().map(|agenda| agenda.describe()),
+        items,
+    };
+    template::render(include_str!("charter.txt.j2"), values)
 }
 
 /// Asks the user to agree to a charter; `agree` is the command that does so without asking.
@@ -324,18 +297,4 @@ pub(super) fn confirm(charter: &Charter, yes: bool, agree: &str) -> Result<()> {
     }
     Err(CommandError::new(ErrorKind::Interrupted, "you did not agree to the charter")
         .hint("change karve.toml and run \"karve run\" again"))
-}
-
-/// What tests and times the kernel, as lines.
-fn tested_by(charter: &Charter) -> String {
-    let Some(contract) = &charter.contract else {
-        let commands = &charter.commands;
-        return format!("  test    {}\n  bench   {}\n", commands.test, commands.bench);
-    };
-    let kernel = match &contract.kernel {
-        Kernel::Library { path, entry } => format!("{entry} of {path}"),
-        Kernel::Python { path, .. } => path.clone(),
-    };
-    let args: Vec<&str> = contract.args.iter().map(|arg| arg.name.as_str()).collect();
-    format!("  kernel  {kernel}, called by karve as ({})\n", args.join(", "))
 }

@@ -1,7 +1,7 @@
 //! `[agent]` and `[agents]` of `karve.toml`: which agents can be selected, and which one is.
 
 use super::commands::env_of;
-use super::file::{AgentKind, AgentProgram, ConfigFile};
+use super::file::{AgentProgram, ConfigFile};
 use super::source::ConfigSource;
 use super::{Overrides, api_table};
 use karve_agents::api;
@@ -67,22 +67,6 @@ impl AgentBackend {
             Self::Api(kind) => kind.name(),
         }
     }
-
-    /// The kind of a table; none for a plain program.
-    fn of(kind: AgentKind) -> Option<Self> {
-        match kind {
-            AgentKind::Command => None,
-            AgentKind::Claude => Some(Self::Cli(CliKind::Claude)),
-            AgentKind::Codex => Some(Self::Cli(CliKind::Codex)),
-            AgentKind::Gemini => Some(Self::Cli(CliKind::Gemini)),
-            AgentKind::Opencode => Some(Self::Cli(CliKind::Opencode)),
-            AgentKind::Aider => Some(Self::Cli(CliKind::Aider)),
-            AgentKind::Anthropic => Some(Self::Api(api::ApiKind::Anthropic)),
-            AgentKind::Openai => Some(Self::Api(api::ApiKind::Openai)),
-            AgentKind::OpenaiChat => Some(Self::Api(api::ApiKind::OpenaiChat)),
-            AgentKind::Google => Some(Self::Api(api::ApiKind::Google)),
-        }
-    }
 }
 
 /// What a table starts: its command, or the kind given by `kind` or by the table's name.
@@ -91,8 +75,9 @@ fn runs_of(
     (path, name): (&str, &str),
     table: &AgentProgram,
 ) -> Result<AgentLaunch> {
-    let kind = match (table.kind, &table.command) {
-        (Some(kind), _) => AgentBackend::of(kind),
+    let kind = match (&table.kind, &table.command) {
+        // The kind "command" is a plain program.
+        (Some(kind), _) => AgentBackend::by_name(kind),
         (None, Some(_)) => None,
         (None, None) => match AgentBackend::by_name(name) {
             Some(kind) => Some(kind),

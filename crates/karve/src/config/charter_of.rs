@@ -3,7 +3,7 @@
 use super::agenda::agenda_request;
 use super::agents::{agent_of, agents_of};
 use super::commands::{check_commands, commands_of, mode_of};
-use super::file::{ConfigFile, FormatName, TargetTable};
+use super::file::{ConfigFile, TargetTable};
 use super::scope::{check_editable, check_globs};
 use super::source::ConfigSource;
 use super::{
@@ -11,6 +11,7 @@ use super::{
     rules, sandbox,
 };
 use karve_core::charter::{Better, Charter, Goal, Metric, OutputRule, Target, WorkMode};
+use karve_harness::commands::output::OutputFormat;
 use karve_os::error::Result;
 use karve_os::text::shown;
 use std::path::Path;
@@ -146,30 +147,11 @@ fn goal_of(source: &ConfigSource<'_>, text: &str, metric: &Metric) -> Result<Goa
     Ok(goal)
 }
 
-/// The name of a format, as written and stored.
-pub(super) fn format_name(format: FormatName) -> &'static str {
-    match format {
-        FormatName::Csv => "csv",
-        FormatName::Json => "json",
-        FormatName::Jsonl => "jsonl",
-        FormatName::Metric => "metric",
-        FormatName::Hyperfine => "hyperfine",
-        FormatName::Pytest => "pytest",
-        FormatName::GoogleBenchmark => "google-benchmark",
-        FormatName::Nvbench => "nvbench",
-        FormatName::NvbenchCsv => "nvbench-csv",
-        FormatName::PytestBenchmark => "pytest-benchmark",
-        FormatName::Criterion => "criterion",
-        FormatName::Libtest => "libtest",
-        FormatName::Triton => "triton",
-    }
-}
-
 fn output_of(file: &ConfigFile, from_file: bool) -> OutputRule {
     let Some(table) = &file.output else {
         // Under a contract no output is read.
         return OutputRule {
-            format: format_name(FormatName::Metric).to_owned(),
+            format: OutputFormat::MetricLines.name().to_owned(),
             from_file: false,
             case_column: None,
             check_column: None,
@@ -177,7 +159,7 @@ fn output_of(file: &ConfigFile, from_file: bool) -> OutputRule {
         };
     };
     OutputRule {
-        format: format_name(table.format).to_owned(),
+        format: table.format.name().to_owned(),
         from_file,
         case_column: table.case_column.clone(),
         check_column: table.check_column.clone(),

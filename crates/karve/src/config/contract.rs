@@ -1,8 +1,7 @@
 //! The contract of a file: which function karve calls, with which arguments, and what is correct.
 
 use super::contract_file::{
-    AccuracyName, ArgKindName, ArgTable, ContractTable, DeviceName, DrawValue, PrecisionName,
-    StyleName,
+    AccuracyName, ArgKindName, ArgTable, ContractTable, DeviceName, DrawValue,
 };
 use super::file::ConfigFile;
 use super::source::ConfigSource;
@@ -11,7 +10,7 @@ use karve_core::charter::Metric;
 use karve_numerics::accuracy::AccuracyRuleSet;
 use karve_numerics::case::Case;
 use karve_numerics::contract::{
-    Arg, ArgKind, CallWork, Contract, Kernel, Precision, PythonRuntime, PythonStyle, Reference,
+    Arg, ArgKind, CallWork, Contract, Kernel, Precision, PythonRuntime, Reference,
 };
 use karve_numerics::draw::Draw;
 use karve_numerics::tensor::Dtype;
@@ -166,10 +165,7 @@ fn kernel_of(source: &ConfigSource<'_>, table: &ContractTable) -> Result<Kernel>
         }),
         (None, Some(path)) => Ok(Kernel::Python {
             path: inside(source, "contract.python", path)?,
-            style: match table.style {
-                None | Some(StyleName::Functions) => PythonStyle::Functions,
-                Some(StyleName::Models) => PythonStyle::Models,
-            },
+            style: table.style.unwrap_or_default(),
         }),
         (None, None) | (Some(_), Some(_)) => Err(source
             .error_at("contract", "[contract] must name one kernel")
@@ -209,10 +205,7 @@ fn modules_of(source: &ConfigSource<'_>, table: &ContractTable) -> Result<Python
 
 fn reference_of(source: &ConfigSource<'_>, table: &ContractTable) -> Result<Reference> {
     let reference = &table.reference;
-    let precision = match reference.precision {
-        None | Some(PrecisionName::Wide) => Precision::Wide,
-        Some(PrecisionName::Native) => Precision::Native,
-    };
+    let precision = reference.precision.unwrap_or_default();
     let place = "contract.reference";
     match (&reference.library, &reference.command, &reference.python) {
         (Some(path), None, None) => Ok(Reference::Library {
@@ -261,13 +254,7 @@ fn arg_of(source: &ConfigSource<'_>, table: &ArgTable, line: usize) -> Result<Ar
             "use letters, digits and _ in the names of contract.args",
         );
     }
-    let dtype_name = format!("{:?}", table.dtype).to_lowercase();
-    let Some(dtype) = Dtype::parse(&dtype_name) else {
-        return wrong(
-            format!("the type of `{name}` is unknown"),
-            "use a type such as f32 in contract.args",
-        );
-    };
+    let dtype = table.dtype;
     let is_scalar = table.kind == ArgKindName::Scalar;
     let is_drawn = matches!(table.kind, ArgKindName::Input | ArgKindName::Inout);
     if is_scalar && table.shape.is_some() {

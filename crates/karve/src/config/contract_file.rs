@@ -1,6 +1,8 @@
 //! The table `[contract]`, as written.
 
 use super::values::Scalar;
+use karve_numerics::contract::{Precision, PythonStyle};
+use karve_numerics::tensor::Dtype;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
@@ -19,7 +21,8 @@ pub(super) struct ContractTable {
     #[schemars(length(min = 1))]
     pub(super) python: Option<String>,
     /// Which names the Python file defines; `functions` by default.
-    pub(super) style: Option<StyleName>,
+    #[schemars(with = "Option<StyleName>")]
+    pub(super) style: Option<PythonStyle>,
     /// What runs Python files: a name on the `PATH`, or a full path; `python3` by default.
     #[schemars(length(min = 1))]
     pub(super) interpreter: Option<String>,
@@ -53,9 +56,10 @@ pub(super) struct ContractTable {
 }
 
 /// Which names a Python file defines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum StyleName {
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(dead_code, reason = "only its schema is used")]
+enum StyleName {
     /// `kernel_fn`, and in the reference `reference_fn`.
     Functions,
     /// `ModelNew`, and in the reference `Model` and `get_init_inputs`.
@@ -90,7 +94,8 @@ pub(super) struct ArgTable {
     /// What it is.
     pub(super) kind: ArgKindName,
     /// The type of its elements, such as `f32`.
-    pub(super) dtype: DtypeName,
+    #[schemars(with = "DtypeName")]
+    pub(super) dtype: Dtype,
     /// The extents of a tensor, as expressions over the parameters of the case.
     pub(super) shape: Option<Vec<Scalar>>,
     /// What a tensor is filled with; by default normally distributed, or integers from 0 to 9.
@@ -114,10 +119,10 @@ pub(super) enum ArgKindName {
 }
 
 /// The type of elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
-pub(super) enum DtypeName {
+#[allow(dead_code, reason = "only its schema is used")]
+enum DtypeName {
     F64,
     F32,
     F16,
@@ -152,13 +157,15 @@ pub(super) struct ReferenceTable {
     #[schemars(length(min = 1))]
     pub(super) python: Option<String>,
     /// The precision of its floating-point inputs and outputs; `wide` by default.
-    pub(super) precision: Option<PrecisionName>,
+    #[schemars(with = "Option<PrecisionName>")]
+    pub(super) precision: Option<Precision>,
 }
 
 /// The precision a reference computes in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum PrecisionName {
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(dead_code, reason = "only its schema is used")]
+enum PrecisionName {
     /// Every floating-point tensor and scalar is a float64.
     Wide,
     /// As the arguments are declared.

@@ -7,6 +7,7 @@ use super::audit::AuditTable;
 use super::sandbox::SandboxTable;
 use super::values::{CaseEntry, PinValue, Scalar};
 use karve_core::charter::{Better, ClockRule};
+use karve_harness::commands::output::OutputFormat;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -163,45 +164,13 @@ pub(super) struct QuickTable {
 #[serde(deny_unknown_fields)]
 pub(super) struct OutputTable {
     /// How the numbers are written.
-    pub(super) format: FormatName,
+    pub(super) format: OutputFormat,
     /// The column that names the case.
     pub(super) case_column: Option<String>,
     /// The column that says PASS or FAIL.
     pub(super) check_column: Option<String>,
     /// Which of several records, functions, groups or tables to use.
     pub(super) label: Option<String>,
-}
-
-/// How the numbers are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum FormatName {
-    /// A header and one row per case.
-    Csv,
-    /// One JSON document that holds the rows.
-    Json,
-    /// One JSON object per line.
-    Jsonl,
-    /// `METRIC name=number key=value` lines within other output.
-    Metric,
-    /// The file written by `hyperfine --export-json`.
-    Hyperfine,
-    /// `pytest --print-record`.
-    Pytest,
-    /// `--benchmark_format=json` of Google Benchmark.
-    GoogleBenchmark,
-    /// The file written by nvbench's `--json`.
-    Nvbench,
-    /// The table written by nvbench's `--csv`.
-    NvbenchCsv,
-    /// The file written by `pytest --benchmark-json`.
-    PytestBenchmark,
-    /// Criterion's `estimates.json`, one or several with their `benchmark.json` before them.
-    Criterion,
-    /// The output of `cargo bench` with Rust's own harness.
-    Libtest,
-    /// The tables that Triton's `perf_report` prints or saves.
-    Triton,
 }
 
 /// What is measured.
@@ -335,9 +304,10 @@ pub(super) struct DeviceTable {
 }
 
 /// The kind of an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum AgentKind {
+#[allow(dead_code, reason = "only its schema is used; the shape of a file is checked first")]
+enum AgentKind {
     /// Any program that follows docs/agents.md.
     Command,
     /// Claude Code.
@@ -366,7 +336,8 @@ pub(super) enum AgentKind {
 #[serde(deny_unknown_fields)]
 pub(super) struct AgentProgram {
     /// Its kind; `command` if there is a command, otherwise its name.
-    pub(super) kind: Option<AgentKind>,
+    #[schemars(with = "Option<AgentKind>")]
+    pub(super) kind: Option<String>,
     /// The command line of a program that follows docs/agents.md.
     #[schemars(length(min = 1))]
     pub(super) command: Option<String>,

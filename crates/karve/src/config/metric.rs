@@ -10,13 +10,11 @@
 //! A named metric becomes an expression over columns, so a charter is complete and nothing needs
 //! to be looked up later. `metric.expr` and `[metrics]` take precedence over these four.
 
-use super::charter_of::format_name;
 use super::contract_file::DeviceName;
 use super::file::{ConfigFile, MetricTable};
 use super::source::ConfigSource;
 use karve_core::charter::{Better, ClockRule, Metric};
 use karve_core::score::rate_scale;
-use karve_harness::commands::output::OutputFormat;
 use karve_numerics::case::Case;
 use karve_numerics::expr::{Expr, parse_expr};
 use karve_numerics::roof::{AMOUNT_MAX, AMOUNT_MIN, is_amount};
@@ -115,8 +113,7 @@ fn clocks_of(file: &ConfigFile, given: Option<ClockRule>) -> ClockRule {
 /// The column with the time of one call: the one named in the file, or the tool's default.
 fn time_column(file: &ConfigFile) -> Option<String> {
     let of_tool = || {
-        let name = serde_json::Value::from(format_name(file.output.as_ref()?.format));
-        let format: OutputFormat = serde_json::from_value(name).ok()?;
+        let format = file.output.as_ref()?.format;
         format.time_column().map(str::to_owned)
     };
     file.metric.as_ref()?.time.clone().or_else(of_tool)

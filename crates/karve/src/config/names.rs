@@ -3,13 +3,14 @@
 //! Core's own enums have no schema, so each has a twin here whose variants are serialized the
 //! same way; a test deserializes every word of the schema as core's type.
 
-use karve_core::policy::{FullWhen, Preset, StopRule};
+use karve_core::policy::{FullWhen, StopRule};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// The rules to start from.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[allow(dead_code, reason = "only its schema is used")]
 pub(super) enum PresetName {
     /// A gain is at least 2%, proven to exceed 1%, and no case gets 2% slower.
     Strict,
@@ -21,18 +22,6 @@ pub(super) enum PresetName {
     Trtllm,
     /// Judged on all cases together; a round may bundle several changes.
     HyperMla,
-}
-
-impl PresetName {
-    pub(super) fn preset(self) -> Preset {
-        match self {
-            Self::Strict => Preset::Strict,
-            Self::Primus => Preset::Primus,
-            Self::Tilegym => Preset::Tilegym,
-            Self::Trtllm => Preset::Trtllm,
-            Self::HyperMla => Preset::HyperMla,
-        }
-    }
 }
 
 /// When a gain on the quick cases must be confirmed on all cases.

@@ -6,7 +6,9 @@ use super::names::{
     StopName, StreakActionName, WarmUpRuleName,
 };
 use super::values::OrNone;
-use karve_core::policy::{ErrorRule, ProfileWhen, ReviewRule, SmallGain, StreakAction, WarmUpRule};
+use karve_core::policy::{
+    ErrorRule, Preset, ProfileWhen, ReviewRule, SmallGain, StreakAction, WarmUpRule,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -16,7 +18,8 @@ use std::collections::BTreeMap;
 #[serde(deny_unknown_fields)]
 pub(super) struct PolicyTable {
     /// The rules to start from; `strict` by default.
-    pub(super) preset: Option<PresetName>,
+    #[schemars(with = "Option<PresetName>")]
+    pub(super) preset: Option<Preset>,
     /// What counts as faster and as slower.
     #[serde(default)]
     pub(super) accept: AcceptTable,

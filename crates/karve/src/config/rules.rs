@@ -25,7 +25,7 @@ const FINAL_BLOCKS: u32 = 200;
 
 /// The preset with everything that the file overrides.
 pub(super) fn policy_of(source: &ConfigSource<'_>, table: &PolicyTable) -> Result<Policy> {
-    let preset = table.preset.map_or(Preset::Strict, |name| name.preset());
+    let preset = table.preset.unwrap_or(Preset::Strict);
     let mut policy = preset.policy();
     override_accept(&mut policy.accept, &table.accept);
     put(&mut policy.profile_when, table.profile_when);
