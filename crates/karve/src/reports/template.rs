@@ -174,10 +174,10 @@ fn add_layout(environment: &mut Environment<'static>) {
         if is_plain { safe(text) } else { Value::from(text) }
     }
     environment.add_filter("left", |state: &State<'_, '_>, text: &str, width: usize| {
-        plain(state, format!("{:<width$}", one_line(text)))
+        plain(state, format!("{text:<width$}"))
     });
     environment.add_filter("right", |state: &State<'_, '_>, text: &str, width: usize| {
-        plain(state, format!("{:>width$}", one_line(text)))
+        plain(state, format!("{text:>width$}"))
     });
     environment.add_filter(
         "wrapped",
