@@ -16,14 +16,14 @@ mod tests;
 mod text;
 
 pub use expected::{ExpectedGain, expected, promises};
-pub use learning::{Learning, Lesson, LessonNotes, PredictedCounter};
+pub use learning::{
+    CLAIMS, Learning, Lesson, LessonNotes, PredictedCounter, became, is_same_measurement, new_tip,
+    with_evidence, without_evidence,
+};
 pub use lint::{LintFinding, LintSeverity, lint, lint_all};
 pub use matching::{EntryMatch, KnownEntry, Library, LibraryQuery, MatchReason};
 pub use scope::{Scope, Situation};
-pub use standing::{
-    EntryStanding, EvidenceEffect, VOUCHED, assess, dependants, effect_of, is_of, narrowed,
-    spent_after, weigh,
-};
+pub use standing::{EntryStanding, EvidenceEffect, VOUCHED, assess, dependants, effect_of, weigh};
 
 use crate::hypothesis::Direction;
 use serde::{Deserialize, Serialize};

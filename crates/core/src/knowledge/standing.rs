@@ -95,7 +95,7 @@ pub fn effect_of(evidence: &Evidence) -> EvidenceEffect {
 }
 
 /// Where an entry gains nothing more: here, after the alternatives that the kernel already had.
-pub fn spent_after(evidence: &Evidence, here: &Scope) -> Option<Scope> {
+pub(super) fn spent_after(evidence: &Evidence, here: &Scope) -> Option<Scope> {
     let spent = !evidence.on_top_of.is_empty() && shown_by(evidence) == EvidenceEffect::Refutes;
     spent.then(|| Scope { after: evidence.on_top_of.clone(), ..here.clone() })
 }
@@ -215,7 +215,7 @@ fn independent<'a>(evidence: impl Iterator<Item = &'a Evidence>) -> usize {
 
 /// Where an entry was shown not to apply while it applies elsewhere: a scope to exclude, or `None`
 /// if its evidence does not separate the places.
-pub fn narrowed(entry: &Entry, here: &Scope) -> Option<Scope> {
+pub(super) fn narrowed(entry: &Entry, here: &Scope) -> Option<Scope> {
     let shown = entry.evidence.iter();
     let (near, far): (Vec<&Evidence>, Vec<&Evidence>) =
         shown.filter(|e| effect_of(e) == EvidenceEffect::Supports).partition(|e| is_of(e, here));
@@ -225,7 +225,7 @@ pub fn narrowed(entry: &Entry, here: &Scope) -> Option<Scope> {
 }
 
 /// Whether a piece of evidence is about the device and the operation of a scope.
-pub fn is_of(evidence: &Evidence, scope: &Scope) -> bool {
+pub(super) fn is_of(evidence: &Evidence, scope: &Scope) -> bool {
     let device = evidence.device.to_lowercase();
     let op = evidence.workload.to_lowercase();
     let names =

@@ -1,5 +1,6 @@
 //! Entries are found, judged and linted correctly.
 
+use super::standing::narrowed;
 use super::*;
 use crate::profile::{CounterValues, Opportunity};
 
