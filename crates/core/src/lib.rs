@@ -6,9 +6,9 @@
 //! `power` and `noise` say what could have been detected; `integrity` says how much of a gain is
 //! real;
 //! `profile` says why a kernel is slow, `knowledge` what is known about that; `strategy`, `space`,
-//! `grid`, `search` and `variants` choose what to try, `roles` says who is asked, `messages` in
-//! which form, `asking` how a model is asked; `score`, `lineage`, `spending` and `view` are what
-//! people see. `tensor`, `draw` and `accuracy` are the arithmetic of the inputs and outputs of
+//! `grid`, `search` and `variants` choose what to try, `roles` says who is asked, `asking` how
+//! a model is asked; `score`, `lineage`, `spending` and `view` are what people see; `markdown`
+//! reads forms. `tensor`, `draw` and `accuracy` are the arithmetic of the inputs and outputs of
 //! kernels.
 
 pub mod agenda;
@@ -26,8 +26,8 @@ pub mod integrity;
 pub mod knowledge;
 pub mod ladder;
 pub mod lineage;
+pub mod markdown;
 pub mod measurement;
-pub mod messages;
 pub mod noise;
 pub mod policy;
 pub mod power;
@@ -37,7 +37,6 @@ pub mod roofline;
 pub mod sampling;
 pub mod score;
 pub mod spending;
-pub mod table;
 #[cfg(test)]
 mod testing;
 pub mod variants;

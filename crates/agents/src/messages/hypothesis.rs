@@ -1,12 +1,12 @@
 //! What karve accepts from messages of the published workflows: a hypothesis, a summary, a review.
 //! An agent that uses one of them needs no other contract.
 
-use super::{form, object_in, parse, render};
+use super::{checked, form, object_in, parse};
 use karve_core::hypothesis::{Direction, Hypothesis};
-use karve_core::messages::Datum;
 use karve_core::roles::{Review, ReviewAdvice, ReviewSignal, Stance};
 use karve_os::error::Result;
 use karve_os::text::one_line;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Characters of a title.
@@ -28,7 +28,7 @@ pub fn hypothesis_of(
             (None, Some(_)) => ("primus/stagnation", turned),
             (None, None) => return Ok(None),
         };
-    Ok(Some(match checked(name, text)? {
+    Ok(Some(match object_of(name, text)? {
         Ok(said) => match taken(&said) {
             Ok(hypothesis) => Ok(Box::new(Hypothesis { task: task_in(&datum), ..hypothesis })),
             Err(fault) => Err(vec![fault]),
@@ -38,9 +38,9 @@ pub fn hypothesis_of(
 }
 
 /// The agenda item that an answer names.
-fn task_in(datum: &Datum) -> Option<String> {
+fn task_in(datum: &Value) -> Option<String> {
     datum.get("task")?;
-    Some(one_line(datum.str_of("task"), TITLE_CHARS))
+    Some(one_line(text_at(datum, "task"), TITLE_CHARS))
 }
 
 /// The expected ratio of a text with a percentage, or with a factor such as `1.2x`.
@@ -68,7 +68,7 @@ fn expected(name: &str, text: &str) -> std::result::Result<f64, String> {
     ratio.ok_or_else(|| format!("{name} must contain a figure such as +5%"))
 }
 
-type HypothesisParser = fn(&Datum) -> std::result::Result<Hypothesis, String>;
+type HypothesisParser = fn(&Value) -> std::result::Result<Hypothesis, String>;
 
 fn claim(title: &str, mechanism: &str, expected_ratio: f64) -> Hypothesis {
     Hypothesis {
@@ -91,10 +91,10 @@ fn claim(title: &str, mechanism: &str, expected_ratio: f64) -> Hypothesis {
     }
 }
 
-fn analyzed(datum: &Datum) -> std::result::Result<Hypothesis, String> {
-    let said = datum.str_of("primary_hypothesis");
-    let ratio = expected("expected_benefit", datum.str_of("expected_benefit"))?;
-    let class = datum.str_of("bottleneck_class");
+fn analyzed(datum: &Value) -> std::result::Result<Hypothesis, String> {
+    let said = text_at(datum, "primary_hypothesis");
+    let ratio = expected("expected_benefit", text_at(datum, "expected_benefit"))?;
+    let class = text_at(datum, "bottleneck_class");
     Ok(Hypothesis {
         bottleneck: class.to_owned(),
         direction: match class {
@@ -103,23 +103,26 @@ fn analyzed(datum: &Datum) -> std::result::Result<Hypothesis, String> {
             "launch" => Direction::Pipeline,
             _ => Direction::Algorithm,
         },
-        files: datum.texts_of("planned_modified_files"),
-        counters: vec![datum.str_of("verification_signal").to_owned()],
+        files: list_at(datum, "planned_modified_files")
+            .iter()
+            .filter_map(|file| file.as_str().map(str::to_owned))
+            .collect(),
+        counters: vec![text_at(datum, "verification_signal").to_owned()],
         ..claim(said, said, ratio)
     })
 }
 
-fn turned(datum: &Datum) -> std::result::Result<Hypothesis, String> {
-    let pick = datum.str_of("primary_pick");
-    let all = datum.list_of("new_directions");
-    let picked = all.iter().find(|of| of.str_of("title") == pick);
+fn turned(datum: &Value) -> std::result::Result<Hypothesis, String> {
+    let pick = text_at(datum, "primary_pick");
+    let all = list_at(datum, "new_directions");
+    let picked = all.iter().find(|of| text_at(of, "title") == pick);
     let picked = picked.ok_or("primary_pick must be the title of one of new_directions")?;
-    let signal = picked.str_of("expected_signal");
+    let signal = text_at(picked, "expected_signal");
     let ratio = expected("expected_signal", signal)?;
     Ok(Hypothesis {
-        direction: Direction::by_name(picked.str_of("category")).unwrap_or(Direction::Algorithm),
+        direction: Direction::by_name(text_at(picked, "category")).unwrap_or(Direction::Algorithm),
         counters: vec![signal.to_owned()],
-        ..claim(pick, picked.str_of("hypothesis"), ratio)
+        ..claim(pick, text_at(picked, "hypothesis"), ratio)
     })
 }
 
@@ -134,70 +137,67 @@ pub fn summary_of(text: &str) -> Result<Option<std::result::Result<String, Vec<S
     if !is_change {
         return Ok(None);
     }
-    let said = checked("primus/optimize", text)?;
-    Ok(Some(said.map(|datum| datum.str_of("diff_summary").to_owned())))
+    let said = object_of("primus/optimize", text)?;
+    Ok(Some(said.map(|datum| text_at(&datum, "diff_summary").to_owned())))
 }
 
-fn version_summary(datum: &Datum) -> std::result::Result<String, Vec<String>> {
-    if datum.str_of("correctness") == "FAIL" {
+fn version_summary(datum: &Value) -> std::result::Result<String, Vec<String>> {
+    if text_at(datum, "correctness") == "FAIL" {
         return Err(vec!["the new version is not correct, by its author's own report".to_owned()]);
     }
-    let changes = datum.list_of("changes").iter();
-    let line = |of: &Datum| format!("{}: {}", of.str_of("change"), of.str_of("rationale"));
+    let changes = list_at(datum, "changes").iter();
+    let line = |of: &Value| format!("{}: {}", text_at(of, "change"), text_at(of, "rationale"));
     Ok(changes.map(line).collect::<Vec<_>>().join("; "))
 }
 
 /// The review of an answer in the primus contract, or everything that is wrong with it.
 pub fn review_of(tree: &str, text: &str) -> Result<std::result::Result<Review, Vec<String>>> {
-    let datum = match checked("primus/review", text)? {
+    let datum = match object_of("primus/review", text)? {
         Ok(datum) => datum,
         Err(faults) => return Ok(Err(faults)),
     };
-    let rules = datum.get("rule_verdicts");
     let stance = |signal: ReviewSignal| {
-        let said = rules.map_or("", |rules| rules.str_of(signal.name()));
+        let said = text_at(&datum["rule_verdicts"], signal.name());
         Some((signal, Stance::by_name(said)?))
     };
     Ok(Ok(Review {
         tree: tree.to_owned(),
-        advice: ReviewAdvice::by_name(datum.str_of("review_verdict")),
-        reason: datum.str_of("review_reason").to_owned(),
+        advice: ReviewAdvice::by_name(text_at(&datum, "review_verdict")),
+        reason: text_at(&datum, "review_reason").to_owned(),
         signals: ReviewSignal::ALL.into_iter().filter_map(stance).collect(),
         failed: String::new(),
     }))
 }
 
-/// The object of an answer, if it matches its form.
-fn checked(name: &str, text: &str) -> Result<std::result::Result<Datum, Vec<String>>> {
-    let form = form(name)?;
-    Ok(match object_in(text).map(without_own) {
-        Ok(datum) => match form.check(&datum) {
-            faults if faults.is_empty() => Ok(datum),
-            faults => Err(faults),
-        },
-        Err(fault) => Err(vec![fault]),
-    })
+/// The object of an answer, if it matches its form. What an answer says in addition to the message
+/// is left out: its cost, and the item that it is about.
+fn object_of(name: &str, text: &str) -> Result<std::result::Result<Value, Vec<String>>> {
+    let mut object = object_in(text);
+    if let Ok(Value::Object(fields)) = &mut object {
+        fields.retain(|name, _| !["usage", "tokens", "usd", "task"].contains(&name.as_str()));
+    }
+    Ok(checked(form(name)?, object))
 }
 
-/// What an answer says in addition to the message: its cost, and the item that it is about.
-fn without_own(datum: Datum) -> Datum {
-    match datum {
-        Datum::Fields(mut fields) => {
-            fields.retain(|name, _| !["usage", "tokens", "usd", "task"].contains(&name.as_str()));
-            Datum::Fields(fields)
-        }
-        other => other,
-    }
+/// The text of a field; empty if it has none.
+fn text_at<'a>(datum: &'a Value, name: &str) -> &'a str {
+    datum[name].as_str().unwrap_or_default()
+}
+
+/// The entries of a field; none if it is not a list.
+fn list_at<'a>(datum: &'a Value, name: &str) -> &'a [Value] {
+    datum[name].as_array().map_or(&[], Vec::as_slice)
 }
 
 /// A review in the primus contract; none if it failed.
 pub fn render_review(review: &Review) -> Option<String> {
-    let rules = review.signals.iter();
-    let rules = rules.map(|(signal, is)| (signal.name().to_owned(), Datum::text(is.name())));
-    let datum = Datum::fields([
-        ("review_verdict", Datum::text(review.advice?.name())),
-        ("review_reason", Datum::text(&review.reason)),
-        ("rule_verdicts", Datum::Fields(rules.collect())),
-    ]);
-    render(form("primus/review").ok()?, &datum).ok()
+    let rules = review.signals.iter().map(|(signal, is)| (signal.name(), is.name()));
+    let value = json!({
+        "review_reason": review.reason,
+        "review_verdict": review.advice?.name(),
+        "rule_verdicts": rules.collect::<BTreeMap<_, _>>(),
+    });
+    let value = checked(form("primus/review").ok()?, Ok(value)).ok()?;
+    let text = serde_json::to_string_pretty(&value).ok()?;
+    Some(text + "\n")
 }

@@ -9,6 +9,7 @@
 //! ```
 
 use karve_core::knowledge::{Entry, EntrySection};
+use karve_core::markdown::{MarkdownSection, sections, split_front_matter};
 use std::fmt::Write;
 
 /// Most characters shown of a line.
@@ -30,23 +31,6 @@ pub fn parse_entry(text: &str) -> Result<Entry, String> {
     }
     entry.sections = sections;
     Ok(entry)
-}
-
-/// The front matter of a text, and what follows it.
-pub fn split_front_matter(text: &str) -> Result<(&str, &str), String> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let rest = text
-        .strip_prefix("---")
-        .and_then(|rest| rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n')))
-        .ok_or("it does not start with a line ---")?;
-    let mut at = 0;
-    for line in rest.split_inclusive('\n') {
-        if line.trim_end() == "---" {
-            return Ok((&rest[..at], &rest[at + line.len()..]));
-        }
-        at += line.len();
-    }
-    Err("its front matter does not end with a line ---".to_owned())
 }
 
 /// Describes an error in a front matter: the line of the file, what it says, and what should be
@@ -123,27 +107,13 @@ fn expected(key: &str) -> Option<&'static str> {
 
 /// The title and the sections of a text. Headings inside fenced code do not count.
 pub fn parse_sections(body: &str) -> (String, Vec<EntrySection>) {
-    let mut title = String::new();
-    let mut sections: Vec<EntrySection> = Vec::new();
-    let mut fenced = false;
-    for line in body.lines() {
-        let fence = line.trim_start().starts_with("```");
-        if fence {
-            fenced = !fenced;
-        }
-        if !fenced && let Some(heading) = line.strip_prefix("## ") {
-            sections.push(EntrySection { heading: heading.trim().to_owned(), text: String::new() });
-        } else if !fenced && title.is_empty() && line.starts_with("# ") {
-            line[2..].trim().clone_into(&mut title);
-        } else if let Some(section) = sections.last_mut() {
-            section.text.push_str(line);
-            section.text.push('\n');
-        }
-    }
-    for section in &mut sections {
-        section.text = section.text.trim().to_owned();
-    }
-    (title, sections)
+    let (before, parts) = sections(body, |line| line.strip_prefix("## "));
+    let title = before.iter().find_map(|(_, line)| line.strip_prefix("# "));
+    let section = |part: &MarkdownSection<'_>| EntrySection {
+        heading: part.heading.to_owned(),
+        text: part.text().trim().to_owned(),
+    };
+    (title.unwrap_or_default().trim().to_owned(), parts.iter().map(section).collect())
 }
 
 /// An entry as Markdown; reading it gives the same entry.
