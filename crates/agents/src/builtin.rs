@@ -200,7 +200,6 @@ fn state_sweep(knobs: &[Knob]) -> Hypothesis {
     files.dedup();
     Hypothesis {
         title: format!("tune all {} knobs", knobs.len()),
-        bottleneck: String::new(),
         mechanism: format!(
             "I expect {SWEEP_RATIO:.2}x because the initial values of knobs are rarely \
              the best combination"
@@ -209,15 +208,8 @@ fn state_sweep(knobs: &[Knob]) -> Hypothesis {
         direction: Direction::Tile,
         high_risk: true,
         files,
-        counters: Vec::new(),
-        gate: None,
-        config: KnobSetting::new(),
-        question: None,
         sweep: true,
-        entry: None,
-        variant: 0,
-        differs: None,
-        task: None,
+        ..Hypothesis::default()
     }
 }
 
@@ -231,20 +223,12 @@ fn state(knobs: &[Knob], next: &ProposedMove) -> Hypothesis {
     let ordered = moved.iter().all(|knob| knob.is_ordered());
     Hypothesis {
         title: format!("set {}", changes.join(" and ")),
-        bottleneck: String::new(),
         mechanism: format!("I expect {:.2}x because {}", next.expected_ratio, next.why),
         expected_ratio: next.expected_ratio,
         direction: if ordered { Direction::Tile } else { Direction::Algorithm },
         high_risk: !ordered,
         files,
-        counters: Vec::new(),
-        gate: None,
         config: next.config.clone(),
-        question: None,
-        sweep: false,
-        entry: None,
-        variant: 0,
-        differs: None,
-        task: None,
+        ..Hypothesis::default()
     }
 }

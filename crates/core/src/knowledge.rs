@@ -382,22 +382,6 @@ impl Entry {
     }
 }
 
-macro_rules! names {
-    ($type:ty { $($variant:ident => $name:literal),+ $(,)? }) => {
-        impl $type {
-            /// Its name, as written.
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),+ }
-            }
-
-            /// The value with that name.
-            pub fn by_name(name: &str) -> Option<Self> {
-                match name { $($name => Some(Self::$variant),)+ _ => None }
-            }
-        }
-    };
-}
-
 names!(EntryKind {
     Optimization => "optimization",
     AntiPattern => "anti-pattern",

@@ -11,6 +11,9 @@
 //! reads forms. `tensor`, `draw` and `accuracy` are the arithmetic of the inputs and outputs of
 //! kernels.
 
+#[macro_use]
+mod names;
+
 pub mod agenda;
 pub mod asking;
 pub mod attribution;

@@ -22,12 +22,13 @@ use crate::knowledge::{KnownEntry, Scope};
 use serde::{Deserialize, Serialize};
 
 /// Something that a role may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Duty {
     /// State a hypothesis.
     Propose,
     /// Change files.
+    #[default]
     Implement,
     /// Review a change and raise objections.
     Review,
@@ -35,17 +36,12 @@ pub enum Duty {
     Profile,
 }
 
-impl Duty {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Propose => "propose",
-            Self::Implement => "implement",
-            Self::Review => "review",
-            Self::Profile => "profile",
-        }
-    }
-}
+names!(Duty {
+    Propose => "propose",
+    Implement => "implement",
+    Review => "review",
+    Profile => "profile",
+});
 
 /// Who may do what.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

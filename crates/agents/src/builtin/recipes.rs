@@ -139,7 +139,6 @@ impl ApplicableRecipe<'_> {
         let action = &known.apply[self.variant];
         Hypothesis {
             title: format!("{}: {}", known.id, describe(action)),
-            bottleneck: String::new(),
             mechanism: format!(
                 "I expect {expected:.2}x because of the entry {} ({rests}): {}",
                 known.id, known.title
@@ -149,14 +148,10 @@ impl ApplicableRecipe<'_> {
             high_risk: matches!(action, Action::Rewrite { .. }),
             files,
             counters: self.predicts.to_vec(),
-            gate: None,
             config,
-            question: None,
-            sweep: false,
             entry: Some(known.id.clone()),
             variant: u32::try_from(self.variant).unwrap_or(u32::MAX),
-            differs: None,
-            task: None,
+            ..Hypothesis::default()
         }
     }
 }

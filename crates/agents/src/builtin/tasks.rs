@@ -86,7 +86,6 @@ fn state_values(
     config.extend(wanted.clone());
     Ok(Hypothesis {
         title: format!("set {}", changes.join(" and ")),
-        bottleneck: String::new(),
         mechanism: format!(
             "I expect {:.2}x because the agenda asks for it: {}",
             item.expected_ratio, item.title
@@ -95,14 +94,7 @@ fn state_values(
         direction: Direction::Tile,
         high_risk: !ordered,
         files,
-        counters: Vec::new(),
-        gate: None,
         config,
-        question: None,
-        sweep: false,
-        entry: None,
-        variant: 0,
-        differs: None,
-        task: None,
+        ..Hypothesis::default()
     })
 }

@@ -73,21 +73,9 @@ type HypothesisParser = fn(&Value) -> std::result::Result<Hypothesis, String>;
 fn claim(title: &str, mechanism: &str, expected_ratio: f64) -> Hypothesis {
     Hypothesis {
         title: one_line(title, TITLE_CHARS),
-        bottleneck: String::new(),
         mechanism: mechanism.to_owned(),
         expected_ratio,
-        direction: Direction::Algorithm,
-        high_risk: false,
-        files: Vec::new(),
-        counters: Vec::new(),
-        gate: None,
-        config: BTreeMap::new(),
-        question: None,
-        sweep: false,
-        entry: None,
-        variant: 0,
-        differs: None,
-        task: None,
+        ..Hypothesis::default()
     }
 }
 

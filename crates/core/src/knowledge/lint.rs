@@ -7,7 +7,7 @@ mod shown;
 mod triggers;
 
 use super::standing::{EvidenceEffect, effect_of};
-use super::{Action, Entry, EntryKind, EntryStatus, Risk};
+use super::{Action, Entry, EntryKind, EntryStatus, Risk, is_id};
 use std::collections::{HashMap, HashSet};
 
 /// How bad it is.
@@ -86,8 +86,7 @@ impl LintFindings<'_> {
 }
 
 fn lint_head(entry: &Entry, today: &str, list: &mut LintFindings<'_>) {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if entry.id.is_empty() || !entry.id.chars().all(plain) || entry.id.len() > TITLE_MAX {
+    if !is_id(&entry.id) {
         list.error("the id must be lower-case letters, digits and hyphens");
     }
     if entry.title.trim().is_empty() {

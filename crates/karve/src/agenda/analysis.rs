@@ -119,7 +119,7 @@ fn item_of(
     }
     let mut effort = ItemEffort::default();
     if let Some(name) = &written.effort {
-        match ItemEffort::by_name(name) {
+        match ItemEffort::by_name(&name.trim().to_lowercase()) {
             Some(named) => effort = named,
             None => {
                 let name = one_line(name, TITLE_CHARS);

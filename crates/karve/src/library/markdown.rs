@@ -10,7 +10,9 @@
 
 use karve_core::knowledge::{Entry, EntrySection};
 use karve_core::markdown::{MarkdownSection, sections, split_front_matter};
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::LazyLock;
 
 /// Most characters shown of a line.
 const SHOWN_CHARS: usize = 60;
@@ -70,39 +72,15 @@ fn key_before(line: &str, column: usize) -> Option<&str> {
     Some(&key[from..]).filter(|key| !key.is_empty())
 }
 
+/// What values must be, and the keys of such values.
+static KEYS: LazyLock<BTreeMap<String, Vec<String>>> = LazyLock::new(|| {
+    toml::from_str(include_str!("../../data/entry-keys.toml")).unwrap_or_default()
+});
+
 /// What the value of a key should be.
 fn expected(key: &str) -> Option<&'static str> {
-    Some(match key {
-        "id" => "lower-case letters, digits and hyphens",
-        "kind" => "one of optimization, anti-pattern, case, tip, technique",
-        "status" => "one of candidate, verified, refuted, superseded",
-        "basis" => "one of source-semantics, measured, single-observation, reported",
-        "risk" => "one of lossless, rounding, lossy",
-        "direction" => "one of algorithm, memory, tile, pipeline, resource, backend",
-        "scope" => "lists of words by device, backend, language, op, dtype, phase or threads",
-        "except" => "a list of scopes",
-        "device" | "backend" | "language" | "op" | "dtype" | "phase" | "threads" => {
-            "a list of words like [cpu, gpu]; in evidence, a string"
-        }
-        "aliases" | "counter-signals" => "a list of strings",
-        "triggers" => "a list of conditions like ['l1_miss_pct > 5']",
-        "impact" => "two ratios like {low: 1.1, high: 2.0}",
-        "apply" => "a list of actions, each with do and the keys it needs",
-        "do" => "one of knob, top, before-inner-loops, rewrite, flag, with the keys it needs",
-        "evidence" => "a list of measurements",
-        "before" | "after" | "ratio" | "low" | "high" => "a number",
-        "n" => "a whole number",
-        "failed" | "not-faster" | "reported" => "true or false",
-        "interactions" => "lists of ids by depends-on, composes-with and so on",
-        "depends-on" | "composes-with" | "incompatible-with" | "alternative-to"
-        | "contained-in" | "on-top-of" => "a list of ids like [loop-order]",
-        "retracted" => "a date and a reason",
-        "files" | "values" => "a list of strings",
-        "title" | "date" | "metric" | "workload" | "run" | "toolchain" | "note" | "parent"
-        | "disputed" | "superseded-by" | "why" | "name" | "line" | "pattern" | "to" | "flag"
-        | "variable" => "a string; in quotes if it contains a colon, a bracket or a #",
-        _ => return None,
-    })
+    let rule = KEYS.iter().find(|(_, keys)| keys.iter().any(|known| known == key));
+    rule.map(|(must_be, _)| must_be.as_str())
 }
 
 /// The title and the sections of a text. Headings inside fenced code do not count.
