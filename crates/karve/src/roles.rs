@@ -110,7 +110,7 @@ mod tests {
             of.needs.iter().for_each(|need| assert!(!need.family.is_empty(), "{}", of.name));
             of.leave.iter().for_each(|leave| check_condition(&leave.when));
             of.leave.iter().for_each(|leave| assert_ne!(language(&leave.to).name, of.name));
-            for base in &of.built_on {
+            if let Some(base) = &of.built_on {
                 assert_eq!(language(base).built_on, None, "{}", of.name);
             }
         }

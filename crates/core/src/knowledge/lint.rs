@@ -8,10 +8,12 @@ mod triggers;
 
 use super::standing::{EvidenceEffect, effect_of};
 use super::{Action, Entry, EntryKind, EntryStatus, Risk, is_id};
+use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
 /// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum LintSeverity {
     /// The entry should not be used in this state.
     Error,
@@ -19,8 +21,10 @@ pub enum LintSeverity {
     Warning,
 }
 
+names!(LintSeverity { Error => "error", Warning => "warning" });
+
 /// What is wrong, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LintFinding {
     /// The entry.
     pub id: String,

@@ -194,7 +194,7 @@ fn parse_markdown(text: &str) -> Result<Analysis, AnalysisErrors> {
         .flat_map(|part| [part.heading].into_iter().chain(part.body.iter().map(|(_, line)| *line)));
     let outside = before.iter().map(|(_, line)| *line).chain(other_lines);
     let mut analysis = Analysis {
-        bottleneck: outside.filter_map(bottleneck_in).last().unwrap_or_default().to_owned(),
+        bottleneck: outside.filter_map(bottleneck_in).next_back().unwrap_or_default().to_owned(),
         items: Vec::new(),
     };
     let mut faults = AnalysisErrors::new();

@@ -76,7 +76,7 @@ pub(super) fn asks_of(
         let message = "the enabled roles are not sufficient: there is no fallback role: one that \
             may implement, without a language";
         return Err(source
-            .error_at("roles", message.to_owned())
+            .error_at("roles", message)
             .hint("keep roles.designer enabled in karve.toml; \"karve roles\" lists them"));
     }
     asks.arch = roles::arch_of(target);

@@ -51,8 +51,8 @@ fn environment() -> Result<Environment<'static>, Error> {
         true => value.to_string(),
         false => "-".to_owned(),
     });
-    environment.add_filter("front_matter", |Serde(pairs): Serde<Pairs>| {
-        let text = serde_saphyr::to_string(&FrontMatter(&pairs));
+    environment.add_filter("front_matter", |Serde(pairs): Serde<FieldPairs>| {
+        let text = serde_saphyr::to_string(&OrderedFields(&pairs));
         text.map(|text| text.trim_end().to_owned())
             .map_err(|error| Error::new(ErrorKind::InvalidOperation, error.to_string()))
     });
@@ -63,19 +63,19 @@ fn environment() -> Result<Environment<'static>, Error> {
 }
 
 /// Names and values, in the order in which they are written.
-type Pairs = Vec<(String, serde_json::Value)>;
+type FieldPairs = Vec<(String, serde_json::Value)>;
 
 /// Front matter: empty lists are left out, and a list of pairs is a mapping.
-struct FrontMatter<'a>(&'a Pairs);
+struct OrderedFields<'a>(&'a FieldPairs);
 
-impl Serialize for FrontMatter<'_> {
+impl Serialize for OrderedFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         for (name, value) in self.0 {
             let is_empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
-            match serde_json::from_value::<Pairs>(value.clone()) {
+            match serde_json::from_value::<FieldPairs>(value.clone()) {
                 _ if is_empty => {}
-                Ok(pairs) => map.serialize_entry(name, &FrontMatter(&pairs))?,
+                Ok(pairs) => map.serialize_entry(name, &OrderedFields(&pairs))?,
                 Err(_) => map.serialize_entry(name, value)?,
             }
         }

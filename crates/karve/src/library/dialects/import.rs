@@ -25,7 +25,7 @@ const NOT_REPORTED: &str = "not reported";
 /// The front matter of a page, by all the names that formats have for a field.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct FrontMatter {
+struct PageFrontMatter {
     id: String,
     title: String,
     kind: String,
@@ -126,20 +126,20 @@ pub(super) fn parse_page(dialect: &Dialect, page: &SourcePage) -> Result<Entry, 
 
 /// What the path of a page without front matter says: a directory names the kind, and
 /// `languages/<language>/` the language.
-fn front_of_path(dialect: &Dialect, path: &Path) -> FrontMatter {
+fn front_of_path(dialect: &Dialect, path: &Path) -> PageFrontMatter {
     let parts = parts_of(path);
     let kind = parts.iter().find(|part| dialect.kinds.contains_key(*part));
     let at = parts.iter().position(|part| part == "languages");
     let language = at.and_then(|at| parts.get(at + 1)).cloned();
-    FrontMatter {
+    PageFrontMatter {
         kind: kind.cloned().unwrap_or_default(),
         language: language.into_iter().collect(),
-        ..FrontMatter::default()
+        ..PageFrontMatter::default()
     }
 }
 
 /// The word for the basis of a page: in its front matter, or a phrase of its evidence.
-fn basis_word(dialect: &Dialect, sections: &[EntrySection], head: &FrontMatter) -> String {
+fn basis_word(dialect: &Dialect, sections: &[EntrySection], head: &PageFrontMatter) -> String {
     let words = [&head.maturity, &head.basis];
     if let Some(word) = words.into_iter().find(|word| !word.is_empty()) {
         return word.clone();
@@ -155,7 +155,7 @@ fn basis_word(dialect: &Dialect, sections: &[EntrySection], head: &FrontMatter) 
 fn translated_sections(
     dialect: &Dialect,
     mut sections: Vec<EntrySection>,
-    head: &FrontMatter,
+    head: &PageFrontMatter,
 ) -> Vec<EntrySection> {
     sections.retain(|section| Some(&section.heading) != dialect.counter_signals.as_ref());
     for section in &mut sections {
@@ -186,7 +186,7 @@ fn bullets(text: &str) -> Vec<String> {
 fn evidence_in(
     dialect: &Dialect,
     sections: &[EntrySection],
-    head: &FrontMatter,
+    head: &PageFrontMatter,
     id: &str,
 ) -> Vec<Evidence> {
     match dialect.evidence {
