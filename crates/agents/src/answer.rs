@@ -7,6 +7,7 @@ use super::form::{self, ProposalForm};
 use crate::{claim, messages};
 use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::knowledge::LessonNotes;
+use karve_core::markdown::last_block;
 use karve_core::spending::AgentUsage;
 use serde_json::{Map, Value};
 
@@ -158,7 +159,7 @@ fn json_of(trimmed: &str) -> Result<Option<Map<String, Value>>, String> {
     if let Ok(Value::Object(fields)) = serde_json::from_str(trimmed) {
         return Ok(Some(fields));
     }
-    let Some(block) = messages::fenced(trimmed) else {
+    let Some(block) = last_block(trimmed, "json") else {
         return Ok(None);
     };
     match serde_json::from_str(block) {

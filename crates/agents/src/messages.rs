@@ -1,13 +1,17 @@
-//! The messages of the published workflows: their forms from `crates/karve/data/messages.toml`, how
-//! they are written and parsed, and which of them karve accepts as an answer.
+//! The messages of the published workflows: their forms from `crates/agents/data/messages.toml`,
+//! how they are parsed, and which of them karve accepts as an answer.
 
+mod form;
 mod hypothesis;
+mod markdown;
 
+pub use form::{FieldKind, Message, MessageField, MessageFormat};
 pub use hypothesis::{hypothesis_of, render_review, review_of, summary_of};
 
-use karve_core::messages::{Datum, Message, MessageFormat, parse_markdown, render_markdown};
+use karve_core::markdown::last_block;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use serde::Deserialize;
+use serde_json::Value;
 use std::sync::LazyLock;
 
 /// The forms of all messages.
@@ -28,11 +32,7 @@ struct MessageFile {
 /// The forms, parsed once.
 static FORMS: LazyLock<Result<Vec<Message>, String>> = LazyLock::new(|| {
     let forms: MessageFile = toml::from_str(BUILT_IN).map_err(|error| error.to_string())?;
-    let faults = forms.message.iter().flat_map(Message::errors);
-    match faults.collect::<Vec<_>>().first() {
-        Some(fault) => Err(fault.clone()),
-        None => Ok(forms.message),
-    }
+    Ok(forms.message)
 });
 
 /// All forms.
@@ -54,53 +54,40 @@ pub fn form(name: &str) -> Result<&'static Message> {
     })
 }
 
-/// Writes a message, or names everything that is wrong with it.
-pub fn render(form: &Message, datum: &Datum) -> std::result::Result<String, Vec<String>> {
-    match form.form {
-        MessageFormat::Markdown => render_markdown(form, datum),
-        MessageFormat::Object => {
-            let faults = form.check(datum);
-            if !faults.is_empty() {
-                return Err(faults);
-            }
-            let text = serde_json::to_string_pretty(datum);
-            text.map(|text| text + "\n").map_err(|error| vec![error.to_string()])
-        }
-    }
-}
-
 /// Parses a message, or names everything that is wrong with it. An object may be the whole text, or
 /// be in the last fenced `json` block of a longer text.
-pub fn parse(form: &Message, text: &str) -> std::result::Result<Datum, Vec<String>> {
+pub fn parse(form: &Message, text: &str) -> std::result::Result<Value, Vec<String>> {
     if text.len() > BYTES_MAX {
         return Err(vec![format!("the message is longer than {BYTES_MAX} bytes")]);
     }
     if form.form == MessageFormat::Markdown {
-        return parse_markdown(form, text);
+        return markdown::parse_markdown(form, text);
     }
-    let datum = object_in(text).map_err(|fault| vec![fault])?;
-    match form.check(&datum) {
-        faults if faults.is_empty() => Ok(datum),
+    checked(form, object_in(text))
+}
+
+/// A value, if it matches its form.
+fn checked(
+    form: &Message,
+    value: std::result::Result<Value, String>,
+) -> std::result::Result<Value, Vec<String>> {
+    let value = value.map_err(|fault| vec![fault])?;
+    match form.check(&value) {
+        faults if faults.is_empty() => Ok(value),
         faults => Err(faults),
     }
 }
 
 /// The object of a text.
-pub(crate) fn object_in(text: &str) -> std::result::Result<Datum, String> {
+pub(crate) fn object_in(text: &str) -> std::result::Result<Value, String> {
     let text = text.trim();
-    let block = match text.starts_with('{') {
-        true => text,
-        false => fenced(text).ok_or("the answer has no JSON object")?,
+    let block = if text.starts_with('{') {
+        text
+    } else {
+        last_block(text, "json").ok_or("the answer has no JSON object")?
     };
     let unreadable = |error: serde_json::Error| format!("{UNREADABLE}: {error}");
     serde_json::from_str(block).map_err(unreadable)
-}
-
-/// The content of the last fenced `json` block.
-pub(crate) fn fenced(text: &str) -> Option<&str> {
-    let start = text.rfind("```json")? + "```json".len();
-    let end = text[start..].find("```")? + start;
-    Some(text[start..end].trim())
 }
 
 #[cfg(test)]

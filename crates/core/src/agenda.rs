@@ -3,12 +3,9 @@
 //! An agenda is part of the charter. How an item ended follows from the settled rounds, the last
 //! profile and the library; nothing else is stored.
 
-mod effort;
 #[cfg(test)]
 mod tests;
 mod values;
-
-pub use effort::ItemEffort;
 
 use crate::knowledge::{EntryStatus, KnownEntry};
 use crate::profile::counters::known as known_counter;
@@ -95,6 +92,30 @@ pub struct AgendaItem {
     /// How it is carried out.
     #[serde(default)]
     pub how: ItemAction,
+}
+
+/// How much work an item takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum ItemEffort {
+    Low,
+    #[default]
+    Medium,
+    High,
+}
+
+names!(ItemEffort { Low => "low", Medium => "medium", High => "high" });
+
+impl ItemEffort {
+    /// The cost of an item of this effort, as a multiple of the lowest.
+    fn cost(self) -> f64 {
+        match self {
+            Self::Low => 1.0,
+            Self::Medium => 2.0,
+            Self::High => 4.0,
+        }
+    }
 }
 
 /// How an item is carried out.

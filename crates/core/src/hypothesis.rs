@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// One falsifiable claim, stated before the change.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hypothesis {
     /// One line: the change.
     pub title: String,
@@ -52,7 +52,7 @@ fn is_first(variant: &u32) -> bool {
 }
 
 /// The six categories of ideas.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Direction {
@@ -61,31 +61,19 @@ pub enum Direction {
     Pipeline,
     Resource,
     Backend,
+    #[default]
     Algorithm,
 }
 
-impl Direction {
-    /// All directions, in the order in which they are suggested.
-    pub const ALL: [Self; 6] =
-        [Self::Algorithm, Self::Memory, Self::Tile, Self::Pipeline, Self::Resource, Self::Backend];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tile => "tile",
-            Self::Memory => "memory",
-            Self::Pipeline => "pipeline",
-            Self::Resource => "resource",
-            Self::Backend => "backend",
-            Self::Algorithm => "algorithm",
-        }
-    }
-
-    /// The direction of that name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|direction| direction.name() == name)
-    }
-}
+// In the order in which they are suggested.
+names!(Direction {
+    Algorithm => "algorithm",
+    Memory => "memory",
+    Tile => "tile",
+    Pipeline => "pipeline",
+    Resource => "resource",
+    Backend => "backend",
+});
 
 /// A commit that claims to implement a hypothesis.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

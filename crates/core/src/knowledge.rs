@@ -16,14 +16,14 @@ mod tests;
 mod text;
 
 pub use expected::{ExpectedGain, expected, promises};
-pub use learning::{Learning, Lesson, LessonNotes, PredictedCounter};
+pub use learning::{
+    CLAIMS, Learning, Lesson, LessonNotes, PredictedCounter, became, is_same_measurement, new_tip,
+    with_evidence, without_evidence,
+};
 pub use lint::{LintFinding, LintSeverity, lint, lint_all};
 pub use matching::{EntryMatch, KnownEntry, Library, LibraryQuery, MatchReason};
 pub use scope::{Scope, Situation};
-pub use standing::{
-    EntryStanding, EvidenceEffect, VOUCHED, anti_pattern_runs, assess, dependants, effect_of,
-    is_of, narrowed, spent_after, weigh,
-};
+pub use standing::{EntryStanding, EvidenceEffect, VOUCHED, assess, dependants, effect_of, weigh};
 
 use crate::hypothesis::Direction;
 use serde::{Deserialize, Serialize};
@@ -380,22 +380,6 @@ impl Entry {
         let expected = expected.unwrap_or(expected::UNSAID_RATIO);
         if expected.is_finite() { expected.clamp(0.01, 100.0) } else { expected::UNSAID_RATIO }
     }
-}
-
-macro_rules! names {
-    ($type:ty { $($variant:ident => $name:literal),+ $(,)? }) => {
-        impl $type {
-            /// Its name, as written.
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),+ }
-            }
-
-            /// The value with that name.
-            pub fn by_name(name: &str) -> Option<Self> {
-                match name { $($name => Some(Self::$variant),)+ _ => None }
-            }
-        }
-    };
 }
 
 names!(EntryKind {

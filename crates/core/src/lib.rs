@@ -6,10 +6,13 @@
 //! `power` and `noise` say what could have been detected; `integrity` says how much of a gain is
 //! real;
 //! `profile` says why a kernel is slow, `knowledge` what is known about that; `strategy`, `space`,
-//! `grid`, `search` and `variants` choose what to try, `roles` says who is asked, `messages` in
-//! which form, `asking` how a model is asked; `score`, `lineage`, `spending` and `view` are what
-//! people see. `tensor`, `draw` and `accuracy` are the arithmetic of the inputs and outputs of
+//! `grid`, `search` and `variants` choose what to try, `roles` says who is asked, `asking` how
+//! a model is asked; `score`, `lineage`, `spending` and `view` are what people see; `markdown`
+//! reads forms. `tensor`, `draw` and `accuracy` are the arithmetic of the inputs and outputs of
 //! kernels.
+
+#[macro_use]
+mod names;
 
 pub mod agenda;
 pub mod asking;
@@ -27,8 +30,8 @@ pub mod integrity;
 pub mod knowledge;
 pub mod ladder;
 pub mod lineage;
+pub mod markdown;
 pub mod measurement;
-pub mod messages;
 pub mod noise;
 pub mod policy;
 pub mod power;
@@ -38,7 +41,6 @@ pub mod roofline;
 pub mod sampling;
 pub mod score;
 pub mod spending;
-pub mod table;
 // Support for the tests of this crate lies outside of its sources.
 #[cfg(test)]
 #[path = "../testing/testing.rs"]

@@ -2,8 +2,7 @@
 //! role is asked, with every reason.
 //!
 //! The role table holds the roles of the published workflows, the languages they write, and the
-//! rules that route a request to a role. The table itself is data from elsewhere; this module
-//! validates it and applies it.
+//! rules that route a request to a role. The table itself is data from elsewhere.
 
 mod framework;
 mod request;
@@ -20,24 +19,16 @@ pub use routing::{
 };
 
 use crate::knowledge::{KnownEntry, Scope};
-use crate::profile::Predicate;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
-
-/// Maximum length of a name, in characters.
-const NAME_CHARS: usize = 64;
-/// Maximum length of a text in the role table, in characters.
-const TEXT_CHARS: usize = 400;
-/// Maximum number of entries in any list of the role table.
-const LIST_MAX: usize = 64;
 
 /// Something that a role may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Duty {
     /// State a hypothesis.
     Propose,
     /// Change files.
+    #[default]
     Implement,
     /// Review a change and raise objections.
     Review,
@@ -45,17 +36,12 @@ pub enum Duty {
     Profile,
 }
 
-impl Duty {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Propose => "propose",
-            Self::Implement => "implement",
-            Self::Review => "review",
-            Self::Profile => "profile",
-        }
-    }
-}
+names!(Duty {
+    Propose => "propose",
+    Implement => "implement",
+    Review => "review",
+    Profile => "profile",
+});
 
 /// Who may do what.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -242,120 +228,5 @@ impl RoleTable {
     /// The role that reviews.
     pub fn reviewer(&self) -> Option<&Role> {
         self.role.iter().find(|role| role.may(Duty::Review))
-    }
-
-    /// Everything that is wrong with it, in words.
-    pub fn errors(&self) -> Vec<String> {
-        let mut faults = Vec::new();
-        let lists = [self.role.len(), self.language.len(), self.call.len(), self.usual.len()];
-        if lists.iter().any(|n| *n > LIST_MAX) {
-            faults.push(format!("a list has more than {LIST_MAX} entries"));
-        }
-        self.push_name_errors(&mut faults);
-        for role in &self.role {
-            self.push_role_errors(role, &mut faults);
-        }
-        for language in &self.language {
-            self.push_language_errors(language, &mut faults);
-        }
-        for call in &self.call {
-            push_condition(&call.when, &mut faults);
-            if self.role(&call.role).is_none() {
-                faults.push(format!("call: there is no role {:?}", call.role));
-            }
-        }
-        for usual in &self.usual {
-            if self.language(&usual.language).is_none() {
-                faults.push(format!("usual: there is no language {:?}", usual.language));
-            }
-        }
-        if self.general().is_none() {
-            faults.push(
-                "there is no fallback role: one that may implement, without a language".into(),
-            );
-        }
-        faults
-    }
-
-    fn push_name_errors(&self, faults: &mut Vec<String>) {
-        let mut seen = BTreeSet::new();
-        let roles = self.role.iter().map(|role| ("role", role.name.as_str()));
-        let languages = self.language.iter().map(|of| ("language", of.name.as_str()));
-        for (what, name) in roles.chain(languages) {
-            let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            if name.is_empty() || name.len() > NAME_CHARS || !name.chars().all(fits) {
-                faults.push(format!("{what}: {name:?} is not a valid name"));
-            }
-            if !seen.insert((what, name)) {
-                faults.push(format!("{what}: {name} appears twice"));
-            }
-        }
-        let mut words = BTreeSet::new();
-        for language in &self.language {
-            for word in &language.words {
-                if !words.insert(routing::plain(word)) {
-                    faults.push(format!("language: {word:?} names two languages"));
-                }
-            }
-        }
-    }
-
-    fn push_role_errors(&self, role: &Role, faults: &mut Vec<String>) {
-        let mut fault = |text: &str| faults.push(format!("role {}: {text}", role.name));
-        if role.may.is_empty() {
-            fault("\"may\" is empty");
-        }
-        if role.title.trim().is_empty() || role.title.len() > TEXT_CHARS {
-            fault("its title must be one line");
-        }
-        if role.may(Duty::Implement) == role.writes.is_empty() {
-            fault("\"writes\" must list files if and only if it may implement");
-        }
-        if let Some(language) = &role.language
-            && self.language(language).is_none()
-        {
-            fault(&format!("there is no language {language:?}"));
-        }
-        let texts = role.writes.iter().chain(&role.intents).chain(&role.rules);
-        if role.writes.len() > LIST_MAX || role.rules.len() > LIST_MAX {
-            fault("a list is too long");
-        }
-        if texts.clone().any(|text| text.trim().is_empty() || text.len() > TEXT_CHARS) {
-            fault("a text is empty or too long");
-        }
-    }
-
-    fn push_language_errors(&self, language: &Language, faults: &mut Vec<String>) {
-        let name = &language.name;
-        let leads = language.leave.iter().map(|leave| &leave.to);
-        for other in leads.chain(&language.built_on) {
-            if other == name || self.language(other).is_none() {
-                faults.push(format!("language {name}: {other:?} is not another language"));
-            }
-        }
-        for leave in &language.leave {
-            push_condition(&leave.when, faults);
-        }
-        let base = language.built_on.as_ref().and_then(|of| self.language(of));
-        if base.is_some_and(|base| base.built_on.is_some()) {
-            faults.push(format!(
-                "language {name}: the language it is built on is itself built on another"
-            ));
-        }
-        if language.needs.iter().any(|need| need.family.is_empty()) {
-            faults.push(format!("language {name}: a \"needs\" names no family"));
-        }
-    }
-}
-
-fn push_condition(when: &str, faults: &mut Vec<String>) {
-    match Predicate::parse(when) {
-        Ok(condition) => {
-            let unknown = |name: &&str| crate::profile::counters::known(name).is_none();
-            for name in condition.names().into_iter().filter(unknown) {
-                faults.push(format!("the condition {when:?}: there is no counter {name}"));
-            }
-        }
-        Err(error) => faults.push(format!("the condition {when:?}: {error}")),
     }
 }

@@ -66,7 +66,7 @@ impl Layer {
 /// The directories of the layers.
 #[derive(Clone, Debug, Default)]
 pub struct LibraryLayers {
-    dirs: BTreeMap<&'static str, (Layer, PathBuf)>,
+    dirs: BTreeMap<Layer, PathBuf>,
 }
 
 /// An entry, and where it was read from.
@@ -116,12 +116,12 @@ impl LibraryLayers {
 
     /// Adds or moves a layer.
     pub fn put(&mut self, layer: Layer, dir: PathBuf) {
-        self.dirs.insert(layer.name(), (layer, dir));
+        self.dirs.insert(layer, dir);
     }
 
     /// The directory of a layer.
     pub fn dir(&self, layer: Layer) -> Option<&Path> {
-        self.dirs.get(layer.name()).map(|(_, dir)| dir.as_path())
+        self.dirs.get(&layer).map(PathBuf::as_path)
     }
 
     /// Reads all layers.
@@ -135,9 +135,7 @@ impl LibraryLayers {
         for entry in catalog::built_in() {
             add(&mut placed, entry, Layer::BuiltIn, None);
         }
-        let mut layers: Vec<&(Layer, PathBuf)> = self.dirs.values().collect();
-        layers.sort();
-        for (layer, dir) in layers {
+        for (layer, dir) in &self.dirs {
             if let Err(error) = self.usable_dir(*layer) {
                 unreadable.push((dir.clone(), error.message));
                 continue;

@@ -14,13 +14,9 @@ const FAMILIES: [&str; 2] = ["sm", "gfx"];
 
 /// The role table that karve ships.
 pub fn built_in() -> Result<RoleTable> {
-    let broken = |why: String| CommandError::new(ErrorKind::Bug, "roles.toml is broken").cause(why);
-    let role_table: RoleTable =
-        toml::from_str(BUILT_IN).map_err(|error| broken(error.to_string()))?;
-    match role_table.errors().first() {
-        Some(fault) => Err(broken(fault.clone())),
-        None => Ok(role_table),
-    }
+    toml::from_str(BUILT_IN).map_err(|error| {
+        CommandError::new(ErrorKind::Bug, "roles.toml is broken").cause(error.to_string())
+    })
 }
 
 /// The architecture of a target's device, in the form that routing uses: `sm_90`, `gfx942`, `cpu`,
@@ -44,7 +40,9 @@ pub fn arch_in(at: &Situation) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use karve_core::profile::Predicate;
     use karve_core::roles::{Duty, RoleRequest, address, route};
+    use std::collections::BTreeSet;
 
     fn target(device: &str) -> Target {
         Target {
@@ -82,6 +80,44 @@ mod tests {
         assert_eq!(role_table.general().unwrap().name, "designer");
         for role in &role_table.role {
             karve_harness::project_file::glob_set(&role.writes).unwrap();
+        }
+    }
+
+    #[track_caller]
+    fn check_condition(when: &str) {
+        let names = Predicate::parse(when).unwrap();
+        for name in names.names() {
+            assert!(karve_core::profile::counters::known(name).is_some(), "{when}: {name}");
+        }
+    }
+
+    #[test]
+    fn what_the_table_names_exists_and_its_conditions_can_be_read() {
+        let table = built_in().unwrap();
+        let language = |name: &str| {
+            table.language(name).unwrap_or_else(|| panic!("there is no language {name}"))
+        };
+        let mut names = BTreeSet::new();
+        for role in &table.role {
+            assert!(names.insert(&role.name), "{}", role.name);
+            assert!(!role.may.is_empty() && !role.title.trim().is_empty(), "{}", role.name);
+            assert_eq!(role.may(Duty::Implement), !role.writes.is_empty(), "{}", role.name);
+            role.language.iter().for_each(|name| assert_eq!(language(name).name, *name));
+        }
+        let mut words = BTreeSet::new();
+        for of in &table.language {
+            of.words.iter().for_each(|word| assert!(words.insert(word.to_lowercase()), "{word}"));
+            of.needs.iter().for_each(|need| assert!(!need.family.is_empty(), "{}", of.name));
+            of.leave.iter().for_each(|leave| check_condition(&leave.when));
+            of.leave.iter().for_each(|leave| assert_ne!(language(&leave.to).name, of.name));
+            if let Some(base) = &of.built_on {
+                assert_eq!(language(base).built_on, None, "{}", of.name);
+            }
+        }
+        table.usual.iter().for_each(|usual| assert!(table.language(&usual.language).is_some()));
+        for call in &table.call {
+            check_condition(&call.when);
+            assert!(table.role(&call.role).is_some(), "{}", call.role);
         }
     }
 

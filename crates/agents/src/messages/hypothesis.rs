@@ -1,12 +1,13 @@
 //! What karve accepts from messages of the published workflows: a hypothesis, a summary, a review.
 //! An agent that uses one of them needs no other contract.
 
-use super::{form, object_in, parse, render};
+use super::{Message, checked, form, object_in, parse};
 use crate::claim;
 use karve_core::hypothesis::{Direction, Hypothesis};
-use karve_core::messages::{Datum, Message};
 use karve_core::roles::{Review, ReviewAdvice, ReviewSignal, Stance};
 use karve_os::text::one_line;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Characters of a title.
 const TITLE_CHARS: usize = 200;
@@ -23,14 +24,14 @@ pub fn hypothesis_of(text: &str) -> Option<Result<Box<Hypothesis>, Vec<String>>>
             (None, Some(_)) => ("primus/stagnation", turned),
             (None, None) => return None,
         };
-    let hypothesis = checked(name, text).and_then(|said| taken(&said).map_err(|fault| vec![fault]));
-    Some(hypothesis.map(|hypothesis| Box::new(Hypothesis { task: task_in(&datum), ..hypothesis })))
+    let answer = object_of(name, text).and_then(|said| taken(&said).map_err(|fault| vec![fault]));
+    Some(answer.map(|hypothesis| Box::new(Hypothesis { task: task_in(&datum), ..hypothesis })))
 }
 
 /// The agenda item that an answer names.
-fn task_in(datum: &Datum) -> Option<String> {
+fn task_in(datum: &Value) -> Option<String> {
     datum.get("task")?;
-    Some(one_line(datum.str_of("task"), TITLE_CHARS))
+    Some(one_line(text_at(datum, "task"), TITLE_CHARS))
 }
 
 /// The expected ratio of a text with a percentage, or with a factor such as `1.2x`.
@@ -58,12 +59,12 @@ fn expected(name: &str, text: &str) -> Result<f64, String> {
     ratio.ok_or_else(|| format!("{name} must contain a figure such as +5%"))
 }
 
-type HypothesisParser = fn(&Datum) -> Result<Hypothesis, String>;
+type HypothesisParser = fn(&Value) -> Result<Hypothesis, String>;
 
-fn analyzed(datum: &Datum) -> Result<Hypothesis, String> {
-    let said = datum.str_of("primary_hypothesis");
-    let ratio = expected("expected_benefit", datum.str_of("expected_benefit"))?;
-    let class = datum.str_of("bottleneck_class");
+fn analyzed(datum: &Value) -> Result<Hypothesis, String> {
+    let said = text_at(datum, "primary_hypothesis");
+    let ratio = expected("expected_benefit", text_at(datum, "expected_benefit"))?;
+    let class = text_at(datum, "bottleneck_class");
     Ok(Hypothesis {
         bottleneck: class.to_owned(),
         direction: match class {
@@ -72,23 +73,26 @@ fn analyzed(datum: &Datum) -> Result<Hypothesis, String> {
             "launch" => Direction::Pipeline,
             _ => Direction::Algorithm,
         },
-        files: datum.texts_of("planned_modified_files"),
-        counters: vec![datum.str_of("verification_signal").to_owned()],
+        files: list_at(datum, "planned_modified_files")
+            .iter()
+            .filter_map(|file| file.as_str().map(str::to_owned))
+            .collect(),
+        counters: vec![text_at(datum, "verification_signal").to_owned()],
         ..claim(one_line(said, TITLE_CHARS), said.to_owned(), ratio)
     })
 }
 
-fn turned(datum: &Datum) -> Result<Hypothesis, String> {
-    let pick = datum.str_of("primary_pick");
-    let all = datum.list_of("new_directions");
-    let picked = all.iter().find(|of| of.str_of("title") == pick);
+fn turned(datum: &Value) -> Result<Hypothesis, String> {
+    let pick = text_at(datum, "primary_pick");
+    let all = list_at(datum, "new_directions");
+    let picked = all.iter().find(|of| text_at(of, "title") == pick);
     let picked = picked.ok_or("primary_pick must be the title of one of new_directions")?;
-    let signal = picked.str_of("expected_signal");
+    let signal = text_at(picked, "expected_signal");
     let ratio = expected("expected_signal", signal)?;
     Ok(Hypothesis {
-        direction: Direction::by_name(picked.str_of("category")).unwrap_or(Direction::Algorithm),
+        direction: Direction::by_name(text_at(picked, "category")).unwrap_or(Direction::Algorithm),
         counters: vec![signal.to_owned()],
-        ..claim(one_line(pick, TITLE_CHARS), picked.str_of("hypothesis").to_owned(), ratio)
+        ..claim(one_line(pick, TITLE_CHARS), text_at(picked, "hypothesis").to_owned(), ratio)
     })
 }
 
@@ -100,68 +104,68 @@ pub fn summary_of(text: &str) -> Option<Result<String, Vec<String>>> {
         return Some(said.and_then(|datum| version_summary(&datum)));
     }
     object_in(text).ok()?.get("diff_summary")?;
-    let said = checked("primus/optimize", text);
-    Some(said.map(|datum| datum.str_of("diff_summary").to_owned()))
+    let said = object_of("primus/optimize", text);
+    Some(said.map(|datum| text_at(&datum, "diff_summary").to_owned()))
 }
 
-fn version_summary(datum: &Datum) -> Result<String, Vec<String>> {
-    if datum.str_of("correctness") == "FAIL" {
+fn version_summary(datum: &Value) -> Result<String, Vec<String>> {
+    if text_at(datum, "correctness") == "FAIL" {
         return Err(vec!["the new version is not correct, by its author's own report".to_owned()]);
     }
-    let changes = datum.list_of("changes").iter();
-    let line = |of: &Datum| format!("{}: {}", of.str_of("change"), of.str_of("rationale"));
+    let changes = list_at(datum, "changes").iter();
+    let line = |of: &Value| format!("{}: {}", text_at(of, "change"), text_at(of, "rationale"));
     Ok(changes.map(line).collect::<Vec<_>>().join("; "))
 }
 
 /// The review of an answer in the primus contract, or everything that is wrong with it.
 pub fn review_of(tree: &str, text: &str) -> Result<Review, Vec<String>> {
-    let datum = checked("primus/review", text)?;
-    let rules = datum.get("rule_verdicts");
+    let datum = object_of("primus/review", text)?;
     let stance = |signal: ReviewSignal| {
-        let said = rules.map_or("", |rules| rules.str_of(signal.name()));
+        let said = text_at(&datum["rule_verdicts"], signal.name());
         Some((signal, Stance::by_name(said)?))
     };
     Ok(Review {
         tree: tree.to_owned(),
-        advice: ReviewAdvice::by_name(datum.str_of("review_verdict")),
-        reason: datum.str_of("review_reason").to_owned(),
+        advice: ReviewAdvice::by_name(text_at(&datum, "review_verdict")),
+        reason: text_at(&datum, "review_reason").to_owned(),
         signals: ReviewSignal::ALL.into_iter().filter_map(stance).collect(),
         failed: String::new(),
     })
 }
 
-/// The object of an answer, if it matches its form.
-fn checked(name: &str, text: &str) -> Result<Datum, Vec<String>> {
-    let datum = object_in(text).map(without_own).map_err(|fault| vec![fault])?;
-    match form_named(name)?.check(&datum) {
-        faults if faults.is_empty() => Ok(datum),
-        faults => Err(faults),
+/// The object of an answer, if it matches its form. What an answer says in addition to the message
+/// is left out: its cost, and the item that it is about.
+fn object_of(name: &str, text: &str) -> Result<Value, Vec<String>> {
+    let mut object = object_in(text);
+    if let Ok(Value::Object(fields)) = &mut object {
+        fields.retain(|name, _| !["usage", "tokens", "usd", "task"].contains(&name.as_str()));
     }
+    checked(form_named(name)?, object)
 }
 
 fn form_named(name: &str) -> Result<&'static Message, Vec<String>> {
     form(name).map_err(|error| vec![error.to_string()])
 }
 
-/// What an answer says in addition to the message: its cost, and the item that it is about.
-fn without_own(datum: Datum) -> Datum {
-    match datum {
-        Datum::Fields(mut fields) => {
-            fields.retain(|name, _| !["usage", "tokens", "usd", "task"].contains(&name.as_str()));
-            Datum::Fields(fields)
-        }
-        other => other,
-    }
+/// The text of a field; empty if it has none.
+fn text_at<'a>(datum: &'a Value, name: &str) -> &'a str {
+    datum[name].as_str().unwrap_or_default()
+}
+
+/// The entries of a field; none if it is not a list.
+fn list_at<'a>(datum: &'a Value, name: &str) -> &'a [Value] {
+    datum[name].as_array().map_or(&[], Vec::as_slice)
 }
 
 /// A review in the primus contract; none if it failed.
 pub fn render_review(review: &Review) -> Option<String> {
-    let rules = review.signals.iter();
-    let rules = rules.map(|(signal, is)| (signal.name().to_owned(), Datum::text(is.name())));
-    let datum = Datum::fields([
-        ("review_verdict", Datum::text(review.advice?.name())),
-        ("review_reason", Datum::text(&review.reason)),
-        ("rule_verdicts", Datum::Fields(rules.collect())),
-    ]);
-    render(form("primus/review").ok()?, &datum).ok()
+    let rules = review.signals.iter().map(|(signal, is)| (signal.name(), is.name()));
+    let value = json!({
+        "review_reason": review.reason,
+        "review_verdict": review.advice?.name(),
+        "rule_verdicts": rules.collect::<BTreeMap<_, _>>(),
+    });
+    let value = checked(form("primus/review").ok()?, Ok(value)).ok()?;
+    let text = serde_json::to_string_pretty(&value).ok()?;
+    Some(text + "\n")
 }

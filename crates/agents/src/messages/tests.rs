@@ -1,78 +1,207 @@
-//! Every shipped form is valid, survives writing and parsing, and is accepted for what it says.
+//! Every shipped form is sound, and messages are checked completely and accepted for what they say.
 
+use super::form::MessageSection;
+use super::markdown::parse_markdown;
 use super::*;
-use karve_core::messages::{FieldKind, MessageField};
 use karve_core::roles::ReviewAdvice;
-use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed};
+use serde_json::json;
+use std::collections::BTreeSet;
 
-/// Words that no form uses as a separator.
-const WORDS: &str = "[a-zA-Z][a-zA-Z0-9_.=]{0,11}";
+fn field(name: &str, kind: FieldKind) -> MessageField {
+    MessageField { name: name.into(), kind, ..MessageField::default() }
+}
 
-/// A value of a field.
-fn value(field: &MessageField) -> BoxedStrategy<Datum> {
-    let least = field.least.unwrap_or(0);
-    let most = field.most.unwrap_or(4).clamp(least, 4.max(least));
-    match field.kind {
-        FieldKind::Line => WORDS.prop_map(Datum::Text).boxed(),
-        FieldKind::Text => WORDS.prop_map(Datum::Text).boxed(),
-        FieldKind::Number => (-1e6..1e6_f64).prop_map(Datum::Number).boxed(),
-        FieldKind::Count => (0..1_000_000_u32).prop_map(|n| Datum::Number(f64::from(n))).boxed(),
-        FieldKind::Truth => any::<bool>().prop_map(Datum::Truth).boxed(),
-        FieldKind::Choice => {
-            proptest::sample::select(field.of.clone()).prop_map(Datum::Text).boxed()
-        }
-        FieldKind::Lines => proptest::collection::vec(WORDS.prop_map(Datum::Text), least..=most)
-            .prop_map(Datum::List)
-            .boxed(),
-        FieldKind::Rows => proptest::collection::vec(values(&field.field), least..=most)
-            .prop_map(Datum::List)
-            .boxed(),
-        FieldKind::Record => values(&field.field),
+/// A message with a field of every kind that Markdown can show.
+fn message() -> Message {
+    let mut class = field("class", FieldKind::Choice);
+    class.of = vec!["Memory".into(), "Compute".into()];
+    let mut stages = field("stages", FieldKind::Rows);
+    stages.least = Some(1);
+    stages.field = vec![field("stage", FieldKind::Line), field("time", FieldKind::Number)];
+    stages.field[1].optional = true;
+    let mut ideas = field("ideas", FieldKind::Rows);
+    ideas.most = Some(3);
+    ideas.field = vec![field("idea", FieldKind::Line), field("gain", FieldKind::Number)];
+    let mut cause = field("cause", FieldKind::Text);
+    cause.most = Some(2);
+    let mut notes = field("notes", FieldKind::Lines);
+    notes.optional = true;
+    let section = |heading: &str, body: &str| MessageSection {
+        heading: heading.into(),
+        body: body.into(),
+        ..MessageSection::default()
+    };
+    let mut table = section("Stages", "stages");
+    table.columns = vec!["Stage".into(), "Time (us)".into()];
+    let mut list = section("Ideas", "ideas");
+    list.row = "{idea} — est. {gain}% gain".into();
+    Message {
+        name: "x/profile".into(),
+        system: "x".into(),
+        about: "a test".into(),
+        form: MessageFormat::Markdown,
+        title: "Profile: {kernel} {version}".into(),
+        field: vec![
+            field("kernel", FieldKind::Line),
+            field("version", FieldKind::Count),
+            stages,
+            class,
+            cause,
+            ideas,
+            field("right", FieldKind::Truth),
+            notes,
+        ],
+        section: vec![
+            table,
+            section("Bottleneck: {class}-bound", "cause"),
+            list,
+            section("Right", "right"),
+            section("Notes", "notes"),
+        ],
     }
 }
 
-/// Values of some fields; optional ones may be left out.
-fn values(fields: &[MessageField]) -> BoxedStrategy<Datum> {
-    let each: Vec<BoxedStrategy<(String, Option<Datum>)>> = fields
-        .iter()
-        .map(|field| {
-            let name = field.name.clone();
-            let some = value(field).prop_map(Some);
-            let given = match field.optional {
-                true => prop_oneof![Just(None), some].boxed(),
-                false => some.boxed(),
-            };
-            given.prop_map(move |value| (name.clone(), value)).boxed()
-        })
-        .collect();
-    each.prop_map(|pairs| {
-        let given = pairs.into_iter();
-        let given = given.filter_map(|(name, value)| Some((name, value?)));
-        Datum::Fields(given.collect())
-    })
-    .boxed()
+const TEXT: &str = "## Profile: mla 3
+
+### Stages
+| Stage | Time (us) |
+| --- | --- |
+| qk | 12.5 |
+| pv | - |
+
+### Bottleneck: Memory-bound
+It waits. For memory.
+
+### Ideas
+1. larger tiles — est. 12% gain
+
+### Right
+yes
+";
+
+#[test]
+fn a_text_is_read_with_a_value_of_every_kind() {
+    assert_eq!(form_errors(&message()), Vec::<String>::new());
+    let value = parse_markdown(&message(), TEXT).unwrap();
+    let want = json!({
+        "kernel": "mla", "version": 3, "class": "Memory", "cause": "It waits. For memory.",
+        "stages": [{"stage": "qk", "time": 12.5}, {"stage": "pv"}],
+        "ideas": [{"idea": "larger tiles", "gain": 12}], "right": true,
+    });
+    assert_eq!(value, want);
 }
 
-/// Any message of any form.
-fn any_message() -> impl Strategy<Value = (&'static Message, Datum)> {
-    let forms: Vec<&'static Message> = all().unwrap().iter().collect();
-    proptest::sample::select(forms)
-        .prop_flat_map(|form| values(&form.field).prop_map(move |datum| (form, datum)))
+#[test]
+fn every_fault_is_named() {
+    let check = |from: &str, to: &str, parts: &[&str]| {
+        assert!(TEXT.contains(from), "{from}");
+        let faults = parse_markdown(&message(), &TEXT.replace(from, to)).unwrap_err();
+        let faults = faults.join("\n");
+        for part in parts {
+            assert!(faults.contains(part), "{part} in {faults}");
+        }
+    };
+    check("mla 3", "mla three", &["version must be a number"]);
+    check("Memory-bound", "Magic-bound", &["class must be one of Memory, Compute"]);
+    check("| qk | 12.5 |", "| qk |", &["stages[0] must have 2 cells"]);
+    check("| pv | - |", "| pv | soon |", &["stages[1].time must be a number"]);
+    check("12% gain", "a lot", &["ideas[0] must have the form", "ideas"]);
+    check("It waits. For memory.", "One. Two. Three.", &["cause has more than 2 sentences"]);
+    check("### Right\nyes", "", &["right is missing"]);
+    check("### Right", "### Wrong", &["\"Wrong\"", "right is missing"]);
+    check("yes", "maybe", &["right must be true or false"]);
+    check("## Profile", "# Profile", &["must begin with"]);
+    // Two errors at once are both named.
+    let both = TEXT.replace("Memory-bound", "X-bound").replace("yes", "so");
+    assert_eq!(parse_markdown(&message(), &both).unwrap_err().len(), 2);
+    for text in ["", "## ", "## Profile: a 1\nstray\n"] {
+        assert!(parse_markdown(&message(), text).is_err(), "{text}");
+    }
 }
 
-proptest! {
-    #![proptest_config(Config {
-        cases: 600,
-        rng_seed: RngSeed::Fixed(1),
-        failure_persistence: None,
-        ..Config::default()
-    })]
+#[test]
+fn objects_are_checked_whole() {
+    let mut form = message();
+    form.form = MessageFormat::Object;
+    let datum: Value = serde_json::from_str(
+        r#"{"kernel": "", "version": 1.5, "stages": [], "class": 3, "cause": "a\u0007",
+            "ideas": [{"idea": "x"}, 4], "right": "yes", "extra": 1, "notes": null}"#,
+    )
+    .unwrap();
+    let faults = form.check(&datum).join("\n");
+    for part in [
+        "kernel is empty",
+        "version must be a whole number",
+        "stages needs at least 1",
+        "class must be one of",
+        "cause contains a control character",
+        "ideas[0].gain is missing",
+        "ideas[1] must be an object",
+        "right must be true or false",
+        "extra is not a field",
+    ] {
+        assert!(faults.contains(part), "{part} in {faults}");
+    }
+    assert!(!faults.contains("notes"), "{faults}");
+}
 
-    #[test]
-    fn reading_undoes_writing((form, datum) in any_message()) {
-        let text = render(form, &datum).unwrap();
-        prop_assert_eq!(parse(form, &text), Ok(datum), "{}", text);
+/// Everything that is wrong with a form itself.
+fn form_errors(form: &Message) -> Vec<String> {
+    let mut faults = Vec::new();
+    if form.name.is_empty() || form.system.is_empty() || form.about.is_empty() {
+        faults.push("it needs a name, a system and a description".to_owned());
+    }
+    push_field_errors(&form.field, &mut faults);
+    let mut shown = names_in(&form.title);
+    for section in &form.section {
+        shown.extend(names_in(&section.heading));
+        shown.push(section.body.clone());
+        let field = form.field.iter().find(|field| field.name == section.body).unwrap();
+        let inner: Vec<String> = field.field.iter().map(|field| field.name.clone()).collect();
+        let fits = match (field.kind, section.columns.is_empty()) {
+            (FieldKind::Rows, true) => names_in(&section.row) == inner,
+            (FieldKind::Rows, false) => section.columns.len() == inner.len(),
+            (FieldKind::Record, _) => false,
+            _ => section.columns.is_empty() && section.row.is_empty(),
+        };
+        if !fits {
+            faults.push(format!("{} does not show the fields of its body", section.heading));
+        }
+    }
+    let mut names: Vec<String> = form.field.iter().map(|field| field.name.clone()).collect();
+    names.sort();
+    shown.sort();
+    if form.form == MessageFormat::Markdown && names != shown {
+        faults.push("it does not show each field once".to_owned());
+    }
+    faults
+}
+
+fn names_in(pattern: &str) -> Vec<String> {
+    let parts = pattern.split('{').skip(1);
+    parts.map(|part| part.split_once('}').unwrap().0.to_owned()).collect()
+}
+
+fn push_field_errors(fields: &[MessageField], faults: &mut Vec<String>) {
+    let mut seen = BTreeSet::new();
+    for field in fields {
+        let nests = matches!(field.kind, FieldKind::Rows | FieldKind::Record);
+        let is_choice = field.kind == FieldKind::Choice;
+        if field.name.is_empty()
+            || !seen.insert(&field.name)
+            || nests == field.field.is_empty()
+            || is_choice == field.of.is_empty()
+        {
+            faults.push(format!("{:?} is not a sound field", field.name));
+        }
+        push_field_errors(&field.field, faults);
+    }
+}
+
+#[test]
+fn every_shipped_form_is_sound() {
+    for form in all().unwrap() {
+        assert_eq!(form_errors(form), Vec::<String>::new(), "{}", form.name);
     }
 }
 

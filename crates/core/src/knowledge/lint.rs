@@ -7,11 +7,13 @@ mod shown;
 mod triggers;
 
 use super::standing::{EvidenceEffect, effect_of};
-use super::{Action, Entry, EntryKind, EntryStatus, Risk};
+use super::{Action, Entry, EntryKind, EntryStatus, Risk, is_id};
+use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
 /// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum LintSeverity {
     /// The entry should not be used in this state.
     Error,
@@ -19,8 +21,10 @@ pub enum LintSeverity {
     Warning,
 }
 
+names!(LintSeverity { Error => "error", Warning => "warning" });
+
 /// What is wrong, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LintFinding {
     /// The entry.
     pub id: String,
@@ -86,8 +90,7 @@ impl LintFindings<'_> {
 }
 
 fn lint_head(entry: &Entry, today: &str, list: &mut LintFindings<'_>) {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if entry.id.is_empty() || !entry.id.chars().all(plain) || entry.id.len() > TITLE_MAX {
+    if !is_id(&entry.id) {
         list.error("the id must be lower-case letters, digits and hyphens");
     }
     if entry.title.trim().is_empty() {

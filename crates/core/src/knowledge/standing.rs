@@ -8,8 +8,6 @@ use std::collections::{HashMap, HashSet};
 const NO_GAIN_RATIO: f64 = 1.01;
 /// This many independent runs replicate a finding.
 const REPLICATED: usize = 2;
-/// Two runs that are slower by at least this turn an optimization into an anti-pattern.
-const SLOWER_RATIO: f64 = 0.97;
 /// The section in which a person vouches for an entry.
 pub const VOUCHED: &str = "Vouched for";
 
@@ -97,7 +95,7 @@ pub fn effect_of(evidence: &Evidence) -> EvidenceEffect {
 }
 
 /// Where an entry gains nothing more: here, after the alternatives that the kernel already had.
-pub fn spent_after(evidence: &Evidence, here: &Scope) -> Option<Scope> {
+pub(super) fn spent_after(evidence: &Evidence, here: &Scope) -> Option<Scope> {
     let spent = !evidence.on_top_of.is_empty() && shown_by(evidence) == EvidenceEffect::Refutes;
     spent.then(|| Scope { after: evidence.on_top_of.clone(), ..here.clone() })
 }
@@ -181,23 +179,6 @@ pub fn assess(entry: &Entry) -> EntryStanding {
     }
 }
 
-/// The runs that make an optimization an anti-pattern: it was slower in two of them, and faster in
-/// none. `None` if it is not one.
-pub fn anti_pattern_runs(entry: &Entry) -> Option<Vec<&str>> {
-    let slower = entry
-        .evidence
-        .iter()
-        .filter(|e| !e.failed && e.on_top_of.is_empty())
-        .filter(|e| e.high.is_some_and(|high| high < SLOWER_RATIO));
-    let mut runs: Vec<&str> = slower.map(|e| e.run.as_str()).collect();
-    runs.sort_unstable();
-    runs.dedup();
-    let is_one = entry.kind == super::EntryKind::Optimization
-        && assess(entry).n_for == 0
-        && runs.len() >= REPLICATED;
-    is_one.then_some(runs)
-}
-
 fn runs(n: usize) -> String {
     if n == 1 { "1 run".to_owned() } else { format!("{n} runs") }
 }
@@ -234,7 +215,7 @@ fn independent<'a>(evidence: impl Iterator<Item = &'a Evidence>) -> usize {
 
 /// Where an entry was shown not to apply while it applies elsewhere: a scope to exclude, or `None`
 /// if its evidence does not separate the places.
-pub fn narrowed(entry: &Entry, here: &Scope) -> Option<Scope> {
+pub(super) fn narrowed(entry: &Entry, here: &Scope) -> Option<Scope> {
     let shown = entry.evidence.iter();
     let (near, far): (Vec<&Evidence>, Vec<&Evidence>) =
         shown.filter(|e| effect_of(e) == EvidenceEffect::Supports).partition(|e| is_of(e, here));
@@ -244,7 +225,7 @@ pub fn narrowed(entry: &Entry, here: &Scope) -> Option<Scope> {
 }
 
 /// Whether a piece of evidence is about the device and the operation of a scope.
-pub fn is_of(evidence: &Evidence, scope: &Scope) -> bool {
+pub(super) fn is_of(evidence: &Evidence, scope: &Scope) -> bool {
     let device = evidence.device.to_lowercase();
     let op = evidence.workload.to_lowercase();
     let names =

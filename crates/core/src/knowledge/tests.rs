@@ -1,5 +1,6 @@
 //! Entries are found, judged and linted correctly.
 
+use super::standing::narrowed;
 use super::*;
 use crate::profile::{CounterValues, Opportunity};
 
@@ -164,25 +165,6 @@ fn evidence_verifies_when_replicated_and_refutes_when_it_must() {
     assert_eq!(assess(&anti).status, EntryStatus::Verified);
     anti.evidence = vec![evidence("a", gain)];
     assert_eq!(assess(&anti).status, EntryStatus::Refuted);
-}
-
-#[test]
-fn an_optimization_that_is_slower_in_two_runs_and_faster_in_none_is_an_anti_pattern() {
-    let check = |list: &[(&str, (f64, f64, f64))], want: Option<&[&str]>| {
-        let mut of = entry("x");
-        of.evidence = list.iter().map(|(run, e)| evidence(run, *e)).collect();
-        assert_eq!(anti_pattern_runs(&of).as_deref(), want, "{list:?}");
-    };
-    let (gain, loss, small) = ((1.1, 1.2, 1.3), (0.7, 0.8, 0.9), (0.95, 0.96, 0.98));
-    check(&[("b", loss), ("a", loss)], Some(&["a", "b"]));
-    check(&[("a", loss)], None);
-    check(&[("a", loss), ("a", loss)], None);
-    check(&[("a", loss), ("b", small)], None);
-    check(&[("a", loss), ("b", loss), ("c", gain)], None);
-    let mut tip = entry("x");
-    tip.kind = EntryKind::Tip;
-    tip.evidence = vec![evidence("a", loss), evidence("b", loss)];
-    assert_eq!(anti_pattern_runs(&tip), None);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::knowledge::Situation;
 use crate::profile::CounterValues;
 
 /// A request.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RoleRequest {
     /// The wish, in words; empty without a preference.
     pub intent: String,
@@ -21,20 +21,6 @@ pub struct RoleRequest {
     pub backend: String,
     /// The counters of the kernel.
     pub counters: CounterValues,
-}
-
-impl Default for RoleRequest {
-    fn default() -> Self {
-        Self {
-            intent: String::new(),
-            duty: Duty::Implement,
-            arch: String::new(),
-            op: String::new(),
-            kernel: String::new(),
-            backend: String::new(),
-            counters: CounterValues::new(),
-        }
-    }
 }
 
 /// An architecture: a family, and a number in it.

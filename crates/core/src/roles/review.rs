@@ -79,65 +79,20 @@ pub struct SignalAssessment {
     pub why: String,
 }
 
-impl ReviewAdvice {
-    /// All of them.
-    pub const ALL: [Self; 4] =
-        [Self::Agree, Self::DowngradeToNoiseBound, Self::DowngradeToRollback, Self::EscalateHuman];
-
-    /// Its name in a review.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Agree => "AGREE",
-            Self::DowngradeToNoiseBound => "DOWNGRADE_TO_NOISE_BOUND",
-            Self::DowngradeToRollback => "DOWNGRADE_TO_ROLLBACK",
-            Self::EscalateHuman => "ESCALATE_HUMAN",
-        }
-    }
-
-    /// The advice with that name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|advice| advice.name() == name)
-    }
-}
-
-impl ReviewSignal {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::HypothesisMetricAlignment,
-        Self::OffTargetGain,
-        Self::QuickVsFull,
-        Self::NoiseBand,
-        Self::BitIdentity,
-    ];
-
-    /// Its name in a review.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::HypothesisMetricAlignment => "hypothesis_metric_alignment",
-            Self::OffTargetGain => "off_target_gain",
-            Self::QuickVsFull => "quick_vs_full",
-            Self::NoiseBand => "noise_band",
-            Self::BitIdentity => "bit_identity",
-        }
-    }
-}
-
-impl Stance {
-    /// Its name in a review.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Fail => "fail",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// The stance with that name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        let all = [Self::Pass, Self::Fail, Self::Unknown];
-        all.into_iter().find(|stance| stance.name() == name)
-    }
-}
+names!(ReviewAdvice {
+    Agree => "AGREE",
+    DowngradeToNoiseBound => "DOWNGRADE_TO_NOISE_BOUND",
+    DowngradeToRollback => "DOWNGRADE_TO_ROLLBACK",
+    EscalateHuman => "ESCALATE_HUMAN",
+});
+names!(ReviewSignal {
+    HypothesisMetricAlignment => "hypothesis_metric_alignment",
+    OffTargetGain => "off_target_gain",
+    QuickVsFull => "quick_vs_full",
+    NoiseBand => "noise_band",
+    BitIdentity => "bit_identity",
+});
+names!(Stance { Pass => "pass", Fail => "fail", Unknown => "unknown" });
 
 impl Review {
     /// A review that failed.
@@ -151,15 +106,7 @@ impl Review {
 
     /// Whether it objects to the change.
     pub fn doubts(&self) -> bool {
-        match self.advice {
-            Some(ReviewAdvice::DowngradeToRollback) => true,
-            Some(
-                ReviewAdvice::Agree
-                | ReviewAdvice::DowngradeToNoiseBound
-                | ReviewAdvice::EscalateHuman,
-            )
-            | None => false,
-        }
+        self.advice == Some(ReviewAdvice::DowngradeToRollback)
     }
 
     /// In words.

@@ -131,29 +131,6 @@ fn refuses(request: &RoleRequest, part: &str, right: Option<&str>) {
 }
 
 #[test]
-fn the_test_role_table_is_sound_and_each_error_is_named() {
-    assert_eq!(role_table().errors(), Vec::<String>::new());
-    let mut bad = role_table();
-    bad.role[1].language = Some("latin".into());
-    bad.role[2].writes.clear();
-    bad.role[3].name = "Cuter!".into();
-    bad.call[0].when = "magic_pct > 1".into();
-    bad.usual[0].language = "latin".into();
-    bad.language[0].words.push("Tile-IR".into());
-    let faults = bad.errors().join("\n");
-    for part in [
-        "triwriter: there is no language \"latin\"",
-        "tiler: \"writes\" must list files",
-        "\"Cuter!\" is not a valid name",
-        "no counter magic_pct",
-        "usual: there is no language",
-        "names two languages",
-    ] {
-        assert!(faults.contains(part), "{part} in {faults}");
-    }
-}
-
-#[test]
 fn a_language_that_is_named_is_taken_and_one_built_on_another_in_two_steps() {
     check(&asked("use Tri here", "sm_90", ""), &["triwriter"], &["intent"]);
     check(&asked("a CuTe DSL kernel", "sm_90", ""), &["cuter"], &["intent"]);

@@ -5,6 +5,7 @@
 
 use super::{EXPECTED_RATIO, TITLE_CHARS, knob_values};
 use karve_core::agenda::{AgendaItem, ItemAction, ItemEffort};
+use karve_core::markdown::{MarkdownSection, numbered_item, sections};
 use karve_os::text::one_line;
 use serde::Deserialize;
 use serde_json::Value;
@@ -79,7 +80,7 @@ fn parse_json(text: &str) -> Result<Analysis, AnalysisErrors> {
             Err(error) => faults.push((line + error.line().max(1) - 1, without_place(&error))),
             Ok(written) => match item_of(number + 1, written) {
                 Ok(item) => items.push((line, item)),
-                Err(wrong) => faults.extend(wrong.into_iter().map(|fault| (line, fault))),
+                Err(wrong) => faults.extend(wrong.into_iter().map(|(_, fault)| (line, fault))),
             },
         }
     }
@@ -100,41 +101,55 @@ fn without_place(error: &serde_json::Error) -> String {
     text[..end].to_owned()
 }
 
-fn item_of(number: usize, written: RawRecommendation) -> Result<AgendaItem, Vec<String>> {
+/// The item of a recommendation, or what is wrong with it, each with its key.
+fn item_of(
+    number: usize,
+    written: RawRecommendation,
+) -> Result<AgendaItem, Vec<(&'static str, String)>> {
     let mut faults = Vec::new();
-    let named = written.impact.as_deref();
-    let level = named.map(|name| level(name).ok_or_else(|| no_level(name)));
-    let expected = match level.transpose() {
-        Ok(level) => level.unwrap_or(EXPECTED_RATIO),
-        Err(fault) => {
-            faults.push(fault);
-            EXPECTED_RATIO
+    let mut expected = EXPECTED_RATIO;
+    if let Some(name) = &written.impact {
+        match level(name) {
+            Some(ratio) => expected = ratio,
+            None => {
+                let name = one_line(name, TITLE_CHARS);
+                faults.push(("impact", format!("`{name}` is not High, Medium or Low")));
+            }
         }
-    };
-    let effort = match written.effort.as_deref().map(|name| (name, ItemEffort::by_name(name))) {
-        None => ItemEffort::default(),
-        Some((_, Some(effort))) => effort,
-        Some((name, None)) => {
-            faults.push(no_effort(name));
-            ItemEffort::default()
+    }
+    let mut effort = ItemEffort::default();
+    if let Some(name) = &written.effort {
+        match ItemEffort::by_name(&name.trim().to_lowercase()) {
+            Some(named) => effort = named,
+            None => {
+                let name = one_line(name, TITLE_CHARS);
+                faults.push(("effort", format!("the effort `{name}` is not low, medium or high")));
+            }
         }
-    };
+    }
     let mut config = BTreeMap::new();
     for (name, value) in &written.knobs {
         match value {
             Value::String(text) => config.insert(name.clone(), text.clone()),
             Value::Number(_) | Value::Bool(_) => config.insert(name.clone(), value.to_string()),
             Value::Null | Value::Array(_) | Value::Object(_) => {
-                faults.push(format!("the value of the knob {name} is not a text or a number"));
+                let fault = format!("the value of the knob {name} is not a text or a number");
+                faults.push(("knobs", fault));
                 None
             }
         };
     }
-    let config = (!written.knobs.is_empty()).then_some(config);
-    let how = how_of(written.entry, config, written.sweep).unwrap_or_else(|fault| {
-        faults.push(fault);
-        ItemAction::Words
-    });
+    let how = match (written.entry, written.knobs.is_empty(), written.sweep) {
+        (None, true, false) => ItemAction::Words,
+        (Some(entry), true, false) => ItemAction::Entry { entry },
+        (None, false, false) => ItemAction::Knobs { config },
+        (None, true, true) => ItemAction::Sweep,
+        _ => {
+            let fault = "only one of entry, knobs and sweep is allowed".to_owned();
+            faults.push(("", fault));
+            ItemAction::Words
+        }
+    };
     if !faults.is_empty() {
         return Err(faults);
     }
@@ -150,214 +165,143 @@ fn item_of(number: usize, written: RawRecommendation) -> Result<AgendaItem, Vec<
     })
 }
 
-fn how_of(
-    entry: Option<String>,
-    knobs: Option<BTreeMap<String, String>>,
-    sweep: bool,
-) -> Result<ItemAction, String> {
-    match (entry, knobs, sweep) {
-        (None, None, false) => Ok(ItemAction::Words),
-        (Some(entry), None, false) => Ok(ItemAction::Entry { entry }),
-        (None, Some(config), false) => Ok(ItemAction::Knobs { config }),
-        (None, None, true) => Ok(ItemAction::Sweep),
-        _ => Err("only one of entry, knobs and sweep is allowed".to_owned()),
-    }
-}
-
 fn level(name: &str) -> Option<f64> {
     let is = |(level, _): &&(&str, f64)| level.eq_ignore_ascii_case(name.trim());
     LEVELS.iter().find(is).map(|(_, ratio)| *ratio)
 }
 
-fn no_level(name: &str) -> String {
-    format!("`{}` is not High, Medium or Low", one_line(name, TITLE_CHARS))
-}
+/// The keys below a recommendation of the Markdown form.
+const KEYS: [&str; 8] = ["id", "expected", "effort", "needs", "when", "entry", "knobs", "sweep"];
 
-fn no_effort(name: &str) -> String {
-    format!("the effort `{}` is not low, medium or high", one_line(name, TITLE_CHARS))
-}
-
-/// Where a reader of Markdown is.
-#[derive(Default)]
-struct AnalysisReader {
-    analysis: Analysis,
-    errors: AnalysisErrors,
-    /// Whether the recommendations section was reached.
-    inside: bool,
-    /// The keys of the last recommendation, each with its line.
-    named: Option<RecommendedAction>,
-}
-
-#[derive(Default)]
-struct RecommendedAction {
-    entry: Option<String>,
-    knobs: Option<BTreeMap<String, String>>,
-    sweep: bool,
+/// A recommendation of the Markdown form, with its line and those of its keys.
+struct MarkdownRecommendation {
+    line: usize,
+    key_lines: BTreeMap<&'static str, usize>,
+    written: RawRecommendation,
 }
 
 fn parse_markdown(text: &str) -> Result<Analysis, AnalysisErrors> {
-    let mut reader = AnalysisReader::default();
-    let mut began = false;
-    for (number, line) in text.lines().enumerate() {
-        reader.take(number + 1, line);
-        began |= reader.inside;
-    }
-    reader.close();
-    if !began {
+    let is_heading = |line: &&str| line.starts_with('#') || is_list(line);
+    let (before, parts) = sections(text, |line| Some(line).filter(is_heading));
+    let (lists, others): (Vec<_>, Vec<_>) =
+        parts.into_iter().partition(|part| is_list(part.heading));
+    if lists.is_empty() {
         let fault = "there is no section Recommendations, and it is not JSON".to_owned();
         return Err(vec![(1, fault)]);
     }
-    match reader.errors.is_empty() {
-        true => Ok(reader.analysis),
-        false => Err(reader.errors),
-    }
-}
-
-impl AnalysisReader {
-    fn take(&mut self, number: usize, line: &str) {
-        let bare = line.trim().trim_matches(['#', '*', ':', ' ', '-']).trim();
-        if bare.eq_ignore_ascii_case("recommendations") {
-            self.inside = true;
-            return;
-        }
-        if !self.inside {
-            let said = bare.split_once(':').filter(|(key, _)| is_bottleneck(key));
-            if let Some((_, said)) = said {
-                said.trim().trim_matches('*').trim().clone_into(&mut self.analysis.bottleneck);
-            }
-            return;
-        }
-        if line.starts_with('#') {
-            self.inside = false;
-        } else if line.trim().is_empty() {
-        } else if let Some((id, rest)) = numbered(line) {
-            self.begin(number, id, rest);
-        } else if line.starts_with([' ', '\t']) {
-            self.go_on(number, line.trim());
+    let other_lines = others
+        .iter()
+        .flat_map(|part| [part.heading].into_iter().chain(part.body.iter().map(|(_, line)| *line)));
+    let outside = before.iter().map(|(_, line)| *line).chain(other_lines);
+    let mut analysis = Analysis {
+        bottleneck: outside.filter_map(bottleneck_in).next_back().unwrap_or_default().to_owned(),
+        items: Vec::new(),
+    };
+    let mut faults = AnalysisErrors::new();
+    let mut found: Vec<MarkdownRecommendation> = Vec::new();
+    for (number, line) in lists.iter().flat_map(MarkdownSection::filled) {
+        let fault = if let Some((id, rest)) = numbered_item(line) {
+            let (recommendation, fault) = MarkdownRecommendation::new(number, id, rest);
+            found.push(recommendation);
+            fault
+        } else if !line.starts_with([' ', '\t']) {
+            Some("this is not a recommendation like \"1. [High] unroll the inner loop\"".to_owned())
         } else {
-            let fault = "this is not a recommendation like \"1. [High] unroll the inner loop\"";
-            self.errors.push((number, fault.to_owned()));
+            found.last_mut().and_then(|recommendation| recommendation.add(number, line.trim()))
+        };
+        faults.extend(fault.map(|fault| (number, fault)));
+    }
+    for (number, MarkdownRecommendation { line, key_lines, written }) in
+        found.into_iter().enumerate()
+    {
+        match item_of(number + 1, written) {
+            Ok(item) => analysis.items.push((line, item)),
+            Err(wrong) => {
+                let line_of = |key: &str| key_lines.get(key).copied().unwrap_or(line);
+                faults.extend(wrong.into_iter().map(|(key, fault)| (line_of(key), fault)));
+            }
         }
     }
+    faults.sort_by_key(|(line, _)| *line);
+    if faults.is_empty() { Ok(analysis) } else { Err(faults) }
+}
 
-    fn begin(&mut self, number: usize, id: &str, rest: &str) {
-        self.close();
+impl MarkdownRecommendation {
+    /// The first line of a recommendation, and what is wrong with it.
+    fn new(line: usize, id: &str, rest: &str) -> (Self, Option<String>) {
         let levelled = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-        let (expected_ratio, title) = match levelled.map(|(name, title)| (name, level(name), title))
-        {
-            Some((_, Some(ratio), title)) => (ratio, title),
-            Some((name, None, title)) => {
-                self.errors.push((number, no_level(name)));
-                (EXPECTED_RATIO, title)
-            }
-            None => {
-                let fault = "a recommendation starts with [High], [Medium] or [Low]";
-                self.errors.push((number, fault.to_owned()));
-                (EXPECTED_RATIO, rest)
-            }
+        let (impact, title) = match levelled {
+            Some((level, title)) => (Some(level.to_owned()), title.trim()),
+            None => (None, rest),
         };
-        // The lines below it are still checked, so that every error is reported at once.
-        self.named = Some(RecommendedAction::default());
-        let item = AgendaItem {
-            id: id.to_owned(),
-            title: one_line(title, TITLE_CHARS),
-            text: title.trim().to_owned(),
-            expected_ratio,
-            ..AgendaItem::default()
+        let fault = "a recommendation starts with [High], [Medium] or [Low]".to_owned();
+        let fault = impact.is_none().then_some(fault);
+        let written = RawRecommendation {
+            id: Some(id.to_owned()),
+            title: title.to_owned(),
+            text: title.to_owned(),
+            impact,
+            ..RawRecommendation::default()
         };
-        self.analysis.items.push((number, item));
+        (Self { line, key_lines: BTreeMap::new(), written }, fault)
     }
 
-    /// A line below a recommendation: one of its keys, or more text.
-    fn go_on(&mut self, number: usize, line: &str) {
-        let (Some((_, item)), Some(named)) = (self.analysis.items.last_mut(), &mut self.named)
-        else {
-            return;
+    /// A line below it: one of its keys, or more text. Returns what is wrong with the line.
+    fn add(&mut self, number: usize, line: &str) -> Option<String> {
+        let written = &mut self.written;
+        let item = line.strip_prefix(['-', '*']).and_then(|item| item.split_once(':'));
+        let Some((key, value)) = item else {
+            written.text.push('\n');
+            written.text.push_str(line);
+            return None;
         };
-        let key = line.strip_prefix(['-', '*']).and_then(|line| line.split_once(':'));
-        let Some((key, value)) = key else {
-            item.text.push('\n');
-            item.text.push_str(line);
-            return;
+        let (key, value) = (key.trim().to_lowercase(), value.trim());
+        let Some(key) = KEYS.into_iter().find(|known| *known == key) else {
+            let key = one_line(&key, TITLE_CHARS);
+            let (last, others) = KEYS.split_last()?;
+            return Some(format!("`{key}` is not one of {} and {last}", others.join(", ")));
         };
-        let value = value.trim();
-        let fault = match key.trim().to_lowercase().as_str() {
-            "id" => {
-                value.clone_into(&mut item.id);
-                None
-            }
+        let shown = || one_line(value, TITLE_CHARS);
+        self.key_lines.insert(key, number);
+        match key {
+            "id" => written.id = Some(value.to_owned()),
             "expected" => match value.trim_end_matches('x').parse() {
-                Ok(ratio) => {
-                    item.expected_ratio = ratio;
-                    None
-                }
-                Err(_) => Some(format!(
-                    "`{}` is not a speedup such as 1.2x",
-                    one_line(value, TITLE_CHARS)
-                )),
+                Ok(ratio) => written.expected_ratio = Some(ratio),
+                Err(_) => return Some(format!("`{}` is not a speedup such as 1.2x", shown())),
             },
-            "effort" => match ItemEffort::by_name(value) {
-                Some(effort) => {
-                    item.effort = effort;
-                    None
+            "effort" => written.effort = Some(value.to_owned()),
+            "needs" => written.needs = list_of(value),
+            "when" => written.when.push(value.trim_matches('`').to_owned()),
+            "entry" => written.entry = Some(value.to_owned()),
+            "knobs" => match knob_values(value) {
+                Some(knobs) => {
+                    let knobs = knobs.into_iter();
+                    written.knobs = knobs.map(|(name, value)| (name, value.into())).collect();
                 }
-                None => Some(no_effort(value)),
+                None => return Some(format!("`{}` does not look like TILE=16,UNROLL=4", shown())),
             },
-            "needs" => {
-                item.needs = list_of(value);
-                None
-            }
-            "when" => {
-                item.when.push(value.trim_matches('`').to_owned());
-                None
-            }
-            "entry" => {
-                named.entry = Some(value.to_owned());
-                None
-            }
-            "knobs" => {
-                named.knobs = knob_values(value);
-                let shown = one_line(value, TITLE_CHARS);
-                let fault = format!("`{shown}` does not look like TILE=16,UNROLL=4");
-                named.knobs.is_none().then_some(fault)
-            }
-            "sweep" => {
-                named.sweep = value == "yes" || value == "true";
-                None
-            }
-            other => Some(format!(
-                "`{}` is not one of id, expected, effort, needs, when, entry, knobs and sweep",
-                one_line(other, TITLE_CHARS)
-            )),
-        };
-        self.errors.extend(fault.map(|fault| (number, fault)));
-    }
-
-    /// The last recommendation is complete.
-    fn close(&mut self) {
-        let named = self.named.take();
-        let (Some(named), Some((line, item))) = (named, self.analysis.items.last_mut()) else {
-            return;
-        };
-        match how_of(named.entry, named.knobs, named.sweep) {
-            Ok(how) => item.how = how,
-            Err(fault) => self.errors.push((*line, fault)),
+            _ => written.sweep = value == "yes" || value == "true",
         }
+        None
     }
 }
 
-fn is_bottleneck(key: &str) -> bool {
-    let key = key.trim().trim_matches('*').to_lowercase();
-    key == "primary bottleneck" || key == "bottleneck"
+/// A line without the marks of a heading or of emphasis.
+fn unmarked(line: &str) -> &str {
+    line.trim().trim_matches(['#', '*', ':', ' ', '-']).trim()
 }
 
-/// `1. text` or `1) text`.
-fn numbered(line: &str) -> Option<(&str, &str)> {
-    let digits = line.find(|c: char| !c.is_ascii_digit())?;
-    let (id, rest) = line.split_at(digits);
-    let rest = rest.strip_prefix(['.', ')'])?;
-    let spaced = rest.starts_with(' ');
-    (spaced && !id.is_empty() && id.len() <= 4).then(|| (id, rest.trim()))
+/// Whether a line is the heading of the recommendations.
+fn is_list(line: &str) -> bool {
+    unmarked(line).eq_ignore_ascii_case("recommendations")
+}
+
+/// What a line says about the bottleneck.
+fn bottleneck_in(line: &str) -> Option<&str> {
+    let (key, said) = unmarked(line).split_once(':')?;
+    let key = key.trim().trim_matches('*').to_lowercase();
+    let named = key == "primary bottleneck" || key == "bottleneck";
+    named.then(|| said.trim().trim_matches('*').trim())
 }
 
 /// The parts between commas.

@@ -205,15 +205,8 @@ impl LintArgs {
     }
 
     fn show(&self, complaints: &[LintFinding], unreadable: &[(PathBuf, String)]) {
-        let word = |grave: LintSeverity| match grave {
-            LintSeverity::Error => "error",
-            LintSeverity::Warning => "warning",
-        };
         if self.json {
-            let of = |c: &LintFinding| {
-                let grave = word(c.severity);
-                serde_json::json!({"id": c.id, "severity": grave, "what": c.what})
-            };
+            let of = |c: &LintFinding| serde_json::json!(c);
             let files = unreadable.iter().map(
                 |(path, why)| serde_json::json!({"file": path, "severity": "error", "what": why}),
             );
@@ -226,7 +219,7 @@ impl LintArgs {
         }
         for c in complaints.iter().take(SHOWN_MAX) {
             let (id, what) = (text::safe(&c.id, 80), text::safe(&c.what, 300));
-            ui::outln(&format!("{:<10}{id}: {what}", word(c.severity)));
+            ui::outln(&format!("{:<10}{id}: {what}", c.severity.name()));
         }
         let more = complaints.len().saturating_sub(SHOWN_MAX);
         if more > 0 {

@@ -1,8 +1,7 @@
 //! `karve messages`: lists the messages of the published workflows, shows and checks their format.
 
 use crate::ui;
-use karve_agents::messages;
-use karve_core::messages::{FieldKind, Message, MessageField};
+use karve_agents::messages::{self, FieldKind, Message, MessageField};
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files;
 use karve_os::text::safe;

@@ -72,8 +72,9 @@ pub(super) fn asks_of(
     let removed: Vec<&String> = removed.map(|(name, _)| name).collect();
     table_of_roles.role.retain(|role| !removed.contains(&&role.name));
     table_of_roles.call.retain(|call| !removed.contains(&&call.role));
-    if let Some(fault) = table_of_roles.errors().first() {
-        let message = format!("the enabled roles are not sufficient: {fault}");
+    if table_of_roles.general().is_none() {
+        let message = "the enabled roles are not sufficient: there is no fallback role: one that \
+            may implement, without a language";
         return Err(source
             .error_at("roles", message)
             .hint("keep roles.designer enabled in karve.toml; \"karve roles\" lists them"));
@@ -120,7 +121,7 @@ fn take_table(
     if let Some(writes) = &table.writes {
         let at = format!("{path}.writes");
         check_globs(source, &at, writes)?;
-        if !role.may(Duty::Implement) {
+        if !role.may(Duty::Implement) || writes.is_empty() {
             return Err(source
                 .error_at(&at, format!("the role {name} changes no files"))
                 .hint(format!("remove {at} from karve.toml")));

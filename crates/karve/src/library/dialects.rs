@@ -1,28 +1,25 @@
 //! Other formats for knowledge, imported as entries and exported from them.
 //!
-//! What a format cannot store goes into a section or into the line that `mark` writes; what is
-//! still lost is reported. Imported entries are never verified, whatever they say about
-//! themselves; a refuted status is kept.
+//! `data/dialects.toml` says what each format calls things, `import` reads pages, `export` writes
+//! them with a template. What a format cannot store goes into a section or into the line that
+//! `mark` writes; what is still lost is reported. Imported entries are never verified, whatever
+//! they say about themselves; a refuted status is kept.
 
-mod casebook;
+mod export;
+mod import;
 mod mark;
-mod pages;
 mod phrases;
-mod tips;
-mod wiki;
 
 use super::difference::record;
 use super::markdown;
-use karve_core::knowledge::{Entry, EntrySection, EntryStatus};
-use karve_core::table;
+use karve_core::knowledge::{Entry, EntryBasis, EntryKind, EntrySection, EntryStatus, Risk};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
-pub use pages::{render_cross_reference, render_index};
-pub use phrases::triggers_in;
-
-/// Most characters of a cell.
-const CELL_CHARS: usize = 300;
+pub use export::render_index;
+use phrases::triggers_in;
 
 /// A format for knowledge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -50,22 +47,97 @@ pub struct SourcePage {
     pub text: String,
 }
 
+/// What one format calls things; `dialects.toml` explains the fields.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct Dialect {
+    template: String,
+    path: String,
+    index: Option<String>,
+    only: Vec<EntryKind>,
+    front_matter: bool,
+    headings: BTreeMap<String, String>,
+    triggers: Option<String>,
+    counter_signals: Option<String>,
+    facts: Option<String>,
+    evidence: EvidencePlace,
+    kinds: BTreeMap<String, EntryKind>,
+    bases: BTreeMap<String, EntryBasis>,
+    risks: BTreeMap<String, Risk>,
+}
+
+/// Where the figures of a page are.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum EvidencePlace {
+    #[default]
+    FrontMatter,
+    Table,
+    Claims,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Dialects {
+    phrases: Vec<(String, String)>,
+    hyper_mla: Dialect,
+    casebook: Dialect,
+    wiki: Dialect,
+    tips: Dialect,
+    playbook: Dialect,
+}
+
+static DIALECTS: LazyLock<Result<Dialects, String>> = LazyLock::new(|| {
+    let text = include_str!("../../data/dialects.toml");
+    toml::from_str(text).map_err(|error| format!("dialects.toml is broken: {error}"))
+});
+
+fn dialects() -> Result<&'static Dialects, String> {
+    DIALECTS.as_ref().map_err(Clone::clone)
+}
+
 /// Reads a page; returns its entries.
 pub fn parse(form: KnowledgeFormat, page: &SourcePage) -> Result<Vec<Entry>, String> {
+    let known = dialects()?;
     let mut entries = match form {
-        KnowledgeFormat::Karve => vec![markdown::parse_entry(&page.text)?],
-        KnowledgeFormat::HyperMla => pages::parse(page)?,
-        KnowledgeFormat::Casebook => vec![casebook::parse(&page.text)?],
-        KnowledgeFormat::Tips => tips::parse(page)?,
-        KnowledgeFormat::Wiki => vec![wiki::parse(page)?],
-        KnowledgeFormat::Playbook => wiki::parse_playbook(&page.text)?,
+        KnowledgeFormat::Karve => return Ok(vec![markdown::parse_entry(&page.text)?]),
+        KnowledgeFormat::HyperMla if page.text.contains("Detail File") => {
+            import::parse_index(&page.text)?
+        }
+        KnowledgeFormat::HyperMla => vec![import::parse_page(&known.hyper_mla, page)?],
+        KnowledgeFormat::Casebook => vec![import::parse_page(&known.casebook, page)?],
+        KnowledgeFormat::Wiki => vec![import::parse_page(&known.wiki, page)?],
+        KnowledgeFormat::Tips => import::parse_tips(page)?,
+        KnowledgeFormat::Playbook => import::parse_playbook(&page.text)?,
     };
     for entry in &mut entries {
-        if form != KnowledgeFormat::Karve && entry.status == EntryStatus::Verified {
+        if entry.status == EntryStatus::Verified {
             entry.status = EntryStatus::Candidate;
         }
     }
     Ok(entries)
+}
+
+/// Writes entries.
+pub fn render(form: KnowledgeFormat, entries: &[&Entry]) -> Result<Vec<SourcePage>, String> {
+    let known = dialects()?;
+    let dialect = match form {
+        KnowledgeFormat::Karve => {
+            let page = |entry: &&Entry| {
+                Ok(SourcePage {
+                    path: PathBuf::from(format!("{}.md", entry.id)),
+                    text: markdown::render_entry(entry)?,
+                })
+            };
+            return entries.iter().map(page).collect();
+        }
+        KnowledgeFormat::HyperMla => &known.hyper_mla,
+        KnowledgeFormat::Casebook => &known.casebook,
+        KnowledgeFormat::Tips => &known.tips,
+        KnowledgeFormat::Wiki => &known.wiki,
+        KnowledgeFormat::Playbook => &known.playbook,
+    };
+    export::render(dialect, entries)
 }
 
 /// What a format cannot store, and how many entries have it: each is written, read again and
@@ -101,26 +173,6 @@ fn lost_parts(entry: &Entry, again: &Entry) -> Vec<String> {
     parts
 }
 
-/// Writes entries.
-pub fn render(form: KnowledgeFormat, entries: &[&Entry]) -> Result<Vec<SourcePage>, String> {
-    match form {
-        KnowledgeFormat::Karve => {
-            let page = |entry: &&Entry| {
-                Ok(SourcePage {
-                    path: PathBuf::from(format!("{}.md", entry.id)),
-                    text: markdown::render_entry(entry)?,
-                })
-            };
-            entries.iter().map(page).collect()
-        }
-        KnowledgeFormat::HyperMla => Ok(pages::render(entries)),
-        KnowledgeFormat::Casebook => entries.iter().map(|entry| casebook::render(entry)).collect(),
-        KnowledgeFormat::Tips => Ok(tips::render(entries)),
-        KnowledgeFormat::Wiki => entries.iter().map(|entry| wiki::render(entry)).collect(),
-        KnowledgeFormat::Playbook => Ok(vec![wiki::render_playbook(entries)]),
-    }
-}
-
 /// A title as an id.
 pub fn slug(title: &str) -> String {
     let mut id = String::new();
@@ -135,28 +187,6 @@ pub fn slug(title: &str) -> String {
         }
     }
     id.trim_matches('-').to_owned()
-}
-
-/// Sections under other headings; the rest is unchanged.
-fn renamed(sections: Vec<EntrySection>, names: &[(&str, &str)]) -> Vec<EntrySection> {
-    let rename = |mut section: EntrySection| {
-        let known = names.iter().find(|(from, _)| section.heading.eq_ignore_ascii_case(from));
-        if let Some((_, to)) = known {
-            (*to).clone_into(&mut section.heading);
-        }
-        section
-    };
-    sections.into_iter().map(rename).collect()
-}
-
-/// The cells of a table row that is not a separator.
-fn cells(line: &str) -> Option<Vec<String>> {
-    table::cells(line).filter(|cells| !table::is_rule(cells))
-}
-
-/// Text that fits into a cell.
-fn cell(text: &str) -> String {
-    table::cell(text, CELL_CHARS)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! What differs between two versions of an entry, in words.
 
-use super::learn::CLAIMS;
-use karve_core::knowledge::{Entry, EntrySection, Evidence};
+use karve_core::knowledge::{CLAIMS, Entry, EntrySection, Evidence};
 use serde_json::Value;
 
 /// Most characters shown of a value.

@@ -9,7 +9,10 @@
 //! ```
 
 use karve_core::knowledge::{Entry, EntrySection};
+use karve_core::markdown::{MarkdownSection, sections, split_front_matter};
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::LazyLock;
 
 /// Most characters shown of a line.
 const SHOWN_CHARS: usize = 60;
@@ -30,23 +33,6 @@ pub fn parse_entry(text: &str) -> Result<Entry, String> {
     }
     entry.sections = sections;
     Ok(entry)
-}
-
-/// The front matter of a text, and what follows it.
-pub fn split_front_matter(text: &str) -> Result<(&str, &str), String> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let rest = text
-        .strip_prefix("---")
-        .and_then(|rest| rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n')))
-        .ok_or("it does not start with a line ---")?;
-    let mut at = 0;
-    for line in rest.split_inclusive('\n') {
-        if line.trim_end() == "---" {
-            return Ok((&rest[..at], &rest[at + line.len()..]));
-        }
-        at += line.len();
-    }
-    Err("its front matter does not end with a line ---".to_owned())
 }
 
 /// Describes an error in a front matter: the line of the file, what it says, and what should be
@@ -86,64 +72,26 @@ fn key_before(line: &str, column: usize) -> Option<&str> {
     Some(&key[from..]).filter(|key| !key.is_empty())
 }
 
+/// What values must be, and the keys of such values.
+static KEYS: LazyLock<BTreeMap<String, Vec<String>>> = LazyLock::new(|| {
+    toml::from_str(include_str!("../../data/entry-keys.toml")).unwrap_or_default()
+});
+
 /// What the value of a key should be.
 fn expected(key: &str) -> Option<&'static str> {
-    Some(match key {
-        "id" => "lower-case letters, digits and hyphens",
-        "kind" => "one of optimization, anti-pattern, case, tip, technique",
-        "status" => "one of candidate, verified, refuted, superseded",
-        "basis" => "one of source-semantics, measured, single-observation, reported",
-        "risk" => "one of lossless, rounding, lossy",
-        "direction" => "one of algorithm, memory, tile, pipeline, resource, backend",
-        "scope" => "lists of words by device, backend, language, op, dtype, phase or threads",
-        "except" => "a list of scopes",
-        "device" | "backend" | "language" | "op" | "dtype" | "phase" | "threads" => {
-            "a list of words like [cpu, gpu]; in evidence, a string"
-        }
-        "aliases" | "counter-signals" => "a list of strings",
-        "triggers" => "a list of conditions like ['l1_miss_pct > 5']",
-        "impact" => "two ratios like {low: 1.1, high: 2.0}",
-        "apply" => "a list of actions, each with do and the keys it needs",
-        "do" => "one of knob, top, before-inner-loops, rewrite, flag, with the keys it needs",
-        "evidence" => "a list of measurements",
-        "before" | "after" | "ratio" | "low" | "high" => "a number",
-        "n" => "a whole number",
-        "failed" | "not-faster" | "reported" => "true or false",
-        "interactions" => "lists of ids by depends-on, composes-with and so on",
-        "depends-on" | "composes-with" | "incompatible-with" | "alternative-to"
-        | "contained-in" | "on-top-of" => "a list of ids like [loop-order]",
-        "retracted" => "a date and a reason",
-        "files" | "values" => "a list of strings",
-        "title" | "date" | "metric" | "workload" | "run" | "toolchain" | "note" | "parent"
-        | "disputed" | "superseded-by" | "why" | "name" | "line" | "pattern" | "to" | "flag"
-        | "variable" => "a string; in quotes if it contains a colon, a bracket or a #",
-        _ => return None,
-    })
+    let rule = KEYS.iter().find(|(_, keys)| keys.iter().any(|known| known == key));
+    rule.map(|(must_be, _)| must_be.as_str())
 }
 
 /// The title and the sections of a text. Headings inside fenced code do not count.
 pub fn parse_sections(body: &str) -> (String, Vec<EntrySection>) {
-    let mut title = String::new();
-    let mut sections: Vec<EntrySection> = Vec::new();
-    let mut fenced = false;
-    for line in body.lines() {
-        let fence = line.trim_start().starts_with("```");
-        if fence {
-            fenced = !fenced;
-        }
-        if !fenced && let Some(heading) = line.strip_prefix("## ") {
-            sections.push(EntrySection { heading: heading.trim().to_owned(), text: String::new() });
-        } else if !fenced && title.is_empty() && line.starts_with("# ") {
-            line[2..].trim().clone_into(&mut title);
-        } else if let Some(section) = sections.last_mut() {
-            section.text.push_str(line);
-            section.text.push('\n');
-        }
-    }
-    for section in &mut sections {
-        section.text = section.text.trim().to_owned();
-    }
-    (title, sections)
+    let (before, parts) = sections(body, |line| line.strip_prefix("## "));
+    let title = before.iter().find_map(|(_, line)| line.strip_prefix("# "));
+    let section = |part: &MarkdownSection<'_>| EntrySection {
+        heading: part.heading.to_owned(),
+        text: part.text().trim().to_owned(),
+    };
+    (title.unwrap_or_default().trim().to_owned(), parts.iter().map(section).collect())
 }
 
 /// An entry as Markdown; reading it gives the same entry.

@@ -1,8 +1,9 @@
 //! Which library entries a campaign loads: those that apply to its target.
 
-use super::{Layer, LoadedLibrary, learn};
+use super::{Layer, LoadedLibrary};
 use karve_core::knowledge::{
-    Entry, EntryKind, EntryStatus, KnownEntry, LibraryQuery, Situation, cut_at_sentence, expected,
+    CLAIMS, Entry, EntryKind, EntryStatus, KnownEntry, LibraryQuery, Situation, cut_at_sentence,
+    expected,
 };
 use karve_core::profile::Diagnosis;
 
@@ -101,7 +102,7 @@ fn text_of(entry: &Entry) -> String {
         EntryKind::Tip => ["Takeaway", "Signal"],
         EntryKind::Optimization | EntryKind::Case | EntryKind::Technique => ["Mechanism", "Recipe"],
     };
-    let headings = headings.iter().chain([&learn::CLAIMS]);
+    let headings = headings.iter().chain([&CLAIMS]);
     let parts = headings.filter_map(|heading| entry.section(heading));
     let text = parts.collect::<Vec<_>>().join("\n");
     cut_at_sentence(&text, TEXT_CHARS)

@@ -3,53 +3,21 @@
 use karve_core::charter::Charter;
 use karve_core::knowledge::Situation;
 use karve_profile::devices::DeviceCatalog;
-use std::collections::BTreeSet;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-/// Aliases of languages, and what they target.
-const LANGUAGES: &[(&str, &[&str])] = &[
-    ("c", &["c99", "c11", "c17", "c23", "gcc", "clang"]),
-    ("c++", &["cpp", "cxx", "cc", "g++"]),
-    ("rust", &["rs"]),
-    ("cuda", &["cu", "nvcc", "cuda-c", "ptx"]),
-    ("hip", &["ck", "hipkittens", "hipblaslt", "turbo"]),
-    ("triton", &["tileir", "nvtriton"]),
-    ("cutile", &["cutile-dsl"]),
-    ("cute", &["cute-dsl", "cutlass"]),
-    ("flydsl", &[]),
-];
+/// Words for the same target: `situation.toml` explains them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct TargetWords {
+    languages: BTreeMap<String, Vec<String>>,
+    runs_on: BTreeMap<String, Vec<String>>,
+    kin: BTreeMap<String, String>,
+}
 
-/// What a backend runs on, where it implies that.
-const RUNS_ON: &[(&str, &[&str])] = &[
-    ("c", &["cpu"]),
-    ("c++", &["cpu"]),
-    ("rust", &["cpu"]),
-    ("cuda", &["gpu", "cuda", "nvidia"]),
-    ("cutile", &["gpu", "cuda", "nvidia"]),
-    ("cute", &["gpu", "cuda", "nvidia"]),
-    ("hip", &["gpu", "amd", "rocm"]),
-    ("flydsl", &["gpu", "amd", "rocm"]),
-    ("triton", &["gpu"]),
-];
-
-/// Names of devices that devices.toml does not list, each with one that it does.
-const KIN: &[(&str, &str)] = &[
-    ("gh200", "sm_90"),
-    ("a800", "sm_80"),
-    ("b100", "sm_100"),
-    ("b300", "sm_100"),
-    ("gb200", "sm_100"),
-    ("l40", "sm_89"),
-    ("5080", "sm_120"),
-    ("mi300a", "gfx942"),
-    ("mi350x", "gfx950"),
-    ("x86_64", "x86"),
-    ("ryzen", "x86"),
-    ("core", "cpu"),
-    ("arm64", "arm"),
-    ("neoverse", "arm"),
-    ("graviton", "arm"),
-];
+static WORDS: LazyLock<TargetWords> =
+    LazyLock::new(|| toml::from_str(include_str!("../../data/situation.toml")).unwrap_or_default());
 
 /// The built-in device table, read once.
 static DEVICES: LazyLock<DeviceCatalog> =
@@ -61,7 +29,7 @@ fn device_words(device: &str) -> Vec<String> {
     let is_part = |c: char| !(c.is_alphanumeric() || c == '_');
     let named = |word: &str| lower.split(is_part).any(|own| own == word);
     let mut words = DEVICES.words(device);
-    for (_, kin) in KIN.iter().filter(|(word, _)| named(word)) {
+    for (_, kin) in WORDS.kin.iter().filter(|(word, _)| named(word)) {
         words.extend(DEVICES.words(kin));
     }
     words.insert(lower);
@@ -88,10 +56,9 @@ pub fn of_words(op: &str, backend: &str, language: &str, device: &str) -> Situat
     let mut languages = with_names(language);
     languages.extend(backends.iter().cloned());
     let mut devices = device_words(device);
-    for (language, also) in RUNS_ON {
-        let speaks = languages.iter().any(|word| word == language);
-        if speaks && !device.trim().is_empty() {
-            devices.extend(also.iter().map(|word| (*word).to_owned()));
+    for (_, also) in WORDS.runs_on.iter().filter(|(language, _)| languages.contains(language)) {
+        if !device.trim().is_empty() {
+            devices.extend(also.iter().cloned());
         }
     }
     if devices.iter().any(|word| word == "cpu") {
@@ -110,10 +77,9 @@ fn with_names(word: &str) -> Vec<String> {
     if lower.is_empty() {
         return Vec::new();
     }
-    let of = LANGUAGES
-        .iter()
-        .filter(|(name, others)| *name == lower || others.contains(&lower.as_str()));
-    let mut words: Vec<String> = of.map(|(name, _)| (*name).to_owned()).collect();
+    let is = |(name, others): &(&String, &Vec<String>)| **name == lower || others.contains(&lower);
+    let mut words: Vec<String> =
+        WORDS.languages.iter().filter(is).map(|(name, _)| name.clone()).collect();
     words.push(lower);
     words
 }

@@ -19,7 +19,7 @@ use karve_core::knowledge::{Entry, is_id};
 use karve_harness::store;
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files;
-use plan::{FileOperation, PLAN, PlannedFile, RootPlan, RootWrite, settle};
+use plan::{FileOperation, PLAN, PlannedFile, RootWrite, settle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -47,7 +47,7 @@ pub struct LayerLock {
 pub struct LibraryChange<'a> {
     layers: &'a LibraryLayers,
     lock: &'a LayerLock,
-    roots: BTreeMap<PathBuf, RootPlan>,
+    roots: BTreeMap<PathBuf, RootWrite<'a>>,
     changed: BTreeSet<PathBuf>,
     files_by_layer: BTreeMap<Layer, BTreeMap<String, PathBuf>>,
 }
@@ -116,8 +116,8 @@ impl LibraryLayers {
 
     /// The roots of all existing layers.
     fn roots(&self) -> Vec<PathBuf> {
-        let layers = self.dirs.values().map(|(layer, _)| *layer);
-        let mut roots: Vec<PathBuf> = layers.filter_map(|layer| self.root(layer).ok()).collect();
+        let layers = self.dirs.keys();
+        let mut roots: Vec<PathBuf> = layers.filter_map(|layer| self.root(*layer).ok()).collect();
         roots.sort();
         roots.dedup();
         roots
@@ -212,12 +212,9 @@ impl LibraryChange<'_> {
     /// that only removes comes last, so that nothing is lost between them.
     pub fn commit(self) -> Result<()> {
         let removes = |one: &PlannedFile| one.deed == FileOperation::Remove;
-        let mut roots: Vec<(PathBuf, RootPlan)> = self.roots.into_iter().collect();
-        roots.sort_by_key(|(_, batch)| batch.plan.moves.iter().all(removes));
-        for (root, batch) in roots {
-            RootWrite { layers: self.layers, root, batch }.commit()?;
-        }
-        Ok(())
+        let mut roots: Vec<RootWrite<'_>> = self.roots.into_values().collect();
+        roots.sort_by_key(|write| write.plan.moves.iter().all(removes));
+        roots.into_iter().try_for_each(RootWrite::commit)
     }
 
     fn add(
@@ -231,9 +228,10 @@ impl LibraryChange<'_> {
         let dir = self.layers.usable_dir(layer)?;
         let below = path.strip_prefix(dir).unwrap_or(path).to_owned();
         assert!(self.changed.insert(path.to_owned()), "a change contains each file once");
-        let batch = self.roots.entry(root).or_insert_with(RootPlan::new);
-        batch.plan.moves.push(PlannedFile { layer: layer.name().to_owned(), path: below, deed });
-        batch.texts.push(text);
+        let write = self.roots.entry(root.clone());
+        let write = write.or_insert_with(|| RootWrite::new(self.layers, root));
+        write.plan.moves.push(PlannedFile { layer: layer.name().to_owned(), path: below, deed });
+        write.texts.push(text);
         Ok(())
     }
 

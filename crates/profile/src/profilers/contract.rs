@@ -19,9 +19,8 @@ mod sections;
 pub use figures::pairs;
 
 use figures::{change_holds, duration, figure};
-use sections::{
-    ReportErrors, ReportSection, SectionLine, is_called, quoted, rows, sections, table,
-};
+use karve_core::markdown::{MarkdownSection, NumberedLine};
+use sections::{ReportErrors, is_called, quoted, rows, sections, table};
 use serde::Serialize;
 
 /// The largest report that is read, in bytes.
@@ -232,7 +231,7 @@ type ReportTitle = (String, String, Vec<(String, String)>);
 
 /// `Profile: kernel version | b=32, s=1, t=4096`.
 fn take_title(
-    (number, heading): SectionLine<'_>,
+    (number, heading): NumberedLine<'_>,
     faults: &mut ReportErrors,
 ) -> Option<ReportTitle> {
     let Some(title) = heading.strip_prefix("Profile:") else {
@@ -279,7 +278,7 @@ fn add_parameter(
 
 /// A table with a column for each parameter, and one row.
 fn take_configuration(
-    part: &ReportSection<'_>,
+    part: &MarkdownSection<'_>,
     faults: &mut ReportErrors,
 ) -> Vec<(String, String)> {
     let mut configuration = Vec::new();
@@ -297,7 +296,7 @@ fn take_configuration(
     configuration
 }
 
-fn take_stages(part: &ReportSection<'_>, faults: &mut ReportErrors) -> Vec<StageRow> {
+fn take_stages(part: &MarkdownSection<'_>, faults: &mut ReportErrors) -> Vec<StageRow> {
     let mut stages = Vec::new();
     let spellings = [STAGE_COLUMNS, STAGE_COLUMNS_UNITLESS];
     let (spelling, found) = rows(part, &spellings, faults);
@@ -341,7 +340,7 @@ fn unknown(class: &str) -> String {
 }
 
 fn take_bottleneck(
-    part: &ReportSection<'_>,
+    part: &MarkdownSection<'_>,
     faults: &mut ReportErrors,
 ) -> Option<(BottleneckClass, String)> {
     let name = part.heading.trim_start_matches("Bottleneck:").trim();
@@ -379,14 +378,13 @@ fn sentences(text: &str) -> usize {
 }
 
 fn take_opportunities(
-    part: &ReportSection<'_>,
+    part: &MarkdownSection<'_>,
     faults: &mut ReportErrors,
 ) -> Vec<ReportOpportunity> {
     let mut found = Vec::new();
-    let lines = part.body.iter().map(|(number, line)| (*number, line.trim()));
-    let lines: Vec<SectionLine<'_>> = lines.filter(|(_, line)| !line.is_empty()).collect();
+    let lines = part.filled();
     if let [(_, line)] = lines.as_slice()
-        && line.eq_ignore_ascii_case("none")
+        && line.trim().eq_ignore_ascii_case("none")
     {
         return found;
     }
@@ -399,7 +397,7 @@ fn take_opportunities(
             faults.add(number, what);
             break;
         }
-        match figures::opportunity(line, place + 1) {
+        match figures::opportunity(line.trim(), place + 1) {
             Ok(opportunity) => found.push(opportunity),
             Err(why) => faults.add(number, why),
         }
@@ -407,7 +405,7 @@ fn take_opportunities(
     found
 }
 
-fn take_versus(part: &ReportSection<'_>, faults: &mut ReportErrors) -> Vec<ComparisonRow> {
+fn take_versus(part: &MarkdownSection<'_>, faults: &mut ReportErrors) -> Vec<ComparisonRow> {
     let mut versus = Vec::new();
     let (_, found) = rows(part, &[VERSUS_COLUMNS], faults);
     for (number, [metric, previous, current, change]) in found {

@@ -1,23 +1,12 @@
-//! Triggers that divide by zero or can never hold, as far as that is cheap to detect: comparisons
-//! of one counter with a number, in all combinations of and, or and not.
+//! Triggers that divide by zero or can never hold, as far as that is cheap to detect: a trigger is
+//! tried with values of its counters at, next to and between the numbers they are compared with.
 
 use crate::profile::counters::can_be;
 use karve_numerics::expr::{BinaryOp, Expr, parse_expr};
 use std::collections::BTreeMap;
 
-/// Maximum number of ways to satisfy a condition to look at; with more, it is not judged.
-const WAYS_MAX: usize = 64;
-
-/// A counter compared with a number.
-#[derive(Clone, Copy, Debug)]
-struct CounterTest<'a> {
-    name: &'a str,
-    op: BinaryOp,
-    value: f64,
-}
-
-/// Ways to satisfy a condition, each with what must be true for it.
-type ConditionBranches<'a> = Vec<Vec<CounterTest<'a>>>;
+/// Maximum number of combinations of values to try; with more, a trigger is not judged.
+const TRIES_MAX: usize = 100_000;
 
 /// Why a trigger that parses is useless.
 pub(super) fn trigger_error(trigger: &str) -> Option<&'static str> {
@@ -28,8 +17,13 @@ pub(super) fn trigger_error(trigger: &str) -> Option<&'static str> {
     if expr.names().is_empty() {
         return Some("uses no counter, so it says nothing about a profile");
     }
-    let ways = branches(&expr, ConditionSense::Holds);
-    let never = ways.iter().all(|way| contradicts_itself(way));
+    let mut limits = BTreeMap::new();
+    collect_limits(&expr, &mut limits);
+    let choices: Vec<(&str, Vec<f64>)> =
+        limits.into_iter().map(|(name, numbers)| (name, values_to_try(name, numbers))).collect();
+    let n_tries = choices.iter().fold(1_usize, |n, (_, values)| n.saturating_mul(values.len()));
+    let never = n_tries <= TRIES_MAX
+        && !(0..n_tries).any(|number| may_hold(&expr, &combination(&choices, number)));
     never.then_some("can never fire: its conditions contradict each other")
 }
 
@@ -55,156 +49,89 @@ fn number_of(expr: &Expr) -> Option<f64> {
     value.filter(|value| value.is_finite())
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum ConditionSense {
-    Holds,
-    Fails,
-}
-
-impl ConditionSense {
-    fn other(self) -> Self {
-        match self {
-            Self::Holds => Self::Fails,
-            Self::Fails => Self::Holds,
-        }
-    }
-}
-
-/// The ways in which an expression holds, or fails. Anything but a comparison of a counter with a
-/// number may always hold.
-fn branches(expr: &Expr, sense: ConditionSense) -> ConditionBranches<'_> {
-    let open = || vec![Vec::new()];
-    match (expr, sense) {
-        (Expr::Binary(BinaryOp::And, a, b), ConditionSense::Holds)
-        | (Expr::Binary(BinaryOp::Or, a, b), ConditionSense::Fails) => {
-            let (a, b) = (branches(a, sense), branches(b, sense));
-            if a.len() * b.len() > WAYS_MAX {
-                return open();
-            }
-            let mut all = Vec::new();
-            for one in &a {
-                all.extend(b.iter().map(|other| [&one[..], &other[..]].concat()));
-            }
-            all
-        }
-        (Expr::Binary(BinaryOp::Or, a, b), ConditionSense::Holds)
-        | (Expr::Binary(BinaryOp::And, a, b), ConditionSense::Fails) => {
-            let mut all = branches(a, sense);
-            all.extend(branches(b, sense));
-            if all.len() > WAYS_MAX { open() } else { all }
-        }
-        (Expr::Unary('!', of), sense) => branches(of, sense.other()),
-        (Expr::Binary(op, a, b), sense) => match atom(*op, a, b) {
-            Some(atom) if sense == ConditionSense::Holds => vec![vec![atom]],
-            Some(atom) => match opposite(atom.op) {
-                Some(op) => vec![vec![CounterTest { op, ..atom }]],
-                None => open(),
-            },
-            None => open(),
-        },
-        (Expr::Number(_) | Expr::Text(_) | Expr::Name(_) | Expr::Unary(..) | Expr::Call(..), _) => {
-            open()
-        }
-    }
-}
-
-/// A comparison of a counter with a number, the counter first.
-fn atom<'a>(op: BinaryOp, a: &'a Expr, b: &'a Expr) -> Option<CounterTest<'a>> {
-    match (a, b) {
-        (Expr::Name(name), b) => {
-            Some(CounterTest { name, op: compares(op)?, value: number_of(b)? })
-        }
-        (a, Expr::Name(name)) => {
-            Some(CounterTest { name, op: flipped(compares(op)?), value: number_of(a)? })
-        }
+/// The counter and the number that a comparison compares.
+fn limit_of(expr: &Expr) -> Option<(&str, f64)> {
+    let Expr::Binary(
+        BinaryOp::Less
+        | BinaryOp::LessOrEqual
+        | BinaryOp::Greater
+        | BinaryOp::GreaterOrEqual
+        | BinaryOp::Equal
+        | BinaryOp::NotEqual,
+        a,
+        b,
+    ) = expr
+    else {
+        return None;
+    };
+    match (&**a, &**b) {
+        (Expr::Name(name), other) | (other, Expr::Name(name)) => Some((name, number_of(other)?)),
         (_, _) => None,
     }
 }
 
-fn compares(op: BinaryOp) -> Option<BinaryOp> {
-    let compares = matches!(
-        op,
-        BinaryOp::Less
-            | BinaryOp::LessOrEqual
-            | BinaryOp::Greater
-            | BinaryOp::GreaterOrEqual
-            | BinaryOp::Equal
-            | BinaryOp::NotEqual
-    );
-    compares.then_some(op)
-}
-
-/// The same comparison with its sides swapped.
-fn flipped(op: BinaryOp) -> BinaryOp {
-    match op {
-        BinaryOp::Less => BinaryOp::Greater,
-        BinaryOp::LessOrEqual => BinaryOp::GreaterOrEqual,
-        BinaryOp::Greater => BinaryOp::Less,
-        BinaryOp::GreaterOrEqual => BinaryOp::LessOrEqual,
-        BinaryOp::Add
-        | BinaryOp::Subtract
-        | BinaryOp::Multiply
-        | BinaryOp::Divide
-        | BinaryOp::FloorDivide
-        | BinaryOp::Remainder => op,
-        BinaryOp::Power | BinaryOp::Equal | BinaryOp::NotEqual | BinaryOp::And | BinaryOp::Or => op,
+/// The numbers that each counter is compared with.
+fn collect_limits<'a>(expr: &'a Expr, limits: &mut BTreeMap<&'a str, Vec<f64>>) {
+    if let Some((name, number)) = limit_of(expr) {
+        limits.entry(name).or_default().push(number);
+        return;
     }
-}
-
-/// The negation of a comparison.
-fn opposite(op: BinaryOp) -> Option<BinaryOp> {
-    match op {
-        BinaryOp::Less => Some(BinaryOp::GreaterOrEqual),
-        BinaryOp::LessOrEqual => Some(BinaryOp::Greater),
-        BinaryOp::Greater => Some(BinaryOp::LessOrEqual),
-        BinaryOp::GreaterOrEqual => Some(BinaryOp::Less),
-        BinaryOp::Equal => Some(BinaryOp::NotEqual),
-        BinaryOp::NotEqual => Some(BinaryOp::Equal),
-        BinaryOp::Add
-        | BinaryOp::Subtract
-        | BinaryOp::Multiply
-        | BinaryOp::Divide
-        | BinaryOp::FloorDivide
-        | BinaryOp::Remainder => None,
-        BinaryOp::Power | BinaryOp::And | BinaryOp::Or => None,
-    }
-}
-
-/// Whether no values of the counters satisfy all of them. The values that decide are those at and
-/// next to the numbers in them.
-fn contradicts_itself(way: &[CounterTest<'_>]) -> bool {
-    let mut by_name: BTreeMap<&str, Vec<CounterTest<'_>>> = BTreeMap::new();
-    for atom in way {
-        by_name.entry(atom.name).or_default().push(*atom);
-    }
-    by_name.iter().any(|(name, atoms)| {
-        let mut numbers: Vec<f64> = atoms.iter().map(|atom| atom.value).collect();
-        numbers.extend([0.0, 50.0, 100.0]);
-        numbers.sort_by(f64::total_cmp);
-        let beside = numbers.iter().flat_map(|n| [n.next_down(), *n, n.next_up()]);
-        let between = numbers.windows(2).map(|two| f64::midpoint(two[0], two[1]));
-        let mut tried = beside.chain(between);
-        !tried.any(|value| can_be(name, value) && atoms.iter().all(|atom| atom.is_true(value)))
-    })
-}
-
-impl CounterTest<'_> {
-    fn is_true(&self, value: f64) -> bool {
-        match self.op {
-            BinaryOp::Less => value < self.value,
-            BinaryOp::LessOrEqual => value <= self.value,
-            BinaryOp::Greater => value > self.value,
-            BinaryOp::GreaterOrEqual => value >= self.value,
-            BinaryOp::Equal => value == self.value,
-            BinaryOp::NotEqual => value != self.value,
-            BinaryOp::Add
-            | BinaryOp::Subtract
-            | BinaryOp::Multiply
-            | BinaryOp::Divide
-            | BinaryOp::FloorDivide => true,
-            BinaryOp::Remainder | BinaryOp::Power | BinaryOp::And | BinaryOp::Or => true,
+    match expr {
+        Expr::Unary('!', of) => collect_limits(of, limits),
+        Expr::Binary(BinaryOp::And | BinaryOp::Or, a, b) => {
+            collect_limits(a, limits);
+            collect_limits(b, limits);
         }
+        _ => {}
     }
+}
+
+/// The values of a counter that decide.
+fn values_to_try(name: &str, mut numbers: Vec<f64>) -> Vec<f64> {
+    numbers.extend([0.0, 50.0, 100.0]);
+    numbers.sort_by(f64::total_cmp);
+    numbers.dedup();
+    let beside = numbers.iter().flat_map(|n| [n.next_down(), *n, n.next_up()]);
+    let between = numbers.windows(2).map(|two| f64::midpoint(two[0], two[1]));
+    beside.chain(between).filter(|value| can_be(name, *value)).collect()
+}
+
+/// One of all combinations of values.
+fn combination<'a>(choices: &[(&'a str, Vec<f64>)], mut number: usize) -> BTreeMap<&'a str, f64> {
+    let mut values = BTreeMap::new();
+    for (name, choice) in choices {
+        values.insert(*name, choice[number % choice.len()]);
+        number /= choice.len();
+    }
+    values
+}
+
+/// Whether an expression may hold with these values. Anything but a comparison of a counter with a
+/// number may always hold.
+fn may_hold(expr: &Expr, values: &BTreeMap<&str, f64>) -> bool {
+    match expr {
+        Expr::Binary(BinaryOp::And, a, b) => may_hold(a, values) && may_hold(b, values),
+        Expr::Binary(BinaryOp::Or, a, b) => may_hold(a, values) || may_hold(b, values),
+        Expr::Unary('!', of) => may_fail(of, values),
+        other => truth_of(other, values).unwrap_or(true),
+    }
+}
+
+/// Whether an expression may fail with these values.
+fn may_fail(expr: &Expr, values: &BTreeMap<&str, f64>) -> bool {
+    match expr {
+        Expr::Binary(BinaryOp::And, a, b) => may_fail(a, values) || may_fail(b, values),
+        Expr::Binary(BinaryOp::Or, a, b) => may_fail(a, values) && may_fail(b, values),
+        Expr::Unary('!', of) => may_hold(of, values),
+        other => !truth_of(other, values).unwrap_or(false),
+    }
+}
+
+/// Whether a comparison of a counter with a number holds.
+fn truth_of(expr: &Expr, values: &BTreeMap<&str, f64>) -> Option<bool> {
+    limit_of(expr)?;
+    let value = expr.evaluate(&|name| values.get(name).copied()).ok()?;
+    Some(value != 0.0)
 }
 
 #[cfg(test)]

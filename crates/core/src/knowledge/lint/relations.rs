@@ -3,7 +3,7 @@
 
 use super::super::{Entry, Interactions};
 use super::{LintFinding, LintSeverity};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Maximum number of entries of a cycle to name.
 const CIRCLE_SHOWN: usize = 6;
@@ -65,46 +65,34 @@ pub(super) fn lint(entries: &[Entry]) -> Vec<LintFinding> {
 
 /// Cycles, each once and from its first member on; as many as there are groups that form a cycle.
 fn circles(next: &[Vec<usize>]) -> Vec<Vec<usize>> {
-    #[derive(Clone, Copy, PartialEq)]
-    enum TraversalState {
-        Not,
-        OnTheWay,
-        Done,
-    }
-    let mut seen = vec![TraversalState::Not; next.len()];
+    let mut left: BTreeSet<usize> = (0..next.len()).collect();
     let mut found = Vec::new();
-    for start in 0..next.len() {
-        if seen[start] != TraversalState::Not {
-            continue;
-        }
-        // The path from the start, with how many successors of each were visited.
-        let mut way = vec![(start, 0)];
-        seen[start] = TraversalState::OnTheWay;
-        while let Some((at, looked)) = way.last_mut() {
-            let (here, look) = (*at, *looked);
-            *looked += 1;
-            match next[here].get(look) {
-                None => {
-                    seen[here] = TraversalState::Done;
-                    way.pop();
-                }
-                Some(to) if seen[*to] == TraversalState::Not => {
-                    seen[*to] = TraversalState::OnTheWay;
-                    way.push((*to, 0));
-                }
-                Some(to) if seen[*to] == TraversalState::OnTheWay => {
-                    let from = way.iter().position(|(on, _)| on == to).unwrap_or(0);
-                    let mut circle: Vec<usize> = way[from..].iter().map(|(on, _)| *on).collect();
-                    let first = circle.iter().enumerate().min_by_key(|(_, on)| **on);
-                    let first = first.map_or(0, |(place, _)| place);
-                    circle.rotate_left(first);
-                    found.push(circle);
-                }
-                Some(_) => {}
+    loop {
+        // What leads nowhere is not part of a cycle.
+        loop {
+            let leads_on = |at: &usize| next[*at].iter().any(|to| left.contains(to));
+            let leading: BTreeSet<usize> = left.iter().copied().filter(leads_on).collect();
+            if leading.len() == left.len() {
+                break;
             }
+            left = leading;
         }
+        let Some(mut at) = left.first().copied() else {
+            return found;
+        };
+        // Everything else leads into a cycle.
+        let mut way = Vec::new();
+        while !way.contains(&at) {
+            way.push(at);
+            at = next[at].iter().copied().find(|to| left.contains(to)).unwrap_or(at);
+        }
+        let mut circle: Vec<usize> = way.into_iter().skip_while(|on| *on != at).collect();
+        let first = circle.iter().min().copied();
+        let place = circle.iter().position(|on| Some(*on) == first);
+        circle.rotate_left(place.unwrap_or(0));
+        left.retain(|at| !circle.contains(at));
+        found.push(circle);
     }
-    found
 }
 
 /// An entry that is both needed and excluded, directly or through others.

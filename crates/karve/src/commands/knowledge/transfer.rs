@@ -3,12 +3,12 @@
 use super::change::put;
 use super::{FormatArg, LibraryWriter, TargetLayer};
 use crate::bench::text;
-use crate::library::dialects::{SourcePage, render_cross_reference, render_index};
+use crate::library::dialects::{SourcePage, render_index};
 use crate::library::{Layer, LibraryChange, LoadedLibrary, dialects, markdown_below};
 use crate::project::ProjectArgs;
 use crate::ui::{self};
 use karve_core::knowledge::{Entry, LintSeverity, is_id, lint};
-use karve_os::error::{CommandError, Result, WithContext};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::{clock, files};
 use std::collections::BTreeSet;
 use std::fs;
@@ -32,9 +32,8 @@ pub(super) struct IndexArgs {
 impl IndexArgs {
     pub(super) fn run(&self, loaded: &LoadedLibrary) -> Result<()> {
         let entries = chosen(loaded, &[], self.layer.as_deref())?;
-        ui::out(&render_index(&entries));
-        ui::outln("");
-        ui::out(&render_cross_reference(&entries));
+        let index = render_index(&entries);
+        ui::out(&index.map_err(|why| CommandError::new(ErrorKind::Bug, why))?);
         Ok(())
     }
 }

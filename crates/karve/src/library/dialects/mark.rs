@@ -6,7 +6,7 @@
 //! ```
 
 use karve_core::knowledge::{
-    Entry, EntryKind, EntrySection, EntryStatus, Retraction, Risk, assess,
+    Entry, EntryKind, EntrySection, EntryStatus, Retraction, Risk, assess, is_id,
 };
 use karve_os::text::one_line;
 
@@ -15,19 +15,7 @@ const BEGIN: &str = "> karve: ";
 /// Most characters of the reason.
 const WHY_CHARS: usize = 300;
 /// The section that says why an entry is out, if there is no retraction.
-pub(super) const RETRACTED: &str = "Taken back";
-
-/// The content of such a line.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct EntryMark {
-    id: String,
-    kind: EntryKind,
-    status: EntryStatus,
-    risk: Risk,
-    superseded_by: Option<String>,
-    retracted: Option<String>,
-    why: String,
-}
+const RETRACTED: &str = "Taken back";
 
 /// The line of an entry. Its status is derived from its evidence, which few formats can store.
 pub(super) fn render(entry: &Entry) -> String {
@@ -44,14 +32,11 @@ pub(super) fn render(entry: &Entry) -> String {
     }
     let why = match &entry.retracted {
         Some(retraction) => {
-            let date = one_word(&retraction.date);
+            let date: String = retraction.date.split_whitespace().collect();
             line.push_str(&format!(" retracted={date}"));
             retraction.why.clone()
         }
-        None if standing.is_out() => {
-            let reported = entry.section(RETRACTED).map(str::to_owned);
-            reported.unwrap_or(standing.why)
-        }
+        None if standing.is_out() => entry.section(RETRACTED).map_or(standing.why, str::to_owned),
         None => String::new(),
     };
     if !why.is_empty() {
@@ -60,55 +45,41 @@ pub(super) fn render(entry: &Entry) -> String {
     line
 }
 
-fn one_word(text: &str) -> String {
-    text.split_whitespace().collect()
-}
-
-/// Reads a line; an unclear one is ignored.
-pub(super) fn parse(line: &str) -> Option<EntryMark> {
+/// An entry as such a line says; none if the line is not clear.
+pub(super) fn marked(entry: &Entry, line: &str) -> Option<Entry> {
     let said = line.trim().strip_prefix(BEGIN)?;
     let (words, why) = said.split_once(" why=").unwrap_or((said, ""));
-    let mut mark = EntryMark { why: one_line(why, WHY_CHARS), ..EntryMark::default() };
+    let why = one_line(why, WHY_CHARS);
+    let mut marked = Entry {
+        id: String::new(),
+        kind: EntryKind::default(),
+        status: EntryStatus::default(),
+        risk: Risk::default(),
+        superseded_by: None,
+        retracted: None,
+        ..entry.clone()
+    };
     for word in words.split_whitespace() {
         let (name, value) = word.split_once('=')?;
         match name {
-            "id" => mark.id = plain_id(value)?,
-            "kind" => mark.kind = EntryKind::by_name(value)?,
-            "status" => mark.status = EntryStatus::by_name(value)?,
-            "risk" => mark.risk = Risk::by_name(value)?,
-            "superseded-by" => mark.superseded_by = Some(plain_id(value)?),
-            "retracted" => mark.retracted = Some(value.chars().take(10).collect()),
+            "id" => marked.id = id_in(value)?,
+            "kind" => marked.kind = EntryKind::by_name(value)?,
+            "status" => marked.status = EntryStatus::by_name(value)?,
+            "risk" => marked.risk = Risk::by_name(value)?,
+            "superseded-by" => marked.superseded_by = Some(id_in(value)?),
+            "retracted" => {
+                let date = value.chars().take(10).collect();
+                marked.retracted = Some(Retraction { date, why: why.clone() });
+            }
             _ => return None,
         }
     }
-    (!mark.id.is_empty()).then_some(mark)
-}
-
-fn plain_id(text: &str) -> Option<String> {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let fits = !text.is_empty() && text.len() <= 100 && text.chars().all(plain);
-    fits.then(|| text.to_owned())
-}
-
-/// The mark of a page, which comes before its first section.
-pub(super) fn of_page(body: &str) -> Option<EntryMark> {
-    let mut head = body.lines().take_while(|line| !line.starts_with("## "));
-    head.find_map(parse)
-}
-
-impl EntryMark {
-    /// Applies the line to an entry.
-    pub(super) fn put(self, entry: &mut Entry) {
-        entry.id = self.id;
-        entry.kind = self.kind;
-        entry.status = self.status;
-        entry.risk = self.risk;
-        entry.superseded_by = self.superseded_by;
-        let reported = entry.section(RETRACTED).is_some();
-        if let Some(date) = self.retracted {
-            entry.retracted = Some(Retraction { date, why: self.why });
-        } else if !self.why.is_empty() && !reported {
-            entry.sections.push(EntrySection { heading: RETRACTED.to_owned(), text: self.why });
-        }
+    if marked.retracted.is_none() && !why.is_empty() && marked.section(RETRACTED).is_none() {
+        marked.sections.push(EntrySection { heading: RETRACTED.to_owned(), text: why });
     }
+    (!marked.id.is_empty()).then_some(marked)
+}
+
+fn id_in(text: &str) -> Option<String> {
+    is_id(text).then(|| text.to_owned())
 }

@@ -1,52 +1,15 @@
 //! Conditions on metrics as people write them, such as `L2 hit < 90%`.
 
-/// Common names of counters; longer phrases first.
-const PHRASES: &[(&str, &str)] = &[
-    ("l2 hit rate", "l2_hit_pct"),
-    ("l2 hit", "l2_hit_pct"),
-    ("l1 hit", "l1_hit_pct"),
-    ("tensor core utilization", "tensor_pct"),
-    ("tensor core", "tensor_pct"),
-    ("tc utilization", "tensor_pct"),
-    ("tc util", "tensor_pct"),
-    ("tc%", "tensor_pct"),
-    ("mfma utilization", "tensor_pct"),
-    ("mfma", "tensor_pct"),
-    ("dram throughput", "dram_pct"),
-    ("dram", "dram_pct"),
-    ("hbm", "dram_pct"),
-    ("achieved occupancy", "occupancy_pct"),
-    ("occupancy", "occupancy_pct"),
-    ("waves per sm", "waves"),
-    ("waves/sm", "waves"),
-    ("registers per thread", "registers"),
-    ("regs/thread", "registers"),
-    ("registers", "registers"),
-    ("local spill", "spill_bytes"),
-    ("spills", "spill_bytes"),
-    ("spill", "spill_bytes"),
-    ("bank conflicts", "bank_conflict_pct"),
-    ("bank conflict", "bank_conflict_pct"),
-    ("lds conflict", "bank_conflict_pct"),
-    ("eligible warps", "eligible_warps"),
-    ("sm throughput", "compute_pct"),
-    ("compute throughput", "compute_pct"),
-    ("memory throughput", "memory_pct"),
-    ("arithmetic intensity", "intensity"),
-    ("gpu idle", "gpu_idle_pct"),
-    ("gpu utilization", "gpu_busy_pct"),
-    ("gpu util", "gpu_busy_pct"),
-    ("kernel duration", "duration_us"),
-    ("ipc", "ipc"),
-];
+use super::dialects;
 
 /// Conditions found in a text, as triggers.
-pub fn triggers_in(text: &str) -> Vec<String> {
+pub(super) fn triggers_in(text: &str) -> Vec<String> {
     let lower = text.to_lowercase().replace('≤', "<=").replace('≥', ">=").replace('`', "");
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut taken: Vec<(usize, usize)> = Vec::new();
-    for (phrase, counter) in PHRASES {
-        for (at, _) in lower.match_indices(phrase) {
+    let phrases = dialects().map_or(&[][..], |known| &known.phrases);
+    for (phrase, counter) in phrases {
+        for (at, _) in lower.match_indices(phrase.as_str()) {
             let end = at + phrase.len();
             let inside = taken.iter().any(|(from, to)| at < *to && end > *from);
             if inside || !starts_a_word(&lower, at) {

@@ -1,9 +1,7 @@
 //! Each format is read, written and read again.
 
 use super::*;
-use karve_core::knowledge::{
-    EntryBasis, EntryKind, Evidence, Impact, Retraction, Risk, Scope, assess, lint,
-};
+use karve_core::knowledge::{Evidence, Impact, Retraction, Scope, assess, lint};
 use proptest::prelude::*;
 
 fn page(path: &str, text: &str) -> SourcePage {
@@ -260,7 +258,7 @@ fn a_mark_that_is_not_clear_says_nothing() {
         "> karve: id=x nonsense",
         "karve: id=x",
     ] {
-        assert_eq!(mark::parse(line), None, "{line}");
+        assert_eq!(mark::marked(&Entry::default(), line), None, "{line}");
     }
 }
 

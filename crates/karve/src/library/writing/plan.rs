@@ -54,32 +54,24 @@ pub(super) struct WritePlan {
     pub(super) moves: Vec<PlannedFile>,
 }
 
-/// What is changed under one root.
-#[derive(Clone, Debug)]
-pub(super) struct RootPlan {
-    pub(super) plan: WritePlan,
-    /// The new content of each file; empty for a removed one.
-    pub(super) texts: Vec<String>,
-}
-
-impl RootPlan {
-    pub(super) fn new() -> Self {
-        let plan = WritePlan { version: 1, phase: WritePhase::Staging, moves: Vec::new() };
-        Self { plan, texts: Vec::new() }
-    }
-}
-
 /// A change under one root, in progress.
 #[derive(Debug)]
 pub(super) struct RootWrite<'a> {
     pub(super) layers: &'a LibraryLayers,
     pub(super) root: PathBuf,
-    pub(super) batch: RootPlan,
+    pub(super) plan: WritePlan,
+    /// The new content of each file; empty for a removed one.
+    pub(super) texts: Vec<String>,
 }
 
-impl RootWrite<'_> {
+impl<'a> RootWrite<'a> {
+    pub(super) fn new(layers: &'a LibraryLayers, root: PathBuf) -> Self {
+        let plan = WritePlan { version: 1, phase: WritePhase::Staging, moves: Vec::new() };
+        Self { layers, root, plan, texts: Vec::new() }
+    }
+
     pub(super) fn commit(mut self) -> Result<()> {
-        let moved = 2 * self.batch.plan.moves.len() + 2;
+        let moved = 2 * self.plan.moves.len() + 2;
         let mut number = 0;
         loop {
             match self.step(number) {
@@ -94,7 +86,7 @@ impl RootWrite<'_> {
 
     /// Performs one step of a change; returns whether there is another.
     pub(super) fn step(&mut self, number: usize) -> Result<bool> {
-        let n = self.batch.plan.moves.len();
+        let n = self.plan.moves.len();
         match number {
             0 => self.write_phase(WritePhase::Staging)?,
             at if at <= n => self.write_beside(at - 1)?,
@@ -125,9 +117,9 @@ impl RootWrite<'_> {
     }
 
     fn write_phase(&mut self, phase: WritePhase) -> Result<()> {
-        self.batch.plan.phase = phase;
+        self.plan.phase = phase;
         let path = self.root.join(PLAN);
-        let text = serde_json::to_vec(&self.batch.plan)
+        let text = serde_json::to_vec(&self.plan)
             .context(|| format!("cannot write {}", path.display()))?;
         files::write_atomic(&path, &text)
     }
@@ -138,7 +130,7 @@ impl RootWrite<'_> {
     }
 
     fn finish(&self) -> Result<()> {
-        let all = 0..self.batch.plan.moves.len();
+        let all = 0..self.plan.moves.len();
         all.clone().try_for_each(|at| self.move_in(at))?;
         all.clone().try_for_each(|at| self.forget(at))?;
         self.remove_plan()
@@ -146,7 +138,7 @@ impl RootWrite<'_> {
 
     /// In reverse order, as far as it got.
     fn undo(&self) -> Result<()> {
-        let all = (0..self.batch.plan.moves.len()).rev();
+        let all = (0..self.plan.moves.len()).rev();
         all.clone().try_for_each(|at| self.move_back(at))?;
         self.remove_plan()
     }
@@ -165,7 +157,7 @@ impl RootWrite<'_> {
             // Not through an existing symlink.
             absent(fs::remove_file(&new))?;
             let mut file = File::create_new(&new)?;
-            file.write_all(self.batch.texts[at].as_bytes())?;
+            file.write_all(self.texts[at].as_bytes())?;
             file.sync_data()
         };
         write().context(|| format!("cannot write {}", new.display()))
@@ -201,7 +193,7 @@ impl RootWrite<'_> {
         if old.exists() {
             fs::rename(&old, &path).context(cannot)?;
         } else if deed == FileOperation::Make
-            && self.batch.plan.phase == WritePhase::Undoing
+            && self.plan.phase == WritePhase::Undoing
             && !new.exists()
         {
             // It was already moved into place, or never staged.
@@ -219,7 +211,7 @@ impl RootWrite<'_> {
     /// The file of a move. A plan may have come with a repository, so its paths must stay inside.
     fn target(&self, at: usize) -> Result<(PathBuf, FileOperation)> {
         let plan = self.root.join(PLAN);
-        let one = &self.batch.plan.moves[at];
+        let one = &self.plan.moves[at];
         let strange = || not_our_plan(&plan, &format!("it names {:?}", one.path));
         let normal = |part: Component<'_>| matches!(part, Component::Normal(_));
         let is_entry = one.path.extension().is_some_and(|end| end == "md");
@@ -269,8 +261,8 @@ pub(super) fn settle(library_layers: &LibraryLayers, root: &Path) -> Result<Opti
     let n = plan.moves.len();
     let files = if n == 1 { "file" } else { "files" };
     let phase = plan.phase;
-    let batch = RootPlan { texts: vec![String::new(); n], plan };
-    let site = RootWrite { layers: library_layers, root: root.to_owned(), batch };
+    let texts = vec![String::new(); n];
+    let site = RootWrite { layers: library_layers, root: root.to_owned(), plan, texts };
     let done = match phase {
         WritePhase::Moving => site.finish().map(|()| "finished"),
         WritePhase::Staging | WritePhase::Undoing => site.undo().map(|()| "undone"),

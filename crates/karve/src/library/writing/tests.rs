@@ -61,8 +61,8 @@ fn promoted(all_layers: &LibraryLayers) -> RootWrite<'_> {
     change.put(Layer::Project, &entry("c", "new")).unwrap();
     let staged = all_layers.dir(Layer::Staged).unwrap().join("c.md");
     change.remove(Layer::Staged, &staged).unwrap();
-    let (root, batch) = change.roots.pop_first().unwrap();
-    RootWrite { layers: all_layers, root, batch }
+    let (root, write) = change.roots.pop_first().unwrap();
+    RootWrite { layers: all_layers, root, plan: write.plan, texts: write.texts }
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn what_cannot_be_moved_is_moved_back() {
     let all_layers = library_layers(dir.path());
     let mut site = promoted(&all_layers);
     let before = held_in(&all_layers);
-    let steps = 2 * site.batch.plan.moves.len() + 1;
+    let steps = 2 * site.plan.moves.len() + 1;
     (0..steps).for_each(|number| assert!(site.step(number).unwrap()));
     // Everything is in place, and then something fails.
     let error = site.take_back(CommandError::usage("it cannot be moved"));

@@ -2,17 +2,7 @@
 //! the errors found in them.
 
 use super::{CELL_CHARS, ERRORS_MAX, NONE, QUOTE_CHARS, ROWS_MAX, SECTIONS};
-use karve_core::table::{cells, is_closed, is_rule};
-
-/// A line with its number, from 1.
-pub(super) type SectionLine<'a> = (usize, &'a str);
-
-/// A heading with the lines below it.
-pub(super) struct ReportSection<'a> {
-    pub(super) line: usize,
-    pub(super) heading: &'a str,
-    pub(super) body: Vec<SectionLine<'a>>,
-}
+use karve_core::markdown::{self, MarkdownSection, NumberedLine, cells, is_closed, is_rule};
 
 /// A bounded list of errors.
 #[derive(Default)]
@@ -43,7 +33,7 @@ impl ReportErrors {
 }
 
 /// Whether a section has this name; headings may end with a remark in parentheses.
-pub(super) fn is_called(part: &ReportSection<'_>, name: &str) -> bool {
+pub(super) fn is_called(part: &MarkdownSection<'_>, name: &str) -> bool {
     match part.heading.strip_prefix(name) {
         Some(rest) if name.ends_with(':') => !rest.trim().is_empty(),
         Some(rest) => rest.is_empty() || rest.starts_with(" (") && rest.ends_with(')'),
@@ -55,36 +45,36 @@ pub(super) fn is_called(part: &ReportSection<'_>, name: &str) -> bool {
 pub(super) fn sections<'a>(
     text: &'a str,
     faults: &mut ReportErrors,
-) -> (Option<SectionLine<'a>>, Vec<ReportSection<'a>>) {
+) -> (Option<NumberedLine<'a>>, Vec<MarkdownSection<'a>>) {
+    let is_heading = |line: &&str| line.starts_with("## ") || line.starts_with("### ");
+    let (before, all) = markdown::sections(text, |line| Some(line).filter(is_heading));
     let mut title = None;
-    let mut parts: Vec<ReportSection<'a>> = Vec::new();
+    let mut parts: Vec<MarkdownSection<'a>> = Vec::new();
     let mut last = 0;
-    for (number, line) in text.lines().enumerate().map(|(n, line)| (n + 1, line)) {
-        if let Some(heading) = line.strip_prefix("### ") {
-            let heading = heading.trim();
-            let part = ReportSection { line: number, heading, body: Vec::new() };
-            let place = SECTIONS.iter().position(|name| is_called(&part, name));
-            match place {
-                None => faults.add(number, format!("unknown section {}", quoted(heading))),
-                Some(place) if parts.iter().any(|part| is_called(part, SECTIONS[place])) => {
-                    faults.add(number, format!("{} appears twice", quoted(heading)));
-                }
-                Some(place) if place < last => {
-                    faults.add(number, format!("{} is out of order", quoted(heading)));
-                }
-                Some(place) => last = place,
-            }
-            parts.push(part);
-        } else if let Some(heading) = line.strip_prefix("## ") {
+    add_outside(&before, faults);
+    for mut part in all {
+        if let Some(heading) = part.heading.strip_prefix("## ") {
             match title {
-                None if parts.is_empty() => title = Some((number, heading)),
-                _ => faults.add(number, "there is more than one report"),
+                None if parts.is_empty() => title = Some((part.line, heading)),
+                _ => faults.add(part.line, "there is more than one report"),
             }
-        } else if let Some(part) = parts.last_mut() {
-            part.body.push((number, line));
-        } else if !line.trim().is_empty() {
-            faults.add(number, format!("{} is outside of any section", quoted(line)));
+            add_outside(&part.body, faults);
+            continue;
         }
+        part.heading = part.heading.trim_start_matches("###").trim_start();
+        let (number, heading) = (part.line, quoted(part.heading));
+        let place = SECTIONS.iter().position(|name| is_called(&part, name));
+        match place {
+            None => faults.add(number, format!("unknown section {heading}")),
+            Some(place) if parts.iter().any(|part| is_called(part, SECTIONS[place])) => {
+                faults.add(number, format!("{heading} appears twice"));
+            }
+            Some(place) if place < last => {
+                faults.add(number, format!("{heading} is out of order"));
+            }
+            Some(place) => last = place,
+        }
+        parts.push(part);
     }
     if title.is_none() {
         faults.missing("the heading \"## Profile: <kernel> <version>\"");
@@ -92,25 +82,30 @@ pub(super) fn sections<'a>(
     (title, parts)
 }
 
+fn add_outside(lines: &[NumberedLine<'_>], faults: &mut ReportErrors) {
+    for (number, line) in lines.iter().filter(|(_, line)| !line.trim().is_empty()) {
+        faults.add(*number, format!("{} is outside of any section", quoted(line)));
+    }
+}
+
 /// A row of a table, with its line.
 pub(super) type TableRow = (usize, Vec<String>);
 
 /// The header and the rows of the only table of a section.
 pub(super) fn table(
-    part: &ReportSection<'_>,
+    part: &MarkdownSection<'_>,
     faults: &mut ReportErrors,
 ) -> Option<(TableRow, Vec<TableRow>)> {
     let mut rows = Vec::new();
-    let filled = part.body.iter().filter(|(_, line)| !line.trim().is_empty());
-    for (place, (number, line)) in filled.enumerate() {
+    for (place, (number, line)) in part.filled().into_iter().enumerate() {
         match cells(line).filter(|_| is_closed(line)) {
-            None => faults.add(*number, format!("{} is not a row from | to |", quoted(line))),
+            None => faults.add(number, format!("{} is not a row from | to |", quoted(line))),
             Some(row) if place == 1 && is_rule(&row) => {}
             Some(_) if rows.len() > ROWS_MAX => {
-                faults.add(*number, format!("there are more than {ROWS_MAX} rows"));
+                faults.add(number, format!("there are more than {ROWS_MAX} rows"));
                 break;
             }
-            Some(row) => rows.push((*number, row)),
+            Some(row) => rows.push((number, row)),
         }
     }
     if rows.len() < 2 {
@@ -127,7 +122,7 @@ pub(super) fn table(
 
 /// The rows of a table that must have these columns, in one of the accepted spellings.
 pub(super) fn rows<const N: usize>(
-    part: &ReportSection<'_>,
+    part: &MarkdownSection<'_>,
     spellings: &[[&str; N]],
     faults: &mut ReportErrors,
 ) -> (usize, Vec<(usize, [String; N])>) {

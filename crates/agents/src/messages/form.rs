@@ -1,26 +1,18 @@
-//! Messages between roles: the form of each as data, and what is wrong with a message.
+//! The form of each message as data, and what is wrong with a message.
 //!
-//! A message is data in a declared shape. It is written as an object in a data language, or as
-//! Markdown in the form that its workflow publishes; `markdown` does the latter. Every message is
-//! checked completely, whoever wrote it, and every error is named.
-
-mod datum;
-mod markdown;
-#[cfg(test)]
-mod tests;
-
-pub use datum::Datum;
-pub use markdown::{parse_markdown, render_markdown};
+//! A message is data in a declared shape. It is written as a JSON object, or as Markdown in the
+//! form that its workflow publishes. Every message is checked completely, whoever wrote it, and
+//! every error is named.
 
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use serde_json::{Map, Value};
 
 /// Maximum length of a line, in characters.
-pub const LINE_CHARS: usize = 400;
+const LINE_CHARS: usize = 400;
 /// Maximum length of a text, in characters.
-pub const TEXT_CHARS: usize = 4_000;
+const TEXT_CHARS: usize = 4_000;
 /// Maximum length of a list, unless its form allows fewer entries.
-pub const LIST_MAX: usize = 64;
+const LIST_MAX: usize = 64;
 /// Maximum number of errors that are named.
 const ERRORS_MAX: usize = 30;
 /// The largest number that is accepted.
@@ -130,10 +122,10 @@ pub struct Message {
 
 /// Errors as they are found, up to a limit.
 #[derive(Debug, Default)]
-struct MessageErrors(Vec<String>);
+pub(super) struct MessageErrors(pub(super) Vec<String>);
 
 impl MessageErrors {
-    fn add(&mut self, at: &str, what: &str) {
+    pub(super) fn add(&mut self, at: &str, what: &str) {
         if self.0.len() < ERRORS_MAX {
             self.0.push(format!("{at} {what}"));
         }
@@ -142,117 +134,27 @@ impl MessageErrors {
 
 impl Message {
     /// Everything that is wrong with a message of this form; empty if it conforms.
-    pub fn check(&self, datum: &Datum) -> Vec<String> {
+    pub fn check(&self, value: &Value) -> Vec<String> {
         let mut faults = MessageErrors::default();
-        match datum {
-            Datum::Fields(values) => check_fields(&self.field, values, "", &mut faults),
+        match value {
+            Value::Object(values) => check_fields(&self.field, values, "", &mut faults),
             _ => faults.add("the message", "must be an object"),
         }
         faults.0
-    }
-
-    /// Everything that is wrong with the form itself.
-    pub fn errors(&self) -> Vec<String> {
-        let mut faults = MessageErrors::default();
-        if self.name.is_empty() || self.system.is_empty() || self.about.is_empty() {
-            faults.add(&self.name, "needs a name, a system and a description");
-        }
-        push_field_errors(&self.name, &self.field, &mut faults);
-        match self.form {
-            MessageFormat::Object if !self.section.is_empty() || !self.title.is_empty() => {
-                faults.add(&self.name, "has sections or a title, but is not Markdown");
-            }
-            MessageFormat::Object => {}
-            MessageFormat::Markdown => self.push_section_errors(&mut faults),
-        }
-        faults.0
-    }
-
-    /// Each field appears in exactly one place of the Markdown.
-    fn push_section_errors(&self, faults: &mut MessageErrors) {
-        let mut placed = markdown::names_in(&self.title);
-        for section in &self.section {
-            placed.extend(markdown::names_in(&section.heading));
-            placed.push(section.body.clone());
-            let Some(field) = self.field.iter().find(|field| field.name == section.body) else {
-                faults.add(&section.heading, "shows a field that does not exist");
-                continue;
-            };
-            let inner: Vec<String> = field.field.iter().map(|f| f.name.clone()).collect();
-            let shown = match (field.kind, section.columns.is_empty()) {
-                (FieldKind::Rows, true) => markdown::names_in(&section.row) == inner,
-                (FieldKind::Rows, false) => section.columns.len() == inner.len(),
-                (FieldKind::Record, _) => false,
-                _ => section.columns.is_empty() && section.row.is_empty(),
-            };
-            if !shown {
-                faults.add(&section.heading, "does not show the fields of its body in order");
-            }
-        }
-        let mut names: Vec<String> = self.field.iter().map(|f| f.name.clone()).collect();
-        names.sort();
-        placed.sort();
-        if names != placed {
-            faults.add(&self.name, "does not show each field once");
-        }
-        let headed = |name: &String| {
-            let in_heading = |s: &MessageSection| markdown::names_in(&s.heading).contains(name);
-            markdown::names_in(&self.title).contains(name) || self.section.iter().any(in_heading)
-        };
-        for field in self.field.iter().filter(|field| headed(&field.name)) {
-            if field.optional || !field.is_inline() {
-                faults.add(
-                    &field.name,
-                    "is used in a heading, so it must be required and on one line",
-                );
-            }
-        }
-    }
-}
-
-impl MessageField {
-    /// Whether it fits into a line.
-    fn is_inline(&self) -> bool {
-        match self.kind {
-            FieldKind::Line
-            | FieldKind::Number
-            | FieldKind::Count
-            | FieldKind::Truth
-            | FieldKind::Choice => true,
-            FieldKind::Text | FieldKind::Lines | FieldKind::Rows | FieldKind::Record => false,
-        }
-    }
-}
-
-fn push_field_errors(at: &str, fields: &[MessageField], faults: &mut MessageErrors) {
-    let mut seen = BTreeSet::new();
-    for field in fields {
-        let at = format!("{at}.{}", field.name);
-        if field.name.is_empty() || !seen.insert(&field.name) {
-            faults.add(&at, "needs a unique name");
-        }
-        let nests = matches!(field.kind, FieldKind::Rows | FieldKind::Record);
-        if nests == field.field.is_empty() {
-            faults.add(&at, "must have fields if and only if it holds records");
-        }
-        if (field.kind == FieldKind::Choice) == field.of.is_empty() {
-            faults.add(&at, "must list words if and only if it is a choice");
-        }
-        push_field_errors(&at, &field.field, faults);
     }
 }
 
 fn check_fields(
     fields: &[MessageField],
-    values: &BTreeMap<String, Datum>,
+    values: &Map<String, Value>,
     at: &str,
     faults: &mut MessageErrors,
 ) {
     for field in fields {
         let at = format!("{at}{}", field.name);
         match values.get(&field.name) {
-            Some(Datum::Null) | None if field.optional => {}
-            Some(Datum::Null) | None => faults.add(&at, "is missing"),
+            Some(Value::Null) | None if field.optional => {}
+            Some(Value::Null) | None => faults.add(&at, "is missing"),
             Some(value) => check_value(field, value, &at, faults),
         }
     }
@@ -264,48 +166,49 @@ fn check_fields(
     }
 }
 
-fn check_value(field: &MessageField, value: &Datum, at: &str, faults: &mut MessageErrors) {
+fn check_value(field: &MessageField, value: &Value, at: &str, faults: &mut MessageErrors) {
     match (field.kind, value) {
-        (FieldKind::Line, Datum::Text(text)) => check_line(text, at, faults),
-        (FieldKind::Text, Datum::Text(text)) => check_text(field, text, at, faults),
-        (FieldKind::Number, Datum::Number(number)) => {
-            if !number.is_finite() || number.abs() > NUMBER_MAX {
+        (FieldKind::Line, Value::String(text)) => check_line(text, at, faults),
+        (FieldKind::Text, Value::String(text)) => check_text(field, text, at, faults),
+        (FieldKind::Number, Value::Number(number)) => {
+            if !number.as_f64().is_some_and(|number| number.abs() <= NUMBER_MAX) {
                 faults.add(at, "is too large a number");
             }
         }
-        (FieldKind::Count, Datum::Number(number)) => {
-            if !(number.fract() == 0.0 && (0.0..=NUMBER_MAX).contains(number)) {
+        (FieldKind::Count, Value::Number(number)) => {
+            let is_count = |n: f64| n.fract() == 0.0 && (0.0..=NUMBER_MAX).contains(&n);
+            if !number.as_f64().is_some_and(is_count) {
                 faults.add(at, "must be a whole number of at least 0");
             }
         }
-        (FieldKind::Truth, Datum::Truth(_)) => {}
-        (FieldKind::Choice, Datum::Text(text)) if field.of.contains(text) => {}
+        (FieldKind::Truth, Value::Bool(_)) => {}
+        (FieldKind::Choice, Value::String(text)) if field.of.contains(text) => {}
         (FieldKind::Choice, _) => {
             faults.add(at, &format!("must be one of {}", field.of.join(", ")));
         }
-        (FieldKind::Lines, Datum::List(items)) => {
+        (FieldKind::Lines, Value::Array(items)) => {
             check_length(field, items.len(), at, faults);
             for (n, item) in items.iter().enumerate().take(LIST_MAX) {
                 let at = format!("{at}[{n}]");
                 match item {
-                    Datum::Text(text) => check_line(text, &at, faults),
+                    Value::String(text) => check_line(text, &at, faults),
                     _ => faults.add(&at, "must be a line of text"),
                 }
             }
         }
-        (FieldKind::Rows, Datum::List(items)) => {
+        (FieldKind::Rows, Value::Array(items)) => {
             check_length(field, items.len(), at, faults);
             for (n, item) in items.iter().enumerate().take(LIST_MAX) {
                 let at = format!("{at}[{n}]");
                 match item {
-                    Datum::Fields(values) => {
+                    Value::Object(values) => {
                         check_fields(&field.field, values, &format!("{at}."), faults);
                     }
                     _ => faults.add(&at, "must be an object"),
                 }
             }
         }
-        (FieldKind::Record, Datum::Fields(values)) => {
+        (FieldKind::Record, Value::Object(values)) => {
             check_fields(&field.field, values, &format!("{at}."), faults);
         }
         (kind, _) => faults.add(at, expected_value(kind)),
