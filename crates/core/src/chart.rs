@@ -15,7 +15,7 @@ pub const TOP: f64 = 44.0;
 /// The space below it.
 pub const BOTTOM: f64 = 52.0;
 /// A color-blind safe palette.
-pub const COLOURS: [&str; 3] = ["#0072b2", "#d55e00", "#009e73"];
+pub const COLORS: [&str; 3] = ["#0072b2", "#d55e00", "#009e73"];
 
 /// A chart under construction, with its ranges.
 #[derive(Clone, Debug)]
@@ -107,18 +107,18 @@ impl Chart {
     }
 
     /// A horizontal line with a label.
-    pub fn level(&mut self, y: f64, colour: &str, label: &str) {
+    pub fn level(&mut self, y: f64, color: &str, label: &str) {
         let (from, to) = (self.at((self.x.0, y)), self.at((self.x.1, y)));
-        self.stroke([from, to], &format!("stroke=\"{colour}\" stroke-dasharray=\"2 3\""));
+        self.stroke([from, to], &format!("stroke=\"{color}\" stroke-dasharray=\"2 3\""));
         self.text((to.0 - 4.0, to.1 - 5.0), "end", label);
     }
 
     /// The band between two levels.
-    pub fn band(&mut self, low: f64, high: f64, colour: &str) {
+    pub fn band(&mut self, low: f64, high: f64, color: &str) {
         let clamp = |y: f64| y.clamp(self.y.0, self.y.1);
         let (a, b) = (self.at((self.x.0, clamp(high))), self.at((self.x.1, clamp(low))));
         self.put(&format!(
-            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{colour}\" \
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{color}\" \
              fill-opacity=\"0.15\"/>",
             a.0,
             a.1,
@@ -128,15 +128,15 @@ impl Chart {
     }
 
     /// A dot.
-    pub fn dot(&mut self, point: (f64, f64), colour: &str) {
+    pub fn dot(&mut self, point: (f64, f64), color: &str) {
         let (x, y) = self.at(point);
         self.put(&format!(
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.6\" fill=\"{colour}\" fill-opacity=\"0.7\"/>"
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.6\" fill=\"{color}\" fill-opacity=\"0.7\"/>"
         ));
     }
 
     /// A line through points.
-    pub fn line(&mut self, points: &[(f64, f64)], colour: &str, stroke: Stroke) {
+    pub fn line(&mut self, points: &[(f64, f64)], color: &str, stroke: Stroke) {
         let place = |point: &(f64, f64)| {
             let (x, y) = self.at(*point);
             format!("{x:.1},{y:.1}")
@@ -144,19 +144,19 @@ impl Chart {
         let places: Vec<String> = points.iter().map(place).collect();
         let dash = stroke.attribute();
         self.put(&format!(
-            "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\"{dash} \
+            "<polyline fill=\"none\" stroke=\"{color}\" stroke-width=\"1.8\"{dash} \
              points=\"{}\"/>",
             places.join(" ")
         ));
     }
 
     /// One entry of the legend.
-    pub fn legend(&mut self, label: &str, colour: &str, stroke: Stroke) {
+    pub fn legend(&mut self, label: &str, color: &str, stroke: Stroke) {
         let y = TOP + 10.0 + f64::from(self.legends) * 20.0;
         let x = WIDTH - RIGHT + 14.0;
         self.legends += 1;
         let dash = stroke.attribute();
-        let style = format!("stroke=\"{colour}\" stroke-width=\"2.4\"{dash}");
+        let style = format!("stroke=\"{color}\" stroke-width=\"2.4\"{dash}");
         self.stroke([(x, y), (x + 24.0, y)], &style);
         self.text((x + 30.0, y + 4.0), "start", &escaped(label));
     }

@@ -178,7 +178,7 @@ pub struct FalsePositive {
     /// By this clock.
     pub clock: Clock,
     /// In favor of this arm.
-    pub favours: Arm,
+    pub favors: Arm,
 }
 
 /// The arms of a duel.
@@ -195,7 +195,7 @@ pub fn judge_control(duel: &Duel) -> Option<FalsePositive> {
     duel.tracks.iter().find_map(|track| {
         let arms = [(track.faster, Arm::Candidate), (track.not_faster, Arm::Parent)];
         let found = arms.into_iter().find(|(e, _)| e.reached(NOISE_EVIDENCE));
-        found.map(|(_, favours)| FalsePositive { clock: track.clock, favours })
+        found.map(|(_, favors)| FalsePositive { clock: track.clock, favors })
     })
 }
 

@@ -220,8 +220,8 @@ impl Campaign {
 impl ControlResult {
     /// Whether it showed that the candidate is slower, as one with more work is.
     pub fn shows_slowdown(&self) -> bool {
-        let favours = self.suspicion.map(|found| found.favours);
-        favours == Some(verdict::Arm::Parent)
+        let favors = self.suspicion.map(|found| found.favors);
+        favors == Some(verdict::Arm::Parent)
     }
 
     /// The higher evidence for a difference, by the metric.

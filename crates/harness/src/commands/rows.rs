@@ -232,8 +232,8 @@ mod tests {
         let pytest = output("pytest-benchmark");
         let want = "the rows on lines 1 and 3 of the benchmark's output could both be 1";
         check(two, &pytest, "median_s", &[case("1", &[])], Err(want));
-        let labelled = OutputRule { label: Some("t_b".to_owned()), ..pytest };
-        check(two, &labelled, "median_s", &[case("1", &[])], Ok(&[1.0]));
+        let labeled = OutputRule { label: Some("t_b".to_owned()), ..pytest };
+        check(two, &labeled, "median_s", &[case("1", &[])], Ok(&[1.0]));
     }
 
     #[test]

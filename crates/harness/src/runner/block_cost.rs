@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_is_found_for_each_clock_and_does_not_favour_an_arm() {
+    fn the_middle_is_found_for_each_clock_and_does_not_favor_an_arm() {
         let turns = [
             [turn(100, 90), turn(300, 80)],
             [turn(200, 100), turn(200, 95)],

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 /// Colors for faster, slower and the same.
-const COLOURS: [&str; 3] = chart::COLOURS;
+const COLORS: [&str; 3] = chart::COLORS;
 
 /// Writes both plots into a directory.
 pub fn write(recorded: &BenchRecord, dir: &Path) -> Result<()> {
@@ -39,16 +39,16 @@ pub fn render_evidence(recorded: &BenchRecord, bench: &Bench) -> String {
     let ticks = (0..=6).map(|k| f64::from(k) * step).filter(|y| *y <= top);
     let ticks = ticks.map(|y| (y, format!("1e{y:.0}").replace("1e0", "1")));
     chart.axes("pairs", "evidence (log scale)", &ticks.collect::<Vec<_>>());
-    chart.level(needed.log10(), COLOURS[0], &format!("different: {needed:.0}"));
-    chart.level(enough.log10(), COLOURS[2], &format!("the same: {enough:.0}"));
+    chart.level(needed.log10(), COLORS[0], &format!("different: {needed:.0}"));
+    chart.level(enough.log10(), COLORS[2], &format!("the same: {enough:.0}"));
     for (number, clock) in bench.clocks.iter().enumerate() {
         let name = clock.clock.called(&recorded.metric);
         for (k, what) in ["faster", "slower", "same"].into_iter().enumerate() {
             let points = clock.overall.path.iter().enumerate();
             let points = points.map(|(n, e)| ((n + 1) as f64, e[k].max(1.0).log10()));
             let stroke = if number > 0 { Stroke::Dashed } else { Stroke::Solid };
-            chart.line(&points.collect::<Vec<_>>(), COLOURS[k], stroke);
-            chart.legend(&format!("{what}, {name}"), COLOURS[k], stroke);
+            chart.line(&points.collect::<Vec<_>>(), COLORS[k], stroke);
+            chart.legend(&format!("{what}, {name}"), COLORS[k], stroke);
         }
     }
     chart.finish()
@@ -67,18 +67,18 @@ pub fn render_ratios(recorded: &BenchRecord, bench: &Bench) -> String {
     let ticks = ticks.map(|y| (y, format!("{:.3}x", y.exp())));
     chart.axes("pairs", "ratio", &ticks.collect::<Vec<_>>());
     for (number, clock) in bench.clocks.iter().enumerate() {
-        let colour = COLOURS[number.min(1)];
+        let color = COLORS[number.min(1)];
         let estimate = clock.overall.estimate();
         if let (Some(low), Some(high)) = (estimate.low, estimate.high) {
-            chart.band(low.ln(), high.ln(), colour);
+            chart.band(low.ln(), high.ln(), color);
         }
         for (n, ln) in clock.overall.ln_speedups.iter().enumerate() {
-            chart.dot(((n + 1) as f64, ln.clamp(-reach, reach)), colour);
+            chart.dot(((n + 1) as f64, ln.clamp(-reach, reach)), color);
         }
         let name = clock.clock.called(&recorded.metric);
         if estimate.ratio.is_finite() {
-            chart.level(estimate.ratio.ln(), colour, "");
-            chart.legend(&format!("{name}: {:.3}x", estimate.ratio), colour, Stroke::Solid);
+            chart.level(estimate.ratio.ln(), color, "");
+            chart.legend(&format!("{name}: {:.3}x", estimate.ratio), color, Stroke::Solid);
         }
     }
     chart.level(0.0, "#888888", "");

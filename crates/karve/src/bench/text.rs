@@ -12,7 +12,7 @@ pub use karve_os::text::safe;
 const NAME_CHARS: usize = 60;
 
 /// The result as text.
-pub fn render_text(view: &BenchView, colour: bool) -> String {
+pub fn render_text(view: &BenchView, color: bool) -> String {
     let tone = match view.finding {
         BenchFinding::Faster { .. } => Tone::Good,
         BenchFinding::Slower { .. } | BenchFinding::ClocksDisagree { .. } => Tone::Bad,
@@ -20,7 +20,7 @@ pub fn render_text(view: &BenchView, colour: bool) -> String {
     };
     let telling = view.deciding_clock();
     let mut lines = vec![
-        toned(&view.words, tone, colour),
+        toned(&view.words, tone, color),
         format!("A         {}", side(&view.a)),
         format!("B         {}", side(&view.b)),
         format!(

@@ -2,7 +2,7 @@
 
 use crate::config::Overrides;
 use crate::project::ProjectArgs;
-use crate::ui::style::{Tone, colour, toned};
+use crate::ui::style::{Tone, color, toned};
 use crate::{session, ui};
 use karve_agents::api::ApiConfig;
 use karve_agents::cli::{AgentTrial, CliConfig, CliKind};
@@ -273,7 +273,7 @@ fn show(listed: &ListedAgent) {
         (None, Some(_), _) | (None, _, "builtin") => ("there", Tone::Good),
         (None, None, _) => ("missing", Tone::Strong),
     };
-    let word = toned(&format!("{word:<8}"), tone, colour());
+    let word = toned(&format!("{word:<8}"), tone, color());
     let mut parts = vec![format!("{:<11}", listed.kind)];
     parts.extend(listed.version.clone());
     parts.extend(listed.path.clone());

@@ -6,7 +6,7 @@ mod kernel;
 use crate::config::{LoadedConfig, Overrides};
 use crate::project::ProjectArgs;
 use crate::tuner::unused_knobs::unused_knobs;
-use crate::ui::style::{Tone, colour, toned};
+use crate::ui::style::{Tone, color, toned};
 use crate::{checks, session, ui};
 use karve_agents::config::AgentLaunch;
 use karve_agents::{api, builtin, cli, command};
@@ -87,7 +87,7 @@ impl DoctorReport {
                 FindingLevel::Note => ("note", Tone::Strong),
                 FindingLevel::Failed => ("FAILED", Tone::Bad),
             };
-            let word = toned(&format!("{word:<7}"), tone, colour());
+            let word = toned(&format!("{word:<7}"), tone, color());
             ui::outln(&format!("{word} {:<11} {}", finding.what, safe(&finding.detail, 300)));
             if let (Some(hint), false) = (&finding.hint, level == FindingLevel::Fine) {
                 ui::outln(&format!("        hint: {hint}"));

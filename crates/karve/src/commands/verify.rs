@@ -69,7 +69,7 @@ impl VerifyArgs {
         }
         Err(CommandError::new(
             ErrorKind::Negative,
-            format!("{} differences were found", findings.differences.len()),
+            format!("found {}", counted(findings.differences.len(), "difference")),
         )
         .hint("do not trust the verdicts named above; \"karve show ROUND\" has the details"))
     }

@@ -41,7 +41,7 @@ fn check(files: &[(&str, &str)], want: [&str; 6]) -> ConfigProposal {
 }
 
 #[test]
-fn a_project_like_our_examples_is_recognised() {
+fn a_project_like_our_examples_is_recognized() {
     let bench = "int main(void) { printf(\"METRIC gemm_gflops=%f case=%s\\n\", x, name); }";
     let files = [
         ("Makefile", MAKE),
@@ -79,7 +79,7 @@ fn targets_of_a_makefile_are_used() {
 }
 
 #[test]
-fn cmake_and_cargo_are_recognised() {
+fn cmake_and_cargo_are_recognized() {
     let lists = "enable_testing()\nadd_executable(fft_bench bench.cc)\nadd_test(NAME t)\n";
     let files = [("CMakeLists.txt", lists), ("fft.cc", "for (;;)"), ("bench.cc", "for (;;)")];
     let want = [
@@ -127,7 +127,7 @@ fn cuda_without_a_build_system_is_compiled_directly() {
 }
 
 #[test]
-fn python_projects_are_recognised() {
+fn python_projects_are_recognized() {
     let cutile = "import cuda.tile as ct\n@ct.kernel\ndef k(): pass\n";
     let files = [
         ("pyproject.toml", "[tool.pytest.ini_options]\n"),

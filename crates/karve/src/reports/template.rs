@@ -185,7 +185,7 @@ fn add_layout(environment: &mut Environment<'static>) {
             plain(state, wrapped(text, width, &" ".repeat(indent.unwrap_or(0))))
         },
     );
-    environment.add_filter("labelled", |state: &State<'_, '_>, text: &str, label: &str| {
+    environment.add_filter("labeled", |state: &State<'_, '_>, text: &str, label: &str| {
         let body = wrapped(text, TERMINAL_WIDTH, &" ".repeat(LABEL_WIDTH));
         plain(state, format!("{label:<LABEL_WIDTH$}{}", body.trim_start()))
     });

@@ -14,12 +14,12 @@ const COMMAND: &str = "command";
 const COLUMNS_MAX: usize = 160;
 
 /// The transcript as text.
-pub fn render_transcript(transcript: &Transcript, colour: bool) -> String {
+pub fn render_transcript(transcript: &Transcript, color: bool) -> String {
     let mut text = String::new();
     for (at, turn) in transcript.turns.iter().enumerate() {
         let head = format!("round {}, turn {}: {}", transcript.round, at + 1, heading(turn));
-        let _ = writeln!(text, "{}", toned(&head, Tone::Strong, colour));
-        render_turn(&mut text, turn, colour);
+        let _ = writeln!(text, "{}", toned(&head, Tone::Strong, color));
+        render_turn(&mut text, turn, color);
         text.push('\n');
     }
     text
@@ -38,14 +38,14 @@ fn heading(turn: &TurnView) -> String {
     format!("{}{variant} by {}{more}", safe(&turn.task, 20), safe(name, 40))
 }
 
-fn render_turn(text: &mut String, turn: &TurnView, colour: bool) {
+fn render_turn(text: &mut String, turn: &TurnView, color: bool) {
     let title = turn.brief.lines().find(|line| !line.trim().is_empty());
     let title = safe(title.unwrap_or("no brief").trim_start_matches('#'), 80);
     let length = turn.brief.chars().count();
     let brief = format!("{title} ({length} characters)");
-    let _ = writeln!(text, "  karve   {}", toned(&brief, Tone::Dim, colour));
+    let _ = writeln!(text, "  karve   {}", toned(&brief, Tone::Dim, color));
     for said in &turn.lines {
-        render_utterance(text, said, colour);
+        render_utterance(text, said, color);
     }
     let mut end = Vec::new();
     end.extend(turn.exit.clone());
@@ -57,11 +57,11 @@ fn render_turn(text: &mut String, turn: &TurnView, colour: bool) {
         let _ = writeln!(text, "  ended   {}", safe(&end.join("; "), 400));
     }
     let tone = if turn.failure.is_some() { Tone::Bad } else { Tone::Strong };
-    let outcome = toned(&safe(&turn.outcome, 400), tone, colour);
+    let outcome = toned(&safe(&turn.outcome, 400), tone, color);
     let _ = writeln!(text, "  outcome {outcome}");
 }
 
-fn render_utterance(text: &mut String, said: &TranscriptLine, colour: bool) {
+fn render_utterance(text: &mut String, said: &TranscriptLine, color: bool) {
     let (who, tone) = match (said.who, said.failed) {
         (TranscriptAuthor::Agent, _) => ("agent", None),
         (TranscriptAuthor::Call, _) => ("tool", Some(Tone::Dim)),
@@ -81,7 +81,7 @@ fn render_utterance(text: &mut String, said: &TranscriptLine, colour: bool) {
     for (at, line) in lines.iter().enumerate() {
         let who = if at == 0 { who } else { "" };
         let line = match tone {
-            Some(tone) => toned(line, tone, colour),
+            Some(tone) => toned(line, tone, color),
             None => line.clone(),
         };
         let _ = writeln!(text, "  {who:<7} {line}");

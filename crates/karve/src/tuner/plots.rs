@@ -2,7 +2,7 @@
 //! that matter most against each other.
 
 use super::session::{TuneResult, as_metric};
-use karve_core::chart::{COLOURS, Chart, LEFT, Stroke, TOP, escaped};
+use karve_core::chart::{COLORS, Chart, LEFT, Stroke, TOP, escaped};
 use karve_core::charter::Better;
 use karve_core::score::figure;
 use karve_numerics::grid::Grid;
@@ -57,20 +57,20 @@ fn render_convergence(record: &SearchRecord, better: Better) -> String {
         let x = (number + 1) as f64;
         match log {
             Some(log) => {
-                chart.dot((x, *log), COLOURS[0]);
+                chart.dot((x, *log), COLORS[0]);
                 if best.is_finite() {
                     steps.push((x, best));
                 }
                 best = best.min(*log);
                 steps.push((x, best));
             }
-            None => chart.dot((x, high), COLOURS[1]),
+            None => chart.dot((x, high), COLORS[1]),
         }
     }
-    chart.line(&steps, COLOURS[2], Stroke::Solid);
-    chart.legend("best so far", COLOURS[2], Stroke::Solid);
-    chart.legend("a setting", COLOURS[0], Stroke::Solid);
-    chart.legend("failed", COLOURS[1], Stroke::Solid);
+    chart.line(&steps, COLORS[2], Stroke::Solid);
+    chart.legend("best so far", COLORS[2], Stroke::Solid);
+    chart.legend("a setting", COLORS[0], Stroke::Solid);
+    chart.legend("failed", COLORS[1], Stroke::Solid);
     chart.finish()
 }
 
@@ -86,7 +86,7 @@ fn render_importance(grid: &Grid, matters: &[Importance]) -> String {
         chart.put(&format!(
             "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"18\" fill=\"{}\"/>",
             (one.share * BAR).max(1.0),
-            COLOURS[0]
+            COLORS[0]
         ));
         let percent = format!("{:.0}%", one.share * 100.0);
         chart.text((x + one.share * BAR + 8.0, y + 13.0), "start", &percent);
@@ -129,7 +129,7 @@ fn render_pairs(grid: &Grid, record: &SearchRecord, matters: &[Importance]) -> S
                  fill-opacity=\"{near:.2}\"/>",
                 cell.0 - 1.0,
                 cell.1 - 1.0,
-                COLOURS[0]
+                COLORS[0]
             ));
             let place = (x + cell.0 / 2.0, y + cell.1 / 2.0 + 4.0);
             let ink = if near > 0.6 { "#ffffff" } else { "#222222" };

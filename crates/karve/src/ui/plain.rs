@@ -17,7 +17,7 @@ const WHY_CHARS: usize = 60;
 /// Lines on standard output, and a spinner on standard error if that is a terminal.
 #[derive(Debug)]
 pub struct PlainScreen {
-    colour: bool,
+    color: bool,
     spinner: Option<ProgressBar>,
     /// The bottleneck that was last shown.
     limit: Option<Bottleneck>,
@@ -26,7 +26,7 @@ pub struct PlainScreen {
 impl PlainScreen {
     /// A screen for this terminal, or for whatever standard output is.
     pub fn new() -> Self {
-        Self { colour: super::style::colour(), spinner: super::progress::spinner(), limit: None }
+        Self { color: super::style::color(), spinner: super::progress::spinner(), limit: None }
     }
 
     fn line(&self, text: &str) {
@@ -43,7 +43,7 @@ impl PlainScreen {
         let view = campaign.round_view(round);
         let ratio = view.ratio.map_or_else(|| "     -".to_owned(), |r| format!("{r:>5.2}x"));
         let tone = if round.verdict.keeps() { Tone::Good } else { Tone::Dim };
-        let verdict = toned(&format!("{:<9}", view.verdict), tone, self.colour);
+        let verdict = toned(&format!("{:<9}", view.verdict), tone, self.color);
         let why = if round.verdict.keeps() {
             format!("now {:.2}x in total", view.cumulative_ratio)
         } else {
@@ -106,7 +106,7 @@ impl PlainScreen {
     fn baseline_line(&self, campaign: &Campaign, baseline: &Baseline) {
         if !baseline.gate.passed() {
             let why = safe(&baseline.gate.describe(), 200);
-            self.line(&toned(&format!("baseline  {why}"), Tone::Bad, self.colour));
+            self.line(&toned(&format!("baseline  {why}"), Tone::Bad, self.color));
             return;
         }
         let view = campaign.view();
@@ -124,11 +124,7 @@ impl PlainScreen {
         match event {
             Event::TargetDefined { charter } => {
                 let hidden = charter.cases.len() - charter.visible_cases().len();
-                self.line(&toned(
-                    &format!("campaign  {}", charter.name),
-                    Tone::Strong,
-                    self.colour,
-                ));
+                self.line(&toned(&format!("campaign  {}", charter.name), Tone::Strong, self.color));
                 self.line(&format!(
                     "charter   {} ({}) on {}, {} and {hidden} hidden, policy {}, at most {}",
                     charter.target.op,
@@ -158,7 +154,7 @@ impl PlainScreen {
                     format!("refused   mutation check failed, no planted bug caught; last: {last}")
                 };
                 let tone = if *check_passed { Tone::Dim } else { Tone::Bad };
-                self.line(&toned(&text, tone, self.colour));
+                self.line(&toned(&text, tone, self.color));
             }
             _ => {}
         }

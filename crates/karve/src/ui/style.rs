@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 /// Whether standard output supports color.
-pub fn colour() -> bool {
+pub fn color() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
     std::io::stdout().is_terminal() && !refused && !dumb
@@ -22,9 +22,9 @@ pub enum Tone {
     Strong,
 }
 
-/// The text in its tone, if `colour` is set.
-pub fn toned(text: &str, tone: Tone, colour: bool) -> String {
-    if !colour {
+/// The text in its tone, if `color` is set.
+pub fn toned(text: &str, tone: Tone, color: bool) -> String {
+    if !color {
         return text.to_owned();
     }
     let code = match tone {

@@ -4,7 +4,7 @@
 //! random times inside its steps. Whatever was killed, the next `karve run` must lead to the log,
 //! the refs and the artifacts of the run that nobody disturbed.
 //!
-//! By default the deaths before and after a record are those at the events in `TELLING`, and a
+//! By default the deaths before and after a record are those at the events in `KEY_EVENTS`, and a
 //! death in the middle is tried at every record. `KARVE_TEST_ALL=1` tries all, and also kills one
 //! campaign of its own at each of these points.
 
@@ -66,7 +66,7 @@ fn every(campaign: &Remains) -> Vec<usize> {
 /// The records whose steps change more than the log; all in a full run.
 fn telling(campaign: &Remains) -> Vec<usize> {
     let kinds = campaign.kinds();
-    let tells = |seq: &usize| TELLING.contains(&kinds[*seq].as_str());
+    let tells = |seq: &usize| KEY_EVENTS.contains(&kinds[*seq].as_str());
     let some = every(campaign).into_iter().filter(tells).collect();
     by_default(some, every(campaign))
 }
@@ -94,7 +94,7 @@ fn killed_once_and_left_alone_it_comes_to_the_same_end() {
     for (seq, kind) in kinds.iter().enumerate() {
         let first = kinds.iter().position(|other| other == kind) == Some(seq);
         for point in ["before", "torn", "after"] {
-            if all || (first && point == "before" && TELLING.contains(&kind.as_str())) {
+            if all || (first && point == "before" && KEY_EVENTS.contains(&kind.as_str())) {
                 let lab = Lab::new("gains");
                 let point = format!("{point}:{seq}");
                 lab.dies(&point);
@@ -125,7 +125,7 @@ fn killed_in_a_workspace_it_comes_to_the_same_end() {
 }
 
 /// The events whose steps change more than the log.
-const TELLING: [&str; 4] = ["prepared", "implemented", "settled", "finished"];
+const KEY_EVENTS: [&str; 4] = ["prepared", "implemented", "settled", "finished"];
 
 /// Numbers between 0 and 1 that look random and are the same each time.
 fn draws(seed: u64) -> impl Iterator<Item = f64> {

@@ -70,7 +70,7 @@ const MEMORY_AND_RESULTS: &[(&str, End)] = &[
     ("s12_patched_comparator", Caught),
     ("s13_fallback", NoGain),
     ("s15_library", NoGain),
-    ("s16_uninitialised", Caught),
+    ("s16_uninitialized", Caught),
     ("s18_listed_shapes", Caught),
     ("s21_feature_removal", Caught),
     ("s22_flush_to_zero", Caught),

@@ -5,8 +5,8 @@
 use karve_core::chart::{self, Chart, Stroke, escaped};
 
 /// Color-blind safe colors of roofs and points.
-const COLOURS: [&str; 6] =
-    [chart::COLOURS[0], chart::COLOURS[1], chart::COLOURS[2], "#cc79a7", "#56b4e9", "#e69f00"];
+const COLORS: [&str; 6] =
+    [chart::COLORS[0], chart::COLORS[1], chart::COLORS[2], "#cc79a7", "#56b4e9", "#e69f00"];
 
 /// The most roofs and points; more would be indistinguishable.
 const ROOFS_MAX: usize = 8;
@@ -70,11 +70,11 @@ pub fn render(title: &str, roofs: &[RoofLine], points: &[PlotPoint]) -> Option<S
         &decade_ticks(up, rate),
     );
     for (number, roof) in roofs.iter().enumerate() {
-        let colour = COLOURS[number % COLOURS.len()];
-        chart.line(&roof_points(roof, across, up), colour, roof.stroke);
-        chart.legend(&roof.name, colour, roof.stroke);
+        let color = COLORS[number % COLORS.len()];
+        chart.line(&roof_points(roof, across, up), color, roof.stroke);
+        chart.legend(&roof.name, color, roof.stroke);
         let ridge = roof.flops.log10() - roof.per_s.log10();
-        chart.dot((ridge, roof.flops.log10()), colour);
+        chart.dot((ridge, roof.flops.log10()), color);
     }
     name_points(&mut chart, roofs.len(), &points);
     Some(chart.finish())
@@ -85,9 +85,9 @@ pub fn render(title: &str, roofs: &[RoofLine], points: &[PlotPoint]) -> Option<S
 fn name_points(chart: &mut Chart, n_roofs: usize, points: &[&PlotPoint]) {
     let mut n_named = 0;
     for point in points {
-        let colour = COLOURS[point.sort % COLOURS.len()];
+        let color = COLORS[point.sort % COLORS.len()];
         let (x, y) = (point.intensity.log10(), point.reached.log10());
-        chart.dot((x, y), colour);
+        chart.dot((x, y), color);
         if point.name.is_empty() {
             continue;
         }

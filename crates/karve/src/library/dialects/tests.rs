@@ -9,7 +9,7 @@ fn page(path: &str, text: &str) -> SourcePage {
 }
 
 const PAGE: &str = "# Swizzle the order of blocks\n\n## When to Apply\n\n- L2 hit rate < 90%\n\
-    - DRAM throughput > 60 %\n\n## Mechanism\n\nNeighbours share rows.\n\n## Affected Metrics\n\n\
+    - DRAM throughput > 60 %\n\n## Mechanism\n\nNeighbors share rows.\n\n## Affected Metrics\n\n\
     L2 hit rate.\n\n## Implementation\n\n```python\n# no title\nx = 1\n```\n\n\
     ## Performance Evidence\n\nSource: local experiment\n\n\
     | Config | Before | After | Change |\n|---|---|---|---|\n\

@@ -1,4 +1,4 @@
-/* S16, uninitialised luck: the sum begins with whatever lies in the output, and the last rows
+/* S16, uninitialized luck: the sum begins with whatever lies in the output, and the last rows
  * are read past the end. */
 #include "honest.h"
 
