@@ -26,8 +26,9 @@ mod turn;
 pub(super) mod turn_output;
 
 pub use self::trial::{AgentTrial, InstalledProgram, find, run_trial};
+pub use self::turn::CliProgram;
 
-use self::turn::{CliProgram, CliTurnContext, CliTurnResult};
+use self::turn::{CliTurnContext, CliTurnResult};
 use self::turn_output::{TurnFailure, TurnOutput};
 use super::session_event::SessionEvent;
 use super::turn::{FinishedTurn, TextAgent, TurnEnd, TurnRequest, TurnTask, UsageReport};

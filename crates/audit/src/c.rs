@@ -4,7 +4,7 @@ use super::c_flow;
 use super::names::{LanguageFamily, NameUse};
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
-use karve_core::cuda::LAUNCH;
+use karve_harness::cuda_source::LAUNCH;
 use std::collections::BTreeSet;
 
 /// Scans a file.

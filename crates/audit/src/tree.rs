@@ -1,7 +1,7 @@
 //! A source file as a flat syntax tree: every node in reading order, with its parent and the end of
 //! its subtree. Parsing is bounded in bytes, nodes and time, and never fails on odd text.
 
-use karve_core::cuda;
+use karve_harness::cuda_source;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
@@ -109,7 +109,7 @@ pub(super) fn parse(language: AuditLanguage, source: &str) -> Option<SyntaxTree<
         if start.elapsed() > TIME_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let bytes = match language {
-        AuditLanguage::Cuda => Cow::Owned(cuda::as_cpp(source)),
+        AuditLanguage::Cuda => Cow::Owned(cuda_source::as_cpp(source)),
         AuditLanguage::C | AuditLanguage::Cpp | AuditLanguage::Python | AuditLanguage::Rust => {
             Cow::Borrowed(source.as_bytes())
         }

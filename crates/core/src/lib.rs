@@ -23,7 +23,6 @@ pub mod campaign;
 pub mod chart;
 pub mod charter;
 pub mod comparison;
-pub mod cuda;
 pub mod duel;
 pub mod hypothesis;
 pub mod integrity;

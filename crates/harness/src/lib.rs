@@ -7,6 +7,7 @@
 
 pub mod commands;
 pub mod csv;
+pub mod cuda_source;
 pub mod git;
 pub mod outcome;
 pub mod pair_runner;

@@ -1,5 +1,5 @@
-//! What the kernel runner costs: handing over a batch, a verified call, and the share of a duel that is
-//! spent in kernels. `cargo bench --bench runner`.
+//! What the kernel runner costs: handing over a batch, a verified call, and the share of a duel
+//! that is spent in kernels. `cargo bench --bench runner`.
 //!
 //! ```text
 //! hand-over    from the question to the answer of an empty batch, by karve's clock

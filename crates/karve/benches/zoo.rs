@@ -1,5 +1,6 @@
-//! Whether the kernel runner tells honest kernels from cheats on a busy host. `cargo bench --bench zoo`;
-//! with `-- --quick` a tenth of it, with `-- equal` or another name only that part.
+//! Whether the kernel runner tells honest kernels from cheats on a busy host.
+//! `cargo bench --bench zoo`; with `-- --quick` a tenth of it, with `-- equal` or another name only
+//! that part.
 //!
 //! ```text
 //! honest   kernels of `testdata/honest`, each examined and then timed: none may be flagged
@@ -229,7 +230,7 @@ impl Lab {
             .unwrap_or_else(|fault| panic!("two kernels that start: {fault:?}"))
     }
 
-    /// A duel to its end by the rule of the charter; nothing if the kernel runner refused the candidate.
+    /// A duel to its end by the rule of the charter; nothing if the candidate was refused.
     fn judged(&self, tree: &Path) -> Option<Verdict> {
         let rule = DuelRule::of(&self.charter, self.charter.keep_evidence());
         let mut duel = Duel::new(&self.charter, &[0], rule.with_second(Some(Clock::Cpu)));

@@ -3,9 +3,9 @@
 use crate::claim;
 use globset::Glob;
 use karve_core::campaign::strategy::{LibraryRecall, UsableEntry};
-use karve_core::cuda;
 use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::knowledge::Action;
+use karve_harness::cuda_source;
 use karve_harness::git::{Oid, Repo};
 use karve_harness::project_file;
 use karve_numerics::space::Knob;
@@ -261,7 +261,7 @@ fn before_inner_loops(file: &str, text: &str, line: &str) -> Option<String> {
     };
     let mut parser = Parser::new();
     parser.set_language(&language.into()).ok()?;
-    let tree = parser.parse(cuda::as_cpp(text), None)?;
+    let tree = parser.parse(cuda_source::as_cpp(text), None)?;
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
     for place in inner_loops(tree.root_node()).into_iter().take(INSERTS_MAX) {

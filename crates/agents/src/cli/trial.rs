@@ -3,11 +3,11 @@
 use super::turn::{CliProgram, CliTurnContext, CliTurnResult};
 use super::{CliKind, CliTurnRequest, TurnTask, turn};
 use crate::cli::CliConfig;
-use crate::config::AgentConfig;
 use karve_core::spending::AgentUsage;
 use karve_os::error::{Result, WithContext};
 use karve_os::process::{self, Command, StopFlag};
-use karve_os::sandbox::Sandbox;
+use karve_os::sandbox::{NetworkAccess, Sandbox};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -59,17 +59,28 @@ pub fn find(config: &CliConfig, stop: &StopFlag) -> Option<InstalledProgram> {
     Some(InstalledProgram { path, version })
 }
 
+impl CliConfig {
+    /// The program that a small turn in this directory starts.
+    pub fn trial_program(
+        &self,
+        env: &BTreeMap<String, String>,
+        reach: &NetworkAccess,
+        dir: &Path,
+    ) -> Result<CliProgram> {
+        let tag = dir.to_string_lossy().into_owned();
+        let mut program = CliProgram::new(self.clone(), env.clone(), TRIAL_S, tag)?;
+        program.reach.clone_from(reach);
+        Ok(program)
+    }
+}
+
 /// Runs a small turn in its own directory.
 pub fn run_trial(
-    cli: &CliConfig,
-    config: &AgentConfig,
+    caller: &CliProgram,
     dir: &Path,
     sandbox: Option<&Sandbox>,
     stop: &StopFlag,
 ) -> Result<AgentTrial> {
-    let tag = dir.to_string_lossy().into_owned();
-    let mut caller = CliProgram::new(cli.clone(), config.env.clone(), TRIAL_S, tag)?;
-    caller.reach.clone_from(&config.reach);
     let [tree, notes] = ["worktrees/trial", "tmp/agent"].map(|name| dir.join(name));
     let _ = fs::remove_dir_all(&notes);
     for dir in [&tree, &notes] {
@@ -94,7 +105,7 @@ pub fn run_trial(
         brief_file: &place.brief_file(),
     };
     let CliTurnResult { output: heard, failure: fault, .. } =
-        turn::run(&caller, &ask, QUESTION, &place)?;
+        turn::run(caller, &ask, QUESTION, &place)?;
     let mut fault = fault.map(|fault| fault.describe());
     if fault.is_none() && heard.text.trim().is_empty() {
         fault = Some("empty reply".into());

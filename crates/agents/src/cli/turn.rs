@@ -26,7 +26,7 @@ pub(super) const STATE: &str = "state";
 
 /// The program to start, and its settings.
 #[derive(Debug)]
-pub(super) struct CliProgram {
+pub struct CliProgram {
     config: CliConfig,
     env: BTreeMap<String, String>,
     program: PathBuf,

@@ -198,7 +198,9 @@ fn look(
     listed.version = found.version;
     if let Some(room) = room {
         let sandbox = room.sandbox.as_deref();
-        let tried = cli::run_trial(cli, config, room.scratch.path(), sandbox, stop)?;
+        let dir = room.scratch.path();
+        let program = cli.trial_program(&config.env, &config.reach, dir)?;
+        let tried = cli::run_trial(&program, dir, sandbox, stop)?;
         if tried.failure.is_some() {
             listed.hint = Some(format!(
                 "check that \"{}\" works alone and has its key; see agents.{name} in karve.toml",

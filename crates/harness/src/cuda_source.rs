@@ -2,8 +2,8 @@
 //! keeps its place, so that nodes of the tree point into the source.
 //!
 //! ```text
-//! __global__ void __launch_bounds__(256) k(float *x);  ->             void                        k(float *x);
-//! k<<<grid, block>>>(x);                               ->  k(  grid, block  )(x);
+//! __global__ void k(float *x);   ->              void k(float *x);
+//! k<<<grid, block>>>(x);         ->   k(  grid, block  )(x);
 //! ```
 
 /// What stands before a declaration and means nothing to C++.
