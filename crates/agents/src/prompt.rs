@@ -10,7 +10,7 @@ mod template;
 mod tests;
 
 use super::LessonQuestion;
-use karve_core::campaign::strategy::{Brief, BriefEntry, PastRound};
+use karve_core::campaign::strategy::{Brief, BriefEntry, Directive, PastRound, StagnationTrigger};
 use karve_core::campaign::{AgendaTask, ImplementStep, ReviewStep};
 use karve_core::hypothesis::Hypothesis;
 use karve_os::error::Result;
@@ -38,7 +38,7 @@ pub(super) fn render_propose(brief: &Brief, answer_to: &str) -> Result<String> {
         let view = context! {
             answer_to,
             role => brief.agenda_request.as_ref().map(|asked| model(&asked.proposes)),
-            directive => model(&brief.directive),
+            directive => directive(&brief.directive),
             tried => shown.first(BriefPart::Tried, brief.tried.iter().map(past_round)),
             tips => shown.first(BriefPart::Tips, tips.map(untrusted)),
             entries => shown.first(BriefPart::Entries, recall.entries.iter().map(library_entry)),
@@ -60,7 +60,7 @@ pub(super) fn render_implement(step: &ImplementStep) -> Result<String> {
         let why = review.map_or_else(|| gate.describe(), |review| review.describe());
         context! {
             attempt => step.retry,
-            files => model(&candidate.files),
+            files => candidate.files.iter().map(untrusted).collect::<Vec<_>>(),
             is_doubted => review.is_some(),
             why => untrusted(why),
         }
@@ -83,7 +83,7 @@ pub fn render_review(step: &ReviewStep, patch: &str, errors: &[String]) -> Resul
     fit(&step.brief, |shown| {
         let view = context! {
             claim => claim(&step.hypothesis),
-            files => model(&step.hypothesis.files),
+            files => step.hypothesis.files.iter().map(untrusted).collect::<Vec<_>>(),
             summary => untrusted(&step.candidate.summary),
             patch => untrusted(patch),
             patch_chars => DIFF_CHARS_MAX.min(shown.of(BriefPart::Profile) * 3),
@@ -129,6 +129,21 @@ fn campaign(brief: &Brief, shown: &BriefShares) -> Value {
 /// A value of karve's own.
 fn model(value: &impl Serialize) -> Value {
     Serde(value).into()
+}
+
+/// Where to look next; what agents named a bottleneck or a knob is their text.
+fn directive(directive: &Directive) -> Value {
+    let fenced = |trigger: &StagnationTrigger| match trigger.clone() {
+        StagnationTrigger::SameBottleneck { bottleneck } => {
+            StagnationTrigger::SameBottleneck { bottleneck: untrusted(bottleneck) }
+        }
+        StagnationTrigger::ParameterJitter { knob } => {
+            StagnationTrigger::ParameterJitter { knob: untrusted(knob) }
+        }
+        other => other,
+    };
+    let triggers = directive.triggers.iter().map(fenced).collect();
+    model(&Directive { triggers, ..directive.clone() })
 }
 
 fn claim(hypothesis: &Hypothesis) -> Value {

@@ -6,7 +6,7 @@
 //! k<<<grid, block>>>(x);         ->   k(  grid, block  )(x);
 //! ```
 
-/// What stands before a declaration and means nothing to C++.
+/// CUDA qualifiers that a C++ parser does not know.
 const QUALIFIERS: [&str; 8] = [
     "__global__",
     "__device__",
@@ -98,7 +98,7 @@ fn parentheses(text: &[u8]) -> usize {
     0
 }
 
-/// Lines stay lines.
+/// Keeps line breaks.
 fn blank_out(bytes: &mut [u8]) {
     for byte in bytes.iter_mut().filter(|byte| !byte.is_ascii_whitespace()) {
         *byte = b' ';

@@ -1,4 +1,4 @@
-//! What comes of a run that is not a value: a gate, and whose.
+//! Outcomes that are not values: a failed gate, a failed arm of a block, or a reason.
 
 use karve_core::measurement::Gate;
 use karve_numerics::case::Case;

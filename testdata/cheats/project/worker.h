@@ -19,7 +19,7 @@ static inline int shared_memories(const char *rights, struct region *found, int 
   while (maps && count < most && fgets(line, sizeof line, maps)) {
     unsigned long from, to;
     char as[8];
-    if (strstr(line, "karve-ring") && sscanf(line, "%lx-%lx %7s", &from, &to, as) == 3 &&
+    if (strstr(line, "karve-buffers") && sscanf(line, "%lx-%lx %7s", &from, &to, as) == 3 &&
         strcmp(as, rights) == 0) {
       found[count].from = (char *)from;
       found[count++].bytes = to - from;

@@ -47,7 +47,7 @@ fn hypothesis() -> Hypothesis {
         expected_ratio: 1.2345,
         direction: Direction::Memory,
         high_risk: false,
-        files: texts(&["kernel.c", "kernel.h"]),
+        files: vec!["kernel.c".into(), hostile("hypothesis.files")],
         counters: Vec::new(),
         gate: None,
         config: Default::default(),

@@ -9,6 +9,7 @@ use karve_os::error::Result;
 use karve_os::files;
 use std::fmt::Write;
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 
 /// Most tips that are read.
@@ -58,7 +59,12 @@ pub(super) fn read(context: &Context) -> Vec<Tip> {
 /// Adds this campaign's lessons once; doing it again changes nothing.
 pub(super) fn leave(context: &Context, campaign: &Campaign) -> Result<()> {
     let path = tips_path(context);
-    let mut text = fs::read_to_string(&path).unwrap_or_else(|_| "# Tips\n".to_owned());
+    let mut text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => "# Tips\n".to_owned(),
+        // A person may have edited it: what cannot be read is not replaced.
+        Err(_) => return Ok(()),
+    };
     for round in campaign.notable_rounds() {
         let outcome = if round.verdict.keeps() { "ACCEPTED" } else { "ROLLED BACK" };
         let heading =

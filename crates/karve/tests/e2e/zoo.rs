@@ -83,7 +83,7 @@ const MEMORY_AND_RESULTS: &[(&str, End)] = &[
 ];
 
 /// Against this very implementation.
-const AGAINST_THE_RING: &[(&str, End)] = &[
+const AGAINST_THE_RUNNER: &[(&str, End)] = &[
     ("x01_woken_early", Caught),
     ("x02_pending_alarm", NoGain),
     ("x03_slow_greeting", Caught),
@@ -167,8 +167,8 @@ fn no_cheat_with_memory_or_results_is_kept() {
 }
 
 #[test]
-fn no_cheat_against_the_ring_is_kept() {
-    plays(AGAINST_THE_RING);
+fn no_cheat_against_the_runner_is_kept() {
+    plays(AGAINST_THE_RUNNER);
 }
 
 /// The probe tries what a worker must have given up, and is wrong if any of it works.
@@ -192,7 +192,7 @@ fn every_cheat_is_played_and_listed() {
         .map(|name| name.trim_end_matches(".c").to_owned())
         .collect();
     names.sort();
-    let lists = [CLOCKS_AND_PHASES, MEMORY_AND_RESULTS, AGAINST_THE_RING];
+    let lists = [CLOCKS_AND_PHASES, MEMORY_AND_RESULTS, AGAINST_THE_RUNNER];
     let mut played: Vec<&str> = lists.iter().flat_map(|l| l.iter()).map(|(n, _)| *n).collect();
     played.sort_unstable();
     assert_eq!(names, played);
