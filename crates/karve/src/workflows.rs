@@ -1,8 +1,8 @@
 //! What is particular to a published workflow: the files that it expects of a campaign, as
 //! templates, and its form of a profile.
 //!
-//! `reports` renders the templates. To add the files of a workflow, add a directory with its templates
-//! and an entry to `WORKFLOWS`; ARCHITECTURE.md says what else a workflow needs.
+//! `reports` renders the templates. To add the files of a workflow, add a directory with its
+//! templates and an entry to `WORKFLOWS`; ARCHITECTURE.md says what else a workflow needs.
 
 /// A workflow with its forms.
 pub struct Workflow {

@@ -171,8 +171,10 @@ fn add_texts(environment: &mut Environment<'static>) {
 fn add_layout(environment: &mut Environment<'static>) {
     fn plain(state: &State<'_, '_>, text: String) -> Value {
         let is_plain = *state.auto_escape() == AutoEscape::Custom("txt".into());
-        let text: String = text.chars().filter(|c| *c == '\n' || !c.is_control()).collect();
-        if is_plain { safe(text) } else { Value::from(text) }
+        if !is_plain {
+            return Value::from(text);
+        }
+        safe(text.chars().filter(|c| *c == '\n' || !c.is_control()).collect())
     }
     environment.add_filter("left", |state: &State<'_, '_>, text: &str, width: usize| {
         plain(state, format!("{text:<width$}"))
