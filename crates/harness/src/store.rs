@@ -260,8 +260,13 @@ impl Store {
     }
 
     /// Makes an event durable. When this returns, it counts; when it fails, it never happened.
-    pub fn append(&mut self, of: (Event, Option<String>), at: (i64, u64)) -> Result<Record> {
-        let ((event, by), (at_ms, spent_ms)) = (of, at);
+    pub fn append(
+        &mut self,
+        event: Event,
+        by: Option<String>,
+        at_ms: i64,
+        spent_ms: u64,
+    ) -> Result<Record> {
         let record = Record { v: LOG_VERSION, seq: self.next_seq, at_ms, spent_ms, by, event };
         let mut line = serde_json::to_vec(&record)
             .map_err(|e| CommandError::new(ErrorKind::Bug, "cannot write an event").cause(e))?;

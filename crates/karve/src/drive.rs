@@ -85,8 +85,7 @@ pub fn take(
     spent_ms: u64,
 ) -> Result<Record> {
     let by = steps::asked_agent(&session.context, &session.campaign, &event);
-    let at = (clock::now_ms(), spent_ms);
-    let record = session.store.append((event, by), at)?;
+    let record = session.store.append(event, by, clock::now_ms(), spent_ms)?;
     session.campaign.record(&record).map_err(|error| {
         CommandError::new(ErrorKind::Bug, "the campaign rejects its own event").cause(error)
     })?;

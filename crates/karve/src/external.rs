@@ -4,7 +4,7 @@
 use crate::config::Overrides;
 use crate::drive::DriveEnd;
 use crate::project::ProjectArgs;
-use crate::session::{CampaignChoice, CampaignSetup, SessionPlan};
+use crate::session::{CampaignChoice, CampaignSetup, NewLimits, SessionPlan};
 use crate::steps::WORKSPACE_DIR;
 use crate::ui::Screen;
 use crate::{reports, session};
@@ -142,7 +142,8 @@ fn is_finished(name: &str, why: &str) -> CommandError {
 /// Takes an answer, if there is one, and runs until it is the external agent's turn.
 pub fn drive_external(
     place: &ProjectArgs,
-    (wish, answer): (CampaignChoice<'_>, Option<ExternalAnswer>),
+    wish: CampaignChoice<'_>,
+    answer: Option<ExternalAnswer>,
     stop: &StopFlag,
     screen: &mut dyn Screen,
 ) -> Result<ExternalStatus> {
@@ -154,7 +155,7 @@ pub fn drive_external(
     let overrides = Overrides { agent: Some(EXTERNAL.to_owned()), ..Overrides::default() };
     let repo = place.repo()?;
     let loaded = place.load_in(&repo, &overrides)?;
-    let plan = session::plan(&loaded, &repo, wish, (None, None))?;
+    let plan = session::plan(&loaded, &repo, wish, NewLimits::default())?;
     if matches!(plan, SessionPlan::Start(_)) && answer.is_some() {
         return Err(CommandError::usage("no campaign is waiting for an answer")
             .hint("start one with \"karve next --yes\""));

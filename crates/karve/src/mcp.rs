@@ -356,7 +356,7 @@ impl McpServer {
         tokio::spawn(tell(receiver, context.peer.clone(), token));
         let (server, flag) = (self.clone(), stop.clone());
         let mut work = tokio::task::spawn_blocking(move || {
-            server.drive_external((answer, wants), &flag, &mut McpScreen { sender })
+            server.drive_external(answer, wants, &flag, &mut McpScreen { sender })
         });
         let came = tokio::select! {
             came = &mut work => came,
@@ -372,12 +372,13 @@ impl McpServer {
 
     fn drive_external(
         &self,
-        (answer, wants): (Option<ExternalAnswer>, StartPermission),
+        answer: Option<ExternalAnswer>,
+        wants: StartPermission,
         stop: &StopFlag,
         screen: &mut McpScreen,
     ) -> ToolResult {
         let wish = self.campaign_choice(wants)?;
-        let came = drive_external(&self.place, (wish, answer), stop, screen).map_err(words)?;
+        let came = drive_external(&self.place, wish, answer, stop, screen).map_err(words)?;
         let said = pretty(&came)?;
         // A refused answer is an error for the client, with everything it needs to try again.
         match came.refused.is_empty() {

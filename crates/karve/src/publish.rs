@@ -46,7 +46,7 @@ impl Publisher {
                 }
                 let records = std::mem::take(&mut self.round_records);
                 if let Some(summary) = campaign.rounds().last() {
-                    write_round(repo, &self.dir, campaign, (summary, &records))?;
+                    write_round(repo, &self.dir, campaign, summary, &records)?;
                 }
                 Ok(())
             }
@@ -91,7 +91,7 @@ pub fn rebuild(
                 // A crash may have truncated the files of the last round.
                 let whole = target.exists() && *round != last;
                 if let (Some(summary), false) = (summary, whole) {
-                    write_round(repo, dir, campaign, (summary, &records[start..=index]))?;
+                    write_round(repo, dir, campaign, summary, &records[start..=index])?;
                 }
                 start = index + 1;
             }
@@ -122,7 +122,8 @@ fn write_round(
     repo: &Repo,
     dir: &CampaignDir,
     campaign: &Campaign,
-    (round, records): (&RoundSummary, &[Record]),
+    round: &RoundSummary,
+    records: &[Record],
 ) -> Result<()> {
     let home = dir.join(format!("rounds/round-{}", round.number));
     let samples = render_samples(campaign, records);

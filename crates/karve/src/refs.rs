@@ -11,7 +11,7 @@ pub(crate) fn refs_of(name: &str) -> String {
 }
 
 /// The hidden ref of a variant.
-pub(crate) fn variant_ref(campaign: &str, (round, variant): (u32, u32)) -> String {
+pub(crate) fn variant_ref(campaign: &str, round: u32, variant: u32) -> String {
     format!("{}/round-{round}-variant-{}", refs_of(campaign), variant + 1)
 }
 
@@ -46,7 +46,7 @@ fn missing(repo: &Repo, campaign: &Campaign) -> Result<Vec<(String, Oid)>> {
     for round in campaign.rounds() {
         for made in &round.variants {
             if let Some(candidate) = &made.candidate {
-                let name = variant_ref(&charter.name, (round.number, made.variant));
+                let name = variant_ref(&charter.name, round.number, made.variant);
                 wanted.push((name, &candidate.commit));
             }
         }

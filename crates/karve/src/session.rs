@@ -37,11 +37,18 @@ pub enum SessionPlan {
     Resume {
         /// Its directory.
         dir: CampaignDir,
-        /// Rounds from now on.
-        rounds: Option<u32>,
-        /// Seconds of work from now on.
-        wall_s: Option<u64>,
+        /// What changes in its limits.
+        limits: NewLimits,
     },
+}
+
+/// Limits that the user gives for a run; the others stay as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NewLimits {
+    /// Rounds from now on.
+    pub rounds: Option<u32>,
+    /// Seconds of work from now on.
+    pub wall_s: Option<u64>,
 }
 
 /// What a campaign needs besides its charter.
@@ -68,8 +75,8 @@ pub fn run(
 ) -> Result<(Campaign, CampaignDir, DriveEnd)> {
     let (mut session, dir) = open(&plan, setting, stop, screen.notices())?;
     let new = matches!(plan, SessionPlan::Start(_));
-    if let SessionPlan::Resume { rounds, wall_s, .. } = plan {
-        extend(&mut session, screen, rounds, wall_s)?;
+    if let SessionPlan::Resume { limits, .. } = plan {
+        extend(&mut session, screen, limits)?;
     }
     let end = drive::drive(&mut session, screen);
     let cleaned = session.context.clean_up();
@@ -131,8 +138,7 @@ fn open(
     if will_measure(plan, &campaign) {
         check_host(&campaign, stop)?;
     }
-    let named = (setting.agent, setting.agents);
-    let agent = acting(named, &charter, &dir, setting.external)?;
+    let agent = acting(setting.agent, setting.agents, &charter, &dir, setting.external)?;
     let parts = ContextParts {
         upstream: setting.repo,
         dir: dir.clone(),
@@ -158,7 +164,8 @@ fn open(
 
 /// The agent for this run: an external agent with an answer, the one named, or the charter's.
 fn acting(
-    (name, agents): (Option<&str>, &BTreeMap<String, AgentConfig>),
+    name: Option<&str>,
+    agents: &BTreeMap<String, AgentConfig>,
     charter: &Charter,
     dir: &CampaignDir,
     external_agent: Option<ExternalAgent>,
@@ -186,8 +193,8 @@ fn acting(
 fn will_measure(plan: &SessionPlan, campaign: &Campaign) -> bool {
     match plan {
         SessionPlan::Start(_) => false,
-        SessionPlan::Resume { rounds, wall_s, .. } => {
-            !campaign.is_finished() || rounds.is_some() || wall_s.is_some()
+        SessionPlan::Resume { limits, .. } => {
+            !campaign.is_finished() || *limits != NewLimits::default()
         }
     }
 }
@@ -215,16 +222,12 @@ fn check_host(campaign: &Campaign, stop: &StopFlag) -> Result<()> {
         .hint("or start a new campaign here with \"karve run --new\""))
 }
 
-fn extend(
-    session: &mut CampaignSession,
-    screen: &mut dyn Screen,
-    rounds: Option<u32>,
-    wall_s: Option<u64>,
-) -> Result<()> {
+fn extend(session: &mut CampaignSession, screen: &mut dyn Screen, new: NewLimits) -> Result<()> {
     let Some(charter) = session.campaign.charter() else {
         return Ok(());
     };
     let old = charter.limits;
+    let NewLimits { rounds, wall_s } = new;
     let limits =
         Limits { rounds: rounds.unwrap_or(old.rounds), wall_s: wall_s.or(old.wall_s), ..old };
     if limits == old {
@@ -263,9 +266,9 @@ pub fn plan(
     loaded: &LoadedConfig,
     repo: &Repo,
     wish: CampaignChoice<'_>,
-    limits: (Option<u32>, Option<u64>),
+    limits: NewLimits,
 ) -> Result<SessionPlan> {
-    let plan = plan_without_agenda((loaded, repo), wish, limits)?;
+    let plan = plan_without_agenda(loaded, repo, wish, limits)?;
     match plan {
         SessionPlan::Start(mut charter) => {
             agenda::put(&mut charter, loaded, repo)?;
@@ -279,11 +282,11 @@ pub fn plan(
 }
 
 fn plan_without_agenda(
-    (loaded, repo): (&LoadedConfig, &Repo),
+    loaded: &LoadedConfig,
+    repo: &Repo,
     wish: CampaignChoice<'_>,
-    limits: (Option<u32>, Option<u64>),
+    limits: NewLimits,
 ) -> Result<SessionPlan> {
-    let resume = |dir| SessionPlan::Resume { dir, rounds: limits.0, wall_s: limits.1 };
     let found = match wish {
         CampaignChoice::Named(name) => {
             Some(CampaignDir::new(&loaded.root, name)).filter(CampaignDir::exists)
@@ -294,7 +297,7 @@ fn plan_without_agenda(
     let mut charter = loaded.charter.clone();
     if let Some(dir) = found {
         if store::has_records(&dir) {
-            return Ok(resume(dir));
+            return Ok(SessionPlan::Resume { dir, limits });
         }
         // It died before its first record, so it starts fresh.
         rename(&mut charter, &dir.name());

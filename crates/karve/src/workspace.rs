@@ -84,7 +84,8 @@ pub fn synced(
     upstream: &Repo,
     repo: &Repo,
     trees: &Worktrees,
-    (charter, best): (&Charter, &str),
+    charter: &Charter,
+    best: &str,
 ) -> Result<(Oid, Oid)> {
     let best = Oid::named(best)?;
     let name = upstream_ref(charter);

@@ -82,6 +82,7 @@ pub fn parse_knobs(
     text: &str,
     declared: &[KnobDeclaration],
 ) -> Result<Vec<Knob>, String> {
+    let source = KnobFile { file, text };
     let lines: Vec<&str> = text.lines().collect();
     let mut knobs = Vec::new();
     for (number, line) in lines.iter().enumerate() {
@@ -98,7 +99,7 @@ pub fn parse_knobs(
             let name = declaration.name;
             return Err(format!("{at}: the next line does not define {name}"));
         }
-        knobs.extend(knobs_of((file, text), declaration, Some(next))?);
+        knobs.extend(source.knobs_of(declaration, Some(next))?);
     }
     for one in declared.iter().filter(|one| one.file == file) {
         let declaration = declaration_of(one)?;
@@ -118,12 +119,11 @@ pub fn parse_knobs(
         };
         match (spot, declaration.wants) {
             (Some(spot), AllowedValues::OneOf(values)) => {
-                let when = declaration.when;
-                knobs.push(knob((file, text), (&one.name, spot), values, when)?);
+                knobs.push(source.knob(&one.name, spot, values, declaration.when)?);
             }
             (_, wants) => {
                 let again = KnobComment { wants, ..declaration };
-                knobs.extend(knobs_of((file, text), again, line)?);
+                knobs.extend(source.knobs_of(again, line)?);
             }
         }
     }
@@ -153,28 +153,63 @@ fn defines(line: &str, declaration: &KnobComment) -> bool {
     }
 }
 
-/// The knobs of a declaration whose definition is on a line: one, or one per flag.
-fn knobs_of(
-    of: (&str, &str),
-    declaration: KnobComment,
-    line: Option<usize>,
-) -> Result<Vec<Knob>, String> {
-    let KnobComment { name, wants, when } = declaration;
-    let line = line.unwrap_or_default();
-    match wants {
-        AllowedValues::OneOf(values) => {
-            Ok(vec![knob(of, (&name, KnobLocation::Value { line }), values, when)?])
+/// A file that has knobs.
+struct KnobFile<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+impl KnobFile<'_> {
+    /// The knobs of a declaration whose definition is on a line: one, or one per flag.
+    fn knobs_of(&self, declaration: KnobComment, line: Option<usize>) -> Result<Vec<Knob>, String> {
+        let KnobComment { name, wants, when } = declaration;
+        let line = line.unwrap_or_default();
+        match wants {
+            AllowedValues::OneOf(values) => {
+                Ok(vec![self.knob(&name, KnobLocation::Value { line }, values, when)?])
+            }
+            AllowedValues::AnyOf(flags) => flags
+                .into_iter()
+                .map(|flag| {
+                    let values = spot::FLAG.map(str::to_owned).to_vec();
+                    let one = name_of_flag(&name, &flag);
+                    let list = name.clone();
+                    let spot = KnobLocation::Flag { line, list, flag };
+                    self.knob(&one, spot, values, when.clone())
+                })
+                .collect(),
         }
-        AllowedValues::AnyOf(flags) => flags
-            .into_iter()
-            .map(|flag| {
-                let values = spot::FLAG.map(str::to_owned).to_vec();
-                let one = name_of_flag(&name, &flag);
-                let list = name.clone();
-                let spot = KnobLocation::Flag { line, list, flag };
-                knob(of, (&one, spot), values, when.clone())
-            })
-            .collect(),
+    }
+
+    fn knob(
+        &self,
+        name: &str,
+        spot: KnobLocation,
+        mut values: Vec<String>,
+        when: Option<String>,
+    ) -> Result<Knob, String> {
+        let Self { file, text } = *self;
+        if let Some(wrong) = values.iter().find(|value| !is_value(value)) {
+            return Err(format!(
+                "the knob {name} has the value {wrong:?}, which cannot be written"
+            ));
+        }
+        let Some(current) = spot.read(text, name) else {
+            return Err(match spot {
+                KnobLocation::Json { path } => format!("{file} has no number or word at {path}"),
+                KnobLocation::Placeholder => format!("{file} does not contain @{name}=VALUE@"),
+                KnobLocation::Value { .. } | KnobLocation::Flag { .. } => {
+                    format!("{file} does not define the knob {name}")
+                }
+            });
+        };
+        if !values.contains(&current) {
+            values.insert(0, current.clone());
+        }
+        if values.len() < 2 || values.len() > VALUES_MAX {
+            return Err(format!("the knob {name} needs 2 to {VALUES_MAX} values"));
+        }
+        Ok(Knob { name: name.into(), values, file: file.into(), spot, current, when })
     }
 }
 
@@ -257,33 +292,6 @@ pub fn parse_restrictions(text: &str) -> Vec<String> {
         rest.trim().to_owned()
     };
     lines.map(text).filter(|text| !text.is_empty()).collect()
-}
-
-fn knob(
-    (file, text): (&str, &str),
-    (name, spot): (&str, KnobLocation),
-    mut values: Vec<String>,
-    when: Option<String>,
-) -> Result<Knob, String> {
-    if let Some(wrong) = values.iter().find(|value| !is_value(value)) {
-        return Err(format!("the knob {name} has the value {wrong:?}, which cannot be written"));
-    }
-    let Some(current) = spot.read(text, name) else {
-        return Err(match spot {
-            KnobLocation::Json { path } => format!("{file} has no number or word at {path}"),
-            KnobLocation::Placeholder => format!("{file} does not contain @{name}=VALUE@"),
-            KnobLocation::Value { .. } | KnobLocation::Flag { .. } => {
-                format!("{file} does not define the knob {name}")
-            }
-        });
-    };
-    if !values.contains(&current) {
-        values.insert(0, current.clone());
-    }
-    if values.len() < 2 || values.len() > VALUES_MAX {
-        return Err(format!("the knob {name} needs 2 to {VALUES_MAX} values"));
-    }
-    Ok(Knob { name: name.into(), values, file: file.into(), spot, current, when })
 }
 
 /// The text with the knob set to a value.

@@ -26,7 +26,7 @@ use cpu::{CpuClock, CpuFiles};
 use karve_core::charter::{Charter, DeviceRule, Pin};
 use karve_core::measurement::{Conditions, Environment, Pause, PauseReason};
 use lease::{Lease, LeaseRequest};
-use pause::{PauseBackoff, PauseBudget};
+use pause::{PauseBackoff, PauseBudget, PressureLimit};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -180,12 +180,9 @@ impl DeviceSession {
             clocks.lock(stop, notices)?;
         }
         note(PauseReason::Throttling, self.cool_down(stop, notices));
-        let waited = pause::for_pressure(
-            &mut self.pressure,
-            &mut self.budget,
-            (&|| self.files.pressure(), self.rule.pressure_max),
-            (stop, notices),
-        );
+        let limit = PressureLimit { read: &|| self.files.pressure(), max: self.rule.pressure_max };
+        let (backoff, budget) = (&mut self.pressure, &mut self.budget);
+        let waited = pause::for_pressure(backoff, budget, &limit, stop, notices);
         note(PauseReason::Pressure, waited);
         let waited_ms = pauses.iter().map(|pause| pause.waited_ms).sum();
         self.waited += Duration::from_millis(waited_ms);
@@ -221,7 +218,7 @@ impl DeviceSession {
         }
         let gpu = &mut self.gpu;
         let holds = &mut || hot(gpu.ask(stop));
-        self.throttling.wait(&mut self.budget, (stop, notices), holds)
+        self.throttling.wait(&mut self.budget, stop, notices, holds)
     }
 
     fn conditions(

@@ -201,7 +201,7 @@ impl Sandbox {
     }
 
     fn make_namespace(&mut self, worktrees: MountAccess) -> Result<Arc<NamespaceSandbox>> {
-        let view = view::of_commands(&self.site, &self.rule, (&self.private, worktrees))?;
+        let view = view::of_commands(&self.site, &self.rule, &self.private, worktrees)?;
         let room = Arc::new(NamespaceSandbox::make(&view)?);
         self.private.mount_in(&room, &view);
         Ok(room)
@@ -228,7 +228,7 @@ impl Sandbox {
             return Ok(confinement.clone());
         }
         let room = self.namespace_for(purpose);
-        let confinement = self.prepare(purpose, &key.1, (&home, room))?;
+        let confinement = self.prepare(purpose, &key.1, &home, room)?;
         // A recreated worktree has the same name but is another directory.
         if prepared.len() >= PREPARED_MAX {
             prepared.clear();
@@ -248,7 +248,8 @@ impl Sandbox {
         &self,
         purpose: CommandPurpose,
         tree: &Path,
-        (home, room): (&str, Option<&Arc<NamespaceSandbox>>),
+        home: &str,
+        room: Option<&Arc<NamespaceSandbox>>,
     ) -> Result<Confinement> {
         let mut write = self.private.places(home);
         write.push(self.site.out());
@@ -291,9 +292,9 @@ impl Sandbox {
         let tree = view::settled(tree);
         let home = self.home_of(&tree);
         self.private.clean(&home, self.rule.caches)?;
-        let view = view::of_trial(&self.site, &self.rule, (&self.private, &tree))?;
+        let view = view::of_trial(&self.site, &self.rule, &self.private, &tree)?;
         match NamespaceSandbox::make(&view) {
-            Ok(room) => self.prepare(purpose, &tree, (&home, Some(&Arc::new(room)))),
+            Ok(room) => self.prepare(purpose, &tree, &home, Some(&Arc::new(room))),
             Err(_) => self.confine(purpose, &tree),
         }
     }
@@ -315,7 +316,7 @@ impl Sandbox {
             None => None,
             Some(_) => {
                 let own = AgentPaths { tree: &tree, notes: &notes, ..*places };
-                let view = view::of_agent(&self.site, &self.rule, (&self.private, &own))?;
+                let view = view::of_agent(&self.site, &self.rule, &self.private, &own)?;
                 Some(Arc::new(NamespaceSandbox::make(&view)?))
             }
         };

@@ -144,11 +144,11 @@ fn other_clock(ground: &BenchSetup, clocks: &[ClockNoise]) -> Option<NoiseRemedy
         return None;
     }
     let advice = "let CPU time decide too: use --clocks both, or metric.clocks in karve.toml";
-    Some(NoiseRemedy::of(advice, (metric.smallest, second.smallest), 1.0))
+    Some(NoiseRemedy::of(advice, metric.smallest, second.smallest, 1.0))
 }
 
 impl NoiseRemedy {
-    fn of(advice: &str, (before, after): (Option<f64>, Option<f64>), cost: f64) -> Self {
+    fn of(advice: &str, before: Option<f64>, after: Option<f64>, cost: f64) -> Self {
         let percent = |ratio: f64| (ratio - 1.0) * 100.0;
         Self {
             advice: advice.to_owned(),
@@ -235,8 +235,8 @@ fn try_remedy(
         }
     }
     let cost = spent[1].as_secs_f64() / spent[0].as_secs_f64().max(1e-9);
-    let smallest = (plain.smallest_detectable(SEED), with.smallest_detectable(SEED));
-    Ok(Some(NoiseRemedy::of(&attempt.advice, smallest, cost)))
+    let (before, after) = (plain.smallest_detectable(SEED), with.smallest_detectable(SEED));
+    Ok(Some(NoiseRemedy::of(&attempt.advice, before, after, cost)))
 }
 
 /// Waits until few tasks wait for a CPU, up to a limit.

@@ -98,7 +98,7 @@ fn integrate(
     let repo = repo_of(place, opened)?;
     let mut trees = Worktrees::new(upstream, opened.dir.worktrees())?;
     let best = opened.campaign.incumbent();
-    let (_, synced) = workspace::synced(upstream, &repo, &trees, (charter, best))?;
+    let (_, synced) = workspace::synced(upstream, &repo, &trees, charter, best)?;
     let stop = StopFlag::new();
     let tag = tag_of(&opened.dir);
     let campaigns = opened.dir.path().parent().unwrap_or(opened.dir.path());

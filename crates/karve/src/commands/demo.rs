@@ -3,7 +3,7 @@
 use crate::config::Overrides;
 use crate::drive::DriveEnd;
 use crate::project::ProjectArgs;
-use crate::session::{CampaignChoice, CampaignSetup};
+use crate::session::{CampaignChoice, CampaignSetup, NewLimits};
 use crate::ui::PlainScreen;
 use crate::{reports, session, ui};
 use karve_agents::scripted::SCRIPTED;
@@ -89,7 +89,7 @@ impl DemoArgs {
         };
         let loaded = place.load(&overrides)?;
         let repo = git::Repo::discover(&dir)?;
-        let plan = session::plan(&loaded, &repo, CampaignChoice::New, (None, None))?;
+        let plan = session::plan(&loaded, &repo, CampaignChoice::New, NewLimits::default())?;
         let setting = CampaignSetup {
             repo,
             root: &loaded.root,

@@ -5,7 +5,7 @@ use super::run::confirm;
 use crate::config::Overrides;
 use crate::external::{ExternalStatus, ExternalTask, campaign_choice, drive_external, finished};
 use crate::project::ProjectArgs;
-use crate::session::{CampaignChoice, SessionPlan};
+use crate::session::{CampaignChoice, NewLimits, SessionPlan};
 use crate::ui::{PlainScreen, Screen, SilentScreen};
 use crate::{session, ui};
 use karve_agents::external::{ChangeSource, EXTERNAL, ExternalAnswer};
@@ -102,11 +102,12 @@ impl NextArgs {
         }
         let repo = place.repo()?;
         let loaded = place.load_in(&repo, &overrides)?;
-        if let SessionPlan::Start(charter) = session::plan(&loaded, &repo, wish, (None, None))? {
+        let plan = session::plan(&loaded, &repo, wish, NewLimits::default())?;
+        if let SessionPlan::Start(charter) = plan {
             let agree = if self.new { "karve next --new --yes" } else { "karve next --yes" };
             confirm(&charter, self.yes, agree)?;
         }
-        show(go(place, (wish, None), self.json)?, self.json)
+        show(go(place, wish, None, self.json)?, self.json)
     }
 }
 
@@ -115,8 +116,8 @@ impl ProposeArgs {
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let text = read(self.file.as_ref(), PROPOSAL_BYTES_MAX, PROPOSAL_FROM)?;
         let text = String::from_utf8_lossy(&text).into_owned();
-        let came =
-            go(place, (campaign_choice(place), Some(ExternalAnswer::Proposal(text))), self.json)?;
+        let answer = ExternalAnswer::Proposal(text);
+        let came = go(place, campaign_choice(place), Some(answer), self.json)?;
         show(came, self.json)
     }
 }
@@ -143,21 +144,22 @@ impl SubmitArgs {
                 ExternalAnswer::Change(ChangeSource::Tree(agent_workspace), summary)
             }
         };
-        let came = go(place, (campaign_choice(place), Some(answer)), self.json)?;
+        let came = go(place, campaign_choice(place), Some(answer), self.json)?;
         show(came, self.json)
     }
 }
 
 fn go(
     place: &ProjectArgs,
-    what: (CampaignChoice<'_>, Option<ExternalAnswer>),
+    wish: CampaignChoice<'_>,
+    answer: Option<ExternalAnswer>,
     quiet: bool,
 ) -> Result<ExternalStatus> {
     let stop = StopFlag::new();
     session::watch_signals_of(&stop, "stopping immediately; resume with \"karve next\"")?;
     let mut screen: Box<dyn Screen> =
         if quiet { Box::new(SilentScreen) } else { Box::new(PlainScreen::new()) };
-    drive_external(place, what, &stop, screen.as_mut())
+    drive_external(place, wish, answer, &stop, screen.as_mut())
 }
 
 /// The bytes of a file, or of standard input; `hint` says how else to submit them.

@@ -3,7 +3,7 @@
 use crate::config::{AgendaOption, Overrides};
 use crate::drive::DriveEnd;
 use crate::project::ProjectArgs;
-use crate::session::{CampaignChoice, CampaignSetup, SessionPlan};
+use crate::session::{CampaignChoice, CampaignSetup, NewLimits, SessionPlan};
 use crate::ui::{JsonLinesScreen, PlainScreen, Screen, template};
 use crate::{reports, session, ui};
 use karve_core::agenda::{self, AgendaSource};
@@ -85,13 +85,14 @@ impl RunArgs {
         let repo = place.repo()?;
         let loaded = place.load_in(&repo, &overrides)?;
         let wall_s = self.hours.map(|hours| (hours * 3_600.0) as u64);
+        let limits = NewLimits { rounds: self.rounds, wall_s };
         let name = place.campaign.as_deref();
         let wish = match name {
             Some(name) => CampaignChoice::Named(name),
             None if self.new => CampaignChoice::New,
             None => CampaignChoice::Newest,
         };
-        let plan = session::plan(&loaded, &repo, wish, (self.rounds, wall_s))?;
+        let plan = session::plan(&loaded, &repo, wish, limits)?;
         self.same_best_of(&plan)?;
         if self.dry_run {
             return dry_run(&plan, &loaded.root, self.json);

@@ -38,7 +38,7 @@ pub(super) fn agents_of(
                 ));
         }
         let env = env_of(source, &format!("{path}.env"), &table.env)?;
-        let runs = runs_of(source, (&path, name), table)?;
+        let runs = runs_of(source, &path, name, table)?;
         let reach = reach_of(source, &path, table)?;
         agents.insert(
             name.clone(),
@@ -72,7 +72,8 @@ impl AgentBackend {
 /// What a table starts: its command, or the kind given by `kind` or by the table's name.
 fn runs_of(
     source: &ConfigSource<'_>,
-    (path, name): (&str, &str),
+    path: &str,
+    name: &str,
     table: &AgentProgram,
 ) -> Result<AgentLaunch> {
     let kind = match (&table.kind, &table.command) {
@@ -89,7 +90,7 @@ fn runs_of(
             }
         },
     };
-    check_keys(source, path, (kind, table))?;
+    check_keys(source, path, kind, table)?;
     match (kind, &table.command) {
         (None, Some(command)) => Ok(AgentLaunch::Line(command.clone())),
         (None, None) => Err(source
@@ -108,7 +109,7 @@ fn runs_of(
             args: table.args.clone(),
         })),
         (Some(AgentBackend::Api(kind)), None) => {
-            api_table::api_of(source, path, (kind, table)).map(AgentLaunch::Api)
+            api_table::api_of(source, path, kind, table).map(AgentLaunch::Api)
         }
     }
 }
@@ -138,7 +139,8 @@ fn reach_of(source: &ConfigSource<'_>, path: &str, table: &AgentProgram) -> Resu
 fn check_keys(
     source: &ConfigSource<'_>,
     path: &str,
-    (kind, table): (Option<AgentBackend>, &AgentProgram),
+    kind: Option<AgentBackend>,
+    table: &AgentProgram,
 ) -> Result<()> {
     let of_cli = [("program", table.program.is_some()), ("args", !table.args.is_empty())];
     let of_both = [("model", table.model.is_some())];

@@ -38,7 +38,8 @@ impl From<PriceSetting> for budget::TokenPrice {
 pub(super) fn api_of(
     source: &ConfigSource<'_>,
     path: &str,
-    (kind, table): (ApiKind, &AgentProgram),
+    kind: ApiKind,
+    table: &AgentProgram,
 ) -> Result<ApiConfig> {
     let usual = ApiConfig::of(kind);
     let config = ApiConfig {
@@ -53,9 +54,7 @@ pub(super) fn api_of(
         retries: table.retries.unwrap_or(usual.retries),
         backoff_ms: table.backoff_ms.unwrap_or(usual.backoff_ms),
     };
-    if let Some(url) = &config.base_url {
-        check_url(source, path, (url, &config))?;
-    }
+    check_url(source, path, &config)?;
     if let Some(model) = config.model.as_deref().filter(|model| !is_model(model)) {
         let message = format!("`{}` cannot be the name of a model", shown(model));
         return Err(source
@@ -86,11 +85,10 @@ fn key_of(source: &ConfigSource<'_>, path: &str, table: &AgentProgram) -> Result
     })
 }
 
-fn check_url(
-    source: &ConfigSource<'_>,
-    path: &str,
-    (url, config): (&str, &ApiConfig),
-) -> Result<()> {
+fn check_url(source: &ConfigSource<'_>, path: &str, config: &ApiConfig) -> Result<()> {
+    let Some(url) = &config.base_url else {
+        return Ok(());
+    };
     let at = format!("{path}.base_url");
     let known = ["https://", "http://"];
     let host = known.iter().find_map(|start| url.strip_prefix(start));

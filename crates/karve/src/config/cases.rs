@@ -20,16 +20,16 @@ struct LocatedCase {
 
 /// Builds the cases, in the order of the file: list, matrix, hidden.
 pub(super) fn cases_of(source: &ConfigSource<'_>, table: &CasesTable) -> Result<Vec<Case>> {
-    let mut cases = entries(source, ("list", &table.list), CaseSet::Full)?;
+    let mut cases = entries(source, "list", &table.list, CaseSet::Full)?;
     cases.extend(combinations(source, &table.matrix)?);
     if cases.is_empty() {
         return Err(source
             .error_at("cases", "there is no case")
             .hint("name at least one in cases.list or cases.matrix, such as \"M=256,N=256\""));
     }
-    mark(source, ("quick", &table.quick), &mut cases, |case| case.set = CaseSet::Quick)?;
-    mark(source, ("minor", &table.minor), &mut cases, |case| case.minor = true)?;
-    cases.extend(entries(source, ("hidden", &table.hidden), CaseSet::Hidden)?);
+    mark(source, "quick", &table.quick, &mut cases, |case| case.set = CaseSet::Quick)?;
+    mark(source, "minor", &table.minor, &mut cases, |case| case.minor = true)?;
+    cases.extend(entries(source, "hidden", &table.hidden, CaseSet::Hidden)?);
     refuse_too_many(source, cases.len())?;
     refuse_twins(source, &cases)?;
     let mut cases: Vec<Case> = cases.into_iter().map(|placed| placed.case).collect();
@@ -41,7 +41,8 @@ pub(super) fn cases_of(source: &ConfigSource<'_>, table: &CasesTable) -> Result<
 
 fn entries(
     source: &ConfigSource<'_>,
-    (key, entries): (&str, &[CaseEntry]),
+    key: &str,
+    entries: &[CaseEntry],
     set: CaseSet,
 ) -> Result<Vec<LocatedCase>> {
     refuse_too_many(source, entries.len())?;
@@ -201,7 +202,8 @@ fn refuse_twins(source: &ConfigSource<'_>, cases: &[LocatedCase]) -> Result<()> 
 /// Applies `set` to every named case.
 fn mark(
     source: &ConfigSource<'_>,
-    (key, names): (&str, &[String]),
+    key: &str,
+    names: &[String],
     cases: &mut [LocatedCase],
     set: impl Fn(&mut Case),
 ) -> Result<()> {

@@ -49,7 +49,7 @@ pub(super) fn loaded_of(
     }
     let knobs = knobs::knobs_of(source, &file.knobs, &editable)?;
     let given_knobs = knobs::arguments(source, &knobs, &cases)?;
-    let from_file = check_commands(source, (&commands, &mode), &cases, &given_knobs)?;
+    let from_file = check_commands(source, &commands, &mode, &cases, &given_knobs)?;
     let mut policy = rules::policy_of(source, &file.policy)?;
     if let Some(best_of) = given.overrides.best_of {
         policy.best_of = best_of;

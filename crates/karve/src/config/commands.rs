@@ -88,7 +88,8 @@ const FOR_PROFILE: &[&str] = &["case", "seed", "depth"];
 /// Rejects a placeholder that would have no value; returns whether results come from a file.
 pub(super) fn check_commands(
     source: &ConfigSource<'_>,
-    (commands, mode): (&Commands, &WorkMode),
+    commands: &Commands,
+    mode: &WorkMode,
     cases: &[Case],
     knobs: &KnobSetting,
 ) -> Result<bool> {

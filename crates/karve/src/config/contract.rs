@@ -69,7 +69,7 @@ pub(super) fn contract_of(
     let mut hostile = Vec::new();
     for value in &table.hostile {
         let line = source.line("contract.hostile");
-        hostile.push(draw_of(source, value, (line, "contract.hostile"))?);
+        hostile.push(draw_of(source, value, line, "contract.hostile")?);
     }
     let contract = Contract {
         kernel: kernel_of(source, table)?,
@@ -278,7 +278,7 @@ fn arg_of(source: &ConfigSource<'_>, table: &ArgTable, line: usize) -> Result<Ar
     }
     let shape: Vec<String> = shape.iter().map(|Scalar(text)| text.clone()).collect();
     let draw = match &table.draw {
-        Some(value) => draw_of(source, value, (line, "contract.args.draw"))?,
+        Some(value) => draw_of(source, value, line, "contract.args.draw")?,
         None if dtype.is_float() => Draw::Normal { mean: 0.0, sd: 1.0 },
         None if dtype == Dtype::Bool => Draw::Integers { low: 0, high: 1 },
         None => Draw::Integers { low: 0, high: 9 },
@@ -319,11 +319,7 @@ const DRAWS: [(&str, &str); 14] = [
 ];
 
 /// A draw by its name or with its parameters.
-fn draw_of(
-    source: &ConfigSource<'_>,
-    value: &DrawValue,
-    (line, key): (usize, &str),
-) -> Result<Draw> {
+fn draw_of(source: &ConfigSource<'_>, value: &DrawValue, line: usize, key: &str) -> Result<Draw> {
     let of_name = |name: &str| {
         Some(match name {
             "uniform" => Draw::Uniform { low: -1.0, high: 1.0 },

@@ -358,7 +358,7 @@ pub(super) fn check_cases(
         };
         let expr = expression(source, path, text)?;
         for case in cases {
-            check_amount(source, (path, what), &expr, case)?;
+            check_amount(source, path, what, &expr, case)?;
         }
     }
     Ok(())
@@ -375,7 +375,8 @@ fn plain(value: f64) -> String {
 
 fn check_amount(
     source: &ConfigSource<'_>,
-    (path, what): (&str, &str),
+    path: &str,
+    what: &str,
     expr: &Expr,
     case: &Case,
 ) -> Result<()> {

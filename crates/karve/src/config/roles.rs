@@ -63,7 +63,7 @@ pub(super) fn asks_of(
     }
     let mut table_of_roles = roles::built_in()?;
     for (name, table) in &file.roles {
-        take_table(source, (name, table), &mut table_of_roles, agents)?;
+        take_table(source, name, table, &mut table_of_roles, agents)?;
         if let (Some(agent), false) = (&table.agent, table.enabled == Some(false)) {
             asks.agents.insert(name.clone(), agent.clone());
         }
@@ -88,7 +88,8 @@ pub(super) fn asks_of(
 
 fn take_table(
     source: &ConfigSource<'_>,
-    (name, table): (&str, &RoleAgentTable),
+    name: &str,
+    table: &RoleAgentTable,
     table_of_roles: &mut RoleTable,
     agents: &BTreeMap<String, AgentConfig>,
 ) -> Result<()> {

@@ -48,13 +48,13 @@ impl ShapeChecker<'_> {
             return self.push_error(line, &message, format!("write {}", example(path, &branches)));
         }
         match value.get_ref() {
-            DeValue::String(text) => self.text(&fitting, text, (line, path)),
+            DeValue::String(text) => self.text(&fitting, text, line, path),
             DeValue::Integer(number) => {
                 let number = i64::from_str_radix(number.as_str(), number.radix());
                 match number {
                     // Ranges are far below the point where the conversion loses precision.
                     #[allow(clippy::cast_precision_loss)]
-                    Ok(number) => self.number(&fitting, number as f64, (line, path)),
+                    Ok(number) => self.number(&fitting, number as f64, line, path),
                     Err(_) => self.push_error(
                         line,
                         &format!("the number in `{path}` is too large"),
@@ -64,21 +64,21 @@ impl ShapeChecker<'_> {
             }
             DeValue::Float(number) => {
                 let number = number.as_str().parse().unwrap_or(f64::NAN);
-                self.number(&fitting, number, (line, path));
+                self.number(&fitting, number, line, path);
             }
             DeValue::Array(items) => {
                 let schema = fitting[0];
-                self.length(schema, items.len(), (line, path));
+                self.length(schema, items.len(), line, path);
                 for (index, item) in items.iter().enumerate() {
                     self.value(&schema["items"], item, &format!("{path}[{index}]"));
                 }
             }
-            DeValue::Table(table) => self.table(&fitting, table, (line, path)),
+            DeValue::Table(table) => self.table(&fitting, table, line, path),
             DeValue::Boolean(_) | DeValue::Datetime(_) => {}
         }
     }
 
-    fn text(&mut self, branches: &[&Value], text: &str, (line, path): (usize, &str)) {
+    fn text(&mut self, branches: &[&Value], text: &str, line: usize, path: &str) {
         let words: Vec<&str> = branches.iter().flat_map(|branch| words(branch)).collect();
         if words.is_empty() {
             if branches[0]["minLength"].as_u64() > Some(0) && text.trim().is_empty() {
@@ -101,7 +101,7 @@ impl ShapeChecker<'_> {
         }
     }
 
-    fn number(&mut self, branches: &[&Value], number: f64, (line, path): (usize, &str)) {
+    fn number(&mut self, branches: &[&Value], number: f64, line: usize, path: &str) {
         let schema = branches[0];
         let (min, max) = (schema["minimum"].as_f64(), schema["maximum"].as_f64());
         let inside = min.is_none_or(|min| number >= min) && max.is_none_or(|max| number <= max);
@@ -118,7 +118,7 @@ impl ShapeChecker<'_> {
         self.push_error(line, &message, format!("write {}", example(path, branches)));
     }
 
-    fn length(&mut self, schema: &Value, length: usize, (line, path): (usize, &str)) {
+    fn length(&mut self, schema: &Value, length: usize, line: usize, path: &str) {
         let length = length as u64;
         if schema["minItems"].as_u64().is_some_and(|min| length < min) {
             let hint = format!("name at least one item in `{path}`");
@@ -130,13 +130,13 @@ impl ShapeChecker<'_> {
         }
     }
 
-    fn table(&mut self, branches: &[&Value], table: &DeTable<'_>, place: (usize, &str)) {
+    fn table(&mut self, branches: &[&Value], table: &DeTable<'_>, line: usize, path: &str) {
         let schema = branch_of(branches, table);
         let mut known: Vec<&str> = branches.iter().flat_map(|branch| keys(branch)).collect();
         known.sort_unstable();
         let mut all_known = true;
         for (key, value) in table {
-            let inner = join(place.1, key.get_ref());
+            let inner = join(path, key.get_ref());
             if let Some(schema) = schema["properties"].get(key.get_ref().as_ref()) {
                 self.value(schema, value, &inner);
             } else if schema["additionalProperties"].is_object() {
@@ -144,7 +144,7 @@ impl ShapeChecker<'_> {
             } else {
                 all_known = false;
                 let line = self.source.line_of(key.span());
-                let message = format!("unknown key `{}`{}", shown(key.get_ref()), inside(place.1));
+                let message = format!("unknown key `{}`{}", shown(key.get_ref()), inside(path));
                 let hint = suggestion(key.get_ref(), known.iter().copied(), "known keys there");
                 self.push_error(line, &message, hint);
             }
@@ -152,12 +152,12 @@ impl ShapeChecker<'_> {
         // A misspelled key may be the one that is missing.
         for key in required(schema).filter(|_| all_known) {
             if !table.contains_key(key) {
-                self.missing(&schema["properties"][key], key, place);
+                self.missing(&schema["properties"][key], key, line, path);
             }
         }
     }
 
-    fn missing(&mut self, schema: &Value, key: &str, (line, path): (usize, &str)) {
+    fn missing(&mut self, schema: &Value, key: &str, line: usize, path: &str) {
         let full = join(path, key);
         if schema["type"] == "object" {
             let line = if path.is_empty() { self.source.last_line() } else { line };

@@ -80,7 +80,7 @@ fn make(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
     };
     let test = test.unwrap_or_else(|| "./build/test {case} {seed}".to_owned());
     let bench = bench.unwrap_or_else(|| "./build/bench {case} {seed}".to_owned());
-    Some(measured(files, Some("make -s".to_owned()), (test, bench), why))
+    Some(measured(files, Some("make -s".to_owned()), test, bench, why))
 }
 
 fn cmake(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
@@ -100,15 +100,16 @@ fn cmake(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
     };
     let bench = format!("./build/{} {{case}} {{seed}}", program("bench").unwrap_or("bench"));
     let why = "CMakeLists.txt defines the build.".to_owned();
-    Some(measured(files, Some(build), (test, bench), why))
+    Some(measured(files, Some(build), test, bench, why))
 }
 
 fn cargo(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
     files.text("Cargo.toml")?;
     let build = "cargo build --release && cargo bench -q --no-run".to_owned();
-    let commands = ("cargo test --release -q".to_owned(), "cargo bench -q".to_owned());
+    let test = "cargo test --release -q".to_owned();
+    let bench = "cargo bench -q".to_owned();
     let why = "Cargo.toml defines the build.".to_owned();
-    let mut recipe = measured(files, Some(build), commands, why);
+    let mut recipe = measured(files, Some(build), test, bench, why);
     // It locks the directory, even if everything is already built.
     recipe.write.push("target".to_owned());
     let why = "\"cargo bench\" writes to target, so sandbox.write lists it.";
@@ -138,10 +139,10 @@ fn nvcc(files: &FileListing<'_>, kernel: &KernelGuess) -> Option<ProjectRecipe> 
     };
     let (test, bench) = (compile("test", host("test")), compile("bench", host("bench")));
     let build = format!("mkdir -p build && {test} && {bench}");
-    let commands =
-        ("./build/test {case} {seed}".to_owned(), "./build/bench {case} {seed}".to_owned());
+    let test = "./build/test {case} {seed}".to_owned();
+    let bench = "./build/bench {case} {seed}".to_owned();
     let why = format!("There is no build system, so {compiler} is called directly.");
-    Some(measured(files, Some(build), commands, why))
+    Some(measured(files, Some(build), test, bench, why))
 }
 
 fn pytest(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
@@ -159,7 +160,7 @@ fn pytest(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
     let test = "python3 -m pytest -q".to_owned();
     if !measures && let Some(script) = files.first(is_python_bench) {
         let bench = format!("python3 {script} {{case}} {{seed}}");
-        return Some(measured(files, None, (test, bench), why));
+        return Some(measured(files, None, test, bench, why));
     }
     Some(ProjectRecipe {
         build: None,
@@ -195,16 +196,15 @@ fn python(files: &FileListing<'_>, kernel: &KernelGuess) -> Option<ProjectRecipe
         None => format!("python3 {script} --bench {{case}} {{seed}}"),
     };
     let why = format!("{} is run by python3; nothing is built.", name_of(script));
-    Some(measured(files, None, (test, bench), why))
+    Some(measured(files, None, test, bench, why))
 }
 
 /// Two scripts that the user has to write: nothing is known about the project.
 fn scripts() -> ProjectRecipe {
-    let commands = ("sh test.sh {case} {seed}".to_owned(), "sh bench.sh {case} {seed}".to_owned());
     ProjectRecipe {
         build: None,
-        test: commands.0,
-        bench: commands.1,
+        test: "sh test.sh {case} {seed}".to_owned(),
+        bench: "sh bench.sh {case} {seed}".to_owned(),
         write: Vec::new(),
         format: "metric",
         metric: time_ms(),
@@ -220,7 +220,8 @@ fn scripts() -> ProjectRecipe {
 fn measured(
     files: &FileListing<'_>,
     build: Option<String>,
-    (test, bench): (String, String),
+    test: String,
+    bench: String,
     why: String,
 ) -> ProjectRecipe {
     let printed = files.iter().find_map(|(path, text)| {

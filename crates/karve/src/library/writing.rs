@@ -199,13 +199,13 @@ impl LibraryChange<'_> {
             true => FileOperation::Replace,
             false => FileOperation::Make,
         };
-        self.add(layer, &path, (deed, text))?;
+        self.add(layer, &path, deed, text)?;
         Ok(path)
     }
 
     /// Adds removing a file of a layer to the change.
     pub fn remove(&mut self, layer: Layer, path: &Path) -> Result<()> {
-        self.add(layer, path, (FileOperation::Remove, String::new()))
+        self.add(layer, path, FileOperation::Remove, String::new())
     }
 
     /// Makes the whole change or nothing. Project files and user files are two changes; the one
@@ -217,12 +217,7 @@ impl LibraryChange<'_> {
         roots.into_iter().try_for_each(RootWrite::commit)
     }
 
-    fn add(
-        &mut self,
-        layer: Layer,
-        path: &Path,
-        (deed, text): (FileOperation, String),
-    ) -> Result<()> {
+    fn add(&mut self, layer: Layer, path: &Path, deed: FileOperation, text: String) -> Result<()> {
         let root = self.layers.root(layer)?;
         assert!(self.lock.roots.contains_key(&root), "a layer is locked before it is changed");
         let dir = self.layers.usable_dir(layer)?;

@@ -105,7 +105,7 @@ fn why_rejected(
 
 /// Keeps the commit of a variant from being collected.
 fn keep_variant(context: &Context, candidate: &Candidate, round: u32, variant: u32) -> Result<()> {
-    let name = variant_ref(&context.charter.name, (round, variant));
+    let name = variant_ref(&context.charter.name, round, variant);
     let oid = Oid::named(&candidate.commit)?;
     context.repos.work.update_ref(&name, &oid, ExpectedRef::Any)
 }

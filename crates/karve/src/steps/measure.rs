@@ -151,7 +151,7 @@ fn integration_runner(
     let harness = harness.clone().with_commands(integration);
     let upstream = context.repos.upstream.clone();
     let (base, synced) =
-        synced(&upstream, &context.repos.work, &context.repos.trees, (&context.charter, best))?;
+        synced(&upstream, &context.repos.work, &context.repos.trees, &context.charter, best)?;
     let base = context.repos.trees.built(&upstream, &harness, base.as_str())?;
     let synced = context.repos.trees.built(&upstream, &harness, synced.as_str())?;
     if let Some(cases) = cases {

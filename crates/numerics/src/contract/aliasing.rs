@@ -71,7 +71,7 @@ impl Contract {
                 _ => ChangeExtent::Few,
             };
             let secret = drawn((1 << 33) + turn);
-            let what = change(&mut contract.args[index], elements, (extent, secret));
+            let what = change(&mut contract.args[index], elements, extent, secret);
             steps.push(AliasingStep { contract: contract.clone(), what });
         }
         steps
@@ -86,7 +86,7 @@ fn draw_of(arg: &mut Arg) -> Option<&mut Draw> {
 }
 
 /// Redraws a part of a tensor, and says which.
-fn change(arg: &mut Arg, elements: u64, (extent, secret): (ChangeExtent, u64)) -> String {
+fn change(arg: &mut Arg, elements: u64, extent: ChangeExtent, secret: u64) -> String {
     let name = arg.name.clone();
     let Some(Draw::Pieces { of, pieces }) = draw_of(arg) else {
         return "nothing changed".into();

@@ -25,7 +25,7 @@ use super::{SearchRecord, Strategy};
 use crate::grid::{Axis, Grid, GridPoint};
 use crate::stats::DrawRng;
 use forest::{Forest, ForestFeatures};
-use gaussian::{CholeskyFactor, CovarianceKernel};
+use gaussian::{FitReadings, GaussianProcess};
 use pool::{ScoredSetting, SettingPool};
 use std::collections::BTreeMap;
 use targets::FitTargets;
@@ -66,10 +66,7 @@ pub(super) struct AutoSearch {
 #[derive(Debug)]
 struct AutoState {
     features: ForestFeatures,
-    kernel: CovarianceKernel,
-    factor: CholeskyFactor,
-    /// The settings in the factor, in its order.
-    rows: Vec<GridPoint>,
+    process: GaussianProcess,
     pool: SettingPool,
     times: Forest,
     failures: Forest,
@@ -169,9 +166,7 @@ impl AutoState {
     fn new(grid: &Grid) -> Self {
         Self {
             features: ForestFeatures::new(grid),
-            kernel: CovarianceKernel::new(grid),
-            factor: CholeskyFactor::default(),
-            rows: Vec::new(),
+            process: GaussianProcess::new(grid),
             pool: SettingPool::default(),
             times: Forest::new(TREES),
             failures: Forest::new(FAILURE_TREES),
@@ -190,45 +185,30 @@ impl AutoState {
         let points = targets.points();
         if record.len() as f64 >= self.fit_at {
             self.fit_at = record.len() as f64 * FIT_GROWTH;
-            let ranks: Vec<&[u16]> = points.iter().map(|p| grid.ranks(*p)).collect();
-            let chosen = gaussian::to_fit(targets.values(), draws);
-            self.kernel.fit(&chosen, (&ranks, targets.values()), draws);
-            self.rows = targets.best_and_last(PROCESS_MAX);
+            let readings = FitReadings::choose(grid, targets, draws);
+            self.process.kernel.fit(&readings, draws);
+            self.process.set_rows(grid, targets.best_and_last(PROCESS_MAX));
             self.pool = SettingPool::draw(grid, record, draws);
-            self.rebuild(grid);
         }
         // Settings keep their order; one that failed leaves a gap.
-        let open: Vec<GridPoint> =
-            points.iter().copied().filter(|p| !self.rows.contains(p)).collect();
-        let gone = |point: &GridPoint| !points.contains(point);
-        if self.rows.iter().any(gone) {
-            self.rows.retain(|point| points.contains(point));
-            self.rebuild(grid);
+        let rows = &self.process.rows;
+        let open: Vec<GridPoint> = points.iter().copied().filter(|p| !rows.contains(p)).collect();
+        let kept: Vec<GridPoint> = rows.iter().copied().filter(|p| points.contains(p)).collect();
+        if kept.len() < rows.len() {
+            self.process.set_rows(grid, kept);
+            self.pool.forget();
         }
         for point in open {
-            self.rows.push(point);
-            let known: Vec<&[u16]> = self.rows.iter().map(|p| grid.ranks(*p)).collect();
-            self.factor.push(&self.kernel, &known);
+            self.process.push(grid, point);
         }
         self.pool.admit_neighbours(grid, record);
         self.pool.leave_out(record);
-        let x: Vec<GridPoint> = points.to_vec();
-        self.times.learn(&self.features, (grid, &x, targets.values()), draws);
+        self.times.learn(&self.features, grid, &targets.readings(), draws);
         if record.entries().iter().any(|entry| entry.failed) {
             let settled = record.entries().iter().filter(|e| !e.is_pending());
-            let (x, y): (Vec<GridPoint>, Vec<f64>) =
-                settled.map(|entry| (entry.point, f64::from(u8::from(entry.failed)))).unzip();
-            self.failures.learn(&self.features, (grid, &x, &y), draws);
-        }
-    }
-
-    /// Refactors all rows; the rows in the pool become invalid.
-    fn rebuild(&mut self, grid: &Grid) {
-        self.factor = CholeskyFactor::default();
-        self.pool.forget();
-        let known: Vec<&[u16]> = self.rows.iter().map(|p| grid.ranks(*p)).collect();
-        for count in 1..=known.len() {
-            self.factor.push(&self.kernel, &known[..count]);
+            let failures: Vec<(GridPoint, f64)> =
+                settled.map(|entry| (entry.point, f64::from(u8::from(entry.failed)))).collect();
+            self.failures.learn(&self.features, grid, &failures, draws);
         }
     }
 
@@ -239,10 +219,7 @@ impl AutoState {
         targets: &FitTargets,
         draws: &mut DrawRng,
     ) -> Option<PredictedSetting> {
-        let known: Vec<&[u16]> = self.rows.iter().map(|p| grid.ranks(*p)).collect();
-        let weights = self.factor.solve(&targets.of(&self.rows));
-        let scored =
-            self.pool.score(grid, (&self.kernel, &self.factor, &known), &weights, targets.best());
+        let scored = self.pool.score(grid, &self.process, targets);
         let scored = pool::foremost(scored, FOREST_SETTINGS);
         let mut best: Option<PredictedSetting> = None;
         for ScoredSetting { point, mean, variance, .. } in scored {

@@ -129,7 +129,8 @@ impl PauseBackoff {
     pub(super) fn wait(
         &mut self,
         budget: &mut PauseBudget,
-        (stop, notices): (&StopFlag, &NoticeSink),
+        stop: &StopFlag,
+        notices: &NoticeSink,
         holds: &mut dyn FnMut() -> Option<String>,
     ) -> Duration {
         let (waited, end) = budget.wait(stop, notices, holds);
@@ -143,6 +144,12 @@ impl PauseBackoff {
     }
 }
 
+/// The pressure at which karve waits, in percent, and how it is read.
+pub(super) struct PressureLimit<'a> {
+    pub(super) read: &'a dyn Fn() -> Option<Pressure>,
+    pub(super) max: f64,
+}
+
 /// Waits while other processes compete for the CPUs.
 ///
 /// The average of the last ten seconds also counts the waits of our own commands. It only triggers
@@ -151,17 +158,19 @@ impl PauseBackoff {
 pub(super) fn for_pressure(
     patience: &mut PauseBackoff,
     budget: &mut PauseBudget,
-    (read, max): (&dyn Fn() -> Option<Pressure>, f64),
-    heard: (&StopFlag, &NoticeSink),
+    limit: &PressureLimit<'_>,
+    stop: &StopFlag,
+    notices: &NoticeSink,
 ) -> Duration {
     if !patience.is_awake() {
         return Duration::ZERO;
     }
+    let PressureLimit { read, max } = *limit;
     let Some(first) = read().filter(|now| now.avg10 > max) else {
         return Duration::ZERO;
     };
     let mut before = (Instant::now(), first);
-    patience.wait(budget, heard, &mut || {
+    patience.wait(budget, stop, notices, &mut || {
         let now = (Instant::now(), read()?);
         let share = share_between(before, now);
         before = now;
@@ -226,8 +235,8 @@ mod tests {
         }
 
         fn wait(&mut self, read: &dyn Fn() -> Option<Pressure>, notices: &NoticeSink) -> Duration {
-            let heard = (&self.stop, notices);
-            for_pressure(&mut self.patience, &mut self.budget, (read, 50.0), heard)
+            let limit = PressureLimit { read, max: 50.0 };
+            for_pressure(&mut self.patience, &mut self.budget, &limit, &self.stop, notices)
         }
     }
 

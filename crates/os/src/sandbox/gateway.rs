@@ -137,7 +137,7 @@ fn accept_loop(door: &TcpListener, leads: GatewayRoute, shared: &Arc<GatewayStat
         let shared = shared.clone();
         thread::spawn(move || {
             // On failure the client sees its connection close.
-            let _ = serve(client, leads, (id, &shared));
+            let _ = serve(client, leads, id, &shared);
             lock(&shared.open).remove(&id);
         });
     }
@@ -146,7 +146,8 @@ fn accept_loop(door: &TcpListener, leads: GatewayRoute, shared: &Arc<GatewayStat
 fn serve(
     mut client: TcpStream,
     leads: GatewayRoute,
-    (id, shared): (u64, &GatewayState),
+    id: u64,
+    shared: &GatewayState,
 ) -> io::Result<()> {
     client.set_nonblocking(false)?;
     lock(&shared.open).insert(id, vec![client.try_clone()?]);

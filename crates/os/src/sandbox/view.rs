@@ -100,7 +100,8 @@ pub(super) fn home() -> Option<PathBuf> {
 pub(super) fn of_commands(
     site: &SandboxPaths,
     rule: &SandboxRule,
-    (private, worktrees): (&PrivateDirs, MountAccess),
+    private: &PrivateDirs,
+    worktrees: MountAccess,
 ) -> Result<NamespaceView> {
     let mut shown = shown(site, rule)?;
     shown.extend(places(private));
@@ -131,9 +132,10 @@ pub(super) fn of_commands(
 pub(super) fn of_trial(
     site: &SandboxPaths,
     rule: &SandboxRule,
-    (private, tree): (&PrivateDirs, &Path),
+    private: &PrivateDirs,
+    tree: &Path,
 ) -> Result<NamespaceView> {
-    let mut view = of_commands(site, rule, (private, MountAccess::Read))?;
+    let mut view = of_commands(site, rule, private, MountAccess::Read)?;
     let kept = private.fresh_layer()?;
     view.shown.push(BindMount::in_place(&kept, MountAccess::Write));
     view.layered = Some(OverlayDir { at: tree.to_owned(), kept });
@@ -144,7 +146,8 @@ pub(super) fn of_trial(
 pub(super) fn of_agent(
     site: &SandboxPaths,
     rule: &SandboxRule,
-    (private, agent): (&PrivateDirs, &AgentPaths<'_>),
+    private: &PrivateDirs,
+    agent: &AgentPaths<'_>,
 ) -> Result<NamespaceView> {
     let mut shown = shown(site, rule)?;
     shown.extend(places(private));

@@ -250,7 +250,7 @@ fn take_title(
     for pair in behind.into_iter().flat_map(|behind| behind.split(',')) {
         match pair.split_once('=') {
             Some((name, value)) => {
-                add_parameter(number, (name, value), &mut configuration, faults);
+                add_parameter(number, name, value, &mut configuration, faults);
             }
             None => faults.add(number, format!("{} is not name=value", quoted(pair))),
         }
@@ -260,7 +260,8 @@ fn take_title(
 
 fn add_parameter(
     number: usize,
-    (name, value): (&str, &str),
+    name: &str,
+    value: &str,
     configuration: &mut Vec<(String, String)>,
     faults: &mut ReportErrors,
 ) {
@@ -290,7 +291,7 @@ fn take_configuration(
     }
     for (number, values) in rows.iter().take(1) {
         for (name, value) in names.iter().zip(values) {
-            add_parameter(*number, (name, value), &mut configuration, faults);
+            add_parameter(*number, name, value, &mut configuration, faults);
         }
     }
     configuration

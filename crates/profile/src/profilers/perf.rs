@@ -236,7 +236,7 @@ fn derive(profile: &mut KernelProfile, counts: &PerfCounts, notes: &mut ProfileN
     for (part, all, counter) in SHARES {
         let known = profile.counters.contains_key(*counter);
         if let (false, Some(part), Some(all)) = (known, counts.first(part), counts.first(all))
-            && !ratio(profile, counter, 100.0, (part, all))
+            && !ratio(profile, counter, 100.0, part, all)
             && all.value > 0.0
         {
             notes.add(format!("{counter} would be above 100%: not read"));
@@ -244,7 +244,7 @@ fn derive(profile: &mut KernelProfile, counts: &PerfCounts, notes: &mut ProfileN
     }
     let cycles = counts.first(&["cycles", "cpu-cycles"]);
     if let (Some(instructions), Some(cycles)) = (counts.first(&["instructions"]), cycles) {
-        ratio(profile, "ipc", 1.0, (instructions, cycles));
+        ratio(profile, "ipc", 1.0, instructions, cycles);
     }
     let wall = counts.first(&["duration_time"]).filter(|c| c.unit == "ns");
     let busy = counts.first(&["task-clock", "cpu-clock"]).filter(|c| c.unit == "msec");
@@ -252,10 +252,10 @@ fn derive(profile: &mut KernelProfile, counts: &PerfCounts, notes: &mut ProfileN
         profile.set("duration_us", wall.value / 1e3, wall.source.clone());
     }
     if let (Some(busy), Some(wall)) = (busy, wall) {
-        ratio(profile, "cpu_busy_pct", 1e6 * 100.0, (busy, wall));
+        ratio(profile, "cpu_busy_pct", 1e6 * 100.0, busy, wall);
     }
     if let (Some(cycles), Some(busy)) = (cycles, busy) {
-        ratio(profile, "clock_hz", 1e3, (cycles, busy));
+        ratio(profile, "clock_hz", 1e3, cycles, busy);
     }
     vectors(profile, counts);
 }
@@ -265,7 +265,8 @@ fn ratio(
     profile: &mut KernelProfile,
     counter: &str,
     by: f64,
-    (part, all): (&PerfCount, &PerfCount),
+    part: &PerfCount,
+    all: &PerfCount,
 ) -> bool {
     let quote = format!("{} / {}", part.source.quote, all.source.quote);
     let source = ProfileSource::at(TOOL, part.source.line as usize, &quote);

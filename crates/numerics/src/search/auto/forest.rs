@@ -123,19 +123,18 @@ impl Forest {
     pub(super) fn learn(
         &mut self,
         features: &ForestFeatures,
-        (grid, points, values): (&Grid, &[GridPoint], &[f64]),
+        grid: &Grid,
+        readings: &[(GridPoint, f64)],
         draws: &mut DrawRng,
     ) {
-        let same = |((known, _), point): (&(GridPoint, Vec<f32>), &GridPoint)| known == point;
-        let goes_on =
-            self.settings.len() <= points.len() && self.settings.iter().zip(points).all(same);
-        if !goes_on {
+        let known = self.settings.iter().map(|(point, _)| point);
+        if !readings.iter().map(|(point, _)| point).take(self.settings.len()).eq(known) {
             self.settings.clear();
         }
         let known = self.settings.len();
-        let new = points[known..].iter();
-        self.settings.extend(new.map(|point| (*point, features.of(grid, *point))));
-        self.values = values.to_vec();
+        let new = readings[known..].iter();
+        self.settings.extend(new.map(|(point, _)| (*point, features.of(grid, *point))));
+        self.values = readings.iter().map(|(_, value)| *value).collect();
         let count = self.trees.len();
         for index in 0..count {
             let turn = (index + count - self.next) % count < self.rebuilt;

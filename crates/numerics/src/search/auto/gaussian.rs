@@ -6,7 +6,8 @@
 //! product of these, mixed with their mean. Length scales, noise and the mixture maximize the
 //! likelihood of the readings, by coordinate search.
 
-use crate::grid::{Axis, Grid};
+use super::targets::FitTargets;
+use crate::grid::{Axis, Grid, GridPoint};
 use crate::stats::DrawRng;
 use std::ops::{Add, Mul};
 
@@ -32,6 +33,43 @@ const MIXTURE_STEP: f64 = 0.15;
 const LIKELIER: f64 = 1e-3;
 /// A pivot is at least this.
 const PIVOT_MIN: f64 = 1e-9;
+
+/// The process: the correlation of settings, and those that it knows.
+#[derive(Debug)]
+pub(super) struct GaussianProcess {
+    pub(super) kernel: CovarianceKernel,
+    pub(super) factor: CholeskyFactor,
+    /// The settings in the factor, in its order.
+    pub(super) rows: Vec<GridPoint>,
+}
+
+impl GaussianProcess {
+    pub(super) fn new(grid: &Grid) -> Self {
+        let factor = CholeskyFactor::default();
+        Self { kernel: CovarianceKernel::new(grid), factor, rows: Vec::new() }
+    }
+
+    /// Replaces all settings; the rows in a pool become invalid.
+    pub(super) fn set_rows(&mut self, grid: &Grid, rows: Vec<GridPoint>) {
+        self.factor = CholeskyFactor::default();
+        self.rows = rows;
+        let known = ranks_of(grid, &self.rows);
+        for count in 1..=known.len() {
+            self.factor.push(&self.kernel, &known[..count]);
+        }
+    }
+
+    /// Adds a setting.
+    pub(super) fn push(&mut self, grid: &Grid, point: GridPoint) {
+        self.rows.push(point);
+        self.factor.push(&self.kernel, &ranks_of(grid, &self.rows));
+    }
+}
+
+/// The ranks of the values of each setting.
+pub(super) fn ranks_of<'a>(grid: &'a Grid, points: &[GridPoint]) -> Vec<&'a [u16]> {
+    points.iter().map(|point| grid.ranks(*point)).collect()
+}
 
 /// The correlation of settings.
 #[derive(Clone, Debug)]
@@ -135,21 +173,14 @@ impl CovarianceKernel {
         (1.0 - mixture) * product + mixture * sum / curves as f32
     }
 
-    /// Fits length scales, noise and mixture to some of the readings.
-    pub(super) fn fit(
-        &mut self,
-        chosen: &[usize],
-        (ranks, values): (&[&[u16]], &[f64]),
-        draws: &mut DrawRng,
-    ) {
-        let x: Vec<&[u16]> = chosen.iter().map(|at| ranks[*at]).collect();
-        let y: Vec<f64> = chosen.iter().map(|at| values[*at]).collect();
-        let mut best = self.unlikeliness(&x, &y);
+    /// Fits length scales, noise and mixture to readings.
+    pub(super) fn fit(&mut self, readings: &FitReadings<'_>, draws: &mut DrawRng) {
+        let mut best = self.unlikeliness(readings);
         let mut screws: Vec<Hyperparameter> =
             (0..self.axes.len()).map(Hyperparameter::Length).collect();
         screws.extend((0..self.twos.len()).map(Hyperparameter::Twos));
         screws.extend([Hyperparameter::Noise, Hyperparameter::Mixture]);
-        let sweeps = if y.len() < FEW { SWEEPS } else { 1 };
+        let sweeps = if readings.values.len() < FEW { SWEEPS } else { 1 };
         for _ in 0..sweeps {
             for last in (1..screws.len()).rev() {
                 screws.swap(last, draws.below(last + 1));
@@ -158,7 +189,7 @@ impl CovarianceKernel {
                 // One direction as long as it helps, else the other.
                 for direction in [-1.0, 1.0] {
                     let before = best;
-                    while let Some(value) = self.turned(*screw, direction, (&x, &y), best) {
+                    while let Some(value) = self.turned(*screw, direction, readings, best) {
                         best = value;
                     }
                     if best < before {
@@ -174,7 +205,7 @@ impl CovarianceKernel {
         &mut self,
         screw: Hyperparameter,
         direction: f64,
-        (x, y): (&[&[u16]], &[f64]),
+        readings: &FitReadings<'_>,
         best: f64,
     ) -> Option<f64> {
         let before = self.place(screw);
@@ -187,7 +218,7 @@ impl CovarianceKernel {
         if self.place(screw) == before {
             return None;
         }
-        let now = self.unlikeliness(x, y);
+        let now = self.unlikeliness(readings);
         if now < best - LIKELIER {
             return Some(now);
         }
@@ -214,13 +245,14 @@ impl CovarianceKernel {
     }
 
     /// The negative log-likelihood of the readings, up to a constant.
-    fn unlikeliness(&self, x: &[&[u16]], y: &[f64]) -> f64 {
+    fn unlikeliness(&self, readings: &FitReadings<'_>) -> f64 {
+        let FitReadings { ranks, values } = readings;
         let mut factor = CholeskyFactor::default();
-        for count in 1..=x.len() {
-            factor.push_row(self, &x[..count]);
+        for count in 1..=ranks.len() {
+            factor.push_row(self, &ranks[..count]);
         }
-        let solved = factor.solve(y);
-        let count = y.len().max(1) as f64;
+        let solved = factor.solve(values);
+        let count = values.len().max(1) as f64;
         let square: f64 = solved.iter().map(|value| value * value).sum::<f64>() / count;
         let twos = self.twos.iter().map(|twos| &twos.curve);
         let curves = self.axes.iter().chain(twos);
@@ -230,19 +262,31 @@ impl CovarianceKernel {
     }
 }
 
-/// Which readings length scales are fitted to: the best half, and a random part of the rest.
-pub(super) fn to_fit(values: &[f64], draws: &mut DrawRng) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    if order.len() > FIT_MAX {
-        order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
-        for place in FIT_MAX / 2..FIT_MAX {
-            let other = place + draws.below(order.len() - place);
-            order.swap(place, other);
+/// The readings that length scales are fitted to.
+pub(super) struct FitReadings<'a> {
+    ranks: Vec<&'a [u16]>,
+    values: Vec<f64>,
+}
+
+impl<'a> FitReadings<'a> {
+    /// All, or else the best half and a random part of the rest.
+    pub(super) fn choose(grid: &'a Grid, targets: &FitTargets, draws: &mut DrawRng) -> Self {
+        let (points, values) = (targets.points(), targets.values());
+        let mut chosen: Vec<usize> = (0..values.len()).collect();
+        if chosen.len() > FIT_MAX {
+            chosen.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+            for place in FIT_MAX / 2..FIT_MAX {
+                let other = place + draws.below(chosen.len() - place);
+                chosen.swap(place, other);
+            }
+            chosen.truncate(FIT_MAX);
+            chosen.sort_unstable();
         }
-        order.truncate(FIT_MAX);
-        order.sort_unstable();
+        Self {
+            ranks: chosen.iter().map(|at| grid.ranks(points[*at])).collect(),
+            values: chosen.iter().map(|at| values[*at]).collect(),
+        }
     }
-    order
 }
 
 /// The triangular factor of the correlation matrix of all settings.

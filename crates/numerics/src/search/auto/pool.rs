@@ -4,7 +4,8 @@
 //! reading adds one number to each row.
 
 use super::super::SearchRecord;
-use super::gaussian::{CholeskyFactor, CovarianceKernel, dot};
+use super::gaussian::{GaussianProcess, dot, ranks_of};
+use super::targets::FitTargets;
 use crate::grid::{Grid, GridPoint};
 use crate::stats::DrawRng;
 use std::collections::BTreeSet;
@@ -116,14 +117,16 @@ impl SettingPool {
         }
     }
 
-    /// The prediction of the process for every setting; `weights` are the solved targets.
+    /// The prediction of the process for every setting.
     pub(super) fn score(
         &mut self,
         grid: &Grid,
-        (kernel, factor, known): (&CovarianceKernel, &CholeskyFactor, &[&[u16]]),
-        weights: &[f64],
-        best: f64,
+        process: &GaussianProcess,
+        targets: &FitTargets,
     ) -> Vec<ScoredSetting> {
+        let GaussianProcess { kernel, factor, rows } = process;
+        let known = ranks_of(grid, rows);
+        let weights = factor.solve(&targets.of(rows));
         let count = weights.len().max(1) as f64;
         let whole = weights.iter().map(|w| w * w).sum::<f64>() / count;
         let single: Vec<f32> = weights.iter().map(|weight| *weight as f32).collect();
@@ -141,7 +144,7 @@ impl SettingPool {
                 point: *point,
                 mean,
                 variance,
-                improvement: expected_improvement(mean, variance.sqrt(), best),
+                improvement: expected_improvement(mean, variance.sqrt(), targets.best()),
             });
         }
         scored

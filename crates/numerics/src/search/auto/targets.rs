@@ -67,6 +67,11 @@ impl FitTargets {
         &self.values
     }
 
+    /// The settings with their values.
+    pub(super) fn readings(&self) -> Vec<(GridPoint, f64)> {
+        self.points.iter().copied().zip(self.values.iter().copied()).collect()
+    }
+
     /// The least of them.
     pub(super) fn best(&self) -> f64 {
         self.best
@@ -74,8 +79,7 @@ impl FitTargets {
 
     /// The values of some of the settings.
     pub(super) fn of(&self, points: &[GridPoint]) -> Vec<f64> {
-        let places: BTreeMap<GridPoint, f64> =
-            self.points.iter().copied().zip(self.values.iter().copied()).collect();
+        let places: BTreeMap<GridPoint, f64> = self.readings().into_iter().collect();
         let value = |point: &GridPoint| places.get(point).copied().unwrap_or(0.0);
         points.iter().map(value).collect()
     }
