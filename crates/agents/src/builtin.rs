@@ -16,6 +16,7 @@ use karve_numerics::space::{
     Delivery, KNOBS_MAX, Knob, KnobDeclaration, KnobSetting, parse_knobs, set_knob,
 };
 use karve_os::error::{CommandError, Result, WithContext};
+use karve_os::text::counted;
 use std::fs;
 use std::path::Path;
 
@@ -122,7 +123,7 @@ impl BuiltinAgent {
             let path = workspace.tree.join(&text.file);
             fs::write(&path, &text.text).context(|| format!("cannot write {}", path.display()))?;
         }
-        let summary = format!("{} in {} files", hypothesis.title, changed.len());
+        let summary = format!("{} in {}", hypothesis.title, counted(changed.len(), "file"));
         Ok(Implementation::Done { summary, usage })
     }
 }

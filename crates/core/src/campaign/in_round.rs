@@ -234,12 +234,13 @@ impl Campaign {
             return;
         }
         let limit = self.charter().map_or(1.0, |charter| charter.policy.duplicate_similarity);
-        // Knob settings are tried again when the kernel around them changed, and an undecided duel
-        // may be continued.
+        // Knob settings and sweeps are tried again when the kernel around them changed, and an
+        // undecided duel may be continued.
         let comparable = |summary: &RoundSummary| {
             let same_parent = summary.parent == round.parent;
             let undecided = matches!(summary.verdict, Verdict::Undecided { .. });
-            (new.config.is_empty() || same_parent) && !(same_parent && undecided)
+            let of_code = new.config.is_empty() && !new.sweep;
+            (of_code || same_parent) && !(same_parent && undecided)
         };
         let gist = HypothesisDigest::of(new);
         // Another try at an item of the agenda applies the same entry in another way.

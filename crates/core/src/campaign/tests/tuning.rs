@@ -142,3 +142,22 @@ fn one_sweep_is_one_hypothesis_and_is_not_repeated_from_where_it_ended() {
     assert!(HypothesisDigest::of(hypothesis).similarity(&HypothesisDigest::of(hypothesis)) > 0.99);
     assert!(!campaign.sweep_due());
 }
+
+#[test]
+fn a_sweep_that_was_dropped_may_be_repeated_on_a_new_incumbent() {
+    let mut script = script(&[1.0, 1.3, 1.0]);
+    for (number, answers) in script.rounds.iter_mut().enumerate() {
+        for answer in answers {
+            let ScriptedAnswer::Idea(idea) = answer else { continue };
+            if number != 1 {
+                idea.hypothesis.title = "tune all 2 knobs".into();
+                idea.hypothesis.sweep = true;
+                idea.tuned = vec![1.0];
+                idea.attempts[0].tree = Some(if number == 0 { "t0" } else { "t-r2.0.0" }.into());
+            }
+        }
+    }
+    let (campaign, _) = play(&script);
+    assert!(campaign.rounds()[1].verdict.keeps());
+    assert_eq!(campaign.rounds()[2].refused, Vec::<String>::new());
+}
