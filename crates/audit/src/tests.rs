@@ -166,9 +166,29 @@ fn cuda_parses_as_cpp() {
         let tree = tree::parse(AuditLanguage::Cuda, &text).unwrap();
         assert_eq!(tree.broken, None, "{name}");
     }
-    let hidden = "void f() { k<<<g, (rdtsc(), 1)>>>(x); }";
-    let findings = found("k.cu", None, hidden);
-    assert!(findings.iter().any(|finding| finding.rule == "timer"), "{findings:?}");
+}
+
+#[test]
+fn nothing_hides_in_what_only_cuda_knows() {
+    for hidden in [
+        "void f() { k<<<g, (system(\"x\"), 1)>>>(x); }",
+        "// __launch_bounds__(\nvoid f() { system(\"x\"); }\n// )\n",
+        "const char *s = \"__maxnreg__(\"; void f() { system(\"x\"); } const char *t = \")\";",
+        "#define __cluster_dims__(x) x\nvoid f() { __cluster_dims__(system(\"x\")); }",
+        "void f(int n) { __launch_bounds__(system(\"x\")); }",
+        "__global__ void __launch_bounds__(256, system(\"x\")) k() {}",
+        "__global__ void __launch_bounds__(256 /*(*/) k() { system(\"x\"); } //)",
+        "__global__ void __launch_bounds__('(' ? 256 : 0) k() { system(\"x\"); } //)",
+        "#define MAX __maxnreg__(\nvoid f() { system(\"x\"); }\n//)",
+        "#define __shared__ system\nvoid f() { __shared__(\"x\"); }",
+        "/**/ #define __host__ \\\n system\nvoid f() { __host__(\"x\"); }",
+        "#define __launch_bounds__(n) system(\"x\")\nvoid f() { __launch_bounds__(1); }",
+    ] {
+        for name in ["k.cu", "k.hip"] {
+            let findings = found(name, None, hidden);
+            assert!(findings.iter().any(|finding| finding.rule == "process"), "{hidden}");
+        }
+    }
 }
 
 #[test]

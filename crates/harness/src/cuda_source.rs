@@ -24,37 +24,48 @@ const ARGUMENTS_MAX: usize = 4096;
 /// How a launch begins and ends in the source.
 pub const LAUNCH: [&str; 2] = ["<<<", ">>>"];
 
-/// The text for a C++ parser.
+/// The text for a C++ parser. What is blanked cannot hold a call: qualifiers, and arguments made of
+/// names, numbers and operators. Preprocessor lines stay as they are, since they may define a
+/// qualifier as something else.
 pub fn as_cpp(source: &str) -> Vec<u8> {
     let mut bytes = source.as_bytes().to_vec();
-    let mut at = 0;
+    let (mut at, mut directive) = (0, false);
     while at < source.len() {
         let rest = &source.as_bytes()[at..];
-        if rest.starts_with(LAUNCH[0].as_bytes()) {
+        match rest {
+            [b'\n', ..] => directive &= is_continued(&source.as_bytes()[..at]),
+            [b'#', ..] | [b'%', b':', ..] => directive = true,
+            _ => {}
+        }
+        if directive {
+            at += 1;
+        } else if rest.starts_with(LAUNCH[0].as_bytes()) {
             if let Some(end) = launch_end(rest) {
                 bytes[at..at + 3].copy_from_slice(b"(  ");
                 bytes[at + end..at + end + 3].copy_from_slice(b"  )");
             }
             at += 3;
-        } else if rest.starts_with(b"__") {
-            let word = word_at(rest);
-            let blank = if WITH_ARGUMENTS.contains(&word) {
-                word.len() + parentheses(&rest[word.len()..])
-            } else {
-                word.len()
-            };
-            if QUALIFIERS.contains(&word) || WITH_ARGUMENTS.contains(&word) {
-                blank_out(&mut bytes[at..at + blank]);
-            } else if word == "__constant__" {
-                bytes[at..at + blank].copy_from_slice(b"const       ");
-            }
-            at += blank.max(1);
         } else {
             // A qualifier is a word of its own.
-            at += word_at(rest).len().max(1);
+            let word = word_at(rest);
+            if word == "__constant__" {
+                bytes[at..at + word.len()].copy_from_slice(b"const       ");
+            } else if QUALIFIERS.contains(&word) {
+                blank_out(&mut bytes[at..at + word.len()]);
+            } else if WITH_ARGUMENTS.contains(&word)
+                && let Some(arguments) = plain_arguments(&rest[word.len()..])
+            {
+                blank_out(&mut bytes[at..at + word.len() + arguments]);
+            }
+            at += word.len().max(1);
         }
     }
     bytes
+}
+
+/// Whether a line goes on behind its end.
+fn is_continued(line: &[u8]) -> bool {
+    line.strip_suffix(b"\r").unwrap_or(line).ends_with(b"\\")
 }
 
 /// The word that the text starts with.
@@ -79,23 +90,17 @@ fn launch_end(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// The length of the parentheses that follow, with the spaces before them.
-fn parentheses(text: &[u8]) -> usize {
-    let spaces =
-        text.iter().take(ARGUMENTS_MAX).take_while(|byte| byte.is_ascii_whitespace()).count();
-    let mut depth = 0_usize;
-    for (at, byte) in text.iter().enumerate().take(ARGUMENTS_MAX).skip(spaces) {
-        match byte {
-            b'(' => depth += 1,
-            b')' if depth == 1 => return at + 1,
-            b')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth == 0 {
-            break;
-        }
-    }
-    0
+/// The length of the arguments that follow, with the spaces before them, if nothing in them can be
+/// a call, a text or a comment.
+fn plain_arguments(text: &[u8]) -> Option<usize> {
+    let spaces = text.iter().take(ARGUMENTS_MAX).take_while(|byte| byte.is_ascii_whitespace());
+    let start = spaces.count();
+    let inner = text.get(start..)?.strip_prefix(b"(")?;
+    let is_plain = |byte: &&u8| {
+        byte.is_ascii_alphanumeric() || byte.is_ascii_whitespace() || b"_,:+-*<>.".contains(byte)
+    };
+    let length = inner.iter().take(ARGUMENTS_MAX).take_while(is_plain).count();
+    (inner.get(length) == Some(&b')')).then_some(start + length + 2)
 }
 
 /// Keeps line breaks.
@@ -123,8 +128,14 @@ mod tests {
         check("__global__ void k();", "           void k();");
         check("my__global__ x;", "my__global__ x;");
         check("__constant__ int c[2];", "const        int c[2];");
-        check("__launch_bounds__(2 * (3)) k", "                           k");
-        check("__launch_bounds__ k", "                  k");
+        check("__launch_bounds__(2 * N, T::m) k", "                               k");
+        check("__launch_bounds__(f(1)) k", "__launch_bounds__(f(1)) k");
+        check("__launch_bounds__ k", "__launch_bounds__ k");
+        check(
+            "#define A __host__ \\\n __host__\n__host__",
+            "#define A __host__ \\\n __host__\n        ",
+        );
+        check("/**/ # define __host__ x", "/**/ # define __host__ x");
         check("__device__ float *é;", "           float *é;");
         check("__", "__");
     }

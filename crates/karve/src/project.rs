@@ -23,8 +23,12 @@ pub struct ProjectArgs {
     #[arg(short = 'C', long = "dir", value_name = "DIR", global = true)]
     pub dir: Option<PathBuf>,
     /// The campaign to use [default: the newest one]
-    #[arg(long, value_name = "NAME", global = true)]
+    #[arg(long, value_name = "NAME", global = true, value_parser = campaign_arg)]
     pub campaign: Option<String>,
+}
+
+fn campaign_arg(name: &str) -> std::result::Result<String, String> {
+    config::campaign_name(name).map_err(|rule| format!("the name of a campaign has {rule}"))
 }
 
 impl ProjectArgs {

@@ -73,8 +73,13 @@ pub fn run(
     stop: &StopFlag,
     screen: &mut dyn Screen,
 ) -> Result<(Campaign, CampaignDir, DriveEnd)> {
+    let new = match &plan {
+        SessionPlan::Start(charter) => {
+            !CampaignDir::new(setting.root, &charter.name).path().exists()
+        }
+        SessionPlan::Resume { .. } => false,
+    };
     let (mut session, dir) = open(&plan, setting, stop, screen.notices())?;
-    let new = matches!(plan, SessionPlan::Start(_));
     if let SessionPlan::Resume { limits, .. } = plan {
         extend(&mut session, screen, limits)?;
     }

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve messages
-  karve messages c/review
-  karve messages a/summary --check answer.md
-  karve messages c/analyze --json")]
+  karve messages primus/review
+  karve messages hyper-mla/summary --check answer.md
+  karve messages primus/analyze --json")]
 pub struct MessagesArgs {
     /// The message
     name: Option<String>,

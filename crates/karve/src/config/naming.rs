@@ -25,21 +25,29 @@ pub(super) fn name_of(
     let Some(name) = &table.name else {
         return Ok(default_name(target, now));
     };
-    let usable = name.len() <= NAME_MAX
+    campaign_name(name).map_err(|rule| {
+        let message = format!("a campaign cannot be called `{}`", shown(name));
+        source.error_at("campaign.name", message).hint(format!("campaign.name takes {rule}"))
+    })
+}
+
+/// The name of a campaign, or what such a name consists of. It becomes a directory, which may be
+/// removed, and part of a ref.
+pub fn campaign_name(name: &str) -> std::result::Result<String, String> {
+    let usable = !name.is_empty()
+        && name.len() <= NAME_MAX
         && name.chars().all(is_plain)
         && !name.starts_with(['.', '-'])
         && !name.ends_with('.')
         && !name.contains("..")
         && !name.to_ascii_lowercase().ends_with(".lock");
     if usable {
-        return Ok(name.clone());
+        return Ok(name.to_owned());
     }
-    Err(source
-        .error_at("campaign.name", format!("a campaign cannot be called `{}`", shown(name)))
-        .hint(format!(
-            "campaign.name takes letters, digits, `.`, `_` and `-`, at most {NAME_MAX}; \
-             it begins with a letter or digit and must not be a directory such as `..`"
-        )))
+    Err(format!(
+        "letters, digits, `.`, `_` and `-`, at most {NAME_MAX}; it begins with a letter or digit \
+         and must not be a directory such as `..`"
+    ))
 }
 
 fn is_plain(c: char) -> bool {

@@ -153,3 +153,23 @@ fn a_campaign_that_died_before_its_first_record_can_be_looked_at_and_started() {
         assert_eq!(lab.verdicts(), ["keep"]);
     }
 }
+
+#[test]
+fn a_campaign_that_cannot_start_removes_only_what_it_made() {
+    let lab = paused();
+    let outside = lab.beside("outside");
+    fs::create_dir_all(&outside).unwrap();
+    fs::write(outside.join("mine"), "mine").unwrap();
+    let absolute = outside.to_string_lossy().into_owned();
+    for name in ["", ".", "..", "../src", "../../outside", &absolute, "a/b", "x.lock", "a b"] {
+        let said = lab.karve(&["run", "--yes", "--new", "--campaign", name]).ends(2);
+        said.complains(&["the name of a campaign has letters, digits"]);
+    }
+    assert_eq!(fs::read_to_string(outside.join("mine")).unwrap(), "mine");
+    assert!(lab.path("karve.toml").is_file() && lab.path(".git").is_dir());
+    // A log that somebody emptied is not the start of a new campaign: its branch is there.
+    lab.karve(&["run", "--yes"]).ends(0);
+    fs::write(lab.campaign("events.jsonl"), "").unwrap();
+    lab.karve(&["run", "--yes"]).complains(&["optimize/toy"]);
+    assert!(lab.campaign("artifacts").is_dir(), "the artifacts are gone");
+}
