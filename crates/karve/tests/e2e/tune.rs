@@ -261,7 +261,7 @@ fn a_measured_space_needs_no_device() {
 #[test]
 fn a_rate_is_shown_as_it_is_and_more_of_it_is_better() {
     let lab = lab(KERNEL);
-    let rate = "unit = \"us\"\nbetter = \"higher\"";
+    let rate = "unit = \"GFLOPS\"\nbetter = \"higher\"";
     lab.replace("karve.toml", "unit = \"us\"", rate).commit();
     let said = lab.karve(&["tune", "--budget", "12"]).ends(0);
     // Only settings with A=16 read above 500.
