@@ -26,7 +26,7 @@ use crate::config::{AgentConfig, AgentLaunch};
 use karve_core::campaign::strategy::Brief;
 use karve_core::campaign::{ImplementStep, ProposalRefusal, Step};
 use karve_core::charter::{Charter, REPLAY};
-use karve_core::hypothesis::{Direction, Hypothesis};
+use karve_core::hypothesis::Hypothesis;
 use karve_core::knowledge::{Learning, LessonNotes, PredictedCounter};
 use karve_core::spending::AgentUsage;
 use karve_harness::commands::Harness;
@@ -232,24 +232,7 @@ pub use prompt::render_review;
 
 /// A claim, to which the caller adds what else it knows.
 fn claim(title: String, mechanism: String, expected_ratio: f64) -> Hypothesis {
-    Hypothesis {
-        title,
-        bottleneck: String::new(),
-        mechanism,
-        expected_ratio,
-        direction: Direction::Algorithm,
-        high_risk: false,
-        files: Vec::new(),
-        counters: Vec::new(),
-        gate: None,
-        config: BTreeMap::new(),
-        question: None,
-        sweep: false,
-        entry: None,
-        variant: 0,
-        differs: None,
-        task: None,
-    }
+    Hypothesis { title, mechanism, expected_ratio, ..Hypothesis::default() }
 }
 
 /// The agent that a charter names.

@@ -145,7 +145,7 @@ fn a_changed_sample_is_noticed(lab: &Lab) {
     let loss = text.replace("\"value\":60.0", "\"value\":30.0");
     assert_ne!(text, loss);
     fs::write(&log, loss).unwrap();
-    lab.karve(&["verify"]).ends(1).shows(&["differs"]).complains(&["found "]);
+    lab.karve(&["verify"]).ends(1).shows(&["differs"]).complains(&["error: found ", " difference"]);
     fs::write(&log, &text).unwrap();
     let patch = fs::read_dir(lab.campaign("artifacts")).unwrap().next().unwrap().unwrap();
     fs::write(patch.path(), "another patch").unwrap();
