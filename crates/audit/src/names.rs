@@ -24,8 +24,8 @@ pub(super) enum LanguageFamily {
 #[derive(Debug)]
 struct RuleNames {
     rule: &'static str,
-    speech: Option<LanguageFamily>,
-    how: NameContext,
+    family: Option<LanguageFamily>,
+    context: NameContext,
     names: Vec<&'static str>,
 }
 
@@ -44,47 +44,51 @@ fn rows() -> &'static [RuleNames] {
 fn row(line: &'static str) -> Option<RuleNames> {
     let mut words = line.split_whitespace();
     let rule = words.next().filter(|word| !word.starts_with('#'))?;
-    let speech = match words.next()? {
+    let family = match words.next()? {
         "c" => Some(LanguageFamily::C),
         "python" => Some(LanguageFamily::Python),
         "rust" => Some(LanguageFamily::Rust),
         _ => None,
     };
-    let how = match words.next()? {
+    let context = match words.next()? {
         "name" => NameContext::Name,
         "call" => NameContext::Call,
         "string" => NameContext::Text,
         _ => NameContext::Asm,
     };
-    Some(RuleNames { rule, speech, how, names: words.collect() })
+    Some(RuleNames { rule, family, context, names: words.collect() })
 }
 
-fn rows_for(speech: LanguageFamily, how: NameContext) -> impl Iterator<Item = &'static RuleNames> {
-    let fits = move |row: &&RuleNames| row.how == how && row.speech.is_none_or(|of| of == speech);
-    rows().iter().filter(fits)
+fn rows_for(
+    family: LanguageFamily,
+    context: NameContext,
+) -> impl Iterator<Item = &'static RuleNames> {
+    let applies =
+        move |row: &&RuleNames| row.context == context && row.family.is_none_or(|of| of == family);
+    rows().iter().filter(applies)
 }
 
 /// A name of the list, with its rule.
 #[derive(Clone, Copy, Debug)]
 struct SuspectName {
     rule: &'static str,
-    how: NameContext,
+    context: NameContext,
     name: &'static str,
 }
 
 /// The names of one language by their first part; names with an open start are under "".
 type NameIndex = HashMap<&'static str, Vec<SuspectName>>;
 
-fn index(speech: LanguageFamily) -> &'static NameIndex {
+fn index(family: LanguageFamily) -> &'static NameIndex {
     static INDICES: OnceLock<[NameIndex; 3]> = OnceLock::new();
-    let make = |speech| {
+    let make = |family| {
         let mut index = NameIndex::new();
-        for row in rows_for(speech, NameContext::Name).chain(rows_for(speech, NameContext::Call)) {
+        for row in rows_for(family, NameContext::Name).chain(rows_for(family, NameContext::Call)) {
             for name in &row.names {
                 let first = name.split('.').next().unwrap_or_default();
                 let first = if first.ends_with('*') { "" } else { first };
-                let (rule, how) = (row.rule, row.how);
-                index.entry(first).or_default().push(SuspectName { rule, how, name });
+                let (rule, context) = (row.rule, row.context);
+                index.entry(first).or_default().push(SuspectName { rule, context, name });
             }
         }
         index
@@ -92,7 +96,7 @@ fn index(speech: LanguageFamily) -> &'static NameIndex {
     let [c, python, rust] = INDICES.get_or_init(|| {
         [make(LanguageFamily::C), make(LanguageFamily::Python), make(LanguageFamily::Rust)]
     });
-    match speech {
+    match family {
         LanguageFamily::C => c,
         LanguageFamily::Python => python,
         LanguageFamily::Rust => rust,
@@ -101,16 +105,16 @@ fn index(speech: LanguageFamily) -> &'static NameIndex {
 
 /// The rules that know a name, each with the name it knows.
 pub(super) fn known(
-    speech: LanguageFamily,
+    family: LanguageFamily,
     found: NameUse<'_>,
 ) -> Vec<(&'static str, &'static str)> {
-    let index = index(speech);
+    let index = index(family);
     let mut hits: Vec<(&str, &str)> = Vec::new();
     for first in std::iter::once("").chain(found.path.split('.')) {
         for known in index.get(first).into_iter().flatten() {
-            let stands = known.how == NameContext::Name || found.called;
-            let new = !hits.iter().any(|(rule, _)| *rule == known.rule);
-            if stands && new && matches_name(speech, found.path, known.name) {
+            let in_context = known.context == NameContext::Name || found.called;
+            let is_new = !hits.iter().any(|(rule, _)| *rule == known.rule);
+            if in_context && is_new && matches_name(family, found.path, known.name) {
                 hits.push((known.rule, known.name));
             }
         }
@@ -120,19 +124,19 @@ pub(super) fn known(
 
 /// The rules that a string or a piece of assembly breaks.
 pub(super) fn in_text(
-    speech: LanguageFamily,
-    how: NameContext,
+    family: LanguageFamily,
+    context: NameContext,
     text: &str,
 ) -> Vec<(&'static str, &'static str)> {
     let text = text.to_ascii_lowercase();
-    let holds = |name: &&&'static str| match how {
+    let contains_name = |name: &&&'static str| match context {
         NameContext::Asm => has_word(&text, name),
         NameContext::Text | NameContext::Name | NameContext::Call => {
             text.contains(&name.to_ascii_lowercase())
         }
     };
-    let hits = rows_for(speech, how).filter_map(|row| {
-        let name = row.names.iter().find(holds)?;
+    let hits = rows_for(family, context).filter_map(|row| {
+        let name = row.names.iter().find(contains_name)?;
         Some((row.rule, *name))
     });
     hits.collect()
@@ -148,7 +152,7 @@ fn has_word(text: &str, word: &str) -> bool {
 }
 
 /// Whether a name in the list is a path.
-fn matches_name(speech: LanguageFamily, path: &str, name: &str) -> bool {
+fn matches_name(family: LanguageFamily, path: &str, name: &str) -> bool {
     if let Some(method) = name.strip_prefix('.') {
         return path.contains('.') && path.rsplit('.').next() == Some(method);
     }
@@ -164,7 +168,7 @@ fn matches_name(speech: LanguageFamily, path: &str, name: &str) -> bool {
             }
         })
     };
-    match speech {
+    match family {
         // Namespaces may be left out.
         LanguageFamily::C => {
             let starts = path.match_indices('.').map(|(at, _)| at + 1);
@@ -260,7 +264,7 @@ mod tests {
 
     #[test]
     fn names_are_meant_part_by_part() {
-        let meant = |speech, path, name| matches_name(speech, path, name);
+        let meant = |family, path, name| matches_name(family, path, name);
         assert!(meant(LanguageFamily::C, "std.chrono.steady_clock.now", "steady_clock"));
         assert!(meant(LanguageFamily::C, "cblas_sgemm", "cblas_*"));
         assert!(!meant(LanguageFamily::C, "my_clock_gettime", "clock_gettime"));

@@ -55,11 +55,11 @@ impl FileFacts {
     /// Adds what is known about a name; returns whether it is known at all.
     pub(super) fn note_name(
         &mut self,
-        speech: LanguageFamily,
+        family: LanguageFamily,
         found: NameUse<'_>,
         line: u32,
     ) -> bool {
-        let hits = known(speech, found);
+        let hits = known(family, found);
         for (rule, name) in &hits {
             if !["memo", "hash"].contains(rule) {
                 let name = name.trim_start_matches('.');
@@ -75,15 +75,15 @@ impl FileFacts {
     }
 
     /// Adds what a string contains.
-    pub(super) fn note_string(&mut self, speech: LanguageFamily, text: &str, line: u32) {
-        for (rule, name) in in_text(speech, NameContext::Text, text) {
+    pub(super) fn note_string(&mut self, family: LanguageFamily, text: &str, line: u32) {
+        for (rule, name) in in_text(family, NameContext::Text, text) {
             self.note(rule, name, line, format!("the string contains {name}"));
         }
     }
 
     /// Adds what a piece of assembly contains.
-    pub(super) fn note_asm(&mut self, speech: LanguageFamily, text: &str, line: u32) {
-        for (rule, name) in in_text(speech, NameContext::Asm, text) {
+    pub(super) fn note_asm(&mut self, family: LanguageFamily, text: &str, line: u32) {
+        for (rule, name) in in_text(family, NameContext::Asm, text) {
             self.note(rule, name, line, format!("assembly with {name}"));
         }
         // A label may give a function another name.
