@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn what_belongs_to_git_and_karve_is_no_source() {
-        let campaigns = campaigns_of(Path::new("/nowhere/runs/toy/tmp/exchange.jsonl"));
+        let campaigns = campaigns_of(Path::new("/nowhere/runs/toy/tmp/session.jsonl"));
         assert_eq!(campaigns.as_deref(), Some(Path::new("/nowhere/runs")));
         for (path, want) in [
             ("kernel.c", false),

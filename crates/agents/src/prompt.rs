@@ -37,7 +37,7 @@ pub(super) fn render_propose(brief: &Brief, answer_to: &str) -> Result<String> {
         let profile = brief.profile.chars().take(shown.of(BriefPart::Profile));
         let view = context! {
             answer_to,
-            role => brief.agenda_request.as_ref().map(|asked| model(&asked.proposes)),
+            role => brief.roles.as_ref().map(|roles| model(&roles.proposes)),
             directive => directive(&brief.directive),
             tried => shown.first(BriefPart::Tried, brief.tried.iter().map(past_round)),
             tips => shown.first(BriefPart::Tips, tips.map(untrusted)),
@@ -68,7 +68,7 @@ pub(super) fn render_implement(step: &ImplementStep) -> Result<String> {
     fit(&step.brief, |shown| {
         let view = context! {
             claim => claim(&step.hypothesis),
-            role => step.brief.agenda_request.as_ref().map(|asked| model(&asked.implements)),
+            role => step.brief.roles.as_ref().map(|roles| model(&roles.implements)),
             candidate => step.variant.saturating_add(1),
             candidates => step.of,
             repair => repair.clone(),
@@ -119,7 +119,7 @@ fn campaign(brief: &Brief, shown: &BriefShares) -> Value {
         effect_ratio => brief.effect_ratio,
         changes_per_round => brief.changes_per_round,
         cases => shown.first(BriefPart::Cases, brief.cases.iter().map(|case| case.name.clone())),
-        steps => brief.agenda_request.as_ref().map(|asked| model(&asked.route.steps)),
+        steps => brief.roles.as_ref().map(|roles| model(&roles.route.steps)),
         task => brief.task.as_ref().map(agenda_task),
         tokens_max => brief.tokens_max,
         left_out => shown.left_out(brief),

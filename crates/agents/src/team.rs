@@ -96,12 +96,11 @@ impl AgentTeam {
 }
 
 fn proposes(brief: &Brief) -> Option<&str> {
-    brief.agenda_request.as_ref().map(|asked| asked.route.role.as_str())
+    brief.roles.as_ref().map(|roles| roles.route.role.as_str())
 }
 
 fn implements(step: &ImplementStep) -> Option<&str> {
-    let asked = step.brief.agenda_request.as_ref();
-    asked.map(|asked| asked.route.implements.as_str())
+    step.brief.roles.as_ref().map(|roles| roles.route.implements.as_str())
 }
 
 impl Agent for AgentTeam {

@@ -74,7 +74,7 @@ pub fn split<T, F>(result: Result<T, Failure<F>>) -> Result<Result<T, F>> {
 }
 
 /// A case with its index in the charter.
-pub type NumberedCase = (usize, Case);
+pub type IndexedCase = (usize, Case);
 
 /// Why there is no block.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@
 //! Under a contract the arms are workers in a kernel runner, which live for the whole duel.
 
 use crate::commands::{BenchParams, CommandVariant, Harness};
-use crate::outcome::{BlockFailure, BlockResult, Failure, NumberedCase, split};
+use crate::outcome::{BlockFailure, BlockResult, Failure, IndexedCase, split};
 use crate::runner::KernelRunner;
 use karve_core::measurement::{Block, FirstArm, Gate, Pair, Sample};
 use karve_numerics::case::Case;
@@ -69,7 +69,7 @@ impl PairRunner {
     }
 
     /// One block: each case once by each arm.
-    pub fn block(&self, cases: &[NumberedCase]) -> BlockResult<Block> {
+    pub fn block(&self, cases: &[IndexedCase]) -> BlockResult<Block> {
         let mut last = Gate::Passed;
         for _ in 0..PARENT_TRIES {
             match self.block_once(cases) {
@@ -86,7 +86,7 @@ impl PairRunner {
 
     /// One block in the kernel runner. Both arms stay there from block to block, and are
     /// recreated after a failure.
-    fn block_by_runner(&self, cases: &[NumberedCase]) -> BlockResult<Block> {
+    fn block_by_runner(&self, cases: &[IndexedCase]) -> BlockResult<Block> {
         let held = self.runner.0.take();
         let mut duelling = match held {
             Some(duelling) => duelling,
@@ -100,7 +100,7 @@ impl PairRunner {
         Ok(block)
     }
 
-    fn block_once(&self, cases: &[NumberedCase]) -> BlockResult<Block> {
+    fn block_once(&self, cases: &[IndexedCase]) -> BlockResult<Block> {
         if self.parent.harness.is_under_contract() {
             return self.block_by_runner(cases);
         }

@@ -185,7 +185,7 @@ fn answer(step: &Step, charter: &Charter) -> Result<Event> {
             hypothesis: Box::new(hypothesis(*round)),
             usage: AgentUsage::default(),
             session_log: None,
-            route: brief.agenda_request.as_ref().map(|asked| Box::new(asked.route.clone())),
+            route: brief.roles.as_ref().map(|roles| Box::new(roles.route.clone())),
         },
         other => in_round(other)?,
     })

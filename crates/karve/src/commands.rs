@@ -21,13 +21,13 @@ pub mod messages;
 pub mod new;
 pub mod noise;
 pub mod profile;
+pub mod reap;
 pub mod report;
 pub mod roles;
 pub mod roofline;
 pub mod run;
 pub mod spin;
 pub mod status;
-pub mod sweep;
 pub mod tune;
 pub mod verify;
 pub mod worker;
@@ -98,7 +98,7 @@ enum CliCommand {
     Schema(completions::SchemaArgs),
     Spin(spin::SpinArgs),
     Worker(worker::WorkerArgs),
-    Sweep(sweep::CleanupArgs),
+    Reap(reap::CleanupArgs),
     Completions(completions::CompletionsArgs),
 }
 
@@ -106,7 +106,7 @@ enum CliCommand {
 pub fn run(cli: &Cli) -> Result<()> {
     let place = &cli.place;
     // Held until the command has ended.
-    let _reaper = starts_others(&cli.command).then(sweep::CleanupArgs::start);
+    let _reaper = starts_others(&cli.command).then(reap::CleanupArgs::start);
     match &cli.command {
         CliCommand::Demo(command) => command.run(),
         CliCommand::New(command) => command.run(place),
@@ -143,7 +143,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         CliCommand::Schema(command) => command.run(),
         CliCommand::Spin(command) => command.run(),
         CliCommand::Worker(command) => command.run(),
-        CliCommand::Sweep(command) => command.run(),
+        CliCommand::Reap(command) => command.run(),
         CliCommand::Completions(command) => command.run(),
     }
 }
@@ -159,6 +159,6 @@ fn starts_others(command: &CliCommand) -> bool {
         C::Audit(_) | C::Knowledge(_) | C::Status(_) | C::Log(_) | C::Show(_) => false,
         C::Diff(_) | C::Best(_) | C::Report(_) | C::Verify(_) | C::Apply(_) => false,
         C::List(_) | C::Queue(_) | C::Answer(_) | C::Schema(_) | C::Completions(_) => false,
-        C::Spin(_) | C::Worker(_) | C::Sweep(_) => false,
+        C::Spin(_) | C::Worker(_) | C::Reap(_) => false,
     }
 }

@@ -35,7 +35,7 @@ pub fn run_trial(
     fs::create_dir_all(&dir).context(|| format!("cannot create {}", dir.display()))?;
     let place = ApiTurnContext {
         task: TurnTask::Trial,
-        session_log: &dir.join("exchange.jsonl"),
+        session_log: &dir.join("session.jsonl"),
         stop,
         until: Instant::now() + Duration::from_secs(TRIAL_S),
         limit_s: TRIAL_S,

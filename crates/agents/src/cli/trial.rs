@@ -89,7 +89,7 @@ pub fn run_trial(
     let place = CliTurnContext {
         tree: &tree,
         notes: &notes,
-        session_log: &dir.join("tmp/exchange.jsonl"),
+        session_log: &dir.join("tmp/session.jsonl"),
         stop,
         sandbox,
     };

@@ -92,7 +92,7 @@ fn bare() -> Brief {
         trials: Vec::new(),
         sweep: false,
         seed: 1,
-        agenda_request: None,
+        roles: None,
         tokens_max: 20_000,
     }
 }
@@ -193,7 +193,7 @@ fn full() -> Brief {
         errors: lines("errors"),
         answers: lines("answers"),
         audited: lines("audited"),
-        agenda_request: Some(Box::new(RoundRoles {
+        roles: Some(Box::new(RoundRoles {
             route: RoutingDecision {
                 steps: texts(&["profiler", "designer"]),
                 ..RoutingDecision::default()

@@ -133,7 +133,7 @@ pub struct Brief {
     /// Seed for random draws.
     pub seed: u64,
     /// Which role is asked, and what it may do, if there are roles.
-    pub agenda_request: Option<Box<RoundRoles>>,
+    pub roles: Option<Box<RoundRoles>>,
     /// Maximum number of tokens of the brief.
     pub tokens_max: u32,
 }
@@ -196,7 +196,7 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
         trials: campaign.rounds().iter().filter_map(trial).collect(),
         sweep: campaign.sweep_due(),
         seed: charter.map_or(0, |c| c.seed),
-        agenda_request: in_role(campaign).map(Box::new),
+        roles: in_role(campaign).map(Box::new),
         tokens_max: charter.map_or(AskRule::BRIEF_TOKENS, |c| c.asks.brief_tokens),
     }
 }

@@ -1,7 +1,7 @@
 //! The harness under a contract: karve calls the kernel itself, in the kernel runner.
 
 use super::Harness;
-use crate::outcome::{BlockFailure, BlockResult, GateResult, NumberedCase};
+use crate::outcome::{BlockFailure, BlockResult, GateResult, IndexedCase};
 use crate::runner::{self, DuelCase, KernelRunner, RunnerSetup};
 use karve_core::measurement::Sample;
 use karve_numerics::case::Case;
@@ -132,7 +132,7 @@ impl Harness {
     pub fn duel(
         &self,
         [parent, candidate]: [PathBuf; 2],
-        cases: &[NumberedCase],
+        cases: &[IndexedCase],
     ) -> BlockResult<KernelRunner> {
         let Some(under) = &self.under_contract else {
             let message = "a kernel runner without a contract";

@@ -16,7 +16,7 @@ use karve_core::charter::{Charter, Commands, SandboxMode, SandboxRule};
 use karve_core::measurement::{Block, Environment, Gate};
 use karve_harness::commands::{CommandVariant, Harness};
 use karve_harness::git::Repo;
-use karve_harness::outcome::{Failure, NumberedCase};
+use karve_harness::outcome::{Failure, IndexedCase};
 use karve_harness::pair_runner::{BuiltArm, PairRunner};
 use karve_harness::project_file;
 use karve_harness::scratch::{ScratchDir, ScratchKind};
@@ -36,7 +36,7 @@ pub struct BenchSetup {
     /// What is measured and how.
     pub charter: Charter,
     /// The cases.
-    pub cases: Vec<NumberedCase>,
+    pub cases: Vec<IndexedCase>,
     /// The pair runner; A is the parent, B the candidate.
     pub pair_runner: PairRunner,
     /// What B is compared with.

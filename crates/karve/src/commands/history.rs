@@ -92,10 +92,10 @@ impl ShowArgs {
             return Ok(());
         }
         let round = find(&opened, self.round)?;
-        let exchanges = transcript::session_logs(&opened.records, self.round);
+        let logs = transcript::session_logs(&opened.records, self.round);
         if self.json {
             let mut view = serde_json::json!(opened.campaign.round_view(round));
-            view["session_logs"] = exchanges.into();
+            view["session_logs"] = logs.into();
             ui::out_json(&view);
             return Ok(());
         }
@@ -105,8 +105,8 @@ impl ShowArgs {
             Some(file) => ui::out(&file.text),
             None => ui::outln("the round has no summary"),
         }
-        if !exchanges.is_empty() {
-            let turns = text::counted(exchanges.len(), "turn");
+        if !logs.is_empty() {
+            let turns = text::counted(logs.len(), "turn");
             let number = self.round;
             ui::outln(&format!(
                 "\nThe agent had {turns}: \"karve show {number} --transcript\" shows the log."

@@ -35,14 +35,14 @@ pub(super) fn setup(context: &Context, campaign: &Campaign) -> WorkspaceSetup {
 }
 
 /// A turn in a worktree, which stays as the agent left it.
-pub(super) fn turn_in<T>(
+pub(super) fn turn_in_worktree<T>(
     context: &mut Context,
     tree: &Path,
     setup: &WorkspaceSetup,
     turn: impl FnOnce(&mut dyn Agent, &Workspace<'_>) -> Result<T>,
 ) -> Result<TurnOutcome<T>> {
     // Outside everything that the agent sees.
-    let session_log = context.dir.join("tmp").join("exchange.jsonl");
+    let session_log = context.dir.join("tmp").join("session.jsonl");
     let _ = fs::remove_file(&session_log);
     let workspace = Workspace {
         repo: &context.repos.work,
@@ -55,8 +55,8 @@ pub(super) fn turn_in<T>(
         cases: &setup.cases,
         spent: setup.spent,
     };
-    let came = turn(context.acting.agent.as_mut(), &workspace)?;
-    let kept = match session_log.is_file() {
+    let outcome = turn(context.acting.agent.as_mut(), &workspace)?;
+    let artifact = match session_log.is_file() {
         true => Some(store::take_artifact(&context.dir, &session_log)?),
         false => None,
     };
@@ -65,11 +65,11 @@ pub(super) fn turn_in<T>(
         // or how git checks files out. Both arms are rebuilt, in the same way.
         context.repos.keep_only(&[])?;
     }
-    Ok((came, kept))
+    Ok((outcome, artifact))
 }
 
 /// A turn in which files are only read: at a commit, in a worktree whose changes are discarded.
-pub(super) fn turn_at<T>(
+pub(super) fn turn_at_commit<T>(
     context: &mut Context,
     commit: &str,
     setup: &WorkspaceSetup,
@@ -77,12 +77,12 @@ pub(super) fn turn_at<T>(
 ) -> Result<TurnOutcome<T>> {
     if !context.acting.agent.reads_worktree() {
         let dir = context.dir.path().to_owned();
-        return turn_in(context, &dir, setup, turn);
+        return turn_in_worktree(context, &dir, setup, turn);
     }
     let tree = worktree_for_agent(context, commit)?;
-    let came = turn_in(context, &tree, setup, turn);
+    let outcome = turn_in_worktree(context, &tree, setup, turn);
     context.repos.remove(&tree)?;
-    came
+    outcome
 }
 
 /// A fresh worktree for the agent, with a separate repository if the agent is a program.
@@ -99,25 +99,26 @@ fn detach(context: &Context, tree: &Path, parent: &str) -> Result<()> {
     if context.sandbox.is_none() {
         return Ok(());
     }
-    let tells = !context.charter.hidden_cases().is_empty() || context.charter.sandbox.seals_history;
+    let is_secret =
+        !context.charter.hidden_cases().is_empty() || context.charter.sandbox.seals_history;
     // The repository of a workspace is in the campaign, which an agent cannot see.
-    let is_users = context.repos.work.common_dir() == context.repos.upstream.common_dir();
-    let past = match is_users && !tells {
+    let is_upstream = context.repos.work.common_dir() == context.repos.upstream.common_dir();
+    let access = match is_upstream && !is_secret {
         true => HistoryAccess::Shown,
         false => HistoryAccess::Sealed,
     };
-    context.repos.work.detach_worktree(tree, &Oid::named(parent)?, past)
+    context.repos.work.detach_worktree(tree, &Oid::named(parent)?, access)
 }
 
 /// The name of the agent behind an event, if there was one.
 pub fn asked_agent(context: &Context, campaign: &Campaign, event: &Event) -> Option<String> {
-    let of_round = || campaign.current_round().and_then(|round| round.route.as_deref());
+    let round_route = || campaign.current_round().and_then(|round| round.route.as_deref());
     let role = match event {
         Event::Proposed { route, .. } | Event::ProposalRefused { route, .. } => {
             route.as_ref().map(|route| route.role.as_str())
         }
         Event::Implemented { .. } | Event::NotImplemented { .. } => {
-            of_round().map(|route| route.implements.as_str())
+            round_route().map(|route| route.implements.as_str())
         }
         Event::Reviewed { .. } => {
             let reviewer = context.charter.asks.reviewer();

@@ -35,7 +35,7 @@ pub(super) struct CandidateChange<'a> {
 /// role may include only some of them; files that are left out are named. Every candidate is
 /// made here, whoever wrote it, so this is where one that contains a key is refused. Returns the
 /// names of what was left out, too.
-pub(super) fn candidate_in(
+pub(super) fn commit_candidate(
     context: &Context,
     change: CandidateChange<'_>,
 ) -> ReasonResult<(Candidate, Vec<String>)> {
@@ -43,12 +43,12 @@ pub(super) fn candidate_in(
     let message = reports::render_candidate_message(&context.charter, round, hypothesis);
     let note = CommitNote { message: &message, date: clock::now_s() };
     context.repos.reveal(worktree, parent)?;
-    let on = Oid::named(parent)?;
-    let globs = accepted_files(context, worktree, &on, writes)?;
+    let base = Oid::named(parent)?;
+    let globs = accepted_files(context, worktree, &base, writes)?;
     let forbids = |bytes: &[u8]| context.acting.holds_key(bytes);
     let commit = |editable: &GlobSet| {
-        let terms = CandidateFilter { editable, forbids: &forbids };
-        context.repos.work.commit_within(worktree, &on, terms, &note)
+        let filter = CandidateFilter { editable, forbids: &forbids };
+        context.repos.work.commit_within(worktree, &base, filter, &note)
     };
     let made = commit(&globs)?;
     if let Some(why) = why_missing(&made, &forbids) {
@@ -100,8 +100,8 @@ fn accepted_files(
     let writes = project_file::glob_set(writes)?;
     let changes = context.repos.work.changes(tree, parent)?.into_iter();
     let paths = changes.map(|change| change.path);
-    let both = paths.filter(|path| editable.is_match(path) && writes.is_match(path));
-    exact_globs(&both.collect::<Vec<_>>())
+    let accepted = paths.filter(|path| editable.is_match(path) && writes.is_match(path));
+    exact_globs(&accepted.collect::<Vec<_>>())
 }
 
 /// The artifact with the patch of the accepted files and the extra files of a worktree. None if a

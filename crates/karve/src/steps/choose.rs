@@ -1,7 +1,7 @@
 //! Best of several: variants are built, tested and measured, interleaved.
 
 use super::context::Context;
-use super::correctness::tested_visibly;
+use super::correctness::test_visible_cases;
 use super::tuning;
 use crate::checks::{audit_commits, check_changes};
 use crate::tuner::evaluator::SettingResult;
@@ -21,31 +21,31 @@ pub(crate) fn perform(
     step: &ChooseStep,
     campaign: &Campaign,
 ) -> Result<Event> {
-    let mut tryouts = Vec::with_capacity(step.candidates.len());
-    let mut standing: Vec<(usize, BuiltTree)> = Vec::new();
+    let mut trials = Vec::with_capacity(step.candidates.len());
+    let mut passed: Vec<(usize, BuiltTree)> = Vec::new();
     for (place, (variant, candidate)) in step.candidates.iter().enumerate() {
-        let gate = match split(variant_built(context, candidate, campaign))? {
+        let gate = match split(build_and_test_variant(context, candidate, campaign))? {
             Ok(built) => {
-                standing.push((place, built));
+                passed.push((place, built));
                 Gate::Passed
             }
             Err(gate) => gate,
         };
-        tryouts.push(VariantTrial { variant: *variant, gate, values: Vec::new() });
+        trials.push(VariantTrial { variant: *variant, gate, values: Vec::new() });
     }
     // If only one passed, it needs no measurement.
-    if standing.len() > 1 {
-        read_interleaved(context, step.turns, &standing, &mut tryouts, campaign)?;
+    if passed.len() > 1 {
+        read_interleaved(context, step.turns, &passed, &mut trials, campaign)?;
     }
-    let first = variants::first(&tryouts).unwrap_or(0);
+    let first = variants::first(&trials).unwrap_or(0);
     let kept = step.candidates.iter().find(|(variant, _)| *variant == first);
     let kept = kept.map_or("", |(_, candidate)| &candidate.commit);
     context.repos.keep_only(&[campaign.incumbent(), kept])?;
-    Ok(Event::Chosen { round: step.round, first, tryouts })
+    Ok(Event::Chosen { round: step.round, first, tryouts: trials })
 }
 
 /// A variant, built and correct on the visible cases, or its gate failure.
-fn variant_built(
+fn build_and_test_variant(
     context: &mut Context,
     candidate: &Candidate,
     campaign: &Campaign,
@@ -61,7 +61,7 @@ fn variant_built(
         Err(_) => harness,
     };
     let variant = CommandVariant::Usual;
-    tested_visibly(&harness, &built.path, CaseSet::Full, variant, campaign)?;
+    test_visible_cases(&harness, &built.path, CaseSet::Full, variant, campaign)?;
     Ok(built)
 }
 
@@ -69,12 +69,12 @@ fn variant_built(
 fn read_interleaved(
     context: &mut Context,
     turns: u32,
-    standing: &[(usize, BuiltTree)],
-    tryouts: &mut [VariantTrial],
+    passed: &[(usize, BuiltTree)],
+    trials: &mut [VariantTrial],
     campaign: &Campaign,
 ) -> Result<()> {
     let base = Oid::named(campaign.incumbent())?;
-    let evaluator = match split(tuning::evaluator(context, &base, campaign))? {
+    let evaluator = match split(tuning::new_evaluator(context, &base, campaign))? {
         Ok(evaluator) => evaluator,
         // Without readings the first that passed is chosen.
         Err(why) => {
@@ -82,19 +82,19 @@ fn read_interleaved(
             return Ok(());
         }
     };
-    let mut unread = Vec::new();
+    let mut failed = Vec::new();
     for turn in 0..turns as usize {
-        for number in 0..standing.len() {
-            let (place, built) = &standing[(number + turn) % standing.len()];
-            match evaluator.read(built, &mut tuning::device(context))? {
-                SettingResult::Read { value, .. } => tryouts[*place].values.push(value),
-                SettingResult::Failed { .. } => unread.push(*place),
+        for number in 0..passed.len() {
+            let (place, built) = &passed[(number + turn) % passed.len()];
+            match evaluator.read(built, &mut tuning::tuning_device(context))? {
+                SettingResult::Read { value, .. } => trials[*place].values.push(value),
+                SettingResult::Failed { .. } => failed.push(*place),
             }
         }
     }
     // A variant that cannot be measured every time is not wanted.
-    for place in unread {
-        tryouts[place].values.clear();
+    for place in failed {
+        trials[place].values.clear();
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Tests a built tree on the visible cases of a set; returns how far its results are from the
 /// reference.
-pub(super) fn tested_visibly(
+pub(super) fn test_visible_cases(
     harness: &Harness,
     tree: &Path,
     set: CaseSet,

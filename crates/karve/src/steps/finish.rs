@@ -10,6 +10,6 @@ pub(crate) fn perform(
     reason: &StopReason,
     campaign: &Campaign,
 ) -> Result<Event> {
-    tips::leave(context, campaign)?;
+    tips::append_tips(context, campaign)?;
     Ok(Event::Finished { reason: reason.clone() })
 }

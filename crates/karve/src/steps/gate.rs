@@ -2,7 +2,7 @@
 
 use super::bug;
 use super::context::Context;
-use super::correctness::{cases_at, tested_visibly};
+use super::correctness::{cases_at, test_visible_cases};
 use crate::checks::{audit_commits, check_changes};
 use crate::refs::refs_of;
 use karve_agents::builtin::knobs_at;
@@ -23,7 +23,7 @@ pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -
     };
     let (parent, commit) = (Oid::named(campaign.incumbent())?, Oid::named(&candidate.commit)?);
     if context.charter.policy.best_of > 1 {
-        name_candidate(context, *round, &commit)?;
+        point_round_ref(context, *round, &commit)?;
     }
     let work = &context.repos.work;
     let findings = audit_commits(work, &context.charter, &parent, &commit, &candidate.files)?;
@@ -66,7 +66,7 @@ fn build_and_test(
         None => harness,
     };
     let variant = if set == CaseSet::Quick { CommandVariant::Quick } else { CommandVariant::Usual };
-    *errors = tested_visibly(&harness, &built.path, set, variant, campaign)?;
+    *errors = test_visible_cases(&harness, &built.path, set, variant, campaign)?;
     if set == CaseSet::Full {
         let hidden = cases_at(campaign, &campaign.cases_of(CaseSet::Hidden));
         if harness.tests_each_case(&hidden) {
@@ -79,7 +79,7 @@ fn build_and_test(
 }
 
 /// The ref of a round names the candidate that is judged, not the one that was made last.
-fn name_candidate(context: &Context, round: u32, commit: &Oid) -> Result<()> {
+fn point_round_ref(context: &Context, round: u32, commit: &Oid) -> Result<()> {
     let name = format!("{}/round-{round}", refs_of(&context.charter.name));
     context.repos.work.update_ref(&name, commit, ExpectedRef::Any)
 }
@@ -101,15 +101,15 @@ fn tunable_knobs(context: &Context, candidate: &Candidate, incumbent: &str) -> u
     };
     // The new text with the old values of its knobs.
     let is_setting = |file: &String| {
-        let mut turned = text(&candidate.commit, file)?;
+        let mut reset = text(&candidate.commit, file)?;
         for knob in new.iter().filter(|knob| knob.file == *file) {
             let same = old.iter().find(|old| old.name == knob.name && old.file == *file)?;
-            turned = set_knob(&turned, knob, &same.current)?;
+            reset = set_knob(&reset, knob, &same.current)?;
         }
-        Some(turned == text(incumbent, file)?)
+        Some(reset == text(incumbent, file)?)
     };
-    let all = candidate.files.iter().all(|file| is_setting(file) == Some(true));
-    match all {
+    let only_settings = candidate.files.iter().all(|file| is_setting(file) == Some(true));
+    match only_settings {
         true => 0,
         false => u32::try_from(new.len()).unwrap_or(u32::MAX),
     }

@@ -1,6 +1,6 @@
 //! The agent implements the hypothesis in a fresh worktree, and its change becomes a candidate.
 
-use super::candidate::{CandidateChange, candidate_in};
+use super::candidate::{CandidateChange, commit_candidate};
 use super::context::Context;
 use super::{agent_turn, agent_workspace};
 use crate::refs::variant_ref;
@@ -25,13 +25,13 @@ pub(crate) fn perform(
     agent_workspace::apply_failed_change(context, &tree, step)?;
     let setup = agent_turn::setup(context, campaign);
     let (implementation, session_log) =
-        agent_turn::turn_in(context, &tree, &setup, |agent, workspace| {
+        agent_turn::turn_in_worktree(context, &tree, &setup, |agent, workspace| {
             agent.implement(step, workspace)
         })?;
     let (made, usage) = match implementation {
         Implementation::NotDone { why, usage } => (Err(why), usage),
         Implementation::Done { summary, usage } => {
-            let taken = take(context, step, &tree, summary, campaign);
+            let taken = take_candidate(context, step, &tree, summary, campaign);
             (split(taken)?, usage)
         }
     };
@@ -49,23 +49,23 @@ pub(crate) fn perform(
 }
 
 /// What an agent left in its worktree, as a candidate, or why it is not one.
-fn take(
+fn take_candidate(
     context: &Context,
     step: &ImplementStep,
     tree: &Path,
     summary: String,
     campaign: &Campaign,
 ) -> ReasonResult<Candidate> {
-    let asked = step.brief.agenda_request.as_ref();
+    let roles = step.brief.roles.as_ref();
     let change = CandidateChange {
         worktree: tree,
-        writes: asked.map(|asked| asked.implements.writes.as_slice()),
+        writes: roles.map(|roles| roles.implements.writes.as_slice()),
         round: step.round,
         parent: &step.parent,
         hypothesis: &step.hypothesis,
         summary,
     };
-    let (candidate, refused) = candidate_in(context, change)?;
+    let (candidate, refused) = commit_candidate(context, change)?;
     match why_rejected(context, step, &candidate, &refused, campaign)? {
         None => Ok(candidate),
         Some(why) => Err(why.into()),
@@ -81,8 +81,8 @@ fn why_rejected(
     refused: &[String],
     campaign: &Campaign,
 ) -> Result<Option<String>> {
-    let asked = step.brief.agenda_request.as_ref();
-    let role = asked.map(|asked| asked.route.implements.as_str());
+    let roles = step.brief.roles.as_ref();
+    let role = roles.map(|roles| roles.route.implements.as_str());
     if let Some(why) = candidate.why_out_of_scope(&step.hypothesis, refused, role) {
         return Ok(Some(why));
     }

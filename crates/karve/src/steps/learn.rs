@@ -11,7 +11,7 @@ use karve_core::spending::AgentUsage;
 use karve_os::error::{CommandError, ErrorKind, Result};
 
 /// Characters of the reason why an agent gave no lesson.
-const UNSAID_CHARS: usize = 300;
+const NO_LESSON_CHARS: usize = 300;
 /// Tools whose version a piece of evidence names, by language.
 const TOOLCHAINS: &[(&str, &[&str])] = &[
     ("rust", &["rustc"]),
@@ -22,26 +22,27 @@ const TOOLCHAINS: &[(&str, &[&str])] = &[
 ];
 
 pub(crate) fn perform(context: &mut Context, round: u32, campaign: &Campaign) -> Result<Event> {
-    let after = profiling::profile_after(context, campaign)?;
+    let after = profiling::profile_candidate(context, campaign)?;
     let mut lesson = strategy::lesson(campaign, after.as_ref());
     let mut usage = AgentUsage::default();
     let mut session_log = None;
     if let Some(learning) = &mut lesson.learning {
         learning.evidence.toolchain = toolchain(context, campaign);
-        let (said, kept) = in_words(context, campaign, &lesson.text, &lesson.predicted, learning)?;
-        learning.words = said.words;
-        learning.unsaid = said.failed.chars().take(UNSAID_CHARS).collect();
-        usage = said.usage;
-        session_log = kept;
+        let (answer, artifact) =
+            ask_lesson(context, campaign, &lesson.text, &lesson.predicted, learning)?;
+        learning.words = answer.words;
+        learning.unsaid = answer.failed.chars().take(NO_LESSON_CHARS).collect();
+        usage = answer.usage;
+        session_log = artifact;
         learning.became =
-            learn::take_in(&knowledge::library_layers(context), learning, &here(context))?;
+            learn::take_in(&knowledge::library_layers(context), learning, &scope_of(context))?;
     }
     Ok(Event::Learned { round, lesson, usage, session_log })
 }
 
 /// The agent's lesson from a round, if it is asked for one; with the artifact of its session
 /// log.
-fn in_words(
+fn ask_lesson(
     context: &mut Context,
     campaign: &Campaign,
     lesson: &str,
@@ -53,21 +54,22 @@ fn in_words(
     };
     let route = round.route.as_ref();
     let role = route.map(|route| route.implements.as_str());
-    let asked = round.hypothesis.as_ref();
-    let Some(hypothesis) = asked.filter(|_| context.acting.agent.learns(role)) else {
+    let hypothesis = round.hypothesis.as_ref();
+    let Some(hypothesis) = hypothesis.filter(|_| context.acting.agent.learns(role)) else {
         return Ok(Default::default());
     };
-    let taught =
+    let question =
         LessonQuestion { round: round.number, role, hypothesis, lesson, predicted, learning };
     let setup = agent_turn::setup(context, campaign);
-    let came = agent_turn::turn_at(context, &round.parent, &setup, |agent, workspace| {
-        agent.learn(&taught, workspace)
-    });
-    came.or_else(unsaid)
+    let answered =
+        agent_turn::turn_at_commit(context, &round.parent, &setup, |agent, workspace| {
+            agent.learn(&question, workspace)
+        });
+    answered.or_else(without_lesson)
 }
 
 /// The campaign's situation, as the scope of its findings.
-fn here(context: &Context) -> Scope {
+fn scope_of(context: &Context) -> Scope {
     let target = &context.charter.target;
     let named = |text: &str| -> Vec<String> {
         let text = text.trim().to_lowercase();
@@ -95,12 +97,12 @@ fn toolchain(context: &Context, campaign: &Campaign) -> String {
 }
 
 /// An agent that cannot be asked gives no lesson; the round is settled anyway.
-fn unsaid(error: CommandError) -> Result<TurnOutcome<LessonAnswer>> {
+fn without_lesson(error: CommandError) -> Result<TurnOutcome<LessonAnswer>> {
     match error.kind {
         ErrorKind::Interrupted | ErrorKind::Bug => Err(error),
         ErrorKind::Negative | ErrorKind::Usage | ErrorKind::Environment | ErrorKind::Busy => {
-            let said = LessonAnswer { failed: error.message, ..LessonAnswer::default() };
-            Ok((said, None))
+            let answer = LessonAnswer { failed: error.message, ..LessonAnswer::default() };
+            Ok((answer, None))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One block of a duel: finds or builds the two arms, and measures them as a pair.
 
 use super::context::Context;
-use super::repeats::per_case;
+use super::repeats::settings_per_case;
 use super::{bug, raw_output};
 use crate::workspace::synced;
 use karve_core::campaign::{
@@ -10,7 +10,7 @@ use karve_core::campaign::{
 use karve_core::charter::WorkMode;
 use karve_core::measurement::Gate;
 use karve_harness::commands::{CaseRunSettings, CommandVariant, Harness};
-use karve_harness::outcome::{BlockFailure, Failure, GateResult, NumberedCase, split};
+use karve_harness::outcome::{BlockFailure, Failure, GateResult, IndexedCase, split};
 use karve_harness::pair_runner::{BuiltArm, PairRunner};
 use karve_harness::worktrees::{BuildVariant, BuiltTree};
 use karve_numerics::case::{Case, CaseSet};
@@ -22,21 +22,21 @@ pub(crate) fn perform(
     step: &MeasureStep,
     campaign: &Campaign,
 ) -> Result<Event> {
-    raw_output::forget(context);
+    raw_output::discard(context);
     let event = measure_block(context, step, campaign);
-    let event = event.map_err(|error| raw_output::naming_file(context, error))?;
-    raw_output::with_raw(context, event)
+    let event = event.map_err(|error| raw_output::name_in_error(context, error))?;
+    raw_output::store_with(context, event)
 }
 
 /// Measures the next block of a duel.
 fn measure_block(context: &mut Context, step: &MeasureStep, campaign: &Campaign) -> Result<Event> {
-    let numbered = |index: &usize| Some((*index, campaign.case(*index)?));
-    let cases: Option<Vec<NumberedCase>> = step.cases.iter().map(numbered).collect();
+    let indexed = |index: &usize| Some((*index, campaign.case(*index)?));
+    let cases: Option<Vec<IndexedCase>> = step.cases.iter().map(indexed).collect();
     let cases = cases.ok_or_else(|| bug("a duel names a case that does not exist"))?;
-    let held = context.carried.pair_runner.take().filter(|(duel, _)| *duel == step.duel);
-    let runner = match (held, step.block) {
+    let carried = context.carried.pair_runner.take().filter(|(duel, _)| *duel == step.duel);
+    let runner = match (carried, step.block) {
         (Some((_, runner)), 1..) => runner,
-        (_, _) => match split(pair_runner(context, step, &cases, campaign))? {
+        (_, _) => match split(start_pair_runner(context, step, &cases, campaign))? {
             Ok(runner) => runner,
             Err(gate) => return Ok(Event::BlockFailed { duel: step.duel, gate, raw: None }),
         },
@@ -59,26 +59,26 @@ fn measure_block(context: &mut Context, step: &MeasureStep, campaign: &Campaign)
             Event::BlockMeasured { duel: step.duel, block }
         }
         Err(BlockFailure::Candidate(gate)) if matches!(step.duel, DuelName::Control(_)) => {
-            return Err(incumbent_fails("can no longer be measured", &gate));
+            return Err(incumbent_failed("can no longer be measured", &gate));
         }
         Err(BlockFailure::Candidate(gate)) => {
             Event::BlockFailed { duel: step.duel, gate, raw: None }
         }
         // The incumbent passed its gate, so a failure now comes from the host.
         Err(BlockFailure::Parent(gate)) => {
-            return Err(incumbent_fails("can no longer be measured", &gate));
+            return Err(incumbent_failed("can no longer be measured", &gate));
         }
     })
 }
 
 /// The pair runner for the two arms of a step.
-fn pair_runner(
+fn start_pair_runner(
     context: &mut Context,
     step: &MeasureStep,
-    cases: &[NumberedCase],
+    cases: &[IndexedCase],
     campaign: &Campaign,
 ) -> GateResult<PairRunner> {
-    let harness = context.harness().with_cases(per_case(campaign));
+    let harness = context.harness().with_cases(settings_per_case(campaign));
     match step.duel {
         DuelName::Final => {
             // The first block also tests.
@@ -110,9 +110,9 @@ fn round_runner(
         }
         _ => CommandVariant::Usual,
     };
-    let parent = context.repos.built(&harness, &step.parent).map_err(incumbent_not_built)?;
+    let parent = context.repos.built(&harness, &step.parent).map_err(incumbent_build_failed)?;
     let candidate = context.repos.built_as(&harness, &step.candidate, build)?;
-    Ok(runner_of(harness, parent, candidate, variant))
+    Ok(pair_runner_of(harness, parent, candidate, variant))
 }
 
 /// A control duel: the incumbent against its own second build (A/A test), or against itself
@@ -126,12 +126,12 @@ fn control_runner(
 ) -> GateResult<PairRunner> {
     if control.kind == ControlKind::Same {
         let runner = round_runner(context, step, harness, BuildVariant::Copy);
-        return Ok(runner.map_err(incumbent_not_built)?);
+        return Ok(runner.map_err(incumbent_build_failed)?);
     }
     let mut runner = round_runner(context, step, harness, BuildVariant::Usual)?;
     // Both arms start the same programs; only the amount of work differs.
     let spinning =
-        |arm: &BuiltArm, share: f64| arm.harness.clone().with_cases(spins(campaign, share));
+        |arm: &BuiltArm, share: f64| arm.harness.clone().with_cases(spin_settings(campaign, share));
     runner.parent.harness = spinning(&runner.parent, 0.0);
     runner.candidate.harness = spinning(&runner.candidate, CONTROL_SLOWDOWN - 1.0);
     Ok(runner)
@@ -157,26 +157,26 @@ fn integration_runner(
     if let Some(cases) = cases {
         harness.test(&synced.path, cases, CommandVariant::Usual)?;
     }
-    Ok(Some(runner_of(harness, base, synced, CommandVariant::Usual)))
+    Ok(Some(pair_runner_of(harness, base, synced, CommandVariant::Usual)))
 }
 
 /// How each case runs in one arm of a control duel: with its usual repeats, and with additional
 /// work, as a share of what the baseline took.
-fn spins(campaign: &Campaign, share: f64) -> BTreeMap<String, CaseRunSettings> {
-    let known = per_case(campaign);
+fn spin_settings(campaign: &Campaign, share: f64) -> BTreeMap<String, CaseRunSettings> {
+    let usual = settings_per_case(campaign);
     let cases = campaign.charter().map_or(0, |charter| charter.cases.len());
-    let of_case = |case: usize| {
+    let settings_of = |case: usize| {
         let name = campaign.case(case)?.name;
         let spin_us = Some(campaign.spin_us(case, share)?);
-        let repeats = known.get(&name).map_or(1, |one| one.repeats);
-        let of_case = CaseRunSettings { repeats, spin_us };
-        Some((name, of_case))
+        let repeats = usual.get(&name).map_or(1, |settings| settings.repeats);
+        let settings = CaseRunSettings { repeats, spin_us };
+        Some((name, settings))
     };
-    (0..cases).filter_map(of_case).collect()
+    (0..cases).filter_map(settings_of).collect()
 }
 
 /// Two built trees under one harness.
-fn runner_of(
+fn pair_runner_of(
     harness: Harness,
     parent: BuiltTree,
     candidate: BuiltTree,
@@ -186,11 +186,11 @@ fn runner_of(
     PairRunner::new(arm(parent), arm(candidate), variant)
 }
 
-fn incumbent_not_built(failure: Failure<Gate>) -> CommandError {
-    failure.into_error(|gate| incumbent_fails("no longer builds", &gate))
+fn incumbent_build_failed(failure: Failure<Gate>) -> CommandError {
+    failure.into_error(|gate| incumbent_failed("no longer builds", &gate))
 }
 
-fn incumbent_fails(how: &str, gate: &Gate) -> CommandError {
+fn incumbent_failed(how: &str, gate: &Gate) -> CommandError {
     CommandError::environment(format!("the incumbent {how}"))
         .cause(gate.describe())
         .hint("check the host with \"karve doctor\"; then resume with \"karve run\"")

@@ -21,8 +21,8 @@ use std::path::Path;
 const REFERENCE_BYTES_MAX: u64 = 1 << 30;
 
 pub(crate) fn perform(context: &mut Context, campaign: &Campaign) -> Result<Event> {
-    raw_output::forget(context);
-    let baseline = match split(gate_and_read(context, campaign))? {
+    raw_output::discard(context);
+    let baseline = match split(gate_and_measure(context, campaign))? {
         Ok(baseline) => baseline,
         Err(gate) => Baseline {
             gate,
@@ -36,11 +36,11 @@ pub(crate) fn perform(context: &mut Context, campaign: &Campaign) -> Result<Even
             roof: None,
         },
     };
-    raw_output::with_raw(context, Event::BaselineMeasured(baseline))
+    raw_output::store_with(context, Event::BaselineMeasured(baseline))
 }
 
 /// Builds the base, tests it on all cases, and reads it.
-fn gate_and_read(context: &mut Context, campaign: &Campaign) -> GateResult<Baseline> {
+fn gate_and_measure(context: &mut Context, campaign: &Campaign) -> GateResult<Baseline> {
     let harness = context.harness();
     let built = context.repos.built(&harness, campaign.base_commit())?;
     let mut cases = context.charter.cases.clone();
@@ -49,11 +49,11 @@ fn gate_and_read(context: &mut Context, campaign: &Campaign) -> GateResult<Basel
         .map(|case| HalvedCase { params: cases[case].params.clone(), case })
         .collect();
     let conditions = context.device.session.before_block(&context.stop, &context.device.notices)?;
-    let read = read(&harness, &built.path, &cases);
+    let measured = read_baseline(&harness, &built.path, &cases);
     let peak = harness.peak(&built.path);
     context.device.session.after_block();
     let peak = peak?;
-    let (readings, repeats) = read?;
+    let (readings, repeats) = measured?;
     Ok(Baseline {
         gate: Gate::Passed,
         readings,
@@ -61,19 +61,15 @@ fn gate_and_read(context: &mut Context, campaign: &Campaign) -> GateResult<Basel
         repeats,
         raw: None,
         conditions: Some(Box::new(conditions)),
-        reference: put_reference_aside(context, &harness, &built.path)?,
-        roof: roof(context, &peak),
+        reference: store_reference(context, &harness, &built.path)?,
+        roof: find_roof(context, &peak),
         peak,
     })
 }
 
 /// Stores the reference of the unchanged project: a candidate may influence what a later build
 /// produces.
-fn put_reference_aside(
-    context: &Context,
-    harness: &Harness,
-    tree: &Path,
-) -> Result<Option<String>> {
+fn store_reference(context: &Context, harness: &Harness, tree: &Path) -> Result<Option<String>> {
     let Some(path) = harness.reference_in(tree) else {
         return Ok(None);
     };
@@ -88,14 +84,14 @@ fn put_reference_aside(
 
 /// The limits of the device: declared or measured by the project, or else stored by
 /// `karve roofline`, if the charter says how many bytes a call moves.
-fn roof(context: &Context, peak: &BTreeMap<String, f64>) -> Option<Roof> {
+fn find_roof(context: &Context, peak: &BTreeMap<String, f64>) -> Option<Roof> {
     let charter = &context.charter;
-    let kept = || {
+    let stored = || {
         let on_cpu = charter.target.device.eq_ignore_ascii_case("cpu");
         let wanted = on_cpu && charter.contract.is_none() && charter.metric.bytes.is_some();
         wanted.then(roofline::measured_roof).flatten()
     };
-    host::roof_of(peak, charter.contract.as_deref()).or_else(kept)
+    host::roof_of(peak, charter.contract.as_deref()).or_else(stored)
 }
 
 /// How often each case is repeated in one run so that a sample is long enough for the clock,
@@ -130,13 +126,13 @@ fn choose_repeats(harness: &Harness, tree: &Path, cases: &[Case]) -> GateResult<
 type BaselineReadings = (Vec<BaselineReading>, Vec<Repeats>);
 
 /// The readings of the unchanged kernel.
-fn read(harness: &Harness, tree: &Path, cases: &[Case]) -> GateResult<BaselineReadings> {
+fn read_baseline(harness: &Harness, tree: &Path, cases: &[Case]) -> GateResult<BaselineReadings> {
     let repeats = choose_repeats(harness, tree, cases)?;
-    let per_case = repeats.iter().map(|of| {
+    let settings = repeats.iter().map(|of| {
         let of_case = CaseRunSettings { repeats: of.calls, spin_us: None };
         (cases[of.case].name.clone(), of_case)
     });
-    let harness = harness.clone().with_cases(per_case.collect());
+    let harness = harness.clone().with_cases(settings.collect());
     let mut readings = Vec::new();
     for _ in 0..BASELINE_READINGS {
         let call = BenchParams::fresh(CommandVariant::Usual)?;

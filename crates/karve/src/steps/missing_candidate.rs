@@ -11,11 +11,11 @@ pub(super) fn why_missing(
     made: &CandidateCommit,
     forbids: &dyn Fn(&[u8]) -> bool,
 ) -> Option<String> {
-    let with = |why: fn(ChangeRefusal) -> bool| {
+    let find_refused = |why: fn(ChangeRefusal) -> bool| {
         let mut refused = made.out_of_scope.iter();
         refused.find(|refused| why(refused.why))
     };
-    if let Some(leaked) = with(|why| why == ChangeRefusal::HoldsKey) {
+    if let Some(leaked) = find_refused(|why| why == ChangeRefusal::HoldsKey) {
         let shown = match forbids(leaked.change.path.as_bytes()) {
             true => "the name of a file".to_owned(),
             false => path_of(leaked),
@@ -23,15 +23,15 @@ pub(super) fn why_missing(
         return Some(format!("leaked: {shown} contains the value of a key"));
     }
     let refused =
-        with(|why| why != ChangeRefusal::NotEditable).filter(|_| made.files.is_empty())?;
-    Some(format!("not accepted: {}", words(refused)))
+        find_refused(|why| why != ChangeRefusal::NotEditable).filter(|_| made.files.is_empty())?;
+    Some(format!("not accepted: {}", describe(refused)))
 }
 
 fn path_of(refused: &RefusedChange) -> String {
     refused.change.path.chars().take(PATH_CHARS_MAX).collect()
 }
 
-fn words(refused: &RefusedChange) -> String {
+fn describe(refused: &RefusedChange) -> String {
     let path = path_of(refused);
     match refused.why {
         ChangeRefusal::NotEditable => format!("{path} is not editable"),

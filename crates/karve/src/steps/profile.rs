@@ -16,6 +16,6 @@ pub(crate) fn perform(
     // The last round may already have profiled its candidate, to see what changed.
     let known = context.carried.profiled.take();
     let known = known.filter(|profile| profile.commit == commit && profile.depth == depth);
-    let profile = profiling::cached_or_collected(context, known, commit, depth, campaign)?;
+    let profile = profiling::known_or_new_profile(context, known, commit, depth, campaign)?;
     Ok(Event::Profiled { round, profile })
 }

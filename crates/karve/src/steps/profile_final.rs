@@ -15,6 +15,6 @@ pub(crate) fn perform(
     // An existing profile of the same commit is reused.
     let known = context.carried.profiled.take();
     let known = known.filter(|profile| profile.commit == commit);
-    let profile = profiling::cached_or_collected(context, known, commit, depth, campaign)?;
+    let profile = profiling::known_or_new_profile(context, known, commit, depth, campaign)?;
     Ok(Event::FinalProfiled { profile })
 }

@@ -37,7 +37,7 @@ const TOOL_LIMIT: Duration = Duration::from_secs(60);
 const NOTES_MAX: usize = 6;
 
 /// The known profile, or else a new one of the incumbent.
-pub(super) fn cached_or_collected(
+pub(super) fn known_or_new_profile(
     context: &mut Context,
     known: Option<Profile>,
     commit: &str,
@@ -46,22 +46,25 @@ pub(super) fn cached_or_collected(
 ) -> Result<Profile> {
     match known {
         Some(profile) => Ok(profile),
-        None => take_profile(context, commit, depth, campaign, &cases::of_incumbent(campaign)),
+        None => collect_profile(context, commit, depth, campaign, &cases::of_incumbent(campaign)),
     }
 }
 
 /// The profile of the current round's candidate, if it is useful.
-pub(super) fn profile_after(context: &mut Context, campaign: &Campaign) -> Result<Option<Profile>> {
+pub(super) fn profile_candidate(
+    context: &mut Context,
+    campaign: &Campaign,
+) -> Result<Option<Profile>> {
     let Some((commit, depth)) = strategy::to_compare(campaign) else {
         return Ok(None);
     };
     let times = cases::of_candidate(campaign);
-    let profile = take_profile(context, &commit, depth, campaign, &times)?;
+    let profile = collect_profile(context, &commit, depth, campaign, &times)?;
     context.carried.profiled = Some(profile.clone());
     Ok(Some(profile))
 }
 
-fn take_profile(
+fn collect_profile(
     context: &mut Context,
     commit: &str,
     depth: ProfileDepth,
@@ -95,21 +98,21 @@ fn take_profile(
         &context.stop,
         &context.device.notices,
     )?;
-    let by_itself = context.charter.commands.profile.as_deref() == Some(PROFILE_AUTO);
-    if by_itself {
-        with_found_tools(context, &harness, &built.path, campaign, &mut profile)?;
+    let is_auto = context.charter.commands.profile.as_deref() == Some(PROFILE_AUTO);
+    if is_auto {
+        profile_with_tools(context, &harness, &built.path, campaign, &mut profile)?;
     } else {
-        with_command(context, &harness, &built.path, campaign, &mut profile)?;
+        profile_with_command(context, &harness, &built.path, campaign, &mut profile)?;
     }
-    explain(context, &mut profile, campaign, times);
-    if by_itself {
-        profile.digest = digest(&profile);
+    add_diagnosis(context, &mut profile, campaign, times);
+    if is_auto {
+        profile.digest = render_digest(&profile);
     }
     Ok(profile)
 }
 
 /// Profiles with the project's own command.
-fn with_command(
+fn profile_with_command(
     context: &Context,
     harness: &Harness,
     tree: &Path,
@@ -144,7 +147,7 @@ fn with_command(
 }
 
 /// Profiles with the installed profilers. One that failed is not started again.
-fn with_found_tools(
+fn profile_with_tools(
     context: &mut Context,
     harness: &Harness,
     tree: &Path,
@@ -159,13 +162,13 @@ fn with_found_tools(
     let globs = glob_set(&context.charter.editable)?;
     let commit = context.repos.work.rev_parse(&profile.commit)?;
     let editable = EditableFiles::of(&context.repos.work.read_matching(&commit, &globs)?);
-    let subject = ProfileTarget {
+    let target = ProfileTarget {
         tree,
         case: &case,
         runs: DevicePlatform::at(&situation_of(&context.charter)),
         editable: &editable,
     };
-    let wish = ProfileRequest {
+    let request = ProfileRequest {
         tool: None,
         depth: (profile.depth != ProfileDepth::Light).then_some(profile.depth),
         without: &context.carried.failed_tools,
@@ -173,20 +176,20 @@ fn with_found_tools(
     let rules = DiagnosisRuleSet::of(context.charter.policy.preset);
     let limit = Duration::from_secs(context.charter.limits.command_s).min(TOOL_LIMIT);
     let harness = harness.clone().with_limit(limit);
-    let taken = collect::take(&harness, subject, wish, rules)?;
+    let taken = collect::take(&harness, target, request, rules)?;
     let mut notes = Vec::new();
     for (tool, hint) in &taken.failed {
         notes.push(format!("{}: {}", tool.name(), hint.problem));
         context.carried.failed_tools.push(*tool);
     }
     let known = context.carried.failed_tools.iter();
-    let before = known.filter(|tool| taken.failed.iter().all(|(failed, _)| failed != *tool));
-    for tool in before {
+    let failed_before = known.filter(|tool| taken.failed.iter().all(|(failed, _)| failed != *tool));
+    for tool in failed_before {
         notes.push(format!("{}: it failed earlier", tool.name()));
     }
-    let lacks = |note: &String| [UNSEEN, NO_KERNEL].contains(&note.as_str());
+    let is_important = |note: &String| [UNSEEN, NO_KERNEL].contains(&note.as_str());
     let reported = taken.parsed.notes.into_iter();
-    notes.extend(reported.filter(|note| lacks(note) || taken.parsed.kernels.is_empty()));
+    notes.extend(reported.filter(|note| is_important(note) || taken.parsed.kernels.is_empty()));
     // The deepest profile is kept.
     if let Some((_, bytes)) = taken.raw.last() {
         profile.artifact = Some(store::put_artifact(&context.dir, bytes)?);
@@ -207,16 +210,16 @@ fn with_found_tools(
 }
 
 /// What follows from the counters, and from the roofline of the first case.
-fn explain(context: &Context, profile: &mut Profile, campaign: &Campaign, times: &CaseTimes) {
+fn add_diagnosis(context: &Context, profile: &mut Profile, campaign: &Campaign, times: &CaseTimes) {
     let charter = campaign.charter();
     let roof = campaign.baseline().and_then(|b| b.roof.as_ref());
     if let (Some(charter), Some(roof)) = (charter, roof) {
         let cases = cases::visible(campaign);
         let cores = shown_cores(charter, &cases, roof, &[times]);
         let found = ceilings(charter, &cases, roof, cores, times);
-        if let Some(under) = found.first() {
-            let (op, whose) = (&charter.target.op, under.roof_name());
-            add_ceiling(&mut profile.kernels, op, &whose, &under.ceiling);
+        if let Some(case) = found.first() {
+            let (op, roof_name) = (&charter.target.op, case.roof_name());
+            add_ceiling(&mut profile.kernels, op, &roof_name, &case.ceiling);
         }
     }
     if let Some(kernel) = profile.kernels.first() {
@@ -231,9 +234,9 @@ fn explain(context: &Context, profile: &mut Profile, campaign: &Campaign, times:
 }
 
 /// A profile as an agent reads it.
-fn digest(profile: &Profile) -> String {
-    let own = profile.diagnosis.as_deref();
-    let rules = own.map_or(DiagnosisRuleSet::Karve, |d| d.rules);
+fn render_digest(profile: &Profile) -> String {
+    let first = profile.diagnosis.as_deref();
+    let rules = first.map_or(DiagnosisRuleSet::Karve, |d| d.rules);
     let shown: Vec<KernelReport> = profile
         .kernels
         .iter()
@@ -241,8 +244,8 @@ fn digest(profile: &Profile) -> String {
         .map(|(number, kernel)| KernelReport {
             kernel: kernel.clone(),
             // The diagnosis of the first kernel names the library entries.
-            diagnosis: match own.filter(|_| number == 0) {
-                Some(own) => own.clone(),
+            diagnosis: match first.filter(|_| number == 0) {
+                Some(first) => first.clone(),
                 None => diagnose(kernel, rules),
             },
             entries: Vec::new(),

@@ -15,10 +15,9 @@ pub(crate) fn perform(
     campaign: &Campaign,
 ) -> Result<Event> {
     let setup = agent_turn::setup(context, campaign);
-    let asked = brief.agenda_request.as_ref();
-    let route = asked.map(|asked| Box::new(asked.route.clone()));
+    let route = brief.roles.as_ref().map(|roles| Box::new(roles.route.clone()));
     let (proposal, session_log) =
-        agent_turn::turn_at(context, &brief.parent, &setup, |agent, workspace| {
+        agent_turn::turn_at_commit(context, &brief.parent, &setup, |agent, workspace| {
             agent.propose(brief, workspace)
         })?;
     Ok(match proposal {

@@ -7,12 +7,12 @@ use karve_harness::store;
 use karve_os::error::{CommandError, Result};
 
 /// Drops the raw output of an earlier step, so that it is not blamed on this one.
-pub(super) fn forget(context: &Context) {
+pub(super) fn discard(context: &Context) {
     let _ = take_raw(&context.dir.join("tmp"));
 }
 
 /// Stores the benchmark's output, if the event says that it could not be used.
-pub(super) fn with_raw(context: &Context, mut event: Event) -> Result<Event> {
+pub(super) fn store_with(context: &Context, mut event: Event) -> Result<Event> {
     let raw = match &mut event {
         Event::BlockFailed { raw, .. } => raw,
         Event::BaselineMeasured(baseline) if !baseline.gate.passed() => &mut baseline.raw,
@@ -25,7 +25,7 @@ pub(super) fn with_raw(context: &Context, mut event: Event) -> Result<Event> {
 }
 
 /// Stores the output of the incumbent's benchmark, and says where.
-pub(super) fn naming_file(context: &Context, error: CommandError) -> CommandError {
+pub(super) fn name_in_error(context: &Context, error: CommandError) -> CommandError {
     let stored = take_raw(&context.dir.join("tmp"))
         .and_then(|bytes| store::put_artifact(&context.dir, &bytes).ok());
     match stored {

@@ -6,5 +6,5 @@ use karve_core::campaign::Event;
 use karve_os::error::Result;
 
 pub(crate) fn perform(context: &Context) -> Result<Event> {
-    Ok(Event::TipsRead { tips: tips::read(context), known: knowledge::recall(context)? })
+    Ok(Event::TipsRead { tips: tips::read_tips(context), known: knowledge::recall(context)? })
 }

@@ -25,7 +25,7 @@ pub(crate) fn perform(
             AgentQuestion { round: step.round, retry: step.retry, role: &step.role, brief: &brief };
         let commit = &step.candidate.commit;
         let (answered, session_log) =
-            agent_turn::turn_at(context, commit, &setup, |agent, workspace| {
+            agent_turn::turn_at_commit(context, commit, &setup, |agent, workspace| {
                 agent.ask(&question, workspace)
             })?;
         let (reply, usage) = match answered {

@@ -23,10 +23,10 @@ const TIP_CHARS_MAX: usize = 1_000;
 fn tips_path(context: &Context) -> PathBuf {
     let target = &context.charter.target;
     let clean = |name: &str| -> String {
-        let keep = |c: char| {
+        let replace = |c: char| {
             if c.is_alphanumeric() || "._-".contains(c) { c } else { '-' }
         };
-        name.chars().map(keep).collect::<String>().trim_matches('.').to_owned()
+        name.chars().map(replace).collect::<String>().trim_matches('.').to_owned()
     };
     let campaigns = context.dir.path().parent().unwrap_or(context.dir.path());
     campaigns
@@ -38,7 +38,7 @@ fn tips_path(context: &Context) -> PathBuf {
 }
 
 /// The newest tips for the target.
-pub(super) fn read(context: &Context) -> Vec<Tip> {
+pub(super) fn read_tips(context: &Context) -> Vec<Tip> {
     let path = tips_path(context);
     let mut bytes = files::read(&path, u64::MAX).unwrap_or_default();
     bytes.truncate(FILE_BYTES_MAX);
@@ -57,7 +57,7 @@ pub(super) fn read(context: &Context) -> Vec<Tip> {
 }
 
 /// Adds this campaign's lessons once; doing it again changes nothing.
-pub(super) fn leave(context: &Context, campaign: &Campaign) -> Result<()> {
+pub(super) fn append_tips(context: &Context, campaign: &Campaign) -> Result<()> {
     let path = tips_path(context);
     let mut text = match fs::read_to_string(&path) {
         Ok(text) => text,

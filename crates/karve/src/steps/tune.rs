@@ -1,9 +1,9 @@
 //! One rung of the tuning ladder: the knobs of a candidate are varied, and the best setting becomes
 //! a separate candidate.
 
-use super::candidate::{CandidateChange, candidate_in};
+use super::candidate::{CandidateChange, commit_candidate};
 use super::context::Context;
-use super::tuning::in_short;
+use super::tuning::error_text;
 use super::{bug, tuning};
 use crate::tuner::evaluator::{Evaluator, SettingResult};
 use crate::tuner::journal::{FreshStart, Journal};
@@ -51,15 +51,15 @@ pub(crate) fn perform(
 
 fn tune(context: &mut Context, step: &TuneStep, campaign: &Campaign) -> ReasonResult<LadderResult> {
     let base = Oid::named(&step.candidate.commit)?;
-    let mut evaluator = tuning::evaluator(context, &base, campaign)?;
+    let mut evaluator = tuning::new_evaluator(context, &base, campaign)?;
     let incumbent = match step.seen.incumbent {
         Some(known) => Some(known),
         None => read_incumbent(context, &evaluator, campaign)?,
     };
-    let (mut tuned, best) = climb(context, step, &mut evaluator, campaign)?;
+    let (mut tuned, best) = run_rung(context, step, &mut evaluator, campaign)?;
     tuned.incumbent = incumbent;
     if let Some(best) = best {
-        tuned.candidate = Some(candidate_of(context, step, &evaluator, &best)?);
+        tuned.candidate = Some(commit_setting(context, step, &evaluator, &best)?);
         tuned.config = best;
     }
     evaluator.close()?;
@@ -78,7 +78,7 @@ fn read_incumbent(
     let mut values = Vec::with_capacity(INCUMBENT_READINGS);
     for _ in 0..INCUMBENT_READINGS {
         if let SettingResult::Read { value, .. } =
-            evaluator.read(&built, &mut tuning::device(context))?
+            evaluator.read(&built, &mut tuning::tuning_device(context))?
         {
             values.push(value);
         }
@@ -87,14 +87,14 @@ fn read_incumbent(
 }
 
 /// Tries settings up to the rung's number.
-fn climb(
+fn run_rung(
     context: &mut Context,
     step: &TuneStep,
     evaluator: &mut Evaluator,
     campaign: &Campaign,
 ) -> ReasonResult<RungResult> {
     let grid = grid(evaluator.knobs(), evaluator.restrictions());
-    let grid = Arc::new(grid.map_err(|error| in_short(&error))?);
+    let grid = Arc::new(grid.map_err(|error| error_text(&error))?);
     let default = grid.default_point();
     let default = default.ok_or_else(|| "a restriction forbids the current setting".to_owned())?;
     let environment = campaign.preparation().map(|p| host::fingerprint(&p.environment));
@@ -110,12 +110,12 @@ fn climb(
         settings: usize::try_from(step.settings).unwrap_or(usize::MAX),
         time: Duration::from_millis(step.spent_ms.saturating_add(step.time_ms)),
     };
-    evaluator.prepare().map_err(|error| in_short(&error))?;
+    evaluator.prepare().map_err(|error| error_text(&error))?;
     let notices = context.device.notices.clone();
     let mut watch = |seen: &TrialProgress<'_>| notices.mention(&progress(step, seen));
     let mut workers = [SweepWorker {
         evaluator: &mut *evaluator,
-        device: tuning::device(context),
+        device: tuning::tuning_device(context),
         quiet: Arc::new(QuietLock::new(BuildPolicy::Wait)),
     }];
     if sweep::run_sweep(&mut sweep, &mut workers, budget, &mut watch)? == SweepEnd::Stopped {
@@ -127,7 +127,7 @@ fn climb(
     let best = best.and_then(|point| Some((point, record.value(point)?)));
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let failed = record.entries().iter().filter(|entry| entry.failed).count();
-    let stands = best.is_none_or(|(point, _)| point == default);
+    let is_default = best.is_none_or(|(point, _)| point == default);
     let tuned = LadderResult {
         rung: step.rung,
         settings: count(record.len()),
@@ -138,12 +138,13 @@ fn climb(
         exhausted: record.len() >= grid.len(),
         ..LadderResult::default()
     };
-    let config = best.filter(|_| !stands).map(|(point, _)| differing(&grid, default, point));
+    let config =
+        best.filter(|_| !is_default).map(|(point, _)| changed_values(&grid, default, point));
     Ok((tuned, config))
 }
 
 /// The candidate with other values of its knobs, as a commit on the incumbent.
-fn candidate_of(
+fn commit_setting(
     context: &Context,
     step: &TuneStep,
     evaluator: &Evaluator,
@@ -166,17 +167,17 @@ fn candidate_of(
         hypothesis: &step.hypothesis,
         summary,
     };
-    let made = split(candidate_in(context, change))?;
+    let made = split(commit_candidate(context, change))?;
     context.repos.remove(&tree)?;
     let (candidate, _) = made?;
     Ok(Candidate { out_of_scope: step.candidate.out_of_scope.clone(), ..candidate })
 }
 
 /// The values of a setting that differ from the current ones.
-fn differing(grid: &Grid, default: GridPoint, point: GridPoint) -> KnobSetting {
-    let standing = grid.config(default);
+fn changed_values(grid: &Grid, default: GridPoint, point: GridPoint) -> KnobSetting {
+    let current = grid.config(default);
     let mut config = grid.config(point);
-    config.retain(|name, value| standing.get(name) != Some(value));
+    config.retain(|name, value| current.get(name) != Some(value));
     config
 }
 

@@ -1,7 +1,7 @@
 //! What tuning and choosing share: the evaluator of settings, and the device that it measures on.
 
 use super::context::{Context, secret_of};
-use super::repeats::per_case;
+use super::repeats::settings_per_case;
 use crate::tuner::copies::IncrementalTrust;
 use crate::tuner::evaluator::{Evaluator, EvaluatorParts, TuningDevice};
 use karve_core::campaign::Campaign;
@@ -12,30 +12,30 @@ use karve_numerics::case::CaseSet;
 use karve_os::error::CommandError;
 
 /// The evaluator for settings of a candidate, or why it cannot be tuned.
-pub(super) fn evaluator(
+pub(super) fn new_evaluator(
     context: &Context,
     base: &Oid,
     campaign: &Campaign,
 ) -> ReasonResult<Evaluator> {
     let cases_of = |set| {
-        let places = campaign.cases_of(set).into_iter();
-        places.filter_map(|at| campaign.case(at)).collect()
+        let indices = campaign.cases_of(set).into_iter();
+        indices.filter_map(|index| campaign.case(index)).collect()
     };
     let trees = Worktrees::new(&context.repos.work, context.dir.worktrees().join("tune"))?;
-    let tools = EvaluatorParts {
+    let parts = EvaluatorParts {
         repo: context.repos.work.clone(),
         trees: trees.keeping_secret(secret_of(&context.charter)),
-        harness: context.harness().with_cases(per_case(campaign)),
+        harness: context.harness().with_cases(settings_per_case(campaign)),
         copies: context.dir.worktrees().join("tune").join("copies"),
         trust: IncrementalTrust::default(),
         cases: cases_of(CaseSet::Full),
         hidden: cases_of(CaseSet::Hidden),
     };
-    Ok(Evaluator::new(tools, &context.charter, base).map_err(|error| in_short(&error))?)
+    Ok(Evaluator::new(parts, &context.charter, base).map_err(|error| error_text(&error))?)
 }
 
 /// The device, as the evaluator uses it.
-pub(super) fn device(context: &mut Context) -> TuningDevice<'_> {
+pub(super) fn tuning_device(context: &mut Context) -> TuningDevice<'_> {
     TuningDevice {
         session: &mut context.device.session,
         notices: &context.device.notices,
@@ -44,7 +44,7 @@ pub(super) fn device(context: &mut Context) -> TuningDevice<'_> {
 }
 
 /// The message and its causes, without hints.
-pub(super) fn in_short(error: &CommandError) -> String {
+pub(super) fn error_text(error: &CommandError) -> String {
     let causes = error.causes.iter().map(|cause| format!(": {cause}"));
     format!("{}{}", error.message, causes.collect::<String>())
 }

@@ -93,7 +93,7 @@ impl Stage {
         events.iter().map(why).collect()
     }
 
-    /// The lines of the exchange of an event.
+    /// The lines of the session log of an event.
     fn session_log(&self, kind: &str) -> Vec<Value> {
         let name = self.lab.events(kind)[0]["session_log"].clone();
         let path = self.lab.campaign("artifacts").join(name.as_str().unwrap());

@@ -226,7 +226,7 @@ fn what_was_said_can_be_read() {
         .ends(2)
         .complains(&["there is no session log", "karve log"]);
     nothing_stored_has_a_key(&lab);
-    // An exchange that is not what it was is found.
+    // A changed session log is found.
     let hash = turn["session_log"].as_str().unwrap();
     fs::write(lab.campaign("artifacts").join(hash), "{}\n").unwrap();
     lab.karve(&["verify"]).ends(1).shows(&["does not match its hash"]);

@@ -9,7 +9,7 @@ use karve_core::duel::{Duel, DuelRule};
 use karve_core::verdict::{self, NOISE_EVIDENCE, NoiseVerdict};
 use karve_harness::commands::{BenchParams, CommandVariant, Harness};
 use karve_harness::git::Repo;
-use karve_harness::outcome::{GateResult, NumberedCase, split};
+use karve_harness::outcome::{GateResult, IndexedCase, split};
 use karve_harness::pair_runner::{BuiltArm, PairRunner};
 use karve_harness::worktrees::{BuiltTree, Worktrees};
 use karve_os::error::{ErrorKind, Result};
@@ -207,7 +207,7 @@ fn examine_noise(
     findings: &mut DoctorReport,
 ) -> Result<()> {
     let indices = charter.visible_cases();
-    let cases: Vec<NumberedCase> =
+    let cases: Vec<IndexedCase> =
         indices.iter().map(|index| (*index, charter.cases[*index].clone())).collect();
     let rule = DuelRule::of(charter, NOISE_EVIDENCE).for_equals();
     let mut duel = Duel::new(charter, &indices, rule);

@@ -1,4 +1,4 @@
-//! `karve sweep`: ends and removes what a killed karve left behind. Internal.
+//! `karve reap`: ends and removes what a killed karve left behind. Internal.
 
 use karve_harness::scratch;
 use karve_os::error::Result;
@@ -18,7 +18,7 @@ impl CleanupArgs {
     /// Starts it for this process. Without it, the next karve cleans up.
     pub fn start() -> Option<Reaper> {
         let pid = std::process::id().to_string();
-        Reaper::start(&["sweep", &pid, process::own_mark()]).ok()
+        Reaper::start(&["reap", &pid, process::own_mark()]).ok()
     }
 
     /// Runs the command.

@@ -50,11 +50,11 @@ fn alive(lab: &Lab) -> Vec<String> {
 fn reaper_of(karve: &Running) -> String {
     let pid = karve.pid();
     let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-    let sweeps = |child: &&str| {
+    let reaps = |child: &&str| {
         let line = fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line).contains("\0sweep\0")
+        String::from_utf8_lossy(&line).contains("\0reap\0")
     };
-    list.split_whitespace().find(sweeps).unwrap().to_owned()
+    list.split_whitespace().find(reaps).unwrap().to_owned()
 }
 
 /// kill -9 of both, so that only the next karve can clear up.
@@ -133,7 +133,7 @@ fn a_bench_that_lives_is_not_swept() {
     let running = measuring(&lab);
     let before = left_in(&lab.beside("tmp"));
     let other = ["bench", "--metric", "t_us", "--pairs", "8", "--", "x", "y"];
-    // It waits for the device in vain, but sweeps first.
+    // It waits for the device in vain, but cleans up first.
     let mut waiting = lab.command(&other);
     let mut waiting = waiting.stderr(std::process::Stdio::null()).spawn().unwrap();
     wait_until("the other has its directory", || left_in(&lab.beside("tmp")).len() == 2);
@@ -156,7 +156,7 @@ fn a_directory_without_an_owner_yet_is_removed_by_the_reaper_of_its_karve_alone(
     }
     fs::write(lab.beside("tmp").join(begun[1]).join("owner"), "").unwrap();
     // Its input is at its end, as when a karve is killed.
-    lab.karve(&["sweep", "999999999", "5-def-0/7-abc"]).ends(0);
+    lab.karve(&["reap", "999999999", "5-def-0/7-abc"]).ends(0);
     let mut left = left_in(&lab.beside("tmp"));
     left.sort();
     assert_eq!(left, ["else-7-abc-x", "karve-bench-17-abc-x", "karve-bench-7-ab-x"]);
