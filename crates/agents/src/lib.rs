@@ -18,6 +18,7 @@ mod secrets;
 pub mod session_event;
 mod session_log;
 pub mod team;
+pub mod template_env;
 mod turn;
 
 pub use secrets::Secrets;

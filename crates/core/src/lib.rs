@@ -40,6 +40,7 @@ pub mod roofline;
 pub mod sampling;
 pub mod score;
 pub mod spending;
+pub mod text;
 // Support for the tests of this crate lies outside of its sources.
 #[cfg(test)]
 #[path = "../testing/testing.rs"]

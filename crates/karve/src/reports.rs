@@ -25,8 +25,9 @@ use crate::workflows::WORKFLOWS;
 use karve_core::campaign::{Campaign, RoundSummary};
 use karve_core::charter::Charter;
 use karve_core::hypothesis::Hypothesis;
+use karve_os::error::Result;
 use source::ReportSource;
-use template::render;
+use template::{render, render_message};
 use text::file_name;
 use view::{campaign_page, candidate_page, manifest_page, message_page, report_page, round_page};
 
@@ -136,12 +137,18 @@ pub fn render_pull_request(campaign: &Campaign) -> String {
 }
 
 /// The message of a finished round: the expectation, the result, and the details.
-pub fn render_commit_message(campaign: &Campaign, round: &RoundSummary) -> String {
-    let source = ReportSource::guarded(campaign);
-    source.map_or_else(String::new, |source| render("commit.txt", &message_page(&source, round)))
+pub fn render_commit_message(campaign: &Campaign, round: &RoundSummary) -> Result<String> {
+    match ReportSource::guarded(campaign) {
+        Some(source) => render_message("commit.txt", &message_page(&source, round)),
+        None => Ok(String::new()),
+    }
 }
 
 /// The message of a candidate's commit, before its verdict is known.
-pub fn render_candidate_message(charter: &Charter, round: u32, hypothesis: &Hypothesis) -> String {
-    render("commit.txt", &candidate_page(charter, round, hypothesis))
+pub fn render_candidate_message(
+    charter: &Charter,
+    round: u32,
+    hypothesis: &Hypothesis,
+) -> Result<String> {
+    render_message("commit.txt", &candidate_page(charter, round, hypothesis))
 }

@@ -1,12 +1,6 @@
 //! Text for people: safe for a terminal, bounded, with its plural.
 
-/// A count with a regular plural: "1 case", "2 cases".
-pub fn counted(n: usize, what: &str) -> String {
-    match n {
-        1 => format!("1 {what}"),
-        n => format!("{n} {what}s"),
-    }
-}
+pub use karve_core::text::counted;
 
 /// Text from outside, safe for a terminal: no control characters, bounded.
 pub fn safe(text: &str, chars_max: usize) -> String {

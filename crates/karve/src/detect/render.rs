@@ -2,9 +2,9 @@
 
 use super::ConfigProposal;
 use crate::config::PROFILE_AUTO;
-use minijinja::syntax::SyntaxConfig;
+use karve_agents::template_env::strict_environment;
 use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior, context};
+use minijinja::{Error, context};
 
 /// The widest comment, in columns.
 const WIDTH: usize = 96;
@@ -16,12 +16,7 @@ pub fn render_karve_toml(proposal: &ConfigProposal) -> String {
 }
 
 fn render(proposal: &ConfigProposal) -> Result<String, Error> {
-    let mut environment = Environment::new();
-    let mut syntax = SyntaxConfig::builder();
-    syntax.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
-    environment.set_syntax(syntax.build()?);
-    environment.set_auto_escape_callback(|_| AutoEscape::None);
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    let mut environment = strict_environment();
     environment.add_filter("remark", remark);
     // A string or a list of strings; the crate handles escaping.
     environment.add_filter("toml", |value: Serde<toml::Value>| value.to_string());

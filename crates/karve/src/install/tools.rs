@@ -2,10 +2,10 @@
 
 use super::edit::{PlannedContent, PlannedWrite};
 use super::{InstallScope, InstallSite};
+use karve_agents::template_env::strict_environment;
 use karve_os::error::{CommandError, ErrorKind, Result};
-use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+use minijinja::{Environment, Value, context};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -219,12 +219,7 @@ impl InstallManifest {
 
 /// The guides as templates.
 fn guide_texts() -> std::result::Result<Environment<'static>, minijinja::Error> {
-    let mut texts = Environment::new();
-    let mut syntax = SyntaxConfig::builder();
-    syntax.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
-    texts.set_syntax(syntax.build()?);
-    texts.set_auto_escape_callback(|_| AutoEscape::None);
-    texts.set_undefined_behavior(UndefinedBehavior::Strict);
+    let mut texts = strict_environment();
     // A JSON string is a YAML string too.
     texts.add_filter("quoted", |text: String| serde_json::Value::from(text).to_string());
     for (path, text) in GUIDES {

@@ -9,13 +9,12 @@ use super::text::{
     self, CELL_MAX, NO_VALUE, TITLE_MAX, bounded, capital, escaped, one_line, wrapped, yaml,
 };
 use crate::workflows;
+use karve_agents::template_env::strict_environment;
 use karve_core::comparison::Estimate;
 use karve_core::profile::predicate;
-use minijinja::syntax::SyntaxConfig;
+use karve_os::error::{CommandError, ErrorKind as FailureKind, Result};
 use minijinja::value::{Serde, ValueKind};
-use minijinja::{
-    AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value,
-};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, Value};
 use std::sync::LazyLock;
 
 /// karve's own templates. The part of the name after the last dot decides how values are escaped.
@@ -42,19 +41,24 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(environment);
 /// A page. A template that cannot be rendered is a bug of karve and not of the campaign, so the
 /// page says so and the campaign continues.
 pub(super) fn render(template: &str, page: &Value) -> String {
-    let rendered = ENVIRONMENT.get_template(template).and_then(|found| found.render(page));
+    let rendered = render_text(template, page);
     rendered.unwrap_or_else(|error| format!("karve has a bug in this page: {error:#}\n"))
 }
 
+/// A commit message. Here the bug is an error, so that it never becomes part of a commit.
+pub(super) fn render_message(template: &str, page: &Value) -> Result<String> {
+    render_text(template, page).map_err(|error| {
+        CommandError::new(FailureKind::Bug, format!("the template {template} is broken"))
+            .cause(format!("{error:#}"))
+    })
+}
+
+fn render_text(template: &str, page: &Value) -> std::result::Result<String, Error> {
+    ENVIRONMENT.get_template(template).and_then(|found| found.render(page))
+}
+
 fn environment() -> Environment<'static> {
-    let mut environment = Environment::new();
-    let syntax = SyntaxConfig::builder()
-        .trim_blocks(true)
-        .lstrip_blocks(true)
-        .keep_trailing_newline(true)
-        .build();
-    environment.set_syntax(syntax.unwrap_or_default());
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    let mut environment = strict_environment();
     environment.set_auto_escape_callback(|name| {
         let kind = name.rsplit('.').next().unwrap_or_default();
         AutoEscape::Custom(kind.to_owned().into())
@@ -77,7 +81,7 @@ fn write_value(
     out: &mut Output<'_>,
     state: &mut State<'_, '_>,
     value: &Value,
-) -> Result<(), Error> {
+) -> std::result::Result<(), Error> {
     let page = match state.auto_escape() {
         AutoEscape::Custom(page) => page.as_ref(),
         _ => "",
@@ -108,10 +112,10 @@ fn write_value(
 }
 
 /// A map of texts on one line.
-fn yaml_map(map: &Value) -> Result<String, Error> {
+fn yaml_map(map: &Value) -> std::result::Result<String, Error> {
     let quoted = |value: &Value| yaml(value.as_str().unwrap_or_default());
     let pair = |key: Value| Ok(format!("{}: {}", quoted(&key), quoted(&map.get_item(&key)?)));
-    let pairs: Result<Vec<String>, Error> = map.try_iter()?.map(pair).collect();
+    let pairs: std::result::Result<Vec<String>, Error> = map.try_iter()?.map(pair).collect();
     Ok(format!("{{{}}}", pairs?.join(", ")))
 }
 
@@ -224,6 +228,13 @@ mod tests {
         assert_eq!(printed("x.txt", "{{ text }}"), "# a | <b> c");
         assert_eq!(printed("x.yaml", "{{ text }}"), "\"# a | <b>\\n\\u001b[31mc\"");
         assert_eq!(printed("x.md", "{{ none }}, {{ none | ratio }}"), "-, -");
+    }
+
+    #[test]
+    fn a_broken_commit_message_is_an_error_and_not_a_message() {
+        let broken = render_message("commit.txt", &context! {});
+        assert!(broken.unwrap_err().to_string().contains("commit.txt is broken"));
+        assert!(render("commit.txt", &context! {}).starts_with("karve has a bug"));
     }
 
     #[test]

@@ -80,8 +80,8 @@ fn the_messages_of_a_finished_campaign_are_as_they_were() {
     check_golden("terminal.txt", &render_terminal_summary(&campaign));
     check_golden("pull_request.md", &render_pull_request(&campaign));
     let kept = &campaign.rounds()[0];
-    check_golden("commit-1.txt", &render_commit_message(&campaign, kept));
-    let message = render_candidate_message(&charter(), 7, &hypothesis(&script()[1].1));
+    check_golden("commit-1.txt", &render_commit_message(&campaign, kept).unwrap());
+    let message = render_candidate_message(&charter(), 7, &hypothesis(&script()[1].1)).unwrap();
     check_golden("candidate-7.txt", &message);
 }
 
@@ -135,7 +135,9 @@ fn hidden_cases_are_told_by_nothing_that_an_agent_may_read() {
             ("pull request".to_owned(), render_pull_request(&campaign)),
         ];
         let messages = campaign.rounds().iter();
-        texts.extend(messages.map(|r| ("message".into(), render_commit_message(&campaign, r))));
+        texts.extend(
+            messages.map(|r| ("message".into(), render_commit_message(&campaign, r).unwrap())),
+        );
         texts.push(("report".into(), render_final_report(&campaign)));
         texts.push(("end".into(), why_ended(&campaign)));
         let files = derived_files(&campaign).into_iter();

@@ -40,7 +40,7 @@ pub(super) fn commit_candidate(
     change: CandidateChange<'_>,
 ) -> ReasonResult<(Candidate, Vec<String>)> {
     let CandidateChange { worktree, writes, round, parent, hypothesis, summary } = change;
-    let message = reports::render_candidate_message(&context.charter, round, hypothesis);
+    let message = reports::render_candidate_message(&context.charter, round, hypothesis)?;
     let note = CommitNote { message: &message, date: clock::now_s() };
     context.repos.reveal(worktree, parent)?;
     let base = Oid::named(parent)?;

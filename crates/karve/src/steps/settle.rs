@@ -27,7 +27,7 @@ pub(crate) fn perform(
         return Err(bug("settle was called outside a round"));
     };
     // The message has the result, which was not known when the candidate was committed.
-    let message = reports::render_commit_message(campaign, &state.preview(verdict.clone()));
+    let message = reports::render_commit_message(campaign, &state.preview(verdict.clone()))?;
     let new = context.repos.work.recommit(&Oid::named(&candidate.commit)?, &message)?;
     if let Branch::Named { name } = &context.charter.branch {
         let old = Oid::named(campaign.incumbent())?;

@@ -1,11 +1,11 @@
 //! Writes entries in the formats of the published workflows, with a template for each.
 
 use super::{Dialect, SourcePage, dialects, mark, slug};
+use karve_agents::template_env::strict_environment;
 use karve_core::knowledge::{Entry, EntryKind, EntryStatus, Risk, assess};
 use karve_core::markdown;
 use karve_core::profile::Predicate;
 use karve_os::text::one_line;
-use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value, context};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -33,10 +33,7 @@ static ENVIRONMENT: LazyLock<Result<Environment<'static>, String>> =
     LazyLock::new(|| environment().map_err(|error| error.to_string()));
 
 fn environment() -> Result<Environment<'static>, Error> {
-    let mut environment = Environment::new();
-    let mut syntax = SyntaxConfig::builder();
-    syntax.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
-    environment.set_syntax(syntax.build()?);
+    let mut environment = strict_environment();
     // An entry leaves out what is empty.
     environment.set_undefined_behavior(UndefinedBehavior::Chainable);
     environment.add_filter("slug", |text: &str| slug(text));

@@ -29,7 +29,7 @@ fn check_pages(dir: &str, campaign: &Campaign) {
     }
     let summary = crate::reports::render_terminal_summary(campaign);
     check_golden(&format!("{dir}/terminal.txt"), &summary);
-    let message = crate::reports::render_commit_message(campaign, &campaign.rounds()[0]);
+    let message = crate::reports::render_commit_message(campaign, &campaign.rounds()[0]).unwrap();
     check_golden(&format!("{dir}/commit-1.txt"), &message);
 }
 
