@@ -384,6 +384,18 @@ impl Commands {
     }
 }
 
+impl Charter {
+    /// What a gain rests on besides karve's own checks: without a contract, the project's own
+    /// benchmark is believed. `None` under a contract.
+    pub fn self_reported(&self) -> Option<&'static str> {
+        match (&self.contract, self.metric.own_clock()) {
+            (Some(_), _) => None,
+            (None, Some(_)) => Some("self-reported: karve's clock, the project's own inputs"),
+            (None, None) => Some("self-reported by the project's own benchmark"),
+        }
+    }
+}
+
 impl Metric {
     /// Seconds per unit, if the unit is a time.
     pub fn seconds_per_unit(&self) -> Option<f64> {

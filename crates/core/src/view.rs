@@ -48,6 +48,8 @@ pub struct CampaignView {
     pub cumulative_ratio: f64,
     /// Original against final, measured again at the end: the only headline number.
     pub headline: Option<Estimate>,
+    /// Whose word the numbers rest on, where no contract is; see [`crate::charter::Charter`].
+    pub self_reported: Option<&'static str>,
     /// Whether the final duel confirms a gain; `None` before it.
     pub confirmed: Option<bool>,
     /// By how much the product of the kept gains exceeds what the final duel shows on the same
@@ -202,6 +204,7 @@ impl Campaign {
             incumbent: self.aggregate_at(now),
             cumulative_ratio: cumulative,
             headline,
+            self_reported: charter.and_then(|c| c.self_reported()),
             confirmed: self.final_comparison().and_then(verdict::confirms),
             inflation_percent: self
                 .final_visible_ratio()

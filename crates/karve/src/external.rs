@@ -72,6 +72,9 @@ pub struct CampaignSpeed {
     pub headline: Option<f64>,
     /// The product of the gains of the kept rounds; it overstates the speedup.
     pub kept_gains: f64,
+    /// Whose word these numbers rest on, where no contract is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub self_reported: Option<&'static str>,
 }
 
 impl CampaignSpeed {
@@ -82,6 +85,7 @@ impl CampaignSpeed {
             speedup: view.gain(),
             headline: view.headline.map(|headline| headline.ratio),
             kept_gains: view.cumulative_ratio,
+            self_reported: view.self_reported,
         }
     }
 }

@@ -191,6 +191,7 @@ impl McpServer {
             "speedup": speed.speedup,
             "headline": speed.headline,
             "kept_gains": speed.kept_gains,
+            "self_reported": speed.self_reported,
             "due": due,
             "editable": charter.map(|charter| &charter.editable),
         }))

@@ -75,12 +75,16 @@ impl BestArgs {
                 "title": title,
                 "cumulative_ratio": view.cumulative_ratio,
                 "headline": view.headline,
+                "self_reported": view.self_reported,
             }));
             return Ok(());
         }
         ui::outln(&format!("commit    {}", view.best_commit));
         ui::outln(&format!("round     {} ({})", view.best_round, text::safe(title, 100)));
         ui::outln(&format!("gain      {:.3}x over the baseline", view.gain()));
+        if let Some(trust) = view.self_reported {
+            ui::outln(&format!("trust     {trust}"));
+        }
         Ok(())
     }
 }

@@ -41,6 +41,7 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
         now,
         gain => view.gain(),
         confirmed => view.confirmed,
+        self_reported => view.self_reported,
         measured => measured.map(|comparison| comparison_page(source, comparison)),
         product => view.cumulative_ratio,
         inflation => view.inflation_percent.filter(|_| measured.is_some()),

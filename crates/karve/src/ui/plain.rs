@@ -45,7 +45,9 @@ impl PlainScreen {
         let tone = if round.verdict.keeps() { Tone::Good } else { Tone::Dim };
         let verdict = toned(&format!("{:<9}", view.verdict), tone, self.color);
         let why = if round.verdict.keeps() {
-            format!("now {:.2}x in total", view.cumulative_ratio)
+            let trust = campaign.charter().and_then(|charter| charter.self_reported());
+            let label = if trust.is_some() { ", self-reported" } else { "" };
+            format!("now {:.2}x in total{label}", view.cumulative_ratio)
         } else {
             safe(&view.why, WHY_CHARS)
         };

@@ -22,8 +22,9 @@ const DIAGNOSTICS_BYTES: u64 = 64 << 10;
 /// How long to wait on the socket before checking the process itself.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long its threads may take to stop. A loaded host needs milliseconds.
-const STOP_LIMIT: Duration = Duration::from_secs(5);
+/// How long its threads may take to stop: milliseconds, but a thread that waits for the disk of a
+/// host that does much else needs seconds.
+const STOP_LIMIT: Duration = Duration::from_secs(30);
 
 /// How long to wait for its exit before scanning all processes.
 const END_LIMIT: Duration = Duration::from_secs(1);

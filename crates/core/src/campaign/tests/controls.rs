@@ -164,3 +164,14 @@ fn each_keep_eases_the_next_where_false_discoveries_are_bounded() {
     assert_eq!(discovery[0], 15);
     assert!(discovery[3] < 15, "{discovery:?}");
 }
+
+#[test]
+fn without_a_contract_a_gain_is_self_reported() {
+    let mut script = controlled(&[1.2]);
+    let shown = |script: &CampaignScript| script.charter.self_reported().unwrap();
+    assert_eq!(shown(&script), "self-reported by the project's own benchmark");
+    script.charter.metric.name = "wall_time".into();
+    assert_eq!(shown(&script), "self-reported: karve's clock, the project's own inputs");
+    let (campaign, _) = play(&script);
+    assert_eq!(campaign.view().self_reported, script.charter.self_reported());
+}
