@@ -23,7 +23,7 @@ pub use build_files::is_build_file;
 pub use rules::rule_names;
 pub use tree::AuditLanguage;
 
-use karve_core::integrity::{AuditFinding, AuditMode, AuditRule, in_order};
+use karve_core::integrity::{AuditFinding, AuditRule, in_order};
 use karve_numerics::case::Case;
 use names::LanguageFamily;
 use reading::{FileFacts, RuleMatch};
@@ -59,9 +59,6 @@ pub struct AuditContext<'a> {
 
 /// Audits a change.
 pub fn audit(changes: &[FileChange], scene: &AuditContext<'_>) -> Vec<AuditFinding> {
-    if scene.rule.mode == AuditMode::Off {
-        return Vec::new();
-    }
     let mut before = VersionMatches::default();
     let mut after = VersionMatches::default();
     for change in changes.iter().take(FILES_MAX) {
