@@ -57,6 +57,8 @@ pub(super) fn examine(
     cached: &mut BTreeSet<String>,
     reading: &mut FileFacts,
 ) {
+    // What is keyed on an identity or a sample is reported as that.
+    let keyed = cached.clone();
     let flows: Vec<DataFlow<'_>> = flows.iter().map(DataFlow::of).collect();
     let (mut made, mut made_where_decided) = (BTreeSet::new(), BTreeSet::new());
     for flow in &flows {
@@ -70,7 +72,8 @@ pub(super) fn examine(
     for flow in &flows {
         for (name, node) in flow.given() {
             let again = made.contains(&name) && flow.is_decided(node);
-            if again || made_where_decided.contains(&name) {
+            let is_known = keyed.contains(&name);
+            if !is_known && (again || made_where_decided.contains(&name)) {
                 let what =
                     format!("`{}` is the result of an earlier call", file.tree.excerpt(node));
                 reading.note("result-memo", &name, file.tree.line(node), what);

@@ -3,6 +3,7 @@
 
 use crate::e2e::lab::Lab;
 use std::fs;
+use std::path::Path;
 
 /// The weakest settings: nothing is audited, everything is allowed, nothing is confined.
 const WEAKEST: &str = "[audit]\nmode = \"off\"\nallow = [\"identity-cache\", \"result-memo\", \
@@ -122,8 +123,10 @@ fn in_rust(settings: &str) -> Lab {
     lab.write("main.rs", RUST_BENCH);
     let toml = lab.read("karve.toml");
     let build = toml.lines().find(|line| line.starts_with("build = ")).unwrap().to_owned();
-    let rustc = "build = \"mkdir -p build && rustc -C opt-level=1 -o build/main main.rs\"";
-    lab.replace("karve.toml", &build, rustc);
+    let rustc = Path::new(env!("CARGO")).with_file_name("rustc");
+    let rustc =
+        format!("mkdir -p build && {} -C opt-level=1 -o build/main main.rs", rustc.display());
+    lab.replace("karve.toml", &build, &format!("build = {rustc:?}"));
     lab
 }
 
