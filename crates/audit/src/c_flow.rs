@@ -3,6 +3,7 @@
 use super::c::declared;
 use super::flow::{AddressAliases, AddressPaths, AnalyzedFile, AnalyzedFunction, Grammar};
 use super::names::{is_hash, is_listed, word_list};
+use super::numbers::is_whole;
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::BTreeSet;
@@ -29,9 +30,40 @@ pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut F
         functions: functions.map(|node| function(tree, node)).collect(),
         kept: BTreeSet::new(),
         declared: Some(state(tree)),
+        helpers: helpers(tree),
         weights,
     };
     program.examine(reading);
+}
+
+/// Functions and macros of the file that turn an address into a number.
+fn helpers(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let numbered = |text: &str, list| word_list(list).iter().any(|kind| text.contains(kind));
+    for node in tree.find(0, &["preproc_function_def", "function_definition"]) {
+        if tree.kind(node) == "preproc_function_def" {
+            let body = tree.child_text(node, "value").replace(' ', "");
+            let casts = body.match_indices(')').any(|(at, _)| {
+                let kind = body[..at].rsplit('(').next().unwrap_or_default();
+                numbered(kind, "c-number-types") && body[at + 1..].starts_with('(')
+            });
+            if casts || numbered(&body, "c-number-calls") || body.contains("cast<") {
+                found.insert(tree.child_text(node, "name").to_owned());
+            }
+            continue;
+        }
+        let body = tree.child(node, "body");
+        let mut casts = body.into_iter().flat_map(|body| tree.find(body, &["cast_expression"]));
+        let number = casts.any(|cast| numbered(tree.child_text(cast, "type"), "c-number-types"))
+            || ["cast<", "%p", "memcpy", "union"].iter().any(|form| tree.text(node).contains(form));
+        let result = tree.child_text(node, "type");
+        let takes = function(tree, node).params.values().any(|address| *address);
+        let name = tree.child(node, "declarator").and_then(|d| declared(tree, d));
+        if number && takes && numbered(result, "c-number-results") {
+            found.extend(name.map(str::to_owned));
+        }
+    }
+    found
 }
 
 /// The names that a file declares outside of functions, as members, or as static.
@@ -52,7 +84,7 @@ fn state(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
 fn is_static(tree: &SyntaxTree<'_>, declaration: NodeIndex) -> bool {
     tree.children(declaration).any(|child| {
         let text = tree.text(child);
-        tree.kind(child) == "storage_class_specifier" && ["static", "extern"].contains(&text)
+        ["static", "extern", "thread_local", "_Thread_local", "__thread"].contains(&text)
     })
 }
 
@@ -86,6 +118,27 @@ impl Grammar for CGrammar {
             }
         }
         found
+    }
+
+    fn makes_number(
+        &self,
+        tree: &SyntaxTree<'_>,
+        addresses: &AddressAliases,
+        node: NodeIndex,
+    ) -> bool {
+        let listed = |list, text: &str| word_list(list).iter().any(|part| text.contains(part));
+        let number = match tree.kind(node) {
+            "cast_expression" => listed("c-number-types", tree.child_text(node, "type")),
+            "call_expression" => {
+                let callee = tree.child_text(node, "function");
+                listed("c-number-calls", callee)
+                    || (callee.contains("cast<") && listed("c-number-types", callee))
+                    || (callee.contains("hash<") && callee.contains('*'))
+            }
+            _ => false,
+        };
+        let taken = |node| !self.identities(tree, addresses, node).is_empty();
+        number && (taken(node) || tree.kind(node) == "call_expression")
     }
 
     fn hashes(&self, tree: &SyntaxTree<'_>, expression: NodeIndex) -> bool {
@@ -132,6 +185,7 @@ fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
             function.params.insert(name.to_owned(), address);
             if address {
                 function.addresses.insert(name.to_owned());
+                function.tensors.insert(name.to_owned());
             }
         }
     }
@@ -148,7 +202,14 @@ fn declaration(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFu
         function.locals.extend(names);
     }
     let kinds = ["declaration", "for_range_loop", "parameter_declaration"];
-    if !kinds.contains(&tree.kind(node)) || is_static(tree, node) {
+    if !kinds.contains(&tree.kind(node)) {
+        return;
+    }
+    if is_static(tree, node) {
+        let declarators = tree.find(node, &["init_declarator"]);
+        let parts = declarators
+            .filter_map(|d| Some((tree.find(d, &["identifier"]).next()?, tree.child(d, "value")?)));
+        function.once.extend(parts);
         return;
     }
     let declarators = tree.children(node).filter(|c| tree.place(*c) == Some("declarator"));
@@ -211,7 +272,14 @@ fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction)
     }
     let name = tree.text(callee).rsplit("::").next().unwrap_or_default();
     match (name, arguments.as_slice()) {
-        ("memcmp" | "strcmp" | "equal", [a, b, ..]) => function.compared.push((*a, *b)),
+        ("memcmp" | "bcmp", [_, _, length]) if is_whole(function, tree.text(*length)) => {}
+        ("equal", [a, end, b]) if tree.text(*end).starts_with(tree.text(*a)) => {
+            let length = tree.text(*end)[tree.text(*a).len()..].trim_start_matches([' ', '+']);
+            if !is_whole(function, &format!("{length} * sizeof")) {
+                function.compared.push((*a, *b));
+            }
+        }
+        ("memcmp" | "bcmp" | "strcmp" | "equal", [a, b, ..]) => function.compared.push((*a, *b)),
         (name, [to, from, ..]) if is_listed("c-copying", name) => {
             function.changed.push(*to);
             let root = tree.find(*to, &["identifier"]).next().map_or("", |leaf| tree.text(leaf));

@@ -4,7 +4,9 @@
 //! A grammar breaks functions down into the few things that matter here; the rest is the same for
 //! every language.
 
+use super::memo;
 use super::names::{is_listed, is_version, is_weight};
+use super::numbers::compares_all;
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +34,12 @@ pub(super) struct AnalyzedFunction {
     pub(super) tested: Vec<NodeIndex>,
     /// Sources that are copied to an output, and returned values.
     pub(super) given: Vec<NodeIndex>,
+    /// Values of the blocks of a function, where the language has such.
+    pub(super) tails: Vec<NodeIndex>,
+    /// State, and the value that it gets once.
+    pub(super) once: Vec<(NodeIndex, NodeIndex)>,
+    /// The parameters that are data.
+    pub(super) tensors: BTreeSet<String>,
     /// Whether it is a constructor: the state it writes is new.
     pub(super) prepares: bool,
 }
@@ -126,6 +134,13 @@ pub(super) trait Grammar {
         addresses: &AddressAliases,
         expression: NodeIndex,
     ) -> Vec<String>;
+    /// Whether a cast, a call or a macro turns an address into a number.
+    fn makes_number(
+        &self,
+        tree: &SyntaxTree<'_>,
+        addresses: &AddressAliases,
+        node: NodeIndex,
+    ) -> bool;
     /// Whether an expression is a hash of something.
     fn hashes(&self, tree: &SyntaxTree<'_>, expression: NodeIndex) -> bool;
     /// Whether an expression reads elements of a parameter.
@@ -146,22 +161,31 @@ pub(super) struct AnalyzedFile<'a> {
     pub(super) kept: BTreeSet<String>,
     /// The names that can be state, if the file declares them all.
     pub(super) declared: Option<BTreeSet<String>>,
+    /// Functions and macros of the file that turn an address into a number.
+    pub(super) helpers: BTreeSet<String>,
     /// Names of arguments that the user declares as weights.
     pub(super) weights: &'a [String],
 }
 
 /// Locals of one function by what they hold.
 #[derive(Debug, Default)]
-struct Taint {
-    identity: AddressAliases,
+pub(super) struct Taint {
+    pub(super) identity: AddressAliases,
+    /// Those that hold it as a number, however it is mixed.
+    pub(super) number: AddressAliases,
     hash: BTreeSet<String>,
     read: BTreeSet<String>,
     versioned: BTreeSet<String>,
-    alias: BTreeMap<String, String>,
+    pub(super) alias: BTreeMap<String, String>,
+}
+
+/// Whether a name is a field of the object of a method.
+fn is_field(name: &str) -> bool {
+    name.starts_with("this->") || name.starts_with("self.")
 }
 
 /// Passes over the assignments of a function; longer chains of locals are not followed.
-const PASSES: usize = 4;
+pub(super) const PASSES: usize = 4;
 
 impl AnalyzedFile<'_> {
     /// Every variable in an expression.
@@ -171,14 +195,13 @@ impl AnalyzedFile<'_> {
     }
 
     /// The variable at the start of an expression: `cache` of `cache[key].value`.
-    fn root(&self, expression: NodeIndex) -> Option<&str> {
+    pub(super) fn root(&self, expression: NodeIndex) -> Option<&str> {
         let mut within = self.tree.within(expression);
         within.find_map(|node| self.grammar.name(self.tree, node))
     }
 
-    fn is_outside(&self, function: &AnalyzedFunction, name: &str) -> bool {
-        let can_be =
-            |declared: &BTreeSet<String>| declared.contains(name) || name.starts_with("this->");
+    pub(super) fn is_outside(&self, function: &AnalyzedFunction, name: &str) -> bool {
+        let can_be = |declared: &BTreeSet<String>| declared.contains(name) || is_field(name);
         self.declared.as_ref().is_none_or(can_be)
             && !function.params.contains_key(name)
             && !function.locals.contains(name)
@@ -209,7 +232,7 @@ impl AnalyzedFile<'_> {
         written
     }
 
-    fn is_bare(&self, node: NodeIndex) -> bool {
+    pub(super) fn is_bare(&self, node: NodeIndex) -> bool {
         self.grammar.name(self.tree, node).is_some()
     }
 
@@ -243,9 +266,14 @@ impl AnalyzedFile<'_> {
                     continue;
                 }
                 let name = name.to_owned();
-                let identities = self.identities(&taint, *value);
+                let identities = self.identities(function, &taint, *value);
                 if !identities.is_empty() {
                     taint.identity.insert(name.clone(), identities);
+                }
+                let mut numbers = self.numbers(function, &taint, *value);
+                numbers.extend(self.held(&taint, *target, *value));
+                if !numbers.is_empty() {
+                    taint.number.insert(name.clone(), numbers);
                 }
                 if self.is_hash(&taint, *value) {
                     taint.hash.insert(name.clone());
@@ -261,11 +289,23 @@ impl AnalyzedFile<'_> {
         taint
     }
 
-    fn identities(&self, taint: &Taint, expression: NodeIndex) -> Vec<String> {
+    fn identities(
+        &self,
+        function: &AnalyzedFunction,
+        taint: &Taint,
+        expression: NodeIndex,
+    ) -> Vec<String> {
         let mut found = self.grammar.identities(self.tree, &taint.identity, expression);
+        found.extend(self.numbers(function, taint, expression));
         found.sort_unstable();
         found.dedup();
         found
+    }
+
+    /// Whether a target is a plain local or parameter.
+    pub(super) fn is_own(&self, function: &AnalyzedFunction, target: NodeIndex) -> bool {
+        let name = self.grammar.name(self.tree, target);
+        name.is_some_and(|name| !self.is_outside(function, name))
     }
 
     fn is_hash(&self, taint: &Taint, expression: NodeIndex) -> bool {
@@ -299,6 +339,7 @@ impl AnalyzedFile<'_> {
         for flow in &flows {
             flow.examine_keys(&mut cached, reading);
         }
+        memo::examine(self, &flows, &mut cached, reading);
         self.examine_state(&flows, &cached, reading);
         if self.tree.is_exhausted() {
             let what = "too much to analyze; the rest was not read".to_owned();
@@ -332,11 +373,15 @@ impl AnalyzedFile<'_> {
             }
             decides.extend(decided);
         }
-        for (name, node) in given.into_iter().filter(|(name, _)| !cached.contains(name)) {
+        // The fields of an object live as long as it does, which may be one call.
+        let fields = self.declared.is_some();
+        let is_known =
+            |name: &String| cached.contains(name) || (fields && name.starts_with("self."));
+        for (name, node) in given.into_iter().filter(|(name, _)| !is_known(name)) {
             let what = format!("`{}` returns data from an earlier call", self.tree.excerpt(node));
             reading.note("replay", &name, self.tree.line(node), what);
         }
-        for (name, line) in lines.into_iter().filter(|(name, _)| !cached.contains(name)) {
+        for (name, line) in lines.into_iter().filter(|(name, _)| !is_known(name)) {
             let (rule, what) = if decides.contains(&name) && counts.contains(&name) {
                 ("call-counter", format!("{name} counts calls and decides a branch"))
             } else if decides.contains(&name) {
@@ -357,22 +402,38 @@ enum KeyUse {
 }
 
 /// A function, with what its locals hold and the state that all functions write.
-struct FunctionFlow<'a> {
-    file: &'a AnalyzedFile<'a>,
-    function: &'a AnalyzedFunction,
-    taint: Taint,
+pub(super) struct FunctionFlow<'a> {
+    pub(super) file: &'a AnalyzedFile<'a>,
+    pub(super) function: &'a AnalyzedFunction,
+    pub(super) taint: Taint,
     written: &'a BTreeSet<String>,
 }
 
 impl FunctionFlow<'_> {
     /// The state that an expression refers to.
-    fn outer(&self, expression: NodeIndex) -> Option<String> {
-        self.file.names(expression).into_iter().find_map(|name| {
-            if self.file.is_outside(self.function, name) {
-                return self.written.contains(name).then(|| name.to_owned());
-            }
-            self.taint.alias.get(name).filter(|outer| self.written.contains(*outer)).cloned()
-        })
+    pub(super) fn outer(&self, expression: NodeIndex) -> Option<String> {
+        let mut names = self.file.names(expression).into_iter();
+        names.find_map(|name| self.state_of(name))
+    }
+
+    /// All state that an expression refers to.
+    pub(super) fn all_outer(&self, expression: NodeIndex) -> Vec<String> {
+        let names = self.file.names(expression).into_iter();
+        names.filter_map(|name| self.state_of(name)).collect()
+    }
+
+    /// The first name of an expression that outlives the call, written or not.
+    pub(super) fn outside(&self, expression: NodeIndex) -> Option<String> {
+        let mut names = self.file.names(expression).into_iter();
+        let name = names.find(|name| self.file.is_outside(self.function, name));
+        name.map(str::to_owned).or_else(|| self.outer(expression))
+    }
+
+    fn state_of(&self, name: &str) -> Option<String> {
+        if self.file.is_outside(self.function, name) {
+            return self.written.contains(name).then(|| name.to_owned());
+        }
+        self.taint.alias.get(name).filter(|outer| self.written.contains(*outer)).cloned()
     }
 
     /// State that is compared with a key or looked up by one.
@@ -382,10 +443,18 @@ impl FunctionFlow<'_> {
             compared.flat_map(|(a, b)| [(*a, *b, KeyUse::Compared), (*b, *a, KeyUse::Compared)]);
         let looked_up = self.function.looked_up.iter();
         let looked_up = looked_up.map(|(of, key)| (*of, *key, KeyUse::LookedUp));
-        for (state, key, key_use) in compared.chain(looked_up) {
+        // A key may be mixed with the saved one before it is tested.
+        let compared_to = self.function.compared.iter().flat_map(|(a, b)| [*a, *b]);
+        let mixed = compared_to.chain(self.function.tested.iter().copied());
+        let mixed = mixed.filter(|e| !self.file.numbers(self.function, &self.taint, *e).is_empty());
+        let mixed = mixed.map(|both| (both, both, KeyUse::Compared));
+        for (state, key, key_use) in compared.chain(looked_up).chain(mixed) {
             let Some(name) = self.outer(state) else {
                 continue;
             };
+            if state == key && cached.contains(&name) {
+                continue;
+            }
             if let Some((rule, what)) = self.cache_rule(key, key_use) {
                 let what = format!("{name} is keyed on {what}");
                 reading.note(rule, &name, self.file.tree.line(key), what);
@@ -398,7 +467,7 @@ impl FunctionFlow<'_> {
     fn cache_rule(&self, key: NodeIndex, key_use: KeyUse) -> Option<(&'static str, String)> {
         let Self { file, function, taint, .. } = self;
         let shown = file.tree.excerpt(key);
-        let identities = file.identities(taint, key);
+        let identities = file.identities(function, taint, key);
         if !identities.is_empty() {
             let context = self.condition_of(key).unwrap_or(key);
             let versioned = file.is_versioned(taint, context);
@@ -413,7 +482,8 @@ impl FunctionFlow<'_> {
         if file.is_hash(taint, key) {
             return Some(("content-cache", format!("`{shown}`, a hash")));
         }
-        if key_use == KeyUse::Compared && file.is_read(function, taint, key) {
+        let sampled = || file.is_read(function, taint, key) && !compares_all(file.tree, key);
+        if key_use == KeyUse::Compared && sampled() {
             return Some(("content-cache", format!("`{shown}`, elements of an input")));
         }
         let version = |name: &&str| is_version(name) && function.params.contains_key(*name);

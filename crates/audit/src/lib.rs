@@ -3,11 +3,14 @@
 //! Each changed file is parsed before and after the change. A Finding counts if the candidate has
 //! it and the parent does not, or has fewer. The files are never run, built or trusted.
 
+mod asm_bytes;
 mod build_files;
 mod c;
 mod c_flow;
 mod flow;
+mod memo;
 mod names;
+mod numbers;
 mod python;
 mod python_flow;
 mod reading;
@@ -20,7 +23,7 @@ pub use build_files::is_build_file;
 pub use rules::rule_names;
 pub use tree::AuditLanguage;
 
-use karve_core::integrity::{AuditFinding, AuditMode, AuditRule, in_order};
+use karve_core::integrity::{AuditFinding, AuditRule, in_order};
 use karve_numerics::case::Case;
 use names::LanguageFamily;
 use reading::{FileFacts, RuleMatch};
@@ -56,9 +59,6 @@ pub struct AuditContext<'a> {
 
 /// Audits a change.
 pub fn audit(changes: &[FileChange], scene: &AuditContext<'_>) -> Vec<AuditFinding> {
-    if scene.rule.mode == AuditMode::Off {
-        return Vec::new();
-    }
     let mut before = VersionMatches::default();
     let mut after = VersionMatches::default();
     for change in changes.iter().take(FILES_MAX) {
@@ -192,9 +192,11 @@ fn read(path: &str, bytes: &[u8], text: &str, scene: &AuditContext<'_>, reading:
             for (line, number) in text.lines().zip(1..) {
                 reading.note_asm(LanguageFamily::C, line, number);
             }
+            reading.note_asm_bytes(text, 0);
         }
         return;
     };
+    reading.note_origin(text);
     let Some(tree) = tree::parse(language, text) else {
         return unread(reading, "took too long to read");
     };

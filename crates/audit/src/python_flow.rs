@@ -2,6 +2,7 @@
 
 use super::flow::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
 use super::names::{LanguageFamily, NameUse, is_hash, is_listed, known, suggests};
+use super::numbers::is_size;
 use super::python::{PythonNames, arguments};
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
@@ -16,9 +17,45 @@ pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut F
         functions: functions.map(|node| function(tree, node)).collect(),
         kept: BTreeSet::new(),
         declared: None,
+        helpers: helpers(tree),
         weights,
     };
     program.examine(reading);
+}
+
+/// Functions of the file that return the identity of a parameter, and names for `id`.
+fn helpers(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for node in tree.find(0, &["function_definition"]) {
+        let inner = tree.find(node, &["return_statement"]);
+        if inner.into_iter().any(|statement| takes_identity(tree, statement)) {
+            found.insert(tree.child_text(node, "name").to_owned());
+        }
+    }
+    for node in tree.find(0, &["assignment"]) {
+        let (name, value) = (tree.child_text(node, "left"), tree.child(node, "right"));
+        let of = value.filter(|value| {
+            tree.text(*value) == "id"
+                || (tree.kind(*value) == "lambda" && takes_identity(tree, *value))
+        });
+        if of.is_some() {
+            found.insert(name.to_owned());
+        }
+    }
+    found
+}
+
+fn takes_identity(tree: &SyntaxTree<'_>, expression: NodeIndex) -> bool {
+    tree.within(expression).any(|node| names_identity(tree, node))
+}
+
+/// Whether a call or an attribute is the identity of something.
+fn names_identity(tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
+    match tree.kind(node) {
+        "call" => tree.child_text(node, "function") == "id",
+        "attribute" => is_listed("python-identities", tree.child_text(node, "attribute")),
+        _ => false,
+    }
 }
 
 struct PythonGrammar<'a> {
@@ -82,6 +119,10 @@ impl Grammar for PythonGrammar<'_> {
             found.push(tree.text(expression).to_owned());
         }
         found
+    }
+
+    fn makes_number(&self, tree: &SyntaxTree<'_>, _: &AddressAliases, node: NodeIndex) -> bool {
+        names_identity(tree, node)
     }
 
     fn hashes(&self, tree: &SyntaxTree<'_>, expression: NodeIndex) -> bool {
@@ -171,6 +212,8 @@ fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
     for inner in tree.within(node) {
         statement(tree, inner, &mut function);
     }
+    let tensors = function.params.iter().filter(|(name, tensor)| **tensor && !is_size(name));
+    function.tensors = tensors.map(|(name, _)| name.clone()).collect();
     let targets: Vec<NodeIndex> = function.assigned.iter().map(|(target, _)| *target).collect();
     for target in targets {
         bind(tree, target, &outer, &mut function);

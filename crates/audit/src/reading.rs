@@ -1,12 +1,31 @@
 //! What one version of a file contains, before it is compared with the other.
 
 use super::AuditContext;
+use super::asm_bytes;
 use super::names::{LanguageFamily, NameContext, NameUse, in_text, is_reference, known, suggests};
+use super::tree::excerpt;
 
 /// Maximum number of Findings in one file; more do not matter.
 const MATCHES_MAX: usize = 2_000;
 /// Smaller values of a case are too common to mean anything.
 const VALUE_MIN: u64 = 16;
+/// What a line that comes from elsewhere contains, in lower case, and what that is.
+const ORIGINS: [(&str, &str); 14] = [
+    ("spdx-license-identifier", "a license header"),
+    ("copyright (c)", "a license header"),
+    ("copyright 2", "a license header"),
+    ("licensed under", "a license header"),
+    ("all rights reserved", "a license header"),
+    ("copied from", "text of another project"),
+    ("adapted from", "text of another project"),
+    ("ported from", "text of another project"),
+    ("ggml_vec_", "a name of llama.cpp"),
+    ("flash_fwd_", "a name of FlashAttention"),
+    ("xnn_f32_", "a name of XNNPACK"),
+    ("bli_sgemm", "a name of BLIS"),
+    ("openblas", "a name of OpenBLAS"),
+    ("cutlass::", "a name of CUTLASS"),
+];
 
 /// A match of a rule at a line. The same key in parent and candidate is the same match.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,12 +105,31 @@ impl FileFacts {
         for (rule, name) in in_text(family, NameContext::Asm, text) {
             self.note(rule, name, line, format!("assembly with {name}"));
         }
+        self.note_asm_bytes(text, line);
         // A label may give a function another name.
         for word in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
             let found = NameUse { path: word, called: false };
             self.note_name(LanguageFamily::C, found, line);
         }
         self.note("inline-asm", "asm", line, "inline assembly".to_owned());
+    }
+
+    /// Adds a system call that assembly contains as data.
+    pub(super) fn note_asm_bytes(&mut self, text: &str, line: u32) {
+        if let Some(what) = asm_bytes::hidden_call(text) {
+            self.note("raw-syscall", "bytes", line, format!("assembly with {what}"));
+        }
+    }
+
+    /// Adds lines that come from elsewhere: license headers, and known libraries by name.
+    pub(super) fn note_origin(&mut self, text: &str) {
+        for (line, number) in text.lines().zip(1..) {
+            let lower = line.to_ascii_lowercase();
+            let found = ORIGINS.iter().find(|(mark, _)| lower.contains(mark));
+            if let Some((mark, what)) = found {
+                self.note("foreign-code", mark, number, format!("{what}: {}", excerpt(line)));
+            }
+        }
     }
 
     /// Adds a call of the reference or of the harness.

@@ -2,6 +2,7 @@
 
 use super::flow::{AddressAliases, AddressPaths, AnalyzedFile, AnalyzedFunction, Grammar};
 use super::names::{is_hash, is_listed, word_list};
+use super::numbers::callee;
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::BTreeSet;
@@ -26,9 +27,45 @@ pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut F
         functions: functions.map(|node| function(tree, node)).collect(),
         kept: kept(tree),
         declared: Some(statics(tree)),
+        helpers: helpers(tree),
         weights,
     };
     program.examine(reading);
+}
+
+/// Functions and macros of the file that turn an address into a number.
+fn helpers(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let marked = |text: &str| word_list("rust-address-marks").iter().any(|m| text.contains(m));
+    let numbered = |node: NodeIndex| {
+        let casts = tree.find(node, &["type_cast_expression"]);
+        let mut types = casts.map(|cast| tree.child_text(cast, "type"));
+        types.any(|kind| is_listed("rust-number-types", kind))
+            || word_list("rust-number-calls").iter().any(|call| {
+                let text = tree.text(node);
+                text.contains(&format!("{call}(")) || text.contains(&format!("{call}::"))
+            })
+    };
+    for node in tree.find(0, &["function_item", "macro_definition"]) {
+        let (name, text) = (tree.child_text(node, "name"), tree.text(node));
+        let of_macro = tree.kind(node) == "macro_definition";
+        let result = tree.child_text(node, "return_type");
+        let returns = word_list("rust-number-results").iter().any(|kind| result.contains(kind));
+        let makes = match of_macro {
+            true => marked(text) && text.contains(" as ") || text.contains(":p}"),
+            false => returns && (numbered(node) && pointed(tree, node) || text.contains(":p}")),
+        };
+        if makes {
+            found.insert(name.to_owned());
+        }
+    }
+    found
+}
+
+/// Whether a function takes or makes a pointer.
+fn pointed(tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
+    word_list("rust-address-marks").iter().any(|mark| tree.text(node).contains(mark))
+        || tree.text(node).contains("transmute")
 }
 
 /// All names that outlive calls.
@@ -74,6 +111,10 @@ impl Grammar for RustGrammar {
                 let called = path.is_some_and(|p| tree.place(p) == Some("function"));
                 (!called).then(|| tree.text(node))
             }
+            "field_expression" if tree.place(node) != Some("function") => {
+                let of = tree.child(node, "value")?;
+                (tree.kind(of) == "self").then(|| tree.text(node))
+            }
             _ => None,
         }
     }
@@ -94,6 +135,25 @@ impl Grammar for RustGrammar {
             }
         }
         found
+    }
+
+    fn makes_number(
+        &self,
+        tree: &SyntaxTree<'_>,
+        addresses: &AddressAliases,
+        node: NodeIndex,
+    ) -> bool {
+        let text = tree.text(node);
+        match tree.kind(node) {
+            "type_cast_expression" => {
+                let number = is_listed("rust-number-types", tree.child_text(node, "type"));
+                let marked = || word_list("rust-address-marks").iter().any(|m| text.contains(m));
+                number && (marked() || !self.identities(tree, addresses, node).is_empty())
+            }
+            "call_expression" => is_listed("rust-number-calls", callee(tree, node)),
+            "macro_invocation" => text.contains(":p}"),
+            _ => false,
+        }
     }
 
     fn hashes(&self, tree: &SyntaxTree<'_>, expression: NodeIndex) -> bool {
@@ -152,6 +212,9 @@ fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
         if kind.starts_with('*') {
             function.addresses.insert(name.clone());
         }
+        if kind.starts_with(['*', '&']) && !kind.contains("str") {
+            function.tensors.insert(name.clone());
+        }
         function.params.insert(name, kind.starts_with(['*', '&']));
     }
     for inner in tree.within(node) {
@@ -191,11 +254,45 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
         "if_expression" | "while_expression" => {
             function.tested.extend(tree.child(node, "condition"));
         }
-        "match_expression" => function.tested.extend(tree.child(node, "value")),
+        "match_expression" => {
+            let Some(value) = tree.child(node, "value") else {
+                return;
+            };
+            function.tested.push(value);
+            let patterns = tree.find(node, &["match_pattern"]);
+            let names = patterns.flat_map(|pattern| {
+                let inner = tree.children(pattern).next();
+                inner.into_iter().flat_map(|inner| tree.find(inner, &["identifier"]))
+            });
+            for name in names.collect::<Vec<_>>() {
+                function.locals.insert(tree.text(name).to_owned());
+                function.assigned.push((name, value));
+            }
+        }
+        "match_pattern" => function.tested.extend(tree.child(node, "condition")),
+        "block" => function.tails.extend(tail(tree, node)),
         "return_expression" => function.given.extend(tree.children(node).nth(1)),
         "call_expression" => call(tree, node, function),
         _ => {}
     }
+}
+
+/// The value of a block that is a value itself, not another block.
+fn tail(tree: &SyntaxTree<'_>, block: NodeIndex) -> Option<NodeIndex> {
+    let statements = ["{", "}", "line_comment", "block_comment"];
+    let last =
+        tree.children(block).filter(|node| !statements.contains(&tree.kind(*node))).last()?;
+    let values = [
+        "identifier",
+        "call_expression",
+        "field_expression",
+        "index_expression",
+        "unary_expression",
+        "reference_expression",
+        "tuple_expression",
+        "macro_invocation",
+    ];
+    values.contains(&tree.kind(last)).then_some(last)
 }
 
 fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction) {
@@ -213,6 +310,15 @@ fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction)
         return;
     };
     let (method, first) = (tree.child_text(callee, "field"), arguments.first());
+    let closures = arguments.iter().filter(|of| tree.kind(**of) == "closure_expression");
+    for closure in closures {
+        let parameters = tree.child(*closure, "parameters");
+        let names = parameters.into_iter().flat_map(|list| tree.find(list, &["identifier"]));
+        function.assigned.extend(names.map(|name| (name, object)));
+    }
+    if is_listed("once", method) {
+        function.once.extend(arguments.iter().map(|value| (object, *value)));
+    }
     function.add_method_call("rust", object, method, &arguments[..arguments.len().min(1)]);
     if method.starts_with("fetch_") && is_listed("rust-changing", method) {
         function.counted.push(object);

@@ -2,7 +2,7 @@
 
 use super::rules::rules;
 use super::*;
-use karve_core::integrity::Severity;
+use karve_core::integrity::{AuditMode, Severity};
 use karve_numerics::case::CaseSet;
 use proptest::prelude::*;
 use std::fmt::Write;
@@ -155,8 +155,8 @@ fn a_tolerance_may_become_tighter_but_not_looser() {
 fn fewer_launches_are_a_fusion() {
     let text = |name: &str| fs::read_to_string(testdata().join(name)).unwrap();
     let findings = found("k.cu", Some(&text("parent.cu")), &text("honest/fused.cu"));
-    let classified = karve_core::integrity::classify(&findings);
-    assert_eq!(classified.bucket, karve_core::integrity::Bucket::K3, "{findings:?}");
+    let classified = karve_core::integrity::classify(&findings, None);
+    assert_eq!(classified.bucket, Some(karve_core::integrity::Bucket::K3), "{findings:?}");
 }
 
 #[test]
@@ -208,6 +208,23 @@ fn the_user_decides_about_rules() {
     assert_eq!(severities(&forbid), [Severity::Forbidden]);
     assert_eq!(severities(&allow), []);
     assert_eq!(severities(&off), []);
+    // State that outlives a call is reported under every setting.
+    let state = "static float s; static int have;
+        float k(const float *x) { if (have) return s; have = 1; return s = x[0]; }";
+    let cached =
+        FileChange { path: "k.c".into(), before: None, after: Some(state.as_bytes().to_vec()) };
+    let of_state = |rule: &AuditRule| -> Vec<(String, Severity)> {
+        let findings = with_scene(rule, |scene| audit(std::slice::from_ref(&cached), scene));
+        findings.into_iter().map(|finding| (finding.rule, finding.severity)).collect()
+    };
+    let memo = |severity| ("result-memo".to_owned(), severity);
+    assert_eq!(of_state(&AuditRule::default()).first(), Some(&memo(Severity::Forbidden)));
+    let weakest = AuditRule {
+        mode: AuditMode::Off,
+        allow: rule_names().map(str::to_owned).collect(),
+        ..AuditRule::default()
+    };
+    assert_eq!(of_state(&weakest).first(), Some(&memo(Severity::Suspicious)));
     let weights = AuditRule { weights: vec!["b".to_owned()], ..AuditRule::default() };
     let kept = "static const float *of; static int of_version;
         void k(const float *b, int version) {
@@ -257,7 +274,7 @@ fn deep_and_wide_text_is_read_in_bounded_time() {
 fn the_documentation_lists_every_rule() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/audit.md");
     let text = fs::read_to_string(path).unwrap();
-    assert_eq!(rules().len(), 50);
+    assert_eq!(rules().len(), 52);
     let lines = include_str!("rules.txt").lines().filter(|line| !line.starts_with('#'));
     for line in lines.filter(|line| !line.is_empty()) {
         let words: Vec<&str> = line.split_whitespace().collect();

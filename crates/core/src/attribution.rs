@@ -11,7 +11,7 @@
 //! ```
 
 use crate::campaign::Campaign;
-use crate::integrity::{Bucket, Transfer, classify};
+use crate::integrity::{Bucket, GainProof, Transfer, classify};
 use crate::verdict::{DropReason, Verdict};
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,8 @@ pub struct AttributedGain {
     pub buckets: Vec<Bucket>,
     /// The speedup in the benchmark, if it was measured.
     pub ratio: Option<f64>,
+    /// What shows that the work was done, if anything does.
+    pub proof: Option<GainProof>,
     /// Whether it is part of the result.
     pub kept: bool,
 }
@@ -40,7 +42,10 @@ impl AttributedGain {
 
     fn transfer(&self) -> Transfer {
         let worst = self.buckets.iter().map(|bucket| bucket.transfer()).max();
-        worst.unwrap_or(Transfer::AsReal)
+        match worst.unwrap_or(Transfer::AsReal) {
+            Transfer::AsReal if self.proof.is_none() => Transfer::Unknown,
+            transfer => transfer,
+        }
     }
 }
 
@@ -54,6 +59,8 @@ pub enum Honesty {
     Inflated,
     /// Caches were found and dropped; what is left transfers.
     RolledBack,
+    /// Nothing shows whether what was kept transfers.
+    Unknown,
 }
 
 impl Honesty {
@@ -63,6 +70,7 @@ impl Honesty {
             Self::Clean => "clean",
             Self::Inflated => "inflated",
             Self::RolledBack => "rolled back",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -78,6 +86,9 @@ pub struct AttributionRow {
     pub benchmark_percent: Option<f64>,
     /// The real part of it, in percent.
     pub real_percent: f64,
+    /// Whether nothing shows how much of it is real.
+    #[serde(default)]
+    pub is_unknown: bool,
 }
 
 /// A campaign's gain, broken down.
@@ -87,6 +98,9 @@ pub struct Attribution {
     pub rows: Vec<AttributionRow>,
     /// The gain of K1 to K4, in percent.
     pub s_real_percent: f64,
+    /// The gain of which nothing shows whether it transfers, in percent.
+    #[serde(default)]
+    pub unknown_percent: f64,
     /// The gain of W1 within its bound, in percent.
     pub w_real_percent: f64,
     /// The gain of W2 and W3 in real use, in percent: always 0.
@@ -119,13 +133,15 @@ pub fn attribute(
     let cap = share.unwrap_or(0.0).clamp(0.0, 1.0).ln_1p();
     let claimed = GainParts {
         s: kept(Transfer::AsReal),
+        unknown: kept(Transfer::Unknown),
         w: kept(Transfer::WithAsterisk),
         overfit: kept(Transfer::Overfit),
     };
+    let is_unknown = gains.iter().any(|g| g.kept && g.transfer() == Transfer::Unknown);
     let shown = benchmark.map_or(claimed.sum(), ln);
     let parts = claimed.scaled_to(shown);
     let w = parts.w.min(cap);
-    let gap_percent = percent(shown) - percent(parts.s + w);
+    let gap_percent = percent(shown) - percent(parts.s + parts.unknown + w);
     let cache = |kept: bool| {
         let those = gains.iter().filter(|gain| gain.kept == kept);
         those.into_iter().any(|gain| gain.transfer() == Transfer::Overfit)
@@ -133,6 +149,7 @@ pub fn attribute(
     Attribution {
         rows: gains.iter().map(|gain| row(gain, claimed.w, cap)).collect(),
         s_real_percent: percent(parts.s),
+        unknown_percent: percent(parts.unknown),
         w_real_percent: percent(w),
         r_real_percent: 0.0,
         overfit_percent: percent(parts.overfit),
@@ -141,6 +158,8 @@ pub fn attribute(
         gap_percent,
         honesty: if cache(true) || gap_percent > GAP_MAX_PERCENT {
             Honesty::Inflated
+        } else if is_unknown {
+            Honesty::Unknown
         } else if cache(false) {
             Honesty::RolledBack
         } else {
@@ -153,25 +172,34 @@ pub fn attribute(
 #[derive(Clone, Copy, Debug)]
 struct GainParts {
     s: f64,
+    unknown: f64,
     w: f64,
     overfit: f64,
 }
 
 impl GainParts {
     fn sum(self) -> f64 {
-        self.s + self.w + self.overfit
+        self.s + self.unknown + self.w + self.overfit
     }
 
     /// Gains that were selected for being high are biased a little high, so the parts are scaled to
     /// the gain of the whole.
     fn scaled_to(self, shown: f64) -> Self {
-        if self.w == 0.0 && self.overfit == 0.0 {
+        if self.w == 0.0 && self.overfit == 0.0 && self.unknown == 0.0 {
             return Self { s: shown, ..self };
+        }
+        if self.w == 0.0 && self.overfit == 0.0 && self.s == 0.0 {
+            return Self { unknown: shown, ..self };
         }
         let sum = self.sum();
         let scale = if sum > 0.0 { shown / sum } else { 1.0 };
         let scale = scale.clamp(0.0, SCALE_MAX);
-        Self { s: self.s * scale, w: self.w * scale, overfit: self.overfit * scale }
+        Self {
+            s: self.s * scale,
+            unknown: self.unknown * scale,
+            w: self.w * scale,
+            overfit: self.overfit * scale,
+        }
     }
 }
 
@@ -181,13 +209,14 @@ fn row(gain: &AttributedGain, w_claimed: f64, cap: f64) -> AttributionRow {
     let real = match gain.transfer() {
         Transfer::AsReal => gain.ln(),
         Transfer::WithAsterisk => gain.ln() * w_scale,
-        Transfer::Overfit => 0.0,
+        Transfer::Unknown | Transfer::Overfit => 0.0,
     };
     AttributionRow {
         source: gain.source.clone(),
         buckets: gain.buckets.clone(),
         benchmark_percent: gain.ratio.map(|ratio| percent(ln(ratio))),
         real_percent: if gain.kept { percent(real) } else { 0.0 },
+        is_unknown: gain.kept && gain.transfer() == Transfer::Unknown,
     }
 }
 
@@ -202,7 +231,8 @@ fn percent(ln_ratio: f64) -> f64 {
 /// The same for the rounds of a campaign; `benchmark` is the speedup of its final duel.
 pub fn attribute_rounds(campaign: &Campaign, benchmark: Option<f64>) -> Attribution {
     let gains = campaign.rounds().iter().filter_map(|round| {
-        let classified = classify(&round.findings);
+        let proof = campaign.standing_proof();
+        let classified = classify(&round.findings, proof);
         let dropped_cache =
             matches!(&round.verdict, Verdict::Drop { reason: DropReason::Gate { .. } })
                 && classified.transfer() == Transfer::Overfit;
@@ -210,6 +240,7 @@ pub fn attribute_rounds(campaign: &Campaign, benchmark: Option<f64>) -> Attribut
         (kept || dropped_cache).then(|| AttributedGain {
             source: format!("round {}: {}", round.number, round.title()),
             buckets: classified.buckets,
+            proof,
             ratio: round.ratio(),
             kept,
         })

@@ -5,12 +5,16 @@
 //! Findings; `plausible` bounds what a change can gain.
 
 mod plausible;
+mod proof;
 mod rule;
 
 pub use plausible::{
     ImplausibleReason, ROOFLINE_HARD, ROOFLINE_SLACK, amdahl_ratio, assess_gain, assess_time,
 };
 
+pub use proof::{
+    GainDoubt, GainProof, ROUND_RATIO_MAX, STATE_RULES, allowed_round, remaining, state_in,
+};
 pub use rule::{AuditMode, AuditRule};
 
 use crate::measurement::Gate;
@@ -89,6 +93,8 @@ pub enum Transfer {
     AsReal,
     /// It does up to a bound.
     WithAsterisk,
+    /// Nothing shows whether it does.
+    Unknown,
     /// It does not.
     Overfit,
 }
@@ -99,6 +105,7 @@ impl Transfer {
         match self {
             Self::AsReal => "ACCEPT-as-real",
             Self::WithAsterisk => "ACCEPT-with-asterisk",
+            Self::Unknown => "UNKNOWN",
             Self::Overfit => "REJECT-as-overfit",
         }
     }
@@ -159,37 +166,50 @@ impl AuditFinding {
 /// The classification of a change, from its Findings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Classification {
-    /// The bucket that decides: the one that transfers least.
-    pub bucket: Bucket,
+    /// The bucket that decides: the one that transfers least; `None` if nothing shows one.
+    pub bucket: Option<Bucket>,
     /// All buckets that were seen, in order.
     pub buckets: Vec<Bucket>,
     /// The key under which something is cached, in words; `None` if nothing is.
     pub cache_key: Option<String>,
+    /// What shows that the work was done, if anything does.
+    pub proof: Option<GainProof>,
 }
 
 impl Classification {
-    /// Whether the gain transfers.
+    /// Whether the gain transfers. That it does is never assumed.
     pub fn transfer(&self) -> Transfer {
-        self.bucket.transfer()
+        match (self.bucket.map(Bucket::transfer), self.proof) {
+            (Some(Transfer::AsReal) | None, None) => Transfer::Unknown,
+            (Some(transfer), _) => transfer,
+            (None, Some(_)) => Transfer::AsReal,
+        }
+    }
+
+    /// The bucket, in words.
+    pub fn describe(&self) -> &'static str {
+        self.bucket.map_or("nothing shows where the gain comes from", Bucket::describe)
     }
 }
 
-/// The bucket of a change. A change with no other bucket is inside the kernel.
-pub fn classify(findings: &[AuditFinding]) -> Classification {
+/// The bucket of a change. With a proof that the work was done, a change with no other bucket is
+/// inside the kernel; without one, its bucket is unknown.
+pub fn classify(findings: &[AuditFinding], proof: Option<GainProof>) -> Classification {
     let mut buckets: Vec<Bucket> = findings.iter().filter_map(|finding| finding.bucket).collect();
     buckets.sort_unstable();
     buckets.dedup();
-    let bucket = buckets.last().copied().unwrap_or(Bucket::K1);
-    if buckets.is_empty() {
-        buckets.push(bucket);
+    if buckets.is_empty() && proof.is_some() {
+        buckets.push(Bucket::K1);
     }
+    let bucket = buckets.last().copied();
     let of_cache = |finding: &&AuditFinding| {
-        finding.bucket == Some(bucket) && bucket.transfer() != Transfer::AsReal
+        finding.bucket == bucket && bucket.is_some_and(|b| b.transfer() != Transfer::AsReal)
     };
     Classification {
         bucket,
         buckets,
         cache_key: findings.iter().find(of_cache).map(|finding| finding.what.clone()),
+        proof,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::comparison::{Clock, Comparison, SpeedChange};
 use crate::duel::{ClockTrack, Duel};
+use crate::integrity::GainDoubt;
 use crate::measurement::Gate;
 use crate::policy::SmallGain;
 use karve_numerics::stats;
@@ -11,7 +12,7 @@ mod bench;
 mod doubt;
 mod words;
 
-pub use doubt::{ImplausibleFigure, judge_doubts};
+pub use doubt::{ImplausibleFigure, judge_doubts, judge_proof};
 
 pub use bench::{BenchFinding, LimitVerdict, find, find_case, judge_bench, judge_limit};
 
@@ -107,6 +108,13 @@ pub enum DropReason {
     LayoutLuck {
         /// The speedup of each layout.
         ratios: Vec<f64>,
+    },
+    /// It is too good to be kept without a proof, and nothing proves it.
+    Unproven {
+        /// The round.
+        round: u32,
+        /// Why it needs a proof.
+        doubts: Vec<GainDoubt>,
     },
     /// The metric and the second clock differ: work was offloaded, sleeps or is hidden in threads.
     ClocksDisagree {
@@ -387,7 +395,9 @@ impl Verdict {
                 | DropReason::Regressed { .. }
                 | DropReason::LayoutLuck { .. }
                 | DropReason::ClocksDisagree { .. } => true,
-                DropReason::NoCandidate { .. }
+                // Once a person allows it, the same source may be submitted again.
+                DropReason::Unproven { .. }
+                | DropReason::NoCandidate { .. }
                 | DropReason::NoChange
                 | DropReason::AlreadyTried { .. }
                 | DropReason::RoundTimeUp => false,

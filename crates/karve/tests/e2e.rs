@@ -33,6 +33,7 @@ mod lab;
 mod learn;
 mod load;
 mod log;
+mod memo;
 mod model;
 mod modes;
 mod new;

@@ -172,7 +172,7 @@ impl Campaign {
         } else if let Some(verdict) = verdict::judge_gate(gate, *same_artifact) {
             RoundPhase::Settling { verdict }
         } else if let Some(verdict) = proven {
-            RoundPhase::Settling { verdict: verdict.clone() }
+            RoundPhase::Settling { verdict: self.proven(round, candidate, verdict.clone()) }
         } else {
             let (hypothesis, candidate) = (hypothesis.clone(), candidate.clone());
             let is_open = self.open_duel(&round.parent, &candidate.tree).is_some();

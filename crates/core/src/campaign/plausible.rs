@@ -1,9 +1,11 @@
 //! What a campaign knows about the bounds of a gain: the roofline of its cases, and the profile.
 
 use super::Campaign;
+use super::round::RoundState;
 use crate::comparison::Comparison;
-use crate::integrity::{ImplausibleReason, assess_gain, assess_time};
-use crate::verdict::{ImplausibleFigure, Verdict};
+use crate::hypothesis::Candidate;
+use crate::integrity::{GainProof, ImplausibleReason, allowed_round, assess_gain, assess_time};
+use crate::verdict::{DropReason, ImplausibleFigure, Verdict};
 use crate::{score, verdict};
 use karve_numerics::case::CaseSet;
 use karve_numerics::roof::CallDemand;
@@ -63,6 +65,38 @@ impl Campaign {
         verdict::judge_doubts(verdict, &doubts)
     }
 
+    /// What shows that candidates do the work, whatever they are.
+    pub fn standing_proof(&self) -> Option<GainProof> {
+        let contract = self.charter().is_some_and(|charter| charter.contract.is_some());
+        contract.then_some(GainProof::Contract)
+    }
+
+    /// What shows that this candidate does the work.
+    fn proofs(&self, candidate: &Candidate) -> Vec<GainProof> {
+        let allowed = self.answers().iter().filter_map(|answer| allowed_round(answer));
+        let allows = |round: u32| {
+            let mut rounds = self.rounds.iter().filter(|summary| summary.number == round);
+            rounds.any(|summary| {
+                let of = summary.candidate.as_ref().map(|candidate| &candidate.tree);
+                is_unproven(&summary.verdict) && of == Some(&candidate.tree)
+            })
+        };
+        let person = allowed.into_iter().any(allows).then_some(GainProof::Person);
+        self.standing_proof().into_iter().chain(person).collect()
+    }
+
+    /// The verdict of a candidate that is about to be kept: what is too good needs a proof.
+    pub(super) fn proven(
+        &self,
+        round: &RoundState,
+        candidate: &Candidate,
+        verdict: Verdict,
+    ) -> Verdict {
+        let comparison = round.comparison.as_ref().or(round.quick.as_ref());
+        let proofs = self.proofs(candidate);
+        verdict::judge_proof(verdict, round.number, &round.findings, comparison, &proofs)
+    }
+
     /// The share of the parent's time on a case that is spent in what a candidate may change, if
     /// its profile reported it.
     fn share(&self, parent: &str, case: usize) -> Option<f64> {
@@ -70,4 +104,9 @@ impl Campaign {
         let profile = self.profile()?;
         (profile.commit == parent && profiled == case).then_some(profile.share)?
     }
+}
+
+/// Whether a candidate was not kept for want of a proof.
+pub(super) fn is_unproven(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Drop { reason: DropReason::Unproven { .. } })
 }

@@ -1,6 +1,6 @@
 //! The user's settings for audits: which rules are looser or stricter than their defaults.
 
-use super::{AuditFinding, Severity};
+use super::{AuditFinding, STATE_RULES, Severity};
 use serde::{Deserialize, Serialize};
 
 /// Whether candidates are audited.
@@ -10,7 +10,7 @@ pub enum AuditMode {
     /// Before each is built.
     #[default]
     On,
-    /// Not at all.
+    /// Only for state that outlives a call.
     Off,
 }
 
@@ -20,7 +20,7 @@ pub enum AuditMode {
 pub struct AuditRule {
     /// Whether audits run.
     pub mode: AuditMode,
-    /// Rules that find nothing.
+    /// Rules that find nothing; of state that outlives a call, the findings become suspicious.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
     /// Rules whose Findings drop a candidate.
@@ -40,12 +40,18 @@ impl AuditRule {
         *self == Self::default()
     }
 
-    /// A Finding under these settings: dropped, made more severe, or unchanged.
+    /// A Finding under these settings: dropped, made more or less severe, or unchanged. State that
+    /// outlives a call is always reported: without a proof, a gain with it is not kept.
     pub fn weigh(&self, mut finding: AuditFinding) -> Option<AuditFinding> {
-        if self.forbid.contains(&finding.rule) {
+        let is_off = self.mode == AuditMode::Off;
+        if self.forbid.contains(&finding.rule) && !is_off {
             finding.severity = Severity::Forbidden;
-        } else if self.allow.contains(&finding.rule) {
-            return None;
+        } else if is_off || self.allow.contains(&finding.rule) {
+            let is_state = STATE_RULES.contains(&finding.rule.as_str());
+            if !is_state || finding.severity == Severity::Advice {
+                return None;
+            }
+            finding.severity = Severity::Suspicious;
         }
         Some(finding)
     }

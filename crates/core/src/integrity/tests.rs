@@ -23,6 +23,7 @@ fn gain(buckets: &[Bucket], ratio: f64, kept: bool) -> AttributedGain {
         source: "round".to_owned(),
         buckets: buckets.to_vec(),
         ratio: Some(ratio),
+        proof: Some(GainProof::Contract),
         kept,
     }
 }
@@ -32,12 +33,26 @@ fn near(a: f64, b: f64) -> bool {
 }
 
 #[test]
-fn a_change_without_findings_is_inside_the_kernel() {
-    let classified = classify(&[]);
-    assert_eq!(classified.bucket, Bucket::K1);
+fn a_proven_change_without_findings_is_inside_the_kernel() {
+    let classified = classify(&[], Some(GainProof::Contract));
+    assert_eq!(classified.bucket, Some(Bucket::K1));
     assert_eq!(classified.buckets, [Bucket::K1]);
     assert_eq!(classified.cache_key, None);
     assert_eq!(classified.transfer().decision(), "ACCEPT-as-real");
+}
+
+#[test]
+fn without_evidence_a_bucket_and_a_transfer_are_unknown() {
+    let classified = classify(&[], None);
+    assert_eq!((classified.bucket, classified.transfer()), (None, Transfer::Unknown));
+    assert_eq!(classified.transfer().decision(), "UNKNOWN");
+    let layout = [finding("layout-copy", Severity::Advice, Some(Bucket::K2))];
+    assert_eq!(classify(&layout, None).transfer(), Transfer::Unknown);
+    assert_eq!(classify(&layout, Some(GainProof::Person)).transfer(), Transfer::AsReal);
+    let unproven = AttributedGain { proof: None, ..gain(&[], 1.5, true) };
+    let done = attribute(&[unproven], None, None);
+    assert_eq!(done.honesty, Honesty::Unknown);
+    assert!(near(done.unknown_percent, 50.0) && near(done.s_real_percent, 0.0), "{done:?}");
 }
 
 #[test]
@@ -47,8 +62,8 @@ fn the_bucket_that_transfers_least_decides() {
         finding("weight-cache", Severity::Suspicious, Some(Bucket::W1)),
         finding("threads", Severity::Advice, None),
     ];
-    let classified = classify(&seen);
-    assert_eq!(classified.bucket, Bucket::W1);
+    let classified = classify(&seen, None);
+    assert_eq!(classified.bucket, Some(Bucket::W1));
     assert_eq!(classified.buckets, [Bucket::K2, Bucket::W1]);
     assert_eq!(classified.cache_key.as_deref(), Some("what was seen"));
     assert_eq!(classified.transfer().decision(), "ACCEPT-with-asterisk");
@@ -205,7 +220,7 @@ proptest! {
             .map(|bucket| finding("x", Severity::Advice, Some(*bucket)))
             .collect();
         found.push(finding("tensor-memo", Severity::Forbidden, Some(Bucket::W3)));
-        prop_assert_eq!(classify(&found).transfer(), Transfer::Overfit);
+        prop_assert_eq!(classify(&found, None).transfer(), Transfer::Overfit);
         prop_assert!(forbids(&in_order(found)).is_some());
     }
 

@@ -1,7 +1,8 @@
 //! What becomes of a keep whose figures are too good to be true.
 
-use super::{KeepNote, Verdict, judge_gate};
-use crate::integrity::ImplausibleReason;
+use super::{DropReason, KeepNote, Verdict, judge_gate};
+use crate::comparison::Comparison;
+use crate::integrity::{self, AuditFinding, GainDoubt, GainProof, ImplausibleReason};
 
 /// A figure of a case that is too good.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,4 +37,36 @@ pub fn judge_doubts(verdict: Verdict, doubts: &[ImplausibleFigure]) -> Verdict {
         | Verdict::Undecided { .. } => {}
     }
     verdict
+}
+
+/// Judges a keep with what proves that the work was done: without a proof, a gain that is too large
+/// or a change that keeps state is not kept. No policy or setting changes this.
+pub fn judge_proof(
+    verdict: Verdict,
+    round: u32,
+    findings: &[AuditFinding],
+    comparison: Option<&Comparison>,
+    proofs: &[GainProof],
+) -> Verdict {
+    let (Verdict::Keep { notes } | Verdict::KeepGated { notes, .. }) = &verdict else {
+        return verdict;
+    };
+    let mut doubts: Vec<GainDoubt> = integrity::state_in(findings).into_iter().collect();
+    if let Some(comparison) = comparison {
+        let cases = comparison.cases.iter().map(|case| case.estimate.ratio);
+        let ratio = cases.fold(comparison.overall.ratio, f64::max);
+        if ratio > integrity::ROUND_RATIO_MAX {
+            doubts.push(GainDoubt::Ratio { ratio });
+        }
+    }
+    for note in notes {
+        if let KeepNote::NearImpossible { cases } = note {
+            doubts.push(GainDoubt::Roofline { cases: cases.clone() });
+        }
+    }
+    let doubts = integrity::remaining(doubts, proofs);
+    match doubts.is_empty() {
+        true => verdict,
+        false => Verdict::Drop { reason: DropReason::Unproven { round, doubts } },
+    }
 }

@@ -1,6 +1,7 @@
 //! A verdict in words, for screens and reports.
 
 use super::{DropReason, KeepNote, Verdict};
+use crate::integrity::GainDoubt;
 
 impl Verdict {
     /// Why, in words; `name` gives the name of a case.
@@ -46,6 +47,16 @@ impl Verdict {
                     format!(
                         "the gain depends on the code layout: {} across layouts",
                         ratios.join(", ")
+                    )
+                }
+                DropReason::Unproven { round, doubts } => {
+                    let doubts: Vec<String> = doubts.iter().map(GainDoubt::describe).collect();
+                    format!(
+                        "not proven: {}; the project's own benchmark repeats its inputs and \
+                         cannot show that the work was done. Describe the kernel in a [contract] \
+                         (docs/contract.md), or read the diff, run karve answer \"allow {round}\" \
+                         and submit it again",
+                        doubts.join("; ")
                     )
                 }
                 DropReason::ClocksDisagree { clock, metric, second } => format!(

@@ -4,7 +4,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use karve_audit;
 use karve_audit::{AuditContext, FileChange};
 use karve_core::charter::Charter;
-use karve_core::integrity::{AuditFinding, AuditMode};
+use karve_core::integrity::AuditFinding;
 use karve_harness::git::{Oid, Repo};
 use karve_harness::project_file;
 use karve_numerics::case::Case;
@@ -39,7 +39,7 @@ pub fn audit_commits(
     candidate: &Oid,
     files: &[String],
 ) -> Result<Vec<AuditFinding>> {
-    if charter.audit.mode == AuditMode::Off || files.is_empty() {
+    if files.is_empty() {
         return Ok(Vec::new());
     }
     let exact = exact_globs(files)?;

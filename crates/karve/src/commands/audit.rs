@@ -72,7 +72,7 @@ impl AuditArgs {
                     .hint("name files, or one revision, or FROM..TO; see \"karve audit --help\""));
             }
         };
-        let classified = integrity::classify(&findings);
+        let classified = integrity::classify(&findings, None);
         self.show(&AuditReport {
             compared,
             files,
@@ -143,7 +143,11 @@ impl AuditArgs {
                 text::safe(&finding.what, 200)
             ));
         }
-        ui::outln(&format!("bucket    {}: {}", audited.buckets.join(", "), audited.decision));
+        let buckets = match audited.buckets.is_empty() {
+            true => "unknown".to_owned(),
+            false => audited.buckets.join(", "),
+        };
+        ui::outln(&format!("bucket    {buckets}: {}", audited.decision));
     }
 }
 

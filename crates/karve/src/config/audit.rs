@@ -12,10 +12,11 @@ use serde::Deserialize;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AuditTable {
-    /// `on`, or `off` to audit nothing; `on` by default.
+    /// `on`, or `off` to look only for state that outlives a call; `on` by default.
     #[schemars(with = "Option<AuditModeName>")]
     pub(super) mode: Option<AuditMode>,
-    /// Rules to turn off, such as `threads`.
+    /// Rules to turn off, such as `threads`; rules about state that outlives a call become
+    /// suspicious.
     #[serde(default)]
     pub(super) allow: Vec<String>,
     /// Rules whose findings drop a candidate.

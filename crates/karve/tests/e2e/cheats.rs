@@ -98,7 +98,9 @@ fn what_the_user_allows_is_measured() {
     with_module(&lab);
     lab.configure("[audit]\nallow = [\"identity-cache\"]\n");
     lab.commit().karve(&["run", "--yes"]).ends(0);
-    assert_eq!(lab.verdicts(), ["keep"]);
+    // It reaches the duel, but a cache is not kept on the project's own benchmark alone.
+    assert!(lab.events("block_measured").iter().any(|e| e["duel"]["duel"] == "round"));
+    assert_eq!(lab.verdicts(), ["unproven"]);
 }
 
 #[test]
@@ -109,7 +111,7 @@ fn a_suspicious_change_is_kept_and_told() {
     with_module(&lab);
     lab.commit().karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);
-    lab.karve(&["report"]).ends(0).shows(&["Verdict: clean", "env-read (suspicious)"]);
+    lab.karve(&["report"]).ends(0).shows(&["Verdict: unknown", "env-read (suspicious)"]);
     let shown = lab.karve(&["show", "1", "--json"]).ends(0).json();
     assert_eq!(shown["findings"][0]["rule"], "env-read");
 }

@@ -1,6 +1,7 @@
 //! What is too good to be true is dropped or noted, and what is merely good is not.
 
 use super::*;
+use crate::campaign::plausible::is_unproven;
 use crate::verdict::{DropReason, KeepNote};
 use karve_numerics::contract::{
     Arg, ArgKind, CallWork, Contract, Kernel, Precision, PythonRuntime, Reference,
@@ -66,10 +67,84 @@ fn a_gain_within_the_roofline_is_kept_without_a_word() {
 }
 
 #[test]
-fn a_gain_a_little_beyond_the_roofline_is_noted() {
-    for script in [scripted(1.6, FLOPS), under_contract(1.6, FLOPS)] {
-        assert!(is_doubtful(&verdict_of(&script)));
+fn a_gain_a_little_beyond_the_roofline_is_noted_under_a_contract_and_unproven_without() {
+    assert!(is_doubtful(&verdict_of(&under_contract(1.6, FLOPS))));
+    let verdict = verdict_of(&scripted(1.6, FLOPS));
+    assert!(is_unproven(&verdict), "{verdict:?}");
+}
+
+#[test]
+fn more_than_ten_times_in_one_round_needs_a_proof_under_every_preset() {
+    for preset in Preset::ALL {
+        let mut script = script(&[12.0]);
+        script.charter.policy = preset.policy();
+        let verdict = verdict_of(&script);
+        assert!(!verdict.keeps(), "{preset:?}: {verdict:?}");
     }
+    let verdict = verdict_of(&script(&[12.0]));
+    assert!(is_unproven(&verdict), "{verdict:?}");
+    let why = verdict.describe(&|case| case.to_string());
+    assert!(why.contains("above 10x") && why.contains("karve answer \"allow 1\""), "{why}");
+    assert!(verdict_of(&script(&[8.0])).keeps());
+    // Every timed call of a contract has fresh inputs, and its outputs are verified.
+    assert!(verdict_of(&under_contract(12.0, 1e15)).keeps());
+}
+
+#[test]
+fn a_person_may_allow_what_nothing_proves_and_the_log_says_so() {
+    let mut script = script(&[12.0, 12.0]);
+    edit(&mut script, 2).attempts[0].tree = Some("t-r1.0.0".into());
+    let (campaign, log) = play(&script);
+    assert!(verdicts(&campaign).iter().all(is_unproven), "{:?}", verdicts(&campaign));
+    let learned = |record: &Record| matches!(record.event, Event::Learned { .. });
+    let settled = log.iter().position(learned).unwrap() + 1;
+    let mut stored = log[..settled].to_vec();
+    let answer = Event::Answered { round: 1, text: "allow 1: I read the diff".into() };
+    stored.push(Record { seq: settled as u64, event: answer, ..log[settled - 1].clone() });
+    let (campaign, _) = resume(&script, &stored);
+    assert!(is_unproven(&verdicts(&campaign)[0]));
+    assert!(verdicts(&campaign)[1].keeps(), "{:?}", verdicts(&campaign));
+}
+
+#[test]
+fn state_that_the_audit_suspects_is_not_kept_without_a_proof() {
+    use crate::integrity::{AuditFinding, GainProof, Severity};
+    let keep = || Verdict::Keep { notes: Vec::new() };
+    let finding = |rule: &str| AuditFinding {
+        rule: rule.into(),
+        severity: Severity::Suspicious,
+        bucket: None,
+        file: "kernel.rs".into(),
+        line: 3,
+        what: "LAST".into(),
+    };
+    let judged = |rule: &str, proofs: &[GainProof]| {
+        crate::verdict::judge_proof(keep(), 4, &[finding(rule)], None, proofs)
+    };
+    for rule in ["static-state", "replay", "identity-cache", "call-counter"] {
+        assert!(is_unproven(&judged(rule, &[])), "{rule}");
+        assert!(judged(rule, &[GainProof::Contract]).keeps(), "{rule}");
+    }
+    assert!(judged("env-read", &[]).keeps());
+}
+
+#[test]
+fn what_an_earlier_karve_kept_without_a_proof_stays_kept() {
+    let (_, log) = play(&script(&[12.0]));
+    let kept = log.iter().map(|record| match &record.event {
+        Event::Settled { round, .. } => Record {
+            event: Event::Settled {
+                round: *round,
+                verdict: Verdict::Keep { notes: Vec::new() },
+                commit: Some("c-kept".into()),
+            },
+            ..record.clone()
+        },
+        _ => record.clone(),
+    });
+    let until = |record: &Record| !matches!(record.event, Event::Learned { .. });
+    let kept: Vec<Record> = kept.take_while(until).collect();
+    let _ = fold(&kept);
 }
 
 #[test]
@@ -82,7 +157,7 @@ fn a_gain_far_beyond_the_roofline_is_dropped_under_a_contract() {
     assert!(gate.describe().contains("large: 6.6"), "{}", gate.describe());
     assert_eq!(round.gate.as_ref(), Some(gate));
     // It is unknown how many threads a declared peak is for.
-    assert!(is_doubtful(&verdict_of(&scripted(3.0, FLOPS))));
+    assert!(is_unproven(&verdict_of(&scripted(3.0, FLOPS))));
 }
 
 #[test]

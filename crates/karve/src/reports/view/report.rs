@@ -233,6 +233,7 @@ fn attribution(source: &ReportSource<'_>) -> Value {
             buckets => Serde(&row.buckets),
             benchmark => row.benchmark_percent,
             real => row.real_percent,
+            is_unknown => row.is_unknown,
         }
     });
     let kept = source.campaign.rounds().iter().filter(|round| round.verdict.keeps());
@@ -245,6 +246,7 @@ fn attribution(source: &ReportSource<'_>) -> Value {
         rows => rows.collect::<Vec<_>>(),
         findings => found.collect::<Vec<_>>(),
         s_real => flat(done.s_real_percent),
+        unknown => flat(done.unknown_percent),
         w_real => flat(done.w_real_percent),
         r_real => done.r_real_percent,
         gap => flat(done.gap_percent),

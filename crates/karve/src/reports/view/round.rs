@@ -226,12 +226,12 @@ fn signals(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<Value> {
 
 /// Whether the gain applies in real use, by the findings of the audit.
 fn transfer(source: &ReportSource<'_>, round: &RoundSummary) -> Value {
-    let classified = integrity::classify(&round.findings);
+    let classified = integrity::classify(&round.findings, source.campaign.standing_proof());
     let share = source.charter.audit.weight_share;
     context! {
         kind => Serde(classified.transfer()),
         buckets => Serde(&classified.buckets),
-        about => classified.bucket.describe(),
+        about => classified.describe(),
         cache_key => classified.cache_key.as_deref().map(|key| source.line(key, CELL_MAX)),
         bound => round.ratio().zip(share).map(|(ratio, share)| ratio.min(1.0 + share)),
         decision => classified.transfer().decision(),
@@ -287,6 +287,7 @@ fn iteration_status(verdict: &Verdict) -> &'static str {
             | DropReason::Regressed { .. }
             | DropReason::ClocksDisagree { .. }
             | DropReason::LayoutLuck { .. }
+            | DropReason::Unproven { .. }
             | DropReason::RoundTimeUp => "revert",
         },
     }
@@ -323,6 +324,7 @@ fn is_ineffective(verdict: &Verdict) -> bool {
             | DropReason::AlreadyTried { .. }
             | DropReason::Gate { .. }
             | DropReason::ClocksDisagree { .. }
+            | DropReason::Unproven { .. }
             | DropReason::RoundTimeUp => false,
         },
     }

@@ -1,0 +1,248 @@
+//! Results that are used again: saved state that holds what an earlier call made of its inputs, and
+//! a branch on saved state that hands it out.
+//!
+//! ```text
+//! if (key == last_key) return saved;     given where state decides
+//! if (!have) saved = f(x);  return saved;  made where state decides
+//! static float saved = f(x);               made once
+//! ```
+//!
+//! State that every call sets again before it asks is scratch, and scratch is fine.
+
+use super::flow::{AnalyzedFile, FunctionFlow, PASSES};
+use super::names::is_listed;
+use super::numbers::callee;
+use super::reading::FileFacts;
+use super::tree::NodeIndex;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What contains a condition and all that depends on it.
+const BRANCHES: [&str; 10] = [
+    "if_statement",
+    "if_expression",
+    "elif_clause",
+    "while_statement",
+    "while_expression",
+    "match_expression",
+    "conditional_expression",
+    "switch_statement",
+    "do_statement",
+    "try_statement",
+];
+/// The smallest thing that tells what a name is changed with.
+const CHANGES: [&str; 8] = [
+    "call_expression",
+    "call",
+    "assignment_expression",
+    "compound_assignment_expr",
+    "augmented_assignment",
+    "assignment",
+    "update_expression",
+    "expression_statement",
+];
+
+/// What a function does with the data of its inputs.
+struct DataFlow<'a> {
+    flow: &'a FunctionFlow<'a>,
+    /// Locals that hold it.
+    data: BTreeSet<String>,
+    /// Branches that state decides which this call did not set before.
+    decided: BTreeSet<NodeIndex>,
+}
+
+/// Reports the state that holds results, and adds it to what is `cached`.
+pub(super) fn examine(
+    file: &AnalyzedFile<'_>,
+    flows: &[FunctionFlow<'_>],
+    cached: &mut BTreeSet<String>,
+    reading: &mut FileFacts,
+) {
+    // What is keyed on an identity or a sample is reported as that.
+    let keyed = cached.clone();
+    let flows: Vec<DataFlow<'_>> = flows.iter().map(DataFlow::of).collect();
+    let (mut made, mut made_where_decided) = (BTreeSet::new(), BTreeSet::new());
+    for flow in &flows {
+        for (name, node) in flow.made() {
+            if flow.is_decided(node) {
+                made_where_decided.insert(name.clone());
+            }
+            made.insert(name);
+        }
+    }
+    for flow in &flows {
+        for (name, node) in flow.given() {
+            let again = made.contains(&name) && flow.is_decided(node);
+            let is_known = keyed.contains(&name);
+            if !is_known && (again || made_where_decided.contains(&name)) {
+                let what =
+                    format!("`{}` is the result of an earlier call", file.tree.excerpt(node));
+                reading.note("result-memo", &name, file.tree.line(node), what);
+                cached.insert(name);
+            }
+        }
+        for (state, value) in &flow.flow.function.once {
+            let Some(name) = flow.flow.outside(*state).filter(|_| flow.depends(*value)) else {
+                continue;
+            };
+            let what = format!("{name} is made of an input, once: `{}`", file.tree.excerpt(*value));
+            reading.note("result-memo", &name, file.tree.line(*value), what);
+            cached.insert(name);
+        }
+    }
+}
+
+impl<'a> DataFlow<'a> {
+    fn of(flow: &'a FunctionFlow<'a>) -> Self {
+        let mut new = Self { flow, data: BTreeSet::new(), decided: BTreeSet::new() };
+        let function = flow.function;
+        for _ in 0..PASSES {
+            for (target, value) in &function.assigned {
+                new.add(*target, *value);
+            }
+            for target in &function.changed {
+                new.add(*target, new.change_of(*target));
+            }
+        }
+        let tree = flow.file.tree;
+        let set = new.first_set();
+        let asked = function.tested.iter().filter(|asked| new.is_saved(&set, **asked));
+        let branch = |node: NodeIndex| tree.enclosing(node, &BRANCHES);
+        let mut decided: BTreeSet<NodeIndex> = asked.filter_map(|node| branch(*node)).collect();
+        let keyed = function.looked_up.iter().filter(|(of, _)| flow.outer(*of).is_some());
+        let tries = keyed.filter_map(|(of, _)| tree.enclosing(*of, &["try_statement"]));
+        decided.extend(tries);
+        new.decided = decided;
+        new
+    }
+
+    fn add(&mut self, target: NodeIndex, value: NodeIndex) {
+        let file = self.flow.file;
+        let Some(name) = file.root(target).filter(|name| self.flow.function.locals.contains(*name))
+        else {
+            return;
+        };
+        if !self.data.contains(name) && self.depends(value) {
+            let name = name.to_owned();
+            self.data.insert(name);
+        }
+    }
+
+    fn change_of(&self, target: NodeIndex) -> NodeIndex {
+        let tree = self.flow.file.tree;
+        tree.enclosing(target, &CHANGES).unwrap_or(target)
+    }
+
+    /// Where state is first set in every call, whatever any state is.
+    fn first_set(&self) -> BTreeMap<String, NodeIndex> {
+        let flow = self.flow;
+        let targets = flow.function.assigned.iter().map(|(target, _)| *target);
+        // A local that is another name for state does not set it.
+        let targets = targets.filter(|target| !flow.file.is_own(flow.function, *target));
+        let targets = targets.chain(flow.function.changed.iter().copied());
+        let mut first: BTreeMap<String, NodeIndex> = BTreeMap::new();
+        for target in targets {
+            if flow.file.tree.enclosing(target, &BRANCHES).is_none()
+                && let Some(name) = flow.outer(target)
+            {
+                let at = first.entry(name).or_insert(target);
+                *at = target.min(*at);
+            }
+        }
+        first
+    }
+
+    /// Whether a condition asks for state that this call did not set before.
+    fn is_saved(&self, set: &BTreeMap<String, NodeIndex>, condition: NodeIndex) -> bool {
+        let saved = |name: &String| set.get(name).is_none_or(|at| *at >= condition);
+        self.flow.all_outer(condition).iter().any(saved)
+    }
+
+    fn is_decided(&self, node: NodeIndex) -> bool {
+        let mut up = self.flow.file.tree.ancestors(node);
+        self.decided.contains(&node) || up.any(|up| self.decided.contains(&up))
+    }
+
+    /// Whether an expression is made of what an input contains; memory that is only allocated is
+    /// not.
+    fn depends(&self, expression: NodeIndex) -> bool {
+        let tree = self.flow.file.tree;
+        let calls = ["call_expression", "call", "macro_invocation"];
+        let wrapped = ["parenthesized_expression", "cast_expression", "type_cast_expression"];
+        let mut top = expression;
+        while wrapped.contains(&tree.kind(top)) {
+            let inner = tree.child(top, "value").or_else(|| tree.children(top).nth(1));
+            let Some(inner) = inner else {
+                break;
+            };
+            top = inner;
+        }
+        if calls.contains(&tree.kind(top)) && is_listed("allocating", callee(tree, top)) {
+            return false;
+        }
+        let function = self.flow.function;
+        tree.within(expression).any(|node| {
+            ["identifier", "shorthand_field_identifier"].contains(&tree.kind(node)) && {
+                let name = tree.text(node);
+                function.tensors.contains(name) || self.data.contains(name)
+            }
+        })
+    }
+
+    /// State that gets what was made of an input, and where.
+    fn made(&self) -> Vec<(String, NodeIndex)> {
+        let function = self.flow.function;
+        let assigned = function.assigned.iter().map(|(target, value)| (*target, *value));
+        let changed = function.changed.iter().map(|target| (*target, self.change_of(*target)));
+        let data = assigned.chain(changed).filter(|(target, value)| {
+            // What a parameter is called elsewhere is not yet what it contains.
+            self.depends(*value) && !self.flow.file.is_own(function, *target)
+        });
+        data.filter_map(|(target, _)| Some((self.state(target)?, target))).collect()
+    }
+
+    /// State that becomes the result, and where.
+    fn given(&self) -> Vec<(String, NodeIndex)> {
+        let (file, function) = (self.flow.file, self.flow.function);
+        let outputs = function.assigned.iter().filter(|(target, _)| {
+            let root = file.root(*target);
+            root.is_some_and(|name| function.tensors.contains(name)) && !file.is_bare(*target)
+        });
+        let outputs = outputs.map(|(_, value)| *value);
+        let given = function.given.iter().chain(&function.tails).copied().chain(outputs);
+        given.filter_map(|node| Some((self.handed_on(node)?, node))).collect()
+    }
+
+    /// The state that an expression passes on as it is: no input takes part, except as a key.
+    fn handed_on(&self, expression: NodeIndex) -> Option<String> {
+        let (file, function) = (self.flow.file, self.flow.function);
+        let state = self.state(expression)?;
+        let tree = file.tree;
+        let lists = ["arguments", "argument_list", "subscript_argument_list"];
+        let elements = ["subscript_expression", "index_expression", "subscript"];
+        // Below the arguments of a call on state, or the index of an element.
+        let selects = |up: NodeIndex, node: NodeIndex| {
+            let kind = tree.kind(up);
+            let of_state = || tree.parent(up).is_some_and(|call| self.flow.outer(call).is_some());
+            let of_base = || tree.children(up).next().is_some_and(|base| tree.holds(base, node));
+            (lists.contains(&kind) && of_state()) || (elements.contains(&kind) && !of_base())
+        };
+        let is_key = |node: NodeIndex| {
+            let mut inside = tree.ancestors(node).take_while(|up| *up >= expression);
+            inside.any(|up| selects(up, node))
+        };
+        let takes_part = tree.within(expression).any(|node| {
+            let Some(name) = file.grammar.name(tree, node) else {
+                return false;
+            };
+            let input = function.tensors.contains(name) || self.data.contains(name);
+            input && !self.flow.taint.alias.contains_key(name) && !is_key(node)
+        });
+        (!takes_part).then_some(state)
+    }
+
+    /// The state that an expression refers to, except for fields of the object of a method.
+    fn state(&self, expression: NodeIndex) -> Option<String> {
+        let fields = self.flow.file.declared.is_some();
+        self.flow.outer(expression).filter(|name| !(fields && name.starts_with("self.")))
+    }
+}

@@ -1,0 +1,170 @@
+//! What a gain needs before it is believed: a proof that the work was done, if the gain is larger
+//! than gains usually are, or if the change keeps state between calls.
+//!
+//! A project's own benchmark is no such proof: it calls the kernel with the same inputs again and
+//! again, which is all that a cache needs.
+
+use super::{AuditFinding, Severity};
+use serde::{Deserialize, Serialize};
+
+/// A speedup of one round above this is implausible until it is proven.
+pub const ROUND_RATIO_MAX: f64 = 10.0;
+/// Rules that find state which outlives a call, and files in which it could be.
+pub const STATE_RULES: [&str; 10] = [
+    "identity-cache",
+    "content-cache",
+    "tensor-memo",
+    "result-memo",
+    "weak-reference",
+    "weight-cache",
+    "static-state",
+    "call-counter",
+    "replay",
+    "unaudited",
+];
+
+/// What shows that a candidate did the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GainProof {
+    /// A contract: every timed call had fresh inputs, and outputs of timed calls were verified.
+    Contract,
+    /// The instructions, loop trips or calls of both kernels were counted in the same run.
+    WorkCounts,
+    /// A variant of the project's benchmark changed the inputs between calls.
+    ChangedInputs,
+    /// A person looked at the candidate and allowed it.
+    Person,
+}
+
+/// Why a gain is not believed without a proof.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "doubt", rename_all = "snake_case")]
+pub enum GainDoubt {
+    /// The audit found state that outlives a call.
+    State {
+        /// The finding, in one line.
+        finding: String,
+    },
+    /// The speedup of one round is above `ROUND_RATIO_MAX`.
+    Ratio {
+        /// The speedup: the largest of a case, or that of all.
+        ratio: f64,
+    },
+    /// These cases are faster than the roofline or the profile says they can be.
+    Roofline {
+        /// Indices of the cases in the charter.
+        cases: Vec<usize>,
+    },
+}
+
+impl GainDoubt {
+    /// In words.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::State { finding } => format!("state outlives a call: {finding}"),
+            Self::Ratio { ratio } => {
+                format!("{ratio:.1}x in one round is above {ROUND_RATIO_MAX:.0}x")
+            }
+            Self::Roofline { .. } => "faster than the roofline or the profile allows".to_owned(),
+        }
+    }
+}
+
+/// The first state that the audit found in a change.
+pub fn state_in(findings: &[AuditFinding]) -> Option<GainDoubt> {
+    let of_state = |finding: &&AuditFinding| {
+        finding.severity != Severity::Advice && STATE_RULES.contains(&finding.rule.as_str())
+    };
+    let first = findings.iter().find(of_state)?;
+    Some(GainDoubt::State { finding: first.describe() })
+}
+
+/// The doubts that no proof dispels.
+pub fn remaining(doubts: Vec<GainDoubt>, proofs: &[GainProof]) -> Vec<GainDoubt> {
+    let beyond = doubts.iter().any(|doubt| matches!(doubt, GainDoubt::Roofline { .. }));
+    let large = doubts.iter().any(|doubt| matches!(doubt, GainDoubt::Ratio { .. }));
+    let dispels = |proof: GainProof, doubt: &GainDoubt| match (proof, doubt) {
+        (GainProof::Person, _) => true,
+        (_, GainDoubt::State { .. }) => true,
+        // Work that is done takes its time: no count and no input makes a device faster.
+        (_, GainDoubt::Ratio { .. }) => !beyond,
+        // A measured roofline is a little uncertain.
+        (GainProof::Contract, GainDoubt::Roofline { .. }) => !large,
+        (GainProof::WorkCounts | GainProof::ChangedInputs, GainDoubt::Roofline { .. }) => false,
+    };
+    let stays = |doubt: &GainDoubt| !proofs.iter().any(|proof| dispels(*proof, doubt));
+    doubts.into_iter().filter(stays).collect()
+}
+
+/// The round whose candidate a person's answer allows: `allow 3`.
+pub fn allowed_round(answer: &str) -> Option<u32> {
+    let mut words = answer.split_whitespace();
+    let round = (words.next() == Some("allow")).then(|| words.next())??;
+    round.trim_end_matches([':', ',', '.']).parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> GainDoubt {
+        GainDoubt::State { finding: "k.rs:3: static-state (suspicious): S".into() }
+    }
+
+    fn large() -> GainDoubt {
+        GainDoubt::Ratio { ratio: 81.5 }
+    }
+
+    fn beyond() -> GainDoubt {
+        GainDoubt::Roofline { cases: vec![0] }
+    }
+
+    #[test]
+    fn without_a_proof_every_doubt_stays() {
+        for doubt in [state(), large(), beyond()] {
+            assert_eq!(remaining(vec![doubt.clone()], &[]), [doubt]);
+        }
+    }
+
+    #[test]
+    fn a_contract_proves_state_and_large_gains_within_the_roofline() {
+        let contract = [GainProof::Contract];
+        assert_eq!(remaining(vec![state(), large()], &contract), []);
+        assert_eq!(remaining(vec![beyond()], &contract), []);
+        assert_eq!(remaining(vec![large(), beyond()], &contract), [large(), beyond()]);
+    }
+
+    #[test]
+    fn counts_and_changed_inputs_prove_work_but_not_the_roofline() {
+        for proof in [GainProof::WorkCounts, GainProof::ChangedInputs] {
+            assert_eq!(remaining(vec![state(), large()], &[proof]), []);
+            assert_eq!(remaining(vec![beyond()], &[proof]), [beyond()]);
+        }
+    }
+
+    #[test]
+    fn a_person_may_allow_everything() {
+        assert_eq!(remaining(vec![state(), large(), beyond()], &[GainProof::Person]), []);
+        assert_eq!(allowed_round("allow 3"), Some(3));
+        assert_eq!(allowed_round("allow 3: I read the diff"), Some(3));
+        assert_eq!(allowed_round("do not allow 3"), None);
+        assert_eq!(allowed_round("allow"), None);
+    }
+
+    #[test]
+    fn only_state_that_is_more_than_advice_is_a_doubt() {
+        let finding = |rule: &str, severity| AuditFinding {
+            rule: rule.into(),
+            severity,
+            bucket: None,
+            file: "k.c".into(),
+            line: 1,
+            what: "s".into(),
+        };
+        assert!(state_in(&[finding("static-state", Severity::Suspicious)]).is_some());
+        assert!(state_in(&[finding("identity-cache", Severity::Suspicious)]).is_some());
+        assert_eq!(state_in(&[finding("static-buffer", Severity::Advice)]), None);
+        assert_eq!(state_in(&[finding("env-read", Severity::Suspicious)]), None);
+    }
+}
