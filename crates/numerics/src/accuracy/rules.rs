@@ -35,6 +35,13 @@ pub enum AccuracyRuleSet {
     Primus,
     /// The defaults of `torch.testing.assert_close`.
     Torch,
+    /// As `Default`; and the error is at most twice what honest arithmetic may cost in any order
+    /// of its operations, also on numbers so large or small that a careless intermediate result
+    /// overflows or underflows.
+    Stable,
+    /// As `Default`; and the error does not grow with the number of terms: at most twice what one
+    /// rounding of every input and of the result costs. Compensated and pairwise sums have that.
+    Compensated,
     /// The reference's bits.
     Bitwise,
     /// The project's own tolerances.
@@ -71,7 +78,7 @@ impl AccuracyRuleSet {
             AccuracyRuleSet::Custom { absolute, relative, scaled, .. } => {
                 of(absolute, relative, scaled)
             }
-            AccuracyRuleSet::Default => {
+            AccuracyRuleSet::Default | AccuracyRuleSet::Stable | AccuracyRuleSet::Compensated => {
                 let share = pick(dtype, [1e-9, 1e-4, 1e-2, 2e-2, eight, eight]);
                 of(0.0, share, share)
             }
@@ -92,15 +99,10 @@ impl AccuracyRuleSet {
     pub fn snr_db_min(&self, dtype: Dtype) -> Option<f64> {
         match (self, dtype) {
             (AccuracyRuleSet::Custom { snr_db_min, .. }, _) => *snr_db_min,
-            (AccuracyRuleSet::Default | AccuracyRuleSet::Primus, Dtype::F8E4m3) => Some(25.0),
-            (AccuracyRuleSet::Default | AccuracyRuleSet::Primus, Dtype::F8E5m2) => Some(20.0),
-            (
-                AccuracyRuleSet::Default
-                | AccuracyRuleSet::Primus
-                | AccuracyRuleSet::Torch
-                | AccuracyRuleSet::Bitwise,
-                _,
-            ) => None,
+            (AccuracyRuleSet::Torch | AccuracyRuleSet::Bitwise, _) => None,
+            (_, Dtype::F8E4m3) => Some(25.0),
+            (_, Dtype::F8E5m2) => Some(20.0),
+            (_, _) => None,
         }
     }
 
@@ -112,6 +114,7 @@ impl AccuracyRuleSet {
                 ERROR_RATIO_MAX
             }
             AccuracyRuleSet::Torch | AccuracyRuleSet::Bitwise => ERROR_RATIO_MAX,
+            AccuracyRuleSet::Stable | AccuracyRuleSet::Compensated => ERROR_RATIO_MAX,
         }
     }
 }
@@ -259,6 +262,26 @@ pub enum Inaccuracy {
         /// The most that is allowed.
         allowed: f64,
     },
+    /// The error is larger than the accuracy class of the contract allows.
+    BeyondClass {
+        /// The class.
+        class: String,
+        /// Which error: `rms` or `max`.
+        error: String,
+        /// The candidate's.
+        candidate: f64,
+        /// The most that is allowed.
+        allowed: f64,
+    },
+    /// A timed call is much less accurate than checked ones.
+    LessAccurateTimed {
+        /// The error of the timed call.
+        timed: f64,
+        /// The error that it would have as a checked one.
+        checked: f64,
+        /// The most that is allowed.
+        allowed: f64,
+    },
 }
 
 impl fmt::Display for Inaccuracy {
@@ -288,6 +311,16 @@ impl fmt::Display for Inaccuracy {
                 f,
                 "the {error} error is {candidate:.3e}; the incumbent's is {incumbent:.3e}, the \
                 limit is {allowed:.3e}"
+            ),
+            Inaccuracy::BeyondClass { class, error, candidate, allowed } => write!(
+                f,
+                "the {error} error is {candidate:.3e}, but accuracy = \"{class}\" in [contract] \
+                allows {allowed:.3e}"
+            ),
+            Inaccuracy::LessAccurateTimed { timed, checked, allowed } => write!(
+                f,
+                "a timed call is less accurate than the checked ones: its error is {timed:.3e}, \
+                theirs {checked:.3e}, the limit is {allowed:.3e}"
             ),
         }
     }
@@ -349,7 +382,7 @@ fn meets_rules(
             reference_sd: stats.reference_sd,
         });
     }
-    Ok(())
+    super::classes::is_of_class(stats, rules, output)
 }
 
 fn is_as_accurate(
