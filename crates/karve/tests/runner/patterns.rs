@@ -240,15 +240,12 @@ fn fault(task: &Task, ways: [&str; 2]) -> Option<BlockFailure> {
 
 #[test]
 fn a_kernel_that_is_careful_only_at_first_is_caught_while_it_is_timed() {
-    for task in [SUMS, SOFTMAXES, TOPS] {
+    let plain_rules = Task { accuracy: AccuracyRuleSet::Default, ..SUMS };
+    for task in [SUMS, SOFTMAXES, TOPS, plain_rules] {
         assert!(fault(&task, [CAREFUL, CAREFUL]).is_none());
         let found = fault(&task, [CAREFUL, AT_FIRST]).expect("it is caught");
         assert!(matches!(found, BlockFailure::Candidate(Gate::WrongResult { .. })), "{found:?}");
     }
-    let sums = Task { accuracy: AccuracyRuleSet::Default, ..SUMS };
-    let found = fault(&sums, [CAREFUL, AT_FIRST]).expect("it is caught");
-    let BlockFailure::Candidate(gate) = found else { panic!("{found:?}") };
-    assert!(gate.describe().contains("less accurate than the checked"), "{}", gate.describe());
 }
 
 const PYTHON_REFERENCE: &str = "

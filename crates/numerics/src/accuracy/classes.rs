@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! compensated, or in a wider type    0.2 to 0.4, however many terms there are
-//! pairwise                           0.25 · √log2(n), 0.8 for a thousand
+//! pairwise, in no particular order   0.25 · √log2(n), 0.8 for a thousand
 //! one after the other                0.2 · √n, 6 for a thousand
 //! ```
 
@@ -15,8 +15,7 @@ use crate::tensor::Dtype;
 /// The error of a compensated result at most, in units.
 const COMPENSATED_MAX: f64 = 2.0;
 
-/// The error of a stable result at most, as a multiple of what honest arithmetic may cost in any
-/// order of its operations.
+/// The error of a stable result at most, as a multiple of what honest arithmetic may cost.
 const STABLE_MAX: f64 = 2.0;
 
 /// The largest error among many elements, in root mean squares.
@@ -219,8 +218,9 @@ mod tests {
         let x: Vec<f32> = bytes.as_chunks::<4>().0.iter().map(|v| f32::from_ne_bytes(*v)).collect();
         draw::nudge(dtype, seed, 0, &mut bytes);
         let sensitivity = Sensitivity::of(&sums(&bytes), &truth, dtype.epsilon());
-        let output =
-            OutputInfo { dtype, reduction: Some(TERMS as u64), sensitivity: Some(sensitivity) };
+        // In the worst order an honest error grows with the number of terms, not with its root.
+        let reduction = Some((TERMS as u64).pow(1 + u32::from(pattern.is_some())));
+        let output = OutputInfo { dtype, reduction, sensitivity: Some(sensitivity) };
         let [candidate, incumbent] = of.map(|sum| {
             let out: Vec<f64> = x.chunks(TERMS).map(|row| f64::from(sum(row))).collect();
             measure(&out, &truth, &AccuracyRuleSet::Default.tolerance(dtype))
@@ -236,9 +236,12 @@ mod tests {
                     let pair = summed([sum, sum], pattern, seed);
                     judge(&pair.candidate, None, &rules, pair.output).is_ok()
                 };
-                for sum in [kahan as Sum, wide, pairwise] {
+                for sum in [kahan as Sum, wide] {
                     assert!(ok(sum, AccuracyRuleSet::Compensated), "{pattern:?} {seed}");
                 }
+                // In order, the sums of both halves are large.
+                let in_order = pattern == Some(InputPattern::Sorted);
+                assert!(in_order || ok(pairwise, AccuracyRuleSet::Compensated), "{seed}");
                 assert!(!ok(plain, AccuracyRuleSet::Compensated), "{pattern:?} {seed}");
                 for sum in [kahan as Sum, wide, pairwise, plain, lanes] {
                     assert!(ok(sum, AccuracyRuleSet::Stable), "{pattern:?} {seed}");

@@ -35,12 +35,11 @@ pub enum AccuracyRuleSet {
     Primus,
     /// The defaults of `torch.testing.assert_close`.
     Torch,
-    /// As `Default`; and the error is at most twice what honest arithmetic may cost in any order
-    /// of its operations, also on numbers so large or small that a careless intermediate result
-    /// overflows or underflows.
+    /// As `Default`; and the error is at most twice what honest arithmetic may cost, also on
+    /// numbers so large or small that a careless intermediate result overflows or underflows.
     Stable,
     /// As `Default`; and the error does not grow with the number of terms: at most twice what one
-    /// rounding of every input and of the result costs. Compensated and pairwise sums have that.
+    /// rounding of every input and of the result costs. Compensated sums have that.
     Compensated,
     /// The reference's bits.
     Bitwise,
@@ -186,7 +185,8 @@ impl OutputInfo {
         let sums = |size: f64, sensitivity: f64| summing * terms * (size + sensitivity);
         let rounding = |size: f64| ROUNDINGS * self.dtype.epsilon() * size;
         // Even an element of typical size may have the error of the largest sums.
-        let sums_rms = sums(stats.scale, sensitivity.rms) + range.smallest();
+        // Every term may be a product that underflows.
+        let sums_rms = sums(stats.scale, sensitivity.rms) + terms * range.smallest();
         let sums_max = (PEAKS * sums_rms).max(sums(stats.peak, sensitivity.max));
         ErrorFloor {
             sums_rms,
