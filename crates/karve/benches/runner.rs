@@ -16,7 +16,7 @@ use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::contract::{
     Arg, ArgKind, Contract, Kernel, Precision, PythonRuntime, Reference,
 };
-use karve_numerics::draw::Draw;
+use karve_numerics::draw::{Draw, InputPattern};
 use karve_numerics::stats;
 use karve_numerics::tensor::Dtype;
 use karve_os::process::{Command, StopFlag};
@@ -134,6 +134,14 @@ fn duel(terms: &RunnerSetup, tree: &Path, case: &Case, calls: u32) -> (runner::D
     (duelling.spent(), ratios)
 }
 
+/// All patterns, or none with `KARVE_BENCH_NOMINAL=1`: the difference is what they cost.
+fn mixture() -> Vec<InputPattern> {
+    match std::env::var_os("KARVE_BENCH_NOMINAL") {
+        Some(_) => Vec::new(),
+        None => InputPattern::ALL.to_vec(),
+    }
+}
+
 fn metric() -> Metric {
     Metric { name: "wall_time".into(), unit: "us".into(), ..Metric::default() }
 }
@@ -188,7 +196,8 @@ fn terms(tree: &Path) -> RunnerSetup {
             reduction: Some("n".into()),
             deterministic: true,
             threads: 1,
-            hostile: Vec::new(),
+            hostile: vec![Draw::Large { full: false }],
+            mixture: mixture(),
             modules: PythonRuntime::default(),
             work: Default::default(),
         },

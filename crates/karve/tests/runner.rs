@@ -4,6 +4,8 @@
 
 #[path = "runner/kernels.rs"]
 mod kernels;
+#[path = "runner/patterns.rs"]
+mod patterns;
 #[path = "runner/python.rs"]
 mod python;
 
@@ -16,7 +18,7 @@ use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::contract::{
     Arg, ArgKind, CaseTensorError, Contract, Kernel, Precision, PythonRuntime, Reference,
 };
-use karve_numerics::draw::{Draw, Skew};
+use karve_numerics::draw::{Draw, InputPattern, Skew};
 use karve_numerics::tensor::Dtype;
 use karve_os::error::Result;
 use karve_os::process::{Command, StopFlag};
@@ -37,7 +39,7 @@ fn built_with(kernel: &str, reference: &str) -> tempfile::TempDir {
     for name in ["kernel", "reference"] {
         let status = std::process::Command::new("cc")
             .args(["-O2", "-shared", "-fPIC", "-pthread", "-o"])
-            .args([format!("{name}.so"), format!("{name}.c")])
+            .args([format!("{name}.so"), format!("{name}.c"), "-lm".into()])
             .current_dir(dir.path())
             .status()
             .expect("a C compiler");
@@ -73,6 +75,7 @@ fn terms(dir: &Path) -> RunnerSetup {
             deterministic: true,
             threads: 1,
             hostile: vec![Draw::Denormals, Draw::Mixed],
+            mixture: InputPattern::ALL.to_vec(),
             modules: PythonRuntime::default(),
             work: Default::default(),
         },

@@ -5,9 +5,11 @@
 //! type, a truncated sum or a made-up output cannot achieve. And no rule requires more than
 //! honest arithmetic can deliver, so sums may be reordered.
 
+mod classes;
 mod cross;
 mod rules;
 
+pub use classes::{PairedError, judge_overall, judge_timed};
 pub use cross::{CrossBound, CrossCheckResult, agree};
 pub use rules::{AccuracyRuleSet, ErrorFloor, Inaccuracy, OutputInfo, Sensitivity, judge};
 

@@ -11,14 +11,16 @@
 //! ```
 
 mod aliasing;
+mod mixture;
 mod work;
 
 pub use aliasing::{ALIASING_STEPS, AliasingStep};
+pub use mixture::{CallInputs, ChosenPattern};
 pub use work::CallWork;
 
 use crate::accuracy::{AccuracyRuleSet, ErrorStats};
 use crate::case::Case;
-use crate::draw::Draw;
+use crate::draw::{Draw, InputPattern};
 use crate::expr::parse_expr;
 use crate::tensor::Dtype;
 use serde::{Deserialize, Serialize};
@@ -58,6 +60,9 @@ pub struct Contract {
     /// Additional draws of every floating-point input; their results must be right too.
     #[serde(default)]
     pub hostile: Vec<Draw>,
+    /// Patterns that some calls have in their inputs, timed ones too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mixture: Vec<InputPattern>,
     /// What runs Python modules, and the device of their tensors.
     #[serde(default, skip_serializing_if = "PythonRuntime::is_default")]
     pub modules: PythonRuntime,

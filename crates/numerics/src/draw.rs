@@ -9,10 +9,12 @@ mod checksum;
 mod groups;
 mod hostile;
 mod lanes;
+mod patterns;
 mod poison;
 
 pub use checksum::hash64;
 pub use groups::Skew;
+pub use patterns::{InputPattern, PatternTarget, apply};
 pub use poison::{Poison, poison};
 
 use crate::tensor::{self, Dtype};
@@ -166,6 +168,18 @@ impl Draw {
             Draw::Sparse { of, .. } | Draw::Nans { of, .. } => of.is_by_element(),
             Draw::Permutation | Draw::Groups { .. } | Draw::Sorted { .. } => false,
             Draw::Constant { .. } | Draw::Cancelling | Draw::Zeros | Draw::Pieces { .. } => false,
+        }
+    }
+
+    /// Whether it gives subnormal numbers, or products that are: arithmetic on them may be slow.
+    pub fn is_subnormal(&self) -> bool {
+        match self {
+            Draw::Denormals | Draw::Mixed => true,
+            Draw::Sparse { of, .. } | Draw::Nans { of, .. } => of.is_subnormal(),
+            Draw::Sorted { of } | Draw::Pieces { of, .. } => of.is_subnormal(),
+            Draw::Uniform { .. } | Draw::Normal { .. } | Draw::Integers { .. } => false,
+            Draw::Permutation | Draw::Groups { .. } | Draw::Constant { .. } => false,
+            Draw::Large { .. } | Draw::Cancelling | Draw::Zeros => false,
         }
     }
 

@@ -8,7 +8,9 @@ use super::arm::{ArmMemory, MemorySizes};
 use super::protocol::CallSlot;
 use super::spread;
 use karve_numerics::case::Case;
-use karve_numerics::contract::{Arg, CallLayout, Contract, PlacedArg, TensorRegion};
+use karve_numerics::contract::{
+    Arg, CallInputs, CallLayout, ChosenPattern, Contract, PlacedArg, TensorRegion,
+};
 use karve_numerics::draw::{self, Draw, Poison};
 use karve_os::error::{CommandError, Result};
 use karve_os::random::secret;
@@ -33,6 +35,10 @@ pub(super) struct KernelBuffers {
     layout: CallLayout,
     /// Threads that draw and compare.
     n_threads: usize,
+    /// Patterns that some of the calls have in their inputs.
+    patterns: Vec<ChosenPattern>,
+    /// Which ones these are.
+    pick: u64,
 }
 
 /// One call: where, and from which seed.
@@ -42,6 +48,8 @@ pub(super) struct KernelCall {
     pub(super) slot: u32,
     /// The secret of this call.
     pub(super) seed: u64,
+    /// The pattern of its inputs; none if they are nominal.
+    pub(super) pattern: Option<ChosenPattern>,
     /// What the outputs are poisoned with.
     pub(super) poison: PoisonKind,
 }
@@ -73,15 +81,14 @@ impl KernelCall {
         self.slot as usize
     }
 
+    fn inputs(&self) -> CallInputs {
+        CallInputs { seed: self.seed, pattern: self.pattern }
+    }
+
     /// The request for a worker.
     pub(super) fn slot(&self) -> CallSlot {
         CallSlot { input: self.slot, output: self.slot }
     }
-}
-
-/// The stream of the seed from which an argument is drawn.
-fn stream_of(arg: usize) -> u64 {
-    arg as u64
 }
 
 /// The stream of the guards and of poison.
@@ -104,7 +111,10 @@ impl KernelBuffers {
             first.get_or_insert(layout);
         }
         let layout = first.ok_or_else(|| CommandError::environment("there is no case"))?;
+        let pick = secret()?;
         Ok(Self {
+            patterns: contract.timed_patterns(pick),
+            pick,
             contract: contract.clone(),
             memory: ArmMemory::new(sizes)?,
             layout,
@@ -136,7 +146,15 @@ impl KernelBuffers {
     pub(super) fn set(&mut self, contract: &Contract, case: &Case) -> Result<()> {
         self.contract.clone_from(contract);
         self.layout = layout_of(contract, case)?;
+        self.patterns = contract.timed_patterns(self.pick);
         Ok(())
+    }
+
+    /// Calls on nominal inputs from a fresh secret.
+    pub(super) fn nominal_calls(&self, n: u32) -> Result<Vec<KernelCall>> {
+        let mut calls = self.fresh_calls(n)?;
+        calls.iter_mut().for_each(|call| call.pattern = None);
+        Ok(calls)
     }
 
     /// Calls from a fresh secret.
@@ -150,10 +168,14 @@ impl KernelBuffers {
         let slots = self.slots();
         let drawn = |index: u64| draw::hash64(root, &index.to_le_bytes());
         let from = drawn(u64::MAX) % u64::from(slots);
-        let call = |index: u32| KernelCall {
-            slot: ((from + u64::from(index)) % u64::from(slots)) as u32,
-            seed: drawn(2 * u64::from(index)),
-            poison: PoisonKind::of(drawn(2 * u64::from(index) + 1)),
+        let call = |index: u32| {
+            let seed = drawn(2 * u64::from(index));
+            KernelCall {
+                slot: ((from + u64::from(index)) % u64::from(slots)) as u32,
+                seed,
+                pattern: ChosenPattern::of(seed, &self.patterns),
+                poison: PoisonKind::of(drawn(2 * u64::from(index) + 1)),
+            }
         };
         (0..n.min(slots)).map(call).collect()
     }
@@ -241,11 +263,11 @@ impl KernelBuffers {
     /// The value that was drawn for an argument of a call, read or written.
     pub(super) fn drawn(&self, index: usize, call: &KernelCall, to: &mut Vec<u8>) {
         to.clear();
-        if let (PlacedArg::Input(region) | PlacedArg::Output(region), Some(draw)) =
+        if let (PlacedArg::Input(region) | PlacedArg::Output(region), Some(_)) =
             (self.layout.places[index], self.contract.args[index].draw())
         {
             to.resize(region.bytes as usize, 0);
-            draw::fill(draw, self.layout.dtypes[index], call.seed, stream_of(index), to);
+            self.contract.fill(&self.layout, index, call.inputs(), to);
         }
     }
 
@@ -281,10 +303,8 @@ fn in_slots<'a>(
 
 fn fill_slot(contract: &Contract, layout: &CallLayout, call: &KernelCall, slot: &mut [u8]) {
     for (index, place) in layout.places.iter().enumerate() {
-        if let (PlacedArg::Input(region), Some(draw)) = (place, contract.args[index].draw()) {
-            let dtype = layout.dtypes[index];
-            let out = &mut slot[range(*region)];
-            draw::fill(draw, dtype, call.seed, stream_of(index), out);
+        if let PlacedArg::Input(region) = place {
+            contract.fill(layout, index, call.inputs(), &mut slot[range(*region)]);
         }
     }
 }
@@ -297,8 +317,8 @@ fn poison_slot(contract: &Contract, layout: &CallLayout, call: &KernelCall, slot
     for (index, region) in layout.outputs() {
         let dtype = layout.dtypes[index];
         let part = &mut slot[range(region)];
-        if let Some(draw) = contract.args[index].draw() {
-            draw::fill(draw, dtype, call.seed, stream_of(index), part);
+        if contract.args[index].draw().is_some() {
+            contract.fill(layout, index, call.inputs(), part);
         } else {
             let poison = match call.poison {
                 PoisonKind::Nan => Poison::Nan,

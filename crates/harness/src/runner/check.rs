@@ -3,7 +3,7 @@
 use super::buffers::{CallOutput, KernelBuffers};
 use super::reference::ReferenceOutput;
 use karve_core::measurement::{FailureCategory, Gate};
-use karve_numerics::accuracy::{AccuracyRuleSet, CrossBound, ErrorStats, OutputInfo};
+use karve_numerics::accuracy::{AccuracyRuleSet, CrossBound, ErrorStats, OutputInfo, PairedError};
 use karve_numerics::contract::Contract;
 use karve_numerics::{accuracy, tensor};
 
@@ -74,6 +74,41 @@ pub(super) fn judge(
         let beside = incumbent.and_then(|errors| errors.stats.get(position));
         accuracy::judge(error, beside, &contract.accuracy, *output)
             .map_err(|why| format!("{}: {why}", arg.name))?;
+    }
+    Ok(())
+}
+
+/// The errors of both arms on each written tensor of one call.
+pub(super) fn paired(candidate: &TensorErrors, incumbent: &TensorErrors) -> Vec<PairedError> {
+    let both = candidate.stats.iter().zip(&incumbent.stats).zip(&candidate.outputs);
+    let pair = |((candidate, incumbent), output): ((&ErrorStats, &ErrorStats), &OutputInfo)| {
+        PairedError { candidate: candidate.clone(), incumbent: incumbent.clone(), output: *output }
+    };
+    both.map(pair).collect()
+}
+
+/// Whether the candidate is as accurate as the incumbent over all hostile calls of a check.
+pub(super) fn judge_overall(
+    contract: &Contract,
+    calls: &[Vec<PairedError>],
+) -> std::result::Result<(), String> {
+    for (position, (_, arg)) in contract.written().enumerate() {
+        let pairs: Vec<PairedError> =
+            calls.iter().filter_map(|call| call.get(position).cloned()).collect();
+        accuracy::judge_overall(&pairs, &contract.accuracy)
+            .map_err(|why| format!("over all hostile inputs: {}: {why}", arg.name))?;
+    }
+    Ok(())
+}
+
+/// Whether a timed call is as accurate as a checked one.
+pub(super) fn judge_timed(
+    contract: &Contract,
+    timed: &[PairedError],
+    checked: &[PairedError],
+) -> std::result::Result<(), String> {
+    for ((_, arg), (timed, checked)) in contract.written().zip(timed.iter().zip(checked)) {
+        accuracy::judge_timed(timed, checked).map_err(|why| format!("{}: {why}", arg.name))?;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! fresh inputs      several draws, each with another poison, against the reference
 //! hostile inputs    denormals, large, mixed magnitudes, as the contract names them
+//! patterns          a few hostile elements among nominal ones, ties, cancellation, sorted rows, …
 //! skewed groups     one group with half of all rows, and empty ones, where inputs are group sizes
 //! in one batch      several calls in a row, so that what is checked is what is timed
 //! twice the same    equal inputs give equal bits, at any address and after any contents
@@ -24,8 +25,10 @@ use super::setup::RunnerSetup;
 use super::worker_failure::{WorkerResult, on_case};
 use crate::outcome::{Failure, GateResult};
 use karve_core::measurement::Gate;
+use karve_numerics::accuracy::PairedError;
 use karve_numerics::case::Case;
 use karve_numerics::contract::{CaseTensorError, Contract, Kernel};
+use karve_numerics::draw::InputPattern;
 use karve_numerics::stats;
 use karve_os::random::secret;
 use std::path::Path;
@@ -34,6 +37,9 @@ use std::time::Duration;
 /// Draws of every case, fresh, hostile and skewed, one for each kind of poison. A single draw may
 /// miss a bug: the empty groups may all be the last ones.
 const DRAWS: [PoisonKind; 3] = [PoisonKind::Nan, PoisonKind::Plausible, PoisonKind::Pattern];
+
+/// Draws with a few hostile elements.
+const OUTLIER_DRAWS: u32 = 3;
 
 /// Number of calls in the batch that is checked as a whole.
 const BATCH: u32 = 3;
@@ -58,6 +64,8 @@ struct CorrectnessCheck<'a> {
     arm: KernelWorker,
     incumbent: Option<KernelWorker>,
     case: &'a Case,
+    /// The errors of both kernels in the calls on hostile inputs.
+    hostile: Vec<Vec<PairedError>>,
 }
 
 /// The outputs of one call.
@@ -91,6 +99,7 @@ pub fn check_kernel(
         arm,
         incumbent,
         case: first,
+        hostile: Vec::new(),
     };
     let mut examined = Vec::new();
     for case in cases {
@@ -115,8 +124,10 @@ impl CorrectnessCheck<'_> {
         self.repeated()?;
         self.check_aliasing(&contract)?;
         self.census(before)?;
-        let hostile = contract.hostile.iter();
-        let hostile = hostile.map(|draw| (contract.drawn_as(draw), None));
+        self.hostile.clear();
+        self.patterns(&contract)?;
+        let hostile = contract.hostile_draws().into_iter();
+        let hostile = hostile.map(|draw| (contract.drawn_as(&draw), None));
         let skewed = contract.harsher_groups().into_iter();
         let skewed = skewed.map(|(drawn, what)| (drawn, Some(what)));
         for (drawn, what) in hostile.chain(skewed) {
@@ -128,7 +139,25 @@ impl CorrectnessCheck<'_> {
                 })?;
             }
         }
+        check::judge_overall(&contract, &self.hostile)
+            .map_err(|why| check::wrong(&self.case.name, why))?;
         Ok(self.examined(&contract, worst))
+    }
+
+    /// Calls on inputs with each of the patterns.
+    fn patterns(&mut self, contract: &Contract) -> GateResult<()> {
+        for chosen in contract.checked_patterns(secret()?) {
+            // A few elements may all be where, or of a sign, that does no harm.
+            let n = if chosen.pattern == InputPattern::Outliers { OUTLIER_DRAWS } else { 1 };
+            for _ in 0..n {
+                let mut calls = self.buffers.fresh_calls(1)?;
+                calls[0].pattern = Some(chosen);
+                let outcome = self.call(&calls)?;
+                self.check(contract, &calls[0], &outcome[0])
+                    .map_err(|failure| aliasing::on(failure, &chosen.describe()))?;
+            }
+        }
+        Ok(())
     }
 
     fn examined(&self, contract: &Contract, worst: TensorErrors) -> Vec<CaseTensorError> {
@@ -156,7 +185,7 @@ impl CorrectnessCheck<'_> {
 
     /// One call on fresh inputs.
     fn single(&mut self, contract: &Contract, poison: PoisonKind) -> GateResult<TensorErrors> {
-        let mut calls = self.buffers.fresh_calls(1)?;
+        let mut calls = self.buffers.nominal_calls(1)?;
         calls[0].poison = poison;
         let outcome = self.call(&calls)?;
         self.check(contract, &calls[0], &outcome[0])
@@ -178,10 +207,11 @@ impl CorrectnessCheck<'_> {
             return Ok(());
         }
         let mut calls = self.buffers.fresh_calls(BATCH)?;
-        let seed = calls[0].seed;
+        let (seed, pattern) = (calls[0].seed, calls[0].pattern);
         let kinds = [PoisonKind::Nan, PoisonKind::Plausible, PoisonKind::Pattern];
         for (call, poison) in calls.iter_mut().zip(kinds) {
             call.seed = seed;
+            call.pattern = pattern;
             call.poison = poison;
         }
         let outcomes = self.call(&calls)?;
@@ -284,6 +314,10 @@ impl CorrectnessCheck<'_> {
         let usual = usual.map(|written| check::errors(&self.buffers, written, &truth));
         check::judge(contract, &errors, usual.as_ref())
             .map_err(|why| check::wrong(&self.case.name, why))?;
+        let hostile = call.pattern.is_some() || *self.buffers.contract() != self.terms.contract;
+        if let Some(usual) = usual.as_ref().filter(|_| hostile) {
+            self.hostile.push(check::paired(&errors, usual));
+        }
         errors.beside = usual.map(|errors| errors.stats).unwrap_or_default();
         Ok(errors)
     }
@@ -292,7 +326,7 @@ impl CorrectnessCheck<'_> {
 /// How much longer a call on fresh inputs takes than one on inputs that were just used.
 fn ratio(stage: &mut KernelBuffers, arm: &mut KernelWorker) -> WorkerResult<f64> {
     let mut times = [Vec::new(), Vec::new()];
-    let first = stage.fresh_calls(1)?[0];
+    let first = stage.nominal_calls(1)?[0];
     stage.fill(&first);
     stage.poison_output(&first);
     arm.run_batch(&[first.slot()], 0)?;

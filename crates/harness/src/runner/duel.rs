@@ -20,8 +20,9 @@ use super::{block_cost, check, spread};
 use crate::outcome::{BlockFailure, BlockResult, GateResult};
 use karve_core::charter::Metric;
 use karve_core::measurement::{Block, FirstArm, Gate, Pair};
+use karve_numerics::accuracy::PairedError;
 use karve_numerics::case::Case;
-use karve_numerics::contract::Kernel;
+use karve_numerics::contract::{ChosenPattern, Kernel};
 use karve_numerics::draw;
 use karve_os::error::Result;
 use karve_os::random::secret;
@@ -49,7 +50,9 @@ pub struct KernelRunner {
     facing: Option<usize>,
     /// The case that the reference is set up for; the reference outlives the arms.
     pending: Option<usize>,
-    bounds: BTreeMap<usize, TensorBounds>,
+    bounds: BTreeMap<InputKind, TensorBounds>,
+    /// The errors of both arms in the first call on each case, which is not timed.
+    checked: BTreeMap<usize, Vec<PairedError>>,
     /// What each arm wrote in the calls of its last turn.
     written: [Vec<CallOutput>; 2],
     pairs: u32,
@@ -67,6 +70,9 @@ pub struct KernelRunner {
 
 const PARENT: usize = 0;
 const CANDIDATE: usize = 1;
+
+/// A case, and the pattern of the inputs: bounds hold for calls of the same kind.
+type InputKind = (usize, Option<ChosenPattern>);
 
 /// Which arm comes first, and which second.
 type ArmOrder = [usize; 2];
@@ -108,6 +114,7 @@ impl KernelRunner {
             facing: None,
             pending: None,
             bounds: BTreeMap::new(),
+            checked: BTreeMap::new(),
             written: Default::default(),
             pairs: 0,
             clocks: Default::default(),
@@ -273,18 +280,18 @@ impl KernelRunner {
             self.pending = Some(duel_case);
         }
         self.facing = Some(duel_case);
-        let calls = self.buffers.fresh_calls(1)?;
+        let calls = self.buffers.nominal_calls(1)?;
         self.buffers.fill_all(&calls);
         for arm in toss()? {
             self.run_arm(duel_case, arm, &calls)?;
         }
-        if self.bounds.contains_key(&duel_case) {
+        if self.bounds.contains_key(&(duel_case, None)) {
             return Ok(());
         }
         let [parent, candidate] = std::mem::take(&mut self.written);
         let bounds =
             self.hold_against_reference(duel_case, &calls[0], [&parent[0], &candidate[0]])?;
-        self.bounds.insert(duel_case, bounds);
+        self.bounds.insert((duel_case, None), bounds);
         Ok(())
     }
 
@@ -303,8 +310,13 @@ impl KernelRunner {
         let candidate = check::errors(&self.buffers, candidate, &truth);
         check::judge(&self.terms.contract, &parent, None)
             .map_err(|why| BlockFailure::Parent(check::wrong(name, why)))?;
-        check::judge(&self.terms.contract, &candidate, Some(&parent))
-            .map_err(|why| BlockFailure::Candidate(check::wrong(name, why)))?;
+        let wrong = |why| BlockFailure::Candidate(check::wrong(name, why));
+        check::judge(&self.terms.contract, &candidate, Some(&parent)).map_err(wrong)?;
+        if call.pattern.is_none() {
+            let errors = check::paired(&candidate, &parent);
+            let checked = self.checked.entry(duel_case).or_insert_with(|| errors.clone());
+            check::judge_timed(&self.terms.contract, &errors, checked).map_err(wrong)?;
+        }
         Ok(TensorBounds::new(&candidate, &parent))
     }
 
@@ -315,19 +327,17 @@ impl KernelRunner {
         calls: &[KernelCall],
         [parent, candidate]: &[Vec<CallOutput>; 2],
     ) -> BlockResult<()> {
-        for at in self.differing(duel_case, [parent, candidate]) {
-            let Some(bounds) = self.bounds.get(&duel_case).cloned() else {
-                continue;
-            };
+        for at in self.differing(duel_case, calls, [parent, candidate]) {
+            let kind = (duel_case, calls[at].pattern);
             let both = [&parent[at], &candidate[at]];
             // Only the reference can decide which of the two is wrong.
             let found = self.hold_against_reference(duel_case, &calls[at], both)?;
-            let wider = found.or(&bounds);
+            let wider = self.bounds.get(&kind).map_or(found.clone(), |bounds| found.or(bounds));
             // Both are right on these inputs, which are harder than the earlier ones.
             let name = &self.cases[duel_case].case.name;
             check::agree(&self.buffers, both, &wider)
                 .map_err(|why| BlockFailure::Candidate(check::wrong(name, why)))?;
-            self.bounds.insert(duel_case, wider);
+            self.bounds.insert(kind, wider);
         }
         if self.spot_check_is_due()? {
             let picked = secret()? as usize % calls.len().max(1);
@@ -337,19 +347,21 @@ impl KernelRunner {
         Ok(())
     }
 
-    /// The calls in which the arms did not write the same.
+    /// The calls in which the arms did not write the same, or the first of their kind.
     fn differing(
         &self,
         duel_case: usize,
+        calls: &[KernelCall],
         [parent, candidate]: [&Vec<CallOutput>; 2],
     ) -> Vec<usize> {
-        let Some(bounds) = self.bounds.get(&duel_case) else {
-            return Vec::new();
-        };
         let mut differs = vec![false; parent.len().min(candidate.len())];
-        let both = parent.iter().zip(candidate).zip(&mut differs);
-        spread::over(self.buffers.n_threads(), both.collect(), |((one, other), differs)| {
-            *differs = check::agree(&self.buffers, [one, other], bounds).is_err();
+        let both = calls.iter().zip(parent.iter().zip(candidate)).zip(&mut differs);
+        let agrees = |call: &KernelCall, both: [&CallOutput; 2]| {
+            let bounds = self.bounds.get(&(duel_case, call.pattern));
+            bounds.is_some_and(|bounds| check::agree(&self.buffers, both, bounds).is_ok())
+        };
+        spread::over(self.buffers.n_threads(), both.collect(), |((call, both), differs)| {
+            *differs = !agrees(call, [both.0, both.1]);
         });
         let found = differs.into_iter().enumerate();
         found.filter_map(|(at, differs)| differs.then_some(at)).collect()

@@ -43,7 +43,7 @@ impl SoloRun {
     }
 
     fn batch(&mut self, calls: u32) -> WorkerResult<BatchTiming> {
-        let calls = self.buffers.fresh_calls(calls)?;
+        let calls = self.buffers.nominal_calls(calls)?;
         for call in &calls {
             self.buffers.fill(call);
             self.buffers.poison_output(call);

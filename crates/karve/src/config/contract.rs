@@ -12,7 +12,7 @@ use karve_numerics::case::Case;
 use karve_numerics::contract::{
     Arg, ArgKind, CallWork, Contract, Kernel, Precision, PythonRuntime, Reference,
 };
-use karve_numerics::draw::Draw;
+use karve_numerics::draw::{Draw, InputPattern};
 use karve_numerics::tensor::Dtype;
 use karve_os::error::{CommandError, Result};
 use karve_os::text::{shown, suggestion};
@@ -79,12 +79,15 @@ pub(super) fn contract_of(
             None | Some(AccuracyName::Default) => AccuracyRuleSet::Default,
             Some(AccuracyName::Primus) => AccuracyRuleSet::Primus,
             Some(AccuracyName::Torch) => AccuracyRuleSet::Torch,
+            Some(AccuracyName::Stable) => AccuracyRuleSet::Stable,
+            Some(AccuracyName::Compensated) => AccuracyRuleSet::Compensated,
             Some(AccuracyName::Bitwise) => AccuracyRuleSet::Bitwise,
         },
         reduction: table.reduction.as_ref().map(|Scalar(text)| text.clone()),
         deterministic: table.deterministic.unwrap_or(true),
         threads: table.threads.unwrap_or(1),
         hostile,
+        mixture: table.mixture.clone().unwrap_or_else(|| InputPattern::ALL.to_vec()),
         modules: modules_of(source, table)?,
         work: CallWork {
             flops: table.flops.as_ref().map(|Scalar(text)| text.clone()),

@@ -2,6 +2,7 @@
 
 use super::values::Scalar;
 use karve_numerics::contract::{Precision, PythonStyle};
+use karve_numerics::draw::InputPattern;
 use karve_numerics::tensor::Dtype;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
@@ -53,6 +54,36 @@ pub(super) struct ContractTable {
     #[serde(default)]
     #[schemars(length(max = 16))]
     pub(super) hostile: Vec<DrawValue>,
+    /// Patterns that some calls have in their inputs, timed ones too; all by default.
+    #[schemars(with = "Option<Vec<PatternName>>", length(max = 10))]
+    pub(super) mixture: Option<Vec<InputPattern>>,
+}
+
+/// A pattern in otherwise nominal inputs.
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(dead_code, reason = "only its schema is used")]
+enum PatternName {
+    /// A few hostile elements, at random places.
+    Outliers,
+    /// A nominal start and a hostile rest.
+    Prefix,
+    /// Nominal numbers, scaled toward the magnitude of hostile ones.
+    Scaled,
+    /// Hostile elements in one lane.
+    Lane,
+    /// A few different values in every row.
+    Ties,
+    /// A few clusters of nearly equal values in every row.
+    Clusters,
+    /// Large terms of both signs in every row, with a small sum.
+    Cancellation,
+    /// A few different rows.
+    Repeated,
+    /// Sorted rows.
+    Sorted,
+    /// Masks and zeros in runs of different lengths.
+    Masks,
 }
 
 /// Which names a Python file defines.
@@ -182,6 +213,10 @@ pub(super) enum AccuracyName {
     Primus,
     /// The tolerances of PyTorch's own tests.
     Torch,
+    /// As `default`, and no careless overflow, underflow or loss of digits on any magnitude.
+    Stable,
+    /// As `default`, and an error that does not grow with the number of terms.
+    Compensated,
     /// The same bits as the reference.
     Bitwise,
 }

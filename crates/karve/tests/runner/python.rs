@@ -30,7 +30,7 @@ def kernel_fn(n, alpha, x, y):
 ";
 
 /// A Python that has a module; a test without one says so and ends.
-fn python_with(module: &str) -> Option<String> {
+pub(super) fn python_with(module: &str) -> Option<String> {
     let has = |python: &&str| {
         let output = Command::new(python).args(["-c", &format!("import {module}")]).output();
         output.is_ok_and(|output| output.status.success())
@@ -42,14 +42,14 @@ fn python_with(module: &str) -> Option<String> {
     found.map(str::to_owned)
 }
 
-fn project(kernel: &str, reference: &str) -> tempfile::TempDir {
+pub(super) fn project(kernel: &str, reference: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("kernel.py"), kernel).expect("a file");
     fs::write(dir.path().join("reference.py"), reference).expect("a file");
     dir
 }
 
-fn python_terms(dir: &Path, interpreter: &str) -> RunnerSetup {
+pub(super) fn python_terms(dir: &Path, interpreter: &str) -> RunnerSetup {
     let mut terms = terms(dir);
     terms.contract.kernel =
         Kernel::Python { path: "kernel.py".into(), style: PythonStyle::Functions };

@@ -35,6 +35,12 @@ pub enum AccuracyRuleSet {
     Primus,
     /// The defaults of `torch.testing.assert_close`.
     Torch,
+    /// As `Default`; and the error is at most twice what honest arithmetic may cost, also on
+    /// numbers so large or small that a careless intermediate result overflows or underflows.
+    Stable,
+    /// As `Default`; and the error does not grow with the number of terms: at most twice what one
+    /// rounding of every input and of the result costs. Compensated sums have that.
+    Compensated,
     /// The reference's bits.
     Bitwise,
     /// The project's own tolerances.
@@ -71,7 +77,7 @@ impl AccuracyRuleSet {
             AccuracyRuleSet::Custom { absolute, relative, scaled, .. } => {
                 of(absolute, relative, scaled)
             }
-            AccuracyRuleSet::Default => {
+            AccuracyRuleSet::Default | AccuracyRuleSet::Stable | AccuracyRuleSet::Compensated => {
                 let share = pick(dtype, [1e-9, 1e-4, 1e-2, 2e-2, eight, eight]);
                 of(0.0, share, share)
             }
@@ -92,15 +98,10 @@ impl AccuracyRuleSet {
     pub fn snr_db_min(&self, dtype: Dtype) -> Option<f64> {
         match (self, dtype) {
             (AccuracyRuleSet::Custom { snr_db_min, .. }, _) => *snr_db_min,
-            (AccuracyRuleSet::Default | AccuracyRuleSet::Primus, Dtype::F8E4m3) => Some(25.0),
-            (AccuracyRuleSet::Default | AccuracyRuleSet::Primus, Dtype::F8E5m2) => Some(20.0),
-            (
-                AccuracyRuleSet::Default
-                | AccuracyRuleSet::Primus
-                | AccuracyRuleSet::Torch
-                | AccuracyRuleSet::Bitwise,
-                _,
-            ) => None,
+            (AccuracyRuleSet::Torch | AccuracyRuleSet::Bitwise, _) => None,
+            (_, Dtype::F8E4m3) => Some(25.0),
+            (_, Dtype::F8E5m2) => Some(20.0),
+            (_, _) => None,
         }
     }
 
@@ -112,6 +113,7 @@ impl AccuracyRuleSet {
                 ERROR_RATIO_MAX
             }
             AccuracyRuleSet::Torch | AccuracyRuleSet::Bitwise => ERROR_RATIO_MAX,
+            AccuracyRuleSet::Stable | AccuracyRuleSet::Compensated => ERROR_RATIO_MAX,
         }
     }
 }
@@ -183,7 +185,8 @@ impl OutputInfo {
         let sums = |size: f64, sensitivity: f64| summing * terms * (size + sensitivity);
         let rounding = |size: f64| ROUNDINGS * self.dtype.epsilon() * size;
         // Even an element of typical size may have the error of the largest sums.
-        let sums_rms = sums(stats.scale, sensitivity.rms) + range.smallest();
+        // Every term may be a product that underflows.
+        let sums_rms = sums(stats.scale, sensitivity.rms) + terms * range.smallest();
         let sums_max = (PEAKS * sums_rms).max(sums(stats.peak, sensitivity.max));
         ErrorFloor {
             sums_rms,
@@ -259,6 +262,26 @@ pub enum Inaccuracy {
         /// The most that is allowed.
         allowed: f64,
     },
+    /// The error is larger than the accuracy class of the contract allows.
+    BeyondClass {
+        /// The class.
+        class: String,
+        /// Which error: `rms` or `max`.
+        error: String,
+        /// The candidate's.
+        candidate: f64,
+        /// The most that is allowed.
+        allowed: f64,
+    },
+    /// A timed call is much less accurate than checked ones.
+    LessAccurateTimed {
+        /// The error of the timed call.
+        timed: f64,
+        /// The error that it would have as a checked one.
+        checked: f64,
+        /// The most that is allowed.
+        allowed: f64,
+    },
 }
 
 impl fmt::Display for Inaccuracy {
@@ -288,6 +311,16 @@ impl fmt::Display for Inaccuracy {
                 f,
                 "the {error} error is {candidate:.3e}; the incumbent's is {incumbent:.3e}, the \
                 limit is {allowed:.3e}"
+            ),
+            Inaccuracy::BeyondClass { class, error, candidate, allowed } => write!(
+                f,
+                "the {error} error is {candidate:.3e}, but accuracy = \"{class}\" in [contract] \
+                allows {allowed:.3e}"
+            ),
+            Inaccuracy::LessAccurateTimed { timed, checked, allowed } => write!(
+                f,
+                "a timed call is less accurate than the checked ones: its error is {timed:.3e}, \
+                theirs {checked:.3e}, the limit is {allowed:.3e}"
             ),
         }
     }
@@ -349,7 +382,7 @@ fn meets_rules(
             reference_sd: stats.reference_sd,
         });
     }
-    Ok(())
+    super::classes::is_of_class(stats, rules, output)
 }
 
 fn is_as_accurate(

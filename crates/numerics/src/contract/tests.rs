@@ -48,6 +48,7 @@ fn contract(args: Vec<Arg>) -> Contract {
         deterministic: true,
         threads: 1,
         hostile: Vec::new(),
+        mixture: Vec::new(),
         modules: PythonRuntime::default(),
         work: CallWork::default(),
     }
@@ -197,4 +198,28 @@ fn an_aliasing_check_of_nothing_that_varies_is_one_step() {
     ]);
     let layout = contract.layout(&case(&[("n", 9)])).unwrap();
     assert_eq!(contract.aliasing_steps(&layout, 1).len(), 1);
+}
+
+#[test]
+fn a_call_in_four_has_a_pattern_and_no_dense_subnormals_are_timed() {
+    let mut contract = product();
+    contract.hostile = vec![Draw::Denormals, Draw::Large { full: false }];
+    contract.mixture = InputPattern::ALL.to_vec();
+    for arg in &mut contract.args {
+        arg.set_draw(Draw::Normal { mean: 0.0, sd: 1.0 });
+    }
+    let checked = contract.checked_patterns(7);
+    assert!(checked.len() > 8 && checked.iter().any(|c| c.pattern == InputPattern::Lane));
+    let all: std::collections::BTreeSet<_> =
+        (0..50).flat_map(|secret| contract.timed_patterns(secret)).collect();
+    let kinds = |kind| all.iter().filter(|c| c.pattern == kind).count();
+    assert_eq!([kinds(InputPattern::Outliers), kinds(InputPattern::Lane)], [2, 1]);
+    assert_ne!(contract.timed_patterns(1), contract.timed_patterns(2));
+    let timed = contract.timed_patterns(1);
+    let n = (0..4_000).filter(|seed| ChosenPattern::of(*seed, &timed).is_some()).count();
+    assert!((850..1_150).contains(&n), "{n}");
+    contract.mixture.clear();
+    assert!(contract.timed_patterns(1).is_empty() && contract.checked_patterns(1).is_empty());
+    contract.accuracy = AccuracyRuleSet::Stable;
+    assert_eq!(contract.hostile_draws().len(), 3);
 }

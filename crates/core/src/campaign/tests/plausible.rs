@@ -33,6 +33,7 @@ fn under_contract(speed: f64, flops: f64) -> CampaignScript {
         deterministic: true,
         threads: 1,
         hostile: Vec::new(),
+        mixture: Vec::new(),
         modules: PythonRuntime::default(),
         work: CallWork { flops: Some("2*M*M*M".into()), bytes: None },
     }));

@@ -20,7 +20,7 @@ impl CorrectnessCheck<'_> {
                 0 => PoisonKind::Nan,
                 _ => PoisonKind::Pattern,
             };
-            let call = KernelCall { slot, seed, poison };
+            let call = KernelCall { slot, seed, pattern: None, poison };
             let outcome = self.call(&[call]);
             let right = outcome.and_then(|outcome| self.check(contract, &call, &outcome[0]));
             right.map_err(|failure| {

@@ -1,0 +1,170 @@
+//! The mixture of inputs: which calls have which pattern, and what an argument then holds.
+//!
+//! A call has a pattern or is nominal; which one is derived from its secret, so a kernel cannot
+//! tell what is coming, and both arms of a duel get the same bytes. The correctness check runs
+//! through all patterns; timed calls are drawn from the same ones, but for those that would fill a
+//! tensor with subnormal numbers: on many CPUs these take so long that nothing else would be timed.
+
+use super::{CallLayout, Contract, PlacedArg};
+use crate::accuracy::AccuracyRuleSet;
+use crate::draw::{self, Draw, InputPattern, PatternTarget, hash64};
+
+/// One in this many calls has a pattern.
+const ONE_IN: u64 = 4;
+
+/// Patterns of a correctness check or a duel at most; which ones, if there are more, is secret.
+const CHECKED_MAX: usize = 24;
+const TIMED_MAX: usize = 8;
+
+/// The pattern of one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ChosenPattern {
+    /// The pattern.
+    pub pattern: InputPattern,
+    /// Which of the hostile draws it takes elements from, if it does.
+    hostile: Option<usize>,
+}
+
+impl Contract {
+    /// The hostile draws: those that are listed, and those that the accuracy class implies.
+    pub fn hostile_draws(&self) -> Vec<Draw> {
+        let implied = match self.accuracy {
+            AccuracyRuleSet::Stable => {
+                vec![Draw::Large { full: false }, Draw::Mixed, Draw::Denormals]
+            }
+            AccuracyRuleSet::Compensated | AccuracyRuleSet::Default => Vec::new(),
+            AccuracyRuleSet::Primus | AccuracyRuleSet::Torch => Vec::new(),
+            AccuracyRuleSet::Bitwise | AccuracyRuleSet::Custom { .. } => Vec::new(),
+        };
+        let mut draws = self.hostile.clone();
+        draws.extend(implied.into_iter().filter(|draw| !self.hostile.contains(draw)));
+        draws
+    }
+
+    /// The patterns of a correctness check, each at least once if there is room.
+    pub fn checked_patterns(&self, secret: u64) -> Vec<ChosenPattern> {
+        let mut all = self.patterns();
+        shuffle(&mut all, secret);
+        all.truncate(CHECKED_MAX);
+        all
+    }
+
+    /// The patterns of the timed calls of a duel.
+    pub fn timed_patterns(&self, secret: u64) -> Vec<ChosenPattern> {
+        let hostile = self.hostile_draws();
+        let quick = |chosen: &ChosenPattern| {
+            let draw = chosen.hostile.and_then(|at| hostile.get(at));
+            chosen.pattern.is_sparse() || !draw.is_some_and(Draw::is_subnormal)
+        };
+        let mut all: Vec<ChosenPattern> = self.patterns().into_iter().filter(quick).collect();
+        shuffle(&mut all, secret);
+        all.truncate(TIMED_MAX);
+        all
+    }
+
+    fn patterns(&self) -> Vec<ChosenPattern> {
+        let n_hostile = self.hostile_draws().len();
+        let mut all = Vec::new();
+        for pattern in self.mixture.iter().copied() {
+            let applies = |arg: &super::Arg| {
+                arg.draw().is_some_and(|draw| pattern.applies_to(draw, arg.dtype))
+            };
+            if !self.args.iter().any(applies) {
+                continue;
+            }
+            if pattern.needs_hostile() {
+                let each = (0..n_hostile).map(|at| ChosenPattern { pattern, hostile: Some(at) });
+                all.extend(each);
+            } else {
+                all.push(ChosenPattern { pattern, hostile: None });
+            }
+        }
+        all
+    }
+
+    /// Fills an argument of a call; a pure function of its arguments.
+    pub fn fill(&self, layout: &CallLayout, index: usize, of: CallInputs, out: &mut [u8]) {
+        let (Some(arg), Some(place)) = (self.args.get(index), layout.places.get(index)) else {
+            return;
+        };
+        let (Some(draw), PlacedArg::Input(_) | PlacedArg::Output(_)) = (arg.draw(), place) else {
+            return;
+        };
+        let stream = index as u64;
+        let dtype = layout.dtypes[index];
+        draw::fill(draw, dtype, of.seed, stream, out);
+        let Some(chosen) = of.pattern.filter(|chosen| chosen.pattern.applies_to(draw, dtype))
+        else {
+            return;
+        };
+        // One argument has the pattern for certain, others by a coin toss.
+        let applies = |arg: &super::Arg| {
+            arg.draw().is_some_and(|draw| chosen.pattern.applies_to(draw, arg.dtype))
+        };
+        let places: Vec<usize> = (0..self.args.len()).filter(|i| applies(&self.args[*i])).collect();
+        let first = hash64(of.seed, b"pattern") as usize % places.len().max(1);
+        let coin = hash64(of.seed, &stream.to_le_bytes()) & 1 == 0;
+        if places.get(first) != Some(&index) && coin {
+            return;
+        }
+        let hostile = self.hostile_draws();
+        let target = PatternTarget {
+            pattern: chosen.pattern,
+            hostile: chosen.hostile.and_then(|at| hostile.get(at)),
+            dtype,
+            row: layout.extents[index].last().map_or(1, |n| *n as usize),
+        };
+        draw::apply(&target, of.seed, stream, out);
+    }
+}
+
+/// What the inputs of one call are derived from.
+#[derive(Clone, Copy, Debug)]
+pub struct CallInputs {
+    /// The secret of the call.
+    pub seed: u64,
+    /// Its pattern; none if it is nominal.
+    pub pattern: Option<ChosenPattern>,
+}
+
+impl ChosenPattern {
+    /// The pattern of a call with this secret, out of those of a duel.
+    pub fn of(seed: u64, among: &[ChosenPattern]) -> Option<ChosenPattern> {
+        let drawn = hash64(seed, b"mixture");
+        if !drawn.is_multiple_of(ONE_IN) || among.is_empty() {
+            return None;
+        }
+        among.get((drawn / ONE_IN) as usize % among.len()).copied()
+    }
+
+    /// In words.
+    pub fn describe(&self) -> String {
+        format!("with {}", self.pattern.describe())
+    }
+}
+
+/// Brings patterns into a secret order, one of each kind first.
+fn shuffle(all: &mut [ChosenPattern], secret: u64) {
+    let mut seen: Vec<(InputPattern, usize)> = Vec::new();
+    let mut keyed: Vec<(usize, u64, ChosenPattern)> = Vec::with_capacity(all.len());
+    let key = |chosen: &ChosenPattern, at: usize| hash64(secret, &[chosen.pattern as u8, at as u8]);
+    let mut order: Vec<ChosenPattern> = all.to_vec();
+    order.sort_by_key(|chosen| key(chosen, chosen.hostile.map_or(0, |at| at + 1)));
+    for chosen in order {
+        let n = match seen.iter_mut().find(|(pattern, _)| *pattern == chosen.pattern) {
+            Some((_, n)) => {
+                *n += 1;
+                *n
+            }
+            None => {
+                seen.push((chosen.pattern, 0));
+                0
+            }
+        };
+        keyed.push((n, key(&chosen, 255), chosen));
+    }
+    keyed.sort_by_key(|(n, key, _)| (*n, *key));
+    for (to, (_, _, chosen)) in all.iter_mut().zip(keyed) {
+        *to = chosen;
+    }
+}
