@@ -1,6 +1,7 @@
 //! A verdict in words, for screens and reports.
 
 use super::{DropReason, KeepNote, Verdict};
+use crate::duel::SlowCalls;
 
 impl Verdict {
     /// Why, in words; `name` gives the name of a case.
@@ -47,6 +48,14 @@ impl Verdict {
                         "the gain depends on the code layout: {} across layouts",
                         ratios.join(", ")
                     )
+                }
+                DropReason::SlowCalls { which, ratio } => {
+                    let which = match which {
+                        SlowCalls::Total => "all calls together",
+                        SlowCalls::Tail => "the slowest calls",
+                        SlowCalls::Aged => "calls of a process that has run for long",
+                    };
+                    format!("the usual call is faster, but {which} reach only {ratio:.3}x")
                 }
                 DropReason::ClocksDisagree { clock, metric, second } => format!(
                     "the clocks disagree: {metric:.3}x by the metric, {second:.3}x by the {}; \

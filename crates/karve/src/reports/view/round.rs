@@ -287,6 +287,7 @@ fn iteration_status(verdict: &Verdict) -> &'static str {
             | DropReason::Regressed { .. }
             | DropReason::ClocksDisagree { .. }
             | DropReason::LayoutLuck { .. }
+            | DropReason::SlowCalls { .. }
             | DropReason::RoundTimeUp => "revert",
         },
     }
@@ -317,6 +318,7 @@ fn is_ineffective(verdict: &Verdict) -> bool {
             DropReason::NotFaster
             | DropReason::Regressed { .. }
             | DropReason::LayoutLuck { .. }
+            | DropReason::SlowCalls { .. }
             | DropReason::SameArtifact => true,
             DropReason::NoCandidate { .. }
             | DropReason::NoChange
