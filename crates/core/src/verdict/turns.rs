@@ -71,7 +71,7 @@ mod tests {
     const TURNS: usize = 25;
 
     /// How long a turn of a kernel takes, in microseconds, given its number in its process.
-    type Kernel<'a> = dyn FnMut(usize) -> f64 + 'a;
+    type KernelTime<'a> = dyn FnMut(usize) -> f64 + 'a;
 
     fn sample(us: f64) -> Sample {
         Sample { value: us, wall_us: us as u64, cpu_us: us as u64 }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     /// A block as the kernel runner makes it: its readings are those of the usual turn.
-    fn block(parent: &mut Kernel<'_>, candidate: &mut Kernel<'_>, aged: u32) -> Block {
+    fn block(parent: &mut KernelTime<'_>, candidate: &mut KernelTime<'_>, aged: u32) -> Block {
         let first = aged as usize;
         let both: Vec<(f64, f64)> =
             (first..first + TURNS).map(|turn| (parent(turn), candidate(turn))).collect();
@@ -106,7 +106,11 @@ mod tests {
         Block { seed: 0, pad: 0, pairs: vec![pair], aged, discarded: None, conditions: None }
     }
 
-    fn decide(charter: &Charter, parent: &mut Kernel<'_>, candidate: &mut Kernel<'_>) -> Verdict {
+    fn decide(
+        charter: &Charter,
+        parent: &mut KernelTime<'_>,
+        candidate: &mut KernelTime<'_>,
+    ) -> Verdict {
         let rule = DuelRule::of(charter, charter.keep_evidence()).with_second(Some(Clock::Cpu));
         let mut duel = Duel::new(charter, &[0], rule);
         loop {
