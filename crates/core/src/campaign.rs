@@ -30,7 +30,7 @@ pub use choosing::ChooseStep;
 pub use controls::{CONTROL_SLOWDOWN, Control, ControlKind, ControlResult, DetectableEffect};
 pub use event::{
     Baseline, DuelName, Event, HalvedCase, ImplementStep, LOG_VERSION, MeasureStep, PlantedBug,
-    Preparation, Provenance, Record, Repeats, Step, Tip,
+    Preparation, ProcessAge, Provenance, Record, Repeats, Step, Tip,
 };
 pub use gating::TuneStep;
 pub use record::OutOfOrder;
@@ -152,6 +152,7 @@ impl Campaign {
                 candidate: self.incumbent().to_owned(),
                 cases: duel.cases(),
                 block: *blocks,
+                age: ProcessAge::Usual,
             }),
             CampaignPhase::LookingBack(_) => Step::ProfileFinal {
                 commit: self.incumbent().to_owned(),
@@ -202,6 +203,7 @@ impl Campaign {
                 candidate: measuring.candidate.commit.clone(),
                 cases: measuring.duel.cases(),
                 block: measuring.blocks,
+                age: measuring.age_due(),
             }),
             RoundPhase::Settling { verdict } => {
                 Step::Settle { round, verdict: verdict.clone(), candidate: state.candidate.clone() }

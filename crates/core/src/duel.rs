@@ -9,6 +9,11 @@ use crate::measurement::{Block, DiscardReason, Pair};
 use crate::policy::{SmallGain, WarmUpRule};
 use crate::sampling::WarmUp;
 use karve_numerics::stats::{self, SignEvidence};
+use serde::{Deserialize, Serialize};
+
+mod turns;
+
+pub use turns::TurnTrack;
 
 /// Clocks that differ by more than this ratio do not see the same work.
 pub const DISAGREEMENT_RATIO: f64 = 1.05;
@@ -16,6 +21,24 @@ pub const DISAGREEMENT_RATIO: f64 = 1.05;
 /// Large gains are stretched by a busy host, more for one clock than for the other: by up to this
 /// share of the larger log speedup they still see the same work.
 const DISAGREEMENT_SHARE: f64 = 0.3;
+
+/// Calls that pay for the gain of the usual ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SlowCalls {
+    /// All calls together.
+    Total,
+    /// The slowest calls.
+    Tail,
+    /// Calls of a process that has lived for long.
+    Aged,
+}
+
+impl SlowCalls {
+    /// The statements about turns that one duel may prove: in total, at the 90th percentile, and
+    /// at the slowest turn. Each needs that many times the evidence for the same error bound.
+    pub(crate) const PROVEN_BY_TURNS: f64 = 3.0;
+}
 
 /// The thresholds of one duel, in natural logs where they are ratios.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,6 +137,8 @@ pub struct ClockTrack {
     pub not_faster: SignEvidence,
     /// Evidence for a speedup below 1.
     pub slower: SignEvidence,
+    /// What all turns show, where a block has several.
+    pub turns: TurnTrack,
 }
 
 /// Parent and candidate, interleaved, and the evidence so far.
@@ -160,6 +185,7 @@ impl Duel {
             faster: SignEvidence::default(),
             not_faster: SignEvidence::default(),
             slower: SignEvidence::default(),
+            turns: TurnTrack::default(),
         });
         Self {
             tracks: tracks.collect(),
@@ -223,6 +249,12 @@ impl Duel {
             return Ok(());
         }
         let rule = &self.rule;
+        if block.aged > 0 {
+            // They show what becomes of a process; only the others are evidence for a gain.
+            let tracks = self.tracks.iter_mut();
+            tracks.for_each(|t| t.turns.take_aged(t.clock, &block.pairs, &self.metric));
+            return Ok(());
+        }
         let overall: Vec<f64> = self
             .tracks
             .iter_mut()
@@ -262,6 +294,11 @@ impl Duel {
                 evidence_not_faster: track.not_faster.max(),
             }),
         }
+    }
+
+    /// Log speedup by the sum of all turns, by one of the clocks.
+    pub fn total_ln(&self, track: &ClockTrack) -> f64 {
+        track.turns.total_ln(track.clock, &self.metric)
     }
 
     /// The geometric mean over cases of the tail ratios, by one of the clocks.
@@ -309,6 +346,7 @@ impl ClockTrack {
                 case.regressed.see(ln_speedup < -regress_ln);
             }
         }
+        self.turns.take(self.clock, pairs, rule, metric);
         let overall = sum / self.cases.len() as f64;
         self.ln_speedups.push(overall);
         self.faster.see(overall > rule.null_ln);

@@ -46,6 +46,31 @@ pub struct Pair {
     pub parent: Sample,
     /// The candidate's reading.
     pub candidate: Sample,
+    /// All turns that the readings were picked from, where there were several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<PairTurns>,
+}
+
+/// What all turns of a pair showed. The readings of the pair are those of its usual turn.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PairTurns {
+    /// Turns of each arm.
+    pub n: u32,
+    /// The incumbent's.
+    pub parent: TurnTimes,
+    /// The candidate's.
+    pub candidate: TurnTimes,
+}
+
+/// The turns of one arm, summed up.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TurnTimes {
+    /// Their mean.
+    pub mean: Sample,
+    /// Their 90th percentile.
+    pub p90: Sample,
+    /// The slowest of them.
+    pub worst: Sample,
 }
 
 /// One pair for each case of the duel.
@@ -58,11 +83,19 @@ pub struct Block {
     pub pad: u32,
     /// One entry per case, in the order of the duel.
     pub pairs: Vec<Pair>,
+    /// Calls of each arm's process on each case before the block, if it was aged on purpose.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub aged: u32,
     /// Why the block does not count, if it does not.
     pub discarded: Option<DiscardReason>,
     /// The state of the host when it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Box<Conditions>>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // Required by serde.
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The state of the host and the device, as far as they report it.

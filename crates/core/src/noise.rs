@@ -138,9 +138,15 @@ mod tests {
             let mut sample =
                 || Sample { value: 1.0 + noise * draws.next_f64(), wall_us: 1, cpu_us: 1 };
             let (parent, candidate) = (sample(), sample());
-            let pair = Pair { case: 0, first: FirstArm::Parent, parent, candidate };
-            let block =
-                Block { seed: 1, pad: 0, pairs: vec![pair], discarded: None, conditions: None };
+            let pair = Pair { case: 0, first: FirstArm::Parent, parent, candidate, turns: None };
+            let block = Block {
+                seed: 1,
+                pad: 0,
+                pairs: vec![pair],
+                discarded: None,
+                conditions: None,
+                aged: 0,
+            };
             bench.take(&block).unwrap();
         }
         bench

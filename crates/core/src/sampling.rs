@@ -219,6 +219,7 @@ mod tests {
                     first: FirstArm::Parent,
                     parent: sample(**time),
                     candidate: sample(100),
+                    turns: None,
                 }];
                 let discarded = warm_up.discards(&pairs).is_some();
                 warm_up.record_block(&pairs);

@@ -1,15 +1,17 @@
 //! The only place that judges: what becomes of a candidate, and why.
 
 use crate::comparison::{Clock, Comparison, SpeedChange};
-use crate::duel::{ClockTrack, Duel};
+use crate::duel::{ClockTrack, Duel, SlowCalls};
 use crate::integrity::GainDoubt;
 use crate::measurement::Gate;
 use crate::policy::SmallGain;
 use karve_numerics::stats;
 use serde::{Deserialize, Serialize};
+use turns::AgedRuling;
 
 mod bench;
 mod doubt;
+mod turns;
 mod words;
 
 pub use doubt::{ImplausibleFigure, judge_doubts, judge_proof};
@@ -115,6 +117,13 @@ pub enum DropReason {
         round: u32,
         /// Why it needs a proof.
         doubts: Vec<GainDoubt>,
+    },
+    /// The usual call is faster, but other calls pay for it.
+    SlowCalls {
+        /// Which ones.
+        which: SlowCalls,
+        /// Their speedup.
+        ratio: f64,
     },
     /// The metric and the second clock differ: work was offloaded, sleeps or is hidden in threads.
     ClocksDisagree {
@@ -259,20 +268,43 @@ pub fn judge_duel(duel: &Duel, time: DuelDeadline) -> DuelRuling {
             return DuelRuling::Decided(Verdict::Drop { reason });
         }
         // Either clock may supply the proof if the other does not contradict it.
-        let supplied = duel.tracks.iter().find_map(|track| {
-            let others = duel.tracks.iter().filter(|other| other.clock != track.clock);
-            let contradicted = |other: &ClockTrack| other.slower.reached(rule.guard_evidence);
-            let notes = keep_notes(duel, track)?;
-            (!others.into_iter().any(contradicted)).then_some(notes)
-        });
-        if let Some(notes) = supplied {
-            return DuelRuling::Decided(Verdict::Keep { notes });
+        let supplied = duel.tracks.iter().find_map(|track| proof(duel, track));
+        match supplied {
+            Some((notes, AgedRuling::Shown)) => {
+                return DuelRuling::Decided(Verdict::Keep { notes });
+            }
+            Some((_, AgedRuling::Gone(ratio))) => {
+                let reason = DropReason::SlowCalls { which: SlowCalls::Aged, ratio };
+                return DuelRuling::Decided(Verdict::Drop { reason });
+            }
+            Some((_, AgedRuling::More)) if time == DuelDeadline::Left => {
+                return DuelRuling::Continue;
+            }
+            Some((_, AgedRuling::More)) | None => {}
         }
     }
     if n >= rule.blocks_max || time == DuelDeadline::Up {
         return DuelRuling::Decided(Verdict::Undecided { blocks: n });
     }
     DuelRuling::Continue
+}
+
+/// What one clock supplies for a keep, if the others do not contradict it.
+fn proof(duel: &Duel, track: &ClockTrack) -> Option<(Vec<KeepNote>, AgedRuling)> {
+    let mut others = duel.tracks.iter().filter(|other| other.clock != track.clock);
+    if others.any(|other| other.slower.reached(duel.rule.guard_evidence)) {
+        return None;
+    }
+    Some((keep_notes(duel, track)?, turns::judge_aged(duel, track)))
+}
+
+/// Whether the next block must be one of aged processes: everything else that a keep needs is
+/// there.
+pub fn aging_due(duel: &Duel) -> bool {
+    let first = duel.tracks.iter().find_map(|track| proof(duel, track));
+    duel.n_blocks() >= duel.rule.blocks_min
+        && drop_reason(duel).is_none()
+        && matches!(first, Some((_, AgedRuling::More)))
 }
 
 /// Either clock may decide, so each needs this many times more evidence for the same error bound.
@@ -307,7 +339,10 @@ fn drop_reason(duel: &Duel) -> Option<DropReason> {
         return Some(DropReason::Regressed { cases: regressed });
     }
     let not_faster = |track: &ClockTrack| track.not_faster.reached(enough);
-    duel.tracks.iter().any(not_faster).then_some(DropReason::NotFaster)
+    if duel.tracks.iter().any(not_faster) {
+        return Some(DropReason::NotFaster);
+    }
+    turns::drop_reason(duel)
 }
 
 /// The notes of a keep, if one clock has everything that a keep needs.
@@ -322,7 +357,7 @@ fn keep_notes(duel: &Duel, track: &ClockTrack) -> Option<Vec<KeepNote>> {
     }
     // A NaN ratio is not within the limit.
     let tail_within = duel.tail_ratio(track) <= rule.tail_ratio;
-    if !tail_within {
+    if !tail_within || !turns::allow_keep(duel, track) {
         return None;
     }
     // The estimate comes last: it takes a quadratic number of pairs.
@@ -394,6 +429,7 @@ impl Verdict {
                 | DropReason::NotFaster
                 | DropReason::Regressed { .. }
                 | DropReason::LayoutLuck { .. }
+                | DropReason::SlowCalls { .. }
                 | DropReason::ClocksDisagree { .. } => true,
                 // Once a person allows it, the same source may be submitted again.
                 DropReason::Unproven { .. }

@@ -395,6 +395,7 @@ impl CampaignScript {
                 first: FirstArm::Parent,
                 parent: self.sample(*case, &step.parent, seed),
                 candidate,
+                turns: None,
             }
         };
         Event::BlockMeasured {
@@ -403,6 +404,7 @@ impl CampaignScript {
                 seed,
                 pad: 0,
                 pairs: step.cases.iter().map(pair).collect(),
+                aged: 0,
                 discarded: (step.block == 0).then_some(DiscardReason::WarmUp),
                 conditions: None,
             },

@@ -12,6 +12,7 @@
 use crate::commands::{BenchParams, CommandVariant, Harness};
 use crate::outcome::{BlockFailure, BlockResult, Failure, IndexedCase, split};
 use crate::runner::KernelRunner;
+use karve_core::campaign::ProcessAge;
 use karve_core::measurement::{Block, FirstArm, Gate, Pair, Sample};
 use karve_numerics::case::Case;
 use karve_os::error::Result;
@@ -69,10 +70,10 @@ impl PairRunner {
     }
 
     /// One block: each case once by each arm.
-    pub fn block(&self, cases: &[IndexedCase]) -> BlockResult<Block> {
+    pub fn block(&self, cases: &[IndexedCase], age: ProcessAge) -> BlockResult<Block> {
         let mut last = Gate::Passed;
         for _ in 0..PARENT_TRIES {
-            match self.block_once(cases) {
+            match self.block_once(cases, age) {
                 // The whole block is rerun: half of it would no longer be a pair.
                 Err(Failure::Outcome(BlockFailure::Parent(gate))) => last = gate,
                 done => return done,
@@ -86,7 +87,7 @@ impl PairRunner {
 
     /// One block in the kernel runner. Both arms stay there from block to block, and are
     /// recreated after a failure.
-    fn block_by_runner(&self, cases: &[IndexedCase]) -> BlockResult<Block> {
+    fn block_by_runner(&self, cases: &[IndexedCase], age: ProcessAge) -> BlockResult<Block> {
         let held = self.runner.0.take();
         let mut duelling = match held {
             Some(duelling) => duelling,
@@ -95,14 +96,14 @@ impl PairRunner {
                 self.candidate.harness.duel(trees, cases)?
             }
         };
-        let block = duelling.block()?;
+        let block = duelling.block(age)?;
         self.runner.0.replace(Some(duelling));
         Ok(block)
     }
 
-    fn block_once(&self, cases: &[IndexedCase]) -> BlockResult<Block> {
+    fn block_once(&self, cases: &[IndexedCase], age: ProcessAge) -> BlockResult<Block> {
         if self.parent.harness.is_under_contract() {
-            return self.block_by_runner(cases);
+            return self.block_by_runner(cases, age);
         }
         let call = BenchParams::fresh(self.variant)?;
         let plain: Vec<Case> = cases.iter().map(|(_, case)| case.clone()).collect();
@@ -120,6 +121,7 @@ impl PairRunner {
                 first,
                 parent,
                 candidate,
+                turns: None,
             }));
         }
         Ok(Block {
@@ -128,6 +130,7 @@ impl PairRunner {
             pairs,
             discarded: None,
             conditions: None,
+            aged: 0,
         })
     }
 

@@ -9,6 +9,7 @@
 
 #![allow(clippy::expect_used, clippy::print_stdout)]
 
+use karve_core::campaign::ProcessAge;
 use karve_core::charter::Metric;
 use karve_harness::runner::{self, DuelCase, KernelRunner, RunnerSetup};
 use karve_numerics::accuracy::AccuracyRuleSet;
@@ -127,7 +128,7 @@ fn duel(terms: &RunnerSetup, tree: &Path, case: &Case, calls: u32) -> (runner::D
             .expect("two kernels that pass");
     let mut ratios = Vec::new();
     for _ in 0..BLOCKS {
-        let block = duelling.block().expect("equal kernels");
+        let block = duelling.block(ProcessAge::Usual).expect("equal kernels");
         let pair = &block.pairs[0];
         ratios.push(pair.candidate.value / pair.parent.value);
     }

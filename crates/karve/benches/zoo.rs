@@ -18,6 +18,7 @@
 )]
 
 use karve::config::{self, CharterTime, Overrides};
+use karve_core::campaign::ProcessAge;
 use karve_core::charter::Charter;
 use karve_core::comparison::Clock;
 use karve_core::duel::{Duel, DuelRule};
@@ -93,7 +94,7 @@ fn honest(lab: &Lab, runs: usize) -> usize {
         let outcome = examined.map(|_| ()).and_then(|()| {
             let mut duelling = lab.duel(&terms, &trees[at]);
             for _ in 0..BLOCKS {
-                match split(duelling.block()).expect("a block") {
+                match split(duelling.block(ProcessAge::Usual)).expect("a block") {
                     Ok(block) => {
                         let pair = &block.pairs[0];
                         gains[at].push(pair.parent.value / pair.candidate.value);
@@ -236,7 +237,11 @@ impl Lab {
         let mut duel = Duel::new(&self.charter, &[0], rule.with_second(Some(Clock::Cpu)));
         let mut duelling = self.duel(&self.terms(1), tree);
         loop {
-            let block = split(duelling.block()).expect("a block").ok()?;
+            let age = match verdict::aging_due(&duel) {
+                true => ProcessAge::Aged,
+                false => ProcessAge::Usual,
+            };
+            let block = split(duelling.block(age)).expect("a block").ok()?;
             duel.take(&block).expect("a block that fits");
             if let DuelRuling::Decided(verdict) = verdict::judge_duel(&duel, DuelDeadline::Left) {
                 return Some(verdict);

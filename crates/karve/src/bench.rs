@@ -22,6 +22,7 @@ pub mod view;
 
 use crate::ui;
 use karve_core::bench::{Bench, BenchRule, SecondClockRule};
+use karve_core::campaign::ProcessAge;
 use karve_core::charter::{ClockRule, Metric};
 use karve_core::comparison::Clock;
 use karve_core::measurement::{Block, Conditions, Gate};
@@ -148,7 +149,7 @@ pub fn block_in(
     ground: &BenchSetup,
     stop: &StopFlag,
 ) -> Result<Option<Block>> {
-    match split(runner.block(&ground.cases))? {
+    match split(runner.block(&ground.cases, ProcessAge::Usual))? {
         Ok(block) => Ok(Some(block)),
         Err(_) if stop.at_once() => Ok(None),
         Err(BlockFailure::Parent(gate)) => Err(cannot_measure(ground, "A", &ground.a, &gate)),

@@ -9,6 +9,7 @@ mod patterns;
 #[path = "runner/python.rs"]
 mod python;
 
+use karve_core::campaign::ProcessAge;
 use karve_core::charter::Metric;
 use karve_core::measurement::Gate;
 use karve_harness::outcome::{BlockFailure, split};
@@ -289,7 +290,7 @@ fn honest_kernels_meet_on_every_case_and_again_in_fresh_processes() {
     let (one, other) = (built(kernels::HONEST), built(kernels::UNROLLED));
     let mut duelling = duel(one.path(), other.path(), 5);
     for _ in 0..30 {
-        let block = duelling.block().expect("no fault");
+        let block = duelling.block(ProcessAge::Usual).expect("no fault");
         let cases: Vec<usize> = block.pairs.iter().map(|pair| pair.case).collect();
         assert_eq!(cases, [0, 1]);
         assert!(block.pairs.iter().all(|pair| pair.parent.value > 0.0));
@@ -304,7 +305,8 @@ fn honest_kernels_meet_on_every_case_and_again_in_fresh_processes() {
 fn a_kernel_that_is_right_only_at_first_is_caught_while_it_is_timed() {
     let (one, other) = (built(kernels::HONEST), built(kernels::AT_FIRST));
     let mut duelling = duel(one.path(), other.path(), 5);
-    let fault = (0..30).find_map(|_| split(duelling.block()).expect("a block").err());
+    let fault =
+        (0..30).find_map(|_| split(duelling.block(ProcessAge::Usual)).expect("a block").err());
     let fault = fault.expect("it is caught");
     assert!(matches!(fault, BlockFailure::Candidate(Gate::WrongResult { .. })), "{fault:?}");
 }

@@ -6,7 +6,7 @@
 //! measured against itself with a little more work, to see whether this host shows a 3% slowdown.
 
 use super::record::{EventResult, not_due};
-use super::{Campaign, CampaignPhase, DuelName, MeasureStep, Step, StopReason};
+use super::{Campaign, CampaignPhase, DuelName, MeasureStep, ProcessAge, Step, StopReason};
 use crate::comparison::{Clock, Comparison};
 use crate::duel::{Duel, DuelRule};
 use crate::measurement::{Block, DiscardReason, Pair};
@@ -88,6 +88,7 @@ impl RunningControl {
             candidate: incumbent.to_owned(),
             cases: self.duel.cases(),
             block: self.blocks,
+            age: ProcessAge::Usual,
         })
     }
 }

@@ -349,6 +349,15 @@ pub struct ImplementStep {
     pub brief: Box<Brief>,
 }
 
+/// How long the processes of a block have lived before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessAge {
+    /// As long as usual.
+    Usual,
+    /// Many times longer.
+    Aged,
+}
+
 /// One block of a duel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasureStep {
@@ -362,6 +371,8 @@ pub struct MeasureStep {
     pub cases: Vec<usize>,
     /// The number of this block, warm-up included.
     pub block: u32,
+    /// How long its processes have lived before it.
+    pub age: ProcessAge,
 }
 
 impl Event {

@@ -1,6 +1,6 @@
 //! A round: one hypothesis from proposal to verdict.
 
-use super::{DuelName, Lesson};
+use super::{DuelName, Lesson, ProcessAge};
 use crate::comparison::{Clock, Comparison};
 use crate::duel::Duel;
 use crate::hypothesis::{Candidate, Hypothesis};
@@ -10,7 +10,7 @@ use crate::measurement::Gate;
 use crate::roles::{Review, RoutingDecision};
 use crate::spending::AgentUsage;
 use crate::variants::{ImplementedVariant, VariantTrial};
-use crate::verdict::Verdict;
+use crate::verdict::{self, Verdict};
 use karve_numerics::case::CaseSet;
 use karve_numerics::contract::CaseTensorError;
 use serde::{Deserialize, Serialize};
@@ -168,6 +168,14 @@ impl RunningDuel {
         match self.layout() {
             0 => DuelName::Round { round, set: self.set },
             variant => DuelName::Layout { round, set: self.set, variant },
+        }
+    }
+
+    /// How long the processes of the next block must have lived before it.
+    pub(super) fn age_due(&self) -> ProcessAge {
+        match self.layouts.is_none() && verdict::aging_due(&self.duel) {
+            true => ProcessAge::Aged,
+            false => ProcessAge::Usual,
         }
     }
 

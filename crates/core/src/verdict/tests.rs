@@ -19,9 +19,10 @@ fn block(values: &[(f64, f64)]) -> Block {
             first: FirstArm::Parent,
             parent: sample(*parent),
             candidate: sample(*candidate),
+            turns: None,
         })
         .collect();
-    Block { seed: 0, pad: 0, pairs, discarded: None, conditions: None }
+    Block { seed: 0, pad: 0, pairs, discarded: None, conditions: None, aged: 0 }
 }
 
 fn duel_of(charter: &Charter, n_cases: usize) -> Duel {

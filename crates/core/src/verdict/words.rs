@@ -2,6 +2,7 @@
 
 use super::{DropReason, KeepNote, Verdict};
 use crate::integrity::GainDoubt;
+use crate::duel::SlowCalls;
 
 impl Verdict {
     /// Why, in words; `name` gives the name of a case.
@@ -58,6 +59,14 @@ impl Verdict {
                          and submit it again",
                         doubts.join("; ")
                     )
+                }
+                DropReason::SlowCalls { which, ratio } => {
+                    let which = match which {
+                        SlowCalls::Total => "all calls together",
+                        SlowCalls::Tail => "the slowest calls",
+                        SlowCalls::Aged => "calls of a process that has run for long",
+                    };
+                    format!("the usual call is faster, but {which} reach only {ratio:.3}x")
                 }
                 DropReason::ClocksDisagree { clock, metric, second } => format!(
                     "the clocks disagree: {metric:.3}x by the metric, {second:.3}x by the {}; \

@@ -56,6 +56,7 @@ fn block(values: &[(f64, f64)]) -> Block {
         first: FirstArm::Parent,
         parent: sample(*parent),
         candidate: sample(*candidate),
+        turns: None,
     };
     Block {
         seed: 0,
@@ -63,6 +64,7 @@ fn block(values: &[(f64, f64)]) -> Block {
         pairs: values.iter().enumerate().map(pair).collect(),
         discarded: None,
         conditions: None,
+        aged: 0,
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A turn is: wake it, check that it is awake, start the clock, send the request, wait for the
 //! reply, stop the clock, freeze it. Nothing of it runs between two turns. Its CPU time is that of
-//! all its threads, read by karve when they are frozen, so work deferred past the reply counts too.
+//! all its threads, read by karve when they are frozen, so work deferred past the reply counts too:
+//! a turn takes at least that long.
 //! What it does while waking up, before the clock starts, is added to the time: the inputs are
 //! already there, and a signal handler could compute all results. A kernel on a device gets its
 //! inputs before the timed part and returns its outputs after it; karve times both, since work
@@ -130,6 +131,8 @@ pub(super) struct BatchTiming {
     pub(super) woken: Duration,
     /// CPU time of all threads from when they were resumed until they were frozen.
     pub(super) cpu: Duration,
+    /// CPU time beyond what the allowed threads could use until the reply.
+    pub(super) late: Duration,
     /// What the worker's own clocks reported.
     pub(super) worker_timing: WorkerTiming,
     /// How long preparing before the batch took: CPU time, or wall time with a device.
@@ -139,9 +142,17 @@ pub(super) struct BatchTiming {
 }
 
 impl BatchTiming {
-    /// How long the turn took: from the request to the reply, plus work before it.
+    /// How long the turn took: from the request to the reply, plus work before and after it.
     pub(super) fn time(&self) -> Duration {
-        self.wall + self.woken
+        self.wall + self.woken + self.late
+    }
+
+    /// Charges for work that went on after the reply, or in more threads than allowed: a turn takes
+    /// at least as long as its CPU time, spread over these threads. A system call that cannot be
+    /// interrupted, for example, runs on until it ends, and only then does the process stop.
+    pub(super) fn charge_late(&mut self, threads: u32) {
+        let least = self.cpu / threads.max(1);
+        self.late = least.saturating_sub(self.wall + self.woken);
     }
 
     /// Adds part of the work done before the request.
@@ -238,6 +249,7 @@ impl KernelWorker {
             wall,
             woken,
             cpu: woken + cpu_after.saturating_sub(cpu_before),
+            late: Duration::ZERO,
             worker_timing: reported,
             before,
             after,

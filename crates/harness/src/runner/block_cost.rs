@@ -1,5 +1,5 @@
-//! How long processes live, how many turns both arms take in a block, and which turn represents
-//! them.
+//! How long processes live, how many turns both arms take in a block, which turn represents them,
+//! and what all of them show.
 //!
 //! A block starts with fresh processes, which cost time in which no kernel runs. The shorter a
 //! turn, the more turns are needed to make that worthwhile. Single turns of a block are not
@@ -8,7 +8,8 @@
 
 use super::arm::BatchTiming;
 use karve_core::charter::{Metric, OwnClock};
-use karve_core::measurement::Sample;
+use karve_core::measurement::{PairTurns, Sample, TurnTimes};
+use karve_numerics::stats;
 use std::time::Duration;
 
 /// The turns of a block take at least this many times as long as preparing.
@@ -23,6 +24,11 @@ const BATCHES_FIRST: u32 = 1;
 /// blocks.
 const START_OF_A_BLOCK: Duration = Duration::from_millis(250);
 const BLOCKS_MAX: u32 = 25;
+
+/// An aged process has lived this many times longer than usual when its block begins; aging both
+/// processes of a block on one case takes at most this long.
+pub(super) const AGED_FACTOR: u32 = 50;
+pub(super) const AGING_MAX: Duration = Duration::from_secs(2);
 
 /// What blocks cost so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -105,6 +111,30 @@ fn middle(turns: &[[ClockTimes; 2]], clock: fn(&ClockTimes) -> Duration) -> [Clo
     sorted.get(sorted.len() / 2).copied().copied().unwrap_or_default()
 }
 
+/// What all turns of both arms show, of this many calls each.
+pub(super) fn all_turns(metric: &Metric, turns: &[[BatchTiming; 2]], calls: usize) -> PairTurns {
+    let of_arm = |arm: usize| {
+        let own = turns.iter().map(|both| ClockTimes::of(&both[arm]));
+        let (times, cpus): (Vec<f64>, Vec<f64>) =
+            own.map(|own| (own.time.as_secs_f64(), own.cpu.as_secs_f64())).unzip();
+        let sample = |of: &dyn Fn(&[f64]) -> f64| {
+            let seconds = |values: &[f64]| Duration::from_secs_f64(of(values).max(0.0));
+            sample_of(metric, ClockTimes { time: seconds(&times), cpu: seconds(&cpus) }, calls)
+        };
+        let quantile = |q: f64| move |values: &[f64]| stats::quantile(values, q).unwrap_or(0.0);
+        TurnTimes {
+            mean: sample(&|values| values.iter().sum::<f64>() / values.len().max(1) as f64),
+            p90: sample(&quantile(0.9)),
+            worst: sample(&quantile(1.0)),
+        }
+    };
+    PairTurns {
+        n: u32::try_from(turns.len()).unwrap_or(u32::MAX),
+        parent: of_arm(0),
+        candidate: of_arm(1),
+    }
+}
+
 /// The clocks of a turn as a sample: the time of one call, and both clocks for all of them.
 pub(super) fn sample_of(metric: &Metric, clocks: ClockTimes, calls: usize) -> Sample {
     let unit = metric.seconds_per_unit().unwrap_or(1e-6);
@@ -129,6 +159,7 @@ mod tests {
             wall: Duration::from_micros(time),
             woken: Duration::ZERO,
             cpu: Duration::from_micros(cpu),
+            late: Duration::ZERO,
             worker_timing: WorkerTiming { wall_ns: 0, cpu_ns: 0, flags: 0, device_ns: 0 },
             before: Duration::ZERO,
             after: Duration::ZERO,
@@ -160,6 +191,18 @@ mod tests {
         assert_eq!(pace([600_000, 4_000, 1_000]).blocks(), 3);
         assert_eq!(pace([12_000_000, 4_000, 1_000]).blocks(), BLOCKS_MAX);
         assert_eq!(pace([12_000_000, 10_000, 500_000]).n_batches(), 1);
+    }
+
+    #[test]
+    fn all_turns_show_what_the_usual_one_does_not() {
+        let slow = |at: usize| if at % 4 == 0 { 600 } else { 90 };
+        let turns: Vec<_> = (0..16).map(|at| [turn(100, 100), turn(slow(at), slow(at))]).collect();
+        let usual = usual(&turns).map(|clocked| clocked.time.as_micros());
+        assert_eq!(usual, [100, 90]);
+        let metric = Metric { unit: "us".into(), ..karve_core::charter::Metric::default() };
+        let all = all_turns(&metric, &turns, 1);
+        assert_eq!((all.n, all.parent.mean.cpu_us, all.candidate.mean.cpu_us), (16, 100, 217));
+        assert_eq!((all.candidate.p90.wall_us, all.candidate.worst.wall_us), (600, 600));
     }
 
     #[test]

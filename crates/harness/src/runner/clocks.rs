@@ -5,7 +5,8 @@
 //! counts: even that must exceed the incumbent's usual one, and by a good part of the incumbent's
 //! turn, since the cost of handing over a batch does not depend on the kernel. Little is lost by
 //! that. What a worker reports about its time is not trusted anyway, and work before the request
-//! is added to the time. For work moved outside the timed part, see [`BatchOverhead`].
+//! is added to the time, and so is CPU time that no allowed thread can have used until the reply,
+//! which is also checked over all turns together. For work moved outside the timed part, see [`BatchOverhead`].
 
 use super::arm::BatchTiming;
 use karve_core::measurement::Gate;
@@ -38,8 +39,9 @@ pub(super) struct ArmClocks {
     gap: Vec<f64>,
     /// CPU time before the request, in seconds.
     woken: Vec<f64>,
-    /// CPU time over the time of the turn.
-    cpu: Vec<f64>,
+    /// CPU time of all turns, and their time until the reply, in seconds.
+    cpu_total: f64,
+    until_reply: f64,
     /// The time on the device over karve's.
     device: Vec<f64>,
 }
@@ -51,7 +53,8 @@ impl ArmClocks {
         self.time.push(time);
         self.gap.push(turn.wall.as_secs_f64() - turn.worker_timing.wall_ns as f64 * 1e-9);
         self.woken.push(turn.woken.as_secs_f64());
-        self.cpu.push(turn.cpu.as_secs_f64() / time.max(1e-9));
+        self.cpu_total += turn.cpu.as_secs_f64();
+        self.until_reply += (turn.wall + turn.woken).as_secs_f64();
         self.device
             .push(turn.worker_timing.device_ns as f64 * 1e-9 / turn.wall.as_secs_f64().max(1e-9));
     }
@@ -80,7 +83,8 @@ impl ArmClocks {
         if calm(&self.device) > 1.0 + SHARE_MAX {
             return dishonest("the clock of the device does not agree with karve's clock".into());
         }
-        if least(&self.cpu) > f64::from(threads.max(1)) + SHARE_MAX {
+        // All turns together: one honest turn in eight must not outweigh the others.
+        if self.cpu_total > (f64::from(threads.max(1)) + SHARE_MAX) * self.until_reply {
             let may = threads_in_words(threads);
             return dishonest(format!(
                 "it uses more CPU time than {may} can: work continues in other threads"
@@ -207,25 +211,29 @@ mod tests {
 
     /// Some turns: their times by karve's clock and by their own, while waking, and in total, in
     /// microseconds; a delay of the host is added to all but every tenth.
-    fn clocks([wall, reported, woken, cpu]: [u64; 4], delay: u64) -> ArmClocks {
+    fn clocks(times: [u64; 4], delay: u64) -> ArmClocks {
         let mut clocks = ArmClocks::default();
         for turn in 0..READINGS_MIN {
-            let late = if turn % 10 == 3 { 0 } else { delay };
-            clocks.add(&BatchTiming {
-                wall: Duration::from_micros(wall + late),
-                woken: Duration::from_micros(woken),
-                cpu: Duration::from_micros(cpu),
-                worker_timing: WorkerTiming {
-                    wall_ns: reported * 1_000,
-                    cpu_ns: 0,
-                    flags: 0,
-                    device_ns: 0,
-                },
-                before: Duration::ZERO,
-                after: Duration::ZERO,
-            });
+            clocks.add(&turn_of(times, if turn % 10 == 3 { 0 } else { delay }));
         }
         clocks
+    }
+
+    fn turn_of([wall, reported, woken, cpu]: [u64; 4], delay: u64) -> BatchTiming {
+        BatchTiming {
+            wall: Duration::from_micros(wall + delay),
+            woken: Duration::from_micros(woken),
+            cpu: Duration::from_micros(cpu),
+            late: Duration::ZERO,
+            worker_timing: WorkerTiming {
+                wall_ns: reported * 1_000,
+                cpu_ns: 0,
+                flags: 0,
+                device_ns: 0,
+            },
+            before: Duration::ZERO,
+            after: Duration::ZERO,
+        }
     }
 
     fn usual() -> ArmClocks {
@@ -270,6 +278,29 @@ mod tests {
         check(&clocks([2_550, 2_500, 20, 7_600], 0), 2, Some("other threads"));
     }
 
+    #[test]
+    fn one_honest_turn_in_eight_does_not_hide_the_others() {
+        let mut mixed = clocks([2_550, 2_500, 20, 5_100], 0);
+        for _ in 0..READINGS_MIN.div_ceil(8) {
+            mixed.add(&turn_of([5_050, 5_000, 20, 5_030], 0));
+        }
+        check(&mixed, 1, Some("other threads"));
+    }
+
+    #[test]
+    fn a_turn_takes_at_least_as_long_as_its_cpu_time() {
+        let time = |[wall, cpu]: [u64; 2], threads: u32| {
+            let mut turn = turn_of([wall, wall, 20, cpu], 0);
+            turn.charge_late(threads);
+            turn.time().as_micros()
+        };
+        assert_eq!(time([5_000, 5_010], 1), 5_020);
+        // A second thread was in a system call that went on for 4 ms after the reply.
+        assert_eq!(time([1_000, 5_000], 1), 5_000);
+        assert_eq!(time([1_000, 5_000], 2), 2_500);
+        assert_eq!(time([30_000, 5_000], 1), 30_020);
+    }
+
     /// Processes: the candidate's takes this long to prepare, in its batch, and to return its
     /// outputs, in microseconds, compared with 1,000, 200 and 1,000; every second pair takes 300
     /// more to return them. A process lives for this many turns.
@@ -278,6 +309,7 @@ mod tests {
             wall: Duration::from_micros(wall),
             woken: Duration::ZERO,
             cpu: Duration::from_micros(wall),
+            late: Duration::ZERO,
             worker_timing: WorkerTiming { wall_ns: 0, cpu_ns: 0, flags: 0, device_ns: 0 },
             before: Duration::from_micros(before),
             after: Duration::from_micros(after + late),

@@ -8,7 +8,7 @@
 
 use super::affinity::CpuAffinity;
 use super::arm::{BatchTiming, KernelWorker};
-use super::block_cost::BlockCost;
+use super::block_cost::{AGED_FACTOR, AGING_MAX, BlockCost};
 use super::buffers::{CallOutput, KernelBuffers, KernelCall};
 use super::check::TensorBounds;
 use super::clocks::{ArmClocks, BatchOverhead, threads_in_words};
@@ -18,6 +18,7 @@ use super::setup::RunnerSetup;
 use super::worker_failure::on_case;
 use super::{block_cost, check, spread};
 use crate::outcome::{BlockFailure, BlockResult, GateResult};
+use karve_core::campaign::ProcessAge;
 use karve_core::charter::Metric;
 use karve_core::measurement::{Block, FirstArm, Gate, Pair};
 use karve_numerics::accuracy::PairedError;
@@ -131,8 +132,9 @@ impl KernelRunner {
         self.spent
     }
 
-    /// One block: a fresh process for each arm, and each case by both.
-    pub fn block(&mut self) -> BlockResult<Block> {
+    /// One block: a fresh process for each arm, and each case by both. Aged processes have called
+    /// their kernel many times before.
+    pub fn block(&mut self, age: ProcessAge) -> BlockResult<Block> {
         let start = Instant::now();
         if self.blocks >= self.pace.blocks() {
             self.renew()?;
@@ -144,17 +146,46 @@ impl KernelRunner {
         let turns = self.pace.n_batches();
         let seed = secret()?;
         let mut pairs = Vec::with_capacity(self.cases.len());
+        let mut aged = 0;
         for duel_case in 0..self.cases.len() {
             let before = Instant::now();
             self.face(duel_case)?;
+            if age == ProcessAge::Aged {
+                aged = self.age(duel_case, turns)?.max(aged);
+            }
             around += before.elapsed();
             pairs.push(self.pair(duel_case, seed, turns)?);
         }
         let all = start.elapsed();
-        self.pace.add(around, all.saturating_sub(around + renewed), turns);
+        if age == ProcessAge::Usual {
+            self.pace.add(around, all.saturating_sub(around + renewed), turns);
+        }
         self.spent.total += start.elapsed();
         self.cross_check().map_err(BlockFailure::Candidate)?;
-        Ok(Block { seed, pad: 0, pairs, discarded: None, conditions: None })
+        Ok(Block { seed, pad: 0, pairs, aged, discarded: None, conditions: None })
+    }
+
+    /// Lets both arms call their kernels, as often as each other, until they have lived many times
+    /// longer than the turns of a block take. Nothing of it is timed. Returns the calls.
+    fn age(&mut self, duel_case: usize, turns: u32) -> BlockResult<u32> {
+        let calls = self.cases[duel_case].calls;
+        let start = Instant::now();
+        let mut done = 0;
+        for _ in 0..AGED_FACTOR.saturating_mul(turns) {
+            let batch = self.buffers.fresh_calls(calls)?;
+            self.buffers.fill_all(&batch);
+            let slots: Vec<_> = batch.iter().map(KernelCall::slot).collect();
+            let case = &self.cases[duel_case].case;
+            for arm in toss()? {
+                self.buffers.poison_outputs(&batch);
+                by_arm(arm, on_case(self.arms[arm].run_batch(&slots, 0), case))?;
+            }
+            done += calls;
+            if start.elapsed() >= AGING_MAX {
+                break;
+            }
+        }
+        Ok(done)
     }
 
     /// Recreates both processes.
@@ -190,6 +221,7 @@ impl KernelRunner {
             first: begun.first,
             parent: sample(parent),
             candidate: sample(candidate),
+            turns: Some(block_cost::all_turns(&self.metric, &taken, begun.calls)),
         })
     }
 
@@ -208,6 +240,9 @@ impl KernelRunner {
         };
         // Work could be moved outside the timed part. Transfers to a device vary too much.
         if self.terms.contract.modules.device.is_none() {
+            for turn in [&mut parent, &mut candidate] {
+                turn.charge_late(self.terms.contract.threads);
+            }
             let (usual, own) = (parent.before, candidate.before);
             parent.count_before(usual.saturating_sub(own));
             candidate.count_before(own.saturating_sub(usual));

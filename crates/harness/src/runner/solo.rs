@@ -94,6 +94,9 @@ pub fn reading(
     let _seated = solo.affinity.hold();
     // The first batch loads caches and pages.
     on_case(solo.batch(calls), case)?;
-    let turn = on_case(solo.batch(calls), case)?;
+    let mut turn = on_case(solo.batch(calls), case)?;
+    if terms.contract.modules.device.is_none() {
+        turn.charge_late(terms.contract.threads);
+    }
     Ok(sample_of(metric, ClockTimes::of(&turn), calls as usize))
 }

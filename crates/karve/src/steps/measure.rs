@@ -46,7 +46,7 @@ fn measure_block(context: &mut Context, step: &MeasureStep, campaign: &Campaign)
         runner.fresh_pages()?;
     }
     let conditions = context.device.session.before_block(&context.stop, &context.device.notices)?;
-    let measured = runner.block(&cases);
+    let measured = runner.block(&cases, step.age);
     context.device.session.after_block();
     if runner.parent.harness.is_under_contract() {
         // The kernel runners stay alive, so that a block has no startup cost.

@@ -108,6 +108,9 @@ const AGAINST_THE_RUNNER: &[(&str, End)] = &[
     ("x22_some_help", NoGain),
     ("x23_timer_crowd", NoGain),
     ("x24_sealed_outputs", NoGain),
+    ("x25_late_copy", NoGain),
+    ("x26_slow_sometimes", NoGain),
+    ("x27_slow_later", NoGain),
 ];
 
 /// The project with every cheat beside it, and a script that plays some of them.

@@ -1,6 +1,7 @@
 //! Modules in Python in the kernel runner: what is called, what is refused, and what it costs.
 
 use super::{RunnerSetup, case, check_kernel, terms};
+use karve_core::campaign::ProcessAge;
 use karve_core::charter::Metric;
 use karve_core::measurement::Gate;
 use karve_harness::outcome::{BlockFailure, split};
@@ -179,7 +180,7 @@ fn modules_meet_in_a_duel_and_what_it_costs_is_told() {
     let mut duelling = duelling.expect("both start");
     let mut faster = 0;
     for _ in 0..30 {
-        let block = duelling.block().expect("no fault");
+        let block = duelling.block(ProcessAge::Usual).expect("no fault");
         faster += u32::from(block.pairs[0].candidate.cpu_us < block.pairs[0].parent.cpu_us);
     }
     assert!(faster > 20, "{faster} of 30");
@@ -231,7 +232,8 @@ def kernel_fn(n, alpha, x, y):
     let trees = [one.path().to_owned(), other.path().to_owned()];
     let duelling = KernelRunner::start(&terms, &metric, trees, vec![duel_case]);
     let mut duelling = duelling.expect("both start");
-    let fault = (0..30).find_map(|_| split(duelling.block()).expect("a block").err());
+    let fault =
+        (0..30).find_map(|_| split(duelling.block(ProcessAge::Usual)).expect("a block").err());
     let dishonest = matches!(&fault, Some(BlockFailure::Candidate(Gate::Dishonest { .. })));
     assert!(dishonest, "{fault:?}");
 }

@@ -25,6 +25,7 @@ fn block(readings: &[(f64, f64)]) -> Block {
         first: FirstArm::Parent,
         parent: sample(*a, *a),
         candidate: sample(*b, *b),
+        turns: None,
     };
     Block {
         seed: 1,
@@ -32,6 +33,7 @@ fn block(readings: &[(f64, f64)]) -> Block {
         pairs: readings.iter().enumerate().map(pair).collect(),
         discarded: None,
         conditions: None,
+        aged: 0,
     }
 }
 
@@ -106,6 +108,7 @@ fn by_two_clocks(metric: f64, cpu: f64, noise: f64) -> Vec<Block> {
             first: FirstArm::Parent,
             parent: sample(a, 1.0),
             candidate: sample(b, cpu),
+            turns: None,
         }],
         ..block(&[])
     };

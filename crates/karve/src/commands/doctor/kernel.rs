@@ -4,6 +4,7 @@
 
 use super::{DoctorReport, FindingLevel, device};
 use crate::checks;
+use karve_core::campaign::ProcessAge;
 use karve_core::charter::Charter;
 use karve_core::duel::{Duel, DuelRule};
 use karve_core::verdict::{self, NOISE_EVIDENCE, NoiseVerdict};
@@ -214,7 +215,7 @@ fn examine_noise(
     let arm = BuiltArm { harness: harness.clone(), tree: built.path.clone() };
     let runner = PairRunner::new(arm.clone(), arm, CommandVariant::Usual);
     for _ in 0..NOISE_BLOCKS {
-        let Ok(block) = split(runner.block(&cases))? else {
+        let Ok(block) = split(runner.block(&cases, ProcessAge::Usual))? else {
             let hint = ConfigHints::of(charter).bench;
             findings.failed("noise", "the benchmark fails intermittently", hint);
             return Ok(());

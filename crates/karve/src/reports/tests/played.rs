@@ -336,6 +336,7 @@ impl Player {
             first: FirstArm::Parent,
             parent: sample(self.value(*case, self.speeds[&step.parent])),
             candidate: sample(self.value(*case, speed)),
+            turns: None,
         };
         Event::BlockMeasured {
             duel: step.duel,
@@ -343,6 +344,7 @@ impl Player {
                 seed: u64::from(step.block),
                 pad: 0,
                 pairs: step.cases.iter().map(pair).collect(),
+                aged: 0,
                 discarded: (step.block == 0).then_some(DiscardReason::WarmUp),
                 conditions: None,
             },

@@ -288,6 +288,7 @@ fn iteration_status(verdict: &Verdict) -> &'static str {
             | DropReason::ClocksDisagree { .. }
             | DropReason::LayoutLuck { .. }
             | DropReason::Unproven { .. }
+            | DropReason::SlowCalls { .. }
             | DropReason::RoundTimeUp => "revert",
         },
     }
@@ -318,6 +319,7 @@ fn is_ineffective(verdict: &Verdict) -> bool {
             DropReason::NotFaster
             | DropReason::Regressed { .. }
             | DropReason::LayoutLuck { .. }
+            | DropReason::SlowCalls { .. }
             | DropReason::SameArtifact => true,
             DropReason::NoCandidate { .. }
             | DropReason::NoChange

@@ -1,0 +1,205 @@
+//! Judges what all turns of a duel show: a gain of the usual turn is not a gain if other calls pay
+//! for it.
+
+use super::{DropReason, clocks};
+use crate::duel::{ClockTrack, Duel, SlowCalls};
+use karve_numerics::stats;
+
+/// Aged blocks that a keep needs, and how many there may be before they count against it.
+const AGED_MIN: usize = 3;
+const AGED_MAX: usize = 7;
+
+/// What the blocks with aged processes say about a proven gain.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum AgedRuling {
+    /// They show it too, or there is no way to age the processes.
+    Shown,
+    /// Another aged block is needed.
+    More,
+    /// They do not show it; the speedup there.
+    Gone(f64),
+}
+
+/// Why the turns speak against a candidate, if that is proven by any clock.
+pub(super) fn drop_reason(duel: &Duel) -> Option<DropReason> {
+    let enough = duel.rule.guard_evidence * clocks(duel) * SlowCalls::PROVEN_BY_TURNS;
+    let (which, ratio) = duel.tracks.iter().find_map(|track| track.turns.slow_calls(enough))?;
+    Some(DropReason::SlowCalls { which, ratio })
+}
+
+/// Whether all turns together show a gain by this clock, not only the usual ones.
+pub(super) fn allow_keep(duel: &Duel, track: &ClockTrack) -> bool {
+    let turns = &track.turns;
+    if !turns.is_known() {
+        return true;
+    }
+    // A NaN is not a gain.
+    duel.total_ln(track) > 0.0
+        && stats::hodges_lehmann(&turns.means).is_some_and(|mean| mean >= duel.rule.null_ln)
+}
+
+/// Judges the aged blocks of a duel whose other blocks prove a gain by this clock. A quick duel
+/// that is followed by another one needs none.
+pub(super) fn judge_aged(duel: &Duel, track: &ClockTrack) -> AgedRuling {
+    let rule = &duel.rule;
+    let decides = rule.keep_evidence > rule.guard_evidence;
+    if !track.turns.is_known() || !decides {
+        return AgedRuling::Shown;
+    }
+    let aged = &track.turns.aged;
+    let shown = stats::median(aged).unwrap_or(f64::NEG_INFINITY);
+    match aged.len() {
+        n if n < AGED_MIN => AgedRuling::More,
+        _ if shown > rule.null_ln => AgedRuling::Shown,
+        n if n < AGED_MAX => AgedRuling::More,
+        _ => AgedRuling::Gone(shown.exp()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::charter::Charter;
+    use crate::comparison::Clock;
+    use crate::duel::DuelRule;
+    use crate::measurement::{Block, FirstArm, Pair, PairTurns, Sample, TurnTimes};
+    use crate::testing::charter;
+    use crate::verdict::{DuelDeadline, DuelRuling, Verdict, aging_due, judge_duel};
+    use karve_numerics::stats::DrawRng;
+
+    /// Turns of each arm in a block.
+    const TURNS: usize = 25;
+
+    /// How long a turn of a kernel takes, in microseconds, given its number in its process.
+    type KernelTime<'a> = dyn FnMut(usize) -> f64 + 'a;
+
+    fn sample(us: f64) -> Sample {
+        Sample { value: us, wall_us: us as u64, cpu_us: us as u64 }
+    }
+
+    fn times(turns: &[f64]) -> TurnTimes {
+        let quantile = |q| sample(stats::quantile(turns, q).unwrap());
+        let mean = sample(turns.iter().sum::<f64>() / turns.len() as f64);
+        TurnTimes { mean, p90: quantile(0.9), worst: quantile(1.0) }
+    }
+
+    /// A block as the kernel runner makes it: its readings are those of the usual turn.
+    fn block(parent: &mut KernelTime<'_>, candidate: &mut KernelTime<'_>, aged: u32) -> Block {
+        let first = aged as usize;
+        let both: Vec<(f64, f64)> =
+            (first..first + TURNS).map(|turn| (parent(turn), candidate(turn))).collect();
+        let mut sorted = both.clone();
+        sorted.sort_by(|a, b| (a.1 / a.0).total_cmp(&(b.1 / b.0)));
+        let usual = sorted[TURNS / 2];
+        let (parents, candidates): (Vec<f64>, Vec<f64>) = both.into_iter().unzip();
+        let pair = Pair {
+            case: 0,
+            first: FirstArm::Parent,
+            parent: sample(usual.0),
+            candidate: sample(usual.1),
+            turns: Some(PairTurns {
+                n: TURNS as u32,
+                parent: times(&parents),
+                candidate: times(&candidates),
+            }),
+        };
+        Block { seed: 0, pad: 0, pairs: vec![pair], aged, discarded: None, conditions: None }
+    }
+
+    fn decide(
+        charter: &Charter,
+        parent: &mut KernelTime<'_>,
+        candidate: &mut KernelTime<'_>,
+    ) -> Verdict {
+        let rule = DuelRule::of(charter, charter.keep_evidence()).with_second(Some(Clock::Cpu));
+        let mut duel = Duel::new(charter, &[0], rule);
+        loop {
+            match judge_duel(&duel, DuelDeadline::Left) {
+                DuelRuling::Decided(verdict) => return verdict,
+                DuelRuling::Continue => {
+                    let aged = if aging_due(&duel) { 50 * TURNS as u32 } else { 0 };
+                    duel.take(&block(parent, candidate, aged)).unwrap();
+                }
+            }
+        }
+    }
+
+    /// The noise of a busy host: a little on every turn, and one turn in `rare` is delayed by up
+    /// to `delay` times its length, with the long ones rare.
+    fn noisy(draws: &mut DrawRng, us: f64, rare: usize, delay: f64) -> f64 {
+        let little = 1.0 + 0.02 * draws.next_f64();
+        let late = if draws.below(rare) == 0 { delay * draws.next_f64().powi(4) } else { 0.0 };
+        us * (little + late)
+    }
+
+    /// Keeps among duels of kernels: the candidate's turn takes this long.
+    fn keeps(duels: u64, rare: usize, mut kernel: impl FnMut(usize, &mut DrawRng) -> f64) -> usize {
+        let charter = charter();
+        let keeps = |seed: &u64| {
+            let (mut one, mut other) = (DrawRng::new(2 * seed), DrawRng::new(2 * seed + 1));
+            let mut parent = |_: usize| noisy(&mut one, 10_000.0, rare, 20.0);
+            let mut candidate = |turn: usize| {
+                let us = kernel(turn, &mut other);
+                noisy(&mut other, us, rare, 20.0)
+            };
+            decide(&charter, &mut parent, &mut candidate).keeps()
+        };
+        (0..duels).filter(keeps).count()
+    }
+
+    #[test]
+    fn a_true_gain_is_kept_however_busy_the_host() {
+        for rare in [4, 12, 100] {
+            assert!(keeps(60, rare, |_, _| 9_300.0) >= 59, "one turn in {rare} is late");
+        }
+    }
+
+    #[test]
+    fn equal_kernels_are_never_kept_nor_called_slow() {
+        let charter = charter();
+        let mut slow = 0;
+        for seed in 0..200 {
+            let (mut one, mut other) = (DrawRng::new(2 * seed), DrawRng::new(2 * seed + 1));
+            let mut parent = |_: usize| noisy(&mut one, 10_000.0, 6, 30.0);
+            let mut candidate = |_: usize| noisy(&mut other, 10_000.0, 6, 30.0);
+            let verdict = decide(&charter, &mut parent, &mut candidate);
+            assert!(!verdict.keeps(), "{verdict:?}");
+            let called = matches!(verdict, Verdict::Drop { reason: DropReason::SlowCalls { .. } });
+            slow += usize::from(called);
+        }
+        assert!(slow <= 10, "{slow} of 200, at most 5% are allowed");
+    }
+
+    #[test]
+    fn a_kernel_that_is_slow_in_some_of_its_calls_is_not_kept() {
+        // The gain of the other calls, how many calls in sixteen are slow, and how slow.
+        for (gain, slow, times) in [(1.15, 4, 6.0), (1.15, 2, 6.0), (1.3, 1, 8.0), (1.1, 7, 2.0)] {
+            let kept = keeps(20, 100, |_, draws| match draws.below(16) < slow {
+                true => 10_000.0 * times,
+                false => 10_000.0 / gain,
+            });
+            assert_eq!(kept, 0, "{slow} of 16 calls are {times} times slower");
+        }
+    }
+
+    #[test]
+    fn a_process_that_is_slow_now_and_then_is_not_kept() {
+        let mut process = 0;
+        // Three processes in four are fast; a short duel may not see another one.
+        let kept = keeps(20, 100, |turn, draws| {
+            if turn % TURNS == 0 {
+                process = draws.below(4);
+            }
+            if process == 0 { 60_000.0 } else { 9_000.0 }
+        });
+        assert!(kept <= 1, "{kept} of 20");
+    }
+
+    #[test]
+    fn a_kernel_that_is_slow_from_some_call_on_is_not_kept() {
+        for (from, us) in [(48, 13_000.0), (500, 60_000.0), (TURNS, 10_500.0)] {
+            let kept = keeps(20, 12, |turn, _| if turn < from { 9_000.0 } else { us });
+            assert_eq!(kept, 0, "from call {from} on");
+        }
+    }
+}
