@@ -165,6 +165,7 @@ timed() {
     step zoo cargo bench --locked --bench zoo
     step knowledge cargo bench --locked --bench knowledge
     step brief cargo bench --locked --bench brief
+    step fuzz env KARVE_FUZZ=20000 cargo test --profile fuzz -p karve --test fuzz --locked
 }
 
 begun=$(date +%s)

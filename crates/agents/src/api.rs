@@ -56,6 +56,7 @@ use self::turn::ApiTurnContext;
 use super::Workspace;
 use super::cli::turn_output::TurnFailure;
 use super::secrets::Secrets;
+use super::session_log::SessionLog;
 use super::turn::{FinishedTurn, TextAgent, TurnEnd, TurnRequest, UsageReport};
 use karve_core::asking::budget::{RemainingBudget, TokenGauge};
 use karve_core::charter::Charter;
@@ -63,6 +64,7 @@ use karve_core::spending::AgentUsage;
 use karve_os::error::{CommandError, Result};
 use karve_os::process::StopFlag;
 use serde_json::Value;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A kind of model API.
@@ -316,4 +318,19 @@ impl TextAgent for ApiAgent {
         let model = self.model.as_ref();
         model.is_some_and(|model| model.secrets.are_in(bytes))
     }
+}
+
+/// For the fuzzing tests: whether bytes are the stream of a complete response; `log` is written.
+#[doc(hidden)]
+pub fn reads_stream(kind: ApiKind, bytes: &[u8], log: &Path) -> Result<bool> {
+    let secrets = Secrets::default();
+    let mut log = SessionLog::open(log, &secrets)?;
+    let mut reader = reply_reader::ReplyReader::new(kind.wire(), &secrets, &mut log);
+    reader.take(&http::ResponsePart::Head(200, None));
+    // A response arrives in pieces.
+    let more = bytes.chunks(1_000).all(|piece| reader.take(&http::ResponsePart::Piece(piece)));
+    let (reply, failure) = reader.finish(Ok(()))?;
+    reply.believed(bytes.len());
+    reply.message();
+    Ok(more && failure.is_none())
 }

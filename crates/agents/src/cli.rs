@@ -30,13 +30,16 @@ pub use self::turn::CliProgram;
 
 use self::turn::{CliTurnContext, CliTurnResult};
 use self::turn_output::{TurnFailure, TurnOutput};
+use super::secrets::Secrets;
 use super::session_event::SessionEvent;
+use super::session_log::SessionLog;
 use super::turn::{FinishedTurn, TextAgent, TurnEnd, TurnRequest, TurnTask, UsageReport};
 use super::{Workspace, notes};
 use karve_core::campaign::ImplementStep;
 use karve_core::charter::Limits;
 use karve_core::spending::AgentUsage;
 use karve_os::error::Result;
+use karve_os::process::Exit;
 use karve_os::sandbox::NetworkAccess;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -324,4 +327,17 @@ impl TextAgent for CliAgent {
 fn plain_files(editable: &[String], tree: &Path) -> Vec<String> {
     let named = editable.iter().filter(|name| tree.join(name).is_file());
     named.cloned().collect()
+}
+
+/// For the fuzzing tests: whether bytes are the output of a complete turn; `log` is written.
+#[doc(hidden)]
+pub fn reads_output(kind: CliKind, bytes: &[u8], log: &Path) -> Result<bool> {
+    let secrets = Secrets::default();
+    let log = SessionLog::open(log, &secrets)?;
+    let mut listener = listen::OutputListener::new(kind.spec(), &secrets, log);
+    // Output arrives in pieces.
+    let more = bytes.chunks(1_000).all(|piece| listener.push(piece));
+    let (mut output, _) = listener.finish()?;
+    output.settle(AgentUsage::default());
+    Ok(more && output.judge(Exit::Code(0), "", 1).is_none())
 }

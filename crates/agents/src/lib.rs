@@ -290,3 +290,13 @@ fn agent_named(
         AgentLaunch::Api(config) => Box::new(api::ApiAgent::new(name, config, learn, charter)?),
     })
 }
+
+/// For the fuzzing tests: whether a text can be read as one of the answers of an agent.
+#[doc(hidden)]
+pub fn reads_answer(text: &str) -> bool {
+    let (proposal, words) = (answer::parse_proposal(text), answer::parse_words(text));
+    let implementation = answer::parse_implementation(text);
+    let review = messages::review_of("0", text);
+    answer::parse_usage(text);
+    proposal.is_ok() || words.is_ok() || review.is_ok() || implementation.is_err()
+}

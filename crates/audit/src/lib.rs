@@ -29,6 +29,7 @@ use names::LanguageFamily;
 use reading::{FileFacts, RuleMatch};
 use rules::rule;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Maximum number of files of one change that are read.
 const FILES_MAX: usize = 256;
@@ -74,8 +75,15 @@ pub fn audit(changes: &[FileChange], scene: &AuditContext<'_>) -> Vec<AuditFindi
     in_order(weighed.collect())
 }
 
-/// A file, the Finding there, and the text of its line.
-type FileMatch = (String, RuleMatch, String);
+/// A file, the Finding there, and the hash of its line: a line may be as long as the file and have
+/// thousands of Findings.
+type FileMatch = (String, RuleMatch, u64);
+
+fn hash_of(line: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    line.hash(&mut hasher);
+    hasher.finish()
+}
 
 /// All changed files in one version.
 #[derive(Debug, Default)]
@@ -94,10 +102,10 @@ impl VersionMatches {
         let text = String::from_utf8_lossy(bytes);
         let mut reading = FileFacts::of(scene);
         read(path, bytes, &text, scene, &mut reading);
-        let lines: Vec<&str> = text.lines().collect();
+        let lines: Vec<u64> = text.lines().map(|line| hash_of(line.trim())).collect();
         for seen in reading.seen {
             let line = (seen.line as usize).checked_sub(1).and_then(|n| lines.get(n));
-            let line = line.map_or(String::new(), |line| line.trim().to_owned());
+            let line = line.copied().unwrap_or_default();
             let key = (seen.rule, seen.key.clone());
             self.seen.entry(key).or_default().push((path.to_owned(), seen, line));
         }
@@ -123,9 +131,9 @@ impl VersionMatches {
             if places.len() <= old.len() || (*rule == "library-call" && had_library) {
                 continue;
             }
-            let is_old = |line: &String| old.iter().any(|(_, _, other)| other == line);
+            let old_lines: BTreeSet<u64> = old.iter().map(|(_, _, line)| *line).collect();
             let (known, new): (Vec<_>, Vec<_>) =
-                places.iter().partition(|(_, _, line)| is_old(line));
+                places.iter().partition(|(_, _, line)| old_lines.contains(line));
             let more = places.len() - old.len();
             for (path, seen, _) in new.into_iter().chain(known).take(more) {
                 findings.extend(finding(rule, path, seen.line, seen.what.clone()));

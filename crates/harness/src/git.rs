@@ -45,7 +45,7 @@ pub use candidate::{
     CandidateCommit, CandidateFilter, ChangeRefusal, FILE_BYTES_MAX, RefusedChange,
 };
 pub use detached::HistoryAccess;
-pub use history::{FileStat, PatchResult, TreeEntry};
+pub use history::{FileStat, PatchResult, TreeEntry, reads_answer};
 pub use refs::ExpectedRef;
 pub use start::{CheckoutHead, GitVersion, NewFile, init_with, version};
 pub use survey::{ChangeKind, WorktreeChange};

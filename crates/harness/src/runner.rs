@@ -42,7 +42,15 @@ mod worker_failure;
 pub use correctness::check_kernel;
 pub use duel::KernelRunner;
 pub use duel_case::{DuelCase, DuelTime};
-pub use inputs::ask_inputs;
+pub use inputs::{ask_inputs, parse_inputs};
 pub use setup::{RunnerSetup, no_reference};
 pub use solo::{calls_for, handover, reading};
 pub use worker::serve;
+
+/// For the fuzzing tests: whether a message can be read, as either side of the protocol reads it.
+#[doc(hidden)]
+pub fn reads_message(message: &[u8]) -> bool {
+    let nonce = message.get(1..9).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
+    let reply = protocol::WorkerReply::parse(message, nonce.unwrap_or_default());
+    protocol::WorkerRequest::parse(message).is_ok() || reply.is_ok()
+}

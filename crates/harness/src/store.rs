@@ -136,7 +136,11 @@ pub struct LoadedLog {
 pub fn read(dir: &CampaignDir) -> Result<LoadedLog> {
     let path = dir.join(LOG);
     let file = File::open(&path).context(|| format!("cannot read {}", path.display()))?;
-    let mut reader = BufReader::with_capacity(1 << 16, file);
+    parse_log(&path, BufReader::with_capacity(1 << 16, file))
+}
+
+/// Reads a log; the path is for messages.
+pub fn parse_log(path: &Path, mut reader: impl BufRead) -> Result<LoadedLog> {
     let mut loaded =
         LoadedLog { records: Vec::new(), campaign: Campaign::new(), torn_bytes: 0, good_bytes: 0 };
     let mut line = Vec::new();
@@ -152,16 +156,16 @@ pub fn read(dir: &CampaignDir) -> Result<LoadedLog> {
         let last = reader.fill_buf().is_ok_and(<[u8]>::is_empty);
         match parse_line(&line) {
             Ok(record) => {
-                loaded.campaign.record(&record).map_err(|error| damaged(&path, &loaded, &error))?;
+                loaded.campaign.record(&record).map_err(|error| damaged(path, &loaded, &error))?;
                 loaded.records.push(record);
                 loaded.good_bytes += n as u64;
             }
-            Err(_) if is_other_format(&line) => return Err(other_format(&path)),
+            Err(_) if is_other_format(&line) => return Err(other_format(path)),
             Err(_) if last => {
                 loaded.torn_bytes = n as u64;
                 return Ok(loaded);
             }
-            Err(error) => return Err(damaged(&path, &loaded, &error)),
+            Err(error) => return Err(damaged(path, &loaded, &error)),
         }
     }
 }

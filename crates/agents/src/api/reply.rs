@@ -123,7 +123,8 @@ impl ModelReply {
             ReplyPart::Call { id, name, args } => id.len() + name.len() + args.len(),
             ReplyPart::Other(value) => value.to_string().len(),
         };
-        if self.parts.len() >= PARTS_MAX {
+        // The last index has none after it.
+        if self.parts.len() >= PARTS_MAX || at == u64::MAX {
             self.is_over = true;
         } else if self.fits(bytes) {
             self.parts.insert(at, part);
@@ -156,9 +157,11 @@ impl ModelReply {
         if self.fits(more.len())
             && let Some(ReplyPart::Other(value)) = self.parts.get_mut(&at)
         {
-            let before = value.get(key).and_then(Value::as_str).unwrap_or_default();
-            let text = Value::from(format!("{before}{more}"));
-            value[key] = text;
+            // In place: a copy for each piece of a long text would take minutes.
+            match value.get_mut(key) {
+                Some(Value::String(text)) => text.push_str(more),
+                _ => value[key] = Value::from(more),
+            }
         }
     }
 

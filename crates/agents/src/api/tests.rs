@@ -512,3 +512,29 @@ fn a_server_cannot_speak_for_karve() {
         assert!(matches!(failure, Some(ApiFailure::Garbled(_))), "{failure:?}");
     }
 }
+
+#[test]
+fn the_last_index_of_a_part_is_refused_because_none_comes_after_it() {
+    let item = |index: &str| {
+        let kind = "\"type\":\"response.output_item.done\"";
+        format!("data: {{{kind},{index}\"item\":{{\"type\":\"message\"}}}}\n\n")
+    };
+    let stream = item("\"output_index\":18446744073709551615,") + &item("");
+    let (_, failure) = hear(ApiKind::Openai, stream.as_bytes(), 100);
+    assert_eq!(failure, Some(ApiFailure::TooLong));
+}
+
+#[test]
+fn a_text_in_a_million_pieces_is_not_copied_for_each() {
+    let mut reply = ModelReply::default();
+    reply.begin(0, super::reply::ReplyPart::Other(json!({"text": ""})));
+    // With a copy each, this would take minutes.
+    for _ in 0..1_000_000 {
+        reply.adds_to(0, "text", "x");
+    }
+    let text = match &reply.parts[&0] {
+        super::reply::ReplyPart::Other(part) => part["text"].as_str().map(str::len),
+        _ => None,
+    };
+    assert_eq!((text, reply.is_over), (Some(1_000_000), false));
+}

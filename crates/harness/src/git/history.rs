@@ -297,6 +297,14 @@ fn split_changes(answer: &[u8]) -> Option<(Vec<TreeDifference>, Vec<u8>)> {
     }
 }
 
+/// For the fuzzing tests: whether an answer of git can be read as changes, objects or a tree.
+#[doc(hidden)]
+pub fn reads_answer(answer: &[u8]) -> bool {
+    split_changes(answer).is_some()
+        | split_objects(answer).is_some()
+        | parse_tree(answer).is_ok_and(|tree| !tree.is_empty())
+}
+
 /// Parses `oid type size<LF>contents<LF>` for each object.
 fn split_objects(mut answer: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut objects = Vec::new();
@@ -304,9 +312,9 @@ fn split_objects(mut answer: &[u8]) -> Option<Vec<Vec<u8>>> {
         let end = answer.iter().position(|byte| *byte == b'\n')?;
         let head = std::str::from_utf8(&answer[..end]).ok()?;
         let len: usize = head.rsplit(' ').next()?.parse().ok()?;
-        let start = end + 1;
-        objects.push(answer.get(start..start + len)?.to_vec());
-        answer = answer.get(start + len + 1..)?;
+        let (object, rest) = answer.get(end + 1..)?.split_at_checked(len)?;
+        objects.push(object.to_vec());
+        answer = rest.get(1..)?;
     }
     Some(objects)
 }

@@ -73,10 +73,12 @@ pub fn ask_inputs(terms: &RunnerSetup, tree: &Path) -> Result<Vec<Arg>> {
         return Err(cannot(&said.replace(&format!("{}/", dir.display()), "")));
     }
     let text = run.stdout.text();
-    let last = text.lines().last().unwrap_or_default();
-    let reported: ModuleSignature =
-        serde_json::from_str(last).map_err(|error| cannot(&error.to_string()))?;
-    args_of(reported).map_err(|why| cannot(&why))
+    parse_inputs(text.lines().last().unwrap_or_default()).map_err(|why| cannot(&why))
+}
+
+/// The arguments in the line that a module reports.
+pub fn parse_inputs(line: &str) -> std::result::Result<Vec<Arg>, String> {
+    args_of(serde_json::from_str(line).map_err(|error| error.to_string())?)
 }
 
 fn args_of(reported: ModuleSignature) -> std::result::Result<Vec<Arg>, String> {

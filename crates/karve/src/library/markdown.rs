@@ -67,9 +67,8 @@ fn key_before(line: &str, column: usize) -> Option<&str> {
     let end = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
     let is_key = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let colon = line[..end].rfind(':').or_else(|| line.find(':'))?;
-    let key = line[..colon].trim_end();
-    let from = key.rfind(|c| !is_key(c)).map_or(0, |at| at + 1);
-    Some(&key[from..]).filter(|key| !key.is_empty())
+    let key = line[..colon].trim_end().rsplit(|c| !is_key(c)).next()?;
+    Some(key).filter(|key| !key.is_empty())
 }
 
 /// What values must be, and the keys of such values.
@@ -179,6 +178,7 @@ mod tests {
             "line 3 says \"kind: wonder\"; kind must be one of optimization, anti-pattern",
         );
         check("---\nid: x\ntriggers: 5\n---\n", "triggers must be a list of conditions");
+        check("---\nimpact: {l\u{fc}w: 1, high: 2}\n---\n", "line 2 says");
         check("---\nimpact: {low: much, high: 2}\n---\n", "low must be a number");
         check("---\nscope:\n  op: gemm\n---\n", "line 3 says \"op: gemm\"; op must be a list");
         check(

@@ -22,13 +22,16 @@ use karve_os::error::{CommandError, Result};
 use karve_os::files;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The largest file, in bytes after decompression.
 const BYTES_MAX: u64 = 1 << 30;
+/// How many times its size a compressed file may expand to, and bytes that any may.
+const EXPANSION_MAX: u64 = 100;
+const EXPANDED_BYTES_MIN: u64 = 1 << 20;
 /// The magic bytes of gzip files.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
@@ -56,22 +59,27 @@ impl RecordedSpace {
     pub fn new(name: &str, knobs: &[String], rows: &[MeasuredSetting]) -> Result<Self, String> {
         let mut axes = Vec::with_capacity(knobs.len());
         for (index, knob) in knobs.iter().enumerate() {
+            let mut seen: BTreeSet<&str> = BTreeSet::new();
             let mut values: Vec<String> = Vec::new();
             for row in rows {
                 let value = row.values.get(index).ok_or("a row has too few values")?;
-                if !values.contains(value) {
+                if seen.insert(value) {
                     values.push(value.clone());
                 }
             }
             axes.push(Axis::new(knob, &values, None)?);
         }
+        let ranks = |axis: &Axis| -> BTreeMap<String, u16> {
+            let ranked = axis.values().iter().cloned().zip(0..);
+            ranked.collect()
+        };
+        let ranks: Vec<BTreeMap<String, u16>> = axes.iter().map(ranks).collect();
         let mut settings: Vec<Vec<u16>> = Vec::with_capacity(rows.len());
         for row in rows {
-            let rank = |(axis, value): (&Axis, &String)| {
-                let at = axis.values().iter().position(|known| known == value);
-                at.and_then(|at| u16::try_from(at).ok()).unwrap_or_default()
+            let rank = |(ranks, value): (&BTreeMap<String, u16>, &String)| {
+                ranks.get(value).copied().unwrap_or_default()
             };
-            settings.push(axes.iter().zip(&row.values).map(rank).collect());
+            settings.push(ranks.iter().zip(&row.values).map(rank).collect());
         }
         let grid = Grid::of_list(axes, settings.clone()).map_err(|error| error.to_string())?;
         let mut readings = vec![None; grid.len()];
@@ -161,14 +169,18 @@ pub fn load(path: &Path) -> Result<RecordedSpace> {
 /// Reads a measured space; nothing if the file is JSON of another kind.
 fn load_if_any(path: &Path) -> Result<Option<RecordedSpace>> {
     let wrong = |why: String| unreadable(path, why);
-    let text = read(path).map_err(|error| wrong(error.to_string()))?;
-    let name = name_of(path);
-    let space = match parse(&text).map_err(wrong)? {
-        RecordingContent::Table(knobs, rows) => RecordedSpace::new(&name, &knobs, &rows),
-        RecordingContent::Evaluations(evaluations) => evaluations.recorded(&name),
-        RecordingContent::Other => return Ok(None),
-    };
-    space.map(Some).map_err(wrong)
+    let file = files::open(path).map_err(|error| wrong(error.to_string()))?;
+    parse_space(&name_of(path), BufReader::new(file)).map_err(wrong)
+}
+
+/// Reads a measured space from an open file; nothing if it is JSON of another kind.
+pub fn parse_space(name: &str, file: impl BufRead) -> Result<Option<RecordedSpace>, String> {
+    let text = read(file).map_err(|error| error.to_string())?;
+    match parse(&text)? {
+        RecordingContent::Table(knobs, rows) => RecordedSpace::new(name, &knobs, &rows).map(Some),
+        RecordingContent::Evaluations(evaluations) => evaluations.recorded(name).map(Some),
+        RecordingContent::Other => Ok(None),
+    }
 }
 
 fn unreadable(path: &Path, why: String) -> CommandError {
@@ -208,17 +220,24 @@ fn name_of(path: &Path) -> String {
     name.split('.').next().unwrap_or_default().to_owned()
 }
 
-fn read(path: &Path) -> std::io::Result<String> {
-    let mut file = BufReader::new(files::open(path)?);
-    let packed = file.fill_buf()?.starts_with(&GZIP);
-    let mut reader: Box<dyn Read> =
-        if packed { Box::new(GzDecoder::new(file)) } else { Box::new(file) };
-    let mut bytes = Vec::new();
-    reader.by_ref().take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > BYTES_MAX {
-        return Err(std::io::Error::other("it is larger than 1 GiB"));
+fn read(mut file: impl BufRead) -> std::io::Result<String> {
+    let is_packed = file.fill_buf()?.starts_with(&GZIP);
+    let mut bytes = read_all(&mut file, BYTES_MAX, "it is larger than 1 GiB")?;
+    if is_packed {
+        let most = (bytes.len() as u64 * EXPANSION_MAX + EXPANDED_BYTES_MIN).min(BYTES_MAX);
+        let why = format!("it expands to more than {most} bytes");
+        bytes = read_all(&mut GzDecoder::new(&bytes[..]), most, &why)?;
     }
     String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is not text"))
+}
+
+fn read_all(file: &mut dyn Read, most: u64, too_large: &str) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > most {
+        true => Err(std::io::Error::other(too_large.to_owned())),
+        false => Ok(bytes),
+    }
 }
 
 #[cfg(test)]

@@ -132,3 +132,12 @@ proptest! {
         prop_assert_eq!(&evaluations(&render(&written, RecordingFormat::T4)), &written);
     }
 }
+
+#[test]
+fn a_file_that_expands_without_end_is_refused() {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+    packer.write_all(b"A,time\n").unwrap();
+    packer.write_all(&vec![b'1'; 8 << 20]).unwrap();
+    let error = parse_space("bomb", &packer.finish().unwrap()[..]).unwrap_err();
+    assert!(error.contains("expands to more than"), "{error}");
+}
