@@ -37,7 +37,7 @@ pub enum SlowCalls {
 impl SlowCalls {
     /// The statements about turns that one duel may prove: in total, at the 90th percentile, and
     /// at the slowest turn. Each needs that many times the evidence for the same error bound.
-    pub(crate) const PROVEN_BY_TURNS: f64 = 3.0;
+    pub(crate) const N_CLAIMS: f64 = 3.0;
 }
 
 /// The thresholds of one duel, in natural logs where they are ratios.

@@ -22,7 +22,7 @@ pub(super) enum AgedRuling {
 
 /// Why the turns speak against a candidate, if that is proven by any clock.
 pub(super) fn drop_reason(duel: &Duel) -> Option<DropReason> {
-    let enough = duel.rule.guard_evidence * clocks(duel) * SlowCalls::PROVEN_BY_TURNS;
+    let enough = duel.rule.guard_evidence * clocks(duel) * SlowCalls::N_CLAIMS;
     let (which, ratio) = duel.tracks.iter().find_map(|track| track.turns.slow_calls(enough))?;
     Some(DropReason::SlowCalls { which, ratio })
 }

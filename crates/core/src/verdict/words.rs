@@ -1,8 +1,8 @@
 //! A verdict in words, for screens and reports.
 
 use super::{DropReason, KeepNote, Verdict};
-use crate::integrity::GainDoubt;
 use crate::duel::SlowCalls;
+use crate::integrity::GainDoubt;
 
 impl Verdict {
     /// Why, in words; `name` gives the name of a case.

@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn all_turns_show_what_the_usual_one_does_not() {
-        let slow = |at: usize| if at % 4 == 0 { 600 } else { 90 };
+        let slow = |at: usize| if at.is_multiple_of(4) { 600 } else { 90 };
         let turns: Vec<_> = (0..16).map(|at| [turn(100, 100), turn(slow(at), slow(at))]).collect();
         let usual = usual(&turns).map(|clocked| clocked.time.as_micros());
         assert_eq!(usual, [100, 90]);

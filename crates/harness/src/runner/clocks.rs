@@ -6,7 +6,8 @@
 //! turn, since the cost of handing over a batch does not depend on the kernel. Little is lost by
 //! that. What a worker reports about its time is not trusted anyway, and work before the request
 //! is added to the time, and so is CPU time that no allowed thread can have used until the reply,
-//! which is also checked over all turns together. For work moved outside the timed part, see [`BatchOverhead`].
+//! which is also checked over all turns together. For work moved outside the timed part, see
+//! [`BatchOverhead`].
 
 use super::arm::BatchTiming;
 use karve_core::measurement::Gate;

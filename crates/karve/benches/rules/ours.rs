@@ -8,7 +8,7 @@ use karve_core::charter::{
 };
 use karve_core::comparison::Clock;
 use karve_core::duel::{Duel, DuelRule};
-use karve_core::measurement::{Block, FirstArm, Pair, PairTurns, Sample, TurnTimes};
+use karve_core::measurement::{Block, FirstArm, Pair, Sample};
 use karve_core::policy::Preset;
 use karve_core::verdict::{self, DuelDeadline, DuelRuling, Verdict};
 use karve_numerics::case::{Case, CaseSet};
@@ -85,9 +85,7 @@ fn play(charter: &Charter, trial: &Trial, series: &Series, second: Option<Clock>
     let rule = DuelRule::of(charter, charter.keep_evidence()).with_second(second);
     let mut duel = Duel::new(charter, &[0], rule);
     for i in 0..trial.candidate_first.len() {
-        let mut block = block(trial, series, i);
-        block.aged = u32::from(verdict::aging_due(&duel));
-        if duel.take(&block).is_err() {
+        if duel.take(&block(trial, series, i)).is_err() {
             break;
         }
         match verdict::judge_duel(&duel, DuelDeadline::Left) {
@@ -107,19 +105,16 @@ fn block(trial: &Trial, series: &Series, i: usize) -> Block {
         wall_us: pick(&trial.wall)[i] as u64,
         cpu_us: pick(&trial.cpu)[i] as u64,
     };
-    // One turn is recorded for each process, so it is also the mean and the tail.
-    let turns = |one: Sample| TurnTimes { mean: one, p90: one, worst: one };
-    let parent = sample(|series| &series.parent);
-    let candidate = sample(|series| &series.candidate);
     Block {
         seed: i as u64,
         pad: 0,
         pairs: vec![Pair {
             case: 0,
             first: if trial.candidate_first[i] { FirstArm::Candidate } else { FirstArm::Parent },
-            parent,
-            candidate,
-            turns: Some(PairTurns { n: 1, parent: turns(parent), candidate: turns(candidate) }),
+            parent: sample(|series| &series.parent),
+            candidate: sample(|series| &series.candidate),
+            // As a project's own command reports it; only a kernel runner sees single turns.
+            turns: None,
         }],
         discarded: None,
         conditions: None,

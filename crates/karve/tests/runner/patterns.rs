@@ -2,6 +2,7 @@
 
 use super::python::{project, python_terms, python_with};
 use super::{RunnerSetup, built_with, case, check_kernel, terms};
+use karve_core::campaign::ProcessAge;
 use karve_core::charter::Metric;
 use karve_core::measurement::Gate;
 use karve_harness::outcome::{BlockFailure, split};
@@ -235,7 +236,7 @@ fn fault(task: &Task, ways: [&str; 2]) -> Option<BlockFailure> {
     let trees = [parent.path().to_owned(), candidate.path().to_owned()];
     let mut duel =
         KernelRunner::start(&terms, &metric, trees, vec![duel_case]).expect("both start");
-    (0..20).find_map(|_| split(duel.block()).expect("a block").err())
+    (0..20).find_map(|_| split(duel.block(ProcessAge::Usual)).expect("a block").err())
 }
 
 #[test]
