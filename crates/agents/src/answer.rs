@@ -9,6 +9,7 @@ use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::knowledge::LessonNotes;
 use karve_core::markdown::last_block;
 use karve_core::spending::AgentUsage;
+use karve_os::text;
 use serde_json::{Map, Value};
 
 /// Characters of one text field.
@@ -37,7 +38,10 @@ pub(super) fn parse_usage(text: &str) -> AgentUsage {
 pub(super) fn parse_proposal(text: &str) -> Result<ProposalAnswer, Vec<String>> {
     // An agent may use the contract of a published workflow.
     if let Some(said) = messages::hypothesis_of(text) {
-        return said.map(|hypothesis| ProposalAnswer::Stated(hypothesis, parse_usage(text)));
+        let stated = |claim: Box<Hypothesis>| {
+            ProposalAnswer::Stated(Box::new(cleaned(*claim)), parse_usage(text))
+        };
+        return said.map(stated);
     }
     let fields = fields_of(text).map_err(|error| vec![error])?;
     let form = ProposalForm::of(&fields).map_err(|error| vec![error])?;
@@ -45,7 +49,7 @@ pub(super) fn parse_proposal(text: &str) -> Result<ProposalAnswer, Vec<String>> 
         return Ok(ProposalAnswer::Exhausted(bounded(&form.exhausted)));
     }
     let hypothesis = hypothesis_of(&form)?;
-    Ok(ProposalAnswer::Stated(Box::new(hypothesis), usage(&fields)))
+    Ok(ProposalAnswer::Stated(Box::new(cleaned(hypothesis)), usage(&fields)))
 }
 
 /// The claim of a form, or everything that is wrong with it.
@@ -195,7 +199,27 @@ fn required(name: &str, said: &str, errors: &mut Vec<String>) -> String {
 }
 
 fn bounded(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || *c == '\n').take(FIELD_CHARS_MAX).collect()
+    text::plain(text).chars().take(FIELD_CHARS_MAX).collect()
+}
+
+/// A claim in karve's text: the title is one line that is no heading, and nothing in it is unseen.
+fn cleaned(claim: Hypothesis) -> Hypothesis {
+    let optional = |text: Option<String>| text.map(|text| bounded(&text));
+    let list = |texts: Vec<String>| texts.iter().map(|text| bounded(text)).collect();
+    let title = text::one_line(&bounded(&claim.title), FIELD_CHARS_MAX);
+    Hypothesis {
+        title: title.trim_start_matches(['#', '>', ' ']).to_owned(),
+        mechanism: bounded(&claim.mechanism),
+        bottleneck: bounded(&claim.bottleneck),
+        files: list(claim.files),
+        counters: list(claim.counters),
+        gate: optional(claim.gate),
+        question: optional(claim.question),
+        entry: optional(claim.entry),
+        differs: optional(claim.differs),
+        task: optional(claim.task),
+        ..claim
+    }
 }
 
 fn usage(fields: &Map<String, Value>) -> AgentUsage {
@@ -235,6 +259,13 @@ mod tests {
         );
         check("## Hypothesis\n- **title**: T\n- mechanism: m\n- expected ratio: 1.3x\n", Ok("T"));
         check(r#"{"exhausted":"nothing left"}"#, Ok("nothing left"));
+    }
+
+    #[test]
+    fn a_title_is_one_line_of_plain_text_in_either_form() {
+        let title = r"## T\u001b[31m\u202e\n# Heading\r\u009bx";
+        let own = format!(r#"{{"title":"{title}","mechanism":"m","expected_ratio":1.1}}"#);
+        check(&own, Ok("T[31m # Headingx"));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! buffers   buffers: inputs, poison and guards, and the outputs that the arms write
 //! arm       one worker: woken, called, timed, frozen
 //! worker_failure why a worker can no longer be used
+//! worker_text what may pass of what a worker says
 //! reference the reference
 //! check     whether an output is correct
 //! correctness the correctness check: everything that must hold before a kernel is timed
@@ -38,6 +39,7 @@ mod solo;
 mod spread;
 mod worker;
 mod worker_failure;
+mod worker_text;
 
 pub use correctness::check_kernel;
 pub use duel::KernelRunner;
@@ -46,6 +48,7 @@ pub use inputs::{ask_inputs, parse_inputs};
 pub use setup::{RunnerSetup, no_reference};
 pub use solo::{calls_for, handover, reading};
 pub use worker::serve;
+pub use worker_text::WORKER_OUTPUT;
 
 /// For the fuzzing tests: whether a message can be read, as either side of the protocol reads it.
 #[doc(hidden)]

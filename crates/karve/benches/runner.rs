@@ -208,6 +208,7 @@ fn terms(tree: &Path) -> RunnerSetup {
         worker: PathBuf::from(env!("CARGO_BIN_EXE_karve")),
         reference: None,
         scratch: tree.join("scratch"),
+        readable: Vec::new(),
         limit: Duration::from_secs(60),
         stop: StopFlag::new(),
     }

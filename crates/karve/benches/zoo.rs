@@ -218,6 +218,7 @@ impl Lab {
             worker: PathBuf::from(env!("CARGO_BIN_EXE_karve")),
             reference: Some(self.base.join("build/reference.so")),
             scratch: self.dir.path().join("scratch"),
+            readable: Vec::new(),
             limit: Duration::from_secs(30),
             stop: StopFlag::new(),
         }

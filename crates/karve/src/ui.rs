@@ -50,9 +50,15 @@ impl Screen for SilentScreen {
     }
 }
 
-/// Writes to standard output. A closed pipe is not an error: `karve log | head`.
+/// Writes to standard output. A closed pipe is not an error: `karve log | head`. What would control
+/// a terminal is shown as text, whoever wrote it.
 pub fn out(text: &str) {
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+    let _ = std::io::stdout().lock().write_all(text::visible(text).as_bytes());
+}
+
+/// The same for text with karve's own tones.
+pub fn out_toned(text: &str) {
+    let _ = std::io::stdout().lock().write_all(style::visible_toned(text).as_bytes());
 }
 
 /// Writes a line to standard output.
@@ -68,6 +74,7 @@ pub fn prompt(text: &str) {
 
 /// Writes a line to standard error.
 pub fn note(text: &str) {
+    let text = text::visible(text);
     let _ = std::io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 

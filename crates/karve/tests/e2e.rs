@@ -30,6 +30,7 @@ mod install;
 mod kill;
 mod knowledge;
 mod lab;
+mod leaks;
 mod learn;
 mod load;
 mod log;

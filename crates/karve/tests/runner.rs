@@ -4,6 +4,8 @@
 
 #[path = "runner/kernels.rs"]
 mod kernels;
+#[path = "runner/leaks.rs"]
+mod leaks;
 #[path = "runner/patterns.rs"]
 mod patterns;
 #[path = "runner/python.rs"]
@@ -86,6 +88,7 @@ fn terms(dir: &Path) -> RunnerSetup {
         worker: PathBuf::from(env!("CARGO_BIN_EXE_karve")),
         reference: None,
         scratch: dir.join("scratch"),
+        readable: Vec::new(),
         limit: Duration::from_secs(20),
         stop: StopFlag::new(),
     }

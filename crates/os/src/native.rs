@@ -158,8 +158,17 @@ impl WorkerMemory {
 #[derive(Clone, Copy, Debug)]
 pub struct EntryPoint(*mut c_void);
 
-/// Loads a shared object and finds a function; the loader's message is the error.
-pub fn load(library: &CString, entry: &CString) -> Result<EntryPoint, String> {
+/// What could not be loaded, with the loader's message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadFailure {
+    /// The shared object.
+    Library(String),
+    /// A function of it.
+    Entry(String),
+}
+
+/// Loads a shared object and finds a function.
+pub fn load(library: &CString, entry: &CString) -> Result<EntryPoint, LoadFailure> {
     // SAFETY: both names are null-terminated; constructors of the object run in this worker, which
     // exists for that. The message of the loader is copied before anything else is loaded.
     unsafe {
@@ -172,11 +181,11 @@ pub fn load(library: &CString, entry: &CString) -> Result<EntryPoint, String> {
         };
         let object = libc::dlopen(library.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
         if object.is_null() {
-            return Err(said());
+            return Err(LoadFailure::Library(said()));
         }
         let function = libc::dlsym(object, entry.as_ptr());
         if function.is_null() {
-            return Err(said());
+            return Err(LoadFailure::Entry(said()));
         }
         Ok(EntryPoint(function))
     }

@@ -36,6 +36,7 @@ mod filter;
 mod launch;
 mod line;
 mod namespace;
+mod readable;
 mod ruleset;
 mod stop;
 #[allow(unsafe_code)]
@@ -74,20 +75,21 @@ pub use self::namespace::{
     BindMount, MountAccess, NamespaceSandbox, NamespaceView, OverlayDir, has_accelerators,
     is_accelerator,
 };
+pub use self::readable::ReadableTree;
 pub use self::stop::StopFlag;
 pub use self::watch::run_tapped;
 
-/// Permanently drops, for this process, what no kernel needs: writing files, other processes, the
-/// clocks and priorities of the host, and root's capabilities. For a worker, before it loads a
-/// kernel from this file.
-pub fn give_up(kernel: &CStr) {
-    worker_profile::apply_profile(kernel);
+/// Permanently drops, for this process, what no kernel needs: writing files, reading what is not in
+/// its tree, other processes, the clocks and priorities of the host, and root's capabilities. For a
+/// worker, before it loads a kernel from this file.
+pub fn give_up(kernel: &CStr, tree: &ReadableTree) {
+    worker_profile::apply_profile(kernel, tree);
 }
 
 /// The same for a program that is not karve, which applies it to itself before it loads a kernel:
 /// as JSON, for `runner/worker.py`.
-pub fn worker_profile_text() -> String {
-    serde_json::to_string(&WorkerProfile::of_host()).unwrap_or_default()
+pub fn worker_profile_text(tree: &ReadableTree) -> String {
+    serde_json::to_string(&WorkerProfile::of_host(tree)).unwrap_or_default()
 }
 
 /// The default for how much of each stream is kept.

@@ -112,7 +112,9 @@ impl HostSupport {
             ));
         }
         if self.kernel.landlock == 0 {
-            missing.push("no Landlock, so a benchmark can write in its worktree".to_owned());
+            let lacks = "no Landlock, so a benchmark can write in its worktree, and a kernel's \
+                         process can read your files";
+            missing.push(lacks.to_owned());
         }
         if !self.kernel.filters {
             missing.push("no seccomp, so dangerous system calls are allowed".to_owned());
@@ -365,6 +367,12 @@ impl Sandbox {
     /// Whether a path of the host is hidden from an agent unless it is named.
     pub fn hides(&self, path: &Path) -> bool {
         view::hides(&self.site, &self.rule, &view::settled(path))
+    }
+
+    /// What `sandbox.read` names.
+    pub fn readable(&self) -> Vec<PathBuf> {
+        let project = self.site.checkout.join(&self.site.workdir);
+        self.rule.read.iter().map(|path| view::resolve_path(path, &project)).collect()
     }
 
     /// Where `{out}` may be written.

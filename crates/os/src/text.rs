@@ -1,6 +1,7 @@
 //! Text for people: safe for a terminal, bounded, with its plural.
 
 pub use karve_core::text::counted;
+use std::fmt::Write;
 
 /// Text from outside, safe for a terminal: no control characters, bounded.
 pub fn safe(text: &str, chars_max: usize) -> String {
@@ -25,13 +26,39 @@ pub fn safe_lines(text: &str, lines_max: usize, chars_max: usize) -> Vec<String>
     lines
 }
 
+/// Text from outside as text of karve: without control characters and without what changes its
+/// direction or cannot be seen. Line breaks and tabs stay.
+pub fn plain(text: &str) -> String {
+    text.chars().filter(|c| !is_unseen(*c) || matches!(c, '\n' | '\t')).collect()
+}
+
+/// Text for a terminal: what would control it, turn around what follows, or not be seen is shown as
+/// an escape, which in JSON is the same text. Line breaks and tabs stay.
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut units = [0; 2];
+    for c in text.chars() {
+        if !is_unseen(c) || matches!(c, '\n' | '\t') {
+            shown.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut units) {
+            let _ = write!(shown, "\\u{unit:04x}");
+        }
+    }
+    shown
+}
+
+/// Controls, marks that change the direction and could disguise a text, and what has no width.
+fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'
+            | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
 fn bounded(text: &str, chars_max: usize) -> String {
-    // Marks that change the text direction could disguise it.
-    let turns = |c: char| {
-        let marks = ['\u{200e}', '\u{200f}'];
-        marks.contains(&c) || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    let clean: String = text.chars().filter(|c| !c.is_control() && !turns(*c)).collect();
+    let clean: String = text.chars().filter(|c| !is_unseen(*c)).collect();
     if clean.chars().count() <= chars_max {
         return clean;
     }
@@ -81,6 +108,27 @@ fn nearest<'w>(word: &str, known: &[&'w str]) -> Option<&'w str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_controls_a_terminal_or_hides_is_shown_as_text_or_left_out() {
+        let hostile = [
+            ("\u{1b}[31mred", "\\u001b[31mred"),
+            ("\u{1b}]52;c;aGk=\u{7}", "\\u001b]52;c;aGk=\\u0007"),
+            ("\u{1b}]8;;http://x\u{1b}\\y", "\\u001b]8;;http://x\\u001b\\y"),
+            ("\u{9b}31m", "\\u009b31m"),
+            ("a\rb", "a\\u000db"),
+            ("a\u{202e}b\u{2066}c", "a\\u202eb\\u2066c"),
+            ("\u{e0041}x", "\\udb40\\udc41x"),
+            ("two\n\tlines — ü", "two\n\tlines — ü"),
+        ];
+        for (text, want) in hostile {
+            assert_eq!(visible(text), want);
+            assert!(!plain(text).contains(|c: char| is_unseen(c) && c != '\n' && c != '\t'));
+        }
+        let json = serde_json::to_string("a\u{202e}\u{9b}b").unwrap();
+        let back: String = serde_json::from_str(&visible(&json)).unwrap();
+        assert_eq!(back, "a\u{202e}\u{9b}b");
+    }
 
     #[test]
     fn the_nearest_word_is_found_and_a_distant_one_is_not() {

@@ -127,7 +127,7 @@ pub fn review_of(tree: &str, text: &str) -> Result<Review, Vec<String>> {
     Ok(Review {
         tree: tree.to_owned(),
         advice: ReviewAdvice::by_name(text_at(&datum, "review_verdict")),
-        reason: text_at(&datum, "review_reason").to_owned(),
+        reason: karve_os::text::plain(text_at(&datum, "review_reason")),
         signals: ReviewSignal::ALL.into_iter().filter_map(stance).collect(),
         failed: String::new(),
     })

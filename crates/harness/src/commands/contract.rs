@@ -81,6 +81,7 @@ impl Harness {
             command: self.base(Command::argv::<&str>([], Path::new("."))).pin(&self.pinned),
             reference: under.reference.clone(),
             scratch: self.scratch.clone(),
+            readable: self.sandbox.as_ref().map(|sandbox| sandbox.readable()).unwrap_or_default(),
             limit: self.limit,
             stop: self.stop.clone(),
             worker: own_program()?,

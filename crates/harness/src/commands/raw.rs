@@ -3,6 +3,7 @@
 //! The harness leaves it in the scratch directory, and the step that failed stores it. The next
 //! failure overwrites it.
 
+use crate::runner::WORKER_OUTPUT;
 use karve_os::process::CommandOutcome;
 use std::fs;
 use std::path::Path;
@@ -25,12 +26,17 @@ pub(super) fn keep(scratch: &Path, run: &CommandOutcome, file: Option<&str>) {
     let _ = fs::create_dir_all(scratch).and_then(|()| fs::write(scratch.join(NAME), text));
 }
 
-/// Takes the output of the last failed run, if a run failed.
+/// Takes the output of the last failed run, if a run failed: of a benchmark, or of the process of a
+/// kernel.
 pub fn take(scratch: &Path) -> Option<Vec<u8>> {
-    let path = scratch.join(NAME);
-    let bytes = fs::read(&path).ok();
-    let _ = fs::remove_file(&path);
-    bytes
+    let take = |name: &str| {
+        let path = scratch.join(name);
+        let bytes = fs::read(&path).ok();
+        let _ = fs::remove_file(&path);
+        bytes
+    };
+    let (of_kernel, of_benchmark) = (take(WORKER_OUTPUT), take(NAME));
+    of_benchmark.or(of_kernel)
 }
 
 fn render(run: &CommandOutcome, file: Option<&str>) -> Vec<u8> {

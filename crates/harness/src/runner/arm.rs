@@ -14,17 +14,23 @@ use super::protocol::{
     WorkerRequest, WorkerTiming,
 };
 use super::worker_failure::{WorkerFailure, WorkerResult};
+use super::worker_text::{self, WorkerNames};
+use karve_core::measurement::Gate;
 use karve_numerics::contract::{ArgKind, CallLayout, Contract, PlacedArg};
 use karve_numerics::tensor::Dtype;
 use karve_os::error::{Result, WithContext};
 use karve_os::native::SharedMemory;
-use karve_os::process::{ChildProcess, Command, ReceiveResult, StopFlag, StopResult};
+use karve_os::process::{ChildProcess, Command, ReadableTree, ReceiveResult, StopFlag, StopResult};
 use karve_os::random::secret;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
 /// How long a worker may take to load its kernel.
 const START_LIMIT: Duration = Duration::from_secs(120);
+
+/// The same if the limit of a command is shorter: an interpreter with its libraries needs this.
+const START_LIMIT_MIN: Duration = Duration::from_secs(20);
 
 /// How long it may take to wake up.
 const WAKE_LIMIT: Duration = Duration::from_secs(10);
@@ -35,9 +41,10 @@ pub(super) struct KernelWorker {
     child: ChildProcess,
     buffer: Vec<u8>,
     limit: Duration,
+    /// How long karve has waited for it since `renew_limit`.
+    waited: Duration,
     phases: BatchMode,
-    /// A path in its messages that the user never named, and what is shown instead.
-    named: [(String, String); 2],
+    names: WorkerNames,
 }
 
 /// The parts of a turn.
@@ -64,12 +71,20 @@ pub(super) struct WorkerProgram {
     pub(super) entry: String,
     /// How a module is loaded; none for a shared object.
     pub(super) module: Option<ModuleOptions>,
+    /// What it may read.
+    pub(super) tree: ReadableTree,
+    /// Where its text is kept for the user.
+    pub(super) scratch: PathBuf,
 }
 
 impl WorkerProgram {
-    fn named(&self) -> [(String, String); 2] {
-        let dir = format!("{}/", self.command.dir.display());
-        [(self.path.clone(), self.shown.clone()), (dir, String::new())]
+    fn names(&self) -> WorkerNames {
+        WorkerNames {
+            path: self.path.clone(),
+            shown: self.shown.clone(),
+            entry: self.entry.clone(),
+            scratch: self.scratch.clone(),
+        }
     }
 
     fn phases(&self) -> BatchMode {
@@ -184,14 +199,16 @@ impl KernelWorker {
             child: ChildProcess::start(&program.command, stop)?,
             buffer: vec![0; MESSAGE_BYTES_MAX],
             limit,
+            waited: Duration::ZERO,
             phases: program.phases(),
-            named: program.named(),
+            names: program.names(),
         };
         let hello = WorkerRequest::Hello(WorkerHello {
             path: program.path.clone(),
             entry: program.entry.clone(),
             input_bytes: memory.sizes.input,
             output_bytes: memory.sizes.output,
+            tree: program.tree.clone(),
             module: program.module.clone(),
         });
         let nonce = secret()?;
@@ -206,10 +223,21 @@ impl KernelWorker {
         self.child.end();
     }
 
+    /// From now on it may again take the whole limit. All waits until then count together, so that
+    /// many short ones cannot delay a round.
+    pub(super) fn renew_limit(&mut self) {
+        self.waited = Duration::ZERO;
+    }
+
+    /// How much longer karve waits for it.
+    fn left(&self) -> Duration {
+        self.limit.saturating_sub(self.waited)
+    }
+
     /// Sets the arguments of all following calls.
     pub(super) fn set_up(&mut self, contract: &Contract, layout: &CallLayout) -> WorkerResult<()> {
         self.child.thaw();
-        done(self.ask(&WorkerRequest::Setup(setup_of(contract, layout)), WAKE_LIMIT)?)?;
+        self.ask(&WorkerRequest::Setup(setup_of(contract, layout)), WAKE_LIMIT)?;
         self.freeze()
     }
 
@@ -227,15 +255,17 @@ impl KernelWorker {
         let cpu_awake = self.cpu_time()?;
         let before = self.fill(slots)?;
         let cpu_before = self.cpu_time()?;
+        let limit = self.left();
         let start = Instant::now();
         self.child.send(&message, &[]).map_err(|_| self.ended())?;
-        let heard = self.child.receive(&mut self.buffer, self.limit);
+        let heard = self.child.receive(&mut self.buffer, limit);
         let wall = start.elapsed();
+        self.waited += wall;
         // A device would keep running while its process is frozen, so fetch its outputs first.
-        let stood = (self.phases != BatchMode::OnDevice).then(|| self.child.freeze());
+        let stood = (self.phases != BatchMode::OnDevice).then(|| self.stop());
         let reported = match self.read(heard, nonce)? {
             WorkerReply::Finished(reported) => reported,
-            WorkerReply::Failed(why) => return Err(WorkerFailure::Refused(why).into()),
+            WorkerReply::Failed(said) => return Err(self.refused(said).into()),
             WorkerReply::Done => {
                 return Err(WorkerFailure::Garbled("a reply of the wrong kind").into());
             }
@@ -283,18 +313,13 @@ impl KernelWorker {
     /// Sends a request, and returns how long it took. Without a device that is CPU time, which a
     /// busy host cannot stretch.
     fn timed(&mut self, question: &WorkerRequest) -> WorkerResult<Duration> {
-        let cpu = self.child.cpu_time().unwrap_or_default();
+        let cpu = self.cpu_time()?;
         let start = Instant::now();
-        let answer = self.ask(question, self.limit)?;
-        let took = match self.phases {
+        self.ask(question, self.limit)?;
+        Ok(match self.phases {
             BatchMode::OnDevice => start.elapsed(),
-            BatchMode::Batch | BatchMode::Staged => {
-                let after = self.child.cpu_time().unwrap_or_default();
-                after.saturating_sub(cpu)
-            }
-        };
-        done(answer)?;
-        Ok(took)
+            BatchMode::Batch | BatchMode::Staged => self.cpu_time()?.saturating_sub(cpu),
+        })
     }
 
     /// Lets it run without a request for a while, as one that defers its work would need.
@@ -306,8 +331,15 @@ impl KernelWorker {
 
     /// Stops all its threads.
     fn freeze(&mut self) -> WorkerResult<()> {
-        let stood = self.child.freeze();
+        let stood = self.stop();
         self.frozen(stood)
+    }
+
+    fn stop(&mut self) -> StopResult {
+        let start = Instant::now();
+        let stood = self.child.freeze();
+        self.waited += start.elapsed();
+        stood
     }
 
     fn frozen(&mut self, stood: StopResult) -> WorkerResult<()> {
@@ -322,16 +354,14 @@ impl KernelWorker {
     }
 
     /// How many threads it has, and how many open files, while it is frozen.
-    pub(super) fn census(&self) -> Option<(usize, usize)> {
-        let pid = self.child.pid()?;
-        let count = |what: &str| Some(fs::read_dir(format!("/proc/{pid}/{what}")).ok()?.count());
-        Some((count("task")?, count("fd")?))
+    pub(super) fn census(&self) -> std::result::Result<(usize, usize), Gate> {
+        census_of(self.child.pid())
     }
 
     fn wake(&mut self) -> WorkerResult<()> {
         self.expect_silence()?;
         self.child.thaw();
-        done(self.ask(&WorkerRequest::Ping, WAKE_LIMIT)?)
+        self.ask(&WorkerRequest::Ping, WAKE_LIMIT)
     }
 
     /// Fails if it sent something that was not requested.
@@ -343,27 +373,33 @@ impl KernelWorker {
         }
     }
 
-    fn ask(&mut self, question: &WorkerRequest, limit: Duration) -> WorkerResult<WorkerReply> {
+    /// Sends a request, and waits until it is done.
+    fn ask(&mut self, question: &WorkerRequest, limit: Duration) -> WorkerResult<()> {
         let nonce = secret()?;
         self.child.send(&question.render(nonce), &[]).map_err(|_| self.ended())?;
-        self.receive(nonce, limit)
+        let limit = limit.min(self.left());
+        self.done(nonce, limit)
     }
 
-    fn receive(&mut self, nonce: u64, limit: Duration) -> WorkerResult<WorkerReply> {
+    /// Waits for a reply without a value.
+    fn done(&mut self, nonce: u64, limit: Duration) -> WorkerResult<()> {
+        let start = Instant::now();
         let heard = self.child.receive(&mut self.buffer, limit);
-        self.read(heard, nonce)
+        self.waited += start.elapsed();
+        match self.read(heard, nonce)? {
+            WorkerReply::Done => Ok(()),
+            WorkerReply::Failed(said) => Err(self.refused(said).into()),
+            WorkerReply::Finished(_) => {
+                Err(WorkerFailure::Garbled("a reply of the wrong kind").into())
+            }
+        }
     }
 
     fn read(&mut self, heard: io::Result<ReceiveResult>, nonce: u64) -> WorkerResult<WorkerReply> {
         match heard {
             Ok(ReceiveResult::Message(bytes)) => {
                 let answer = WorkerReply::parse(&self.buffer[..bytes], nonce);
-                match answer {
-                    Ok(WorkerReply::Failed(why)) => {
-                        Ok(WorkerReply::Failed(self.in_users_words(why)))
-                    }
-                    answer => Ok(answer.map_err(|garbled| WorkerFailure::Garbled(garbled.0))?),
-                }
+                Ok(answer.map_err(|garbled| WorkerFailure::Garbled(garbled.0))?)
             }
             Ok(ReceiveResult::Nothing) => Err(WorkerFailure::TooLong.into()),
             Ok(ReceiveResult::Gone) | Err(_) => Err(self.ended().into()),
@@ -371,14 +407,33 @@ impl KernelWorker {
     }
 
     fn ended(&mut self) -> WorkerFailure {
-        let (exit, said) = self.child.end();
-        let said = self.in_users_words(said);
-        WorkerFailure::Ended { exit, stderr: said }
+        let (exit, stderr) = self.child.end();
+        let stderr = worker_text::kept(&self.names, &stderr);
+        match stderr.trim_end() {
+            "numpy" => self.refused(stderr),
+            _ => WorkerFailure::Ended { exit, stderr },
+        }
     }
 
-    fn in_users_words(&self, said: String) -> String {
-        let named = self.named.iter();
-        named.fold(said, |said, (path, shown)| said.replace(path, shown))
+    fn refused(&self, whole: String) -> WorkerFailure {
+        let shown = worker_text::passed(&self.names, &whole);
+        WorkerFailure::Refused { shown, whole: worker_text::kept(&self.names, &whole) }
+    }
+}
+
+/// How many threads and open files a process has. One that cannot be looked at is not honest until
+/// it is.
+fn census_of(pid: Option<i32>) -> std::result::Result<(usize, usize), Gate> {
+    let count = |what: &str| {
+        let entries = fs::read_dir(format!("/proc/{}/{what}", pid?)).ok()?;
+        Some(entries.count()).filter(|n| *n > 0)
+    };
+    match (count("task"), count("fd")) {
+        (Some(threads), Some(files)) => Ok((threads, files)),
+        _ => {
+            let why = "its threads and open files cannot be counted: /proc does not answer";
+            Err(Gate::Dishonest { why: why.into() })
+        }
     }
 }
 
@@ -395,17 +450,10 @@ impl StartingWorker {
     pub(super) fn ready(self) -> WorkerResult<KernelWorker> {
         let Self { mut arm, nonce, sent } = self;
         sent?;
-        done(arm.receive(nonce, START_LIMIT)?)?;
+        arm.done(nonce, START_LIMIT.min(arm.limit.max(START_LIMIT_MIN)))?;
         arm.freeze()?;
+        arm.renew_limit();
         Ok(arm)
-    }
-}
-
-fn done(answer: WorkerReply) -> WorkerResult<()> {
-    match answer {
-        WorkerReply::Done => Ok(()),
-        WorkerReply::Failed(why) => Err(WorkerFailure::Refused(why).into()),
-        WorkerReply::Finished(_) => Err(WorkerFailure::Garbled("a reply of the wrong kind").into()),
     }
 }
 
@@ -432,5 +480,20 @@ fn setup_of(contract: &Contract, layout: &CallLayout) -> CallSetup {
         input_stride: layout.input_bytes,
         output_stride: layout.output_bytes,
         args: layout.places.iter().enumerate().map(given).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_cannot_be_looked_at_is_not_honest() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert!(census_of(Some(own)).is_ok());
+        for pid in [None, Some(i32::MAX)] {
+            let gate = census_of(pid).expect_err("a refusal");
+            assert!(gate.describe().contains("cannot be counted"), "{gate:?}");
+        }
     }
 }

@@ -112,8 +112,10 @@ pub fn check_kernel(
 impl CorrectnessCheck<'_> {
     fn run(&mut self) -> GateResult<Vec<CaseTensorError>> {
         let contract = self.terms.contract.clone();
+        let arms = [Some(&mut self.arm), self.incumbent.as_mut()].into_iter().flatten();
+        arms.for_each(KernelWorker::renew_limit);
         self.set(&contract)?;
-        let before = self.arm.census();
+        let (_, files_before) = self.arm.census()?;
         let mut worst = TensorErrors::default();
         for poison in DRAWS {
             keep_worst(&mut worst, self.single(&contract, poison)?);
@@ -123,7 +125,7 @@ impl CorrectnessCheck<'_> {
         self.late()?;
         self.repeated()?;
         self.check_aliasing(&contract)?;
-        self.census(before)?;
+        self.census(files_before)?;
         self.hostile.clear();
         self.patterns(&contract)?;
         let hostile = contract.hostile_draws().into_iter();
@@ -253,10 +255,8 @@ impl CorrectnessCheck<'_> {
         Err(dishonest("it is much faster on inputs that it has seen before: it caches results"))
     }
 
-    fn census(&self, before: Option<(usize, usize)>) -> GateResult<()> {
-        let (Some((_, files_before)), Some((threads, files))) = (before, self.arm.census()) else {
-            return Ok(());
-        };
+    fn census(&self, files_before: usize) -> GateResult<()> {
+        let (threads, files) = self.arm.census()?;
         let native = matches!(self.terms.contract.kernel, Kernel::Library { .. });
         if native && threads > self.terms.contract.threads.max(1) as usize {
             let may = threads_in_words(self.terms.contract.threads);

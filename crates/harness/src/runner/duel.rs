@@ -149,6 +149,7 @@ impl KernelRunner {
         let mut aged = 0;
         for duel_case in 0..self.cases.len() {
             let before = Instant::now();
+            self.arms.iter_mut().for_each(KernelWorker::renew_limit);
             self.face(duel_case)?;
             if age == ProcessAge::Aged {
                 aged = self.age(duel_case, turns)?.max(aged);
@@ -424,7 +425,7 @@ impl KernelRunner {
     /// Whether the candidate has more threads than allowed, which its correctness check missed.
     fn census(&self) -> std::result::Result<(), Gate> {
         let native = matches!(self.terms.contract.kernel, Kernel::Library { .. });
-        let threads = self.arms[CANDIDATE].census().map_or(0, |(threads, _)| threads);
+        let (threads, _) = self.arms[CANDIDATE].census()?;
         let most = self.terms.contract.threads.max(1);
         match native && threads > most as usize {
             false => Ok(()),

@@ -10,6 +10,7 @@
 //!            wall ns 8, CPU ns 8, flags 4, device ns 8
 //! ```
 
+use karve_os::process::ReadableTree;
 use serde::{Deserialize, Serialize};
 
 /// Maximum size of a message, in bytes.
@@ -32,6 +33,9 @@ pub(super) struct WorkerHello {
     pub(super) input_bytes: u64,
     /// Bytes of the memory that is written.
     pub(super) output_bytes: u64,
+    /// What the worker may read.
+    #[serde(default)]
+    pub(super) tree: ReadableTree,
     /// How a module is loaded; not needed for a shared object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) module: Option<ModuleOptions>,

@@ -9,7 +9,7 @@ use super::protocol::ModuleOptions;
 use super::setup::RunnerSetup;
 use karve_numerics::contract::{Kernel, Precision, PythonStyle, Reference};
 use karve_os::error::{Result, WithContext};
-use karve_os::process::{self, Command};
+use karve_os::process::{self, Command, ReadableTree};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ const FOREIGN: [&str; 6] = [
 /// The kernel of a module.
 pub(super) fn kernel(
     terms: &RunnerSetup,
-    dir: &Path,
+    tree: ReadableTree,
     file: &Path,
     style: PythonStyle,
 ) -> Result<WorkerProgram> {
@@ -59,10 +59,11 @@ pub(super) fn kernel(
         PythonStyle::Functions => "kernel_fn",
         PythonStyle::Models => "ModelNew",
     };
+    let dir = terms.place(&tree.root);
     // Each tree has its own: one candidate's compiled kernels are not used for another.
     let name = dir.to_string_lossy().replace('/', "-");
     Ok(WorkerProgram {
-        command: command(terms, dir, &name)?,
+        command: command(terms, &tree, &name)?,
         path: file.to_string_lossy().into_owned(),
         shown: match &terms.contract.kernel {
             Kernel::Python { path, .. } | Kernel::Library { path, .. } => path.clone(),
@@ -75,13 +76,15 @@ pub(super) fn kernel(
             hidden: hidden(&terms.contract.reference),
             seed: terms.weights,
         }),
+        tree,
+        scratch: terms.scratch.clone(),
     })
 }
 
 /// The reference of a module.
 pub(super) fn reference(
     terms: &RunnerSetup,
-    dir: &Path,
+    tree: ReadableTree,
     file: &Path,
     precision: Precision,
 ) -> Result<WorkerProgram> {
@@ -90,7 +93,7 @@ pub(super) fn reference(
         Kernel::Python { .. } | Kernel::Library { .. } => "reference_fn",
     };
     Ok(WorkerProgram {
-        command: command(terms, dir, "reference")?,
+        command: command(terms, &tree, "reference")?,
         path: file.to_string_lossy().into_owned(),
         shown: match &terms.contract.reference {
             Reference::Python { path, .. } | Reference::Library { path, .. } => path.clone(),
@@ -104,6 +107,8 @@ pub(super) fn reference(
             hidden: Vec::new(),
             seed: terms.weights,
         }),
+        tree,
+        scratch: terms.scratch.clone(),
     })
 }
 
@@ -118,13 +123,14 @@ fn hidden(reference: &Reference) -> Vec<String> {
     }
 }
 
-fn command(terms: &RunnerSetup, dir: &Path, cache: &str) -> Result<Command> {
-    let mut command = command_of(terms, dir, cache, "worker.py", WORKER)?;
+fn command(terms: &RunnerSetup, tree: &ReadableTree, cache: &str) -> Result<Command> {
+    let dir = terms.place(&tree.root);
+    let mut command = command_of(terms, &dir, cache, "worker.py", WORKER)?;
     // For a device, compilers must be started and drivers written to.
     if terms.contract.modules.device.is_none()
         && let process::Program::Argv(args) = &mut command.program
     {
-        args.push(process::worker_profile_text().into());
+        args.push(process::worker_profile_text(tree).into());
     }
     Ok(command)
 }

@@ -112,6 +112,7 @@ impl ReferenceRunner {
         self.layout = layout.map_err(|why| unfit(&why))?;
         self.sensitivity = None;
         if let ReferenceBackend::Worker { arm, .. } = &mut self.speaker {
+            arm.renew_limit();
             arm.set_up(contract, &self.layout)
                 .map_err(|failure| worker_fails(failure, &case.name, &self.hint))?;
         }
@@ -194,6 +195,7 @@ impl ReferenceRunner {
             }
         }
         let slot = super::protocol::CallSlot { input: 0, output: 0 };
+        arm.renew_limit();
         arm.run_batch(&[slot], 0)
             .map_err(|failure| worker_fails(failure, "the inputs of a call", &self.hint))?;
         let mut truth = Vec::new();
@@ -288,7 +290,7 @@ fn unfit(why: &str) -> CommandError {
 
 /// Without its worker there is no reference, so karve cannot continue.
 fn worker_fails(failure: Failure<WorkerFailure>, on: &str, hint: &str) -> CommandError {
-    failure.into_error(|broken| fails(&broken.gate(on).describe(), hint))
+    failure.into_error(|broken| fails(&broken.in_full(on), hint))
 }
 
 fn fails(why: &str, hint: &str) -> CommandError {

@@ -10,9 +10,12 @@ use karve_core::measurement::{FailureCategory, Gate};
 use karve_numerics::case::Case;
 use karve_numerics::contract::{Contract, Kernel, Reference};
 use karve_os::error::{CommandError, Result};
-use karve_os::process::{Command, StopFlag};
+use karve_os::process::{Command, ReadableTree, StopFlag};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// The project's configuration.
+const CONFIG: &str = "karve.toml";
 
 /// Everything that the kernel runner needs to know about a project.
 #[derive(Clone, Debug)]
@@ -31,6 +34,8 @@ pub struct RunnerSetup {
     pub reference: Option<PathBuf>,
     /// Where files may be written.
     pub scratch: PathBuf,
+    /// What a worker may read besides its tree and the libraries of the system.
+    pub readable: Vec<PathBuf>,
     /// How long a batch may take.
     pub limit: Duration,
     /// What the user asked for with Ctrl-C.
@@ -43,6 +48,17 @@ impl RunnerSetup {
         tree.join(&self.workdir)
     }
 
+    /// What the worker of a file of a tree may read. The project's configuration has the hidden
+    /// cases, and the history those of earlier versions.
+    pub(super) fn readable(&self, tree: &Path, file: &Path) -> ReadableTree {
+        let of_project = Path::new(&self.workdir).join(CONFIG);
+        ReadableTree {
+            root: tree.to_owned(),
+            withheld: vec![of_project, CONFIG.into(), ".git".into(), ".karve".into()],
+            more: self.readable.iter().cloned().chain([file.to_owned()]).collect(),
+        }
+    }
+
     /// The kernel of a built tree.
     pub(super) fn kernel(&self, tree: &Path) -> GateResult<WorkerProgram> {
         let dir = self.place(tree);
@@ -52,32 +68,36 @@ impl RunnerSetup {
                 if !is_plain(&library) {
                     return Err(not_made(path).into());
                 }
-                Ok(self.library_program(&dir, &library, path, entry))
+                let readable = self.readable(tree, &library);
+                Ok(self.library_program(readable, &library, path, entry))
             }
             Kernel::Python { path, style } => {
                 let file = dir.join(path);
                 if !is_plain(&file) {
                     return Err(not_there(path).into());
                 }
-                Ok(python::kernel(self, &dir, &file, *style)?)
+                let readable = self.readable(tree, &file);
+                Ok(python::kernel(self, readable, &file, *style)?)
             }
         }
     }
 
-    /// A function of a shared object in a directory, which messages call `shown`.
+    /// A function of a shared object of a tree, which messages call `shown`.
     fn library_program(
         &self,
-        dir: &Path,
+        tree: ReadableTree,
         library: &Path,
         shown: &str,
         entry: &str,
     ) -> WorkerProgram {
         WorkerProgram {
-            command: self.own_worker(dir),
+            command: self.own_worker(&self.place(&tree.root)),
             path: library.to_string_lossy().into_owned(),
             shown: shown.to_owned(),
             entry: entry.to_owned(),
             module: None,
+            tree,
+            scratch: self.scratch.clone(),
         }
     }
 
@@ -114,7 +134,8 @@ impl RunnerSetup {
                 if !is_plain(&library) {
                     return Err(no_reference(&self.contract.reference));
                 }
-                let program = self.library_program(&dir, &library, path, entry);
+                let readable = self.readable(tree, &library);
+                let program = self.library_program(readable, &library, path, entry);
                 (ReferenceSource::Worker(program), *precision)
             }
             Reference::Command { line, precision } => {
@@ -133,7 +154,8 @@ impl RunnerSetup {
                 if !is_plain(&file) {
                     return Err(no_reference(&self.contract.reference));
                 }
-                let program = python::reference(self, &dir, &file, *precision)?;
+                let readable = self.readable(tree, &file);
+                let program = python::reference(self, readable, &file, *precision)?;
                 (ReferenceSource::Worker(program), *precision)
             }
         };
@@ -152,8 +174,8 @@ impl StartingArm {
     pub(super) fn ready(self) -> GateResult<KernelWorker> {
         let gate = |broken| match broken {
             // A module that cannot be loaded corresponds to code that does not compile.
-            WorkerFailure::Refused(excerpt) if self.is_module => {
-                Gate::BuildFailed { category: FailureCategory::BuildCompile, excerpt }
+            WorkerFailure::Refused { shown, .. } if self.is_module => {
+                Gate::BuildFailed { category: FailureCategory::BuildCompile, excerpt: shown }
             }
             broken => broken.gate("its start"),
         };

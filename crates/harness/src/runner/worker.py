@@ -21,7 +21,9 @@ import math
 import mmap
 import os
 import platform
+import resource
 import socket
+import stat
 import struct
 import time
 import traceback
@@ -36,6 +38,8 @@ CAP_READ_ANY = 1 << 2
 # Version 3 of the header, for this thread.
 CAP_HEADER = struct.pack("=Ii", 0x20080522, 0)
 LANDLOCK_WRITE_FILE = 1 << 1
+LANDLOCK_READ_FILE = 1 << 2
+LANDLOCK_READ_DIR = 1 << 3
 LANDLOCK_PATH_BENEATH = 1
 SECCOMP_SET_FILTER = 1
 # All threads at once, without slowing the processor down.
@@ -67,6 +71,27 @@ def is_closed(path):
     return False
 
 
+def python_paths():
+    """Where this Python keeps its modules and libraries."""
+    prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}
+    parts = ["lib", "lib64", "share", "pyvenv.cfg", getattr(sys, "platlibdir", "lib")]
+    paths = [os.path.join(prefix, part) for prefix in prefixes for part in parts]
+    return paths + [path for path in sys.path if path.endswith("-packages")]
+
+
+def allow_path(call, extend, rules_fd, path, access):
+    try:
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return
+    if not stat.S_ISDIR(os.fstat(fd).st_mode):
+        access &= ~LANDLOCK_READ_DIR
+    call(extend, rules_fd, LANDLOCK_PATH_BENEATH, struct.pack("<Qi", access, fd), 0)
+    # A file of /proc that nobody holds may be made anew, and then lacks its rule.
+    if not path.startswith("/proc/self/"):
+        os.close(fd)
+
+
 def put_on(lock):
     """Permanently drops what no kernel needs: the profile of process/sys/worker_profile.rs, which also says
     why. This happens before anything is imported that may start threads, since part of it applies
@@ -74,17 +99,20 @@ def put_on(lock):
     create, extend, restrict, seccomp, capget, capset = lock["calls"]
     call, prctl = ctypes.CDLL(None).syscall, ctypes.CDLL(None).prctl
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    resource.setrlimit(resource.RLIMIT_CORE, (lock["core_bytes"],) * 2)
     give_up_powers(lambda powers: call(capget, CAP_HEADER, powers),
                    lambda powers: call(capset, CAP_HEADER, powers), prctl)
     if lock["ruleset"]:
         rules = struct.pack("<%dQ" % len(lock["ruleset"]), *lock["ruleset"])
         rules_fd = call(create, rules, ctypes.c_size_t(len(rules)), 0)
         if rules_fd >= 0:
+            allow = lambda path, access: allow_path(call, extend, rules_fd, path, access)
+            for path in lock["paths"]["read"] + python_paths():
+                allow(path, LANDLOCK_READ_FILE | LANDLOCK_READ_DIR)
+            for path in lock["paths"]["listed"]:
+                allow(path, LANDLOCK_READ_DIR)
             # Code that silences a library writes there.
-            null = os.open(os.devnull, os.O_PATH)
-            rule = struct.pack("<Qi", LANDLOCK_WRITE_FILE, null)
-            call(extend, rules_fd, LANDLOCK_PATH_BENEATH, rule, 0)
-            os.close(null)
+            allow(lock["writable"], LANDLOCK_WRITE_FILE)
             call(restrict, rules_fd, 0)
             os.close(rules_fd)
     if lock["filter"]:
@@ -105,10 +133,7 @@ if len(sys.argv) > 1:
 try:
     import numpy
 except ImportError:
-    sys.exit(
-        "%s has no NumPy: install it, or name another Python in contract.interpreter of karve.toml"
-        % sys.executable
-    )
+    sys.exit("numpy")
 
 MESSAGE_BYTES_MAX = 128 << 10
 WHY_CHARS_MAX = 4_000
@@ -155,7 +180,7 @@ TORCH_TYPES = {
 
 
 class Refusal(Exception):
-    """A failure that is reported to karve as text."""
+    """A failure with a code of worker_text.rs and its arguments."""
 
 
 class Place:
@@ -171,7 +196,7 @@ class Place:
         if torch is not None:
             self.torch_type = getattr(torch, TORCH_TYPES[given["dtype"]], None)
             if self.torch_type is None:
-                raise Refusal("this torch has no " + TORCH_TYPES[given["dtype"]])
+                raise Refusal("element")
 
     def array(self, memory, start):
         """The tensor in karve's memory."""
@@ -211,7 +236,7 @@ class Worker:
             self.torch = import_torch(self.device)
         self.function = load(hello["path"], hello["entry"], module)
         if not callable(self.function):
-            raise Refusal("`%s` is not a function" % hello["entry"])
+            raise Refusal("function")
         # A module that uses torch gets torch tensors.
         if self.torch is None:
             self.torch = sys.modules.get("torch")
@@ -242,7 +267,7 @@ class Worker:
     def get_ready(self, slots):
         """Everything that is not timed: views of the memory, and inputs on the device."""
         if self.setup is None:
-            raise Refusal("calls before their arguments")
+            raise Refusal("order")
         self.calls = [self.ready(slot, index) for index, slot in enumerate(slots)]
         if self.device is not None:
             self.torch.cuda.synchronize()
@@ -288,7 +313,7 @@ class Worker:
     def batch(self, n, spin_ns):
         """Calls the kernel. Returns the clock readings, and whether the rounding mode changed."""
         if n != len(self.calls):
-            raise Refusal("a batch that is not prepared")
+            raise Refusal("order")
         spin = range(int(spin_ns * self.rate))
         gc.disable()
         cpu = time.process_time_ns()
@@ -332,7 +357,7 @@ class Worker:
             if type(results) not in (tuple, list):
                 results = () if results is None else (results,)
             if len(results) != len(targets):
-                raise Refusal("%d results instead of %d" % (len(results), len(targets)))
+                raise Refusal("results", len(results), len(targets))
         else:
             results = (results,)
         torch = self.torch
@@ -341,14 +366,13 @@ class Worker:
             if torch is not None and kind is ARRAY:
                 result = torch.from_numpy(result)
             elif torch is not None and kind is not torch.Tensor:
-                raise Refusal("a result has the type %s" % kind.__name__)
+                raise Refusal("type", kind.__name__)
             elif torch is None and kind is not ARRAY:
-                raise Refusal("a result has the type %s" % kind.__name__)
+                raise Refusal("type", kind.__name__)
             if tuple(result.shape) != shape:
-                found = "x".join(map(str, result.shape))
-                raise Refusal("a result is %s instead of %s" % (found, "x".join(map(str, shape))))
+                raise wrong_shape(tuple(result.shape), shape)
             if result.dtype != dtype:
-                raise Refusal("a result is %s instead of %s" % (result.dtype, dtype))
+                raise Refusal("elements", result.dtype, dtype)
             if torch is None:
                 home[...] = result
             else:
@@ -370,9 +394,9 @@ def import_torch(device):
     try:
         import torch
     except ImportError:
-        raise Refusal('device = "%s" needs PyTorch, which this Python does not have' % device)
+        raise Refusal("torch")
     if not torch.cuda.is_available():
-        raise Refusal("PyTorch finds no GPU")
+        raise Refusal("gpu")
     torch.cuda.init()
     torch.zeros(1, device=device)
     return torch
@@ -395,7 +419,7 @@ def load(path, entry, how):
     exec(compile(source, path, "exec"), module.__dict__)
     thing = getattr(module, entry, None)
     if thing is None:
-        raise Refusal("%s does not define `%s`" % (os.path.basename(path), entry))
+        raise Refusal("entry")
     return model(module, thing, how) if isinstance(thing, type) else thing
 
 
@@ -450,17 +474,23 @@ def find_fegetenv():
 FEGETENV = find_fegetenv()
 
 
-def why(error):
-    """An error in a few lines: what it is, and where in the module it was raised."""
+def wrong_shape(found, wanted):
+    if len(found) != len(wanted):
+        return Refusal("rank", len(found), len(wanted))
+    at = next(at for at, (one, other) in enumerate(zip(found, wanted)) if one != other)
+    return Refusal("extent", at, "small" if found[at] < wanted[at] else "large")
+
+
+def why(error, path):
+    """The kind of an error and its line in the module for karve, and all of it for the user."""
     if isinstance(error, Refusal):
-        return str(error)
-    lines = traceback.format_exception_only(type(error), error)
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if frame.filename != __file__:
-            name = os.path.basename(frame.filename)
-            lines.append("in line %s of %s: %s" % (frame.lineno, name, frame.line))
-            break
-    return "".join(lines)[:WHY_CHARS_MAX]
+        return "\t".join(map(str, error.args))
+    line = getattr(error, "lineno", 0) if isinstance(error, SyntaxError) else 0
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename == path:
+            line = frame.lineno
+    whole = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    return ("raised\t%s\t%s\n%s" % (type(error).__name__, line, whole))[:WHY_CHARS_MAX]
 
 
 def slots_of(body):
@@ -473,6 +503,7 @@ class Server:
     def __init__(self):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=0)
         self.worker = None
+        self.path = ""
 
     def serve(self):
         first, fds, _, _ = socket.recv_fds(self.socket, MESSAGE_BYTES_MAX, 2)
@@ -484,7 +515,7 @@ class Server:
             try:
                 answer, told = self.answer(kind, body, fds)
             except BaseException as error:
-                answer, told = b"e", why(error).encode("utf-8", "replace")
+                answer, told = b"e", why(error, self.path).encode("utf-8", "replace")
             self.socket.send(answer + nonce + told)
             n = self.socket.recv_into(room)
 
@@ -500,15 +531,16 @@ class Server:
             self.worker.take(json.loads(bytes(body)))
         elif kind == ord("H"):
             hello = json.loads(bytes(body))
+            self.path = hello["path"]
             self.worker = Worker(hello, memory_of(hello, fds))
         elif kind != ord("P"):
-            raise Refusal("an unknown request")
+            raise Refusal("order")
         return b"d", b""
 
 
 def memory_of(hello, fds):
     if len(fds) != 2:
-        raise Refusal("the memory did not arrive")
+        raise Refusal("memory")
     # Mapped from the start: otherwise the first call would pay for every page.
     flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0x8000)
     kinds = [

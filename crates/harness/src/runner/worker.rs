@@ -7,7 +7,8 @@ use super::protocol::{
     CallSetup, CallSlot, FLAG_MODE_CHANGED, MESSAGE_BYTES_MAX, WireArg, WorkerHello, WorkerReply,
     WorkerRequest, WorkerTiming,
 };
-use karve_os::native::{CallRegisters, EntryPoint, MappingAccess, WorkerMemory};
+use super::worker_text::refusal;
+use karve_os::native::{CallRegisters, EntryPoint, LoadFailure, MappingAccess, WorkerMemory};
 use karve_os::{native, plain_work, process};
 use std::cell::OnceCell;
 use std::ffi::CString;
@@ -72,7 +73,7 @@ pub fn serve() {
             (WorkerRequest::Batch { slots, spin_ns }, Some(worker)) => {
                 worker.batch(&slots, spin_ns)
             }
-            (_, _) => WorkerReply::Failed("a request out of order".into()),
+            (_, _) => WorkerReply::Failed("order".into()),
         };
         if native::answer(&answer.render(nonce)).is_err() {
             return;
@@ -83,25 +84,23 @@ pub fn serve() {
 impl LoadedKernel {
     fn new(hello: &WorkerHello, fds: &[OwnedFd]) -> Result<Self, String> {
         let [input, output] = fds else {
-            return Err("the memory did not arrive".into());
+            return Err(refusal("memory", "the memory did not arrive"));
         };
         let map = |fd: &OwnedFd, bytes: u64, access| {
             WorkerMemory::new(fd, bytes as usize, access)
-                .map_err(|error| format!("cannot map the memory: {error}"))
+                .map_err(|error| refusal("memory", &error.to_string()))
         };
         let name = |text: &str| CString::new(text).map_err(|_| "a name with a zero".to_owned());
         let input = map(input, hello.input_bytes, MappingAccess::Read)?;
         let output = map(output, hello.output_bytes, MappingAccess::Write)?;
         let (path, entry) = (name(&hello.path)?, name(&hello.entry)?);
         // From here on, candidate code runs.
-        process::give_up(&path);
-        Ok(Self {
-            input,
-            output,
-            spin_rate: OnceCell::new(),
-            entry: native::load(&path, &entry)?,
-            setup: None,
-        })
+        process::give_up(&path, &hello.tree);
+        let entry = native::load(&path, &entry).map_err(|failure| match failure {
+            LoadFailure::Library(said) => refusal(kind_of(&said), &said),
+            LoadFailure::Entry(said) => refusal("entry", &said),
+        })?;
+        Ok(Self { input, output, spin_rate: OnceCell::new(), entry, setup: None })
     }
 
     fn batch(&self, slots: &[CallSlot], spin_ns: u64) -> WorkerReply {
@@ -137,6 +136,15 @@ impl LoadedKernel {
             flags: if changed { FLAG_MODE_CHANGED } else { 0 },
             device_ns: 0,
         })
+    }
+}
+
+/// The kind of a message of the loader.
+fn kind_of(said: &str) -> &'static str {
+    match said {
+        said if said.contains("undefined symbol") => "symbol",
+        said if said.contains("No such file") => "missing",
+        _ => "library",
     }
 }
 

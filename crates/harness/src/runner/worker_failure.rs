@@ -5,6 +5,11 @@ use karve_core::measurement::{FailureCategory, Gate};
 use karve_numerics::case::Case;
 use karve_os::error::Result;
 use karve_os::process::Exit;
+use karve_os::text;
+
+/// Lines, and characters of a line, of what a reference said.
+const SAID_LINES_MAX: usize = 20;
+const SAID_CHARS_MAX: usize = 300;
 
 /// Why a worker can no longer be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +18,7 @@ pub(super) enum WorkerFailure {
     Ended {
         /// How.
         exit: Exit,
-        /// What it printed last.
+        /// What it printed: for the user only.
         stderr: String,
     },
     /// It did not reply in time.
@@ -23,7 +28,12 @@ pub(super) enum WorkerFailure {
     /// It sent a malformed reply.
     Garbled(&'static str),
     /// It could not do what was requested.
-    Refused(String),
+    Refused {
+        /// What an agent may know of the reason.
+        shown: String,
+        /// What it sent: for the user only.
+        whole: String,
+    },
 }
 
 /// A value, or why the worker can no longer be used.
@@ -44,9 +54,7 @@ impl WorkerFailure {
     /// What that means for a candidate on a case.
     pub(super) fn gate(self, case: &str) -> Gate {
         match self {
-            Self::Ended { exit, stderr: said } => {
-                let said = said.trim();
-                let colon = if said.is_empty() { "" } else { ": " };
+            Self::Ended { exit, .. } => {
                 let killed = matches!(exit, Exit::Signal(9));
                 Gate::WrongResult {
                     case: case.to_owned(),
@@ -55,22 +63,31 @@ impl WorkerFailure {
                     } else {
                         FailureCategory::RuntimeAssert
                     },
-                    excerpt: format!(
-                        "the kernel's process: {}{colon}{said}{}",
-                        exit.describe(),
-                        strayed(exit)
-                    ),
+                    excerpt: format!("the kernel's process: {}{}", exit.describe(), strayed(exit)),
                 }
             }
             Self::TooLong => Gate::TimedOut { what: format!("the kernel on {case}") },
             Self::Restless => Gate::Dishonest { why: "its process cannot be frozen".into() },
             Self::Garbled(what) => Gate::Dishonest { why: format!("its process sent {what}") },
-            Self::Refused(why) => Gate::WrongResult {
+            Self::Refused { shown, .. } => Gate::WrongResult {
                 case: case.to_owned(),
                 category: FailureCategory::Other,
-                excerpt: why,
+                excerpt: shown,
             },
         }
+    }
+
+    /// The same with all that it said, for the user: of code that is not a candidate's.
+    pub(super) fn in_full(self, on: &str) -> String {
+        let said = match &self {
+            Self::Ended { stderr: said, .. } => said.as_str(),
+            // The first line is the code of what is shown anyway.
+            Self::Refused { whole, .. } => whole.split_once('\n').map_or("", |(_, rest)| rest),
+            Self::TooLong | Self::Restless | Self::Garbled(_) => "",
+        };
+        let said = text::safe_lines(said, SAID_LINES_MAX, SAID_CHARS_MAX).join("\n");
+        let colon = if said.is_empty() { "" } else { ": " };
+        format!("{}{colon}{said}", self.gate(on).describe())
     }
 }
 

@@ -285,7 +285,7 @@ fn show(listed: &ListedAgent) {
         parts.push(format!("{} tokens, ${:.4}", trial.tokens, trial.usd));
     }
     let text = safe(&parts.join("  "), 400);
-    ui::outln(&format!("{word} {:<12} {text}", safe(&listed.name, 40)));
+    ui::out_toned(&format!("{word} {:<12} {text}\n", safe(&listed.name, 40)));
     if let Some(hint) = &listed.hint {
         ui::outln(&format!("         hint: {}", safe(hint, 300)));
     }

@@ -128,7 +128,7 @@ impl BenchArgs {
         } else if self.markdown {
             ui::out(&text::render_markdown(&view));
         } else {
-            ui::out(&text::render_text(&view, ui::style::color()));
+            ui::out_toned(&text::render_text(&view, ui::style::color()));
         }
         self.answer(&view)
     }

@@ -5,7 +5,7 @@ use crate::config::Overrides;
 use crate::project::ProjectArgs;
 use crate::{checks, session, ui};
 use karve_core::charter::Charter;
-use karve_harness::commands::{BenchParams, CommandVariant, Harness};
+use karve_harness::commands::{BenchParams, CommandVariant, Harness, take_raw};
 use karve_harness::git::{CommitNote, Repo};
 use karve_harness::outcome::{GateResult, split};
 use karve_harness::project_file;
@@ -44,6 +44,10 @@ pub struct CheckArgs {
     json: bool,
 }
 
+/// Lines, and characters of a line, of what a kernel's process said.
+const OUTPUT_LINES_MAX: usize = 20;
+const OUTPUT_CHARS_MAX: usize = 200;
+
 /// What was found.
 #[derive(Debug, Serialize)]
 pub(super) struct CheckReport {
@@ -51,6 +55,9 @@ pub(super) struct CheckReport {
     changed: Vec<String>,
     left_out: Vec<String>,
     gate: String,
+    /// What the kernel's process said, for the user's terminal only.
+    #[serde(skip)]
+    kernel_output: Vec<String>,
     pub(super) passed: bool,
     metric: String,
     unit: String,
@@ -91,7 +98,12 @@ impl CheckArgs {
         let sandbox = Sandbox::of(&repo.checkout(), &loaded.root, scratch.path(), &loaded.charter)?;
         let harness = harness.in_sandbox(sandbox.as_ref());
         let measuring = CheckContext { charter: &loaded.charter, harness: &harness, stop };
-        let findings = self.find(&measuring, &repo, &mut trees);
+        let mut findings = self.find(&measuring, &repo, &mut trees);
+        if let (Ok(found), Some(said)) = (&mut findings, take_raw(&tmp)) {
+            let said = String::from_utf8_lossy(&said);
+            found.kernel_output =
+                karve_os::text::safe_lines(&said, OUTPUT_LINES_MAX, OUTPUT_CHARS_MAX);
+        }
         trees.clear(&repo)?;
         if stop.at_once() {
             return Err(session::stopped());
@@ -134,6 +146,7 @@ impl CheckArgs {
                 .map(|refused| refused.change.path)
                 .collect(),
             passed: gate == "passed",
+            kernel_output: Vec::new(),
             gate,
             metric: charter.metric.name.clone(),
             unit: charter.metric.unit.clone(),
@@ -156,6 +169,9 @@ impl CheckArgs {
             ui::outln(&format!("left out  {} (read-only)", text::safe(path, 120)));
         }
         ui::outln(&format!("gate      {}", findings.gate));
+        for line in &findings.kernel_output {
+            ui::outln(&format!("          {line}"));
+        }
         for case in &findings.cases {
             ui::outln(&format!(
                 "reading   {:<32} {} {:.6} {} ({:.6} to {:.6})",

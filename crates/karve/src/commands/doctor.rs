@@ -88,7 +88,8 @@ impl DoctorReport {
                 FindingLevel::Failed => ("FAILED", Tone::Bad),
             };
             let word = toned(&format!("{word:<7}"), tone, color());
-            ui::outln(&format!("{word} {:<11} {}", finding.what, safe(&finding.detail, 300)));
+            let detail = safe(&finding.detail, 300);
+            ui::out_toned(&format!("{word} {:<11} {detail}\n", finding.what));
             if let (Some(hint), false) = (&finding.hint, level == FindingLevel::Fine) {
                 ui::outln(&format!("        hint: {hint}"));
             }

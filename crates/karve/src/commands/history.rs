@@ -87,7 +87,7 @@ impl ShowArgs {
             if self.json {
                 ui::out_json(&transcript)
             } else {
-                ui::out(&transcript::render_transcript(&transcript, style::color()))
+                ui::out_toned(&transcript::render_transcript(&transcript, style::color()))
             }
             return Ok(());
         }

@@ -7,9 +7,13 @@ use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::process;
 use karve_os::random::secret;
 use rmcp::ServiceExt;
+use rmcp::service::ServerInitializeError;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use std::net::SocketAddr;
 use std::path::Path;
+
+/// What JSON-RPC calls a request that cannot be answered as it is.
+const INVALID_REQUEST: i32 = -32_600;
 
 /// The variable that holds the token of the HTTP server.
 const TOKEN: &str = "KARVE_MCP_TOKEN";
@@ -86,9 +90,27 @@ async fn serve_stdio(server: McpServer) -> Result<()> {
     let (read, write) = rmcp::transport::stdio();
     let transport = AsyncRwTransport::new_server(read, write);
     let serving = server.serve(transport.with_max_line_length(MESSAGE_BYTES_MAX)).await;
-    let serving = serving.map_err(|error| failed(error.to_string()))?;
+    let serving = match serving {
+        Ok(serving) => serving,
+        Err(ServerInitializeError::ExpectedInitializeRequest(Some(early))) => {
+            refuse_early(&serde_json::json!(early)["id"]);
+            return Err(failed("the first message was not \"initialize\"".to_owned()));
+        }
+        Err(ServerInitializeError::ExpectedInitializeRequest(None)) => {
+            return Err(failed("the connection ended before \"initialize\"".to_owned()));
+        }
+        Err(error) => return Err(failed(error.to_string())),
+    };
     let ended = serving.waiting().await;
     ended.map(|_| ()).map_err(|error| failed(error.to_string()))
+}
+
+/// Answers a request that came before the connection was set up. A notification gets no answer.
+fn refuse_early(id: &serde_json::Value) {
+    if !id.is_null() {
+        let error = serde_json::json!({"code": INVALID_REQUEST, "message": "initialize first"});
+        ui::outln(&serde_json::json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string());
+    }
 }
 
 async fn serve_http(server: McpServer, address: SocketAddr) -> Result<()> {

@@ -273,7 +273,7 @@ fn show_duel(found: &TuneResult) -> Result<()> {
     };
     let view = BenchView::of_duel(duel)?;
     ui::outln(&format!("\nA is the default, B the best setting ({}):", oid.short()));
-    ui::out(&bench::text::render_text(&view, ui::style::color()));
+    ui::out_toned(&bench::text::render_text(&view, ui::style::color()));
     let why = match &view.finding {
         BenchFinding::Faster { .. } => {
             ui::outln(&format!("apply it with \"git cherry-pick {name}\""));

@@ -4,7 +4,7 @@ use super::history::repo_of;
 use crate::project::ProjectArgs;
 use crate::{checks, refs, reports, ui};
 use karve_agents::agreement;
-use karve_core::campaign::{Campaign, Event, Record, Step};
+use karve_core::campaign::{Campaign, Event, LOG_VERSION, Record, Step};
 use karve_harness::git::{Oid, Repo};
 use karve_harness::store::CampaignDir;
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
@@ -102,15 +102,20 @@ impl VerifyArgs {
 /// Folds the log; where a stored verdict differs, the verdict from the samples is used.
 fn judge_again(dir: &CampaignDir, findings: &mut VerifyReport) -> Result<(Campaign, Vec<Record>)> {
     let path = dir.log();
-    let text =
-        files::read_text(&path, u64::MAX).context(|| format!("cannot read {}", path.display()))?;
+    let bytes = files::read(&path, u64::MAX)
+        .context(|| format!("cannot read {}", path.display()))
+        .map_err(|error| error.hint("name another campaign with --campaign"))?;
     let mut campaign = Campaign::new();
     let mut records = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let mut record: Record = match serde_json::from_str(line) {
+    if bytes.is_empty() {
+        findings.differences.push(format!("{} has no records", path.display()));
+    }
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    for (number, line) in lines.enumerate() {
+        let mut record = match parse_record(line) {
             Ok(record) => record,
-            Err(error) => {
-                findings.differences.push(format!("line {}: {error}", number + 1));
+            Err(why) => {
+                findings.differences.push(format!("line {}: {why}", number + 1));
                 break;
             }
         };
@@ -137,6 +142,16 @@ fn judge_again(dir: &CampaignDir, findings: &mut VerifyReport) -> Result<(Campai
         records.push(record);
     }
     Ok((campaign, records))
+}
+
+/// One line of the log.
+fn parse_record(line: &[u8]) -> std::result::Result<Record, String> {
+    let text = std::str::from_utf8(line).map_err(|error| format!("not UTF-8: {error}"))?;
+    let record: Record = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    match record.v {
+        LOG_VERSION => Ok(record),
+        other => Err(format!("it has format {other}, not {LOG_VERSION}")),
+    }
 }
 
 fn check_candidates(repo: &Repo, campaign: &Campaign, findings: &mut VerifyReport) -> Result<()> {
@@ -206,7 +221,6 @@ fn check_kept(repo: &Repo, campaign: &Campaign, findings: &mut VerifyReport) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use karve_core::campaign::LOG_VERSION;
     use karve_core::hypothesis::Candidate;
     use karve_core::knowledge::Lesson;
     use karve_core::spending::AgentUsage;

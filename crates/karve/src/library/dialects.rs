@@ -13,6 +13,7 @@ mod phrases;
 use super::difference::record;
 use super::markdown;
 use karve_core::knowledge::{Entry, EntryBasis, EntryKind, EntrySection, EntryStatus, Risk};
+use karve_os::text;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -111,6 +112,14 @@ pub fn parse(form: KnowledgeFormat, page: &SourcePage) -> Result<Vec<Entry>, Str
         KnowledgeFormat::Playbook => import::parse_playbook(&page.text)?,
     };
     for entry in &mut entries {
+        // A staged entry is read again from its file.
+        if markdown::render_entry(entry)?.len() > markdown::ENTRY_BYTES_MAX {
+            let most = markdown::ENTRY_BYTES_MAX;
+            return Err(format!(
+                "its entry {} would be larger than {most} bytes: split the page",
+                text::safe(&entry.id, 80)
+            ));
+        }
         if entry.status == EntryStatus::Verified {
             entry.status = EntryStatus::Candidate;
         }

@@ -1,8 +1,8 @@
 //! Audits, builds and tests a candidate.
 
-use super::bug;
 use super::context::Context;
 use super::correctness::{cases_at, test_visible_cases};
+use super::{bug, raw_output};
 use crate::checks::{audit_commits, check_changes};
 use crate::refs::refs_of;
 use karve_agents::builtin::knobs_at;
@@ -27,6 +27,7 @@ pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -
     }
     let work = &context.repos.work;
     let findings = audit_commits(work, &context.charter, &parent, &commit, &candidate.files)?;
+    raw_output::discard(context);
     let mut errors = Vec::new();
     let tested = check_changes(work, campaign, candidate, &findings)
         .and_then(|()| build_and_test(context, candidate, *set, campaign, &mut errors));
@@ -35,7 +36,10 @@ pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -
             let knobs = tunable_knobs(context, candidate, campaign.incumbent());
             (Gate::Passed, same_artifact, knobs)
         }
-        Err(gate) => (gate, false, 0),
+        Err(gate) => {
+            raw_output::keep_for_user(context, *round);
+            (gate, false, 0)
+        }
     };
     Ok(Event::Gated {
         round: *round,

@@ -3,8 +3,10 @@
 use super::context::Context;
 use karve_core::campaign::Event;
 use karve_harness::commands::take_raw;
+use karve_harness::runner::WORKER_OUTPUT;
 use karve_harness::store;
 use karve_os::error::{CommandError, Result};
+use karve_os::files;
 
 /// Drops the raw output of an earlier step, so that it is not blamed on this one.
 pub(super) fn discard(context: &Context) {
@@ -22,6 +24,15 @@ pub(super) fn store_with(context: &Context, mut event: Event) -> Result<Event> {
         *raw = Some(store::put_artifact(&context.dir, &bytes)?);
     }
     Ok(event)
+}
+
+/// Keeps what the process of a kernel said in a file for the user. No event names it and no agent
+/// gets it: it may tell about hidden cases. A full disk is reported elsewhere.
+pub(super) fn keep_for_user(context: &Context, round: u32) {
+    if let Some(bytes) = take_raw(&context.dir.join("tmp")) {
+        let path = context.dir.join(WORKER_OUTPUT).join(format!("round-{round}.txt"));
+        let _ = files::write_derived(&path, &bytes);
+    }
 }
 
 /// Stores the output of the incumbent's benchmark, and says where.

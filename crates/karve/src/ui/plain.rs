@@ -1,7 +1,7 @@
 //! One line for every event, and on a terminal a spinner for the current step.
 
 use super::style::{Tone, toned};
-use super::{NOTICE_CHARS, Screen, note, outln};
+use super::{NOTICE_CHARS, Screen, note, out_toned};
 use indicatif::ProgressBar;
 use karve_core::campaign::{Baseline, Campaign, DuelName, Event, Record, Step};
 use karve_core::knowledge::{KnownEntry, Lesson};
@@ -31,8 +31,8 @@ impl PlainScreen {
 
     fn line(&self, text: &str) {
         match &self.spinner {
-            Some(spinner) => spinner.suspend(|| outln(text)),
-            None => outln(text),
+            Some(spinner) => spinner.suspend(|| out_toned(&format!("{text}\n"))),
+            None => out_toned(&format!("{text}\n")),
         }
     }
 

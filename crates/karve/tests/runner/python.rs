@@ -13,14 +13,14 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-const REFERENCE: &str = "
+pub(crate) const REFERENCE: &str = "
 def reference_fn(n, alpha, x, y):
     z = x * y
     y += alpha * x
     return z
 ";
 
-const HONEST: &str = "
+pub(crate) const HONEST: &str = "
 import numpy as np
 
 def kernel_fn(n, alpha, x, y):
@@ -31,7 +31,7 @@ def kernel_fn(n, alpha, x, y):
 ";
 
 /// A Python that has a module; a test without one says so and ends.
-pub(super) fn python_with(module: &str) -> Option<String> {
+pub(crate) fn python_with(module: &str) -> Option<String> {
     let has = |python: &&str| {
         let output = Command::new(python).args(["-c", &format!("import {module}")]).output();
         output.is_ok_and(|output| output.status.success())
@@ -43,14 +43,14 @@ pub(super) fn python_with(module: &str) -> Option<String> {
     found.map(str::to_owned)
 }
 
-pub(super) fn project(kernel: &str, reference: &str) -> tempfile::TempDir {
+pub(crate) fn project(kernel: &str, reference: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("kernel.py"), kernel).expect("a file");
     fs::write(dir.path().join("reference.py"), reference).expect("a file");
     dir
 }
 
-pub(super) fn python_terms(dir: &Path, interpreter: &str) -> RunnerSetup {
+pub(crate) fn python_terms(dir: &Path, interpreter: &str) -> RunnerSetup {
     let mut terms = terms(dir);
     terms.contract.kernel =
         Kernel::Python { path: "kernel.py".into(), style: PythonStyle::Functions };
@@ -61,7 +61,7 @@ pub(super) fn python_terms(dir: &Path, interpreter: &str) -> RunnerSetup {
     terms
 }
 
-fn examined(kernel: &str, interpreter: &str) -> Result<(), Gate> {
+pub(crate) fn examined(kernel: &str, interpreter: &str) -> Result<(), Gate> {
     let dir = project(kernel, REFERENCE);
     let terms = python_terms(dir.path(), interpreter);
     let examined = check_kernel(&terms, dir.path(), None, &[case(1_000), case(77)]);
@@ -93,15 +93,15 @@ fn a_module_that_is_wrong_in_any_way_is_refused() {
         ("z[3] += 1; return z", "z:"),
         ("y[3] += 1; return z", "y:"),
         ("return z.astype(np.float64)", "float64 instead of float32"),
-        ("return z[1:]", "999 instead of 1000"),
+        ("return z[1:]", "dimension 0 of a result is too small"),
         ("return None", "has the type NoneType"),
         ("return z, z", "2 results instead of 1"),
-        (lazy, "has the type Late"),
-        ("raise ValueError('too hot')", "ValueError: too hot"),
-        ("import reference", "reference"),
-        ("x[0] = 1; return z", "read-only"),
+        (lazy, "a type of its own"),
+        ("raise ValueError('too hot')", "ValueError at kernel.py:8"),
+        ("import reference", "ModuleNotFoundError at kernel.py:8"),
+        ("x[0] = 1; return z", "ValueError at kernel.py:8"),
         ("import os; os._exit(3)", "exit code 3"),
-        ("import sys; sys.exit(3)", "SystemExit: 3"),
+        ("import sys; sys.exit(3)", "SystemExit at kernel.py:8"),
     ] {
         let kernel = HONEST.replace("return z", ending);
         let gate = examined(&kernel, &python).expect_err("a refusal");
@@ -118,7 +118,7 @@ fn a_module_that_cannot_be_loaded_does_not_build() {
     for (kernel, part) in [
         ("def kernel_fn(", "SyntaxError"),
         ("def other():\n    pass\n", "does not define `kernel_fn`"),
-        ("import nothing_of_this_name\n", "nothing_of_this_name"),
+        ("import nothing_of_this_name\n", "ModuleNotFoundError at kernel.py:1"),
         ("kernel_fn = 3\n", "is not a function"),
     ] {
         let gate = examined(kernel, &python).expect_err("a refusal");
@@ -434,6 +434,7 @@ fn threads_that_a_library_starts_before_the_kernel_are_locked_too() {
     let dir = project(HONEST, REFERENCE);
     let mut terms = python_terms(dir.path(), &python);
     terms.contract.threads = 4;
+    terms.readable.push("/proc/self/task".into());
     // What the kernel says of all threads that are there.
     let says = "
 import os

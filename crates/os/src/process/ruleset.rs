@@ -1,4 +1,4 @@
-//! Landlock rulesets: which files a command may touch, and that a worker changes none.
+//! Landlock rulesets: which files a command may touch, and which a worker may read.
 //!
 //! A ruleset is built here, before the fork; the child then only applies its descriptor. The crate
 //! drops from a ruleset what this kernel cannot restrict.
@@ -13,6 +13,7 @@ use landlock::{
 
 use super::confinement::CommandPermissions;
 use super::namespace::NamespaceSandbox;
+use super::readable::{ReadablePaths, WRITABLE};
 
 /// The version whose accesses are restricted. A later one also restricts `ioctl` on devices, which
 /// programs on an accelerator need.
@@ -63,19 +64,25 @@ pub(super) fn command_ruleset(
     Ok(set.into())
 }
 
-/// A worker opens no file for writing, and neither signals nor inspects other processes. None if
-/// the kernel has no Landlock.
-pub(super) fn worker_ruleset() -> Option<OwnedFd> {
-    empty_ruleset(AccessFs::from_write(FILES), Scope::from_all(SCOPES)).ok()?.into()
+/// A worker reads these paths, opens no other file, writes none, and neither signals nor inspects
+/// other processes. None if the kernel has no Landlock.
+pub(super) fn worker_ruleset(paths: &ReadablePaths) -> Option<OwnedFd> {
+    let all = AccessFs::from_all(FILES);
+    let set = empty_ruleset(all, Scope::from_all(SCOPES)).ok()?;
+    let set = set
+        .add_rules(path_beneath_rules(&paths.read, AccessFs::ReadFile | AccessFs::ReadDir))
+        .and_then(|set| set.add_rules(path_beneath_rules(&paths.listed, AccessFs::ReadDir)))
+        .and_then(|set| set.add_rules(path_beneath_rules([WRITABLE], AccessFs::WriteFile)));
+    set.ok()?.into()
 }
 
-/// The same as numbers, field by field as the kernel reads them: files, network, scopes. Empty if
-/// the kernel has no Landlock.
+/// The same without its paths, as numbers, field by field as the kernel reads them: files,
+/// network, scopes. Empty if the kernel has no Landlock.
 pub(super) fn worker_ruleset_fields() -> Vec<u64> {
     match ABI::from(status()) {
         ABI::Unsupported => Vec::new(),
         abi => {
-            let files = AccessFs::from_write(abi.min(FILES));
+            let files = AccessFs::from_all(abi.min(FILES));
             vec![files.bits(), 0, Scope::from_all(abi.min(SCOPES)).bits()]
         }
     }

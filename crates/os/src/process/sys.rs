@@ -28,7 +28,7 @@ pub(super) use self::child_socket::{
 pub(super) use self::namespace::{NamespaceHandle, NamespacePlan, TREES_MAX, ViewAction};
 pub(super) use self::sandbox_profile::{
     LimitedResource, SandboxProfile, apply_ruleset, has_filters, ids, install_filter, is_root,
-    rule_out_new_privileges,
+    limit, rule_out_new_privileges,
 };
 pub(super) use self::start::{
     CPUS_MAX, CpuMask, ParentDeathAction, SpawnError, SpawnSpec, SpawnedChild, affinity,

@@ -1,5 +1,5 @@
-//! What a worker permanently drops before it loads a kernel: writing files, other processes,
-//! clocks and priorities of the host, and root's capabilities.
+//! What a worker permanently drops before it loads a kernel: writing files, reading those that are
+//! not its own, other processes, clocks and priorities of the host, and root's capabilities.
 //!
 //! A kernel reads its inputs, computes, may start threads, and writes its outputs. Anything else
 //! it tries fails with an error, so that an honest library that merely tries is not harmed. If the
@@ -13,7 +13,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use libc::c_long;
 
 use super::filter::worker_filter;
+use super::readable::{ReadablePaths, ReadableTree, WRITABLE};
+use super::sys::LimitedResource;
 use super::{ruleset, sys};
+
+/// The largest core file. None is written that is smaller than a page, and a program that collects
+/// them is started unless this is 1.
+const CORE_BYTES: u64 = 1;
 
 /// Placeholder for the process id in a profile that another program applies to itself.
 const OWN: u32 = u32::MAX;
@@ -29,11 +35,17 @@ pub(super) struct WorkerProfile {
     ruleset: Vec<u64>,
     /// The steps of the filter; a missing last number stands for the process id.
     filter: Vec<(u16, u8, u8, Option<u32>)>,
+    /// What it may read.
+    paths: ReadablePaths,
+    /// What it may write to.
+    writable: &'static str,
+    /// The largest core file.
+    core_bytes: u64,
 }
 
 impl WorkerProfile {
     /// The profile that this host supports.
-    pub(super) fn of_host() -> Self {
+    pub(super) fn of_host(tree: &ReadableTree) -> Self {
         let step = |step: libc::sock_filter| {
             let number = (step.k != OWN).then_some(step.k);
             (step.code, step.jt, step.jf, number)
@@ -49,19 +61,35 @@ impl WorkerProfile {
             ],
             ruleset: ruleset::worker_ruleset_fields(),
             filter: worker_filter(OWN).into_iter().map(step).collect(),
+            paths: tree.paths(),
+            writable: WRITABLE,
+            core_bytes: CORE_BYTES,
         }
     }
 }
 
 /// Drops, for this process and all its future threads, what no kernel needs. A file that must be
 /// loaded can still be read.
-pub(super) fn apply_profile(must_open: &CStr) {
+pub(super) fn apply_profile(must_open: &CStr, tree: &ReadableTree) {
     sys::rule_out_new_privileges();
+    sys::limit(LimitedResource::Core, CORE_BYTES);
     drop_capabilities(must_open);
-    if let Some(ruleset) = ruleset::worker_ruleset() {
+    let paths = tree.paths();
+    if let Some(ruleset) = ruleset::worker_ruleset(&paths) {
+        hold_own_facts(&paths);
         sys::apply_ruleset(&ruleset);
     }
     sys::install_filter(&worker_filter(std::process::id()));
+}
+
+/// Keeps the files of `/proc/self` open without access. A rule belongs to the file that it was made
+/// for, and one of `/proc` that nobody holds may be made anew.
+fn hold_own_facts(paths: &ReadablePaths) {
+    let own = paths.read.iter().chain(&paths.listed).filter(|path| path.starts_with("/proc/self"));
+    for path in own {
+        let held = File::options().read(true).custom_flags(libc::O_PATH).open(path);
+        held.into_iter().for_each(std::mem::forget);
+    }
 }
 
 /// Drops all capabilities. The one to read any file is kept if the path could not be opened

@@ -274,7 +274,7 @@ fn named_by_variables() -> Vec<PathBuf> {
 }
 
 /// A path as the user writes it: absolute, or relative to the home or the project.
-fn resolve_path(path: &str, project: &Path) -> PathBuf {
+pub(super) fn resolve_path(path: &str, project: &Path) -> PathBuf {
     let path = match (path.strip_prefix("~/"), home()) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => project.join(path),

@@ -21,6 +21,7 @@ fn question() -> impl Strategy<Value = WorkerRequest> {
                 entry: "f".into(),
                 input_bytes: bytes,
                 output_bytes: 1,
+                tree: ReadableTree::default(),
                 module: None,
             }
         )),
@@ -30,6 +31,7 @@ fn question() -> impl Strategy<Value = WorkerRequest> {
             entry: "kernel_fn".into(),
             input_bytes: 1,
             output_bytes: 1,
+            tree: ReadableTree { root: "/t".into(), ..Default::default() },
             module: Some(ModuleOptions {
                 device: wide.then(|| "cuda".into()),
                 wide,

@@ -305,3 +305,11 @@ fn what_a_form_loses_is_told_and_what_it_keeps_is_not() {
         [("entries of that kind".to_owned(), 1)]
     );
 }
+
+#[test]
+fn a_page_whose_entry_could_not_be_read_again_is_refused() {
+    let long = PAGE.replace("Neighbors share rows.", &"Neighbors share rows. ".repeat(150_000));
+    let path = "docs/knowledge/languages/cutile/optimizations/swizzle.md";
+    let why = parse(KnowledgeFormat::HyperMla, &page(path, &long)).unwrap_err();
+    assert!(why.contains("swizzle would be larger than") && why.contains("split"), "{why}");
+}

@@ -15,6 +15,36 @@ const ADVICE_REFUSED: [u32; 5] = [
 const MADV_COLLAPSE: u32 = 25;
 const MADV_SOFT_OFFLINE: u32 = 101;
 
+/// Commands of `fcntl` that concern other processes: seals on karve's memory would keep later
+/// workers from mapping it, and locks, leases and signals tell others something.
+const FILE_COMMANDS_REFUSED: [u32; 11] = [
+    libc::F_ADD_SEALS as u32,
+    libc::F_SETLEASE as u32,
+    libc::F_NOTIFY as u32,
+    libc::F_GETLK as u32,
+    libc::F_SETLK as u32,
+    libc::F_SETLKW as u32,
+    libc::F_OFD_GETLK as u32,
+    libc::F_OFD_SETLK as u32,
+    libc::F_OFD_SETLKW as u32,
+    libc::F_SETOWN as u32,
+    F_SETSIG,
+];
+const F_SETSIG: u32 = 10;
+
+/// Options of `prctl` that would hide the process from karve, keep it alive after karve, or change
+/// how system calls and cores are shared.
+const OPTIONS_REFUSED: [u32; 7] = [
+    libc::PR_SET_SECCOMP as u32,
+    libc::PR_SET_DUMPABLE as u32,
+    libc::PR_SET_PDEATHSIG as u32,
+    libc::PR_SET_PTRACER as u32,
+    libc::PR_SET_MM as u32,
+    libc::PR_SCHED_CORE as u32,
+    PR_SET_SYSCALL_USER_DISPATCH,
+];
+const PR_SET_SYSCALL_USER_DISPATCH: u32 = 59;
+
 /// Calls that no kernel needs, except one that acts on other processes or on the host.
 const REFUSED: &[c_long] = &[
     // Processes: they would not be frozen with the worker.
@@ -53,7 +83,25 @@ const REFUSED: &[c_long] = &[
     libc::SYS_msgget,
     libc::SYS_semget,
     libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
     libc::SYS_fallocate,
+    libc::SYS_sync,
+    libc::SYS_syncfs,
+    // What others can wait for or notice: locks on files that several processes have open, memory
+    // that karve cannot look at, interrupts on every CPU.
+    libc::SYS_flock,
+    libc::SYS_memfd_secret,
+    libc::SYS_membarrier,
     // Timers fire while the process is frozen, during the turn of the other arm, and waiting for
     // one through many epoll sets makes that slow.
     libc::SYS_timerfd_create,
@@ -72,6 +120,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_setpgid,
     // Keys, and metadata of files.
     libc::SYS_add_key,
+    libc::SYS_request_key,
     libc::SYS_keyctl,
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
@@ -84,6 +133,12 @@ const REFUSED: &[c_long] = &[
     libc::SYS_fsetxattr,
     // Messages to others, and filters that would rewrite those to karve.
     libc::SYS_socket,
+    libc::SYS_socketpair,
+    libc::SYS_bind,
+    libc::SYS_connect,
+    libc::SYS_listen,
+    libc::SYS_accept,
+    libc::SYS_accept4,
     libc::SYS_seccomp,
     // The host itself.
     libc::SYS_mount,
@@ -136,15 +191,14 @@ pub(in crate::process) fn worker_filter(own: u32) -> Vec<libc::sock_filter> {
         (libc::SYS_kill, &itself),
         (libc::SYS_tgkill, &itself),
         (libc::SYS_rt_sigqueueinfo, &itself),
+        (libc::SYS_rt_tgsigqueueinfo, &itself),
         (libc::SYS_prlimit64, &ArgumentTest::IsOneOf(0, &[0])),
     ];
     rules.extend(unless.map(|(call, test)| SyscallRule::refuse_unless(call, test, libc::EPERM)));
-    let seccomp = libc::PR_SET_SECCOMP as u32;
     let on = [
         (libc::SYS_madvise, ArgumentTest::IsOneOf(2, &ADVICE_REFUSED)),
-        // Seals on karve's memory would keep later workers from mapping it.
-        (libc::SYS_fcntl, ArgumentTest::IsOneOf(1, &[libc::F_ADD_SEALS as u32])),
-        (libc::SYS_prctl, ArgumentTest::IsOneOf(0, &[seccomp])),
+        (libc::SYS_fcntl, ArgumentTest::IsOneOf(1, &FILE_COMMANDS_REFUSED)),
+        (libc::SYS_prctl, ArgumentTest::IsOneOf(0, &OPTIONS_REFUSED)),
     ];
     rules.extend(on.map(|(call, test)| SyscallRule::refuse_if(call, &test, libc::EPERM)));
     let filter = SyscallFilter {
@@ -174,7 +228,7 @@ mod tests {
             let is_refused = REFUSED.contains(&number)
                 || REFUSED_OLD.contains(&number)
                 || [libc::SYS_clone, libc::SYS_kill, libc::SYS_tgkill].contains(&number)
-                || number == libc::SYS_rt_sigqueueinfo;
+                || [libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo].contains(&number);
             let want = match number {
                 libc::SYS_clone3 => error(libc::ENOSYS),
                 _ if is_refused => error(libc::EPERM),
@@ -182,7 +236,7 @@ mod tests {
             };
             let (found, steps) = decide(&program, call(number, [0; 3]));
             assert_eq!(found, want, "{number}");
-            assert!(steps < 24, "{number} takes {steps}");
+            assert!(steps < 36, "{number} takes {steps}");
         }
     }
 
@@ -199,7 +253,13 @@ mod tests {
             assert!(!is_allowed(libc::SYS_madvise, [0, 0, advice]));
         }
         assert!(is_allowed(libc::SYS_madvise, [0, 0, libc::MADV_DONTNEED as u32]));
-        assert!(!is_allowed(libc::SYS_fcntl, [0, 1_033, 0]));
-        assert!(!is_allowed(libc::SYS_prctl, [22, 0, 0]));
+        for command in FILE_COMMANDS_REFUSED {
+            assert!(!is_allowed(libc::SYS_fcntl, [0, command, 0]));
+        }
+        assert!(is_allowed(libc::SYS_fcntl, [0, libc::F_GETFL as u32, 0]));
+        for option in OPTIONS_REFUSED {
+            assert!(!is_allowed(libc::SYS_prctl, [option, 0, 0]));
+        }
+        assert!(is_allowed(libc::SYS_prctl, [libc::PR_SET_NAME as u32, 0, 0]));
     }
 }

@@ -96,7 +96,7 @@ pub(in crate::process) fn install_filter(steps: &[libc::sock_filter]) -> bool {
 }
 
 /// Sets a limit, or keeps a lower existing one.
-fn limit(what: LimitedResource, most: u64) -> bool {
+pub(in crate::process) fn limit(what: LimitedResource, most: u64) -> bool {
     // SAFETY: the limits are valid places to read from and write to.
     unsafe {
         let mut now: libc::rlimit = mem::zeroed();
