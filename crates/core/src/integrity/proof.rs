@@ -33,6 +33,9 @@ pub enum GainProof {
     WorkCounts,
     /// A variant of the project's benchmark changed the inputs between calls.
     ChangedInputs,
+    /// karve's own strategy made every change of the campaign. It writes no caches, but a large
+    /// gain is all that this explains.
+    OwnStrategy,
     /// A person looked at the candidate and allowed it.
     Person,
 }
@@ -48,7 +51,7 @@ pub enum GainDoubt {
     },
     /// The speedup of one round is above `ROUND_RATIO_MAX`.
     Ratio {
-        /// The speedup: the largest of a case, or that of all.
+        /// The speedup: the largest that a case shows at least, or that of all.
         ratio: f64,
     },
     /// These cases are faster than the roofline or the profile says they can be.
@@ -86,6 +89,7 @@ pub fn remaining(doubts: Vec<GainDoubt>, proofs: &[GainProof]) -> Vec<GainDoubt>
     let large = doubts.iter().any(|doubt| matches!(doubt, GainDoubt::Ratio { .. }));
     let dispels = |proof: GainProof, doubt: &GainDoubt| match (proof, doubt) {
         (GainProof::Person, _) => true,
+        (GainProof::OwnStrategy, GainDoubt::State { .. } | GainDoubt::Roofline { .. }) => false,
         (_, GainDoubt::State { .. }) => true,
         // Work that is done takes its time: no count and no input makes a device faster.
         (_, GainDoubt::Ratio { .. }) => !beyond,
@@ -141,6 +145,14 @@ mod tests {
             assert_eq!(remaining(vec![state(), large()], &[proof]), []);
             assert_eq!(remaining(vec![beyond()], &[proof]), [beyond()]);
         }
+    }
+
+    #[test]
+    fn karves_own_strategy_explains_a_large_gain_and_nothing_else() {
+        let own = [GainProof::OwnStrategy];
+        assert_eq!(remaining(vec![large()], &own), []);
+        assert_eq!(remaining(vec![state(), large()], &own), [state()]);
+        assert_eq!(remaining(vec![large(), beyond()], &own), [large(), beyond()]);
     }
 
     #[test]

@@ -227,8 +227,8 @@ fn on_hostile_inputs_a_kernel_is_held_to_the_incumbents_own_error() {
     assert!(gate.describe().contains("over all hostile inputs"), "{}", gate.describe());
 }
 
-/// The first fault of a duel, if there is one.
-fn fault(task: &Task, ways: [&str; 2]) -> Option<BlockFailure> {
+/// The first fault in this many blocks of a duel, if there is one.
+fn fault(task: &Task, ways: [&str; 2], blocks: usize) -> Option<BlockFailure> {
     let [parent, candidate] = ways.map(|way| task.built(way));
     let terms = task.terms(terms(parent.path()));
     let metric = Metric { name: "wall_time".into(), unit: "us".into(), ..Metric::default() };
@@ -236,15 +236,16 @@ fn fault(task: &Task, ways: [&str; 2]) -> Option<BlockFailure> {
     let trees = [parent.path().to_owned(), candidate.path().to_owned()];
     let mut duel =
         KernelRunner::start(&terms, &metric, trees, vec![duel_case]).expect("both start");
-    (0..20).find_map(|_| split(duel.block(ProcessAge::Usual)).expect("a block").err())
+    (0..blocks).find_map(|_| split(duel.block(ProcessAge::Usual)).expect("a block").err())
 }
 
 #[test]
 fn a_kernel_that_is_careful_only_at_first_is_caught_while_it_is_timed() {
     let plain_rules = Task { accuracy: AccuracyRuleSet::Default, ..SUMS };
     for task in [SUMS, SOFTMAXES, TOPS, plain_rules] {
-        assert!(fault(&task, [CAREFUL, CAREFUL]).is_none());
-        let found = fault(&task, [CAREFUL, AT_FIRST]).expect("it is caught");
+        assert!(fault(&task, [CAREFUL, CAREFUL], 20).is_none());
+        // Only some patterns show the difference, and a few blocks may have none of them.
+        let found = fault(&task, [CAREFUL, AT_FIRST], 400).expect("it is caught");
         assert!(matches!(found, BlockFailure::Candidate(Gate::WrongResult { .. })), "{found:?}");
     }
 }
