@@ -29,10 +29,6 @@ pub const STATE_RULES: [&str; 10] = [
 pub enum GainProof {
     /// A contract: every timed call had fresh inputs, and outputs of timed calls were verified.
     Contract,
-    /// The instructions, loop trips or calls of both kernels were counted in the same run.
-    WorkCounts,
-    /// A variant of the project's benchmark changed the inputs between calls.
-    ChangedInputs,
     /// karve's own strategy made every change of the campaign. It writes no caches, but a large
     /// gain is all that this explains.
     OwnStrategy,
@@ -91,11 +87,10 @@ pub fn remaining(doubts: Vec<GainDoubt>, proofs: &[GainProof]) -> Vec<GainDoubt>
         (GainProof::Person, _) => true,
         (GainProof::OwnStrategy, GainDoubt::State { .. } | GainDoubt::Roofline { .. }) => false,
         (_, GainDoubt::State { .. }) => true,
-        // Work that is done takes its time: no count and no input makes a device faster.
+        // Work that is done takes its time: no proof makes a device faster.
         (_, GainDoubt::Ratio { .. }) => !beyond,
         // A measured roofline is a little uncertain.
         (GainProof::Contract, GainDoubt::Roofline { .. }) => !large,
-        (GainProof::WorkCounts | GainProof::ChangedInputs, GainDoubt::Roofline { .. }) => false,
     };
     let stays = |doubt: &GainDoubt| !proofs.iter().any(|proof| dispels(*proof, doubt));
     doubts.into_iter().filter(stays).collect()
@@ -137,14 +132,6 @@ mod tests {
         assert_eq!(remaining(vec![state(), large()], &contract), []);
         assert_eq!(remaining(vec![beyond()], &contract), []);
         assert_eq!(remaining(vec![large(), beyond()], &contract), [large(), beyond()]);
-    }
-
-    #[test]
-    fn counts_and_changed_inputs_prove_work_but_not_the_roofline() {
-        for proof in [GainProof::WorkCounts, GainProof::ChangedInputs] {
-            assert_eq!(remaining(vec![state(), large()], &[proof]), []);
-            assert_eq!(remaining(vec![beyond()], &[proof]), [beyond()]);
-        }
     }
 
     #[test]
