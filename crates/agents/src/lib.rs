@@ -261,7 +261,7 @@ fn agent_named(
     if name == external::EXTERNAL {
         return Ok(Box::new(external::ExternalAgent::default()));
     }
-    if name == scripted::SCRIPTED && !agents.contains_key(name) {
+    if name == scripted::SCRIPTED {
         return Ok(Box::new(scripted::ScriptedAgent::open()?));
     }
     if let Some(dir) = name.strip_prefix(REPLAY) {

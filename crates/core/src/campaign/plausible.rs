@@ -10,6 +10,9 @@ use crate::{score, verdict};
 use karve_numerics::case::CaseSet;
 use karve_numerics::roof::CallDemand;
 
+/// The names of agents that are part of karve: its strategy, and the recording of the demo.
+const OWN_AGENTS: [&str; 2] = ["builtin", "scripted"];
+
 impl Campaign {
     /// The least time of one call on a case, in seconds, if known. A floor that the unchanged
     /// kernel is already below says nothing: then the work or the peak is wrong.
@@ -82,7 +85,9 @@ impl Campaign {
             })
         };
         let person = allowed.into_iter().any(allows).then_some(GainProof::Person);
-        self.standing_proof().into_iter().chain(person).collect()
+        let own = self.agents().iter().all(|agent| OWN_AGENTS.contains(agent));
+        let own = own.then_some(GainProof::OwnStrategy);
+        self.standing_proof().into_iter().chain(own).chain(person).collect()
     }
 
     /// The verdict of a candidate that is about to be kept: what is too good needs a proof.

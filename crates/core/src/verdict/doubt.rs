@@ -53,8 +53,10 @@ pub fn judge_proof(
     };
     let mut doubts: Vec<GainDoubt> = integrity::state_in(findings).into_iter().collect();
     if let Some(comparison) = comparison {
-        let cases = comparison.cases.iter().map(|case| case.estimate.ratio);
-        let ratio = cases.fold(comparison.overall.ratio, f64::max);
+        let estimates = comparison.cases.iter().map(|case| &case.estimate);
+        // What is shown at least: a single noisy case is no evidence of more than 10x.
+        let shown = estimates.map(|estimate| estimate.low.unwrap_or(estimate.ratio));
+        let ratio = shown.fold(comparison.overall.ratio, f64::max);
         if ratio > integrity::ROUND_RATIO_MAX {
             doubts.push(GainDoubt::Ratio { ratio });
         }

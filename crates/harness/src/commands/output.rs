@@ -95,6 +95,23 @@ pub const NAMES: [&str; 13] = [
 ];
 
 impl OutputFormat {
+    /// All of them, in the order of their names.
+    pub const ALL: [Self; 13] = [
+        Self::Csv,
+        Self::Json,
+        Self::JsonLines,
+        Self::MetricLines,
+        Self::Hyperfine,
+        Self::PytestRecord,
+        Self::GoogleBenchmark,
+        Self::Nvbench,
+        Self::NvbenchCsv,
+        Self::PytestBenchmark,
+        Self::Criterion,
+        Self::Libtest,
+        Self::Triton,
+    ];
+
     /// Its name in `karve.toml`.
     pub fn name(self) -> &'static str {
         NAMES[self as usize]
@@ -294,22 +311,6 @@ mod tests {
     use proptest::prelude::*;
     use proptest::test_runner::RngSeed;
 
-    const ALL: [OutputFormat; 13] = [
-        OutputFormat::Csv,
-        OutputFormat::Json,
-        OutputFormat::JsonLines,
-        OutputFormat::MetricLines,
-        OutputFormat::Hyperfine,
-        OutputFormat::PytestRecord,
-        OutputFormat::GoogleBenchmark,
-        OutputFormat::Nvbench,
-        OutputFormat::NvbenchCsv,
-        OutputFormat::PytestBenchmark,
-        OutputFormat::Criterion,
-        OutputFormat::Libtest,
-        OutputFormat::Triton,
-    ];
-
     pub(super) fn spec(format: OutputFormat) -> ParseSpec<'static> {
         ParseSpec { format, case_column: None, check_column: None, label: None }
     }
@@ -373,9 +374,10 @@ mod tests {
 
     #[test]
     fn the_formats_are_stored_by_their_short_names() {
-        let names: Vec<String> = ALL.iter().map(|f| serde_json::to_string(f).unwrap()).collect();
+        let names: Vec<String> =
+            OutputFormat::ALL.iter().map(|f| serde_json::to_string(f).unwrap()).collect();
         assert_eq!(names, NAMES.map(|name| format!("\"{name}\"")));
-        for (name, format) in names.iter().zip(ALL) {
+        for (name, format) in names.iter().zip(OutputFormat::ALL) {
             assert_eq!(format!("\"{}\"", format.name()), *name);
             assert_eq!(serde_json::from_str::<OutputFormat>(name).unwrap(), format);
         }
@@ -459,7 +461,7 @@ mod tests {
             column in proptest::option::of("(case|M|label|é)"),
             label in proptest::option::of("(Cutile|é)"),
         ) {
-            for format in ALL {
+            for format in OutputFormat::ALL {
                 let (case_column, label) = (column.as_deref(), label.as_deref());
                 let spec = ParseSpec { format, case_column, check_column: None, label };
                 match parse(&text, &spec) {

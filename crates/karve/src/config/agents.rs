@@ -28,13 +28,14 @@ pub(super) fn agents_of(
     let mut agents = BTreeMap::new();
     for (name, table) in tables {
         let path = format!("agents.{name}");
-        let taken = name == "builtin" || name == EXTERNAL || name.starts_with("replay:");
+        let taken =
+            ["builtin", EXTERNAL, SCRIPTED].contains(&&**name) || name.starts_with("replay:");
         if taken || name.trim().is_empty() {
             return Err(source
                 .error_at(&path, format!("an agent of [agents] cannot be called `{}`", shown(name)))
                 .hint(
-                    "choose another name in [agents]; builtin, external and replay:<directory> are \
-                    reserved",
+                    "choose another name in [agents]; builtin, external, scripted and \
+                    replay:<directory> are reserved",
                 ));
         }
         let env = env_of(source, &format!("{path}.env"), &table.env)?;

@@ -157,22 +157,6 @@ fn config(bytes: &[u8]) -> bool {
     config::parse(&text, Path::new("/nowhere"), &Overrides::default(), &now).is_ok()
 }
 
-const OUTPUTS: [OutputFormat; 13] = [
-    OutputFormat::Csv,
-    OutputFormat::Json,
-    OutputFormat::JsonLines,
-    OutputFormat::MetricLines,
-    OutputFormat::Hyperfine,
-    OutputFormat::PytestRecord,
-    OutputFormat::GoogleBenchmark,
-    OutputFormat::Nvbench,
-    OutputFormat::NvbenchCsv,
-    OutputFormat::PytestBenchmark,
-    OutputFormat::Criterion,
-    OutputFormat::Libtest,
-    OutputFormat::Triton,
-];
-
 fn output_seeds() -> Vec<Vec<u8>> {
     let written = [
         "case,time_ms,valid\nsmall,1.25,1\n\"a,\"\"b\"\"\",2.5e-3,1\n",
@@ -203,7 +187,7 @@ fn output_seeds() -> Vec<Vec<u8>> {
 }
 
 fn benchmark_output(bytes: &[u8]) -> bool {
-    let (format, text) = format_and_text(bytes, &OUTPUTS);
+    let (format, text) = format_and_text(bytes, &OutputFormat::ALL);
     let plain = ParseSpec { format, case_column: None, check_column: None, label: None };
     let named = ParseSpec { case_column: Some("case"), check_column: Some("valid"), ..plain };
     let labeled = ParseSpec { label: Some("matmul-performance-fp16"), ..plain };

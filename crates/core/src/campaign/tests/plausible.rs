@@ -9,9 +9,16 @@ use karve_numerics::contract::{
 use karve_numerics::roof::{ByteRate, Roof};
 use karve_numerics::tensor::Dtype;
 
+/// The ideas of an agent that are this much faster.
+fn by_agent(speeds: &[f64]) -> CampaignScript {
+    let mut script = script(speeds);
+    script.charter.agent = "claude".into();
+    script
+}
+
 /// One idea that is this much faster. The larger case takes 20 ms at first.
 fn scripted(speed: f64, flops: f64) -> CampaignScript {
-    let mut script = script(&[speed]);
+    let mut script = by_agent(&[speed]);
     script.roof = Some(Roof { flops: Some(flops), rates: Vec::new(), ..Roof::default() });
     script
 }
@@ -77,23 +84,25 @@ fn a_gain_a_little_beyond_the_roofline_is_noted_under_a_contract_and_unproven_wi
 #[test]
 fn more_than_ten_times_in_one_round_needs_a_proof_under_every_preset() {
     for preset in Preset::ALL {
-        let mut script = script(&[12.0]);
+        let mut script = by_agent(&[12.0]);
         script.charter.policy = preset.policy();
         let verdict = verdict_of(&script);
         assert!(!verdict.keeps(), "{preset:?}: {verdict:?}");
     }
-    let verdict = verdict_of(&script(&[12.0]));
+    let verdict = verdict_of(&by_agent(&[12.0]));
     assert!(is_unproven(&verdict), "{verdict:?}");
     let why = verdict.describe(&|case| case.to_string());
     assert!(why.contains("above 10x") && why.contains("karve answer \"allow 1\""), "{why}");
-    assert!(verdict_of(&script(&[8.0])).keeps());
+    assert!(verdict_of(&by_agent(&[8.0])).keeps());
     // Every timed call of a contract has fresh inputs, and its outputs are verified.
     assert!(verdict_of(&under_contract(12.0, 1e15)).keeps());
+    // karve's own strategy writes no caches.
+    assert!(verdict_of(&script(&[12.0])).keeps());
 }
 
 #[test]
 fn a_person_may_allow_what_nothing_proves_and_the_log_says_so() {
-    let mut script = script(&[12.0, 12.0]);
+    let mut script = by_agent(&[12.0, 12.0]);
     edit(&mut script, 2).attempts[0].tree = Some("t-r1.0.0".into());
     let (campaign, log) = play(&script);
     assert!(verdicts(&campaign).iter().all(is_unproven), "{:?}", verdicts(&campaign));
@@ -131,7 +140,7 @@ fn state_that_the_audit_suspects_is_not_kept_without_a_proof() {
 
 #[test]
 fn what_an_earlier_karve_kept_without_a_proof_stays_kept() {
-    let (_, log) = play(&script(&[12.0]));
+    let (_, log) = play(&by_agent(&[12.0]));
     let kept = log.iter().map(|record| match &record.event {
         Event::Settled { round, .. } => Record {
             event: Event::Settled {
@@ -181,7 +190,7 @@ fn outputs_must_be_written_whatever_is_declared() {
 
 #[test]
 fn a_gain_beyond_what_the_profile_leaves_is_dropped() {
-    let mut script = script(&[1.3]);
+    let mut script = by_agent(&[1.3]);
     script.charter.commands.profile = Some("./profile".into());
     script.share = Some(0.5);
     assert!(verdict_of(&script).keeps());
