@@ -32,6 +32,11 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 /// The same if the limit of a command is shorter: an interpreter with its libraries needs this.
 const START_LIMIT_MIN: Duration = Duration::from_secs(20);
 
+/// All waits of one case together have the limit of a command. If that is short, they have up to
+/// this many times more, but not more than this long.
+const SHORT_LIMIT_FACTOR: u32 = 6;
+const SHORT_LIMIT_TOTAL: Duration = Duration::from_secs(120);
+
 /// How long it may take to wake up.
 const WAKE_LIMIT: Duration = Duration::from_secs(10);
 
@@ -224,14 +229,16 @@ impl KernelWorker {
     }
 
     /// From now on it may again take the whole limit. All waits until then count together, so that
-    /// many short ones cannot delay a round.
+    /// many that are almost too long cannot delay a round.
     pub(super) fn renew_limit(&mut self) {
         self.waited = Duration::ZERO;
     }
 
     /// How much longer karve waits for it.
     fn left(&self) -> Duration {
-        self.limit.saturating_sub(self.waited)
+        let short = SHORT_LIMIT_TOTAL.min(self.limit * SHORT_LIMIT_FACTOR);
+        let all = self.limit.max(short);
+        all.saturating_sub(self.waited).min(self.limit)
     }
 
     /// Sets the arguments of all following calls.
