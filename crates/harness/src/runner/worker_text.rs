@@ -224,7 +224,7 @@ mod tests {
     fn no_text_of_a_worker_passes_in_any_encoding_or_field() {
         for secret in SECRETS {
             for form in [
-                format!("{secret}"),
+                secret.to_string(),
                 format!("raised\t{secret}\t{secret}\n{secret}"),
                 format!("raised\tValueError\t{secret}\n{secret}"),
                 format!("results\t{secret}\t{secret}"),
