@@ -17,10 +17,12 @@ mod reading;
 mod rules;
 mod rust;
 mod rust_flow;
+mod signature;
 mod tree;
 
 pub use build_files::is_build_file;
 pub use rules::rule_names;
+pub use signature::{Param, ParamType, Signature, SignatureError, signature};
 pub use tree::AuditLanguage;
 
 use karve_core::integrity::{AuditFinding, AuditRule, in_order};

@@ -19,6 +19,7 @@
 //! protocol  the messages        worker   the worker's side of the protocol
 //! python    the same worker for modules in Python: worker.py, and how it is started
 //! inputs    asks the reference's module for its arguments
+//! probe     how far a function reaches into its arguments
 //! ```
 
 mod affinity;
@@ -31,6 +32,7 @@ mod correctness;
 mod duel;
 mod duel_case;
 mod inputs;
+mod probe;
 mod protocol;
 mod python;
 mod reference;
@@ -45,6 +47,7 @@ pub use correctness::check_kernel;
 pub use duel::KernelRunner;
 pub use duel_case::{DuelCase, DuelTime};
 pub use inputs::{ask_inputs, parse_inputs};
+pub use probe::{ProbeArg, ProbeReport, ProbeRequest, ProbedTensor, probe, serve_probe};
 pub use setup::{RunnerSetup, no_reference};
 pub use solo::{calls_for, handover, reading};
 pub use worker::serve;

@@ -7,6 +7,7 @@ pub mod audit;
 pub mod bench;
 pub mod check;
 pub mod completions;
+pub mod contract;
 pub mod demo;
 pub mod doctor;
 pub mod external;
@@ -66,6 +67,7 @@ enum CliCommand {
     Demo(demo::DemoArgs),
     New(new::NewArgs),
     Init(init::InitArgs),
+    Contract(contract::ContractArgs),
     Doctor(doctor::DoctorArgs),
     Agents(agents::AgentsArgs),
     Install(install::InstallArgs),
@@ -111,6 +113,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         CliCommand::Demo(command) => command.run(),
         CliCommand::New(command) => command.run(place),
         CliCommand::Init(command) => command.run(place),
+        CliCommand::Contract(command) => command.run(place),
         CliCommand::Doctor(command) => command.run(place),
         CliCommand::Agents(command) => command.run(place),
         CliCommand::Install(command) => command.run(place),
@@ -154,7 +157,7 @@ fn starts_others(command: &CliCommand) -> bool {
     match command {
         C::Demo(_) | C::Doctor(_) | C::Agents(_) | C::Run(_) | C::Mcp(_) | C::Next(_) => true,
         C::Propose(_) | C::Submit(_) | C::Check(_) | C::Bench(_) | C::Noise(_) => true,
-        C::Tune(_) | C::Profile(_) | C::Roofline(_) => true,
+        C::Tune(_) | C::Profile(_) | C::Roofline(_) | C::Contract(_) => true,
         C::New(_) | C::Init(_) | C::Install(_) | C::Roles(_) | C::Messages(_) => false,
         C::Audit(_) | C::Knowledge(_) | C::Status(_) | C::Log(_) | C::Show(_) => false,
         C::Diff(_) | C::Best(_) | C::Report(_) | C::Verify(_) | C::Apply(_) => false,

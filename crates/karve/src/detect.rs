@@ -7,6 +7,7 @@
 //!
 //! A guess is cheap to correct, so karve always makes one and gives the reason in `why`.
 
+pub mod contract;
 mod kernel;
 mod questions;
 mod recipe;
@@ -142,14 +143,14 @@ impl<'a> FileListing<'a> {
 }
 
 /// Whether a path is literal to a shell and in a glob, and is not hidden.
-fn is_plain(path: &str) -> bool {
+pub(crate) fn is_plain(path: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-.+".contains(c);
     let is_visible = |part: &str| !part.is_empty() && !part.starts_with(['.', '-']);
     path.split('/').all(|part| is_visible(part) && part.chars().all(plain))
 }
 
 /// The name of a file without its directories.
-fn name_of(path: &str) -> &str {
+pub(crate) fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 

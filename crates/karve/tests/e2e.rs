@@ -18,6 +18,7 @@ mod campaign;
 mod cheats;
 mod cli_agents;
 mod contract;
+mod contract_command;
 mod demo;
 mod device;
 mod disk;

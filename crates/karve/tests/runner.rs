@@ -9,7 +9,7 @@ mod leaks;
 #[path = "runner/patterns.rs"]
 mod patterns;
 #[path = "runner/python.rs"]
-mod python;
+pub(crate) mod python;
 
 use karve_core::campaign::ProcessAge;
 use karve_core::charter::Metric;

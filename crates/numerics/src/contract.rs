@@ -11,10 +11,12 @@
 //! ```
 
 mod aliasing;
+mod extent;
 mod mixture;
 mod work;
 
 pub use aliasing::{ALIASING_STEPS, AliasingStep};
+pub use extent::{TouchedExtent, fit_shape};
 pub use mixture::{CallInputs, ChosenPattern};
 pub use work::CallWork;
 

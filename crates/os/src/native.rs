@@ -3,6 +3,10 @@
 //! The memory that a kernel reads is sealed: the worker's mapping of it can never become writable,
 //! whatever the kernel tries. The memory that it writes is copied before it is inspected.
 
+mod watched;
+
+pub use watched::{STEP_BYTES, WatchedMemory};
+
 use std::ffi::{CStr, CString, c_void};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};

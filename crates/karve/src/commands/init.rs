@@ -57,7 +57,8 @@ impl InitArgs {
             ui::out(&text);
             return Ok(());
         }
-        check(&text, &dir)?;
+        let by_hand = "run \"karve init\" again, or write it by hand: see docs/karve-toml.md";
+        check(&text, &dir, by_hand)?;
         write_new(&path, &text)?;
         ui::outln(&format!("wrote {}", path.display()));
         if Repo::discover(&dir).is_err() {
@@ -70,13 +71,13 @@ impl InitArgs {
     }
 }
 
-/// The generated file must load; otherwise it is not written.
-fn check(text: &str, dir: &Path) -> Result<()> {
+/// A generated file must load; otherwise it is not written.
+pub(super) fn check(text: &str, dir: &Path, hint: &str) -> Result<()> {
     let now = CharterTime { minute: clock::minute() };
     config::parse(text, dir, &Overrides::default(), &now).map(|_| ()).map_err(|error| {
-        CommandError::new(ErrorKind::Usage, "with these answers karve.toml would not work")
-            .cause(error.message)
-            .hint("run \"karve init\" again, or write karve.toml by hand: see docs/karve-toml.md")
+        let wrong = CommandError::new(ErrorKind::Usage, "this karve.toml would not work");
+        let causes = std::iter::once(error.message).chain(error.causes);
+        causes.fold(wrong, CommandError::cause).hint(hint)
     })
 }
 
@@ -130,7 +131,7 @@ fn look(dir: &Path) -> ProjectFiles {
 }
 
 /// Regular files down to three levels, except hidden ones.
-fn plain_files(dir: &Path) -> Vec<String> {
+pub(super) fn plain_files(dir: &Path) -> Vec<String> {
     let mut names = Vec::new();
     let mut open = vec![(dir.to_owned(), 0)];
     while let Some((folder, depth)) = open.pop() {
