@@ -54,9 +54,9 @@ impl Verdict {
                     let doubts: Vec<String> = doubts.iter().map(GainDoubt::describe).collect();
                     format!(
                         "not proven: {}; the project's own benchmark repeats its inputs and \
-                         cannot show that the work was done. Describe the kernel in a [contract] \
-                         (docs/contract.md), or read the diff, run karve answer \"allow {round}\" \
-                         and submit it again",
+                         cannot show that the work was done. Let karve call the kernel itself \
+                         (karve contract FILE:FUNCTION), or read the diff, run karve answer \
+                         \"allow {round}\" and submit it again",
                         doubts.join("; ")
                     )
                 }
