@@ -13,6 +13,7 @@ use super::LessonQuestion;
 use karve_core::campaign::strategy::{Brief, BriefEntry, Directive, PastRound, StagnationTrigger};
 use karve_core::campaign::{AgendaTask, ImplementStep, ReviewStep};
 use karve_core::hypothesis::Hypothesis;
+use karve_core::lineage::unchecked_note;
 use karve_os::error::Result;
 use karve_os::text::one_line;
 use minijinja::value::Serde;
@@ -116,6 +117,7 @@ fn campaign(brief: &Brief, shown: &BriefShares) -> Value {
         editable => model(&brief.editable),
         metric => model(&brief.metric),
         cumulative_ratio => brief.cumulative_ratio,
+        speedup_note => unchecked_note(brief.unchecked_keeps),
         effect_ratio => brief.effect_ratio,
         changes_per_round => brief.changes_per_round,
         cases => shown.first(BriefPart::Cases, brief.cases.iter().map(|case| case.name.clone())),

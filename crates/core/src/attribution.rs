@@ -228,7 +228,8 @@ fn percent(ln_ratio: f64) -> f64 {
     ln_ratio.exp_m1() * 100.0
 }
 
-/// The same for the rounds of a campaign; `benchmark` is the speedup of its final duel.
+/// The same for the rounds of a campaign; `benchmark` is the speedup of its final duel. Without
+/// one, it is what was last checked against the original, times the gains since then.
 pub fn attribute_rounds(campaign: &Campaign, benchmark: Option<f64>) -> Attribution {
     let gains = campaign.rounds().iter().filter_map(|round| {
         let proof = campaign.standing_proof();
@@ -246,5 +247,7 @@ pub fn attribute_rounds(campaign: &Campaign, benchmark: Option<f64>) -> Attribut
         })
     });
     let share = campaign.charter().and_then(|charter| charter.audit.weight_share);
-    attribute(&gains.collect::<Vec<_>>(), benchmark, share)
+    let lineage = campaign.lineage();
+    let so_far = lineage.best().map(|_| lineage.cumulative_ratio());
+    attribute(&gains.collect::<Vec<_>>(), benchmark.or(so_far), share)
 }

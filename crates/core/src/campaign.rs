@@ -10,6 +10,7 @@ mod duels;
 mod event;
 mod gating;
 mod in_round;
+mod original;
 mod plausible;
 mod record;
 mod refusal;
@@ -33,6 +34,7 @@ pub use event::{
     Preparation, ProcessAge, Provenance, Record, Repeats, Step, Tip,
 };
 pub use gating::TuneStep;
+pub use original::{OriginalCheck, RunningCheck};
 pub use record::OutOfOrder;
 pub use refusal::ProposalRefusal;
 pub use reviewing::{ReviewReply, ReviewStep, ReviewTurns, UnreadableReview, last_usage};
@@ -205,6 +207,7 @@ impl Campaign {
                 block: measuring.blocks,
                 age: measuring.age_due(),
             }),
+            RoundPhase::Checking(check) => Step::Measure(check.step(round, self.base_commit())),
             RoundPhase::Settling { verdict } => {
                 Step::Settle { round, verdict: verdict.clone(), candidate: state.candidate.clone() }
             }
@@ -395,6 +398,7 @@ impl Campaign {
             CampaignPhase::Confirming { duel, .. } => duel.discards(pairs),
             CampaignPhase::Round(round) => match &round.phase {
                 RoundPhase::Measuring(measuring) => measuring.duel.discards(pairs),
+                RoundPhase::Checking(check) => check.duel.discards(pairs),
                 _ => None,
             },
             _ => None,

@@ -15,6 +15,8 @@ pub struct KeptCommit {
     pub parent: String,
     /// The speedup over that parent.
     pub ratio: f64,
+    /// The speedup over the original, if a duel against it was measured.
+    pub checked: Option<f64>,
 }
 
 /// All kept commits, oldest first.
@@ -39,8 +41,39 @@ impl Lineage {
         self.kept.last()
     }
 
-    /// The product of all round gains. It overstates; the final duel is the headline.
-    pub fn cumulative_ratio(&self) -> f64 {
+    /// The product of all round gains. It overstates, and a slow incumbent inflates it; see
+    /// `cumulative_ratio`.
+    pub fn product(&self) -> f64 {
         self.kept.iter().map(|kept| kept.ratio).product()
+    }
+
+    /// The speedup over the original that was last measured directly; 1 before anything was kept.
+    pub fn last_checked(&self) -> f64 {
+        self.kept.iter().rev().find_map(|kept| kept.checked).unwrap_or(1.0)
+    }
+
+    /// Commits kept since then.
+    pub fn unchecked(&self) -> &[KeptCommit] {
+        let checked = self.kept.iter().rposition(|kept| kept.checked.is_some());
+        &self.kept[checked.map_or(0, |last| last + 1)..]
+    }
+
+    /// The speedup over the original: as last measured directly, times the gains kept since then.
+    pub fn cumulative_ratio(&self) -> f64 {
+        self.last_checked() * self.unchecked().iter().map(|kept| kept.ratio).product::<f64>()
+    }
+
+    /// How many commits were kept since the last duel against the original.
+    pub fn n_unchecked(&self) -> u32 {
+        u32::try_from(self.unchecked().len()).unwrap_or(u32::MAX)
+    }
+}
+
+/// What must be said along with a speedup that contains this many gains not yet checked.
+pub fn unchecked_note(keeps: u32) -> Option<String> {
+    match keeps {
+        0 => None,
+        1 => Some("last keep not yet checked against the original".to_owned()),
+        more => Some(format!("last {more} keeps not yet checked against the original")),
     }
 }

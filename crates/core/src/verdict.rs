@@ -11,12 +11,13 @@ use turns::AgedRuling;
 
 mod bench;
 mod doubt;
+mod original;
 mod turns;
 mod words;
 
-pub use doubt::{ImplausibleFigure, judge_doubts, judge_proof};
-
 pub use bench::{BenchFinding, LimitVerdict, find, find_case, judge_bench, judge_limit};
+pub use doubt::{ImplausibleFigure, judge_doubts, judge_proof};
+pub use original::{InflatedGain, OriginalClaim, judge_original};
 
 /// A proven small gain needs this many times the fewest blocks that a keep can need.
 const REMEASURE_FACTOR: u32 = 3;
@@ -72,6 +73,8 @@ pub enum KeepNote {
         /// Indices of the cases in the charter.
         cases: Vec<usize>,
     },
+    /// The kept gains multiply to more than it shows against the original.
+    Inflated(InflatedGain),
 }
 
 /// Why a candidate is dropped.
@@ -125,6 +128,8 @@ pub enum DropReason {
         /// Their speedup.
         ratio: f64,
     },
+    /// The kept gains multiply to more than it shows against the original, which is no gain.
+    Inflated(InflatedGain),
     /// The metric and the second clock differ: work was offloaded, sleeps or is hidden in threads.
     ClocksDisagree {
         /// The second clock.
@@ -430,6 +435,7 @@ impl Verdict {
                 | DropReason::Regressed { .. }
                 | DropReason::LayoutLuck { .. }
                 | DropReason::SlowCalls { .. }
+                | DropReason::Inflated(_)
                 | DropReason::ClocksDisagree { .. } => true,
                 // Once a person allows it, the same source may be submitted again.
                 DropReason::Unproven { .. }
@@ -463,6 +469,7 @@ impl Verdict {
             KeepNote::SmallGain
             | KeepNote::Losses { .. }
             | KeepNote::CommandSlower
+            | KeepNote::Inflated(_)
             | KeepNote::NearImpossible { .. } => None,
         });
         second.unwrap_or(Clock::Metric)

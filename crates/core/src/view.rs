@@ -2,14 +2,14 @@
 
 use crate::agenda::ItemOutcome;
 use crate::campaign::strategy::{Directive, QueueItem};
-use crate::campaign::{Campaign, RoundSummary, signals_of, strategy};
+use crate::campaign::{Campaign, OriginalCheck, RoundPhase, RoundSummary, signals_of, strategy};
 use crate::comparison::{Comparison, Estimate};
 use crate::integrity::AuditFinding;
 use crate::measurement::Gate;
 use crate::roles::{Review, RoutingDecision, SignalAssessment};
 use crate::spending::{AgentUsage, CostPerPercent, TurnPurpose, TurnTotals};
 use crate::variants::VariantTrial;
-use crate::{agenda, score, spending, verdict};
+use crate::{agenda, lineage, score, spending, verdict};
 use karve_numerics::contract::CaseTensorError;
 use karve_numerics::stats;
 use serde::Serialize;
@@ -44,8 +44,13 @@ pub struct CampaignView {
     pub baseline: Option<f64>,
     /// The aggregate of the incumbent, estimated from the kept gains.
     pub incumbent: Option<f64>,
-    /// The product of the kept gains; overstates, see `headline`.
+    /// The speedup over the original before there is a headline: as last measured directly, times
+    /// the gains kept since then.
     pub cumulative_ratio: f64,
+    /// How many gains that is; `speedup_note` says so in words.
+    pub unchecked_keeps: u32,
+    /// What must be said along with the speedup.
+    pub speedup_note: Option<String>,
     /// Original against final, measured again at the end: the only headline number.
     pub headline: Option<Estimate>,
     /// Whose word the numbers rest on, where no contract is; see [`crate::charter::Charter`].
@@ -148,8 +153,13 @@ pub struct RoundView {
     pub comparison: Option<Comparison>,
     /// Time of work, in seconds.
     pub spent_s: f64,
-    /// Product of all kept gains up to here.
+    /// The speedup over the original up to here.
     pub cumulative_ratio: f64,
+    /// Gains in it that were not measured against the original.
+    pub unchecked_keeps: u32,
+    /// What the original against the candidate showed, if that was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check: Option<OriginalCheck>,
     /// The aggregate of this candidate.
     pub aggregate: Option<f64>,
     /// What it taught.
@@ -172,9 +182,14 @@ pub struct RoundView {
 }
 
 impl CampaignView {
-    /// The one number to show: the headline, or the product of the kept gains before there is one.
+    /// The one number to show: the headline, or the speedup so far before there is one.
     pub fn gain(&self) -> f64 {
         self.headline.map_or(self.cumulative_ratio, |headline| headline.ratio)
+    }
+
+    /// What must be shown along with it, after a comma.
+    pub fn gain_note(&self) -> String {
+        self.speedup_note.as_ref().map_or_else(String::new, |note| format!(", {note}"))
     }
 }
 
@@ -185,6 +200,10 @@ impl Campaign {
         let best = self.lineage().best();
         let headline = self.final_comparison().map(|comparison| comparison.overall);
         let cumulative = self.lineage().cumulative_ratio();
+        let unchecked_keeps = match headline {
+            Some(_) => 0,
+            None => self.lineage().n_unchecked(),
+        };
         let now = self.final_visible_ratio().unwrap_or(cumulative);
         CampaignView {
             campaign: charter.map(|c| c.name.clone()).unwrap_or_default(),
@@ -203,12 +222,14 @@ impl Campaign {
             baseline: self.baseline_aggregate(),
             incumbent: self.aggregate_at(now),
             cumulative_ratio: cumulative,
+            unchecked_keeps,
+            speedup_note: lineage::unchecked_note(unchecked_keeps),
             headline,
             self_reported: charter.and_then(|c| c.self_reported()),
             confirmed: self.final_comparison().and_then(verdict::confirms),
             inflation_percent: self
                 .final_visible_ratio()
-                .map(|ratio| score::percent_change(ratio, cumulative)),
+                .map(|ratio| score::percent_change(ratio, self.lineage().product())),
             peak_share_baseline: self.peak_share_at(1.0),
             peak_share: self.peak_share_at(now),
             best_commit: self.incumbent().to_owned(),
@@ -220,8 +241,7 @@ impl Campaign {
         }
     }
 
-    /// What agents used. The gain is the headline, or the product of the kept gains before there
-    /// is one.
+    /// What agents used. The gain is the headline, or the speedup so far before there is one.
     fn cost_view(&self) -> CostView {
         let spent =
             TurnPurpose::ALL.map(|asked| (asked.name().to_owned(), self.spending().of(asked)));
@@ -287,7 +307,8 @@ impl Campaign {
     fn current_view(&self) -> Option<CurrentView> {
         let round = self.current_round()?;
         let blocks = match &round.phase {
-            crate::campaign::RoundPhase::Measuring(measuring) => Some(measuring.duel.n_blocks()),
+            RoundPhase::Measuring(measuring) => Some(measuring.duel.n_blocks()),
+            RoundPhase::Checking(check) => Some(check.duel.n_blocks()),
             _ => None,
         };
         Some(CurrentView {
@@ -321,6 +342,8 @@ impl Campaign {
             comparison: round.comparison.clone().or_else(|| round.quick.clone()),
             spent_s: round.spent_ms as f64 / 1_000.0,
             cumulative_ratio: round.cumulative_ratio,
+            unchecked_keeps: round.unchecked_keeps,
+            check: round.check.clone(),
             aggregate: round
                 .ratio()
                 .and_then(|_| self.aggregate_at(round.cumulative_ratio * before)),

@@ -76,6 +76,8 @@ pub(crate) struct ScriptedIdea {
     pub(crate) attempts: Vec<ScriptedAttempt>,
     /// The block that cannot be read, if there is one.
     pub(crate) fails_at: Option<u32>,
+    /// By how much it is slower as the incumbent of later rounds.
+    pub(crate) asleep: f64,
     /// By how much each other layout of the code is faster than the usual one.
     pub(crate) layouts: [f64; 2],
     /// By how much its best setting is faster than the untuned candidate, rung by rung; it declares
@@ -93,6 +95,7 @@ pub(crate) fn idea(number: u32, speed: &[f64]) -> ScriptedIdea {
         speed: speed.to_vec(),
         attempts: vec![ScriptedAttempt::passes()],
         fails_at: None,
+        asleep: 1.0,
         layouts: [1.0; 2],
         tuned: Vec::new(),
         variants: Vec::new(),
@@ -362,7 +365,10 @@ impl CampaignScript {
     fn measure(&self, step: &MeasureStep) -> Event {
         let fails_at = match step.duel {
             DuelName::Round { .. } => self.idea_of(&step.candidate).fails_at,
-            DuelName::Layout { .. } | DuelName::Control(_) | DuelName::Final => None,
+            DuelName::Layout { .. }
+            | DuelName::Control(_)
+            | DuelName::Original { .. }
+            | DuelName::Final => None,
         };
         if fails_at == Some(step.block) {
             return Event::BlockFailed {
@@ -374,7 +380,7 @@ impl CampaignScript {
         let other = match step.duel {
             DuelName::Control(control) => control.after * 10 + control.attempt,
             DuelName::Layout { variant, .. } => variant,
-            DuelName::Round { .. } | DuelName::Final => 0,
+            DuelName::Round { .. } | DuelName::Original { .. } | DuelName::Final => 0,
         };
         let seed = u64::from(step.block) + 1_000 * (1 + u64::from(other));
         let factor = match step.duel {
@@ -385,18 +391,18 @@ impl CampaignScript {
                 ControlKind::Same => self.copy_speed,
                 ControlKind::Slower => 1.0 / CONTROL_SLOWDOWN,
             },
-            DuelName::Round { .. } | DuelName::Final => 1.0,
+            DuelName::Round { .. } | DuelName::Original { .. } | DuelName::Final => 1.0,
+        };
+        let asleep = match step.duel {
+            DuelName::Round { .. } if step.parent != "base" => self.idea_of(&step.parent).asleep,
+            _ => 1.0,
         };
         let pair = |case: &usize| {
             let mut candidate = self.sample(*case, &step.candidate, seed + 1_000_000);
+            let mut parent = self.sample(*case, &step.parent, seed);
             candidate.value /= factor;
-            Pair {
-                case: *case,
-                first: FirstArm::Parent,
-                parent: self.sample(*case, &step.parent, seed),
-                candidate,
-                turns: None,
-            }
+            parent.value *= asleep;
+            Pair { case: *case, first: FirstArm::Parent, parent, candidate, turns: None }
         };
         Event::BlockMeasured {
             duel: step.duel,

@@ -66,12 +66,18 @@ pub enum ExternalTask {
 /// The speedup of a campaign, each number under its own name.
 #[derive(Clone, Debug, Serialize)]
 pub struct CampaignSpeed {
-    /// The one number to quote: the headline, or the kept gains before there is one.
+    /// The one number to quote, along with the note: the headline, or the kept gains before there
+    /// is one.
     pub speedup: f64,
     /// Original against final, interleaved, measured at the end.
     pub headline: Option<f64>,
-    /// The product of the gains of the kept rounds; it overstates the speedup.
+    /// The speedup over the original as last measured directly, times the gains kept since then.
     pub kept_gains: f64,
+    /// How many gains that is, while they count in `speedup`.
+    pub unchecked_keeps: u32,
+    /// The same in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speedup_note: Option<String>,
     /// Whose word these numbers rest on, where no contract is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub self_reported: Option<&'static str>,
@@ -85,6 +91,8 @@ impl CampaignSpeed {
             speedup: view.gain(),
             headline: view.headline.map(|headline| headline.ratio),
             kept_gains: view.cumulative_ratio,
+            unchecked_keeps: view.unchecked_keeps,
+            speedup_note: view.speedup_note,
             self_reported: view.self_reported,
         }
     }

@@ -174,7 +174,8 @@ impl McpServer {
 
     #[tool(
         description = "State of the campaign: speedup (the number to quote: the headline of the \
-                       final duel, before that the product of the kept gains), rounds, what is due",
+                       final duel, before that the last check against the original times the gains \
+                       since then, which speedup_note counts), rounds, what is due",
         annotations(read_only_hint = true)
     )]
     async fn status(&self) -> ToolResult {
@@ -191,6 +192,8 @@ impl McpServer {
             "speedup": speed.speedup,
             "headline": speed.headline,
             "kept_gains": speed.kept_gains,
+            "unchecked_keeps": speed.unchecked_keeps,
+            "speedup_note": speed.speedup_note,
             "self_reported": speed.self_reported,
             "due": due,
             "editable": charter.map(|charter| &charter.editable),
@@ -223,7 +226,8 @@ impl McpServer {
     }
 
     #[tool(
-        description = "What each round gained, and the product of the kept gains after it",
+        description = "What each round gained, and the speedup over the original after it, with \
+                       the number of gains in it that were not measured against the original",
         annotations(read_only_hint = true)
     )]
     async fn trend(&self) -> ToolResult {
@@ -234,6 +238,7 @@ impl McpServer {
                 "kept": round.verdict.keeps(),
                 "ratio": round.ratio(),
                 "kept_gains": round.cumulative_ratio,
+                "unchecked_keeps": round.unchecked_keeps,
             })
         });
         pretty(&rounds.collect::<Vec<_>>())

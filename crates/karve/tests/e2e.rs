@@ -48,6 +48,7 @@ mod reap;
 mod roles;
 mod roofline;
 mod sandbox;
+mod sleeper;
 mod stop;
 mod tidy;
 mod tune;

@@ -78,6 +78,7 @@ fn bare() -> Brief {
         cases: vec![case("m=64")],
         metric: Metric { name: "time".into(), unit: "ns".into(), ..Metric::default() },
         cumulative_ratio: 1.0,
+        unchecked_keeps: 0,
         effect_ratio: 1.02,
         changes_per_round: 1,
         directive: Directive::default(),
@@ -164,6 +165,7 @@ fn full() -> Brief {
         target,
         cases: (0..70).map(|n| case(&format!("m={n}"))).collect(),
         cumulative_ratio: 1.23456,
+        unchecked_keeps: 2,
         directive: Directive {
             triggers: vec![
                 StagnationTrigger::DropsInARow { rounds: 2 },

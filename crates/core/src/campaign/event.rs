@@ -298,6 +298,8 @@ pub enum DuelName {
     Layout { round: u32, set: CaseSet, variant: u32 },
     /// Kernels that are known to be equal, or to differ.
     Control(Control),
+    /// The original against a candidate that is about to be kept, on the visible cases.
+    Original { round: u32 },
     /// The original against the final kernel, on all cases.
     Final,
 }

@@ -172,7 +172,8 @@ impl Campaign {
         } else if let Some(verdict) = verdict::judge_gate(gate, *same_artifact) {
             RoundPhase::Settling { verdict }
         } else if let Some(verdict) = proven {
-            RoundPhase::Settling { verdict: self.proven(round, candidate, verdict.clone()) }
+            let verdict = self.proven(round, candidate, verdict.clone());
+            self.settling(round, candidate, verdict)
         } else {
             let (hypothesis, candidate) = (hypothesis.clone(), candidate.clone());
             let is_open = self.open_duel(&round.parent, &candidate.tree).is_some();

@@ -168,7 +168,7 @@ impl Campaign {
 
     fn take_duel_event(&mut self, round: &mut RoundState, record: &Record) -> EventResult {
         let RoundPhase::Measuring(measuring) = &round.phase else {
-            return not_due();
+            return self.take_check(round, record);
         };
         let due = measuring.name(round.number);
         match &record.event {
@@ -188,7 +188,7 @@ impl Campaign {
 
     fn take_ending(&mut self, round: &mut RoundState, record: &Record) -> EventResult {
         if let Event::Settled { verdict, .. } = &record.event
-            && self.was_once_tried(round, verdict)
+            && (self.was_once_tried(round, verdict) || self.was_kept_unchecked(round, verdict))
         {
             round.phase = RoundPhase::Settling { verdict: verdict.clone() };
         }
@@ -400,11 +400,13 @@ impl Campaign {
                 tree: candidate.tree.clone(),
                 parent: summary.parent.clone(),
                 ratio: summary.ratio().unwrap_or(1.0),
+                checked: summary.checked_ratio(self.base_commit()),
             });
             // An earlier headline was for another kernel.
             self.final_comparison = None;
         }
         summary.cumulative_ratio = self.lineage.cumulative_ratio();
+        summary.unchecked_keeps = self.lineage.n_unchecked();
         self.gists.push(summary.hypothesis.as_deref().map(HypothesisDigest::of));
         self.rounds.push(summary);
         self.advance();

@@ -1,6 +1,6 @@
 //! A round: one hypothesis from proposal to verdict.
 
-use super::{DuelName, Lesson, ProcessAge};
+use super::{DuelName, Lesson, OriginalCheck, ProcessAge, RunningCheck};
 use crate::comparison::{Clock, Comparison};
 use crate::duel::Duel;
 use crate::hypothesis::{Candidate, Hypothesis};
@@ -60,6 +60,8 @@ pub struct RoundState {
     pub comparison: Option<Comparison>,
     /// What other layouts of the same code showed, once all were tried.
     pub layouts: Option<LayoutResults>,
+    /// What the original against the candidate showed, if that was measured.
+    pub check: Option<OriginalCheck>,
     /// Proposals that were refused, in words.
     pub refused: Vec<String>,
     /// Repair attempts.
@@ -113,6 +115,7 @@ pub enum RoundPhase {
         rung: Rung,
     },
     Measuring(RunningDuel),
+    Checking(RunningCheck),
     Settling {
         verdict: Verdict,
     },
@@ -205,6 +208,7 @@ impl RoundPhase {
             Self::Gating { .. } => "gate",
             Self::Tuning { .. } => "tune",
             Self::Measuring(_) => "measure",
+            Self::Checking(_) => "check against the original",
             Self::Settling { .. } => "settle",
             Self::Learning { .. } => "learn",
         }
@@ -261,6 +265,9 @@ pub struct RoundSummary {
     /// What other layouts of the same code showed, if they were tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layouts: Option<LayoutResults>,
+    /// What the original against the candidate showed, if that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<OriginalCheck>,
     /// What became of it.
     pub verdict: Verdict,
     /// What it taught.
@@ -275,8 +282,12 @@ pub struct RoundSummary {
     pub usage: AgentUsage,
     /// When it was settled, by the host's clock.
     pub at_ms: i64,
-    /// Product of all kept gains up to and including this round.
+    /// The speedup over the original up to and including this round: as last measured directly,
+    /// times the gains kept since then.
     pub cumulative_ratio: f64,
+    /// How many gains that is.
+    #[serde(default)]
+    pub unchecked_keeps: u32,
 }
 
 impl RoundState {
@@ -304,6 +315,7 @@ impl RoundState {
             quick: None,
             comparison: None,
             layouts: None,
+            check: None,
             refused: Vec::new(),
             retries: 0,
             spent_ms: 0,
@@ -337,6 +349,7 @@ impl RoundState {
             quick: self.quick,
             comparison: self.comparison,
             layouts: self.layouts,
+            check: self.check,
             verdict,
             lesson,
             refused: self.refused,
@@ -345,6 +358,7 @@ impl RoundState {
             usage: self.usage,
             at_ms,
             cumulative_ratio: 1.0,
+            unchecked_keeps: 0,
         }
     }
 }
@@ -353,6 +367,13 @@ impl RoundSummary {
     /// The speedup over the parent, if it was measured.
     pub fn ratio(&self) -> Option<f64> {
         self.comparison.as_ref().or(self.quick.as_ref()).map(|c| c.overall.ratio)
+    }
+
+    /// The speedup over the original, if it was measured: by a check, or because the original was
+    /// the parent.
+    pub(super) fn checked_ratio(&self, base: &str) -> Option<f64> {
+        let checked = self.check.as_ref().map(|check| check.comparison.overall.ratio);
+        checked.or_else(|| self.ratio().filter(|_| self.parent == base))
     }
 
     /// One line: the title of the hypothesis, or that there is none.

@@ -41,7 +41,7 @@ impl Campaign {
         stats::geometric_mean(&values?)
     }
 
-    /// The same for the incumbent: the baseline times every kept gain.
+    /// The same for the incumbent: the baseline times the speedup so far.
     pub fn aggregate(&self) -> Option<f64> {
         self.aggregate_at(self.lineage().cumulative_ratio())
     }

@@ -104,6 +104,8 @@ pub struct Brief {
     pub metric: Metric,
     /// The speedup so far.
     pub cumulative_ratio: f64,
+    /// Gains in it that were not measured against the original.
+    pub unchecked_keeps: u32,
     /// The smallest speedup that is kept.
     pub effect_ratio: f64,
     /// Maximum number of changes that one hypothesis may bundle.
@@ -182,6 +184,7 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
         cases: visible.into_iter().filter_map(|index| campaign.case(index)).collect(),
         metric: charter.map_or_else(Metric::default, |c| c.metric.clone()),
         cumulative_ratio: campaign.lineage().cumulative_ratio(),
+        unchecked_keeps: campaign.lineage().n_unchecked(),
         effect_ratio: charter.map_or(1.0, |c| c.policy.accept.effect_ratio),
         changes_per_round: charter.map_or(1, |c| c.policy.changes_per_round),
         directive: directive(campaign),

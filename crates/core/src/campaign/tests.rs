@@ -5,6 +5,7 @@ mod best_of;
 mod controls;
 mod flow;
 mod log;
+mod original;
 mod plausible;
 mod reviewing;
 mod stops;
@@ -205,6 +206,7 @@ fn misplaced(event: &Event) -> Vec<Event> {
                 DuelName::Control(control) => {
                     DuelName::Control(Control { attempt: control.attempt + 1, ..control })
                 }
+                DuelName::Original { round } => DuelName::Original { round: round + 1 },
                 DuelName::Round { .. } => DuelName::Final,
             };
         }

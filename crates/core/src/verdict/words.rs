@@ -1,28 +1,42 @@
 //! A verdict in words, for screens and reports.
 
-use super::{DropReason, KeepNote, Verdict};
+use super::{DropReason, InflatedGain, KeepNote, Verdict};
 use crate::duel::SlowCalls;
 use crate::integrity::GainDoubt;
+
+impl InflatedGain {
+    fn describe(&self) -> String {
+        format!(
+            "{:.3}x against the original, where the kept gains multiply to {:.3}x: an incumbent \
+             was slower in its duel than it is",
+            self.measured, self.claimed
+        )
+    }
+}
+
+impl KeepNote {
+    fn describe(&self, list: &dyn Fn(&[usize]) -> String) -> String {
+        match self {
+            Self::SmallGain => "a small gain".to_owned(),
+            Self::Losses { cases } => format!("slower on {}", list(cases)),
+            Self::ShownBy { clock } => format!("proven by the {}", clock.name()),
+            Self::CommandSlower => {
+                "the whole command got slower: check what moved there".to_owned()
+            }
+            Self::NearImpossible { cases } => {
+                format!("faster than the roofline allows on {}", list(cases))
+            }
+            Self::Inflated(gain) => gain.describe(),
+        }
+    }
+}
 
 impl Verdict {
     /// Why, in words; `name` gives the name of a case.
     pub fn describe(&self, name: &dyn Fn(usize) -> String) -> String {
         let list = |cases: &[usize]| cases.iter().map(|c| name(*c)).collect::<Vec<_>>().join(", ");
         let noted = |notes: &[KeepNote]| -> String {
-            notes
-                .iter()
-                .map(|note| match note {
-                    KeepNote::SmallGain => "; a small gain".to_owned(),
-                    KeepNote::Losses { cases } => format!("; slower on {}", list(cases)),
-                    KeepNote::ShownBy { clock } => format!("; proven by the {}", clock.name()),
-                    KeepNote::CommandSlower => {
-                        "; the whole command got slower: check what moved there".to_owned()
-                    }
-                    KeepNote::NearImpossible { cases } => {
-                        format!("; faster than the roofline allows on {}", list(cases))
-                    }
-                })
-                .collect()
+            notes.iter().map(|note| format!("; {}", note.describe(&list))).collect()
         };
         match self {
             Self::Keep { notes } => format!("faster{}", noted(notes)),
@@ -67,6 +81,9 @@ impl Verdict {
                         SlowCalls::Aged => "calls of a process that has run for long",
                     };
                     format!("the usual call is faster, but {which} reach only {ratio:.3}x")
+                }
+                DropReason::Inflated(gain) => {
+                    format!("no gain over the original: {}", gain.describe())
                 }
                 DropReason::ClocksDisagree { clock, metric, second } => format!(
                     "the clocks disagree: {metric:.3}x by the metric, {second:.3}x by the {}; \

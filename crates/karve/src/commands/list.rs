@@ -45,11 +45,12 @@ impl ListArgs {
         for view in views {
             let state = if view.step == "finished" { "finished" } else { "open" };
             ui::outln(&format!(
-                "{:<44} {state:<9} {:>11} {:>3} kept {:>8.3}x",
+                "{:<44} {state:<9} {:>11} {:>3} kept {:>8.3}x{}",
                 view.campaign,
                 counted(view.rounds_done as usize, "round"),
                 view.kept,
-                view.gain()
+                view.gain(),
+                view.gain_note()
             ));
         }
         Ok(())

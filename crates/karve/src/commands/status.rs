@@ -74,6 +74,8 @@ impl BestArgs {
                 "base": opened.campaign.base_commit(),
                 "title": title,
                 "cumulative_ratio": view.cumulative_ratio,
+                "unchecked_keeps": view.unchecked_keeps,
+                "speedup_note": view.speedup_note,
                 "headline": view.headline,
                 "self_reported": view.self_reported,
             }));
@@ -81,7 +83,8 @@ impl BestArgs {
         }
         ui::outln(&format!("commit    {}", view.best_commit));
         ui::outln(&format!("round     {} ({})", view.best_round, text::safe(title, 100)));
-        ui::outln(&format!("gain      {:.3}x over the baseline", view.gain()));
+        let note = view.gain_note();
+        ui::outln(&format!("gain      {:.3}x over the baseline{note}", view.gain()));
         if let Some(trust) = view.self_reported {
             ui::outln(&format!("trust     {trust}"));
         }

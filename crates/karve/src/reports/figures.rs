@@ -106,8 +106,8 @@ pub(super) fn headline<'a>(source: &ReportSource<'a>) -> Option<&'a Comparison> 
     source.campaign.final_comparison().filter(|_| ended)
 }
 
-/// The speedup of the incumbent on the visible cases: measured at the end, or the product of the
-/// kept gains. It belongs to the aggregates, which are about the visible cases too.
+/// The speedup of the incumbent on the visible cases: measured at the end, or the speedup so far.
+/// It belongs to the aggregates, which are about the visible cases too.
 pub(super) fn speedup_now(source: &ReportSource<'_>) -> f64 {
     let measured = headline(source).and_then(|_| source.campaign.final_visible_ratio());
     measured.unwrap_or_else(|| source.campaign.lineage().cumulative_ratio())

@@ -20,6 +20,7 @@ use karve_core::charter::{Branch, Charter, WorkMode};
 use karve_core::comparison::Comparison;
 use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::integrity::AuditMode;
+use karve_core::lineage::unchecked_note;
 use karve_core::policy::StreakAction;
 use karve_numerics::case::CaseSet;
 use minijinja::value::{Serde, merge_maps};
@@ -43,7 +44,12 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
         confirmed => view.confirmed,
         self_reported => view.self_reported,
         measured => measured.map(|comparison| comparison_page(source, comparison)),
-        product => view.cumulative_ratio,
+        note => match measured {
+            Some(_) => None,
+            None => unchecked_note(campaign.lineage().n_unchecked()),
+        },
+        so_far => view.cumulative_ratio,
+        product => campaign.lineage().product(),
         inflation => view.inflation_percent.filter(|_| measured.is_some()),
         before => with_unit(source, campaign.baseline_aggregate()),
         after => with_unit(source, campaign.aggregate_at(now)),

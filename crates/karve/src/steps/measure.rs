@@ -89,7 +89,9 @@ fn start_pair_runner(
                 None => round_runner(context, step, harness, BuildVariant::Usual),
             }
         }
-        DuelName::Round { .. } => round_runner(context, step, harness, BuildVariant::Usual),
+        DuelName::Round { .. } | DuelName::Original { .. } => {
+            round_runner(context, step, harness, BuildVariant::Usual)
+        }
         DuelName::Layout { variant, .. } => {
             round_runner(context, step, harness, BuildVariant::Layout(variant))
         }

@@ -5,6 +5,7 @@
 
 use super::context::Context;
 use karve_core::campaign::{Campaign, RoundSummary, Tip};
+use karve_core::lineage::unchecked_note;
 use karve_os::error::Result;
 use karve_os::files;
 use std::fmt::Write;
@@ -83,11 +84,13 @@ pub(super) fn append_tips(context: &Context, campaign: &Campaign) -> Result<()> 
 fn render_tip(campaign: &Campaign, round: &RoundSummary) -> String {
     let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let target = campaign.charter().map(|c| &c.target);
+    let note = unchecked_note(round.unchecked_keeps).map(|note| format!(" ({note})"));
     format!(
-        "- Context: {} after {:.3}x\n- Signal: {:.3}x over its parent\n- Takeaway: {}\n\
+        "- Context: {} after {:.3}x{}\n- Signal: {:.3}x over its parent\n- Takeaway: {}\n\
          - Applicability: {}\n",
         line(round.title()),
         round.cumulative_ratio,
+        note.unwrap_or_default(),
         round.ratio().unwrap_or(1.0),
         line(&round.lesson.text),
         target.map(|t| format!("{} {} on {}", t.op, t.backend, t.device)).unwrap_or_default(),

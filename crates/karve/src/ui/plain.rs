@@ -5,6 +5,7 @@ use super::{NOTICE_CHARS, Screen, note, out_toned};
 use indicatif::ProgressBar;
 use karve_core::campaign::{Baseline, Campaign, DuelName, Event, Record, Step};
 use karve_core::knowledge::{KnownEntry, Lesson};
+use karve_core::lineage::unchecked_note;
 use karve_core::profile::{Bottleneck, Profile};
 use karve_os::device::{Notice, NoticeSink};
 use karve_os::text::{counted, safe};
@@ -47,7 +48,9 @@ impl PlainScreen {
         let why = if round.verdict.keeps() {
             let trust = campaign.charter().and_then(|charter| charter.self_reported());
             let label = if trust.is_some() { ", self-reported" } else { "" };
-            format!("now {:.2}x in total{label}", view.cumulative_ratio)
+            let note = unchecked_note(view.unchecked_keeps).map(|note| format!(", {note}"));
+            let note = note.unwrap_or_default();
+            format!("now {:.2}x in total{note}{label}", view.cumulative_ratio)
         } else {
             safe(&view.why, WHY_CHARS)
         };
@@ -180,6 +183,9 @@ impl Screen for PlainScreen {
                 }
                 DuelName::Layout { round, variant, .. } => {
                     format!("round {round}: layout {variant}, block {}", measure.block)
+                }
+                DuelName::Original { round } => {
+                    format!("round {round}: check against the original, block {}", measure.block)
                 }
                 DuelName::Control(_) => format!("A/A test, block {}", measure.block),
             },

@@ -328,7 +328,7 @@ impl Player {
             DuelName::Control(control) if control.kind == ControlKind::Slower => self.slower,
             DuelName::Layout { variant: 2, .. } => self.last_layout,
             DuelName::Layout { .. } | DuelName::Control(_) => 1.0,
-            DuelName::Round { .. } => 1.0,
+            DuelName::Round { .. } | DuelName::Original { .. } => 1.0,
         };
         let speed = self.speeds[&step.candidate] * wiggle * faded;
         let pair = |case: &usize| Pair {

@@ -9,6 +9,7 @@ use karve_core::charter::Better;
 use karve_core::hypothesis::Hypothesis;
 use karve_core::integrity;
 use karve_core::knowledge::{EvidenceEffect, effect_of};
+use karve_core::lineage::unchecked_note;
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_core::roles::Review;
 use karve_core::variants::ImplementedVariant;
@@ -178,6 +179,11 @@ fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &Round
         }),
         ratio => round.ratio(),
         cumulative_ratio => round.cumulative_ratio,
+        cumulative_note => unchecked_note(round.unchecked_keeps),
+        check => round.check.as_ref().map(|check| context! {
+            claimed => check.claimed,
+            ..comparison_page(source, &check.comparison)
+        }),
         peak_share => sol(round.cumulative_ratio),
         peak_points => sol(round.cumulative_ratio)
             .zip(sol(before))
@@ -289,6 +295,7 @@ fn iteration_status(verdict: &Verdict) -> &'static str {
             | DropReason::LayoutLuck { .. }
             | DropReason::Unproven { .. }
             | DropReason::SlowCalls { .. }
+            | DropReason::Inflated(_)
             | DropReason::RoundTimeUp => "revert",
         },
     }
@@ -327,6 +334,8 @@ fn is_ineffective(verdict: &Verdict) -> bool {
             | DropReason::Gate { .. }
             | DropReason::ClocksDisagree { .. }
             | DropReason::Unproven { .. }
+            // The incumbent was not what it seemed; the idea may be a good one.
+            | DropReason::Inflated(_)
             | DropReason::RoundTimeUp => false,
         },
     }
