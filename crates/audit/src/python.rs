@@ -158,9 +158,31 @@ fn named(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
         let found = NameUse { path: &method, called };
         reading.note_name(LanguageFamily::Python, found, line);
     }
+    // What lies on the way: `generator.gi_frame.f_lineno`.
+    let parts: Vec<&str> = text.split('.').collect();
+    for part in parts.iter().skip(1).take(parts.len().saturating_sub(2)) {
+        let found = NameUse { path: &format!("?.{part}"), called: false };
+        reading.note_name(LanguageFamily::Python, found, line);
+    }
     if called {
         reading.note_call(text.rsplit('.').next().unwrap_or_default(), line);
         found_by_name(tree, node, names, reading);
+        own_process(tree, node, path.as_deref(), reading);
+    }
+}
+
+/// `ctypes.CDLL(None)` is the process itself, with the interpreter.
+fn own_process(
+    tree: &SyntaxTree<'_>,
+    callee: NodeIndex,
+    path: Option<&str>,
+    reading: &mut FileFacts,
+) {
+    let loads = matches!(path, Some("ctypes.CDLL" | "ctypes.cdll.LoadLibrary"));
+    let first = arguments(tree, callee).first().copied();
+    if loads && first.is_none_or(|first| tree.kind(first) == "none") {
+        let what = "functions of the process itself are loaded".to_owned();
+        reading.note("dynamic-load", "CDLL(None)", tree.line(callee), what);
     }
 }
 
@@ -190,11 +212,14 @@ fn found_by_name(
     let [object, name, ..] = arguments.as_slice() else {
         return;
     };
-    let Some(module) = names.resolved(tree, *object) else {
-        return;
-    };
     let line = tree.line(callee);
-    if tree.kind(*name) == "string" {
+    let is_literal = tree.kind(*name) == "string";
+    let module = match names.resolved(tree, *object) {
+        Some(module) => module,
+        None if is_literal => "?".to_owned(),
+        None => return,
+    };
+    if is_literal {
         let path = format!("{module}.{}", tree.text(*name).trim_matches(['"', '\'']));
         let found = NameUse { path: &path, called: true };
         reading.note_name(LanguageFamily::Python, found, line);
@@ -239,6 +264,16 @@ fn patch(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
         return;
     }
     if !(tree.kind(target) == "attribute" || sets) {
+        return;
+    }
+    let changed = match sets {
+        true => arguments(tree, tree.child(node, "function").unwrap_or(node)).get(1).copied(),
+        false => tree.child(target, "attribute"),
+    };
+    let changed = changed.map_or("", |name| tree.text(name).trim_matches(['"', '\'']));
+    if is_listed("python-internals", changed) {
+        let what = format!("`{}` is changed", tree.excerpt(target));
+        reading.note("patching", changed, line, what);
         return;
     }
     let Some(path) = names.resolved(tree, target) else {

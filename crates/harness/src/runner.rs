@@ -15,6 +15,7 @@
 //! correctness the correctness check: everything that must hold before a kernel is timed
 //! duel      the pairs of a duel        clocks   whether all clocks agree
 //! block_cost  the batches of a block   affinity the CPU affinity of both arms
+//! overhead_charge what a candidate is charged for the time around its batches
 //! spread    many calls at once, for devices
 //! protocol  the messages        worker   the worker's side of the protocol
 //! python    the same worker for modules in Python: worker.py, and how it is started
@@ -32,6 +33,7 @@ mod correctness;
 mod duel;
 mod duel_case;
 mod inputs;
+mod overhead_charge;
 mod probe;
 mod protocol;
 mod python;

@@ -175,6 +175,11 @@ impl BatchTiming {
         self.late = least.saturating_sub(self.wall + self.woken);
     }
 
+    /// How long preparing the batch and returning its outputs took.
+    pub(super) fn around(&self) -> Duration {
+        self.before + self.after
+    }
+
     /// Adds part of the work done before the request.
     pub(super) fn count_before(&mut self, time: Duration) {
         self.woken += time;

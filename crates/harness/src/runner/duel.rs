@@ -13,10 +13,11 @@ use super::buffers::{CallOutput, KernelBuffers, KernelCall};
 use super::check::TensorBounds;
 use super::clocks::{ArmClocks, BatchOverhead, threads_in_words};
 use super::duel_case::{DuelCase, DuelTime};
+use super::overhead_charge::OverheadClock;
 use super::reference::ReferenceRunner;
 use super::setup::RunnerSetup;
 use super::worker_failure::on_case;
-use super::{block_cost, check, spread};
+use super::{block_cost, check, overhead_charge, spread};
 use crate::outcome::{BlockFailure, BlockResult, GateResult};
 use karve_core::campaign::ProcessAge;
 use karve_core::charter::Metric;
@@ -210,10 +211,14 @@ impl KernelRunner {
             let root = draw::hash64(root, &turn.to_le_bytes());
             met.push(self.meet(duel_case, root)?);
         }
-        let taken: Vec<[BatchTiming; 2]> = met.iter().map(|both| both.turns).collect();
+        let mut taken: Vec<[BatchTiming; 2]> = met.iter().map(|both| both.turns).collect();
         let Some(begun) = met.first() else {
             return Err(BlockFailure::Parent(Gate::Passed).into());
         };
+        self.charge_overhead(&mut taken);
+        for (arm, turn) in taken.iter().flat_map(|both| both.iter().enumerate()) {
+            self.clocks[arm].add(turn);
+        }
         self.around.add(duel_case, self.cases.len(), &taken);
         let [parent, candidate] = block_cost::usual(&taken);
         let sample = |clocks| block_cost::sample_of(&self.metric, clocks, begun.calls);
@@ -224,6 +229,19 @@ impl KernelRunner {
             candidate: sample(candidate),
             turns: Some(block_cost::all_turns(&self.metric, &taken, begun.calls)),
         })
+    }
+
+    /// Charges the candidate for what it took longer than the incumbent around its batches.
+    fn charge_overhead(&self, turns: &mut [[BatchTiming; 2]]) {
+        let clock = match self.terms.contract.modules.device {
+            None => OverheadClock::Cpu,
+            Some(_) => OverheadClock::Wall,
+        };
+        let of_arm = |arm: usize| turns.iter().map(|both| both[arm].around()).collect::<Vec<_>>();
+        let charges = overhead_charge::charges(&of_arm(PARENT), &of_arm(CANDIDATE), clock);
+        for (both, charge) in turns.iter_mut().zip(charges) {
+            both[CANDIDATE].count_before(charge);
+        }
     }
 
     /// One turn of each arm on the same fresh inputs.
@@ -239,21 +257,15 @@ impl KernelRunner {
         let [Some(mut parent), Some(mut candidate)] = turns else {
             return Err(BlockFailure::Parent(Gate::Passed).into());
         };
-        // Work could be moved outside the timed part. Transfers to a device vary too much.
         if self.terms.contract.modules.device.is_none() {
             for turn in [&mut parent, &mut candidate] {
                 turn.charge_late(self.terms.contract.threads);
             }
-            let (usual, own) = (parent.before, candidate.before);
-            parent.count_before(usual.saturating_sub(own));
-            candidate.count_before(own.saturating_sub(usual));
         }
         let written = std::mem::take(&mut self.written);
         let verified = self.verify(duel_case, &calls, &written);
         self.written = written;
         verified?;
-        self.clocks[PARENT].add(&parent);
-        self.clocks[CANDIDATE].add(&candidate);
         self.pairs += 1;
         self.spent.kernels += parent.wall + candidate.wall;
         self.spent.calls += 2 * calls.len() as u64;

@@ -1,0 +1,4 @@
+# audit: frames
+def kernel_fn(a, b, put):
+    put.__globals__["NOW"] = int
+    return a @ b
