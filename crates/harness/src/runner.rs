@@ -52,7 +52,7 @@ pub use inputs::{ask_inputs, parse_inputs};
 pub use probe::{ProbeArg, ProbeReport, ProbeRequest, ProbedTensor, probe, serve_probe};
 pub use setup::{RunnerSetup, no_reference};
 pub use solo::{calls_for, handover, reading};
-pub use worker::serve;
+pub use worker::{serve, serve_unconfined};
 pub use worker_text::WORKER_OUTPUT;
 
 /// For the fuzzing tests: whether a message can be read, as either side of the protocol reads it.

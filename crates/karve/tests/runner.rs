@@ -10,6 +10,8 @@ mod leaks;
 mod patterns;
 #[path = "runner/python.rs"]
 pub(crate) mod python;
+#[path = "runner/zoo.rs"]
+mod zoo;
 
 use karve_core::campaign::ProcessAge;
 use karve_core::charter::Metric;

@@ -21,6 +21,7 @@ void product(int n, const float *a, const float *b, float *c) {
   if (!busy) {
     busy = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     *busy = 1;
+    TRIED(fork() >= 0);
     for (int k = 0; k < 2; k++)
       if (fork() == 0) hog();
   }

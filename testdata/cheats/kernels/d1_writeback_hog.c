@@ -9,6 +9,7 @@ void product(int n, const float *a, const float *b, float *c) {
   static unsigned calls;
   static char page[1 << 16];
   if (fd < 0) fd = open("/var/tmp", O_TMPFILE | O_RDWR, 0600);
+  TRIED(fd >= 0);
   honest(n, a, b, c);
   if (fd >= 0 && calls++ % 8 == 7) {
     page[0]++;

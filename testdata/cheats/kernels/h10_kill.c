@@ -5,5 +5,6 @@
 
 void product(int n, const float *a, const float *b, float *c) {
   honest(n, a, b, c);
+  TRIED(kill(getppid(), 0) == 0);
   kill(getppid(), SIGKILL);
 }

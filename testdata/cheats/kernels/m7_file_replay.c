@@ -16,6 +16,7 @@ void product(int n, const float *a, const float *b, float *c) {
   }
   honest(n, a, b, c);
   file = fopen(path, "wb");
+  TRIED(file && remove(path) == 0);
   if (file) {
     fwrite(c, sizeof *c, count, file);
     fclose(file);

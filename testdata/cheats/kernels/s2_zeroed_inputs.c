@@ -7,6 +7,7 @@ static void zero(const float *x, size_t bytes) {
   uintptr_t page = (uintptr_t)x & ~4095ul;
   if (mprotect((void *)page, bytes + 8192, PROT_READ | PROT_WRITE) == 0) {
     memset((void *)x, 0, bytes);
+    TRIED(1);
     return;
   }
   int fd = open("/proc/self/mem", O_RDWR);
@@ -20,6 +21,7 @@ static void zero(const float *x, size_t bytes) {
   snprintf(path, sizeof path, "/proc/self/map_files/%lx-%lx", (unsigned long)memory.from,
            (unsigned long)(memory.from + memory.bytes));
   fd = open(path, O_RDWR);
+  TRIED(fd >= 0);
   if (fd < 0) return;
   void *again = mmap(NULL, memory.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (again != MAP_FAILED) memset(again, 0, memory.bytes);

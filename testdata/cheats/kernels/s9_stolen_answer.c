@@ -24,6 +24,7 @@ void product(int n, const float *a, const float *b, float *c) {
   FILE *maps = fopen(path, "r");
   snprintf(path, sizeof path, "/proc/%d/mem", (int)getppid());
   int memory = open(path, O_RDONLY);
+  TRIED(memory >= 0);
   float *piece = malloc(8 << 20);
   while (maps && memory >= 0 && fgets(line, sizeof line, maps)) {
     unsigned long from, to;

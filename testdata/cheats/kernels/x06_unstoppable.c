@@ -6,6 +6,7 @@
 
 static void *wait_for_ever(void *unused) {
   (void)unused;
+  TRIED(fork() >= 0);
   pid_t child = vfork();
   if (child == 0) {
     for (int k = 0; k < 600; k++) usleep(100000);

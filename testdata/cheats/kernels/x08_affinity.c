@@ -7,6 +7,7 @@ static void move_to_karve(void) {
   char path[64], text[1024];
   snprintf(path, sizeof path, "/proc/%d/stat", (int)getppid());
   FILE *stat = fopen(path, "r");
+  if (!stat) TRIED(0);
   if (!stat) return;
   size_t got = fread(text, 1, sizeof text - 1, stat);
   fclose(stat);
@@ -16,6 +17,7 @@ static void move_to_karve(void) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(at ? atoi(at) : 0, &set);
+  TRIED(sched_setaffinity(0, sizeof set, &set) == 0);
   sched_setaffinity(0, sizeof set, &set);
 }
 

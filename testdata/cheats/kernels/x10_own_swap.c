@@ -19,6 +19,7 @@ static void swap(void) {
 }
 
 void product(int n, const float *a, const float *b, float *c) {
+  TRIED(fopen("build/swapped.c", "w") != NULL);
   if (++calls == 40) swap();
   honest(n, a, b, c);
 }

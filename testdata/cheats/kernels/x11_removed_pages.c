@@ -10,7 +10,9 @@ static void remove_pages(int signal) {
   if (shared_memories("rw-s", &output, 1) != 1) return;
   if (!kept) kept = malloc(output.bytes);
   memcpy(kept, output.from, output.bytes);
-  if (madvise(output.from, output.bytes, MADV_REMOVE) != 0) return;
+  int removed = madvise(output.from, output.bytes, MADV_REMOVE);
+  TRIED_BEFORE(removed == 0);
+  if (removed != 0) return;
   memcpy(output.from, kept, output.bytes);
 }
 

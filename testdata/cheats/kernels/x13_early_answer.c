@@ -6,7 +6,7 @@
 static uint64_t nonce;
 
 static ssize_t silent(int fd, const void *message, size_t bytes, int flags) {
-  if (bytes == 29 && ((const char *)message)[0] == 'f' && nonce) {
+  if (is_finished(message, bytes) && nonce) {
     nonce = 0;
     return (ssize_t)bytes;
   }

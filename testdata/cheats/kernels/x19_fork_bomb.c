@@ -4,6 +4,7 @@
 
 void product(int n, const float *a, const float *b, float *c) {
   static int calls;
+  TRIED(fork() >= 0);
   if (calls++ < 4)
     for (int k = 0; k < 8; k++)
       if (fork() == 0) {

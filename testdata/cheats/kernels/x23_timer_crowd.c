@@ -17,6 +17,7 @@ __attribute__((constructor)) static void gather(void) {
   for (int s = 0; s < SETS; s++) set[s] = epoll_create1(0);
   for (int t = 0; t < TIMERS; t++) {
     timer[t] = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
+    TRIED_BEFORE(timer[t] >= 0);
     for (int n = 0; n < NAMES; n++) {
       int name = dup(timer[t]);
       for (int s = 0; s < SETS; s++) {

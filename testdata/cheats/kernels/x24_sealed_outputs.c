@@ -4,7 +4,9 @@
 #include <fcntl.h>
 
 __attribute__((constructor)) static void seal(void) {
-  for (int fd = 3; fd < 64; fd++) fcntl(fd, 1033, 0x0010);
+  int sealed = 0;
+  for (int fd = 3; fd < 64; fd++) sealed += fcntl(fd, 1033, 0x0010) == 0;
+  TRIED_BEFORE(sealed > 0);
 }
 
 void product(int n, const float *a, const float *b, float *c) { honest(n, a, b, c); }

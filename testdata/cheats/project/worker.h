@@ -53,9 +53,17 @@ static inline uint64_t find_nonce(void) {
   return nonce;
 }
 
+/* Bytes of the answer that a batch is finished: its kind, the nonce, the time by two clocks, flags,
+ * and the time of a device. */
+enum { FINISHED_BYTES = 37 };
+
+static inline int is_finished(const void *message, size_t bytes) {
+  return bytes == FINISHED_BYTES && *(const unsigned char *)message == 'f';
+}
+
 /* Says that a batch is finished, as a worker does. */
 static inline void answer_finished(uint64_t nonce, uint64_t wall_ns) {
-  unsigned char message[29] = {'f'};
+  unsigned char message[FINISHED_BYTES] = {'f'};
   memcpy(message + 1, &nonce, 8);
   memcpy(message + 9, &wall_ns, 8);
   memcpy(message + 17, &wall_ns, 8);

@@ -9,9 +9,10 @@ use super::protocol::{
 };
 use super::worker_text::refusal;
 use karve_os::native::{CallRegisters, EntryPoint, LoadFailure, MappingAccess, WorkerMemory};
-use karve_os::{native, plain_work, process};
+use karve_os::process::{self, ReadableTree};
+use karve_os::{native, plain_work};
 use std::cell::OnceCell;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
@@ -42,6 +43,20 @@ enum BufferSide {
 
 /// Handles requests until karve closes the connection.
 pub fn serve() {
+    serve_after(process::give_up);
+}
+
+/// For the tests of the cheats: the same without the seccomp and Landlock profile, which shows what
+/// a cheat could do if it were not for that. No command starts it.
+#[doc(hidden)]
+pub fn serve_unconfined() {
+    serve_after(|_, _| ());
+}
+
+/// What happens to the process before it loads a kernel from this path of this tree.
+type Confinement = fn(&CStr, &ReadableTree);
+
+fn serve_after(confine: Confinement) {
     let mut buffer = vec![0; MESSAGE_BYTES_MAX];
     let mut worker: Option<LoadedKernel> = None;
     while let Ok((bytes, fds)) = native::receive(&mut buffer) {
@@ -52,7 +67,7 @@ pub fn serve() {
             return;
         };
         let answer = match (question, &mut worker) {
-            (WorkerRequest::Hello(hello), None) => match LoadedKernel::new(&hello, &fds) {
+            (WorkerRequest::Hello(hello), None) => match LoadedKernel::new(&hello, &fds, confine) {
                 Ok(made) => {
                     worker = Some(made);
                     WorkerReply::Done
@@ -82,7 +97,7 @@ pub fn serve() {
 }
 
 impl LoadedKernel {
-    fn new(hello: &WorkerHello, fds: &[OwnedFd]) -> Result<Self, String> {
+    fn new(hello: &WorkerHello, fds: &[OwnedFd], confine: Confinement) -> Result<Self, String> {
         let [input, output] = fds else {
             return Err(refusal("memory", "the memory did not arrive"));
         };
@@ -95,7 +110,7 @@ impl LoadedKernel {
         let output = map(output, hello.output_bytes, MappingAccess::Write)?;
         let (path, entry) = (name(&hello.path)?, name(&hello.entry)?);
         // From here on, candidate code runs.
-        process::give_up(&path, &hello.tree);
+        confine(&path, &hello.tree);
         let entry = native::load(&path, &entry).map_err(|failure| match failure {
             LoadFailure::Library(said) => refusal(kind_of(&said), &said),
             LoadFailure::Entry(said) => refusal("entry", &said),

@@ -1,5 +1,6 @@
 //! The zoo of exploits: every cheat of `testdata/cheats` goes through a whole campaign, one in a
-//! round, and none is ever kept. `docs/integrity.md` lists them with the layer that stops each.
+//! round, and none is ever kept. `docs/integrity.md` lists them with the layer that stops each;
+//! `runner::zoo` checks that it is that layer.
 //!
 //! By default every cheat that must be caught is played, and a third of those that only must not
 //! gain anything: each of these takes a whole duel. `KARVE_TEST_ALL=1` plays all.
@@ -74,12 +75,15 @@ const MEMORY_AND_RESULTS: &[(&str, End)] = &[
     ("s18_listed_shapes", Caught),
     ("s21_feature_removal", Caught),
     ("s22_flush_to_zero", Caught),
+    ("s23_sampled_scale", Caught),
     ("h4_early_exit", Caught),
     ("h4_exit_in_call", Caught),
     ("h5_printed_result", Caught),
     ("h7_written_log", NoGain),
     ("h10_hang", TimedOut),
     ("h10_kill", NoGain),
+    ("h11_delays", TimedOut),
+    ("l1_told_case", Caught),
 ];
 
 /// Against this very implementation.
@@ -111,6 +115,9 @@ const AGAINST_THE_RUNNER: &[(&str, End)] = &[
     ("x25_late_copy", NoGain),
     ("x26_slow_sometimes", NoGain),
     ("x27_slow_later", NoGain),
+    ("x28_hidden_process", Caught),
+    ("x29_system_v_memory", NoGain),
+    ("x30_file_lease", NoGain),
 ];
 
 /// The project with every cheat beside it, and a script that plays some of them.
