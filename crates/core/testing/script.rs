@@ -284,6 +284,7 @@ impl CampaignScript {
             raw: None,
             conditions: None,
             roof: self.roof.clone(),
+            seeds: None,
         }
     }
 
@@ -422,7 +423,7 @@ impl CampaignScript {
         let noise = 1.0 + self.noise * (draws.next_f64() - 0.5);
         let value = 10.0 * (case + 1) as f64 * noise / self.speed(commit, case);
         // One call, and what the command needs to start.
-        let run_us = if self.clock_lies { 30_000 } else { 10_000 + (value * 1e3) as u64 };
+        let run_us = if self.clock_lies { 30_000 } else { 5_000 + (value * 1e3) as u64 };
         Sample { value, wall_us: run_us, cpu_us: run_us / 2 }
     }
 

@@ -50,4 +50,5 @@ mod sandbox;
 mod stop;
 mod tidy;
 mod tune;
+mod unproven;
 mod zoo;

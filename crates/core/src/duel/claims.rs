@@ -21,6 +21,10 @@ const SPREAD_SHARE_MAX: f64 = 0.5;
 /// Evidence for a contradiction: no more than a keep needs, which comes at the same block.
 const CONTRADICTION_EVIDENCE: f64 = 20.0;
 
+/// The share of the incumbent's run that its known calls must take: only then does the time of a run
+/// tell something about them.
+const CALLS_SHARE_MIN: f64 = 0.5;
+
 /// Cases from which the number of calls can be estimated.
 const FIT_CASES_MIN: usize = 3;
 /// How much longer the slowest of these cases must take than the fastest.
@@ -45,9 +49,34 @@ pub(super) struct ClaimTrack {
     cases: Vec<CaseClaim>,
     /// Whether the metric is a time rather than a rate.
     is_time: bool,
+    /// Seconds that a run became shorter by what it reports, one per block.
+    claimed_s: Vec<f64>,
+    /// Seconds of the incumbent's known calls, and of the runs that they are part of.
+    calls_s: Vec<f64>,
+    runs_s: Vec<f64>,
+    /// By how much a run became shorter by each of karve's clocks: CPU time, which a busy host does not stretch, and wall
+    /// time, which threads shorten.
+    seen: [SeenTrack; 2],
+}
+
+/// What one of karve's clocks shows.
+#[derive(Clone, Debug, Default)]
+struct SeenTrack {
+    /// Seconds that a run became shorter, one per block.
+    saved_s: Vec<f64>,
+    /// Evidence that this is less than a part of the claim.
     contradicted: SignEvidence,
-    /// Seconds that a run became shorter, as reported and by karve's clock, one per block.
-    saved_s: Vec<(f64, f64)>,
+}
+
+impl SeenTrack {
+    /// Whether the clock alone is sure that a claim is wrong. Where runs differ by more than the
+    /// claim, it is not.
+    fn denies(&self, claimed_s: f64, seen_s: f64) -> bool {
+        let apart: Vec<f64> = self.saved_s.iter().map(|saved| (saved - seen_s).abs()).collect();
+        let spread_s = stats::median(&apart).unwrap_or(f64::INFINITY);
+        self.contradicted.reached(CONTRADICTION_EVIDENCE)
+            && spread_s <= SPREAD_SHARE_MAX * claimed_s
+    }
 }
 
 impl ClaimTrack {
@@ -57,58 +86,57 @@ impl ClaimTrack {
 
     /// Takes in one block. Pairs of one command share its clock.
     pub(super) fn take(&mut self, block: &Block) {
-        let mut runs: Vec<(&Pair, f64)> = Vec::new();
+        let mut runs: Vec<&Pair> = Vec::new();
+        let (mut claimed, mut calls_s, mut run_s) = (0.0, 0.0, 0.0);
         for pair in &block.pairs {
-            let Some(claimed) = self.claimed_s(pair) else {
+            let Some([parent, candidate]) = self.calls_s(pair) else {
                 return;
             };
-            let same = |(of, _): &&mut (&Pair, f64)| same_run(of, pair);
-            match runs.iter_mut().find(same) {
-                Some((_, sum)) => *sum += claimed,
-                None => runs.push((pair, claimed)),
+            claimed += parent - candidate;
+            calls_s += parent;
+            if !runs.iter().any(|of| same_run(of, pair)) {
+                run_s += pair.parent.wall_us as f64 * 1e-6;
+                runs.push(pair);
             }
         }
-        if runs.is_empty() {
-            return;
+        let clocks: [fn(&Sample) -> u64; 2] = [|sample| sample.cpu_us, |sample| sample.wall_us];
+        for (track, time) in self.seen.iter_mut().zip(clocks) {
+            let saved = |pair: &&Pair| time(&pair.parent) as f64 - time(&pair.candidate) as f64;
+            let saved_s = runs.iter().map(saved).sum::<f64>() * 1e-6;
+            track.contradicted.see(claimed > 0.0 && saved_s < SEEN_SHARE_MIN * claimed);
+            track.saved_s.push(saved_s);
         }
-        let claimed: f64 = runs.iter().map(|(_, claimed)| claimed).sum();
-        let saved = |time: fn(&Sample) -> u64| -> f64 {
-            let of_run = |pair: &Pair| time(&pair.parent) as f64 - time(&pair.candidate) as f64;
-            runs.iter().map(|(pair, _)| of_run(pair) * 1e-6).sum()
-        };
-        // Threads shorten only the wall time, and a busy host stretches it.
-        let seen = saved(|sample| sample.wall_us).max(saved(|sample| sample.cpu_us));
-        self.contradicted.see(claimed > 0.0 && seen < SEEN_SHARE_MIN * claimed);
-        self.saved_s.push((claimed, seen));
+        self.claimed_s.push(claimed);
+        self.calls_s.push(calls_s);
+        self.runs_s.push(run_s);
     }
 
-    /// Seconds by which the calls of a pair are said to be shorter; none if that is unknown, or if
-    /// they do not fit into the command that they are part of.
-    fn claimed_s(&self, pair: &Pair) -> Option<f64> {
+    /// The contradiction, if there is one: one clock is sure, and the other does not object.
+    pub(super) fn contradiction(&self) -> Option<ClaimCheck> {
+        let claimed_s = stats::median(&self.claimed_s)?;
+        // The shortest run is the one that the host disturbed least.
+        let run_s = self.runs_s.iter().copied().fold(f64::INFINITY, f64::min);
+        if stats::median(&self.calls_s)? < CALLS_SHARE_MIN * run_s {
+            return None;
+        }
+        let [cpu, wall] = &self.seen;
+        let (cpu_s, wall_s) = (stats::median(&cpu.saved_s)?, stats::median(&wall.saved_s)?);
+        let seen_s = cpu_s.max(wall_s);
+        let denied = cpu.denies(claimed_s, cpu_s) || wall.denies(claimed_s, wall_s);
+        (denied && seen_s < SEEN_SHARE_MIN * claimed_s).then_some(ClaimCheck { claimed_s, seen_s })
+    }
+
+    /// Seconds of all known calls of both arms; none if that is unknown, or if they do not fit into
+    /// the command that they are part of.
+    fn calls_s(&self, pair: &Pair) -> Option<[f64; 2]> {
         let claim = self.cases.iter().find(|claim| claim.case == pair.case)?;
         let calls_s = |sample: &Sample| match self.is_time {
             true => claim.calls * claim.unit_s * sample.value,
             false => claim.calls * claim.unit_s / sample.value,
         };
-        let (parent, candidate) = (calls_s(&pair.parent), calls_s(&pair.candidate));
-        let fits = pair.parent.can_hold(parent) && pair.candidate.can_hold(candidate);
-        (fits && (parent - candidate).is_finite()).then_some(parent - candidate)
-    }
-
-    /// The contradiction, if there is one.
-    pub(super) fn contradiction(&self) -> Option<ClaimCheck> {
-        if !self.contradicted.reached(CONTRADICTION_EVIDENCE) {
-            return None;
-        }
-        let middle = |pick: &dyn Fn(&(f64, f64)) -> f64| {
-            let times: Vec<f64> = self.saved_s.iter().map(pick).collect();
-            stats::median(&times)
-        };
-        let (claimed_s, seen_s) = (middle(&|saved| saved.0)?, middle(&|saved| saved.1)?);
-        // Where runs differ by more than the claim, the clock does not tell.
-        let spread_s = middle(&|saved| (saved.1 - seen_s).abs())?;
-        let tells = spread_s <= SPREAD_SHARE_MAX * claimed_s;
-        (tells && seen_s < SEEN_SHARE_MIN * claimed_s).then_some(ClaimCheck { claimed_s, seen_s })
+        let times = [calls_s(&pair.parent), calls_s(&pair.candidate)];
+        let fits = pair.parent.can_hold(times[0]) && pair.candidate.can_hold(times[1]);
+        (fits && times.iter().all(|time| time.is_finite())).then_some(times)
     }
 }
 
@@ -185,9 +213,13 @@ mod tests {
             ((1.0, 110.0), (1.0 / 3.0, 90.0), 100.0, true),
             // A third of the calls is not timed and did not become faster.
             ((1.0, 160.0), (1.0 / 3.0, 93.3), 100.0, false),
-            // How many calls there are is unknown: one at least.
+            // The known calls are less than half of the command.
+            ((1.0, 250.0), (1.0 / 3.0, 250.0), 100.0, false),
+            // How many calls there are is unknown, and one is a small part of the command.
             ((1.0, 110.0), (1.0 / 3.0, 43.3), 1.0, false),
-            ((1.0, 110.0), (1.0 / 3.0, 110.0), 1.0, true),
+            ((1.0, 110.0), (1.0 / 3.0, 110.0), 1.0, false),
+            // What is reported is the time of all calls together.
+            ((100.0, 110.0), (33.3, 43.3), 1.0, false),
             ((100.0, 110.0), (33.3, 110.0), 1.0, true),
             // Nothing is claimed.
             ((1.0, 110.0), (1.0, 110.0), 100.0, false),
@@ -232,6 +264,34 @@ mod tests {
             }
             assert_eq!(track.contradiction(), None);
         }
+    }
+
+    #[test]
+    fn one_clock_is_enough_if_the_other_does_not_object() {
+        let claim = CaseClaim { case: 0, unit_s: 1e-3, calls: 100.0 };
+        // Milliseconds of CPU time and wall time, parent and candidate; 60 ms are claimed.
+        let check = |cpu: [u64; 2], wall: [u64; 2], noise_ms: u64| {
+            let mut draws = DrawRng::new(3);
+            let mut track = ClaimTrack::of(&metric(), vec![claim]);
+            for _ in 0..20 {
+                let mut block = block((1.0, 110.0), (0.4, 110.0));
+                let pair = &mut block.pairs[0];
+                (pair.parent.cpu_us, pair.candidate.cpu_us) = (cpu[0] * 1_000, cpu[1] * 1_000);
+                let mut busy = || (draws.next_f64() * 1e3 * noise_ms as f64) as u64;
+                pair.parent.wall_us = wall[0] * 1_000 + busy();
+                pair.candidate.wall_us = wall[1] * 1_000 + busy();
+                track.take(&block);
+            }
+            track.contradiction().is_some()
+        };
+        // A clock that lies, on a host with nothing else and on a busy one.
+        assert!(check([110, 110], [110, 110], 0));
+        assert!(check([110, 110], [110, 110], 300));
+        // Threads, and a device that the command only waits for.
+        assert!(!check([110, 115], [110, 50], 0));
+        assert!(!check([10, 10], [110, 50], 0));
+        // CPU time shows the gain on a host that is too busy for wall time.
+        assert!(!check([110, 50], [110, 50], 300));
     }
 
     #[test]
