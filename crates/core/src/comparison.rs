@@ -24,6 +24,18 @@ pub struct Comparison {
     /// What the second clock shows, if one counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second: Option<SecondClock>,
+    /// How karve's own clock contradicts a self-reported gain, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contradiction: Option<ClaimCheck>,
+}
+
+/// By how much a run of the benchmark became shorter.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClaimCheck {
+    /// By what it reports: its calls together, at least.
+    pub claimed_s: f64,
+    /// By karve's own clock around the command.
+    pub seen_s: f64,
 }
 
 /// What the second clock of a duel shows.

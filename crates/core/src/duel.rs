@@ -8,11 +8,14 @@ use crate::comparison::{CaseComparison, Clock, Comparison, Estimate, SecondClock
 use crate::measurement::{Block, DiscardReason, Pair};
 use crate::policy::{SmallGain, WarmUpRule};
 use crate::sampling::WarmUp;
+use claims::ClaimTrack;
 use karve_numerics::stats::{self, SignEvidence};
 use serde::{Deserialize, Serialize};
 
+mod claims;
 mod turns;
 
+pub use claims::{CaseClaim, fixed_calls};
 pub use turns::TurnTrack;
 
 /// Clocks that differ by more than this ratio do not see the same work.
@@ -155,6 +158,8 @@ pub struct Duel {
     pub behind: SignEvidence,
     /// Evidence that the whole command became slower by over 5%, where the metric is reported.
     pub command_slower: SignEvidence,
+    /// What a self-reported metric claims, against karve's own clock.
+    claims: ClaimTrack,
     warm_up: WarmUp,
 }
 
@@ -195,7 +200,15 @@ impl Duel {
             ahead: SignEvidence::default(),
             behind: SignEvidence::default(),
             command_slower: SignEvidence::default(),
+            claims: ClaimTrack::default(),
         }
+    }
+
+    /// The same duel, with what a self-reported metric claims about the time of whole runs.
+    #[must_use]
+    pub fn with_claims(mut self, claims: Vec<CaseClaim>) -> Self {
+        self.claims = ClaimTrack::of(&self.metric, claims);
+        self
     }
 
     /// What the metric shows.
@@ -260,6 +273,7 @@ impl Duel {
             .iter_mut()
             .map(|track| track.take(&block.pairs, rule, &self.metric))
             .collect();
+        self.claims.take(block);
         let limit = DISAGREEMENT_RATIO.ln();
         match overall[..] {
             [metric, second] => {
@@ -293,6 +307,7 @@ impl Duel {
                 evidence_faster: track.faster.max(),
                 evidence_not_faster: track.not_faster.max(),
             }),
+            contradiction: self.claims.contradiction(),
         }
     }
 

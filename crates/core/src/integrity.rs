@@ -7,6 +7,7 @@
 mod plausible;
 mod proof;
 mod rule;
+mod seeds;
 
 pub use plausible::{
     ImplausibleReason, ROOFLINE_HARD, ROOFLINE_SLACK, amdahl_ratio, assess_gain, assess_time,
@@ -16,6 +17,7 @@ pub use proof::{
     GainDoubt, GainProof, ROUND_RATIO_MAX, STATE_RULES, allowed_round, remaining, state_in,
 };
 pub use rule::{AuditMode, AuditRule};
+pub use seeds::SeedReaction;
 
 use crate::measurement::Gate;
 use serde::{Deserialize, Serialize};

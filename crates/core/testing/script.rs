@@ -55,6 +55,8 @@ pub(crate) struct CampaignScript {
     pub(crate) advice: ReviewAdvice,
     /// How much faster a second build of the same commit is: 1 on a trustworthy host.
     pub(crate) copy_speed: f64,
+    /// Whether only what is reported becomes shorter, but not the command.
+    pub(crate) clock_lies: bool,
 }
 
 /// What the agent answers when it is asked for a hypothesis.
@@ -123,6 +125,7 @@ pub(crate) fn script(speeds: &[f64]) -> CampaignScript {
         usd: 0.25,
         advice: ReviewAdvice::Agree,
         copy_speed: 1.0,
+        clock_lies: false,
     }
 }
 
@@ -284,6 +287,7 @@ impl CampaignScript {
             raw: None,
             conditions: None,
             roof: self.roof.clone(),
+            seeds: None,
         }
     }
 
@@ -423,11 +427,10 @@ impl CampaignScript {
             .fold(case as u64, |sum, byte| sum.wrapping_mul(131).wrapping_add(byte.into()));
         let mut draws = DrawRng::new(salt ^ (seed << 20));
         let noise = 1.0 + self.noise * (draws.next_f64() - 0.5);
-        Sample {
-            value: 10.0 * (case + 1) as f64 * noise / self.speed(commit, case),
-            wall_us: 20_000,
-            cpu_us: 10_000,
-        }
+        let value = 10.0 * (case + 1) as f64 * noise / self.speed(commit, case);
+        // One call, and what the command needs to start.
+        let run_us = if self.clock_lies { 30_000 } else { 5_000 + (value * 1e3) as u64 };
+        Sample { value, wall_us: run_us, cpu_us: run_us / 2 }
     }
 
     pub(super) fn speed(&self, commit: &str, case: usize) -> f64 {

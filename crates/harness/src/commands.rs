@@ -13,6 +13,7 @@ mod profiled;
 mod raw;
 mod rows;
 mod samples;
+mod seeds;
 
 use crate::outcome::GateResult;
 pub use delivered::names_case;
@@ -23,6 +24,7 @@ pub use profiled::{
 };
 pub use raw::{RAW_BYTES_MAX, take as take_raw};
 pub use rows::knows_format;
+pub use seeds::{BenchReading, SEED};
 
 use crate::placeholders::{expand, quote};
 pub use karve_core::charter::{Charter, Commands, Metric, OutputRule};
@@ -291,8 +293,10 @@ impl Harness {
         trial: Option<&Confinement>,
         case: Option<&Case>,
     ) -> GateResult<()> {
-        let line = expand(line, case, &self.placeholders(tree, fresh_seed()?, None))?;
-        let run = process::run(&self.within(&line, tree, trial), &self.stop)?;
+        let seed = fresh_seed()?;
+        let line = expand(line, case, &self.placeholders(tree, seed, None))?;
+        let command = self.within(&line, tree, trial).env(SEED, seed.to_string());
+        let run = process::run(&command, &self.stop)?;
         let name = case.map_or_else(|| "the test".to_owned(), |case| case.name.clone());
         let gate = match run.exit {
             Exit::Code(0) => return Ok(()),
@@ -306,8 +310,18 @@ impl Harness {
 
     /// Benchmarks a built tree: one sample for each case, or why not.
     pub fn bench(&self, tree: &Path, cases: &[Case], call: BenchParams) -> GateResult<Vec<Sample>> {
+        self.bench_with_checksums(tree, cases, call).map(|reading| reading.samples)
+    }
+
+    /// The same, with the checksums that the benchmark reports.
+    pub fn bench_with_checksums(
+        &self,
+        tree: &Path,
+        cases: &[Case],
+        call: BenchParams,
+    ) -> GateResult<BenchReading> {
         if let Some(samples) = self.read_alone(tree, cases)? {
-            return Ok(samples);
+            return Ok(BenchReading { samples, checksums: Vec::new() });
         }
         let line = match (call.variant, &self.commands.quick_bench) {
             (CommandVariant::Quick, Some(quick)) => quick,
@@ -316,12 +330,13 @@ impl Harness {
         if !names_case(line, cases) {
             return self.bench_once(line, tree, cases, call);
         }
-        let mut samples = Vec::with_capacity(cases.len());
+        let mut reading = BenchReading::default();
         for case in cases {
-            let mut one = self.bench_once(line, tree, std::slice::from_ref(case), call)?;
-            samples.append(&mut one);
+            let one = self.bench_once(line, tree, std::slice::from_ref(case), call)?;
+            reading.samples.extend(one.samples);
+            reading.checksums.extend(one.checksums);
         }
-        Ok(samples)
+        Ok(reading)
     }
 
     /// Whether the benchmark lets karve choose how often the kernel is called in one run.
@@ -345,7 +360,7 @@ impl Harness {
         tree: &Path,
         cases: &[Case],
         call: BenchParams,
-    ) -> GateResult<Vec<Sample>> {
+    ) -> GateResult<BenchReading> {
         let seed = call.seed;
         let out = self.output.from_file.then(|| self.out_dir().join(format!("out-{seed:016x}")));
         let one_case = if names_case(line, cases) { cases.first() } else { None };
@@ -367,7 +382,8 @@ impl Harness {
         let command = self.command(&line, tree, CommandPurpose::Measure)?;
         let command = command.pin(&self.pinned);
         let pad = "x".repeat(usize::from(call.pad));
-        let run = process::run(&command.env(PAD, pad), &self.stop)?;
+        let command = command.env(PAD, pad).env(SEED, seed.to_string());
+        let run = process::run(&command, &self.stop)?;
         let text = match &out {
             Some(path) => {
                 // A pipe would never end, and a link could point anywhere.
@@ -384,7 +400,7 @@ impl Harness {
         if samples.is_err() {
             raw::keep(&self.scratch, &run, out.is_some().then_some(&text));
         }
-        Ok(samples?)
+        Ok(BenchReading { samples: samples?, checksums: self.checksums_in(&text) })
     }
 
     /// Where benchmarks write their results.
@@ -456,7 +472,7 @@ impl Harness {
         values.depth = Some(depth.to_owned());
         let line = expand(line, case, &values)?;
         let trial = self.trial(tree, CommandPurpose::Profile)?;
-        let command = self.within(&line, tree, trial.as_ref());
+        let command = self.within(&line, tree, trial.as_ref()).env(SEED, "0");
         process::run(&command, &self.stop).map(Some)
     }
 }

@@ -255,6 +255,7 @@ fn baseline(charter: &Charter) -> Baseline {
         conditions: None,
         reference: None,
         roof: None,
+        seeds: None,
     }
 }
 

@@ -52,4 +52,5 @@ mod sleeper;
 mod stop;
 mod tidy;
 mod tune;
+mod unproven;
 mod zoo;

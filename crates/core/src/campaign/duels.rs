@@ -41,6 +41,7 @@ impl Campaign {
             &self.cases_of(set),
             DuelRule::of(charter, evidence).with_second(self.second_clock()),
         )
+        .with_claims(self.claims())
     }
 
     /// The undecided duel of a source against this parent, which may be continued.

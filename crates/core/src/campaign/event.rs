@@ -9,7 +9,7 @@ use super::stop_reason::StopReason;
 use crate::campaign::strategy::Brief;
 use crate::charter::{Charter, Limits};
 use crate::hypothesis::{Candidate, Hypothesis};
-use crate::integrity::AuditFinding;
+use crate::integrity::{AuditFinding, SeedReaction};
 use crate::knowledge::{KnownEntry, Lesson};
 use crate::ladder::LadderResult;
 use crate::measurement::{BaselineReading, Block, Conditions, Environment, Gate};
@@ -267,6 +267,9 @@ pub struct Baseline {
     /// The peak of the host or the device; shorter times are not believed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roof: Option<Roof>,
+    /// How the benchmark reacts to its seed, if it reports checksums.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<SeedReaction>,
 }
 
 /// How often the kernel is called in one run of a case.

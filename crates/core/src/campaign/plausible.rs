@@ -3,12 +3,15 @@
 use super::Campaign;
 use super::round::RoundState;
 use crate::comparison::Comparison;
+use crate::duel::{CaseClaim, fixed_calls};
 use crate::hypothesis::Candidate;
 use crate::integrity::{GainProof, ImplausibleReason, allowed_round, assess_gain, assess_time};
+use crate::measurement::Sample;
 use crate::verdict::{DropReason, ImplausibleFigure, Verdict};
 use crate::{score, verdict};
 use karve_numerics::case::CaseSet;
 use karve_numerics::roof::CallDemand;
+use karve_numerics::stats;
 
 /// The names of agents that are part of karve: its strategy, and the recording of the demo.
 const OWN_AGENTS: [&str; 2] = ["builtin", "scripted"];
@@ -30,6 +33,36 @@ impl Campaign {
 
     fn seconds(&self, case: usize, value: f64) -> Option<f64> {
         score::implied_seconds(&self.charter()?.metric, value, &self.case(case)?)
+    }
+
+    /// What a self-reported metric claims about the time of a run, case by case: the calls that
+    /// karve asked for, or those that the baseline shows, or one.
+    pub(super) fn claims(&self) -> Vec<CaseClaim> {
+        let reported =
+            self.charter().filter(|c| c.contract.is_none() && c.metric.own_clock().is_none());
+        let (Some(charter), Some(baseline)) = (reported, self.baseline()) else {
+            return Vec::new();
+        };
+        let median_of = |case: usize, of: &dyn Fn(&Sample) -> f64| {
+            let readings = baseline.readings.iter().filter(|reading| reading.case == case);
+            let values: Vec<f64> = readings.map(|reading| of(&reading.sample)).collect();
+            stats::median(&values)
+        };
+        let run_s = |case: usize| median_of(case, &|sample| sample.wall_us as f64 * 1e-6);
+        let call_s = |case: usize| self.seconds(case, median_of(case, &|sample| sample.value)?);
+        let cases: Vec<usize> = (0..charter.cases.len()).collect();
+        let times: Option<Vec<(f64, f64)>> =
+            cases.iter().map(|case| Some((call_s(*case)?, run_s(*case)?))).collect();
+        let fixed = times.as_deref().and_then(fixed_calls);
+        let claim = |case: &usize| {
+            let asked = baseline.repeats.iter().find(|of| of.case == *case);
+            let calls = asked.map(|of| f64::from(of.calls)).or(fixed).unwrap_or(1.0);
+            // A benchmark may report the time of all calls together.
+            let fits = calls * call_s(*case)? <= run_s(*case)?;
+            let unit_s = self.seconds(*case, 1.0)?;
+            Some(CaseClaim { case: *case, unit_s, calls: if fits { calls } else { 1.0 } })
+        };
+        cases.iter().filter_map(claim).collect()
     }
 
     /// The verdict of a duel, unless its result is implausible.

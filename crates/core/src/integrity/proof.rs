@@ -55,6 +55,13 @@ pub enum GainDoubt {
         /// Indices of the cases in the charter.
         cases: Vec<usize>,
     },
+    /// karve's own clock around the command contradicts what the benchmark reports.
+    Clock {
+        /// Seconds by which a run became shorter by what it reports.
+        claimed_s: f64,
+        /// The same by karve's own clock.
+        seen_s: f64,
+    },
 }
 
 impl GainDoubt {
@@ -66,6 +73,13 @@ impl GainDoubt {
                 format!("{ratio:.1}x in one round is above {ROUND_RATIO_MAX:.0}x")
             }
             Self::Roofline { .. } => "faster than the roofline or the profile allows".to_owned(),
+            Self::Clock { claimed_s, seen_s } => {
+                let (claimed, seen) = (claimed_s * 1e3, seen_s * 1e3);
+                format!(
+                    "the benchmark reports {claimed:.2} ms less for a run, but by karve's own \
+                     clock the command takes {seen:.2} ms less"
+                )
+            }
         }
     }
 }
@@ -86,6 +100,8 @@ pub fn remaining(doubts: Vec<GainDoubt>, proofs: &[GainProof]) -> Vec<GainDoubt>
     let dispels = |proof: GainProof, doubt: &GainDoubt| match (proof, doubt) {
         (GainProof::Person, _) => true,
         (GainProof::OwnStrategy, GainDoubt::State { .. } | GainDoubt::Roofline { .. }) => false,
+        // Work that was done says nothing about the clock that the benchmark read.
+        (_, GainDoubt::Clock { .. }) => false,
         (_, GainDoubt::State { .. }) => true,
         // Work that is done takes its time: no proof makes a device faster.
         (_, GainDoubt::Ratio { .. }) => !beyond,
@@ -119,9 +135,20 @@ mod tests {
         GainDoubt::Roofline { cases: vec![0] }
     }
 
+    fn unseen() -> GainDoubt {
+        GainDoubt::Clock { claimed_s: 0.06, seen_s: 0.001 }
+    }
+
+    #[test]
+    fn only_a_person_dispels_what_the_clock_contradicts() {
+        let all = [GainProof::Contract, GainProof::OwnStrategy];
+        assert_eq!(remaining(vec![unseen()], &all), [unseen()]);
+        assert_eq!(remaining(vec![unseen()], &[GainProof::Person]), []);
+    }
+
     #[test]
     fn without_a_proof_every_doubt_stays() {
-        for doubt in [state(), large(), beyond()] {
+        for doubt in [state(), large(), beyond(), unseen()] {
             assert_eq!(remaining(vec![doubt.clone()], &[]), [doubt]);
         }
     }

@@ -1,7 +1,7 @@
 //! What becomes of a keep whose figures are too good to be true.
 
 use super::{DropReason, KeepNote, Verdict, judge_gate};
-use crate::comparison::Comparison;
+use crate::comparison::{ClaimCheck, Comparison};
 use crate::integrity::{self, AuditFinding, GainDoubt, GainProof, ImplausibleReason};
 
 /// A figure of a case that is too good.
@@ -59,6 +59,9 @@ pub fn judge_proof(
         let ratio = shown.fold(comparison.overall.ratio, f64::max);
         if ratio > integrity::ROUND_RATIO_MAX {
             doubts.push(GainDoubt::Ratio { ratio });
+        }
+        if let Some(ClaimCheck { claimed_s, seen_s }) = comparison.contradiction {
+            doubts.push(GainDoubt::Clock { claimed_s, seen_s });
         }
     }
     for note in notes {

@@ -7,7 +7,6 @@ use karve_core::measurement::Gate;
 use karve_numerics::case::Case;
 use karve_os::error::Result;
 use karve_os::process::{self, CommandOutcome};
-use karve_os::random::fresh_seed;
 use std::path::Path;
 
 /// Where a profiler writes, inside the commands' directory; it is removed afterward.
@@ -87,9 +86,9 @@ pub struct ProfiledRun {
 }
 
 impl Harness {
-    /// The words of the command that benchmarks one case; none if the project has no such command,
-    /// and a shell if it needs one.
-    pub fn bench_words(&self, tree: &Path, case: &Case) -> Result<Option<Vec<String>>> {
+    /// The words of the command that benchmarks one case with a seed; none if the project has no
+    /// such command, and a shell if it needs one.
+    pub fn bench_words(&self, tree: &Path, case: &Case, seed: u64) -> Result<Option<Vec<String>>> {
         if self.is_under_contract() || self.commands.bench.is_empty() {
             return Ok(None);
         }
@@ -98,7 +97,7 @@ impl Harness {
         } else {
             Path::new("/dev/null").to_owned()
         };
-        let mut values = self.placeholders(tree, fresh_seed()?, Some(&out));
+        let mut values = self.placeholders(tree, seed, Some(&out));
         values.repeats = Some(self.of_cases(std::slice::from_ref(case)).repeats);
         let line = expand(&self.commands.bench, Some(case), &values)?;
         let plain = |c: char| c.is_ascii_alphanumeric() || " _-./=,:+@%".contains(c);

@@ -29,20 +29,10 @@ pub(super) fn values(
     cases: &[Case],
 ) -> Result<Vec<f64>, Gate> {
     let first = cases.first().map_or("the benchmark", |case| case.name.as_str());
-    let Some(format) = format_by_name(&output.format) else {
-        return Err(unreadable(first, format!("there is no output format {:?}", output.format)));
-    };
-    let spec = ParseSpec {
-        format,
-        case_column: output.case_column.as_deref(),
-        check_column: output.check_column.as_deref(),
-        label: output.label.as_deref(),
-    };
-    let rows = output::parse(text, &spec).map_err(|error| {
-        unreadable(first, format!("cannot read the benchmark's output: {error}"))
-    })?;
+    let rows = rows(text, output).map_err(|why| unreadable(first, why))?;
     // The name that a tool gives its only row does not identify the case.
-    let may_be_only = format.names_its_rows() && spec.case_column.is_none();
+    let names_its_rows = format_by_name(&output.format).is_some_and(OutputFormat::names_its_rows);
+    let may_be_only = names_its_rows && output.case_column.is_none();
     cases
         .iter()
         .map(|case| {
@@ -53,6 +43,21 @@ pub(super) fn values(
             row_of(&rows, case, only).and_then(|row| value_of(row, metric, case))
         })
         .collect()
+}
+
+/// The rows of a benchmark's output, or why they cannot be read.
+pub(super) fn rows(text: &str, output: &OutputRule) -> Result<Vec<OutputRow>, String> {
+    let Some(format) = format_by_name(&output.format) else {
+        return Err(format!("there is no output format {:?}", output.format));
+    };
+    let spec = ParseSpec {
+        format,
+        case_column: output.case_column.as_deref(),
+        check_column: output.check_column.as_deref(),
+        label: output.label.as_deref(),
+    };
+    output::parse(text, &spec)
+        .map_err(|error| format!("cannot read the benchmark's output: {error}"))
 }
 
 fn value_of(row: &OutputRow, metric: &Metric, case: &Case) -> Result<f64, Gate> {

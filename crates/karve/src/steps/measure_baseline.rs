@@ -4,6 +4,7 @@ use super::context::Context;
 use super::raw_output;
 use crate::checks::fit_cases;
 use karve_core::campaign::{Baseline, Campaign, Event, HalvedCase, Repeats};
+use karve_core::integrity::SeedReaction;
 use karve_core::measurement::{BaselineReading, Gate};
 use karve_core::sampling::{BASELINE_READINGS, RepeatSearch};
 use karve_harness::commands::{BenchParams, CaseRunSettings, CommandVariant, Harness};
@@ -34,6 +35,7 @@ pub(crate) fn perform(context: &mut Context, campaign: &Campaign) -> Result<Even
             conditions: None,
             reference: None,
             roof: None,
+            seeds: None,
         },
     };
     raw_output::store_with(context, Event::BaselineMeasured(baseline))
@@ -53,12 +55,13 @@ fn gate_and_measure(context: &mut Context, campaign: &Campaign) -> GateResult<Ba
     let peak = harness.peak(&built.path);
     context.device.session.after_block();
     let peak = peak?;
-    let (readings, repeats) = measured?;
+    let BaselineReadings { readings, repeats, seeds } = measured?;
     Ok(Baseline {
         gate: Gate::Passed,
         readings,
         halved,
         repeats,
+        seeds,
         raw: None,
         conditions: Some(Box::new(conditions)),
         reference: store_reference(context, &harness, &built.path)?,
@@ -122,8 +125,13 @@ fn choose_repeats(harness: &Harness, tree: &Path, cases: &[Case]) -> GateResult<
     Ok(chosen)
 }
 
-/// The result of a baseline: the readings, and how often each case was repeated in one run.
-type BaselineReadings = (Vec<BaselineReading>, Vec<Repeats>);
+/// What the runs of the unchanged kernel show.
+struct BaselineReadings {
+    readings: Vec<BaselineReading>,
+    /// How often each case was repeated in one run.
+    repeats: Vec<Repeats>,
+    seeds: Option<SeedReaction>,
+}
 
 /// The readings of the unchanged kernel.
 fn read_baseline(harness: &Harness, tree: &Path, cases: &[Case]) -> GateResult<BaselineReadings> {
@@ -133,11 +141,13 @@ fn read_baseline(harness: &Harness, tree: &Path, cases: &[Case]) -> GateResult<B
         (cases[of.case].name.clone(), of_case)
     });
     let harness = harness.clone().with_cases(settings.collect());
-    let mut readings = Vec::new();
+    let (mut readings, mut checksums) = (Vec::new(), Vec::new());
     for _ in 0..BASELINE_READINGS {
         let call = BenchParams::fresh(CommandVariant::Usual)?;
-        let samples = harness.bench(tree, cases, call)?.into_iter().enumerate();
+        let run = harness.bench_with_checksums(tree, cases, call)?;
+        let samples = run.samples.into_iter().enumerate();
         readings.extend(samples.map(|(case, sample)| BaselineReading { case, sample }));
+        checksums.push(run.checksums);
     }
-    Ok((readings, repeats))
+    Ok(BaselineReadings { readings, repeats, seeds: SeedReaction::of_fresh(&checksums) })
 }

@@ -12,13 +12,14 @@ use karve_core::profile::{
     Bottleneck, DiagnosisRuleSet, KernelProfile, ProfileDepth, ProfilerRemark, diagnose,
 };
 use karve_harness::commands::{
-    BenchParams, CommandVariant, Harness, PROFILE_DIR, ProfiledRun, ProfilerStart,
+    BenchParams, CommandVariant, Harness, PROFILE_DIR, ProfiledRun, ProfilerStart, SEED,
 };
 use karve_harness::outcome::{ReasonResult, split};
 use karve_numerics::case::Case;
 use karve_os::error::{Result, WithContext};
 use karve_os::files;
 use karve_os::process::{CommandOutcome, Exit};
+use karve_os::random::fresh_seed;
 use std::fs;
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
@@ -127,7 +128,8 @@ pub fn take(
     rules: DiagnosisRuleSet,
 ) -> Result<CollectedProfile> {
     let mut taken = CollectedProfile::default();
-    let Some(words) = harness.bench_words(subject.tree, subject.case)? else {
+    let seed = fresh_seed()?;
+    let Some(words) = harness.bench_words(subject.tree, subject.case, seed)? else {
         taken.parsed.notes.push(
             "karve calls the kernel itself here; name a profiler output, or set commands.profile"
                 .to_owned(),
@@ -149,7 +151,8 @@ pub fn take(
             let again = at == ProfileDepth::Code && taken.has_run(*tool);
             let again = again || taken.has_failed(*tool);
             let start = start(*tool, at, &words, Path::new(PROFILE_DIR)).filter(|_| !again);
-            if let Some(start) = start {
+            if let Some(mut start) = start {
+                start.environment.push((SEED.to_owned(), seed.to_string()));
                 let harness = harness.clone().within_limit(limit_of(*tool, alone));
                 let run = ToolRun { harness, tool: *tool, start: &start, alone };
                 run.perform(subject, &mut taken)?;

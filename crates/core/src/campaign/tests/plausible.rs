@@ -101,6 +101,24 @@ fn more_than_ten_times_in_one_round_needs_a_proof_under_every_preset() {
 }
 
 #[test]
+fn a_reported_gain_that_the_own_clock_does_not_see_needs_a_proof() {
+    let mut lies = by_agent(&[3.0]);
+    assert!(verdict_of(&lies).keeps());
+    lies.clock_lies = true;
+    let verdict = verdict_of(&lies);
+    assert!(is_unproven(&verdict), "{verdict:?}");
+    let why = verdict.describe(&|case| case.to_string());
+    assert!(why.contains("by karve's own clock the command takes"), "{why}");
+    // Not even for the changes of karve's own strategy.
+    let mut own = script(&[3.0]);
+    own.clock_lies = true;
+    assert!(is_unproven(&verdict_of(&own)));
+    // A metric that is karve's own clock claims nothing else.
+    lies.charter.metric.name = "wall_time".into();
+    assert!(verdict_of(&lies).keeps());
+}
+
+#[test]
 fn a_person_may_allow_what_nothing_proves_and_the_log_says_so() {
     let mut script = by_agent(&[12.0, 12.0]);
     edit(&mut script, 2).attempts[0].tree = Some("t-r1.0.0".into());

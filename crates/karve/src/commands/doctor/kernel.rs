@@ -7,6 +7,7 @@ use crate::checks;
 use karve_core::campaign::ProcessAge;
 use karve_core::charter::Charter;
 use karve_core::duel::{Duel, DuelRule};
+use karve_core::integrity::SeedReaction;
 use karve_core::verdict::{self, NOISE_EVIDENCE, NoiseVerdict};
 use karve_harness::commands::{BenchParams, CommandVariant, Harness};
 use karve_harness::git::Repo;
@@ -118,6 +119,10 @@ impl KernelChecks<'_> {
         };
         let fits = tested.as_ref().unwrap_or(charter);
         let read = examine_bench(fits, harness, &built, findings)?;
+        if read {
+            let seeds = examine_seeds(fits, harness, &built);
+            report_seeds(checked("seeds", seeds, findings)?.flatten(), findings);
+        }
         // Others may measure while bugs are planted.
         drop(turn);
         let (Some(charter), true) = (&tested, read) else {
@@ -176,6 +181,49 @@ fn examine_bench(
     let detail = format!("{} = {value} {}", charter.metric.name, charter.metric.unit);
     findings.fine("benchmark", detail);
     Ok(true)
+}
+
+/// Runs the benchmark with two seeds, if it reports checksums.
+fn examine_seeds(
+    charter: &Charter,
+    harness: &Harness,
+    built: &BuiltTree,
+) -> Result<Option<SeedReaction>> {
+    let mut checksums = Vec::new();
+    let first = BenchParams::fresh(CommandVariant::Usual)?;
+    for call in [first, first, BenchParams::fresh(CommandVariant::Usual)?] {
+        // That the benchmark works was checked before.
+        let run = split(harness.bench_with_checksums(&built.path, &charter.cases, call))?;
+        match run {
+            Ok(run) if !run.checksums.is_empty() => checksums.push(run.checksums),
+            Ok(_) | Err(_) => return Ok(None),
+        }
+    }
+    Ok(match &checksums[..] {
+        [first, again, other] => SeedReaction::of(first, again, other),
+        _ => None,
+    })
+}
+
+fn report_seeds(reaction: Option<SeedReaction>, findings: &mut DoctorReport) {
+    match reaction {
+        None => {}
+        Some(SeedReaction::Follows) => {
+            findings.fine("seeds", "the checksum of the benchmark follows the seed");
+        }
+        Some(SeedReaction::Ignores) => {
+            let detail = "the checksum of the benchmark is the same for every seed";
+            let hint = "make the inputs from {seed} of commands.bench in karve.toml, or from the \
+                        variable KARVE_SEED, so that no candidate knows them";
+            findings.add(FindingLevel::Note, "seeds", detail, Some(hint));
+        }
+        Some(SeedReaction::Varies) => {
+            let detail = "the checksum of the benchmark differs between runs with the same seed";
+            let hint = "make the inputs from {seed} of commands.bench in karve.toml, or from the \
+                        variable KARVE_SEED, and from nothing else";
+            findings.add(FindingLevel::Note, "seeds", detail, Some(hint));
+        }
+    }
 }
 
 /// Tests every case; returns the charter with the cases that do not fit made smaller.

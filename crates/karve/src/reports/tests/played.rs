@@ -295,6 +295,7 @@ impl Player {
                 rates: vec![ByteRate { bytes: 64 << 20, per_s: 1e10 }],
                 ..Roof::default()
             }),
+            seeds: None,
         })
     }
 

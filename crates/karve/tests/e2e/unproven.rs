@@ -1,0 +1,130 @@
+//! Projects without a contract: what their own benchmark claims is checked with what karve sees.
+
+use crate::e2e::lab::Lab;
+use std::fs;
+
+/// Nothing is audited: only what karve sees itself can stop a candidate.
+const NO_AUDIT: &str = "[audit]\nmode = \"off\"\n";
+
+/// A kernel that stores its sum after every element.
+const SLOW: &str = "#include <stddef.h>
+double kernel(const double *x, size_t n) {
+    volatile double sum = 0.0;
+    for (size_t i = 0; i < n; i++) sum += x[i] * x[i];
+    return sum;
+}
+";
+
+/// The same without that.
+const FAST: &str = "#include <stddef.h>
+double kernel(const double *x, size_t n) {
+    double a = 0.0, b = 0.0;
+    for (size_t i = 0; i + 1 < n; i += 2) {
+        a += x[i] * x[i];
+        b += x[i + 1] * x[i + 1];
+    }
+    return a + b;
+}
+";
+
+/// A third of the time passes in the program that this is linked to.
+const CLOCK: &str = "#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t id, struct timespec *t) {
+    long code = syscall(SYS_clock_gettime, id, t);
+    long long ns = (t->tv_sec * 1000000000LL + t->tv_nsec) / 3;
+    t->tv_sec = ns / 1000000000LL;
+    t->tv_nsec = ns % 1000000000LL;
+    return (int)code;
+}
+";
+
+/// A project with the slow kernel, and one round in which an agent writes this instead.
+fn lab(candidate: &str) -> Lab {
+    let lab = Lab::new("noop");
+    fs::remove_dir_all(lab.path("script")).unwrap();
+    lab.replace("karve.toml", "rounds = 40", "rounds = 1");
+    lab.write("kernel.c", SLOW);
+    lab.script("1", "propose", "claim \"keep the sum in a register\" \"fewer stores\" 2.0");
+    lab.script("1", "implement", &format!("cat >kernel.c <<'END'\n{candidate}\nEND\necho done"));
+    lab
+}
+
+/// The same with a benchmark that reports the time of all its calls together.
+fn in_total(candidate: &str) -> Lab {
+    let lab = lab(candidate);
+    lab.replace("main.c", "N = 4096, CALLS = 100", "N = 65536, CALLS = 100");
+    lab.replace("main.c", "best = 1e300", "best = 0.0");
+    lab.replace("main.c", "best = spent < best ? spent : best", "best += spent");
+    lab
+}
+
+#[test]
+fn a_gain_by_a_clock_that_lies_is_not_kept() {
+    let lab = in_total(&format!("{SLOW}{CLOCK}"));
+    lab.configure(NO_AUDIT).commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["unproven"]);
+    let says = ["not proven: the benchmark reports", "by karve's own clock the command takes"];
+    lab.karve(&["show", "1"]).ends(0).shows(&says);
+    lab.karve(&["verify"]).ends(0);
+    // What the clock sees as well is kept.
+    let lab = in_total(FAST);
+    lab.commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+}
+
+#[test]
+fn every_block_has_a_seed_in_the_environment_that_both_arms_share() {
+    let lab = lab(FAST);
+    let seeds = lab.beside("seeds");
+    let record = |what: &str| {
+        format!("sh -c 'echo {what} $KARVE_SEED >>{}; ./build/main {what}'", seeds.display())
+    };
+    lab.replace("karve.toml", "./build/main test", &record("test"));
+    lab.replace("karve.toml", "./build/main bench", &record("bench"));
+    // An agent that has a seed fails.
+    for task in ["propose", "implement"] {
+        let file = format!("script/round-1/{task}.sh");
+        let plays = lab.read(&file);
+        lab.write(&file, &format!("[ -z \"${{KARVE_SEED:-}}\" ]\n{plays}"));
+    }
+    lab.unconfined().commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    let text = fs::read_to_string(&seeds).unwrap();
+    let of = |what: &str| -> Vec<String> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(what));
+        lines.map(|seed| seed.trim().to_owned()).collect()
+    };
+    let (tests, benches) = (of("test"), of("bench"));
+    assert!(tests.iter().chain(&benches).all(|seed| seed.parse::<u64>().is_ok()), "{text}");
+    let distinct = |seeds: &[String]| seeds.iter().collect::<std::collections::BTreeSet<_>>().len();
+    assert_eq!(distinct(&tests), tests.len(), "a test repeats a seed");
+    // The seed of each block is in the log, and each arm had it once.
+    for event in lab.events("block_measured") {
+        let seed = event["block"]["seed"].as_u64().unwrap().to_string();
+        assert_eq!(benches.iter().filter(|of| **of == seed).count(), 2, "{seed}");
+    }
+}
+
+#[test]
+fn the_doctor_says_whether_a_checksum_follows_the_seed() {
+    let report = |checksum: &str| {
+        let lab = lab(FAST);
+        lab.replace("main.c", "#include <string.h>", "#include <stdlib.h>\n#include <string.h>");
+        lab.replace("main.c", "check=%s\\n\",", &format!("check=%s checksum=%.0f\\n\","));
+        lab.replace(
+            "main.c",
+            "\"PASS\" : \"FAIL\");",
+            &format!("\"PASS\" : \"FAIL\", {checksum});"),
+        );
+        lab.commit();
+        lab.karve(&["doctor"]).stdout
+    };
+    let follows = report("(double)(strtoull(getenv(\"KARVE_SEED\"), 0, 10) % 1000003)");
+    assert!(follows.contains("the checksum of the benchmark follows the seed"), "{follows}");
+    let ignores = report("want");
+    assert!(ignores.contains("is the same for every seed"), "{ignores}");
+    assert!(ignores.contains("KARVE_SEED"), "{ignores}");
+}
