@@ -10,6 +10,8 @@ mod leaks;
 mod patterns;
 #[path = "runner/python.rs"]
 mod python;
+#[path = "runner/python_reach.rs"]
+mod python_reach;
 
 use karve_core::campaign::ProcessAge;
 use karve_core::charter::Metric;
