@@ -94,8 +94,9 @@ struct StartValues {
 
 impl StartValues {
     fn of(given: Vec<PyRef>) -> Option<Self> {
-        let [numbers, ndarray, dtypes, function, method, stop_collecting, collect, load, why] =
-            <[PyRef; 9]>::try_from(given).ok()?;
+        let [numbers, ndarray, dtypes, kinds, stop_collecting, collect, load, why] =
+            <[PyRef; 8]>::try_from(given).ok()?;
+        let [function, method, module] = <[PyRef; 3]>::try_from(kinds.items().ok()??).ok()?;
         let numbers: Option<Vec<i64>> =
             numbers.items().ok()??.iter().map(|number| number.integer().ok()).collect();
         let [nonce, input_fd, input_bytes, output_fd, output_bytes, device] = numbers?[..] else {
@@ -105,7 +106,7 @@ impl StartValues {
             nonce: nonce as u64,
             memory: [input_fd, input_bytes, output_fd, output_bytes],
             numpy: NumpyCalls::new(ndarray, &dtypes)?,
-            kinds: NativeKinds { function, method },
+            kinds: NativeKinds { function, method, module },
             stop_collecting,
             collect,
             load,

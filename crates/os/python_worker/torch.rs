@@ -28,10 +28,27 @@ pub(crate) struct TorchElement {
     dlpack: Option<DlElement>,
 }
 
-/// The types of what is implemented in C: functions, and methods of types.
+/// The types of what is implemented in C: functions, and methods of types; and that of modules.
 pub(crate) struct NativeKinds {
     pub(crate) function: PyRef,
     pub(crate) method: PyRef,
+    pub(crate) module: PyRef,
+}
+
+impl NativeKinds {
+    /// A function of a module. A method of another object has the same type, and may call Python
+    /// code: `__getitem__` of a dictionary with `__missing__`, for example.
+    fn function_of(&self, module: &PyRef, name: &CStr) -> Attempt<PyRef> {
+        let found = module.attribute(name)?;
+        let is_function = module.kind()?.is(&self.module)
+            && found.kind()?.is(&self.function)
+            && found.attribute(c"__self__")?.is(module)
+            && found.attribute(c"__name__")?.text().as_deref() == name.to_str().ok();
+        match is_function {
+            true => Ok(found),
+            false => refused("replaced"),
+        }
+    }
 }
 
 impl TorchCalls {
@@ -43,21 +60,21 @@ impl TorchCalls {
         let inner = module.attribute(c"_C")?;
         let base = inner.attribute_if_any(c"TensorBase");
         let base = base.map_or_else(|| inner.attribute(c"_TensorBase"), Ok)?;
-        let native = |object: &PyRef, name: &CStr, kind: &PyRef| {
-            let found = object.attribute(name)?;
-            match found.kind()?.is(kind) {
+        let method = |name: &CStr| {
+            let found = base.attribute(name)?;
+            match found.kind()?.is(&kinds.method) {
                 true => Ok(found),
                 false => refused("replaced"),
             }
         };
         Ok(Some(Self {
             tensor: module.attribute(c"Tensor")?,
-            from_dlpack: native(&inner, c"_from_dlpack", &kinds.function)?,
-            to_dlpack: native(&inner, c"_to_dlpack", &kinds.function)?,
-            view: native(&base, c"view", &kinds.method)?,
-            reshape: native(&base, c"reshape", &kinds.method)?,
-            copy: native(&base, c"copy_", &kinds.method)?,
-            detach: native(&base, c"detach", &kinds.method)?,
+            from_dlpack: kinds.function_of(&inner, c"_from_dlpack")?,
+            to_dlpack: kinds.function_of(&inner, c"_to_dlpack")?,
+            view: method(c"view")?,
+            reshape: method(c"reshape")?,
+            copy: method(c"copy_")?,
+            detach: method(c"detach")?,
             module,
         }))
     }

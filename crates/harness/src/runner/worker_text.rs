@@ -263,6 +263,7 @@ mod tests {
             ("raised\tMyError\t1", "Python: an exception of its own kind at kernel.py:1"),
             ("elements\tfloat64\tfloat32", "a result is float64 instead of float32"),
             ("entry", "kernel.py does not define `kernel_fn`"),
+            ("replaced", "it replaces functions of PyTorch"),
             ("anything", "its process could not do it"),
         ] {
             assert_eq!(passed(&names, said), want);

@@ -213,11 +213,22 @@ fn functions_of_torch_that_were_replaced_are_not_used() {
         return;
     };
     let source = |name: &str| format!("import torch\n\ndef {name}(x):\n    return x + x\n");
-    let kernel = format!("{}\ntorch._C._from_dlpack = lambda memory: None\n", source("kernel_fn"));
-    let dir = project(&kernel, &source("reference_fn"));
-    let mut terms = python_terms(dir.path(), &python);
-    terms.contract.args.retain(|arg| ["x", "z"].contains(&arg.name.as_str()));
-    let examined = check_kernel(&terms, dir.path(), None, &[case(64)]);
-    let gate = examined.expect("a correctness check").expect_err("a refusal");
-    assert!(gate.describe().contains("replaces functions of PyTorch"), "{gate:?}");
+    // The second one is a function implemented in C too, which calls Python code.
+    for replaced in [
+        "torch._C._from_dlpack = lambda memory: None",
+        "
+class Remembers(dict):
+    def __missing__(self, key):
+        return None
+
+torch._C._from_dlpack = Remembers().__getitem__",
+    ] {
+        let kernel = format!("{}\n{replaced}\n", source("kernel_fn"));
+        let dir = project(&kernel, &source("reference_fn"));
+        let mut terms = python_terms(dir.path(), &python);
+        terms.contract.args.retain(|arg| ["x", "z"].contains(&arg.name.as_str()));
+        let examined = check_kernel(&terms, dir.path(), None, &[case(64)]);
+        let gate = examined.expect("a correctness check").expect_err("a refusal");
+        assert!(gate.describe().contains("replaces functions of PyTorch"), "{gate:?}");
+    }
 }
