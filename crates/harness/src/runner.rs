@@ -18,7 +18,8 @@
 //! overhead_charge what a candidate is charged for the time around its batches
 //! spread    many calls at once, for devices
 //! protocol  the messages        worker   the worker's side of the protocol
-//! python    the same worker for modules in Python: worker.py, and how it is started
+//! python    the worker for modules in Python, and how it is started; its side of the protocol is
+//!           in crates/os/python_worker
 //! inputs    asks the reference's module for its arguments
 //! probe     how far a function reaches into its arguments
 //! ```

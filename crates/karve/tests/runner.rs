@@ -10,6 +10,8 @@ mod leaks;
 mod patterns;
 #[path = "runner/python.rs"]
 pub(crate) mod python;
+#[path = "runner/python_reach.rs"]
+mod python_reach;
 #[path = "runner/zoo.rs"]
 mod zoo;
 

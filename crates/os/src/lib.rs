@@ -3,12 +3,15 @@
 //! Reading order: `process` starts and ends processes, `sandbox` confines them, `device` is the
 //! lease and the quiet that a measurement needs; `host`, `clock` and `random` are facts of the
 //! machine; `files` and `text` read and show what others wrote; `native` is shared memory and
-//! functions of shared objects; `error` is how everything fails.
+//! functions of shared objects; `error` is how everything fails. The directory `python_worker` is
+//! a library of its own, which the interpreter of a kernel in Python loads.
 
 pub mod clock;
 pub mod device;
 pub mod error;
 pub mod files;
+#[allow(unsafe_code)]
+mod float_mode;
 pub mod host;
 #[allow(unsafe_code)]
 pub mod native;
@@ -17,3 +20,6 @@ pub mod process;
 pub mod random;
 pub mod sandbox;
 pub mod text;
+
+/// The worker for kernels in Python, a shared object: `build.rs` compiles it.
+pub const PYTHON_WORKER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/python_worker.so"));

@@ -5,6 +5,7 @@
 
 mod watched;
 
+pub use crate::float_mode::floating_point_mode;
 pub use watched::{STEP_BYTES, WatchedMemory};
 
 use std::ffi::{CStr, CString, c_void};
@@ -289,33 +290,6 @@ pub fn answer(message: &[u8]) -> io::Result<()> {
     match sent {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
-    }
-}
-
-/// The rounding mode of this thread, and how it treats denormal numbers.
-pub fn floating_point_mode() -> u32 {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let mut mode = 0_u32;
-        // SAFETY: the instruction stores four bytes to the given place.
-        unsafe {
-            std::arch::asm!("stmxcsr [{}]", in(reg) &mut mode, options(nostack));
-        }
-        // Exception flags are not part of the mode.
-        mode & !0x3f
-    }
-    #[cfg(target_arch = "aarch64")]
-    {
-        let mode: u64;
-        // SAFETY: the instruction reads a register.
-        unsafe {
-            std::arch::asm!("mrs {}, fpcr", out(reg) mode, options(nomem, nostack));
-        }
-        mode as u32
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    {
-        0
     }
 }
 

@@ -421,8 +421,8 @@ impl KernelWorker {
     fn ended(&mut self) -> WorkerFailure {
         let (exit, stderr) = self.child.end();
         let stderr = worker_text::kept(&self.names, &stderr);
-        match stderr.trim_end() {
-            "numpy" => self.refused(stderr),
+        match stderr.lines().next() {
+            Some("numpy" | "native") => self.refused(stderr),
             _ => WorkerFailure::Ended { exit, stderr },
         }
     }

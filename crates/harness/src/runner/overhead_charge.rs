@@ -99,8 +99,9 @@ mod tests {
                 let (parent, own) = (us(&parent), us(&candidate));
                 let charged = charges(&parent, &own, clock);
                 prop_assert_eq!(charged.len(), own.len());
+                let less = Duration::from_micros(less);
                 let lighter: Vec<Duration> =
-                    own.iter().map(|time| time.saturating_sub(Duration::from_micros(less))).collect();
+                    own.iter().map(|time| time.saturating_sub(less)).collect();
                 let lighter = charges(&parent, &lighter, clock);
                 prop_assert!(lighter.iter().zip(&charged).all(|(one, other)| one <= other));
                 // By CPU time, all that is moved is charged.

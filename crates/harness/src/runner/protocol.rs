@@ -5,7 +5,11 @@
 //! cross-checked against karve's clocks. A message is one packet.
 //!
 //! ```text
-//! request    kind 1 byte, nonce 8, then a JSON text or the slots of the calls
+//! request    kind 1 byte, nonce 8, then for the first one a JSON text, for a batch its slots, and
+//!            for arguments: input stride 8, output stride 8, and for each argument
+//!            kind 1 (0 integer, 1 float64, 2 float32, 3 input, 4 output, 5 both),
+//!            value 8 (an integer, the bits of a float64, or the offset of a tensor), and for
+//!            a tensor: length of the type's name 1, name, rank 1, extents 8 each
 //! reply      kind 1 byte, nonce 8, then for a finished batch:
 //!            wall ns 8, CPU ns 8, flags 4, device ns 8
 //! ```
@@ -57,7 +61,7 @@ pub(super) struct ModuleOptions {
 }
 
 /// The arguments of all following calls.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CallSetup {
     /// Bytes from one slot of the memory that is read to the next.
     pub(super) input_stride: u64,
@@ -68,8 +72,7 @@ pub(super) struct CallSetup {
 }
 
 /// One argument.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum WireArg {
     /// An integer.
     Integer {
@@ -92,7 +95,7 @@ pub(super) enum WireArg {
 }
 
 /// Where a tensor is, and its type.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WireTensor {
     /// Bytes from the start of the slot.
     pub(super) offset: u64,
@@ -161,12 +164,14 @@ pub(super) struct WorkerTiming {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProtocolError(pub(super) &'static str);
 
+const UNREADABLE: ProtocolError = ProtocolError("an unreadable request");
+
 impl WorkerRequest {
     /// The message.
     pub(super) fn render(&self, nonce: u64) -> Vec<u8> {
         let (kind, body) = match self {
             Self::Hello(hello) => (b'H', json(hello)),
-            Self::Setup(setup) => (b'S', json(setup)),
+            Self::Setup(setup) => (b'S', render_setup(setup)),
             Self::Ping => (b'P', Vec::new()),
             Self::Fetch => (b'O', Vec::new()),
             Self::Fill(slots) => (b'I', render_slots(slots)),
@@ -187,7 +192,7 @@ impl WorkerRequest {
         let (kind, nonce, body) = head(message)?;
         let question = match kind {
             b'H' => Self::Hello(from_json(body)?),
-            b'S' => Self::Setup(from_json(body)?),
+            b'S' => Self::Setup(parse_setup(body)?),
             b'P' if body.is_empty() => Self::Ping,
             b'O' if body.is_empty() => Self::Fetch,
             b'I' => Self::Fill(parse_slots(body)?),
@@ -248,6 +253,74 @@ impl WorkerReply {
     }
 }
 
+fn render_setup(setup: &CallSetup) -> Vec<u8> {
+    let mut body = setup.input_stride.to_le_bytes().to_vec();
+    body.extend(setup.output_stride.to_le_bytes());
+    for arg in &setup.args {
+        let (kind, value, tensor) = match arg {
+            WireArg::Integer { value } => (0, *value as u64, None),
+            WireArg::Float { bits, single } => (1 + u8::from(*single), *bits, None),
+            WireArg::Input(tensor) => (3, tensor.offset, Some(tensor)),
+            WireArg::Output(tensor) => (4, tensor.offset, Some(tensor)),
+            WireArg::InOut(tensor) => (5, tensor.offset, Some(tensor)),
+        };
+        body.push(kind);
+        body.extend(value.to_le_bytes());
+        if let Some(WireTensor { dtype, shape, .. }) = tensor {
+            body.push(dtype.len() as u8);
+            body.extend(dtype.as_bytes());
+            body.push(shape.len() as u8);
+            body.extend(shape.iter().flat_map(|extent| extent.to_le_bytes()));
+        }
+    }
+    body
+}
+
+fn parse_setup(body: &[u8]) -> Result<CallSetup, ProtocolError> {
+    let mut fields = SetupFields(body);
+    let (input_stride, output_stride) = (fields.number()?, fields.number()?);
+    let mut args = Vec::new();
+    while !fields.0.is_empty() {
+        let (kind, value) = (fields.byte()?, fields.number()?);
+        args.push(match kind {
+            0 => WireArg::Integer { value: value as i64 },
+            1 | 2 => WireArg::Float { bits: value, single: kind == 2 },
+            3 => WireArg::Input(fields.tensor(value)?),
+            4 => WireArg::Output(fields.tensor(value)?),
+            5 => WireArg::InOut(fields.tensor(value)?),
+            _ => return Err(UNREADABLE),
+        });
+    }
+    Ok(CallSetup { input_stride, output_stride, args })
+}
+
+/// What is left of the arguments.
+struct SetupFields<'a>(&'a [u8]);
+
+impl SetupFields<'_> {
+    fn byte(&mut self) -> Result<u8, ProtocolError> {
+        let (byte, rest) = self.0.split_first().ok_or(UNREADABLE)?;
+        self.0 = rest;
+        Ok(*byte)
+    }
+
+    fn number(&mut self) -> Result<u64, ProtocolError> {
+        let (number, rest) = self.0.split_first_chunk().ok_or(UNREADABLE)?;
+        self.0 = rest;
+        Ok(u64::from_le_bytes(*number))
+    }
+
+    fn tensor(&mut self, offset: u64) -> Result<WireTensor, ProtocolError> {
+        let length = usize::from(self.byte()?);
+        let (name, rest) = self.0.split_at_checked(length).ok_or(UNREADABLE)?;
+        self.0 = rest;
+        let dtype = str::from_utf8(name).map_err(|_| UNREADABLE)?.to_owned();
+        let rank = self.byte()?;
+        let shape = (0..rank).map(|_| self.number()).collect::<Result<_, _>>()?;
+        Ok(WireTensor { offset, shape, dtype })
+    }
+}
+
 fn render_slots(slots: &[CallSlot]) -> Vec<u8> {
     let mut body = Vec::with_capacity(8 * slots.len());
     for slot in slots {
@@ -281,7 +354,7 @@ fn json<T: Serialize>(value: &T) -> Vec<u8> {
 }
 
 fn from_json<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, ProtocolError> {
-    serde_json::from_slice(body).map_err(|_| ProtocolError("an unreadable request"))
+    serde_json::from_slice(body).map_err(|_| UNREADABLE)
 }
 
 #[cfg(test)]

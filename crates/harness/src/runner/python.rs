@@ -1,8 +1,9 @@
 //! Workers for Python modules: the worker program, and how it is started.
 //!
-//! The worker is one file, `worker.py`, which karve embeds and writes to a permitted directory. A
-//! kernel finds the files of its own tree; a reference is one file that finds no other. Nothing is
-//! imported from the user's own Python directories, and every library gets a thread limit.
+//! The worker is a shared object, compiled from `crates/os/python_worker`, and `worker.py`, which
+//! loads it; karve embeds both and writes them to a permitted directory. A kernel finds the files
+//! of its own tree; a reference is one file that finds no other. Nothing is imported from the
+//! user's own Python directories, and every library gets a thread limit.
 
 use super::arm::WorkerProgram;
 use super::protocol::ModuleOptions;
@@ -10,11 +11,13 @@ use super::setup::RunnerSetup;
 use karve_numerics::contract::{Kernel, Precision, PythonStyle, Reference};
 use karve_os::error::{Result, WithContext};
 use karve_os::process::{self, Command, ReadableTree};
+use karve_os::random::secret;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The worker.
+/// What starts the worker, and the name under which that finds the worker.
 const WORKER: &str = include_str!("worker.py");
+const NATIVE_WORKER: &str = "worker.so";
 
 /// The interpreter, unless the contract names one.
 const INTERPRETER: &str = "python3";
@@ -125,6 +128,7 @@ fn hidden(reference: &Reference) -> Vec<String> {
 
 fn command(terms: &RunnerSetup, tree: &ReadableTree, cache: &str) -> Result<Command> {
     let dir = terms.place(&tree.root);
+    written(&terms.scratch, NATIVE_WORKER, karve_os::PYTHON_WORKER)?;
     let mut command = command_of(terms, &dir, cache, "worker.py", WORKER)?;
     // For a device, compilers must be started and drivers written to.
     if terms.contract.modules.device.is_none()
@@ -144,7 +148,7 @@ pub(super) fn command_of(
     program: &str,
 ) -> Result<Command> {
     let interpreter = terms.contract.modules.interpreter.as_deref();
-    let worker = written(&terms.scratch, name, program)?;
+    let worker = written(&terms.scratch, name, program.as_bytes())?;
     let args = vec![
         interpreter.unwrap_or(INTERPRETER).into(),
         // No bytecode is written, and nothing from the user's directories is imported.
@@ -172,15 +176,17 @@ pub(super) fn command_of(
     Ok(command.env("PYTHONHASHSEED", "0"))
 }
 
-/// A program as a file.
-fn written(scratch: &Path, name: &str, program: &str) -> Result<PathBuf> {
+/// A program as a file. It replaces an older one at once, which a process may have mapped.
+fn written(scratch: &Path, name: &str, program: &[u8]) -> Result<PathBuf> {
     let dir = scratch.join("worker");
     let path = dir.join(name);
     let cannot = || format!("cannot write {}", path.display());
-    if fs::read(&path).is_ok_and(|found| found == program.as_bytes()) {
+    if fs::read(&path).is_ok_and(|found| found == program) {
         return Ok(path);
     }
     fs::create_dir_all(&dir).context(cannot)?;
-    fs::write(&path, program).context(cannot)?;
+    let fresh = dir.join(format!("{name}.{:x}", secret()?));
+    fs::write(&fresh, program).context(cannot)?;
+    fs::rename(&fresh, &path).context(cannot)?;
     Ok(path)
 }

@@ -1,12 +1,9 @@
-"""The worker for kernels in Python: loads one module and calls it on karve's request.
+"""Starts the worker for kernels in Python: locks the process down, then hands it over.
 
-It runs the code of a candidate in its own process, so it is not trusted: karve itself reads and
-checks everything that matters. The messages are those of protocol.rs, one packet each, on the
-socket that is standard input.
-
-    H  load the module         S  take these arguments from now on
-    P  are you awake?          I  prepare these calls: copy inputs to the device
-    B  call the kernel         O  copy the outputs from the device
+It applies the profile, imports NumPy, and gives the native worker of `crates/os/python_worker` what
+that needs, before any code of a candidate is loaded. The native worker has the socket, the memory,
+the clock and the loop that calls the kernel, and does not return. It calls functions of this file
+to load the module, to describe an exception, and for kernels on a device, whose phases are here.
 """
 
 import sys
@@ -18,14 +15,11 @@ import ctypes
 import gc
 import json
 import math
-import mmap
 import os
-import platform
 import resource
 import socket
 import stat
 import struct
-import time
 import traceback
 import types
 import warnings
@@ -127,6 +121,12 @@ def put_on(lock):
             call(seccomp, SECCOMP_SET_FILTER, 0, program)
 
 
+try:
+    SERVE = ctypes.PyDLL(os.path.join(OWN, "worker.so")).karve_serve
+except OSError as error:
+    sys.exit("native\n%s" % error)
+SERVE.argtypes, SERVE.restype = [ctypes.py_object], None
+
 if len(sys.argv) > 1:
     put_on(json.loads(sys.argv.pop()))
 
@@ -137,9 +137,6 @@ except ImportError:
 
 MESSAGE_BYTES_MAX = 128 << 10
 WHY_CHARS_MAX = 4_000
-MODE_CHANGED = 1
-ARRAY = numpy.ndarray
-NOW = time.perf_counter_ns
 
 # Types that NumPy lacks are passed as integers with the same bits.
 NUMPY_TYPES = {
@@ -179,40 +176,34 @@ TORCH_TYPES = {
 }
 
 
+KINDS = {3: "input", 4: "output", 5: "in_out"}
+
+
 class Refusal(Exception):
     """A failure with a code of worker_text.rs and its arguments."""
 
 
 class Place:
-    """One tensor of the arguments, as karve described it."""
+    """One tensor of the arguments, for a device."""
 
-    def __init__(self, given, torch):
-        self.kind = given["kind"]
-        self.offset = given["offset"]
-        self.shape = tuple(given["shape"])
-        self.dtype = numpy.dtype(NUMPY_TYPES[given["dtype"]])
-        self.count = math.prod(self.shape)
-        self.torch_type = None
-        if torch is not None:
-            self.torch_type = getattr(torch, TORCH_TYPES[given["dtype"]], None)
-            if self.torch_type is None:
-                raise Refusal("element")
-
-    def array(self, memory, start):
-        """The tensor in karve's memory."""
-        if self.count == 0:
-            return numpy.empty(self.shape, self.dtype)
-        flat = numpy.frombuffer(memory, self.dtype, self.count, start + self.offset)
-        return flat.reshape(self.shape)
+    def __init__(self, kind, offset, dtype, shape, torch):
+        self.kind = kind
+        self.offset = offset
+        self.shape = shape
+        self.bytes = math.prod(shape) * numpy.dtype(NUMPY_TYPES[dtype]).itemsize
+        self.torch_type = getattr(torch, TORCH_TYPES[dtype], None)
+        if self.torch_type is None:
+            raise Refusal("element")
 
     def tensor(self, torch, memory, start):
-        """The same as a tensor of torch, which shares the memory."""
-        array = self.array(memory, start).reshape(-1).view(numpy.uint8)
+        """The tensor in karve's memory."""
+        start += self.offset
+        array = numpy.frombuffer(memory[start : start + self.bytes], numpy.uint8)
         return torch.from_numpy(array).view(self.torch_type).reshape(self.shape)
 
 
 class Call:
-    """One prepared call: the kernel's arguments, and where its results go."""
+    """One prepared call on a device: the arguments, and where the results go."""
 
     def __init__(self, args, targets, homes):
         self.args = args
@@ -221,57 +212,46 @@ class Call:
         self.results = ()
 
 
-class Worker:
-    """A loaded module, and karve's memory."""
+class DeviceWorker:
+    """The phases of a kernel on a device."""
 
-    def __init__(self, hello, memory):
+    def __init__(self, function, device, torch, memory):
+        self.function = function
+        self.device = device
+        self.torch = torch
         self.input, self.output = memory
-        module = hello["module"]
-        self.device = module["device"]
         self.setup = None
         self.calls = []
         self.buffers = {}
-        self.torch = None
-        if self.device is not None:
-            self.torch = import_torch(self.device)
-        self.function = load(hello["path"], hello["entry"], module)
-        if not callable(self.function):
-            raise Refusal("function")
-        # A module that uses torch gets torch tensors.
-        if self.torch is None:
-            self.torch = sys.modules.get("torch")
-        if self.torch is not None:
-            self.torch.set_grad_enabled(False)
-        self.rate = spin_rate()
-        self.mode = floating_point_mode()
-        gc.collect()
-        gc.freeze()
 
-    def take(self, setup):
-        """Sets the arguments of all following calls."""
-        places = []
-        for given in setup["args"]:
-            if given["kind"] == "integer":
-                places.append(given["value"])
-            elif given["kind"] == "float":
-                value = struct.unpack("<d", struct.pack("<Q", given["bits"]))[0]
-                if given["single"]:
-                    value = float(numpy.float32(value))
-                places.append(value)
+    def take(self, body):
+        """Sets the arguments of all following calls: the message of protocol.rs."""
+        strides, at, places = struct.unpack_from("<QQ", body), 16, []
+        while at < len(body):
+            kind, value = struct.unpack_from("<BQ", body, at)
+            at += 9
+            if kind == 0:
+                places.append(value - (value >> 63 << 64))
+            elif kind < 3:
+                number = struct.unpack("<d", struct.pack("<Q", value))[0]
+                places.append(float(numpy.float32(number)) if kind == 2 else number)
             else:
-                places.append(Place(given, self.torch))
-        self.setup = (setup["input_stride"], setup["output_stride"], places)
+                (dtype,) = struct.unpack_from("%dp" % (1 + body[at]), body, at)
+                at += 1 + body[at]
+                shape = struct.unpack_from("<%dQ" % body[at], body, at + 1)
+                at += 1 + 8 * body[at]
+                places.append(Place(KINDS[kind], value, dtype.decode(), shape, self.torch))
+        self.setup = (*strides, places)
         self.calls = []
         self.buffers = {}
 
-    def get_ready(self, slots):
-        """Everything that is not timed: views of the memory, and inputs on the device."""
+    def get_ready(self, body):
+        """Everything that is not timed: inputs on the device."""
         if self.setup is None:
             raise Refusal("order")
+        slots = struct.iter_unpack("<II", body)
         self.calls = [self.ready(slot, index) for index, slot in enumerate(slots)]
-        if self.device is not None:
-            self.torch.cuda.synchronize()
-        gc.collect(0)
+        self.torch.cuda.synchronize()
 
     def ready(self, slot, index):
         input_stride, output_stride, places = self.setup
@@ -283,22 +263,15 @@ class Worker:
             is_read = place.kind == "input"
             memory = self.input if is_read else self.output
             start = slot[0] * input_stride if is_read else slot[1] * output_stride
-            home = self.view(place, memory, start)
+            home = place.tensor(self.torch, memory, start)
             if place.kind == "output":
                 targets.append((home, place.shape, home.dtype))
                 continue
-            given = home
-            if self.device is not None:
-                given = self.on_device((index, number), place, home)
-                if place.kind == "in_out":
-                    homes.append((home, given))
+            given = self.on_device((index, number), place, home)
+            if place.kind == "in_out":
+                homes.append((home, given))
             args.append(given)
         return Call(args, targets, homes)
-
-    def view(self, place, memory, start):
-        if self.torch is None:
-            return place.array(memory, start)
-        return place.tensor(self.torch, memory, start)
 
     def on_device(self, key, place, home):
         """A copy on the device, in a reused buffer."""
@@ -310,33 +283,8 @@ class Worker:
         buffer.copy_(home)
         return buffer
 
-    def batch(self, n, spin_ns):
-        """Calls the kernel. Returns the clock readings, and whether the rounding mode changed."""
-        if n != len(self.calls):
-            raise Refusal("order")
-        spin = range(int(spin_ns * self.rate))
-        gc.disable()
-        cpu = time.process_time_ns()
-        start = NOW()
-        if self.device is None:
-            self.on_cpu(spin)
-            device_ns = 0
-        else:
-            device_ns = self.on_gpu(spin)
-        wall_ns = NOW() - start
-        cpu_ns = time.process_time_ns() - cpu
-        gc.enable()
-        changed = floating_point_mode() != self.mode
-        return wall_ns, cpu_ns, MODE_CHANGED if changed else 0, device_ns
-
-    def on_cpu(self, spin):
-        function, put = self.function, self.put
-        for call in self.calls:
-            put(call, function(*call.args))
-            for _ in spin:
-                pass
-
-    def on_gpu(self, spin):
+    def batch(self):
+        """Calls the kernel, and returns the time on the device."""
         cuda = self.torch.cuda
         first, last = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
         function = self.function
@@ -345,43 +293,28 @@ class Worker:
             call.results = function(*call.args)
         last.record()
         cuda.synchronize()
-        for _ in self.calls:
-            for _ in spin:
-                pass
         return int(first.elapsed_time(last) * 1e6)
 
     def put(self, call, results):
         """Writes the results of a call to karve's memory, if they match the contract."""
-        targets = call.targets
-        if len(targets) != 1 or type(results) is tuple or type(results) is list:
-            if type(results) not in (tuple, list):
-                results = () if results is None else (results,)
-            if len(results) != len(targets):
-                raise Refusal("results", len(results), len(targets))
-        else:
-            results = (results,)
-        torch = self.torch
+        targets, torch = call.targets, self.torch
+        if type(results) not in (tuple, list):
+            results = () if results is None and len(targets) != 1 else (results,)
+        if len(results) != len(targets):
+            raise Refusal("results", len(results), len(targets))
         for result, (home, shape, dtype) in zip(results, targets):
-            kind = type(result)
-            if torch is not None and kind is ARRAY:
+            if type(result) is numpy.ndarray:
                 result = torch.from_numpy(result)
-            elif torch is not None and kind is not torch.Tensor:
-                raise Refusal("type", kind.__name__)
-            elif torch is None and kind is not ARRAY:
-                raise Refusal("type", kind.__name__)
+            elif type(result) is not torch.Tensor:
+                raise Refusal("type", type(result).__name__)
             if tuple(result.shape) != shape:
                 raise wrong_shape(tuple(result.shape), shape)
             if result.dtype != dtype:
                 raise Refusal("elements", result.dtype, dtype)
-            if torch is None:
-                home[...] = result
-            else:
-                home.copy_(result.detach())
+            home.copy_(result.detach())
 
     def fetch(self):
         """Copies the results from the device to karve's memory."""
-        if self.device is None:
-            return
         for call in self.calls:
             self.put(call, call.results)
             call.results = ()
@@ -443,37 +376,6 @@ def model(module, of, how):
     return made.eval()
 
 
-def spin_rate():
-    """Iterations of an empty loop per nanosecond."""
-    best = 0.0
-    for _ in range(5):
-        start = NOW()
-        for _ in range(20_000):
-            pass
-        best = max(best, 20_000 / max(NOW() - start, 1))
-    return best
-
-
-def floating_point_mode():
-    """The rounding mode of this thread, and how it treats denormal numbers."""
-    place = {"x86_64": (28, ~0x3F), "aarch64": (0, ~0)}.get(platform.machine())
-    if place is None or FEGETENV is None:
-        return 0
-    room = ctypes.create_string_buffer(64)
-    FEGETENV(room)
-    return struct.unpack_from("<I", room, place[0])[0] & place[1]
-
-
-def find_fegetenv():
-    try:
-        return ctypes.CDLL("libm.so.6").fegetenv
-    except (OSError, AttributeError):
-        return None
-
-
-FEGETENV = find_fegetenv()
-
-
 def wrong_shape(found, wanted):
     if len(found) != len(wanted):
         return Refusal("rank", len(found), len(wanted))
@@ -493,67 +395,49 @@ def why(error, path):
     return ("raised\t%s\t%s\n%s" % (type(error).__name__, line, whole))[:WHY_CHARS_MAX]
 
 
-def slots_of(body):
-    return list(struct.iter_unpack("<II", body))
+def begin(hello, memory):
+    """Loads the module. Returns its function, or with a device the functions of its phases."""
+    module = hello["module"]
+    device = module["device"]
+    torch = None if device is None else import_torch(device)
+    function = load(hello["path"], hello["entry"], module)
+    if not callable(function):
+        raise Refusal("function")
+    torch = torch or sys.modules.get("torch")
+    if torch is not None:
+        torch.set_grad_enabled(False)
+    gc.collect()
+    gc.freeze()
+    if device is None:
+        return function
+    worker = DeviceWorker(function, device, torch, memory)
+    return worker.take, worker.get_ready, worker.batch, worker.fetch
 
 
-class Server:
-    """Handles requests until karve closes the connection."""
-
-    def __init__(self):
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=0)
-        self.worker = None
-        self.path = ""
-
-    def serve(self):
-        first, fds, _, _ = socket.recv_fds(self.socket, MESSAGE_BYTES_MAX, 2)
-        room = memoryview(bytearray(MESSAGE_BYTES_MAX))
-        n = len(first)
-        room[:n] = first
-        while n > 0:
-            kind, nonce, body = room[0], bytes(room[1:9]), room[9:n]
-            try:
-                answer, told = self.answer(kind, body, fds)
-            except BaseException as error:
-                answer, told = b"e", why(error, self.path).encode("utf-8", "replace")
-            self.socket.send(answer + nonce + told)
-            n = self.socket.recv_into(room)
-
-    def answer(self, kind, body, fds):
-        if kind == ord("B"):
-            spin_ns = int.from_bytes(body[:8], "little")
-            return b"f", struct.pack("<QQIQ", *self.worker.batch((len(body) - 8) // 8, spin_ns))
-        if kind == ord("I"):
-            self.worker.get_ready(slots_of(body))
-        elif kind == ord("O"):
-            self.worker.fetch()
-        elif kind == ord("S"):
-            self.worker.take(json.loads(bytes(body)))
-        elif kind == ord("H"):
-            hello = json.loads(bytes(body))
-            self.path = hello["path"]
-            self.worker = Worker(hello, memory_of(hello, fds))
-        elif kind != ord("P"):
-            raise Refusal("order")
-        return b"d", b""
-
-
-def memory_of(hello, fds):
-    if len(fds) != 2:
-        raise Refusal("memory")
-    # Mapped from the start: otherwise the first call would pay for every page.
-    flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0x8000)
-    kinds = [
-        (hello["input_bytes"], mmap.PROT_READ),
-        (hello["output_bytes"], mmap.PROT_READ | mmap.PROT_WRITE),
-    ]
-    memory = []
-    for fd, (size, access) in zip(fds, kinds):
-        memory.append(mmap.mmap(fd, size, flags=flags, prot=access))
-        os.close(fd)
-    return memory
+def main():
+    warnings.filterwarnings("ignore", message=".*not writ.*")
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=0)
+    first, fds, _, _ = socket.recv_fds(connection, MESSAGE_BYTES_MAX, 2)
+    # The native worker owns the socket from now on.
+    connection.detach()
+    if first[:1] != b"H" or len(fds) != 2:
+        sys.exit("memory")
+    hello = json.loads(first[9:])
+    numbers = struct.unpack("<q", first[1:9]) + (
+        fds[0], hello["input_bytes"], fds[1], hello["output_bytes"],
+        int(hello["module"]["device"] is not None),
+    )
+    SERVE((
+        numbers,
+        numpy.ndarray,
+        {name: numpy.dtype(of) for name, of in NUMPY_TYPES.items()},
+        (type(len), type(str.join), type(sys)),
+        gc.disable,
+        gc.collect,
+        lambda *memory: begin(hello, memory),
+        lambda error: why(error, hello["path"]),
+    ))
 
 
 if __name__ == "__main__":
-    warnings.filterwarnings("ignore", message=".*not writ.*")
-    Server().serve()
+    main()

@@ -156,6 +156,10 @@ fn explained(names: &WorkerNames, code: &str, args: &[&str]) -> Option<String> {
         ("gpu", []) => "PyTorch finds no GPU".to_owned(),
         ("element", []) => "this PyTorch lacks the type of an argument".to_owned(),
         ("order", []) => "a request out of order".to_owned(),
+        ("replaced", []) => "it replaces functions of PyTorch".to_owned(),
+        ("native", []) => "this Python cannot load karve's worker: name CPython 3.9 or newer in \
+             contract.interpreter"
+            .to_owned(),
         ("numpy", []) => {
             "this Python has no NumPy: install it, or name another in contract.interpreter"
                 .to_owned()
@@ -259,6 +263,7 @@ mod tests {
             ("raised\tMyError\t1", "Python: an exception of its own kind at kernel.py:1"),
             ("elements\tfloat64\tfloat32", "a result is float64 instead of float32"),
             ("entry", "kernel.py does not define `kernel_fn`"),
+            ("replaced", "it replaces functions of PyTorch"),
             ("anything", "its process could not do it"),
         ] {
             assert_eq!(passed(&names, said), want);

@@ -406,13 +406,14 @@ fn worker_seeds() -> Vec<Vec<u8>> {
     let message = |kind: u8, body: &[u8]| [&[kind], &7u64.to_le_bytes()[..], body].concat();
     let hello = json!({"path": "k.so", "entry": "run", "input_bytes": 64, "output_bytes": 64,
         "module": {"device": null, "wide": true, "alone": false, "hidden": ["x"], "seed": 1}});
-    let tensor = |kind| json!({"kind": kind, "offset": 0, "shape": [2, 2], "dtype": "float32"});
-    let setup = json!({"input_stride": 64, "output_stride": 64, "args": [
-        {"kind": "integer", "value": 3}, {"kind": "float", "bits": 5, "single": true},
-        tensor("input"), tensor("output"), tensor("in_out")]});
+    let number = |value: u64| value.to_le_bytes().to_vec();
+    let arg = |kind: u8, value: u64| [vec![kind], number(value)].concat();
+    let tensor = |kind| [arg(kind, 0), b"\x03f32\x02".to_vec(), number(2), number(2)].concat();
+    let strides = [number(64), number(64)].concat();
+    let setup = [strides, arg(0, 3), arg(1, 5), arg(2, 5), tensor(3), tensor(4), tensor(5)];
     vec![
         message(b'H', hello.to_string().as_bytes()),
-        message(b'S', setup.to_string().as_bytes()),
+        message(b'S', &setup.concat()),
         message(b'P', b""),
         message(b'O', b""),
         message(b'I', &[0; 32]),

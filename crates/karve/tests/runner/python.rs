@@ -4,7 +4,6 @@ use super::{RunnerSetup, case, check_kernel, terms};
 use karve_core::campaign::ProcessAge;
 use karve_core::charter::Metric;
 use karve_core::measurement::Gate;
-use karve_harness::outcome::{BlockFailure, split};
 use karve_harness::runner::{self, DuelCase, KernelRunner};
 use karve_numerics::contract::{ArgKind, Kernel, Precision, PythonRuntime, PythonStyle, Reference};
 use karve_numerics::tensor::Dtype;
@@ -166,7 +165,7 @@ fn modules_meet_in_a_duel_and_what_it_costs_is_told() {
     let Some(python) = python_with("numpy") else {
         return;
     };
-    let slower = HONEST.replace("z = x * y", "z = np.sqrt((x * y) ** 2) * np.sign(x * y)");
+    let slower = HONEST.replace("z = x * y", "z = np.abs(x * y) * np.sign(x * y)");
     let (one, other) = (project(&slower, REFERENCE), project(HONEST, REFERENCE));
     let terms = python_terms(one.path(), &python);
     let start = Instant::now();
@@ -188,54 +187,6 @@ fn modules_meet_in_a_duel_and_what_it_costs_is_told() {
     let calls = duelling.spent().calls;
     assert!(calls >= 30 * 2 * 50, "{calls}");
     assert_eq!(calls % (2 * 50), 0);
-}
-
-#[test]
-fn work_that_is_done_before_it_is_asked_for_is_caught() {
-    let Some(python) = python_with("numpy") else {
-        return;
-    };
-    // Finds the worker that calls it, and computes the results when that gets ready.
-    let early = "
-import sys
-import numpy as np
-READY = {}
-
-def work(x, y):
-    z = x * y
-    for _ in range(200):
-        w = y + np.float32(1.5) * x
-    return z, w
-
-def install():
-    worker = sys._getframe(2).f_locals['self']
-    if hasattr(worker, 'usual'):
-        return
-    worker.usual = worker.get_ready
-    def get_ready(slots):
-        worker.usual(slots)
-        for call in worker.calls:
-            READY[id(call.args[2])] = work(call.args[2], call.args[3])
-    worker.get_ready = get_ready
-
-def kernel_fn(n, alpha, x, y):
-    install()
-    z, w = READY.pop(id(x), None) or work(x, y)
-    y[...] = w
-    return z
-";
-    let slow = early.replace("    install()\n", "");
-    let (one, other) = (project(&slow, REFERENCE), project(early, REFERENCE));
-    let terms = python_terms(one.path(), &python);
-    let duel_case = DuelCase { index: 0, case: case(1_000), calls: 20, spin_ns: 0 };
-    let metric = Metric::default();
-    let trees = [one.path().to_owned(), other.path().to_owned()];
-    let duelling = KernelRunner::start(&terms, &metric, trees, vec![duel_case]);
-    let mut duelling = duelling.expect("both start");
-    let fault =
-        (0..30).find_map(|_| split(duelling.block(ProcessAge::Usual)).expect("a block").err());
-    let dishonest = matches!(&fault, Some(BlockFailure::Candidate(Gate::Dishonest { .. })));
-    assert!(dishonest, "{fault:?}");
 }
 
 /// A model that maps rows of 32 to rows of 32.

@@ -26,6 +26,9 @@ fn question() -> impl Strategy<Value = WorkerRequest> {
             }
         )),
         Just(WorkerRequest::Fetch),
+        (any::<u64>(), prop::collection::vec(argument(), 0..30)).prop_map(|(stride, args)| {
+            WorkerRequest::Setup(CallSetup { input_stride: stride, output_stride: 64, args })
+        }),
         (any::<bool>(), any::<u64>()).prop_map(|(wide, seed)| WorkerRequest::Hello(WorkerHello {
             path: "kernel.py".into(),
             entry: "kernel_fn".into(),
@@ -40,6 +43,20 @@ fn question() -> impl Strategy<Value = WorkerRequest> {
                 seed,
             }),
         })),
+    ]
+}
+
+fn argument() -> impl Strategy<Value = WireArg> {
+    let shape = prop::collection::vec(any::<u64>(), 0..9);
+    let tensor = (any::<u64>(), shape, "[a-z0-9]{1,8}");
+    let tensor =
+        tensor.prop_map(|(offset, shape, dtype)| WireTensor { offset, shape, dtype }).boxed();
+    prop_oneof![
+        any::<i64>().prop_map(|value| WireArg::Integer { value }),
+        any::<(u64, bool)>().prop_map(|(bits, single)| WireArg::Float { bits, single }),
+        tensor.clone().prop_map(WireArg::Input),
+        tensor.clone().prop_map(WireArg::Output),
+        tensor.prop_map(WireArg::InOut),
     ]
 }
 

@@ -1,0 +1,103 @@
+//! The worker's memory, socket and clocks.
+
+use std::ffi::{c_int, c_long, c_void};
+use std::io;
+
+const PROT_READ: c_int = 1;
+const PROT_WRITE: c_int = 2;
+const MAP_SHARED: c_int = 1;
+const MAP_POPULATE: c_int = 0x8000;
+const MSG_NOSIGNAL: c_int = 0x4000;
+const CLOCK_PROCESS_CPUTIME_ID: c_int = 2;
+
+#[repr(C)]
+struct RawTime {
+    seconds: c_long,
+    nanoseconds: c_long,
+}
+
+unsafe extern "C" {
+    /// Then protection, flags, a descriptor and an offset; these are passed in the same way.
+    fn mmap(at: *mut c_void, bytes: usize, ...) -> *mut c_void;
+    fn close(fd: c_int) -> c_int;
+    fn recv(socket: c_int, to: *mut c_void, bytes: usize, flags: c_int) -> isize;
+    fn send(socket: c_int, from: *const c_void, bytes: usize, flags: c_int) -> isize;
+    fn clock_gettime(clock: c_int, time: *mut RawTime) -> c_int;
+    fn _exit(status: c_int) -> !;
+}
+
+/// Memory that karve shares, mapped as long as the process lives.
+pub(crate) struct SharedMapping {
+    base: *mut u8,
+    bytes: usize,
+    pub(crate) is_writable: bool,
+}
+
+impl SharedMapping {
+    /// Maps a descriptor, and closes it.
+    pub(crate) fn new(fd: c_int, bytes: usize, is_writable: bool) -> Option<Self> {
+        let protection = if is_writable { PROT_READ | PROT_WRITE } else { PROT_READ };
+        // Mapped from the start: otherwise the first call would pay for every page.
+        let flags = MAP_SHARED | MAP_POPULATE;
+        // SAFETY: a new mapping at a place of the kernel's choice, and a descriptor that is ours.
+        unsafe {
+            let base = mmap(std::ptr::null_mut(), bytes.max(1), protection, flags, fd, 0_i64);
+            close(fd);
+            (base as isize != -1).then_some(Self { base: base.cast(), bytes, is_writable })
+        }
+    }
+
+    /// The address of a part, if all of it is inside.
+    pub(crate) fn part(&self, start: u64, bytes: u64) -> Option<*mut u8> {
+        let end = start.checked_add(bytes)?;
+        // SAFETY: the part is inside the mapping.
+        (end <= self.bytes as u64).then(|| unsafe { self.base.add(start as usize) })
+    }
+
+    /// All of it.
+    pub(crate) fn whole(&self) -> (*mut u8, usize) {
+        (self.base, self.bytes)
+    }
+}
+
+/// Waits for a message on the socket that is standard input; 0 bytes if karve closed it.
+pub(crate) fn receive(buffer: &mut [u8]) -> usize {
+    loop {
+        // SAFETY: the buffer has the given length.
+        let n = unsafe { recv(0, buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+        if n >= 0 {
+            return n as usize;
+        }
+        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return 0;
+        }
+    }
+}
+
+/// Replies on the same socket; returns whether that worked.
+pub(crate) fn reply(message: &[u8]) -> bool {
+    loop {
+        // SAFETY: the message has the given length.
+        let n = unsafe { send(0, message.as_ptr().cast(), message.len(), MSG_NOSIGNAL) };
+        if n >= 0 {
+            return true;
+        }
+        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return false;
+        }
+    }
+}
+
+/// User and system time of this process.
+pub(crate) fn cpu_ns() -> u64 {
+    let mut time = RawTime { seconds: 0, nanoseconds: 0 };
+    // SAFETY: the place outlives the call.
+    unsafe { clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    time.seconds as u64 * 1_000_000_000 + time.nanoseconds as u64
+}
+
+/// Ends the process at once, without code that runs at exit.
+pub(crate) fn end() -> ! {
+    // SAFETY: it does not return.
+    unsafe { _exit(0) }
+}

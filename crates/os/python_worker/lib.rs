@@ -1,0 +1,356 @@
+//! The worker for kernels in Python: a library that the interpreter loads before any code of a
+//! candidate, and that never gives control back.
+//!
+//! It holds the socket, the memory, the clock and the loop that calls the kernel, and it checks and
+//! copies the results. It calls Python for the kernel, and otherwise only what is implemented in C:
+//! objects of a candidate's interpreter can be changed by the candidate, machine code cannot be
+//! without leaving Python. It keeps the interpreter's lock, so no other thread runs Python code
+//! unless the kernel is called. With a device, the phases of a batch are still Python code.
+//!
+//! `crates/os/build.rs` compiles it, and worker.py in `crates/harness/src/runner` loads it. The
+//! messages are those of protocol.rs there.
+
+mod api;
+mod arguments;
+mod dlpack;
+#[path = "../src/float_mode.rs"]
+mod float_mode;
+mod host;
+#[path = "../src/plain_work.rs"]
+mod plain_work;
+mod results;
+mod torch;
+
+use api::{Attempt, PyRef, PythonFailure, RawObject, refused};
+use arguments::{CallPlan, NumpyCalls, ReadyCall};
+use host::SharedMapping;
+use results::ResultCheck;
+use std::cell::OnceCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use torch::{NativeKinds, TorchCalls};
+
+/// Maximum size of a message, in bytes.
+const MESSAGE_BYTES_MAX: usize = 128 << 10;
+
+/// The rounding mode of the worker's thread has changed.
+const FLAG_MODE_CHANGED: u32 = 1;
+
+/// The youngest generations of the garbage collector, which runs at the end of a batch.
+const COLLECTED: i64 = 1;
+
+/// Set once: a candidate that finds the library cannot serve a second time.
+static SERVES: AtomicBool = AtomicBool::new(false);
+
+/// Handles requests until karve closes the connection. It takes a tuple from worker.py, and does
+/// not return. For `ctypes.PyDLL` only, which holds the interpreter's lock.
+// SAFETY: no other function of this name is in the process.
+#[unsafe(no_mangle)]
+extern "C" fn karve_serve(given: *mut RawObject) {
+    if SERVES.swap(true, Ordering::SeqCst) {
+        return;
+    }
+    let given = PyRef::borrowed(given).and_then(|given| given.items().ok().flatten());
+    let Some(given) = given.and_then(StartValues::of) else {
+        return;
+    };
+    let nonce = given.nonce;
+    let why = given.why.clone();
+    let mut worker = PythonWorker::start(given);
+    let mut alive = match &worker {
+        Ok(_) => answer(b'd', nonce, &[]),
+        Err(failure) => answer(b'e', nonce, explain(failure, &why).as_bytes()),
+    };
+    let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+    while alive {
+        let n = host::receive(&mut buffer);
+        let Some((kind, nonce, body)) = parse(&buffer[..n]) else {
+            break;
+        };
+        alive = match worker.as_mut().map_err(|_| out_of_order()).and_then(|w| w.act(kind, body)) {
+            Ok(Some(timing)) => answer(b'f', nonce, &timing.render()),
+            Ok(None) => answer(b'd', nonce, &[]),
+            Err(failure) => answer(b'e', nonce, explain(&failure, &why).as_bytes()),
+        };
+    }
+    host::end()
+}
+
+/// What worker.py gives: all of it is from before the candidate is loaded.
+struct StartValues {
+    nonce: u64,
+    /// The descriptors and sizes of both memories.
+    memory: [i64; 4],
+    numpy: NumpyCalls,
+    kinds: NativeKinds,
+    stop_collecting: PyRef,
+    collect: PyRef,
+    /// Loads the module, and returns its function; with a device, the functions of its phases.
+    load: PyRef,
+    /// Makes the text of an exception.
+    why: PyRef,
+    has_device: bool,
+}
+
+impl StartValues {
+    fn of(given: Vec<PyRef>) -> Option<Self> {
+        let [numbers, ndarray, dtypes, kinds, stop_collecting, collect, load, why] =
+            <[PyRef; 8]>::try_from(given).ok()?;
+        let [function, method, module] = <[PyRef; 3]>::try_from(kinds.items().ok()??).ok()?;
+        let numbers: Option<Vec<i64>> =
+            numbers.items().ok()??.iter().map(|number| number.integer().ok()).collect();
+        let [nonce, input_fd, input_bytes, output_fd, output_bytes, device] = numbers?[..] else {
+            return None;
+        };
+        Some(Self {
+            nonce: nonce as u64,
+            memory: [input_fd, input_bytes, output_fd, output_bytes],
+            numpy: NumpyCalls::new(ndarray, &dtypes)?,
+            kinds: NativeKinds { function, method, module },
+            stop_collecting,
+            collect,
+            load,
+            why,
+            has_device: device != 0,
+        })
+    }
+}
+
+/// A loaded module, and karve's memory.
+struct PythonWorker {
+    memory: [SharedMapping; 2],
+    numpy: NumpyCalls,
+    torch: Option<TorchCalls>,
+    kernel: KernelCalls,
+    stop_collecting: PyRef,
+    collect: PyRef,
+    /// The rounding mode after the module was loaded.
+    mode: u32,
+    /// Iterations of plain work per nanosecond, once needed.
+    spin_rate: OnceCell<f64>,
+}
+
+enum KernelCalls {
+    Host { function: PyRef, plan: Option<CallPlan>, calls: Vec<ReadyCall> },
+    Device { setup: PyRef, fill: PyRef, batch: PyRef, fetch: PyRef, n_calls: usize },
+}
+
+/// Clock readings of a batch.
+#[derive(Clone, Copy, Default)]
+struct BatchClocks {
+    wall_ns: u64,
+    cpu_ns: u64,
+    flags: u32,
+    device_ns: u64,
+}
+
+impl BatchClocks {
+    fn render(self) -> Vec<u8> {
+        let mut body = self.wall_ns.to_le_bytes().to_vec();
+        body.extend(self.cpu_ns.to_le_bytes());
+        body.extend(self.flags.to_le_bytes());
+        body.extend(self.device_ns.to_le_bytes());
+        body
+    }
+}
+
+impl PythonWorker {
+    fn start(given: StartValues) -> Attempt<Self> {
+        let [input_fd, input_bytes, output_fd, output_bytes] = given.memory;
+        let map = |fd: i64, bytes: i64, is_writable| {
+            let mapping = SharedMapping::new(fd as i32, bytes as usize, is_writable);
+            mapping.map_or_else(|| refused("memory"), Ok)
+        };
+        let memory = [map(input_fd, input_bytes, false)?, map(output_fd, output_bytes, true)?];
+        // From here on, candidate code runs.
+        let kernel = match given.has_device {
+            false => {
+                let function = given.load.call(&PyRef::tuple(Vec::new())?)?;
+                if !function.is_callable() {
+                    return refused("function");
+                }
+                KernelCalls::Host { function, plan: None, calls: Vec::new() }
+            }
+            true => KernelCalls::on_device(&given.load, &memory)?,
+        };
+        let torch = match given.has_device {
+            false => TorchCalls::find(&given.kinds)?,
+            true => None,
+        };
+        given.stop_collecting.call(&PyRef::tuple(Vec::new())?)?;
+        Ok(Self {
+            memory,
+            numpy: given.numpy,
+            torch,
+            kernel,
+            stop_collecting: given.stop_collecting,
+            collect: given.collect,
+            mode: float_mode::floating_point_mode(),
+            spin_rate: OnceCell::new(),
+        })
+    }
+
+    fn act(&mut self, kind: u8, body: &[u8]) -> Attempt<Option<BatchClocks>> {
+        match kind {
+            b'P' => {}
+            b'S' => self.set_up(body)?,
+            b'I' => self.fill(body)?,
+            b'B' => return self.batch(body).map(Some),
+            b'O' => {
+                if let KernelCalls::Device { fetch, .. } = &self.kernel {
+                    fetch.call(&PyRef::tuple(Vec::new())?)?;
+                }
+            }
+            _ => return refused("order"),
+        }
+        Ok(None)
+    }
+
+    /// Sets the arguments of all following calls.
+    fn set_up(&mut self, body: &[u8]) -> Attempt<()> {
+        match &mut self.kernel {
+            KernelCalls::Host { plan, calls, .. } => {
+                calls.clear();
+                *plan = Some(CallPlan::parse(body, &self.numpy, self.torch.as_ref())?);
+            }
+            KernelCalls::Device { setup, .. } => {
+                setup.call_with(&[&PyRef::of_bytes(body)?])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything that is not timed: the objects of the arguments, or inputs on the device.
+    fn fill(&mut self, body: &[u8]) -> Attempt<()> {
+        let (slots, []) = body.as_chunks::<8>() else {
+            return refused("order");
+        };
+        match &mut self.kernel {
+            KernelCalls::Host { plan, calls, .. } => {
+                calls.clear();
+                let Some(plan) = plan else {
+                    return refused("order");
+                };
+                for [a, b, c, d, e, f, g, h] in slots {
+                    let at = [[*a, *b, *c, *d], [*e, *f, *g, *h]].map(u32::from_le_bytes);
+                    let torch = self.torch.as_ref();
+                    calls.push(plan.prepare(at, &self.memory, &self.numpy, torch)?);
+                }
+            }
+            KernelCalls::Device { fill, n_calls, .. } => {
+                fill.call_with(&[&PyRef::of_bytes(body)?])?;
+                *n_calls = slots.len();
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls the kernel once for each prepared call.
+    fn batch(&mut self, body: &[u8]) -> Attempt<BatchClocks> {
+        let (spin_ns, slots) = body.split_first_chunk().ok_or_else(out_of_order)?;
+        let spin = match u64::from_le_bytes(*spin_ns) {
+            0 => 0,
+            ns => (ns as f64 * self.spin_rate.get_or_init(plain_work::rate)) as u64,
+        };
+        let ready = match &self.kernel {
+            KernelCalls::Host { calls, .. } => calls.len(),
+            KernelCalls::Device { n_calls, .. } => *n_calls,
+        };
+        if slots.len() / 8 != ready {
+            return refused("order");
+        }
+        let cpu = host::cpu_ns();
+        let start = Instant::now();
+        let device_ns = self.call_kernel(spin)?;
+        self.collect_garbage()?;
+        let wall_ns = start.elapsed().as_nanos() as u64;
+        let cpu_ns = host::cpu_ns() - cpu;
+        let changed = float_mode::floating_point_mode() != self.mode;
+        let flags = if changed { FLAG_MODE_CHANGED } else { 0 };
+        Ok(BatchClocks { wall_ns, cpu_ns, flags, device_ns })
+    }
+
+    /// Collects what the calls left, in the timed part, since that may run code of the candidate;
+    /// and nothing until the next batch, even if the kernel wants that.
+    fn collect_garbage(&self) -> Attempt<()> {
+        self.collect.call_with(&[&PyRef::of_integer(COLLECTED)?])?;
+        self.stop_collecting.call(&PyRef::tuple(Vec::new())?).map(drop)
+    }
+
+    fn call_kernel(&mut self, spin: u64) -> Attempt<u64> {
+        match &mut self.kernel {
+            KernelCalls::Host { function, plan, calls } => {
+                let Some(plan) = plan else {
+                    return refused("order");
+                };
+                let torch = self.torch.as_ref();
+                let check = ResultCheck { plan, numpy: &self.numpy, torch };
+                // Arguments and results end here, in the timed part.
+                for call in calls.drain(..) {
+                    check.put(&call, &function.call(&call.args)?)?;
+                    drop(call);
+                    spin_for(spin);
+                }
+                Ok(0)
+            }
+            KernelCalls::Device { batch, n_calls, .. } => {
+                let device_ns = batch.call(&PyRef::tuple(Vec::new())?)?.integer()?;
+                (0..*n_calls).for_each(|_| spin_for(spin));
+                Ok(device_ns as u64)
+            }
+        }
+    }
+}
+
+impl KernelCalls {
+    /// Loads a module for a device; its phases see the whole memory.
+    fn on_device(load: &PyRef, memory: &[SharedMapping; 2]) -> Attempt<Self> {
+        let view = |mapping: &SharedMapping| {
+            let (from, bytes) = mapping.whole();
+            PyRef::of_memory(from, bytes, mapping.is_writable)
+        };
+        let phases = load.call_with(&[&view(&memory[0])?, &view(&memory[1])?])?;
+        let phases = phases.items()?.and_then(|phases| <[PyRef; 4]>::try_from(phases).ok());
+        match phases {
+            Some([setup, fill, batch, fetch]) => {
+                Ok(Self::Device { setup, fill, batch, fetch, n_calls: 0 })
+            }
+            None => refused("order"),
+        }
+    }
+}
+
+fn spin_for(iterations: u64) {
+    if iterations > 0 {
+        plain_work::work(iterations);
+    }
+}
+
+/// The code of a failure with its arguments, and all of it for the user.
+fn explain(failure: &PythonFailure, why: &PyRef) -> String {
+    match failure {
+        PythonFailure::Refused(code) => code.clone(),
+        PythonFailure::Raised => {
+            let text = api::take_error().and_then(|error| why.call_with(&[&error]).ok()?.text());
+            api::clear_error();
+            text.unwrap_or_else(|| "raised\tException\t0".into())
+        }
+    }
+}
+
+fn out_of_order() -> PythonFailure {
+    PythonFailure::Refused("order".into())
+}
+
+fn parse(message: &[u8]) -> Option<(u8, u64, &[u8])> {
+    let (kind, rest) = message.split_first()?;
+    let (nonce, body) = rest.split_first_chunk()?;
+    Some((*kind, u64::from_le_bytes(*nonce), body))
+}
+
+fn answer(kind: u8, nonce: u64, body: &[u8]) -> bool {
+    let mut message = vec![kind];
+    message.extend(nonce.to_le_bytes());
+    message.extend(&body[..body.len().min(MESSAGE_BYTES_MAX - message.len())]);
+    host::reply(&message)
+}
