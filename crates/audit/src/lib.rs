@@ -17,6 +17,7 @@ mod reading;
 mod rules;
 mod rust;
 mod rust_flow;
+mod set_up;
 mod tree;
 
 pub use build_files::is_build_file;

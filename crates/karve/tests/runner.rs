@@ -10,6 +10,8 @@ mod leaks;
 mod patterns;
 #[path = "runner/python.rs"]
 mod python;
+#[path = "runner/styles.rs"]
+mod styles;
 #[path = "runner/zoo.rs"]
 mod zoo;
 
