@@ -7,6 +7,7 @@ mod asm_bytes;
 mod build_files;
 mod c;
 mod c_flow;
+mod copies;
 mod flow;
 mod memo;
 mod names;
@@ -21,6 +22,7 @@ mod set_up;
 mod tree;
 
 pub use build_files::is_build_file;
+pub use copies::{OTHERS_MAX, copies, is_compared};
 pub use rules::rule_names;
 pub use tree::AuditLanguage;
 
