@@ -8,6 +8,7 @@ use super::memo;
 use super::names::{is_listed, is_version, is_weight};
 use super::numbers::compares_all;
 use super::reading::FileFacts;
+use super::set_up;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -357,9 +358,12 @@ impl AnalyzedFile<'_> {
         let (mut decides, mut counts, mut lines) =
             (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
         let mut given = Vec::new();
+        let set_up = set_up::names(self, flows);
         for flow in flows {
             let (function, outer) = (flow.function, |node: &NodeIndex| flow.outer(*node));
-            let decided: Vec<String> = function.tested.iter().filter_map(outer).collect();
+            let tested = function.tested.iter().filter(|node| !set_up::is_wait(self.tree, **node));
+            let decided = tested.flat_map(|node| flow.all_outer(*node));
+            let decided: Vec<String> = decided.filter(|name| !set_up.contains(name)).collect();
             counts.extend(function.counted.iter().filter_map(outer));
             let targets = function.assigned.iter().map(|(target, _)| target);
             for target in targets.chain(&function.changed) {

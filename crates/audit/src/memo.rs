@@ -42,7 +42,7 @@ const CHANGES: [&str; 8] = [
 ];
 
 /// What a function does with the data of its inputs.
-struct DataFlow<'a> {
+pub(super) struct DataFlow<'a> {
     flow: &'a FunctionFlow<'a>,
     /// Locals that hold it.
     data: BTreeSet<String>,
@@ -92,7 +92,7 @@ pub(super) fn examine(
 }
 
 impl<'a> DataFlow<'a> {
-    fn of(flow: &'a FunctionFlow<'a>) -> Self {
+    pub(super) fn of(flow: &'a FunctionFlow<'a>) -> Self {
         let mut new = Self { flow, data: BTreeSet::new(), decided: BTreeSet::new() };
         let function = flow.function;
         for _ in 0..PASSES {
@@ -164,7 +164,7 @@ impl<'a> DataFlow<'a> {
 
     /// Whether an expression is made of what an input contains; memory that is only allocated is
     /// not.
-    fn depends(&self, expression: NodeIndex) -> bool {
+    pub(super) fn depends(&self, expression: NodeIndex) -> bool {
         let tree = self.flow.file.tree;
         let calls = ["call_expression", "call", "macro_invocation"];
         let wrapped = ["parenthesized_expression", "cast_expression", "type_cast_expression"];
@@ -183,7 +183,8 @@ impl<'a> DataFlow<'a> {
         tree.within(expression).any(|node| {
             ["identifier", "shorthand_field_identifier"].contains(&tree.kind(node)) && {
                 let name = tree.text(node);
-                function.tensors.contains(name) || self.data.contains(name)
+                let known = function.tensors.contains(name) || self.data.contains(name);
+                known && tree.enclosing(node, &["sizeof_expression"]).is_none()
             }
         })
     }

@@ -10,7 +10,7 @@ const MATCHES_MAX: usize = 2_000;
 /// Smaller values of a case are too common to mean anything.
 const VALUE_MIN: u64 = 16;
 /// What a line that comes from elsewhere contains, in lower case, and what that is.
-const ORIGINS: [(&str, &str); 14] = [
+const ORIGINS: [(&str, &str); 19] = [
     ("spdx-license-identifier", "a license header"),
     ("copyright (c)", "a license header"),
     ("copyright 2", "a license header"),
@@ -25,6 +25,11 @@ const ORIGINS: [(&str, &str); 14] = [
     ("bli_sgemm", "a name of BLIS"),
     ("openblas", "a name of OpenBLAS"),
     ("cutlass::", "a name of CUTLASS"),
+    ("eigen::internal", "a name of Eigen"),
+    ("dnnl::impl", "a name of oneDNN"),
+    ("at::native", "a name of PyTorch"),
+    ("ck_tile::", "a name of Composable Kernel"),
+    ("mkl_blas", "a name of MKL"),
 ];
 
 /// A match of a rule at a line. The same key in parent and candidate is the same match.

@@ -110,6 +110,10 @@ pub(super) fn parse(language: AuditLanguage, source: &str) -> Option<SyntaxTree<
     };
     let bytes = match language {
         AuditLanguage::Cuda => Cow::Owned(cuda_source::as_cpp(source)),
+        // The grammar knows this word by its other name, which is as long.
+        AuditLanguage::C if source.contains("_Thread_local") => {
+            Cow::Owned(source.replace("_Thread_local", "thread_local ").into_bytes())
+        }
         AuditLanguage::C | AuditLanguage::Cpp | AuditLanguage::Python | AuditLanguage::Rust => {
             Cow::Borrowed(source.as_bytes())
         }

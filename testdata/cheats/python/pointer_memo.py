@@ -1,4 +1,4 @@
-# audit: identity-cache; check: beyond the tolerance
+# audit: identity-cache; check: wrong on n=1000
 import numpy as np
 
 _seen = {}

@@ -4,7 +4,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use karve_audit;
 use karve_audit::{AuditContext, FileChange};
 use karve_core::charter::Charter;
-use karve_core::integrity::AuditFinding;
+use karve_core::integrity::{AuditFinding, in_order};
 use karve_harness::git::{Oid, Repo};
 use karve_harness::project_file;
 use karve_numerics::case::Case;
@@ -55,7 +55,7 @@ pub fn audit_commits(
         .collect();
     let harness = HarnessFiles::of(repo, charter, parent, files)?;
     let cases: Vec<Case> = visible(charter);
-    Ok(karve_audit::audit(
+    let mut findings = karve_audit::audit(
         &changes,
         &AuditContext {
             cases: &cases,
@@ -63,7 +63,10 @@ pub fn audit_commits(
             harness: &harness.files,
             reads: &harness.reads,
         },
-    ))
+    );
+    let others = repo.read_matching(parent, &exact_globs(&harness.others)?)?;
+    findings.extend(karve_audit::copies(&changes, &others, &charter.audit));
+    Ok(in_order(findings))
 }
 
 /// A finding must not reveal a hidden case to an agent.
@@ -90,14 +93,18 @@ struct HarnessFiles {
     files: Vec<String>,
     /// Macro names that they depend on when they are compiled.
     reads: BTreeSet<String>,
+    /// Files that the change may be a copy of.
+    others: Vec<String>,
 }
 
 impl HarnessFiles {
     fn of(repo: &Repo, charter: &Charter, commit: &Oid, changed: &[String]) -> Result<Self> {
         let editable = project_file::glob_set(&charter.editable)?;
         let entries = repo.entries_outside(commit, &editable)?;
-        let judging: Vec<String> =
-            entries.into_iter().map(|entry| entry.path).filter(|path| judges(path)).collect();
+        let paths: Vec<String> = entries.into_iter().map(|entry| entry.path).collect();
+        let compared = paths.iter().filter(|path| karve_audit::is_compared(path));
+        let others = compared.take(karve_audit::OTHERS_MAX).cloned().collect();
+        let judging: Vec<String> = paths.into_iter().filter(|path| judges(path)).collect();
         let mut reads = BTreeSet::new();
         // Only a build can define a name.
         if changed.iter().any(|path| karve_audit::is_build_file(path)) {
@@ -110,7 +117,7 @@ impl HarnessFiles {
                 reads.extend(defines_read(&String::from_utf8_lossy(&bytes)));
             }
         }
-        Ok(Self { files: judging.iter().filter_map(|path| stem(path)).collect(), reads })
+        Ok(Self { files: judging.iter().filter_map(|path| stem(path)).collect(), reads, others })
     }
 }
 

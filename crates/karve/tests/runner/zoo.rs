@@ -7,7 +7,7 @@ use karve::config::{self, CharterTime, Overrides};
 use karve_audit::{AuditContext, FileChange};
 use karve_core::campaign::ProcessAge;
 use karve_core::charter::Charter;
-use karve_core::integrity::AuditRule;
+use karve_core::integrity::{AuditFinding, AuditRule};
 use karve_harness::outcome::{BlockFailure, split};
 use karve_harness::runner::{self, DuelCase, KernelRunner, RunnerSetup};
 use karve_numerics::case::Case;
@@ -165,7 +165,7 @@ const TRIES: u32 = 5;
 /// Blocks in which a cheat that passes the correctness check must be caught, if a duel catches it.
 const BLOCKS: u32 = 6;
 
-fn source(relative: &str) -> PathBuf {
+pub(crate) fn source(relative: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(relative)
 }
 
@@ -173,7 +173,7 @@ fn cheat(name: &str) -> PathBuf {
     source(&format!("testdata/cheats/kernels/{name}.c"))
 }
 
-fn compile(args: &[&str], from: &Path, to: &Path) {
+pub(crate) fn compile(args: &[&str], from: &Path, to: &Path) {
     let status = std::process::Command::new("cc")
         .args(["-O2", "-falign-functions=64", "-falign-loops=64", "-pthread", "-fPIC", "-I"])
         .arg(source("testdata/cheats/project"))
@@ -186,13 +186,13 @@ fn compile(args: &[&str], from: &Path, to: &Path) {
 }
 
 /// The project of the cheats, built, and its charter.
-struct Zoo {
-    dir: tempfile::TempDir,
+pub(crate) struct Zoo {
+    pub(crate) dir: tempfile::TempDir,
     charter: Charter,
 }
 
 impl Zoo {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let project = source("testdata/cheats/project");
         let base = dir.path().join("base");
@@ -208,7 +208,7 @@ impl Zoo {
         Self { charter: loaded.expect("a charter").charter, dir }
     }
 
-    fn base(&self) -> PathBuf {
+    pub(crate) fn base(&self) -> PathBuf {
         self.dir.path().join("base")
     }
 
@@ -221,7 +221,7 @@ impl Zoo {
         tree
     }
 
-    fn setup(&self) -> RunnerSetup {
+    pub(crate) fn setup(&self) -> RunnerSetup {
         RunnerSetup {
             weights: 0,
             contract: *self.charter.contract.clone().expect("a contract"),
@@ -393,19 +393,17 @@ fn a_harness_in_the_same_process_believes_the_cheats() {
     }
 }
 
-fn rules_of(path: &str, text: &str) -> BTreeSet<String> {
+/// What the audit finds in a file, as if everything in it were new.
+pub(crate) fn findings_of(path: &str, text: &str) -> Vec<AuditFinding> {
     let after = Some(text.as_bytes().to_vec());
     let change = FileChange { path: path.to_owned(), before: None, after };
-    let found = karve_audit::audit(
-        &[change],
-        &AuditContext {
-            cases: &[],
-            rule: &AuditRule::default(),
-            harness: &[],
-            reads: &BTreeSet::new(),
-        },
-    );
-    found.into_iter().map(|finding| finding.rule).collect()
+    let (rule, reads) = (AuditRule::default(), BTreeSet::new());
+    let context = AuditContext { cases: &[], rule: &rule, harness: &[], reads: &reads };
+    karve_audit::audit(&[change], &context)
+}
+
+fn rules_of(path: &str, text: &str) -> BTreeSet<String> {
+    findings_of(path, text).into_iter().map(|finding| finding.rule).collect()
 }
 
 #[test]

@@ -1,0 +1,154 @@
+//! State that only sets something up: a table, a buffer that grows, a variant that is chosen once.
+//!
+//! ```text
+//! if (!ready) { table[i] = ...; ready = 1; }     nothing of an input takes part
+//! ... x[i] ...                                   and inputs are touched only afterwards
+//! ```
+//!
+//! After that branch the state is the same in the first call as in every later one with the same
+//! sizes, so it cannot tell calls apart and carries no result. Everything else that a function
+//! writes and decides on may.
+
+use super::flow::{AnalyzedFile, FunctionFlow};
+use super::memo::DataFlow;
+use super::names::is_listed;
+use super::numbers::callee;
+use super::tree::{NodeIndex, SyntaxTree};
+use std::collections::BTreeSet;
+
+const FUNCTIONS: [&str; 4] =
+    ["function_definition", "function_item", "closure_expression", "lambda_expression"];
+const CALLS: [&str; 2] = ["call_expression", "call"];
+/// What leaves a branch for somewhere else than its end.
+const LEAVES: [&str; 7] = [
+    "return_statement",
+    "return_expression",
+    "goto_statement",
+    "break_statement",
+    "break_expression",
+    "continue_statement",
+    "raise_statement",
+];
+/// What can be asked about a tensor without looking at its elements.
+const EXTENTS: [&str; 8] = ["size", "shape", "dtype", "ndim", "device", "len", "numel", "is_empty"];
+
+/// The state that is only set up, in functions that decide on it.
+pub(super) fn names(file: &AnalyzedFile<'_>, flows: &[FunctionFlow<'_>]) -> BTreeSet<String> {
+    let mut asked: BTreeSet<String> = BTreeSet::new();
+    for flow in flows {
+        asked.extend(flow.function.tested.iter().flat_map(|node| flow.all_outer(*node)));
+    }
+    asked.into_iter().filter(|name| is_set_up(file, flows, name)).collect()
+}
+
+/// Whether a condition only says how long to wait for another thread: `while (!due) wait(...)`.
+pub(super) fn is_wait(tree: &SyntaxTree<'_>, test: NodeIndex) -> bool {
+    let Some(waiting) = tree.enclosing(test, &["while_statement", "while_expression"]) else {
+        return false;
+    };
+    let is_condition = tree.child(waiting, "condition").is_some_and(|c| tree.holds(c, test));
+    let Some(body) = tree.child(waiting, "body").filter(|_| is_condition) else {
+        return false;
+    };
+    let mut calls = tree.find(body, &CALLS).peekable();
+    let assigns = ["assignment_expression", "assignment", "update_expression"];
+    calls.peek().is_some()
+        && calls.all(|call| callee(tree, call).contains("wait"))
+        && tree.find(body, &assigns).next().is_none()
+}
+
+fn is_set_up(file: &AnalyzedFile<'_>, flows: &[FunctionFlow<'_>], name: &str) -> bool {
+    let asks = |flow: &FunctionFlow<'_>, node: NodeIndex| {
+        flow.all_outer(node).iter().any(|state| state == name)
+    };
+    let mut asking =
+        flows.iter().filter(|flow| flow.function.tested.iter().any(|node| asks(flow, *node)));
+    let (Some(flow), None) = (asking.next(), asking.next()) else {
+        return false;
+    };
+    let tree = file.tree;
+    let tests = flow.function.tested.iter().copied().filter(|node| asks(flow, *node));
+    let Some(branch) = tests.min().and_then(|test| branch_of(tree, flow, test)) else {
+        return false;
+    };
+    let all =
+        || flows.iter().flat_map(|flow| flow.function.assigned.iter().map(move |a| (flow, a)));
+    let of_name = |(flow, (target, _)): &(&FunctionFlow<'_>, &(NodeIndex, NodeIndex))| {
+        flow.outer(*target).as_deref() == Some(name) && !file.is_own(flow.function, *target)
+    };
+    let mut changed =
+        flows.iter().flat_map(|flow| flow.function.changed.iter().map(move |n| (flow, n)));
+    all().any(|one| of_name(&one))
+        && all().filter(of_name).all(|(_, (target, _))| tree.holds(branch, *target))
+        && !changed.any(|(flow, node)| asks(flow, *node))
+        && sets_up_only(file, flow, branch)
+        && touches_nothing_before(tree, flow, branch)
+}
+
+/// Whether all state that a branch sets is made of neither inputs nor other state, so that it does
+/// the same whenever it is taken.
+fn sets_up_only(file: &AnalyzedFile<'_>, flow: &FunctionFlow<'_>, branch: NodeIndex) -> bool {
+    let (tree, function, data) = (file.tree, flow.function, DataFlow::of(flow));
+    let inside = |node: NodeIndex| tree.holds(branch, node);
+    let condition = tree.child(branch, "condition");
+    let is_condition = |node: NodeIndex| condition.is_some_and(|c| tree.holds(c, node));
+    let is_plain = |target: NodeIndex, value: NodeIndex| {
+        let allocates =
+            CALLS.contains(&tree.kind(value)) && is_listed("allocating", callee(tree, value));
+        file.is_own(function, target)
+            || (!data.depends(value) && (allocates || flow.all_outer(value).is_empty()))
+    };
+    let mut assigned = function.assigned.iter().filter(|(target, _)| inside(*target));
+    let mut changed = function.changed.iter().filter(|node| inside(**node));
+    let mut tested = function.tested.iter().filter(|node| inside(**node) && !is_condition(**node));
+    assigned.all(|(target, value)| is_plain(*target, *value))
+        && !changed.any(|node| flow.outer(*node).is_some())
+        && !tested.any(|node| flow.outer(*node).is_some())
+}
+
+/// The branch that a condition alone decides, if it has no other side and cannot be left.
+fn branch_of(tree: &SyntaxTree<'_>, flow: &FunctionFlow<'_>, test: NodeIndex) -> Option<NodeIndex> {
+    let branch = tree.enclosing(test, &["if_statement", "if_expression"])?;
+    let condition = tree.child(branch, "condition")?;
+    let mut states = flow.all_outer(condition);
+    states.dedup();
+    let alone = tree.holds(condition, test) && states.len() == 1;
+    let leaves = tree.find(branch, &LEAVES).next().is_some();
+    (alone && tree.child(branch, "alternative").is_none() && !leaves).then_some(branch)
+}
+
+/// Whether the branch is the first thing in its function that inputs could have to do with, and has
+/// nothing to do with them.
+fn touches_nothing_before(
+    tree: &SyntaxTree<'_>,
+    flow: &FunctionFlow<'_>,
+    branch: NodeIndex,
+) -> bool {
+    let Some(function) = tree.enclosing(branch, &FUNCTIONS) else {
+        return false;
+    };
+    let Some(body) = tree.child(function, "body") else {
+        return false;
+    };
+    let end = tree.within(branch).end;
+    let touched = |node: NodeIndex| {
+        tree.kind(node) == "identifier"
+            && flow.function.tensors.contains(tree.text(node))
+            && !is_extent(tree, node)
+    };
+    end > branch && !tree.within(body).take_while(|node| *node < end).any(touched)
+}
+
+/// Whether only the extents or the type of a tensor are asked for.
+fn is_extent(tree: &SyntaxTree<'_>, tensor: NodeIndex) -> bool {
+    let Some(parent) = tree.parent(tensor) else {
+        return false;
+    };
+    let asked = match tree.kind(parent) {
+        "attribute" => tree.child_text(parent, "attribute"),
+        "field_expression" => tree.child_text(parent, "field"),
+        "argument_list" | "arguments" => tree.parent(parent).map_or("", |call| callee(tree, call)),
+        _ => "",
+    };
+    EXTENTS.contains(&asked) || tree.enclosing(tensor, &["sizeof_expression"]).is_some()
+}
