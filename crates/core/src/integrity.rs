@@ -8,6 +8,7 @@ mod plausible;
 mod proof;
 mod rule;
 mod seeds;
+mod work;
 
 pub use plausible::{
     ImplausibleReason, ROOFLINE_HARD, ROOFLINE_SLACK, amdahl_ratio, assess_gain, assess_time,
@@ -18,6 +19,7 @@ pub use proof::{
 };
 pub use rule::{AuditMode, AuditRule};
 pub use seeds::SeedReaction;
+pub use work::{CallCost, CallKind, CaseWork, CountedRun, WorkCounts, can_notice, objection};
 
 use crate::measurement::Gate;
 use serde::{Deserialize, Serialize};

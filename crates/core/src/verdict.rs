@@ -14,7 +14,7 @@ mod doubt;
 mod turns;
 mod words;
 
-pub use doubt::{ImplausibleFigure, judge_doubts, judge_proof};
+pub use doubt::{ImplausibleFigure, ProofState, find_doubts, judge_doubts, judge_proof};
 
 pub use bench::{BenchFinding, LimitVerdict, find, find_case, judge_bench, judge_limit};
 
@@ -117,6 +117,9 @@ pub enum DropReason {
         round: u32,
         /// Why it needs a proof.
         doubts: Vec<GainDoubt>,
+        /// Why its work counts do not prove it, if they could have.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<String>,
     },
     /// The usual call is faster, but other calls pay for it.
     SlowCalls {

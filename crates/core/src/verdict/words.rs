@@ -50,14 +50,18 @@ impl Verdict {
                         ratios.join(", ")
                     )
                 }
-                DropReason::Unproven { round, doubts } => {
+                DropReason::Unproven { round, doubts, work } => {
                     let doubts: Vec<String> = doubts.iter().map(GainDoubt::describe).collect();
+                    let counted = work.as_ref().map(|why| {
+                        format!(", and counting its work does not show it either: {why}")
+                    });
                     format!(
                         "not proven: {}; the project's own benchmark repeats its inputs and \
-                         cannot show that the work was done. Describe the kernel in a [contract] \
-                         (docs/contract.md), or read the diff, run karve answer \"allow {round}\" \
-                         and submit it again",
-                        doubts.join("; ")
+                         cannot show that the work was done{}. Describe the kernel in a \
+                         [contract] (docs/contract.md), or read the diff, run karve answer \
+                         \"allow {round}\" and submit it again",
+                        doubts.join("; "),
+                        counted.unwrap_or_default()
                     )
                 }
                 DropReason::SlowCalls { which, ratio } => {

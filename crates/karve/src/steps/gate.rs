@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::correctness::{cases_at, test_visible_cases};
-use super::{bug, raw_output};
+use super::{bug, proof, raw_output};
 use crate::checks::{audit_commits, check_changes};
 use crate::refs::refs_of;
 use karve_agents::builtin::knobs_at;
@@ -41,6 +41,10 @@ pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -
             (gate, false, 0)
         }
     };
+    let counted = match gate.passed() {
+        true => proof::count_work(context, candidate, &findings, campaign)?,
+        false => None,
+    };
     Ok(Event::Gated {
         round: *round,
         retry: *retry,
@@ -50,6 +54,7 @@ pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -
         errors,
         findings,
         knobs,
+        work: counted,
     })
 }
 
