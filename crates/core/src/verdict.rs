@@ -72,6 +72,11 @@ pub enum KeepNote {
         /// Indices of the cases in the charter.
         cases: Vec<usize>,
     },
+    /// The tests notice none of the bugs that were planted in it.
+    BlindTests {
+        /// How many there were.
+        planted: u32,
+    },
 }
 
 /// Why a candidate is dropped.
@@ -466,7 +471,8 @@ impl Verdict {
             KeepNote::SmallGain
             | KeepNote::Losses { .. }
             | KeepNote::CommandSlower
-            | KeepNote::NearImpossible { .. } => None,
+            | KeepNote::NearImpossible { .. }
+            | KeepNote::BlindTests { .. } => None,
         });
         second.unwrap_or(Clock::Metric)
     }

@@ -7,7 +7,7 @@ use crate::campaign::{
 use crate::charter::Charter;
 use crate::hypothesis::tests::hypothesis;
 use crate::hypothesis::{Candidate, Hypothesis};
-use crate::integrity::WorkCounts;
+use crate::integrity::{MutantCheck, WorkCounts};
 use crate::knowledge::KnownEntry;
 use crate::measurement::{
     BaselineReading, Block, DiscardReason, Environment, FirstArm, Gate, Pair, Sample,
@@ -60,6 +60,8 @@ pub(crate) struct CampaignScript {
     pub(crate) clock_lies: bool,
     /// The work that every gate counts.
     pub(crate) work: Option<WorkCounts>,
+    /// What every gate says about planted bugs.
+    pub(crate) mutants: Option<MutantCheck>,
 }
 
 /// What the agent answers when it is asked for a hypothesis.
@@ -127,6 +129,7 @@ pub(crate) fn script(speeds: &[f64]) -> CampaignScript {
         copy_speed: 1.0,
         clock_lies: false,
         work: None,
+        mutants: None,
     }
 }
 
@@ -217,6 +220,7 @@ impl CampaignScript {
                     findings: Vec::new(),
                     knobs: tuned.len() as u32,
                     work: self.work.clone().map(Box::new),
+                    mutants: self.mutants,
                 }
             }
             Step::Tune(step) => self.tune(step),

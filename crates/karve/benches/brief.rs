@@ -221,6 +221,7 @@ fn in_round(step: &Step) -> Result<Event> {
             findings: Vec::new(),
             knobs: 0,
             work: None,
+            mutants: None,
         },
         Step::Settle { round, verdict, .. } => {
             Event::Settled { round: *round, verdict: verdict.clone(), commit: None }

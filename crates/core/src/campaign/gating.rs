@@ -153,6 +153,7 @@ impl Campaign {
                 findings,
                 knobs,
                 work,
+                mutants,
             },
             RoundPhase::Gating { hypothesis, retry: due, candidate, set: due_set, proven },
         ) = (event, &round.phase)
@@ -169,6 +170,7 @@ impl Campaign {
         round.findings.clone_from(findings);
         round.errors.clone_from(errors);
         round.work.clone_from(work);
+        round.mutants = *mutants;
         if !gate.passed() && gate.is_of_source() {
             round.failed_trees.push(candidate.tree.clone());
         }

@@ -6,7 +6,8 @@ use crate::comparison::Comparison;
 use crate::duel::{CaseClaim, fixed_calls};
 use crate::hypothesis::Candidate;
 use crate::integrity::{
-    self, AuditFinding, GainProof, ImplausibleReason, allowed_round, assess_gain, assess_time,
+    self, AuditFinding, GainProof, ImplausibleReason, WorkCounts, allowed_round, assess_gain,
+    assess_time,
 };
 use crate::measurement::Sample;
 use crate::verdict::{DropReason, ImplausibleFigure, ProofState, Verdict};
@@ -140,7 +141,21 @@ impl Campaign {
                 state.proofs.push(GainProof::Work);
             }
         }
-        verdict::judge_proof(verdict, round.number, doubts, state)
+        verdict::judge_proof(verdict, round.number, doubts, state).noting(round.mutants)
+    }
+
+    /// Whether bugs must be planted in a candidate that passed its last gate: it would be the first
+    /// keep, and without a contract only the project's tests say that it is right.
+    pub fn mutants_due(&self, findings: &[AuditFinding], work: Option<&WorkCounts>) -> bool {
+        let own_tests = self.charter().is_some_and(|charter| charter.contract.is_none());
+        let Some((round, candidate, verdict)) = self.about_to_keep() else {
+            return false;
+        };
+        let mut round = round.clone();
+        round.findings = findings.to_vec();
+        round.work = work.cloned().map(Box::new);
+        let first = self.lineage.kept().is_empty();
+        own_tests && first && self.proven(&round, candidate, verdict.clone()).keeps()
     }
 
     /// Whether counting the work of a candidate that passed its last gate could prove its gain, and

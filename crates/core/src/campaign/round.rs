@@ -4,7 +4,7 @@ use super::{DuelName, Lesson, ProcessAge};
 use crate::comparison::{Clock, Comparison};
 use crate::duel::Duel;
 use crate::hypothesis::{Candidate, Hypothesis};
-use crate::integrity::{AuditFinding, WorkCounts};
+use crate::integrity::{AuditFinding, MutantCheck, WorkCounts};
 use crate::ladder::{LadderResult, Rung};
 use crate::measurement::Gate;
 use crate::roles::{Review, RoutingDecision};
@@ -48,6 +48,8 @@ pub struct RoundState {
     pub findings: Vec<AuditFinding>,
     /// The work of the last candidate, if it was counted.
     pub work: Option<Box<WorkCounts>>,
+    /// Whether the tests notice bugs in the last candidate, if that was checked.
+    pub mutants: Option<MutantCheck>,
     /// How far the last candidate was from the reference, under a contract.
     pub errors: Vec<CaseTensorError>,
     /// Trees that did not pass the gate in this round.
@@ -303,6 +305,7 @@ impl RoundState {
             gate: None,
             findings: Vec::new(),
             work: None,
+            mutants: None,
             errors: Vec::new(),
             failed_trees: Vec::new(),
             tuned: None,

@@ -86,6 +86,15 @@ impl GainDoubt {
     }
 }
 
+/// Bugs that were planted in a candidate before the first keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MutantCheck {
+    /// How many were built and tested.
+    pub tested: u32,
+    /// Whether the tests noticed one of them.
+    pub noticed: bool,
+}
+
 /// The first state that the audit found in a change.
 pub fn state_in(findings: &[AuditFinding]) -> Option<GainDoubt> {
     let of_state = |finding: &&AuditFinding| {

@@ -38,8 +38,8 @@ const COUNTABLE_RULES: [&str; 8] = [
     "foreign-code",
 ];
 
-/// Words of a source that can choose another path under valgrind, whose processor has fewer
-/// features.
+/// Words of a source that can choose another path while work is counted: the tool names itself, and
+/// its processor has fewer features.
 const PATH_WORDS: [&str; 14] = [
     "cpuid",
     "cpu_supports",
@@ -53,7 +53,7 @@ const PATH_WORDS: [&str; 14] = [
     "xgetbv",
     "cpuinfo",
     "cpu_features",
-    "valgrind",
+    "grind",
     "multiversion",
 ];
 

@@ -2,7 +2,7 @@
 
 use super::{DropReason, KeepNote, Verdict, judge_gate};
 use crate::comparison::{ClaimCheck, Comparison};
-use crate::integrity::{self, AuditFinding, GainDoubt, GainProof, ImplausibleReason};
+use crate::integrity::{self, AuditFinding, GainDoubt, GainProof, ImplausibleReason, MutantCheck};
 
 /// A figure of a case that is too good.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,5 +94,22 @@ pub fn judge_proof(
             let reason = DropReason::Unproven { round, doubts, work: state.work };
             Verdict::Drop { reason }
         }
+    }
+}
+
+impl Verdict {
+    /// The same verdict; a keep notes that the tests do not notice bugs in it, if that was seen.
+    #[must_use]
+    pub(crate) fn noting(mut self, mutants: Option<MutantCheck>) -> Self {
+        let Some(MutantCheck { tested: planted @ 1.., noticed: false }) = mutants else {
+            return self;
+        };
+        match &mut self {
+            Self::Keep { notes } | Self::KeepGated { notes, .. } => {
+                notes.push(KeepNote::BlindTests { planted });
+            }
+            Self::Drop { .. } | Self::Undecided { .. } => {}
+        }
+        self
     }
 }

@@ -9,20 +9,7 @@ impl Verdict {
     pub fn describe(&self, name: &dyn Fn(usize) -> String) -> String {
         let list = |cases: &[usize]| cases.iter().map(|c| name(*c)).collect::<Vec<_>>().join(", ");
         let noted = |notes: &[KeepNote]| -> String {
-            notes
-                .iter()
-                .map(|note| match note {
-                    KeepNote::SmallGain => "; a small gain".to_owned(),
-                    KeepNote::Losses { cases } => format!("; slower on {}", list(cases)),
-                    KeepNote::ShownBy { clock } => format!("; proven by the {}", clock.name()),
-                    KeepNote::CommandSlower => {
-                        "; the whole command got slower: check what moved there".to_owned()
-                    }
-                    KeepNote::NearImpossible { cases } => {
-                        format!("; faster than the roofline allows on {}", list(cases))
-                    }
-                })
-                .collect()
+            notes.iter().map(|note| note.describe(&list)).collect()
         };
         match self {
             Self::Keep { notes } => format!("faster{}", noted(notes)),
@@ -78,6 +65,27 @@ impl Verdict {
                     clock.name()
                 ),
             },
+        }
+    }
+}
+
+impl KeepNote {
+    /// What it adds to a verdict, after a semicolon; `list` names cases.
+    fn describe(&self, list: &dyn Fn(&[usize]) -> String) -> String {
+        match self {
+            Self::SmallGain => "; a small gain".to_owned(),
+            Self::Losses { cases } => format!("; slower on {}", list(cases)),
+            Self::ShownBy { clock } => format!("; proven by the {}", clock.name()),
+            Self::CommandSlower => {
+                "; the whole command got slower: check what moved there".to_owned()
+            }
+            Self::NearImpossible { cases } => {
+                format!("; faster than the roofline allows on {}", list(cases))
+            }
+            Self::BlindTests { planted } => format!(
+                "; the tests do not notice a broken kernel: {planted} bugs were planted in it, \
+                 one by one, and commands.test passed each time"
+            ),
         }
     }
 }

@@ -41,10 +41,12 @@ pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -
             (gate, false, 0)
         }
     };
-    let counted = match gate.passed() {
-        true => proof::count_work(context, candidate, &findings, campaign)?,
-        false => None,
-    };
+    let (mut counted, mut mutants) = (None, None);
+    if gate.passed() {
+        counted = proof::count_work(context, candidate, &findings, campaign)?;
+        let work = counted.as_deref();
+        mutants = proof::check_mutants(context, candidate, &findings, work, campaign)?;
+    }
     Ok(Event::Gated {
         round: *round,
         retry: *retry,
@@ -55,6 +57,7 @@ pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -
         findings,
         knobs,
         work: counted,
+        mutants,
     })
 }
 

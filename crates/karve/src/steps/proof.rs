@@ -1,11 +1,12 @@
-//! Counts the work of a candidate whose gain is doubted, call by call, where that can prove it.
+//! What a candidate must show before it is kept: its work, counted call by call, where that can
+//! prove a doubted gain; and before the first keep, whether the tests notice bugs in it.
 
 use super::context::Context;
 use super::repeats::settings_per_case;
-use crate::checks::exact_globs;
+use crate::checks::{MutationCheck, exact_globs};
 use karve_core::campaign::Campaign;
 use karve_core::hypothesis::Candidate;
-use karve_core::integrity::{AuditFinding, CaseWork, WorkCounts, can_notice};
+use karve_core::integrity::{AuditFinding, CaseWork, MutantCheck, WorkCounts, can_notice};
 use karve_core::measurement::Gate;
 use karve_harness::commands::Harness;
 use karve_harness::git::Oid;
@@ -17,9 +18,12 @@ use karve_os::random::fresh_seed;
 use karve_profile::profilers::editable::EditableFiles;
 use karve_profile::profilers::work::{self, WorkTarget};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The most runs of the benchmark that are counted, for each arm.
 const RUNS_MAX: usize = 8;
+/// How long bugs are planted in a candidate.
+const MUTANTS_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// The work of incumbent and candidate, if that can prove the gain, and nothing else does.
 pub(super) fn count_work(
@@ -36,6 +40,30 @@ pub(super) fn count_work(
         Err(why) => WorkCounts::NotCounted { why },
     };
     Ok(Some(Box::new(counts)))
+}
+
+/// Plants bugs in a candidate, if it would be the first keep.
+pub(super) fn check_mutants(
+    context: &Context,
+    candidate: &Candidate,
+    findings: &[AuditFinding],
+    work: Option<&WorkCounts>,
+    campaign: &Campaign,
+) -> Result<Option<MutantCheck>> {
+    if !campaign.mutants_due(findings, work) {
+        return Ok(None);
+    }
+    let check = MutationCheck {
+        repo: &context.repos.work,
+        trees: &context.repos.trees,
+        harness: &context.harness(),
+        charter: &context.charter,
+        time_max: Some(MUTANTS_TIME_MAX),
+    };
+    let result = check.run(&candidate.commit)?;
+    // Bugs that there was no time for might have been noticed.
+    let known = result.caught || !result.time_up;
+    Ok(known.then_some(MutantCheck { tested: result.tested, noticed: result.caught }))
 }
 
 /// Counts the work in one run for each case, or in one for all.

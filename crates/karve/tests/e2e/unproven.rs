@@ -230,3 +230,23 @@ fn counted_work_proves_no_memo() {
         assert!(["unproven", "dishonest"].contains(&verdict.as_str()), "{verdict}: {why}");
     }
 }
+
+#[test]
+fn a_keep_that_the_tests_would_not_miss_says_so() {
+    // The tests call the kernel with 16 elements, which another file adds up for the candidate.
+    let small = "if (n < 64) return small(x, n);";
+    let candidate = FAST
+        .replace("double kernel", "double small(const double *, size_t);\ndouble kernel")
+        .replace("    double a = 0.0", &format!("    {small}\n    double a = 0.0"));
+    let lab = lab(&candidate);
+    lab.write("small.c", &SLOW.replace("kernel", "small"));
+    lab.replace("karve.toml", "main.c build/kernel.o", "main.c small.c build/kernel.o");
+    lab.replace("main.c", "fabs(kernel(x, N) - want) <= 1e-9 * want", "kernel(x, 16) == 1240.0");
+    lab.configure(NO_AUDIT).commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    let says = ["the tests do not notice a broken kernel"];
+    lab.karve(&["show", "1"]).ends(0).shows(&says);
+    lab.karve(&["report"]).ends(0).shows(&says);
+    assert_eq!(lab.events("gated").last().unwrap()["mutants"]["noticed"], false);
+    lab.karve(&["verify"]).ends(0);
+}

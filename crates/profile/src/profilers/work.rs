@@ -1,7 +1,8 @@
 //! Counts the work of a benchmark's kernel under callgrind, call by call.
 //!
-//! A first run finds the function that the benchmark calls, and counts the instructions of the whole
-//! program; a second one counts only inside of that function, and writes the counts after each call.
+//! A first run finds the function that the benchmark calls, and counts the instructions of the
+//! whole program; a second one counts only inside that function, and writes the counts after each
+//! call.
 
 use super::editable::{EditableFiles, plain_name};
 use super::number::whole;
@@ -40,8 +41,8 @@ pub struct WorkTarget<'a> {
     pub seed: u64,
 }
 
-/// Counts one run of the benchmark. `like` is the name of the function whose calls are counted, from
-/// another tree; without it, the outermost function of the kernel is. Returns its name too.
+/// Counts one run of the benchmark. `like` is the name of the function whose calls are counted,
+/// from another tree; without it, the outermost function of the kernel is. Returns its name too.
 pub fn count(
     harness: &Harness,
     target: WorkTarget<'_>,

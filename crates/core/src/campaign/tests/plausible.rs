@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::campaign::plausible::is_unproven;
-use crate::integrity::{CallCost, CaseWork, CountedRun, WorkCounts};
+use crate::integrity::{CallCost, CaseWork, CountedRun, MutantCheck, WorkCounts};
 use crate::verdict::{DropReason, KeepNote};
 use karve_numerics::contract::{
     Arg, ArgKind, CallWork, Contract, Kernel, Precision, PythonRuntime, Reference,
@@ -168,6 +168,45 @@ fn work_is_counted_only_where_it_can_be_the_proof() {
     assert_eq!(due(&script(&[12.0])), [false, false]);
     assert_eq!(due(&under_contract(12.0, 1e15)), [false, false]);
     assert_eq!(due(&scripted(12.0, FLOPS)), [false, false]);
+}
+
+#[test]
+fn bugs_are_planted_in_the_candidate_of_the_first_keep_and_only_there() {
+    let due = |script: &CampaignScript| -> Vec<bool> {
+        let (_, log) = play(script);
+        let mut campaign = Campaign::new();
+        let mut seen = Vec::new();
+        for record in &log {
+            if matches!(campaign.next_step(), Some(Step::Gate { .. })) {
+                seen.push(campaign.mutants_due(&[], None));
+            }
+            campaign.record(record).unwrap();
+        }
+        seen
+    };
+    // Each kept candidate has a gate before its duel and one after it.
+    assert_eq!(due(&by_agent(&[2.0, 3.0])), [false, true, false, false]);
+    // What is not kept for want of a proof is not checked either.
+    assert_eq!(due(&by_agent(&[12.0, 2.0])), [false, false, false, true]);
+    assert_eq!(due(&under_contract(2.0, 1e15)), [false, false]);
+}
+
+#[test]
+fn a_keep_says_that_the_tests_notice_no_bug() {
+    let mut script = by_agent(&[2.0]);
+    for (mutants, want) in [
+        (Some(MutantCheck { tested: 5, noticed: false }), true),
+        (Some(MutantCheck { tested: 1, noticed: true }), false),
+        // None of them could be built.
+        (Some(MutantCheck { tested: 0, noticed: false }), false),
+        (None, false),
+    ] {
+        script.mutants = mutants;
+        let verdict = verdict_of(&script);
+        assert!(verdict.keeps(), "{verdict:?}");
+        let why = verdict.describe(&|case| case.to_string());
+        assert_eq!(why.contains("the tests do not notice a broken kernel"), want, "{why}");
+    }
 }
 
 #[test]

@@ -257,6 +257,7 @@ impl Player {
                 findings: Vec::new(),
                 knobs: 0,
                 work: None,
+                mutants: None,
             },
             Step::Measure(step) => self.block(&step),
             Step::Settle { round, verdict, .. } => Event::Settled { round, verdict, commit: None },
