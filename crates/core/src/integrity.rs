@@ -8,16 +8,19 @@ mod plausible;
 mod proof;
 mod rule;
 mod seeds;
+mod work;
 
 pub use plausible::{
     ImplausibleReason, ROOFLINE_HARD, ROOFLINE_SLACK, amdahl_ratio, assess_gain, assess_time,
 };
 
 pub use proof::{
-    GainDoubt, GainProof, ROUND_RATIO_MAX, STATE_RULES, allowed_round, remaining, state_in,
+    GainDoubt, GainProof, MutantCheck, ROUND_RATIO_MAX, STATE_RULES, allowed_round, remaining,
+    state_in,
 };
 pub use rule::{AuditMode, AuditRule};
 pub use seeds::SeedReaction;
+pub use work::{CallCost, CallKind, CaseWork, CountedRun, WorkCounts, can_notice, objection};
 
 use crate::measurement::Gate;
 use serde::{Deserialize, Serialize};

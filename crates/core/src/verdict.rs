@@ -16,7 +16,7 @@ mod turns;
 mod words;
 
 pub use bench::{BenchFinding, LimitVerdict, find, find_case, judge_bench, judge_limit};
-pub use doubt::{ImplausibleFigure, judge_doubts, judge_proof};
+pub use doubt::{ImplausibleFigure, ProofState, find_doubts, judge_doubts, judge_proof};
 pub use original::{InflatedGain, OriginalClaim, judge_original};
 
 /// A proven small gain needs this many times the fewest blocks that a keep can need.
@@ -75,6 +75,11 @@ pub enum KeepNote {
     },
     /// The kept gains multiply to more than it shows against the original.
     Inflated(InflatedGain),
+    /// The tests notice none of the bugs that were planted in it.
+    BlindTests {
+        /// How many there were.
+        planted: u32,
+    },
 }
 
 /// Why a candidate is dropped.
@@ -120,6 +125,9 @@ pub enum DropReason {
         round: u32,
         /// Why it needs a proof.
         doubts: Vec<GainDoubt>,
+        /// Why its work counts do not prove it, if they could have.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<String>,
     },
     /// The usual call is faster, but other calls pay for it.
     SlowCalls {
@@ -470,7 +478,8 @@ impl Verdict {
             | KeepNote::Losses { .. }
             | KeepNote::CommandSlower
             | KeepNote::Inflated(_)
-            | KeepNote::NearImpossible { .. } => None,
+            | KeepNote::NearImpossible { .. }
+            | KeepNote::BlindTests { .. } => None,
         });
         second.unwrap_or(Clock::Metric)
     }

@@ -7,6 +7,7 @@ use crate::campaign::{
 use crate::charter::Charter;
 use crate::hypothesis::tests::hypothesis;
 use crate::hypothesis::{Candidate, Hypothesis};
+use crate::integrity::{MutantCheck, WorkCounts};
 use crate::knowledge::KnownEntry;
 use crate::measurement::{
     BaselineReading, Block, DiscardReason, Environment, FirstArm, Gate, Pair, Sample,
@@ -57,6 +58,10 @@ pub(crate) struct CampaignScript {
     pub(crate) copy_speed: f64,
     /// Whether only what is reported becomes shorter, but not the command.
     pub(crate) clock_lies: bool,
+    /// The work that every gate counts.
+    pub(crate) work: Option<WorkCounts>,
+    /// What every gate says about planted bugs.
+    pub(crate) mutants: Option<MutantCheck>,
 }
 
 /// What the agent answers when it is asked for a hypothesis.
@@ -126,6 +131,8 @@ pub(crate) fn script(speeds: &[f64]) -> CampaignScript {
         advice: ReviewAdvice::Agree,
         copy_speed: 1.0,
         clock_lies: false,
+        work: None,
+        mutants: None,
     }
 }
 
@@ -215,6 +222,8 @@ impl CampaignScript {
                     errors: Vec::new(),
                     findings: Vec::new(),
                     knobs: tuned.len() as u32,
+                    work: self.work.clone().map(Box::new),
+                    mutants: self.mutants,
                 }
             }
             Step::Tune(step) => self.tune(step),

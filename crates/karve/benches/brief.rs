@@ -220,6 +220,8 @@ fn in_round(step: &Step) -> Result<Event> {
             errors: Vec::new(),
             findings: Vec::new(),
             knobs: 0,
+            work: None,
+            mutants: None,
         },
         Step::Settle { round, verdict, .. } => {
             Event::Settled { round: *round, verdict: verdict.clone(), commit: None }

@@ -13,7 +13,7 @@ pub use audit::audit_commits;
 pub(crate) use audit::exact_globs;
 pub use fit_cases::fit_cases;
 pub use harness_hash::harness_hash;
-pub use mutation_check::run_mutation_check;
+pub use mutation_check::{MutationCheck, MutationResult};
 pub(crate) use scope::check_changes;
 pub(crate) use start::check_branch;
 pub use start::{can_start, check_editable};

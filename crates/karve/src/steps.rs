@@ -28,6 +28,7 @@ mod knowledge;
 mod missing_candidate;
 mod news;
 mod profiling;
+mod proof;
 mod raw_output;
 mod repeats;
 mod tips;

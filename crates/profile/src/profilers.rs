@@ -28,6 +28,7 @@ mod timeline;
 mod torch;
 pub mod valgrind;
 pub(crate) mod vectors;
+pub mod work;
 
 use editable::EditableFiles;
 use karve_core::profile::KernelProfile;

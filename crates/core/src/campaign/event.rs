@@ -9,7 +9,7 @@ use super::stop_reason::StopReason;
 use crate::campaign::strategy::Brief;
 use crate::charter::{Charter, Limits};
 use crate::hypothesis::{Candidate, Hypothesis};
-use crate::integrity::{AuditFinding, SeedReaction};
+use crate::integrity::{AuditFinding, MutantCheck, SeedReaction, WorkCounts};
 use crate::knowledge::{KnownEntry, Lesson};
 use crate::ladder::LadderResult;
 use crate::measurement::{BaselineReading, Block, Conditions, Environment, Gate};
@@ -151,6 +151,12 @@ pub enum Event {
         /// How many knobs the candidate declares.
         #[serde(default, skip_serializing_if = "is_zero")]
         knobs: u32,
+        /// The work of incumbent and candidate, if a gain needs that as a proof.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<Box<WorkCounts>>,
+        /// Whether the tests notice bugs in this candidate, before the first keep.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mutants: Option<MutantCheck>,
     },
     /// The knobs of the candidate were tuned, up to a rung of the ladder.
     Tuned { round: u32, tuned: Box<LadderResult> },

@@ -143,7 +143,18 @@ impl Campaign {
 
     pub(super) fn take_gate(&mut self, round: &mut RoundState, event: &Event) -> EventResult {
         let (
-            Event::Gated { round: of, retry, set, gate, same_artifact, errors, findings, knobs },
+            Event::Gated {
+                round: of,
+                retry,
+                set,
+                gate,
+                same_artifact,
+                errors,
+                findings,
+                knobs,
+                work,
+                mutants,
+            },
             RoundPhase::Gating { hypothesis, retry: due, candidate, set: due_set, proven },
         ) = (event, &round.phase)
         else {
@@ -158,6 +169,8 @@ impl Campaign {
         round.gate = Some(gate.clone());
         round.findings.clone_from(findings);
         round.errors.clone_from(errors);
+        round.work.clone_from(work);
+        round.mutants = *mutants;
         if !gate.passed() && gate.is_of_source() {
             round.failed_trees.push(candidate.tree.clone());
         }

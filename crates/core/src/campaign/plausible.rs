@@ -1,13 +1,16 @@
 //! What a campaign knows about the bounds of a gain: the roofline of its cases, and the profile.
 
 use super::Campaign;
-use super::round::RoundState;
+use super::round::{RoundPhase, RoundState};
 use crate::comparison::Comparison;
 use crate::duel::{CaseClaim, fixed_calls};
 use crate::hypothesis::Candidate;
-use crate::integrity::{GainProof, ImplausibleReason, allowed_round, assess_gain, assess_time};
+use crate::integrity::{
+    self, AuditFinding, GainProof, ImplausibleReason, WorkCounts, allowed_round, assess_gain,
+    assess_time,
+};
 use crate::measurement::Sample;
-use crate::verdict::{DropReason, ImplausibleFigure, Verdict};
+use crate::verdict::{DropReason, ImplausibleFigure, ProofState, Verdict};
 use crate::{score, verdict};
 use karve_numerics::case::CaseSet;
 use karve_numerics::roof::CallDemand;
@@ -130,9 +133,59 @@ impl Campaign {
         candidate: &Candidate,
         verdict: Verdict,
     ) -> Verdict {
-        let comparison = round.comparison.as_ref().or(round.quick.as_ref());
-        let proofs = self.proofs(candidate);
-        verdict::judge_proof(verdict, round.number, &round.findings, comparison, &proofs)
+        let doubts = verdict::find_doubts(&verdict, &round.findings, round.shown());
+        let mut state = ProofState { proofs: self.proofs(candidate), work: None };
+        if let Some(counts) = &round.work {
+            state.work = integrity::objection(counts, &|case| self.call_s(round, case));
+            if state.work.is_none() {
+                state.proofs.push(GainProof::Work);
+            }
+        }
+        verdict::judge_proof(verdict, round.number, doubts, state).noting(round.mutants)
+    }
+
+    /// Whether bugs must be planted in a candidate that passed its last gate: it would be the first
+    /// keep, and without a contract only the project's tests say that it is right.
+    pub fn mutants_due(&self, findings: &[AuditFinding], work: Option<&WorkCounts>) -> bool {
+        let own_tests = self.charter().is_some_and(|charter| charter.contract.is_none());
+        let Some((round, candidate, verdict)) = self.about_to_keep() else {
+            return false;
+        };
+        let mut round = round.clone();
+        round.findings = findings.to_vec();
+        round.work = work.cloned().map(Box::new);
+        let first = self.lineage.kept().is_empty();
+        own_tests && first && self.proven(&round, candidate, verdict.clone()).keeps()
+    }
+
+    /// Whether counting the work of a candidate that passed its last gate could prove its gain, and
+    /// nothing else does.
+    pub fn work_due(&self, findings: &[AuditFinding]) -> bool {
+        let Some((round, candidate, verdict)) = self.about_to_keep() else {
+            return false;
+        };
+        let doubts = verdict::find_doubts(verdict, findings, round.shown());
+        let mut proofs = self.proofs(candidate);
+        let open = integrity::remaining(doubts.clone(), &proofs);
+        proofs.push(GainProof::Work);
+        !open.is_empty() && integrity::remaining(doubts, &proofs).is_empty()
+    }
+
+    /// The candidate whose last gate is due, and the verdict of its duel.
+    fn about_to_keep(&self) -> Option<(&RoundState, &Candidate, &Verdict)> {
+        let round = self.current_round()?;
+        match &round.phase {
+            RoundPhase::Gating { candidate, proven: Some(verdict), .. } => {
+                Some((round, candidate, verdict))
+            }
+            _ => None,
+        }
+    }
+
+    /// Seconds of one call of the candidate on a case, by what the benchmark reports.
+    fn call_s(&self, round: &RoundState, case: usize) -> Option<f64> {
+        let mut cases = round.shown()?.cases.iter();
+        self.seconds(case, cases.find(|of| of.case == case)?.candidate_median)
     }
 
     /// The share of the parent's time on a case that is spent in what a candidate may change, if

@@ -4,7 +4,7 @@ use super::{DuelName, Lesson, OriginalCheck, ProcessAge, RunningCheck};
 use crate::comparison::{Clock, Comparison};
 use crate::duel::Duel;
 use crate::hypothesis::{Candidate, Hypothesis};
-use crate::integrity::AuditFinding;
+use crate::integrity::{AuditFinding, MutantCheck, WorkCounts};
 use crate::ladder::{LadderResult, Rung};
 use crate::measurement::Gate;
 use crate::roles::{Review, RoutingDecision};
@@ -46,6 +46,10 @@ pub struct RoundState {
     pub gate: Option<Gate>,
     /// What the audit of the last candidate found.
     pub findings: Vec<AuditFinding>,
+    /// The work of the last candidate, if it was counted.
+    pub work: Option<Box<WorkCounts>>,
+    /// Whether the tests notice bugs in the last candidate, if that was checked.
+    pub mutants: Option<MutantCheck>,
     /// How far the last candidate was from the reference, under a contract.
     pub errors: Vec<CaseTensorError>,
     /// Trees that did not pass the gate in this round.
@@ -252,6 +256,9 @@ pub struct RoundSummary {
     /// What the audit of the last candidate found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<AuditFinding>,
+    /// The work of the last candidate, if it was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Box<WorkCounts>>,
     /// How far the candidate was from the reference, under a contract.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<CaseTensorError>,
@@ -308,6 +315,8 @@ impl RoundState {
             reviews: Vec::new(),
             gate: None,
             findings: Vec::new(),
+            work: None,
+            mutants: None,
             errors: Vec::new(),
             failed_trees: Vec::new(),
             tuned: None,
@@ -321,6 +330,11 @@ impl RoundState {
             spent_ms: 0,
             usage: AgentUsage::default(),
         }
+    }
+
+    /// What its duel has shown.
+    pub(super) fn shown(&self) -> Option<&Comparison> {
+        self.comparison.as_ref().or(self.quick.as_ref())
     }
 
     /// The round as it would be if it were settled now.
@@ -344,6 +358,7 @@ impl RoundState {
             reviews: self.reviews,
             gate: self.gate,
             findings: self.findings,
+            work: self.work,
             errors: self.errors,
             tuned: self.tuned,
             quick: self.quick,

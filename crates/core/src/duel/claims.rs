@@ -21,8 +21,8 @@ const SPREAD_SHARE_MAX: f64 = 0.5;
 /// Evidence for a contradiction: no more than a keep needs, which comes at the same block.
 const CONTRADICTION_EVIDENCE: f64 = 20.0;
 
-/// The share of the incumbent's run that its known calls must take: only then does the time of a run
-/// tell something about them.
+/// The share of the incumbent's run that its known calls must take: only then does the time of a
+/// run tell something about them.
 const CALLS_SHARE_MIN: f64 = 0.5;
 
 /// Cases from which the number of calls can be estimated.
@@ -54,8 +54,8 @@ pub(super) struct ClaimTrack {
     /// Seconds of the incumbent's known calls, and of the runs that they are part of.
     calls_s: Vec<f64>,
     runs_s: Vec<f64>,
-    /// By how much a run became shorter by each of karve's clocks: CPU time, which a busy host does not stretch, and wall
-    /// time, which threads shorten.
+    /// By how much a run became shorter by each of karve's clocks: CPU time, which a busy host does
+    /// not stretch, and wall time, which threads shorten.
     seen: [SeenTrack; 2],
 }
 

@@ -32,6 +32,8 @@ pub enum GainProof {
     /// karve's own strategy made every change of the campaign. It writes no caches, but a large
     /// gain is all that this explains.
     OwnStrategy,
+    /// Its work was counted, call by call.
+    Work,
     /// A person looked at the candidate and allowed it.
     Person,
 }
@@ -84,6 +86,15 @@ impl GainDoubt {
     }
 }
 
+/// Bugs that were planted in a candidate before the first keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MutantCheck {
+    /// How many were built and tested.
+    pub tested: u32,
+    /// Whether the tests noticed one of them.
+    pub noticed: bool,
+}
+
 /// The first state that the audit found in a change.
 pub fn state_in(findings: &[AuditFinding]) -> Option<GainDoubt> {
     let of_state = |finding: &&AuditFinding| {
@@ -100,6 +111,7 @@ pub fn remaining(doubts: Vec<GainDoubt>, proofs: &[GainProof]) -> Vec<GainDoubt>
     let dispels = |proof: GainProof, doubt: &GainDoubt| match (proof, doubt) {
         (GainProof::Person, _) => true,
         (GainProof::OwnStrategy, GainDoubt::State { .. } | GainDoubt::Roofline { .. }) => false,
+        (GainProof::Work, GainDoubt::Roofline { .. }) => false,
         // Work that was done says nothing about the clock that the benchmark read.
         (_, GainDoubt::Clock { .. }) => false,
         (_, GainDoubt::State { .. }) => true,
@@ -159,6 +171,15 @@ mod tests {
         assert_eq!(remaining(vec![state(), large()], &contract), []);
         assert_eq!(remaining(vec![beyond()], &contract), []);
         assert_eq!(remaining(vec![large(), beyond()], &contract), [large(), beyond()]);
+    }
+
+    #[test]
+    fn counted_work_proves_state_and_large_gains_within_the_roofline() {
+        let work = [GainProof::Work];
+        assert_eq!(remaining(vec![state(), large()], &work), []);
+        assert_eq!(remaining(vec![beyond()], &work), [beyond()]);
+        assert_eq!(remaining(vec![large(), beyond()], &work), [large(), beyond()]);
+        assert_eq!(remaining(vec![state(), unseen()], &work), [unseen()]);
     }
 
     #[test]

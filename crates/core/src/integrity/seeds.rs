@@ -19,7 +19,7 @@ pub enum SeedReaction {
 }
 
 impl SeedReaction {
-    /// From checksums of two runs with one seed, and of one with another; nothing if there are none.
+    /// From checksums of two runs with one seed, and of one with another, if there are any.
     pub fn of(first: &[f64], again: &[f64], other: &[f64]) -> Option<Self> {
         if first.is_empty() {
             return None;

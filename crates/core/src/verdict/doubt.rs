@@ -2,7 +2,7 @@
 
 use super::{DropReason, KeepNote, Verdict, judge_gate};
 use crate::comparison::{ClaimCheck, Comparison};
-use crate::integrity::{self, AuditFinding, GainDoubt, GainProof, ImplausibleReason};
+use crate::integrity::{self, AuditFinding, GainDoubt, GainProof, ImplausibleReason, MutantCheck};
 
 /// A figure of a case that is too good.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,17 +39,15 @@ pub fn judge_doubts(verdict: Verdict, doubts: &[ImplausibleFigure]) -> Verdict {
     verdict
 }
 
-/// Judges a keep with what proves that the work was done: without a proof, a gain that is too large
-/// or a change that keeps state is not kept. No policy or setting changes this.
-pub fn judge_proof(
-    verdict: Verdict,
-    round: u32,
+/// Why a keep needs a proof, before any proof: a gain that is too large, a change that keeps state,
+/// or a clock that contradicts it.
+pub fn find_doubts(
+    verdict: &Verdict,
     findings: &[AuditFinding],
     comparison: Option<&Comparison>,
-    proofs: &[GainProof],
-) -> Verdict {
-    let (Verdict::Keep { notes } | Verdict::KeepGated { notes, .. }) = &verdict else {
-        return verdict;
+) -> Vec<GainDoubt> {
+    let (Verdict::Keep { notes } | Verdict::KeepGated { notes, .. }) = verdict else {
+        return Vec::new();
     };
     let mut doubts: Vec<GainDoubt> = integrity::state_in(findings).into_iter().collect();
     if let Some(comparison) = comparison {
@@ -69,9 +67,49 @@ pub fn judge_proof(
             doubts.push(GainDoubt::Roofline { cases: cases.clone() });
         }
     }
-    let doubts = integrity::remaining(doubts, proofs);
+    doubts
+}
+
+/// What speaks for a candidate whose gain is doubted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProofState {
+    /// What shows that it does the work.
+    pub proofs: Vec<GainProof>,
+    /// Why its work counts do not, if they could have.
+    pub work: Option<String>,
+}
+
+/// Judges a keep with what proves that the work was done: without a proof, a gain that is doubted
+/// is not kept. No policy or setting changes this.
+pub fn judge_proof(
+    verdict: Verdict,
+    round: u32,
+    doubts: Vec<GainDoubt>,
+    state: ProofState,
+) -> Verdict {
+    let doubts = integrity::remaining(doubts, &state.proofs);
     match doubts.is_empty() {
         true => verdict,
-        false => Verdict::Drop { reason: DropReason::Unproven { round, doubts } },
+        false => {
+            let reason = DropReason::Unproven { round, doubts, work: state.work };
+            Verdict::Drop { reason }
+        }
+    }
+}
+
+impl Verdict {
+    /// The same verdict; a keep notes that the tests do not notice bugs in it, if that was seen.
+    #[must_use]
+    pub(crate) fn noting(mut self, mutants: Option<MutantCheck>) -> Self {
+        let Some(MutantCheck { tested: planted @ 1.., noticed: false }) = mutants else {
+            return self;
+        };
+        match &mut self {
+            Self::Keep { notes } | Self::KeepGated { notes, .. } => {
+                notes.push(KeepNote::BlindTests { planted });
+            }
+            Self::Drop { .. } | Self::Undecided { .. } => {}
+        }
+        self
     }
 }

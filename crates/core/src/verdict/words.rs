@@ -27,6 +27,10 @@ impl KeepNote {
                 format!("faster than the roofline allows on {}", list(cases))
             }
             Self::Inflated(gain) => gain.describe(),
+            Self::BlindTests { planted } => format!(
+                "the tests do not notice a broken kernel: {planted} bugs were planted in it, one \
+                 by one, and commands.test passed each time"
+            ),
         }
     }
 }
@@ -64,14 +68,18 @@ impl Verdict {
                         ratios.join(", ")
                     )
                 }
-                DropReason::Unproven { round, doubts } => {
+                DropReason::Unproven { round, doubts, work } => {
                     let doubts: Vec<String> = doubts.iter().map(GainDoubt::describe).collect();
+                    let counted = work.as_ref().map(|why| {
+                        format!(", and counting its work does not show it either: {why}")
+                    });
                     format!(
                         "not proven: {}; the project's own benchmark repeats its inputs and \
-                         cannot show that the work was done. Let karve call the kernel itself \
-                         (karve contract FILE:FUNCTION), or read the diff, run karve answer \
-                         \"allow {round}\" and submit it again",
-                        doubts.join("; ")
+                         cannot show that the work was done{}. Let karve call the kernel \
+                         itself (karve contract FILE:FUNCTION), or read the diff, run karve \
+                         answer \"allow {round}\" and submit it again",
+                        doubts.join("; "),
+                        counted.unwrap_or_default()
                     )
                 }
                 DropReason::SlowCalls { which, ratio } => {

@@ -58,62 +58,92 @@ const SWAPS: [(&str, &str); 11] = [
 /// If a kernel consists only of calls, its return value can still be changed.
 const RETURN: &str = "return ";
 
-/// Plants bugs in a commit until the tests catch one. Returns whether they did, and each bug.
-pub fn run_mutation_check(
-    repo: &Repo,
-    trees: &Worktrees,
-    harness: &Harness,
-    charter: &Charter,
-    commit: &str,
-) -> Result<(bool, Vec<PlantedBug>)> {
-    let tree = trees.fresh(repo, "engagement", commit)?;
-    let mut cases: Vec<Case> =
-        charter.visible_cases().iter().map(|index| charter.cases[*index].clone()).collect();
-    let start = Instant::now();
-    let unchanged = harness.build(&tree).and_then(|()| fit_cases(harness, &tree, &mut cases));
-    if let Err(gate) = split(unchanged)? {
-        trees.remove(repo, &tree)?;
-        let bug = PlantedBug {
-            file: String::new(),
-            bug: "none: the unchanged kernel does not pass its own test".into(),
-            noticed: false,
-            detail: bounded(&gate.describe()),
-        };
-        return Ok((false, vec![bug]));
+/// What a mutation check works with.
+#[derive(Clone, Copy, Debug)]
+pub struct MutationCheck<'a> {
+    /// Where the commit is.
+    pub repo: &'a Repo,
+    /// Where it is checked out.
+    pub trees: &'a Worktrees,
+    /// What builds and tests it.
+    pub harness: &'a Harness,
+    /// The cases and the editable files.
+    pub charter: &'a Charter,
+    /// How long the search for a bug that the tests catch may take, if that is limited.
+    pub time_max: Option<Duration>,
+}
+
+/// The result of a mutation check.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MutationResult {
+    /// Whether the tests caught a bug.
+    pub caught: bool,
+    /// Each bug that was planted.
+    pub bugs: Vec<PlantedBug>,
+    /// How many of them could be built and tested.
+    pub tested: u32,
+    /// Whether the time was up before all were tried.
+    pub time_up: bool,
+}
+
+impl MutationCheck<'_> {
+    /// Plants bugs in a commit until the tests catch one.
+    pub fn run(self, commit: &str) -> Result<MutationResult> {
+        let tree = self.trees.fresh(self.repo, "engagement", commit)?;
+        let result = self.search(&tree, commit);
+        self.trees.remove(self.repo, &tree)?;
+        result
     }
-    let whole = Duration::from_secs(charter.limits.command_s);
-    let limit = (start.elapsed() * LIMIT_FACTOR).clamp(LIMIT_MIN.min(whole), whole);
-    let hasty = harness.clone().with_limit(limit);
-    let mut bugs = Vec::new();
-    let mut caught = false;
-    let mut groups = sites(repo, commit, &charter.editable)?;
-    groups.reverse();
-    while let Some(group) = groups.pop() {
-        if bugs.len() >= PLANTED_MAX {
-            break;
+
+    fn search(self, tree: &Path, commit: &str) -> Result<MutationResult> {
+        let Self { harness, charter, .. } = self;
+        let mut cases: Vec<Case> =
+            charter.visible_cases().iter().map(|index| charter.cases[*index].clone()).collect();
+        let start = Instant::now();
+        let unchanged = harness.build(tree).and_then(|()| fit_cases(harness, tree, &mut cases));
+        let mut result = MutationResult::default();
+        if let Err(gate) = split(unchanged)? {
+            result.bugs.push(PlantedBug {
+                file: String::new(),
+                bug: "none: the unchanged kernel does not pass its own test".into(),
+                noticed: false,
+                detail: bounded(&gate.describe()),
+            });
+            return Ok(result);
         }
-        let (bug, built) = plant(&hasty, &tree, &cases, &group)?;
-        caught = bug.noticed;
-        bugs.push(bug);
-        if caught {
-            break;
+        let whole = Duration::from_secs(charter.limits.command_s);
+        let limit = (start.elapsed() * LIMIT_FACTOR).clamp(LIMIT_MIN.min(whole), whole);
+        let hasty = harness.clone().with_limit(limit);
+        let mut groups = sites(self.repo, commit, &charter.editable)?;
+        groups.reverse();
+        while let Some(group) = groups.pop() {
+            result.time_up = self.time_max.is_some_and(|most| start.elapsed() > most);
+            if result.bugs.len() >= PLANTED_MAX || result.time_up {
+                break;
+            }
+            let (bug, built) = plant(&hasty, tree, &cases, &group)?;
+            result.caught = bug.noticed;
+            result.tested += u32::from(built);
+            result.bugs.push(bug);
+            if result.caught {
+                break;
+            }
+            if !built && group.len() > 1 {
+                let (first, second) = group.split_at(group.len() / 2);
+                groups.push(second.to_vec());
+                groups.push(first.to_vec());
+            }
         }
-        if !built && group.len() > 1 {
-            let (first, second) = group.split_at(group.len() / 2);
-            groups.push(second.to_vec());
-            groups.push(first.to_vec());
+        if result.bugs.is_empty() {
+            result.bugs.push(PlantedBug {
+                file: charter.editable.join(", "),
+                bug: "none: the editable files contain no arithmetic to break".into(),
+                noticed: false,
+                detail: String::new(),
+            });
         }
+        Ok(result)
     }
-    trees.remove(repo, &tree)?;
-    if bugs.is_empty() {
-        bugs.push(PlantedBug {
-            file: charter.editable.join(", "),
-            bug: "none: the editable files contain no arithmetic to break".into(),
-            noticed: false,
-            detail: String::new(),
-        });
-    }
-    Ok((caught, bugs))
 }
 
 /// Plants one bug at all these sites. Returns the result, and whether it was built.

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::correctness::{cases_at, test_visible_cases};
-use super::{bug, raw_output};
+use super::{bug, proof, raw_output};
 use crate::checks::{audit_commits, check_changes};
 use crate::refs::refs_of;
 use karve_agents::builtin::knobs_at;
@@ -41,6 +41,12 @@ pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -
             (gate, false, 0)
         }
     };
+    let (mut counted, mut mutants) = (None, None);
+    if gate.passed() {
+        counted = proof::count_work(context, candidate, &findings, campaign)?;
+        let work = counted.as_deref();
+        mutants = proof::check_mutants(context, candidate, &findings, work, campaign)?;
+    }
     Ok(Event::Gated {
         round: *round,
         retry: *retry,
@@ -50,6 +56,8 @@ pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -
         errors,
         findings,
         knobs,
+        work: counted,
+        mutants,
     })
 }
 

@@ -139,7 +139,7 @@ fn is_refused(lab: &Lab, verdict: &str, says: &[&str]) {
 
 const FORBIDDEN: &[&str] = &["the audit forbids it", "identity-cache"];
 const UNPROVEN: &[&str] =
-    &["not proven: state outlives a call", "docs/contract.md", "karve answer \"allow 1\""];
+    &["not proven: state outlives a call", "karve contract FILE", "karve answer \"allow 1\""];
 
 #[test]
 fn the_last_result_under_its_addresses_is_refused_in_c() {

@@ -128,3 +128,125 @@ fn the_doctor_says_whether_a_checksum_follows_the_seed() {
     assert!(ignores.contains("is the same for every seed"), "{ignores}");
     assert!(ignores.contains("KARVE_SEED"), "{ignores}");
 }
+
+/// A table that is filled by the first call: state, but every call does its work.
+const TABLE: &str = "#include <stddef.h>
+static double weights[8];
+static int ready;
+double kernel(const double *x, size_t n) {
+    if (!ready) {
+        for (int i = 0; i < 8; i++) weights[i] = 1.0;
+        ready = 1;
+    }
+    double a = 0.0, b = 0.0;
+    for (size_t i = 0; i + 1 < n; i += 2) {
+        a += weights[i % 8] * x[i] * x[i];
+        b += weights[i % 8 + 1] * x[i + 1] * x[i + 1];
+    }
+    return a + b;
+}";
+
+/// A memo whose first call does all the work.
+const MEMO: &str = "#include <stddef.h>
+static double parts[8];
+static int ready;
+static void fill(const double *x, size_t n, double *to) {
+    for (size_t i = 0; i < n; i++) to[i % 8] += x[i] * x[i];
+}
+double kernel(const double *x, size_t n) {
+    double sum = 0.0;
+    if (!ready) {
+        fill(x, n, parts);
+        ready = 1;
+    }
+    for (int i = 0; i < 8; i++) sum += parts[i];
+    return sum;
+}";
+
+/// The same, with no branch on state that the audit would suspect.
+const LOOP_MEMO: &str = "#include <stddef.h>
+static struct { double parts[8]; size_t from; } w;
+double kernel(const double *x, size_t n) {
+    double sum = 0.0;
+    for (; w.from < n; w.from++) w.parts[w.from % 8] += x[w.from] * x[w.from];
+    for (int i = 0; i < 8; i++) sum += w.parts[i];
+    return sum;
+}";
+
+/// The last result for an input with the same content.
+const CONTENT: &str = "#include <stddef.h>
+#include <string.h>
+static double seen[4096];
+static double last;
+static int same(const double *x, size_t n) {
+    return memcmp(seen, x, n * sizeof *x) == 0;
+}
+static void keep(const double *x, size_t n, double *to) {
+    memcpy(seen, x, n * sizeof *x);
+    *to = 0.0;
+    for (size_t i = 0; i < n; i++) *to += x[i] * x[i];
+}
+double kernel(const double *x, size_t n) {
+    if (!same(x, n)) keep(x, n, &last);
+    return last;
+}";
+
+/// The verdict on a candidate, and why, if valgrind is installed.
+fn counted(candidate: &str) -> Option<(String, String)> {
+    let lab = lab(candidate);
+    lab.commit().karve(&["run", "--yes"]).ends(0);
+    let gated = lab.events("gated");
+    let work = &gated.last().unwrap()["work"];
+    let why = work["why"].as_str().unwrap_or_default();
+    if why.contains("valgrind is not installed") {
+        println!("skipped: {why}");
+        assert_eq!(lab.verdicts(), ["unproven"]);
+        lab.karve(&["show", "1"]).ends(0).shows(&["apt-get install valgrind"]);
+        return None;
+    }
+    lab.karve(&["verify"]).ends(0);
+    let shown = lab.karve(&["show", "1"]).ends(0).stdout;
+    Some((lab.verdicts()[0].clone(), format!("{work} {shown}")))
+}
+
+#[test]
+fn counted_work_proves_state_that_no_call_depends_on() {
+    if let Some((verdict, why)) = counted(TABLE) {
+        assert_eq!(verdict, "keep", "{why}");
+        assert!(why.contains("\"work\":\"counted\""), "{why}");
+    }
+}
+
+#[test]
+fn counted_work_proves_no_memo() {
+    for memo in [MEMO, LOOP_MEMO] {
+        if let Some((verdict, why)) = counted(memo) {
+            assert_eq!(verdict, "unproven", "{why}");
+            assert!(why.contains("equal calls do not do equal work"), "{why}");
+        }
+    }
+    // Whatever the audit says about it.
+    if let Some((verdict, why)) = counted(CONTENT) {
+        assert!(["unproven", "dishonest"].contains(&verdict.as_str()), "{verdict}: {why}");
+    }
+}
+
+#[test]
+fn a_keep_that_the_tests_would_not_miss_says_so() {
+    // The tests call the kernel with 16 elements, which another file adds up for the candidate.
+    let small = "if (n < 64) return small(x, n);";
+    let candidate = FAST
+        .replace("double kernel", "double small(const double *, size_t);\ndouble kernel")
+        .replace("    double a = 0.0", &format!("    {small}\n    double a = 0.0"));
+    let lab = lab(&candidate);
+    lab.write("small.c", &SLOW.replace("kernel", "small"));
+    lab.replace("karve.toml", "main.c build/kernel.o", "main.c small.c build/kernel.o");
+    lab.replace("main.c", "fabs(kernel(x, N) - want) <= 1e-9 * want", "kernel(x, 16) == 1240.0");
+    lab.configure(NO_AUDIT).commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    let says = ["the tests do not notice a broken kernel"];
+    lab.karve(&["show", "1"]).ends(0).shows(&says);
+    lab.karve(&["report"]).ends(0).shows(&says);
+    assert_eq!(lab.events("gated").last().unwrap()["mutants"]["noticed"], false);
+    lab.karve(&["verify"]).ends(0);
+}

@@ -334,6 +334,35 @@ impl ProcessCosts {
     }
 }
 
+/// The function of the kernel that the benchmark calls.
+pub(super) struct KernelEntry {
+    /// Its name, as valgrind writes it.
+    pub(super) function: String,
+    /// Instructions of all processes.
+    pub(super) instructions: u64,
+}
+
+impl KernelEntry {
+    /// The function of the editable files with the most instructions, including its callees.
+    fn of(processes: &[ProcessCosts], editable: &EditableFiles) -> Result<Self, ProfileParseError> {
+        let mut best: Option<(u64, &str)> = None;
+        let mut instructions = 0_u64;
+        for costs in processes {
+            let ir = costs.ir()?;
+            instructions = instructions.saturating_add(costs.instructions(ir, |_, _| true));
+            for (name, cost) in &costs.functions {
+                let is_own = editable.holds(name, cost.file()) && plain_name(name) != "main";
+                let whole = cost.whole()[ir];
+                if is_own && best.is_none_or(|(most, _)| whole > most) {
+                    best = Some((whole, name));
+                }
+            }
+        }
+        let (_, function) = best.ok_or_else(|| ProfileParseError::at(1, UNSEEN))?;
+        Ok(Self { function: function.to_owned(), instructions })
+    }
+}
+
 /// The process that runs the kernel, and the code of its first kernel: the process with the most
 /// work in functions of the editable files, else the busiest that does not only start others.
 fn of_processes(

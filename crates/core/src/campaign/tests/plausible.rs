@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::campaign::plausible::is_unproven;
+use crate::integrity::{CallCost, CaseWork, CountedRun, MutantCheck, WorkCounts};
 use crate::verdict::{DropReason, KeepNote};
 use karve_numerics::contract::{
     Arg, ArgKind, CallWork, Contract, Kernel, Precision, PythonRuntime, Reference,
@@ -118,6 +119,96 @@ fn a_reported_gain_that_the_own_clock_does_not_see_needs_a_proof() {
     assert!(verdict_of(&lies).keeps());
 }
 
+/// A run with equal calls, and the first one dearer by this much.
+fn counted(call: u64, first: u64) -> CountedRun {
+    let cost = |instructions| CallCost { instructions, accesses: instructions };
+    let mut calls = vec![cost(call); 20];
+    calls[0] = cost(call + first);
+    CountedRun { calls, instructions: 1_000 + 20 * call + first }
+}
+
+#[test]
+fn counted_work_proves_a_large_gain_and_refuses_a_cache() {
+    let mut script = by_agent(&[12.0]);
+    let mut judged = |new: &CountedRun| {
+        let cases = vec![CaseWork::of(1, &counted(80_000, 0), new)];
+        script.work = Some(WorkCounts::Counted { cases });
+        verdict_of(&script)
+    };
+    assert!(judged(&counted(8_000, 100)).keeps());
+    let verdict = judged(&counted(8_000, 72_000));
+    assert!(is_unproven(&verdict), "{verdict:?}");
+    let why = verdict.describe(&|case| case.to_string());
+    assert!(why.contains("counting its work does not show it either: equal calls"), "{why}");
+    // A gain beyond the roofline stays impossible, whatever was counted.
+    let mut beyond = scripted(12.0, FLOPS);
+    let cases = vec![CaseWork::of(1, &counted(80_000, 0), &counted(8_000, 0))];
+    beyond.work = Some(WorkCounts::Counted { cases });
+    assert!(is_unproven(&verdict_of(&beyond)));
+}
+
+#[test]
+fn work_is_counted_only_where_it_can_be_the_proof() {
+    // At each gate, whether its step counts.
+    let due = |script: &CampaignScript| -> Vec<bool> {
+        let (_, log) = play(script);
+        let mut campaign = Campaign::new();
+        let mut seen = Vec::new();
+        for record in &log {
+            if matches!(campaign.next_step(), Some(Step::Gate { .. })) {
+                seen.push(campaign.work_due(&[]));
+            }
+            campaign.record(record).unwrap();
+        }
+        seen
+    };
+    // The first gate comes before the duel, the second one after it.
+    assert_eq!(due(&by_agent(&[12.0])), [false, true]);
+    assert_eq!(due(&by_agent(&[2.0])), [false, false]);
+    assert_eq!(due(&script(&[12.0])), [false, false]);
+    assert_eq!(due(&under_contract(12.0, 1e15)), [false, false]);
+    assert_eq!(due(&scripted(12.0, FLOPS)), [false, false]);
+}
+
+#[test]
+fn bugs_are_planted_in_the_candidate_of_the_first_keep_and_only_there() {
+    let due = |script: &CampaignScript| -> Vec<bool> {
+        let (_, log) = play(script);
+        let mut campaign = Campaign::new();
+        let mut seen = Vec::new();
+        for record in &log {
+            if matches!(campaign.next_step(), Some(Step::Gate { .. })) {
+                seen.push(campaign.mutants_due(&[], None));
+            }
+            campaign.record(record).unwrap();
+        }
+        seen
+    };
+    // Each kept candidate has a gate before its duel and one after it.
+    assert_eq!(due(&by_agent(&[2.0, 3.0])), [false, true, false, false]);
+    // What is not kept for want of a proof is not checked either.
+    assert_eq!(due(&by_agent(&[12.0, 2.0])), [false, false, false, true]);
+    assert_eq!(due(&under_contract(2.0, 1e15)), [false, false]);
+}
+
+#[test]
+fn a_keep_says_that_the_tests_notice_no_bug() {
+    let mut script = by_agent(&[2.0]);
+    for (mutants, want) in [
+        (Some(MutantCheck { tested: 5, noticed: false }), true),
+        (Some(MutantCheck { tested: 1, noticed: true }), false),
+        // None of them could be built.
+        (Some(MutantCheck { tested: 0, noticed: false }), false),
+        (None, false),
+    ] {
+        script.mutants = mutants;
+        let verdict = verdict_of(&script);
+        assert!(verdict.keeps(), "{verdict:?}");
+        let why = verdict.describe(&|case| case.to_string());
+        assert_eq!(why.contains("the tests do not notice a broken kernel"), want, "{why}");
+    }
+}
+
 #[test]
 fn a_person_may_allow_what_nothing_proves_and_the_log_says_so() {
     let mut script = by_agent(&[12.0, 12.0]);
@@ -147,7 +238,9 @@ fn state_that_the_audit_suspects_is_not_kept_without_a_proof() {
         what: "LAST".into(),
     };
     let judged = |rule: &str, proofs: &[GainProof]| {
-        crate::verdict::judge_proof(keep(), 4, &[finding(rule)], None, proofs)
+        let doubts = crate::verdict::find_doubts(&keep(), &[finding(rule)], None);
+        let state = crate::verdict::ProofState { proofs: proofs.to_vec(), work: None };
+        crate::verdict::judge_proof(keep(), 4, doubts, state)
     };
     for rule in ["static-state", "replay", "identity-cache", "call-counter"] {
         assert!(is_unproven(&judged(rule, &[])), "{rule}");

@@ -3,7 +3,7 @@
 //! A check that cannot be run is a finding too, and the others still run.
 
 use super::{DoctorReport, FindingLevel, device};
-use crate::checks;
+use crate::checks::{self, MutationCheck, MutationResult};
 use karve_core::campaign::ProcessAge;
 use karve_core::charter::Charter;
 use karve_core::duel::{Duel, DuelRule};
@@ -144,9 +144,16 @@ impl KernelChecks<'_> {
         commit: &str,
         findings: &mut DoctorReport,
     ) -> Result<()> {
-        let proven =
-            checks::run_mutation_check(self.repo, self.trees, self.harness, charter, commit);
-        let Some((check_passed, faults)) = checked("mutation", proven, findings)? else {
+        let check = MutationCheck {
+            repo: self.repo,
+            trees: self.trees,
+            harness: self.harness,
+            charter,
+            time_max: None,
+        };
+        let Some(MutationResult { caught: check_passed, bugs: faults, .. }) =
+            checked("mutation", check.run(commit), findings)?
+        else {
             return Ok(());
         };
         let last = faults.last().map_or_else(String::new, |f| format!("{} in {}", f.bug, f.file));

@@ -256,6 +256,8 @@ impl Player {
                 errors: Vec::new(),
                 findings: Vec::new(),
                 knobs: 0,
+                work: None,
+                mutants: None,
             },
             Step::Measure(step) => self.block(&step),
             Step::Settle { round, verdict, .. } => Event::Settled { round, verdict, commit: None },

@@ -6,8 +6,8 @@ use super::super::number::whole;
 use super::super::text::{ENDS_EARLY, Lines};
 use super::super::vectors::KernelCode;
 use super::{
-    FUNCTIONS_MAX, PROCESSES_MAX, ParsedProfile, ProcessCosts, ProfileParseError, counts,
-    of_processes,
+    FUNCTIONS_MAX, KernelEntry, PROCESSES_MAX, ParsedProfile, ProcessCosts, ProfileParseError,
+    counts, of_processes,
 };
 use std::collections::BTreeMap;
 
@@ -54,6 +54,19 @@ pub(in super::super) fn parse_code(
     text: &str,
     editable: &EditableFiles,
 ) -> Result<(ParsedProfile, Option<KernelCode>), ProfileParseError> {
+    of_processes(processes_in(text)?, TOOL, editable)
+}
+
+/// The function of the kernel that the benchmark calls, and the instructions of all processes.
+pub(in super::super) fn entry(
+    text: &str,
+    editable: &EditableFiles,
+) -> Result<KernelEntry, ProfileParseError> {
+    KernelEntry::of(&processes_in(text)?, editable)
+}
+
+/// The costs of all processes.
+fn processes_in(text: &str) -> Result<Vec<ProcessCosts>, ProfileParseError> {
     let lines = Lines::of(text)?;
     let mut processes = Vec::new();
     let mut reader = CallgrindReader::new();
@@ -72,7 +85,7 @@ pub(in super::super) fn parse_code(
         return Err(ProfileParseError::at(lines.whole.len().max(1), reason));
     };
     processes.push(last);
-    of_processes(processes, TOOL, editable)
+    Ok(processes)
 }
 
 impl CallgrindReader {

@@ -1,0 +1,123 @@
+//! What a candidate must show before it is kept: its work, counted call by call, where that can
+//! prove a doubted gain; and before the first keep, whether the tests notice bugs in it.
+
+use super::context::Context;
+use super::repeats::settings_per_case;
+use crate::checks::{MutationCheck, exact_globs};
+use karve_core::campaign::Campaign;
+use karve_core::hypothesis::Candidate;
+use karve_core::integrity::{AuditFinding, CaseWork, MutantCheck, WorkCounts, can_notice};
+use karve_core::measurement::Gate;
+use karve_harness::commands::Harness;
+use karve_harness::git::Oid;
+use karve_harness::outcome::{Failure, IndexedCase, ReasonResult, split};
+use karve_harness::project_file::glob_set;
+use karve_numerics::case::{Case, CaseSet};
+use karve_os::error::Result;
+use karve_os::random::fresh_seed;
+use karve_profile::profilers::editable::EditableFiles;
+use karve_profile::profilers::work::{self, WorkTarget};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The most runs of the benchmark that are counted, for each arm.
+const RUNS_MAX: usize = 8;
+/// How long bugs are planted in a candidate.
+const MUTANTS_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// The work of incumbent and candidate, if that can prove the gain, and nothing else does.
+pub(super) fn count_work(
+    context: &mut Context,
+    candidate: &Candidate,
+    findings: &[AuditFinding],
+    campaign: &Campaign,
+) -> Result<Option<Box<WorkCounts>>> {
+    if !campaign.work_due(findings) {
+        return Ok(None);
+    }
+    let counts = match split(count_cases(context, candidate, findings, campaign))? {
+        Ok(cases) => WorkCounts::Counted { cases },
+        Err(why) => WorkCounts::NotCounted { why },
+    };
+    Ok(Some(Box::new(counts)))
+}
+
+/// Plants bugs in a candidate, if it would be the first keep.
+pub(super) fn check_mutants(
+    context: &Context,
+    candidate: &Candidate,
+    findings: &[AuditFinding],
+    work: Option<&WorkCounts>,
+    campaign: &Campaign,
+) -> Result<Option<MutantCheck>> {
+    if !campaign.mutants_due(findings, work) {
+        return Ok(None);
+    }
+    let check = MutationCheck {
+        repo: &context.repos.work,
+        trees: &context.repos.trees,
+        harness: &context.harness(),
+        charter: &context.charter,
+        time_max: Some(MUTANTS_TIME_MAX),
+    };
+    let result = check.run(&candidate.commit)?;
+    // Bugs that there was no time for might have been noticed.
+    let known = result.caught || !result.time_up;
+    Ok(known.then_some(MutantCheck { tested: result.tested, noticed: result.caught }))
+}
+
+/// Counts the work in one run for each case, or in one for all.
+fn count_cases(
+    context: &mut Context,
+    candidate: &Candidate,
+    findings: &[AuditFinding],
+    campaign: &Campaign,
+) -> ReasonResult<Vec<CaseWork>> {
+    let commit = Oid::named(&candidate.commit)?;
+    let changed = context.repos.work.read_matching(&commit, &exact_globs(&candidate.files)?)?;
+    let sources: Vec<_> = changed.iter().map(|(_, text)| String::from_utf8_lossy(text)).collect();
+    if let Some(why) = can_notice(findings, &context.charter.audit, &sources.join("\n")) {
+        return Err(why.into());
+    }
+    let harness = context.harness().with_cases(settings_per_case(campaign));
+    let old = CountedTree::of(context, &harness, campaign.incumbent())?;
+    let new = CountedTree::of(context, &harness, &candidate.commit)?;
+    let indexed = |index: usize| Some((index, campaign.case(index)?));
+    let mut cases: Vec<IndexedCase> =
+        campaign.cases_of(CaseSet::Full).into_iter().filter_map(indexed).collect();
+    let plain: Vec<Case> = cases.iter().map(|(_, case)| case.clone()).collect();
+    if harness.benches_all_at_once(&plain) {
+        cases.truncate(1);
+    }
+    if cases.len() > RUNS_MAX {
+        return Err(format!("work is counted on at most {RUNS_MAX} cases").into());
+    }
+    let mut counted = Vec::with_capacity(cases.len());
+    for (index, case) in &cases {
+        let seed = fresh_seed()?;
+        let (entry, old) = work::count(&harness, old.target(case, seed), None)?;
+        let (_, new) = work::count(&harness, new.target(case, seed), Some(&entry))?;
+        counted.push(CaseWork::of(*index, &old, &new));
+    }
+    Ok(counted)
+}
+
+/// A built tree, and the functions of its editable files.
+struct CountedTree {
+    path: PathBuf,
+    editable: EditableFiles,
+}
+
+impl CountedTree {
+    fn of(context: &mut Context, harness: &Harness, commit: &str) -> ReasonResult<Self> {
+        let in_words = |failure: Failure<Gate>| failure.map(|gate| gate.describe());
+        let path = context.repos.built(harness, commit).map_err(in_words)?.path;
+        let globs = glob_set(&context.charter.editable)?;
+        let files = context.repos.work.read_matching(&Oid::named(commit)?, &globs)?;
+        Ok(Self { path, editable: EditableFiles::of(&files) })
+    }
+
+    fn target<'a>(&'a self, case: &'a Case, seed: u64) -> WorkTarget<'a> {
+        WorkTarget { tree: &self.path, case, editable: &self.editable, seed }
+    }
+}
