@@ -5,10 +5,10 @@
 
 use crate::charter::{Charter, ClockRule, Metric};
 use crate::comparison::{CaseComparison, Clock, Comparison, Estimate, SecondClock};
-use crate::measurement::{Block, DiscardReason, Pair};
+use crate::measurement::{Block, DiscardReason, Pair, SlowTurns};
 use crate::policy::{SmallGain, WarmUpRule};
 use crate::sampling::WarmUp;
-use karve_numerics::stats::{self, SignEvidence};
+use karve_numerics::stats::{self, DrawRng, SignEvidence};
 use serde::{Deserialize, Serialize};
 
 mod turns;
@@ -35,9 +35,10 @@ pub enum SlowCalls {
 }
 
 impl SlowCalls {
-    /// The statements about turns that one duel may prove: in total, at the 90th percentile, and
-    /// at the slowest turn. Each needs that many times the evidence for the same error bound.
-    pub(crate) const N_CLAIMS: f64 = 3.0;
+    /// The statements about turns that one duel may prove: in total, at the 90th percentile, at the
+    /// slowest turn, and on the number of slow ones. Each needs that many times the evidence for
+    /// the same error bound.
+    pub(crate) const N_CLAIMS: f64 = 3.0 + SlowTurns::RATIOS.len() as f64;
 }
 
 /// The thresholds of one duel, in natural logs where they are ratios.
@@ -156,6 +157,8 @@ pub struct Duel {
     /// Evidence that the whole command became slower by over 5%, where the metric is reported.
     pub command_slower: SignEvidence,
     warm_up: WarmUp,
+    /// The seed of the last block, which no candidate knows.
+    last_seed: u64,
 }
 
 /// Why a block cannot be taken in.
@@ -195,7 +198,14 @@ impl Duel {
             ahead: SignEvidence::default(),
             behind: SignEvidence::default(),
             command_slower: SignEvidence::default(),
+            last_seed: 0,
         }
+    }
+
+    /// Whether a coin that no candidate can foresee falls on its side, for the next block; it does
+    /// so in one block out of `odds`.
+    pub fn toss(&self, odds: usize) -> bool {
+        DrawRng::new(self.last_seed).below(odds) == 0
     }
 
     /// What the metric shows.
@@ -245,6 +255,7 @@ impl Duel {
     pub fn take(&mut self, block: &Block) -> Result<(), BlockError> {
         check_block(&self.cases(), block)?;
         self.warm_up.record_block(&block.pairs);
+        self.last_seed = block.seed;
         if block.discarded.is_some() {
             return Ok(());
         }
