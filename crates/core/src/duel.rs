@@ -5,11 +5,11 @@
 
 use crate::charter::{Charter, ClockRule, Metric};
 use crate::comparison::{CaseComparison, Clock, Comparison, Estimate, SecondClock};
-use crate::measurement::{Block, DiscardReason, Pair};
+use crate::measurement::{Block, DiscardReason, Pair, SlowTurns};
 use crate::policy::{SmallGain, WarmUpRule};
 use crate::sampling::WarmUp;
 use claims::ClaimTrack;
-use karve_numerics::stats::{self, SignEvidence};
+use karve_numerics::stats::{self, DrawRng, SignEvidence};
 use serde::{Deserialize, Serialize};
 
 mod claims;
@@ -38,9 +38,10 @@ pub enum SlowCalls {
 }
 
 impl SlowCalls {
-    /// The statements about turns that one duel may prove: in total, at the 90th percentile, and
-    /// at the slowest turn. Each needs that many times the evidence for the same error bound.
-    pub(crate) const N_CLAIMS: f64 = 3.0;
+    /// The statements about turns that one duel may prove: in total, at the 90th percentile, at the
+    /// slowest turn, and on the number of slow ones. Each needs that many times the evidence for
+    /// the same error bound.
+    pub(crate) const N_CLAIMS: f64 = 3.0 + SlowTurns::RATIOS.len() as f64;
 }
 
 /// The thresholds of one duel, in natural logs where they are ratios.
@@ -161,6 +162,8 @@ pub struct Duel {
     /// What a self-reported metric claims, against karve's own clock.
     claims: ClaimTrack,
     warm_up: WarmUp,
+    /// The seed of the last block, which no candidate knows.
+    last_seed: u64,
 }
 
 /// Why a block cannot be taken in.
@@ -201,6 +204,7 @@ impl Duel {
             behind: SignEvidence::default(),
             command_slower: SignEvidence::default(),
             claims: ClaimTrack::default(),
+            last_seed: 0,
         }
     }
 
@@ -209,6 +213,12 @@ impl Duel {
     pub fn with_claims(mut self, claims: Vec<CaseClaim>) -> Self {
         self.claims = ClaimTrack::of(&self.metric, claims);
         self
+    }
+
+    /// Whether a coin that no candidate can foresee falls on its side, for the next block; it does
+    /// so in one block out of `odds`.
+    pub fn toss(&self, odds: usize) -> bool {
+        DrawRng::new(self.last_seed).below(odds) == 0
     }
 
     /// What the metric shows.
@@ -258,6 +268,7 @@ impl Duel {
     pub fn take(&mut self, block: &Block) -> Result<(), BlockError> {
         check_block(&self.cases(), block)?;
         self.warm_up.record_block(&block.pairs);
+        self.last_seed = block.seed;
         if block.discarded.is_some() {
             return Ok(());
         }

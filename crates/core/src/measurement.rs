@@ -1,5 +1,6 @@
 //! Raw readings, with everything needed to trace them and to judge them again.
 
+use karve_numerics::stats;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -71,6 +72,42 @@ pub struct TurnTimes {
     pub p90: Sample,
     /// The slowest of them.
     pub worst: Sample,
+    /// How many were slow.
+    #[serde(default, skip_serializing_if = "SlowTurns::is_none")]
+    pub slow: SlowTurns,
+}
+
+/// How many turns of a block took more than each of `RATIOS` times the incumbent's usual turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlowTurns {
+    /// By karve's clock.
+    pub time: [u32; SlowTurns::RATIOS.len()],
+    /// By CPU time.
+    pub cpu: [u32; SlowTurns::RATIOS.len()],
+}
+
+impl SlowTurns {
+    /// What a turn is compared with, in usual turns of the incumbent.
+    pub const RATIOS: [f64; 4] = [1.5, 3.0, 6.0, 12.0];
+
+    /// Fewest turns of a block that have a usual one among them.
+    const TURNS_MIN: usize = 5;
+
+    /// The slow ones among these turns, given those of the incumbent by the same clock.
+    pub fn count(turns: &[f64], incumbent: &[f64]) -> [u32; SlowTurns::RATIOS.len()] {
+        let usual = stats::median(incumbent).filter(|usual| *usual > 0.0);
+        let Some(usual) = usual.filter(|_| incumbent.len() >= Self::TURNS_MIN) else {
+            return Default::default();
+        };
+        Self::RATIOS.map(|ratio| {
+            let slow = turns.iter().filter(|turn| **turn > ratio * usual).count();
+            u32::try_from(slow).unwrap_or(u32::MAX)
+        })
+    }
+
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// One pair for each case of the duel.

@@ -18,6 +18,7 @@ mod words;
 pub use bench::{BenchFinding, LimitVerdict, find, find_case, judge_bench, judge_limit};
 pub use doubt::{ImplausibleFigure, ProofState, find_doubts, judge_doubts, judge_proof};
 pub use original::{InflatedGain, OriginalClaim, judge_original};
+pub use turns::{aging_allowed, aging_due};
 
 /// A proven small gain needs this many times the fewest blocks that a keep can need.
 const REMEASURE_FACTOR: u32 = 3;
@@ -311,9 +312,8 @@ fn proof(duel: &Duel, track: &ClockTrack) -> Option<(Vec<KeepNote>, AgedRuling)>
     Some((keep_notes(duel, track)?, turns::judge_aged(duel, track)))
 }
 
-/// Whether the next block must be one of aged processes: everything else that a keep needs is
-/// there.
-pub fn aging_due(duel: &Duel) -> bool {
+/// Whether only aged blocks are missing for a keep.
+fn lacks_aged(duel: &Duel) -> bool {
     let first = duel.tracks.iter().find_map(|track| proof(duel, track));
     duel.n_blocks() >= duel.rule.blocks_min
         && drop_reason(duel).is_none()

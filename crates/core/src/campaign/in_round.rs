@@ -4,8 +4,7 @@ use super::gating::gate_again;
 use super::record::{EventResult, not_due};
 use super::round::{RoundPhase, RoundState, RunningDuel};
 use super::{
-    Campaign, CampaignPhase, Event, Lesson, ProcessAge, ProposalRefusal, Record, RoundSummary,
-    StopReason,
+    Campaign, CampaignPhase, Event, Lesson, ProposalRefusal, Record, RoundSummary, StopReason,
 };
 use crate::campaign::strategy;
 use crate::hypothesis::{Candidate, Hypothesis, HypothesisDigest};
@@ -320,8 +319,13 @@ impl Campaign {
             return not_due();
         };
         measuring.duel.check_discard(block).map_err(|bad| bad.0)?;
-        if (block.aged > 0) != (measuring.age_due() == ProcessAge::Aged) {
-            return Err("exactly the blocks of a proven gain must be aged".into());
+        let is_aged = block.aged > 0;
+        let is_allowed = match measuring.layouts {
+            Some(_) => !is_aged,
+            None => verdict::aging_allowed(&measuring.duel, is_aged),
+        };
+        if !is_allowed {
+            return Err("exactly the blocks that were due may be aged".into());
         }
         measuring.duel.take(block).map_err(|bad| bad.0)?;
         measuring.blocks += 1;

@@ -3,16 +3,23 @@
 //! A block is represented by its usual turn, which a busy host cannot move. It cannot be moved by
 //! a kernel that is slow in one call out of four either, so three more things are kept: the mean
 //! of all turns, the slow tail of each block, and blocks whose processes had lived much longer.
+//! One block has few slow turns, and one late turn moves its mean, so the slow turns of both arms
+//! are also counted over all blocks.
 //! Turns are interleaved in random order, so for equal kernels each sign here is a fair coin.
 
 use super::{DuelRule, SlowCalls};
-use crate::charter::Metric;
+use crate::charter::{Metric, OwnClock};
 use crate::comparison::Clock;
-use crate::measurement::{Pair, Sample, TurnTimes};
+use crate::measurement::{Pair, Sample, SlowTurns, TurnTimes};
 use karve_numerics::stats::{self, SignEvidence};
 
 /// How much slower the slowest turn of a block may be: single turns vary more than the rest.
 const WORST_RATIO: f64 = 1.25;
+
+/// A keep waits while the candidate has at least so many slow turns, and more than the incumbent by
+/// so many standard deviations of their difference, if these cost as much as a gain is worth.
+const SLOW_TURNS_MIN: f64 = 4.0;
+const SLOW_SIGMAS: f64 = 1.0;
 
 /// What all turns show by one clock. Empty if the blocks do not have turns.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +38,11 @@ pub struct TurnTrack {
     worst_worse: SignEvidence,
     /// The sums of all turns of both arms, one for each case.
     sums: Vec<(f64, f64)>,
+    /// Whose the slow turns of all blocks are, for each of `SlowTurns::RATIOS`: a success is one of
+    /// the candidate. A host delays both arms alike.
+    slow: [SignEvidence; SlowTurns::RATIOS.len()],
+    /// Turns of each arm in all blocks.
+    n_turns: f64,
     /// Log speedup by the usual turn, one per aged block: all of its turns are late ones.
     pub aged: Vec<f64>,
 }
@@ -51,6 +63,7 @@ impl TurnTrack {
             self.worsts.push(worst);
             self.worst_worse.see(worst < -rule.tail_ratio.max(WORST_RATIO).ln());
         }
+        self.count_slow(clock, pairs, metric);
         self.sums.resize(pairs.len(), (0.0, 0.0));
         for (sum, pair) in self.sums.iter_mut().zip(pairs) {
             let Some(all) = of_turns(pair, |turns| turns.mean) else {
@@ -60,6 +73,35 @@ impl TurnTrack {
             let n = pair.turns.map_or(0.0, |turns| f64::from(turns.n));
             *sum = (sum.0 + n * parent, sum.1 + n * candidate);
         }
+    }
+
+    fn count_slow(&mut self, clock: Clock, pairs: &[Pair], metric: &Metric) {
+        let by_cpu = match clock {
+            Clock::Metric => metric.own_clock() == Some(OwnClock::Cpu),
+            Clock::Cpu => true,
+            Clock::Wall => false,
+        };
+        let of = |turns: &TurnTimes| if by_cpu { turns.slow.cpu } else { turns.slow.time };
+        for turns in pairs.iter().filter_map(|pair| pair.turns) {
+            self.n_turns += f64::from(turns.n);
+            let counts = of(&turns.parent).into_iter().zip(of(&turns.candidate));
+            for (slow, (parent, candidate)) in self.slow.iter_mut().zip(counts) {
+                // The order within a block is unknown; this one cannot overstate the evidence.
+                (0..parent.min(turns.n)).for_each(|_| slow.see(false));
+                (0..candidate.min(turns.n)).for_each(|_| slow.see(true));
+            }
+        }
+    }
+
+    /// Whether so many of the slow turns are the candidate's that a keep must wait for more turns,
+    /// given the smallest log speedup worth keeping.
+    pub fn has_costly_slow_turns(&self, effect_ln: f64) -> bool {
+        self.slow.iter().zip(SlowTurns::RATIOS).any(|(slow, ratio)| {
+            let (own, others) = (f64::from(slow.successes), f64::from(slow.failures));
+            let more = own - others;
+            let cost = more * (ratio - 1.0) / self.n_turns;
+            own >= SLOW_TURNS_MIN && more > SLOW_SIGMAS * (own + others).sqrt() && cost > effect_ln
+        })
     }
 
     /// Takes in an aged block.
@@ -91,7 +133,8 @@ impl TurnTrack {
         if self.p90_worse.reached(enough) {
             return Some((SlowCalls::Tail, ratio(&self.p90s)));
         }
-        let worse = self.worst_worse.reached(enough);
+        let slow = self.slow.iter().any(|slow| slow.reached(enough));
+        let worse = slow || self.worst_worse.reached(enough);
         worse.then(|| (SlowCalls::Tail, ratio(&self.worsts)))
     }
 }

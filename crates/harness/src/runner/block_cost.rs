@@ -8,7 +8,7 @@
 
 use super::arm::BatchTiming;
 use karve_core::charter::{Metric, OwnClock};
-use karve_core::measurement::{PairTurns, Sample, TurnTimes};
+use karve_core::measurement::{PairTurns, Sample, SlowTurns, TurnTimes};
 use karve_numerics::stats;
 use std::time::Duration;
 
@@ -113,10 +113,13 @@ fn middle(turns: &[[ClockTimes; 2]], clock: fn(&ClockTimes) -> Duration) -> [Clo
 
 /// What all turns of both arms show, of this many calls each.
 pub(super) fn all_turns(metric: &Metric, turns: &[[BatchTiming; 2]], calls: usize) -> PairTurns {
-    let of_arm = |arm: usize| {
+    let seconds_of = |arm: usize| -> (Vec<f64>, Vec<f64>) {
         let own = turns.iter().map(|both| ClockTimes::of(&both[arm]));
-        let (times, cpus): (Vec<f64>, Vec<f64>) =
-            own.map(|own| (own.time.as_secs_f64(), own.cpu.as_secs_f64())).unzip();
+        own.map(|own| (own.time.as_secs_f64(), own.cpu.as_secs_f64())).unzip()
+    };
+    let incumbent = seconds_of(0);
+    let of_arm = |arm: usize| {
+        let (times, cpus) = seconds_of(arm);
         let sample = |of: &dyn Fn(&[f64]) -> f64| {
             let seconds = |values: &[f64]| Duration::from_secs_f64(of(values).max(0.0));
             sample_of(metric, ClockTimes { time: seconds(&times), cpu: seconds(&cpus) }, calls)
@@ -126,6 +129,10 @@ pub(super) fn all_turns(metric: &Metric, turns: &[[BatchTiming; 2]], calls: usiz
             mean: sample(&|values| values.iter().sum::<f64>() / values.len().max(1) as f64),
             p90: sample(&quantile(0.9)),
             worst: sample(&quantile(1.0)),
+            slow: SlowTurns {
+                time: SlowTurns::count(&times, &incumbent.0),
+                cpu: SlowTurns::count(&cpus, &incumbent.1),
+            },
         }
     };
     PairTurns {
@@ -203,6 +210,7 @@ mod tests {
         let all = all_turns(&metric, &turns, 1);
         assert_eq!((all.n, all.parent.mean.cpu_us, all.candidate.mean.cpu_us), (16, 100, 217));
         assert_eq!((all.candidate.p90.wall_us, all.candidate.worst.wall_us), (600, 600));
+        assert_eq!((all.parent.slow.time, all.candidate.slow.time), ([0; 4], [4, 4, 0, 0]));
     }
 
     #[test]
