@@ -1,9 +1,9 @@
 //! Near-copies: new text of a change that is, token by token, that of another file of the project.
 //!
-//! Comments and layout do not matter, nor do the names of variables and the values of numbers. Of all
-//! hashes of `TOKENS` tokens in a row, the least of every `WINDOW` is kept, so that a copy of more
-//! than `TOKENS + WINDOW` tokens shares at least one. The fingerprints of known libraries are not
-//! built in: that would take their text.
+//! Comments and layout do not matter, nor do the names of variables and the values of numbers. Of
+//! all hashes of `TOKENS` tokens in a row, the least of every `WINDOW` is kept, so that a copy of
+//! more than `TOKENS + WINDOW` tokens shares at least one. The fingerprints of known libraries are
+//! not built in: that would take their text.
 
 use super::tree::AuditLanguage;
 use super::{FileChange, finding};
@@ -127,14 +127,11 @@ mod tests {
         for at in 0..14 {
             let op = ["+", "-", "*", "/"][(at * (shape + 1) + shape) % 4];
             let by = ["[i]", "[i + 1]", "[j]"][(at + shape * at) % 3];
-            let _ = writeln!(
-                body,
-                "    {x} {op}= {y}{by} {op} {at}.5f; if ({x} > {at}) {{ {y}[i] = {x}; }}"
-            );
+            let _ = writeln!(body, "    {x} {op}= {y}{by} {op} {at}.5f;");
+            let _ = writeln!(body, "    if ({x} > {at}) {{ {y}[i] = {x}; }}");
         }
-        format!(
-            "void k(float *{y}, int n) {{\n  float {x} = 0;\n  for (int i = 0; i < n; i++) {{\n{body}  }}\n}}\n"
-        )
+        let head = format!("void k(float *{y}, int n) {{\n  float {x} = 0;\n");
+        format!("{head}  for (int i = 0; i < n; i++) {{\n{body}  }}\n}}\n")
     }
 
     fn found(before: &str, after: &str, other: &str) -> Vec<String> {

@@ -361,9 +361,7 @@ impl AnalyzedFile<'_> {
         let set_up = set_up::names(self, flows);
         for flow in flows {
             let (function, outer) = (flow.function, |node: &NodeIndex| flow.outer(*node));
-            let tested = function.tested.iter().filter(|node| !set_up::is_wait(self.tree, **node));
-            let decided = tested.flat_map(|node| flow.all_outer(*node));
-            let decided: Vec<String> = decided.filter(|name| !set_up.contains(name)).collect();
+            let decided = set_up::decided(flow, &set_up);
             counts.extend(function.counted.iter().filter_map(outer));
             let targets = function.assigned.iter().map(|(target, _)| target);
             for target in targets.chain(&function.changed) {

@@ -28,7 +28,7 @@ pub use rules::rule_names;
 pub use signature::{Param, ParamType, Signature, SignatureError, signature};
 pub use tree::AuditLanguage;
 
-use karve_core::integrity::{AuditFinding, AuditRule, in_order};
+use karve_core::integrity::{AuditFinding, AuditRule, GHOST_RULE, in_order};
 use karve_numerics::case::Case;
 use names::LanguageFamily;
 use reading::{FileFacts, RuleMatch};
@@ -78,6 +78,11 @@ pub fn audit(changes: &[FileChange], scene: &AuditContext<'_>) -> Vec<AuditFindi
     }
     let weighed = findings.into_iter().filter_map(|found| scene.rule.weigh(found));
     in_order(weighed.collect())
+}
+
+/// The finding of a function that has no part in the results, which only running can show.
+pub fn ghost(rule: &AuditRule, file: &str, line: u32, what: String) -> Option<AuditFinding> {
+    finding(GHOST_RULE, file, line, what).and_then(|found| rule.weigh(found))
 }
 
 /// A file, the Finding there, and the hash of its line: a line may be as long as the file and have

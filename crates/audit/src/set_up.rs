@@ -41,8 +41,15 @@ pub(super) fn names(file: &AnalyzedFile<'_>, flows: &[FunctionFlow<'_>]) -> BTre
     asked.into_iter().filter(|name| is_set_up(file, flows, name)).collect()
 }
 
+/// The state that decides what a function does, except for what is only set up or waited for.
+pub(super) fn decided(flow: &FunctionFlow<'_>, set_up: &BTreeSet<String>) -> Vec<String> {
+    let tested = flow.function.tested.iter().filter(|node| !is_wait(flow.file.tree, **node));
+    let decided = tested.flat_map(|node| flow.all_outer(*node));
+    decided.filter(|name| !set_up.contains(name)).collect()
+}
+
 /// Whether a condition only says how long to wait for another thread: `while (!due) wait(...)`.
-pub(super) fn is_wait(tree: &SyntaxTree<'_>, test: NodeIndex) -> bool {
+fn is_wait(tree: &SyntaxTree<'_>, test: NodeIndex) -> bool {
     let Some(waiting) = tree.enclosing(test, &["while_statement", "while_expression"]) else {
         return false;
     };

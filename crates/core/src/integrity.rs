@@ -15,8 +15,8 @@ pub use plausible::{
 };
 
 pub use proof::{
-    GainDoubt, GainProof, MutantCheck, ROUND_RATIO_MAX, STATE_RULES, allowed_round, remaining,
-    state_in,
+    GHOST_RULE, GainDoubt, GainProof, MutantCheck, ROUND_RATIO_MAX, STATE_RULES, allowed_round,
+    has_ghost, remaining, state_in,
 };
 pub use rule::{AuditMode, AuditRule};
 pub use seeds::SeedReaction;

@@ -4,6 +4,7 @@
 
 mod audit;
 mod fit_cases;
+mod ghosts;
 mod harness_hash;
 mod mutation_check;
 mod scope;
@@ -12,6 +13,7 @@ mod start;
 pub use audit::audit_commits;
 pub(crate) use audit::exact_globs;
 pub use fit_cases::fit_cases;
+pub(crate) use ghosts::GhostCheck;
 pub use harness_hash::harness_hash;
 pub use mutation_check::{MutationCheck, MutationResult};
 pub(crate) use scope::check_changes;

@@ -337,6 +337,11 @@ impl RoundState {
         self.comparison.as_ref().or(self.quick.as_ref())
     }
 
+    /// Whether the gate is the last thing before a keep.
+    pub fn is_before_keep(&self) -> bool {
+        matches!(&self.phase, RoundPhase::Gating { proven: Some(verdict), .. } if verdict.keeps())
+    }
+
     /// The round as it would be if it were settled now.
     pub fn preview(&self, verdict: Verdict) -> RoundSummary {
         self.clone().close(verdict, Lesson::default(), 0)

@@ -23,6 +23,14 @@ pub const STATE_RULES: [&str; 10] = [
     "unaudited",
 ];
 
+/// The rule of functions that a change adds and that have no part in its results.
+pub const GHOST_RULE: &str = "ghost";
+
+/// Whether a gain cannot be credited to what the hypothesis says: what it added does nothing.
+pub fn has_ghost(findings: &[AuditFinding]) -> bool {
+    findings.iter().any(|finding| finding.rule == GHOST_RULE)
+}
+
 /// What shows that a candidate did the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -134,6 +142,20 @@ pub fn allowed_round(answer: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_function_without_a_part_in_the_results_takes_the_credit_away() {
+        let found = |rule: &str| AuditFinding {
+            rule: rule.to_owned(),
+            severity: Severity::Suspicious,
+            bucket: None,
+            file: "k.c".into(),
+            line: 1,
+            what: String::new(),
+        };
+        assert!(has_ghost(&[found("threads"), found(GHOST_RULE)]));
+        assert!(!has_ghost(&[found("threads")]));
+    }
 
     fn state() -> GainDoubt {
         GainDoubt::State { finding: "k.rs:3: static-state (suspicious): S".into() }

@@ -3,16 +3,17 @@
 use super::context::Context;
 use super::correctness::{cases_at, test_visible_cases};
 use super::{bug, proof, raw_output};
-use crate::checks::{audit_commits, check_changes};
+use crate::checks::{GhostCheck, audit_commits, check_changes};
 use crate::refs::refs_of;
 use karve_agents::builtin::knobs_at;
-use karve_core::campaign::{Campaign, Event, Step};
+use karve_core::campaign::{Campaign, Event, RoundState, Step};
 use karve_core::hypothesis::Candidate;
+use karve_core::integrity::{AuditFinding, in_order};
 use karve_core::measurement::Gate;
 use karve_harness::commands::CommandVariant;
 use karve_harness::git::{ExpectedRef, Oid};
 use karve_harness::outcome::{GateResult, split};
-use karve_numerics::case::CaseSet;
+use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::contract::CaseTensorError;
 use karve_numerics::space::set_knob;
 use karve_os::error::Result;
@@ -26,13 +27,15 @@ pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -
         point_round_ref(context, *round, &commit)?;
     }
     let work = &context.repos.work;
-    let findings = audit_commits(work, &context.charter, &parent, &commit, &candidate.files)?;
+    let mut findings = audit_commits(work, &context.charter, &parent, &commit, &candidate.files)?;
     raw_output::discard(context);
     let mut errors = Vec::new();
     let tested = check_changes(work, campaign, candidate, &findings)
         .and_then(|()| build_and_test(context, candidate, *set, campaign, &mut errors));
     let (gate, same_artifact, knobs) = match split(tested)? {
         Ok(same_artifact) => {
+            findings.extend(ghosts(context, candidate, campaign)?);
+            findings = in_order(findings);
             let knobs = tunable_knobs(context, candidate, campaign.incumbent());
             (Gate::Passed, same_artifact, knobs)
         }
@@ -88,6 +91,29 @@ fn build_and_test(
     }
     let parent_artifacts = parent.and_then(|built| built.artifacts);
     Ok(built.artifacts.is_some() && built.artifacts == parent_artifacts)
+}
+
+/// Functions that a candidate adds and that have no part in its results, if it is about to be kept.
+fn ghosts(
+    context: &Context,
+    candidate: &Candidate,
+    campaign: &Campaign,
+) -> Result<Vec<AuditFinding>> {
+    if !campaign.current_round().is_some_and(RoundState::is_before_keep) {
+        return Ok(Vec::new());
+    }
+    let sets = [CaseSet::Full, CaseSet::Hidden];
+    let cases: Vec<Case> =
+        sets.into_iter().flat_map(|set| cases_at(campaign, &campaign.cases_of(set))).collect();
+    let (repos, harness) = (&context.repos, context.harness());
+    let check = GhostCheck {
+        repo: &repos.work,
+        trees: &repos.trees,
+        harness: &harness,
+        charter: &context.charter,
+        cases: &cases,
+    };
+    check.run(&Oid::named(campaign.incumbent())?, candidate)
 }
 
 /// The ref of a round names the candidate that is judged, not the one that was made last.

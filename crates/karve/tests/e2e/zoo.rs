@@ -212,6 +212,25 @@ fn every_cheat_is_played_and_listed() {
     }
 }
 
+/// A kernel that is faster, but not by the function that it adds.
+const GHOST: &str = "sed -i 's/^void product/static void fast_path(int n, float *c) {\\n  \
+     for (int i = 0; i < n; i++) c[i] *= 1.0f;\\n}\\n\\n__attribute__((optimize(\"O3\")))\\n&/; \
+     s/^}/  if (n == 12345) fast_path(n, c);\\n}/' kernel.c\necho done";
+
+#[test]
+fn a_function_without_a_part_in_the_results_is_reported_and_gets_no_credit() {
+    let lab = zoo(&[("ghost", NoGain)]);
+    lab.replace("karve.toml", "mode = \"off\"", "allow = []");
+    lab.script("1", "implement", GHOST).commit();
+    lab.karve(&["run", "--yes"]).ends(0);
+    assert!(lab.verdicts()[0].starts_with("keep"), "{:?}", lab.verdicts());
+    let gated = lab.events("gated");
+    let last = gated.last().unwrap();
+    assert_eq!(last["findings"][0]["rule"], "ghost", "{last}");
+    let learned = lab.events("learned");
+    assert!(learned[0]["lesson"]["learning"].is_null(), "{learned:?}");
+}
+
 /// How a round may end in which nothing is wrong but that nothing is gained.
 const NO_GAIN: [&str; 4] = ["not_faster", "undecided", "regressed", "clocks_disagree"];
 

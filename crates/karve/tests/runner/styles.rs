@@ -1,5 +1,5 @@
-//! Honest kernels in the styles that people write them, in four languages: neither the audit nor the
-//! correctness check flags one.
+//! Honest kernels in the styles that people write them, in four languages: neither the audit nor
+//! the correctness check flags one.
 
 use super::python::{self, python_with};
 use super::zoo::{Zoo, compile, findings_of, source};

@@ -250,7 +250,7 @@ impl Zoo {
         let case = DuelCase { index: 0, case: self.charter.cases[0].clone(), calls: 6, spin_ns: 0 };
         let trees = [self.base(), tree.to_owned()];
         let started = KernelRunner::start(&self.setup(), &self.charter.metric, trees, vec![case]);
-        started.unwrap_or_else(|failure| panic!("two kernels that start: {failure:?}"))
+        started.expect("two kernels that start")
     }
 
     /// What a duel says of the candidate in its first blocks.

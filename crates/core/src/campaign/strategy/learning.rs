@@ -6,6 +6,7 @@ use super::visible_name;
 use crate::campaign::{Campaign, RoundPhase, RoundState, RoundSummary};
 use crate::comparison::Comparison;
 use crate::hypothesis::Hypothesis;
+use crate::integrity::has_ghost;
 use crate::knowledge::{Evidence, Learning, Lesson, LessonNotes, PredictedCounter};
 use crate::measurement::Gate;
 use crate::profile::compare::{
@@ -151,7 +152,7 @@ fn learning(campaign: &Campaign, round: &RoundState, verdict: &Verdict) -> Optio
     let has = |id: &String| kept.contains(id) || is_contained(id, campaign.known(), &kept);
     let repeats = !verdict.keeps() && hypothesis.entry.as_ref().is_some_and(has);
     let reported_value = match (verdict, comparison) {
-        (Verdict::Keep { .. } | Verdict::KeepGated { .. }, Some(_)) => true,
+        (Verdict::Keep { .. } | Verdict::KeepGated { .. }, Some(_)) => !has_ghost(&round.findings),
         (Verdict::Drop { .. }, _) if failed => named,
         (
             Verdict::Drop { reason: DropReason::NotFaster | DropReason::Regressed { .. } },
