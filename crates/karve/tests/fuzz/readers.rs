@@ -22,7 +22,7 @@ use karve_harness::{git, runner, store};
 use karve_numerics::search::budget;
 use karve_numerics::{expr, space};
 use karve_profile::devices::DeviceCatalog;
-use karve_profile::profilers::{collect, contract};
+use karve_profile::profilers::{collect, contract, work};
 use rmcp::ServiceExt;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use serde_json::{Value, json};
@@ -64,6 +64,7 @@ table! {
     profiler_text 600 profile_seeds,
     profiler_database 100 database_seeds,
     profiler_report 1_000 report_seeds,
+    call_counts 1_000 count_seeds,
     agent_answer 2_000 answer_seeds,
     agent_output 400 agent_seeds,
     session_log 400 session_seeds,
@@ -252,6 +253,21 @@ fn report_seeds() -> Vec<Vec<u8>> {
 
 fn profiler_report(bytes: &[u8]) -> bool {
     contract::parse(&lossy(bytes)).is_ok()
+}
+
+fn count_seeds() -> Vec<Vec<u8>> {
+    let call = |part: u32, totals: &str| {
+        format!(
+            "# callgrind format\nversion: 1\npid: 7\ncmd: ./main\npart: {part}\n\n\
+             desc: Trigger: --dump-after=kernel\n\nevents: Ir Dr Dw I1mr\nfn=(1) kernel\n\
+             0 {totals}\n\ntotals: {totals}\n"
+        )
+    };
+    vec![[call(1, "24583 4097 0 1"), call(2, "24583 4097")].concat().into_bytes()]
+}
+
+fn call_counts(bytes: &[u8]) -> bool {
+    work::parse_calls(&lossy(bytes)).is_ok_and(|calls| !calls.is_empty())
 }
 
 fn answer_seeds() -> Vec<Vec<u8>> {

@@ -115,8 +115,8 @@ struct CallFile {
     totals: Option<Vec<u64>>,
 }
 
-/// The cost of each call, in order.
-fn parse_calls(text: &str) -> Result<Vec<CallCost>, String> {
+/// The cost of each call, in order, from the files that callgrind wrote after each of them.
+pub fn parse_calls(text: &str) -> Result<Vec<CallCost>, String> {
     let lines = Lines::of(text).map_err(|why| why.to_string())?;
     let mut files: Vec<CallFile> = Vec::new();
     for (number, line) in &lines.whole {
