@@ -11,12 +11,14 @@ use turns::AgedRuling;
 
 mod bench;
 mod doubt;
+mod keep_note;
 mod original;
 mod turns;
 mod words;
 
 pub use bench::{BenchFinding, LimitVerdict, find, find_case, judge_bench, judge_limit};
 pub use doubt::{ImplausibleFigure, ProofState, find_doubts, judge_doubts, judge_proof};
+pub use keep_note::KeepNote;
 pub use original::{InflatedGain, OriginalClaim, judge_original};
 pub use turns::{aging_allowed, aging_due};
 
@@ -48,38 +50,6 @@ pub enum Verdict {
     Undecided {
         /// Blocks that were taken.
         blocks: u32,
-    },
-}
-
-/// What a reader of a keep should know.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "note", rename_all = "snake_case")]
-pub enum KeepNote {
-    /// The gain is below the small-gain limit of the policy.
-    SmallGain,
-    /// These cases lost something, within what the policy allows.
-    Losses {
-        /// Indices of the cases in the charter.
-        cases: Vec<usize>,
-    },
-    /// The second clock proves it; the metric does not contradict it.
-    ShownBy {
-        /// That clock.
-        clock: Clock,
-    },
-    /// The metric is better, but the whole command became slower.
-    CommandSlower,
-    /// These cases are faster than the roofline or the profile says they can be.
-    NearImpossible {
-        /// Indices of the cases in the charter.
-        cases: Vec<usize>,
-    },
-    /// The kept gains multiply to more than it shows against the original.
-    Inflated(InflatedGain),
-    /// The tests notice none of the bugs that were planted in it.
-    BlindTests {
-        /// How many there were.
-        planted: u32,
     },
 }
 

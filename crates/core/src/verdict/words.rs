@@ -5,33 +5,12 @@ use crate::duel::SlowCalls;
 use crate::integrity::GainDoubt;
 
 impl InflatedGain {
-    fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         format!(
             "{:.3}x against the original, where the kept gains multiply to {:.3}x: an incumbent \
              was slower in its duel than it is",
             self.measured, self.claimed
         )
-    }
-}
-
-impl KeepNote {
-    fn describe(&self, list: &dyn Fn(&[usize]) -> String) -> String {
-        match self {
-            Self::SmallGain => "a small gain".to_owned(),
-            Self::Losses { cases } => format!("slower on {}", list(cases)),
-            Self::ShownBy { clock } => format!("proven by the {}", clock.name()),
-            Self::CommandSlower => {
-                "the whole command got slower: check what moved there".to_owned()
-            }
-            Self::NearImpossible { cases } => {
-                format!("faster than the roofline allows on {}", list(cases))
-            }
-            Self::Inflated(gain) => gain.describe(),
-            Self::BlindTests { planted } => format!(
-                "the tests do not notice a broken kernel: {planted} bugs were planted in it, one \
-                 by one, and commands.test passed each time"
-            ),
-        }
     }
 }
 
