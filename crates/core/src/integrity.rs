@@ -15,8 +15,8 @@ pub use plausible::{
 };
 
 pub use proof::{
-    GainDoubt, GainProof, MutantCheck, ROUND_RATIO_MAX, STATE_RULES, allowed_round, remaining,
-    state_in,
+    GainDoubt, GainProof, MutantCheck, ROUND_RATIO_MAX, STATE_RULES, allowed_round, buffer_in,
+    remaining, state_in,
 };
 pub use rule::{AuditMode, AuditRule};
 pub use seeds::SeedReaction;
