@@ -16,7 +16,7 @@ pub use plausible::{
 
 pub use proof::{
     GHOST_RULE, GainDoubt, GainProof, MutantCheck, ROUND_RATIO_MAX, STATE_RULES, allowed_round,
-    has_ghost, remaining, state_in,
+    buffer_in, has_ghost, remaining, state_in,
 };
 pub use rule::{AuditMode, AuditRule};
 pub use seeds::SeedReaction;

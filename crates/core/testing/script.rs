@@ -7,7 +7,7 @@ use crate::campaign::{
 use crate::charter::Charter;
 use crate::hypothesis::tests::hypothesis;
 use crate::hypothesis::{Candidate, Hypothesis};
-use crate::integrity::{MutantCheck, WorkCounts};
+use crate::integrity::{AuditFinding, MutantCheck, WorkCounts};
 use crate::knowledge::KnownEntry;
 use crate::measurement::{
     BaselineReading, Block, DiscardReason, Environment, FirstArm, Gate, Pair, Sample,
@@ -60,6 +60,8 @@ pub(crate) struct CampaignScript {
     pub(crate) clock_lies: bool,
     /// The work that every gate counts.
     pub(crate) work: Option<WorkCounts>,
+    /// What the audit finds in every candidate.
+    pub(crate) findings: Vec<AuditFinding>,
     /// What every gate says about planted bugs.
     pub(crate) mutants: Option<MutantCheck>,
 }
@@ -132,6 +134,7 @@ pub(crate) fn script(speeds: &[f64]) -> CampaignScript {
         copy_speed: 1.0,
         clock_lies: false,
         work: None,
+        findings: Vec::new(),
         mutants: None,
     }
 }
@@ -220,7 +223,7 @@ impl CampaignScript {
                     gate: gate.clone(),
                     same_artifact: attempt.same_artifact,
                     errors: Vec::new(),
-                    findings: Vec::new(),
+                    findings: self.findings.clone(),
                     knobs: tuned.len() as u32,
                     work: self.work.clone().map(Box::new),
                     mutants: self.mutants,

@@ -6,8 +6,8 @@ use crate::comparison::Comparison;
 use crate::duel::{CaseClaim, fixed_calls};
 use crate::hypothesis::Candidate;
 use crate::integrity::{
-    self, AuditFinding, GainProof, ImplausibleReason, WorkCounts, allowed_round, assess_gain,
-    assess_time,
+    self, AuditFinding, GainDoubt, GainProof, ImplausibleReason, WorkCounts, allowed_round,
+    assess_gain, assess_time,
 };
 use crate::measurement::Sample;
 use crate::verdict::{DropReason, ImplausibleFigure, ProofState, Verdict};
@@ -133,7 +133,8 @@ impl Campaign {
         candidate: &Candidate,
         verdict: Verdict,
     ) -> Verdict {
-        let doubts = verdict::find_doubts(&verdict, &round.findings, round.shown());
+        let mut doubts = verdict::find_doubts(&verdict, &round.findings, round.shown());
+        doubts.extend(cache_in(round).filter(|_| doubts.is_empty() && verdict.keeps()));
         let mut state = ProofState { proofs: self.proofs(candidate), work: None };
         if let Some(counts) = &round.work {
             state.work = integrity::objection(counts, &|case| self.call_s(round, case));
@@ -158,8 +159,8 @@ impl Campaign {
         own_tests && first && self.proven(&round, candidate, verdict.clone()).keeps()
     }
 
-    /// Whether counting the work of a candidate that passed its last gate could prove its gain, and
-    /// nothing else does.
+    /// Whether the work of a candidate that passed its last gate is counted: that could prove its
+    /// gain, and nothing else does; or it has a buffer that could hold results.
     pub fn work_due(&self, findings: &[AuditFinding]) -> bool {
         let Some((round, candidate, verdict)) = self.about_to_keep() else {
             return false;
@@ -167,8 +168,10 @@ impl Campaign {
         let doubts = verdict::find_doubts(verdict, findings, round.shown());
         let mut proofs = self.proofs(candidate);
         let open = integrity::remaining(doubts.clone(), &proofs);
+        let in_question = proofs.is_empty() && integrity::buffer_in(findings).is_some();
         proofs.push(GainProof::Work);
-        !open.is_empty() && integrity::remaining(doubts, &proofs).is_empty()
+        let could_prove = !open.is_empty() && integrity::remaining(doubts, &proofs).is_empty();
+        could_prove || (open.is_empty() && in_question)
     }
 
     /// The candidate whose last gate is due, and the verdict of its duel.
@@ -200,4 +203,11 @@ impl Campaign {
 /// Whether a candidate was not kept for want of a proof.
 pub(super) fn is_unproven(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Drop { reason: DropReason::Unproven { .. } })
+}
+
+/// A buffer of the candidate that holds results, by its counted work.
+fn cache_in(round: &RoundState) -> Option<GainDoubt> {
+    let found = integrity::buffer_in(&round.findings)?;
+    let unequal = round.work.as_ref()?.unequal_calls()?;
+    Some(GainDoubt::State { finding: format!("{}, and {unequal}", found.describe()) })
 }

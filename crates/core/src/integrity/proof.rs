@@ -31,6 +31,9 @@ pub fn has_ghost(findings: &[AuditFinding]) -> bool {
     findings.iter().any(|finding| finding.rule == GHOST_RULE)
 }
 
+/// The rule that finds buffers which outlive a call.
+const BUFFER_RULE: &str = "static-buffer";
+
 /// What shows that a candidate did the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -110,6 +113,12 @@ pub fn state_in(findings: &[AuditFinding]) -> Option<GainDoubt> {
     };
     let first = findings.iter().find(of_state)?;
     Some(GainDoubt::State { finding: first.describe() })
+}
+
+/// A buffer that outlives a call, which the audit only mentions: an honest kernel may have one, but
+/// results could be in it.
+pub fn buffer_in(findings: &[AuditFinding]) -> Option<&AuditFinding> {
+    findings.iter().find(|finding| finding.rule == BUFFER_RULE)
 }
 
 /// The doubts that no proof dispels.

@@ -117,6 +117,26 @@ pub enum WorkCounts {
     },
 }
 
+impl WorkCounts {
+    /// Equal calls of which one does less than half of another's work, if there are any.
+    pub fn unequal_calls(&self) -> Option<String> {
+        let cases = match self {
+            Self::Counted { cases } => &cases[..],
+            Self::NotCounted { .. } => &[],
+        };
+        let mut kinds = cases.iter().flat_map(|case| &case.kinds);
+        let is_unequal = |kind: &&CallKind| {
+            let half = kind.most.instructions / 2;
+            kind.calls >= CALLS_MIN && kind.least.instructions < half
+        };
+        let CallKind { least, most, .. } = kinds.find(is_unequal)?;
+        Some(format!(
+            "of equal calls, one has {} instructions and another {}",
+            most.instructions, least.instructions
+        ))
+    }
+}
+
 impl CallCost {
     /// Whether this is at least a share of another cost.
     fn reaches(self, share: f64, other: Self) -> bool {
@@ -349,6 +369,20 @@ mod tests {
         let mut memo = [12; 10];
         (memo[0], memo[1]) = (24_012, 48_012);
         check(&two, &memo, "equal calls");
+    }
+
+    #[test]
+    fn equal_calls_are_unequal_where_one_does_less_than_half() {
+        let unequal = |candidate: &[u64]| {
+            let old = vec![24_000; candidate.len()];
+            let cases = vec![CaseWork::of(0, &run(&old), &run(candidate))];
+            WorkCounts::Counted { cases }.unequal_calls()
+        };
+        assert_eq!(unequal(&[3_000; 10]), None);
+        assert_eq!(unequal(&[5_000, 3_000, 3_000, 3_000]), None);
+        assert!(unequal(&[24_000, 3_000, 3_000]).unwrap().contains("24000 instructions"));
+        assert_eq!(unequal(&[24_000, 3_000]), None);
+        assert_eq!(WorkCounts::NotCounted { why: String::new() }.unequal_calls(), None);
     }
 
     #[test]

@@ -173,6 +173,17 @@ double kernel(const double *x, size_t n) {
     return sum;
 }";
 
+/// The same for half of the input, so that the gain is not large.
+const HALF_MEMO: &str = "#include <stddef.h>
+static struct { double parts[8]; size_t from; } w;
+double kernel(const double *x, size_t n) {
+    double sum = 0.0;
+    for (; w.from < n / 2; w.from++) w.parts[w.from % 8] += x[w.from] * x[w.from];
+    for (int i = 0; i < 8; i++) sum += w.parts[i];
+    for (size_t i = n / 2; i < n; i++) sum += x[i] * x[i];
+    return sum;
+}";
+
 /// The last result for an input with the same content.
 const CONTENT: &str = "#include <stddef.h>
 #include <string.h>
@@ -200,8 +211,7 @@ fn counted(candidate: &str) -> Option<(String, String)> {
     let why = work["why"].as_str().unwrap_or_default();
     if why.contains("valgrind is not installed") {
         println!("skipped: {why}");
-        assert_eq!(lab.verdicts(), ["unproven"]);
-        lab.karve(&["show", "1"]).ends(0).shows(&["apt-get install valgrind"]);
+        assert!(why.contains("apt-get install valgrind"), "{why}");
         return None;
     }
     lab.karve(&["verify"]).ends(0);
@@ -224,6 +234,11 @@ fn counted_work_proves_no_memo() {
             assert_eq!(verdict, "unproven", "{why}");
             assert!(why.contains("equal calls do not do equal work"), "{why}");
         }
+    }
+    // A buffer that the audit only mentions, and a gain that nothing else doubts.
+    if let Some((verdict, why)) = counted(HALF_MEMO) {
+        assert_eq!(verdict, "unproven", "{why}");
+        assert!(why.contains("of equal calls, one has"), "{why}");
     }
     // Whatever the audit says about it.
     if let Some((verdict, why)) = counted(CONTENT) {

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::campaign::plausible::is_unproven;
-use crate::integrity::{CallCost, CaseWork, CountedRun, MutantCheck, WorkCounts};
+use crate::integrity::{
+    AuditFinding, CallCost, CaseWork, CountedRun, MutantCheck, Severity, WorkCounts,
+};
 use crate::verdict::{DropReason, KeepNote};
 use karve_numerics::contract::{
     Arg, ArgKind, CallWork, Contract, Kernel, Precision, PythonRuntime, Reference,
@@ -148,6 +150,33 @@ fn counted_work_proves_a_large_gain_and_refuses_a_cache() {
 }
 
 #[test]
+fn a_buffer_that_holds_results_by_its_work_counts_is_state() {
+    let mut script = by_agent(&[3.0]);
+    script.findings = vec![AuditFinding {
+        rule: "static-buffer".into(),
+        severity: Severity::Advice,
+        bucket: None,
+        file: "kernel.c".into(),
+        line: 2,
+        what: "w outlives a call and is written".into(),
+    }];
+    assert!(verdict_of(&script).keeps());
+    let mut judged = |new: &CountedRun| {
+        let cases = vec![CaseWork::of(1, &counted(80_000, 0), new)];
+        script.work = Some(WorkCounts::Counted { cases });
+        verdict_of(&script)
+    };
+    assert!(judged(&counted(30_000, 20_000)).keeps());
+    let verdict = judged(&counted(30_000, 50_000));
+    assert!(is_unproven(&verdict), "{verdict:?}");
+    let why = verdict.describe(&|case| case.to_string());
+    assert!(why.contains("static-buffer") && why.contains("of equal calls, one has"), "{why}");
+    // Without counts there is no more than a mention.
+    script.work = Some(WorkCounts::NotCounted { why: "install it".into() });
+    assert!(verdict_of(&script).keeps());
+}
+
+#[test]
 fn work_is_counted_only_where_it_can_be_the_proof() {
     // At each gate, whether its step counts.
     let due = |script: &CampaignScript| -> Vec<bool> {
@@ -227,7 +256,7 @@ fn a_person_may_allow_what_nothing_proves_and_the_log_says_so() {
 
 #[test]
 fn state_that_the_audit_suspects_is_not_kept_without_a_proof() {
-    use crate::integrity::{AuditFinding, GainProof, Severity};
+    use crate::integrity::GainProof;
     let keep = || Verdict::Keep { notes: Vec::new() };
     let finding = |rule: &str| AuditFinding {
         rule: rule.into(),
