@@ -126,7 +126,7 @@ fn functions(file: &str, text: &str) -> Vec<SourceFunction> {
             name: name.to_owned(),
             line,
             opened,
-            text: lines[start..end].join("\n"),
+            text: lines[start..end].join("\n").trim_end().to_owned(),
             compiled: COMPILED.iter().any(|mark| decorators.contains(mark)),
         });
     }

@@ -156,3 +156,31 @@ fn inputs_without_a_bound_are_refused() {
     let said = lab.karve(&["doctor"]).ends(1);
     said.shows(&["it did not report them within 2 s", "get_inputs"]);
 }
+
+/// The function that should be fast fails, and what is done instead is faster anyway.
+const GHOST: &str = "
+import numpy as np
+
+def fast_path(x, order, by):
+    raise NotImplementedError
+
+def kernel_fn(x, order, by):
+    try:
+        y = fast_path(x, order, by) * 1
+    except Exception:
+        y = x[order] * np.float32(by)
+    return y, x.sum(axis=1)
+";
+
+#[test]
+fn a_function_whose_errors_are_caught_is_reported_as_a_ghost() {
+    let Some(lab) = project(TASK) else {
+        return;
+    };
+    lab.write("faster.py", GHOST);
+    lab.commit().karve(&["run", "--yes"]).ends(0);
+    assert!(lab.verdicts()[0].starts_with("keep"), "{:?}", lab.verdicts());
+    let gated = lab.events("gated");
+    let findings = gated.last().unwrap()["findings"].as_array().unwrap().clone();
+    assert!(findings.iter().any(|finding| finding["rule"] == "ghost"), "{findings:?}");
+}
