@@ -5,7 +5,7 @@ use clap::{Command, CommandFactory, FromArgMatches};
 
 /// What each group is for, and its commands.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Start", &["demo", "new", "init", "doctor", "install"]),
+    ("Start", &["demo", "new", "init", "contract", "doctor", "install"]),
     ("Run", &["run", "next", "propose", "submit", "tune", "queue", "answer", "apply"]),
     ("Look", &["status", "log", "show", "diff", "best", "report", "verify", "list"]),
     ("Compare", &["bench", "noise", "check", "audit"]),
