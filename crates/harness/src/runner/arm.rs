@@ -420,11 +420,11 @@ impl KernelWorker {
 
     fn ended(&mut self) -> WorkerFailure {
         let (exit, stderr) = self.child.end();
-        let stderr = worker_text::kept(&self.names, &stderr);
-        match stderr.lines().next() {
-            Some("numpy" | "native") => self.refused(stderr),
-            _ => WorkerFailure::Ended { exit, stderr },
+        if let Some("numpy" | "native") = stderr.lines().next() {
+            return self.refused(stderr);
         }
+        let told = format!("{}\n{stderr}", exit.describe());
+        WorkerFailure::Ended { exit, stderr: worker_text::kept(&self.names, &told) }
     }
 
     fn refused(&self, whole: String) -> WorkerFailure {

@@ -63,7 +63,7 @@ impl WorkerFailure {
                     } else {
                         FailureCategory::RuntimeAssert
                     },
-                    excerpt: format!("the kernel's process: {}{}", exit.describe(), strayed(exit)),
+                    excerpt: format!("the kernel's process {}{}", ending(exit), strayed(exit)),
                 }
             }
             Self::TooLong => Gate::TimedOut { what: format!("the kernel on {case}") },
@@ -88,6 +88,17 @@ impl WorkerFailure {
         let said = text::safe_lines(said, SAID_LINES_MAX, SAID_CHARS_MAX).join("\n");
         let colon = if said.is_empty() { "" } else { ": " };
         format!("{}{colon}{said}", self.gate(on).describe())
+    }
+}
+
+/// How it ended, without numbers that a kernel chooses: they could tell about a hidden case. The
+/// user finds them with what it printed.
+fn ending(exit: Exit) -> String {
+    match exit {
+        Exit::Code(_) => "exited".into(),
+        Exit::Signal(4 | 6 | 7 | 8 | 9 | 11) => exit.describe(),
+        Exit::Signal(_) => "ended by a signal".into(),
+        Exit::TimedOut | Exit::Stopped | Exit::TooMuch(_) => exit.describe(),
     }
 }
 
