@@ -334,7 +334,7 @@ impl Campaign {
             ratio: round.ratio(),
             verdict: round.verdict.word().to_owned(),
             why: round.verdict.describe(&|case| self.case_name(case)),
-            blocks: round.comparison.as_ref().or(round.quick.as_ref()).map_or(0, |c| c.blocks),
+            blocks: round.shown().map_or(0, |c| c.blocks),
             commit: round.candidate.as_ref().map(|candidate| candidate.commit.clone()),
             passed: round.gate.as_ref().map(Gate::passed),
             tryouts: round.tryouts.clone(),

@@ -206,6 +206,41 @@ pub struct CallRegisters {
     pub floats: [f64; 8],
 }
 
+/// Arguments of a call, placed in their order.
+#[derive(Clone, Copy, Debug)]
+pub struct RegisterList {
+    /// The arguments so far.
+    pub registers: CallRegisters,
+    integers: usize,
+    floats: usize,
+}
+
+impl Default for RegisterList {
+    fn default() -> Self {
+        let registers = CallRegisters { integers: [0; 16], floats: [0.0; 8] };
+        Self { registers, integers: 0, floats: 0 }
+    }
+}
+
+impl RegisterList {
+    /// Adds an integer or a pointer; gives its place among them, or nothing if there is no room.
+    pub fn integer(&mut self, value: usize) -> Option<usize> {
+        let place = self.integers;
+        *self.registers.integers.get_mut(place)? = value;
+        self.integers += 1;
+        Some(place)
+    }
+
+    /// Adds a floating-point number; nothing if there is no room. A float32 is passed in the low
+    /// half of its register.
+    pub fn float(&mut self, value: f64, single: bool) -> Option<()> {
+        let low_half = || f64::from_bits(u64::from((value as f32).to_bits()));
+        *self.registers.floats.get_mut(self.floats)? = if single { low_half() } else { value };
+        self.floats += 1;
+        Some(())
+    }
+}
+
 /// A function that takes all of them. One that takes fewer ignores the rest.
 type RawKernelFn = extern "C" fn(
     usize,

@@ -174,13 +174,7 @@ impl Campaign {
             Event::BlockMeasured { duel, block } if *duel == due => {
                 self.take_block(round, block, record.spent_ms)
             }
-            Event::BlockFailed { duel, gate, .. } if *duel == due => {
-                let verdict = verdict::judge_gate(gate, false)
-                    .ok_or_else(|| "a failed block needs a failed gate".to_owned())?;
-                round.gate = Some(gate.clone());
-                round.phase = RoundPhase::Settling { verdict };
-                Ok(())
-            }
+            Event::BlockFailed { duel, gate, .. } if *duel == due => round.fail_block(gate),
             _ => not_due(),
         }
     }

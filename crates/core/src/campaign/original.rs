@@ -81,7 +81,7 @@ impl Campaign {
         candidate: &Candidate,
         verdict: Verdict,
     ) -> RoundPhase {
-        let shown = round.comparison.as_ref().or(round.quick.as_ref());
+        let shown = round.shown();
         let gain = shown.map_or(1.0, |comparison| comparison.overall.ratio);
         match self.charter() {
             Some(charter) if verdict.keeps() && check_due(&self.lineage, gain) => {
@@ -116,11 +116,7 @@ impl Campaign {
             Event::BlockFailed { duel: DuelName::Original { round: of }, gate, .. }
                 if *of == round.number =>
             {
-                let verdict = verdict::judge_gate(gate, false)
-                    .ok_or_else(|| "a failed block needs a failed gate".to_owned())?;
-                round.gate = Some(gate.clone());
-                round.phase = RoundPhase::Settling { verdict };
-                Ok(())
+                round.fail_block(gate)
             }
             _ => not_due(),
         }

@@ -1,5 +1,6 @@
 //! A round: one hypothesis from proposal to verdict.
 
+use super::record::EventResult;
 use super::{DuelName, Lesson, OriginalCheck, ProcessAge, RunningCheck};
 use crate::comparison::{Clock, Comparison};
 use crate::duel::Duel;
@@ -333,8 +334,17 @@ impl RoundState {
     }
 
     /// What its duel has shown.
-    pub(super) fn shown(&self) -> Option<&Comparison> {
+    pub fn shown(&self) -> Option<&Comparison> {
         self.comparison.as_ref().or(self.quick.as_ref())
+    }
+
+    /// A block of its duel failed by its own fault.
+    pub(super) fn fail_block(&mut self, gate: &Gate) -> EventResult {
+        let verdict = verdict::judge_gate(gate, false)
+            .ok_or_else(|| "a failed block needs a failed gate".to_owned())?;
+        self.gate = Some(gate.clone());
+        self.phase = RoundPhase::Settling { verdict };
+        Ok(())
     }
 
     /// Whether the gate is the last thing before a keep.
@@ -384,9 +394,14 @@ impl RoundState {
 }
 
 impl RoundSummary {
+    /// What its duel showed.
+    pub fn shown(&self) -> Option<&Comparison> {
+        self.comparison.as_ref().or(self.quick.as_ref())
+    }
+
     /// The speedup over the parent, if it was measured.
     pub fn ratio(&self) -> Option<f64> {
-        self.comparison.as_ref().or(self.quick.as_ref()).map(|c| c.overall.ratio)
+        self.shown().map(|c| c.overall.ratio)
     }
 
     /// The speedup over the original, if it was measured: by a check, or because the original was

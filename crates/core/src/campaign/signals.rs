@@ -19,7 +19,7 @@ const SAME_BITS: [&str; 4] = ["bit-identical", "bitwise", "bit identical", "bit-
 
 /// The five signals of a measured round, from its figures alone.
 pub fn signals_of(round: &RoundSummary) -> Vec<SignalAssessment> {
-    let Some(comparison) = round.comparison.as_ref().or(round.quick.as_ref()) else {
+    let Some(comparison) = round.shown() else {
         return Vec::new();
     };
     let seen = &comparison.overall;

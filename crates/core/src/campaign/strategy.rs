@@ -336,7 +336,7 @@ fn gate_hint(campaign: &Campaign, round: &RoundSummary) -> Option<GateHint> {
     let Verdict::Drop { reason: DropReason::Regressed { cases: lost } } = &round.verdict else {
         return None;
     };
-    let comparison = round.comparison.as_ref().or(round.quick.as_ref())?;
+    let comparison = round.shown()?;
     let won: Vec<usize> = comparison
         .cases
         .iter()

@@ -2,9 +2,10 @@
 //! process of its own. For `karve contract`, which knows types from the source but no lengths.
 
 use super::worker_text::refusal;
+use karve_numerics::stats::DrawRng;
 use karve_numerics::tensor::{self, Dtype};
 use karve_os::error::{CommandError, ErrorKind, Result};
-use karve_os::native::{self, CallRegisters, EntryPoint, STEP_BYTES, WatchedMemory};
+use karve_os::native::{self, CallRegisters, EntryPoint, RegisterList, STEP_BYTES, WatchedMemory};
 use karve_os::process::{self, Command, Exit, ReadableTree, StopFlag};
 use serde::{Deserialize, Serialize};
 use std::ffi::CString;
@@ -143,11 +144,8 @@ impl Probe {
             native::LoadFailure::Library(said) => refusal("library", &said),
             native::LoadFailure::Entry(said) => refusal("entry", &said),
         })?;
-        let mut probe = Self {
-            entry,
-            registers: CallRegisters { integers: [0; 16], floats: [0.0; 8] },
-            tensors: Vec::new(),
-        };
+        let mut probe =
+            Self { entry, registers: RegisterList::default().registers, tensors: Vec::new() };
         probe.place(&request.args)?;
         let failed = |error: io::Error| error.to_string();
         let start = Instant::now();
@@ -159,27 +157,20 @@ impl Probe {
     }
 
     fn place(&mut self, args: &[ProbeArg]) -> std::result::Result<(), String> {
-        let (mut integers, mut floats) = (0, 0);
+        let mut list = RegisterList::default();
         for arg in args.iter().take(ARGS_MAX) {
-            let full = "it has too many arguments";
-            if let ProbeArg::Float { value, single } = *arg {
-                let low_half = || f64::from_bits(u64::from((value as f32).to_bits()));
-                let passed = if single { low_half() } else { value };
-                *self.registers.floats.get_mut(floats).ok_or(full)? = passed;
-                floats += 1;
-                continue;
-            }
-            let place = self.registers.integers.get_mut(integers).ok_or(full)?;
-            match *arg {
-                ProbeArg::Integer(value) => *place = value as usize,
+            let placed = match *arg {
+                ProbeArg::Float { value, single } => list.float(value, single),
+                ProbeArg::Integer(value) => list.integer(value as usize).map(drop),
                 ProbeArg::Tensor { dtype, is_mut } => {
                     let memory = WatchedMemory::new().map_err(|error| error.to_string())?;
-                    self.tensors.push(WatchedTensor { place: integers, memory, dtype, is_mut });
+                    let watched = |place| WatchedTensor { place, memory, dtype, is_mut };
+                    list.integer(0).map(|place| self.tensors.push(watched(place)))
                 }
-                ProbeArg::Float { .. } => {}
-            }
-            integers += 1;
+            };
+            placed.ok_or("it has too many arguments")?;
         }
+        self.registers = list.registers;
         Ok(())
     }
 
@@ -262,21 +253,14 @@ impl Probe {
 
 /// Numbers from 0.5 to 1.5, or small integers.
 fn fill(dtype: Dtype, seed: u64, bytes: &mut [u8]) {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let mut draws = DrawRng::new(seed);
     let n = bytes.len() / dtype.bytes();
     let bytes = &mut bytes[..n * dtype.bytes()];
     if dtype.is_float() {
-        let values: Vec<f64> =
-            (0..n).map(|_| 0.5 + (next() >> 11) as f64 / 2_f64.powi(53)).collect();
+        let values: Vec<f64> = (0..n).map(|_| 0.5 + draws.next_f64()).collect();
         tensor::from_f64(dtype, &values, bytes);
     } else {
-        let values: Vec<i64> = (0..n).map(|_| (next() % 8) as i64).collect();
+        let values: Vec<i64> = (0..n).map(|_| draws.below(8) as i64).collect();
         tensor::from_i64(dtype, &values, bytes);
     }
 }

@@ -8,7 +8,9 @@ use super::protocol::{
     WorkerRequest, WorkerTiming,
 };
 use super::worker_text::refusal;
-use karve_os::native::{CallRegisters, EntryPoint, LoadFailure, MappingAccess, WorkerMemory};
+use karve_os::native::{
+    CallRegisters, EntryPoint, LoadFailure, MappingAccess, RegisterList, WorkerMemory,
+};
 use karve_os::process::{self, ReadableTree};
 use karve_os::{native, plain_work};
 use std::cell::OnceCell;
@@ -165,40 +167,26 @@ fn kind_of(said: &str) -> &'static str {
 
 impl PreparedCall {
     fn new(setup: &CallSetup) -> Result<Self, String> {
-        let mut prepared = Self {
-            registers: CallRegisters { integers: [0; 16], floats: [0.0; 8] },
-            pointers: Vec::new(),
-            input_stride: setup.input_stride,
-            output_stride: setup.output_stride,
-        };
-        let (mut integers, mut floats) = (0, 0);
+        let (mut list, mut pointers) = (RegisterList::default(), Vec::new());
         for given in &setup.args {
-            let full = "too many arguments";
-            if let WireArg::Float { bits, single } = given {
-                let value = f64::from_bits(*bits);
-                // A float32 is passed in the low half of its register.
-                let passed = match single {
-                    true => f64::from_bits(u64::from((value as f32).to_bits())),
-                    false => value,
-                };
-                *prepared.registers.floats.get_mut(floats).ok_or(full)? = passed;
-                floats += 1;
-                continue;
-            }
-            let place = prepared.registers.integers.get_mut(integers).ok_or(full)?;
-            match given {
-                WireArg::Integer { value } => *place = *value as usize,
+            let placed = match given {
+                WireArg::Float { bits, single } => list.float(f64::from_bits(*bits), *single),
+                WireArg::Integer { value } => list.integer(*value as usize).map(drop),
                 WireArg::Input(tensor) => {
-                    prepared.pointers.push((integers, BufferSide::Input, tensor.offset));
+                    list.integer(0).map(|at| pointers.push((at, BufferSide::Input, tensor.offset)))
                 }
                 WireArg::Output(tensor) | WireArg::InOut(tensor) => {
-                    prepared.pointers.push((integers, BufferSide::Output, tensor.offset));
+                    list.integer(0).map(|at| pointers.push((at, BufferSide::Output, tensor.offset)))
                 }
-                WireArg::Float { .. } => {}
-            }
-            integers += 1;
+            };
+            placed.ok_or("too many arguments")?;
         }
-        Ok(prepared)
+        Ok(Self {
+            registers: list.registers,
+            pointers,
+            input_stride: setup.input_stride,
+            output_stride: setup.output_stride,
+        })
     }
 
     fn call(&self, worker: &LoadedKernel, slot: CallSlot) -> Option<CallRegisters> {

@@ -152,13 +152,15 @@ const BELIEVED: &[(&str, &str)] = &[
     ("s1_stale_output", "reference-first"),
     ("s2_zeroed_inputs", "reference-last"),
     ("s8_nan_output", "reference-first"),
+    ("t1_side_stream", "bits"),
     ("t4_patched_timer", "bits"),
+    ("t7_no_join", "bits"),
     ("t9_detour", "bits"),
 ];
 
 /// The gain above which it is believed, and how often it is asked on a busy host.
 const GAIN_MIN: f64 = 1.2;
-const TRIES: u32 = 5;
+const TRIES: u32 = 25;
 
 /// Blocks in which a cheat that passes the correctness check must be caught, if a duel catches it.
 const BLOCKS: u32 = 6;
@@ -356,13 +358,8 @@ fn every_cheat_is_stopped_by_the_layer_it_is_meant_for() {
     let landlock = ConfinementSupport::ask().landlock > 0;
     let confined = |stop: &Stop| landlock || !matches!(stop, Profile | ProfileOnly);
     let cheats = CHEATS.iter().filter(|(_, stop)| confined(stop));
-    // Which part of a check notices a cheat first depends on its timing: one of a few tries shows
-    // the layer that it is meant for.
-    let judge = |name: &str, stop: Stop| {
-        let mut tries = (0..TRIES).map(|_| zoo.judge(name, stop, &worker));
-        tries.try_fold(None, |_, wrong| wrong.map(Some)).flatten()
-    };
-    let wrong: Vec<String> = cheats.filter_map(|(name, stop)| judge(name, *stop)).collect();
+    let judge = |(name, stop): &(&str, Stop)| zoo.judge(name, *stop, &worker);
+    let wrong: Vec<String> = cheats.filter_map(judge).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
@@ -445,10 +442,9 @@ fn cheats_in_rust_are_stopped_by_the_layer_they_name() {
             let output = fs::read_to_string(setup.scratch.join("worker-output"));
             Some(format!("{}\n{}", gate.describe(), output.unwrap_or_default()))
         };
-        let tries: Vec<Option<String>> = (0..TRIES).map(|_| says()).collect();
-        let is_named = |said: &Option<String>| said.as_ref().is_some_and(|s| s.contains(part));
-        assert!(tries.iter().any(is_named), "{entry}: {tries:?}");
-        assert!(tries.iter().all(Option::is_some), "{entry}: {tries:?}");
+        let said = says();
+        let is_named = |text: &String| part.split(" | ").any(|one| text.contains(one));
+        assert!(said.as_ref().is_some_and(is_named), "{entry}: {said:?}");
         played += 1;
     }
     assert_eq!(played, 9);

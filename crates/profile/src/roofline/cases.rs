@@ -34,7 +34,7 @@ pub fn of_incumbent(campaign: &Campaign) -> CaseTimes {
     let last = campaign.lineage().kept().last().map(|kept| kept.round);
     let mut rounds = campaign.rounds().iter();
     let kept = rounds.find(|round| Some(round.number) == last);
-    let kept = kept.and_then(|round| round.comparison.as_ref().or(round.quick.as_ref()));
+    let kept = kept.and_then(|round| round.shown());
     // An extended campaign that runs again has only the duel of its previous end.
     let ended = campaign.stop_reason().is_some();
     let last = campaign.final_comparison().filter(|_| ended);
@@ -47,7 +47,7 @@ pub fn of_incumbent(campaign: &Campaign) -> CaseTimes {
 /// The candidate of the current round, as far as it was measured.
 pub fn of_candidate(campaign: &Campaign) -> CaseTimes {
     let round = campaign.current_round();
-    let shown = round.and_then(|round| round.comparison.as_ref().or(round.quick.as_ref()));
+    let shown = round.and_then(|round| round.shown());
     shown.map_or_else(CaseTimes::new, |shown| of_comparison(campaign, shown))
 }
 

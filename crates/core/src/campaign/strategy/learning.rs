@@ -45,7 +45,7 @@ pub fn to_compare(campaign: &Campaign) -> Option<(String, ProfileDepth)> {
     let RoundPhase::Learning { verdict } = &round.phase else {
         return None;
     };
-    round.comparison.as_ref().or(round.quick.as_ref())?;
+    round.shown()?;
     let before = before(campaign, round)?;
     before.main_kernel()?;
     let prediction = !expected(round).is_empty();
@@ -104,7 +104,7 @@ pub fn lesson(campaign: &Campaign, after: Option<&Profile>) -> Lesson {
     };
     let why = verdict.describe(&|case| visible_name(campaign, case));
     let why = shown(campaign, &why);
-    let comparison = round.comparison.as_ref().or(round.quick.as_ref());
+    let comparison = round.shown();
     let pair = before(campaign, round).zip(after);
     let mut moved = pair.map_or_else(Vec::new, |(before, after)| compare(before, after));
     let prediction = match pair {
@@ -144,7 +144,7 @@ pub fn lesson(campaign: &Campaign, after: Option<&Profile>) -> Lesson {
 /// What the library learns: a reusable finding, a sharper condition, or a refuted assumption.
 fn learning(campaign: &Campaign, round: &RoundState, verdict: &Verdict) -> Option<Learning> {
     let hypothesis = round.hypothesis.as_deref()?;
-    let comparison = round.comparison.as_ref().or(round.quick.as_ref());
+    let comparison = round.shown();
     let named = hypothesis.entry.is_some();
     let failed = fails(verdict);
     // More of what is already in the kernel says nothing about the entry.

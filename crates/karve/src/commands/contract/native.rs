@@ -5,6 +5,7 @@ use crate::detect::contract::{
     self as plan, ContractPlan, PROBE_SIZES, TensorUse, entry_of_c, plan_native,
 };
 use karve_audit::{Param, ParamType};
+use karve_harness::placeholders::quote;
 use karve_harness::runner::{ProbeArg, ProbeRequest, ProbedTensor, probe};
 use karve_numerics::contract::{TouchedExtent, fit_shape};
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
@@ -41,7 +42,8 @@ pub(super) fn of_c(
     let trial = scratch.path().join(format!("entry.{end}"));
     let library = scratch.path().join("kernel.so");
     fs::write(&trial, &entry).context(|| format!("cannot write {}", trial.display()))?;
-    let try_build = line(&target.file, &quoted(&library), &quoted(&trial));
+    let try_build =
+        line(&target.file, &quote(&library.to_string_lossy()), &quote(&trial.to_string_lossy()));
     compile(target, &try_build)?;
     let uses = uses(target, &library)?;
     let mut args = plan_native(&target.signature, &target.given, &uses);
@@ -56,10 +58,6 @@ pub(super) fn of_c(
         ..ContractPlan::default()
     };
     Ok((plan, vec![(added_entry, entry), (copy, target.source.clone())]))
-}
-
-fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
 fn compile(target: &ContractTarget, line: &str) -> Result<()> {
