@@ -6,6 +6,7 @@
 //! break kernels: subnormal, large, of mixed magnitude, nearly canceling, NaN.
 
 mod checksum;
+mod elements;
 mod groups;
 mod hostile;
 mod lanes;
@@ -13,6 +14,7 @@ mod patterns;
 mod poison;
 
 pub use checksum::hash64;
+pub use elements::{ElementDraw, ElementRequest, ElementSource, dtype_number};
 pub use groups::Skew;
 pub use patterns::{InputPattern, PatternTarget, apply};
 pub use poison::{Poison, poison};

@@ -12,6 +12,8 @@ pub mod error;
 pub mod files;
 #[allow(unsafe_code)]
 mod float_mode;
+#[allow(unsafe_code)]
+pub mod gpu;
 pub mod host;
 #[allow(unsafe_code)]
 pub mod native;

@@ -147,7 +147,11 @@ impl Sensitivity {
     /// epsilon of their type.
     pub fn of(nudged: &[f64], reference: &[f64], epsilon: f64) -> Sensitivity {
         let tolerance = AccuracyRuleSet::Default.tolerance(Dtype::F64);
-        let stats = super::measure(nudged, reference, &tolerance);
+        Sensitivity::from(&super::measure(nudged, reference, &tolerance), epsilon)
+    }
+
+    /// From how the nudged reference differs.
+    pub(super) fn from(stats: &ErrorStats, epsilon: f64) -> Sensitivity {
         Sensitivity {
             rms: (stats.rms / epsilon).min(f64::MAX),
             max: (stats.max_abs / epsilon).min(f64::MAX),

@@ -8,20 +8,20 @@ use crate::tensor::{Dtype, power_of_two};
 const HEADROOM: f64 = 64.0;
 
 /// The magnitudes that a type has.
-struct Magnitudes {
+pub(super) struct Magnitudes {
     /// The smallest above zero.
-    smallest: f64,
+    pub(super) smallest: f64,
     /// The largest subnormal number as a multiple of the smallest.
-    n_subnormal: f64,
-    exponent_min: i32,
-    largest: f64,
+    pub(super) n_subnormal: f64,
+    pub(super) exponent_min: i32,
+    pub(super) largest: f64,
     /// Up to here sums of products are finite.
-    root: f64,
-    epsilon: f64,
-    signed: bool,
+    pub(super) root: f64,
+    pub(super) epsilon: f64,
+    pub(super) signed: bool,
 }
 
-fn magnitudes(dtype: Dtype) -> Magnitudes {
+pub(super) fn magnitudes(dtype: Dtype) -> Magnitudes {
     if let Some(range) = dtype.float_range() {
         // Eight-bit kernels return their results in a wider type.
         let room = if dtype.bytes() == 1 { 2.0 } else { HEADROOM };

@@ -11,20 +11,20 @@ use crate::tensor::{self, Dtype, power_of_two};
 use serde::{Deserialize, Serialize};
 
 /// The parts of a stream that are reserved for patterns; no part of a draw has these numbers.
-const CHOICE_PART: u32 = 15;
+pub(super) const CHOICE_PART: u32 = 15;
 const HOSTILE_PART: u32 = 16;
 
 /// Hostile elements of a tensor at most, where they are few.
-const OUTLIERS_MAX: u64 = 8;
+pub(super) const OUTLIERS_MAX: u64 = 8;
 
 /// Distances between the elements of a lane.
-const LANE_WIDTHS: [usize; 4] = [4, 8, 16, 32];
+pub(super) const LANE_WIDTHS: [usize; 4] = [4, 8, 16, 32];
 
 /// Different values of a row with ties, or clusters of it, at most.
-const VALUES_MAX: u64 = 6;
+pub(super) const VALUES_MAX: u64 = 6;
 
 /// Different rows, where rows are repeated, at most.
-const ROWS_MAX: u64 = 4;
+pub(super) const ROWS_MAX: u64 = 4;
 
 /// How the inputs of one call differ from what their arguments declare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -216,19 +216,23 @@ fn blend(target: &PatternTarget<'_>, from: Hostile<'_>, lanes: &mut StreamLanes,
     }
 }
 
-/// Multiplies all elements by one factor, between 1 and what makes them as large as hostile ones.
+/// Multiplies all elements by one factor.
 fn scaled(hostile: &Draw, dtype: Dtype, lanes: &mut StreamLanes, out: &mut [u8]) {
+    if let Some(factor) = scale_factor(hostile, dtype, lanes) {
+        map(dtype, out, |v| v * factor);
+    }
+}
+
+/// A factor between 1 and what makes elements as large as hostile ones.
+pub(super) fn scale_factor(hostile: &Draw, dtype: Dtype, lanes: &mut StreamLanes) -> Option<f64> {
     let mut sample = vec![0; BLOCK * dtype.bytes()];
     let key = StreamKey { seed: lanes.below(1 << 53), stream: 0, part: HOSTILE_PART };
     fill_part(hostile, dtype, key, &mut sample);
     let mut values = Vec::with_capacity(BLOCK);
     tensor::to_f64(dtype, &sample, &mut values);
     let magnitudes = values.iter().map(|v| v.abs()).filter(|v| v.is_finite() && *v > 0.0);
-    let Some(magnitude) = magnitudes.reduce(f64::max) else {
-        return;
-    };
-    let factor = magnitude.powf(lanes.unit());
-    map(dtype, out, |v| v * factor);
+    let magnitude = magnitudes.reduce(f64::max)?;
+    Some(magnitude.powf(lanes.unit()))
 }
 
 /// Every row has only a few different values, those that it starts with.

@@ -1,0 +1,362 @@
+//! Tensors on a device: drawn, poisoned, summed up and compared there by kernels of karve's own.
+//!
+//! Only the process that owns the memory uses this; no code of a candidate runs in it. What it
+//! shares is one allocation for inputs and one for outputs; everything else stays its own.
+
+mod cuda;
+
+pub use cuda::{
+    Gpu, GpuAddress, GpuError, GpuFailure, GpuResult, GpuTimer, HANDLE_BYTES, MemoryHandle,
+};
+
+use cuda::{BLOCK_THREADS, GpuGrid, GpuKernel};
+use karve_numerics::accuracy::{self, CompareLimits, ComparePass, FIGURES, RunPass};
+use karve_numerics::draw::{ElementDraw, dtype_number};
+use karve_numerics::tensor::Dtype;
+use std::time::{Duration, Instant};
+
+/// The kernels, for any driver since CUDA 10; testing/stage.sh makes them from stage.cu.
+const KERNELS: &str = include_str!("gpu/stage.ptx");
+
+/// Blocks of one item, at most: enough to keep a large device busy.
+const BLOCKS_MAX: u64 = 1_024;
+
+/// Elements that a thread takes before a grid gets another block.
+const ELEMENTS_OF_THREAD: u64 = 4;
+
+/// Items of one launch, at most.
+const ITEMS_MAX: usize = 32_768;
+
+/// Blocks of a comparison.
+const COMPARE_BLOCKS: u64 = 1_056;
+
+/// How long the canary occupies the device, in cycles: about ten microseconds.
+const CANARY_CYCLES: u64 = 15_000;
+
+/// What is known about a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuFacts {
+    /// Its name.
+    pub name: String,
+    /// Its generation.
+    pub architecture: String,
+    /// Its multiprocessors.
+    pub multiprocessors: u32,
+    /// Bytes of its largest cache.
+    pub cache_bytes: u64,
+    /// All bytes of its memory.
+    pub memory_bytes: u64,
+}
+
+/// A tensor on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GpuTensor {
+    /// Where it is.
+    pub at: GpuAddress,
+    /// The type of its elements.
+    pub dtype: Dtype,
+    /// Its elements.
+    pub count: u64,
+}
+
+/// A tensor that is to be drawn.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TensorDraw {
+    /// Where it is.
+    pub at: GpuAddress,
+    /// Its elements.
+    pub count: u64,
+    /// How they are drawn.
+    pub draw: ElementDraw,
+}
+
+/// Bytes on the device, with a key of their own.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KeyedBytes {
+    /// Where they are.
+    pub at: GpuAddress,
+    /// How many.
+    pub bytes: u64,
+    /// The secret that random bytes come from, or that a checksum is made with.
+    pub key: u64,
+    element: u64,
+    width: u32,
+    unused: u32,
+}
+
+impl KeyedBytes {
+    /// Bytes at a place.
+    pub fn new(at: GpuAddress, bytes: u64, key: u64) -> Self {
+        Self { at, bytes, key, ..Self::default() }
+    }
+}
+
+/// A copy in another type.
+#[derive(Clone, Copy, Debug)]
+pub struct TensorCopy {
+    /// What is copied.
+    pub from: GpuTensor,
+    /// Where it goes.
+    pub to: GpuAddress,
+    /// The type that it gets.
+    pub dtype: Dtype,
+    /// By how much every element is changed, up or down by a coin toss, and the secret of that.
+    pub nudge: Option<(f64, u64)>,
+}
+
+#[repr(C)]
+struct RawCopy {
+    from: u64,
+    to: u64,
+    n: u64,
+    key: u64,
+    from_dtype: u32,
+    to_dtype: u32,
+    nudge: f64,
+}
+
+#[repr(C)]
+struct RawCompare {
+    out: u64,
+    reference: u64,
+    n: u64,
+    out_dtype: u32,
+    reference_dtype: u32,
+    limits: CompareLimits,
+}
+
+/// A device and the kernels of the stage.
+pub struct GpuStage {
+    gpu: Gpu,
+    facts: GpuFacts,
+    draw: GpuKernel,
+    fill: GpuKernel,
+    checksum: GpuKernel,
+    convert: GpuKernel,
+    compare: GpuKernel,
+    agree: GpuKernel,
+    canary: GpuKernel,
+    /// Where the lists of a launch go.
+    list: GpuRoom,
+    /// Where results of a launch are.
+    results: GpuRoom,
+}
+
+/// Memory that grows as needed.
+#[derive(Default)]
+struct GpuRoom {
+    at: GpuAddress,
+    bytes: u64,
+}
+
+impl GpuRoom {
+    fn at_least(&mut self, gpu: &Gpu, bytes: u64) -> GpuResult<GpuAddress> {
+        if self.bytes < bytes {
+            if self.bytes > 0 {
+                gpu.free(self.at)?;
+            }
+            self.bytes = 0;
+            self.at = gpu.alloc(bytes.next_power_of_two())?;
+            self.bytes = bytes.next_power_of_two();
+        }
+        Ok(self.at)
+    }
+}
+
+impl GpuStage {
+    /// Opens a device by its number among those that are visible.
+    pub fn open(number: u32) -> GpuResult<Self> {
+        let gpu = Gpu::open(number)?;
+        let names = [c"draw", c"fill", c"checksum", c"convert", c"compare", c"agree", c"canary"];
+        let [draw, fill, checksum, convert, compare, agree, canary] =
+            gpu.kernels(KERNELS, names)?;
+        let facts = GpuFacts {
+            name: gpu.name()?,
+            architecture: gpu.architecture()?,
+            multiprocessors: gpu.multiprocessors()?,
+            cache_bytes: gpu.cache_bytes()?,
+            memory_bytes: gpu.memory()?.1,
+        };
+        let [list, results] = [GpuRoom::default(), GpuRoom::default()];
+        Ok(Self {
+            gpu,
+            facts,
+            draw,
+            fill,
+            checksum,
+            convert,
+            compare,
+            agree,
+            canary,
+            list,
+            results,
+        })
+    }
+
+    /// What is known about the device.
+    pub fn facts(&self) -> &GpuFacts {
+        &self.facts
+    }
+
+    /// The device, for memory.
+    pub fn gpu(&self) -> &Gpu {
+        &self.gpu
+    }
+
+    /// Draws tensors.
+    pub fn draw(&mut self, tensors: &[TensorDraw]) -> GpuResult<()> {
+        let longest = tensors.iter().map(|one| one.count).max().unwrap_or(0);
+        self.launch_list(self.draw, tensors, longest, None)
+    }
+
+    /// Fills with random bytes.
+    pub fn randomize(&mut self, parts: &[KeyedBytes]) -> GpuResult<()> {
+        let longest = parts.iter().map(|one| one.bytes.div_ceil(8)).max().unwrap_or(0);
+        self.launch_list(self.fill, parts, longest, None)
+    }
+
+    /// A checksum of each part. Without its key, no one can change bytes and keep the sum.
+    pub fn checksums(&mut self, parts: &[KeyedBytes]) -> GpuResult<Vec<u64>> {
+        let longest = parts.iter().map(|one| one.bytes.div_ceil(8)).max().unwrap_or(0);
+        let mut sums = Vec::with_capacity(parts.len());
+        for parts in parts.chunks(ITEMS_MAX) {
+            let bytes = 8 * parts.len() as u64;
+            let to = self.results.at_least(&self.gpu, bytes)?;
+            self.gpu.zero(to, bytes)?;
+            self.launch_list(self.checksum, parts, longest, Some(to))?;
+            let mut found = vec![0; bytes as usize];
+            self.gpu.to_host(to, &mut found)?;
+            sums.extend(found.as_chunks().0.iter().map(|eight| u64::from_ne_bytes(*eight)));
+        }
+        Ok(sums)
+    }
+
+    /// Copies tensors in other types.
+    pub fn convert(&mut self, copies: &[TensorCopy]) -> GpuResult<()> {
+        let raw = |one: &TensorCopy| RawCopy {
+            from: one.from.at,
+            to: one.to,
+            n: one.from.count,
+            key: one.nudge.map_or(0, |(_, key)| key),
+            from_dtype: dtype_number(one.from.dtype),
+            to_dtype: dtype_number(one.dtype),
+            nudge: one.nudge.map_or(0.0, |(by, _)| by),
+        };
+        let longest = copies.iter().map(|one| one.from.count).max().unwrap_or(0);
+        let copies: Vec<RawCopy> = copies.iter().map(raw).collect();
+        self.launch_list(self.convert, &copies, longest, None)
+    }
+
+    /// Compares two tensors with the same number of elements, pass by pass.
+    pub fn comparison(&mut self, out: GpuTensor, reference: GpuTensor) -> GpuComparison<'_> {
+        GpuComparison { stage: self, out, reference }
+    }
+
+    /// How long a kernel that occupies the whole device takes until its end is known here. It is
+    /// much longer if something else runs there.
+    pub fn canary(&mut self) -> GpuResult<Duration> {
+        let to = self.results.at_least(&self.gpu, 8)?;
+        self.gpu.synchronize()?;
+        let start = Instant::now();
+        let grid = GpuGrid { blocks: self.facts.multiprocessors, items: 1 };
+        self.gpu.launch(self.canary, grid, &[CANARY_CYCLES, to])?;
+        self.gpu.synchronize()?;
+        Ok(start.elapsed())
+    }
+
+    /// Launches a kernel on a list of items, the longest of which has this many elements.
+    fn launch_list<T>(
+        &mut self,
+        kernel: GpuKernel,
+        list: &[T],
+        longest: u64,
+        results: Option<GpuAddress>,
+    ) -> GpuResult<()> {
+        for items in list.chunks(ITEMS_MAX) {
+            let bytes = bytes_of(items);
+            let at = self.list.at_least(&self.gpu, bytes.len() as u64)?;
+            // The copy waits for the launch before it, which may still read the list.
+            self.gpu.to_device(at, bytes)?;
+            let blocks = longest.div_ceil(u64::from(BLOCK_THREADS) * ELEMENTS_OF_THREAD);
+            let blocks = blocks.clamp(1, BLOCKS_MAX) as u32;
+            let grid = GpuGrid { blocks, items: items.len() as u32 };
+            let args: Vec<u64> = [at].into_iter().chain(results).collect();
+            self.gpu.launch(kernel, grid, &args)?;
+        }
+        Ok(())
+    }
+}
+
+/// Two tensors that are compared.
+pub struct GpuComparison<'a> {
+    stage: &'a mut GpuStage,
+    out: GpuTensor,
+    reference: GpuTensor,
+}
+
+impl RunPass for GpuComparison<'_> {
+    type Error = GpuError;
+
+    fn run(&mut self, pass: ComparePass, limits: &CompareLimits) -> GpuResult<[f64; FIGURES]> {
+        let Self { stage, out, reference } = self;
+        let n = out.count.min(reference.count);
+        let given = RawCompare {
+            out: out.at,
+            reference: reference.at,
+            n,
+            out_dtype: dtype_number(out.dtype),
+            reference_dtype: dtype_number(reference.dtype),
+            limits: *limits,
+        };
+        let blocks = n.div_ceil(u64::from(BLOCK_THREADS)).clamp(1, COMPARE_BLOCKS);
+        let mut found = vec![0; blocks as usize * FIGURES * 8];
+        let to = stage.results.at_least(&stage.gpu, found.len() as u64)?;
+        let bytes = bytes_of(std::slice::from_ref(&given));
+        let at = stage.list.at_least(&stage.gpu, bytes.len() as u64)?;
+        stage.gpu.to_device(at, bytes)?;
+        let grid = GpuGrid { blocks: blocks as u32, items: 1 };
+        let kernel = match pass {
+            ComparePass::Squares | ComparePass::Cross => stage.agree,
+            ComparePass::Largest | ComparePass::Sums | ComparePass::Elements => stage.compare,
+        };
+        stage.gpu.launch(kernel, grid, &[at, pass as u64, to])?;
+        stage.gpu.to_host(to, &mut found)?;
+        let values = found.as_chunks().0.iter().map(|eight| f64::from_ne_bytes(*eight));
+        let values: Vec<f64> = values.collect();
+        let mut blocks = values.as_chunks::<FIGURES>().0.iter();
+        let first = blocks.next().copied().unwrap_or_default();
+        Ok(blocks.fold(first, |sums, block| {
+            std::array::from_fn(|figure| pass.combine(figure, sums[figure], block[figure]))
+        }))
+    }
+}
+
+impl GpuComparison<'_> {
+    /// How far the first is from the second, which is a reference.
+    pub fn measure(mut self, tolerance: &accuracy::Tolerance) -> GpuResult<accuracy::ErrorStats> {
+        accuracy::measure_on(self.out.count as usize, tolerance, &mut self)
+    }
+
+    /// Whether both are the same within a bound.
+    pub fn agree(mut self, bound: &accuracy::CrossBound) -> GpuResult<accuracy::CrossCheckResult> {
+        let (count, dtype) = (self.out.count as usize, self.out.dtype);
+        accuracy::agree_on(count, dtype, bound, &mut self)
+    }
+
+    /// How much a reference depends on the last bits of its inputs: the first is nudged.
+    pub fn sensitivity(mut self, epsilon: f64) -> GpuResult<accuracy::Sensitivity> {
+        accuracy::sensitivity_on(self.out.count as usize, epsilon, &mut self)
+    }
+}
+
+/// The bytes of plain structures, as the kernels read them.
+fn bytes_of<T>(items: &[T]) -> &[u8] {
+    // SAFETY: they are read as bytes, and live as long as the slice. All of them consist of
+    // integers and floats, whose sizes leave no gap.
+    unsafe { std::slice::from_raw_parts(items.as_ptr().cast(), std::mem::size_of_val(items)) }
+}
+
+#[cfg(test)]
+mod tests;

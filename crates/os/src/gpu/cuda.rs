@@ -1,0 +1,378 @@
+//! The driver of NVIDIA's GPUs, loaded at run time: the only file with its names.
+//!
+//! The stage, karve's own worker and the worker for Python use it; the latter has no dependencies,
+//! so there are none here.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::fmt;
+use std::ptr::{null, null_mut};
+
+/// Bytes of what makes memory known to another process.
+pub const HANDLE_BYTES: usize = 64;
+
+const LIBRARY: &CStr = c"libcuda.so.1";
+const RTLD_NOW: c_int = 2;
+
+/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, the only flag there is.
+const OPEN_LAZILY: c_uint = 1;
+
+/// Attributes of a device.
+const MULTIPROCESSORS: c_int = 16;
+const L2_BYTES: c_int = 38;
+const MAJOR: c_int = 75;
+const MINOR: c_int = 76;
+
+const OUT_OF_MEMORY: c_int = 2;
+const NOT_INITIALIZED: c_int = 3;
+const NO_DEVICE: c_int = 100;
+const INVALID_DEVICE: c_int = 101;
+
+unsafe extern "C" {
+    fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+/// What a device reported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuError {
+    /// What kind of failure it is.
+    pub kind: GpuFailure,
+    /// What was tried, and the name of the error.
+    pub text: String,
+}
+
+/// The kinds of failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GpuFailure {
+    /// There is no driver, or no device.
+    Missing,
+    /// The memory of the device is not enough.
+    Memory,
+    /// The device, or this process's part of it, is unusable from now on.
+    Lost,
+}
+
+impl fmt::Display for GpuError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// The result of a call.
+pub type GpuResult<T> = Result<T, GpuError>;
+
+/// Device memory, by its address there.
+pub type GpuAddress = u64;
+
+/// What a process needs to open another one's memory.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct MemoryHandle(pub [u8; HANDLE_BYTES]);
+
+macro_rules! driver {
+    ($($field:ident = $name:literal ($($arg:ty),*);)*) => {
+        /// The functions of the driver.
+        struct Driver { $($field: unsafe extern "C" fn($($arg),*) -> c_int,)* }
+
+        impl Driver {
+            fn load() -> GpuResult<Self> {
+                let missing = |what: &CStr| GpuError {
+                    kind: GpuFailure::Missing,
+                    text: format!("there is no {}", what.to_string_lossy()),
+                };
+                // SAFETY: each function is declared as the header of the driver does, and the
+                // library stays loaded.
+                unsafe {
+                    let library = dlopen(LIBRARY.as_ptr(), RTLD_NOW);
+                    if library.is_null() {
+                        return Err(missing(LIBRARY));
+                    }
+                    $(let $field = dlsym(library, $name.as_ptr());
+                    if $field.is_null() {
+                        return Err(missing($name));
+                    })*
+                    Ok(Self { $($field: std::mem::transmute::<
+                        *mut c_void,
+                        unsafe extern "C" fn($($arg),*) -> c_int,
+                    >($field),)* })
+                }
+            }
+        }
+    };
+}
+
+driver! {
+    init = c"cuInit" (c_uint);
+    error_name = c"cuGetErrorName" (c_int, *mut *const c_char);
+    device = c"cuDeviceGet" (*mut c_int, c_int);
+    device_name = c"cuDeviceGetName" (*mut c_char, c_int, c_int);
+    attribute = c"cuDeviceGetAttribute" (*mut c_int, c_int, c_int);
+    retain = c"cuDevicePrimaryCtxRetain" (*mut *mut c_void, c_int);
+    set_current = c"cuCtxSetCurrent" (*mut c_void);
+    synchronize = c"cuCtxSynchronize" ();
+    memory_info = c"cuMemGetInfo_v2" (*mut usize, *mut usize);
+    alloc = c"cuMemAlloc_v2" (*mut GpuAddress, usize);
+    free = c"cuMemFree_v2" (GpuAddress);
+    to_device = c"cuMemcpyHtoD_v2" (GpuAddress, *const c_void, usize);
+    to_host = c"cuMemcpyDtoH_v2" (*mut c_void, GpuAddress, usize);
+    copy = c"cuMemcpyDtoDAsync_v2" (GpuAddress, GpuAddress, usize, *mut c_void);
+    zero = c"cuMemsetD8Async" (GpuAddress, u8, usize, *mut c_void);
+    share = c"cuIpcGetMemHandle" (*mut MemoryHandle, GpuAddress);
+    open_shared = c"cuIpcOpenMemHandle_v2" (*mut GpuAddress, MemoryHandle, c_uint);
+    load_module = c"cuModuleLoadData" (*mut *mut c_void, *const c_void);
+    function = c"cuModuleGetFunction" (*mut *mut c_void, *mut c_void, *const c_char);
+    launch = c"cuLaunchKernel" (
+        *mut c_void, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, *mut c_void,
+        *mut *mut c_void, *mut *mut c_void);
+    event = c"cuEventCreate" (*mut *mut c_void, c_uint);
+    record = c"cuEventRecord" (*mut c_void, *mut c_void);
+    elapsed = c"cuEventElapsedTime" (*mut f32, *mut c_void, *mut c_void);
+}
+
+/// A device, current for the thread that opened it.
+pub struct Gpu {
+    driver: Driver,
+    device: c_int,
+}
+
+/// A kernel of a module.
+#[derive(Clone, Copy)]
+pub(super) struct GpuKernel(*mut c_void);
+
+/// Two events on the default stream, and the time between them.
+pub struct GpuTimer([*mut c_void; 2]);
+
+/// How large a grid is; its blocks have 256 threads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GpuGrid {
+    /// Blocks of one item.
+    pub blocks: u32,
+    /// Items.
+    pub items: u32,
+}
+
+/// Threads of a block.
+pub(super) const BLOCK_THREADS: u32 = 256;
+
+impl Gpu {
+    /// Opens a device by its number among those that are visible.
+    pub fn open(number: u32) -> GpuResult<Self> {
+        let driver = Driver::load()?;
+        let mut gpu = Self { driver, device: 0 };
+        // SAFETY: every pointer is to a place that outlives its call.
+        unsafe {
+            gpu.check("start", (gpu.driver.init)(0))?;
+            let mut device = 0;
+            gpu.check("find the device", (gpu.driver.device)(&mut device, number as c_int))?;
+            gpu.device = device;
+            let mut context = null_mut();
+            gpu.check("open the device", (gpu.driver.retain)(&mut context, device))?;
+            gpu.check("use the device", (gpu.driver.set_current)(context))?;
+        }
+        Ok(gpu)
+    }
+
+    fn check(&self, what: &str, code: c_int) -> GpuResult<()> {
+        if code == 0 {
+            return Ok(());
+        }
+        let mut name: *const c_char = null();
+        // SAFETY: the driver sets it to a text that is never freed, or leaves it.
+        let name = unsafe {
+            (self.driver.error_name)(code, &mut name);
+            match name.is_null() {
+                true => format!("error {code}"),
+                false => CStr::from_ptr(name).to_string_lossy().into_owned(),
+            }
+        };
+        let kind = match code {
+            OUT_OF_MEMORY => GpuFailure::Memory,
+            NO_DEVICE | INVALID_DEVICE | NOT_INITIALIZED => GpuFailure::Missing,
+            _ => GpuFailure::Lost,
+        };
+        Err(GpuError { kind, text: format!("cannot {what}: {name}") })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> GpuResult<String> {
+        let mut name = [0_u8; 256];
+        // SAFETY: the driver writes at most this many bytes, the last of them zero.
+        let code = unsafe { (self.driver.device_name)(name.as_mut_ptr().cast(), 255, self.device) };
+        self.check("ask for its name", code)?;
+        let text = CStr::from_bytes_until_nul(&name).unwrap_or_default();
+        Ok(text.to_string_lossy().into_owned())
+    }
+
+    fn attribute(&self, which: c_int) -> GpuResult<u32> {
+        let mut value = 0;
+        // SAFETY: the place outlives the call.
+        let code = unsafe { (self.driver.attribute)(&mut value, which, self.device) };
+        self.check("ask for an attribute", code)?;
+        Ok(value.max(0) as u32)
+    }
+
+    /// Its multiprocessors.
+    pub fn multiprocessors(&self) -> GpuResult<u32> {
+        self.attribute(MULTIPROCESSORS)
+    }
+
+    /// Bytes of its largest cache.
+    pub fn cache_bytes(&self) -> GpuResult<u64> {
+        Ok(u64::from(self.attribute(L2_BYTES)?))
+    }
+
+    /// Its generation, as its compilers name it.
+    pub fn architecture(&self) -> GpuResult<String> {
+        Ok(format!("sm_{}{}", self.attribute(MAJOR)?, self.attribute(MINOR)?))
+    }
+
+    /// Bytes that are free, and all of them.
+    pub fn memory(&self) -> GpuResult<(u64, u64)> {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: both places outlive the call.
+        let code = unsafe { (self.driver.memory_info)(&mut free, &mut total) };
+        self.check("ask for its memory", code)?;
+        Ok((free as u64, total as u64))
+    }
+
+    /// Allocates memory.
+    pub fn alloc(&self, bytes: u64) -> GpuResult<GpuAddress> {
+        let mut at = 0;
+        // SAFETY: the place outlives the call.
+        let code = unsafe { (self.driver.alloc)(&mut at, bytes.max(1) as usize) };
+        self.check(&format!("allocate {bytes} bytes"), code)?;
+        Ok(at)
+    }
+
+    /// Frees memory.
+    pub fn free(&self, at: GpuAddress) -> GpuResult<()> {
+        // SAFETY: an address that is not allocated is refused.
+        let code = unsafe { (self.driver.free)(at) };
+        self.check("free memory", code)
+    }
+
+    /// What makes memory known to another process.
+    pub fn share(&self, at: GpuAddress) -> GpuResult<MemoryHandle> {
+        let mut handle = MemoryHandle([0; HANDLE_BYTES]);
+        // SAFETY: the place outlives the call.
+        let code = unsafe { (self.driver.share)(&mut handle, at) };
+        self.check("share memory", code)?;
+        Ok(handle)
+    }
+
+    /// Opens the memory of another process.
+    pub fn open_shared(&self, handle: MemoryHandle) -> GpuResult<GpuAddress> {
+        let mut at = 0;
+        // SAFETY: the place outlives the call.
+        let code = unsafe { (self.driver.open_shared)(&mut at, handle, OPEN_LAZILY) };
+        self.check("open memory", code)?;
+        Ok(at)
+    }
+
+    /// Copies bytes to the device.
+    pub fn to_device(&self, at: GpuAddress, bytes: &[u8]) -> GpuResult<()> {
+        // SAFETY: the driver reads this many bytes, and refuses what is not device memory.
+        let code = unsafe { (self.driver.to_device)(at, bytes.as_ptr().cast(), bytes.len()) };
+        self.check("copy to the device", code)
+    }
+
+    /// Copies bytes from the device.
+    pub fn to_host(&self, at: GpuAddress, bytes: &mut [u8]) -> GpuResult<()> {
+        // SAFETY: the driver writes this many bytes.
+        let code = unsafe { (self.driver.to_host)(bytes.as_mut_ptr().cast(), at, bytes.len()) };
+        self.check("copy from the device", code)
+    }
+
+    /// Copies from one place of the device to another.
+    pub fn copy(&self, to: GpuAddress, from: GpuAddress, bytes: u64) -> GpuResult<()> {
+        // SAFETY: the driver refuses what is not device memory.
+        let code = unsafe { (self.driver.copy)(to, from, bytes as usize, null_mut()) };
+        self.check("copy on the device", code)
+    }
+
+    /// Sets bytes to zero.
+    pub fn zero(&self, at: GpuAddress, bytes: u64) -> GpuResult<()> {
+        // SAFETY: the driver refuses what is not device memory.
+        let code = unsafe { (self.driver.zero)(at, 0, bytes as usize, null_mut()) };
+        self.check("clear memory", code)
+    }
+
+    /// Waits until everything is done, on every stream.
+    pub fn synchronize(&self) -> GpuResult<()> {
+        // SAFETY: it takes nothing.
+        let code = unsafe { (self.driver.synchronize)() };
+        self.check("wait for the device", code)
+    }
+
+    /// The kernels of a module, by their names.
+    pub(super) fn kernels<const N: usize>(
+        &self,
+        text: &str,
+        names: [&CStr; N],
+    ) -> GpuResult<[GpuKernel; N]> {
+        let text = CString::new(text).unwrap_or_default();
+        let mut module = null_mut();
+        let mut kernels = [GpuKernel(null_mut()); N];
+        // SAFETY: the text ends with a zero, and every place outlives its call.
+        unsafe {
+            let code = (self.driver.load_module)(&mut module, text.as_ptr().cast());
+            self.check("load the kernels of the stage", code)?;
+            for (kernel, name) in kernels.iter_mut().zip(names) {
+                let code = (self.driver.function)(&mut kernel.0, module, name.as_ptr());
+                self.check("find a kernel of the stage", code)?;
+            }
+        }
+        Ok(kernels)
+    }
+
+    /// Launches a kernel on the default stream. Each argument has eight bytes; a kernel that takes
+    /// four reads the lower ones.
+    pub(super) fn launch(&self, kernel: GpuKernel, grid: GpuGrid, args: &[u64]) -> GpuResult<()> {
+        let mut args: Vec<*mut c_void> =
+            args.iter().map(|arg| std::ptr::from_ref(arg).cast_mut().cast()).collect();
+        // SAFETY: the arguments are those that the kernel declares, and are copied by the call.
+        let code = unsafe {
+            (self.driver.launch)(
+                kernel.0,
+                grid.blocks,
+                grid.items,
+                1,
+                BLOCK_THREADS,
+                1,
+                1,
+                0,
+                null_mut(),
+                args.as_mut_ptr(),
+                null_mut(),
+            )
+        };
+        self.check("launch a kernel of the stage", code)
+    }
+
+    /// A timer.
+    pub fn timer(&self) -> GpuResult<GpuTimer> {
+        let mut timer = GpuTimer([null_mut(); 2]);
+        for event in &mut timer.0 {
+            // SAFETY: the place outlives the call.
+            let code = unsafe { (self.driver.event)(event, 0) };
+            self.check("create an event", code)?;
+        }
+        Ok(timer)
+    }
+
+    /// Notes where the device is: at the start of what is timed, or at its end.
+    pub fn mark(&self, timer: &GpuTimer, end: bool) -> GpuResult<()> {
+        // SAFETY: the event is one of this device.
+        let code = unsafe { (self.driver.record)(timer.0[usize::from(end)], null_mut()) };
+        self.check("record an event", code)
+    }
+
+    /// The time between both marks, once the device has passed them.
+    pub fn elapsed_ns(&self, timer: &GpuTimer) -> GpuResult<u64> {
+        let mut ms = 0.0;
+        // SAFETY: the place outlives the call, and the events are those of this device.
+        let code = unsafe { (self.driver.elapsed)(&mut ms, timer.0[0], timer.0[1]) };
+        self.check("read an event", code)?;
+        Ok((f64::from(ms) * 1e6) as u64)
+    }
+}
