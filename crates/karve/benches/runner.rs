@@ -199,6 +199,7 @@ fn terms(tree: &Path) -> RunnerSetup {
             threads: 1,
             hostile: vec![Draw::Large { full: false }],
             mixture: mixture(),
+            shapes: karve_numerics::contract::CheckedShapes::default(),
             modules: PythonRuntime::default(),
             work: Default::default(),
         },

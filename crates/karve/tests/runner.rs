@@ -25,7 +25,8 @@ use karve_harness::runner::{self, DuelCase, KernelRunner, RunnerSetup};
 use karve_numerics::accuracy::AccuracyRuleSet;
 use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::contract::{
-    Arg, ArgKind, CaseTensorError, Contract, Kernel, Precision, PythonRuntime, Reference,
+    Arg, ArgKind, CaseTensorError, CheckedShapes, Contract, Kernel, Precision, PythonRuntime,
+    Reference,
 };
 use karve_numerics::draw::{Draw, InputPattern, Skew};
 use karve_numerics::tensor::Dtype;
@@ -85,6 +86,7 @@ fn terms(dir: &Path) -> RunnerSetup {
             threads: 1,
             hostile: vec![Draw::Denormals, Draw::Mixed],
             mixture: InputPattern::ALL.to_vec(),
+            shapes: CheckedShapes::default(),
             modules: PythonRuntime::default(),
             work: Default::default(),
         },
@@ -261,6 +263,43 @@ fn groups_are_also_played_skewed_and_empty() {
     assert_eq!(kept, Ok(()));
     let kept = examined_groups(kernels::FULL_GROUPS, Skew::Uniform, true);
     assert_eq!(kept, Ok(()));
+}
+
+/// What the check next to a plain kernel says.
+fn said_beside_honest(kernel: &str, shapes: CheckedShapes) -> Option<String> {
+    let (usual, dir) = (built(kernels::HONEST), built(kernel));
+    let mut terms = terms(dir.path());
+    terms.contract.shapes = shapes;
+    let cases = [case(1_000), case(64)];
+    let found = check_kernel(&terms, dir.path(), Some(usual.path()), &cases);
+    found.expect("a correctness check").err().map(|gate| gate.describe())
+}
+
+#[test]
+fn a_kernel_must_also_do_for_shapes_that_are_not_listed() {
+    let (any, listed) = (CheckedShapes::Any, CheckedShapes::Listed);
+    assert_eq!(said_beside_honest(kernels::HONEST, any), None);
+    assert_eq!(said_beside_honest(kernels::UNROLLED, any), None);
+    for (kernel, part) in
+        [(kernels::ONLY_SMALL, "a shape that is not listed"), (kernels::ONLY_LISTED, "slower")]
+    {
+        let said = said_beside_honest(kernel, any).expect("a refusal");
+        assert!(said.contains(part), "{said}");
+        assert_eq!(said_beside_honest(kernel, listed), None);
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_kernel_that_works_ahead_for_later_calls_is_found() {
+    let said = said_beside_honest(kernels::AHEAD, CheckedShapes::Listed);
+    assert!(said.as_ref().is_some_and(|said| said.contains("works ahead")), "{said:?}");
+}
+
+#[test]
+fn a_message_in_the_memory_of_other_calls_is_found() {
+    let said = said_beside_honest(kernels::MESSENGER, CheckedShapes::Listed);
+    assert!(said.as_ref().is_some_and(|said| said.contains("outside its outputs")), "{said:?}");
 }
 
 #[test]

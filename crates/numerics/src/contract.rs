@@ -13,11 +13,13 @@
 mod aliasing;
 mod extent;
 mod mixture;
+mod shapes;
 mod work;
 
 pub use aliasing::{ALIASING_STEPS, AliasingStep};
 pub use extent::{TouchedExtent, fit_shape};
 pub use mixture::{CallInputs, ChosenPattern};
+pub use shapes::CheckedShapes;
 pub use work::CallWork;
 
 use crate::accuracy::{AccuracyRuleSet, ErrorStats};
@@ -65,6 +67,9 @@ pub struct Contract {
     /// Patterns that some calls have in their inputs, timed ones too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mixture: Vec<InputPattern>,
+    /// The shapes on which a kernel must be right.
+    #[serde(default, skip_serializing_if = "CheckedShapes::is_default")]
+    pub shapes: CheckedShapes,
     /// What runs Python modules, and the device of their tensors.
     #[serde(default, skip_serializing_if = "PythonRuntime::is_default")]
     pub modules: PythonRuntime,

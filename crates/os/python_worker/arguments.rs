@@ -168,7 +168,7 @@ impl CallPlan {
             match tensor.use_of {
                 TensorUse::Output => targets.push(ResultTarget { index, address }),
                 TensorUse::Input | TensorUse::InOut => {
-                    args.push(tensor.object(address, mapping.is_writable, numpy, torch)?);
+                    args.push(tensor.object(address, numpy, torch)?);
                 }
             }
         }
@@ -177,18 +177,18 @@ impl CallPlan {
 }
 
 impl PlannedTensor {
-    /// An object that shares exactly the memory of the tensor.
+    /// An object that shares exactly the memory of the tensor. An array seems to be writable, as
+    /// in use; where it is not, a write ends the process.
     fn object(
         &self,
         address: *mut u8,
-        is_writable: bool,
         numpy: &NumpyCalls,
         torch: Option<&TorchCalls>,
     ) -> Attempt<PyRef> {
         if let (Some(torch), Some(element)) = (torch, &self.of_torch) {
             return torch.tensor(address, &self.shape, self.bytes as usize, element);
         }
-        let memory = PyRef::of_memory(address, self.bytes as usize, is_writable)?;
+        let memory = PyRef::of_memory(address, self.bytes as usize, true)?;
         let args = PyRef::tuple(vec![self.shape_object.clone(), self.dtype.clone(), memory])?;
         numpy.ndarray.call(&args)
     }

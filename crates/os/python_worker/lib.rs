@@ -25,7 +25,7 @@ use api::{Attempt, PyRef, PythonFailure, RawObject, refused};
 use arguments::{CallPlan, NumpyCalls, ReadyCall};
 use host::SharedMapping;
 use results::ResultCheck;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use torch::{NativeKinds, TorchCalls};
@@ -284,10 +284,15 @@ impl PythonWorker {
                     return refused("order");
                 };
                 let torch = self.torch.as_ref();
-                let check = ResultCheck { plan, numpy: &self.numpy, torch };
-                // Arguments and results end here, in the timed part.
+                let spans = RefCell::default();
+                let check = ResultCheck { plan, numpy: &self.numpy, torch, spans };
+                // Arguments and results end here, in the timed part; a result lives until the next
+                // one is there, as one that its caller uses.
+                let mut last = None;
                 for call in calls.drain(..) {
-                    check.put(&call, &function.call(&call.args)?)?;
+                    let result = function.call(&call.args)?;
+                    check.put(&call, &result)?;
+                    last.replace(result);
                     drop(call);
                     spin_for(spin);
                 }

@@ -2,18 +2,29 @@
 
 use crate::api::{Attempt, HeldBuffer, PyRef, refused};
 use crate::arguments::{CallPlan, NumpyCalls, PlannedTensor, ReadyCall, ResultTarget};
-use crate::torch::{TorchCalls, TorchElement};
+use crate::torch::TorchCalls;
+use std::cell::RefCell;
 
 /// What results are checked with.
 pub(crate) struct ResultCheck<'a> {
     pub(crate) plan: &'a CallPlan,
     pub(crate) numpy: &'a NumpyCalls,
     pub(crate) torch: Option<&'a TorchCalls>,
+    /// The memory of the results of this call and of the one before.
+    pub(crate) spans: RefCell<[Vec<ResultSpan>; 2]>,
 }
+
+/// From the first to the last byte of a result.
+pub(crate) type ResultSpan = [usize; 2];
 
 impl ResultCheck<'_> {
     /// Writes the results of a call to karve's memory, if they match the contract.
     pub(crate) fn put(&self, call: &ReadyCall, result: &PyRef) -> Attempt<()> {
+        {
+            let [now, before] = &mut *self.spans.borrow_mut();
+            std::mem::swap(now, before);
+            now.clear();
+        }
         let several = result.items()?;
         if let ([target], None) = (call.targets.as_slice(), &several) {
             return self.put_one(target, result);
@@ -33,11 +44,11 @@ impl ResultCheck<'_> {
         let wanted = self.plan.tensor(target.index)?;
         let kind = result.kind()?;
         if kind.is(&self.numpy.ndarray) {
-            return put_array(target, wanted, result);
+            return self.put_array(target, wanted, result);
         }
         match (self.torch, &wanted.of_torch) {
-            (Some(torch), Some(element)) if kind.is(&torch.tensor) => {
-                put_tensor(target, wanted, result, torch, element)
+            (Some(torch), Some(_)) if kind.is(&torch.tensor) => {
+                self.put_tensor(target, wanted, result)
             }
             _ => {
                 let name = kind.attribute(c"__name__").ok().and_then(|name| name.text());
@@ -46,53 +57,90 @@ impl ResultCheck<'_> {
             }
         }
     }
-}
 
-/// Copies a tensor of PyTorch.
-fn put_tensor(
-    target: &ResultTarget,
-    wanted: &PlannedTensor,
-    result: &PyRef,
-    torch: &TorchCalls,
-    element: &TorchElement,
-) -> Attempt<()> {
-    let found = result.attribute(c"dtype")?;
-    if !found.is(&element.object) {
-        check_shape(&result.attribute(c"shape")?.extents()?, &wanted.shape)?;
-        let found = found.text().unwrap_or_default();
-        return refused(format!("elements\t{found}\ttorch.{}", wanted.element.3));
+    /// Copies a tensor of PyTorch.
+    fn put_tensor(
+        &self,
+        target: &ResultTarget,
+        wanted: &PlannedTensor,
+        result: &PyRef,
+    ) -> Attempt<()> {
+        let (Some(torch), Some(element)) = (self.torch, &wanted.of_torch) else {
+            return refused("element");
+        };
+        let found = result.attribute(c"dtype")?;
+        if !found.is(&element.object) {
+            check_shape(&result.attribute(c"shape")?.extents()?, &wanted.shape)?;
+            let found = found.text().unwrap_or_default();
+            return refused(format!("elements\t{found}\ttorch.{}", wanted.element.3));
+        }
+        let Some(shown) = torch.shown(result, element) else {
+            check_shape(&result.attribute(c"shape")?.extents()?, &wanted.shape)?;
+            return torch.copy(&wanted.home(target.address, torch)?, result);
+        };
+        check_shape(&shown.shape, &wanted.shape)?;
+        let item = isize::from(wanted.element.1);
+        self.note(shown.data, &shown.shape, &shown.strides, item)?;
+        // SAFETY: shape and type are those of the target, whose memory is mapped.
+        unsafe { copy(target.address, shown.data, &shown.shape, &shown.strides, item) };
+        Ok(())
     }
-    let Some(shown) = torch.shown(result, element) else {
-        check_shape(&result.attribute(c"shape")?.extents()?, &wanted.shape)?;
-        return torch.copy(&wanted.home(target.address, torch)?, result);
-    };
-    check_shape(&shown.shape, &wanted.shape)?;
-    let item = isize::from(wanted.element.1);
-    // SAFETY: shape and type are those of the target, whose memory is mapped.
-    unsafe { copy(target.address, shown.data, &shown.shape, &shown.strides, item) };
-    Ok(())
-}
 
-/// Copies an array of NumPy.
-fn put_array(target: &ResultTarget, wanted: &PlannedTensor, result: &PyRef) -> Attempt<()> {
-    let (_, _, of_numpy, of_torch) = wanted.element;
-    let Some(found) = result.buffer() else {
-        return refused(format!("elements\tanother\t{of_numpy}"));
-    };
-    check_shape(found.shape(), &wanted.shape)?;
-    let element = element_name(&found);
-    if wanted.of_torch.is_some() && of_numpy != of_torch {
-        // PyTorch has types that arrays lack.
-        return refused(format!("elements\t{}\ttorch.{of_torch}", element.unwrap_or("another")));
+    /// Copies an array of NumPy.
+    fn put_array(
+        &self,
+        target: &ResultTarget,
+        wanted: &PlannedTensor,
+        result: &PyRef,
+    ) -> Attempt<()> {
+        let (_, _, of_numpy, of_torch) = wanted.element;
+        let Some(found) = result.buffer() else {
+            return refused(format!("elements\tanother\t{of_numpy}"));
+        };
+        check_shape(found.shape(), &wanted.shape)?;
+        let element = element_name(&found);
+        if wanted.of_torch.is_some() && of_numpy != of_torch {
+            // PyTorch has types that arrays lack.
+            return refused(format!(
+                "elements\t{}\ttorch.{of_torch}",
+                element.unwrap_or("another")
+            ));
+        }
+        if element != Some(of_numpy) {
+            return refused(format!("elements\t{}\t{of_numpy}", element.unwrap_or("another")));
+        }
+        self.note(found.data(), found.shape(), found.strides(), found.item_bytes())?;
+        // SAFETY: shape and type are those of the target, whose memory is mapped.
+        unsafe {
+            copy(target.address, found.data(), found.shape(), found.strides(), found.item_bytes());
+        }
+        Ok(())
     }
-    if element != Some(of_numpy) {
-        return refused(format!("elements\t{}\t{of_numpy}", element.unwrap_or("another")));
+
+    /// Refuses memory of the result before, which a caller may still use.
+    fn note(
+        &self,
+        data: *const u8,
+        shape: &[isize],
+        strides: &[isize],
+        item: isize,
+    ) -> Attempt<()> {
+        if shape.contains(&0) {
+            return Ok(());
+        }
+        let [mut first, mut last] = [data as usize as isize; 2];
+        for (n, stride) in shape.iter().zip(strides) {
+            let far = (n - 1) * stride;
+            (first, last) = (first + far.min(0), last + far.max(0));
+        }
+        let span = [first as usize, (last + item - 1) as usize];
+        let [now, before] = &mut *self.spans.borrow_mut();
+        if before.iter().any(|other| span[0] <= other[1] && other[0] <= span[1]) {
+            return refused("reused");
+        }
+        now.push(span);
+        Ok(())
     }
-    // SAFETY: shape and type are those of the target, whose memory is mapped.
-    unsafe {
-        copy(target.address, found.data(), found.shape(), found.strides(), found.item_bytes());
-    }
-    Ok(())
 }
 
 fn check_shape(found: &[isize], wanted: &[isize]) -> Attempt<()> {

@@ -12,6 +12,7 @@ use karve_numerics::contract::{
     Arg, CallInputs, CallLayout, ChosenPattern, Contract, PlacedArg, TensorRegion,
 };
 use karve_numerics::draw::{self, Draw, Poison};
+use karve_numerics::stats::DrawRng;
 use karve_os::error::{CommandError, Result};
 use karve_os::random::secret;
 
@@ -24,8 +25,11 @@ const DEVICE_BYTES_MAX: u64 = 512 << 20;
 /// Maximum number of threads that draw and compare.
 const THREADS_MAX: usize = 16;
 
-/// Slots beyond those of one batch, so that a call does not reuse the addresses of the last one.
+/// Slots beyond those of one batch, so that a call does not reuse the addresses of the last one;
+/// and if they are larger than this many bytes.
 const SPARE_SLOTS: u32 = 3;
+const LARGE_SLOT_BYTES: u64 = 4 << 20;
+const SPARE_LARGE_SLOTS: u32 = 1;
 
 /// Inputs and the layout of everything.
 #[derive(Debug)]
@@ -33,6 +37,12 @@ pub(super) struct KernelBuffers {
     contract: Contract,
     memory: ArmMemory,
     layout: CallLayout,
+    /// The calls in one batch of each case.
+    batches: Vec<(String, u32)>,
+    /// The slots of the current case; no other memory is in use.
+    n_slots: u32,
+    /// The secret of what is in the slots that a batch leaves out.
+    spare_seed: u64,
     /// Threads that draw and compare.
     n_threads: usize,
     /// Patterns that some of the calls have in their inputs.
@@ -101,16 +111,13 @@ impl KernelBuffers {
         let mut first = None;
         for (case, calls) in cases {
             let layout = layout_of(contract, case)?;
-            let most = match contract.modules.device {
-                None => MEMORY_BYTES_MAX,
-                Some(_) => DEVICE_BYTES_MAX,
-            };
-            let slots = u64::from(slots_of(&layout, *calls, most));
-            sizes.input = sizes.input.max(layout.input_bytes * slots);
-            sizes.output = sizes.output.max(layout.output_bytes * slots);
-            first.get_or_insert(layout);
+            let n_slots = slots_of(contract, &layout, *calls);
+            sizes.input = sizes.input.max(layout.input_bytes * u64::from(n_slots));
+            sizes.output = sizes.output.max(layout.output_bytes * u64::from(n_slots));
+            first.get_or_insert((layout, n_slots));
         }
-        let layout = first.ok_or_else(|| CommandError::environment("there is no case"))?;
+        let (layout, n_slots) =
+            first.ok_or_else(|| CommandError::environment("there is no case"))?;
         let pick = secret()?;
         Ok(Self {
             patterns: contract.timed_patterns(pick),
@@ -118,6 +125,9 @@ impl KernelBuffers {
             contract: contract.clone(),
             memory: ArmMemory::new(sizes)?,
             layout,
+            batches: cases.iter().map(|(case, calls)| (case.name.clone(), *calls)).collect(),
+            n_slots,
+            spare_seed: secret()?,
             n_threads: threads_for(contract),
         })
     }
@@ -146,6 +156,9 @@ impl KernelBuffers {
     pub(super) fn set(&mut self, contract: &Contract, case: &Case) -> Result<()> {
         self.contract.clone_from(contract);
         self.layout = layout_of(contract, case)?;
+        let of_case = self.batches.iter().find(|(name, _)| *name == case.name);
+        let calls = of_case.map_or(1, |(_, calls)| *calls);
+        self.n_slots = slots_of(contract, &self.layout, calls).min(self.slots_max());
         self.patterns = contract.timed_patterns(self.pick);
         Ok(())
     }
@@ -162,25 +175,29 @@ impl KernelBuffers {
         Ok(self.calls(n, secret()?))
     }
 
-    /// Calls at different addresses than the last ones, each with its own secret; all of it is
-    /// derived from one secret, from which the inputs can be reconstructed later.
+    /// Calls in some of the slots, in an order that nobody can predict, each with its own secret;
+    /// all of it is derived from one secret, from which the inputs can be reconstructed later.
     pub(super) fn calls(&self, n: u32, root: u64) -> Vec<KernelCall> {
-        let slots = self.slots();
         let drawn = |index: u64| draw::hash64(root, &index.to_le_bytes());
-        let from = drawn(u64::MAX) % u64::from(slots);
+        let mut order: Vec<u32> = (0..self.n_slots).collect();
+        let mut draws = DrawRng::new(drawn(u64::MAX));
+        for at in 0..n.min(self.n_slots) as usize {
+            let other = at + draws.below(order.len() - at);
+            order.swap(at, other);
+        }
         let call = |index: u32| {
             let seed = drawn(2 * u64::from(index));
             KernelCall {
-                slot: ((from + u64::from(index)) % u64::from(slots)) as u32,
+                slot: order[index as usize],
                 seed,
                 pattern: ChosenPattern::of(seed, &self.patterns),
                 poison: PoisonKind::of(drawn(2 * u64::from(index) + 1)),
             }
         };
-        (0..n.min(slots)).map(call).collect()
+        (0..n.min(self.n_slots)).map(call).collect()
     }
 
-    fn slots(&self) -> u32 {
+    fn slots_max(&self) -> u32 {
         let input = self.memory.sizes.input / self.layout.input_bytes.max(1);
         let output = self.memory.sizes.output / self.layout.output_bytes.max(1);
         input.min(output).clamp(1, u64::from(u32::MAX)) as u32
@@ -194,10 +211,10 @@ impl KernelBuffers {
     /// Draws the inputs of all calls of a batch.
     pub(super) fn fill_all(&mut self, calls: &[KernelCall]) {
         let bytes = self.layout.input_bytes;
-        let whole = u64::from(self.slots()) * bytes;
+        let whole = u64::from(self.n_slots) * bytes;
         let (contract, layout, hands) = (&self.contract, &self.layout, self.n_threads);
         let memory = self.memory.input.part_mut(0, whole);
-        spread::over(hands, in_slots(memory, bytes, calls), |(call, slot)| {
+        spread::over(hands, in_slots(memory, bytes, calls).0, |(call, slot)| {
             fill_slot(contract, layout, call, slot);
         });
     }
@@ -211,12 +228,27 @@ impl KernelBuffers {
     /// The same for all calls of a batch.
     pub(super) fn poison_outputs(&mut self, calls: &[KernelCall]) {
         let bytes = self.layout.output_bytes;
-        let whole = u64::from(self.slots()) * bytes;
+        let whole = u64::from(self.n_slots) * bytes;
         let (contract, layout, hands) = (&self.contract, &self.layout, self.n_threads);
         let memory = self.memory.output.part_mut(0, whole);
-        spread::over(hands, in_slots(memory, bytes, calls), |(call, slot)| {
-            poison_slot(contract, layout, call, slot);
-        });
+        let (used, spare) = in_slots(memory, bytes, calls);
+        spread::over(hands, used, |(call, slot)| poison_slot(contract, layout, call, slot));
+        // What one arm leaves there, the other must not find.
+        spread::over(hands, spare, |(at, slot)| spare_bytes(self.spare_seed, at, slot));
+    }
+
+    /// Whether nobody wrote to the slots that a batch leaves out.
+    pub(super) fn spare_slots_hold(&self, calls: &[KernelCall]) -> bool {
+        let bytes = self.layout.output_bytes;
+        let is_spare = |at: &u32| calls.iter().all(|call| call.slot != *at);
+        let (mut found, mut wanted) = (Vec::new(), Vec::new());
+        (0..self.n_slots).filter(is_spare).all(|at| {
+            self.memory.output.copy_out(u64::from(at) * bytes, bytes, &mut found);
+            wanted.clear();
+            wanted.resize(found.len(), 0);
+            spare_bytes(self.spare_seed, at as usize, &mut wanted);
+            found == wanted
+        })
     }
 
     /// Whether the guards around the outputs of a call are unchanged.
@@ -290,15 +322,22 @@ impl KernelBuffers {
 }
 
 /// The memory of each call, with slots of this many bytes.
+type UsedSlots<'a> = Vec<(&'a KernelCall, &'a mut [u8])>;
+
+/// The memory of slots that no call has, by their numbers.
+type SpareSlots<'a> = Vec<(usize, &'a mut [u8])>;
+
 fn in_slots<'a>(
     memory: &'a mut [u8],
     bytes: u64,
     calls: &'a [KernelCall],
-) -> Vec<(&'a KernelCall, &'a mut [u8])> {
+) -> (UsedSlots<'a>, SpareSlots<'a>) {
     let slots = memory.chunks_exact_mut((bytes as usize).max(1));
     let mut slots: Vec<Option<&mut [u8]>> = slots.map(Some).collect();
     let of_call = |call| Some((call, slots.get_mut(KernelCall::at(call))?.take()?));
-    calls.iter().filter_map(of_call).collect()
+    let used = calls.iter().filter_map(of_call).collect();
+    let spare = slots.into_iter().enumerate().filter_map(|(at, slot)| Some((at, slot?)));
+    (used, spare.collect())
 }
 
 fn fill_slot(contract: &Contract, layout: &CallLayout, call: &KernelCall, slot: &mut [u8]) {
@@ -350,6 +389,10 @@ fn guard(call: &KernelCall, from: u64, part: &mut [u8]) {
     draw::poison(Poison::Pattern, seed, karve_numerics::tensor::Dtype::U8, part);
 }
 
+fn spare_bytes(seed: u64, at: usize, slot: &mut [u8]) {
+    draw::poison(Poison::Pattern, seed ^ at as u64, karve_numerics::tensor::Dtype::U8, slot);
+}
+
 /// Threads that draw and compare. A device works on more bytes than one CPU can draw in time;
 /// inputs for a CPU are drawn there, so that they are in the caches of that CPU.
 fn threads_for(contract: &Contract) -> usize {
@@ -359,11 +402,16 @@ fn threads_for(contract: &Contract) -> usize {
     }
 }
 
-/// Slots for a batch of this many calls, in memory of at most this many bytes.
-fn slots_of(layout: &CallLayout, calls: u32, bytes_max: u64) -> u32 {
+/// Slots for a batch of this many calls.
+fn slots_of(contract: &Contract, layout: &CallLayout, calls: u32) -> u32 {
+    let bytes_max = match contract.modules.device {
+        None => MEMORY_BYTES_MAX,
+        Some(_) => DEVICE_BYTES_MAX,
+    };
     let slot = layout.input_bytes.max(layout.output_bytes).max(1);
     let fit = (bytes_max / slot).clamp(1, u64::from(u32::MAX)) as u32;
-    calls.saturating_add(SPARE_SLOTS).min(fit)
+    let spare = if slot > LARGE_SLOT_BYTES { SPARE_LARGE_SLOTS } else { SPARE_SLOTS };
+    calls.saturating_add(spare).min(fit)
 }
 
 /// The layout of everything; an impossible one is an error in the contract.

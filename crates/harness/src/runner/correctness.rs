@@ -10,10 +10,13 @@
 //! late              outputs do not change while the process keeps running
 //! census            no thread, file or rounding mode is left behind
 //! repeated          calls on repeated inputs are not faster than fresh ones allow
+//! alone             a single call takes about as long as one of a batch
+//! other shapes      right and not much slower on some that are not listed
 //! aliasing check    eight calls at the same addresses, between which inputs change in place
 //! ```
 
 mod aliasing;
+mod shapes;
 
 use super::arm::KernelWorker;
 use super::buffers::{CallOutput, KernelBuffers, KernelCall, PoisonKind};
@@ -31,6 +34,7 @@ use karve_numerics::contract::{CaseTensorError, Contract, Kernel};
 use karve_numerics::draw::InputPattern;
 use karve_numerics::stats;
 use karve_os::random::secret;
+use shapes::OtherShapes;
 use std::path::Path;
 use std::time::Duration;
 
@@ -53,6 +57,16 @@ const REPEATS: usize = 6;
 /// Number of tries; a kernel must be caught in each of them.
 const REPEAT_TRIES: u32 = 3;
 
+/// Calls of the batch that shows whether a kernel works ahead, and the largest slot for that: the
+/// larger the tensors, the less there is to gain.
+const AHEAD_BATCH: u32 = 16;
+const AHEAD_SLOT_BYTES_MAX: u64 = 256 << 10;
+
+/// How much more than the incumbent a single call may take beyond one in a batch: as a factor of
+/// the incumbent's, and as a share of its single call.
+const AHEAD_FACTOR_MAX: f64 = 1.5;
+const AHEAD_SHARE_MAX: f64 = 0.5;
+
 /// How much faster than the incumbent's a repeated call may be, relative to a fresh one.
 const REPEAT_GAIN_MAX: f64 = 1.5;
 
@@ -66,6 +80,13 @@ struct CorrectnessCheck<'a> {
     case: &'a Case,
     /// The errors of both kernels in the calls on hostile inputs.
     hostile: Vec<Vec<PairedError>>,
+}
+
+/// Whose kernel is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CheckedArm {
+    Incumbent,
+    Own,
 }
 
 /// The outputs of one call.
@@ -86,18 +107,23 @@ pub fn check_kernel(
     let Some(first) = cases.first() else {
         return Ok(Vec::new());
     };
-    let sized: Vec<(&Case, u32)> = cases.iter().map(|case| (case, BATCH)).collect();
-    let all: Vec<&Case> = cases.iter().collect();
+    let others = match incumbent {
+        Some(_) => terms.contract.other_shapes(cases, secret()?),
+        None => Vec::new(),
+    };
+    let listed = cases.iter().map(|case| (case, batch_of(&terms.contract, case)));
+    let sized: Vec<(&Case, u32)> = listed.chain(others.iter().map(|case| (case, 1))).collect();
+    let all: Vec<&Case> = cases.iter().chain(&others).collect();
     let stage = KernelBuffers::new(&terms.contract, &sized)?;
     // Not pinned to one CPU, as in a duel: a leftover thread would finish before the reply.
     let arm = terms.arm(tree, &stage)?;
-    let incumbent = incumbent.map(|tree| terms.arm(tree, &stage)).transpose()?;
+    let beside = incumbent.map(|tree| terms.arm(tree, &stage)).transpose()?;
     let mut correctness_check = CorrectnessCheck {
         terms,
         reference: terms.start_reference(tree, &all)?,
         buffers: stage,
         arm,
-        incumbent,
+        incumbent: beside,
         case: first,
         hostile: Vec::new(),
     };
@@ -106,14 +132,19 @@ pub fn check_kernel(
         correctness_check.case = case;
         examined.append(&mut correctness_check.run()?);
     }
+    for (case, tree) in others.iter().zip(std::iter::repeat(incumbent).flatten()) {
+        correctness_check.case = case;
+        if correctness_check.check_other_shape(&terms.contract, tree)? == OtherShapes::End {
+            break;
+        }
+    }
     Ok(examined)
 }
 
 impl CorrectnessCheck<'_> {
     fn run(&mut self) -> GateResult<Vec<CaseTensorError>> {
         let contract = self.terms.contract.clone();
-        let arms = [Some(&mut self.arm), self.incumbent.as_mut()].into_iter().flatten();
-        arms.for_each(KernelWorker::renew_limit);
+        self.renew_limits();
         self.set(&contract)?;
         let (_, files_before) = self.arm.census()?;
         let mut worst = TensorErrors::default();
@@ -124,6 +155,7 @@ impl CorrectnessCheck<'_> {
         self.twice(&contract)?;
         self.late()?;
         self.repeated()?;
+        self.ahead()?;
         self.check_aliasing(&contract)?;
         self.census(files_before)?;
         self.hostile.clear();
@@ -178,11 +210,29 @@ impl CorrectnessCheck<'_> {
     fn set(&mut self, contract: &Contract) -> GateResult<()> {
         self.buffers.set(contract, self.case)?;
         self.reference.set(contract, self.case)?;
-        let layout = self.buffers.layout().clone();
-        for arm in [Some(&mut self.arm), self.incumbent.as_mut()].into_iter().flatten() {
-            on_case(arm.set_up(contract, &layout), self.case)?;
+        self.set_up(CheckedArm::Own)?;
+        self.set_up(CheckedArm::Incumbent)
+    }
+
+    /// Sends the arguments to one of the arms.
+    fn set_up(&mut self, whose: CheckedArm) -> GateResult<()> {
+        let (contract, layout) = (self.buffers.contract().clone(), self.buffers.layout().clone());
+        match self.arm_of(whose) {
+            Some(arm) => on_case(arm.set_up(&contract, &layout), self.case),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    fn renew_limits(&mut self) {
+        let arms = [Some(&mut self.arm), self.incumbent.as_mut()].into_iter().flatten();
+        arms.for_each(KernelWorker::renew_limit);
+    }
+
+    fn arm_of(&mut self, whose: CheckedArm) -> Option<&mut KernelWorker> {
+        match whose {
+            CheckedArm::Own => Some(&mut self.arm),
+            CheckedArm::Incumbent => self.incumbent.as_mut(),
+        }
     }
 
     /// One call on fresh inputs.
@@ -255,6 +305,26 @@ impl CorrectnessCheck<'_> {
         Err(dishonest("it is much faster on inputs that it has seen before: it caches results"))
     }
 
+    /// A kernel whose single calls take much longer than those in a batch works for later calls,
+    /// whose inputs it finds in memory.
+    fn ahead(&mut self) -> GateResult<()> {
+        if batch_of(&self.terms.contract, self.case) < AHEAD_BATCH {
+            return Ok(());
+        }
+        for _ in 0..REPEAT_TRIES {
+            let mut more_of =
+                |arm: &mut KernelWorker| on_case(alone(&mut self.buffers, arm), self.case);
+            let own = more_of(&mut self.arm)?;
+            let Some(arm) = &mut self.incumbent else {
+                return Ok(());
+            };
+            if !own.is_ahead(more_of(arm)?) {
+                return Ok(());
+            }
+        }
+        Err(dishonest("a single call takes much longer than one in a batch: it works ahead"))
+    }
+
     fn census(&self, files_before: usize) -> GateResult<()> {
         let (threads, files) = self.arm.census()?;
         let native = matches!(self.terms.contract.kernel, Kernel::Library { .. });
@@ -273,32 +343,37 @@ impl CorrectnessCheck<'_> {
         for call in calls {
             self.buffers.fill(call);
         }
-        let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
-        let mut written = Vec::new();
-        for arm in [self.incumbent.as_mut(), Some(&mut self.arm)].into_iter().flatten() {
-            calls.iter().for_each(|call| self.buffers.poison_output(call));
-            let turn = on_case(arm.run_batch(&slots, 0), self.case)?;
-            if turn.worker_timing.flags & FLAG_MODE_CHANGED != 0 {
-                let why = "it changes the floating-point rounding mode and does not restore it";
-                return Err(dishonest(why));
-            }
-            let inside = |call: &KernelCall| {
-                self.buffers.guards_hold(call) && self.buffers.inputs_hold(call)
-            };
-            if !calls.iter().all(inside) {
-                return Err(check::outside(&self.case.name).into());
-            }
-            let all: Vec<CallOutput> =
-                calls.iter().map(|call| self.buffers.written(call)).collect();
-            written.push(all);
-        }
-        let own = written.pop().unwrap_or_default();
-        let usual = written.pop();
+        let usual = match self.incumbent {
+            Some(_) => Some(self.run_one(CheckedArm::Incumbent, calls)?),
+            None => None,
+        };
+        let own = self.run_one(CheckedArm::Own, calls)?;
         let outcome = |(index, own): (usize, CallOutput)| CheckedCall {
             own,
             usual: usual.as_ref().and_then(|all| all.get(index).cloned()),
         };
         Ok(own.into_iter().enumerate().map(outcome).collect())
+    }
+
+    /// Calls one of the kernels, and copies its outputs.
+    fn run_one(&mut self, whose: CheckedArm, calls: &[KernelCall]) -> GateResult<Vec<CallOutput>> {
+        self.buffers.poison_outputs(calls);
+        let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
+        let case = self.case;
+        let Some(arm) = self.arm_of(whose) else {
+            return Ok(Vec::new());
+        };
+        let turn = on_case(arm.run_batch(&slots, 0), case)?;
+        if turn.worker_timing.flags & FLAG_MODE_CHANGED != 0 {
+            let why = "it changes the floating-point rounding mode and does not restore it";
+            return Err(dishonest(why));
+        }
+        let inside =
+            |call: &KernelCall| self.buffers.guards_hold(call) && self.buffers.inputs_hold(call);
+        if !(calls.iter().all(inside) && self.buffers.spare_slots_hold(calls)) {
+            return Err(check::outside(&case.name).into());
+        }
+        Ok(calls.iter().map(|call| self.buffers.written(call)).collect())
     }
 
     /// Checks a call against the reference.
@@ -321,6 +396,47 @@ impl CorrectnessCheck<'_> {
         errors.beside = usual.map(|errors| errors.stats).unwrap_or_default();
         Ok(errors)
     }
+}
+
+/// CPU seconds of a call: alone, and as one of a batch.
+#[derive(Clone, Copy, Debug)]
+struct CallTimes {
+    alone: f64,
+    batched: f64,
+}
+
+impl CallTimes {
+    /// Whether what a single call takes beyond one in a batch is far more than the incumbent's.
+    fn is_ahead(self, incumbent: Self) -> bool {
+        let more = |times: Self| (times.alone - times.batched).max(0.0);
+        let may = AHEAD_FACTOR_MAX * more(incumbent) + AHEAD_SHARE_MAX * incumbent.alone;
+        more(self) > may
+    }
+}
+
+/// The calls in one batch on a case.
+fn batch_of(contract: &Contract, case: &Case) -> u32 {
+    let slot = contract.layout(case).map(|layout| layout.input_bytes.max(layout.output_bytes));
+    match slot {
+        Ok(bytes) if bytes <= AHEAD_SLOT_BYTES_MAX => AHEAD_BATCH,
+        _ => BATCH,
+    }
+}
+
+/// How long a call takes alone and in a batch, on fresh inputs.
+fn alone(stage: &mut KernelBuffers, arm: &mut KernelWorker) -> WorkerResult<CallTimes> {
+    let mut least = [f64::INFINITY; 2];
+    for _ in 0..REPEATS {
+        for (n, least) in [1, AHEAD_BATCH].into_iter().zip(&mut least) {
+            let calls = stage.nominal_calls(n)?;
+            stage.fill_all(&calls);
+            stage.poison_outputs(&calls);
+            let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
+            let cpu = arm.run_batch(&slots, 0)?.cpu.as_secs_f64();
+            *least = least.min(cpu / slots.len().max(1) as f64);
+        }
+    }
+    Ok(CallTimes { alone: least[0], batched: least[1] })
 }
 
 /// How much longer a call on fresh inputs takes than one on inputs that were just used.
@@ -361,5 +477,23 @@ fn keep_worst(worst: &mut TensorErrors, errors: TensorErrors) {
                 worst.beside[index] = beside;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_for_later_calls_is_told_from_the_cost_of_a_hand_over() {
+        let times = |alone, batched| CallTimes { alone, batched };
+        let incumbent = times(15e-6, 9.4e-6);
+        for honest in [times(15e-6, 9e-6), times(8e-6, 1e-6), times(20e-6, 8e-6)] {
+            assert!(!honest.is_ahead(incumbent), "{honest:?}");
+        }
+        for ahead in [times(50e-6, 7e-6), times(31e-6, 8.5e-6)] {
+            assert!(ahead.is_ahead(incumbent), "{ahead:?}");
+        }
+        assert!(!times(2.0e-3, 1.9e-3).is_ahead(times(9e-3, 8.9e-3)));
     }
 }

@@ -305,7 +305,7 @@ impl KernelRunner {
             }
             stage.copy_written(call, written);
         });
-        if outside.into_inner() {
+        if outside.into_inner() || !stage.spare_slots_hold(calls) {
             return by_arm(arm, Err(check::outside(&case.name).into()));
         }
         Ok(turn)

@@ -44,10 +44,8 @@ impl SoloRun {
 
     fn batch(&mut self, calls: u32) -> WorkerResult<BatchTiming> {
         let calls = self.buffers.nominal_calls(calls)?;
-        for call in &calls {
-            self.buffers.fill(call);
-            self.buffers.poison_output(call);
-        }
+        self.buffers.fill_all(&calls);
+        self.buffers.poison_outputs(&calls);
         let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
         self.arm.run_batch(&slots, 0)
     }

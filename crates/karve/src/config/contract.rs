@@ -88,6 +88,7 @@ pub(super) fn contract_of(
         threads: table.threads.unwrap_or(1),
         hostile,
         mixture: table.mixture.clone().unwrap_or_else(|| InputPattern::ALL.to_vec()),
+        shapes: table.shapes.unwrap_or_default(),
         modules: modules_of(source, table)?,
         work: CallWork {
             flops: table.flops.as_ref().map(|Scalar(text)| text.clone()),

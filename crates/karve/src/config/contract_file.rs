@@ -1,7 +1,7 @@
 //! The table `[contract]`, as written.
 
 use super::values::Scalar;
-use karve_numerics::contract::{Precision, PythonStyle};
+use karve_numerics::contract::{CheckedShapes, Precision, PythonStyle};
 use karve_numerics::draw::InputPattern;
 use karve_numerics::tensor::Dtype;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -55,8 +55,23 @@ pub(super) struct ContractTable {
     #[schemars(length(max = 16))]
     pub(super) hostile: Vec<DrawValue>,
     /// Patterns that some calls have in their inputs, timed ones too; all by default.
-    #[schemars(with = "Option<Vec<PatternName>>", length(max = 10))]
+    #[schemars(with = "Option<Vec<PatternName>>", length(max = 11))]
     pub(super) mixture: Option<Vec<InputPattern>>,
+    /// On which shapes a kernel must be right and not much slower: `any` also checks shapes near
+    /// the listed ones, where the incumbent is right; `any` by default.
+    #[schemars(with = "Option<ShapesName>")]
+    pub(super) shapes: Option<CheckedShapes>,
+}
+
+/// The shapes on which a kernel must be right.
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(dead_code, reason = "only its schema is used")]
+enum ShapesName {
+    /// Also on shapes near the listed ones.
+    Any,
+    /// Only on those that are listed.
+    Listed,
 }
 
 /// A pattern in otherwise nominal inputs.
@@ -84,6 +99,8 @@ enum PatternName {
     Sorted,
     /// Masks and zeros in runs of different lengths.
     Masks,
+    /// Exact zeros: rows of them, at both ends of rows, and among other numbers.
+    Zeros,
 }
 
 /// Which names a Python file defines.

@@ -308,3 +308,48 @@ int main(void) {
   }
 }
 "#;
+
+/// Right up to the largest listed size.
+pub(crate) const ONLY_SMALL: &str = r"
+#include <stdint.h>
+void kernel(int64_t n, float alpha, const float *x, float *y, float *z) {
+  for (int64_t i = 0; i < n; i++) {
+    z[i] = x[i] * y[i];
+    if (i < 1000) y[i] += alpha * x[i];
+  }
+}
+";
+
+/// Right, and slow on sizes that are not listed.
+pub(crate) const ONLY_LISTED: &str = r"
+#include <stdint.h>
+void kernel(int64_t n, float alpha, const float *x, float *y, float *z) {
+  for (int64_t i = 0; i < n; i++) { z[i] = x[i] * y[i]; y[i] += alpha * x[i]; }
+  volatile float sink = 0;
+  if (n % 8) for (int64_t i = 0; i < 4000 * n; i++) sink += 1;
+}
+";
+
+/// Right, and leaves a message where another call has its results.
+pub(crate) const MESSENGER: &str = r"
+#include <stdint.h>
+void kernel(int64_t n, float alpha, const float *x, float *y, float *z) {
+  for (int64_t i = 0; i < n; i++) { z[i] = x[i] * y[i]; y[i] += alpha * x[i]; }
+  int64_t slot = 2 * (4 * n + 256) + 256;
+  *(int64_t *)((char *)z + slot / 64 * 64) = 0x6d61676963;
+}
+";
+
+/// Right; the first call of a batch takes as long as eight, as if it worked for those that follow.
+pub(crate) const AHEAD: &str = r"
+#include <stdint.h>
+#include <x86intrin.h>
+static uint64_t last;
+void kernel(int64_t n, float alpha, const float *x, float *y, float *z) {
+  volatile float sink = 0;
+  int is_first = __rdtsc() - last > 50000;
+  for (int64_t i = 0; i < (is_first ? 160 : 20) * n; i++) sink += 1;
+  for (int64_t i = 0; i < n; i++) { z[i] = x[i] * y[i]; y[i] += alpha * x[i]; }
+  last = __rdtsc();
+}
+";

@@ -5,7 +5,7 @@ use crate::case::CaseSet;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-fn case(params: &[(&str, u64)]) -> Case {
+pub(super) fn case(params: &[(&str, u64)]) -> Case {
     Case {
         name: "a case".into(),
         params: params
@@ -49,12 +49,13 @@ fn contract(args: Vec<Arg>) -> Contract {
         threads: 1,
         hostile: Vec::new(),
         mixture: Vec::new(),
+        shapes: CheckedShapes::default(),
         modules: PythonRuntime::default(),
         work: CallWork::default(),
     }
 }
 
-fn product() -> Contract {
+pub(super) fn product() -> Contract {
     contract(vec![
         arg("m", Dtype::I32, scalar("M")),
         arg("alpha", Dtype::F32, scalar("1/2")),

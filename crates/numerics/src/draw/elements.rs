@@ -149,7 +149,7 @@ impl ElementDraw {
                 self.places[0] = 1 + lanes.below(ROWS_MAX);
             }
             InputPattern::Sorted => self.places[0] = lanes.below(2),
-            InputPattern::Masks => {}
+            InputPattern::Masks | InputPattern::Zeros => {}
         }
         Some(self)
     }
@@ -218,7 +218,12 @@ mod tests {
             assert!((2..50).all(|seed| made(seed).key != one.key));
             let places = |seed| (made(seed).places, made(seed).factor.to_bits());
             let varies = (2..50).any(|seed| places(seed) != places(1));
-            let fixed = [InputPattern::Ties, InputPattern::Clusters, InputPattern::Masks];
+            let fixed = [
+                InputPattern::Ties,
+                InputPattern::Clusters,
+                InputPattern::Masks,
+                InputPattern::Zeros,
+            ];
             assert_eq!(varies, !fixed.contains(&pattern), "{pattern:?}");
         }
     }

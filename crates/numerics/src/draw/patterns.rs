@@ -50,11 +50,13 @@ pub enum InputPattern {
     Sorted,
     /// Masks and zeros in runs of different lengths.
     Masks,
+    /// Exact zeros: rows of them, at both ends of rows, and among other numbers.
+    Zeros,
 }
 
 impl InputPattern {
     /// All of them.
-    pub const ALL: [InputPattern; 10] = [
+    pub const ALL: [InputPattern; 11] = [
         InputPattern::Outliers,
         InputPattern::Prefix,
         InputPattern::Scaled,
@@ -65,6 +67,7 @@ impl InputPattern {
         InputPattern::Repeated,
         InputPattern::Sorted,
         InputPattern::Masks,
+        InputPattern::Zeros,
     ];
 
     /// Whether it takes elements from hostile draws.
@@ -73,7 +76,8 @@ impl InputPattern {
             InputPattern::Outliers | InputPattern::Prefix => true,
             InputPattern::Scaled | InputPattern::Lane => true,
             InputPattern::Ties | InputPattern::Clusters | InputPattern::Cancellation => false,
-            InputPattern::Repeated | InputPattern::Sorted | InputPattern::Masks => false,
+            InputPattern::Repeated | InputPattern::Sorted => false,
+            InputPattern::Masks | InputPattern::Zeros => false,
         }
     }
 
@@ -94,6 +98,12 @@ impl InputPattern {
             InputPattern::Ties | InputPattern::Repeated | InputPattern::Sorted => {
                 matches!(draw, Draw::Uniform { .. } | Draw::Normal { .. } | Draw::Integers { .. })
             }
+            InputPattern::Zeros => match draw {
+                Draw::Normal { .. } => true,
+                Draw::Uniform { low, high } => *low <= 0.0 && *high >= 0.0,
+                Draw::Integers { low, high } => *low <= 0 && *high >= 0,
+                _ => false,
+            },
             InputPattern::Clusters => {
                 dtype.is_float() && matches!(draw, Draw::Uniform { .. } | Draw::Normal { .. })
             }
@@ -121,6 +131,7 @@ impl InputPattern {
             InputPattern::Repeated => "repeated rows",
             InputPattern::Sorted => "sorted rows",
             InputPattern::Masks => "masks in runs of different lengths",
+            InputPattern::Zeros => "exact zeros",
         }
     }
 }
@@ -160,6 +171,7 @@ pub fn apply(target: &PatternTarget<'_>, seed: u64, stream: u64, out: &mut [u8])
         (InputPattern::Ties, _) => ties(row * width, width, &mut lanes, out),
         (InputPattern::Repeated, _) => repeated(row, width, &mut lanes, out),
         (InputPattern::Masks, _) => masks(row * width, width, &mut lanes, out),
+        (InputPattern::Zeros, _) => zeros(row * width, width, &mut lanes, out),
         (InputPattern::Clusters, _) => clusters(target.dtype, row, &mut lanes, out),
         (InputPattern::Cancellation, _) => cancellation(target.dtype, row, &mut lanes, out),
         (InputPattern::Sorted, _) => sorted(target.dtype, row, &mut lanes, out),
@@ -283,6 +295,34 @@ fn masks(row_bytes: usize, width: usize, lanes: &mut StreamLanes, out: &mut [u8]
         };
         if rest.chunks_exact(width).filter(is_set).all(|element| element == set) {
             rest.chunks_exact_mut(width).for_each(|element| element.copy_from_slice(&set));
+        }
+    }
+}
+
+/// Of every four rows, one is all zeros, one has them at both ends, and one at every third place
+/// or so.
+fn zeros(row_bytes: usize, width: usize, lanes: &mut StreamLanes, out: &mut [u8]) {
+    for row in out.chunks_mut(row_bytes) {
+        match lanes.below(4) {
+            0 => row.fill(0),
+            1 => {
+                let end =
+                    (1 + lanes.below(row.len() as u64 / width as u64 / 4 + 1)) as usize * width;
+                let end = end.min(row.len());
+                row[..end].fill(0);
+                let start = row.len() - end;
+                row[start..].fill(0);
+            }
+            2 => {
+                let mut at = lanes.word();
+                for element in row.chunks_exact_mut(width) {
+                    at = at.wrapping_mul(0x915f_77f5).wrapping_add(0x9e37_79b9);
+                    if (at >> 16).is_multiple_of(3) {
+                        element.fill(0);
+                    }
+                }
+            }
+            _ => {}
         }
     }
 }
@@ -492,6 +532,21 @@ mod tests {
             assert!((20..50).contains(&runs), "{runs}");
             assert!(values.iter().all(|v| *v == 0.0 || *v == 1.0));
         }
+    }
+
+    #[test]
+    fn zeros_fill_rows_and_ends_of_rows_and_are_among_others() {
+        for dtype in [Dtype::F32, Dtype::F16, Dtype::I32] {
+            let values = drawn(InputPattern::Zeros, None, dtype, 4);
+            let rows = || values.chunks(ROW);
+            let is_zero = |v: &f64| *v == 0.0;
+            let all = rows().filter(|row| row.iter().all(is_zero)).count();
+            let ends = rows().filter(|row| is_zero(&row[0]) && is_zero(&row[ROW - 1])).count();
+            let none = rows().filter(|row| row.iter().filter(|v| is_zero(v)).count() < 3).count();
+            assert!(all >= 5 && ends >= all + 5 && none >= 5, "{all} {ends} {none}");
+        }
+        let above = Draw::Uniform { low: 0.5, high: 1.0 };
+        assert!(!InputPattern::Zeros.applies_to(&above, Dtype::F32));
     }
 
     #[test]

@@ -257,7 +257,8 @@ struct Drawn {
 };
 
 enum {
-  NONE, OUTLIERS, PREFIX, SCALED, LANE, TIES, CLUSTERS, CANCELLATION, REPEATED, SORTED, MASKS
+  NONE, OUTLIERS, PREFIX, SCALED, LANE, TIES, CLUSTERS, CANCELLATION, REPEATED, SORTED, MASKS,
+  ZEROS
 };
 
 // Streams of random words.
@@ -353,6 +354,15 @@ static __device__ double element(const Drawn &d, u64 i) {
     bool is_start = column < 1 + below(r.w[1], length - 1);
     if (is_start == ((r.w[2] & 1) == 0)) return 0.0;
     if (d.is_mask) return 1.0;
+    break;
+  }
+  case ZEROS: {
+    Words r = random(d.key, row, OF_ROW);
+    u64 end = 1 + below(r.w[1], length / 4 + 1);
+    u32 kind = r.w[0] & 3;
+    if (kind == 0) return 0.0;
+    if (kind == 1 && (column < end || column + end >= length)) return 0.0;
+    if (kind == 2 && random(d.key, i, OF_ELEMENT).w[0] % 3 == 0) return 0.0;
     break;
   }
   }

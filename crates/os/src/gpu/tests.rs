@@ -159,6 +159,10 @@ fn patterns_are_those_of_the_host() {
             InputPattern::Sorted => {
                 rows.iter().all(|row| row.is_sorted() || row.iter().rev().is_sorted())
             }
+            InputPattern::Zeros => {
+                let all = rows.iter().filter(|row| row.iter().all(|v| *v == 0.0)).count();
+                (20..90).contains(&all) && rows.iter().any(|row| row.iter().all(|v| *v != 0.0))
+            }
             InputPattern::Masks => {
                 rows.iter().any(|row| row.windows(2).filter(|pair| pair[0] != pair[1]).count() == 1)
             }

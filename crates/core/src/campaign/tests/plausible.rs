@@ -44,6 +44,7 @@ fn under_contract(speed: f64, flops: f64) -> CampaignScript {
         threads: 1,
         hostile: Vec::new(),
         mixture: Vec::new(),
+        shapes: karve_numerics::contract::CheckedShapes::default(),
         modules: PythonRuntime::default(),
         work: CallWork { flops: Some("2*M*M*M".into()), bytes: None },
     }));

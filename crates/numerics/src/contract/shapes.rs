@@ -1,0 +1,170 @@
+//! Shapes near the listed ones, for the correctness check: a kernel that only handles what is
+//! listed would be wrong, or slow, for the next user.
+
+use super::{ArgKind, Contract};
+use crate::case::{Case, CaseSet};
+use crate::expr;
+use crate::stats::DrawRng;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Parameters that are drawn beyond every listed value, at most.
+const BEYOND_MAX: usize = 4;
+
+/// By how much the memory of a call may exceed that of the largest listed case, and always may be.
+const BYTES_FACTOR: u64 = 2;
+const BYTES_MIN: u64 = 1 << 20;
+
+/// How often other sizes are halved to make room.
+const HALVINGS_MAX: u32 = 24;
+
+/// The shapes on which a kernel must be right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckedShapes {
+    /// Also on shapes near the listed ones, where the incumbent is right.
+    #[default]
+    Any,
+    /// Only on those that are listed.
+    Listed,
+}
+
+impl CheckedShapes {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Contract {
+    /// Cases that are not listed: for each parameter of a shape one that is larger than all listed
+    /// ones, and one of odd sizes. Never derived from a hidden case.
+    pub fn other_shapes(&self, cases: &[Case], secret: u64) -> Vec<Case> {
+        let shown: Vec<&Case> = cases.iter().filter(|case| case.set != CaseSet::Hidden).collect();
+        let names = self.sizes();
+        if self.shapes == CheckedShapes::Listed || shown.is_empty() || names.is_empty() {
+            return Vec::new();
+        }
+        let bytes = |case: &Case| {
+            let layout = self.layout(case).ok()?;
+            layout.input_bytes.checked_add(layout.output_bytes)
+        };
+        let most = shown.iter().filter_map(|case| bytes(case)).max().unwrap_or(0);
+        let most = most.saturating_mul(BYTES_FACTOR).max(BYTES_MIN);
+        let mut draws = DrawRng::new(secret);
+        let mut large: Vec<&String> = names.iter().collect();
+        while large.len() > BEYOND_MAX {
+            large.swap_remove(draws.below(large.len()));
+        }
+        let mut made: Vec<Case> = Vec::new();
+        for beyond in large.into_iter().map(Some).chain([None]) {
+            let base = shown[draws.below(shown.len())];
+            let listed = |name: &str| {
+                let values = shown.iter().filter_map(|case| case.params.get(name));
+                values.filter_map(|value| value.parse::<u64>().ok()).max()
+            };
+            let mut case = base.clone();
+            // Smaller other sizes until it fits.
+            for divisor in (0..HALVINGS_MAX).map(|n| 1 << n) {
+                let mut params = BTreeMap::new();
+                for name in &names {
+                    let value = base.params.get(name).and_then(|value| value.parse().ok());
+                    let Some(value) = value else {
+                        continue;
+                    };
+                    let value = match beyond {
+                        Some(beyond) if beyond == name => {
+                            above(listed(name).unwrap_or(value), &mut draws)
+                        }
+                        _ => part_of(value, divisor, &mut draws),
+                    };
+                    params.insert(name.clone(), value.to_string());
+                }
+                case = base.clone().with_params(&params);
+                if bytes(&case).is_some_and(|bytes| bytes <= most) {
+                    break;
+                }
+            }
+            let is_new = cases.iter().chain(&made).all(|other| other.params != case.params);
+            if is_new && bytes(&case).is_some_and(|bytes| bytes <= most) {
+                made.push(case);
+            }
+        }
+        made
+    }
+
+    /// The parameters in the shapes of the arguments.
+    fn sizes(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for arg in &self.args {
+            let (ArgKind::Input { shape, .. }
+            | ArgKind::Output { shape }
+            | ArgKind::InOut { shape, .. }) = &arg.kind
+            else {
+                continue;
+            };
+            let parsed = shape.iter().filter_map(|extent| expr::parse_expr(extent).ok());
+            for extent in parsed {
+                names.extend(extent.names().into_iter().map(str::to_owned));
+            }
+        }
+        names
+    }
+}
+
+/// An odd number up to twice this one.
+fn above(value: u64, draws: &mut DrawRng) -> u64 {
+    let more = 1 + draws.below(value.clamp(1, 1 << 40) as usize) as u64;
+    value.saturating_add(more) | 1
+}
+
+/// An odd number between a third of this part and all of it.
+fn part_of(value: u64, divisor: u64, draws: &mut DrawRng) -> u64 {
+    let most = (value / divisor).max(1);
+    let least = (most / 3).max(1);
+    (least + draws.below((most - least + 1) as usize) as u64) | 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{case, product};
+    use super::*;
+
+    fn value(case: &Case, name: &str) -> u64 {
+        case.params[name].parse().expect("a size")
+    }
+
+    #[test]
+    fn every_size_is_once_larger_than_any_listed_one_and_memory_is_bounded() {
+        let contract = product();
+        let cases = [case(&[("M", 3_000), ("K", 192)]), case(&[("M", 64), ("K", 7_000)])];
+        let bytes = |case: &Case| {
+            let layout = contract.layout(case).expect("a layout");
+            layout.input_bytes + layout.output_bytes
+        };
+        let most = cases.iter().map(bytes).max().expect("a case");
+        let mut beyond = [0, 0];
+        for secret in 0..200 {
+            let made = contract.other_shapes(&cases, secret);
+            for (n, (name, listed)) in beyond.iter_mut().zip([("M", 3_000), ("K", 7_000)]) {
+                *n += usize::from(made.iter().any(|case| value(case, name) > listed));
+            }
+            assert!(made.iter().all(|case| bytes(case) <= (2 * most).max(BYTES_MIN)));
+            let is_odd = |case: &Case| ["M", "K"].iter().all(|name| value(case, name) % 2 == 1);
+            assert!(made.iter().all(is_odd), "{made:?}");
+            assert_eq!(made, contract.other_shapes(&cases, secret));
+        }
+        assert_eq!(beyond, [200, 200]);
+        assert_ne!(contract.other_shapes(&cases, 1), contract.other_shapes(&cases, 2));
+    }
+
+    #[test]
+    fn nothing_is_derived_from_hidden_cases_or_where_only_listed_shapes_count() {
+        let mut contract = product();
+        let shown = case(&[("M", 192), ("K", 64)]);
+        let hidden = Case { set: CaseSet::Hidden, ..shown.clone() };
+        assert_eq!(contract.other_shapes(&[hidden], 1), Vec::new());
+        assert!(!contract.other_shapes(std::slice::from_ref(&shown), 1).is_empty());
+        contract.shapes = CheckedShapes::Listed;
+        assert_eq!(contract.other_shapes(&[shown], 1), Vec::new());
+    }
+}
