@@ -1,7 +1,7 @@
 //! C, C++ and CUDA: names, macros, pragmas, attributes and inline assembly.
 
 use super::c_flow;
-use super::names::{LanguageFamily, NameUse};
+use super::names::{LanguageFamily, NameUse, is_listed};
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 use karve_harness::cuda_source::LAUNCH;
@@ -83,6 +83,9 @@ fn name(
     let taken = ["value", "right"].map(Some).contains(&tree.place(node))
         || (parent == "pointer_expression" && tree.place(node) == Some("argument"));
     let value = foreign && tree.kind(node) == "identifier" && taken;
+    if path == "__FILE__" && is_printed(tree, node) {
+        return;
+    }
     let found = NameUse { path: &path, called: (called && !own) || value };
     reading.note_name(LanguageFamily::C, found, tree.line(node));
     if called {
@@ -92,6 +95,12 @@ fn name(
             reading.launches += 1;
         }
     }
+}
+
+/// Whether something is an argument of a function that prints.
+fn is_printed(tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
+    tree.enclosing(node, &["call_expression"])
+        .is_some_and(|call| is_listed("c-printing", tree.child_text(call, "function")))
 }
 
 /// `std::chrono::duration<double>` as `std.chrono.duration`.
@@ -126,6 +135,18 @@ fn directive(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             for word in tree.find(node, &["identifier"]) {
                 hook(tree.text(word), line, reading);
             }
+            let weak = tree
+                .find(node, &["identifier"])
+                .any(|word| ["weak", "weakref"].contains(&tree.text(word).trim_matches('_')));
+            let defined = tree.enclosing(node, &["function_definition"]).is_some();
+            if weak && !defined {
+                let what = "asks which symbols the program has".to_owned();
+                reading.note("env-read", "weak", line, what);
+            }
+            let alias = tree.text(node).contains("alias").then(|| tree.parent(node)).flatten();
+            for word in alias.into_iter().flat_map(|of| tree.find(of, &["identifier"])) {
+                reading.note_definition(tree.text(word), line);
+            }
             if tree.text(node).contains("_array") {
                 let what = "a section that the loader calls".to_owned();
                 reading.note("load-hook", "section", line, what);
@@ -146,6 +167,10 @@ fn macro_text(text: &str, line: u32, reading: &mut FileFacts) {
         let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
         let word = &rest[..end];
         rest = &rest[end..];
+        let before = &code[..code.len() - rest.len() - word.len()];
+        if word == "__FILE__" && is_in_print(before) {
+            continue;
+        }
         let found = NameUse {
             path: word,
             called: rest.trim_start().starts_with('(') || code.trim() == word,
@@ -157,6 +182,24 @@ fn macro_text(text: &str, line: u32, reading: &mut FileFacts) {
     if code.contains("asm") {
         reading.note_asm(LanguageFamily::C, &code, line);
     }
+}
+
+/// Whether the last open parenthesis of a text is that of a function that prints.
+fn is_in_print(before: &str) -> bool {
+    let mut closed = 0_usize;
+    for (at, c) in before.char_indices().rev() {
+        match c {
+            ')' => closed += 1,
+            '(' if closed > 0 => closed -= 1,
+            '(' => {
+                let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                let name = before[..at].trim_end().rsplit(|c| !is_word(c)).next();
+                return name.is_some_and(|name| is_listed("c-printing", name));
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 fn without_comments(text: &str) -> String {
@@ -176,6 +219,9 @@ fn hook(word: &str, line: u32, reading: &mut FileFacts) {
         "constructor" | "ifunc" | "init_priority" => {
             reading.note("load-hook", word, line, format!("attribute `{word}`"));
         }
+        "naked" => {
+            reading.note("patching", word, line, "a function without a frame".to_owned());
+        }
         "destructor" => {
             reading.note("exit-hook", word, line, format!("attribute `{word}`"));
         }
@@ -189,8 +235,14 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
         "string_literal" | "raw_string_literal" | "concatenated_string" => {
             reading.note_string(LanguageFamily::C, tree.text(node), line);
         }
+        "function_definition" => definition(tree, node, reading),
         "gnu_asm_expression" | "ms_asm_expression" => {
             reading.note_asm(LanguageFamily::C, tree.text(node), line);
+            let inner = ["function_definition", "declaration", "parameter_list"];
+            if tree.enclosing(node, &inner).is_none() {
+                let what = "assembly outside of functions".to_owned();
+                reading.note("patching", "asm", line, what);
+            }
         }
         "argument_list" if tree.text(node).starts_with(LAUNCH[0]) => reading.launches += 1,
         "try_statement" => {
@@ -214,6 +266,17 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             }
         }
         _ => {}
+    }
+}
+
+/// A function with a name of the C library that other files can see.
+fn definition(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
+    let own = ["class_specifier", "struct_specifier", "namespace_definition"];
+    let hidden = tree.children(node).any(|child| ["static", "inline"].contains(&tree.text(child)));
+    let declarator = tree.child(node, "declarator");
+    let name = declarator.filter(|_| !hidden && tree.enclosing(node, &own).is_none());
+    if let Some(name) = name.and_then(|name| declared(tree, name)) {
+        reading.note_definition(name, tree.line(node));
     }
 }
 

@@ -31,6 +31,7 @@ pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut F
         kept: BTreeSet::new(),
         declared: Some(state(tree)),
         helpers: helpers(tree),
+        members: members(tree),
         weights,
     };
     program.examine(reading);
@@ -77,6 +78,22 @@ fn state(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
         let declarators =
             tree.children(node).filter(|child| tree.place(*child) == Some("declarator"));
         names.extend(declarators.filter_map(|d| declared(tree, d)).map(str::to_owned));
+    }
+    names
+}
+
+/// The names that only members of structures have.
+fn members(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for node in tree.find(0, &["field_declaration"]).filter(|node| !is_static(tree, *node)) {
+        let declarators = tree.children(node).filter(|c| tree.place(*c) == Some("declarator"));
+        names.extend(declarators.filter_map(|d| declared(tree, d)).map(str::to_owned));
+    }
+    for node in tree.find(0, &["declaration"]) {
+        let declarators = tree.children(node).filter(|c| tree.place(*c) == Some("declarator"));
+        for name in declarators.filter_map(|d| declared(tree, d)) {
+            names.remove(name);
+        }
     }
     names
 }
@@ -171,7 +188,7 @@ impl Grammar for CGrammar {
 }
 
 fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
-    let mut function = AnalyzedFunction::default();
+    let mut function = AnalyzedFunction { node, ..AnalyzedFunction::default() };
     let declarator = tree.child(node, "declarator");
     let mut lists = declarator.into_iter().flat_map(|d| tree.find(d, &["parameter_list"]));
     if let Some(list) = lists.next() {
@@ -231,7 +248,7 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
         "assignment_expression" if tree.child_text(node, "operator") == "=" => {
             function.assigned.extend(tree.sides(node));
         }
-        "assignment_expression" => function.add_change(tree, node, "number_literal"),
+        "assignment_expression" => function.add_change(tree, node, &["identifier"]),
         "update_expression" => {
             if let Some(argument) = tree.child(node, "argument") {
                 function.changed.push(argument);
@@ -267,6 +284,9 @@ fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction)
         if let Some(object) = tree.child(callee, "argument") {
             let method = tree.child_text(callee, "field");
             function.add_method_call("c", object, method, &arguments);
+            if method.starts_with("fetch_") {
+                function.counted.push(object);
+            }
         }
         return;
     }
@@ -287,6 +307,10 @@ fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction)
                 function.given.push(*from);
             }
         }
+        (name, [to, ..]) if is_atomic_change(name) => {
+            function.changed.push(*to);
+            function.counted.push(*to);
+        }
         ("memset" | "fill" | "fill_n", [to, ..]) => function.changed.push(*to),
         ("copy" | "copy_n", [from, _, to, ..]) => {
             function.changed.push(*to);
@@ -294,4 +318,12 @@ fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction)
         }
         _ => {}
     }
+}
+
+/// Whether a function of C changes a number that several threads may use: `atomic_fetch_add`.
+fn is_atomic_change(name: &str) -> bool {
+    let of_atomics = ["atomic_", "__atomic_", "__sync_", "__c11_atomic_"];
+    let changes = ["fetch", "exchange", "swap", "test_and_set"];
+    of_atomics.iter().any(|start| name.starts_with(start))
+        && changes.iter().any(|part| name.contains(part))
 }

@@ -8,13 +8,15 @@ use super::memo;
 use super::names::{is_listed, is_version, is_weight};
 use super::numbers::compares_all;
 use super::reading::FileFacts;
-use super::set_up;
+use super::state;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A function, as far as this module needs it.
 #[derive(Debug, Default)]
 pub(super) struct AnalyzedFunction {
+    /// Where it is defined.
+    pub(super) node: NodeIndex,
     /// Its parameters; true for those that are addresses or tensors.
     pub(super) params: BTreeMap<String, bool>,
     /// Those of them whose bare name is an identity.
@@ -53,11 +55,13 @@ impl AnalyzedFunction {
         }
     }
 
-    /// Adds a change in place, such as `+=`; a change by a number is a count.
-    pub(super) fn add_change(&mut self, tree: &SyntaxTree<'_>, node: NodeIndex, number: &str) {
+    /// Adds a change in place, such as `+=`; a change by a constant is a count, and so is every
+    /// change of a plain `number`.
+    pub(super) fn add_change(&mut self, tree: &SyntaxTree<'_>, node: NodeIndex, number: &[&str]) {
         if let Some((left, right)) = tree.sides(node) {
             self.changed.push(left);
-            if tree.kind(right) == number {
+            let constant = tree.find(right, &["identifier"]).next().is_none();
+            if constant || number.contains(&tree.kind(left)) {
                 self.counted.push(left);
             }
         }
@@ -164,6 +168,8 @@ pub(super) struct AnalyzedFile<'a> {
     pub(super) declared: Option<BTreeSet<String>>,
     /// Functions and macros of the file that turn an address into a number.
     pub(super) helpers: BTreeSet<String>,
+    /// Names of `declared` that are members of a structure and of nothing else.
+    pub(super) members: BTreeSet<String>,
     /// Names of arguments that the user declares as weights.
     pub(super) weights: &'a [String],
 }
@@ -190,7 +196,7 @@ pub(super) const PASSES: usize = 4;
 
 impl AnalyzedFile<'_> {
     /// Every variable in an expression.
-    fn names(&self, expression: NodeIndex) -> Vec<&str> {
+    pub(super) fn names(&self, expression: NodeIndex) -> Vec<&str> {
         let within = self.tree.within(expression);
         within.filter_map(|node| self.grammar.name(self.tree, node)).collect()
     }
@@ -341,57 +347,10 @@ impl AnalyzedFile<'_> {
             flow.examine_keys(&mut cached, reading);
         }
         memo::examine(self, &flows, &mut cached, reading);
-        self.examine_state(&flows, &cached, reading);
+        state::examine(self, &flows, &cached, reading);
         if self.tree.is_exhausted() {
             let what = "too much to analyze; the rest was not read".to_owned();
             reading.note("unaudited", "fuel", 0, what);
-        }
-    }
-
-    /// State that decides a branch, counts, or is returned again.
-    fn examine_state(
-        &self,
-        flows: &[FunctionFlow<'_>],
-        cached: &BTreeSet<String>,
-        reading: &mut FileFacts,
-    ) {
-        let (mut decides, mut counts, mut lines) =
-            (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
-        let mut given = Vec::new();
-        let set_up = set_up::names(self, flows);
-        for flow in flows {
-            let (function, outer) = (flow.function, |node: &NodeIndex| flow.outer(*node));
-            let decided = set_up::decided(flow, &set_up);
-            counts.extend(function.counted.iter().filter_map(outer));
-            let targets = function.assigned.iter().map(|(target, _)| target);
-            for target in targets.chain(&function.changed) {
-                if let Some(name) = outer(target) {
-                    lines.entry(name).or_insert(self.tree.line(*target));
-                }
-            }
-            if !decided.is_empty() {
-                let those = function.given.iter();
-                given.extend(those.filter_map(|node| Some((outer(node)?, *node))));
-            }
-            decides.extend(decided);
-        }
-        // The fields of an object live as long as it does, which may be one call.
-        let fields = self.declared.is_some();
-        let is_known =
-            |name: &String| cached.contains(name) || (fields && name.starts_with("self."));
-        for (name, node) in given.into_iter().filter(|(name, _)| !is_known(name)) {
-            let what = format!("`{}` returns data from an earlier call", self.tree.excerpt(node));
-            reading.note("replay", &name, self.tree.line(node), what);
-        }
-        for (name, line) in lines.into_iter().filter(|(name, _)| !is_known(name)) {
-            let (rule, what) = if decides.contains(&name) && counts.contains(&name) {
-                ("call-counter", format!("{name} counts calls and decides a branch"))
-            } else if decides.contains(&name) {
-                ("static-state", format!("{name} outlives a call, is written and decides a branch"))
-            } else {
-                ("static-buffer", format!("{name} outlives a call and is written"))
-            };
-            reading.note(rule, &name, line, what);
         }
     }
 }
@@ -431,7 +390,7 @@ impl FunctionFlow<'_> {
         name.map(str::to_owned).or_else(|| self.outer(expression))
     }
 
-    fn state_of(&self, name: &str) -> Option<String> {
+    pub(super) fn state_of(&self, name: &str) -> Option<String> {
         if self.file.is_outside(self.function, name) {
             return self.written.contains(name).then(|| name.to_owned());
         }

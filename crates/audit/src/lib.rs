@@ -12,15 +12,20 @@ mod flow;
 mod memo;
 mod names;
 mod numbers;
+mod preprocessor;
 mod python;
 mod python_flow;
 mod reading;
+mod reflection;
 mod rules;
 mod rust;
 mod rust_flow;
 mod set_up;
 mod signature;
+mod state;
+mod symbols;
 mod tree;
+mod unwritten;
 
 pub use build_files::is_build_file;
 pub use copies::{OTHERS_MAX, copies, is_compared};
@@ -31,7 +36,7 @@ pub use tree::AuditLanguage;
 use karve_core::integrity::{AuditFinding, AuditRule, GHOST_RULE, in_order};
 use karve_numerics::case::Case;
 use names::LanguageFamily;
-use reading::{FileFacts, RuleMatch};
+use reading::{AsmScope, FileFacts, RuleMatch};
 use rules::rule;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -192,6 +197,7 @@ fn finding(name: &str, file: &str, line: u32, what: String) -> Option<AuditFindi
 
 /// Reads one file in one version.
 fn read(path: &str, bytes: &[u8], text: &str, scene: &AuditContext<'_>, reading: &mut FileFacts) {
+    reading.folders = path.matches('/').count();
     let unread = |reading: &mut FileFacts, what: &str| {
         reading.note("unaudited", path, 0, what.to_owned());
     };
@@ -209,6 +215,7 @@ fn read(path: &str, bytes: &[u8], text: &str, scene: &AuditContext<'_>, reading:
         if assembler.iter().any(|end| path.ends_with(end)) {
             for (line, number) in text.lines().zip(1..) {
                 reading.note_asm(LanguageFamily::C, line, number);
+                reading.note_symbols(line, AsmScope::File, number);
             }
             reading.note_asm_bytes(text, 0);
         }
@@ -225,7 +232,8 @@ fn read(path: &str, bytes: &[u8], text: &str, scene: &AuditContext<'_>, reading:
     let weights = &scene.rule.weights;
     match language {
         AuditLanguage::C | AuditLanguage::Cpp | AuditLanguage::Cuda => {
-            c::read(&tree, weights, reading)
+            preprocessor::read(text, reading);
+            c::read(&tree, weights, reading);
         }
         AuditLanguage::Python => python::read(&tree, weights, reading),
         AuditLanguage::Rust => rust::read(&tree, weights, reading),

@@ -17,7 +17,7 @@ use super::tree::NodeIndex;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What contains a condition and all that depends on it.
-const BRANCHES: [&str; 10] = [
+pub(super) const BRANCHES: [&str; 10] = [
     "if_statement",
     "if_expression",
     "elif_clause",

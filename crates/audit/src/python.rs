@@ -3,7 +3,9 @@
 use super::names::{LanguageFamily, NameUse, is_listed, known, word_list};
 use super::python_flow;
 use super::reading::FileFacts;
+use super::reflection;
 use super::tree::{NodeIndex, SyntaxTree};
+use super::unwritten;
 use std::collections::{BTreeMap, BTreeSet};
 /// Words of a library whose operators count as calls.
 const MATMUL: &str = "@";
@@ -18,7 +20,9 @@ pub(super) fn read(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut File
         shape(tree, node, reading);
         statement(tree, node, &names, reading);
         class(tree, node, &names, reading);
+        reflection::read(tree, node, &names, reading);
     }
+    unwritten::examine(tree, reading);
     python_flow::examine(tree, weights, reading);
 }
 
@@ -55,6 +59,11 @@ impl<'a> PythonNames<'a> {
             }
         }
         names
+    }
+
+    /// Whether the file defines a function or a class of that name.
+    pub(super) fn is_own(&self, name: &str) -> bool {
+        self.own.contains(name)
     }
 
     /// The full path of a name or an attribute that starts with something imported.
@@ -146,9 +155,20 @@ fn named(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
     let path = names.resolved(tree, node);
     let builtin = kind == "identifier" && path.is_none() && !names.own.contains(text.as_str());
     let magic = text.starts_with("__");
+    if is_library_path(tree, node) {
+        return;
+    }
     if let Some(path) = &path {
         let found = NameUse { path, called };
         reading.note_name(LanguageFamily::Python, found, line);
+        // A module of another module: `torch.os.environ`.
+        for (at, _) in path.match_indices('.') {
+            let inner = path[at + 1..].trim_start_matches('_');
+            if is_listed("python-inner-modules", inner.split('.').next().unwrap_or_default()) {
+                let found = NameUse { path: inner, called };
+                reading.note_name(LanguageFamily::Python, found, line);
+            }
+        }
     } else if (builtin && called) || magic {
         let found = NameUse { path: &text, called };
         reading.note_name(LanguageFamily::Python, found, line);
@@ -169,6 +189,15 @@ fn named(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
         found_by_name(tree, node, names, reading);
         own_process(tree, node, path.as_deref(), reading);
     }
+}
+
+/// Whether `__file__` only says where a library is that is loaded there.
+fn is_library_path(tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
+    let loads = |up: NodeIndex| {
+        let callee = tree.child_text(up, "function");
+        tree.kind(up) == "call" && is_listed("python-loading", callee)
+    };
+    tree.text(node) == "__file__" && tree.ancestors(node).any(loads)
 }
 
 /// `ctypes.CDLL(None)` is the process itself, with the interpreter.
@@ -223,11 +252,6 @@ fn found_by_name(
         let path = format!("{module}.{}", tree.text(*name).trim_matches(['"', '\'']));
         let found = NameUse { path: &path, called: true };
         reading.note_name(LanguageFamily::Python, found, line);
-    } else {
-        if is_listed("python-sensitive-modules", module.split('.').next().unwrap_or_default()) {
-            let what = format!("a name in {module} is built at run time");
-            reading.note("dynamic-code", "getattr", line, what);
-        }
     }
 }
 

@@ -10,7 +10,10 @@ use std::collections::BTreeSet;
 
 pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut FileFacts) {
     let names = PythonNames::of(tree);
-    let functions = tree.find(0, &["function_definition"]);
+    let functions = tree.find(0, &["function_definition", "lambda"]);
+    let inside = |node: NodeIndex| tree.enclosing(node, &["function_definition"]).is_some();
+    // A lambda in a function is part of it.
+    let functions = functions.filter(|node| tree.kind(*node) != "lambda" || !inside(*node));
     let program = AnalyzedFile {
         tree,
         grammar: &PythonGrammar { names: &names },
@@ -18,6 +21,7 @@ pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut F
         kept: BTreeSet::new(),
         declared: None,
         helpers: helpers(tree),
+        members: BTreeSet::new(),
         weights,
     };
     program.examine(reading);
@@ -188,7 +192,7 @@ pub(super) fn takes_tensors(tree: &SyntaxTree<'_>, definition: NodeIndex) -> boo
 }
 
 fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
-    let mut function = AnalyzedFunction::default();
+    let mut function = AnalyzedFunction { node, ..AnalyzedFunction::default() };
     let name = tree.child_text(node, "name");
     function.prepares = ["__init__", "__new__", "__post_init__", "reset", "setup"].contains(&name);
     let list = tree.child(node, "parameters");
@@ -211,6 +215,9 @@ fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
         .collect();
     for inner in tree.within(node) {
         statement(tree, inner, &mut function);
+    }
+    if tree.kind(node) == "lambda" {
+        function.given.extend(tree.child(node, "body"));
     }
     let tensors = function.params.iter().filter(|(name, tensor)| **tensor && !is_size(name));
     function.tensors = tensors.map(|(name, _)| name.clone()).collect();
@@ -253,7 +260,7 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
             let right = tree.child(node, "right").or_else(|| tree.child(node, "value"));
             function.assigned.extend(left.zip(right));
         }
-        "augmented_assignment" => function.add_change(tree, node, "integer"),
+        "augmented_assignment" => function.add_change(tree, node, &[]),
         "comparison_operator" => {
             let children: Vec<NodeIndex> = tree.children(node).collect();
             let [left, operator, right] = children.as_slice() else {
@@ -280,6 +287,13 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
 }
 
 fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction) {
+    // What `next` is called on is another one afterwards.
+    if tree.child_text(node, "function") == "next" {
+        let first = tree.arguments(node).first().copied();
+        let advanced = first.filter(|of| ["identifier", "attribute"].contains(&tree.kind(*of)));
+        function.changed.extend(advanced);
+        function.counted.extend(advanced);
+    }
     let callee = tree.child(node, "function").filter(|callee| tree.kind(*callee) == "attribute");
     let object = callee.and_then(|callee| tree.child(callee, "object"));
     let (Some(callee), Some(object)) = (callee, object) else {
@@ -287,4 +301,18 @@ fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction)
     };
     let (method, arguments) = (tree.child_text(callee, "attribute"), tree.arguments(node));
     function.add_method_call("python", object, method, &arguments[..arguments.len().min(1)]);
+    let literals = ["integer", "none", "true", "false", "float", "string"];
+    let dropped = tree.parent(node).is_some_and(|p| tree.kind(p) == "expression_statement");
+    let counts = match method {
+        "send" | "__next__" | "__anext__" | "asend" => true,
+        "append" | "add" | "appendleft" => {
+            arguments.iter().all(|a| literals.contains(&tree.kind(*a)))
+        }
+        "pop" | "popleft" | "popitem" => dropped,
+        _ => false,
+    };
+    if counts {
+        function.changed.push(object);
+        function.counted.push(object);
+    }
 }

@@ -3,6 +3,7 @@
 use super::AuditContext;
 use super::asm_bytes;
 use super::names::{LanguageFamily, NameContext, NameUse, in_text, is_reference, known, suggests};
+use super::symbols::assembly;
 use super::tree::excerpt;
 
 /// Maximum number of Findings in one file; more do not matter.
@@ -41,9 +42,20 @@ pub(super) struct RuleMatch {
     pub(super) what: String,
 }
 
+/// Where assembly is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AsmScope {
+    /// In a function, or beside functions of another language.
+    Inline,
+    /// In a file of its own.
+    File,
+}
+
 /// What a file contains.
 #[derive(Debug, Default)]
 pub(super) struct FileFacts {
+    /// The directories between the root of the repository and the file.
+    pub(super) folders: usize,
     pub(super) seen: Vec<RuleMatch>,
     /// Launches of kernels.
     pub(super) launches: u32,
@@ -74,6 +86,19 @@ impl FileFacts {
         if self.seen.len() < MATCHES_MAX {
             self.seen.push(RuleMatch { rule, key: key.to_owned(), line, what });
         }
+    }
+
+    /// Whether a path that the file names leads out of the repository.
+    pub(super) fn is_outside(&self, path: &str) -> bool {
+        let mut depth = Some(self.folders);
+        for part in path.split('/') {
+            depth = match part {
+                ".." => depth.and_then(|depth| depth.checked_sub(1)),
+                "" | "." => depth,
+                _ => depth.map(|depth| depth + 1),
+            };
+        }
+        depth.is_none() || path.starts_with(['/', '~'])
     }
 
     /// Adds what is known about a name; returns whether it is known at all.
@@ -107,7 +132,7 @@ impl FileFacts {
 
     /// Adds what a piece of assembly contains.
     pub(super) fn note_asm(&mut self, family: LanguageFamily, text: &str, line: u32) {
-        for (rule, name) in in_text(family, NameContext::Asm, text) {
+        for (rule, name) in in_text(family, NameContext::Asm, &assembly(text)) {
             self.note(rule, name, line, format!("assembly with {name}"));
         }
         self.note_asm_bytes(text, line);

@@ -1,7 +1,7 @@
 //! Rust: paths and `use` aliases, macros, foreign functions.
 
 use super::names::{LanguageFamily, NameUse};
-use super::reading::FileFacts;
+use super::reading::{AsmScope, FileFacts};
 use super::rust_flow;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::BTreeMap;
@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 /// Scans a file.
 pub(super) fn read(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut FileFacts) {
     let aliases = aliases(tree);
+    let globs = globs(tree);
     for node in tree.all() {
-        path(tree, node, &aliases, reading);
+        path(tree, node, (&aliases, &globs), reading);
         expression(tree, node, reading);
     }
     rust_flow::examine(tree, weights, reading);
@@ -54,10 +55,16 @@ fn aliases<'a>(tree: &SyntaxTree<'a>) -> BTreeMap<&'a str, String> {
     found
 }
 
+/// The modules of which a file uses everything.
+fn globs(tree: &SyntaxTree<'_>) -> Vec<String> {
+    let all = tree.find(0, &["use_wildcard"]).filter_map(|node| tree.children(node).next());
+    all.map(|module| dotted(tree.text(module))).filter(|path| path.starts_with("std")).collect()
+}
+
 fn path(
     tree: &SyntaxTree<'_>,
     node: NodeIndex,
-    aliases: &BTreeMap<&str, String>,
+    (aliases, globs): (&BTreeMap<&str, String>, &[String]),
     reading: &mut FileFacts,
 ) {
     let parent = tree.parent(node).map_or("", |parent| tree.kind(parent));
@@ -79,6 +86,12 @@ fn path(
         Some(of) => format!("{of}.{rest}"),
         None => text.clone(),
     };
+    // What everything in a module may be.
+    let unknown = !aliases.contains_key(root) && parent != "use_wildcard";
+    for module in globs.iter().filter(|_| unknown) {
+        let found = NameUse { path: &format!("{module}.{text}"), called };
+        reading.note_name(LanguageFamily::Rust, found, line);
+    }
     if parent == "macro_invocation" && tree.place(node) == Some("macro") {
         let found = NameUse { path: &format!("{last}!"), called: true };
         reading.note_name(LanguageFamily::Rust, found, line);
@@ -123,10 +136,22 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
         }
         "attribute" => {
             let text = tree.text(node);
+            attribute(text, line, reading);
             for word in ["link_section", "ctor", "global_allocator", "dtor"] {
                 if text.contains(word) {
                     reading.note("load-hook", word, line, format!("attribute `{word}`"));
                 }
+            }
+        }
+        "function_item" => {
+            let mangled = tree.child_text(node, "name");
+            let own = tree.enclosing(node, &["impl_item", "trait_item"]).is_some();
+            let before = tree
+                .parent(node)
+                .and_then(|parent| tree.children(parent).take_while(|child| *child < node).last());
+            let exported = before.is_some_and(|before| tree.text(before).contains("no_mangle"));
+            if exported && !own {
+                reading.note_definition(mangled, line);
             }
         }
         "foreign_mod_item" => {
@@ -144,14 +169,51 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     }
 }
 
+/// Attributes that name symbols and files, or change what a function is.
+fn attribute(text: &str, line: u32, reading: &mut FileFacts) {
+    let quoted = text.split('"').nth(1).unwrap_or_default();
+    if ["export_name", "link_name"].iter().any(|word| text.contains(word)) {
+        reading.note_definition(quoted, line);
+    }
+    if text.starts_with("path") && reading.is_outside(quoted) {
+        let what = format!("`{text}` takes in what is not of the project");
+        reading.note("env-read", "path", line, what);
+    }
+    let mut words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    if words.any(|word| word == "naked") {
+        reading.note("patching", "naked", line, "a function without a frame".to_owned());
+    }
+}
+
 /// The tokens of a macro are not parsed: paths are joined again.
 fn macro_call(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     let line = tree.line(node);
     let name = tree.child_text(node, "macro");
     let text = tree.text(node);
+    let last = name.rsplit(':').next().unwrap_or_default();
     if name.ends_with("asm") {
         reading.note_asm(LanguageFamily::Rust, text, line);
+        reading.note_symbols(text, AsmScope::Inline, line);
+        if ["global_asm", "naked_asm"].contains(&last) {
+            let what = "assembly outside of functions".to_owned();
+            reading.note("patching", "asm", line, what);
+        }
         return;
+    }
+    if ["include", "include_str", "include_bytes"].contains(&last) {
+        let path = tree.find(node, &["string_literal", "raw_string_literal"]).next();
+        let path = path.map_or("/", |path| tree.text(path)).trim_matches(['r', '#', '"']);
+        let made = text.matches('!').count() > 1;
+        if made || reading.is_outside(path) {
+            let what = format!("`{}` takes in what is not of the project", tree.excerpt(node));
+            reading.note("env-read", last, line, what);
+        }
+    }
+    for (at, _) in text.match_indices('!').skip(1) {
+        let inner = text[..at].rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next();
+        let path = format!("{}!", inner.unwrap_or_default());
+        let found = NameUse { path: &path, called: true };
+        reading.note_name(LanguageFamily::Rust, found, line);
     }
     let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
     for word in words.filter(|word| word.contains("::")) {

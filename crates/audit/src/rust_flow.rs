@@ -28,6 +28,7 @@ pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut F
         kept: kept(tree),
         declared: Some(statics(tree)),
         helpers: helpers(tree),
+        members: BTreeSet::new(),
         weights,
     };
     program.examine(reading);
@@ -199,7 +200,7 @@ fn is_pointer(tree: &SyntaxTree<'_>, leaf: NodeIndex) -> bool {
 }
 
 fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
-    let mut function = AnalyzedFunction::default();
+    let mut function = AnalyzedFunction { node, ..AnalyzedFunction::default() };
     let list = tree.child(node, "parameters");
     for parameter in list.into_iter().flat_map(|list| tree.children(list)) {
         let (Some(name), Some(kind)) =
@@ -245,7 +246,7 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
             function.locals.extend(names);
         }
         "assignment_expression" => function.assigned.extend(tree.sides(node)),
-        "compound_assignment_expr" => function.add_change(tree, node, "integer_literal"),
+        "compound_assignment_expr" => function.add_change(tree, node, &["identifier"]),
         "binary_expression" => function.add_comparison(tree, node),
         "index_expression" => {
             let mut children = tree.children(node);
@@ -320,7 +321,8 @@ fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction)
         function.once.extend(arguments.iter().map(|value| (object, *value)));
     }
     function.add_method_call("rust", object, method, &arguments[..arguments.len().min(1)]);
-    if method.starts_with("fetch_") && is_listed("rust-changing", method) {
+    if method.starts_with("fetch_") {
+        function.changed.push(object);
         function.counted.push(object);
     }
     if method == "copy_from_slice" {

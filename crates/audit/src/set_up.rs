@@ -49,7 +49,7 @@ pub(super) fn decided(flow: &FunctionFlow<'_>, set_up: &BTreeSet<String>) -> Vec
 }
 
 /// Whether a condition only says how long to wait for another thread: `while (!due) wait(...)`.
-fn is_wait(tree: &SyntaxTree<'_>, test: NodeIndex) -> bool {
+pub(super) fn is_wait(tree: &SyntaxTree<'_>, test: NodeIndex) -> bool {
     let Some(waiting) = tree.enclosing(test, &["while_statement", "while_expression"]) else {
         return false;
     };

@@ -106,14 +106,14 @@ fn what_the_user_allows_is_measured() {
 #[test]
 fn a_suspicious_change_is_kept_and_told() {
     let odd = "cat >fast.py <<'END'\nimport os\ndef kernel_fn(a):\n    \
-               return a if os.getenv(\"FAST\") else a\nEND";
+               return a if os.path.exists(\"FAST\") else a\nEND";
     let lab = cheat(&format!("{odd}\nedit s/TIME=.*/TIME=50/\necho done"));
     with_module(&lab);
     lab.commit().karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["keep"]);
-    lab.karve(&["report"]).ends(0).shows(&["Verdict: unknown", "env-read (suspicious)"]);
+    lab.karve(&["report"]).ends(0).shows(&["Verdict: unknown", "file-read (suspicious)"]);
     let shown = lab.karve(&["show", "1", "--json"]).ends(0).json();
-    assert_eq!(shown["findings"][0]["rule"], "env-read");
+    assert_eq!(shown["findings"][0]["rule"], "file-read");
 }
 
 #[test]

@@ -168,8 +168,10 @@ const LOOP_MEMO: &str = "#include <stddef.h>
 static struct { double parts[8]; size_t from; } w;
 double kernel(const double *x, size_t n) {
     double sum = 0.0;
-    for (; w.from < n; w.from++) w.parts[w.from % 8] += x[w.from] * x[w.from];
-    for (int i = 0; i < 8; i++) sum += w.parts[i];
+    size_t i = w.from;
+    for (; i < n; i++) w.parts[i % 8] += x[i] * x[i];
+    w.from = i;
+    for (int j = 0; j < 8; j++) sum += w.parts[j];
     return sum;
 }";
 
@@ -178,8 +180,10 @@ const HALF_MEMO: &str = "#include <stddef.h>
 static struct { double parts[8]; size_t from; } w;
 double kernel(const double *x, size_t n) {
     double sum = 0.0;
-    for (; w.from < n / 2; w.from++) w.parts[w.from % 8] += x[w.from] * x[w.from];
-    for (int i = 0; i < 8; i++) sum += w.parts[i];
+    size_t i = w.from;
+    for (; i < n / 2; i++) w.parts[i % 8] += x[i] * x[i];
+    w.from = i;
+    for (int j = 0; j < 8; j++) sum += w.parts[j];
     for (size_t i = n / 2; i < n; i++) sum += x[i] * x[i];
     return sum;
 }";

@@ -1,0 +1,359 @@
+//! C before it is parsed: what its directives take in or ask for, the names that macros paste
+//! together, and assembly with the text of its macros.
+
+use super::names::{LanguageFamily, NameUse, is_listed};
+use super::reading::{AsmScope, FileFacts};
+use std::collections::BTreeMap;
+use std::iter::Peekable;
+use std::str::CharIndices;
+
+/// Macros within macros that are followed.
+const DEPTH_MAX: usize = 8;
+/// Maximum length of one macro's text, and of all of them together, in bytes.
+const TEXT_MAX: usize = 64 << 10;
+const ALL_MAX: usize = 4 << 20;
+/// Stands where two tokens are pasted together.
+const PASTED: char = '\u{1}';
+/// What asks whether a file is there.
+const ASKS: [&str; 3] = ["__has_include_next", "__has_include", "__has_embed"];
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// Scans the text of a file.
+pub(super) fn read(text: &str, reading: &mut FileFacts) {
+    let (mut macros, mut code) = (Macros::default(), String::new());
+    let plain = without_comments(text);
+    let (mut rest, mut line) = (plain.as_str(), 1);
+    while !rest.is_empty() {
+        let (one, after) = logical_line(rest);
+        rest = after;
+        let trimmed = one.trim_start();
+        let of_directive = trimmed.strip_prefix('#').or_else(|| trimmed.strip_prefix("%:"));
+        match of_directive {
+            Some(directive) => {
+                let directive = directive.replace("\\\r\n", " ").replace("\\\n", " ");
+                read_directive(directive.trim(), line, &mut macros, reading);
+            }
+            None => {
+                asked(one, line, reading);
+                code.push_str(one);
+            }
+        }
+        let lines = one.matches('\n').count();
+        if of_directive.is_some() {
+            code.push_str(&"\n".repeat(lines));
+        }
+        line += u32::try_from(lines).unwrap_or_default();
+    }
+    macros.read_code(&code, reading);
+}
+
+/// The text with blanks instead of comments; lines stay where they are.
+fn without_comments(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['/', '"', '\'']) {
+        plain.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let length = match rest.as_bytes() {
+            [b'/', b'/', ..] => rest.find('\n').unwrap_or(rest.len()),
+            [b'/', b'*', ..] => rest[2..].find("*/").map_or(rest.len(), |end| end + 4),
+            [b'"', ..] => quoted(rest),
+            _ => 1,
+        };
+        let (piece, after) = rest.split_at(length);
+        if piece.starts_with('/') && length > 1 {
+            plain.push(' ');
+            plain.push_str(&"\n".repeat(piece.matches('\n').count()));
+        } else {
+            plain.push_str(piece);
+        }
+        rest = after;
+    }
+    plain.push_str(rest);
+    plain
+}
+
+/// The length of the string at the start of a text.
+fn quoted(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return at + 1,
+            '\n' => return at,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// A line with those that continue it, and the rest.
+fn logical_line(text: &str) -> (&str, &str) {
+    let mut from = 0;
+    while let Some(end) = text[from..].find('\n').map(|at| from + at) {
+        if !text[..end].trim_end_matches('\r').ends_with('\\') {
+            return text.split_at(end + 1);
+        }
+        from = end + 1;
+    }
+    (text, "")
+}
+
+fn read_directive(text: &str, line: u32, macros: &mut Macros, reading: &mut FileFacts) {
+    let (word, rest) = text.split_at(text.find(|c| !is_word(c)).unwrap_or(text.len()));
+    let rest = rest.trim();
+    match word {
+        "include" | "include_next" | "import" | "embed" => {
+            let path = rest.get(1..).and_then(|path| path.split(['"', '>']).next());
+            let given = rest.starts_with(['"', '<']);
+            if !given || path.is_some_and(|path| reading.is_outside(path)) {
+                let what = format!("`#{word} {rest}` takes in what is not of the project");
+                reading.note("env-read", word, line, what);
+            }
+        }
+        "ifdef" | "ifndef" | "undef" => {}
+        "pragma" if rest.starts_with("weak") || rest.starts_with("redefine_extname") => {
+            for name in rest.split(|c| !is_word(c)).filter(|name| is_listed("c-library", name)) {
+                reading.note("patching", name, line, format!("`#pragma {rest}`"));
+            }
+        }
+        "define" => {
+            macros.define(rest);
+            asked(rest, line, reading);
+        }
+        _ => asked(rest, line, reading),
+    }
+}
+
+/// Questions whether a file is there, except for well-known headers.
+fn asked(text: &str, line: u32, reading: &mut FileFacts) {
+    let mut rest = text;
+    while let Some(at) = rest.find("__has_") {
+        rest = &rest[at..];
+        let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        rest = after;
+        if !ASKS.contains(&word) {
+            continue;
+        }
+        let inner = after.trim_start().strip_prefix('(').map(str::trim_start);
+        let header = inner.and_then(|inner| inner.strip_prefix('<')?.split('>').next());
+        // `defined(__has_include)` asks the compiler.
+        let only_defined = after.trim_start().starts_with(')');
+        if !only_defined && !header.is_some_and(|header| is_listed("c-known-headers", header)) {
+            let what = format!("`{word}` asks which files are there");
+            reading.note("env-read", word, line, what);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Macro {
+    params: Option<Vec<String>>,
+    body: String,
+}
+
+/// The macros of a file.
+#[derive(Debug, Default)]
+struct Macros {
+    by_name: BTreeMap<String, Macro>,
+}
+
+/// What is left of the limits, and what was pasted together.
+struct Expansion {
+    left: usize,
+    pasted: Vec<String>,
+}
+
+type Characters<'a> = Peekable<CharIndices<'a>>;
+
+impl Macros {
+    fn define(&mut self, text: &str) {
+        let (name, rest) = text.split_at(text.find(|c| !is_word(c)).unwrap_or(text.len()));
+        let (params, body) = match rest.strip_prefix('(').and_then(|rest| rest.split_once(')')) {
+            Some((params, body)) => {
+                (Some(params.split(',').map(|name| name.trim().to_owned()).collect()), body)
+            }
+            None => (None, rest),
+        };
+        let new = Macro { params, body: body.trim().to_owned() };
+        // Of several definitions, the one that pastes.
+        if !self.by_name.get(name).is_some_and(|old| old.body.contains('#')) {
+            self.by_name.insert(name.to_owned(), new);
+        }
+    }
+
+    fn read_code(&self, code: &str, reading: &mut FileFacts) {
+        let mut expansion = Expansion { left: ALL_MAX, pasted: Vec::new() };
+        let (mut at, mut line) = (0, 1);
+        while let Some(start) = code[at..].find(is_word).map(|start| at + start) {
+            let end = code[start..].find(|c| !is_word(c)).map_or(code.len(), |end| start + end);
+            line += u32::try_from(code[at..start].matches('\n').count()).unwrap_or_default();
+            let word = &code[start..end];
+            at = end;
+            let is_asm = ["asm", "__asm__", "__asm"].contains(&word);
+            let Some(of) =
+                self.by_name.get(word).map(|of| of.params.is_some()).or(is_asm.then_some(true))
+            else {
+                continue;
+            };
+            let from = code[end..].find('(').map_or(end, |open| end + open);
+            let length = if of { balanced(&code[from..]) } else { 0 };
+            let text = &code[start..from + length];
+            let text = if of { text } else { word };
+            let expanded = self.expand(
+                if is_asm { &code[from..from + length] } else { text },
+                0,
+                &mut expansion,
+            );
+            if is_asm {
+                reading.note_symbols(&expanded, AsmScope::Inline, line);
+            }
+            for name in expansion.pasted.drain(..) {
+                let found = NameUse { path: &name, called: true };
+                reading.note_name(LanguageFamily::C, found, line);
+                if is_listed("c-library", &name) {
+                    let what = format!("`{name}` is pasted together by macros");
+                    reading.note("patching", &name, line, what);
+                }
+            }
+            if !is_asm && of {
+                line += u32::try_from(text.matches('\n').count()).unwrap_or_default();
+                at = from + length;
+            }
+        }
+    }
+
+    /// A text with the text of its macros.
+    fn expand(&self, text: &str, depth: usize, expansion: &mut Expansion) -> String {
+        let mut out = String::new();
+        let mut rest = text;
+        while !rest.is_empty() && out.len() < TEXT_MAX {
+            let first = rest.chars().next().unwrap_or_default();
+            let length = match first {
+                '"' => quoted(rest),
+                c if is_word(c) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
+                c => c.len_utf8(),
+            };
+            let (token, after) = rest.split_at(length);
+            rest = after;
+            let known = self.by_name.get(token).filter(|_| depth < DEPTH_MAX && expansion.left > 0);
+            let Some(known) = known else {
+                out.push_str(token);
+                continue;
+            };
+            let mut arguments = Vec::new();
+            if known.params.is_some() {
+                let gap = rest.len() - rest.trim_start().len();
+                let length = balanced(&rest[gap..]);
+                arguments = split_arguments(&rest[gap..gap + length]);
+                rest = &rest[gap + length..];
+            }
+            let inner = self.substitute(known, &arguments, depth, expansion);
+            expansion.left = expansion.left.saturating_sub(inner.len() + 1);
+            out.push_str(&self.expand(&inner, depth + 1, expansion));
+        }
+        out
+    }
+
+    fn substitute(
+        &self,
+        of: &Macro,
+        arguments: &[&str],
+        depth: usize,
+        expansion: &mut Expansion,
+    ) -> String {
+        let params = of.params.as_deref().unwrap_or_default();
+        let mut out = String::new();
+        let mut rest = of.body.as_str();
+        while !rest.is_empty() && out.len() < TEXT_MAX {
+            if let Some(after) = rest.trim_start().strip_prefix("##") {
+                out.truncate(out.trim_end().len());
+                out.push(PASTED);
+                rest = after.trim_start();
+                continue;
+            }
+            let first = rest.chars().next().unwrap_or_default();
+            let length = match first {
+                '"' => quoted(rest),
+                c if is_word(c) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
+                c => c.len_utf8(),
+            };
+            let (token, after) = rest.split_at(length);
+            rest = after;
+            let argument = |name: &str| {
+                let at = params.iter().position(|param| param == name);
+                let more = || (name == "__VA_ARGS__").then(|| params.len().saturating_sub(1));
+                at.or_else(more).map(|at| arguments.get(at..).unwrap_or_default())
+            };
+            if token == "#" {
+                let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+                let given = argument(&rest[..end]).and_then(|given| given.first());
+                out.push_str(&format!("\"{}\"", given.map_or("", |text| text.trim())));
+                rest = &rest[end..];
+                continue;
+            }
+            match argument(token) {
+                Some(given) if token == "__VA_ARGS__" => out.push_str(&given.join(",")),
+                Some(given) => {
+                    let given = given.first().map_or("", |text| text.trim());
+                    out.push_str(&self.expand(given, depth + 1, expansion));
+                }
+                None => out.push_str(token),
+            }
+        }
+        for run in out.split(|c: char| !(is_word(c) || c == PASTED)) {
+            if run.contains(PASTED) {
+                expansion.pasted.push(run.replace(PASTED, ""));
+            }
+        }
+        out.replace(PASTED, "")
+    }
+}
+
+/// The length of the parentheses at the start of a text; 0 if there are none.
+fn balanced(text: &str) -> usize {
+    let mut depth = 0_usize;
+    let mut characters: Characters<'_> = text.char_indices().peekable();
+    while let Some((at, c)) = characters.next() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth <= 1 => return at + 1,
+            ')' => depth -= 1,
+            '"' => {
+                let end = at + quoted(&text[at..]);
+                while characters.next_if(|(next, _)| *next < end).is_some() {}
+            }
+            _ if depth == 0 => return 0,
+            _ => {}
+        }
+        if at > TEXT_MAX {
+            return 0;
+        }
+    }
+    0
+}
+
+/// The arguments in parentheses.
+fn split_arguments(text: &str) -> Vec<&str> {
+    let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).unwrap_or_default();
+    let (mut found, mut depth, mut start, mut in_string) = (Vec::new(), 0_i32, 0, false);
+    for (at, c) in inner.char_indices() {
+        match c {
+            '"' => in_string = !in_string,
+            '(' if !in_string => depth += 1,
+            ')' if !in_string => depth -= 1,
+            ',' if depth == 0 && !in_string => {
+                found.push(&inner[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    found.push(&inner[start..]);
+    found
+}
