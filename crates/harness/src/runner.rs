@@ -15,6 +15,7 @@
 //! correctness the correctness check: everything that must hold before a kernel is timed
 //! duel      the pairs of a duel        clocks   whether all clocks agree
 //! block_cost  the batches of a block   affinity the CPU affinity of both arms
+//! memory_growth whether a candidate keeps ever more memory
 //! overhead_charge what a candidate is charged for the time around its batches
 //! spread    many calls at once, for devices
 //! protocol  the messages        worker   the worker's side of the protocol
@@ -34,6 +35,7 @@ mod correctness;
 mod duel;
 mod duel_case;
 mod inputs;
+mod memory_growth;
 mod overhead_charge;
 mod probe;
 mod protocol;

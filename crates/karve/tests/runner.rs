@@ -359,6 +359,22 @@ fn a_kernel_that_is_right_only_at_first_is_caught_while_it_is_timed() {
     assert!(matches!(fault, BlockFailure::Candidate(Gate::WrongResult { .. })), "{fault:?}");
 }
 
+/// The fault of a candidate in blocks of aged processes, if there is one.
+fn fault_when_aged(candidate: &str) -> Option<BlockFailure> {
+    let (one, other) = (built(kernels::HONEST), built(candidate));
+    let mut duelling = duel(one.path(), other.path(), 50);
+    let mut block = |age| split(duelling.block(age)).expect("a block").err();
+    block(ProcessAge::Usual).or_else(|| (0..2).find_map(|_| block(ProcessAge::Aged)))
+}
+
+#[test]
+fn a_kernel_that_keeps_memory_in_every_call_is_refused_and_one_that_allocates_once_is_not() {
+    let fault = fault_when_aged(kernels::LEAKING).expect("it is noticed");
+    let BlockFailure::Candidate(gate) = &fault else { panic!("{fault:?}") };
+    assert!(gate.describe().contains("it leaks memory: 8 KiB a call"), "{gate:?}");
+    assert_eq!(fault_when_aged(kernels::ALLOCATING_ONCE), None);
+}
+
 /// A worker that is not karve's, in one of its moods.
 fn with_worker(mood: &str) -> Gate {
     let dir = built(kernels::HONEST);

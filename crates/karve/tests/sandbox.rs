@@ -164,6 +164,118 @@ fn the_user_the_campaign_and_others_cannot_be_seen() {
     lab.cannot(CommandPurpose::Build, "ln -s ../../../../secret link && cat link");
 }
 
+/// Ways to a file: the program that each needs, and the line.
+const WAYS: [(&str, &str); 9] = [
+    ("cat --version", "cat FILE"),
+    ("cat --version", "cat /proc/self/rootFILE"),
+    ("cat --version", "cat /proc/1/rootFILE"),
+    ("cat --version", "ln -s FILE $TMPDIR/link && cat $TMPDIR/link"),
+    ("python3 --version", "python3 -c 'print(open(\"FILE\").read())'"),
+    ("cc --version", "echo '#include \"FILE\"' | cc -fsyntax-only -x c -"),
+    (
+        "cc --version",
+        "echo '.incbin \"FILE\"' | cc -c -x assembler -o $TMPDIR/o - && cat $TMPDIR/o",
+    ),
+    (
+        "rustc --version",
+        "echo 'fn main() { print!(\"{}\", include_str!(\"FILE\")) }' >$TMPDIR/k.rs && \
+         rustc -o $TMPDIR/k $TMPDIR/k.rs && $TMPDIR/k",
+    ),
+    ("make --version", "echo 'include FILE' | make -f -"),
+];
+
+/// Private files of this host, and a line of each; none for an ordinary user.
+fn private_files() -> Vec<(String, String)> {
+    let dir = |dir: &str| {
+        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let mut paths = [dir("/etc/ssh"), dir("/var/log"), dir("/etc/sudoers.d")].concat();
+    let system = ["shadow", "shadow-", "gshadow", "sudoers", "pip.conf", "npmrc"];
+    paths.extend(system.map(|name| Path::new("/etc").join(name)));
+    paths.push("/var/lib/dpkg/status".into());
+    let line = |path: PathBuf| {
+        // A link may lead to what everybody may read.
+        let path = path.canonicalize().ok().filter(|path| !path.starts_with("/usr"))?;
+        let text = fs::read_to_string(&path).ok()?;
+        let line = text.lines().find(|line| line.len() > 12)?.to_owned();
+        Some((path.display().to_string(), line))
+    };
+    paths.into_iter().filter_map(line).collect()
+}
+
+#[test]
+fn what_is_private_to_the_system_is_read_in_no_way() {
+    let lab = Lab::new(&auto());
+    let told = |purpose: CommandPurpose, line: &str| {
+        let run = lab.sh(purpose, line);
+        format!("{}{}", run.stdout.text(), run.stderr.text())
+    };
+    let ways: Vec<&str> =
+        WAYS.iter().filter(|(needs, _)| has_program(needs)).map(|(_, way)| *way).collect();
+    // They lead to what may be read, except the one through another process.
+    for way in ways.iter().filter(|way| !way.contains("/proc/1/")) {
+        let shown = told(CommandPurpose::Build, &way.replace("FILE", "/etc/passwd"));
+        assert!(shown.contains("root:x:0:0") || way.contains("make"), "{way}: {shown}");
+    }
+    let files = private_files();
+    println!("{} private files, namespaces: {}", files.len(), has_room());
+    for (file, line) in &files {
+        for purpose in [CommandPurpose::Build, CommandPurpose::Test, CommandPurpose::Measure] {
+            let text = told(purpose, &format!("cat {file} || ln {file} $TMPDIR/x; cat $TMPDIR/x"));
+            assert!(!text.contains(line), "{file}: {text}");
+        }
+    }
+    for (file, line) in files.iter().filter(|(file, _)| file == "/etc/shadow") {
+        for way in &ways {
+            let text = told(CommandPurpose::Build, &way.replace("FILE", file));
+            assert!(!text.contains(line), "{way}: {text}");
+        }
+    }
+    for dir in ["/var/lib", "/var/log", "/var/spool", "/boot", "/srv", "/mnt", "/run/secrets"] {
+        let list = format!("ls -A {dir} 2>/dev/null");
+        assert_eq!(lab.sh(CommandPurpose::Build, &list).stdout.text(), "", "{dir}");
+    }
+    let notes = lab.path("project/.karve/toy/tmp/agent");
+    fs::create_dir_all(&notes).unwrap();
+    let tree = lab.tree();
+    let (agent, _) = lab.sandbox.confine_agent(&AgentPaths::of(&tree, &notes)).unwrap();
+    for (file, line) in &files {
+        let command = Command::shell(format!("cat {file}"), &tree).confined(&agent);
+        let seen = run(&command, &StopFlag::new()).unwrap();
+        assert!(!seen.stdout.text().contains(line), "{file}");
+    }
+}
+
+#[test]
+fn what_is_private_to_the_system_is_read_in_no_way_without_namespaces() {
+    let name = "sandbox::what_is_private_to_the_system_is_read_in_no_way";
+    let own = std::env::current_exe().unwrap();
+    let mut command = std::process::Command::new("setpriv");
+    command.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]);
+    let Ok(output) = command.arg(own).args(["--exact", name, "--nocapture"]).output() else {
+        println!("skipped: there is no setpriv");
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !text.contains("running 1 test") {
+        println!("skipped: setpriv cannot take a right away here");
+        return;
+    }
+    assert!(text.contains("namespaces: false") || text.contains("skipped"), "{text}");
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn what_the_charter_names_can_be_read() {
+    let rule = SandboxRule { read: vec!["/var/lib/dpkg".into()], ..auto() };
+    let lab = Lab::new(&rule);
+    if Path::new("/var/lib/dpkg/status").exists() {
+        lab.can(CommandPurpose::Build, "head -1 /var/lib/dpkg/status");
+        lab.cannot(CommandPurpose::Build, "ls /var/lib/apt/*");
+    }
+}
+
 #[test]
 fn nothing_is_left_for_the_next_command() {
     let lab = Lab::new(&auto());

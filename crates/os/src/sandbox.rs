@@ -331,6 +331,7 @@ impl Sandbox {
         let mut read = Vec::new();
         if room.is_none() {
             read = view::readable(&self.site, &self.rule)?;
+            read.extend(view::settings("etc-agents").into_iter().map(|one| one.from));
             read.extend([tree, notes]);
             read.extend(places.read.iter().map(|path| view::settled(path)));
             write.extend(view::usual_devices());

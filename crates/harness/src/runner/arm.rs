@@ -3,11 +3,10 @@
 //! A turn is: wake it, check that it is awake, start the clock, send the request, wait for the
 //! reply, stop the clock, freeze it. Nothing of it runs between two turns. Its CPU time is that of
 //! all its threads, read by karve when they are frozen, so work deferred past the reply counts too:
-//! a turn takes at least that long.
-//! What it does while waking up, before the clock starts, is added to the time: the inputs are
-//! already there, and a signal handler could compute all results. A kernel on a device gets its
-//! inputs before the timed part and returns its outputs after it; karve times both, since work
-//! could be hidden there.
+//! a turn takes at least that long. What it does while waking up, before the clock starts, is added
+//! to the time: the inputs are already there, and a signal handler could compute all results. A
+//! kernel on a device gets its inputs before the timed part and returns its outputs after it; karve
+//! times both, since work could be hidden there.
 
 use super::protocol::{
     CallSetup, CallSlot, MESSAGE_BYTES_MAX, ModuleOptions, WireArg, WorkerHello, WorkerReply,
@@ -242,8 +241,7 @@ impl KernelWorker {
     /// How much longer karve waits for it.
     fn left(&self) -> Duration {
         let short = SHORT_LIMIT_TOTAL.min(self.limit * SHORT_LIMIT_FACTOR);
-        let all = self.limit.max(short);
-        all.saturating_sub(self.waited).min(self.limit)
+        self.limit.max(short).saturating_sub(self.waited).min(self.limit)
     }
 
     /// Sets the arguments of all following calls.
@@ -368,6 +366,11 @@ impl KernelWorker {
     /// How many threads it has, and how many open files, while it is frozen.
     pub(super) fn census(&self) -> std::result::Result<(usize, usize), Gate> {
         census_of(self.child.pid())
+    }
+
+    /// Bytes of its private memory.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.child.memory_bytes()
     }
 
     fn wake(&mut self) -> WorkerResult<()> {

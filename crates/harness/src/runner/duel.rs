@@ -13,6 +13,7 @@ use super::buffers::{CallOutput, KernelBuffers, KernelCall};
 use super::check::TensorBounds;
 use super::clocks::{ArmClocks, BatchOverhead, threads_in_words};
 use super::duel_case::{DuelCase, DuelTime};
+use super::memory_growth::MemoryGrowth;
 use super::overhead_charge::OverheadClock;
 use super::reference::ReferenceRunner;
 use super::setup::RunnerSetup;
@@ -168,11 +169,14 @@ impl KernelRunner {
     }
 
     /// Lets both arms call their kernels, as often as each other, until they have lived many times
-    /// longer than the turns of a block take. Nothing of it is timed. Returns the calls.
+    /// longer than the turns of a block take. Nothing of it is timed; the candidate may not keep
+    /// ever more memory. Returns the calls.
     fn age(&mut self, duel_case: usize, turns: u32) -> BlockResult<u32> {
         let calls = self.cases[duel_case].calls;
         let start = Instant::now();
         let mut done = 0;
+        let mut memory = MemoryGrowth::default();
+        memory.add(self.arms.each_ref().map(KernelWorker::memory_bytes));
         for _ in 0..AGED_FACTOR.saturating_mul(turns) {
             let batch = self.buffers.fresh_calls(calls)?;
             self.buffers.fill_all(&batch);
@@ -183,10 +187,13 @@ impl KernelRunner {
                 by_arm(arm, on_case(self.arms[arm].run_batch(&slots, 0), case))?;
             }
             done += calls;
+            memory.add(self.arms.each_ref().map(KernelWorker::memory_bytes));
             if start.elapsed() >= AGING_MAX {
                 break;
             }
         }
+        let name = &self.cases[duel_case].case.name;
+        memory.check(name, calls).map_err(BlockFailure::Candidate)?;
         Ok(done)
     }
 

@@ -351,5 +351,31 @@ void kernel(int64_t n, float alpha, const float *x, float *y, float *z) {
   for (int64_t i = 0; i < (is_first ? 160 : 20) * n; i++) sink += 1;
   for (int64_t i = 0; i < n; i++) { z[i] = x[i] * y[i]; y[i] += alpha * x[i]; }
   last = __rdtsc();
+
+/// Right, with a buffer that is allocated in every call and never freed.
+pub(crate) const LEAKING: &str = r"
+#include <stdint.h>
+#include <stdlib.h>
+void kernel(int64_t n, float alpha, const float *x, float *y, float *z) {
+  float *panel = malloc(8192 + n * sizeof *panel);
+  for (int64_t i = 0; i < 2048; i++) panel[i] = 0;
+  for (int64_t i = 0; i < n; i++) panel[i] = x[i] * y[i];
+  for (int64_t i = 0; i < n; i++) { z[i] = panel[i]; y[i] += alpha * x[i]; }
+}
+";
+
+/// Right, with a large buffer that is allocated once, and a small one in every call.
+pub(crate) const ALLOCATING_ONCE: &str = r"
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+void kernel(int64_t n, float alpha, const float *x, float *y, float *z) {
+  static float *scratch;
+  static int calls;
+  if (!scratch || ++calls == 40) scratch = memset(malloc(16 << 20), 1, 16 << 20);
+  float *panel = malloc(n * sizeof *panel);
+  for (int64_t i = 0; i < n; i++) panel[i] = scratch[i] = x[i] * y[i];
+  for (int64_t i = 0; i < n; i++) { z[i] = panel[i]; y[i] += alpha * x[i]; }
+  free(panel);
 }
 ";

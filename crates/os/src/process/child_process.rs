@@ -13,7 +13,7 @@ use super::cgroup::CommandCgroup;
 use super::launch::ExecCommand;
 use super::sys::{ParentDeathAction, SpawnSpec};
 use super::tree::ProcessTree;
-use super::{Command, Exit, StopFlag, launch, sys};
+use super::{Command, Exit, StopFlag, launch, sys, table};
 use crate::error::{Result, WithContext};
 
 /// How many bytes of its stderr are kept; writing more fails.
@@ -159,6 +159,11 @@ impl ChildProcess {
             Some(pid) => sys::cpu_time_of(pid),
             None => Err(io::ErrorKind::NotFound.into()),
         }
+    }
+
+    /// Bytes of its private memory; 0 if it has ended.
+    pub fn memory_bytes(&self) -> u64 {
+        self.pid().map_or(0, table::memory_bytes)
     }
 
     /// Its process id, while it lives.

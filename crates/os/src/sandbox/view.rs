@@ -1,7 +1,9 @@
 //! What of the host a confined command sees.
 //!
-//! Everything is visible and read-only, except what belongs to people: homes, the checkout, the
-//! campaigns, temporary files and sockets of services. Of a home, tools and compilers are visible.
+//! Everything is visible and read-only, except what belongs to people and to the system: homes, the
+//! checkout, the campaigns, temporary files, sockets and data of services, and settings. Of a home,
+//! tools and compilers are visible; of `/etc`, what they read. Root's commands see no more than
+//! others: `/etc/shadow` is root's own file.
 
 use super::{AgentPaths, PrivateDirs, bounds, gateway, names};
 use crate::error::{Result, WithContext};
@@ -11,11 +13,23 @@ use crate::process::{
 };
 use karve_core::charter::{Charter, SandboxRule};
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Directories of other people, of services and of temporary files.
-const HIDDEN: [&str; 6] = ["/root", "/home", "/tmp", "/var/tmp", "/run", "/var/spool"];
+/// Directories of other people, of the system, of services and of temporary files.
+const HIDDEN: [&str; 10] =
+    ["/etc", "/root", "/home", "/tmp", "/var", "/run", "/boot", "/srv", "/mnt", "/media"];
+
+/// Directories of programs: a user whose home is there is none.
+const PROGRAMS: [&str; 8] =
+    ["/usr", "/opt", "/bin", "/sbin", "/nix", "/gnu", "/snap", "/nonexistent"];
+
+/// The first number of a user who is a person, in `/etc/passwd`.
+const PERSON_MIN: u32 = 1_000;
+
+/// The permissions of anyone but the owner.
+const OF_OTHERS: u32 = 0o077;
 
 /// The directories of the work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,6 +165,7 @@ pub(super) fn of_agent(
 ) -> Result<NamespaceView> {
     let mut shown = shown(site, rule)?;
     shown.extend(places(private));
+    shown.extend(settings("etc-agents"));
     shown.extend(read_only(agent.read.to_vec()));
     let own = [agent.tree.to_owned(), agent.notes.to_owned(), private.homes()];
     for path in own
@@ -207,11 +222,51 @@ fn masked(site: &SandboxPaths) -> Vec<PathBuf> {
 fn hidden(site: &SandboxPaths) -> Vec<PathBuf> {
     let mut hidden: Vec<PathBuf> = HIDDEN.iter().map(|dir| settled(Path::new(dir))).collect();
     hidden.extend(home());
+    hidden.extend(homes_of(&fs::read_to_string("/etc/passwd").unwrap_or_default()));
+    hidden.extend(closed(Path::new("/")));
     hidden.extend([site.checkout.clone(), site.campaigns.clone(), site.scratch.clone()]);
     if let Some(dir) = env::var_os("XDG_RUNTIME_DIR") {
         hidden.push(settled(Path::new(&dir)));
     }
     hidden
+}
+
+/// The homes of people, wherever they are.
+fn homes_of(passwd: &str) -> Vec<PathBuf> {
+    let home = |line: &str| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let uid: u32 = fields.get(2)?.parse().ok()?;
+        let home = Path::new(fields.get(5)?);
+        let is_own = home.is_absolute() && home.parent().is_some_and(|up| up.parent().is_some());
+        let is_program = PROGRAMS.iter().any(|dir| home.starts_with(dir));
+        (uid >= PERSON_MIN && is_own && !is_program).then(|| settled(home))
+    };
+    passwd.lines().filter_map(home).collect()
+}
+
+/// The directories in a directory that nobody but their owner may enter.
+fn closed(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let is_closed = |entry: &fs::DirEntry| {
+        entry.metadata().is_ok_and(|own| own.is_dir() && own.mode() & OF_OTHERS == 0)
+    };
+    entries.filter(is_closed).map(|entry| entry.path()).collect()
+}
+
+/// What is visible of `/etc`; a link there is what it leads to.
+pub(super) fn settings(list: &str) -> Vec<BindMount> {
+    let etc = Path::new("/etc");
+    let there = || fs::read_dir(etc).into_iter().flatten().flatten().map(|entry| entry.path());
+    let named = names(list).iter().flat_map(|name| match name.strip_suffix('*') {
+        None => vec![etc.join(name)],
+        Some(start) => {
+            let start = etc.join(start);
+            let start = start.as_os_str().as_encoded_bytes();
+            there().filter(|path| path.as_os_str().as_encoded_bytes().starts_with(start)).collect()
+        }
+    });
+    let real = named.filter(|path| path.exists());
+    real.map(|at| BindMount { from: settled(&at), at, access: MountAccess::Read }).collect()
 }
 
 /// Whether a path is in a hidden directory, and not visible anyway.
@@ -243,7 +298,7 @@ fn shown(site: &SandboxPaths, rule: &SandboxRule) -> Result<Vec<BindMount>> {
     for path in &rule.read {
         paths.insert(resolve_path(path, &site.checkout.join(&site.workdir)));
     }
-    Ok(read_only(paths).collect())
+    Ok(read_only(paths).chain(settings("etc")).collect())
 }
 
 fn read_only(paths: impl IntoIterator<Item = PathBuf>) -> impl Iterator<Item = BindMount> {
@@ -351,4 +406,46 @@ pub(super) fn usual_devices() -> Vec<PathBuf> {
         })
         .map(|entry| entry.path())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_homes_of_people_are_hidden_wherever_they_are() {
+        let passwd = "root:x:0:0:root:/root:/bin/sh\n\
+                      games:x:5:60::/usr/games:/bin/false\n\
+                      postgres:x:107:113::/var/lib/postgresql:/bin/sh\n\
+                      alice:x:1000:1000:Alice:/export/people/alice:/bin/sh\n\
+                      conda:x:1001:1001::/opt/conda:/bin/sh\n\
+                      data:x:1002:1002::/data:/bin/sh\n\
+                      nobody:x:65534:65534::/nonexistent:/bin/false\n\
+                      damaged:x:1003\n+::::::\n";
+        assert_eq!(homes_of(passwd), [PathBuf::from("/export/people/alice")]);
+    }
+
+    #[test]
+    fn a_directory_that_only_its_owner_may_enter_is_hidden() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, mode) in [("own", 0o700), ("group", 0o770), ("all", 0o755)] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+            let mode = fs::Permissions::from_mode(mode);
+            fs::set_permissions(dir.path().join(name), mode).unwrap();
+        }
+        assert_eq!(closed(dir.path()), [dir.path().join("own")]);
+    }
+
+    #[test]
+    fn no_setting_that_may_hold_keys_or_passwords_is_visible() {
+        let shown = settings("etc");
+        assert!(shown.iter().any(|one| one.at == Path::new("/etc/passwd")));
+        let private = ["shadow", "gshadow", "sudoers", "ssh", "ssl/private", "pki/tls/private"];
+        for private in private.map(|name| Path::new("/etc").join(name)) {
+            let is_shown =
+                |one: &BindMount| private.starts_with(&one.at) || one.from.starts_with(&private);
+            assert!(!shown.iter().any(is_shown), "{}", private.display());
+        }
+    }
 }
