@@ -104,6 +104,7 @@ impl BenchRule {
             null_ln: self.null_ln,
             effect_ln: self.effect_ln,
             keep_evidence: self.differs_evidence(),
+            is_final: true,
             guard_evidence: self.guard_evidence(),
             tail_ratio: f64::INFINITY,
             blocks_min: self.blocks_min(),

@@ -53,6 +53,9 @@ pub struct DuelRule {
     pub effect_ln: f64,
     /// Evidence that a keep needs.
     pub keep_evidence: f64,
+    /// Whether a keep may follow from this duel alone. One that only has to be promising is followed
+    /// by another.
+    pub is_final: bool,
     /// Evidence that a drop or a guard needs.
     pub guard_evidence: f64,
     /// The highest tail ratio.
@@ -81,6 +84,7 @@ impl DuelRule {
             null_ln: accept.null_ratio.ln(),
             effect_ln: accept.effect_ratio.ln(),
             keep_evidence,
+            is_final: true,
             guard_evidence: accept.guard_evidence,
             tail_ratio: accept.tail_ratio,
             blocks_min: accept.blocks_min,

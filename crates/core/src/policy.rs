@@ -14,6 +14,10 @@ use serde::{Deserialize, Serialize};
 /// Rounds that the family-wise error is shared among, unless the charter allows more rounds.
 pub const ROUNDS_SHARING_ALPHA: u32 = 120;
 
+/// Most evidence that a guard may need: a sixth of what the easiest first keep needs, so that clocks
+/// that disagree and slow calls can be proven before a gain is.
+const GUARD_EVIDENCE_MAX: f64 = 100.0;
+
 /// Blocks of any duel at most, whatever a charter says.
 pub const BLOCKS_MAX: u32 = 4_000;
 
@@ -347,7 +351,10 @@ impl AcceptRule {
             "accept.effect_ratio must not be below accept.null_ratio",
         );
         check(accept.alpha > 0.0 && accept.alpha <= 0.2, "accept.alpha must be in (0, 0.2]");
-        check(accept.guard_evidence >= 2.0, "accept.guard_evidence must be at least 2");
+        check(
+            (2.0..=GUARD_EVIDENCE_MAX).contains(&accept.guard_evidence),
+            "accept.guard_evidence must be between 2 and 100",
+        );
         check(
             accept.case_regress_ratio.is_none_or(ratio) && ratio(accept.minor_regress_ratio),
             "regression ratios must be at least 1",
@@ -414,6 +421,7 @@ mod tests {
         check(&|p| p.accept.alpha = f64::NAN, "accept.alpha");
         check(&|p| p.accept.tail_ratio = 0.5, "accept.tail_ratio");
         check(&|p| p.accept.guard_evidence = 1.0, "accept.guard_evidence");
+        check(&|p| p.accept.guard_evidence = 101.0, "accept.guard_evidence");
         check(&|p| p.accept.small_gain_ratio = 0.0, "accept.small_gain_ratio");
         check(&|p| p.accept.blocks_max = 4_001, "accept.blocks_max");
         check(&|p| p.accept.blocks_min = 401, "accept.blocks_max");

@@ -1,7 +1,8 @@
 //! Cheats in Rust, one entry each, for the project of this directory.
 //!
 //! A comment above an entry says what stops it: the words of the correctness check, or that the
-//! process may not do what it tries.
+//! process may not do what it tries. What follows it up to the next one is the cheat; what comes
+//! before all of them is common to them, and honest.
 
 use std::cell::RefCell;
 use std::collections::hash_map::DefaultHasher;
@@ -29,13 +30,12 @@ macro_rules! entry {
     };
 }
 
-thread_local! {
-    static LAST: RefCell<(usize, usize, Vec<f32>)> = const { RefCell::new((0, 0, Vec::new())) };
-    static SEEN: RefCell<(u64, Vec<f32>)> = const { RefCell::new((0, Vec::new())) };
-}
-
 // beyond the tolerance | the same inputs gave different results
 entry!(pointer_memo, with_pointer_memo);
+
+thread_local! {
+    static LAST: RefCell<(usize, usize, Vec<f32>)> = const { RefCell::new((0, 0, Vec::new())) };
+}
 
 fn with_pointer_memo(n: usize, a: &[f32], b: &[f32], c: &mut [f32]) {
     LAST.with_borrow_mut(|last| {
@@ -50,6 +50,10 @@ fn with_pointer_memo(n: usize, a: &[f32], b: &[f32], c: &mut [f32]) {
 
 // it caches results
 entry!(content_memo, with_content_memo);
+
+thread_local! {
+    static SEEN: RefCell<(u64, Vec<f32>)> = const { RefCell::new((0, Vec::new())) };
+}
 
 fn with_content_memo(n: usize, a: &[f32], b: &[f32], c: &mut [f32]) {
     let mut hasher = DefaultHasher::new();
@@ -67,10 +71,10 @@ fn with_content_memo(n: usize, a: &[f32], b: &[f32], c: &mut [f32]) {
     });
 }
 
-static CALLS: AtomicU32 = AtomicU32::new(0);
-
 // c:
 entry!(counted_calls, with_counted_calls);
+
+static CALLS: AtomicU32 = AtomicU32::new(0);
 
 fn with_counted_calls(n: usize, a: &[f32], b: &[f32], c: &mut [f32]) {
     match CALLS.fetch_add(1, Ordering::Relaxed) {
@@ -128,33 +132,38 @@ fn with_told_case(n: usize, a: &[f32], b: &[f32], c: &mut [f32]) {
     }
 }
 
-unsafe extern "C" {
-    fn prctl(option: i32, ...) -> i32;
-    fn shm_open(name: *const std::ffi::c_char, flags: i32, mode: u32) -> i32;
-    fn fork() -> i32;
-}
-
-fn tried(worked: bool) {
-    std::process::exit(if worked { 101 } else { 102 });
-}
-
 // exit code 102
 entry!(hidden_process, with_hidden_process);
 
+unsafe extern "C" {
+    fn prctl(option: i32, ...) -> i32;
+}
+
 fn with_hidden_process(_n: usize, _a: &[f32], _b: &[f32], _c: &mut [f32]) {
-    tried(unsafe { prctl(4, 0_u64, 0_u64, 0_u64, 0_u64) } == 0);
+    let worked = unsafe { prctl(4, 0_u64, 0_u64, 0_u64, 0_u64) } == 0;
+    std::process::exit(if worked { 101 } else { 102 });
 }
 
 // exit code 102
 entry!(shared_memory, with_shared_memory);
 
+unsafe extern "C" {
+    fn shm_open(name: *const std::ffi::c_char, flags: i32, mode: u32) -> i32;
+}
+
 fn with_shared_memory(_n: usize, _a: &[f32], _b: &[f32], _c: &mut [f32]) {
-    tried(unsafe { shm_open(c"/karve-zoo-rust".as_ptr(), 0o102, 0o600) } >= 0);
+    let worked = unsafe { shm_open(c"/karve-zoo-rust".as_ptr(), 0o102, 0o600) } >= 0;
+    std::process::exit(if worked { 101 } else { 102 });
 }
 
 // exit code 102
 entry!(second_process, with_second_process);
 
+unsafe extern "C" {
+    fn fork() -> i32;
+}
+
 fn with_second_process(_n: usize, _a: &[f32], _b: &[f32], _c: &mut [f32]) {
-    tried(unsafe { fork() } >= 0);
+    let worked = unsafe { fork() } >= 0;
+    std::process::exit(if worked { 101 } else { 102 });
 }

@@ -36,12 +36,9 @@ impl Campaign {
         } else {
             self.keep_evidence()
         };
-        Duel::new(
-            charter,
-            &self.cases_of(set),
-            DuelRule::of(charter, evidence).with_second(self.second_clock()),
-        )
-        .with_claims(self.claims())
+        let rule = DuelRule { is_final: !only_promising, ..DuelRule::of(charter, evidence) };
+        Duel::new(charter, &self.cases_of(set), rule.with_second(self.second_clock()))
+            .with_claims(self.claims())
     }
 
     /// The undecided duel of a source against this parent, which may be continued.

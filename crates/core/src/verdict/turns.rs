@@ -48,8 +48,7 @@ pub(super) fn allow_keep(duel: &Duel, track: &ClockTrack) -> bool {
 /// that is followed by another one needs none.
 pub(super) fn judge_aged(duel: &Duel, track: &ClockTrack) -> AgedRuling {
     let rule = &duel.rule;
-    let decides = rule.keep_evidence > rule.guard_evidence;
-    if !track.turns.is_known() || !decides {
+    if !track.turns.is_known() || !rule.is_final {
         return AgedRuling::Shown;
     }
     let aged = &track.turns.aged;
@@ -80,11 +79,10 @@ pub fn aging_allowed(duel: &Duel, is_aged: bool) -> bool {
 /// Whether a duel that may end in a keep looks like a gain, and has room for an aged block.
 fn looks_faster(duel: &Duel) -> bool {
     let rule = &duel.rule;
-    let decides = rule.keep_evidence > rule.guard_evidence;
     let track = duel.main();
     let looks = || stats::median(&track.ln_speedups).is_some_and(|ln| ln >= rule.effect_ln);
     let has_room = track.turns.is_known() && track.turns.aged.len() < AGED_MIN;
-    decides && has_room && duel.n_blocks() >= rule.blocks_min && looks()
+    rule.is_final && has_room && duel.n_blocks() >= rule.blocks_min && looks()
 }
 
 #[cfg(test)]
@@ -269,6 +267,17 @@ mod tests {
             let kept = keeps(20, 12, |turn, _| if turn < from { 9_000.0 } else { us });
             assert_eq!(kept, 0, "from call {from} on");
         }
+    }
+
+    #[test]
+    fn old_processes_count_however_much_evidence_a_guard_needs() {
+        let mut charter = charter();
+        charter.policy.accept.guard_evidence = 2.0 * charter.keep_evidence();
+        let mut slow_later = |turn: usize| if turn < 500 { 9_000.0 } else { 60_000.0 };
+        let verdict = decide(&charter, &mut |_| 10_000.0, &mut slow_later);
+        assert!(!verdict.keeps(), "{verdict:?}");
+        let verdict = decide(&charter, &mut |_| 10_000.0, &mut |_| 9_000.0);
+        assert!(verdict.keeps(), "{verdict:?}");
     }
 
     /// Which blocks of some duels are aged, for candidates of this time that are slow in old

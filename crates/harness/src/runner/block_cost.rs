@@ -26,9 +26,11 @@ const START_OF_A_BLOCK: Duration = Duration::from_millis(250);
 const BLOCKS_MAX: u32 = 25;
 
 /// An aged process has lived this many times longer than usual when its block begins; aging both
-/// processes of a block on one case takes at most this long.
+/// processes of a block on one case takes at most this much CPU time, and on a busy host or with a
+/// device at most this long.
 pub(super) const AGED_FACTOR: u32 = 50;
-pub(super) const AGING_MAX: Duration = Duration::from_secs(2);
+pub(super) const AGING_CPU_MAX: Duration = Duration::from_secs(2);
+pub(super) const AGING_WALL_MAX: Duration = Duration::from_secs(60);
 
 /// What blocks cost so far.
 #[derive(Clone, Copy, Debug, Default)]

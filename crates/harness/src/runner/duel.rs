@@ -8,7 +8,7 @@
 
 use super::affinity::CpuAffinity;
 use super::arm::{BatchTiming, KernelWorker};
-use super::block_cost::{AGED_FACTOR, AGING_MAX, BlockCost};
+use super::block_cost::{AGED_FACTOR, AGING_CPU_MAX, AGING_WALL_MAX, BlockCost};
 use super::buffers::{CallOutput, KernelBuffers, KernelCall};
 use super::check::TensorBounds;
 use super::clocks::{ArmClocks, BatchOverhead, threads_in_words};
@@ -28,6 +28,7 @@ use karve_numerics::case::Case;
 use karve_numerics::contract::{ChosenPattern, Kernel};
 use karve_numerics::draw;
 use karve_os::error::Result;
+use karve_os::native;
 use karve_os::random::secret;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -173,8 +174,8 @@ impl KernelRunner {
     /// ever more memory. Returns the calls.
     fn age(&mut self, duel_case: usize, turns: u32) -> BlockResult<u32> {
         let calls = self.cases[duel_case].calls;
-        let start = Instant::now();
-        let mut done = 0;
+        let (start, own_start) = (Instant::now(), native::own_cpu_ns());
+        let (mut done, mut busy) = (0, Duration::ZERO);
         let mut memory = MemoryGrowth::default();
         memory.add(self.arms.each_ref().map(KernelWorker::memory_bytes));
         for _ in 0..AGED_FACTOR.saturating_mul(turns) {
@@ -184,11 +185,13 @@ impl KernelRunner {
             let case = &self.cases[duel_case].case;
             for arm in toss()? {
                 self.buffers.poison_outputs(&batch);
-                by_arm(arm, on_case(self.arms[arm].run_batch(&slots, 0), case))?;
+                busy += by_arm(arm, on_case(self.arms[arm].run_batch(&slots, 0), case))?.cpu;
             }
             done += calls;
             memory.add(self.arms.each_ref().map(KernelWorker::memory_bytes));
-            if start.elapsed() >= AGING_MAX {
+            // Others that are at work on this host must not keep these processes young.
+            let own = Duration::from_nanos(native::own_cpu_ns().saturating_sub(own_start));
+            if busy + own >= AGING_CPU_MAX || start.elapsed() >= AGING_WALL_MAX {
                 break;
             }
         }

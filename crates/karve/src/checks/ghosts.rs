@@ -1,13 +1,13 @@
 //! Ghosts: functions that a change adds or modifies, and that have no part in its results.
 //!
 //! A fast path that is never taken, or whose result is thrown away, explains no gain. So before a
-//! keep karve disables such functions in a scratch worktree, one at a time, and checks the results:
-//! in Python a function returns nothing, in C, C++ and Rust it ends the process. If the results are
-//! still right on every case, the function is a ghost.
+//! keep karve disables such functions in a scratch worktree and checks the results: in Python a
+//! function returns nothing, in C, C++ and Rust it ends the process. If the results are still right
+//! on every case, the functions are ghosts.
 //!
-//! A variant for another processor never runs here and is honest, so plain functions are reported
-//! only if none that was tried has a part in the results. A compiled kernel of Python is reported
-//! alone.
+//! A variant for another processor never runs here and is honest, so all functions are disabled at
+//! once: plain ones are reported only if none of them has a part in the results. A compiled kernel
+//! of Python is also tried and reported alone.
 
 use karve_core::charter::Charter;
 use karve_core::hypothesis::Candidate;
@@ -22,8 +22,11 @@ use karve_os::error::{Result, WithContext};
 use std::fs;
 use std::path::Path;
 
-/// Most functions that are tried.
+/// Most functions that are tried alone, and most that are reported.
 const TRIED_MAX: usize = 4;
+/// What stands before parentheses in a header of C and is not the name of the function.
+const ATTRIBUTES: [&str; 5] =
+    ["__attribute__", "__launch_bounds__", "__declspec", "alignas", "_Alignas"];
 /// Decorators that compile a function of Python.
 const COMPILED: [&str; 8] =
     [".jit", "njit", "@jit", ".kernel", ".vectorize", ".guvectorize", ".autotune", "prim_func"];
@@ -70,15 +73,16 @@ impl Disabling {
                 line[at + 3..].split(['(', '<']).next()?
             }
             Self::C => {
-                let starts = line.starts_with(|c: char| c.is_alphabetic());
-                let header = starts && line.contains('(') && !line.trim_end().ends_with(';');
-                line.split('(').next().filter(|before| header && before.contains(' '))?
+                let line = line.split_once("]] ").map_or(line, |(_, rest)| rest);
+                let starts = line.starts_with(|c: char| c.is_alphabetic() || c == '_');
+                let header = starts && !line.trim_end().ends_with(';');
+                header.then(|| before_arguments(line)).flatten()?
             }
         };
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let name = before.trim().rsplit(|c| !is_word(c)).next()?;
         let outer = !line.starts_with(char::is_whitespace);
-        (outer && !name.is_empty() && name != "__attribute__").then_some(name)
+        (outer && !name.is_empty()).then_some(name)
     }
 
     /// Whether a header ends with this line.
@@ -96,6 +100,23 @@ impl Disabling {
             Self::Rust => format!("{line} std::process::abort();"),
         }
     }
+}
+
+/// What a header of C has before the arguments, attributes aside: a type and the name.
+fn before_arguments(line: &str) -> Option<&str> {
+    let mut depth = 0;
+    for (at, c) in line.char_indices() {
+        let before = line[..at].trim_end();
+        match c {
+            '(' if depth == 0 && !ATTRIBUTES.iter().any(|word| before.ends_with(word)) => {
+                return before.contains(' ').then_some(before);
+            }
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// The outermost functions of a file.
@@ -143,7 +164,6 @@ fn to_try(changed: &[(String, String, String)], entry: &str) -> Vec<SourceFuncti
         all.extend(functions(file, after).into_iter().filter(|f| is_new(f) && !is_called(f)));
     }
     all.sort_by_key(|f| (!f.compiled, std::cmp::Reverse(f.text.len())));
-    all.truncate(TRIED_MAX);
     all
 }
 
@@ -180,29 +200,39 @@ impl GhostCheck<'_> {
             return Ok(Vec::new());
         }
         let tree = self.trees.fresh(self.repo, "ghosts", &candidate.commit)?;
-        let mut ghosts = Vec::new();
-        for function in &tried {
-            if self.is_ghost(&tree, function)? {
-                ghosts.push(function);
+        let mut ghosts: Vec<&SourceFunction> = tried.iter().take(TRIED_MAX).collect();
+        if !self.is_right_without(&tree, &tried.iter().collect::<Vec<_>>())? {
+            ghosts.retain(|function| function.compiled);
+            for function in std::mem::take(&mut ghosts) {
+                if self.is_right_without(&tree, &[function])? {
+                    ghosts.push(function);
+                }
             }
         }
         self.trees.remove(self.repo, &tree)?;
-        let all = ghosts.len() == tried.len();
-        let reported = ghosts.into_iter().filter(|function| all || function.compiled);
-        Ok(reported.filter_map(|function| self.finding(function)).collect())
+        Ok(ghosts.into_iter().filter_map(|function| self.finding(function)).collect())
     }
 
-    /// Whether the results are right without a function.
-    fn is_ghost(&self, tree: &Path, function: &SourceFunction) -> Result<bool> {
-        let path = tree.join(&function.file);
-        let cannot = || format!("cannot change {}", path.display());
-        let before = fs::read_to_string(&path).context(cannot)?;
-        fs::write(&path, without(&before, function)).context(cannot)?;
+    /// Whether the results are right without some functions.
+    fn is_right_without(&self, tree: &Path, functions: &[&SourceFunction]) -> Result<bool> {
+        let mut before = Vec::new();
+        // The last one first, for what is added moves the lines below it.
+        let mut functions = functions.to_vec();
+        functions.sort_by_key(|function| std::cmp::Reverse(function.opened));
+        for function in functions {
+            let path = tree.join(&function.file);
+            let cannot = || format!("cannot change {}", path.display());
+            let text = fs::read_to_string(&path).context(cannot)?;
+            fs::write(&path, without(&text, function)).context(cannot)?;
+            before.push((path, text));
+        }
         let checked = self.harness.build(tree).and_then(|()| {
             self.harness.check_kernel(tree, self.cases).map(|errors| errors.is_some())
         });
         let checked = split(checked)?;
-        fs::write(&path, before).context(cannot)?;
+        for (path, text) in before.into_iter().rev() {
+            fs::write(&path, text).context(|| format!("cannot change {}", path.display()))?;
+        }
         Ok(checked == Ok(true))
     }
 
@@ -249,6 +279,12 @@ mod tests {
     }
 
     #[test]
+    fn every_function_of_a_change_is_tried() {
+        let text: String = (0..9).map(|n| format!("int variant_{n}(int n) {{\n}}\n")).collect();
+        assert_eq!(to_try(&[("k.c".into(), String::new(), text)], "product").len(), 9);
+    }
+
+    #[test]
     fn a_function_of_c_or_rust_ends_the_process() {
         let product = "int product(int n) {\n  return fast(n);\n}\n";
         check(
@@ -258,6 +294,19 @@ mod tests {
             &[&format!("static int fast(int n) {{ __builtin_trap();\n  return n;\n}}\n{product}")],
         );
         check("k.c", "", "int declared(int n);\n#define F(x) {\n", &[]);
+        for header in [
+            "__attribute__((target(\"avx2,fma\"))) static int fast(int n)",
+            "static __attribute__((noinline)) int fast(int n)",
+            "[[gnu::target(\"avx2\")]] static int fast(int n)",
+            "__global__ void __launch_bounds__(256) fast(int n)",
+        ] {
+            check(
+                "k.c",
+                "",
+                &format!("{header} {{\n}}\n"),
+                &[&format!("{header} {{ __builtin_trap();\n}}\n")],
+            );
+        }
         check(
             "k.rs",
             "",

@@ -351,6 +351,8 @@ void kernel(int64_t n, float alpha, const float *x, float *y, float *z) {
   for (int64_t i = 0; i < (is_first ? 160 : 20) * n; i++) sink += 1;
   for (int64_t i = 0; i < n; i++) { z[i] = x[i] * y[i]; y[i] += alpha * x[i]; }
   last = __rdtsc();
+}
+";
 
 /// Right, with a buffer that is allocated in every call and never freed.
 pub(crate) const LEAKING: &str = r"
