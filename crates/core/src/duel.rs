@@ -53,8 +53,8 @@ pub struct DuelRule {
     pub effect_ln: f64,
     /// Evidence that a keep needs.
     pub keep_evidence: f64,
-    /// Whether a keep may follow from this duel alone. One that only has to be promising is followed
-    /// by another.
+    /// Whether a keep may follow from this duel alone. One that only has to be promising is
+    /// followed by another.
     pub is_final: bool,
     /// Evidence that a drop or a guard needs.
     pub guard_evidence: f64,

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 /// Rounds that the family-wise error is shared among, unless the charter allows more rounds.
 pub const ROUNDS_SHARING_ALPHA: u32 = 120;
 
-/// Most evidence that a guard may need: a sixth of what the easiest first keep needs, so that clocks
-/// that disagree and slow calls can be proven before a gain is.
+/// Most evidence that a guard may need: a sixth of what the easiest first keep needs, so that
+/// clocks that disagree and slow calls can be proven before a gain is.
 const GUARD_EVIDENCE_MAX: f64 = 100.0;
 
 /// Blocks of any duel at most, whatever a charter says.

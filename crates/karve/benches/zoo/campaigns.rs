@@ -1,5 +1,5 @@
-//! Every cheat and every honest kernel of `testdata` in whole campaigns of the real binary, one in a
-//! round, with the default settings and with the weakest ones that a user can choose.
+//! Every cheat and every honest kernel of `testdata` in whole campaigns of the real binary, one in
+//! a round, with the default settings and with the weakest ones that a user can choose.
 //!
 //! A campaign ends with its first keep, and the next one plays the rest: all meet a plain kernel.
 
