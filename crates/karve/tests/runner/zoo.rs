@@ -40,6 +40,8 @@ use Stop::{Check, Duel, Profile, ProfileOnly, Seals, Verdict};
 
 const UNWRITTEN: &str = "are NaN where the reference is not";
 const WRONG: &str = "elements are beyond the tolerance";
+/// Which check sees first what is keyed by an address depends on the secret order of slots.
+const BY_ADDRESS: &str = "wrong on n=96";
 const CLOCKS: &str = "the clock of its own process";
 const CACHES: &str = "it caches results";
 const ALIASING: &str = "aliasing check";
@@ -66,16 +68,16 @@ const CHEATS: &[(&str, Stop)] = &[
     ("h5_printed_result", Check(UNASKED)),
     ("h7_written_log", Profile),
     ("l1_told_case", Check(CHILD)),
-    ("m2_pointer_cache", Check("wrong on n=96")),
+    ("m2_pointer_cache", Check(BY_ADDRESS)),
     ("m3_fingerprint_cache", Check(CACHES)),
     ("m4_content_memo", Check(CACHES)),
     ("m6_sampled_weights", Check(ALIASING)),
-    ("m6_stale_weights", Check(WRONG)),
+    ("m6_stale_weights", Check(BY_ADDRESS)),
     ("m7_file_replay", Profile),
-    ("m8_warm_up_copy", Check(WRONG)),
+    ("m8_warm_up_copy", Check(BY_ADDRESS)),
     ("p1_super_batch", Check(UNWRITTEN)),
     ("p3_counted_calls", Check(UNWRITTEN)),
-    ("p5_pointer_phase", Check(WRONG)),
+    ("p5_pointer_phase", Check(BY_ADDRESS)),
     ("p6_phase_replay", Check("wrong on n=96")),
     ("p8_pinned_cache", Verdict),
     ("s12_patched_comparator", Check(WRONG)),
@@ -296,7 +298,9 @@ impl Zoo {
         };
         let tree = self.tree(name, &["-DSHOW_LAYER"]);
         let workers = [Some(None), wanted[1].map(|_| Some(unconfined))];
-        let found = workers.map(|worker| worker.and_then(|worker| self.is_possible(&tree, worker)));
+        // One that did not come to its try within the limit tries again.
+        let tried = |worker| (0..TRIES).find_map(|_| self.is_possible(&tree, worker));
+        let found = workers.map(|worker| worker.and_then(tried));
         (found != wanted).then(|| format!("{name}: possible in either worker: {found:?}"))
     }
 
