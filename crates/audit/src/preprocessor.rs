@@ -76,6 +76,16 @@ fn without_comments(text: &str) -> String {
     plain
 }
 
+/// The first string, word or character of a text, and the rest.
+fn next_token(text: &str) -> (&str, &str) {
+    let length = match text.chars().next().unwrap_or_default() {
+        '"' => quoted(text),
+        c if is_word(c) => text.find(|c| !is_word(c)).unwrap_or(text.len()),
+        c => c.len_utf8(),
+    };
+    text.split_at(length)
+}
+
 /// The length of the string at the start of a text.
 fn quoted(text: &str) -> usize {
     let mut escaped = false;
@@ -233,13 +243,7 @@ impl Macros {
         let mut out = String::new();
         let mut rest = text;
         while !rest.is_empty() && out.len() < TEXT_MAX {
-            let first = rest.chars().next().unwrap_or_default();
-            let length = match first {
-                '"' => quoted(rest),
-                c if is_word(c) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
-                c => c.len_utf8(),
-            };
-            let (token, after) = rest.split_at(length);
+            let (token, after) = next_token(rest);
             rest = after;
             let known = self.by_name.get(token).filter(|_| depth < DEPTH_MAX && expansion.left > 0);
             let Some(known) = known else {
@@ -277,13 +281,7 @@ impl Macros {
                 rest = after.trim_start();
                 continue;
             }
-            let first = rest.chars().next().unwrap_or_default();
-            let length = match first {
-                '"' => quoted(rest),
-                c if is_word(c) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
-                c => c.len_utf8(),
-            };
-            let (token, after) = rest.split_at(length);
+            let (token, after) = next_token(rest);
             rest = after;
             let argument = |name: &str| {
                 let at = params.iter().position(|param| param == name);

@@ -5,9 +5,7 @@
 
 mod cuda;
 
-pub use cuda::{
-    Gpu, GpuAddress, GpuError, GpuFailure, GpuResult, GpuTimer, HANDLE_BYTES, MemoryHandle,
-};
+pub use cuda::{Gpu, GpuAddress, GpuError, GpuFailure, GpuResult};
 
 use cuda::{BLOCK_THREADS, GpuGrid, GpuKernel};
 use karve_numerics::accuracy::{self, CompareLimits, ComparePass, FIGURES, RunPass};
@@ -73,7 +71,7 @@ pub struct TensorDraw {
 
 /// Bytes on the device, with a key of their own.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct KeyedBytes {
     /// Where they are.
     pub at: GpuAddress,
@@ -81,16 +79,6 @@ pub struct KeyedBytes {
     pub bytes: u64,
     /// The secret that random bytes come from, or that a checksum is made with.
     pub key: u64,
-    element: u64,
-    width: u32,
-    unused: u32,
-}
-
-impl KeyedBytes {
-    /// Bytes at a place.
-    pub fn new(at: GpuAddress, bytes: u64, key: u64) -> Self {
-        Self { at, bytes, key, ..Self::default() }
-    }
 }
 
 /// A copy in another type.

@@ -1,20 +1,13 @@
 //! The driver of NVIDIA's GPUs, loaded at run time: the only file with its names.
 //!
-//! The stage, karve's own worker and the worker for Python use it; the latter has no dependencies,
-//! so there are none here.
+//! It has no dependencies, so that the worker for Python, which has none, can use it too.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::fmt;
 use std::ptr::{null, null_mut};
 
-/// Bytes of what makes memory known to another process.
-pub const HANDLE_BYTES: usize = 64;
-
 const LIBRARY: &CStr = c"libcuda.so.1";
 const RTLD_NOW: c_int = 2;
-
-/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, the only flag there is.
-const OPEN_LAZILY: c_uint = 1;
 
 /// Attributes of a device.
 const MULTIPROCESSORS: c_int = 16;
@@ -64,11 +57,6 @@ pub type GpuResult<T> = Result<T, GpuError>;
 /// Device memory, by its address there.
 pub type GpuAddress = u64;
 
-/// What a process needs to open another one's memory.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct MemoryHandle(pub [u8; HANDLE_BYTES]);
-
 macro_rules! driver {
     ($($field:ident = $name:literal ($($arg:ty),*);)*) => {
         /// The functions of the driver.
@@ -117,16 +105,11 @@ driver! {
     to_host = c"cuMemcpyDtoH_v2" (*mut c_void, GpuAddress, usize);
     copy = c"cuMemcpyDtoDAsync_v2" (GpuAddress, GpuAddress, usize, *mut c_void);
     zero = c"cuMemsetD8Async" (GpuAddress, u8, usize, *mut c_void);
-    share = c"cuIpcGetMemHandle" (*mut MemoryHandle, GpuAddress);
-    open_shared = c"cuIpcOpenMemHandle_v2" (*mut GpuAddress, MemoryHandle, c_uint);
     load_module = c"cuModuleLoadData" (*mut *mut c_void, *const c_void);
     function = c"cuModuleGetFunction" (*mut *mut c_void, *mut c_void, *const c_char);
     launch = c"cuLaunchKernel" (
         *mut c_void, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, *mut c_void,
         *mut *mut c_void, *mut *mut c_void);
-    event = c"cuEventCreate" (*mut *mut c_void, c_uint);
-    record = c"cuEventRecord" (*mut c_void, *mut c_void);
-    elapsed = c"cuEventElapsedTime" (*mut f32, *mut c_void, *mut c_void);
 }
 
 /// A device, current for the thread that opened it.
@@ -138,9 +121,6 @@ pub struct Gpu {
 /// A kernel of a module.
 #[derive(Clone, Copy)]
 pub(super) struct GpuKernel(*mut c_void);
-
-/// Two events on the default stream, and the time between them.
-pub struct GpuTimer([*mut c_void; 2]);
 
 /// How large a grid is; its blocks have 256 threads.
 #[derive(Clone, Copy, Debug)]
@@ -251,24 +231,6 @@ impl Gpu {
         self.check("free memory", code)
     }
 
-    /// What makes memory known to another process.
-    pub fn share(&self, at: GpuAddress) -> GpuResult<MemoryHandle> {
-        let mut handle = MemoryHandle([0; HANDLE_BYTES]);
-        // SAFETY: the place outlives the call.
-        let code = unsafe { (self.driver.share)(&mut handle, at) };
-        self.check("share memory", code)?;
-        Ok(handle)
-    }
-
-    /// Opens the memory of another process.
-    pub fn open_shared(&self, handle: MemoryHandle) -> GpuResult<GpuAddress> {
-        let mut at = 0;
-        // SAFETY: the place outlives the call.
-        let code = unsafe { (self.driver.open_shared)(&mut at, handle, OPEN_LAZILY) };
-        self.check("open memory", code)?;
-        Ok(at)
-    }
-
     /// Copies bytes to the device.
     pub fn to_device(&self, at: GpuAddress, bytes: &[u8]) -> GpuResult<()> {
         // SAFETY: the driver reads this many bytes, and refuses what is not device memory.
@@ -347,32 +309,5 @@ impl Gpu {
             )
         };
         self.check("launch a kernel of the stage", code)
-    }
-
-    /// A timer.
-    pub fn timer(&self) -> GpuResult<GpuTimer> {
-        let mut timer = GpuTimer([null_mut(); 2]);
-        for event in &mut timer.0 {
-            // SAFETY: the place outlives the call.
-            let code = unsafe { (self.driver.event)(event, 0) };
-            self.check("create an event", code)?;
-        }
-        Ok(timer)
-    }
-
-    /// Notes where the device is: at the start of what is timed, or at its end.
-    pub fn mark(&self, timer: &GpuTimer, end: bool) -> GpuResult<()> {
-        // SAFETY: the event is one of this device.
-        let code = unsafe { (self.driver.record)(timer.0[usize::from(end)], null_mut()) };
-        self.check("record an event", code)
-    }
-
-    /// The time between both marks, once the device has passed them.
-    pub fn elapsed_ns(&self, timer: &GpuTimer) -> GpuResult<u64> {
-        let mut ms = 0.0;
-        // SAFETY: the place outlives the call, and the events are those of this device.
-        let code = unsafe { (self.driver.elapsed)(&mut ms, timer.0[0], timer.0[1]) };
-        self.check("read an event", code)?;
-        Ok((f64::from(ms) * 1e6) as u64)
     }
 }

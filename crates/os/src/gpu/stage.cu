@@ -410,22 +410,16 @@ extern "C" __global__ void draw(const Drawn *list) {
 
 struct Bytes {
   u64 at, n, key;
-  // The element that is repeated, and its bytes; none if they are random.
-  u64 element;
-  u32 width, unused;
 };
 
-// Random bytes, or an element again and again.
+// Random bytes.
 extern "C" __global__ void fill(const Bytes *list) {
   Bytes b = list[item()];
   u8 *to = (u8 *)b.at;
   for (u64 i = first_index(); i < (b.n + 7) / 8; i += stride()) {
     Words r = random(b.key, i, OF_BASE);
     u64 word = (u64)r.w[1] << 32 | r.w[0];
-    for (u64 k = 0; k < 8 && 8 * i + k < b.n; k++) {
-      u64 at = 8 * i + k;
-      to[at] = b.width ? (u8)(b.element >> 8 * (at % b.width)) : (u8)(word >> 8 * k);
-    }
+    for (u64 k = 0; k < 8 && 8 * i + k < b.n; k++) to[8 * i + k] = (u8)(word >> 8 * k);
   }
 }
 

@@ -247,7 +247,7 @@ fn a_checksum_shows_a_change_of_one_bit() {
     let Some(mut stage) = stage() else { return };
     let mut bytes = vec![7; 100_001];
     let tensor = put(&stage, Dtype::U8, &bytes);
-    let part = |key| KeyedBytes::new(tensor.at, tensor.count, key);
+    let part = |key| KeyedBytes { at: tensor.at, bytes: tensor.count, key };
     let before = stage.checksums(&[part(1), part(2), part(1)]).expect("sums");
     assert_eq!(before[0], before[2]);
     assert_ne!(before[0], before[1]);
@@ -294,7 +294,7 @@ fn figures() {
         timed(&format!("draw {pattern:?}"), &mut |stage| stage.draw(&list).expect("a draw"));
     }
     let parts: Vec<KeyedBytes> =
-        (0..calls).map(|i| KeyedBytes::new(room + i * bytes, bytes, i)).collect();
+        (0..calls).map(|i| KeyedBytes { at: room + i * bytes, bytes, key: i }).collect();
     timed("checksum", &mut |stage| drop(stage.checksums(&parts).expect("sums")));
     timed("randomize", &mut |stage| stage.randomize(&parts).expect("bytes"));
     timed("copy", &mut |stage| stage.gpu().copy(other, room, bytes * calls).expect("a copy"));
