@@ -8,6 +8,7 @@
 //! - `--seeds 30`: how many seeds;
 //! - `--only auto,random`: which strategies;
 //! - `--noise 0.05`, `--failures 0.2`: readings that differ, settings that fail;
+//! - `--fitting 0.05`: few settings fit into the device, as on a GPU;
 //! - `--each`: a line for each space.
 
 use karve::tuner::recorded::RecordedSpace;
@@ -61,11 +62,12 @@ fn run() -> Result<()> {
         return Err(CommandError::usage(why).hint("name a directory of .csv or .csv.gz files"));
     }
     ui::outln(&format!(
-        "{} spaces, {} seeds, noise {}, failures {}\n",
+        "{} spaces, {} seeds, noise {}, failures {}, fitting {}\n",
         spaces.len(),
         asked.seeds,
         asked.trouble.noise,
         asked.trouble.failures,
+        asked.trouble.fitting,
     ));
     let marks = MARKS.map(|mark| format!(" {mark:>12}")).concat();
     ui::outln(&format!("{:<28}{marks}  readings   ms each", "strategy"));
@@ -103,6 +105,7 @@ fn parse(arguments: &[String]) -> Result<Asked> {
             "--seeds" => asked.seeds = value()?.parse().map_err(|_| wrong())?,
             "--noise" => asked.trouble.noise = value()?.parse().map_err(|_| wrong())?,
             "--failures" => asked.trouble.failures = value()?.parse().map_err(|_| wrong())?,
+            "--fitting" => asked.trouble.fitting = value()?.parse().map_err(|_| wrong())?,
             "--only" => {
                 let kinds = value()?.split(',').map(StrategyKind::by_name).collect::<Option<_>>();
                 asked.kinds = kinds.ok_or_else(wrong)?;

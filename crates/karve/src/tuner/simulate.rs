@@ -15,6 +15,9 @@ pub struct SimulatedNoise {
     pub noise: f64,
     /// The fraction of the settings that fail although they did not when they were measured.
     pub failures: f64,
+    /// The fraction of the settings that fit into the device, as few do on a GPU: those whose
+    /// values need the least of it, each knob with a weight of its own. 0 if all do.
+    pub fitting: f64,
 }
 
 /// How a simulated search went.
@@ -44,7 +47,7 @@ pub fn play(
         readings: 0,
         thinking: Duration::ZERO,
     };
-    let optimum = space.optimum();
+    let optimum = weather.optimum(space);
     let true_part = |point: GridPoint| match space.read(point) {
         TrialResult::Value(value) => optimum / value,
         TrialResult::Failed => 0.0,
@@ -88,12 +91,33 @@ struct NoiseSimulator {
 impl NoiseSimulator {
     fn new(space: &RecordedSpace, trouble: SimulatedNoise, seed: u64) -> Self {
         let mut draws = DrawRng::new(seed.wrapping_add(77));
-        let fails = if trouble.failures > 0.0 {
+        let mut fails = if trouble.failures > 0.0 {
             (0..space.grid.len()).map(|_| draws.next_f64() < trouble.failures).collect()
         } else {
             Vec::new()
         };
+        if trouble.fitting > 0.0 {
+            let needs = needs(space, &mut draws);
+            let mut sorted = needs.clone();
+            sorted.sort_by(f64::total_cmp);
+            let most =
+                sorted[((trouble.fitting * sorted.len() as f64) as usize).min(sorted.len() - 1)];
+            fails = needs.iter().map(|need| *need > most).collect();
+        }
         Self { trouble, draws, fails }
+    }
+
+    /// The best of the settings that do not fail here.
+    fn optimum(&self, space: &RecordedSpace) -> f64 {
+        if self.trouble.fitting <= 0.0 {
+            return space.optimum();
+        }
+        let fits = |point: &GridPoint| self.fails.get(point.0 as usize) == Some(&false);
+        let values = space.grid.points().filter(fits).filter_map(|point| match space.read(point) {
+            TrialResult::Value(value) => Some(value),
+            TrialResult::Failed => None,
+        });
+        values.fold(f64::INFINITY, f64::min)
     }
 
     fn read(&mut self, space: &RecordedSpace, point: GridPoint) -> TrialResult {
@@ -111,4 +135,18 @@ impl NoiseSimulator {
         let outlier = if self.draws.next_f64() < 0.1 { 10.0 * self.draws.next_f64() } else { 0.0 };
         TrialResult::Value(value * (1.0 + self.trouble.noise * (wave + outlier)).max(0.1))
     }
+}
+
+/// How much of a device every setting needs.
+fn needs(space: &RecordedSpace, draws: &mut DrawRng) -> Vec<f64> {
+    let grid = &space.grid;
+    let weights: Vec<f64> = grid.axes().iter().map(|_| draws.next_f64()).collect();
+    let need = |point: GridPoint| {
+        let knobs = grid.ranks(point).iter().zip(grid.axes()).zip(&weights);
+        let of_knob = |((rank, axis), weight): ((&u16, &karve_numerics::grid::Axis), &f64)| {
+            weight * f64::from(*rank) / axis.values().len().saturating_sub(1).max(1) as f64
+        };
+        knobs.map(of_knob).sum()
+    };
+    grid.points().map(need).collect()
 }

@@ -5,7 +5,7 @@
 //! trees, which may also split by products and ratios of sizes, finds steps and cliffs. Both also
 //! see how often two divides a size. Their means and variances are averaged, and the setting with
 //! the largest expected improvement, times the probability that it works, is next. A separate
-//! ensemble learns that probability.
+//! ensemble learns that probability. Where most settings fail, the start stays near one that works.
 //!
 //! ```text
 //! record ─ targets ─┬─ gaussian ─ pool of settings ─ the best few hundred ─┐
@@ -45,7 +45,7 @@ const FOREST_SETTINGS: usize = 400;
 /// Trees for times, and how many of them are regrown for each proposal.
 const TREES: (usize, usize) = (30, 3);
 /// The same for trees for failures.
-const FAILURE_TREES: (usize, usize) = (12, 2);
+const FAILURE_TREES: (usize, usize) = (24, 6);
 /// Minimum number of values to consider how often two divides them. Fewer are learned one by one.
 const TWOS_MIN: usize = 9;
 /// The weight of the trees relative to the process.
@@ -84,6 +84,23 @@ struct PredictedSetting {
 impl AutoSearch {
     pub(super) fn new(draws: DrawRng) -> Self {
         Self { draws, state: None, believed: BTreeMap::new(), gain: None }
+    }
+
+    /// The setting to start with: where most fail, a neighbor of one that works.
+    fn start(&mut self, grid: &Grid, record: &SearchRecord) -> Option<GridPoint> {
+        let failed = record.entries().iter().filter(|entry| entry.failed).count();
+        let settled = record.entries().iter().filter(|entry| !entry.is_pending()).count();
+        if 2 * failed > settled {
+            let working = record.ranking().into_iter().take(1).map(|(point, _)| point);
+            let near: Vec<GridPoint> = working
+                .flat_map(|point| grid.neighbours(point))
+                .filter(|point| !record.contains(*point))
+                .collect();
+            if let Some(point) = near.get(self.draws.below(near.len())) {
+                return Some(*point);
+            }
+        }
+        self.spread(grid, record)
     }
 
     /// Of some settings, the one farthest from all that were proposed.
@@ -140,7 +157,7 @@ impl Strategy for AutoSearch {
     fn ask(&mut self, grid: &Grid, record: &SearchRecord) -> Option<GridPoint> {
         let valued = record.entries().iter().filter(|e| e.value().is_some());
         if record.len() < START || valued.count() < VALUES_MIN {
-            return self.spread(grid, record);
+            return self.start(grid, record);
         }
         let targets = FitTargets::new(record, &self.believed)?;
         let draws = &mut self.draws;
@@ -219,20 +236,20 @@ impl AutoState {
         targets: &FitTargets,
         draws: &mut DrawRng,
     ) -> Option<PredictedSetting> {
-        let scored = self.pool.score(grid, &self.process, targets);
+        let mut scored = self.pool.score(grid, &self.process, targets);
+        // Before the cut: where few settings work, the most promising ones hardly ever do.
+        for one in &mut scored {
+            one.chance = self.chance(grid, one.point);
+            one.improvement *= one.chance;
+        }
         let scored = pool::foremost(scored, FOREST_SETTINGS);
         let mut best: Option<PredictedSetting> = None;
-        for ScoredSetting { point, mean, variance, .. } in scored {
+        for ScoredSetting { point, mean, variance, chance, .. } in scored {
             let x = self.features.of(grid, point);
             let (tree_mean, tree_variance) = self.times.predict(&x);
             let mean = (1.0 - TREES_WEIGHT) * mean + TREES_WEIGHT * tree_mean;
             let variance = (1.0 - TREES_WEIGHT) * variance + TREES_WEIGHT * tree_variance;
             let improvement = pool::expected_improvement(mean, variance.sqrt(), targets.best());
-            let chance = if self.failures.is_empty() {
-                1.0
-            } else {
-                (1.0 - self.failures.predict(&x).0).max(CHANCE_MIN)
-            };
             // Ties are broken at random, else the first of the grid would win.
             let improvement = improvement * chance * (1.0 + 1e-9 * draws.next_f64());
             if best.as_ref().is_none_or(|best| improvement > best.improvement) {
@@ -240,6 +257,15 @@ impl AutoState {
             }
         }
         best
+    }
+
+    /// The probability that a setting works.
+    fn chance(&self, grid: &Grid, point: GridPoint) -> f64 {
+        if self.failures.is_empty() {
+            return 1.0;
+        }
+        let x = self.features.of(grid, point);
+        (1.0 - self.failures.predict(&x).0).max(CHANCE_MIN)
     }
 }
 

@@ -190,3 +190,63 @@ fn a_setting_whose_build_is_the_same_is_the_first_one() {
     record.add_reading(GridPoint(4), TrialResult::Failed);
     assert_eq!(record.best(), Some((GridPoint(5), 9.0)));
 }
+
+/// A larger made-up kernel for a device into which few settings fit: what a setting needs is a
+/// product of its sizes.
+fn wide_grid() -> Arc<Grid> {
+    let axis = |name: &str, n: u32| {
+        let values: Vec<String> = (0..n).map(|power| (1 << power).to_string()).collect();
+        Axis::new(name, &values, None).unwrap()
+    };
+    let names = ["TM", "TN", "TK", "WM", "WN", "STAGES"];
+    let axes = names.iter().map(|name| axis(name, 7)).collect();
+    Arc::new(Grid::new(axes, &[]).unwrap())
+}
+
+fn time_if_it_fits(grid: &Grid, point: GridPoint) -> TrialResult {
+    let ranks: Vec<f64> = grid.ranks(point).iter().map(|rank| f64::from(*rank)).collect();
+    let [tm, tn, tk, wm, wn, stages] = ranks[..] else { panic!("six knobs") };
+    // About one in twenty.
+    let memory = (tm + tn) / 2.0 + tk + 1.3 * stages;
+    let registers = tm + tn - wm - wn;
+    if memory > 5.2 || !(-1.0..=6.0).contains(&registers) {
+        return TrialResult::Failed;
+    }
+    let tile = (tm - 4.0).powi(2) + (tn - 3.0).powi(2) + 0.5 * (wm - 1.0).powi(2);
+    let rest = 0.5 * (wn - 2.0).powi(2) + 0.7 * (tk - 2.0).powi(2) + (stages - 1.0).powi(2);
+    TrialResult::Value(1.0 + 0.1 * (tile + rest))
+}
+
+/// The mean share of the optimum after some settings, starting at one that fits.
+fn shares_where_few_fit(kind: StrategyKind) -> [f64; 3] {
+    let grid = wide_grid();
+    let value = |point| match time_if_it_fits(&grid, point) {
+        TrialResult::Value(value) => Some(value),
+        TrialResult::Failed => None,
+    };
+    let fitting: Vec<f64> = grid.points().filter_map(value).collect();
+    let share = fitting.len() as f64 / grid.len() as f64;
+    assert!((0.03..0.08).contains(&share), "{share}");
+    let best = fitting.iter().copied().fold(f64::INFINITY, f64::min);
+    let mut sums = [0.0; 3];
+    for seed in 0..10 {
+        let mut search = Search::new(Arc::clone(&grid), kind, seed, &[]);
+        for n in 1..=100 {
+            let point = search.ask().unwrap();
+            search.add_result(point, time_if_it_fits(&grid, point));
+            let mark = [25, 50, 100].iter().position(|mark| *mark == n);
+            if let (Some(at), Some((_, found))) = (mark, search.record().best()) {
+                sums[at] += best / found / 10.0;
+            }
+        }
+    }
+    sums
+}
+
+#[test]
+fn the_model_copes_with_a_device_into_which_few_settings_fit() {
+    let (auto, local) =
+        (shares_where_few_fit(StrategyKind::Auto), shares_where_few_fit(StrategyKind::Local));
+    assert!(auto[0] > 0.7 && auto[1] > 0.85 && auto[2] > 0.93, "{auto:.2?}");
+    assert!(auto.iter().zip(local).all(|(auto, local)| *auto > local - 0.02), "{local:.2?}");
+}

@@ -46,6 +46,8 @@ pub(super) struct ScoredSetting {
     pub(super) mean: f64,
     pub(super) variance: f64,
     pub(super) improvement: f64,
+    /// The probability that it works.
+    pub(super) chance: f64,
 }
 
 impl SettingPool {
@@ -145,6 +147,7 @@ impl SettingPool {
                 mean,
                 variance,
                 improvement: expected_improvement(mean, variance.sqrt(), targets.best()),
+                chance: 1.0,
             });
         }
         scored
