@@ -6,7 +6,7 @@ use std::process::Command;
 use std::{env, io};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    for part in ["python_worker", "src/float_mode.rs", "src/plain_work.rs"] {
+    for part in ["python_worker", "src/float_mode.rs", "src/gpu/cuda.rs", "src/plain_work.rs"] {
         println!("cargo::rerun-if-changed={part}");
     }
     let dir = env::var("CARGO_MANIFEST_DIR")?;

@@ -7,6 +7,7 @@
 //! ```text
 //! setup     where kernel and reference come from, and how a worker is started
 //! buffers   buffers: inputs, poison and guards, and the outputs that the arms write
+//! memory    the memory behind them, on the host or on a device
 //! arm       one worker: woken, called, timed, frozen
 //! worker_failure why a worker can no longer be used
 //! worker_text what may pass of what a worker says
@@ -17,7 +18,6 @@
 //! block_cost  the batches of a block   affinity the CPU affinity of both arms
 //! memory_growth whether a candidate keeps ever more memory
 //! overhead_charge what a candidate is charged for the time around its batches
-//! spread    many calls at once, for devices
 //! protocol  the messages        worker   the worker's side of the protocol
 //! python    the worker for modules in Python, and how it is started; its side of the protocol is
 //!           in crates/os/python_worker
@@ -35,6 +35,7 @@ mod correctness;
 mod duel;
 mod duel_case;
 mod inputs;
+mod memory;
 mod memory_growth;
 mod overhead_charge;
 mod probe;
@@ -43,7 +44,6 @@ mod python;
 mod reference;
 mod setup;
 mod solo;
-mod spread;
 mod worker;
 mod worker_failure;
 mod worker_text;

@@ -13,7 +13,8 @@ mod rules;
 pub use classes::{PairedError, judge_overall, judge_timed};
 pub use cross::{CrossBound, CrossCheckResult, agree};
 pub use passes::{
-    CompareLimits, ComparePass, FIGURES, RunPass, agree_on, measure_on, sensitivity_on,
+    AgreeRequest, CompareLimits, ComparePass, FIGURES, PassItem, RunPass, agree_on, measure_on,
+    sensitivity_on,
 };
 pub use rules::{AccuracyRuleSet, ErrorFloor, Inaccuracy, OutputInfo, Sensitivity, judge};
 

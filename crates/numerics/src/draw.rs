@@ -14,7 +14,7 @@ mod patterns;
 mod poison;
 
 pub use checksum::hash64;
-pub use elements::{ElementDraw, ElementRequest, ElementSource, dtype_number};
+pub use elements::{ElementDraw, ElementLayer, ElementRequest, ElementSource, dtype_number};
 pub use groups::Skew;
 pub use patterns::{InputPattern, PatternTarget, apply};
 pub use poison::{Poison, poison};

@@ -31,8 +31,7 @@ pub(crate) struct RawBuffer {
 /// The flags of a buffer with its format, extents and strides.
 const BUFFER_IN_FULL: c_int = 0x4 | 0x8 | 0x10;
 
-/// The flags of a view.
-const VIEW_READ: c_int = 0x100;
+/// The flag of a view that can be written to.
 const VIEW_WRITE: c_int = 0x200;
 
 type Raw = *mut RawObject;
@@ -59,7 +58,6 @@ unsafe extern "C" {
     fn PyLong_FromLongLong(value: c_longlong) -> Raw;
     fn PyLong_AsLongLong(object: Raw) -> c_longlong;
     fn PyFloat_FromDouble(value: f64) -> Raw;
-    fn PyBytes_FromStringAndSize(from: *const c_char, bytes: isize) -> Raw;
     fn PyUnicode_AsUTF8AndSize(object: Raw, bytes: *mut isize) -> *const c_char;
     fn PyMemoryView_FromMemory(from: *mut c_char, bytes: isize, flags: c_int) -> Raw;
     fn PyCapsule_New(content: *mut c_void, name: *const c_char, end: *mut c_void) -> Raw;
@@ -246,14 +244,9 @@ impl PyRef {
         Self::new(unsafe { PyFloat_FromDouble(value) })
     }
 
-    pub(crate) fn of_bytes(bytes: &[u8]) -> Attempt<Self> {
-        Self::new(unsafe { PyBytes_FromStringAndSize(bytes.as_ptr().cast(), bytes.len() as isize) })
-    }
-
-    /// A view of memory that is never unmapped.
-    pub(crate) fn of_memory(from: *mut u8, bytes: usize, is_writable: bool) -> Attempt<Self> {
-        let flags = if is_writable { VIEW_WRITE } else { VIEW_READ };
-        Self::new(unsafe { PyMemoryView_FromMemory(from.cast(), bytes as isize, flags) })
+    /// A view of memory that is never unmapped, which seems to be writable.
+    pub(crate) fn of_memory(from: *mut u8, bytes: usize) -> Attempt<Self> {
+        Self::new(unsafe { PyMemoryView_FromMemory(from.cast(), bytes as isize, VIEW_WRITE) })
     }
 
     /// A capsule with a name that is never freed.

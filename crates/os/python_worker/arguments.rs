@@ -188,7 +188,7 @@ impl PlannedTensor {
         if let (Some(torch), Some(element)) = (torch, &self.of_torch) {
             return torch.tensor(address, &self.shape, self.bytes as usize, element);
         }
-        let memory = PyRef::of_memory(address, self.bytes as usize, true)?;
+        let memory = PyRef::of_memory(address, self.bytes as usize)?;
         let args = PyRef::tuple(vec![self.shape_object.clone(), self.dtype.clone(), memory])?;
         numpy.ndarray.call(&args)
     }

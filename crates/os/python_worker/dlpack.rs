@@ -7,8 +7,12 @@ use std::ffi::{CStr, c_void};
 /// The name of what nobody has taken over yet.
 const FRESH: &CStr = c"dltensor";
 
-/// The host, in the list of devices.
-const HOST: i32 = 1;
+/// Where memory is, in the list of devices.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DlPlace {
+    Host = 1,
+    Device = 2,
+}
 
 /// A type of elements.
 #[repr(C)]
@@ -60,13 +64,18 @@ impl DlElement {
 }
 
 /// A capsule that describes memory which is never unmapped.
-pub(crate) fn capsule(data: *mut u8, shape: &[isize], element: DlElement) -> Attempt<PyRef> {
+pub(crate) fn capsule(
+    data: *mut u8,
+    shape: &[isize],
+    element: DlElement,
+    place: DlPlace,
+) -> Attempt<PyRef> {
     let mut owned = Box::new(OwnedDescription {
         shape: shape.iter().map(|n| *n as i64).collect(),
         managed: DlManaged {
             tensor: DlTensor {
                 data,
-                device: HOST,
+                device: place as i32,
                 device_number: 0,
                 rank: shape.len() as i32,
                 element,
@@ -93,7 +102,7 @@ unsafe extern "C" fn release(managed: *mut DlManaged) {
     unsafe { drop(Box::from_raw((*managed).context.cast::<OwnedDescription>())) };
 }
 
-/// The memory of a tensor on the host.
+/// The memory of a tensor.
 pub(crate) struct ShownTensor {
     pub(crate) data: *const u8,
     pub(crate) shape: Vec<isize>,
@@ -104,13 +113,13 @@ pub(crate) struct ShownTensor {
 }
 
 impl ShownTensor {
-    /// What a capsule describes, if that is on the host and has this type of elements.
-    pub(crate) fn of(capsule: PyRef, element: DlElement) -> Option<Self> {
+    /// What a capsule describes, if that is in this place and has this type of elements.
+    pub(crate) fn of(capsule: PyRef, element: DlElement, place: DlPlace) -> Option<Self> {
         let managed = capsule.capsule_content(FRESH)?.cast::<DlManaged>();
         // SAFETY: PyTorch made the description, and it lives as long as the capsule.
         unsafe {
             let tensor = &(*managed.as_ptr()).tensor;
-            if tensor.device != HOST || tensor.element != element {
+            if tensor.device != place as i32 || tensor.element != element {
                 return None;
             }
             let numbers = |from: *const i64| {

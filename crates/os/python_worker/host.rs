@@ -26,11 +26,10 @@ unsafe extern "C" {
     fn _exit(status: c_int) -> !;
 }
 
-/// Memory that karve shares, mapped as long as the process lives.
+/// Memory that karve shares, for as long as the process lives.
 pub(crate) struct SharedMapping {
     base: *mut u8,
     bytes: usize,
-    pub(crate) is_writable: bool,
 }
 
 impl SharedMapping {
@@ -43,20 +42,19 @@ impl SharedMapping {
         unsafe {
             let base = mmap(std::ptr::null_mut(), bytes.max(1), protection, flags, fd, 0_i64);
             close(fd);
-            (base as isize != -1).then_some(Self { base: base.cast(), bytes, is_writable })
+            (base as isize != -1).then_some(Self { base: base.cast(), bytes })
         }
+    }
+
+    /// Memory of a device, which only its address stands for.
+    pub(crate) fn on_device(address: u64, bytes: usize) -> Self {
+        Self { base: std::ptr::without_provenance_mut(address as usize), bytes }
     }
 
     /// The address of a part, if all of it is inside.
     pub(crate) fn part(&self, start: u64, bytes: u64) -> Option<*mut u8> {
         let end = start.checked_add(bytes)?;
-        // SAFETY: the part is inside the mapping.
-        (end <= self.bytes as u64).then(|| unsafe { self.base.add(start as usize) })
-    }
-
-    /// All of it.
-    pub(crate) fn whole(&self) -> (*mut u8, usize) {
-        (self.base, self.bytes)
+        (end <= self.bytes as u64).then(|| self.base.wrapping_add(start as usize))
     }
 }
 

@@ -5,13 +5,17 @@
 //! copies the results. It calls Python for the kernel, and otherwise only what is implemented in C:
 //! objects of a candidate's interpreter can be changed by the candidate, machine code cannot be
 //! without leaving Python. It keeps the interpreter's lock, so no other thread runs Python code
-//! unless the kernel is called. With a device, the phases of a batch are still Python code.
+//! unless the kernel is called. On a device, karve's memory is opened instead of mapped, events of
+//! the driver time a batch, and results are copied after it.
 //!
 //! `crates/os/build.rs` compiles it, and worker.py in `crates/harness/src/runner` loads it. The
 //! messages are those of protocol.rs there.
 
 mod api;
 mod arguments;
+#[allow(dead_code, reason = "shared with karve's own process, which does more there")]
+#[path = "../src/gpu/cuda.rs"]
+mod cuda;
 mod dlpack;
 #[path = "../src/float_mode.rs"]
 mod float_mode;
@@ -22,7 +26,9 @@ mod results;
 mod torch;
 
 use api::{Attempt, PyRef, PythonFailure, RawObject, refused};
-use arguments::{CallPlan, NumpyCalls, ReadyCall};
+use arguments::{CallPlan, NumpyCalls, ReadyCall, ResultTarget};
+use cuda::{GpuClock, GpuError};
+use dlpack::DlPlace;
 use host::SharedMapping;
 use results::ResultCheck;
 use std::cell::{OnceCell, RefCell};
@@ -81,37 +87,38 @@ struct StartValues {
     nonce: u64,
     /// The descriptors and sizes of both memories.
     memory: [i64; 4],
+    /// What both are opened with, if they are on a device.
+    handles: Vec<PyRef>,
     numpy: NumpyCalls,
     kinds: NativeKinds,
     stop_collecting: PyRef,
     collect: PyRef,
-    /// Loads the module, and returns its function; with a device, the functions of its phases.
+    /// Loads the module, and returns its function.
     load: PyRef,
     /// Makes the text of an exception.
     why: PyRef,
-    has_device: bool,
 }
 
 impl StartValues {
     fn of(given: Vec<PyRef>) -> Option<Self> {
-        let [numbers, ndarray, dtypes, kinds, stop_collecting, collect, load, why] =
-            <[PyRef; 8]>::try_from(given).ok()?;
+        let [numbers, handles, ndarray, dtypes, kinds, stop_collecting, collect, load, why] =
+            <[PyRef; 9]>::try_from(given).ok()?;
         let [function, method, module] = <[PyRef; 3]>::try_from(kinds.items().ok()??).ok()?;
         let numbers: Option<Vec<i64>> =
             numbers.items().ok()??.iter().map(|number| number.integer().ok()).collect();
-        let [nonce, input_fd, input_bytes, output_fd, output_bytes, device] = numbers?[..] else {
+        let [nonce, input_fd, input_bytes, output_fd, output_bytes] = numbers?[..] else {
             return None;
         };
         Some(Self {
             nonce: nonce as u64,
             memory: [input_fd, input_bytes, output_fd, output_bytes],
+            handles: handles.items().ok()??,
             numpy: NumpyCalls::new(ndarray, &dtypes)?,
             kinds: NativeKinds { function, method, module },
             stop_collecting,
             collect,
             load,
             why,
-            has_device: device != 0,
         })
     }
 }
@@ -119,9 +126,15 @@ impl StartValues {
 /// A loaded module, and karve's memory.
 struct PythonWorker {
     memory: [SharedMapping; 2],
+    device: Option<GpuClock>,
     numpy: NumpyCalls,
     torch: Option<TorchCalls>,
-    kernel: KernelCalls,
+    function: PyRef,
+    plan: Option<CallPlan>,
+    /// Calls that only have to be made.
+    calls: Vec<ReadyCall>,
+    /// What calls on a device returned, and where it goes.
+    returned: Vec<(Vec<ResultTarget>, PyRef)>,
     stop_collecting: PyRef,
     collect: PyRef,
     /// The rounding mode after the module was loaded.
@@ -130,9 +143,9 @@ struct PythonWorker {
     spin_rate: OnceCell<f64>,
 }
 
-enum KernelCalls {
-    Host { function: PyRef, plan: Option<CallPlan>, calls: Vec<ReadyCall> },
-    Device { setup: PyRef, fill: PyRef, batch: PyRef, fetch: PyRef, n_calls: usize },
+/// A failure of the device in this process.
+fn lost(error: GpuError) -> PythonFailure {
+    PythonFailure::Refused(format!("fault\t{}\n{error}", error.code))
 }
 
 /// Clock readings of a batch.
@@ -157,32 +170,45 @@ impl BatchClocks {
 impl PythonWorker {
     fn start(given: StartValues) -> Attempt<Self> {
         let [input_fd, input_bytes, output_fd, output_bytes] = given.memory;
-        let map = |fd: i64, bytes: i64, is_writable| {
-            let mapping = SharedMapping::new(fd as i32, bytes as usize, is_writable);
-            mapping.map_or_else(|| refused("memory"), Ok)
-        };
-        let memory = [map(input_fd, input_bytes, false)?, map(output_fd, output_bytes, true)?];
-        // From here on, candidate code runs.
-        let kernel = match given.has_device {
-            false => {
-                let function = given.load.call(&PyRef::tuple(Vec::new())?)?;
-                if !function.is_callable() {
-                    return refused("function");
-                }
-                KernelCalls::Host { function, plan: None, calls: Vec::new() }
-            }
-            true => KernelCalls::on_device(&given.load, &memory)?,
-        };
-        let torch = match given.has_device {
-            false => TorchCalls::find(&given.kinds)?,
+        let sizes = [input_bytes as usize, output_bytes as usize];
+        let device = match given.handles.is_empty() {
             true => None,
+            false => Some(GpuClock::open().map_err(lost)?),
         };
+        let memory = match &device {
+            None => {
+                let map = |fd: i64, bytes: usize, is_writable| {
+                    let mapping = SharedMapping::new(fd as i32, bytes, is_writable);
+                    mapping.map_or_else(|| refused("memory"), Ok)
+                };
+                [map(input_fd, sizes[0], false)?, map(output_fd, sizes[1], true)?]
+            }
+            Some(device) => {
+                let open = |at: usize| {
+                    let text = given.handles.get(at).and_then(PyRef::text).unwrap_or_default();
+                    let address = device.open_shared(&text).map_err(lost)?;
+                    Ok(SharedMapping::on_device(address, sizes[at]))
+                };
+                [open(0)?, open(1)?]
+            }
+        };
+        // From here on, candidate code runs.
+        let function = given.load.call(&PyRef::tuple(Vec::new())?)?;
+        if !function.is_callable() {
+            return refused("function");
+        }
+        let place = if device.is_some() { DlPlace::Device } else { DlPlace::Host };
+        let torch = TorchCalls::find(&given.kinds, place)?;
         given.stop_collecting.call(&PyRef::tuple(Vec::new())?)?;
         Ok(Self {
             memory,
+            device,
             numpy: given.numpy,
             torch,
-            kernel,
+            function,
+            plan: None,
+            calls: Vec::new(),
+            returned: Vec::new(),
             stop_collecting: given.stop_collecting,
             collect: given.collect,
             mode: float_mode::floating_point_mode(),
@@ -193,54 +219,28 @@ impl PythonWorker {
     fn act(&mut self, kind: u8, body: &[u8]) -> Attempt<Option<BatchClocks>> {
         match kind {
             b'P' => {}
-            b'S' => self.set_up(body)?,
+            b'S' => {
+                self.calls.clear();
+                self.plan = Some(CallPlan::parse(body, &self.numpy, self.torch.as_ref())?);
+            }
             b'I' => self.fill(body)?,
             b'B' => return self.batch(body).map(Some),
-            b'O' => {
-                if let KernelCalls::Device { fetch, .. } = &self.kernel {
-                    fetch.call(&PyRef::tuple(Vec::new())?)?;
-                }
-            }
+            b'O' => self.fetch()?,
             _ => return refused("order"),
         }
         Ok(None)
     }
 
-    /// Sets the arguments of all following calls.
-    fn set_up(&mut self, body: &[u8]) -> Attempt<()> {
-        match &mut self.kernel {
-            KernelCalls::Host { plan, calls, .. } => {
-                calls.clear();
-                *plan = Some(CallPlan::parse(body, &self.numpy, self.torch.as_ref())?);
-            }
-            KernelCalls::Device { setup, .. } => {
-                setup.call_with(&[&PyRef::of_bytes(body)?])?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Everything that is not timed: the objects of the arguments, or inputs on the device.
+    /// Everything that is not timed: the objects of the arguments.
     fn fill(&mut self, body: &[u8]) -> Attempt<()> {
-        let (slots, []) = body.as_chunks::<8>() else {
+        self.calls.clear();
+        let (Some(plan), (slots, [])) = (&self.plan, body.as_chunks::<8>()) else {
             return refused("order");
         };
-        match &mut self.kernel {
-            KernelCalls::Host { plan, calls, .. } => {
-                calls.clear();
-                let Some(plan) = plan else {
-                    return refused("order");
-                };
-                for [a, b, c, d, e, f, g, h] in slots {
-                    let at = [[*a, *b, *c, *d], [*e, *f, *g, *h]].map(u32::from_le_bytes);
-                    let torch = self.torch.as_ref();
-                    calls.push(plan.prepare(at, &self.memory, &self.numpy, torch)?);
-                }
-            }
-            KernelCalls::Device { fill, n_calls, .. } => {
-                fill.call_with(&[&PyRef::of_bytes(body)?])?;
-                *n_calls = slots.len();
-            }
+        for [a, b, c, d, e, f, g, h] in slots {
+            let at = [[*a, *b, *c, *d], [*e, *f, *g, *h]].map(u32::from_le_bytes);
+            let torch = self.torch.as_ref();
+            self.calls.push(plan.prepare(at, &self.memory, &self.numpy, torch)?);
         }
         Ok(())
     }
@@ -252,16 +252,15 @@ impl PythonWorker {
             0 => 0,
             ns => (ns as f64 * self.spin_rate.get_or_init(plain_work::rate)) as u64,
         };
-        let ready = match &self.kernel {
-            KernelCalls::Host { calls, .. } => calls.len(),
-            KernelCalls::Device { n_calls, .. } => *n_calls,
-        };
-        if slots.len() / 8 != ready {
+        if slots.len() / 8 != self.calls.len() {
             return refused("order");
         }
         let cpu = host::cpu_ns();
         let start = Instant::now();
-        let device_ns = self.call_kernel(spin)?;
+        let device_ns = match self.device {
+            None => self.call_on_host(spin).map(|()| 0)?,
+            Some(_) => self.call_on_device(spin)?,
+        };
         self.collect_garbage()?;
         let wall_ns = start.elapsed().as_nanos() as u64;
         let cpu_ns = host::cpu_ns() - cpu;
@@ -277,50 +276,61 @@ impl PythonWorker {
         self.stop_collecting.call(&PyRef::tuple(Vec::new())?).map(drop)
     }
 
-    fn call_kernel(&mut self, spin: u64) -> Attempt<u64> {
-        match &mut self.kernel {
-            KernelCalls::Host { function, plan, calls } => {
-                let Some(plan) = plan else {
-                    return refused("order");
-                };
-                let torch = self.torch.as_ref();
-                let spans = RefCell::default();
-                let check = ResultCheck { plan, numpy: &self.numpy, torch, spans };
-                // Arguments and results end here, in the timed part; a result lives until the next
-                // one is there, as one that its caller uses.
-                let mut last = None;
-                for call in calls.drain(..) {
-                    let result = function.call(&call.args)?;
-                    check.put(&call, &result)?;
-                    last.replace(result);
-                    drop(call);
-                    spin_for(spin);
-                }
-                Ok(0)
-            }
-            KernelCalls::Device { batch, n_calls, .. } => {
-                let device_ns = batch.call(&PyRef::tuple(Vec::new())?)?.integer()?;
-                (0..*n_calls).for_each(|_| spin_for(spin));
-                Ok(device_ns as u64)
-            }
-        }
-    }
-}
-
-impl KernelCalls {
-    /// Loads a module for a device; its phases see the whole memory.
-    fn on_device(load: &PyRef, memory: &[SharedMapping; 2]) -> Attempt<Self> {
-        let view = |mapping: &SharedMapping| {
-            let (from, bytes) = mapping.whole();
-            PyRef::of_memory(from, bytes, mapping.is_writable)
+    fn check(&self) -> Attempt<ResultCheck<'_>> {
+        let Some(plan) = &self.plan else {
+            return refused("order");
         };
-        let phases = load.call_with(&[&view(&memory[0])?, &view(&memory[1])?])?;
-        let phases = phases.items()?.and_then(|phases| <[PyRef; 4]>::try_from(phases).ok());
-        match phases {
-            Some([setup, fill, batch, fetch]) => {
-                Ok(Self::Device { setup, fill, batch, fetch, n_calls: 0 })
-            }
-            None => refused("order"),
+        Ok(ResultCheck {
+            plan,
+            numpy: &self.numpy,
+            torch: self.torch.as_ref(),
+            gpu: self.device.as_ref().map(|device| &device.gpu),
+            spans: RefCell::default(),
+        })
+    }
+
+    fn call_on_host(&mut self, spin: u64) -> Attempt<()> {
+        let calls = std::mem::take(&mut self.calls);
+        let check = self.check()?;
+        // Arguments and results end here, in the timed part; a result lives until the next one is
+        // there, as one that its caller uses.
+        let mut last = None;
+        for call in calls {
+            let result = self.function.call(&call.args)?;
+            check.put(&call.targets, &result)?;
+            last.replace(result);
+            drop(call);
+            spin_for(spin);
+        }
+        Ok(())
+    }
+
+    /// The same on a device, without waiting for it between calls. Returns the time there.
+    fn call_on_device(&mut self, spin: u64) -> Attempt<u64> {
+        let calls = std::mem::take(&mut self.calls);
+        let Some(device) = &self.device else {
+            return refused("order");
+        };
+        self.returned.clear();
+        device.start().map_err(lost)?;
+        for call in calls {
+            let result = self.function.call(&call.args)?;
+            self.returned.push((call.targets, result));
+            spin_for(spin);
+        }
+        device.finish().map_err(lost)
+    }
+
+    /// Copies what the calls on a device returned to karve's memory.
+    fn fetch(&mut self) -> Attempt<()> {
+        let returned = std::mem::take(&mut self.returned);
+        let check = self.check()?;
+        for (targets, result) in &returned {
+            check.put(targets, result)?;
+        }
+        match &self.device {
+            Some(device) => device.gpu.synchronize().map_err(lost),
+            None => Ok(()),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! The results of a call: checked against the contract, and copied to karve's memory.
 
 use crate::api::{Attempt, HeldBuffer, PyRef, refused};
-use crate::arguments::{CallPlan, NumpyCalls, PlannedTensor, ReadyCall, ResultTarget};
+use crate::arguments::{CallPlan, NumpyCalls, PlannedTensor, ResultTarget};
+use crate::cuda::Gpu;
 use crate::torch::TorchCalls;
+use crate::lost;
 use std::cell::RefCell;
 
 /// What results are checked with.
@@ -10,6 +12,8 @@ pub(crate) struct ResultCheck<'a> {
     pub(crate) plan: &'a CallPlan,
     pub(crate) numpy: &'a NumpyCalls,
     pub(crate) torch: Option<&'a TorchCalls>,
+    /// The device that results and karve's memory are on, if not the host.
+    pub(crate) gpu: Option<&'a Gpu>,
     /// The memory of the results of this call and of the one before.
     pub(crate) spans: RefCell<[Vec<ResultSpan>; 2]>,
 }
@@ -19,14 +23,14 @@ pub(crate) type ResultSpan = [usize; 2];
 
 impl ResultCheck<'_> {
     /// Writes the results of a call to karve's memory, if they match the contract.
-    pub(crate) fn put(&self, call: &ReadyCall, result: &PyRef) -> Attempt<()> {
+    pub(crate) fn put(&self, targets: &[ResultTarget], result: &PyRef) -> Attempt<()> {
         {
             let [now, before] = &mut *self.spans.borrow_mut();
             std::mem::swap(now, before);
             now.clear();
         }
         let several = result.items()?;
-        if let ([target], None) = (call.targets.as_slice(), &several) {
+        if let ([target], None) = (targets, &several) {
             return self.put_one(target, result);
         }
         let results = match several {
@@ -34,16 +38,16 @@ impl ResultCheck<'_> {
             None if result.is_none() => Vec::new(),
             None => vec![result.clone()],
         };
-        if results.len() != call.targets.len() {
-            return refused(format!("results\t{}\t{}", results.len(), call.targets.len()));
+        if results.len() != targets.len() {
+            return refused(format!("results\t{}\t{}", results.len(), targets.len()));
         }
-        call.targets.iter().zip(&results).try_for_each(|(target, one)| self.put_one(target, one))
+        targets.iter().zip(&results).try_for_each(|(target, one)| self.put_one(target, one))
     }
 
     fn put_one(&self, target: &ResultTarget, result: &PyRef) -> Attempt<()> {
         let wanted = self.plan.tensor(target.index)?;
         let kind = result.kind()?;
-        if kind.is(&self.numpy.ndarray) {
+        if kind.is(&self.numpy.ndarray) && self.gpu.is_none() {
             return self.put_array(target, wanted, result);
         }
         match (self.torch, &wanted.of_torch) {
@@ -81,9 +85,17 @@ impl ResultCheck<'_> {
         check_shape(&shown.shape, &wanted.shape)?;
         let item = isize::from(wanted.element.1);
         self.note(shown.data, &shown.shape, &shown.strides, item)?;
-        // SAFETY: shape and type are those of the target, whose memory is mapped.
-        unsafe { copy(target.address, shown.data, &shown.shape, &shown.strides, item) };
-        Ok(())
+        let Some(gpu) = self.gpu else {
+            // SAFETY: shape and type are those of the target, whose memory is mapped.
+            unsafe { copy(target.address, shown.data, &shown.shape, &shown.strides, item) };
+            return Ok(());
+        };
+        match dense_bytes(&shown.shape, &shown.strides, item) {
+            Some(bytes) => {
+                gpu.copy(target.address as u64, shown.data as u64, bytes as u64).map_err(lost)
+            }
+            None => torch.copy(&wanted.home(target.address, torch)?, result),
+        }
     }
 
     /// Copies an array of NumPy.
@@ -181,19 +193,26 @@ unsafe fn copy(to: *mut u8, from: *const u8, shape: &[isize], strides: &[isize],
     if shape.contains(&0) {
         return;
     }
-    let mut step = item;
-    let mut is_dense = true;
-    for (n, stride) in shape.iter().zip(strides).rev() {
-        is_dense &= *n == 1 || *stride == step;
-        step *= n;
-    }
     unsafe {
-        if is_dense {
-            std::ptr::copy(from, to, step as usize);
-        } else {
-            copy_strided(to, from, shape, strides, item);
+        match dense_bytes(shape, strides, item) {
+            Some(bytes) => std::ptr::copy(from, to, bytes),
+            None => {
+                copy_strided(to, from, shape, strides, item);
+            }
         }
     }
+}
+
+/// The bytes of elements that lie next to each other in their order; nothing for others.
+fn dense_bytes(shape: &[isize], strides: &[isize], item: isize) -> Option<usize> {
+    let mut step = item;
+    for (n, stride) in shape.iter().zip(strides).rev() {
+        if *n != 1 && *stride != step {
+            return None;
+        }
+        step *= n;
+    }
+    Some(step as usize)
 }
 
 /// Copies elements that are apart; returns the end of what was written.

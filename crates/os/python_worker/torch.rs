@@ -1,10 +1,10 @@
-//! Tensors of PyTorch on the host, for modules that use it: made of karve's memory and copied back.
+//! Tensors of PyTorch, for modules that use it: made of karve's memory and copied back.
 //!
 //! PyTorch is imported by the candidate, so its functions are taken afterward. Only functions that
 //! are implemented in C are used: one that was replaced by Python code is refused.
 
 use crate::api::{Attempt, PyRef, clear_error, refused};
-use crate::dlpack::{self, DlElement, ShownTensor};
+use crate::dlpack::{self, DlElement, DlPlace, ShownTensor};
 use std::ffi::{CStr, CString};
 
 /// The functions of PyTorch.
@@ -18,6 +18,8 @@ pub(crate) struct TorchCalls {
     reshape: PyRef,
     copy: PyRef,
     detach: PyRef,
+    /// Where karve's memory is.
+    place: DlPlace,
 }
 
 /// A type of elements.
@@ -53,7 +55,7 @@ impl NativeKinds {
 
 impl TorchCalls {
     /// The functions, if the module has been imported.
-    pub(crate) fn find(kinds: &NativeKinds) -> Attempt<Option<Self>> {
+    pub(crate) fn find(kinds: &NativeKinds, place: DlPlace) -> Attempt<Option<Self>> {
         let Some(module) = PyRef::module(c"torch").filter(|module| !module.is_none()) else {
             return Ok(None);
         };
@@ -75,6 +77,7 @@ impl TorchCalls {
             reshape: method(c"reshape")?,
             copy: method(c"copy_")?,
             detach: method(c"detach")?,
+            place,
             module,
         }))
     }
@@ -87,7 +90,8 @@ impl TorchCalls {
         };
         let mut probe = [0_u8; 16];
         let taken = |element: &DlElement| {
-            let tensor = self.made(probe.as_mut_ptr(), &[1], *element).ok();
+            let probed = dlpack::capsule(probe.as_mut_ptr(), &[1], *element, DlPlace::Host);
+            let tensor = probed.and_then(|probed| self.from_dlpack.call_with(&[&probed])).ok();
             let dtype = tensor.and_then(|tensor| tensor.attribute_if_any(c"dtype"));
             clear_error();
             dtype.is_some_and(|dtype| dtype.is(&object))
@@ -118,15 +122,15 @@ impl TorchCalls {
     }
 
     fn made(&self, data: *mut u8, shape: &[isize], element: DlElement) -> Attempt<PyRef> {
-        self.from_dlpack.call_with(&[&dlpack::capsule(data, shape, element)?])
+        self.from_dlpack.call_with(&[&dlpack::capsule(data, shape, element, self.place)?])
     }
 
-    /// The memory of a result, if it is on the host and can be shown.
+    /// The memory of a result, if it is where karve's is and can be shown.
     pub(crate) fn shown(&self, result: &PyRef, element: &TorchElement) -> Option<ShownTensor> {
         let of = element.dlpack?;
         let shown = self.to_dlpack.call_with(&[result]).ok();
         clear_error();
-        ShownTensor::of(shown?, of)
+        ShownTensor::of(shown?, of, self.place)
     }
 
     /// Copies a result of any kind to its place.

@@ -5,12 +5,17 @@
 
 mod cuda;
 
-pub use cuda::{Gpu, GpuAddress, GpuError, GpuFailure, GpuResult};
+pub use cuda::{Gpu, GpuAddress, GpuClock, GpuError, GpuEvent, GpuFailure, GpuHandle, GpuResult};
 
 use cuda::{BLOCK_THREADS, GpuGrid, GpuKernel};
-use karve_numerics::accuracy::{self, CompareLimits, ComparePass, FIGURES, RunPass};
+use karve_numerics::accuracy::{
+    self, AgreeRequest, CompareLimits, ComparePass, FIGURES, PassItem, RunPass,
+};
 use karve_numerics::draw::{ElementDraw, dtype_number};
 use karve_numerics::tensor::Dtype;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The kernels, for any driver since CUDA 10; testing/stage.sh makes them from stage.cu.
@@ -25,8 +30,11 @@ const ELEMENTS_OF_THREAD: u64 = 4;
 /// Items of one launch, at most.
 const ITEMS_MAX: usize = 32_768;
 
-/// Blocks of a comparison.
+/// Blocks of a comparison of all pairs, unless there are more pairs.
 const COMPARE_BLOCKS: u64 = 1_056;
+
+/// Pairs that are compared in one launch, at most.
+const COMPARED_MAX: usize = 4_096;
 
 /// How long the canary occupies the device, in cycles: about ten microseconds.
 const CANARY_CYCLES: u64 = 15_000;
@@ -115,9 +123,109 @@ struct RawCompare {
     limits: CompareLimits,
 }
 
+/// The variables that say which devices a process sees.
+pub const VISIBLE: [&str; 2] = ["CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"];
+
+/// The number, for this process, of the first device that a process with this list sees.
+pub fn number_of(visible: Option<&str>) -> u32 {
+    let own = VISIBLE.iter().find_map(|name| std::env::var(name).ok());
+    number_among(own.as_deref(), visible)
+}
+
+fn number_among(own: Option<&str>, visible: Option<&str>) -> u32 {
+    let first = |list: &str| list.split(',').next().unwrap_or_default().trim().to_owned();
+    match (own, visible.map(first)) {
+        (_, None) => 0,
+        (None, Some(first)) => first.parse().unwrap_or(0),
+        (Some(own), Some(first)) => {
+            let at = own.split(',').position(|name| name.trim() == first);
+            at.unwrap_or(0) as u32
+        }
+    }
+}
+
+/// Memory of a device, until this is dropped.
+pub struct GpuMemory {
+    gpu: Arc<Gpu>,
+    at: GpuAddress,
+    bytes: u64,
+}
+
+impl GpuMemory {
+    /// Allocates it.
+    pub fn new(gpu: &Arc<Gpu>, bytes: u64) -> GpuResult<Self> {
+        gpu.use_here()?;
+        Ok(Self { gpu: Arc::clone(gpu), at: gpu.alloc(bytes)?, bytes })
+    }
+
+    /// Where it is.
+    pub fn at(&self) -> GpuAddress {
+        self.at
+    }
+
+    /// How large it is.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What another process opens it with.
+    pub fn share(&self) -> GpuResult<GpuHandle> {
+        self.gpu.share(self.at)
+    }
+}
+
+impl Drop for GpuMemory {
+    fn drop(&mut self) {
+        // A device that was lost has freed it.
+        let _ = self.gpu.use_here().and_then(|()| self.gpu.free(self.at));
+    }
+}
+
+impl fmt::Debug for GpuMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes at {:#x}", self.bytes, self.at)
+    }
+}
+
+/// The stage of a device, opened once by this process.
+#[derive(Clone)]
+pub struct SharedStage(Arc<Mutex<GpuStage>>);
+
+/// The stages of this process, by the numbers of their devices.
+static STAGES: Mutex<BTreeMap<u32, SharedStage>> = Mutex::new(BTreeMap::new());
+
+impl SharedStage {
+    /// Opens a device, unless that has been done.
+    pub fn open(number: u32) -> GpuResult<Self> {
+        let mut stages = STAGES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(stage) = stages.get(&number)
+            && stage.here().is_ok()
+        {
+            return Ok(stage.clone());
+        }
+        let stage = Self(Arc::new(Mutex::new(GpuStage::open(number)?)));
+        stages.insert(number, stage.clone());
+        Ok(stage)
+    }
+
+    /// The stage, for the calling thread, if the device still works.
+    pub fn here(&self) -> GpuResult<MutexGuard<'_, GpuStage>> {
+        let stage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stage.gpu.use_here()?;
+        stage.gpu.synchronize()?;
+        Ok(stage)
+    }
+}
+
+impl fmt::Debug for SharedStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a stage")
+    }
+}
+
 /// A device and the kernels of the stage.
 pub struct GpuStage {
-    gpu: Gpu,
+    gpu: Arc<Gpu>,
     facts: GpuFacts,
     draw: GpuKernel,
     fill: GpuKernel,
@@ -130,10 +238,11 @@ pub struct GpuStage {
     list: GpuRoom,
     /// Where results of a launch are.
     results: GpuRoom,
+    /// What is written so that the caches hold nothing else.
+    flushed: GpuRoom,
 }
 
 /// Memory that grows as needed.
-#[derive(Default)]
 struct GpuRoom {
     at: GpuAddress,
     bytes: u64,
@@ -156,7 +265,7 @@ impl GpuRoom {
 impl GpuStage {
     /// Opens a device by its number among those that are visible.
     pub fn open(number: u32) -> GpuResult<Self> {
-        let gpu = Gpu::open(number)?;
+        let gpu = Arc::new(Gpu::open(number)?);
         let names = [c"draw", c"fill", c"checksum", c"convert", c"compare", c"agree", c"canary"];
         let [draw, fill, checksum, convert, compare, agree, canary] =
             gpu.kernels(KERNELS, names)?;
@@ -167,7 +276,7 @@ impl GpuStage {
             cache_bytes: gpu.cache_bytes()?,
             memory_bytes: gpu.memory()?.1,
         };
-        let [list, results] = [GpuRoom::default(), GpuRoom::default()];
+        let [list, results, flushed] = [const { GpuRoom { at: 0, bytes: 0 } }; 3];
         Ok(Self {
             gpu,
             facts,
@@ -180,6 +289,7 @@ impl GpuStage {
             canary,
             list,
             results,
+            flushed,
         })
     }
 
@@ -189,7 +299,7 @@ impl GpuStage {
     }
 
     /// The device, for memory.
-    pub fn gpu(&self) -> &Gpu {
+    pub fn gpu(&self) -> &Arc<Gpu> {
         &self.gpu
     }
 
@@ -237,9 +347,51 @@ impl GpuStage {
         self.launch_list(self.convert, &copies, longest, None)
     }
 
-    /// Compares two tensors with the same number of elements, pass by pass.
-    pub fn comparison(&mut self, out: GpuTensor, reference: GpuTensor) -> GpuComparison<'_> {
-        GpuComparison { stage: self, out, reference }
+    /// How far a tensor is from another, which is a reference.
+    pub fn measure(
+        &mut self,
+        out: GpuTensor,
+        reference: GpuTensor,
+        tolerance: &accuracy::Tolerance,
+    ) -> GpuResult<accuracy::ErrorStats> {
+        let pairs = [[out, reference]];
+        let mut passes = GpuPasses { stage: self, pairs: &pairs };
+        accuracy::measure_on(out.count as usize, tolerance, &mut passes)
+    }
+
+    /// How much a reference depends on the last bits of its inputs.
+    pub fn sensitivity(
+        &mut self,
+        nudged: GpuTensor,
+        reference: GpuTensor,
+        epsilon: f64,
+    ) -> GpuResult<accuracy::Sensitivity> {
+        let pairs = [[nudged, reference]];
+        let mut passes = GpuPasses { stage: self, pairs: &pairs };
+        accuracy::sensitivity_on(nudged.count as usize, epsilon, &mut passes)
+    }
+
+    /// Whether the tensors of each pair are the same within its bound.
+    pub fn agree(
+        &mut self,
+        pairs: &[[GpuTensor; 2]],
+        bounds: &[accuracy::CrossBound],
+    ) -> GpuResult<Vec<accuracy::CrossCheckResult>> {
+        let request = |(pair, bound): (&[GpuTensor; 2], &accuracy::CrossBound)| AgreeRequest {
+            n: pair[0].count as usize,
+            dtype: pair[0].dtype,
+            bound: *bound,
+        };
+        let requests: Vec<AgreeRequest> = pairs.iter().zip(bounds).map(request).collect();
+        accuracy::agree_on(&requests, &mut GpuPasses { stage: self, pairs })
+    }
+
+    /// Replaces what is in the caches of the device, and waits until everything is done.
+    pub fn flush_cache(&mut self) -> GpuResult<()> {
+        let bytes = 2 * self.facts.cache_bytes;
+        let at = self.flushed.at_least(&self.gpu, bytes)?;
+        self.gpu.zero(at, bytes)?;
+        self.gpu.synchronize()
     }
 
     /// How long a kernel that occupies the whole device takes until its end is known here. It is
@@ -277,65 +429,67 @@ impl GpuStage {
     }
 }
 
-/// Two tensors that are compared.
-pub struct GpuComparison<'a> {
+/// Pairs of tensors that are compared.
+struct GpuPasses<'a> {
     stage: &'a mut GpuStage,
-    out: GpuTensor,
-    reference: GpuTensor,
+    pairs: &'a [[GpuTensor; 2]],
 }
 
-impl RunPass for GpuComparison<'_> {
+impl RunPass for GpuPasses<'_> {
     type Error = GpuError;
 
-    fn run(&mut self, pass: ComparePass, limits: &CompareLimits) -> GpuResult<[f64; FIGURES]> {
-        let Self { stage, out, reference } = self;
-        let n = out.count.min(reference.count);
-        let given = RawCompare {
-            out: out.at,
-            reference: reference.at,
-            n,
-            out_dtype: dtype_number(out.dtype),
-            reference_dtype: dtype_number(reference.dtype),
-            limits: *limits,
+    fn run(&mut self, pass: ComparePass, items: &[PassItem]) -> GpuResult<Vec<[f64; FIGURES]>> {
+        let raw = |item: &PassItem| {
+            let [out, reference] = self.pairs[item.pair];
+            RawCompare {
+                out: out.at,
+                reference: reference.at,
+                n: out.count.min(reference.count),
+                out_dtype: dtype_number(out.dtype),
+                reference_dtype: dtype_number(reference.dtype),
+                limits: item.limits,
+            }
         };
-        let blocks = n.div_ceil(u64::from(BLOCK_THREADS)).clamp(1, COMPARE_BLOCKS);
-        let mut found = vec![0; blocks as usize * FIGURES * 8];
-        let to = stage.results.at_least(&stage.gpu, found.len() as u64)?;
-        let bytes = bytes_of(std::slice::from_ref(&given));
-        let at = stage.list.at_least(&stage.gpu, bytes.len() as u64)?;
-        stage.gpu.to_device(at, bytes)?;
-        let grid = GpuGrid { blocks: blocks as u32, items: 1 };
-        let kernel = match pass {
-            ComparePass::Squares | ComparePass::Cross => stage.agree,
-            ComparePass::Largest | ComparePass::Sums | ComparePass::Elements => stage.compare,
-        };
-        stage.gpu.launch(kernel, grid, &[at, pass as u64, to])?;
-        stage.gpu.to_host(to, &mut found)?;
-        let values = found.as_chunks().0.iter().map(|eight| f64::from_ne_bytes(*eight));
-        let values: Vec<f64> = values.collect();
-        let mut blocks = values.as_chunks::<FIGURES>().0.iter();
-        let first = blocks.next().copied().unwrap_or_default();
-        Ok(blocks.fold(first, |sums, block| {
-            std::array::from_fn(|figure| pass.combine(figure, sums[figure], block[figure]))
-        }))
+        let given: Vec<RawCompare> = items.iter().map(raw).collect();
+        let mut figures = Vec::with_capacity(items.len());
+        for given in given.chunks(COMPARED_MAX) {
+            figures.extend(self.stage.compared(pass, given)?);
+        }
+        Ok(figures)
     }
 }
 
-impl GpuComparison<'_> {
-    /// How far the first is from the second, which is a reference.
-    pub fn measure(mut self, tolerance: &accuracy::Tolerance) -> GpuResult<accuracy::ErrorStats> {
-        accuracy::measure_on(self.out.count as usize, tolerance, &mut self)
-    }
-
-    /// Whether both are the same within a bound.
-    pub fn agree(mut self, bound: &accuracy::CrossBound) -> GpuResult<accuracy::CrossCheckResult> {
-        let (count, dtype) = (self.out.count as usize, self.out.dtype);
-        accuracy::agree_on(count, dtype, bound, &mut self)
-    }
-
-    /// How much a reference depends on the last bits of its inputs: the first is nudged.
-    pub fn sensitivity(mut self, epsilon: f64) -> GpuResult<accuracy::Sensitivity> {
-        accuracy::sensitivity_on(self.out.count as usize, epsilon, &mut self)
+impl GpuStage {
+    /// The figures of some pairs, in one launch.
+    fn compared(
+        &mut self,
+        pass: ComparePass,
+        given: &[RawCompare],
+    ) -> GpuResult<Vec<[f64; FIGURES]>> {
+        let longest = given.iter().map(|one| one.n).max().unwrap_or(0);
+        let most = (COMPARE_BLOCKS / given.len().max(1) as u64).max(1);
+        let blocks = longest.div_ceil(u64::from(BLOCK_THREADS)).clamp(1, most) as u32;
+        let mut found = vec![0; given.len() * blocks as usize * FIGURES * 8];
+        let to = self.results.at_least(&self.gpu, found.len() as u64)?;
+        let bytes = bytes_of(given);
+        let at = self.list.at_least(&self.gpu, bytes.len() as u64)?;
+        self.gpu.to_device(at, bytes)?;
+        let kernel = match pass {
+            ComparePass::Squares | ComparePass::Cross => self.agree,
+            ComparePass::Largest | ComparePass::Sums | ComparePass::Elements => self.compare,
+        };
+        let grid = GpuGrid { blocks, items: given.len() as u32 };
+        self.gpu.launch(kernel, grid, &[at, pass as u64, to])?;
+        self.gpu.to_host(to, &mut found)?;
+        let values = found.as_chunks().0.iter().map(|eight| f64::from_ne_bytes(*eight));
+        let values: Vec<f64> = values.collect();
+        let of_item = |blocks: &[[f64; FIGURES]]| {
+            let both = |one: [f64; FIGURES], other: [f64; FIGURES]| {
+                std::array::from_fn(|figure| pass.combine(figure, one[figure], other[figure]))
+            };
+            blocks.iter().copied().reduce(both).unwrap_or_default()
+        };
+        Ok(values.as_chunks::<FIGURES>().0.chunks(blocks as usize).map(of_item).collect())
     }
 }
 

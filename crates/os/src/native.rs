@@ -142,20 +142,31 @@ impl Drop for MemoryMap {
     }
 }
 
-/// The memory of a worker: mapped for as long as it lives.
+/// The memory of a worker, for as long as it lives.
 #[derive(Debug)]
-pub struct WorkerMemory(MemoryMap);
+pub struct WorkerMemory {
+    base: usize,
+    bytes: usize,
+    /// None for memory on a device.
+    _map: Option<MemoryMap>,
+}
 
 impl WorkerMemory {
     /// Maps the given memory.
     pub fn new(fd: &OwnedFd, bytes: usize, access: MappingAccess) -> io::Result<Self> {
-        MemoryMap::new(fd.as_fd(), bytes, access).map(Self)
+        let map = MemoryMap::new(fd.as_fd(), bytes, access)?;
+        Ok(Self { base: map.base.as_ptr() as usize, bytes, _map: Some(map) })
+    }
+
+    /// Memory on a device.
+    pub fn on_device(address: u64, bytes: u64) -> Self {
+        Self { base: address as usize, bytes: bytes as usize, _map: None }
     }
 
     /// The address of a byte, if it is inside.
     pub fn address(&self, offset: u64) -> Option<usize> {
-        let inside = (offset as usize) < self.0.bytes;
-        inside.then(|| self.0.base.as_ptr() as usize + offset as usize)
+        let inside = (offset as usize) < self.bytes;
+        inside.then(|| self.base + offset as usize)
     }
 }
 

@@ -15,6 +15,7 @@
 //!   cgroup    the command's control group
 //!   table     the processes in /proc
 //! child_process a child process that runs alongside karve, exchanges messages, and can be frozen
+//! fork_server   a process that forks such processes
 //! cleanup   processes that outlive karve to undo one thing, or to clean up after it
 //! namespace namespaces that commands enter, and what is visible there
 //! confinement  what one command may do
@@ -33,6 +34,7 @@ mod confinement;
 mod excerpt;
 mod exit;
 mod filter;
+mod fork_server;
 mod launch;
 mod line;
 mod namespace;
@@ -71,6 +73,7 @@ pub use self::confinement::{
 };
 pub use self::excerpt::excerpt;
 pub use self::exit::{ExceededLimit, Exit};
+pub use self::fork_server::ForkServer;
 pub use self::namespace::{
     BindMount, MountAccess, NamespaceSandbox, NamespaceView, OverlayDir, has_accelerators,
     is_accelerator,

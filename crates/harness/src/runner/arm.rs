@@ -5,20 +5,21 @@
 //! all its threads, read by karve when they are frozen, so work deferred past the reply counts too:
 //! a turn takes at least that long. What it does while waking up, before the clock starts, is added
 //! to the time: the inputs are already there, and a signal handler could compute all results. A
-//! kernel on a device gets its inputs before the timed part and returns its outputs after it; karve
-//! times both, since work could be hidden there.
+//! module on a device prepares its arguments before the timed part and returns its outputs after
+//! it; karve times both, since work could be hidden there.
 
+use super::memory::ArmMemory;
 use super::protocol::{
     CallSetup, CallSlot, MESSAGE_BYTES_MAX, ModuleOptions, WireArg, WorkerHello, WorkerReply,
     WorkerRequest, WorkerTiming,
 };
+use super::python;
 use super::worker_failure::{WorkerFailure, WorkerResult};
 use super::worker_text::{self, WorkerNames};
 use karve_core::measurement::Gate;
 use karve_numerics::contract::{ArgKind, CallLayout, Contract, PlacedArg};
 use karve_numerics::tensor::Dtype;
 use karve_os::error::{Result, WithContext};
-use karve_os::native::SharedMemory;
 use karve_os::process::{ChildProcess, Command, ReadableTree, ReceiveResult, StopFlag, StopResult};
 use karve_os::random::secret;
 use std::path::PathBuf;
@@ -58,7 +59,7 @@ pub(super) enum BatchMode {
     Batch,
     /// A worker prepares, then runs a batch.
     Staged,
-    /// Inputs are copied to a device, then a batch runs, then outputs are copied back.
+    /// A worker prepares, then runs a batch on a device, then copies the results to karve's memory.
     OnDevice,
 }
 
@@ -75,6 +76,8 @@ pub(super) struct WorkerProgram {
     pub(super) entry: String,
     /// How a module is loaded; none for a shared object.
     pub(super) module: Option<ModuleOptions>,
+    /// What the worker is forked from instead, if anything.
+    pub(super) server: Option<Command>,
     /// What it may read.
     pub(super) tree: ReadableTree,
     /// Where its text is kept for the user.
@@ -100,47 +103,6 @@ impl WorkerProgram {
     }
 }
 
-/// Bytes of the memory that is read and of the memory that is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct MemorySizes {
-    /// Read by all arms.
-    pub(super) input: u64,
-    /// Written by one.
-    pub(super) output: u64,
-}
-
-/// The memory that all arms of a duel share: idle arms are frozen, so they do not interfere, and
-/// no arm is lucky with the pages that it got.
-#[derive(Debug)]
-pub(super) struct ArmMemory {
-    /// Read by the kernels.
-    pub(super) input: SharedMemory,
-    /// Written by the kernels.
-    pub(super) output: SharedMemory,
-    /// How large they are.
-    pub(super) sizes: MemorySizes,
-    /// Whether the operating system keeps workers from writing to the inputs.
-    pub(super) sealed: bool,
-}
-
-impl ArmMemory {
-    /// Fresh memory.
-    pub(super) fn new(sizes: MemorySizes) -> Result<Self> {
-        let part = |bytes: u64| {
-            SharedMemory::new(bytes as usize)
-                .context(|| "cannot allocate memory for kernels".to_owned())
-                .map_err(|error| error.hint("use smaller cases in karve.toml"))
-        };
-        let (input, output) = (part(sizes.input)?, part(sizes.output)?);
-        let sealed = input.seal_for_others();
-        for shared in [&input, &output] {
-            let done = shared.seal_as_it_is();
-            done.context(|| "cannot seal memory for kernels".to_owned())?;
-        }
-        Ok(Self { input, output, sizes, sealed })
-    }
-}
-
 /// One turn, by karve's clocks and by the worker's report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchTiming {
@@ -156,7 +118,7 @@ pub(super) struct BatchTiming {
     pub(super) worker_timing: WorkerTiming,
     /// How long preparing before the batch took: CPU time, or wall time with a device.
     pub(super) before: Duration,
-    /// How long copying outputs from a device took, after the batch.
+    /// How long copying results on a device took, after the batch.
     pub(super) after: Duration,
 }
 
@@ -164,6 +126,15 @@ impl BatchTiming {
     /// How long the turn took: from the request to the reply, plus work before and after it.
     pub(super) fn time(&self) -> Duration {
         self.wall + self.woken + self.late
+    }
+
+    /// How long the kernel worked: CPU time, which a busy host cannot stretch, or on a device the
+    /// time there as its own clock shows it.
+    pub(super) fn work(&self) -> Duration {
+        match self.worker_timing.device_ns {
+            0 => self.cpu,
+            ns => Duration::from_nanos(ns),
+        }
     }
 
     /// Charges for work that went on after the reply, or in more threads than allowed: a turn takes
@@ -204,8 +175,12 @@ impl KernelWorker {
         limit: Duration,
         stop: &StopFlag,
     ) -> Result<StartingWorker> {
+        let child = match &program.server {
+            None => ChildProcess::start(&program.command, stop)?,
+            Some(server) => python::fork(server, &program.command, stop)?,
+        };
         let mut arm = Self {
-            child: ChildProcess::start(&program.command, stop)?,
+            child,
             buffer: vec![0; MESSAGE_BYTES_MAX],
             limit,
             waited: Duration::ZERO,
@@ -219,10 +194,10 @@ impl KernelWorker {
             output_bytes: memory.sizes.output,
             tree: program.tree.clone(),
             module: program.module.clone(),
+            device: memory.device_hello(),
         });
         let nonce = secret()?;
-        let fds = [memory.input.fd(), memory.output.fd()];
-        let sent = arm.child.send(&hello.render(nonce), &fds);
+        let sent = arm.child.send(&hello.render(nonce), &memory.fds());
         let sent = sent.map_err(|_| arm.ended());
         Ok(StartingWorker { arm, nonce, sent })
     }
@@ -271,7 +246,7 @@ impl KernelWorker {
         let heard = self.child.receive(&mut self.buffer, limit);
         let wall = start.elapsed();
         self.waited += wall;
-        // A device would keep running while its process is frozen, so fetch its outputs first.
+        // Results on a device are copied before its process is frozen.
         let stood = (self.phases != BatchMode::OnDevice).then(|| self.stop());
         let reported = match self.read(heard, nonce)? {
             WorkerReply::Finished(reported) => reported,
@@ -300,7 +275,7 @@ impl KernelWorker {
         Ok(self.child.cpu_time().map_err(|_| self.ended())?)
     }
 
-    /// Moves inputs to where the kernel reads them; returns how long that took.
+    /// Lets it prepare its arguments; returns how long that took.
     fn fill(&mut self, slots: &[CallSlot]) -> WorkerResult<Duration> {
         match self.phases {
             BatchMode::Batch => Ok(Duration::ZERO),
@@ -310,7 +285,7 @@ impl KernelWorker {
         }
     }
 
-    /// Copies outputs from the device; returns how long that took. It is frozen afterward.
+    /// Copies results on the device; returns how long that took. It is frozen afterward.
     fn bring(&mut self) -> WorkerResult<Duration> {
         if self.phases != BatchMode::OnDevice {
             return Ok(Duration::ZERO);

@@ -20,10 +20,12 @@ const BATCHES_OVER_START: f64 = 15.0;
 const BATCHES_MAX: u32 = 25;
 const BATCHES_FIRST: u32 = 1;
 
-/// The share of each block that starting both processes may cost, and the maximum number of their
-/// blocks.
+/// The share of each block that starting both processes may cost, also for a device, where a block
+/// takes only milliseconds, and the maximum number of their blocks.
 const START_OF_A_BLOCK: Duration = Duration::from_millis(250);
+const START_OF_A_DEVICE_BLOCK: Duration = Duration::from_millis(10);
 const BLOCKS_MAX: u32 = 25;
+const DEVICE_BLOCKS_MAX: u32 = 50;
 
 /// An aged process has lived this many times longer than usual when its block begins; aging both
 /// processes of a block on one case takes at most this much CPU time, and on a busy host or with a
@@ -35,6 +37,8 @@ pub(super) const AGING_WALL_MAX: Duration = Duration::from_secs(60);
 /// What blocks cost so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BlockCost {
+    /// Whether the kernels run on a device.
+    on_device: bool,
     /// Starting both processes.
     start: Duration,
     /// Calls before the timed ones.
@@ -44,6 +48,11 @@ pub(super) struct BlockCost {
 }
 
 impl BlockCost {
+    /// For kernels on a device, or on the host.
+    pub(super) fn new(on_device: bool) -> Self {
+        Self { on_device, ..Self::default() }
+    }
+
     /// Records how long it took to start both processes.
     pub(super) fn started(&mut self, took: Duration) {
         self.start = took;
@@ -51,8 +60,12 @@ impl BlockCost {
 
     /// Blocks for which processes live.
     pub(super) fn blocks(&self) -> u32 {
-        let blocks = self.start.as_secs_f64() / START_OF_A_BLOCK.as_secs_f64();
-        (blocks.ceil() as u32).clamp(1, BLOCKS_MAX)
+        let (share, most) = match self.on_device {
+            true => (START_OF_A_DEVICE_BLOCK, DEVICE_BLOCKS_MAX),
+            false => (START_OF_A_BLOCK, BLOCKS_MAX),
+        };
+        let blocks = self.start.as_secs_f64() / share.as_secs_f64();
+        (blocks.ceil() as u32).clamp(1, most)
     }
 
     /// Records a block: how long preparing took, how long the turns, and how many there were.
@@ -200,6 +213,9 @@ mod tests {
         assert_eq!(pace([600_000, 4_000, 1_000]).blocks(), 3);
         assert_eq!(pace([12_000_000, 4_000, 1_000]).blocks(), BLOCKS_MAX);
         assert_eq!(pace([12_000_000, 10_000, 500_000]).n_batches(), 1);
+        let mut on_device = BlockCost::new(true);
+        on_device.started(Duration::from_millis(200));
+        assert_eq!(on_device.blocks(), 20);
     }
 
     #[test]

@@ -2,11 +2,16 @@
 //!
 //! karve draws the inputs from a secret seed, again for every call, into memory that the workers
 //! can only read. Outputs are poisoned before a call, so that unwritten memory does not look like
-//! a result, and are surrounded by guards that no honest kernel touches.
+//! a result, and are surrounded by guards that no honest kernel touches. On a device, the same
+//! happens there.
 
-use super::arm::{ArmMemory, MemorySizes};
+mod device;
+
+pub(super) use device::{DeviceOutput, parts_of, tensors_at};
+
+use super::memory::{ArmMemory, HostMemory, MemoryPlace, MemorySizes, gpu_failed};
 use super::protocol::CallSlot;
-use super::spread;
+use super::setup::RunnerSetup;
 use karve_numerics::case::Case;
 use karve_numerics::contract::{
     Arg, CallInputs, CallLayout, ChosenPattern, Contract, PlacedArg, TensorRegion,
@@ -14,16 +19,15 @@ use karve_numerics::contract::{
 use karve_numerics::draw::{self, Draw, Poison};
 use karve_numerics::stats::DrawRng;
 use karve_os::error::{CommandError, Result};
+use karve_os::gpu::{GpuMemory, GpuTensor, SharedStage};
 use karve_os::random::secret;
+use std::collections::BTreeSet;
 
 /// Maximum bytes of the inputs, and of the outputs of one arm, unless a single call needs more.
 const MEMORY_BYTES_MAX: u64 = 128 << 20;
 
-/// The same for kernels on a device: they are faster, so a batch needs more calls.
-const DEVICE_BYTES_MAX: u64 = 512 << 20;
-
-/// Maximum number of threads that draw and compare.
-const THREADS_MAX: usize = 16;
+/// The same on a device, which is faster, so a batch needs more calls.
+const DEVICE_BYTES_MAX: u64 = 2 << 30;
 
 /// Slots beyond those of one batch, so that a call does not reuse the addresses of the last one;
 /// and if they are larger than this many bytes.
@@ -43,8 +47,8 @@ pub(super) struct KernelBuffers {
     n_slots: u32,
     /// The secret of what is in the slots that a batch leaves out.
     spare_seed: u64,
-    /// Threads that draw and compare.
-    n_threads: usize,
+    /// On a device, what no kernel may write to.
+    watched: device::WatchedMemory,
     /// Patterns that some of the calls have in their inputs.
     patterns: Vec<ChosenPattern>,
     /// Which ones these are.
@@ -75,6 +79,15 @@ pub(super) enum PoisonKind {
     Pattern,
 }
 
+/// The contract, the layout and the slots of the current case, and the key of checksums.
+#[derive(Clone, Copy)]
+struct BufferView<'a> {
+    contract: &'a Contract,
+    layout: &'a CallLayout,
+    n_slots: u32,
+    key: u64,
+}
+
 impl PoisonKind {
     /// One of them, by a secret.
     pub(super) fn of(secret: u64) -> Self {
@@ -95,6 +108,10 @@ impl KernelCall {
         CallInputs { seed: self.seed, pattern: self.pattern }
     }
 
+    fn poison_seed(&self, index: usize) -> u64 {
+        self.seed ^ POISON_STREAM ^ index as u64
+    }
+
     /// The request for a worker.
     pub(super) fn slot(&self) -> CallSlot {
         CallSlot { input: self.slot, output: self.slot }
@@ -106,7 +123,8 @@ const POISON_STREAM: u64 = 1 << 32;
 
 impl KernelBuffers {
     /// Memory for some cases, with this many calls in one batch for each.
-    pub(super) fn new(contract: &Contract, cases: &[(&Case, u32)]) -> Result<Self> {
+    pub(super) fn new(terms: &RunnerSetup, cases: &[(&Case, u32)]) -> Result<Self> {
+        let contract = &terms.contract;
         let mut sizes = MemorySizes { input: 0, output: 0 };
         let mut first = None;
         for (case, calls) in cases {
@@ -123,18 +141,31 @@ impl KernelBuffers {
             patterns: contract.timed_patterns(pick),
             pick,
             contract: contract.clone(),
-            memory: ArmMemory::new(sizes)?,
+            memory: ArmMemory::new(sizes, terms.stage()?.as_ref())?,
             layout,
             batches: cases.iter().map(|(case, calls)| (case.name.clone(), *calls)).collect(),
             n_slots,
             spare_seed: secret()?,
-            n_threads: threads_for(contract),
+            watched: device::WatchedMemory::default(),
         })
     }
 
-    /// Threads that draw and compare.
-    pub(super) fn n_threads(&self) -> usize {
-        self.n_threads
+    fn view(&self) -> BufferView<'_> {
+        let (contract, layout) = (&self.contract, &self.layout);
+        BufferView { contract, layout, n_slots: self.n_slots, key: self.spare_seed }
+    }
+
+    /// What draws and compares on a device.
+    pub(super) fn stage(&self) -> Option<&SharedStage> {
+        match &self.memory.place {
+            MemoryPlace::Host(_) => None,
+            MemoryPlace::Device(device) => Some(&device.stage),
+        }
+    }
+
+    /// The secret key of checksums.
+    pub(super) fn key(&self) -> u64 {
+        self.spare_seed
     }
 
     /// The memory that all arms share.
@@ -203,47 +234,73 @@ impl KernelBuffers {
         input.min(output).clamp(1, u64::from(u32::MAX)) as u32
     }
 
-    /// Draws the inputs of a call.
-    pub(super) fn fill(&mut self, call: &KernelCall) {
-        self.fill_all(std::slice::from_ref(call));
-    }
-
     /// Draws the inputs of all calls of a batch.
-    pub(super) fn fill_all(&mut self, calls: &[KernelCall]) {
-        let bytes = self.layout.input_bytes;
-        let whole = u64::from(self.n_slots) * bytes;
-        let (contract, layout, hands) = (&self.contract, &self.layout, self.n_threads);
-        let memory = self.memory.input.part_mut(0, whole);
-        spread::over(hands, in_slots(memory, bytes, calls).0, |(call, slot)| {
-            fill_slot(contract, layout, call, slot);
-        });
+    pub(super) fn fill(&mut self, calls: &[KernelCall]) -> Result<()> {
+        let mut watched = std::mem::take(&mut self.watched);
+        let (contract, layout, n_slots) = (&self.contract, &self.layout, self.n_slots);
+        match &mut self.memory.place {
+            MemoryPlace::Host(host) => {
+                let bytes = layout.input_bytes;
+                let memory = host.input.part_mut(0, u64::from(n_slots) * bytes);
+                for (call, slot) in in_slots(memory, bytes, calls).0 {
+                    fill_slot(contract, layout, call, slot);
+                }
+            }
+            MemoryPlace::Device(memory) => {
+                let view = BufferView { contract, layout, n_slots, key: self.spare_seed };
+                device::fill(memory, &view, calls, &mut watched).map_err(gpu_failed)?;
+            }
+        }
+        self.watched = watched;
+        Ok(())
     }
 
     /// Prepares the memory that an arm writes: poison, guards, and the contents of what it also
     /// reads.
-    pub(super) fn poison_output(&mut self, call: &KernelCall) {
-        self.poison_outputs(std::slice::from_ref(call));
+    pub(super) fn poison_outputs(&mut self, calls: &[KernelCall]) -> Result<()> {
+        let mut watched = std::mem::take(&mut self.watched);
+        let (contract, layout, n_slots) = (&self.contract, &self.layout, self.n_slots);
+        match &mut self.memory.place {
+            MemoryPlace::Host(host) => {
+                let bytes = layout.output_bytes;
+                let memory = host.output.part_mut(0, u64::from(n_slots) * bytes);
+                let (used, spare) = in_slots(memory, bytes, calls);
+                for (call, slot) in used {
+                    poison_slot(contract, layout, call, slot);
+                }
+                // What one arm leaves there, the other must not find.
+                for (at, slot) in spare {
+                    spare_bytes(self.spare_seed, at, slot);
+                }
+            }
+            MemoryPlace::Device(memory) => {
+                let view = BufferView { contract, layout, n_slots, key: self.spare_seed };
+                device::poison(memory, &view, calls, &mut watched).map_err(gpu_failed)?;
+            }
+        }
+        self.watched = watched;
+        Ok(())
     }
 
-    /// The same for all calls of a batch.
-    pub(super) fn poison_outputs(&mut self, calls: &[KernelCall]) {
-        let bytes = self.layout.output_bytes;
-        let whole = u64::from(self.n_slots) * bytes;
-        let (contract, layout, hands) = (&self.contract, &self.layout, self.n_threads);
-        let memory = self.memory.output.part_mut(0, whole);
-        let (used, spare) = in_slots(memory, bytes, calls);
-        spread::over(hands, used, |(call, slot)| poison_slot(contract, layout, call, slot));
-        // What one arm leaves there, the other must not find.
-        spread::over(hands, spare, |(at, slot)| spare_bytes(self.spare_seed, at, slot));
+    /// Whether nobody wrote to anything but the outputs of these calls.
+    pub(super) fn holds(&self, calls: &[KernelCall]) -> Result<bool> {
+        match &self.memory.place {
+            MemoryPlace::Host(host) => Ok(calls
+                .iter()
+                .all(|call| self.guards_hold(host, call) && self.inputs_hold(host, call))
+                && self.spare_slots_hold(host, calls)),
+            MemoryPlace::Device(memory) => {
+                device::holds(memory, &self.view(), &self.watched).map_err(gpu_failed)
+            }
+        }
     }
 
     /// Whether nobody wrote to the slots that a batch leaves out.
-    pub(super) fn spare_slots_hold(&self, calls: &[KernelCall]) -> bool {
+    fn spare_slots_hold(&self, host: &HostMemory, calls: &[KernelCall]) -> bool {
         let bytes = self.layout.output_bytes;
-        let is_spare = |at: &u32| calls.iter().all(|call| call.slot != *at);
         let (mut found, mut wanted) = (Vec::new(), Vec::new());
-        (0..self.n_slots).filter(is_spare).all(|at| {
-            self.memory.output.copy_out(u64::from(at) * bytes, bytes, &mut found);
+        spare_slots(self.n_slots, calls).all(|at| {
+            host.output.copy_out(u64::from(at) * bytes, bytes, &mut found);
             wanted.clear();
             wanted.resize(found.len(), 0);
             spare_bytes(self.spare_seed, at as usize, &mut wanted);
@@ -252,13 +309,12 @@ impl KernelBuffers {
     }
 
     /// Whether the guards around the outputs of a call are unchanged.
-    pub(super) fn guards_hold(&self, call: &KernelCall) -> bool {
+    fn guards_hold(&self, host: &HostMemory, call: &KernelCall) -> bool {
         let start = u64::from(call.slot) * self.layout.output_bytes;
         let mut found = Vec::new();
         let mut wanted = Vec::new();
         self.layout.guards().into_iter().all(|(from, to)| {
-            let output = &self.memory.output;
-            output.copy_out(start + from, to - from, &mut found);
+            host.output.copy_out(start + from, to - from, &mut found);
             wanted.clear();
             wanted.resize(found.len(), 0);
             guard(call, from, &mut wanted);
@@ -268,17 +324,16 @@ impl KernelBuffers {
 
     /// Whether the inputs of a call are unchanged. If the operating system keeps workers from
     /// writing there, they are.
-    pub(super) fn inputs_hold(&self, call: &KernelCall) -> bool {
-        if self.memory.sealed {
+    fn inputs_hold(&self, host: &HostMemory, call: &KernelCall) -> bool {
+        if host.sealed {
             return true;
         }
         let start = u64::from(call.slot) * self.layout.input_bytes;
         let mut found = Vec::new();
         let mut wanted = Vec::new();
         self.inputs().all(|(index, region)| {
-            let input = &self.memory.input;
-            input.copy_out(start + region.offset, region.bytes, &mut found);
-            self.drawn(index, call, &mut wanted);
+            host.input.copy_out(start + region.offset, region.bytes, &mut found);
+            self.drawn_on_host(index, call, &mut wanted);
             found == wanted
         })
     }
@@ -293,7 +348,21 @@ impl KernelBuffers {
     }
 
     /// The value that was drawn for an argument of a call, read or written.
-    pub(super) fn drawn(&self, index: usize, call: &KernelCall, to: &mut Vec<u8>) {
+    pub(super) fn drawn(&self, index: usize, call: &KernelCall, to: &mut Vec<u8>) -> Result<()> {
+        let Some(stage) = self.stage() else {
+            self.drawn_on_host(index, call, to);
+            return Ok(());
+        };
+        to.clear();
+        if let Some((memory, tensor)) = self.drawn_on_device(stage, index, call)? {
+            to.resize(memory.bytes() as usize, 0);
+            let stage = stage.here().map_err(gpu_failed)?;
+            stage.gpu().to_host(tensor.at, to).map_err(gpu_failed)?;
+        }
+        Ok(())
+    }
+
+    fn drawn_on_host(&self, index: usize, call: &KernelCall, to: &mut Vec<u8>) {
         to.clear();
         if let (PlacedArg::Input(region) | PlacedArg::Output(region), Some(_)) =
             (self.layout.places[index], self.contract.args[index].draw())
@@ -303,22 +372,68 @@ impl KernelBuffers {
         }
     }
 
-    /// Copies the outputs of the last arm in a call: every tensor, in the order of the contract.
-    pub(super) fn written(&self, call: &KernelCall) -> CallOutput {
-        let mut written = CallOutput::new();
-        self.copy_written(call, &mut written);
-        written
+    /// The same on a device; nothing for what is not drawn.
+    pub(super) fn drawn_on_device(
+        &self,
+        stage: &SharedStage,
+        index: usize,
+        call: &KernelCall,
+    ) -> Result<Option<(GpuMemory, GpuTensor)>> {
+        device::drawn(stage, &self.view(), index, call).map_err(gpu_failed)
     }
 
-    /// The same into reused memory, which costs no fresh pages.
-    pub(super) fn copy_written(&self, call: &KernelCall, to: &mut CallOutput) {
+    /// Copies what the last arm wrote in some calls, into memory that earlier copies had.
+    pub(super) fn copy_written(
+        &self,
+        calls: &[KernelCall],
+        to: &mut Vec<CallOutput>,
+    ) -> Result<()> {
+        match &self.memory.place {
+            MemoryPlace::Host(host) => {
+                to.resize_with(calls.len(), || CallOutput::Host(Vec::new()));
+                for (call, written) in calls.iter().zip(to) {
+                    self.copy_from_host(host, call, written);
+                }
+            }
+            MemoryPlace::Device(memory) => {
+                let earlier = to.iter().find_map(|output| match output {
+                    CallOutput::Device(output) => Some(output),
+                    CallOutput::Host(_) => None,
+                });
+                let written = device::copy_written(memory, &self.view(), calls, earlier);
+                *to = written.map_err(gpu_failed)?.into_iter().map(CallOutput::Device).collect();
+            }
+        }
+        Ok(())
+    }
+
+    fn copy_from_host(&self, host: &HostMemory, call: &KernelCall, to: &mut CallOutput) {
         let start = u64::from(call.slot) * self.layout.output_bytes;
+        let CallOutput::Host(to) = to else {
+            return;
+        };
         to.resize_with(self.layout.outputs().count(), Vec::new);
         for ((_, region), bytes) in self.layout.outputs().zip(to) {
-            let output = &self.memory.output;
-            output.copy_out(start + region.offset, region.bytes, bytes);
+            host.output.copy_out(start + region.offset, region.bytes, bytes);
         }
     }
+
+    /// Whether two calls gave the same bits.
+    pub(super) fn same_bits(&self, one: &CallOutput, other: &CallOutput) -> Result<bool> {
+        match (&self.memory.place, one, other) {
+            (_, CallOutput::Host(one), CallOutput::Host(other)) => Ok(one == other),
+            (MemoryPlace::Device(memory), CallOutput::Device(one), CallOutput::Device(other)) => {
+                device::same_bits(memory, &self.view(), one, other).map_err(gpu_failed)
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+/// The slots that no call of a batch has.
+fn spare_slots(n_slots: u32, calls: &[KernelCall]) -> impl Iterator<Item = u32> {
+    let used: BTreeSet<u32> = calls.iter().map(|call| call.slot).collect();
+    (0..n_slots).filter(move |at| !used.contains(at))
 }
 
 /// The memory of each call, with slots of this many bytes.
@@ -364,8 +479,7 @@ fn poison_slot(contract: &Contract, layout: &CallLayout, call: &KernelCall, slot
                 PoisonKind::Plausible => Poison::Plausible { of: &of },
                 PoisonKind::Pattern => Poison::Pattern,
             };
-            let seed = call.seed ^ POISON_STREAM ^ index as u64;
-            draw::poison(poison, seed, dtype, part);
+            draw::poison(poison, call.poison_seed(index), dtype, part);
         }
     }
 }
@@ -375,8 +489,14 @@ fn range(region: TensorRegion) -> std::ops::Range<usize> {
     from..from + region.bytes as usize
 }
 
-/// What an arm wrote in a call: the bytes of every tensor.
-pub(super) type CallOutput = Vec<Vec<u8>>;
+/// What an arm wrote in a call.
+#[derive(Clone, Debug)]
+pub(super) enum CallOutput {
+    /// The bytes of every tensor.
+    Host(Vec<Vec<u8>>),
+    /// A copy on the device.
+    Device(DeviceOutput),
+}
 
 /// Values that a result might have: like those of the first input.
 fn plausible(contract: &Contract) -> Draw {
@@ -391,15 +511,6 @@ fn guard(call: &KernelCall, from: u64, part: &mut [u8]) {
 
 fn spare_bytes(seed: u64, at: usize, slot: &mut [u8]) {
     draw::poison(Poison::Pattern, seed ^ at as u64, karve_numerics::tensor::Dtype::U8, slot);
-}
-
-/// Threads that draw and compare. A device works on more bytes than one CPU can draw in time;
-/// inputs for a CPU are drawn there, so that they are in the caches of that CPU.
-fn threads_for(contract: &Contract) -> usize {
-    match contract.modules.device {
-        None => 1,
-        Some(_) => std::thread::available_parallelism().map_or(1, |n| n.get().min(THREADS_MAX)),
-    }
 }
 
 /// Slots for a batch of this many calls.

@@ -1,11 +1,16 @@
 //! Whether an output is correct: against the reference, against the other arm, inside its bounds.
 
-use super::buffers::{CallOutput, KernelBuffers};
-use super::reference::ReferenceOutput;
+use super::buffers::{CallOutput, DeviceOutput, KernelBuffers};
+use super::memory::gpu_failed;
+use super::reference::{DeviceValues, ReferenceOutput, ReferenceValues};
 use karve_core::measurement::{FailureCategory, Gate};
-use karve_numerics::accuracy::{AccuracyRuleSet, CrossBound, ErrorStats, OutputInfo, PairedError};
+use karve_numerics::accuracy::{
+    AccuracyRuleSet, CrossBound, CrossCheckResult, ErrorStats, OutputInfo, PairedError,
+};
 use karve_numerics::contract::Contract;
 use karve_numerics::{accuracy, tensor};
+use karve_os::error::{CommandError, Result};
+use karve_os::gpu::SharedStage;
 
 /// The error of every written tensor, in the order of the contract.
 #[derive(Clone, Debug, Default)]
@@ -39,25 +44,64 @@ impl TensorBounds {
 
 /// Compares an arm's outputs of a call with the correct ones.
 pub(super) fn errors(
-    stage: &KernelBuffers,
+    buffers: &KernelBuffers,
     written: &CallOutput,
     truth: &ReferenceOutput,
-) -> TensorErrors {
-    let rules = &stage.contract().accuracy;
-    let mut values = Vec::new();
-    let outputs = truth.outputs.iter().zip(written.iter().zip(&truth.values));
+) -> Result<TensorErrors> {
+    let stats = match (written, &truth.values) {
+        (CallOutput::Host(written), ReferenceValues::Host(values)) => {
+            errors_on_host(buffers, written, values, &truth.outputs)
+        }
+        (CallOutput::Device(written), ReferenceValues::Device(values)) => {
+            errors_on_device(buffers, written, values, &truth.outputs)?
+        }
+        _ => return Err(elsewhere()),
+    };
+    Ok(TensorErrors { stats, beside: Vec::new(), outputs: truth.outputs.clone() })
+}
+
+fn errors_on_host(
+    buffers: &KernelBuffers,
+    written: &[Vec<u8>],
+    values: &[Vec<f64>],
+    outputs: &[OutputInfo],
+) -> Vec<ErrorStats> {
+    let rules = &buffers.contract().accuracy;
+    let mut found = Vec::new();
+    let outputs = outputs.iter().zip(written.iter().zip(values));
     let stats = outputs.map(|(output, (bytes, truth))| {
-        tensor::to_f64(output.dtype, bytes, &mut values);
+        tensor::to_f64(output.dtype, bytes, &mut found);
         let tolerance = rules.tolerance(output.dtype);
         match rules {
             AccuracyRuleSet::Bitwise => {
                 let truth = accuracy::rounded(output.dtype, truth);
-                accuracy::measure(&values, &truth, &tolerance)
+                accuracy::measure(&found, &truth, &tolerance)
             }
-            _ => accuracy::measure(&values, truth, &tolerance),
+            _ => accuracy::measure(&found, truth, &tolerance),
         }
     });
-    TensorErrors { stats: stats.collect(), beside: Vec::new(), outputs: truth.outputs.clone() }
+    stats.collect()
+}
+
+fn errors_on_device(
+    buffers: &KernelBuffers,
+    written: &DeviceOutput,
+    values: &DeviceValues,
+    outputs: &[OutputInfo],
+) -> Result<Vec<ErrorStats>> {
+    let rules = &buffers.contract().accuracy;
+    let mut stage = buffers.stage().ok_or_else(elsewhere)?.here().map_err(gpu_failed)?;
+    let tensors = written.tensors(buffers.layout());
+    let both = tensors.iter().zip(&values.tensors).zip(outputs);
+    let stats = both.map(|((written, truth), output)| {
+        stage.measure(*written, *truth, &rules.tolerance(output.dtype)).map_err(gpu_failed)
+    });
+    stats.collect()
+}
+
+/// Memory that cannot be compared with other memory.
+fn elsewhere() -> CommandError {
+    CommandError::environment("outputs and reference are not in the same memory")
 }
 
 /// Whether errors are small enough, by the rules and compared with the incumbent's.
@@ -113,27 +157,83 @@ pub(super) fn judge_timed(
     Ok(())
 }
 
-/// Whether both arms wrote the same in a call, within their errors.
+/// What both arms wrote in a call, the incumbent first, and by how much it may differ.
+pub(super) type ComparedCall<'a> = ([&'a CallOutput; 2], &'a TensorBounds);
+
+/// Whether both arms wrote the same in each call, within their errors; and if not, why.
 pub(super) fn agree(
-    stage: &KernelBuffers,
-    [parent, candidate]: [&CallOutput; 2],
-    bounds: &TensorBounds,
-) -> std::result::Result<(), String> {
+    buffers: &KernelBuffers,
+    calls: &[ComparedCall<'_>],
+) -> Result<Vec<std::result::Result<(), String>>> {
+    let found = match buffers.stage() {
+        None => calls.iter().map(|call| agreement_on_host(buffers, call)).collect(),
+        Some(stage) => agreements_on_device(buffers, stage, calls)?,
+    };
+    Ok(found.iter().map(|tensors| tensors_agree(buffers, tensors)).collect())
+}
+
+/// What a comparison of each written tensor of a call found.
+type TensorAgreements = Vec<CrossCheckResult>;
+
+fn agreement_on_host(
+    buffers: &KernelBuffers,
+    ([parent, candidate], bounds): &ComparedCall<'_>,
+) -> TensorAgreements {
+    let (CallOutput::Host(parent), CallOutput::Host(candidate)) = (parent, candidate) else {
+        return Vec::new();
+    };
     let both = candidate.iter().zip(parent).zip(&bounds.0);
-    for ((index, _), ((candidate, parent), bound)) in stage.layout().outputs().zip(both) {
-        let dtype = stage.layout().dtypes[index];
-        let found = accuracy::agree(candidate, parent, dtype, bound);
-        if !found.agrees {
-            let name = &stage.contract().args[index].name;
+    let layout = buffers.layout();
+    let tensor = |((index, _), ((candidate, parent), bound)): ((usize, _), _)| {
+        let (candidate, parent): (&Vec<u8>, &Vec<u8>) = (candidate, parent);
+        accuracy::agree(candidate, parent, layout.dtypes[index], bound)
+    };
+    layout.outputs().zip(both).map(tensor).collect()
+}
+
+fn agreements_on_device(
+    buffers: &KernelBuffers,
+    stage: &SharedStage,
+    calls: &[ComparedCall<'_>],
+) -> Result<Vec<TensorAgreements>> {
+    let (mut pairs, mut pair_bounds) = (Vec::new(), Vec::new());
+    for ([parent, candidate], bounds) in calls {
+        let (CallOutput::Device(parent), CallOutput::Device(candidate)) = (parent, candidate)
+        else {
+            return Err(elsewhere());
+        };
+        let layout = buffers.layout();
+        let both = candidate.tensors(layout).into_iter().zip(parent.tensors(layout));
+        pairs.extend(both.map(|(candidate, parent)| [candidate, parent]));
+        pair_bounds.extend(bounds.0.iter().copied());
+    }
+    let mut stage = stage.here().map_err(gpu_failed)?;
+    let found = stage.agree(&pairs, &pair_bounds).map_err(gpu_failed)?;
+    let n = buffers.layout().outputs().count().max(1);
+    Ok(found.chunks(n).map(<[CrossCheckResult]>::to_vec).collect())
+}
+
+fn tensors_agree(
+    buffers: &KernelBuffers,
+    found: &[CrossCheckResult],
+) -> std::result::Result<(), String> {
+    let outputs = buffers.layout().outputs();
+    if found.len() < outputs.count() {
+        return Err("not all outputs could be compared".to_owned());
+    }
+    let outputs = buffers.layout().outputs();
+    match outputs.zip(found).find(|(_, found)| !found.agrees) {
+        None => Ok(()),
+        Some(((index, _), found)) => {
+            let name = &buffers.contract().args[index].name;
             let at = found.first.map_or_else(String::new, |at| format!(", first at {at}"));
-            return Err(format!(
+            Err(format!(
                 "{name} of a timed call differs from the incumbent's: {} of {} elements differ by \
                 more than the errors of both so far{at}",
                 found.beyond, found.n
-            ));
+            ))
         }
     }
-    Ok(())
 }
 
 /// A wrong result.

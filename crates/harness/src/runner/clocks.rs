@@ -12,6 +12,8 @@
 use super::arm::BatchTiming;
 use karve_core::measurement::Gate;
 use karve_numerics::stats::{self, SignEvidence};
+use std::collections::VecDeque;
+use std::time::Duration;
 
 /// How many readings a check needs: this many turns are hardly ever all delayed.
 const READINGS_MIN: usize = 20;
@@ -30,6 +32,51 @@ const AROUND_EVIDENCE: f64 = 20.0;
 
 /// How much even its shortest reading may exceed the incumbent's usual one, as a share of that.
 const AROUND_LEAST_MAX: f64 = 0.1;
+
+/// Turns whose gaps are remembered.
+const GAPS_MAX: usize = 200;
+
+/// The share of the incumbent's gaps that are no larger than the one that is subtracted.
+const GAP_QUANTILE: f64 = 0.9;
+
+/// How much longer than the work on a device karve's clock shows: requests, launches, replies.
+///
+/// The device's clock is precise, but read by the candidate's process. karve's clock is trusted, but
+/// includes what a process does around its work. So a turn takes as long as on the device, and at
+/// least as long as karve's clock shows beyond the incumbent's usual gap.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DeviceGap {
+    /// Of the incumbent's turns, in seconds.
+    gaps: VecDeque<f64>,
+    /// How long these turns took around their batches.
+    around: VecDeque<Duration>,
+}
+
+impl DeviceGap {
+    /// Adds a turn of the incumbent.
+    pub(super) fn add(&mut self, incumbent: &BatchTiming) {
+        if self.gaps.len() >= GAPS_MAX {
+            self.gaps.pop_front();
+            self.around.pop_front();
+        }
+        self.around.push_back(incumbent.around());
+        let device = Duration::from_nanos(incumbent.worker_timing.device_ns);
+        self.gaps.push_back(incumbent.wall.saturating_sub(device).as_secs_f64());
+    }
+
+    /// How long the incumbent's last turns took around their batches.
+    pub(super) fn around(&self) -> Vec<Duration> {
+        self.around.iter().copied().collect()
+    }
+
+    /// How long the work of a turn took.
+    pub(super) fn time_of(&self, turn: &BatchTiming) -> Duration {
+        let gaps: Vec<f64> = self.gaps.iter().copied().collect();
+        let usual = stats::quantile(&gaps, GAP_QUANTILE).unwrap_or_default();
+        let least = turn.wall.saturating_sub(Duration::from_secs_f64(usual));
+        Duration::from_nanos(turn.worker_timing.device_ns).clamp(least, turn.wall)
+    }
+}
 
 /// What the clocks of one arm showed.
 #[derive(Clone, Debug, Default)]
@@ -208,7 +255,6 @@ pub(super) fn threads_in_words(threads: u32) -> String {
 mod tests {
     use super::*;
     use crate::runner::protocol::WorkerTiming;
-    use std::time::Duration;
 
     /// Some turns: their times by karve's clock and by their own, while waking, and in total, in
     /// microseconds; a delay of the host is added to all but every tenth.
@@ -353,5 +399,29 @@ mod tests {
         hidden(around([1_150, 50, 1_000], 1, 20), "preparing");
         hidden(around([1_000, 50, 1_150], 1, 20), "too late");
         assert!(around([1_150, 50, 1_000], 1, 19).is_ok());
+    }
+
+    #[test]
+    fn a_turn_takes_as_long_as_on_the_device_unless_karves_clock_shows_more_than_usual() {
+        let turn = |wall: u64, device: u64| BatchTiming {
+            wall: Duration::from_micros(wall),
+            woken: Duration::ZERO,
+            cpu: Duration::ZERO,
+            late: Duration::ZERO,
+            worker_timing: WorkerTiming { device_ns: device * 1_000, ..WorkerTiming::default() },
+            before: Duration::ZERO,
+            after: Duration::ZERO,
+        };
+        let mut gap = DeviceGap::default();
+        for more in 0..100 {
+            gap.add(&turn(5_150 + more, 5_000));
+        }
+        let time = |wall, device| gap.time_of(&turn(wall, device)).as_micros();
+        assert_eq!(time(5_200, 5_010), 5_010);
+        // One that is faster on the device only.
+        assert_eq!(time(5_200, 100), 4_960);
+        // One that claims to be slower than it can be.
+        assert_eq!(time(5_200, 9_000), 5_200);
+        assert_eq!(DeviceGap::default().time_of(&turn(5_200, 100)).as_micros(), 5_200);
     }
 }

@@ -24,13 +24,13 @@ use super::check::{self, TensorErrors};
 use super::clocks::threads_in_words;
 use super::protocol::FLAG_MODE_CHANGED;
 use super::reference::ReferenceRunner;
-use super::setup::RunnerSetup;
+use super::setup::{RunnerSetup, StartingArm};
 use super::worker_failure::{WorkerResult, on_case};
 use crate::outcome::{Failure, GateResult};
 use karve_core::measurement::Gate;
 use karve_numerics::accuracy::PairedError;
 use karve_numerics::case::Case;
-use karve_numerics::contract::{CaseTensorError, Contract, Kernel};
+use karve_numerics::contract::{CaseTensorError, Contract};
 use karve_numerics::draw::InputPattern;
 use karve_numerics::stats;
 use karve_os::random::secret;
@@ -114,13 +114,15 @@ pub fn check_kernel(
     let listed = cases.iter().map(|case| (case, batch_of(&terms.contract, case)));
     let sized: Vec<(&Case, u32)> = listed.chain(others.iter().map(|case| (case, 1))).collect();
     let all: Vec<&Case> = cases.iter().chain(&others).collect();
-    let stage = KernelBuffers::new(&terms.contract, &sized)?;
+    let stage = KernelBuffers::new(terms, &sized)?;
     // Not pinned to one CPU, as in a duel: a leftover thread would finish before the reply.
-    let arm = terms.arm(tree, &stage)?;
-    let beside = incumbent.map(|tree| terms.arm(tree, &stage)).transpose()?;
+    let arm = terms.start_arm(tree, &stage)?;
+    let beside = incumbent.map(|tree| terms.start_arm(tree, &stage)).transpose()?;
+    let reference = terms.start_reference(tree, &all)?;
+    let (arm, beside) = (arm.ready()?, beside.map(StartingArm::ready).transpose()?);
     let mut correctness_check = CorrectnessCheck {
         terms,
-        reference: terms.start_reference(tree, &all)?,
+        reference,
         buffers: stage,
         arm,
         incumbent: beside,
@@ -267,8 +269,11 @@ impl CorrectnessCheck<'_> {
             call.poison = poison;
         }
         let outcomes = self.call(&calls)?;
-        let same = |two: &[CheckedCall]| two[0].own == two[1].own;
-        if outcomes.windows(2).all(same) {
+        let mut same = true;
+        for two in outcomes.windows(2) {
+            same &= self.buffers.same_bits(&two[0].own, &two[1].own)?;
+        }
+        if same {
             return Ok(());
         }
         let why = "the same inputs gave different results; set deterministic = false in \
@@ -279,10 +284,11 @@ impl CorrectnessCheck<'_> {
     /// Checks that outputs do not change while the process keeps running.
     fn late(&mut self) -> GateResult<()> {
         let calls = self.buffers.fresh_calls(1)?;
-        let before = self.call(&calls)?.pop().map(|outcome| outcome.own);
+        let before = self.call(&calls)?;
         on_case(self.arm.idle(LATE), self.case)?;
-        let after = self.buffers.written(&calls[0]);
-        match before == Some(after) {
+        let mut after = Vec::new();
+        self.buffers.copy_written(&calls, &mut after)?;
+        match self.buffers.same_bits(&before[0].own, &after[0])? {
             true => Ok(()),
             false => Err(dishonest("it keeps writing after it has returned")),
         }
@@ -327,7 +333,7 @@ impl CorrectnessCheck<'_> {
 
     fn census(&self, files_before: usize) -> GateResult<()> {
         let (threads, files) = self.arm.census()?;
-        let native = matches!(self.terms.contract.kernel, Kernel::Library { .. });
+        let native = self.terms.counts_threads();
         if native && threads > self.terms.contract.threads.max(1) as usize {
             let may = threads_in_words(self.terms.contract.threads);
             return Err(dishonest(&format!("it left threads running, but may use only {may}")));
@@ -340,9 +346,7 @@ impl CorrectnessCheck<'_> {
 
     /// Calls the kernel, after the incumbent's on the same inputs.
     fn call(&mut self, calls: &[KernelCall]) -> GateResult<Vec<CheckedCall>> {
-        for call in calls {
-            self.buffers.fill(call);
-        }
+        self.buffers.fill(calls)?;
         let usual = match self.incumbent {
             Some(_) => Some(self.run_one(CheckedArm::Incumbent, calls)?),
             None => None,
@@ -357,7 +361,7 @@ impl CorrectnessCheck<'_> {
 
     /// Calls one of the kernels, and copies its outputs.
     fn run_one(&mut self, whose: CheckedArm, calls: &[KernelCall]) -> GateResult<Vec<CallOutput>> {
-        self.buffers.poison_outputs(calls);
+        self.buffers.poison_outputs(calls)?;
         let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
         let case = self.case;
         let Some(arm) = self.arm_of(whose) else {
@@ -368,12 +372,12 @@ impl CorrectnessCheck<'_> {
             let why = "it changes the floating-point rounding mode and does not restore it";
             return Err(dishonest(why));
         }
-        let inside =
-            |call: &KernelCall| self.buffers.guards_hold(call) && self.buffers.inputs_hold(call);
-        if !(calls.iter().all(inside) && self.buffers.spare_slots_hold(calls)) {
+        if !self.buffers.holds(calls)? {
             return Err(check::outside(&case.name).into());
         }
-        Ok(calls.iter().map(|call| self.buffers.written(call)).collect())
+        let mut written = Vec::new();
+        self.buffers.copy_written(calls, &mut written)?;
+        Ok(written)
     }
 
     /// Checks a call against the reference.
@@ -384,9 +388,10 @@ impl CorrectnessCheck<'_> {
         outcome: &CheckedCall,
     ) -> GateResult<TensorErrors> {
         let truth = self.reference.truth(&self.buffers, call)?;
-        let mut errors = check::errors(&self.buffers, &outcome.own, &truth);
+        let mut errors = check::errors(&self.buffers, &outcome.own, &truth)?;
         let usual = outcome.usual.as_ref();
-        let usual = usual.map(|written| check::errors(&self.buffers, written, &truth));
+        let usual =
+            usual.map(|written| check::errors(&self.buffers, written, &truth)).transpose()?;
         check::judge(contract, &errors, usual.as_ref())
             .map_err(|why| check::wrong(&self.case.name, why))?;
         let hostile = call.pattern.is_some() || *self.buffers.contract() != self.terms.contract;
@@ -398,7 +403,7 @@ impl CorrectnessCheck<'_> {
     }
 }
 
-/// CPU seconds of a call: alone, and as one of a batch.
+/// Seconds of work of a call: alone, and as one of a batch.
 #[derive(Clone, Copy, Debug)]
 struct CallTimes {
     alone: f64,
@@ -429,11 +434,11 @@ fn alone(stage: &mut KernelBuffers, arm: &mut KernelWorker) -> WorkerResult<Call
     for _ in 0..REPEATS {
         for (n, least) in [1, AHEAD_BATCH].into_iter().zip(&mut least) {
             let calls = stage.nominal_calls(n)?;
-            stage.fill_all(&calls);
-            stage.poison_outputs(&calls);
+            stage.fill(&calls)?;
+            stage.poison_outputs(&calls)?;
             let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
-            let cpu = arm.run_batch(&slots, 0)?.cpu.as_secs_f64();
-            *least = least.min(cpu / slots.len().max(1) as f64);
+            let took = arm.run_batch(&slots, 0)?.work().as_secs_f64();
+            *least = least.min(took / slots.len().max(1) as f64);
         }
     }
     Ok(CallTimes { alone: least[0], batched: least[1] })
@@ -443,16 +448,16 @@ fn alone(stage: &mut KernelBuffers, arm: &mut KernelWorker) -> WorkerResult<Call
 fn ratio(stage: &mut KernelBuffers, arm: &mut KernelWorker) -> WorkerResult<f64> {
     let mut times = [Vec::new(), Vec::new()];
     let first = stage.nominal_calls(1)?[0];
-    stage.fill(&first);
-    stage.poison_output(&first);
+    stage.fill(&[first])?;
+    stage.poison_outputs(&[first])?;
     arm.run_batch(&[first.slot()], 0)?;
     for _ in 0..REPEATS {
         let call = KernelCall { seed: secret()?, ..first };
         for times in &mut times {
             // Written both times, so that the caches are in the same state.
-            stage.fill(&call);
-            stage.poison_output(&call);
-            times.push(arm.run_batch(&[call.slot()], 0)?.cpu.as_secs_f64());
+            stage.fill(&[call])?;
+            stage.poison_outputs(&[call])?;
+            times.push(arm.run_batch(&[call.slot()], 0)?.work().as_secs_f64());
         }
     }
     let median = |of: &[f64]| stats::median(of).unwrap_or(1.0).max(1e-9);

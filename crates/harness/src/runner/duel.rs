@@ -11,28 +11,27 @@ use super::arm::{BatchTiming, KernelWorker};
 use super::block_cost::{AGED_FACTOR, AGING_CPU_MAX, AGING_WALL_MAX, BlockCost};
 use super::buffers::{CallOutput, KernelBuffers, KernelCall};
 use super::check::TensorBounds;
-use super::clocks::{ArmClocks, BatchOverhead, threads_in_words};
+use super::clocks::{ArmClocks, BatchOverhead, DeviceGap, threads_in_words};
 use super::duel_case::{DuelCase, DuelTime};
 use super::memory_growth::MemoryGrowth;
 use super::overhead_charge::OverheadClock;
 use super::reference::ReferenceRunner;
 use super::setup::RunnerSetup;
 use super::worker_failure::on_case;
-use super::{block_cost, check, overhead_charge, spread};
+use super::{block_cost, check, overhead_charge};
 use crate::outcome::{BlockFailure, BlockResult, GateResult};
 use karve_core::campaign::ProcessAge;
 use karve_core::charter::Metric;
 use karve_core::measurement::{Block, FirstArm, Gate, Pair};
 use karve_numerics::accuracy::PairedError;
 use karve_numerics::case::Case;
-use karve_numerics::contract::{ChosenPattern, Kernel};
+use karve_numerics::contract::ChosenPattern;
 use karve_numerics::draw;
 use karve_os::error::Result;
 use karve_os::native;
 use karve_os::random::secret;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The share of a duel's time that the reference may take.
@@ -61,6 +60,8 @@ pub struct KernelRunner {
     written: [Vec<CallOutput>; 2],
     pairs: u32,
     clocks: [ArmClocks; 2],
+    /// On a device, how much longer karve's clock shows.
+    gap: DeviceGap,
     around: BatchOverhead,
     /// How long the reference took last time.
     reference_time: Duration,
@@ -97,14 +98,14 @@ impl KernelRunner {
         duel_cases: Vec<DuelCase>,
     ) -> BlockResult<Self> {
         let sized: Vec<(&Case, u32)> = duel_cases.iter().map(|c| (&c.case, c.calls)).collect();
-        let stage = KernelBuffers::new(&terms.contract, &sized)?;
+        let stage = KernelBuffers::new(terms, &sized)?;
         let cases: Vec<&Case> = duel_cases.iter().map(|c| &c.case).collect();
         let reference_runner = terms.start_reference(&parent, &cases)?;
         let trees = [parent, candidate];
         let cpu_affinity = CpuAffinity::draw(terms)?;
         let began = Instant::now();
         let arms = start_arms(&cpu_affinity.terms(terms), &trees, &stage)?;
-        let mut pace = BlockCost::default();
+        let mut pace = BlockCost::new(terms.contract.modules.device.is_some());
         pace.started(began.elapsed());
         Ok(Self {
             terms: terms.clone(),
@@ -122,6 +123,7 @@ impl KernelRunner {
             written: Default::default(),
             pairs: 0,
             clocks: Default::default(),
+            gap: DeviceGap::default(),
             around: BatchOverhead::default(),
             reference_time: Duration::ZERO,
             spent: DuelTime::default(),
@@ -180,11 +182,11 @@ impl KernelRunner {
         memory.add(self.arms.each_ref().map(KernelWorker::memory_bytes));
         for _ in 0..AGED_FACTOR.saturating_mul(turns) {
             let batch = self.buffers.fresh_calls(calls)?;
-            self.buffers.fill_all(&batch);
+            self.buffers.fill(&batch)?;
             let slots: Vec<_> = batch.iter().map(KernelCall::slot).collect();
             let case = &self.cases[duel_case].case;
             for arm in toss()? {
-                self.buffers.poison_outputs(&batch);
+                self.buffers.poison_outputs(&batch)?;
                 busy += by_arm(arm, on_case(self.arms[arm].run_batch(&slots, 0), case))?.cpu;
             }
             done += calls;
@@ -225,9 +227,18 @@ impl KernelRunner {
         let Some(begun) = met.first() else {
             return Err(BlockFailure::Parent(Gate::Passed).into());
         };
+        let on_device = self.terms.contract.modules.device.is_some();
+        if on_device {
+            taken.iter().for_each(|both| self.gap.add(&both[PARENT]));
+        }
         self.charge_overhead(&mut taken);
         for (arm, turn) in taken.iter().flat_map(|both| both.iter().enumerate()) {
             self.clocks[arm].add(turn);
+        }
+        if on_device {
+            for turn in taken.iter_mut().flatten() {
+                turn.wall = self.gap.time_of(turn);
+            }
         }
         self.around.add(duel_case, self.cases.len(), &taken);
         let [parent, candidate] = block_cost::usual(&taken);
@@ -243,12 +254,12 @@ impl KernelRunner {
 
     /// Charges the candidate for what it took longer than the incumbent around its batches.
     fn charge_overhead(&self, turns: &mut [[BatchTiming; 2]]) {
-        let clock = match self.terms.contract.modules.device {
-            None => OverheadClock::Cpu,
-            Some(_) => OverheadClock::Wall,
-        };
         let of_arm = |arm: usize| turns.iter().map(|both| both[arm].around()).collect::<Vec<_>>();
-        let charges = overhead_charge::charges(&of_arm(PARENT), &of_arm(CANDIDATE), clock);
+        let (clock, parent) = match self.terms.contract.modules.device {
+            None => (OverheadClock::Cpu, of_arm(PARENT)),
+            Some(_) => (OverheadClock::Wall, self.gap.around()),
+        };
+        let charges = overhead_charge::charges(&parent, &of_arm(CANDIDATE), clock);
         for (both, charge) in turns.iter_mut().zip(charges) {
             both[CANDIDATE].count_before(charge);
         }
@@ -257,7 +268,7 @@ impl KernelRunner {
     /// One turn of each arm on the same fresh inputs.
     fn meet(&mut self, duel_case: usize, root: u64) -> BlockResult<PairedBatch> {
         let calls = self.buffers.calls(self.cases[duel_case].calls, root);
-        self.buffers.fill_all(&calls);
+        self.buffers.fill(&calls)?;
         // The coin comes from the operating system, after everything else is fixed.
         let order = toss()?;
         let mut turns = [None, None];
@@ -296,7 +307,7 @@ impl KernelRunner {
         arm: usize,
         calls: &[KernelCall],
     ) -> BlockResult<BatchTiming> {
-        self.buffers.poison_outputs(calls);
+        self.buffers.poison_outputs(calls)?;
         let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
         let spin_ns = match arm {
             CANDIDATE => self.cases[duel_case].spin_ns,
@@ -304,20 +315,10 @@ impl KernelRunner {
         };
         let case = &self.cases[duel_case].case;
         let turn = by_arm(arm, on_case(self.arms[arm].run_batch(&slots, spin_ns), case))?;
-        let written = &mut self.written[arm];
-        written.resize_with(calls.len(), CallOutput::new);
-        let stage = &self.buffers;
-        let outside = AtomicBool::new(false);
-        let items: Vec<(&KernelCall, &mut CallOutput)> = calls.iter().zip(written).collect();
-        spread::over(stage.n_threads(), items, |(call, written)| {
-            if !(stage.guards_hold(call) && stage.inputs_hold(call)) {
-                outside.store(true, Ordering::Relaxed);
-            }
-            stage.copy_written(call, written);
-        });
-        if outside.into_inner() || !stage.spare_slots_hold(calls) {
+        if !self.buffers.holds(calls)? {
             return by_arm(arm, Err(check::outside(&case.name).into()));
         }
+        self.buffers.copy_written(calls, &mut self.written[arm])?;
         Ok(turn)
     }
 
@@ -339,7 +340,7 @@ impl KernelRunner {
         }
         self.facing = Some(duel_case);
         let calls = self.buffers.nominal_calls(1)?;
-        self.buffers.fill_all(&calls);
+        self.buffers.fill(&calls)?;
         for arm in toss()? {
             self.run_arm(duel_case, arm, &calls)?;
         }
@@ -364,8 +365,8 @@ impl KernelRunner {
         let truth = self.reference.truth(&self.buffers, call)?;
         self.reference_time = start.elapsed();
         let name = &self.cases[duel_case].case.name;
-        let parent = check::errors(&self.buffers, parent, &truth);
-        let candidate = check::errors(&self.buffers, candidate, &truth);
+        let parent = check::errors(&self.buffers, parent, &truth)?;
+        let candidate = check::errors(&self.buffers, candidate, &truth)?;
         check::judge(&self.terms.contract, &parent, None)
             .map_err(|why| BlockFailure::Parent(check::wrong(name, why)))?;
         let wrong = |why| BlockFailure::Candidate(check::wrong(name, why));
@@ -385,7 +386,7 @@ impl KernelRunner {
         calls: &[KernelCall],
         [parent, candidate]: &[Vec<CallOutput>; 2],
     ) -> BlockResult<()> {
-        for at in self.differing(duel_case, calls, [parent, candidate]) {
+        for at in self.differing(duel_case, calls, [parent, candidate])? {
             let kind = (duel_case, calls[at].pattern);
             let both = [&parent[at], &candidate[at]];
             // Only the reference can decide which of the two is wrong.
@@ -393,8 +394,9 @@ impl KernelRunner {
             let wider = self.bounds.get(&kind).map_or(found.clone(), |bounds| found.or(bounds));
             // Both are right on these inputs, which are harder than the earlier ones.
             let name = &self.cases[duel_case].case.name;
-            check::agree(&self.buffers, both, &wider)
-                .map_err(|why| BlockFailure::Candidate(check::wrong(name, why)))?;
+            for agrees in check::agree(&self.buffers, &[(both, &wider)])? {
+                agrees.map_err(|why| BlockFailure::Candidate(check::wrong(name, why)))?;
+            }
             self.bounds.insert(kind, wider);
         }
         if self.spot_check_is_due()? {
@@ -411,18 +413,22 @@ impl KernelRunner {
         duel_case: usize,
         calls: &[KernelCall],
         [parent, candidate]: [&Vec<CallOutput>; 2],
-    ) -> Vec<usize> {
-        let mut differs = vec![false; parent.len().min(candidate.len())];
-        let both = calls.iter().zip(parent.iter().zip(candidate)).zip(&mut differs);
-        let agrees = |call: &KernelCall, both: [&CallOutput; 2]| {
-            let bounds = self.bounds.get(&(duel_case, call.pattern));
-            bounds.is_some_and(|bounds| check::agree(&self.buffers, both, bounds).is_ok())
-        };
-        spread::over(self.buffers.n_threads(), both.collect(), |((call, both), differs)| {
-            *differs = !agrees(call, [both.0, both.1]);
-        });
-        let found = differs.into_iter().enumerate();
-        found.filter_map(|(at, differs)| differs.then_some(at)).collect()
+    ) -> Result<Vec<usize>> {
+        let (mut differing, mut compared, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, call) in calls.iter().enumerate() {
+            match self.bounds.get(&(duel_case, call.pattern)) {
+                None => differing.push(at),
+                Some(bounds) => {
+                    compared.push(([&parent[at], &candidate[at]], bounds));
+                    places.push(at);
+                }
+            }
+        }
+        let agreed = check::agree(&self.buffers, &compared)?;
+        differing
+            .extend(places.iter().zip(agreed).filter_map(|(at, same)| same.err().map(|_| *at)));
+        differing.sort_unstable();
+        Ok(differing)
     }
 
     /// Occasionally and unpredictably, checks a timed call against the reference.
@@ -446,7 +452,7 @@ impl KernelRunner {
 
     /// Whether the candidate has more threads than allowed, which its correctness check missed.
     fn census(&self) -> std::result::Result<(), Gate> {
-        let native = matches!(self.terms.contract.kernel, Kernel::Library { .. });
+        let native = self.terms.counts_threads();
         let (threads, _) = self.arms[CANDIDATE].census()?;
         let most = self.terms.contract.threads.max(1);
         match native && threads > most as usize {

@@ -43,6 +43,16 @@ pub(super) struct WorkerHello {
     /// How a module is loaded; not needed for a shared object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) module: Option<ModuleOptions>,
+    /// The memory on a device, instead of descriptors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) device: Option<DeviceHello>,
+}
+
+/// The memory on a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct DeviceHello {
+    /// What the memory that is read and the memory that is written are opened with.
+    pub(super) handles: [String; 2],
 }
 
 /// How a module is loaded.
@@ -125,7 +135,7 @@ pub(super) enum WorkerRequest {
     Ping,
     /// Prepare these calls: the part that is not timed.
     Fill(Vec<CallSlot>),
-    /// Copy the outputs of the last batch from the device.
+    /// Copy the results of the last batch to karve's memory on the device.
     Fetch,
     /// Call the kernel once for each slot, and then work for a while.
     Batch {

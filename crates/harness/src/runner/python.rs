@@ -3,17 +3,19 @@
 //! The worker is a shared object, compiled from `crates/os/python_worker`, and `worker.py`, which
 //! loads it; karve embeds both and writes them to a permitted directory. A kernel finds the files
 //! of its own tree; a reference is one file that finds no other. Nothing is imported from the
-//! user's own Python directories, and every library gets a thread limit.
+//! user's own Python directories, and every library gets a thread limit. Workers for a device are
+//! forked from a process that has imported PyTorch and Triton.
 
 use super::arm::WorkerProgram;
 use super::protocol::ModuleOptions;
 use super::setup::RunnerSetup;
 use karve_numerics::contract::{Kernel, Precision, PythonStyle, Reference};
 use karve_os::error::{Result, WithContext};
-use karve_os::process::{self, Command, ReadableTree};
+use karve_os::process::{self, ChildProcess, Command, ForkServer, ReadableTree, StopFlag};
 use karve_os::random::secret;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What starts the worker, and the name under which that finds the worker.
 const WORKER: &str = include_str!("worker.py");
@@ -79,6 +81,7 @@ pub(super) fn kernel(
             hidden: hidden(&terms.contract.reference),
             seed: terms.weights,
         }),
+        server: server(terms)?,
         tree,
         scratch: terms.scratch.clone(),
     })
@@ -110,9 +113,44 @@ pub(super) fn reference(
             hidden: Vec::new(),
             seed: terms.weights,
         }),
+        server: server(terms)?,
         tree,
         scratch: terms.scratch.clone(),
     })
+}
+
+/// What forks workers that import slowly: those for a device.
+fn server(terms: &RunnerSetup) -> Result<Option<Command>> {
+    if terms.contract.modules.device.is_none() {
+        return Ok(None);
+    }
+    let mut command = command_of(terms, &terms.scratch, "server", "worker.py", WORKER)?;
+    command.cpus.clear();
+    if let process::Program::Argv(args) = &mut command.program {
+        args.push("--fork".into());
+    }
+    Ok(Some(command))
+}
+
+/// The servers of this process, by their commands.
+static SERVERS: Mutex<Vec<(Command, Arc<ForkServer>)>> = Mutex::new(Vec::new());
+
+/// Starts a worker by forking it from a server, which is started if there is none, or if it ended.
+pub(super) fn fork(server: &Command, command: &Command, stop: &StopFlag) -> Result<ChildProcess> {
+    let found = {
+        let servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = servers.iter().find(|(own, _)| own == server);
+        found.map(|(_, found)| Arc::clone(found))
+    };
+    if let Some(child) = found.and_then(|found| found.fork(command, stop).ok()) {
+        return Ok(child);
+    }
+    let fresh = Arc::new(ForkServer::start(server, stop)?);
+    let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+    servers.retain(|(own, _)| own != server);
+    servers.push((server.clone(), Arc::clone(&fresh)));
+    drop(servers);
+    fresh.fork(command, stop)
 }
 
 /// The name under which a kernel would find the reference.
@@ -189,4 +227,78 @@ fn written(scratch: &Path, name: &str, program: &[u8]) -> Result<PathBuf> {
     fs::write(&fresh, program).context(cannot)?;
     fs::rename(&fresh, &path).context(cannot)?;
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `/proc` shows of a process.
+    fn shown(child: &ChildProcess, file: &str) -> String {
+        let pid = child.pid().expect("a process");
+        fs::read_to_string(format!("/proc/{pid}/{file}")).expect("a file of /proc")
+    }
+
+    fn parent_of(child: &ChildProcess) -> u32 {
+        let status = shown(child, "status");
+        let line = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+        line.and_then(|id| id.trim().parse().ok()).expect("a parent")
+    }
+
+    #[test]
+    fn a_forked_worker_is_as_one_that_was_started() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let scratch = dir.path().canonicalize().expect("a directory");
+        written(&scratch, NATIVE_WORKER, karve_os::PYTHON_WORKER).expect("a file");
+        let worker = written(&scratch, "worker.py", WORKER.as_bytes()).expect("a file");
+        let stop = StopFlag::new();
+        let command = |last: &str| Command {
+            program: process::Program::Argv(vec![
+                INTERPRETER.into(),
+                worker.clone().into(),
+                last.into(),
+            ]),
+            ..Command::shell("", &scratch)
+        };
+        let server = command("--fork");
+        let probe = process::run(&Command::shell("python3 -c 'import numpy'", &scratch), &stop);
+        if !probe.is_ok_and(|run| run.exit.success()) {
+            println!("skipped: python3 has no NumPy");
+            return;
+        }
+        fs::create_dir(scratch.join("tree")).expect("a directory");
+        let worker = Command {
+            dir: scratch.join("tree"),
+            cpus: vec![0],
+            ..command("").env("FORKED", "yes")
+        };
+        let start = || fork(&server, &worker, &stop).expect("a worker");
+        let mut first = start();
+        let second = start();
+        for child in [&first, &second] {
+            let pid = child.pid().expect("a process");
+            assert_eq!(parent_of(child), std::process::id());
+            let cwd = fs::read_link(format!("/proc/{pid}/cwd")).expect("a link");
+            assert_eq!(cwd, scratch.join("tree"));
+            assert!(shown(child, "status").contains("Cpus_allowed_list:\t0\n"));
+        }
+        let mark = |child: &ChildProcess| {
+            let all = shown(child, "environ");
+            all.split('\0').find_map(|one| one.strip_prefix("KARVE_RUN=").map(str::to_owned))
+        };
+        assert!(mark(&first).is_some());
+        assert_ne!(mark(&first), mark(&second));
+        // One of them ends alone.
+        first.end();
+        assert_eq!(parent_of(&second), std::process::id());
+        // A server that was killed is started again.
+        let killed = {
+            let servers = SERVERS.lock().expect("servers");
+            let (_, server) = servers.iter().find(|(own, _)| *own == server).expect("a server");
+            server.pid()
+        };
+        let kill = Command::shell(format!("kill -9 {}", killed.expect("a process")), &scratch);
+        process::run(&kill, &stop).expect("a command");
+        assert_eq!(parent_of(&start()), std::process::id());
+    }
 }

@@ -3,17 +3,20 @@
 //! It runs in its own process, from the unchanged project, and computes in float64 if it can. No
 //! candidate sees its results.
 
-use super::arm::{ArmMemory, KernelWorker, MemorySizes, WorkerProgram};
-use super::buffers::{KernelBuffers, KernelCall};
+use super::arm::{KernelWorker, WorkerProgram};
+use super::buffers::{KernelBuffers, KernelCall, parts_of, tensors_at};
+use super::memory::{ArmMemory, DeviceMemory, HostMemory, MemoryPlace, MemorySizes, gpu_failed};
+use super::protocol::CallSlot;
 use super::setup::{RunnerSetup, reference_hint};
 use super::worker_failure::WorkerFailure;
 use crate::outcome::Failure;
 use karve_numerics::accuracy::{OutputInfo, Sensitivity};
 use karve_numerics::case::Case;
-use karve_numerics::contract::{CallLayout, Contract, PlacedArg, Precision};
+use karve_numerics::contract::{CallLayout, Contract, PlacedArg, Precision, TensorRegion};
 use karve_numerics::tensor::Dtype;
 use karve_numerics::{draw, tensor};
 use karve_os::error::{CommandError, Result, WithContext};
+use karve_os::gpu::{GpuMemory, GpuResult, GpuTensor, SharedStage, TensorCopy};
 use karve_os::process::{Command, StopFlag};
 use karve_os::{files, process};
 use std::fs;
@@ -52,10 +55,27 @@ pub(super) enum ReferenceSource {
 /// The tensors that a kernel should have written, in the order of the contract.
 #[derive(Debug)]
 pub(super) struct ReferenceOutput {
-    /// In float64.
-    pub(super) values: Vec<Vec<f64>>,
+    /// The results.
+    pub(super) values: ReferenceValues,
     /// What else is known about them.
     pub(super) outputs: Vec<OutputInfo>,
+}
+
+/// The results of a reference.
+#[derive(Debug)]
+pub(super) enum ReferenceValues {
+    /// In float64.
+    Host(Vec<Vec<f64>>),
+    /// On a device.
+    Device(DeviceValues),
+}
+
+/// Tensors on a device, and the memory that they are in.
+#[derive(Debug)]
+pub(super) struct DeviceValues {
+    _memory: GpuMemory,
+    /// The tensors.
+    pub(super) tensors: Vec<GpuTensor>,
 }
 
 /// Inputs as they were drawn, or each changed by a last bit.
@@ -85,7 +105,7 @@ impl ReferenceRunner {
         };
         let speaker = match source {
             ReferenceSource::Worker(program) => {
-                let memory = ArmMemory::new(sizes)?;
+                let memory = ArmMemory::new(sizes, terms.stage()?.as_ref())?;
                 let arm = KernelWorker::start(program, &memory, *limit, stop)
                     .map_err(|failure| worker_fails(failure, "its start", &hint))?;
                 ReferenceBackend::Worker { arm: Box::new(arm), memory }
@@ -132,16 +152,14 @@ impl ReferenceRunner {
             Some(known) => known.clone(),
             None => {
                 let again = self.ask(stage, call, InputVariant::AsDrawn)?;
-                if !same_bits(&values, &again) {
+                if !values.has_same_bits(&again, stage)? {
                     let why = "it gives a different result when called again";
                     return Err(fails(why, &self.hint));
                 }
                 let nudged = self.ask(stage, call, InputVariant::Nudged)?;
                 let drawn = stage.contract().args.iter().filter(|arg| arg.draw().is_some());
                 let epsilon = drawn.map(|arg| arg.dtype.epsilon()).fold(0.0, f64::max);
-                let epsilon = epsilon.max(Dtype::F64.epsilon());
-                let both = nudged.iter().zip(&values);
-                both.map(|(nudged, truth)| Sensitivity::of(nudged, truth, epsilon)).collect()
+                values.sensitivity(&nudged, epsilon.max(Dtype::F64.epsilon()), stage)?
             }
         };
         let written = stage.contract().written().zip(&sensitivity);
@@ -165,49 +183,36 @@ impl ReferenceRunner {
         stage: &KernelBuffers,
         call: &KernelCall,
         inputs: InputVariant,
-    ) -> Result<Vec<Vec<f64>>> {
-        match &self.speaker {
-            ReferenceBackend::Worker { .. } => self.ask_worker(stage, call, inputs),
-            ReferenceBackend::Command { .. } => self.ask_command(stage, call, inputs),
-        }
-    }
-
-    fn ask_worker(
-        &mut self,
-        stage: &KernelBuffers,
-        call: &KernelCall,
-        how: InputVariant,
-    ) -> Result<Vec<Vec<f64>>> {
-        let ReferenceBackend::Worker { arm, memory } = &mut self.speaker else {
-            return Ok(Vec::new());
+    ) -> Result<ReferenceValues> {
+        let values = match &mut self.speaker {
+            ReferenceBackend::Command { .. } => self.ask_command(stage, call, inputs)?,
+            ReferenceBackend::Worker { arm, memory } => {
+                let layout = &self.layout;
+                match &mut memory.place {
+                    MemoryPlace::Host(host) => put_on_host(host, layout, stage, call, inputs)?,
+                    MemoryPlace::Device(device) => {
+                        put_on_device(device, layout, stage, call, inputs)?;
+                    }
+                }
+                arm.renew_limit();
+                arm.run_batch(&[CallSlot { input: 0, output: 0 }], 0)
+                    .map_err(|failure| worker_fails(failure, "the inputs of a call", &self.hint))?;
+                match &memory.place {
+                    MemoryPlace::Host(host) => taken_from_host(host, layout),
+                    MemoryPlace::Device(device) => {
+                        let taken = DeviceValues::taken(device, layout).map_err(gpu_failed)?;
+                        return Ok(ReferenceValues::Device(taken));
+                    }
+                }
+            }
         };
-        for (index, place) in self.layout.places.iter().enumerate() {
-            let (side, region) = match place {
-                PlacedArg::Input(region) => (&mut memory.input, region),
-                PlacedArg::Output(region) => (&mut memory.output, region),
-                PlacedArg::Integer(_) | PlacedArg::Float(_) => continue,
-            };
-            let bytes = input_values(stage, call, index, self.layout.dtypes[index], how);
-            let part = side.part_mut(region.offset, region.bytes);
-            match bytes.len() == part.len() {
-                true => part.copy_from_slice(&bytes),
-                false => part.fill(0),
+        match stage.stage() {
+            None => Ok(ReferenceValues::Host(values)),
+            Some(device) => {
+                let put = DeviceValues::uploaded(device, &values).map_err(gpu_failed)?;
+                Ok(ReferenceValues::Device(put))
             }
         }
-        let slot = super::protocol::CallSlot { input: 0, output: 0 };
-        arm.renew_limit();
-        arm.run_batch(&[slot], 0)
-            .map_err(|failure| worker_fails(failure, "the inputs of a call", &self.hint))?;
-        let mut truth = Vec::new();
-        let mut bytes = Vec::new();
-        for (index, region) in self.layout.outputs() {
-            let output = &memory.output;
-            output.copy_out(region.offset, region.bytes, &mut bytes);
-            let mut values = Vec::new();
-            tensor::to_f64(self.layout.dtypes[index], &bytes, &mut values);
-            truth.push(values);
-        }
-        Ok(truth)
     }
 
     fn ask_command(
@@ -225,7 +230,7 @@ impl ReferenceRunner {
         fs::create_dir_all(dir).context(cannot)?;
         for (index, place) in self.layout.places.iter().enumerate() {
             if matches!(place, PlacedArg::Input(_) | PlacedArg::Output(_)) {
-                let bytes = input_values(stage, call, index, self.layout.dtypes[index], how);
+                let bytes = input_values(stage, call, index, self.layout.dtypes[index], how)?;
                 fs::write(file(index), bytes).context(cannot)?;
             }
         }
@@ -259,27 +264,155 @@ fn input_values(
     index: usize,
     dtype: Dtype,
     how: InputVariant,
-) -> Vec<u8> {
+) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    stage.drawn(index, call, &mut bytes);
+    stage.drawn(index, call, &mut bytes)?;
     let native = stage.layout().dtypes[index];
     if how == InputVariant::Nudged {
         draw::nudge(native, call.seed, index as u64, &mut bytes);
     }
     if native == dtype {
-        return bytes;
+        return Ok(bytes);
     }
     let mut values = Vec::new();
     tensor::to_f64(native, &bytes, &mut values);
     let mut wide = vec![0; values.len() * dtype.bytes()];
     tensor::from_f64(dtype, &values, &mut wide);
-    wide
+    Ok(wide)
 }
 
-/// Whether a reference gave the same result twice, bit for bit.
-fn same_bits(one: &[Vec<f64>], other: &[Vec<f64>]) -> bool {
-    let bits = |of: &[Vec<f64>]| -> Vec<u64> { of.iter().flatten().map(|v| v.to_bits()).collect() };
-    bits(one) == bits(other)
+/// Writes the inputs of a call for a reference.
+fn put_on_host(
+    memory: &mut HostMemory,
+    layout: &CallLayout,
+    stage: &KernelBuffers,
+    call: &KernelCall,
+    how: InputVariant,
+) -> Result<()> {
+    for (index, place) in layout.places.iter().enumerate() {
+        let (side, region) = match place {
+            PlacedArg::Input(region) => (&mut memory.input, region),
+            PlacedArg::Output(region) => (&mut memory.output, region),
+            PlacedArg::Integer(_) | PlacedArg::Float(_) => continue,
+        };
+        let bytes = input_values(stage, call, index, layout.dtypes[index], how)?;
+        let part = side.part_mut(region.offset, region.bytes);
+        match bytes.len() == part.len() {
+            true => part.copy_from_slice(&bytes),
+            false => part.fill(0),
+        }
+    }
+    Ok(())
+}
+
+/// The same on a device.
+fn put_on_device(
+    memory: &DeviceMemory,
+    layout: &CallLayout,
+    stage: &KernelBuffers,
+    call: &KernelCall,
+    how: InputVariant,
+) -> Result<()> {
+    for (index, place) in layout.places.iter().enumerate() {
+        let (base, region) = match place {
+            PlacedArg::Input(region) => (memory.input.at(), region),
+            PlacedArg::Output(region) => (memory.output.at(), region),
+            PlacedArg::Integer(_) | PlacedArg::Float(_) => continue,
+        };
+        let to = base + region.offset;
+        let drawn = stage.drawn_on_device(&memory.stage, index, call)?;
+        let mut device = memory.stage.here().map_err(gpu_failed)?;
+        let Some((_kept, from)) = drawn else {
+            device.gpu().zero(to, region.bytes).map_err(gpu_failed)?;
+            continue;
+        };
+        let nudges = how == InputVariant::Nudged && from.dtype.is_float();
+        let key = draw::hash64(call.seed, &(index as u64).to_le_bytes());
+        let nudge = nudges.then(|| (from.dtype.epsilon(), key));
+        let dtype = layout.dtypes[index];
+        device.convert(&[TensorCopy { from, to, dtype, nudge }]).map_err(gpu_failed)?;
+        device.gpu().synchronize().map_err(gpu_failed)?;
+    }
+    Ok(())
+}
+
+/// What a reference wrote.
+fn taken_from_host(memory: &HostMemory, layout: &CallLayout) -> Vec<Vec<f64>> {
+    let mut bytes = Vec::new();
+    let tensor = |(index, region): (usize, TensorRegion)| {
+        memory.output.copy_out(region.offset, region.bytes, &mut bytes);
+        let mut values = Vec::new();
+        tensor::to_f64(layout.dtypes[index], &bytes, &mut values);
+        values
+    };
+    layout.outputs().map(tensor).collect()
+}
+
+impl DeviceValues {
+    /// A copy of what a reference wrote.
+    fn taken(memory: &DeviceMemory, layout: &CallLayout) -> GpuResult<Self> {
+        let stage = memory.stage.here()?;
+        let copy = GpuMemory::new(stage.gpu(), layout.output_bytes)?;
+        stage.gpu().copy(copy.at(), memory.output.at(), layout.output_bytes)?;
+        let tensors = tensors_at(layout, copy.at());
+        Ok(Self { _memory: copy, tensors })
+    }
+
+    /// Values of the host.
+    fn uploaded(stage: &SharedStage, values: &[Vec<f64>]) -> GpuResult<Self> {
+        let stage = stage.here()?;
+        let bytes: usize = values.iter().map(|tensor| 8 * tensor.len()).sum();
+        let memory = GpuMemory::new(stage.gpu(), bytes as u64)?;
+        let (mut at, mut tensors) = (memory.at(), Vec::new());
+        for tensor in values {
+            let bytes: Vec<u8> = tensor.iter().flat_map(|value| value.to_ne_bytes()).collect();
+            stage.gpu().to_device(at, &bytes)?;
+            tensors.push(GpuTensor { at, dtype: Dtype::F64, count: tensor.len() as u64 });
+            at += bytes.len() as u64;
+        }
+        Ok(Self { _memory: memory, tensors })
+    }
+}
+
+impl ReferenceValues {
+    /// Whether a reference gave the same result twice, bit for bit.
+    fn has_same_bits(&self, other: &Self, buffers: &KernelBuffers) -> Result<bool> {
+        let bits =
+            |of: &[Vec<f64>]| -> Vec<u64> { of.iter().flatten().map(|v| v.to_bits()).collect() };
+        match (self, other, buffers.stage()) {
+            (Self::Host(one), Self::Host(other), _) => Ok(bits(one) == bits(other)),
+            (Self::Device(one), Self::Device(other), Some(stage)) => {
+                let mut stage = stage.here().map_err(gpu_failed)?;
+                let mut sums = |of: &DeviceValues| {
+                    stage.checksums(&parts_of(&of.tensors, buffers.key())).map_err(gpu_failed)
+                };
+                Ok(sums(one)? == sums(other)?)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// How much it depends on the last bits of the inputs, tensor by tensor.
+    fn sensitivity(
+        &self,
+        nudged: &Self,
+        epsilon: f64,
+        buffers: &KernelBuffers,
+    ) -> Result<Vec<Sensitivity>> {
+        match (nudged, self, buffers.stage()) {
+            (Self::Device(nudged), Self::Device(truth), Some(stage)) => {
+                let mut stage = stage.here().map_err(gpu_failed)?;
+                let both = nudged.tensors.iter().zip(&truth.tensors);
+                let one = both.map(|(nudged, truth)| stage.sensitivity(*nudged, *truth, epsilon));
+                one.collect::<GpuResult<_>>().map_err(gpu_failed)
+            }
+            (Self::Host(nudged), Self::Host(truth), _) => {
+                let both = nudged.iter().zip(truth);
+                Ok(both.map(|(nudged, truth)| Sensitivity::of(nudged, truth, epsilon)).collect())
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
 }
 
 fn unfit(why: &str) -> CommandError {

@@ -2,6 +2,7 @@
 
 use super::arm::{KernelWorker, StartingWorker, WorkerProgram};
 use super::buffers::KernelBuffers;
+use super::memory::gpu_failed;
 use super::python;
 use super::reference::{ReferenceRunner, ReferenceSource};
 use super::worker_failure::WorkerFailure;
@@ -10,6 +11,7 @@ use karve_core::measurement::{FailureCategory, Gate};
 use karve_numerics::case::Case;
 use karve_numerics::contract::{Contract, Kernel, Reference};
 use karve_os::error::{CommandError, Result};
+use karve_os::gpu::{self, SharedStage};
 use karve_os::process::{Command, ReadableTree, StopFlag};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -59,6 +61,23 @@ impl RunnerSetup {
         }
     }
 
+    /// Whether the threads and files of a worker are the kernel's: an interpreter and the driver of
+    /// a device have their own.
+    pub(super) fn counts_threads(&self) -> bool {
+        let on_host = self.contract.modules.device.is_none();
+        matches!(self.contract.kernel, Kernel::Library { .. }) && on_host
+    }
+
+    /// The stage of the GPU that the kernel runs on, if it does.
+    pub(super) fn stage(&self) -> Result<Option<SharedStage>> {
+        if self.contract.modules.device.is_none() {
+            return Ok(None);
+        }
+        let set = self.command.env.iter().rev().find(|(name, _)| gpu::VISIBLE.contains(&&**name));
+        let number = gpu::number_of(set.map(|(_, value)| value.as_str()));
+        SharedStage::open(number).map(Some).map_err(gpu_failed)
+    }
+
     /// The kernel of a built tree.
     pub(super) fn kernel(&self, tree: &Path) -> GateResult<WorkerProgram> {
         let dir = self.place(tree);
@@ -96,6 +115,7 @@ impl RunnerSetup {
             shown: shown.to_owned(),
             entry: entry.to_owned(),
             module: None,
+            server: None,
             tree,
             scratch: self.scratch.clone(),
         }

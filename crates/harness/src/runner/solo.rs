@@ -23,6 +23,9 @@ const HANDOVERS: usize = 41;
 /// Number of batches used to measure the time of a call.
 const PROBES: u32 = 3;
 
+/// How long a turn on a device takes at least.
+const DEVICE_TURN_MIN: Duration = Duration::from_millis(4);
+
 /// Maximum number of calls in one batch.
 const CALLS_MAX: u32 = 4_096;
 
@@ -35,7 +38,7 @@ struct SoloRun {
 
 impl SoloRun {
     fn start(terms: &RunnerSetup, tree: &Path, case: &Case, calls: u32) -> GateResult<Self> {
-        let stage = KernelBuffers::new(&terms.contract, &[(case, calls)])?;
+        let stage = KernelBuffers::new(terms, &[(case, calls)])?;
         let cpu_affinity = CpuAffinity::draw(terms)?;
         let mut arm = cpu_affinity.terms(terms).arm(tree, &stage)?;
         on_case(arm.set_up(&terms.contract, stage.layout()), case)?;
@@ -44,8 +47,8 @@ impl SoloRun {
 
     fn batch(&mut self, calls: u32) -> WorkerResult<BatchTiming> {
         let calls = self.buffers.nominal_calls(calls)?;
-        self.buffers.fill_all(&calls);
-        self.buffers.poison_outputs(&calls);
+        self.buffers.fill(&calls)?;
+        self.buffers.poison_outputs(&calls)?;
         let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
         self.arm.run_batch(&slots, 0)
     }
@@ -66,17 +69,27 @@ pub fn handover(terms: &RunnerSetup, tree: &Path, case: &Case) -> GateResult<(Du
     let _seated = solo.affinity.hold();
     let mut call = Duration::MAX;
     for _ in 0..PROBES {
-        call = call.min(on_case(solo.batch(1), case)?.wall);
+        let turn = on_case(solo.batch(1), case)?;
+        call = call.min(if turn.worker_timing.device_ns > 0 { turn.work() } else { turn.wall });
     }
     let handover = on_case(solo.handover(), case)?;
-    Ok((handover, call.saturating_sub(handover)))
+    match terms.contract.modules.device {
+        None => Ok((handover, call.saturating_sub(handover))),
+        Some(_) => Ok((handover, call)),
+    }
 }
 
 /// Calls in one batch, so that handing it over costs at most a hundredth of it.
 pub fn calls_for(terms: &RunnerSetup, tree: &Path, case: &Case) -> GateResult<u32> {
     let (handover, call) = handover(terms, tree, case)?;
     let call = call.as_secs_f64().max(1e-8);
-    let calls = (handover.as_secs_f64() / HANDOVER_SHARE / call).ceil();
+    let turn = handover.as_secs_f64() / HANDOVER_SHARE;
+    let turn = match terms.contract.modules.device {
+        None => turn,
+        // What hand-over takes is seen by the clock of the device.
+        Some(_) => DEVICE_TURN_MIN.as_secs_f64(),
+    };
+    let calls = (turn / call).ceil();
     Ok((calls as u32).clamp(1, CALLS_MAX))
 }
 
@@ -93,8 +106,9 @@ pub fn reading(
     // The first batch loads caches and pages.
     on_case(solo.batch(calls), case)?;
     let mut turn = on_case(solo.batch(calls), case)?;
-    if terms.contract.modules.device.is_none() {
-        turn.charge_late(terms.contract.threads);
+    match terms.contract.modules.device {
+        None => turn.charge_late(terms.contract.threads),
+        Some(_) => turn.wall = turn.work(),
     }
     Ok(sample_of(metric, ClockTimes::of(&turn), calls as usize))
 }

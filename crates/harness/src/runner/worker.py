@@ -3,7 +3,10 @@
 It applies the profile, imports NumPy, and gives the native worker of `crates/os/python_worker` what
 that needs, before any code of a candidate is loaded. The native worker has the socket, the memory,
 the clock and the loop that calls the kernel, and does not return. It calls functions of this file
-to load the module, to describe an exception, and for kernels on a device, whose phases are here.
+to load the module and to describe an exception.
+
+With `--fork` it imports the libraries for a device instead, which takes seconds, and forks a worker
+for each request: fork_server.rs has the messages. It never loads a candidate or uses the device.
 """
 
 import sys
@@ -14,16 +17,18 @@ OWN = sys.path.pop(0)
 import ctypes
 import gc
 import json
-import math
 import os
 import resource
+import signal
 import socket
 import stat
 import struct
+import time
 import traceback
 import types
 import warnings
 
+PR_SET_PDEATHSIG = 1
 PR_SET_NO_NEW_PRIVS = 38
 PR_CAPBSET_DROP = 24
 PR_CAP_AMBIENT = 47
@@ -127,7 +132,8 @@ except OSError as error:
     sys.exit("native\n%s" % error)
 SERVE.argtypes, SERVE.restype = [ctypes.py_object], None
 
-if len(sys.argv) > 1:
+FORKS = sys.argv[1:] == ["--fork"]
+if len(sys.argv) > 1 and not FORKS:
     put_on(json.loads(sys.argv.pop()))
 
 try:
@@ -157,170 +163,8 @@ NUMPY_TYPES = {
     "bool": numpy.bool_,
 }
 
-TORCH_TYPES = {
-    "f64": "float64",
-    "f32": "float32",
-    "f16": "float16",
-    "bf16": "bfloat16",
-    "f8e4m3": "float8_e4m3fn",
-    "f8e5m2": "float8_e5m2",
-    "i64": "int64",
-    "i32": "int32",
-    "i16": "int16",
-    "i8": "int8",
-    "u64": "uint64",
-    "u32": "uint32",
-    "u16": "uint16",
-    "u8": "uint8",
-    "bool": "bool",
-}
-
-
-KINDS = {3: "input", 4: "output", 5: "in_out"}
-
-
 class Refusal(Exception):
     """A failure with a code of worker_text.rs and its arguments."""
-
-
-class Place:
-    """One tensor of the arguments, for a device."""
-
-    def __init__(self, kind, offset, dtype, shape, torch):
-        self.kind = kind
-        self.offset = offset
-        self.shape = shape
-        self.bytes = math.prod(shape) * numpy.dtype(NUMPY_TYPES[dtype]).itemsize
-        self.torch_type = getattr(torch, TORCH_TYPES[dtype], None)
-        if self.torch_type is None:
-            raise Refusal("element")
-
-    def tensor(self, torch, memory, start):
-        """The tensor in karve's memory."""
-        start += self.offset
-        array = numpy.frombuffer(memory[start : start + self.bytes], numpy.uint8)
-        return torch.from_numpy(array).view(self.torch_type).reshape(self.shape)
-
-
-class Call:
-    """One prepared call on a device: the arguments, and where the results go."""
-
-    def __init__(self, args, targets, homes):
-        self.args = args
-        self.targets = targets
-        self.homes = homes
-        self.results = ()
-
-
-class DeviceWorker:
-    """The phases of a kernel on a device."""
-
-    def __init__(self, function, device, torch, memory):
-        self.function = function
-        self.device = device
-        self.torch = torch
-        self.input, self.output = memory
-        self.setup = None
-        self.calls = []
-        self.buffers = {}
-
-    def take(self, body):
-        """Sets the arguments of all following calls: the message of protocol.rs."""
-        strides, at, places = struct.unpack_from("<QQ", body), 16, []
-        while at < len(body):
-            kind, value = struct.unpack_from("<BQ", body, at)
-            at += 9
-            if kind == 0:
-                places.append(value - (value >> 63 << 64))
-            elif kind < 3:
-                number = struct.unpack("<d", struct.pack("<Q", value))[0]
-                places.append(float(numpy.float32(number)) if kind == 2 else number)
-            else:
-                (dtype,) = struct.unpack_from("%dp" % (1 + body[at]), body, at)
-                at += 1 + body[at]
-                shape = struct.unpack_from("<%dQ" % body[at], body, at + 1)
-                at += 1 + 8 * body[at]
-                places.append(Place(KINDS[kind], value, dtype.decode(), shape, self.torch))
-        self.setup = (*strides, places)
-        self.calls = []
-        self.buffers = {}
-
-    def get_ready(self, body):
-        """Everything that is not timed: inputs on the device."""
-        if self.setup is None:
-            raise Refusal("order")
-        slots = struct.iter_unpack("<II", body)
-        self.calls = [self.ready(slot, index) for index, slot in enumerate(slots)]
-        self.torch.cuda.synchronize()
-
-    def ready(self, slot, index):
-        input_stride, output_stride, places = self.setup
-        args, targets, homes = [], [], []
-        for number, place in enumerate(places):
-            if not isinstance(place, Place):
-                args.append(place)
-                continue
-            is_read = place.kind == "input"
-            memory = self.input if is_read else self.output
-            start = slot[0] * input_stride if is_read else slot[1] * output_stride
-            home = place.tensor(self.torch, memory, start)
-            if place.kind == "output":
-                targets.append((home, place.shape, home.dtype))
-                continue
-            given = self.on_device((index, number), place, home)
-            if place.kind == "in_out":
-                homes.append((home, given))
-            args.append(given)
-        return Call(args, targets, homes)
-
-    def on_device(self, key, place, home):
-        """A copy on the device, in a reused buffer."""
-        buffer = self.buffers.get(key)
-        if buffer is None:
-            torch = self.torch
-            buffer = torch.empty(place.shape, dtype=place.torch_type, device=self.device)
-            self.buffers[key] = buffer
-        buffer.copy_(home)
-        return buffer
-
-    def batch(self):
-        """Calls the kernel, and returns the time on the device."""
-        cuda = self.torch.cuda
-        first, last = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
-        function = self.function
-        first.record()
-        for call in self.calls:
-            call.results = function(*call.args)
-        last.record()
-        cuda.synchronize()
-        return int(first.elapsed_time(last) * 1e6)
-
-    def put(self, call, results):
-        """Writes the results of a call to karve's memory, if they match the contract."""
-        targets, torch = call.targets, self.torch
-        if type(results) not in (tuple, list):
-            results = () if results is None and len(targets) != 1 else (results,)
-        if len(results) != len(targets):
-            raise Refusal("results", len(results), len(targets))
-        for result, (home, shape, dtype) in zip(results, targets):
-            if type(result) is numpy.ndarray:
-                result = torch.from_numpy(result)
-            elif type(result) is not torch.Tensor:
-                raise Refusal("type", type(result).__name__)
-            if tuple(result.shape) != shape:
-                raise wrong_shape(tuple(result.shape), shape)
-            if result.dtype != dtype:
-                raise Refusal("elements", result.dtype, dtype)
-            home.copy_(result.detach())
-
-    def fetch(self):
-        """Copies the results from the device to karve's memory."""
-        for call in self.calls:
-            self.put(call, call.results)
-            call.results = ()
-            for home, given in call.homes:
-                home.copy_(given)
-        self.torch.cuda.synchronize()
 
 
 def import_torch(device):
@@ -376,13 +220,6 @@ def model(module, of, how):
     return made.eval()
 
 
-def wrong_shape(found, wanted):
-    if len(found) != len(wanted):
-        return Refusal("rank", len(found), len(wanted))
-    at = next(at for at, (one, other) in enumerate(zip(found, wanted)) if one != other)
-    return Refusal("extent", at, "small" if found[at] < wanted[at] else "large")
-
-
 def why(error, path):
     """The kind of an error and its line in the module for karve, and all of it for the user."""
     if isinstance(error, Refusal):
@@ -395,46 +232,131 @@ def why(error, path):
     return ("raised\t%s\t%s\n%s" % (type(error).__name__, line, whole))[:WHY_CHARS_MAX]
 
 
-def begin(hello, memory):
-    """Loads the module. Returns its function, or with a device the functions of its phases."""
+def begin(hello):
+    """Loads the module, and returns its function."""
     module = hello["module"]
-    device = module["device"]
-    torch = None if device is None else import_torch(device)
+    if module["device"] is not None:
+        import_torch(module["device"])
     function = load(hello["path"], hello["entry"], module)
-    if not callable(function):
-        raise Refusal("function")
-    torch = torch or sys.modules.get("torch")
+    torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_grad_enabled(False)
     gc.collect()
     gc.freeze()
-    if device is None:
-        return function
-    worker = DeviceWorker(function, device, torch, memory)
-    return worker.take, worker.get_ready, worker.batch, worker.fetch
+    return function
+
+
+def become(request, fds, middle):
+    """Turns a forked process into what karve would have started itself."""
+    # The parent that the signal is about must be karve.
+    while os.getppid() == middle:
+        time.sleep(0.0002)
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != request["parent"]:
+        os._exit(1)
+    os.setsid()
+    for fd, stream in zip(fds, range(3)):
+        os.dup2(fd, stream)
+    os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    libc.getenv.restype = ctypes.c_void_p
+    place, mark = libc.getenv(b"KARVE_RUN"), os.fsencode(request["mark"])
+    if place and len(ctypes.string_at(place)) == len(mark):
+        # Here others read it.
+        ctypes.memmove(place, mark, len(mark))
+    os.environ.clear()
+    os.environ.update(request["env"])
+    os.chdir(request["dir"])
+    if request["cpus"]:
+        os.sched_setaffinity(0, request["cpus"])
+    # The interpreter, its options and this file come first.
+    if request["args"][-1].startswith("{"):
+        put_on(json.loads(request["args"][-1]))
+
+
+def fork_one(request, fds):
+    """Returns the id of the new process, and nothing in that process."""
+    read, write = os.pipe()
+    middle = os.fork()
+    if middle == 0:
+        middle = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            become(request, fds, middle)
+            return None
+        os.write(write, b"%d" % pid)
+        os._exit(0)
+    os.close(write)
+    os.waitpid(middle, 0)
+    pid = os.read(read, 32)
+    os.close(read)
+    return pid
+
+
+def warm_up():
+    """Imports what kernels for a device use, and computes what Triton computes once in a process.
+    Versions differ, so whatever is missing is left to the workers."""
+    for step in [
+        "import torch",
+        "import triton.experimental.gluon.nvidia.hopper",
+        "from triton.runtime.cache import triton_key; triton_key()",
+        "from triton.backends.nvidia import compiler; compiler.get_ptxas_version(90)",
+        "from triton.backends.nvidia import driver; driver.CudaUtils()",
+    ]:
+        try:
+            exec(step, {})
+        except Exception:
+            pass
+
+
+def fork_workers():
+    """Forks workers until karve closes the connection. Returns in a worker."""
+    warm_up()
+    gc.collect()
+    gc.freeze()
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=0)
+    connection.send(b"0")
+    while True:
+        message, fds, _, _ = socket.recv_fds(connection, MESSAGE_BYTES_MAX, 3)
+        if not message:
+            os._exit(0)
+        pid = fork_one(json.loads(message), fds)
+        if pid is None:
+            # Descriptor 0 is another socket now.
+            connection.detach()
+            return
+        for fd in fds:
+            os.close(fd)
+        connection.send(pid)
 
 
 def main():
+    if FORKS:
+        fork_workers()
     warnings.filterwarnings("ignore", message=".*not writ.*")
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=0)
     first, fds, _, _ = socket.recv_fds(connection, MESSAGE_BYTES_MAX, 2)
     # The native worker owns the socket from now on.
     connection.detach()
-    if first[:1] != b"H" or len(fds) != 2:
+    if first[:1] != b"H":
         sys.exit("memory")
     hello = json.loads(first[9:])
+    handles = hello["device"]["handles"] if "device" in hello else []
+    if len(fds) != (0 if handles else 2):
+        sys.exit("memory")
+    fds = fds or (-1, -1)
     numbers = struct.unpack("<q", first[1:9]) + (
         fds[0], hello["input_bytes"], fds[1], hello["output_bytes"],
-        int(hello["module"]["device"] is not None),
     )
     SERVE((
         numbers,
+        tuple(handles),
         numpy.ndarray,
         {name: numpy.dtype(of) for name, of in NUMPY_TYPES.items()},
         (type(len), type(str.join), type(sys)),
         gc.disable,
         gc.collect,
-        lambda *memory: begin(hello, memory),
+        lambda: begin(hello),
         lambda error: why(error, hello["path"]),
     ))
 

@@ -8,6 +8,7 @@ use super::protocol::{
     WorkerRequest, WorkerTiming,
 };
 use super::worker_text::refusal;
+use karve_os::gpu::{GpuClock, GpuError};
 use karve_os::native::{
     CallRegisters, EntryPoint, LoadFailure, MappingAccess, RegisterList, WorkerMemory,
 };
@@ -23,6 +24,8 @@ struct LoadedKernel {
     entry: EntryPoint,
     input: WorkerMemory,
     output: WorkerMemory,
+    /// What the kernel runs on, if not the host.
+    device: Option<GpuClock>,
     setup: Option<PreparedCall>,
     /// Iterations of plain work per nanosecond, once needed.
     spin_rate: OnceCell<f64>,
@@ -80,7 +83,7 @@ fn serve_after(confine: Confinement) {
             (WorkerRequest::Ping | WorkerRequest::Fill(_) | WorkerRequest::Fetch, _) => {
                 WorkerReply::Done
             }
-            (WorkerRequest::Setup(setup), Some(worker)) => match PreparedCall::new(&setup) {
+            (WorkerRequest::Setup(setup), Some(worker)) => match worker.prepare(&setup) {
                 Ok(prepared) => {
                     worker.setup = Some(prepared);
                     WorkerReply::Done
@@ -100,24 +103,33 @@ fn serve_after(confine: Confinement) {
 
 impl LoadedKernel {
     fn new(hello: &WorkerHello, fds: &[OwnedFd], confine: Confinement) -> Result<Self, String> {
-        let [input, output] = fds else {
-            return Err(refusal("memory", "the memory did not arrive"));
-        };
-        let map = |fd: &OwnedFd, bytes: u64, access| {
-            WorkerMemory::new(fd, bytes as usize, access)
-                .map_err(|error| refusal("memory", &error.to_string()))
-        };
         let name = |text: &str| CString::new(text).map_err(|_| "a name with a zero".to_owned());
-        let input = map(input, hello.input_bytes, MappingAccess::Read)?;
-        let output = map(output, hello.output_bytes, MappingAccess::Write)?;
+        let (device, [input, output]) = match &hello.device {
+            None => (None, mapped(hello, fds)?),
+            Some(on) => {
+                let clock = GpuClock::open().map_err(fault)?;
+                let open = |at: usize, bytes: u64| {
+                    let address = clock.open_shared(&on.handles[at]).map_err(fault)?;
+                    Ok::<_, String>(WorkerMemory::on_device(address, bytes))
+                };
+                let memory = [open(0, hello.input_bytes)?, open(1, hello.output_bytes)?];
+                (Some(clock), memory)
+            }
+        };
         let (path, entry) = (name(&hello.path)?, name(&hello.entry)?);
-        // From here on, candidate code runs.
-        confine(&path, &hello.tree);
+        // From here on, candidate code runs. The driver of a device needs more than a kernel does.
+        if device.is_none() {
+            confine(&path, &hello.tree);
+        }
         let entry = native::load(&path, &entry).map_err(|failure| match failure {
             LoadFailure::Library(said) => refusal(kind_of(&said), &said),
             LoadFailure::Entry(said) => refusal("entry", &said),
         })?;
-        Ok(Self { input, output, spin_rate: OnceCell::new(), entry, setup: None })
+        Ok(Self { input, output, device, spin_rate: OnceCell::new(), entry, setup: None })
+    }
+
+    fn prepare(&self, setup: &CallSetup) -> Result<PreparedCall, String> {
+        PreparedCall::new(setup, self.device.is_some())
     }
 
     fn batch(&self, slots: &[CallSlot], spin_ns: u64) -> WorkerReply {
@@ -138,12 +150,20 @@ impl LoadedKernel {
         };
         let cpu = native::own_cpu_ns();
         let start = Instant::now();
+        if let Some(Err(error)) = self.device.as_ref().map(GpuClock::start) {
+            return WorkerReply::Failed(fault(error));
+        }
         for call in &calls {
             self.entry.call(call);
             if spin > 0 {
                 plain_work::work(spin);
             }
         }
+        let device_ns = match self.device.as_ref().map(GpuClock::finish) {
+            None => 0,
+            Some(Ok(ns)) => ns,
+            Some(Err(error)) => return WorkerReply::Failed(fault(error)),
+        };
         let wall_ns = start.elapsed().as_nanos() as u64;
         let cpu_ns = native::own_cpu_ns() - cpu;
         let changed = native::floating_point_mode() != mode;
@@ -151,9 +171,29 @@ impl LoadedKernel {
             wall_ns,
             cpu_ns,
             flags: if changed { FLAG_MODE_CHANGED } else { 0 },
-            device_ns: 0,
+            device_ns,
         })
     }
+}
+
+/// The memory that karve shares, mapped.
+fn mapped(hello: &WorkerHello, fds: &[OwnedFd]) -> Result<[WorkerMemory; 2], String> {
+    let [input, output] = fds else {
+        return Err(refusal("memory", "the memory did not arrive"));
+    };
+    let map = |fd: &OwnedFd, bytes: u64, access| {
+        WorkerMemory::new(fd, bytes as usize, access)
+            .map_err(|error| refusal("memory", &error.to_string()))
+    };
+    Ok([
+        map(input, hello.input_bytes, MappingAccess::Read)?,
+        map(output, hello.output_bytes, MappingAccess::Write)?,
+    ])
+}
+
+/// A failure of the device in this process.
+fn fault(error: GpuError) -> String {
+    refusal(&format!("fault\t{}", error.code), &error.text)
 }
 
 /// The kind of a message of the loader.
@@ -166,7 +206,7 @@ fn kind_of(said: &str) -> &'static str {
 }
 
 impl PreparedCall {
-    fn new(setup: &CallSetup) -> Result<Self, String> {
+    fn new(setup: &CallSetup, on_device: bool) -> Result<Self, String> {
         let (mut list, mut pointers) = (RegisterList::default(), Vec::new());
         for given in &setup.args {
             let placed = match given {
@@ -180,6 +220,10 @@ impl PreparedCall {
                 }
             };
             placed.ok_or("too many arguments")?;
+        }
+        if on_device {
+            // The stream: the default one.
+            list.integer(0).ok_or("too many arguments")?;
         }
         Ok(Self {
             registers: list.registers,

@@ -153,6 +153,10 @@ fn explained(names: &WorkerNames, code: &str, args: &[&str]) -> Option<String> {
         ("missing", []) => format!("{shown} cannot be loaded: it needs a file that is not there"),
         ("memory", []) => "its memory cannot be mapped".to_owned(),
         ("torch", []) => "the device needs PyTorch, which this Python does not have".to_owned(),
+        ("fault", [code]) => match code.parse::<u32>().ok().and_then(gpu_fault) {
+            Some(what) => format!("on the GPU: {what}"),
+            None => "an error of the GPU".to_owned(),
+        },
         ("gpu", []) => "PyTorch finds no GPU".to_owned(),
         ("element", []) => "this PyTorch lacks the type of an argument".to_owned(),
         ("order", []) => "a request out of order".to_owned(),
@@ -167,6 +171,24 @@ fn explained(names: &WorkerNames, code: &str, args: &[&str]) -> Option<String> {
             "this Python has no NumPy: install it, or name another in contract.interpreter"
                 .to_owned()
         }
+        _ => return None,
+    })
+}
+
+/// Errors of a GPU, by the number that its driver gives them.
+fn gpu_fault(code: u32) -> Option<&'static str> {
+    Some(match code {
+        2 => "out of memory",
+        214 => "an uncorrectable memory error",
+        700 => "an illegal memory access",
+        702 => "a kernel that ran too long",
+        709 => "its context was destroyed",
+        710 => "a failed assertion",
+        714 | 715 => "an illegal instruction",
+        716 => "a misaligned address",
+        717 => "an invalid address space",
+        718 => "an invalid program counter",
+        719 => "a kernel that failed",
         _ => return None,
     })
 }
@@ -243,6 +265,7 @@ mod tests {
                 format!("elements\tfloat32\t{secret}"),
                 format!("entry\t{secret}"),
                 format!("library\t{secret}"),
+                format!("fault\t{secret}"),
                 format!("{secret}\tValueError"),
                 format!("\u{1b}]52;c;{secret}\u{7}"),
             ] {
@@ -267,6 +290,8 @@ mod tests {
             ("elements\tfloat64\tfloat32", "a result is float64 instead of float32"),
             ("entry", "kernel.py does not define `kernel_fn`"),
             ("replaced", "it replaces functions of PyTorch"),
+            ("fault\t700\nsecret", "on the GPU: an illegal memory access"),
+            ("fault\t3", "an error of the GPU"),
             ("anything", "its process could not do it"),
         ] {
             assert_eq!(passed(&names, said), want);

@@ -77,9 +77,7 @@ impl Template {
                 embedded!("triton": "README.md", "karve.toml", "kernel.py", "reference.py")
             }
             Self::Cuda => {
-                embedded!(
-                    "cuda": "README.md", "karve.toml", "kernel.cu", "launch.py", "reference.py"
-                )
+                embedded!("cuda": "README.md", "karve.toml", "kernel.cu", "reference.cu")
             }
         }
     }

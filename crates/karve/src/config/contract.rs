@@ -180,22 +180,13 @@ fn kernel_of(source: &ConfigSource<'_>, table: &ContractTable) -> Result<Kernel>
 /// What runs Python files, if there are any.
 fn modules_of(source: &ConfigSource<'_>, table: &ContractTable) -> Result<PythonRuntime> {
     let has_modules = table.python.is_some() || table.reference.python.is_some();
-    let keys = [
-        ("style", table.style.is_some()),
-        ("interpreter", table.interpreter.is_some()),
-        ("device", table.device.is_some()),
-    ];
+    let keys = [("style", table.style.is_some()), ("interpreter", table.interpreter.is_some())];
     for (key, there) in keys {
         if there && !has_modules {
             return Err(source
                 .error_at(&format!("contract.{key}"), format!("`{key}` is for Python files"))
                 .hint(format!("remove {key} from [contract], or name a python file there")));
         }
-    }
-    if table.device == Some(DeviceName::Cuda) && table.python.is_none() {
-        return Err(source
-            .error_at("contract.device", "a shared object gets host pointers")
-            .hint("call the shared object from a file in contract.python: see docs/contract.md"));
     }
     Ok(PythonRuntime {
         interpreter: table.interpreter.clone(),

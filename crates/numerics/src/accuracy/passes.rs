@@ -63,31 +63,49 @@ impl CompareLimits {
     }
 }
 
-/// Runs one pass over both tensors.
+/// One pair of tensors in a pass.
+#[derive(Clone, Copy, Debug)]
+pub struct PassItem {
+    /// Which pair.
+    pub pair: usize,
+    /// The numbers that the pass needs.
+    pub limits: CompareLimits,
+}
+
+/// Runs passes over pairs of tensors.
 pub trait RunPass {
     /// How a pass fails.
     type Error;
 
-    /// The figures of all elements.
+    /// The figures of each of these pairs.
     fn run(
         &mut self,
         pass: ComparePass,
-        limits: &CompareLimits,
-    ) -> Result<[f64; FIGURES], Self::Error>;
+        items: &[PassItem],
+    ) -> Result<Vec<[f64; FIGURES]>, Self::Error>;
 }
 
-/// As [`super::measure`], for tensors of `n` elements on a device.
+fn run_one<R: RunPass>(
+    device: &mut R,
+    pass: ComparePass,
+    limits: CompareLimits,
+) -> Result<[f64; FIGURES], R::Error> {
+    let found = device.run(pass, &[PassItem { pair: 0, limits }])?;
+    Ok(found.first().copied().unwrap_or_default())
+}
+
+/// As [`super::measure`], for one pair of tensors of `n` elements on a device.
 pub fn measure_on<R: RunPass>(
     n: usize,
     tolerance: &Tolerance,
     device: &mut R,
 ) -> Result<ErrorStats, R::Error> {
     let mut limits = CompareLimits::of(tolerance.dtype);
-    let [largest, ..] = device.run(ComparePass::Largest, &limits)?;
+    let [largest, ..] = run_one(device, ComparePass::Largest, limits)?;
     let exponent = ((largest.to_bits() >> 52) as i32 - 1023).clamp(-900, 900);
     let unit = tensor::power_of_two(exponent);
     limits.inverse = tensor::power_of_two(-exponent);
-    let found = device.run(ComparePass::Sums, &limits)?;
+    let found = run_one(device, ComparePass::Sums, limits)?;
     let [n_finite, max_abs, peak, error, out, reference, ..] = found;
     let [.., out_squares, reference_squares, products, _, _, _] = found;
     (limits.out_mean, limits.reference_mean) =
@@ -96,7 +114,7 @@ pub fn measure_on<R: RunPass>(
     limits.limit = tolerance.absolute + tolerance.scaled * scale;
     limits.relative = tolerance.relative;
     limits.exact = u32::from(limits.limit == 0.0 && limits.relative == 0.0);
-    let each = device.run(ComparePass::Elements, &limits)?;
+    let each = run_one(device, ComparePass::Elements, limits)?;
     let sums = ErrorSums {
         n,
         n_finite,
@@ -125,36 +143,79 @@ pub fn measure_on<R: RunPass>(
     })
 }
 
-/// As [`super::agree`], for outputs of one type on a device.
-pub fn agree_on<R: RunPass>(
-    n: usize,
-    dtype: Dtype,
-    bound: &CrossBound,
-    device: &mut R,
-) -> Result<CrossCheckResult, R::Error> {
-    let mut limits = CompareLimits::of(dtype);
-    let [squares, differing, ..] = device.run(ComparePass::Squares, &limits)?;
-    if differing == 0.0 {
-        return Ok(CrossCheckResult { n, agrees: true, ..CrossCheckResult::default() });
+/// Two outputs of one type that are to be compared.
+#[derive(Clone, Copy, Debug)]
+pub struct AgreeRequest {
+    /// Their elements.
+    pub n: usize,
+    /// The type.
+    pub dtype: Dtype,
+    /// By how much they may differ.
+    pub bound: CrossBound,
+}
+
+impl AgreeRequest {
+    /// The scale of the differences, from the figures of the second output.
+    fn scale(&self, [squares, ..]: &[f64; FIGURES]) -> f64 {
+        let rms = (squares.min(f64::MAX) / self.n.max(1) as f64).sqrt();
+        rms.max(self.bound.scale)
     }
-    let rms = (squares.min(f64::MAX) / n.max(1) as f64).sqrt();
-    let scale = rms.max(bound.scale);
-    limits.limit = (bound.scaled * scale + bound.smallest).min(f64::MAX);
-    limits.relative = bound.relative;
-    limits.exact = u32::from(!dtype.is_float());
-    let [beyond, first, differences, ..] = device.run(ComparePass::Cross, &limits)?;
-    let mean = differences / n.max(1) as f64;
-    let rms = match dtype.is_float() && mean.is_finite() {
-        true => mean.sqrt() / scale,
-        false => 0.0,
+
+    fn limits(&self, scale: f64) -> CompareLimits {
+        CompareLimits {
+            limit: (self.bound.scaled * scale + self.bound.smallest).min(f64::MAX),
+            relative: self.bound.relative,
+            exact: u32::from(!self.dtype.is_float()),
+            ..CompareLimits::of(self.dtype)
+        }
+    }
+
+    fn result(&self, scale: f64, figures: &[f64; FIGURES]) -> CrossCheckResult {
+        let [beyond, first, differences, ..] = *figures;
+        let mean = differences / self.n.max(1) as f64;
+        let rms = match self.dtype.is_float() && mean.is_finite() {
+            true => mean.sqrt() / scale,
+            false => 0.0,
+        };
+        CrossCheckResult {
+            n: self.n,
+            beyond: beyond as usize,
+            first: (first < NO_ELEMENT).then_some(first as usize),
+            rms,
+            agrees: beyond == 0.0 && rms <= self.bound.rms_max,
+        }
+    }
+}
+
+/// As [`super::agree`], for many pairs of outputs on a device.
+pub fn agree_on<R: RunPass>(
+    pairs: &[AgreeRequest],
+    device: &mut R,
+) -> Result<Vec<CrossCheckResult>, R::Error> {
+    let first = |(pair, one): (usize, &AgreeRequest)| PassItem {
+        pair,
+        limits: CompareLimits::of(one.dtype),
     };
-    Ok(CrossCheckResult {
-        n,
-        beyond: beyond as usize,
-        first: (first < NO_ELEMENT).then_some(first as usize),
-        rms,
-        agrees: beyond == 0.0 && rms <= bound.rms_max,
-    })
+    let all: Vec<PassItem> = pairs.iter().enumerate().map(first).collect();
+    let squares = device.run(ComparePass::Squares, &all)?;
+    let same = |one: &AgreeRequest| CrossCheckResult {
+        n: one.n,
+        agrees: true,
+        ..CrossCheckResult::default()
+    };
+    let mut results: Vec<CrossCheckResult> = pairs.iter().map(same).collect();
+    let scales: Vec<f64> = pairs.iter().zip(&squares).map(|(one, of)| one.scale(of)).collect();
+    let differing: Vec<PassItem> = (0..pairs.len().min(squares.len()))
+        .filter(|pair| squares[*pair][1] != 0.0)
+        .map(|pair| PassItem { pair, limits: pairs[pair].limits(scales[pair]) })
+        .collect();
+    if !differing.is_empty() {
+        let found = device.run(ComparePass::Cross, &differing)?;
+        for (PassItem { pair, .. }, figures) in differing.iter().zip(&found) {
+            results[*pair] = pairs[*pair].result(scales[*pair], figures);
+        }
+    }
+    Ok(results)
 }
 
 /// As [`Sensitivity::of`], for references of `n` elements on a device.
@@ -262,13 +323,16 @@ mod tests {
         fn run(
             &mut self,
             pass: ComparePass,
-            limits: &CompareLimits,
-        ) -> Result<[f64; FIGURES], Self::Error> {
-            let all = (0..self.out.len()).map(|at| self.figures(at, pass, limits));
+            items: &[PassItem],
+        ) -> Result<Vec<[f64; FIGURES]>, Self::Error> {
             let both = |one: [f64; FIGURES], other: [f64; FIGURES]| {
                 std::array::from_fn(|at| pass.combine(at, one[at], other[at]))
             };
-            Ok(all.reduce(both).unwrap_or_default())
+            let of_item = |item: &PassItem| {
+                let all = (0..self.out.len()).map(|at| self.figures(at, pass, &item.limits));
+                all.reduce(both).unwrap_or_default()
+            };
+            Ok(items.iter().map(of_item).collect())
         }
     }
 
@@ -296,7 +360,11 @@ mod tests {
             prop_assert_eq!(found, measure(&out, &reference, &tolerance));
             let zero = ErrorStats { scale: 1.0, ..ErrorStats::default() };
             let bound = CrossBound::from(&zero, &zero, dtype);
-            let found = agree_on(out.len(), dtype, &bound, &mut device).unwrap();
+            // Twice the same pair.
+            let request = AgreeRequest { n: out.len(), dtype, bound };
+            let found = agree_on(&[request; 2], &mut device).unwrap();
+            prop_assert_eq!((found.len(), found[0]), (2, found[1]));
+            let found = found[0];
             let bytes = |values: &[f64]| {
                 let mut bytes = vec![0; values.len() * 4];
                 tensor::from_f64(dtype, values, &mut bytes);

@@ -5,9 +5,9 @@
 //! through all patterns; timed calls are drawn from the same ones, but for those that would fill a
 //! tensor with subnormal numbers: on many CPUs these take so long that nothing else would be timed.
 
-use super::{CallLayout, Contract, PlacedArg};
+use super::{CallLayout, Contract, PlacedArg, TensorRegion};
 use crate::accuracy::AccuracyRuleSet;
-use crate::draw::{self, Draw, InputPattern, PatternTarget, hash64};
+use crate::draw::{self, Draw, ElementLayer, ElementRequest, InputPattern, PatternTarget, hash64};
 
 /// One in this many calls has a pattern.
 const ONE_IN: u64 = 4;
@@ -84,37 +84,75 @@ impl Contract {
 
     /// Fills an argument of a call; a pure function of its arguments.
     pub fn fill(&self, layout: &CallLayout, index: usize, of: CallInputs, out: &mut [u8]) {
-        let (Some(arg), Some(place)) = (self.args.get(index), layout.places.get(index)) else {
+        let Some((draw, _)) = self.drawn_tensor(layout, index) else {
             return;
         };
-        let (Some(draw), PlacedArg::Input(_) | PlacedArg::Output(_)) = (arg.draw(), place) else {
-            return;
-        };
-        let stream = index as u64;
-        let dtype = layout.dtypes[index];
+        let (stream, dtype) = (index as u64, layout.dtypes[index]);
         draw::fill(draw, dtype, of.seed, stream, out);
-        let Some(chosen) = of.pattern.filter(|chosen| chosen.pattern.applies_to(draw, dtype))
-        else {
-            return;
-        };
-        // One argument has the pattern for certain, others by a coin toss.
+        let hostile = self.hostile_draws();
+        if let Some(target) = self.pattern_of(layout, index, of, &hostile) {
+            draw::apply(&target, of.seed, stream, out);
+        }
+    }
+
+    /// How a device draws an argument of a call: the same distribution and pattern with other bits;
+    /// nothing if only the host can.
+    pub fn element_layers(
+        &self,
+        layout: &CallLayout,
+        index: usize,
+        of: CallInputs,
+    ) -> Option<Vec<ElementLayer>> {
+        let (draw, region) = self.drawn_tensor(layout, index)?;
+        let hostile = self.hostile_draws();
+        let dtype = layout.dtypes[index];
+        ElementLayer::all(&ElementRequest {
+            draw,
+            pattern: self.pattern_of(layout, index, of, &hostile),
+            dtype,
+            seed: of.seed,
+            stream: index as u64,
+            count: region.bytes / dtype.bytes() as u64,
+        })
+    }
+
+    /// What a tensor is drawn from, and where it is; nothing for another argument.
+    fn drawn_tensor(&self, layout: &CallLayout, index: usize) -> Option<(&Draw, TensorRegion)> {
+        match (self.args.get(index)?.draw()?, layout.places.get(index)?) {
+            (draw, PlacedArg::Input(region) | PlacedArg::Output(region)) => Some((draw, *region)),
+            (_, PlacedArg::Integer(_) | PlacedArg::Float(_)) => None,
+        }
+    }
+
+    /// The pattern of a tensor in a call: one argument has it for certain, others by a coin toss.
+    fn pattern_of<'a>(
+        &self,
+        layout: &CallLayout,
+        index: usize,
+        of: CallInputs,
+        hostile: &'a [Draw],
+    ) -> Option<PatternTarget<'a>> {
+        let chosen = of.pattern?;
+        let dtype = layout.dtypes[index];
+        let own = self.args.get(index)?.draw()?;
+        if !chosen.pattern.applies_to(own, dtype) {
+            return None;
+        }
         let applies = |arg: &super::Arg| {
             arg.draw().is_some_and(|draw| chosen.pattern.applies_to(draw, arg.dtype))
         };
         let places: Vec<usize> = (0..self.args.len()).filter(|i| applies(&self.args[*i])).collect();
         let first = hash64(of.seed, b"pattern") as usize % places.len().max(1);
-        let coin = hash64(of.seed, &stream.to_le_bytes()) & 1 == 0;
+        let coin = hash64(of.seed, &(index as u64).to_le_bytes()) & 1 == 0;
         if places.get(first) != Some(&index) && coin {
-            return;
+            return None;
         }
-        let hostile = self.hostile_draws();
-        let target = PatternTarget {
+        Some(PatternTarget {
             pattern: chosen.pattern,
             hostile: chosen.hostile.and_then(|at| hostile.get(at)),
             dtype,
             row: layout.extents[index].last().map_or(1, |n| *n as usize),
-        };
-        draw::apply(&target, of.seed, stream, out);
+        })
     }
 }
 

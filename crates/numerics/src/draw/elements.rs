@@ -7,7 +7,7 @@ use super::patterns::{
     CHOICE_PART, InputPattern, LANE_WIDTHS, OUTLIERS_MAX, PatternTarget, ROWS_MAX, VALUES_MAX,
     scale_factor,
 };
-use super::{Draw, Poison};
+use super::{Draw, DrawSegment, Poison};
 use crate::tensor::{Dtype, power_of_two};
 
 /// The part of a stream that is reserved for the key of a device.
@@ -67,6 +67,38 @@ pub struct ElementRequest<'a> {
     pub stream: u64,
     /// Its elements.
     pub count: u64,
+}
+
+/// Elements that a device draws at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ElementLayer {
+    /// The first element.
+    pub from: u64,
+    /// How many.
+    pub count: u64,
+    /// How they are drawn.
+    pub draw: ElementDraw,
+}
+
+impl ElementLayer {
+    /// How a device draws a tensor, each layer over those before it; nothing if only the host can.
+    pub fn all(request: &ElementRequest<'_>) -> Option<Vec<Self>> {
+        let Draw::Pieces { of, pieces } = request.draw else {
+            let draw = ElementDraw::of(request)?;
+            return Some(vec![Self { from: 0, count: request.count, draw }]);
+        };
+        if request.pattern.is_some() {
+            return None;
+        }
+        let layer = |piece: &DrawSegment| {
+            let from = piece.from.min(request.count);
+            let count = piece.to.clamp(from, request.count) - from;
+            let draw =
+                ElementDraw::of(&ElementRequest { draw: of, seed: piece.seed, count, ..*request })?;
+            Some(Self { from, count, draw })
+        };
+        pieces.iter().map(layer).collect()
+    }
 }
 
 impl ElementDraw {
@@ -242,6 +274,24 @@ mod tests {
         let found = of(&sparse(uniform), None, 1).expect("a draw by element").base;
         let wanted = ElementSource { kind: 0, replaced: 1, a: 0.0, b: 2.0, share: 0.75 };
         assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn pieces_are_drawn_one_over_the_other_and_stay_as_they_were() {
+        let normal = Draw::Normal { mean: 0.0, sd: 1.0 };
+        let whole = DrawSegment { seed: 7, from: 0, to: 4_096 };
+        let part = DrawSegment { seed: 8, from: 100, to: 9_999 };
+        let layers = |pieces: &[DrawSegment], seed| {
+            let draw = Draw::Pieces { of: Box::new(normal.clone()), pieces: pieces.to_vec() };
+            let (dtype, pattern) = (Dtype::F16, None);
+            let request =
+                ElementRequest { draw: &draw, pattern, dtype, seed, stream: 1, count: 4_096 };
+            ElementLayer::all(&request).expect("layers")
+        };
+        let (before, after) = (layers(&[whole], 1), layers(&[whole, part], 2));
+        assert_eq!(before[0], after[0]);
+        assert_eq!((after[1].from, after[1].count), (100, 3_996));
+        assert_ne!(after[1].draw.key, after[0].draw.key);
     }
 
     #[test]

@@ -30,6 +30,8 @@ unsafe extern "C" {
 pub struct GpuError {
     /// What kind of failure it is.
     pub kind: GpuFailure,
+    /// The driver's number of the error; 0 if there is no driver.
+    pub code: i32,
     /// What was tried, and the name of the error.
     pub text: String,
 }
@@ -66,6 +68,7 @@ macro_rules! driver {
             fn load() -> GpuResult<Self> {
                 let missing = |what: &CStr| GpuError {
                     kind: GpuFailure::Missing,
+                    code: 0,
                     text: format!("there is no {}", what.to_string_lossy()),
                 };
                 // SAFETY: each function is declared as the header of the driver does, and the
@@ -98,6 +101,11 @@ driver! {
     retain = c"cuDevicePrimaryCtxRetain" (*mut *mut c_void, c_int);
     set_current = c"cuCtxSetCurrent" (*mut c_void);
     synchronize = c"cuCtxSynchronize" ();
+    share = c"cuIpcGetMemHandle" (*mut GpuHandle, GpuAddress);
+    open_shared = c"cuIpcOpenMemHandle_v2" (*mut GpuAddress, GpuHandle, c_uint);
+    create_event = c"cuEventCreate" (*mut *mut c_void, c_uint);
+    record = c"cuEventRecord" (*mut c_void, *mut c_void);
+    elapsed = c"cuEventElapsedTime" (*mut f32, *mut c_void, *mut c_void);
     memory_info = c"cuMemGetInfo_v2" (*mut usize, *mut usize);
     alloc = c"cuMemAlloc_v2" (*mut GpuAddress, usize);
     free = c"cuMemFree_v2" (GpuAddress);
@@ -112,15 +120,82 @@ driver! {
         *mut *mut c_void, *mut *mut c_void);
 }
 
-/// A device, current for the thread that opened it.
+/// A device. Handles of the driver are kept as numbers: they hold on every thread.
 pub struct Gpu {
     driver: Driver,
     device: c_int,
+    context: usize,
+}
+
+/// What another process opens memory with.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GpuHandle(pub [u8; 64]);
+
+impl GpuHandle {
+    /// As text.
+    pub fn text(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// From text.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut bytes = [0; 64];
+        if text.len() != 2 * bytes.len() {
+            return None;
+        }
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+/// A point in the work of the default stream.
+#[derive(Clone, Copy, Debug)]
+pub struct GpuEvent(usize);
+
+/// A device that times the work of a worker.
+pub struct GpuClock {
+    /// The device.
+    pub gpu: Gpu,
+    first: GpuEvent,
+    last: GpuEvent,
+}
+
+impl GpuClock {
+    /// Opens the first device that is visible.
+    pub fn open() -> GpuResult<Self> {
+        let gpu = Gpu::open(0)?;
+        Ok(Self { first: gpu.event()?, last: gpu.event()?, gpu })
+    }
+
+    /// Opens memory of another process by the text of its handle.
+    pub fn open_shared(&self, text: &str) -> GpuResult<GpuAddress> {
+        let unreadable = || GpuError {
+            kind: GpuFailure::Missing,
+            code: 0,
+            text: "a handle of memory is unreadable".to_owned(),
+        };
+        self.gpu.open_shared(GpuHandle::parse(text).ok_or_else(unreadable)?)
+    }
+
+    /// The work begins.
+    pub fn start(&self) -> GpuResult<()> {
+        self.gpu.record(self.first)
+    }
+
+    /// Waits for the work of all streams, and returns how long it took in nanoseconds.
+    pub fn finish(&self) -> GpuResult<u64> {
+        self.gpu.record(self.last)?;
+        self.gpu.synchronize()?;
+        self.gpu.elapsed_ns(self.first, self.last)
+    }
 }
 
 /// A kernel of a module.
 #[derive(Clone, Copy)]
-pub(super) struct GpuKernel(*mut c_void);
+pub(super) struct GpuKernel(usize);
 
 /// How large a grid is; its blocks have 256 threads.
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +213,7 @@ impl Gpu {
     /// Opens a device by its number among those that are visible.
     pub fn open(number: u32) -> GpuResult<Self> {
         let driver = Driver::load()?;
-        let mut gpu = Self { driver, device: 0 };
+        let mut gpu = Self { driver, device: 0, context: 0 };
         // SAFETY: every pointer is to a place that outlives its call.
         unsafe {
             gpu.check("start", (gpu.driver.init)(0))?;
@@ -147,9 +222,17 @@ impl Gpu {
             gpu.device = device;
             let mut context = null_mut();
             gpu.check("open the device", (gpu.driver.retain)(&mut context, device))?;
-            gpu.check("use the device", (gpu.driver.set_current)(context))?;
+            gpu.context = context as usize;
         }
+        gpu.use_here()?;
         Ok(gpu)
+    }
+
+    /// Makes the device that of the calling thread.
+    pub fn use_here(&self) -> GpuResult<()> {
+        // SAFETY: the context lives as long as the process.
+        let code = unsafe { (self.driver.set_current)(self.context as *mut c_void) };
+        self.check("use the device", code)
     }
 
     fn check(&self, what: &str, code: c_int) -> GpuResult<()> {
@@ -170,7 +253,7 @@ impl Gpu {
             NO_DEVICE | INVALID_DEVICE | NOT_INITIALIZED => GpuFailure::Missing,
             _ => GpuFailure::Lost,
         };
-        Err(GpuError { kind, text: format!("cannot {what}: {name}") })
+        Err(GpuError { kind, code, text: format!("cannot {what}: {name}") })
     }
 
     /// Its name.
@@ -224,6 +307,52 @@ impl Gpu {
         Ok(at)
     }
 
+    /// What another process opens this memory with.
+    pub fn share(&self, at: GpuAddress) -> GpuResult<GpuHandle> {
+        let mut handle = GpuHandle([0; 64]);
+        // SAFETY: the place outlives the call, and what is not device memory is refused.
+        let code = unsafe { (self.driver.share)(&mut handle, at) };
+        self.check("share memory", code)?;
+        Ok(handle)
+    }
+
+    /// Opens memory of another process, for as long as this one lives.
+    pub fn open_shared(&self, handle: GpuHandle) -> GpuResult<GpuAddress> {
+        let mut at = 0;
+        // Access from other devices is set up when it is needed, which is the only choice.
+        let lazily = 1;
+        // SAFETY: the place outlives the call, and the driver refuses what is not a handle.
+        let code = unsafe { (self.driver.open_shared)(&mut at, handle, lazily) };
+        self.check("open shared memory", code)?;
+        Ok(at)
+    }
+
+    /// An event to be recorded.
+    pub fn event(&self) -> GpuResult<GpuEvent> {
+        let mut event = null_mut();
+        // SAFETY: the place outlives the call.
+        let code = unsafe { (self.driver.create_event)(&mut event, 0) };
+        self.check("create an event", code)?;
+        Ok(GpuEvent(event as usize))
+    }
+
+    /// Records an event behind all work of the default stream so far.
+    pub fn record(&self, event: GpuEvent) -> GpuResult<()> {
+        // SAFETY: events are never destroyed.
+        let code = unsafe { (self.driver.record)(event.0 as *mut c_void, null_mut()) };
+        self.check("record an event", code)
+    }
+
+    /// Nanoseconds from one event to the other, after both.
+    pub fn elapsed_ns(&self, from: GpuEvent, to: GpuEvent) -> GpuResult<u64> {
+        let mut ms = 0.0;
+        let (from, to) = (from.0 as *mut c_void, to.0 as *mut c_void);
+        // SAFETY: the place outlives the call, and events are never destroyed.
+        let code = unsafe { (self.driver.elapsed)(&mut ms, from, to) };
+        self.check("read events", code)?;
+        Ok((f64::from(ms) * 1e6) as u64)
+    }
+
     /// Frees memory.
     pub fn free(&self, at: GpuAddress) -> GpuResult<()> {
         // SAFETY: an address that is not allocated is refused.
@@ -274,14 +403,16 @@ impl Gpu {
     ) -> GpuResult<[GpuKernel; N]> {
         let text = CString::new(text).unwrap_or_default();
         let mut module = null_mut();
-        let mut kernels = [GpuKernel(null_mut()); N];
+        let mut kernels = [GpuKernel(0); N];
         // SAFETY: the text ends with a zero, and every place outlives its call.
         unsafe {
             let code = (self.driver.load_module)(&mut module, text.as_ptr().cast());
             self.check("load the kernels of the stage", code)?;
             for (kernel, name) in kernels.iter_mut().zip(names) {
-                let code = (self.driver.function)(&mut kernel.0, module, name.as_ptr());
+                let mut function = null_mut();
+                let code = (self.driver.function)(&mut function, module, name.as_ptr());
                 self.check("find a kernel of the stage", code)?;
+                kernel.0 = function as usize;
             }
         }
         Ok(kernels)
@@ -295,7 +426,7 @@ impl Gpu {
         // SAFETY: the arguments are those that the kernel declares, and are copied by the call.
         let code = unsafe {
             (self.driver.launch)(
-                kernel.0,
+                kernel.0 as *mut c_void,
                 grid.blocks,
                 grid.items,
                 1,

@@ -500,6 +500,7 @@ static __device__ bool is_least(u32 pass, int figure) {
 // Puts the sums of all threads of a block together.
 static __device__ void report(u32 pass, const double *sums, double *figures) {
   __shared__ double side[256];
+  u64 at = (u64)item() * __nvvm_read_ptx_sreg_nctaid_x() + __nvvm_read_ptx_sreg_ctaid_x();
   for (int k = 0; k < FIGURES; k++) {
     side[thread()] = sums[k];
     for (u32 half = threads() / 2; half; half /= 2) {
@@ -511,7 +512,7 @@ static __device__ void report(u32 pass, const double *sums, double *figures) {
       }
     }
     __syncthreads();
-    if (thread() == 0) figures[__nvvm_read_ptx_sreg_ctaid_x() * FIGURES + k] = side[0];
+    if (thread() == 0) figures[at * FIGURES + k] = side[0];
     __syncthreads();
   }
 }
@@ -553,7 +554,7 @@ template <u32 DTYPE> static __device__ void cross(const Compared &c, u32 pass, d
 }
 
 extern "C" __global__ void agree(const Compared *given, u32 pass, double *figures) {
-  Compared c = *given;
+  Compared c = given[item()];
   double sums[FIGURES];
   clear(pass, sums);
   switch (c.out_dtype) {
@@ -567,7 +568,7 @@ extern "C" __global__ void agree(const Compared *given, u32 pass, double *figure
 }
 
 extern "C" __global__ void compare(const Compared *given, u32 pass, double *figures) {
-  Compared c = *given;
+  Compared c = given[item()];
   double sums[FIGURES];
   clear(pass, sums);
   for (u64 i = first_index(); i < c.n; i += stride()) {

@@ -192,7 +192,7 @@ fn comparisons_are_those_of_the_host() {
         tensor::to_f64(dtype, &changed, &mut out_values);
         for rules in [AccuracyRuleSet::Default, AccuracyRuleSet::Bitwise] {
             let tolerance = rules.tolerance(dtype);
-            let found = stage.comparison(out, reference).measure(&tolerance).expect("stats");
+            let found = stage.measure(out, reference, &tolerance).expect("stats");
             let wanted = accuracy::measure(&out_values, &truth, &tolerance);
             let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs());
             assert!(close(found.rms, wanted.rms), "{dtype:?} {found:?} {wanted:?}");
@@ -211,7 +211,9 @@ fn comparisons_are_those_of_the_host() {
         for (a, b) in [(&bytes, &bytes), (&changed, &bytes)] {
             let same = std::ptr::eq(a, b);
             let first = if same { plain } else { out };
-            let found = stage.comparison(first, plain).agree(&bound).expect("a result");
+            let found = stage.agree(&[[first, plain]; 2], &[bound; 2]).expect("results");
+            assert_eq!(found[0], found[1]);
+            let found = found[0];
             assert_eq!(found, accuracy::agree(a, b, dtype, &bound), "{dtype:?}");
             assert_eq!(found.agrees, same);
         }
@@ -302,7 +304,16 @@ fn figures() {
     let zero = accuracy::ErrorStats { scale: 1.0, ..Default::default() };
     let bound = CrossBound::from(&zero, &zero, dtype);
     timed("agree", &mut |stage| {
-        assert!(stage.comparison(tensor(room), tensor(other)).agree(&bound).expect("x").agrees);
+        assert!(stage.agree(&[[tensor(room), tensor(other)]], &[bound]).expect("x")[0].agrees);
     });
     timed("canary", &mut |stage| assert!(stage.canary().expect("an end") > Duration::ZERO));
+}
+
+#[test]
+fn a_device_has_another_number_where_fewer_are_visible() {
+    assert_eq!(number_among(None, None), 0);
+    assert_eq!(number_among(None, Some("2,3")), 2);
+    assert_eq!(number_among(Some("2,3"), None), 0);
+    assert_eq!(number_among(Some("2, 3"), Some("3")), 1);
+    assert_eq!(number_among(Some("GPU-a,GPU-b"), Some("GPU-b")), 1);
 }

@@ -130,6 +130,11 @@ impl CommandCgroup {
         self.fd.as_fd()
     }
 
+    /// Moves a process into the leaf; returns whether that worked.
+    pub(super) fn adopt(&self, pid: Pid) -> bool {
+        fs::write(self.dir.join("cgroup.procs"), pid.to_string()).is_ok()
+    }
+
     /// Whether no live process is left.
     ///
     /// The kernel may for a moment count a process that has just died, though it does not list it.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::cgroup::CommandCgroup;
 use super::launch::ExecCommand;
-use super::sys::{ParentDeathAction, SpawnSpec};
+use super::sys::{ParentDeathAction, Pid, SpawnSpec, SpawnedChild};
 use super::tree::ProcessTree;
 use super::{Command, Exit, StopFlag, launch, sys, table};
 use crate::error::{Result, WithContext};
@@ -60,10 +60,57 @@ pub enum StopResult {
     Restless,
 }
 
+/// What a child needs before it exists.
+pub(super) struct NewChild<'a> {
+    /// Its mark.
+    pub(super) mark: &'a str,
+    /// Its program, environment and directory.
+    pub(super) launch: &'a ExecCommand,
+    /// What becomes of descriptors 0, 1 and 2.
+    pub(super) streams: [BorrowedFd<'a>; 3],
+    leaf: Option<&'a CommandCgroup>,
+}
+
 impl ChildProcess {
     /// Starts a command that communicates over its standard input; waits for it end when the user
     /// wants to stop immediately.
     pub fn start(command: &Command, stop: &StopFlag) -> Result<Self> {
+        Self::begin(command, stop, |new| {
+            sys::spawn(&SpawnSpec {
+                program: &new.launch.program,
+                argv: &new.launch.argv,
+                env: &new.launch.env,
+                dir: &new.launch.dir,
+                streams: new.streams,
+                cgroup: new.leaf.map(CommandCgroup::fd),
+                cpus: new.launch.cpus.as_deref(),
+                profile: None,
+                namespace: None,
+                death: ParentDeathAction::WithKarve,
+            })
+            .map_err(|error| launch::spawn_error(command, &error))
+        })
+    }
+
+    /// The same for a process that another one forks, and that becomes a child of karve.
+    pub(super) fn adopt(
+        command: &Command,
+        stop: &StopFlag,
+        fork: impl FnOnce(&NewChild<'_>) -> Result<Pid>,
+    ) -> Result<Self> {
+        Self::begin(command, stop, |new| {
+            let started = Instant::now();
+            let pid = fork(new)?;
+            let in_cgroup = new.leaf.is_some_and(|leaf| leaf.adopt(pid));
+            Ok(SpawnedChild { started, pid, pidfd: sys::pidfd_open(pid).ok(), in_cgroup })
+        })
+    }
+
+    fn begin(
+        command: &Command,
+        stop: &StopFlag,
+        start: impl FnOnce(&NewChild<'_>) -> Result<SpawnedChild>,
+    ) -> Result<Self> {
         let cannot_prepare = || "cannot prepare a worker".to_owned();
         sys::become_subreaper();
         let mark = launch::fresh_mark();
@@ -73,25 +120,23 @@ impl ChildProcess {
         let null = File::options().write(true).open("/dev/null");
         let null = null.context(cannot_prepare)?;
         let leaf = CommandCgroup::for_tag(&command.tag);
-        let child = sys::spawn(&SpawnSpec {
-            program: &launch.program,
-            argv: &launch.argv,
-            env: &launch.env,
-            dir: &launch.dir,
+        let child = start(&NewChild {
+            mark: &mark,
+            launch: &launch,
             streams: [theirs.as_fd(), null.as_fd(), diagnostics.as_fd()],
-            cgroup: leaf.as_ref().map(CommandCgroup::fd),
-            cpus: launch.cpus.as_deref(),
-            profile: None,
-            namespace: None,
-            death: ParentDeathAction::WithKarve,
-        })
-        .map_err(|error| launch::spawn_error(command, &error))?;
+            leaf: leaf.as_ref(),
+        })?;
         Ok(Self {
             tree: Some(ProcessTree::new(child, mark, leaf)),
             socket,
             diagnostics,
             stop: stop.clone(),
         })
+    }
+
+    /// The end of what it wrote to its stderr.
+    pub(super) fn said(&self) -> String {
+        sys::written_text(&self.diagnostics, DIAGNOSTICS_BYTES)
     }
 
     /// Sends one message, with descriptors if there are any.
@@ -190,7 +235,7 @@ impl ChildProcess {
             },
             Ok(_) | Err(_) => Exit::Stopped,
         };
-        (exit, sys::written_text(&self.diagnostics, DIAGNOSTICS_BYTES))
+        (exit, self.said())
     }
 
     fn has_ended(&self) -> bool {

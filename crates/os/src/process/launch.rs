@@ -119,11 +119,12 @@ fn environment(command: &Command, mark: &str) -> EnvMap {
     env
 }
 
-/// A unique mark for a run: that of this karve process and a number.
+/// A unique mark for a run: that of this karve process and a number. All of them have the same
+/// length, so that a forked process can replace its mark.
 pub(super) fn fresh_mark() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("{}-{count}", own_mark())
+    format!("{}-{count:08}", own_mark())
 }
 
 /// The unique prefix of the marks of all runs of this karve process. Inside another run it starts

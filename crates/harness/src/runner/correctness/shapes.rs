@@ -39,7 +39,7 @@ impl CorrectnessCheck<'_> {
             return Ok(OtherShapes::End);
         }
         let calls = self.buffers.nominal_calls(1)?;
-        self.buffers.fill_all(&calls);
+        self.buffers.fill(&calls)?;
         let usual = self
             .set_up(CheckedArm::Incumbent)
             .and_then(|()| self.run_one(CheckedArm::Incumbent, &calls));
@@ -54,7 +54,7 @@ impl CorrectnessCheck<'_> {
         let Ok(truth) = self.reference.truth(&self.buffers, &calls[0]) else {
             return Ok(OtherShapes::End);
         };
-        let usual = check::errors(&self.buffers, &usual[0], &truth);
+        let usual = check::errors(&self.buffers, &usual[0], &truth)?;
         if check::judge(contract, &usual, None).is_err() {
             return Ok(OtherShapes::Next);
         }
@@ -63,7 +63,7 @@ impl CorrectnessCheck<'_> {
             .set_up(CheckedArm::Own)
             .and_then(|()| self.run_one(CheckedArm::Own, &calls))
             .map_err(not_listed)?;
-        let own = check::errors(&self.buffers, &own[0], &truth);
+        let own = check::errors(&self.buffers, &own[0], &truth)?;
         check::judge(contract, &own, Some(&usual))
             .map_err(|why| not_listed(check::wrong(&self.case.name, why).into()))?;
         self.check_speed()?;
@@ -74,17 +74,16 @@ impl CorrectnessCheck<'_> {
         let mut least = [Duration::MAX; 2];
         for _ in 0..TIMED_CALLS {
             let calls = self.buffers.nominal_calls(1)?;
-            self.buffers.fill_all(&calls);
+            self.buffers.fill(&calls)?;
             let slots = [calls[0].slot()];
             let arms = [Some(&mut self.arm), self.incumbent.as_mut()];
             for (arm, least) in arms.into_iter().zip(&mut least) {
                 let Some(arm) = arm else {
                     return Ok(());
                 };
-                self.buffers.poison_outputs(&calls);
+                self.buffers.poison_outputs(&calls)?;
                 let turn = on_case(arm.run_batch(&slots, 0), self.case)?;
-                let is_on_device = self.terms.contract.modules.device.is_some();
-                *least = (*least).min(if is_on_device { turn.wall } else { turn.cpu });
+                *least = (*least).min(turn.work());
             }
         }
         let [own, usual] = least;

@@ -23,6 +23,7 @@ fn question() -> impl Strategy<Value = WorkerRequest> {
                 output_bytes: 1,
                 tree: ReadableTree::default(),
                 module: None,
+                device: Some(DeviceHello { handles: ["0a".into(), "ff".into()] }),
             }
         )),
         Just(WorkerRequest::Fetch),
@@ -42,6 +43,7 @@ fn question() -> impl Strategy<Value = WorkerRequest> {
                 hidden: vec!["reference".into()],
                 seed,
             }),
+            device: None,
         })),
     ]
 }

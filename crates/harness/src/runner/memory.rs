@@ -1,0 +1,132 @@
+//! The memory that all arms of a duel share, on the host or on a device: idle arms are frozen, so
+//! they do not interfere, and no arm is lucky with the pages that it got.
+
+use super::protocol::DeviceHello;
+use karve_os::error::{CommandError, Result, WithContext};
+use karve_os::gpu::{GpuError, GpuFailure, GpuMemory, SharedStage};
+use karve_os::native::SharedMemory;
+use std::os::fd::BorrowedFd;
+
+/// Bytes of the memory that is read and of the memory that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MemorySizes {
+    /// Read by all arms.
+    pub(super) input: u64,
+    /// Written by one.
+    pub(super) output: u64,
+}
+
+/// The memory of some arms.
+#[derive(Debug)]
+pub(super) struct ArmMemory {
+    /// How large it is.
+    pub(super) sizes: MemorySizes,
+    /// Where it is.
+    pub(super) place: MemoryPlace,
+}
+
+/// Where memory is.
+#[derive(Debug)]
+pub(super) enum MemoryPlace {
+    /// In memory that processes map.
+    Host(HostMemory),
+    /// On a device.
+    Device(DeviceMemory),
+}
+
+/// Memory that processes map.
+#[derive(Debug)]
+pub(super) struct HostMemory {
+    /// Read by the kernels.
+    pub(super) input: SharedMemory,
+    /// Written by the kernels.
+    pub(super) output: SharedMemory,
+    /// Whether the operating system keeps workers from writing to the inputs.
+    pub(super) sealed: bool,
+}
+
+/// Memory on a device, which processes open.
+#[derive(Debug)]
+pub(super) struct DeviceMemory {
+    /// What draws and compares there.
+    pub(super) stage: SharedStage,
+    /// Read by the kernels.
+    pub(super) input: GpuMemory,
+    /// Written by the kernels.
+    pub(super) output: GpuMemory,
+    hello: DeviceHello,
+}
+
+impl ArmMemory {
+    /// Fresh memory: on a device if there is a stage.
+    pub(super) fn new(sizes: MemorySizes, stage: Option<&SharedStage>) -> Result<Self> {
+        let place = match stage {
+            None => MemoryPlace::Host(HostMemory::new(sizes)?),
+            Some(stage) => {
+                MemoryPlace::Device(DeviceMemory::new(sizes, stage).map_err(gpu_failed)?)
+            }
+        };
+        Ok(Self { sizes, place })
+    }
+
+    /// The descriptors that a worker maps.
+    pub(super) fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        match &self.place {
+            MemoryPlace::Host(host) => vec![host.input.fd(), host.output.fd()],
+            MemoryPlace::Device(_) => Vec::new(),
+        }
+    }
+
+    /// What a worker opens on a device.
+    pub(super) fn device_hello(&self) -> Option<DeviceHello> {
+        match &self.place {
+            MemoryPlace::Host(_) => None,
+            MemoryPlace::Device(device) => Some(device.hello.clone()),
+        }
+    }
+}
+
+impl HostMemory {
+    fn new(sizes: MemorySizes) -> Result<Self> {
+        let part = |bytes: u64| {
+            SharedMemory::new(bytes as usize)
+                .context(|| "cannot allocate memory for kernels".to_owned())
+                .map_err(|error| error.hint("use smaller cases in karve.toml"))
+        };
+        let (input, output) = (part(sizes.input)?, part(sizes.output)?);
+        let sealed = input.seal_for_others();
+        for shared in [&input, &output] {
+            let done = shared.seal_as_it_is();
+            done.context(|| "cannot seal memory for kernels".to_owned())?;
+        }
+        Ok(Self { input, output, sealed })
+    }
+}
+
+impl DeviceMemory {
+    fn new(sizes: MemorySizes, stage: &SharedStage) -> std::result::Result<Self, GpuError> {
+        let opened = stage.here()?;
+        let input = GpuMemory::new(opened.gpu(), sizes.input)?;
+        let output = GpuMemory::new(opened.gpu(), sizes.output)?;
+        let hello = DeviceHello { handles: [input.share()?.text(), output.share()?.text()] };
+        drop(opened);
+        Ok(Self { stage: stage.clone(), input, output, hello })
+    }
+}
+
+/// A device that failed in karve's own process.
+pub(super) fn gpu_failed(error: GpuError) -> CommandError {
+    let (what, hint) = match error.kind {
+        GpuFailure::Missing => {
+            ("there is no GPU", "contract.device in karve.toml needs a GPU and its driver")
+        }
+        GpuFailure::Memory => {
+            ("the memory of the GPU is not enough", "use smaller cases in karve.toml")
+        }
+        GpuFailure::Lost => (
+            "the GPU failed",
+            "run `nvidia-smi`, then `karve resume`; karve doctor checks the host",
+        ),
+    };
+    CommandError::environment(what).cause(error.text).hint(hint)
+}

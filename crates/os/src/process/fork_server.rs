@@ -1,0 +1,105 @@
+//! A process that forks others: an interpreter that has imported its libraries, which takes
+//! seconds, and nothing else.
+//!
+//! ```text
+//! request   JSON: mark, environment, directory, CPUs, arguments and karve's process id;
+//!           with the descriptors that become standard input, output and error
+//! reply     the process id as decimal text, once karve has adopted the process
+//! ```
+//!
+//! A forked process is orphaned at once, so karve, the subreaper, is its parent. It has its own
+//! session, mark and control group, as one that karve started itself.
+
+use super::child_process::{ChildProcess, ReceiveResult};
+use super::{Command, Program, StopFlag, sys};
+use crate::error::{CommandError, Result, WithContext};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+/// How long importing may take, and forking.
+const START_LIMIT: Duration = Duration::from_secs(120);
+const FORK_LIMIT: Duration = Duration::from_secs(20);
+
+/// Bytes of a reply at most.
+const REPLY_BYTES: usize = 64;
+
+/// A process that forks others.
+#[derive(Debug)]
+pub struct ForkServer {
+    child: ChildProcess,
+}
+
+#[derive(Serialize)]
+struct ForkRequest<'a> {
+    mark: &'a str,
+    env: BTreeMap<String, String>,
+    dir: String,
+    cpus: &'a [usize],
+    args: Vec<String>,
+    parent: u32,
+}
+
+impl ForkServer {
+    /// Starts it, and waits until it is ready.
+    pub fn start(command: &Command, stop: &StopFlag) -> Result<Self> {
+        let server = Self { child: ChildProcess::start(command, stop)? };
+        server.reply(START_LIMIT)?;
+        Ok(server)
+    }
+
+    /// Forks a process that gets this environment, directory and arguments, as if the command had
+    /// been started.
+    pub fn fork(&self, command: &Command, stop: &StopFlag) -> Result<ChildProcess> {
+        ChildProcess::adopt(command, stop, |new| {
+            let text = |text: &std::ffi::CString| text.to_string_lossy().into_owned();
+            let pair = |text: String| {
+                let (name, value) = text.split_once('=')?;
+                Some((name.to_owned(), value.to_owned()))
+            };
+            let args = match &command.program {
+                Program::Argv(args) => args.as_slice(),
+                Program::Shell(_) | Program::Line(_) => &[],
+            };
+            let request = ForkRequest {
+                mark: new.mark,
+                env: new.launch.env.iter().map(text).filter_map(pair).collect(),
+                dir: text(&new.launch.dir),
+                cpus: &command.cpus,
+                args: args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect(),
+                parent: std::process::id(),
+            };
+            let request =
+                serde_json::to_vec(&request).map_err(|error| failed(error.to_string()))?;
+            let streams: [BorrowedFd<'_>; 3] = new.streams;
+            let sent = self.child.send(&request, &streams);
+            sent.context(|| "cannot fork a worker".to_owned())?;
+            let pid = self.reply(FORK_LIMIT)?;
+            let is_child = |pid: &i32| matches!(sys::wait(*pid, sys::WaitMode::Look), Ok(None));
+            pid.filter(is_child).ok_or_else(|| failed("the process was not adopted".to_owned()))
+        })
+    }
+
+    /// Its process id, while it lives.
+    pub fn pid(&self) -> Option<i32> {
+        self.child.pid()
+    }
+
+    /// The number in a reply.
+    fn reply(&self, limit: Duration) -> Result<Option<i32>> {
+        let mut buffer = [0; REPLY_BYTES];
+        let heard = self.child.receive(&mut buffer, limit);
+        match heard.context(|| "cannot fork a worker".to_owned())? {
+            ReceiveResult::Message(bytes) => {
+                Ok(std::str::from_utf8(&buffer[..bytes]).ok().and_then(|text| text.parse().ok()))
+            }
+            ReceiveResult::Gone => Err(failed(format!("it ended: {}", self.child.said()))),
+            ReceiveResult::Nothing => Err(failed("it does not answer".to_owned())),
+        }
+    }
+}
+
+fn failed(why: String) -> CommandError {
+    CommandError::environment("the process that forks workers failed").cause(why)
+}
