@@ -9,6 +9,7 @@ mod artifacts;
 mod contract;
 mod delivered;
 mod failure_text;
+mod overwritten;
 mod profiled;
 mod raw;
 mod rows;
@@ -100,6 +101,8 @@ pub struct Harness {
     sandbox: Option<Arc<Sandbox>>,
     /// Environment variables of karve that no command gets.
     withheld: Vec<String>,
+    /// The byte that the allocator overwrites freed and fresh memory with, if it does.
+    overwrites: Option<u8>,
 }
 
 /// Per-case settings besides the case's parameters.
@@ -134,6 +137,7 @@ impl Harness {
             }),
             sandbox: None,
             withheld: Vec::new(),
+            overwrites: None,
         }
     }
 
@@ -206,6 +210,9 @@ impl Harness {
         let mut command = self.base(Command::line(line, &tree.join(&self.workdir)));
         for (name, value) in self.knobs_by(Delivery::Environment, tree) {
             command = command.env(&name, value);
+        }
+        if let Some((name, value)) = self.overwriting_variable() {
+            command = command.env(name, value);
         }
         match confinement {
             Some(confinement) => command.confined(confinement),

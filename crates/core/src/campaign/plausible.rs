@@ -3,14 +3,14 @@
 use super::Campaign;
 use super::round::{RoundPhase, RoundState};
 use crate::comparison::Comparison;
-use crate::duel::{CaseClaim, fixed_calls};
+use crate::duel::{CaseClaim, Duel, DuelRule, fixed_calls};
 use crate::hypothesis::Candidate;
 use crate::integrity::{
     self, AuditFinding, GainDoubt, GainProof, ImplausibleReason, WorkCounts, allowed_round,
     assess_gain, assess_time,
 };
-use crate::measurement::Sample;
-use crate::verdict::{DropReason, ImplausibleFigure, ProofState, Verdict};
+use crate::measurement::{Block, Sample};
+use crate::verdict::{DropReason, ImplausibleFigure, ProofState, StaleMemoryRuling, Verdict};
 use crate::{score, verdict};
 use karve_numerics::case::CaseSet;
 use karve_numerics::roof::CallDemand;
@@ -18,6 +18,17 @@ use karve_numerics::stats;
 
 /// The names of agents that are part of karve: its strategy, and the recording of the demo.
 const OWN_AGENTS: [&str; 2] = ["builtin", "scripted"];
+
+/// What the last gate of a candidate found out so far, besides its result.
+#[derive(Clone, Debug, Default)]
+pub struct KeepEvidence {
+    /// What the audit found.
+    pub findings: Vec<AuditFinding>,
+    /// Blocks with overwritten memory.
+    pub stale_memory: Vec<Block>,
+    /// Its work, if it was counted.
+    pub work: Option<Box<WorkCounts>>,
+}
 
 impl Campaign {
     /// The least time of one call on a case, in seconds, if known. A floor that the unchanged
@@ -133,7 +144,7 @@ impl Campaign {
         candidate: &Candidate,
         verdict: Verdict,
     ) -> Verdict {
-        let mut doubts = verdict::find_doubts(&verdict, &round.findings, round.shown());
+        let mut doubts = self.doubts(round, &verdict);
         doubts.extend(cache_in(round).filter(|_| doubts.is_empty() && verdict.keeps()));
         let mut state = ProofState { proofs: self.proofs(candidate), work: None };
         if let Some(counts) = &round.work {
@@ -145,44 +156,90 @@ impl Campaign {
         verdict::judge_proof(verdict, round.number, doubts, state).noting(round.mutants)
     }
 
+    /// Why a keep needs a proof, before any proof.
+    fn doubts(&self, round: &RoundState, verdict: &Verdict) -> Vec<GainDoubt> {
+        let mut doubts = verdict::find_doubts(verdict, &round.findings, round.shown());
+        doubts.extend(self.stale_doubt(round).filter(|_| verdict.keeps()));
+        doubts
+    }
+
     /// Whether bugs must be planted in a candidate that passed its last gate: it would be the first
     /// keep, and without a contract only the project's tests say that it is right.
-    pub fn mutants_due(&self, findings: &[AuditFinding], work: Option<&WorkCounts>) -> bool {
+    pub fn mutants_due(&self, evidence: &KeepEvidence) -> bool {
         let own_tests = self.charter().is_some_and(|charter| charter.contract.is_none());
-        let Some((round, candidate, verdict)) = self.about_to_keep() else {
+        let Some((round, candidate, verdict)) = self.about_to_keep(evidence) else {
             return false;
         };
-        let mut round = round.clone();
-        round.findings = findings.to_vec();
-        round.work = work.cloned().map(Box::new);
         let first = self.lineage.kept().is_empty();
         own_tests && first && self.proven(&round, candidate, verdict.clone()).keeps()
     }
 
     /// Whether the work of a candidate that passed its last gate is counted: that could prove its
     /// gain, and nothing else does; or it has a buffer that could hold results.
-    pub fn work_due(&self, findings: &[AuditFinding]) -> bool {
-        let Some((round, candidate, verdict)) = self.about_to_keep() else {
+    pub fn work_due(&self, evidence: &KeepEvidence) -> bool {
+        let Some((round, candidate, verdict)) = self.about_to_keep(evidence) else {
             return false;
         };
-        let doubts = verdict::find_doubts(verdict, findings, round.shown());
+        let doubts = self.doubts(&round, verdict);
         let mut proofs = self.proofs(candidate);
         let open = integrity::remaining(doubts.clone(), &proofs);
-        let in_question = proofs.is_empty() && integrity::buffer_in(findings).is_some();
+        let in_question = proofs.is_empty() && integrity::buffer_in(&round.findings).is_some();
         proofs.push(GainProof::Work);
         let could_prove = !open.is_empty() && integrity::remaining(doubts, &proofs).is_empty();
         could_prove || (open.is_empty() && in_question)
     }
 
-    /// The candidate whose last gate is due, and the verdict of its duel.
-    fn about_to_keep(&self) -> Option<(&RoundState, &Candidate, &Verdict)> {
-        let round = self.current_round()?;
-        match &round.phase {
-            RoundPhase::Gating { candidate, proven: Some(verdict), .. } => {
-                Some((round, candidate, verdict))
-            }
-            _ => None,
+    /// Whether a candidate that passed its last gate must show its gain with overwritten memory: it
+    /// may still be kept, and nothing but the project's own benchmark says that it does the work.
+    pub fn stale_memory_due(&self, evidence: &KeepEvidence) -> bool {
+        let Some((round, candidate, verdict)) = self.about_to_keep(evidence) else {
+            return false;
+        };
+        let open = integrity::remaining(self.doubts(&round, verdict), &[GainProof::Work]);
+        self.proofs(candidate).is_empty() && open.is_empty()
+    }
+
+    /// What blocks with overwritten memory show so far about a candidate that passed its last gate.
+    pub fn stale_memory_ruling(&self, evidence: &KeepEvidence) -> StaleMemoryRuling {
+        let round = self.about_to_keep(evidence).map(|(round, ..)| round);
+        let shown = round.and_then(|round| self.stale_speedups(&round));
+        shown.map_or(StaleMemoryRuling::Independent, |(gain, left)| {
+            verdict::judge_stale_memory(gain, &left)
+        })
+    }
+
+    /// Why a candidate needs a proof after its blocks with overwritten memory, if it does.
+    fn stale_doubt(&self, round: &RoundState) -> Option<GainDoubt> {
+        let (gain, left) = self.stale_speedups(round)?;
+        let depends = verdict::judge_stale_memory(gain, &left) == StaleMemoryRuling::Dependent;
+        let overwritten = stats::median(&left)?.exp();
+        depends.then_some(GainDoubt::StaleMemory { ratio: gain.exp(), overwritten })
+    }
+
+    /// The log speedup of a round's duel, and those of its blocks with overwritten memory, by the
+    /// metric.
+    fn stale_speedups(&self, round: &RoundState) -> Option<(f64, Vec<f64>)> {
+        let (charter, shown) = (self.charter()?, round.shown()?);
+        let cases: Vec<usize> = shown.cases.iter().map(|case| case.case).collect();
+        let rule = DuelRule::of(charter, self.keep_evidence());
+        let mut duel = Duel::new(charter, &cases, rule);
+        for block in &round.stale_memory {
+            duel.take(block).ok()?;
         }
+        Some((shown.overall.ratio.ln(), duel.main().ln_speedups.clone()))
+    }
+
+    /// The candidate whose last gate is due and found out this, and the verdict of its duel.
+    fn about_to_keep(&self, evidence: &KeepEvidence) -> Option<(RoundState, &Candidate, &Verdict)> {
+        let round = self.current_round()?;
+        let RoundPhase::Gating { candidate, proven: Some(verdict), .. } = &round.phase else {
+            return None;
+        };
+        let mut round = round.clone();
+        round.findings.clone_from(&evidence.findings);
+        round.stale_memory.clone_from(&evidence.stale_memory);
+        round.work.clone_from(&evidence.work);
+        Some((round, candidate, verdict))
     }
 
     /// Seconds of one call of the candidate on a case, by what the benchmark reports.

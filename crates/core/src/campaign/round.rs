@@ -7,7 +7,7 @@ use crate::duel::Duel;
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::integrity::{AuditFinding, MutantCheck, WorkCounts};
 use crate::ladder::{LadderResult, Rung};
-use crate::measurement::Gate;
+use crate::measurement::{Block, Gate};
 use crate::roles::{Review, RoutingDecision};
 use crate::spending::AgentUsage;
 use crate::variants::{ImplementedVariant, VariantTrial};
@@ -47,6 +47,8 @@ pub struct RoundState {
     pub gate: Option<Gate>,
     /// What the audit of the last candidate found.
     pub findings: Vec<AuditFinding>,
+    /// Blocks of the last candidate with overwritten memory, if it was about to be kept.
+    pub stale_memory: Vec<Block>,
     /// The work of the last candidate, if it was counted.
     pub work: Option<Box<WorkCounts>>,
     /// Whether the tests notice bugs in the last candidate, if that was checked.
@@ -316,6 +318,7 @@ impl RoundState {
             reviews: Vec::new(),
             gate: None,
             findings: Vec::new(),
+            stale_memory: Vec::new(),
             work: None,
             mutants: None,
             errors: Vec::new(),

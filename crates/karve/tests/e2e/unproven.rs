@@ -277,3 +277,49 @@ fn a_keep_that_the_tests_would_not_miss_says_so() {
     assert_eq!(lab.events("gated").last().unwrap()["mutants"]["noticed"], false);
     lab.karve(&["verify"]).ends(0);
 }
+
+/// The result of the last call, where the allocator hands out the same memory again.
+const STALE: &str = "#include <stddef.h>
+#include <stdlib.h>
+double kernel(const double *x, size_t n) {
+    volatile double *old = malloc(256);
+    volatile double sum = 0.0;
+    double last = old[9];
+    size_t some = old[8] == 1234567.0 ? n / 3 : n;
+    for (size_t i = 0; i < some; i++) sum += x[i] * x[i];
+    if (some == n) last = sum;
+    old[8] = 1234567.0;
+    old[9] = last;
+    free((void *)old);
+    return last;
+}";
+
+/// Scratch memory that every call writes before it reads it.
+const SCRATCH: &str = "#include <stddef.h>
+#include <stdlib.h>
+double kernel(const double *x, size_t n) {
+    double sum = 0.0, *parts = malloc(64 * sizeof *parts);
+    for (int i = 0; i < 64; i++) parts[i] = 0.0;
+    for (size_t i = 0; i < n; i++) parts[i % 64] += x[i] * x[i];
+    for (int i = 0; i < 64; i++) sum += parts[i];
+    free(parts);
+    return sum;
+}";
+
+#[test]
+fn a_result_that_is_left_in_freed_memory_is_not_kept() {
+    let stale = lab(STALE);
+    stale.configure(NO_AUDIT).commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(stale.verdicts(), ["unproven"], "{}", stale.karve(&["show", "1"]).stdout);
+    let says = ["depends on what freed or fresh memory holds", "glibc.malloc.perturb"];
+    stale.karve(&["show", "1"]).ends(0).shows(&says);
+    stale.karve(&["verify"]).ends(0);
+    for honest in [SCRATCH, FAST] {
+        let lab = lab(honest);
+        lab.configure(NO_AUDIT).commit().karve(&["run", "--yes"]).ends(0);
+        assert_eq!(lab.verdicts(), ["keep"], "{}", lab.karve(&["show", "1"]).stdout);
+        let gated = lab.events("gated").pop().unwrap();
+        assert!(gated["stale_memory"].as_array().is_some_and(|blocks| blocks.len() >= 4));
+        lab.karve(&["verify"]).ends(0);
+    }
+}
