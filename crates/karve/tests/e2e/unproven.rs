@@ -129,6 +129,43 @@ fn the_doctor_says_whether_a_checksum_follows_the_seed() {
     assert!(ignores.contains("KARVE_SEED"), "{ignores}");
 }
 
+#[test]
+fn a_build_does_not_see_karve_in_its_environment() {
+    if karve_os::sandbox::HostSupport::of_host().no_namespace.is_some() {
+        println!("skipped: this host has no namespaces");
+        return;
+    }
+    let lab = lab(FAST);
+    let build = lab.read("karve.toml");
+    let build = build.lines().find_map(|line| line.strip_prefix("build = \"")).unwrap().to_owned();
+    lab.replace("karve.toml", &build, &format!("! env | grep KARVE_ && {build}"));
+    lab.commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+}
+
+#[test]
+fn an_agent_is_not_told_seeds_and_directories_of_karve() {
+    let lab = lab("double kernel(const double *x, unsigned long n) { return x[n - 1]; }");
+    let (seeds, brief) = (lab.beside("seeds"), lab.beside("brief"));
+    let told = format!(
+        "sh -c 'echo $KARVE_SEED >>{}; echo seed $KARVE_SEED in $PWD/main.c of $KARVE_CAMPAIGN.; \
+         ./build/main test'",
+        seeds.display()
+    );
+    lab.replace("karve.toml", "./build/main test", &told);
+    lab.script(
+        "1",
+        "repair",
+        &format!("cat >{}; cat >kernel.c <<'END'\n{FAST}END", brief.display()),
+    );
+    lab.unconfined().commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    let brief = fs::read_to_string(&brief).unwrap();
+    assert!(brief.contains("seed [seed] in main.c of [karve]."), "{brief}");
+    let seeds = fs::read_to_string(&seeds).unwrap();
+    assert!(seeds.lines().all(|seed| !brief.contains(seed)), "{brief}");
+}
+
 /// A table that is filled by the first call: state, but every call does its work.
 const TABLE: &str = "#include <stddef.h>
 static double weights[8];
