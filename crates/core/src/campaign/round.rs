@@ -5,7 +5,7 @@ use super::{DuelName, Lesson, OriginalCheck, ProcessAge, RunningCheck};
 use crate::comparison::{Clock, Comparison};
 use crate::duel::Duel;
 use crate::hypothesis::{Candidate, Hypothesis};
-use crate::integrity::{AuditFinding, MutantCheck, WorkCounts};
+use crate::integrity::{AuditFinding, MutantCheck, WorkCounts, suspicious_note};
 use crate::ladder::{LadderResult, Rung};
 use crate::measurement::{Block, Gate};
 use crate::roles::{Review, RoutingDecision};
@@ -412,6 +412,16 @@ impl RoundSummary {
     pub(super) fn checked_ratio(&self, base: &str) -> Option<f64> {
         let checked = self.check.as_ref().map(|check| check.comparison.overall.ratio);
         checked.or_else(|| self.ratio().filter(|_| self.parent == base))
+    }
+
+    /// Why it ended as it did, in words; `name` gives the name of a case. A keep says that a person
+    /// should look at it, if so.
+    pub fn why(&self, name: &dyn Fn(usize) -> String) -> String {
+        let why = self.verdict.describe(name);
+        match suspicious_note(&self.findings).filter(|_| self.verdict.keeps()) {
+            Some(note) => format!("{why}; {note}"),
+            None => why,
+        }
     }
 
     /// One line: the title of the hypothesis, or that there is none.

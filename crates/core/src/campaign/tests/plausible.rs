@@ -179,6 +179,27 @@ fn a_buffer_that_holds_results_by_its_work_counts_is_state() {
 }
 
 #[test]
+fn a_keep_says_that_a_person_should_look_at_it() {
+    let mut script = by_agent(&[2.0, 0.5]);
+    let finding = |severity| AuditFinding {
+        rule: "prints".into(),
+        severity,
+        bucket: None,
+        file: "kernel.c".into(),
+        line: 2,
+        what: "printf".into(),
+    };
+    script.findings = vec![finding(Severity::Suspicious), finding(Severity::Advice)];
+    let (campaign, _) = play(&script);
+    let why = |round: usize| campaign.round_view(&campaign.rounds()[round]).why;
+    assert_eq!(why(0), "faster; 1 suspicious finding");
+    assert!(!why(1).contains("suspicious"), "{}", why(1));
+    script.findings.push(finding(Severity::Suspicious));
+    let (campaign, _) = play(&script);
+    assert!(campaign.round_view(&campaign.rounds()[0]).why.ends_with("2 suspicious findings"));
+}
+
+#[test]
 fn a_gain_that_is_gone_with_overwritten_memory_needs_a_proof() {
     let mut script = by_agent(&[2.4]);
     for left in [2.4, 1.7, 5.0] {
