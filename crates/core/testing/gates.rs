@@ -50,6 +50,8 @@ pub(super) fn overwritten(script: &CampaignScript) -> Vec<Block> {
     let sample = |value: f64| Sample { value, wall_us: 1, cpu_us: 1 };
     let visible = script.charter.cases.iter().enumerate();
     let visible = visible.filter(|(_, case)| case.set != CaseSet::Hidden);
+    // What the overwriting itself costs.
+    let cost = 40.0;
     let block = |left: f64| Block {
         seed: 0,
         pad: 0,
@@ -58,8 +60,8 @@ pub(super) fn overwritten(script: &CampaignScript) -> Vec<Block> {
             .map(|(case, _)| Pair {
                 case,
                 first: FirstArm::Parent,
-                parent: sample(10.0),
-                candidate: sample(10.0 / left),
+                parent: sample(10.0 * (case + 1) as f64 + cost),
+                candidate: sample(10.0 * (case + 1) as f64 / left + cost),
                 turns: None,
             })
             .collect(),

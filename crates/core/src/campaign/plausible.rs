@@ -3,7 +3,7 @@
 use super::Campaign;
 use super::round::{RoundPhase, RoundState};
 use crate::comparison::Comparison;
-use crate::duel::{CaseClaim, Duel, DuelRule, fixed_calls};
+use crate::duel::{CaseClaim, fixed_calls};
 use crate::hypothesis::Candidate;
 use crate::integrity::{
     self, AuditFinding, GainDoubt, GainProof, ImplausibleReason, WorkCounts, allowed_round,
@@ -202,31 +202,32 @@ impl Campaign {
     /// What blocks with overwritten memory show so far about a candidate that passed its last gate.
     pub fn stale_memory_ruling(&self, evidence: &KeepEvidence) -> StaleMemoryRuling {
         let round = self.about_to_keep(evidence).map(|(round, ..)| round);
-        let shown = round.and_then(|round| self.stale_speedups(&round));
-        shown.map_or(StaleMemoryRuling::Independent, |(gain, left)| {
-            verdict::judge_stale_memory(gain, &left)
-        })
+        let saved = round.and_then(|round| self.saved_shares(&round));
+        saved.map_or(StaleMemoryRuling::Independent, |saved| verdict::judge_stale_memory(&saved))
     }
 
     /// Why a candidate needs a proof after its blocks with overwritten memory, if it does.
     fn stale_doubt(&self, round: &RoundState) -> Option<GainDoubt> {
-        let (gain, left) = self.stale_speedups(round)?;
-        let depends = verdict::judge_stale_memory(gain, &left) == StaleMemoryRuling::Dependent;
-        let overwritten = stats::median(&left)?.exp();
-        depends.then_some(GainDoubt::StaleMemory { ratio: gain.exp(), overwritten })
+        let saved = self.saved_shares(round)?;
+        let depends = verdict::judge_stale_memory(&saved) == StaleMemoryRuling::Dependent;
+        let (ratio, left) = (round.shown()?.overall.ratio, stats::median(&saved)?);
+        depends.then_some(GainDoubt::StaleMemory { ratio, left })
     }
 
-    /// The log speedup of a round's duel, and those of its blocks with overwritten memory, by the
-    /// metric.
-    fn stale_speedups(&self, round: &RoundState) -> Option<(f64, Vec<f64>)> {
-        let (charter, shown) = (self.charter()?, round.shown()?);
-        let cases: Vec<usize> = shown.cases.iter().map(|case| case.case).collect();
-        let rule = DuelRule::of(charter, self.keep_evidence());
-        let mut duel = Duel::new(charter, &cases, rule);
-        for block in &round.stale_memory {
-            duel.take(block).ok()?;
-        }
-        Some((shown.overall.ratio.ln(), duel.main().ln_speedups.clone()))
+    /// What each block with overwritten memory saves, as a share of what the candidate saved in its
+    /// duel; `None` if that saved nothing. Each case counts in units of the incumbent's time.
+    fn saved_shares(&self, round: &RoundState) -> Option<Vec<f64>> {
+        let (metric, shown) = (&self.charter()?.metric, round.shown()?);
+        let time = |value: f64| metric.ln_speedup(value, 1.0).exp();
+        let usual: Vec<f64> = shown.cases.iter().map(|case| time(case.parent_median)).collect();
+        let saved: f64 =
+            shown.cases.iter().zip(&usual).map(|(c, t)| 1.0 - time(c.candidate_median) / t).sum();
+        let share = |block: &Block| {
+            let pairs = block.pairs.iter().zip(&usual);
+            let here = pairs.map(|(p, t)| (time(p.parent.value) - time(p.candidate.value)) / t);
+            here.sum::<f64>() / saved
+        };
+        (saved > 0.0).then(|| round.stale_memory.iter().map(share).collect())
     }
 
     /// The candidate whose last gate is due and found out this, and the verdict of its duel.

@@ -79,8 +79,8 @@ pub enum GainDoubt {
     StaleMemory {
         /// The speedup of the duel.
         ratio: f64,
-        /// The speedup with overwritten memory.
-        overwritten: f64,
+        /// The share of the time saved in the duel that is saved then.
+        left: f64,
     },
 }
 
@@ -100,10 +100,11 @@ impl GainDoubt {
                      clock the command takes {seen:.2} ms less"
                 )
             }
-            Self::StaleMemory { ratio, overwritten } => format!(
-                "the gain depends on what freed or fresh memory holds: {ratio:.2}x, but \
-                 {overwritten:.2}x while the allocator overwrites it \
-                 (GLIBC_TUNABLES=glibc.malloc.perturb)"
+            Self::StaleMemory { ratio, left } => format!(
+                "the gain of {ratio:.2}x depends on what freed or fresh memory holds: while the \
+                 allocator overwrites it (GLIBC_TUNABLES=glibc.malloc.perturb), {:.0}% of the \
+                 saved time is left",
+                left.max(0.0) * 100.0
             ),
         }
     }
@@ -194,7 +195,7 @@ mod tests {
     }
 
     fn stale() -> GainDoubt {
-        GainDoubt::StaleMemory { ratio: 2.4, overwritten: 0.98 }
+        GainDoubt::StaleMemory { ratio: 2.4, left: 0.02 }
     }
 
     fn unseen() -> GainDoubt {

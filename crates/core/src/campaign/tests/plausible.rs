@@ -202,7 +202,8 @@ fn a_keep_says_that_a_person_should_look_at_it() {
 #[test]
 fn a_gain_that_is_gone_with_overwritten_memory_needs_a_proof() {
     let mut script = by_agent(&[2.4]);
-    for left in [2.4, 1.7, 5.0] {
+    // Overwriting costs both arms more than a call takes, so their ratio says little.
+    for left in [2.4, 1.5, 5.0] {
         script.overwritten = Some(left);
         assert!(verdict_of(&script).keeps(), "{left}");
     }
@@ -210,7 +211,8 @@ fn a_gain_that_is_gone_with_overwritten_memory_needs_a_proof() {
     let verdict = verdict_of(&script);
     assert!(is_unproven(&verdict), "{verdict:?}");
     let why = verdict.describe(&|case| case.to_string());
-    assert!(why.contains("what freed or fresh memory holds: 2.40x, but 1.02x"), "{why}");
+    assert!(why.contains("2.40x depends on what freed or fresh memory holds"), "{why}");
+    assert!(why.contains(", 3% of the saved time is left"), "{why}");
     // An honest kernel that allocates much does its work in every call.
     let mut judged = |new: &CountedRun| {
         let cases = vec![CaseWork::of(1, &counted(80_000, 0), new)];
