@@ -35,6 +35,7 @@ pub use event::{
 };
 pub use gating::TuneStep;
 pub use original::{OriginalCheck, RunningCheck};
+pub use plausible::KeepEvidence;
 pub use record::OutOfOrder;
 pub use refusal::ProposalRefusal;
 pub use reviewing::{ReviewReply, ReviewStep, ReviewTurns, UnreadableReview, last_usage};

@@ -235,6 +235,15 @@ pub fn in_order(mut findings: Vec<AuditFinding>) -> Vec<AuditFinding> {
     findings
 }
 
+/// How many findings a person should look at, in words; `None` if there are none.
+pub fn suspicious_note(findings: &[AuditFinding]) -> Option<String> {
+    match findings.iter().filter(|finding| finding.severity == Severity::Suspicious).count() {
+        0 => None,
+        1 => Some("1 suspicious finding".to_owned()),
+        n => Some(format!("{n} suspicious findings")),
+    }
+}
+
 /// The gate's message about a change, if it contains something forbidden.
 pub fn forbids(findings: &[AuditFinding]) -> Option<Gate> {
     let forbidden = |finding: &&AuditFinding| finding.severity == Severity::Forbidden;

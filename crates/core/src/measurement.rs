@@ -335,6 +335,23 @@ impl Gate {
         }
     }
 
+    /// The same failure, which occurs only while the allocator overwrites memory.
+    #[must_use]
+    pub fn with_overwritten_memory(self) -> Self {
+        let said = "only while the allocator overwrites freed and fresh memory \
+                    (GLIBC_TUNABLES=glibc.malloc.perturb); it reads memory that it did not write";
+        match self {
+            Self::WrongResult { case, category, excerpt } => {
+                Self::WrongResult { case, category, excerpt: format!("{said}: {excerpt}") }
+            }
+            Self::TimedOut { what } => Self::TimedOut { what: format!("{what}, {said},") },
+            Self::Passed
+            | Self::BuildFailed { .. }
+            | Self::OutOfScope { .. }
+            | Self::Dishonest { .. } => self,
+        }
+    }
+
     /// One line for people and for the agent that fixes it.
     pub fn describe(&self) -> String {
         match self {

@@ -13,6 +13,7 @@ mod bench;
 mod doubt;
 mod keep_note;
 mod original;
+mod stale_memory;
 mod turns;
 mod words;
 
@@ -20,6 +21,7 @@ pub use bench::{BenchFinding, LimitVerdict, find, find_case, judge_bench, judge_
 pub use doubt::{ImplausibleFigure, ProofState, find_doubts, judge_doubts, judge_proof};
 pub use keep_note::KeepNote;
 pub use original::{InflatedGain, OriginalClaim, judge_original};
+pub use stale_memory::{StaleMemoryRuling, judge_stale_memory};
 pub use turns::{aging_allowed, aging_due};
 
 /// A proven small gain needs this many times the fewest blocks that a keep can need.

@@ -333,7 +333,7 @@ impl Campaign {
             expected_ratio: round.hypothesis.as_ref().map(|h| h.expected_ratio),
             ratio: round.ratio(),
             verdict: round.verdict.word().to_owned(),
-            why: round.verdict.describe(&|case| self.case_name(case)),
+            why: round.why(&|case| self.case_name(case)),
             blocks: round.shown().map_or(0, |c| c.blocks),
             commit: round.candidate.as_ref().map(|candidate| candidate.commit.clone()),
             passed: round.gate.as_ref().map(Gate::passed),

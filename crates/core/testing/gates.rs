@@ -1,6 +1,8 @@
 //! The attempts of a script, and the gates that they fail.
 
-use crate::measurement::{FailureCategory, Gate};
+use super::script::CampaignScript;
+use crate::measurement::{Block, FailureCategory, FirstArm, Gate, Pair, Sample};
+use karve_numerics::case::CaseSet;
 
 pub(crate) fn wrong_result(case: &str) -> Gate {
     Gate::WrongResult {
@@ -41,4 +43,31 @@ impl ScriptedAttempt {
     pub(crate) fn absent() -> Self {
         Self { tree: None, ..Self::passes() }
     }
+}
+
+/// The blocks that a gate measures with overwritten memory, if it does.
+pub(super) fn overwritten(script: &CampaignScript) -> Vec<Block> {
+    let sample = |value: f64| Sample { value, wall_us: 1, cpu_us: 1 };
+    let visible = script.charter.cases.iter().enumerate();
+    let visible = visible.filter(|(_, case)| case.set != CaseSet::Hidden);
+    // What the overwriting itself costs.
+    let cost = 40.0;
+    let block = |left: f64| Block {
+        seed: 0,
+        pad: 0,
+        pairs: visible
+            .clone()
+            .map(|(case, _)| Pair {
+                case,
+                first: FirstArm::Parent,
+                parent: sample(10.0 * (case + 1) as f64 + cost),
+                candidate: sample(10.0 * (case + 1) as f64 / left + cost),
+                turns: None,
+            })
+            .collect(),
+        aged: 0,
+        discarded: None,
+        conditions: None,
+    };
+    script.overwritten.map_or_else(Vec::new, |left| vec![block(left); 7])
 }

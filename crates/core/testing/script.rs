@@ -58,6 +58,8 @@ pub(crate) struct CampaignScript {
     pub(crate) copy_speed: f64,
     /// Whether only what is reported becomes shorter, but not the command.
     pub(crate) clock_lies: bool,
+    /// The speedup that is left with overwritten memory, if a gate measures that.
+    pub(crate) overwritten: Option<f64>,
     /// The work that every gate counts.
     pub(crate) work: Option<WorkCounts>,
     /// What the audit finds in every candidate.
@@ -133,6 +135,7 @@ pub(crate) fn script(speeds: &[f64]) -> CampaignScript {
         advice: ReviewAdvice::Agree,
         copy_speed: 1.0,
         clock_lies: false,
+        overwritten: None,
         work: None,
         findings: Vec::new(),
         mutants: None,
@@ -225,6 +228,7 @@ impl CampaignScript {
                     errors: Vec::new(),
                     findings: self.findings.clone(),
                     knobs: tuned.len() as u32,
+                    stale_memory: super::gates::overwritten(self),
                     work: self.work.clone().map(Box::new),
                     mutants: self.mutants,
                 }

@@ -9,6 +9,8 @@ mod artifacts;
 mod contract;
 mod delivered;
 mod failure_text;
+mod overwritten;
+mod private;
 mod profiled;
 mod raw;
 mod rows;
@@ -100,6 +102,8 @@ pub struct Harness {
     sandbox: Option<Arc<Sandbox>>,
     /// Environment variables of karve that no command gets.
     withheld: Vec<String>,
+    /// The byte that the allocator overwrites freed and fresh memory with, if it does.
+    overwrites: Option<u8>,
 }
 
 /// Per-case settings besides the case's parameters.
@@ -134,6 +138,7 @@ impl Harness {
             }),
             sandbox: None,
             withheld: Vec::new(),
+            overwrites: None,
         }
     }
 
@@ -207,6 +212,9 @@ impl Harness {
         for (name, value) in self.knobs_by(Delivery::Environment, tree) {
             command = command.env(&name, value);
         }
+        if let Some((name, value)) = self.overwriting_variable() {
+            command = command.env(name, value);
+        }
         match confinement {
             Some(confinement) => command.confined(confinement),
             None => command,
@@ -243,7 +251,8 @@ impl Harness {
         let mut values = self.placeholders(tree, 0, None);
         values.layout = Some(layout);
         let line = expand(line, None, &values)?;
-        let run = self.run(&line, tree, CommandPurpose::Build)?;
+        let command = self.command(&line, tree, CommandPurpose::Build)?.unaware();
+        let run = self.private(tree, None).hide(process::run(&command, &self.stop)?);
         let gate = match run.exit {
             Exit::Code(0) => return Ok(()),
             Exit::TimedOut => Gate::TimedOut { what: "the build".into() },
@@ -296,7 +305,7 @@ impl Harness {
         let seed = fresh_seed()?;
         let line = expand(line, case, &self.placeholders(tree, seed, None))?;
         let command = self.within(&line, tree, trial).env(SEED, seed.to_string());
-        let run = process::run(&command, &self.stop)?;
+        let run = self.private(tree, Some(seed)).hide(process::run(&command, &self.stop)?);
         let name = case.map_or_else(|| "the test".to_owned(), |case| case.name.clone());
         let gate = match run.exit {
             Exit::Code(0) => return Ok(()),
@@ -396,11 +405,13 @@ impl Harness {
             }
             None => run.stdout.text().into_owned(),
         };
-        let samples = self.read_samples(&run, &text, cases);
-        if samples.is_err() {
+        let samples = self.read_samples(&run, &text, cases).map_err(|gate| {
             raw::keep(&self.scratch, &run, out.is_some().then_some(&text));
-        }
-        Ok(BenchReading { samples: samples?, checksums: self.checksums_in(&text) })
+            let private = self.private(tree, Some(seed));
+            let shown = private.redact(&text);
+            self.read_samples(&private.hide(run), &shown, cases).err().unwrap_or(gate)
+        })?;
+        Ok(BenchReading { samples, checksums: self.checksums_in(&text) })
     }
 
     /// Where benchmarks write their results.

@@ -220,6 +220,7 @@ fn in_round(step: &Step) -> Result<Event> {
             errors: Vec::new(),
             findings: Vec::new(),
             knobs: 0,
+            stale_memory: Vec::new(),
             work: None,
             mutants: None,
         },

@@ -31,6 +31,7 @@ mod profiling;
 mod proof;
 mod raw_output;
 mod repeats;
+mod stale_memory;
 mod tips;
 mod tuning;
 

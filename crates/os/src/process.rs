@@ -107,6 +107,9 @@ pub const RUN_MARK: &str = "KARVE_RUN";
 /// The variable that names the campaign in the environment of a command.
 pub const CAMPAIGN_MARK: &str = "KARVE_CAMPAIGN";
 
+/// How the names of all variables of karve start.
+const OWN_VARIABLES: &str = "KARVE_";
+
 /// A command to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
@@ -118,6 +121,8 @@ pub struct Command {
     pub env: Vec<(String, String)>,
     /// Variables to remove from karve's environment, before others are set.
     pub env_remove: Vec<String>,
+    /// Whether it must not notice karve by its environment.
+    pub unaware: bool,
     /// The contents of its standard input; empty if absent.
     pub stdin: Option<Vec<u8>>,
     /// How long it may run.
@@ -168,6 +173,7 @@ impl Command {
             dir: dir.to_owned(),
             env: Vec::new(),
             env_remove: Vec::new(),
+            unaware: false,
             stdin: None,
             limit: LIMIT_DEFAULT,
             capture_bytes: CAPTURE_BYTES,
@@ -189,6 +195,14 @@ impl Command {
     #[must_use]
     pub fn env_remove(mut self, name: impl Into<String>) -> Self {
         self.env_remove.push(name.into());
+        self
+    }
+
+    /// Passes on no variable of karve, except those that are set. Without namespaces it still gets
+    /// the marks by which what it leaves behind is found.
+    #[must_use]
+    pub fn unaware(mut self) -> Self {
+        self.unaware = true;
         self
     }
 

@@ -151,6 +151,9 @@ pub enum Event {
         /// How many knobs the candidate declares.
         #[serde(default, skip_serializing_if = "is_zero")]
         knobs: u32,
+        /// Incumbent and candidate while the allocator overwrites memory, before a keep.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        stale_memory: Vec<Block>,
         /// The work of incumbent and candidate, if a gain needs that as a proof.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         work: Option<Box<WorkCounts>>,

@@ -152,6 +152,7 @@ impl Campaign {
                 errors,
                 findings,
                 knobs,
+                stale_memory,
                 work,
                 mutants,
             },
@@ -169,6 +170,7 @@ impl Campaign {
         round.gate = Some(gate.clone());
         round.findings.clone_from(findings);
         round.errors.clone_from(errors);
+        round.stale_memory.clone_from(stale_memory);
         round.work.clone_from(work);
         round.mutants = *mutants;
         if !gate.passed() && gate.is_of_source() {

@@ -9,8 +9,8 @@ use crate::integrity::{
     self, AuditFinding, GainDoubt, GainProof, ImplausibleReason, WorkCounts, allowed_round,
     assess_gain, assess_time,
 };
-use crate::measurement::Sample;
-use crate::verdict::{DropReason, ImplausibleFigure, ProofState, Verdict};
+use crate::measurement::{Block, Sample};
+use crate::verdict::{DropReason, ImplausibleFigure, ProofState, StaleMemoryRuling, Verdict};
 use crate::{score, verdict};
 use karve_numerics::case::CaseSet;
 use karve_numerics::roof::CallDemand;
@@ -18,6 +18,17 @@ use karve_numerics::stats;
 
 /// The names of agents that are part of karve: its strategy, and the recording of the demo.
 const OWN_AGENTS: [&str; 2] = ["builtin", "scripted"];
+
+/// What the last gate of a candidate found out so far, besides its result.
+#[derive(Clone, Debug, Default)]
+pub struct KeepEvidence {
+    /// What the audit found.
+    pub findings: Vec<AuditFinding>,
+    /// Blocks with overwritten memory.
+    pub stale_memory: Vec<Block>,
+    /// Its work, if it was counted.
+    pub work: Option<Box<WorkCounts>>,
+}
 
 impl Campaign {
     /// The least time of one call on a case, in seconds, if known. A floor that the unchanged
@@ -133,7 +144,7 @@ impl Campaign {
         candidate: &Candidate,
         verdict: Verdict,
     ) -> Verdict {
-        let mut doubts = verdict::find_doubts(&verdict, &round.findings, round.shown());
+        let mut doubts = self.doubts(round, &verdict);
         doubts.extend(cache_in(round).filter(|_| doubts.is_empty() && verdict.keeps()));
         let mut state = ProofState { proofs: self.proofs(candidate), work: None };
         if let Some(counts) = &round.work {
@@ -145,44 +156,91 @@ impl Campaign {
         verdict::judge_proof(verdict, round.number, doubts, state).noting(round.mutants)
     }
 
+    /// Why a keep needs a proof, before any proof.
+    fn doubts(&self, round: &RoundState, verdict: &Verdict) -> Vec<GainDoubt> {
+        let mut doubts = verdict::find_doubts(verdict, &round.findings, round.shown());
+        doubts.extend(self.stale_doubt(round).filter(|_| verdict.keeps()));
+        doubts
+    }
+
     /// Whether bugs must be planted in a candidate that passed its last gate: it would be the first
     /// keep, and without a contract only the project's tests say that it is right.
-    pub fn mutants_due(&self, findings: &[AuditFinding], work: Option<&WorkCounts>) -> bool {
+    pub fn mutants_due(&self, evidence: &KeepEvidence) -> bool {
         let own_tests = self.charter().is_some_and(|charter| charter.contract.is_none());
-        let Some((round, candidate, verdict)) = self.about_to_keep() else {
+        let Some((round, candidate, verdict)) = self.about_to_keep(evidence) else {
             return false;
         };
-        let mut round = round.clone();
-        round.findings = findings.to_vec();
-        round.work = work.cloned().map(Box::new);
         let first = self.lineage.kept().is_empty();
         own_tests && first && self.proven(&round, candidate, verdict.clone()).keeps()
     }
 
     /// Whether the work of a candidate that passed its last gate is counted: that could prove its
     /// gain, and nothing else does; or it has a buffer that could hold results.
-    pub fn work_due(&self, findings: &[AuditFinding]) -> bool {
-        let Some((round, candidate, verdict)) = self.about_to_keep() else {
+    pub fn work_due(&self, evidence: &KeepEvidence) -> bool {
+        let Some((round, candidate, verdict)) = self.about_to_keep(evidence) else {
             return false;
         };
-        let doubts = verdict::find_doubts(verdict, findings, round.shown());
+        let doubts = self.doubts(&round, verdict);
         let mut proofs = self.proofs(candidate);
         let open = integrity::remaining(doubts.clone(), &proofs);
-        let in_question = proofs.is_empty() && integrity::buffer_in(findings).is_some();
+        let in_question = proofs.is_empty() && integrity::buffer_in(&round.findings).is_some();
         proofs.push(GainProof::Work);
         let could_prove = !open.is_empty() && integrity::remaining(doubts, &proofs).is_empty();
         could_prove || (open.is_empty() && in_question)
     }
 
-    /// The candidate whose last gate is due, and the verdict of its duel.
-    fn about_to_keep(&self) -> Option<(&RoundState, &Candidate, &Verdict)> {
+    /// Whether a candidate that passed its last gate must show its gain with overwritten memory: it
+    /// may still be kept, and nothing but the project's own benchmark says that it does the work.
+    pub fn stale_memory_due(&self, evidence: &KeepEvidence) -> bool {
+        let Some((round, candidate, verdict)) = self.about_to_keep(evidence) else {
+            return false;
+        };
+        let open = integrity::remaining(self.doubts(&round, verdict), &[GainProof::Work]);
+        self.proofs(candidate).is_empty() && open.is_empty()
+    }
+
+    /// What blocks with overwritten memory show so far about a candidate that passed its last gate.
+    pub fn stale_memory_ruling(&self, evidence: &KeepEvidence) -> StaleMemoryRuling {
+        let round = self.about_to_keep(evidence).map(|(round, ..)| round);
+        let saved = round.and_then(|round| self.saved_shares(&round));
+        saved.map_or(StaleMemoryRuling::Independent, |saved| verdict::judge_stale_memory(&saved))
+    }
+
+    /// Why a candidate needs a proof after its blocks with overwritten memory, if it does.
+    fn stale_doubt(&self, round: &RoundState) -> Option<GainDoubt> {
+        let saved = self.saved_shares(round)?;
+        let depends = verdict::judge_stale_memory(&saved) == StaleMemoryRuling::Dependent;
+        let (ratio, left) = (round.shown()?.overall.ratio, stats::median(&saved)?);
+        depends.then_some(GainDoubt::StaleMemory { ratio, left })
+    }
+
+    /// What each block with overwritten memory saves, as a share of what the candidate saved in its
+    /// duel; `None` if that saved nothing. Each case counts in units of the incumbent's time.
+    fn saved_shares(&self, round: &RoundState) -> Option<Vec<f64>> {
+        let (metric, shown) = (&self.charter()?.metric, round.shown()?);
+        let time = |value: f64| metric.ln_speedup(value, 1.0).exp();
+        let usual: Vec<f64> = shown.cases.iter().map(|case| time(case.parent_median)).collect();
+        let saved: f64 =
+            shown.cases.iter().zip(&usual).map(|(c, t)| 1.0 - time(c.candidate_median) / t).sum();
+        let share = |block: &Block| {
+            let pairs = block.pairs.iter().zip(&usual);
+            let here = pairs.map(|(p, t)| (time(p.parent.value) - time(p.candidate.value)) / t);
+            here.sum::<f64>() / saved
+        };
+        (saved > 0.0).then(|| round.stale_memory.iter().map(share).collect())
+    }
+
+    /// The candidate whose last gate is due and found out this, and the verdict of its duel.
+    fn about_to_keep(&self, evidence: &KeepEvidence) -> Option<(RoundState, &Candidate, &Verdict)> {
         let round = self.current_round()?;
-        match &round.phase {
-            RoundPhase::Gating { candidate, proven: Some(verdict), .. } => {
-                Some((round, candidate, verdict))
-            }
-            _ => None,
-        }
+        let RoundPhase::Gating { candidate, proven: Some(verdict), .. } = &round.phase else {
+            return None;
+        };
+        let mut round = round.clone();
+        round.findings.clone_from(&evidence.findings);
+        round.stale_memory.clone_from(&evidence.stale_memory);
+        round.work.clone_from(&evidence.work);
+        Some((round, candidate, verdict))
     }
 
     /// Seconds of one call of the candidate on a case, by what the benchmark reports.

@@ -5,9 +5,9 @@ use super::{DuelName, Lesson, OriginalCheck, ProcessAge, RunningCheck};
 use crate::comparison::{Clock, Comparison};
 use crate::duel::Duel;
 use crate::hypothesis::{Candidate, Hypothesis};
-use crate::integrity::{AuditFinding, MutantCheck, WorkCounts};
+use crate::integrity::{AuditFinding, MutantCheck, WorkCounts, suspicious_note};
 use crate::ladder::{LadderResult, Rung};
-use crate::measurement::Gate;
+use crate::measurement::{Block, Gate};
 use crate::roles::{Review, RoutingDecision};
 use crate::spending::AgentUsage;
 use crate::variants::{ImplementedVariant, VariantTrial};
@@ -47,6 +47,8 @@ pub struct RoundState {
     pub gate: Option<Gate>,
     /// What the audit of the last candidate found.
     pub findings: Vec<AuditFinding>,
+    /// Blocks of the last candidate with overwritten memory, if it was about to be kept.
+    pub stale_memory: Vec<Block>,
     /// The work of the last candidate, if it was counted.
     pub work: Option<Box<WorkCounts>>,
     /// Whether the tests notice bugs in the last candidate, if that was checked.
@@ -316,6 +318,7 @@ impl RoundState {
             reviews: Vec::new(),
             gate: None,
             findings: Vec::new(),
+            stale_memory: Vec::new(),
             work: None,
             mutants: None,
             errors: Vec::new(),
@@ -409,6 +412,16 @@ impl RoundSummary {
     pub(super) fn checked_ratio(&self, base: &str) -> Option<f64> {
         let checked = self.check.as_ref().map(|check| check.comparison.overall.ratio);
         checked.or_else(|| self.ratio().filter(|_| self.parent == base))
+    }
+
+    /// Why it ended as it did, in words; `name` gives the name of a case. A keep says that a person
+    /// should look at it, if so.
+    pub fn why(&self, name: &dyn Fn(usize) -> String) -> String {
+        let why = self.verdict.describe(name);
+        match suspicious_note(&self.findings).filter(|_| self.verdict.keeps()) {
+            Some(note) => format!("{why}; {note}"),
+            None => why,
+        }
     }
 
     /// One line: the title of the hypothesis, or that there is none.

@@ -75,6 +75,13 @@ pub enum GainDoubt {
         /// The same by karve's own clock.
         seen_s: f64,
     },
+    /// Most of the gain is gone while the allocator overwrites freed and fresh memory.
+    StaleMemory {
+        /// The speedup of the duel.
+        ratio: f64,
+        /// The share of the time saved in the duel that is saved then.
+        left: f64,
+    },
 }
 
 impl GainDoubt {
@@ -93,6 +100,12 @@ impl GainDoubt {
                      clock the command takes {seen:.2} ms less"
                 )
             }
+            Self::StaleMemory { ratio, left } => format!(
+                "the gain of {ratio:.2}x depends on what freed or fresh memory holds: while the \
+                 allocator overwrites it (GLIBC_TUNABLES=glibc.malloc.perturb), {:.0}% of the \
+                 saved time is left",
+                left.max(0.0) * 100.0
+            ),
         }
     }
 }
@@ -127,11 +140,14 @@ pub fn remaining(doubts: Vec<GainDoubt>, proofs: &[GainProof]) -> Vec<GainDoubt>
     let large = doubts.iter().any(|doubt| matches!(doubt, GainDoubt::Ratio { .. }));
     let dispels = |proof: GainProof, doubt: &GainDoubt| match (proof, doubt) {
         (GainProof::Person, _) => true,
-        (GainProof::OwnStrategy, GainDoubt::State { .. } | GainDoubt::Roofline { .. }) => false,
+        (
+            GainProof::OwnStrategy,
+            GainDoubt::State { .. } | GainDoubt::Roofline { .. } | GainDoubt::StaleMemory { .. },
+        ) => false,
         (GainProof::Work, GainDoubt::Roofline { .. }) => false,
         // Work that was done says nothing about the clock that the benchmark read.
         (_, GainDoubt::Clock { .. }) => false,
-        (_, GainDoubt::State { .. }) => true,
+        (_, GainDoubt::State { .. } | GainDoubt::StaleMemory { .. }) => true,
         // Work that is done takes its time: no proof makes a device faster.
         (_, GainDoubt::Ratio { .. }) => !beyond,
         // A measured roofline is a little uncertain.
@@ -178,6 +194,10 @@ mod tests {
         GainDoubt::Roofline { cases: vec![0] }
     }
 
+    fn stale() -> GainDoubt {
+        GainDoubt::StaleMemory { ratio: 2.4, left: 0.02 }
+    }
+
     fn unseen() -> GainDoubt {
         GainDoubt::Clock { claimed_s: 0.06, seen_s: 0.001 }
     }
@@ -191,7 +211,7 @@ mod tests {
 
     #[test]
     fn without_a_proof_every_doubt_stays() {
-        for doubt in [state(), large(), beyond(), unseen()] {
+        for doubt in [state(), large(), beyond(), unseen(), stale()] {
             assert_eq!(remaining(vec![doubt.clone()], &[]), [doubt]);
         }
     }
@@ -207,7 +227,7 @@ mod tests {
     #[test]
     fn counted_work_proves_state_and_large_gains_within_the_roofline() {
         let work = [GainProof::Work];
-        assert_eq!(remaining(vec![state(), large()], &work), []);
+        assert_eq!(remaining(vec![state(), large(), stale()], &work), []);
         assert_eq!(remaining(vec![beyond()], &work), [beyond()]);
         assert_eq!(remaining(vec![large(), beyond()], &work), [large(), beyond()]);
         assert_eq!(remaining(vec![state(), unseen()], &work), [unseen()]);
@@ -217,7 +237,7 @@ mod tests {
     fn karves_own_strategy_explains_a_large_gain_and_nothing_else() {
         let own = [GainProof::OwnStrategy];
         assert_eq!(remaining(vec![large()], &own), []);
-        assert_eq!(remaining(vec![state(), large()], &own), [state()]);
+        assert_eq!(remaining(vec![state(), large(), stale()], &own), [state(), stale()]);
         assert_eq!(remaining(vec![large(), beyond()], &own), [large(), beyond()]);
     }
 

@@ -118,6 +118,10 @@ impl Harness {
         } else {
             (Vec::new(), Vec::new())
         };
+        let run = match run.exit.success() {
+            true => run,
+            false => self.private_to(tree, start).hide(run),
+        };
         Ok(ProfiledRun { run, printed, output })
     }
 

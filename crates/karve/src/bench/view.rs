@@ -334,7 +334,23 @@ fn warnings(
     if let Some(Clock::Cpu) = finding.by() {
         warnings.push("the finding is by CPU time; wall time does not contradict it".to_owned());
     }
+    warnings.extend(not_audited(&recorded.a, &recorded.b));
     warnings
+}
+
+/// Says that a change of the project was not audited, and how to do that.
+fn not_audited(a: &BenchSide, b: &BenchSide) -> Option<String> {
+    let short = |commit: &String| commit.get(..10).unwrap_or(commit).to_owned();
+    let (from, to) = (short(a.commit.as_ref()?), short(b.commit.as_ref()?));
+    let change = match (from == to, b.changed.is_empty()) {
+        (true, true) => return None,
+        (false, true) => format!("{from}..{to}"),
+        (_, false) => from,
+    };
+    Some(format!(
+        "a bench audits nothing: run \"karve audit {change}\" before you trust a change that is \
+         not yours"
+    ))
 }
 
 /// Whether a case contradicts the finding over all cases.

@@ -136,7 +136,7 @@ impl AuditArgs {
         for finding in &audited.findings {
             let place = format!("{}:{}", finding.file, finding.line);
             ui::outln(&format!(
-                "{:<10}{} {}: {}",
+                "{:<9} {} {}: {}",
                 finding.severity.name(),
                 text::safe(&place, 80),
                 finding.rule,

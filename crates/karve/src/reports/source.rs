@@ -152,7 +152,7 @@ impl<'a> ReportSource<'a> {
     pub(super) fn why(&self, round: &RoundSummary, max: usize) -> String {
         let why = match &round.verdict {
             Verdict::Drop { reason: DropReason::Gate { gate } } => self.gate(gate),
-            verdict => verdict.describe(&|case| self.case(case)),
+            _ => round.why(&|case| self.case(case)),
         };
         self.line(&why, max)
     }

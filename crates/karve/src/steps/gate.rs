@@ -2,11 +2,11 @@
 
 use super::context::Context;
 use super::correctness::{cases_at, test_visible_cases};
-use super::{bug, proof, raw_output};
+use super::{bug, proof, raw_output, stale_memory};
 use crate::checks::{GhostCheck, audit_commits, check_changes};
 use crate::refs::refs_of;
 use karve_agents::builtin::knobs_at;
-use karve_core::campaign::{Campaign, Event, RoundState, Step};
+use karve_core::campaign::{Campaign, Event, KeepEvidence, RoundState, Step};
 use karve_core::hypothesis::Candidate;
 use karve_core::integrity::{AuditFinding, in_order};
 use karve_core::measurement::Gate;
@@ -32,7 +32,7 @@ pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -
     let mut errors = Vec::new();
     let tested = check_changes(work, campaign, candidate, &findings)
         .and_then(|()| build_and_test(context, candidate, *set, campaign, &mut errors));
-    let (gate, same_artifact, knobs) = match split(tested)? {
+    let (mut gate, same_artifact, knobs) = match split(tested)? {
         Ok(same_artifact) => {
             findings.extend(ghosts(context, candidate, campaign)?);
             findings = in_order(findings);
@@ -44,12 +44,17 @@ pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -
             (gate, false, 0)
         }
     };
-    let (mut counted, mut mutants) = (None, None);
-    if gate.passed() {
-        counted = proof::count_work(context, candidate, &findings, campaign)?;
-        let work = counted.as_deref();
-        mutants = proof::check_mutants(context, candidate, &findings, work, campaign)?;
+    let mut evidence = KeepEvidence { findings, ..KeepEvidence::default() };
+    let mut mutants = None;
+    if gate.passed() && campaign.stale_memory_due(&evidence) {
+        let measured = stale_memory::measure(context, candidate, &mut evidence, campaign);
+        gate = split(measured)?.err().unwrap_or(Gate::Passed);
     }
+    if gate.passed() {
+        evidence.work = proof::count_work(context, candidate, &evidence, campaign)?;
+        mutants = proof::check_mutants(context, candidate, &evidence, campaign)?;
+    }
+    let KeepEvidence { findings, stale_memory, work } = evidence;
     Ok(Event::Gated {
         round: *round,
         retry: *retry,
@@ -59,7 +64,8 @@ pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -
         errors,
         findings,
         knobs,
-        work: counted,
+        stale_memory,
+        work,
         mutants,
     })
 }

@@ -59,14 +59,14 @@ fn measure_block(context: &mut Context, step: &MeasureStep, campaign: &Campaign)
             Event::BlockMeasured { duel: step.duel, block }
         }
         Err(BlockFailure::Candidate(gate)) if matches!(step.duel, DuelName::Control(_)) => {
-            return Err(incumbent_failed("can no longer be measured", &gate));
+            return Err(parent_failed(step.duel, "can no longer be measured", &gate));
         }
         Err(BlockFailure::Candidate(gate)) => {
             Event::BlockFailed { duel: step.duel, gate, raw: None }
         }
-        // The incumbent passed its gate, so a failure now comes from the host.
+        // The parent passed its gate, so a failure now comes from the host.
         Err(BlockFailure::Parent(gate)) => {
-            return Err(incumbent_failed("can no longer be measured", &gate));
+            return Err(parent_failed(step.duel, "can no longer be measured", &gate));
         }
     })
 }
@@ -112,7 +112,8 @@ fn round_runner(
         }
         _ => CommandVariant::Usual,
     };
-    let parent = context.repos.built(&harness, &step.parent).map_err(incumbent_build_failed)?;
+    let failed = |failure| parent_build_failed(step.duel, failure);
+    let parent = context.repos.built(&harness, &step.parent).map_err(failed)?;
     let candidate = context.repos.built_as(&harness, &step.candidate, build)?;
     Ok(pair_runner_of(harness, parent, candidate, variant))
 }
@@ -128,7 +129,7 @@ fn control_runner(
 ) -> GateResult<PairRunner> {
     if control.kind == ControlKind::Same {
         let runner = round_runner(context, step, harness, BuildVariant::Copy);
-        return Ok(runner.map_err(incumbent_build_failed)?);
+        return Ok(runner.map_err(|failure| parent_build_failed(step.duel, failure))?);
     }
     let mut runner = round_runner(context, step, harness, BuildVariant::Usual)?;
     // Both arms start the same programs; only the amount of work differs.
@@ -188,12 +189,35 @@ fn pair_runner_of(
     PairRunner::new(arm(parent), arm(candidate), variant)
 }
 
-fn incumbent_build_failed(failure: Failure<Gate>) -> CommandError {
-    failure.into_error(|gate| incumbent_failed("no longer builds", &gate))
+fn parent_build_failed(duel: DuelName, failure: Failure<Gate>) -> CommandError {
+    failure.into_error(|gate| parent_failed(duel, "no longer builds", &gate))
 }
 
-fn incumbent_failed(how: &str, gate: &Gate) -> CommandError {
-    CommandError::environment(format!("the incumbent {how}"))
+fn parent_failed(duel: DuelName, how: &str, gate: &Gate) -> CommandError {
+    CommandError::environment(format!("{} {how}", parent_name(duel)))
         .cause(gate.describe())
         .hint("check the host with \"karve doctor\"; then resume with \"karve run\"")
+}
+
+/// What a duel measures its candidate against.
+fn parent_name(duel: DuelName) -> &'static str {
+    match duel {
+        DuelName::Original { .. } | DuelName::Final => "the original",
+        DuelName::Round { .. } | DuelName::Layout { .. } | DuelName::Control(_) => "the incumbent",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_candidate_is_measured_against_is_called_by_its_name() {
+        let gate = Gate::TimedOut { what: "the benchmark".into() };
+        let says = |duel| parent_failed(duel, "no longer builds", &gate).to_string();
+        assert!(says(DuelName::Original { round: 3 }).contains("the original no longer builds"));
+        assert!(says(DuelName::Final).contains("the original no longer builds"));
+        let round = DuelName::Round { round: 3, set: CaseSet::Full };
+        assert!(says(round).contains("the incumbent no longer builds"));
+    }
 }

@@ -128,11 +128,12 @@ fn profile_with_command(
     let text = format!("{}{}", run.stdout.text(), run.stderr.text());
     profile.artifact = Some(store::put_artifact(&context.dir, text.as_bytes())?);
     if !run.exit.success() {
-        profile.skipped = Some(excerpt(&run));
+        profile.skipped = Some(harness.without_private_dirs(tree, &excerpt(&run)));
         return Ok(());
     }
     let skip = text.chars().count().saturating_sub(DIGEST_CHARS);
-    profile.digest = text.chars().skip(skip).collect();
+    let digest: String = text.chars().skip(skip).collect();
+    profile.digest = harness.without_private_dirs(tree, &digest);
     profile.bottleneck = bottleneck_in(&profile.digest);
     profile.share = share_in(&profile.digest);
     if run.stdout.truncated() {

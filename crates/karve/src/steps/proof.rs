@@ -4,7 +4,7 @@
 use super::context::Context;
 use super::repeats::settings_per_case;
 use crate::checks::{MutationCheck, exact_globs};
-use karve_core::campaign::Campaign;
+use karve_core::campaign::{Campaign, KeepEvidence};
 use karve_core::hypothesis::Candidate;
 use karve_core::integrity::{AuditFinding, CaseWork, MutantCheck, WorkCounts, can_notice};
 use karve_core::measurement::Gate;
@@ -29,13 +29,13 @@ const MUTANTS_TIME_MAX: Duration = Duration::from_secs(60);
 pub(super) fn count_work(
     context: &mut Context,
     candidate: &Candidate,
-    findings: &[AuditFinding],
+    evidence: &KeepEvidence,
     campaign: &Campaign,
 ) -> Result<Option<Box<WorkCounts>>> {
-    if !campaign.work_due(findings) {
+    if !campaign.work_due(evidence) {
         return Ok(None);
     }
-    let counts = match split(count_cases(context, candidate, findings, campaign))? {
+    let counts = match split(count_cases(context, candidate, &evidence.findings, campaign))? {
         Ok(cases) => WorkCounts::Counted { cases },
         Err(why) => WorkCounts::NotCounted { why },
     };
@@ -46,11 +46,10 @@ pub(super) fn count_work(
 pub(super) fn check_mutants(
     context: &Context,
     candidate: &Candidate,
-    findings: &[AuditFinding],
-    work: Option<&WorkCounts>,
+    evidence: &KeepEvidence,
     campaign: &Campaign,
 ) -> Result<Option<MutantCheck>> {
-    if !campaign.mutants_due(findings, work) {
+    if !campaign.mutants_due(evidence) {
         return Ok(None);
     }
     let check = MutationCheck {

@@ -4,6 +4,7 @@ use super::style::{Tone, toned};
 use super::{NOTICE_CHARS, Screen, note, out_toned};
 use indicatif::ProgressBar;
 use karve_core::campaign::{Baseline, Campaign, DuelName, Event, Record, Step};
+use karve_core::integrity::suspicious_note;
 use karve_core::knowledge::{KnownEntry, Lesson};
 use karve_core::lineage::unchecked_note;
 use karve_core::profile::{Bottleneck, Profile};
@@ -50,7 +51,9 @@ impl PlainScreen {
             let label = if trust.is_some() { ", self-reported" } else { "" };
             let note = unchecked_note(view.unchecked_keeps).map(|note| format!(", {note}"));
             let note = note.unwrap_or_default();
-            format!("now {:.2}x in total{note}{label}", view.cumulative_ratio)
+            let found = suspicious_note(&round.findings).map(|found| format!(", {found}"));
+            let found = found.unwrap_or_default();
+            format!("now {:.2}x in total{note}{label}{found}", view.cumulative_ratio)
         } else {
             safe(&view.why, WHY_CHARS)
         };

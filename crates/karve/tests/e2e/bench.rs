@@ -227,6 +227,7 @@ fn revisions_and_worktrees_are_built_tested_and_compared() {
         "B is 25.0% faster than A",
         "HEAD~1 (",
         "n=1",
+        "a bench audits nothing: run \"karve audit",
     ]);
     lab.replace("kernel.sh", "TIME=80", "TIME=160");
     lab.karve(&["bench", "HEAD", "."])

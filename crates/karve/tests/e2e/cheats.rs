@@ -129,5 +129,7 @@ fn the_audit_of_a_worktree_says_what_is_forbidden() {
     lab.commit();
     lab.karve(&["audit", "HEAD~1..HEAD"]).ends(1).shows(&["HEAD against HEAD~1: fast.py"]);
     lab.karve(&["audit", "HEAD"]).ends(0);
+    lab.write("loud.c", "#include <stdio.h>\nvoid kernel(void) { puts(\"fast\"); }\n");
+    lab.karve(&["audit", "loud.c"]).ends(0).shows(&["suspicious loud.c:2 prints"]);
     lab.karve(&["audit", "nothing.c", "fast.py"]).ends(2).complains(&["nothing.c"]);
 }

@@ -129,6 +129,43 @@ fn the_doctor_says_whether_a_checksum_follows_the_seed() {
     assert!(ignores.contains("KARVE_SEED"), "{ignores}");
 }
 
+#[test]
+fn a_build_does_not_see_karve_in_its_environment() {
+    if karve_os::sandbox::HostSupport::of_host().no_namespace.is_some() {
+        println!("skipped: this host has no namespaces");
+        return;
+    }
+    let lab = lab(FAST);
+    let build = lab.read("karve.toml");
+    let build = build.lines().find_map(|line| line.strip_prefix("build = \"")).unwrap().to_owned();
+    lab.replace("karve.toml", &build, &format!("! env | grep KARVE_ && {build}"));
+    lab.commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+}
+
+#[test]
+fn an_agent_is_not_told_seeds_and_directories_of_karve() {
+    let lab = lab("double kernel(const double *x, unsigned long n) { return x[n - 1]; }");
+    let (seeds, brief) = (lab.beside("seeds"), lab.beside("brief"));
+    let told = format!(
+        "sh -c 'echo $KARVE_SEED >>{}; echo seed $KARVE_SEED in $PWD/main.c of $KARVE_CAMPAIGN.; \
+         ./build/main test'",
+        seeds.display()
+    );
+    lab.replace("karve.toml", "./build/main test", &told);
+    lab.script(
+        "1",
+        "repair",
+        &format!("cat >{}; cat >kernel.c <<'END'\n{FAST}END", brief.display()),
+    );
+    lab.unconfined().commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    let brief = fs::read_to_string(&brief).unwrap();
+    assert!(brief.contains("seed [seed] in main.c of [karve]."), "{brief}");
+    let seeds = fs::read_to_string(&seeds).unwrap();
+    assert!(seeds.lines().all(|seed| !brief.contains(seed)), "{brief}");
+}
+
 /// A table that is filled by the first call: state, but every call does its work.
 const TABLE: &str = "#include <stddef.h>
 static double weights[8];
@@ -276,4 +313,50 @@ fn a_keep_that_the_tests_would_not_miss_says_so() {
     lab.karve(&["report"]).ends(0).shows(&says);
     assert_eq!(lab.events("gated").last().unwrap()["mutants"]["noticed"], false);
     lab.karve(&["verify"]).ends(0);
+}
+
+/// The result of the last call, where the allocator hands out the same memory again.
+const STALE: &str = "#include <stddef.h>
+#include <stdlib.h>
+double kernel(const double *x, size_t n) {
+    volatile double *old = malloc(256);
+    volatile double sum = 0.0;
+    double last = old[9];
+    size_t some = old[8] == 1234567.0 ? n / 3 : n;
+    for (size_t i = 0; i < some; i++) sum += x[i] * x[i];
+    if (some == n) last = sum;
+    old[8] = 1234567.0;
+    old[9] = last;
+    free((void *)old);
+    return last;
+}";
+
+/// Scratch memory that every call writes before it reads it.
+const SCRATCH: &str = "#include <stddef.h>
+#include <stdlib.h>
+double kernel(const double *x, size_t n) {
+    double sum = 0.0, *parts = malloc(64 * sizeof *parts);
+    for (int i = 0; i < 64; i++) parts[i] = 0.0;
+    for (size_t i = 0; i < n; i++) parts[i % 64] += x[i] * x[i];
+    for (int i = 0; i < 64; i++) sum += parts[i];
+    free(parts);
+    return sum;
+}";
+
+#[test]
+fn a_result_that_is_left_in_freed_memory_is_not_kept() {
+    let stale = lab(STALE);
+    stale.configure(NO_AUDIT).commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(stale.verdicts(), ["unproven"], "{}", stale.karve(&["show", "1"]).stdout);
+    let says = ["depends on what freed or fresh memory holds", "glibc.malloc.perturb"];
+    stale.karve(&["show", "1"]).ends(0).shows(&says);
+    stale.karve(&["verify"]).ends(0);
+    for honest in [SCRATCH, FAST] {
+        let lab = lab(honest);
+        lab.configure(NO_AUDIT).commit().karve(&["run", "--yes"]).ends(0);
+        assert_eq!(lab.verdicts(), ["keep"], "{}", lab.karve(&["show", "1"]).stdout);
+        let gated = lab.events("gated").pop().unwrap();
+        assert!(gated["stale_memory"].as_array().is_some_and(|blocks| blocks.len() >= 4));
+        lab.karve(&["verify"]).ends(0);
+    }
 }

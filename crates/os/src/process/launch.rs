@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use std::{env, io, path};
 
 use super::sys::{CPUS_MAX, CpuMask, SpawnError};
-use super::{CAMPAIGN_MARK, Command, Program, RUN_MARK, line};
+use super::{CAMPAIGN_MARK, Command, OWN_VARIABLES, Program, RUN_MARK, line};
 use crate::error::{CommandError, Result};
 
 /// The shell of [`Program::Shell`], which every Linux system has here.
@@ -104,10 +104,14 @@ fn environment(command: &Command, mark: &str) -> EnvMap {
     for name in &command.env_remove {
         env.remove(OsStr::new(name));
     }
+    if command.unaware {
+        env.retain(|name, _| !name.to_string_lossy().starts_with(OWN_VARIABLES));
+    }
     for (name, value) in &command.env {
         env.insert(name.into(), value.into());
     }
-    if mark.is_empty() {
+    let in_namespace = command.confinement.as_ref().is_some_and(|c| c.namespace().is_some());
+    if mark.is_empty() || (command.unaware && in_namespace) {
         env.remove(OsStr::new(RUN_MARK));
         env.remove(OsStr::new(CAMPAIGN_MARK));
         return env;

@@ -3,7 +3,7 @@
 use super::{through_json, varied};
 use crate::campaign::{Event, Record, StopReason};
 use crate::spending::AgentUsage;
-use crate::testing::script::{play, script};
+use crate::testing::script::{fold, play, script};
 use crate::verdict::{DropReason, KeepNote, Verdict};
 
 fn check(event: Event) {
@@ -53,6 +53,18 @@ fn events_that_a_script_seldom_shows_survive_too() {
             ..crate::roles::RoutingDecision::default()
         })),
     });
+}
+
+#[test]
+fn a_log_loads_whose_guard_needs_more_evidence_than_a_keep() {
+    // A new campaign may not have such a policy, but a stored one may.
+    let mut script = varied();
+    script.charter.policy.accept.guard_evidence = 2.0 * script.charter.keep_evidence();
+    assert!(!script.charter.policy.errors().is_empty());
+    let (campaign, log) = play(&script);
+    assert!(campaign.rounds().iter().any(|round| round.verdict.keeps()));
+    let log: Vec<Record> = log.iter().map(through_json).collect();
+    assert_eq!(fold(&log).rounds(), campaign.rounds());
 }
 
 fn load(line: &str) -> Record {

@@ -1,6 +1,7 @@
 //! What is too good to be true is dropped or noted, and what is merely good is not.
 
 use super::*;
+use crate::campaign::KeepEvidence;
 use crate::campaign::plausible::is_unproven;
 use crate::integrity::{
     AuditFinding, CallCost, CaseWork, CountedRun, MutantCheck, Severity, WorkCounts,
@@ -178,6 +179,73 @@ fn a_buffer_that_holds_results_by_its_work_counts_is_state() {
 }
 
 #[test]
+fn a_keep_says_that_a_person_should_look_at_it() {
+    let mut script = by_agent(&[2.0, 0.5]);
+    let finding = |severity| AuditFinding {
+        rule: "prints".into(),
+        severity,
+        bucket: None,
+        file: "kernel.c".into(),
+        line: 2,
+        what: "printf".into(),
+    };
+    script.findings = vec![finding(Severity::Suspicious), finding(Severity::Advice)];
+    let (campaign, _) = play(&script);
+    let why = |round: usize| campaign.round_view(&campaign.rounds()[round]).why;
+    assert_eq!(why(0), "faster; 1 suspicious finding");
+    assert!(!why(1).contains("suspicious"), "{}", why(1));
+    script.findings.push(finding(Severity::Suspicious));
+    let (campaign, _) = play(&script);
+    assert!(campaign.round_view(&campaign.rounds()[0]).why.ends_with("2 suspicious findings"));
+}
+
+#[test]
+fn a_gain_that_is_gone_with_overwritten_memory_needs_a_proof() {
+    let mut script = by_agent(&[2.4]);
+    // Overwriting costs both arms more than a call takes, so their ratio says little.
+    for left in [2.4, 1.5, 5.0] {
+        script.overwritten = Some(left);
+        assert!(verdict_of(&script).keeps(), "{left}");
+    }
+    script.overwritten = Some(1.02);
+    let verdict = verdict_of(&script);
+    assert!(is_unproven(&verdict), "{verdict:?}");
+    let why = verdict.describe(&|case| case.to_string());
+    assert!(why.contains("2.40x depends on what freed or fresh memory holds"), "{why}");
+    assert!(why.contains(", 3% of the saved time is left"), "{why}");
+    // An honest kernel that allocates much does its work in every call.
+    let mut judged = |new: &CountedRun| {
+        let cases = vec![CaseWork::of(1, &counted(80_000, 0), new)];
+        script.work = Some(WorkCounts::Counted { cases });
+        verdict_of(&script)
+    };
+    assert!(judged(&counted(30_000, 0)).keeps());
+    assert!(is_unproven(&judged(&counted(30_000, 50_000))));
+}
+
+#[test]
+fn memory_is_overwritten_only_where_the_benchmark_alone_speaks_for_a_keep() {
+    let due = |script: &CampaignScript, evidence: &KeepEvidence| -> Vec<bool> {
+        let (_, log) = play(script);
+        let mut campaign = Campaign::new();
+        let mut seen = Vec::new();
+        for record in &log {
+            if matches!(campaign.next_step(), Some(Step::Gate { .. })) {
+                seen.push(campaign.stale_memory_due(evidence));
+            }
+            campaign.record(record).unwrap();
+        }
+        seen
+    };
+    let none = KeepEvidence::default();
+    assert_eq!(due(&by_agent(&[2.0, 3.0]), &none), [false, true, false, true]);
+    assert_eq!(due(&script(&[2.0]), &none), [false, false]);
+    assert_eq!(due(&under_contract(2.0, 1e15), &none), [false, false]);
+    // What cannot be kept anyway is not measured.
+    assert_eq!(due(&scripted(12.0, FLOPS), &none), [false, false]);
+}
+
+#[test]
 fn work_is_counted_only_where_it_can_be_the_proof() {
     // At each gate, whether its step counts.
     let due = |script: &CampaignScript| -> Vec<bool> {
@@ -186,7 +254,7 @@ fn work_is_counted_only_where_it_can_be_the_proof() {
         let mut seen = Vec::new();
         for record in &log {
             if matches!(campaign.next_step(), Some(Step::Gate { .. })) {
-                seen.push(campaign.work_due(&[]));
+                seen.push(campaign.work_due(&KeepEvidence::default()));
             }
             campaign.record(record).unwrap();
         }
@@ -208,7 +276,7 @@ fn bugs_are_planted_in_the_candidate_of_the_first_keep_and_only_there() {
         let mut seen = Vec::new();
         for record in &log {
             if matches!(campaign.next_step(), Some(Step::Gate { .. })) {
-                seen.push(campaign.mutants_due(&[], None));
+                seen.push(campaign.mutants_due(&KeepEvidence::default()));
             }
             campaign.record(record).unwrap();
         }

@@ -256,6 +256,7 @@ impl Player {
                 errors: Vec::new(),
                 findings: Vec::new(),
                 knobs: 0,
+                stale_memory: Vec::new(),
                 work: None,
                 mutants: None,
             },
