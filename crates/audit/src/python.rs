@@ -1,14 +1,19 @@
 //! Python, including Triton: imports and their aliases, decorators, classes, patches.
 
+use super::c;
 use super::names::{LanguageFamily, NameUse, is_listed, known, word_list};
+use super::preprocessor;
 use super::python_flow;
 use super::reading::FileFacts;
 use super::reflection;
-use super::tree::{NodeIndex, SyntaxTree};
+use super::tree::{self, AuditLanguage, NodeIndex, SyntaxTree};
 use super::unwritten;
 use std::collections::{BTreeMap, BTreeSet};
+
 /// Words of a library whose operators count as calls.
 const MATMUL: &str = "@";
+/// What a string contains that is compiled as CUDA or C++ at run time.
+const EMBEDDED: [&str; 3] = ["__global__", "__device__", "#include"];
 
 /// Scans a file.
 pub(super) fn read(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut FileFacts) {
@@ -20,10 +25,30 @@ pub(super) fn read(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut File
         shape(tree, node, reading);
         statement(tree, node, &names, reading);
         class(tree, node, &names, reading);
+        embedded(tree, node, weights, reading);
         reflection::read(tree, node, &names, reading);
     }
     unwritten::examine(tree, reading);
     python_flow::examine(tree, weights, reading);
+}
+
+/// Scans CUDA in a string like a file of its own.
+fn embedded(tree: &SyntaxTree<'_>, node: NodeIndex, weights: &[String], reading: &mut FileFacts) {
+    let text = tree.text(node);
+    if tree.kind(node) != "string_content" || !EMBEDDED.iter().any(|word| text.contains(word)) {
+        return;
+    }
+    let (first, before) = (reading.seen.len(), tree.line(node).saturating_sub(1));
+    match tree::parse(AuditLanguage::Cuda, text) {
+        Some(source) => {
+            preprocessor::read(text, reading);
+            c::read(&source, weights, reading);
+        }
+        None => reading.note("unaudited", "string", 1, "a string takes too long to read".into()),
+    }
+    for seen in reading.seen.iter_mut().skip(first) {
+        seen.line += before;
+    }
 }
 
 /// What the names in a file refer to.

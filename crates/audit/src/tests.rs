@@ -103,6 +103,69 @@ fn no_honest_kernel_is_forbidden_and_only_what_it_names_is_suspicious() {
     assert!(flagged.is_empty(), "\n{flagged}");
 }
 
+/// The files of a zoo for a GPU with what the audit finds in each, and the rules in its first line.
+fn gpu_zoo(dir: &str) -> Vec<(String, Vec<AuditFinding>, BTreeSet<String>)> {
+    let zoo = testdata().join("..");
+    let mut found = Vec::new();
+    for entry in fs::read_dir(zoo.join(dir)).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !(name.ends_with(".py") || name.ends_with(".cu")) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let (_, head) = text.lines().next().unwrap().split_once("audit: ").expect(&name);
+        let (rules, _) = head.split_once("; ").expect(&name);
+        let rules = rules.split(", ").filter(|rule| *rule != "clean").map(str::to_owned).collect();
+        let plain = fs::read(zoo.join("cheats/gpu/project/kernel.py")).unwrap();
+        let before = name.ends_with(".py").then_some(plain);
+        let change = FileChange { path: name.clone(), before, after: Some(text.into_bytes()) };
+        let scene = AuditContext {
+            cases: &[case(1_024), case(2_048)],
+            rule: &AuditRule::default(),
+            harness: &["reference".to_owned()],
+            reads: &BTreeSet::new(),
+        };
+        found.push((name, audit(&[change], &scene), rules));
+    }
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    found
+}
+
+#[test]
+fn every_cheat_for_a_gpu_is_found_by_the_rules_it_names() {
+    let (cheats, native) = (gpu_zoo("cheats/gpu"), gpu_zoo("cheats/gpu/native"));
+    assert!(cheats.len() >= 30 && native.len() >= 5, "{} {}", cheats.len(), native.len());
+    let mut wrong = String::new();
+    for (name, findings, wanted) in cheats.iter().chain(&native) {
+        let worth = findings.iter().filter(|finding| finding.severity != Severity::Advice);
+        let is_clean = worth.count() == 0;
+        let named: BTreeSet<String> = findings.iter().map(|f| f.rule.clone()).collect();
+        let unparsed = named.contains("unparsed");
+        if !wanted.is_subset(&named) || (wanted.is_empty() && !is_clean) || unparsed {
+            let _ = writeln!(wrong, "{name}: {wanted:?}, found\n{}", listed(findings));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn no_honest_kernel_for_a_gpu_is_forbidden() {
+    let honest = gpu_zoo("honest/gpu");
+    assert!(honest.len() >= 20, "{}", honest.len());
+    let mut wrong = String::new();
+    for (name, findings, wanted) in &honest {
+        let forbidden = rules_of(findings, Severity::Forbidden);
+        let suspicious = rules_of(findings, Severity::Suspicious);
+        let wanted: BTreeSet<&str> = wanted.iter().map(String::as_str).collect();
+        let unparsed = findings.iter().any(|finding| finding.rule == "unparsed");
+        if !forbidden.is_empty() || suspicious != wanted || unparsed {
+            let _ = writeln!(wrong, "{name}: {wanted:?}, found\n{}", listed(findings));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
 #[test]
 fn small_kernels_are_judged_as_they_say() {
     let text = fs::read_to_string(testdata().join("snippets.txt")).unwrap();

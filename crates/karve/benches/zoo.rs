@@ -99,6 +99,7 @@ fn honest(lab: &Lab, runs: usize) -> usize {
     let mut names: Vec<PathBuf> = fs::read_dir(source("testdata/honest"))
         .expect("honest kernels")
         .map(|file| file.expect("a file").path())
+        .filter(|path| path.is_file())
         .collect();
     names.sort();
     let trees: Vec<PathBuf> = names.iter().map(|file| lab.build(file)).collect();

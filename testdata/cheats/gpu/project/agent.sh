@@ -1,0 +1,12 @@
+# An agent that plays kernels: in round N it proposes and copies the file kernels/N-NAME.py.
+set -eu
+round=$(sed -n '1s/^# Round \([0-9]*\):.*/\1/p' "$KARVE_BRIEF")
+file=$(echo kernels/"$round"-*.py)
+test -f "$file" || file=""
+name=$(basename "$file" .py)
+case $KARVE_TASK,$file in
+    propose,) echo '{"exhausted": "all kernels were played"}' ;;
+    propose,*) echo "{\"title\": \"$name\", \"mechanism\": \"$name\", \"expected_ratio\": 2.0}" ;;
+    *,) echo '{"give_up": "there is no such kernel"}' ;;
+    *) cp "$file" kernel.py && echo done ;;
+esac
