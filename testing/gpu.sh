@@ -7,12 +7,14 @@
 # Copy karve and this file there if that is another machine; a karve that is linked statically runs
 # anywhere: RUSTFLAGS="-C target-feature=+crt-static" cargo build --release -p karve --locked \
 #   --target x86_64-unknown-linux-gnu
-# Projects and campaigns lie in DIR afterwards, for "karve report" and "karve log". DIR must not lie
+# Each campaign may take LIMIT seconds, 180 by default. Afterwards gpu-figures.py shows where its time
+# went. Projects and campaigns lie in DIR afterwards, for "karve report" and "karve log". DIR must not lie
 # in a git repository: each project becomes one.
 set -eu
 karve=$(readlink -f "${1:?"usage: testing/gpu.sh KARVE [DIR] [ROUNDS]"}")
 dir=${2:-$(mktemp -d)}
-rounds=${3:-4}
+rounds=${3:-12}
+limit=${LIMIT:-180}
 python=${PYTHON:-python3}
 export GIT_AUTHOR_NAME=karve GIT_AUTHOR_EMAIL=karve@localhost
 export GIT_COMMITTER_NAME=karve GIT_COMMITTER_EMAIL=karve@localhost
@@ -29,16 +31,26 @@ PYTHON
 failed=""
 for template in triton cuda; do
     echo "== $template"
-    rm -rf "${dir:?}/$template"
+    project="$dir/$template"
+    rm -rf "${project:?}"
     "$karve" -C "$dir" new --template "$template"
-    sed -i "s|^python = |interpreter = \"$(command -v "$python")\"\npython = |" \
-        "$dir/$template/karve.toml"
-    # Only the first: the reference has no interpreter of its own.
-    sed -i '/^\[contract.reference\]/,$ { /^interpreter = /d }' "$dir/$template/karve.toml"
-    git -C "$dir/$template" commit -qam "The Python of this machine"
+    if [ "$template" = triton ]; then
+        # Only the first: the reference has no interpreter of its own.
+        sed -i "0,/^python = /s|^python = |interpreter = \"$(command -v "$python")\"\npython = |" \
+            "$project/karve.toml"
+        git -C "$project" commit -qam "The Python of this machine"
+    fi
     started=$(date +%s)
-    "$karve" -C "$dir/$template" run --yes --rounds "$rounds" || failed="$failed $template"
+    timeout "$limit" "$karve" -C "$project" run --yes --rounds "$rounds" || failed="$failed $template"
     echo "== $template took $(($(date +%s) - started)) s"
+    "$python" "$(dirname "$0")/gpu-figures.py" "$project"/.karve/*/events.jsonl
+    # A comment is not faster.
+    kernel=$(git -C "$project" ls-files "kernel.*")
+    case $kernel in *.py) comment="# nothing" ;; *) comment="// nothing" ;; esac
+    echo "$comment" >> "$project/$kernel"
+    git -C "$project" commit -qam "Nothing"
+    echo "a no-op:"
+    "$karve" -C "$project" bench HEAD~1 HEAD | grep -E "^(no difference|B is|ratio)" || failed="$failed no-op"
 done
 echo "projects are in $dir"
 test -z "$failed" || { echo "failed:$failed"; exit 1; }

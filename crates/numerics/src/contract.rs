@@ -90,6 +90,9 @@ pub struct PythonRuntime {
     /// Whether the reference is asked for the arguments, once, before a campaign starts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks: bool,
+    /// Whether a kernel gets its outputs as arguments, instead of returning them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub passes_outputs: bool,
 }
 
 impl PythonRuntime {

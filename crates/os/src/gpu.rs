@@ -4,8 +4,11 @@
 //! shares is one allocation for inputs and one for outputs; everything else stays its own.
 
 mod cuda;
+mod shared;
 
 pub use cuda::{Gpu, GpuAddress, GpuClock, GpuError, GpuEvent, GpuFailure, GpuHandle, GpuResult};
+
+pub use shared::{GpuMemory, SharedStage};
 
 use cuda::{BLOCK_THREADS, GpuGrid, GpuKernel};
 use karve_numerics::accuracy::{
@@ -13,9 +16,7 @@ use karve_numerics::accuracy::{
 };
 use karve_numerics::draw::{ElementDraw, dtype_number};
 use karve_numerics::tensor::Dtype;
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The kernels, for any driver since CUDA 10; testing/stage.sh makes them from stage.cu.
@@ -141,85 +142,6 @@ fn number_among(own: Option<&str>, visible: Option<&str>) -> u32 {
             let at = own.split(',').position(|name| name.trim() == first);
             at.unwrap_or(0) as u32
         }
-    }
-}
-
-/// Memory of a device, until this is dropped.
-pub struct GpuMemory {
-    gpu: Arc<Gpu>,
-    at: GpuAddress,
-    bytes: u64,
-}
-
-impl GpuMemory {
-    /// Allocates it.
-    pub fn new(gpu: &Arc<Gpu>, bytes: u64) -> GpuResult<Self> {
-        gpu.use_here()?;
-        Ok(Self { gpu: Arc::clone(gpu), at: gpu.alloc(bytes)?, bytes })
-    }
-
-    /// Where it is.
-    pub fn at(&self) -> GpuAddress {
-        self.at
-    }
-
-    /// How large it is.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// What another process opens it with.
-    pub fn share(&self) -> GpuResult<GpuHandle> {
-        self.gpu.share(self.at)
-    }
-}
-
-impl Drop for GpuMemory {
-    fn drop(&mut self) {
-        // A device that was lost has freed it.
-        let _ = self.gpu.use_here().and_then(|()| self.gpu.free(self.at));
-    }
-}
-
-impl fmt::Debug for GpuMemory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes at {:#x}", self.bytes, self.at)
-    }
-}
-
-/// The stage of a device, opened once by this process.
-#[derive(Clone)]
-pub struct SharedStage(Arc<Mutex<GpuStage>>);
-
-/// The stages of this process, by the numbers of their devices.
-static STAGES: Mutex<BTreeMap<u32, SharedStage>> = Mutex::new(BTreeMap::new());
-
-impl SharedStage {
-    /// Opens a device, unless that has been done.
-    pub fn open(number: u32) -> GpuResult<Self> {
-        let mut stages = STAGES.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(stage) = stages.get(&number)
-            && stage.here().is_ok()
-        {
-            return Ok(stage.clone());
-        }
-        let stage = Self(Arc::new(Mutex::new(GpuStage::open(number)?)));
-        stages.insert(number, stage.clone());
-        Ok(stage)
-    }
-
-    /// The stage, for the calling thread, if the device still works.
-    pub fn here(&self) -> GpuResult<MutexGuard<'_, GpuStage>> {
-        let stage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        stage.gpu.use_here()?;
-        stage.gpu.synchronize()?;
-        Ok(stage)
-    }
-}
-
-impl fmt::Debug for SharedStage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a stage")
     }
 }
 

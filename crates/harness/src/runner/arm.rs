@@ -49,6 +49,7 @@ pub(super) struct KernelWorker {
     /// How long karve has waited for it since `renew_limit`.
     waited: Duration,
     phases: BatchMode,
+    passes_outputs: bool,
     names: WorkerNames,
 }
 
@@ -76,6 +77,8 @@ pub(super) struct WorkerProgram {
     pub(super) entry: String,
     /// How a module is loaded; none for a shared object.
     pub(super) module: Option<ModuleOptions>,
+    /// Whether the kernel gets its outputs as arguments, as a function of a shared object does.
+    pub(super) passes_outputs: bool,
     /// What the worker is forked from instead, if anything.
     pub(super) server: Option<Command>,
     /// What it may read.
@@ -177,7 +180,7 @@ impl KernelWorker {
     ) -> Result<StartingWorker> {
         let child = match &program.server {
             None => ChildProcess::start(&program.command, stop)?,
-            Some(server) => python::fork(server, &program.command, stop)?,
+            Some(server) => python::forked(server, &program.command, stop)?,
         };
         let mut arm = Self {
             child,
@@ -185,6 +188,7 @@ impl KernelWorker {
             limit,
             waited: Duration::ZERO,
             phases: program.phases(),
+            passes_outputs: program.passes_outputs,
             names: program.names(),
         };
         let hello = WorkerRequest::Hello(WorkerHello {
@@ -222,7 +226,11 @@ impl KernelWorker {
     /// Sets the arguments of all following calls.
     pub(super) fn set_up(&mut self, contract: &Contract, layout: &CallLayout) -> WorkerResult<()> {
         self.child.thaw();
-        self.ask(&WorkerRequest::Setup(setup_of(contract, layout)), WAKE_LIMIT)?;
+        let mut setup = setup_of(contract, layout);
+        if self.passes_outputs {
+            setup.args.iter_mut().for_each(WireArg::pass);
+        }
+        self.ask(&WorkerRequest::Setup(setup), WAKE_LIMIT)?;
         self.freeze()
     }
 

@@ -6,17 +6,16 @@
 //! happens there.
 
 mod device;
+mod host;
 
 pub(super) use device::{DeviceOutput, parts_of, tensors_at};
 
-use super::memory::{ArmMemory, HostMemory, MemoryPlace, MemorySizes, gpu_failed};
+use super::memory::{ArmMemory, MemoryPlace, MemorySizes, gpu_failed};
 use super::protocol::CallSlot;
 use super::setup::RunnerSetup;
 use karve_numerics::case::Case;
-use karve_numerics::contract::{
-    Arg, CallInputs, CallLayout, ChosenPattern, Contract, PlacedArg, TensorRegion,
-};
-use karve_numerics::draw::{self, Draw, Poison};
+use karve_numerics::contract::{Arg, CallInputs, CallLayout, ChosenPattern, Contract};
+use karve_numerics::draw::{self, Draw};
 use karve_numerics::stats::DrawRng;
 use karve_os::error::{CommandError, Result};
 use karve_os::gpu::{GpuMemory, GpuTensor, SharedStage};
@@ -47,8 +46,8 @@ pub(super) struct KernelBuffers {
     n_slots: u32,
     /// The secret of what is in the slots that a batch leaves out.
     spare_seed: u64,
-    /// On a device, what no kernel may write to.
-    watched: device::WatchedMemory,
+    /// On a device, sums over what no kernel may write to.
+    sums: device::MemorySums,
     /// Patterns that some of the calls have in their inputs.
     patterns: Vec<ChosenPattern>,
     /// Which ones these are.
@@ -146,7 +145,7 @@ impl KernelBuffers {
             batches: cases.iter().map(|(case, calls)| (case.name.clone(), *calls)).collect(),
             n_slots,
             spare_seed: secret()?,
-            watched: device::WatchedMemory::default(),
+            sums: device::MemorySums::default(),
         })
     }
 
@@ -236,121 +235,45 @@ impl KernelBuffers {
 
     /// Draws the inputs of all calls of a batch.
     pub(super) fn fill(&mut self, calls: &[KernelCall]) -> Result<()> {
-        let mut watched = std::mem::take(&mut self.watched);
-        let (contract, layout, n_slots) = (&self.contract, &self.layout, self.n_slots);
+        let (contract, layout) = (&self.contract, &self.layout);
+        let view = BufferView { contract, layout, n_slots: self.n_slots, key: self.spare_seed };
         match &mut self.memory.place {
-            MemoryPlace::Host(host) => {
-                let bytes = layout.input_bytes;
-                let memory = host.input.part_mut(0, u64::from(n_slots) * bytes);
-                for (call, slot) in in_slots(memory, bytes, calls).0 {
-                    fill_slot(contract, layout, call, slot);
-                }
-            }
+            MemoryPlace::Host(memory) => host::fill(memory, &view, calls),
             MemoryPlace::Device(memory) => {
-                let view = BufferView { contract, layout, n_slots, key: self.spare_seed };
-                device::fill(memory, &view, calls, &mut watched).map_err(gpu_failed)?;
+                device::fill(memory, &view, calls, &mut self.sums).map_err(gpu_failed)?;
             }
         }
-        self.watched = watched;
         Ok(())
     }
 
     /// Prepares the memory that an arm writes: poison, guards, and the contents of what it also
     /// reads.
     pub(super) fn poison_outputs(&mut self, calls: &[KernelCall]) -> Result<()> {
-        let mut watched = std::mem::take(&mut self.watched);
-        let (contract, layout, n_slots) = (&self.contract, &self.layout, self.n_slots);
+        let (contract, layout) = (&self.contract, &self.layout);
+        let view = BufferView { contract, layout, n_slots: self.n_slots, key: self.spare_seed };
         match &mut self.memory.place {
-            MemoryPlace::Host(host) => {
-                let bytes = layout.output_bytes;
-                let memory = host.output.part_mut(0, u64::from(n_slots) * bytes);
-                let (used, spare) = in_slots(memory, bytes, calls);
-                for (call, slot) in used {
-                    poison_slot(contract, layout, call, slot);
-                }
-                // What one arm leaves there, the other must not find.
-                for (at, slot) in spare {
-                    spare_bytes(self.spare_seed, at, slot);
-                }
-            }
+            MemoryPlace::Host(memory) => host::poison(memory, &view, calls),
             MemoryPlace::Device(memory) => {
-                let view = BufferView { contract, layout, n_slots, key: self.spare_seed };
-                device::poison(memory, &view, calls, &mut watched).map_err(gpu_failed)?;
+                device::poison(memory, &view, calls, &mut self.sums).map_err(gpu_failed)?;
             }
         }
-        self.watched = watched;
         Ok(())
     }
 
     /// Whether nobody wrote to anything but the outputs of these calls.
     pub(super) fn holds(&self, calls: &[KernelCall]) -> Result<bool> {
         match &self.memory.place {
-            MemoryPlace::Host(host) => Ok(calls
-                .iter()
-                .all(|call| self.guards_hold(host, call) && self.inputs_hold(host, call))
-                && self.spare_slots_hold(host, calls)),
+            MemoryPlace::Host(memory) => Ok(host::holds(memory, &self.view(), calls)),
             MemoryPlace::Device(memory) => {
-                device::holds(memory, &self.view(), &self.watched).map_err(gpu_failed)
+                device::holds(memory, &self.view(), &self.sums).map_err(gpu_failed)
             }
         }
-    }
-
-    /// Whether nobody wrote to the slots that a batch leaves out.
-    fn spare_slots_hold(&self, host: &HostMemory, calls: &[KernelCall]) -> bool {
-        let bytes = self.layout.output_bytes;
-        let (mut found, mut wanted) = (Vec::new(), Vec::new());
-        spare_slots(self.n_slots, calls).all(|at| {
-            host.output.copy_out(u64::from(at) * bytes, bytes, &mut found);
-            wanted.clear();
-            wanted.resize(found.len(), 0);
-            spare_bytes(self.spare_seed, at as usize, &mut wanted);
-            found == wanted
-        })
-    }
-
-    /// Whether the guards around the outputs of a call are unchanged.
-    fn guards_hold(&self, host: &HostMemory, call: &KernelCall) -> bool {
-        let start = u64::from(call.slot) * self.layout.output_bytes;
-        let mut found = Vec::new();
-        let mut wanted = Vec::new();
-        self.layout.guards().into_iter().all(|(from, to)| {
-            host.output.copy_out(start + from, to - from, &mut found);
-            wanted.clear();
-            wanted.resize(found.len(), 0);
-            guard(call, from, &mut wanted);
-            found == wanted
-        })
-    }
-
-    /// Whether the inputs of a call are unchanged. If the operating system keeps workers from
-    /// writing there, they are.
-    fn inputs_hold(&self, host: &HostMemory, call: &KernelCall) -> bool {
-        if host.sealed {
-            return true;
-        }
-        let start = u64::from(call.slot) * self.layout.input_bytes;
-        let mut found = Vec::new();
-        let mut wanted = Vec::new();
-        self.inputs().all(|(index, region)| {
-            host.input.copy_out(start + region.offset, region.bytes, &mut found);
-            self.drawn_on_host(index, call, &mut wanted);
-            found == wanted
-        })
-    }
-
-    /// The regions that are read.
-    pub(super) fn inputs(&self) -> impl Iterator<Item = (usize, TensorRegion)> {
-        let input = |(index, place): (usize, &PlacedArg)| match place {
-            PlacedArg::Input(region) => Some((index, *region)),
-            PlacedArg::Integer(_) | PlacedArg::Float(_) | PlacedArg::Output(_) => None,
-        };
-        self.layout.places.iter().enumerate().filter_map(input)
     }
 
     /// The value that was drawn for an argument of a call, read or written.
     pub(super) fn drawn(&self, index: usize, call: &KernelCall, to: &mut Vec<u8>) -> Result<()> {
         let Some(stage) = self.stage() else {
-            self.drawn_on_host(index, call, to);
+            host::drawn(&self.view(), index, call, to);
             return Ok(());
         };
         to.clear();
@@ -360,16 +283,6 @@ impl KernelBuffers {
             stage.gpu().to_host(tensor.at, to).map_err(gpu_failed)?;
         }
         Ok(())
-    }
-
-    fn drawn_on_host(&self, index: usize, call: &KernelCall, to: &mut Vec<u8>) {
-        to.clear();
-        if let (PlacedArg::Input(region) | PlacedArg::Output(region), Some(_)) =
-            (self.layout.places[index], self.contract.args[index].draw())
-        {
-            to.resize(region.bytes as usize, 0);
-            self.contract.fill(&self.layout, index, call.inputs(), to);
-        }
     }
 
     /// The same on a device; nothing for what is not drawn.
@@ -389,10 +302,12 @@ impl KernelBuffers {
         to: &mut Vec<CallOutput>,
     ) -> Result<()> {
         match &self.memory.place {
-            MemoryPlace::Host(host) => {
+            MemoryPlace::Host(memory) => {
                 to.resize_with(calls.len(), || CallOutput::Host(Vec::new()));
                 for (call, written) in calls.iter().zip(to) {
-                    self.copy_from_host(host, call, written);
+                    if let CallOutput::Host(written) = written {
+                        host::copy_written(memory, &self.layout, call, written);
+                    }
                 }
             }
             MemoryPlace::Device(memory) => {
@@ -405,17 +320,6 @@ impl KernelBuffers {
             }
         }
         Ok(())
-    }
-
-    fn copy_from_host(&self, host: &HostMemory, call: &KernelCall, to: &mut CallOutput) {
-        let start = u64::from(call.slot) * self.layout.output_bytes;
-        let CallOutput::Host(to) = to else {
-            return;
-        };
-        to.resize_with(self.layout.outputs().count(), Vec::new);
-        for ((_, region), bytes) in self.layout.outputs().zip(to) {
-            host.output.copy_out(start + region.offset, region.bytes, bytes);
-        }
     }
 
     /// Whether two calls gave the same bits.
@@ -436,59 +340,6 @@ fn spare_slots(n_slots: u32, calls: &[KernelCall]) -> impl Iterator<Item = u32> 
     (0..n_slots).filter(move |at| !used.contains(at))
 }
 
-/// The memory of each call, with slots of this many bytes.
-type UsedSlots<'a> = Vec<(&'a KernelCall, &'a mut [u8])>;
-
-/// The memory of slots that no call has, by their numbers.
-type SpareSlots<'a> = Vec<(usize, &'a mut [u8])>;
-
-fn in_slots<'a>(
-    memory: &'a mut [u8],
-    bytes: u64,
-    calls: &'a [KernelCall],
-) -> (UsedSlots<'a>, SpareSlots<'a>) {
-    let slots = memory.chunks_exact_mut((bytes as usize).max(1));
-    let mut slots: Vec<Option<&mut [u8]>> = slots.map(Some).collect();
-    let of_call = |call| Some((call, slots.get_mut(KernelCall::at(call))?.take()?));
-    let used = calls.iter().filter_map(of_call).collect();
-    let spare = slots.into_iter().enumerate().filter_map(|(at, slot)| Some((at, slot?)));
-    (used, spare.collect())
-}
-
-fn fill_slot(contract: &Contract, layout: &CallLayout, call: &KernelCall, slot: &mut [u8]) {
-    for (index, place) in layout.places.iter().enumerate() {
-        if let PlacedArg::Input(region) = place {
-            contract.fill(layout, index, call.inputs(), &mut slot[range(*region)]);
-        }
-    }
-}
-
-fn poison_slot(contract: &Contract, layout: &CallLayout, call: &KernelCall, slot: &mut [u8]) {
-    for (from, to) in layout.guards() {
-        guard(call, from, &mut slot[from as usize..to as usize]);
-    }
-    let of = plausible(contract);
-    for (index, region) in layout.outputs() {
-        let dtype = layout.dtypes[index];
-        let part = &mut slot[range(region)];
-        if contract.args[index].draw().is_some() {
-            contract.fill(layout, index, call.inputs(), part);
-        } else {
-            let poison = match call.poison {
-                PoisonKind::Nan => Poison::Nan,
-                PoisonKind::Plausible => Poison::Plausible { of: &of },
-                PoisonKind::Pattern => Poison::Pattern,
-            };
-            draw::poison(poison, call.poison_seed(index), dtype, part);
-        }
-    }
-}
-
-fn range(region: TensorRegion) -> std::ops::Range<usize> {
-    let from = region.offset as usize;
-    from..from + region.bytes as usize
-}
-
 /// What an arm wrote in a call.
 #[derive(Clone, Debug)]
 pub(super) enum CallOutput {
@@ -502,15 +353,6 @@ pub(super) enum CallOutput {
 fn plausible(contract: &Contract) -> Draw {
     let mut inputs = contract.args.iter().filter_map(Arg::draw);
     inputs.next().cloned().unwrap_or(Draw::Uniform { low: -1.0, high: 1.0 })
-}
-
-fn guard(call: &KernelCall, from: u64, part: &mut [u8]) {
-    let seed = call.seed ^ from.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    draw::poison(Poison::Pattern, seed, karve_numerics::tensor::Dtype::U8, part);
-}
-
-fn spare_bytes(seed: u64, at: usize, slot: &mut [u8]) {
-    draw::poison(Poison::Pattern, seed ^ at as u64, karve_numerics::tensor::Dtype::U8, slot);
 }
 
 /// Slots for a batch of this many calls.

@@ -41,9 +41,9 @@ const GAP_QUANTILE: f64 = 0.9;
 
 /// How much longer than the work on a device karve's clock shows: requests, launches, replies.
 ///
-/// The device's clock is precise, but read by the candidate's process. karve's clock is trusted, but
-/// includes what a process does around its work. So a turn takes as long as on the device, and at
-/// least as long as karve's clock shows beyond the incumbent's usual gap.
+/// The device's clock is precise, but read by the candidate's process. karve's clock is trusted,
+/// but includes what a process does around its work. So a turn takes as long as on the device, and
+/// at least as long as karve's clock shows beyond the incumbent's usual gap.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DeviceGap {
     /// Of the incumbent's turns, in seconds.

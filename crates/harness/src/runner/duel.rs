@@ -309,10 +309,7 @@ impl KernelRunner {
     ) -> BlockResult<BatchTiming> {
         self.buffers.poison_outputs(calls)?;
         let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
-        let spin_ns = match arm {
-            CANDIDATE => self.cases[duel_case].spin_ns,
-            _ => 0,
-        };
+        let spin_ns = if arm == CANDIDATE { self.cases[duel_case].spin_ns } else { 0 };
         let case = &self.cases[duel_case].case;
         let turn = by_arm(arm, on_case(self.arms[arm].run_batch(&slots, spin_ns), case))?;
         if !self.buffers.holds(calls)? {

@@ -104,6 +104,15 @@ pub(super) enum WireArg {
     InOut(WireTensor),
 }
 
+impl WireArg {
+    /// Makes an output an argument that is read and written.
+    pub(super) fn pass(&mut self) {
+        if let Self::Output(tensor) = self {
+            *self = Self::InOut(tensor.clone());
+        }
+    }
+}
+
 /// Where a tensor is, and its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WireTensor {

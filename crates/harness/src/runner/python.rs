@@ -81,6 +81,7 @@ pub(super) fn kernel(
             hidden: hidden(&terms.contract.reference),
             seed: terms.weights,
         }),
+        passes_outputs: terms.contract.modules.passes_outputs,
         server: server(terms)?,
         tree,
         scratch: terms.scratch.clone(),
@@ -113,6 +114,7 @@ pub(super) fn reference(
             hidden: Vec::new(),
             seed: terms.weights,
         }),
+        passes_outputs: false,
         server: server(terms)?,
         tree,
         scratch: terms.scratch.clone(),
@@ -136,13 +138,13 @@ fn server(terms: &RunnerSetup) -> Result<Option<Command>> {
 static SERVERS: Mutex<Vec<(Command, Arc<ForkServer>)>> = Mutex::new(Vec::new());
 
 /// Starts a worker by forking it from a server, which is started if there is none, or if it ended.
-pub(super) fn fork(server: &Command, command: &Command, stop: &StopFlag) -> Result<ChildProcess> {
+pub(super) fn forked(server: &Command, command: &Command, stop: &StopFlag) -> Result<ChildProcess> {
     let found = {
         let servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
         let found = servers.iter().find(|(own, _)| own == server);
         found.map(|(_, found)| Arc::clone(found))
     };
-    if let Some(child) = found.and_then(|found| found.fork(command, stop).ok()) {
+    if let Some(child) = found.and_then(|found| found.forked(command, stop).ok()) {
         return Ok(child);
     }
     let fresh = Arc::new(ForkServer::start(server, stop)?);
@@ -150,7 +152,7 @@ pub(super) fn fork(server: &Command, command: &Command, stop: &StopFlag) -> Resu
     servers.retain(|(own, _)| own != server);
     servers.push((server.clone(), Arc::clone(&fresh)));
     drop(servers);
-    fresh.fork(command, stop)
+    fresh.forked(command, stop)
 }
 
 /// The name under which a kernel would find the reference.
@@ -272,7 +274,7 @@ mod tests {
             cpus: vec![0],
             ..command("").env("FORKED", "yes")
         };
-        let start = || fork(&server, &worker, &stop).expect("a worker");
+        let start = || forked(&server, &worker, &stop).expect("a worker");
         let mut first = start();
         let second = start();
         for child in [&first, &second] {

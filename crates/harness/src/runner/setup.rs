@@ -115,6 +115,7 @@ impl RunnerSetup {
             shown: shown.to_owned(),
             entry: entry.to_owned(),
             module: None,
+            passes_outputs: false,
             server: None,
             tree,
             scratch: self.scratch.clone(),

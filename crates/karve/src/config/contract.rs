@@ -1,7 +1,7 @@
 //! The contract of a file: which function karve calls, with which arguments, and what is correct.
 
 use super::contract_file::{
-    AccuracyName, ArgKindName, ArgTable, ContractTable, DeviceName, DrawValue,
+    AccuracyName, ArgKindName, ArgTable, ContractTable, DeviceName, DrawValue, OutputsName,
 };
 use super::file::ConfigFile;
 use super::source::ConfigSource;
@@ -180,7 +180,11 @@ fn kernel_of(source: &ConfigSource<'_>, table: &ContractTable) -> Result<Kernel>
 /// What runs Python files, if there are any.
 fn modules_of(source: &ConfigSource<'_>, table: &ContractTable) -> Result<PythonRuntime> {
     let has_modules = table.python.is_some() || table.reference.python.is_some();
-    let keys = [("style", table.style.is_some()), ("interpreter", table.interpreter.is_some())];
+    let keys = [
+        ("style", table.style.is_some()),
+        ("interpreter", table.interpreter.is_some()),
+        ("outputs", table.outputs.is_some()),
+    ];
     for (key, there) in keys {
         if there && !has_modules {
             return Err(source
@@ -195,6 +199,7 @@ fn modules_of(source: &ConfigSource<'_>, table: &ContractTable) -> Result<Python
             Some(DeviceName::Cuda) => Some("cuda".into()),
         },
         asks: table.inputs.is_some(),
+        passes_outputs: table.outputs == Some(OutputsName::Arguments),
     })
 }
 

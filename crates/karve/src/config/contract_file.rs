@@ -27,8 +27,10 @@ pub(super) struct ContractTable {
     /// What runs Python files: a name on the `PATH`, or a full path; `python3` by default.
     #[schemars(length(min = 1))]
     pub(super) interpreter: Option<String>,
-    /// Where the tensors of Python files are; `cpu` by default.
+    /// Where tensors are; `cpu` by default.
     pub(super) device: Option<DeviceName>,
+    /// How a kernel in Python gives its outputs; `returned` by default.
+    pub(super) outputs: Option<OutputsName>,
     /// The arguments of the call, in order.
     #[serde(default)]
     #[schemars(length(min = 1, max = 24))]
@@ -122,7 +124,17 @@ pub(super) enum InputsName {
     FromModule,
 }
 
-/// Where the tensors of Python files are.
+/// How a kernel in Python gives its outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum OutputsName {
+    /// It returns them.
+    Returned,
+    /// It gets them as arguments, and writes to them.
+    Arguments,
+}
+
+/// Where tensors are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum DeviceName {

@@ -56,7 +56,7 @@ pub(crate) fn python_terms(dir: &Path, interpreter: &str) -> RunnerSetup {
     terms.contract.reference =
         Reference::Python { path: "reference.py".into(), precision: Precision::Wide };
     terms.contract.modules =
-        PythonRuntime { interpreter: Some(interpreter.into()), device: None, asks: false };
+        PythonRuntime { interpreter: Some(interpreter.into()), ..PythonRuntime::default() };
     terms
 }
 
@@ -67,6 +67,29 @@ pub(crate) fn examined(kernel: &str, interpreter: &str) -> Result<(), Gate> {
     examined.expect("a correctness check").map(|errors| {
         assert_eq!(errors.len(), 4, "two tensors on two cases");
     })
+}
+
+#[test]
+fn a_module_can_get_its_outputs_as_arguments() {
+    let Some(python) = python_with("numpy") else {
+        return;
+    };
+    let kernel = |line: &str| {
+        format!(
+            "import numpy as np\n\ndef kernel_fn(n, alpha, x, y, z):\n    {line}\n    \
+             y += np.float32(alpha) * x\n"
+        )
+    };
+    let passes = |line: &str| {
+        let dir = project(&kernel(line), REFERENCE);
+        let mut terms = python_terms(dir.path(), &python);
+        terms.contract.modules.passes_outputs = true;
+        check_kernel(&terms, dir.path(), None, &[case(1_000)]).expect("a correctness check")
+    };
+    assert!(passes("z[:] = x * y").is_ok());
+    // What is left of the output is poison.
+    let gate = passes("z[: n // 2] = (x * y)[: n // 2]").expect_err("a wrong result");
+    assert!(gate.describe().contains("z:"), "{gate:?}");
 }
 
 #[test]

@@ -51,7 +51,7 @@ impl ForkServer {
 
     /// Forks a process that gets this environment, directory and arguments, as if the command had
     /// been started.
-    pub fn fork(&self, command: &Command, stop: &StopFlag) -> Result<ChildProcess> {
+    pub fn forked(&self, command: &Command, stop: &StopFlag) -> Result<ChildProcess> {
         ChildProcess::adopt(command, stop, |new| {
             let text = |text: &std::ffi::CString| text.to_string_lossy().into_owned();
             let pair = |text: String| {

@@ -13,9 +13,9 @@ use karve_os::gpu::{
 };
 use std::sync::Arc;
 
-/// What was in memory that no kernel may write to.
+/// Sums over memory that no kernel may write to.
 #[derive(Debug, Default)]
-pub(super) struct WatchedMemory {
+pub(super) struct MemorySums {
     /// Sums over the inputs, slot by slot.
     inputs: Vec<u64>,
     /// Guards and unused slots of the outputs, and their sums.
@@ -100,7 +100,7 @@ pub(super) fn fill(
     memory: &DeviceMemory,
     view: &BufferView<'_>,
     calls: &[KernelCall],
-    watched: &mut WatchedMemory,
+    sums: &mut MemorySums,
 ) -> GpuResult<()> {
     let mut list = DrawList::default();
     for call in calls {
@@ -113,7 +113,7 @@ pub(super) fn fill(
     }
     let mut stage = memory.stage.here()?;
     list.put(&mut stage)?;
-    watched.inputs = stage.checksums(&input_parts(memory, view))?;
+    sums.inputs = stage.checksums(&input_parts(memory, view))?;
     Ok(())
 }
 
@@ -122,16 +122,16 @@ pub(super) fn poison(
     memory: &DeviceMemory,
     view: &BufferView<'_>,
     calls: &[KernelCall],
-    watched: &mut WatchedMemory,
+    sums: &mut MemorySums,
 ) -> GpuResult<()> {
     let mut list = DrawList::default();
     let of = plausible(view.contract);
     let key = view.key;
-    watched.rest.clear();
+    sums.rest.clear();
     for call in calls {
         let slot = memory.output.at() + u64::from(call.slot) * view.layout.output_bytes;
         for (from, to) in view.layout.guards() {
-            watched.rest.push(KeyedBytes { at: slot + from, bytes: to - from, key });
+            sums.rest.push(KeyedBytes { at: slot + from, bytes: to - from, key });
         }
         for (index, region) in view.layout.outputs() {
             let at = slot + region.offset;
@@ -155,18 +155,18 @@ pub(super) fn poison(
     let bytes = view.layout.output_bytes;
     for slot in spare_slots(view.n_slots, calls) {
         let at = memory.output.at() + u64::from(slot) * bytes;
-        watched.rest.push(KeyedBytes { at, bytes, key });
+        sums.rest.push(KeyedBytes { at, bytes, key });
     }
-    watched.rest.push(beyond(&memory.output, view.n_slots, bytes, key));
+    sums.rest.push(beyond(&memory.output, view.n_slots, bytes, key));
     // Different bytes everywhere, every time.
     let fresh = |part: &KeyedBytes| KeyedBytes {
         key: draw::hash64(key ^ calls.first().map_or(0, |call| call.seed), &part.at.to_le_bytes()),
         ..*part
     };
-    list.bytes.extend(watched.rest.iter().map(fresh));
+    list.bytes.extend(sums.rest.iter().map(fresh));
     let mut stage = memory.stage.here()?;
     list.put(&mut stage)?;
-    watched.rest_sums = stage.checksums(&watched.rest)?;
+    sums.rest_sums = stage.checksums(&sums.rest)?;
     stage.flush_cache()
 }
 
@@ -174,11 +174,11 @@ pub(super) fn poison(
 pub(super) fn holds(
     memory: &DeviceMemory,
     view: &BufferView<'_>,
-    watched: &WatchedMemory,
+    sums: &MemorySums,
 ) -> GpuResult<bool> {
     let mut stage = memory.stage.here()?;
-    Ok(stage.checksums(&input_parts(memory, view))? == watched.inputs
-        && stage.checksums(&watched.rest)? == watched.rest_sums)
+    Ok(stage.checksums(&input_parts(memory, view))? == sums.inputs
+        && stage.checksums(&sums.rest)? == sums.rest_sums)
 }
 
 /// Copies what an arm wrote, into the memory of earlier copies where these are of the same size.
