@@ -99,6 +99,7 @@ driver! {
     device_name = c"cuDeviceGetName" (*mut c_char, c_int, c_int);
     attribute = c"cuDeviceGetAttribute" (*mut c_int, c_int, c_int);
     retain = c"cuDevicePrimaryCtxRetain" (*mut *mut c_void, c_int);
+    reset = c"cuDevicePrimaryCtxReset_v2" (c_int);
     set_current = c"cuCtxSetCurrent" (*mut c_void);
     synchronize = c"cuCtxSynchronize" ();
     share = c"cuIpcGetMemHandle" (*mut GpuHandle, GpuAddress);
@@ -226,6 +227,13 @@ impl Gpu {
         }
         gpu.use_here()?;
         Ok(gpu)
+    }
+
+    /// Gives up everything that this process has on the device, which ends an error that stays.
+    pub fn reset(&self) -> GpuResult<()> {
+        // SAFETY: it takes a number.
+        let code = unsafe { (self.driver.reset)(self.device) };
+        self.check("reset the device", code)
     }
 
     /// Makes the device that of the calling thread.

@@ -56,13 +56,14 @@ pub struct SharedStage(Arc<Mutex<GpuStage>>);
 static STAGES: Mutex<BTreeMap<u32, SharedStage>> = Mutex::new(BTreeMap::new());
 
 impl SharedStage {
-    /// Opens a device, unless that has been done.
+    /// Opens a device, unless that has been done and it still works.
     pub fn open(number: u32) -> GpuResult<Self> {
         let mut stages = STAGES.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(stage) = stages.get(&number)
-            && stage.here().is_ok()
-        {
-            return Ok(stage.clone());
+        if let Some(stage) = stages.get(&number) {
+            if stage.here().is_ok() {
+                return Ok(stage.clone());
+            }
+            stage.0.lock().unwrap_or_else(PoisonError::into_inner).gpu().reset()?;
         }
         let stage = Self(Arc::new(Mutex::new(GpuStage::open(number)?)));
         stages.insert(number, stage.clone());
