@@ -6,7 +6,7 @@
 mod cuda;
 mod shared;
 
-pub use cuda::{Gpu, GpuAddress, GpuClock, GpuError, GpuEvent, GpuFailure, GpuHandle, GpuResult};
+pub use cuda::{Gpu, GpuAddress, GpuClock, GpuError, GpuFailure, GpuHandle, GpuResult};
 
 pub use shared::{GpuMemory, SharedStage};
 

@@ -9,6 +9,7 @@
 use super::arm::BatchTiming;
 use karve_core::charter::{Metric, OwnClock};
 use karve_core::measurement::{PairTurns, Sample, SlowTurns, TurnTimes};
+use karve_numerics::contract::Contract;
 use karve_numerics::stats;
 use std::time::Duration;
 
@@ -20,12 +21,18 @@ const BATCHES_OVER_START: f64 = 15.0;
 const BATCHES_MAX: u32 = 25;
 const BATCHES_FIRST: u32 = 1;
 
-/// The share of each block that starting both processes may cost, also for a device, where a block
-/// takes only milliseconds, and the maximum number of their blocks.
-const START_OF_A_BLOCK: Duration = Duration::from_millis(250);
-const START_OF_A_DEVICE_BLOCK: Duration = Duration::from_millis(10);
-const BLOCKS_MAX: u32 = 25;
-const DEVICE_BLOCKS_MAX: u32 = 50;
+/// How long processes live.
+#[derive(Clone, Copy, Debug)]
+struct ProcessLife {
+    /// The share of each block that starting both of them may cost.
+    start: Duration,
+    /// Maximum number of their blocks.
+    blocks: u32,
+}
+
+/// On the host, and on a device, where a block takes only milliseconds.
+const ON_HOST: ProcessLife = ProcessLife { start: Duration::from_millis(250), blocks: 25 };
+const ON_DEVICE: ProcessLife = ProcessLife { start: Duration::from_millis(10), blocks: 50 };
 
 /// An aged process has lived this many times longer than usual when its block begins; aging both
 /// processes of a block on one case takes at most this much CPU time, and on a busy host or with a
@@ -35,10 +42,9 @@ pub(super) const AGING_CPU_MAX: Duration = Duration::from_secs(2);
 pub(super) const AGING_WALL_MAX: Duration = Duration::from_secs(60);
 
 /// What blocks cost so far.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct BlockCost {
-    /// Whether the kernels run on a device.
-    on_device: bool,
+    life: ProcessLife,
     /// Starting both processes.
     start: Duration,
     /// Calls before the timed ones.
@@ -48,9 +54,15 @@ pub(super) struct BlockCost {
 }
 
 impl BlockCost {
-    /// For kernels on a device, or on the host.
-    pub(super) fn new(on_device: bool) -> Self {
-        Self { on_device, ..Self::default() }
+    /// For the kernels of a contract.
+    pub(super) fn new(contract: &Contract) -> Self {
+        let life = if contract.modules.device.is_some() { ON_DEVICE } else { ON_HOST };
+        Self::with(life)
+    }
+
+    fn with(life: ProcessLife) -> Self {
+        let nothing = Duration::ZERO;
+        Self { life, start: nothing, around: nothing, turn: nothing }
     }
 
     /// Records how long it took to start both processes.
@@ -60,12 +72,8 @@ impl BlockCost {
 
     /// Blocks for which processes live.
     pub(super) fn blocks(&self) -> u32 {
-        let (share, most) = match self.on_device {
-            true => (START_OF_A_DEVICE_BLOCK, DEVICE_BLOCKS_MAX),
-            false => (START_OF_A_BLOCK, BLOCKS_MAX),
-        };
-        let blocks = self.start.as_secs_f64() / share.as_secs_f64();
-        (blocks.ceil() as u32).clamp(1, most)
+        let blocks = self.start.as_secs_f64() / self.life.start.as_secs_f64();
+        (blocks.ceil() as u32).clamp(1, self.life.blocks)
     }
 
     /// Records a block: how long preparing took, how long the turns, and how many there were.
@@ -190,7 +198,7 @@ mod tests {
 
     /// Starts, calls before the timed ones, and turns that take this many microseconds.
     fn pace([start, around, turn]: [u64; 3]) -> BlockCost {
-        let mut pace = BlockCost::default();
+        let mut pace = BlockCost::with(ON_HOST);
         pace.started(Duration::from_micros(start));
         let all = Duration::from_micros(turn) * 3;
         pace.add(Duration::from_micros(around), all, 3);
@@ -199,7 +207,7 @@ mod tests {
 
     #[test]
     fn short_turns_are_taken_more_often_and_always_an_odd_number_of_times() {
-        assert_eq!(BlockCost::default().n_batches(), BATCHES_FIRST);
+        assert_eq!(BlockCost::with(ON_HOST).n_batches(), BATCHES_FIRST);
         assert_eq!(pace([4_000, 4_000, 1_000_000]).n_batches(), 1);
         assert_eq!(pace([4_000, 4_000, 10_000]).n_batches(), 13);
         assert_eq!(pace([200_000, 10_000, 1_000]).n_batches(), BATCHES_MAX);
@@ -208,12 +216,12 @@ mod tests {
 
     #[test]
     fn only_processes_that_start_slowly_stay_for_more_than_a_block() {
-        assert_eq!(BlockCost::default().blocks(), 1);
+        assert_eq!(BlockCost::with(ON_HOST).blocks(), 1);
         assert_eq!(pace([200_000, 4_000, 1_000]).blocks(), 1);
         assert_eq!(pace([600_000, 4_000, 1_000]).blocks(), 3);
-        assert_eq!(pace([12_000_000, 4_000, 1_000]).blocks(), BLOCKS_MAX);
+        assert_eq!(pace([12_000_000, 4_000, 1_000]).blocks(), ON_HOST.blocks);
         assert_eq!(pace([12_000_000, 10_000, 500_000]).n_batches(), 1);
-        let mut on_device = BlockCost::new(true);
+        let mut on_device = BlockCost::with(ON_DEVICE);
         on_device.started(Duration::from_millis(200));
         assert_eq!(on_device.blocks(), 20);
     }

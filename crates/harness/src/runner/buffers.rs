@@ -15,7 +15,7 @@ use super::protocol::CallSlot;
 use super::setup::RunnerSetup;
 use karve_numerics::case::Case;
 use karve_numerics::contract::{Arg, CallInputs, CallLayout, ChosenPattern, Contract};
-use karve_numerics::draw::{self, Draw};
+use karve_numerics::draw::{self, Draw, Poison};
 use karve_numerics::stats::DrawRng;
 use karve_os::error::{CommandError, Result};
 use karve_os::gpu::{GpuMemory, GpuTensor, SharedStage};
@@ -88,6 +88,15 @@ struct BufferView<'a> {
 }
 
 impl PoisonKind {
+    /// The poison itself; a plausible one is drawn from this.
+    fn with(self, of: &Draw) -> Poison<'_> {
+        match self {
+            Self::Nan => Poison::Nan,
+            Self::Plausible => Poison::Plausible { of },
+            Self::Pattern => Poison::Pattern,
+        }
+    }
+
     /// One of them, by a secret.
     pub(super) fn of(secret: u64) -> Self {
         match secret % 3 {

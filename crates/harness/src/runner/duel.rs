@@ -105,7 +105,7 @@ impl KernelRunner {
         let cpu_affinity = CpuAffinity::draw(terms)?;
         let began = Instant::now();
         let arms = start_arms(&cpu_affinity.terms(terms), &trees, &stage)?;
-        let mut pace = BlockCost::new(terms.contract.modules.device.is_some());
+        let mut pace = BlockCost::new(&terms.contract);
         pace.started(began.elapsed());
         Ok(Self {
             terms: terms.clone(),

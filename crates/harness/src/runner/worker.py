@@ -269,9 +269,6 @@ def become(request, fds, middle):
     os.chdir(request["dir"])
     if request["cpus"]:
         os.sched_setaffinity(0, request["cpus"])
-    # The interpreter, its options and this file come first.
-    if request["args"][-1].startswith("{"):
-        put_on(json.loads(request["args"][-1]))
 
 
 def fork_one(request, fds):

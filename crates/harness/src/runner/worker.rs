@@ -129,7 +129,7 @@ impl LoadedKernel {
     }
 
     fn prepare(&self, setup: &CallSetup) -> Result<PreparedCall, String> {
-        PreparedCall::new(setup, self.device.is_some())
+        PreparedCall::new(setup, self.device.as_ref())
     }
 
     fn batch(&self, slots: &[CallSlot], spin_ns: u64) -> WorkerReply {
@@ -206,7 +206,7 @@ fn kind_of(said: &str) -> &'static str {
 }
 
 impl PreparedCall {
-    fn new(setup: &CallSetup, on_device: bool) -> Result<Self, String> {
+    fn new(setup: &CallSetup, device: Option<&GpuClock>) -> Result<Self, String> {
         let (mut list, mut pointers) = (RegisterList::default(), Vec::new());
         for given in &setup.args {
             let placed = match given {
@@ -221,7 +221,7 @@ impl PreparedCall {
             };
             placed.ok_or("too many arguments")?;
         }
-        if on_device {
+        if device.is_some() {
             // The stream: the default one.
             list.integer(0).ok_or("too many arguments")?;
         }

@@ -154,7 +154,7 @@ impl GpuHandle {
 
 /// A point in the work of the default stream.
 #[derive(Clone, Copy, Debug)]
-pub struct GpuEvent(usize);
+struct GpuEvent(usize);
 
 /// A device that times the work of a worker.
 pub struct GpuClock {
@@ -325,7 +325,7 @@ impl Gpu {
     }
 
     /// Opens memory of another process, for as long as this one lives.
-    pub fn open_shared(&self, handle: GpuHandle) -> GpuResult<GpuAddress> {
+    fn open_shared(&self, handle: GpuHandle) -> GpuResult<GpuAddress> {
         let mut at = 0;
         // Access from other devices is set up when it is needed, which is the only choice.
         let lazily = 1;
@@ -336,7 +336,7 @@ impl Gpu {
     }
 
     /// An event to be recorded.
-    pub fn event(&self) -> GpuResult<GpuEvent> {
+    fn event(&self) -> GpuResult<GpuEvent> {
         let mut event = null_mut();
         // SAFETY: the place outlives the call.
         let code = unsafe { (self.driver.create_event)(&mut event, 0) };
@@ -345,14 +345,14 @@ impl Gpu {
     }
 
     /// Records an event behind all work of the default stream so far.
-    pub fn record(&self, event: GpuEvent) -> GpuResult<()> {
+    fn record(&self, event: GpuEvent) -> GpuResult<()> {
         // SAFETY: events are never destroyed.
         let code = unsafe { (self.driver.record)(event.0 as *mut c_void, null_mut()) };
         self.check("record an event", code)
     }
 
     /// Nanoseconds from one event to the other, after both.
-    pub fn elapsed_ns(&self, from: GpuEvent, to: GpuEvent) -> GpuResult<u64> {
+    fn elapsed_ns(&self, from: GpuEvent, to: GpuEvent) -> GpuResult<u64> {
         let mut ms = 0.0;
         let (from, to) = (from.0 as *mut c_void, to.0 as *mut c_void);
         // SAFETY: the place outlives the call, and events are never destroyed.

@@ -2,7 +2,7 @@
 //! seconds, and nothing else.
 //!
 //! ```text
-//! request   JSON: mark, environment, directory, CPUs, arguments and karve's process id;
+//! request   JSON: mark, environment, directory, CPUs and karve's process id;
 //!           with the descriptors that become standard input, output and error
 //! reply     the process id as decimal text, once karve has adopted the process
 //! ```
@@ -11,7 +11,7 @@
 //! session, mark and control group, as one that karve started itself.
 
 use super::child_process::{ChildProcess, ReceiveResult};
-use super::{Command, Program, StopFlag, sys};
+use super::{Command, StopFlag, sys};
 use crate::error::{CommandError, Result, WithContext};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -37,7 +37,6 @@ struct ForkRequest<'a> {
     env: BTreeMap<String, String>,
     dir: String,
     cpus: &'a [usize],
-    args: Vec<String>,
     parent: u32,
 }
 
@@ -49,8 +48,8 @@ impl ForkServer {
         Ok(server)
     }
 
-    /// Forks a process that gets this environment, directory and arguments, as if the command had
-    /// been started.
+    /// Forks a process that gets the environment, directory and CPUs of a command. What it executes
+    /// is up to the server.
     pub fn forked(&self, command: &Command, stop: &StopFlag) -> Result<ChildProcess> {
         ChildProcess::adopt(command, stop, |new| {
             let text = |text: &std::ffi::CString| text.to_string_lossy().into_owned();
@@ -58,16 +57,11 @@ impl ForkServer {
                 let (name, value) = text.split_once('=')?;
                 Some((name.to_owned(), value.to_owned()))
             };
-            let args = match &command.program {
-                Program::Argv(args) => args.as_slice(),
-                Program::Shell(_) | Program::Line(_) => &[],
-            };
             let request = ForkRequest {
                 mark: new.mark,
                 env: new.launch.env.iter().map(text).filter_map(pair).collect(),
                 dir: text(&new.launch.dir),
                 cpus: &command.cpus,
-                args: args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect(),
                 parent: std::process::id(),
             };
             let request =

@@ -4,10 +4,10 @@
 //! has opened, so checksums under a secret key show whether inputs, guards and unused slots are as
 //! karve left them.
 
-use super::{BufferView, KernelCall, PoisonKind, plausible, spare_slots};
+use super::{BufferView, KernelCall, plausible, spare_slots};
 use crate::runner::memory::DeviceMemory;
 use karve_numerics::contract::{CallLayout, PlacedArg, TensorRegion};
-use karve_numerics::draw::{self, ElementDraw, ElementLayer, Poison};
+use karve_numerics::draw::{self, ElementDraw, ElementLayer};
 use karve_os::gpu::{
     GpuAddress, GpuMemory, GpuResult, GpuStage, GpuTensor, KeyedBytes, SharedStage, TensorDraw,
 };
@@ -139,14 +139,9 @@ pub(super) fn poison(
                 list.add(view, index, call, at);
                 continue;
             }
-            let poison = match call.poison {
-                PoisonKind::Nan => Poison::Nan,
-                PoisonKind::Plausible => Poison::Plausible { of: &of },
-                PoisonKind::Pattern => Poison::Pattern,
-            };
             let (dtype, count) = (view.layout.dtypes[index], region.elements);
             let seed = call.poison_seed(index);
-            match ElementDraw::of_poison(poison, seed, dtype, count) {
+            match ElementDraw::of_poison(call.poison.with(&of), seed, dtype, count) {
                 Some(draw) => list.push(0, TensorDraw { at, count, draw }),
                 None => list.bytes.push(KeyedBytes { at, bytes: region.bytes, key: seed }),
             }

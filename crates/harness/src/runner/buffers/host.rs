@@ -1,6 +1,6 @@
 //! The buffers in memory that processes map: drawn, poisoned and checked by karve's own process.
 
-use super::{BufferView, KernelCall, PoisonKind, plausible, spare_slots};
+use super::{BufferView, KernelCall, plausible, spare_slots};
 use crate::runner::memory::HostMemory;
 use karve_numerics::contract::{CallLayout, Contract, PlacedArg, TensorRegion};
 use karve_numerics::draw::{self, Poison};
@@ -141,12 +141,7 @@ fn poison_slot(contract: &Contract, layout: &CallLayout, call: &KernelCall, slot
         if contract.args[index].draw().is_some() {
             contract.fill(layout, index, call.inputs(), part);
         } else {
-            let poison = match call.poison {
-                PoisonKind::Nan => Poison::Nan,
-                PoisonKind::Plausible => Poison::Plausible { of: &of },
-                PoisonKind::Pattern => Poison::Pattern,
-            };
-            draw::poison(poison, call.poison_seed(index), dtype, part);
+            draw::poison(call.poison.with(&of), call.poison_seed(index), dtype, part);
         }
     }
 }
