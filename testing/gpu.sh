@@ -4,9 +4,8 @@
 #   cargo build --release -p karve
 #   testing/gpu.sh target/release/karve [DIR] [ROUNDS]
 #
-# Copy karve and this file there if that is another machine; a karve that is linked statically runs
-# anywhere: RUSTFLAGS="-C target-feature=+crt-static" cargo build --release -p karve --locked \
-#   --target x86_64-unknown-linux-gnu
+# Copy karve, this file and gpu-figures.py there if that is another machine, with a C library that is
+# as new as here. A karve that is linked statically cannot load the driver.
 # Each campaign may take LIMIT seconds, 180 by default. Afterwards gpu-figures.py shows where its time
 # went. Projects and campaigns lie in DIR afterwards, for "karve report" and "karve log". DIR must not lie
 # in a git repository: each project becomes one.

@@ -78,13 +78,13 @@ pub struct Contract {
     pub work: CallWork,
 }
 
-/// What runs the Python modules of a contract, and the device of their tensors.
+/// What runs the Python modules of a contract, and the device of all tensors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PythonRuntime {
     /// The interpreter; `python3` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interpreter: Option<String>,
-    /// The device that tensors are on, as the modules call it; the host by default.
+    /// The device that tensors are on, as modules call it; the host by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// Whether the reference is asked for the arguments, once, before a campaign starts.

@@ -39,7 +39,7 @@ enum Template {
     PythonNumpy,
     /// A matrix product for a GPU, in Triton; needs PyTorch and a GPU
     Triton,
-    /// A matrix product for a GPU, in CUDA; needs nvcc, PyTorch and a GPU
+    /// A matrix product for a GPU, in CUDA; needs nvcc and a GPU
     Cuda,
 }
 
