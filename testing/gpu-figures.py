@@ -18,11 +18,11 @@ def figures(lines):
         if event["type"] == "proposed" and not any(name.startswith("to the") for name, _ in rows):
             rows.append(("to the first proposal", "%.1f s" % ((line["at_ms"] - begin) / 1000)))
         if event["type"] == "block_measured":
-            # A block of one turn each, of workers that were there already.
+            # A block of two turns each, of workers that were there already.
             block = event["block"]["pairs"]
-            if len(block) == 1 and block[0].get("turns", {}).get("n") == 1 and line["spent_ms"] < 100:
+            if len(block) == 1 and block[0].get("turns", {}).get("n") == 2 and line["spent_ms"] < 200:
                 both = block[0]["parent"]["wall_us"] + block[0]["candidate"]["wall_us"]
-                pairs.append((line["spent_ms"], both / 1000))
+                pairs.append((line["spent_ms"] / 2, both / 1000))
         if event["type"] == "tuned":
             tried = event["tuned"]["settings"] - settings
             settings = event["tuned"]["settings"]

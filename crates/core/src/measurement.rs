@@ -184,6 +184,9 @@ pub struct GpuConditions {
     /// Its temperature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature_c: Option<f64>,
+    /// The power that it draws.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_w: Option<f64>,
     /// What throttles its clocks, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub throttle: Vec<String>,

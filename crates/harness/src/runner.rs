@@ -35,6 +35,7 @@ mod correctness;
 mod duel;
 mod duel_case;
 mod inputs;
+mod left_running;
 mod memory;
 mod memory_growth;
 mod overhead_charge;
@@ -54,7 +55,7 @@ pub use duel_case::{DuelCase, DuelTime};
 pub use inputs::{ask_inputs, parse_inputs};
 pub use probe::{ProbeArg, ProbeReport, ProbeRequest, ProbedTensor, probe, serve_probe};
 pub use setup::{RunnerSetup, no_reference};
-pub use solo::{calls_for, handover, reading};
+pub use solo::{SoloKernel, calls_for, handover, reading, solo_kernels};
 pub use worker::{serve, serve_unconfined};
 pub use worker_text::WORKER_OUTPUT;
 

@@ -38,7 +38,7 @@ use karve_os::error::{CommandError, ErrorKind, Result};
 use std::thread;
 
 /// Processes all of these at the same time, each in its own thread.
-fn at_once<T: Send, R: Send>(
+pub(crate) fn at_once<T: Send, R: Send>(
     all: &mut [T],
     work: &(dyn Fn(usize, &mut T) -> Result<R> + Sync),
 ) -> Vec<Result<R>> {

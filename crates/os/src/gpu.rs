@@ -4,10 +4,12 @@
 //! shares is one allocation for inputs and one for outputs; everything else stays its own.
 
 mod cuda;
+mod nvml;
 mod shared;
 
 pub use cuda::{Gpu, GpuAddress, GpuClock, GpuError, GpuFailure, GpuHandle, GpuResult};
 
+pub use nvml::{GpuReading, GpuSensors};
 pub use shared::{GpuMemory, SharedStage};
 
 use cuda::{BLOCK_THREADS, GpuGrid, GpuKernel};
@@ -22,8 +24,8 @@ use std::time::{Duration, Instant};
 /// The kernels, for any driver since CUDA 10; testing/stage.sh makes them from stage.cu.
 const KERNELS: &str = include_str!("gpu/stage.ptx");
 
-/// Blocks of one item, at most: enough to keep a large device busy.
-const BLOCKS_MAX: u64 = 1_024;
+/// Blocks of all items, unless there are more items: enough to keep a large device busy.
+const BLOCKS_MAX: u64 = 4_224;
 
 /// Elements that a thread takes before a grid gets another block.
 const ELEMENTS_OF_THREAD: u64 = 4;
@@ -39,6 +41,12 @@ const COMPARED_MAX: usize = 4_096;
 
 /// How long the canary occupies the device, in cycles: about ten microseconds.
 const CANARY_CYCLES: u64 = 15_000;
+
+/// Canaries that show how long one takes when nothing else runs, and how much longer one may take:
+/// as a factor, and at least this long. Processes take turns of about a millisecond.
+const CANARIES: u32 = 20;
+const CANARY_FACTOR: u32 = 3;
+const CANARY_MORE: Duration = Duration::from_micros(200);
 
 /// What is known about a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,6 +170,8 @@ pub struct GpuStage {
     results: GpuRoom,
     /// What is written so that the caches hold nothing else.
     flushed: GpuRoom,
+    /// How long a canary takes at most when nothing else runs.
+    calm: Duration,
 }
 
 /// Memory that grows as needed.
@@ -199,7 +209,7 @@ impl GpuStage {
             memory_bytes: gpu.memory()?.1,
         };
         let [list, results, flushed] = [const { GpuRoom { at: 0, bytes: 0 } }; 3];
-        Ok(Self {
+        let mut stage = Self {
             gpu,
             facts,
             draw,
@@ -212,7 +222,14 @@ impl GpuStage {
             list,
             results,
             flushed,
-        })
+            calm: Duration::ZERO,
+        };
+        let mut shortest = Duration::MAX;
+        for _ in 0..CANARIES {
+            shortest = stage.canary()?.min(shortest);
+        }
+        stage.calm = (shortest * CANARY_FACTOR).max(shortest + CANARY_MORE);
+        Ok(stage)
     }
 
     /// What is known about the device.
@@ -316,9 +333,22 @@ impl GpuStage {
         self.gpu.synchronize()
     }
 
+    /// Waits until nothing else runs on the device, about this long at most; returns how long that
+    /// took, and whether it was successful.
+    pub fn wait_until_idle(&mut self, limit: Duration) -> GpuResult<(Duration, bool)> {
+        let start = Instant::now();
+        loop {
+            let waited = start.elapsed();
+            let is_idle = self.canary()? <= self.calm;
+            if is_idle || waited >= limit {
+                return Ok((waited, is_idle));
+            }
+        }
+    }
+
     /// How long a kernel that occupies the whole device takes until its end is known here. It is
     /// much longer if something else runs there.
-    pub fn canary(&mut self) -> GpuResult<Duration> {
+    fn canary(&mut self) -> GpuResult<Duration> {
         let to = self.results.at_least(&self.gpu, 8)?;
         self.gpu.synchronize()?;
         let start = Instant::now();
@@ -342,7 +372,8 @@ impl GpuStage {
             // The copy waits for the launch before it, which may still read the list.
             self.gpu.to_device(at, bytes)?;
             let blocks = longest.div_ceil(u64::from(BLOCK_THREADS) * ELEMENTS_OF_THREAD);
-            let blocks = blocks.clamp(1, BLOCKS_MAX) as u32;
+            let most = (BLOCKS_MAX / items.len().max(1) as u64).max(1);
+            let blocks = blocks.clamp(1, most) as u32;
             let grid = GpuGrid { blocks, items: items.len() as u32 };
             let args: Vec<u64> = [at].into_iter().chain(results).collect();
             self.gpu.launch(kernel, grid, &args)?;

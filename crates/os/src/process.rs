@@ -78,7 +78,7 @@ pub use self::namespace::{
     BindMount, MountAccess, NamespaceSandbox, NamespaceView, OverlayDir, has_accelerators,
     is_accelerator,
 };
-pub use self::readable::ReadableTree;
+pub use self::readable::{DeviceAccess, ReadableTree};
 pub use self::stop::StopFlag;
 pub use self::watch::run_tapped;
 

@@ -2,7 +2,7 @@
 
 use super::Harness;
 use crate::outcome::{BlockFailure, BlockResult, GateResult, IndexedCase};
-use crate::runner::{self, DuelCase, KernelRunner, RunnerSetup};
+use crate::runner::{self, DuelCase, KernelRunner, RunnerSetup, SoloKernel};
 use karve_core::measurement::Sample;
 use karve_numerics::case::Case;
 use karve_numerics::contract::{Arg, CaseTensorError, Contract, Reference};
@@ -114,11 +114,43 @@ impl Harness {
         };
         let terms = self.terms(under, tree)?;
         let mut samples = Vec::new();
-        for case in cases {
-            let calls = self.of_cases(std::slice::from_ref(case)).repeats;
-            samples.push(runner::reading(&terms, tree, &self.metric, case, calls)?);
+        for (case, calls) in self.sized(cases) {
+            samples.extend(runner::reading(&terms, tree, &self.metric, case, calls)?);
         }
         Ok(Some(samples))
+    }
+
+    /// Cases with the calls in one batch of each.
+    fn sized<'a>(&'a self, cases: &'a [Case]) -> impl Iterator<Item = (&'a Case, u32)> {
+        cases.iter().map(|case| (case, self.of_cases(std::slice::from_ref(case)).repeats))
+    }
+
+    /// Whether settings of the tuner are only screened before they are read: on a device the whole
+    /// check takes much longer than a reading.
+    pub fn screens(&self) -> bool {
+        let under = self.under_contract.as_ref();
+        under.is_some_and(|under| under.contract.modules.device.is_some())
+    }
+
+    /// How many settings of a tree can be screened at the same time.
+    pub fn screened_at_once(&self, tree: &Path, cases: &[Case]) -> Result<usize> {
+        match &self.under_contract {
+            Some(under) if self.screens() => {
+                let sized: Vec<(&Case, u32)> = self.sized(cases).collect();
+                runner::solo_kernels(&self.terms(under, tree)?, &sized)
+            }
+            _ => Ok(1),
+        }
+    }
+
+    /// A kernel that got a few calls of every case right, for readings; `None` if settings are
+    /// not screened.
+    pub fn screened(&self, tree: &Path, cases: &[Case]) -> GateResult<Option<SoloKernel>> {
+        let Some(under) = self.under_contract.as_ref().filter(|_| self.screens()) else {
+            return Ok(None);
+        };
+        let cases = self.sized(cases).map(|(case, calls)| (case.clone(), calls)).collect();
+        SoloKernel::screened(&self.terms(under, tree)?, tree, cases).map(Some)
     }
 
     /// Calls in one batch on a case; `None` if there is no contract.

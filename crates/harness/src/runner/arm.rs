@@ -351,6 +351,17 @@ impl KernelWorker {
         census_of(self.child.pid())
     }
 
+    /// Whether processes that it started still run: they are not frozen with it.
+    pub(super) fn check_children(&self) -> std::result::Result<(), Gate> {
+        match self.child.has_children() {
+            false => Ok(()),
+            true => {
+                let why = "it left a process running: compilers must have ended with the call";
+                Err(Gate::Dishonest { why: why.into() })
+            }
+        }
+    }
+
     /// Bytes of its private memory.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.child.memory_bytes()

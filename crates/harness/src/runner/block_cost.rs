@@ -8,18 +8,13 @@
 
 use super::arm::BatchTiming;
 use karve_core::charter::{Metric, OwnClock};
-use karve_core::measurement::{PairTurns, Sample, SlowTurns, TurnTimes};
+use karve_core::measurement::{FirstArm, PairTurns, Sample, SlowTurns, TurnTimes};
 use karve_numerics::contract::Contract;
 use karve_numerics::stats;
 use std::time::Duration;
 
 /// The turns of a block take at least this many times as long as preparing.
 const BATCHES_OVER_START: f64 = 15.0;
-
-/// Maximum turns of each arm in a block, and turns in the first one, when nothing is known yet: on
-/// a device, drawing the inputs of one turn may take a second.
-const BATCHES_MAX: u32 = 25;
-const BATCHES_FIRST: u32 = 1;
 
 /// How long processes live.
 #[derive(Clone, Copy, Debug)]
@@ -28,11 +23,38 @@ struct ProcessLife {
     start: Duration,
     /// Maximum number of their blocks.
     blocks: u32,
+    /// Turns of each arm in a block, and in the first one, when nothing is known yet.
+    batches_max: u32,
+    batches_first: u32,
+    /// Which arm begins.
+    order: TurnOrder,
+}
+
+/// Which arm begins a pair of turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TurnOrder {
+    /// A coin decides.
+    Tossed,
+    /// A coin decides, and the next time the other one begins. After some work the clocks of a
+    /// device are lower than after a pause, so the second turn takes up to a tenth longer.
+    Balanced,
 }
 
 /// On the host, and on a device, where a block takes only milliseconds.
-const ON_HOST: ProcessLife = ProcessLife { start: Duration::from_millis(250), blocks: 25 };
-const ON_DEVICE: ProcessLife = ProcessLife { start: Duration::from_millis(10), blocks: 50 };
+const ON_HOST: ProcessLife = ProcessLife {
+    start: Duration::from_millis(250),
+    blocks: 25,
+    batches_max: 25,
+    batches_first: 1,
+    order: TurnOrder::Tossed,
+};
+const ON_DEVICE: ProcessLife = ProcessLife {
+    start: Duration::from_millis(10),
+    blocks: 50,
+    batches_max: 6,
+    batches_first: 2,
+    order: TurnOrder::Balanced,
+};
 
 /// An aged process has lived this many times longer than usual when its block begins; aging both
 /// processes of a block on one case takes at most this much CPU time, and on a busy host or with a
@@ -82,10 +104,16 @@ impl BlockCost {
         self.turn = all / turns.max(1);
     }
 
-    /// Turns of each arm in the next block: odd, so that one of them is in the middle.
+    /// Which arm begins a pair of turns.
+    pub(super) fn order(&self) -> TurnOrder {
+        self.life.order
+    }
+
+    /// Turns of each arm in the next block: odd, so that one of them is in the middle, or even, so
+    /// that each arm begins as often as the other.
     pub(super) fn n_batches(&self) -> u32 {
         if self.turn.is_zero() {
-            return BATCHES_FIRST;
+            return self.life.batches_first;
         }
         let around = match self.blocks() {
             1 => self.around + self.start,
@@ -93,7 +121,11 @@ impl BlockCost {
             _ => self.around,
         };
         let worth = BATCHES_OVER_START * around.as_secs_f64() / self.turn.as_secs_f64();
-        (worth as u32).min(BATCHES_MAX) | 1
+        let worth = (worth as u32).min(self.life.batches_max);
+        match self.life.order {
+            TurnOrder::Tossed => worth | 1,
+            TurnOrder::Balanced => worth.max(self.life.batches_first) & !1,
+        }
     }
 }
 
@@ -114,15 +146,38 @@ impl ClockTimes {
 }
 
 /// The usual turn of both arms: for each clock, the one with the median ratio. Consecutive turns
-/// of both share what the host does, which cancels out in a ratio.
-pub(super) fn usual(turns: &[[BatchTiming; 2]]) -> [ClockTimes; 2] {
-    let both = |[parent, candidate]: &[BatchTiming; 2]| {
-        [ClockTimes::of(parent), ClockTimes::of(candidate)]
+/// of both share what the host does, which cancels out in a ratio. If both arms begin in turn, it
+/// is the mean of the usual ones that each begins.
+pub(super) fn usual(
+    turns: &[[BatchTiming; 2]],
+    first: &[FirstArm],
+    order: TurnOrder,
+) -> [ClockTimes; 2] {
+    let of = |begins: Option<FirstArm>| -> Vec<[ClockTimes; 2]> {
+        let chosen =
+            turns.iter().zip(first).filter(|(_, first)| begins.is_none_or(|b| b == **first));
+        chosen.map(|(both, _)| both.each_ref().map(ClockTimes::of)).collect()
     };
-    let clocked: Vec<[ClockTimes; 2]> = turns.iter().map(both).collect();
-    let by_time = middle(&clocked, |clocked| clocked.time);
-    let by_cpu = middle(&clocked, |clocked| clocked.cpu);
-    [0, 1].map(|arm| ClockTimes { time: by_time[arm].time, cpu: by_cpu[arm].cpu })
+    let of_order = match order {
+        TurnOrder::Tossed => vec![of(None)],
+        TurnOrder::Balanced => {
+            [FirstArm::Parent, FirstArm::Candidate].map(|begins| of(Some(begins))).into()
+        }
+    };
+    let middles: Vec<[ClockTimes; 2]> = of_order
+        .iter()
+        .filter(|clocked| !clocked.is_empty())
+        .map(|clocked| {
+            let by_time = middle(clocked, |clocked| clocked.time);
+            let by_cpu = middle(clocked, |clocked| clocked.cpu);
+            [0, 1].map(|arm| ClockTimes { time: by_time[arm].time, cpu: by_cpu[arm].cpu })
+        })
+        .collect();
+    let n = middles.len().max(1) as u32;
+    [0, 1].map(|arm| ClockTimes {
+        time: middles.iter().map(|both| both[arm].time).sum::<Duration>() / n,
+        cpu: middles.iter().map(|both| both[arm].cpu).sum::<Duration>() / n,
+    })
 }
 
 fn middle(turns: &[[ClockTimes; 2]], clock: fn(&ClockTimes) -> Duration) -> [ClockTimes; 2] {
@@ -207,11 +262,11 @@ mod tests {
 
     #[test]
     fn short_turns_are_taken_more_often_and_always_an_odd_number_of_times() {
-        assert_eq!(BlockCost::with(ON_HOST).n_batches(), BATCHES_FIRST);
+        assert_eq!(BlockCost::with(ON_HOST).n_batches(), 1);
         assert_eq!(pace([4_000, 4_000, 1_000_000]).n_batches(), 1);
         assert_eq!(pace([4_000, 4_000, 10_000]).n_batches(), 13);
-        assert_eq!(pace([200_000, 10_000, 1_000]).n_batches(), BATCHES_MAX);
-        assert_eq!(BATCHES_MAX % 2, 1);
+        assert_eq!(pace([200_000, 10_000, 1_000]).n_batches(), ON_HOST.batches_max);
+        assert_eq!(ON_HOST.batches_max % 2, 1);
     }
 
     #[test]
@@ -230,13 +285,35 @@ mod tests {
     fn all_turns_show_what_the_usual_one_does_not() {
         let slow = |at: usize| if at.is_multiple_of(4) { 600 } else { 90 };
         let turns: Vec<_> = (0..16).map(|at| [turn(100, 100), turn(slow(at), slow(at))]).collect();
-        let usual = usual(&turns).map(|clocked| clocked.time.as_micros());
+        let usual = tossed(&turns).map(|clocked| clocked.time.as_micros());
         assert_eq!(usual, [100, 90]);
         let metric = Metric { unit: "us".into(), ..karve_core::charter::Metric::default() };
         let all = all_turns(&metric, &turns, 1);
         assert_eq!((all.n, all.parent.mean.cpu_us, all.candidate.mean.cpu_us), (16, 100, 217));
         assert_eq!((all.candidate.p90.wall_us, all.candidate.worst.wall_us), (600, 600));
         assert_eq!((all.parent.slow.time, all.candidate.slow.time), ([0; 4], [4, 4, 0, 0]));
+    }
+
+    fn tossed(turns: &[[BatchTiming; 2]]) -> [ClockTimes; 2] {
+        usual(turns, &vec![FirstArm::Parent; turns.len()], TurnOrder::Tossed)
+    }
+
+    #[test]
+    fn a_device_that_gets_slower_in_a_pair_does_not_favor_an_arm_if_both_begin() {
+        // The second one takes a tenth longer.
+        let (begins, follows) = (turn(100, 100), turn(110, 110));
+        let turns = [[begins, follows], [follows, begins]];
+        let first = [FirstArm::Parent, FirstArm::Candidate];
+        let [parent, candidate] = usual(&turns, &first, TurnOrder::Balanced);
+        assert_eq!((parent.time, candidate.time), (candidate.time, parent.time));
+        assert_eq!(parent.time, Duration::from_micros(105));
+        // A single pair is better than none.
+        let [parent, candidate] = usual(&turns[..1], &first[..1], TurnOrder::Balanced);
+        assert_eq!((parent.time, candidate.time), (begins.wall, follows.wall));
+        let mut cost = BlockCost::with(ON_DEVICE);
+        assert_eq!(cost.n_batches(), 2);
+        cost.add(Duration::from_secs(1), Duration::from_millis(20), 2);
+        assert_eq!(cost.n_batches(), ON_DEVICE.batches_max);
     }
 
     #[test]
@@ -250,8 +327,8 @@ mod tests {
             time: Duration::from_micros(time),
             cpu: Duration::from_micros(cpu),
         };
-        assert_eq!(usual(&turns), [clocked(200, 100), clocked(200, 95)]);
+        assert_eq!(tossed(&turns), [clocked(200, 100), clocked(200, 95)]);
         let mirrored = turns.map(|[parent, candidate]| [candidate, parent]);
-        assert_eq!(usual(&mirrored), [clocked(200, 95), clocked(200, 100)]);
+        assert_eq!(tossed(&mirrored), [clocked(200, 95), clocked(200, 100)]);
     }
 }

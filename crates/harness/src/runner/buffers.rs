@@ -21,6 +21,7 @@ use karve_os::error::{CommandError, Result};
 use karve_os::gpu::{GpuMemory, GpuTensor, SharedStage};
 use karve_os::random::secret;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Maximum bytes of the inputs, and of the outputs of one arm, unless a single call needs more.
 const MEMORY_BYTES_MAX: u64 = 128 << 20;
@@ -133,17 +134,11 @@ impl KernelBuffers {
     /// Memory for some cases, with this many calls in one batch for each.
     pub(super) fn new(terms: &RunnerSetup, cases: &[(&Case, u32)]) -> Result<Self> {
         let contract = &terms.contract;
-        let mut sizes = MemorySizes { input: 0, output: 0 };
-        let mut first = None;
-        for (case, calls) in cases {
-            let layout = layout_of(contract, case)?;
-            let n_slots = slots_of(contract, &layout, *calls);
-            sizes.input = sizes.input.max(layout.input_bytes * u64::from(n_slots));
-            sizes.output = sizes.output.max(layout.output_bytes * u64::from(n_slots));
-            first.get_or_insert((layout, n_slots));
-        }
-        let (layout, n_slots) =
-            first.ok_or_else(|| CommandError::environment("there is no case"))?;
+        let sizes = sizes_of(contract, cases)?;
+        let (first, calls) =
+            cases.first().ok_or_else(|| CommandError::environment("there is no case"))?;
+        let layout = layout_of(contract, first)?;
+        let n_slots = slots_of(contract, &layout, *calls);
         let pick = secret()?;
         Ok(Self {
             patterns: contract.timed_patterns(pick),
@@ -279,6 +274,15 @@ impl KernelBuffers {
         }
     }
 
+    /// On a device, waits until nothing runs there; returns how long that took, and whether it was
+    /// successful.
+    pub(super) fn wait_until_idle(&self) -> Result<(Duration, bool)> {
+        match &self.memory.place {
+            MemoryPlace::Host(_) => Ok((Duration::ZERO, true)),
+            MemoryPlace::Device(memory) => device::wait_until_idle(memory).map_err(gpu_failed),
+        }
+    }
+
     /// The value that was drawn for an argument of a call, read or written.
     pub(super) fn drawn(&self, index: usize, call: &KernelCall, to: &mut Vec<u8>) -> Result<()> {
         let Some(stage) = self.stage() else {
@@ -362,6 +366,18 @@ pub(super) enum CallOutput {
 fn plausible(contract: &Contract) -> Draw {
     let mut inputs = contract.args.iter().filter_map(Arg::draw);
     inputs.next().cloned().unwrap_or(Draw::Uniform { low: -1.0, high: 1.0 })
+}
+
+/// How much memory some cases need, with this many calls in one batch for each.
+pub(super) fn sizes_of(contract: &Contract, cases: &[(&Case, u32)]) -> Result<MemorySizes> {
+    let mut sizes = MemorySizes { input: 0, output: 0 };
+    for (case, calls) in cases {
+        let layout = layout_of(contract, case)?;
+        let n_slots = u64::from(slots_of(contract, &layout, *calls));
+        sizes.input = sizes.input.max(layout.input_bytes * n_slots);
+        sizes.output = sizes.output.max(layout.output_bytes * n_slots);
+    }
+    Ok(sizes)
 }
 
 /// Slots for a batch of this many calls.

@@ -333,6 +333,7 @@ impl CorrectnessCheck<'_> {
 
     fn census(&self, files_before: usize) -> GateResult<()> {
         let (threads, files) = self.arm.census()?;
+        self.arm.check_children()?;
         let native = self.terms.counts_threads();
         if native && threads > self.terms.contract.threads.max(1) as usize {
             let may = threads_in_words(self.terms.contract.threads);

@@ -8,11 +8,12 @@
 
 use super::affinity::CpuAffinity;
 use super::arm::{BatchTiming, KernelWorker};
-use super::block_cost::{AGED_FACTOR, AGING_CPU_MAX, AGING_WALL_MAX, BlockCost};
+use super::block_cost::{AGED_FACTOR, AGING_CPU_MAX, AGING_WALL_MAX, BlockCost, TurnOrder};
 use super::buffers::{CallOutput, KernelBuffers, KernelCall};
 use super::check::TensorBounds;
 use super::clocks::{ArmClocks, BatchOverhead, DeviceGap, threads_in_words};
 use super::duel_case::{DuelCase, DuelTime};
+use super::left_running::LeftRunning;
 use super::memory_growth::MemoryGrowth;
 use super::overhead_charge::OverheadClock;
 use super::reference::ReferenceRunner;
@@ -62,6 +63,8 @@ pub struct KernelRunner {
     clocks: [ArmClocks; 2],
     /// On a device, how much longer karve's clock shows.
     gap: DeviceGap,
+    /// On a device, what each arm left running there.
+    left_running: [LeftRunning; 2],
     around: BatchOverhead,
     /// How long the reference took last time.
     reference_time: Duration,
@@ -124,6 +127,7 @@ impl KernelRunner {
             pairs: 0,
             clocks: Default::default(),
             gap: DeviceGap::default(),
+            left_running: Default::default(),
             around: BatchOverhead::default(),
             reference_time: Duration::ZERO,
             spent: DuelTime::default(),
@@ -219,9 +223,15 @@ impl KernelRunner {
     fn pair(&mut self, duel_case: usize, seed: u64, turns: u32) -> BlockResult<Pair> {
         let root = draw::hash64(seed, &(duel_case as u64).to_le_bytes());
         let mut met = Vec::with_capacity(turns as usize);
+        // The coin comes from the operating system, after everything else is fixed.
+        let mut order = toss()?;
         for turn in 0..turns {
             let root = draw::hash64(root, &turn.to_le_bytes());
-            met.push(self.meet(duel_case, root)?);
+            met.push(self.meet(duel_case, root, order)?);
+            order = match self.pace.order() {
+                TurnOrder::Balanced if turn % 2 == 0 => [order[1], order[0]],
+                TurnOrder::Balanced | TurnOrder::Tossed => toss()?,
+            };
         }
         let mut taken: Vec<[BatchTiming; 2]> = met.iter().map(|both| both.turns).collect();
         let Some(begun) = met.first() else {
@@ -241,7 +251,8 @@ impl KernelRunner {
             }
         }
         self.around.add(duel_case, self.cases.len(), &taken);
-        let [parent, candidate] = block_cost::usual(&taken);
+        let first: Vec<FirstArm> = met.iter().map(|both| both.first).collect();
+        let [parent, candidate] = block_cost::usual(&taken, &first, self.pace.order());
         let sample = |clocks| block_cost::sample_of(&self.metric, clocks, begun.calls);
         Ok(Pair {
             case: self.cases[duel_case].index,
@@ -266,11 +277,9 @@ impl KernelRunner {
     }
 
     /// One turn of each arm on the same fresh inputs.
-    fn meet(&mut self, duel_case: usize, root: u64) -> BlockResult<PairedBatch> {
+    fn meet(&mut self, duel_case: usize, root: u64, order: ArmOrder) -> BlockResult<PairedBatch> {
         let calls = self.buffers.calls(self.cases[duel_case].calls, root);
         self.buffers.fill(&calls)?;
-        // The coin comes from the operating system, after everything else is fixed.
-        let order = toss()?;
         let mut turns = [None, None];
         for arm in order {
             turns[arm] = Some(self.run_arm(duel_case, arm, &calls)?);
@@ -311,7 +320,8 @@ impl KernelRunner {
         let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
         let spin_ns = if arm == CANDIDATE { self.cases[duel_case].spin_ns } else { 0 };
         let case = &self.cases[duel_case].case;
-        let turn = by_arm(arm, on_case(self.arms[arm].run_batch(&slots, spin_ns), case))?;
+        let mut turn = by_arm(arm, on_case(self.arms[arm].run_batch(&slots, spin_ns), case))?;
+        turn.wall += self.left_running[arm].wait(&self.buffers)?;
         if !self.buffers.holds(calls)? {
             return by_arm(arm, Err(check::outside(&case.name).into()));
         }
@@ -440,9 +450,11 @@ impl KernelRunner {
     fn cross_check(&mut self) -> std::result::Result<(), Gate> {
         let [parent, candidate] = &self.clocks;
         candidate.check(parent, self.terms.contract.threads)?;
+        self.left_running[CANDIDATE].check(self.left_running[PARENT])?;
         self.around.check()?;
         if self.blocks == self.pace.blocks() {
             self.around.end_processes()?;
+            self.arms[CANDIDATE].check_children()?;
         }
         self.census()
     }

@@ -10,12 +10,14 @@ use super::arm::WorkerProgram;
 use super::protocol::ModuleOptions;
 use super::setup::RunnerSetup;
 use karve_numerics::contract::{Kernel, Precision, PythonStyle, Reference};
-use karve_os::error::{Result, WithContext};
-use karve_os::process::{self, ChildProcess, Command, ForkServer, ReadableTree, StopFlag};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
+use karve_os::process::{
+    self, ChildProcess, Command, DeviceAccess, ForkServer, ReadableTree, StopFlag,
+};
 use karve_os::random::secret;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// What starts the worker, and the name under which that finds the worker.
 const WORKER: &str = include_str!("worker.py");
@@ -43,6 +45,9 @@ const CACHES: [&str; 5] = [
     "NUMBA_CACHE_DIR",
 ];
 
+/// The variable that sets where compilers write meanwhile.
+const TEMPORARY: &str = "TMPDIR";
+
 /// The user's variables that change Python's behavior.
 const FOREIGN: [&str; 6] = [
     "PYTHONPATH",
@@ -56,7 +61,7 @@ const FOREIGN: [&str; 6] = [
 /// The kernel of a module.
 pub(super) fn kernel(
     terms: &RunnerSetup,
-    tree: ReadableTree,
+    mut tree: ReadableTree,
     file: &Path,
     style: PythonStyle,
 ) -> Result<WorkerProgram> {
@@ -68,7 +73,7 @@ pub(super) fn kernel(
     // Each tree has its own: one candidate's compiled kernels are not used for another.
     let name = dir.to_string_lossy().replace('/', "-");
     Ok(WorkerProgram {
-        command: command(terms, &tree, &name)?,
+        command: command(terms, &mut tree, &name)?,
         path: file.to_string_lossy().into_owned(),
         shown: match &terms.contract.kernel {
             Kernel::Python { path, .. } | Kernel::Library { path, .. } => path.clone(),
@@ -91,7 +96,7 @@ pub(super) fn kernel(
 /// The reference of a module.
 pub(super) fn reference(
     terms: &RunnerSetup,
-    tree: ReadableTree,
+    mut tree: ReadableTree,
     file: &Path,
     precision: Precision,
 ) -> Result<WorkerProgram> {
@@ -100,7 +105,7 @@ pub(super) fn reference(
         Kernel::Python { .. } | Kernel::Library { .. } => "reference_fn",
     };
     Ok(WorkerProgram {
-        command: command(terms, &tree, "reference")?,
+        command: command(terms, &mut tree, "reference")?,
         path: file.to_string_lossy().into_owned(),
         shown: match &terms.contract.reference {
             Reference::Python { path, .. } | Reference::Library { path, .. } => path.clone(),
@@ -127,7 +132,9 @@ fn server(terms: &RunnerSetup) -> Result<Option<Command>> {
         return Ok(None);
     }
     let mut command = command_of(terms, &terms.scratch, "server", "worker.py", WORKER)?;
+    // The same one, whatever the worker that is needed first may do.
     command.cpus.clear();
+    command.limit = process::LIMIT_DEFAULT;
     if let process::Program::Argv(args) = &mut command.program {
         args.push("--fork".into());
     }
@@ -135,24 +142,36 @@ fn server(terms: &RunnerSetup) -> Result<Option<Command>> {
 }
 
 /// The servers of this process, by their commands.
-static SERVERS: Mutex<Vec<(Command, Arc<ForkServer>)>> = Mutex::new(Vec::new());
+static SERVERS: Mutex<Vec<(Command, ForkServer)>> = Mutex::new(Vec::new());
 
 /// Starts a worker by forking it from a server, which is started if there is none, or if it ended.
+/// Only one is started, whoever needs it at the same time.
 pub(super) fn forked(server: &Command, command: &Command, stop: &StopFlag) -> Result<ChildProcess> {
-    let found = {
-        let servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = servers.iter().find(|(own, _)| own == server);
-        found.map(|(_, found)| Arc::clone(found))
-    };
-    if let Some(child) = found.and_then(|found| found.forked(command, stop).ok()) {
+    let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = servers.iter().find(|(own, _)| is_same_server(own, server));
+    if let Some(child) = found.and_then(|(_, found)| found.forked(command, stop).ok()) {
         return Ok(child);
     }
-    let fresh = Arc::new(ForkServer::start(server, stop)?);
-    let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
-    servers.retain(|(own, _)| own != server);
-    servers.push((server.clone(), Arc::clone(&fresh)));
-    drop(servers);
-    fresh.forked(command, stop)
+    servers.retain(|(own, _)| !is_same_server(own, server));
+    servers.push((server.clone(), ForkServer::start(server, stop)?));
+    match servers.last() {
+        Some((_, fresh)) => fresh.forked(command, stop),
+        None => Err(CommandError::new(ErrorKind::Bug, "no process that forks workers")),
+    }
+}
+
+/// Whether two servers import the same. A worker gets its own directory and caches.
+fn is_same_server(one: &Command, other: &Command) -> bool {
+    let interpreter = |command: &Command| match &command.program {
+        process::Program::Argv(args) => args.first().cloned(),
+        process::Program::Shell(_) | process::Program::Line(_) => None,
+    };
+    let is_own = |name: &str| CACHES.contains(&name) || name == TEMPORARY;
+    let imports = |command: &Command| {
+        let variables = command.env.iter().filter(|(name, _)| !is_own(name));
+        (interpreter(command), variables.cloned().collect::<Vec<_>>())
+    };
+    imports(one) == imports(other)
 }
 
 /// The name under which a kernel would find the reference.
@@ -166,17 +185,26 @@ fn hidden(reference: &Reference) -> Vec<String> {
     }
 }
 
-fn command(terms: &RunnerSetup, tree: &ReadableTree, cache: &str) -> Result<Command> {
+fn command(terms: &RunnerSetup, tree: &mut ReadableTree, cache: &str) -> Result<Command> {
     let dir = terms.place(&tree.root);
     written(&terms.scratch, NATIVE_WORKER, karve_os::PYTHON_WORKER)?;
     let mut command = command_of(terms, &dir, cache, "worker.py", WORKER)?;
-    // For a device, compilers must be started and drivers written to.
-    if terms.contract.modules.device.is_none()
-        && let process::Program::Argv(args) = &mut command.program
-    {
+    if tree.device != DeviceAccess::None {
+        let caches = cache_dir(terms, cache);
+        let temporary = caches.join(TEMPORARY.to_lowercase());
+        fs::create_dir_all(&temporary)
+            .context(|| format!("cannot create {}", temporary.display()))?;
+        tree.device = DeviceAccess::Compilers(caches);
+    }
+    if let process::Program::Argv(args) = &mut command.program {
         args.push(process::worker_profile_text(tree).into());
     }
     Ok(command)
+}
+
+/// Where a worker may write what it compiles.
+fn cache_dir(terms: &RunnerSetup, name: &str) -> PathBuf {
+    terms.scratch.join("caches").join(name)
 }
 
 /// The same for a program that karve embeds.
@@ -208,11 +236,13 @@ pub(super) fn command_of(
     for name in THREADS {
         command = command.env(name, &threads);
     }
-    let caches = terms.scratch.join("caches").join(cache);
-    for name in CACHES {
+    let caches = cache_dir(terms, cache);
+    for name in CACHES.into_iter().chain([TEMPORARY]) {
         let place = caches.join(name.to_lowercase());
         command = command.env(name, place.to_string_lossy());
     }
+    // One process compiles: others would have to be waited for.
+    let command = command.env("TORCHINDUCTOR_COMPILE_THREADS", "1");
     Ok(command.env("PYTHONHASHSEED", "0"))
 }
 
@@ -234,11 +264,23 @@ fn written(scratch: &Path, name: &str, program: &[u8]) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runner::arm::KernelWorker;
+    use crate::runner::memory::{ArmMemory, MemorySizes};
+    use std::time::Duration;
 
     /// What `/proc` shows of a process.
     fn shown(child: &ChildProcess, file: &str) -> String {
         let pid = child.pid().expect("a process");
         fs::read_to_string(format!("/proc/{pid}/{file}")).expect("a file of /proc")
+    }
+
+    fn has_numpy(dir: &Path, stop: &StopFlag) -> bool {
+        let probe = process::run(&Command::shell("python3 -c 'import numpy'", dir), stop);
+        let found = probe.is_ok_and(|run| run.exit.success());
+        if !found {
+            println!("skipped: python3 has no NumPy");
+        }
+        found
     }
 
     fn parent_of(child: &ChildProcess) -> u32 {
@@ -263,9 +305,7 @@ mod tests {
             ..Command::shell("", &scratch)
         };
         let server = command("--fork");
-        let probe = process::run(&Command::shell("python3 -c 'import numpy'", &scratch), &stop);
-        if !probe.is_ok_and(|run| run.exit.success()) {
-            println!("skipped: python3 has no NumPy");
+        if !has_numpy(&scratch, &stop) {
             return;
         }
         fs::create_dir(scratch.join("tree")).expect("a directory");
@@ -296,11 +336,93 @@ mod tests {
         // A server that was killed is started again.
         let killed = {
             let servers = SERVERS.lock().expect("servers");
-            let (_, server) = servers.iter().find(|(own, _)| *own == server).expect("a server");
-            server.pid()
+            let found = servers.iter().find(|(own, _)| is_same_server(own, &server));
+            found.expect("a server").1.pid()
         };
         let kill = Command::shell(format!("kill -9 {}", killed.expect("a process")), &scratch);
         process::run(&kill, &stop).expect("a command");
         assert_eq!(parent_of(&start()), std::process::id());
+    }
+
+    /// What a module that is loaded in a locked worker tries: each line must hold.
+    const TRIES: &str = r#"
+import os, socket, subprocess, tempfile
+
+def refused(call, *args):
+    try:
+        call(*args)
+    except PermissionError:
+        return True
+    return False
+
+with tempfile.NamedTemporaryFile() as file:
+    file.write(b"cached")
+os.rename(tempfile.mkdtemp(), os.environ["TRITON_CACHE_DIR"])
+assert subprocess.run(["sh", "-c", ":"]).returncode == 0
+assert refused(subprocess.run, ["env"])
+assert refused(open, os.path.join(OUTSIDE, "file"), "w")
+assert refused(open, os.path.join(OUTSIDE, "secret"))
+assert refused(socket.socket)
+assert refused(socket.socket(socket.AF_UNIX).connect, "nobody")
+assert refused(os.kill, os.getppid(), 0)
+assert refused(os.setsid)
+kernel_fn = len
+"#;
+
+    #[test]
+    fn a_worker_that_compiles_writes_only_to_its_cache_and_executes_only_compilers() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let scratch = dir.path().canonicalize().expect("a directory");
+        written(&scratch, NATIVE_WORKER, karve_os::PYTHON_WORKER).expect("a file");
+        let worker = written(&scratch, "worker.py", WORKER.as_bytes()).expect("a file");
+        let stop = StopFlag::new();
+        if !has_numpy(&scratch, &stop) {
+            return;
+        }
+        let (root, cache) = (scratch.join("tree"), scratch.join("cache"));
+        fs::create_dir_all(&root).expect("a directory");
+        fs::create_dir_all(cache.join("tmp")).expect("a directory");
+        fs::write(scratch.join("secret"), "secret").expect("a file");
+        let module = root.join("kernel.py");
+        fs::write(&module, format!("OUTSIDE = {scratch:?}{TRIES}")).expect("a file");
+        let tree = ReadableTree {
+            root: root.clone(),
+            more: vec![scratch.join("worker")],
+            device: DeviceAccess::Compilers(cache.clone()),
+            ..ReadableTree::default()
+        };
+        let command = |last: String| Command {
+            program: process::Program::Argv(vec![
+                INTERPRETER.into(),
+                worker.clone().into(),
+                last.into(),
+            ]),
+            ..Command::shell("", &root)
+                .env("TMPDIR", cache.join("tmp").to_string_lossy())
+                .env("TRITON_CACHE_DIR", cache.join("triton").to_string_lossy())
+        };
+        let program = WorkerProgram {
+            command: command(process::worker_profile_text(&tree)),
+            path: module.to_string_lossy().into_owned(),
+            shown: "kernel.py".into(),
+            entry: "kernel_fn".into(),
+            module: Some(ModuleOptions {
+                device: None,
+                wide: false,
+                alone: false,
+                hidden: Vec::new(),
+                seed: 1,
+            }),
+            passes_outputs: false,
+            server: Some(command("--fork".into())),
+            tree,
+            scratch: scratch.clone(),
+        };
+        let sizes = MemorySizes { input: 4096, output: 4096 };
+        let memory = ArmMemory::new(sizes, None).expect("memory");
+        let started = KernelWorker::start(&program, &memory, Duration::from_secs(60), &stop);
+        let arm = started.unwrap_or_else(|why| panic!("{why:?}"));
+        assert!(arm.check_children().is_ok());
+        assert!(cache.join("triton").is_dir());
     }
 }

@@ -12,7 +12,7 @@ use karve_numerics::case::Case;
 use karve_numerics::contract::{Contract, Kernel, Reference};
 use karve_os::error::{CommandError, Result};
 use karve_os::gpu::{self, SharedStage};
-use karve_os::process::{Command, ReadableTree, StopFlag};
+use karve_os::process::{Command, DeviceAccess, ReadableTree, StopFlag};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -58,6 +58,10 @@ impl RunnerSetup {
             root: tree.to_owned(),
             withheld: vec![of_project, CONFIG.into(), ".git".into(), ".karve".into()],
             more: self.readable.iter().cloned().chain([file.to_owned()]).collect(),
+            device: match self.contract.modules.device {
+                None => DeviceAccess::None,
+                Some(_) => DeviceAccess::Driver,
+            },
         }
     }
 

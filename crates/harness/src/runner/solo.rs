@@ -1,16 +1,23 @@
-//! One kernel alone in the kernel runner: how long a batch must be, and the readings of a baseline.
+//! One kernel alone in the kernel runner: how long a batch must be, the readings of a baseline, and
+//! those of the tuner, which first screens a setting.
 
 use super::affinity::CpuAffinity;
 use super::arm::{BatchTiming, KernelWorker};
 use super::block_cost::{ClockTimes, sample_of};
-use super::buffers::{KernelBuffers, KernelCall};
+use super::buffers::{KernelBuffers, KernelCall, sizes_of};
+use super::check;
+use super::memory::gpu_failed;
+use super::reference::ReferenceRunner;
 use super::setup::RunnerSetup;
 use super::worker_failure::{WorkerResult, on_case};
 use crate::outcome::GateResult;
 use karve_core::charter::Metric;
 use karve_core::measurement::Sample;
 use karve_numerics::case::Case;
+use karve_numerics::contract::Contract;
 use karve_numerics::stats;
+use karve_os::device::cpu;
+use karve_os::error::Result;
 use std::path::Path;
 use std::time::Duration;
 
@@ -24,33 +31,130 @@ const HANDOVERS: usize = 41;
 const PROBES: u32 = 3;
 
 /// How long a turn on a device takes at least.
-const DEVICE_TURN_MIN: Duration = Duration::from_millis(4);
+const DEVICE_TURN_MIN: Duration = Duration::from_micros(3_200);
 
 /// Maximum number of calls in one batch.
 const CALLS_MAX: u32 = 4_096;
 
-/// What a kernel alone needs.
-struct SoloRun {
+/// Calls of every case that a setting of the tuner must get right before it is measured.
+const SCREENED_CALLS: u32 = 2;
+
+/// Kernels that are screened at the same time, at most; CPUs for each, which compile; and bytes of a
+/// device that a process needs besides its buffers.
+const SOLO_MAX: u64 = 8;
+const SOLO_CPUS: u64 = 2;
+const SOLO_BYTES: u64 = 1 << 30;
+
+/// How many kernels can be screened at the same time.
+pub fn solo_kernels(terms: &RunnerSetup, cases: &[(&Case, u32)]) -> Result<usize> {
+    let Some(stage) = terms.stage()? else {
+        return Ok(1);
+    };
+    let sizes = sizes_of(&terms.contract, cases)?;
+    // A worker may also hold results that are not copied yet.
+    let each = sizes.input + 2 * sizes.output + SOLO_BYTES;
+    let (free, _) = stage.here().and_then(|stage| stage.gpu().memory()).map_err(gpu_failed)?;
+    let most = SOLO_MAX.min(cpu::allowed().len() as u64 / SOLO_CPUS);
+    Ok((free / each).min(most).max(1) as usize)
+}
+
+/// A kernel alone, in one process.
+#[derive(Debug)]
+pub struct SoloKernel {
+    contract: Contract,
     buffers: KernelBuffers,
     arm: KernelWorker,
     affinity: CpuAffinity,
+    /// The cases, and the calls in one batch of each.
+    cases: Vec<(Case, u32)>,
 }
 
-impl SoloRun {
-    fn start(terms: &RunnerSetup, tree: &Path, case: &Case, calls: u32) -> GateResult<Self> {
-        let stage = KernelBuffers::new(terms, &[(case, calls)])?;
-        let cpu_affinity = CpuAffinity::draw(terms)?;
-        let mut arm = cpu_affinity.terms(terms).arm(tree, &stage)?;
-        on_case(arm.set_up(&terms.contract, stage.layout()), case)?;
-        Ok(Self { buffers: stage, arm, affinity: cpu_affinity })
+impl SoloKernel {
+    /// Starts the kernel of a tree for some cases, with this many calls in one batch of each.
+    fn start(terms: &RunnerSetup, tree: &Path, cases: Vec<(Case, u32)>) -> GateResult<Self> {
+        Self::begin(terms, tree, cases, || Ok(())).map(|(kernel, ())| kernel)
+    }
+
+    /// The same; does something else while it starts.
+    fn begin<T>(
+        terms: &RunnerSetup,
+        tree: &Path,
+        cases: Vec<(Case, u32)>,
+        meanwhile: impl FnOnce() -> Result<T>,
+    ) -> GateResult<(Self, T)> {
+        let sized: Vec<(&Case, u32)> = cases.iter().map(|(case, calls)| (case, *calls)).collect();
+        let buffers = KernelBuffers::new(terms, &sized)?;
+        let affinity = CpuAffinity::draw(terms)?;
+        let starting = affinity.terms(terms).start_arm(tree, &buffers)?;
+        let done = meanwhile()?;
+        let (arm, contract) = (starting.ready()?, terms.contract.clone());
+        Ok((Self { contract, buffers, arm, affinity, cases }, done))
+    }
+
+    /// Starts the kernel of a tree, and compares a few calls of every case with the reference. That
+    /// is not the correctness check: what looks best must still pass it.
+    pub fn screened(terms: &RunnerSetup, tree: &Path, cases: Vec<(Case, u32)>) -> GateResult<Self> {
+        let all: Vec<Case> = cases.iter().map(|(case, _)| case.clone()).collect();
+        let all: Vec<&Case> = all.iter().collect();
+        let (mut kernel, mut reference) =
+            Self::begin(terms, tree, cases, || terms.start_reference(tree, &all))?;
+        for at in 0..kernel.cases.len() {
+            kernel.screen(at, &mut reference)?;
+        }
+        Ok(kernel)
+    }
+
+    fn screen(&mut self, at: usize, reference: &mut ReferenceRunner) -> GateResult<()> {
+        self.face(at)?;
+        let case = &self.cases[at].0;
+        reference.set(&self.contract, case)?;
+        let calls = self.buffers.fresh_calls(SCREENED_CALLS)?;
+        on_case(run(&mut self.arm, &mut self.buffers, &calls), case)?;
+        if !self.buffers.holds(&calls)? {
+            return Err(check::outside(&case.name).into());
+        }
+        let mut written = Vec::new();
+        self.buffers.copy_written(&calls, &mut written)?;
+        for (call, written) in calls.iter().zip(&written) {
+            let truth = reference.truth(&self.buffers, call)?;
+            let errors = check::errors(&self.buffers, written, &truth)?;
+            check::judge(&self.contract, &errors, None)
+                .map_err(|why| check::wrong(&case.name, why))?;
+        }
+        Ok(())
+    }
+
+    /// Sets it up for one of its cases.
+    fn face(&mut self, at: usize) -> GateResult<()> {
+        let case = &self.cases[at].0;
+        self.arm.renew_limit();
+        self.buffers.set(&self.contract, case)?;
+        on_case(self.arm.set_up(&self.contract, self.buffers.layout()), case)
     }
 
     fn batch(&mut self, calls: u32) -> WorkerResult<BatchTiming> {
         let calls = self.buffers.nominal_calls(calls)?;
-        self.buffers.fill(&calls)?;
-        self.buffers.poison_outputs(&calls)?;
-        let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
-        self.arm.run_batch(&slots, 0)
+        run(&mut self.arm, &mut self.buffers, &calls)
+    }
+
+    /// One reading of every case.
+    pub fn read(&mut self, metric: &Metric) -> GateResult<Vec<Sample>> {
+        let affinity = self.affinity.clone();
+        let _seated = affinity.hold();
+        let mut samples = Vec::with_capacity(self.cases.len());
+        for at in 0..self.cases.len() {
+            self.face(at)?;
+            let (case, calls) = self.cases[at].clone();
+            // The first batch loads caches and pages.
+            on_case(self.batch(calls), &case)?;
+            let mut turn = on_case(self.batch(calls), &case)?;
+            match self.contract.modules.device {
+                None => turn.charge_late(self.contract.threads),
+                Some(_) => turn.wall = turn.work(),
+            }
+            samples.push(sample_of(metric, ClockTimes::of(&turn), calls as usize));
+        }
+        Ok(samples)
     }
 
     /// How long handing over an empty batch takes.
@@ -63,10 +167,24 @@ impl SoloRun {
     }
 }
 
+/// One batch on fresh inputs.
+fn run(
+    arm: &mut KernelWorker,
+    buffers: &mut KernelBuffers,
+    calls: &[KernelCall],
+) -> WorkerResult<BatchTiming> {
+    buffers.fill(calls)?;
+    buffers.poison_outputs(calls)?;
+    let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
+    arm.run_batch(&slots, 0)
+}
+
 /// How long handing over a batch takes with the kernel of a tree, and how long one call takes.
 pub fn handover(terms: &RunnerSetup, tree: &Path, case: &Case) -> GateResult<(Duration, Duration)> {
-    let mut solo = SoloRun::start(terms, tree, case, 1)?;
-    let _seated = solo.affinity.hold();
+    let mut solo = SoloKernel::start(terms, tree, vec![(case.clone(), 1)])?;
+    solo.face(0)?;
+    let affinity = solo.affinity.clone();
+    let _seated = affinity.hold();
     let mut turns = Vec::new();
     for _ in 0..PROBES {
         turns.push(on_case(solo.batch(1), case)?);
@@ -100,15 +218,6 @@ pub fn reading(
     metric: &Metric,
     case: &Case,
     calls: u32,
-) -> GateResult<Sample> {
-    let mut solo = SoloRun::start(terms, tree, case, calls)?;
-    let _seated = solo.affinity.hold();
-    // The first batch loads caches and pages.
-    on_case(solo.batch(calls), case)?;
-    let mut turn = on_case(solo.batch(calls), case)?;
-    match terms.contract.modules.device {
-        None => turn.charge_late(terms.contract.threads),
-        Some(_) => turn.wall = turn.work(),
-    }
-    Ok(sample_of(metric, ClockTimes::of(&turn), calls as usize))
+) -> GateResult<Vec<Sample>> {
+    SoloKernel::start(terms, tree, vec![(case.clone(), calls)])?.read(metric)
 }

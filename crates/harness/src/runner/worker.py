@@ -23,6 +23,7 @@ import signal
 import socket
 import stat
 import struct
+import tempfile
 import time
 import traceback
 import types
@@ -36,9 +37,8 @@ PR_CAP_AMBIENT_CLEAR_ALL = 4
 CAP_READ_ANY = 1 << 2
 # Version 3 of the header, for this thread.
 CAP_HEADER = struct.pack("=Ii", 0x20080522, 0)
-LANDLOCK_WRITE_FILE = 1 << 1
-LANDLOCK_READ_FILE = 1 << 2
-LANDLOCK_READ_DIR = 1 << 3
+# To execute, write, read and truncate; the other accesses are those of a directory.
+LANDLOCK_FILE = 1 | 1 << 1 | 1 << 2 | 1 << 14
 LANDLOCK_PATH_BENEATH = 1
 SECCOMP_SET_FILTER = 1
 # All threads at once, without slowing the processor down.
@@ -84,7 +84,7 @@ def allow_path(call, extend, rules_fd, path, access):
     except OSError:
         return
     if not stat.S_ISDIR(os.fstat(fd).st_mode):
-        access &= ~LANDLOCK_READ_DIR
+        access &= LANDLOCK_FILE
     call(extend, rules_fd, LANDLOCK_PATH_BENEATH, struct.pack("<Qi", access, fd), 0)
     # A file of /proc that nobody holds may be made anew, and then lacks its rule.
     if not path.startswith("/proc/self/"):
@@ -106,12 +106,9 @@ def put_on(lock):
         rules_fd = call(create, rules, ctypes.c_size_t(len(rules)), 0)
         if rules_fd >= 0:
             allow = lambda path, access: allow_path(call, extend, rules_fd, path, access)
-            for path in lock["paths"]["read"] + python_paths():
-                allow(path, LANDLOCK_READ_FILE | LANDLOCK_READ_DIR)
-            for path in lock["paths"]["listed"]:
-                allow(path, LANDLOCK_READ_DIR)
-            # Code that silences a library writes there.
-            allow(lock["writable"], LANDLOCK_WRITE_FILE)
+            for access, paths in lock["paths"] + [(lock["libraries"], python_paths())]:
+                for path in paths:
+                    allow(path, access)
             call(restrict, rules_fd, 0)
             os.close(rules_fd)
     if lock["filter"]:
@@ -266,9 +263,13 @@ def become(request, fds, middle):
         ctypes.memmove(place, mark, len(mark))
     os.environ.clear()
     os.environ.update(request["env"])
+    # It remembers that of the process that it was forked from.
+    tempfile.tempdir = None
     os.chdir(request["dir"])
     if request["cpus"]:
         os.sched_setaffinity(0, request["cpus"])
+    if request["args"][-1].startswith("{"):
+        put_on(json.loads(request["args"][-1]))
 
 
 def fork_one(request, fds):

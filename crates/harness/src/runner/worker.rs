@@ -104,6 +104,9 @@ fn serve_after(confine: Confinement) {
 impl LoadedKernel {
     fn new(hello: &WorkerHello, fds: &[OwnedFd], confine: Confinement) -> Result<Self, String> {
         let name = |text: &str| CString::new(text).map_err(|_| "a name with a zero".to_owned());
+        let (path, entry) = (name(&hello.path)?, name(&hello.entry)?);
+        // Before the driver of a device starts threads of its own.
+        confine(&path, &hello.tree);
         let (device, [input, output]) = match &hello.device {
             None => (None, mapped(hello, fds)?),
             Some(on) => {
@@ -116,11 +119,7 @@ impl LoadedKernel {
                 (Some(clock), memory)
             }
         };
-        let (path, entry) = (name(&hello.path)?, name(&hello.entry)?);
-        // From here on, candidate code runs. The driver of a device needs more than a kernel does.
-        if device.is_none() {
-            confine(&path, &hello.tree);
-        }
+        // From here on, candidate code runs.
         let entry = native::load(&path, &entry).map_err(|failure| match failure {
             LoadFailure::Library(said) => refusal(kind_of(&said), &said),
             LoadFailure::Entry(said) => refusal("entry", &said),

@@ -139,10 +139,15 @@ impl Context {
 
     /// The harness with the campaign's commands.
     pub(crate) fn harness(&self) -> Harness {
-        Harness::new(&self.charter, &self.dir.join("tmp"), &tag_of(&self.dir), &self.stop)
+        self.harness_in(&self.dir.join("tmp"), self.sandbox.as_ref())
+    }
+
+    /// The same in another directory and sandbox, for commands at the same time.
+    pub(crate) fn harness_in(&self, tmp: &Path, sandbox: Option<&Arc<Sandbox>>) -> Harness {
+        Harness::new(&self.charter, tmp, &tag_of(&self.dir), &self.stop)
             .with_reference(self.carried.reference.clone())
             .withholding(self.acting.agent.key_variables())
-            .in_sandbox(self.sandbox.as_ref())
+            .in_sandbox(sandbox)
     }
 
     /// Fails if the campaign's disk is full: then a failed step is the host's problem, and not a

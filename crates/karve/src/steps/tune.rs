@@ -5,7 +5,7 @@ use super::candidate::{CandidateChange, commit_candidate};
 use super::context::Context;
 use super::tuning::error_text;
 use super::{bug, tuning};
-use crate::tuner::evaluator::{Evaluator, SettingResult};
+use crate::tuner::evaluator::{Evaluator, SettingResult, TuningDevice};
 use crate::tuner::journal::{FreshStart, Journal};
 use crate::tuner::quiet::{BuildPolicy, QuietLock};
 use crate::tuner::session::grid;
@@ -78,7 +78,7 @@ fn read_incumbent(
     let mut values = Vec::with_capacity(INCUMBENT_READINGS);
     for _ in 0..INCUMBENT_READINGS {
         if let SettingResult::Read { value, .. } =
-            evaluator.read(&built, &mut tuning::tuning_device(context))?
+            evaluator.read(&built, None, &mut tuning::tuning_device(context))?
         {
             values.push(value);
         }
@@ -111,13 +111,22 @@ fn run_rung(
         time: Duration::from_millis(step.spent_ms.saturating_add(step.time_ms)),
     };
     evaluator.prepare().map_err(|error| error_text(&error))?;
+    let mut extra = tuning::extra_evaluators(context, evaluator, campaign)?;
     let notices = context.device.notices.clone();
+    let stop = context.stop.clone();
     let mut watch = |seen: &TrialProgress<'_>| notices.mention(&progress(step, seen));
-    let mut workers = [SweepWorker {
+    let builds = if extra.is_empty() { BuildPolicy::Wait } else { BuildPolicy::GoOn };
+    let quiet = Arc::new(QuietLock::new(builds));
+    let mut workers = vec![SweepWorker {
         evaluator: &mut *evaluator,
         device: tuning::tuning_device(context),
-        quiet: Arc::new(QuietLock::new(BuildPolicy::Wait)),
+        quiet: Arc::clone(&quiet),
     }];
+    workers.extend(extra.iter_mut().map(|one| SweepWorker {
+        evaluator: &mut one.evaluator,
+        device: TuningDevice { session: &mut one.session, notices: &notices, stop: &stop },
+        quiet: Arc::clone(&quiet),
+    }));
     if sweep::run_sweep(&mut sweep, &mut workers, budget, &mut watch)? == SweepEnd::Stopped {
         let error = CommandError::new(ErrorKind::Interrupted, "stopped between two settings");
         return Err(error.hint("resume with \"karve run\": no setting is tried twice").into());

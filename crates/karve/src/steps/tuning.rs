@@ -2,14 +2,20 @@
 
 use super::context::{Context, secret_of};
 use super::repeats::settings_per_case;
+use crate::tuner;
 use crate::tuner::copies::IncrementalTrust;
 use crate::tuner::evaluator::{Evaluator, EvaluatorParts, TuningDevice};
 use karve_core::campaign::Campaign;
+use karve_harness::commands::Harness;
 use karve_harness::git::Oid;
 use karve_harness::outcome::ReasonResult;
 use karve_harness::worktrees::Worktrees;
 use karve_numerics::case::CaseSet;
-use karve_os::error::CommandError;
+use karve_os::device::DeviceSession;
+use karve_os::error::{CommandError, Result, WithContext};
+use karve_os::sandbox::Sandbox;
+use std::fs;
+use std::path::PathBuf;
 
 /// The evaluator for settings of a candidate, or why it cannot be tuned.
 pub(super) fn new_evaluator(
@@ -17,17 +23,82 @@ pub(super) fn new_evaluator(
     base: &Oid,
     campaign: &Campaign,
 ) -> ReasonResult<Evaluator> {
+    let place = EvaluatorPlace {
+        worktrees: context.dir.worktrees().join("tune"),
+        harness: context.harness(),
+        trust: IncrementalTrust::default(),
+    };
+    evaluator_in(context, base, campaign, place)
+}
+
+/// Where an evaluator works.
+struct EvaluatorPlace {
+    worktrees: PathBuf,
+    harness: Harness,
+    trust: IncrementalTrust,
+}
+
+/// An evaluator that works beside the first one, with its own view of the same device.
+pub(super) struct ExtraEvaluator {
+    pub(super) evaluator: Evaluator,
+    pub(super) session: DeviceSession,
+}
+
+/// Evaluators beside the first one: as many as the device allows, for a kernel on a device. Each
+/// has a sandbox of its own, so that builds do not meet.
+pub(super) fn extra_evaluators(
+    context: &Context,
+    first: &mut Evaluator,
+    campaign: &Campaign,
+) -> ReasonResult<Vec<ExtraEvaluator>> {
+    let at_once = first.at_once()?;
+    let campaigns = context.dir.path().parent().unwrap_or(context.dir.path());
+    let checkout = context.repos.upstream.checkout();
+    // The clocks of the device are locked once.
+    let mut charter = context.charter.clone();
+    charter.device.clocks = None;
+    let mut extra: Vec<ExtraEvaluator> = Vec::new();
+    for number in 1..at_once {
+        let dir = context.dir.worktrees().join(format!("tune-{number}"));
+        let worktrees = dir.join("worktrees");
+        fs::create_dir_all(&worktrees)
+            .context(|| format!("cannot create {}", worktrees.display()))?;
+        let sandbox = Sandbox::of(&checkout, campaigns, &dir, &charter)?;
+        let place = EvaluatorPlace {
+            worktrees,
+            harness: context.harness_in(&dir.join("tmp"), sandbox.as_ref()),
+            trust: first.trust().clone(),
+        };
+        let evaluator = evaluator_in(context, first.base(), campaign, place)?;
+        let mut session = DeviceSession::new(&charter, &dir, &dir, &context.device.notices)?;
+        if let Some(preparation) = campaign.preparation() {
+            session.knows(&preparation.environment);
+        }
+        extra.push(ExtraEvaluator { evaluator, session });
+    }
+    let cases = first.cases().to_vec();
+    let prepared = tuner::at_once(&mut extra, &|_, one| one.evaluator.prepare_beside(&cases));
+    prepared.into_iter().collect::<Result<()>>().map_err(|error| error_text(&error))?;
+    Ok(extra)
+}
+
+fn evaluator_in(
+    context: &Context,
+    base: &Oid,
+    campaign: &Campaign,
+    place: EvaluatorPlace,
+) -> ReasonResult<Evaluator> {
     let cases_of = |set| {
         let indices = campaign.cases_of(set).into_iter();
         indices.filter_map(|index| campaign.case(index)).collect()
     };
-    let trees = Worktrees::new(&context.repos.work, context.dir.worktrees().join("tune"))?;
+    let trees = Worktrees::new(&context.repos.work, place.worktrees.clone())?;
     let parts = EvaluatorParts {
         repo: context.repos.work.clone(),
         trees: trees.keeping_secret(secret_of(&context.charter)),
-        harness: context.harness().with_cases(settings_per_case(campaign)),
-        copies: context.dir.worktrees().join("tune").join("copies"),
-        trust: IncrementalTrust::default(),
+        harness: place.harness.with_cases(settings_per_case(campaign)),
+        copies: place.worktrees.join("copies"),
+        trust: place.trust,
         cases: cases_of(CaseSet::Full),
         hidden: cases_of(CaseSet::Hidden),
     };

@@ -17,6 +17,7 @@ use karve_harness::commands::{BenchParams, CommandVariant, Harness};
 use karve_harness::git::{CommitNote, Oid, Repo};
 use karve_harness::outcome::{Failure, GateResult, split};
 use karve_harness::project_file;
+use karve_harness::runner::SoloKernel;
 use karve_harness::worktrees::{BuiltTree, Worktrees};
 use karve_numerics::case::Case;
 use karve_numerics::space::{Knob, KnobSetting, parse_restrictions};
@@ -181,6 +182,17 @@ impl Evaluator {
         Ok(())
     }
 
+    /// Builds the default, for an evaluator beside one that is prepared.
+    pub fn prepare_beside(&mut self, first: &[Case]) -> Result<()> {
+        let tools = &mut self.tools;
+        tools.cases = first.to_vec();
+        let built = tools.trees.built(&tools.repo, &tools.harness, self.base.as_str());
+        let built = built.map_err(unusable)?;
+        tools.harness = tools.harness.clone().beside(&built.path);
+        self.copies.copy_from(&built);
+        Ok(())
+    }
+
     /// The commit of a setting.
     pub fn commit(&mut self, setting: &KnobSetting) -> Result<Oid> {
         if let Some(oid) = self.commits.get(setting) {
@@ -248,15 +260,41 @@ impl Evaluator {
         Ok(built?)
     }
 
-    /// Tests a built setting.
-    pub fn test(&self, built: &BuiltTree) -> GateResult<()> {
+    /// How many settings can be evaluated at the same time on one device.
+    pub fn at_once(&mut self) -> Result<usize> {
+        let EvaluatorParts { harness, trees, repo, cases, .. } = &mut self.tools;
+        let built = trees.built(repo, harness, self.base.as_str()).map_err(unusable)?;
+        harness.screened_at_once(&built.path, cases)
+    }
+
+    /// What is known about incremental builds.
+    pub fn trust(&self) -> &IncrementalTrust {
+        &self.tools.trust
+    }
+
+    /// Tests a built setting. Where that takes long it is only screened, and returned for its first
+    /// reading.
+    pub fn test(&self, built: &BuiltTree) -> GateResult<Option<SoloKernel>> {
         let EvaluatorParts { harness, cases, .. } = &self.tools;
-        harness.test(&built.path, cases, CommandVariant::Usual)
+        if let Some(screened) = harness.screened(&built.path, cases)? {
+            return Ok(Some(screened));
+        }
+        harness.test(&built.path, cases, CommandVariant::Usual)?;
+        Ok(None)
     }
 
     /// Whether a setting, built from scratch, is also correct on the hidden cases. Which they are
-    /// and how it fails is not reported.
+    /// and how it fails is not reported. One that was only screened is tested on all cases.
     pub fn is_right_on_hidden(&mut self, setting: &KnobSetting) -> Result<bool> {
+        if self.tools.harness.screens() {
+            let Ok(built) = split(self.build_from_nothing(setting))? else {
+                return Ok(false);
+            };
+            let EvaluatorParts { harness, cases, .. } = &self.tools;
+            if split(harness.test(&built.path, cases, CommandVariant::Usual))?.is_err() {
+                return Ok(false);
+            }
+        }
         let EvaluatorParts { harness, hidden, trees, repo, .. } = &mut self.tools;
         if !harness.tests_each_case(hidden) {
             return Ok(true);
@@ -275,12 +313,20 @@ impl Evaluator {
         Ok(split(harness.test(&built.path, hidden, CommandVariant::Usual))?.is_ok())
     }
 
-    /// Measures a built setting.
-    pub fn read(&self, built: &BuiltTree, device: &mut TuningDevice<'_>) -> Result<SettingResult> {
+    /// Measures a built setting, in a process of its own unless it is there already.
+    pub fn read(
+        &self,
+        built: &BuiltTree,
+        screened: Option<SoloKernel>,
+        device: &mut TuningDevice<'_>,
+    ) -> Result<SettingResult> {
         device.session.before_block(device.stop, device.notices)?;
         let call = BenchParams::fresh(CommandVariant::Usual)?;
         let EvaluatorParts { harness, cases, .. } = &self.tools;
-        let read = harness.bench(&built.path, cases, call);
+        let read = match screened {
+            Some(mut kernel) => kernel.read(harness.metric()),
+            None => harness.bench(&built.path, cases, call),
+        };
         device.session.after_block();
         let samples = match split(read)? {
             Ok(samples) => samples,

@@ -417,18 +417,21 @@ impl<'a> SweepState<'a> {
         turn: ReadingPass,
         worker: &mut SweepWorker<'_>,
     ) -> Result<SettingResult> {
+        let mut screened = None;
         if turn == ReadingPass::First {
             if let Some(value) = self.sweep().same(built, point) {
                 let cases = Vec::new();
                 return Ok(SettingResult::Read { value, cases });
             }
-            let _working = worker.quiet.test();
-            if let Err(gate) = split(worker.evaluator.test(built))? {
-                return Ok(SettingResult::from(&gate));
-            }
+            let working = worker.quiet.test();
+            screened = match split(worker.evaluator.test(built))? {
+                Ok(screened) => screened,
+                Err(gate) => return Ok(SettingResult::from(&gate)),
+            };
+            drop(working);
         }
         let _reading = worker.quiet.read();
-        worker.evaluator.read(built, &mut worker.device)
+        worker.evaluator.read(built, screened, &mut worker.device)
     }
 }
 

@@ -1,8 +1,9 @@
 //! What a GPU reports: its clocks, its temperature, and why it is throttled.
 //!
-//! A query takes tens of milliseconds, so it is made only for a kernel that runs on a GPU, and
-//! rarely.
+//! A tool takes tens of milliseconds, so it is queried only for a kernel that runs on a GPU, and
+//! rarely. The library behind one of them takes microseconds, and is asked before every block.
 
+use crate::gpu::{GpuReading, GpuSensors};
 use crate::process::{self, Command, StopFlag};
 use karve_core::charter::{Charter, Target};
 use karve_core::measurement::GpuConditions;
@@ -10,8 +11,9 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Seconds between two queries while nothing is wrong.
+/// Time between two queries while nothing is wrong: of a tool, and of the library.
 const EVERY: Duration = Duration::from_secs(10);
+const LIBRARY_EVERY: Duration = Duration::from_millis(20);
 
 /// Time limit of a query.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -55,6 +57,8 @@ enum GpuTool {
         reasons: &'static str,
     },
     Rocm,
+    /// The library of the driver.
+    Library,
 }
 
 /// Queries a GPU, at most every few seconds.
@@ -63,25 +67,32 @@ pub struct GpuMonitor {
     tool: Option<GpuTool>,
     /// Which GPU, by its number.
     index: String,
+    sensors: Option<GpuSensors>,
     last: Option<(Instant, GpuConditions)>,
 }
 
 impl GpuMonitor {
     /// For the GPU of a charter, if it targets one and a tool to query it is available.
     pub fn new(charter: &Charter) -> Self {
+        let index = index_of(charter);
+        let sensors = is_gpu(&charter.target).then(|| GpuSensors::open(index.parse().ok()?));
+        let sensors = sensors.flatten();
         let tool = if !is_gpu(&charter.target) {
             None
+        } else if sensors.is_some() {
+            Some(GpuTool::Library)
         } else if process::find_program("nvidia-smi").is_some() {
             Some(GpuTool::Nvidia { reasons: "clocks_event_reasons" })
         } else {
             process::find_program("rocm-smi").map(|_| GpuTool::Rocm)
         };
-        Self { tool, index: index_of(charter), last: None }
+        Self { tool, index, sensors, last: None }
     }
 
     /// The GPU's state, at most a few seconds old.
     pub fn look(&mut self, stop: &StopFlag) -> Option<&GpuConditions> {
-        let fresh = self.last.as_ref().is_some_and(|l| l.0.elapsed() < EVERY);
+        let every = if self.sensors.is_some() { LIBRARY_EVERY } else { EVERY };
+        let fresh = self.last.as_ref().is_some_and(|l| l.0.elapsed() < every);
         if !fresh {
             self.ask(stop);
         }
@@ -95,6 +106,7 @@ impl GpuMonitor {
                 command_output(ROCM, stop).and_then(|text| parse_rocm(&text, &self.index))
             }
             GpuTool::Nvidia { reasons } => self.ask_nvidia(reasons, stop),
+            GpuTool::Library => self.sensors.as_ref().map(|sensors| conditions(sensors.read())),
         };
         match said {
             Some(said) => self.last = Some((Instant::now(), said)),
@@ -169,15 +181,34 @@ fn parse_nvidia(text: &str) -> Option<GpuConditions> {
     let (sm, mem, temperature_c) = (number(), number(), number());
     let mask = cells.next().and_then(|cell| cell.strip_prefix("0x"));
     let mask = mask.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    let active = |(bit, _, _): &&(u64, &str, ThrottleWait)| mask.unwrap_or(0) & bit != 0;
     Some(GpuConditions {
         name,
         driver,
         sm_clock_mhz: sm.and_then(whole),
         mem_clock_mhz: mem.and_then(whole),
         temperature_c,
-        throttle: REASONS.iter().filter(active).map(|(_, name, _)| (*name).to_owned()).collect(),
+        power_w: None,
+        throttle: reasons_in(mask.unwrap_or(0)),
     })
+}
+
+/// The reasons in a mask.
+fn reasons_in(mask: u64) -> Vec<String> {
+    let active = REASONS.iter().filter(|(bit, _, _)| mask & bit != 0);
+    active.map(|(_, name, _)| (*name).to_owned()).collect()
+}
+
+fn conditions(reading: GpuReading) -> GpuConditions {
+    let [sm_clock_mhz, mem_clock_mhz] = reading.clocks_mhz;
+    GpuConditions {
+        name: reading.name,
+        driver: reading.driver,
+        sm_clock_mhz,
+        mem_clock_mhz,
+        temperature_c: reading.temperature_c.map(f64::from),
+        power_w: reading.power_mw.map(|mw| f64::from(mw) / 1_000.0),
+        throttle: reasons_in(reading.reasons.unwrap_or(0)),
+    }
 }
 
 fn is_known(cell: &str) -> bool {
@@ -216,6 +247,7 @@ fn parse_rocm(text: &str, index: &str) -> Option<GpuConditions> {
         sm_clock_mhz: mhz("sclk clock speed:"),
         mem_clock_mhz: mhz("mclk clock speed:"),
         temperature_c: temperature.and_then(|text| text.parse().ok()),
+        power_w: None,
         throttle: Vec::new(),
     })
 }
@@ -233,6 +265,7 @@ mod tests {
             sm_clock_mhz: Some(405),
             mem_clock_mhz: Some(3201),
             temperature_c: Some(38.0),
+            power_w: None,
             throttle: Vec::new(),
         };
         assert_eq!(said, Some(want));

@@ -21,8 +21,8 @@ const NO_DEVICE: c_int = 100;
 const INVALID_DEVICE: c_int = 101;
 
 unsafe extern "C" {
-    fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
-    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+    pub(super) fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
+    pub(super) fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
 /// What a device reported.

@@ -133,17 +133,41 @@ static __device__ void store(u32 dtype, void *to, u64 i, double v) {
   }
 }
 
-template <u32 DTYPE> static __device__ void store_f32(void *to, u64 i, float v) {
+// Four words, as one access to memory.
+struct __attribute__((aligned(16))) Words {
+  u32 w[4];
+};
+
+// The bits of a float32 in a type of two or four bytes.
+template <u32 DTYPE> static __device__ u32 bits_of(float v) {
   if (DTYPE == F16) {
     u16 bits;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));
-    ((u16 *)to)[i] = bits;
-  } else if (DTYPE == BF16) {
-    u32 bits = f32_bits(v);
-    ((u16 *)to)[i] = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-  } else {
-    ((float *)to)[i] = v;
+    return bits;
   }
+  u32 bits = f32_bits(v);
+  if (DTYPE == BF16) return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  return bits;
+}
+
+// Stores up to four elements from a multiple of four on.
+template <u32 DTYPE>
+static __device__ void store_four(u64 to, u64 i, u64 n, bool aligned, const float *v) {
+  u32 bits[4];
+  for (int k = 0; k < 4; k++) bits[k] = bits_of<DTYPE>(v[k]);
+  if (DTYPE == F32) {
+    u32 *at = (u32 *)to + i;
+    if (aligned && i + 4 <= n)
+      *(Words *)at = {{bits[0], bits[1], bits[2], bits[3]}};
+    else
+      for (u64 k = 0; k < 4 && i + k < n; k++) at[k] = bits[k];
+    return;
+  }
+  u16 *at = (u16 *)to + i;
+  if (aligned && i + 4 <= n)
+    *(u64 *)at = (u64)(bits[3] << 16 | bits[2]) << 32 | bits[1] << 16 | bits[0];
+  else
+    for (u64 k = 0; k < 4 && i + k < n; k++) at[k] = (u16)bits[k];
 }
 
 // The number nearest to it that a type has.
@@ -174,9 +198,6 @@ static __device__ bool same_bits(u32 dtype, const void *a, const void *b, u64 i)
 }
 
 // Four random words: Philox with ten rounds. Without the key, nobody knows what comes next.
-struct Words {
-  u32 w[4];
-};
 
 static __device__ Words random(u64 key, u64 index, u32 stream) {
   u32 a = (u32)index, b = (u32)(index >> 32), c = stream, d = 0x6b617276;
@@ -310,7 +331,7 @@ static __device__ u64 tied(const Drawn &d, u64 row, u64 column, u64 length) {
 static __device__ double element(const Drawn &d, u64 i) {
   u64 row = 0, column = i, length = d.n;
   if (d.pattern > LANE) {
-    row = i / d.row, column = i - row * d.row;
+    row = d.n >> 32 ? i / d.row : (u32)i / (u32)d.row, column = i - row * d.row;
     length = (row + 1) * d.row > d.n ? d.n - row * d.row : d.row;
   }
   switch (d.pattern) {
@@ -369,7 +390,7 @@ static __device__ double element(const Drawn &d, u64 i) {
   return value_of(d.base, d, i, OF_BASE);
 }
 
-// The usual draws of the usual types, in float32 and two at a time.
+// The usual draws of the usual types, in float32 and four at a time.
 template <u32 DTYPE> static __device__ void nominal(const Drawn &d) {
   if ((d.base.kind != UNIFORM && d.base.kind != NORMAL) || d.base.replaced) {
     for (u64 i = first_index(); i < d.n; i += stride())
@@ -377,27 +398,31 @@ template <u32 DTYPE> static __device__ void nominal(const Drawn &d) {
     return;
   }
   float a = (float)d.base.a, b = (float)d.base.b;
-  for (u64 pair = first_index(); 2 * pair < d.n; pair += stride()) {
-    Words r = random(d.key, pair, OF_BASE);
-    float x, y;
-    if (d.base.kind == NORMAL) {
-      float share = ((float)(r.w[0] >> 1) + 1.0f) * 4.6566129e-10f;
-      float far = b * __nvvm_sqrt_rn_f(-1.3862944f * __nvvm_lg2_approx_f(share));
-      float angle = (float)(r.w[1] >> 8) * 3.7450704e-7f;
-      x = a + far * __nvvm_cos_approx_f(angle), y = a + far * __nvvm_sin_approx_f(angle);
-    } else {
-      x = a + (float)(r.w[0] >> 8) * 5.9604645e-8f * b;
-      y = a + (float)(r.w[1] >> 8) * 5.9604645e-8f * b;
-      x = x < a + b ? x : a + b, y = y < a + b ? y : a + b;
+  bool aligned = d.to % 16 == 0;
+  for (u64 four = first_index(); 4 * four < d.n; four += stride()) {
+    Words r = random(d.key, four, OF_BASE);
+    float v[4];
+    for (int k = 0; k < 4; k += 2) {
+      if (d.base.kind == NORMAL) {
+        float share = ((float)(r.w[k] >> 1) + 1.0f) * 4.6566129e-10f;
+        float far = b * __nvvm_sqrt_approx_f(-1.3862944f * __nvvm_lg2_approx_f(share));
+        float angle = (float)(r.w[k + 1] >> 8) * 3.7450704e-7f;
+        v[k] = a + far * __nvvm_cos_approx_f(angle);
+        v[k + 1] = a + far * __nvvm_sin_approx_f(angle);
+      } else {
+        for (int l = k; l < k + 2; l++) {
+          float x = a + (float)(r.w[l] >> 8) * 5.9604645e-8f * b;
+          v[l] = x < a + b ? x : a + b;
+        }
+      }
     }
-    store_f32<DTYPE>((void *)d.to, 2 * pair, x);
-    if (2 * pair + 1 < d.n) store_f32<DTYPE>((void *)d.to, 2 * pair + 1, y);
+    store_four<DTYPE>(d.to, 4 * four, d.n, aligned, v);
   }
 }
 
 // Draws tensors, one in each row of the grid.
 extern "C" __global__ void draw(const Drawn *list) {
-  Drawn d = list[item()];
+  const Drawn &d = list[item()];
   if (d.pattern == NONE) {
     switch (d.dtype) {
     case F32: return nominal<F32>(d);
@@ -416,10 +441,14 @@ struct Bytes {
 extern "C" __global__ void fill(const Bytes *list) {
   Bytes b = list[item()];
   u8 *to = (u8 *)b.at;
-  for (u64 i = first_index(); i < (b.n + 7) / 8; i += stride()) {
+  bool aligned = b.at % 16 == 0;
+  for (u64 i = first_index(); i < (b.n + 15) / 16; i += stride()) {
     Words r = random(b.key, i, OF_BASE);
-    u64 word = (u64)r.w[1] << 32 | r.w[0];
-    for (u64 k = 0; k < 8 && 8 * i + k < b.n; k++) to[8 * i + k] = (u8)(word >> 8 * k);
+    if (aligned && 16 * i + 16 <= b.n)
+      *(Words *)(to + 16 * i) = r;
+    else
+      for (u64 k = 0; k < 16 && 16 * i + k < b.n; k++)
+        to[16 * i + k] = (u8)(r.w[k / 4] >> k % 4 * 8);
   }
 }
 
@@ -429,19 +458,27 @@ static __device__ u64 mixed(u64 z) {
   return z ^ z >> 31;
 }
 
+static __device__ u64 summed(u64 key, u64 i, u64 word) {
+  return mixed(word ^ mixed(key + i * 0x9e3779b97f4a7c15ull));
+}
+
 // A checksum of each part under its key, added to what is there.
 extern "C" __global__ void checksum(const Bytes *list, u64 *sums) {
   Bytes b = list[item()];
   const u8 *from = (const u8 *)b.at;
-  u64 sum = 0, words = (b.n + 7) / 8;
-  bool aligned = b.at % 8 == 0;
-  for (u64 i = first_index(); i < words; i += stride()) {
+  u64 sum = 0, done = 0;
+  if (b.at % 16 == 0) {
+    done = b.n / 16;
+    for (u64 i = first_index(); i < done; i += stride()) {
+      Words four = ((const Words *)from)[i];
+      sum += summed(b.key, 2 * i, (u64)four.w[1] << 32 | four.w[0]);
+      sum += summed(b.key, 2 * i + 1, (u64)four.w[3] << 32 | four.w[2]);
+    }
+  }
+  for (u64 i = 2 * done + first_index(); i < (b.n + 7) / 8; i += stride()) {
     u64 word = 0;
-    if (aligned && 8 * i + 8 <= b.n)
-      word = ((const u64 *)from)[i];
-    else
-      for (u64 k = 0; k < 8 && 8 * i + k < b.n; k++) word |= (u64)from[8 * i + k] << 8 * k;
-    sum += mixed(word ^ mixed(b.key + i * 0x9e3779b97f4a7c15ull));
+    for (u64 k = 0; k < 8 && 8 * i + k < b.n; k++) word |= (u64)from[8 * i + k] << 8 * k;
+    sum += summed(b.key, i, word);
   }
   for (int by = 16; by; by >>= 1) {
     u32 low = (u32)sum, high = (u32)(sum >> 32);
@@ -554,7 +591,7 @@ template <u32 DTYPE> static __device__ void cross(const Compared &c, u32 pass, d
 }
 
 extern "C" __global__ void agree(const Compared *given, u32 pass, double *figures) {
-  Compared c = given[item()];
+  const Compared &c = given[item()];
   double sums[FIGURES];
   clear(pass, sums);
   switch (c.out_dtype) {

@@ -211,6 +211,11 @@ impl ChildProcess {
         self.pid().map_or(0, table::memory_bytes)
     }
 
+    /// Whether it has started processes that still live.
+    pub fn has_children(&self) -> bool {
+        self.tree.as_ref().is_some_and(|tree| tree.pids().len() > 1)
+    }
+
     /// Its process id, while it lives.
     pub fn pid(&self) -> Option<i32> {
         self.tree.as_ref().map(|tree| tree.child().pid)

@@ -2,7 +2,7 @@
 //! seconds, and nothing else.
 //!
 //! ```text
-//! request   JSON: mark, environment, directory, CPUs and karve's process id;
+//! request   JSON: mark, arguments, environment, directory, CPUs and karve's process id;
 //!           with the descriptors that become standard input, output and error
 //! reply     the process id as decimal text, once karve has adopted the process
 //! ```
@@ -34,6 +34,7 @@ pub struct ForkServer {
 #[derive(Serialize)]
 struct ForkRequest<'a> {
     mark: &'a str,
+    args: Vec<String>,
     env: BTreeMap<String, String>,
     dir: String,
     cpus: &'a [usize],
@@ -48,8 +49,8 @@ impl ForkServer {
         Ok(server)
     }
 
-    /// Forks a process that gets the environment, directory and CPUs of a command. What it executes
-    /// is up to the server.
+    /// Forks a process that gets the arguments, environment, directory and CPUs of a command. What
+    /// it executes is up to the server.
     pub fn forked(&self, command: &Command, stop: &StopFlag) -> Result<ChildProcess> {
         ChildProcess::adopt(command, stop, |new| {
             let text = |text: &std::ffi::CString| text.to_string_lossy().into_owned();
@@ -59,6 +60,7 @@ impl ForkServer {
             };
             let request = ForkRequest {
                 mark: new.mark,
+                args: new.launch.argv.iter().map(text).collect(),
                 env: new.launch.env.iter().map(text).filter_map(pair).collect(),
                 dir: text(&new.launch.dir),
                 cpus: &command.cpus,

@@ -13,7 +13,7 @@ use landlock::{
 
 use super::confinement::CommandPermissions;
 use super::namespace::NamespaceSandbox;
-use super::readable::{ReadablePaths, WRITABLE};
+use super::readable::{PathAccess, ReadablePaths};
 
 /// The version whose accesses are restricted. A later one also restricts `ioctl` on devices, which
 /// programs on an accelerator need.
@@ -68,12 +68,29 @@ pub(super) fn command_ruleset(
 /// other processes. None if the kernel has no Landlock.
 pub(super) fn worker_ruleset(paths: &ReadablePaths) -> Option<OwnedFd> {
     let all = AccessFs::from_all(FILES);
-    let set = empty_ruleset(all, Scope::from_all(SCOPES)).ok()?;
-    let set = set
-        .add_rules(path_beneath_rules(&paths.read, AccessFs::ReadFile | AccessFs::ReadDir))
-        .and_then(|set| set.add_rules(path_beneath_rules(&paths.listed, AccessFs::ReadDir)))
-        .and_then(|set| set.add_rules(path_beneath_rules([WRITABLE], AccessFs::WriteFile)));
-    set.ok()?.into()
+    let mut set = empty_ruleset(all, Scope::from_all(SCOPES)).ok()?;
+    for (access, paths) in &paths.0 {
+        set = set.add_rules(path_beneath_rules(paths, access.flags())).ok()?;
+    }
+    set.into()
+}
+
+impl PathAccess {
+    fn flags(self) -> BitFlags<AccessFs> {
+        match self {
+            Self::Read => AccessFs::ReadFile | AccessFs::ReadDir,
+            Self::List => AccessFs::ReadDir.into(),
+            Self::Write => AccessFs::WriteFile | AccessFs::Truncate,
+            Self::Execute => Self::Read.flags() | AccessFs::Execute,
+            Self::Own => AccessFs::from_all(FILES) & !AccessFs::Execute,
+        }
+    }
+
+    /// The number that stands for it in a rule.
+    pub(super) fn bits(self) -> u64 {
+        let supported = AccessFs::from_all(ABI::from(status()).min(FILES));
+        (self.flags() & supported).bits()
+    }
 }
 
 /// The same without its paths, as numbers, field by field as the kernel reads them: files,

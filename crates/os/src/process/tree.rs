@@ -93,19 +93,22 @@ impl ProcessTree {
 
     /// How many processes it has, and their total private memory.
     pub(super) fn in_use(&self) -> (u64, u64) {
-        let pids: Vec<Pid> = match &self.leaf {
-            Some(leaf) => leaf.pids().into_iter().collect(),
-            None => {
-                let (processes, _) = table::all();
-                let main = self.child.pid;
-                let own = table::with_descendants(&processes, |p| {
-                    p.pid == main || p.group == main || p.session == main
-                });
-                own.into_iter().map(|p| p.pid).collect()
-            }
-        };
+        let pids = self.pids();
         let memory_bytes = pids.iter().map(|pid| table::memory_bytes(*pid)).sum();
         (pids.len() as u64, memory_bytes)
+    }
+
+    /// Its processes.
+    pub(super) fn pids(&self) -> Vec<Pid> {
+        if let Some(leaf) = &self.leaf {
+            return leaf.pids().into_iter().collect();
+        }
+        let (processes, _) = table::all();
+        let main = self.child.pid;
+        let own = table::with_descendants(&processes, |p| {
+            p.pid == main || p.group == main || p.session == main
+        });
+        own.into_iter().map(|p| p.pid).collect()
     }
 
     /// Kills what a finished command left behind; returns how many were alive.

@@ -9,11 +9,12 @@ use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 
 use libc::c_long;
 
 use super::filter::worker_filter;
-use super::readable::{ReadablePaths, ReadableTree, WRITABLE};
+use super::readable::{DeviceAccess, PathAccess, ReadablePaths, ReadableTree};
 use super::sys::LimitedResource;
 use super::{ruleset, sys};
 
@@ -35,10 +36,10 @@ pub(super) struct WorkerProfile {
     ruleset: Vec<u64>,
     /// The steps of the filter; a missing last number stands for the process id.
     filter: Vec<(u16, u8, u8, Option<u32>)>,
-    /// What it may read.
-    paths: ReadablePaths,
-    /// What it may write to.
-    writable: &'static str,
+    /// What it may do with which paths, as a number.
+    paths: Vec<(u64, Vec<PathBuf>)>,
+    /// The same for the modules and libraries of an interpreter.
+    libraries: u64,
     /// The largest core file.
     core_bytes: u64,
 }
@@ -50,6 +51,11 @@ impl WorkerProfile {
             let number = (step.k != OWN).then_some(step.k);
             (step.code, step.jt, step.jf, number)
         };
+        let paths = tree.paths().0;
+        let libraries = match &tree.device {
+            DeviceAccess::Compilers(_) => PathAccess::Execute,
+            DeviceAccess::None | DeviceAccess::Driver => PathAccess::Read,
+        };
         Self {
             calls: [
                 libc::SYS_landlock_create_ruleset,
@@ -60,9 +66,9 @@ impl WorkerProfile {
                 libc::SYS_capset,
             ],
             ruleset: ruleset::worker_ruleset_fields(),
-            filter: worker_filter(OWN).into_iter().map(step).collect(),
-            paths: tree.paths(),
-            writable: WRITABLE,
+            filter: worker_filter(OWN, &tree.device).into_iter().map(step).collect(),
+            paths: paths.into_iter().map(|(access, paths)| (access.bits(), paths)).collect(),
+            libraries: libraries.bits(),
             core_bytes: CORE_BYTES,
         }
     }
@@ -79,13 +85,13 @@ pub(super) fn apply_profile(must_open: &CStr, tree: &ReadableTree) {
         hold_own_facts(&paths);
         sys::apply_ruleset(&ruleset);
     }
-    sys::install_filter(&worker_filter(std::process::id()));
+    sys::install_filter(&worker_filter(std::process::id(), &tree.device));
 }
 
 /// Keeps the files of `/proc/self` open without access. A rule belongs to the file that it was made
 /// for, and one of `/proc` that nobody holds may be made anew.
 fn hold_own_facts(paths: &ReadablePaths) {
-    let own = paths.read.iter().chain(&paths.listed).filter(|path| path.starts_with("/proc/self"));
+    let own = paths.0.values().flatten().filter(|path| path.starts_with("/proc/self"));
     for path in own {
         let held = File::options().read(true).custom_flags(libc::O_PATH).open(path);
         held.into_iter().for_each(std::mem::forget);

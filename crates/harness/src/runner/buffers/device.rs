@@ -12,6 +12,10 @@ use karve_os::gpu::{
     GpuAddress, GpuMemory, GpuResult, GpuStage, GpuTensor, KeyedBytes, SharedStage, TensorDraw,
 };
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long work that an arm left on the device may take.
+const IDLE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Sums over memory that no kernel may write to.
 #[derive(Debug, Default)]
@@ -171,9 +175,16 @@ pub(super) fn holds(
     view: &BufferView<'_>,
     sums: &MemorySums,
 ) -> GpuResult<bool> {
-    let mut stage = memory.stage.here()?;
-    Ok(stage.checksums(&input_parts(memory, view))? == sums.inputs
-        && stage.checksums(&sums.rest)? == sums.rest_sums)
+    let mut parts = input_parts(memory, view);
+    parts.extend(&sums.rest);
+    let found = memory.stage.here()?.checksums(&parts)?;
+    Ok(found.iter().eq(sums.inputs.iter().chain(&sums.rest_sums)))
+}
+
+/// Waits until nothing runs on the device; returns how long that took, and whether it was
+/// successful.
+pub(super) fn wait_until_idle(memory: &DeviceMemory) -> GpuResult<(Duration, bool)> {
+    memory.stage.here()?.wait_until_idle(IDLE_LIMIT)
 }
 
 /// Copies what an arm wrote, into the memory of earlier copies where these are of the same size.

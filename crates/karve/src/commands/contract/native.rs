@@ -86,8 +86,8 @@ fn uses(target: &ContractTarget, library: &Path) -> Result<Vec<TensorUse>> {
             args: probe_args(target, &sizes, values)?,
             tree: ReadableTree {
                 root: target.dir.clone(),
-                withheld: Vec::new(),
                 more: vec![library.to_owned()],
+                ..ReadableTree::default()
             },
         };
         let own = std::env::current_exe().context(|| "cannot find karve itself".into())?;

@@ -2,6 +2,7 @@
 
 use libc::c_long;
 
+use super::super::readable::DeviceAccess;
 use super::{ArgumentTest, SyscallFilter, SyscallRule, error};
 
 /// Advice that takes pages away from every process that shares them.
@@ -177,16 +178,38 @@ const REFUSED_OLD: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_OLD: &[c_long] = &[];
 
+/// What a driver needs to start: a socket that nobody can connect to.
+const FOR_DRIVERS: [c_long; 3] = [libc::SYS_socket, libc::SYS_bind, libc::SYS_listen];
+
+/// What compilers do: start each other, and lock files of the cache that they write to.
+#[cfg(target_arch = "x86_64")]
+const FOR_COMPILERS: &[c_long] =
+    &[libc::SYS_execve, libc::SYS_flock, libc::SYS_fork, libc::SYS_vfork];
+#[cfg(not(target_arch = "x86_64"))]
+const FOR_COMPILERS: &[c_long] = &[libc::SYS_execve, libc::SYS_flock];
+
 /// The filter of the worker with this process id.
-pub(in crate::process) fn worker_filter(own: u32) -> Vec<libc::sock_filter> {
-    let always = REFUSED.iter().chain(REFUSED_OLD);
+pub(in crate::process) fn worker_filter(own: u32, device: &DeviceAccess) -> Vec<libc::sock_filter> {
+    let compiles = matches!(device, DeviceAccess::Compilers(_));
+    let has_driver = *device != DeviceAccess::None;
+    let is_needed = |call: &c_long| {
+        (has_driver && FOR_DRIVERS.contains(call)) || (compiles && FOR_COMPILERS.contains(call))
+    };
+    let always = REFUSED.iter().chain(REFUSED_OLD).filter(|call| !is_needed(call));
     let mut rules: Vec<_> = always.map(|call| SyscallRule::refuse(*call, libc::EPERM)).collect();
     // The C library then uses the older call, whose flags can be inspected.
     rules.push(SyscallRule::refuse(libc::SYS_clone3, libc::ENOSYS));
     let itself = ArgumentTest::IsOneOf(0, &[own]);
-    let unless = [
+    if has_driver {
+        let local = ArgumentTest::IsOneOf(0, &[libc::AF_UNIX as u32]);
+        rules.push(SyscallRule::refuse_unless(libc::SYS_socket, &local, libc::EPERM));
+    }
+    if !compiles {
         // Threads may be created, processes may not.
-        (libc::SYS_clone, &ArgumentTest::HasAnyBit(0, libc::CLONE_THREAD as u32)),
+        let thread = ArgumentTest::HasAnyBit(0, libc::CLONE_THREAD as u32);
+        rules.push(SyscallRule::refuse_unless(libc::SYS_clone, &thread, libc::EPERM));
+    }
+    let unless = [
         // Signals may go only to the process itself.
         (libc::SYS_kill, &itself),
         (libc::SYS_tgkill, &itself),
@@ -218,12 +241,34 @@ mod tests {
     const OWN: u32 = 4_711;
 
     fn is_allowed(number: c_long, arguments: [u32; 3]) -> bool {
-        decide(&worker_filter(OWN), call(number, arguments)).0 == ALLOW
+        decide(&worker_filter(OWN, &DeviceAccess::None), call(number, arguments)).0 == ALLOW
+    }
+
+    #[test]
+    fn only_a_worker_that_compiles_starts_processes_and_none_connects_to_anything() {
+        let decided = |device: &DeviceAccess, number| {
+            decide(&worker_filter(OWN, device), call(number, [0; 3])).0 == ALLOW
+        };
+        let compiles = DeviceAccess::Compilers("/c".into());
+        for number in FOR_COMPILERS.iter().chain(&[libc::SYS_clone]) {
+            assert!(decided(&compiles, *number), "{number}");
+            assert!(!decided(&DeviceAccess::Driver, *number), "{number}");
+        }
+        for number in [libc::SYS_socket, libc::SYS_connect, libc::SYS_ptrace, libc::SYS_kill] {
+            assert!(!decided(&compiles, number), "{number}");
+        }
+        let socket = |device: &DeviceAccess, family: i32| {
+            let call = call(libc::SYS_socket, [family as u32, 0, 0]);
+            decide(&worker_filter(OWN, device), call).0 == ALLOW
+        };
+        assert!(socket(&DeviceAccess::Driver, libc::AF_UNIX));
+        assert!(!socket(&DeviceAccess::Driver, libc::AF_INET));
+        assert!(!socket(&DeviceAccess::None, libc::AF_UNIX));
     }
 
     #[test]
     fn every_call_gets_its_answer_in_a_few_steps() {
-        let program = worker_filter(OWN);
+        let program = worker_filter(OWN, &DeviceAccess::None);
         for number in 0..600 {
             let is_refused = REFUSED.contains(&number)
                 || REFUSED_OLD.contains(&number)

@@ -1,0 +1,143 @@
+//! What NVIDIA's management library reports about a GPU, loaded at run time: a reading takes
+//! microseconds, so there is one for every block.
+
+use super::cuda::{dlopen, dlsym};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
+use std::ptr::null_mut;
+
+const LIBRARY: &CStr = c"libnvidia-ml.so.1";
+const RTLD_NOW: c_int = 2;
+
+/// Kinds of clocks, and of sensors.
+const CLOCK_SM: c_int = 1;
+const CLOCK_MEMORY: c_int = 2;
+const SENSOR_GPU: c_int = 0;
+
+/// Bytes of a name.
+const NAME_BYTES: usize = 96;
+
+/// A reading.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GpuReading {
+    /// Its name.
+    pub name: String,
+    /// The version of its driver.
+    pub driver: Option<String>,
+    /// The clocks of its processors and of its memory, in MHz.
+    pub clocks_mhz: [Option<u32>; 2],
+    /// Its temperature in degrees Celsius.
+    pub temperature_c: Option<u32>,
+    /// The power that it draws, in milliwatts.
+    pub power_mw: Option<u32>,
+    /// Why its clocks are lower than they could be, as a mask.
+    pub reasons: Option<u64>,
+}
+
+type Unsigned = unsafe extern "C" fn(*mut c_void, *mut c_uint) -> c_int;
+type Kind = unsafe extern "C" fn(*mut c_void, c_int, *mut c_uint) -> c_int;
+type Mask = unsafe extern "C" fn(*mut c_void, *mut c_ulonglong) -> c_int;
+
+/// Reads one GPU.
+pub struct GpuSensors {
+    /// Its handle, as a number: it holds on every thread.
+    device: usize,
+    name: String,
+    driver: Option<String>,
+    clock: Option<Kind>,
+    temperature: Option<Kind>,
+    power: Option<Unsigned>,
+    reasons: Option<Mask>,
+}
+
+impl GpuSensors {
+    /// The GPU with this number; nothing without the library or the GPU.
+    pub fn open(number: u32) -> Option<Self> {
+        // SAFETY: every function is declared as the header of the library does, the library stays
+        // loaded, and every pointer is to a place that outlives its call and is large enough.
+        unsafe {
+            let library = dlopen(LIBRARY.as_ptr(), RTLD_NOW);
+            if library.is_null() {
+                return None;
+            }
+            let find = |names: &[&CStr]| {
+                let found = names.iter().map(|name| dlsym(library, name.as_ptr()));
+                found.into_iter().find(|found| !found.is_null())
+            };
+            type Start = unsafe extern "C" fn() -> c_int;
+            type Handle = unsafe extern "C" fn(c_uint, *mut *mut c_void) -> c_int;
+            type Name = unsafe extern "C" fn(*mut c_void, *mut c_char, c_uint) -> c_int;
+            type Version = unsafe extern "C" fn(*mut c_char, c_uint) -> c_int;
+            let start = std::mem::transmute::<*mut c_void, Start>(find(&[c"nvmlInit_v2"])?);
+            let handle = find(&[c"nvmlDeviceGetHandleByIndex_v2"])?;
+            let handle = std::mem::transmute::<*mut c_void, Handle>(handle);
+            let name_of = find(&[c"nvmlDeviceGetName"])?;
+            let name_of = std::mem::transmute::<*mut c_void, Name>(name_of);
+            let version = find(&[c"nvmlSystemGetDriverVersion"])?;
+            let version = std::mem::transmute::<*mut c_void, Version>(version);
+            let mut device = null_mut();
+            if start() != 0 || handle(number, &mut device) != 0 {
+                return None;
+            }
+            let mut bytes = [0_u8; NAME_BYTES];
+            let place = bytes.as_mut_ptr().cast();
+            let name =
+                (name_of(device, place, NAME_BYTES as c_uint - 1) == 0).then(|| text(&bytes));
+            bytes.fill(0);
+            let place = bytes.as_mut_ptr().cast();
+            let driver = (version(place, NAME_BYTES as c_uint - 1) == 0).then(|| text(&bytes));
+            let reasons = [
+                c"nvmlDeviceGetCurrentClocksEventReasons",
+                c"nvmlDeviceGetCurrentClocksThrottleReasons",
+            ];
+            Some(Self {
+                device: device as usize,
+                name: name?,
+                driver,
+                clock: find(&[c"nvmlDeviceGetClockInfo"])
+                    .map(|found| std::mem::transmute::<*mut c_void, Kind>(found)),
+                temperature: find(&[c"nvmlDeviceGetTemperature"])
+                    .map(|found| std::mem::transmute::<*mut c_void, Kind>(found)),
+                power: find(&[c"nvmlDeviceGetPowerUsage"])
+                    .map(|found| std::mem::transmute::<*mut c_void, Unsigned>(found)),
+                reasons: find(&reasons)
+                    .map(|found| std::mem::transmute::<*mut c_void, Mask>(found)),
+            })
+        }
+    }
+
+    /// A reading; what the GPU does not report is left out.
+    pub fn read(&self) -> GpuReading {
+        let device = self.device as *mut c_void;
+        let of_kind = |function: Option<Kind>, kind: c_int| {
+            let mut value = 0;
+            // SAFETY: the handle holds as long as the library, and the place outlives the call.
+            let code = unsafe { function?(device, kind, &mut value) };
+            (code == 0).then_some(value)
+        };
+        let mut power = 0;
+        // SAFETY: as above.
+        let power_code = self.power.map(|function| unsafe { function(device, &mut power) });
+        let mut mask = 0;
+        // SAFETY: as above.
+        let mask_code = self.reasons.map(|function| unsafe { function(device, &mut mask) });
+        GpuReading {
+            name: self.name.clone(),
+            driver: self.driver.clone(),
+            clocks_mhz: [CLOCK_SM, CLOCK_MEMORY].map(|kind| of_kind(self.clock, kind)),
+            temperature_c: of_kind(self.temperature, SENSOR_GPU),
+            power_mw: (power_code == Some(0)).then_some(power),
+            reasons: (mask_code == Some(0)).then_some(mask),
+        }
+    }
+}
+
+impl std::fmt::Debug for GpuSensors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    let text = CStr::from_bytes_until_nul(bytes).unwrap_or_default();
+    text.to_string_lossy().into_owned()
+}
