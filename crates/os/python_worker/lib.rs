@@ -234,9 +234,18 @@ impl PythonWorker {
     /// Everything that is not timed: the objects of the arguments.
     fn fill(&mut self, body: &[u8]) -> Attempt<()> {
         self.calls.clear();
-        let (Some(plan), (slots, [])) = (&self.plan, body.as_chunks::<8>()) else {
+        let (Some(plan), (&[place, ref slots @ ..], [])) = (&self.plan, body.as_chunks::<8>())
+        else {
             return refused("order");
         };
+        let place = u64::from_le_bytes(place);
+        if place != 0 && self.device.is_none() {
+            let secrets = [place, place.rotate_left(32)];
+            let moved = self.memory.iter_mut().zip(secrets).all(|(one, at)| one.relocate(at));
+            if !moved {
+                return refused("memory");
+            }
+        }
         for [a, b, c, d, e, f, g, h] in slots {
             let at = [[*a, *b, *c, *d], [*e, *f, *g, *h]].map(u32::from_le_bytes);
             let torch = self.torch.as_ref();

@@ -18,7 +18,8 @@
 mod aliasing;
 mod shapes;
 
-use super::arm::KernelWorker;
+use super::ahead::CallTimes;
+use super::arm::{KernelWorker, SlotAddresses};
 use super::buffers::{CallOutput, KernelBuffers, KernelCall, PoisonKind};
 use super::check::{self, TensorErrors};
 use super::clocks::threads_in_words;
@@ -61,11 +62,6 @@ const REPEAT_TRIES: u32 = 3;
 /// larger the tensors, the less there is to gain.
 const AHEAD_BATCH: u32 = 16;
 const AHEAD_SLOT_BYTES_MAX: u64 = 256 << 10;
-
-/// How much more than the incumbent a single call may take beyond one in a batch: as a factor of
-/// the incumbent's, and as a share of its single call.
-const AHEAD_FACTOR_MAX: f64 = 1.5;
-const AHEAD_SHARE_MAX: f64 = 0.5;
 
 /// How much faster than the incumbent's a repeated call may be, relative to a fresh one.
 const REPEAT_GAIN_MAX: f64 = 1.5;
@@ -156,9 +152,12 @@ impl CorrectnessCheck<'_> {
         self.batch(&contract)?;
         self.twice(&contract)?;
         self.late()?;
+        // What is keyed by an address must meet it again here.
+        self.place(SlotAddresses::Kept);
         self.repeated()?;
-        self.ahead()?;
         self.check_aliasing(&contract)?;
+        self.place(SlotAddresses::Fresh);
+        self.ahead()?;
         self.census(files_before)?;
         self.hostile.clear();
         self.patterns(&contract)?;
@@ -223,6 +222,11 @@ impl CorrectnessCheck<'_> {
             Some(arm) => on_case(arm.set_up(&contract, &layout), self.case),
             None => Ok(()),
         }
+    }
+
+    fn place(&mut self, addresses: SlotAddresses) {
+        let arms = [Some(&mut self.arm), self.incumbent.as_mut()].into_iter().flatten();
+        arms.for_each(|arm| arm.place(addresses));
     }
 
     fn renew_limits(&mut self) {
@@ -403,22 +407,6 @@ impl CorrectnessCheck<'_> {
     }
 }
 
-/// Seconds of work of a call: alone, and as one of a batch.
-#[derive(Clone, Copy, Debug)]
-struct CallTimes {
-    alone: f64,
-    batched: f64,
-}
-
-impl CallTimes {
-    /// Whether what a single call takes beyond one in a batch is far more than the incumbent's.
-    fn is_ahead(self, incumbent: Self) -> bool {
-        let more = |times: Self| (times.alone - times.batched).max(0.0);
-        let may = AHEAD_FACTOR_MAX * more(incumbent) + AHEAD_SHARE_MAX * incumbent.alone;
-        more(self) > may
-    }
-}
-
 /// The calls in one batch on a case.
 fn batch_of(contract: &Contract, case: &Case) -> u32 {
     let slot = contract.layout(case).map(|layout| layout.input_bytes.max(layout.output_bytes));
@@ -482,23 +470,5 @@ fn keep_worst(worst: &mut TensorErrors, errors: TensorErrors) {
                 worst.beside[index] = beside;
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn work_for_later_calls_is_told_from_the_cost_of_a_hand_over() {
-        let times = |alone, batched| CallTimes { alone, batched };
-        let incumbent = times(15e-6, 9.4e-6);
-        for honest in [times(15e-6, 9e-6), times(8e-6, 1e-6), times(20e-6, 8e-6)] {
-            assert!(!honest.is_ahead(incumbent), "{honest:?}");
-        }
-        for ahead in [times(50e-6, 7e-6), times(31e-6, 8.5e-6)] {
-            assert!(ahead.is_ahead(incumbent), "{ahead:?}");
-        }
-        assert!(!times(2.0e-3, 1.9e-3).is_ahead(times(9e-3, 8.9e-3)));
     }
 }

@@ -5,8 +5,8 @@
 //! cross-checked against karve's clocks. A message is one packet.
 //!
 //! ```text
-//! request    kind 1 byte, nonce 8, then for the first one a JSON text, for a batch its slots, and
-//!            for arguments: input stride 8, output stride 8, and for each argument
+//! request    kind 1 byte, nonce 8, then for the first one a JSON text, for a batch a number 8 and
+//!            its slots, and for arguments: input stride 8, output stride 8, and for each argument
 //!            kind 1 (0 integer, 1 float64, 2 float32, 3 input, 4 output, 5 both),
 //!            value 8 (an integer, the bits of a float64, or the offset of a tensor), and for
 //!            a tensor: length of the type's name 1, name, rank 1, extents 8 each
@@ -143,7 +143,12 @@ pub(super) enum WorkerRequest {
     /// Are you awake?
     Ping,
     /// Prepare these calls: the part that is not timed.
-    Fill(Vec<CallSlot>),
+    Fill {
+        /// The calls.
+        slots: Vec<CallSlot>,
+        /// A secret that decides where both memories go; 0 if they stay where they are.
+        place: u64,
+    },
     /// Copy the results of the last batch to karve's memory on the device.
     Fetch,
     /// Call the kernel once for each slot, and then work for a while.
@@ -193,12 +198,8 @@ impl WorkerRequest {
             Self::Setup(setup) => (b'S', render_setup(setup)),
             Self::Ping => (b'P', Vec::new()),
             Self::Fetch => (b'O', Vec::new()),
-            Self::Fill(slots) => (b'I', render_slots(slots)),
-            Self::Batch { slots, spin_ns } => {
-                let mut body = spin_ns.to_le_bytes().to_vec();
-                body.extend(render_slots(slots));
-                (b'B', body)
-            }
+            Self::Fill { slots, place } => (b'I', render_slots(*place, slots)),
+            Self::Batch { slots, spin_ns } => (b'B', render_slots(*spin_ns, slots)),
         };
         let mut message = vec![kind];
         message.extend(nonce.to_le_bytes());
@@ -214,11 +215,13 @@ impl WorkerRequest {
             b'S' => Self::Setup(parse_setup(body)?),
             b'P' if body.is_empty() => Self::Ping,
             b'O' if body.is_empty() => Self::Fetch,
-            b'I' => Self::Fill(parse_slots(body)?),
+            b'I' => {
+                let (place, slots) = parse_slots(body)?;
+                Self::Fill { slots, place }
+            }
             b'B' => {
-                let (spin, rest) =
-                    body.split_first_chunk().ok_or(ProtocolError("a short batch"))?;
-                Self::Batch { slots: parse_slots(rest)?, spin_ns: u64::from_le_bytes(*spin) }
+                let (spin_ns, slots) = parse_slots(body)?;
+                Self::Batch { slots, spin_ns }
             }
             _ => return Err(ProtocolError("an unknown request")),
         };
@@ -340,8 +343,9 @@ impl SetupFields<'_> {
     }
 }
 
-fn render_slots(slots: &[CallSlot]) -> Vec<u8> {
-    let mut body = Vec::with_capacity(8 * slots.len());
+fn render_slots(number: u64, slots: &[CallSlot]) -> Vec<u8> {
+    let mut body = Vec::with_capacity(8 + 8 * slots.len());
+    body.extend(number.to_le_bytes());
     for slot in slots {
         body.extend(slot.input.to_le_bytes());
         body.extend(slot.output.to_le_bytes());
@@ -349,8 +353,9 @@ fn render_slots(slots: &[CallSlot]) -> Vec<u8> {
     body
 }
 
-fn parse_slots(body: &[u8]) -> Result<Vec<CallSlot>, ProtocolError> {
-    let (slots, rest) = body.as_chunks::<8>();
+fn parse_slots(body: &[u8]) -> Result<(u64, Vec<CallSlot>), ProtocolError> {
+    let (number, slots) = body.split_first_chunk().ok_or(ProtocolError("a short batch"))?;
+    let (slots, rest) = slots.as_chunks::<8>();
     if !rest.is_empty() || slots.len() > CALLS_MAX {
         return Err(ProtocolError("a batch of the wrong size"));
     }
@@ -358,7 +363,7 @@ fn parse_slots(body: &[u8]) -> Result<Vec<CallSlot>, ProtocolError> {
         input: u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
         output: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
     };
-    Ok(slots.iter().map(slot).collect())
+    Ok((u64::from_le_bytes(*number), slots.iter().map(slot).collect()))
 }
 
 fn head(message: &[u8]) -> Result<(u8, u64, &[u8]), ProtocolError> {

@@ -80,7 +80,7 @@ fn serve_after(confine: Confinement) {
                 Err(why) => WorkerReply::Failed(why),
             },
             // A shared object has nothing to prepare, and writes to karve's memory itself.
-            (WorkerRequest::Ping | WorkerRequest::Fill(_) | WorkerRequest::Fetch, _) => {
+            (WorkerRequest::Ping | WorkerRequest::Fill { .. } | WorkerRequest::Fetch, _) => {
                 WorkerReply::Done
             }
             (WorkerRequest::Setup(setup), Some(worker)) => match worker.prepare(&setup) {

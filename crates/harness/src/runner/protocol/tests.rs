@@ -11,7 +11,7 @@ fn question() -> impl Strategy<Value = WorkerRequest> {
             let slots = slots.into_iter().map(|(input, output)| CallSlot { input, output });
             let slots = slots.collect();
             match stage {
-                true => WorkerRequest::Fill(slots),
+                true => WorkerRequest::Fill { slots, place: spin_ns },
                 false => WorkerRequest::Batch { slots, spin_ns },
             }
         }),
