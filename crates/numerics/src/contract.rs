@@ -12,12 +12,14 @@
 
 mod aliasing;
 mod extent;
+mod fences;
 mod mixture;
 mod shapes;
 mod work;
 
 pub use aliasing::{ALIASING_STEPS, AliasingStep};
 pub use extent::{TouchedExtent, fit_shape};
+pub use fences::{SlotRange, TensorEdge};
 pub use mixture::{CallInputs, ChosenPattern};
 pub use shapes::CheckedShapes;
 pub use work::CallWork;

@@ -36,6 +36,7 @@ unsafe extern "C" {
     fn mmap(at: *mut c_void, bytes: usize, ...) -> *mut c_void;
     /// Then flags and the new address.
     fn mremap(at: *mut c_void, bytes: usize, new_bytes: usize, ...) -> *mut c_void;
+    fn mprotect(at: *mut c_void, bytes: usize, protection: c_int) -> c_int;
     fn munmap(at: *mut c_void, bytes: usize) -> c_int;
     fn close(fd: c_int) -> c_int;
     fn recv(socket: c_int, to: *mut c_void, bytes: usize, flags: c_int) -> isize;
@@ -48,6 +49,7 @@ unsafe extern "C" {
 pub(crate) struct SharedMapping {
     base: *mut u8,
     bytes: usize,
+    protection: c_int,
 }
 
 impl SharedMapping {
@@ -60,13 +62,14 @@ impl SharedMapping {
         unsafe {
             let base = mmap(std::ptr::null_mut(), bytes.max(1), protection, flags, fd, 0_i64);
             close(fd);
-            (base as isize != -1).then_some(Self { base: base.cast(), bytes })
+            (base as isize != -1).then_some(Self { base: base.cast(), bytes, protection })
         }
     }
 
     /// Memory of a device, which only its address stands for.
     pub(crate) fn on_device(address: u64, bytes: usize) -> Self {
-        Self { base: std::ptr::without_provenance_mut(address as usize), bytes }
+        let base = std::ptr::without_provenance_mut(address as usize);
+        Self { base, bytes, protection: PROT_NONE }
     }
 
     /// Moves it to an address that depends on a secret, and returns whether that worked. Nothing is
@@ -96,6 +99,19 @@ impl SharedMapping {
             secret = secret.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31);
         }
         false
+    }
+
+    /// Makes these parts inaccessible, and all others accessible again; returns whether it worked.
+    pub(crate) fn fence(&self, ranges: &[[u64; 2]]) -> bool {
+        let protect = |from: u64, to: u64, protection: c_int| {
+            let part = to.checked_sub(from).and_then(|bytes| self.part(from, bytes));
+            // SAFETY: the range is in the mapping, and only the kernel accesses it.
+            part.is_some_and(|at| unsafe {
+                mprotect(at.cast(), (to - from) as usize, protection) == 0
+            })
+        };
+        protect(0, self.bytes as u64, self.protection)
+            && ranges.iter().all(|[from, to]| protect(*from, *to, PROT_NONE))
     }
 
     /// The address of a part, if all of it is inside.

@@ -226,6 +226,7 @@ impl PythonWorker {
             b'I' => self.fill(body)?,
             b'B' => return self.batch(body).map(Some),
             b'O' => self.fetch()?,
+            b'F' => self.fence(body)?,
             _ => return refused("order"),
         }
         Ok(None)
@@ -252,6 +253,23 @@ impl PythonWorker {
             self.calls.push(plan.prepare(at, &self.memory, &self.numpy, torch)?);
         }
         Ok(())
+    }
+
+    /// Makes parts of both memories inaccessible: the number of those in the inputs, and the start
+    /// and end of each.
+    fn fence(&self, body: &[u8]) -> Attempt<()> {
+        let (Some((of_input, ends)), None) = (body.split_first_chunk(), &self.device) else {
+            return refused("order");
+        };
+        let ends = ends.as_chunks().0.iter().map(|end| u64::from_le_bytes(*end));
+        let ends: Vec<u64> = ends.collect();
+        let ranges = ends.as_chunks::<2>().0;
+        let of_input = u64::from_le_bytes(*of_input) as usize;
+        let [input, output] = &self.memory;
+        match ranges.split_at_checked(of_input) {
+            Some((first, rest)) if input.fence(first) && output.fence(rest) => Ok(()),
+            _ => refused("memory"),
+        }
     }
 
     /// Calls the kernel once for each prepared call.

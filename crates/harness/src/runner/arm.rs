@@ -18,7 +18,7 @@ use super::python;
 use super::worker_failure::{WorkerFailure, WorkerResult};
 use super::worker_text::{self, WorkerNames};
 use karve_core::measurement::Gate;
-use karve_numerics::contract::{ArgKind, CallLayout, Contract, PlacedArg};
+use karve_numerics::contract::{ArgKind, CallLayout, Contract, PlacedArg, SlotRange};
 use karve_numerics::tensor::Dtype;
 use karve_os::error::{Result, WithContext};
 use karve_os::process::{ChildProcess, Command, ReadableTree, ReceiveResult, StopFlag, StopResult};
@@ -248,6 +248,13 @@ impl KernelWorker {
             setup.args.iter_mut().for_each(WireArg::pass);
         }
         self.ask(&WorkerRequest::Setup(setup), WAKE_LIMIT)?;
+        self.freeze()
+    }
+
+    /// Makes these parts of both memories inaccessible to it, and all others accessible again.
+    pub(super) fn fence(&mut self, fences: [Vec<SlotRange>; 2]) -> WorkerResult<()> {
+        self.child.thaw();
+        self.ask(&WorkerRequest::Fence(fences), WAKE_LIMIT)?;
         self.freeze()
     }
 

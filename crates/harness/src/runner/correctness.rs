@@ -12,10 +12,12 @@
 //! repeated          calls on repeated inputs are not faster than fresh ones allow
 //! alone             a single call takes about as long as one of a batch
 //! other shapes      right and not much slower on some that are not listed
+//! fences            tensors that end, and others that start, where memory ends
 //! aliasing check    eight calls at the same addresses, between which inputs change in place
 //! ```
 
 mod aliasing;
+mod fences;
 mod shapes;
 
 use super::ahead::CallTimes;
@@ -158,6 +160,7 @@ impl CorrectnessCheck<'_> {
         self.check_aliasing(&contract)?;
         self.place(SlotAddresses::Fresh);
         self.ahead()?;
+        self.check_fences(&contract)?;
         self.census(files_before)?;
         self.hostile.clear();
         self.patterns(&contract)?;

@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! request    kind 1 byte, nonce 8, then for the first one a JSON text, for a batch a number 8 and
-//!            its slots, and for arguments: input stride 8, output stride 8, and for each argument
+//!            its slots, for fences the number of those in the inputs 8 and the start 8 and end 8
+//!            of each, and for arguments: input stride 8, output stride 8, and for each argument
 //!            kind 1 (0 integer, 1 float64, 2 float32, 3 input, 4 output, 5 both),
 //!            value 8 (an integer, the bits of a float64, or the offset of a tensor), and for
 //!            a tensor: length of the type's name 1, name, rank 1, extents 8 each
@@ -14,6 +15,7 @@
 //!            wall ns 8, CPU ns 8, flags 4, device ns 8
 //! ```
 
+use karve_numerics::contract::SlotRange;
 use karve_os::process::ReadableTree;
 use serde::{Deserialize, Serialize};
 
@@ -149,6 +151,8 @@ pub(super) enum WorkerRequest {
         /// A secret that decides where both memories go; 0 if they stay where they are.
         place: u64,
     },
+    /// Make these parts of both memories inaccessible, and all others accessible again.
+    Fence([Vec<SlotRange>; 2]),
     /// Copy the results of the last batch to karve's memory on the device.
     Fetch,
     /// Call the kernel once for each slot, and then work for a while.
@@ -198,6 +202,7 @@ impl WorkerRequest {
             Self::Setup(setup) => (b'S', render_setup(setup)),
             Self::Ping => (b'P', Vec::new()),
             Self::Fetch => (b'O', Vec::new()),
+            Self::Fence(fences) => (b'F', render_fences(fences)),
             Self::Fill { slots, place } => (b'I', render_slots(*place, slots)),
             Self::Batch { slots, spin_ns } => (b'B', render_slots(*spin_ns, slots)),
         };
@@ -215,6 +220,7 @@ impl WorkerRequest {
             b'S' => Self::Setup(parse_setup(body)?),
             b'P' if body.is_empty() => Self::Ping,
             b'O' if body.is_empty() => Self::Fetch,
+            b'F' => Self::Fence(parse_fences(body)?),
             b'I' => {
                 let (place, slots) = parse_slots(body)?;
                 Self::Fill { slots, place }
@@ -364,6 +370,23 @@ fn parse_slots(body: &[u8]) -> Result<(u64, Vec<CallSlot>), ProtocolError> {
         output: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
     };
     Ok((u64::from_le_bytes(*number), slots.iter().map(slot).collect()))
+}
+
+fn render_fences([input, output]: &[Vec<SlotRange>; 2]) -> Vec<u8> {
+    let mut body = (input.len() as u64).to_le_bytes().to_vec();
+    let ends = input.iter().chain(output).flatten();
+    body.extend(ends.flat_map(|end| end.to_le_bytes()));
+    body
+}
+
+fn parse_fences(body: &[u8]) -> Result<[Vec<SlotRange>; 2], ProtocolError> {
+    let mut fields = SetupFields(body);
+    let (of_input, mut fences) = (fields.number()?, [Vec::new(), Vec::new()]);
+    while !fields.0.is_empty() {
+        let side = usize::from(fences[0].len() as u64 >= of_input);
+        fences[side].push([fields.number()?, fields.number()?]);
+    }
+    Ok(fences)
 }
 
 fn head(message: &[u8]) -> Result<(u8, u64, &[u8]), ProtocolError> {

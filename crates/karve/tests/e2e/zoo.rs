@@ -76,6 +76,8 @@ const MEMORY_AND_RESULTS: &[(&str, End)] = &[
     ("s21_feature_removal", Caught),
     ("s22_flush_to_zero", Caught),
     ("s23_sampled_scale", Caught),
+    ("s24_read_beyond", Caught),
+    ("s25_restored_guard", Caught),
     ("h4_early_exit", Caught),
     ("h4_exit_in_call", Caught),
     ("h5_printed_result", Caught),

@@ -216,6 +216,17 @@ fn modules_meet_in_a_duel_and_what_it_costs_is_told() {
     assert_eq!(calls % (2 * 50), 0);
 }
 
+#[test]
+fn an_array_that_is_read_beyond_its_end_is_noticed() {
+    let Some(python) = python_with("numpy") else {
+        return;
+    };
+    let kernel = HONEST
+        .replace("return z", "np.lib.stride_tricks.as_strided(x, (n + 99,), (4,)).sum(); return z");
+    let gate = examined(&kernel, &python).expect_err("a refusal");
+    assert!(gate.describe().contains("outside its tensors"), "{gate:?}");
+}
+
 /// Finds the slots of its batch from the distances of their addresses, which stay the same, and
 /// computes all of them in the first call.
 const WORKS_AHEAD: &str = "
@@ -247,7 +258,8 @@ def kernel_fn(x):
     if every is None:
         PLACES.add(place)
         return result(x)
-    return every[(place - BATCH['low']) // BATCH['step']]
+    at = (place - BATCH['low']) // BATCH['step']
+    return every[at] if 0 <= at < len(every) else result(x)
 ";
 
 #[test]

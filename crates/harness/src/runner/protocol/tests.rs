@@ -27,6 +27,9 @@ fn question() -> impl Strategy<Value = WorkerRequest> {
             }
         )),
         Just(WorkerRequest::Fetch),
+        any::<(u64, u64)>().prop_map(|(from, to)| {
+            WorkerRequest::Fence([vec![[from, to]; 2], vec![[to, from]; 3]])
+        }),
         (any::<u64>(), prop::collection::vec(argument(), 0..30)).prop_map(|(stride, args)| {
             WorkerRequest::Setup(CallSetup { input_stride: stride, output_stride: 64, args })
         }),
