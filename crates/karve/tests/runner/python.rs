@@ -93,6 +93,10 @@ fn a_module_can_get_its_outputs_as_arguments() {
     // What is left of the output is poison.
     let gate = passes("z[: n // 2] = (x * y)[: n // 2]").expect_err("a wrong result");
     assert!(gate.describe().contains("z:"), "{gate:?}");
+    for returned in ["z", "(z, y)", "1"] {
+        let gate = passes(&format!("z[:] = x * y; return {returned}")).expect_err("a refusal");
+        assert!(gate.describe().contains("`kernel_fn` must return None"), "{gate:?}");
+    }
 }
 
 #[test]
