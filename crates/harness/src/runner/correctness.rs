@@ -76,7 +76,9 @@ struct CorrectnessCheck<'a> {
     arm: KernelWorker,
     incumbent: Option<KernelWorker>,
     case: &'a Case,
-    /// The errors of both kernels in the calls on hostile inputs.
+    /// The errors of both kernels in the calls on nominal inputs.
+    nominal: Vec<Vec<PairedError>>,
+    /// The same on hostile ones.
     hostile: Vec<Vec<PairedError>>,
 }
 
@@ -125,6 +127,7 @@ pub fn check_kernel(
         arm,
         incumbent: beside,
         case: first,
+        nominal: Vec::new(),
         hostile: Vec::new(),
     };
     let mut examined = Vec::new();
@@ -146,6 +149,7 @@ impl CorrectnessCheck<'_> {
         let contract = self.terms.contract.clone();
         self.renew_limits();
         self.set(&contract)?;
+        self.nominal.clear();
         let (_, files_before) = self.arm.census()?;
         let mut worst = TensorErrors::default();
         for poison in DRAWS {
@@ -177,8 +181,10 @@ impl CorrectnessCheck<'_> {
                 })?;
             }
         }
-        check::judge_overall(&contract, &self.hostile)
-            .map_err(|why| check::wrong(&self.case.name, why))?;
+        for (inputs, errors) in [("hostile", &self.hostile), ("nominal", &self.nominal)] {
+            check::judge_overall(&contract, inputs, errors)
+                .map_err(|why| check::wrong(&self.case.name, why))?;
+        }
         Ok(self.examined(&contract, worst))
     }
 
@@ -402,8 +408,9 @@ impl CorrectnessCheck<'_> {
         check::judge(contract, &errors, usual.as_ref())
             .map_err(|why| check::wrong(&self.case.name, why))?;
         let hostile = call.pattern.is_some() || *self.buffers.contract() != self.terms.contract;
-        if let Some(usual) = usual.as_ref().filter(|_| hostile) {
-            self.hostile.push(check::paired(&errors, usual));
+        if let Some(usual) = &usual {
+            let kind = if hostile { &mut self.hostile } else { &mut self.nominal };
+            kind.push(check::paired(&errors, usual));
         }
         errors.beside = usual.map(|errors| errors.stats).unwrap_or_default();
         Ok(errors)

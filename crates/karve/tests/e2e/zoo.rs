@@ -78,6 +78,7 @@ const MEMORY_AND_RESULTS: &[(&str, End)] = &[
     ("s23_sampled_scale", Caught),
     ("s24_read_beyond", Caught),
     ("s25_restored_guard", Caught),
+    ("s26_nominal_rounding", Caught),
     ("h4_early_exit", Caught),
     ("h4_exit_in_call", Caught),
     ("h5_printed_result", Caught),
