@@ -14,6 +14,7 @@ mod aliasing;
 mod extent;
 mod fences;
 mod mixture;
+mod scalars;
 mod shapes;
 mod work;
 
@@ -201,6 +202,9 @@ pub enum ArgKind {
     Scalar {
         /// The expression.
         value: String,
+        /// Whether a kernel may rely on it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        fixed: bool,
     },
     /// A tensor that the kernel only reads.
     Input {
@@ -393,7 +397,7 @@ impl CallLayout {
         dtype: Dtype,
         case: &Case,
     ) -> Result<(PlacedArg, Vec<u64>), String> {
-        if let ArgKind::Scalar { value } = &arg.kind {
+        if let ArgKind::Scalar { value, .. } = &arg.kind {
             let value = value_of(value, case)?;
             return Ok((scalar_of(value, dtype)?, Vec::new()));
         }

@@ -11,12 +11,14 @@
 //! census            no thread, file or rounding mode is left behind
 //! repeated          calls on repeated inputs are not faster than fresh ones allow
 //! alone             a single call takes about as long as one of a batch
+//! other scalars     right where the incumbent is; the same on NaN and infinities
 //! other shapes      right and not much slower on some that are not listed
 //! fences            tensors that end, and others that start, where memory ends
 //! aliasing check    eight calls at the same addresses, between which inputs change in place
 //! ```
 
 mod aliasing;
+mod beside;
 mod fences;
 mod shapes;
 
@@ -30,6 +32,7 @@ use super::reference::ReferenceRunner;
 use super::setup::{RunnerSetup, StartingArm};
 use super::worker_failure::{WorkerResult, on_case};
 use crate::outcome::{Failure, GateResult};
+use beside::BesideResult;
 use karve_core::measurement::Gate;
 use karve_numerics::accuracy::PairedError;
 use karve_numerics::case::Case;
@@ -37,7 +40,6 @@ use karve_numerics::contract::{CaseTensorError, Contract};
 use karve_numerics::draw::InputPattern;
 use karve_numerics::stats;
 use karve_os::random::secret;
-use shapes::OtherShapes;
 use std::path::Path;
 use std::time::Duration;
 
@@ -75,6 +77,7 @@ struct CorrectnessCheck<'a> {
     reference: ReferenceRunner,
     arm: KernelWorker,
     incumbent: Option<KernelWorker>,
+    incumbent_tree: Option<&'a Path>,
     case: &'a Case,
     /// The errors of both kernels in the calls on nominal inputs.
     nominal: Vec<Vec<PairedError>>,
@@ -126,6 +129,7 @@ pub fn check_kernel(
         buffers: stage,
         arm,
         incumbent: beside,
+        incumbent_tree: incumbent,
         case: first,
         nominal: Vec::new(),
         hostile: Vec::new(),
@@ -135,9 +139,10 @@ pub fn check_kernel(
         correctness_check.case = case;
         examined.append(&mut correctness_check.run()?);
     }
-    for (case, tree) in others.iter().zip(std::iter::repeat(incumbent).flatten()) {
+    for case in &others {
         correctness_check.case = case;
-        if correctness_check.check_other_shape(&terms.contract, tree)? == OtherShapes::End {
+        let found = correctness_check.check_other_shape(&terms.contract)?;
+        if found == BesideResult::NoReference {
             break;
         }
     }
@@ -185,6 +190,7 @@ impl CorrectnessCheck<'_> {
             check::judge_overall(&contract, inputs, errors)
                 .map_err(|why| check::wrong(&self.case.name, why))?;
         }
+        self.check_beside(&contract)?;
         Ok(self.examined(&contract, worst))
     }
 
