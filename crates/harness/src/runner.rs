@@ -16,6 +16,8 @@
 //! correctness the correctness check: everything that must hold before a kernel is timed
 //! duel      the pairs of a duel        clocks   whether all clocks agree
 //! block_cost  the batches of a block   affinity the CPU affinity of both arms
+//! arms      both workers of a duel     ahead    whether a kernel works for later calls
+//! census    the threads and open files of a worker
 //! memory_growth whether a candidate keeps ever more memory
 //! overhead_charge what a candidate is charged for the time around its batches
 //! protocol  the messages        worker   the worker's side of the protocol
@@ -26,9 +28,12 @@
 //! ```
 
 mod affinity;
+mod ahead;
 mod arm;
+mod arms;
 mod block_cost;
 mod buffers;
+mod census;
 mod check;
 mod clocks;
 mod correctness;

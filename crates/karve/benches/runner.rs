@@ -183,7 +183,7 @@ fn terms(tree: &Path) -> RunnerSetup {
         contract: Contract {
             kernel: Kernel::Library { path: "kernel.so".into(), entry: "kernel".into() },
             args: vec![
-                arg("n", Dtype::I32, ArgKind::Scalar { value }),
+                arg("n", Dtype::I32, ArgKind::Scalar { value, fixed: false }),
                 input("a"),
                 input("b"),
                 arg("c", Dtype::F32, ArgKind::Output { shape: shape() }),

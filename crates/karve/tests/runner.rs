@@ -2,6 +2,8 @@
 
 #![allow(clippy::expect_used, clippy::print_stderr)]
 
+#[path = "runner/beside.rs"]
+mod beside;
 #[path = "runner/kernels.rs"]
 mod kernels;
 #[path = "runner/leaks.rs"]
@@ -62,7 +64,7 @@ fn terms(dir: &Path) -> RunnerSetup {
     let shape = || vec!["n".to_owned()];
     let arg = |name: &str, dtype, kind| Arg { name: name.into(), dtype, kind };
     let draw = Draw::Normal { mean: 0.0, sd: 1.0 };
-    let scalar = |value: &str| ArgKind::Scalar { value: value.into() };
+    let scalar = |value: &str| ArgKind::Scalar { value: value.into(), fixed: false };
     let input = ArgKind::Input { shape: shape(), draw: draw.clone() };
     let both = ArgKind::InOut { shape: shape(), draw };
     RunnerSetup {
@@ -230,7 +232,7 @@ fn what_is_kept_between_calls_must_follow_its_inputs() {
 fn examined_groups(kernel: &str, skew: Skew, only: bool) -> Result<(), String> {
     let dir = built_with(kernel, kernels::GROUPS_REFERENCE);
     let mut terms = terms(dir.path());
-    let scalar = |value: &str| ArgKind::Scalar { value: value.into() };
+    let scalar = |value: &str| ArgKind::Scalar { value: value.into(), fixed: false };
     let input = |shape: &str, draw| ArgKind::Input { shape: vec![shape.into()], draw };
     let arg = |name: &str, dtype, kind| Arg { name: name.into(), dtype, kind };
     let total = 1_024;

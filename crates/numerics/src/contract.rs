@@ -12,12 +12,15 @@
 
 mod aliasing;
 mod extent;
+mod fences;
 mod mixture;
+mod scalars;
 mod shapes;
 mod work;
 
 pub use aliasing::{ALIASING_STEPS, AliasingStep};
 pub use extent::{TouchedExtent, fit_shape};
+pub use fences::{SlotRange, TensorEdge};
 pub use mixture::{CallInputs, ChosenPattern};
 pub use shapes::CheckedShapes;
 pub use work::CallWork;
@@ -199,6 +202,9 @@ pub enum ArgKind {
     Scalar {
         /// The expression.
         value: String,
+        /// Whether a kernel may rely on it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        fixed: bool,
     },
     /// A tensor that the kernel only reads.
     Input {
@@ -391,7 +397,7 @@ impl CallLayout {
         dtype: Dtype,
         case: &Case,
     ) -> Result<(PlacedArg, Vec<u64>), String> {
-        if let ArgKind::Scalar { value } = &arg.kind {
+        if let ArgKind::Scalar { value, .. } = &arg.kind {
             let value = value_of(value, case)?;
             return Ok((scalar_of(value, dtype)?, Vec::new()));
         }

@@ -226,6 +226,7 @@ impl PythonWorker {
             b'I' => self.fill(body)?,
             b'B' => return self.batch(body).map(Some),
             b'O' => self.fetch()?,
+            b'F' => self.fence(body)?,
             _ => return refused("order"),
         }
         Ok(None)
@@ -234,15 +235,41 @@ impl PythonWorker {
     /// Everything that is not timed: the objects of the arguments.
     fn fill(&mut self, body: &[u8]) -> Attempt<()> {
         self.calls.clear();
-        let (Some(plan), (slots, [])) = (&self.plan, body.as_chunks::<8>()) else {
+        let (Some(plan), (&[place, ref slots @ ..], [])) = (&self.plan, body.as_chunks::<8>())
+        else {
             return refused("order");
         };
+        let place = u64::from_le_bytes(place);
+        if place != 0 && self.device.is_none() {
+            let secrets = [place, place.rotate_left(32)];
+            let moved = self.memory.iter_mut().zip(secrets).all(|(one, at)| one.relocate(at));
+            if !moved {
+                return refused("memory");
+            }
+        }
         for [a, b, c, d, e, f, g, h] in slots {
             let at = [[*a, *b, *c, *d], [*e, *f, *g, *h]].map(u32::from_le_bytes);
             let torch = self.torch.as_ref();
             self.calls.push(plan.prepare(at, &self.memory, &self.numpy, torch)?);
         }
         Ok(())
+    }
+
+    /// Makes parts of both memories inaccessible: the number of those in the inputs, and the start
+    /// and end of each.
+    fn fence(&self, body: &[u8]) -> Attempt<()> {
+        let (Some((of_input, ends)), None) = (body.split_first_chunk(), &self.device) else {
+            return refused("order");
+        };
+        let ends = ends.as_chunks().0.iter().map(|end| u64::from_le_bytes(*end));
+        let ends: Vec<u64> = ends.collect();
+        let ranges = ends.as_chunks::<2>().0;
+        let of_input = u64::from_le_bytes(*of_input) as usize;
+        let [input, output] = &self.memory;
+        match ranges.split_at_checked(of_input) {
+            Some((first, rest)) if input.fence(first) && output.fence(rest) => Ok(()),
+            _ => refused("memory"),
+        }
     }
 
     /// Calls the kernel once for each prepared call.

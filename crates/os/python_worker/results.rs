@@ -38,6 +38,9 @@ impl ResultCheck<'_> {
             None if result.is_none() => Vec::new(),
             None => vec![result.clone()],
         };
+        if targets.is_empty() && !results.is_empty() {
+            return refused("returned");
+        }
         if results.len() != targets.len() {
             return refused(format!("results\t{}\t{}", results.len(), targets.len()));
         }

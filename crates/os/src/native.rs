@@ -29,6 +29,7 @@ pub struct SharedMemory {
 struct MemoryMap {
     base: NonNull<u8>,
     bytes: usize,
+    protection: libc::c_int,
 }
 
 // SAFETY: a mapping has a single owner and may move between threads.
@@ -124,7 +125,16 @@ impl MemoryMap {
             return Err(io::Error::last_os_error());
         }
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, bytes })
+        Ok(Self { base, bytes, protection })
+    }
+
+    fn protect(&self, offset: u64, bytes: u64, protection: libc::c_int) -> io::Result<()> {
+        let (from, len) = self.range(offset, bytes);
+        // SAFETY: the range is in the mapping; nothing but the kernel accesses it.
+        match unsafe { libc::mprotect(self.base.as_ptr().add(from).cast(), len, protection) } {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
     }
 
     fn range(&self, offset: u64, bytes: u64) -> (usize, usize) {
@@ -148,19 +158,32 @@ pub struct WorkerMemory {
     base: usize,
     bytes: usize,
     /// None for memory on a device.
-    _map: Option<MemoryMap>,
+    map: Option<MemoryMap>,
 }
 
 impl WorkerMemory {
     /// Maps the given memory.
     pub fn new(fd: &OwnedFd, bytes: usize, access: MappingAccess) -> io::Result<Self> {
         let map = MemoryMap::new(fd.as_fd(), bytes, access)?;
-        Ok(Self { base: map.base.as_ptr() as usize, bytes, _map: Some(map) })
+        Ok(Self { base: map.base.as_ptr() as usize, bytes, map: Some(map) })
     }
 
     /// Memory on a device.
     pub fn on_device(address: u64, bytes: u64) -> Self {
-        Self { base: address as usize, bytes: bytes as usize, _map: None }
+        Self { base: address as usize, bytes: bytes as usize, map: None }
+    }
+
+    /// Makes these parts inaccessible, and all others accessible again; all are whole pages.
+    pub fn fence(&self, ranges: &[[u64; 2]]) -> io::Result<()> {
+        let Some(map) = &self.map else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        map.protect(0, map.bytes as u64, map.protection)?;
+        ranges.iter().try_for_each(|[from, to]| {
+            let inside = from <= to && *to <= map.bytes as u64;
+            let bytes = inside.then(|| to - from).ok_or(io::ErrorKind::InvalidInput)?;
+            map.protect(*from, bytes, libc::PROT_NONE)
+        })
     }
 
     /// The address of a byte, if it is inside.
@@ -337,6 +360,12 @@ pub fn answer(message: &[u8]) -> io::Result<()> {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
+}
+
+/// The size of a page of memory.
+pub fn page_bytes() -> u64 {
+    // SAFETY: the call takes a number.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4_096)
 }
 
 /// User and system time of this process.

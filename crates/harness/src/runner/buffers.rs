@@ -14,11 +14,12 @@ use super::memory::{ArmMemory, MemoryPlace, MemorySizes, gpu_failed};
 use super::protocol::CallSlot;
 use super::setup::RunnerSetup;
 use karve_numerics::case::Case;
-use karve_numerics::contract::{Arg, CallInputs, CallLayout, ChosenPattern, Contract};
+use karve_numerics::contract::{Arg, CallInputs, CallLayout, ChosenPattern, Contract, TensorEdge};
 use karve_numerics::draw::{self, Draw, Poison};
 use karve_numerics::stats::DrawRng;
 use karve_os::error::{CommandError, Result};
 use karve_os::gpu::{GpuMemory, GpuTensor, SharedStage};
+use karve_os::native::page_bytes;
 use karve_os::random::secret;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -195,6 +196,12 @@ impl KernelBuffers {
         self.n_slots = slots_of(contract, &self.layout, calls).min(self.slots_max());
         self.patterns = contract.timed_patterns(self.pick);
         Ok(())
+    }
+
+    /// Puts the tensors of following calls next to fences, with one call at a time.
+    pub(super) fn set_edge(&mut self, edge: TensorEdge) {
+        self.layout = self.layout.fenced(edge, page_bytes());
+        self.n_slots = 1;
     }
 
     /// Calls on nominal inputs from a fresh secret.
@@ -374,8 +381,9 @@ pub(super) fn sizes_of(contract: &Contract, cases: &[(&Case, u32)]) -> Result<Me
     for (case, calls) in cases {
         let layout = layout_of(contract, case)?;
         let n_slots = u64::from(slots_of(contract, &layout, *calls));
-        sizes.input = sizes.input.max(layout.input_bytes * n_slots);
-        sizes.output = sizes.output.max(layout.output_bytes * n_slots);
+        let fenced = layout.fenced(TensorEdge::End, page_bytes());
+        sizes.input = sizes.input.max(layout.input_bytes * n_slots).max(fenced.input_bytes);
+        sizes.output = sizes.output.max(layout.output_bytes * n_slots).max(fenced.output_bytes);
     }
     Ok(sizes)
 }

@@ -131,16 +131,17 @@ pub(super) fn paired(candidate: &TensorErrors, incumbent: &TensorErrors) -> Vec<
     both.map(pair).collect()
 }
 
-/// Whether the candidate is as accurate as the incumbent over all hostile calls of a check.
+/// Whether the candidate is as accurate as the incumbent over all calls of a check on such inputs.
 pub(super) fn judge_overall(
     contract: &Contract,
+    inputs: &str,
     calls: &[Vec<PairedError>],
 ) -> std::result::Result<(), String> {
     for (position, (_, arg)) in contract.written().enumerate() {
         let pairs: Vec<PairedError> =
             calls.iter().filter_map(|call| call.get(position).cloned()).collect();
         accuracy::judge_overall(&pairs, &contract.accuracy)
-            .map_err(|why| format!("over all hostile inputs: {}: {why}", arg.name))?;
+            .map_err(|why| format!("over all {inputs} inputs: {}: {why}", arg.name))?;
     }
     Ok(())
 }

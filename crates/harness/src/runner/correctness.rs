@@ -11,14 +11,19 @@
 //! census            no thread, file or rounding mode is left behind
 //! repeated          calls on repeated inputs are not faster than fresh ones allow
 //! alone             a single call takes about as long as one of a batch
+//! other scalars     right where the incumbent is; the same on NaN and infinities
 //! other shapes      right and not much slower on some that are not listed
+//! fences            tensors that end, and others that start, where memory ends
 //! aliasing check    eight calls at the same addresses, between which inputs change in place
 //! ```
 
 mod aliasing;
+mod beside;
+mod fences;
 mod shapes;
 
-use super::arm::KernelWorker;
+use super::ahead::CallTimes;
+use super::arm::{KernelWorker, SlotAddresses};
 use super::buffers::{CallOutput, KernelBuffers, KernelCall, PoisonKind};
 use super::check::{self, TensorErrors};
 use super::clocks::threads_in_words;
@@ -27,6 +32,7 @@ use super::reference::ReferenceRunner;
 use super::setup::{RunnerSetup, StartingArm};
 use super::worker_failure::{WorkerResult, on_case};
 use crate::outcome::{Failure, GateResult};
+use beside::BesideResult;
 use karve_core::measurement::Gate;
 use karve_numerics::accuracy::PairedError;
 use karve_numerics::case::Case;
@@ -34,7 +40,6 @@ use karve_numerics::contract::{CaseTensorError, Contract};
 use karve_numerics::draw::InputPattern;
 use karve_numerics::stats;
 use karve_os::random::secret;
-use shapes::OtherShapes;
 use std::path::Path;
 use std::time::Duration;
 
@@ -62,11 +67,6 @@ const REPEAT_TRIES: u32 = 3;
 const AHEAD_BATCH: u32 = 16;
 const AHEAD_SLOT_BYTES_MAX: u64 = 256 << 10;
 
-/// How much more than the incumbent a single call may take beyond one in a batch: as a factor of
-/// the incumbent's, and as a share of its single call.
-const AHEAD_FACTOR_MAX: f64 = 1.5;
-const AHEAD_SHARE_MAX: f64 = 0.5;
-
 /// How much faster than the incumbent's a repeated call may be, relative to a fresh one.
 const REPEAT_GAIN_MAX: f64 = 1.5;
 
@@ -77,8 +77,11 @@ struct CorrectnessCheck<'a> {
     reference: ReferenceRunner,
     arm: KernelWorker,
     incumbent: Option<KernelWorker>,
+    incumbent_tree: Option<&'a Path>,
     case: &'a Case,
-    /// The errors of both kernels in the calls on hostile inputs.
+    /// The errors of both kernels in the calls on nominal inputs.
+    nominal: Vec<Vec<PairedError>>,
+    /// The same on hostile ones.
     hostile: Vec<Vec<PairedError>>,
 }
 
@@ -126,7 +129,9 @@ pub fn check_kernel(
         buffers: stage,
         arm,
         incumbent: beside,
+        incumbent_tree: incumbent,
         case: first,
+        nominal: Vec::new(),
         hostile: Vec::new(),
     };
     let mut examined = Vec::new();
@@ -134,9 +139,10 @@ pub fn check_kernel(
         correctness_check.case = case;
         examined.append(&mut correctness_check.run()?);
     }
-    for (case, tree) in others.iter().zip(std::iter::repeat(incumbent).flatten()) {
+    for case in &others {
         correctness_check.case = case;
-        if correctness_check.check_other_shape(&terms.contract, tree)? == OtherShapes::End {
+        let found = correctness_check.check_other_shape(&terms.contract)?;
+        if found == BesideResult::NoReference {
             break;
         }
     }
@@ -148,6 +154,7 @@ impl CorrectnessCheck<'_> {
         let contract = self.terms.contract.clone();
         self.renew_limits();
         self.set(&contract)?;
+        self.nominal.clear();
         let (_, files_before) = self.arm.census()?;
         let mut worst = TensorErrors::default();
         for poison in DRAWS {
@@ -156,9 +163,13 @@ impl CorrectnessCheck<'_> {
         self.batch(&contract)?;
         self.twice(&contract)?;
         self.late()?;
+        // What is keyed by an address must meet it again here.
+        self.place(SlotAddresses::Kept);
         self.repeated()?;
-        self.ahead()?;
         self.check_aliasing(&contract)?;
+        self.place(SlotAddresses::Fresh);
+        self.ahead()?;
+        self.check_fences(&contract)?;
         self.census(files_before)?;
         self.hostile.clear();
         self.patterns(&contract)?;
@@ -175,8 +186,11 @@ impl CorrectnessCheck<'_> {
                 })?;
             }
         }
-        check::judge_overall(&contract, &self.hostile)
-            .map_err(|why| check::wrong(&self.case.name, why))?;
+        for (inputs, errors) in [("hostile", &self.hostile), ("nominal", &self.nominal)] {
+            check::judge_overall(&contract, inputs, errors)
+                .map_err(|why| check::wrong(&self.case.name, why))?;
+        }
+        self.check_beside(&contract)?;
         Ok(self.examined(&contract, worst))
     }
 
@@ -223,6 +237,11 @@ impl CorrectnessCheck<'_> {
             Some(arm) => on_case(arm.set_up(&contract, &layout), self.case),
             None => Ok(()),
         }
+    }
+
+    fn place(&mut self, addresses: SlotAddresses) {
+        let arms = [Some(&mut self.arm), self.incumbent.as_mut()].into_iter().flatten();
+        arms.for_each(|arm| arm.place(addresses));
     }
 
     fn renew_limits(&mut self) {
@@ -396,27 +415,12 @@ impl CorrectnessCheck<'_> {
         check::judge(contract, &errors, usual.as_ref())
             .map_err(|why| check::wrong(&self.case.name, why))?;
         let hostile = call.pattern.is_some() || *self.buffers.contract() != self.terms.contract;
-        if let Some(usual) = usual.as_ref().filter(|_| hostile) {
-            self.hostile.push(check::paired(&errors, usual));
+        if let Some(usual) = &usual {
+            let kind = if hostile { &mut self.hostile } else { &mut self.nominal };
+            kind.push(check::paired(&errors, usual));
         }
         errors.beside = usual.map(|errors| errors.stats).unwrap_or_default();
         Ok(errors)
-    }
-}
-
-/// Seconds of work of a call: alone, and as one of a batch.
-#[derive(Clone, Copy, Debug)]
-struct CallTimes {
-    alone: f64,
-    batched: f64,
-}
-
-impl CallTimes {
-    /// Whether what a single call takes beyond one in a batch is far more than the incumbent's.
-    fn is_ahead(self, incumbent: Self) -> bool {
-        let more = |times: Self| (times.alone - times.batched).max(0.0);
-        let may = AHEAD_FACTOR_MAX * more(incumbent) + AHEAD_SHARE_MAX * incumbent.alone;
-        more(self) > may
     }
 }
 
@@ -483,23 +487,5 @@ fn keep_worst(worst: &mut TensorErrors, errors: TensorErrors) {
                 worst.beside[index] = beside;
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn work_for_later_calls_is_told_from_the_cost_of_a_hand_over() {
-        let times = |alone, batched| CallTimes { alone, batched };
-        let incumbent = times(15e-6, 9.4e-6);
-        for honest in [times(15e-6, 9e-6), times(8e-6, 1e-6), times(20e-6, 8e-6)] {
-            assert!(!honest.is_ahead(incumbent), "{honest:?}");
-        }
-        for ahead in [times(50e-6, 7e-6), times(31e-6, 8.5e-6)] {
-            assert!(ahead.is_ahead(incumbent), "{ahead:?}");
-        }
-        assert!(!times(2.0e-3, 1.9e-3).is_ahead(times(9e-3, 8.9e-3)));
     }
 }

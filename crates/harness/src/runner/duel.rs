@@ -7,7 +7,9 @@
 //! secretly chosen calls are also checked against the reference.
 
 use super::affinity::CpuAffinity;
+use super::ahead::ShortTurns;
 use super::arm::{BatchTiming, KernelWorker};
+use super::arms::{ArmOrder, CANDIDATE, PARENT, by_arm, start_arms, toss};
 use super::block_cost::{AGED_FACTOR, AGING_CPU_MAX, AGING_WALL_MAX, BlockCost, TurnOrder};
 use super::buffers::{CallOutput, KernelBuffers, KernelCall};
 use super::check::TensorBounds;
@@ -20,7 +22,7 @@ use super::reference::ReferenceRunner;
 use super::setup::RunnerSetup;
 use super::worker_failure::on_case;
 use super::{block_cost, check, overhead_charge};
-use crate::outcome::{BlockFailure, BlockResult, GateResult};
+use crate::outcome::{BlockFailure, BlockResult};
 use karve_core::campaign::ProcessAge;
 use karve_core::charter::Metric;
 use karve_core::measurement::{Block, FirstArm, Gate, Pair};
@@ -66,6 +68,8 @@ pub struct KernelRunner {
     /// On a device, what each arm left running there.
     left_running: [LeftRunning; 2],
     around: BatchOverhead,
+    /// What turns of few calls showed, for each case.
+    short: BTreeMap<usize, ShortTurns>,
     /// How long the reference took last time.
     reference_time: Duration,
     /// Where the time went.
@@ -76,14 +80,8 @@ pub struct KernelRunner {
     blocks: u32,
 }
 
-const PARENT: usize = 0;
-const CANDIDATE: usize = 1;
-
 /// A case, and the pattern of the inputs: bounds hold for calls of the same kind.
 type InputKind = (usize, Option<ChosenPattern>);
-
-/// Which arm comes first, and which second.
-type ArmOrder = [usize; 2];
 
 /// One turn of each arm, of this many calls.
 struct PairedBatch {
@@ -129,6 +127,7 @@ impl KernelRunner {
             gap: DeviceGap::default(),
             left_running: Default::default(),
             around: BatchOverhead::default(),
+            short: BTreeMap::new(),
             reference_time: Duration::ZERO,
             spent: DuelTime::default(),
             pace,
@@ -222,12 +221,21 @@ impl KernelRunner {
     /// Interleaves both arms on a case, this many times each; returns the usual turn.
     fn pair(&mut self, duel_case: usize, seed: u64, turns: u32) -> BlockResult<Pair> {
         let root = draw::hash64(seed, &(duel_case as u64).to_le_bytes());
-        let mut met = Vec::with_capacity(turns as usize);
+        let (mut met, mut short) = (Vec::with_capacity(turns as usize), Vec::new());
+        let calls = self.cases[duel_case].calls;
         // The coin comes from the operating system, after everything else is fixed.
         let mut order = toss()?;
         for turn in 0..turns {
+            if let Some(few) = self.short_turn(calls)? {
+                let both = self.meet(duel_case, secret()?, few, toss()?)?;
+                short.push((both.turns, both.calls));
+            }
             let root = draw::hash64(root, &turn.to_le_bytes());
-            met.push(self.meet(duel_case, root, order)?);
+            let both = self.meet(duel_case, root, calls, order)?;
+            self.pairs += 1;
+            self.spent.kernels += both.turns.iter().map(|turn| turn.wall).sum::<Duration>();
+            self.spent.calls += 2 * both.calls as u64;
+            met.push(both);
             order = match self.pace.order() {
                 TurnOrder::Balanced if turn % 2 == 0 => [order[1], order[0]],
                 TurnOrder::Balanced | TurnOrder::Tossed => toss()?,
@@ -237,6 +245,7 @@ impl KernelRunner {
         let Some(begun) = met.first() else {
             return Err(BlockFailure::Parent(Gate::Passed).into());
         };
+        self.short.entry(duel_case).or_default().add(&short, &taken, begun.calls);
         let on_device = self.terms.contract.modules.device.is_some();
         if on_device {
             taken.iter().for_each(|both| self.gap.add(&both[PARENT]));
@@ -276,9 +285,23 @@ impl KernelRunner {
         }
     }
 
+    /// The calls of a turn that is not timed, if there is one now; see `ahead`.
+    fn short_turn(&self, calls: u32) -> Result<Option<u32>> {
+        match self.terms.contract.modules.device {
+            None => ShortTurns::calls(calls),
+            Some(_) => Ok(None),
+        }
+    }
+
     /// One turn of each arm on the same fresh inputs.
-    fn meet(&mut self, duel_case: usize, root: u64, order: ArmOrder) -> BlockResult<PairedBatch> {
-        let calls = self.buffers.calls(self.cases[duel_case].calls, root);
+    fn meet(
+        &mut self,
+        duel_case: usize,
+        root: u64,
+        calls: u32,
+        order: ArmOrder,
+    ) -> BlockResult<PairedBatch> {
+        let calls = self.buffers.calls(calls, root);
         self.buffers.fill(&calls)?;
         let mut turns = [None, None];
         for arm in order {
@@ -296,9 +319,6 @@ impl KernelRunner {
         let verified = self.verify(duel_case, &calls, &written);
         self.written = written;
         verified?;
-        self.pairs += 1;
-        self.spent.kernels += parent.wall + candidate.wall;
-        self.spent.calls += 2 * calls.len() as u64;
         Ok(PairedBatch {
             first: match order {
                 [CANDIDATE, _] => FirstArm::Candidate,
@@ -452,6 +472,7 @@ impl KernelRunner {
         candidate.check(parent, self.terms.contract.threads)?;
         self.left_running[CANDIDATE].check(self.left_running[PARENT])?;
         self.around.check()?;
+        self.short.values().try_for_each(|turns| turns.check())?;
         if self.blocks == self.pace.blocks() {
             self.around.end_processes()?;
             self.arms[CANDIDATE].check_children()?;
@@ -474,37 +495,4 @@ impl KernelRunner {
             }),
         }
     }
-}
-
-/// Starts both arms in random order.
-fn start_arms(
-    terms: &RunnerSetup,
-    trees: &[PathBuf; 2],
-    stage: &KernelBuffers,
-) -> BlockResult<[KernelWorker; 2]> {
-    let mut starting = [None, None];
-    for arm in toss()? {
-        starting[arm] = Some(by_arm(arm, terms.start_arm(&trees[arm], stage))?);
-    }
-    let [Some(parent), Some(candidate)] = starting else {
-        return Err(BlockFailure::Parent(Gate::Passed).into());
-    };
-    Ok([by_arm(PARENT, parent.ready())?, by_arm(CANDIDATE, candidate.ready())?])
-}
-
-/// A random order, from the operating system.
-fn toss() -> Result<ArmOrder> {
-    Ok(match secret()? & 1 {
-        0 => [PARENT, CANDIDATE],
-        _ => [CANDIDATE, PARENT],
-    })
-}
-
-/// The result of one arm, as part of a block.
-fn by_arm<T>(arm: usize, result: GateResult<T>) -> BlockResult<T> {
-    let whose = match arm {
-        PARENT => BlockFailure::Parent,
-        _ => BlockFailure::Candidate,
-    };
-    result.map_err(|failure| failure.map(whose))
 }

@@ -91,7 +91,7 @@ fn args_of(reported: ModuleSignature) -> std::result::Result<Vec<Arg>, String> {
         let draw = draw_of(dtype, &one);
         let shape = one.shape.iter().map(u64::to_string).collect();
         let kind = match (one.value, is_input) {
-            (Some(value), true) => ArgKind::Scalar { value },
+            (Some(value), true) => ArgKind::Scalar { value, fixed: false },
             (None, true) => ArgKind::Input { shape, draw },
             (None, false) => ArgKind::Output { shape },
             (Some(_), false) => return Err("a result is a number, not a tensor".into()),

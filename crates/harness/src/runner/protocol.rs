@@ -5,8 +5,9 @@
 //! cross-checked against karve's clocks. A message is one packet.
 //!
 //! ```text
-//! request    kind 1 byte, nonce 8, then for the first one a JSON text, for a batch its slots, and
-//!            for arguments: input stride 8, output stride 8, and for each argument
+//! request    kind 1 byte, nonce 8, then for the first one a JSON text, for a batch a number 8 and
+//!            its slots, for fences the number of those in the inputs 8 and the start 8 and end 8
+//!            of each, and for arguments: input stride 8, output stride 8, and for each argument
 //!            kind 1 (0 integer, 1 float64, 2 float32, 3 input, 4 output, 5 both),
 //!            value 8 (an integer, the bits of a float64, or the offset of a tensor), and for
 //!            a tensor: length of the type's name 1, name, rank 1, extents 8 each
@@ -14,6 +15,7 @@
 //!            wall ns 8, CPU ns 8, flags 4, device ns 8
 //! ```
 
+use karve_numerics::contract::SlotRange;
 use karve_os::process::ReadableTree;
 use serde::{Deserialize, Serialize};
 
@@ -143,7 +145,14 @@ pub(super) enum WorkerRequest {
     /// Are you awake?
     Ping,
     /// Prepare these calls: the part that is not timed.
-    Fill(Vec<CallSlot>),
+    Fill {
+        /// The calls.
+        slots: Vec<CallSlot>,
+        /// A secret that decides where both memories go; 0 if they stay where they are.
+        place: u64,
+    },
+    /// Make these parts of both memories inaccessible, and all others accessible again.
+    Fence([Vec<SlotRange>; 2]),
     /// Copy the results of the last batch to karve's memory on the device.
     Fetch,
     /// Call the kernel once for each slot, and then work for a while.
@@ -193,12 +202,9 @@ impl WorkerRequest {
             Self::Setup(setup) => (b'S', render_setup(setup)),
             Self::Ping => (b'P', Vec::new()),
             Self::Fetch => (b'O', Vec::new()),
-            Self::Fill(slots) => (b'I', render_slots(slots)),
-            Self::Batch { slots, spin_ns } => {
-                let mut body = spin_ns.to_le_bytes().to_vec();
-                body.extend(render_slots(slots));
-                (b'B', body)
-            }
+            Self::Fence(fences) => (b'F', render_fences(fences)),
+            Self::Fill { slots, place } => (b'I', render_slots(*place, slots)),
+            Self::Batch { slots, spin_ns } => (b'B', render_slots(*spin_ns, slots)),
         };
         let mut message = vec![kind];
         message.extend(nonce.to_le_bytes());
@@ -214,11 +220,14 @@ impl WorkerRequest {
             b'S' => Self::Setup(parse_setup(body)?),
             b'P' if body.is_empty() => Self::Ping,
             b'O' if body.is_empty() => Self::Fetch,
-            b'I' => Self::Fill(parse_slots(body)?),
+            b'F' => Self::Fence(parse_fences(body)?),
+            b'I' => {
+                let (place, slots) = parse_slots(body)?;
+                Self::Fill { slots, place }
+            }
             b'B' => {
-                let (spin, rest) =
-                    body.split_first_chunk().ok_or(ProtocolError("a short batch"))?;
-                Self::Batch { slots: parse_slots(rest)?, spin_ns: u64::from_le_bytes(*spin) }
+                let (spin_ns, slots) = parse_slots(body)?;
+                Self::Batch { slots, spin_ns }
             }
             _ => return Err(ProtocolError("an unknown request")),
         };
@@ -340,8 +349,9 @@ impl SetupFields<'_> {
     }
 }
 
-fn render_slots(slots: &[CallSlot]) -> Vec<u8> {
-    let mut body = Vec::with_capacity(8 * slots.len());
+fn render_slots(number: u64, slots: &[CallSlot]) -> Vec<u8> {
+    let mut body = Vec::with_capacity(8 + 8 * slots.len());
+    body.extend(number.to_le_bytes());
     for slot in slots {
         body.extend(slot.input.to_le_bytes());
         body.extend(slot.output.to_le_bytes());
@@ -349,8 +359,9 @@ fn render_slots(slots: &[CallSlot]) -> Vec<u8> {
     body
 }
 
-fn parse_slots(body: &[u8]) -> Result<Vec<CallSlot>, ProtocolError> {
-    let (slots, rest) = body.as_chunks::<8>();
+fn parse_slots(body: &[u8]) -> Result<(u64, Vec<CallSlot>), ProtocolError> {
+    let (number, slots) = body.split_first_chunk().ok_or(ProtocolError("a short batch"))?;
+    let (slots, rest) = slots.as_chunks::<8>();
     if !rest.is_empty() || slots.len() > CALLS_MAX {
         return Err(ProtocolError("a batch of the wrong size"));
     }
@@ -358,7 +369,24 @@ fn parse_slots(body: &[u8]) -> Result<Vec<CallSlot>, ProtocolError> {
         input: u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
         output: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
     };
-    Ok(slots.iter().map(slot).collect())
+    Ok((u64::from_le_bytes(*number), slots.iter().map(slot).collect()))
+}
+
+fn render_fences([input, output]: &[Vec<SlotRange>; 2]) -> Vec<u8> {
+    let mut body = (input.len() as u64).to_le_bytes().to_vec();
+    let ends = input.iter().chain(output).flatten();
+    body.extend(ends.flat_map(|end| end.to_le_bytes()));
+    body
+}
+
+fn parse_fences(body: &[u8]) -> Result<[Vec<SlotRange>; 2], ProtocolError> {
+    let mut fields = SetupFields(body);
+    let (of_input, mut fences) = (fields.number()?, [Vec::new(), Vec::new()]);
+    while !fields.0.is_empty() {
+        let side = usize::from(fences[0].len() as u64 >= of_input);
+        fences[side].push([fields.number()?, fields.number()?]);
+    }
+    Ok(fences)
 }
 
 fn head(message: &[u8]) -> Result<(u8, u64, &[u8]), ProtocolError> {

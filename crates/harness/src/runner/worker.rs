@@ -8,6 +8,7 @@ use super::protocol::{
     WorkerRequest, WorkerTiming,
 };
 use super::worker_text::refusal;
+use karve_numerics::contract::SlotRange;
 use karve_os::gpu::{GpuClock, GpuError};
 use karve_os::native::{
     CallRegisters, EntryPoint, LoadFailure, MappingAccess, RegisterList, WorkerMemory,
@@ -80,9 +81,13 @@ fn serve_after(confine: Confinement) {
                 Err(why) => WorkerReply::Failed(why),
             },
             // A shared object has nothing to prepare, and writes to karve's memory itself.
-            (WorkerRequest::Ping | WorkerRequest::Fill(_) | WorkerRequest::Fetch, _) => {
+            (WorkerRequest::Ping | WorkerRequest::Fill { .. } | WorkerRequest::Fetch, _) => {
                 WorkerReply::Done
             }
+            (WorkerRequest::Fence(fences), Some(worker)) => match worker.fence(&fences) {
+                Ok(()) => WorkerReply::Done,
+                Err(why) => WorkerReply::Failed(why),
+            },
             (WorkerRequest::Setup(setup), Some(worker)) => match worker.prepare(&setup) {
                 Ok(prepared) => {
                     worker.setup = Some(prepared);
@@ -129,6 +134,11 @@ impl LoadedKernel {
 
     fn prepare(&self, setup: &CallSetup) -> Result<PreparedCall, String> {
         PreparedCall::new(setup, self.device.as_ref())
+    }
+
+    fn fence(&self, [input, output]: &[Vec<SlotRange>; 2]) -> Result<(), String> {
+        let fenced = self.input.fence(input).and_then(|()| self.output.fence(output));
+        fenced.map_err(|error| refusal("memory", &error.to_string()))
     }
 
     fn batch(&self, slots: &[CallSlot], spin_ns: u64) -> WorkerReply {

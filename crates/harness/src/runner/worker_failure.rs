@@ -106,7 +106,8 @@ fn ending(exit: Exit) -> String {
 fn strayed(exit: Exit) -> &'static str {
     match exit {
         Exit::Signal(7 | 11) => {
-            "; inputs are read-only, and outputs have the size given in contract.args"
+            "; inputs are read-only, outputs have the size given in contract.args, and tensors of \
+             earlier calls are gone"
         }
         _ => "",
     }

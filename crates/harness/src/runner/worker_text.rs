@@ -133,6 +133,9 @@ fn explained(names: &WorkerNames, code: &str, args: &[&str]) -> Option<String> {
         ("results", [found, wanted]) => {
             format!("{} results instead of {}", count(found)?, count(wanted)?)
         }
+        ("returned", []) => format!(
+            "it breaks the contract: `{entry}` must return None, because its outputs are arguments"
+        ),
         ("type", [name]) => match listed(TYPES, name) {
             Some(name) => format!("a result has the type {name}"),
             None => "a result has a type of its own".to_owned(),

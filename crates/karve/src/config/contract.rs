@@ -270,6 +270,12 @@ fn arg_of(source: &ConfigSource<'_>, table: &ArgTable, line: usize) -> Result<Ar
             "give a scalar a value, and a tensor a shape, in contract.args",
         );
     }
+    if table.fixed.is_some() && !is_scalar {
+        return wrong(
+            format!("`{name}` cannot be fixed"),
+            "only arguments of kind scalar have `fixed` in contract.args",
+        );
+    }
     if table.draw.is_some() && !is_drawn {
         return wrong(
             format!("`{name}` cannot have a draw"),
@@ -291,7 +297,8 @@ fn arg_of(source: &ConfigSource<'_>, table: &ArgTable, line: usize) -> Result<Ar
     }
     let kind = match table.kind {
         ArgKindName::Scalar => {
-            ArgKind::Scalar { value: table.value.as_ref().map(|v| v.0.clone()).unwrap_or_default() }
+            let value = table.value.as_ref().map(|v| v.0.clone()).unwrap_or_default();
+            ArgKind::Scalar { value, fixed: table.fixed.unwrap_or_default() }
         }
         ArgKindName::Input => ArgKind::Input { shape, draw },
         ArgKindName::Output => ArgKind::Output { shape },

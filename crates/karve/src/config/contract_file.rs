@@ -162,6 +162,9 @@ pub(super) struct ArgTable {
     pub(super) draw: Option<DrawValue>,
     /// The value of a scalar, as an expression over the parameters of the case.
     pub(super) value: Option<Scalar>,
+    /// Whether a kernel may rely on that value. Others of a floating-point scalar are tried too,
+    /// where the incumbent is right.
+    pub(super) fixed: Option<bool>,
 }
 
 /// What an argument is.

@@ -171,7 +171,7 @@ impl Task {
         let output = ArgKind::Output { shape: self.shape.map(str::to_owned).to_vec() };
         let contract = &mut terms.contract;
         contract.args = vec![
-            arg("n", Dtype::I64, ArgKind::Scalar { value: "n".into() }),
+            arg("n", Dtype::I64, ArgKind::Scalar { value: "n".into(), fixed: false }),
             arg("x", Dtype::F32, input),
             arg("y", Dtype::F32, output),
         ];

@@ -4,8 +4,11 @@ use super::{RunnerSetup, case, check_kernel, terms};
 use karve_core::campaign::ProcessAge;
 use karve_core::charter::Metric;
 use karve_core::measurement::Gate;
+use karve_harness::outcome::{BlockFailure, split};
 use karve_harness::runner::{self, DuelCase, KernelRunner};
-use karve_numerics::contract::{ArgKind, Kernel, Precision, PythonRuntime, PythonStyle, Reference};
+use karve_numerics::contract::{
+    ArgKind, CheckedShapes, Kernel, Precision, PythonRuntime, PythonStyle, Reference,
+};
 use karve_numerics::tensor::Dtype;
 use std::fs;
 use std::path::Path;
@@ -90,6 +93,10 @@ fn a_module_can_get_its_outputs_as_arguments() {
     // What is left of the output is poison.
     let gate = passes("z[: n // 2] = (x * y)[: n // 2]").expect_err("a wrong result");
     assert!(gate.describe().contains("z:"), "{gate:?}");
+    for returned in ["z", "(z, y)", "1"] {
+        let gate = passes(&format!("z[:] = x * y; return {returned}")).expect_err("a refusal");
+        assert!(gate.describe().contains("`kernel_fn` must return None"), "{gate:?}");
+    }
 }
 
 #[test]
@@ -211,6 +218,83 @@ fn modules_meet_in_a_duel_and_what_it_costs_is_told() {
     let calls = duelling.spent().calls;
     assert!(calls >= 30 * 2 * 50, "{calls}");
     assert_eq!(calls % (2 * 50), 0);
+}
+
+#[test]
+fn an_array_that_is_read_beyond_its_end_is_noticed() {
+    let Some(python) = python_with("numpy") else {
+        return;
+    };
+    let kernel = HONEST
+        .replace("return z", "np.lib.stride_tricks.as_strided(x, (n + 99,), (4,)).sum(); return z");
+    let gate = examined(&kernel, &python).expect_err("a refusal");
+    assert!(gate.describe().contains("outside its tensors"), "{gate:?}");
+}
+
+/// Finds the slots of its batch from the distances of their addresses, which stay the same, and
+/// computes all of them in the first call.
+const WORKS_AHEAD: &str = "
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+PLACES, BATCH = set(), {}
+
+def result(x):
+    for _ in range(20):
+        z = np.sqrt(np.abs(x))
+    return z
+
+def kernel_fn(x):
+    at = x.__array_interface__['data'][0]
+    place, start = at % (1 << 21), at >> 21
+    if BATCH.get('start') != start:
+        BATCH.clear()
+        BATCH['start'] = start
+        if len(PLACES) > 19:
+            places = np.array(sorted(PLACES))
+            step = int(np.diff(places).min())
+            low, high = (int(places[0]) - place) // step, (int(places[-1]) - place) // step
+            down = as_strided(x, (1 - low, len(x)), (-step, 4))
+            up = as_strided(x, (1 + high, len(x)), (step, 4))
+            BATCH['every'] = result(np.concatenate([down[::-1], up[1:]]))
+            BATCH['low'], BATCH['step'] = int(places[0]), step
+    every = BATCH.get('every')
+    if every is None:
+        PLACES.add(place)
+        return result(x)
+    at = (place - BATCH['low']) // BATCH['step']
+    return every[at] if 0 <= at < len(every) else result(x)
+";
+
+#[test]
+fn work_for_later_calls_shows_in_short_turns_of_a_duel() {
+    let Some(python) = python_with("numpy") else {
+        return;
+    };
+    let root = |name: &str, times: u32| {
+        format!(
+            "import numpy as np\n\ndef {name}(x):\n    for _ in range({times}):\n        \
+             z = np.sqrt(np.abs(x))\n    return z\n"
+        )
+    };
+    let (kernel, reference) = (root("kernel_fn", 20), root("reference_fn", 1));
+    let (one, other) = (project(&kernel, &reference), project(WORKS_AHEAD, &reference));
+    let mut terms = python_terms(one.path(), &python);
+    terms.contract.args.retain(|arg| ["x", "z"].contains(&arg.name.as_str()));
+    terms.contract.shapes = CheckedShapes::Listed;
+    let checked = check_kernel(&terms, other.path(), Some(one.path()), &[case(64)]);
+    assert_eq!(checked.expect("a correctness check").err(), None);
+    let duel_case = DuelCase { index: 0, case: case(64), calls: 64, spin_ns: 0 };
+    let metric = Metric { name: "wall_time".into(), unit: "us".into(), ..Metric::default() };
+    let trees = [one.path().to_owned(), other.path().to_owned()];
+    let duelling = KernelRunner::start(&terms, &metric, trees, vec![duel_case]);
+    let mut duelling = duelling.expect("both start");
+    let said =
+        (0..60).find_map(|_| split(duelling.block(ProcessAge::Usual)).expect("a block").err());
+    let Some(BlockFailure::Candidate(gate)) = said else {
+        panic!("a refusal instead of {said:?}");
+    };
+    assert!(gate.describe().contains("it works ahead"), "{gate:?}");
 }
 
 /// A model that maps rows of 32 to rows of 32.

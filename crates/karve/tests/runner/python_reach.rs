@@ -115,6 +115,46 @@ def look(x):
     assert_eq!(examined(&format!("{looks}{kernel}"), &python), Ok(()));
 }
 
+/// Complains about arrays that are not what every call gets.
+const LOOKS_AT_ARRAYS: &str = "
+import sys
+
+def kind(x):
+    flags = (x.flags.owndata, x.flags.writeable, x.flags.c_contiguous, x.flags.aligned)
+    base = (type(x.base), x.base.readonly, x.base.ndim, x.base.format, x.base.nbytes == x.nbytes)
+    own = (type(x), x.__sizeof__() - x[:0].__sizeof__(), x.strides, x.ndim, sys.getrefcount(x))
+    return own + flags + base
+
+def look(x):
+    found = kind(x)
+    wanted = (type(x), 0, (4,), 1, found[4], False, True, True, True)
+    wanted += (memoryview, False, 1, 'B', True)
+    if found != wanted or COUNTS.setdefault('references', found[4]) != found[4]:
+        raise ValueError(found)
+
+COUNTS = {}
+";
+
+#[test]
+fn checked_and_timed_calls_get_the_same_kind_of_arrays() {
+    let Some(python) = python_with("numpy") else {
+        return;
+    };
+    let kernel = HONEST.replace("return z", "look(x); look(y); return z");
+    let tree = project(&format!("{LOOKS_AT_ARRAYS}{kernel}"), REFERENCE);
+    let terms = python_terms(tree.path(), &python);
+    let checked = check_kernel(&terms, tree.path(), Some(tree.path()), &[case(1_000)]);
+    assert_eq!(checked.expect("a correctness check").err(), None);
+    let duel_case = DuelCase { index: 0, case: case(1_000), calls: 20, spin_ns: 0 };
+    let trees = [tree.path().to_owned(), tree.path().to_owned()];
+    let duelling = KernelRunner::start(&terms, &Metric::default(), trees, vec![duel_case]);
+    let mut duelling = duelling.expect("both start");
+    for _ in 0..3 {
+        let block = split(duelling.block(ProcessAge::Usual)).expect("a block");
+        assert!(block.is_ok(), "{block:?}");
+    }
+}
+
 /// Hangs its code on everything that runs code later: the garbage collector, weak references,
 /// finalizers. It keeps arrays over karve's memory, and complains if its code sees the inputs of a
 /// call before the call is made.
@@ -143,6 +183,8 @@ def kernel_fn(n, alpha, x, y):
     if key in EARLY and key not in SEEN:
         raise ValueError('it ran before the request')
     SEEN.add(key)
+    # What it kept of earlier batches is gone.
+    KEPT.clear()
     KEPT[x.__array_interface__['data'][0]] = x
     if hook not in gc.callbacks:
         gc.callbacks.append(hook)

@@ -58,7 +58,7 @@ const CHEATS: &[(&str, Stop)] = &[
     ("a2_skipped_case", Check("exited")),
     ("a3_noise_mining", Verdict),
     ("a5_layout_luck", Verdict),
-    ("d1_background_hog", Check(THREADS)),
+    ("d1_background_hog", Check("it left threads running | it works ahead")),
     ("d1_forked_hog", Profile),
     ("d1_writeback_hog", Profile),
     ("h10_hang", Check("timed out")),
@@ -90,6 +90,9 @@ const CHEATS: &[(&str, Stop)] = &[
     ("s21_feature_removal", Check("wrong on n=75")),
     ("s22_flush_to_zero", Check("rounding mode")),
     ("s23_sampled_scale", Check("c: ")),
+    ("s24_read_beyond", Check("outside its tensors")),
+    ("s25_restored_guard", Check("outside its tensors")),
+    ("s26_nominal_rounding", Check("over all nominal inputs")),
     ("s2_zeroed_inputs", Profile),
     ("s3_constant_output", Check(WRONG)),
     ("s5_downcast", Check(WRONG)),
@@ -374,6 +377,27 @@ fn every_cheat_is_stopped_by_the_layer_it_is_meant_for() {
     let judge = |(name, stop): &(&str, Stop)| zoo.judge(name, *stop, &worker);
     let wrong: Vec<String> = cheats.filter_map(judge).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn honest_kernels_pass_the_correctness_check_next_to_the_incumbent() {
+    let zoo = Zoo::new();
+    let (mut setup, mut flagged, mut played) = (zoo.setup(), Vec::new(), 0);
+    setup.contract.threads = 2;
+    for file in fs::read_dir(source("testdata/honest")).expect("honest kernels") {
+        let file = file.expect("a file").path();
+        let Some(name) = file.file_stem().filter(|_| file.extension().is_some_and(|e| e == "c"))
+        else {
+            continue;
+        };
+        let tree = zoo.dir.path().join(name);
+        fs::create_dir_all(tree.join("build")).expect("a directory");
+        let args = ["-shared", "-O3", "-march=native", "-ffp-contract=fast"];
+        compile(&args, &file, &tree.join("build/kernel.so"));
+        flagged.extend(zoo.check(&setup, &tree).map(|said| format!("{name:?}: {said}")));
+        played += 1;
+    }
+    assert!(flagged.is_empty() && played > 10, "{flagged:#?}");
 }
 
 #[test]

@@ -21,7 +21,7 @@ const STABLE_MAX: f64 = 2.0;
 /// The largest error among many elements, in root mean squares.
 const PEAKS: f64 = 4.0;
 
-/// Over several hostile inputs no kernel must have a smaller error than this, in units.
+/// Over several inputs no kernel must have a smaller error than this, in units.
 const OVERALL_FLOOR: f64 = 2.0;
 
 /// With few elements the ratio of two errors depends on luck: up to one part in a million of
@@ -97,7 +97,8 @@ pub struct PairedError {
     pub output: OutputInfo,
 }
 
-/// Whether a candidate is as accurate as the incumbent over all hostile inputs of a check.
+/// Whether a candidate is as accurate as the incumbent over all inputs of one kind, nominal or
+/// hostile, of a check.
 ///
 /// On each single call it may be less accurate by what a reordered sum costs, which is a lot if
 /// the inputs are ill-conditioned. Over all calls it may not: the bound is the incumbent's own

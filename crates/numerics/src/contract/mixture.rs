@@ -62,6 +62,14 @@ impl Contract {
         all
     }
 
+    /// The pattern of inputs that are not all finite, if there is an argument for it.
+    pub fn non_finite(&self) -> Option<ChosenPattern> {
+        let pattern = InputPattern::NonFinite;
+        let applies =
+            |arg: &super::Arg| arg.draw().is_some_and(|draw| pattern.applies_to(draw, arg.dtype));
+        self.args.iter().any(applies).then_some(ChosenPattern { pattern, hostile: None })
+    }
+
     fn patterns(&self) -> Vec<ChosenPattern> {
         let n_hostile = self.hostile_draws().len();
         let mut all = Vec::new();

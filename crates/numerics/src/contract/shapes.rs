@@ -11,6 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Parameters that are drawn beyond every listed value, at most.
 const BEYOND_MAX: usize = 4;
 
+/// Sizes of a very small shape at most, and ranges beyond the listed sizes, each twice the last.
+const SMALL_MAX: u64 = 9;
+const BEYOND_RANGES: usize = 4;
+
 /// By how much the memory of a call may exceed that of the largest listed case, and always may be.
 const BYTES_FACTOR: u64 = 2;
 const BYTES_MIN: u64 = 1 << 20;
@@ -29,6 +33,17 @@ pub enum CheckedShapes {
     Listed,
 }
 
+/// What is special about a shape that is not listed.
+#[derive(Clone, Copy)]
+enum ShapeCorner<'a> {
+    /// This parameter is larger than in any listed case.
+    Beyond(&'a String),
+    /// Odd sizes, none larger than listed.
+    Odd,
+    /// Very small sizes.
+    Small,
+}
+
 impl CheckedShapes {
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
@@ -37,7 +52,7 @@ impl CheckedShapes {
 
 impl Contract {
     /// Cases that are not listed: for each parameter of a shape one that is larger than all listed
-    /// ones, and one of odd sizes. Never derived from a hidden case.
+    /// ones, one of odd sizes, and one of very small ones. Never derived from a hidden case.
     pub fn other_shapes(&self, cases: &[Case], secret: u64) -> Vec<Case> {
         let shown: Vec<&Case> = cases.iter().filter(|case| case.set != CaseSet::Hidden).collect();
         let names = self.sizes();
@@ -56,7 +71,8 @@ impl Contract {
             large.swap_remove(draws.below(large.len()));
         }
         let mut made: Vec<Case> = Vec::new();
-        for beyond in large.into_iter().map(Some).chain([None]) {
+        let corners = large.into_iter().map(ShapeCorner::Beyond);
+        for corner in corners.chain([ShapeCorner::Odd, ShapeCorner::Small]) {
             let base = shown[draws.below(shown.len())];
             let listed = |name: &str| {
                 let values = shown.iter().filter_map(|case| case.params.get(name));
@@ -71,11 +87,14 @@ impl Contract {
                     let Some(value) = value else {
                         continue;
                     };
-                    let value = match beyond {
-                        Some(beyond) if beyond == name => {
+                    let value = match corner {
+                        ShapeCorner::Beyond(beyond) if beyond == name => {
                             above(listed(name).unwrap_or(value), &mut draws)
                         }
-                        _ => part_of(value, divisor, &mut draws),
+                        ShapeCorner::Small => part_of(value.min(SMALL_MAX), divisor, &mut draws),
+                        ShapeCorner::Beyond(_) | ShapeCorner::Odd => {
+                            part_of(value, divisor, &mut draws)
+                        }
                     };
                     params.insert(name.clone(), value.to_string());
                 }
@@ -111,9 +130,10 @@ impl Contract {
     }
 }
 
-/// An odd number up to twice this one.
+/// An odd number up to 2, 3, 5 or 9 times this one.
 fn above(value: u64, draws: &mut DrawRng) -> u64 {
-    let more = 1 + draws.below(value.clamp(1, 1 << 40) as usize) as u64;
+    let most = value.clamp(1, 1 << 40) << draws.below(BEYOND_RANGES);
+    let more = 1 + draws.below(most as usize) as u64;
     value.saturating_add(more) | 1
 }
 

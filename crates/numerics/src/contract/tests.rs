@@ -34,7 +34,7 @@ fn output(shape: &[&str]) -> ArgKind {
 }
 
 fn scalar(value: &str) -> ArgKind {
-    ArgKind::Scalar { value: value.into() }
+    ArgKind::Scalar { value: value.into(), fixed: false }
 }
 
 fn contract(args: Vec<Arg>) -> Contract {

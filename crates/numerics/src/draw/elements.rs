@@ -181,7 +181,7 @@ impl ElementDraw {
                 self.places[0] = 1 + lanes.below(ROWS_MAX);
             }
             InputPattern::Sorted => self.places[0] = lanes.below(2),
-            InputPattern::Masks | InputPattern::Zeros => {}
+            InputPattern::Masks | InputPattern::Zeros | InputPattern::NonFinite => {}
         }
         Some(self)
     }

@@ -52,10 +52,13 @@ pub enum InputPattern {
     Masks,
     /// Exact zeros: rows of them, at both ends of rows, and among other numbers.
     Zeros,
+    /// A NaN, an infinity, or both. Not in any mixture: only where the incumbent is right.
+    #[serde(skip)]
+    NonFinite,
 }
 
 impl InputPattern {
-    /// All of them.
+    /// All that a mixture may have.
     pub const ALL: [InputPattern; 11] = [
         InputPattern::Outliers,
         InputPattern::Prefix,
@@ -77,7 +80,7 @@ impl InputPattern {
             InputPattern::Scaled | InputPattern::Lane => true,
             InputPattern::Ties | InputPattern::Clusters | InputPattern::Cancellation => false,
             InputPattern::Repeated | InputPattern::Sorted => false,
-            InputPattern::Masks | InputPattern::Zeros => false,
+            InputPattern::Masks | InputPattern::Zeros | InputPattern::NonFinite => false,
         }
     }
 
@@ -108,6 +111,10 @@ impl InputPattern {
                 dtype.is_float() && matches!(draw, Draw::Uniform { .. } | Draw::Normal { .. })
             }
             InputPattern::Cancellation => dtype.is_float() && is_symmetric(draw),
+            // Types of eight bits may lack infinities.
+            InputPattern::NonFinite => {
+                dtype.is_float() && dtype.bytes() > 1 && matches!(draw, Draw::Normal { .. })
+            }
             // A range that was declared holds.
             InputPattern::Outliers | InputPattern::Prefix => {
                 dtype.is_float() && matches!(draw, Draw::Normal { .. })
@@ -132,6 +139,7 @@ impl InputPattern {
             InputPattern::Sorted => "sorted rows",
             InputPattern::Masks => "masks in runs of different lengths",
             InputPattern::Zeros => "exact zeros",
+            InputPattern::NonFinite => "a NaN or an infinity",
         }
     }
 }
@@ -172,6 +180,7 @@ pub fn apply(target: &PatternTarget<'_>, seed: u64, stream: u64, out: &mut [u8])
         (InputPattern::Repeated, _) => repeated(row, width, &mut lanes, out),
         (InputPattern::Masks, _) => masks(row * width, width, &mut lanes, out),
         (InputPattern::Zeros, _) => zeros(row * width, width, &mut lanes, out),
+        (InputPattern::NonFinite, _) => non_finite(target.dtype, &mut lanes, out),
         (InputPattern::Clusters, _) => clusters(target.dtype, row, &mut lanes, out),
         (InputPattern::Cancellation, _) => cancellation(target.dtype, row, &mut lanes, out),
         (InputPattern::Sorted, _) => sorted(target.dtype, row, &mut lanes, out),
@@ -225,6 +234,21 @@ fn blend(target: &PatternTarget<'_>, from: Hostile<'_>, lanes: &mut StreamLanes,
                 out[at..at + width].copy_from_slice(element);
             }
         }
+    }
+}
+
+/// Puts a NaN, an infinity, or both, at random places.
+fn non_finite(dtype: Dtype, lanes: &mut StreamLanes, out: &mut [u8]) {
+    let infinity = if lanes.below(2) == 0 { f64::INFINITY } else { f64::NEG_INFINITY };
+    let values: &[f64] = match lanes.below(3) {
+        0 => &[f64::NAN],
+        1 => &[infinity],
+        _ => &[infinity, f64::NAN],
+    };
+    let width = dtype.bytes();
+    for value in values {
+        let at = lanes.below((out.len() / width) as u64) as usize * width;
+        tensor::from_f64(dtype, &[*value], &mut out[at..at + width]);
     }
 }
 

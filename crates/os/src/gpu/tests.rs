@@ -163,6 +163,8 @@ fn patterns_are_those_of_the_host() {
                 let all = rows.iter().filter(|row| row.iter().all(|v| *v == 0.0)).count();
                 (20..90).contains(&all) && rows.iter().any(|row| row.iter().all(|v| *v != 0.0))
             }
+            // In no mixture, and only on the host.
+            InputPattern::NonFinite => false,
             InputPattern::Masks => {
                 rows.iter().any(|row| row.windows(2).filter(|pair| pair[0] != pair[1]).count() == 1)
             }

@@ -1,6 +1,6 @@
 //! Memory that shows how far a kernel reached into it.
 
-use super::{CallRegisters, EntryPoint};
+use super::{CallRegisters, EntryPoint, page_bytes};
 use std::ptr::NonNull;
 use std::{io, ptr};
 
@@ -29,16 +29,16 @@ impl WatchedMemory {
         );
         // SAFETY: a new mapping at a place of the kernel's choice, whose advice changes only how
         // its pages are made.
-        let (base, page) = unsafe {
+        let base = unsafe {
             let base = libc::mmap(ptr::null_mut(), BYTES, access, flags, -1, 0);
             if base == libc::MAP_FAILED {
                 return Err(io::Error::last_os_error());
             }
             libc::madvise(base, BYTES, libc::MADV_NOHUGEPAGE);
-            (base, libc::sysconf(libc::_SC_PAGESIZE))
+            base
         };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, page: usize::try_from(page).unwrap_or(4_096), offset: 0 })
+        Ok(Self { base, page: page_bytes() as usize, offset: 0 })
     }
 
     /// The size of a page.

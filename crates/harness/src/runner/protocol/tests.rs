@@ -11,7 +11,7 @@ fn question() -> impl Strategy<Value = WorkerRequest> {
             let slots = slots.into_iter().map(|(input, output)| CallSlot { input, output });
             let slots = slots.collect();
             match stage {
-                true => WorkerRequest::Fill(slots),
+                true => WorkerRequest::Fill { slots, place: spin_ns },
                 false => WorkerRequest::Batch { slots, spin_ns },
             }
         }),
@@ -27,6 +27,9 @@ fn question() -> impl Strategy<Value = WorkerRequest> {
             }
         )),
         Just(WorkerRequest::Fetch),
+        any::<(u64, u64)>().prop_map(|(from, to)| {
+            WorkerRequest::Fence([vec![[from, to]; 2], vec![[to, from]; 3]])
+        }),
         (any::<u64>(), prop::collection::vec(argument(), 0..30)).prop_map(|(stride, args)| {
             WorkerRequest::Setup(CallSetup { input_stride: stride, output_stride: 64, args })
         }),

@@ -1,0 +1,49 @@
+//! Both workers of a duel: started and called in random order.
+
+use super::arm::KernelWorker;
+use super::buffers::KernelBuffers;
+use super::setup::RunnerSetup;
+use crate::outcome::{BlockFailure, BlockResult, GateResult};
+use karve_core::measurement::Gate;
+use karve_os::error::Result;
+use karve_os::random::secret;
+use std::path::PathBuf;
+
+pub(super) const PARENT: usize = 0;
+pub(super) const CANDIDATE: usize = 1;
+
+/// Which arm comes first, and which second.
+pub(super) type ArmOrder = [usize; 2];
+
+/// Starts both arms in random order.
+pub(super) fn start_arms(
+    terms: &RunnerSetup,
+    trees: &[PathBuf; 2],
+    stage: &KernelBuffers,
+) -> BlockResult<[KernelWorker; 2]> {
+    let mut starting = [None, None];
+    for arm in toss()? {
+        starting[arm] = Some(by_arm(arm, terms.start_arm(&trees[arm], stage))?);
+    }
+    let [Some(parent), Some(candidate)] = starting else {
+        return Err(BlockFailure::Parent(Gate::Passed).into());
+    };
+    Ok([by_arm(PARENT, parent.ready())?, by_arm(CANDIDATE, candidate.ready())?])
+}
+
+/// A random order, from the operating system.
+pub(super) fn toss() -> Result<ArmOrder> {
+    Ok(match secret()? & 1 {
+        0 => [PARENT, CANDIDATE],
+        _ => [CANDIDATE, PARENT],
+    })
+}
+
+/// The result of one arm, as part of a block.
+pub(super) fn by_arm<T>(arm: usize, result: GateResult<T>) -> BlockResult<T> {
+    let whose = match arm {
+        PARENT => BlockFailure::Parent,
+        _ => BlockFailure::Candidate,
+    };
+    result.map_err(|failure| failure.map(whose))
+}

@@ -1,0 +1,53 @@
+//! Calls of which a contract promises nothing: a candidate must be right where the incumbent is.
+
+use super::{built, case, check_kernel, kernels, terms};
+use karve_numerics::contract::ArgKind;
+
+/// What the check says of a kernel next to an incumbent.
+fn said(kernel: &str, incumbent: &str, fixed: bool) -> Option<String> {
+    let (own, usual) = (built(kernel), built(incumbent));
+    let mut terms = terms(own.path());
+    for arg in &mut terms.contract.args {
+        if let ArgKind::Scalar { fixed: is_fixed, .. } = &mut arg.kind {
+            *is_fixed = fixed;
+        }
+    }
+    let checked = check_kernel(&terms, own.path(), Some(usual.path()), &[case(1_000)]);
+    checked.expect("a correctness check").err().map(|gate| gate.describe())
+}
+
+/// Checks that a kernel is refused for this next to an honest one, and not next to itself.
+#[track_caller]
+fn refused(kernel: &str, part: &str) {
+    let found = said(kernel, kernels::HONEST, false);
+    assert!(found.as_ref().is_some_and(|said| said.contains(part)), "{found:?}");
+    assert_eq!(said(kernel, kernels::HONEST, true).is_none(), part.contains("scalars"));
+    assert_eq!(said(kernel, kernel, false), None);
+}
+
+#[test]
+fn an_honest_kernel_passes_next_to_another() {
+    assert_eq!(said(kernels::HONEST, kernels::HONEST, false), None);
+}
+
+#[test]
+fn a_scalar_may_be_built_in_only_if_it_is_fixed() {
+    let kernel = kernels::HONEST.replace("alpha *", "1.5f *");
+    assert_ne!(kernel, kernels::HONEST);
+    refused(&kernel, "with other values of the scalars");
+}
+
+#[test]
+fn what_a_nan_gives_stays_as_it_was() {
+    let kernel =
+        kernels::HONEST.replace("z[i] = x[i] * y[i]", "z[i] = x[i] == x[i] ? x[i] * y[i] : 0");
+    assert_ne!(kernel, kernels::HONEST);
+    refused(&kernel, "with a NaN or an infinity");
+}
+
+#[test]
+fn very_small_shapes_are_tried() {
+    let kernel = kernels::HONEST.replace("z[i] = x[i] * y[i]", "z[i] = n < 16 ? 0 : x[i] * y[i]");
+    assert_ne!(kernel, kernels::HONEST);
+    refused(&kernel, "a shape that is not listed");
+}

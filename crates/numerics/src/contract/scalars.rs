@@ -1,0 +1,63 @@
+//! Other values of the scalars, for the correctness check: a kernel that has the listed ones built
+//! in would be wrong for the next user.
+
+use super::{ArgKind, Contract, value_of};
+use crate::case::Case;
+use crate::stats::DrawRng;
+
+/// Values are multiplied by a number of eighths between these: exact in every type.
+const EIGHTHS: [usize; 2] = [4, 16];
+
+impl Contract {
+    /// The contract with other values of its floating-point scalars, unless they are fixed; nothing
+    /// if there are none.
+    pub fn with_other_scalars(&self, case: &Case, secret: u64) -> Option<Self> {
+        let mut contract = self.clone();
+        let mut draws = DrawRng::new(secret);
+        let mut changed = false;
+        for arg in contract.args.iter_mut().filter(|arg| arg.dtype.is_float()) {
+            let ArgKind::Scalar { value, fixed: false } = &mut arg.kind else {
+                continue;
+            };
+            let [least, most] = EIGHTHS;
+            let eighths = least + draws.below(most - least);
+            let eighths = if eighths >= 8 { eighths + 1 } else { eighths };
+            let sign = if value_of(value, case).ok()? == 0.0 { "+" } else { "*" };
+            *value = format!("({value}){sign}{eighths}/8");
+            changed = true;
+        }
+        changed.then_some(contract)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PlacedArg;
+    use super::super::tests::{case, product};
+    use super::*;
+    use crate::tensor::Dtype;
+
+    #[test]
+    fn floating_point_scalars_vary_unless_they_are_fixed() {
+        let case = case(&[("M", 4), ("K", 8)]);
+        let mut contract = product();
+        let mut scalar = contract.args[1].clone();
+        assert_eq!(scalar.dtype, Dtype::F32);
+        for (text, value) in [("1/K", 0.125), ("0-3", -3.0), ("0", 0.0)] {
+            scalar.kind = ArgKind::Scalar { value: text.into(), fixed: false };
+            contract.args[1] = scalar.clone();
+            for secret in 0..50 {
+                let other = contract.with_other_scalars(&case, secret).expect("another value");
+                let PlacedArg::Float(found) = other.layout(&case).expect("a layout").places[1]
+                else {
+                    panic!("a number");
+                };
+                let factor = if value == 0.0 { found } else { found / value };
+                assert!((0.5..=2.0).contains(&factor) && factor != 1.0, "{text}: {found}");
+            }
+        }
+        scalar.kind = ArgKind::Scalar { value: "1/K".into(), fixed: true };
+        contract.args[1] = scalar;
+        assert_eq!(contract.with_other_scalars(&case, 1), None);
+    }
+}
