@@ -2,9 +2,11 @@
 
 use super::c_flow;
 use super::names::{LanguageFamily, NameUse, is_listed};
+use super::preprocessor::strings_of;
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 use karve_harness::cuda_source::LAUNCH;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// Scans a file.
@@ -180,7 +182,7 @@ fn macro_text(text: &str, line: u32, reading: &mut FileFacts) {
     }
     reading.note_string(LanguageFamily::C, &code, line);
     if code.contains("asm") {
-        reading.note_asm(LanguageFamily::C, &code, line);
+        reading.note_asm(LanguageFamily::C, &strings_of(&code), line);
     }
 }
 
@@ -237,7 +239,12 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
         }
         "function_definition" => definition(tree, node, reading),
         "gnu_asm_expression" | "ms_asm_expression" => {
-            reading.note_asm(LanguageFamily::C, tree.text(node), line);
+            // Operands are expressions, not assembly; the Microsoft form has no strings.
+            let text = match tree.kind(node) {
+                "gnu_asm_expression" => Cow::Owned(strings_of(tree.text(node))),
+                _ => Cow::Borrowed(tree.text(node)),
+            };
+            reading.note_asm(LanguageFamily::C, &text, line);
             let inner = ["function_definition", "declaration", "parameter_list"];
             if tree.enclosing(node, &inner).is_none() {
                 let what = "assembly outside of functions".to_owned();

@@ -38,6 +38,7 @@ use karve_numerics::case::Case;
 use names::LanguageFamily;
 use reading::{AsmScope, FileFacts, RuleMatch};
 use rules::rule;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -222,6 +223,9 @@ fn read(path: &str, bytes: &[u8], text: &str, scene: &AuditContext<'_>, reading:
         return;
     };
     reading.note_origin(text);
+    let is_c = !matches!(language, AuditLanguage::Python | AuditLanguage::Rust);
+    let joined = if is_c { preprocessor::spliced(text) } else { Cow::Borrowed(text) };
+    let text = joined.as_ref();
     let Some(tree) = tree::parse(language, text) else {
         return unread(reading, "took too long to read");
     };

@@ -39,9 +39,10 @@ fn embedded(tree: &SyntaxTree<'_>, node: NodeIndex, weights: &[String], reading:
         return;
     }
     let (first, before) = (reading.seen.len(), tree.line(node).saturating_sub(1));
-    match tree::parse(AuditLanguage::Cuda, text) {
+    let text = preprocessor::spliced(text);
+    match tree::parse(AuditLanguage::Cuda, &text) {
         Some(source) => {
-            preprocessor::read(text, reading);
+            preprocessor::read(&text, reading);
             c::read(&source, weights, reading);
         }
         None => reading.note("unaudited", "string", 1, "a string takes too long to read".into()),

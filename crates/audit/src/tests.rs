@@ -201,6 +201,15 @@ fn what_the_parent_has_does_not_count_unless_there_is_more_of_it() {
 }
 
 #[test]
+fn spliced_lines_keep_their_numbers() {
+    let text = "int a;\n#define B \\\n  1\nvoid k(void) { clock_get\\\r\ntime(1, 0); }\n\
+                void l(void) { system(0); }\n";
+    let lines: Vec<(String, u32)> =
+        found("k.c", None, text).into_iter().map(|found| (found.rule, found.line)).collect();
+    assert_eq!(lines, [("timer".to_owned(), 4), ("process".to_owned(), 6)]);
+}
+
+#[test]
 fn what_moves_to_another_file_is_not_new() {
     let timer = b"void k(void) { clock_gettime(1, 0); }".to_vec();
     let changes = [
