@@ -35,6 +35,8 @@ pub(super) struct AnalyzedFunction {
     pub(super) looked_up: Vec<(NodeIndex, NodeIndex)>,
     /// Conditions.
     pub(super) tested: Vec<NodeIndex>,
+    /// What else says which work is done, or how much: bounds of loops, indices, called values.
+    pub(super) steered: Vec<NodeIndex>,
     /// Sources that are copied to an output, and returned values.
     pub(super) given: Vec<NodeIndex>,
     /// Values of the blocks of a function, where the language has such.

@@ -15,6 +15,7 @@ mod numbers;
 mod preprocessor;
 mod python;
 mod python_flow;
+mod python_state;
 mod reading;
 mod reflection;
 mod rules;

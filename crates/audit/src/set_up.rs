@@ -41,11 +41,17 @@ pub(super) fn names(file: &AnalyzedFile<'_>, flows: &[FunctionFlow<'_>]) -> BTre
     asked.into_iter().filter(|name| is_set_up(file, flows, name)).collect()
 }
 
-/// The state that decides what a function does, except for what is only set up or waited for.
-pub(super) fn decided(flow: &FunctionFlow<'_>, set_up: &BTreeSet<String>) -> Vec<String> {
+/// The state that decides what a function does and where, except for what is only set up or waited
+/// for.
+pub(super) fn decided(
+    flow: &FunctionFlow<'_>,
+    set_up: &BTreeSet<String>,
+) -> Vec<(String, NodeIndex)> {
     let tested = flow.function.tested.iter().filter(|node| !is_wait(flow.file.tree, **node));
-    let decided = tested.flat_map(|node| flow.all_outer(*node));
-    decided.filter(|name| !set_up.contains(name)).collect()
+    let decided = tested
+        .chain(&flow.function.steered)
+        .flat_map(|node| flow.all_outer(*node).into_iter().map(|name| (name, *node)));
+    decided.filter(|(name, _)| !set_up.contains(name)).collect()
 }
 
 /// Whether a condition only says how long to wait for another thread: `while (!due) wait(...)`.
@@ -78,6 +84,7 @@ fn is_set_up(file: &AnalyzedFile<'_>, flows: &[FunctionFlow<'_>], name: &str) ->
     let Some(branch) = tests.min().and_then(|test| branch_of(tree, flow, test)) else {
         return false;
     };
+    let is_whole = flow.function.tested.iter().all(|test| asks_whole(flow, *test, name));
     let all =
         || flows.iter().flat_map(|flow| flow.function.assigned.iter().map(move |a| (flow, a)));
     let of_name = |(flow, (target, _)): &(&FunctionFlow<'_>, &(NodeIndex, NodeIndex))| {
@@ -87,9 +94,27 @@ fn is_set_up(file: &AnalyzedFile<'_>, flows: &[FunctionFlow<'_>], name: &str) ->
         flows.iter().flat_map(|flow| flow.function.changed.iter().map(move |n| (flow, n)));
     all().any(|one| of_name(&one))
         && all().filter(of_name).all(|(_, (target, _))| tree.holds(branch, *target))
-        && !changed.any(|(flow, node)| asks(flow, *node))
+        && !changed.any(|(flow, node)| asks(flow, *node) && !(is_whole && is_filled(tree, *node)))
         && sets_up_only(file, flow, branch)
         && touches_nothing_before(tree, flow, branch)
+}
+
+/// Whether a condition asks only whether there is an array and how large it is.
+fn asks_whole(flow: &FunctionFlow<'_>, test: NodeIndex, name: &str) -> bool {
+    let tree = flow.file.tree;
+    let places = tree.find(test, &["identifier"]);
+    let mut places = places.filter(|node| flow.state_of(tree.text(*node)).as_deref() == Some(name));
+    let is_none = |node: NodeIndex| {
+        let compared = tree.parent(node).filter(|up| tree.kind(*up) == "comparison_operator");
+        compared.is_some_and(|up| tree.children(up).any(|side| tree.kind(side) == "none"))
+    };
+    places.all(|node| is_none(node) || (is_extent(tree, node) && !tree.text(test).contains("len(")))
+}
+
+/// Whether a change is only in what an array contains: `np.add(x, y, out=scratch)`.
+fn is_filled(tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
+    let up = tree.parent(node);
+    up.is_some_and(|up| tree.kind(up) == "keyword_argument" && tree.child_text(up, "name") == "out")
 }
 
 /// Whether all state that a branch sets is made of neither inputs nor other state, so that it does
@@ -147,7 +172,7 @@ fn touches_nothing_before(
 }
 
 /// Whether only the extents or the type of a tensor are asked for.
-fn is_extent(tree: &SyntaxTree<'_>, tensor: NodeIndex) -> bool {
+pub(super) fn is_extent(tree: &SyntaxTree<'_>, tensor: NodeIndex) -> bool {
     let Some(parent) = tree.parent(tensor) else {
         return false;
     };

@@ -46,7 +46,10 @@ pub(super) fn examine(
             let those = function.given.iter();
             given.extend(those.filter_map(|node| Some((outer(node)?, *node))));
         }
-        decides.extend(decided);
+        for (name, node) in decided {
+            lines.entry(name.clone()).or_insert(file.tree.line(node));
+            decides.insert(name);
+        }
     }
     // The fields of an object live as long as it does, which may be one call.
     let fields = file.declared.is_some();

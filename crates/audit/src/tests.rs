@@ -2,7 +2,7 @@
 
 use super::rules::rules;
 use super::*;
-use karve_core::integrity::{AuditMode, Severity};
+use karve_core::integrity::{AuditMode, STATE_RULES, Severity};
 use karve_numerics::case::CaseSet;
 use proptest::prelude::*;
 use std::fmt::Write;
@@ -179,6 +179,10 @@ fn small_kernels_are_judged_as_they_say() {
         let suspicious = rules_of(&findings, Severity::Suspicious);
         let is_right = match wanted.strip_prefix("suspicious ") {
             Some(rule) => forbidden.is_empty() && suspicious == BTreeSet::from([rule]),
+            None if wanted == "state" => {
+                let named = forbidden.union(&suspicious);
+                named.into_iter().any(|rule| STATE_RULES.contains(rule))
+            }
             None if wanted == "clean" => forbidden.is_empty() && suspicious.is_empty(),
             None => forbidden.contains(wanted),
         };
