@@ -1,6 +1,8 @@
 //! C, C++ and CUDA: names, macros, pragmas, attributes and inline assembly.
 
+use super::asm_reads;
 use super::c_flow;
+use super::kept_state;
 use super::names::{LanguageFamily, NameUse, is_listed};
 use super::preprocessor::strings_of;
 use super::reading::FileFacts;
@@ -85,7 +87,7 @@ fn name(
     let taken = ["value", "right"].map(Some).contains(&tree.place(node))
         || (parent == "pointer_expression" && tree.place(node) == Some("argument"));
     let value = foreign && tree.kind(node) == "identifier" && taken;
-    if path == "__FILE__" && is_printed(tree, node) {
+    if (path == "__FILE__" && is_printed(tree, node)) || kept_state::is_restored(tree, node) {
         return;
     }
     let found = NameUse { path: &path, called: (called && !own) || value };
@@ -245,6 +247,13 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
                 _ => Cow::Borrowed(tree.text(node)),
             };
             reading.note_asm(LanguageFamily::C, &text, line);
+            let declares = tree.enclosing(node, &["declaration"]);
+            let set = declares.is_some_and(|of| tree.child_text(of, "declarator").contains('='));
+            let register = text.trim_matches(['"', '%', ' ']);
+            if declares.is_some() && !set && asm_reads::canonical(register).is_some() {
+                let read = format!("{register} as a variable, which nothing set before");
+                reading.note_asm_reads(Some(read), line);
+            }
             let inner = ["function_definition", "declaration", "parameter_list"];
             if tree.enclosing(node, &inner).is_none() {
                 let what = "assembly outside of functions".to_owned();

@@ -43,6 +43,8 @@ pub(super) struct AnalyzedFunction {
     pub(super) tails: Vec<NodeIndex>,
     /// State, and the value that it gets once.
     pub(super) once: Vec<(NodeIndex, NodeIndex)>,
+    /// Code that runs in the first call only.
+    pub(super) once_code: Vec<NodeIndex>,
     /// The parameters that are data.
     pub(super) tensors: BTreeSet<String>,
     /// Whether it is a constructor: the state it writes is new.

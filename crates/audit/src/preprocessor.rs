@@ -1,6 +1,7 @@
 //! C before it is parsed: what its directives take in or ask for, the names that macros paste
 //! together, and assembly with the text of its macros.
 
+use super::asm_reads;
 use super::names::{LanguageFamily, NameUse, is_listed};
 use super::reading::{AsmScope, FileFacts};
 use std::borrow::Cow;
@@ -23,6 +24,14 @@ const ASM: [&str; 3] = ["asm", "__asm__", "__asm"];
 
 fn has_asm(text: &str) -> bool {
     text.split(|c| !is_word(c)).any(|word| ASM.contains(&word))
+}
+
+/// Whether a text ends in the start of assembly: `asm volatile`.
+fn is_asm_head(text: &str) -> bool {
+    let mut words = text.split(|c| !is_word(c)).filter(|word| !word.is_empty()).rev();
+    let is_more =
+        |word: &&str| ["volatile", "__volatile__", "__volatile", "goto", "inline"].contains(word);
+    words.by_ref().find(|word| !is_more(word)).is_some_and(|word| ASM.contains(&word))
 }
 
 /// The strings of a text, with nothing between them but quotes and blanks; of assembly, only they
@@ -264,6 +273,12 @@ impl Macros {
             );
             if is_asm {
                 reading.note_symbols(&expanded, AsmScope::Inline, line);
+            }
+            for (at, _) in expanded.match_indices('(').filter(|_| is_asm || has_asm(&expanded)) {
+                let start = &expanded[..at];
+                if is_asm == (at == 0) && (is_asm || is_asm_head(start)) {
+                    reading.note_asm_reads(asm_reads::in_c(&expanded[at..]), line);
+                }
             }
             // Assembly that a macro makes; what stands there without one is found in the tree.
             let raw = if is_asm { &code[from..from + length] } else { text };
