@@ -1,10 +1,14 @@
 //! C, C++ and CUDA: names, macros, pragmas, attributes and inline assembly.
 
+use super::asm_reads;
 use super::c_flow;
+use super::kept_state;
 use super::names::{LanguageFamily, NameUse, is_listed};
+use super::preprocessor::strings_of;
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 use karve_harness::cuda_source::LAUNCH;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// Scans a file.
@@ -83,7 +87,7 @@ fn name(
     let taken = ["value", "right"].map(Some).contains(&tree.place(node))
         || (parent == "pointer_expression" && tree.place(node) == Some("argument"));
     let value = foreign && tree.kind(node) == "identifier" && taken;
-    if path == "__FILE__" && is_printed(tree, node) {
+    if (path == "__FILE__" && is_printed(tree, node)) || kept_state::is_restored(tree, node) {
         return;
     }
     let found = NameUse { path: &path, called: (called && !own) || value };
@@ -180,7 +184,7 @@ fn macro_text(text: &str, line: u32, reading: &mut FileFacts) {
     }
     reading.note_string(LanguageFamily::C, &code, line);
     if code.contains("asm") {
-        reading.note_asm(LanguageFamily::C, &code, line);
+        reading.note_asm(LanguageFamily::C, &strings_of(&code), line);
     }
 }
 
@@ -237,7 +241,19 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
         }
         "function_definition" => definition(tree, node, reading),
         "gnu_asm_expression" | "ms_asm_expression" => {
-            reading.note_asm(LanguageFamily::C, tree.text(node), line);
+            // Operands are expressions, not assembly; the Microsoft form has no strings.
+            let text = match tree.kind(node) {
+                "gnu_asm_expression" => Cow::Owned(strings_of(tree.text(node))),
+                _ => Cow::Borrowed(tree.text(node)),
+            };
+            reading.note_asm(LanguageFamily::C, &text, line);
+            let declares = tree.enclosing(node, &["declaration"]);
+            let set = declares.is_some_and(|of| tree.child_text(of, "declarator").contains('='));
+            let register = text.trim_matches(['"', '%', ' ']);
+            if declares.is_some() && !set && asm_reads::canonical(register).is_some() {
+                let read = format!("{register} as a variable, which nothing set before");
+                reading.note_asm_reads(Some(read), line);
+            }
             let inner = ["function_definition", "declaration", "parameter_list"];
             if tree.enclosing(node, &inner).is_none() {
                 let what = "assembly outside of functions".to_owned();

@@ -226,6 +226,8 @@ fn declaration(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFu
         let declarators = tree.find(node, &["init_declarator"]);
         let parts = declarators
             .filter_map(|d| Some((tree.find(d, &["identifier"]).next()?, tree.child(d, "value")?)));
+        let parts: Vec<(NodeIndex, NodeIndex)> = parts.collect();
+        function.once_code.extend(parts.iter().map(|(_, value)| *value));
         function.once.extend(parts);
         return;
     }
@@ -255,9 +257,14 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
                 function.counted.push(argument);
             }
         }
-        "binary_expression" => function.add_comparison(tree, node),
+        "binary_expression" => {
+            function.add_comparison(tree, node);
+            let decides = ["&&", "||", "and", "or"].contains(&tree.child_text(node, "operator"));
+            function.steered.extend(tree.child(node, "left").filter(|_| decides));
+        }
         "subscript_expression" => {
             let key = tree.child(node, "index").or_else(|| tree.child(node, "indices"));
+            function.steered.extend(key);
             function.looked_up.extend(tree.child(node, "argument").zip(key));
         }
         "if_statement"
@@ -265,6 +272,7 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
         | "do_statement"
         | "conditional_expression"
         | "switch_statement" => function.tested.extend(tree.child(node, "condition")),
+        "for_statement" => function.steered.extend(tree.child(node, "condition")),
         "return_statement" => {
             let is_value =
                 |child: &NodeIndex| !tree.is_leaf(*child) || tree.kind(*child) == "identifier";
@@ -280,6 +288,7 @@ fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction)
         return;
     };
     let arguments = tree.arguments(node);
+    add_once(tree, callee, &arguments, function);
     if tree.kind(callee) == "field_expression" {
         if let Some(object) = tree.child(callee, "argument") {
             let method = tree.child_text(callee, "field");
@@ -311,13 +320,34 @@ fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction)
             function.changed.push(*to);
             function.counted.push(*to);
         }
+        (name, [to, ..]) if is_listed("allocating", name) => {
+            let filled = tree.text(*to).starts_with('&');
+            function.assigned.extend(filled.then_some((*to, node)));
+        }
         ("memset" | "fill" | "fill_n", [to, ..]) => function.changed.push(*to),
         ("copy" | "copy_n", [from, _, to, ..]) => {
             function.changed.push(*to);
             function.given.push(*from);
         }
+        // What gets an address may write there.
+        (name, all) if !word_list("c-reading").iter().any(|start| name.starts_with(start)) => {
+            let addresses = all.iter().filter(|of| tree.text(**of).starts_with('&'));
+            function.changed.extend(addresses);
+        }
         _ => {}
     }
+}
+
+/// Adds what code that runs once sets outside of itself: `call_once(flag, [&] { first = true; })`.
+fn add_once(
+    tree: &SyntaxTree<'_>,
+    callee: NodeIndex,
+    arguments: &[NodeIndex],
+    function: &mut AnalyzedFunction,
+) {
+    let once = is_listed("once", tree.text(callee).rsplit("::").next().unwrap_or_default());
+    let lambdas = arguments.iter().filter(|of| once && tree.kind(**of) == "lambda_expression");
+    function.once_code.extend(lambdas);
 }
 
 /// Whether a function of C changes a number that several threads may use: `atomic_fetch_add`.

@@ -35,12 +35,16 @@ pub(super) struct AnalyzedFunction {
     pub(super) looked_up: Vec<(NodeIndex, NodeIndex)>,
     /// Conditions.
     pub(super) tested: Vec<NodeIndex>,
+    /// What else says which work is done, or how much: bounds of loops, indices, called values.
+    pub(super) steered: Vec<NodeIndex>,
     /// Sources that are copied to an output, and returned values.
     pub(super) given: Vec<NodeIndex>,
     /// Values of the blocks of a function, where the language has such.
     pub(super) tails: Vec<NodeIndex>,
     /// State, and the value that it gets once.
     pub(super) once: Vec<(NodeIndex, NodeIndex)>,
+    /// Code that runs in the first call only.
+    pub(super) once_code: Vec<NodeIndex>,
     /// The parameters that are data.
     pub(super) tensors: BTreeSet<String>,
     /// Whether it is a constructor: the state it writes is new.

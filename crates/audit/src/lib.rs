@@ -4,17 +4,20 @@
 //! it and the parent does not, or has fewer. The files are never run, built or trusted.
 
 mod asm_bytes;
+mod asm_reads;
 mod build_files;
 mod c;
 mod c_flow;
 mod copies;
 mod flow;
+mod kept_state;
 mod memo;
 mod names;
 mod numbers;
 mod preprocessor;
 mod python;
 mod python_flow;
+mod python_state;
 mod reading;
 mod reflection;
 mod rules;
@@ -23,6 +26,7 @@ mod rust_flow;
 mod set_up;
 mod signature;
 mod state;
+mod steering;
 mod symbols;
 mod tree;
 mod unwritten;
@@ -38,6 +42,7 @@ use karve_numerics::case::Case;
 use names::LanguageFamily;
 use reading::{AsmScope, FileFacts, RuleMatch};
 use rules::rule;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -76,6 +81,8 @@ pub fn audit(changes: &[FileChange], scene: &AuditContext<'_>) -> Vec<AuditFindi
         before.take(&change.path, change.before.as_deref(), scene);
         after.take(&change.path, change.after.as_deref(), scene);
     }
+    before.connect();
+    after.connect();
     let mut findings = after.beyond(&before);
     if let Some(unread) = changes.get(FILES_MAX) {
         let what = format!("only {FILES_MAX} files of a change are read");
@@ -107,6 +114,8 @@ struct VersionMatches {
     seen: BTreeMap<(&'static str, String), Vec<FileMatch>>,
     tolerances: BTreeMap<String, (f64, String, u32)>,
     launches: (u32, Option<String>),
+    /// By file: the state that it writes, and what it asks for that another file may write.
+    shared: Vec<(String, BTreeSet<String>, BTreeMap<String, u32>)>,
 }
 
 impl VersionMatches {
@@ -124,6 +133,7 @@ impl VersionMatches {
             let key = (seen.rule, seen.key.clone());
             self.seen.entry(key).or_default().push((path.to_owned(), seen, line));
         }
+        self.shared.push((path.to_owned(), reading.shared, reading.asked));
         for (name, value, line) in reading.tolerances {
             let place = (value, path.to_owned(), line);
             let known = self.tolerances.entry(name.clone()).or_insert_with(|| place.clone());
@@ -134,6 +144,20 @@ impl VersionMatches {
         self.launches.0 += reading.launches;
         if reading.launches > 0 {
             self.launches.1.get_or_insert_with(|| path.to_owned());
+        }
+    }
+
+    /// Adds the state that one file writes and another decides on.
+    fn connect(&mut self) {
+        for (path, _, asked) in &self.shared {
+            let others = self.shared.iter().filter(|(other, ..)| other != path);
+            let written: BTreeSet<&String> = others.flat_map(|(_, shared, _)| shared).collect();
+            for (name, line) in asked.iter().filter(|(name, _)| written.contains(name)) {
+                let what = format!("{name} decides, and another file writes it in every call");
+                let (rule, key, line) = ("static-state", name.clone(), *line);
+                let seen = RuleMatch { rule, key: key.clone(), line, what };
+                self.seen.entry((rule, key)).or_default().push((path.clone(), seen, 0));
+            }
         }
     }
 
@@ -222,6 +246,9 @@ fn read(path: &str, bytes: &[u8], text: &str, scene: &AuditContext<'_>, reading:
         return;
     };
     reading.note_origin(text);
+    let is_c = !matches!(language, AuditLanguage::Python | AuditLanguage::Rust);
+    let joined = if is_c { preprocessor::spliced(text) } else { Cow::Borrowed(text) };
+    let text = joined.as_ref();
     let Some(tree) = tree::parse(language, text) else {
         return unread(reading, "took too long to read");
     };

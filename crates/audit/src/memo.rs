@@ -13,6 +13,7 @@ use super::flow::{AnalyzedFile, FunctionFlow, PASSES};
 use super::names::is_listed;
 use super::numbers::callee;
 use super::reading::FileFacts;
+use super::set_up::is_extent;
 use super::tree::NodeIndex;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,8 +45,10 @@ const CHANGES: [&str; 8] = [
 /// What a function does with the data of its inputs.
 pub(super) struct DataFlow<'a> {
     flow: &'a FunctionFlow<'a>,
-    /// Locals that hold it.
+    /// Locals that hold it, or what is made of shapes.
     data: BTreeSet<String>,
+    /// Locals that hold what an input contains.
+    content: BTreeSet<String>,
     /// Branches that state decides which this call did not set before.
     decided: BTreeSet<NodeIndex>,
 }
@@ -93,7 +96,8 @@ pub(super) fn examine(
 
 impl<'a> DataFlow<'a> {
     pub(super) fn of(flow: &'a FunctionFlow<'a>) -> Self {
-        let mut new = Self { flow, data: BTreeSet::new(), decided: BTreeSet::new() };
+        let (data, content) = (BTreeSet::new(), BTreeSet::new());
+        let mut new = Self { flow, data, content, decided: BTreeSet::new() };
         let function = flow.function;
         for _ in 0..PASSES {
             for (target, value) in &function.assigned {
@@ -122,8 +126,10 @@ impl<'a> DataFlow<'a> {
             return;
         };
         if !self.data.contains(name) && self.depends(value) {
-            let name = name.to_owned();
-            self.data.insert(name);
+            self.data.insert(name.to_owned());
+        }
+        if !self.content.contains(name) && self.has_content(value) {
+            self.content.insert(name.to_owned());
         }
     }
 
@@ -162,29 +168,41 @@ impl<'a> DataFlow<'a> {
         self.decided.contains(&node) || up.any(|up| self.decided.contains(&up))
     }
 
-    /// Whether an expression is made of what an input contains; memory that is only allocated is
-    /// not.
+    /// Whether an expression is made of an input, even if only of its shape; memory that is only
+    /// allocated is not.
     pub(super) fn depends(&self, expression: NodeIndex) -> bool {
         let tree = self.flow.file.tree;
+        self.names_input(expression, &self.data, |node| {
+            tree.enclosing(node, &["sizeof_expression"]).is_some()
+        })
+    }
+
+    /// Whether an expression is made of what an input contains.
+    fn has_content(&self, expression: NodeIndex) -> bool {
+        self.names_input(expression, &self.content, |node| is_extent(self.flow.file.tree, node))
+    }
+
+    fn names_input(
+        &self,
+        expression: NodeIndex,
+        locals: &BTreeSet<String>,
+        is_left_out: impl Fn(NodeIndex) -> bool,
+    ) -> bool {
+        let tree = self.flow.file.tree;
         let calls = ["call_expression", "call", "macro_invocation"];
-        let wrapped = ["parenthesized_expression", "cast_expression", "type_cast_expression"];
-        let mut top = expression;
-        while wrapped.contains(&tree.kind(top)) {
-            let inner = tree.child(top, "value").or_else(|| tree.children(top).nth(1));
-            let Some(inner) = inner else {
-                break;
-            };
-            top = inner;
-        }
-        if calls.contains(&tree.kind(top)) && is_listed("allocating", callee(tree, top)) {
-            return false;
-        }
+        let allocates = |up: NodeIndex| {
+            calls.contains(&tree.kind(up)) && is_listed("allocating", callee(tree, up))
+        };
+        let is_allocated = |node: NodeIndex| {
+            let mut inside = tree.ancestors(node).take_while(|up| *up >= expression);
+            inside.any(allocates)
+        };
         let function = self.flow.function;
         tree.within(expression).any(|node| {
             ["identifier", "shorthand_field_identifier"].contains(&tree.kind(node)) && {
                 let name = tree.text(node);
-                let known = function.tensors.contains(name) || self.data.contains(name);
-                known && tree.enclosing(node, &["sizeof_expression"]).is_none()
+                let known = function.tensors.contains(name) || locals.contains(name);
+                known && !is_left_out(node) && !is_allocated(node)
             }
         })
     }
@@ -196,7 +214,7 @@ impl<'a> DataFlow<'a> {
         let changed = function.changed.iter().map(|target| (*target, self.change_of(*target)));
         let data = assigned.chain(changed).filter(|(target, value)| {
             // What a parameter is called elsewhere is not yet what it contains.
-            self.depends(*value) && !self.flow.file.is_own(function, *target)
+            self.has_content(*value) && !self.flow.file.is_own(function, *target)
         });
         data.filter_map(|(target, _)| Some((self.state(target)?, target))).collect()
     }

@@ -84,7 +84,7 @@ pub(super) fn callee<'t>(tree: &SyntaxTree<'t>, call: NodeIndex) -> &'t str {
     name.rsplit([':', '.', '>']).next().unwrap_or_default().trim()
 }
 
-fn is_alignment(tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
+pub(super) fn is_alignment(tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
     let mut node = node;
     let wraps = |parent: &NodeIndex| WRAPPERS.contains(&tree.kind(*parent));
     while let Some(parent) = tree.parent(node).filter(wraps) {

@@ -1,8 +1,10 @@
 //! C before it is parsed: what its directives take in or ask for, the names that macros paste
 //! together, and assembly with the text of its macros.
 
+use super::asm_reads;
 use super::names::{LanguageFamily, NameUse, is_listed};
 use super::reading::{AsmScope, FileFacts};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::str::CharIndices;
@@ -17,6 +19,37 @@ const PASTED: char = '\u{1}';
 /// What asks whether a file is there.
 const ASKS: [&str; 3] = ["__has_include_next", "__has_include", "__has_embed"];
 
+/// Words that start assembly.
+const ASM: [&str; 3] = ["asm", "__asm__", "__asm"];
+
+fn has_asm(text: &str) -> bool {
+    text.split(|c| !is_word(c)).any(|word| ASM.contains(&word))
+}
+
+/// Whether a text ends in the start of assembly: `asm volatile`.
+fn is_asm_head(text: &str) -> bool {
+    let mut words = text.split(|c| !is_word(c)).filter(|word| !word.is_empty()).rev();
+    let is_more =
+        |word: &&str| ["volatile", "__volatile__", "__volatile", "goto", "inline"].contains(word);
+    words.by_ref().find(|word| !is_more(word)).is_some_and(|word| ASM.contains(&word))
+}
+
+/// The strings of a text, with nothing between them but quotes and blanks; of assembly, only they
+/// are code.
+pub(super) fn strings_of(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('"') {
+        if !rest[..at].trim().is_empty() && !out.is_empty() {
+            out.push_str("\"\\n\"");
+        }
+        let (string, after) = rest[at..].split_at(quoted(&rest[at..]));
+        out.push_str(string);
+        rest = after;
+    }
+    out
+}
+
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
@@ -24,30 +57,60 @@ fn is_word(c: char) -> bool {
 /// Scans the text of a file.
 pub(super) fn read(text: &str, reading: &mut FileFacts) {
     let (mut macros, mut code) = (Macros::default(), String::new());
+    note_trigraphs(text, reading);
     let plain = without_comments(text);
-    let (mut rest, mut line) = (plain.as_str(), 1);
-    while !rest.is_empty() {
-        let (one, after) = logical_line(rest);
-        rest = after;
+    for (one, line) in plain.split_inclusive('\n').zip(1..) {
         let trimmed = one.trim_start();
         let of_directive = trimmed.strip_prefix('#').or_else(|| trimmed.strip_prefix("%:"));
         match of_directive {
             Some(directive) => {
-                let directive = directive.replace("\\\r\n", " ").replace("\\\n", " ");
+                let directive = directive.replace("%:%:", "##");
                 read_directive(directive.trim(), line, &mut macros, reading);
+                code.push('\n');
             }
             None => {
                 asked(one, line, reading);
                 code.push_str(one);
             }
         }
-        let lines = one.matches('\n').count();
-        if of_directive.is_some() {
-            code.push_str(&"\n".repeat(lines));
-        }
-        line += u32::try_from(lines).unwrap_or_default();
     }
     macros.read_code(&code, reading);
+}
+
+/// The text with its lines spliced as a compiler does, before it sees comments and names. What
+/// follows a splice moves to the first of the lines; all later lines stay where they are.
+pub(super) fn spliced(text: &str) -> Cow<'_, str> {
+    if !text.contains('\\') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut moved = 0;
+    for line in text.split_inclusive('\n') {
+        let end = line.trim_end();
+        // Compilers allow blanks after the backslash.
+        if let Some(start) = end.strip_suffix('\\').filter(|_| line.ends_with('\n')) {
+            out.push_str(start);
+            moved += 1;
+            continue;
+        }
+        out.push_str(line);
+        out.push_str(&"\n".repeat(std::mem::take(&mut moved)));
+    }
+    out.push_str(&"\n".repeat(moved));
+    Cow::Owned(out)
+}
+
+/// Reports trigraphs: some compilers read them as other characters, so that one text has two
+/// meanings.
+fn note_trigraphs(text: &str, reading: &mut FileFacts) {
+    for (line, number) in text.lines().zip(1..) {
+        let mut after =
+            line.match_indices("??").filter_map(|(at, _)| line[at + 2..].chars().next());
+        if after.any(|c| "=/'()!<>-".contains(c)) {
+            let what = "a trigraph, which hides what is compiled".to_owned();
+            reading.note("dynamic-code", "trigraph", number, what);
+        }
+    }
 }
 
 /// The text with blanks instead of comments; lines stay where they are.
@@ -99,18 +162,6 @@ fn quoted(text: &str) -> usize {
         }
     }
     text.len()
-}
-
-/// A line with those that continue it, and the rest.
-fn logical_line(text: &str) -> (&str, &str) {
-    let mut from = 0;
-    while let Some(end) = text[from..].find('\n').map(|at| from + at) {
-        if !text[..end].trim_end_matches('\r').ends_with('\\') {
-            return text.split_at(end + 1);
-        }
-        from = end + 1;
-    }
-    (text, "")
 }
 
 fn read_directive(text: &str, line: u32, macros: &mut Macros, reading: &mut FileFacts) {
@@ -205,7 +256,7 @@ impl Macros {
             line += u32::try_from(code[at..start].matches('\n').count()).unwrap_or_default();
             let word = &code[start..end];
             at = end;
-            let is_asm = ["asm", "__asm__", "__asm"].contains(&word);
+            let is_asm = ASM.contains(&word);
             let Some(of) =
                 self.by_name.get(word).map(|of| of.params.is_some()).or(is_asm.then_some(true))
             else {
@@ -222,6 +273,17 @@ impl Macros {
             );
             if is_asm {
                 reading.note_symbols(&expanded, AsmScope::Inline, line);
+            }
+            for (at, _) in expanded.match_indices('(').filter(|_| is_asm || has_asm(&expanded)) {
+                let start = &expanded[..at];
+                if is_asm == (at == 0) && (is_asm || is_asm_head(start)) {
+                    reading.note_asm_reads(asm_reads::in_c(&expanded[at..]), line);
+                }
+            }
+            // Assembly that a macro makes; what stands there without one is found in the tree.
+            let raw = if is_asm { &code[from..from + length] } else { text };
+            if expanded != raw && (is_asm || has_asm(&expanded)) {
+                reading.note_asm(LanguageFamily::C, &strings_of(&expanded), line);
             }
             for name in expansion.pasted.drain(..) {
                 let found = NameUse { path: &name, called: true };

@@ -39,9 +39,10 @@ fn embedded(tree: &SyntaxTree<'_>, node: NodeIndex, weights: &[String], reading:
         return;
     }
     let (first, before) = (reading.seen.len(), tree.line(node).saturating_sub(1));
-    match tree::parse(AuditLanguage::Cuda, text) {
+    let text = preprocessor::spliced(text);
+    match tree::parse(AuditLanguage::Cuda, &text) {
         Some(source) => {
-            preprocessor::read(text, reading);
+            preprocessor::read(&text, reading);
             c::read(&source, weights, reading);
         }
         None => reading.note("unaudited", "string", 1, "a string takes too long to read".into()),
@@ -172,6 +173,10 @@ fn named(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
     if kind == "string_content" {
         reading.note_string(LanguageFamily::Python, tree.text(node), line);
     }
+    if kind == "identifier" && tree.text(node).chars().any(is_other_form) {
+        let what = format!("`{}` is read as another name", tree.text(node));
+        reading.note("dynamic-code", "letters", line, what);
+    }
     if !["identifier", "attribute"].contains(&kind) || is_inner(tree, node) {
         return;
     }
@@ -214,6 +219,16 @@ fn named(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
         found_by_name(tree, node, names, reading);
         own_process(tree, node, path.as_deref(), reading);
     }
+}
+
+/// Whether Python reads a character in a name as a plain letter or digit.
+fn is_other_form(c: char) -> bool {
+    matches!(c, 'ª' | 'º' | 'ſ' | '\u{2b0}'..='\u{2b8}' | '\u{2e0}'..='\u{2e4}'
+        | '\u{1d2c}'..='\u{1d6a}' | '\u{1d78}' | '\u{1d9b}'..='\u{1dbf}'
+        | '\u{2070}'..='\u{209c}' | '\u{2100}'..='\u{218b}' | '\u{2460}'..='\u{24ff}'
+        | '\u{2c7c}' | '\u{2c7d}' | '\u{a7f0}'..='\u{a7f9}' | '\u{fb00}'..='\u{fb06}'
+        | '\u{ff10}'..='\u{ff5a}' | '\u{1d400}'..='\u{1d7ff}' | '\u{1f100}'..='\u{1f1ff}'
+        | '\u{1fbf0}'..='\u{1fbf9}')
 }
 
 /// Whether `__file__` only says where a library is that is loaded there.
@@ -320,7 +335,13 @@ fn patch(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
         false => tree.child(target, "attribute"),
     };
     let changed = changed.map_or("", |name| tree.text(name).trim_matches(['"', '\'']));
-    if is_listed("python-internals", changed) {
+    // A module in any object: `scheduler.time.sleep = ...`.
+    let inner = tree.text(target).split('.').skip(1);
+    let parts = inner.clone().count();
+    let of_module =
+        inner.take(parts.saturating_sub(1)).any(|p| is_listed("python-inner-modules", p));
+    let internal = is_listed("python-internals", changed) || is_listed("python-clocks", changed);
+    if internal || of_module {
         let what = format!("`{}` is changed", tree.excerpt(target));
         reading.note("patching", changed, line, what);
         return;

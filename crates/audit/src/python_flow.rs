@@ -4,6 +4,7 @@ use super::flow::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
 use super::names::{LanguageFamily, NameUse, is_hash, is_listed, known, suggests};
 use super::numbers::is_size;
 use super::python::{PythonNames, arguments};
+use super::python_state::{add_stores, note_imported, pass_on, stateful, targets};
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::BTreeSet;
@@ -14,11 +15,14 @@ pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut F
     let inside = |node: NodeIndex| tree.enclosing(node, &["function_definition"]).is_some();
     // A lambda in a function is part of it.
     let functions = functions.filter(|node| tree.kind(*node) != "lambda" || !inside(*node));
+    let mut functions: Vec<_> = functions.map(|node| function(tree, node)).collect();
+    pass_on(tree, &mut functions);
+    note_imported(tree, &functions, &names, reading);
     let program = AnalyzedFile {
         tree,
         grammar: &PythonGrammar { names: &names },
-        functions: functions.map(|node| function(tree, node)).collect(),
-        kept: BTreeSet::new(),
+        functions,
+        kept: stateful(tree),
         declared: None,
         helpers: helpers(tree),
         members: BTreeSet::new(),
@@ -66,6 +70,16 @@ struct PythonGrammar<'a> {
     names: &'a PythonNames<'a>,
 }
 
+impl PythonGrammar<'_> {
+    /// Whether a name is a module that computes, which is no state.
+    fn computes(&self, tree: &SyntaxTree<'_>, name: NodeIndex) -> bool {
+        let path = self.names.resolved(tree, name);
+        path.is_some_and(|path| {
+            is_listed("python-numeric-modules", path.split('.').next().unwrap_or_default())
+        })
+    }
+}
+
 fn is_self(tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
     ["self", "cls"].contains(&tree.text(node))
 }
@@ -76,13 +90,16 @@ impl Grammar for PythonGrammar<'_> {
             "identifier" => {
                 let attribute = tree.place(node) == Some("attribute");
                 let keyword = ["name", "function"].map(Some).contains(&tree.place(node));
-                let module = self.names.resolved(tree, node).is_some();
-                let plain = !attribute && !keyword && !module && !is_self(tree, node);
-                plain.then(|| tree.text(node))
+                let plain = !attribute && !keyword && !self.computes(tree, node);
+                (plain && !is_self(tree, node)).then(|| tree.text(node))
             }
             "attribute" => {
                 let of = tree.child(node, "object")?;
-                (tree.kind(of) == "identifier" && is_self(tree, of)).then(|| tree.text(node))
+                let of_module = self.names.resolved(tree, of).is_some_and(|of| !of.contains('.'))
+                    && tree.place(node) != Some("function")
+                    && !self.computes(tree, of);
+                let of_self = is_self(tree, of);
+                (tree.kind(of) == "identifier" && (of_self || of_module)).then(|| tree.text(node))
             }
             _ => None,
         }
@@ -200,9 +217,9 @@ fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
         let Some(name) = tree.find(parameter, &["identifier"]).next() else {
             continue;
         };
-        // A mutable default outlives the call.
-        let default = tree.child(parameter, "value").map_or("", |value| tree.kind(value));
-        if !["dictionary", "list", "set", "call"].contains(&default) {
+        // A default outlives the call, and may be changed unless it is a plain value.
+        let default = tree.child(parameter, "value");
+        if default.is_none_or(|default| is_plain(tree, default)) {
             let plain = tree.child_text(parameter, "type");
             let tensor = !["int", "float", "bool", "str", "tl.constexpr"].contains(&plain);
             function.params.insert(tree.text(name).to_owned(), tensor);
@@ -215,6 +232,7 @@ fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
         .collect();
     for inner in tree.within(node) {
         statement(tree, inner, &mut function);
+        add_stores(tree, inner, &outer, &mut function);
     }
     if tree.kind(node) == "lambda" {
         function.given.extend(tree.child(node, "body"));
@@ -231,6 +249,14 @@ fn function(tree: &SyntaxTree<'_>, node: NodeIndex) -> AnalyzedFunction {
         }
     }
     function
+}
+
+/// Whether a default cannot be changed: no name, call or container in it, except for members of
+/// modules and numbers in tuples.
+fn is_plain(tree: &SyntaxTree<'_>, default: NodeIndex) -> bool {
+    let kinds = ["identifier", "call", "list", "dictionary", "set", "lambda", "list_comprehension"];
+    let mut inner = tree.find(default, &kinds);
+    tree.kind(default) == "attribute" || inner.next().is_none()
 }
 
 /// The names that an assignment makes local.
@@ -258,7 +284,10 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
         "assignment" | "named_expression" => {
             let left = tree.child(node, "left").or_else(|| tree.child(node, "name"));
             let right = tree.child(node, "right").or_else(|| tree.child(node, "value"));
-            function.assigned.extend(left.zip(right));
+            if let (Some(left), Some(right)) = (left, right) {
+                let single = targets(tree, left).into_iter();
+                function.assigned.extend(single.map(|target| (target, right)));
+            }
         }
         "augmented_assignment" => function.add_change(tree, node, &[]),
         "comparison_operator" => {

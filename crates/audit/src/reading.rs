@@ -6,6 +6,8 @@ use super::names::{LanguageFamily, NameContext, NameUse, in_text, is_reference, 
 use super::symbols::assembly;
 use super::tree::excerpt;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 /// Maximum number of Findings in one file; more do not matter.
 const MATCHES_MAX: usize = 2_000;
 /// Smaller values of a case are too common to mean anything.
@@ -61,6 +63,10 @@ pub(super) struct FileFacts {
     pub(super) launches: u32,
     /// Tolerances: the name, its value and its line.
     pub(super) tolerances: Vec<(String, f64, u32)>,
+    /// State that the file writes and functions that return it, by the last part of their names.
+    pub(super) shared: BTreeSet<String>,
+    /// Names that decide and that the file neither defines nor writes, with a line.
+    pub(super) asked: BTreeMap<String, u32>,
     /// Files of the harness, by the names under which they are used.
     pub(super) harness: Vec<String>,
     /// Values of visible cases by parameter, in lower case.
@@ -142,6 +148,13 @@ impl FileFacts {
             self.note_name(LanguageFamily::C, found, line);
         }
         self.note("inline-asm", "asm", line, "inline assembly".to_owned());
+    }
+
+    /// Adds what assembly reads although it did not set it.
+    pub(super) fn note_asm_reads(&mut self, read: Option<String>, line: u32) {
+        if let Some(read) = read {
+            self.note("static-state", "asm", line, format!("assembly reads {read}"));
+        }
     }
 
     /// Adds a system call that assembly contains as data.

@@ -1,5 +1,6 @@
 //! Rust: paths and `use` aliases, macros, foreign functions.
 
+use super::asm_reads;
 use super::names::{LanguageFamily, NameUse};
 use super::reading::{AsmScope, FileFacts};
 use super::rust_flow;
@@ -193,6 +194,7 @@ fn macro_call(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     let last = name.rsplit(':').next().unwrap_or_default();
     if name.ends_with("asm") {
         reading.note_asm(LanguageFamily::Rust, text, line);
+        reading.note_asm_reads(asm_reads::in_rust(text), line);
         reading.note_symbols(text, AsmScope::Inline, line);
         if ["global_asm", "naked_asm"].contains(&last) {
             let what = "assembly outside of functions".to_owned();

@@ -241,14 +241,22 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
         }
         "for_expression" | "closure_parameters" => {
             let pattern = tree.child(node, "pattern");
+            let bounds = tree.child(node, "value");
+            let is_range = |of: &NodeIndex| tree.find(*of, &["range_expression"]).next().is_some();
+            function.steered.extend(bounds.filter(is_range));
             let within = pattern.filter(|_| tree.kind(node) == "for_expression").unwrap_or(node);
             let names = tree.find(within, &["identifier"]).map(|name| tree.text(name).to_owned());
             function.locals.extend(names);
         }
         "assignment_expression" => function.assigned.extend(tree.sides(node)),
         "compound_assignment_expr" => function.add_change(tree, node, &["identifier"]),
-        "binary_expression" => function.add_comparison(tree, node),
+        "binary_expression" => {
+            function.add_comparison(tree, node);
+            let decides = ["&&", "||"].contains(&tree.child_text(node, "operator"));
+            function.steered.extend(tree.child(node, "left").filter(|_| decides));
+        }
         "index_expression" => {
+            function.steered.extend(tree.children(node).nth(2));
             let mut children = tree.children(node);
             function.looked_up.extend(children.next().zip(children.nth(1)));
         }
@@ -319,6 +327,7 @@ fn call(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunction)
     }
     if is_listed("once", method) {
         function.once.extend(arguments.iter().map(|value| (object, *value)));
+        function.once_code.extend(&arguments);
     }
     function.add_method_call("rust", object, method, &arguments[..arguments.len().min(1)]);
     if method.starts_with("fetch_") {

@@ -38,14 +38,46 @@ pub(super) fn names(file: &AnalyzedFile<'_>, flows: &[FunctionFlow<'_>]) -> BTre
     for flow in flows {
         asked.extend(flow.function.tested.iter().flat_map(|node| flow.all_outer(*node)));
     }
-    asked.into_iter().filter(|name| is_set_up(file, flows, name)).collect()
+    let mut found = BTreeSet::new();
+    let mut branches = Vec::new();
+    for name in asked {
+        if let Some(branch) = set_up_branch(file, flows, &name) {
+            branches.push(branch);
+            found.insert(name);
+        }
+    }
+    found.extend(set_in(file, flows, &branches));
+    found
+}
+
+/// The state that is written in these branches only.
+fn set_in(
+    file: &AnalyzedFile<'_>,
+    flows: &[FunctionFlow<'_>],
+    branches: &[NodeIndex],
+) -> BTreeSet<String> {
+    let (mut inside, mut elsewhere) = (BTreeSet::new(), BTreeSet::new());
+    for flow in flows {
+        let assigned = flow.function.assigned.iter().map(|(target, _)| target);
+        let stored = assigned.filter(|target| !file.is_own(flow.function, **target));
+        for target in stored.chain(&flow.function.changed) {
+            let is_inside = branches.iter().any(|branch| file.tree.holds(*branch, *target));
+            let names = if is_inside { &mut inside } else { &mut elsewhere };
+            names.extend(file.root(*target).and_then(|root| flow.state_of(root)));
+        }
+    }
+    &inside - &elsewhere
 }
 
 /// The state that decides what a function does, except for what is only set up or waited for.
-pub(super) fn decided(flow: &FunctionFlow<'_>, set_up: &BTreeSet<String>) -> Vec<String> {
+pub(super) fn decided(
+    flow: &FunctionFlow<'_>,
+    set_up: &BTreeSet<String>,
+) -> Vec<(String, NodeIndex)> {
     let tested = flow.function.tested.iter().filter(|node| !is_wait(flow.file.tree, **node));
-    let decided = tested.flat_map(|node| flow.all_outer(*node));
-    decided.filter(|name| !set_up.contains(name)).collect()
+    let decided =
+        tested.flat_map(|node| flow.all_outer(*node).into_iter().map(|name| (name, *node)));
+    decided.filter(|(name, _)| !set_up.contains(name)).collect()
 }
 
 /// Whether a condition only says how long to wait for another thread: `while (!due) wait(...)`.
@@ -64,20 +96,24 @@ pub(super) fn is_wait(tree: &SyntaxTree<'_>, test: NodeIndex) -> bool {
         && tree.find(body, &assigns).next().is_none()
 }
 
-fn is_set_up(file: &AnalyzedFile<'_>, flows: &[FunctionFlow<'_>], name: &str) -> bool {
+/// The branch that sets the state up, if it is only set up.
+fn set_up_branch(
+    file: &AnalyzedFile<'_>,
+    flows: &[FunctionFlow<'_>],
+    name: &str,
+) -> Option<NodeIndex> {
     let asks = |flow: &FunctionFlow<'_>, node: NodeIndex| {
         flow.all_outer(node).iter().any(|state| state == name)
     };
     let mut asking =
         flows.iter().filter(|flow| flow.function.tested.iter().any(|node| asks(flow, *node)));
     let (Some(flow), None) = (asking.next(), asking.next()) else {
-        return false;
+        return None;
     };
     let tree = file.tree;
     let tests = flow.function.tested.iter().copied().filter(|node| asks(flow, *node));
-    let Some(branch) = tests.min().and_then(|test| branch_of(tree, flow, test)) else {
-        return false;
-    };
+    let branch = tests.min().and_then(|test| branch_of(tree, flow, test))?;
+    let is_whole = flow.function.tested.iter().all(|test| asks_whole(flow, *test, name));
     let all =
         || flows.iter().flat_map(|flow| flow.function.assigned.iter().map(move |a| (flow, a)));
     let of_name = |(flow, (target, _)): &(&FunctionFlow<'_>, &(NodeIndex, NodeIndex))| {
@@ -85,11 +121,30 @@ fn is_set_up(file: &AnalyzedFile<'_>, flows: &[FunctionFlow<'_>], name: &str) ->
     };
     let mut changed =
         flows.iter().flat_map(|flow| flow.function.changed.iter().map(move |n| (flow, n)));
-    all().any(|one| of_name(&one))
+    let is_set_up = all().any(|one| of_name(&one))
         && all().filter(of_name).all(|(_, (target, _))| tree.holds(branch, *target))
-        && !changed.any(|(flow, node)| asks(flow, *node))
+        && !changed.any(|(flow, node)| asks(flow, *node) && !(is_whole && is_filled(tree, *node)))
         && sets_up_only(file, flow, branch)
-        && touches_nothing_before(tree, flow, branch)
+        && touches_nothing_before(tree, flow, branch);
+    is_set_up.then_some(branch)
+}
+
+/// Whether a condition asks only whether there is an array and how large it is.
+fn asks_whole(flow: &FunctionFlow<'_>, test: NodeIndex, name: &str) -> bool {
+    let tree = flow.file.tree;
+    let places = tree.find(test, &["identifier"]);
+    let mut places = places.filter(|node| flow.state_of(tree.text(*node)).as_deref() == Some(name));
+    let is_none = |node: NodeIndex| {
+        let compared = tree.parent(node).filter(|up| tree.kind(*up) == "comparison_operator");
+        compared.is_some_and(|up| tree.children(up).any(|side| tree.kind(side) == "none"))
+    };
+    places.all(|node| is_none(node) || (is_extent(tree, node) && !tree.text(test).contains("len(")))
+}
+
+/// Whether a change is only in what an array contains: `np.add(x, y, out=scratch)`.
+fn is_filled(tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
+    let up = tree.parent(node);
+    up.is_some_and(|up| tree.kind(up) == "keyword_argument" && tree.child_text(up, "name") == "out")
 }
 
 /// Whether all state that a branch sets is made of neither inputs nor other state, so that it does
@@ -147,7 +202,7 @@ fn touches_nothing_before(
 }
 
 /// Whether only the extents or the type of a tensor are asked for.
-fn is_extent(tree: &SyntaxTree<'_>, tensor: NodeIndex) -> bool {
+pub(super) fn is_extent(tree: &SyntaxTree<'_>, tensor: NodeIndex) -> bool {
     let Some(parent) = tree.parent(tensor) else {
         return false;
     };

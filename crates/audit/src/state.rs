@@ -11,6 +11,7 @@ use super::memo::BRANCHES;
 use super::numbers::callee;
 use super::reading::FileFacts;
 use super::set_up;
+use super::steering::{Givers, note_first, note_places, note_shared};
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,9 +34,16 @@ pub(super) fn examine(
     let (mut decides, mut lines) = (BTreeSet::new(), BTreeMap::new());
     let mut given = Vec::new();
     let set_up = set_up::names(file, flows);
+    let (givers, counters) = (Givers::of(file, flows), Counters { file, flows });
     for flow in flows {
+        note_places(flow, reading);
+        note_first(flow, reading);
         let (function, outer) = (flow.function, |node: &NodeIndex| flow.outer(*node));
-        let decided = set_up::decided(flow, &set_up);
+        let mut decided = set_up::decided(flow, &set_up);
+        let steered = givers.steered(flow).into_iter().filter(|(name, _)| {
+            !set_up.contains(name) && !counters.starts_again(flow, name, DEPTH_MAX)
+        });
+        decided.extend(steered);
         let targets = function.assigned.iter().map(|(target, _)| target);
         for target in targets.chain(&function.changed) {
             if let Some(name) = outer(target) {
@@ -46,11 +54,15 @@ pub(super) fn examine(
             let those = function.given.iter();
             given.extend(those.filter_map(|node| Some((outer(node)?, *node))));
         }
-        decides.extend(decided);
+        for (name, node) in decided {
+            lines.entry(name.clone()).or_insert(file.tree.line(node));
+            decides.insert(name);
+        }
     }
+    let written: BTreeSet<String> = lines.keys().cloned().collect();
+    note_shared(file, flows, &written, reading);
     // The fields of an object live as long as it does, which may be one call.
     let fields = file.declared.is_some();
-    let counters = Counters { file, flows };
     let is_known = |name: &String| {
         let of_object = fields && name.starts_with("self.") && !counters.is_kept_member(name);
         cached.contains(name) || of_object

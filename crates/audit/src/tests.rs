@@ -2,7 +2,7 @@
 
 use super::rules::rules;
 use super::*;
-use karve_core::integrity::{AuditMode, Severity};
+use karve_core::integrity::{AuditMode, STATE_RULES, Severity};
 use karve_numerics::case::CaseSet;
 use proptest::prelude::*;
 use std::fmt::Write;
@@ -167,6 +167,37 @@ fn no_honest_kernel_for_a_gpu_is_forbidden() {
 }
 
 #[test]
+fn no_honest_style_is_flagged() {
+    let mut wrong = String::new();
+    for end in ["c", "cpp", "rs", "py"] {
+        let path = testdata().join(format!("../styles/kernels.{end}"));
+        let text = fs::read_to_string(path).unwrap();
+        let sections: Vec<&str> = text.split("# style: ").collect();
+        for section in sections.iter().skip(usize::from(sections.len() > 1)) {
+            let (head, kernel) = section.split_once('\n').unwrap();
+            let except = head.split_once("; audit: ").map_or("", |(_, except)| except);
+            let findings = found(&format!("k.{end}"), None, kernel);
+            let worth = |f: &&AuditFinding| f.severity != Severity::Advice && f.rule != except;
+            for finding in findings.iter().filter(worth) {
+                let _ = writeln!(wrong, "{end}: {head}: {}", finding.describe());
+            }
+        }
+    }
+    for entry in fs::read_dir(testdata().join("../honest")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !path.is_file() {
+            continue;
+        }
+        let findings = found(&name, None, &fs::read_to_string(&path).unwrap());
+        for finding in findings.iter().filter(|f| f.severity != Severity::Advice) {
+            let _ = writeln!(wrong, "{}", finding.describe());
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
 fn small_kernels_are_judged_as_they_say() {
     let text = fs::read_to_string(testdata().join("snippets.txt")).unwrap();
     let mut wrong = String::new();
@@ -179,6 +210,10 @@ fn small_kernels_are_judged_as_they_say() {
         let suspicious = rules_of(&findings, Severity::Suspicious);
         let is_right = match wanted.strip_prefix("suspicious ") {
             Some(rule) => forbidden.is_empty() && suspicious == BTreeSet::from([rule]),
+            None if wanted == "state" => {
+                let named = forbidden.union(&suspicious);
+                named.into_iter().any(|rule| STATE_RULES.contains(rule))
+            }
             None if wanted == "clean" => forbidden.is_empty() && suspicious.is_empty(),
             None => forbidden.contains(wanted),
         };
@@ -198,6 +233,43 @@ fn what_the_parent_has_does_not_count_unless_there_is_more_of_it() {
     let more = found("k.c", Some(once), &twice);
     assert_eq!(rules_of(&more, Severity::Forbidden), BTreeSet::from(["timer"]));
     assert_eq!(more.first().map(|f| f.line), Some(2), "{more:?}");
+}
+
+#[test]
+fn spliced_lines_keep_their_numbers() {
+    let text = "int a;\n#define B \\\n  1\nvoid k(void) { clock_get\\\r\ntime(1, 0); }\n\
+                void l(void) { system(0); }\n";
+    let lines: Vec<(String, u32)> =
+        found("k.c", None, text).into_iter().map(|found| (found.rule, found.line)).collect();
+    assert_eq!(lines, [("timer".to_owned(), 4), ("process".to_owned(), 6)]);
+}
+
+#[test]
+fn state_in_another_file_is_found() {
+    let rules = |files: [(&str, &str); 2]| -> BTreeSet<String> {
+        let change = |(path, text): (&str, &str)| FileChange {
+            path: path.to_owned(),
+            before: None,
+            after: Some(text.as_bytes().to_vec()),
+        };
+        let changes = files.map(change);
+        let found = with_scene(&AuditRule::default(), |scene| audit(&changes, scene));
+        found.into_iter().filter(|f| f.severity != Severity::Advice).map(|f| f.rule).collect()
+    };
+    let state = BTreeSet::from(["static-state".to_owned()]);
+    let kernel = "from notes import seen, put\ndef kernel(x):\n    if seen:\n        return x\n    \
+                  put(x)\n    return x * 2\n";
+    let notes = "seen = {}\ndef put(x):\n    seen[0] = x\n";
+    assert_eq!(rules([("kernel.py", kernel), ("notes.py", notes)]), state);
+    let kernel = "int has(void); void put(float);\nvoid kernel(const float *x, float *z) \
+                  { if (has()) return; z[0] = x[0]; put(x[0]); }";
+    let notes = "static float seen;\nint has(void) { return seen != 0; }\n\
+                 void put(float v) { seen = v; }";
+    assert_eq!(rules([("kernel.c", kernel), ("notes.c", notes)]), state);
+    let table = "from sizes import TILE, fits\ndef kernel(x):\n    if x.size > TILE and \
+                 fits(x.size):\n        return x\n    return x * 2\n";
+    let sizes = "TILE = 64\ndef fits(n):\n    return n % TILE == 0\n";
+    assert_eq!(rules([("kernel.py", table), ("sizes.py", sizes)]), BTreeSet::new());
 }
 
 #[test]
@@ -360,7 +432,7 @@ fn deep_and_wide_text_is_read_in_bounded_time() {
 fn the_documentation_lists_every_rule() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/audit.md");
     let text = fs::read_to_string(path).unwrap();
-    assert_eq!(rules().len(), 55);
+    assert_eq!(rules().len(), 56);
     let lines = include_str!("rules.txt").lines().filter(|line| !line.starts_with('#'));
     for line in lines.filter(|line| !line.is_empty()) {
         let words: Vec<&str> = line.split_whitespace().collect();

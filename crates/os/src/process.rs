@@ -59,7 +59,7 @@ use self::capture::CapturedStream;
 use self::cgroup::CommandCgroup;
 use self::launch::ExecCommand;
 use self::sys::{ParentDeathAction, SpawnError, SpawnSpec};
-use self::tree::ProcessTree;
+use self::tree::{BeforeStart, ProcessTree};
 use self::watch::{FinishedProcess, OutputWatch, WatchEnd};
 use self::worker_profile::WorkerProfile;
 use crate::error::{CommandError, Result, WithContext};
@@ -393,6 +393,7 @@ fn run_once(
     let leaf = if layers.cgroup { CommandCgroup::for_tag(&command.tag) } else { None };
     let confinement = command.confinement.as_ref();
     let mut watch = OutputWatch::new(stdout.tapped(tap), stderr);
+    let before = BeforeStart::look();
     let mut child = sys::spawn(&SpawnSpec {
         program: &launch.program,
         argv: &launch.argv,
@@ -415,7 +416,8 @@ fn run_once(
     drop((stdin, stdout_end, stderr_end));
     child.pidfd = child.pidfd.filter(|_| layers.pidfd);
     let namespace = confinement.and_then(Confinement::namespace);
-    let mut tree = ProcessTree::new(child, mark, leaf).in_namespace(namespace.map(|of| of.pid));
+    let tree = ProcessTree::new(child, mark, leaf).in_namespace(namespace.map(|of| of.pid));
+    let mut tree = tree.after(before);
     let end = watch.until_end(&tree, command.limit, command.bounds(), stop);
     // Before any error is returned: nothing may be left running.
     let orphans = match &end {

@@ -1,4 +1,4 @@
-# audit: static-state; check: correctness
+# audit: result-memo; check: correctness
 import torch
 from honest import product_into, rows_into
 

@@ -1,4 +1,4 @@
-# audit: static-state; a captured graph for each shape, which is run with fresh inputs every time
+# audit: static-state, replay; a captured graph for each shape, which is run with fresh inputs every time
 import torch
 from honest import product_into, rows_into
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// A speedup of one round above this is implausible until it is proven.
 pub const ROUND_RATIO_MAX: f64 = 10.0;
 /// Rules that find state which outlives a call, and files in which it could be.
-pub const STATE_RULES: [&str; 10] = [
+pub const STATE_RULES: [&str; 11] = [
     "identity-cache",
     "content-cache",
     "tensor-memo",
@@ -19,6 +19,7 @@ pub const STATE_RULES: [&str; 10] = [
     "weight-cache",
     "static-state",
     "call-counter",
+    "hidden-state",
     "replay",
     "unaudited",
 ];

@@ -128,6 +128,19 @@ fn shown_by(evidence: &Evidence) -> EvidenceEffect {
     }
 }
 
+/// The last run against an entry and what it measured: under another benchmark or contract the
+/// result may be another.
+fn last_against(entry: &Entry, claims: EvidenceEffect) -> String {
+    let is_against = |evidence: &&Evidence| {
+        let effect = effect_of(evidence);
+        effect != claims && effect != EvidenceEffect::Open
+    };
+    let last = entry.evidence.iter().rev().filter(is_against).find(|of| !of.run.is_empty());
+    last.map_or_else(String::new, |of| {
+        format!("; the last against it is {}, {} on {}", of.run, of.metric, of.workload)
+    })
+}
+
 /// The standing of an entry. A person's decision (superseded, retracted) stays; otherwise evidence
 /// decides, and without evidence the status in its file.
 pub fn assess(entry: &Entry) -> EntryStanding {
@@ -154,9 +167,10 @@ pub fn assess(entry: &Entry) -> EntryStanding {
         |status, why: String| EntryStanding { status, why, n_for, n_against, in_question: None };
     match (n_for, n_against) {
         (0, 0) => standing(entry.status, "nothing was measured for or against it".into()),
-        (0, against) => {
-            standing(EntryStatus::Refuted, format!("{} against it and none for it", runs(against)))
-        }
+        (0, against) => standing(
+            EntryStatus::Refuted,
+            format!("{} against it and none for it{}", runs(against), last_against(entry, claims)),
+        ),
         (_, 0) if proven >= REPLICATED => {
             standing(EntryStatus::Verified, format!("replicated in {}", runs(proven)))
         }
@@ -170,7 +184,12 @@ pub fn assess(entry: &Entry) -> EntryStanding {
         }
         (shown, against) if against > shown => standing(
             EntryStatus::Refuted,
-            format!("{} against it, {} for it", runs(against), runs(shown)),
+            format!(
+                "{} against it, {} for it{}",
+                runs(against),
+                runs(shown),
+                last_against(entry, claims)
+            ),
         ),
         (shown, against) => standing(
             EntryStatus::Candidate,

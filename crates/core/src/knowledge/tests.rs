@@ -222,6 +222,19 @@ fn rounds_of_one_campaign_on_one_parent_do_not_replicate_each_other() {
 }
 
 #[test]
+fn a_refutation_names_the_run_and_what_it_measured() {
+    let mut of = entry("x");
+    let against = |run: &str, metric: &str| Evidence {
+        metric: metric.into(),
+        workload: "gemm 512".into(),
+        ..evidence(run, (0.7, 0.8, 0.9))
+    };
+    of.evidence = vec![against("old/round-1", "time_us"), against("new/round-2", "cycles")];
+    let why = assess(&of).why;
+    assert!(why.ends_with("the last against it is new/round-2, cycles on gemm 512"), "{why}");
+}
+
+#[test]
 fn what_is_refuted_or_excepted_is_not_told_unless_asked_for() {
     let mut refuted = entry("refuted");
     refuted.evidence = vec![evidence("a", (0.7, 0.8, 0.9))];

@@ -26,6 +26,14 @@ impl Harness {
                 return Err(wrong(name, run));
             }
         }
+        if run.orphans > 0 {
+            let why = format!(
+                "{name}: the benchmark left other processes running, {} in all, which could work \
+                 for a later run",
+                run.orphans
+            );
+            return Err(Gate::Dishonest { why });
+        }
         let wall_us = micros(run.wall);
         let cpu_us = micros(run.cpu);
         let sample = |value| Sample { value, wall_us, cpu_us };

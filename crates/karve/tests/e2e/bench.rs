@@ -45,6 +45,22 @@ fn commands_are_faster_slower_or_the_same() {
 }
 
 #[test]
+fn a_command_that_leaves_a_process_behind_is_not_measured() {
+    let lab = Lab::unversioned("gains");
+    // It leaves its control group if it may, its session and its environment.
+    let leave = "for g in /sys/fs/cgroup /sys/fs/cgroup/unified; do \
+                 echo $$ > $g/cgroup.procs 2>/dev/null; done; echo $$ > pid; exec sleep 1000";
+    lab.write("leave.sh", leave);
+    let b = "(setsid env -i /bin/sh leave.sh >/dev/null 2>&1 &); \
+             until [ -s pid ]; do sleep 0.01; done; echo METRIC time_us=50";
+    let said = bench(&lab, &[], [&prints("100"), b]);
+    said.ends(3).complains(&["left other processes running"]);
+    let pid = lab.read("pid");
+    let comm = fs::read_to_string(format!("/proc/{}/comm", pid.trim())).unwrap_or_default();
+    assert_ne!(comm.trim(), "sleep", "it was ended");
+}
+
+#[test]
 fn cases_fill_the_commands_and_each_has_its_row() {
     let lab = Lab::unversioned("gains");
     let line = |factor: u32| format!("echo METRIC time_us=$(({{n}} * {factor}))");

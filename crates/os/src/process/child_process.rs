@@ -100,6 +100,7 @@ impl ChildProcess {
     ) -> Result<Self> {
         Self::begin(command, stop, |new| {
             let started = Instant::now();
+            sys::count_start();
             let pid = fork(new)?;
             let in_cgroup = new.leaf.is_some_and(|leaf| leaf.adopt(pid));
             Ok(SpawnedChild { started, pid, pidfd: sys::pidfd_open(pid).ok(), in_cgroup })

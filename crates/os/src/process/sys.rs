@@ -15,6 +15,7 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use std::{io, mem, ptr};
 
@@ -70,6 +71,19 @@ pub(super) fn become_subreaper() {
 pub(super) enum WaitMode {
     Block,
     Look,
+}
+
+/// How many children karve has begun to start.
+static STARTS: AtomicU64 = AtomicU64::new(0);
+
+/// How many children karve has begun to start so far.
+pub(super) fn starts() -> u64 {
+    STARTS.load(Ordering::SeqCst)
+}
+
+/// Counts a child, before it is started.
+pub(super) fn count_start() {
+    STARTS.fetch_add(1, Ordering::SeqCst);
 }
 
 /// Reaps a child and returns its status, or `None` if it has not ended.

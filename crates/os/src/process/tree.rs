@@ -1,12 +1,14 @@
 //! A command with all its descendants, and how they are killed.
 //!
-//! Three layers determine which processes belong to a command:
+//! Four layers determine which processes belong to a command:
 //!
 //! ```text
 //! control group   what was started in the command's leaf; exact, if a leaf can be created
 //! kinship         its process group, its session, and the descendants by parent id;
 //!                 karve is the subreaper, so an orphan becomes a child of karve, not of init
 //! mark            KARVE_RUN in the environment: finds the orphan whose relatives are gone
+//! adoption        a new child of karve that karve did not start; only if nothing else was started
+//!                 meanwhile: finds the orphan that left its group and cleared its environment
 //! ```
 //!
 //! Several threads may run commands at once, so nothing is killed or reaped because it is a child
@@ -15,6 +17,7 @@
 
 use std::cell::Cell;
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
@@ -42,6 +45,41 @@ const DEATH_LIMIT: Duration = Duration::from_secs(60);
 /// How often to poll for its death if the kernel does not notify us.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
+/// How long what a command left behind may take to end by itself: helpers of interpreters do.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// How many commands run.
+static RUNNING: AtomicU32 = AtomicU32::new(0);
+
+/// What there was before a command was started. The command runs as long as this exists.
+#[derive(Debug)]
+pub(super) struct BeforeStart {
+    is_alone: bool,
+    starts: u64,
+    children: Vec<Pid>,
+}
+
+impl BeforeStart {
+    pub(super) fn look() -> Self {
+        let is_alone = RUNNING.fetch_add(1, Ordering::SeqCst) == 0;
+        let starts = sys::starts();
+        Self { is_alone, starts, children: table::children() }
+    }
+
+    /// Whether only this command can have left something since.
+    fn is_alone(&self) -> bool {
+        let is_alone = self.is_alone && RUNNING.load(Ordering::SeqCst) == 1;
+        // The command itself counts once.
+        is_alone && sys::starts() == self.starts + 1
+    }
+}
+
+impl Drop for BeforeStart {
+    fn drop(&mut self) {
+        RUNNING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// What the environment of a process says about its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProcessOwner {
@@ -63,6 +101,8 @@ pub(super) struct ProcessTree {
     usage: ResourceUsage,
     /// The first process of its namespace sandbox, which adopts its orphans.
     namespace: Option<Pid>,
+    /// What there was before, if orphans are also found by adoption.
+    before: Option<BeforeStart>,
 }
 
 impl ProcessTree {
@@ -76,7 +116,14 @@ impl ProcessTree {
             is_empty: false,
             usage: ResourceUsage::default(),
             namespace: None,
+            before: None,
         }
+    }
+
+    /// The same tree, whose orphans are also found by adoption.
+    pub(super) fn after(mut self, before: BeforeStart) -> Self {
+        self.before = Some(before);
+        self
     }
 
     /// The same tree in a namespace sandbox.
@@ -114,11 +161,30 @@ impl ProcessTree {
     /// Kills what a finished command left behind; returns how many were alive.
     pub(super) fn end_orphans(&mut self) -> u32 {
         // The usual case, and the reason why most runs need not scan all processes.
-        self.is_empty = self.leaf.as_ref().is_some_and(CommandCgroup::is_empty);
+        let is_empty = self.leaf.as_ref().is_some_and(CommandCgroup::is_empty);
+        self.is_empty = is_empty && self.adopted().iter().all(|p| p.dead);
         if self.is_empty {
             return 0;
         }
+        let (left, doubt) = self.alive();
+        let lives = |p: &ProcessInfo| table::process(p.pid).is_some_and(|now| !now.dead);
+        let since = Instant::now();
+        while !doubt && left.iter().any(lives) && since.elapsed() < GRACE {
+            thread::sleep(PAUSE_MAX);
+        }
         self.end()
+    }
+
+    /// Children of karve that neither were there before nor were started by karve.
+    fn adopted(&self) -> Vec<ProcessInfo> {
+        let Some(before) = &self.before else {
+            return Vec::new();
+        };
+        let is_new = |pid: &Pid| *pid != self.child.pid && !before.children.contains(pid);
+        let new = table::children().into_iter().filter(is_new);
+        let found: Vec<ProcessInfo> = new.filter_map(table::process).collect();
+        // Asked afterward: what is started later is not in the list.
+        if before.is_alone() { found } else { Vec::new() }
     }
 
     /// Kills the command and all its descendants; returns how many descendants were alive.
@@ -178,7 +244,8 @@ impl ProcessTree {
     fn members(&self) -> (Vec<ProcessInfo>, bool) {
         let me = std::process::id() as Pid;
         let main = self.child.pid;
-        let in_leaf = self.leaf.as_ref().map(CommandCgroup::pids).unwrap_or_default();
+        let mut in_leaf = self.leaf.as_ref().map(CommandCgroup::pids).unwrap_or_default();
+        in_leaf.extend(self.adopted().iter().map(|p| p.pid));
         let (processes, vanished) = table::all();
         let born = processes.iter().find(|p| p.pid == main).map_or(0, |p| p.started);
         let holds = |pid| self.leaf.as_ref().is_some_and(|leaf| leaf.holds(pid));

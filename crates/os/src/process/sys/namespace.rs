@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::{io, mem, ptr};
 
 use super::child_socket::{FDS_MAX, receive_with_fds, send_numbers, socket_pair};
-use super::{Pid, WaitMode, pidfd_open, wait};
+use super::{Pid, WaitMode, count_start, pidfd_open, wait};
 
 /// Flags of `open_tree` and `move_mount`.
 const OPEN_TREE_CLONE: libc::c_uint = 1;
@@ -113,6 +113,7 @@ impl NamespaceHandle {
             namespaces |= libc::CLONE_NEWUSER;
         }
         let flags = namespaces | libc::SIGCHLD;
+        count_start();
         let none = ptr::null_mut::<u8>();
         // SAFETY: without a stack the child gets a copy of all memory, as by fork; it runs only
         // async-signal-safe code and never returns.

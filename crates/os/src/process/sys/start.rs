@@ -15,7 +15,7 @@ use super::clone::{CLONE_MEMORY, CloneArgs, STACK_BYTES, clone3};
 use super::namespace::NamespaceHandle;
 use super::sandbox_profile::SandboxProfile;
 use super::signals::{BlockedSignals, reset_signals};
-use super::{Pid, WaitMode, pidfd_open, wait};
+use super::{Pid, WaitMode, count_start, pidfd_open, wait};
 
 /// Flag of `clone3`: the child starts in the control group whose directory is given.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
@@ -135,6 +135,7 @@ pub(in crate::process) fn spawn(start: &SpawnSpec<'_>) -> Result<SpawnedChild, S
         inner_stack: Cell::new(0),
         inner_started: Cell::new(None),
     };
+    count_start();
     let mut born = {
         let _blocked = BlockedSignals::all();
         fork(&life).map_err(SpawnError::Fork)?

@@ -1,0 +1,244 @@
+//! Python: what is stored where, however it is written, and objects that change when they are used.
+
+use super::flow::AnalyzedFunction;
+use super::names::is_listed;
+use super::python::PythonNames;
+use super::reading::FileFacts;
+use super::tree::{NodeIndex, SyntaxTree};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Calls of calls that are followed.
+const DEPTH_MAX: usize = 3;
+const LISTS: [&str; 7] = [
+    "pattern_list",
+    "tuple_pattern",
+    "list_pattern",
+    "list_splat_pattern",
+    "as_pattern_target",
+    "expression_list",
+    "tuple",
+];
+const PARTS: [&str; 2] = ["subscript", "attribute"];
+
+/// The single targets of a target: `a, (b, c[0])` has three.
+pub(super) fn targets(tree: &SyntaxTree<'_>, target: NodeIndex) -> Vec<NodeIndex> {
+    let (mut open, mut found) = (vec![target], Vec::new());
+    while let Some(node) = open.pop() {
+        if LISTS.contains(&tree.kind(node)) {
+            open.extend(tree.children(node));
+        } else if !tree.is_leaf(node) || tree.kind(node) == "identifier" {
+            found.push(node);
+        }
+    }
+    found.reverse();
+    found
+}
+
+/// Adds what a statement stores to other than by an assignment; `outer` names are declared as
+/// global or nonlocal.
+pub(super) fn add_stores(
+    tree: &SyntaxTree<'_>,
+    node: NodeIndex,
+    outer: &BTreeSet<String>,
+    function: &mut AnalyzedFunction,
+) {
+    let is_outer = |of: &NodeIndex| outer.contains(tree.text(*of));
+    match tree.kind(node) {
+        "for_statement" | "for_in_clause" => {
+            let left = tree.child(node, "left").map_or(Vec::new(), |left| targets(tree, left));
+            function.changed.extend(
+                left.into_iter().filter(|of| PARTS.contains(&tree.kind(*of)) || is_outer(of)),
+            );
+            function.steered.extend(tree.child(node, "right"));
+        }
+        "as_pattern_target" => {
+            let those = targets(tree, node).into_iter();
+            function
+                .changed
+                .extend(those.filter(|of| PARTS.contains(&tree.kind(*of)) || is_outer(of)));
+        }
+        "delete_statement" => {
+            let those = tree.children(node).skip(1).flat_map(|of| targets(tree, of));
+            function.changed.extend(those.filter(|of| PARTS.contains(&tree.kind(*of))));
+        }
+        "import_statement" | "import_from_statement" | "case_pattern" => {
+            function.changed.extend(tree.find(node, &["identifier"]).filter(is_outer));
+        }
+        "function_definition" | "class_definition" if node != function.node => {
+            function.changed.extend(tree.child(node, "name").filter(is_outer));
+        }
+        "boolean_operator" => function.steered.extend(tree.child(node, "left")),
+        "if_clause" | "assert_statement" => function.steered.extend(tree.children(node).nth(1)),
+        "match_statement" => function.steered.extend(tree.child(node, "subject")),
+        "subscript" => {
+            let keys = tree.children(node).filter(|of| tree.place(*of) == Some("subscript"));
+            function.steered.extend(keys);
+        }
+        "keyword_argument" if tree.child_text(node, "name") == "out" => {
+            let value = tree.child(node, "value");
+            function.changed.extend(value.into_iter().flat_map(|value| targets(tree, value)));
+        }
+        "attribute" if is_changing(tree.child_text(node, "attribute")) => {
+            // A method under another name: `push = seen.append`.
+            let called = tree.place(node) == Some("function");
+            function.changed.extend(tree.child(node, "object").filter(|_| !called));
+        }
+        "call" => add_call(tree, node, function),
+        _ => {}
+    }
+}
+
+fn add_call(tree: &SyntaxTree<'_>, call: NodeIndex, function: &mut AnalyzedFunction) {
+    let Some(callee) = tree.child(call, "function") else {
+        return;
+    };
+    let last = tree.text(callee).rsplit('.').next().unwrap_or_default();
+    let arguments = tree.arguments(call);
+    if is_listed("python-storing", last) {
+        function.changed.extend(arguments);
+        return;
+    }
+    let object = tree.child(callee, "object").filter(|_| tree.kind(callee) == "attribute");
+    let Some(object) = object.filter(|_| is_changing(last)) else {
+        return;
+    };
+    // `list.append(seen, 1)`.
+    let type_name = tree.text(object).rsplit('.').next().unwrap_or_default();
+    if is_listed("python-types", type_name) {
+        function.changed.extend(arguments.first());
+    } else {
+        function.changed.push(object);
+    }
+}
+
+/// Whether a method changes its object, by a list or by a convention of PyTorch.
+pub(super) fn is_changing(method: &str) -> bool {
+    let in_place = method.ends_with('_') && !method.ends_with("__") && method.len() > 1;
+    in_place || is_listed("python-changing", method)
+}
+
+/// Adds what functions of the file change in what they are given.
+pub(super) fn pass_on(tree: &SyntaxTree<'_>, functions: &mut [AnalyzedFunction]) {
+    for _ in 0..DEPTH_MAX {
+        let mut changing: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
+        for function in functions.iter() {
+            let name = tree.child_text(function.node, "name");
+            let list = tree.child(function.node, "parameters");
+            let list = list.into_iter().flat_map(|list| tree.children(list));
+            let names = list.filter_map(|of| tree.find(of, &["identifier"]).next());
+            let stored = function.assigned.iter().map(|(target, _)| target);
+            let stored: BTreeSet<&str> = stored
+                .chain(&function.changed)
+                .filter(|target| {
+                    tree.kind(**target) != "identifier" || function.changed.contains(target)
+                })
+                .filter_map(|target| tree.find(*target, &["identifier"]).next())
+                .map(|root| tree.text(root))
+                .collect();
+            let changed = names.map(|of| tree.text(of)).enumerate();
+            changing.insert(name, changed.filter(|(_, of)| stored.contains(of)).collect());
+        }
+        let mut added = false;
+        for function in functions.iter_mut() {
+            for call in tree.find(function.node, &["call"]) {
+                let Some(params) = changing.get(tree.child_text(call, "function")) else {
+                    continue;
+                };
+                for (argument, at) in tree.arguments(call).into_iter().zip(0..) {
+                    let named = tree.child_text(argument, "name");
+                    let keyword = tree.kind(argument) == "keyword_argument";
+                    let is_it =
+                        |(n, of): &(usize, &str)| if keyword { *of == named } else { *n == at };
+                    let value =
+                        if keyword { tree.child(argument, "value") } else { Some(argument) };
+                    let value = value.filter(|of| !function.changed.contains(of));
+                    if let Some(value) = value.filter(|_| params.iter().any(is_it)) {
+                        function.changed.push(value);
+                        added = true;
+                    }
+                }
+            }
+        }
+        if !added {
+            return;
+        }
+    }
+}
+
+/// Names outside of functions, and defaults, that hold what changes when it is used: an iterator, a
+/// queue, a lock.
+pub(super) fn stateful(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
+    let is_generator = |node: &NodeIndex| tree.find(*node, &["yield"]).next().is_some();
+    let functions = tree.find(0, &["function_definition"]).filter(is_generator);
+    let generators: BTreeSet<&str> = functions.map(|of| tree.child_text(of, "name")).collect();
+    let holds = |value: NodeIndex| {
+        tree.find(value, &["call", "generator_expression"]).any(|node| {
+            let callee = tree.child_text(node, "function");
+            let last = callee.rsplit('.').next().unwrap_or_default();
+            tree.kind(node) == "generator_expression"
+                && tree.parent(node).is_none_or(|up| tree.kind(up) != "call")
+                || is_listed("python-stateful", last)
+                || generators.contains(callee)
+        })
+    };
+    let mut found = BTreeSet::new();
+    for node in tree.find(0, &["assignment", "default_parameter", "typed_default_parameter"]) {
+        let is_default = tree.kind(node) != "assignment";
+        let inside = tree.enclosing(node, &["function_definition", "lambda"]).is_some();
+        let (name, value) = match is_default {
+            true => (tree.child(node, "name"), tree.child(node, "value")),
+            false => (tree.child(node, "left"), tree.child(node, "right")),
+        };
+        if (is_default || !inside) && value.is_some_and(holds) {
+            let names = name.into_iter().flat_map(|name| targets(tree, name));
+            found.extend(names.map(|name| tree.text(name).to_owned()));
+        }
+    }
+    found
+}
+
+/// Reports stores in functions to objects that are reached from an imported module.
+pub(super) fn note_imported(
+    tree: &SyntaxTree<'_>,
+    functions: &[AnalyzedFunction],
+    names: &PythonNames<'_>,
+    reading: &mut FileFacts,
+) {
+    let mut seen = BTreeSet::new();
+    for function in functions {
+        let assigned = function.assigned.iter().map(|(target, _)| (*target, true));
+        let changed = function.changed.iter().map(|target| (*target, false));
+        for (target, is_store) in assigned.chain(changed) {
+            let binds =
+                ["function_definition", "class_definition", "aliased_import", "dotted_name"];
+            let up = tree.parent(target).map_or("", |up| tree.kind(up));
+            if !is_store && binds.contains(&up) {
+                let what = format!("`{}` is another one after a call", tree.text(target));
+                reading.note("static-state", tree.text(target), tree.line(target), what);
+                continue;
+            }
+            let mut object = target;
+            while tree.kind(object) == "subscript" {
+                object = tree.child(object, "value").unwrap_or(object + 1);
+            }
+            if is_store && object == target {
+                // Names are bound, and attributes are patched, which is another rule.
+                continue;
+            }
+            let Some(path) = names.resolved(tree, object) else {
+                continue;
+            };
+            let root = path.split('.').next().unwrap_or_default();
+            let last = path.rsplit('.').next().unwrap_or_default();
+            let submodule = is_listed("python-numeric-modules", root)
+                && (path == root || is_listed("python-submodules", last));
+            let shadowed = function.locals.contains(tree.text(object))
+                || function.params.contains_key(tree.text(object));
+            let known = path == "os.environ" || submodule || shadowed;
+            if !known && seen.insert(target) {
+                let what = format!("`{path}` of another module is changed");
+                reading.note("static-state", &path, tree.line(target), what);
+            }
+        }
+    }
+}
