@@ -76,7 +76,11 @@ extern "C" fn karve_serve(given: *mut RawObject) {
         alive = match worker.as_mut().map_err(|_| out_of_order()).and_then(|w| w.act(kind, body)) {
             Ok(Some(timing)) => answer(b'f', nonce, &timing.render()),
             Ok(None) => answer(b'd', nonce, &[]),
-            Err(failure) => answer(b'e', nonce, explain(&failure, &why).as_bytes()),
+            Err(failure) => {
+                let text = explain(&failure, &why);
+                let device = worker.as_ref().ok().and_then(|worker| worker.device.as_ref());
+                answer(b'e', nonce, by_device(device, text).as_bytes())
+            }
         };
     }
     host::end()
@@ -141,6 +145,17 @@ struct PythonWorker {
     mode: u32,
     /// Iterations of plain work per nanosecond, once needed.
     spin_rate: OnceCell<f64>,
+}
+
+/// A failure, named after the error of the device that stays there, if one does: what a library
+/// raises then says little.
+fn by_device(device: Option<&GpuClock>, text: String) -> String {
+    match device.map(|device| device.gpu.synchronize()) {
+        Some(Err(error)) if !text.starts_with("fault\t") => {
+            format!("fault\t{}\n{error}\n{text}", error.code)
+        }
+        _ => text,
+    }
 }
 
 /// A failure of the device in this process.

@@ -18,8 +18,7 @@ use super::python;
 use super::worker_failure::{WorkerFailure, WorkerResult};
 use super::worker_text::{self, WorkerNames};
 use karve_core::measurement::Gate;
-use karve_numerics::contract::{ArgKind, CallLayout, Contract, PlacedArg, SlotRange};
-use karve_numerics::tensor::Dtype;
+use karve_numerics::contract::{CallLayout, Contract, SlotRange};
 use karve_os::error::{Result, WithContext};
 use karve_os::process::{ChildProcess, Command, ReadableTree, ReceiveResult, StopFlag, StopResult};
 use karve_os::random::secret;
@@ -37,6 +36,9 @@ const START_LIMIT_MIN: Duration = Duration::from_secs(20);
 /// this many times more, but not more than this long.
 const SHORT_LIMIT_FACTOR: u32 = 6;
 const SHORT_LIMIT_TOTAL: Duration = Duration::from_secs(120);
+
+/// How long a process that has closed its connection may take to end, so that its exit is known.
+const EXIT_LIMIT: Duration = Duration::from_secs(2);
 
 /// How long it may take to wake up.
 const WAKE_LIMIT: Duration = Duration::from_secs(10);
@@ -243,7 +245,7 @@ impl KernelWorker {
     /// Sets the arguments of all following calls.
     pub(super) fn set_up(&mut self, contract: &Contract, layout: &CallLayout) -> WorkerResult<()> {
         self.child.thaw();
-        let mut setup = setup_of(contract, layout);
+        let mut setup = CallSetup::of(contract, layout);
         if self.passes_outputs {
             setup.args.iter_mut().for_each(WireArg::pass);
         }
@@ -444,6 +446,7 @@ impl KernelWorker {
     }
 
     fn ended(&mut self) -> WorkerFailure {
+        self.child.wait_for_exit(EXIT_LIMIT);
         let (exit, stderr) = self.child.end();
         if let Some("numpy" | "native") = stderr.lines().next() {
             return self.refused(stderr);
@@ -475,31 +478,5 @@ impl StartingWorker {
         arm.freeze()?;
         arm.renew_limit();
         Ok(arm)
-    }
-}
-
-fn setup_of(contract: &Contract, layout: &CallLayout) -> CallSetup {
-    let given = |(index, place): (usize, &PlacedArg)| {
-        let tensor = |offset: u64| super::protocol::WireTensor {
-            offset,
-            shape: layout.extents[index].clone(),
-            dtype: layout.dtypes[index].name().to_owned(),
-        };
-        match place {
-            PlacedArg::Integer(value) => WireArg::Integer { value: *value },
-            PlacedArg::Float(value) => {
-                WireArg::Float { bits: value.to_bits(), single: layout.dtypes[index] == Dtype::F32 }
-            }
-            PlacedArg::Input(region) => WireArg::Input(tensor(region.offset)),
-            PlacedArg::Output(region) => match contract.args[index].kind {
-                ArgKind::InOut { .. } => WireArg::InOut(tensor(region.offset)),
-                _ => WireArg::Output(tensor(region.offset)),
-            },
-        }
-    };
-    CallSetup {
-        input_stride: layout.input_bytes,
-        output_stride: layout.output_bytes,
-        args: layout.places.iter().enumerate().map(given).collect(),
     }
 }

@@ -1,8 +1,9 @@
-//! Both workers of a duel: started and called in random order.
+//! Both workers of a duel: started and called in random order. On a device there are several pairs of
+//! them.
 
 use super::arm::KernelWorker;
 use super::buffers::KernelBuffers;
-use super::setup::RunnerSetup;
+use super::setup::{RunnerSetup, StartingArm};
 use crate::outcome::{BlockFailure, BlockResult, GateResult};
 use karve_core::measurement::Gate;
 use karve_os::error::Result;
@@ -15,20 +16,38 @@ pub(super) const CANDIDATE: usize = 1;
 /// Which arm comes first, and which second.
 pub(super) type ArmOrder = [usize; 2];
 
-/// Starts both arms in random order.
-pub(super) fn start_arms(
+/// A process for each arm.
+#[derive(Debug)]
+pub(super) struct ProcessPair {
+    /// The processes.
+    pub(super) arms: [KernelWorker; 2],
+    /// The case that they are set up for.
+    pub(super) facing: Option<usize>,
+}
+
+/// Starts this many processes for each arm at the same time, both of a pair in random order.
+pub(super) fn start_pairs(
     terms: &RunnerSetup,
     trees: &[PathBuf; 2],
     stage: &KernelBuffers,
-) -> BlockResult<[KernelWorker; 2]> {
-    let mut starting = [None, None];
-    for arm in toss()? {
-        starting[arm] = Some(by_arm(arm, terms.start_arm(&trees[arm], stage))?);
+    n: usize,
+) -> BlockResult<Vec<ProcessPair>> {
+    let mut all = Vec::with_capacity(n);
+    for _ in 0..n {
+        let mut starting = [None, None];
+        for arm in toss()? {
+            starting[arm] = Some(by_arm(arm, terms.start_arm(&trees[arm], stage))?);
+        }
+        let [Some(parent), Some(candidate)] = starting else {
+            return Err(BlockFailure::Parent(Gate::Passed).into());
+        };
+        all.push([parent, candidate]);
     }
-    let [Some(parent), Some(candidate)] = starting else {
-        return Err(BlockFailure::Parent(Gate::Passed).into());
+    let ready = |[parent, candidate]: [StartingArm; 2]| {
+        let arms = [by_arm(PARENT, parent.ready())?, by_arm(CANDIDATE, candidate.ready())?];
+        Ok(ProcessPair { arms, facing: None })
     };
-    Ok([by_arm(PARENT, parent.ready())?, by_arm(CANDIDATE, candidate.ready())?])
+    all.into_iter().map(ready).collect()
 }
 
 /// A random order, from the operating system.

@@ -28,6 +28,8 @@ struct ProcessLife {
     batches_first: u32,
     /// Which arm begins.
     order: TurnOrder,
+    /// Pairs of them at the same time, which take turns from block to block.
+    pairs: usize,
 }
 
 /// Which arm begins a pair of turns.
@@ -47,6 +49,7 @@ const ON_HOST: ProcessLife = ProcessLife {
     batches_max: 25,
     batches_first: 1,
     order: TurnOrder::Tossed,
+    pairs: 1,
 };
 const ON_DEVICE: ProcessLife = ProcessLife {
     start: Duration::from_millis(10),
@@ -54,6 +57,7 @@ const ON_DEVICE: ProcessLife = ProcessLife {
     batches_max: 6,
     batches_first: 2,
     order: TurnOrder::Balanced,
+    pairs: 3,
 };
 
 /// An aged process has lived this many times longer than usual when its block begins; aging both
@@ -102,6 +106,11 @@ impl BlockCost {
     pub(super) fn add(&mut self, around: Duration, all: Duration, turns: u32) {
         self.around = around;
         self.turn = all / turns.max(1);
+    }
+
+    /// Pairs of processes at the same time: if they live long, their luck must not decide.
+    pub(super) fn process_pairs(&self) -> usize {
+        self.life.pairs
     }
 
     /// Which arm begins a pair of turns.

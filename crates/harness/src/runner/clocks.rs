@@ -36,32 +36,35 @@ const AROUND_LEAST_MAX: f64 = 0.1;
 /// Turns whose gaps are remembered.
 const GAPS_MAX: usize = 200;
 
-/// The share of the incumbent's gaps that are no larger than the one that is subtracted.
-const GAP_QUANTILE: f64 = 0.9;
+/// Standard errors by which the means of two gaps may differ.
+const GAP_ERRORS: f64 = 2.0;
 
 /// How much longer than the work on a device karve's clock shows: requests, launches, replies.
 ///
 /// The device's clock is precise, but read by the candidate's process. karve's clock is trusted,
 /// but includes what a process does around its work. So a turn takes as long as on the device, and
-/// at least as long as karve's clock shows beyond the incumbent's usual gap.
+/// a candidate is charged for what karve's clock shows on average beyond the incumbent's gap.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DeviceGap {
-    /// Of the incumbent's turns, in seconds.
-    gaps: VecDeque<f64>,
-    /// How long these turns took around their batches.
+    /// Of the last turns of each arm, in seconds.
+    gaps: [VecDeque<f64>; 2],
+    /// How long the incumbent's turns took around their batches.
     around: VecDeque<Duration>,
 }
 
 impl DeviceGap {
-    /// Adds a turn of the incumbent.
-    pub(super) fn add(&mut self, incumbent: &BatchTiming) {
-        if self.gaps.len() >= GAPS_MAX {
-            self.gaps.pop_front();
+    /// Adds a turn of each arm.
+    pub(super) fn add(&mut self, turns: &[BatchTiming; 2]) {
+        if self.around.len() >= GAPS_MAX {
             self.around.pop_front();
         }
-        self.around.push_back(incumbent.around());
-        let device = Duration::from_nanos(incumbent.worker_timing.device_ns);
-        self.gaps.push_back(incumbent.wall.saturating_sub(device).as_secs_f64());
+        self.around.push_back(turns[0].around());
+        for (gaps, turn) in self.gaps.iter_mut().zip(turns) {
+            if gaps.len() >= GAPS_MAX {
+                gaps.pop_front();
+            }
+            gaps.push_back(turn.wall.saturating_sub(device_time(turn)).as_secs_f64());
+        }
     }
 
     /// How long the incumbent's last turns took around their batches.
@@ -69,13 +72,28 @@ impl DeviceGap {
         self.around.iter().copied().collect()
     }
 
-    /// How long the work of a turn took.
-    pub(super) fn time_of(&self, turn: &BatchTiming) -> Duration {
-        let gaps: Vec<f64> = self.gaps.iter().copied().collect();
-        let usual = stats::quantile(&gaps, GAP_QUANTILE).unwrap_or_default();
-        let least = turn.wall.saturating_sub(Duration::from_secs_f64(usual));
-        Duration::from_nanos(turn.worker_timing.device_ns).clamp(least, turn.wall)
+    /// How long the work of a turn of each arm took.
+    pub(super) fn times_of(&self, turns: &[BatchTiming; 2]) -> [Duration; 2] {
+        let [parent, candidate] = turns;
+        let charged = device_time(candidate) + self.charge();
+        [device_time(parent).min(parent.wall), charged.min(candidate.wall)]
     }
+
+    /// By how much the gap of the candidate is larger, beyond what chance explains.
+    fn charge(&self) -> Duration {
+        let [parent, candidate] = self.gaps.each_ref().map(|gaps| {
+            let n = gaps.len() as f64;
+            let mean = gaps.iter().sum::<f64>() / n.max(1.0);
+            let squares = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>();
+            (mean, squares / (n * (n - 1.0)).max(1.0))
+        });
+        let chance = GAP_ERRORS * (parent.1 + candidate.1).sqrt();
+        Duration::from_secs_f64((candidate.0 - parent.0 - chance).max(0.0))
+    }
+}
+
+fn device_time(turn: &BatchTiming) -> Duration {
+    Duration::from_nanos(turn.worker_timing.device_ns)
 }
 
 /// What the clocks of one arm showed.
@@ -402,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_takes_as_long_as_on_the_device_unless_karves_clock_shows_more_than_usual() {
+    fn a_turn_takes_as_long_as_on_the_device_and_a_clock_that_shows_less_is_charged() {
         let turn = |wall: u64, device: u64| BatchTiming {
             wall: Duration::from_micros(wall),
             woken: Duration::ZERO,
@@ -412,16 +430,28 @@ mod tests {
             before: Duration::ZERO,
             after: Duration::ZERO,
         };
-        let mut gap = DeviceGap::default();
-        for more in 0..100 {
-            gap.add(&turn(5_150 + more, 5_000));
+        // Requests and replies take 100 to 300 us, and once in a while a millisecond.
+        let more = |at: u64| 100 + at * 37 % 200 + if at % 20 == 7 { 1_000 } else { 0 };
+        // What the candidate's clock shows of 5 ms, and how long that counts as taking.
+        let counted = |shown: fn(u64) -> u64| {
+            let mut gap = DeviceGap::default();
+            let (mut parent, mut candidate) = (Duration::ZERO, Duration::ZERO);
+            for at in 0..200 {
+                let turns = [turn(5_000 + more(at), 5_000), turn(5_000 + more(at + 3), shown(at))];
+                gap.add(&turns);
+                let times = gap.times_of(&turns);
+                (parent, candidate) = (parent + times[0], candidate + times[1]);
+            }
+            assert_eq!(parent.as_micros(), 200 * 5_000);
+            candidate.as_micros() / 200
+        };
+        let honest = counted(|_| 5_000);
+        assert!((5_000..5_010).contains(&honest), "{honest}");
+        assert!(counted(|_| 9_000) > 5_100);
+        // Always, or in some of the turns.
+        for shown in [|_| 100, |at| if at % 5 == 0 { 100 } else { 5_000 }] {
+            let counted = counted(shown);
+            assert!((4_850..5_100).contains(&counted), "{counted}");
         }
-        let time = |wall, device| gap.time_of(&turn(wall, device)).as_micros();
-        assert_eq!(time(5_200, 5_010), 5_010);
-        // One that is faster on the device only.
-        assert_eq!(time(5_200, 100), 4_960);
-        // One that claims to be slower than it can be.
-        assert_eq!(time(5_200, 9_000), 5_200);
-        assert_eq!(DeviceGap::default().time_of(&turn(5_200, 100)).as_micros(), 5_200);
     }
 }

@@ -9,7 +9,7 @@
 use super::affinity::CpuAffinity;
 use super::ahead::ShortTurns;
 use super::arm::{BatchTiming, KernelWorker};
-use super::arms::{ArmOrder, CANDIDATE, PARENT, by_arm, start_arms, toss};
+use super::arms::{ArmOrder, CANDIDATE, PARENT, ProcessPair, by_arm, start_pairs, toss};
 use super::block_cost::{AGED_FACTOR, AGING_CPU_MAX, AGING_WALL_MAX, BlockCost, TurnOrder};
 use super::buffers::{CallOutput, KernelBuffers, KernelCall};
 use super::check::TensorBounds;
@@ -37,9 +37,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The share of a duel's time that the reference may take.
-const REFERENCE_SHARE: f64 = 0.05;
-
 /// A running duel.
 #[derive(Debug)]
 pub struct KernelRunner {
@@ -49,11 +46,11 @@ pub struct KernelRunner {
     cases: Vec<DuelCase>,
     buffers: KernelBuffers,
     reference: ReferenceRunner,
-    arms: [KernelWorker; 2],
+    /// The processes of this block, and others that wait for one.
+    current: ProcessPair,
+    resting: Vec<ProcessPair>,
     /// Their CPU affinity.
     affinity: CpuAffinity,
-    /// The case that the arms are set up for.
-    facing: Option<usize>,
     /// The case that the reference is set up for; the reference outlives the arms.
     pending: Option<usize>,
     bounds: BTreeMap<InputKind, TensorBounds>,
@@ -105,8 +102,10 @@ impl KernelRunner {
         let trees = [parent, candidate];
         let cpu_affinity = CpuAffinity::draw(terms)?;
         let began = Instant::now();
-        let arms = start_arms(&cpu_affinity.terms(terms), &trees, &stage)?;
         let mut pace = BlockCost::new(&terms.contract);
+        let seated = cpu_affinity.terms(terms);
+        let mut resting = start_pairs(&seated, &trees, &stage, pace.process_pairs())?;
+        let current = resting.pop().ok_or(BlockFailure::Parent(Gate::Passed))?;
         pace.started(began.elapsed());
         Ok(Self {
             terms: terms.clone(),
@@ -115,9 +114,9 @@ impl KernelRunner {
             cases: duel_cases,
             buffers: stage,
             reference: reference_runner,
-            arms,
+            current,
+            resting,
             affinity: cpu_affinity,
-            facing: None,
             pending: None,
             bounds: BTreeMap::new(),
             checked: BTreeMap::new(),
@@ -148,6 +147,10 @@ impl KernelRunner {
             self.renew()?;
         }
         self.blocks += 1;
+        let picked = secret()? as usize % (self.resting.len() + 1);
+        if let Some(other) = self.resting.get_mut(picked) {
+            std::mem::swap(&mut self.current, other);
+        }
         let renewed = start.elapsed();
         let mut around = Duration::ZERO;
         let _seated = self.affinity.hold();
@@ -157,7 +160,7 @@ impl KernelRunner {
         let mut aged = 0;
         for duel_case in 0..self.cases.len() {
             let before = Instant::now();
-            self.arms.iter_mut().for_each(KernelWorker::renew_limit);
+            self.current.arms.iter_mut().for_each(KernelWorker::renew_limit);
             self.face(duel_case)?;
             if age == ProcessAge::Aged {
                 aged = self.age(duel_case, turns)?.max(aged);
@@ -182,7 +185,7 @@ impl KernelRunner {
         let (start, own_start) = (Instant::now(), native::own_cpu_ns());
         let (mut done, mut busy) = (0, Duration::ZERO);
         let mut memory = MemoryGrowth::default();
-        memory.add(self.arms.each_ref().map(KernelWorker::memory_bytes));
+        memory.add(self.current.arms.each_ref().map(KernelWorker::memory_bytes));
         for _ in 0..AGED_FACTOR.saturating_mul(turns) {
             let batch = self.buffers.fresh_calls(calls)?;
             self.buffers.fill(&batch)?;
@@ -190,10 +193,11 @@ impl KernelRunner {
             let case = &self.cases[duel_case].case;
             for arm in toss()? {
                 self.buffers.poison_outputs(&batch)?;
-                busy += by_arm(arm, on_case(self.arms[arm].run_batch(&slots, 0), case))?.cpu;
+                busy +=
+                    by_arm(arm, on_case(self.current.arms[arm].run_batch(&slots, 0), case))?.cpu;
             }
             done += calls;
-            memory.add(self.arms.each_ref().map(KernelWorker::memory_bytes));
+            memory.add(self.current.arms.each_ref().map(KernelWorker::memory_bytes));
             // Others that are at work on this host must not keep these processes young.
             let own = Duration::from_nanos(native::own_cpu_ns().saturating_sub(own_start));
             if busy + own >= AGING_CPU_MAX || start.elapsed() >= AGING_WALL_MAX {
@@ -205,15 +209,17 @@ impl KernelRunner {
         Ok(done)
     }
 
-    /// Recreates both processes.
+    /// Recreates all processes.
     fn renew(&mut self) -> BlockResult<()> {
         let start = Instant::now();
-        self.arms.iter_mut().for_each(KernelWorker::end);
-        self.facing = None;
+        self.resting.clear();
+        self.current.arms.iter_mut().for_each(KernelWorker::end);
         self.blocks = 0;
         self.affinity = CpuAffinity::draw(&self.terms)?;
         let terms = self.affinity.terms(&self.terms);
-        self.arms = start_arms(&terms, &self.trees, &self.buffers)?;
+        let n = self.pace.process_pairs();
+        self.resting = start_pairs(&terms, &self.trees, &self.buffers, n)?;
+        self.current = self.resting.pop().ok_or(BlockFailure::Parent(Gate::Passed))?;
         self.pace.started(start.elapsed());
         Ok(())
     }
@@ -248,15 +254,16 @@ impl KernelRunner {
         self.short.entry(duel_case).or_default().add(&short, &taken, begun.calls);
         let on_device = self.terms.contract.modules.device.is_some();
         if on_device {
-            taken.iter().for_each(|both| self.gap.add(&both[PARENT]));
+            taken.iter().for_each(|both| self.gap.add(both));
         }
         self.charge_overhead(&mut taken);
         for (arm, turn) in taken.iter().flat_map(|both| both.iter().enumerate()) {
             self.clocks[arm].add(turn);
         }
         if on_device {
-            for turn in taken.iter_mut().flatten() {
-                turn.wall = self.gap.time_of(turn);
+            for both in &mut taken {
+                let times = self.gap.times_of(both);
+                both.iter_mut().zip(times).for_each(|(turn, time)| turn.wall = time);
             }
         }
         self.around.add(duel_case, self.cases.len(), &taken);
@@ -340,7 +347,8 @@ impl KernelRunner {
         let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
         let spin_ns = if arm == CANDIDATE { self.cases[duel_case].spin_ns } else { 0 };
         let case = &self.cases[duel_case].case;
-        let mut turn = by_arm(arm, on_case(self.arms[arm].run_batch(&slots, spin_ns), case))?;
+        let mut turn =
+            by_arm(arm, on_case(self.current.arms[arm].run_batch(&slots, spin_ns), case))?;
         turn.wall += self.left_running[arm].wait(&self.buffers)?;
         if !self.buffers.holds(calls)? {
             return by_arm(arm, Err(check::outside(&case.name).into()));
@@ -352,20 +360,20 @@ impl KernelRunner {
     /// Sets both arms up for a case. Their tolerance is learned the first time a case comes up, and
     /// a fresh process is called once before it is timed.
     fn face(&mut self, duel_case: usize) -> BlockResult<()> {
-        if self.facing == Some(duel_case) {
+        if self.current.facing == Some(duel_case) {
             return Ok(());
         }
         let case = self.cases[duel_case].case.clone();
         self.buffers.set(&self.terms.contract, &case)?;
         for arm in toss()? {
-            let ready = self.arms[arm].set_up(&self.terms.contract, self.buffers.layout());
+            let ready = self.current.arms[arm].set_up(&self.terms.contract, self.buffers.layout());
             by_arm(arm, on_case(ready, &case))?;
         }
         if self.pending != Some(duel_case) {
             self.reference.set(&self.terms.contract, &case)?;
             self.pending = Some(duel_case);
         }
-        self.facing = Some(duel_case);
+        self.current.facing = Some(duel_case);
         let calls = self.buffers.nominal_calls(1)?;
         self.buffers.fill(&calls)?;
         for arm in toss()? {
@@ -426,7 +434,7 @@ impl KernelRunner {
             }
             self.bounds.insert(kind, wider);
         }
-        if self.spot_check_is_due()? {
+        if self.spent.is_reference_due(self.pairs, self.reference_time)? {
             let picked = secret()? as usize % calls.len().max(1);
             let both = [&parent[picked], &candidate[picked]];
             self.hold_against_reference(duel_case, &calls[picked], both)?;
@@ -458,14 +466,6 @@ impl KernelRunner {
         Ok(differing)
     }
 
-    /// Occasionally and unpredictably, checks a timed call against the reference.
-    fn spot_check_is_due(&self) -> Result<bool> {
-        let kernel = self.spent.kernels.as_secs_f64() / f64::from(self.pairs.max(1));
-        let chance = REFERENCE_SHARE * kernel / self.reference_time.as_secs_f64().max(1e-9);
-        let drawn = secret()? as f64 / u64::MAX as f64;
-        Ok(drawn < chance)
-    }
-
     /// Whether the candidate's own clock and its CPU time agree with karve's clock.
     fn cross_check(&mut self) -> std::result::Result<(), Gate> {
         let [parent, candidate] = &self.clocks;
@@ -475,7 +475,8 @@ impl KernelRunner {
         self.short.values().try_for_each(|turns| turns.check())?;
         if self.blocks == self.pace.blocks() {
             self.around.end_processes()?;
-            self.arms[CANDIDATE].check_children()?;
+            let pairs = self.resting.iter().chain([&self.current]);
+            pairs.map(|pair| pair.arms[CANDIDATE].check_children()).collect::<Result<(), _>>()?;
         }
         self.census()
     }
@@ -483,7 +484,7 @@ impl KernelRunner {
     /// Whether the candidate has more threads than allowed, which its correctness check missed.
     fn census(&self) -> std::result::Result<(), Gate> {
         let native = self.terms.counts_threads();
-        let (threads, _) = self.arms[CANDIDATE].census()?;
+        let (threads, _) = self.current.arms[CANDIDATE].census()?;
         let most = self.terms.contract.threads.max(1);
         match native && threads > most as usize {
             false => Ok(()),

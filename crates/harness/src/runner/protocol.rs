@@ -15,7 +15,8 @@
 //!            wall ns 8, CPU ns 8, flags 4, device ns 8
 //! ```
 
-use karve_numerics::contract::SlotRange;
+use karve_numerics::contract::{ArgKind, CallLayout, Contract, PlacedArg, SlotRange};
+use karve_numerics::tensor::Dtype;
 use karve_os::process::ReadableTree;
 use serde::{Deserialize, Serialize};
 
@@ -81,6 +82,36 @@ pub(super) struct CallSetup {
     pub(super) output_stride: u64,
     /// The arguments, in order.
     pub(super) args: Vec<WireArg>,
+}
+
+impl CallSetup {
+    /// The arguments of a contract in a layout.
+    pub(super) fn of(contract: &Contract, layout: &CallLayout) -> Self {
+        let given = |(index, place): (usize, &PlacedArg)| {
+            let tensor = |offset: u64| WireTensor {
+                offset,
+                shape: layout.extents[index].clone(),
+                dtype: layout.dtypes[index].name().to_owned(),
+            };
+            match place {
+                PlacedArg::Integer(value) => WireArg::Integer { value: *value },
+                PlacedArg::Float(value) => WireArg::Float {
+                    bits: value.to_bits(),
+                    single: layout.dtypes[index] == Dtype::F32,
+                },
+                PlacedArg::Input(region) => WireArg::Input(tensor(region.offset)),
+                PlacedArg::Output(region) => match contract.args[index].kind {
+                    ArgKind::InOut { .. } => WireArg::InOut(tensor(region.offset)),
+                    _ => WireArg::Output(tensor(region.offset)),
+                },
+            }
+        };
+        Self {
+            input_stride: layout.input_bytes,
+            output_stride: layout.output_bytes,
+            args: layout.places.iter().enumerate().map(given).collect(),
+        }
+    }
 }
 
 /// One argument.

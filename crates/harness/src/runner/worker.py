@@ -140,6 +140,8 @@ except ImportError:
 
 MESSAGE_BYTES_MAX = 128 << 10
 WHY_CHARS_MAX = 4_000
+# The number that the driver of a device has for it.
+OUT_OF_MEMORY = 2
 
 # Types that NumPy lacks are passed as integers with the same bits.
 NUMPY_TYPES = {
@@ -226,6 +228,8 @@ def why(error, path):
         if frame.filename == path:
             line = frame.lineno
     whole = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    if type(error).__name__ == "OutOfMemoryError":
+        return ("fault\t%d\n%s" % (OUT_OF_MEMORY, whole))[:WHY_CHARS_MAX]
     return ("raised\t%s\t%s\n%s" % (type(error).__name__, line, whole))[:WHY_CHARS_MAX]
 
 

@@ -1,4 +1,4 @@
-//! The driver of NVIDIA's GPUs, loaded at run time: the only file with its names.
+//! The driver of NVIDIA's GPUs, loaded at run time: with nvml.rs, the only file with its names.
 //!
 //! It has no dependencies, so that the worker for Python, which has none, can use it too.
 
@@ -156,10 +156,35 @@ impl GpuHandle {
 #[derive(Clone, Copy, Debug)]
 struct GpuEvent(usize);
 
+/// Keeps the device busy while the first call is launched.
+const SPIN: &str = "
+.version 6.0
+.target sm_50
+.address_size 64
+.visible .entry spin(.param .u64 cycles)
+{
+    .reg .pred %p;
+    .reg .u64 %cycles, %start, %now, %passed;
+    ld.param.u64 %cycles, [cycles];
+    mov.u64 %start, %clock64;
+AGAIN:
+    mov.u64 %now, %clock64;
+    sub.u64 %passed, %now, %start;
+    setp.lt.u64 %p, %passed, %cycles;
+    @%p bra AGAIN;
+    ret;
+}
+";
+
+/// For how long: about 300 microseconds. A process that was frozen takes that long to launch its
+/// first kernel, and never equally long.
+const SPIN_CYCLES: u64 = 600_000;
+
 /// A device that times the work of a worker.
 pub struct GpuClock {
     /// The device.
     pub gpu: Gpu,
+    spin: GpuKernel,
     first: GpuEvent,
     last: GpuEvent,
 }
@@ -168,7 +193,8 @@ impl GpuClock {
     /// Opens the first device that is visible.
     pub fn open() -> GpuResult<Self> {
         let gpu = Gpu::open(0)?;
-        Ok(Self { first: gpu.event()?, last: gpu.event()?, gpu })
+        let [spin] = gpu.kernels(SPIN, [c"spin"])?;
+        Ok(Self { spin, first: gpu.event()?, last: gpu.event()?, gpu })
     }
 
     /// Opens memory of another process by the text of its handle.
@@ -181,8 +207,9 @@ impl GpuClock {
         self.gpu.open_shared(GpuHandle::parse(text).ok_or_else(unreadable)?)
     }
 
-    /// The work begins.
+    /// The work begins, after a short while in which it can be launched.
     pub fn start(&self) -> GpuResult<()> {
+        self.gpu.launch(self.spin, GpuGrid { blocks: 1, items: 1 }, &[SPIN_CYCLES])?;
         self.gpu.record(self.first)
     }
 

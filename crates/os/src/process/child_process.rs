@@ -222,6 +222,13 @@ impl ChildProcess {
         self.tree.as_ref().map(|tree| tree.child().pid)
     }
 
+    /// Waits until it has ended, but not longer than this: one that uses a device may take a while.
+    pub fn wait_for_exit(&self, limit: Duration) {
+        if let Some(pidfd) = self.pidfd() {
+            let _ = sys::wait_readable([Some(pidfd)], limit);
+        }
+    }
+
     /// Kills it with all its descendants; returns how it ended and the tail of its stderr.
     pub fn end(&mut self) -> (Exit, String) {
         let Some(mut tree) = self.tree.take() else {
