@@ -32,11 +32,13 @@ pub(super) struct CallTimes {
 }
 
 impl CallTimes {
-    /// Whether what a single call takes beyond one in a batch is far more than the incumbent's.
+    /// Whether what a single call takes beyond one in a batch is far more than the incumbent's, and
+    /// more than a call in a batch takes. A kernel that is not faster there gains nothing by that:
+    /// it may start threads, for example.
     pub(super) fn is_ahead(self, incumbent: Self) -> bool {
         let more = |times: Self| (times.alone - times.batched).max(0.0);
         let may = AHEAD_FACTOR_MAX * more(incumbent) + AHEAD_SHARE_MAX * incumbent.alone;
-        more(self) > may
+        more(self) > may.max(self.batched) && self.batched < incumbent.batched
     }
 }
 
@@ -107,6 +109,8 @@ mod tests {
             assert!(ahead.is_ahead(incumbent), "{ahead:?}");
         }
         assert!(!times(2.0e-3, 1.9e-3).is_ahead(times(9e-3, 8.9e-3)));
+        assert!(!times(90e-6, 60e-6).is_ahead(incumbent), "it starts threads");
+        assert!(!times(200e-6, 10e-6).is_ahead(incumbent), "no gain");
     }
 
     #[test]

@@ -266,7 +266,8 @@ pub fn of_revisions(
     let mut built = Vec::new();
     let mut worktrees = Vec::new();
     for (letter, source) in [("A", &a), ("B", &b)] {
-        let (worktree, tree) = building.side(letter, source, &mut cases)?;
+        let beside = built.first().map(PathBuf::as_path);
+        let (worktree, tree) = building.side(letter, source, beside, &mut cases)?;
         worktrees.push(worktree);
         built.push(tree);
     }
@@ -296,11 +297,12 @@ struct SideBuilder<'a> {
 
 impl SideBuilder<'_> {
     /// One side, built and tested, and its directory. A comes first: it may shrink cases that do
-    /// not fit into memory.
+    /// not fit into memory, and under a contract B is checked beside it.
     fn side(
         &self,
         letter: &str,
         source: &SideSource,
+        beside: Option<&Path>,
         cases: &mut [Case],
     ) -> Result<(SideWorktrees, PathBuf)> {
         let name = called(letter, &source.side, self.names);
@@ -316,9 +318,12 @@ impl SideBuilder<'_> {
             .path;
         if self.tests == SideTests::Required {
             (self.say)(&format!("testing {name}"));
-            let tested = match letter {
-                "A" => checks::fit_cases(self.harness, &tree, cases).map(|_| ()),
-                _ => self.harness.test(&tree, cases, CommandVariant::Usual),
+            let tested = match beside {
+                None => checks::fit_cases(self.harness, &tree, cases).map(|_| ()),
+                Some(first) => {
+                    let harness = self.harness.clone().beside(first);
+                    harness.test(&tree, cases, CommandVariant::Usual)
+                }
             };
             tested.map_err(|failure| fails(&name, failure))?;
         }
