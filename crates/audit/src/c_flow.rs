@@ -6,7 +6,7 @@ use super::names::{is_hash, is_listed, word_list};
 use super::numbers::is_whole;
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const ADDRESSES: AddressPaths = AddressPaths {
     transparent: &[
@@ -32,9 +32,64 @@ pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut F
         declared: Some(state(tree)),
         helpers: helpers(tree),
         members: members(tree),
+        returns: BTreeMap::new(),
+        made_once: BTreeSet::new(),
         weights,
     };
+    for function in &program.functions {
+        note_unset(tree, function.node, reading);
+    }
     program.examine(reading);
+}
+
+/// Reports plain locals that are read before anything sets them: they hold what an earlier call
+/// left on the stack. Only the first use counts, in the order of the text.
+fn note_unset(tree: &SyntaxTree<'_>, function: NodeIndex, reading: &mut FileFacts) {
+    let mut unset: BTreeSet<&str> = BTreeSet::new();
+    let mut declared_at: BTreeSet<NodeIndex> = BTreeSet::new();
+    for node in tree.within(function) {
+        if tree.kind(node) == "declaration" && !is_static(tree, node) && is_plain_type(tree, node) {
+            for of in tree.children(node).filter(|of| tree.place(*of) == Some("declarator")) {
+                let plain = ["identifier", "array_declarator"].contains(&tree.kind(of));
+                let name = tree.find(of, &["identifier"]).next().filter(|_| plain);
+                unset.extend(name.map(|name| tree.text(name)));
+                declared_at.extend(name);
+            }
+        }
+        let name = tree.text(node);
+        let is_use = tree.kind(node) == "identifier" && !declared_at.contains(&node);
+        if is_use && unset.remove(name) && is_read(tree, node) {
+            let what = format!("{name} is read before anything sets it");
+            reading.note("static-state", name, tree.line(node), what);
+        }
+    }
+}
+
+fn is_plain_type(tree: &SyntaxTree<'_>, declaration: NodeIndex) -> bool {
+    let text = tree.text(declaration);
+    let shared = ["__shared__", "__local", "asm"].iter().any(|word| text.contains(word));
+    let kind = tree.child(declaration, "type");
+    kind.is_some_and(|kind| match tree.kind(kind) {
+        "primitive_type" | "sized_type_specifier" => !shared,
+        _ => !shared && (tree.text(kind).ends_with("_t") || tree.text(kind).starts_with("__m")),
+    })
+}
+
+/// Whether a use is in a condition or an operand, and not a target or an argument.
+fn is_read(tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
+    let mut at = node;
+    while let Some(up) = tree.parent(at) {
+        match tree.kind(up) {
+            "subscript_expression" if tree.place(at) == Some("argument") => at = up,
+            "parenthesized_expression" | "cast_expression" | "unary_expression" => at = up,
+            "binary_expression" | "condition_clause" => return true,
+            "if_statement" | "while_statement" | "conditional_expression" | "switch_statement" => {
+                return tree.place(at) == Some("condition");
+            }
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// Functions and macros of the file that turn an address into a number.

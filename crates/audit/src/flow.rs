@@ -6,7 +6,7 @@
 
 use super::memo;
 use super::names::{is_listed, is_version, is_weight};
-use super::numbers::compares_all;
+use super::numbers::{callee, compares_all};
 use super::reading::FileFacts;
 use super::state;
 use super::tree::{NodeIndex, SyntaxTree};
@@ -174,6 +174,10 @@ pub(super) struct AnalyzedFile<'a> {
     pub(super) helpers: BTreeSet<String>,
     /// Names of `declared` that are members of a structure and of nothing else.
     pub(super) members: BTreeSet<String>,
+    /// Names that get one value for the whole run.
+    pub(super) made_once: BTreeSet<String>,
+    /// Functions of the file that return something which outlives calls, and what it is.
+    pub(super) returns: BTreeMap<String, String>,
     /// Names of arguments that the user declares as weights.
     pub(super) weights: &'a [String],
 }
@@ -228,6 +232,8 @@ impl AnalyzedFile<'_> {
             let alias = self.aliases(function);
             let targets = function.assigned.iter().map(|(target, _)| target);
             for target in targets.chain(&function.changed) {
+                let call = self.tree.find(*target, &["call", "call_expression"]).next();
+                written.extend(call.and_then(|call| self.returned_by(call)));
                 let Some(name) = self.root(*target) else {
                     continue;
                 };
@@ -249,19 +255,32 @@ impl AnalyzedFile<'_> {
 
     /// Locals that are aliases of outer state.
     fn aliases(&self, function: &AnalyzedFunction) -> BTreeMap<String, String> {
-        let mut alias = BTreeMap::new();
-        for (target, value) in &function.assigned {
-            let (Some(name), Some(outer)) = (self.root(*target), self.root(*value)) else {
-                continue;
-            };
-            if self.is_bare(*target)
-                && function.locals.contains(name)
-                && self.is_outside(function, outer)
-            {
-                alias.insert(name.to_owned(), outer.to_owned());
+        let mut alias: BTreeMap<String, String> = BTreeMap::new();
+        for _ in 0..PASSES {
+            for (target, value) in &function.assigned {
+                let Some(name) = self.root(*target).filter(|_| self.is_bare(*target)) else {
+                    continue;
+                };
+                if !function.locals.contains(name) {
+                    continue;
+                }
+                let outer = self.root(*value).and_then(|of| match self.is_outside(function, of) {
+                    true => Some(of.to_owned()),
+                    false => alias.get(of).filter(|_| self.is_bare(*value)).cloned(),
+                });
+                if let Some(outer) = outer.or_else(|| self.returned_by(*value)) {
+                    alias.insert(name.to_owned(), outer);
+                }
             }
         }
         alias
+    }
+
+    /// The state that the function which an expression calls returns.
+    fn returned_by(&self, expression: NodeIndex) -> Option<String> {
+        let called = callee(self.tree, expression);
+        let is_call = ["call", "call_expression"].contains(&self.tree.kind(expression));
+        self.returns.get(called).filter(|_| is_call).cloned()
     }
 
     fn taint(&self, function: &AnalyzedFunction) -> Taint {
@@ -392,6 +411,10 @@ impl FunctionFlow<'_> {
         let mut names = self.file.names(expression).into_iter();
         let name = names.find(|name| self.file.is_outside(self.function, name));
         name.map(str::to_owned).or_else(|| self.outer(expression))
+    }
+
+    pub(super) fn is_written(&self, name: &str) -> bool {
+        self.written.contains(name)
     }
 
     pub(super) fn state_of(&self, name: &str) -> Option<String> {

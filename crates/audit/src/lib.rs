@@ -249,6 +249,7 @@ fn read(path: &str, bytes: &[u8], text: &str, scene: &AuditContext<'_>, reading:
     let is_c = !matches!(language, AuditLanguage::Python | AuditLanguage::Rust);
     let joined = if is_c { preprocessor::spliced(text) } else { Cow::Borrowed(text) };
     let text = joined.as_ref();
+    let weights = &scene.rule.weights;
     let Some(tree) = tree::parse(language, text) else {
         return unread(reading, "took too long to read");
     };
@@ -256,11 +257,11 @@ fn read(path: &str, bytes: &[u8], text: &str, scene: &AuditContext<'_>, reading:
         let what = "text that does not parse; the rest was read".to_owned();
         reading.note("unparsed", path, line, what);
     }
-    let weights = &scene.rule.weights;
     match language {
         AuditLanguage::C | AuditLanguage::Cpp | AuditLanguage::Cuda => {
-            preprocessor::read(text, reading);
-            c::read(&tree, weights, reading);
+            if !c::read_text(language, text, weights, reading) {
+                unread(reading, "took too long to read");
+            }
         }
         AuditLanguage::Python => python::read(&tree, weights, reading),
         AuditLanguage::Rust => rust::read(&tree, weights, reading),

@@ -4,7 +4,7 @@ use super::flow::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
 use super::names::{LanguageFamily, NameUse, is_hash, is_listed, known, suggests};
 use super::numbers::is_size;
 use super::python::{PythonNames, arguments};
-use super::python_state::{add_stores, note_imported, pass_on, stateful, targets};
+use super::python_state::{add_stores, note_imported, pass_on, returns, stateful, targets};
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::BTreeSet;
@@ -26,6 +26,8 @@ pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut F
         declared: None,
         helpers: helpers(tree),
         members: BTreeSet::new(),
+        returns: returns(tree, &names),
+        made_once: BTreeSet::new(),
         weights,
     };
     program.examine(reading);
@@ -309,7 +311,7 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
             function.tested.extend(tree.child(node, "condition"));
         }
         "conditional_expression" => function.tested.extend(tree.children(node).nth(2)),
-        "return_statement" => function.given.extend(tree.children(node).nth(1)),
+        "return_statement" | "yield" => function.given.extend(tree.children(node).nth(1)),
         "call" => call(tree, node, function),
         _ => {}
     }
