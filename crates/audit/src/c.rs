@@ -293,6 +293,13 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             }
         }
         "argument_list" if tree.text(node).starts_with(LAUNCH[0]) => reading.launches += 1,
+        "lambda_expression"
+            if tree.text(node).contains("mutable")
+                && tree.enclosing(node, &["function_definition"]).is_none() =>
+        {
+            let what = "a function that keeps state of its own".to_owned();
+            reading.note("static-state", "mutable", line, what);
+        }
         "try_statement" => {
             let what = "errors are caught around a call".to_owned();
             reading.note("fallback", "try", line, what);

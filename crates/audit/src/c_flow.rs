@@ -1,9 +1,11 @@
 //! C, C++ and CUDA: functions, broken down for `flow`.
 
+use super::addresses::AddressPaths;
 use super::c::declared;
-use super::flow::{AddressAliases, AddressPaths, AnalyzedFile, AnalyzedFunction, Grammar};
+use super::flow::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
 use super::names::{is_hash, is_listed, word_list};
 use super::numbers::is_whole;
+use super::python_state::pass_on;
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,16 +26,24 @@ const ADDRESSES: AddressPaths = AddressPaths {
 
 pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut FileFacts) {
     let functions = tree.find(0, &["function_definition"]);
+    let mut functions: Vec<_> = functions.map(|node| function(tree, node)).collect();
+    pass_on(tree, &mut functions, |node| {
+        let head = tree.child(node, "declarator");
+        let list = head.and_then(|head| tree.find(head, &["parameter_list"]).next());
+        (head.and_then(|head| declared(tree, head)).unwrap_or_default(), list)
+    });
     let program = AnalyzedFile {
         tree,
         grammar: &CGrammar,
-        functions: functions.map(|node| function(tree, node)).collect(),
+        functions,
         kept: BTreeSet::new(),
         declared: Some(state(tree)),
         helpers: helpers(tree),
         members: members(tree),
-        returns: BTreeMap::new(),
+        returns: returns(tree),
         made_once: BTreeSet::new(),
+        views: Vec::new(),
+        scalars: scalars(tree),
         weights,
     };
     for function in &program.functions {
@@ -135,6 +145,43 @@ fn state(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
         names.extend(declarators.filter_map(|d| declared(tree, d)).map(str::to_owned));
     }
     names
+}
+
+/// Those of them that are plain numbers.
+fn scalars(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for node in tree.find(0, &["declaration"]) {
+        let inside = tree.enclosing(node, &["compound_statement"]).is_some();
+        let plain = ["primitive_type", "sized_type_specifier"];
+        let kind = tree.child(node, "type");
+        let plain =
+            kind.is_some_and(|of| plain.contains(&tree.kind(of)) || tree.text(of).ends_with("_t"));
+        if plain && (!inside || is_static(tree, node)) {
+            let all = tree.children(node).filter(|of| tree.place(*of) == Some("declarator"));
+            let plain = all.filter(|of| !tree.text(*of).contains(['*', '[', '(']));
+            names.extend(plain.filter_map(|of| declared(tree, of)).map(str::to_owned));
+        }
+    }
+    names
+}
+
+/// Functions that return a pointer or a reference to state.
+fn returns(tree: &SyntaxTree<'_>) -> BTreeMap<String, String> {
+    let state = state(tree);
+    let mut found = BTreeMap::new();
+    for node in tree.find(0, &["function_definition"]) {
+        let Some(head) = tree.child(node, "declarator") else {
+            continue;
+        };
+        let points = ["pointer_declarator", "reference_declarator"].contains(&tree.kind(head));
+        let name = declared(tree, head).unwrap_or_default();
+        for statement in tree.find(node, &["return_statement"]).filter(|_| points) {
+            let root = tree.find(statement, &["identifier"]).next();
+            let outer = root.map(|root| tree.text(root)).filter(|root| state.contains(*root));
+            found.extend(outer.map(|outer| (name.to_owned(), outer.to_owned())));
+        }
+    }
+    found
 }
 
 /// The names that only members of structures have.
@@ -293,6 +340,10 @@ fn declaration(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFu
         };
         if !function.params.contains_key(tree.text(name)) {
             function.locals.insert(tree.text(name).to_owned());
+        }
+        let inner = tree.child(declarator, "declarator").unwrap_or(declarator);
+        if tree.kind(inner) == "reference_declarator" {
+            function.references.insert(tree.text(name).to_owned());
         }
         if let Some(value) = tree.child(declarator, "value") {
             function.assigned.push((name, value));

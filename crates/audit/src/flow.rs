@@ -41,6 +41,8 @@ pub(super) struct AnalyzedFunction {
     pub(super) given: Vec<NodeIndex>,
     /// Values of the blocks of a function, where the language has such.
     pub(super) tails: Vec<NodeIndex>,
+    /// Locals that are references.
+    pub(super) references: BTreeSet<String>,
     /// State, and the value that it gets once.
     pub(super) once: Vec<(NodeIndex, NodeIndex)>,
     /// Code that runs in the first call only.
@@ -84,47 +86,6 @@ impl AnalyzedFunction {
         }
         if is_listed(&format!("{language}-keyed"), method) {
             self.looked_up.extend(keys.iter().map(|key| (object, *key)));
-        }
-    }
-}
-
-/// What passes an address on, in the languages that have addresses.
-pub(super) struct AddressPaths {
-    /// Kinds of nodes that do.
-    pub(super) transparent: &'static [&'static str],
-    /// Whether a field does.
-    pub(super) passes_field: fn(&str) -> bool,
-    /// Whether a called function does.
-    pub(super) passes_call: fn(&str) -> bool,
-}
-
-impl AddressPaths {
-    /// Whether an expression takes an address itself, not the data there.
-    pub(super) fn is_identity(
-        &self,
-        tree: &SyntaxTree<'_>,
-        leaf: NodeIndex,
-        expression: NodeIndex,
-    ) -> bool {
-        let mut node = leaf;
-        while node != expression {
-            let Some(parent) = tree.parent(node).filter(|parent| self.passes(tree, *parent)) else {
-                return false;
-            };
-            node = parent;
-        }
-        true
-    }
-
-    fn passes(&self, tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
-        match tree.kind(node) {
-            "binary_expression" => {
-                let operators = ["^", ">>", "<<", "*", "%", "&", "|", "+"];
-                operators.contains(&tree.child_text(node, "operator"))
-            }
-            "field_expression" => (self.passes_field)(tree.child_text(node, "field")),
-            "call_expression" => (self.passes_call)(tree.child_text(node, "function")),
-            kind => self.transparent.contains(&kind),
         }
     }
 }
@@ -174,6 +135,10 @@ pub(super) struct AnalyzedFile<'a> {
     pub(super) helpers: BTreeSet<String>,
     /// Names of `declared` that are members of a structure and of nothing else.
     pub(super) members: BTreeSet<String>,
+    /// Names that are views of each other.
+    pub(super) views: Vec<(String, String)>,
+    /// Names of `declared` that are plain numbers.
+    pub(super) scalars: BTreeSet<String>,
     /// Names that get one value for the whole run.
     pub(super) made_once: BTreeSet<String>,
     /// Functions of the file that return something which outlives calls, and what it is.
@@ -240,13 +205,28 @@ impl AnalyzedFile<'_> {
                 if self.is_outside(function, name) {
                     written.insert(name.to_owned());
                 } else if let Some(outer) = alias.get(name)
-                    && !self.is_bare(*target)
+                    && (!self.is_bare(*target)
+                        || function.references.contains(name)
+                        || self.is_passed(*target))
                 {
                     written.insert(outer.clone());
                 }
             }
         }
+        for _ in 0..PASSES {
+            for (a, b) in &self.views {
+                if written.contains(a) || written.contains(b) {
+                    written.extend([a.clone(), b.clone()]);
+                }
+            }
+        }
         written
+    }
+
+    /// Whether a name is the argument of a call, which changes what it points to.
+    fn is_passed(&self, node: NodeIndex) -> bool {
+        let up = self.tree.parent(node).map_or("", |up| self.tree.kind(up));
+        ["argument_list", "arguments", "keyword_argument"].contains(&up)
     }
 
     pub(super) fn is_bare(&self, node: NodeIndex) -> bool {

@@ -3,6 +3,7 @@
 //! Each changed file is parsed before and after the change. A Finding counts if the candidate has
 //! it and the parent does not, or has fewer. The files are never run, built or trusted.
 
+mod addresses;
 mod asm_bytes;
 mod asm_reads;
 mod build_files;

@@ -146,12 +146,15 @@ pub(super) fn is_changing(method: &str) -> bool {
 }
 
 /// Adds what functions of the file change in what they are given.
-pub(super) fn pass_on(tree: &SyntaxTree<'_>, functions: &mut [AnalyzedFunction]) {
+pub(super) fn pass_on<'t>(
+    tree: &SyntaxTree<'t>,
+    functions: &mut [AnalyzedFunction],
+    head: impl Fn(NodeIndex) -> (&'t str, Option<NodeIndex>),
+) {
     for _ in 0..DEPTH_MAX {
         let mut changing: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
         for function in functions.iter() {
-            let name = tree.child_text(function.node, "name");
-            let list = tree.child(function.node, "parameters");
+            let (name, list) = head(function.node);
             let list = list.into_iter().flat_map(|list| tree.children(list));
             let names = list.filter_map(|of| tree.find(of, &["identifier"]).next());
             let stored = function.assigned.iter().map(|(target, _)| target);
@@ -168,7 +171,7 @@ pub(super) fn pass_on(tree: &SyntaxTree<'_>, functions: &mut [AnalyzedFunction])
         }
         let mut added = false;
         for function in functions.iter_mut() {
-            for call in tree.find(function.node, &["call"]) {
+            for call in tree.find(function.node, &["call", "call_expression"]) {
                 let Some(params) = changing.get(tree.child_text(call, "function")) else {
                     continue;
                 };
@@ -237,6 +240,34 @@ pub(super) fn returns(tree: &SyntaxTree<'_>, names: &PythonNames<'_>) -> BTreeMa
     found
 }
 
+/// Names outside of functions that are views or methods of others: `keys = seen.keys()`.
+pub(super) fn views(tree: &SyntaxTree<'_>) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for node in tree.find(0, &["assignment"]) {
+        if tree.enclosing(node, &["function_definition", "lambda"]).is_some() {
+            continue;
+        }
+        let Some((left, right)) = tree.sides(node) else {
+            continue;
+        };
+        let views = tree.find(right, &["attribute", "subscript", "call"]).filter(|of| {
+            let method = tree.child_text(*of, "attribute");
+            let partial = tree.child_text(*of, "function").ends_with("partial");
+            is_changing(method)
+                || is_listed("python-views", method)
+                || tree.find(*of, &["slice"]).next().is_some()
+                || partial
+        });
+        let roots = views.flat_map(|of| tree.find(of, &["identifier"]));
+        for root in roots.filter(|of| tree.place(*of) != Some("attribute")) {
+            for name in targets(tree, left) {
+                found.push((tree.text(name).to_owned(), tree.text(root).to_owned()));
+            }
+        }
+    }
+    found
+}
+
 /// Names outside of functions, and defaults, that hold what changes when it is used: an iterator, a
 /// queue, a lock.
 pub(super) fn stateful(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
@@ -254,6 +285,18 @@ pub(super) fn stateful(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
         })
     };
     let mut found = BTreeSet::new();
+    for node in tree.find(0, &["attribute"]) {
+        let inside = tree.enclosing(node, &["function_definition", "lambda"]).is_some();
+        let called = tree.place(node) == Some("function");
+        if !inside && !called && is_changing(tree.child_text(node, "attribute")) {
+            // The object, or what a method of its type is given: `partial(list.append, seen)`.
+            let call = tree.enclosing(node, &["call"]);
+            let names = tree.find(call.unwrap_or(node), &["identifier"]);
+            let names = names.filter(|of| tree.place(*of) != Some("attribute"));
+            let names = names.map(|of| tree.text(of)).filter(|of| !is_listed("python-types", of));
+            found.extend(names.map(str::to_owned));
+        }
+    }
     for node in tree.find(0, &["assignment", "default_parameter", "typed_default_parameter"]) {
         let is_default = tree.kind(node) != "assignment";
         let inside = tree.enclosing(node, &["function_definition", "lambda"]).is_some();

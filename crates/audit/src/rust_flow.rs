@@ -1,6 +1,7 @@
 //! Rust: functions, broken down for `flow`.
 
-use super::flow::{AddressAliases, AddressPaths, AnalyzedFile, AnalyzedFunction, Grammar};
+use super::addresses::AddressPaths;
+use super::flow::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
 use super::names::{is_hash, is_listed, word_list};
 use super::numbers::callee;
 use super::reading::FileFacts;
@@ -31,6 +32,8 @@ pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut F
         members: BTreeSet::new(),
         returns: BTreeMap::new(),
         made_once: made_once(tree),
+        views: Vec::new(),
+        scalars: BTreeSet::new(),
         weights,
     };
     note_macros(tree, &program, reading);

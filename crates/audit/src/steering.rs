@@ -68,6 +68,12 @@ impl Givers {
             let called = tree.child(call, "function").filter(|of| tree.kind(*of) == "identifier");
             let state = called.and_then(|of| flow.state_of(tree.text(of)));
             found.extend(state.map(|name| (name, call)));
+            // A number that is passed on says how much is done there.
+            let numbers = tree.arguments(call).into_iter().flat_map(|of| flow.all_outer(of));
+            let is_kept = |name: &String| {
+                flow.file.scalars.contains(name) && set.get(name).is_none_or(|at| *at >= call)
+            };
+            found.extend(numbers.filter(is_kept).map(|name| (name, call)));
         }
         found.retain(|name, _| !flow.file.made_once.contains(name));
         found
