@@ -140,8 +140,10 @@ fn state(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
         if inside && !is_static(tree, node) {
             continue;
         }
+        let constant = !inside && tree.children(node).any(|of| tree.text(of) == "const");
         let declarators =
             tree.children(node).filter(|child| tree.place(*child) == Some("declarator"));
+        let declarators = declarators.filter(|of| !constant || tree.text(*of).contains('*'));
         names.extend(declarators.filter_map(|d| declared(tree, d)).map(str::to_owned));
     }
     names
