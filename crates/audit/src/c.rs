@@ -4,15 +4,45 @@ use super::asm_reads;
 use super::c_flow;
 use super::kept_state;
 use super::names::{LanguageFamily, NameUse, is_listed};
-use super::preprocessor::strings_of;
-use super::reading::FileFacts;
-use super::tree::{NodeIndex, SyntaxTree};
+use super::preprocessor::{self, strings_of};
+use super::reading::{FileFacts, RuleMatch};
+use super::tree::{self, AuditLanguage, NodeIndex, SyntaxTree};
 use karve_harness::cuda_source::LAUNCH;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// Scans a file.
-pub(super) fn read(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut FileFacts) {
+/// Scans a text: as it is written, and state also as the preprocessor leaves it. Returns whether it
+/// could be read.
+pub(super) fn read_text(
+    language: AuditLanguage,
+    text: &str,
+    weights: &[String],
+    reading: &mut FileFacts,
+) -> bool {
+    let expanded = preprocessor::read(text, reading);
+    let Some(tree) = tree::parse(language, text) else {
+        return false;
+    };
+    read(&tree, weights, reading);
+    for text in expanded {
+        let Some(tree) = tree::parse(language, &text) else {
+            return false;
+        };
+        let known = reading.seen.len();
+        c_flow::examine(&tree, weights, reading);
+        let (before, after) = reading.seen.split_at(known);
+        let is_new = |found: &&RuleMatch| {
+            !before.iter().any(|old| old.rule == found.rule && old.key == found.key)
+        };
+        let new: Vec<RuleMatch> = after.iter().filter(is_new).cloned().collect();
+        reading.seen.truncate(known);
+        reading.seen.extend(new);
+    }
+    true
+}
+
+/// Scans a tree.
+fn read(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut FileFacts) {
     let known = DeclaredNames::of(tree);
     for node in tree.all() {
         name(tree, node, &known, reading);
@@ -78,6 +108,8 @@ fn name(
     let path = match tree.kind(node) {
         "qualified_identifier" => qualified(tree.text(node)),
         "identifier" | "type_identifier" | "primitive_type" => tree.text(node).to_owned(),
+        // Members of structures of the library.
+        "field_identifier" if tree.text(node).starts_with('_') => tree.text(node).to_owned(),
         _ => return,
     };
     let called = parent == "call_expression" && tree.place(node) == Some("function");
@@ -261,6 +293,13 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
             }
         }
         "argument_list" if tree.text(node).starts_with(LAUNCH[0]) => reading.launches += 1,
+        "lambda_expression"
+            if tree.text(node).contains("mutable")
+                && tree.enclosing(node, &["function_definition"]).is_none() =>
+        {
+            let what = "a function that keeps state of its own".to_owned();
+            reading.note("static-state", "mutable", line, what);
+        }
         "try_statement" => {
             let what = "errors are caught around a call".to_owned();
             reading.note("fallback", "try", line, what);
@@ -274,6 +313,11 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
         "init_declarator" | "enumerator" | "assignment_expression" => constant(tree, node, reading),
         "field_expression" => {
             let field = tree.child_text(node, "field");
+            let of = tree.child_text(node, "argument").rsplit("::").next().unwrap_or_default();
+            if ["cout", "cerr", "clog", "cin", "wcout", "wcerr"].contains(&of) {
+                let what = format!("`{}` is state of a stream", tree.excerpt(node));
+                reading.note("static-state", of, line, what);
+            }
             let parent = tree.parent(node).filter(|p| tree.kind(*p) == "call_expression");
             if field == "detach" && parent.is_some_and(|call| tree.text(call).ends_with("detach()"))
             {

@@ -1,12 +1,14 @@
 //! C, C++ and CUDA: functions, broken down for `flow`.
 
+use super::addresses::AddressPaths;
 use super::c::declared;
-use super::flow::{AddressAliases, AddressPaths, AnalyzedFile, AnalyzedFunction, Grammar};
+use super::flow::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
 use super::names::{is_hash, is_listed, word_list};
 use super::numbers::is_whole;
+use super::python_state::pass_on;
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const ADDRESSES: AddressPaths = AddressPaths {
     transparent: &[
@@ -24,17 +26,80 @@ const ADDRESSES: AddressPaths = AddressPaths {
 
 pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut FileFacts) {
     let functions = tree.find(0, &["function_definition"]);
+    let mut functions: Vec<_> = functions.map(|node| function(tree, node)).collect();
+    pass_on(tree, &mut functions, |node| {
+        let head = tree.child(node, "declarator");
+        let list = head.and_then(|head| tree.find(head, &["parameter_list"]).next());
+        (head.and_then(|head| declared(tree, head)).unwrap_or_default(), list)
+    });
     let program = AnalyzedFile {
         tree,
         grammar: &CGrammar,
-        functions: functions.map(|node| function(tree, node)).collect(),
+        functions,
         kept: BTreeSet::new(),
         declared: Some(state(tree)),
         helpers: helpers(tree),
         members: members(tree),
+        returns: returns(tree),
+        made_once: BTreeSet::new(),
+        views: Vec::new(),
+        scalars: scalars(tree),
         weights,
     };
+    for function in &program.functions {
+        note_unset(tree, function.node, reading);
+    }
     program.examine(reading);
+}
+
+/// Reports plain locals that are read before anything sets them: they hold what an earlier call
+/// left on the stack. Only the first use counts, in the order of the text.
+fn note_unset(tree: &SyntaxTree<'_>, function: NodeIndex, reading: &mut FileFacts) {
+    let mut unset: BTreeSet<&str> = BTreeSet::new();
+    let mut declared_at: BTreeSet<NodeIndex> = BTreeSet::new();
+    for node in tree.within(function) {
+        if tree.kind(node) == "declaration" && !is_static(tree, node) && is_plain_type(tree, node) {
+            for of in tree.children(node).filter(|of| tree.place(*of) == Some("declarator")) {
+                let plain = ["identifier", "array_declarator"].contains(&tree.kind(of));
+                let name = tree.find(of, &["identifier"]).next().filter(|_| plain);
+                unset.extend(name.map(|name| tree.text(name)));
+                declared_at.extend(name);
+            }
+        }
+        let name = tree.text(node);
+        let is_use = tree.kind(node) == "identifier" && !declared_at.contains(&node);
+        if is_use && unset.remove(name) && is_read(tree, node) {
+            let what = format!("{name} is read before anything sets it");
+            reading.note("static-state", name, tree.line(node), what);
+        }
+    }
+}
+
+fn is_plain_type(tree: &SyntaxTree<'_>, declaration: NodeIndex) -> bool {
+    let text = tree.text(declaration);
+    let shared = ["__shared__", "__local", "asm"].iter().any(|word| text.contains(word));
+    let kind = tree.child(declaration, "type");
+    kind.is_some_and(|kind| match tree.kind(kind) {
+        "primitive_type" | "sized_type_specifier" => !shared,
+        _ => !shared && (tree.text(kind).ends_with("_t") || tree.text(kind).starts_with("__m")),
+    })
+}
+
+/// Whether a use is in a condition or an operand, and not a target or an argument.
+fn is_read(tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
+    let mut at = node;
+    while let Some(up) = tree.parent(at) {
+        match tree.kind(up) {
+            "subscript_expression" if tree.place(at) == Some("argument") => at = up,
+            "parenthesized_expression" | "cast_expression" | "unary_expression" => at = up,
+            "binary_expression" | "condition_clause" => return true,
+            "if_statement" | "while_statement" | "conditional_expression" | "switch_statement" => {
+                return tree.place(at) == Some("condition");
+            }
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// Functions and macros of the file that turn an address into a number.
@@ -75,11 +140,50 @@ fn state(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
         if inside && !is_static(tree, node) {
             continue;
         }
+        let constant = !inside && tree.children(node).any(|of| tree.text(of) == "const");
         let declarators =
             tree.children(node).filter(|child| tree.place(*child) == Some("declarator"));
+        let declarators = declarators.filter(|of| !constant || tree.text(*of).contains('*'));
         names.extend(declarators.filter_map(|d| declared(tree, d)).map(str::to_owned));
     }
     names
+}
+
+/// Those of them that are plain numbers.
+fn scalars(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for node in tree.find(0, &["declaration"]) {
+        let inside = tree.enclosing(node, &["compound_statement"]).is_some();
+        let plain = ["primitive_type", "sized_type_specifier"];
+        let kind = tree.child(node, "type");
+        let plain =
+            kind.is_some_and(|of| plain.contains(&tree.kind(of)) || tree.text(of).ends_with("_t"));
+        if plain && (!inside || is_static(tree, node)) {
+            let all = tree.children(node).filter(|of| tree.place(*of) == Some("declarator"));
+            let plain = all.filter(|of| !tree.text(*of).contains(['*', '[', '(']));
+            names.extend(plain.filter_map(|of| declared(tree, of)).map(str::to_owned));
+        }
+    }
+    names
+}
+
+/// Functions that return a pointer or a reference to state.
+fn returns(tree: &SyntaxTree<'_>) -> BTreeMap<String, String> {
+    let state = state(tree);
+    let mut found = BTreeMap::new();
+    for node in tree.find(0, &["function_definition"]) {
+        let Some(head) = tree.child(node, "declarator") else {
+            continue;
+        };
+        let points = ["pointer_declarator", "reference_declarator"].contains(&tree.kind(head));
+        let name = declared(tree, head).unwrap_or_default();
+        for statement in tree.find(node, &["return_statement"]).filter(|_| points) {
+            let root = tree.find(statement, &["identifier"]).next();
+            let outer = root.map(|root| tree.text(root)).filter(|root| state.contains(*root));
+            found.extend(outer.map(|outer| (name.to_owned(), outer.to_owned())));
+        }
+    }
+    found
 }
 
 /// The names that only members of structures have.
@@ -238,6 +342,10 @@ fn declaration(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFu
         };
         if !function.params.contains_key(tree.text(name)) {
             function.locals.insert(tree.text(name).to_owned());
+        }
+        let inner = tree.child(declarator, "declarator").unwrap_or(declarator);
+        if tree.kind(inner) == "reference_declarator" {
+            function.references.insert(tree.text(name).to_owned());
         }
         if let Some(value) = tree.child(declarator, "value") {
             function.assigned.push((name, value));

@@ -6,7 +6,7 @@
 
 use super::memo;
 use super::names::{is_listed, is_version, is_weight};
-use super::numbers::compares_all;
+use super::numbers::{callee, compares_all};
 use super::reading::FileFacts;
 use super::state;
 use super::tree::{NodeIndex, SyntaxTree};
@@ -41,6 +41,8 @@ pub(super) struct AnalyzedFunction {
     pub(super) given: Vec<NodeIndex>,
     /// Values of the blocks of a function, where the language has such.
     pub(super) tails: Vec<NodeIndex>,
+    /// Locals that are references.
+    pub(super) references: BTreeSet<String>,
     /// State, and the value that it gets once.
     pub(super) once: Vec<(NodeIndex, NodeIndex)>,
     /// Code that runs in the first call only.
@@ -84,47 +86,6 @@ impl AnalyzedFunction {
         }
         if is_listed(&format!("{language}-keyed"), method) {
             self.looked_up.extend(keys.iter().map(|key| (object, *key)));
-        }
-    }
-}
-
-/// What passes an address on, in the languages that have addresses.
-pub(super) struct AddressPaths {
-    /// Kinds of nodes that do.
-    pub(super) transparent: &'static [&'static str],
-    /// Whether a field does.
-    pub(super) passes_field: fn(&str) -> bool,
-    /// Whether a called function does.
-    pub(super) passes_call: fn(&str) -> bool,
-}
-
-impl AddressPaths {
-    /// Whether an expression takes an address itself, not the data there.
-    pub(super) fn is_identity(
-        &self,
-        tree: &SyntaxTree<'_>,
-        leaf: NodeIndex,
-        expression: NodeIndex,
-    ) -> bool {
-        let mut node = leaf;
-        while node != expression {
-            let Some(parent) = tree.parent(node).filter(|parent| self.passes(tree, *parent)) else {
-                return false;
-            };
-            node = parent;
-        }
-        true
-    }
-
-    fn passes(&self, tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
-        match tree.kind(node) {
-            "binary_expression" => {
-                let operators = ["^", ">>", "<<", "*", "%", "&", "|", "+"];
-                operators.contains(&tree.child_text(node, "operator"))
-            }
-            "field_expression" => (self.passes_field)(tree.child_text(node, "field")),
-            "call_expression" => (self.passes_call)(tree.child_text(node, "function")),
-            kind => self.transparent.contains(&kind),
         }
     }
 }
@@ -174,6 +135,14 @@ pub(super) struct AnalyzedFile<'a> {
     pub(super) helpers: BTreeSet<String>,
     /// Names of `declared` that are members of a structure and of nothing else.
     pub(super) members: BTreeSet<String>,
+    /// Names that are views of each other.
+    pub(super) views: Vec<(String, String)>,
+    /// Names of `declared` that are plain numbers.
+    pub(super) scalars: BTreeSet<String>,
+    /// Names that get one value for the whole run.
+    pub(super) made_once: BTreeSet<String>,
+    /// Functions of the file that return something which outlives calls, and what it is.
+    pub(super) returns: BTreeMap<String, String>,
     /// Names of arguments that the user declares as weights.
     pub(super) weights: &'a [String],
 }
@@ -228,19 +197,36 @@ impl AnalyzedFile<'_> {
             let alias = self.aliases(function);
             let targets = function.assigned.iter().map(|(target, _)| target);
             for target in targets.chain(&function.changed) {
+                let call = self.tree.find(*target, &["call", "call_expression"]).next();
+                written.extend(call.and_then(|call| self.returned_by(call)));
                 let Some(name) = self.root(*target) else {
                     continue;
                 };
                 if self.is_outside(function, name) {
                     written.insert(name.to_owned());
                 } else if let Some(outer) = alias.get(name)
-                    && !self.is_bare(*target)
+                    && (!self.is_bare(*target)
+                        || function.references.contains(name)
+                        || self.is_passed(*target))
                 {
                     written.insert(outer.clone());
                 }
             }
         }
+        for _ in 0..PASSES {
+            for (a, b) in &self.views {
+                if written.contains(a) || written.contains(b) {
+                    written.extend([a.clone(), b.clone()]);
+                }
+            }
+        }
         written
+    }
+
+    /// Whether a name is the argument of a call, which changes what it points to.
+    fn is_passed(&self, node: NodeIndex) -> bool {
+        let up = self.tree.parent(node).map_or("", |up| self.tree.kind(up));
+        ["argument_list", "arguments", "keyword_argument"].contains(&up)
     }
 
     pub(super) fn is_bare(&self, node: NodeIndex) -> bool {
@@ -249,19 +235,32 @@ impl AnalyzedFile<'_> {
 
     /// Locals that are aliases of outer state.
     fn aliases(&self, function: &AnalyzedFunction) -> BTreeMap<String, String> {
-        let mut alias = BTreeMap::new();
-        for (target, value) in &function.assigned {
-            let (Some(name), Some(outer)) = (self.root(*target), self.root(*value)) else {
-                continue;
-            };
-            if self.is_bare(*target)
-                && function.locals.contains(name)
-                && self.is_outside(function, outer)
-            {
-                alias.insert(name.to_owned(), outer.to_owned());
+        let mut alias: BTreeMap<String, String> = BTreeMap::new();
+        for _ in 0..PASSES {
+            for (target, value) in &function.assigned {
+                let Some(name) = self.root(*target).filter(|_| self.is_bare(*target)) else {
+                    continue;
+                };
+                if !function.locals.contains(name) {
+                    continue;
+                }
+                let outer = self.root(*value).and_then(|of| match self.is_outside(function, of) {
+                    true => Some(of.to_owned()),
+                    false => alias.get(of).filter(|_| self.is_bare(*value)).cloned(),
+                });
+                if let Some(outer) = outer.or_else(|| self.returned_by(*value)) {
+                    alias.insert(name.to_owned(), outer);
+                }
             }
         }
         alias
+    }
+
+    /// The state that the function which an expression calls returns.
+    fn returned_by(&self, expression: NodeIndex) -> Option<String> {
+        let called = callee(self.tree, expression);
+        let is_call = ["call", "call_expression"].contains(&self.tree.kind(expression));
+        self.returns.get(called).filter(|_| is_call).cloned()
     }
 
     fn taint(&self, function: &AnalyzedFunction) -> Taint {
@@ -392,6 +391,10 @@ impl FunctionFlow<'_> {
         let mut names = self.file.names(expression).into_iter();
         let name = names.find(|name| self.file.is_outside(self.function, name));
         name.map(str::to_owned).or_else(|| self.outer(expression))
+    }
+
+    pub(super) fn is_written(&self, name: &str) -> bool {
+        self.written.contains(name)
     }
 
     pub(super) fn state_of(&self, name: &str) -> Option<String> {

@@ -3,6 +3,7 @@
 //! Each changed file is parsed before and after the change. A Finding counts if the candidate has
 //! it and the parent does not, or has fewer. The files are never run, built or trusted.
 
+mod addresses;
 mod asm_bytes;
 mod asm_reads;
 mod build_files;
@@ -249,6 +250,7 @@ fn read(path: &str, bytes: &[u8], text: &str, scene: &AuditContext<'_>, reading:
     let is_c = !matches!(language, AuditLanguage::Python | AuditLanguage::Rust);
     let joined = if is_c { preprocessor::spliced(text) } else { Cow::Borrowed(text) };
     let text = joined.as_ref();
+    let weights = &scene.rule.weights;
     let Some(tree) = tree::parse(language, text) else {
         return unread(reading, "took too long to read");
     };
@@ -256,11 +258,11 @@ fn read(path: &str, bytes: &[u8], text: &str, scene: &AuditContext<'_>, reading:
         let what = "text that does not parse; the rest was read".to_owned();
         reading.note("unparsed", path, line, what);
     }
-    let weights = &scene.rule.weights;
     match language {
         AuditLanguage::C | AuditLanguage::Cpp | AuditLanguage::Cuda => {
-            preprocessor::read(text, reading);
-            c::read(&tree, weights, reading);
+            if !c::read_text(language, text, weights, reading) {
+                unread(reading, "took too long to read");
+            }
         }
         AuditLanguage::Python => python::read(&tree, weights, reading),
         AuditLanguage::Rust => rust::read(&tree, weights, reading),

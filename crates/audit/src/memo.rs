@@ -53,6 +53,24 @@ pub(super) struct DataFlow<'a> {
     decided: BTreeSet<NodeIndex>,
 }
 
+/// Where state is first set in every call, whatever any state is.
+pub(super) fn first_set(flow: &FunctionFlow<'_>) -> BTreeMap<String, NodeIndex> {
+    let targets = flow.function.assigned.iter().map(|(target, _)| *target);
+    // A local that is another name for state does not set it.
+    let targets = targets.filter(|target| !flow.file.is_own(flow.function, *target));
+    let targets = targets.chain(flow.function.changed.iter().copied());
+    let mut first: BTreeMap<String, NodeIndex> = BTreeMap::new();
+    for target in targets {
+        if flow.file.tree.enclosing(target, &BRANCHES).is_none()
+            && let Some(name) = flow.outer(target)
+        {
+            let at = first.entry(name).or_insert(target);
+            *at = target.min(*at);
+        }
+    }
+    first
+}
+
 /// Reports the state that holds results, and adds it to what is `cached`.
 pub(super) fn examine(
     file: &AnalyzedFile<'_>,
@@ -108,7 +126,7 @@ impl<'a> DataFlow<'a> {
             }
         }
         let tree = flow.file.tree;
-        let set = new.first_set();
+        let set = first_set(flow);
         let asked = function.tested.iter().filter(|asked| new.is_saved(&set, **asked));
         let branch = |node: NodeIndex| tree.enclosing(node, &BRANCHES);
         let mut decided: BTreeSet<NodeIndex> = asked.filter_map(|node| branch(*node)).collect();
@@ -136,25 +154,6 @@ impl<'a> DataFlow<'a> {
     fn change_of(&self, target: NodeIndex) -> NodeIndex {
         let tree = self.flow.file.tree;
         tree.enclosing(target, &CHANGES).unwrap_or(target)
-    }
-
-    /// Where state is first set in every call, whatever any state is.
-    fn first_set(&self) -> BTreeMap<String, NodeIndex> {
-        let flow = self.flow;
-        let targets = flow.function.assigned.iter().map(|(target, _)| *target);
-        // A local that is another name for state does not set it.
-        let targets = targets.filter(|target| !flow.file.is_own(flow.function, *target));
-        let targets = targets.chain(flow.function.changed.iter().copied());
-        let mut first: BTreeMap<String, NodeIndex> = BTreeMap::new();
-        for target in targets {
-            if flow.file.tree.enclosing(target, &BRANCHES).is_none()
-                && let Some(name) = flow.outer(target)
-            {
-                let at = first.entry(name).or_insert(target);
-                *at = target.min(*at);
-            }
-        }
-        first
     }
 
     /// Whether a condition asks for state that this call did not set before.

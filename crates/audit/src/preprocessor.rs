@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::str::CharIndices;
 
+/// Definitions of one macro that are read.
+const DEFINITIONS_MAX: usize = 6;
 /// Macros within macros that are followed.
 const DEPTH_MAX: usize = 8;
 /// Maximum length of one macro's text, and of all of them together, in bytes.
@@ -54,9 +56,10 @@ fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Scans the text of a file.
-pub(super) fn read(text: &str, reading: &mut FileFacts) {
-    let (mut macros, mut code) = (Macros::default(), String::new());
+/// Scans the text of a file. Returns it with its macros replaced by their text, line by line, if it
+/// uses any: once for each of their definitions.
+pub(super) fn read(text: &str, reading: &mut FileFacts) -> Vec<String> {
+    let (mut macros, mut code, mut kept) = (Macros::default(), String::new(), Vec::new());
     note_trigraphs(text, reading);
     let plain = without_comments(text);
     for (one, line) in plain.split_inclusive('\n').zip(1..) {
@@ -66,6 +69,7 @@ pub(super) fn read(text: &str, reading: &mut FileFacts) {
             Some(directive) => {
                 let directive = directive.replace("%:%:", "##");
                 read_directive(directive.trim(), line, &mut macros, reading);
+                kept.push((line, one));
                 code.push('\n');
             }
             None => {
@@ -75,6 +79,26 @@ pub(super) fn read(text: &str, reading: &mut FileFacts) {
         }
     }
     macros.read_code(&code, reading);
+    let variants = macros.definitions.values().map(Vec::len).max().unwrap_or_default();
+    if variants > DEFINITIONS_MAX {
+        let what = "a macro with too many definitions; some were not read".to_owned();
+        reading.note("unaudited", "macro", 0, what);
+    }
+    let mut found = Vec::new();
+    for variant in 0..variants.min(DEFINITIONS_MAX) {
+        let Some(expanded) = macros.variant(variant).replaced(&code) else {
+            continue;
+        };
+        let mut lines: Vec<&str> = expanded.split_inclusive('\n').collect();
+        for (line, directive) in &kept {
+            let place = usize::try_from(*line).ok().and_then(|line| lines.get_mut(line - 1));
+            if let Some(place) = place {
+                *place = directive;
+            }
+        }
+        found.push(lines.concat());
+    }
+    found
 }
 
 /// The text with its lines spliced as a compiler does, before it sees comments and names. What
@@ -222,6 +246,8 @@ struct Macro {
 #[derive(Debug, Default)]
 struct Macros {
     by_name: BTreeMap<String, Macro>,
+    /// All different definitions.
+    definitions: BTreeMap<String, Vec<String>>,
 }
 
 /// What is left of the limits, and what was pasted together.
@@ -235,6 +261,10 @@ type Characters<'a> = Peekable<CharIndices<'a>>;
 impl Macros {
     fn define(&mut self, text: &str) {
         let (name, rest) = text.split_at(text.find(|c| !is_word(c)).unwrap_or(text.len()));
+        let all = self.definitions.entry(name.to_owned()).or_default();
+        if !all.iter().any(|known| known == text) {
+            all.push(text.to_owned());
+        }
         let (params, body) = match rest.strip_prefix('(').and_then(|rest| rest.split_once(')')) {
             Some((params, body)) => {
                 (Some(params.split(',').map(|name| name.trim().to_owned()).collect()), body)
@@ -298,6 +328,45 @@ impl Macros {
                 at = from + length;
             }
         }
+    }
+
+    /// The macros with the definition of this number, or with their last one.
+    fn variant(&self, number: usize) -> Self {
+        let mut macros = Self::default();
+        for all in self.definitions.values() {
+            if let Some(text) = all.get(number).or(all.last()) {
+                macros.define(text);
+            }
+        }
+        macros
+    }
+
+    /// The code with its macros replaced; lines stay where they are.
+    fn replaced(&self, code: &str) -> Option<String> {
+        let mut expansion = Expansion { left: ALL_MAX, pasted: Vec::new() };
+        let mut out = String::with_capacity(code.len());
+        let (mut rest, mut is_changed) = (code, false);
+        while !rest.is_empty() {
+            let (token, after) = next_token(rest);
+            let Some(of) = self.by_name.get(token) else {
+                out.push_str(token);
+                rest = after;
+                continue;
+            };
+            let gap = after.len() - after.trim_start().len();
+            let length = if of.params.is_some() { balanced(&after[gap..]) } else { 0 };
+            let used = if length > 0 { gap + length } else { 0 };
+            let text = &rest[..token.len() + used];
+            if of.params.is_some() && length == 0 {
+                out.push_str(token);
+            } else {
+                out.push_str(&self.expand(text, 0, &mut expansion).replace('\n', " "));
+                is_changed = true;
+            }
+            out.push_str(&"\n".repeat(text.matches('\n').count()));
+            rest = &rest[text.len()..];
+        }
+        is_changed.then_some(out)
     }
 
     /// A text with the text of its macros.

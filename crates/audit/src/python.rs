@@ -6,7 +6,7 @@ use super::preprocessor;
 use super::python_flow;
 use super::reading::FileFacts;
 use super::reflection;
-use super::tree::{self, AuditLanguage, NodeIndex, SyntaxTree};
+use super::tree::{AuditLanguage, NodeIndex, SyntaxTree};
 use super::unwritten;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,12 +40,8 @@ fn embedded(tree: &SyntaxTree<'_>, node: NodeIndex, weights: &[String], reading:
     }
     let (first, before) = (reading.seen.len(), tree.line(node).saturating_sub(1));
     let text = preprocessor::spliced(text);
-    match tree::parse(AuditLanguage::Cuda, &text) {
-        Some(source) => {
-            preprocessor::read(&text, reading);
-            c::read(&source, weights, reading);
-        }
-        None => reading.note("unaudited", "string", 1, "a string takes too long to read".into()),
+    if !c::read_text(AuditLanguage::Cuda, &text, weights, reading) {
+        reading.note("unaudited", "string", 1, "a string takes too long to read".into());
     }
     for seen in reading.seen.iter_mut().skip(first) {
         seen.line += before;

@@ -4,7 +4,7 @@ use super::flow::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
 use super::names::{LanguageFamily, NameUse, is_hash, is_listed, known, suggests};
 use super::numbers::is_size;
 use super::python::{PythonNames, arguments};
-use super::python_state::{add_stores, note_imported, pass_on, stateful, targets};
+use super::python_state::{add_stores, note_imported, pass_on, returns, stateful, targets, views};
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::BTreeSet;
@@ -16,7 +16,10 @@ pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut F
     // A lambda in a function is part of it.
     let functions = functions.filter(|node| tree.kind(*node) != "lambda" || !inside(*node));
     let mut functions: Vec<_> = functions.map(|node| function(tree, node)).collect();
-    pass_on(tree, &mut functions);
+    pass_on(tree, &mut functions, |node| {
+        let list = tree.child(node, "parameters");
+        (tree.child_text(node, "name"), list)
+    });
     note_imported(tree, &functions, &names, reading);
     let program = AnalyzedFile {
         tree,
@@ -26,6 +29,10 @@ pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut F
         declared: None,
         helpers: helpers(tree),
         members: BTreeSet::new(),
+        returns: returns(tree, &names),
+        made_once: BTreeSet::new(),
+        views: views(tree),
+        scalars: BTreeSet::new(),
         weights,
     };
     program.examine(reading);
@@ -309,7 +316,7 @@ fn statement(tree: &SyntaxTree<'_>, node: NodeIndex, function: &mut AnalyzedFunc
             function.tested.extend(tree.child(node, "condition"));
         }
         "conditional_expression" => function.tested.extend(tree.children(node).nth(2)),
-        "return_statement" => function.given.extend(tree.children(node).nth(1)),
+        "return_statement" | "yield" => function.given.extend(tree.children(node).nth(1)),
         "call" => call(tree, node, function),
         _ => {}
     }

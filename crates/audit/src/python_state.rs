@@ -1,7 +1,7 @@
 //! Python: what is stored where, however it is written, and objects that change when they are used.
 
 use super::flow::AnalyzedFunction;
-use super::names::is_listed;
+use super::names::{LanguageFamily, NameUse, is_listed, known};
 use super::python::PythonNames;
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
@@ -49,7 +49,22 @@ pub(super) fn add_stores(
             function.changed.extend(
                 left.into_iter().filter(|of| PARTS.contains(&tree.kind(*of)) || is_outer(of)),
             );
-            function.steered.extend(tree.child(node, "right"));
+            let right = tree.child(node, "right");
+            function.steered.extend(right);
+            let names = tree.child(node, "left").map_or(Vec::new(), |left| targets(tree, left));
+            let names = names.into_iter().filter(|of| tree.kind(*of) == "identifier");
+            function.assigned.extend(names.zip(right.into_iter().cycle()));
+        }
+        "as_pattern" => {
+            let target = tree.child(node, "alias").map_or(Vec::new(), |of| targets(tree, of));
+            let value = tree.children(node).next();
+            let names = target.into_iter().filter(|of| tree.kind(*of) == "identifier");
+            function.assigned.extend(names.zip(value.into_iter().cycle()));
+        }
+        "try_statement" => {
+            let body = tree.child(node, "body");
+            let asked = body.into_iter().flat_map(|body| tree.find(body, &["subscript"]));
+            function.steered.extend(asked.filter_map(|of| tree.child(of, "value")));
         }
         "as_pattern_target" => {
             let those = targets(tree, node).into_iter();
@@ -94,9 +109,22 @@ fn add_call(tree: &SyntaxTree<'_>, call: NodeIndex, function: &mut AnalyzedFunct
     };
     let last = tree.text(callee).rsplit('.').next().unwrap_or_default();
     let arguments = tree.arguments(call);
-    if is_listed("python-storing", last) {
+    function.steered.extend((tree.kind(callee) == "subscript").then_some(callee));
+    let of_array =
+        ["np.", "numpy.", "torch.", "cp."].iter().any(|m| tree.text(callee).starts_with(m));
+    let in_place = of_array && (is_changing(last) && last.ends_with('_') || last == "at");
+    if is_listed("python-storing", last) || in_place {
         function.changed.extend(arguments);
         return;
+    }
+    // `np.add(x, y, to)`, `np.exp(x, to)`.
+    let place = if is_listed("python-unary", last) { 1 } else { 2 };
+    let to = arguments.get(place).filter(|of| of_array && tree.kind(**of) == "identifier");
+    function.changed.extend(to);
+    if let ("getattr", [object, method, ..]) = (tree.text(callee), arguments.as_slice())
+        && is_changing(tree.text(*method).trim_matches(['"', '\'']))
+    {
+        function.changed.push(*object);
     }
     let object = tree.child(callee, "object").filter(|_| tree.kind(callee) == "attribute");
     let Some(object) = object.filter(|_| is_changing(last)) else {
@@ -114,16 +142,19 @@ fn add_call(tree: &SyntaxTree<'_>, call: NodeIndex, function: &mut AnalyzedFunct
 /// Whether a method changes its object, by a list or by a convention of PyTorch.
 pub(super) fn is_changing(method: &str) -> bool {
     let in_place = method.ends_with('_') && !method.ends_with("__") && method.len() > 1;
-    in_place || is_listed("python-changing", method)
+    in_place || method.starts_with("register") || is_listed("python-changing", method)
 }
 
 /// Adds what functions of the file change in what they are given.
-pub(super) fn pass_on(tree: &SyntaxTree<'_>, functions: &mut [AnalyzedFunction]) {
+pub(super) fn pass_on<'t>(
+    tree: &SyntaxTree<'t>,
+    functions: &mut [AnalyzedFunction],
+    head: impl Fn(NodeIndex) -> (&'t str, Option<NodeIndex>),
+) {
     for _ in 0..DEPTH_MAX {
         let mut changing: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
         for function in functions.iter() {
-            let name = tree.child_text(function.node, "name");
-            let list = tree.child(function.node, "parameters");
+            let (name, list) = head(function.node);
             let list = list.into_iter().flat_map(|list| tree.children(list));
             let names = list.filter_map(|of| tree.find(of, &["identifier"]).next());
             let stored = function.assigned.iter().map(|(target, _)| target);
@@ -140,7 +171,7 @@ pub(super) fn pass_on(tree: &SyntaxTree<'_>, functions: &mut [AnalyzedFunction])
         }
         let mut added = false;
         for function in functions.iter_mut() {
-            for call in tree.find(function.node, &["call"]) {
+            for call in tree.find(function.node, &["call", "call_expression"]) {
                 let Some(params) = changing.get(tree.child_text(call, "function")) else {
                     continue;
                 };
@@ -165,6 +196,78 @@ pub(super) fn pass_on(tree: &SyntaxTree<'_>, functions: &mut [AnalyzedFunction])
     }
 }
 
+/// Functions that return a name which they do not bind, or always the same object.
+pub(super) fn returns(tree: &SyntaxTree<'_>, names: &PythonNames<'_>) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for node in tree.find(0, &["function_definition"]) {
+        let name = tree.child_text(node, "name").to_owned();
+        let mut around = tree.parent(node).into_iter().flat_map(|up| tree.children(up));
+        let is_memo = |of: NodeIndex| {
+            let path = tree.find(of, &["attribute", "identifier"]).next();
+            let path = path.and_then(|path| names.resolved(tree, path)).unwrap_or_default();
+            let found = NameUse { path: &path, called: true };
+            known(LanguageFamily::Python, found).iter().any(|(rule, _)| *rule == "memo")
+        };
+        if around.any(|of| tree.kind(of) == "decorator" && is_memo(of)) {
+            found.insert(name.clone(), name);
+            continue;
+        }
+        let bound: BTreeSet<&str> = tree
+            .find(node, &["assignment"])
+            .filter_map(|of| tree.child(of, "left"))
+            .flat_map(|left| targets(tree, left))
+            .map(|target| tree.text(target))
+            .collect();
+        let list = tree.child(node, "parameters");
+        let plain = list.into_iter().flat_map(|list| tree.children(list));
+        let plain: BTreeSet<&str> = plain
+            .filter(|of| tree.child(*of, "value").is_none())
+            .filter_map(|of| tree.find(of, &["identifier"]).next())
+            .map(|of| tree.text(of))
+            .collect();
+        for statement in tree.find(node, &["return_statement"]) {
+            let value = tree.children(statement).nth(1);
+            let root = value.and_then(|value| tree.find(value, &["identifier"]).next());
+            let kinds = ["identifier", "subscript", "attribute"];
+            let is_name = value.is_some_and(|value| kinds.contains(&tree.kind(value)));
+            let root = root.map(|root| tree.text(root)).filter(|_| is_name);
+            let outer = root.filter(|root| !bound.contains(root) && !plain.contains(root));
+            if let Some(outer) = outer.filter(|of| !["self", "cls"].contains(of)) {
+                found.insert(name.clone(), outer.to_owned());
+            }
+        }
+    }
+    found
+}
+
+/// Names outside of functions that are views or methods of others: `keys = seen.keys()`.
+pub(super) fn views(tree: &SyntaxTree<'_>) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for node in tree.find(0, &["assignment"]) {
+        if tree.enclosing(node, &["function_definition", "lambda"]).is_some() {
+            continue;
+        }
+        let Some((left, right)) = tree.sides(node) else {
+            continue;
+        };
+        let views = tree.find(right, &["attribute", "subscript", "call"]).filter(|of| {
+            let method = tree.child_text(*of, "attribute");
+            let partial = tree.child_text(*of, "function").ends_with("partial");
+            is_changing(method)
+                || is_listed("python-views", method)
+                || tree.find(*of, &["slice"]).next().is_some()
+                || partial
+        });
+        let roots = views.flat_map(|of| tree.find(of, &["identifier"]));
+        for root in roots.filter(|of| tree.place(*of) != Some("attribute")) {
+            for name in targets(tree, left) {
+                found.push((tree.text(name).to_owned(), tree.text(root).to_owned()));
+            }
+        }
+    }
+    found
+}
+
 /// Names outside of functions, and defaults, that hold what changes when it is used: an iterator, a
 /// queue, a lock.
 pub(super) fn stateful(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
@@ -182,6 +285,18 @@ pub(super) fn stateful(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
         })
     };
     let mut found = BTreeSet::new();
+    for node in tree.find(0, &["attribute"]) {
+        let inside = tree.enclosing(node, &["function_definition", "lambda"]).is_some();
+        let called = tree.place(node) == Some("function");
+        if !inside && !called && is_changing(tree.child_text(node, "attribute")) {
+            // The object, or what a method of its type is given: `partial(list.append, seen)`.
+            let call = tree.enclosing(node, &["call"]);
+            let names = tree.find(call.unwrap_or(node), &["identifier"]);
+            let names = names.filter(|of| tree.place(*of) != Some("attribute"));
+            let names = names.map(|of| tree.text(of)).filter(|of| !is_listed("python-types", of));
+            found.extend(names.map(str::to_owned));
+        }
+    }
     for node in tree.find(0, &["assignment", "default_parameter", "typed_default_parameter"]) {
         let is_default = tree.kind(node) != "assignment";
         let inside = tree.enclosing(node, &["function_definition", "lambda"]).is_some();
@@ -204,6 +319,14 @@ pub(super) fn note_imported(
     names: &PythonNames<'_>,
     reading: &mut FileFacts,
 ) {
+    for call in tree.find(0, &["call"]) {
+        let path = tree.child(call, "function").and_then(|of| names.resolved(tree, of));
+        let records = tree.child_text(call, "arguments").contains("record");
+        if path.as_deref() == Some("warnings.catch_warnings") && records {
+            let what = "which warnings were shown before is asked for".to_owned();
+            reading.note("static-state", "warnings", tree.line(call), what);
+        }
+    }
     let mut seen = BTreeSet::new();
     for function in functions {
         let assigned = function.assigned.iter().map(|(target, _)| (*target, true));

@@ -1,11 +1,12 @@
 //! Rust: functions, broken down for `flow`.
 
-use super::flow::{AddressAliases, AddressPaths, AnalyzedFile, AnalyzedFunction, Grammar};
+use super::addresses::AddressPaths;
+use super::flow::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
 use super::names::{is_hash, is_listed, word_list};
 use super::numbers::callee;
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const ADDRESSES: AddressPaths = AddressPaths {
     transparent: &[
@@ -29,9 +30,42 @@ pub(super) fn examine(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut F
         declared: Some(statics(tree)),
         helpers: helpers(tree),
         members: BTreeSet::new(),
+        returns: BTreeMap::new(),
+        made_once: made_once(tree),
+        views: Vec::new(),
+        scalars: BTreeSet::new(),
         weights,
     };
+    note_macros(tree, &program, reading);
     program.examine(reading);
+}
+
+/// Reports macros that make or use what outlives calls: their text is not followed.
+fn note_macros(tree: &SyntaxTree<'_>, program: &AnalyzedFile<'_>, reading: &mut FileFacts) {
+    let statics = program.declared.as_ref();
+    for node in tree.find(0, &["macro_definition"]) {
+        let mut words = tree.within(node).filter(|of| tree.is_leaf(*of)).map(|of| tree.text(of));
+        let is_kept = |word: &str| {
+            let changes =
+                program.kept.contains(word) || tree.text(0).contains(&format!("static mut {word}"));
+            ["static", "thread_local"].contains(&word)
+                || (statics.is_some_and(|all| all.contains(word)) && changes)
+        };
+        if let Some(word) = words.find(|word| is_kept(word)) {
+            let what = format!("a macro with `{word}`, which outlives a call");
+            reading.note("static-state", word, tree.line(node), what);
+        }
+    }
+}
+
+/// Statics that have one value for the whole run.
+fn made_once(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
+    let items = tree.find(0, &["static_item"]);
+    let once = items.filter(|item| {
+        let kind = tree.child_text(*item, "type");
+        ["OnceLock", "OnceCell", "LazyLock", "Lazy<"].iter().any(|of| kind.contains(of))
+    });
+    once.map(|item| tree.child_text(item, "name").to_owned()).collect()
 }
 
 /// Functions and macros of the file that turn an address into a number.

@@ -144,7 +144,11 @@ fn asks_whole(flow: &FunctionFlow<'_>, test: NodeIndex, name: &str) -> bool {
 /// Whether a change is only in what an array contains: `np.add(x, y, out=scratch)`.
 fn is_filled(tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
     let up = tree.parent(node);
-    up.is_some_and(|up| tree.kind(up) == "keyword_argument" && tree.child_text(up, "name") == "out")
+    up.is_some_and(|up| match tree.kind(up) {
+        "keyword_argument" => tree.child_text(up, "name") == "out",
+        "argument_list" => tree.kind(node) == "identifier",
+        _ => false,
+    })
 }
 
 /// Whether all state that a branch sets is made of neither inputs nor other state, so that it does

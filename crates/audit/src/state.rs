@@ -40,7 +40,8 @@ pub(super) fn examine(
         note_first(flow, reading);
         let (function, outer) = (flow.function, |node: &NodeIndex| flow.outer(*node));
         let mut decided = set_up::decided(flow, &set_up);
-        let steered = givers.steered(flow).into_iter().filter(|(name, _)| {
+        let is_written = |name: &str| flow.is_written(name);
+        let steered = givers.steered(flow, &is_written).into_iter().filter(|(name, _)| {
             !set_up.contains(name) && !counters.starts_again(flow, name, DEPTH_MAX)
         });
         decided.extend(steered);

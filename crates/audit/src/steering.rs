@@ -2,12 +2,16 @@
 //! from state, what other files write, and where memory happens to lie.
 
 use super::flow::{AnalyzedFile, FunctionFlow, PASSES};
+use super::memo::first_set;
 use super::names::is_listed;
 use super::numbers::{callee, is_alignment};
 use super::reading::FileFacts;
+use super::set_up::is_wait;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Values of locals that are followed for one condition.
+const SOURCES_MAX: usize = 256;
 const CALLS: [&str; 2] = ["call_expression", "call"];
 const NAMES: [&str; 3] = ["identifier", "field_identifier", "type_identifier"];
 
@@ -35,26 +39,67 @@ impl Givers {
         Self(found)
     }
 
-    /// The state that says how much work is done and where, or that decides through calls.
-    pub(super) fn steered(&self, flow: &FunctionFlow<'_>) -> BTreeMap<String, NodeIndex> {
-        let tree = flow.file.tree;
+    /// The state that says how much work is done and where, or that decides through locals and
+    /// calls.
+    pub(super) fn steered(
+        &self,
+        flow: &FunctionFlow<'_>,
+        is_written: &dyn Fn(&str) -> bool,
+    ) -> BTreeMap<String, NodeIndex> {
+        let (tree, function) = (flow.file.tree, flow.function);
         let values = LocalValues::of(flow);
+        let set = first_set(flow);
         let mut found = BTreeMap::new();
-        for test in &flow.function.steered {
-            found.extend(flow.all_outer(*test).into_iter().map(|name| (name, *test)));
-        }
-        if self.0.is_empty() {
-            return found;
-        }
-        for test in flow.function.tested.iter().chain(&flow.function.steered) {
+        for test in function.tested.iter().chain(&function.steered) {
+            if is_wait(tree, *test) {
+                continue;
+            }
             for node in values.sources(flow, *test) {
+                // What this call set before it reads it is scratch.
+                let is_kept = |name: &String| set.get(name).is_none_or(|at| *at >= node);
+                let named = flow.all_outer(node).into_iter().chain(members(flow, node, is_written));
+                found.extend(named.filter(is_kept).map(|name| (name, *test)));
                 let calls = tree.find(node, &CALLS).map(|call| callee(tree, call));
                 let states = calls.filter_map(|of| self.0.get(of)).flatten();
                 found.extend(states.map(|name| (name.clone(), *test)));
             }
         }
+        for call in tree.find(function.node, &CALLS) {
+            let called = tree.child(call, "function").filter(|of| tree.kind(*of) == "identifier");
+            let state = called.and_then(|of| flow.state_of(tree.text(of)));
+            found.extend(state.map(|name| (name, call)));
+            // A number that is passed on says how much is done there.
+            let numbers = tree.arguments(call).into_iter().flat_map(|of| flow.all_outer(of));
+            let is_kept = |name: &String| {
+                flow.file.scalars.contains(name) && set.get(name).is_none_or(|at| *at >= call)
+            };
+            found.extend(numbers.filter(is_kept).map(|name| (name, call)));
+        }
+        found.retain(|name, _| !flow.file.made_once.contains(name));
         found
     }
+}
+
+/// The members of kept objects in an expression that methods write.
+fn members(
+    flow: &FunctionFlow<'_>,
+    expression: NodeIndex,
+    is_written: &dyn Fn(&str) -> bool,
+) -> Vec<String> {
+    let tree = flow.file.tree;
+    let mut found = Vec::new();
+    for node in tree.find(expression, &["attribute", "field_expression"]) {
+        let root = tree.find(node, &["identifier"]).next().map_or("", |root| tree.text(root));
+        let (member, own) = match tree.kind(node) {
+            "attribute" => (tree.child_text(node, "attribute"), "self."),
+            _ => (tree.child_text(node, "field"), ""),
+        };
+        let name = format!("{own}{member}");
+        if flow.file.is_outside(flow.function, root) && is_written(&name) {
+            found.push(name);
+        }
+    }
+    found
 }
 
 /// The values that the locals of a function are set to.
@@ -73,11 +118,23 @@ impl<'a> LocalValues<'a> {
         Self(values)
     }
 
-    /// An expression, and the values of the locals in it.
-    fn sources(&self, flow: &FunctionFlow<'_>, expression: NodeIndex) -> Vec<NodeIndex> {
-        let named: BTreeSet<&str> = flow.file.names(expression).into_iter().collect();
-        let values = named.into_iter().filter_map(|name| self.0.get(name)).flatten();
-        std::iter::once(expression).chain(values.copied()).collect()
+    /// An expression, and the values of the locals in it, and of those in these.
+    fn sources(&self, flow: &FunctionFlow<'_>, expression: NodeIndex) -> BTreeSet<NodeIndex> {
+        let mut found = BTreeSet::from([expression]);
+        let mut new = vec![expression];
+        for _ in 0..PASSES {
+            let mut next = Vec::new();
+            for node in std::mem::take(&mut new) {
+                let named: BTreeSet<&str> = flow.file.names(node).into_iter().collect();
+                let values = named.into_iter().filter_map(|name| self.0.get(name)).flatten();
+                next.extend(values.copied().filter(|value| found.insert(*value)));
+                if found.len() > SOURCES_MAX {
+                    return found;
+                }
+            }
+            new = next;
+        }
+        found
     }
 }
 
@@ -186,10 +243,14 @@ impl Places<'_> {
                     || (number(up) && !whole)
             })
         };
-        let allocates = |call: NodeIndex| is_listed("allocating", callee(tree, call));
+        let allocates = |call: NodeIndex| {
+            let name = callee(tree, call);
+            is_listed("allocating", name) || ["into_raw", "leak"].contains(&name)
+        };
         tree.within(expression).find_map(|node| match tree.kind(node) {
             "identifier" if is_pointer(node) => self.allocated.get(tree.text(node)).copied(),
             "call_expression" if allocates(node) && is_pointer(node) => Some(node),
+            "new_expression" if is_pointer(node) => Some(node),
             _ => None,
         })
     }
