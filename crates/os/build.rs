@@ -6,7 +6,8 @@ use std::process::Command;
 use std::{env, io};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    for part in ["python_worker", "src/float_mode.rs", "src/gpu/cuda.rs", "src/plain_work.rs"] {
+    let shared = ["src/float_mode.rs", "src/gpu/clock.rs", "src/gpu/cuda.rs", "src/plain_work.rs"];
+    for part in ["python_worker"].into_iter().chain(shared) {
         println!("cargo::rerun-if-changed={part}");
     }
     let dir = env::var("CARGO_MANIFEST_DIR")?;

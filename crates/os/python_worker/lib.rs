@@ -13,6 +13,8 @@
 
 mod api;
 mod arguments;
+#[path = "../src/gpu/clock.rs"]
+mod clock;
 #[allow(dead_code, reason = "shared with karve's own process, which does more there")]
 #[path = "../src/gpu/cuda.rs"]
 mod cuda;
@@ -27,7 +29,8 @@ mod torch;
 
 use api::{Attempt, PyRef, PythonFailure, RawObject, refused};
 use arguments::{CallPlan, NumpyCalls, ReadyCall, ResultTarget};
-use cuda::{GpuClock, GpuError};
+use clock::GpuClock;
+use cuda::GpuError;
 use dlpack::DlPlace;
 use host::SharedMapping;
 use results::ResultCheck;
@@ -186,11 +189,11 @@ impl PythonWorker {
     fn start(given: StartValues) -> Attempt<Self> {
         let [input_fd, input_bytes, output_fd, output_bytes] = given.memory;
         let sizes = [input_bytes as usize, output_bytes as usize];
-        let device = match given.handles.is_empty() {
+        let mut device = match given.handles.is_empty() {
             true => None,
             false => Some(GpuClock::open().map_err(lost)?),
         };
-        let memory = match &device {
+        let memory = match &mut device {
             None => {
                 let map = |fd: i64, bytes: usize, is_writable| {
                     let mapping = SharedMapping::new(fd as i32, bytes, is_writable);
@@ -199,9 +202,9 @@ impl PythonWorker {
                 [map(input_fd, sizes[0], false)?, map(output_fd, sizes[1], true)?]
             }
             Some(device) => {
-                let open = |at: usize| {
+                let mut open = |at: usize| {
                     let text = given.handles.get(at).and_then(PyRef::text).unwrap_or_default();
-                    let address = device.open_shared(&text).map_err(lost)?;
+                    let address = device.open_shared(&text, sizes[at] as u64).map_err(lost)?;
                     Ok(SharedMapping::on_device(address, sizes[at]))
                 };
                 [open(0)?, open(1)?]

@@ -3,11 +3,13 @@
 //! Only the process that owns the memory uses this; no code of a candidate runs in it. What it
 //! shares is one allocation for inputs and one for outputs; everything else stays its own.
 
+mod clock;
 mod cuda;
 mod nvml;
 mod shared;
 
-pub use cuda::{Gpu, GpuAddress, GpuClock, GpuError, GpuFailure, GpuHandle, GpuResult};
+pub use clock::GpuClock;
+pub use cuda::{Gpu, GpuAddress, GpuError, GpuFailure, GpuHandle, GpuResult};
 
 pub use nvml::{GpuReading, GpuSensors};
 pub use shared::{GpuMemory, SharedStage};

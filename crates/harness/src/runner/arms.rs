@@ -1,5 +1,5 @@
-//! Both workers of a duel: started and called in random order. On a device there are several pairs of
-//! them.
+//! Both workers of a duel: started and called in random order. On a device there are several pairs
+//! of them.
 
 use super::arm::KernelWorker;
 use super::buffers::KernelBuffers;

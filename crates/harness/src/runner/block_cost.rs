@@ -52,12 +52,12 @@ const ON_HOST: ProcessLife = ProcessLife {
     pairs: 1,
 };
 const ON_DEVICE: ProcessLife = ProcessLife {
-    start: Duration::from_millis(10),
-    blocks: 50,
+    start: Duration::from_millis(5),
+    blocks: 200,
     batches_max: 6,
     batches_first: 2,
     order: TurnOrder::Balanced,
-    pairs: 3,
+    pairs: 2,
 };
 
 /// An aged process has lived this many times longer than usual when its block begins; aging both
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(pace([12_000_000, 10_000, 500_000]).n_batches(), 1);
         let mut on_device = BlockCost::with(ON_DEVICE);
         on_device.started(Duration::from_millis(200));
-        assert_eq!(on_device.blocks(), 20);
+        assert_eq!(on_device.blocks(), 40);
     }
 
     #[test]

@@ -36,7 +36,7 @@ const AROUND_LEAST_MAX: f64 = 0.1;
 /// Turns whose gaps are remembered.
 const GAPS_MAX: usize = 200;
 
-/// Standard errors by which the means of two gaps may differ.
+/// Standard errors by which the means of both gaps may differ.
 const GAP_ERRORS: f64 = 2.0;
 
 /// How much longer than the work on a device karve's clock shows: requests, launches, replies.
@@ -79,16 +79,15 @@ impl DeviceGap {
         [device_time(parent).min(parent.wall), charged.min(candidate.wall)]
     }
 
-    /// By how much the gap of the candidate is larger, beyond what chance explains.
+    /// By how much the gap of the candidate is larger, beyond what chance explains. That is taken
+    /// from the incumbent: a candidate could make its own gaps vary.
     fn charge(&self) -> Duration {
-        let [parent, candidate] = self.gaps.each_ref().map(|gaps| {
-            let n = gaps.len() as f64;
-            let mean = gaps.iter().sum::<f64>() / n.max(1.0);
-            let squares = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>();
-            (mean, squares / (n * (n - 1.0)).max(1.0))
-        });
-        let chance = GAP_ERRORS * (parent.1 + candidate.1).sqrt();
-        Duration::from_secs_f64((candidate.0 - parent.0 - chance).max(0.0))
+        let n = self.gaps[0].len() as f64;
+        let [parent, candidate] =
+            self.gaps.each_ref().map(|gaps| gaps.iter().sum::<f64>() / n.max(1.0));
+        let squares = self.gaps[0].iter().map(|gap| (gap - parent).powi(2)).sum::<f64>();
+        let chance = GAP_ERRORS * (2.0 * squares / (n * (n - 1.0)).max(1.0)).sqrt();
+        Duration::from_secs_f64((candidate - parent - chance).max(0.0))
     }
 }
 

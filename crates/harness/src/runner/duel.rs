@@ -475,8 +475,8 @@ impl KernelRunner {
         self.short.values().try_for_each(|turns| turns.check())?;
         if self.blocks == self.pace.blocks() {
             self.around.end_processes()?;
-            let pairs = self.resting.iter().chain([&self.current]);
-            pairs.map(|pair| pair.arms[CANDIDATE].check_children()).collect::<Result<(), _>>()?;
+            let mut pairs = self.resting.iter().chain([&self.current]);
+            pairs.try_for_each(|pair| pair.arms[CANDIDATE].check_children())?;
         }
         self.census()
     }

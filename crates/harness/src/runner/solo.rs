@@ -39,8 +39,8 @@ const CALLS_MAX: u32 = 4_096;
 /// Calls of every case that a setting of the tuner must get right before it is measured.
 const SCREENED_CALLS: u32 = 2;
 
-/// Kernels that are screened at the same time, at most; CPUs for each, which compile; and bytes of a
-/// device that a process needs besides its buffers.
+/// Kernels that are screened at the same time, at most; CPUs for each, which compile; and bytes of
+/// a device that a process needs besides its buffers.
 const SOLO_MAX: u64 = 8;
 const SOLO_CPUS: u64 = 2;
 const SOLO_BYTES: u64 = 1 << 30;

@@ -115,9 +115,9 @@ impl LoadedKernel {
         let (device, [input, output]) = match &hello.device {
             None => (None, mapped(hello, fds)?),
             Some(on) => {
-                let clock = GpuClock::open().map_err(fault)?;
-                let open = |at: usize, bytes: u64| {
-                    let address = clock.open_shared(&on.handles[at]).map_err(fault)?;
+                let mut clock = GpuClock::open().map_err(fault)?;
+                let mut open = |at: usize, bytes: u64| {
+                    let address = clock.open_shared(&on.handles[at], bytes).map_err(fault)?;
                     Ok::<_, String>(WorkerMemory::on_device(address, bytes))
                 };
                 let memory = [open(0, hello.input_bytes)?, open(1, hello.output_bytes)?];

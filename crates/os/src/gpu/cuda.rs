@@ -154,72 +154,7 @@ impl GpuHandle {
 
 /// A point in the work of the default stream.
 #[derive(Clone, Copy, Debug)]
-struct GpuEvent(usize);
-
-/// Keeps the device busy while the first call is launched.
-const SPIN: &str = "
-.version 6.0
-.target sm_50
-.address_size 64
-.visible .entry spin(.param .u64 cycles)
-{
-    .reg .pred %p;
-    .reg .u64 %cycles, %start, %now, %passed;
-    ld.param.u64 %cycles, [cycles];
-    mov.u64 %start, %clock64;
-AGAIN:
-    mov.u64 %now, %clock64;
-    sub.u64 %passed, %now, %start;
-    setp.lt.u64 %p, %passed, %cycles;
-    @%p bra AGAIN;
-    ret;
-}
-";
-
-/// For how long: about 300 microseconds. A process that was frozen takes that long to launch its
-/// first kernel, and never equally long.
-const SPIN_CYCLES: u64 = 600_000;
-
-/// A device that times the work of a worker.
-pub struct GpuClock {
-    /// The device.
-    pub gpu: Gpu,
-    spin: GpuKernel,
-    first: GpuEvent,
-    last: GpuEvent,
-}
-
-impl GpuClock {
-    /// Opens the first device that is visible.
-    pub fn open() -> GpuResult<Self> {
-        let gpu = Gpu::open(0)?;
-        let [spin] = gpu.kernels(SPIN, [c"spin"])?;
-        Ok(Self { spin, first: gpu.event()?, last: gpu.event()?, gpu })
-    }
-
-    /// Opens memory of another process by the text of its handle.
-    pub fn open_shared(&self, text: &str) -> GpuResult<GpuAddress> {
-        let unreadable = || GpuError {
-            kind: GpuFailure::Missing,
-            code: 0,
-            text: "a handle of memory is unreadable".to_owned(),
-        };
-        self.gpu.open_shared(GpuHandle::parse(text).ok_or_else(unreadable)?)
-    }
-
-    /// The work begins, after a short while in which it can be launched.
-    pub fn start(&self) -> GpuResult<()> {
-        self.gpu.launch(self.spin, GpuGrid { blocks: 1, items: 1 }, &[SPIN_CYCLES])?;
-        self.gpu.record(self.first)
-    }
-
-    /// Waits for the work of all streams, and returns how long it took in nanoseconds.
-    pub fn finish(&self) -> GpuResult<u64> {
-        self.gpu.record(self.last)?;
-        self.gpu.synchronize()?;
-        self.gpu.elapsed_ns(self.first, self.last)
-    }
-}
+pub(super) struct GpuEvent(usize);
 
 /// A kernel of a module.
 #[derive(Clone, Copy)]
@@ -352,7 +287,7 @@ impl Gpu {
     }
 
     /// Opens memory of another process, for as long as this one lives.
-    fn open_shared(&self, handle: GpuHandle) -> GpuResult<GpuAddress> {
+    pub(super) fn open_shared(&self, handle: GpuHandle) -> GpuResult<GpuAddress> {
         let mut at = 0;
         // Access from other devices is set up when it is needed, which is the only choice.
         let lazily = 1;
@@ -363,7 +298,7 @@ impl Gpu {
     }
 
     /// An event to be recorded.
-    fn event(&self) -> GpuResult<GpuEvent> {
+    pub(super) fn event(&self) -> GpuResult<GpuEvent> {
         let mut event = null_mut();
         // SAFETY: the place outlives the call.
         let code = unsafe { (self.driver.create_event)(&mut event, 0) };
@@ -372,14 +307,14 @@ impl Gpu {
     }
 
     /// Records an event behind all work of the default stream so far.
-    fn record(&self, event: GpuEvent) -> GpuResult<()> {
+    pub(super) fn record(&self, event: GpuEvent) -> GpuResult<()> {
         // SAFETY: events are never destroyed.
         let code = unsafe { (self.driver.record)(event.0 as *mut c_void, null_mut()) };
         self.check("record an event", code)
     }
 
     /// Nanoseconds from one event to the other, after both.
-    fn elapsed_ns(&self, from: GpuEvent, to: GpuEvent) -> GpuResult<u64> {
+    pub(super) fn elapsed_ns(&self, from: GpuEvent, to: GpuEvent) -> GpuResult<u64> {
         let mut ms = 0.0;
         let (from, to) = (from.0 as *mut c_void, to.0 as *mut c_void);
         // SAFETY: the place outlives the call, and events are never destroyed.

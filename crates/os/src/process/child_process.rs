@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::cgroup::CommandCgroup;
 use super::launch::ExecCommand;
 use super::sys::{ParentDeathAction, Pid, SpawnSpec, SpawnedChild};
-use super::tree::ProcessTree;
+use super::tree::{BeforeStart, ProcessTree};
 use super::{Command, Exit, StopFlag, launch, sys, table};
 use crate::error::{Result, WithContext};
 
@@ -100,6 +100,8 @@ impl ChildProcess {
     ) -> Result<Self> {
         Self::begin(command, stop, |new| {
             let started = Instant::now();
+            // Until it is known, no command takes it for an orphan of its own.
+            let _starting = BeforeStart::look();
             sys::count_start();
             let pid = fork(new)?;
             let in_cgroup = new.leaf.is_some_and(|leaf| leaf.adopt(pid));

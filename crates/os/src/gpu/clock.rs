@@ -1,0 +1,113 @@
+//! The clock of a device, for a worker: how long the work of a batch takes there.
+//!
+//! It depends on nothing but the driver, so that the worker for Python can use it, too.
+
+use super::cuda::{
+    Gpu, GpuAddress, GpuError, GpuEvent, GpuFailure, GpuGrid, GpuHandle, GpuKernel, GpuResult,
+};
+
+/// What comes before the work: one kernel reads from every page of a memory, whose addresses the
+/// device forgets while another process uses it; the other one keeps the device busy while the
+/// first call is launched.
+const BEFORE: &str = "
+.version 6.0
+.target sm_50
+.address_size 64
+.visible .entry touch(.param .u64 at, .param .u64 pages)
+{
+    .reg .pred %p;
+    .reg .u32 %thread, %threads, %word;
+    .reg .u64 %at, %pages, %page, %step, %offset;
+    ld.param.u64 %at, [at];
+    ld.param.u64 %pages, [pages];
+    mov.u32 %thread, %tid.x;
+    mov.u32 %threads, %ntid.x;
+    cvt.u64.u32 %page, %thread;
+    cvt.u64.u32 %step, %threads;
+NEXT:
+    setp.ge.u64 %p, %page, %pages;
+    @%p bra DONE;
+    shl.b64 %offset, %page, 16;
+    add.u64 %offset, %offset, %at;
+    ld.volatile.global.u32 %word, [%offset];
+    add.u64 %page, %page, %step;
+    bra NEXT;
+DONE:
+    ret;
+}
+.visible .entry spin(.param .u64 cycles)
+{
+    .reg .pred %p;
+    .reg .u64 %cycles, %start, %now, %passed;
+    ld.param.u64 %cycles, [cycles];
+    mov.u64 %start, %clock64;
+AGAIN:
+    mov.u64 %now, %clock64;
+    sub.u64 %passed, %now, %start;
+    setp.lt.u64 %p, %passed, %cycles;
+    @%p bra AGAIN;
+    ret;
+}
+";
+
+/// Bytes of a page: of the smallest that a device has for large memory.
+const PAGE_BYTES: u64 = 1 << 16;
+
+/// Blocks that read from every page: one for each multiprocessor, and more, since each remembers
+/// addresses of its own.
+const TOUCH_BLOCKS: u32 = 264;
+
+/// For how long it is kept busy: about 300 microseconds. A process that was frozen takes that long
+/// to launch its first kernel, and never equally long.
+const SPIN_CYCLES: u64 = 600_000;
+
+/// A device that times the work of a worker.
+pub struct GpuClock {
+    /// The device.
+    pub gpu: Gpu,
+    touch: GpuKernel,
+    spin: GpuKernel,
+    first: GpuEvent,
+    last: GpuEvent,
+    /// Where the work reads and writes, and how many bytes.
+    memories: Vec<(GpuAddress, u64)>,
+}
+
+impl GpuClock {
+    /// Opens the first device that is visible.
+    pub fn open() -> GpuResult<Self> {
+        let gpu = Gpu::open(0)?;
+        let [touch, spin] = gpu.kernels(BEFORE, [c"touch", c"spin"])?;
+        let (first, last) = (gpu.event()?, gpu.event()?);
+        Ok(Self { gpu, touch, spin, first, last, memories: Vec::new() })
+    }
+
+    /// Opens memory of another process, of this many bytes, by the text of its handle.
+    pub fn open_shared(&mut self, text: &str, bytes: u64) -> GpuResult<GpuAddress> {
+        let unreadable = || GpuError {
+            kind: GpuFailure::Missing,
+            code: 0,
+            text: "a handle of memory is unreadable".to_owned(),
+        };
+        let at = self.gpu.open_shared(GpuHandle::parse(text).ok_or_else(unreadable)?)?;
+        self.memories.push((at, bytes));
+        Ok(at)
+    }
+
+    /// The work begins, after a short while in which it can be launched.
+    pub fn start(&self) -> GpuResult<()> {
+        for (at, bytes) in &self.memories {
+            let grid = GpuGrid { blocks: TOUCH_BLOCKS, items: 1 };
+            self.gpu.launch(self.touch, grid, &[*at, bytes / PAGE_BYTES])?;
+        }
+        self.gpu.launch(self.spin, GpuGrid { blocks: 1, items: 1 }, &[SPIN_CYCLES])?;
+        self.gpu.record(self.first)
+    }
+
+    /// Waits for the work of all streams, and returns how long it took in nanoseconds.
+    pub fn finish(&self) -> GpuResult<u64> {
+        self.gpu.record(self.last)?;
+        self.gpu.synchronize()?;
+        self.gpu.elapsed_ns(self.first, self.last)
+    }
+}
