@@ -75,8 +75,7 @@ impl DeviceGap {
     /// How long the work of a turn of each arm took.
     pub(super) fn times_of(&self, turns: &[BatchTiming; 2]) -> [Duration; 2] {
         let [parent, candidate] = turns;
-        let charged = device_time(candidate) + self.charge();
-        [device_time(parent).min(parent.wall), charged.min(candidate.wall)]
+        [device_time(parent), device_time(candidate) + self.charge()]
     }
 
     /// By how much the gap of the candidate is larger, beyond what chance explains. That is taken
@@ -92,7 +91,7 @@ impl DeviceGap {
 }
 
 fn device_time(turn: &BatchTiming) -> Duration {
-    Duration::from_nanos(turn.worker_timing.device_ns)
+    Duration::from_nanos(turn.worker_timing.device_ns).min(turn.wall)
 }
 
 /// What the clocks of one arm showed.
