@@ -16,6 +16,7 @@ pub mod contract;
 pub mod noise;
 pub mod plot;
 pub mod record;
+pub mod repeat;
 pub mod sides;
 pub mod text;
 pub mod view;

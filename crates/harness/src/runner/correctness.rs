@@ -11,7 +11,7 @@
 //! census            no thread, file or rounding mode is left behind
 //! repeated          calls on repeated inputs are not faster than fresh ones allow
 //! alone             a single call takes about as long as one of a batch
-//! other scalars     right where the incumbent is; the same on NaN and infinities
+//! other scalars     right where the incumbent is; the same on NaN
 //! other shapes      right and not much slower on some that are not listed
 //! fences            tensors that end, and others that start, where memory ends
 //! aliasing check    eight calls at the same addresses, between which inputs change in place

@@ -3,6 +3,7 @@
 use crate::bench::command_args::{PlainCommandArgs, parse_alpha, parse_effect, parse_percent};
 use crate::bench::contract::HarnessSide;
 use crate::bench::record::{BenchEnd, BenchRecord};
+use crate::bench::repeat::RepeatedBench;
 use crate::bench::sides::{BenchSetup, ConfinementChoice, SideOptions, SideTests};
 use crate::bench::view::BenchView;
 use crate::bench::{BenchPlan, plot, sides, text};
@@ -36,6 +37,7 @@ use std::time::Duration;
   karve bench --case size=64 --case size=256 -- './old {size}' './new {size}'
   karve bench --metric time_ms -- ./old ./new  a number that the commands print (METRIC time_ms=…)
   karve bench main . --fail-if-slower 2%       for scripts
+  karve bench HEAD HEAD --repeat 100           how often equal sides are found different
   karve bench main . --save bench.json --svg plots; karve bench --load bench.json --json
 
 Findings:
@@ -87,6 +89,11 @@ pub struct BenchArgs {
     /// Exit with 1 unless B was found faster
     #[arg(long)]
     fail_unless_faster: bool,
+    /// Decide this many times, and count the findings: how far this host and rule can be trusted
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000),
+          conflicts_with_all = ["save", "load", "svg", "markdown", "fail_if_slower",
+                                "fail_unless_faster"])]
+    repeat: Option<u32>,
     /// Write every reading to a file
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
@@ -109,6 +116,9 @@ pub struct BenchArgs {
 impl BenchArgs {
     /// Runs the command.
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
+        if let Some(n) = self.repeat {
+            return self.decide_repeatedly(place, n);
+        }
         let mut recorded = match &self.load {
             Some(path) => BenchRecord::load(path)?,
             None => self.measure(place)?,
@@ -139,21 +149,35 @@ impl BenchArgs {
         session::unless_stopped(&stop, self.measure_until(place, &stop))
     }
 
+    /// Decides many times, and shows how often it found what.
+    fn decide_repeatedly(&self, place: &ProjectArgs, n: u32) -> Result<()> {
+        let stop = StopFlag::new();
+        session::watch_signals_at_once(&stop, "stopping; showing the results so far")?;
+        let mut progress = Progress::new();
+        let ground = self.ground(place, &stop, &progress)?;
+        let plan = self.plan(&ground);
+        progress.start_phase("deciding");
+        let mut found = RepeatedBench::default();
+        for at in 1..=n {
+            let recorded = bench::run(&ground, plan, &stop, &mut |_| {})?;
+            if stop.finish_step() {
+                break;
+            }
+            found.add(&BenchView::of(&recorded)?);
+            progress.at(|| format!("{at} of {n} times"));
+        }
+        drop(progress);
+        match self.json {
+            true => ui::out_json(&found),
+            false => ui::out(&found.describe()),
+        }
+        if stop.finish_step() { Err(session::stopped()) } else { Ok(()) }
+    }
+
     fn measure_until(&self, place: &ProjectArgs, stop: &StopFlag) -> Result<BenchRecord> {
         let mut progress = Progress::new();
         let ground = self.ground(place, stop, &progress)?;
-        let cases = u32::try_from(ground.cases.len()).unwrap_or(u32::MAX);
-        let plan = BenchPlan {
-            rule: BenchRule {
-                effect_ln: self.min_effect.ln(),
-                alpha: self.alpha,
-                blocks_max: self.pairs,
-                limit_ln: self.limit_ln(),
-                until: if self.every_case { BenchGoal::EveryCase } else { BenchGoal::Overall },
-                ..BenchRule::default()
-            },
-            time: self.time.saturating_mul(cases.max(1)),
-        };
+        let plan = self.plan(&ground);
         progress.start_phase("warming up");
         bench::run(&ground, plan, stop, &mut |bench| {
             if bench.n_blocks() == 0 {
@@ -172,6 +196,21 @@ impl BenchArgs {
                 )
             });
         })
+    }
+
+    fn plan(&self, ground: &BenchSetup) -> BenchPlan {
+        let cases = u32::try_from(ground.cases.len()).unwrap_or(u32::MAX);
+        BenchPlan {
+            rule: BenchRule {
+                effect_ln: self.min_effect.ln(),
+                alpha: self.alpha,
+                blocks_max: self.pairs,
+                limit_ln: self.limit_ln(),
+                until: if self.every_case { BenchGoal::EveryCase } else { BenchGoal::Overall },
+                ..BenchRule::default()
+            },
+            time: self.time.saturating_mul(cases.max(1)),
+        }
     }
 
     fn limit_ln(&self) -> Option<f64> {

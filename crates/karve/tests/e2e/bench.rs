@@ -170,6 +170,18 @@ fn scripts_get_the_exit_codes_they_ask_for() {
 }
 
 #[test]
+fn a_bench_that_is_decided_many_times_counts_its_findings() {
+    let lab = Lab::unversioned("gains");
+    let found = compare(&lab, &["--repeat", "3", "--json"], ["100", "80"]).ends(0).json();
+    assert_eq!((&found["faster"], &found["slower"]), (&3.into(), &0.into()));
+    assert_eq!(found["seconds"].as_array().map(Vec::len), Some(3));
+    compare(&lab, &["--repeat", "2"], ["100", "100"])
+        .ends(0)
+        .shows(&["decided   2 times: 0 faster, 0 slower, 2 no difference, 0 undecided"]);
+    compare(&lab, &["--repeat", "2", "--save", "x.json"], ["100", "100"]).ends(2);
+}
+
+#[test]
 fn a_saved_bench_is_judged_again_and_drawn() {
     let lab = Lab::unversioned("gains");
     let options = ["--json", "--save", "saved.json", "--svg", "plots"];

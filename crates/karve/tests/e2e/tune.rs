@@ -531,10 +531,12 @@ fn a_campaign_that_was_killed_while_tuning_repeats_no_setting() {
 #[test]
 fn a_candidate_that_is_not_promising_is_not_tuned_and_the_share_may_be_none() {
     let lab = ladder();
-    lab.write("better.sh", &KERNEL.replace("100 +", "450 +"));
+    // The whole command must not be faster than what it reports.
+    let slower = KERNEL.replace("100 +", "450 +");
+    lab.write("better.sh", &format!("{slower}sleep 0.002\n"));
     lab.commit().karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.events("tuned").len(), 1);
-    assert_eq!(lab.verdicts(), ["regressed"]);
+    assert_eq!(lab.verdicts(), ["regressed"], "{:?}", lab.events("settled"));
     let lab = ladder();
     let toml = lab.read("karve.toml");
     lab.write("karve.toml", &format!("{toml}\n[policy.tune]\nshare = 0.0\n"));

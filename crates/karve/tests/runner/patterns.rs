@@ -8,7 +8,7 @@ use karve_core::measurement::Gate;
 use karve_harness::outcome::{BlockFailure, split};
 use karve_harness::runner::{DuelCase, KernelRunner};
 use karve_numerics::accuracy::AccuracyRuleSet;
-use karve_numerics::contract::{Arg, ArgKind};
+use karve_numerics::contract::{Arg, ArgKind, CheckedShapes};
 use karve_numerics::draw::Draw;
 use karve_numerics::tensor::Dtype;
 use std::path::Path;
@@ -178,6 +178,8 @@ impl Task {
         contract.accuracy = self.accuracy;
         contract.reduction = Some("n".into());
         contract.hostile = Vec::new();
+        // A careful one takes several times as long.
+        contract.shapes = CheckedShapes::Listed;
         terms
     }
 

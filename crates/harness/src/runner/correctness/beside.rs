@@ -1,5 +1,5 @@
 //! Calls of which nobody promised anything: where the incumbent is right, a candidate must be right
-//! too. On other values of the scalars, on NaN and infinities, and on shapes that are not listed.
+//! too. On other values of the scalars, on NaN, and on shapes that are not listed.
 
 use super::{CheckedArm, CorrectnessCheck, aliasing};
 use crate::outcome::{Failure, GateResult};

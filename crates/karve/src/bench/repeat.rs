@@ -1,0 +1,57 @@
+//! A bench that is decided many times: how often each finding comes, and how long it takes.
+
+use super::view::BenchView;
+use karve_core::verdict::BenchFinding;
+use karve_numerics::stats;
+use serde::Serialize;
+
+/// What many benches of the same sides found.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct RepeatedBench {
+    /// Benches that found B faster.
+    pub faster: u32,
+    /// Benches that found B slower.
+    pub slower: u32,
+    /// Benches that found no difference.
+    pub no_difference: u32,
+    /// Benches that found nothing, or clocks that disagree.
+    pub undecided: u32,
+    /// How long each took.
+    pub seconds: Vec<f64>,
+    /// The pairs of each.
+    pub pairs: Vec<u32>,
+}
+
+impl RepeatedBench {
+    /// Adds one.
+    pub fn add(&mut self, view: &BenchView) {
+        *match view.finding {
+            BenchFinding::Faster { .. } => &mut self.faster,
+            BenchFinding::Slower { .. } => &mut self.slower,
+            BenchFinding::NoDifference { .. } => &mut self.no_difference,
+            _ => &mut self.undecided,
+        } += 1;
+        self.seconds.push(view.seconds);
+        self.pairs.push(view.pairs);
+    }
+
+    /// As text.
+    pub fn describe(&self) -> String {
+        let pairs: Vec<f64> = self.pairs.iter().copied().map(f64::from).collect();
+        let of = |values: &[f64]| {
+            let most = values.iter().copied().fold(0.0, f64::max);
+            (stats::median(values).unwrap_or_default(), most)
+        };
+        let ((usual_s, longest_s), (usual, most)) = (of(&self.seconds), of(&pairs));
+        format!(
+            "decided   {} times: {} faster, {} slower, {} no difference, {} undecided\n\
+             time      {usual_s:.1} s (median), {longest_s:.1} s (longest)\n\
+             pairs     {usual:.0} (median), {most:.0} (most)\n",
+            self.seconds.len(),
+            self.faster,
+            self.slower,
+            self.no_difference,
+            self.undecided,
+        )
+    }
+}
