@@ -27,8 +27,9 @@ row() { printf '%-58s %-34s %s\n' "$1" "$2" "$3" >> "$table"; }
 failed=""
 
 new() { # template, name
-    "$karve" -C "$dir" new --template "$1" > "$dir/new.txt"
-    [ "$1" = "$2" ] || mv "$dir/$1" "$dir/$2"
+    mkdir -p "$dir/new"
+    "$karve" -C "$dir/new" new --template "$1" > "$dir/new.txt"
+    mv "$dir/new/$1" "$dir/$2"
     if [ "$1" = triton ]; then
         # Only the first: the reference has no interpreter of its own.
         sed -i "0,/^python = /s|^python = |interpreter = \"$(command -v "$python")\"\npython = |" \

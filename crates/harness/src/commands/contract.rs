@@ -2,7 +2,7 @@
 
 use super::Harness;
 use crate::outcome::{BlockFailure, BlockResult, GateResult, IndexedCase};
-use crate::runner::{self, DuelCase, KernelRunner, RunnerSetup, SoloKernel};
+use crate::runner::{self, DuelCase, KernelRunner, KernelScreen, RunnerSetup, SoloKernel};
 use karve_core::measurement::Sample;
 use karve_numerics::case::Case;
 use karve_numerics::contract::{Arg, CaseTensorError, Contract, Reference};
@@ -125,6 +125,13 @@ impl Harness {
         cases.iter().map(|case| (case, self.of_cases(std::slice::from_ref(case)).repeats))
     }
 
+    /// The same for a kernel that is alone, and the contract if that stays for several readings: on
+    /// a device starting a process takes longer than a reading.
+    fn lasting(&self, cases: &[Case]) -> Option<(&HarnessContract, Vec<(Case, u32)>)> {
+        let under = self.under_contract.as_ref().filter(|_| self.screens())?;
+        Some((under, self.sized(cases).map(|(case, calls)| (case.clone(), calls)).collect()))
+    }
+
     /// Whether settings of the tuner are only screened before they are read: on a device the whole
     /// check takes much longer than a reading.
     pub fn screens(&self) -> bool {
@@ -143,14 +150,20 @@ impl Harness {
         }
     }
 
-    /// A kernel that got a few calls of every case right, for readings; `None` if settings are
-    /// not screened.
-    pub fn screened(&self, tree: &Path, cases: &[Case]) -> GateResult<Option<SoloKernel>> {
-        let Some(under) = self.under_contract.as_ref().filter(|_| self.screens()) else {
+    /// Screens settings of a tree; `None` if they are not screened.
+    pub fn screen(&self, tree: &Path, cases: &[Case]) -> Result<Option<KernelScreen>> {
+        let Some((under, cases)) = self.lasting(cases) else {
             return Ok(None);
         };
-        let cases = self.sized(cases).map(|(case, calls)| (case.clone(), calls)).collect();
-        SoloKernel::screened(&self.terms(under, tree)?, tree, cases).map(Some)
+        KernelScreen::new(self.terms(under, tree)?, tree, cases).map(Some)
+    }
+
+    /// The kernel of a tree in a process for several readings; `None` if each has its own.
+    pub fn solo(&self, tree: &Path, cases: &[Case]) -> GateResult<Option<SoloKernel>> {
+        let Some((under, cases)) = self.lasting(cases) else {
+            return Ok(None);
+        };
+        SoloKernel::start(&self.terms(under, tree)?, tree, cases).map(Some)
     }
 
     /// Calls in one batch on a case; `None` if there is no contract.

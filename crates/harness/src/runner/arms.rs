@@ -25,13 +25,15 @@ pub(super) struct ProcessPair {
     pub(super) facing: Option<usize>,
 }
 
-/// Starts this many processes for each arm at the same time, both of a pair in random order.
-pub(super) fn start_pairs(
+/// Starts this many processes for each arm at the same time, both of a pair in random order, and
+/// does something else while they load their kernels.
+pub(super) fn start_pairs<T>(
     terms: &RunnerSetup,
     trees: &[PathBuf; 2],
     stage: &KernelBuffers,
     n: usize,
-) -> BlockResult<Vec<ProcessPair>> {
+    meanwhile: impl FnOnce() -> Result<T>,
+) -> BlockResult<(Vec<ProcessPair>, T)> {
     let mut all = Vec::with_capacity(n);
     for _ in 0..n {
         let mut starting = [None, None];
@@ -43,11 +45,12 @@ pub(super) fn start_pairs(
         };
         all.push([parent, candidate]);
     }
+    let done = meanwhile()?;
     let ready = |[parent, candidate]: [StartingArm; 2]| {
         let arms = [by_arm(PARENT, parent.ready())?, by_arm(CANDIDATE, candidate.ready())?];
         Ok(ProcessPair { arms, facing: None })
     };
-    all.into_iter().map(ready).collect()
+    Ok((all.into_iter().map(ready).collect::<BlockResult<_>>()?, done))
 }
 
 /// A random order, from the operating system.

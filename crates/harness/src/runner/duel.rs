@@ -98,13 +98,15 @@ impl KernelRunner {
         let sized: Vec<(&Case, u32)> = duel_cases.iter().map(|c| (&c.case, c.calls)).collect();
         let stage = KernelBuffers::new(terms, &sized)?;
         let cases: Vec<&Case> = duel_cases.iter().map(|c| &c.case).collect();
-        let reference_runner = terms.start_reference(&parent, &cases)?;
         let trees = [parent, candidate];
         let cpu_affinity = CpuAffinity::draw(terms)?;
         let began = Instant::now();
         let mut pace = BlockCost::new(&terms.contract);
         let seated = cpu_affinity.terms(terms);
-        let mut resting = start_pairs(&seated, &trees, &stage, pace.process_pairs())?;
+        let start_reference = || terms.start_reference(&trees[PARENT], &cases);
+        let n = pace.process_pairs();
+        let (mut resting, reference_runner) =
+            start_pairs(&seated, &trees, &stage, n, start_reference)?;
         let current = resting.pop().ok_or(BlockFailure::Parent(Gate::Passed))?;
         pace.started(began.elapsed());
         Ok(Self {
@@ -218,7 +220,7 @@ impl KernelRunner {
         self.affinity = CpuAffinity::draw(&self.terms)?;
         let terms = self.affinity.terms(&self.terms);
         let n = self.pace.process_pairs();
-        self.resting = start_pairs(&terms, &self.trees, &self.buffers, n)?;
+        (self.resting, ()) = start_pairs(&terms, &self.trees, &self.buffers, n, || Ok(()))?;
         self.current = self.resting.pop().ok_or(BlockFailure::Parent(Gate::Passed))?;
         self.pace.started(start.elapsed());
         Ok(())

@@ -144,6 +144,22 @@ fn server(terms: &RunnerSetup) -> Result<Option<Command>> {
 /// The servers of this process, by their commands.
 static SERVERS: Mutex<Vec<(Command, ForkServer)>> = Mutex::new(Vec::new());
 
+/// Starts the server that workers are forked from, if they are and there is none: what it imports
+/// takes seconds, in which something else can be done.
+pub(super) fn start_server(terms: &RunnerSetup) -> Result<()> {
+    let is_python = matches!(terms.contract.kernel, Kernel::Python { .. })
+        || matches!(terms.contract.reference, Reference::Python { .. });
+    let Some(server) = server(terms)?.filter(|_| is_python) else {
+        return Ok(());
+    };
+    let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+    if !servers.iter().any(|(own, _)| is_same_server(own, &server)) {
+        let started = ForkServer::start(&server, &terms.stop)?;
+        servers.push((server, started));
+    }
+    Ok(())
+}
+
 /// Starts a worker by forking it from a server, which is started if there is none, or if it ended.
 /// Only one is started, whoever needs it at the same time.
 pub(super) fn forked(server: &Command, command: &Command, stop: &StopFlag) -> Result<ChildProcess> {
@@ -243,7 +259,8 @@ pub(super) fn command_of(
     }
     // One process compiles: others would have to be waited for.
     let command = command.env("TORCHINDUCTOR_COMPILE_THREADS", "1");
-    Ok(command.env("PYTHONHASHSEED", "0"))
+    // Libraries name their directories after the user, whom a locked worker cannot look up.
+    Ok(command.env("PYTHONHASHSEED", "0").env("USER", "karve"))
 }
 
 /// A program as a file. It replaces an older one at once, which a process may have mapped.

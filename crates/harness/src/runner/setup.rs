@@ -79,6 +79,7 @@ impl RunnerSetup {
         }
         let set = self.command.env.iter().rev().find(|(name, _)| gpu::VISIBLE.contains(&&**name));
         let number = gpu::number_of(set.map(|(_, value)| value.as_str()));
+        python::start_server(self)?;
         SharedStage::open(number).map(Some).map_err(gpu_failed)
     }
 

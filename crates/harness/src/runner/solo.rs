@@ -39,10 +39,16 @@ const CALLS_MAX: u32 = 4_096;
 /// Calls of every case that a setting of the tuner must get right before it is measured.
 const SCREENED_CALLS: u32 = 2;
 
-/// Kernels that are screened at the same time, at most; CPUs for each, which compile; and bytes of
-/// a device that a process needs besides its buffers.
+/// Turns of a reading on a device, of which the middle one counts: another process may use the
+/// device for a moment.
+const DEVICE_TURNS: usize = 5;
+
+/// Kernels that are screened at the same time, at most; CPUs for each, which compile; processes for
+/// each: the reference, one that starts and those that are kept; and bytes of a device that a
+/// process needs besides its buffers.
 const SOLO_MAX: u64 = 8;
 const SOLO_CPUS: u64 = 2;
+const SOLO_PROCESSES: u64 = 4;
 const SOLO_BYTES: u64 = 1 << 30;
 
 /// How many kernels can be screened at the same time.
@@ -55,7 +61,7 @@ pub fn solo_kernels(terms: &RunnerSetup, cases: &[(&Case, u32)]) -> Result<usize
     let each = sizes.input + 2 * sizes.output + SOLO_BYTES;
     let (free, _) = stage.here().and_then(|stage| stage.gpu().memory()).map_err(gpu_failed)?;
     let most = SOLO_MAX.min(cpu::allowed().len() as u64 / SOLO_CPUS);
-    Ok((free / each).min(most).max(1) as usize)
+    Ok((free / (each * SOLO_PROCESSES)).min(most).max(1) as usize)
 }
 
 /// A kernel alone, in one process.
@@ -71,37 +77,12 @@ pub struct SoloKernel {
 
 impl SoloKernel {
     /// Starts the kernel of a tree for some cases, with this many calls in one batch of each.
-    fn start(terms: &RunnerSetup, tree: &Path, cases: Vec<(Case, u32)>) -> GateResult<Self> {
-        Self::begin(terms, tree, cases, || Ok(())).map(|(kernel, ())| kernel)
-    }
-
-    /// The same; does something else while it starts.
-    fn begin<T>(
-        terms: &RunnerSetup,
-        tree: &Path,
-        cases: Vec<(Case, u32)>,
-        meanwhile: impl FnOnce() -> Result<T>,
-    ) -> GateResult<(Self, T)> {
+    pub fn start(terms: &RunnerSetup, tree: &Path, cases: Vec<(Case, u32)>) -> GateResult<Self> {
         let sized: Vec<(&Case, u32)> = cases.iter().map(|(case, calls)| (case, *calls)).collect();
         let buffers = KernelBuffers::new(terms, &sized)?;
         let affinity = CpuAffinity::draw(terms)?;
-        let starting = affinity.terms(terms).start_arm(tree, &buffers)?;
-        let done = meanwhile()?;
-        let (arm, contract) = (starting.ready()?, terms.contract.clone());
-        Ok((Self { contract, buffers, arm, affinity, cases }, done))
-    }
-
-    /// Starts the kernel of a tree, and compares a few calls of every case with the reference. That
-    /// is not the correctness check: what looks best must still pass it.
-    pub fn screened(terms: &RunnerSetup, tree: &Path, cases: Vec<(Case, u32)>) -> GateResult<Self> {
-        let all: Vec<Case> = cases.iter().map(|(case, _)| case.clone()).collect();
-        let all: Vec<&Case> = all.iter().collect();
-        let (mut kernel, mut reference) =
-            Self::begin(terms, tree, cases, || terms.start_reference(tree, &all))?;
-        for at in 0..kernel.cases.len() {
-            kernel.screen(at, &mut reference)?;
-        }
-        Ok(kernel)
+        let arm = affinity.terms(terms).arm(tree, &buffers)?;
+        Ok(Self { contract: terms.contract.clone(), buffers, arm, affinity, cases })
     }
 
     fn screen(&mut self, at: usize, reference: &mut ReferenceRunner) -> GateResult<()> {
@@ -147,14 +128,26 @@ impl SoloKernel {
             let (case, calls) = self.cases[at].clone();
             // The first batch loads caches and pages.
             on_case(self.batch(calls), &case)?;
-            let mut turn = on_case(self.batch(calls), &case)?;
-            match self.contract.modules.device {
-                None => turn.charge_late(self.contract.threads),
-                Some(_) => turn.wall = turn.work(),
-            }
+            let turn = match self.contract.modules.device {
+                None => {
+                    let mut turn = on_case(self.batch(calls), &case)?;
+                    turn.charge_late(self.contract.threads);
+                    turn
+                }
+                Some(_) => on_case(self.device_turn(calls), &case)?,
+            };
             samples.push(sample_of(metric, ClockTimes::of(&turn), calls as usize));
         }
         Ok(samples)
+    }
+
+    /// The middle one of several turns, by the clock of the device.
+    fn device_turn(&mut self, calls: u32) -> WorkerResult<BatchTiming> {
+        let turns = (0..DEVICE_TURNS).map(|_| self.batch(calls));
+        let mut turns = turns.collect::<WorkerResult<Vec<_>>>()?;
+        turns.sort_by_key(BatchTiming::work);
+        let middle = turns[DEVICE_TURNS / 2];
+        Ok(BatchTiming { wall: middle.work(), ..middle })
     }
 
     /// How long handing over an empty batch takes.
@@ -164,6 +157,33 @@ impl SoloKernel {
             times.push(self.arm.run_batch(&[], 0)?.wall.as_secs_f64());
         }
         Ok(Duration::from_secs_f64(stats::median(&times).unwrap_or_default()))
+    }
+}
+
+/// Screens kernels one after another, with one reference for all of them.
+#[derive(Debug)]
+pub struct KernelScreen {
+    terms: RunnerSetup,
+    reference: ReferenceRunner,
+    cases: Vec<(Case, u32)>,
+}
+
+impl KernelScreen {
+    /// A screen with the reference of a tree.
+    pub fn new(terms: RunnerSetup, tree: &Path, cases: Vec<(Case, u32)>) -> Result<Self> {
+        let all: Vec<&Case> = cases.iter().map(|(case, _)| case).collect();
+        let reference = terms.start_reference(tree, &all)?;
+        Ok(Self { terms, reference, cases })
+    }
+
+    /// Starts the kernel of a tree, and compares a few calls of every case with the reference. That
+    /// is not the correctness check: what looks best must still pass it.
+    pub fn admit(&mut self, tree: &Path) -> GateResult<SoloKernel> {
+        let mut kernel = SoloKernel::start(&self.terms, tree, self.cases.clone())?;
+        for at in 0..self.cases.len() {
+            kernel.screen(at, &mut self.reference)?;
+        }
+        Ok(kernel)
     }
 }
 

@@ -86,7 +86,7 @@ fn read_interleaved(
     for turn in 0..turns as usize {
         for number in 0..passed.len() {
             let (place, built) = &passed[(number + turn) % passed.len()];
-            match evaluator.read(built, None, &mut tuning::tuning_device(context))? {
+            match evaluator.read_tree(built, None, &mut tuning::tuning_device(context))? {
                 SettingResult::Read { value, .. } => trials[*place].values.push(value),
                 SettingResult::Failed { .. } => failed.push(*place),
             }

@@ -142,12 +142,19 @@ fn read_baseline(harness: &Harness, tree: &Path, cases: &[Case]) -> GateResult<B
     });
     let harness = harness.clone().with_cases(settings.collect());
     let (mut readings, mut checksums) = (Vec::new(), Vec::new());
+    let mut solo = harness.solo(tree, cases)?;
     for _ in 0..BASELINE_READINGS {
-        let call = BenchParams::fresh(CommandVariant::Usual)?;
-        let run = harness.bench_with_checksums(tree, cases, call)?;
-        let samples = run.samples.into_iter().enumerate();
+        let samples = match &mut solo {
+            Some(kernel) => kernel.read(harness.metric())?,
+            None => {
+                let call = BenchParams::fresh(CommandVariant::Usual)?;
+                let run = harness.bench_with_checksums(tree, cases, call)?;
+                checksums.push(run.checksums);
+                run.samples
+            }
+        };
+        let samples = samples.into_iter().enumerate();
         readings.extend(samples.map(|(case, sample)| BaselineReading { case, sample }));
-        checksums.push(run.checksums);
     }
     Ok(BaselineReadings { readings, repeats, seeds: SeedReaction::of_fresh(&checksums) })
 }

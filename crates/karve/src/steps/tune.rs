@@ -54,7 +54,7 @@ fn tune(context: &mut Context, step: &TuneStep, campaign: &Campaign) -> ReasonRe
     let mut evaluator = tuning::new_evaluator(context, &base, campaign)?;
     let incumbent = match step.seen.incumbent {
         Some(known) => Some(known),
-        None => read_incumbent(context, &evaluator, campaign)?,
+        None => read_incumbent(context, &mut evaluator, campaign)?,
     };
     let (mut tuned, best) = run_rung(context, step, &mut evaluator, campaign)?;
     tuned.incumbent = incumbent;
@@ -68,7 +68,7 @@ fn tune(context: &mut Context, step: &TuneStep, campaign: &Campaign) -> ReasonRe
 
 fn read_incumbent(
     context: &mut Context,
-    evaluator: &Evaluator,
+    evaluator: &mut Evaluator,
     campaign: &Campaign,
 ) -> Result<Option<f64>> {
     let harness = context.harness();
@@ -76,9 +76,11 @@ fn read_incumbent(
         return Ok(None);
     };
     let mut values = Vec::with_capacity(INCUMBENT_READINGS);
+    let mut kernel = evaluator.solo(&built)?;
     for _ in 0..INCUMBENT_READINGS {
+        let device = &mut tuning::tuning_device(context);
         if let SettingResult::Read { value, .. } =
-            evaluator.read(&built, None, &mut tuning::tuning_device(context))?
+            evaluator.read_tree(&built, kernel.as_mut(), device)?
         {
             values.push(value);
         }
@@ -115,7 +117,7 @@ fn run_rung(
     let notices = context.device.notices.clone();
     let stop = context.stop.clone();
     let mut watch = |seen: &TrialProgress<'_>| notices.mention(&progress(step, seen));
-    let builds = if extra.is_empty() { BuildPolicy::Wait } else { BuildPolicy::GoOn };
+    let builds = if extra.is_empty() { BuildPolicy::Wait } else { BuildPolicy::WithTests };
     let quiet = Arc::new(QuietLock::new(builds));
     let mut workers = vec![SweepWorker {
         evaluator: &mut *evaluator,

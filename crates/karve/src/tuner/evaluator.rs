@@ -17,7 +17,7 @@ use karve_harness::commands::{BenchParams, CommandVariant, Harness};
 use karve_harness::git::{CommitNote, Oid, Repo};
 use karve_harness::outcome::{Failure, GateResult, split};
 use karve_harness::project_file;
-use karve_harness::runner::SoloKernel;
+use karve_harness::runner::{KernelScreen, SoloKernel};
 use karve_harness::worktrees::{BuiltTree, Worktrees};
 use karve_numerics::case::Case;
 use karve_numerics::space::{Knob, KnobSetting, parse_restrictions};
@@ -29,8 +29,10 @@ use karve_os::process::StopFlag;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The most built settings that are kept for another reading.
+/// The most built settings that are kept for another reading, and of those the ones whose processes
+/// keep running, where they last.
 const KEPT_MAX: usize = 8;
+const RUNNING_MAX: usize = 2;
 
 /// The result of a try.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,6 +112,10 @@ pub struct Evaluator {
     copies: BuildCopies,
     /// A note about them.
     note: Option<String>,
+    /// What settings are compared with, where they are only screened.
+    screen: Option<KernelScreen>,
+    /// Settings whose processes keep running, the latest last.
+    running: Vec<(KnobSetting, SoloKernel)>,
 }
 
 impl Evaluator {
@@ -132,6 +138,8 @@ impl Evaluator {
             standing: Vec::new(),
             copies: BuildCopies::new(tools.copies.clone(), &tools.trust),
             note: None,
+            screen: None,
+            running: Vec::new(),
             tools,
         })
     }
@@ -272,15 +280,22 @@ impl Evaluator {
         &self.tools.trust
     }
 
-    /// Tests a built setting. Where that takes long it is only screened, and returned for its first
-    /// reading.
-    pub fn test(&self, built: &BuiltTree) -> GateResult<Option<SoloKernel>> {
+    /// Tests a built setting. Where that takes long it is only screened, and its process is kept for
+    /// its readings.
+    pub fn test(&mut self, built: &BuiltTree, setting: &KnobSetting) -> GateResult<()> {
         let EvaluatorParts { harness, cases, .. } = &self.tools;
-        if let Some(screened) = harness.screened(&built.path, cases)? {
-            return Ok(Some(screened));
+        if self.screen.is_none() {
+            self.screen = harness.screen(&built.path, cases)?;
         }
-        harness.test(&built.path, cases, CommandVariant::Usual)?;
-        Ok(None)
+        let Some(screen) = &mut self.screen else {
+            return harness.test(&built.path, cases, CommandVariant::Usual);
+        };
+        let kernel = screen.admit(&built.path)?;
+        self.running.retain(|(running, _)| running != setting);
+        self.running.push((setting.clone(), kernel));
+        let most = self.running.len().saturating_sub(RUNNING_MAX);
+        self.running.drain(..most);
+        Ok(())
     }
 
     /// Whether a setting, built from scratch, is also correct on the hidden cases. Which they are
@@ -313,18 +328,43 @@ impl Evaluator {
         Ok(split(harness.test(&built.path, hidden, CommandVariant::Usual))?.is_ok())
     }
 
-    /// Measures a built setting, in a process of its own unless it is there already.
+    /// Measures a built setting, in its process if that is still running.
     pub fn read(
+        &mut self,
+        built: &BuiltTree,
+        setting: &KnobSetting,
+        device: &mut TuningDevice<'_>,
+    ) -> Result<SettingResult> {
+        let at = self.running.iter().position(|(running, _)| running == setting);
+        let (_, mut kernel) = at.map(|at| self.running.remove(at)).unzip();
+        if kernel.is_none() {
+            kernel = self.solo(built)?;
+        }
+        let read = self.read_tree(built, kernel.as_mut(), device)?;
+        if let (Some(kernel), SettingResult::Read { .. }) = (kernel, &read) {
+            self.running.push((setting.clone(), kernel));
+        }
+        Ok(read)
+    }
+
+    /// A process for several readings of a tree, if it starts and lasts.
+    pub fn solo(&self, built: &BuiltTree) -> Result<Option<SoloKernel>> {
+        let EvaluatorParts { harness, cases, .. } = &self.tools;
+        Ok(split(harness.solo(&built.path, cases))?.ok().flatten())
+    }
+
+    /// Measures a tree, in this process if there is one.
+    pub fn read_tree(
         &self,
         built: &BuiltTree,
-        screened: Option<SoloKernel>,
+        running: Option<&mut SoloKernel>,
         device: &mut TuningDevice<'_>,
     ) -> Result<SettingResult> {
         device.session.before_block(device.stop, device.notices)?;
         let call = BenchParams::fresh(CommandVariant::Usual)?;
         let EvaluatorParts { harness, cases, .. } = &self.tools;
-        let read = match screened {
-            Some(mut kernel) => kernel.read(harness.metric()),
+        let read = match running {
+            Some(kernel) => kernel.read(harness.metric()),
             None => harness.bench(&built.path, cases, call),
         };
         device.session.after_block();
@@ -352,6 +392,8 @@ impl Evaluator {
 
     /// Removes everything that was built.
     pub fn close(&mut self) -> Result<()> {
+        self.running.clear();
+        self.screen = None;
         self.copies.clear();
         self.standing.clear();
         self.tools.trees.clear(&self.tools.repo)

@@ -17,6 +17,8 @@ pub enum BuildPolicy {
     Wait,
     /// They continue: the kernel runs elsewhere.
     GoOn,
+    /// They continue, and tests as well, which use the device for moments only.
+    WithTests,
 }
 
 /// Who builds, tests and measures on one device.
@@ -50,20 +52,23 @@ impl QuietLock {
     /// Hold this during a build.
     pub fn build(&self) -> Option<WorkGuard<'_>> {
         match self.builds {
-            BuildPolicy::Wait => Some(self.test()),
-            BuildPolicy::GoOn => None,
+            BuildPolicy::Wait => self.test(),
+            BuildPolicy::GoOn | BuildPolicy::WithTests => None,
         }
     }
 
     /// Hold this during a test, which uses the device.
-    pub fn test(&self) -> WorkGuard<'_> {
+    pub fn test(&self) -> Option<WorkGuard<'_>> {
+        if self.builds == BuildPolicy::WithTests {
+            return None;
+        }
         let mut state = self.state();
         // A waiting reading comes first, else it could wait forever.
         while state.reading || state.due > 0 {
             state = self.wait(state);
         }
         state.working += 1;
-        WorkGuard(self)
+        Some(WorkGuard(self))
     }
 
     /// Hold this during a reading.

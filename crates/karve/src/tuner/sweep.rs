@@ -369,7 +369,7 @@ impl<'a> SweepState<'a> {
             sweep.waited += match worker.quiet.builds() {
                 // No worker could do anything meanwhile.
                 BuildPolicy::Wait => waited,
-                BuildPolicy::GoOn => waited / self.workers,
+                BuildPolicy::GoOn | BuildPolicy::WithTests => waited / self.workers,
             };
             sweep.at_work.remove(&point);
             if worker.device.stop.at_once() {
@@ -398,7 +398,7 @@ impl<'a> SweepState<'a> {
         };
         let (tried, artifacts) = match built {
             Err(gate) => (SettingResult::from(&gate), None),
-            Ok(built) => (self.tried(&built, point, turn, worker)?, built.artifacts),
+            Ok(built) => (self.tried(&built, (point, &config), turn, worker)?, built.artifacts),
         };
         Ok(FinishedTrial {
             config,
@@ -413,25 +413,23 @@ impl<'a> SweepState<'a> {
     fn tried(
         &self,
         built: &BuiltTree,
-        point: GridPoint,
+        (point, setting): (GridPoint, &KnobSetting),
         turn: ReadingPass,
         worker: &mut SweepWorker<'_>,
     ) -> Result<SettingResult> {
-        let mut screened = None;
         if turn == ReadingPass::First {
             if let Some(value) = self.sweep().same(built, point) {
                 let cases = Vec::new();
                 return Ok(SettingResult::Read { value, cases });
             }
             let working = worker.quiet.test();
-            screened = match split(worker.evaluator.test(built))? {
-                Ok(screened) => screened,
-                Err(gate) => return Ok(SettingResult::from(&gate)),
-            };
+            if let Err(gate) = split(worker.evaluator.test(built, setting))? {
+                return Ok(SettingResult::from(&gate));
+            }
             drop(working);
         }
         let _reading = worker.quiet.read();
-        worker.evaluator.read(built, screened, &mut worker.device)
+        worker.evaluator.read(built, setting, &mut worker.device)
     }
 }
 

@@ -46,12 +46,19 @@ impl TuningTarget<'_> {
     pub fn workers(&self, jobs: Option<usize>) -> Result<Vec<TuningWorker>> {
         let trust = IncrementalTrust::default();
         let mut devices: BTreeMap<String, Arc<QuietLock>> = BTreeMap::new();
-        let mut tuning_workers = Vec::new();
-        for charter in charters(&self.loaded.charter, jobs) {
+        let mut open = |charter: &Charter| {
             let device = devices.entry(charter.target.device.clone());
-            let quiet = device.or_insert_with(|| Arc::new(QuietLock::new(builds_beside(&charter))));
-            let quiet = Arc::clone(quiet);
-            tuning_workers.push(self.open(&charter, quiet, &trust)?);
+            let quiet = device.or_insert_with(|| Arc::new(QuietLock::new(builds_beside(charter))));
+            self.open(charter, Arc::clone(quiet), &trust)
+        };
+        let charters = charters(&self.loaded.charter, jobs);
+        let opened = charters.iter().map(&mut open);
+        let mut tuning_workers = opened.collect::<Result<Vec<_>>>()?;
+        if let (None, [first]) = (jobs, &mut tuning_workers[..]) {
+            let more = first.evaluator.at_once()?.saturating_sub(1);
+            for _ in 0..more {
+                tuning_workers.push(open(&charters[0])?);
+            }
         }
         Ok(tuning_workers)
     }
@@ -122,18 +129,23 @@ impl TuningWorker {
     }
 }
 
-/// Builds the default for all workers, at the same time.
+/// Builds and tests the default, and then builds it for all other workers at the same time.
 pub fn prepare(tuning_workers: &mut [TuningWorker]) -> Result<()> {
-    let prepared = at_once(tuning_workers, &|_, tuning_worker| tuning_worker.evaluator.prepare());
+    let Some((first, others)) = tuning_workers.split_first_mut() else {
+        return Ok(());
+    };
+    first.evaluator.prepare()?;
+    let cases = first.evaluator.cases();
+    let prepared = at_once(others, &|_, other| other.evaluator.prepare_beside(cases));
     prepared.into_iter().collect()
 }
 
 /// What builds do during a reading. The CPUs of a pool are the user's choice.
 fn builds_beside(charter: &Charter) -> BuildPolicy {
-    if charter.tune.pool.is_empty() && !gpu::is_gpu(&charter.target) {
-        BuildPolicy::Wait
-    } else {
-        BuildPolicy::GoOn
+    match charter.contract.as_ref().and_then(|contract| contract.modules.device.as_ref()) {
+        Some(_) => BuildPolicy::WithTests,
+        None if charter.tune.pool.is_empty() && !gpu::is_gpu(&charter.target) => BuildPolicy::Wait,
+        None => BuildPolicy::GoOn,
     }
 }
 
@@ -141,7 +153,7 @@ fn builds_beside(charter: &Charter) -> BuildPolicy {
 fn usual_jobs(charter: &Charter) -> usize {
     match builds_beside(charter) {
         BuildPolicy::Wait => cpu::allowed().len().min(WORKERS_ON_CPUS),
-        BuildPolicy::GoOn => charter.tune.pool.len(),
+        BuildPolicy::GoOn | BuildPolicy::WithTests => charter.tune.pool.len(),
     }
 }
 

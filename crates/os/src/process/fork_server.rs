@@ -14,6 +14,7 @@ use super::child_process::{ChildProcess, ReceiveResult};
 use super::{Command, StopFlag, sys};
 use crate::error::{CommandError, Result, WithContext};
 use serde::Serialize;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -29,6 +30,8 @@ const REPLY_BYTES: usize = 64;
 #[derive(Debug)]
 pub struct ForkServer {
     child: ChildProcess,
+    /// Whether it has imported its libraries.
+    is_ready: Cell<bool>,
 }
 
 #[derive(Serialize)]
@@ -42,16 +45,18 @@ struct ForkRequest<'a> {
 }
 
 impl ForkServer {
-    /// Starts it, and waits until it is ready.
+    /// Starts it; the first fork waits until it is ready. It ends with the calling thread.
     pub fn start(command: &Command, stop: &StopFlag) -> Result<Self> {
-        let server = Self { child: ChildProcess::start(command, stop)? };
-        server.reply(START_LIMIT)?;
-        Ok(server)
+        Ok(Self { child: ChildProcess::start(command, stop)?, is_ready: Cell::new(false) })
     }
 
     /// Forks a process that gets the arguments, environment, directory and CPUs of a command. What
     /// it executes is up to the server.
     pub fn forked(&self, command: &Command, stop: &StopFlag) -> Result<ChildProcess> {
+        if !self.is_ready.get() {
+            self.reply(START_LIMIT)?;
+            self.is_ready.set(true);
+        }
         ChildProcess::adopt(command, stop, |new| {
             let text = |text: &std::ffi::CString| text.to_string_lossy().into_owned();
             let pair = |text: String| {
