@@ -24,6 +24,7 @@
 //! python    the worker for modules in Python, and how it is started; its side of the protocol is
 //!           in crates/os/python_worker
 //! inputs    asks the reference's module for its arguments
+//! play      plays one case as a program, for a profiler
 //! probe     how far a function reaches into its arguments
 //! ```
 
@@ -44,6 +45,7 @@ mod left_running;
 mod memory;
 mod memory_growth;
 mod overhead_charge;
+mod play;
 mod probe;
 mod protocol;
 mod python;
@@ -58,6 +60,7 @@ pub use correctness::check_kernel;
 pub use duel::KernelRunner;
 pub use duel_case::{DuelCase, DuelTime};
 pub use inputs::{ask_inputs, parse_inputs};
+pub use play::{PLAYED_CALLS, PlayFiles, play, prepare as prepare_play};
 pub use probe::{ProbeArg, ProbeReport, ProbeRequest, ProbedTensor, probe, serve_probe};
 pub use setup::{RunnerSetup, no_reference};
 pub use solo::{KernelScreen, SoloKernel, calls_for, handover, reading, solo_kernels};

@@ -322,6 +322,11 @@ impl Arg {
 }
 
 impl Contract {
+    /// Whether tensors are on a device, and not in the memory of the host.
+    pub fn is_on_device(&self) -> bool {
+        self.modules.device.is_some()
+    }
+
     /// The memory layout of a call of the kernel on a case.
     pub fn layout(&self, case: &Case) -> Result<CallLayout, String> {
         self.layout_in(case, Precision::Native)

@@ -66,7 +66,7 @@ impl Harness {
 
     /// The terms of a tree. Outside a campaign its own reference supplies the arguments, if the
     /// contract leaves them to it.
-    fn terms(&self, under: &HarnessContract, tree: &Path) -> Result<RunnerSetup> {
+    pub(super) fn terms(&self, under: &HarnessContract, tree: &Path) -> Result<RunnerSetup> {
         let mut terms = self.bare_terms(under)?;
         if terms.contract.modules.asks && terms.contract.args.is_empty() {
             terms.contract.args = runner::ask_inputs(&terms, tree)?;
@@ -136,7 +136,7 @@ impl Harness {
     /// check takes much longer than a reading.
     pub fn screens(&self) -> bool {
         let under = self.under_contract.as_ref();
-        under.is_some_and(|under| under.contract.modules.device.is_some())
+        under.is_some_and(|under| under.contract.is_on_device())
     }
 
     /// How many settings of a tree can be screened at the same time.

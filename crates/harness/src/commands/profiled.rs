@@ -3,6 +3,7 @@
 use super::{CommandPurpose, Harness, rows};
 use crate::commands::PathBuf;
 use crate::placeholders::{expand, quote};
+use crate::runner::{self, PlayFiles};
 use karve_core::measurement::Gate;
 use karve_numerics::case::Case;
 use karve_os::error::Result;
@@ -106,6 +107,24 @@ impl Harness {
         } else {
             vec!["sh".to_owned(), "-c".to_owned(), line]
         }))
+    }
+
+    /// The command that a profiler runs on one case: the project's benchmark, or under a contract
+    /// karve's own player, whose files are removed with the result.
+    pub fn profiled_words(
+        &self,
+        tree: &Path,
+        case: &Case,
+        seed: u64,
+    ) -> Result<Option<(Vec<String>, Option<PlayFiles>)>> {
+        match &self.under_contract {
+            None => Ok(self.bench_words(tree, case, seed)?.map(|words| (words, None))),
+            Some(under) => {
+                let terms = self.terms(under, tree)?;
+                let (words, files) = runner::prepare_play(&terms, tree, case, seed)?;
+                Ok(Some((words, Some(files))))
+            }
+        }
     }
 
     /// Runs a benchmark under a profiler.

@@ -18,7 +18,7 @@ pub(super) struct CpuAffinity(Vec<usize>);
 impl CpuAffinity {
     /// Draws CPUs among those that the terms allow.
     pub(super) fn draw(terms: &RunnerSetup) -> Result<Self> {
-        if terms.contract.modules.device.is_some() {
+        if terms.contract.is_on_device() {
             return Ok(Self::default());
         }
         let allowed = match terms.command.cpus.is_empty() {

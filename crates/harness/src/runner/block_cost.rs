@@ -82,7 +82,7 @@ pub(super) struct BlockCost {
 impl BlockCost {
     /// For the kernels of a contract.
     pub(super) fn new(contract: &Contract) -> Self {
-        let life = if contract.modules.device.is_some() { ON_DEVICE } else { ON_HOST };
+        let life = if contract.is_on_device() { ON_DEVICE } else { ON_HOST };
         Self::with(life)
     }
 

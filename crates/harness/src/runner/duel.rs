@@ -99,14 +99,13 @@ impl KernelRunner {
         let stage = KernelBuffers::new(terms, &sized)?;
         let cases: Vec<&Case> = duel_cases.iter().map(|c| &c.case).collect();
         let trees = [parent, candidate];
-        let cpu_affinity = CpuAffinity::draw(terms)?;
+        let affinity = CpuAffinity::draw(terms)?;
         let began = Instant::now();
         let mut pace = BlockCost::new(&terms.contract);
-        let seated = cpu_affinity.terms(terms);
-        let start_reference = || terms.start_reference(&trees[PARENT], &cases);
+        let seated = affinity.terms(terms);
+        let begin = || terms.start_reference(&trees[PARENT], &cases);
         let n = pace.process_pairs();
-        let (mut resting, reference_runner) =
-            start_pairs(&seated, &trees, &stage, n, start_reference)?;
+        let (mut resting, reference) = start_pairs(&seated, &trees, &stage, n, begin)?;
         let current = resting.pop().ok_or(BlockFailure::Parent(Gate::Passed))?;
         pace.started(began.elapsed());
         Ok(Self {
@@ -115,10 +114,10 @@ impl KernelRunner {
             trees,
             cases: duel_cases,
             buffers: stage,
-            reference: reference_runner,
+            reference,
             current,
             resting,
-            affinity: cpu_affinity,
+            affinity,
             pending: None,
             bounds: BTreeMap::new(),
             checked: BTreeMap::new(),
@@ -254,7 +253,7 @@ impl KernelRunner {
             return Err(BlockFailure::Parent(Gate::Passed).into());
         };
         self.short.entry(duel_case).or_default().add(&short, &taken, begun.calls);
-        let on_device = self.terms.contract.modules.device.is_some();
+        let on_device = self.terms.contract.is_on_device();
         if on_device {
             taken.iter().for_each(|both| self.gap.add(both));
         }
@@ -296,9 +295,9 @@ impl KernelRunner {
 
     /// The calls of a turn that is not timed, if there is one now; see `ahead`.
     fn short_turn(&self, calls: u32) -> Result<Option<u32>> {
-        match self.terms.contract.modules.device {
-            None => ShortTurns::calls(calls),
-            Some(_) => Ok(None),
+        match self.terms.contract.is_on_device() {
+            false => ShortTurns::calls(calls),
+            true => Ok(None),
         }
     }
 
@@ -319,7 +318,7 @@ impl KernelRunner {
         let [Some(mut parent), Some(mut candidate)] = turns else {
             return Err(BlockFailure::Parent(Gate::Passed).into());
         };
-        if self.terms.contract.modules.device.is_none() {
+        if !self.terms.contract.is_on_device() {
             for turn in [&mut parent, &mut candidate] {
                 turn.charge_late(self.terms.contract.threads);
             }

@@ -65,10 +65,6 @@ pub(super) fn kernel(
     file: &Path,
     style: PythonStyle,
 ) -> Result<WorkerProgram> {
-    let entry = match style {
-        PythonStyle::Functions => "kernel_fn",
-        PythonStyle::Models => "ModelNew",
-    };
     let dir = terms.place(&tree.root);
     // Each tree has its own: one candidate's compiled kernels are not used for another.
     let name = dir.to_string_lossy().replace('/', "-");
@@ -78,7 +74,7 @@ pub(super) fn kernel(
         shown: match &terms.contract.kernel {
             Kernel::Python { path, .. } | Kernel::Library { path, .. } => path.clone(),
         },
-        entry: entry.into(),
+        entry: entry_of(style).into(),
         module: Some(ModuleOptions {
             device: terms.contract.modules.device.clone(),
             wide: false,
@@ -91,6 +87,22 @@ pub(super) fn kernel(
         tree,
         scratch: terms.scratch.clone(),
     })
+}
+
+/// What a kernel's module defines.
+pub(super) fn entry_of(style: PythonStyle) -> &'static str {
+    match style {
+        PythonStyle::Functions => "kernel_fn",
+        PythonStyle::Models => "ModelNew",
+    }
+}
+
+/// The words of the command that plays the call in a directory, which the command calls `shown`.
+pub(super) fn player(terms: &RunnerSetup, dir: &Path, shown: &str) -> Result<Vec<String>> {
+    written(dir, "worker.py", WORKER.as_bytes())?;
+    let interpreter = terms.contract.modules.interpreter.as_deref().unwrap_or(INTERPRETER);
+    let worker = format!("{shown}/worker/worker.py");
+    Ok([interpreter, "-B", "-s", &worker, "--play", shown].map(str::to_owned).to_vec())
 }
 
 /// The reference of a module.
@@ -128,7 +140,7 @@ pub(super) fn reference(
 
 /// What forks workers that import slowly: those for a device.
 fn server(terms: &RunnerSetup) -> Result<Option<Command>> {
-    if terms.contract.modules.device.is_none() {
+    if !terms.contract.is_on_device() {
         return Ok(None);
     }
     let mut command = command_of(terms, &terms.scratch, "server", "worker.py", WORKER)?;

@@ -68,13 +68,13 @@ impl RunnerSetup {
     /// Whether the threads and files of a worker are the kernel's: an interpreter and the driver of
     /// a device have their own.
     pub(super) fn counts_threads(&self) -> bool {
-        let on_host = self.contract.modules.device.is_none();
+        let on_host = !self.contract.is_on_device();
         matches!(self.contract.kernel, Kernel::Library { .. }) && on_host
     }
 
     /// The stage of the GPU that the kernel runs on, if it does.
     pub(super) fn stage(&self) -> Result<Option<SharedStage>> {
-        if self.contract.modules.device.is_none() {
+        if !self.contract.is_on_device() {
             return Ok(None);
         }
         let set = self.command.env.iter().rev().find(|(name, _)| gpu::VISIBLE.contains(&&**name));

@@ -5,7 +5,8 @@ that needs, before any code of a candidate is loaded. The native worker has the 
 the clock and the loop that calls the kernel, and does not return. It calls functions of this file
 to load the module and to describe an exception.
 
-With `--fork` it imports the libraries for a device instead, which takes seconds, and forks a worker
+With `--play DIR` it makes the call that a directory describes, for a profiler: play.rs has the
+files. With `--fork` it imports the libraries for a device instead, which takes seconds, and forks a worker
 for each request: fork_server.rs has the messages. It never loads a candidate or uses the device.
 """
 
@@ -123,15 +124,15 @@ def put_on(lock):
             call(seccomp, SECCOMP_SET_FILTER, 0, program)
 
 
-try:
-    SERVE = ctypes.PyDLL(os.path.join(OWN, "worker.so")).karve_serve
-except OSError as error:
-    sys.exit("native\n%s" % error)
-SERVE.argtypes, SERVE.restype = [ctypes.py_object], None
-
-FORKS = sys.argv[1:] == ["--fork"]
-if len(sys.argv) > 1 and not FORKS:
-    put_on(json.loads(sys.argv.pop()))
+FORKS, PLAYS = sys.argv[1:] == ["--fork"], sys.argv[1:2] == ["--play"]
+if not PLAYS:
+    try:
+        SERVE = ctypes.PyDLL(os.path.join(OWN, "worker.so")).karve_serve
+    except OSError as error:
+        sys.exit("native\n%s" % error)
+    SERVE.argtypes, SERVE.restype = [ctypes.py_object], None
+    if len(sys.argv) > 1 and not FORKS:
+        put_on(json.loads(sys.argv.pop()))
 
 try:
     import numpy
@@ -332,7 +333,57 @@ def fork_workers():
         connection.send(pid)
 
 
+# Types that NumPy lacks, as PyTorch calls them.
+TORCH_TYPES = {"bf16": "bfloat16", "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}
+
+
+def played(arg, where, device):
+    """An argument of a call that is played: a number, or a tensor with the contents of a file."""
+    if arg["kind"] != "tensor":
+        return arg["value"]
+    made = numpy.zeros(arg["shape"], NUMPY_TYPES[arg["dtype"]])
+    if arg["file"] is not None:
+        made = numpy.fromfile(os.path.join(where, arg["file"]), made.dtype).reshape(made.shape)
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return made
+    made = torch.from_numpy(made).to(device or "cpu")
+    kind = TORCH_TYPES.get(arg["dtype"])
+    return made if kind is None else made.view(getattr(torch, kind))
+
+
+def play(where):
+    """Makes the call that a directory describes, as often as the environment says."""
+    with open(os.path.join(where, "call.json")) as file:
+        call = json.load(file)
+    device = call["device"]
+    how = {"alone": False, "hidden": [], "seed": 2, "wide": False, "device": device}
+    if device is not None:
+        import_torch(device)
+    function = load(os.path.abspath(call["path"]), call["entry"], how)
+    is_given = lambda arg: call["passes_outputs"] or arg.get("file") or arg["kind"] != "tensor"
+    args = [played(arg, where, device) for arg in call["args"] if is_given(arg)]
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_grad_enabled(False)
+    calls = int(os.environ.get("KARVE_PLAYED_CALLS", 3))
+    if device is None:
+        for _ in range(calls):
+            function(*args)
+        return
+    # What is compiled or tuned in the first call is not profiled.
+    function(*args)
+    torch.cuda.synchronize()
+    torch.cuda.profiler.start()
+    for _ in range(calls):
+        function(*args)
+    torch.cuda.synchronize()
+    torch.cuda.profiler.stop()
+
+
 def main():
+    if PLAYS:
+        return play(sys.argv[2])
     if FORKS:
         fork_workers()
     warnings.filterwarnings("ignore", message=".*not writ.*")

@@ -125,10 +125,7 @@ impl LoadedKernel {
             }
         };
         // From here on, candidate code runs.
-        let entry = native::load(&path, &entry).map_err(|failure| match failure {
-            LoadFailure::Library(said) => refusal(kind_of(&said), &said),
-            LoadFailure::Entry(said) => refusal("entry", &said),
-        })?;
+        let entry = native::load(&path, &entry).map_err(|failure| refused_by_loader(&failure))?;
         Ok(Self { input, output, device, spin_rate: OnceCell::new(), entry, setup: None })
     }
 
@@ -203,6 +200,14 @@ fn mapped(hello: &WorkerHello, fds: &[OwnedFd]) -> Result<[WorkerMemory; 2], Str
 /// A failure of the device in this process.
 fn fault(error: GpuError) -> String {
     refusal(&format!("fault\t{}", error.code), &error.text)
+}
+
+/// Why a shared object cannot be used.
+pub(super) fn refused_by_loader(failure: &LoadFailure) -> String {
+    match failure {
+        LoadFailure::Library(said) => refusal(kind_of(said), said),
+        LoadFailure::Entry(said) => refusal("entry", said),
+    }
 }
 
 /// The kind of a message of the loader.

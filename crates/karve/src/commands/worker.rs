@@ -3,6 +3,7 @@
 use crate::ui;
 use karve_harness::runner;
 use karve_os::error::Result;
+use std::path::PathBuf;
 
 /// Serve the karve that started this process
 #[derive(Debug, clap::Args)]
@@ -11,6 +12,9 @@ pub struct WorkerArgs {
     /// Call a function once, and tell how far it reaches into its arguments
     #[arg(long)]
     probe: bool,
+    /// Make the call that a directory describes, for a profiler
+    #[arg(long, value_name = "DIR")]
+    play: Option<PathBuf>,
 }
 
 impl WorkerArgs {
@@ -19,6 +23,9 @@ impl WorkerArgs {
         if self.probe {
             ui::outln(&runner::serve_probe()?);
             return Ok(());
+        }
+        if let Some(dir) = &self.play {
+            return runner::play(dir);
         }
         runner::serve();
         Ok(())

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 /// The most calls in one batch.
 const CALLS_MAX: f64 = 4_096.0;
 
-/// How often each case is repeated in one run, by name. Under a contract a batch takes as long for a
-/// faster incumbent as it took for the baseline, so that handing it over stays a small part of it.
+/// How often each case is repeated in one run, by name. Under a contract a batch takes as long for
+/// a faster incumbent as it took for the baseline, so that handing it over stays a small part.
 pub(super) fn settings_per_case(campaign: &Campaign) -> BTreeMap<String, CaseRunSettings> {
     let Some(baseline) = campaign.baseline() else {
         return BTreeMap::new();

@@ -280,8 +280,8 @@ impl Evaluator {
         &self.tools.trust
     }
 
-    /// Tests a built setting. Where that takes long it is only screened, and its process is kept for
-    /// its readings.
+    /// Tests a built setting. Where that takes long it is only screened, and its process is kept
+    /// for its readings.
     pub fn test(&mut self, built: &BuiltTree, setting: &KnobSetting) -> GateResult<()> {
         let EvaluatorParts { harness, cases, .. } = &self.tools;
         if self.screen.is_none() {

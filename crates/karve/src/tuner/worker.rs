@@ -142,10 +142,10 @@ pub fn prepare(tuning_workers: &mut [TuningWorker]) -> Result<()> {
 
 /// What builds do during a reading. The CPUs of a pool are the user's choice.
 fn builds_beside(charter: &Charter) -> BuildPolicy {
-    match charter.contract.as_ref().and_then(|contract| contract.modules.device.as_ref()) {
-        Some(_) => BuildPolicy::WithTests,
-        None if charter.tune.pool.is_empty() && !gpu::is_gpu(&charter.target) => BuildPolicy::Wait,
-        None => BuildPolicy::GoOn,
+    match &charter.contract {
+        Some(contract) if contract.is_on_device() => BuildPolicy::WithTests,
+        _ if charter.tune.pool.is_empty() && !gpu::is_gpu(&charter.target) => BuildPolicy::Wait,
+        _ => BuildPolicy::GoOn,
     }
 }
 

@@ -311,6 +311,28 @@ fn a_benchmark_that_make_starts_is_profiled_and_not_make() {
 }
 
 #[test]
+fn a_kernel_under_a_contract_is_profiled_by_playing_one_case() {
+    for (template, kernel) in [("c", "sgemm"), ("rust", "sgemm"), ("python-numpy", "")] {
+        let lab = Lab::empty();
+        lab.karve(&["new", "--template", template, "."]).ends(0);
+        let said = lab.karve(&["profile", "--tool", "callgrind", "--json"]);
+        if said.code != 0 {
+            println!("skipped: {template}: {}", said.stderr);
+            assert!(said.stderr.contains("hint: "), "{}", said.stderr);
+            continue;
+        }
+        let found = said.json();
+        let first = &found["kernels"][0]["kernel"];
+        assert!(first["counters"]["instructions"]["value"].as_f64().unwrap() > 1e6, "{found}");
+        if !kernel.is_empty() {
+            assert!(first["name"].as_str().unwrap().contains(kernel), "{first}");
+            assert_eq!(first["editable"], true, "{first}");
+        }
+        assert_eq!(lab.git(&["status", "--short"]), "", "{template}");
+    }
+}
+
+#[test]
 fn a_profiler_that_was_asked_for_and_is_not_there_is_an_error() {
     let lab = Lab::new("gains");
     lab.karve(&["profile", "--tool", "rocprofv3"]).ends(3).complains(&[

@@ -39,7 +39,7 @@ pub fn roof_of(peak: &BTreeMap<String, f64>, contract: Option<&Contract>) -> Opt
         let value = peak.get(name).map(|giga| giga * 1e9);
         value.filter(|value| value.is_finite() && *value > 0.0)
     };
-    let own = contract.filter(|contract| contract.modules.device.is_none());
+    let own = contract.filter(|contract| !contract.is_on_device());
     let mut roof = own.map(measured).unwrap_or_default();
     if let Some(flops) = declared("peak_gflops") {
         roof.flops = Some(roof.flops.map_or(flops, |own| own.max(flops)));

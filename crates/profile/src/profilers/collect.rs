@@ -15,6 +15,7 @@ use karve_harness::commands::{
     BenchParams, CommandVariant, Harness, PROFILE_DIR, ProfiledRun, ProfilerStart, SEED,
 };
 use karve_harness::outcome::{ReasonResult, split};
+use karve_harness::runner::{PLAYED_CALLS, PlayFiles};
 use karve_numerics::case::Case;
 use karve_os::error::{Result, WithContext};
 use karve_os::files;
@@ -30,6 +31,11 @@ const TOOL_OUTPUT_CHARS: usize = 20_000;
 
 /// How many bytes at the start of a file are searched for its tool.
 const HEAD_BYTES: u64 = 1 << 20;
+
+/// For how long karve's player calls a kernel that a tool counts with everything else, in seconds,
+/// and how often at most.
+const PLAYED_S: f64 = 0.5;
+const PLAYED_CALLS_MAX: f64 = 1e6;
 
 /// The kind of device a kernel runs on, which decides which tools fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,11 +135,10 @@ pub fn take(
 ) -> Result<CollectedProfile> {
     let mut taken = CollectedProfile::default();
     let seed = fresh_seed()?;
-    let Some(words) = harness.bench_words(subject.tree, subject.case, seed)? else {
-        taken.parsed.notes.push(
-            "karve calls the kernel itself here; name a profiler output, or set commands.profile"
-                .to_owned(),
-        );
+    let profiled = harness.profiled_words(subject.tree, subject.case, seed)?;
+    let Some((words, played)) = profiled else {
+        let note = "there is no benchmark command: set commands.bench, or commands.profile";
+        taken.parsed.notes.push(note.to_owned());
         return Ok(taken);
     };
     let Some(alone) = run_alone(harness, subject, &mut taken)? else {
@@ -153,6 +158,9 @@ pub fn take(
             let start = start(*tool, at, &words, Path::new(PROFILE_DIR)).filter(|_| !again);
             if let Some(mut start) = start {
                 start.environment.push((SEED.to_owned(), seed.to_string()));
+                if let Some(files) = &played {
+                    play_under(*tool, harness, &taken, files, &mut start);
+                }
                 let harness = harness.clone().within_limit(limit_of(*tool, alone));
                 let run = ToolRun { harness, tool: *tool, start: &start, alone };
                 run.perform(subject, &mut taken)?;
@@ -177,6 +185,27 @@ pub fn take(
         ));
     }
     Ok(taken)
+}
+
+/// Sets up a tool for karve's player: how often it calls the kernel, and when it starts to count.
+fn play_under(
+    tool: ProfilerTool,
+    harness: &Harness,
+    taken: &CollectedProfile,
+    files: &PlayFiles,
+    start: &mut ProfilerStart,
+) {
+    // perf counts the whole process, so the kernel must be most of it.
+    if let (ProfilerTool::Perf, Some(Ok(sample))) = (tool, &taken.alone) {
+        let call_s = sample.value * harness.metric().seconds_per_unit().unwrap_or(1e-6);
+        let calls = (PLAYED_S / call_s.max(1e-9)).clamp(1.0, PLAYED_CALLS_MAX) as u32;
+        start.environment.push((PLAYED_CALLS.to_owned(), calls.to_string()));
+    }
+    if tool == ProfilerTool::Ncu && files.marks_start {
+        for words in &mut start.commands {
+            words.splice(1..1, ["--profile-from-start".to_owned(), "off".to_owned()]);
+        }
+    }
 }
 
 /// Reads callgrind's output, and how much of the first kernel's arithmetic is vectorized.

@@ -30,8 +30,7 @@ impl CorrectnessCheck<'_> {
                 self.beside(&other, None, "with other values of the scalars")?;
             }
         }
-        let Some(chosen) = contract.non_finite().filter(|_| contract.modules.device.is_none())
-        else {
+        let Some(chosen) = contract.non_finite().filter(|_| !contract.is_on_device()) else {
             return Ok(());
         };
         for _ in 0..NON_FINITE_DRAWS {

@@ -16,7 +16,7 @@ use karve_os::process::Exit;
 impl CorrectnessCheck<'_> {
     /// Checks that the kernel stays inside its tensors.
     pub(super) fn check_fences(&mut self, contract: &Contract) -> GateResult<()> {
-        if contract.modules.device.is_some() {
+        if contract.is_on_device() {
             return Ok(());
         }
         self.place(SlotAddresses::Kept);
