@@ -43,11 +43,10 @@ const SCREENED_CALLS: u32 = 2;
 /// device for a moment.
 const DEVICE_TURNS: usize = 5;
 
-/// Kernels that are screened at the same time, at most; CPUs for each, which compile; processes for
-/// each: the reference, one that starts and those that are kept; and bytes of a device that a
-/// process needs besides its buffers.
-const SOLO_MAX: u64 = 8;
-const SOLO_CPUS: u64 = 2;
+/// Kernels that are screened at the same time, at most, and one less than there are CPUs, since each
+/// compiles on one; processes for each: the reference, one that starts and those that are kept; and
+/// bytes of a device that a process needs besides its buffers.
+const SOLO_MAX: u64 = 12;
 const SOLO_PROCESSES: u64 = 4;
 const SOLO_BYTES: u64 = 1 << 30;
 
@@ -60,7 +59,7 @@ pub fn solo_kernels(terms: &RunnerSetup, cases: &[(&Case, u32)]) -> Result<usize
     // A worker may also hold results that are not copied yet.
     let each = sizes.input + 2 * sizes.output + SOLO_BYTES;
     let (free, _) = stage.here().and_then(|stage| stage.gpu().memory()).map_err(gpu_failed)?;
-    let most = SOLO_MAX.min(cpu::allowed().len() as u64 / SOLO_CPUS);
+    let most = SOLO_MAX.min(cpu::allowed().len().saturating_sub(1) as u64);
     Ok((free / (each * SOLO_PROCESSES)).min(most).max(1) as usize)
 }
 

@@ -23,17 +23,20 @@ pub(super) fn new_evaluator(
     base: &Oid,
     campaign: &Campaign,
 ) -> ReasonResult<Evaluator> {
+    let dir = context.dir.worktrees().join("tune");
     let place = EvaluatorPlace {
-        worktrees: context.dir.worktrees().join("tune"),
+        worktrees: Worktrees::new(&context.repos.work, dir.clone())?,
+        dir,
         harness: context.harness(),
         trust: IncrementalTrust::default(),
     };
     evaluator_in(context, base, campaign, place)
 }
 
-/// Where an evaluator works.
+/// Where an evaluator works: its worktrees and their directory.
 struct EvaluatorPlace {
-    worktrees: PathBuf,
+    worktrees: Worktrees,
+    dir: PathBuf,
     harness: Harness,
     trust: IncrementalTrust,
 }
@@ -60,12 +63,14 @@ pub(super) fn extra_evaluators(
     let mut extra: Vec<ExtraEvaluator> = Vec::new();
     for number in 1..at_once {
         let dir = context.dir.worktrees().join(format!("tune-{number}"));
-        let worktrees = dir.join("worktrees");
-        fs::create_dir_all(&worktrees)
-            .context(|| format!("cannot create {}", worktrees.display()))?;
+        let below = dir.join("worktrees");
+        // What is left of an earlier run goes before the sandbox keeps the directory open.
+        let worktrees = Worktrees::new(&context.repos.work, below.clone())?;
+        fs::create_dir_all(&below).context(|| format!("cannot create {}", below.display()))?;
         let sandbox = Sandbox::of(&checkout, campaigns, &dir, &charter)?;
         let place = EvaluatorPlace {
             worktrees,
+            dir: below,
             harness: context.harness_in(&dir.join("tmp"), sandbox.as_ref()),
             trust: first.trust().clone(),
         };
@@ -92,12 +97,11 @@ fn evaluator_in(
         let indices = campaign.cases_of(set).into_iter();
         indices.filter_map(|index| campaign.case(index)).collect()
     };
-    let trees = Worktrees::new(&context.repos.work, place.worktrees.clone())?;
     let parts = EvaluatorParts {
         repo: context.repos.work.clone(),
-        trees: trees.keeping_secret(secret_of(&context.charter)),
+        trees: place.worktrees.keeping_secret(secret_of(&context.charter)),
         harness: place.harness.with_cases(settings_per_case(campaign)),
-        copies: place.worktrees.join("copies"),
+        copies: place.dir.join("copies"),
         trust: place.trust,
         cases: cases_of(CaseSet::Full),
         hidden: cases_of(CaseSet::Hidden),

@@ -164,6 +164,15 @@ impl Evaluator {
         &self.base
     }
 
+    /// What all settings have in common: the tree in which each knob has its first value. It does
+    /// not depend on the values of the commit that is tuned.
+    pub fn common_tree(&mut self) -> Result<Oid> {
+        let first = |knob: &Knob| Some((knob.name.clone(), knob.values.first()?.clone()));
+        let setting = self.knobs.iter().filter_map(first).collect();
+        let commit = self.commit(&setting)?;
+        self.tools.repo.tree_of(&commit)
+    }
+
     /// The editable files with uncommitted changes.
     pub fn uncommitted(&self) -> Result<Vec<String>> {
         let dirty = self.tools.repo.dirty()?;
@@ -296,6 +305,11 @@ impl Evaluator {
         let most = self.running.len().saturating_sub(RUNNING_MAX);
         self.running.drain(..most);
         Ok(())
+    }
+
+    /// Whether settings are only screened.
+    pub fn screens(&self) -> bool {
+        self.tools.harness.screens()
     }
 
     /// Whether a setting, built from scratch, is also correct on the hidden cases. Which they are

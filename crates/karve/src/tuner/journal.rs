@@ -113,7 +113,7 @@ impl Journal {
     /// The journal of an evaluator in a directory, with what was tried before on this host.
     pub fn open(
         dir: &Path,
-        setting_evaluator: &Evaluator,
+        setting_evaluator: &mut Evaluator,
         host: &str,
         fresh: FreshStart,
     ) -> Result<(Self, Vec<JournalLine>)> {
@@ -211,11 +211,12 @@ fn read_lines(path: &Path) -> Result<Vec<JournalLine>> {
 }
 
 /// The digest of everything that a reading depends on.
-fn key_of(setting_evaluator: &Evaluator, host: &str) -> Result<String> {
+fn key_of(setting_evaluator: &mut Evaluator, host: &str) -> Result<String> {
+    let common = setting_evaluator.common_tree()?.to_string();
     let charter = setting_evaluator.charter();
     let parts = serde_json::json!({
         "host": host,
-        "commit": setting_evaluator.base().to_string(),
+        "common": common,
         "workdir": charter.workdir,
         "commands": charter.commands,
         "output": charter.output,

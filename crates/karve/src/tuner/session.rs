@@ -186,7 +186,8 @@ pub fn run(
     let (budget, kind) = wish.or_as_written(rule);
     let dir = loaded.root.join("tune");
     let host = host::fingerprint(&environment);
-    let (journal, lines) = Journal::open(&dir, &tuning_workers[0].evaluator, &host, wish.fresh)?;
+    let (journal, lines) =
+        Journal::open(&dir, &mut tuning_workers[0].evaluator, &host, wish.fresh)?;
     store::ignore_in_git(&loaded.root)?;
     let given = earlier_best(wish, &grid, &dir, journal.path())?;
     let search = Search::new(Arc::clone(&grid), kind, wish.seed, &given);
