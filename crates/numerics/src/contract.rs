@@ -79,6 +79,46 @@ pub struct Contract {
     /// The least work of a call, as far as it is declared.
     #[serde(default, skip_serializing_if = "CallWork::is_default")]
     pub work: CallWork,
+    /// How calls on a device are timed.
+    #[serde(default, skip_serializing_if = "DeviceTiming::is_default")]
+    pub timing: DeviceTiming,
+}
+
+/// How calls on a device are timed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceTiming {
+    /// What its cache holds when a call begins.
+    pub cache: CacheState,
+    /// How calls are launched.
+    pub launch: LaunchMode,
+}
+
+impl DeviceTiming {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What the cache of a device holds when a call begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheState {
+    /// Nothing of its inputs.
+    #[default]
+    Cold,
+    /// Its inputs, as far as those of a batch fit.
+    Warm,
+}
+
+/// How calls on a device are launched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LaunchMode {
+    /// One after the other, by the kernel's own code on the host.
+    #[default]
+    Stream,
+    /// All calls of a batch are captured first, and then launched at once.
+    Graph,
 }
 
 /// What runs the Python modules of a contract, and the device of all tensors.

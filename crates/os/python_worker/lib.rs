@@ -29,7 +29,7 @@ mod torch;
 
 use api::{Attempt, PyRef, PythonFailure, RawObject, refused};
 use arguments::{CallPlan, NumpyCalls, ReadyCall, ResultTarget};
-use clock::GpuClock;
+use clock::{ClockOptions, GpuClock};
 use cuda::GpuError;
 use dlpack::DlPlace;
 use host::SharedMapping;
@@ -96,6 +96,7 @@ struct StartValues {
     memory: [i64; 4],
     /// What both are opened with, if they are on a device.
     handles: Vec<PyRef>,
+    options: ClockOptions,
     numpy: NumpyCalls,
     kinds: NativeKinds,
     stop_collecting: PyRef,
@@ -113,13 +114,15 @@ impl StartValues {
         let [function, method, module] = <[PyRef; 3]>::try_from(kinds.items().ok()??).ok()?;
         let numbers: Option<Vec<i64>> =
             numbers.items().ok()??.iter().map(|number| number.integer().ok()).collect();
-        let [nonce, input_fd, input_bytes, output_fd, output_bytes] = numbers?[..] else {
+        let [nonce, input_fd, input_bytes, output_fd, output_bytes, captures, warms] = numbers?[..]
+        else {
             return None;
         };
         Some(Self {
             nonce: nonce as u64,
             memory: [input_fd, input_bytes, output_fd, output_bytes],
             handles: handles.items().ok()??,
+            options: ClockOptions { captures: captures != 0, warms: warms != 0 },
             numpy: NumpyCalls::new(ndarray, &dtypes)?,
             kinds: NativeKinds { function, method, module },
             stop_collecting,
@@ -161,9 +164,10 @@ fn by_device(device: Option<&GpuClock>, text: String) -> String {
     }
 }
 
-/// A failure of the device in this process.
-fn lost(error: GpuError) -> PythonFailure {
-    PythonFailure::Refused(format!("fault\t{}\n{error}", error.code))
+impl From<GpuError> for PythonFailure {
+    fn from(error: GpuError) -> Self {
+        Self::Refused(format!("fault\t{}\n{error}", error.code))
+    }
 }
 
 /// Clock readings of a batch.
@@ -191,7 +195,7 @@ impl PythonWorker {
         let sizes = [input_bytes as usize, output_bytes as usize];
         let mut device = match given.handles.is_empty() {
             true => None,
-            false => Some(GpuClock::open().map_err(lost)?),
+            false => Some(GpuClock::open(given.options)?),
         };
         let memory = match &mut device {
             None => {
@@ -204,8 +208,8 @@ impl PythonWorker {
             Some(device) => {
                 let mut open = |at: usize| {
                     let text = given.handles.get(at).and_then(PyRef::text).unwrap_or_default();
-                    let address = device.open_shared(&text, sizes[at] as u64).map_err(lost)?;
-                    Ok(SharedMapping::on_device(address, sizes[at]))
+                    let address = device.open_shared(&text, sizes[at] as u64)?;
+                    Ok::<_, PythonFailure>(SharedMapping::on_device(address, sizes[at]))
                 };
                 [open(0)?, open(1)?]
             }
@@ -217,6 +221,9 @@ impl PythonWorker {
         }
         let place = if device.is_some() { DlPlace::Device } else { DlPlace::Host };
         let torch = TorchCalls::find(&given.kinds, place)?;
+        if let (Some(device), Some(torch)) = (&device, &torch) {
+            torch.use_stream(&given.kinds, device.stream())?;
+        }
         given.stop_collecting.call(&PyRef::tuple(Vec::new())?)?;
         Ok(Self {
             memory,
@@ -293,7 +300,8 @@ impl PythonWorker {
     /// Calls the kernel once for each prepared call.
     fn batch(&mut self, body: &[u8]) -> Attempt<BatchClocks> {
         let (spin_ns, slots) = body.split_first_chunk().ok_or_else(out_of_order)?;
-        let spin = match u64::from_le_bytes(*spin_ns) {
+        let spin_ns = u64::from_le_bytes(*spin_ns);
+        let spin = match spin_ns {
             0 => 0,
             ns => (ns as f64 * self.spin_rate.get_or_init(plain_work::rate)) as u64,
         };
@@ -304,7 +312,7 @@ impl PythonWorker {
         let start = Instant::now();
         let device_ns = match self.device {
             None => self.call_on_host(spin).map(|()| 0)?,
-            Some(_) => self.call_on_device(spin)?,
+            Some(_) => self.call_on_device(spin, spin_ns)?,
         };
         self.collect_garbage()?;
         let wall_ns = start.elapsed().as_nanos() as u64;
@@ -351,19 +359,27 @@ impl PythonWorker {
     }
 
     /// The same on a device, without waiting for it between calls. Returns the time there.
-    fn call_on_device(&mut self, spin: u64) -> Attempt<u64> {
+    fn call_on_device(&mut self, spin: u64, spin_ns: u64) -> Attempt<u64> {
         let calls = std::mem::take(&mut self.calls);
-        let Some(device) = &self.device else {
+        let (Some(device), function) = (&self.device, &self.function) else {
             return refused("order");
         };
+        let mut returned = Vec::with_capacity(calls.len());
         self.returned.clear();
-        device.start().map_err(lost)?;
-        for call in calls {
-            let result = self.function.call(&call.args)?;
-            self.returned.push((call.targets, result));
-            spin_for(spin);
-        }
-        device.finish().map_err(lost)
+        let timed = device.time(|| {
+            for call in calls {
+                let result = function.call(&call.args)?;
+                returned.push((call.targets, result));
+                match device.captures() {
+                    true if spin_ns > 0 => device.spin(spin_ns)?,
+                    true => {}
+                    false => spin_for(spin),
+                }
+            }
+            Ok::<(), PythonFailure>(())
+        });
+        self.returned = returned;
+        timed
     }
 
     /// Copies what the calls on a device returned to karve's memory.
@@ -374,7 +390,7 @@ impl PythonWorker {
             check.put(targets, result)?;
         }
         match &self.device {
-            Some(device) => device.gpu.synchronize().map_err(lost),
+            Some(device) => Ok(device.gpu.synchronize()?),
             None => Ok(()),
         }
     }

@@ -4,7 +4,6 @@ use crate::api::{Attempt, HeldBuffer, PyRef, refused};
 use crate::arguments::{CallPlan, NumpyCalls, PlannedTensor, ResultTarget};
 use crate::cuda::Gpu;
 use crate::torch::TorchCalls;
-use crate::lost;
 use std::cell::RefCell;
 
 /// What results are checked with.
@@ -95,7 +94,7 @@ impl ResultCheck<'_> {
         };
         match dense_bytes(&shown.shape, &shown.strides, item) {
             Some(bytes) => {
-                gpu.copy(target.address as u64, shown.data as u64, bytes as u64).map_err(lost)
+                Ok(gpu.copy(target.address as u64, shown.data as u64, bytes as u64)?)
             }
             None => torch.copy(&wanted.home(target.address, torch)?, result),
         }

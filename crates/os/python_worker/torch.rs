@@ -82,6 +82,17 @@ impl TorchCalls {
         }))
     }
 
+    /// Makes a stream the current one; an external one has its address for an id.
+    pub(crate) fn use_stream(&self, kinds: &NativeKinds, stream: u64) -> Attempt<()> {
+        if stream == 0 {
+            return Ok(());
+        }
+        let set = kinds.function_of(&self.module.attribute(c"_C")?, c"_cuda_setStream")?;
+        let (first_device, on_gpu) = (PyRef::of_integer(0)?, PyRef::of_integer(1)?);
+        let id = PyRef::of_integer(stream as i64)?;
+        set.call_with(&[&id, &first_device, &on_gpu]).map(drop)
+    }
+
     /// A type of elements, which an old version may lack.
     pub(crate) fn element(&self, own: &str, bytes: u8, name: &str) -> Attempt<TorchElement> {
         let name = CString::new(name).unwrap_or_default();

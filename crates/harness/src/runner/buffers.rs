@@ -14,11 +14,13 @@ use super::memory::{ArmMemory, MemoryPlace, MemorySizes, gpu_failed};
 use super::protocol::CallSlot;
 use super::setup::RunnerSetup;
 use karve_numerics::case::Case;
-use karve_numerics::contract::{Arg, CallInputs, CallLayout, ChosenPattern, Contract, TensorEdge};
+use karve_numerics::contract::{
+    Arg, CacheState, CallInputs, CallLayout, ChosenPattern, Contract, TensorEdge,
+};
 use karve_numerics::draw::{self, Draw, Poison};
 use karve_numerics::stats::DrawRng;
 use karve_os::error::{CommandError, Result};
-use karve_os::gpu::{GpuMemory, GpuTensor, SharedStage};
+use karve_os::gpu::{GpuMemory, GpuResult, GpuTensor, SharedStage};
 use karve_os::native::page_bytes;
 use karve_os::random::secret;
 use std::collections::BTreeSet;
@@ -46,6 +48,8 @@ pub(super) struct KernelBuffers {
     batches: Vec<(String, u32)>,
     /// The slots of the current case; no other memory is in use.
     n_slots: u32,
+    /// Bytes that the slots may have, so that they stay in the cache.
+    cached_bytes: u64,
     /// The secret of what is in the slots that a batch leaves out.
     spare_seed: u64,
     /// On a device, sums over what no kernel may write to.
@@ -139,13 +143,16 @@ impl KernelBuffers {
         let (first, calls) =
             cases.first().ok_or_else(|| CommandError::environment("there is no case"))?;
         let layout = layout_of(contract, first)?;
-        let n_slots = slots_of(contract, &layout, *calls);
+        let stage = terms.stage()?;
+        let cached_bytes = cached_bytes(contract, stage.as_ref()).map_err(gpu_failed)?;
+        let n_slots = slots_of(contract, &layout, *calls).min(slots_in(&layout, cached_bytes));
         let pick = secret()?;
         Ok(Self {
             patterns: contract.timed_patterns(pick),
             pick,
             contract: contract.clone(),
-            memory: ArmMemory::new(sizes, terms.stage()?.as_ref())?,
+            memory: ArmMemory::timed(sizes, stage.as_ref(), contract.timing)?,
+            cached_bytes,
             layout,
             batches: cases.iter().map(|(case, calls)| (case.name.clone(), *calls)).collect(),
             n_slots,
@@ -193,7 +200,8 @@ impl KernelBuffers {
         self.layout = layout_of(contract, case)?;
         let of_case = self.batches.iter().find(|(name, _)| *name == case.name);
         let calls = of_case.map_or(1, |(_, calls)| *calls);
-        self.n_slots = slots_of(contract, &self.layout, calls).min(self.slots_max());
+        let most = self.slots_max().min(slots_in(&self.layout, self.cached_bytes));
+        self.n_slots = slots_of(contract, &self.layout, calls).min(most);
         self.patterns = contract.timed_patterns(self.pick);
         Ok(())
     }
@@ -398,6 +406,21 @@ fn slots_of(contract: &Contract, layout: &CallLayout, calls: u32) -> u32 {
     let fit = (bytes_max / slot).clamp(1, u64::from(u32::MAX)) as u32;
     let spare = if slot > LARGE_SLOT_BYTES { SPARE_LARGE_SLOTS } else { SPARE_SLOTS };
     calls.saturating_add(spare).min(fit)
+}
+
+/// Bytes that all slots together may have, so that they stay in the cache of a device: half of it,
+/// if the contract wants a warm one.
+fn cached_bytes(contract: &Contract, stage: Option<&SharedStage>) -> GpuResult<u64> {
+    match (stage, contract.timing.cache) {
+        (Some(stage), CacheState::Warm) => Ok(stage.here()?.gpu().cache_bytes()? / 2),
+        _ => Ok(u64::MAX),
+    }
+}
+
+/// Slots that fit into this many bytes.
+fn slots_in(layout: &CallLayout, bytes: u64) -> u32 {
+    let slot = (layout.input_bytes + layout.output_bytes).max(1);
+    (bytes / slot).clamp(1, u64::from(u32::MAX)) as u32
 }
 
 /// The layout of everything; an impossible one is an error in the contract.

@@ -2,8 +2,9 @@
 //! they do not interfere, and no arm is lucky with the pages that it got.
 
 use super::protocol::DeviceHello;
+use karve_numerics::contract::{CacheState, DeviceTiming, LaunchMode};
 use karve_os::error::{CommandError, Result, WithContext};
-use karve_os::gpu::{GpuError, GpuFailure, GpuMemory, SharedStage};
+use karve_os::gpu::{GpuError, GpuFailure, GpuMemory, GpuResult, SharedStage};
 use karve_os::native::SharedMemory;
 use std::os::fd::BorrowedFd;
 
@@ -60,10 +61,19 @@ pub(super) struct DeviceMemory {
 impl ArmMemory {
     /// Fresh memory: on a device if there is a stage.
     pub(super) fn new(sizes: MemorySizes, stage: Option<&SharedStage>) -> Result<Self> {
+        Self::timed(sizes, stage, DeviceTiming::default())
+    }
+
+    /// The same for calls that are timed in this way, on a device.
+    pub(super) fn timed(
+        sizes: MemorySizes,
+        stage: Option<&SharedStage>,
+        timing: DeviceTiming,
+    ) -> Result<Self> {
         let place = match stage {
             None => MemoryPlace::Host(HostMemory::new(sizes)?),
             Some(stage) => {
-                MemoryPlace::Device(DeviceMemory::new(sizes, stage).map_err(gpu_failed)?)
+                MemoryPlace::Device(DeviceMemory::new(sizes, stage, timing).map_err(gpu_failed)?)
             }
         };
         Ok(Self { sizes, place })
@@ -104,11 +114,15 @@ impl HostMemory {
 }
 
 impl DeviceMemory {
-    fn new(sizes: MemorySizes, stage: &SharedStage) -> std::result::Result<Self, GpuError> {
+    fn new(sizes: MemorySizes, stage: &SharedStage, timing: DeviceTiming) -> GpuResult<Self> {
         let opened = stage.here()?;
         let input = GpuMemory::new(opened.gpu(), sizes.input)?;
         let output = GpuMemory::new(opened.gpu(), sizes.output)?;
-        let hello = DeviceHello { handles: [input.share()?.text(), output.share()?.text()] };
+        let hello = DeviceHello {
+            handles: [input.share()?.text(), output.share()?.text()],
+            captures: timing.launch == LaunchMode::Graph,
+            warms: timing.cache == CacheState::Warm,
+        };
         drop(opened);
         Ok(Self { stage: stage.clone(), input, output, hello })
     }

@@ -56,6 +56,10 @@ pub(super) struct WorkerHello {
 pub(super) struct DeviceHello {
     /// What the memory that is read and the memory that is written are opened with.
     pub(super) handles: [String; 2],
+    /// Whether the calls of a batch are captured and then launched at once.
+    pub(super) captures: bool,
+    /// Whether everything is read before the calls, so that it is in the cache.
+    pub(super) warms: bool,
 }
 
 /// How a module is loaded.

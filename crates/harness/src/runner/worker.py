@@ -394,12 +394,14 @@ def main():
     if first[:1] != b"H":
         sys.exit("memory")
     hello = json.loads(first[9:])
-    handles = hello["device"]["handles"] if "device" in hello else []
+    device = hello.get("device", {"handles": [], "captures": False, "warms": False})
+    handles = device["handles"]
     if len(fds) != (0 if handles else 2):
         sys.exit("memory")
     fds = fds or (-1, -1)
     numbers = struct.unpack("<q", first[1:9]) + (
         fds[0], hello["input_bytes"], fds[1], hello["output_bytes"],
+        int(device["captures"]), int(device["warms"]),
     )
     SERVE((
         numbers,

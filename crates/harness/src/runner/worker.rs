@@ -9,7 +9,7 @@ use super::protocol::{
 };
 use super::worker_text::refusal;
 use karve_numerics::contract::SlotRange;
-use karve_os::gpu::{GpuClock, GpuError};
+use karve_os::gpu::{ClockOptions, GpuClock, GpuError};
 use karve_os::native::{
     CallRegisters, EntryPoint, LoadFailure, MappingAccess, RegisterList, WorkerMemory,
 };
@@ -115,7 +115,8 @@ impl LoadedKernel {
         let (device, [input, output]) = match &hello.device {
             None => (None, mapped(hello, fds)?),
             Some(on) => {
-                let mut clock = GpuClock::open().map_err(fault)?;
+                let options = ClockOptions { captures: on.captures, warms: on.warms };
+                let mut clock = GpuClock::open(options).map_err(fault)?;
                 let mut open = |at: usize, bytes: u64| {
                     let address = clock.open_shared(&on.handles[at], bytes).map_err(fault)?;
                     Ok::<_, String>(WorkerMemory::on_device(address, bytes))
@@ -156,19 +157,24 @@ impl LoadedKernel {
         };
         let cpu = native::own_cpu_ns();
         let start = Instant::now();
-        if let Some(Err(error)) = self.device.as_ref().map(GpuClock::start) {
-            return WorkerReply::Failed(fault(error));
-        }
-        for call in &calls {
-            self.entry.call(call);
-            if spin > 0 {
-                plain_work::work(spin);
+        let call_all = || {
+            for call in &calls {
+                self.entry.call(call);
+                match &self.device {
+                    _ if spin_ns == 0 => {}
+                    Some(device) if device.captures() => device.spin(spin_ns)?,
+                    _ => plain_work::work(spin),
+                }
             }
-        }
-        let device_ns = match self.device.as_ref().map(GpuClock::finish) {
-            None => 0,
-            Some(Ok(ns)) => ns,
-            Some(Err(error)) => return WorkerReply::Failed(fault(error)),
+            Ok(())
+        };
+        let timed = match &self.device {
+            None => call_all().map(|()| 0),
+            Some(device) => device.time(call_all),
+        };
+        let device_ns = match timed {
+            Ok(ns) => ns,
+            Err(error) => return WorkerReply::Failed(fault(error)),
         };
         let wall_ns = start.elapsed().as_nanos() as u64;
         let cpu_ns = native::own_cpu_ns() - cpu;
@@ -235,9 +241,8 @@ impl PreparedCall {
             };
             placed.ok_or("too many arguments")?;
         }
-        if device.is_some() {
-            // The stream: the default one.
-            list.integer(0).ok_or("too many arguments")?;
+        if let Some(device) = device {
+            list.integer(device.stream() as usize).ok_or("too many arguments")?;
         }
         Ok(Self {
             registers: list.registers,

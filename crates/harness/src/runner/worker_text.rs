@@ -192,6 +192,10 @@ fn gpu_fault(code: u32) -> Option<&'static str> {
         717 => "an invalid address space",
         718 => "an invalid program counter",
         719 => "a kernel that failed",
+        900..=909 => {
+            "work that cannot be captured, as contract.launch = \"graph\" needs: it must all be on \
+             the current stream, and must not wait for the device"
+        }
         _ => return None,
     })
 }

@@ -10,7 +10,7 @@ use karve_core::charter::Metric;
 use karve_numerics::accuracy::AccuracyRuleSet;
 use karve_numerics::case::Case;
 use karve_numerics::contract::{
-    Arg, ArgKind, CallWork, Contract, Kernel, Precision, PythonRuntime, Reference,
+    Arg, ArgKind, CallWork, Contract, DeviceTiming, Kernel, Precision, PythonRuntime, Reference,
 };
 use karve_numerics::draw::{Draw, InputPattern};
 use karve_numerics::tensor::Dtype;
@@ -94,6 +94,7 @@ pub(super) fn contract_of(
             flops: table.flops.as_ref().map(|Scalar(text)| text.clone()),
             bytes: table.bytes.as_ref().map(|Scalar(text)| text.clone()),
         },
+        timing: timing_of(source, table)?,
     };
     check(source, &contract, cases)?;
     Ok(Some(Box::new(contract)))
@@ -200,6 +201,22 @@ fn modules_of(source: &ConfigSource<'_>, table: &ContractTable) -> Result<Python
         },
         asks: table.inputs.is_some(),
         passes_outputs: table.outputs == Some(OutputsName::Arguments),
+    })
+}
+
+/// How calls on a device are timed.
+fn timing_of(source: &ConfigSource<'_>, table: &ContractTable) -> Result<DeviceTiming> {
+    let on_device = table.device == Some(DeviceName::Cuda);
+    for (key, there) in [("cache", table.cache.is_some()), ("launch", table.launch.is_some())] {
+        if there && !on_device {
+            return Err(source
+                .error_at(&format!("contract.{key}"), format!("`{key}` is for kernels on a GPU"))
+                .hint(format!("remove {key} from [contract], or write device = \"cuda\" there")));
+        }
+    }
+    Ok(DeviceTiming {
+        cache: table.cache.unwrap_or_default(),
+        launch: table.launch.unwrap_or_default(),
     })
 }
 

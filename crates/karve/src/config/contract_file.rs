@@ -1,7 +1,7 @@
 //! The table `[contract]`, as written.
 
 use super::values::Scalar;
-use karve_numerics::contract::{CheckedShapes, Precision, PythonStyle};
+use karve_numerics::contract::{CacheState, CheckedShapes, LaunchMode, Precision, PythonStyle};
 use karve_numerics::draw::InputPattern;
 use karve_numerics::tensor::Dtype;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -29,6 +29,12 @@ pub(super) struct ContractTable {
     pub(super) interpreter: Option<String>,
     /// Where tensors are; `cpu` by default.
     pub(super) device: Option<DeviceName>,
+    /// What the cache of a GPU holds when a call begins; `cold` by default.
+    #[schemars(with = "Option<CacheName>")]
+    pub(super) cache: Option<CacheState>,
+    /// How calls on a GPU are launched; `stream` by default.
+    #[schemars(with = "Option<LaunchName>")]
+    pub(super) launch: Option<LaunchMode>,
     /// How a kernel in Python gives its outputs; `returned` by default.
     pub(super) outputs: Option<OutputsName>,
     /// The arguments of the call, in order.
@@ -74,6 +80,29 @@ enum ShapesName {
     Any,
     /// Only on those that are listed.
     Listed,
+}
+
+/// What the cache of a GPU holds when a call begins.
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(dead_code, reason = "only its schema is used")]
+enum CacheName {
+    /// Nothing of its inputs.
+    Cold,
+    /// Its inputs: a batch has only as many calls as fit into half of the cache.
+    Warm,
+}
+
+/// How calls on a GPU are launched.
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(dead_code, reason = "only its schema is used")]
+enum LaunchName {
+    /// One after the other, by the kernel's own code on the host.
+    Stream,
+    /// All calls of a batch are captured into a graph, which is then launched: for kernels that
+    /// are shorter than their launch.
+    Graph,
 }
 
 /// A pattern in otherwise nominal inputs.

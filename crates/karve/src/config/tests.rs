@@ -485,6 +485,22 @@ fn a_contract_needs_no_test_no_benchmark_and_no_metric() {
     assert!(charter.commands.test.is_empty());
 }
 
+#[test]
+fn a_contract_says_how_calls_on_a_device_are_timed() {
+    use karve_numerics::contract::{CacheState, DeviceTiming, LaunchMode};
+    let timing = |keys: &str| {
+        let text = CONTRACT.replacen("args = [", &format!("{keys}args = ["), 1);
+        read(&text).expect("a charter").charter.contract.expect("a contract").timing
+    };
+    assert_eq!(timing(""), DeviceTiming::default());
+    assert_eq!(timing("device = \"cuda\"\n").cache, CacheState::Cold);
+    let keys = "device = \"cuda\"\ncache = \"warm\"\nlaunch = \"graph\"\n";
+    let both = DeviceTiming { cache: CacheState::Warm, launch: LaunchMode::Graph };
+    assert_eq!(timing(keys), both);
+    refuse_with("args = [", "launch = \"graph\"\nargs = [", 13, &["for kernels on a GPU", "cuda"]);
+    refuse_with("args = [", "cache = \"hot\"\nargs = [", 13, &["`hot` is not a value", "`warm`"]);
+}
+
 #[track_caller]
 fn refuse_with(from: &str, to: &str, line: usize, pieces: &[&str]) {
     let n = CONTRACT.matches(from).count();

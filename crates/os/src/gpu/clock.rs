@@ -3,7 +3,8 @@
 //! It depends on nothing but the driver, so that the worker for Python can use it, too.
 
 use super::cuda::{
-    Gpu, GpuAddress, GpuError, GpuEvent, GpuFailure, GpuGrid, GpuHandle, GpuKernel, GpuResult,
+    Gpu, GpuAddress, GpuError, GpuEvent, GpuFailure, GpuGraph, GpuGrid, GpuHandle, GpuKernel,
+    GpuResult, GpuStream,
 };
 
 /// What comes before the work: one kernel reads from every page of a memory, whose addresses the
@@ -13,13 +14,14 @@ const BEFORE: &str = "
 .version 6.0
 .target sm_50
 .address_size 64
-.visible .entry touch(.param .u64 at, .param .u64 pages)
+.visible .entry touch(.param .u64 at, .param .u64 pages, .param .u64 bytes)
 {
     .reg .pred %p;
     .reg .u32 %thread, %threads, %word;
-    .reg .u64 %at, %pages, %page, %step, %offset;
+    .reg .u64 %at, %pages, %bytes, %page, %step, %offset;
     ld.param.u64 %at, [at];
     ld.param.u64 %pages, [pages];
+    ld.param.u64 %bytes, [bytes];
     mov.u32 %thread, %tid.x;
     mov.u32 %threads, %ntid.x;
     cvt.u64.u32 %page, %thread;
@@ -27,7 +29,7 @@ const BEFORE: &str = "
 NEXT:
     setp.ge.u64 %p, %page, %pages;
     @%p bra DONE;
-    shl.b64 %offset, %page, 16;
+    mul.lo.u64 %offset, %page, %bytes;
     add.u64 %offset, %offset, %at;
     ld.volatile.global.u32 %word, [%offset];
     add.u64 %page, %page, %step;
@@ -50,8 +52,9 @@ AGAIN:
 }
 ";
 
-/// Bytes of a page: of the smallest that a device has for large memory.
+/// Bytes of a page: of the smallest that a device has for large memory; and of a line of its cache.
 const PAGE_BYTES: u64 = 1 << 16;
+const LINE_BYTES: u64 = 1 << 7;
 
 /// Blocks that read from every page: one for each multiprocessor, and more, since each remembers
 /// addresses of its own.
@@ -60,6 +63,18 @@ const TOUCH_BLOCKS: u32 = 264;
 /// For how long it is kept busy: about 300 microseconds. A process that was frozen takes that long
 /// to launch its first kernel, and never equally long.
 const SPIN_CYCLES: u64 = 600_000;
+
+/// Cycles of a nanosecond, about.
+const CYCLES_PER_NS: f64 = 2.0;
+
+/// What a worker does on a device besides calling its kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClockOptions {
+    /// Whether the calls of a batch are captured first, and then launched at once.
+    pub captures: bool,
+    /// Whether everything is read before the work, so that it is in the cache.
+    pub warms: bool,
+}
 
 /// A device that times the work of a worker.
 pub struct GpuClock {
@@ -71,15 +86,21 @@ pub struct GpuClock {
     last: GpuEvent,
     /// Where the work reads and writes, and how many bytes.
     memories: Vec<(GpuAddress, u64)>,
+    /// Every how many bytes it is read before the work.
+    step: u64,
+    /// The stream that is captured, if one is.
+    stream: Option<GpuStream>,
 }
 
 impl GpuClock {
     /// Opens the first device that is visible.
-    pub fn open() -> GpuResult<Self> {
+    pub fn open(options: ClockOptions) -> GpuResult<Self> {
         let gpu = Gpu::open(0)?;
         let [touch, spin] = gpu.kernels(BEFORE, [c"touch", c"spin"])?;
         let (first, last) = (gpu.event()?, gpu.event()?);
-        Ok(Self { gpu, touch, spin, first, last, memories: Vec::new() })
+        let stream = options.captures.then(|| gpu.stream()).transpose()?;
+        let step = if options.warms { LINE_BYTES } else { PAGE_BYTES };
+        Ok(Self { gpu, touch, spin, first, last, memories: Vec::new(), step, stream })
     }
 
     /// Opens memory of another process, of this many bytes, by the text of its handle.
@@ -94,18 +115,60 @@ impl GpuClock {
         Ok(at)
     }
 
+    /// The stream that the kernel must use, if not the default one.
+    pub fn stream(&self) -> u64 {
+        self.stream.map_or(0, |stream| stream.0 as u64)
+    }
+
+    /// Whether the calls of a batch are captured first.
+    pub fn captures(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// Runs the calls of a batch, and returns how long that took on the device in nanoseconds. If
+    /// they are captured, that is without what the host did.
+    pub fn time<E: From<GpuError>>(&self, calls: impl FnOnce() -> Result<(), E>) -> Result<u64, E> {
+        let Some(stream) = self.stream else {
+            self.start()?;
+            calls()?;
+            return Ok(self.finish()?);
+        };
+        self.gpu.begin_capture(stream)?;
+        let called = calls();
+        // A failed call ends the capture as well.
+        let graph = self.gpu.end_capture(stream);
+        called?;
+        let graph = graph?;
+        let timed = self.time_graph(&graph, stream);
+        self.gpu.destroy(graph)?;
+        Ok(timed?)
+    }
+
+    fn time_graph(&self, graph: &GpuGraph, stream: GpuStream) -> GpuResult<u64> {
+        self.start()?;
+        self.gpu.launch_graph(graph, stream)?;
+        self.finish()
+    }
+
+    /// Adds work to the captured calls that takes this long.
+    pub fn spin(&self, ns: u64) -> GpuResult<()> {
+        let cycles = (ns as f64 * CYCLES_PER_NS) as u64;
+        let stream = self.stream.unwrap_or(GpuStream(0));
+        self.gpu.launch_on(stream, self.spin, GpuGrid { blocks: 1, items: 1 }, &[cycles])
+    }
+
     /// The work begins, after a short while in which it can be launched.
-    pub fn start(&self) -> GpuResult<()> {
+    fn start(&self) -> GpuResult<()> {
         for (at, bytes) in &self.memories {
             let grid = GpuGrid { blocks: TOUCH_BLOCKS, items: 1 };
-            self.gpu.launch(self.touch, grid, &[*at, bytes / PAGE_BYTES])?;
+            self.gpu.launch(self.touch, grid, &[*at, bytes / self.step, self.step])?;
         }
         self.gpu.launch(self.spin, GpuGrid { blocks: 1, items: 1 }, &[SPIN_CYCLES])?;
         self.gpu.record(self.first)
     }
 
     /// Waits for the work of all streams, and returns how long it took in nanoseconds.
-    pub fn finish(&self) -> GpuResult<u64> {
+    fn finish(&self) -> GpuResult<u64> {
         self.gpu.record(self.last)?;
         self.gpu.synchronize()?;
         self.gpu.elapsed_ns(self.first, self.last)

@@ -15,6 +15,9 @@ const L2_BYTES: c_int = 38;
 const MAJOR: c_int = 75;
 const MINOR: c_int = 76;
 
+/// How a stream is captured: calls that are not part of the work are allowed.
+const RELAXED: c_int = 2;
+
 const OUT_OF_MEMORY: c_int = 2;
 const NOT_INITIALIZED: c_int = 3;
 const NO_DEVICE: c_int = 100;
@@ -116,6 +119,13 @@ driver! {
     zero = c"cuMemsetD8Async" (GpuAddress, u8, usize, *mut c_void);
     load_module = c"cuModuleLoadData" (*mut *mut c_void, *const c_void);
     function = c"cuModuleGetFunction" (*mut *mut c_void, *mut c_void, *const c_char);
+    create_stream = c"cuStreamCreate" (*mut *mut c_void, c_uint);
+    begin_capture = c"cuStreamBeginCapture_v2" (*mut c_void, c_int);
+    end_capture = c"cuStreamEndCapture" (*mut c_void, *mut *mut c_void);
+    instantiate = c"cuGraphInstantiateWithFlags" (*mut *mut c_void, *mut c_void, u64);
+    launch_graph = c"cuGraphLaunch" (*mut c_void, *mut c_void);
+    destroy_graph = c"cuGraphDestroy" (*mut c_void);
+    destroy_instance = c"cuGraphExecDestroy" (*mut c_void);
     launch = c"cuLaunchKernel" (
         *mut c_void, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, *mut c_void,
         *mut *mut c_void, *mut *mut c_void);
@@ -155,6 +165,16 @@ impl GpuHandle {
 /// A point in the work of the default stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GpuEvent(usize);
+
+/// A stream whose work waits for that of the default stream, and the other way around.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GpuStream(pub(super) usize);
+
+/// Captured work, which can be launched.
+pub(super) struct GpuGraph {
+    graph: usize,
+    instance: usize,
+}
 
 /// A kernel of a module.
 #[derive(Clone, Copy)]
@@ -358,6 +378,53 @@ impl Gpu {
         self.check("clear memory", code)
     }
 
+    /// A new stream.
+    pub(super) fn stream(&self) -> GpuResult<GpuStream> {
+        let mut stream = null_mut();
+        // SAFETY: the place outlives the call.
+        let code = unsafe { (self.driver.create_stream)(&mut stream, 0) };
+        self.check("create a stream", code)?;
+        Ok(GpuStream(stream as usize))
+    }
+
+    /// From now on, work of a stream is only recorded. Other calls stay allowed meanwhile.
+    pub(super) fn begin_capture(&self, stream: GpuStream) -> GpuResult<()> {
+        // SAFETY: streams are never destroyed.
+        let code = unsafe { (self.driver.begin_capture)(stream.0 as *mut c_void, RELAXED) };
+        self.check("capture a stream", code)
+    }
+
+    /// What was recorded.
+    pub(super) fn end_capture(&self, stream: GpuStream) -> GpuResult<GpuGraph> {
+        let (mut graph, mut instance) = (null_mut(), null_mut());
+        // SAFETY: streams are never destroyed, and both places outlive their calls.
+        unsafe {
+            let code = (self.driver.end_capture)(stream.0 as *mut c_void, &mut graph);
+            self.check("capture the calls", code)?;
+            let code = (self.driver.instantiate)(&mut instance, graph, 0);
+            self.check("make a graph of the calls", code)?;
+        }
+        Ok(GpuGraph { graph: graph as usize, instance: instance as usize })
+    }
+
+    /// Launches recorded work.
+    pub(super) fn launch_graph(&self, graph: &GpuGraph, stream: GpuStream) -> GpuResult<()> {
+        let (instance, stream) = (graph.instance as *mut c_void, stream.0 as *mut c_void);
+        // SAFETY: the graph has not been destroyed, and streams never are.
+        let code = unsafe { (self.driver.launch_graph)(instance, stream) };
+        self.check("launch a graph", code)
+    }
+
+    /// Frees recorded work.
+    pub(super) fn destroy(&self, graph: GpuGraph) -> GpuResult<()> {
+        // SAFETY: both are destroyed once.
+        let code = unsafe {
+            (self.driver.destroy_instance)(graph.instance as *mut c_void);
+            (self.driver.destroy_graph)(graph.graph as *mut c_void)
+        };
+        self.check("free a graph", code)
+    }
+
     /// Waits until everything is done, on every stream.
     pub fn synchronize(&self) -> GpuResult<()> {
         // SAFETY: it takes nothing.
@@ -388,9 +455,20 @@ impl Gpu {
         Ok(kernels)
     }
 
-    /// Launches a kernel on the default stream. Each argument has eight bytes; a kernel that takes
-    /// four reads the lower ones.
+    /// Launches a kernel on the default stream.
     pub(super) fn launch(&self, kernel: GpuKernel, grid: GpuGrid, args: &[u64]) -> GpuResult<()> {
+        self.launch_on(GpuStream(0), kernel, grid, args)
+    }
+
+    /// Launches a kernel. Each argument has eight bytes; a kernel that takes
+    /// four reads the lower ones.
+    pub(super) fn launch_on(
+        &self,
+        stream: GpuStream,
+        kernel: GpuKernel,
+        grid: GpuGrid,
+        args: &[u64],
+    ) -> GpuResult<()> {
         let mut args: Vec<*mut c_void> =
             args.iter().map(|arg| std::ptr::from_ref(arg).cast_mut().cast()).collect();
         // SAFETY: the arguments are those that the kernel declares, and are copied by the call.
@@ -404,7 +482,7 @@ impl Gpu {
                 1,
                 1,
                 0,
-                null_mut(),
+                stream.0 as *mut c_void,
                 args.as_mut_ptr(),
                 null_mut(),
             )

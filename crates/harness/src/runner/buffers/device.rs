@@ -6,7 +6,7 @@
 
 use super::{BufferView, KernelCall, plausible, spare_slots};
 use crate::runner::memory::DeviceMemory;
-use karve_numerics::contract::{CallLayout, PlacedArg, TensorRegion};
+use karve_numerics::contract::{CacheState, CallLayout, PlacedArg, TensorRegion};
 use karve_numerics::draw::{self, ElementDraw, ElementLayer};
 use karve_os::gpu::{
     GpuAddress, GpuMemory, GpuResult, GpuStage, GpuTensor, KeyedBytes, SharedStage, TensorDraw,
@@ -166,7 +166,10 @@ pub(super) fn poison(
     let mut stage = memory.stage.here()?;
     list.put(&mut stage)?;
     sums.rest_sums = stage.checksums(&sums.rest)?;
-    stage.flush_cache()
+    match view.contract.timing.cache {
+        CacheState::Cold => stage.flush_cache(),
+        CacheState::Warm => Ok(()),
+    }
 }
 
 /// Whether nothing was written but the outputs of the last calls.

@@ -23,7 +23,11 @@ fn question() -> impl Strategy<Value = WorkerRequest> {
                 output_bytes: 1,
                 tree: ReadableTree::default(),
                 module: None,
-                device: Some(DeviceHello { handles: ["0a".into(), "ff".into()] }),
+                device: Some(DeviceHello {
+                    handles: ["0a".into(), "ff".into()],
+                    captures: true,
+                    warms: false,
+                }),
             }
         )),
         Just(WorkerRequest::Fetch),
