@@ -43,9 +43,9 @@ const SCREENED_CALLS: u32 = 2;
 /// device for a moment.
 const DEVICE_TURNS: usize = 5;
 
-/// Kernels that are screened at the same time, at most, and one less than there are CPUs, since each
-/// compiles on one; processes for each: the reference, one that starts and those that are kept; and
-/// bytes of a device that a process needs besides its buffers.
+/// Kernels that are screened at the same time, at most, and one less than there are CPUs, since
+/// each compiles on one; processes for each: the reference, one that starts and those that are
+/// kept; and bytes of a device that a process needs besides its buffers.
 const SOLO_MAX: u64 = 12;
 const SOLO_PROCESSES: u64 = 4;
 const SOLO_BYTES: u64 = 1 << 30;
