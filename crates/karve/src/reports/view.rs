@@ -56,6 +56,11 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
         by_kept_gains => with_unit(source, campaign.aggregate()),
         peak_before => campaign.peak_share_at(1.0),
         peak_after => campaign.peak_share_at(now),
+        peak_points => campaign
+            .peak_share_at(now)
+            .zip(campaign.peak_share_at(1.0))
+            .map(|(after, before)| (after - before) * 100.0),
+        is_met => campaign.goal_met(),
         peak_share => campaign.peak_share(),
         noise => host_noise(campaign),
     };
@@ -84,6 +89,8 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
             skipped => profile.skipped.as_ref().map(|why| source.line(why, CELL_MAX)),
             bottleneck => profile.bottleneck.name(),
         }),
+        speed => figures.speed(campaign.baseline_aggregate(), campaign.aggregate_at(now)),
+        remaining => report::remaining(source),
         spent, result, plan,
         ..charter_page(source, &figures)
     }

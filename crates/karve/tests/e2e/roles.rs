@@ -1,6 +1,6 @@
 //! Roles: which agent is asked, what it may write, in which language, and what a reviewer says.
 
-use crate::e2e::lab::Lab;
+use crate::e2e::lab::{Lab, source};
 use crate::e2e::tidy::is_tidy;
 use serde_json::Value;
 use std::fs;
@@ -242,6 +242,60 @@ fn an_answer_that_breaks_the_contract_it_speaks_is_asked_for_again() {
     assert_eq!(lab.verdicts(), ["keep"]);
     let refused = &lab.events("proposal_refused")[0]["refusal"];
     assert_eq!(refused["refusal"], "unreadable", "{refused}");
+}
+
+#[test]
+fn the_published_messages_and_our_own_pass_the_check() {
+    let lab = Lab::empty();
+    let published = source("testdata/messages");
+    for name in [
+        "hyper-mla/profile",
+        "hyper-mla/task",
+        "hyper-mla/summary",
+        "trtllm/analysis",
+        "trtllm/optimization",
+        "trtllm/summary",
+    ] {
+        let file = published.join(format!("{name}.md"));
+        lab.karve(&["messages", name, "--check", file.to_str().unwrap()]).ends(0);
+    }
+    let own = source("testdata/reports");
+    for (name, file) in [
+        ("hyper-mla/profile", "profile/hyper-mla.md"),
+        ("hyper-mla/profile", "profile/hyper-mla-table.md"),
+        ("trtllm/analysis", "profile/trtllm.md"),
+        ("trtllm/optimization", "optimization-1.md"),
+        ("trtllm/summary", "optimizations.md"),
+    ] {
+        let file = own.join(file);
+        lab.karve(&["messages", name, "--check", file.to_str().unwrap()]).ends(0);
+    }
+    lab.write("broken.md", "Primary bottleneck: memory-bound\n");
+    let check = ["messages", "trtllm/analysis", "--check", "broken.md"];
+    lab.karve(&check).ends(1).complains(&["line 1", "Recommendations"]);
+}
+
+#[test]
+fn a_new_version_is_taken_in_its_form_and_a_broken_summary_loses_nothing() {
+    let lab = lab("exit 9", "");
+    let version = "edit s/TIME=.*/TIME=50/\ncat <<'END'\n## New Version: kernel v1\n\
+        ### Changes Applied: half of the work\n### Files: kernel.sh\n### Correctness: PASS\n\n\
+        ### Trial Configurations Checked\n1. n=1 -- the only one\n\n\
+        ### Devlog Entry Written: docs/kernels/kernel.md\nEND";
+    let broken =
+        "edit s/TIME=.*/TIME=25/\ncat <<'END'\n## New Version: kernel v2\nhalved again\nEND";
+    lab.replace("karve.toml", "rounds = 10", "rounds = 2");
+    lab.script("1", "propose", CLAIM)
+        .script("1", "implement", version)
+        .script("2", "propose", "claim \"shorten the wait\" \"less of it is needed\" 2.0")
+        .script("2", "implement", broken)
+        .commit();
+    lab.karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep", "keep"]);
+    let said = lab.events("implemented");
+    assert_eq!(said[0]["candidate"]["summary"], "half of the work");
+    let second = said[1]["candidate"]["summary"].as_str().unwrap();
+    assert!(second.contains("halved again (malformed: "), "{second}");
 }
 
 #[test]

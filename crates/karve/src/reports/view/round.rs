@@ -35,6 +35,7 @@ pub(super) fn settled(
         spent_ms => round.spent_ms,
         usd => round.usage.usd,
         title => source.title(round, PARAGRAPH_MAX),
+        specialist => source.line(specialist(source, round), CELL_MAX),
         hypothesis => round.hypothesis.as_ref().map(|h| hypothesis_page(&source.guard, h)),
         reviews => reviews.collect::<Vec<_>>(),
         keeps => round.verdict.keeps(),
@@ -48,6 +49,12 @@ pub(super) fn settled(
         is_ineffective => is_ineffective(&round.verdict),
         ..merge_maps([change(source, round), results(source, figures, round)])
     }
+}
+
+/// Who made the change: the role, where there are roles, or the agent.
+fn specialist<'a>(source: &ReportSource<'a>, round: &'a RoundSummary) -> &'a str {
+    let route = round.route.as_ref();
+    route.map_or(source.charter.agent.as_str(), |route| &route.implements)
 }
 
 /// What only the pages about the round show.
@@ -170,6 +177,7 @@ fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &Round
     let before = earlier.find(|r| r.number < round.number && r.verdict.keeps());
     let before = before.map_or(1.0, |kept| kept.cumulative_ratio);
     let sol = |speedup: f64| source.campaign.peak_share_at(speedup);
+    let aggregate = source.campaign.round_view(round).aggregate;
     context! {
         gate => gate.map(|gate| source.line(&source.gate(gate), CELL_MAX)),
         passed => gate.is_some_and(Gate::passed),
@@ -192,6 +200,7 @@ fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &Round
         tflops => speedup.and_then(|speedup| figures.tflops_at(speedup)),
         rates => rates(figures.mean_and_peak(median)),
         latency_ms => figures.round_latency_ms(round),
+        speed => figures.speed(source.campaign.aggregate_at(before), aggregate),
     }
 }
 
