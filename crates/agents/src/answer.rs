@@ -83,6 +83,7 @@ fn hypothesis_of(form: &ProposalForm) -> Result<Hypothesis, Vec<String>> {
         high_risk: form.high_risk,
         files: list(&form.files),
         counters: list(&form.counters),
+        steps: list(&form.steps),
         gate: optional(&form.gate),
         question: optional(&form.question),
         sweep: form.sweep,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Maximum length of a line, in characters.
-const LINE_CHARS: usize = 400;
+const LINE_CHARS: usize = 2_000;
 /// Maximum length of a text, in characters.
 const TEXT_CHARS: usize = 4_000;
 /// Maximum length of a list, unless its form allows fewer entries.

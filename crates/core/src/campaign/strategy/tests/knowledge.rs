@@ -447,6 +447,33 @@ fn profiled(commit: &str, values: &[(&str, f64)]) -> Profile {
 }
 
 #[test]
+fn who_implements_is_told_the_entry_the_counters_and_the_limits() {
+    let mut script = script(&[1.2]);
+    let crate::testing::script::ScriptedAnswer::Idea(idea) = &mut script.rounds[0][0] else {
+        panic!("an idea comes first");
+    };
+    idea.hypothesis.entry = Some("tiles".into());
+    let (mut campaign, log) = play_until(&script, &|step| matches!(step, Step::Implement(_)));
+    let list = vec![known("tiles", 1.3), known("other", 1.1)];
+    let read = Event::KnowledgeRead { known: list, gone: Vec::new() };
+    campaign.record(&script.record(log.len(), read)).unwrap();
+    let values = [("registers", 168.0), ("occupancy_pct", 12.4), ("spill_bytes", 0.0)];
+    campaign.set_profile(profile(&values));
+    let brief = brief(&campaign, &[]);
+    assert_eq!(brief.applied.unwrap().title, "do the tiles thing");
+    assert_eq!(
+        brief.limits[..3],
+        [
+            "registers: at most 128 per thread (168 now)",
+            "occupancy: at least 25% (12% now)",
+            "spills: none (0 bytes now)"
+        ]
+    );
+    assert!(brief.limits[3].starts_with("language: "), "{:?}", brief.limits);
+    assert_eq!(brief.parent_version, 0);
+}
+
+#[test]
 fn a_candidate_is_profiled_if_it_is_kept_or_something_was_predicted() {
     let due = |speed: f64, counters: &[&str]| {
         let campaign = settled(speed, counters, &[("l1_miss_pct", 30.0)]);
