@@ -10,7 +10,7 @@ mod roles;
 
 pub use autopilot::items_of_profile;
 pub(crate) use hidden::shown_gate;
-pub use learning::{found_prefix, lesson, to_compare};
+pub use learning::{found_prefix, lesson, shown_counters, to_compare};
 use limits::limits;
 use recall::applied;
 pub use recall::{BriefEntry, LibraryRecall, UsableEntry, recall, repeats_refuted};

@@ -44,6 +44,7 @@ pub(super) fn settled(
         lesson => source.lesson(round, PARAGRAPH_MAX),
         predicted => paragraph(&predicted.join("; ")),
         learning => learning(source, round),
+        counters => super::counters(&round.lesson.seen),
         sets => sets.map(|values| paragraph(&values)),
         iteration => iteration_status(&round.verdict),
         is_ineffective => is_ineffective(&round.verdict),
