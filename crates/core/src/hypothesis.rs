@@ -97,6 +97,18 @@ pub struct Candidate {
     pub whole: Option<String>,
     /// The agent's description of the change.
     pub summary: String,
+    /// Its parts, by the functions and names that they share.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<ChangePart>,
+}
+
+/// A part of a change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangePart {
+    /// Where it is, and the names that it is about.
+    pub what: String,
+    /// Whether the hypothesis names it.
+    pub stated: bool,
 }
 
 /// Files of a refused change that are named.
@@ -292,6 +304,7 @@ pub(crate) mod tests {
             out_of_scope: Vec::new(),
             whole: None,
             summary: String::new(),
+            parts: Vec::new(),
         };
         let mut idea = hypothesis("x", "");
         let refused: Vec<String> = (1..13).map(|n| format!("{n}.c")).collect();

@@ -266,6 +266,9 @@ pub enum Gate {
         /// Files in another language than the role was asked for.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         wrong_framework: Vec<WrongLanguageFile>,
+        /// Parts of the change that its hypothesis does not state.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unstated: Vec<String>,
     },
     /// A command timed out.
     TimedOut {
@@ -312,7 +315,9 @@ impl Gate {
     /// not in the tree that is judged, so the tree is neither right nor wrong.
     pub fn is_of_source(&self) -> bool {
         match self {
-            Self::OutOfScope { wrong_framework, .. } => !wrong_framework.is_empty(),
+            Self::OutOfScope { wrong_framework, unstated, .. } => {
+                !wrong_framework.is_empty() || !unstated.is_empty()
+            }
             Self::Passed
             | Self::BuildFailed { .. }
             | Self::WrongResult { .. }
@@ -361,10 +366,17 @@ impl Gate {
             Self::Passed => "passed".into(),
             Self::BuildFailed { excerpt, .. } => format!("the build failed: {excerpt}"),
             Self::WrongResult { case, excerpt, .. } => format!("wrong on {case}: {excerpt}"),
-            Self::OutOfScope { paths, wrong_framework } => {
+            Self::OutOfScope { paths, wrong_framework, unstated } => {
                 let orphans = wrong_framework.iter().map(WrongLanguageFile::describe);
                 let orphans = orphans.map(|orphan| format!("wrong_framework: {orphan}"));
                 let mut said: Vec<String> = orphans.collect();
+                if !unstated.is_empty() {
+                    let parts = unstated.join("; ");
+                    said.push(format!(
+                        "more than one change: the hypothesis does not state {parts}; leave it \
+                         out, or state it in a round of its own"
+                    ));
+                }
                 if !paths.is_empty() || said.is_empty() {
                     said.insert(0, format!("read-only files changed: {}", paths.join(", ")));
                 }

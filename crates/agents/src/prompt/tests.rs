@@ -228,6 +228,7 @@ fn candidate() -> Candidate {
         out_of_scope: Vec::new(),
         whole: None,
         summary: hostile("summary"),
+        parts: Vec::new(),
     }
 }
 

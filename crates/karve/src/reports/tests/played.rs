@@ -400,6 +400,7 @@ fn candidate(round: u32) -> Candidate {
         out_of_scope: Vec::new(),
         whole: None,
         summary: "Did it.\n\n# And | more, as on ZEBRA".into(),
+        parts: Vec::new(),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::reports::source::{HiddenNames, ReportSource};
 use crate::reports::text::{CELL_MAX, PARAGRAPH_MAX, list, number, printable};
 use karve_core::campaign::{RoundSummary, signals_of};
 use karve_core::charter::Better;
-use karve_core::hypothesis::Hypothesis;
+use karve_core::hypothesis::{ChangePart, Hypothesis};
 use karve_core::integrity;
 use karve_core::knowledge::{EvidenceEffect, effect_of};
 use karve_core::lineage::unchecked_note;
@@ -129,11 +129,22 @@ fn change(source: &ReportSource<'_>, round: &RoundSummary) -> Value {
         candidate => candidate.map(|candidate| context! {
             commit => &candidate.commit,
             summary => source.line(candidate.summary.trim(), PARAGRAPH_MAX),
+            parts => parts(source, &candidate.parts),
             out_of_scope => (!candidate.out_of_scope.is_empty())
                 .then(|| source.line(&list(&candidate.out_of_scope), PARAGRAPH_MAX)),
         }),
         files => files.map(|file| source.line(file, CELL_MAX)).collect::<Vec<_>>(),
     }
+}
+
+/// The parts of a change that has several.
+fn parts(source: &ReportSource<'_>, parts: &[ChangePart]) -> Vec<String> {
+    let of = |part: &ChangePart| match part.stated {
+        true => part.what.clone(),
+        false => format!("{}, not stated", part.what),
+    };
+    let shown = parts.iter().filter(|_| parts.len() > 1);
+    shown.map(|part| source.line(&of(part), CELL_MAX)).collect()
 }
 
 /// One of several implementations of the hypothesis.
