@@ -110,6 +110,8 @@ impl<'a> ReportFigures<'a> {
         context! {
             time_before => time(times[0]),
             time_after => time(times[1]),
+            before_ms => times[0],
+            after_ms => times[1],
             time_ratio => times[0].zip(times[1]).map(|(before, after)| after / before),
             rate_before => rate(before, times[0]),
             rate_after => rate(after, times[1]),

@@ -2,6 +2,7 @@
 //! every file that it leaves has the form of its document.
 
 use crate::e2e::lab::{Lab, source};
+use serde_json::Value;
 use std::fs;
 
 /// The toy under a preset, with a profiler and without a script.
@@ -227,6 +228,15 @@ fn a_coordinator_s_campaign_leaves_what_its_document_shows() {
         ],
     );
     has(&page(&lab, "results/round-2.md"), &["### Result\nROLLED BACK: "]);
+    let json = |path: &str| -> Value { serde_json::from_str(&page(&lab, path)).unwrap() };
+    let verified = json("results/round-1.verify.json");
+    assert_eq!((&verified["correct"], &verified["details"]), (&true.into(), &"passed".into()));
+    let timed = json("results/round-1.benchmark.json");
+    assert!((timed["kernel_time_ms"].as_f64().unwrap() - 0.075).abs() < 1e-9, "{timed}");
+    assert_eq!(timed["decision"], "USE");
+    assert_eq!(json("results/round-2.benchmark.json")["decision"], "SKIP");
+    let trace = page(&lab, "results/casebook.txt");
+    assert_eq!(trace.lines().next(), Some("CASEBOOK: no-match query=\"memory\""), "{trace}");
     summary_is_written(&page(&lab, "results/optimizations.md"));
     // Both keep karve's own check.
     for (name, path) in [

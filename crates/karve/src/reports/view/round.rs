@@ -11,6 +11,7 @@ use karve_core::integrity;
 use karve_core::knowledge::{EvidenceEffect, effect_of};
 use karve_core::lineage::unchecked_note;
 use karve_core::measurement::{FailureCategory, Gate};
+use karve_core::policy::WarmUpRule;
 use karve_core::roles::Review;
 use karve_core::variants::ImplementedVariant;
 use karve_core::verdict::{DropReason, Verdict};
@@ -44,6 +45,7 @@ pub(super) fn settled(
         lesson => source.lesson(round, PARAGRAPH_MAX),
         predicted => paragraph(&predicted.join("; ")),
         learning => learning(source, round),
+        precedent => precedent(source, round),
         counters => super::counters(&round.lesson.seen),
         sets => sets.map(|values| paragraph(&values)),
         iteration => iteration_status(&round.verdict),
@@ -56,6 +58,16 @@ pub(super) fn settled(
 fn specialist<'a>(source: &ReportSource<'a>, round: &'a RoundSummary) -> &'a str {
     let route = round.route.as_ref();
     route.map_or(source.charter.agent.as_str(), |route| &route.implements)
+}
+
+/// The library entry that the round adapts, and how far it can be trusted.
+fn precedent(source: &ReportSource<'_>, round: &RoundSummary) -> Option<Value> {
+    let id = round.hypothesis.as_ref()?.entry.as_ref()?;
+    let known = source.campaign.known().iter().find(|known| known.id == *id);
+    Some(context! {
+        entry => source.line(id, CELL_MAX),
+        confidence => known.map_or("unknown", |known| known.status.name()),
+    })
 }
 
 /// What only the pages about the round show.
@@ -93,9 +105,41 @@ pub(super) fn details(source: &ReportSource<'_>, round: &RoundSummary) -> Value 
             clock => source.line(layouts.clock.called(&source.charter.metric), CELL_MAX),
         }),
         errors => errors.collect::<Vec<_>>(),
+        worst => worst(round),
+        warm_up => warm_up(source.charter.policy.accept.warm_up),
+        decision => decision(&round.verdict),
         findings => findings.collect::<Vec<_>>(),
         transfer => transfer(source, round),
         ..next(source, round)
+    }
+}
+
+/// Blocks that only warm up, where the policy fixes their number.
+fn warm_up(rule: WarmUpRule) -> Option<u32> {
+    match rule {
+        WarmUpRule::First => Some(1),
+        WarmUpRule::Detected => None,
+    }
+}
+
+/// What the coordinator does with a kernel.
+fn decision(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Keep { .. } | Verdict::KeepGated { .. } => "USE",
+        Verdict::Undecided { .. } => "EVALUATE",
+        Verdict::Drop { .. } => "SKIP",
+    }
+}
+
+/// The largest differences of any tensor from the reference.
+fn worst(round: &RoundSummary) -> Value {
+    let of = |figure: &dyn Fn(&CaseTensorError) -> f64| {
+        let figures = round.errors.iter().map(figure).filter(|figure| figure.is_finite());
+        figures.reduce(f64::max)
+    };
+    context! {
+        max_abs => of(&|error| error.error.max_abs),
+        max_rel => of(&|error| error.error.max_rel),
     }
 }
 
