@@ -93,7 +93,8 @@ fn a_case_keeps_its_figures_only_if_they_are_whole() {
         maturity: verified-locally\nbottleneck: communication\nsignals: [nccl-dominates, low-sm]\n\
         architectures: [sm100]\nmodel_scope: [moe]\npatterns: [overlap]\n\
         apply_via_kind: config\nknobs: [EP_SIZE, STREAMS]\n\
-        specialists: [kernel-triton-specialist]\ncommits: [abc123]\nlog_markers: [overlap on]\neligibility: two or more ranks\n\
+        specialists: [kernel-triton-specialist]\ncommits: [abc123]\n\
+        log_markers: [overlap on]\neligibility: two or more ranks\n\
         phase: [decode]\naccuracy_risk: lossy\nextra_key: kept out\n\
         interactions:\n  composes-with: [cuda-graph]\n\
         measured: {metric: throughput, value: '+12.5%', gpu: B200, workload: decode, run_ref: r1, \
