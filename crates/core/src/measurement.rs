@@ -360,6 +360,21 @@ impl Gate {
         }
     }
 
+    /// The same failure, which occurs with a setting of the environment.
+    #[must_use]
+    pub fn with_setting(self, setting: &str) -> Self {
+        match self {
+            Self::WrongResult { case, category, excerpt } => {
+                Self::WrongResult { case, category, excerpt: format!("with {setting}: {excerpt}") }
+            }
+            Self::TimedOut { what } => Self::TimedOut { what: format!("{what} with {setting}") },
+            Self::Passed
+            | Self::BuildFailed { .. }
+            | Self::OutOfScope { .. }
+            | Self::Dishonest { .. } => self,
+        }
+    }
+
     /// One line for people and for the agent that fixes it.
     pub fn describe(&self) -> String {
         match self {

@@ -98,6 +98,10 @@ pub struct Language {
     /// What it needs to run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<LanguageNeed>,
+    /// Settings of the environment, such as `BACKEND=0`, under each of which a kernel must be
+    /// right, in this order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<String>,
     /// When to switch to another language.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leave: Vec<LanguageFallback>,

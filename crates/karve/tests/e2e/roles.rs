@@ -299,6 +299,25 @@ fn a_new_version_is_taken_in_its_form_and_a_broken_summary_loses_nothing() {
 }
 
 #[test]
+fn a_kernel_for_tileir_is_right_with_the_backend_off_and_then_on() {
+    let lab = lab("exit 9", "[roles.kernel-tileir-specialist]\nwrites = [\"kernel.sh\"]");
+    lab.replace("karve.toml", "backend = \"sh\"", "backend = \"triton\"\nlanguage = \"Triton\"");
+    lab.replace("karve.toml", "device = \"cpu\"", "device = \"B200\"");
+    lab.replace("karve.toml", "rounds = 10", "rounds = 1");
+    let test = lab.read("test.sh");
+    let fails = "[ \"${ENABLE_TILE-}${TILED-}\" != 11 ] || { echo 'wrong tiles' >&2; exit 1; }";
+    lab.write("test.sh", &format!("{test}{fails}\n"));
+    let told = "grep -q 'with ENABLE_TILE=1: .*wrong tiles' \"$KARVE_BRIEF\" || exit 9";
+    lab.script("1", "implement", &format!("{HALVE}\necho TILED=1 >>kernel.sh\necho tiled"))
+        .script("1", "repair", &format!("{told}\nedit /TILED/d\necho fixed"))
+        .commit();
+    lab.karve(&["run", "--yes"]).ends(0).shows(&["tileir-specialist"]);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    let gates = lab.events("gated");
+    assert_eq!(gates[0]["gate"]["gate"], "wrong_result", "{gates:?}");
+}
+
+#[test]
 fn bad_tables_are_refused_with_a_hint() {
     for (roles, parts) in [
         ("[roles.plumber]", ["there is no role `plumber`", "hint:"]),
