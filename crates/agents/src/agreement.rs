@@ -91,6 +91,10 @@ fn of_words(event: &Event, said: &str) -> Vec<String> {
             Ok(_) | Err(_) => Vec::new(),
         },
         Event::Implemented { candidate, .. } => match answer::parse_implementation(said) {
+            // Its contract was another one then.
+            Ok(_) if crate::messages::summary_of(said).is_some_and(|said| said.is_err()) => {
+                Vec::new()
+            }
             Ok((reported, _)) => differ("summary", &candidate.summary, &reported).collect(),
             Err(_) => Vec::new(),
         },

@@ -83,6 +83,7 @@ fn hypothesis_of(form: &ProposalForm) -> Result<Hypothesis, Vec<String>> {
         high_risk: form.high_risk,
         files: list(&form.files),
         counters: list(&form.counters),
+        steps: list(&form.steps),
         gate: optional(&form.gate),
         question: optional(&form.question),
         sweep: form.sweep,
@@ -93,11 +94,13 @@ fn hypothesis_of(form: &ProposalForm) -> Result<Hypothesis, Vec<String>> {
     })
 }
 
-/// Parses the answer after an implementation; plain text is a summary too.
+/// Parses the answer after an implementation; plain text is a summary too. The change is in the
+/// worktree, so a summary that breaks its contract loses nothing: it is kept with its errors.
 pub(super) fn parse_implementation(text: &str) -> Result<(String, AgentUsage), String> {
     if let Some(said) = messages::summary_of(text) {
-        let broken = |errors: Vec<String>| format!("malformed: {}", errors.join("; "));
-        return said.map(|summary| (bounded(&summary), parse_usage(text))).map_err(broken);
+        let broken =
+            |errors: Vec<String>| format!("{} (malformed: {})", one_line(text), errors.join("; "));
+        return Ok((bounded(&said.unwrap_or_else(broken)), parse_usage(text)));
     }
     let Ok(fields) = fields_of(text) else {
         return Ok((bounded(text.trim()), AgentUsage::default()));
@@ -334,6 +337,11 @@ mod tests {
     fn giving_up_is_no_candidate() {
         assert!(parse_implementation(r#"{"give_up":"too hard"}"#).is_err());
         assert_eq!(parse_implementation("done").unwrap().0, "done");
+        // The change is there, so a summary that breaks its contract does not lose it.
+        let (summary, _) =
+            parse_implementation("## New Version: mla v2\n### Files: k.py\n").unwrap();
+        assert!(summary.starts_with("## New Version: mla v2 ### Files: k.py (malformed: "));
+        assert!(summary.contains("changes is missing"), "{summary}");
         let (summary, usage) = parse_implementation(r#"{"summary":"s","usd":0.5}"#).unwrap();
         assert_eq!((summary.as_str(), usage.usd), ("s", 0.5));
     }

@@ -60,10 +60,11 @@ pub fn parse(form: &Message, text: &str) -> std::result::Result<Value, Vec<Strin
     if text.len() > BYTES_MAX {
         return Err(vec![format!("the message is longer than {BYTES_MAX} bytes")]);
     }
-    if form.form == MessageFormat::Markdown {
-        return markdown::parse_markdown(form, text);
+    match form.form {
+        MessageFormat::Object => checked(form, object_in(text)),
+        MessageFormat::Markdown => markdown::parse_markdown(form, text),
+        MessageFormat::Own => Err(vec![format!("{} has a reader of its own", form.name)]),
     }
-    checked(form, object_in(text))
 }
 
 /// A value, if it matches its form.

@@ -24,6 +24,8 @@ use template::{render, untrusted};
 
 /// Characters of a change in a brief.
 const DIFF_CHARS_MAX: usize = 12_000;
+/// Characters of a claim in a task.
+const CLAIM_CHARS: usize = 1_600;
 /// Characters of the reason why something is shown.
 const WHY_CHARS: usize = 300;
 
@@ -67,8 +69,14 @@ pub(super) fn render_implement(step: &ImplementStep) -> Result<String> {
         }
     });
     fit(&step.brief, |shown| {
+        let brief = &step.brief;
+        let profile = brief.profile.chars().take(shown.of(BriefPart::Profile));
         let view = context! {
             claim => claim(&step.hypothesis),
+            parent_version => brief.parent_version,
+            profile => untrusted(profile.collect::<String>()),
+            entry => brief.applied.as_ref().map(library_entry),
+            limits => brief.limits.iter().map(untrusted).collect::<Vec<_>>(),
             role => step.brief.roles.as_ref().map(|roles| model(&roles.implements)),
             candidate => step.variant.saturating_add(1),
             candidates => step.of,
@@ -149,9 +157,16 @@ fn directive(directive: &Directive) -> Value {
 }
 
 fn claim(hypothesis: &Hypothesis) -> Value {
+    let line = |text: &str| one_line(text, CLAIM_CHARS);
     context! {
         title => untrusted(&hypothesis.title),
         mechanism => untrusted(&hypothesis.mechanism),
+        line => untrusted(line(&format!("{}: {}", hypothesis.title, hypothesis.mechanism))),
+        bottleneck => untrusted(match hypothesis.bottleneck.trim() {
+            "" => "not stated".to_owned(),
+            stated => line(stated),
+        }),
+        steps => hypothesis.steps.iter().map(|step| untrusted(line(step))).collect::<Vec<_>>(),
         expected_ratio => hypothesis.expected_ratio,
     }
 }

@@ -214,6 +214,7 @@ mod tests {
             out_of_scope: orphans.iter().map(|orphan| (*orphan).to_owned()).collect(),
             whole: whole.map(str::to_owned),
             summary: String::new(),
+            parts: Vec::new(),
         };
         assert_eq!(change_of(&candidate(&[], None)), Ok("editable"));
         assert_eq!(change_of(&candidate(&["bench.c"], Some("all"))), Ok("all"));

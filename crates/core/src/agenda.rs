@@ -83,6 +83,9 @@ pub struct AgendaItem {
     /// The effort it takes.
     #[serde(default)]
     pub effort: ItemEffort,
+    /// How likely it is to go wrong, or hard to take back.
+    #[serde(default, skip_serializing_if = "ItemEffort::is_medium")]
+    pub risk: ItemEffort,
     /// Items that must be kept first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
@@ -94,7 +97,7 @@ pub struct AgendaItem {
     pub how: ItemAction,
 }
 
-/// How much work an item takes.
+/// How much work an item takes, or how risky it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -108,6 +111,11 @@ pub enum ItemEffort {
 names!(ItemEffort { Low => "low", Medium => "medium", High => "high" });
 
 impl ItemEffort {
+    #[allow(clippy::trivially_copy_pass_by_ref)] // Required by serde.
+    fn is_medium(&self) -> bool {
+        *self == Self::Medium
+    }
+
     /// The cost of an item of this effort, as a multiple of the lowest.
     fn cost(self) -> f64 {
         match self {
@@ -185,6 +193,8 @@ pub struct AgendaFacts<'a> {
     pub values: &'a CounterValues,
     /// Library entries that apply here.
     pub known: &'a [KnownEntry],
+    /// Why no role can take an item here, in the order of the items; may be empty.
+    pub ruled_out: &'a [Option<String>],
 }
 
 /// Whether the conditions of an item hold.
@@ -327,13 +337,14 @@ fn in_circle(items: &[AgendaItem]) -> Option<usize> {
     left.find(|number| !items[*number].needs.contains(&items[*number].id))
 }
 
-/// The order in which items are tried: impact per effort, then the easier one, then as listed.
+/// The order in which items are tried: impact per effort, then the less risky one, then the easier
+/// one, then as listed.
 pub fn order(items: &[AgendaItem]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by(|a, b| {
         let (a, b) = (&items[*a], &items[*b]);
         let by_worth = b.worth().total_cmp(&a.worth());
-        by_worth.then_with(|| a.effort.cmp(&b.effort))
+        by_worth.then_with(|| (a.risk, a.effort).cmp(&(b.risk, b.effort)))
     });
     order
 }
@@ -347,6 +358,11 @@ pub fn assess(
 ) -> Vec<ItemOutcome> {
     let mut fates: Vec<ItemOutcome> =
         items.iter().map(|item| of_rounds(item, tries, past, now)).collect();
+    for (fate, why) in fates.iter_mut().zip(now.ruled_out) {
+        if let (ItemOutcome::Open, Some(why)) = (&*fate, why) {
+            *fate = ItemOutcome::Skipped { why: why.clone() };
+        }
+    }
     // An item that needs one that was not kept is skipped, and so is every item that needs it.
     for _ in 0..items.len() {
         let out: Vec<(usize, String)> = (0..items.len())

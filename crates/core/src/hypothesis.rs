@@ -44,6 +44,9 @@ pub struct Hypothesis {
     /// The item of the agenda that it carries out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
+    /// The steps of the implementation, if they were planned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<String>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // Required by serde.
@@ -94,6 +97,18 @@ pub struct Candidate {
     pub whole: Option<String>,
     /// The agent's description of the change.
     pub summary: String,
+    /// Its parts, by the functions and names that they share.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<ChangePart>,
+}
+
+/// A part of a change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangePart {
+    /// Where it is, and the names that it is about.
+    pub what: String,
+    /// Whether the hypothesis names it.
+    pub stated: bool,
 }
 
 /// Files of a refused change that are named.
@@ -251,6 +266,7 @@ pub(crate) mod tests {
             variant: 0,
             differs: None,
             task: None,
+            steps: Vec::new(),
         }
     }
 
@@ -288,6 +304,7 @@ pub(crate) mod tests {
             out_of_scope: Vec::new(),
             whole: None,
             summary: String::new(),
+            parts: Vec::new(),
         };
         let mut idea = hypothesis("x", "");
         let refused: Vec<String> = (1..13).map(|n| format!("{n}.c")).collect();

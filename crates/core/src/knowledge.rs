@@ -17,8 +17,8 @@ mod text;
 
 pub use expected::{ExpectedGain, expected, promises};
 pub use learning::{
-    CLAIMS, Learning, Lesson, LessonNotes, PredictedCounter, became, is_same_measurement, new_tip,
-    with_evidence, without_evidence,
+    CLAIMS, Learning, Lesson, LessonNotes, PredictedCounter, became, is_same_measurement,
+    new_entry, with_evidence, without_evidence,
 };
 pub use lint::{LintFinding, LintSeverity, lint, lint_all};
 pub use matching::{EntryMatch, KnownEntry, Library, LibraryQuery, MatchReason};
@@ -259,6 +259,9 @@ pub struct Evidence {
     /// The run that contradicts it, where it cannot be traced itself; then it no longer counts.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub disputed: String,
+    /// Whether more of the metric is better, as for a rate.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub more_is_better: bool,
     /// Whether it was imported from elsewhere: then it raises expectations but proves nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub reported: bool,

@@ -32,6 +32,7 @@ pub mod lineage;
 pub mod markdown;
 pub mod measurement;
 pub mod noise;
+pub mod parts;
 pub mod policy;
 pub mod power;
 pub mod profile;

@@ -266,6 +266,9 @@ pub enum Gate {
         /// Files in another language than the role was asked for.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         wrong_framework: Vec<WrongLanguageFile>,
+        /// Parts of the change that its hypothesis does not state.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unstated: Vec<String>,
     },
     /// A command timed out.
     TimedOut {
@@ -312,7 +315,9 @@ impl Gate {
     /// not in the tree that is judged, so the tree is neither right nor wrong.
     pub fn is_of_source(&self) -> bool {
         match self {
-            Self::OutOfScope { wrong_framework, .. } => !wrong_framework.is_empty(),
+            Self::OutOfScope { wrong_framework, unstated, .. } => {
+                !wrong_framework.is_empty() || !unstated.is_empty()
+            }
             Self::Passed
             | Self::BuildFailed { .. }
             | Self::WrongResult { .. }
@@ -355,16 +360,38 @@ impl Gate {
         }
     }
 
+    /// The same failure, which occurs with a setting of the environment.
+    #[must_use]
+    pub fn with_setting(self, setting: &str) -> Self {
+        match self {
+            Self::WrongResult { case, category, excerpt } => {
+                Self::WrongResult { case, category, excerpt: format!("with {setting}: {excerpt}") }
+            }
+            Self::TimedOut { what } => Self::TimedOut { what: format!("{what} with {setting}") },
+            Self::Passed
+            | Self::BuildFailed { .. }
+            | Self::OutOfScope { .. }
+            | Self::Dishonest { .. } => self,
+        }
+    }
+
     /// One line for people and for the agent that fixes it.
     pub fn describe(&self) -> String {
         match self {
             Self::Passed => "passed".into(),
             Self::BuildFailed { excerpt, .. } => format!("the build failed: {excerpt}"),
             Self::WrongResult { case, excerpt, .. } => format!("wrong on {case}: {excerpt}"),
-            Self::OutOfScope { paths, wrong_framework } => {
+            Self::OutOfScope { paths, wrong_framework, unstated } => {
                 let orphans = wrong_framework.iter().map(WrongLanguageFile::describe);
                 let orphans = orphans.map(|orphan| format!("wrong_framework: {orphan}"));
                 let mut said: Vec<String> = orphans.collect();
+                if !unstated.is_empty() {
+                    let parts = unstated.join("; ");
+                    said.push(format!(
+                        "more than one change: the hypothesis does not state {parts}; leave it \
+                         out, or state it in a round of its own"
+                    ));
+                }
                 if !paths.is_empty() || said.is_empty() {
                     said.insert(0, format!("read-only files changed: {}", paths.join(", ")));
                 }

@@ -6,6 +6,7 @@
 
 mod presets;
 
+use crate::hypothesis::ChangePart;
 use crate::ladder::LadderRule;
 use crate::variants::BEST_OF_MAX;
 use presets::{hyper_mla, primus, strict, tilegym, trtllm};
@@ -62,6 +63,21 @@ pub struct Policy {
     /// What happens when a reviewer objects to a change.
     #[serde(default)]
     pub review: ReviewRule,
+    /// What happens to a change with parts that its hypothesis does not state.
+    #[serde(default)]
+    pub bundles: BundleRule,
+}
+
+/// What happens to a change with more parts than a round may have, some of which its hypothesis
+/// does not state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BundleRule {
+    /// Its parts are recorded and shown.
+    #[default]
+    Record,
+    /// The gate refuses it, and the agent may take the other parts out.
+    Refuse,
 }
 
 /// What happens when a review objects to a change. It never replaces the gate.
@@ -294,6 +310,17 @@ impl AcceptRule {
 }
 
 impl Policy {
+    /// What a change has besides its hypothesis, if that is refused.
+    pub fn unstated(&self, parts: &[ChangePart]) -> Vec<String> {
+        let most = self.changes_per_round.max(1) as usize;
+        let is_bundle = parts.len() > most && parts.iter().any(|part| part.stated);
+        let others = parts.iter().filter(|part| !part.stated).map(|part| part.what.clone());
+        match self.bundles {
+            BundleRule::Refuse if is_bundle => others.collect(),
+            BundleRule::Refuse | BundleRule::Record => Vec::new(),
+        }
+    }
+
     /// What a streak of `rounds` rounds without a gain leads to.
     pub fn streak_action(&self, rounds: u32) -> Option<StreakAction> {
         self.on_streak.iter().filter(|(at, _)| *at <= rounds).map(|(_, action)| *action).max()

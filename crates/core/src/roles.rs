@@ -14,6 +14,7 @@ pub(crate) mod tests;
 pub use framework::wrong_language_files;
 pub use request::{DeviceArch, RoleRequest};
 pub use review::{Review, ReviewAdvice, ReviewSignal, SignalAssessment, Stance};
+pub(crate) use routing::names_work;
 pub use routing::{
     RoutingDecision, RoutingReason, RoutingRefusal, address, named_elsewhere, route,
 };
@@ -34,6 +35,8 @@ pub enum Duty {
     Review,
     /// Say why a kernel is slow.
     Profile,
+    /// State the hypotheses and their steps for the roles that implement them.
+    Plan,
 }
 
 names!(Duty {
@@ -41,6 +44,7 @@ names!(Duty {
     Implement => "implement",
     Review => "review",
     Profile => "profile",
+    Plan => "plan",
 });
 
 /// Who may do what.
@@ -49,6 +53,9 @@ names!(Duty {
 pub struct Role {
     /// Its name.
     pub name: String,
+    /// Its names in the published workflow.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub aka: Vec<String>,
     /// The published workflow it belongs to.
     pub system: String,
     /// What it is, in one line.
@@ -66,6 +73,9 @@ pub struct Role {
     /// Words that request it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub intents: Vec<String>,
+    /// Words that request it where no language is named.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub topics: Vec<String>,
     /// What it must know for its task, one line each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
@@ -88,6 +98,10 @@ pub struct Language {
     /// What it needs to run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<LanguageNeed>,
+    /// Settings of the environment, such as `BACKEND=0`, under each of which a kernel must be
+    /// right, in this order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<String>,
     /// When to switch to another language.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leave: Vec<LanguageFallback>,
@@ -157,6 +171,10 @@ pub struct DefaultLanguage {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RoleTable {
+    /// Whether each item of an agenda is routed by its own words; older charters route all items
+    /// by the words of the campaign.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub by_item: bool,
     /// The roles; the first that may implement and has no language is the fallback.
     pub role: Vec<Role>,
     /// The languages.
@@ -190,9 +208,10 @@ impl Role {
 }
 
 impl RoleTable {
-    /// The role with that name.
+    /// The role with that name, or with that name in its workflow.
     pub fn role(&self, name: &str) -> Option<&Role> {
-        self.role.iter().find(|role| role.name == name)
+        let is = |role: &&Role| role.name == name || role.aka.iter().any(|aka| aka == name);
+        self.role.iter().find(is)
     }
 
     /// The language with that name.
@@ -223,6 +242,11 @@ impl RoleTable {
             role.language.is_none() && role.intents.is_empty() && role.may(Duty::Implement)
         };
         self.role.iter().find(is)
+    }
+
+    /// The role that plans.
+    pub fn planner(&self) -> Option<&Role> {
+        self.role.iter().find(|role| role.may(Duty::Plan))
     }
 
     /// The role that reviews.

@@ -112,6 +112,7 @@ mod tests {
                 out_of_scope: Vec::new(),
                 whole: None,
                 summary: String::new(),
+                parts: Vec::new(),
             }),
             why: String::new(),
         };

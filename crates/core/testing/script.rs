@@ -367,6 +367,7 @@ impl CampaignScript {
                     out_of_scope: Vec::new(),
                     whole: None,
                     summary: "done".into(),
+                    parts: Vec::new(),
                 },
                 usage,
                 session_log: None,

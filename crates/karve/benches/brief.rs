@@ -205,6 +205,7 @@ fn in_round(step: &Step) -> Result<Event> {
                 out_of_scope: Vec::new(),
                 whole: None,
                 summary: "as the hypothesis says".to_owned(),
+                parts: Vec::new(),
             },
             usage: AgentUsage::default(),
             session_log: None,
@@ -280,5 +281,6 @@ fn hypothesis(round: u32) -> Hypothesis {
         variant: 0,
         differs: None,
         task: None,
+        steps: Vec::new(),
     }
 }

@@ -10,6 +10,7 @@
 
 mod contract;
 mod figures;
+mod findings;
 pub mod profile;
 mod roofline;
 mod source;
@@ -96,7 +97,8 @@ fn campaign_wide(source: &ReportSource<'_>) -> Vec<DerivedFile> {
     let page = campaign_page(source);
     let forms = WORKFLOWS.iter().flat_map(|workflow| workflow.campaign);
     let op = file_name(&source.charter.target.op);
-    forms.map(|form| file(form.path.replace("{op}", &op), render(form.name, &page))).collect()
+    let forms = forms.map(|form| file(form.path.replace("{op}", &op), render(form.name, &page)));
+    forms.chain(findings::pages(source)).collect()
 }
 
 fn of_round(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<DerivedFile> {
@@ -106,6 +108,11 @@ fn of_round(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<DerivedFile>
     let forms = WORKFLOWS.iter().flat_map(|workflow| workflow.round);
     let forms = own.into_iter().chain(forms.map(|form| (form.path, form.name)));
     forms.map(|(path, name)| file(path.replace("{round}", &number), render(name, &page))).collect()
+}
+
+/// The devlog of a kernel, in a project or in the directory of a campaign.
+pub fn devlog_path(op: &str) -> String {
+    format!("docs/kernels/{}.md", file_name(op))
 }
 
 fn file(path: String, text: String) -> DerivedFile {

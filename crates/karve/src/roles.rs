@@ -168,8 +168,51 @@ mod tests {
         check("", "gfx942", "hip", Ok(&["hip-optimizer"]));
         check("Triton", "gfx942", "triton", Ok(&["triton-specialist"]));
         check("", "cpu", "c", Ok(&["designer"]));
-        let graphs = ["cuda-graph-specialist", "cuda-specialist"];
+        let graphs = ["cuda-graph-specialist"];
         check("capture it in a CUDA graph", "sm_90", "cuda", Ok(&graphs));
+        check("Apply CUDA Graph to my model", "sm_90", "triton", Ok(&graphs));
+    }
+
+    #[test]
+    fn the_published_examples_go_to_their_specialists() {
+        let two = ["triton-specialist", "tileir-specialist"];
+        let tileir: &[&str] = &["tileir-specialist"];
+        let triton: &[&str] = &["triton-specialist"];
+        let cute: &[&str] = &["cute-dsl-specialist"];
+        let profiled: &[&str] = &["profiling-specialist", "triton-specialist"];
+        for (intent, arch, kernel, steps) in [
+            ("Generate TileIR kernel", "sm_100", "", &two[..]),
+            ("Optimize for TileIR", "sm_100", "", &two[..]),
+            ("Convert Triton kernel to TileIR", "sm_100", "", tileir),
+            ("Add TileIR configs to fused_gelu.py", "sm_100", "triton", tileir),
+            ("Generate CuTe DSL kernel", "sm_100", "", cute),
+            ("Write a Triton kernel", "sm_90", "", triton),
+            ("Triton fusion", "sm_90", "", triton),
+            ("Create element-wise fusion kernel", "sm_90", "", triton),
+            ("", "sm_100", "", &two[..]),
+            ("", "sm_100", "triton", tileir),
+            ("", "sm_90", "", triton),
+            ("Measure performance before and after", "sm_90", "triton", profiled),
+            ("Enable FlashAttention", "sm_90", "triton", profiled),
+            ("kernel fusion", "sm_90", "triton", profiled),
+            ("gradient bucketing and comm overlap", "sm_90", "triton", &["distributed-specialist"]),
+            ("FSDP configuration", "sm_90", "triton", &["distributed-specialist"]),
+        ] {
+            check(intent, arch, kernel, Ok(steps));
+        }
+        let table = built_in().unwrap();
+        for (published, own) in [
+            ("perf-torch-cuda-graph-specialist", "cuda-graph-specialist"),
+            ("perf-profiling-specialist", "profiling-specialist"),
+            ("kernel-triton-specialist", "triton-specialist"),
+            ("kernel-tileir-specialist", "tileir-specialist"),
+            ("kernel-cute-specialist", "cute-dsl-specialist"),
+            ("kernel-designer", "designer"),
+        ] {
+            assert_eq!(table.role(published).unwrap().name, own);
+        }
+        let planner = table.planner().unwrap();
+        assert!(!planner.may(Duty::Implement) && planner.writes.is_empty());
     }
 
     #[test]

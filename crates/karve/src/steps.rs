@@ -3,6 +3,7 @@
 mod check_mutations;
 mod choose;
 mod define_target;
+mod devlog;
 mod finish;
 mod gate;
 mod implement;

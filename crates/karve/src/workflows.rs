@@ -47,16 +47,35 @@ const HYPER_MLA: Workflow = Workflow {
 
 const TRTLLM: Workflow = Workflow {
     charter: &[],
-    campaign: &[form(
-        "results/optimizations.md",
-        "trtllm/optimizations.md",
-        include_str!("workflows/trtllm/optimizations.md.j2"),
-    )],
-    round: &[form(
-        "results/round-{round}.md",
-        "trtllm/optimization.md",
-        include_str!("workflows/trtllm/optimization.md.j2"),
-    )],
+    campaign: &[
+        form(
+            "results/optimizations.md",
+            "trtllm/optimizations.md",
+            include_str!("workflows/trtllm/optimizations.md.j2"),
+        ),
+        form(
+            "results/casebook.txt",
+            "trtllm/casebook.txt",
+            include_str!("workflows/trtllm/casebook.txt.j2"),
+        ),
+    ],
+    round: &[
+        form(
+            "results/round-{round}.md",
+            "trtllm/optimization.md",
+            include_str!("workflows/trtllm/optimization.md.j2"),
+        ),
+        form(
+            "results/round-{round}.verify.json",
+            "trtllm/verify.json",
+            include_str!("workflows/trtllm/verify.json.j2"),
+        ),
+        form(
+            "results/round-{round}.benchmark.json",
+            "trtllm/benchmark.json",
+            include_str!("workflows/trtllm/benchmark.json.j2"),
+        ),
+    ],
     profile: &[form("", "trtllm/profile.md", include_str!("workflows/trtllm/profile.md.j2"))],
 };
 

@@ -53,4 +53,5 @@ mod stop;
 mod tidy;
 mod tune;
 mod unproven;
+mod workflows;
 mod zoo;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Maximum length of a line, in characters.
-const LINE_CHARS: usize = 400;
+const LINE_CHARS: usize = 2_000;
 /// Maximum length of a text, in characters.
 const TEXT_CHARS: usize = 4_000;
 /// Maximum length of a list, unless its form allows fewer entries.
@@ -27,6 +27,8 @@ pub enum MessageFormat {
     Object,
     /// Markdown with a title and sections.
     Markdown,
+    /// A text with a reader of its own.
+    Own,
 }
 
 /// The kind of value in a field.
@@ -88,8 +90,12 @@ pub struct MessageField {
 pub struct MessageSection {
     /// Its heading; `{name}` is replaced by a field.
     pub heading: String,
-    /// The field shown below it.
+    /// The field shown below it; none if it has labels.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub body: String,
+    /// The lines below it, each with the form of its fields.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
     /// The columns of rows that are a table, in the order of their fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
@@ -113,6 +119,9 @@ pub struct Message {
     /// Its title in Markdown; `{name}` is replaced by a field.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub title: String,
+    /// The lines below its title, each with the form of its fields.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
     /// Its fields.
     pub field: Vec<MessageField>,
     /// Its sections in Markdown, in order.

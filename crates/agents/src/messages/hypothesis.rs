@@ -101,20 +101,20 @@ fn turned(datum: &Value) -> Result<Hypothesis, String> {
 pub fn summary_of(text: &str) -> Option<Result<String, Vec<String>>> {
     if text.trim_start().starts_with("## New Version") {
         let said = form_named("hyper-mla/summary").and_then(|form| parse(form, text.trim_start()));
-        return Some(said.and_then(|datum| version_summary(&datum)));
+        return Some(said.map(|datum| version_summary(&datum)));
     }
     object_in(text).ok()?.get("diff_summary")?;
     let said = object_of("primus/optimize", text);
     Some(said.map(|datum| text_at(&datum, "diff_summary").to_owned()))
 }
 
-fn version_summary(datum: &Value) -> Result<String, Vec<String>> {
-    if text_at(datum, "correctness") == "FAIL" {
-        return Err(vec!["the new version is not correct, by its author's own report".to_owned()]);
+fn version_summary(datum: &Value) -> String {
+    let changes = list_at(datum, "changes").iter().filter_map(Value::as_str);
+    let changes = changes.collect::<Vec<_>>().join("; ");
+    match text_at(datum, "correctness") {
+        "FAIL" => format!("{changes} (its author reports that it is not correct)"),
+        _ => changes,
     }
-    let changes = list_at(datum, "changes").iter();
-    let line = |of: &Value| format!("{}: {}", text_at(of, "change"), text_at(of, "rationale"));
-    Ok(changes.map(line).collect::<Vec<_>>().join("; "))
 }
 
 /// The review of an answer in the primus contract, or everything that is wrong with it.

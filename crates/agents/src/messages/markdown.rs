@@ -1,7 +1,7 @@
 //! Messages as Markdown: a title, and sections in order.
 
 use super::form::{FieldKind, Message, MessageErrors, MessageField, MessageFormat, MessageSection};
-use karve_core::markdown::{self, MarkdownSection};
+use karve_core::markdown;
 use serde_json::{Map, Number, Value};
 
 /// The text of a cell without a value.
@@ -19,8 +19,15 @@ fn value_in(kind: FieldKind, text: &str) -> Value {
     }
 }
 
+/// A line with one spelling for dashes and arrows, and without spaces around it.
+fn spelled(line: &str) -> String {
+    let line = line.replace("-->", "->").replace('→', "->").replace(" – ", " — ");
+    line.replace(" -- ", " — ").trim().to_owned()
+}
+
 /// The fields of a line that matches a pattern such as `{name} — {rationale}`.
 fn fields_in(pattern: &str, fields: &[MessageField], line: &str) -> Option<Map<String, Value>> {
+    let (pattern, line) = (spelled(pattern), spelled(line));
     let mut values = Map::new();
     let mut parts = pattern.split('{');
     let mut rest = line.strip_prefix(parts.next()?)?;
@@ -39,6 +46,33 @@ fn fields_in(pattern: &str, fields: &[MessageField], line: &str) -> Option<Map<S
     rest.is_empty().then_some(values)
 }
 
+/// The text behind a heading, if it is the heading of a section: `Files: k.py` has one.
+fn opened<'a>(section: &MessageSection, heading: &'a str) -> Option<&'a str> {
+    let rest = heading.strip_prefix(section.heading.as_str())?;
+    match rest.strip_prefix(':') {
+        Some(behind) => Some(behind.trim()),
+        None => rest.is_empty().then_some(""),
+    }
+}
+
+/// The items of a list: numbered, with dashes, or plain lines. An indented line joins its item.
+fn items(lines: &[&str]) -> Vec<String> {
+    let mut items: Vec<String> = Vec::new();
+    for line in lines {
+        let text = line.trim();
+        let text = markdown::numbered_item(text).map_or(text, |(_, text)| text);
+        let text = text.strip_prefix("- ").or_else(|| text.strip_prefix("* ")).unwrap_or(text);
+        match items.last_mut() {
+            Some(item) if line.starts_with([' ', '\t']) => {
+                item.push_str(" / ");
+                item.push_str(text.trim());
+            }
+            _ => items.push(text.trim().to_owned()),
+        }
+    }
+    items
+}
+
 /// A pattern as an error shows it.
 fn shown(pattern: &str) -> String {
     pattern.replace(['{', '}'], "`")
@@ -51,8 +85,8 @@ pub(super) fn parse_markdown(message: &Message, text: &str) -> Result<Value, Vec
         return Err(vec![format!("{} is not written as Markdown", message.name)]);
     }
     let (before, parts) = markdown::sections(text, |line| line.strip_prefix("### "));
-    let mut before = before.iter().filter(|(_, line)| !line.trim().is_empty());
-    let Some(title) = before.next().and_then(|(_, line)| line.strip_prefix("## ")) else {
+    let mut before = before.iter().map(|(_, line)| *line).filter(|line| !line.trim().is_empty());
+    let Some(title) = before.next().and_then(|line| line.strip_prefix("## ")) else {
         return Err(vec!["the message must begin with \"## \"".to_owned()]);
     };
     let mut values = fields_in(&message.title, &message.field, title).unwrap_or_else(|| {
@@ -60,25 +94,25 @@ pub(super) fn parse_markdown(message: &Message, text: &str) -> Result<Value, Vec
         faults.add("the title", &format!("must have the form \"## {title}\""));
         Map::new()
     });
-    for _ in before {
-        faults.add("a line", "comes before the first section");
-    }
+    let lines: Vec<&str> = before.collect();
+    values.extend(read_labels(&message.labels, &message.field, &lines, &mut faults));
     let mut due = message.section.iter();
     for part in &parts {
-        let opened =
-            |section: &&MessageSection| fields_in(&section.heading, &message.field, part.heading);
-        let Some((section, in_heading)) =
-            due.find_map(|section| Some((section, opened(&section)?)))
-        else {
+        let found = due.find_map(|section| Some((section, opened(section, part.heading)?)));
+        let Some((section, behind)) = found else {
             let heading: String = part.heading.chars().take(80).collect();
             let at = format!("the section {heading:?}");
             faults.add(&at, "is unknown, repeated or out of order");
             due = message.section.iter();
             continue;
         };
-        values.extend(in_heading);
+        let mut lines: Vec<&str> = part.filled().into_iter().map(|(_, line)| line).collect();
+        if !behind.is_empty() {
+            lines.insert(0, behind);
+        }
+        values.extend(read_labels(&section.labels, &message.field, &lines, &mut faults));
         if let Some(field) = message.field.iter().find(|field| field.name == section.body) {
-            values.insert(field.name.clone(), read_body(field, section, part, &mut faults));
+            values.insert(field.name.clone(), read_body(field, section, &lines, &mut faults));
         }
     }
     let value = Value::Object(values);
@@ -89,46 +123,52 @@ pub(super) fn parse_markdown(message: &Message, text: &str) -> Result<Value, Vec
     }
 }
 
+/// The fields of lines that each have their own form; none are read where there are no forms.
+fn read_labels(
+    labels: &[String],
+    fields: &[MessageField],
+    lines: &[&str],
+    faults: &mut MessageErrors,
+) -> Map<String, Value> {
+    let mut values = Map::new();
+    let items = items(lines);
+    for (n, label) in labels.iter().enumerate() {
+        match items.get(n).and_then(|line| fields_in(label, fields, line)) {
+            Some(of) => values.extend(of),
+            None => faults.add("a line", &format!("must have the form \"{}\"", shown(label))),
+        }
+    }
+    values
+}
+
 fn read_body(
     field: &MessageField,
     section: &MessageSection,
-    part: &MarkdownSection<'_>,
+    lines: &[&str],
     faults: &mut MessageErrors,
 ) -> Value {
-    let filled: Vec<&str> = part.filled().into_iter().map(|(_, line)| line).collect();
     match field.kind {
-        FieldKind::Rows if !section.columns.is_empty() => {
-            read_table(field, section, &filled, faults)
+        FieldKind::Rows if !section.columns.is_empty() => read_table(field, section, lines, faults),
+        FieldKind::Rows | FieldKind::Lines if matches!(lines, ["none" | "None"]) => {
+            Value::Array(Vec::new())
         }
-        FieldKind::Rows | FieldKind::Lines if filled == ["none"] => Value::Array(Vec::new()),
         FieldKind::Rows => {
             let mut rows = Vec::new();
-            for (n, line) in filled.iter().enumerate() {
-                let row = line.strip_prefix(&format!("{}. ", n + 1));
-                match row.and_then(|row| fields_in(&section.row, &field.field, row)) {
+            for (n, item) in items(lines).iter().enumerate() {
+                match fields_in(&section.row, &field.field, item) {
                     Some(values) => rows.push(Value::Object(values)),
                     None => {
-                        let form =
-                            format!("must have the form \"{}. {}\"", n + 1, shown(&section.row));
+                        let form = format!("must have the form \"{}\"", shown(&section.row));
                         faults.add(&format!("{}[{n}]", field.name), &form);
                     }
                 }
             }
             Value::Array(rows)
         }
-        FieldKind::Lines => {
-            let mut items: Vec<Value> = Vec::new();
-            for (n, line) in filled.iter().enumerate() {
-                match line.strip_prefix("- ") {
-                    Some(item) => items.push(item.into()),
-                    None => faults.add(&format!("{}[{n}]", field.name), "must begin with \"- \""),
-                }
-            }
-            Value::Array(items)
-        }
-        FieldKind::Text => part.text().trim_matches('\n').into(),
-        kind => match filled.as_slice() {
-            [line] => value_in(kind, line),
+        FieldKind::Lines => items(lines).into_iter().map(Value::String).collect(),
+        FieldKind::Text => lines.join("\n").into(),
+        kind => match lines {
+            [line] => value_in(kind, line.trim()),
             _ => {
                 faults.add(&field.name, "must be one line");
                 Value::Null

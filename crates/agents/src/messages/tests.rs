@@ -41,6 +41,7 @@ fn message() -> Message {
         about: "a test".into(),
         form: MessageFormat::Markdown,
         title: "Profile: {kernel} {version}".into(),
+        labels: Vec::new(),
         field: vec![
             field("kernel", FieldKind::Line),
             field("version", FieldKind::Count),
@@ -53,7 +54,8 @@ fn message() -> Message {
         ],
         section: vec![
             table,
-            section("Bottleneck: {class}-bound", "cause"),
+            section("Class", "class"),
+            section("Cause", "cause"),
             list,
             section("Right", "right"),
             section("Notes", "notes"),
@@ -69,7 +71,9 @@ const TEXT: &str = "## Profile: mla 3
 | qk | 12.5 |
 | pv | - |
 
-### Bottleneck: Memory-bound
+### Class: Memory
+
+### Cause
 It waits. For memory.
 
 ### Ideas
@@ -102,7 +106,7 @@ fn every_fault_is_named() {
         }
     };
     check("mla 3", "mla three", &["version must be a number"]);
-    check("Memory-bound", "Magic-bound", &["class must be one of Memory, Compute"]);
+    check("Memory\n", "Magic\n", &["class must be one of Memory, Compute"]);
     check("| qk | 12.5 |", "| qk |", &["stages[0] must have 2 cells"]);
     check("| pv | - |", "| pv | soon |", &["stages[1].time must be a number"]);
     check("12% gain", "a lot", &["ideas[0] must have the form", "ideas"]);
@@ -112,9 +116,9 @@ fn every_fault_is_named() {
     check("yes", "maybe", &["right must be true or false"]);
     check("## Profile", "# Profile", &["must begin with"]);
     // Two errors at once are both named.
-    let both = TEXT.replace("Memory-bound", "X-bound").replace("yes", "so");
+    let both = TEXT.replace("Class: Memory", "Class: X").replace("yes", "so");
     assert_eq!(parse_markdown(&message(), &both).unwrap_err().len(), 2);
-    for text in ["", "## ", "## Profile: a 1\nstray\n"] {
+    for text in ["", "## ", "## Profile: a 1\n"] {
         assert!(parse_markdown(&message(), text).is_err(), "{text}");
     }
 }
@@ -153,8 +157,12 @@ fn form_errors(form: &Message) -> Vec<String> {
     }
     push_field_errors(&form.field, &mut faults);
     let mut shown = names_in(&form.title);
+    shown.extend(form.labels.iter().flat_map(|label| names_in(label)));
     for section in &form.section {
-        shown.extend(names_in(&section.heading));
+        shown.extend(section.labels.iter().flat_map(|label| names_in(label)));
+        if section.body.is_empty() && !section.labels.is_empty() {
+            continue;
+        }
         shown.push(section.body.clone());
         let field = form.field.iter().find(|field| field.name == section.body).unwrap();
         let inner: Vec<String> = field.field.iter().map(|field| field.name.clone()).collect();
@@ -209,10 +217,12 @@ fn every_shipped_form_is_sound() {
 fn every_workflow_has_its_messages() {
     let names: Vec<&str> = all().unwrap().iter().map(|form| form.name.as_str()).collect();
     for name in [
+        "hyper-mla/profile",
         "hyper-mla/task",
         "hyper-mla/summary",
         "trtllm/analysis",
         "trtllm/optimization",
+        "trtllm/summary",
         "primus/analyze",
         "primus/optimize",
         "primus/review",
@@ -265,6 +275,37 @@ fn an_analysis_and_a_turn_become_a_hypothesis() {
     assert!(hypothesis_of("not at all").is_none());
 }
 
+/// A message as its workflow publishes the form.
+fn published(path: &str) -> String {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/messages");
+    std::fs::read_to_string(format!("{dir}/{path}")).unwrap()
+}
+
+#[test]
+fn the_published_forms_are_read() {
+    let read = |name: &str| parse(form(name).unwrap(), &published(&format!("{name}.md")));
+    let task = read("hyper-mla/task").unwrap();
+    assert_eq!((&task["from"], &task["to"]), (&json!("v2"), &json!("v3")));
+    assert_eq!(task["optimizations"].as_array().unwrap().len(), 2);
+    let summary = read("hyper-mla/summary").unwrap();
+    assert_eq!(summary["trials"][0]["matters"], "decode");
+    assert_eq!(summary["devlog"], "docs/kernels/mla.md");
+    let optimization = read("trtllm/optimization").unwrap();
+    assert_eq!(optimization["specialist"], "perf-torch-cuda-graph-specialist");
+    assert_eq!(optimization["validation"][1]["change"], "-18.0%");
+    assert_eq!(optimization["result"], "SUCCESS");
+    let all = read("trtllm/summary").unwrap();
+    assert_eq!(all["optimizations"][2]["status"], "Rolled back");
+    assert_eq!(all["totals"][2]["metric"], "SOL%");
+    assert_eq!(all["remaining"].as_array().unwrap().len(), 2);
+    for name in ["trtllm/optimization", "trtllm/summary"] {
+        let text = published(&format!("{name}.md")).replace("Specialist:", "Who:");
+        let text = text.replace("**Goal**:", "Goal:");
+        let faults = parse(form(name).unwrap(), &text).unwrap_err();
+        assert!(faults[0].starts_with("a line must have the form"), "{faults:?}");
+    }
+}
+
 #[test]
 fn a_change_and_a_new_version_become_a_summary() {
     let change = r#"{"modified_files": ["k.py"], "diff_summary": "tiles of 128", "build_ok": true,
@@ -273,12 +314,11 @@ fn a_change_and_a_new_version_become_a_summary() {
     let broken = change.replace("\"build_ok\": true,", "");
     let faults = summary_of(&broken).unwrap().unwrap_err();
     assert_eq!(faults, ["build_ok is missing"]);
-    let version = "## New Version: mla v4\n\n### Changes\n1. tiles of 128 — fewer loads\n\n\
-        ### Files\n- k.py\n\n### Correctness\nPASS\n\n### Trial Configurations\n\
-        | Configuration | Why It Matters |\n| --- | --- |\n| b=32 | decode |\n";
-    let said = summary_of(version).unwrap().unwrap();
-    assert_eq!(said, "tiles of 128: fewer loads");
-    assert!(summary_of(&version.replace("PASS", "FAIL")).unwrap().is_err());
+    let version = published("hyper-mla/summary.md");
+    let said = summary_of(&version).unwrap().unwrap();
+    assert_eq!(said, "split the KV sequence by blocks; group heads that share an operand");
+    let failed = summary_of(&version.replace("PASS", "FAIL")).unwrap().unwrap();
+    assert!(failed.ends_with("(its author reports that it is not correct)"), "{failed}");
     assert!(summary_of("done").is_none());
 }
 

@@ -18,12 +18,13 @@ macro_rules! templates {
     };
 }
 
-const TEMPLATES: [(&str, &str); 9] = templates![
+const TEMPLATES: [(&str, &str); 10] = templates![
     "propose.md.j2",
     "implement.md.j2",
     "review.md.j2",
     "learn.md.j2",
     "claim.md.j2",
+    "task.md.j2",
     "directive.md.j2",
     "left-out.md.j2",
     "role.md.j2",

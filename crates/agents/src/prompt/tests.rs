@@ -57,6 +57,7 @@ fn hypothesis() -> Hypothesis {
         variant: 0,
         differs: None,
         task: None,
+        steps: vec![hostile("hypothesis.steps")],
     }
 }
 
@@ -86,6 +87,9 @@ fn bare() -> Brief {
         tips: Vec::new(),
         recall: LibraryRecall::default(),
         profile: String::new(),
+        applied: None,
+        limits: texts(&["language: C"]),
+        parent_version: 2,
         task: None,
         errors: Vec::new(),
         answers: Vec::new(),
@@ -139,6 +143,7 @@ fn task(how: ItemAction, text: &str) -> AgendaTask {
             text: text.to_owned(),
             expected_ratio: 1.5,
             effort: ItemEffort::default(),
+            risk: ItemEffort::default(),
             needs: Vec::new(),
             when: Vec::new(),
             how,
@@ -191,6 +196,8 @@ fn full() -> Brief {
             ..LibraryRecall::default()
         },
         profile: hostile("profile").repeat(40),
+        applied: Some(entry("e-3", Some("1.2x"))),
+        limits: texts(&["registers: at most 128 per thread (168 now)", "language: C"]),
         task: Some(AgendaTask { unchecked: Some(hostile("unchecked")), ..knobs_task() }),
         errors: lines("errors"),
         answers: lines("answers"),
@@ -221,6 +228,7 @@ fn candidate() -> Candidate {
         out_of_scope: Vec::new(),
         whole: None,
         summary: hostile("summary"),
+        parts: Vec::new(),
     }
 }
 
@@ -335,6 +343,22 @@ fn every_prompt_is_as_it_was() {
     for (name, text) in all() {
         check(&name, &text);
     }
+}
+
+#[test]
+fn the_task_of_a_change_keeps_its_form() {
+    use crate::messages::{form, parse};
+    let mut step = implement(full());
+    step.brief.profile = "memory-bound\ndram_pct 88\nregisters 168".into();
+    let text = render_implement(&step).unwrap();
+    let (_, rest) = text.split_once("\n## Task\n").unwrap();
+    let (_, fenced) = rest.split_once("data\n").unwrap();
+    let task = fenced.split("\n```").next().unwrap();
+    let read = parse(form("hyper-mla/task").unwrap(), task).unwrap();
+    assert_eq!((&read["from"], &read["to"]), (&"v2".into(), &"v3".into()));
+    assert_eq!(read["bottleneck"], "dram\nmemory-bound\ndram_pct 88\nregisters 168");
+    assert!(read["optimizations"][0].as_str().unwrap().contains("library entry e-3"));
+    assert_eq!(read["constraints"][0], "registers: at most 128 per thread (168 now)");
 }
 
 #[test]

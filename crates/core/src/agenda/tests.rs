@@ -51,7 +51,7 @@ fn values() -> CounterValues {
 /// The fates in one letter each, then the id that is due.
 fn check(items: &[AgendaItem], past: &[SettledItem<'_>], entries: &[KnownEntry], want: &str) {
     let values = values();
-    let now = AgendaFacts { values: &values, known: entries };
+    let now = AgendaFacts { values: &values, known: entries, ruled_out: &[] };
     let fates = assess(items, TRIES, past, now);
     let letters = fates.iter().map(|fate| match fate {
         ItemOutcome::Kept { .. } => 'k',
@@ -77,6 +77,19 @@ fn impact_by_effort_comes_first_and_then_the_easier() {
     assert_eq!(ids, ["big", "easy", "hard", "loss", "worse"]);
     let equal = [item("a", 1.0, ItemEffort::High), item("b", 1.0, ItemEffort::Low)];
     assert_eq!(order(&equal), [1, 0]);
+}
+
+#[test]
+fn of_equal_impact_the_less_risky_comes_first_whatever_is_listed_first() {
+    use ItemEffort::{High, Low, Medium};
+    let with = |id: &str, risk: ItemEffort| AgendaItem { risk, ..item(id, 1.4, Medium) };
+    let items = [with("a", High), with("b", Medium), with("c", Low), item("d", 1.2, Low)];
+    let ids: Vec<&str> = order(&items).iter().map(|n| items[*n].id.as_str()).collect();
+    assert_eq!(ids, ["d", "c", "b", "a"]);
+    // Charters without a risk load, and what is usual is not written.
+    let text = serde_json::to_string(&items[1]).unwrap();
+    assert!(!text.contains("risk"));
+    assert_eq!(serde_json::from_str::<AgendaItem>(&text).unwrap(), items[1]);
 }
 
 #[test]
@@ -121,7 +134,7 @@ fn a_condition_that_fails_skips_and_one_that_was_not_read_does_not() {
     // An item that was started is not abandoned because a counter moved.
     check(&[when("a", "l1_miss_pct < 4")], &[round(1, "a", false)], &[], "o a");
     let values = values();
-    let now = AgendaFacts { values: &values, known: &[] };
+    let now = AgendaFacts { values: &values, known: &[], ruled_out: &[] };
     let of = |text: &str| condition(&when("a", text), now);
     assert_eq!(of("waves < 1"), ItemCondition::Unknown("`waves < 1`".into()));
     let ItemCondition::Fails(why) = of("l1_miss_pct < 4") else {
@@ -221,7 +234,7 @@ proptest! {
         prop_assert_eq!(errors(&items), vec![]);
         let ids: Vec<String> = items.iter().map(|item| item.id.clone()).collect();
         let none = CounterValues::default();
-        let now = AgendaFacts { values: &none, known: &[] };
+        let now = AgendaFacts { values: &none, known: &[], ruled_out: &[] };
         let mut past: Vec<SettledItem<'_>> = Vec::new();
         for number in 0..=items.len() * TRIES as usize {
             let fates = assess(&items, TRIES, &past, now);

@@ -63,7 +63,8 @@ impl Campaign {
         holds.then_some(reason)
     }
 
-    fn goal_met(&self) -> bool {
+    /// Whether the incumbent meets the goal; false if there is none.
+    pub fn goal_met(&self) -> bool {
         let Some(goal) = self.charter().and_then(|charter| charter.target.goal) else {
             return false;
         };

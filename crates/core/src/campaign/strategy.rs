@@ -3,14 +3,18 @@
 mod autopilot;
 mod hidden;
 mod learning;
+mod limits;
 mod recall;
 mod relations;
 mod roles;
 
 pub use autopilot::items_of_profile;
 pub(crate) use hidden::shown_gate;
-pub use learning::{found_prefix, lesson, to_compare};
+pub use learning::{found_prefix, lesson, shown_counters, to_compare};
+use limits::limits;
+use recall::applied;
 pub use recall::{BriefEntry, LibraryRecall, UsableEntry, recall, repeats_refuted};
+pub(super) use roles::unroutable;
 pub use roles::{RoundRoles, in_role, misrouted, request_of};
 
 use crate::campaign::{AgendaTask, Campaign, RoundSummary, Tip};
@@ -120,6 +124,12 @@ pub struct Brief {
     pub recall: LibraryRecall,
     /// The end of the last profile.
     pub profile: String,
+    /// The library entry that the hypothesis of the round applies.
+    pub applied: Option<BriefEntry>,
+    /// Limits of a change: registers, occupancy, control level.
+    pub limits: Vec<String>,
+    /// The round that made the parent; 0 for the original.
+    pub parent_version: u32,
     /// The agenda item that the round is for.
     pub task: Option<AgendaTask>,
     /// What was wrong with the last reply.
@@ -193,6 +203,9 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
         recall: recall(campaign),
         task: campaign.task(),
         profile: digest.chars().take(DIGEST_MAX).collect(),
+        applied: applied(campaign),
+        limits: limits(campaign),
+        parent_version: campaign.lineage().best().map_or(0, |kept| kept.round),
         errors: errors.iter().take(TRIED_MAX).map(|e| clip(e)).collect(),
         answers: recent(campaign.answers()),
         audited: audited(campaign),

@@ -52,7 +52,14 @@ impl Campaign {
             })
             .collect();
         let values = self.values();
-        agenda::assess(self.items(), tries, &past, self.now(&values))
+        let ruled_out: Vec<Option<String>> =
+            self.items().iter().map(|item| strategy::unroutable(self, item)).collect();
+        agenda::assess(
+            self.items(),
+            tries,
+            &past,
+            AgendaFacts { ruled_out: &ruled_out, ..self.now(&values) },
+        )
     }
 
     /// The counters of the last profile.
@@ -62,7 +69,7 @@ impl Campaign {
     }
 
     fn now<'a>(&'a self, values: &'a CounterValues) -> AgendaFacts<'a> {
-        AgendaFacts { values, known: self.known() }
+        AgendaFacts { values, known: self.known(), ruled_out: &[] }
     }
 
     /// The item that a round would be for if it started now.

@@ -41,6 +41,12 @@ impl AskRule {
         self.role_table.as_ref()?.role(name)
     }
 
+    /// The role that plans what others implement, if any.
+    pub fn planner(&self) -> Option<&Role> {
+        let role = self.role_table.as_ref()?.planner()?;
+        self.agents.contains_key(&role.name).then_some(role)
+    }
+
     /// The role that reviews a change before its gate, if any.
     pub fn reviewer(&self) -> Option<&Role> {
         let role = self.role_table.as_ref()?.reviewer()?;

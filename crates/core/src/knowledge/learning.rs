@@ -7,14 +7,24 @@ use super::standing::{EvidenceEffect, effect_of, is_of, narrowed, spent_after};
 use super::{
     Entry, EntryBasis, EntryKind, EntrySection, EntryStatus, Evidence, Scope, VOUCHED, assess,
 };
+use crate::profile::CounterValues;
 use crate::profile::compare::{CounterChange, ExpectationResult};
 use crate::profile::counters::known;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
+/// The section that says where else an entry holds.
+const GENERALIZATION: &str = "Generalization";
+/// How a generalization begins that follows from the evidence alone.
+const BY_EVIDENCE: &str = "By the evidence it";
+/// Most related entries of one kind.
+const RELATED_MAX: usize = 12;
 /// Most evidence of one entry; the newest is kept.
 const EVIDENCE_MAX: usize = 60;
 /// Two runs that are slower by at least this turn an optimization into an anti-pattern.
 const SLOWER_RATIO: f64 = 0.97;
+/// A round that gained nothing and measured this or less is a clear loss.
+const CLEAR_LOSS_RATIO: f64 = 0.9;
 /// The section with claims that agents made about rounds.
 pub const CLAIMS: &str = "Claims";
 /// Most claims of one entry; the newest are kept, and the logs have all of them.
@@ -33,6 +43,9 @@ pub struct Lesson {
     /// Counters of the parent and of the candidate, where both were profiled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moved: Vec<CounterChange>,
+    /// The candidate's counters that pages show, if it was profiled.
+    #[serde(default, skip_serializing_if = "CounterValues::is_empty")]
+    pub seen: CounterValues,
     /// Counters that the hypothesis predicted to move, and whether they did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub predicted: Vec<PredictedCounter>,
@@ -50,6 +63,18 @@ pub struct Learning {
     pub title: String,
     /// What the proposer expected of it, in the proposer's words.
     pub mechanism: String,
+    /// What limited the kernel, in the proposer's words.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub bottleneck: String,
+    /// The language that the finding is about; empty if it is about the algorithm.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub language: String,
+    /// Counters that moved, before and after, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub moved: Vec<String>,
+    /// Entries that the kernel had already.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<String>,
     /// What was measured.
     pub evidence: Evidence,
     /// The agent's comments: claims, never figures.
@@ -159,6 +184,7 @@ pub fn with_evidence(
             entry.except.extend(new);
         }
     }
+    relate(&mut entry, learning);
     quote(&mut entry, learning);
     entry.evidence.push(learning.evidence.clone());
     let excess = entry.evidence.len().saturating_sub(EVIDENCE_MAX);
@@ -167,6 +193,7 @@ pub fn with_evidence(
         invert(&mut entry);
         entry.status = assess(&entry).status;
     }
+    generalize(&mut entry);
     entry.date.clone_from(&learning.evidence.date);
     Some(entry)
 }
@@ -268,30 +295,164 @@ fn invert(entry: &mut Entry) {
     }
 }
 
-/// A finding that no entry covers yet.
-pub fn new_tip(learning: &Learning, here: &Scope) -> Entry {
+/// What the evidence says about the entry next to others: it gained on top of them, or it did not
+/// although it gains without them.
+fn relate(entry: &mut Entry, learning: &Learning) {
+    let known: Vec<String> = entry.interactions.ids().cloned().collect();
+    let is_new = |id: &&String| **id != entry.id && !known.contains(id);
+    let others: Vec<String> = learning.beside.iter().filter(is_new).cloned().collect();
+    let gains_alone = entry.evidence.iter().any(|e| effect_of(e) == EvidenceEffect::Supports);
+    let list = match effect_of(&learning.evidence) {
+        EvidenceEffect::Supports => &mut entry.interactions.composes_with,
+        EvidenceEffect::Refutes if gains_alone && others.len() == 1 => {
+            &mut entry.interactions.incompatible_with
+        }
+        EvidenceEffect::Refutes | EvidenceEffect::Open => return,
+    };
+    list.extend(others);
+    list.truncate(RELATED_MAX);
+}
+
+/// Writes what the evidence says about other devices and operations; a text by hand stays.
+fn generalize(entry: &mut Entry) {
+    let is_own = |text: &str| text.starts_with(BY_EVIDENCE);
+    if entry.section(GENERALIZATION).is_some_and(|text| !is_own(text)) {
+        return;
+    }
+    let claims = match entry.kind {
+        EntryKind::AntiPattern => EvidenceEffect::Refutes,
+        _ => EvidenceEffect::Supports,
+    };
+    let Some(text) = generalization(&entry.evidence, claims) else {
+        return;
+    };
+    entry.sections.retain(|section| section.heading != GENERALIZATION);
+    entry.sections.push(EntrySection { heading: GENERALIZATION.to_owned(), text });
+}
+
+/// The rule that the evidence supports, without figures: where it holds, where it does not, and
+/// whether it depends on the device.
+fn generalization(evidence: &[Evidence], claims: EvidenceEffect) -> Option<String> {
+    let places = |wanted: &dyn Fn(EvidenceEffect) -> bool| {
+        let of = evidence.iter().filter(|e| e.disputed.is_empty() && wanted(effect_of(e)));
+        let (mut devices, mut ops) = (BTreeSet::new(), BTreeSet::new());
+        for evidence in of {
+            devices.insert(evidence.device.split(" (").next().unwrap_or_default().to_owned());
+            ops.insert(evidence.workload.split(' ').next().unwrap_or_default().to_owned());
+        }
+        (devices, ops)
+    };
+    let named = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(", ");
+    let (devices, ops) = places(&|effect| effect == claims);
+    let (not, _) = places(&|effect| effect != claims && effect != EvidenceEffect::Open);
+    if devices.is_empty() {
+        return None;
+    }
+    let mut text = format!("{BY_EVIDENCE} holds for {} on {}", named(&ops), named(&devices));
+    let only_not: BTreeSet<String> = not.difference(&devices).cloned().collect();
+    text.push_str(&match (devices.len(), only_not.is_empty()) {
+        (1, true) => "; other devices were not measured.".to_owned(),
+        (_, true) => "; it does not depend on the device.".to_owned(),
+        (_, false) => format!("; not on {}.", named(&only_not)),
+    });
+    Some(text)
+}
+
+/// A finding that no entry covers yet: a gain is an optimization, a clear loss an anti-pattern, and
+/// an assumption that did not hold a tip. The device belongs to the evidence, not to the scope.
+pub fn new_entry(learning: &Learning, here: &Scope) -> Entry {
+    let e = &learning.evidence;
+    // A duel ends as soon as a gain is ruled out, before its interval shows how large a loss is.
+    let is_slower = e.high.is_some_and(|high| high < SLOWER_RATIO);
+    let is_clear = !e.failed && (is_slower || (e.not_faster && e.ratio <= CLEAR_LOSS_RATIO));
+    let kind = match effect_of(e) {
+        EvidenceEffect::Supports => EntryKind::Optimization,
+        EvidenceEffect::Refutes if is_clear => EntryKind::AntiPattern,
+        EvidenceEffect::Refutes | EvidenceEffect::Open => EntryKind::Tip,
+    };
+    let is_shared = learning.language.is_empty();
+    let scope = match kind {
+        EntryKind::Tip => here.clone(),
+        _ => Scope {
+            device: Vec::new(),
+            backend: if is_shared { Vec::new() } else { here.backend.clone() },
+            language: (!is_shared).then(|| learning.language.clone()).into_iter().collect(),
+            ..here.clone()
+        },
+    };
+    let sections = match kind {
+        EntryKind::Optimization => optimization_sections(learning, &scope),
+        EntryKind::AntiPattern => anti_pattern_sections(learning, &scope),
+        _ => tip_sections(learning, here),
+    };
+    Entry {
+        id: learning.entry.clone(),
+        kind,
+        title: learning.title.clone(),
+        basis: EntryBasis::SingleObservation,
+        scope,
+        date: e.date.clone(),
+        sections: sections
+            .into_iter()
+            .map(|(heading, text)| EntrySection { heading: heading.to_owned(), text })
+            .collect(),
+        ..Entry::default()
+    }
+}
+
+/// Headings with their texts.
+type NewSections = Vec<(&'static str, String)>;
+
+/// Where a finding was made, as conditions.
+fn context_lines(learning: &Learning, scope: &Scope) -> String {
+    let limit = match learning.bottleneck.trim() {
+        "" => String::new(),
+        limit => format!("\n- the kernel is limited by {limit}"),
+    };
+    format!("- {}{limit}", scope.describe())
+}
+
+/// The counters that moved, or the metric alone.
+fn metric_lines(learning: &Learning) -> String {
+    let lines = [format!("- {}", learning.evidence.metric)].into_iter();
+    let moved = learning.moved.iter().map(|moved| format!("- {moved}"));
+    lines.chain(moved).collect::<Vec<_>>().join("\n")
+}
+
+fn optimization_sections(learning: &Learning, scope: &Scope) -> NewSections {
+    let (title, run) = (&learning.title, &learning.evidence.run);
+    vec![
+        ("When to apply", context_lines(learning, scope)),
+        ("Mechanism", learning.mechanism.clone()),
+        ("Affected metrics", metric_lines(learning)),
+        ("Recipe", format!("{title}. The change is that of {run}.")),
+        ("Pitfalls", "None was seen.".to_owned()),
+    ]
+}
+
+fn anti_pattern_sections(learning: &Learning, scope: &Scope) -> NewSections {
+    let (title, mechanism) = (&learning.title, &learning.mechanism);
+    vec![
+        ("Failure mode", format!("{title}: it is slower, although it was expected: {mechanism}")),
+        ("When to apply", context_lines(learning, scope)),
+        ("How it shows", metric_lines(learning)),
+        ("Instead", "Leave it out, or first remove what limits the kernel.".to_owned()),
+    ]
+}
+
+fn tip_sections(learning: &Learning, here: &Scope) -> NewSections {
     let e = &learning.evidence;
     let interval = match (e.low, e.high) {
         (Some(low), Some(high)) => format!(" [{low:.3}, {high:.3}]"),
         _ => String::new(),
     };
     let signal = format!("{:.3}x{interval} over its parent, {} blocks; {}", e.ratio, e.n, e.note);
-    let section = |heading: &str, text: String| EntrySection { heading: heading.to_owned(), text };
-    Entry {
-        id: learning.entry.clone(),
-        kind: EntryKind::Tip,
-        title: learning.title.clone(),
-        basis: EntryBasis::SingleObservation,
-        scope: here.clone(),
-        date: e.date.clone(),
-        sections: vec![
-            section("Context", format!("{} on {}", e.workload, e.device)),
-            section("Signal", signal),
-            section("Takeaway", learning.mechanism.clone()),
-            section("Applicability", here.describe()),
-        ],
-        ..Entry::default()
-    }
+    vec![
+        ("Context", format!("{} on {}", e.workload, e.device)),
+        ("Signal", signal),
+        ("Takeaway", learning.mechanism.clone()),
+        ("Applicability", here.describe()),
+    ]
 }
 
 #[cfg(test)]
@@ -334,7 +495,7 @@ mod tests {
 
     #[test]
     fn a_finding_is_verified_when_another_parent_replicates_it() {
-        let mut entry = new_tip(&learning("a/round-1", 1.3), &here());
+        let mut entry = new_entry(&learning("a/round-1", 1.3), &here());
         let mut on = |run: &str, parent: &str| {
             let mut learning = learning(run, 1.3);
             learning.evidence.parent = parent.into();
@@ -343,7 +504,7 @@ mod tests {
         assert_eq!((on("a/round-1", "p"), on("a/round-2", "p")).1, "");
         assert_eq!(on("a/round-3", "q"), "x is verified by rule now: replicated in 2 runs");
         assert_eq!(on("b/round-1", "r"), "");
-        assert_eq!((entry.kind, entry.status), (EntryKind::Tip, EntryStatus::Verified));
+        assert_eq!((entry.kind, entry.status), (EntryKind::Optimization, EntryStatus::Verified));
     }
 
     #[test]
@@ -365,7 +526,7 @@ mod tests {
     fn what_holds_elsewhere_is_excepted_here_until_it_gains_here() {
         let mut elsewhere = learning("a/round-1", 1.4);
         elsewhere.evidence.workload = "gemm n=8".into();
-        let mut entry = new_tip(&elsewhere, &Scope::default());
+        let mut entry = new_entry(&elsewhere, &Scope::default());
         learn(&mut entry, &elsewhere, &Scope::default());
         let text = learn(&mut entry, &learning("b/round-1", 0.8), &here());
         assert_eq!(text, "x does not hold for device cpu; op softmax now");
@@ -377,7 +538,7 @@ mod tests {
 
     #[test]
     fn only_evidence_that_no_log_has_is_disputed() {
-        let mut entry = new_tip(&learning("a/round-1", 1.3), &here());
+        let mut entry = new_entry(&learning("a/round-1", 1.3), &here());
         learn(&mut entry, &learning("a/round-1", 1.3), &here());
         let against = learning("b/round-1", 0.8);
         let traced = with_evidence(entry.clone(), &against, &here(), |_| true).unwrap();
@@ -390,8 +551,71 @@ mod tests {
     }
 
     #[test]
+    fn a_gain_is_an_optimization_a_loss_an_anti_pattern_and_nothing_a_tip() {
+        let found = |ratio: f64, not_faster: bool| {
+            let mut learning = learning("a/round-1", ratio);
+            learning.mechanism = "fewer loads".into();
+            learning.bottleneck = "memory".into();
+            learning.moved = vec!["dram_pct 90 to 40 (-55.6%)".into()];
+            learning.evidence.not_faster = not_faster;
+            learning.evidence.metric = "time_ms".into();
+            learning.evidence.toolchain = "cc".into();
+            let entry = new_entry(&learning, &here());
+            let entry = with_evidence(entry, &learning, &here(), |_| true).unwrap();
+            assert_eq!(super::super::lint(&entry, "2026-11-16"), Vec::new());
+            entry
+        };
+        let gain = found(1.3, false);
+        assert_eq!(gain.kind, EntryKind::Optimization);
+        // The device is in the evidence, and what it means elsewhere is told apart from it.
+        assert_eq!((gain.scope.device.len(), gain.evidence[0].device.as_str()), (0, "cpu"));
+        assert!(gain.section("When to apply").unwrap().contains("limited by memory"));
+        assert!(gain.section("Affected metrics").unwrap().contains("dram_pct 90 to 40"));
+        let rule = gain.section(GENERALIZATION).unwrap();
+        assert!(rule.ends_with("holds for softmax on cpu; other devices were not measured."));
+        let loss = found(0.8, true);
+        assert_eq!(loss.kind, EntryKind::AntiPattern);
+        assert!(loss.section("How it shows").unwrap().contains("dram_pct 90 to 40"));
+        assert!(loss.section("Failure mode").unwrap().contains("fewer loads"));
+        assert_eq!(found(0.99, true).kind, EntryKind::Tip);
+    }
+
+    #[test]
+    fn other_devices_make_a_rule_and_other_entries_an_interaction() {
+        let mut entry = new_entry(&learning("a/round-1", 1.3), &here());
+        let on = |device: &str, run: &str, ratio: f64, beside: &[&str]| {
+            let mut learning = learning(run, ratio);
+            learning.evidence.device = format!("{device} (a host)");
+            learning.evidence.not_faster = ratio < 1.0;
+            learning.beside = beside.iter().map(|id| (*id).to_owned()).collect();
+            (learning, Scope { device: vec![device.into()], ..here() })
+        };
+        let mut add = |(learning, here): (Learning, Scope)| {
+            entry = with_evidence(entry.clone(), &learning, &here, |_| true).unwrap();
+            let rule = entry.section(GENERALIZATION).unwrap().to_owned();
+            (rule, entry.interactions.clone())
+        };
+        add(on("cpu", "a/round-1", 1.3, &[]));
+        let (rule, relations) = add(on("gpu", "b/round-1", 1.2, &["tiles", "x"]));
+        assert!(rule.ends_with("on cpu, gpu; it does not depend on the device."), "{rule}");
+        assert_eq!(relations.composes_with, ["tiles"]);
+        let (rule, relations) = add(on("tpu", "c/round-1", 0.8, &["unroll"]));
+        assert!(rule.ends_with("on cpu, gpu; not on tpu."), "{rule}");
+        assert_eq!(relations.incompatible_with, ["unroll"]);
+        // A rule that a person wrote stays.
+        entry.sections.retain(|section| section.heading != GENERALIZATION);
+        entry.sections.push(EntrySection {
+            heading: GENERALIZATION.into(),
+            text: "Wherever loads are not coalesced.".into(),
+        });
+        let (learning, here) = on("npu", "d/round-1", 1.2, &[]);
+        let entry = with_evidence(entry, &learning, &here, |_| true).unwrap();
+        assert_eq!(entry.section(GENERALIZATION).unwrap(), "Wherever loads are not coalesced.");
+    }
+
+    #[test]
     fn claims_and_evidence_are_bounded() {
-        let mut entry = new_tip(&learning("a/round-0", 1.3), &here());
+        let mut entry = new_entry(&learning("a/round-0", 1.3), &here());
         for number in 0..EVIDENCE_MAX + 3 {
             let mut learning = learning(&format!("a/round-{number}"), 1.3);
             learning.words.pitfall = "mind the ends, 9x".into();

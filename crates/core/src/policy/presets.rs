@@ -3,8 +3,8 @@
 use crate::ladder::LadderRule;
 
 use super::{
-    AcceptRule, Controls, ErrorRule, FullWhen, Policy, Preset, ProfileWhen, ROUNDS_SHARING_ALPHA,
-    ReviewRule, SmallGain, StopRule, StreakAction, WarmUpRule,
+    AcceptRule, BundleRule, Controls, ErrorRule, FullWhen, Policy, Preset, ProfileWhen,
+    ROUNDS_SHARING_ALPHA, ReviewRule, SmallGain, StopRule, StreakAction, WarmUpRule,
 };
 
 const LADDER: [(u32, StreakAction); 4] = [
@@ -54,6 +54,7 @@ pub(super) fn strict() -> Policy {
         controls: Controls { every: 10, blocks: 20 },
         tune: LadderRule { share: 0.25, minutes: 60.0, few: 6, coarse: 40, fine: 120 },
         review: ReviewRule::Record,
+        bundles: BundleRule::Record,
     }
 }
 
@@ -63,6 +64,7 @@ pub(super) fn primus() -> Policy {
     let base = strict();
     Policy {
         preset: Preset::Primus,
+        bundles: BundleRule::Refuse,
         accept: AcceptRule {
             null_ratio: 1.0,
             effect_ratio: 1.01,
@@ -92,6 +94,7 @@ pub(super) fn tilegym() -> Policy {
     let base = strict();
     Policy {
         preset: Preset::Tilegym,
+        bundles: BundleRule::Refuse,
         accept: AcceptRule {
             null_ratio: 1.0,
             effect_ratio: 1.002,
@@ -122,6 +125,7 @@ pub(super) fn trtllm() -> Policy {
     let base = strict();
     Policy {
         preset: Preset::Trtllm,
+        bundles: BundleRule::Refuse,
         accept: AcceptRule {
             null_ratio: 1.0,
             effect_ratio: 1.002,

@@ -90,6 +90,17 @@ fn first_word_in<'a>(text: &str, words: &'a [String]) -> Option<&'a String> {
     words.iter().find(named)
 }
 
+/// Whether a text names a language, or words that are for one role.
+pub(crate) fn names_work(table_of_roles: &RoleTable, text: &str) -> bool {
+    let text = plain(text);
+    let has = |words: &Vec<String>| first_word_in(&text, words).is_some();
+    table_of_roles.language.iter().any(|language| has(&language.words))
+        || table_of_roles.role.iter().any(|role| has(&role.intents) || has(&role.topics))
+}
+
+/// Words of a request for a change of a kernel that exists.
+const CHANGES: [&str; 3] = ["convert", "existing", "adapt"];
+
 /// The state of the rules for one request.
 struct RequestRouter<'a> {
     role_table: &'a RoleTable,
@@ -107,7 +118,7 @@ pub fn route(
     let wanted = workspace.requested_language(&text)?;
     let asked = workspace.requested_role(&text, wanted);
     let languages = match wanted {
-        Some(language) => workspace.steps_to(language)?,
+        Some(language) => workspace.steps_to(language, &text)?,
         None => workspace.default_languages(),
     };
     Ok(workspace.decide(asked, &languages))
@@ -124,13 +135,14 @@ pub fn address(
         why,
         right: Some(match request.duty {
             Duty::Implement => decision.implements.clone(),
-            Duty::Propose | Duty::Review | Duty::Profile => decision.role.clone(),
+            Duty::Propose | Duty::Review | Duty::Profile | Duty::Plan => decision.role.clone(),
         }),
         reasons: decision.why.clone(),
     };
     let Some(role) = table_of_roles.role(to) else {
         return Err(refused(format!("there is no role {to:?}")));
     };
+    let to = role.name.as_str();
     if !role.may(request.duty) {
         let duty = request.duty.name();
         return Err(refused(format!("{to} may not {duty}")));
@@ -234,7 +246,8 @@ impl<'a> RequestRouter<'a> {
     /// The role that the words or the counters call for, besides the language.
     fn requested_role(&mut self, text: &str, wanted: Option<&Language>) -> Option<&'a Role> {
         for role in &self.role_table.role {
-            if let Some(word) = first_word_in(text, &role.intents) {
+            let topic = first_word_in(text, &role.topics).filter(|_| wanted.is_none());
+            if let Some(word) = first_word_in(text, &role.intents).or(topic) {
                 let says = format!("the request says {word:?}, which is for {}", role.name);
                 self.add_reason("intent", says);
                 return Some(role);
@@ -260,7 +273,11 @@ impl<'a> RequestRouter<'a> {
     }
 
     /// The languages on the way to a requested one: itself, or first the one it is built on.
-    fn steps_to(&mut self, language: &'a Language) -> Result<Vec<&'a Language>, RoutingRefusal> {
+    fn steps_to(
+        &mut self,
+        language: &'a Language,
+        text: &str,
+    ) -> Result<Vec<&'a Language>, RoutingRefusal> {
         if let Some(why) = self.lack(language) {
             let instead: Option<&Language> = self.default_languages().first().copied();
             let right = instead.and_then(|of| self.role_table.writer(&of.name));
@@ -279,6 +296,13 @@ impl<'a> RequestRouter<'a> {
             self.add_reason("kernel", says);
             return Ok(vec![language]);
         }
+        let changes = CHANGES.map(str::to_owned);
+        let word = first_word_in(text, &changes).filter(|_| kernel.is_empty());
+        if let (Some(word), Some(_)) = (word, first_word_in(text, &base.words)) {
+            let says = format!("{word:?} a kernel in {}: it exists", base.name);
+            self.add_reason("kernel", says);
+            return Ok(vec![language]);
+        }
         let (own, on) = (&language.name, &base.name);
         let says = format!("no kernel in {on} exists: first {on}, then {own}");
         self.add_reason("kernel", says);
@@ -294,11 +318,36 @@ impl<'a> RequestRouter<'a> {
                 return Vec::new();
             };
             self.add_reason("kernel", format!("the kernel is in {kernel} already"));
-            return match self.leave(language) {
-                Some(other) => vec![other],
-                None => vec![language],
-            };
+            let next = self.leave(language).or_else(|| self.usual_on(language));
+            return vec![next.unwrap_or(language)];
         }
+        self.usual_language().map_or_else(Vec::new, |language| {
+            let base = language.built_on.as_ref().and_then(|of| table_of_roles.language(of));
+            base.into_iter().chain([language]).collect()
+        })
+    }
+
+    /// The usual language of the device, if it is built on that of the kernel: only the second of
+    /// its two steps is left.
+    fn usual_on(&mut self, kernel: &Language) -> Option<&'a Language> {
+        let is_by_item = self.role_table.by_item;
+        let n_reasons = self.why.len();
+        let usual = self.usual_language().filter(|usual| {
+            is_by_item
+                && usual.built_on.as_ref() == Some(&kernel.name)
+                && self.role_table.writer(&usual.name).is_some()
+        });
+        self.why.truncate(n_reasons);
+        let usual = usual?;
+        let (on, own) = (&kernel.name, &usual.name);
+        let says = format!("the kernel in {on} exists, so on this device only {own} is left");
+        self.add_reason("hardware", says);
+        Some(usual)
+    }
+
+    /// The usual language of new kernels on the device.
+    fn usual_language(&mut self) -> Option<&'a Language> {
+        let table_of_roles = self.role_table;
         let arch = super::DeviceArch::parse(&self.request.arch);
         for usual in &table_of_roles.usual {
             let in_family = match &arch {
@@ -311,11 +360,10 @@ impl<'a> RequestRouter<'a> {
             };
             if in_family && number >= usual.at_least && self.lack(language).is_none() {
                 self.add_reason("hardware", usual.why.clone());
-                let base = language.built_on.as_ref().and_then(|of| table_of_roles.language(of));
-                return base.into_iter().chain([language]).collect();
+                return Some(language);
             }
         }
-        Vec::new()
+        None
     }
 
     /// The language to switch to, if a language cannot do what the counters call for.
@@ -398,8 +446,11 @@ impl<'a> RequestRouter<'a> {
             None => languages.first().map_or_else(String::new, |of| of.name.clone()),
         };
         let mut names: Vec<String> = steps.iter().map(|role| role.name.clone()).collect();
-        if let Some(asked) = asked.filter(|asked| !names.contains(&asked.name)) {
-            names.insert(0, asked.name.clone());
+        match asked.filter(|asked| !names.contains(&asked.name)) {
+            // It writes the language of the kernel itself.
+            Some(asked) if asked.may(Duty::Implement) => names = vec![asked.name.clone()],
+            Some(asked) => names.insert(0, asked.name.clone()),
+            None => {}
         }
         let who = match (name(role), name(implements)) {
             (role, implements) if role == implements => format!("{role} is asked"),

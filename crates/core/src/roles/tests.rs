@@ -1,6 +1,7 @@
 //! Routing, rule by rule; what a role table must contain; what the five signals say.
 
 use super::*;
+use crate::agenda::{Agenda, AgendaItem, AgendaSource, ItemOutcome};
 use crate::campaign::signals_of;
 use crate::campaign::{Event, Step};
 use crate::hypothesis::tests::hypothesis;
@@ -69,7 +70,10 @@ pub(crate) fn role_table() -> RoleTable {
     graphs.intents = words(&["graph capture"]);
     let mut profiler = role("profiler", None, &[Profile, Propose]);
     profiler.intents = words(&["profile"]);
+    profiler.topics = words(&["measure"]);
+    profiler.aka = words(&["perf-profiler"]);
     RoleTable {
+        by_item: true,
         role: vec![
             role("designer", None, &both),
             role("triwriter", Some("tri"), &both),
@@ -79,6 +83,7 @@ pub(crate) fn role_table() -> RoleTable {
             graphs,
             profiler,
             role("reviewer", None, &[Review]),
+            role("planner", None, &[Duty::Plan, Propose]),
         ],
         language: vec![language("tri", &["tri"], 80), tile, cute, ctile],
         call: vec![RoleTrigger {
@@ -137,6 +142,7 @@ fn a_language_that_is_named_is_taken_and_one_built_on_another_in_two_steps() {
     check(&asked("port to Tile-IR", "sm_100", ""), &["triwriter", "tiler"], &["intent", "kernel"]);
     // Only the second step, if the kernel of the first exists.
     check(&asked("set ENABLE_TILE=1", "sm_100", "tri"), &["tiler"], &["kernel"]);
+    check(&asked("convert the Tri kernel to Tile IR", "sm_100", ""), &["tiler"], &["kernel"]);
     // Tri and Tile IR together mean Tile IR.
     check(&asked("the Tri kernel with Tile IR", "sm_100", "tri"), &["tiler"], &["terminology"]);
 }
@@ -172,7 +178,15 @@ fn the_architecture_is_held_and_100_is_not_120() {
 
 #[test]
 fn without_a_request_the_kernel_decides_and_then_the_architecture() {
-    check(&asked("", "sm_100", "tri"), &["triwriter"], &["kernel"]);
+    check(&asked("", "sm_100", "tri"), &["tiler"], &["kernel", "hardware"]);
+    check(&asked("", "sm_90", "tri"), &["triwriter"], &["kernel"]);
+    check(&asked("", "sm_100", "tile"), &["tiler"], &["kernel"]);
+    // Nobody writes it, or an older charter: the kernel stays in its language.
+    let mut table = role_table();
+    table.role.retain(|role| role.name != "tiler");
+    let steps = |table: &RoleTable| route(table, &asked("", "sm_100", "tri")).unwrap().steps;
+    assert_eq!(steps(&table), ["triwriter"]);
+    assert_eq!(steps(&RoleTable { by_item: false, ..role_table() }), ["triwriter"]);
     check(&asked("", "sm_100", ""), &["triwriter", "tiler"], &["hardware"]);
     check(&asked("", "sm_90", ""), &["triwriter"], &["hardware"]);
     check(&asked("", "sm_75", ""), &["designer"], &["role"]);
@@ -199,13 +213,15 @@ fn a_language_is_left_where_it_cannot_do_what_the_counters_ask_for() {
 
 #[test]
 fn words_and_counters_ask_for_roles_beside_the_language() {
-    check(&asked("try graph capture", "sm_90", "tri"), &["graphs", "triwriter"], &["intent"]);
+    check(&asked("try graph capture", "sm_90", "tri"), &["graphs"], &["intent"]);
+    check(&asked("measure it", "sm_90", "tri"), &["profiler", "triwriter"], &["intent"]);
+    check(&asked("write and measure in tri", "sm_90", "tri"), &["triwriter"], &["intent"]);
     let decision = route(&role_table(), &asked("profile the Tri kernel", "sm_90", "tri")).unwrap();
     assert_eq!((&*decision.role, &*decision.implements), ("profiler", "triwriter"));
     let mut request = asked("", "sm_90", "tri");
     request.counters =
         CounterValues::from([("launch_api_pct".into(), 30.0), ("small_kernels_pct".into(), 90.0)]);
-    check(&request, &["graphs", "triwriter"], &["profile"]);
+    check(&request, &["graphs"], &["profile"]);
 }
 
 #[test]
@@ -224,6 +240,8 @@ fn a_message_to_the_wrong_role_is_refused_with_the_right_one() {
     let (why, _) = wrong("nobody", &tri);
     assert!(why.contains("there is no role"), "{why}");
     assert!(address(&role_table(), "triwriter", &tri).is_ok());
+    let profile = RoleRequest { duty: Duty::Profile, ..tri };
+    assert!(address(&role_table(), "perf-profiler", &profile).is_ok());
 }
 
 #[test]
@@ -279,7 +297,14 @@ fn a_campaign_asks_the_role_that_routing_chose() {
         let (campaign, _) = play_until(script, &until);
         crate::campaign::strategy::in_role(&campaign).unwrap()
     };
-    assert_eq!(asked(&campaign_with("")).implements.name, "triwriter");
+    assert_eq!(asked(&campaign_with("")).implements.name, "tiler");
+    assert_eq!(asked(&campaign_with("Tri")).implements.name, "triwriter");
+    // A role that plans states the hypothesis, if it has an agent, and writes nothing.
+    let mut script = campaign_with("Tri");
+    script.charter.asks.agents.insert("planner".into(), "a".into());
+    let planned = asked(&script);
+    assert_eq!((&*planned.proposes.name, &*planned.implements.name), ("planner", "triwriter"));
+    assert!(!planned.proposes.may(Duty::Implement));
     let tile = asked(&campaign_with("Tile IR"));
     assert_eq!(tile.proposes.name, "tiler");
     assert!(tile.route.lines().iter().any(|line| line.starts_with("kernel: ")));
@@ -290,6 +315,46 @@ fn a_campaign_asks_the_role_that_routing_chose() {
     assert!(crate::campaign::strategy::in_role(&play(&script_without()).0).is_none());
 }
 
+/// A plan whose items name different kinds of work.
+fn plan(items: &[(&str, &str)]) -> Box<Agenda> {
+    let item = |(id, title): &(&str, &str)| AgendaItem {
+        id: (*id).into(),
+        title: (*title).into(),
+        expected_ratio: 1.4,
+        ..AgendaItem::default()
+    };
+    let items = items.iter().map(item).collect();
+    Box::new(Agenda { wanted: AgendaSource::Plan { bottleneck: String::new(), items }, tries: 1 })
+}
+
+#[test]
+fn each_item_of_a_plan_goes_to_its_own_role_and_what_the_device_cannot_do_is_skipped() {
+    let implementer = |items: &[(&str, &str)], intent: &str, arch: &str| {
+        let mut script = campaign_with(intent);
+        script.charter.asks.arch = arch.into();
+        script.charter.agenda = Some(plan(items));
+        let until = |step: &Step| matches!(step, Step::Propose { .. });
+        let (campaign, _) = play_until(&script, &until);
+        let roles = crate::campaign::strategy::in_role(&campaign).unwrap();
+        (roles.proposes.name, roles.implements.name, campaign.fates())
+    };
+    let of = |title: &str, intent: &str| {
+        let (proposes, implements, _) = implementer(&[("x", title)], intent, "sm_100");
+        format!("{proposes}, {implements}")
+    };
+    assert_eq!(of("Apply graph capture", "Tri"), "graphs, graphs");
+    assert_eq!(of("Write a CuTe DSL kernel", "Tri"), "cuter, cuter");
+    assert_eq!(of("Use Tile IR", "Tri"), "tiler, tiler");
+    assert_eq!(of("Measure it first", "Tri"), "profiler, tiler");
+    // Words that are for nobody in particular go where the campaign asks.
+    assert_eq!(of("Unroll the loop", "Tri"), "triwriter, triwriter");
+    let items = [("a", "Use Tile IR"), ("b", "Unroll the loop")];
+    let (_, implements, fates) = implementer(&items, "Tri", "sm_90");
+    assert_eq!(implements, "triwriter");
+    let ItemOutcome::Skipped { why } = &fates[0] else { panic!("{fates:?}") };
+    assert!(why.contains("needs sm100"), "{why}");
+}
+
 fn script_without() -> crate::testing::script::CampaignScript {
     script(&[1.3])
 }
@@ -297,7 +362,7 @@ fn script_without() -> crate::testing::script::CampaignScript {
 #[test]
 fn a_hypothesis_in_another_language_is_refused_with_the_right_role() {
     let until = |step: &Step| matches!(step, Step::Propose { .. });
-    let (mut campaign, log) = play_until(&campaign_with(""), &until);
+    let (mut campaign, log) = play_until(&campaign_with("Tri"), &until);
     let route = crate::campaign::strategy::in_role(&campaign).unwrap().route;
     let event = Event::Proposed {
         round: 1,

@@ -60,6 +60,7 @@ struct RawRecommendation {
     impact: Option<String>,
     expected_ratio: Option<f64>,
     effort: Option<String>,
+    risk: Option<String>,
     needs: Vec<String>,
     when: Vec<String>,
     entry: Option<String>,
@@ -117,16 +118,18 @@ fn item_of(
             }
         }
     }
-    let mut effort = ItemEffort::default();
-    if let Some(name) = &written.effort {
-        match ItemEffort::by_name(&name.trim().to_lowercase()) {
-            Some(named) => effort = named,
-            None => {
-                let name = one_line(name, TITLE_CHARS);
-                faults.push(("effort", format!("the effort `{name}` is not low, medium or high")));
-            }
-        }
-    }
+    let mut degree = |key: &'static str, name: Option<&String>| {
+        let Some(name) = name else {
+            return ItemEffort::default();
+        };
+        ItemEffort::by_name(&name.trim().to_lowercase()).unwrap_or_else(|| {
+            let name = one_line(name, TITLE_CHARS);
+            faults.push((key, format!("the {key} `{name}` is not low, medium or high")));
+            ItemEffort::default()
+        })
+    };
+    let effort = degree("effort", written.effort.as_ref());
+    let risk = degree("risk", written.risk.as_ref());
     let mut config = BTreeMap::new();
     for (name, value) in &written.knobs {
         match value {
@@ -159,6 +162,7 @@ fn item_of(
         text: written.text,
         expected_ratio: written.expected_ratio.unwrap_or(expected),
         effort,
+        risk,
         needs: written.needs,
         when: written.when,
         how,
@@ -171,7 +175,8 @@ fn level(name: &str) -> Option<f64> {
 }
 
 /// The keys below a recommendation of the Markdown form.
-const KEYS: [&str; 8] = ["id", "expected", "effort", "needs", "when", "entry", "knobs", "sweep"];
+const KEYS: [&str; 9] =
+    ["id", "expected", "effort", "risk", "needs", "when", "entry", "knobs", "sweep"];
 
 /// A recommendation of the Markdown form, with its line and those of its keys.
 struct MarkdownRecommendation {
@@ -270,6 +275,7 @@ impl MarkdownRecommendation {
                 Err(_) => return Some(format!("`{}` is not a speedup such as 1.2x", shown())),
             },
             "effort" => written.effort = Some(value.to_owned()),
+            "risk" => written.risk = Some(value.to_owned()),
             "needs" => written.needs = list_of(value),
             "when" => written.when.push(value.trim_matches('`').to_owned()),
             "entry" => written.entry = Some(value.to_owned()),

@@ -11,8 +11,8 @@ use karve_harness::outcome::GateResult;
 use karve_os::error::Result;
 use std::collections::BTreeMap;
 
-/// Refuses changes outside the editable files, in another language than requested, or with findings
-/// that forbid them.
+/// Refuses changes outside the editable files, in another language than requested, with parts
+/// that the hypothesis does not state, or with findings that forbid them.
 pub(crate) fn check_changes(
     repo: &Repo,
     campaign: &Campaign,
@@ -21,8 +21,10 @@ pub(crate) fn check_changes(
 ) -> GateResult<()> {
     let paths = candidate.out_of_scope.clone();
     let wrong_framework = wrong_files(repo, campaign, candidate)?;
-    if !paths.is_empty() || !wrong_framework.is_empty() {
-        return Err(Gate::OutOfScope { paths, wrong_framework }.into());
+    let policy = campaign.charter().map(|charter| &charter.policy);
+    let unstated = policy.map_or_else(Vec::new, |policy| policy.unstated(&candidate.parts));
+    if !paths.is_empty() || !wrong_framework.is_empty() || !unstated.is_empty() {
+        return Err(Gate::OutOfScope { paths, wrong_framework, unstated }.into());
     }
     match integrity::forbids(findings) {
         Some(gate) => Err(gate.into()),

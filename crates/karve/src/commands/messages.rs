@@ -1,11 +1,18 @@
 //! `karve messages`: lists the messages of the published workflows, shows and checks their format.
 
+use crate::agenda::analysis;
 use crate::ui;
 use karve_agents::messages::{self, FieldKind, Message, MessageField};
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files;
 use karve_os::text::safe;
+use karve_profile::profilers::contract;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+
+/// Messages with a reader of their own.
+const PROFILE: &str = "hyper-mla/profile";
+const ANALYSIS: &str = "trtllm/analysis";
 
 /// List the messages between roles, show the format of one, or check a file
 #[derive(Debug, clap::Args)]
@@ -50,9 +57,13 @@ impl MessagesArgs {
         if !form.title.is_empty() {
             ui::outln(&format!("## {}", form.title));
         }
+        for label in &form.labels {
+            ui::outln(label);
+        }
         print_fields(&form.field, 0);
         for section in &form.section {
-            ui::outln(&format!("### {} shows {}", section.heading, section.body));
+            let shows = [&section.labels[..], std::slice::from_ref(&section.body)].concat();
+            ui::outln(&format!("### {} shows {}", section.heading, shows.join(" ").trim()));
         }
         Ok(())
     }
@@ -61,7 +72,7 @@ impl MessagesArgs {
 fn check(form: &Message, path: &Path, json: bool) -> Result<()> {
     let text = files::read_text(path, messages::BYTES_MAX as u64)
         .context(|| format!("cannot read {}", path.display()))?;
-    match messages::parse(form, &text) {
+    match read(form, &text) {
         Ok(datum) if json => ui::out_json(&datum),
         Ok(_) => ui::outln(&format!("valid {}", form.name)),
         Err(faults) => {
@@ -82,6 +93,23 @@ fn check(form: &Message, path: &Path, json: bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Reads a message with the one reader of its form.
+fn read(form: &Message, text: &str) -> Result<Value, Vec<String>> {
+    match form.name.as_str() {
+        PROFILE => contract::parse(text).map(|report| json!(report)),
+        ANALYSIS => match analysis::parse(text) {
+            Ok(read) => {
+                let items: Vec<_> = read.items.iter().map(|(_, item)| item).collect();
+                Ok(json!({ "bottleneck": read.bottleneck, "items": items }))
+            }
+            Err(faults) => {
+                Err(faults.iter().map(|(line, fault)| format!("line {line}: {fault}")).collect())
+            }
+        },
+        _ => messages::parse(form, text),
+    }
 }
 
 fn print_fields(fields: &[MessageField], depth: usize) {

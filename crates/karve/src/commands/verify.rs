@@ -237,6 +237,7 @@ mod tests {
             out_of_scope: Vec::new(),
             whole: None,
             summary: String::new(),
+            parts: Vec::new(),
         };
         Record {
             v: 2,

@@ -3,6 +3,7 @@
 use super::file::CasesTable;
 use super::source::{ConfigSource, PathSegment};
 use super::values::{CaseEntry, Scalar};
+use karve_core::policy::Preset;
 use karve_harness::placeholders;
 use karve_numerics::case::{Case, CaseSet};
 use karve_os::error::{CommandError, Result};
@@ -18,10 +19,25 @@ struct LocatedCase {
     line: usize,
 }
 
+/// The cases of hyper-mla where the file names none: one query as in decoding, several as in
+/// speculative decoding. A batch that does not fit is halved.
+const TRIALS: [&str; 2] = ["b=32,s=1,t=4096", "b=32,s=16,t=4096"];
+const TRIALS_HALVE: &str = "b";
+
 /// Builds the cases, in the order of the file: list, matrix, hidden.
-pub(super) fn cases_of(source: &ConfigSource<'_>, table: &CasesTable) -> Result<Vec<Case>> {
+pub(super) fn cases_of(
+    source: &ConfigSource<'_>,
+    table: &CasesTable,
+    preset: Preset,
+) -> Result<Vec<Case>> {
     let mut cases = entries(source, "list", &table.list, CaseSet::Full)?;
     cases.extend(combinations(source, &table.matrix)?);
+    let mut halve = table.halve.as_deref();
+    if cases.is_empty() && preset == Preset::HyperMla {
+        let trials = TRIALS.map(|trial| CaseEntry::Text(trial.to_owned()));
+        cases = entries(source, "list", &trials, CaseSet::Full)?;
+        halve = halve.or(Some(TRIALS_HALVE));
+    }
     if cases.is_empty() {
         return Err(source
             .error_at("cases", "there is no case")
@@ -33,7 +49,7 @@ pub(super) fn cases_of(source: &ConfigSource<'_>, table: &CasesTable) -> Result<
     refuse_too_many(source, cases.len())?;
     refuse_twins(source, &cases)?;
     let mut cases: Vec<Case> = cases.into_iter().map(|placed| placed.case).collect();
-    if let Some(halve) = &table.halve {
+    if let Some(halve) = halve {
         halve_by(source, halve, &mut cases)?;
     }
     Ok(cases)

@@ -11,6 +11,7 @@ use super::{
     rules, sandbox,
 };
 use karve_core::charter::{Better, Charter, Goal, Metric, OutputRule, Target, WorkMode};
+use karve_core::policy::Preset;
 use karve_harness::commands::output::OutputFormat;
 use karve_os::error::Result;
 use karve_os::text::shown;
@@ -38,7 +39,8 @@ pub(super) fn loaded_of(
     let root = naming::root_of(source, &file.campaign, given.dir)?;
     let editable = file.sources.editable.clone();
     check_editable(source, &editable, &naming::inside(&root, given.dir))?;
-    let cases = cases::cases_of(source, &file.cases)?;
+    let preset = file.policy.preset.unwrap_or(Preset::Strict);
+    let cases = cases::cases_of(source, &file.cases, preset)?;
     metric::check_cases(source, &metric, &cases)?;
     let commands = commands_of(source, &file.commands)?;
     let contract = contract::contract_of(source, file, &cases, &metric)?;

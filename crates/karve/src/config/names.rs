@@ -127,3 +127,7 @@ words!(
     /// What happens when a reviewer objects to a change.
     ReviewRuleName: Record, Repair, Skip
 );
+words!(
+    /// What happens to a change with parts that its hypothesis does not state.
+    BundleRuleName: Record, Refuse
+);

@@ -2,12 +2,12 @@
 //! `karve.toml`.
 
 use super::names::{
-    ErrorRuleName, FullWhenName, PresetName, ProfileWhenName, ReviewRuleName, SmallGainName,
-    StopName, StreakActionName, WarmUpRuleName,
+    BundleRuleName, ErrorRuleName, FullWhenName, PresetName, ProfileWhenName, ReviewRuleName,
+    SmallGainName, StopName, StreakActionName, WarmUpRuleName,
 };
 use super::values::OrNone;
 use karve_core::policy::{
-    ErrorRule, Preset, ProfileWhen, ReviewRule, SmallGain, StreakAction, WarmUpRule,
+    BundleRule, ErrorRule, Preset, ProfileWhen, ReviewRule, SmallGain, StreakAction, WarmUpRule,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -64,6 +64,9 @@ pub(super) struct PolicyTable {
     /// What happens when a reviewer objects to a change.
     #[schemars(with = "Option<ReviewRuleName>")]
     pub(super) review: Option<ReviewRule>,
+    /// What happens to a change with parts that its hypothesis does not state.
+    #[schemars(with = "Option<BundleRuleName>")]
+    pub(super) bundles: Option<BundleRule>,
 }
 
 /// How far candidates with knobs are tuned before they are measured.

@@ -9,7 +9,7 @@ use karve_agents::config::AgentConfig;
 use karve_agents::external::EXTERNAL;
 use karve_agents::scripted::SCRIPTED;
 use karve_core::charter::{AskRule, Target};
-use karve_core::roles::{Duty, RoleRequest, RoleTable, route};
+use karve_core::roles::{Duty, Role, RoleRequest, RoleTable, route};
 use karve_os::error::Result;
 use karve_os::text::{shown, suggestion};
 use schemars::JsonSchema;
@@ -62,16 +62,17 @@ pub(super) fn asks_of(
         return Ok(asks);
     }
     let mut table_of_roles = roles::built_in()?;
+    let mut removed: Vec<String> = Vec::new();
     for (name, table) in &file.roles {
-        take_table(source, name, table, &mut table_of_roles, agents)?;
-        if let (Some(agent), false) = (&table.agent, table.enabled == Some(false)) {
-            asks.agents.insert(name.clone(), agent.clone());
+        let role = take_table(source, name, table, &mut table_of_roles, agents)?;
+        match (&table.agent, table.enabled == Some(false)) {
+            (_, true) => removed.push(role),
+            (Some(agent), false) => drop(asks.agents.insert(role, agent.clone())),
+            (None, false) => {}
         }
     }
-    let removed = file.roles.iter().filter(|(_, of)| of.enabled == Some(false));
-    let removed: Vec<&String> = removed.map(|(name, _)| name).collect();
-    table_of_roles.role.retain(|role| !removed.contains(&&role.name));
-    table_of_roles.call.retain(|call| !removed.contains(&&call.role));
+    table_of_roles.role.retain(|role| !removed.contains(&role.name));
+    table_of_roles.call.retain(|call| !removed.contains(&call.role));
     if table_of_roles.general().is_none() {
         let message = "the enabled roles are not sufficient: there is no fallback role: one that \
             may implement, without a language";
@@ -86,16 +87,18 @@ pub(super) fn asks_of(
     Ok(asks)
 }
 
+/// Takes what a table says about a role; returns the role's own name.
 fn take_table(
     source: &ConfigSource<'_>,
     name: &str,
     table: &RoleAgentTable,
     table_of_roles: &mut RoleTable,
     agents: &BTreeMap<String, AgentConfig>,
-) -> Result<()> {
+) -> Result<String> {
     let path = format!("roles.{name}");
     let names: Vec<String> = table_of_roles.role.iter().map(|role| role.name.clone()).collect();
-    let Some(role) = table_of_roles.role.iter_mut().find(|role| role.name == name) else {
+    let is_named = |role: &&mut Role| role.name == name || role.aka.iter().any(|aka| aka == name);
+    let Some(role) = table_of_roles.role.iter_mut().find(is_named) else {
         let hint = suggestion(name, names.iter().map(String::as_str), "roles");
         return Err(source
             .error_at(&path, format!("there is no role `{}`", shown(name)))
@@ -129,7 +132,7 @@ fn take_table(
         }
         role.writes.clone_from(writes);
     }
-    Ok(())
+    Ok(role.name.clone())
 }
 
 /// A request that no role can handle is rejected before anything runs.

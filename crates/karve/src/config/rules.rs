@@ -45,6 +45,7 @@ pub(super) fn policy_of(source: &ConfigSource<'_>, table: &PolicyTable) -> Resul
     put(&mut policy.tune.coarse, table.tune.coarse);
     put(&mut policy.tune.fine, table.tune.fine);
     put(&mut policy.review, table.review);
+    put(&mut policy.bundles, table.bundles);
     put(&mut policy.full_when, table.full_when.map(|name| name.rule()));
     if let Some(stop) = &table.stop {
         policy.stop = stop.iter().map(|name| name.rule()).collect();

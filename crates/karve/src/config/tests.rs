@@ -396,6 +396,19 @@ fn an_empty_file_or_case_list_is_refused() {
 }
 
 #[test]
+fn hyper_mla_has_its_trial_matrix_where_the_file_names_no_case() {
+    let (before, _) = SHORT.split_once("list = [").unwrap();
+    let text = before.replace("work = \"2*M*N*K\"", "");
+    let text = format!("{text}list = []\n\n[policy]\npreset = \"hyper-mla\"\n");
+    let cases = read(&text).unwrap().charter.cases;
+    let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+    assert_eq!(names, ["b=32,s=1,t=4096", "b=32,s=16,t=4096"]);
+    assert!(cases.iter().all(|case| case.halve.as_deref() == Some("b")));
+    let own = text.replace("list = []", "list = [\"b=8\"]");
+    assert_eq!(read(&own).unwrap().charter.cases.len(), 1, "cases of the file replace it");
+}
+
+#[test]
 fn faults_between_cases_and_commands_are_named() {
     let text = short_with("name = \"odd\", M = 7, N = 8, K = 9", "name = \"odd\", M = 7");
     let text = text.replace("./b {case}", "./b {N}").replace("work = \"2*M*N*K\"", "");

@@ -6,6 +6,7 @@
 //! they say about themselves; a refuted status is kept.
 
 mod export;
+mod facts;
 mod import;
 mod mark;
 mod phrases;

@@ -5,7 +5,7 @@
 use super::{Layer, LibraryLayers};
 use karve_core::campaign::{Event, Record};
 use karve_core::knowledge::{
-    Evidence, Learning, Scope, became, is_same_measurement, new_tip, with_evidence,
+    Evidence, Learning, Scope, became, is_same_measurement, new_entry, with_evidence,
     without_evidence,
 };
 use karve_harness::store::{self, CampaignDir};
@@ -22,7 +22,7 @@ pub fn take_in(layers: &LibraryLayers, learning: &Learning, here: &Scope) -> Res
     let held = layers.hold(&[Layer::Staged])?;
     let library = layers.load()?;
     let known = library.placed.get(&learning.entry).map(|p| p.entry.clone());
-    let entry = known.unwrap_or_else(|| new_tip(learning, here));
+    let entry = known.unwrap_or_else(|| new_entry(learning, here));
     let traced = |of: &Evidence| dir.parent().is_some_and(|campaigns| is_traced(campaigns, of));
     let Some(changed) = with_evidence(entry.clone(), learning, here, traced) else {
         // It was written before karve was killed: report the same change again.
@@ -106,7 +106,7 @@ mod tests {
             take_in(&layers, &learning("a/round-1", 1.3), &here()).unwrap();
         }
         let found = entry(&layers);
-        assert_eq!((found.kind, found.evidence.len()), (EntryKind::Tip, 1));
+        assert_eq!((found.kind, found.evidence.len()), (EntryKind::Optimization, 1));
         assert_eq!(found.status, EntryStatus::Candidate);
         assert!(karve_core::knowledge::lint(&found, "2026-11-16").is_empty());
         let became = take_in(&layers, &learning("b/round-4", 1.2), &here()).unwrap();
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(found.except[0].after, ["y"]);
         assert_eq!(
             (found.kind, found.status),
-            (EntryKind::Tip, EntryStatus::Candidate),
+            (EntryKind::Optimization, EntryStatus::Candidate),
             "{found:?}"
         );
         let library = layers.load().unwrap();
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(known.spent_after, ["y"]);
         // Being slower again after it does not make it an anti-pattern; a gain there reverts it.
         after("c/round-2", 0.7, &["y"]);
-        assert_eq!(entry(&layers).kind, EntryKind::Tip);
+        assert_eq!(entry(&layers).kind, EntryKind::Optimization);
         after("d/round-2", 1.3, &["y"]);
         assert!(entry(&layers).except.is_empty());
     }

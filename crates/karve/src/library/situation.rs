@@ -1,7 +1,7 @@
 //! The situation of a project: all the words that describe its target.
 
-use karve_core::charter::Charter;
-use karve_core::knowledge::Situation;
+use karve_core::charter::{Charter, Target};
+use karve_core::knowledge::{Scope, Situation};
 use karve_profile::devices::DeviceCatalog;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,6 +82,20 @@ fn with_names(word: &str) -> Vec<String> {
         WORDS.languages.iter().filter(is).map(|(name, _)| name.clone()).collect();
     words.push(lower);
     words
+}
+
+/// The situation of a target, as the scope of what is found there.
+pub fn scope_of(target: &Target) -> Scope {
+    let named = |text: &str| -> Vec<String> {
+        let text = text.trim().to_lowercase();
+        if text.is_empty() { Vec::new() } else { vec![text] }
+    };
+    Scope {
+        device: named(&target.device),
+        backend: named(&target.backend),
+        op: named(&target.op),
+        ..Scope::default()
+    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 use super::source::ReportSource;
 use super::text::{number, typed};
 use karve_core::campaign::RoundSummary;
-use karve_core::charter::Goal;
+use karve_core::charter::{Better, Goal};
 use karve_core::comparison::{Comparison, SpeedChange};
 use karve_numerics::expr::{Expr, parse_expr};
 use karve_numerics::stats;
+use minijinja::{Value, context};
 use std::collections::BTreeMap;
 
 /// The most characters of a unit.
@@ -91,6 +92,30 @@ impl<'a> ReportFigures<'a> {
     /// The aggregate of a round's candidate as a time.
     pub(super) fn round_latency_ms(&self, round: &RoundSummary) -> Option<f64> {
         self.latency_ms(self.source.campaign.round_view(round).aggregate)
+    }
+
+    /// A step from one aggregate to another, as a time and as a rate.
+    pub(super) fn speed(&self, before: Option<f64>, after: Option<f64>) -> Value {
+        let times = [before, after].map(|aggregate| self.latency_ms(aggregate));
+        let time = |ms: Option<f64>| match ms {
+            Some(_) => format!("{} ms", number(ms)),
+            None => number(None),
+        };
+        let rate = |aggregate: Option<f64>, ms: Option<f64>| match self.source.charter.metric.better
+        {
+            Better::Higher => with_unit(self.source, aggregate),
+            Better::Lower if ms.is_some() => format!("{} calls/s", number(ms.map(|ms| 1e3 / ms))),
+            Better::Lower => number(None),
+        };
+        context! {
+            time_before => time(times[0]),
+            time_after => time(times[1]),
+            before_ms => times[0],
+            after_ms => times[1],
+            time_ratio => times[0].zip(times[1]).map(|(before, after)| after / before),
+            rate_before => rate(before, times[0]),
+            rate_after => rate(after, times[1]),
+        }
     }
 
     fn operations(&self, case: usize) -> Option<f64> {

@@ -88,7 +88,7 @@ fn write_value(
     };
     let text = match (value.kind(), page) {
         (ValueKind::Undefined, _) => return Ok(()),
-        (_, "jsonl") => serde_json::to_string(value).map_err(not_json)?,
+        (_, "jsonl" | "json") => serde_json::to_string(value).map_err(not_json)?,
         (ValueKind::None, "yaml") => "null".to_owned(),
         (ValueKind::None, _) => NO_VALUE.to_owned(),
         (ValueKind::Map, "yaml") => yaml_map(value)?,

@@ -13,7 +13,7 @@ pub(super) use report::report_page;
 
 use super::figures::{ReportFigures, change, goal, headline, speedup_now, with_unit};
 use super::source::{HiddenNames, ReportSource};
-use super::text::{CELL_MAX, PARAGRAPH_MAX, file_name, limit, list, time_of_work, typed};
+use super::text::{CELL_MAX, PARAGRAPH_MAX, limit, list, time_of_work, typed};
 use karve_core::campaign::strategy::StagnationTrigger;
 use karve_core::campaign::{Campaign, RoundSummary, strategy};
 use karve_core::charter::{Branch, Charter, WorkMode};
@@ -22,6 +22,7 @@ use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::integrity::AuditMode;
 use karve_core::lineage::unchecked_note;
 use karve_core::policy::StreakAction;
+use karve_core::profile::{CounterValues, Profile};
 use karve_numerics::case::CaseSet;
 use minijinja::value::{Serde, merge_maps};
 use minijinja::{Value, context};
@@ -56,6 +57,11 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
         by_kept_gains => with_unit(source, campaign.aggregate()),
         peak_before => campaign.peak_share_at(1.0),
         peak_after => campaign.peak_share_at(now),
+        peak_points => campaign
+            .peak_share_at(now)
+            .zip(campaign.peak_share_at(1.0))
+            .map(|(after, before)| (after - before) * 100.0),
+        is_met => campaign.goal_met(),
         peak_share => campaign.peak_share(),
         noise => host_noise(campaign),
     };
@@ -84,6 +90,8 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
             skipped => profile.skipped.as_ref().map(|why| source.line(why, CELL_MAX)),
             bottleneck => profile.bottleneck.name(),
         }),
+        speed => figures.speed(campaign.baseline_aggregate(), campaign.aggregate_at(now)),
+        remaining => report::remaining(source),
         spent, result, plan,
         ..charter_page(source, &figures)
     }
@@ -171,7 +179,7 @@ fn charter_page(source: &ReportSource<'_>, figures: &ReportFigures<'_>) -> Value
         review_rule => Serde(charter.policy.review),
         cases => cases.collect::<Vec<_>>(),
         n_hidden => source.n_hidden(),
-        devlog => format!("docs/kernels/{}.md", file_name(&target.op)),
+        devlog => super::devlog_path(&target.op),
         setup => setup(source),
         baseline => baseline(source, figures),
     }
@@ -211,13 +219,26 @@ fn setup(source: &ReportSource<'_>) -> Value {
 
 fn baseline(source: &ReportSource<'_>, figures: &ReportFigures<'_>) -> Option<Value> {
     let baseline = source.campaign.baseline()?;
+    let first = source.campaign.first_profile().and_then(Profile::main_kernel);
+    let first = first.map(strategy::shown_counters).unwrap_or_default();
     Some(context! {
         gate => source.line(&source.gate(&baseline.gate), CELL_MAX),
         passed => baseline.gate.passed(),
         latency_ms => figures.latency_ms(source.campaign.baseline_aggregate()),
         tflops => figures.tflops_at(1.0),
+        counters => counters(&first),
         rates => rates(figures.mean_and_peak(|case| figures.baseline_median(case))),
     })
+}
+
+/// The counters of a version, in the units of its table.
+fn counters(seen: &CounterValues) -> Value {
+    let of = |name: &str| seen.get(name).copied();
+    context! {
+        gb_per_s => of("dram_bytes_per_s").map(|rate| rate / 1e9),
+        occupancy => of("occupancy_pct"),
+        tensor => of("tensor_pct"),
+    }
 }
 
 fn rates(mean_and_peak: Option<(f64, f64)>) -> Value {

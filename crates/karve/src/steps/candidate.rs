@@ -8,6 +8,7 @@ use crate::refs::refs_of;
 use crate::reports;
 use globset::GlobSet;
 use karve_core::hypothesis::{Candidate, Hypothesis};
+use karve_core::parts::parts_of;
 use karve_harness::git::{CandidateCommit, CandidateFilter, CommitNote, ExpectedRef, Oid};
 use karve_harness::outcome::ReasonResult;
 use karve_harness::{project_file, store};
@@ -77,6 +78,7 @@ pub(super) fn commit_candidate(
         commit: oid.to_string(),
         tree: tree.to_string(),
         files,
+        parts: parts_of(&String::from_utf8_lossy(&patch), hypothesis),
         patch: store::put_artifact(&context.dir, &patch)?,
         out_of_scope,
         whole,

@@ -7,6 +7,7 @@ use crate::checks::{GhostCheck, audit_commits, check_changes};
 use crate::refs::refs_of;
 use karve_agents::builtin::knobs_at;
 use karve_core::campaign::{Campaign, Event, KeepEvidence, RoundState, Step};
+use karve_core::charter::Commands;
 use karve_core::hypothesis::Candidate;
 use karve_core::integrity::{AuditFinding, in_order};
 use karve_core::measurement::Gate;
@@ -87,6 +88,11 @@ fn build_and_test(
         None => harness,
     };
     let variant = if set == CaseSet::Quick { CommandVariant::Quick } else { CommandVariant::Usual };
+    for (setting, commands) in settings_of(context, campaign) {
+        let harness = harness.clone().with_commands(&commands);
+        test_visible_cases(&harness, &built.path, set, variant, campaign)
+            .map_err(|failure| failure.map(|gate| gate.with_setting(&setting)))?;
+    }
     *errors = test_visible_cases(&harness, &built.path, set, variant, campaign)?;
     if set == CaseSet::Full {
         let hidden = cases_at(campaign, &campaign.cases_of(CaseSet::Hidden));
@@ -97,6 +103,22 @@ fn build_and_test(
     }
     let parent_artifacts = parent.and_then(|built| built.artifacts);
     Ok(built.artifacts.is_some() && built.artifacts == parent_artifacts)
+}
+
+/// The settings under which the language of the round wants a kernel to be right, in order, with
+/// the commands that have them.
+fn settings_of(context: &Context, campaign: &Campaign) -> Vec<(String, Commands)> {
+    let route = campaign.current_round().and_then(|round| round.route.as_ref());
+    let table_of_roles = context.charter.asks.role_table.as_deref();
+    let language = route.zip(table_of_roles).and_then(|(route, of)| of.language(&route.language));
+    let checks = language.iter().flat_map(|language| &language.checks);
+    let with = checks.filter_map(|check| {
+        let (name, value) = check.split_once('=')?;
+        let mut commands = context.charter.commands.clone();
+        commands.env.insert(name.to_owned(), value.to_owned());
+        Some((check.clone(), commands))
+    });
+    with.collect()
 }
 
 /// Functions that a candidate adds and that have no part in its results, if it is about to be kept.

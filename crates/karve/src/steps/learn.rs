@@ -4,9 +4,10 @@ use super::agent_turn::TurnOutcome;
 use super::context::Context;
 use super::{agent_turn, knowledge, profiling};
 use crate::library::learn;
+use crate::library::situation::scope_of;
 use karve_agents::{LessonAnswer, LessonQuestion};
 use karve_core::campaign::{Campaign, Event, strategy};
-use karve_core::knowledge::{Learning, PredictedCounter, Scope};
+use karve_core::knowledge::{Learning, PredictedCounter};
 use karve_core::spending::AgentUsage;
 use karve_os::error::{CommandError, ErrorKind, Result};
 
@@ -34,8 +35,11 @@ pub(crate) fn perform(context: &mut Context, round: u32, campaign: &Campaign) ->
         learning.unsaid = answer.failed.chars().take(NO_LESSON_CHARS).collect();
         usage = answer.usage;
         session_log = artifact;
-        learning.became =
-            learn::take_in(&knowledge::library_layers(context), learning, &scope_of(context))?;
+        learning.became = learn::take_in(
+            &knowledge::library_layers(context),
+            learning,
+            &scope_of(&context.charter.target),
+        )?;
     }
     Ok(Event::Learned { round, lesson, usage, session_log })
 }
@@ -66,21 +70,6 @@ fn ask_lesson(
             agent.learn(&question, workspace)
         });
     answered.or_else(without_lesson)
-}
-
-/// The campaign's situation, as the scope of its findings.
-fn scope_of(context: &Context) -> Scope {
-    let target = &context.charter.target;
-    let named = |text: &str| -> Vec<String> {
-        let text = text.trim().to_lowercase();
-        if text.is_empty() { Vec::new() } else { vec![text] }
-    };
-    Scope {
-        device: named(&target.device),
-        backend: named(&target.backend),
-        op: named(&target.op),
-        ..Scope::default()
-    }
 }
 
 /// What the kernel was built with.

@@ -1,10 +1,12 @@
-//! Reads what earlier campaigns left for this target: tips, and entries of the library.
+//! Reads what earlier campaigns left for this target: tips, devlogs, and entries of the library.
 
 use super::context::Context;
-use super::{knowledge, tips};
+use super::{devlog, knowledge, tips};
 use karve_core::campaign::Event;
 use karve_os::error::Result;
 
 pub(crate) fn perform(context: &Context) -> Result<Event> {
-    Ok(Event::TipsRead { tips: tips::read_tips(context), known: knowledge::recall(context)? })
+    let mut read = tips::read_tips(context);
+    read.extend(devlog::read(context));
+    Ok(Event::TipsRead { tips: read, known: knowledge::recall(context)? })
 }

@@ -1,6 +1,6 @@
 //! Roles: which agent is asked, what it may write, in which language, and what a reviewer says.
 
-use crate::e2e::lab::Lab;
+use crate::e2e::lab::{Lab, source};
 use crate::e2e::tidy::is_tidy;
 use serde_json::Value;
 use std::fs;
@@ -242,6 +242,79 @@ fn an_answer_that_breaks_the_contract_it_speaks_is_asked_for_again() {
     assert_eq!(lab.verdicts(), ["keep"]);
     let refused = &lab.events("proposal_refused")[0]["refusal"];
     assert_eq!(refused["refusal"], "unreadable", "{refused}");
+}
+
+#[test]
+fn the_published_messages_and_our_own_pass_the_check() {
+    let lab = Lab::empty();
+    let published = source("testdata/messages");
+    for name in [
+        "hyper-mla/profile",
+        "hyper-mla/task",
+        "hyper-mla/summary",
+        "trtllm/analysis",
+        "trtllm/optimization",
+        "trtllm/summary",
+    ] {
+        let file = published.join(format!("{name}.md"));
+        lab.karve(&["messages", name, "--check", file.to_str().unwrap()]).ends(0);
+    }
+    let own = source("testdata/reports");
+    for (name, file) in [
+        ("hyper-mla/profile", "profile/hyper-mla.md"),
+        ("hyper-mla/profile", "profile/hyper-mla-table.md"),
+        ("trtllm/analysis", "profile/trtllm.md"),
+        ("trtllm/optimization", "optimization-1.md"),
+        ("trtllm/summary", "optimizations.md"),
+    ] {
+        let file = own.join(file);
+        lab.karve(&["messages", name, "--check", file.to_str().unwrap()]).ends(0);
+    }
+    lab.write("broken.md", "Primary bottleneck: memory-bound\n");
+    let check = ["messages", "trtllm/analysis", "--check", "broken.md"];
+    lab.karve(&check).ends(1).complains(&["line 1", "Recommendations"]);
+}
+
+#[test]
+fn a_new_version_is_taken_in_its_form_and_a_broken_summary_loses_nothing() {
+    let lab = lab("exit 9", "");
+    let version = "edit s/TIME=.*/TIME=50/\ncat <<'END'\n## New Version: kernel v1\n\
+        ### Changes Applied: half of the work\n### Files: kernel.sh\n### Correctness: PASS\n\n\
+        ### Trial Configurations Checked\n1. n=1 -- the only one\n\n\
+        ### Devlog Entry Written: docs/kernels/kernel.md\nEND";
+    let broken =
+        "edit s/TIME=.*/TIME=25/\ncat <<'END'\n## New Version: kernel v2\nhalved again\nEND";
+    lab.replace("karve.toml", "rounds = 10", "rounds = 2");
+    lab.script("1", "propose", CLAIM)
+        .script("1", "implement", version)
+        .script("2", "propose", "claim \"shorten the wait\" \"less of it is needed\" 2.0")
+        .script("2", "implement", broken)
+        .commit();
+    lab.karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep", "keep"]);
+    let said = lab.events("implemented");
+    assert_eq!(said[0]["candidate"]["summary"], "half of the work");
+    let second = said[1]["candidate"]["summary"].as_str().unwrap();
+    assert!(second.contains("halved again (malformed: "), "{second}");
+}
+
+#[test]
+fn a_kernel_for_tileir_is_right_with_the_backend_off_and_then_on() {
+    let lab = lab("exit 9", "[roles.kernel-tileir-specialist]\nwrites = [\"kernel.sh\"]");
+    lab.replace("karve.toml", "backend = \"sh\"", "backend = \"triton\"\nlanguage = \"Triton\"");
+    lab.replace("karve.toml", "device = \"cpu\"", "device = \"B200\"");
+    lab.replace("karve.toml", "rounds = 10", "rounds = 1");
+    let test = lab.read("test.sh");
+    let fails = "[ \"${ENABLE_TILE-}${TILED-}\" != 11 ] || { echo 'wrong tiles' >&2; exit 1; }";
+    lab.write("test.sh", &format!("{test}{fails}\n"));
+    let told = "grep -q 'with ENABLE_TILE=1: .*wrong tiles' \"$KARVE_BRIEF\" || exit 9";
+    lab.script("1", "implement", &format!("{HALVE}\necho TILED=1 >>kernel.sh\necho tiled"))
+        .script("1", "repair", &format!("{told}\nedit /TILED/d\necho fixed"))
+        .commit();
+    lab.karve(&["run", "--yes"]).ends(0).shows(&["tileir-specialist"]);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    let gates = lab.events("gated");
+    assert_eq!(gates[0]["gate"]["gate"], "wrong_result", "{gates:?}");
 }
 
 #[test]

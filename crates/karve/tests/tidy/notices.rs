@@ -2,8 +2,9 @@
 
 use super::source::Source;
 use super::{
-    MACHINES, UNDONE, house, impurities, leftovers, missing_files, orphan_output, oversized_file,
-    oversized_functions, strange_dependencies, trespasses, unused_words, vague_hints,
+    MACHINES, UNDONE, coverage, house, impurities, leftovers, missing_files, orphan_output,
+    oversized_file, oversized_functions, strange_dependencies, trespasses, unused_words,
+    vague_hints,
 };
 
 fn broken(path: &str, text: &str) -> Source {
@@ -48,6 +49,23 @@ fn a_file_in_the_architecture_that_does_not_exist() {
         ["crates/karve/src/a.rs", "crates/karve/src/git/b.rs", "x.md"].map(str::to_owned).to_vec();
     check(missing_files("see `a.rs`, git/{b}.rs, crates/karve/src/, x.md.", &files), 0);
     check(missing_files("a.rs git/b.rs c.rs gone/", &files), 2);
+}
+
+#[test]
+fn a_requirement_without_evidence() {
+    let page = super::read("docs/coverage.md");
+    let read = |path: &str| Some(super::read(path));
+    let first = page.lines().find(|line| line.starts_with("| A10 |")).unwrap();
+    let replaced = |with: &str| coverage::faults(&page.replace(first, with), &read);
+    check(replaced(first), 0);
+    check(replaced("| A10 | Done | works | it is so |"), 1);
+    check(replaced("| A10 | Done | works | `karve/src/lib.rs::gone` |"), 2);
+    check(replaced("| A10 | Done | works | `karve fly` |"), 1);
+    check(replaced("| A10 | Done | works | `karve run` |"), 0);
+    check(replaced("| A10 | Done | done | `karve run` |"), 2);
+    check(replaced("| A10 | Done | partly | not all |"), 1);
+    check(replaced("| A9 | Done | works | `karve run` |"), 1);
+    check(replaced("| A10 | works | `karve run` |"), 3);
 }
 
 #[test]

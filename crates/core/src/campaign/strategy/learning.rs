@@ -4,15 +4,18 @@ use super::hidden::shown;
 use super::relations::{in_kernel, is_contained, other_ways};
 use super::visible_name;
 use crate::campaign::{Campaign, RoundPhase, RoundState, RoundSummary};
+use crate::charter::Better;
 use crate::comparison::Comparison;
-use crate::hypothesis::Hypothesis;
+use crate::hypothesis::{Direction, Hypothesis};
 use crate::integrity::has_ghost;
 use crate::knowledge::{Evidence, Learning, Lesson, LessonNotes, PredictedCounter};
 use crate::measurement::Gate;
+use crate::policy::ProfileWhen;
+use crate::profile::classify::with_derived;
 use crate::profile::compare::{
     CounterChange, Expectation, ExpectationResult, assess, compare, parse_expectation,
 };
-use crate::profile::{Profile, ProfileDepth};
+use crate::profile::{CounterValues, KernelProfile, Profile, ProfileDepth};
 use crate::verdict::{DropReason, Verdict};
 use karve_numerics::case::CaseSet;
 use karve_numerics::stats;
@@ -25,6 +28,12 @@ const PARENT_CHARS: usize = 12;
 const CASES_MAX: usize = 4;
 /// Maximum number of findings without an entry that one campaign leaves.
 const NEW_MAX: usize = 20;
+/// Below this a candidate is a clear loss.
+const LOSS_RATIO: f64 = 0.97;
+/// Counters that the pages of a campaign show of each version.
+const SHOWN: [&str; 4] = ["dram_bytes_per_s", "occupancy_pct", "registers", "tensor_pct"];
+/// Maximum number of counters that a finding names.
+const NAMED_MAX: usize = 8;
 /// A change that was expected to gain more than this and gained nothing is a refuted assumption.
 const ASSUMED_RATIO: f64 = 1.05;
 
@@ -45,12 +54,16 @@ pub fn to_compare(campaign: &Campaign) -> Option<(String, ProfileDepth)> {
     let RoundPhase::Learning { verdict } = &round.phase else {
         return None;
     };
-    round.shown()?;
+    let shown = round.shown()?;
     let before = before(campaign, round)?;
     before.main_kernel()?;
     let prediction = !expected(round).is_empty();
     let candidate = round.candidate.as_ref()?;
-    (verdict.keeps() || prediction).then(|| (candidate.commit.clone(), before.depth))
+    // What made it slower is worth a look where every round is profiled.
+    let policy = &campaign.charter()?.policy;
+    let is_loss = shown.overall.ratio < LOSS_RATIO;
+    let is_loss = is_loss && policy.profile_when == ProfileWhen::EveryRound;
+    (verdict.keeps() || prediction || is_loss).then(|| (candidate.commit.clone(), before.depth))
 }
 
 /// The profile of the parent.
@@ -125,6 +138,9 @@ pub fn lesson(campaign: &Campaign, after: Option<&Profile>) -> Lesson {
     };
     let reported_value: Vec<String> = prediction.iter().map(PredictedCounter::describe).collect();
     let mut learning = learning(campaign, round, verdict);
+    if let Some(learning) = &mut learning {
+        learning.moved = moved.iter().take(NAMED_MAX).map(CounterChange::describe).collect();
+    }
     if !reported_value.is_empty() {
         let reported_value = reported_value.join("; ");
         text = format!("{text}; {reported_value}");
@@ -136,9 +152,17 @@ pub fn lesson(campaign: &Campaign, after: Option<&Profile>) -> Lesson {
     Lesson {
         text: text.chars().take(LESSON_MAX).collect(),
         learning: learning.map(Box::new),
+        seen: after.and_then(Profile::main_kernel).map(shown_counters).unwrap_or_default(),
         moved,
         predicted: prediction,
     }
+}
+
+/// The counters of a kernel that pages show.
+pub fn shown_counters(kernel: &KernelProfile) -> CounterValues {
+    let mut values = with_derived(kernel);
+    values.retain(|name, _| SHOWN.contains(&name.as_str()));
+    values
 }
 
 /// What the library learns: a reusable finding, a sharper condition, or a refuted assumption.
@@ -183,11 +207,26 @@ fn learning(campaign: &Campaign, round: &RoundState, verdict: &Verdict) -> Optio
         entry: hypothesis.entry.clone().unwrap_or(new),
         title: hypothesis.title.chars().take(100).collect(),
         mechanism: hypothesis.mechanism.chars().take(LESSON_MAX).collect(),
+        bottleneck: hypothesis.bottleneck.chars().take(STRANGE_MAX).collect(),
+        language: match hypothesis.direction {
+            Direction::Algorithm => String::new(),
+            _ => campaign.charter().map(|c| c.target.language.to_lowercase()).unwrap_or_default(),
+        },
+        moved: Vec::new(),
+        beside: beside(campaign),
         evidence: evidence(campaign, round, hypothesis, comparison, verdict)?,
         words: LessonNotes::default(),
         unsaid: String::new(),
         became: String::new(),
     })
+}
+
+/// Entries in the kernel, with what this campaign found itself.
+fn beside(campaign: &Campaign) -> Vec<String> {
+    let found = campaign.rounds().iter().filter(|round| round.verdict.keeps());
+    let found = found.filter_map(|round| round.lesson.learning.as_ref());
+    let found = found.filter(|learning| learning.is_new).map(|learning| learning.entry.clone());
+    in_kernel(campaign).into_iter().chain(found).collect()
 }
 
 /// Whether the clocks disagree about a candidate that is slower by both.
@@ -265,7 +304,7 @@ fn evidence(
             (true, _) => "it did not build, or its result was wrong".to_owned(),
             (false, true) => "the built artifact is the same".to_owned(),
             (false, false) => {
-                let quotient = before / after;
+                let quotient = charter.metric.ln_speedup(before, after).exp();
                 let expected = hypothesis.expected_ratio;
                 format!(
                     "expected {expected:.3}x; the ratio is from paired readings, the medians give \
@@ -279,6 +318,7 @@ fn evidence(
         parent: round.parent.chars().take(PARENT_CHARS).collect(),
         on_top_of: hypothesis.entry.as_ref().map(ways).unwrap_or_default(),
         disputed: String::new(),
+        more_is_better: charter.metric.better == Better::Higher,
         reported: false,
     })
 }

@@ -76,6 +76,14 @@ enum TriggerResult {
     Unknown,
 }
 
+/// The entry that the hypothesis of the round applies, as far as it is known.
+pub(super) fn applied(campaign: &Campaign) -> Option<BriefEntry> {
+    let id = campaign.current_round()?.hypothesis.as_ref()?.entry.as_ref()?;
+    let known = campaign.known().iter().find(|known| known.id == *id)?;
+    let expected = ExpectedGain::of(known).describe(known.kind, kept_share(campaign));
+    Some(brief_entry(known, String::new(), expected))
+}
+
 /// What the library knows about the current kernel.
 pub fn recall(campaign: &Campaign) -> LibraryRecall {
     let kernel = campaign.profile().and_then(|profile| profile.main_kernel());

@@ -224,7 +224,11 @@ fn source_that_failed_is_not_tested_again_in_the_hope_of_better_luck() {
     ];
     check_first(&script, &gate_drop(wrong_result("large")), 2);
     // Changed read-only files are not in the tree, so the tree may stay the same.
-    let outside = Gate::OutOfScope { paths: vec!["test.c".into()], wrong_framework: Vec::new() };
+    let outside = Gate::OutOfScope {
+        paths: vec!["test.c".into()],
+        wrong_framework: Vec::new(),
+        unstated: Vec::new(),
+    };
     edit(&mut script, 1).attempts = vec![
         tree("same", ScriptedAttempt::fails(&outside)),
         tree("same", ScriptedAttempt::passes()),
@@ -333,7 +337,11 @@ fn the_same_source_is_not_judged_twice() {
 
 /// Round 1 also changed a read-only file, and round 2 submits the same source without that.
 fn once_outside() -> CampaignScript {
-    let outside = Gate::OutOfScope { paths: vec!["bench.c".into()], wrong_framework: Vec::new() };
+    let outside = Gate::OutOfScope {
+        paths: vec!["bench.c".into()],
+        wrong_framework: Vec::new(),
+        unstated: Vec::new(),
+    };
     let mut script = script(&[1.3, 1.3]);
     script.charter.policy.debug_retries = 0;
     edit(&mut script, 1).attempts = vec![ScriptedAttempt::fails(&outside)];

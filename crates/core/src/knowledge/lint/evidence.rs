@@ -82,7 +82,10 @@ fn ratios(number: usize, evidence: &Evidence, list: &mut LintFindings<'_>) {
 /// The speedup is estimated from paired readings, while before and after are separate medians: they
 /// may differ by what the interval allows, and a little more.
 fn middles(number: usize, evidence: &Evidence, list: &mut LintFindings<'_>) {
-    let quotient = evidence.before / evidence.after;
+    let quotient = match evidence.more_is_better {
+        true => evidence.after / evidence.before,
+        false => evidence.before / evidence.after,
+    };
     let usable = |value: f64| value.is_finite() && value > 0.0;
     if !(usable(evidence.before) && usable(evidence.after) && usable(evidence.ratio)) {
         return;

@@ -1,5 +1,6 @@
 //! Reads the formats of the published workflows, as `data/dialects.toml` maps them to entries.
 
+use super::facts::FactList;
 use super::{Dialect, EvidencePlace, SourcePage, mark, slug, triggers_in};
 use crate::library::markdown::{front_matter_error, parse_sections};
 use karve_core::knowledge::{
@@ -42,6 +43,39 @@ struct PageFrontMatter {
     family: String,
     bottleneck: String,
     signals: Vec<String>,
+    model_scope: FactList,
+    patterns: FactList,
+    apply_via_kind: FactList,
+    knobs: FactList,
+    specialists: FactList,
+    commits: FactList,
+    log_markers: FactList,
+    eligibility: FactList,
+}
+
+impl PageFrontMatter {
+    /// What a case says besides the fields of an entry, by the names of the format.
+    fn facts(&self) -> Vec<String> {
+        let lists = [
+            ("model_scope", &self.model_scope),
+            ("patterns", &self.patterns),
+            ("apply_via_kind", &self.apply_via_kind),
+            ("knobs", &self.knobs),
+            ("specialists", &self.specialists),
+            ("commits", &self.commits),
+            ("log_markers", &self.log_markers),
+            ("eligibility", &self.eligibility),
+        ];
+        let told = lists.into_iter().filter(|(_, list)| !list.is_empty());
+        let told = told.map(|(name, list)| format!("{name}: {}", list.line()));
+        let own = [
+            format!("family: {}", self.family),
+            format!("maturity: {}", self.maturity),
+            format!("bottleneck: {}", self.bottleneck),
+            format!("signals: {}", self.signals.join(", ")),
+        ];
+        own.into_iter().chain(told).collect()
+    }
 }
 
 /// The figures of a case: either all of them are present or none.
@@ -166,12 +200,7 @@ fn translated_sections(
         }
     }
     if let Some(heading) = &dialect.facts {
-        let facts = [
-            format!("family: {}", head.family),
-            format!("maturity: {}", head.maturity),
-            format!("bottleneck: {}", head.bottleneck),
-            format!("signals: {}", head.signals.join(", ")),
-        ];
+        let facts = head.facts();
         sections.push(EntrySection { heading: heading.clone(), text: facts.join("\n") });
     }
     sections

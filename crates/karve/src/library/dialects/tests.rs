@@ -91,7 +91,10 @@ fn tips_are_read_by_device_operation_and_backend() {
 fn a_case_keeps_its_figures_only_if_they_are_whole() {
     let text = "---\nid: moe-overlap\ntype: case\nfamily: communication\n\
         maturity: verified-locally\nbottleneck: communication\nsignals: [nccl-dominates, low-sm]\n\
-        architectures: [sm100]\n\
+        architectures: [sm100]\nmodel_scope: [moe]\npatterns: [overlap]\n\
+        apply_via_kind: config\nknobs: [EP_SIZE, STREAMS]\n\
+        specialists: [kernel-triton-specialist]\ncommits: [abc123]\n\
+        log_markers: [overlap on]\neligibility: two or more ranks\n\
         phase: [decode]\naccuracy_risk: lossy\nextra_key: kept out\n\
         interactions:\n  composes-with: [cuda-graph]\n\
         measured: {metric: throughput, value: '+12.5%', gpu: B200, workload: decode, run_ref: r1, \
@@ -108,6 +111,12 @@ fn a_case_keeps_its_figures_only_if_they_are_whole() {
     assert_eq!(again.evidence, case.evidence);
     assert_eq!(again.counter_signals, case.counter_signals);
     assert_eq!(again.interactions, case.interactions);
+    // Every key comes back as it was.
+    for line in ["knobs:\n- EP_SIZE\n- STREAMS", "apply_via_kind: config", "commits:\n- abc123"] {
+        assert!(pages[0].text.contains(line), "{line}: {}", pages[0].text);
+    }
+    assert_eq!(again.section("Casebook"), case.section("Casebook"));
+    assert_eq!(case.section("Casebook").unwrap().lines().count(), 12);
     let some = text.replace("workload: decode, ", "");
     assert!(parse(KnowledgeFormat::Casebook, &page("x.md", &some)).is_err());
     let words = text.replace("'+12.5%'", "a lot");

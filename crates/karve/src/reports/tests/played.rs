@@ -374,6 +374,7 @@ pub(super) fn hypothesis(said: &Said) -> Hypothesis {
         variant: 0,
         differs: None,
         task: None,
+        steps: Vec::new(),
     }
 }
 
@@ -399,6 +400,7 @@ fn candidate(round: u32) -> Candidate {
         out_of_scope: Vec::new(),
         whole: None,
         summary: "Did it.\n\n# And | more, as on ZEBRA".into(),
+        parts: Vec::new(),
     }
 }
 

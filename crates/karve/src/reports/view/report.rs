@@ -89,6 +89,23 @@ fn agenda(source: &ReportSource<'_>) -> Option<Value> {
     })
 }
 
+/// What was not applied, each with its reason: items of the agenda, what the last profile
+/// suggests, and directions.
+pub(super) fn remaining(source: &ReportSource<'_>) -> Vec<String> {
+    let items = source.campaign.view().agenda.into_iter().filter(|item| item.state != "kept");
+    let items = items.map(|item| match why(source, &item) {
+        why if why.is_empty() => format!("{}: {}", item.title, item.state),
+        why => format!("{}: {}, {why}", item.title, item.state),
+    });
+    let diagnosis = source.campaign.profile().and_then(|profile| profile.diagnosis.as_ref());
+    let found = diagnosis.iter().flat_map(|diagnosis| &diagnosis.opportunities).map(|found| {
+        let (name, gain, trigger) = (&found.name, found.gain_pct, &found.trigger);
+        format!("{name}: est. {gain:.0}% gain, {trigger}; not tried on this version")
+    });
+    let all = items.chain(found).map(|line| source.line(&line, CELL_MAX));
+    all.chain(super::open_directions(source)).collect()
+}
+
 /// Why an item was dropped or skipped, without the names of hidden cases.
 fn why(source: &ReportSource<'_>, item: &ItemView) -> String {
     let last = item.rounds.last().filter(|_| item.state == "dropped");

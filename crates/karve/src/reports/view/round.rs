@@ -6,11 +6,12 @@ use crate::reports::source::{HiddenNames, ReportSource};
 use crate::reports::text::{CELL_MAX, PARAGRAPH_MAX, list, number, printable};
 use karve_core::campaign::{RoundSummary, signals_of};
 use karve_core::charter::Better;
-use karve_core::hypothesis::Hypothesis;
+use karve_core::hypothesis::{ChangePart, Hypothesis};
 use karve_core::integrity;
 use karve_core::knowledge::{EvidenceEffect, effect_of};
 use karve_core::lineage::unchecked_note;
 use karve_core::measurement::{FailureCategory, Gate};
+use karve_core::policy::WarmUpRule;
 use karve_core::roles::Review;
 use karve_core::variants::ImplementedVariant;
 use karve_core::verdict::{DropReason, Verdict};
@@ -35,6 +36,7 @@ pub(super) fn settled(
         spent_ms => round.spent_ms,
         usd => round.usage.usd,
         title => source.title(round, PARAGRAPH_MAX),
+        specialist => source.line(specialist(source, round), CELL_MAX),
         hypothesis => round.hypothesis.as_ref().map(|h| hypothesis_page(&source.guard, h)),
         reviews => reviews.collect::<Vec<_>>(),
         keeps => round.verdict.keeps(),
@@ -43,11 +45,29 @@ pub(super) fn settled(
         lesson => source.lesson(round, PARAGRAPH_MAX),
         predicted => paragraph(&predicted.join("; ")),
         learning => learning(source, round),
+        precedent => precedent(source, round),
+        counters => super::counters(&round.lesson.seen),
         sets => sets.map(|values| paragraph(&values)),
         iteration => iteration_status(&round.verdict),
         is_ineffective => is_ineffective(&round.verdict),
         ..merge_maps([change(source, round), results(source, figures, round)])
     }
+}
+
+/// Who made the change: the role, where there are roles, or the agent.
+fn specialist<'a>(source: &ReportSource<'a>, round: &'a RoundSummary) -> &'a str {
+    let route = round.route.as_ref();
+    route.map_or(source.charter.agent.as_str(), |route| &route.implements)
+}
+
+/// The library entry that the round adapts, and how far it can be trusted.
+fn precedent(source: &ReportSource<'_>, round: &RoundSummary) -> Option<Value> {
+    let id = round.hypothesis.as_ref()?.entry.as_ref()?;
+    let known = source.campaign.known().iter().find(|known| known.id == *id);
+    Some(context! {
+        entry => source.line(id, CELL_MAX),
+        confidence => known.map_or("unknown", |known| known.status.name()),
+    })
 }
 
 /// What only the pages about the round show.
@@ -85,9 +105,41 @@ pub(super) fn details(source: &ReportSource<'_>, round: &RoundSummary) -> Value 
             clock => source.line(layouts.clock.called(&source.charter.metric), CELL_MAX),
         }),
         errors => errors.collect::<Vec<_>>(),
+        worst => worst(round),
+        warm_up => warm_up(source.charter.policy.accept.warm_up),
+        decision => decision(&round.verdict),
         findings => findings.collect::<Vec<_>>(),
         transfer => transfer(source, round),
         ..next(source, round)
+    }
+}
+
+/// Blocks that only warm up, where the policy fixes their number.
+fn warm_up(rule: WarmUpRule) -> Option<u32> {
+    match rule {
+        WarmUpRule::First => Some(1),
+        WarmUpRule::Detected => None,
+    }
+}
+
+/// What the coordinator does with a kernel.
+fn decision(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Keep { .. } | Verdict::KeepGated { .. } => "USE",
+        Verdict::Undecided { .. } => "EVALUATE",
+        Verdict::Drop { .. } => "SKIP",
+    }
+}
+
+/// The largest differences of any tensor from the reference.
+fn worst(round: &RoundSummary) -> Value {
+    let of = |figure: &dyn Fn(&CaseTensorError) -> f64| {
+        let figures = round.errors.iter().map(figure).filter(|figure| figure.is_finite());
+        figures.reduce(f64::max)
+    };
+    context! {
+        max_abs => of(&|error| error.error.max_abs),
+        max_rel => of(&|error| error.error.max_rel),
     }
 }
 
@@ -121,11 +173,22 @@ fn change(source: &ReportSource<'_>, round: &RoundSummary) -> Value {
         candidate => candidate.map(|candidate| context! {
             commit => &candidate.commit,
             summary => source.line(candidate.summary.trim(), PARAGRAPH_MAX),
+            parts => parts(source, &candidate.parts),
             out_of_scope => (!candidate.out_of_scope.is_empty())
                 .then(|| source.line(&list(&candidate.out_of_scope), PARAGRAPH_MAX)),
         }),
         files => files.map(|file| source.line(file, CELL_MAX)).collect::<Vec<_>>(),
     }
+}
+
+/// The parts of a change that has several.
+fn parts(source: &ReportSource<'_>, parts: &[ChangePart]) -> Vec<String> {
+    let of = |part: &ChangePart| match part.stated {
+        true => part.what.clone(),
+        false => format!("{}, not stated", part.what),
+    };
+    let shown = parts.iter().filter(|_| parts.len() > 1);
+    shown.map(|part| source.line(&of(part), CELL_MAX)).collect()
 }
 
 /// One of several implementations of the hypothesis.
@@ -170,6 +233,7 @@ fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &Round
     let before = earlier.find(|r| r.number < round.number && r.verdict.keeps());
     let before = before.map_or(1.0, |kept| kept.cumulative_ratio);
     let sol = |speedup: f64| source.campaign.peak_share_at(speedup);
+    let aggregate = source.campaign.round_view(round).aggregate;
     context! {
         gate => gate.map(|gate| source.line(&source.gate(gate), CELL_MAX)),
         passed => gate.is_some_and(Gate::passed),
@@ -192,6 +256,7 @@ fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &Round
         tflops => speedup.and_then(|speedup| figures.tflops_at(speedup)),
         rates => rates(figures.mean_and_peak(median)),
         latency_ms => figures.round_latency_ms(round),
+        speed => figures.speed(source.campaign.aggregate_at(before), aggregate),
     }
 }
 

@@ -5,8 +5,10 @@ use crate::campaign::{Event, Step};
 use crate::knowledge::{
     Action, EntryStatus, EvidenceEffect, ExpectedGain, KnownEntry, Lesson, effect_of,
 };
+use crate::policy::Preset;
 use crate::profile::compare::ExpectationResult;
 use crate::profile::{Bottleneck, KernelProfile, Profile, ProfileDepth, ProfileSource};
+use crate::testing::policy;
 use crate::testing::script::{CampaignScript, play_until, resume_until, script};
 use proptest::prelude::*;
 
@@ -447,6 +449,65 @@ fn profiled(commit: &str, values: &[(&str, f64)]) -> Profile {
 }
 
 #[test]
+fn the_evidence_of_a_rate_is_not_turned_round() {
+    use crate::charter::Better;
+    // The scripted value halves with each doubling: as a rate, more of it is a gain.
+    let mut script = script(&[0.5]);
+    script.charter.metric.better = Better::Higher;
+    let (campaign, _) = play_until(&script, &|step| matches!(step, Step::Learn { .. }));
+    let evidence = lesson(&campaign, None).learning.unwrap().evidence;
+    let quotient = evidence.after / evidence.before;
+    assert!(evidence.more_is_better && (quotient / evidence.ratio - 1.0).abs() < 0.1);
+    assert!(evidence.note.contains("the medians give 2."), "{}", evidence.note);
+    let entry = crate::knowledge::Entry {
+        evidence: vec![crate::knowledge::Evidence { toolchain: "cc".into(), ..evidence }],
+        ..Default::default()
+    };
+    let found = crate::knowledge::lint(&entry, "2999-01-01");
+    assert!(!found.iter().any(|found| found.what.contains("before and after")), "{found:?}");
+}
+
+#[test]
+fn a_clear_loss_is_profiled_where_every_round_is() {
+    let due = |preset: Preset| {
+        let mut script = script(&[0.8]);
+        script.charter.policy = policy(preset);
+        let (mut campaign, _) = play_until(&script, &|step| matches!(step, Step::Learn { .. }));
+        let parent = campaign.current_round().unwrap().parent.clone();
+        campaign.set_profile(profiled(&parent, &[("dram_pct", 40.0)]));
+        to_compare(&campaign).is_some()
+    };
+    assert!(due(Preset::HyperMla) && due(Preset::Trtllm) && !due(Preset::Strict));
+}
+
+#[test]
+fn who_implements_is_told_the_entry_the_counters_and_the_limits() {
+    let mut script = script(&[1.2]);
+    let crate::testing::script::ScriptedAnswer::Idea(idea) = &mut script.rounds[0][0] else {
+        panic!("an idea comes first");
+    };
+    idea.hypothesis.entry = Some("tiles".into());
+    let (mut campaign, log) = play_until(&script, &|step| matches!(step, Step::Implement(_)));
+    let list = vec![known("tiles", 1.3), known("other", 1.1)];
+    let read = Event::KnowledgeRead { known: list, gone: Vec::new() };
+    campaign.record(&script.record(log.len(), read)).unwrap();
+    let values = [("registers", 168.0), ("occupancy_pct", 12.4), ("spill_bytes", 0.0)];
+    campaign.set_profile(profile(&values));
+    let brief = brief(&campaign, &[]);
+    assert_eq!(brief.applied.unwrap().title, "do the tiles thing");
+    assert_eq!(
+        brief.limits[..3],
+        [
+            "registers: at most 128 per thread (168 now)",
+            "occupancy: at least 25% (12% now)",
+            "spills: none (0 bytes now)"
+        ]
+    );
+    assert!(brief.limits[3].starts_with("language: "), "{:?}", brief.limits);
+    assert_eq!(brief.parent_version, 0);
+}
+
+#[test]
 fn a_candidate_is_profiled_if_it_is_kept_or_something_was_predicted() {
     let due = |speed: f64, counters: &[&str]| {
         let campaign = settled(speed, counters, &[("l1_miss_pct", 30.0)]);
@@ -475,6 +536,7 @@ fn a_hypothesis_is_told_whether_its_counters_moved() {
     );
     let moved: Vec<&str> = lesson.moved.iter().map(|m| m.counter.as_str()).collect();
     assert_eq!(moved, ["ipc", "l1_miss_pct"], "unchanged counters are not reported");
+    assert_eq!(lesson.seen, [("registers".to_owned(), 64.0)].into(), "what pages show");
     let words = "l1_miss_pct 30 to 5 (-83.3%) moved as predicted";
     assert!(lesson.text.contains(words), "{}", lesson.text);
     assert!(lesson.learning.unwrap().evidence.note.contains(words));

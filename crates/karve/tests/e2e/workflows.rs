@@ -1,0 +1,274 @@
+//! The published workflows from setup to report: a scripted agent plays the example of each, and
+//! every file that it leaves has the form of its document.
+
+use crate::e2e::lab::{Lab, source};
+use serde_json::Value;
+use std::fs;
+
+/// The toy under a preset, with a profiler and without a script.
+fn lab(preset: &str) -> Lab {
+    let lab = Lab::new("gains");
+    fs::remove_dir_all(lab.path("script")).unwrap();
+    fs::copy(source("testdata/workflows/ncu.sh"), lab.path("profile.sh")).unwrap();
+    lab.replace("karve.toml", "artifacts = ", "profile = \"sh profile.sh\"\nartifacts = ");
+    lab.replace(
+        "karve.toml",
+        "[policy.accept]",
+        &format!("[policy]\npreset = \"{preset}\"\n\n[policy.accept]"),
+    );
+    lab
+}
+
+/// A file of the campaign.
+fn page(lab: &Lab, path: &str) -> String {
+    fs::read_to_string(lab.campaign(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[track_caller]
+fn has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in:\n{text}");
+    }
+}
+
+/// The headings of a page.
+fn headings(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| line.starts_with('#')).collect()
+}
+
+fn claim(title: &str, entry: &str) -> String {
+    format!(
+        "cat <<'END'\n{{\"title\": \"{title}\", \"bottleneck\": \"memory\", \"mechanism\": \"I \
+         expect fewer loads because {title} keeps them close\", \"expected_ratio\": 1.5, \
+         \"direction\": \"algorithm\", \"counters\": [\"dram_pct down\"]{entry}}}\nEND"
+    )
+}
+
+/// An answer of the designer in its published form.
+fn version(brief: &str, number: u32, change: &str, time: u32) -> String {
+    format!(
+        "cp \"$KARVE_BRIEF\" {brief}-{number}\nedit s/TIME=.*/TIME={time}/\ncat <<'END'\n\
+         ## New Version: toy v{number}\n### Changes Applied: {change}\n\
+         ### Files: Modified kernel.sh\n### Correctness: PASS\n\n\
+         ### Trial Configurations Checked\n1. n=1 -- the only one\n\n\
+         ### Devlog Entry Written: docs/kernels/toy.md\nEND"
+    )
+}
+
+/// LEARN: a gain is an optimization, a loss an anti-pattern, and both have a row in the index.
+fn knowledge_is_written(lab: &Lab) {
+    let gain = page(lab, "docs/knowledge/optimizations/found-toy-r1.md");
+    let sections = [
+        "## When to Apply",
+        "## Mechanism",
+        "## Affected Metrics",
+        "## Implementation",
+        "## Performance Evidence",
+        "## Generalization",
+        "## Pitfalls",
+        "## Interactions",
+    ];
+    assert_eq!(headings(&gain)[1..], sections);
+    has(
+        &gain,
+        &[
+            "the kernel is limited by memory",
+            "dram_pct 90 to 45",
+            "Source type: local experiment",
+            "| Config | Before | After | Change |",
+            "holds for toy on cpu; other devices were not measured.",
+        ],
+    );
+    let loss = page(lab, "docs/knowledge/anti-patterns/found-toy-r2.md");
+    assert_eq!(headings(&loss)[1..], sections);
+    has(&loss, &["it is slower, although it was expected", "dram_pct 45 to 72"]);
+    let index = page(lab, "docs/optimization-catalog.md");
+    has(&index, &["| O1 | split the rows |", "| A1 | spread the columns |"]);
+}
+
+#[test]
+fn a_hyper_mla_campaign_leaves_what_its_document_shows() {
+    let lab = lab("hyper-mla");
+    lab.unconfined();
+    let brief = lab.beside("brief").display().to_string();
+    lab.replace("karve.toml", "rounds = 10", "rounds = 2");
+    lab.write("docs/kernels/toy.md", "# toy\n\n## Insights\n\n- v0 waits for memory\n");
+    lab.script(
+        "1",
+        "propose",
+        &format!("cp \"$KARVE_BRIEF\" {brief}-0\n{}", claim("split the rows", "")),
+    )
+    .script("1", "implement", &version(&brief, 1, "the rows are split", 50))
+    .script("2", "propose", &claim("spread the columns", ""))
+    .script("2", "implement", &version(&brief, 2, "the columns are spread", 80))
+    .commit();
+    lab.karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep", "not_faster"]);
+
+    // ANALYZE and PROFILE: the devlog and the bottleneck are in the brief.
+    let told = |number: u32| fs::read_to_string(format!("{brief}-{number}")).unwrap();
+    has(&told(0), &["docs/kernels/toy.md: ## Insights", "v0 waits for memory", "dram_pct"]);
+    // DESIGN: the task has its form, with bottleneck, counters and limits.
+    has(
+        &told(1),
+        &[
+            "## Optimization Task: toy v0 -> v1\n### Current Bottleneck: memory\n",
+            "### Optimizations to Apply:\n1. split the rows: I expect fewer loads",
+            "### Constraints\n- registers: at most 128 per thread (168 now)\n- occupancy: at least",
+        ],
+    );
+    // The devlog: a version for each round, with the counters of its profile.
+    let devlog = page(&lab, "docs/kernels/toy.md");
+    has(
+        &devlog,
+        &[
+            "- Device: cpu",
+            "| v0 | — | base | 0.10000 | n/a | 2000.0 | 20.5% | n/a | — | yes |",
+            "| v1 | v0 | split the rows | 0.050000 | n/a | 1000.0 | 70.5% | n/a | +100.000% |",
+            "| v2 | v1 | spread the columns | 0.080000 | n/a | 1600.0 | 40.5% | n/a | -37.500% |",
+            "## Insights",
+        ],
+    );
+    knowledge_is_written(&lab);
+
+    // The next campaign uses what this one found.
+    lab.script(
+        "1",
+        "propose",
+        &format!("cp \"$KARVE_BRIEF\" {brief}-3\n{}", claim("fold the rows", "")),
+    );
+    lab.replace("karve.toml", "name = \"toy\"\n\n[agent]", "name = \"toy2\"\n\n[agent]").commit();
+    lab.karve(&["run", "--yes", "--new", "--rounds", "1"]).ends(0);
+    has(&told(3), &["found-toy-r1 (optimization", "found-toy-r2 (anti-pattern", "devlog of toy"]);
+}
+
+const ANALYSIS: &str = "Primary bottleneck: memory-bound
+Evidence: DRAM at 91% of its peak, tensor cores at 28%
+Recommendations:
+1. [High] Walk the rows in blocks
+2. [Medium] Reuse the buffers
+3. [Low] Apply CUDA Graph to the loop
+";
+
+/// The report of the whole campaign, in its form.
+fn summary_is_written(all: &str) {
+    assert_eq!(
+        headings(all),
+        [
+            "## Optimization Summary",
+            "### Optimizations Applied (in order)",
+            "### Cumulative Results",
+            "### Remaining Opportunities",
+        ]
+    );
+    has(
+        all,
+        &[
+            "**Goal**: \\<60 us\n**Starting Point**: 0.10000 ms, 10000 calls/s",
+            "goal achieved\n",
+            "1. **walk the rows in blocks**\n   - Impact: 0.10000 ms --> 0.075000 ms (-25.000%)\n",
+            "   - Status: Applied\n",
+            "2. **reuse the buffers**\n   - Impact: ",
+            "   - Status: Rolled back\n",
+            "| Latency | 0.10000 ms | 0.060000 ms | -40.000% |",
+            "| SOL% | ",
+            "- Reuse the buffers: dropped",
+        ],
+    );
+}
+
+#[test]
+fn a_coordinator_s_campaign_leaves_what_its_document_shows() {
+    let lab = lab("trtllm");
+    lab.write("analysis.md", ANALYSIS);
+    lab.replace("karve.toml", "name = \"toy\"\n", "name = \"toy\"\nplan = \"analysis.md\"\n");
+    lab.replace("karve.toml", "device = \"cpu\"\n", "device = \"cpu\"\ngoal = \"<60 us\"\n");
+    lab.configure(
+        "[roles.kernel-designer]\nagent = \"script\"\n\
+        [roles.perf-torch-cuda-graph-specialist]\nwrites = [\"kernel.sh\"]",
+    );
+    let item = |id: &str| format!(", \"task\": \"{id}\"");
+    lab.script("1", "propose", &claim("walk the rows in blocks", &item("1")))
+        .script("1", "implement", "edit s/TIME=.*/TIME=75/\necho blocks of rows")
+        .script("2", "propose", &claim("reuse the buffers", &item("2")))
+        .script("2", "implement", "edit s/TIME=.*/TIME=90/\necho one buffer")
+        .script("3", "propose", "echo '{\"exhausted\": \"there is no other buffer\"}'")
+        .script("4", "propose", &claim("capture the loop as a CUDA graph", &item("3")))
+        .script("4", "implement", "edit s/TIME=.*/TIME=60/\necho captured")
+        .commit();
+    lab.karve(&["run", "--yes"]).ends(0);
+    let roles: Vec<String> = lab
+        .events("proposed")
+        .iter()
+        .map(|event| event["route"]["implements"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(roles, ["designer", "designer", "cuda-graph-specialist"]);
+
+    let one = page(&lab, "results/round-1.md");
+    assert_eq!(
+        headings(&one),
+        [
+            "## Optimization Applied: walk the rows in blocks",
+            "### Prerequisites Checked",
+            "### Implementation",
+            "### Validation",
+            "### Result",
+        ]
+    );
+    has(
+        &one,
+        &[
+            "- [x] Code compatibility verified",
+            "- [x] Hardware requirements met",
+            "- Specialist: designer\n- Changes: blocks of rows (kernel.sh)\n",
+            "| Metric | Before | After | Change |",
+            "| Throughput | 10000 calls/s | 13333 calls/s | +33.333% |",
+            "| Latency | 0.10000 ms | 0.075000 ms | -25.000% |",
+            "SUCCESS: Achieved +33.333% improvement",
+        ],
+    );
+    has(&page(&lab, "results/round-2.md"), &["### Result\nROLLED BACK: "]);
+    let json = |path: &str| -> Value { serde_json::from_str(&page(&lab, path)).unwrap() };
+    let verified = json("results/round-1.verify.json");
+    assert_eq!((&verified["correct"], &verified["details"]), (&true.into(), &"passed".into()));
+    let timed = json("results/round-1.benchmark.json");
+    assert!((timed["kernel_time_ms"].as_f64().unwrap() - 0.075).abs() < 1e-9, "{timed}");
+    assert_eq!(timed["decision"], "USE");
+    assert_eq!(json("results/round-2.benchmark.json")["decision"], "SKIP");
+    let trace = page(&lab, "results/casebook.txt");
+    assert_eq!(trace.lines().next(), Some("CASEBOOK: no-match query=\"memory\""), "{trace}");
+    summary_is_written(&page(&lab, "results/optimizations.md"));
+    // Both keep karve's own check.
+    for (name, path) in [
+        ("trtllm/optimization", "results/round-1.md"),
+        ("trtllm/summary", "results/optimizations.md"),
+    ] {
+        let path = lab.campaign(path);
+        lab.karve(&["messages", name, "--check", path.to_str().unwrap()]).ends(0);
+    }
+}
+
+#[test]
+fn a_bundle_is_refused_where_a_round_is_one_change_and_its_parts_are_told() {
+    for (preset, verdict, refused) in [("primus", "keep", 1), ("hyper-mla", "keep", 0)] {
+        let lab = lab(preset);
+        lab.write("launch.sh", "WARPS=4\n");
+        let editable = "editable = [\"kernel.sh\"]";
+        lab.replace("karve.toml", editable, "editable = [\"kernel.sh\", \"launch.sh\"]");
+        lab.replace("karve.toml", "rounds = 10", "rounds = 1");
+        let told = "grep -q 'does not state launch.sh (WARPS)' \"$KARVE_BRIEF\" || exit 9";
+        lab.script("1", "propose", "claim 'less time' 'half of the time is not needed' 2.0")
+            .script("1", "implement", "edit s/TIME=.*/TIME=50/\nedit s/4/8/ launch.sh\necho both")
+            .script("1", "repair", &format!("{told}\nedit s/8/4/ launch.sh\necho one"))
+            .commit();
+        lab.karve(&["run", "--yes"]).ends(0);
+        assert_eq!(lab.verdicts(), [verdict]);
+        let gates = lab.events("gated");
+        let outside = gates.iter().filter(|gate| gate["gate"]["gate"] == "out_of_scope");
+        assert_eq!(outside.count(), refused, "{preset}");
+        let parts = &lab.events("implemented")[0]["candidate"]["parts"];
+        assert_eq!(parts.as_array().unwrap().len(), 2, "{parts}");
+        let summary = page(&lab, "rounds/round-1/summary.md");
+        assert_eq!(summary.contains("- Part: launch.sh (WARPS), not stated"), refused == 0);
+    }
+}
