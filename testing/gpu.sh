@@ -100,6 +100,18 @@ for megabytes in 19 4; do
     row "about +$share%" "$(sed -n 's/^decided *//p' "$dir/slower.txt")" "$most"
     row "  time of a decision" "$(sed -n 's/^time *//p' "$dir/slower.txt")" ""
 done
+# A kernel of a few microseconds, without its launches and with inputs in the cache.
+for keys in 'launch = "graph"' 'launch = "graph"\ncache = "warm"'; do
+    rm -rf "$dir/triton-small"
+    new triton triton-small
+    sed -i -e "s/M=2048,N=2048,K=2048/M=256,N=256,K=256/" -e "s/^reduction = /$keys\n&/" "$dir/triton-small/karve.toml"
+    git -C "$dir/triton-small" commit -qam "A small case"
+    echo "# nothing" >> "$dir/triton-small/kernel.py"
+    git -C "$dir/triton-small" commit -qam "Nothing"
+    decide triton-small HEAD~1 HEAD > "$dir/small.txt"
+    row "no-ops, 256^3, $(echo "$keys" | sed 's/\\n/, /')" "$(sed -n 's/^decided *//p' "$dir/small.txt")" "none faster"
+    grep -q " 0 faster" "$dir/small.txt" || failed="$failed graph"
+done
 sh "$here/gpu-faults.sh" "$karve" "$dir/faults" "$python" > "$dir/faults.txt" || failed="$failed faults"
 cat "$dir/faults.txt"
 echo

@@ -91,6 +91,7 @@ fn terms(dir: &Path) -> RunnerSetup {
             shapes: CheckedShapes::default(),
             modules: PythonRuntime::default(),
             work: Default::default(),
+            timing: Default::default(),
         },
         weights: 7,
         workdir: String::new(),

@@ -36,8 +36,10 @@ use serde::{Deserialize, Serialize};
 pub const ALIGNMENT: u64 = 64;
 /// Guard bytes before and after each tensor; no kernel may write to them.
 pub const GUARD_BYTES: u64 = 256;
-/// Bytes of all tensors of one call at most.
-pub const CALL_BYTES_MAX: u64 = 8 << 30;
+/// Bytes of all inputs of one call at most, and of all outputs; and the same on a device, where what
+/// does not fit is refused when it is allocated.
+const CALL_BYTES_MAX: u64 = 8 << 30;
+const DEVICE_CALL_BYTES_MAX: u64 = 128 << 30;
 /// Integers and pointers that an entry point may take.
 pub const INTEGERS_MAX: usize = 16;
 /// Floating-point scalars that it may take.
@@ -362,6 +364,11 @@ impl Arg {
 }
 
 impl Contract {
+    /// Bytes of all inputs of one call at most, and of all outputs.
+    pub fn call_bytes_max(&self) -> u64 {
+        if self.is_on_device() { DEVICE_CALL_BYTES_MAX } else { CALL_BYTES_MAX }
+    }
+
     /// Whether tensors are on a device, and not in the memory of the host.
     pub fn is_on_device(&self) -> bool {
         self.modules.device.is_some()
@@ -387,6 +394,9 @@ impl Contract {
             let dtype = if wide { Dtype::F64 } else { arg.dtype };
             let named = |why: String| format!("the argument `{}`: {why}", arg.name);
             let (place, extents) = layout.place(arg, dtype, case).map_err(named)?;
+            if layout.input_bytes.max(layout.output_bytes) > self.call_bytes_max() {
+                return Err(named(format!("the tensors of {} are too large in total", case.name)));
+            }
             layout.places.push(place);
             layout.extents.push(extents);
             layout.dtypes.push(dtype);
@@ -457,7 +467,7 @@ impl CallLayout {
             })?;
             elements = elements
                 .checked_mul(extent)
-                .filter(|n| *n <= CALL_BYTES_MAX)
+                .filter(|n| *n <= DEVICE_CALL_BYTES_MAX)
                 .ok_or_else(|| format!("it is too large on {}", case.name))?;
             extents.push(extent);
         }
@@ -465,9 +475,6 @@ impl CallLayout {
         let end = if arg.is_written() { &mut self.output_bytes } else { &mut self.input_bytes };
         let region = TensorRegion { offset: *end, elements, bytes };
         *end = (*end + bytes + GUARD_BYTES).next_multiple_of(ALIGNMENT);
-        if *end > CALL_BYTES_MAX {
-            return Err(format!("the tensors of {} are too large in total", case.name));
-        }
         let place =
             if arg.is_written() { PlacedArg::Output(region) } else { PlacedArg::Input(region) };
         Ok((place, extents))
@@ -518,7 +525,7 @@ fn value_of(text: &str, case: &Case) -> Result<f64, String> {
 }
 
 fn extent_of(value: f64) -> Option<u64> {
-    let whole = value.fract() == 0.0 && (0.0..=CALL_BYTES_MAX as f64).contains(&value);
+    let whole = value.fract() == 0.0 && (0.0..=DEVICE_CALL_BYTES_MAX as f64).contains(&value);
     whole.then_some(value as u64)
 }
 

@@ -3,7 +3,7 @@
 
 use super::python::command_of;
 use super::setup::RunnerSetup;
-use karve_numerics::contract::{Arg, ArgKind, CALL_BYTES_MAX, Kernel, PythonStyle, Reference};
+use karve_numerics::contract::{Arg, ArgKind, Kernel, PythonStyle, Reference};
 use karve_numerics::draw::Draw;
 use karve_numerics::tensor::Dtype;
 use karve_os::error::{CommandError, Result};
@@ -58,7 +58,7 @@ pub fn ask_inputs(terms: &RunnerSetup, tree: &Path) -> Result<Vec<Arg>> {
         PythonStyle::Models => "models",
     };
     if let Program::Argv(args) = &mut command.program {
-        let most = CALL_BYTES_MAX.to_string();
+        let most = terms.contract.call_bytes_max().to_string();
         args.extend([dir.join(path).into(), style.into(), device.into(), most.into()]);
     }
     let limit = terms.limit.min(LIMIT);

@@ -1,7 +1,7 @@
 //! One block of a duel: finds or builds the two arms, and measures them as a pair.
 
 use super::context::Context;
-use super::repeats::settings_per_case;
+use super::repeats::{incumbent_settings, settings_per_case};
 use super::{bug, raw_output};
 use crate::workspace::synced;
 use karve_core::campaign::{
@@ -78,7 +78,13 @@ fn start_pair_runner(
     cases: &[IndexedCase],
     campaign: &Campaign,
 ) -> GateResult<PairRunner> {
-    let harness = context.harness().with_cases(settings_per_case(campaign));
+    let settings = match step.duel {
+        DuelName::Final | DuelName::Original { .. } => settings_per_case(campaign),
+        DuelName::Round { .. } | DuelName::Layout { .. } | DuelName::Control(_) => {
+            incumbent_settings(campaign)
+        }
+    };
+    let harness = context.harness().with_cases(settings);
     match step.duel {
         DuelName::Final => {
             // The first block also tests.
@@ -166,7 +172,7 @@ fn integration_runner(
 /// How each case runs in one arm of a control duel: with its usual repeats, and with additional
 /// work, as a share of what the baseline took.
 fn spin_settings(campaign: &Campaign, share: f64) -> BTreeMap<String, CaseRunSettings> {
-    let usual = settings_per_case(campaign);
+    let usual = incumbent_settings(campaign);
     let cases = campaign.charter().map_or(0, |charter| charter.cases.len());
     let settings_of = |case: usize| {
         let name = campaign.case(case)?.name;

@@ -1,7 +1,7 @@
 //! What tuning and choosing share: the evaluator of settings, and the device that it measures on.
 
 use super::context::{Context, secret_of};
-use super::repeats::settings_per_case;
+use super::repeats::incumbent_settings;
 use crate::tuner;
 use crate::tuner::copies::IncrementalTrust;
 use crate::tuner::evaluator::{Evaluator, EvaluatorParts, TuningDevice};
@@ -100,7 +100,7 @@ fn evaluator_in(
     let parts = EvaluatorParts {
         repo: context.repos.work.clone(),
         trees: place.worktrees.keeping_secret(secret_of(&context.charter)),
-        harness: place.harness.with_cases(settings_per_case(campaign)),
+        harness: place.harness.with_cases(incumbent_settings(campaign)),
         copies: place.dir.join("copies"),
         trust: place.trust,
         cases: cases_of(CaseSet::Full),

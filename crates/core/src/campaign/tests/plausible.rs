@@ -48,6 +48,7 @@ fn under_contract(speed: f64, flops: f64) -> CampaignScript {
         shapes: karve_numerics::contract::CheckedShapes::default(),
         modules: PythonRuntime::default(),
         work: CallWork { flops: Some("2*M*M*M".into()), bytes: None },
+        timing: Default::default(),
     }));
     script
 }
