@@ -88,6 +88,7 @@ fn hypothesis_of(form: &ProposalForm) -> Result<Hypothesis, Vec<String>> {
         sweep: form.sweep,
         entry: optional(&form.entry),
         differs: optional(&form.differs),
+        alternatives: list(&form.alternatives),
         task: optional(form.task.trim()),
         ..claim(title.replace('\n', " "), mechanism, expected_ratio)
     })

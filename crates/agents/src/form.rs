@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 const LIST_MAX: usize = 50;
 
 /// The names of all fields.
-pub(super) const FIELDS: [&str; 18] = [
+pub(super) const FIELDS: [&str; 19] = [
     "task",
     "title",
     "bottleneck",
@@ -27,6 +27,7 @@ pub(super) const FIELDS: [&str; 18] = [
     "sweep",
     "entry",
     "differs",
+    "alternatives",
     "exhausted",
     "usage",
     "tokens",
@@ -80,6 +81,9 @@ pub struct ProposalForm {
     /// What is different, if it repeats a refuted entry.
     #[serde(deserialize_with = "text", skip_serializing_if = "is_unset")]
     pub differs: String,
+    /// Fundamentally different ideas that were weighed and not taken now, one line each.
+    #[serde(deserialize_with = "list", skip_serializing_if = "is_unset")]
+    pub alternatives: Vec<String>,
     /// Why nothing is left to try; ends the campaign, or the agenda item that is due.
     #[serde(deserialize_with = "text", skip_serializing_if = "is_unset")]
     pub exhausted: String,

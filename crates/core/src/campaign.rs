@@ -191,8 +191,12 @@ impl Campaign {
                 })
             }
             RoundPhase::Choosing { .. } => Step::Choose(self.choose_step(state)),
-            RoundPhase::Reviewing { hypothesis, retry, candidate, .. } => {
-                self.review_step(round, *retry, hypothesis, candidate)
+            RoundPhase::Reviewing { hypothesis, retry, candidate, proven, .. } => {
+                let mut step = self.review_step(round, *retry, hypothesis, candidate);
+                if let Some(verdict) = proven {
+                    step.figures = signals_of(&state.preview(verdict.clone()));
+                }
+                Step::Review(step)
             }
             RoundPhase::Gating { retry, candidate, set, .. } => {
                 Step::Gate { round, retry: *retry, candidate: candidate.clone(), set: *set }

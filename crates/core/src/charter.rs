@@ -316,6 +316,10 @@ pub enum Branch {
     Hidden,
 }
 
+/// The agent that is the built-in strategy.
+pub const BUILTIN: &str = "builtin";
+/// The agent that follows a script.
+pub const SCRIPTED: &str = "scripted";
 /// The prefix of the name of an agent that is a recording.
 pub const REPLAY: &str = "replay:";
 
@@ -323,6 +327,11 @@ impl Charter {
     /// Whether a recorded campaign is replayed.
     pub fn is_replay(&self) -> bool {
         self.agent.starts_with(REPLAY)
+    }
+
+    /// Whether its agent can have no idea of its own once it has none left.
+    pub fn has_fixed_agent(&self) -> bool {
+        [BUILTIN, SCRIPTED].contains(&self.agent.as_str()) || self.is_replay()
     }
 
     /// The same charter for a project in a subdirectory of its repository: globs and files become

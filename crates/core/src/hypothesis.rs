@@ -44,6 +44,9 @@ pub struct Hypothesis {
     /// The item of the agenda that it carries out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
+    /// Fundamentally different ideas that were weighed and not taken now, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<String>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // Required by serde.
@@ -251,6 +254,7 @@ pub(crate) mod tests {
             variant: 0,
             differs: None,
             task: None,
+            alternatives: Vec::new(),
         }
     }
 

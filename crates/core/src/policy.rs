@@ -53,6 +53,19 @@ pub struct Policy {
     pub duplicate_similarity: f64,
     /// The number of the baseline in tables.
     pub baseline_number: u32,
+    /// The number of the first round.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub first_round: u32,
+    /// Directions that a hypothesis must name, its own included, when the rounds before it
+    /// stagnate.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub stagnation_directions: u32,
+    /// A kept gain below this lowers the priority of its direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modest_gain_ratio: Option<f64>,
+    /// A bottleneck with one of these words raises a question for a person.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ask_about: Vec<String>,
     /// How often the measurement itself is checked.
     #[serde(default)]
     pub controls: Controls,
@@ -75,6 +88,8 @@ pub enum ReviewRule {
     Repair,
     /// The round is dropped.
     Skip,
+    /// The review is after the duel, with its figures, and may downgrade a keep.
+    Downgrade,
 }
 
 fn once() -> u32 {
@@ -318,6 +333,8 @@ impl Policy {
         );
         check(self.on_streak.iter().all(|(at, _)| *at >= 1), "on_streak must start at 1 or more");
         check(self.round_minutes != Some(0), "round_minutes must be at least 1");
+        check((1..=2).contains(&self.first_round), "first_round must be 1 or 2");
+        check((1..=12).contains(&self.stagnation_directions), "stagnation_directions: 1 to 12");
         check(
             self.controls.every == 0 || (8..=BLOCKS_MAX).contains(&self.controls.blocks),
             "controls.blocks must be between 8 and 4000: fewer cannot show anything",

@@ -280,5 +280,6 @@ fn hypothesis(round: u32) -> Hypothesis {
         variant: 0,
         differs: None,
         task: None,
+        alternatives: Vec::new(),
     }
 }

@@ -89,7 +89,9 @@ fn turned(datum: &Value) -> Result<Hypothesis, String> {
     let picked = picked.ok_or("primary_pick must be the title of one of new_directions")?;
     let signal = text_at(picked, "expected_signal");
     let ratio = expected("expected_signal", signal)?;
+    let others = all.iter().map(|of| text_at(of, "title")).filter(|title| *title != pick);
     Ok(Hypothesis {
+        alternatives: others.map(|title| one_line(title, TITLE_CHARS)).collect(),
         direction: Direction::by_name(text_at(picked, "category")).unwrap_or(Direction::Algorithm),
         counters: vec![signal.to_owned()],
         ..claim(one_line(pick, TITLE_CHARS), text_at(picked, "hypothesis").to_owned(), ratio)

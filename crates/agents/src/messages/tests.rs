@@ -252,6 +252,7 @@ fn an_analysis_and_a_turn_become_a_hypothesis() {
         format!("{{\"new_directions\": [{all}], \"primary_pick\": \"{pick}\"}}")
     };
     let said = hypothesis_of(&turn("b")).unwrap().unwrap();
+    assert_eq!(said.alternatives, ["a", "c"]);
     assert_eq!((said.title.as_str(), said.direction.name()), ("b", "tile"));
     assert!(errors(&turn("z")).contains("primary_pick"));
     assert_eq!(said.task, None);

@@ -57,6 +57,7 @@ fn hypothesis() -> Hypothesis {
         variant: 0,
         differs: None,
         task: None,
+        alternatives: Vec::new(),
     }
 }
 
@@ -181,6 +182,9 @@ fn full() -> Brief {
                 lost: texts(&["m=3"]),
                 predicate: None,
             }),
+            lowered: vec![Direction::Tile],
+            open: vec!["swizzle the grid".into()],
+            wanted: 3,
         },
         tried: (0..14).map(past).collect(),
         tips: (0..4).map(tip).collect(),
@@ -275,6 +279,7 @@ fn review(brief: Brief, errors: &[String]) -> String {
         hypothesis: Box::new(hypothesis()),
         candidate: candidate(),
         brief: Box::new(brief),
+        figures: Vec::new(),
     };
     render_review(&step, &hostile("patch").repeat(300), errors).unwrap()
 }

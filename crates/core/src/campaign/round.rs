@@ -95,12 +95,13 @@ pub enum RoundPhase {
         repair: Option<(Candidate, Gate)>,
         review: Option<Box<Review>>,
     },
-    /// `set` is what its gate will check.
+    /// `set` is what its gate will check; `proven` is the verdict, if the review is after the duel.
     Reviewing {
         hypothesis: Box<Hypothesis>,
         retry: u32,
         candidate: Candidate,
         set: CaseSet,
+        proven: Option<Verdict>,
     },
     Choosing {
         hypothesis: Box<Hypothesis>,

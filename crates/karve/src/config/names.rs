@@ -125,5 +125,5 @@ words!(
 );
 words!(
     /// What happens when a reviewer objects to a change.
-    ReviewRuleName: Record, Repair, Skip
+    ReviewRuleName: Record, Repair, Skip, Downgrade
 );

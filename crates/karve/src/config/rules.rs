@@ -37,6 +37,12 @@ pub(super) fn policy_of(source: &ConfigSource<'_>, table: &PolicyTable) -> Resul
     put(&mut policy.changes_per_round, table.changes_per_round);
     put(&mut policy.duplicate_similarity, table.duplicate_similarity);
     put(&mut policy.baseline_number, table.baseline_number);
+    put(&mut policy.first_round, table.first_round);
+    put(&mut policy.stagnation_directions, table.stagnation_directions);
+    put(&mut policy.modest_gain_ratio, table.modest_gain_ratio.map(OrNone::option));
+    if let Some(words) = &table.ask_about {
+        policy.ask_about = words.iter().map(|word| word.trim().to_lowercase()).collect();
+    }
     put(&mut policy.controls.every, table.controls.every);
     put(&mut policy.controls.blocks, table.controls.blocks);
     put(&mut policy.tune.share, table.tune.share);

@@ -70,6 +70,7 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
         },
         streak => campaign.streak(),
         baseline_number => charter.policy.baseline_number,
+        first_round => charter.policy.first_round,
     };
     let rounds = campaign.rounds().iter();
     context! {

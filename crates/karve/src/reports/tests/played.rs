@@ -374,6 +374,7 @@ pub(super) fn hypothesis(said: &Said) -> Hypothesis {
         variant: 0,
         differs: None,
         task: None,
+        alternatives: Vec::new(),
     }
 }
 

@@ -296,6 +296,7 @@ fn iteration_status(verdict: &Verdict) -> &'static str {
             | DropReason::Unproven { .. }
             | DropReason::SlowCalls { .. }
             | DropReason::Inflated(_)
+            | DropReason::Downgraded { .. }
             | DropReason::RoundTimeUp => "revert",
         },
     }
@@ -336,6 +337,8 @@ fn is_ineffective(verdict: &Verdict) -> bool {
             | DropReason::Unproven { .. }
             // The incumbent was not what it seemed; the idea may be a good one.
             | DropReason::Inflated(_)
+            // It was faster.
+            | DropReason::Downgraded { .. }
             | DropReason::RoundTimeUp => false,
         },
     }
