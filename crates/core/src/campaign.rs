@@ -11,6 +11,7 @@ mod event;
 mod gating;
 mod in_round;
 mod original;
+mod phase_cost;
 mod plausible;
 mod record;
 mod refusal;
@@ -35,6 +36,7 @@ pub use event::{
 };
 pub use gating::TuneStep;
 pub use original::{OriginalCheck, RunningCheck};
+pub use phase_cost::{PhaseCost, WorkPhase};
 pub use plausible::KeepEvidence;
 pub use record::OutOfOrder;
 pub use refusal::ProposalRefusal;

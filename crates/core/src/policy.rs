@@ -309,6 +309,12 @@ impl AcceptRule {
 }
 
 impl Policy {
+    /// The number of the baseline, if it is that of a round.
+    pub fn baseline_round(&self) -> Option<u32> {
+        (0 < self.baseline_number && self.baseline_number < self.first_round)
+            .then_some(self.baseline_number)
+    }
+
     /// What a streak of `rounds` rounds without a gain leads to.
     pub fn streak_action(&self, rounds: u32) -> Option<StreakAction> {
         self.on_streak.iter().filter(|(at, _)| *at <= rounds).map(|(_, action)| *action).max()

@@ -42,6 +42,7 @@ mod new;
 mod noop;
 mod output;
 mod plausible;
+mod primus;
 mod profile;
 mod real_agents;
 mod reap;

@@ -231,6 +231,15 @@ const ANALYZE: &str = r#"{"round": 2, "primary_hypothesis": "Prefetch because lo
  "rejected_alternatives": [], "evidence_paths": []}"#;
 
 #[test]
+fn an_optional_text_may_be_empty() {
+    let said = "{\"modified_files\": [\"k.py\"], \"diff_summary\": \"did it\", \"build_ok\": true, \
+                \"build_log\": \"\", \"kernel_snapshotted\": true, \"notes\": \"\"}";
+    assert_eq!(summary_of(said).unwrap().unwrap(), "did it");
+    let nothing = said.replace("did it", "");
+    assert!(summary_of(&nothing).unwrap().unwrap_err()[0].contains("diff_summary is empty"));
+}
+
+#[test]
 fn an_analysis_and_a_turn_become_a_hypothesis() {
     let said = hypothesis_of(ANALYZE).unwrap().unwrap();
     assert!((said.expected_ratio - 1.125).abs() < 1e-9);

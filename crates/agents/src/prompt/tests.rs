@@ -66,6 +66,7 @@ fn bare() -> Brief {
         round: 3,
         campaign: "c".into(),
         target: Target {
+            project_skill: None,
             op: "matmul".into(),
             backend: "c".into(),
             language: "C".into(),

@@ -4,7 +4,8 @@ use super::gating::gate_again;
 use super::record::{EventResult, not_due};
 use super::round::{RoundPhase, RoundState, RunningDuel};
 use super::{
-    Campaign, CampaignPhase, Event, Lesson, ProposalRefusal, Record, RoundSummary, StopReason,
+    Campaign, CampaignPhase, Event, Lesson, PhaseCost, ProposalRefusal, Record, RoundSummary,
+    StopReason,
 };
 use crate::campaign::strategy;
 use crate::hypothesis::{Candidate, Hypothesis, HypothesisDigest};
@@ -34,8 +35,10 @@ impl Campaign {
                 return not_due();
             }
         };
+        let before = round.usage;
         let taken = self.take_round_event(&mut round, record);
         if taken.is_ok() {
+            PhaseCost::of(record, round.usage.minus(before)).add_to(&mut round.phases);
             round.spent_ms = round.spent_ms.saturating_add(record.spent_ms);
             self.check_round_time(&mut round);
         }
@@ -429,6 +432,8 @@ impl Campaign {
     ) {
         let mut summary = round.close(verdict, lesson, record.at_ms);
         summary.spent_ms = summary.spent_ms.saturating_add(record.spent_ms);
+        let counted = summary.phases.iter().fold(AgentUsage::default(), |sum, p| sum.plus(p.usage));
+        PhaseCost::of(record, summary.usage.minus(counted)).add_to(&mut summary.phases);
         if let (true, Some(candidate)) = (summary.verdict.keeps(), &summary.candidate) {
             self.lineage.push(KeptCommit {
                 round: summary.number,

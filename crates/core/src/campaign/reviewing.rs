@@ -67,11 +67,7 @@ pub struct UnreadableReview {
 
 /// What the last turn of a reviewer used: the total minus the earlier turns.
 pub fn last_usage(all: AgentUsage, earlier: &[UnreadableReview]) -> AgentUsage {
-    earlier.iter().fold(all, |left, turn| AgentUsage {
-        tokens: left.tokens.saturating_sub(turn.usage.tokens),
-        usd: (left.usd - turn.usage.usd).max(0.0),
-        estimated: left.estimated,
-    })
+    earlier.iter().fold(all, |left, turn| left.minus(turn.usage))
 }
 
 /// What came of one turn of a reviewer.

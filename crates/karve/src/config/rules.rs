@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 
 /// The highest accepted number of rounds.
 const ROUNDS_MAX: u32 = 100_000;
+/// primus accepts fewer rounds than this.
+const PRIMUS_ROUNDS_END: u32 = 120;
 /// The highest accepted number of hours: a year.
 const HOURS_MAX: f64 = 8_760.0;
 /// Default limit for one command, in seconds: a quarter of an hour.
@@ -188,8 +190,16 @@ pub(super) fn limits_of(
             .error_at("limits.agent_usd", format!("`limits.agent_usd` cannot be {usd}"))
             .hint("leave limits.agent_usd out for no cost limit"));
     }
+    let rounds = overrides.rounds.or(table.rounds).unwrap_or(policy.rounds_max);
+    if policy.preset == Preset::Primus && rounds >= PRIMUS_ROUNDS_END {
+        let message = format!("under primus max_iterations must be below 120, not {rounds}");
+        return Err(match overrides.rounds {
+            Some(_) => CommandError::usage(message).hint("use --rounds with at most 119"),
+            None => source.error_at("limits.rounds", message).hint("set limits.rounds to 1 to 119"),
+        });
+    }
     let limits = Limits {
-        rounds: overrides.rounds.or(table.rounds).unwrap_or(policy.rounds_max),
+        rounds,
         wall_s: hours.map(seconds),
         command_s: table.command_s.unwrap_or(COMMAND_S),
         agent_s: table.agent_s.unwrap_or(AGENT_S),

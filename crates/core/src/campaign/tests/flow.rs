@@ -417,7 +417,6 @@ fn a_duel_whose_time_is_up_is_undecided_even_after_the_warm_up_alone() {
     let (campaign, _) = play(&script);
     // Nothing was measured, so there is no ratio and no NaN.
     assert_eq!(campaign.rounds()[0].ratio(), None);
-    assert!(campaign.notable_rounds().is_empty());
     assert_eq!(campaign.view(), campaign.view());
     script.charter.limits.duel_s = 1;
     check_first(&script, &Verdict::Undecided { blocks: 9 }, 0);
@@ -601,14 +600,4 @@ fn a_log_that_ends_without_the_last_look_is_read_as_before() {
     assert!(campaign.record(&other).is_err());
     campaign.record(&seen).unwrap();
     assert!(campaign.record(&seen).is_err());
-}
-
-#[test]
-fn the_largest_gains_and_the_most_surprising_losses_are_notable() {
-    let mut script = script(&[1.1, 1.05, 1.5, 1.4, 2.0, 1.9, 3.0]);
-    script.charter.limits.rounds = 7;
-    let (campaign, _) = play(&script);
-    let ratios: Vec<f64> = campaign.rounds().iter().filter_map(|r| r.ratio()).collect();
-    let numbers: Vec<u32> = campaign.notable_rounds().iter().map(|round| round.number).collect();
-    assert_eq!(numbers, [1, 3, 4, 5, 7], "{ratios:?}");
 }

@@ -1,10 +1,10 @@
 //! What the templates show of one round.
 
-use super::{comparison_page, rates, streak_action};
+use super::{comparison_page, pass_page, rates, streak_action};
 use crate::reports::figures::{ReportFigures, UNIT_MAX, deciding};
 use crate::reports::source::{HiddenNames, ReportSource};
 use crate::reports::text::{CELL_MAX, PARAGRAPH_MAX, list, number, printable};
-use karve_core::campaign::{RoundSummary, signals_of};
+use karve_core::campaign::{PhaseCost, RoundSummary, signals_of};
 use karve_core::charter::Better;
 use karve_core::hypothesis::Hypothesis;
 use karve_core::integrity;
@@ -34,6 +34,7 @@ pub(super) fn settled(
         at_ms => round.at_ms,
         spent_ms => round.spent_ms,
         usd => round.usage.usd,
+        phases => round.phases.iter().map(phase).collect::<Vec<_>>(),
         title => source.title(round, PARAGRAPH_MAX),
         hypothesis => round.hypothesis.as_ref().map(|h| hypothesis_page(&source.guard, h)),
         reviews => reviews.collect::<Vec<_>>(),
@@ -47,6 +48,17 @@ pub(super) fn settled(
         iteration => iteration_status(&round.verdict),
         is_ineffective => is_ineffective(&round.verdict),
         ..merge_maps([change(source, round), results(source, figures, round)])
+    }
+}
+
+/// What a phase of a round took.
+fn phase(cost: &PhaseCost) -> Value {
+    context! {
+        name => Serde(cost.phase),
+        at_ms => cost.at_ms,
+        spent_ms => cost.spent_ms,
+        turns => cost.turns,
+        usd => cost.usage.usd,
     }
 }
 
@@ -165,6 +177,10 @@ fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &Round
         let of_case = comparison.cases.iter().find(|c| c.case == case)?;
         Some(of_case.candidate_median)
     };
+    let passes = |case: usize| {
+        let (comparison, _) = decided?;
+        comparison.cases.iter().find(|c| c.case == case)?.passes
+    };
     let gate = round.gate.as_ref();
     let mut earlier = source.campaign.rounds().iter().rev();
     let before = earlier.find(|r| r.number < round.number && r.verdict.keeps());
@@ -191,6 +207,7 @@ fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &Round
         speedup,
         tflops => speedup.and_then(|speedup| figures.tflops_at(speedup)),
         rates => rates(figures.mean_and_peak(median)),
+        passes => pass_page(figures, passes),
         latency_ms => figures.round_latency_ms(round),
     }
 }
