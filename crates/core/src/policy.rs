@@ -63,6 +63,9 @@ pub struct Policy {
     /// A kept gain below this lowers the priority of its direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modest_gain_ratio: Option<f64>,
+    /// The class of a kernel by its arithmetic intensity, and the order of ideas for each class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub playbook: Option<PlaybookRule>,
     /// A bottleneck with one of these words raises a question for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ask_about: Vec<String>,
@@ -75,6 +78,20 @@ pub struct Policy {
     /// What happens when a reviewer objects to a change.
     #[serde(default)]
     pub review: ReviewRule,
+}
+
+/// How a kernel is classified by its operations per byte, and which letters of a playbook come
+/// first in each class.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlaybookRule {
+    /// Below this it is memory-bound.
+    pub memory_below: f64,
+    /// Above this it is compute-bound.
+    pub compute_above: f64,
+    /// The order for memory-bound kernels.
+    pub memory: String,
+    /// The order for compute-bound kernels.
+    pub compute: String,
 }
 
 /// What happens when a review objects to a change. It never replaces the gate.

@@ -52,6 +52,7 @@ mod sandbox;
 mod sleeper;
 mod stop;
 mod tidy;
+mod tilegym;
 mod tune;
 mod unproven;
 mod zoo;

@@ -183,6 +183,7 @@ fn full() -> Brief {
                 lost: texts(&["m=3"]),
                 predicate: None,
             }),
+            class: None,
             lowered: vec![Direction::Tile],
             open: vec!["swizzle the grid".into()],
             wanted: 3,

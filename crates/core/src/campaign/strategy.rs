@@ -1,6 +1,7 @@
 //! Where to look next: stagnation, the escalation ladder, and the bounded brief.
 
 mod autopilot;
+mod class;
 mod hidden;
 mod learning;
 mod recall;
@@ -8,6 +9,7 @@ mod relations;
 mod roles;
 
 pub use autopilot::items_of_profile;
+pub use class::{KernelClass, kernel_class};
 pub(crate) use hidden::shown_gate;
 pub use learning::{found_prefix, lesson, to_compare};
 pub use recall::{BriefEntry, LibraryRecall, UsableEntry, recall, repeats_refuted};
@@ -72,6 +74,9 @@ pub struct Directive {
     pub action: Option<StreakAction>,
     /// The last candidate won some cases and lost others: what separates them.
     pub gate: Option<GateHint>,
+    /// The class of the kernel, if the policy asks for one.
+    #[serde(default)]
+    pub class: Option<String>,
     /// Directions that others come before: their last kept gain was modest.
     #[serde(default)]
     pub lowered: Vec<Direction>,
@@ -281,6 +286,7 @@ pub fn directive(campaign: &Campaign) -> Directive {
         triggers,
         action: campaign.charter().and_then(|c| c.policy.streak_action(campaign.streak())),
         gate: rounds.last().and_then(|round| gate_hint(campaign, round)),
+        class: kernel_class(campaign).map(|class| class.describe()),
         lowered: lowered(campaign),
         open: open_ideas(rounds),
         wanted,

@@ -3,8 +3,8 @@
 use crate::ladder::LadderRule;
 
 use super::{
-    AcceptRule, Controls, ErrorRule, FullWhen, Policy, Preset, ProfileWhen, ROUNDS_SHARING_ALPHA,
-    ReviewRule, SmallGain, StopRule, StreakAction, WarmUpRule,
+    AcceptRule, Controls, ErrorRule, FullWhen, PlaybookRule, Policy, Preset, ProfileWhen,
+    ROUNDS_SHARING_ALPHA, ReviewRule, SmallGain, StopRule, StreakAction, WarmUpRule,
 };
 
 const LADDER: [(u32, StreakAction); 4] = [
@@ -54,6 +54,7 @@ pub(super) fn strict() -> Policy {
         first_round: 1,
         stagnation_directions: 1,
         modest_gain_ratio: None,
+        playbook: None,
         ask_about: Vec::new(),
         controls: Controls { every: 10, blocks: 20 },
         tune: LadderRule { share: 0.25, minutes: 60.0, few: 6, coarse: 40, fine: 120 },
@@ -113,12 +114,18 @@ pub(super) fn tilegym() -> Policy {
             StopRule::ProposalsExhausted,
         ],
         profile_when: ProfileWhen::OnEscalation,
-        on_streak: vec![(1, StreakAction::Diagnose)],
+        on_streak: vec![(1, StreakAction::Reprofile)],
         rounds_max: 25,
         round_minutes: Some(10),
         // A wrong kernel is reverted at once.
         debug_retries: 0,
         modest_gain_ratio: Some(1.05),
+        playbook: Some(PlaybookRule {
+            memory_below: 10.0,
+            compute_above: 50.0,
+            memory: "ABCFGEH".into(),
+            compute: "DGCIBE".into(),
+        }),
         ask_about: vec!["scheduling".into(), "unknown".into()],
         // At most 30 configurations, within the ten minutes of an iteration.
         tune: LadderRule { minutes: 5.0, coarse: 30, fine: 30, ..base.tune },

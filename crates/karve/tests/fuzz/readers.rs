@@ -515,7 +515,7 @@ fn detected_project(bytes: &[u8]) -> bool {
     let (path, text) = format_and_text(bytes, &PROJECT);
     let cut = text.floor_char_boundary(text.len().min(detect::TEXT_MAX));
     let files = vec![(path.to_owned(), text[..cut].to_owned()), ("k.c".into(), "void f();".into())];
-    let proposal = detect::propose(&ProjectFiles { files });
+    let proposal = detect::propose(&ProjectFiles { files, kernel: None });
     let written = detect::render_karve_toml(&proposal);
     detect::questions(&proposal);
     // What karve proposes, karve must be able to read.
