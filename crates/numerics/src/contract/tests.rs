@@ -40,6 +40,7 @@ fn scalar(value: &str) -> ArgKind {
 fn contract(args: Vec<Arg>) -> Contract {
     let path = "build/kernel.so".to_owned();
     Contract {
+        timing: Default::default(),
         kernel: Kernel::Library { path: path.clone(), entry: "f".into() },
         args,
         reference: Reference::Library { path, entry: "g".into(), precision: Precision::Wide },
