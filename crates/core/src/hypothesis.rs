@@ -1,5 +1,6 @@
 //! Hypotheses, candidates, and when two hypotheses are the same.
 
+use crate::integrity::Bucket;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -44,6 +45,9 @@ pub struct Hypothesis {
     /// The item of the agenda that it carries out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
+    /// Where its gain comes from, by its author.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<Bucket>,
     /// Fundamentally different ideas that were weighed and not taken now, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<String>,
@@ -254,6 +258,7 @@ pub(crate) mod tests {
             variant: 0,
             differs: None,
             task: None,
+            bucket: None,
             alternatives: Vec::new(),
         }
     }

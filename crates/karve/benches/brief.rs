@@ -280,6 +280,7 @@ fn hypothesis(round: u32) -> Hypothesis {
         variant: 0,
         differs: None,
         task: None,
+        bucket: None,
         alternatives: Vec::new(),
     }
 }

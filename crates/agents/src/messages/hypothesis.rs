@@ -4,6 +4,7 @@
 use super::{Message, checked, form, object_in, parse};
 use crate::claim;
 use karve_core::hypothesis::{Direction, Hypothesis};
+use karve_core::integrity::Bucket;
 use karve_core::roles::{Review, ReviewAdvice, ReviewSignal, Stance};
 use karve_os::text::one_line;
 use serde_json::{Value, json};
@@ -65,7 +66,9 @@ fn analyzed(datum: &Value) -> Result<Hypothesis, String> {
     let said = text_at(datum, "primary_hypothesis");
     let ratio = expected("expected_benefit", text_at(datum, "expected_benefit"))?;
     let class = text_at(datum, "bottleneck_class");
+    let bucket = text_at(datum, "bucket");
     Ok(Hypothesis {
+        bucket: Bucket::ALL.into_iter().find(|known| known.name() == bucket),
         bottleneck: class.to_owned(),
         direction: match class {
             "memory" => Direction::Memory,

@@ -57,6 +57,7 @@ fn hypothesis() -> Hypothesis {
         variant: 0,
         differs: None,
         task: None,
+        bucket: None,
         alternatives: Vec::new(),
     }
 }

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::campaign::strategy;
 use crate::hypothesis::{Candidate, Hypothesis, HypothesisDigest};
+use crate::integrity::Transfer;
 use crate::lineage::KeptCommit;
 use crate::measurement::{Block, Gate};
 use crate::policy::StopRule;
@@ -264,6 +265,12 @@ impl Campaign {
             return;
         }
         if let Some(refused) = strategy::misrouted(self, round.route.as_deref(), new) {
+            self.refuse(round, try_no, vec![refused]);
+            return;
+        }
+        if let Some(bucket) = new.bucket.filter(|of| of.transfer() == Transfer::Overfit) {
+            let (name, what) = (bucket.name(), bucket.describe());
+            let refused = format!("{name} ({what}) gains nothing in real use: state another idea");
             self.refuse(round, try_no, vec![refused]);
             return;
         }

@@ -54,6 +54,7 @@ impl Agent for Script {
             variant: 0,
             differs: None,
             task: None,
+            bucket: None,
             alternatives: Vec::new(),
         };
         Ok(Proposal::Stated(Box::new(hypothesis), AgentUsage::default()))

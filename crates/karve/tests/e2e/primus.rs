@@ -242,6 +242,20 @@ fn has_quick_script(example: &Example) {
 }
 
 #[test]
+fn what_is_agreed_to_names_everything_that_primus_asks_for() {
+    let lab = Lab::new("primus");
+    lab.replace("karve.toml", "constraints =", "goal = \">500 TFLOPS\"\nconstraints =").commit();
+    lab.karve(&["run", "--dry-run"]).ends(0).shows(&[
+        "gemm_fp8_blockwise (TRITON, Triton) on gfx942",
+        "metric  Combined Step TFLOPS in TFLOPS",
+        "goal    >500 TFLOPS",
+        "mode    repository, kept versions are commits of optimize/gemm_fp8_blockwise_triton_",
+        "limits  4 rounds",
+        "must    the signature of the operator stays as it is",
+    ]);
+}
+
+#[test]
 fn a_project_template_of_the_quick_script_is_filled() {
     let lab = Lab::new("primus");
     lab.write(

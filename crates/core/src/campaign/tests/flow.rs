@@ -602,3 +602,15 @@ fn a_log_that_ends_without_the_last_look_is_read_as_before() {
     campaign.record(&seen).unwrap();
     assert!(campaign.record(&seen).is_err());
 }
+
+#[test]
+fn an_idea_that_cannot_transfer_is_refused_before_it_is_implemented() {
+    let mut script = script(&[1.3]);
+    let mut cache = crate::testing::script::idea(9, &[1.9]);
+    cache.hypothesis.bucket = Some(crate::integrity::Bucket::W2);
+    script.rounds[0].insert(0, crate::testing::script::ScriptedAnswer::Idea(cache));
+    let (campaign, _) = play(&script);
+    let round = &campaign.rounds()[0];
+    assert!(round.refused[0].starts_with("W2 (cache on inputs"), "{:?}", round.refused);
+    assert!(round.verdict.keeps());
+}

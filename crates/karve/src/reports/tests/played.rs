@@ -377,6 +377,7 @@ pub(super) fn hypothesis(said: &Said) -> Hypothesis {
         variant: 0,
         differs: None,
         task: None,
+        bucket: None,
         alternatives: Vec::new(),
     }
 }
