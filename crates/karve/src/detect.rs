@@ -9,6 +9,7 @@
 
 pub mod contract;
 mod kernel;
+mod manifest;
 mod questions;
 mod recipe;
 mod render;
@@ -16,6 +17,7 @@ mod render;
 mod tests;
 mod tilegym;
 
+pub use manifest::propose_from_manifest;
 pub use questions::{SetupQuestion, apply_answer, questions};
 pub use render::render_karve_toml;
 

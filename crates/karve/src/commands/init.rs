@@ -10,7 +10,7 @@ use karve_os::process::{self, StopFlag};
 use karve_os::{clock, files};
 use std::fs;
 use std::io::{BufRead, IsTerminal, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long the project's tests may take to list the cases.
@@ -31,6 +31,9 @@ const FILES_MAX: usize = 2_000;
 pub struct InitArgs {
     /// The kernel: its path, or its file name with or without extension; by default the likeliest
     kernel: Option<String>,
+    /// Take the target, the commands and the shapes from a manifest of primus
+    #[arg(long, value_name = "FILE", conflicts_with = "kernel")]
+    manifest: Option<PathBuf>,
     /// Use the detected values without asking
     #[arg(short, long)]
     yes: bool,
@@ -48,16 +51,10 @@ impl InitArgs {
             return Err(CommandError::usage(format!("{} already exists", path.display()))
                 .hint("edit it, check it with \"karve doctor\", or move it away first"));
         }
-        let mut found = look(&dir);
-        found.kernel.clone_from(&self.kernel);
-        let mut proposal = detect::propose(&found);
-        if let Some(kernel) = &self.kernel
-            && !found.files.iter().any(|(path, _)| proposal.editable.contains(path))
-        {
-            return Err(CommandError::usage(format!("there is no kernel {kernel:?} here"))
-                .hint("name a file of this project, or leave it out: \"karve init\""));
-        }
-        list_cases(&mut proposal, &dir);
+        let mut proposal = match &self.manifest {
+            Some(file) => of_manifest(file)?,
+            None => self.detected(&dir)?,
+        };
         for why in &proposal.why {
             ui::note(&format!("found: {why}"));
         }
@@ -85,6 +82,30 @@ impl InitArgs {
         ui::outln("next: review it, then \"karve doctor\", then \"karve run\"");
         Ok(())
     }
+
+    /// The proposal for the files of a project.
+    fn detected(&self, dir: &Path) -> Result<ConfigProposal> {
+        let mut found = look(dir);
+        found.kernel.clone_from(&self.kernel);
+        let mut proposal = detect::propose(&found);
+        if let Some(kernel) = &self.kernel
+            && !found.files.iter().any(|(path, _)| proposal.editable.contains(path))
+        {
+            return Err(CommandError::usage(format!("there is no kernel {kernel:?} here"))
+                .hint("name a file of this project, or leave it out: \"karve init\""));
+        }
+        list_cases(&mut proposal, dir);
+        Ok(proposal)
+    }
+}
+
+/// The proposal of a manifest.
+fn of_manifest(file: &Path) -> Result<ConfigProposal> {
+    let text = fs::read_to_string(file).context(|| format!("cannot read {}", file.display()))?;
+    detect::propose_from_manifest(&text).map_err(|fault| {
+        let hint = "name a manifest.yaml of a campaign, such as .karve/NAME/manifest.yaml";
+        CommandError::usage(fault).hint(hint)
+    })
 }
 
 /// A generated file must load; otherwise it is not written.

@@ -71,6 +71,7 @@ fn the_example_of_primus_leaves_every_file_in_its_form() {
     has_tips(&example);
     has_commits(&example);
     has_quick_script(&example);
+    can_be_read_back(&example);
     example.lab.karve(&["verify"]).ends(0);
     // Nothing but the tips changed in the checkout.
     let status = example.lab.git(&["status", "--porcelain"]);
@@ -103,6 +104,26 @@ fn has_manifest(example: &Example) {
     ] {
         assert!(manifest.contains(&format!("\n{key}")), "no {key} in {manifest}");
     }
+}
+
+/// A manifest gives a karve.toml again.
+fn can_be_read_back(example: &Example) {
+    let manifest = example.at("manifest.yaml");
+    let said = example.lab.karve(&["init", "--print", "--manifest", &manifest]).ends(0);
+    said.shows(&[
+        "op = \"gemm_fp8_blockwise\"",
+        "device = \"gfx942\"",
+        "editable = [\"primus_turbo/triton/gemm/gemm_fp8_kernel.py\"]",
+        "test = \"sh tests/test_gemm_fp8.sh\"",
+        "name = \"Combined Step TFLOPS\"",
+        "\"B=1,K=64,M=64,N=64\"",
+        "preset = \"primus\"",
+        "set it by hand: constraints, max_iterations, profile_command,",
+    ]);
+    example.lab.write("bad.yaml", "target_op: x\n");
+    let said = example.lab.karve(&["init", "--print", "--manifest", "bad.yaml"]).ends(2);
+    said.complains(&["the manifest has no target_backend"]);
+    fs::remove_file(example.lab.path("bad.yaml")).unwrap();
 }
 
 /// Round 1 is the baseline, and the trend has forward and backward.
