@@ -6,6 +6,7 @@
 use super::form::{self, ProposalForm};
 use crate::{claim, messages};
 use karve_core::hypothesis::{Direction, Hypothesis};
+use karve_core::integrity::Bucket;
 use karve_core::knowledge::LessonNotes;
 use karve_core::markdown::last_block;
 use karve_core::spending::AgentUsage;
@@ -72,6 +73,16 @@ fn hypothesis_of(form: &ProposalForm) -> Result<Hypothesis, Vec<String>> {
         let names: Vec<&str> = Direction::ALL.iter().map(|d| d.name()).collect();
         errors.push(format!("direction must be one of {}", names.join(", ")));
     }
+    let bucket = match form.bucket.trim() {
+        "" => None,
+        named => match Bucket::ALL.into_iter().find(|known| known.name() == named) {
+            Some(known) => Some(known),
+            None => {
+                errors.push("bucket must be one of K1, K2, K3, K4, W1, W2, W3".into());
+                None
+            }
+        },
+    };
     if !errors.is_empty() {
         return Err(errors);
     }
@@ -89,6 +100,8 @@ fn hypothesis_of(form: &ProposalForm) -> Result<Hypothesis, Vec<String>> {
         sweep: form.sweep,
         entry: optional(&form.entry),
         differs: optional(&form.differs),
+        bucket,
+        alternatives: list(&form.alternatives),
         task: optional(form.task.trim()),
         ..claim(title.replace('\n', " "), mechanism, expected_ratio)
     })
@@ -216,6 +229,7 @@ fn cleaned(claim: Hypothesis) -> Hypothesis {
         bottleneck: bounded(&claim.bottleneck),
         files: list(claim.files),
         counters: list(claim.counters),
+        alternatives: list(claim.alternatives),
         gate: optional(claim.gate),
         question: optional(claim.question),
         entry: optional(claim.entry),

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 const LIST_MAX: usize = 50;
 
 /// The names of all fields.
-pub(super) const FIELDS: [&str; 19] = [
+pub(super) const FIELDS: [&str; 21] = [
     "task",
     "title",
     "bottleneck",
@@ -28,6 +28,8 @@ pub(super) const FIELDS: [&str; 19] = [
     "entry",
     "differs",
     "steps",
+    "alternatives",
+    "bucket",
     "exhausted",
     "usage",
     "tokens",
@@ -84,6 +86,13 @@ pub struct ProposalForm {
     /// The steps of the implementation, if you plan for another role.
     #[serde(deserialize_with = "list", skip_serializing_if = "is_unset")]
     pub steps: Vec<String>,
+    /// Fundamentally different ideas that were weighed and not taken now, one line each.
+    #[serde(deserialize_with = "list", skip_serializing_if = "is_unset")]
+    pub alternatives: Vec<String>,
+    /// Where the gain comes from: K1 the kernel itself, K2 another layout, K3 fewer launches, K4
+    /// data passed inside the call, W1 prepared weights, W2 and W3 caches of anything else.
+    #[serde(deserialize_with = "text", skip_serializing_if = "is_unset")]
+    pub bucket: String,
     /// Why nothing is left to try; ends the campaign, or the agenda item that is due.
     #[serde(deserialize_with = "text", skip_serializing_if = "is_unset")]
     pub exhausted: String,

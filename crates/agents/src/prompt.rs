@@ -90,6 +90,10 @@ pub(super) fn render_implement(step: &ImplementStep) -> Result<String> {
 /// Asks for a review of a change, with the errors in the last answer.
 pub fn render_review(step: &ReviewStep, patch: &str, errors: &[String]) -> Result<String> {
     fit(&step.brief, |shown| {
+        let figures = step.figures.iter().map(|figure| {
+            let (signal, stance) = (figure.signal.name(), figure.stance.name());
+            untrusted(format!("{signal}: {stance}: {}", figure.why))
+        });
         let view = context! {
             claim => claim(&step.hypothesis),
             files => step.hypothesis.files.iter().map(untrusted).collect::<Vec<_>>(),
@@ -97,6 +101,7 @@ pub fn render_review(step: &ReviewStep, patch: &str, errors: &[String]) -> Resul
             patch => untrusted(patch),
             patch_chars => DIFF_CHARS_MAX.min(shown.of(BriefPart::Profile) * 3),
             errors => errors.iter().map(untrusted).collect::<Vec<_>>(),
+            figures => figures.collect::<Vec<_>>(),
             ..campaign(&step.brief, shown)
         };
         render("review.md.j2", view)

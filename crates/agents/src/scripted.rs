@@ -15,7 +15,7 @@ use std::fs;
 use std::path::Path;
 
 /// The name of this agent in a charter.
-pub const SCRIPTED: &str = "scripted";
+pub const SCRIPTED: &str = karve_core::charter::SCRIPTED;
 
 /// The recording.
 const RECORDING: &str = include_str!("../recordings/matmul.toml");

@@ -11,6 +11,7 @@ mod c;
 mod c_flow;
 mod copies;
 mod flow;
+mod groups;
 mod kept_state;
 mod memo;
 mod names;
@@ -247,6 +248,7 @@ fn read(path: &str, bytes: &[u8], text: &str, scene: &AuditContext<'_>, reading:
         return;
     };
     reading.note_origin(text);
+    groups::examine(text, reading);
     let is_c = !matches!(language, AuditLanguage::Python | AuditLanguage::Rust);
     let joined = if is_c { preprocessor::spliced(text) } else { Cow::Borrowed(text) };
     let text = joined.as_ref();

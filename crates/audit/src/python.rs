@@ -452,7 +452,9 @@ fn decorator(
         return;
     };
     let name = tree.child_text(definition, "name");
-    let (rule, what) = if python_flow::takes_tensors(tree, definition) {
+    let takes_tensors =
+        python_flow::takes_tensors(tree, definition) || python_flow::is_given_tensors(tree, name);
+    let (rule, what) = if takes_tensors {
         ("tensor-memo", format!("{path} on {name}, which takes tensors"))
     } else {
         ("value-memo", format!("{path} on {name}"))

@@ -180,14 +180,44 @@ impl Grammar for PythonGrammar<'_> {
     }
 }
 
+/// Whether the function `name` is called with a parameter that the caller treats as a tensor, or
+/// its result is an operand of a matrix product.
+pub(super) fn is_given_tensors(tree: &SyntaxTree<'_>, name: &str) -> bool {
+    tree.all().filter(|node| tree.kind(*node) == "call").any(|call| {
+        if tree.child_text(call, "function") != name {
+            return false;
+        }
+        let is_product = tree.parent(call).is_some_and(|outer| {
+            tree.kind(outer) == "binary_operator" && tree.child_text(outer, "operator") == "@"
+        });
+        let caller = tree.enclosing(call, &["function_definition"]);
+        let is_passed = |caller: NodeIndex| {
+            let passed = tree.arguments(call).into_iter();
+            let passed: Vec<&str> = passed.map(|argument| tree.text(argument)).collect();
+            treats_as_tensor(tree, caller, &|param| passed.contains(&param))
+        };
+        is_product || caller.is_some_and(is_passed)
+    })
+}
+
 /// Whether a function treats one of its parameters as a tensor.
 pub(super) fn takes_tensors(tree: &SyntaxTree<'_>, definition: NodeIndex) -> bool {
+    treats_as_tensor(tree, definition, &|_| true)
+}
+
+/// The same for those parameters that are asked for.
+fn treats_as_tensor(
+    tree: &SyntaxTree<'_>,
+    definition: NodeIndex,
+    asked: &dyn Fn(&str) -> bool,
+) -> bool {
     let params = function(tree, definition).params;
     let Some(body) = tree.child(definition, "body") else {
         return false;
     };
     let is_param = |node: NodeIndex| {
-        tree.kind(node) == "identifier" && params.get(tree.text(node)) == Some(&true)
+        let is_one = params.get(tree.text(node)) == Some(&true) && asked(tree.text(node));
+        tree.kind(node) == "identifier" && is_one
     };
     tree.within(body).any(|node| match tree.kind(node) {
         "subscript" => {

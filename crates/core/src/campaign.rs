@@ -11,6 +11,7 @@ mod event;
 mod gating;
 mod in_round;
 mod original;
+mod phase_cost;
 mod plausible;
 mod record;
 mod refusal;
@@ -35,6 +36,7 @@ pub use event::{
 };
 pub use gating::TuneStep;
 pub use original::{OriginalCheck, RunningCheck};
+pub use phase_cost::{PhaseCost, WorkPhase};
 pub use plausible::KeepEvidence;
 pub use record::OutOfOrder;
 pub use refusal::ProposalRefusal;
@@ -191,8 +193,12 @@ impl Campaign {
                 })
             }
             RoundPhase::Choosing { .. } => Step::Choose(self.choose_step(state)),
-            RoundPhase::Reviewing { hypothesis, retry, candidate, .. } => {
-                self.review_step(round, *retry, hypothesis, candidate)
+            RoundPhase::Reviewing { hypothesis, retry, candidate, proven, .. } => {
+                let mut step = self.review_step(round, *retry, hypothesis, candidate);
+                if let Some(verdict) = proven {
+                    step.figures = signals_of(&state.preview(verdict.clone()));
+                }
+                Step::Review(step)
             }
             RoundPhase::Gating { retry, candidate, set, .. } => {
                 Step::Gate { round, retry: *retry, candidate: candidate.clone(), set: *set }

@@ -94,6 +94,9 @@ pub struct Target {
     pub goal: Option<Goal>,
     /// What must hold beyond the tests, in words, for the agent.
     pub constraints: Vec<String>,
+    /// The document that describes the project to agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_skill: Option<String>,
 }
 
 /// Where the work happens.
@@ -172,6 +175,18 @@ pub struct Metric {
     /// Which clocks decide.
     #[serde(default)]
     pub clocks: ClockRule,
+    /// The rates of the two passes that it is made of, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes: Option<StepPasses>,
+}
+
+/// The rates of a forward and a backward pass, as expressions over columns, in the metric's unit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepPasses {
+    /// Of the forward pass.
+    pub forward: String,
+    /// Of the backward pass.
+    pub backward: String,
 }
 
 /// The clocks of karve itself, around the whole command.
@@ -316,6 +331,10 @@ pub enum Branch {
     Hidden,
 }
 
+/// The agent that is the built-in strategy.
+pub const BUILTIN: &str = "builtin";
+/// The agent that follows a script.
+pub const SCRIPTED: &str = "scripted";
 /// The prefix of the name of an agent that is a recording.
 pub const REPLAY: &str = "replay:";
 
@@ -323,6 +342,11 @@ impl Charter {
     /// Whether a recorded campaign is replayed.
     pub fn is_replay(&self) -> bool {
         self.agent.starts_with(REPLAY)
+    }
+
+    /// Whether its agent can have no idea of its own once it has none left.
+    pub fn has_fixed_agent(&self) -> bool {
+        [BUILTIN, SCRIPTED].contains(&self.agent.as_str()) || self.is_replay()
     }
 
     /// The same charter for a project in a subdirectory of its repository: globs and files become
@@ -397,6 +421,12 @@ impl Charter {
 }
 
 impl Metric {
+    /// Whether it is about the backward pass, by its name.
+    pub fn is_backward(&self) -> bool {
+        let name = self.name.to_lowercase();
+        name.contains("backward") || name.contains("bwd")
+    }
+
     /// Seconds per unit, if the unit is a time.
     pub fn seconds_per_unit(&self) -> Option<f64> {
         Some(match self.unit.as_str() {

@@ -1,7 +1,7 @@
 //! Parent against candidate as plain data: what a duel has shown, per case and overall.
 
 use crate::charter::{Metric, OwnClock};
-use crate::measurement::{Pair, Sample};
+use crate::measurement::{Pair, PassRates, Sample};
 use karve_numerics::stats;
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +66,9 @@ pub struct CaseComparison {
     pub parent_median: f64,
     /// Median reading of the candidate, in the metric's unit.
     pub candidate_median: f64,
+    /// The candidate's passes, where the metric is made of two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes: Option<PassRates>,
 }
 
 /// A speedup with its interval.

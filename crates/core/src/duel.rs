@@ -5,7 +5,7 @@
 
 use crate::charter::{Charter, ClockRule, Metric};
 use crate::comparison::{CaseComparison, Clock, Comparison, Estimate, SecondClock};
-use crate::measurement::{Block, DiscardReason, Pair, SlowTurns};
+use crate::measurement::{Block, DiscardReason, Pair, PassRates, SlowTurns};
 use crate::policy::{SmallGain, WarmUpRule};
 use crate::sampling::WarmUp;
 use claims::ClaimTrack;
@@ -124,6 +124,8 @@ pub struct CaseTrack {
     pub ln_speedups: Vec<f64>,
     /// Readings of the parent and the candidate, in the clock's unit.
     pub values: Vec<(f64, f64)>,
+    /// The candidate's passes, where the metric is made of two.
+    pub passes: Vec<PassRates>,
     /// Evidence that it did not lose more than allowed.
     pub safe: SignEvidence,
     /// Evidence that it did.
@@ -186,6 +188,7 @@ impl Duel {
             }),
             ln_speedups: Vec::new(),
             values: Vec::new(),
+            passes: Vec::new(),
             safe: SignEvidence::default(),
             regressed: SignEvidence::default(),
         };
@@ -370,6 +373,7 @@ impl ClockTrack {
             let (ln_speedup, values) = self.clock.read(metric, pair);
             sum += ln_speedup;
             case.values.push(values);
+            case.passes.extend(pair.candidate.passes);
             case.ln_speedups.push(ln_speedup);
             if let Some(regress_ln) = case.regress_ln {
                 case.safe.see(ln_speedup > -regress_ln);
@@ -399,6 +403,7 @@ impl CaseTrack {
             magnitude: estimate.magnitude(),
             parent_median: side(|pair| pair.0),
             candidate_median: side(|pair| pair.1),
+            passes: PassRates::median(&self.passes),
             estimate,
         }
     }

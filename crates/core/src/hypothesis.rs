@@ -1,5 +1,6 @@
 //! Hypotheses, candidates, and when two hypotheses are the same.
 
+use crate::integrity::Bucket;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -47,6 +48,12 @@ pub struct Hypothesis {
     /// The steps of the implementation, if they were planned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
+    /// Where its gain comes from, by its author.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<Bucket>,
+    /// Fundamentally different ideas that were weighed and not taken now, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<String>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // Required by serde.
@@ -267,6 +274,8 @@ pub(crate) mod tests {
             differs: None,
             task: None,
             steps: Vec::new(),
+            bucket: None,
+            alternatives: Vec::new(),
         }
     }
 

@@ -278,6 +278,16 @@ pub fn is_id(text: &str) -> bool {
 }
 
 impl Entry {
+    /// Its letter in a playbook, from an alias such as `cutile-A` or `playbook-A`.
+    pub fn letter(&self) -> Option<char> {
+        self.aliases.iter().find_map(|alias| {
+            let (_, letter) = alias.rsplit_once('-')?;
+            let mut letters = letter.chars();
+            let first = letters.next().filter(char::is_ascii_uppercase)?;
+            letters.next().is_none().then_some(first)
+        })
+    }
+
     /// The entry as reported by others: a candidate, whatever status it claims.
     #[must_use]
     pub fn as_reported(mut self) -> Self {

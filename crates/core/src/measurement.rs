@@ -13,6 +13,26 @@ pub struct Sample {
     pub wall_us: u64,
     /// User and system time of the command's process tree.
     pub cpu_us: u64,
+    /// The rates of the passes that the value is made of, if it is made of two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes: Option<PassRates>,
+}
+
+/// The rates of a forward and a backward pass, in the metric's unit. Nothing is decided by them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PassRates {
+    /// Of the forward pass.
+    pub forward: f64,
+    /// Of the backward pass.
+    pub backward: f64,
+}
+
+impl PassRates {
+    /// The medians of these, if there are any.
+    pub fn median(all: &[Self]) -> Option<Self> {
+        let of = |pick: fn(&Self) -> f64| stats::median(&all.iter().map(pick).collect::<Vec<_>>());
+        Some(Self { forward: of(|p| p.forward)?, backward: of(|p| p.backward)? })
+    }
 }
 
 /// A reported time may exceed the whole command's time by this much, for rounding.

@@ -135,8 +135,12 @@ mod tests {
         let mut draws = DrawRng::new(4);
         let mut bench = Bench::new(&charter().metric, &[0], BenchRule::default());
         for _ in 0..n {
-            let mut sample =
-                || Sample { value: 1.0 + noise * draws.next_f64(), wall_us: 1, cpu_us: 1 };
+            let mut sample = || Sample {
+                value: 1.0 + noise * draws.next_f64(),
+                wall_us: 1,
+                cpu_us: 1,
+                passes: None,
+            };
             let (parent, candidate) = (sample(), sample());
             let pair = Pair { case: 0, first: FirstArm::Parent, parent, candidate, turns: None };
             let block = Block {

@@ -54,6 +54,22 @@ pub struct Policy {
     pub duplicate_similarity: f64,
     /// The number of the baseline in tables.
     pub baseline_number: u32,
+    /// The number of the first round.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub first_round: u32,
+    /// Directions that a hypothesis must name, its own included, when the rounds before it
+    /// stagnate.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub stagnation_directions: u32,
+    /// A kept gain below this lowers the priority of its direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modest_gain_ratio: Option<f64>,
+    /// The class of a kernel by its arithmetic intensity, and the order of ideas for each class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub playbook: Option<PlaybookRule>,
+    /// A bottleneck with one of these words raises a question for a person.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ask_about: Vec<String>,
     /// How often the measurement itself is checked.
     #[serde(default)]
     pub controls: Controls,
@@ -80,6 +96,20 @@ pub enum BundleRule {
     Refuse,
 }
 
+/// How a kernel is classified by its operations per byte, and which letters of a playbook come
+/// first in each class.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlaybookRule {
+    /// Below this it is memory-bound.
+    pub memory_below: f64,
+    /// Above this it is compute-bound.
+    pub compute_above: f64,
+    /// The order for memory-bound kernels.
+    pub memory: String,
+    /// The order for compute-bound kernels.
+    pub compute: String,
+}
+
 /// What happens when a review objects to a change. It never replaces the gate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -91,6 +121,8 @@ pub enum ReviewRule {
     Repair,
     /// The round is dropped.
     Skip,
+    /// The review is after the duel, with its figures, and may downgrade a keep.
+    Downgrade,
 }
 
 fn once() -> u32 {
@@ -321,6 +353,12 @@ impl Policy {
         }
     }
 
+    /// The number of the baseline, if it is that of a round.
+    pub fn baseline_round(&self) -> Option<u32> {
+        (0 < self.baseline_number && self.baseline_number < self.first_round)
+            .then_some(self.baseline_number)
+    }
+
     /// What a streak of `rounds` rounds without a gain leads to.
     pub fn streak_action(&self, rounds: u32) -> Option<StreakAction> {
         self.on_streak.iter().filter(|(at, _)| *at <= rounds).map(|(_, action)| *action).max()
@@ -345,6 +383,8 @@ impl Policy {
         );
         check(self.on_streak.iter().all(|(at, _)| *at >= 1), "on_streak must start at 1 or more");
         check(self.round_minutes != Some(0), "round_minutes must be at least 1");
+        check((1..=2).contains(&self.first_round), "first_round must be 1 or 2");
+        check((1..=12).contains(&self.stagnation_directions), "stagnation_directions: 1 to 12");
         check(
             self.controls.every == 0 || (8..=BLOCKS_MAX).contains(&self.controls.blocks),
             "controls.blocks must be between 8 and 4000: fewer cannot show anything",

@@ -169,6 +169,16 @@ impl AgentUsage {
             estimated: self.estimated || other.estimated,
         }
     }
+
+    /// What is left without `other`.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_sub(other.tokens),
+            usd: (self.usd - other.usd).max(0.0),
+            estimated: self.estimated,
+        }
+    }
 }
 
 #[cfg(test)]

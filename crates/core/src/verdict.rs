@@ -13,6 +13,7 @@ mod bench;
 mod doubt;
 mod keep_note;
 mod original;
+mod reviewed;
 mod stale_memory;
 mod turns;
 mod words;
@@ -21,6 +22,7 @@ pub use bench::{BenchFinding, LimitVerdict, find, find_case, judge_bench, judge_
 pub use doubt::{ImplausibleFigure, ProofState, find_doubts, judge_doubts, judge_proof};
 pub use keep_note::KeepNote;
 pub use original::{InflatedGain, OriginalClaim, judge_original};
+pub(crate) use reviewed::judge_review;
 pub use stale_memory::{StaleMemoryRuling, judge_stale_memory};
 pub use turns::{aging_allowed, aging_due};
 
@@ -111,6 +113,11 @@ pub enum DropReason {
     },
     /// The kept gains multiply to more than it shows against the original, which is no gain.
     Inflated(InflatedGain),
+    /// The reviewer downgraded it after the duel, and the policy lets it.
+    Downgraded {
+        /// Why, in the reviewer's words.
+        why: String,
+    },
     /// The metric and the second clock differ: work was offloaded, sleeps or is hidden in threads.
     ClocksDisagree {
         /// The second clock.
@@ -419,6 +426,7 @@ impl Verdict {
                 | DropReason::ClocksDisagree { .. } => true,
                 // Once a person allows it, the same source may be submitted again.
                 DropReason::Unproven { .. }
+                | DropReason::Downgraded { .. }
                 | DropReason::NoCandidate { .. }
                 | DropReason::NoChange
                 | DropReason::AlreadyTried { .. }
@@ -450,6 +458,7 @@ impl Verdict {
             | KeepNote::Losses { .. }
             | KeepNote::CommandSlower
             | KeepNote::Inflated(_)
+            | KeepNote::NoiseBound
             | KeepNote::NearImpossible { .. }
             | KeepNote::BlindTests { .. } => None,
         });

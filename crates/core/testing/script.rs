@@ -311,8 +311,13 @@ impl CampaignScript {
         AgentUsage { tokens: 10, usd: self.usd, estimated: false }
     }
 
+    /// The answers to a round are at this index.
+    fn index(&self, round: u32) -> usize {
+        (round - self.charter.policy.first_round) as usize
+    }
+
     fn propose(&self, round: u32, try_no: u32) -> Event {
-        let answers = self.rounds.get(round as usize - 1);
+        let answers = self.rounds.get(self.index(round));
         let answer = answers.and_then(|answers| answers.get(try_no as usize - 1));
         let usage = self.usage();
         let refusal = match answer {
@@ -341,7 +346,7 @@ impl CampaignScript {
 
     fn implement(&self, step: &ImplementStep) -> Event {
         let (round, retry, usage) = (step.round, step.retry, self.usage());
-        let answers = &self.rounds[round as usize - 1];
+        let answers = &self.rounds[self.index(round)];
         let place = answers.iter().position(|answer| match answer {
             ScriptedAnswer::Idea(idea) => idea.hypothesis == *step.hypothesis,
             _ => false,
@@ -447,7 +452,7 @@ impl CampaignScript {
         let value = 10.0 * (case + 1) as f64 * noise / self.speed(commit, case);
         // One call, and what the command needs to start.
         let run_us = if self.clock_lies { 30_000 } else { 5_000 + (value * 1e3) as u64 };
-        Sample { value, wall_us: run_us, cpu_us: run_us / 2 }
+        Sample { value, wall_us: run_us, cpu_us: run_us / 2, passes: None }
     }
 
     pub(super) fn speed(&self, commit: &str, case: usize) -> f64 {
@@ -464,7 +469,8 @@ impl CampaignScript {
     /// The idea that a commit implements, by the commit's name.
     pub(super) fn idea_of(&self, commit: &str) -> &ScriptedIdea {
         let numbers: Vec<usize> = commit[1..].split('.').map(|n| n.parse().unwrap()).collect();
-        let ScriptedAnswer::Idea(idea) = &self.rounds[numbers[0] - 1][numbers[1]] else {
+        let ScriptedAnswer::Idea(idea) = &self.rounds[self.index(numbers[0] as u32)][numbers[1]]
+        else {
             panic!("{commit} implements no idea");
         };
         idea

@@ -247,7 +247,7 @@ fn in_round(step: &Step) -> Result<Event> {
 fn baseline(charter: &Charter) -> Baseline {
     let readings = (0..charter.cases.len() * READINGS).map(|index| BaselineReading {
         case: index % charter.cases.len(),
-        sample: Sample { value: 100.0, wall_us: 1_000, cpu_us: 1_000 },
+        sample: Sample { value: 100.0, wall_us: 1_000, cpu_us: 1_000, passes: None },
     });
     Baseline {
         gate: Gate::Passed,
@@ -282,5 +282,7 @@ fn hypothesis(round: u32) -> Hypothesis {
         differs: None,
         task: None,
         steps: Vec::new(),
+        bucket: None,
+        alternatives: Vec::new(),
     }
 }

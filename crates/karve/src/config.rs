@@ -38,7 +38,7 @@ pub use api_table::PriceSetting;
 pub use cases::{CASES_MAX, case_of};
 pub use commands::PROFILE_AUTO;
 pub use metric::unit_in;
-pub use naming::campaign_name;
+pub use naming::{TILEGYM_BRANCH, campaign_name};
 pub use schema::schema_json;
 
 use karve_agents::config::AgentConfig;

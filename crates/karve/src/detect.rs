@@ -9,16 +9,22 @@
 
 pub mod contract;
 mod kernel;
+mod manifest;
 mod questions;
 mod recipe;
 mod render;
 #[cfg(test)]
 mod tests;
+mod tilegym;
 
+pub use manifest::propose_from_manifest;
 pub use questions::{SetupQuestion, apply_answer, questions};
 pub use render::render_karve_toml;
 
 use karve_core::charter::Better;
+
+/// How many listed cases are proposed at most.
+const CASES_MAX: usize = 20;
 
 /// How much of a file is read, in bytes.
 pub const TEXT_MAX: usize = 64 * 1024;
@@ -28,6 +34,8 @@ pub const TEXT_MAX: usize = 64 * 1024;
 pub struct ProjectFiles {
     /// Path with `/`, and at most [`TEXT_MAX`] bytes of text.
     pub files: Vec<(String, String)>,
+    /// The kernel that was asked for: its path, or its file name with or without extension.
+    pub kernel: Option<String>,
 }
 
 /// What a `karve.toml` would say, and why.
@@ -61,6 +69,12 @@ pub struct ConfigProposal {
     pub better: Better,
     /// The cases.
     pub cases: Vec<String>,
+    /// The label of the records that count, if there are several.
+    pub label: Option<String>,
+    /// The preset.
+    pub preset: String,
+    /// The command that lists the benchmark's cases, if it can tell them.
+    pub collect: Option<String>,
     /// What each guess is based on, in sentences.
     pub why: Vec<String>,
 }
@@ -68,8 +82,16 @@ pub struct ConfigProposal {
 /// Guesses what there is to optimize and how it is built, tested and measured.
 pub fn propose(found: &ProjectFiles) -> ConfigProposal {
     let files = FileListing(found);
-    let guess = kernel::guess(&files);
-    let recipe = recipe::choose(&files, &guess);
+    let mut guess = kernel::guess(&files);
+    let tilegym = tilegym::find(&files, &guess);
+    let is_tilegym = tilegym.is_some();
+    let (recipe, collect) = match tilegym {
+        Some(kernel) => {
+            guess.op = kernel.op;
+            (kernel.recipe, Some(kernel.collect))
+        }
+        None => (recipe::choose(&files, &guess), None),
+    };
     let cases = cases_for(&guess.op, &recipe);
     let mut why = vec![guess.why];
     why.extend(recipe.why);
@@ -93,8 +115,21 @@ pub fn propose(found: &ProjectFiles) -> ConfigProposal {
         metric_unit: recipe.metric.unit,
         better: recipe.metric.better,
         cases,
+        label: is_tilegym.then(|| tilegym::LABEL.to_owned()),
+        preset: if is_tilegym { "tilegym" } else { "strict" }.to_owned(),
+        collect,
         why,
     }
+}
+
+/// Takes the cases from what the command of a proposal listed.
+pub fn take_cases(proposal: &mut ConfigProposal, listing: &str) {
+    let ids = tilegym::ids_in(listing);
+    if ids.is_empty() {
+        return;
+    }
+    proposal.why.push(format!("The cases are the {} ids of its test_perf.", ids.len()));
+    proposal.cases = ids.into_iter().take(CASES_MAX).collect();
 }
 
 /// Shapes for a command that takes a case; otherwise one case for the whole run.

@@ -1,6 +1,9 @@
 //! Writes what is derived from the events: tables, summaries, snapshots. All of it can be
 //! deleted and rebuilt.
 
+mod profiles;
+mod quick_script;
+
 use crate::reports::{self, DerivedFile};
 use karve_core::campaign::{Campaign, DuelName, Event, Record, RoundSummary};
 use karve_harness::git::{Oid, Repo};
@@ -9,6 +12,7 @@ use karve_harness::{project_file, store};
 use karve_os::error::Result;
 use karve_os::files;
 use std::fmt::Write;
+use std::path::Path;
 
 /// Up to this round, the files about all rounds are written after each round.
 const OVERVIEW_ROUNDS: u32 = 120;
@@ -50,9 +54,20 @@ impl Publisher {
                 }
                 Ok(())
             }
-            Event::BaselineMeasured(_) | Event::Finished { .. } => {
+            Event::BaselineMeasured(_) => {
+                self.round_records.clear();
+                write_baseline(repo, &self.dir, campaign)?;
+                write_texts(&self.dir, campaign)
+            }
+            Event::Finished { .. } => {
                 self.round_records.clear();
                 write_texts(&self.dir, campaign)
+            }
+            Event::Profiled { round, profile } => {
+                profiles::write(&self.dir, &profiles::folder(campaign, *round), profile)
+            }
+            Event::FinalProfiled { profile } => {
+                profiles::write(&self.dir, profiles::FINAL, profile)
             }
             Event::Extended { .. } => {
                 // The final report is for a finished campaign, and this one continues.
@@ -61,7 +76,11 @@ impl Publisher {
                 }
                 write_texts(&self.dir, campaign)
             }
-            Event::TargetDefined { .. } | Event::Prepared(_) => write_texts(&self.dir, campaign),
+            Event::Prepared(_) => {
+                quick_script::write(repo, &self.dir, campaign)?;
+                write_texts(&self.dir, campaign)
+            }
+            Event::TargetDefined { .. } => write_texts(&self.dir, campaign),
             _ => Ok(()),
         }
     }
@@ -84,7 +103,14 @@ pub fn rebuild(
     let mut start = 0;
     for (index, record) in records.iter().enumerate() {
         match &record.event {
-            Event::BaselineMeasured(_) => start = index + 1,
+            Event::BaselineMeasured(_) => {
+                write_baseline(repo, dir, campaign)?;
+                start = index + 1;
+            }
+            Event::Profiled { round, profile } => {
+                profiles::write(dir, &profiles::folder(campaign, *round), profile)?;
+            }
+            Event::FinalProfiled { profile } => profiles::write(dir, profiles::FINAL, profile)?,
             Event::Learned { round, .. } => {
                 let summary = campaign.rounds().iter().find(|summary| summary.number == *round);
                 let target = dir.join(format!("rounds/round-{round}/artifacts/samples.csv"));
@@ -117,6 +143,31 @@ fn write_files(dir: &CampaignDir, files: Vec<DerivedFile>) -> Result<()> {
     Ok(())
 }
 
+/// The folder of the baseline, if it has the number of a round.
+fn write_baseline(repo: &Repo, dir: &CampaignDir, campaign: &Campaign) -> Result<()> {
+    let Some(number) = campaign.charter().and_then(|c| c.policy.baseline_round()) else {
+        return Ok(());
+    };
+    let home = dir.join(format!("rounds/round-{number}"));
+    write_snapshot(repo, &home, campaign, campaign.base_commit())?;
+    if let Some(hash) = campaign.baseline().and_then(|baseline| baseline.raw.as_ref()) {
+        let raw = store::get_artifact(dir, hash)?;
+        files::write_derived(&home.join("artifacts/raw_output.txt"), &raw)?;
+    }
+    quick_script::write(repo, dir, campaign)?;
+    let table = reports::baseline_csv(campaign).unwrap_or_default();
+    files::write_derived(&home.join("artifacts/benchmark.csv"), table.as_bytes())
+}
+
+/// The editable files of a commit.
+fn write_snapshot(repo: &Repo, home: &Path, campaign: &Campaign, commit: &str) -> Result<()> {
+    let globs = project_file::glob_set(campaign.charter().map_or(&[][..], |c| &c.editable))?;
+    for (file, bytes) in repo.read_matching(&Oid::named(commit)?, &globs)? {
+        files::write_derived(&home.join("kernel_snapshot").join(file), &bytes)?;
+    }
+    Ok(())
+}
+
 /// The snapshot of a round's kernel, its patch, its samples, and unusable output.
 fn write_round(
     repo: &Repo,
@@ -128,11 +179,7 @@ fn write_round(
     let home = dir.join(format!("rounds/round-{}", round.number));
     let samples = render_samples(campaign, records);
     if let Some(candidate) = &round.candidate {
-        let globs = project_file::glob_set(campaign.charter().map_or(&[][..], |c| &c.editable))?;
-        let commit = Oid::named(&candidate.commit)?;
-        for (file, bytes) in repo.read_matching(&commit, &globs)? {
-            files::write_derived(&home.join("kernel_snapshot").join(file), &bytes)?;
-        }
+        write_snapshot(repo, &home, campaign, &candidate.commit)?;
         let patch = store::get_artifact(dir, &candidate.patch)?;
         files::write_derived(&home.join("artifacts/patch.diff"), &patch)?;
     }
@@ -142,6 +189,8 @@ fn write_round(
             files::write_derived(&home.join("artifacts/raw_output.txt"), &raw)?;
         }
     }
+    let table = reports::round_csv(campaign, round, records).unwrap_or_default();
+    files::write_derived(&home.join("artifacts/benchmark.csv"), table.as_bytes())?;
     files::write_derived(&home.join("artifacts/samples.csv"), samples.as_bytes())
 }
 

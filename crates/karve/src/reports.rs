@@ -8,6 +8,7 @@
 //! renders and escapes it. The pages of karve are in `templates`, those of the published workflows
 //! in `crate::workflows`.
 
+mod benchmark_csv;
 mod contract;
 mod figures;
 mod findings;
@@ -22,12 +23,15 @@ mod view;
 
 pub use text::price_of;
 
-use crate::workflows::WORKFLOWS;
-use karve_core::campaign::{Campaign, RoundSummary};
+use crate::workflows::{Form, WORKFLOWS};
+use benchmark_csv::VersionReadings;
+use karve_core::campaign::{Campaign, DuelName, Event, Record, RoundSummary};
 use karve_core::charter::Charter;
 use karve_core::hypothesis::Hypothesis;
+use karve_core::measurement::{Gate, Sample};
 use karve_os::error::Result;
 use source::ReportSource;
+use std::collections::BTreeMap;
 use template::{render, render_message};
 use text::file_name;
 use view::{campaign_page, candidate_page, manifest_page, message_page, report_page, round_page};
@@ -63,6 +67,7 @@ pub fn derived_files(campaign: &Campaign) -> Vec<DerivedFile> {
         return Vec::new();
     };
     let mut files = of_charter(&source);
+    files.extend(of_baseline(&source));
     files.extend(campaign_wide(&source));
     let rounds = campaign.rounds().iter();
     files.extend(rounds.flat_map(|round| of_round(&source, round)));
@@ -81,6 +86,35 @@ pub fn round_files(campaign: &Campaign, round: u32) -> Vec<DerivedFile> {
     files.unwrap_or_default()
 }
 
+/// The candidate's readings of a round, from its records, as `benchmark.csv`.
+pub fn round_csv(campaign: &Campaign, round: &RoundSummary, records: &[Record]) -> Option<String> {
+    let source = ReportSource::guarded(campaign)?;
+    let mut samples: BTreeMap<usize, Vec<Sample>> = BTreeMap::new();
+    for record in records {
+        let Event::BlockMeasured { duel: DuelName::Round { .. }, block } = &record.event else {
+            continue;
+        };
+        for pair in block.pairs.iter().filter(|_| block.discarded.is_none()) {
+            samples.entry(pair.case).or_default().push(pair.candidate);
+        }
+    }
+    let passed = round.gate.as_ref().is_some_and(Gate::passed);
+    let version = VersionReadings { samples, passed, errors: &round.errors };
+    Some(benchmark_csv::render(&source, &version))
+}
+
+/// The readings of the baseline as `benchmark.csv`.
+pub fn baseline_csv(campaign: &Campaign) -> Option<String> {
+    let source = ReportSource::guarded(campaign)?;
+    let baseline = campaign.baseline()?;
+    let mut samples: BTreeMap<usize, Vec<Sample>> = BTreeMap::new();
+    for reading in &baseline.readings {
+        samples.entry(reading.case).or_default().push(reading.sample);
+    }
+    let version = VersionReadings { samples, passed: baseline.gate.passed(), errors: &[] };
+    Some(benchmark_csv::render(&source, &version))
+}
+
 /// The derived files that cover all rounds, and so change with each round. The others change
 /// only with the charter, its limits, and the end.
 pub fn overview_files(campaign: &Campaign) -> Vec<DerivedFile> {
@@ -91,6 +125,20 @@ fn of_charter(source: &ReportSource<'_>) -> Vec<DerivedFile> {
     let page = manifest_page(source);
     let forms = WORKFLOWS.iter().flat_map(|workflow| workflow.charter);
     forms.map(|form| file(form.path.to_owned(), render(form.name, &page))).collect()
+}
+
+/// The files of the baseline, if it has the number of a round.
+fn of_baseline(source: &ReportSource<'_>) -> Vec<DerivedFile> {
+    let Some(number) = source.charter.policy.baseline_round() else {
+        return Vec::new();
+    };
+    if source.campaign.baseline().is_none() {
+        return Vec::new();
+    }
+    let page = campaign_page(source);
+    let forms = WORKFLOWS.iter().flat_map(|workflow| workflow.baseline);
+    let path = |form: &Form| form.path.replace("{round}", &number.to_string());
+    forms.map(|form| file(path(form), render(form.name, &page))).collect()
 }
 
 fn campaign_wide(source: &ReportSource<'_>) -> Vec<DerivedFile> {

@@ -1,6 +1,6 @@
 //! Starts or resumes a campaign: charter, lock, context, Ctrl-C. Then `drive` takes over.
 
-use crate::config::LoadedConfig;
+use crate::config::{LoadedConfig, TILEGYM_BRANCH};
 use crate::drive::{CampaignSession, DriveEnd};
 use crate::project::tag_of;
 use crate::publish::Publisher;
@@ -15,7 +15,7 @@ use karve_agents::{Agent, team};
 use karve_core::agenda::Agenda;
 use karve_core::basis;
 use karve_core::campaign::{Campaign, Event};
-use karve_core::charter::{Charter, Limits};
+use karve_core::charter::{Branch, Charter, Limits};
 use karve_harness::git::Repo;
 use karve_harness::store::{self, CampaignDir, Store};
 use karve_os::device::NoticeSink;
@@ -311,12 +311,17 @@ fn plan_without_agenda(
     if let CampaignChoice::Named(name) = wish {
         rename(&mut charter, name);
     }
-    let wanted = charter.name.clone();
+    let (wanted, branch) = (charter.name.clone(), charter.branch.clone());
     for number in 2..NAMES_MAX {
         if !CampaignDir::new(&loaded.root, &charter.name).exists() {
             return Ok(SessionPlan::Start(Box::new(charter)));
         }
         rename(&mut charter, &format!("{wanted}-{number}"));
+        if let Branch::Named { name } = &branch
+            && name.starts_with(TILEGYM_BRANCH)
+        {
+            charter.branch = Branch::Named { name: format!("{name}-{number}") };
+        }
     }
     Err(CommandError::usage(format!("there are too many campaigns named {wanted}"))
         .hint("set campaign.name in karve.toml"))
@@ -324,7 +329,6 @@ fn plan_without_agenda(
 
 /// A charter's name is also in its branch.
 fn rename(charter: &mut Charter, name: &str) {
-    use karve_core::charter::Branch;
     if let Branch::Named { name: branch } = &mut charter.branch
         && *branch == format!("optimize/{}", charter.name)
     {

@@ -76,7 +76,7 @@ pub fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -> Resul
             settle::perform(context, *round, verdict, candidate.as_ref(), campaign)
         }
         Step::Learn { round } => learn::perform(context, *round, campaign),
-        Step::Finish { reason } => finish::perform(context, reason, campaign),
+        Step::Finish { reason } => Ok(finish::perform(reason)),
     }
 }
 

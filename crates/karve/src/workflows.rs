@@ -10,6 +10,8 @@ pub struct Workflow {
     pub charter: &'static [Form],
     /// The files about the whole campaign; they change with each round.
     pub campaign: &'static [Form],
+    /// The files about the baseline, where it has the number of a round.
+    pub baseline: &'static [Form],
     /// The files about one round.
     pub round: &'static [Form],
     /// Its form of a profile, which `karve profile` prints; there is no file.
@@ -41,6 +43,7 @@ const HYPER_MLA: Workflow = Workflow {
         "hyper-mla/devlog.md",
         include_str!("workflows/hyper-mla/devlog.md.j2"),
     )],
+    baseline: &[],
     round: &[],
     profile: &[form("", "hyper-mla/profile.md", include_str!("workflows/hyper-mla/profile.md.j2"))],
 };
@@ -59,6 +62,7 @@ const TRTLLM: Workflow = Workflow {
             include_str!("workflows/trtllm/casebook.txt.j2"),
         ),
     ],
+    baseline: &[],
     round: &[
         form(
             "results/round-{round}.md",
@@ -103,6 +107,11 @@ const PRIMUS: Workflow = Workflow {
             include_str!("workflows/primus/verified_ineffective.jsonl.j2"),
         ),
     ],
+    baseline: &[form(
+        "rounds/round-{round}/summary.md",
+        "primus/baseline.md",
+        include_str!("workflows/primus/baseline.md.j2"),
+    )],
     round: &[],
     profile: &[form("", "primus/profile.md", include_str!("workflows/primus/profile.md.j2"))],
 };
@@ -110,10 +119,11 @@ const PRIMUS: Workflow = Workflow {
 const TILEGYM: Workflow = Workflow {
     charter: &[],
     campaign: &[form(
-        "perf_results.md",
+        "sandbox/perf_results.md",
         "tilegym/perf_results.md",
         include_str!("workflows/tilegym/perf_results.md.j2"),
     )],
+    baseline: &[],
     round: &[],
     profile: &[],
 };
@@ -121,7 +131,8 @@ const TILEGYM: Workflow = Workflow {
 /// The templates of all workflows by name.
 pub fn templates() -> impl Iterator<Item = (&'static str, &'static str)> {
     WORKFLOWS.iter().flat_map(|workflow| {
-        let forms = [workflow.charter, workflow.campaign, workflow.round, workflow.profile];
-        forms.into_iter().flatten().map(|form| (form.name, form.template))
+        let Workflow { charter, campaign, baseline, round, profile } = workflow;
+        let forms = [charter, campaign, baseline, round, profile];
+        forms.into_iter().flat_map(|forms| forms.iter()).map(|form| (form.name, form.template))
     })
 }

@@ -69,6 +69,7 @@ fn terms(dir: &Path) -> RunnerSetup {
     let both = ArgKind::InOut { shape: shape(), draw };
     RunnerSetup {
         contract: Contract {
+            timing: Default::default(),
             kernel: Kernel::Library { path: "kernel.so".into(), entry: "kernel".into() },
             args: vec![
                 arg("n", Dtype::I64, scalar("n")),
@@ -91,7 +92,6 @@ fn terms(dir: &Path) -> RunnerSetup {
             shapes: CheckedShapes::default(),
             modules: PythonRuntime::default(),
             work: Default::default(),
-            timing: Default::default(),
         },
         weights: 7,
         workdir: String::new(),

@@ -37,6 +37,11 @@ pub fn latest_day() -> String {
     utc_second(now_s() + AHEAD_MAX_S)[..10].to_owned()
 }
 
+/// The minute of a time in milliseconds, in UTC, as `YYYY-MM-DD HH:MM`.
+pub fn utc_minute(at_ms: i64) -> String {
+    utc_second(at_ms.div_euclid(1_000)).chars().take(16).collect()
+}
+
 /// A time in UTC, as `YYYY-MM-DD HH:MM:SS`; years outside 0 to 9999 are shown as the nearest one.
 pub fn utc_second(at_s: i64) -> String {
     let at_s = at_s.clamp(-62_167_219_200, 253_402_300_799);

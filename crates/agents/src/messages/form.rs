@@ -163,6 +163,8 @@ fn check_fields(
         let at = format!("{at}{}", field.name);
         match values.get(&field.name) {
             Some(Value::Null) | None if field.optional => {}
+            // An optional text may be empty instead of absent.
+            Some(Value::String(text)) if field.optional && text.is_empty() => {}
             Some(Value::Null) | None => faults.add(&at, "is missing"),
             Some(value) => check_value(field, value, &at, faults),
         }

@@ -4,6 +4,7 @@
 use super::{Message, checked, form, object_in, parse};
 use crate::claim;
 use karve_core::hypothesis::{Direction, Hypothesis};
+use karve_core::integrity::Bucket;
 use karve_core::roles::{Review, ReviewAdvice, ReviewSignal, Stance};
 use karve_os::text::one_line;
 use serde_json::{Value, json};
@@ -65,7 +66,9 @@ fn analyzed(datum: &Value) -> Result<Hypothesis, String> {
     let said = text_at(datum, "primary_hypothesis");
     let ratio = expected("expected_benefit", text_at(datum, "expected_benefit"))?;
     let class = text_at(datum, "bottleneck_class");
+    let bucket = text_at(datum, "bucket");
     Ok(Hypothesis {
+        bucket: Bucket::ALL.into_iter().find(|known| known.name() == bucket),
         bottleneck: class.to_owned(),
         direction: match class {
             "memory" => Direction::Memory,
@@ -89,7 +92,9 @@ fn turned(datum: &Value) -> Result<Hypothesis, String> {
     let picked = picked.ok_or("primary_pick must be the title of one of new_directions")?;
     let signal = text_at(picked, "expected_signal");
     let ratio = expected("expected_signal", signal)?;
+    let others = all.iter().map(|of| text_at(of, "title")).filter(|title| *title != pick);
     Ok(Hypothesis {
+        alternatives: others.map(|title| one_line(title, TITLE_CHARS)).collect(),
         direction: Direction::by_name(text_at(picked, "category")).unwrap_or(Direction::Algorithm),
         counters: vec![signal.to_owned()],
         ..claim(one_line(pick, TITLE_CHARS), text_at(picked, "hypothesis").to_owned(), ratio)

@@ -241,6 +241,15 @@ const ANALYZE: &str = r#"{"round": 2, "primary_hypothesis": "Prefetch because lo
  "rejected_alternatives": [], "evidence_paths": []}"#;
 
 #[test]
+fn an_optional_text_may_be_empty() {
+    let said = "{\"modified_files\": [\"k.py\"], \"diff_summary\": \"did it\", \"build_ok\": true, \
+                \"build_log\": \"\", \"kernel_snapshotted\": true, \"notes\": \"\"}";
+    assert_eq!(summary_of(said).unwrap().unwrap(), "did it");
+    let nothing = said.replace("did it", "");
+    assert!(summary_of(&nothing).unwrap().unwrap_err()[0].contains("diff_summary is empty"));
+}
+
+#[test]
 fn an_analysis_and_a_turn_become_a_hypothesis() {
     let said = hypothesis_of(ANALYZE).unwrap().unwrap();
     assert!((said.expected_ratio - 1.125).abs() < 1e-9);
@@ -262,6 +271,7 @@ fn an_analysis_and_a_turn_become_a_hypothesis() {
         format!("{{\"new_directions\": [{all}], \"primary_pick\": \"{pick}\"}}")
     };
     let said = hypothesis_of(&turn("b")).unwrap().unwrap();
+    assert_eq!(said.alternatives, ["a", "c"]);
     assert_eq!((said.title.as_str(), said.direction.name()), ("b", "tile"));
     assert!(errors(&turn("z")).contains("primary_pick"));
     assert_eq!(said.task, None);

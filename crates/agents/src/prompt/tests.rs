@@ -58,6 +58,8 @@ fn hypothesis() -> Hypothesis {
         differs: None,
         task: None,
         steps: vec![hostile("hypothesis.steps")],
+        bucket: None,
+        alternatives: Vec::new(),
     }
 }
 
@@ -66,6 +68,7 @@ fn bare() -> Brief {
         round: 3,
         campaign: "c".into(),
         target: Target {
+            project_skill: None,
             op: "matmul".into(),
             backend: "c".into(),
             language: "C".into(),
@@ -186,6 +189,10 @@ fn full() -> Brief {
                 lost: texts(&["m=3"]),
                 predicate: None,
             }),
+            class: None,
+            lowered: vec![Direction::Tile],
+            open: vec!["swizzle the grid".into()],
+            wanted: 3,
         },
         tried: (0..14).map(past).collect(),
         tips: (0..4).map(tip).collect(),
@@ -283,6 +290,7 @@ fn review(brief: Brief, errors: &[String]) -> String {
         hypothesis: Box::new(hypothesis()),
         candidate: candidate(),
         brief: Box::new(brief),
+        figures: Vec::new(),
     };
     render_review(&step, &hostile("patch").repeat(300), errors).unwrap()
 }

@@ -1,6 +1,7 @@
 //! From a candidate to its duel: the gate, and the tuning ladder where it declares knobs.
 
 use super::record::{EventResult, not_due};
+use super::reviewing::ReviewTime;
 use super::round::{RoundPhase, RoundState, RunningDuel};
 use super::{Campaign, Event};
 use crate::hypothesis::{Candidate, Hypothesis};
@@ -101,8 +102,10 @@ impl Campaign {
             None => {
                 let set = open.unwrap_or_else(|| self.first_set());
                 let candidate = candidate.clone();
-                match self.needs_review(round, &candidate) {
-                    true => RoundPhase::Reviewing { hypothesis, retry, candidate, set },
+                match self.needs_review(round, &candidate, ReviewTime::BeforeGate) {
+                    true => {
+                        RoundPhase::Reviewing { hypothesis, retry, candidate, set, proven: None }
+                    }
                     false => RoundPhase::Gating { hypothesis, retry, candidate, set, proven: None },
                 }
             }
@@ -188,7 +191,7 @@ impl Campaign {
             RoundPhase::Settling { verdict }
         } else if let Some(verdict) = proven {
             let verdict = self.proven(round, candidate, verdict.clone());
-            self.settling(round, candidate, verdict)
+            self.closing_review(round, *retry, candidate, verdict)
         } else {
             let (hypothesis, candidate) = (hypothesis.clone(), candidate.clone());
             let is_open = self.open_duel(&round.parent, &candidate.tree).is_some();

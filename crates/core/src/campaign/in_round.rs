@@ -4,12 +4,15 @@ use super::gating::gate_again;
 use super::record::{EventResult, not_due};
 use super::round::{RoundPhase, RoundState, RunningDuel};
 use super::{
-    Campaign, CampaignPhase, Event, Lesson, ProposalRefusal, Record, RoundSummary, StopReason,
+    Campaign, CampaignPhase, Event, Lesson, PhaseCost, ProposalRefusal, Record, RoundSummary,
+    StopReason,
 };
 use crate::campaign::strategy;
 use crate::hypothesis::{Candidate, Hypothesis, HypothesisDigest};
+use crate::integrity::Transfer;
 use crate::lineage::KeptCommit;
 use crate::measurement::{Block, Gate};
+use crate::policy::StopRule;
 use crate::spending::{AgentUsage, TurnPurpose};
 use crate::variants::ImplementedVariant;
 use crate::verdict::{self, DropReason, DuelDeadline, DuelRuling, Verdict};
@@ -33,8 +36,10 @@ impl Campaign {
                 return not_due();
             }
         };
+        let before = round.usage;
         let taken = self.take_round_event(&mut round, record);
         if taken.is_ok() {
+            PhaseCost::of(record, round.usage.minus(before)).add_to(&mut round.phases);
             round.spent_ms = round.spent_ms.saturating_add(record.spent_ms);
             self.check_round_time(&mut round);
         }
@@ -263,6 +268,16 @@ impl Campaign {
             self.refuse(round, try_no, vec![refused]);
             return;
         }
+        if let Some(bucket) = new.bucket.filter(|of| of.transfer() == Transfer::Overfit) {
+            let (name, what) = (bucket.name(), bucket.describe());
+            let refused = format!("{name} ({what}) gains nothing in real use: state another idea");
+            self.refuse(round, try_no, vec![refused]);
+            return;
+        }
+        if let Some(refused) = self.names_too_few(new) {
+            self.refuse(round, try_no, vec![refused]);
+            return;
+        }
         if let Some(refused) = strategy::repeats_refuted(self, new) {
             self.refuse(round, try_no, vec![refused]);
             return;
@@ -286,6 +301,13 @@ impl Campaign {
                 round.refused.push(why.clone());
                 round.phase = RoundPhase::Settling { verdict: verdict::judge_absent(why) };
             }
+            ProposalRefusal::Exhausted { why } if !self.may_run_out() => {
+                let refused = format!(
+                    "this campaign does not end because ideas run out ({why}): name a hypothesis \
+                     in a direction that was not tried"
+                );
+                self.refuse(round, try_no, vec![refused]);
+            }
             ProposalRefusal::Exhausted { why } => {
                 // The round never had a hypothesis, so it does not count.
                 self.phase = self.closing(StopReason::Exhausted { why: why.clone(), limit: false });
@@ -295,6 +317,32 @@ impl Campaign {
                 self.phase = self.closing(StopReason::Exhausted { why: why.clone(), limit: true });
             }
         }
+    }
+
+    /// Whether an agent that has nothing left ends the campaign.
+    fn may_run_out(&self) -> bool {
+        self.charter().is_none_or(|charter| {
+            let rule = StopRule::ProposalsExhausted;
+            charter.has_fixed_agent() || charter.policy.stop.contains(&rule)
+        })
+    }
+
+    /// Why a hypothesis names too few directions, if the rounds before it stagnate and none of
+    /// them has named enough. Knobs alone need no direction.
+    fn names_too_few(&self, new: &Hypothesis) -> Option<String> {
+        let wanted = self.charter().map_or(1, |charter| charter.policy.stagnation_directions);
+        let enough = |of: &Hypothesis| of.alternatives.len() + 1 >= wanted as usize;
+        let since = self.rounds.iter().rev().take_while(|round| !round.verdict.keeps());
+        let named = since.filter_map(|round| round.hypothesis.as_deref()).any(enough);
+        let is_knobs = new.sweep || !new.config.is_empty();
+        let stagnates = !strategy::directive(self).triggers.is_empty();
+        (stagnates && !is_knobs && !named && !enough(new)).then(|| {
+            format!(
+                "the last rounds gained nothing: name {wanted} fundamentally different directions, \
+                 this one and {} in \"alternatives\"",
+                wanted - 1
+            )
+        })
     }
 
     fn refuse(&self, round: &mut RoundState, try_no: u32, errors: Vec<String>) {
@@ -391,6 +439,8 @@ impl Campaign {
     ) {
         let mut summary = round.close(verdict, lesson, record.at_ms);
         summary.spent_ms = summary.spent_ms.saturating_add(record.spent_ms);
+        let counted = summary.phases.iter().fold(AgentUsage::default(), |sum, p| sum.plus(p.usage));
+        PhaseCost::of(record, summary.usage.minus(counted)).add_to(&mut summary.phases);
         if let (true, Some(candidate)) = (summary.verdict.keeps(), &summary.candidate) {
             self.lineage.push(KeptCommit {
                 round: summary.number,

@@ -243,7 +243,8 @@ impl Campaign {
     }
 
     fn open_round(&mut self) {
-        let number = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX) + 1;
+        let first = self.charter().map_or(1, |charter| charter.policy.first_round);
+        let number = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX).saturating_add(first);
         let parent = self.incumbent().to_owned();
         let mut round = RoundState::new(number, parent, RoundPhase::Profiling);
         self.phase = CampaignPhase::Undefined;

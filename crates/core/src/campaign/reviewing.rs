@@ -1,18 +1,19 @@
-//! A review of a candidate by another agent, before its gate.
+//! A review of a candidate by another agent, before its gate or after its duel.
 //!
 //! A review is advice. It may trigger one repair attempt, or, if the policy says so, drop the
-//! round; it can never spare a candidate its gate or its duel, nor overrule them.
+//! round; it can never spare a candidate its gate or its duel, nor turn a drop into a keep.
 
 use super::record::{EventResult, not_due};
 use super::round::{RoundPhase, RoundState};
-use super::{Campaign, Event, Step};
+use super::{Campaign, Event};
 use crate::campaign::strategy::Brief;
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::measurement::Gate;
 use crate::policy::ReviewRule;
-use crate::roles::Review;
+use crate::roles::{Review, SignalAssessment};
 use crate::spending::{AgentUsage, TurnPurpose};
-use crate::verdict;
+use crate::verdict::{self, Verdict};
+use karve_numerics::case::CaseSet;
 use serde::{Deserialize, Serialize};
 
 /// Reviews of one round at most.
@@ -38,6 +39,17 @@ pub struct ReviewStep {
     pub candidate: Candidate,
     /// The same brief that the proposal had.
     pub brief: Box<Brief>,
+    /// What the figures of the duel say, if it was measured.
+    pub figures: Vec<SignalAssessment>,
+}
+
+/// When a candidate is reviewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReviewTime {
+    /// Before it is built.
+    BeforeGate,
+    /// When it is about to be kept.
+    AfterDuel,
 }
 
 /// A turn of a reviewer whose reply could not be read, so that it was asked again.
@@ -55,11 +67,7 @@ pub struct UnreadableReview {
 
 /// What the last turn of a reviewer used: the total minus the earlier turns.
 pub fn last_usage(all: AgentUsage, earlier: &[UnreadableReview]) -> AgentUsage {
-    earlier.iter().fold(all, |left, turn| AgentUsage {
-        tokens: left.tokens.saturating_sub(turn.usage.tokens),
-        usd: (left.usd - turn.usage.usd).max(0.0),
-        estimated: left.estimated,
-    })
+    earlier.iter().fold(all, |left, turn| left.minus(turn.usage))
 }
 
 /// What came of one turn of a reviewer.
@@ -136,9 +144,9 @@ impl Campaign {
         retry: u32,
         hypothesis: &Hypothesis,
         candidate: &Candidate,
-    ) -> Step {
+    ) -> ReviewStep {
         let reviewer = self.charter().and_then(|charter| charter.asks.reviewer());
-        Step::Review(ReviewStep {
+        ReviewStep {
             round,
             retry,
             role: reviewer.map_or_else(String::new, |role| role.name.clone()),
@@ -146,20 +154,55 @@ impl Campaign {
             hypothesis: Box::new(hypothesis.clone()),
             candidate: candidate.clone(),
             brief: Box::new(self.brief(&[])),
-        })
+            figures: Vec::new(),
+        }
     }
 
-    /// Whether a candidate is reviewed on its way to the gate: once, if there is a reviewer.
-    pub(super) fn needs_review(&self, round: &RoundState, candidate: &Candidate) -> bool {
+    /// Whether a candidate is reviewed now: once, if there is a reviewer.
+    pub(super) fn needs_review(
+        &self,
+        round: &RoundState,
+        candidate: &Candidate,
+        at: ReviewTime,
+    ) -> bool {
         let seen = round.reviews.iter().any(|r| r.tree == candidate.tree);
-        let reviews = self.charter().is_some_and(|c| c.asks.reviewer().is_some());
+        let reviews = self.charter().is_some_and(|charter| {
+            let due = match charter.policy.review {
+                ReviewRule::Downgrade => ReviewTime::AfterDuel,
+                ReviewRule::Record | ReviewRule::Repair | ReviewRule::Skip => {
+                    ReviewTime::BeforeGate
+                }
+            };
+            due == at && charter.asks.reviewer().is_some()
+        });
         reviews && !seen && round.reviews.len() < REVIEWS_MAX
+    }
+
+    /// What comes after the last gate of a candidate with this verdict: a review, if it is due.
+    pub(super) fn closing_review(
+        &self,
+        round: &RoundState,
+        retry: u32,
+        candidate: &Candidate,
+        verdict: Verdict,
+    ) -> RoundPhase {
+        let is_due = verdict.keeps() && self.needs_review(round, candidate, ReviewTime::AfterDuel);
+        match round.hypothesis.clone().filter(|_| is_due) {
+            Some(hypothesis) => RoundPhase::Reviewing {
+                hypothesis,
+                retry,
+                candidate: candidate.clone(),
+                set: CaseSet::Full,
+                proven: Some(verdict),
+            },
+            None => self.settling(round, candidate, verdict),
+        }
     }
 
     pub(super) fn take_review(&mut self, round: &mut RoundState, event: &Event) -> EventResult {
         let (
             Event::Reviewed { round: of, retry, review, usage, earlier, .. },
-            RoundPhase::Reviewing { hypothesis, retry: due, candidate, set },
+            RoundPhase::Reviewing { hypothesis, retry: due, candidate, set, proven },
         ) = (event, &round.phase)
         else {
             return not_due();
@@ -172,13 +215,18 @@ impl Campaign {
         };
         let (rule, retries) = (policy.review, policy.debug_retries);
         let (hypothesis, candidate) = (hypothesis.clone(), candidate.clone());
-        let (retry, set) = (*retry, *set);
+        let (retry, set, proven) = (*retry, *set, proven.clone());
         let repaired = round.reviews.iter().any(Review::doubts);
         for turn in earlier {
             self.count(round, TurnPurpose::Review, turn.usage);
         }
         self.count(round, TurnPurpose::Review, last_usage(*usage, earlier));
         round.reviews.push(review.as_ref().clone());
+        if let Some(verdict) = proven {
+            let verdict = verdict::judge_review(verdict, review);
+            round.phase = self.settling(round, &candidate, verdict);
+            return Ok(());
+        }
         round.phase = match rule {
             ReviewRule::Skip if review.doubts() => RoundPhase::Settling {
                 verdict: verdict::judge_absent(&format!("the reviewer: {}", review.describe())),
@@ -192,7 +240,7 @@ impl Campaign {
                     review: Some(review.clone()),
                 }
             }
-            ReviewRule::Record | ReviewRule::Repair | ReviewRule::Skip => {
+            ReviewRule::Record | ReviewRule::Repair | ReviewRule::Skip | ReviewRule::Downgrade => {
                 RoundPhase::Gating { hypothesis, retry, candidate, set, proven: None }
             }
         };

@@ -1,7 +1,7 @@
 //! A round: one hypothesis from proposal to verdict.
 
 use super::record::EventResult;
-use super::{DuelName, Lesson, OriginalCheck, ProcessAge, RunningCheck};
+use super::{DuelName, Lesson, OriginalCheck, PhaseCost, ProcessAge, RunningCheck};
 use crate::comparison::{Clock, Comparison};
 use crate::duel::Duel;
 use crate::hypothesis::{Candidate, Hypothesis};
@@ -77,6 +77,8 @@ pub struct RoundState {
     pub spent_ms: u64,
     /// What the agent used in this round.
     pub usage: AgentUsage,
+    /// The same time and usage by phase, in order.
+    pub phases: Vec<PhaseCost>,
 }
 
 /// Where a round stands, with what is known there.
@@ -95,12 +97,13 @@ pub enum RoundPhase {
         repair: Option<(Candidate, Gate)>,
         review: Option<Box<Review>>,
     },
-    /// `set` is what its gate will check.
+    /// `set` is what its gate will check; `proven` is the verdict, if the review is after the duel.
     Reviewing {
         hypothesis: Box<Hypothesis>,
         retry: u32,
         candidate: Candidate,
         set: CaseSet,
+        proven: Option<Verdict>,
     },
     Choosing {
         hypothesis: Box<Hypothesis>,
@@ -290,6 +293,9 @@ pub struct RoundSummary {
     pub spent_ms: u64,
     /// What the agent used.
     pub usage: AgentUsage,
+    /// The same time and usage by phase, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseCost>,
     /// When it was settled, by the host's clock.
     pub at_ms: i64,
     /// The speedup over the original up to and including this round: as last measured directly,
@@ -333,6 +339,7 @@ impl RoundState {
             retries: 0,
             spent_ms: 0,
             usage: AgentUsage::default(),
+            phases: Vec::new(),
         }
     }
 
@@ -389,6 +396,7 @@ impl RoundState {
             retries: self.retries,
             spent_ms: self.spent_ms,
             usage: self.usage,
+            phases: self.phases,
             at_ms,
             cumulative_ratio: 1.0,
             unchecked_keeps: 0,

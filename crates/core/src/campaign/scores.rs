@@ -1,6 +1,6 @@
 //! What the metric says of baseline and incumbent: aggregates, rates, the share of the peak.
 
-use super::{Campaign, RoundSummary};
+use super::Campaign;
 use crate::charter::{Better, Charter};
 use karve_numerics::expr::parse_expr;
 use karve_numerics::stats;
@@ -18,21 +18,7 @@ pub(super) fn baseline_medians(campaign: &Campaign) -> BTreeMap<usize, f64> {
     values.into_iter().filter_map(|(case, v)| Some((case, stats::median(&v)?))).collect()
 }
 
-/// Rounds of one campaign that later campaigns read about at most.
-const NOTABLE_MAX: usize = 5;
-
 impl Campaign {
-    /// The rounds worth remembering, in order: the largest gains and the most surprising losses.
-    pub fn notable_rounds(&self) -> Vec<&RoundSummary> {
-        let surprise = |round: &RoundSummary| round.ratio().map_or(0.0, |ratio| ratio.ln().abs());
-        let mut rounds: Vec<&RoundSummary> =
-            self.rounds().iter().filter(|round| round.ratio().is_some()).collect();
-        rounds.sort_by(|a, b| surprise(b).total_cmp(&surprise(a)));
-        rounds.truncate(NOTABLE_MAX);
-        rounds.sort_by_key(|round| round.number);
-        rounds
-    }
-
     /// The metric's geometric mean over the visible cases at the baseline.
     pub fn baseline_aggregate(&self) -> Option<f64> {
         let visible = self.charter()?.visible_cases();

@@ -1,6 +1,7 @@
 //! Where to look next: stagnation, the escalation ladder, and the bounded brief.
 
 mod autopilot;
+mod class;
 mod hidden;
 mod learning;
 mod limits;
@@ -9,10 +10,11 @@ mod relations;
 mod roles;
 
 pub use autopilot::items_of_profile;
+pub use class::{KernelClass, kernel_class};
 pub(crate) use hidden::shown_gate;
 pub use learning::{found_prefix, lesson, shown_counters, to_compare};
 use limits::limits;
-use recall::applied;
+use recall::applied_entry;
 pub use recall::{BriefEntry, LibraryRecall, UsableEntry, recall, repeats_refuted};
 pub(super) use roles::unroutable;
 pub use roles::{RoundRoles, in_role, misrouted, request_of};
@@ -20,9 +22,9 @@ pub use roles::{RoundRoles, in_role, misrouted, request_of};
 use crate::campaign::{AgendaTask, Campaign, RoundSummary, Tip};
 use crate::charter::{AskRule, Metric, Target};
 use crate::comparison::SpeedChange;
-use crate::hypothesis::Direction;
+use crate::hypothesis::{Direction, title_similarity};
 use crate::measurement::Gate;
-use crate::policy::StreakAction;
+use crate::policy::{Policy, StreakAction};
 use crate::roles::{Review, ReviewAdvice};
 use crate::verdict::{DropReason, Verdict};
 use hidden::{HIDDEN_CASE, shown};
@@ -43,6 +45,10 @@ const DIGEST_MAX: usize = 4_000;
 const TEXT_MAX: usize = 2_000;
 /// A change below this, up or down, is a micro-adjustment.
 const MICRO_RATIO: f64 = 1.02;
+/// Maximum number of open ideas that are shown.
+const OPEN_MAX: usize = 12;
+/// From this similarity of titles on, two ideas are the same.
+const SAME_IDEA: f64 = 0.6;
 /// This many similar rounds make a trigger.
 const ALIKE_ROUNDS: usize = 3;
 
@@ -72,6 +78,18 @@ pub struct Directive {
     pub action: Option<StreakAction>,
     /// The last candidate won some cases and lost others: what separates them.
     pub gate: Option<GateHint>,
+    /// The class of the kernel, if the policy asks for one.
+    #[serde(default)]
+    pub class: Option<String>,
+    /// Directions that others come before: their last kept gain was modest.
+    #[serde(default)]
+    pub lowered: Vec<Direction>,
+    /// Ideas that earlier rounds weighed and nobody took up yet.
+    #[serde(default)]
+    pub open: Vec<String>,
+    /// Directions that the hypothesis must name, its own included.
+    #[serde(default)]
+    pub wanted: u32,
 }
 
 /// Cases that the last candidate won and lost.
@@ -203,7 +221,7 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
         recall: recall(campaign),
         task: campaign.task(),
         profile: digest.chars().take(DIGEST_MAX).collect(),
-        applied: applied(campaign),
+        applied: applied_entry(campaign),
         limits: limits(campaign),
         parent_version: campaign.lineage().best().map_or(0, |kept| kept.round),
         errors: errors.iter().take(TRIED_MAX).map(|e| clip(e)).collect(),
@@ -274,12 +292,51 @@ pub fn directive(campaign: &Campaign) -> Directive {
     let rounds = campaign.rounds();
     let triggers = triggers(rounds, campaign.streak());
     let turn_to = (!triggers.is_empty()).then(|| least_explored(rounds)).flatten();
+    let wanted = campaign.charter().map_or(1, |c| c.policy.stagnation_directions);
+    let wanted = if triggers.is_empty() { 1 } else { wanted };
     Directive {
         turn_to,
         triggers,
         action: campaign.charter().and_then(|c| c.policy.streak_action(campaign.streak())),
         gate: rounds.last().and_then(|round| gate_hint(campaign, round)),
+        class: kernel_class(campaign).map(|class| class.describe()),
+        lowered: lowered(campaign),
+        open: open_ideas(rounds),
+        wanted,
     }
+}
+
+/// Directions whose last kept gain was modest by the policy.
+fn lowered(campaign: &Campaign) -> Vec<Direction> {
+    let Some(limit) = campaign.charter().and_then(|c| c.policy.modest_gain_ratio) else {
+        return Vec::new();
+    };
+    let last_keep = |direction: &Direction| {
+        let of_it = |round: &&RoundSummary| {
+            round.hypothesis.as_ref().is_some_and(|h| h.direction == *direction)
+        };
+        let mut kept = campaign.rounds().iter().rev().filter(|round| round.verdict.keeps());
+        kept.find(of_it).and_then(RoundSummary::ratio)
+    };
+    let is_low = |direction: &Direction| last_keep(direction).is_some_and(|ratio| ratio < limit);
+    Direction::ALL.into_iter().filter(is_low).collect()
+}
+
+/// Alternatives of earlier hypotheses that no later round took up, newest first.
+pub fn open_ideas(rounds: &[RoundSummary]) -> Vec<String> {
+    let mut open: Vec<String> = Vec::new();
+    for (index, round) in rounds.iter().enumerate().rev() {
+        let later = &rounds[index + 1..];
+        let stated = round.hypothesis.iter().flat_map(|hypothesis| &hypothesis.alternatives);
+        for idea in stated {
+            let is_taken = later.iter().any(|r| title_similarity(r.title(), idea) >= SAME_IDEA);
+            let is_known = open.iter().any(|known| title_similarity(known, idea) >= SAME_IDEA);
+            if !is_taken && !is_known && open.len() < OPEN_MAX {
+                open.push(clip(idea));
+            }
+        }
+    }
+    open
 }
 
 /// The four signs of stagnation.
@@ -395,6 +452,13 @@ fn separating_predicate(won: &[Case], lost: &[Case]) -> Option<String> {
     })
 }
 
+/// Whether the policy wants a person to hear of this bottleneck.
+fn asks_about(policy: &Policy, bottleneck: &str) -> bool {
+    let words = bottleneck.to_lowercase();
+    let mut words = words.split(|c: char| !c.is_alphanumeric());
+    words.any(|word| policy.ask_about.iter().any(|about| about == word))
+}
+
 /// Questions for a person: those that agents asked, and one where the ladder ended.
 pub fn queue(campaign: &Campaign) -> Vec<QueueItem> {
     let Some(charter) = campaign.charter() else {
@@ -404,6 +468,14 @@ pub fn queue(campaign: &Campaign) -> Vec<QueueItem> {
     let mut streak = 0_u32;
     for round in campaign.rounds() {
         if let Some(question) = round.hypothesis.as_ref().and_then(|h| h.question.clone()) {
+            items.push(QueueItem { round: round.number, question });
+        }
+        let stated = round.hypothesis.as_ref().map(|h| h.bottleneck.trim());
+        if let Some(stated) = stated.filter(|stated| asks_about(&charter.policy, stated)) {
+            let question = format!(
+                "the root cause is \"{stated}\": which scheduling, compiler or hardware detail \
+                 should be looked at?"
+            );
             items.push(QueueItem { round: round.number, question });
         }
         streak = if round.verdict.keeps() { 0 } else { streak + 1 };

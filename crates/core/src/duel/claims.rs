@@ -182,6 +182,7 @@ mod tests {
             value,
             wall_us: (wall_ms * 1e3) as u64,
             cpu_us: (wall_ms * 1e3) as u64,
+            passes: None,
         };
         let pair = Pair {
             case: 0,

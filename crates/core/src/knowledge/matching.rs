@@ -98,6 +98,9 @@ pub struct KnownEntry {
     /// When to consider it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<String>,
+    /// Its letter in the playbook of its language, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub letter: Option<char>,
     /// How it works and how to do it, shortened.
     pub text: String,
     /// The expected speedup.

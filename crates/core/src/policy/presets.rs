@@ -3,8 +3,8 @@
 use crate::ladder::LadderRule;
 
 use super::{
-    AcceptRule, BundleRule, Controls, ErrorRule, FullWhen, Policy, Preset, ProfileWhen,
-    ROUNDS_SHARING_ALPHA, ReviewRule, SmallGain, StopRule, StreakAction, WarmUpRule,
+    AcceptRule, BundleRule, Controls, ErrorRule, FullWhen, PlaybookRule, Policy, Preset,
+    ProfileWhen, ROUNDS_SHARING_ALPHA, ReviewRule, SmallGain, StopRule, StreakAction, WarmUpRule,
 };
 
 const LADDER: [(u32, StreakAction); 4] = [
@@ -51,6 +51,11 @@ pub(super) fn strict() -> Policy {
         changes_per_round: 1,
         duplicate_similarity: 0.6,
         baseline_number: 0,
+        first_round: 1,
+        stagnation_directions: 1,
+        modest_gain_ratio: None,
+        playbook: None,
+        ask_about: Vec::new(),
         controls: Controls { every: 10, blocks: 20 },
         tune: LadderRule { share: 0.25, minutes: 60.0, few: 6, coarse: 40, fine: 120 },
         review: ReviewRule::Record,
@@ -59,7 +64,8 @@ pub(super) fn strict() -> Policy {
 }
 
 /// primus: at least 1% (re-measured below 2%), a core case may lose less than 5%, and only the four
-/// termination conditions stop: target, hardware, rounds, the user.
+/// termination conditions stop: target, hardware, rounds, the user (whose limits on time and money
+/// count as his). Round 1 is the baseline.
 pub(super) fn primus() -> Policy {
     let base = strict();
     Policy {
@@ -79,11 +85,11 @@ pub(super) fn primus() -> Policy {
             StopRule::Rounds,
             StopRule::WallTime,
             StopRule::AgentCost,
-            StopRule::ProposalsExhausted,
         ],
         baseline_number: 1,
-        // Its reviewer may downgrade a round.
-        review: ReviewRule::Repair,
+        first_round: 2,
+        stagnation_directions: 3,
+        review: ReviewRule::Downgrade,
         ..base
     }
 }
@@ -111,9 +117,19 @@ pub(super) fn tilegym() -> Policy {
             StopRule::ProposalsExhausted,
         ],
         profile_when: ProfileWhen::OnEscalation,
-        on_streak: vec![(1, StreakAction::Diagnose)],
+        on_streak: vec![(1, StreakAction::Reprofile)],
         rounds_max: 25,
         round_minutes: Some(10),
+        // A wrong kernel is reverted at once.
+        debug_retries: 0,
+        modest_gain_ratio: Some(1.05),
+        playbook: Some(PlaybookRule {
+            memory_below: 10.0,
+            compute_above: 50.0,
+            memory: "ABCFGEH".into(),
+            compute: "DGCIBE".into(),
+        }),
+        ask_about: vec!["scheduling".into(), "unknown".into()],
         // At most 30 configurations, within the ten minutes of an iteration.
         tune: LadderRule { minutes: 5.0, coarse: 30, fine: 30, ..base.tune },
         ..base

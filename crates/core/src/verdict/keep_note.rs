@@ -29,6 +29,8 @@ pub enum KeepNote {
     },
     /// The kept gains multiply to more than it shows against the original.
     Inflated(InflatedGain),
+    /// The reviewer takes the gain for noise.
+    NoiseBound,
     /// The tests notice none of the bugs that were planted in it.
     BlindTests {
         /// How many there were.
@@ -50,6 +52,7 @@ impl KeepNote {
                 format!("faster than the roofline allows on {}", list(cases))
             }
             Self::Inflated(gain) => gain.describe(),
+            Self::NoiseBound => "the reviewer takes it for noise".to_owned(),
             Self::BlindTests { planted } => format!(
                 "the tests do not notice a broken kernel: {planted} bugs were planted in it, one \
                  by one, and commands.test passed each time"

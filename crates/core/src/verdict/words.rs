@@ -72,6 +72,7 @@ impl Verdict {
                 DropReason::Inflated(gain) => {
                     format!("no gain over the original: {}", gain.describe())
                 }
+                DropReason::Downgraded { why } => format!("the reviewer: {why}"),
                 DropReason::ClocksDisagree { clock, metric, second } => format!(
                     "the clocks disagree: {metric:.3}x by the metric, {second:.3}x by the {}; \
                      work sleeps, was offloaded or is hidden in threads (metric.clocks)",

@@ -4,7 +4,7 @@ use super::output;
 use super::output::{CaseCheck, OutputFormat, OutputRow, ParseSpec};
 use super::samples::unreadable;
 use karve_core::charter::{Metric, OutputRule};
-use karve_core::measurement::{FailureCategory, Gate};
+use karve_core::measurement::{FailureCategory, Gate, PassRates};
 use karve_numerics::case::Case;
 use karve_numerics::expr::parse_expr;
 
@@ -27,7 +27,7 @@ pub(super) fn values(
     output: &OutputRule,
     metric: &Metric,
     cases: &[Case],
-) -> Result<Vec<f64>, Gate> {
+) -> Result<Vec<(f64, Option<PassRates>)>, Gate> {
     let first = cases.first().map_or("the benchmark", |case| case.name.as_str());
     let rows = rows(text, output).map_err(|why| unreadable(first, why))?;
     // The name that a tool gives its only row does not identify the case.
@@ -40,7 +40,8 @@ pub(super) fn values(
                 ([row], 1) if row.case.is_none() || may_be_only => Some(row),
                 (_, _) => None,
             };
-            row_of(&rows, case, only).and_then(|row| value_of(row, metric, case))
+            let row = row_of(&rows, case, only)?;
+            Ok((value_of(row, metric, case)?, passes_of(row, metric, case)))
         })
         .collect()
 }
@@ -68,10 +69,7 @@ fn value_of(row: &OutputRow, metric: &Metric, case: &Case) -> Result<f64, Gate> 
             excerpt: format!("the benchmark's own check says FAIL (line {})", row.line),
         });
     }
-    let lookup = |name: &str| {
-        let column = row.values.get(name).copied();
-        column.or_else(|| case.params.get(name)?.parse().ok())
-    };
+    let lookup = lookup(row, case);
     let missing = |name: &str| {
         let names: Vec<&str> = row.values.keys().map(String::as_str).collect();
         let why = format!("line {} has no {name}; it has {}", row.line, names.join(", "));
@@ -86,6 +84,24 @@ fn value_of(row: &OutputRow, metric: &Metric, case: &Case) -> Result<f64, Gate> 
         return Err(missing(name));
     }
     expr.evaluate(&lookup).map_err(|why| unreadable(&case.name, why))
+}
+
+/// The value of a column, or of a parameter of the case.
+fn lookup<'a>(row: &'a OutputRow, case: &'a Case) -> impl Fn(&str) -> Option<f64> + 'a {
+    |name| {
+        let column = row.values.get(name).copied();
+        column.or_else(|| case.params.get(name)?.parse().ok())
+    }
+}
+
+/// The rates of the two passes, if the metric has them.
+fn passes_of(row: &OutputRow, metric: &Metric, case: &Case) -> Option<PassRates> {
+    let rate = |text: &str| {
+        let value = parse_expr(text).ok()?.evaluate(&lookup(row, case)).ok()?;
+        Some(value).filter(|value| value.is_finite() && *value > 0.0)
+    };
+    let passes = metric.passes.as_ref()?;
+    Some(PassRates { forward: rate(&passes.forward)?, backward: rate(&passes.backward)? })
 }
 
 /// The row of a case: by name, by a shorter name, by parameters, or the only one there is.
@@ -193,7 +209,9 @@ mod tests {
         let metric =
             Metric { name: "m".to_owned(), expr: Some(expr.to_owned()), ..Metric::default() };
         match (values(text, output, &metric, cases), want) {
-            (Ok(got), Ok(want)) => assert_eq!(got, want),
+            (Ok(got), Ok(want)) => {
+                assert_eq!(got.iter().map(|(value, _)| *value).collect::<Vec<_>>(), want);
+            }
             (Err(gate), Err(want)) => {
                 assert!(gate.describe().contains(want), "{}", gate.describe());
             }

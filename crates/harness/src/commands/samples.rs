@@ -36,16 +36,17 @@ impl Harness {
         }
         let wall_us = micros(run.wall);
         let cpu_us = micros(run.cpu);
-        let sample = |value| Sample { value, wall_us, cpu_us };
+        let sample = |value, passes| Sample { value, wall_us, cpu_us, passes };
         if let Some(value) = self.own_clock(run) {
-            return Ok(cases.iter().map(|_| sample(value)).collect());
+            return Ok(cases.iter().map(|_| sample(value, None)).collect());
         }
         if run.stdout.truncated() && !self.output.from_file {
             let excerpt = "the benchmark printed more than karve keeps".to_owned();
             return Err(unreadable(name, excerpt));
         }
         let values = rows::values(text, &self.output, &self.metric, cases)?;
-        let samples: Vec<Sample> = values.into_iter().map(sample).collect();
+        let samples: Vec<Sample> =
+            values.into_iter().map(|(value, passes)| sample(value, passes)).collect();
         for (sample, case) in samples.iter().zip(cases) {
             self.check_plausible(sample, case)?;
         }

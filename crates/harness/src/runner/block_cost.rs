@@ -240,6 +240,7 @@ pub(super) fn sample_of(metric: &Metric, clocks: ClockTimes, calls: usize) -> Sa
         value: time.as_secs_f64() / unit / calls.max(1) as f64,
         wall_us: clocks.time.as_micros() as u64,
         cpu_us: clocks.cpu.as_micros() as u64,
+        passes: None,
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) fn charter() -> Charter {
             label: None,
         },
         metric: Metric {
+            passes: None,
             name: "time_ns".into(),
             unit: "ns".into(),
             better: Better::Lower,
@@ -104,6 +105,7 @@ fn block(trial: &Trial, series: &Series, i: usize) -> Block {
         value: pick(series)[i],
         wall_us: pick(&trial.wall)[i] as u64,
         cpu_us: pick(&trial.cpu)[i] as u64,
+        passes: None,
     };
     Block {
         seed: i as u64,

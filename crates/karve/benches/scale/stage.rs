@@ -55,6 +55,8 @@ impl Agent for Script {
             differs: None,
             task: None,
             steps: Vec::new(),
+            bucket: None,
+            alternatives: Vec::new(),
         };
         Ok(Proposal::Stated(Box::new(hypothesis), AgentUsage::default()))
     }

@@ -6,11 +6,15 @@ use crate::project::{CONFIG, ProjectArgs};
 use crate::{config, detect, ui};
 use karve_harness::git::Repo;
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
+use karve_os::process::{self, StopFlag};
 use karve_os::{clock, files};
 use std::fs;
 use std::io::{BufRead, IsTerminal, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+/// How long the project's tests may take to list the cases.
+const COLLECT_LIMIT: Duration = Duration::from_secs(120);
 /// Most files that are read.
 const FILES_MAX: usize = 2_000;
 
@@ -21,9 +25,15 @@ const FILES_MAX: usize = 2_000;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve init             asks, with the detected values as defaults
+  karve init rms_norm    the same for the kernel in a file rms_norm.py
   karve init --yes       uses the detected values
   karve init --print     shows the file and writes nothing")]
 pub struct InitArgs {
+    /// The kernel: its path, or its file name with or without extension; by default the likeliest
+    kernel: Option<String>,
+    /// Take the target, the commands and the shapes from a manifest of primus
+    #[arg(long, value_name = "FILE", conflicts_with = "kernel")]
+    manifest: Option<PathBuf>,
     /// Use the detected values without asking
     #[arg(short, long)]
     yes: bool,
@@ -41,7 +51,10 @@ impl InitArgs {
             return Err(CommandError::usage(format!("{} already exists", path.display()))
                 .hint("edit it, check it with \"karve doctor\", or move it away first"));
         }
-        let mut proposal = detect::propose(&look(&dir));
+        let mut proposal = match &self.manifest {
+            Some(file) => of_manifest(file)?,
+            None => self.detected(&dir)?,
+        };
         for why in &proposal.why {
             ui::note(&format!("found: {why}"));
         }
@@ -69,6 +82,30 @@ impl InitArgs {
         ui::outln("next: review it, then \"karve doctor\", then \"karve run\"");
         Ok(())
     }
+
+    /// The proposal for the files of a project.
+    fn detected(&self, dir: &Path) -> Result<ConfigProposal> {
+        let mut found = look(dir);
+        found.kernel.clone_from(&self.kernel);
+        let mut proposal = detect::propose(&found);
+        if let Some(kernel) = &self.kernel
+            && !found.files.iter().any(|(path, _)| proposal.editable.contains(path))
+        {
+            return Err(CommandError::usage(format!("there is no kernel {kernel:?} here"))
+                .hint("name a file of this project, or leave it out: \"karve init\""));
+        }
+        list_cases(&mut proposal, dir);
+        Ok(proposal)
+    }
+}
+
+/// The proposal of a manifest.
+fn of_manifest(file: &Path) -> Result<ConfigProposal> {
+    let text = fs::read_to_string(file).context(|| format!("cannot read {}", file.display()))?;
+    detect::propose_from_manifest(&text).map_err(|fault| {
+        let hint = "name a manifest.yaml of a campaign, such as .karve/NAME/manifest.yaml";
+        CommandError::usage(fault).hint(hint)
+    })
 }
 
 /// A generated file must load; otherwise it is not written.
@@ -87,6 +124,22 @@ fn write_new(path: &Path, text: &str) -> Result<()> {
     let mut file =
         fs::OpenOptions::new().write(true).create_new(true).open(path).context(cannot)?;
     file.write_all(text.as_bytes()).context(cannot)
+}
+
+/// Asks the project's own tests for the cases, where they can tell.
+fn list_cases(proposal: &mut ConfigProposal, dir: &Path) {
+    let Some(line) = &proposal.collect else {
+        return;
+    };
+    let command = process::Command::shell(line.clone(), dir).limit(COLLECT_LIMIT);
+    match process::run(&command, &StopFlag::new()) {
+        Ok(run) if run.exit.success() => detect::take_cases(proposal, &run.stdout.text()),
+        Ok(_) | Err(_) => {
+            let why = "The ids of the cases are not known here; list in [cases] what is in the \
+                       brackets of:";
+            proposal.why.push(format!("{why} {line}"));
+        }
+    }
 }
 
 fn ask(proposal: &mut ConfigProposal) -> Result<()> {
@@ -127,7 +180,7 @@ fn look(dir: &Path) -> ProjectFiles {
             files.push((name, String::from_utf8_lossy(&text).into_owned()));
         }
     }
-    ProjectFiles { files }
+    ProjectFiles { files, kernel: None }
 }
 
 /// Regular files down to three levels, except hidden ones.

@@ -8,7 +8,7 @@ use crate::ui::{JsonLinesScreen, PlainScreen, Screen, template};
 use crate::{reports, session, ui};
 use karve_core::agenda::{self, AgendaSource};
 use karve_core::campaign::{Campaign, StopReason};
-use karve_core::charter::{Charter, SandboxMode};
+use karve_core::charter::{Branch, Charter, Goal, SandboxMode, WorkMode};
 use karve_harness::git::Repo;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::StopFlag;
@@ -249,6 +249,20 @@ fn dry_run(plan: &SessionPlan, root: &Path, json: bool) -> Result<()> {
 }
 
 /// The charter as the user agrees to it.
+/// The goal as it can be written in `target.goal`.
+fn goal_text(charter: &Charter) -> String {
+    let unit = &charter.metric.unit;
+    let Some(goal) = charter.target.goal else {
+        return "none".to_owned();
+    };
+    match goal {
+        Goal::AtLeast { value } => format!(">{value} {unit}"),
+        Goal::AtMost { value } => format!("<{value} {unit}"),
+        Goal::PeakShare { share } => format!(">{:.0}% peak", share * 100.0),
+        Goal::Speedup { ratio } => format!(">{ratio}x"),
+    }
+}
+
 fn render_charter(charter: &Charter) -> String {
     let accept = &charter.policy.accept;
     let limit = match charter.limits.wall_s {
@@ -273,6 +287,15 @@ fn render_charter(charter: &Charter) -> String {
         preset => charter.policy.preset.name(),
         case_loss_percent => accept.case_regress_ratio.map(|ratio| (ratio - 1.0) * 100.0),
         rounds => counted(charter.limits.rounds as usize, "round"),
+        goal => goal_text(charter),
+        mode => match charter.mode {
+            WorkMode::Repo => "repository",
+            WorkMode::Workspace { .. } => "workspace",
+        },
+        branch => match &charter.branch {
+            Branch::Named { name } => format!("kept versions are commits of {name}"),
+            Branch::Hidden => "no branch, hidden refs only".to_owned(),
+        },
         limit,
         agenda => charter.agenda.as_ref().map(|agenda| agenda.describe()),
         items,
@@ -290,6 +313,7 @@ pub(super) fn confirm(charter: &Charter, yes: bool, agree: &str) -> Result<()> {
             .hint(format!("review it with \"karve run --dry-run\", then agree with \"{agree}\"")));
     }
     ui::out(&render_charter(charter));
+    ui::out("To adjust something, answer n, change karve.toml, and run this again.\n");
     ui::prompt("\nRun this campaign? [y/N] ");
     let mut answer = String::new();
     let _ = std::io::stdin().lock().read_line(&mut answer);

@@ -3,7 +3,7 @@
 use super::agenda::agenda_request;
 use super::agents::{agent_of, agents_of};
 use super::commands::{check_commands, commands_of, mode_of};
-use super::file::{ConfigFile, TargetTable};
+use super::file::ConfigFile;
 use super::scope::{check_editable, check_globs};
 use super::source::ConfigSource;
 use super::{
@@ -35,7 +35,7 @@ pub(super) fn loaded_of(
 ) -> Result<LoadedConfig> {
     contract::check_presence(source, file)?;
     let metric = metric::metric_of(source, file)?;
-    let target = target_of(source, &file.target, &metric)?;
+    let target = target_of(source, file, &metric)?;
     let root = naming::root_of(source, &file.campaign, given.dir)?;
     let editable = file.sources.editable.clone();
     check_editable(source, &editable, &naming::inside(&root, given.dir))?;
@@ -62,8 +62,9 @@ pub(super) fn loaded_of(
     let agents = agents_of(source, &file.agents)?;
     let agent = agent_of(source, file, &agents, given.overrides)?;
     let asks = roles::asks_of(source, file, &target, &agents)?;
-    let name = naming::name_of(source, &file.campaign, &target, given.now)?;
-    let branch = naming::branch_of(source, file.git.branch.as_deref(), &name)?;
+    let made = (policy.preset, given.now);
+    let name = naming::name_of(source, &file.campaign, &target, made)?;
+    let branch = naming::branch_of(source, &file.git, &name, made, &target)?;
     let seed = file.campaign.seed.unwrap_or_else(|| naming::seed_of(&name));
     let charter = Charter {
         name,
@@ -99,20 +100,28 @@ pub(super) fn loaded_of(
     })
 }
 
-fn target_of(source: &ConfigSource<'_>, table: &TargetTable, metric: &Metric) -> Result<Target> {
+fn target_of(source: &ConfigSource<'_>, file: &ConfigFile, metric: &Metric) -> Result<Target> {
+    let table = &file.target;
     let goal = match &table.goal {
         Some(text) => Some(goal_of(source, text, metric)?),
         None => None,
     };
     let language = table.language.clone().unwrap_or_else(|| language_of(&table.backend));
-    Ok(Target {
+    let mut target = Target {
         op: table.op.clone(),
         backend: table.backend.clone(),
         language,
         device: table.device.clone().unwrap_or_else(|| "cpu".to_owned()),
         goal,
         constraints: table.constraints.clone(),
-    })
+        project_skill: table.project_skill.clone(),
+    };
+    // primus names an AMD device by its architecture.
+    let arch = crate::roles::arch_of(&target);
+    if file.policy.preset == Some(Preset::Primus) && arch.starts_with("gfx") {
+        target.device = arch;
+    }
+    Ok(target)
 }
 
 /// The language of a backend; most are named after it.

@@ -100,6 +100,10 @@ pub(super) struct TargetTable {
     /// Requirements beyond the tests, in words, for the agent.
     #[serde(default)]
     pub(super) constraints: Vec<String>,
+    /// The document that describes the project to agents, such as `primus-turbo-develop`; for the
+    /// manifest and the brief.
+    #[schemars(length(min = 1))]
+    pub(super) project_skill: Option<String>,
 }
 
 /// What a candidate may change.
@@ -398,9 +402,12 @@ pub(super) struct AgentProgram {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GitTable {
-    /// `auto` for `optimize/<campaign>`, `none` for hidden refs only, or a branch name.
+    /// `auto` for `optimize/<campaign>`, or `cutile-perf-<op>-<date>` for `tilegym`; `none` for
+    /// hidden refs only; or a branch name.
     #[schemars(length(min = 1))]
     pub(super) branch: Option<String>,
+    /// Whether kept versions become commits of a branch; false is the same as branch `none`.
+    pub(super) commit: Option<bool>,
     /// Whether the history before the parent is hidden from agents and commands; false by default.
     #[serde(default)]
     pub(super) sealed: bool,

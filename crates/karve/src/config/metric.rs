@@ -13,7 +13,7 @@
 use super::contract_file::DeviceName;
 use super::file::{ConfigFile, MetricTable};
 use super::source::ConfigSource;
-use karve_core::charter::{Better, ClockRule, Metric};
+use karve_core::charter::{Better, ClockRule, Metric, StepPasses};
 use karve_core::score::rate_scale;
 use karve_numerics::case::Case;
 use karve_numerics::expr::{Expr, parse_expr};
@@ -68,6 +68,7 @@ pub(super) fn metric_of(source: &ConfigSource<'_>, file: &ConfigFile) -> Result<
     }
     let unit = table.unit.clone().or_else(|| own?.unit.clone());
     let mut metric = Metric {
+        passes: None,
         name: table.name.clone(),
         unit: unit.unwrap_or_else(|| unit_in(&table.name)),
         better: Better::Lower,
@@ -150,7 +151,7 @@ impl MetricName {
             "latency" if time.is_some() => Some(Self::Latency),
             "throughput" if time.is_some() => Some(Self::Throughput),
             "ratio" if time.is_some() || table.reference.is_some() => Some(Self::Ratio),
-            "combined_step" => Some(Self::CombinedStep),
+            "combined_step" | "Combined Step TFLOPS" => Some(Self::CombinedStep),
             _ => None,
         }
     }
@@ -182,10 +183,15 @@ impl MetricName {
                 "leave metric.better out; a named metric defines which direction is better",
             ));
         }
+        let mut passes = None;
         let (expr, unit) = match self {
             Self::Latency => latency(source, table, time)?,
             Self::Throughput => throughput(source, table, time)?,
-            Self::CombinedStep => combined_step(source, table)?,
+            Self::CombinedStep => {
+                let (expr, unit, of_passes) = combined_step(source, table)?;
+                passes = Some(of_passes);
+                (expr, unit)
+            }
             Self::Ratio => ratio(source, table, time)?,
         };
         let is_step = self == Self::CombinedStep;
@@ -198,6 +204,7 @@ impl MetricName {
             bytes: table.bytes.clone(),
             expr: Some(expr),
             clocks: table.clocks.unwrap_or(ClockRule::Auto),
+            passes,
         })
     }
 }
@@ -239,7 +246,11 @@ fn throughput(
     Ok((format!("({work})/({time})/{scale:e}"), unit))
 }
 
-fn combined_step(source: &ConfigSource<'_>, table: &MetricTable) -> Result<(String, String)> {
+/// Its expression and unit, and the rates of its passes: a third of the work is in the forward one.
+fn combined_step(
+    source: &ConfigSource<'_>,
+    table: &MetricTable,
+) -> Result<(String, String, StepPasses)> {
     let forward = table.forward.as_deref().unwrap_or(PASSES[0]);
     let backward = table.backward.as_deref().unwrap_or(PASSES[1]);
     let rates = [forward, backward].map(rate_in);
@@ -248,7 +259,8 @@ fn combined_step(source: &ConfigSource<'_>, table: &MetricTable) -> Result<(Stri
         && table.unit.as_ref().is_none_or(|unit| unit == one)
     {
         let (forward, backward) = (quoted(forward), quoted(backward));
-        return Ok((format!("6/(2/{forward}+4/{backward})"), one.clone()));
+        let expr = format!("6/(2/{forward}+4/{backward})");
+        return Ok((expr, one.clone(), StepPasses { forward, backward }));
     }
     let (forward, of_forward) = seconds_of(source, "metric.forward", Some(forward))?;
     let (backward, of_backward) = seconds_of(source, "metric.backward", Some(backward))?;
@@ -256,8 +268,13 @@ fn combined_step(source: &ConfigSource<'_>, table: &MetricTable) -> Result<(Stri
     let scale = rate_of(source, &unit)?;
     let work = table.work.as_deref().unwrap_or(STEP_WORK);
     let (forward, backward) = (quoted(&forward), quoted(&backward));
-    let time = format!("{forward}*{of_forward:e}+{backward}*{of_backward:e}");
-    Ok((format!("({work})/({time})/{scale:e}"), unit))
+    let forward = format!("{forward}*{of_forward:e}");
+    let backward = format!("{backward}*{of_backward:e}");
+    let passes = StepPasses {
+        forward: format!("({work})/3/({forward})/{scale:e}"),
+        backward: format!("({work})*2/3/({backward})/{scale:e}"),
+    };
+    Ok((format!("({work})/({forward}+{backward})/{scale:e}"), unit, passes))
 }
 
 fn ratio(

@@ -125,7 +125,7 @@ words!(
 );
 words!(
     /// What happens when a reviewer objects to a change.
-    ReviewRuleName: Record, Repair, Skip
+    ReviewRuleName: Record, Repair, Skip, Downgrade
 );
 words!(
     /// What happens to a change with parts that its hypothesis does not state.

@@ -1,15 +1,18 @@
 //! The campaign's name, directory, branch and seed.
 
 use super::CharterTime;
-use super::file::CampaignTable;
+use super::file::{CampaignTable, GitTable};
 use super::source::ConfigSource;
 use karve_core::charter::{Branch, Target};
+use karve_core::policy::Preset;
 use karve_os::error::{CommandError, Result};
 use karve_os::text::shown;
 use std::path::{Component, Path, PathBuf};
 
 /// The default directory of all campaigns.
 const ROOT: &str = ".karve";
+/// How the branches of tilegym begin.
+pub const TILEGYM_BRANCH: &str = "cutile-perf-";
 /// The longest name of a campaign, in bytes; it is part of paths and of a ref.
 const NAME_MAX: usize = 100;
 /// The longest part of a name that is derived from the target, in bytes.
@@ -20,10 +23,13 @@ pub(super) fn name_of(
     source: &ConfigSource<'_>,
     table: &CampaignTable,
     target: &Target,
-    now: &CharterTime,
+    (preset, now): (Preset, &CharterTime),
 ) -> Result<String> {
     let Some(name) = &table.name else {
-        return Ok(default_name(target, now));
+        return Ok(match preset {
+            Preset::Primus => primus_name(target, now),
+            _ => default_name(target, now),
+        });
     };
     campaign_name(name).map_err(|rule| {
         let message = format!("a campaign cannot be called `{}`", shown(name));
@@ -58,6 +64,18 @@ fn default_name(target: &Target, now: &CharterTime) -> String {
     let minute: String = now.minute.chars().filter(char::is_ascii_digit).collect();
     let parts = [&target.op, &target.backend, &target.device, &minute].map(|part| sanitise(part));
     parts.join("_")
+}
+
+/// The name that primus gives a campaign: `gemm_fp8_triton_gfx942_20260412`.
+fn primus_name(target: &Target, now: &CharterTime) -> String {
+    let backend = target.backend.to_lowercase();
+    let parts = [&target.op, &backend, &target.device, &day_of(now)].map(|part| sanitise(part));
+    parts.join("_")
+}
+
+/// The day without separators.
+fn day_of(now: &CharterTime) -> String {
+    now.minute.chars().filter(char::is_ascii_digit).take(8).collect()
 }
 
 /// Only plain characters, and no dots where git does not allow them.
@@ -111,14 +129,26 @@ pub(super) fn inside(root: &Path, dir: &Path) -> String {
 /// What may happen in the repository.
 pub(super) fn branch_of(
     source: &ConfigSource<'_>,
-    branch: Option<&str>,
+    table: &GitTable,
     campaign: &str,
+    (preset, now): (Preset, &CharterTime),
+    target: &Target,
 ) -> Result<Branch> {
-    let name = match branch {
+    let name = match table.branch.as_deref() {
+        None | Some("auto") if table.commit == Some(false) => return Ok(Branch::Hidden),
+        None | Some("auto") if preset == Preset::Tilegym => {
+            format!("{TILEGYM_BRANCH}{}-{}", sanitise(&target.op), day_of(now))
+        }
         None | Some("auto") => format!("optimize/{campaign}"),
         Some("none") => return Ok(Branch::Hidden),
         Some(name) => name.to_owned(),
     };
+    if table.commit == Some(false) {
+        let message = format!("`git.commit` is false, but `git.branch` is `{}`", shown(&name));
+        return Err(source
+            .error_at("git.commit", message)
+            .hint("leave git.branch out: without commits there is no branch"));
+    }
     if is_branch_name(&name) {
         return Ok(Branch::Named { name });
     }

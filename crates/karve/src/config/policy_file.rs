@@ -55,6 +55,16 @@ pub(super) struct PolicyTable {
     /// The number of the baseline in tables.
     #[schemars(range(min = 0, max = 1))]
     pub(super) baseline_number: Option<u32>,
+    /// The number of the first round.
+    #[schemars(range(min = 1, max = 2))]
+    pub(super) first_round: Option<u32>,
+    /// Directions that a hypothesis must name when the rounds before it stagnate, its own included.
+    #[schemars(range(min = 1, max = 12))]
+    pub(super) stagnation_directions: Option<u32>,
+    /// A kept gain below this speedup lowers the priority of its direction, or "none".
+    pub(super) modest_gain_ratio: Option<OrNone<f64>>,
+    /// A bottleneck with one of these words raises a question for you.
+    pub(super) ask_about: Option<Vec<String>>,
     /// How often the measurement itself is checked by an A/A test.
     #[serde(default)]
     pub(super) controls: ControlsTable,

@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 
 /// The highest accepted number of rounds.
 const ROUNDS_MAX: u32 = 100_000;
+/// primus accepts fewer rounds than this.
+const PRIMUS_ROUNDS_END: u32 = 120;
 /// The highest accepted number of hours: a year.
 const HOURS_MAX: f64 = 8_760.0;
 /// Default limit for one command, in seconds: a quarter of an hour.
@@ -37,6 +39,12 @@ pub(super) fn policy_of(source: &ConfigSource<'_>, table: &PolicyTable) -> Resul
     put(&mut policy.changes_per_round, table.changes_per_round);
     put(&mut policy.duplicate_similarity, table.duplicate_similarity);
     put(&mut policy.baseline_number, table.baseline_number);
+    put(&mut policy.first_round, table.first_round);
+    put(&mut policy.stagnation_directions, table.stagnation_directions);
+    put(&mut policy.modest_gain_ratio, table.modest_gain_ratio.map(OrNone::option));
+    if let Some(words) = &table.ask_about {
+        policy.ask_about = words.iter().map(|word| word.trim().to_lowercase()).collect();
+    }
     put(&mut policy.controls.every, table.controls.every);
     put(&mut policy.controls.blocks, table.controls.blocks);
     put(&mut policy.tune.share, table.tune.share);
@@ -183,8 +191,16 @@ pub(super) fn limits_of(
             .error_at("limits.agent_usd", format!("`limits.agent_usd` cannot be {usd}"))
             .hint("leave limits.agent_usd out for no cost limit"));
     }
+    let rounds = overrides.rounds.or(table.rounds).unwrap_or(policy.rounds_max);
+    if policy.preset == Preset::Primus && rounds >= PRIMUS_ROUNDS_END {
+        let message = format!("under primus max_iterations must be below 120, not {rounds}");
+        return Err(match overrides.rounds {
+            Some(_) => CommandError::usage(message).hint("use --rounds with at most 119"),
+            None => source.error_at("limits.rounds", message).hint("set limits.rounds to 1 to 119"),
+        });
+    }
     let limits = Limits {
-        rounds: overrides.rounds.or(table.rounds).unwrap_or(policy.rounds_max),
+        rounds,
         wall_s: hours.map(seconds),
         command_s: table.command_s.unwrap_or(COMMAND_S),
         agent_s: table.agent_s.unwrap_or(AGENT_S),

@@ -71,6 +71,7 @@ fn texts(items: &[&str]) -> Vec<String> {
 fn the_full_file_gives_the_expected_target_and_commands() {
     let LoadedConfig { charter, root, dir, agents, agenda: asked } = read(FULL).unwrap();
     let target = Target {
+        project_skill: None,
         op: "matmul".into(),
         backend: "c".into(),
         language: "c".into(),

@@ -143,6 +143,10 @@ pub(super) struct KernelGuess {
 pub(super) fn guess(files: &FileListing<'_>) -> KernelGuess {
     let scored = files.iter().filter_map(|(path, text)| {
         let kind = KernelLanguage::of(path, text)?;
+        let wanted = files.0.kernel.as_deref();
+        let is_wanted =
+            wanted.is_none_or(|name| [path, name_of(path), stem_of(path)].contains(&name));
+        is_wanted.then_some(())?;
         Some((score(path, text, kind), path, text, kind))
     });
     // On a tie, the one closest to the root, then the first by name.

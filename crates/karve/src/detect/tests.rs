@@ -13,7 +13,7 @@ const ANY_PATH: &str = "[a-z_./\"' {}$]{1,14}(\\.py|\\.c|\\.cu|\\.rs|)";
 
 fn found(files: &[(&str, &str)]) -> ProjectFiles {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
-    ProjectFiles { files: files.collect() }
+    ProjectFiles { files: files.collect(), kernel: None }
 }
 
 fn accepted(proposal: &ConfigProposal) -> LoadedConfig {
@@ -161,6 +161,58 @@ fn python_projects_are_recognized() {
     assert_eq!(proposal.metric_name, "time_us");
 }
 
+const RMS_NORM: &str = "import cuda.tile as ct\nfrom tilegym.backend import register_impl\n\
+    @ct.kernel(occupancy=2)\ndef _rms_kernel(x, y): pass\n\
+    def _rms_autotune_configs():\n    yield SimpleNamespace(TILE=128)\n\
+    @register_impl(\"rms_norm\", backend=\"cutile\")\ndef rms_norm(x):\n\
+    ct.launch(stream, grid, _rms_kernel, (x, y))\n";
+
+#[test]
+fn a_kernel_of_tilegym_gets_the_workflow_of_tilegym() {
+    let mut files = found(&[
+        (
+            "src/tilegym/ops/cutile/attention.py",
+            "import cuda.tile as ct\n@ct.kernel\ndef k(): pass",
+        ),
+        ("src/tilegym/ops/cutile/rms_norm.py", RMS_NORM),
+        ("src/tilegym/suites/liger/cutile/rms_norm.py", RMS_NORM),
+        ("tests/ops/test_rms_norm.py", "def test_perf(): pass"),
+        ("tests/suites/liger/test_rms_norm.py", "def test_perf(): pass"),
+    ]);
+    files.kernel = Some("src/tilegym/ops/cutile/rms_norm.py".into());
+    let mut proposal = propose(&files);
+    assert_eq!((&*proposal.op, &*proposal.preset), ("rms_norm", "tilegym"));
+    let run = "python3 -m pytest tests/ops/test_rms_norm.py -k";
+    assert_eq!(proposal.test, format!("{run} \"test_ and cutile and not test_perf\" -v"));
+    assert_eq!(proposal.bench, format!("{run} \"test_perf and cutile\" --print-record -v"));
+    let why = proposal.why.join("\n");
+    for part in [
+        "@ct.kernel: _rms_kernel.",
+        "Launched by ct.launch in line 9.",
+        "@register_impl: rms_norm.",
+        "Lines with autotune configurations: 5, 6.",
+        "as in \"karve init attention\"",
+    ] {
+        assert!(why.contains(part), "no {part} in {why}");
+    }
+    super::take_cases(
+        &mut proposal,
+        "tests/ops/test_rms_norm.py::T::test_perf[cutile-persistent-1024]\n\
+         tests/ops/test_rms_norm.py::T::test_perf[cutile-persistent-2048]\n\n2 tests collected\n",
+    );
+    let charter = accepted(&proposal).charter;
+    assert_eq!(charter.policy.preset.name(), "tilegym");
+    assert_eq!(charter.output.label.as_deref(), Some("Cutile"));
+    let names: Vec<&str> = charter.cases.iter().map(|case| case.name.as_str()).collect();
+    assert_eq!(names, ["cutile-persistent-1024", "cutile-persistent-2048"]);
+    assert_eq!(
+        charter.branch,
+        karve_core::charter::Branch::Named { name: "cutile-perf-rms_norm-20251102".into() }
+    );
+    files.kernel = Some("src/tilegym/suites/liger/cutile/rms_norm.py".into());
+    assert!(propose(&files).test.contains(" tests/suites/liger/test_rms_norm.py "));
+}
+
 #[test]
 fn nothing_at_all_still_gives_a_file_to_edit() {
     let (test, bench) = ("sh test.sh {case} {seed}", "sh bench.sh {case} {seed}");
@@ -206,6 +258,6 @@ proptest! {
     ) {
         let mut files = files;
         files.push((system.to_owned(), "test: all\nadd_executable(bench{x} y)\n".to_owned()));
-        accepted(&propose(&ProjectFiles { files }));
+        accepted(&propose(&ProjectFiles { files, kernel: None }));
     }
 }

@@ -73,6 +73,7 @@ pub fn known(loaded: &LoadedLibrary, entry: &Entry, layer: Layer, at: &Situation
         status,
         refuted: why.chars().take(300).collect(),
         triggers: entry.triggers.iter().take(8).cloned().collect(),
+        letter: entry.letter(),
         text: text_of(entry),
         expected_ratio: promised.shown,
         n_evidence: promised.n_evidence,

@@ -6,6 +6,7 @@ use super::text::{number, typed};
 use karve_core::campaign::RoundSummary;
 use karve_core::charter::{Better, Goal};
 use karve_core::comparison::{Comparison, SpeedChange};
+use karve_core::measurement::PassRates;
 use karve_numerics::expr::{Expr, parse_expr};
 use karve_numerics::stats;
 use minijinja::{Value, context};
@@ -20,6 +21,7 @@ const TERA: f64 = 1e12;
 pub(super) struct ReportFigures<'a> {
     source: &'a ReportSource<'a>,
     medians: BTreeMap<usize, f64>,
+    passes: BTreeMap<usize, PassRates>,
     work: Option<Expr>,
 }
 
@@ -27,22 +29,47 @@ impl<'a> ReportFigures<'a> {
     /// The figures of a campaign.
     pub(super) fn of(source: &'a ReportSource<'a>) -> Self {
         let mut values: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        let mut passes: BTreeMap<usize, Vec<PassRates>> = BTreeMap::new();
         let baseline = source.campaign.baseline();
         for reading in baseline.iter().flat_map(|baseline| &baseline.readings) {
             let of_case = values.entry(reading.case).or_default();
             of_case.push(reading.sample.value);
+            passes.entry(reading.case).or_default().extend(reading.sample.passes);
         }
+        let passes = passes
+            .into_iter()
+            .filter_map(|(case, all)| Some((case, PassRates::median(&all)?)))
+            .collect();
         let medians = values
             .into_iter()
             .filter_map(|(case, values)| Some((case, stats::median(&values)?)))
             .collect();
         let work = source.charter.metric.work.as_deref();
-        Self { source, medians, work: work.and_then(|work| parse_expr(work).ok()) }
+        Self { source, medians, passes, work: work.and_then(|work| parse_expr(work).ok()) }
     }
 
     /// The median baseline reading of a case, in the metric's unit.
     pub(super) fn baseline_median(&self, case: usize) -> Option<f64> {
         self.medians.get(&case).copied()
+    }
+
+    /// The median baseline passes of a case, in the metric's unit.
+    pub(super) fn baseline_passes(&self, case: usize) -> Option<PassRates> {
+        self.passes.get(&case).copied()
+    }
+
+    /// How much faster one pass became against the baseline, over the visible cases.
+    pub(super) fn pass_speedup(
+        &self,
+        passes: impl Fn(usize) -> Option<PassRates>,
+        pick: fn(PassRates) -> f64,
+    ) -> Option<f64> {
+        let visible = self.source.charter.visible_cases();
+        let ratios: Option<Vec<f64>> = visible
+            .into_iter()
+            .map(|case| Some(pick(passes(case)?) / pick(self.baseline_passes(case)?)))
+            .collect();
+        stats::geometric_mean(&ratios?)
     }
 
     /// The candidate of a round against the baseline: its parent's gains times its own.
@@ -89,9 +116,15 @@ impl<'a> ReportFigures<'a> {
         Some(operations / (aggregate * metric.rate_per_unit()?) * 1e3)
     }
 
-    /// The aggregate of a round's candidate as a time.
+    /// The time of a round's candidate as it was measured: the geometric mean of its own medians
+    /// over the visible cases, if each was measured.
     pub(super) fn round_latency_ms(&self, round: &RoundSummary) -> Option<f64> {
-        self.latency_ms(self.source.campaign.round_view(round).aggregate)
+        let (comparison, _) = deciding(round)?;
+        let visible = self.source.charter.visible_cases().into_iter();
+        let of = |case: usize| comparison.cases.iter().find(|c| c.case == case);
+        let medians: Option<Vec<f64>> =
+            visible.map(|case| Some(of(case)?.candidate_median)).collect();
+        self.latency_ms(stats::geometric_mean(&medians?))
     }
 
     /// A step from one aggregate to another, as a time and as a rate.
@@ -118,7 +151,8 @@ impl<'a> ReportFigures<'a> {
         }
     }
 
-    fn operations(&self, case: usize) -> Option<f64> {
+    /// The work of one call.
+    pub(super) fn operations(&self, case: usize) -> Option<f64> {
         let params = self.source.campaign.case(case)?.params;
         self.work.as_ref()?.evaluate_params(&params).ok()
     }

@@ -18,9 +18,10 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, Value}
 use std::sync::LazyLock;
 
 /// karve's own templates. The part of the name after the last dot decides how values are escaped.
-const TEMPLATES: [(&str, &str); 10] = [
+const TEMPLATES: [(&str, &str); 11] = [
     ("REPORT.md", include_str!("templates/REPORT.md.j2")),
     ("accuracy.md", include_str!("templates/accuracy.md.j2")),
+    ("attribution.md", include_str!("templates/attribution.md.j2")),
     ("became.md", include_str!("templates/became.md.j2")),
     ("commit.txt", include_str!("templates/commit.txt.j2")),
     ("headline.md", include_str!("templates/headline.md.j2")),
@@ -180,11 +181,24 @@ fn add_layout(environment: &mut Environment<'static>) {
         }
         safe(text.chars().filter(|c| *c == '\n' || !c.is_control()).collect())
     }
-    environment.add_filter("left", |state: &State<'_, '_>, text: &str, width: usize| {
-        plain(state, format!("{text:<width$}"))
+    /// In Markdown the spaces must be added after it is escaped.
+    fn cell(state: &State<'_, '_>, text: &Value) -> (String, bool) {
+        let shown = text.as_str().unwrap_or_default();
+        let is_markdown = *state.auto_escape() == AutoEscape::Custom("md".into());
+        match is_markdown && !text.is_safe() {
+            true => (escaped(&one_line(shown)), true),
+            false => (shown.to_owned(), is_markdown),
+        }
+    }
+    environment.add_filter("left", |state: &State<'_, '_>, text: Value, width: usize| {
+        let (text, is_done) = cell(state, &text);
+        let text = format!("{text:<width$}");
+        if is_done { safe(text) } else { plain(state, text) }
     });
-    environment.add_filter("right", |state: &State<'_, '_>, text: &str, width: usize| {
-        plain(state, format!("{text:>width$}"))
+    environment.add_filter("right", |state: &State<'_, '_>, text: Value, width: usize| {
+        let (text, is_done) = cell(state, &text);
+        let text = format!("{text:>width$}");
+        if is_done { safe(text) } else { plain(state, text) }
     });
     environment.add_filter(
         "wrapped",

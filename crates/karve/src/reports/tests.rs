@@ -59,7 +59,7 @@ fn the_files_of_a_finished_campaign_are_as_they_were() {
         ("performance_trend.md", "logs/performance_trend.md"),
         ("cost.md", "logs/cost.md"),
         ("verified_ineffective.jsonl", "logs/verified_ineffective.jsonl"),
-        ("perf_results.md", "perf_results.md"),
+        ("perf_results.md", "sandbox/perf_results.md"),
         ("kernel_devlog.md", "docs/kernels/matmul.md"),
         ("optimizations.md", "results/optimizations.md"),
         ("optimization-1.md", "results/round-1.md"),
@@ -183,10 +183,22 @@ fn every_row_of_every_table_has_the_columns_of_its_header() {
 
 #[test]
 fn perf_results_is_one_table_of_five_columns() {
-    let text = text_of(&finished(), "perf_results.md");
-    assert!(text.starts_with("| iteration | optimization | latency_ms | correctness | status |\n"));
-    assert!(text.lines().all(|line| line.starts_with("| ") && line.ends_with(" |")));
-    assert!(text.contains("| 0 | baseline | 22.627417 | PASS | keep |"));
+    let text = text_of(&finished(), "sandbox/perf_results.md");
+    let cells = |line: &str| -> Vec<String> {
+        line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
+    };
+    let lines: Vec<&str> = text.lines().collect();
+    let head = ["iteration", "optimization", "latency_ms", "correctness", "status"];
+    assert_eq!(cells(lines[0]), head);
+    assert!(lines[1].starts_with("|----------:|:---") && lines[1].ends_with("-:|"), "{text}");
+    assert!(lines.iter().all(|line| line.chars().count() == lines[0].chars().count()), "{text}");
+    assert_eq!(cells(lines[2]), ["0", "baseline", "22.627417", "PASS", "keep"]);
+    // A latency is what the candidate's own readings show, not a product of ratios.
+    let campaign = finished();
+    let shown = campaign.rounds()[0].shown().unwrap();
+    let medians: Vec<f64> = shown.cases.iter().map(|case| case.candidate_median).collect();
+    let mean = karve_numerics::stats::geometric_mean(&medians).unwrap();
+    assert_eq!(cells(lines[3])[2], format!("{mean:.6}"));
 }
 
 #[test]
@@ -195,12 +207,12 @@ fn a_rate_becomes_a_latency_if_the_work_is_known() {
     with_rate.metric.name = "gflops".into();
     with_rate.metric.unit = "GFLOPS".into();
     with_rate.metric.better = Better::Higher;
-    let text = text_of(&played(with_rate.clone(), script()), "perf_results.md");
+    let text = text_of(&played(with_rate.clone(), script()), "sandbox/perf_results.md");
     // Work 2^28 and 2^31 operations at 8 and 64 GFLOPS: 33.554432 ms both.
-    assert!(text.contains("| 0 | baseline | 33.554432 |"), "{text}");
+    assert!(text.lines().nth(2).unwrap().contains("|  33.554432 | PASS"), "{text}");
     with_rate.metric.work = None;
-    let text = text_of(&played(with_rate, script()), "perf_results.md");
-    assert!(text.contains("| 0 | baseline | - |"), "{text}");
+    let text = text_of(&played(with_rate, script()), "sandbox/perf_results.md");
+    assert!(text.lines().nth(2).unwrap().contains("|          - | PASS"), "{text}");
 }
 
 /// The published example: 500 forward and 250 backward, then 520 and 258.
@@ -226,6 +238,52 @@ fn the_trend_shows_combined_step_with_three_decimals() {
         text.contains("| 2 | ACCEPTED | Vectorize | - | - | - | - | 310.077 | step +3.359% |"),
         "{text}"
     );
+}
+
+#[test]
+fn forward_and_backward_are_kept_through_trend_and_tables() {
+    use karve_core::charter::StepPasses;
+    use karve_core::measurement::PassRates;
+    let mut charter = charter();
+    charter.metric.name = "Combined Step TFLOPS".into();
+    charter.metric.unit = "TFLOPS".into();
+    charter.metric.better = Better::Higher;
+    charter.metric.passes = Some(StepPasses { forward: "f".into(), backward: "b".into() });
+    charter.limits.rounds = 1;
+    charter.policy.baseline_number = 1;
+    charter.policy.first_round = 2;
+    let step = karve_core::score::combined_step;
+    let ratio = step(520.0, 258.0) / step(500.0, 250.0);
+    let mut player = Player::new(charter, vec![(Play::Measured(ratio), said())]);
+    player.base = [300.0; 3];
+    player.wiggle = 0.0;
+    player.passes = Some([
+        PassRates { forward: 500.0, backward: 250.0 },
+        PassRates { forward: 520.0, backward: 258.0 },
+    ]);
+    let records = player.play();
+    let campaign = fold(&records);
+    let text = text_of(&campaign, "logs/performance_trend.md");
+    for row in [
+        "| 1 | BASELINE | the unchanged kernel | 500.000 | 500.000 | 250.000 | 250.000 | 300.000 |",
+        "| 2 | ACCEPTED | Vectorize | 520.000 | 520.000 | 258.000 | 258.000 | 310.077 | step \
+         +3.359%, fwd +4.000%, bwd +3.200% |",
+    ] {
+        assert!(text.contains(row), "no {row} in {text}");
+    }
+    let baseline = text_of(&campaign, "rounds/round-1/summary.md");
+    assert!(baseline.contains("| small | 300.00 TFLOPS | 300.000 | 500.000 | 250.000 |"));
+    let table = super::baseline_csv(&campaign).unwrap();
+    let mut lines = table.lines();
+    assert_eq!(
+        lines.next().unwrap(),
+        "label,B,M,N,K,Check,Forward TFLOPS,Forward TFLOPS_stddev,Backward TFLOPS,\
+         Backward TFLOPS_stddev,Forward Time (ms),Backward Time (ms),out_snr,da_snr,db_snr"
+    );
+    assert!(lines.next().unwrap().starts_with("small,1,"), "{table}");
+    assert!(table.contains(",PASS,500,0,250,0,"), "{table}");
+    let round = super::round_csv(&campaign, &campaign.rounds()[0], &records).unwrap();
+    assert!(round.contains(",PASS,520,0,258,0,"), "{round}");
 }
 
 /// One gain of 25% in a campaign that tries layouts and times the whole command.

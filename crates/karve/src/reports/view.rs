@@ -21,6 +21,7 @@ use karve_core::comparison::Comparison;
 use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::integrity::AuditMode;
 use karve_core::lineage::unchecked_note;
+use karve_core::measurement::PassRates;
 use karve_core::policy::StreakAction;
 use karve_core::profile::{CounterValues, Profile};
 use karve_numerics::case::CaseSet;
@@ -67,6 +68,7 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
     };
     let plan = context! {
         open => open_directions(source),
+        ideas => open_ideas(source),
         taken => taken_directions(campaign),
         stop_rules => Serde(&charter.policy.stop),
         limits => context! {
@@ -76,6 +78,7 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
         },
         streak => campaign.streak(),
         baseline_number => charter.policy.baseline_number,
+        first_round => charter.policy.first_round,
     };
     let rounds = campaign.rounds().iter();
     context! {
@@ -92,6 +95,7 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
         }),
         speed => figures.speed(campaign.baseline_aggregate(), campaign.aggregate_at(now)),
         remaining => report::remaining(source),
+        attribution => campaign.is_finished().then(|| report::attribution(source)),
         spent, result, plan,
         ..charter_page(source, &figures)
     }
@@ -148,8 +152,13 @@ fn charter_page(source: &ReportSource<'_>, figures: &ReportFigures<'_>) -> Value
             name => source.case(case),
             median => with_unit(source, median),
             tflops => median.and_then(|median| figures.tflops(case, median)),
+            passes => figures.baseline_passes(case).map(|passes| context! {
+                forward => figures.tflops(case, passes.forward),
+                backward => figures.tflops(case, passes.backward),
+            }),
         }
     });
+    let quick = source.campaign.cases_of(CaseSet::Quick).into_iter();
     context! {
         name => cell(&charter.name),
         created => cell(&charter.created),
@@ -178,6 +187,7 @@ fn charter_page(source: &ReportSource<'_>, figures: &ReportFigures<'_>) -> Value
         },
         review_rule => Serde(charter.policy.review),
         cases => cases.collect::<Vec<_>>(),
+        quick => quick.map(|case| source.case(case)).collect::<Vec<_>>(),
         n_hidden => source.n_hidden(),
         devlog => super::devlog_path(&target.op),
         setup => setup(source),
@@ -228,6 +238,22 @@ fn baseline(source: &ReportSource<'_>, figures: &ReportFigures<'_>) -> Option<Va
         tflops => figures.tflops_at(1.0),
         counters => counters(&first),
         rates => rates(figures.mean_and_peak(|case| figures.baseline_median(case))),
+        passes => pass_page(figures, |case| figures.baseline_passes(case)),
+    })
+}
+
+/// The passes of a step metric: mean and peak rates, and the change against the baseline.
+fn pass_page(
+    figures: &ReportFigures<'_>,
+    passes: impl Fn(usize) -> Option<PassRates>,
+) -> Option<Value> {
+    let of = |pick: fn(PassRates) -> f64| -> Option<Value> {
+        let (mean, peak) = figures.mean_and_peak(|case| passes(case).map(pick))?;
+        Some(context! { mean, peak, speedup => figures.pass_speedup(&passes, pick) })
+    };
+    Some(context! {
+        forward => of(|rates| rates.forward)?,
+        backward => of(|rates| rates.backward)?,
     })
 }
 
@@ -257,6 +283,7 @@ fn comparison_page(source: &ReportSource<'_>, comparison: &Comparison) -> Value 
             set => if set == Some(CaseSet::Hidden) { "hidden" } else { "visible" },
             before => with_unit(source, Some(case.parent_median)),
             after => with_unit(source, Some(case.candidate_median)),
+            passes => case.passes.map(Serde),
             estimate => Serde(case.estimate),
             change => change(case.change),
         }
@@ -313,6 +340,12 @@ fn open_directions(source: &ReportSource<'_>) -> Vec<String> {
     let unexplored = unexplored.filter(|direction| Some(*direction) != directive.turn_to);
     items.extend(unexplored.map(|direction| format!("{}: not tried yet", direction.name())));
     items.iter().map(|item| source.line(item, CELL_MAX)).collect()
+}
+
+/// Ideas that rounds weighed and nobody took up.
+fn open_ideas(source: &ReportSource<'_>) -> Vec<String> {
+    let ideas = strategy::open_ideas(source.campaign.rounds());
+    ideas.iter().map(|idea| source.line(idea, CELL_MAX)).collect()
 }
 
 /// What shows that the current direction is exhausted.

@@ -1,15 +1,7 @@
-//! Ends the campaign, and leaves tips for the next one.
+//! Ends the campaign.
 
-use super::context::Context;
-use super::tips;
-use karve_core::campaign::{Campaign, Event, StopReason};
-use karve_os::error::Result;
+use karve_core::campaign::{Event, StopReason};
 
-pub(crate) fn perform(
-    context: &Context,
-    reason: &StopReason,
-    campaign: &Campaign,
-) -> Result<Event> {
-    tips::append_tips(context, campaign)?;
-    Ok(Event::Finished { reason: reason.clone() })
+pub(crate) fn perform(reason: &StopReason) -> Event {
+    Event::Finished { reason: reason.clone() }
 }

@@ -2,13 +2,14 @@
 
 use super::agent_turn::TurnOutcome;
 use super::context::Context;
-use super::{agent_turn, knowledge, profiling};
+use super::{agent_turn, knowledge, profiling, tips};
 use crate::library::learn;
 use crate::library::situation::scope_of;
 use karve_agents::{LessonAnswer, LessonQuestion};
-use karve_core::campaign::{Campaign, Event, strategy};
+use karve_core::campaign::{Campaign, Event, RoundPhase, RoundSummary, strategy};
 use karve_core::knowledge::{Learning, PredictedCounter};
 use karve_core::spending::AgentUsage;
+use karve_os::clock;
 use karve_os::error::{CommandError, ErrorKind, Result};
 
 /// Characters of the reason why an agent gave no lesson.
@@ -41,7 +42,20 @@ pub(crate) fn perform(context: &mut Context, round: u32, campaign: &Campaign) ->
             &scope_of(&context.charter.target),
         )?;
     }
+    if let Some(mut summary) = settled(campaign) {
+        summary.lesson = lesson.clone();
+        tips::append_tip(context, campaign, &summary)?;
+    }
     Ok(Event::Learned { round, lesson, usage, session_log })
+}
+
+/// The round as it ends now.
+fn settled(campaign: &Campaign) -> Option<RoundSummary> {
+    let round = campaign.current_round()?;
+    let RoundPhase::Learning { verdict } = &round.phase else {
+        return None;
+    };
+    Some(RoundSummary { at_ms: clock::now_ms(), ..round.preview(verdict.clone()) })
 }
 
 /// The agent's lesson from a round, if it is asked for one; with the artifact of its session

@@ -1,27 +1,31 @@
-//! Lessons of earlier campaigns for the same device, operation and backend.
+//! Lessons of rounds for later campaigns on the same device, operation and backend.
 //!
-//! They are in `<root>/tips/<device>/<op>/<backend>/tips.md`, one section per round worth
-//! remembering, and survive every campaign and every rollback.
+//! They are in `tips/<device>/<op>/<backend>/tips.md` under the campaigns' root, or where primus
+//! keeps them, `agent/historical_experience`, if the project has that directory. There is one
+//! section per round with a lesson; the file survives every campaign and every rollback.
 
 use super::context::Context;
 use karve_core::campaign::{Campaign, RoundSummary, Tip};
-use karve_core::lineage::unchecked_note;
+use karve_core::integrity::{self, Transfer};
+use karve_core::policy::Preset;
 use karve_os::error::Result;
 use karve_os::files;
 use std::fmt::Write;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Most tips that are read.
 const TIPS_READ_MAX: usize = 50;
-/// Bytes of a tips file that are read.
+/// Bytes of a tips file that are read; one that is larger is not appended to.
 const FILE_BYTES_MAX: usize = 1 << 20;
 /// Characters of one tip.
 const TIP_CHARS_MAX: usize = 1_000;
+/// Where projects that use primus keep tips.
+const PRIMUS_TIPS: &str = "agent/historical_experience";
 
-/// The file with the tips for the target.
-fn tips_path(context: &Context) -> PathBuf {
+/// The file with the tips for the target, in a directory for all tips.
+fn tips_in(context: &Context, root: &Path, backend: &str) -> PathBuf {
     let target = &context.charter.target;
     let clean = |name: &str| -> String {
         let replace = |c: char| {
@@ -29,70 +33,135 @@ fn tips_path(context: &Context) -> PathBuf {
         };
         name.chars().map(replace).collect::<String>().trim_matches('.').to_owned()
     };
-    let campaigns = context.dir.path().parent().unwrap_or(context.dir.path());
-    campaigns
-        .join("tips")
-        .join(clean(&target.device))
-        .join(clean(&target.op))
-        .join(clean(&target.backend))
-        .join("tips.md")
+    root.join(clean(&target.device)).join(clean(&target.op)).join(clean(backend)).join("tips.md")
 }
 
-/// The newest tips for the target.
+/// The project's own directory of tips, if it has one.
+fn project_tips(context: &Context) -> Option<PathBuf> {
+    let root = context.repos.upstream.root().join(PRIMUS_TIPS);
+    root.is_dir().then_some(root)
+}
+
+fn own_tips(context: &Context) -> PathBuf {
+    let campaigns = context.dir.path().parent().unwrap_or(context.dir.path());
+    campaigns.join("tips")
+}
+
+/// The newest tips for the target: karve's own, then those of the project.
 pub(super) fn read_tips(context: &Context) -> Vec<Tip> {
-    let path = tips_path(context);
-    let mut bytes = files::read(&path, u64::MAX).unwrap_or_default();
-    bytes.truncate(FILE_BYTES_MAX);
-    let text = String::from_utf8_lossy(&bytes);
-    let mut tips: Vec<Tip> = Vec::new();
-    for section in text.split("\n### ").skip(1) {
-        let (source, body) = section.split_once('\n').unwrap_or((section, ""));
-        tips.push(Tip {
-            source: source.trim().chars().take(200).collect(),
-            text: body.trim().chars().take(TIP_CHARS_MAX).collect(),
-        });
+    let backend = &context.charter.target.backend;
+    let lower = backend.to_lowercase();
+    let own = own_tips(context);
+    let mut paths = vec![tips_in(context, &own, &lower)];
+    // Earlier versions kept the case of the backend.
+    if lower != *backend {
+        paths.insert(0, tips_in(context, &own, backend));
     }
-    // The newest are at the end of the file.
+    paths.extend(project_tips(context).map(|root| tips_in(context, &root, &lower)));
+    let mut tips: Vec<Tip> = paths.iter().flat_map(|path| tips_of(path)).collect();
+    // The newest are at the end of a file.
     let skip = tips.len().saturating_sub(TIPS_READ_MAX);
     tips.split_off(skip)
 }
 
-/// Adds this campaign's lessons once; doing it again changes nothing.
-pub(super) fn append_tips(context: &Context, campaign: &Campaign) -> Result<()> {
-    let path = tips_path(context);
+fn tips_of(path: &Path) -> Vec<Tip> {
+    let mut bytes = files::read(path, u64::MAX).unwrap_or_default();
+    bytes.truncate(FILE_BYTES_MAX);
+    let text = format!("\n{}", String::from_utf8_lossy(&bytes));
+    let sections = text.split("\n### ").skip(1);
+    let tip = |section: &str| {
+        let (source, body) = section.split_once('\n').unwrap_or((section, ""));
+        Tip {
+            source: source.trim().chars().take(200).collect(),
+            text: body.trim().chars().take(TIP_CHARS_MAX).collect(),
+        }
+    };
+    sections.map(tip).collect()
+}
+
+/// Adds the lesson of a round once; doing it again changes nothing.
+pub(super) fn append_tip(
+    context: &Context,
+    campaign: &Campaign,
+    round: &RoundSummary,
+) -> Result<()> {
+    let is_measured = round.ratio().is_some();
+    let transfer = integrity::classify(&round.findings, campaign.standing_proof()).transfer();
+    // What only works in a benchmark is no lesson.
+    if !is_measured || transfer == Transfer::Overfit {
+        return Ok(());
+    }
+    let is_primus = context.charter.policy.preset == Preset::Primus;
+    let root = project_tips(context).filter(|_| is_primus);
+    let root = root.unwrap_or_else(|| own_tips(context));
+    let path = tips_in(context, &root, &context.charter.target.backend.to_lowercase());
     let mut text = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => "# Tips\n".to_owned(),
         // A person may have edited it: what cannot be read is not replaced.
         Err(_) => return Ok(()),
     };
-    for round in campaign.notable_rounds() {
-        let outcome = if round.verdict.keeps() { "ACCEPTED" } else { "ROLLED BACK" };
-        let heading =
-            format!("### {} round-{} — {outcome}", campaign.view().campaign, round.number);
-        if text.contains(&heading) {
-            continue;
-        }
-        let _ = write!(text, "\n{heading}\n{}", render_tip(campaign, round));
+    let run = format!("{}/round-{}", context.charter.name, round.number);
+    if text.contains(&format!("({run})")) || text.len() > FILE_BYTES_MAX {
+        return Ok(());
     }
+    let outcome = if round.verdict.keeps() { "ACCEPTED" } else { "ROLLED BACK" };
+    let time = karve_os::clock::utc_minute(round.at_ms);
+    let _ = write!(text, "\n### {time} round-{} — {outcome}\n", round.number);
+    text += &render_tip(context, &run, round, transfer);
     if let Some(parent) = path.parent() {
         let _ = fs::create_dir_all(parent);
     }
     files::write_atomic(&path, text.as_bytes())
 }
 
-fn render_tip(campaign: &Campaign, round: &RoundSummary) -> String {
+fn render_tip(context: &Context, run: &str, round: &RoundSummary, transfer: Transfer) -> String {
     let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let target = campaign.charter().map(|c| &c.target);
-    let note = unchecked_note(round.unchecked_keeps).map(|note| format!(" ({note})"));
+    let target = &context.charter.target;
+    let signal = match &round.hypothesis {
+        Some(stated) => format!(
+            "expected {:.3}x, measured {:.3}x over its parent",
+            stated.expected_ratio,
+            round.ratio().unwrap_or(1.0)
+        ),
+        None => format!("{:.3}x over its parent", round.ratio().unwrap_or(1.0)),
+    };
+    let bound = match transfer {
+        Transfer::WithAsterisk => " (a cache of weights: real use gains at most its bound)",
+        Transfer::AsReal | Transfer::Unknown | Transfer::Overfit => "",
+    };
     format!(
-        "- Context: {} after {:.3}x{}\n- Signal: {:.3}x over its parent\n- Takeaway: {}\n\
+        "- Context: {} ({run})\n- Signal: {signal}\n- Takeaway: {}{bound}\n\
          - Applicability: {}\n",
         line(round.title()),
-        round.cumulative_ratio,
-        note.unwrap_or_default(),
-        round.ratio().unwrap_or(1.0),
-        line(&round.lesson.text),
-        target.map(|t| format!("{} {} on {}", t.op, t.backend, t.device)).unwrap_or_default(),
+        line(&takeaway(round)),
+        line(&applicability(round, &target.op, &target.backend, &target.device)),
     )
+}
+
+/// What a later campaign should know: in the agent's words if it was asked, else why the change was
+/// expected to help, and whether it did.
+fn takeaway(round: &RoundSummary) -> String {
+    let words = round.lesson.learning.as_ref().map(|learning| &learning.words);
+    if let Some(words) = words.filter(|words| !words.mechanism.is_empty()) {
+        let pitfall = match words.pitfall.as_str() {
+            "" => String::new(),
+            pitfall => format!("; look out for: {pitfall}"),
+        };
+        return format!("{}{pitfall}", words.mechanism);
+    }
+    let Some(stated) = &round.hypothesis else {
+        return round.lesson.text.clone();
+    };
+    let held = if round.verdict.keeps() { "held" } else { "did not hold" };
+    format!("\"{}\" {held}: {}", stated.mechanism, round.lesson.text)
+}
+
+fn applicability(round: &RoundSummary, op: &str, backend: &str, device: &str) -> String {
+    let here = format!("{op} {backend} on {device}");
+    let learning = round.lesson.learning.as_ref();
+    match learning.map(|learning| learning.words.condition.as_str()) {
+        None | Some("") => here,
+        Some(condition) => format!("{here}, {condition}"),
+    }
 }

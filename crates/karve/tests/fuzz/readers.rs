@@ -76,6 +76,7 @@ table! {
     git_answer 3_000 git_seeds,
     source_file 300 source_seeds,
     detected_project 300 project_seeds,
+    primus_manifest 500 manifest_seeds,
     knowledge_entry 400 entry_seeds,
     knowledge_page 400 page_seeds,
     plan 1_000 plan_seeds,
@@ -515,10 +516,23 @@ fn detected_project(bytes: &[u8]) -> bool {
     let (path, text) = format_and_text(bytes, &PROJECT);
     let cut = text.floor_char_boundary(text.len().min(detect::TEXT_MAX));
     let files = vec![(path.to_owned(), text[..cut].to_owned()), ("k.c".into(), "void f();".into())];
-    let proposal = detect::propose(&ProjectFiles { files });
+    let proposal = detect::propose(&ProjectFiles { files, kernel: None });
     let written = detect::render_karve_toml(&proposal);
     detect::questions(&proposal);
     // What karve proposes, karve must be able to read.
+    assert!(written.parse::<toml::Table>().is_ok(), "the proposal is not TOML: {written}");
+    true
+}
+
+fn manifest_seeds() -> Vec<Vec<u8>> {
+    vec![file("testdata/reports/manifest.yaml")]
+}
+
+fn primus_manifest(bytes: &[u8]) -> bool {
+    let Ok(proposal) = detect::propose_from_manifest(&String::from_utf8_lossy(bytes)) else {
+        return false;
+    };
+    let written = detect::render_karve_toml(&proposal);
     assert!(written.parse::<toml::Table>().is_ok(), "the proposal is not TOML: {written}");
     true
 }

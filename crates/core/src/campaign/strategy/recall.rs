@@ -1,7 +1,7 @@
 //! What the library knows about the current kernel: matches for its profile, refutations here.
 
 use super::relations::{after_what_they_need, in_kernel, is_of_no_use};
-use super::{TEXT_MAX, clip, in_role};
+use super::{TEXT_MAX, clip, in_role, kernel_class};
 use crate::campaign::Campaign;
 use crate::hypothesis::{Hypothesis, title_similarity};
 use crate::knowledge::{EntryKind, EntryStatus, ExpectedGain, KnownEntry, cut_at_sentence};
@@ -77,7 +77,7 @@ enum TriggerResult {
 }
 
 /// The entry that the hypothesis of the round applies, as far as it is known.
-pub(super) fn applied(campaign: &Campaign) -> Option<BriefEntry> {
+pub(super) fn applied_entry(campaign: &Campaign) -> Option<BriefEntry> {
     let id = campaign.current_round()?.hypothesis.as_ref()?.entry.as_ref()?;
     let known = campaign.known().iter().find(|known| known.id == *id)?;
     let expected = ExpectedGain::of(known).describe(known.kind, kept_share(campaign));
@@ -96,6 +96,7 @@ pub fn recall(campaign: &Campaign) -> LibraryRecall {
     let kept = in_kernel(campaign);
     let mut not_for_role = 0;
     let asked = in_role(campaign).map(|asked| asked.proposes);
+    let class = kernel_class(campaign);
     for known in campaign.known() {
         if asked.as_ref().is_some_and(|role| !role.gets(known)) {
             not_for_role += 1;
@@ -113,7 +114,12 @@ pub fn recall(campaign: &Campaign) -> LibraryRecall {
         let promise = promised.gain(kept_share);
         let rank = promise * weight(&fires, promise);
         let expected = promised.describe(known.kind, kept_share);
+        let place = class.as_ref().and_then(|class| class.place(known));
         match &fires {
+            // The class decides, unless the counters speak against it.
+            TriggerResult::Yes(_) | TriggerResult::Unknown if let Some((rank, why)) = place => {
+                reported.push((rank, brief_entry(known, why, expected)));
+            }
             TriggerResult::Yes(trigger) => {
                 let quote = trigger.quote(&values);
                 let why = format!("trigger {} ({quote})", trigger.text());
@@ -135,11 +141,7 @@ pub fn recall(campaign: &Campaign) -> LibraryRecall {
         b.0.total_cmp(&a.0).then_with(by_name)
     });
     refuted.truncate(REFUTED_MAX);
-    let applied = campaign.rounds().iter().filter_map(|round| {
-        let hypothesis = round.hypothesis.as_ref()?;
-        Some((hypothesis.entry.clone()?, hypothesis.variant))
-    });
-    let applied: Vec<(String, u32)> = applied.collect();
+    let applied = applied(campaign);
     let usable = usable.into_iter().map(|(_, usable)| usable).collect();
     LibraryRecall {
         usable: after_what_they_need(usable, &applied),
@@ -150,6 +152,12 @@ pub fn recall(campaign: &Campaign) -> LibraryRecall {
         predicts: foretells,
         not_for_role,
     }
+}
+
+/// Entries that rounds applied, and which of their actions.
+fn applied(campaign: &Campaign) -> Vec<(String, u32)> {
+    let stated = campaign.rounds().iter().filter_map(|round| round.hypothesis.as_ref());
+    stated.filter_map(|stated| Some((stated.entry.clone()?, stated.variant))).collect()
 }
 
 /// The entries of a brief: those that fire first. Ties are ordered by name, so that a campaign can

@@ -227,6 +227,8 @@ fn an_agent_is_never_told_of_a_hidden_case() {
     for preset in Preset::ALL {
         let mut script = of((1..=5).map(|n| idea(n, &[0.8, 1.5, 0.7])).collect());
         script.charter.policy = policy(preset);
+        script.charter.policy.debug_retries = 3;
+        script.charter.policy.stagnation_directions = 1;
         script.charter.cases[2].params = BTreeMap::from([("M".to_owned(), "7919".to_owned())]);
         let attempts = |gate: Gate| vec![ScriptedAttempt::fails(&gate), ScriptedAttempt::passes()];
         let excerpt = |case: &str| Gate::WrongResult {
@@ -334,4 +336,64 @@ fn a_setting_that_was_fast_and_wrong_is_a_failure_and_no_gain() {
     let gate = wrong_result("small");
     round.verdict = Verdict::Drop { reason: DropReason::Gate { gate } };
     assert_eq!(trial(&round).unwrap().outcome, TrialOutcome::Failed);
+}
+
+#[test]
+fn under_primus_stagnation_demands_three_directions_and_keeps_those_not_taken() {
+    let mut third = about(3, 1.5, "b3", Direction::Pipeline);
+    third.hypothesis.alternatives = vec!["swizzle the grid".into(), "fuse the epilogue".into()];
+    let mut bare = third.clone();
+    bare.hypothesis.alternatives.clear();
+    let fourth = about(4, 1.6, "b4", Direction::Memory);
+    let mut script = of(vec![
+        about(1, 0.9, "b1", Direction::Tile),
+        about(2, 0.9, "b2", Direction::Memory),
+        third,
+        ScriptedIdea {
+            hypothesis: crate::hypothesis::Hypothesis {
+                title: "fuse the epilogue".into(),
+                ..fourth.hypothesis.clone()
+            },
+            ..fourth
+        },
+    ]);
+    script.charter.policy = policy(Preset::Primus);
+    script.rounds[2].insert(0, ScriptedAnswer::Idea(bare));
+    let (campaign, _) = play(&script);
+    let rounds = campaign.rounds();
+    assert!(rounds[2].refused[0].contains("name 3 fundamentally different directions"));
+    assert!(rounds[2].verdict.keeps());
+    assert_eq!(open_ideas(&rounds[..3]), ["swizzle the grid", "fuse the epilogue"]);
+    assert_eq!(directive(&campaign).open, ["swizzle the grid"]);
+    // Other presets only suggest it.
+    script.charter.policy = policy(Preset::Strict);
+    assert!(play(&script).0.rounds()[2].refused.is_empty());
+}
+
+#[test]
+fn under_tilegym_a_gain_of_2_to_5_percent_lowers_the_priority_of_its_direction() {
+    let play_them = |speeds: [f64; 2]| {
+        let mut script = of(vec![
+            about(1, speeds[0], "b1", Direction::Tile),
+            about(2, speeds[1], "b2", Direction::Memory),
+        ]);
+        script.charter.policy = policy(Preset::Tilegym);
+        directive(&play(&script).0).lowered
+    };
+    assert_eq!(play_them([1.035, 1.2]), [Direction::Tile]);
+    assert_eq!(play_them([1.2, 1.5]), []);
+}
+
+#[test]
+fn under_tilegym_scheduling_and_unknown_causes_are_asked_about() {
+    let mut script = of(vec![
+        about(1, 1.2, "Scheduling of the tile loop", Direction::Tile),
+        about(2, 1.5, "unknown", Direction::Memory),
+        about(3, 1.9, "memory", Direction::Memory),
+    ]);
+    script.charter.policy = policy(Preset::Tilegym);
+    let asked: Vec<u32> = queue(&play(&script).0).iter().map(|item| item.round).collect();
+    assert_eq!(asked, [1, 2]);
+    script.charter.policy = policy(Preset::Strict);
+    assert!(queue(&play(&script).0).is_empty());
 }

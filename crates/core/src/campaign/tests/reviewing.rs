@@ -166,3 +166,32 @@ fn a_reviewer_whose_reply_cannot_be_read_is_asked_once_more() {
     assert_eq!(asked(vec![bad("a"), silent()]), ("it crashed".into(), 1));
     assert_eq!(asked(vec![silent()]), ("it crashed".into(), 0));
 }
+
+#[test]
+fn after_the_duel_a_review_can_downgrade_a_keep_and_nothing_else() {
+    let check = |advice, want: &str| {
+        let (campaign, log) = play(&reviewed(ReviewRule::Downgrade, advice));
+        assert_eq!(names(&log), ["implemented", "gated", "gated", "reviewed", "settled"]);
+        let round = &campaign.rounds()[0];
+        let why = round.verdict.describe(&|_| String::new());
+        assert!(why.contains(want), "{advice:?}: {why}");
+        round.verdict.keeps()
+    };
+    assert!(check(ReviewAdvice::Agree, ""));
+    assert!(check(ReviewAdvice::EscalateHuman, ""));
+    assert!(check(ReviewAdvice::DowngradeToNoiseBound, "the reviewer takes it for noise"));
+    assert!(!check(ReviewAdvice::DowngradeToRollback, "the reviewer: DOWNGRADE_TO_ROLLBACK"));
+    // What is not faster is not reviewed at all.
+    let mut script = reviewed(ReviewRule::Downgrade, ReviewAdvice::Agree);
+    edit(&mut script, 1).speed = vec![0.9];
+    assert!(!names(&play(&script).1).contains(&"reviewed"));
+}
+
+#[test]
+fn a_review_after_the_duel_sees_its_figures() {
+    let script = reviewed(ReviewRule::Downgrade, ReviewAdvice::Agree);
+    let is_review = |step: &Step| matches!(step, Step::Review(_));
+    let (campaign, _) = crate::testing::script::play_until(&script, &is_review);
+    let Some(Step::Review(step)) = campaign.next_step() else { panic!() };
+    assert_eq!(step.figures.len(), 5);
+}

@@ -6,8 +6,8 @@ use crate::charter::{Better, Goal, Limits};
 use crate::policy::{Preset, SmallGain, StopRule};
 use crate::testing::policy;
 use crate::testing::script::{
-    CampaignScript, ScriptedAnswer, ScriptedAttempt, build_failed, fold, play, play_until, resume,
-    script,
+    CampaignScript, ScriptedAnswer, ScriptedAttempt, build_failed, fold, idea, play, play_until,
+    resume, script,
 };
 use crate::verdict::Verdict;
 
@@ -184,6 +184,7 @@ fn the_tilegym_preset_ends_after_two_rounds_without_a_gain() {
     for preset in [Preset::Strict, Preset::Primus, Preset::Trtllm, Preset::HyperMla] {
         let mut script = script.clone();
         script.charter.policy = policy(preset);
+        script.charter.policy.stagnation_directions = 1;
         script.charter.limits.rounds = 50;
         check(&script, 6, &exhausted());
     }
@@ -409,4 +410,37 @@ fn answers_and_newer_events_are_taken_in_at_any_time() {
         assert_eq!(campaign.next_step().map(|step| step.name()), step);
         assert_eq!((campaign.answers().len(), campaign.unknown_events()), (1, 1));
     }
+}
+
+#[test]
+fn under_primus_an_agent_without_ideas_is_asked_again_instead_of_ending_the_campaign() {
+    let mut script = under(Preset::Primus, &[1.2]);
+    script.charter.agent = "claude".into();
+    script.rounds.push(vec![ScriptedAnswer::Exhausted, ScriptedAnswer::Idea(idea(2, &[1.6]))]);
+    script.charter.limits.rounds = 2;
+    check(&script, 2, &StopReason::RoundsUsed { rounds: 2 });
+    let (campaign, _) = play(&script);
+    assert!(campaign.rounds()[1].verdict.keeps());
+    assert!(campaign.rounds()[1].refused[0].contains("does not end because ideas run out"));
+    // One that refuses for good is considered broken.
+    script.charter.limits.rounds = 20;
+    script.rounds.truncate(1);
+    check(&script, 4, &StopReason::AgentUnusable { rounds: 3 });
+    script.charter.agent = "builtin".into();
+    check(&script, 1, &exhausted());
+}
+
+#[test]
+fn under_primus_round_1_is_the_baseline() {
+    let (campaign, log) = play(&under(Preset::Primus, &[1.2, 1.5]));
+    let numbers: Vec<u32> = campaign.rounds().iter().map(|round| round.number).collect();
+    assert_eq!(numbers, [2, 3]);
+    assert_eq!(campaign.lineage().kept()[0].round, 2);
+    // A log from before that counts from 1.
+    let mut old = under(Preset::Primus, &[1.2]);
+    old.charter.policy.first_round = 1;
+    let charter = serde_json::to_value(&old.charter).unwrap();
+    assert_eq!(charter["policy"].get("first_round"), None);
+    assert_eq!(play(&old).0.rounds()[0].number, 1);
+    assert!(!log.is_empty());
 }

@@ -117,8 +117,8 @@ fn view(dialect: &Dialect, entry: &Entry, number: usize) -> Result<Value, String
     let sections = parts.map(|part| context! { heading => &*part.heading, text => &*part.text });
     let facts = entry.section("Casebook").unwrap_or_default().lines();
     let facts: BTreeMap<&str, &str> = facts.filter_map(|line| line.split_once(": ")).collect();
-    let own = entry.aliases.iter().find_map(|alias| alias.strip_prefix("playbook-"));
-    let letter = char::from(b'A' + u8::try_from(number % 26).unwrap_or(0)).to_string();
+    let numbered = char::from(b'A' + u8::try_from(number % 26).unwrap_or(0));
+    let letter = entry.letter().unwrap_or(numbered).to_string();
     let view = context! {
         e => Serde(entry),
         section => Serde(&section),
@@ -129,7 +129,7 @@ fn view(dialect: &Dialect, entry: &Entry, number: usize) -> Result<Value, String
         is_out => assess(entry).is_out(),
         applies => entry.scope.describe(),
         interactions => Serde(&entry.interactions.ids().collect::<Vec<_>>()),
-        letter => own.unwrap_or(&letter),
+        letter => letter,
     };
     let environment = ENVIRONMENT.as_ref().map_err(Clone::clone)?;
     let path = environment.render_str(&dialect.path, &view);

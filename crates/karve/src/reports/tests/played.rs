@@ -11,7 +11,7 @@ use karve_core::charter::{
 use karve_core::hypothesis::{Candidate, Direction, Hypothesis};
 use karve_core::measurement::{
     BaselineReading, Block, DiscardReason, Environment, FailureCategory, FirstArm, Gate, Pair,
-    Sample,
+    PassRates, Sample,
 };
 use karve_core::policy::Preset;
 use karve_core::spending::AgentUsage;
@@ -62,6 +62,7 @@ pub(super) fn charter() -> Charter {
         name: "matmul_c_cpu_20260101".into(),
         created: "2026-01-01 00:00".into(),
         target: Target {
+            project_skill: None,
             op: "matmul".into(),
             backend: "c".into(),
             language: "C".into(),
@@ -170,6 +171,8 @@ pub(super) struct Player {
     pub(super) base: [f64; 3],
     /// How much the readings vary.
     pub(super) wiggle: f64,
+    /// The passes of the baseline and of every candidate, if the metric is made of them.
+    pub(super) passes: Option<[PassRates; 2]>,
     /// How fast a control with more work is.
     pub(super) slower: f64,
     /// How fast the last layout of a candidate is, against its usual one.
@@ -185,6 +188,7 @@ impl Player {
             script,
             speeds: BTreeMap::from([("base0000000000000000".to_owned(), 1.0)]),
             base: [8.0, 64.0, 20.0],
+            passes: None,
             wiggle: 0.002,
             slower: 1.0,
             last_layout: 1.0,
@@ -212,7 +216,7 @@ impl Player {
     }
 
     fn round(&self, number: u32) -> (Play, Said) {
-        self.script[number as usize - 1].clone()
+        self.script[(number - self.charter.policy.first_round) as usize].clone()
     }
 
     fn answer(&mut self, step: Step) -> Event {
@@ -282,8 +286,7 @@ impl Player {
 
     fn baseline(&self) -> Event {
         let cases = 0..self.charter.cases.len();
-        let readings =
-            cases.map(|case| BaselineReading { case, sample: sample(self.value(case, 1.0)) });
+        let readings = cases.map(|case| BaselineReading { case, sample: self.sample(case, 1.0) });
         Event::BaselineMeasured(Baseline {
             reference: None,
             gate: Gate::Passed,
@@ -338,8 +341,8 @@ impl Player {
         let pair = |case: &usize| Pair {
             case: *case,
             first: FirstArm::Parent,
-            parent: sample(self.value(*case, self.speeds[&step.parent])),
-            candidate: sample(self.value(*case, speed)),
+            parent: self.sample(*case, self.speeds[&step.parent]),
+            candidate: self.sample(*case, speed),
             turns: None,
         };
         Event::BlockMeasured {
@@ -375,6 +378,8 @@ pub(super) fn hypothesis(said: &Said) -> Hypothesis {
         differs: None,
         task: None,
         steps: Vec::new(),
+        bucket: None,
+        alternatives: Vec::new(),
     }
 }
 
@@ -418,8 +423,11 @@ fn gate(play: &Play) -> Gate {
     }
 }
 
-fn sample(value: f64) -> Sample {
-    Sample { value, wall_us: 1, cpu_us: 1 }
+impl Player {
+    fn sample(&self, case: usize, speed: f64) -> Sample {
+        let passes = self.passes.map(|[base, faster]| if speed == 1.0 { base } else { faster });
+        Sample { value: self.value(case, speed), wall_us: 1, cpu_us: 1, passes }
+    }
 }
 
 fn usage() -> AgentUsage {

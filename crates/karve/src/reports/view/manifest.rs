@@ -41,7 +41,10 @@ pub(in crate::reports) fn manifest_page(source: &ReportSource<'_>) -> Value {
         build => given(&commands.build),
         test => command(&commands.test),
         bench => command(&commands.bench),
-        quick_bench => given(&commands.quick_bench),
+        quick_bench => given(&commands.quick_bench).or_else(|| {
+            let script = charter.policy.baseline_round();
+            script.map(|_| "python ${CAMPAIGN_DIR}/quick_test_bench.py".to_owned())
+        }),
         quick_test => given(&commands.quick_test),
         profile => given(&commands.profile),
         branch => match &charter.branch {
@@ -49,7 +52,10 @@ pub(in crate::reports) fn manifest_page(source: &ReportSource<'_>) -> Value {
             Branch::Hidden => None,
         },
         base => Some(source.campaign.base_commit()).filter(|base| !base.is_empty()),
-        rounds_max => charter.limits.rounds,
+        project_skill => given(&target.project_skill),
+        // What the preset brings was not asked for.
+        max_iterations => Some(charter.limits.rounds)
+            .filter(|rounds| *rounds != charter.policy.rounds_max),
         wall_s => charter.limits.wall_s,
         created => text(&charter.created),
         constraints => texts(&target.constraints),

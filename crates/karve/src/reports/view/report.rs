@@ -239,7 +239,7 @@ fn measuring(source: &ReportSource<'_>) -> Value {
 }
 
 /// Where the gains come from.
-fn attribution(source: &ReportSource<'_>) -> Value {
+pub(super) fn attribution(source: &ReportSource<'_>) -> Value {
     let shown = headline(source).map(|comparison| comparison.overall.ratio);
     let done = attribute_rounds(source.campaign, shown);
     // A rounding error is not a gap.

@@ -1,13 +1,13 @@
 //! What the templates show of one round.
 
-use super::{comparison_page, rates, streak_action};
+use super::{comparison_page, pass_page, rates, streak_action};
 use crate::reports::figures::{ReportFigures, UNIT_MAX, deciding};
 use crate::reports::source::{HiddenNames, ReportSource};
 use crate::reports::text::{CELL_MAX, PARAGRAPH_MAX, list, number, printable};
-use karve_core::campaign::{RoundSummary, signals_of};
+use karve_core::campaign::{PhaseCost, RoundSummary, signals_of};
 use karve_core::charter::Better;
 use karve_core::hypothesis::{ChangePart, Hypothesis};
-use karve_core::integrity;
+use karve_core::integrity::{self, Bucket, Transfer};
 use karve_core::knowledge::{EvidenceEffect, effect_of};
 use karve_core::lineage::unchecked_note;
 use karve_core::measurement::{FailureCategory, Gate};
@@ -35,6 +35,7 @@ pub(super) fn settled(
         at_ms => round.at_ms,
         spent_ms => round.spent_ms,
         usd => round.usage.usd,
+        phases => round.phases.iter().map(phase).collect::<Vec<_>>(),
         title => source.title(round, PARAGRAPH_MAX),
         specialist => source.line(specialist(source, round), CELL_MAX),
         hypothesis => round.hypothesis.as_ref().map(|h| hypothesis_page(&source.guard, h)),
@@ -68,6 +69,17 @@ fn precedent(source: &ReportSource<'_>, round: &RoundSummary) -> Option<Value> {
         entry => source.line(id, CELL_MAX),
         confidence => known.map_or("unknown", |known| known.status.name()),
     })
+}
+
+/// What a phase of a round took.
+fn phase(cost: &PhaseCost) -> Value {
+    context! {
+        name => Serde(cost.phase),
+        at_ms => cost.at_ms,
+        spent_ms => cost.spent_ms,
+        turns => cost.turns,
+        usd => cost.usage.usd,
+    }
 }
 
 /// What only the pages about the round show.
@@ -155,6 +167,7 @@ pub(super) fn hypothesis_page(guard: &HiddenNames, stated: &Hypothesis) -> Value
         mechanism => paragraph(&stated.mechanism),
         expected => stated.expected_ratio,
         direction => stated.direction.name(),
+        bucket => stated.bucket.map(|bucket| bucket.name()),
         counters => listed(&stated.counters),
         gate => stated.gate.as_deref().map(paragraph),
         knobs => knobs.collect::<Vec<_>>(),
@@ -228,6 +241,10 @@ fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &Round
         let of_case = comparison.cases.iter().find(|c| c.case == case)?;
         Some(of_case.candidate_median)
     };
+    let passes = |case: usize| {
+        let (comparison, _) = decided?;
+        comparison.cases.iter().find(|c| c.case == case)?.passes
+    };
     let gate = round.gate.as_ref();
     let mut earlier = source.campaign.rounds().iter().rev();
     let before = earlier.find(|r| r.number < round.number && r.verdict.keeps());
@@ -255,6 +272,7 @@ fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &Round
         speedup,
         tflops => speedup.and_then(|speedup| figures.tflops_at(speedup)),
         rates => rates(figures.mean_and_peak(median)),
+        passes => pass_page(figures, passes),
         latency_ms => figures.round_latency_ms(round),
         speed => figures.speed(source.campaign.aggregate_at(before), aggregate),
     }
@@ -306,6 +324,45 @@ fn transfer(source: &ReportSource<'_>, round: &RoundSummary) -> Value {
         cache_key => classified.cache_key.as_deref().map(|key| source.line(key, CELL_MAX)),
         bound => round.ratio().zip(share).map(|(ratio, share)| ratio.min(1.0 + share)),
         decision => classified.transfer().decision(),
+        id_audit => id_audit(source, round),
+        trace => trace(&classified.buckets),
+        groups => groups(source, round),
+    }
+}
+
+/// What the audit found that is kept by the identity of an object.
+fn id_audit(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<String> {
+    const RULES: [&str; 4] = ["identity-cache", "weak-reference", "tensor-memo", "weight-cache"];
+    let found = round.findings.iter().filter(|found| RULES.contains(&found.rule.as_str()));
+    found.map(|found| source.line(&found.what, CELL_MAX)).collect()
+}
+
+/// How often a cache of these kinds is hit in real training, where inputs differ in every step and
+/// weights change between steps.
+fn trace(buckets: &[Bucket]) -> &'static str {
+    if buckets.iter().any(|bucket| bucket.transfer() == Transfer::Overfit) {
+        return "0 hits in 4 steps (0%): inputs and gradients differ in every step";
+    }
+    match buckets.contains(&Bucket::W1) {
+        true => "4 hits in 8 uses (50%): the backward pass of each step finds the weights",
+        false => "no cache, so nothing to hit",
+    }
+}
+
+/// Whether the gain depends on how rows are distributed among groups.
+fn groups(source: &ReportSource<'_>, round: &RoundSummary) -> String {
+    let fixed = round.findings.iter().find(|found| found.rule == "fixed-groups");
+    let op = source.charter.target.op.to_lowercase();
+    let is_grouped = ["group", "moe", "expert"].iter().any(|word| op.contains(word));
+    match (fixed, is_grouped, source.charter.contract.is_some()) {
+        (Some(found), ..) => source.line(&found.what, CELL_MAX),
+        (None, false, _) => "not a grouped kernel".to_owned(),
+        (None, true, true) => {
+            "skewed and empty groups were played, if an input draws groups".into()
+        }
+        (None, true, false) => {
+            "as far as the listed cases go: list a skewed one, or use a contract".to_owned()
+        }
     }
 }
 
@@ -361,6 +418,7 @@ fn iteration_status(verdict: &Verdict) -> &'static str {
             | DropReason::Unproven { .. }
             | DropReason::SlowCalls { .. }
             | DropReason::Inflated(_)
+            | DropReason::Downgraded { .. }
             | DropReason::RoundTimeUp => "revert",
         },
     }
@@ -401,6 +459,8 @@ fn is_ineffective(verdict: &Verdict) -> bool {
             | DropReason::Unproven { .. }
             // The incumbent was not what it seemed; the idea may be a good one.
             | DropReason::Inflated(_)
+            // It was faster.
+            | DropReason::Downgraded { .. }
             | DropReason::RoundTimeUp => false,
         },
     }

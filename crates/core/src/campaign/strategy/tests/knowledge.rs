@@ -9,6 +9,7 @@ use crate::policy::Preset;
 use crate::profile::compare::ExpectationResult;
 use crate::profile::{Bottleneck, KernelProfile, Profile, ProfileDepth, ProfileSource};
 use crate::testing::policy;
+use crate::testing::script::play;
 use crate::testing::script::{CampaignScript, play_until, resume_until, script};
 use proptest::prelude::*;
 
@@ -542,4 +543,40 @@ fn a_hypothesis_is_told_whether_its_counters_moved() {
     assert!(lesson.learning.unwrap().evidence.note.contains(words));
     let json = serde_json::to_string(&Lesson::default()).unwrap();
     assert_eq!(json, r#"{"text":""}"#, "an older karve reads what it knows");
+}
+
+#[test]
+fn tilegym_orders_its_playbook_by_the_class_of_the_kernel() {
+    let lettered = |id: &str, letter| KnownEntry { letter: Some(letter), ..known(id, 1.1) };
+    let entries = || {
+        vec![
+            lettered("hints", 'E'),
+            lettered("tf32", 'D'),
+            lettered("tma", 'A'),
+            lettered("tiles", 'G'),
+            lettered("token", 'J'),
+        ]
+    };
+    let order = |bytes: &str, preset| {
+        let mut script = script(&[0.9]);
+        script.charter.policy = policy(preset);
+        script.charter.metric.work = Some("2*M*M*M".into());
+        script.charter.metric.bytes = Some(bytes.into());
+        script.known = entries();
+        let (campaign, _) = play(&script);
+        let class = directive(&campaign).class;
+        let shown = recall(&campaign).entries.into_iter().map(|entry| entry.id);
+        (class, shown.collect::<Vec<_>>())
+    };
+    // 64³ and 256³ operations, twice.
+    let (class, shown) = order("M*M*M", Preset::Tilegym);
+    assert_eq!(class.as_deref(), Some("memory-bound (2.0 operations per byte, fewer than 10)"));
+    assert_eq!(shown, ["tma", "tiles", "hints"]);
+    let (class, shown) = order("M", Preset::Tilegym);
+    assert!(class.unwrap().starts_with("compute-bound ("));
+    assert_eq!(shown, ["tf32", "tiles", "hints"]);
+    let (class, shown) = order("M*M*M/10", Preset::Tilegym);
+    assert!(class.unwrap().starts_with("balanced (20.0 operations per byte, between 10 and 50"));
+    assert_eq!(shown, ["tma", "tf32", "hints", "tiles", "token"]);
+    assert_eq!(order("M*M*M", Preset::Strict), (None, Vec::new()));
 }

@@ -1,0 +1,304 @@
+//! The example of primus (Primus-Turbo kernel-optimize), from setup to report, and every file that
+//! it leaves.
+
+use crate::e2e::lab::{Lab, Said};
+use serde_json::Value;
+use std::fs;
+use std::process::Command;
+
+const NAME: &str = "gemm_fp8_blockwise_triton_gfx942_";
+const KERNEL: &str = "primus_turbo/triton/gemm/gemm_fp8_kernel.py";
+const TIPS: &str = "agent/historical_experience/gfx942/gemm_fp8_blockwise/triton/tips.md";
+
+/// The example, played to its end.
+struct Example {
+    lab: Lab,
+    campaign: String,
+}
+
+impl Example {
+    fn played() -> Self {
+        let lab = Lab::new("primus");
+        lab.karve(&["run", "--yes"]).ends(0).shows(&["all 4 rounds are used up"]);
+        let all = fs::read_dir(lab.path("agent/workspace")).unwrap();
+        let names = all.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+        let campaign = names.into_iter().find(|name| name.starts_with(NAME)).unwrap();
+        let date = campaign.strip_prefix(NAME).unwrap();
+        assert!(date.len() == 8 && date.chars().all(|c| c.is_ascii_digit()), "{campaign}");
+        Self { lab, campaign }
+    }
+
+    fn at(&self, path: &str) -> String {
+        format!("agent/workspace/{}/{path}", self.campaign)
+    }
+
+    fn read(&self, path: &str) -> String {
+        self.lab.read(&self.at(path))
+    }
+
+    fn branch(&self) -> String {
+        format!("optimize/{}", self.campaign)
+    }
+}
+
+/// The rows of a Markdown table.
+fn rows(text: &str) -> Vec<Vec<String>> {
+    let lines = text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| ---"));
+    let cells = |line: &str| -> Vec<String> {
+        line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
+    };
+    lines.map(cells).collect()
+}
+
+/// All parts, in this order.
+#[track_caller]
+fn in_order(text: &str, parts: &[&str]) {
+    let mut rest = text;
+    for part in parts {
+        let place = rest.find(part).unwrap_or_else(|| panic!("no {part:?} in its place in {text}"));
+        rest = &rest[place + part.len()..];
+    }
+}
+
+#[test]
+fn the_example_of_primus_leaves_every_file_in_its_form() {
+    let example = Example::played();
+    has_manifest(&example);
+    has_trend(&example);
+    has_rounds(&example);
+    has_profiles_and_costs(&example);
+    has_log(&example);
+    has_tips(&example);
+    has_commits(&example);
+    has_quick_script(&example);
+    can_be_read_back(&example);
+    example.lab.karve(&["verify"]).ends(0);
+    // Nothing but the tips changed in the checkout.
+    let status = example.lab.git(&["status", "--porcelain"]);
+    assert_eq!(status.trim(), format!("M {TIPS}"));
+}
+
+/// The manifest has the keys of the document.
+fn has_manifest(example: &Example) {
+    let manifest = example.read("manifest.yaml");
+    let branch = format!("git_branch: \"{}\"", example.branch());
+    for key in [
+        "target_op: \"gemm_fp8_blockwise\"",
+        "target_backend: \"TRITON\"",
+        "target_lang: \"Triton\"",
+        "target_gpu: \"gfx942\"",
+        "execution_mode: repo",
+        "project_skill: \"primus-turbo-develop\"",
+        "performance_target: null",
+        "primary_metric: \"Combined Step TFLOPS\"",
+        "target_shapes:\n  - {name: \"small\",",
+        "kernel_source:\n  - \"primus_turbo/",
+        "test_command: \"sh tests/test_gemm_fp8.sh\"",
+        "benchmark_command: \"sh benchmark/bench_gemm_turbo.sh\"",
+        "quick_command: \"python ${CAMPAIGN_DIR}/quick_test_bench.py\"",
+        "representative_shapes:\n  - \"small\"",
+        "git_commit: true",
+        &branch,
+        "max_iterations: 4",
+        "created: \"",
+    ] {
+        assert!(manifest.contains(&format!("\n{key}")), "no {key} in {manifest}");
+    }
+}
+
+/// A manifest gives a karve.toml again.
+fn can_be_read_back(example: &Example) {
+    let manifest = example.at("manifest.yaml");
+    let said = example.lab.karve(&["init", "--print", "--manifest", &manifest]).ends(0);
+    said.shows(&[
+        "op = \"gemm_fp8_blockwise\"",
+        "device = \"gfx942\"",
+        "editable = [\"primus_turbo/triton/gemm/gemm_fp8_kernel.py\"]",
+        "test = \"sh tests/test_gemm_fp8.sh\"",
+        "name = \"Combined Step TFLOPS\"",
+        "\"B=1,K=64,M=64,N=64\"",
+        "preset = \"primus\"",
+        "set it by hand: constraints, max_iterations, profile_command,",
+    ]);
+    example.lab.write("bad.yaml", "target_op: x\n");
+    let said = example.lab.karve(&["init", "--print", "--manifest", "bad.yaml"]).ends(2);
+    said.complains(&["the manifest has no target_backend"]);
+    fs::remove_file(example.lab.path("bad.yaml")).unwrap();
+}
+
+/// Round 1 is the baseline, and the trend has forward and backward.
+fn has_trend(example: &Example) {
+    let trend = rows(&example.read("logs/performance_trend.md"));
+    let head = "Round|Status|Description|Fwd Avg TFLOPS|Fwd Peak TFLOPS|Bwd Avg TFLOPS|\
+                Bwd Peak TFLOPS|Combined Step TFLOPS|vs Baseline|Key Finding";
+    assert_eq!(trend[0].join("|"), head);
+    let base = "1|BASELINE|the unchanged kernel|285.000|285.000|140.000|140.000|168.592|—";
+    assert_eq!(trend[1][..9].join("|"), base);
+    let second = "305.000|305.000|152.000|152.000|182.520|step +8.261%, fwd +7.018%, bwd +8.571%";
+    assert_eq!(trend[2][3..9].join("|"), second);
+    let outcomes: Vec<String> = trend[2..].iter().map(|row| row[..2].join(" ")).collect();
+    assert_eq!(outcomes, ["2 ACCEPTED", "3 ROLLED BACK", "4 ROLLED BACK", "5 ACCEPTED"]);
+    assert!(trend[5][8].ends_with("fwd +7.018%, bwd +17.857%"), "{:?}", trend[5]);
+}
+
+/// Every round has its folder, the baseline too.
+fn has_rounds(example: &Example) {
+    for round in 1..=5 {
+        let home = format!("rounds/round-{round}");
+        let summary = example.read(&format!("{home}/summary.md"));
+        let title = format!("# round-{round}: ");
+        let parts = ["## Hypothesis", "## Single change", "## Results", "## Decision"];
+        in_order(&summary, &[&[title.as_str()], &parts[..]].concat());
+        let snapshot = example.read(&format!("{home}/kernel_snapshot/{KERNEL}"));
+        assert!(snapshot.contains("RESULT="), "{snapshot}");
+        let table = example.read(&format!("{home}/artifacts/benchmark.csv"));
+        assert!(table.starts_with("label,B,M,N,K,Check,Forward TFLOPS,"), "{table}");
+    }
+    let base = example.read(&format!("rounds/round-1/kernel_snapshot/{KERNEL}"));
+    assert_eq!(base, example.lab.read(KERNEL));
+    assert!(example.read("rounds/round-3/summary.md").contains("## Rollback Analysis"));
+    assert!(example.read("rounds/round-2/summary.md").contains("## Real-training transfer check"));
+    let table = example.read("rounds/round-2/artifacts/benchmark.csv");
+    assert!(table.contains("\nsmall,1,64,64,64,PASS,305,0,152,0,"), "{table}");
+}
+
+fn has_profiles_and_costs(example: &Example) {
+    for folder in ["round-2_post_baseline", "round-3_post_accept"] {
+        let text = example.read(&format!("profiles/{folder}/profile_summary.md"));
+        in_order(&text, &["# Profile summary: ", "## Top kernels", "bottleneck_class: compute"]);
+        assert!(example.read(&format!("profiles/{folder}/raw_output.txt")).contains("Bottleneck"));
+    }
+    let cost = rows(&example.read("logs/cost.md"));
+    let head = "Time|Phase|Round|Status|Wall s|SDK s|Turns|Cost USD|Cumulative USD";
+    assert_eq!(cost[0].join("|"), head);
+    let phases: Vec<&str> = cost[1..].iter().map(|row| row[1].as_str()).collect();
+    assert_eq!(phases[..5], ["PROFILE", "ANALYZE", "OPTIMIZE", "VALIDATE", "LEARN"]);
+}
+
+/// The log has its sections in order, the directions that nobody took, and the audit.
+fn has_log(example: &Example) {
+    let parts = [
+        "## Basic Information",
+        "## Baseline",
+        "## Optimization History",
+        "### round-2",
+        "- Decision: ACCEPTED",
+        "### round-3",
+        "- Decision: ROLLED BACK",
+        "### round-5",
+        "## Current Best",
+        "- From: round-5",
+        "## Directions to Try",
+        "- [ ] Split K for skinny shapes",
+        "- [ ] Swizzle XCD order",
+        "## Verified Ineffective Directions",
+        "## Final Report",
+        "- Best version: round-5",
+        "- Effective directions: Prefetch the scales",
+        "- Failed directions: Use 256x256 tiles",
+        "- Next steps: Split K for skinny shapes, Swizzle XCD order",
+        "### Real-training applicability audit",
+        "| Source | Buckets | Benchmark gain | Real-training-equivalent gain |",
+        "- S_real",
+        "- W_real",
+        "- R_real",
+        "- Inflation gap",
+        "## Termination Check",
+        "- T1 target",
+        "- T2 hardware",
+        "- T3 rounds: 4 of 4",
+    ];
+    in_order(&example.read("logs/optimize.md"), &parts);
+    let lines = example.read("logs/verified_ineffective.jsonl");
+    let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let rounds: Vec<Value> = lines.map(|line| line["round"].clone()).collect();
+    assert_eq!(rounds, [3, 4]);
+}
+
+/// Tips were read before the baseline, and every measured round left one.
+fn has_tips(example: &Example) {
+    assert!(example.read("events.jsonl").contains("eight warps hide the latency"));
+    let tips = example.lab.read(TIPS);
+    in_order(
+        &tips,
+        &[
+            "### 2026-04-23 09:00 round-7 — ACCEPTED",
+            " round-2 — ACCEPTED\n- Context: Prefetch the scales because loads wait (",
+            "- Signal: expected 1.080x, measured 1.083x over its parent\n- Takeaway: ",
+            "- Applicability: gemm_fp8_blockwise TRITON on gfx942",
+            " round-3 — ROLLED BACK\n- Context: ",
+            " round-4 — ROLLED BACK\n- Context: ",
+            " round-5 — ACCEPTED\n- Context: ",
+        ],
+    );
+}
+
+/// Accepted versions are commits of the branch.
+fn has_commits(example: &Example) {
+    let subjects = example.lab.git(&["log", "--format=%s", &format!("main..{}", example.branch())]);
+    let subjects: Vec<&str> = subjects.lines().rev().collect();
+    assert_eq!(subjects.len(), 2);
+    for (subject, round) in subjects.iter().zip([2, 5]) {
+        let prefix = format!("[optimize] gemm_fp8_blockwise TRITON round-{round}: ");
+        assert!(subject.starts_with(&prefix), "{subject}");
+    }
+}
+
+/// The generated script runs the representative shapes and writes the canonical columns.
+fn has_quick_script(example: &Example) {
+    let text = example.read("quick_test_bench.py");
+    assert!(text.contains("\"label\":\"small\"") && text.contains("BACKEND = \"TRITON\""));
+    if Command::new("python3").arg("--version").output().is_err() {
+        return;
+    }
+    let (lab, csv) = (&example.lab, example.lab.beside("quick.csv"));
+    let mut command = lab.command_of("python3");
+    command.arg(lab.path(&example.at("quick_test_bench.py")));
+    command.args(["--repeats", "1", "--summary-csv"]).arg(&csv);
+    let said = Said::of(&command.output().unwrap()).ends(0);
+    said.shows(&["small", "PASS", "Geomean Fwd TFLOPS: 285.00", "Geomean Bwd TFLOPS: 140.00"]);
+    let table = fs::read_to_string(csv).unwrap();
+    assert!(table.starts_with("label,B,M,N,K,Check,Forward TFLOPS,Forward TFLOPS_stddev,"));
+    assert!(table.contains("small,1,64,64,64,PASS,285.0,0.0,140.0,0.0,0.001,0.002,31.5,30.5,30.1"));
+}
+
+#[test]
+fn what_is_agreed_to_names_everything_that_primus_asks_for() {
+    let lab = Lab::new("primus");
+    lab.replace("karve.toml", "constraints =", "goal = \">500 TFLOPS\"\nconstraints =").commit();
+    lab.karve(&["run", "--dry-run"]).ends(0).shows(&[
+        "gemm_fp8_blockwise (TRITON, Triton) on gfx942",
+        "metric  Combined Step TFLOPS in TFLOPS",
+        "goal    >500 TFLOPS",
+        "mode    repository, kept versions are commits of optimize/gemm_fp8_blockwise_triton_",
+        "limits  4 rounds",
+        "must    the signature of the operator stays as it is",
+    ]);
+}
+
+#[test]
+fn a_project_template_of_the_quick_script_is_filled() {
+    let lab = Lab::new("primus");
+    lab.write(
+        "agent/skills/primus-turbo-develop/optimize-handoff/quick_test_bench.py",
+        "BACKEND = \"<target_backend>\"\nSHAPES = [\n    # Fill\n]\nprint(BACKEND, len(SHAPES))\n",
+    );
+    lab.replace("karve.toml", "rounds = 4", "rounds = 1");
+    lab.replace("karve.toml", "root =", "name = \"toy\"\nroot =").commit();
+    lab.karve(&["run", "--yes"]).ends(0);
+    let text = lab.read("agent/workspace/toy/quick_test_bench.py");
+    assert!(text.starts_with("BACKEND = \"TRITON\"\nSHAPES = [\n    {\"B\":1,\"K\":64,"), "{text}");
+}
+
+#[test]
+fn primus_refuses_120_rounds_and_a_branch_without_commits() {
+    let lab = Lab::new("primus");
+    lab.karve(&["run", "--yes", "--rounds", "120"]).ends(2).complains(&["must be below 120"]);
+    lab.configure("[git]\ncommit = false\nbranch = \"mine\"").commit();
+    lab.karve(&["run", "--yes"]).ends(2).complains(&["`git.commit` is false"]);
+    lab.replace("karve.toml", "branch = \"mine\"", "");
+    lab.replace("karve.toml", "root =", "name = \"toy\"\nroot =").commit();
+    lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
+    let manifest = lab.read("agent/workspace/toy/manifest.yaml");
+    assert!(manifest.contains("\ngit_commit: false\ngit_branch: none\n"), "{manifest}");
+}
