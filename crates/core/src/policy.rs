@@ -80,7 +80,7 @@ pub struct Policy {
     #[serde(default)]
     pub review: ReviewRule,
     /// What happens to a change with parts that its hypothesis does not state.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BundleRule::is_record")]
     pub bundles: BundleRule,
 }
 
@@ -94,6 +94,13 @@ pub enum BundleRule {
     Record,
     /// The gate refuses it, and the agent may take the other parts out.
     Refuse,
+}
+
+impl BundleRule {
+    #[allow(clippy::trivially_copy_pass_by_ref)] // Required by serde.
+    fn is_record(&self) -> bool {
+        *self == Self::Record
+    }
 }
 
 /// How a kernel is classified by its operations per byte, and which letters of a playbook come
