@@ -8,6 +8,7 @@ mod limits;
 mod recall;
 mod relations;
 mod roles;
+mod stagnation;
 
 pub use autopilot::items_of_profile;
 pub use class::{KernelClass, kernel_class};
@@ -18,6 +19,7 @@ use recall::applied_entry;
 pub use recall::{BriefEntry, LibraryRecall, UsableEntry, recall, repeats_refuted};
 pub(super) use roles::unroutable;
 pub use roles::{RoundRoles, in_role, misrouted, request_of};
+use stagnation::{least_explored, triggers};
 
 use crate::campaign::{AgendaTask, Campaign, RoundSummary, Tip};
 use crate::charter::{AskRule, Metric, Target};
@@ -31,7 +33,6 @@ use hidden::{HIDDEN_CASE, shown};
 use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::search::{KnobTrial, TrialOutcome};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 
 /// Maximum number of earlier rounds in a brief, newest first.
 const TRIED_MAX: usize = 30;
@@ -43,14 +44,10 @@ const AUDITED_MAX: usize = 12;
 const DIGEST_MAX: usize = 4_000;
 /// Maximum length of any text by others in a brief, in characters.
 const TEXT_MAX: usize = 2_000;
-/// A change below this, up or down, is a micro-adjustment.
-const MICRO_RATIO: f64 = 1.02;
 /// Maximum number of open ideas that are shown.
 const OPEN_MAX: usize = 12;
 /// From this similarity of titles on, two ideas are the same.
 const SAME_IDEA: f64 = 0.6;
-/// This many similar rounds make a trigger.
-const ALIKE_ROUNDS: usize = 3;
 
 /// A sign that the present direction is exhausted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -337,69 +334,6 @@ pub fn open_ideas(rounds: &[RoundSummary]) -> Vec<String> {
         }
     }
     open
-}
-
-/// The four signs of stagnation.
-fn triggers(rounds: &[RoundSummary], streak: u32) -> Vec<StagnationTrigger> {
-    let mut triggers = Vec::new();
-    if streak >= 2 {
-        triggers.push(StagnationTrigger::DropsInARow { rounds: streak });
-    }
-    let in_vain = rounds.len().min(streak as usize);
-    let last = &rounds[rounds.len() - in_vain..];
-    if last.len() < ALIKE_ROUNDS {
-        return triggers;
-    }
-    let last = &last[last.len() - ALIKE_ROUNDS..];
-    let micro = |round: &RoundSummary| {
-        round.ratio().is_some_and(|ratio| ratio.ln().abs() < MICRO_RATIO.ln())
-    };
-    if last.iter().all(micro) {
-        triggers.push(StagnationTrigger::MicroAdjustments { rounds: ALIKE_ROUNDS as u32 });
-    }
-    let bottleneck = |round: &RoundSummary| {
-        round.hypothesis.as_ref().map(|h| h.bottleneck.trim().to_lowercase())
-    };
-    let first = bottleneck(&last[0]).filter(|name| !name.is_empty());
-    if let Some(name) = first
-        && last.iter().all(|round| bottleneck(round).as_deref() == Some(&name))
-    {
-        triggers.push(StagnationTrigger::SameBottleneck { bottleneck: name });
-    }
-    if let Some(knob) = jittered(last) {
-        triggers.push(StagnationTrigger::ParameterJitter { knob });
-    }
-    triggers
-}
-
-/// The only knob that differs between these rounds, if there is exactly one. A round that set no
-/// knob changed none.
-fn jittered(last: &[RoundSummary]) -> Option<String> {
-    let config = |round: &'_ RoundSummary| Some(round.hypothesis.as_ref()?.config.clone());
-    let configs: Option<Vec<_>> =
-        last.iter().map(|round| config(round).filter(|config| !config.is_empty())).collect();
-    let configs = configs?;
-    let knobs: BTreeSet<&String> = configs.iter().flat_map(|config| config.keys()).collect();
-    let mut differing = knobs.into_iter().filter(|knob| {
-        let values: BTreeSet<_> = configs.iter().map(|config| config.get(*knob)).collect();
-        values.len() > 1
-    });
-    match (differing.next(), differing.next()) {
-        (Some(knob), None) => Some(knob.clone()),
-        _ => None,
-    }
-}
-
-/// The direction that the fewest rounds since the last keep have taken, except the last one.
-fn least_explored(rounds: &[RoundSummary]) -> Option<Direction> {
-    let of = |round: &RoundSummary| round.hypothesis.as_ref().map(|h| h.direction);
-    let last = rounds.last().and_then(of);
-    let since: Vec<Direction> =
-        rounds.iter().rev().take_while(|r| !r.verdict.keeps()).filter_map(of).collect();
-    Direction::ALL
-        .into_iter()
-        .filter(|direction| Some(*direction) != last)
-        .min_by_key(|direction| since.iter().filter(|d| *d == direction).count())
 }
 
 fn gate_hint(campaign: &Campaign, round: &RoundSummary) -> Option<GateHint> {

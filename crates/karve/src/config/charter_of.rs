@@ -57,8 +57,6 @@ pub(super) fn loaded_of(
         policy.best_of = best_of;
     }
     let limits = rules::limits_of(source, &file.limits, &policy, given.overrides)?;
-    let device = rules::device_of(source, &file.device)?;
-    let sandbox = sandbox::sandbox_of(source, file)?;
     let agents = agents_of(source, &file.agents)?;
     let agent = agent_of(source, file, &agents, given.overrides)?;
     let asks = roles::asks_of(source, file, &target, &agents)?;
@@ -79,9 +77,9 @@ pub(super) fn loaded_of(
         cases,
         policy,
         limits,
-        device,
+        device: rules::device_of(source, &file.device)?,
         audit: audit::audit_of(source, &file.audit)?,
-        sandbox,
+        sandbox: sandbox::sandbox_of(source, file)?,
         agent,
         agenda: None,
         asks,
