@@ -11,7 +11,7 @@ use karve::project::ProjectArgs;
 use karve::{agenda, reports, tuner};
 use karve_agents::api::{self, ApiKind};
 use karve_agents::cli::{self, CliKind};
-use karve_agents::messages::{self, FieldKind, MessageField, MessageFormat};
+use karve_agents::messages::{self, FieldKind, Message, MessageField, MessageFormat};
 use karve_audit::{AuditContext, FileChange, audit};
 use karve_core::charter::Goal;
 use karve_core::integrity::AuditRule;
@@ -352,14 +352,15 @@ fn record_of(fields: &[MessageField]) -> Value {
 }
 
 fn message_seeds() -> Vec<Vec<u8>> {
-    let forms = messages::all().unwrap().iter().enumerate();
-    let objects = forms.filter(|(_, form)| form.form != MessageFormat::Markdown);
-    let objects =
-        objects.map(|(number, form)| of_format(number, record_of(&form.field).to_string()));
-    let task = "## Optimization Task: mla v1 -> v2\n\n### Current Bottleneck\n\nMemory.\n\n\
-        ### Optimizations\n\n1. tiling — fewer bytes — see block-for-cache\n\n\
-        ### Constraints\n\n- 128 registers\n";
-    objects.chain([of_format(0, task)]).collect()
+    let seed = |(number, form): (usize, &Message)| match form.form {
+        MessageFormat::Object => Some(of_format(number, record_of(&form.field).to_string())),
+        MessageFormat::Markdown => {
+            Some(of_format(number, file(&format!("testdata/messages/{}.md", form.name))))
+        }
+        // Those are read as profiles.
+        MessageFormat::Own => None,
+    };
+    messages::all().unwrap().iter().enumerate().filter_map(seed).collect()
 }
 
 fn workflow_message(bytes: &[u8]) -> bool {
