@@ -203,6 +203,8 @@ fn the_final_duel_of_a_workspace_repeats_as_often_as_the_rounds() {
     let bench = lab.read("bench.sh");
     let note = lab.beside("calls");
     let line = format!("[ -e whole ] && echo $2 >> {}\n", note.display());
+    // As long as that many calls take.
+    let bench = bench.replace("%06d \"$TIME\"", "%06d $((TIME * $2))");
     lab.write("bench.sh", &format!("{line}{bench}"));
     lab.unconfined().commit();
     lab.karve(&["run", "--yes"]).ends(0).shows(&["2.500x"]);

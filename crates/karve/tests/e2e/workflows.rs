@@ -250,25 +250,25 @@ fn a_coordinator_s_campaign_leaves_what_its_document_shows() {
 
 #[test]
 fn a_bundle_is_refused_where_a_round_is_one_change_and_its_parts_are_told() {
-    for (preset, verdict, refused) in [("primus", "keep", 1), ("hyper-mla", "keep", 0)] {
+    for (preset, round, refused) in [("primus", "2", 1), ("hyper-mla", "1", 0)] {
         let lab = lab(preset);
         lab.write("launch.sh", "WARPS=4\n");
         let editable = "editable = [\"kernel.sh\"]";
         lab.replace("karve.toml", editable, "editable = [\"kernel.sh\", \"launch.sh\"]");
         lab.replace("karve.toml", "rounds = 10", "rounds = 1");
         let told = "grep -q 'does not state launch.sh (WARPS)' \"$KARVE_BRIEF\" || exit 9";
-        lab.script("1", "propose", "claim 'less time' 'half of the time is not needed' 2.0")
-            .script("1", "implement", "edit s/TIME=.*/TIME=50/\nedit s/4/8/ launch.sh\necho both")
-            .script("1", "repair", &format!("{told}\nedit s/8/4/ launch.sh\necho one"))
+        lab.script(round, "propose", "claim 'less time' 'half of the time is not needed' 2.0")
+            .script(round, "implement", "edit s/TIME=.*/TIME=50/\nedit s/4/8/ launch.sh\necho both")
+            .script(round, "repair", &format!("{told}\nedit s/8/4/ launch.sh\necho one"))
             .commit();
         lab.karve(&["run", "--yes"]).ends(0);
-        assert_eq!(lab.verdicts(), [verdict]);
+        assert_eq!(lab.verdicts(), ["keep"]);
         let gates = lab.events("gated");
         let outside = gates.iter().filter(|gate| gate["gate"]["gate"] == "out_of_scope");
         assert_eq!(outside.count(), refused, "{preset}");
         let parts = &lab.events("implemented")[0]["candidate"]["parts"];
         assert_eq!(parts.as_array().unwrap().len(), 2, "{parts}");
-        let summary = page(&lab, "rounds/round-1/summary.md");
+        let summary = page(&lab, &format!("rounds/round-{round}/summary.md"));
         assert_eq!(summary.contains("- Part: launch.sh (WARPS), not stated"), refused == 0);
     }
 }
