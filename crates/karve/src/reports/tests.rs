@@ -384,6 +384,17 @@ fn the_terminal_summary_is_narrow() {
 }
 
 #[test]
+fn the_terminal_summary_warns_of_a_case_that_became_slower() {
+    let mut player = Player::new(charter(), script());
+    assert!(!render_terminal_summary(&fold(&player.play())).contains("slower than the original"));
+    player = Player::new(charter(), script());
+    player.on_hidden = 0.1;
+    let text = render_terminal_summary(&fold(&player.play()));
+    assert!(text.contains("on the hidden case hidden"), "{text}");
+    assert!(text.contains("slower than the original") && !text.contains(HIDDEN), "{text}");
+}
+
+#[test]
 fn a_campaign_that_was_extended_has_an_estimate_again() {
     let mut records = Player::new(charter(), script()).play();
     assert!(render_terminal_summary(&fold(&records)).contains("95% interval"));

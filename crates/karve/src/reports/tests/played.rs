@@ -177,6 +177,8 @@ pub(super) struct Player {
     pub(super) slower: f64,
     /// How fast the last layout of a candidate is, against its usual one.
     pub(super) last_layout: f64,
+    /// How fast the final kernel is on the hidden case, against the others.
+    pub(super) on_hidden: f64,
     records: Vec<Record>,
 }
 
@@ -192,6 +194,7 @@ impl Player {
             wiggle: 0.002,
             slower: 1.0,
             last_layout: 1.0,
+            on_hidden: 1.0,
             records: Vec::new(),
         }
     }
@@ -342,7 +345,10 @@ impl Player {
             case: *case,
             first: FirstArm::Parent,
             parent: self.sample(*case, self.speeds[&step.parent]),
-            candidate: self.sample(*case, speed),
+            candidate: match (step.duel, *case) {
+                (DuelName::Final, 2) => self.sample(2, speed * self.on_hidden),
+                _ => self.sample(*case, speed),
+            },
             turns: None,
         };
         Event::BlockMeasured {
